@@ -44,6 +44,16 @@ type Credential struct {
 	ClientSecret Secret // of the client that eca registered for this login; empty without one, or if the configuration has it
 }
 
+// NewLogin returns the credential of tokens from OAuth. An empty refresh token means that the login
+// cannot be renewed.
+func NewLogin(access, refresh string, expires time.Time) Credential {
+	c := Credential{Type: OAuth, Access: NewSecret(access), Expires: expires}
+	if refresh != "" {
+		c.Refresh = NewSecret(refresh)
+	}
+	return c
+}
+
 // Binding lists the only recipients that tokens may be sent to, even if the configuration changes
 // later.
 type Binding struct {

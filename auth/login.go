@@ -39,11 +39,6 @@ type Status struct {
 	Expires  time.Time // when the current token expires; zero if not known, or never
 }
 
-// Usable reports whether requests can be sent to the provider.
-func (s Status) Usable() bool {
-	return s.State == Authenticated || s.State == Expiring || s.State == Local
-}
-
 // Actions are the kinds of steps of a login (eca-protocol 4.11).
 const (
 	ActionChoose     = "choose-method"

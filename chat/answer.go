@@ -24,7 +24,7 @@ type answer struct {
 	reasoning map[string]string    // ids of unfinished blocks, by the provider's ids
 	started   map[string]time.Time // when blocks of reasoning began, by our ids
 	calls     []call
-	served    map[string]*serverCall // calls that the provider runs, by the provider's ids
+	served    []*serverCall // calls that the provider runs, in the order in which they began
 	sources   []source
 	text      strings.Builder
 	usage     llm.Usage

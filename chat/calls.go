@@ -171,7 +171,7 @@ func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out dec
 		tc.Authorization.Auto = true
 		out.point, _ = t.undoPoint(tc, plan, judged)
 	case !t.asks():
-		return reject(event.ToolRejected{Message: noQuestions})
+		return reject(event.ToolRejected{Message: noQuestions, Unasked: true})
 	default:
 		judged.Manual = true
 		d, err := t.ask(*judged)
@@ -179,7 +179,7 @@ func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out dec
 			return decided{}, err
 		}
 		if !d.Approve {
-			rejected := event.ToolRejected{CallID: tc.ID, Reason: event.RejectedByUser}
+			rejected := event.ToolRejected{CallID: tc.ID, Reason: event.RejectedByUser, Unasked: d.Unasked}
 			if d.Unasked {
 				rejected.Message = nobodyAsked
 			}
@@ -233,16 +233,10 @@ func (t *callRunner) closeUndoPoint(point *event.UndoPoint) {
 }
 
 // noQuestions is the result of a call of a background subagent that would need the user's approval.
-const noQuestions = unaskedStart + " for a subagent in the background. It did not run. Say in your result what you could not do."
+const noQuestions = "This call needs the user's approval, and nobody can be asked for a subagent in the background. It did not run. Say in your result what you could not do."
 
 // nobodyAsked is the result of a call that needs approval in a run without a user.
-const nobodyAsked = unaskedStart + ": this run does not approve such calls. It did not run. Do without it, and say in your answer what you could not do."
-
-// unaskedStart begins the results of calls about which nobody could be asked.
-const unaskedStart = "This call needs the user's approval, and nobody can be asked"
-
-// NobodyAsked reports whether a call was rejected because nobody could be asked about it.
-func NobodyAsked(r event.ToolRejected) bool { return strings.HasPrefix(r.Message, unaskedStart) }
+const nobodyAsked = "This call needs the user's approval, and nobody can be asked: this run does not approve such calls. It did not run. Do without it, and say in your answer what you could not do."
 
 // denial returns the result of a call that a read-only agent may not make; empty if the call was
 // denied for another reason, for which there is a standard text.
@@ -358,7 +352,7 @@ func (t *callRunner) execute(tool tools.Tool, tc tools.Call, instructions []even
 		return
 	}
 	t.rec.emit(event.ToolFinished{
-		CallID: tc.ID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: elapsed, Details: res.Details, Context: extra, Instructions: instructions,
+		CallID: tc.ID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: elapsed, Details: res.Details, Stops: res.Stops, Context: extra, Instructions: instructions,
 	}, event.Progress{Text: progressGenerating})
 	if stop != nil {
 		t.rec.say(stop.Notice())

@@ -129,6 +129,9 @@ var ErrLimited = errors.New("this device may not use commands that change files,
 // ErrBusyElsewhere is returned while another eca process uses the chat.
 var ErrBusyElsewhere = errors.New("this chat is being used by another eca process; try again when that has finished")
 
+// ErrEmptyPrompt is returned for a prompt without text and contexts.
+var ErrEmptyPrompt = errors.New("the prompt is empty, so no model was asked")
+
 // Errors of a chat's log.
 var (
 	ErrNoChat = eventlog.ErrNoChat

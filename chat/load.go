@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
@@ -8,7 +9,8 @@ import (
 )
 
 // refresh updates the log from the store. If another process has continued the chat, refresh drops
-// the history, so that load reads it again.
+// the history, so that load reads it again. It returns ErrNoChat if another process has deleted the
+// chat.
 func (s *Session) refresh() error {
 	news, gone, err := s.log.Refresh(s.ctx)
 	switch {
@@ -17,7 +19,7 @@ func (s *Session) refresh() error {
 	case err != nil:
 		return fmt.Errorf("the chat cannot be read: %w", err)
 	case gone:
-		return s.truncate(1, "") // another process deleted the chat
+		return fmt.Errorf("another eca process has deleted this chat: %w", ErrNoChat)
 	case news:
 		s.history = nil
 	}
@@ -27,7 +29,11 @@ func (s *Session) refresh() error {
 // load updates the log and the history from the store, and ends a turn that the death of a daemon
 // interrupted.
 func (s *Session) load() error {
-	if err := s.refresh(); err != nil || s.history != nil {
+	err := s.refresh()
+	if errors.Is(err, ErrNoChat) { // a prompt begins it again
+		err = s.truncate(1, "")
+	}
+	if err != nil || s.history != nil {
 		return err
 	}
 	s.log.Flush()

@@ -37,6 +37,7 @@ const (
 // serverCall is a call that the provider runs.
 type serverCall struct {
 	event.Tool
+	id    string // the provider's
 	began time.Time
 	ran   bool // ToolStarted was emitted
 }
@@ -46,11 +47,8 @@ type source struct{ title, url string }
 
 func (a *answer) beginServerCall(d llm.Delta) {
 	t := a.t
-	c := &serverCall{Tool: event.Tool{CallID: t.newID(d.ID), Name: d.Name, Server: serverLLM, Origin: tools.OriginServer}, began: t.s.eng.deps.Now()}
-	if a.served == nil {
-		a.served = map[string]*serverCall{}
-	}
-	a.served[d.ID] = c
+	c := &serverCall{id: d.ID, Tool: event.Tool{CallID: t.newID(d.ID), Name: d.Name, Server: serverLLM, Origin: tools.OriginServer}, began: t.s.eng.deps.Now()}
+	a.served = append(a.served, c)
 	t.rec.emit(event.ToolProposed{Tool: c.Tool, Summary: serverSummary(d.Name, nil)})
 	switch d.Name {
 	case llm.WebSearch:
@@ -60,8 +58,18 @@ func (a *answer) beginServerCall(d llm.Delta) {
 	}
 }
 
+// findServerCall returns the running call with the provider's id, or nil.
+func (a *answer) findServerCall(id string) *serverCall {
+	for _, c := range a.served {
+		if c.id == id {
+			return c
+		}
+	}
+	return nil
+}
+
 func (a *answer) runServerCall(d llm.Delta) {
-	c := a.served[d.ID]
+	c := a.findServerCall(d.ID)
 	if c == nil || c.ran {
 		return
 	}
@@ -77,11 +85,11 @@ func (a *answer) runServerCall(d llm.Delta) {
 // endServerCall emits the result of a call. An image that cannot be shown is reported and left out,
 // and is not sent to the model either.
 func (a *answer) endServerCall(d llm.Delta) {
-	c := a.served[d.ID]
+	c := a.findServerCall(d.ID)
 	if c == nil || d.Result == nil {
 		return
 	}
-	delete(a.served, d.ID)
+	a.served = slices.DeleteFunc(a.served, func(other *serverCall) bool { return other == c })
 	t := a.t
 	res := tools.Result{Outputs: slices.Clone(d.Result.Outputs), Failed: d.Result.Failed}
 	for _, i := range d.Result.Images {
@@ -108,9 +116,9 @@ func (a *answer) endServerCall(d llm.Delta) {
 // endServerCalls ends the calls that the provider did not end, and lists the sources that the answer
 // cites. The list is a notice, so that it does not become part of the model's text.
 func (a *answer) endServerCalls() {
-	for id := range a.served {
-		a.runServerCall(llm.Delta{ID: id, Text: "{}"})
-		a.endServerCall(llm.Delta{ID: id, Result: &llm.ServerResult{Failed: true, Outputs: []string{"The provider did not say how this ended."}}})
+	for _, c := range slices.Clone(a.served) {
+		a.runServerCall(llm.Delta{ID: c.id, Text: "{}"})
+		a.endServerCall(llm.Delta{ID: c.id, Result: &llm.ServerResult{Failed: true, Outputs: []string{"The provider did not say how this ended."}}})
 	}
 	text := a.text.String()
 	var lines []string

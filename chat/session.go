@@ -158,6 +158,10 @@ type Prompt struct {
 	// it calls a command that may change more, or if it would answer one that asks.
 	Limited bool
 
+	// MayBeEmpty is set if the model is to be asked even without text and contexts. Otherwise
+	// Submit returns ErrEmptyPrompt.
+	MayBeEmpty bool
+
 	work *assignment // set only for a subagent
 
 	issuedAfter *stopRequest // the last stop request before the prompt; any later one ends the turn
@@ -181,8 +185,17 @@ type Submission = Pending[Accepted]
 // Submit hands a prompt to the session without waiting for it. It supersedes a running turn, which is
 // cancelled and shows nothing more.
 func (s *Session) Submit(p Prompt) *Submission {
+	if s.isEmpty(p) {
+		return command(s, func() (Accepted, error) { return Accepted{}, ErrEmptyPrompt })
+	}
 	p.issuedAfter = s.requestStop(errSuperseded)
 	return command(s, func() (Accepted, error) { return s.acceptSafely(p) })
+}
+
+// isEmpty reports whether a prompt is refused because it asks nothing: it has no text and no
+// contexts, and no dialog waits for input. While the chat's events have not been read, it returns false.
+func (s *Session) isEmpty(p Prompt) bool {
+	return !p.MayBeEmpty && strings.TrimSpace(p.Text) == "" && len(p.Contexts) == 0 && dialogState(s.dialogState.Load()) == noDialog
 }
 
 // Decision approves or rejects a tool call.
@@ -383,6 +396,9 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 	}()
 	if err := s.load(); err != nil {
 		return Accepted{}, err
+	}
+	if s.isEmpty(p) {
+		return Accepted{}, ErrEmptyPrompt
 	}
 	s.eng.histories.take(s)
 	t := newTurn(s, p)

@@ -17,6 +17,7 @@ package config
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -376,6 +377,11 @@ func (c *Config) FindAgent(name string) (agent string, known bool) {
 
 // Primary reports whether users can choose the agent.
 func (a Agent) Primary() bool { return len(a.Mode) == 0 || slices.Contains(a.Mode, "primary") }
+
+// PrimaryAgents lists the agents that users can choose, sorted.
+func (c *Config) PrimaryAgents() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.Agents)), func(name string) bool { return !c.Agents[name].Primary() })
+}
 
 // Spawnable lists the agents that an agent can start as subagents.
 func (c *Config) Spawnable(by string) []string {

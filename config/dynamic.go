@@ -111,6 +111,7 @@ type expansion struct {
 	pending bool    // a command is still running
 	errs    []error
 	unset   []string // environment variables without a value and without a default
+	sources []string // what else the text comes from, in words
 
 	variable string // an environment variable whose value the text contains
 }
@@ -200,6 +201,15 @@ func (r *resolver) one(n node, x *expansion, depth int) piece {
 	if err != nil {
 		x.errs = append(x.errs, err)
 	}
+	switch {
+	case text == "":
+	case n.text == "file":
+		x.sources = append(x.sources, "the file "+arg)
+	case n.text == "netrc":
+		x.sources = append(x.sources, "the netrc entry "+arg)
+	case n.text == "cmd":
+		x.sources = append(x.sources, "the output of a command")
+	}
 	ours := n.text == "classpath" || n.text == "plugin"
 	return piece{text: text, outer: !ours, secret: n.text == "netrc" || n.text == "cmd"}
 }
@@ -218,6 +228,7 @@ func (r *resolver) variable(n node, x *expansion, depth int) piece {
 	called := r.eval(name, x, depth+1)
 	if value := r.getenv(called); value != "" {
 		x.variable = called
+		x.sources = append(x.sources, "the environment variable "+called)
 		return piece{text: value, outer: true}
 	}
 	if fallback == nil {

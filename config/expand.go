@@ -49,6 +49,9 @@ func (b *builder) one(path []string, written string, set func(string), last bool
 	if len(x.unset) > 0 {
 		b.unset[join(path)] = x.unset
 	}
+	if len(x.sources) > 0 {
+		b.sources[join(path)] = x.sources
+	}
 	if x.pending {
 		b.Pending = true
 		b.problemAt(path, "%s: the command still runs; until it is done the value is what it was before, or empty", KeyPath(spelledPath(b.spellings, path)))

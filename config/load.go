@@ -87,6 +87,7 @@ type Loaded struct {
 	origins   map[string]Origin
 	spellings map[string]string   // of providers' names, by the name in effect
 	unset     map[string][]string // variables by joined path, see Unset
+	sources   map[string][]string // by joined path, see Sources
 	texts     map[string][]byte   // of the configuration files that are in effect
 	plugins   map[string][]byte   // the same for the configurations of plugins
 	included  map[string]string   // content read by ${file:...}, by path
@@ -194,6 +195,10 @@ func (l *Loaded) Configured() bool {
 // value empty or incomplete.
 func (l *Loaded) Unset(path ...string) []string { return l.unset[join(path)] }
 
+// Sources lists what the value at a path comes from besides its file, in words: environment
+// variables, files, netrc entries and commands that it refers to.
+func (l *Loaded) Sources(path ...string) []string { return l.sources[join(path)] }
+
 // UnsetBelow lists the paths at or below a path whose values refer to unset environment variables.
 func (l *Loaded) UnsetBelow(path ...string) [][]string {
 	var out [][]string
@@ -229,7 +234,7 @@ func Home(getenv func(string) string) string {
 // Load reads and merges all layers.
 func Load(in Inputs) *Loaded {
 	b := &builder{in: in, merged: map[string]any{}, keys: newKeys(), Loaded: &Loaded{
-		origins: map[string]Origin{}, spellings: map[string]string{}, unset: map[string][]string{}, texts: map[string][]byte{},
+		origins: map[string]Origin{}, spellings: map[string]string{}, unset: map[string][]string{}, sources: map[string][]string{}, texts: map[string][]byte{},
 		plugins: map[string][]byte{}, included: map[string]string{}, global: in.globalFile(), commands: in.Commands,
 	}}
 	b.layer(builtinDefaults(b.keys), "")

@@ -8,15 +8,13 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // agentsTree writes files below a new folder; a text that begins with "-> " makes a link.
 func agentsTree(t *testing.T, files map[string]string) string {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testkit.TempDir(t)
 	for name, text := range files {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -2,8 +2,6 @@ package daemon
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/config"
@@ -23,25 +21,14 @@ func CheckAgent(cfg *config.Loaded, name string) error {
 	case name == "" || known && a.Primary() || cfg.AgentOrDefault(name) == "code" && (name == "agent" || name == "build"):
 		return nil
 	case known:
-		return fmt.Errorf("the agent %q is a subagent: other agents start it; choose one of: %s", name, strings.Join(primaryAgents(cfg.Config), ", "))
+		return fmt.Errorf("the agent %q is a subagent: other agents start it; choose one of: %s", name, strings.Join(cfg.PrimaryAgents(), ", "))
 	}
 	if f, refused := cfg.RefusedAgent(name); refused {
 		return fmt.Errorf("the agent %q cannot be used: %s: %s", name, f.Place(), f.Message)
 	}
-	hint := suggest.DidYouMean(name, primaryAgents(cfg.Config))
+	hint := suggest.DidYouMean(name, cfg.PrimaryAgents())
 	if hint == "" {
-		hint = "; there are: " + strings.Join(primaryAgents(cfg.Config), ", ")
+		hint = "; there are: " + strings.Join(cfg.PrimaryAgents(), ", ")
 	}
 	return fmt.Errorf("there is no agent %q%s", name, hint)
-}
-
-// primaryAgents lists the agents that users can choose.
-func primaryAgents(cfg *config.Config) []string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(cfg.Agents)) {
-		if cfg.Agents[name].Primary() {
-			out = append(out, name)
-		}
-	}
-	return out
 }

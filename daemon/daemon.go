@@ -178,6 +178,11 @@ func (d *Daemon) Notices() []string {
 		out = append(out, strings.Join(unavailable, "\n"))
 	}
 	out = append(out, d.remote.notices()...)
+	for _, f := range d.KnownUnlistedModels() {
+		if f.Severity == config.SeverityError {
+			out = append(out, "Configuration: "+f.Place()+": "+f.Message)
+		}
+	}
 	if n := d.importNotice.Load(); n != nil {
 		out = append(out, *n)
 	}

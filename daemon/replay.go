@@ -83,7 +83,7 @@ func (p *replayer) run(ctx context.Context, events func(context.Context, event.S
 	})
 	for n, turn := range p.record.Turns {
 		p.begin(turn)
-		accepted, err := p.session.Submit(chat.Prompt{Text: turn.Prompt, Model: turn.Model, Agent: turn.Agent}).Wait(ctx)
+		accepted, err := p.session.Submit(chat.Prompt{Text: turn.Prompt, Model: turn.Model, Agent: turn.Agent, MayBeEmpty: true}).Wait(ctx)
 		if err == nil {
 			select {
 			case <-accepted.Done:

@@ -86,7 +86,7 @@ func (p *Provenance) migrateBinding(binding json.RawMessage) {
 	if value, ok := asObject(binding)["value"]; ok {
 		binding = value
 	}
-	if isNull(binding) || !isNull(p.Details["migrated_from_binding"]) {
+	if jsonrpc.IsNull(binding) || !jsonrpc.IsNull(p.Details["migrated_from_binding"]) {
 		return
 	}
 	name := plain(binding)

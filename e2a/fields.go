@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
 // fields decodes the members of an object, and remembers the first error.
@@ -35,7 +37,7 @@ func (f *fields) fail(field, format string, args ...any) {
 func (f *fields) text(key string) *string {
 	v := f.data[key]
 	switch {
-	case isNull(v):
+	case jsonrpc.IsNull(v):
 		return nil
 	case v[0] == '{' || v[0] == '[':
 		f.fail(key, "expected a string")
@@ -75,7 +77,7 @@ func (f *fields) trimmed(keys ...string) *string {
 // id reads a JSON-RPC id.
 func (f *fields) id(key string) json.RawMessage {
 	v := f.data[key]
-	if isNull(v) {
+	if jsonrpc.IsNull(v) {
 		return nil
 	}
 	if strings.ContainsRune("{[tf", rune(v[0])) {
@@ -87,7 +89,7 @@ func (f *fields) id(key string) json.RawMessage {
 
 func (f *fields) origin(fallback IdentityOrigin) IdentityOrigin {
 	v := f.data["identity_origin"]
-	if isNull(v) {
+	if jsonrpc.IsNull(v) {
 		return fallback
 	}
 	s := asText(v)
@@ -115,7 +117,7 @@ func (f *fields) object(key string) Object {
 
 func (f *fields) agentRef() json.RawMessage {
 	v := f.data["agent_ref"]
-	if isNull(v) {
+	if jsonrpc.IsNull(v) {
 		return nil
 	}
 	if asObject(v) == nil {
@@ -125,7 +127,7 @@ func (f *fields) agentRef() json.RawMessage {
 }
 
 func (f *fields) texts(key string) []string {
-	if isNull(f.data[key]) {
+	if jsonrpc.IsNull(f.data[key]) {
 		return nil
 	}
 	list, ok := asList(f.data[key])
@@ -161,7 +163,7 @@ func (f *fields) channelContext() Object {
 }
 
 func (f *fields) auth() *Auth {
-	if isNull(f.data["auth"]) {
+	if jsonrpc.IsNull(f.data["auth"]) {
 		return nil
 	}
 	data := asObject(f.data["auth"])
@@ -190,7 +192,7 @@ func (f *fields) auth() *Auth {
 // since 1970.
 func (f *fields) timestamp() *string {
 	v := f.data["timestamp"]
-	if isNull(v) {
+	if jsonrpc.IsNull(v) {
 		return nil
 	}
 	if s := asText(v); s != nil {
@@ -244,10 +246,8 @@ func truthy(v json.RawMessage) bool {
 func isEmpty(v json.RawMessage) bool {
 	list, isList := asList(v)
 	o := asObject(v)
-	return isNull(v) || isList && len(list) == 0 || o != nil && len(o) == 0
+	return jsonrpc.IsNull(v) || isList && len(list) == 0 || o != nil && len(o) == 0
 }
-
-func isNull(v json.RawMessage) bool { return len(v) == 0 || string(v) == "null" }
 
 // asObject returns a value if it is an object, otherwise nil.
 func asObject(v json.RawMessage) Object {

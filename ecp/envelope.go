@@ -129,10 +129,10 @@ func parseError(raw json.RawMessage) (*Error, error) {
 		return nil, fmt.Errorf("error of the response %w", err)
 	}
 	e := &Error{Data: fields["data"]}
-	if err := json.Unmarshal(fields["code"], &e.Code); err != nil || null(fields["code"]) {
+	if err := json.Unmarshal(fields["code"], &e.Code); err != nil || jsonrpc.IsNull(fields["code"]) {
 		return nil, errors.New("code of the response's error must be a whole number")
 	}
-	if err := json.Unmarshal(fields["message"], &e.Message); err != nil || null(fields["message"]) {
+	if err := json.Unmarshal(fields["message"], &e.Message); err != nil || jsonrpc.IsNull(fields["message"]) {
 		return e, errors.New("message of the response's error must be a string")
 	}
 	return e, nil

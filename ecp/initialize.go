@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
 // InitializeParams of agent/initialize. The agent defines the contents of Config; eca's are
@@ -92,7 +94,7 @@ func ParseConfig(params json.RawMessage) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("params %w", err)
 	}
-	if null(fields["config"]) {
+	if jsonrpc.IsNull(fields["config"]) {
 		return Config{}, nil
 	}
 	if fields, err = object(fields["config"]); err != nil {
@@ -146,7 +148,7 @@ type reader struct {
 
 func (r *reader) into(key string, dst any, want string) {
 	raw := r.fields[key]
-	if r.err != nil || null(raw) {
+	if r.err != nil || jsonrpc.IsNull(raw) {
 		return
 	}
 	if err := json.Unmarshal(raw, dst); err != nil {
@@ -156,7 +158,7 @@ func (r *reader) into(key string, dst any, want string) {
 
 func (r *reader) object(key string) *reader {
 	inner := &reader{at: r.at + key + "."}
-	if raw := r.fields[key]; !null(raw) {
+	if raw := r.fields[key]; !jsonrpc.IsNull(raw) {
 		fields, err := object(raw)
 		if err != nil {
 			inner.err = fmt.Errorf("%s%s %w", r.at, key, err)

@@ -52,11 +52,6 @@ func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// null reports whether a value is missing or null.
-func null(raw json.RawMessage) bool {
-	return len(raw) == 0 || string(raw) == "null"
-}
-
 // kind identifies a JSON value by its first byte: { [ " n t f, or 0 for a number.
 func kind(raw json.RawMessage) byte {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
@@ -72,7 +67,7 @@ func kind(raw json.RawMessage) byte {
 // text reads an optional string; it is nil if null or missing.
 func text(fields map[string]json.RawMessage, key string) (*string, error) {
 	raw := fields[key]
-	if null(raw) {
+	if jsonrpc.IsNull(raw) {
 		return nil, nil //nolint:nilnil // no text is a value of its own
 	}
 	var s string

@@ -153,18 +153,18 @@ func ParseStepResult(raw json.RawMessage) (StepResult, error) {
 	for _, key := range []string{"status", "tool_calls", "usage"} {
 		delete(fields, key)
 	}
-	moveField(fields, "cost_usd", &r.CostUSD)
-	moveField(fields, "timing", &r.Timing)
-	moveField(fields, "model", &r.Model)
-	moveField(fields, "stop_reason", &r.StopReason)
+	MoveField(fields, "cost_usd", &r.CostUSD)
+	MoveField(fields, "timing", &r.Timing)
+	MoveField(fields, "model", &r.Model)
+	MoveField(fields, "stop_reason", &r.StopReason)
 	if len(fields) > 0 {
 		r.Extra = fields
 	}
 	return r, nil
 }
 
-// moveField moves a field with the right type to its destination.
-func moveField[T any](fields map[string]json.RawMessage, key string, dst *T) {
+// MoveField moves a field of an object to dst if it has the right type.
+func MoveField[T any](fields map[string]json.RawMessage, key string, dst *T) {
 	var v T
 	if raw, ok := fields[key]; ok && json.Unmarshal(raw, &v) == nil {
 		*dst = v
@@ -211,7 +211,7 @@ func (c *ToolCall) UnmarshalJSON(raw []byte) error {
 }
 
 func parseToolCalls(raw json.RawMessage) ([]ToolCall, error) {
-	if null(raw) {
+	if jsonrpc.IsNull(raw) {
 		return nil, nil
 	}
 	var list []json.RawMessage

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
 // Usage counts tokens, as the agent sent it: unknown keys survive, and no number is rounded. The
@@ -49,7 +51,7 @@ func isCount(raw string) bool {
 // parseUsage reads the usage of a step result. The protocol's three keys must be written as whole
 // numbers; other keys may have any value.
 func parseUsage(raw json.RawMessage) (Usage, error) {
-	if null(raw) {
+	if jsonrpc.IsNull(raw) {
 		return nil, nil
 	}
 	fields, err := object(raw)
@@ -57,7 +59,7 @@ func parseUsage(raw json.RawMessage) (Usage, error) {
 		return nil, fmt.Errorf("usage %w or null", err)
 	}
 	for _, key := range []string{TokensInput, TokensOutput, TokensTotal} {
-		if count := fields[key]; !null(count) && !isCount(string(count)) {
+		if count := fields[key]; !jsonrpc.IsNull(count) && !isCount(string(count)) {
 			return nil, fmt.Errorf("usage.%s must be a whole number of at least 0, not %.40s", key, count)
 		}
 	}

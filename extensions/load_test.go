@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // house is a configuration home and two workspace folders.
@@ -24,10 +25,7 @@ type house struct {
 }
 
 func newHouse(t *testing.T) *house {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testkit.TempDir(t)
 	h := &house{t: t, dir: dir, loader: NewLoader(time.Now)}
 	h.in = Inputs{ConfigHome: filepath.Join(dir, "home"), Roots: []string{filepath.Join(dir, "ws"), filepath.Join(dir, "two")}}
 	h.loader.read = func(path string) ([]byte, error) {

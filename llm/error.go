@@ -47,6 +47,7 @@ type Error struct {
 	Body        string        // the provider's answer, without secrets; for patterns, not for the user
 	Label       string        // label of the retry rule, for ErrCustom
 	RetryAfter  time.Duration // how long the provider asks to wait; 0 if unknown
+	GaveUp      time.Duration // RetryPolicy.Total, if the request failed because its retries took longer; otherwise 0
 	Cause       error
 }
 

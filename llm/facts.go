@@ -19,6 +19,14 @@ type Fact[T any] struct {
 // Known reports whether the fact is known.
 func (f Fact[T]) Known() bool { return f.Source != "" }
 
+// ListedTokens is a number of tokens in a provider's list of models; it is unknown unless it is above 0.
+func ListedTokens(n int64) Fact[int64] {
+	if n <= 0 {
+		return Fact[int64]{}
+	}
+	return Fact[int64]{Value: n, Source: FromProvider}
+}
+
 // fill sets the fact to o if it is unknown.
 func (f *Fact[T]) fill(o Fact[T]) {
 	if !f.Known() {

@@ -63,6 +63,10 @@ func (r *retrying) Stream(ctx context.Context, req Request) iter.Seq2[Delta, err
 			n.waited += policy.now().Sub(begin)
 			info, again := policy.next(&n, e)
 			if delivered || !again || ctx.Err() != nil {
+				if e.Retryable() && policy.exhausted(&n) {
+					gaveUp := *e
+					gaveUp.GaveUp, err = policy.Total, &gaveUp
+				}
 				yield(Delta{}, err)
 				return
 			}
@@ -153,8 +157,11 @@ func (p RetryPolicy) next(n *attempts, e *Error) (RetryInfo, bool) {
 	var ok bool
 	info.Delay, ok = p.delay(n.all, e)
 	n.waited += info.Delay
-	return info, ok && (p.Total == 0 || n.waited <= p.Total)
+	return info, ok && !p.exhausted(n)
 }
+
+// exhausted reports whether the failed attempts and the next delay take longer than Total.
+func (p RetryPolicy) exhausted(n *attempts) bool { return p.Total > 0 && n.waited > p.Total }
 
 // Continue returns whether, and after which delay, to ask a model to continue an answer that failed
 // after it had begun. n is how often in a row that has happened, from 1.

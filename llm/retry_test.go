@@ -340,7 +340,8 @@ func TestRetriesEndWithTheirTotal(t *testing.T) {
 		policy.Total, policy.Jitter = 2*time.Minute, func() float64 { return 0.5 }
 		start := time.Now()
 		_, delays, err := drain(t.Context(), WithRetry(&flaky{errs: slices.Repeat([]error{&Error{Kind: ErrOverloaded}}, 20)}, policy))
-		if took := time.Since(start); err == nil || took > policy.Total || took < time.Minute {
+		var failed *Error
+		if took := time.Since(start); !errors.As(err, &failed) || failed.GaveUp != policy.Total || took > policy.Total || took < time.Minute {
 			t.Errorf("ended after %s: %v %v", took, delays, err)
 		}
 	})

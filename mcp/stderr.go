@@ -3,19 +3,16 @@ package mcp
 import (
 	"bytes"
 	"log/slog"
-	"regexp"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/internal/lineproc"
-	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 const (
 	maxLogLine = 2000      // bytes of a line in the log
 	maxLogged  = 256 << 10 // bytes of a connection's stderr in the log
-	maxReason  = 300       // bytes of the line that becomes the reason
+	maxPrinted = 300       // bytes of a line in place of a message that become a reason
 )
 
 // stderr logs what a server writes to its stderr, up to a limit, and keeps the end of it.
@@ -66,27 +63,8 @@ func (s *stderr) flush() {
 	}
 }
 
-// reason returns the line that most likely tells why a server ended: the last one that mentions a
-// failure, otherwise the last one that is not part of a stack trace.
+// reason returns the line that most likely tells why a server ended.
 func (s *stderr) reason() (line string, more bool) {
-	last := ""
-	lines := strings.Split(s.tail.String(), "\n")
-	for _, l := range slices.Backward(lines) {
-		l = strings.TrimSpace(l)
-		switch {
-		case l == "" || uninformative.MatchString(l):
-		case failure.MatchString(l):
-			return shorten.Bytes(l, maxReason), len(lines) > 1
-		case last == "":
-			last = l
-		}
-	}
-	return shorten.Bytes(last, maxReason), len(lines) > 1
+	text := s.tail.String()
+	return lineproc.Reason(text), strings.Contains(text, "\n")
 }
-
-var (
-	// uninformative matches lines that programs write about a failure besides its reason.
-	uninformative = regexp.MustCompile(`^(at |File "|node:|Node\.js v|Traceback|goroutine |exit status |note: |\^|\.\.\. |[{}()\[\]]|from /)|complete log of this run|\.log$|^[a-zA-Z]+: ['\[{]`)
-	// failure matches lines that mention a failure.
-	failure = regexp.MustCompile(`(?i)error|exception|panic|fatal|cannot|can't|could not|couldn't|not found|no such|denied|refused|invalid|missing|required|failed|unknown|unable|usage:`)
-)

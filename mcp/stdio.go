@@ -138,7 +138,7 @@ func (t *stdio) message(_ <-chan struct{}, line []byte, _ bool) error {
 	list, err := readEnvelopes(line)
 	if err != nil {
 		t.logStray(line)
-		if text := shorten.Bytes(t.launch.Clean(string(line[:min(len(line), maxReason)])), maxReason); !t.gotMessage {
+		if text := shorten.Bytes(t.launch.Clean(string(line[:min(len(line), maxPrinted)])), maxPrinted); !t.gotMessage {
 			t.printed.CompareAndSwap(nil, &text)
 		}
 	} else if !t.gotMessage {

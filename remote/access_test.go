@@ -308,6 +308,16 @@ func TestAllow(t *testing.T) {
 	}
 }
 
+// Before the server listens, /remote says that it starts.
+func TestStatusBeforeTheStart(t *testing.T) {
+	cfg := &config.Config{}
+	cfg.Remote.Enabled = true
+	f := remote.New(remote.Options{Config: func() *config.Loaded { return &config.Loaded{Config: cfg} }, StateDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	if got := f.Status(); got != "The remote server is starting. Ask again in a moment." {
+		t.Error(got)
+	}
+}
+
 // A token must be used in time; then it works until it is revoked.
 func TestPairing(t *testing.T) {
 	t.Parallel()

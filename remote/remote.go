@@ -316,7 +316,10 @@ func (f *Face) Status() string {
 	f.mu.Lock()
 	s, streams := f.status, len(f.streams)
 	f.mu.Unlock()
-	if s.url == "" {
+	switch {
+	case s.url == "" && s.problem == "":
+		return "The remote server is starting. Ask again in a moment."
+	case s.url == "":
 		return "The remote server does not run: " + s.problem + "."
 	}
 	var b strings.Builder

@@ -247,6 +247,8 @@ func (f api) serveRoute(w http.ResponseWriter, r *http.Request, to route, dev De
 		writeJSON(w, http.StatusOK, result)
 	case errors.As(err, &refused):
 		refused.write(w)
+	case errors.Is(err, chat.ErrNoChat): // another process has deleted it
+		errNoChat.write(w)
 	case errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeInvalidParams:
 		badRequest("the request is not valid").write(w)
 	default:

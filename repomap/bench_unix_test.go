@@ -9,7 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -174,7 +177,8 @@ func BenchmarkStored(b *testing.B) {
 	}
 }
 
-// The memory of an index, by the bytes of the sources.
+// The memory of an index when it is ready, and the most that is in use while it is built, by the
+// bytes of the sources.
 func BenchmarkMemory(b *testing.B) {
 	for name, root := range trees(b) {
 		b.Run(name, func(b *testing.B) {
@@ -183,7 +187,7 @@ func BenchmarkMemory(b *testing.B) {
 				runtime.GC()
 				runtime.ReadMemStats(&before)
 				x := New(Options{})
-				mapOf(b, x, root, Focus{})
+				peak := peakMemory(func() { mapOf(b, x, root, Focus{}) })
 				runtime.GC()
 				runtime.ReadMemStats(&after)
 				kept, source := float64(after.HeapAlloc)-float64(before.HeapAlloc), 0.0
@@ -193,10 +197,40 @@ func BenchmarkMemory(b *testing.B) {
 				b.ReportMetric(kept/1e6, "kept-MB")
 				b.ReportMetric(source/1e6, "source-MB")
 				b.ReportMetric(kept/source, "ratio")
+				b.ReportMetric(peak/1e6, "peak-MB")
+				b.ReportMetric(peak/source, "peak-ratio")
 				runtime.KeepAlive(x)
 			}
 		})
 	}
+}
+
+// peakMemory returns how much more memory the process has from the system at most while f runs, in
+// bytes.
+func peakMemory(f func()) float64 {
+	debug.FreeOSMemory()
+	inUse := func() float64 {
+		s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+		metrics.Read(s)
+		return float64(s[0].Value.Uint64()) - float64(s[1].Value.Uint64())
+	}
+	before, peak, done := inUse(), 0.0, make(chan struct{})
+	var sampling sync.WaitGroup
+	sampling.Go(func() {
+		for tick := time.NewTicker(time.Millisecond); ; {
+			peak = max(peak, inUse()-before)
+			select {
+			case <-tick.C:
+			case <-done:
+				tick.Stop()
+				return
+			}
+		}
+	})
+	f()
+	close(done)
+	sampling.Wait()
+	return peak
 }
 
 // processorTime is what this process has spent.

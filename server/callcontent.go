@@ -89,6 +89,9 @@ func (r *renderer) called(c transcript.Call) []notification {
 	if b.Failed || c.Origin != tools.OriginMCP {
 		shown.Error = &b.Failed
 	}
+	for _, stop := range b.Stops {
+		shown.SandboxStops = append(shown.SandboxStops, protocol.SandboxStop(stop))
+	}
 	pictures := map[string]bool{} // placeholders for models that do not accept images
 	for _, i := range b.Images {
 		pictures[fmt.Sprintf("[image %s, %d bytes]", i.MediaType, len(i.Data))] = true

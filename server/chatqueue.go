@@ -51,12 +51,12 @@ func (q *chatQueues) join(id string, open bool) (previous <-chan struct{}, leave
 func (s *Server) handleInChat(ctx context.Context, req *jsonrpc.Request, h handler) (any, error) {
 	var p protocol.ChatParams
 	if !strings.HasPrefix(req.Method, "chat/") || json.Unmarshal(req.Params, &p) != nil || p.ChatID == "" {
-		return h(ctx, req)
+		return h(ctx, s.log, req)
 	}
 	_, open := s.host.Engine().Lookup(string(p.ChatID))
 	previous, leave := s.queues.join(string(p.ChatID), open)
 	if leave == nil {
-		return h(ctx, req)
+		return h(ctx, s.log, req)
 	}
 	type outcome struct {
 		result any
@@ -74,7 +74,7 @@ func (s *Server) handleInChat(ctx context.Context, req *jsonrpc.Request, h handl
 		if previous != nil {
 			<-previous
 		}
-		result, err := h(ctx, req)
+		result, err := h(ctx, s.log, req)
 		handled <- outcome{result, err}
 	})
 	if previous == nil {

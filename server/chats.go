@@ -209,7 +209,9 @@ func (cs *chats) ChatOpen(ctx context.Context, req protocol.Request[protocol.Win
 	v := cs.views.get(session)
 	fresh := session.Refresh()
 	return func(ctx context.Context) (protocol.ChatOpenResult, error) {
-		if _, err := fresh.Wait(ctx); err != nil {
+		if _, err := fresh.Wait(ctx); errors.Is(err, chat.ErrNoChat) {
+			return protocol.ChatOpenResult{}, nil
+		} else if err != nil {
 			return protocol.ChatOpenResult{}, err
 		}
 		span, about, bad := window(ctx, session, p)
@@ -237,13 +239,16 @@ func (cs *chats) ChatHistory(ctx context.Context, req protocol.Request[protocol.
 		return nil, err
 	}
 	none := protocol.ChatHistoryResult{Contents: []protocol.ContentReceived{}}
+	notFound := none
+	notFound.Error = &protocol.WindowError{Code: "chat_not_found", Message: "there is no chat " + string(p.ChatID)}
 	if !ok {
-		none.Error = &protocol.WindowError{Code: "chat_not_found", Message: "there is no chat " + string(p.ChatID)}
-		return protocol.Immediate(none), nil
+		return protocol.Immediate(notFound), nil
 	}
 	fresh := session.Refresh()
 	return func(ctx context.Context) (protocol.ChatHistoryResult, error) {
-		if _, err := fresh.Wait(ctx); err != nil {
+		if _, err := fresh.Wait(ctx); errors.Is(err, chat.ErrNoChat) {
+			return notFound, nil
+		} else if err != nil {
 			return none, err
 		}
 		span, about, bad := window(ctx, session, p)

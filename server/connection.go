@@ -118,10 +118,10 @@ func (c *connection) request(ctx context.Context, method string, params, result 
 	err := c.conn.Call(ctx, method, params, &raw)
 	var refused *jsonrpc.Error
 	switch {
-	case err == nil && (len(raw) == 0 || string(raw) == "null"):
+	case err == nil && jsonrpc.IsNull(raw):
 		return errors.New("the client gave no answer")
 	case err == nil:
-		if err := protocol.Decode(raw, result); err != nil {
+		if _, err := protocol.Decode(raw, result); err != nil {
 			c.log.Warn("answer of the client unreadable", "method", method, "err", err)
 			return errors.New("cannot read the client's answer")
 		}

@@ -186,7 +186,7 @@ func (r *renderer) turnElsewhere(t transcript.Turn) []notification {
 // interrupted marks a turn that was cut off when eca exited. Without the mark, a partial answer
 // looks complete.
 func (r *renderer) interrupted() []notification {
-	return r.text("\nInterrupted: eca ended before this turn was finished\n")
+	return r.text("\n" + transcript.InterruptedText + "\n")
 }
 
 // text shows a text that comes from eca itself.

@@ -2,8 +2,8 @@ package server
 
 import (
 	"context"
+	"log/slog"
 
-	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
@@ -26,7 +26,7 @@ type families struct {
 var _ protocol.Server = families{}
 
 // handler handles one method; its parameters are still encoded.
-type handler func(ctx context.Context, req *jsonrpc.Request) (any, error)
+type handler func(ctx context.Context, log *slog.Logger, req *jsonrpc.Request) (any, error)
 
 // table maps the names of the methods to their handlers.
 func table(s protocol.Server) map[string]handler {
@@ -90,8 +90,8 @@ func table(s protocol.Server) map[string]handler {
 
 // asRequest adapts a method that returns an answer.
 func asRequest[P, R any](method func(context.Context, protocol.Request[P]) (protocol.AsyncResult[R], error)) handler {
-	return func(ctx context.Context, req *jsonrpc.Request) (any, error) {
-		params, err := decode[P](req)
+	return func(ctx context.Context, log *slog.Logger, req *jsonrpc.Request) (any, error) {
+		params, err := decode[P](log, req)
 		if err != nil {
 			return nil, err
 		}
@@ -111,8 +111,8 @@ func asRequest[P, R any](method func(context.Context, protocol.Request[P]) (prot
 
 // asNotification adapts a method that returns no answer.
 func asNotification[P any](method func(context.Context, P) error) handler {
-	return func(ctx context.Context, req *jsonrpc.Request) (any, error) {
-		params, err := decode[P](req)
+	return func(ctx context.Context, log *slog.Logger, req *jsonrpc.Request) (any, error) {
+		params, err := decode[P](log, req)
 		if err != nil {
 			return nil, err
 		}
@@ -121,11 +121,15 @@ func asNotification[P any](method func(context.Context, P) error) handler {
 }
 
 // decode reads params. A handler can return its error as it is.
-func decode[P any](req *jsonrpc.Request) (p P, err error) {
+func decode[P any](log *slog.Logger, req *jsonrpc.Request) (p P, err error) {
 	if _, none := any(p).(protocol.None); none {
 		return p, nil
 	}
-	if err := protocol.Decode(req.Params, &p); err != nil {
+	repeated, err := protocol.Decode(req.Params, &p)
+	if repeated != "" {
+		log.Warn("a member of the params is there twice; the last one counts", "method", req.Method, "member", repeated)
+	}
+	if err != nil {
 		return p, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", req.Method, err)
 	}
 	return p, nil
@@ -150,24 +154,6 @@ func (s *Server) handle(ctx context.Context, req *jsonrpc.Request) (any, error) 
 	if err := s.admits(req.Method); err != nil {
 		return nil, err
 	}
-	s.warnOfDuplicates(req)
 	req.Params = s.numbers.resolve(req.Params)
 	return s.handleInChat(ctx, req, h)
-}
-
-// maxCompared bounds the params in which repeated members are looked for, in bytes: larger ones have
-// images or files.
-const maxCompared = 256 << 10
-
-// warnOfDuplicates logs a member that a client sends twice: only the last one counts, as for other
-// readers of JSON.
-func (s *Server) warnOfDuplicates(req *jsonrpc.Request) {
-	if len(req.Params) > maxCompared {
-		return
-	}
-	if v, err := esrp.Parse(req.Params); err == nil {
-		if path, twice := v.Duplicate(); twice {
-			s.log.Warn("a member of the params is there twice; the last one counts", "method", req.Method, "member", path)
-		}
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat"
@@ -71,7 +72,7 @@ func (s *Server) addFollowMethods() {
 	for name, method := range map[string]func(context.Context, followParams) (bool, error){
 		"chat/follow": s.followChat, "chat/hold": s.pauseChat, "chat/advance": s.advanceChat, "chat/release": s.releaseChat,
 	} {
-		s.methods[name] = func(_ context.Context, req *jsonrpc.Request) (any, error) {
+		s.methods[name] = func(_ context.Context, _ *slog.Logger, req *jsonrpc.Request) (any, error) {
 			var p followParams
 			if err := json.Unmarshal(req.Params, &p); err != nil {
 				return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", req.Method, err)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat"
@@ -44,7 +43,7 @@ func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.Ini
 	}
 	s.advance(initializing)
 	s.log.Debug("initialize", "client", p.ClientInfo.Name, "version", p.ClientInfo.Version, "roots", roots)
-	cfg, models, agents := s.host.Config(), s.host.ModelChoice(), s.settings.primaryAgents()
+	cfg, models, agents := s.host.Config(), s.host.ModelChoice(), s.host.Config().PrimaryAgents()
 	agent := cfg.AgentOrDefault("")
 	ids, _ := fitting(models)
 	return protocol.Immediate(protocol.InitializeResult{
@@ -89,25 +88,13 @@ func (s *Server) runTask(t chat.Task) {
 	s.settings.push(s.ctx)
 }
 
-// primaryAgents lists the agents a user can choose, sorted.
-func (s *settings) primaryAgents() []string {
-	var out []string
-	for name, a := range s.host.Config().Agents {
-		if a.Primary() {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
 // pushConfig sends the whole configuration (5.1) if any of it changed or if always is set. One
 // client replays only the last message when its page is opened, so every message has all keys that
 // this client cannot get elsewhere.
 func (s *settings) pushConfig(ctx context.Context, always bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	cfg, models, agents := s.host.Config(), s.host.ModelChoice(), s.primaryAgents()
+	cfg, models, agents := s.host.Config(), s.host.ModelChoice(), s.host.Config().PrimaryAgents()
 	agent := s.currentAgent()
 	ids, cut := fitting(models)
 	variants, _ := s.host.Variants(models.Default)

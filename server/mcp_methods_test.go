@@ -48,6 +48,11 @@ func TestMCPMethods(t *testing.T) {
 		return fake.Contains("tool/serverUpdated", `"name":"`+name+`","status":"running"`, `"prompts":[{"name":"p","arguments":[]}],"resources":[{"uri":"r://x","name":"x"}]`)
 	}
 	r.Await(0, "it runs", running("s"))
+	for _, m := range r.Since(0) { // clients ask for the commands as soon as it runs
+		if text := string(m.Params); m.Method == "tool/serverUpdated" && strings.Contains(text, `"name":"s","status":"running"`) && !strings.Contains(text, `"prompts":[{"name":"p"`) {
+			t.Errorf("it runs before its prompts are listed: %s", text)
+		}
+	}
 	has("s", true)
 	for _, step := range []struct {
 		method  string

@@ -2,6 +2,9 @@ package server_test
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -92,4 +95,18 @@ func TestCatalog(t *testing.T) {
 		}
 	}
 	r.Await(0, "limits and prices", fake.Content("usage", `"limit":{"context":4000,"output":40}`, `"lastMessageCost":"0.02"`))
+}
+
+// A model in the configuration that its provider does not list is reported once the list is there.
+func TestUnlistedDefaultModelIsReported(t *testing.T) {
+	t.Parallel()
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"data":[{"id":"real"}]}`)
+	}))
+	defer provider.Close()
+	r := newRig(t, options{config: map[string]any{
+		"defaultModel": "listing/none",
+		"providers":    map[string]any{"listing": map[string]any{"api": "openai-chat", "url": provider.URL + "/v1", "key": "k"}},
+	}})
+	r.Await(0, "the mistake", fake.Contains("$/showMessage", "Configuration: ECA_CONFIG:1:", "defaultModel: provider listing has no none; it has real"))
 }

@@ -167,6 +167,10 @@ func (ps *prompts) await(ctx context.Context, p submittedPrompt) (protocol.ChatP
 		if errors.Is(err, context.Canceled) {
 			return promptFailed(string(p.ChatID)), err
 		}
+		if errors.Is(err, chat.ErrEmptyPrompt) && p.session.Running() { // what refuse sends would end the turn for the client
+			ps.notify(ps.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: err.Error()})
+			return failed, nil
+		}
 		message := *p.Message
 		if p.session.AwaitsSecret() {
 			message = chat.Masked

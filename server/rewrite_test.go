@@ -47,7 +47,7 @@ func (h *inlineHost) Inline() *inline.Engine {
 func newRewriteServer(t *testing.T, host *inlineHost) (*rewrites, protocol.Request[protocol.RewriteParams]) {
 	t.Helper()
 	var req protocol.Request[protocol.RewriteParams]
-	if err := protocol.Decode(json.RawMessage(`{"id":"a","text":"old","prompt":"p"}`), &req.Params); err != nil {
+	if _, err := protocol.Decode(json.RawMessage(`{"id":"a","text":"old","prompt":"p"}`), &req.Params); err != nil {
 		t.Fatal(err)
 	}
 	c := &connection{ctx: t.Context(), log: slog.New(slog.DiscardHandler)}

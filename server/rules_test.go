@@ -123,7 +123,8 @@ func (r *rules) sent(body []byte) {
 	}
 	r.began = r.began || m.Method != "initialize" // requests before initialized are served
 	var p protocol.ChatParams
-	named := protocol.Decode(m.Params, &p) == nil && p.ChatID != ""
+	_, err := protocol.Decode(m.Params, &p)
+	named := err == nil && p.ChatID != ""
 	switch {
 	case m.Method == "chat/prompt" && !named:
 		r.nameless++

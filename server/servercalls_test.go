@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -142,6 +143,35 @@ func TestProviderSearch(t *testing.T) {
 			contains(t, "the cost", shown, `"lastMessageCost":"`+c.cost+`"`)
 			contains(t, "the chat, opened again", strings.Join(r.opened("c"), "\n"), `"toolCalled"`, `It is out.`, `Sources:`)
 		})
+	}
+}
+
+// Searches that the provider began and did not end are ended in the order in which they began.
+func TestUnendedProviderSearches(t *testing.T) {
+	t.Parallel()
+	var events []string
+	for i := range 9 {
+		events = append(events, fmt.Sprintf(`{"type":"response.output_item.added","item":{"type":"web_search_call","id":"ws_%d","status":"in_progress"}}`, 9-i))
+	}
+	events = append(events, `{"type":"response.output_text.delta","delta":"It is out."}`, `{"type":"response.completed","response":{"usage":{"input_tokens":10,"output_tokens":5}}}`)
+	_, shown, _ := served(t, "openai-responses", "webSearch", events)
+	var began, ended []string
+	for line := range strings.Lines(shown) {
+		var p struct {
+			Content struct{ Type, ID string }
+		}
+		if err := json.Unmarshal([]byte(line), &p); err != nil {
+			t.Fatal(err)
+		}
+		switch p.Content.Type {
+		case "toolCallPrepare":
+			began = append(began, p.Content.ID)
+		case "toolCalled":
+			ended = append(ended, p.Content.ID)
+		}
+	}
+	if len(began) != 9 || !slices.Equal(began, ended) {
+		t.Errorf("began %q, ended %q", began, ended)
 	}
 }
 

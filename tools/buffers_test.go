@@ -8,16 +8,14 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // A client has the files of its workspace by its own names for them: below a root that is a
 // link, too. Of files elsewhere it is never asked.
 func TestWithBuffers(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testkit.TempDir(t)
 	target, link := filepath.Join(dir, "real"), filepath.Join(dir, "link")
 	if err := os.Mkdir(target, 0o755); err != nil {
 		t.Fatal(err)

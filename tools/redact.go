@@ -25,6 +25,13 @@ func (t *redacted) Run(ctx context.Context, call Call, out Sink) (Result, error)
 	for i, text := range res.Outputs {
 		res.Outputs[i] = t.clean(text)
 	}
+	for i := range res.Stops {
+		s := &res.Stops[i]
+		s.Text, s.Folder = t.clean(s.Text), t.clean(s.Folder)
+		for k, host := range s.Hosts {
+			s.Hosts[k] = t.clean(host)
+		}
+	}
 	if err != nil {
 		if shown := t.clean(err.Error()); shown != err.Error() {
 			err = errors.New(shown)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
 // leaking returns its secret in all ways.
@@ -15,7 +17,8 @@ func (leaking) Run(_ context.Context, _ Call, out Sink) (Result, error) {
 		out("chunk sec")
 		out("ret\nopen")
 	}
-	return Result{Outputs: []string{"one secret", "none"}}, errors.New("error secret")
+	stop := event.SandboxStop{Text: "a secret", Hosts: []string{"secret.example"}, Folder: "/secret"}
+	return Result{Outputs: []string{"one secret", "none"}, Stops: []event.SandboxStop{stop}}, errors.New("error secret")
 }
 
 func TestRedact(t *testing.T) {
@@ -24,6 +27,9 @@ func TestRedact(t *testing.T) {
 	res, err := tool.Run(t.Context(), Call{}, func(s string) { chunk += s })
 	if chunk != "chunk *\n" || res.Outputs[0] != "one *" || res.Outputs[1] != "none" || err.Error() != "error *" {
 		t.Errorf("%q, %q, %v", chunk, res.Outputs, err)
+	}
+	if s := res.Stops[0]; s.Text != "a *" || s.Hosts[0] != "*.example" || s.Folder != "/*" {
+		t.Errorf("%+v", s)
 	}
 	if _, err := tool.Run(t.Context(), Call{}, nil); err.Error() != "error *" {
 		t.Error(err)

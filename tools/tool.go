@@ -259,7 +259,8 @@ type Result struct {
 	// others.
 	Images  []event.Image
 	Failed  bool
-	Details *event.Details // replaces the plan's details if set
+	Details *event.Details      // replaces the plan's details if set
+	Stops   []event.SandboxStop // what the sandbox refused the command
 }
 
 // Text returns a successful result with one output.

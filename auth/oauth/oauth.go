@@ -54,7 +54,6 @@ type Tokens struct {
 	Access  string
 	Refresh string    // empty: cannot be renewed
 	Expires time.Time // zero: unknown
-	Scopes  []string  // granted scopes; empty: the requested ones
 }
 
 // Client sends requests to authorization servers.
@@ -133,9 +132,6 @@ func (p Provider) resource() []oauth2.AuthCodeOption {
 // tokens converts the tokens. It computes the expiry with Client.Now.
 func (c *Client) tokens(t *oauth2.Token) Tokens {
 	out := Tokens{Access: t.AccessToken, Refresh: t.RefreshToken}
-	if scope, ok := t.Extra("scope").(string); ok {
-		out.Scopes = strings.Fields(scope)
-	}
 	if t.ExpiresIn > 0 {
 		out.Expires = c.Now().Add(time.Duration(t.ExpiresIn) * time.Second)
 	} else if !t.Expiry.IsZero() { // the answer was form-encoded

@@ -114,26 +114,7 @@ func cleanJSON(raw []byte, clean *redact.Redactor) ([]byte, error) {
 	if err := dec.Decode(&v); err != nil {
 		return nil, err
 	}
-	return marshal(cleanValue("", v, clean))
-}
-
-func cleanValue(name string, v any, clean *redact.Redactor) any {
-	switch v := v.(type) {
-	case string:
-		if redact.SecretName(name) && v != "" {
-			return redact.Mark
-		}
-		return clean.String(v)
-	case []any:
-		for i, e := range v {
-			v[i] = cleanValue(name, e, clean)
-		}
-	case map[string]any:
-		for key, e := range v {
-			v[key] = cleanValue(key, e, clean)
-		}
-	}
-	return v
+	return marshal(redact.Value(v, clean.String))
 }
 
 // marshal is json.Marshal without escaping of <, > and &.

@@ -188,9 +188,21 @@ type ToolFinished struct {
 	// ToolJudged.
 	Opaque json.RawMessage `json:"opaque,omitempty"`
 
+	Stops []SandboxStop `json:"stops,omitempty"` // what the sandbox refused the command
+
 	// Instructions are the instruction files (AGENTS.md) of the folders that the call touched, for
 	// the model. They are not shown.
 	Instructions []Instructions `json:"instructions,omitempty"`
+}
+
+// SandboxStop is what the sandbox refused a command.
+type SandboxStop struct {
+	Text    string   `json:"text"`              // such as "connection to a.example"
+	Hosts   []string `json:"hosts,omitempty"`   // that it could not connect to
+	Port    string   `json:"port,omitempty"`    // of a server of this machine that it could not connect to
+	Folder  string   `json:"folder,omitempty"`  // in which it could not write
+	Decided bool     `json:"decided,omitempty"` // the user has decided about it
+	Again   bool     `json:"again,omitempty"`   // the user let the command run again
 }
 
 // Instructions is an instruction file. Text is what the model gets, including its frame.
@@ -261,6 +273,8 @@ type ToolRejected struct {
 	Reason RejectReason `json:"reason"`
 	// Message explains the rejection to the model; empty means a standard text for Reason.
 	Message string `json:"message,omitempty"`
+	// Unasked is set if the call needed the user's approval, and there was no user to ask.
+	Unasked bool `json:"unasked,omitempty"`
 }
 
 // UsageReported follows each model response, including side requests, which are not part of the

@@ -119,6 +119,10 @@ type Turn struct {
 	End *event.TurnFinished // nil until the turn has ended
 }
 
+// InterruptedText tells users about a turn that was cut off when eca exited. Without it, a partial
+// answer looks like a complete one.
+const InterruptedText = "Interrupted: eca ended before this turn was finished"
+
 // Title is a new title of the chat.
 type Title struct{ Title string }
 

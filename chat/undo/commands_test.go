@@ -17,6 +17,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -142,7 +143,7 @@ func tree(t *testing.T, root string) map[string]string {
 // project is a directory with what is hard to bring back.
 func project(t *testing.T) string {
 	t.Helper()
-	root := realDir(t)
+	root := testkit.TempDir(t)
 	sh(t, root, `
 		mkdir -p src/deep empty ignored
 		printf 'one\r\ntwo\r\n' >src/crlf.txt
@@ -162,7 +163,7 @@ func project(t *testing.T) string {
 
 func newLog(t *testing.T) *chatLog {
 	t.Helper()
-	return &chatLog{t: t, files: commandFiles(realDir(t)), id: "chat", root: project(t)}
+	return &chatLog{t: t, files: commandFiles(testkit.TempDir(t)), id: "chat", root: project(t)}
 }
 
 func (l *chatLog) same(want map[string]string) {
@@ -175,7 +176,7 @@ func (l *chatLog) same(want map[string]string) {
 // Whatever a command does to files, a rollback brings back each byte, mode and link.
 func TestRollbackOfCommands(t *testing.T) {
 	needs.Long(t)
-	outside := realDir(t)
+	outside := testkit.TempDir(t)
 	if err := os.WriteFile(filepath.Join(outside, "data"), []byte("outside"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -250,10 +251,22 @@ func TestRollbackLeavesWhatTheUserChanged(t *testing.T) {
 	}
 }
 
+// A file that the user has changed since is reported once, however often it was changed before.
+func TestRollbackReportsAFileOnce(t *testing.T) {
+	l := newLog(t)
+	l.write("src/private", "1")
+	l.command(`echo 2 >src/private`)
+	l.write("src/private", "3")
+	l.write("src/private", "4")
+	l.command(`echo 5 >src/private`)
+	sh(t, l.root, `echo mine >src/private`)
+	l.rollback("src/private was changed since")
+}
+
 // A folder that has become a link since is not followed.
 func TestRollbackOfCommandsFollowsNoLinks(t *testing.T) {
 	l := newLog(t)
-	outside := realDir(t)
+	outside := testkit.TempDir(t)
 	l.command(`echo 1 >src/deep/data`)
 	sh(t, l.root, `cp src/deep/data `+outside+`; mv src/deep aside; ln -s `+outside+` src/deep`)
 	want := tree(t, outside)

@@ -34,8 +34,9 @@ func (f *Files) Rollback(ctx context.Context, events []event.Event) (problems []
 		undo func() []string
 	}
 	var steps []step
+	failed := map[string]bool{} // files whose older changes cannot be undone either
 	for _, s := range spans {
-		steps = append(steps, step{s.last, func() []string { return s.undo(ctx) }})
+		steps = append(steps, step{s.last, func() []string { return s.undo(ctx, failed) }})
 	}
 	for _, e := range events {
 		c, ok := e.Body.(event.FileChanged)
@@ -43,7 +44,11 @@ func (f *Files) Rollback(ctx context.Context, events []event.Event) (problems []
 			continue
 		}
 		steps = append(steps, step{e.Seq, func() []string {
+			if failed[c.Path] {
+				return nil
+			}
 			if err := f.restore(ctx, c); err != nil {
+				failed[c.Path] = true
 				return []string{err.Error()}
 			}
 			return nil
@@ -143,8 +148,9 @@ func (s *span) has(c event.FileChanged, at event.Seq) bool {
 	return ok
 }
 
-// undo undoes the changes of the span.
-func (s *span) undo(ctx context.Context) (problems []string) {
+// undo undoes the changes of the span, except those of files in failed, to which it adds the files
+// that it reports.
+func (s *span) undo(ctx context.Context, failed map[string]bool) (problems []string) {
 	if s.unknown != nil {
 		return []string{fmt.Sprintf("what a command changed in %s is not known any more: %v", s.record.root, s.unknown)}
 	}
@@ -165,7 +171,9 @@ func (s *span) undo(ctx context.Context) (problems []string) {
 		c := s.changes[name]
 		now, err := s.record.now(name)
 		full := filepath.Join(s.record.root, filepath.FromSlash(name))
+		known := len(problems)
 		switch {
+		case failed[full]:
 		case err != nil:
 			problems = append(problems, fmt.Sprintf("%s cannot be read: %v", full, err))
 		case c.Old.same(now):
@@ -182,6 +190,7 @@ func (s *span) undo(ctx context.Context) (problems []string) {
 		default:
 			todo = append(todo, c)
 		}
+		failed[full] = failed[full] || len(problems) > known
 	}
 	return append(problems, s.record.putBack(todo)...)
 }

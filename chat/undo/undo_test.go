@@ -10,21 +10,12 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
-
-// realDir is a new folder without links on its way.
-func realDir(t *testing.T) string {
-	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
 
 func TestRestore(t *testing.T) {
 	ctx := context.Background()
-	dir := realDir(t)
+	dir := testkit.TempDir(t)
 	path := filepath.Join(dir, "a")
 	kept := artifact.New(filepath.Join(t.TempDir(), "kept"), artifact.Options{})
 	files := New(Options{Kept: func() *artifact.Store { return kept }})
@@ -114,7 +105,7 @@ func TestRestoreFollowsNoLinks(t *testing.T) {
 	ctx := context.Background()
 	for _, swap := range []string{"file", "folder", "folder above"} {
 		for _, kind := range []string{"created", "changed", "moved"} {
-			dir, outside := realDir(t), realDir(t)
+			dir, outside := testkit.TempDir(t), testkit.TempDir(t)
 			path, secret := filepath.Join(dir, "top", "sub", "a"), filepath.Join(outside, "a")
 			from, to := path, secret
 			switch swap {
@@ -168,7 +159,7 @@ func TestRestoreFollowsNoLinks(t *testing.T) {
 // A file that has become another name of one outside is given its old content here alone.
 func TestRestoreHardLink(t *testing.T) {
 	ctx := context.Background()
-	dir, outside := realDir(t), realDir(t)
+	dir, outside := testkit.TempDir(t), testkit.TempDir(t)
 	path, secret := filepath.Join(dir, "a"), filepath.Join(outside, "a")
 	kept := artifact.New(filepath.Join(t.TempDir(), "kept"), artifact.Options{})
 	files := New(Options{Kept: func() *artifact.Store { return kept }})

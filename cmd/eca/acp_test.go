@@ -151,3 +151,41 @@ func TestACPWithoutHome(t *testing.T) {
 	say(t, in, `{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":`+quoted(made.Result.SessionID)+`,"prompt":[{"type":"text","text":"Hello?"}]}}`)
 	out.until(t, `"stopReason"`)
 }
+
+// A client that loads a session whose process was killed in a turn learns that the turn and its calls
+// were interrupted, both before and after the next prompt.
+func TestACPLoadsAnInterruptedSession(t *testing.T) {
+	p := newProvider(t, `
+cassette: 1
+turns:
+  - steps: [{text: Begun., calls: [{id: c1, tool: eca__write_file, arguments: {path: "${workspace}/out.txt", content: "hello"}}]}]
+  - steps: [{text: Again.}]
+  - steps: [{text: Again.}]
+`)
+	at := newPlace(t, p.env()...)
+	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}` + "\n"
+	cmd := at.command("acp")
+	in, out := speak(t, cmd, initialize+`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":`+quoted(at.root)+`,"mcpServers":[]}}`, `"id":2`)
+	var made struct{ Result struct{ SessionID string } }
+	if err := json.Unmarshal([]byte(out.last), &made); err != nil || made.Result.SessionID == "" {
+		t.Fatalf("%s %v", out.last, err)
+	}
+	session := quoted(made.Result.SessionID)
+	prompt := `{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":` + session + `,"prompt":[{"type":"text","text":"Write."}]}}`
+	load := initialize + `{"jsonrpc":"2.0","id":2,"method":"session/load","params":{"sessionId":` + session + `,"cwd":` + quoted(at.root) + `,"mcpServers":[]}}`
+	say(t, in, prompt)
+	out.until(t, "session/request_permission")
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+
+	for range 2 { // the second client loads it after a prompt has ended the turn
+		cmd = at.command("acp")
+		in, out = speak(t, cmd, load, `"status":"failed"`)
+		out.until(t, "Interrupted: eca ended before this turn was finished")
+		out.until(t, `"id":2`)
+		say(t, in, prompt)
+		out.until(t, `"stopReason"`)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 const hello = "cassette: 1\ndefault:\n  steps:\n    - {text: Hello.}\nturns: []\n"
@@ -216,31 +216,12 @@ turns: []
 			e.Call("chat/queryFiles", map[string]any{"chatId": "c", "query": "b"})
 			e.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go", "contexts": []any{map[string]any{"type": "file", "path": filepath.Join(here.root, "b.go")}, map[string]any{"type": "directory", "path": here.root}, map[string]any{"type": "repoMap"}}})
 			e.Await(0, "the end", fake.Finished())
-			const most = 500 << 10 // kB
-			if peak := peakMemory(t, e.cmd.Process.Pid); peak > most {
-				t.Errorf("it took %d kB", peak)
+			if peak := testkit.PeakMemory(e.cmd.Process.Pid); peak == 0 || peak > 500<<20 {
+				t.Errorf("it took %d bytes", peak)
 			}
 			shutDown(t, e)
 		})
 	}
-}
-
-// peakMemory is the maximum resident memory of a process, in kB.
-func peakMemory(t *testing.T, pid int) (kB int) {
-	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(data)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			fmt.Sscan(rest, &kB)
-		}
-	}
-	if kB == 0 {
-		t.Fatal("the memory is not known")
-	}
-	return kB
 }
 
 // Approving everything does not override a denial.

@@ -16,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/importer"
 	"github.com/seed-dec29ce4/eca/chat/search"
@@ -25,6 +24,7 @@ import (
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/daemon/settings"
 	"github.com/seed-dec29ce4/eca/internal/usage"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
 const searchHelp = `Finds messages in all chats of this machine, newest first.
@@ -248,7 +248,7 @@ func showChat(ctx context.Context, s *store.Store, id string, stdout io.Writer) 
 	var failed error
 	write := func(who, text string, at time.Time) {
 		if text = strings.TrimSpace(text); text != "" && failed == nil {
-			_, failed = fmt.Fprintf(stdout, "%s, %s:\n%s\n\n", who, at.Local().Format("2006-01-02 15:04"), printable(text))
+			_, failed = fmt.Fprintf(stdout, "%s, %s:\n%s\n\n", who, at.Local().Format("2006-01-02 15:04"), visible.Text(text))
 		}
 	}
 	show := func(list []transcript.Change) {
@@ -300,7 +300,7 @@ func said(i transcript.Item) (who, text string) {
 		}
 	case transcript.Turn:
 		if i.End != nil && i.End.Reason == event.FinishedInterrupted {
-			return "eca", "Interrupted: eca ended before this turn was finished"
+			return "eca", transcript.InterruptedText
 		}
 	default:
 	}
@@ -324,7 +324,7 @@ func outcome(c transcript.Call) string {
 	}
 	why := "stopped before it ran"
 	switch {
-	case chat.NobodyAsked(c.Rejection):
+	case c.Rejection.Unasked:
 		why = "nobody could be asked"
 	case c.Rejection.Reason == event.RejectedByUser:
 		why = "rejected by the user"

@@ -147,3 +147,18 @@ func TestResumeListsNoChatsOfCommands(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, out, stderr)
 	}
 }
+
+// An answer is shown with its lines, without characters that control a terminal.
+func TestChatsShowKeepsLines(t *testing.T) {
+	p := newProvider(t, "cassette: 1\ndefault:\n  steps: [{text: \"# Ferrets\\n\\n- one\\n\\t- two\\e[2J\\n\"}]\nturns: []\n")
+	here := newPlace(t, p.env()...)
+	if _, errOut, code := runProgram(t, here, "", "exec", "first line\nsecond line"); code != 0 {
+		t.Fatalf("exit %d: %s", code, errOut)
+	}
+	list, _, _ := runProgram(t, here, "", "chats", "list")
+	id, _, _ := strings.Cut(list, " ")
+	out, errOut, code := runProgram(t, here, "", "chats", "show", id)
+	if code != 0 || !strings.Contains(out, ":\nfirst line\nsecond line\n\n") || !strings.Contains(out, ":\n# Ferrets\n\n- one\n\t- two\\u001b[2J\n") {
+		t.Errorf("exit %d: %q %s", code, out, errOut)
+	}
+}

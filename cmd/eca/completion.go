@@ -72,14 +72,7 @@ func offer(values candidates) cobra.CompletionFunc {
 }
 
 func agentNames(d *daemon.Daemon) []cobra.Completion {
-	var names []cobra.Completion
-	for name, agent := range d.Config().Agents {
-		if agent.Primary() {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	return d.Config().PrimaryAgents()
 }
 
 func modelNames(d *daemon.Daemon) []cobra.Completion {

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/daemon/providers"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc/scanner"
 	"github.com/seed-dec29ce4/eca/internal/usage"
@@ -89,42 +90,21 @@ type execFlags struct {
 
 // execLimits are the limits of the turn.
 type execLimits struct {
-	cost   string
-	tokens int64
-	time   time.Duration
-}
-
-// seconds is a time on the command line: a number of seconds, or one with units.
-type seconds time.Duration
-
-func (s *seconds) String() string {
-	if *s == 0 {
-		return ""
-	}
-	return time.Duration(*s).String()
-}
-
-func (s *seconds) Type() string { return "duration" }
-
-func (s *seconds) Set(text string) error {
-	if n, err := strconv.ParseFloat(text, 64); err == nil {
-		text = strconv.FormatFloat(n, 'f', -1, 64) + "s"
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return fmt.Errorf("it must be a time such as 90s or 10m, or a number of seconds, not %q", text)
-	}
-	*s = seconds(d)
-	return nil
+	cost     string
+	tokens   int64
+	timeText string
+	time     time.Duration // timeText, parsed by budget
 }
 
 // budget returns the limits as the configuration writes them. A flag that is not set adds no limit.
-func (l execLimits) budget(set func(flag string) bool) (out []string, err error) {
-	switch {
-	case set("max-tokens") && l.tokens <= 0:
+func (l *execLimits) budget(set func(flag string) bool) (out []string, err error) {
+	if set("max-tokens") && l.tokens <= 0 {
 		return nil, usage.Errorf("--max-tokens must be more than 0, not %d", l.tokens)
-	case set("max-time") && l.time <= 0:
-		return nil, usage.Errorf("--max-time must be more than 0, not %s", l.time)
+	}
+	if set("max-time") {
+		if l.time, err = usage.Time(l.timeText); err != nil {
+			return nil, usage.Errorf("--max-time: %w", err)
+		}
 	}
 	cost := l.cost
 	if _, err := strconv.ParseFloat(cost, 64); err == nil {
@@ -218,7 +198,7 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 	flags.StringVar(&f.schema, "output-schema", "", "have the model answer with JSON that matches the JSON Schema in this file")
 	flags.StringVar(&f.limits.cost, "max-cost", "", "end the turn once it has cost this many dollars")
 	flags.Int64Var(&f.limits.tokens, "max-tokens", 0, "end the turn once it has used this many tokens")
-	flags.Var((*seconds)(&f.limits.time), "max-time", "end the turn once it has taken this long, as in 90s, 10m or a number of seconds; a running answer or command is finished first")
+	flags.StringVar(&f.limits.timeText, "max-time", "", "end the turn once it has taken this long, as in 90s, 10m or a number of seconds; a running answer or command is finished first")
 	cmd.MarkFlagsMutuallyExclusive("chat", "continue", "ephemeral")
 	return cmd
 }
@@ -450,6 +430,8 @@ func (c *execClient) checkFlags(ctx context.Context, chatID string) error {
 	switch {
 	case err != nil:
 		return nil //nolint:nilerr // the turn reports it
+	case c.flags.limits.cost != "" && m.ID == providers.DemoModel:
+		return fmt.Errorf("--max-cost: the demo model %s is a script that costs nothing; leave out --max-cost, or choose a model of a provider", m.ID)
 	case c.flags.limits.cost != "" && (m.Cost.Input == nil || m.Cost.Output == nil):
 		return fmt.Errorf("--max-cost: the price of %s is not known; set `cost` of the model in the configuration, or use --max-tokens", printable(m.Spelled))
 	case len(c.flags.images) > 0 && m.NoImages:

@@ -113,7 +113,7 @@ func TestExecRefusesLimitsThatAreNone(t *testing.T) {
 	for line, want := range map[string]string{
 		"--max-cost 0": "not more than 0", "--max-cost=-1": "not more than 0", "--max-cost 5EUR": "unknown unit or currency, eur", "--max-cost much": "not a limit", "--max-cost=": "is empty",
 		"--max-cost 5m": "not an amount of money", "--max-tokens 0": "must be more than 0", "--max-tokens=-5": "must be more than 0", "--max-tokens many": "whole number",
-		"--max-time 0s": "must be more than 0", "--max-time=-1m": "must be more than 0", "--max-time long": "a duration",
+		"--max-time 0s": "above 0", "--max-time=-1m": "above 0", "--max-time long": "a time such as", "--max-time NaN": "above 0",
 	} {
 		_, errOut, code := runProgram(t, here, "", append([]string{"exec", "work"}, strings.Fields(line)...)...)
 		if flag, _, _ := strings.Cut(strings.Fields(line)[0], "="); code != 2 || !strings.Contains(errOut, want) || !strings.Contains(errOut, flag) {
@@ -126,6 +126,10 @@ func TestExecRefusesLimitsThatAreNone(t *testing.T) {
 	}
 	if p.requests() != 0 {
 		t.Errorf("%d requests", p.requests())
+	}
+	out, errOut, code := runProgram(t, here, "", "exec", "work", "-m", "demo/offline", "--max-cost", "1")
+	if code != exitFailed || out != "" || !strings.Contains(errOut, "the demo model demo/offline is a script that costs nothing; leave out --max-cost") {
+		t.Errorf("demo: exit %d, %s%s", code, out, errOut)
 	}
 }
 

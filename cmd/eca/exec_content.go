@@ -14,9 +14,19 @@ type execContent struct {
 	Status                                                           json.RawMessage // of a hook: its exit code
 	Error                                                            contentError
 	Outputs                                                          []struct{ Text string }
+	SandboxStops                                                     []sandboxStop
 	Details                                                          struct{ Type, Path string }
 	Arguments                                                        struct{ Command string }
 	Permission                                                       callPermission
+}
+
+// sandboxStop is what the sandbox refused a command.
+type sandboxStop struct {
+	Text    string
+	Hosts   []string
+	Port    string // of a server of this machine
+	Folder  string // in which the command could not write
+	Decided bool   // the user has decided about it
 }
 
 // contentError is whether a call failed, or why a hook did.

@@ -31,7 +31,7 @@ type execInput struct {
 
 // newExecInput reads the input that the command line refers to.
 func newExecInput(ctx context.Context, f execFlags, args []string, stdin io.Reader, stderr io.Writer) (*execInput, error) {
-	typed := len(args) > 0 && args[0] == "-" && isTerminal(stdin)
+	typed := (len(args) == 0 || args[0] == "-") && isTerminal(stdin)
 	if typed {
 		fmt.Fprintln(stderr, "Type the prompt; Ctrl-D in a line of its own ends it")
 	}

@@ -103,6 +103,11 @@ func (c *execClient) hookFinished(chatID string, v execContent) {
 
 // sandboxNotes shows how the sandbox affected a call; c.mu is held.
 func (c *execClient) sandboxNotes(v execContent) {
+	for _, stop := range v.SandboxStops {
+		if !stop.Decided {
+			c.stopped.add(stop)
+		}
+	}
 	for _, out := range v.Outputs {
 		if !strings.HasPrefix(out.Text, sandboxNote) {
 			continue
@@ -110,9 +115,6 @@ func (c *execClient) sandboxNotes(v execContent) {
 		for line := range strings.Lines(out.Text) {
 			note := strings.TrimSuffix(strings.TrimSpace(strings.TrimPrefix(line, sandboxNote)), "]")
 			note, _, _ = strings.Cut(note, "; call again") // this part is for the model
-			if !strings.Contains(note, "the user ") {      // the user decided about it
-				c.stopped.add(note)
-			}
 			c.noteLocked("  sandbox: " + note)
 		}
 	}

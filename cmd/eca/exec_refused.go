@@ -3,9 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"net"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -56,36 +53,18 @@ type sandboxStops struct {
 	hosts, ports, folders []string
 }
 
-// ownPort matches the address of a server of this machine, as the sandbox's notes name it.
-var ownPort = regexp.MustCompile(`^your own server at localhost:(\d+)$`)
-
-// add reads what a note says was refused.
-func (s *sandboxStops) add(note string) {
-	what, _, refused := strings.Cut(note, " refused")
-	if !refused || slices.Contains(s.what, what) {
-		return
-	}
-	s.what = append(s.what, what)
-	insert := func(list *[]string, item string) {
-		if !slices.Contains(*list, item) {
-			*list = append(*list, item)
-		}
-	}
-	target, connection := strings.CutPrefix(what, "connection to ")
-	path, file := strings.CutPrefix(what, "use of ")
-	switch port := ownPort.FindStringSubmatch(target); {
-	case connection && port != nil:
-		insert(&s.ports, port[1])
-	case connection:
-		for address := range strings.SplitSeq(target, ", ") {
-			if host, _, err := net.SplitHostPort(address); err == nil {
-				address = host
+func (s *sandboxStops) add(stop sandboxStop) {
+	insert := func(list *[]string, items ...string) {
+		for _, item := range items {
+			if item != "" && !slices.Contains(*list, item) {
+				*list = append(*list, item)
 			}
-			insert(&s.hosts, address)
 		}
-	case file && filepath.IsAbs(path):
-		insert(&s.folders, filepath.Dir(path))
 	}
+	insert(&s.what, stop.Text)
+	insert(&s.hosts, stop.Hosts...)
+	insert(&s.ports, stop.Port)
+	insert(&s.folders, stop.Folder)
 }
 
 // remedy says how to allow what was refused.

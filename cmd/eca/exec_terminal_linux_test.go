@@ -29,7 +29,7 @@ func runOnTerminal(t *testing.T, here place, args ...string) *onTerminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("script", "-qec", self+" "+strings.Join(args, " "), "/dev/null")
+	cmd := exec.Command("script", "-qec", "exec "+self+" "+strings.Join(args, " "), "/dev/null")
 	cmd.Dir, cmd.Env = here.root, append(here.env, "SHELL=/bin/sh")
 	keys, out := startPiped(t, cmd)
 	timer := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
@@ -153,5 +153,24 @@ func TestExecDoesNotAskAboutWhatItOfferedToRemember(t *testing.T) {
 	o.press("s\n")
 	if rest, code := o.end(); code != 0 || strings.Contains(rest, "Allow?") {
 		t.Errorf("exit code %d:\n%s", code, rest)
+	}
+}
+
+// On a terminal, the prompt is typed if it is not an argument.
+func TestExecPromptIsTyped(t *testing.T) {
+	p := newProvider(t, "cassette: 1\nturns:\n  - {user: 'two\\nlines', steps: [{text: Answered.}]}\n")
+	here := newPlace(t, p.env()...)
+	for _, args := range [][]string{{"exec"}, {"exec", "-"}} {
+		for keys, want := range map[string]struct {
+			code int
+			said string
+		}{"two\nlines\n\x04": {0, "Answered."}, "\x04": {2, "the prompt is empty"}, "\x03": {exitInterrupted, "interrupted"}} {
+			o := runOnTerminal(t, here, args...)
+			o.await("Ctrl-D in a line of its own ends it")
+			o.press(keys)
+			if said, code := o.end(); code != want.code || !strings.Contains(said, want.said) {
+				t.Errorf("%v, %q: exit code %d: %q", args, keys, code, said)
+			}
+		}
 	}
 }

@@ -281,11 +281,12 @@ var errInterrupted = fmt.Errorf("%w", errNotLoggedIn)
 // maxLine bounds a line of input.
 const maxLine = 64 << 10
 
+// line reads a line of input. It returns io.EOF at the end of the input.
 func (l login) line() (string, error) {
 	var text []byte
 	for len(text) < maxLine {
 		c, err := l.in.ReadByte()
-		if errors.Is(err, io.EOF) || err == nil && c == '\n' {
+		if err == nil && c == '\n' || errors.Is(err, io.EOF) && len(text) > 0 {
 			return strings.TrimSpace(string(text)), nil
 		}
 		if err != nil {
@@ -318,6 +319,9 @@ func (l login) wait(ctx context.Context, step auth.Step) (string, error) {
 		go func() { // ends with the input, or with the program
 			for {
 				text, err := l.line()
+				if errors.Is(err, io.EOF) && l.terminal != nil {
+					done <- outcome{"", errNotLoggedIn}
+				}
 				if err != nil || text == "" && l.terminal == nil {
 					return
 				}
@@ -339,6 +343,6 @@ func (l login) wait(ctx context.Context, step auth.Step) (string, error) {
 	case got := <-done:
 		return got.notice, got.err
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return "", errNotLoggedIn
 	}
 }

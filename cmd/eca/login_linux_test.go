@@ -1,24 +1,64 @@
 package main
 
 import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
-// The user can abort entering a key with Ctrl-C and Ctrl-D. Ctrl-C ends with the exit code of an
-// interrupt.
+// The user can abort a login with Ctrl-C, Ctrl-D and SIGTERM, whatever it waits for. Ctrl-C and
+// SIGTERM end with the exit code of an interrupt.
 func TestLoginCanBeLeft(t *testing.T) {
-	for name, c := range map[string]struct {
-		key  string
-		code int
-	}{"Ctrl-C": {"\x03", exitInterrupted}, "Ctrl-D": {"\x04", 1}} {
-		t.Run(name, func(t *testing.T) {
-			o := runOnTerminal(t, newPlace(t), "login", "openai")
-			o.await("API key:")
-			o.press(c.key)
-			if said, code := o.end(); code != c.code || !strings.Contains(said, "nothing was entered") {
-				t.Errorf("exit code %d: %q", code, said)
+	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/device" {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"error": "authorization_pending"}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"device_code": "d", "user_code": "AB-12", "verification_uri": "http://login.example", "expires_in": 600, "interval": 60}`)
+	}))
+	defer issuer.Close()
+	config := `ECA_CONFIG={"providers": {"acme": {"api": "openai-chat", "url": "https://acme.example", "fetchModels": false,
+		"auth": {"clientId": "c", "authorizeUrl": "` + issuer.URL + `/authorize", "tokenUrl": "` + issuer.URL + `/token", "deviceUrl": "` + issuer.URL + `/device"}}}}`
+	for name, args := range map[string]string{"API key:": "login openai", "Method [": "login acme", "AB-12": "login acme --method device", "/authorize": "login acme --method oauth"} {
+		for key, want := range map[string]int{"\x03": exitInterrupted, "\x04": 1, "SIGTERM": exitInterrupted} {
+			if key == "\x04" && name == "AB-12" {
+				continue // nothing is read
 			}
-		})
+			t.Run(fmt.Sprintf("%s %q", args, key), func(t *testing.T) {
+				o := runOnTerminal(t, newPlace(t, config, "BROWSER=true"), strings.Fields(args)...)
+				o.await(name)
+				if key == "SIGTERM" {
+					if err := syscall.Kill(childOf(t, o.cmd.Process.Pid), syscall.SIGTERM); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					o.press(key)
+				}
+				if said, code := o.end(); code != want || !strings.Contains(said, "nothing was entered, so the login is as it was") {
+					t.Errorf("exit code %d: %q", code, said)
+				}
+			})
+		}
 	}
+}
+
+// childOf returns the id of the only child of a process.
+func childOf(t *testing.T, pid int) int {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return child
 }

@@ -14,11 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/daemon/settings"
-	shelltools "github.com/seed-dec29ce4/eca/tools/shell"
 )
 
 const statsHelp = `Counts the tool calls of stored chats. Nothing leaves this machine.
@@ -160,12 +158,11 @@ func (s *callStats) count(e event.Event, waiting map[string]event.ToolJudged) {
 			s.Invalid++
 			delete(waiting, b.CallID)
 		}
-		stopped, allowed := shelltools.Stopped(b.Outputs)
-		if stopped {
+		if len(b.Stops) > 0 {
 			s.Stopped++
-		}
-		if allowed {
-			s.AllowedAfterStop++
+			if b.Stops[0].Again {
+				s.AllowedAfterStop++
+			}
 		}
 	default:
 	}
@@ -187,7 +184,7 @@ func (s *callStats) ran(call event.ToolJudged) {
 
 func (s *callStats) rejected(call event.ToolJudged, r event.ToolRejected) {
 	switch {
-	case chat.NobodyAsked(r):
+	case r.Unasked:
 		s.NoUserToAsk++
 	case r.Reason == event.RejectedByConfig, r.Reason == event.RejectedByHook:
 		s.Denied++

@@ -24,7 +24,7 @@ func callTimeout(flag string) (time.Duration, error) {
 	if text == "" {
 		return runtime.DefaultTimeout, nil
 	}
-	d, err := runtime.ParseTimeout(text)
+	d, err := usage.Time(text)
 	if err != nil {
 		return 0, usage.Errorf("%s: %w", name, err)
 	}
@@ -39,7 +39,7 @@ const durationVariable = "ECP_MAX_DURATION"
 // that is not a valid limit is an error.
 func (f *runFlags) duration() (time.Duration, error) {
 	if f.maxTime != "" {
-		d, err := runtime.ParseTimeout(f.maxTime)
+		d, err := usage.Time(f.maxTime)
 		if err != nil {
 			return 0, usage.Errorf("--max-time: %w", err)
 		}
@@ -52,7 +52,7 @@ func (f *runFlags) duration() (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
-	d, err := runtime.ParseTimeout(text)
+	d, err := usage.Time(text)
 	if err == nil {
 		return d, nil
 	}

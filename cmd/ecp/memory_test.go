@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // Two million planned attempts take no more memory than the finished ones, and not longer to begin
@@ -83,17 +84,12 @@ func TestLargePlanStaysSmall(t *testing.T) {
 func watchMemory(pid int) (peak func() int64) {
 	most := make(chan int64, 1)
 	go func() {
-		var kilobytes int64
-		for {
-			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-			_, line, found := strings.Cut(string(status), "VmHWM:")
-			if err != nil || !found { // an ended process has none
-				most <- kilobytes << 10
-				return
-			}
-			_, _ = fmt.Sscanf(line, "%d", &kilobytes)
+		var last int64
+		for used := testkit.PeakMemory(pid); used > 0; used = testkit.PeakMemory(pid) {
+			last = used
 			time.Sleep(10 * time.Millisecond)
 		}
+		most <- last
 	}()
 	return func() int64 { return <-most }
 }

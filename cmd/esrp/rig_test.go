@@ -24,6 +24,7 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/esrp/journal"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // asProgram makes this executable the program, and asAgent an agent for evaluations.
@@ -94,10 +95,7 @@ func newHome(t *testing.T, tape, settings string) *home {
 	if goruntime.GOOS == "windows" {
 		t.Skip("NOT TESTED: processes are ended by signals, and tools run a POSIX shell here; run it on Linux or macOS")
 	}
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testkit.TempDir(t)
 	h := &home{t: t, dir: dir, root: filepath.Join(dir, "ws")}
 	h.write("tape.yaml", "cassette: 1\nturns:\n  - {user: '^Judge', steps: [{text: 'RESULT: PASS'}]}\ndefault:\n  steps:\n"+tape)
 	h.write("config/eca/config.json", `{"providers": {"tape": {"api": "cassette", "url": "`+filepath.Join(dir, "tape.yaml")+`", "models": {"m": {}}}},

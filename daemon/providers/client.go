@@ -44,7 +44,10 @@ func (v *view) client(name string, p provider) (*providerClient, error) {
 	if name == copilot {
 		model = copilotModel{raw}
 	}
-	retried := &remedyModel{llm.WithRetry(model, v.retryPolicy(p.Provider)), func(e *llm.Error) string { return v.view().remedy(name, e) }}
+	retried := &remedyModel{llm.WithRetry(model, v.retryPolicy(p.Provider)), func(e *llm.Error) string {
+		now := v.view()
+		return withRetryLimit(now, name, e, now.remedy(name, e))
+	}}
 	c := &providerClient{v.recorded(retried), raw, p.Provider, limits}
 	v.clients[name] = c
 	return c, nil
@@ -102,7 +105,7 @@ func (v *view) newClient(name string, p config.Provider) (llm.Model, error) {
 		}
 		player, err := cassette.Parse(data)
 		if err != nil {
-			return nil, fmt.Errorf("provider %s: %s: %w", v.cfg.Spelled(name), p.URL, err)
+			return nil, fmt.Errorf("provider %s: %s:%w", v.cfg.Spelled(name), p.URL, err)
 		}
 		return player, nil
 	}

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +23,7 @@ import (
 func newModels(t *testing.T, options string) *Models {
 	t.Helper()
 	dir := t.TempDir()
-	getenv := func(string) string { return "" }
+	getenv := func(name string) string { return map[string]string{"MINE": "k"}[name] }
 	cfg := config.Load(config.Inputs{InitOptions: []byte(options), Getenv: getenv, ConfigHome: dir})
 	if len(cfg.Problems) > 0 {
 		t.Fatal(cfg.Problems)
@@ -47,6 +51,55 @@ func TestCleanKnowsLogins(t *testing.T) {
 	}
 	if got := m.clean("say " + key); got != "say [REDACTED]" {
 		t.Errorf("recorded: %s", got)
+	}
+}
+
+// A request that eca exec repeated for as long as it may fails with the name of what changes that.
+func TestGivingUpNamesItsLimit(t *testing.T) {
+	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	defer busy.Close()
+	for retry, want := range map[string]string{
+		``: "eca gave up, because it retries for 1ns at most; providers.a.retry.maxRetries sets a number of retries instead",
+		`"retry": {"maxRetries": 1, "baseDelayMs": 1},`: "",
+	} {
+		m := newModels(t, `{"providers": {"a": {"api": "openai-chat", `+retry+` "key": "k", "url": "`+busy.URL+`", "fetchModels": false, "firstByteTimeoutSeconds": 60, "models": {"m": {}}}}}`)
+		m.opts.RetryTotal = 1
+		v := m.view()
+		model, err := v.client("a", v.all["a"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := false
+		for _, err := range model.Stream(t.Context(), llm.Request{Model: "m"}) {
+			failed = failed || err != nil
+			if err != nil && (!strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "gave up") != (want != "")) {
+				t.Errorf("%s: %v", retry, err)
+			}
+		}
+		if !failed {
+			t.Errorf("%s: no error", retry)
+		}
+	}
+}
+
+// The remedy for a refused key names what the key in the configuration refers to, without its text.
+func TestRemedyNamesTheSourceOfTheKey(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte("k"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{
+		"${env:MINE}":                            "which takes it from the environment variable MINE: change it there",
+		"${env:OTHER:${env:MINE}}":               "which takes it from the environment variable MINE: change it there",
+		"${file:" + filepath.ToSlash(file) + "}": "which takes it from the file " + filepath.ToSlash(file) + ": change it there",
+		"${env:OTHER:sk-secret}":                 "The key is providers.a.key of initializationOptions:1: change it there",
+		"sk-secret":                              "The key is providers.a.key of initializationOptions:1: change it there",
+	} {
+		m := newModels(t, `{"providers": {"a": {"api": "openai-chat", "key": "`+key+`", "url": "http://127.0.0.1:1"}}}`)
+		got := m.view().remedy("a", &llm.Error{Kind: llm.ErrAuth, Status: http.StatusUnauthorized})
+		if !strings.Contains(got, want) || !strings.Contains(got, "providers.a.key") || strings.Contains(got, "secret") {
+			t.Errorf("%s: %s", key, got)
+		}
 	}
 }
 

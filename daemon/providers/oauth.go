@@ -139,7 +139,7 @@ func (v logins) login(ctx context.Context, name string, p config.Provider, rejec
 		if oauth.Ended(err) {
 			return auth.Credential{}, fmt.Errorf("%w: %w", auth.ErrEnded, err)
 		}
-		return credentialOf(t), err
+		return auth.NewLogin(t.Access, t.Refresh, t.Expires), err
 	})
 	if err == nil && !bound(p, c) {
 		return auth.Credential{}, errElsewhere
@@ -149,14 +149,6 @@ func (v logins) login(ctx context.Context, name string, p config.Provider, rejec
 
 // errElsewhere means that a login was issued for a different server or client.
 var errElsewhere = errors.New("the login was for another server or client than is configured now")
-
-func credentialOf(t oauth.Tokens) auth.Credential {
-	c := auth.Credential{Type: auth.OAuth, Access: auth.NewSecret(t.Access), Expires: t.Expires}
-	if t.Refresh != "" {
-		c.Refresh = auth.NewSecret(t.Refresh)
-	}
-	return c
-}
 
 // loginProblem converts the error of a missing token. Temporary causes are retryable.
 func loginProblem(name string, err error) error {

@@ -86,7 +86,7 @@ func (l *Logins) loggedIn(ctx context.Context, name string, p config.Provider, s
 	if !headerSafe(t.Access) {
 		return "", errors.New("the login server returned a token that cannot be sent")
 	}
-	c := credentialOf(t)
+	c := auth.NewLogin(t.Access, t.Refresh, t.Expires)
 	c.Method = method
 	c.For = binding(s, p.URL)
 	if name == copilot {

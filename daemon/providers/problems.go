@@ -46,26 +46,19 @@ func (m *Models) Problems(cfg *config.Loaded, rules *catalog.Variants, entered m
 	return append(out, v.fallbackProblems()...)
 }
 
-// UnlistedModels asks the providers of configured models which models they have. It returns errors
-// for models that they lack, and notes for models whose providers could not be asked before ctx
-// ended. Models of providers that are not asked are among the Problems.
-func (m *Models) UnlistedModels(ctx context.Context) (out []config.Finding) {
-	v := m.view()
-	type named struct {
-		key, at []string
-		model   string
-	}
-	var models []named
-	var asked []string
+// namedModel is a full model name in the configuration, of a provider that is asked for its models.
+type namedModel struct {
+	key, at  []string // the key, and the place of the name
+	model    string
+	provider string
+}
+
+func namedModels(v *view) (out []namedModel) {
 	add := func(key, at []string, model string) {
 		provider, _, full := strings.Cut(model, "/")
 		p, known := v.all[provider]
-		if origin, ok := v.cfg.Origin(at...); !full || !known || !listsModels(p.Provider) || ok && origin.IsDefault() {
-			return
-		}
-		models = append(models, named{key, at, model})
-		if p.Key != redact.Mark { // the mark replaces the output of a command that is not run
-			asked = append(asked, provider)
+		if origin, ok := v.cfg.Origin(at...); full && known && listsModels(p.Provider) && (!ok || !origin.IsDefault()) {
+			out = append(out, namedModel{key, at, model, provider})
 		}
 	}
 	v.cfg.EachModel(func(path []string, model string) { add(path, path, model) })
@@ -74,19 +67,38 @@ func (m *Models) UnlistedModels(ctx context.Context) (out []config.Finding) {
 			add(path, append(slices.Clone(path), strconv.Itoa(i)), model)
 		}
 	})
+	return out
+}
+
+// UnlistedModels asks the providers of configured models which models they have. It returns errors
+// for models that they lack, and notes for models whose providers could not be asked before ctx
+// ended. Models of providers that are not asked are among the Problems.
+func (m *Models) UnlistedModels(ctx context.Context) []config.Finding {
+	v := m.view()
+	var asked []string
+	for _, n := range namedModels(v) {
+		if v.all[n.provider].Key != redact.Mark { // the mark replaces the output of a command that is not run
+			asked = append(asked, n.provider)
+		}
+	}
 	if len(asked) > 0 {
 		m.ListModels(ctx, asked...)
 	}
-	v = m.view()
-	for _, n := range models {
+	return m.KnownUnlistedModels()
+}
+
+// KnownUnlistedModels returns what UnlistedModels returns, by the lists that providers have returned
+// so far.
+func (m *Models) KnownUnlistedModels() (out []config.Finding) {
+	v := m.view()
+	for _, n := range namedModels(v) {
 		known, certain := v.listed(n.model)
 		if known {
 			continue
 		}
 		severity, why := config.SeverityError, v.unlisted(n.model)
 		if !certain {
-			provider, _, _ := strings.Cut(n.model, "/")
-			severity, why = config.SeverityNote, fmt.Sprintf("%s is not checked: provider %s did not list its models", v.cfg.SpelledModel(n.model), v.cfg.Spelled(provider))
+			severity, why = config.SeverityNote, fmt.Sprintf("%s is not checked: provider %s did not list its models", v.cfg.SpelledModel(n.model), v.cfg.Spelled(n.provider))
 		}
 		p := v.cfg.Problem(n.at, "%s: %s", config.KeyPath(v.cfg.SpelledPath(n.key...)), why)
 		out = append(out, config.Finding{Source: p.Source, Line: p.Line, Column: p.Column, Key: config.KeyPath(n.key), Severity: severity, Message: p.Cause})

@@ -88,6 +88,15 @@ func (v *view) remedy(name string, e *llm.Error) string {
 	return ""
 }
 
+// withRetryLimit adds to a remedy how to change the time limit that ended the retries.
+func withRetryLimit(v *view, name string, e *llm.Error, remedy string) string {
+	if e.GaveUp == 0 || e.GaveUp != v.opts.RetryTotal || e.Kind == llm.ErrTimeout { // timeouts have a limit of their own
+		return remedy
+	}
+	limit := fmt.Sprintf("eca gave up, because it retries for %s at most; %s sets a number of retries instead", e.GaveUp, v.keyPath(name, "retry", "maxRetries"))
+	return strings.TrimPrefix(remedy+". "+limit, ". ")
+}
+
 // unsetText lists the environment variables that a provider's key, URL or headers refer to and that
 // are not set. It returns "" if all are set.
 func (v *view) unsetText(name string) string {
@@ -113,6 +122,9 @@ func (v *view) keyRemedy(name string, p provider) string {
 	case p.auth.Type == auth.OAuth:
 		return "Log in again: " + login
 	case p.auth.Source == auth.FromConfig:
+		if from := v.cfg.Sources("providers", name, "key"); len(from) > 0 {
+			return fmt.Sprintf("The key is %s of %s, which takes it from %s: change it there", v.keyPath(name, "key"), origin, strings.Join(from, " and "))
+		}
 		return fmt.Sprintf("The key is %s of %s: change it there", v.keyPath(name, "key"), origin)
 	case p.auth.Source == auth.FromLogin:
 		return "The key was entered by logging in; enter another: " + login

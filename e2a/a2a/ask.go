@@ -1,9 +1,9 @@
 package a2a
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat"
@@ -156,8 +156,9 @@ func replyFromText(text string, a inputRequest) (reply, error) {
 	return reply{}, failure(codeParams, "the task waits for a decision about a tool call: answer yes or no, or with data {tool_call_id, decision}")
 }
 
-// deliverReplies passes replies on to the turn.
-func (j *job) deliverReplies(ctx context.Context, replies []reply) error {
+// deliverReplies passes replies on to the turn until one fails, and removes the requests that got
+// theirs. The caller holds the lock.
+func (j *job) deliverReplies(replies []reply) error {
 	for _, r := range replies {
 		var err error
 		if r.to.question {
@@ -166,8 +167,9 @@ func (j *job) deliverReplies(ctx context.Context, replies []reply) error {
 			err = j.s.turns.Decide(j.contextID, r.to.id, r.decision)
 		}
 		if err != nil {
-			return failure(codeParams, "%s", j.s.turns.Explain(ctx, err).Message)
+			return err
 		}
+		j.pending = slices.DeleteFunc(j.pending, func(a inputRequest) bool { return a.id == r.to.id })
 	}
 	return nil
 }

@@ -15,6 +15,10 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	chatevent "github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
+	"github.com/seed-dec29ce4/eca/internal/testkit/daemontest"
 )
 
 func ended(s *Server, id string, size int) *job {
@@ -252,6 +256,66 @@ func TestLongAnswer(t *testing.T) {
 	}
 	if got := textOf(j.snapshot(nil).Artifacts[0].Parts); got != want+piece {
 		t.Errorf("the task has %d bytes", len(got))
+	}
+}
+
+// A reader that is slow gets images between the text before and after them, in one event.
+func TestImagesForSlowReaders(t *testing.T) {
+	s := New(Options{})
+	defer s.Close()
+	j := &job{id: "t", contextID: "c", s: s, done: make(chan struct{}), cancel: func() {}, task: task{Status: status{State: working}}}
+	slow := j.subscribe(nil)
+	image := func(data string) { j.addImage(chatevent.Image{MediaType: "image/png", Data: []byte(data)}) }
+	j.addText("a")
+	j.addText("b")
+	image("1")
+	image("2")
+	j.addText("c")
+	j.addText("d")
+	image("3")
+	j.finish(completed, "", nil)
+	if _, more, err := slow.next(t.Context()); !more || err != nil {
+		t.Fatal(more, err)
+	}
+	e, _, _ := slow.next(t.Context())
+	const png = `,"mediaType":"image/png"}`
+	want := `[{"text":"ab"},{"raw":"MQ=="` + png + `,{"raw":"Mg=="` + png + `,{"text":"cd"},{"raw":"Mw=="` + png + `]`
+	if e.Artifact == nil || !e.Artifact.LastChunk || sorted(t, e.Artifact.Artifact.Parts) != inOrder(t, want) {
+		t.Errorf("%+v", e)
+	}
+}
+
+// A reply that cannot be delivered leaves its request, and those after it, pending. Requests before
+// it got their replies.
+func TestUndeliveredReplies(t *testing.T) {
+	world := daemontest.New(t, "turns: []", nil)
+	host := world.Daemon()
+	defer host.Close()
+	turns := turn.New(turn.Options{Host: host, Workspace: world.Root})
+	defer turns.Close()
+	s := New(Options{Turns: turns})
+	defer s.Close()
+	if _, _, err := host.Engine().Open(t.Context(), "c"); err != nil {
+		t.Fatal(err)
+	}
+	j := &job{id: "t", contextID: "c", s: s, done: make(chan struct{}), cancel: func() {}, task: task{Status: inState(working)}}
+	if _, err := s.tasks.add(j, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []inputRequest{{id: "1", text: "a?"}, {id: "nowhere", question: true, call: "2", text: "b?"}, {id: "3", text: "c?"}} {
+		j.requestInput(a)
+	}
+	var parts []part
+	for _, data := range []string{`{"tool_call_id":"1","decision":"approve"}`, `{"question_id":"nowhere","answer":"x"}`, `{"tool_call_id":"3","decision":"approve"}`} {
+		parts = append(parts, part{Data: json.RawMessage(data)})
+	}
+	history := len(j.task.History)
+	_, err := s.continueTask(t.Context(), &sendParams{Message: &message{TaskID: "t", Role: roleUser, Parts: parts}}, false)
+	if err == nil || !strings.Contains(err.Error(), "nowhere") {
+		t.Error(err)
+	}
+	if len(j.pending) != 2 || j.pending[0].id != "nowhere" || j.pending[1].id != "3" || j.task.Status.State != inputRequired || len(j.task.History) != history {
+		t.Errorf("%+v, %s", j.pending, j.task.Status.State)
 	}
 }
 

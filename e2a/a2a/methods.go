@@ -205,22 +205,20 @@ func (s *Server) continueTask(ctx context.Context, p *sendParams, legacy bool) (
 		j.mu.Unlock()
 		return nil, err
 	}
-	for _, r := range replies {
-		j.pending = slices.DeleteFunc(j.pending, func(a inputRequest) bool { return a.id == r.to.id })
+	defer j.mu.Unlock() // the turn shows nothing until the replies are in the task
+	undelivered := j.deliverReplies(replies)
+	if undelivered == nil {
+		j.addToHistory(m)
 	}
-	j.addToHistory(m)
 	if len(j.pending) == 0 {
 		j.setLocked(working, "")
 	} else {
 		j.save()
 	}
-	sub := j.subscribeLocked(p.Configuration.HistoryLength)
-	j.mu.Unlock()
-	if err := j.deliverReplies(ctx, replies); err != nil {
-		sub.close()
-		return nil, err
+	if undelivered != nil {
+		return nil, failure(codeParams, "%s", j.s.turns.Explain(ctx, undelivered).Message)
 	}
-	return sub, nil
+	return j.subscribeLocked(p.Configuration.HistoryLength), nil
 }
 
 // cancelTask stops a task and waits for its end.

@@ -104,7 +104,7 @@ func (c *call) parse(body []byte) error {
 		return failure(codeParse, "the call is not valid JSON")
 	}
 	m, bad := jsonrpc.Decode(body)
-	if len(m.ID) == 0 || string(m.ID) == "null" {
+	if jsonrpc.IsNull(m.ID) {
 		bad = failure(codeRequest, "id must be a string or a number")
 	} else {
 		c.id = m.ID

@@ -14,7 +14,7 @@ type subscription struct {
 
 	mu    sync.Mutex // guards the fields below
 	queue []event
-	text  *strings.Builder // the text of the last event, if it was joined from several pieces
+	text  *strings.Builder // the last part of the last event, if it is text that was joined from several pieces
 	ended bool
 }
 
@@ -52,25 +52,41 @@ func (j *job) publish(e event) {
 	}
 }
 
-// add queues an event for the reader. It joins unread pieces of text, so that a slow reader needs no
-// more memory than the text.
+// add queues an event for the reader. It joins unread pieces of the answer, so that a slow reader
+// needs no more memory than the answer.
 func (sub *subscription) add(e event) {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	defer sub.wake()
 	if n := len(sub.queue); n > 0 && e.Artifact != nil && e.Artifact.Append && sub.queue[n-1].Artifact != nil {
 		last := *sub.queue[n-1].Artifact
-		if sub.text == nil {
-			sub.text = &strings.Builder{}
-			sub.text.WriteString(textOf(last.Artifact.Parts))
-		}
-		sub.text.WriteString(textOf(e.Artifact.Artifact.Parts))
-		last.Artifact.Parts = []part{textPart(sub.text.String())}
+		last.Artifact.Parts = sub.join(last.Artifact.Parts, e.Artifact.Artifact.Parts)
 		last.LastChunk = e.Artifact.LastChunk
 		sub.queue[n-1].Artifact = &last
 		return
 	}
 	sub.queue, sub.text = append(sub.queue, e), nil
+}
+
+// join returns the parts of the last event followed by more parts. Text continues text, and an empty
+// text adds nothing.
+func (sub *subscription) join(parts, more []part) []part {
+	parts = slices.Clone(parts) // other readers have them too
+	for _, p := range more {
+		last := len(parts) - 1
+		switch {
+		case p.Text == nil || parts[last].Text == nil && *p.Text != "":
+			parts, sub.text = append(parts, p), nil
+		case *p.Text != "":
+			if sub.text == nil {
+				sub.text = &strings.Builder{}
+				sub.text.WriteString(*parts[last].Text)
+			}
+			sub.text.WriteString(*p.Text)
+			parts[last] = textPart(sub.text.String())
+		}
+	}
+	return parts
 }
 
 func (sub *subscription) end() {

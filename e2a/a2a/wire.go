@@ -177,7 +177,7 @@ func encode(v any) json.RawMessage {
 
 // decode decodes params. The error for a wrong type names the member.
 func decode(raw json.RawMessage, into any) error {
-	if len(raw) == 0 || string(raw) == "null" {
+	if jsonrpc.IsNull(raw) {
 		raw = json.RawMessage("{}")
 	}
 	if err := json.Unmarshal(raw, into); err != nil {

@@ -3,6 +3,7 @@ package acp
 import (
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/transcript"
 	"github.com/seed-dec29ce4/eca/e2a/turn"
 )
@@ -34,7 +35,11 @@ func (w *updateWriter) Show(c transcript.Change) error {
 			return nil
 		}
 	case transcript.Turn:
-		if item.End != nil {
+		switch {
+		case item.End == nil:
+		case w.dialog == nil && item.End.Reason == event.FinishedInterrupted:
+			return w.interrupted()
+		default:
 			return nil // the answer to the prompt contains it
 		}
 	case transcript.Report, transcript.Hook, transcript.Flag:
@@ -113,6 +118,15 @@ func (w *updateWriter) showNotice(text string) error {
 		return w.flushNotice()
 	}
 	return nil
+}
+
+// interrupted shows in the history that a turn was cut off.
+func (w *updateWriter) interrupted() error {
+	if err := w.flushNotice(); err != nil {
+		return err
+	}
+	w.notice = transcript.InterruptedText
+	return w.flushNotice()
 }
 
 // flushNotice shows the pending notice.

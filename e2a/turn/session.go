@@ -3,11 +3,10 @@ package turn
 import (
 	"cmp"
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/command"
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/transcript"
 )
 
@@ -79,27 +78,48 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 	return s.host.Engine().Delete(id)()
 }
 
-// History shows the session so far, in the same form as Follow, but with the user's prompts.
+// History shows the session so far, in the same form as Follow, but with the user's prompts. It shows
+// a turn that was cut off when its process was killed as interrupted, like its calls.
 func (s *Service) History(ctx context.Context, id string, v Viewer) (Session, error) {
 	session, err := s.existing(ctx, id)
 	if err != nil {
 		return Session{}, err
 	}
-	fold := transcript.New()
+	fold, unfinished := transcript.New(), false
 	for r, last := session.Read(1), session.Next(); ; {
 		e, ok, err := r.Try(ctx)
 		if err != nil {
 			return Session{}, err
 		}
 		if !ok || e.Seq >= last {
-			return infoOf(session), nil
+			if unfinished && !session.Running() && !session.RunsElsewhere() {
+				err = showInterrupted(v, fold)
+			}
+			return infoOf(session), err
 		}
 		if c, shown := fold.Add(e); shown {
+			if turn, ok := c.Item.(transcript.Turn); ok {
+				unfinished = turn.End == nil
+			}
 			if err := v.Show(c); err != nil {
 				return Session{}, err
 			}
 		}
 	}
+}
+
+// showInterrupted shows the end that a turn would have if its process had written one.
+func showInterrupted(v Viewer, fold *transcript.Fold) error {
+	for _, call := range fold.Calls() {
+		if call.Ended() {
+			continue
+		}
+		call.Stage, call.Rejection = transcript.Rejected, event.ToolRejected{CallID: call.CallID, Reason: event.Interrupted}
+		if err := v.Show(transcript.Change{Item: call}); err != nil {
+			return err
+		}
+	}
+	return v.Show(transcript.Change{Item: transcript.Turn{End: &event.TurnFinished{Reason: event.FinishedInterrupted}}})
 }
 
 // Cancel stops the turn of a session. running reports whether there was one.
@@ -174,7 +194,7 @@ func (s *Service) Choices(ctx context.Context, id string) (Session, Choices, err
 		Agent: name, Agents: []Agent{}, Model: model, Models: append([]string{}, models.IDs...), Trust: info.Trust,
 		Variant: cmp.Or(info.Variant, cfg.Agents[name].Variant), Variants: []string{},
 	}
-	for _, n := range s.agents() {
+	for _, n := range cfg.PrimaryAgents() {
 		c.Agents = append(c.Agents, Agent{ID: n, Description: cfg.Agents[n].Description})
 	}
 	if variants, ok := s.host.Variants(model); ok {
@@ -209,9 +229,8 @@ func (s *Service) change(ctx context.Context, to Settings) (func(*chat.Meta), er
 		to.Model = id
 	}
 	if to.Agent != "" {
-		s.host.Extensions() // loads the agents that the user's files define
-		if found, ok := s.host.Config().Agents[to.Agent]; !ok || !found.Primary() {
-			return nil, Errorf(BadParams, "params.agent: there is no agent %q; there are %s", to.Agent, strings.Join(s.agents(), ", "))
+		if err := s.host.CheckAgent(to.Agent); err != nil {
+			return nil, Errorf(BadParams, "params.agent: %v", err)
 		}
 	}
 	return func(m *chat.Meta) {
@@ -223,18 +242,6 @@ func (s *Service) change(ctx context.Context, to Settings) (func(*chat.Meta), er
 			m.Trust = *to.Trust
 		}
 	}, nil
-}
-
-// agents returns the names of the agents that can be chosen, sorted.
-func (s *Service) agents() []string {
-	var names []string
-	for name, agent := range s.host.Config().Agents {
-		if agent.Primary() {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // SyncModels fetches the lists of models from the providers.

@@ -32,7 +32,6 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/ecp"
-	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/editor"
@@ -46,12 +45,11 @@ type Host interface {
 	Guard(func(tools.Tool) (t tools.Tool, offered bool))
 	// Configure applies a client's options and workspace folders.
 	Configure(initOptions json.RawMessage, roots []string)
-	Config() *config.Loaded
 	// Watch applies changes of configuration files until ctx ends.
 	Watch(ctx context.Context, changed func())
 	Engine() *chat.Engine
-	// Extensions returns the extensions that users added in files, such as agents.
-	Extensions() *extensions.Set
+	// CheckAgent returns why a turn cannot use an agent; "" is the default agent.
+	CheckAgent(name string) error
 	// CheckModel returns the full id of a model, or an error if the model cannot be used. It may send a
 	// request to the provider.
 	CheckModel(ctx context.Context, name string) (id string, err error)

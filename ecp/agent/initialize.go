@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp"
@@ -93,11 +91,8 @@ func (a *Agent) configure(ctx context.Context, cfg ecp.Config) error {
 
 // check checks that the agent and the model of the settings can be used, and completes the model's id.
 func (a *Agent) check(ctx context.Context, s *settings) error {
-	if s.Agent != "" {
-		a.host.Extensions() // loads the agents that the user's files define
-		if found, ok := a.host.Config().Agents[s.Agent]; !ok || !found.Primary() {
-			return fmt.Errorf("config.agent: there is no agent %q; there are %s", s.Agent, strings.Join(primary(a.host), ", "))
-		}
+	if err := a.host.CheckAgent(s.Agent); err != nil {
+		return fmt.Errorf("config.agent: %w", err)
 	}
 	if s.Model != "" {
 		id, err := a.host.CheckModel(ctx, s.Model)
@@ -107,18 +102,6 @@ func (a *Agent) check(ctx context.Context, s *settings) error {
 		s.Model = id
 	}
 	return nil
-}
-
-// primary lists the agents that can be chosen.
-func primary(host Host) []string {
-	var names []string
-	for name, agent := range host.Config().Agents {
-		if agent.Primary() {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // waitForTools waits for plugins and MCP servers, because a turn does not use tools that become

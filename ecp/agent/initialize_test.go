@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // An invalid value is an error that names it, and changes nothing.
@@ -28,7 +29,7 @@ func TestBadConfig(t *testing.T) {
 		{map[string]any{"workspace": filepath.Join(r.root, "missing")}, filepath.Join(r.root, "missing")},
 		{map[string]any{"workspace": file}, file},
 		{map[string]any{"workspace": "relative"}, `"relative"`},
-		{map[string]any{"workspace": tempDir(t), "agent": "nobody"}, `"nobody"`},
+		{map[string]any{"workspace": testkit.TempDir(t), "agent": "nobody"}, `"nobody"`},
 		{map[string]any{"approval": "sure"}, `"sure"`},
 		{map[string]any{"budgets": map[string]any{"timeout_s": -1}}, "timeout_s"},
 	} {
@@ -50,7 +51,7 @@ turns:
 `})
 	c := r.connect()
 	for _, name := range []string{"one", "two"} {
-		dir := tempDir(t)
+		dir := testkit.TempDir(t)
 		if err := os.WriteFile(filepath.Join(dir, "who"), []byte("I am "+name), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/ecp"
 	"github.com/seed-dec29ce4/eca/ecp/agent"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
@@ -51,7 +52,7 @@ type rig struct {
 
 func newRig(t testing.TB, o options) *rig {
 	t.Helper()
-	r := &rig{t: t, root: tempDir(t), heard: make(chan struct{}, 100)}
+	r := &rig{t: t, root: testkit.TempDir(t), heard: make(chan struct{}, 100)}
 	player, err := cassette.Parse([]byte("cassette: 1\n" + o.model))
 	if err != nil {
 		t.Fatal(err)
@@ -82,22 +83,13 @@ func newRig(t testing.TB, o options) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := tempDir(t)
+	state := testkit.TempDir(t)
 	env := map[string]string{"ECA_CONFIG": string(raw), "OLLAMA_API_URL": "http://127.0.0.1:1", "XDG_CONFIG_HOME": filepath.Join(state, "config"), "PATH": os.Getenv("PATH")}
 	r.host = daemon.New(daemon.Options{Getenv: func(k string) string { return env[k] }, StateDir: state, CacheDir: filepath.Join(state, "cache")})
 	t.Cleanup(r.host.Close)
 	r.agent = agent.New(agent.Options{Host: r.host, Version: "test", Workspace: r.root, Limit: o.limit})
 	t.Cleanup(r.agent.Close)
 	return r
-}
-
-func tempDir(t testing.TB) string {
-	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // write writes a file into the workspace.

@@ -94,7 +94,7 @@ func (a *Agent) turn(ctx context.Context, input string) (*run, error) {
 	}
 	r, never := a.begin(a.session), false
 	a.gate.setRun(r)
-	prompt := chat.Prompt{TurnID: r.turn, Text: input, Model: a.settings.Model, Agent: a.settings.Agent, Trust: &never}
+	prompt := chat.Prompt{TurnID: r.turn, Text: input, Model: a.settings.Model, Agent: a.settings.Agent, Trust: &never, MayBeEmpty: true}
 	if _, err := a.session.Submit(prompt).Wait(ctx); err != nil && ctx.Err() == nil {
 		r.cancel()
 		<-r.over

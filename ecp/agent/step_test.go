@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // A step is a whole turn, with real tools in a real folder.
@@ -195,7 +196,7 @@ func TestApproval(t *testing.T) {
 		{"all", "", "new.txt ran.txt .git/hooks/pre-commit out.txt"},
 	} {
 		t.Run(c.approval, func(t *testing.T) {
-			outside := tempDir(t)
+			outside := testkit.TempDir(t)
 			// The user has not trusted the chat, whatever the configuration says.
 			r := newRig(t, options{model: strings.ReplaceAll(edits, "OUTSIDE", outside), config: map[string]any{"chat": map[string]any{"defaultTrust": true}}})
 			rt := r.connect()

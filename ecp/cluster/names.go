@@ -24,9 +24,8 @@ const (
 
 // Subjects.
 const (
-	workSubjects   = "ecp.work.>"
-	planSubjects   = "ecp.plan.*"
-	resultSubjects = "ecp.res.>"
+	workSubjects = "ecp.work.>"
+	planSubjects = "ecp.plan.*"
 )
 
 // attemptKey identifies an attempt of a run.

@@ -336,7 +336,7 @@ func (r *rig) counted(d *Stored) (messages uint64, subjects int) {
 	_, js := r.raw(RoleController)
 	stream, err := js.Stream(r.t.Context(), resultStreams+d.Run)
 	r.must(err)
-	info, err := stream.Info(r.t.Context(), jetstream.WithSubjectFilter(resultSubjects))
+	info, err := stream.Info(r.t.Context(), jetstream.WithSubjectFilter("ecp.res.>"))
 	r.must(err)
 	return info.State.Msgs, len(info.State.Subjects)
 }

@@ -36,26 +36,17 @@ func traceOf(c ecp.ToolCall) trace {
 	if more == nil {
 		return t
 	}
-	moveField(more, ecp.CallResult, &t.Result)
-	moveField(more, ecp.CallIsError, &t.Failed)
-	moveField(more, "refused", &t.Refused)
+	ecp.MoveField(more, ecp.CallResult, &t.Result)
+	ecp.MoveField(more, ecp.CallIsError, &t.Failed)
+	ecp.MoveField(more, "refused", &t.Refused)
 	var ms *float64
-	if moveField(more, ecp.CallDuration, &ms); ms != nil {
+	if ecp.MoveField(more, ecp.CallDuration, &ms); ms != nil {
 		t.Duration = duration(*ms)
 	}
 	if len(more) > 0 {
 		t.More = readable(more)
 	}
 	return t
-}
-
-// moveField moves a value from an object to into if it has the right type.
-func moveField[T any](fields map[string]json.RawMessage, key string, into *T) {
-	var v T
-	if raw, ok := fields[key]; ok && json.Unmarshal(raw, &v) == nil {
-		*into = v
-		delete(fields, key)
-	}
 }
 
 // readable formats JSON for human readers: indented, and without unnecessary escapes.

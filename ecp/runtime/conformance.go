@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp"
-	"github.com/seed-dec29ce4/eca/internal/lineproc"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
@@ -233,7 +232,7 @@ func withCode(e *ecp.Error) error { return fmt.Errorf("%w (code %d)", e, e.Code)
 func (e *examiner) ending(c *stdio) {
 	_ = c.proc.Input().Close()
 	err := errors.New("it is still running 2 seconds after its input ended")
-	if lineproc.Within(c.proc.Child().Done(), stopGrace) {
+	if proc.Within(c.proc.Child().Done(), stopGrace) {
 		err = nil
 	}
 	e.out.Extended = append(e.out.Extended, checked("it ends when its input ends", "stdin", err))

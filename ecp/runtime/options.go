@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp/grade"
@@ -73,18 +71,6 @@ type Event struct {
 	Done, Total int              // scenarios
 	Scenario    *report.Scenario // that finished, or nil
 	Running     string           // name of the scenario that begins, if Scenario is nil
-}
-
-// ParseTimeout reads a time above 0: a number of seconds, or one with units (90s, 10m).
-func ParseTimeout(text string) (time.Duration, error) {
-	if d, err := time.ParseDuration(text); err == nil && d > 0 {
-		return d, nil
-	}
-	s, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(s) || math.IsInf(s, 0) || s <= 0 {
-		return 0, fmt.Errorf("it must be a number of seconds above 0, or a time such as 90s or 10m, not %q", text)
-	}
-	return duration(s), nil
 }
 
 // duration converts seconds to a duration, limited to maxSeconds.

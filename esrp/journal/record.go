@@ -171,32 +171,11 @@ func cleanJSON(text []byte, clean func(string) string) []byte {
 		out, _ := json.Marshal(clean(string(text))) // a string always encodes
 		return out
 	}
-	out, err := json.Marshal(cleanValue(v, clean))
+	out, err := json.Marshal(redact.Value(v, clean))
 	if err != nil {
 		return []byte(`null`)
 	}
 	return out
-}
-
-func cleanValue(v any, clean func(string) string) any {
-	switch v := v.(type) {
-	case string:
-		return clean(v)
-	case []any:
-		for i := range v {
-			v[i] = cleanValue(v[i], clean)
-		}
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, value := range v {
-			if text, ok := value.(string); ok && text != "" && redact.SecretName(key) {
-				value = redact.Mark
-			}
-			out[clean(key)] = cleanValue(value, clean)
-		}
-		return out
-	}
-	return v
 }
 
 // part is llm.Part in the form of a body.

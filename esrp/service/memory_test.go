@@ -5,15 +5,13 @@ package service
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // An output of 64 MiB that a worker elsewhere uploaded is served by a third node, which holds only a
@@ -46,12 +44,12 @@ func TestThirdNodeServesAnOutput(t *testing.T) {
 	if len(answer.Artifacts) != 1 || answer.Artifacts[0].SizeBytes != maxBlob {
 		t.Fatalf("%+v", answer.Artifacts)
 	}
-	before := mostMemory(t, third.Process.Pid)
+	before := testkit.PeakMemory(third.Process.Pid)
 	_, text, _ := r.do("GET", "/v1/artifacts/"+strings.TrimPrefix(answer.Artifacts[0].URI, esrp.Scheme), "")
 	if text != string(data) {
 		t.Errorf("%d bytes that differ", len(text))
 	}
-	more := mostMemory(t, third.Process.Pid) - before
+	more := testkit.PeakMemory(third.Process.Pid) - before
 	t.Logf("%d MiB before, %d MiB more", before>>20, more>>20)
 	if more > 32<<20 {
 		t.Errorf("the third node took %d MiB more", more>>20)
@@ -66,20 +64,4 @@ type constant struct {
 
 func (c constant) Run(context.Context, Call) (Result, error) {
 	return Result{Outputs: []Output{{Name: "out", ContentType: "text/plain", Data: c.data}}}, nil
-}
-
-// mostMemory is the most memory that a process has used, in bytes; 0 if the system does not say.
-func mostMemory(t *testing.T, pid int) int64 {
-	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	_, text, _ := strings.Cut(string(status), "VmHWM:")
-	fields := strings.Fields(text)
-	n, err := strconv.ParseInt(fields[0], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n << 10
 }

@@ -56,7 +56,6 @@ func (s Stop) Notice() string {
 // Blocked is a hook that exited with the intervention code. Text is its stderr.
 type Blocked struct {
 	Hook, Text string
-	Visible    bool
 }
 
 // Action identifies an action of a hook that runs.
@@ -143,12 +142,12 @@ func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcom
 	switch {
 	case blocked:
 		rep.Output = reason
-		out.block(c, Blocked{Hook: a.name, Text: reason, Visible: h.visible})
+		out.block(c, Blocked{Hook: a.name, Text: reason})
 	case r.status == interventionCode && h.Claude && c.Event == PostToolCall:
 		// For this event, the reason is added to the tool's result.
 		out.Context = append(out.Context, r.stderr)
 	case r.status == interventionCode:
-		out.block(c, Blocked{Hook: a.name, Text: r.stderr, Visible: h.visible})
+		out.block(c, Blocked{Hook: a.name, Text: r.stderr})
 	case r.status == 0 && !r.complete:
 		rep.Error = join("its output is too long to be used", r.stderr)
 	case r.status == 0:

@@ -21,12 +21,10 @@ func checkAwk(g parsedWords) (option, why string) {
 	return "", ""
 }
 
-// awkPrints says whether a program of awk is made of words and signs that compute and print:
-// there are no other commands and functions in it than some that do no more, no text goes to a
-// file or a program, and none comes from one.
+// awkPrints reports whether a program for awk only computes and prints. It has only known harmless
+// statements and functions, and neither reads from nor writes to other files and programs.
 //
-// A slash begins a regular expression where awk expects a value; elsewhere it is refused, so
-// that it is never taken for the other thing that it can be.
+// A slash is accepted only where it certainly begins a regular expression rather than divides.
 func awkPrints(program string) bool {
 	depth := 0           // of braces, where > opens a file
 	before := byte('\n') // the last character that is not a blank
@@ -68,8 +66,8 @@ func awkPrints(program string) bool {
 	return depth == 0
 }
 
-// awkText is the length of the text that a program begins with; 0 if it has an escape in it
-// that is not simple, or does not end.
+// awkText returns the length of the string literal at the beginning of a program; 0 if it has an
+// unknown escape or no end.
 func awkText(program string) int {
 	for i := 1; i < len(program); i++ {
 		switch program[i] {
@@ -86,8 +84,9 @@ func awkText(program string) int {
 	return 0
 }
 
-// awkWord tells the words that compute and print, numbers, and variables in small letters that no
-// awk has a meaning for. Before a parenthesis, a word may call a function.
+// awkWord reports whether a word is harmless: a number, a keyword or function that computes or prints,
+// or a variable in small letters that has no special meaning in any awk. called is true if a
+// parenthesis follows, so that the word may call a function.
 func awkWord(word string, called bool) bool {
 	switch {
 	case word == "":
@@ -101,8 +100,8 @@ func awkWord(word string, called bool) bool {
 	return small && !called && !slices.Contains(awkReserved(), word)
 }
 
-// awkReserved are the words in small letters that some awk has a meaning for, besides those of
-// awkWord: the functions of all, and what defines others, reads or chooses.
+// awkReserved are words in small letters that have a meaning in some awk, in addition to those in
+// awkWord.
 func awkReserved() []string {
 	return strings.Fields(`getline function func return switch case default nextfile namespace include load
 		system close fflush srand rand sqrt exp log sin cos atan2 and or xor compl lshift rshift strtonum systime mktime strftime gensub

@@ -31,7 +31,7 @@ func (p *printer) braces(pieces []piece) [][]piece {
 		p.none("its braces stand for too many words")
 		return nil
 	}
-	for _, word := range out { // what is left of them means nothing
+	for _, word := range out { // remaining braces are literal
 		for i := range word {
 			if word[i].kind == braceText {
 				word[i].kind = quotedText
@@ -72,8 +72,8 @@ func expandBraces(pieces []piece) [][]piece {
 	return [][]piece{slices.Clone(pieces)}
 }
 
-// alternatives splits what is between braces at its commas. end is where they close; -1 if
-// they do not.
+// alternatives splits the text between braces at its commas. end is the index of the closing brace;
+// -1 if it is missing.
 func alternatives(pieces []piece) (parts [][]piece, end int) {
 	depth, start := 0, 0
 	for i, x := range pieces {
@@ -95,8 +95,8 @@ func alternatives(pieces []piece) (parts [][]piece, end int) {
 	return nil, -1
 }
 
-// unclear says that a text may be a sequence for a shell that is not one of plain numbers:
-// of letters, or with odd numbers.
+// unclear reports whether a shell may read a text as a sequence of something other than plain numbers:
+// of letters, or of numbers with signs or many digits.
 func unclear(s string) bool {
 	first, rest, ok := strings.Cut(s, "..")
 	last, _, _ := strings.Cut(rest, "..")
@@ -105,7 +105,7 @@ func unclear(s string) bool {
 	return ok && (letters(first) && letters(last) || strings.ContainsAny(first[:min(1, len(first))]+last[:min(1, len(last))], "+") || len(s) > 3*most)
 }
 
-// sequence returns what {1..9} stands for; nil unless it is a sequence of plain numbers.
+// sequence returns the numbers of a sequence such as {1..9}; nil for other texts.
 func sequence(pieces []piece) [][]piece {
 	if len(pieces) != 1 || pieces[0].kind != bareText {
 		return nil
@@ -145,7 +145,7 @@ func sequence(pieces []piece) [][]piece {
 	return out
 }
 
-// padded says that a number is written with zeros before it.
+// padded reports whether a number is written with leading zeros.
 func padded(s string) bool {
 	s = strings.TrimPrefix(s, "-")
 	return len(s) > 1 && s[0] == '0'

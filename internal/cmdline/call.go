@@ -9,7 +9,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// call lists a simple command and what it runs.
+// call lists a simple command and the commands that it runs.
 func (w *walker) call(c *syntax.CallExpr, depth int, input *hereText) {
 	first := len(w.out.Commands)
 	defer func() {
@@ -53,7 +53,7 @@ func (w *walker) call(c *syntax.CallExpr, depth int, input *hereText) {
 	w.command(run{words: words, before: before, demands: demands, depth: depth, input: input, source: w.source(c)})
 }
 
-// harmlessVariable tells those that change how texts look, and nothing else.
+// harmlessVariable reports whether an environment variable only changes how output looks.
 func harmlessVariable(name string) bool {
 	switch name {
 	case "LANG", "TZ", "NO_COLOR", "CLICOLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TERM":
@@ -68,12 +68,12 @@ type run struct {
 	before  []string // assignments as written
 	demands []string
 	depth   int
-	input   *hereText // what it reads, if the text says so
-	loose   bool      // words are added to it that nobody knows (xargs)
-	source  string    // as written; empty for what a wrapper runs
+	input   *hereText // its standard input, if the program's text contains it
+	loose   bool      // unknown arguments are appended (xargs)
+	source  string    // as written; empty for a command that a wrapper runs
 }
 
-// command lists a command and, if it is a wrapper, what it runs.
+// command lists a command and, if it is a wrapper, the command that it runs.
 func (w *walker) command(r run) {
 	first := r.words[0]
 	texts := make([]string, len(r.words))
@@ -90,14 +90,14 @@ func (w *walker) command(r run) {
 		c.Source = c.Text
 	}
 	if !first.known || first.glob {
-		w.unresolved("which command it runs is computed")
-		c.Why = "which command it runs is computed"
+		w.unresolved("the name of a command is computed")
+		c.Why = "the name of a command is computed"
 		w.add(c)
 		return
 	}
 	for _, word := range r.words[1:] {
 		if !word.known && word.bound == nil && first.text != "echo" && (first.text != "cd" || !word.top) {
-			w.computed("words of it are computed")
+			w.computed("some of its arguments are computed")
 		}
 	}
 	j, forms := w.judgeEach(first.text, r.words[1:], r.loose)
@@ -112,7 +112,7 @@ func (w *walker) command(r run) {
 		c.Demands = append(slices.Clone(c.Demands), j.option)
 	}
 	if inner, ok := w.wrapper(r); ok {
-		if base(first.text) != first.text { // a program of that name, wherever it is from
+		if base(first.text) != first.text { // any program with that file name
 			inner = opaque
 		}
 		// A wrapper does what its command does.
@@ -127,13 +127,13 @@ func (w *walker) command(r run) {
 	case c.Effect == Reads && w.loops > 0 && slices.Contains([]string{"cd", "pushd", "popd"}, first.text):
 		w.computed("a loop changes the folder")
 	case c.Effect != Reads && slices.ContainsFunc(r.words, func(word word) bool { return word.bound != nil }):
-		w.computed("words of it are computed")
+		w.computed("some of its arguments are computed")
 	}
 	w.out.Data = w.out.Data || c.Effect == Reads && slices.ContainsFunc(c.Paths, func(path Path) bool { return path.Anywhere })
 	w.add(c)
 }
 
-// base is the name of a program without its folder.
+// base returns the name of a program without its folder.
 func base(name string) string {
 	return strings.TrimSuffix(path.Base(strings.ReplaceAll(name, `\`, "/")), ".exe")
 }
@@ -142,11 +142,12 @@ func base(name string) string {
 type wrapperKind int
 
 const (
-	opaque      wrapperKind = iota // does something besides, or more than can be known
-	transparent                    // does nothing but run what is listed
+	opaque      wrapperKind = iota // may do more than run the listed commands
+	transparent                    // only runs the listed commands
 )
 
-// wrapper lists what a command runs that its words name. ok says that it runs others.
+// wrapper lists the commands that a command runs according to its arguments. ok reports whether it
+// runs any.
 func (w *walker) wrapper(r run) (kind wrapperKind, ok bool) {
 	args := r.words[1:]
 	name := base(r.words[0].text)
@@ -213,23 +214,23 @@ func (w *walker) inner(r run, words []word, loose bool) {
 	last.Demands = append(slices.Clone(last.Demands), base(words[0].text))
 }
 
-// wrapperWords are the words of a wrapper; the operands are the command that it runs.
+// wrapperWords are the arguments of a wrapper. The operands are the command that it runs.
 type wrapperWords struct {
 	parsedWords
 	assigns bool // it sets variables first
 }
 
-// parseWrapper reads the words of a wrapper. After an option that is not known may be
-// another command than is found; that is said, and the one that is found is listed.
+// parseWrapper parses the arguments of a wrapper. After an unknown option, the command that is
+// found may not be the one that runs; it is listed, and the option is refused.
 func parseWrapper(name string, args []word) wrapperWords {
 	p, _ := wrapperOptions(name)
 	own := wrapperWords{parsedWords: p.parse(args)}
 	switch name {
-	case "timeout": // how long
+	case "timeout": // its first operand is the duration
 		own.skip(func(w word) bool { return true }, 1)
 	case "env", "sudo", "doas":
 		own.skip(func(w word) bool {
-			if name == "env" && w.text == "-" { // without a variable
+			if name == "env" && w.text == "-" { // the same as env -i
 				own.refuse(w, doesMore, "takes the environment away")
 				return true
 			}
@@ -241,8 +242,8 @@ func parseWrapper(name string, args []word) wrapperWords {
 	return own
 }
 
-// skip takes up to so many operands away that are not the command. A word that may be
-// anything may be any number of them.
+// skip removes leading operands that are not the command, at most that many. A computed word may
+// become any number of operands.
 func (o *wrapperWords) skip(is func(word) bool, most int) {
 	for ; most > 0 && len(o.operands) > 0 && is(o.operands[0]); most-- {
 		if o.operands[0].loose() || o.operands[0].glob {
@@ -252,8 +253,8 @@ func (o *wrapperWords) skip(is func(word) bool, most int) {
 	}
 }
 
-// replaced is the text in the words of a command for which xargs puts in what it reads; empty
-// if it adds that to the end.
+// replaced returns the text that xargs -I replaces in the arguments of its command; empty if xargs
+// appends its input instead.
 func (o *wrapperWords) replaced() (text string) {
 	for _, option := range o.options {
 		if option.name == "-I" {
@@ -263,7 +264,7 @@ func (o *wrapperWords) replaced() (text string) {
 	return text
 }
 
-// find lists what -exec and its like run.
+// find lists the commands that -exec, -execdir, -ok and -okdir run.
 func (w *walker) find(r run) (wrapperKind, bool) {
 	args := r.words[1:]
 	found := false
@@ -286,12 +287,12 @@ func (w *walker) find(r run) (wrapperKind, bool) {
 	return opaque, found
 }
 
-// delimits says whether find takes a word for where a command begins or ends.
+// delimits reports whether a word begins or ends a command in the arguments of find.
 func delimits(value string) bool {
 	return slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir", ";", "+", "{}"}, value)
 }
 
-// shell lists the program that a shell is given as a text.
+// shell lists the commands of a program that a shell gets as an argument or on standard input.
 func (w *walker) shell(r run, name string) wrapperKind {
 	args := r.words[1:]
 	ours := name == "sh" || name == "bash" || name == "dash"
@@ -326,7 +327,7 @@ func (w *walker) shell(r run, name string) wrapperKind {
 	w.out.Unresolved, w.out.Computed = cmp.Or(before.Unresolved, inner.Unresolved), cmp.Or(before.Computed, inner.Computed)
 	if login {
 		inner.Commands, inner.Writes = inner.Commands[len(before.Commands):], inner.Writes[len(before.Writes):]
-		if reads, _ := inner.Reads(); reads { // without those files
+		if reads, _ := inner.Reads(); reads { // print it without -l
 			w.out.tree.replaceOption(args[0].from, "-"+flags+"c")
 		}
 		w.unresolved(name + " -l first runs the start-up files of a login shell")
@@ -342,7 +343,7 @@ func (w *walker) shell(r run, name string) wrapperKind {
 	return transparent
 }
 
-// joined is the line that eval builds from its words.
+// joined returns the text that eval builds from its arguments.
 func joined(args []word) (string, bool) {
 	texts := make([]string, len(args))
 	for i, a := range args {

@@ -8,10 +8,10 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Form says how a program is printed.
+// Form configures how a program is printed.
 type Form struct {
-	Home string // stands for ~; empty: a program with ~ has no canonical form
-	Dir  string // where the program starts, absolute
+	Home string // replaces ~; if empty, a program with ~ has no canonical form
+	Dir  string // absolute working directory of the program
 
 	// Glob returns the names that a pattern matches in a folder, as bash would list them. In
 	// the pattern, * ? and [ ] are special unless a backslash precedes them. ok is false if
@@ -19,21 +19,21 @@ type Form struct {
 	Glob func(dir, pattern string) (names []string, ok bool)
 }
 
-// tree is what a program was judged by.
+// tree is the syntax tree that a program was judged by.
 type tree struct {
 	stmts  []*syntax.Stmt
 	nested map[*syntax.Word]*nestedText
 	acts   map[*syntax.CallExpr]bool // calls that may do more than read
 	source string
 
-	options map[*syntax.Word]string // printed instead of others
+	options map[*syntax.Word]string // options that are printed in place of a word
 
-	unprintable string // why there is no canonical form, whatever its words are
+	unprintable string // why there is no canonical form, whatever Form is
 
-	parser atomic.Pointer[syntax.Parser] // that made it, to be used again: it has large buffers
+	parser atomic.Pointer[syntax.Parser] // to be used again, because it has large buffers
 }
 
-// act notes that a call may do more than read.
+// act records that a call may do more than read.
 func (t *tree) act(c *syntax.CallExpr) {
 	if t.acts == nil {
 		t.acts = map[*syntax.CallExpr]bool{}
@@ -41,7 +41,7 @@ func (t *tree) act(c *syntax.CallExpr) {
 	t.acts[c] = true
 }
 
-// replaceOption has another option printed.
+// replaceOption makes the printer print another option in place of a word.
 func (t *tree) replaceOption(w *syntax.Word, option string) {
 	if t.options == nil {
 		t.options = map[*syntax.Word]string{}
@@ -49,21 +49,21 @@ func (t *tree) replaceOption(w *syntax.Word, option string) {
 	t.options[w] = option
 }
 
-// nestedText is a word that is itself a program: the text of sh -c, or what a shell reads.
+// nestedText is a word that is a program: the argument of sh -c, or standard input of a shell.
 type nestedText struct {
 	stmts  []*syntax.Stmt
-	posix  bool // for a shell that may know less than bash
-	script bool // read as input, a line at a time
+	posix  bool // the shell may lack features of bash
+	script bool // the shell reads it from standard input, line by line
 }
 
-// Canonical prints the program from the syntax tree that it was judged by: words quoted,
-// comments gone, ~, braces and globs expanded where that can be done, here-documents as
-// here-strings. bash therefore runs what was judged, however the text was written. Programs
-// in arguments (sh -c, eval) are printed in the same way.
+// Canonical prints the program from the syntax tree that it was judged by: words are quoted,
+// comments are removed, ~, braces and globs are expanded where possible, and here-documents become
+// here-strings. bash therefore runs what was judged, however the text was written. Programs in
+// arguments (sh -c, eval) are printed in the same way.
 //
-// judged is the canonical text, judged again: it runs the same commands, but the words that
-// were expanded are known. Statements keep their lines, so that the shell reports the same
-// line numbers. why says why there is no canonical form; it is empty if there is one.
+// judged is the result of parsing the canonical text. It runs the same commands, with the expanded
+// words as arguments. Statements keep their line numbers, for the messages of the shell. If there
+// is no canonical form, text is empty and why is the reason.
 func (p Program) Canonical(f Form) (text string, judged Program, why string) {
 	if p.tree == nil {
 		return "", Program{}, p.Unresolved
@@ -76,48 +76,49 @@ func (p Program) Canonical(f Form) (text string, judged Program, why string) {
 		parser = syntax.NewParser(syntax.Variant(syntax.LangBash))
 	}
 	judged = parse(text, parser)
-	const differs = "its printed form would not be read as it was judged"
+	const differs = "bash would read its canonical form differently"
 	if judged.tree == nil || judged.TwoReadings != "" || p.Unresolved == "" && judged.Unresolved != "" || !sameCommands(p, judged) {
 		return "", Program{}, differs
 	}
-	f.Glob = nil // what is still a pattern stays one
+	f.Glob = nil // globs that were not expanded stay
 	if again, why := judged.tree.print(f); why != "" || again != text {
 		return "", Program{}, differs
 	}
 	return text, judged, ""
 }
 
-// sameCommands says whether two programs run the same commands.
+// sameCommands reports whether two programs run the same commands.
 func sameCommands(a, b Program) bool {
 	return slices.EqualFunc(a.Commands, b.Commands, func(x, y Command) bool { return x.Name == y.Name || x.Effect != Reads && y.Effect != Reads })
 }
 
 func (t *tree) print(f Form) (text, why string) {
 	p := &printer{Form: f, tree: t, line: 1, dir: f.Dir, why: t.unprintable}
+	p.out.Grow(2 * len(t.source)) //nolint:mnd // quotes, mostly
 	p.stmts(t.stmts)
 	return p.out.String(), p.why
 }
 
-// printer prints a syntax tree. Text is written through out; line is the number of the line that out
-// has reached. It has more than 40 methods because each kind of node is printed by its own.
+// printer prints a syntax tree to out; line is the line number that out has reached. It has more
+// than 40 methods because each kind of node has its own.
 type printer struct {
 	Form
 	*tree
 	out  strings.Builder
 	line int
-	why  string // the first reason why there is no form
+	why  string // the first reason why there is no canonical form
 
-	posix bool                  // for a shell that may know less than bash
-	errs  map[*syntax.Stmt]bool // whose standard error follows their output into a pipe
-	dir   string                // where globs are expanded; empty: not known
-	moves int                   // commands so far that change the folder
+	posix bool                  // print for a shell that may lack features of bash
+	errs  map[*syntax.Stmt]bool // statements whose standard error goes to the pipe, too (|&)
+	dir   string                // current folder, where globs are expanded; empty if not known
+	moves int                   // number of commands so far that change the folder
 
-	substitutions int // around what is printed
+	substitutions int // number of substitutions around the current node
 
-	first      bool // word of a command
-	vanishes   bool // the last word may come to nothing, so that the next is the first
-	inDocument bool // whose lines are not those of the text any more
-	acted      bool // a command before this one may have changed what globs match
+	first      bool // the next word is the name of a command
+	vanishes   bool // the last word may expand to nothing, so that the next one is the name
+	inDocument bool // in a here-document, whose lines are not printed as lines
+	acted      bool // an earlier command may have changed what globs match
 }
 
 func (p *printer) none(why string) {
@@ -128,7 +129,7 @@ func (p *printer) none(why string) {
 
 func (p *printer) str(s string) { p.out.WriteString(s) }
 
-// next goes to the line of a statement, or writes sep if it is on this one.
+// next advances to the line of a statement, or writes sep if it is on the current line.
 func (p *printer) next(s *syntax.Stmt, sep string) {
 	line := int(s.Pos().Line())
 	if line <= p.line || p.inDocument {
@@ -198,7 +199,7 @@ func (p *printer) stmt(s *syntax.Stmt) {
 	}
 }
 
-// command prints a command; empty says that it has none.
+// command prints a command. empty reports whether cmd is nil.
 func (p *printer) command(cmd syntax.Command) (empty bool) {
 	switch cmd := cmd.(type) {
 	case nil:
@@ -258,14 +259,14 @@ func (p *printer) command(cmd syntax.Command) (empty bool) {
 	return false
 }
 
-// bashOnly refuses what sh need not know.
+// bashOnly refuses a construct that sh need not support.
 func (p *printer) bashOnly(what string) {
 	if p.posix {
 		p.none("sh need not read " + what + " as bash does")
 	}
 }
 
-// rest prints the statements up to a word, after the word that precedes them.
+// rest prints statements and the keyword that ends them.
 func (p *printer) rest(list []*syntax.Stmt, end string) { p.body("", list, end) }
 
 func (p *printer) binary(cmd *syntax.BinaryCmd) {
@@ -293,7 +294,7 @@ func (p *printer) binary(cmd *syntax.BinaryCmd) {
 	switch {
 	case pipe:
 		p.dir = before
-	case op == syntax.OrStmt && p.moves != moves: // it did not move, or not as far
+	case op == syntax.OrStmt && p.moves != moves: // the left side failed somewhere
 		p.dir = ""
 	}
 	moves = p.moves
@@ -301,21 +302,22 @@ func (p *printer) binary(cmd *syntax.BinaryCmd) {
 	switch {
 	case pipe:
 		p.dir = before
-	case p.moves != moves: // perhaps
+	case p.moves != moves: // if the right side ran
 		p.dir = ""
 	case op == syntax.OrStmt:
 		p.dir = reached
 	}
 }
 
-// apart prints what runs in a shell of its own.
+// apart prints commands that do not change the folder of the following ones: a subshell, or a
+// branch that runs in place of them.
 func (p *printer) apart(print func()) {
 	dir := p.dir
 	print()
 	p.dir = dir
 }
 
-// branch prints what runs in part only.
+// branch prints a command of which only a part runs.
 func (p *printer) branch(print func()) {
 	moves := p.moves
 	print()
@@ -324,7 +326,7 @@ func (p *printer) branch(print func()) {
 	}
 }
 
-// loop prints what runs more than once: what its end changes, its beginning meets.
+// loop prints a loop: what the end of its body changes affects the beginning of the next round.
 func (p *printer) loop(print func()) {
 	p.acted = p.acted || len(p.acts) > 0 || strings.ContainsAny(p.source, ">")
 	if strings.Contains(p.source, "cd") {
@@ -341,11 +343,11 @@ func (p *printer) ifClause(c *syntax.IfClause) {
 			p.rest(c.Then, "fi")
 			return
 		case len(next.Cond) == 0:
-			p.rest(c.Then, "else")
+			p.apart(func() { p.rest(c.Then, "else") })
 			p.rest(next.Then, "fi")
 			return
 		default:
-			p.rest(c.Then, "elif")
+			p.apart(func() { p.rest(c.Then, "elif") })
 			p.rest(next.Cond, "then")
 			c = next
 		}
@@ -354,7 +356,7 @@ func (p *printer) ifClause(c *syntax.IfClause) {
 
 func (p *printer) forClause(c *syntax.ForClause) {
 	if c.Select {
-		p.none("it asks for a choice")
+		p.none("it has a select")
 	}
 	switch loop := c.Loop.(type) {
 	case *syntax.WordIter:
@@ -362,7 +364,7 @@ func (p *printer) forClause(c *syntax.ForClause) {
 		if loop.InPos.IsValid() {
 			p.str(" in")
 			for _, w := range loop.Items {
-				p.words(w, "")
+				p.words(w, "", " ")
 			}
 		}
 	case *syntax.CStyleLoop:
@@ -396,7 +398,11 @@ func (p *printer) caseClause(c *syntax.CaseClause) {
 		p.str(")")
 		if len(item.Stmts) > 0 {
 			p.next(item.Stmts[0], " ")
+			moves, dir := p.moves, p.dir
 			p.stmts(item.Stmts)
+			if p.dir = dir; item.Op != syntax.Break && p.moves != moves { // the next ones may run there
+				p.dir = ""
+			}
 		}
 		if item.Op != syntax.Break {
 			p.bashOnly(item.Op.String())

@@ -21,11 +21,10 @@ func (p *printer) call(c *syntax.CallExpr) {
 	named := false
 	for i, w := range c.Args {
 		p.first = !named
-		text := p.list(w, command)
-		if i == 0 && sep == "" {
-			text = strings.TrimPrefix(text, " ")
+		if i > 0 {
+			sep = " "
 		}
-		p.str(text)
+		p.words(w, command, sep)
 		named = named || !p.vanishes
 	}
 	p.acted = p.acted || p.acts[c]
@@ -43,7 +42,7 @@ func (p *printer) call(c *syntax.CallExpr) {
 	}
 }
 
-// under returns where cd goes; empty if that is not known.
+// under returns the folder that cd changes to; empty if it is not known.
 func (p *printer) under(to string) string {
 	switch {
 	case p.dir == "" || to == "" || to[0] == '-' || to[0] == '~' || strings.Contains(to, ".."):
@@ -54,7 +53,7 @@ func (p *printer) under(to string) string {
 	return strings.TrimSuffix(p.dir, "/") + "/" + to
 }
 
-// constant returns the value of a word in which nothing is expanded; empty if it is not known.
+// constant returns the value of a word without expansions; empty for other words.
 func constant(w *syntax.Word) string {
 	if len(w.Parts) != 1 {
 		return ""
@@ -89,7 +88,7 @@ func soleLit(parts []syntax.WordPart) (string, bool) {
 
 func (p *printer) assign(a *syntax.Assign) {
 	if a.Naked && a.Name == nil { // an option of declare
-		p.words(a.Value, "")
+		p.words(a.Value, "", " ")
 		return
 	}
 	p.str(p.name(a.Name))
@@ -116,7 +115,7 @@ func (p *printer) assign(a *syntax.Assign) {
 				p.none("it has a list with indexes")
 				return
 			}
-			p.words(e.Value, "")
+			p.words(e.Value, "", " ")
 		}
 		p.str(" )")
 	case a.Value != nil:
@@ -170,7 +169,7 @@ func (p *printer) redirect(r *syntax.Redirect) {
 		p.bashOnly(">& with a file")
 		p.file("> ", r)
 		p.str(" 2>&1")
-	case syntax.RdrAll, syntax.AppAll: // older shells read them as something else
+	case syntax.RdrAll, syntax.AppAll: // older shells parse them differently
 		p.bashOnly(r.Op.String())
 		op := "> "
 		if r.Op == syntax.AppAll {
@@ -193,8 +192,8 @@ func (p *printer) file(op string, r *syntax.Redirect) {
 	}
 }
 
-// document prints a here-document as a here-string: without a delimiter, its text cannot
-// end before its end. Older shells also lose track of documents in substitutions.
+// document prints a here-document as a here-string, which has no delimiter that could end it
+// early. Older shells also misread here-documents in substitutions.
 func (p *printer) document(r *syntax.Redirect) {
 	p.bashOnly("here-documents")
 	if n := p.nested[r.Word]; n != nil {
@@ -211,13 +210,13 @@ func (p *printer) document(r *syntax.Redirect) {
 	}
 }
 
-// program prints a text that is itself a program, as a quoted word.
+// program prints a nested program as a quoted word.
 func (p *printer) program(n *nestedText) string {
 	inner := &printer{Form: p.Form, tree: p.tree, line: 1, posix: p.posix || n.posix, acted: true}
 	stmts := n.stmts
 	if n.script {
-		// A shell reads its input as it runs it, and so may its commands. It reads a group
-		// to its end before it runs any of it.
+		// A shell reads a program from standard input while it runs it, and its commands may
+		// read from there, too. It reads a group completely before it runs any of it.
 		if block, ok := group(stmts); ok {
 			stmts = block
 		}
@@ -233,7 +232,7 @@ func (p *printer) program(n *nestedText) string {
 	return p.quote(text)
 }
 
-// group returns the statements of a program that is a single group.
+// group returns the statements in the braces of a program that is a single group.
 func group(stmts []*syntax.Stmt) ([]*syntax.Stmt, bool) {
 	if len(stmts) != 1 || len(stmts[0].Redirs) > 0 || stmts[0].Negated || stmts[0].Background {
 		return nil, false

@@ -6,7 +6,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// expansion prints what the shell puts something in place of.
+// expansion prints an expansion: a variable, a substitution or an arithmetic expression.
 func (p *printer) expansion(part syntax.WordPart) string {
 	switch part := part.(type) {
 	case *syntax.ParamExp:
@@ -30,14 +30,14 @@ func (p *printer) expansion(part syntax.WordPart) string {
 	return ""
 }
 
-// inSubstitution returns what is printed for the commands of a substitution.
+// inSubstitution returns the printed commands of a substitution.
 func (p *printer) inSubstitution(open string, stmts []*syntax.Stmt) string {
 	p.substitutions++
 	defer func() { p.substitutions-- }()
 	return p.inText(func() { p.apart(func() { p.body(open, stmts, ")") }) })
 }
 
-// inText returns what is printed.
+// inText returns the text that a function prints.
 func (p *printer) inText(print func()) string {
 	outer := p.out
 	p.out = strings.Builder{}
@@ -47,8 +47,8 @@ func (p *printer) inText(print func()) string {
 	return text
 }
 
-// parameter prints the value of a variable. Text after an operator is printed if it is
-// plain: quotes mean different things there.
+// parameter prints an expansion of a variable. Text after an operator is printed only if it is
+// plain, because shells treat quotes there differently.
 func (p *printer) parameter(e *syntax.ParamExp) string {
 	if e.Param == nil || e.Flags != nil || e.NestedParam != nil || len(e.Modifiers) > 0 || e.Slice != nil || e.Repl != nil || e.Names != 0 || e.Excl || e.Width || e.IsSet {
 		p.none("it has an expansion that eca does not print")
@@ -85,9 +85,7 @@ func (p *printer) parameter(e *syntax.ParamExp) string {
 	word := ""
 	if e.Exp.Word != nil {
 		var ok bool
-		if word, ok = soleLit(e.Exp.Word.Parts); !ok || strings.IndexFunc(word, func(r rune) bool {
-			return !isName("a"+string(r)) && !strings.ContainsRune("./:,@%+=*-", r)
-		}) >= 0 {
+		if word, ok = soleLit(e.Exp.Word.Parts); !ok || !plainOperand(word) {
 			p.none("it has an expansion that eca does not print")
 		}
 	}

@@ -13,41 +13,45 @@ type piece struct {
 	text string
 }
 
-// mayVanish says whether the piece is nothing if its value is empty, not even an empty word.
+// mayVanish reports whether an empty value of the piece removes the word.
 func (x piece) mayVanish() bool { return x.kind == expansion && !strings.HasPrefix(x.text, `"`) }
 
 type pieceKind int
 
 const (
 	quotedText pieceKind = iota
-	bareText             // without quotes, nothing in it is special
-	globText             // * ? or a class
-	braceText            // { } or , without quotes, before braces are expanded
-	expansion            // printed already
+	bareText             // unquoted, without special characters
+	globText             // * ? or a class of characters
+	braceText            // unquoted { } or , before braces are expanded
+	expansion            // an expansion that has been printed
 )
 
-// wordFor says what happens to a word.
+// wordFor is the role of a word, which decides how the shell expands it.
 type wordFor int
 
 const (
 	anArgument wordFor = iota // braces, ~ and globs are expanded, and the results are split
-	aValue                    // ~ is expanded
-	aPattern                  // is matched
+	aValue                    // only ~ is expanded
+	aPattern                  // something is matched against it
 )
 
-// words prints the words that a word becomes, each after a space. command is the name of the
-// command whose argument it is.
-func (p *printer) words(w *syntax.Word, command string) { p.str(p.list(w, command)) }
-
-func (p *printer) list(w *syntax.Word, command string) string {
+// words prints the words that a word becomes, with a space between them and sep before the
+// first. command is the name of the command whose argument it is.
+func (p *printer) words(w *syntax.Word, command, sep string) {
+	print := func(text string) {
+		p.str(sep)
+		p.str(text)
+		sep = " "
+	}
 	if n := p.nested[w]; n != nil {
-		return " " + p.program(n)
+		print(p.program(n))
+		return
 	}
 	if option, replaced := p.options[w]; replaced {
 		p.first, p.vanishes = false, false
-		return " " + p.quote(option)
+		print(p.quote(option))
+		return
 	}
-	var b strings.Builder
 	named := p.first
 	p.first, p.vanishes = false, true
 	for _, pieces := range p.braces(p.pieces(w, anArgument)) {
@@ -57,19 +61,19 @@ func (p *printer) list(w *syntax.Word, command string) string {
 		p.vanishes = p.vanishes && !slices.ContainsFunc(pieces, func(x piece) bool { return !x.mayVanish() })
 		pieces = p.tilde(pieces, false)
 		for _, text := range p.globbed(pieces, command) {
-			b.WriteString(" " + text)
+			print(text)
 		}
 	}
-	return b.String()
 }
 
-// plainWord returns a word that must stay one: the file of a redirection.
+// plainWord returns the pieces of a word that must expand to a single word, such as the file of a
+// redirection.
 func (p *printer) plainWord(w *syntax.Word) []piece {
 	pieces := p.tilde(p.pieces(w, anArgument), false)
 	for i, piece := range pieces {
 		switch piece.kind {
 		case globText, braceText:
-			p.none("a glob stands where one name is wanted")
+			p.none("a glob is used in place of a single name")
 		case bareText:
 			pieces[i].kind = quotedText
 		}
@@ -77,7 +81,7 @@ func (p *printer) plainWord(w *syntax.Word) []piece {
 	return pieces
 }
 
-// assigned returns the value of an assignment.
+// assigned returns the pieces of the value of an assignment.
 func (p *printer) assigned(w *syntax.Word) []piece {
 	return p.tilde(p.pieces(w, aValue), true)
 }
@@ -89,9 +93,12 @@ func (p *printer) pattern(w *syntax.Word) string {
 
 // join prints pieces side by side.
 func (p *printer) join(pieces []piece) string {
+	if len(pieces) == 1 && pieces[0].kind != globText && pieces[0].kind != expansion {
+		return p.quote(pieces[0].text)
+	}
 	var b, text strings.Builder
 	quoted := false
-	// Empty quotes next to an expansion keep the word, if the expansion is empty.
+	// Empty quotes next to an expansion preserve the word if the expansion is empty.
 	computed := slices.ContainsFunc(pieces, piece.mayVanish)
 	flush := func() {
 		if quoted {
@@ -117,8 +124,8 @@ func (p *printer) join(pieces []piece) string {
 	return b.String()
 }
 
-// quote prints a text in quotes. bash 3.2 takes a double quote within a substitution in double
-// quotes for their end when it looks for braces, unless a backslash precedes it.
+// quote quotes a text. In a substitution in double quotes, bash 3.2 takes another double quote for
+// their end when it looks for braces, unless a backslash precedes it.
 func (p *printer) quote(s string) string {
 	s = strings.ReplaceAll(s, "'", `'\''`)
 	if p.substitutions > 0 {
@@ -127,7 +134,7 @@ func (p *printer) quote(s string) string {
 	return "'" + s + "'"
 }
 
-// literal is a quoted piece, whose lines count.
+// literal returns a quoted piece, and counts its lines.
 func (p *printer) literal(s string) piece {
 	p.line += strings.Count(s, "\n")
 	return piece{quotedText, s}
@@ -135,10 +142,10 @@ func (p *printer) literal(s string) piece {
 
 func (p *printer) pieces(w *syntax.Word, use wordFor) []piece {
 	switch lit := w.Lit(); lit {
-	case "{}", "[", "]": // which the shell leaves as they are
+	case "{}", "[", "]": // not special to the shell
 		return []piece{{quotedText, lit}}
 	}
-	var out []piece
+	out := make([]piece, 0, 2*len(w.Parts)) //nolint:mnd // most parts are quotes and their text
 	for i, part := range w.Parts {
 		lit, ok := part.(*syntax.Lit)
 		if !ok {
@@ -150,7 +157,7 @@ func (p *printer) pieces(w *syntax.Word, use wordFor) []piece {
 	return out
 }
 
-// part adds a part other than bare text. inQuotes says that it is in double quotes.
+// part appends a part of a word other than bare text. inQuotes is true in double quotes.
 func (p *printer) part(out []piece, part syntax.WordPart, inQuotes bool) []piece {
 	switch part := part.(type) {
 	case *syntax.Lit:
@@ -182,7 +189,7 @@ func (p *printer) part(out []piece, part syntax.WordPart, inQuotes bool) []piece
 	return append(out, piece{expansion, text})
 }
 
-// unquoted resolves the backslashes before the characters in special.
+// unquoted removes the backslashes before the characters in special.
 func unquoted(s, special string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -199,7 +206,7 @@ func unquoted(s, special string) string {
 	return b.String()
 }
 
-// decodeEscapes returns the value of a text in $' '. It knows the escapes of single letters.
+// decodeEscapes returns the value of a text in $' '. It knows only escapes of one character.
 func decodeEscapes(s string) (string, bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -219,7 +226,7 @@ func decodeEscapes(s string) (string, bool) {
 	return b.String(), true
 }
 
-// bare adds a text without quotes. last says that it ends its word.
+// bare appends an unquoted text. last is true if it ends its word.
 func (p *printer) bare(out []piece, s string, use wordFor, last bool) []piece {
 	start := 0
 	flush := func(end int) {
@@ -264,8 +271,8 @@ func (p *printer) bare(out []piece, s string, use wordFor, last bool) []piece {
 	return out
 }
 
-// classEnd returns the length of the class of characters that a text begins with, if it is
-// one that every shell reads alike; else 0.
+// classEnd returns the length of the class of characters at the beginning of a text, if all shells
+// interpret it alike; otherwise 0.
 func classEnd(s string) int {
 	end := strings.IndexByte(s, ']')
 	if end < 2 {
@@ -283,8 +290,8 @@ func classEnd(s string) int {
 	return end + 1
 }
 
-// tilde replaces a leading ~ by the home folder. assigned says that the word is the value of
-// an assignment.
+// tilde replaces a leading ~ with the home folder. assigned is true for the value of an
+// assignment.
 func (p *printer) tilde(pieces []piece, assigned bool) []piece {
 	for i, at := range pieces {
 		if at.kind != bareText {
@@ -308,23 +315,25 @@ func (p *printer) tilde(pieces []piece, assigned bool) []piece {
 	return out
 }
 
-// assignsHome says whether a word looks like an assignment with a ~ in its value, which bash
+// assignsHome reports whether a word looks like an assignment with a ~ in its value, which bash
 // expands in arguments too.
 func assignsHome(s string) bool {
 	name, value, ok := strings.Cut(s, "=")
 	return ok && isName(strings.TrimSuffix(name, "+")) && strings.Contains("="+strings.ReplaceAll(value, ":", "="), "=~")
 }
 
-// globbed prints a word, or those that its globs match.
+// globbed returns a printed word, or the names that its globs match.
 func (p *printer) globbed(pieces []piece, command string) []string {
 	for len(pieces) > 1 && pieces[0].kind != globText && pieces[0].text == "" && !pieces[1].mayVanish() {
 		pieces = pieces[1:]
 	}
-	pattern, literal, expands, constant := "", "", false, true
+	if !slices.ContainsFunc(pieces, func(x piece) bool { return x.kind == globText }) {
+		return []string{p.join(pieces)}
+	}
+	pattern, literal, constant := "", "", true
 	for _, piece := range pieces {
 		switch piece.kind {
 		case globText:
-			expands = true
 			pattern += piece.text
 			literal += piece.text
 		case expansion:
@@ -334,10 +343,7 @@ func (p *printer) globbed(pieces []piece, command string) []string {
 			literal += piece.text
 		}
 	}
-	if !expands {
-		return []string{p.join(pieces)}
-	}
-	dashed := strings.HasPrefix(literal, "-") // an option with a value, or a file that looks like one
+	dashed := strings.HasPrefix(literal, "-") // an option with a value, or a file name like an option
 	if constant && p.Glob != nil && !p.acted && (p.dir != "" || strings.HasPrefix(literal, "/")) {
 		names, ok := p.Glob(p.dir, pattern)
 		switch {
@@ -365,13 +371,13 @@ func (p *printer) globbed(pieces []piece, command string) []string {
 		p.none("a glob follows a dash")
 	case pieces[0].kind == globText && searches(command):
 		p.none("what " + command + " is to look for is a glob without quotes")
-	case pieces[0].kind == globText: // a file's name cannot become an option
+	case pieces[0].kind == globText: // so that no file name becomes an option
 		pieces = append([]piece{{quotedText, "./"}}, pieces...)
 	}
 	return []string{p.join(pieces)}
 }
 
-// hiddenGlob says whether a part of a glob begins with a dot: for some shells, .* is also ..
+// hiddenGlob reports whether a part of a glob begins with a dot. In some shells, .* also matches ..
 func hiddenGlob(pattern string) bool {
 	for part := range strings.SplitSeq(pattern, "/") {
 		if strings.HasPrefix(part, ".") && strings.ContainsAny(part, "*?[") {
@@ -381,10 +387,10 @@ func hiddenGlob(pattern string) bool {
 	return false
 }
 
-// escaper protects what is literal in a glob.
+// escaper escapes literal text in a glob.
 var escaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`) //nolint:gochecknoglobals // a constant
 
-// searches tells commands whose patterns are often written without quotes.
+// searches reports whether a command has patterns that are often written without quotes.
 func searches(command string) bool {
 	switch command {
 	case "find", "grep", "egrep", "fgrep", "rg", "fd", "git":
@@ -393,8 +399,7 @@ func searches(command string) bool {
 	return false
 }
 
-// documentText returns the text of a here-document but for its last newline; nothing if it
-// is empty.
+// documentText returns the text of a here-document without its last newline.
 func (p *printer) documentText(r *syntax.Redirect) (pieces []piece, ok bool) {
 	if r.Hdoc == nil {
 		return nil, true
@@ -437,7 +442,7 @@ func (p *printer) documentText(r *syntax.Redirect) (pieces []piece, ok bool) {
 	return pieces, true
 }
 
-// unindent takes the tabs from the beginnings of lines.
+// unindent removes leading tabs from lines; from the first one only if start is true.
 func unindent(s string, start bool) string {
 	var b strings.Builder
 	for line := range strings.Lines(s) {

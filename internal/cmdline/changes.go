@@ -24,7 +24,7 @@ func changes(name string, args []word) bool {
 	return sub != "" && strings.Contains(" "+changingSubcommands(base(name))+" ", " "+sub+" ")
 }
 
-// changingSubcommands are those that are there to change something.
+// changingSubcommands returns the subcommands of a program whose purpose is to change something.
 func changingSubcommands(name string) string {
 	switch name {
 	case "git":
@@ -71,8 +71,8 @@ func subcommand(name string, args []word) string {
 	return ""
 }
 
-// runsByOption finds the option, as it is written, with which a program runs others, whatever
-// it is for; may be empty.
+// runsByOption returns the option, as written, that makes a program run another one; empty if there is
+// no such option.
 func runsByOption(name string, args []word) string {
 	name = base(name)
 	p, known := runnersByOption(name)
@@ -100,7 +100,7 @@ func runsByOption(name string, args []word) string {
 	return p.parse(args).refused
 }
 
-// multiCommands take a subcommand that decides what they do.
+// multiCommands are programs with subcommands.
 func multiCommands() []string {
 	return []string{
 		"git", "gh", "go", "npm", "pnpm", "yarn", "bun", "deno", "cargo", "rustup", "docker", "podman", "kubectl", "helm",

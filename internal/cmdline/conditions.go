@@ -7,7 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// test lists a [[ ]] that only looks at files and texts; ok is false for another.
+// test lists a [[ ]] that only compares texts and tests files. ok is false for other conditions.
 func (w *walker) test(cmd *syntax.TestClause, depth int) (ok bool) {
 	before := len(w.out.Commands)
 	listed := Command{Name: "[[", Text: w.source(cmd), Source: w.source(cmd), Effect: Reads}
@@ -57,7 +57,7 @@ func (w *walker) test(cmd *syntax.TestClause, depth int) (ok bool) {
 				return operand(x.X, true) && operand(x.Y, true)
 			}
 		}
-		return false // the others evaluate a text, or name a variable
+		return false // the others evaluate a text as an expression, or test a variable
 	}
 	if !known(cmd.X) {
 		w.out.Commands = w.out.Commands[:before]
@@ -67,8 +67,8 @@ func (w *walker) test(cmd *syntax.TestClause, depth int) (ok bool) {
 	return true
 }
 
-// isOperand says whether an argument of test is the operand of one of some operators, whatever it
-// is. Elsewhere it might be an operator itself, and -v evaluates its operand.
+// isOperand reports whether argument i of test is an operand of one of the operators, whatever its
+// value is. Elsewhere it might become an operator itself, and -v evaluates its operand.
 func isOperand(name string, args []word, i int, operators ...string) bool {
 	switch {
 	case args[i].bound.splits:
@@ -81,7 +81,7 @@ func isOperand(name string, args []word, i int, operators ...string) bool {
 	if len(args) == 3 && args[0].known && args[0].text == "!" {
 		args, i = args[1:], i-1
 	}
-	at := len(args) - 2 // of the operator
+	at := len(args) - 2 // index of the operator
 	if len(args) < 2 || len(args) > 3 || i == at || !args[at].known || !slices.Contains(operators, args[at].text) {
 		return false
 	}

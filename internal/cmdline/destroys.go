@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// loss is what a command ends that nothing brings back.
+// loss is work that a command loses irreversibly.
 type loss struct {
-	why      string   // what goes, whatever the words name; empty if it depends on them
-	deletes  []string // folders and files that go with all that is in them
-	discards []string // words that, if they name files, bring these back to an older state
+	why      string   // what is lost in any case; empty if it depends on the operands
+	deletes  []string // folders and files that are deleted with their contents
+	discards []string // words that lose their changes if they name files
 }
 
-// losses tells commands that end somebody's work for good: what was not committed or
-// pushed, what others have, whole folders. It knows only the text, and only
-// the usual ways: it is there against accidents. Only a sandbox bounds a program that it
-// does not know.
+// losses recognizes commands that lose work irreversibly: uncommitted or unpushed changes, data on
+// a server, whole folders. It prevents accidents, and knows only the usual ways and only the text.
+// Only the sandbox protects from unknown programs.
 func losses(name string, args []word) loss {
 	switch name = base(name); name {
 	case "rm":
@@ -24,7 +23,7 @@ func losses(name string, args []word) loss {
 		if !g.has("-r") {
 			return loss{}
 		}
-		if len(g.operands) == 0 { // given by xargs
+		if len(g.operands) == 0 { // xargs appends them
 			return loss{why: "it deletes unknown files"}
 		}
 		return loss{deletes: texts(g.operands)}
@@ -39,7 +38,7 @@ func losses(name string, args []word) loss {
 		return loss{deletes: texts(starts)}
 	case "rsync":
 		if losers(name).parse(args).has("--delete") {
-			return loss{why: "rsync deletes what is not in its source"}
+			return loss{why: "rsync deletes files that its source does not have"}
 		}
 	case "shred", "wipefs":
 		return loss{why: name + " makes contents unreadable"}
@@ -47,11 +46,11 @@ func losses(name string, args []word) loss {
 		return gitLosses(args)
 	case "gh":
 		if len(args) > 1 && args[1].text == "delete" {
-			return loss{why: "gh " + args[0].text + " delete cannot be taken back"}
+			return loss{why: "gh " + args[0].text + " delete is irreversible"}
 		}
 	}
 	if strings.HasPrefix(name, "mkfs") {
-		return loss{why: name + " empties a file system"}
+		return loss{why: name + " erases a file system"}
 	}
 	return loss{}
 }
@@ -79,41 +78,41 @@ func gitLosses(args []word) loss {
 	switch sub {
 	case "reset":
 		if o.has("--hard") {
-			return loss{why: "git reset throws away changes that are not committed"}
+			return loss{why: "git reset discards uncommitted changes"}
 		}
 	case "clean":
 		if !o.has("-n") {
-			return loss{why: "git clean deletes files that are in no commit"}
+			return loss{why: "git clean deletes untracked files"}
 		}
 	case "checkout":
 		return checkout(o)
 	case "switch":
 		if o.has("-f") {
-			return loss{why: "git switch throws away changes that are not committed"}
+			return loss{why: "git switch discards uncommitted changes"}
 		}
 	case "restore":
 		if !o.has("-S") || o.has("-W") {
-			return loss{why: "git restore throws away changes that are not committed"}
+			return loss{why: "git restore discards uncommitted changes"}
 		}
 	case "push":
 		if o.has("-f") || slices.ContainsFunc(o.operands, func(w word) bool { return strings.HasPrefix(w.text, "+") || strings.HasPrefix(w.text, ":") }) {
-			return loss{why: "git push replaces or deletes what others have"}
+			return loss{why: "git push overwrites or deletes branches or tags on the server"}
 		}
 	case "branch":
 		if o.has("-f") {
-			return loss{why: "git branch drops commits that may be nowhere else"}
+			return loss{why: "git branch may drop the only reference to commits"}
 		}
 	case "tag":
 		if o.has("-d") {
-			return loss{why: "git tag drops or moves a tag"}
+			return loss{why: "git tag deletes or moves a tag"}
 		}
 	case "rm":
 		if o.has("-f") && !o.has("--cached") {
-			return loss{why: "git rm deletes files with changes that are not committed"}
+			return loss{why: "git rm deletes files with uncommitted changes"}
 		}
 	case "stash", "reflog":
 		if slices.Contains([]string{"drop", "clear", "expire", "delete"}, first) {
-			return loss{why: "git " + sub + " " + first + " drops what is nowhere else"}
+			return loss{why: "git " + sub + " " + first + " deletes the only copy"}
 		}
 	case "worktree", "submodule":
 		if slices.Contains([]string{"remove", "deinit"}, first) && o.has("-f") {
@@ -121,19 +120,19 @@ func gitLosses(args []word) loss {
 		}
 	case "update-ref":
 		if o.has("-d") {
-			return loss{why: "git update-ref drops a branch or tag"}
+			return loss{why: "git update-ref deletes a branch or tag"}
 		}
 	case "gc", "prune", "filter-branch", "filter-repo":
 		if sub != "gc" || o.has("--prune") {
-			return loss{why: "git " + sub + " drops commits for good"}
+			return loss{why: "git " + sub + " deletes commits irreversibly"}
 		}
 	}
 	return loss{}
 }
 
-// checkout tells whether git changes to a branch or throws changes away.
+// checkout decides whether git checkout switches to a branch or discards changes.
 func checkout(g parsedWords) loss {
-	const why = "git checkout throws away changes that are not committed"
+	const why = "git checkout discards uncommitted changes"
 	switch {
 	case g.has("-f", "--pathspec-from-file"), g.ended && len(g.operands) > 0:
 		return loss{why: why}

@@ -87,7 +87,7 @@ func programs() *rapid.Generator[string] {
 	names := []string{"ls", "cat", "git", "find", "rm", "sh", "env", "xargs", "echo", "timeout", "sort", "rg", "sudo", "eval", "cd", "x", `l\s`, "'rm'", "$x", "command", "test", "printf", "nice", "[", "read", "declare", "break"}
 	words := []string{
 		"-l", "a", "..", "/etc/passwd", "--output=x", "-o", "-c", "-exec", "-delete", "{}", `\;`, "+", "status", "log", "-C", "5", "*", "?.go", "'a b'", `"b"`, "$x", "~", "{a,b}", "--", "-v", "-", "--pre=x",
-		"'rm x'", "ls", "rm", "A=1", "-n", "-I", "branch", "diff", "--ext-diff", "-S", `"$x"`, "$'a'", "x", "]", "=", "$(ls)", `"$(ls)"/*`, "$?",
+		"'rm x'", "ls", "rm", "A=1", "-n", "-I", "branch", "diff", "--ext-diff", "-S", `"$x"`, "$'a'", "x", "]", "=", "$(ls)", `"$(ls)"/*`, "$?", "$((x + 1))", `"${x%a}"`, "${x:-rm}", "${#x}",
 	}
 	simple := rapid.Custom(func(t *rapid.T) string {
 		parts := []string{}
@@ -111,7 +111,7 @@ func programs() *rapid.Generator[string] {
 			form := rapid.SampledFrom([]string{
 				"A", "A; B", "A && B", "A || B", "A | B", "A & B", "(A)", "{ A; }", "! A", "time A", "if A; then B; fi", "while A; do B; done", "for i in a; do A; done", "f() { A; }; B",
 				"echo $(A)", "echo \"`A`\"", "cat <(A)", "case a in a) A;; esac", "sh -c 'A'", "eval 'A'", "A\nB", "sh <<E\nA\nE", "cat <<'E'\nA\nE", "[[ $(A) ]]",
-				"x=a; A; B", "x=-o; A", "x=$(A); B", "x='a b' && A", "for x in a --output=x; do A; B; done", "for x in $(A); do B; done", "while read -r x; do A; done", "A | while IFS= read -r x; do B; done", "[[ -f $x ]] && A", "bash -lc 'A'", "A; cat < \"$x\"", "PATH=.; A", "x=a; (x=b; A); B",
+				"x=a; A; B", "x=-o; A", "x=$(A); B", "x='a b' && A", "for x in a --output=x; do A; B; done", "for x in $(A); do B; done", "while read -r x; do A; done", "A | while IFS= read -r x; do B; done", "[[ -f $x ]] && A", "bash -lc 'A'", "A; cat < \"$x\"", "PATH=.; A", "x=a; (x=b; A); B", "x=2; A; B", "case $x in a|b*) A;; *) B;; esac", "x=a; case $x in a) A;& b) B; esac", "x=$((2 + 3)); A", "x=a.o; y=${x#a}; A",
 			}).Draw(t, "form")
 			return strings.NewReplacer("A", a, "B", b).Replace(form)
 		})

@@ -4,14 +4,14 @@ import (
 	"strings"
 )
 
-// GitReads says whether a subcommand of git reads, as long as no option says otherwise.
+// GitReads reports whether a subcommand of git only reads, unless an option changes that.
 func GitReads(sub string) bool {
 	_, known := gitTable(sub)
 	return known
 }
 
-// gitContents says whether a git command that reads may look at the contents of files, where
-// git runs filters and programs that show differences.
+// gitContents reports whether a git command that only reads may read the contents of files. Then git
+// runs filters and diff programs.
 func gitContents(sub string, g parsedWords) bool {
 	switch sub {
 	case "branch", "tag", "remote", "config", "for-each-ref", "show-ref", "merge-base", "name-rev", "rev-parse", "symbolic-ref", "worktree", "count-objects":
@@ -32,7 +32,7 @@ func gitContents(sub string, g parsedWords) bool {
 func judgeGit(args []word) judgement {
 	front := program{first: true, exact: true, options: "-C=DIR -P,--no-pager --no-optional-locks --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --version"}.parse(args)
 	if front.why != "" {
-		return judgement{why: "git " + front.refused + " may change what runs", option: bare(front.refused)}
+		return judgement{why: "git " + front.refused + " may change which programs run", option: bare(front.refused)}
 	}
 	dir, dirs := "", 0
 	for _, o := range front.options {
@@ -48,19 +48,19 @@ func judgeGit(args []word) judgement {
 	case len(args) == 0:
 		return judgement{why: "git without a subcommand"}
 	case front.loose, front.globbed, front.ended, dirs > 1:
-		return judgement{why: "where git runs, and what, is not known"}
+		return judgement{why: "the folder or the subcommand of git is not known"}
 	}
 	sub, args := args[0].text, args[1:]
 	p, known := gitReader(sub)
 	if !known {
-		return judgement{why: "git " + sub + " is not known to read only"}
+		return judgement{why: "git " + sub + " is not known to only read"}
 	}
 	g := p.parse(args)
 	if j := g.refusal("git " + sub); j.why != "" {
 		return j
 	}
 	if g.loose {
-		return judgement{why: "words of git may turn out to be options"}
+		return judgement{why: "arguments of git may become options"}
 	}
 	if o, why := gitValue(g); why != "" {
 		return judgement{why: why, option: o}
@@ -76,7 +76,7 @@ func judgeGit(args []word) judgement {
 	return judgement{effect: Reads, git: true, contents: gitContents(sub, g), dir: dir, paths: gitPaths(p, dir, g)}
 }
 
-// gitValue returns the first option whose value makes a reading subcommand do more, and what.
+// gitValue returns the first option whose value makes a reading subcommand do more, and why.
 func gitValue(g parsedWords) (option, why string) {
 	for _, o := range g.options {
 		switch {
@@ -91,7 +91,7 @@ func gitValue(g parsedWords) (option, why string) {
 	return "", ""
 }
 
-// gitOperands returns the operand with which a subcommand that can only read changes something.
+// gitOperands returns the operand with which a subcommand may change something, and why.
 func gitOperands(sub string, g parsedWords) (option, why string) {
 	first := ""
 	if len(g.operands) > 0 {
@@ -109,8 +109,8 @@ func gitOperands(sub string, g parsedWords) (option, why string) {
 	return "", ""
 }
 
-// checkGitList refuses names without an option that asks for a list: they are created. The -l
-// of branch does not exist in an older git.
+// checkGitList refuses names without an option that lists: git would create them. Older versions of
+// git branch do not have -l.
 func checkGitList(g parsedWords) (option, why string) {
 	if len(g.operands) > 0 && !g.has("--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at") {
 		return g.operands[0].text, "it may create " + g.operands[0].text
@@ -118,8 +118,8 @@ func checkGitList(g parsedWords) (option, why string) {
 	return "", ""
 }
 
-// checkGitConfig refuses all but to show a setting that other reading commands show as well, or that
-// holds no secret. Without --get, a word more would be a value to set.
+// checkGitConfig allows only to show a setting that holds no secret. Without --get, another word would
+// be a value to set.
 func checkGitConfig(g parsedWords) (option, why string) {
 	if !g.has("--get", "--get-all") || len(g.operands) != 1 {
 		return "", "git config may change something"
@@ -133,7 +133,7 @@ func checkGitConfig(g parsedWords) (option, why string) {
 	return "", "git config may show a secret"
 }
 
-// gitPaths lists the words that may name files, seen from where git was called.
+// gitPaths returns the arguments that may name files, relative to the folder where git is called.
 func gitPaths(p program, dir string, g parsedWords) []Path {
 	operands := g.operands
 	if p.text {
@@ -146,7 +146,7 @@ func gitPaths(p program, dir string, g parsedWords) []Path {
 	for _, list := range [][]word{g.files, operands} {
 		for _, w := range list {
 			name := w.text
-			// A name may also follow a revision, which is a path in the repository.
+			// A name after a revision and a colon is a path in the repository.
 			if dir != "" && !strings.HasPrefix(name, "/") && !strings.Contains(name, ":") {
 				name = dir + "/" + name
 			}

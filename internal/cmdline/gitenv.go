@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// GitEnv returns the environment with which git takes settings (name=value) before those
-// of any file, after the settings that its environment has already. Optional locks are
-// off: what only reads writes no index.
+// GitEnv returns environment variables with which the given settings (name=value) override those in
+// git's configuration files. They are added to the settings that the environment already has.
+// Optional locks are off, so that commands that only read do not write the index.
 func GitEnv(getenv func(string) string, settings ...string) []string {
 	n, err := strconv.Atoi(getenv("GIT_CONFIG_COUNT"))
 	if err != nil || n < 0 {
@@ -24,10 +24,9 @@ func GitEnv(getenv func(string) string, settings ...string) []string {
 	return append(out, "GIT_CONFIG_COUNT="+strconv.Itoa(n))
 }
 
-// HarmlessGit are settings with which git, where it only reads, starts nothing that a repository
-// contains: no hooks, no monitor, no look into submodules. A folder that looks like a
-// repository, and may be one that somebody checked in, does not count as one. Judging relies on
-// them.
+// HarmlessGit returns settings with which git commands that only read start nothing from a repository:
+// no hooks, no file system monitor, no processes in submodules. A bare repository, which may have been
+// checked in, is ignored unless it is named. Judging relies on these settings.
 func HarmlessGit() []string {
 	return []string{
 		"core.fsmonitor=false", "core.hooksPath=/dev/null", "diff.ignoreSubmodules=dirty", "diff.submodule=short", "status.submoduleSummary=false",
@@ -35,8 +34,9 @@ func HarmlessGit() []string {
 	}
 }
 
-// GitCeilings is the variable that keeps git from looking for a repository above some folders:
-// It would find another repository than the judged one. A folder in another one may belong to that one's.
+// GitCeilings returns the environment variable that keeps git from searching for a repository above
+// the root folders, where it would find one that was not judged. A root within another root may
+// belong to the repository of that one.
 func GitCeilings(roots []string) string {
 	var above []string
 	for _, root := range roots {

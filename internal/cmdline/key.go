@@ -5,20 +5,19 @@ import (
 	"strings"
 )
 
-// keyed says with which words a command keeps its key. A word that is not listed may make
-// the program run something else, so the command is not remembered then.
+// keyed lists the arguments with which a command can be remembered. Any other argument may make the
+// program run something else, so such a command is not remembered.
 type keyed struct {
 	known    bool
-	letters  string // options of one letter, also several in one word
-	options  string // other options, as written before a "="
-	operands string // the only words that may be operands; empty: any; "-": none
+	letters  string // options of one letter, alone or in groups
+	options  string // other options, without "=" and value
+	operands string // the only operands that are allowed; empty: any; "-": none
 	remote   bool   // the first operand is the name of a git remote
-	forwards bool   // unknown options go to a script of the project
+	forwards bool   // unknown options are passed to a script of the project
 }
 
-// keyedCommand says what "remember" can be about beside commands that only read: a program
-// with its subcommands, so that what is remembered runs no code that the words name. A
-// program that is not here, whatever its version or name is, is never remembered.
+// keyedCommand returns what can be remembered in addition to commands that only read: programs with
+// their subcommands that run no code from their arguments. Other programs are never remembered.
 func keyedCommand(name string) (keyed, bool) {
 	for _, table := range []func(string) keyed{keyedFiles, keyedGit, keyedGo, keyedProjects, keyedCheckers, keyedListings} {
 		if k := table(name); k.known {
@@ -28,7 +27,7 @@ func keyedCommand(name string) (keyed, bool) {
 	return keyed{}, false
 }
 
-// keyedFiles change files that they name.
+// keyedFiles are programs that change the files which their arguments name.
 func keyedFiles(name string) keyed {
 	switch name {
 	case "mkdir":
@@ -123,7 +122,7 @@ func keyedGo(name string) keyed {
 	return keyed{}
 }
 
-// keyedProjects build and test the project that they run in.
+// keyedProjects are programs that build and test the project in which they run.
 func keyedProjects(name string) keyed {
 	switch name {
 	case "cargo build", "cargo test", "cargo check", "cargo clippy", "cargo fmt", "cargo doc", "cargo bench", "cargo tree", "cargo metadata":
@@ -148,7 +147,7 @@ func keyedProjects(name string) keyed {
 	return keyed{}
 }
 
-// keyedCheckers test, check and format the files that they are given.
+// keyedCheckers are programs that test, check and format files.
 func keyedCheckers(name string) keyed {
 	switch name {
 	case "pytest":
@@ -177,7 +176,7 @@ func keyedCheckers(name string) keyed {
 	return keyed{}
 }
 
-// keyedListings show what others keep: services, package managers.
+// keyedListings are programs that show the state of services and package managers.
 func keyedListings(name string) keyed {
 	switch name {
 	case "gh pr view", "gh pr list", "gh pr status", "gh pr checks", "gh pr diff", "gh issue view", "gh issue list", "gh issue status", "gh run list", "gh run view", "gh repo view",
@@ -192,19 +191,19 @@ func keyedListings(name string) keyed {
 	return keyed{}
 }
 
-// keyedReader says whether a program is remembered by its name, for as long as it only reads.
+// keyedReader reports whether a program is remembered by its name, for as long as it only reads.
 func keyedReader(name string) bool {
 	_, known := reader(name)
 	return known || name == "find"
 }
 
-// scriptName is what scripts of a project are called; no file, and no program with a version.
+// scriptName reports whether a name may be that of a script of a project. Paths, and names of
+// interpreters with a version, are not.
 func scriptName(name string) bool {
 	return plainName(name, "_:-") && !runsCode(name)
 }
 
-// namedByKey finds the entry that the first words of a command stand for, and how many of them
-// there are.
+// namedByKey returns the entry for the first words of a command, and how many words name it.
 func namedByKey(words []string) (rule keyed, n int, ok bool) {
 	for n = min(3, len(words)); n > 0; n-- {
 		if rule, ok = keyedCommand(strings.Join(words[:n], " ")); ok {
@@ -217,7 +216,7 @@ func namedByKey(words []string) (rule keyed, n int, ok bool) {
 	return rule, 3, ok
 }
 
-// Keyed says whether a key is one that commands can have.
+// Keyed reports whether a key is one that commands can have.
 func Keyed(key string) bool {
 	words := strings.Fields(key)
 	if len(words) == 0 {
@@ -230,8 +229,8 @@ func Keyed(key string) bool {
 	return ok && n == len(words)
 }
 
-// key names a command for "remember"; empty if it must not be remembered. reads says that the
-// command only reads.
+// key returns the name under which a command is remembered; empty if it must not be. reads is true if
+// the command only reads.
 func key(words []word, reads bool) string {
 	texts := make([]string, len(words))
 	for i, w := range words {
@@ -256,8 +255,8 @@ func key(words []word, reads bool) string {
 	return strings.Join(texts[:n], " ")
 }
 
-// covers says whether each word is one that the command keeps its key with. bundled says that
-// the first word holds letters of options without a dash.
+// covers reports whether a command with these arguments can be remembered. bundled is true if the
+// first argument is a group of option letters without a dash.
 func (k keyed) covers(words []word, bundled bool) bool {
 	operands := 0
 	for i, w := range words {
@@ -289,8 +288,8 @@ func (k keyed) covers(words []word, bundled bool) bool {
 	return true
 }
 
-// remoteOrRef says whether an operand is the plain name of a remote (the first one) or of what
-// is transferred: not an address, which may belong to another account.
+// remoteOrRef reports whether operand n is the plain name of a remote (n is 0) or of a ref that is
+// transferred. It refuses addresses, which may belong to another account.
 func remoteOrRef(text string, n int) bool {
 	if n == 0 {
 		return plainName(text, "_.-")
@@ -299,8 +298,8 @@ func remoteOrRef(text string, n int) bool {
 	return plainName(from, "_./@-") && (!both || plainName(to, "_./-"))
 }
 
-// plainName says whether a name begins with a letter or a digit and has nothing else but
-// these and some other characters.
+// plainName reports whether a name begins with a letter or a digit and otherwise consists of letters,
+// digits and the characters in others.
 func plainName(name, others string) bool {
 	for i, r := range name {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
@@ -311,8 +310,8 @@ func plainName(name, others string) bool {
 	return name != ""
 }
 
-// configuresRunner tells options with which a package manager takes another shell, interpreter,
-// folder or configuration for a script, whole or shortened.
+// configuresRunner reports whether an option, or an abbreviation of it, makes a package manager use
+// another shell, interpreter, folder or configuration for a script.
 func configuresRunner(option string) bool {
 	if !strings.HasPrefix(option, "--") {
 		return strings.HasPrefix(option, "-C") || strings.HasPrefix(option, "-c")

@@ -2,10 +2,10 @@ package cmdline
 
 import "mvdan.cc/sh/v3/syntax"
 
-// loop looks at what may run any number of times.
-func (w *walker) loop(look func()) {
+// loop walks commands that may run any number of times.
+func (w *walker) loop(walk func()) {
 	w.loops++
-	w.apart(look)
+	w.apart(walk)
 	w.loops--
 }
 
@@ -20,10 +20,10 @@ func (w *walker) whileClause(cmd *syntax.WhileClause, depth int) {
 }
 
 func (w *walker) forClause(cmd *syntax.ForClause, depth int) {
-	w.demand("for ") // its variable is an assignment
+	w.demand("for ") // it assigns a variable
 	iter, ok := cmd.Loop.(*syntax.WordIter)
 	if !ok || cmd.Select {
-		w.unresolved("it has a loop that counts or asks")
+		w.unresolved("it has an arithmetic loop or a select")
 		w.apart(func() { w.stmts(cmd.Do, depth) })
 		return
 	}
@@ -35,7 +35,7 @@ func (w *walker) forClause(cmd *syntax.ForClause, depth int) {
 	for _, item := range iter.Items {
 		value := w.word(item, depth)
 		w.out.Values = append(w.out.Values, value.text)
-		if value.glob { // eca itself looks for the names
+		if value.glob { // eca expands it
 			listed.Paths = append(listed.Paths, Path{Name: value.text, Glob: true})
 		}
 	}
@@ -47,7 +47,6 @@ func (w *walker) forClause(cmd *syntax.ForClause, depth int) {
 }
 
 func (w *walker) caseClause(cmd *syntax.CaseClause, depth int) {
-	w.computed("it chooses by a pattern")
 	w.cases = true
 	if len(w.documents) > 0 {
 		w.ambiguous(caseWithDocument)
@@ -55,7 +54,9 @@ func (w *walker) caseClause(cmd *syntax.CaseClause, depth int) {
 	w.word(cmd.Word, depth)
 	for _, item := range cmd.Items {
 		for _, p := range item.Patterns {
-			w.word(p, depth)
+			if !w.word(p, depth).known {
+				w.computed("it chooses by a pattern that is computed")
+			}
 		}
 		w.apart(func() { w.stmts(item.Stmts, depth) })
 	}
@@ -74,8 +75,7 @@ func (w *walker) read(c *syntax.CallExpr, names []string) {
 	w.add(listed)
 }
 
-// readNames returns the variables that a command sets if it is `read`, used in a way that has no
-// other effect.
+// readNames returns the variables that a command sets if it is a `read` without other effects.
 func readNames(c *syntax.CallExpr) (names []string) {
 	if len(c.Args) == 0 || constant(c.Args[0]) != "read" || len(c.Assigns) > 1 {
 		return nil
@@ -108,7 +108,8 @@ func isConstant(w *syntax.Word) bool {
 	return ok
 }
 
-// quotedConstant returns the value of a word in quotes in which nothing is expanded; it may be empty.
+// quotedConstant returns the value of a word without expansions. Unlike constant, it also accepts an
+// empty value in quotes.
 func quotedConstant(w *syntax.Word) (text string, ok bool) {
 	if value := constant(w); value != "" {
 		return value, true
@@ -125,7 +126,7 @@ func quotedConstant(w *syntax.Word) (text string, ok bool) {
 	return "", false
 }
 
-// readsLines says whether the condition of a loop is a single `read`.
+// readsLines reports whether the condition of a loop is a single `read`.
 func readsLines(cond []*syntax.Stmt) bool {
 	if len(cond) != 1 || cond[0].Negated || cond[0].Background || len(cond[0].Redirs) > 0 {
 		return false

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// NeedsNetwork says whether a command is known to be of no use without a network, or without a
-// service that is reached like one. The loopback does not count: sandboxed commands have one of their
-// own. With hosts, the user has listed some that a proxy leads to: that is enough for what
-// fetches packages and commits.
+// NeedsNetwork reports whether a command is known to be useless without a network or a local service.
+// The loopback interface does not count, because sandboxed commands have a private one. hosts is true
+// if the user listed hosts that the proxy reaches; that is enough for commands that fetch packages and
+// commits.
 func (c Command) NeedsNetwork(hosts bool) bool {
 	switch base(c.Name) {
 	case "curl", "wget":
@@ -25,7 +25,7 @@ func (c Command) NeedsNetwork(hosts bool) bool {
 		"pip": {"install", "download"}, "pip3": {"install", "download"}, "poetry": {"add", "update", "publish"}, "uv": {"add", "publish"}, "conda": {"install", "create", "update"},
 		"cargo": {"install", "publish", "search", "login"}, "go": {"get", "install"}, "gem": {"install", "push"}, "bundle": {"update"}, "composer": {"require", "update"}, "rustup": {"install", "update"},
 	}[base(c.Name)]
-	// The subcommand may follow options with values. An unknown word makes the command ask.
+	// The subcommand may follow options with values.
 	const looked = 4
 	has := func(list []string) bool {
 		return slices.ContainsFunc(c.Args[:min(len(c.Args), looked)], func(word string) bool { return slices.Contains(list, word) })
@@ -34,7 +34,7 @@ func (c Command) NeedsNetwork(hosts bool) bool {
 	return has(sub) && !slices.Contains(c.Args, "--offline") && (!hosts || has(sends))
 }
 
-// onlyLoopback says whether the words of curl or wget name addresses of this machine and no
+// onlyLoopback reports whether the words of curl or wget name addresses of this machine and no
 // others. A host that is written without a scheme may also be the value of an option; without a
 // network it is merely not reached.
 func onlyLoopback(words []string) bool {

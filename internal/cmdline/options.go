@@ -4,33 +4,33 @@ import (
 	"strings"
 )
 
-// program says how a program reads its words. Options that are not in its table are unknown,
-// and a command with one asks for.
+// program describes how a program parses its arguments. Options that are not in its table are
+// unknown, and a command with one of them asks.
 type program struct {
-	// options is the table, in the form of a usage message: entries of an option's spellings
-	// with a comma between. `-n,--lines=N` takes a value, `--color[=WHEN]` may have one
-	// attached, -NUM stands for digits. A value called FILE names a file that is read, one
-	// called A:B is two words. The program's other options are there too, since what an
-	// abbreviation means depends on all of them; marks say what is against these:
+	// options is the table, in the form of a usage message. An entry has the spellings of an
+	// option, separated by commas. `-n,--lines=N` takes a value, `--color[=WHEN]` may have an
+	// attached value, -NUM stands for digits. A value called FILE names a file that is read; a
+	// value called A:B is two words. The table has all options of the program, because the
+	// meaning of an abbreviation depends on all of them. Marks refuse some:
 	//
-	//	!  does more than read, or reads what no word names
+	//	!  does more than read, or reads files that the arguments do not name
 	//	>  writes a file
-	//	~  takes a value here and none on another system, or the other way around
+	//	~  takes a value on some systems only
 	options string
 
-	text      bool // operands are texts, and no files
-	firstText bool // the first operand is a pattern or a script
-	textBy    string
-	anyWords  bool // wildcards may be among its words; the caller sees that none becomes an option
-	raw       bool // words are never options
-	exact     bool // long options are not abbreviated
-	whole     bool // options are whole words after a single dash (find, go)
-	first     bool // options end at the first operand
-	separate  bool // values are never attached to letters
-	open      bool // the table has only the options that matter; others are passed over
-	noDash    bool // no separate value begins with a dash, but patterns (-e)
-	follows   bool // looks into folders among its operands, and follows the links there
-	scripted  bool // runs a script, which may change files: a user's pattern for it covers that, and it is not remembered
+	text      bool   // operands are not files
+	firstText bool   // the first operand is a pattern or a script
+	textBy    string // options that give the pattern or script in place of the first operand
+	anyWords  bool   // only reads, whatever its arguments are, if no glob becomes an option
+	raw       bool   // has no options
+	exact     bool   // long options are not abbreviated
+	whole     bool   // options are whole words after a single dash (find, go)
+	first     bool   // options end at the first operand
+	separate  bool   // values are never attached to letters
+	open      bool   // the table has only the options that matter; others are ignored
+	noDash    bool   // separate values do not begin with a dash, except patterns (-e)
+	follows   bool   // descends into folders among its operands, and follows symlinks there
+	scripted  bool   // runs a script that may change files: a pattern of the user covers that, and it is not remembered
 	check     func(parsedWords) (option, why string)
 }
 
@@ -43,23 +43,23 @@ const (
 
 // option is an entry of a table.
 type option struct {
-	name     string // its first spelling
+	name     string // first spelling
 	mark     byte
 	values   string // names of its values
-	optional bool   // the value is attached, or absent
+	optional bool   // the value is attached or missing
 }
 
-// parsedWords are the options and operands in a program's words, read by its table.
+// parsedWords are the options and operands among the arguments of a program.
 type parsedWords struct {
 	options  []givenOption
 	operands []word
-	files    []word // values that name files
+	files    []word // values of options that name files
 	ended    bool   // there is a --
-	loose    bool   // a word may turn out to be an option
+	loose    bool   // a word may expand to an option
 	globbed  bool   // a value is a glob, which may become several words
-	late     bool   // an option is after an operand, where some systems read none
+	late     bool   // an option follows an operand, where some systems accept none
 
-	// The first option that is refused, as it is written.
+	// The first refused option, as written.
 	refused string
 	why     string
 	mark    byte
@@ -70,7 +70,7 @@ type givenOption struct {
 	value string
 }
 
-// has says whether one of some options is given, by their first spelling.
+// has reports whether one of the options is given. They are named by their first spelling.
 func (g parsedWords) has(names ...string) bool {
 	for _, o := range g.options {
 		for _, name := range names {
@@ -88,8 +88,8 @@ func (g *parsedWords) refuse(written word, mark byte, why string) {
 	}
 }
 
-// parse reads a program's words, as getopt_long does: options may be after operands, and
-// letters in groups.
+// parse parses arguments as getopt_long does: options may follow operands, and letters may be
+// grouped.
 func (p program) parse(args []word) parsedWords {
 	var g parsedWords
 	if p.raw {
@@ -106,7 +106,7 @@ func (p program) parse(args []word) parsedWords {
 				g.operands = append(g.operands, args[i+1:]...)
 				return g
 			}
-		case a.loose(): // it may be any option
+		case a.loose(): // may be any option
 			g.loose = true
 			g.operands = append(g.operands, a)
 			if _, value, attached := strings.Cut(a.text, "="); attached {
@@ -126,7 +126,7 @@ func (p program) parse(args []word) parsedWords {
 	return g
 }
 
-// option reads one word of options, and returns how many of the next ones are its values.
+// option parses one word of options, and returns how many of the next words are its values.
 func (p program) option(g *parsedWords, a word, next []word) (used int) {
 	if p.whole || strings.HasPrefix(a.text, "--") {
 		name, value, attached := strings.Cut(a.text, "=")
@@ -171,11 +171,11 @@ func (p program) option(g *parsedWords, a word, next []word) (used int) {
 	return 0
 }
 
-// take notes an option with its value, and returns how many of the next words are that.
+// take records an option with its value, and returns how many of the next words are its values.
 func (p program) take(g *parsedWords, o option, written, value word, attached bool, next []word) (used int) {
 	switch o.mark {
 	case doesMore:
-		g.refuse(written, o.mark, "does more than read, or reads what its words do not name")
+		g.refuse(written, o.mark, "does more than read, or reads files that its arguments do not name")
 	case writes:
 		g.refuse(written, o.mark, "writes a file")
 	}
@@ -207,8 +207,8 @@ func (p program) take(g *parsedWords, o option, written, value word, attached bo
 			g.refuse(written, 0, "has a value that may be taken for an option")
 		}
 		g.globbed = g.globbed || value.glob
-		// A program that reads no options after operands takes it for a file, and the
-		// words that a glob becomes are more than one.
+		// A program that accepts no options after operands takes the value for a file, and a glob may
+		// become more than one word.
 		if kind == "FILE" || value.glob || o.mark == differs || len(g.operands) > 0 && !p.whole && !p.noDash {
 			g.files = append(g.files, value)
 		}
@@ -223,7 +223,7 @@ func (p program) unknown(g *parsedWords, a word) {
 	}
 }
 
-// mayMean refuses what may be short for an option that is refused.
+// mayMean refuses a possible abbreviation of a refused option.
 func (p program) mayMean(g *parsedWords, a word, spelling string) {
 	for entry := range strings.FieldsSeq(p.options) {
 		o, names := readEntry(entry)
@@ -238,14 +238,18 @@ func (p program) mayMean(g *parsedWords, a word, spelling string) {
 	}
 }
 
-// exactly returns the option that is spelled so.
+// exactly returns the option with a spelling.
 func (p program) exactly(spelling string) (option, bool) {
-	if !strings.Contains(p.options, spelling) {
-		return option{}, false
-	}
-	for entry := range strings.FieldsSeq(p.options) {
-		if !strings.Contains(entry, spelling) {
-			continue
+	const space = " \t\n"
+	for rest := p.options; ; {
+		at := strings.Index(rest, spelling)
+		if at < 0 || !strings.HasPrefix(spelling, "-") {
+			return option{}, false
+		}
+		entry := rest[strings.LastIndexAny(rest[:at], space)+1:]
+		rest = ""
+		if end := strings.IndexAny(entry, space); end >= 0 {
+			entry, rest = entry[:end], entry[end:]
 		}
 		o, names := readEntry(entry)
 		for name := range strings.SplitSeq(names, ",") {
@@ -254,11 +258,10 @@ func (p program) exactly(spelling string) (option, bool) {
 			}
 		}
 	}
-	return option{}, false
 }
 
-// long returns the option that is spelled so, or whose only abbreviation it is. In an open
-// table, which has not all options, the first that it can abbreviate counts.
+// long returns the option with a spelling, or the only one that it abbreviates. In an open table,
+// which does not have all options, it is the first one that it abbreviates.
 func (p program) long(spelling string) (o option, found bool) {
 	if o, found = p.exactly(spelling); found || p.exact || p.whole {
 		return o, found
@@ -281,13 +284,13 @@ func (p program) long(spelling string) (o option, found bool) {
 	return o, found
 }
 
-// digits says whether the program knows numbers as options (-5).
+// digits reports whether the program accepts numbers as options (-5).
 func (p program) digits() bool {
 	_, found := p.exactly("-NUM")
 	return found
 }
 
-// readEntry takes an entry of a table apart.
+// readEntry parses an entry of a table.
 func readEntry(entry string) (o option, names string) {
 	if entry[0] == doesMore || entry[0] == writes || entry[0] == differs {
 		o.mark, entry = entry[0], entry[1:]
@@ -300,9 +303,9 @@ func readEntry(entry string) (o option, names string) {
 	return o, names
 }
 
-// Options returns the entries of a program's table, as its usage would show them, those that
-// are refused among them; of git's subcommands by both names ("git log"), of wrappers too. It
-// is empty for a program that has none.
+// Options returns the entries of a program's table in the form of a usage message, including refused
+// options. It knows subcommands of git ("git log") and wrappers. It is empty for programs without a
+// table.
 func Options(program string) []string {
 	if sub, ok := strings.CutPrefix(program, "git "); ok {
 		p, _ := gitReader(sub)

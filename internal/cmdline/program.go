@@ -1,15 +1,15 @@
-// Package cmdline takes shell programs apart: which commands a text runs, with which
-// words, and what is known about them.
+// Package cmdline parses shell programs and lists the commands that they run, with their
+// arguments and what is known about their effects.
 //
-// It guarantees that a Program without Unresolved lists every command that its text
-// runs, also those in substitutions, here-documents, wrappers (env, xargs, find -exec)
-// and texts that are themselves programs (sh -c, eval); and that a command whose Effect
-// is Reads writes no file, runs no program that is not listed and opens no network,
-// whatever its words expand to.
+// It guarantees two things. A Program whose Unresolved is empty lists every command that its
+// text runs, including those in substitutions, here-documents, wrappers (env, xargs, find -exec)
+// and arguments that are programs themselves (sh -c, eval). A command whose Effect is Reads
+// writes no file, runs no program that is not listed and opens no connection, whatever its words
+// expand to.
 //
-// It knows text only: no files, no environment. What a path leads to, and which helpers
-// a repository's own configuration brings in (see Command.Git), the caller looks up.
-// Programs are those of bash and of POSIX shells; for another shell nothing here holds.
+// It works on the text alone and knows neither files nor the environment. The caller finds out
+// where paths lead, and which programs a repository's configuration starts (see Command.Git).
+// It understands bash and POSIX shells and guarantees nothing for other shells.
 package cmdline
 
 import (
@@ -32,45 +32,46 @@ const (
 
 // Command is one simple command.
 type Command struct {
-	Name string   // the first word without quotes; as written if it is computed
-	Args []string // the others, likewise
-	Text string   // assignments and words without quotes, with one space between
+	Name string   // the first word without quotes; as written if the shell computes it
+	Args []string // the other words, in the same form
+	Text string   // assignments and words without quotes, separated by single spaces
 
-	Source string // as written, unless it is an argument of another command; else Text
+	Source string // as written; the same as Text for a command in the arguments of another one
 
 	Effect Effect
-	Why    string // why it does not only read; empty if it does
+	Why    string // why Effect is not Reads; empty if it is
 
-	// Key is what "remember this" remembers: the name, with the subcommand for programs
-	// that have them. It is empty for what must not be remembered: programs that run
-	// others, and options that turn a harmless command into another.
+	// Key is what "remember this" remembers: the name, and the subcommand for programs
+	// that have one. It is empty for commands that must not be remembered: those that run
+	// other programs, and those with options that change what the command does.
 	Key string
 
-	// Forms are the texts that it may have, where it uses variables that the program sets.
+	// Forms are the texts that the command may have after the variables that the program sets
+	// are expanded.
 	Forms []string
 
-	// Demands is what a pattern has to mention by name to cover this command, besides
-	// matching it: an option that runs or writes, an assignment, the command that a
-	// wrapper runs.
+	// Demands lists what a pattern must mention by name to cover this command, in addition
+	// to matching it: an option that runs or writes something, an assignment, the command that
+	// a wrapper runs.
 	Demands []string
 
-	// Destroys says what of somebody's work the command ends for good (git reset --hard);
-	// empty if it is not known to. Deletes names what goes with all that is in it (rm -r),
-	// and Discards what loses its changes if it is a file and no branch (git checkout).
+	// Destroys describes the work that the command loses irreversibly (git reset --hard); empty
+	// if none is known. Deletes names folders and files that are deleted with their contents
+	// (rm -r). Discards names words that lose their changes if they are files rather than
+	// branches (git checkout).
 	Destroys string
 	Deletes  []string
 	Discards []string
 
-	// Paths are the words that may name files, for a command that reads. A glob among
-	// them is unexpanded.
+	// Paths are the words of a reading command that may name files, before globs are expanded.
 	Paths []Path
 
-	// Git says that the command is git and looks at a repository, whose own configuration
-	// may name programs to run. GitContents says that it looks at the contents of files
-	// there, where git runs filters and programs that show differences.
+	// Git is true if the command is git and reads a repository, whose configuration may name
+	// programs to run. GitContents is true if it also reads the contents of files there; then
+	// git runs filters and diff programs.
 	Git         bool
 	GitContents bool
-	Dir         string // of git -C, relative to where the command runs; empty: there
+	Dir         string // argument of git -C, relative to the working directory of the command
 }
 
 // Path is a word that may name a file.
@@ -78,48 +79,48 @@ type Path struct {
 	Name string
 	Glob bool // has * or ? that the shell expands
 
-	Top      bool // is the top of the work tree that git is called in, whatever its name
-	Anywhere bool // stands for names that are read (xargs), and may be of any file
-	Follows  bool // the links in it are followed, if it is a folder
+	Top      bool // the top of the current git work tree; Name is not a path
+	Anywhere bool // any file: the names are read at run time (xargs)
+	Follows  bool // the command follows symlinks in it, if it is a folder
 }
 
 // Program is what a text runs.
 type Program struct {
-	// Commands in the order of the text. Those that a wrapper or a substitution runs
-	// follow or precede the command they belong to.
+	// Commands are in the order of the text. A command that a wrapper runs follows the wrapper;
+	// a command in a substitution precedes the command that uses its output.
 	Commands []Command
 
-	// Unresolved says why commands may run that are not listed; empty if none can.
+	// Unresolved is the reason why commands may run that are not listed; empty if Commands is
+	// complete.
 	Unresolved string
 
-	// Computed says why words are not known before the program runs, though its commands
-	// are; empty if all are known.
+	// Computed is the reason why arguments are not known before the program runs, although its
+	// commands are; empty if all arguments are known.
 	Computed string
 
-	// Expands says that words are computed while the program runs, from variables, home folders or
-	// the output of commands. Values are the values of assignments and the words of loops, which
-	// such words may have.
+	// Expands is true if the shell computes words from variables, home folders or the output of
+	// commands. Values are the values of assignments and the words of loops, from which such
+	// words may be made.
 	Expands bool
 	Values  []string
 
-	// Data says that commands read files that no word names: their names are what another command
-	// reads or prints.
+	// Data is true if commands read files whose names another command reads or prints.
 	Data bool
 
 	// Writes are the files that redirections write, as written.
 	Writes []string
 
-	// Demands is what a pattern has to mention to cover the whole: ">" for Writes.
+	// Demands lists what a pattern must mention to cover the whole program: ">" for Writes.
 	Demands []string
 
-	// TwoReadings says why a shell may read the text differently from what is listed here;
-	// empty if it cannot. Such a program is Unresolved too.
+	// TwoReadings is the reason why a shell may parse the text differently; empty if it cannot.
+	// Such a program is also Unresolved.
 	TwoReadings string
 
 	tree *tree // nil if the text was not parsed
 }
 
-// limits of one program; beyond them it is unresolved.
+// Limits of one program. A program that exceeds them is unresolved.
 const (
 	maxText     = 64 << 10
 	maxCommands = 200
@@ -127,7 +128,7 @@ const (
 	maxNested   = 64 // statements in statements
 )
 
-// Parse takes a text apart.
+// Parse parses a program for bash.
 func Parse(text string) Program {
 	return parse(text, syntax.NewParser(syntax.Variant(syntax.LangBash)))
 }
@@ -141,7 +142,7 @@ func parse(text string, parser *syntax.Parser) Program {
 	return w.out
 }
 
-// Reads says whether the program does nothing but read; if not, why is a reason.
+// Reads reports whether the program only reads. If it does not, why is the first reason found.
 func (p Program) Reads() (ok bool, why string) {
 	switch {
 	case p.Unresolved != "":
@@ -161,7 +162,7 @@ func (p Program) Reads() (ok bool, why string) {
 	return true, ""
 }
 
-// Changes says whether a part of the program is known to change something, and what.
+// Changes reports whether a part of the program is known to change something, and which part.
 func (p Program) Changes() (yes bool, why string) {
 	for _, c := range p.Commands {
 		if c.Effect == Changes {
@@ -174,30 +175,30 @@ func (p Program) Changes() (yes bool, why string) {
 	return false, ""
 }
 
-// computedInput stands for what a command reads, where that is computed.
+// computedInput stands for standard input that the shell computes.
 const computedInput = "$computed"
 
-// walker collects a program.
+// walker builds a Program from a syntax tree.
 type walker struct {
 	out Program
-	src string // the text that is being taken apart
+	src string // the text that is being parsed
 
 	parser *syntax.Parser
 
-	scope *scope // of the text; nil if what its variables are is not known
-	steps int    // to find what words may be
-	loops int    // around what is looked at
+	scope *scope // of the text; nil if its variables are not known
+	steps int    // taken to compute the values of words, up to maxSteps
+	loops int    // number of loops around the current node
 
-	nested int // statements around the one that is looked at
+	nested int // number of statements around the current one
 
-	substitutionEnd int          // of the substitution that is looked at; 0 outside of one
-	compound        int          // compound commands around what is looked at
+	substitutionEnd int          // offset where the current substitution ends; 0 outside of one
+	compound        int          // number of compound commands around the current node
 	cases           bool         // the program has a case
-	documents       []documentAt // of the text, so far
+	documents       []documentAt // here-documents of the text, so far
 }
 
-// text parses a program, or one that is an argument of another, and returns its statements. own says
-// that a shell of its own runs it.
+// text parses a program, which may be an argument of another one, and returns its statements.
+// own is true if a separate shell runs it.
 func (w *walker) text(text string, depth int, own bool) []*syntax.Stmt {
 	if len(text) > maxText || depth > maxNesting {
 		w.unresolved("it is too long to be judged")
@@ -226,7 +227,7 @@ func (w *walker) text(text string, depth int, own bool) []*syntax.Stmt {
 	return file.Stmts
 }
 
-// nest notes that a word is itself a program.
+// nest records that a word is a program.
 func (w *walker) nest(at *syntax.Word, n nestedText) {
 	if at == nil || n.stmts == nil {
 		return
@@ -237,7 +238,7 @@ func (w *walker) nest(at *syntax.Word, n nestedText) {
 	w.out.tree.nested[at] = &n
 }
 
-// hidden tells characters that a shell and a reader, or two shells, see differently.
+// hidden reports whether a character is invisible, or is read differently by different shells.
 func hidden(r rune) bool {
 	return r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x200b && r <= 0x200f ||
 		r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff || r == '�'
@@ -290,9 +291,9 @@ func (w *walker) stmt(s *syntax.Stmt, depth int) {
 		w.unresolved("it starts a coprocess")
 	}
 	if s.Background {
-		w.computed("a part of it goes on in the background")
+		w.computed("a part of it continues in the background")
 	}
-	var input *hereText // what a here-document gives the command
+	var input *hereText // standard input from a here-document
 	for _, r := range s.Redirs {
 		w.redirect(r, depth, &input)
 	}
@@ -307,7 +308,7 @@ func (w *walker) stmt(s *syntax.Stmt, depth int) {
 		w.call(cmd, depth, input)
 	case *syntax.BinaryCmd:
 		if _, timed := cmd.Y.Cmd.(*syntax.TimeClause); timed && (cmd.Op == syntax.Pipe || cmd.Op == syntax.PipeAll) {
-			w.unresolved("after a pipe, time is a program") // not the shell's own word
+			w.unresolved("after a pipe, time is a program") // not the keyword of the shell
 		}
 		w.binary(cmd, depth)
 	case *syntax.Subshell:
@@ -339,13 +340,13 @@ func (w *walker) stmt(s *syntax.Stmt, depth int) {
 			w.unresolved("it has a construct whose effect is not known")
 			w.inside(cmd, depth)
 		}
-	default: // (( )), let, declare, coproc: they evaluate texts, or name variables
+	default: // (( )), let, declare and coproc evaluate their arguments, or set variables
 		w.unresolved("it has a construct whose effect is not known")
 		w.inside(cmd, depth)
 	}
 }
 
-// inside lists the commands in the substitutions of what is not understood otherwise.
+// inside lists the commands in the substitutions of a node that is not understood otherwise.
 func (w *walker) inside(n syntax.Node, depth int) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -366,13 +367,14 @@ func (w *walker) inside(n syntax.Node, depth int) {
 	})
 }
 
-// hereText is what a command reads, if the text says so.
+// hereText is standard input that the program's text contains.
 type hereText struct {
 	text string
 	from *syntax.Word // the here-document's end, or the here-string
 }
 
-// redirect notes what a redirection writes. input is set to what the command reads then.
+// redirect records the file that a redirection writes, and sets input if it redirects standard
+// input.
 func (w *walker) redirect(r *syntax.Redirect, depth int, input **hereText) {
 	if r.Word == nil {
 		w.unresolved("it has a redirection to nowhere")
@@ -418,7 +420,7 @@ func (w *walker) redirect(r *syntax.Redirect, depth int, input **hereText) {
 			return // a duplicate, or closed
 		}
 		w.write(name)
-	default: // everything else opens a file for writing, <> too
+	default: // all others open a file for writing, including <>
 		if name == "/dev/null" && to.known {
 			return
 		}
@@ -456,8 +458,8 @@ func (w *walker) hereDocument(r *syntax.Redirect, depth int) string {
 	return text.String()
 }
 
-// readFile notes the files that a redirection may read: they are judged as cat would be. The
-// names with which bash opens connections are not files.
+// readFile records the files that a redirection may read; they are judged like arguments of cat.
+// The names with which bash opens connections are refused.
 func (w *walker) readFile(written string, names ...string) {
 	listed := Command{Name: "<", Args: names, Text: "< " + written, Source: "< " + written, Effect: Reads}
 	for _, name := range names {

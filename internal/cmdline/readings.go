@@ -6,7 +6,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// ambiguous notes that a shell may read the text differently from the parser.
+// ambiguous records that a shell may parse the text differently.
 func (w *walker) ambiguous(why string) {
 	if w.out.TwoReadings == "" {
 		w.out.TwoReadings = why
@@ -14,9 +14,9 @@ func (w *walker) ambiguous(why string) {
 	w.unresolved("a shell may read it differently: " + why)
 }
 
-// comments finds comments that end in a backslash: the parser takes the next line for a part
-// of the line before the comment. And it finds those that begin within a word: after an
-// expansion or a quote, the parser takes # for a comment in some places, and a shell never does.
+// comments finds comments that a shell parses differently. If a comment ends in a backslash, the
+// parser takes the next line for a part of the line before the comment. After an expansion or a
+// quote, the parser takes # for a comment in some places, and shells never do.
 func (w *walker) comments(text string) {
 	if hashInWord(text) {
 		w.commentsInWords(text)
@@ -42,7 +42,7 @@ func (w *walker) comments(text string) {
 	}
 }
 
-// hashInWord says whether a # may stand within a word.
+// hashInWord reports whether a # may stand within a word.
 func hashInWord(text string) bool {
 	for i := 1; i < len(text); i++ {
 		if text[i] == '#' && strings.IndexByte(" \t\n;&|(<>", text[i-1]) < 0 {
@@ -55,7 +55,7 @@ func hashInWord(text string) bool {
 func (w *walker) commentsInWords(text string) {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
 	if err != nil {
-		return // which is said elsewhere
+		return // reported by the caller
 	}
 	syntax.Walk(file, func(n syntax.Node) bool {
 		c, ok := n.(*syntax.Comment)
@@ -68,11 +68,11 @@ func (w *walker) commentsInWords(text string) {
 	})
 }
 
-// caseWithDocument is refused: the parser reads documents after the end of a case that begins
-// in their line, a shell within it.
+// caseWithDocument is refused: if a case begins in the line of a here-document, the parser expects
+// the document after the end of the case, and a shell within it.
 const caseWithDocument = "it has a case and a here-document"
 
-// documentAt is where a here-document is written.
+// documentAt is the position of a here-document.
 type documentAt struct{ line, op, body uint }
 
 // document checks that a shell ends a here-document where the parser does.
@@ -111,11 +111,11 @@ func (w *walker) document(r *syntax.Redirect) {
 	}
 }
 
-// continues says whether a line of a here-document ends in a backslash. The parser leaves those
-// out that the document begins with.
+// continues reports whether a line of a here-document ends in a backslash. The parser drops such
+// lines at the beginning of the document.
 func (w *walker) continues(r *syntax.Redirect) bool {
 	const end = "\\\n"
-	if r.Hdoc == nil { // there may have been nothing but such lines
+	if r.Hdoc == nil { // the document may consist of such lines
 		from := min(int(r.Word.End().Offset()), len(w.src))
 		return strings.Contains(w.src[from:], end)
 	}

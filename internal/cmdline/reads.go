@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// judgement is what is known of a command from its words.
+// judgement is what is known about a command from its arguments.
 type judgement struct {
 	effect   Effect
-	why      string
-	option   string // that turns a reading command into another, or runs something
+	why      string // why effect is not Reads
+	option   string // the option because of which the command does more than read
 	paths    []Path
 	git      bool
-	contents bool // git looks at the contents of files
+	contents bool // git reads the contents of files
 	dir      string
 }
 
-// judge looks a command up. loose says that words are added to it that nobody knows.
+// judge looks up a command in the tables. loose is true if unknown arguments are added to it.
 //
-// The tables err on the side of no: a command, a subcommand or an option that they do not
-// have may change something.
+// The tables are conservative: commands, subcommands and options that they do not have may change
+// something.
 func judge(name string, args []word, loose bool) judgement {
 	if o := runsByOption(name, args); o != "" {
 		return judgement{why: o + " lets " + name + " run other programs", option: bare(o)}
@@ -35,8 +35,8 @@ func judge(name string, args []word, loose bool) judgement {
 	case "find":
 		j = judgeFind(args)
 	case "make", "gcc", "bash":
-		// Not node, python, cargo, go and their like: files of the folder say which of them
-		// runs, where version managers and toolchains are, or that one be fetched first.
+		// Not node, python, cargo or go: with version managers and toolchains, files of the folder
+		// decide which version runs, or whether one is downloaded first.
 		if len(args) != 1 || args[0].text != "--version" {
 			return judgement{why: "what " + name + " does is not known"}
 		}
@@ -56,11 +56,10 @@ func judge(name string, args []word, loose bool) judgement {
 	}
 	if loose && j.effect == Reads {
 		if !anyWords {
-			return judgement{why: "words of " + name + " may turn out to be options"}
+			return judgement{why: "arguments of " + name + " may become options"}
 		}
-		// Names that come from elsewhere may lead anywhere; the caller sees a path
-		// that is nowhere inside.
-		if p, _ := reader(name); !p.raw || !p.text { // as echo does not
+		// Unknown arguments may name any file, so that the command has a path outside the workspace.
+		if p, _ := reader(name); !p.raw || !p.text { // not echo, which reads no files
 			j.paths = append(j.paths, Path{Name: "/", Anywhere: true})
 		}
 	}
@@ -77,7 +76,7 @@ func (p program) judge(name string, args []word) judgement {
 		return j
 	}
 	if g.loose && !p.anyWords {
-		return judgement{why: "words of " + name + " may turn out to be options"}
+		return judgement{why: "arguments of " + name + " may become options"}
 	}
 	if p.check != nil {
 		if o, why := p.check(g); why != "" {
@@ -105,8 +104,7 @@ func (p program) judge(name string, args []word) judgement {
 	return j
 }
 
-// refusal is the judgement of a program that is given an option which is not only for
-// reading; without a reason if it is not.
+// refusal returns the judgement of a program with a refused option; without a reason if it has none.
 func (g parsedWords) refusal(name string) judgement {
 	switch {
 	case g.why == "":
@@ -114,25 +112,24 @@ func (g parsedWords) refusal(name string) judgement {
 	case g.mark == writes:
 		return judgement{effect: Changes, why: g.refused + " of " + name + " " + g.why, option: bare(g.refused)}
 	case g.mark == doesMore:
-		return judgement{why: g.refused + " makes " + name + " do more than read, or read what its words do not name", option: bare(g.refused)}
+		return judgement{why: g.refused + " makes " + name + " do more than read, or read files that its arguments do not name", option: bare(g.refused)}
 	}
 	return judgement{why: "the option " + g.refused + " of " + name + " " + g.why}
 }
 
-// scripted says whether a command runs a script that is among its words.
+// scripted reports whether a command runs a script that is one of its arguments.
 func scripted(name string) bool {
 	p, known := reader(name)
 	return known && p.scripted
 }
 
-// anyWords says whether a command only reads whatever words it is given.
+// anyWords reports whether a command only reads, whatever its arguments are.
 func anyWords(name string) bool {
 	p, known := reader(name)
 	return known && p.anyWords
 }
 
-// reader returns how a program reads its words that, with the options of its table, only
-// reads.
+// reader returns the table of a program that only reads with the options in it.
 func reader(name string) (p program, known bool) {
 	for _, table := range []func(string) (program, bool){fileReaders, textReaders, systemReaders, searchers} {
 		if p, known = table(name); known {
@@ -142,14 +139,14 @@ func reader(name string) (p program, known bool) {
 	return program{}, false
 }
 
-// assignsLength says that a format of printf has %n, which sets a variable: PATH, say.
+// assignsLength reports whether a format of printf has %n, which sets a variable such as PATH.
 func assignsLength(format string) bool {
 	for {
 		_, rest, found := strings.Cut(format, "%")
 		if !found {
 			return false
 		}
-		if strings.HasPrefix(rest, "%") { // stands for itself
+		if strings.HasPrefix(rest, "%") { // an escaped percent sign
 			format = rest[1:]
 			continue
 		}
@@ -159,14 +156,14 @@ func assignsLength(format string) bool {
 	}
 }
 
-// bare is an option without its value.
+// bare returns an option without its value.
 func bare(option string) string {
 	option, _, _ = strings.Cut(option, "=")
 	return option
 }
 
-// judgeFind judges find by its expression. The commands of -exec are judged elsewhere: a find that
-// runs only such as read does so itself.
+// judgeFind judges find by its expression. The commands of -exec are judged separately; if all of
+// them only read, so does find.
 func judgeFind(args []word) judgement {
 	starts, g := findWords(args)
 	j := g.refusal("find")
@@ -174,7 +171,7 @@ func judgeFind(args []word) judgement {
 		j.option = "-exec"
 	}
 	if j.why == "" && g.loose {
-		j.why = "words of find may turn out to be options"
+		j.why = "arguments of find may become options"
 	}
 	if j.why == "" {
 		j.effect = Reads
@@ -185,7 +182,7 @@ func judgeFind(args []word) judgement {
 	return j
 }
 
-// findWords divides the words of find into the folders that it searches and its expression.
+// findWords splits the arguments of find into the folders that it searches and its expression.
 func findWords(args []word) (starts []word, g parsedWords) {
 	global := program{options: "-H !-L -P -E -x -d -s", whole: true}
 	i := 0
@@ -211,7 +208,7 @@ func findWords(args []word) (starts []word, g parsedWords) {
 		case slices.Contains([]string{"(", ")", "!", ","}, a.text):
 		case slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, a.text):
 			end := commandEnd(args, i)
-			if a.text != "-exec" || end < 0 { // the others run in other folders, or ask on a terminal
+			if a.text != "-exec" || end < 0 { // the others run in other folders, or prompt on the terminal
 				g.refuse(a, doesMore, "runs a program")
 			}
 			if end < 0 {
@@ -240,7 +237,8 @@ func findWords(args []word) (starts []word, g parsedWords) {
 	return starts, g
 }
 
-// commandEnd is where the words of -exec end that begin at i; -1 if they do not.
+// commandEnd returns the index of the word that ends the command of -exec which begins at i; -1 if
+// no word does.
 func commandEnd(args []word, i int) int {
 	for end := i; end < len(args); end++ {
 		if args[end].text == ";" || args[end].text == "+" && end > i && args[end-1].text == "{}" {

@@ -34,7 +34,8 @@ done
 type valueWriter struct{ *rand.Rand }
 
 func (w valueWriter) word() string {
-	return pick(w.Rand, "x.txt", "'a b'", "-n", "*.txt", "sub/*", "''", `"$a"`, `"$a"`, `"$b"`, `"$b"`, "$a", "$b", `"$c"`, `"$a/$b"`, "$a.txt", `"${b}x"`, `$a/*`, `"$a"*`, `"*"`, `"$(echo q)"`, "$(echo q r)", "$?", `"$?"`, "{a,b}", `"$(a=k; echo "$a")"`, `"$1"`)
+	return pick(w.Rand, "x.txt", "'a b'", "-n", "*.txt", "sub/*", "''", `"$a"`, `"$a"`, `"$b"`, `"$b"`, "$a", "$b", `"$c"`, `"$a/$b"`, "$a.txt", `"${b}x"`, `$a/*`, `"$a"*`, `"*"`, `"$(echo q)"`, "$(echo q r)", "$?", `"$?"`, "{a,b}", `"$(a=k; echo "$a")"`, `"$1"`,
+		"${a%x}", `"${a#*p}"`, `"${b%%/*}"`, `"${a##-}"`, "${a:-d}", `"${b:--v}"`, `"${c-e}"`, `"${#a}"`, "$((a + 1))", "$((a*$b - 3))", `"$((b / a % 4))"`, "$((4 - 7))", "$(( (a-b)*2 ))")
 }
 
 func (w valueWriter) command() string {
@@ -50,7 +51,7 @@ func (w valueWriter) assignment() string {
 	if w.IntN(8) == 0 { // other ways to set a variable
 		return strings.ReplaceAll(pick(w.Rand, "export N=z", "declare N=z", "readonly N", "read N < list", "read -r N <<< z", "eval 'N=z'", "unset N", "printf -v N z", ": ${N:=z}", "N+=z", "f() { N=z; }; f", "mapfile N < list", "let N=1", "((N=1))", "N[0]=z", "N=z cat \"$N\"", "N=z | cat", "N=z &", "typeset -n N=a", "getopts z N", "echo $((N=1))", "N=z > list", "( N=z )", "echo \"$(N=z)\"", "for N in z; do :; done", "false && N=z", "true || N=z", "[[ -n z ]] && N=z", "cat <<< \"$N\"", "local N=z", "set -- z", "IFS=/", "PATH=z", "coproc N { cat; }", "test -v N", "wait -p N", "printf '%s%n' z N", "{N}< list cat"), "N", name)
 	}
-	return name + "=" + pick(w.Rand, "x", "-r", "'p q'", "/abs", "*.txt", w.word(), w.word())
+	return name + "=" + pick(w.Rand, "x", "-r", "'p q'", "/abs", "*.txt", "7", "-12", "0", "$((5 - a))", "${b#/}", w.word(), w.word())
 }
 
 func (w valueWriter) test() string {
@@ -70,6 +71,9 @@ func (w valueWriter) statement(depth int) string {
 			return "for " + pick(w.Rand, "a", "b") + " in " + w.word() + " " + w.word() + "; do " + s() + "; " + s() + "; done"
 		},
 		func() string { return "while read -r " + pick(w.Rand, "a", "a b") + "; do " + s() + "; done < list" },
+		func() string {
+			return "case " + w.word() + " in x*|/abs) " + s() + ";; -r) " + s() + ";& *) " + s() + "; esac"
+		},
 		func() string { return "cat \"$( " + s() + " )\"" }, func() string { return "bash -c 'a=i; ls \"$a\"'; " + s() },
 	)()
 }

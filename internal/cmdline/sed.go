@@ -13,7 +13,7 @@ func checkSed(g parsedWords) (option, why string) {
 		}
 	}
 	switch {
-	case g.late: // which are files on some systems, and the first operand is the script
+	case g.late: // some systems take them for files, and the first operand for the script
 		return "", "options of sed after its files are not options everywhere"
 	case g.globbed, len(scripts) == 0 && len(g.operands) > 0 && g.operands[0].glob:
 		return "", "the script of sed may be the name of a file"
@@ -28,14 +28,14 @@ func checkSed(g parsedWords) (option, why string) {
 	return "", ""
 }
 
-// sedScript is what is left of a script. It is read so that every sed takes it for the same.
+// sedScript parses the part of the language that all versions of sed read alike.
 type sedScript struct {
-	rest  string
-	depth int // open braces
+	rest  string // not parsed yet
+	depth int    // open braces
 }
 
-// prints says whether all commands of the script work on lines and print them: none reads or
-// writes a file, or runs a program.
+// prints reports whether all commands of the script only edit and print lines. None of them may read
+// or write a file, or run a program.
 func (s *sedScript) prints() bool {
 	for {
 		s.rest = strings.TrimLeft(s.rest, " \t\n;")
@@ -48,7 +48,7 @@ func (s *sedScript) prints() bool {
 	}
 }
 
-// next takes one of some characters away, if it is next.
+// next consumes the next character if it is one of some characters.
 func (s *sedScript) next(characters string) bool {
 	if s.rest == "" || !strings.Contains(characters, s.rest[:1]) {
 		return false
@@ -57,7 +57,7 @@ func (s *sedScript) next(characters string) bool {
 	return true
 }
 
-// number takes digits away.
+// number consumes digits.
 func (s *sedScript) number() bool {
 	rest := strings.TrimLeft(s.rest, "0123456789")
 	found := rest != s.rest
@@ -67,7 +67,7 @@ func (s *sedScript) number() bool {
 
 func (s *sedScript) blanks() { s.rest = strings.TrimLeft(s.rest, " \t") }
 
-// address takes the lines away that a command is for.
+// address consumes the addresses of a command.
 func (s *sedScript) address() bool {
 	found, ok := s.lines()
 	if !ok {
@@ -91,7 +91,7 @@ func (s *sedScript) address() bool {
 	return true
 }
 
-// lines takes one address away; ok is false if it is unknown.
+// lines consumes one address; ok is false if it is not understood.
 func (s *sedScript) lines() (found, ok bool) {
 	switch {
 	case s.number():
@@ -113,8 +113,8 @@ func (s *sedScript) lines() (found, ok bool) {
 	return true, true
 }
 
-// pattern takes a regular expression and its delimiter away. Some end it at a delimiter in
-// brackets, others do not: then it is refused.
+// pattern consumes a regular expression and its delimiter. It refuses a delimiter in brackets, which
+// ends the expression in some versions only.
 func (s *sedScript) pattern(delimiter byte) bool {
 	end, inBrackets := -1, false
 	for i := 0; i < len(s.rest) && end < 0; i++ {
@@ -125,11 +125,11 @@ func (s *sedScript) pattern(delimiter byte) bool {
 			return false
 		case c == '\\':
 			i++
-			if i < len(s.rest) && (s.rest[i] == '\n' || s.rest[i] == 'c') { // \c takes the next one
+			if i < len(s.rest) && (s.rest[i] == '\n' || s.rest[i] == 'c') { // \c includes the next character
 				return false
 			}
 		case c == '[' && inBrackets && i+1 < len(s.rest) && strings.Contains(":.=", s.rest[i+1:i+2]):
-			// A class, whose brackets are in brackets.
+			// A class such as [:alpha:] within the brackets.
 			class := strings.Index(s.rest[i+2:], s.rest[i+1:i+2]+"]")
 			if class < 0 || strings.ContainsAny(s.rest[i:i+2+class], string(delimiter)+"\\\n") {
 				return false
@@ -137,7 +137,7 @@ func (s *sedScript) pattern(delimiter byte) bool {
 			i += class + 3
 		case c == '[' && !inBrackets:
 			inBrackets = true
-			for _, first := range []string{"^", "]"} { // which do not end it
+			for _, first := range []string{"^", "]"} { // do not end it as the first characters
 				if strings.HasPrefix(s.rest[i+1:], first) {
 					i++
 				}
@@ -155,7 +155,7 @@ func (s *sedScript) pattern(delimiter byte) bool {
 	return true
 }
 
-// replacement takes what stands for a match, and its delimiter, away.
+// replacement consumes the replacement of s and its delimiter.
 func (s *sedScript) replacement(delimiter byte) bool {
 	for i := 0; i < len(s.rest); i++ {
 		switch s.rest[i] {
@@ -174,7 +174,7 @@ func (s *sedScript) replacement(delimiter byte) bool {
 	return false
 }
 
-// command takes one command away, if it is known to be harmless.
+// command consumes one command, if it is known to be harmless.
 func (s *sedScript) command() bool {
 	switch {
 	case s.next("{"):
@@ -210,7 +210,7 @@ func (s *sedScript) command() bool {
 	return false
 }
 
-// delimiter takes the character away that divides the parts of a command.
+// delimiter consumes the character that separates the parts of a command.
 func (s *sedScript) delimiter() (byte, bool) {
 	const usual = "/|,#:!@%_;~+"
 	if s.rest == "" || !strings.Contains(usual, s.rest[:1]) {
@@ -221,7 +221,7 @@ func (s *sedScript) delimiter() (byte, bool) {
 	return c, true
 }
 
-// label takes a name away.
+// label consumes the name of a label.
 func (s *sedScript) label() bool {
 	rest := strings.TrimLeft(s.rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 	found := rest != s.rest
@@ -229,7 +229,7 @@ func (s *sedScript) label() bool {
 	return found
 }
 
-// ends says whether a command ends here.
+// ends reports whether a command ends here.
 func (s *sedScript) ends() bool {
 	s.blanks()
 	return s.rest == "" || strings.Contains(";\n}", s.rest[:1])

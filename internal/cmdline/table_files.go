@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// fileReaders are programs that show files, folders, and what is known of them.
+// fileReaders are programs that show files, folders and their metadata.
 //
-// Tables have the options of GNU and of BSD, if they do no harm on either; an entry
-// is marked with ~ where they differ in whether a value follows.
+// Tables have the options of GNU and BSD programs that are harmless in both. An entry is marked with ~
+// if only one of them takes a value.
 func fileReaders(name string) (p program, known bool) {
 	switch name {
 	case "ls":
@@ -56,7 +56,7 @@ func fileReaders(name string) (p program, known bool) {
 	case "cd":
 		return program{options: "-L -P -e", first: true, anyWords: true, check: func(g parsedWords) (string, string) {
 			if len(g.operands) != 1 {
-				return "", "where cd leads is not known"
+				return "", "the target of cd is not known"
 			}
 			return "", ""
 		}}, true
@@ -66,20 +66,20 @@ func fileReaders(name string) (p program, known bool) {
 	return program{}, false
 }
 
-// checkLs refuses to descend into what links lead to.
+// checkLs refuses options that follow symlinks into folders.
 func checkLs(g parsedWords) (option, why string) {
 	if g.has("-L") && g.has("-R") {
-		return "", "ls would list folders that links lead to"
+		return "", "ls would follow symlinks to folders"
 	}
 	return "", ""
 }
 
-// checkTest refuses operators that evaluate their operand, wherever one stands.
+// checkTest refuses operators that evaluate their operand, in any position.
 func checkTest(g parsedWords) (option, why string) {
 	for _, w := range g.operands {
 		switch {
 		case w.loose():
-			return "", "words of test may turn out to be operators"
+			return "", "arguments of test may become operators"
 		case w.known && len(w.text) > 1 && w.text[0] == '-' && strings.Trim(w.text[1:], "0123456789") != "" && !slices.Contains(testOperators(), w.text):
 			return w.text, w.text + " makes test do more than look, or is not known"
 		}

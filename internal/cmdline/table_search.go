@@ -19,7 +19,7 @@ func searchers(name string) (p program, known bool) {
 		return program{exact: true, anyWords: true, firstText: true, check: checkJq, options: `-n,--null-input -R,--raw-input -s,--slurp -c,--compact-output -r,--raw-output --raw-output0 -j,--join-output -a,--ascii-output -S,--sort-keys
 			-C,--color-output -M,--monochrome-output --tab --indent=N --unbuffered --stream --stream-errors --seq !-f,--from-file !-L,--library-path=DIR -e,--exit-status --arg=NAME:TEXT --argjson=NAME:TEXT
 			--slurpfile=NAME:FILE --rawfile=NAME:FILE --argfile=NAME:FILE --args --jsonargs -h,--help -V,--version --build-configuration`}, true
-	case "awk": // which one it is the system says, so that only what all have is here
+	case "awk": // only options that all implementations have
 		return program{exact: true, first: true, scripted: true, firstText: true, check: checkAwk, options: "~-F=TEXT"}, true
 	case "sed":
 		return program{scripted: true, firstText: true, textBy: "-e", check: checkSed, options: sedOptions}, true
@@ -43,8 +43,7 @@ const ripgrepOptions = `-A,--after-context=N --auto-hybrid-regex --no-auto-hybri
 const sedOptions = `-n,--quiet,--silent --debug -e,--expression=SCRIPT !-f,--file=FILE -E,-r,--regexp-extended >-i,--in-place[=SUFFIX] !-l,--line-length=N --posix -s,--separate --sandbox !--follow-symlinks
 	-u,--unbuffered -z,--null-data,--zero-terminated --help --version`
 
-// findExpression has the tests and actions of find. Those that run programs are known to the
-// walk over its words.
+// findExpression has the tests and actions of find, except those that run programs (findWords).
 func findExpression() program {
 	return program{whole: true, options: `-a -and -o -or -not -true -false -daystart -d -depth !-follow -ignore_readdir_race -noignore_readdir_race -mount -noleaf -nowarn -warn -xdev -regextype=TYPE -maxdepth=N -mindepth=N !-files0-from=FILE
 		-amin=N -anewer=FILE -atime=N -cmin=N -cnewer=FILE -ctime=N -empty -executable -fstype=TYPE -gid=N -group=NAME -ilname=PATTERN -iname=PATTERN -inum=N -ipath=PATTERN -iregex=PATTERN -iwholename=PATTERN
@@ -52,10 +51,10 @@ func findExpression() program {
 		-wholename=PATTERN -writable -xtype=C -context=PATTERN >-delete >-fls=FILE >-fprint=FILE >-fprint0=FILE >-fprintf=FILE:FORMAT -ls -print -print0 -printf=FORMAT -prune -quit`}
 }
 
-// checkJq refuses programs that see the environment, or that may be in other files.
+// checkJq refuses scripts that read the environment or other files.
 func checkJq(g parsedWords) (option, why string) {
 	switch {
-	case g.ended: // whose meaning depends on the version
+	case g.ended: // the meaning of -- depends on the version
 		return "--", "-- makes jq read its words in another way"
 	case len(g.operands) == 0:
 		return "", ""
@@ -64,7 +63,7 @@ func checkJq(g parsedWords) (option, why string) {
 	}
 	for _, s := range []string{"env", "ENV", "import", "include", "modulemeta"} {
 		if strings.Contains(g.operands[0].text, s) {
-			return "", s + " makes jq read what its words do not name"
+			return "", s + " makes jq read files that its arguments do not name"
 		}
 	}
 	return "", ""

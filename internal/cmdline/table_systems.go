@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// systemReaders are programs that tell of the system, of names, and of time.
+// systemReaders are programs that show information about the system, users and time.
 func systemReaders(name string) (p program, known bool) {
 	switch name {
 	case "pwd":
@@ -36,7 +36,7 @@ func systemReaders(name string) (p program, known bool) {
 	case "uptime":
 		return program{text: true, options: "-p,--pretty -s,--since -h,--help -V,--version"}, true
 	case "date":
-		// -d and -s set the time, here or elsewhere; -r is a file here and a number there.
+		// -s, and on some systems -d, set the time; -r takes a file on some systems, a number on others.
 		return program{text: true, check: checkDate, options: `!-d,--date=TEXT --debug !-f,--file=FILE -I[=WHAT] --iso-8601[=WHAT] -R,--rfc-email,--rfc-2822 --rfc-3339=WHAT -r,--reference=FILE --resolution !-s,--set=TEXT
 			-u,--utc,--universal,--uct --help --version`}, true
 	}
@@ -51,10 +51,10 @@ func checkNoOperands(g parsedWords) (option, why string) {
 	return "", ""
 }
 
-// checkDate refuses to set the time: a word that is not a format does.
+// checkDate refuses operands that are not a format, because they set the time.
 func checkDate(g parsedWords) (option, why string) {
 	if g.late || g.globbed {
-		return "", "words of date may turn out to be a time that is set"
+		return "", "arguments of date may set the time"
 	}
 	for _, w := range g.operands {
 		if w.loose() || w.glob || !strings.HasPrefix(w.text, "+") {

@@ -49,7 +49,7 @@ func textReaders(name string) (p program, known bool) {
 	case "od":
 		return program{anyWords: true, options: `-A,--address-radix=RADIX --endian=ORDER -j,--skip-bytes=N -N,--read-bytes=N -S=N --strings[=N] -t,--format=TYPE -v,--output-duplicates -w,--width[=N] --traditional
 			-a -b -B -c -d -D -e -f -F -h -H -i -I -l -L -o -O -s -x -X --help --version`}, true
-	case "strings": // an argument @x stands for the words in the file x
+	case "strings": // an argument @x stands for arguments in the file x
 		return program{anyWords: true, check: checkStrings, options: `-NUM -a,--all -d,--data -f,--print-file-name -n,--bytes=N -t,--radix=RADIX -o -e,--encoding=ENCODING -s,--output-separator=TEXT -T,--target=NAME -U,--unicode=HOW
 			-w,--include-all-whitespace -h,-H,--help -v,-V,--version`}, true
 	case "seq":
@@ -74,7 +74,7 @@ func textReaders(name string) (p program, known bool) {
 	return program{}, false
 }
 
-// checkSet refuses all but the options with which scripts end at an error, and show what they run.
+// checkSet allows only the options with which scripts stop at errors and print their commands.
 func checkSet(g parsedWords) (option, why string) {
 	for i := 0; i < len(g.operands); i++ {
 		w := g.operands[i].text
@@ -96,7 +96,7 @@ func checkSet(g parsedWords) (option, why string) {
 	return "", ""
 }
 
-// checkPrintf refuses to set a variable.
+// checkPrintf refuses formats and options that set a variable.
 func checkPrintf(g parsedWords) (option, why string) {
 	args := g.operands
 	if len(args) > 0 && args[0].text == "--" {
@@ -105,7 +105,7 @@ func checkPrintf(g parsedWords) (option, why string) {
 		return args[0].text, args[0].text + " makes printf do more than print"
 	}
 	if len(args) > 0 && (args[0].loose() || args[0].glob) {
-		return "", "words of printf may turn out to be its format"
+		return "", "the format of printf is not known"
 	}
 	if len(args) > 0 && assignsLength(args[0].text) {
 		return "%n", "%n makes printf set a variable"
@@ -113,22 +113,22 @@ func checkPrintf(g parsedWords) (option, why string) {
 	return "", ""
 }
 
-// checkStrings refuses words that stand for what is in a file.
+// checkStrings refuses arguments that stand for the contents of a file.
 func checkStrings(g parsedWords) (option, why string) {
 	for _, o := range g.options {
 		if strings.HasPrefix(o.value, "@") {
-			return "", "strings takes words out of " + o.value
+			return "", "strings reads arguments from " + o.value
 		}
 	}
 	for _, w := range g.operands {
 		if strings.HasPrefix(w.text, "@") || w.loose() {
-			return "", "strings may take words out of a file"
+			return "", "strings may read arguments from a file"
 		}
 	}
 	return "", ""
 }
 
-// checkUniq refuses a second file, which is written.
+// checkUniq refuses a second operand, which is the output file.
 func checkUniq(g parsedWords) (option, why string) {
 	for i, w := range g.operands {
 		if i > 0 || w.glob {
@@ -141,10 +141,10 @@ func checkUniq(g parsedWords) (option, why string) {
 	return "", ""
 }
 
-// checkDiff refuses to descend into what links lead to.
+// checkDiff refuses options that follow symlinks into folders.
 func checkDiff(g parsedWords) (option, why string) {
 	if g.has("-r") && !g.has("--no-dereference") {
-		return "", "diff would follow links in the folders"
+		return "", "diff would follow symlinks in the folders"
 	}
 	return "", ""
 }

@@ -1,7 +1,7 @@
 package cmdline
 
-// wrappers are programs that run the command that their words end with. A mark says that an
-// option does more than that; env's -S makes words of a text.
+// wrapperOptions returns the table of a program that runs the command at the end of its arguments.
+// Options that do more than that are marked; -S of env splits a text into arguments.
 func wrapperOptions(name string) (p program, known bool) {
 	options := ""
 	switch name {
@@ -42,7 +42,8 @@ func wrapperOptions(name string) (p program, known bool) {
 
 func commandOptions() program { return program{options: "-p -v -V", first: true} }
 
-// runnersByOption are programs with options that run others, whatever they are for.
+// runnersByOption returns the table of a program that is not a wrapper but has options which run other
+// programs.
 func runnersByOption(name string) (p program, known bool) {
 	p.open = true
 	switch name {
@@ -75,8 +76,7 @@ func runnersByOption(name string) (p program, known bool) {
 	return p, true
 }
 
-// losers are the options, of commands that can end somebody's work for good, that decide
-// whether they do.
+// losers returns a table with the options that decide whether a command loses work irreversibly.
 func losers(name string) program {
 	p := program{open: true}
 	switch name {

@@ -13,42 +13,42 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Template is the command of a custom tool: a shell line in which {{name}} stands for an
-// argument. Arguments never become a part of the line: they are passed in the environment,
-// and the line refers to them with quotes that fit the place.
+// Template is the command of a custom tool: a shell line with placeholders {{name}} for arguments.
+// Arguments never become part of the line. They are passed in environment variables, and the line
+// refers to these with the quotes that each position needs.
 type Template struct {
 	text  string // with marks in place of {{name}}
 	holes []hole
 }
 
-// hole is one {{name}}.
+// hole is a placeholder {{name}}.
 type hole struct {
 	at    int // offset of its mark in text
 	name  string
 	place place
-	// first says that a word of a command begins here, before any --, so that a value with a
-	// dash would be an option.
+	// first is true if the hole begins a word before any --, where a value with a leading dash
+	// would be an option.
 	first bool
 }
 
-// place says what stands around a hole.
+// place is the position of a hole relative to words and quotes.
 type place int
 
 const (
-	ownWord  place = iota + 1 // a word of its own
-	inWord                    // a part of a word without quotes
-	inDouble                  // between double quotes
-	inSingle                  // between single quotes
+	ownWord  place = iota + 1 // a whole word
+	inWord                    // an unquoted part of a word
+	inDouble                  // in double quotes
+	inSingle                  // in single quotes
 )
 
 const (
-	markText    = "ECAHOLE" // a mark; nothing in it means anything to a shell
-	maxArgument = 100 << 10 // bytes of one argument: systems have such a limit
+	markText    = "ECAHOLE" // a mark, which has no special characters
+	maxArgument = 100 << 10 // bytes of one argument; operating systems have a similar limit
 )
 
 var errPlace = errors.New("an argument cannot be passed there safely: put {{...}} where a word of a command stands, or into quotes")
 
-// ParseTemplate reads a line. The error says which argument could become code.
+// ParseTemplate parses a line. It returns an error if an argument could become code.
 func ParseTemplate(line string) (*Template, error) {
 	t := &Template{}
 	var b strings.Builder
@@ -79,7 +79,7 @@ func ParseTemplate(line string) (*Template, error) {
 	return t, nil
 }
 
-// Names are the arguments that the line has.
+// Names returns the names of the placeholders, in the order of the line.
 func (t *Template) Names() []string {
 	out := make([]string, len(t.holes))
 	for i, h := range t.holes {
@@ -88,8 +88,8 @@ func (t *Template) Names() []string {
 	return out
 }
 
-// placeAll finds what stands around the holes in words of commands, and values that are
-// assigned. All other places stay without one.
+// placeAll sets the places of the holes in words of commands, assigned values and redirections. Holes
+// anywhere else keep the zero place.
 func (t *Template) placeAll(file *syntax.File) error {
 	var wrong error
 	syntax.Walk(file, func(n syntax.Node) bool {
@@ -110,7 +110,7 @@ func (t *Template) placeAll(file *syntax.File) error {
 			}
 			for _, a := range n.Assigns {
 				if a.Value != nil && a.Index == nil && a.Array == nil {
-					t.placeWord(a.Value, inWord) // a second word would be a command
+					t.placeWord(a.Value, inWord) // with several words, the second would be a command
 				}
 			}
 		case *syntax.Redirect:
@@ -123,7 +123,7 @@ func (t *Template) placeAll(file *syntax.File) error {
 	return wrong
 }
 
-// startOf returns the hole that a word begins with, if it does.
+// startOf returns the hole at the beginning of a word; nil for other words.
 func (t *Template) startOf(w *syntax.Word) *hole {
 	at := int(w.Pos().Offset()) //nolint:gosec // an offset of a line
 	for i := range t.holes {
@@ -134,7 +134,7 @@ func (t *Template) startOf(w *syntax.Word) *hole {
 	return nil
 }
 
-// placeWord finds the holes of a word. alone is the place of one that is all of it.
+// placeWord sets the places of the holes in a word; to alone if a hole is the whole word.
 func (t *Template) placeWord(w *syntax.Word, alone place) {
 	for _, part := range w.Parts {
 		switch part := part.(type) {
@@ -170,8 +170,8 @@ func (t *Template) placeIn(n syntax.Node, where place) {
 	}
 }
 
-// checkCall refuses arguments where a program takes them for code. Whole words are
-// arguments of a script for those that run scripts.
+// checkCall returns an error if a program would take an argument for code. Programs that run scripts
+// may get arguments as whole words, which they pass to the script.
 func (t *Template) checkCall(c *syntax.CallExpr) error {
 	has := func(w *syntax.Word) (some, whole bool) {
 		from, to := int(w.Pos().Offset()), int(w.End().Offset()) //nolint:gosec // offsets of a line
@@ -210,7 +210,7 @@ func (t *Template) checkCall(c *syntax.CallExpr) error {
 		flag := strings.HasPrefix(lit, "-")
 		switch {
 		case slices.Contains([]string{"awk", "gawk", "mawk", "sed"}, path.Base(lit)):
-			code = true // their first word is
+			code = true // their first argument is code
 		case flag && !strings.HasPrefix(lit, "--") && len(lit) <= 4 && strings.ContainsAny(lit[len(lit)-1:], "ceEr"):
 			code = true
 		case !flag:
@@ -220,13 +220,13 @@ func (t *Template) checkCall(c *syntax.CallExpr) error {
 	return nil
 }
 
-// runsCode says whether a program takes code among its arguments.
+// runsCode reports whether a program takes code among its arguments.
 func runsCode(name string) bool {
 	name = strings.TrimRight(name, "0123456789.")
 	return slices.Contains([]string{"sh", "bash", "zsh", "dash", "ksh", "fish", "python", "perl", "ruby", "node", "deno", "bun", "php", "lua", "awk", "gawk", "mawk", "sed", "osascript", "powershell", "pwsh", "psql", "sqlite", "mysql", "jq", "find", "xargs"}, name)
 }
 
-// Fill returns the line for some arguments, and what to add to the environment.
+// Fill returns the line to run for some arguments, and the environment variables that it needs.
 func (t *Template) Fill(args map[string]json.RawMessage) (line string, env []string, err error) {
 	line, err = t.fill(args, func(h hole, value string) string {
 		name := fmt.Sprintf("ECA_ARG_%d", len(env)+1)
@@ -242,8 +242,8 @@ func (t *Template) Fill(args map[string]json.RawMessage) (line string, env []str
 	return line, env, err
 }
 
-// Literal returns the line as Fill does, with the arguments themselves in it, quoted: it does
-// the same, and can be judged by its text.
+// Literal returns a line with the quoted arguments in it. It does the same as the line of Fill, and
+// can be judged by its text.
 func (t *Template) Literal(args map[string]json.RawMessage) (string, error) {
 	return t.fill(args, func(h hole, value string) string {
 		quoted := "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
@@ -257,8 +257,8 @@ func (t *Template) Literal(args map[string]json.RawMessage) (string, error) {
 	})
 }
 
-// fill puts each value into the line as write says. A value that would become an option of the
-// command is an error.
+// fill replaces each hole with the text that write returns for its value. It returns an error if a
+// value would become an option of the command.
 func (t *Template) fill(args map[string]json.RawMessage, write func(h hole, value string) string) (string, error) {
 	var b strings.Builder
 	at := 0
@@ -285,7 +285,7 @@ func (t *Template) fill(args map[string]json.RawMessage, write func(h hole, valu
 	return b.String() + t.text[at:], nil
 }
 
-// Values returns the arguments that the line has, one after the other.
+// Values returns the values of the placeholders, in the order of the line.
 func (t *Template) Values(args map[string]json.RawMessage) []string {
 	out := []string{}
 	for _, h := range t.holes {
@@ -297,8 +297,8 @@ func (t *Template) Values(args map[string]json.RawMessage) []string {
 	return out
 }
 
-// values returns the words that an argument is: those of a list, none if it is not given,
-// else one, other things than texts as JSON.
+// values returns an argument as words: the elements of a list, nothing if it is missing, otherwise a
+// single word. Values other than strings are written as JSON.
 func values(raw json.RawMessage) ([]string, error) {
 	var list []json.RawMessage
 	switch {

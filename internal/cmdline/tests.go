@@ -7,12 +7,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// sayNo are programs that end with 1 only to say no, and with another code or a message on
-// stderr if they fail.
+// sayNo are programs that exit with 1 only for a negative answer. If they fail, they exit with another
+// code or print a message to stderr.
 var sayNo = []string{"grep", "egrep", "fgrep", "rg", "test", "[", "jq", "echo", "printf", "cat", "head", "tail", "cut", "tr", "true", ":"}
 
-// OnlyTests says whether a script that ends with 1 in silence ended so because a test in it said
-// no: it is made only of programs that tell that from a failure, and it hides no messages.
+// OnlyTests reports whether a script that printed no message and exited with 1 did so because of a
+// negative test, such as a grep without matches. It must consist of programs that distinguish that
+// from a failure, and must not hide messages.
 func OnlyTests(text string) bool {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
@@ -35,7 +36,7 @@ func OnlyTests(text string) bool {
 	return tests
 }
 
-// endsOtherwise says whether a call is an exit with 0 or 2, which is never why a script ends with 1.
+// endsOtherwise reports whether a call is an exit with 0 or 2, and so never the cause of exit code 1.
 func endsOtherwise(n *syntax.CallExpr) bool {
 	return len(n.Args) == 2 && n.Args[0].Lit() == "exit" && (n.Args[1].Lit() == "0" || n.Args[1].Lit() == "2")
 }

@@ -7,38 +7,38 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// scope is what is known of the variables of a text that a shell of its own runs.
+// scope holds what is known about the variables of a text that a separate shell runs.
 type scope struct {
 	stmts []*syntax.Stmt
 
-	// given is all that the text gives a variable, wherever it does; nil until it is needed. What
-	// a variable has at one place of the text is one of these, if it is set there.
+	// given has all values that the text assigns to each variable; nil until it is needed. A
+	// variable that is set at some point of the text has one of its values.
 	given map[string]*given
 
-	set []string // variables that the text has set wherever the walk is now
-
-	// sure are those that are set however the last statement ended; set, if it succeeded.
+	// set are the variables that are certainly set at the current point of the walk if the last
+	// statement succeeded, and sure those that are set even if it failed.
+	set  []string
 	sure []string
 }
 
-// given is what a text gives a variable.
+// given holds the values that a text assigns to a variable.
 type given struct {
 	words   []*syntax.Word
-	data    bool // also what a command reads or prints
-	unknown bool // also something else
+	data    bool // also the input or output of a command
+	unknown bool // also other values
 }
 
-// limits of what a word may be; beyond them, its value is not known.
+// Limits of the values of words. Beyond them, a value is not known.
 const (
-	maxValues     = 1000   // of a word, or combinations of those of a command
-	maxSteps      = 50_000 // to find what words may be: variables, and words of the combinations
-	maxReferences = 8      // of variables to variables
+	maxValues     = 1000   // of a word, or combinations of the words of a command
+	maxSteps      = 50_000 // taken for one program: variables, words of the combinations, bytes
+	maxReferences = 8      // from variable to variable
 )
 
 const tooManyValues = "its words may have too many values"
 
-// settable tells variables that neither a shell nor a program that only reads obeys, should the
-// environment have one of that name.
+// settable reports whether a variable affects neither a shell nor a program that only reads, even
+// if it is in the environment.
 func settable(name string) bool {
 	if !isName(name) || name[0] == '_' {
 		return false
@@ -49,7 +49,7 @@ func settable(name string) bool {
 	return len(name) == 1 || slices.Contains([]string{"BASE", "BRANCH", "COMMIT", "DIR", "DIRS", "FILE", "FILES", "LOG", "NAME", "OUT", "PATTERN", "REPO", "ROOT", "SRC", "TARGET"}, name)
 }
 
-// gather notes what the text gives its variables.
+// gather records the values that the text assigns to its variables.
 func (s *scope) gather() {
 	if s.given != nil {
 		return
@@ -86,7 +86,7 @@ func (s *scope) gather() {
 					v := of(loop.Name.Value)
 					v.words = append(v.words, loop.Items...)
 					v.unknown = v.unknown || n.Select || !loop.InPos.IsValid()
-				case *syntax.CStyleLoop: // which is refused
+				case *syntax.CStyleLoop: // is refused elsewhere
 				}
 			}
 			return true
@@ -94,19 +94,19 @@ func (s *scope) gather() {
 	}
 }
 
-// bound is what a word may be that has variables or substitutions.
+// bound holds the possible values of a word with variables, substitutions or arithmetic.
 type bound struct {
 	values []string
-	glob   bool // they have * or ? that the shell expands
-	data   bool // anything: what a command reads or prints
-	status bool // any exit code
-	splits bool // not one word, but any number of them
+	glob   bool // the values have * or ? that the shell expands
+	data   bool // the value may be anything: the input or output of a command
+	status bool // the value may be any exit code
+	splits bool // the word may become any number of words
 }
 
-// valuesOf returns what a word may be. unknown names what of it is not known; empty if all is.
+// valuesOf returns the possible values of a word. If they are not known, unknown is the reason.
 func (w *walker) valuesOf(from *syntax.Word, references int) (b bound, unknown string) {
 	b.values = []string{""}
-	patterns := false // are in values
+	patterns := false // values have special characters of globs
 	add := func(more []string) {
 		if len(b.values)*len(more) > maxValues {
 			unknown = tooManyValues
@@ -162,6 +162,13 @@ func (w *walker) valuesOf(from *syntax.Word, references int) (b bound, unknown s
 				return
 			}
 			add(of.values)
+		case *syntax.ArithmExp:
+			values, why := (arithmetic{w, references}).values(p)
+			if why != "" {
+				unknown = why
+				return
+			}
+			add(values)
 		default:
 			unknown = "it has an expansion whose effect is not known"
 		}
@@ -177,24 +184,41 @@ func (w *walker) valuesOf(from *syntax.Word, references int) (b bound, unknown s
 	return b, unknown
 }
 
-// splits says whether a shell makes other words of a value that is not in quotes.
+// splits reports whether a shell expands an unquoted value to other words.
 func splits(value string) bool {
 	return value == "" || strings.ContainsAny(value, " \t\n") || isPattern(value)
 }
 
 func isPattern(value string) bool { return strings.ContainsAny(value, `*?[\`) }
 
-// variable returns what a variable may be at this place.
+// variable returns the possible values of an expansion at the current point of the walk.
 func (w *walker) variable(p *syntax.ParamExp, references int) (b bound, unknown string) {
 	name := p.Param.Value
-	if name == "?" {
+	if name == "?" && plain(p) {
 		return bound{values: []string{"0"}, status: true}, ""
 	}
+	if b, unknown = w.named(name, references); unknown != "" || plain(p) {
+		return b, unknown
+	}
+	for _, value := range b.values {
+		w.steps += len(value)
+	}
+	values, ok := derive(p, b.values)
+	if !ok || w.steps > maxSteps {
+		return b, "the value of " + name + " is not known"
+	}
+	b.values = values
+	return b, ""
+}
+
+// named returns the possible values of a variable at the current point of the walk. references counts
+// the variables whose values led to this one.
+func (w *walker) named(name string, references int) (b bound, unknown string) {
 	if w.steps++; w.steps > maxSteps {
 		return b, tooManyValues
 	}
 	unknown = "the value of " + name + " is not known"
-	if w.scope == nil || !plain(p) || references == maxReferences || references == 0 && !slices.Contains(w.scope.set, name) {
+	if w.scope == nil || references == maxReferences || references == 0 && !slices.Contains(w.scope.set, name) {
 		return b, unknown
 	}
 	w.scope.gather()
@@ -224,14 +248,14 @@ func (w *walker) variable(p *syntax.ParamExp, references int) (b bound, unknown 
 	return b, ""
 }
 
-// assign notes that a variable is set from now on.
+// assign records that a variable is set from now on.
 func (s *scope) assign(name string) {
 	if s != nil && !slices.Contains(s.set, name) {
 		s.set = append(slices.Clip(s.set), name)
 	}
 }
 
-// variables returns those that are set now, for restore.
+// variables returns the variables that are set now, for restore.
 func (s *scope) variables() []string {
 	if s == nil {
 		return nil
@@ -239,15 +263,19 @@ func (s *scope) variables() []string {
 	return s.set
 }
 
-// restore forgets what was set since.
+// restore forgets the variables that were set since variables was called.
 func (s *scope) restore(set []string) {
 	if s != nil {
 		s.set, s.sure = set, set
 	}
 }
 
-// judgeEach judges a command for all that its words may be. forms are its texts, if it has several.
+// judgeEach judges a command for all possible values of its words. forms are its texts with the
+// values in place of the words; nil if all words are known.
 func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, forms []string) {
+	if !slices.ContainsFunc(args, func(arg word) bool { return arg.bound != nil }) {
+		return judge(name, args, loose), nil
+	}
 	choice := slices.Clone(args)
 	var varying []int // the arguments whose values are known
 	count, anywhere := 1, false
@@ -259,8 +287,8 @@ func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, f
 			if count *= len(b.values); count > maxValues {
 				return judgement{why: tooManyValues}, nil
 			}
-		case name == "cd" || name == "jq": // whose script may print the environment
-			return judgement{why: "words of " + name + " are not known"}, nil
+		case name == "cd" || name == "jq": // a script of jq may print the environment
+			return judgement{why: "arguments of " + name + " are not known"}, nil
 		case isOperand(name, args, i, "-n", "-z", "=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"):
 			choice[i] = word{text: arg.text, known: true}
 		case isOperand(name, args, i, "-e", "-f", "-d", "-h", "-L", "-r", "-w", "-x", "-s", "-nt", "-ot", "-ef"):
@@ -290,7 +318,7 @@ func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, f
 		}
 		one := judge(name, choice, loose)
 		if n > 0 && one.effect == Reads && one.dir != j.dir {
-			one = judgement{why: "where " + name + " runs is not known"}
+			one = judgement{why: "the working directory of " + name + " is not known"}
 		}
 		if one.effect == Reads {
 			one.paths, one.git, one.contents = append(j.paths, one.paths...), one.git || j.git, one.contents || j.contents
@@ -303,14 +331,15 @@ func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, f
 	return j, forms
 }
 
-// apart looks at what need not run, or runs in a shell of its own.
-func (w *walker) apart(look func()) {
+// apart walks commands that may not run, or run in a subshell: variables that they set do not count
+// afterwards.
+func (w *walker) apart(walk func()) {
 	set := w.scope.variables()
-	look()
+	walk()
 	w.scope.restore(set)
 }
 
-// ended notes what a statement has set; before is what was set before it.
+// ended updates the set variables after a statement; before are those that were set before it.
 func (w *walker) ended(s *syntax.Stmt, before []string) {
 	if w.scope == nil {
 		return
@@ -327,7 +356,7 @@ func (w *walker) ended(s *syntax.Stmt, before []string) {
 	}
 }
 
-// binary looks at two statements with an operator between.
+// binary walks two statements that are joined by an operator.
 func (w *walker) binary(cmd *syntax.BinaryCmd, depth int) {
 	before := w.scope.variables()
 	w.stmt(cmd.X, depth)
@@ -350,7 +379,7 @@ func (w *walker) binary(cmd *syntax.BinaryCmd, depth int) {
 	}
 }
 
-// assigned says whether a command does nothing but set variables that no program obeys.
+// assigned reports whether a command only sets variables that affect no program, and records them.
 func (w *walker) assigned(c *syntax.CallExpr) bool {
 	if w.scope == nil || len(c.Assigns) == 0 {
 		return false

@@ -10,16 +10,16 @@ import (
 // word is one word of a command.
 type word struct {
 	text  string // without quotes; as written if it is not known
-	known bool   // nothing in it is expanded but globs
+	known bool   // only globs in it are expanded
 	glob  bool   // has * or ? that the shell expands
-	top   bool   // stands for the top of the work tree, as git reports it
+	top   bool   // the top of the work tree, as git reports it
 	from  *syntax.Word
 
-	bound *bound // what it may be, if only variables and substitutions in it are not written out
+	bound *bound // its possible values, if they could be computed; nil for a known word
 }
 
-// loose reports whether a word may become another option than its text shows, after expansion:
-// files can have names that look like options.
+// loose reports whether a word may expand to an option that its text does not show. Files can have
+// names that look like options.
 func (w word) loose() bool {
 	return !w.known || w.glob && strings.ContainsAny(w.text[:1], "*?-")
 }
@@ -36,13 +36,13 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 			b.WriteString(text)
 			out.known = out.known && ok
 			if !ok {
-				w.computed("words of it are computed")
+				w.computed("some of its arguments are computed")
 			}
 			out.glob = out.glob || glob
 		case *syntax.SglQuoted:
 			if p.Dollar {
 				out.known = false
-				w.computed("words of it are computed")
+				w.computed("some of its arguments are computed")
 			}
 			b.WriteString(p.Value)
 		case *syntax.DblQuoted:
@@ -58,18 +58,24 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 			w.substitutionEnd = outer
 		case *syntax.ParamExp:
 			out.known, uses = false, true
-			if !plain(p) {
+			if _, ok := derived(p); !ok && !plain(p) {
 				w.unresolved("it has an expansion whose effect is not known")
 				w.inside(p, depth)
 			}
-		default: // arithmetic, <( ), extended globs, braces
+		case *syntax.ArithmExp:
+			out.known, uses = false, true
+			if _, unknown := (arithmetic{w, 0}).values(p); unknown != "" {
+				w.unresolved(unknown)
+				w.inside(p, depth)
+			}
+		default: // <( ), extended globs, braces
 			out.known = false
 			w.unresolved("it has an expansion whose effect is not known")
 			w.inside(p, depth)
 		}
 	}
 	switch lit := from.Lit(); lit {
-	case "{}", "[", "]": // which the shell leaves as they are
+	case "{}", "[", "]": // not special to the shell
 		return word{text: lit, known: true, from: from}
 	}
 	for _, p := range from.Parts {
@@ -91,7 +97,7 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 	return out
 }
 
-// isTop says whether a word is "$(git rev-parse --show-toplevel)", in its quotes.
+// isTop reports whether a word is "$(git rev-parse --show-toplevel)", with the quotes.
 func isTop(w *syntax.Word) bool {
 	if len(w.Parts) != 1 {
 		return false
@@ -110,7 +116,7 @@ func isTop(w *syntax.Word) bool {
 		return false
 	}
 	for _, r := range stmt.Redirs {
-		if r.N == nil || r.N.Value != "2" { // what it prints
+		if r.N == nil || r.N.Value != "2" { // redirects standard output
 			return false
 		}
 	}
@@ -132,14 +138,8 @@ func isTop(w *syntax.Word) bool {
 	})
 }
 
-// plain reports whether an expansion is the value of a variable and nothing else.
-func plain(p *syntax.ParamExp) bool {
-	return p.Param != nil && p.Flags == nil && !p.Excl && p.NestedParam == nil && p.Index == nil && len(p.Modifiers) == 0 &&
-		p.Slice == nil && p.Repl == nil && p.Names == 0 && p.Exp == nil
-}
-
-// unescape resolves the backslashes of a literal. It refuses what the shell would expand
-// in another way than a glob: braces, a leading tilde, brackets, a line that goes on.
+// unescape removes the backslashes of a literal. ok is false if the shell expands anything in it
+// except * and ?: braces, a leading tilde, brackets.
 func unescape(s string, inQuotes, first bool) (text string, glob, ok bool) {
 	ok = true
 	if !inQuotes && (strings.ContainsAny(s, "{}[]") || first && strings.HasPrefix(s, "~")) {
@@ -154,7 +154,7 @@ func unescape(s string, inQuotes, first bool) (text string, glob, ok bool) {
 		case c == '\\' && i+1 == len(s):
 			ok = false
 		case c == '\\' && s[i+1] == '\n':
-			i++ // a line that goes on; the parser left it
+			i++ // a line continuation that the parser left
 		case c == '\\' && (!inQuotes || strings.ContainsRune("$`\"\\", rune(s[i+1]))):
 			i++
 			b.WriteByte(s[i])
@@ -168,7 +168,7 @@ func unescape(s string, inQuotes, first bool) (text string, glob, ok bool) {
 	return b.String(), glob, ok
 }
 
-// quoted says that a part of a here-document's end word is quoted.
+// quoted reports whether a part of the delimiter of a here-document is quoted.
 func quoted(w *syntax.Word) bool {
 	for _, p := range w.Parts {
 		lit, ok := p.(*syntax.Lit)
@@ -179,7 +179,7 @@ func quoted(w *syntax.Word) bool {
 	return false
 }
 
-// source is the parsed text as written.
+// source returns the text of a node as written.
 func (w *walker) source(n syntax.Node) string {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	if from < 0 || to < from || to > len(w.src) {

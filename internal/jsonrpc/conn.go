@@ -137,7 +137,7 @@ func NewConn(r io.Reader, w io.Writer, opts Options) *Conn {
 // as an unknown method.
 func DecodeEditor(body []byte) (Message, *Error) {
 	m, bad := Decode(body)
-	if isNull(m.ID) {
+	if IsNull(m.ID) {
 		m.ID = nil
 	}
 	_, err := strconv.ParseInt(string(m.ID), 10, 64)

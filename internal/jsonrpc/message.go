@@ -66,7 +66,8 @@ func (m Message) Encode() []byte {
 
 func null() json.RawMessage { return json.RawMessage("null") }
 
-func isNull(raw []byte) bool { return len(raw) == 0 || string(raw) == "null" }
+// IsNull reports whether a value is missing or null.
+func IsNull(raw []byte) bool { return len(raw) == 0 || string(raw) == "null" }
 
 // Check returns an error unless body is one JSON value in UTF-8 that could be a message or a batch.
 func Check(body []byte) *Error {
@@ -102,7 +103,7 @@ func Decode(body []byte) (Message, *Error) {
 	}
 	m := Message{ID: members["id"], Result: members["result"]}
 	failure := members["error"]
-	if !isNull(failure) {
+	if !IsNull(failure) {
 		m.Error = &Error{}
 		if json.Unmarshal(failure, m.Error) != nil { // it reports a failure nevertheless
 			m.Error = Errorf(CodeInternal, "%s", failure)
@@ -111,7 +112,7 @@ func Decode(body []byte) (Message, *Error) {
 		m.Result = null()
 	}
 	badMethod := json.Unmarshal(members["method"], &m.Method) != nil || m.Method == ""
-	if !isNull(members["params"]) {
+	if !IsNull(members["params"]) {
 		m.Params = members["params"]
 	}
 	if len(m.ID) > 0 && bytes.IndexByte([]byte("{[tf"), m.ID[0]) >= 0 {

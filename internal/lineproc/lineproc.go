@@ -79,7 +79,7 @@ func Start(pool *proc.Pool, spec proc.Spec, o Options) (*Process, error) {
 	p.work.Go(func() { p.End(p.read()) })
 	p.work.Go(func() {
 		<-p.child.Done()
-		if !Within(p.ended, exitTime) {
+		if !proc.Within(p.ended, exitTime) {
 			p.End(p.exitError()) // another process has its stdout open
 		}
 	})
@@ -133,7 +133,7 @@ func (p *Process) Close(now bool) {
 	p.End(ErrClosed)
 	p.closed.Do(func() {
 		_ = p.in.Close()
-		if now || !Within(p.child.Done(), p.o.Grace) {
+		if now || !proc.Within(p.child.Done(), p.o.Grace) {
 			p.child.Kill()
 		}
 		_ = p.out.Close() // another process may still have it open
@@ -149,7 +149,7 @@ func (p *Process) write() {
 		case frame := <-p.frames:
 			if _, err := p.in.Write(frame); err != nil {
 				// The reader has a better reason: it still has to read the child's last output.
-				if !Within(p.eof, exitTime) {
+				if !proc.Within(p.eof, exitTime) {
 					p.End(fmt.Errorf("it does not take its input any more: %w", err))
 				}
 				return
@@ -190,7 +190,7 @@ func Read(ended <-chan struct{}, r io.Reader, o Options) error {
 }
 
 func (p *Process) exitError() error {
-	if !Within(p.child.Done(), exitTime) {
+	if !proc.Within(p.child.Done(), exitTime) {
 		return p.o.ExitError(nil)
 	}
 	exit := p.child.Wait()
@@ -208,18 +208,6 @@ func Describe(exit *proc.Exit) string {
 		return "was killed"
 	}
 	return fmt.Sprintf("ended with exit code %d", exit.Code)
-}
-
-// Within waits for something to end, at most for d.
-func Within(end <-chan struct{}, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-end:
-		return true
-	case <-timer.C:
-		return false
-	}
 }
 
 // tailSize is the limit of a Tail without its own, in bytes.

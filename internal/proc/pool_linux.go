@@ -375,7 +375,7 @@ func (c *supervisedChild) Kill() {
 		wait time.Duration
 	}{{c.message(termMessage), grace}, {c.message(killMessage), supervisorTime}} {
 		c.ifCurrent(attempt.do)
-		if closes(c.done, attempt.wait) {
+		if Within(c.done, attempt.wait) {
 			return
 		}
 	}

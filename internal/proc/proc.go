@@ -234,16 +234,16 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-func (p *Process) ended(within time.Duration) bool { return closes(p.done, within) }
+func (p *Process) ended(within time.Duration) bool { return Within(p.done, within) }
 
-// closes reports whether a channel is closed within some time.
-func closes(done <-chan struct{}, within time.Duration) bool {
-	t := time.NewTimer(within)
-	defer t.Stop()
+// Within waits for something to end, at most for d.
+func Within(end <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
-	case <-done:
+	case <-end:
 		return true
-	case <-t.C:
+	case <-timer.C:
 		return false
 	}
 }

@@ -89,7 +89,7 @@ func playEscape(p *Pool, level sandbox.Level, script string, kill bool) string {
 	if held, ok := c.(*supervisedChild); kill && ok {
 		held.ifCurrent(func() { _ = held.supervisor.cmd.Process.Kill() })
 	}
-	if !kill && closes(c.Done(), 300*time.Millisecond) || kill && closes(c.Done(), time.Minute) {
+	if !kill && Within(c.Done(), 300*time.Millisecond) || kill && Within(c.Done(), time.Minute) {
 	} else { // it waits for its end
 		c.Kill()
 	}
@@ -204,7 +204,7 @@ func TestNothingSurvivesKilledDaemon(t *testing.T) {
 		_ = cmd.Wait()
 		for _, pid := range left {
 			gone, stop := Watch(pid)
-			if !closes(gone, time.Minute) {
+			if !Within(gone, time.Minute) {
 				t.Errorf("%s: process %d lives on", who, pid)
 			}
 			stop()

@@ -71,6 +71,31 @@ func (r *Redactor) String(s string) string {
 	return r.finder().clean(s)
 }
 
+// Value removes secrets from a decoded JSON value, in place if possible: those that clean finds in
+// its strings and names, and strings in members with a name such as password.
+func Value(v any, clean func(string) string) any { return value("", v, clean) }
+
+func value(name string, v any, clean func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		if v != "" && SecretName(name) {
+			return Mark
+		}
+		return clean(v)
+	case []any:
+		for i, item := range v {
+			v[i] = value(name, item, clean)
+		}
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, member := range v {
+			out[clean(key)] = value(key, member, clean)
+		}
+		return out
+	}
+	return v
+}
+
 // SecretName reports whether a value with this name is probably a secret.
 func SecretName(name string) bool {
 	name = strings.ToLower(name)

@@ -16,6 +16,16 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
+// TempDir is t.TempDir with links resolved, like the paths that eca shows.
+func TempDir(t testing.TB) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // Folder returns a new folder with files, given by their paths with slashes. It is deleted when the
 // test ends.
 func Folder(t testing.TB, files map[string]string) (root string) {

@@ -13,11 +13,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -64,6 +66,20 @@ func Choice(flag, value string, choices ...string) error {
 	}
 	last := len(choices) - 1
 	return Errorf("--%s must be %s or %s, not %q%s", flag, strings.Join(choices[:last], ", "), choices[last], value, suggest.DidYouMean(value, choices))
+}
+
+// Time reads a time limit above 0: a number of seconds (of more than a year, it makes a year), or a
+// time with units (90s, 10m).
+func Time(text string) (time.Duration, error) {
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return d, nil
+	}
+	const most = 365 * 24 * 3600 // a year fits into a time.Duration
+	s, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(s > 0) || math.IsInf(s, 0) {
+		return 0, fmt.Errorf("it must be a number of seconds above 0, or a time such as 90s or 10m, not %q", text)
+	}
+	return time.Duration(min(s, most) * float64(time.Second)), nil
 }
 
 // Strict makes a tree of commands follow the convention. Commands that only group others report

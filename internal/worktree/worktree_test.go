@@ -7,16 +7,14 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/internal/worktree"
 )
 
 // A worktree of git's leads to its repository; a folder that only says so does not.
 func TestMain(t *testing.T) {
 	git := needs.Git(t)
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testkit.TempDir(t)
 	repo, linked, liar := filepath.Join(dir, "repo"), filepath.Join(dir, "linked"), filepath.Join(dir, "liar")
 	for _, args := range [][]string{
 		{"init", "-q", repo},

@@ -15,6 +15,7 @@ package cassette
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -22,6 +23,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
 
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/llm"
@@ -113,49 +116,88 @@ type Player struct {
 	failures map[*Step]int
 }
 
-// Parse reads a cassette.
+// Parse reads a cassette. Its errors begin with the line and the column, as in `2:1: unknown field`.
 func Parse(data []byte) (*Player, error) {
 	p := &Player{tape: &Cassette{}, failures: map[*Step]int{}}
 	if err := yaml.UnmarshalWithOptions(data, p.tape, yaml.Strict()); err != nil {
-		return nil, fmt.Errorf("read cassette: %s", placed(err))
+		return nil, placed(err)
+	}
+	// fail returns an error about the value at a path of the document.
+	fail := func(path []any, format string, args ...any) error {
+		return fmt.Errorf("%s: %w", position(data, path), fmt.Errorf(format, args...))
 	}
 	switch p.tape.Version {
 	case version:
 	case 0:
-		return nil, fmt.Errorf("read cassette: this is not a cassette: its first line must be `cassette: %d`", version)
+		return nil, fail(nil, "this is not a cassette: its first line must be `cassette: %d`", version)
 	default:
-		return nil, fmt.Errorf("read cassette: it has version %d; this eca reads version %d", p.tape.Version, version)
+		return nil, fail([]any{"cassette"}, "it has version %d; this eca reads version %d", p.tape.Version, version)
+	}
+	check := func(t *Turn, path ...any) error {
+		if len(t.Steps) == 0 {
+			return fail(path, "the turn has no steps")
+		}
+		for i, s := range t.Steps {
+			for k, c := range s.Cases {
+				if _, err := regexp.Compile(c.If); err != nil {
+					return fail(append(path, "steps", i, "cases", k, "if"), "if: %w", err)
+				}
+			}
+		}
+		return nil
 	}
 	for i, t := range p.tape.Turns {
 		var re *regexp.Regexp
 		if t.User != "" {
 			var err error
 			if re, err = regexp.Compile(t.User); err != nil {
-				return nil, fmt.Errorf("read cassette: turn %d: user: %w", i+1, err)
+				return nil, fail([]any{"turns", i, "user"}, "user: %w", err)
 			}
 		}
 		p.users = append(p.users, re)
-		if len(t.Steps) == 0 {
-			return nil, fmt.Errorf("read cassette: turn %d has no steps", i+1)
+		if err := check(&t, "turns", i); err != nil {
+			return nil, err
 		}
-		for _, s := range t.Steps {
-			for _, c := range s.Cases {
-				if _, err := regexp.Compile(c.If); err != nil {
-					return nil, fmt.Errorf("read cassette: turn %d: if: %w", i+1, err)
-				}
-			}
-		}
+	}
+	if t := p.tape.Default; t != nil {
+		return p, check(t, "default")
 	}
 	return p, nil
 }
 
-// placed formats a YAML error in one line, with its position in words.
-func placed(err error) string {
-	text, _, _ := strings.Cut(yaml.FormatError(err, false, false), "\n")
-	if m := regexp.MustCompile(`^\[(\d+):(\d+)\] `).FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("line %s, column %s: %s", m[1], m[2], text[len(m[0]):])
+// position returns the line and the column of the value at a path of keys and indexes, or of the
+// last node on the path that can be followed. yaml.Path does the same, but makes eca larger.
+func position(data []byte, path []any) string {
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil || len(file.Docs) == 0 || file.Docs[0].Body == nil {
+		return "1:1"
 	}
-	return text
+	at := file.Docs[0].Body
+	for _, key := range path {
+		switch node := at.(type) {
+		case *ast.MappingNode:
+			for _, v := range node.Values {
+				if v.Key.String() == key {
+					at = v.Value
+				}
+			}
+		case *ast.SequenceNode:
+			if i, ok := key.(int); ok && i < len(node.Values) {
+				at = node.Values[i]
+			}
+		}
+	}
+	pos := at.GetToken().Position
+	return fmt.Sprintf("%d:%d", pos.Line, pos.Column)
+}
+
+// placed returns a YAML error in one line.
+func placed(err error) error {
+	text, _, _ := strings.Cut(yaml.FormatError(err, false, false), "\n")
+	if m := regexp.MustCompile(`^\[(\d+:\d+)\] `).FindStringSubmatch(text); m != nil {
+		return errors.New(m[1] + ": " + text[len(m[0]):])
+	}
+	return errors.New("1:1: " + text)
 }
 
 // step finds the step that answers a request.

@@ -124,17 +124,23 @@ turns:
 	}
 }
 
+// Mistakes are reported with their places, as in other files.
 func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"cassette: 2\nturns: []":                         "it has version 2; this eca reads version 1",
-		"turns: []":                                      "not a cassette: its first line must be `cassette: 1`",
-		"cassette: 1\nturns: [{steps: []}]":              "turn 1 has no steps",
-		"cassette: 1\nturns: [{user: '(', steps: [{}]}]": "turn 1: user",
-		"cassette: 1\nturn: []":                          "turn",
-		"{":                                              "read cassette",
+		"cassette: 2\nturns: []":            "1:11: it has version 2; this eca reads version 1",
+		"turns: []":                         "1:6: this is not a cassette: its first line must be `cassette: 1`",
+		"":                                  "1:1: this is not a cassette",
+		"cassette: 1\nturns: [{steps: []}]": "2:9: the turn has no steps",
+		"cassette: 1\nturns:\n  - {user: '(', steps: [{}]}":                 "3:12: user: error parsing regexp",
+		"cassette: 1\nturns:\n  - steps: [{cases: [{if: a}, {if: '['}]}]":   "3:36: if: error parsing regexp",
+		"cassette: 1\nturns: []\ndefault:\n  steps: [{cases: [{if: '['}]}]": "4:25: if: error parsing regexp",
+		"cassette: 1\nturns: []\ndefault:\n  steps: []":                     "the turn has no steps",
+		"cassette: 1\nturn: []":                                             "2:1: unknown field \"turn\"",
+		"cassette: 1\nturns:\n- steps:\n  - txt: a":                         "4:5: unknown field \"txt\"",
+		"{": "1:1: ",
 	} {
 		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("%q: %v, not %s", text, err, want)
 		}
 	}
 	if _, err := Demo(); err != nil {

@@ -110,15 +110,7 @@ func (f *messagesFormat) start() [][]byte {
 
 func (f *messagesFormat) end(s *Step) [][]byte {
 	u := s.usage()
-	reason := "end_turn"
-	switch s.stop() {
-	case llm.StopToolCalls:
-		reason = "tool_use"
-	case llm.StopLength:
-		reason = "max_tokens"
-	case llm.StopRefusal:
-		reason = "refusal"
-	}
+	reason := messagesReason(s, "refusal")
 	out := append(f.start(), f.close()...)
 	return append(out,
 		f.event("message_delta", object{"delta": object{"stop_reason": reason, "stop_sequence": nil}, "usage": object{
@@ -137,4 +129,18 @@ func (f *messagesFormat) errorEvent(e *Error) []byte {
 func (*messagesFormat) event(name string, v object) []byte {
 	v["type"] = name
 	return frame(name, v)
+}
+
+// messagesReason is the stop reason of a step; the APIs with Anthropic's messages differ in that of a
+// refusal.
+func messagesReason(s *Step, refusal string) string {
+	switch s.stop() {
+	case llm.StopToolCalls:
+		return "tool_use"
+	case llm.StopLength:
+		return "max_tokens"
+	case llm.StopRefusal:
+		return refusal
+	}
+	return "end_turn"
 }

@@ -92,15 +92,7 @@ func (f *bedrockFormat) events(d llm.Delta) [][]byte {
 
 func (*bedrockFormat) end(s *Step) [][]byte {
 	u := s.usage()
-	reason := "end_turn"
-	switch s.stop() {
-	case llm.StopToolCalls:
-		reason = "tool_use"
-	case llm.StopLength:
-		reason = "max_tokens"
-	case llm.StopRefusal:
-		reason = "content_filtered"
-	}
+	reason := messagesReason(s, "content_filtered")
 	return [][]byte{
 		eventMessage("event", "messageStop", object{"stopReason": reason}),
 		eventMessage("event", "metadata", object{"usage": object{

@@ -41,7 +41,7 @@ func ListModels(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, err
 		for _, m := range page.Models {
 			name := strings.TrimPrefix(m.Name, "models/")
 			if name != "" && slices.Contains(m.Methods, "generateContent") && !notForChat(name) {
-				out[name] = llm.Facts{Context: tokens(m.Input), Output: tokens(m.Output), Reasoning: llm.Fact[bool]{Value: m.Thinking, Source: llm.FromProvider}}
+				out[name] = llm.Facts{Context: llm.ListedTokens(m.Input), Output: llm.ListedTokens(m.Output), Reasoning: llm.Fact[bool]{Value: m.Thinking, Source: llm.FromProvider}}
 			}
 		}
 		if page.Next == "" {
@@ -50,13 +50,6 @@ func ListModels(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, err
 		query.Set("pageToken", page.Next)
 	}
 	return nil, errors.New("the list of models has too many pages")
-}
-
-func tokens(n int64) llm.Fact[int64] {
-	if n <= 0 {
-		return llm.Fact[int64]{}
-	}
-	return llm.Fact[int64]{Value: n, Source: llm.FromProvider}
 }
 
 // notForChat reports whether a model accepts prompts but does not generate text.

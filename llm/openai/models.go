@@ -65,7 +65,7 @@ func parseModels(body []byte) (map[string]llm.Facts, error) {
 
 func (d listedModel) facts() llm.Facts {
 	f := llm.Facts{
-		Context: listedTokens(max(d.ContextLength, d.MaxModelLen)), Output: listedTokens(d.TopProvider.MaxCompletionTokens),
+		Context: llm.ListedTokens(max(d.ContextLength, d.MaxModelLen)), Output: llm.ListedTokens(d.TopProvider.MaxCompletionTokens),
 		InputCost: listedCost(d.Pricing.Prompt), OutputCost: listedCost(d.Pricing.Completion),
 		CacheReadCost: listedCost(d.Pricing.InputCacheRead), CacheWriteCost: listedCost(d.Pricing.CacheWrite),
 	}
@@ -79,13 +79,6 @@ func (d listedModel) facts() llm.Facts {
 	f.Tools = listed(d.SupportedParameters, "tools")
 	f.Reasoning = listed(d.SupportedParameters, "reasoning")
 	return f
-}
-
-func listedTokens(n int64) llm.Fact[int64] {
-	if n <= 0 {
-		return llm.Fact[int64]{}
-	}
-	return llm.Fact[int64]{Value: n, Source: llm.FromProvider}
 }
 
 // listedCost reads a price in dollars per token; a negative one means that it varies.

@@ -83,7 +83,7 @@ func (a *Account) loginAsClient(ctx context.Context, client *oauth.Client, at oa
 
 // store saves a login.
 func (a *Account) store(ctx context.Context, p oauth.Provider, t oauth.Tokens, by choice) error {
-	c := credential(t)
+	c := auth.NewLogin(t.Access, t.Refresh, t.Expires)
 	c.For = auth.Binding{
 		TokenURL: p.TokenURL, ClientID: p.ClientID, Basic: p.SecretInHeader, Provider: a.bound(),
 		Issuer: p.Issuer, Resource: p.Resource, Revoke: p.RevokeURL, Scope: strings.Join(p.Scopes, " "),

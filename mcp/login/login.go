@@ -119,15 +119,6 @@ func (a *Account) Hopeful() bool {
 	return ok && !c.Ended && c.Access.Reveal() != a.logins.poor[a.server.Key]
 }
 
-// Secrets lists the secrets that must not be shown.
-func (a *Account) Secrets() []string {
-	c, ok := a.stored()
-	if !ok {
-		return nil
-	}
-	return c.Secrets()
-}
-
 // Token returns the access token for requests to the server; it is empty without a login.
 func (a *Account) Token(ctx context.Context) (string, error) {
 	token, err := a.token(ctx, "")
@@ -159,7 +150,7 @@ func (a *Account) renew(ctx context.Context, old auth.Credential) (auth.Credenti
 	if oauth.Ended(err) {
 		return auth.Credential{}, fmt.Errorf("%w: %w", auth.ErrEnded, err)
 	}
-	return credential(t), err
+	return auth.NewLogin(t.Access, t.Refresh, t.Expires), err
 }
 
 // provider returns the login server that issued a login, and the client that it was issued to.
@@ -172,14 +163,6 @@ func (a *Account) provider(c auth.Credential) oauth.Provider {
 		Issuer: c.For.Issuer, TokenURL: c.For.TokenURL, RevokeURL: c.For.Revoke, Resource: c.For.Resource,
 		ClientID: c.For.ClientID, ClientSecret: secret, SecretInHeader: c.For.Basic,
 	}
-}
-
-func credential(t oauth.Tokens) auth.Credential {
-	c := auth.Credential{Type: auth.OAuth, Access: auth.NewSecret(t.Access), Expires: t.Expires}
-	if t.Refresh != "" {
-		c.Refresh = auth.NewSecret(t.Refresh)
-	}
-	return c
 }
 
 // Refused handles the server's refusal of a request with status 401 or 403. It takes the

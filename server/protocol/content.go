@@ -108,6 +108,20 @@ type ToolCalled struct {
 	Error       *bool           `json:"error"` // null if the tool of an MCP server succeeded
 	Outputs     []ToolOutput    `json:"outputs"`
 	TotalTimeMs int64           `json:"totalTimeMs"`
+	// SandboxStops is what the sandbox refused the command; an extension of eca.
+	SandboxStops []SandboxStop `json:"sandboxStops,omitempty"`
+}
+
+// SandboxStop is what the sandbox refused a command. The hosts, the port of a server of this machine
+// and the folder are set if it could not connect to or write in them. Again is set if the user let
+// the command run again.
+type SandboxStop struct {
+	Text    string   `json:"text"`
+	Hosts   []string `json:"hosts,omitempty"`
+	Port    string   `json:"port,omitempty"`
+	Folder  string   `json:"folder,omitempty"`
+	Decided bool     `json:"decided,omitempty"` // by the user
+	Again   bool     `json:"again,omitempty"`
 }
 
 // ToolOutput is one output of a call.

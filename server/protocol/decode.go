@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -89,23 +92,25 @@ func (l *List[T]) UnmarshalJSON(raw []byte) error {
 }
 
 // Decode reads params into v. Keys may be in kebab or snake case; null is absent;
-// params may be missing or [] for methods without parameters.
-func Decode(params json.RawMessage, v any) error {
+// params may be missing or [] for methods without parameters. Of a repeated member, the last one
+// counts; repeated is the path of the first such member.
+func Decode(params json.RawMessage, v any) (repeated string, err error) {
 	params = bytes.TrimSpace(params)
 	if len(params) == 0 || string(params) == "null" || string(params) == "[]" {
-		return nil
+		return "", nil
 	}
 	if params[0] != '{' {
-		return errors.New("params must be an object")
+		return "", errors.New("params must be an object")
 	}
-	norm, err := normalize(params, 0)
+	var n normalizer
+	norm, err := n.normalize(params, "", false, 0)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := json.Unmarshal(norm, v); err != nil {
-		return jsonrpc.Explain(norm, err)
+		return n.repeated, jsonrpc.Explain(norm, err)
 	}
-	return nil
+	return n.repeated, nil
 }
 
 // freeForm reports whether the keys of an object belong to the user, not to the protocol (2.2).
@@ -120,54 +125,122 @@ func freeForm(key string) bool {
 // maxDepth limits the nesting of params; protocol messages stay far below it.
 const maxDepth = 64
 
-// normalize rewrites protocol keys to camelCase and drops nulls.
-func normalize(raw json.RawMessage, depth int) (json.RawMessage, error) {
-	if depth > maxDepth {
-		return nil, errors.New("params are nested too deeply")
-	}
+// normalizer rewrites params.
+type normalizer struct {
+	repeated string // path of the first repeated member
+}
+
+// normalize rewrites protocol keys to camelCase and drops nulls; free is set inside a free-form
+// object, which stays as it is. path leads to the value.
+func (n *normalizer) normalize(raw json.RawMessage, path string, free bool, depth int) (json.RawMessage, error) {
 	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 {
+	switch {
+	case len(raw) == 0 || raw[0] != '{' && raw[0] != '[', free && depth > maxDepth:
+		return raw, nil
+	case depth > maxDepth:
+		return nil, errors.New("params are nested too deeply")
+	case raw[0] == '{':
+		return n.object(raw, path, free, depth)
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, err
+	}
+	for i := range list {
+		var err error
+		if list[i], err = n.normalize(list[i], fmt.Sprintf("%s[%d]", path, i), free, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	if free {
 		return raw, nil
 	}
-	switch raw[0] {
-	case '{':
-		var m map[string]json.RawMessage
-		if err := json.Unmarshal(raw, &m); err != nil {
-			return nil, err
-		}
-		out := make(map[string]json.RawMessage, len(m))
-		for key, v := range m {
-			if string(v) == "null" {
+	return json.Marshal(list)
+}
+
+// object is normalize for objects.
+func (n *normalizer) object(raw json.RawMessage, path string, free bool, depth int) (json.RawMessage, error) {
+	members, err := n.members(raw, path)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]json.RawMessage, len(members))
+	for _, key := range slices.Sorted(maps.Keys(members)) {
+		v, camel := members[key], key
+		if !free {
+			if camel = camelCase(key); string(v) == "null" {
 				continue
 			}
-			camel := camelCase(key)
-			if _, taken := out[camel]; taken && camel != key {
-				continue // the exact spelling wins
-			}
-			if !freeForm(camel) {
-				var err error
-				if v, err = normalize(v, depth+1); err != nil {
-					return nil, err
-				}
-			}
-			out[camel] = v
 		}
-		return json.Marshal(out)
-	case '[':
-		var list []json.RawMessage
-		if err := json.Unmarshal(raw, &list); err != nil {
+		if _, taken := out[camel]; taken && camel != key {
+			continue // the exact spelling wins
+		}
+		if out[camel], err = n.normalize(v, memberPath(path, key), free || freeForm(camel), depth+1); err != nil {
 			return nil, err
 		}
-		for i := range list {
-			var err error
-			if list[i], err = normalize(list[i], depth+1); err != nil {
-				return nil, err
+	}
+	if free {
+		return raw, nil
+	}
+	return json.Marshal(out)
+}
+
+// members reads an object. Of a repeated member, it keeps the last one.
+func (n *normalizer) members(raw json.RawMessage, path string) (map[string]json.RawMessage, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return nil, err
+	}
+	if n.repeated == "" && countMembers(raw) > len(members) {
+		n.repeated = memberPath(path, repeatedMember(raw))
+	}
+	return members, nil
+}
+
+// countMembers returns the number of members of a valid object. Repeated ones count.
+func countMembers(raw []byte) (count int) {
+	depth := 0
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case ':':
+			if depth == 1 {
+				count++
+			}
+		case '"':
+			for i++; raw[i] != '"'; i++ {
+				if raw[i] == '\\' {
+					i++
+				}
 			}
 		}
-		return json.Marshal(list)
 	}
-	return raw, nil
+	return count
 }
+
+// repeatedMember returns the name of the first member of a valid object that is repeated.
+func repeatedMember(raw []byte) string {
+	seen := map[json.Token]bool{}
+	in := json.NewDecoder(bytes.NewReader(raw))
+	_, _ = in.Token() // the brace
+	for in.More() {
+		name, _ := in.Token()
+		if text, ok := name.(string); ok && seen[name] {
+			return text
+		}
+		seen[name] = true
+		var value json.RawMessage
+		if in.Decode(&value) != nil {
+			break
+		}
+	}
+	return ""
+}
+
+func memberPath(path, key string) string { return strings.TrimPrefix(path+"."+key, ".") }
 
 // camelCase turns doc-text and doc_text into docText.
 func camelCase(key string) string {

@@ -10,7 +10,7 @@ import (
 func decodePrompt(t testing.TB, in string) ChatPromptParams {
 	t.Helper()
 	var p ChatPromptParams
-	if err := Decode(json.RawMessage(in), &p); err != nil {
+	if _, err := Decode(json.RawMessage(in), &p); err != nil {
 		t.Fatalf("%s: %v", in, err)
 	}
 	return p
@@ -35,7 +35,7 @@ func TestSpellings(t *testing.T) {
 	}
 	for _, params := range []string{``, `null`, `[]`} {
 		var p ChatParams
-		if err := Decode(json.RawMessage(params), &p); err != nil {
+		if _, err := Decode(json.RawMessage(params), &p); err != nil {
 			t.Errorf("params %q: %v", params, err)
 		}
 	}
@@ -47,13 +47,13 @@ func TestInitializeParams(t *testing.T) {
 		`{"processId":1.5}`: 0, `{"processId":[]}`: 0, `{"workspaceFolders":null}`: 0,
 	} {
 		var p InitializeParams
-		if err := Decode(json.RawMessage(in), &p); err != nil || p.ProcessID != pid {
+		if _, err := Decode(json.RawMessage(in), &p); err != nil || p.ProcessID != pid {
 			t.Errorf("%s: %d, %v", in, p.ProcessID, err)
 		}
 	}
 	// The user's own keys keep their spelling.
 	var p InitializeParams
-	if err := Decode(json.RawMessage(`{"initialization-options":{"my-key":{"a_b":null}}}`), &p); err != nil || string(p.InitializationOptions) != `{"my-key":{"a_b":null}}` {
+	if _, err := Decode(json.RawMessage(`{"initialization-options":{"my-key":{"a_b":null}}}`), &p); err != nil || string(p.InitializationOptions) != `{"my-key":{"a_b":null}}` {
 		t.Errorf("%s, %v", p.InitializationOptions, err)
 	}
 }
@@ -61,7 +61,7 @@ func TestInitializeParams(t *testing.T) {
 func TestDecodeRefuses(t *testing.T) {
 	for _, in := range []string{`[1]`, `7`, `{"chatId":{}}`, `{"message":7}`, strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100)} {
 		var p ChatPromptParams
-		if err := Decode(json.RawMessage(in), &p); err == nil {
+		if _, err := Decode(json.RawMessage(in), &p); err == nil {
 			t.Errorf("%.40s was accepted: %+v", in, p)
 		}
 	}
@@ -104,6 +104,32 @@ func TestOneValueOneField(t *testing.T) {
 	}
 }
 
+// Of a repeated member, the last one counts, and its path is reported.
+func TestRepeatedMembers(t *testing.T) {
+	for in, want := range map[string][2]string{
+		`{"query":"a","query":"b"}`:                              {"query", "b"},
+		`{"query":"a","que\u0072y":null}`:                        {"query", ""},
+		`{"query":"a","contexts":[{},{"path":1,"path":2}]}`:      {"contexts[1].path", "a"},
+		`{"query":"a","data":{"a-b":{"x":[{"y":1,"y":2}]}}}`:     {"data.a-b.x[0].y", "a"},
+		`{"query":"a","contexts":[{"path":1},{"path":1}],"q":1}`: {"", "a"},
+	} {
+		var p struct{ Query string }
+		repeated, err := Decode(json.RawMessage(in), &p)
+		if err != nil || repeated != want[0] || p.Query != want[1] {
+			t.Errorf("%s: %q, %q, %v", in, repeated, p.Query, err)
+		}
+	}
+	var p InitializeParams
+	const free = `{"b":[{"d":1,"c":2}],"a-x":null}`
+	if _, err := Decode(json.RawMessage(`{"initializationOptions":`+free+`}`), &p); err != nil || string(p.InitializationOptions) != free {
+		t.Errorf("%s, %v", p.InitializationOptions, err)
+	}
+	deep := strings.Repeat(`{"a":`, 2*maxDepth) + "1" + strings.Repeat("}", 2*maxDepth)
+	if _, err := Decode(json.RawMessage(`{"data":`+deep+`}`), &struct{}{}); err != nil {
+		t.Error(err)
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	f.Add(`{"chat-id":1,"contexts":{},"message":"x"}`)
 	f.Fuzz(func(t *testing.T, in string) {
@@ -111,11 +137,11 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		var p ChatPromptParams
-		if Decode(json.RawMessage(in), &p) != nil {
+		if _, err := Decode(json.RawMessage(in), &p); err != nil {
 			return
 		}
 		var again ChatPromptParams
-		if err := Decode(json.RawMessage(in), &again); err != nil || !reflect.DeepEqual(p, again) {
+		if _, err := Decode(json.RawMessage(in), &again); err != nil || !reflect.DeepEqual(p, again) {
 			t.Errorf("%s decodes differently the second time", in)
 		}
 	})

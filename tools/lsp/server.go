@@ -16,7 +16,6 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/lineproc"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
-	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -194,14 +193,14 @@ func (s *server) converse(child proc.Child) error {
 
 // ownEnd returns why a server ended that was not stopped.
 func (s *server) ownEnd(child proc.Child, err error) error {
-	if lineproc.Within(child.Done(), closeTime) {
+	if proc.Within(child.Done(), closeTime) {
 		exit := child.Wait()
 		err = errors.New("it " + lineproc.Describe(&exit))
 		if cause := exit.MemoryCause(); cause != "" {
 			err = errors.New(cause)
 		}
 	}
-	if text := lastLine(s.stderr.String()); text != "" {
+	if text := lineproc.Reason(s.stderr.String()); text != "" {
 		err = fmt.Errorf("%w: %s", err, text)
 	}
 	return err
@@ -214,7 +213,7 @@ func (s *server) farewell(child proc.Child) {
 	select {
 	case <-s.ready:
 		if s.conn.Call(ctx, "shutdown", nil, nil) == nil && s.conn.Notify(ctx, "exit", nil) == nil {
-			lineproc.Within(child.Done(), closeTime)
+			proc.Within(child.Done(), closeTime)
 		}
 	default: // it may not respond
 	}
@@ -260,12 +259,6 @@ func (s *server) named(real string) string {
 		}
 	}
 	return real
-}
-
-// lastLine returns the last line of a server's log.
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return shorten.Bytes(strings.TrimSpace(lines[len(lines)-1]), 300)
 }
 
 func (s *server) uri(path string) string { return workspace.ToURI(path) }

@@ -13,17 +13,17 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// forms are the values under which patterns see an argument.
+// forms are the texts of an argument that patterns are matched against.
 type forms struct {
-	value string   // as the model wrote it; other values as JSON
-	more  []string // other ways to say it, of which any may deny
-	leads string   // where a path or an address really leads: what an allowing pattern has to match
+	value string   // as the model wrote it; JSON if it is not a string
+	more  []string // equivalent texts, each of which a deny or ask rule may match
+	leads string   // resolved path or address, which an allow rule must match; empty if it does not differ
 }
 
 // arguments are the forms of a call's top-level arguments by name.
 type arguments map[string]*forms
 
-// all returns the forms in which a value can be denied.
+// all returns the texts that deny and ask rules may match.
 func (f *forms) all() []string {
 	if f == nil {
 		return nil
@@ -35,8 +35,8 @@ func (f *forms) all() []string {
 	return out
 }
 
-// formsOf returns the forms of a call's arguments. A path, or an address of the web, is also
-// what it is without detours; a command is also each of its parts.
+// formsOf returns the forms of a call's arguments. Paths and web addresses also have their resolved
+// form, and commands also each of their parts.
 func (j *judgment) formsOf(call tools.Call, plan tools.Plan, printed *tools.Printed) arguments {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(call.Arguments, &m) != nil {
@@ -63,7 +63,7 @@ func (j *judgment) formsOf(call tools.Call, plan tools.Plan, printed *tools.Prin
 	return out
 }
 
-// pathForms adds what a path is besides the way it is written; real is where it leads.
+// pathForms adds the other forms of a path; real is the path with its symlinks resolved.
 func (j *judgment) pathForms(f *forms, abs, real string, roots []string) {
 	if abs != f.value {
 		f.more = append(f.more, abs)
@@ -78,9 +78,9 @@ func (j *judgment) pathForms(f *forms, abs, real string, roots []string) {
 	}
 }
 
-// destination is a path whose links are resolved, as users know it.
+// destination returns a resolved path as users know it.
 func (j *judgment) destination(real string, roots []string) string {
-	for _, root := range roots { // a workspace folder keeps the name it is opened under
+	for _, root := range roots { // a workspace folder may be opened by the name of a symlink
 		rel, err := filepath.Rel(j.links.Resolve(root), real)
 		if err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
 			return filepath.Join(root, rel)
@@ -89,12 +89,13 @@ func (j *judgment) destination(real string, roots []string) string {
 	return real
 }
 
-// outside says that a path is outside the workspace, and where it leads if it is a link.
+// outside returns the message that a path is outside the workspace, with its target if it has
+// symlinks.
 func (j *judgment) outside(name, path string) string {
 	return leadsOutside(name, path, j.links.Resolve(path))
 }
 
-// leadsOutside is outside for a path whose links were resolved before.
+// leadsOutside is outside for a path that was resolved before.
 func leadsOutside(name, path, real string) string {
 	if real != filepath.Clean(path) {
 		name += " leads to " + real + ", which"
@@ -102,14 +103,14 @@ func leadsOutside(name, path, real string) string {
 	return name + " is outside the workspace"
 }
 
-// Limits of the links of one call that are named.
+// Limits of destinations.
 const (
-	maxDestinations = 5
-	maxWords        = 100 // of a command that are looked at
+	maxDestinations = 5   // symlinks of one call that are named
+	maxWords        = 100 // words of a command that are checked
 )
 
-// destinations says for the user where the links that a call goes through lead, unless the
-// reason says so already, and which host an address belongs to.
+// destinations describes for the user where symlinks in the arguments of a call lead, unless reason
+// contains it, and which host an address belongs to.
 func (j *judgment) destinations(call tools.Call, plan tools.Plan, reason string) string {
 	out, named := "", 0
 	if u, err := url.Parse(plan.Address); err == nil && u.Host != "" {
@@ -136,7 +137,7 @@ func (j *judgment) destinations(call tools.Call, plan tools.Plan, reason string)
 	places, words := j.newPlaces(plan.Command.Dir), plan.Command.Program.Writes
 	for _, cmd := range plan.Command.Program.Commands {
 		if !places.enter(cmd) {
-			break // nobody knows where the rest runs
+			break // the folder of the following commands is not known
 		}
 		words = append(words[:len(words):len(words)], cmd.Args...)
 	}
@@ -152,15 +153,13 @@ func (j *judgment) destinations(call tools.Call, plan tools.Plan, reason string)
 	return out
 }
 
-// parts returns each command of a program in the ways in which it can be denied: as written,
-// without quotes, without the folder of the program, and with the names and values that its words
-// have; printed is the program with the names that its globs match.
+// parts returns the texts of each command of a program that deny and ask rules may match: as written,
+// without quotes, without the folder of the program, and with the values of its variables and the
+// names that its globs match. printed is the program with expanded globs.
 func parts(c *tools.Command, printed cmdline.Program) []string {
 	var out []string
-	known := map[string]bool{"": true, c.Text: true}
 	add := func(text string) {
-		if !known[text] {
-			known[text] = true
+		if text != "" && text != c.Text && !slices.Contains(out, text) {
 			out = append(out, text)
 		}
 	}
@@ -170,10 +169,12 @@ func parts(c *tools.Command, printed cmdline.Program) []string {
 			add(strings.Join(append([]string{file}, cmd.Args...), " "))
 		}
 	}
-	for _, cmd := range slices.Concat(c.Program.Commands, printed.Commands) {
-		add(cmd.Text)
-		for _, text := range cmd.Forms {
-			add(text)
+	for _, commands := range [][]cmdline.Command{c.Program.Commands, printed.Commands} {
+		for _, cmd := range commands {
+			add(cmd.Text)
+			for _, text := range cmd.Forms {
+				add(text)
+			}
 		}
 	}
 	return out

@@ -19,19 +19,18 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// gitAnswers asks git which repository a folder belongs to and what configurations say, and
-// keeps the answers. git runs in the read-only sandbox and for a bounded time, and no lock is
-// held meanwhile. It is asked about what was read, not about files, so an answer holds as long
-// as the same is read.
+// gitAnswers runs git to find the repository of a folder and to parse configurations, and caches the
+// answers. git runs in the read-only sandbox, with a time limit, while no lock is held. The keys of the
+// cache are the bytes that were read from files, so that an answer is valid while these are the same.
 type gitAnswers struct {
 	children *proc.Pool
 	inside   func(path string) bool
-	getenv   func(string) string // nil: git is found, and asked, as we would run it
+	getenv   func(string) string // nil: git runs with our PATH and environment
 	timeout  time.Duration
 
 	mu           sync.Mutex
-	settings     map[digest]settingsAnswer   // by the text of a configuration
-	repositories map[digest]repositoryAnswer // by folder and what was found there
+	settings     map[digest]settingsAnswer   // by text of the configuration
+	repositories map[digest]repositoryAnswer // by folder and content of the repository's files
 }
 
 const (
@@ -39,7 +38,7 @@ const (
 	maxAnswers = 100
 )
 
-// digest stands for what an answer depends on.
+// digest is the hash of everything that an answer depends on.
 type digest = [sha256.Size]byte
 
 func newGitAnswers(o Options) *gitAnswers {
@@ -49,7 +48,7 @@ func newGitAnswers(o Options) *gitAnswers {
 	}
 }
 
-// setting is a line of a configuration: section.name.key=value, section and key in small letters.
+// setting is a line of a configuration: section.name.key=value, with section and key in lower case.
 type setting struct{ section, name, key, value string }
 
 type settingsAnswer struct {
@@ -57,7 +56,7 @@ type settingsAnswer struct {
 	err  error
 }
 
-// read returns the settings of a configuration.
+// read parses a configuration.
 func (g *gitAnswers) read(text []byte) ([]setting, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, nil
@@ -83,7 +82,7 @@ func (g *gitAnswers) read(text []byte) ([]setting, error) {
 	return a.list, a.err
 }
 
-// parseSettings reads what git config --list --null prints.
+// parseSettings parses the output of git config --list --null.
 func parseSettings(out string) []setting {
 	var list []setting
 	for entry := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
@@ -101,14 +100,14 @@ func parseSettings(out string) []setting {
 	return list
 }
 
-// repositoryAnswer is what git says of a folder: empty if it belongs to no repository.
+// repositoryAnswer is the repository of a folder according to git; empty if there is no repository.
 type repositoryAnswer struct {
 	repo, common, top string // top is empty in a bare repository
 	err               error
 }
 
-// repository asks git which repository a folder belongs to. seen is all that the answer
-// depends on, where it was read.
+// repository asks git which repository a folder belongs to. seen is the content of all files that the
+// answer depends on.
 func (g *gitAnswers) repository(dir, seen string) repositoryAnswer {
 	key := sha256.Sum256([]byte(dir + "\x00" + seen))
 	g.mu.Lock()
@@ -121,7 +120,7 @@ func (g *gitAnswers) repository(dir, seen string) repositoryAnswer {
 	if errors.Is(err, errGitAway) {
 		return repositoryAnswer{err: err}
 	}
-	// Outside of a repository git fails, and prints nothing; in a bare one there is no top.
+	// Outside a repository, git fails and prints nothing. In a bare repository, it prints no top.
 	if lines := strings.Split(out, "\n"); len(lines) >= 3 {
 		a = repositoryAnswer{repo: lines[0], common: under(dir, lines[1])}
 		if err == nil {
@@ -137,10 +136,10 @@ func (g *gitAnswers) repository(dir, seen string) repositoryAnswer {
 	return a
 }
 
-// errGitAway says that git gave no answer, which it might another time.
+// errGitAway means that git gave no answer. It may answer another time, so this is not cached.
 var errGitAway = errors.New("git does not answer")
 
-// ask runs git; err is what it says if it fails.
+// ask runs git and returns its output. If git fails, the error is its message.
 func (g *gitAnswers) ask(dir string, stdin *bytes.Reader, args ...string) (string, error) {
 	path, err := g.program()
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// allowed returns the name of the first allowing rule that covers a call, or "", and if
-// one nearly did, what is missing.
-func (j *judgment) allowed(set ruleSet, spec named, plan tools.Plan, args arguments) (rule, but string) {
-	var patterns []pattern // of all rules for the command of this call
+// allowed returns the name of the first allow rule that covers a call. If none does but one matches
+// the text of the command, nearMiss says what that one does not cover.
+func (j *judgment) allowed(set ruleSet, spec named, plan tools.Plan, args arguments) (rule, nearMiss string) {
+	var patterns []pattern // patterns of all rules for the command of this call
 	for _, r := range set {
 		if r.selects(spec) {
 			patterns = append(patterns, r.patternsFor(plan.Command, args)...)
@@ -37,18 +37,18 @@ func (j *judgment) allowed(set ruleSet, spec named, plan tools.Plan, args argume
 					return r.name, ""
 				}
 				if missing := j.uncovered(plan.Command, pattern{re, r.sources[arg][i]}, patterns); missing != "" {
-					but = r.name + " matches the text, but " + missing
+					nearMiss = r.name + " matches the text, but " + missing
 					continue
 				}
 				return r.name, ""
 			}
 		}
 	}
-	return "", but
+	return "", nearMiss
 }
 
-// matches says whether an allowing pattern matches an argument: as it is written and, for
-// a path, where it leads.
+// matches reports whether a pattern of an allow rule matches an argument. A path or an address that
+// leads elsewhere has to match in its resolved form.
 func (j *judgment) matches(re expression, f *forms) bool {
 	if f.leads != "" && !fullMatch(re, f.leads) {
 		return false
@@ -58,13 +58,13 @@ func (j *judgment) matches(re expression, f *forms) bool {
 	})
 }
 
-// pattern is an expression with its text.
+// pattern is a compiled expression with its source.
 type pattern struct {
 	re     expression
 	source string
 }
 
-// patternsFor returns the patterns of a rule for the argument that is the command.
+// patternsFor returns the patterns of a rule for the argument that holds the command.
 func (r rule) patternsFor(c *tools.Command, args arguments) []pattern {
 	var out []pattern
 	for arg, list := range r.args {
@@ -78,21 +78,21 @@ func (r rule) patternsFor(c *tools.Command, args arguments) []pattern {
 	return out
 }
 
-// everything says that a pattern is there to match everything.
+// everything reports whether a pattern is meant to match everything.
 func (p pattern) everything() bool {
 	return slices.Contains([]string{".*", ".+", "^.*$", "^.+$", "(?s).*", "(?s).+", `[\s\S]*`, `[\s\S]+`}, p.source)
 }
 
-// mentions says whether a pattern names all of demands, whatever else it matches.
+// mentions reports whether the source of a pattern contains all of demands.
 func (p pattern) mentions(demands []string) bool {
 	source := strings.ReplaceAll(p.source, `\`, "")
 	return !slices.ContainsFunc(demands, func(d string) bool { return !strings.Contains(source, d) })
 }
 
-// uncovered returns what of a command no pattern is for, or "". whole is the pattern that
-// matches the text; each simple command must be matched by a pattern too, or only read in
-// the workspace, and a pattern for a program does not cover anything that turns it into another command:
-// options that run or write, assignments, redirections, what it wraps.
+// uncovered returns the part of a command that no pattern covers; empty if all parts are covered. whole
+// is the pattern that matches the text. Each simple command must also match a pattern, or only read in
+// the workspace. A pattern for a program does not cover constructs that change what it does, unless it
+// mentions them: options that run or write something, assignments, redirections, wrapped commands.
 func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern) string {
 	if whole.everything() {
 		return ""
@@ -135,13 +135,13 @@ func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern
 	return ""
 }
 
-// namesUnknown is why a command asks that no rule is known to match.
+// namesUnknown is the reason why a command asks if a rule might match the files that it reads.
 const namesUnknown = "a rule may be meant for files that it reads, whose names are known only when it runs"
 
-// reads says whether a command only reads, in the workspace; if not, why is a reason.
+// reads reports whether a command only reads, and only in the workspace. If not, why is the reason.
 func (j *judgment) reads(r rules, spec named, c *tools.Command, printed *tools.Printed) (ok bool, why string) {
 	program := c.Program
-	if printed.Text != "" { // globs are names there
+	if printed.Text != "" { // its globs are expanded
 		program = printed.Program
 	}
 	if ok, why := program.Reads(); !ok {
@@ -156,7 +156,7 @@ func (j *judgment) reads(r rules, spec named, c *tools.Command, printed *tools.P
 	places := j.newPlaces(c.Dir)
 	for _, cmd := range program.Commands {
 		if !j.enter(places, cmd) {
-			return false, "where it runs is not known"
+			return false, "its working directory is not known"
 		}
 		if j.sandbox.ReadsHeld {
 			cmd = withoutAnywhere(cmd)
@@ -173,19 +173,25 @@ func (j *judgment) reads(r rules, spec named, c *tools.Command, printed *tools.P
 	return true, ""
 }
 
-// withoutAnywhere leaves out the paths that stand for names which are not known.
+// withoutAnywhere returns a command without the paths that stand for unknown names.
 func withoutAnywhere(c cmdline.Command) cmdline.Command {
-	c.Paths = slices.DeleteFunc(slices.Clone(c.Paths), func(path cmdline.Path) bool { return path.Anywhere })
+	anywhere := func(path cmdline.Path) bool { return path.Anywhere }
+	if slices.ContainsFunc(c.Paths, anywhere) {
+		c.Paths = slices.DeleteFunc(slices.Clone(c.Paths), anywhere)
+	}
 	return c
 }
 
-// globsInside says which glob of a command leads out of the workspace, if one does. The names
-// that it matches tell something even where no file is read, as by echo.
+// globsInside returns why a glob of a command leads out of the workspace; empty if none does. Even a
+// command that reads no file, such as echo, would show the names that it matches.
 func (j *judgment) globsInside(c *tools.Command) (why string) {
 	places := j.newPlaces(c.Dir)
 	for _, cmd := range c.Program.Commands {
 		if !j.enter(places, cmd) {
-			return "where it runs is not known"
+			return "its working directory is not known"
+		}
+		if !slices.ContainsFunc(cmd.Paths, func(path cmdline.Path) bool { return path.Glob }) {
+			continue
 		}
 		cmd.Paths = slices.DeleteFunc(slices.Clone(cmd.Paths), func(path cmdline.Path) bool { return !path.Glob })
 		if why := j.pathsInside(cmd, places); why != "" {
@@ -195,7 +201,7 @@ func (j *judgment) globsInside(c *tools.Command) (why string) {
 	return ""
 }
 
-// places are the folders in which a command may run, after preceding cds.
+// places are the folders in which a command may run, depending on earlier cd commands.
 type places struct {
 	dirs  []string
 	links *workspace.Resolver
@@ -205,9 +211,9 @@ func (j *judgment) newPlaces(dir string) *places { return &places{[]string{dir},
 
 const maxPlaces = 8
 
-// enter follows a cd. It may not have happened (`a || cd x`), so where the program was
-// before counts too: each can double the places. It returns false when there are too many, or
-// where one leads is not known, and follows no further.
+// enter applies a cd. Since it may not run (`a || cd x`), the folders before it count as well, and each
+// cd can double their number. enter returns false if there are too many, or if the target is not
+// known.
 func (l *places) enter(c cmdline.Command) bool {
 	switch {
 	case len(l.dirs) > maxPlaces, c.Name == "pushd", c.Name == "popd":
@@ -233,8 +239,8 @@ func (l *places) enter(c cmdline.Command) bool {
 	return len(l.dirs) <= maxPlaces
 }
 
-// add notes a folder. A shell takes .. away before it follows links, unless an option has it
-// do as the system does: both count.
+// add adds a folder. By default, a shell removes .. before it follows symlinks; with an option, it
+// resolves .. as the kernel does. Both results count.
 func (l *places) add(dir string) {
 	clean := filepath.Clean(dir)
 	if !slices.Contains(l.dirs, clean) {
@@ -248,8 +254,8 @@ func (l *places) add(dir string) {
 	}
 }
 
-// under returns the absolute path of a name in a folder. The caller, which follows
-// the links, interprets .. in it.
+// under returns the absolute path of a name in a folder. It keeps .., because its meaning depends on
+// symlinks, which the caller resolves.
 func under(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -257,18 +263,17 @@ func under(dir, name string) string {
 	return strings.TrimSuffix(dir, string(filepath.Separator)) + string(filepath.Separator) + name
 }
 
-// pathsInside says of the first path of a command that leads out of the workspace that it
-// does; or "".
+// pathsInside returns why a path of a command leads out of the workspace; empty if none does.
 func (j *judgment) pathsInside(c cmdline.Command, l *places) string {
 	return j.pathsWithin(c, l, j.inside)
 }
 
-// pathsWithin is pathsInside for what else counts as inside.
+// pathsWithin is pathsInside with another definition of inside.
 func (j *judgment) pathsWithin(c cmdline.Command, l *places, inside func(string) bool) string {
 	for _, dir := range l.dirs {
 		for _, path := range c.Paths {
 			if path.Top {
-				continue // where git says that it is
+				continue // judged by enter and gitReads
 			}
 			full := under(dir, path.Name)
 			if full == os.DevNull {
@@ -310,8 +315,8 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// fixed is the folder of a glob before its first wildcard. There may be none: it can
-// precede the = of an option whose value the path is.
+// fixed returns the folder of a glob before its first wildcard. It may be empty, if the wildcard is
+// in the name of an option whose value is the path.
 func fixed(glob string) string {
 	if i := strings.IndexAny(glob, "*?"); i >= 0 {
 		glob = glob[:i]

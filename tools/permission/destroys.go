@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// destroys returns what a command ends for good, or "". Folders that are created again all
-// the time may go: those in a temporary folder, and what git ignores in the workspace.
+// destroys describes the work that a command loses irreversibly; empty if it is not known to lose any. Folders
+// that programs create again do not count: temporary ones, and those that git ignores.
 func (j *judgment) destroys(roots []string, c *tools.Command) string {
 	if c == nil {
 		return ""
@@ -26,12 +26,12 @@ func (j *judgment) destroys(roots []string, c *tools.Command) string {
 		for _, dir := range places.dirs {
 			for _, name := range cmd.Discards {
 				if _, err := os.Lstat(under(dir, expandHome(name))); err == nil && strings.Trim(name, "/") != "" {
-					return "git checkout throws away changes of " + name + " that are not committed"
+					return "git checkout discards uncommitted changes of " + name
 				}
 			}
 			for _, name := range cmd.Deletes {
 				if !known || !j.expendable(roots, dir, name, cmd) {
-					return "it deletes " + name + " with all that is in it"
+					return "it deletes " + name + " and its contents"
 				}
 			}
 		}
@@ -39,10 +39,10 @@ func (j *judgment) destroys(roots []string, c *tools.Command) string {
 	return ""
 }
 
-// expendable says whether what a word names may be deleted with all that is in it.
+// expendable reports whether the files and folders that a word names may be deleted.
 func (j *judgment) expendable(roots []string, dir, name string, cmd cmdline.Command) bool {
 	if strings.ContainsAny(name, "$`{}[") && !strings.HasPrefix(name, "$HOME/") || strings.HasPrefix(name, "~") && !strings.HasPrefix(name, "~/") {
-		return false // computed
+		return false // the name is computed
 	}
 	path := under(dir, expandHome(name))
 	found := []string{path}
@@ -54,7 +54,7 @@ func (j *judgment) expendable(roots []string, dir, name string, cmd cmdline.Comm
 	}
 	temp, home := j.links.Resolve(os.TempDir()), j.links.Resolve(expandHome("~/"))
 	for _, path := range found {
-		// rm takes a link away, and not what it leads to.
+		// rm removes a symlink, not its target.
 		if parent, last := filepath.Split(path); cmd.Name == "find" || last == "" || last == ".." {
 			path = j.links.Resolve(path)
 		} else {
@@ -70,26 +70,26 @@ func (j *judgment) expendable(roots []string, dir, name string, cmd cmdline.Comm
 		case path == temp || !within(path, temp):
 			return false
 		case within(home, path), within(home, temp) && within(path, home):
-			return false // a home folder that is a temporary one
+			return false // the home folder is below the temporary folder
 		}
 	}
 	return true
 }
 
-// within says whether a path is a folder or below it.
+// within reports whether a path is the folder dir, or below it.
 func within(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && (rel == "." || filepath.IsLocal(rel))
 }
 
-// ignored says whether git ignores a folder, or one that it is in.
+// ignored reports whether git ignores a folder or one of its parents.
 func ignored(path string) bool {
 	for ; filepath.Dir(path) != path; path = filepath.Dir(path) {
 		if ignore.ForTree(filepath.Dir(path)).Ignored(filepath.ToSlash(path), true) {
 			return true
 		}
 		if _, err := os.Lstat(filepath.Join(path, ".git")); err == nil {
-			return false // a repository, which begins here
+			return false // the top of the repository
 		}
 	}
 	return false

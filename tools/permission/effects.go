@@ -11,14 +11,14 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Limits of what a question says about the parts of a command.
+// Limits of the effects in a question.
 const (
-	maxEffects     = 20  // that are listed
-	maxEffectWords = 3   // that are named in the reason
-	maxEffectText  = 200 // bytes of one
+	maxEffects     = 20  // in the details
+	maxEffectWords = 3   // in the reason
+	maxEffectText  = 200 // bytes of each
 )
 
-// effectsOf lists what each part of a command would do, if that is known.
+// effectsOf returns the known effect of each part of a command.
 func effectsOf(c *tools.Command) []event.Effect {
 	if c == nil {
 		return nil
@@ -47,8 +47,7 @@ func effectsOf(c *tools.Command) []event.Effect {
 	return out[:min(len(out), maxEffects)]
 }
 
-// wrappedBy returns the command that the one with number i runs, if its words name one (env,
-// sudo, xargs).
+// wrappedBy returns the command that command i runs, if i is a wrapper (env, sudo, xargs).
 func wrappedBy(commands []cmdline.Command, i int) string {
 	for _, inner := range commands {
 		if inner.Text != commands[i].Text && len(inner.Demands) > 0 && strings.Contains(commands[i].Text, " "+inner.Text) {
@@ -58,8 +57,7 @@ func wrappedBy(commands []cmdline.Command, i int) string {
 	return ""
 }
 
-// effectWords says in words what of a command does not only read, unless the reason says so
-// already; empty if nothing is known.
+// effectWords describes the effects other than reading, except those that reason already contains.
 func effectWords(effects []event.Effect, reason string) string {
 	var out []string
 	more := 0
@@ -102,8 +100,8 @@ func clip(text string) string {
 	return text
 }
 
-// explain adds to a verdict on a command the explanation for the user: what its parts would
-// do if they are asked, and how it is bound if it runs.
+// explain adds details for the user to the verdict on a command: the effects of its parts if it asks,
+// and its sandbox if it runs.
 func (p *Policy) explain(call tools.Call, plan tools.Plan, v *tools.Verdict) {
 	if plan.Command == nil {
 		return

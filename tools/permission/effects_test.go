@@ -17,7 +17,7 @@ func TestQuestionsSayWhatCommandsDo(t *testing.T) {
 		"touch b":                         {"writes:touch b", "in the workspace: touch makes changes"},
 		"npm test > out.txt":              {"unknown:npm test writes:> out.txt=out.txt", "it writes out.txt (`npm test`: what npm does is not known)"},
 		"sudo rm b":                       {"writes:rm b runs:sudo rm b=rm b", "`sudo rm b` runs `rm b`"},
-		"cat a.txt; $x":                   {"reads:cat a.txt unknown:$x", "which command it runs is computed"},
+		"cat a.txt; $x":                   {"reads:cat a.txt unknown:$x", "the name of a command is computed"},
 		"echo 'unclosed":                  {"unknown:", "the program cannot be parsed"},
 		"a1; a2; a3; a4; a5":              {"unknown:a1 unknown:a2 unknown:a3 unknown:a4 unknown:a5", "what a1 does is not known (`a2`: what a2 does is not known; `a3`: what a3 does is not known; `a4`: what a4 does is not known; and 1 more)"},
 		"npm " + strings.Repeat("x", 300): {"unknown:npm " + strings.Repeat("x", 196) + "...", "what npm does is not known"},

@@ -2,14 +2,14 @@ package permission
 
 import "github.com/dlclark/regexp2"
 
-// expression is what a whole value must match, as the reference has it. Most are words that
-// stand for themselves.
+// expression is a regular expression that must match a whole value, as in the reference. Most are plain
+// words.
 type expression struct {
 	text string
 	re   *regexp2.Regexp // nil: the text itself
 }
 
-// compileExpression reads a regular expression.
+// compileExpression compiles a regular expression.
 func compileExpression(text string) (expression, error) {
 	if isWord(text) {
 		return expression{text: text}, nil
@@ -21,7 +21,7 @@ func compileExpression(text string) (expression, error) {
 	return expression{re: re}, nil
 }
 
-// isWord says that nothing in a text means anything in a regular expression.
+// isWord reports whether a text has no characters that are special in a regular expression.
 func isWord(text string) bool {
 	for _, c := range []byte(text) {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
@@ -31,7 +31,8 @@ func isWord(text string) bool {
 	return true
 }
 
-// MatchString is that of regexp2; the error says that it ran out of time.
+// MatchString reports whether the expression matches s. It returns an error if the time limit is
+// exceeded.
 func (p expression) MatchString(s string) (bool, error) {
 	if p.re == nil {
 		return s == p.text, nil

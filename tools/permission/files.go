@@ -10,13 +10,13 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Files are the files and folders that a command reads and writes, absolute, links resolved.
+// Files are the absolute, resolved paths of the files and folders that a command reads and writes.
 type Files struct {
 	Reads, Writes []string
-	Unknown       []string // commands, as written, whose words do not say which files they use
+	Unknown       []string // commands, as written, whose files are not known
 }
 
-// Files says which files a command names, if eca knows its programs.
+// Files returns the files that a command names, for the programs that eca knows.
 func (p *Policy) Files(c *tools.Command) Files {
 	j := p.judgment()
 	f := Files{Reads: []string{}, Writes: []string{}, Unknown: []string{}}
@@ -57,7 +57,7 @@ func (p *Policy) Files(c *tools.Command) Files {
 	return f
 }
 
-// filesOf returns the names of files that one command uses; ok is false if they are not known.
+// filesOf returns the names of the files that one command uses. ok is false if they are not known.
 func (j *judgment) filesOf(c cmdline.Command, l *places) (reads, writes []string, ok bool) {
 	if c.Effect == cmdline.Reads {
 		return j.filesRead(c, l), nil, !slices.ContainsFunc(c.Paths, func(p cmdline.Path) bool { return p.Anywhere })
@@ -84,7 +84,7 @@ func (j *judgment) filesOf(c cmdline.Command, l *places) (reads, writes []string
 	return nil, nil, false
 }
 
-// filesRead returns the names of what a command that only reads looks at.
+// filesRead returns the names of the files that a reading command reads.
 func (j *judgment) filesRead(c cmdline.Command, l *places) (names []string) {
 	for _, path := range c.Paths {
 		if !path.Glob {

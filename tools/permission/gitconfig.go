@@ -7,9 +7,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 )
 
-// unsafeKey returns the first key of a git configuration that is not known to be harmless to a
-// command that reads, or "". contents says whether the command looks at the contents of files;
-// tree judges where the work tree is.
+// unsafeKey returns the first key of a git configuration that is not known to be harmless for a command
+// that only reads; empty if all are. contents is true if the command reads the contents of files. tree
+// reports whether core.worktree is acceptable.
 func unsafeKey(settings []setting, contents bool, tree func(value string) bool) string {
 	for _, s := range settings {
 		switch {
@@ -24,19 +24,19 @@ func unsafeKey(settings []setting, contents bool, tree func(value string) bool) 
 	return ""
 }
 
-// harmlessSection tells the sections of which some keys are harmless.
+// harmlessSection reports whether a section has harmless keys.
 func harmlessSection(section string) bool {
 	return slices.Contains([]string{
 		"core", "remote", "branch", "submodule", "user", "color", "pull", "push", "init", "lfs", "gc", "rerere", "status", "log", "diff", "fetch",
 		"advice", "extensions", "merge", "rebase", "commit", "tag", "pack", "index", "feature", "maintenance", "github", "gitlab", "column", "format", "help", "i18n", "blame", "grep", "versionsort",
-		// Keys that commands that read ignore: they change something, connect, or are
-		// programs of their own.
+		// Commands that only read ignore these: they are for commands that change something or
+		// connect, and for other programs.
 		"alias", "am", "apply", "author", "checkout", "clone", "committer", "credential", "difftool", "gitflow", "gitk", "gitreview", "gui", "http", "hub", "mergetool",
 		"notes", "receive", "repack", "sendemail", "sequence", "stash", "svn", "svn-remote", "transfer", "url", "worktree",
 	}, section)
 }
 
-// harmlessKey tells the keys that make git start nothing when it reads.
+// harmlessKey reports whether a key makes git start nothing while it only reads.
 func harmlessKey(section, key string) bool {
 	switch section {
 	case "core":
@@ -47,7 +47,7 @@ func harmlessKey(section, key string) bool {
 			"bigfilethreshold", "checkstat", "commentchar", "commentstring", "deltabasecachelimit", "fscache", "fsync", "fsyncmethod", "fsyncobjectfiles", "ignorestat",
 			"loosecompression", "maxtreedepth", "notesref", "packedgitlimit", "packedgitwindowsize", "trustctime", "usereplacerefs", "warnambiguousrefs",
 			"hookspath", "fsmonitor", // switched off
-			"askpass", "editor", "sshcommand", // nothing that reads asks for them
+			"askpass", "editor", "sshcommand", // not used by commands that only read
 		}, key)
 	case "remote":
 		return slices.Contains([]string{

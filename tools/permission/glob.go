@@ -8,16 +8,14 @@ import (
 	"strings"
 )
 
-// Bounds of what a glob may match, and of the entries of folders that are looked at for
-// that: judging a command must not read a whole disk.
+// Limits of globs, so that judging a command does not read a whole disk.
 const (
-	maxGlob   = 500
-	maxLooked = 20_000
+	maxGlob   = 500    // matches
+	maxLooked = 20_000 // entries of folders that are read
 )
 
-// expand returns the paths that a glob matches, an absolute one in which * and ? alone mean
-// something; hidden files too, which a shell leaves out. ok is false if there are too many,
-// or it would take too long to find out.
+// expand returns the paths that an absolute glob matches. Only * and ? are special. Unlike in a shell,
+// hidden files match. ok is false if a limit is exceeded.
 func expand(glob string) (found []string, ok bool) {
 	volume := filepath.VolumeName(glob)
 	found = []string{volume + string(filepath.Separator)}
@@ -36,11 +34,11 @@ func expand(glob string) (found []string, ok bool) {
 	return found, len(found) <= maxGlob
 }
 
-// matching returns the paths in a folder whose names match one part of a glob. left are the
-// entries that may still be looked at.
+// matching returns the paths in a folder whose names match one component of a glob. left is the number
+// of entries that may still be read.
 func matching(dir, part string, left *int) (paths []string, ok bool) {
 	if !strings.ContainsAny(part, "*?") {
-		path := under(dir, part) // after a link, .. is not the folder that the link is in
+		path := under(dir, part) // after a symlink, .. is the parent of its target
 		if _, err := os.Lstat(path); err != nil {
 			return nil, true
 		}
@@ -48,11 +46,11 @@ func matching(dir, part string, left *int) (paths []string, ok bool) {
 	}
 	pattern := strings.NewReplacer(`[`, `\[`, `\`, `\\`).Replace(part)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, true // opening anything else may block
+		return nil, true // opening a special file may block
 	}
 	d, err := os.Open(dir)
 	if err != nil {
-		return nil, true // nor can who runs the command read it
+		return nil, true // the command cannot read it either
 	}
 	defer d.Close()
 	for {

@@ -17,18 +17,18 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Memory is what users chose to remember: for the session as long as the process lives,
-// for all chats; for a workspace and globally in a file (remembered.go).
+// Memory holds the decisions that users chose to remember: for the session in memory, for all chats of
+// the process; for a workspace or globally in a file (remembered.go).
 type Memory struct {
-	kept *kept // nil: sessions only
+	kept *kept // nil: only for sessions
 
 	mu        sync.Mutex // guards what follows
 	keys      map[string]bool
-	approvals map[string]int // by workspace: of commands that could run in its sandbox
+	approvals map[string]int // by workspace: number of approved commands that could run in its sandbox
 }
 
-// NewMemory returns an empty memory that keeps what outlives the process in the file at
-// path; an empty path keeps nothing.
+// NewMemory returns a memory that uses the file at path. Without a path, it remembers decisions only
+// for sessions.
 func NewMemory(path string) *Memory {
 	m := &Memory{keys: map[string]bool{}}
 	if path != "" {
@@ -39,7 +39,7 @@ func NewMemory(path string) *Memory {
 	return m
 }
 
-// Path is the file; may be empty.
+// Path returns the path of the file; empty if there is no file.
 func (m *Memory) Path() string {
 	if m.kept == nil {
 		return ""
@@ -47,7 +47,7 @@ func (m *Memory) Path() string {
 	return m.kept.file.Path
 }
 
-// Check says why what is kept in the file cannot be used.
+// Check returns the error for which the file cannot be used.
 func (m *Memory) Check() error {
 	if m.kept == nil {
 		return nil
@@ -56,9 +56,10 @@ func (m *Memory) Check() error {
 	return err
 }
 
-// keysOf lists what can be remembered of a call, and says why that is not all of it; empty if it
-// is: only then does remembering it allow the call. Commands are remembered by what they run, what
-// asks the web by its host; other tools by name, and outside the workspace by path too.
+// keysOf returns the keys under which a call can be remembered. If they do not cover the whole call,
+// but is the reason, and remembering the keys does not allow the call. Commands have keys for the
+// programs that they run, web requests for their host, and other tools for their name; outside the
+// workspace, the path is part of the key.
 func (j *judgment) keysOf(spec tools.Spec, plan tools.Plan) (keys []string, but string) {
 	if !j.keyed {
 		j.keys, j.unkeyed = j.findKeys(spec, plan)
@@ -91,7 +92,7 @@ func (j *judgment) findKeys(spec tools.Spec, plan tools.Plan) (keys []string, bu
 	if plan.Command.Outside != "" {
 		return nil, asksEachTime
 	}
-	if plan.Command.TemplateArguments != nil { // a line of the user's
+	if plan.Command.TemplateArguments != nil { // a custom tool
 		if j.namesOutside(cmdline.Command{Args: plan.Command.TemplateArguments}, j.newPlaces(plan.Command.Dir)) {
 			but = cannotBeRemembered(strings.Join(plan.Command.TemplateArguments, " "))
 		}
@@ -105,18 +106,18 @@ func (j *judgment) findKeys(spec tools.Spec, plan tools.Plan) (keys []string, bu
 		return nil, cannotBeRemembered("")
 	}
 	places := j.newPlaces(plan.Command.Dir)
-	known := true // where it runs
+	known := true // the folder in which the command runs
 	for _, c := range program.Commands {
 		known = known && j.enter(places, c)
-		// The others of its chain are remembered, as clients say. Commands that a wrapper
-		// runs are not, nor those that name files outside of the workspace.
+		// Commands that a wrapper runs, or that name files outside the workspace, have no key. The
+		// other commands of the chain have.
 		if c.Key == "" || len(c.Demands) > 0 || !known || j.namesOutside(c, places) {
 			but = cmp.Or(but, cannotBeRemembered(c.Source))
 			continue
 		}
 		keys = append(keys, name+" "+c.Key)
 	}
-	if dir := j.leads(plan.Command.Dir); len(keys) > 0 && !j.contains(dir) { // elsewhere, a word stands for another program
+	if dir := j.leads(plan.Command.Dir); len(keys) > 0 && !j.contains(dir) { // outside the workspace, the same name may be another program
 		keys = append(keys, name+" in "+filepath.ToSlash(dir))
 	}
 	return keys, but
@@ -125,13 +126,13 @@ func (j *judgment) findKeys(spec tools.Spec, plan tools.Plan) (keys []string, bu
 // asksEachTime is why a question cannot be answered for later calls.
 const asksEachTime = "eca asks about each call of this kind"
 
-// cannotBeRemembered says that of a command, in one line.
+// cannotBeRemembered returns a message of one line about a command.
 func cannotBeRemembered(command string) string {
 	return cmp.Or(clip(command), "this command") + " cannot be remembered"
 }
 
-// notRemembered says why a call that asks would ask again although its approval was remembered;
-// empty if it would not.
+// notRemembered returns why a call would ask again even if its approval were remembered; empty if it
+// would not.
 func (j *judgment) notRemembered(call tools.Call, spec tools.Spec, plan tools.Plan, rule string) string {
 	if AsksAgain(rule) {
 		return asksEachTime
@@ -143,7 +144,7 @@ func (j *judgment) notRemembered(call tools.Call, spec tools.Spec, plan tools.Pl
 	return but
 }
 
-// namesOutside says whether a word of a command may name something outside of the workspace.
+// namesOutside reports whether an argument of a command may name a file outside the workspace.
 func (j *judgment) namesOutside(c cmdline.Command, l *places) bool {
 	if c.Effect == cmdline.Reads {
 		return j.pathsInside(c, l) != ""
@@ -151,11 +152,11 @@ func (j *judgment) namesOutside(c cmdline.Command, l *places) bool {
 	return j.nameOutside(c, l, j.inside) != ""
 }
 
-// nameOutside returns the first word of a command that may name something that is not inside.
+// nameOutside returns the first argument of a command that may name a file which is not inside.
 func (j *judgment) nameOutside(c cmdline.Command, l *places, inside func(string) bool) string {
 	for _, word := range c.Args {
 		name := j.expandVariable(expandHome(afterOption(word)))
-		if strings.HasPrefix(name, "~") { // another user's home folder, or a folder of the shell's
+		if strings.HasPrefix(name, "~") { // another user's home folder, or a shell variable such as ~+
 			return name
 		}
 		if name != os.DevNull && slices.ContainsFunc(l.dirs, func(dir string) bool { return !inside(under(dir, name)) }) {
@@ -173,7 +174,7 @@ func workspaceOf(call tools.Call, links *workspace.Resolver) string {
 	return links.Resolve(call.Roots[0])
 }
 
-// remembers returns how far the memory of a key reaches; otherwise Once.
+// remembers returns the scope for which a key is remembered; Once if it is not.
 func (m *Memory) remembers(j *judgment, call tools.Call, key string) tools.Scope {
 	m.mu.Lock()
 	session := m.keys[key]
@@ -187,12 +188,12 @@ func (m *Memory) remembers(j *judgment, call tools.Call, key string) tools.Scope
 	return m.kept.remembers(workspaceOf(call, j.links), key)
 }
 
-// allows says whether all of a call is remembered, and how far.
+// allows returns the scope for which a whole call is remembered; Once if it is not.
 func (m *Memory) allows(j *judgment, call tools.Call, spec tools.Spec, plan tools.Plan) tools.Scope {
 	if c := plan.Command; c != nil && c.TemplateArguments == nil && slices.ContainsFunc(c.Program.Commands, func(cmd cmdline.Command) bool {
 		return cmd.Key == "" || m.remembers(j, call, spec.FullName()+" "+cmd.Key) == tools.Once
 	}) {
-		return tools.Once // without a look at where its words lead
+		return tools.Once // without resolving its arguments
 	}
 	keys, but := j.keysOf(spec, plan)
 	if but != "" {
@@ -201,7 +202,7 @@ func (m *Memory) allows(j *judgment, call tools.Call, spec tools.Spec, plan tool
 	return m.allowsAll(j, call, keys)
 }
 
-// allowsAll says how far all of some keys are remembered.
+// allowsAll returns the narrowest scope for which the keys are remembered; Once if one of them is not.
 func (m *Memory) allowsAll(j *judgment, call tools.Call, keys []string) tools.Scope {
 	scope := tools.Once
 	for _, k := range keys {
@@ -212,7 +213,7 @@ func (m *Memory) allowsAll(j *judgment, call tools.Call, keys []string) tools.Sc
 	return scope
 }
 
-// AsksAgain says whether what a rule asks about is asked again, whatever is remembered of it.
+// AsksAgain reports whether a rule asks about every call, whatever is remembered.
 func AsksAgain(rule string) bool {
 	return slices.Contains([]string{RuleProtected, RuleIrreversible, ruleLeaves, ruleChanged, ruleTwoReadings, ruleNoText}, rule) || strings.HasSuffix(rule, ".readOnly")
 }
@@ -220,7 +221,7 @@ func AsksAgain(rule string) bool {
 func (m *Memory) remember(j *judgment, call tools.Call, spec tools.Spec, plan tools.Plan, scope tools.Scope) error {
 	keys, _ := j.keysOf(spec, plan)
 	m.mu.Lock()
-	for _, k := range keys { // for the session in any case, should the rest fail
+	for _, k := range keys { // at least for the session, if the file cannot be written
 		m.keys[k] = m.keys[k] || scope != tools.Once
 	}
 	m.mu.Unlock()
@@ -233,21 +234,21 @@ func (m *Memory) remember(j *judgment, call tools.Call, spec tools.Spec, plan to
 	return nil
 }
 
-// inSandboxKey lets commands run in the sandbox of a workspace without a question.
+// inSandboxKey is remembered for a workspace in whose sandbox commands run without a question.
 const inSandboxKey = "sandbox: commands of this workspace may run without a question"
 
-// offeredKey says that this was offered to the user.
+// offeredKey is remembered after that was offered to the user.
 const offeredKey = "sandbox: offered to run commands without a question"
 
-// inSandbox says whether the user chose that.
+// inSandbox reports whether the user chose to run commands in the sandbox without a question.
 func (m *Memory) inSandbox(j *judgment, call tools.Call) bool { return m.isKept(j, call, inSandboxKey) }
 
 func (m *Memory) isKept(j *judgment, call tools.Call, key string) bool {
 	return slices.Contains(m.kept.ofWorkspace(workspaceOf(call, j.links)), key)
 }
 
-// countApproval counts a command that the user approved and that could run in the sandbox. The
-// one with which the sandbox was offered is the last.
+// countApproval counts a command that the user approved and that could run in the sandbox. If
+// the question offered that, it also records the offer.
 func (m *Memory) countApproval(j *judgment, call tools.Call) error {
 	offered := m.offer(j, call)
 	place := workspaceOf(call, j.links)
@@ -263,10 +264,10 @@ func (m *Memory) countApproval(j *judgment, call tools.Call) error {
 	return m.Keep(call, []string{offeredKey})
 }
 
-// approvalsBeforeOffer is how many commands the user approves before the sandbox is offered.
+// approvalsBeforeOffer is the number of commands that the user approves before the sandbox is offered.
 const approvalsBeforeOffer = 2
 
-// offer says whether the sandbox is offered now.
+// offer reports whether the sandbox should be offered now.
 func (m *Memory) offer(j *judgment, call tools.Call) bool {
 	if len(call.Roots) == 0 {
 		return false
@@ -278,8 +279,8 @@ func (m *Memory) offer(j *judgment, call tools.Call) bool {
 	return count == approvalsBeforeOffer && !m.isKept(j, call, offeredKey) && !m.inSandbox(j, call)
 }
 
-// Begin returns what is remembered for the workspace of a call under keys that begin with a
-// prefix, without it.
+// Begin returns the keys with a prefix that are remembered for the workspace of a call, without the
+// prefix.
 func (m *Memory) Begin(call tools.Call, prefix string) []string {
 	var out []string
 	for _, key := range m.kept.ofWorkspace(workspaceOf(call, workspace.NewResolver())) {
@@ -298,8 +299,7 @@ func (m *Memory) Keep(call tools.Call, keys []string) error {
 	return m.kept.add(workspaceOf(call, workspace.NewResolver()), keys)
 }
 
-// annotate marks the remembered commands of a shell line for the user; it may return
-// nil.
+// annotate returns details that mark the remembered commands of a shell line; it may return nil.
 func (m *Memory) annotate(j *judgment, call tools.Call, spec tools.Spec, plan tools.Plan) *event.Details {
 	if plan.Details == nil || plan.Details.ShellCommand == nil {
 		return nil

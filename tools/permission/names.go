@@ -2,8 +2,8 @@ package permission
 
 import "github.com/seed-dec29ce4/eca/internal/sandbox"
 
-// ProtectedNames are the names of protected places, for the sandbox. What of a repository's .git
-// is protected the sandbox knows itself: commands of git change the rest.
+// ProtectedNames returns the names of protected places for the sandbox, without .git. The sandbox itself
+// protects a part of .git, because git commands must change the rest.
 func ProtectedNames() sandbox.Names {
 	var folders []string
 	for _, name := range protectedFolders() {

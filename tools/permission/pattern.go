@@ -7,9 +7,9 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// compileRegexp anchors a pattern: the reference matches whole values. Patterns are Java's
-// (eca-features 16): classes such as \w have ASCII alone, and what another engine would
-// read as something else is refused.
+// compileRegexp compiles an anchored pattern, since the reference matches whole values. Patterns have
+// the syntax of Java (eca-features 16): classes such as \w match only ASCII, and constructs with another
+// meaning here are refused.
 func compileRegexp(pattern string) (*regexp2.Regexp, error) {
 	if err := checkPattern(pattern); err != nil {
 		return nil, err
@@ -22,11 +22,11 @@ func compileRegexp(pattern string) (*regexp2.Regexp, error) {
 	return re, nil
 }
 
-// knownEscapes are the letters that mean the same after a backslash in Java and here.
+// knownEscapes are the letters that have the same meaning after a backslash in Java and here.
 const knownEscapes = "tnrfaecxudDsSwWbBAZzGpPk"
 
-// checkPattern refuses what Java reads in another way: escapes of letters that are not known
-// here, and classes within classes.
+// checkPattern returns an error for constructs with another meaning in Java: unknown escapes, and
+// classes within classes.
 func checkPattern(pattern string) error {
 	class := false
 	for i := 0; i < len(pattern); i++ {
@@ -38,7 +38,7 @@ func checkPattern(pattern string) error {
 			}
 		case !class && c == '[':
 			class = true
-			for _, start := range []string{"^", "]"} { // neither is an end here
+			for _, start := range []string{"^", "]"} { // do not end the class as first characters
 				if strings.HasPrefix(pattern[i+1:], start) {
 					i++
 				}

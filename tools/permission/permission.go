@@ -1,15 +1,15 @@
-// Package permission decides which tool calls run, which ask the user and which are
-// refused, from the rules in the configuration (eca-features, section 16).
+// Package permission decides whether a tool call runs, asks the user or is refused, by the rules of
+// the configuration (eca-features, section 16).
 //
 // Precedence, first match wins:
 //
 //	disabledTools                                                      -> deny
 //	the agent is readOnly, the call is known to change something       -> deny
 //	toolCall.approval.deny                                             -> deny
-//	the agent is readOnly, what the call does is not known             -> ask, always
-//	it writes to a protected place (protected.go)                      -> ask, always
+//	the agent is readOnly, the effects of the call are not known       -> ask, always
+//	the call may write to a protected place (protected.go)             -> ask, always
 //	the call is to run outside of the sandbox                          -> ask, always
-//	what an MCP server says of the tool is not what it said before      -> ask, always
+//	an MCP server changed its description of the tool                  -> ask, always
 //	remembered for this session, the workspace, or everywhere          -> allow
 //	a file tool uses a path outside the workspace                      -> ask
 //	toolCall.approval.ask                                              -> ask
@@ -19,22 +19,20 @@
 //	byDefault allows, the server calls the tool destructive or open     -> ask
 //	toolCall.approval.byDefault (ask if unset)
 //
-// A command that ends somebody's work for good (destroys.go) is not remembered, and asks
-// always where it asks.
+// A command that loses work irreversibly (destroys.go) is not remembered. If it asks, it always asks.
 //
-// An agent's own toolCall.approval replaces the global rules as a whole. "Always" asks
-// also in chats with auto-approve; turning other "ask" into "allow" there is the engine's
-// business; nothing turns a deny around.
+// "Always" asks even in chats with auto-approve. In such chats, the engine turns all other "ask" into
+// "allow". Nothing overrides "deny". The toolCall.approval of an agent replaces the global rules
+// completely.
 //
-// Commands are judged by their parts: a denying or asking rule applies if it matches one
-// of them, an allowing rule only if every one of them is covered (command.go). Paths are
-// judged as written and by where they lead.
+// Commands are judged by their parts: a deny or ask rule applies if it matches one of the parts, an
+// allow rule only if all of them are covered (command.go). Paths are judged as written and with their
+// symlinks resolved.
 //
-// Every verdict names the rule that decided, and why. The package resolves links to find
-// where paths lead, reads files and asks git only where a command looks at a git repository
-// (repository.go, askgit.go), and reads and writes permissions.json for what is remembered
-// (remembered.go). Else it decides and does nothing: what holds a program that runs is a
-// sandbox.
+// Every verdict names the deciding rule and the reason. The package resolves symlinks, finds programs
+// in PATH, reads repositories and runs git for commands that use a repository (repository.go,
+// askgit.go), and keeps remembered decisions in permissions.json (remembered.go). It enforces nothing:
+// the sandbox does.
 package permission
 
 import (
@@ -75,22 +73,21 @@ var _ tools.Policy = (*Policy)(nil)
 
 // Options are what a policy needs besides the configuration.
 type Options struct {
-	Contains  func(real string) bool // says whether a path whose links are resolved belongs to the workspace
-	Protected []string               // eca's own folders and files, absolute: writing there always asks
-	Memory    *Memory                // outlives configurations
-	Getenv    func(string) string    // where commands find programs; nil: anywhere
+	Contains  func(real string) bool // reports whether a resolved path is in the workspace
+	Protected []string               // absolute paths of eca's own folders and files: writing there always asks
+	Memory    *Memory                // remembered decisions; kept when the configuration changes
+	Getenv    func(string) string    // environment of commands; if nil, programs are not looked up in PATH
 	Sandbox   Sandbox
 
-	// Bounds says how a call is bound that the rule of its Authorization lets run; nil if it is not.
-	// It may be nil.
+	// Bounds returns the sandbox of a call that runs by the rule in its Authorization; nil if it
+	// runs without one. The function may be nil.
 	Bounds func(call tools.Call) *event.Sandbox
 
-	Children *proc.Pool // starts git when it is asked about a repository; nil: without a supervisor
+	Children *proc.Pool // starts git; nil: without a supervisor
 }
 
-// New returns the policy of a configuration. Patterns that cannot be used are
-// reported, and err on the safe side: in a deny or ask rule they match everything, in an
-// allow rule nothing.
+// New returns the policy of a configuration, and the patterns in it that are invalid. An invalid
+// pattern matches everything in a deny or ask rule, and nothing in an allow rule.
 func New(cfg *config.Config, o Options) (*Policy, []*RuleError) {
 	p := &Policy{
 		agents: map[string]rules{}, disabled: map[string][]expression{}, readOnly: map[string]bool{},
@@ -114,12 +111,11 @@ func New(cfg *config.Config, o Options) (*Policy, []*RuleError) {
 	return p, errs
 }
 
-// judgment is one decision. It looks each link up once, so it decides on one state of the
-// file system, and costs little.
+// judgment is one decision. It reads each symlink once, so that all steps see the same state.
 type judgment struct {
 	*Policy
 	links  *workspace.Resolver
-	judged map[string]string // where paths led when the call was judged, if that was earlier
+	judged map[string]string // resolved paths of a call that was judged earlier
 
 	// The result of keysOf for the call, once computed.
 	keys    []string
@@ -129,16 +125,16 @@ type judgment struct {
 
 func (p *Policy) judgment() *judgment { return &judgment{Policy: p, links: workspace.NewResolver()} }
 
-// Judge implements tools.Policy. The verdict is about the paths in Verdict.Places, and tools open
-// nothing else.
+// Judge implements tools.Policy. Verdict.Places has the resolved paths that were judged; tools open
+// only these.
 func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
 	j := p.judgment()
-	irreversibleEffect := j.destroys(call.Roots, plan.Command)
+	irreversible := j.destroys(call.Roots, plan.Command)
 	printed := p.print(plan.Command)
 	names := nameOf(spec)
-	v := j.decide(call, names, plan, irreversibleEffect, printed)
-	if v.Decision == tools.Ask && !v.AlwaysAsk && irreversibleEffect != "" {
-		v.AlwaysAsk, v.Rule, v.Reason = true, RuleIrreversible, irreversibleEffect+" ("+v.Reason+")"
+	v := j.decide(call, names, plan, irreversible, printed)
+	if v.Decision == tools.Ask && !v.AlwaysAsk && irreversible != "" {
+		v.AlwaysAsk, v.Rule, v.Reason = true, RuleIrreversible, irreversible+" ("+v.Reason+")"
 	}
 	v = j.holdToText(v, call, names, plan, printed)
 	if v.Decision == tools.Ask {
@@ -159,7 +155,7 @@ func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.
 	return v
 }
 
-// leads returns where a path leads, links resolved.
+// leads returns a path with its symlinks resolved.
 func (j *judgment) leads(path string) string {
 	if real, known := j.judged[path]; known {
 		return real
@@ -167,11 +163,12 @@ func (j *judgment) leads(path string) string {
 	return j.links.Resolve(path)
 }
 
-// inside says whether a path, which may be a link, leads into the workspace now.
+// inside reports whether a path leads into the workspace after its symlinks are resolved.
 func (j *judgment) inside(path string) bool { return j.contains(j.links.Resolve(path)) }
 
-// decide finds the rule that decides; gone is what the call ends for good.
-func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, gone string, printed *tools.Printed) tools.Verdict {
+// decide applies the rules in their order. irreversible describes the work that the call loses; it
+// may be empty.
+func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, irreversible string, printed *tools.Printed) tools.Verdict {
 	if j.isDisabled(call.Agent, spec) {
 		return tools.Verdict{Decision: tools.Deny, Rule: "disabledTools", Reason: "the tool is disabled for agent " + call.Agent}
 	}
@@ -180,7 +177,10 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, gone str
 		return only
 	}
 	r := j.rulesFor(call.Agent)
-	args := j.formsOf(call, plan, printed)
+	var args arguments
+	if r.matchArguments(spec) {
+		args = j.formsOf(call, plan, printed)
+	}
 	if m := r.deny.match(spec, args); m != "" {
 		return tools.Verdict{Decision: tools.Deny, Rule: m, Reason: "denied by the configuration"}
 	}
@@ -196,7 +196,7 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, gone str
 	if spec.Changed != "" {
 		return tools.Verdict{Decision: tools.Ask, AlwaysAsk: true, Rule: ruleChanged, Reason: spec.Changed}
 	}
-	if scope := j.memory.allows(j, call, spec.Spec, plan); scope != tools.Once && gone == "" {
+	if scope := j.memory.allows(j, call, spec.Spec, plan); scope != tools.Once && irreversible == "" {
 		return tools.Verdict{Decision: tools.Allow, Rule: "remembered." + string(scope), Reason: "the user chose to remember this"}
 	}
 	for _, path := range plan.Paths {
@@ -207,13 +207,13 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, gone str
 	if m := r.ask.match(spec, args); m != "" {
 		return tools.Verdict{Decision: tools.Ask, Rule: m, Reason: "the configuration wants to be asked"}
 	}
-	allowed, but := j.allowed(r.allow, spec, plan, args)
+	allowed, nearMiss := j.allowed(r.allow, spec, plan, args)
 	if allowed != "" {
 		return tools.Verdict{Decision: tools.Allow, Rule: allowed, Reason: "allowed by the configuration"}
 	}
 	reason := "no rule names this call"
-	if but != "" {
-		reason = but
+	if nearMiss != "" {
+		reason = nearMiss
 	}
 	if only.Decision == tools.Allow && r.byDefault == tools.Ask {
 		ok, why := j.reads(r, spec, plan.Command, printed)
@@ -222,11 +222,11 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, gone str
 		}
 		reason = why
 	}
-	v, ok := j.unaskedRule(call, r, spec, plan, printed, gone)
+	v, ok := j.unaskedRule(call, r, spec, plan, printed, irreversible)
 	switch {
 	case ok:
 		return v
-	case v.Reason != "" && but == "":
+	case v.Reason != "" && nearMiss == "":
 		reason = v.Reason
 	}
 	if spec.Caution != "" && r.byDefault == tools.Allow {
@@ -235,8 +235,8 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, gone str
 	return tools.Verdict{Decision: r.byDefault, Rule: r.name + ".byDefault", Reason: reason}
 }
 
-// onlyReads judges a call of an agent that changes nothing. Allow is for commands that
-// only read; the zero verdict has no opinion.
+// onlyReads judges a call of an agent that is readOnly. It allows commands that only read. The zero
+// verdict means that other rules decide.
 func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan, printed *tools.Printed) tools.Verdict {
 	if !p.readOnly[agent] || spec.ReadOnly || spec.OwnChat || plan.ReadOnly {
 		return tools.Verdict{}
@@ -245,8 +245,8 @@ func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan, print
 	if spec.Server == tools.Native && plan.Command == nil {
 		return v
 	}
-	// The effects of a server's tool or an unknown program are not known here: the user decides
-	// about each call.
+	// The effects of an MCP tool or an unknown program are not known, so that the user decides about
+	// each call.
 	v.AlwaysAsk = true
 	if plan.Command == nil {
 		v.Decision, v.Reason = tools.Ask, v.Reason+", and this tool may"
@@ -262,7 +262,7 @@ func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan, print
 	}
 	if reads, why := program.Reads(); !reads || plan.Command.Background {
 		if reads {
-			why = "it goes on in the background"
+			why = "it continues in the background"
 		}
 		v.Decision, v.Reason = tools.Ask, v.Reason+", and this command may: "+why
 		return v
@@ -297,8 +297,8 @@ func (p *Policy) Remember(call tools.Call, spec tools.Spec, plan tools.Plan, sco
 	return p.memory.remember(j, call, spec, plan, scope)
 }
 
-// Hidden implements tools.Policy: a tool that is disabled, or denied whatever its
-// arguments, is not offered to the model.
+// Hidden implements tools.Policy. Tools that are disabled, or denied for all arguments, are not offered
+// to the model.
 func (p *Policy) Hidden(agent string, spec tools.Spec) bool {
 	names := nameOf(spec)
 	if p.isDisabled(agent, names) {

@@ -15,9 +15,9 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// programs finds the files of the programs that commands run unasked: those that PATH finds
-// outside of the workspace, where only the user and the system may put some. Its knowledge
-// counts for as long as the folders and files are the same, which it asks each time.
+// programs finds the executable files of commands that run unasked. It searches the folders of PATH
+// that are outside the workspace and not writable by everybody. It caches results, and checks each
+// time with stat that the folders and files have not changed.
 type programs struct {
 	getenv func(string) string // nil: nothing is looked up
 
@@ -26,25 +26,25 @@ type programs struct {
 	folders map[string]*folder
 }
 
-// program is what a file was when it was looked at.
+// program is the cached result of examining a file.
 type program struct {
 	info        os.FileInfo
-	real        string
-	interpreter string
-	why         string // why it is not run unasked
+	real        string // resolved path
+	interpreter string // of a script
+	why         string // why it is not run unasked; empty if it is
 }
 
 func newPrograms(getenv func(string) string) *programs {
 	return &programs{getenv: getenv, known: map[string]program{}, folders: map[string]*folder{}}
 }
 
-// resolve finds the programs of a command. why says which cannot be run unasked.
+// resolve finds the programs of a command. If one of them cannot be run unasked, why is the reason.
 func (s *programs) resolve(printed *tools.Printed, inside func(string) bool) (why string) {
 	if s.getenv == nil || runtime.GOOS == "windows" {
 		return ""
 	}
 	in := search{programs: s, path: filepath.SplitList(s.getenv("PATH")), inside: inside}
-	printed.Programs, printed.Execute = []tools.NamedProgram{}, []string{} // also if bash itself has all of them
+	printed.Programs, printed.Execute = []tools.NamedProgram{}, []string{} // not nil, even if all commands are builtins
 	var used []string
 	add := func(name string, needed bool) string {
 		file, found := in.find(name)
@@ -92,7 +92,7 @@ func (s *programs) resolve(printed *tools.Printed, inside func(string) bool) (wh
 	return ""
 }
 
-// builtin tells commands that bash itself has; wrappers run the programs of these names.
+// builtin reports whether bash has a command built in. Wrappers run the program of that name instead.
 func builtin(name string) bool {
 	switch name {
 	case "echo", "printf", "true", "false", ":", "cd", "pwd", "test", "[", "[[", "read", "type", "command", "builtin", "eval", "exit", "set", "break", "continue":
@@ -101,7 +101,7 @@ func builtin(name string) bool {
 	return false
 }
 
-// starts names what programs that only read start themselves.
+// starts returns the programs that a program which only reads starts itself.
 func starts(name string) []string {
 	switch name {
 	case "xargs":
@@ -116,17 +116,17 @@ func starts(name string) []string {
 	return nil
 }
 
-// folder is what a folder of PATH was when it was looked at.
+// folder is the cached state of a folder of PATH.
 type folder struct {
 	info    os.FileInfo
-	trusted bool            // programs are looked for in it
-	missing map[string]bool // names that it does not have
+	trusted bool            // programs in it may be run
+	missing map[string]bool // names that are not in it
 }
 
-// maxLearned bounds what is known of names, as models may try any number of them.
+// maxLearned bounds the caches, because models may try any number of names.
 const maxLearned = 4096
 
-// learn adds to what is known. When that is too much, it begins from nothing.
+// learn adds an entry to a cache. It clears a full cache first.
 func learn[V any](known map[string]V, name string, value V) {
 	if len(known) >= maxLearned {
 		clear(known)
@@ -134,7 +134,8 @@ func learn[V any](known map[string]V, name string, value V) {
 	known[name] = value
 }
 
-// settled says that a file was not changed lately: then a later change shows in its time.
+// settled reports whether a file was last changed long enough ago that another change certainly alters
+// its time.
 func settled(info os.FileInfo) bool { return time.Since(info.ModTime()) > time.Minute }
 
 func sameFile(a, b os.FileInfo) bool {
@@ -145,20 +146,23 @@ func sameFile(a, b os.FileInfo) bool {
 type search struct {
 	*programs
 	path   []string
-	looked []*folder // those of path, if they were needed; nil: it cannot be used
+	looked []*folder // states of the first folders of path; nil for one that cannot be used
 	inside func(string) bool
 }
 
-// folder returns the folder of PATH with number i.
+// folder returns the state of folder i of PATH.
 func (s *search) folder(i int) *folder {
+	if s.looked == nil {
+		s.looked = make([]*folder, 0, len(s.path))
+	}
 	for len(s.looked) <= i {
 		s.looked = append(s.looked, s.lookIn(s.path[len(s.looked)]))
 	}
 	return s.looked[i]
 }
 
-// lookIn says what a folder is. An earlier answer counts while it is the same folder, with
-// the same names in it.
+// lookIn returns the state of a folder; nil if it cannot be used. A cached state is valid while stat
+// shows the same folder.
 func (s *search) lookIn(dir string) *folder {
 	if !filepath.IsAbs(dir) {
 		return nil
@@ -180,13 +184,14 @@ func (s *search) lookIn(dir string) *folder {
 	return f
 }
 
-// trusted says whether programs are looked for in a folder of PATH.
+// trusted reports whether programs in a folder of PATH may be run.
 func trusted(dir string, info os.FileInfo, inside func(string) bool) bool {
 	const others = 0o002
 	return filepath.IsAbs(dir) && info.IsDir() && info.Mode().Perm()&others == 0 && !inside(dir)
 }
 
-// find returns the file of a program, and what is known of it.
+// find returns the file of a program and the result of examining it. file is empty if there is no such
+// program.
 func (s *search) find(name string) (file string, p program) {
 	if strings.Contains(name, "/") {
 		if info, err := os.Stat(name); filepath.IsAbs(name) && err == nil {
@@ -213,20 +218,20 @@ func (s *search) find(name string) (file string, p program) {
 	return "", program{}
 }
 
-// lacks says whether a folder is known not to have a name.
+// lacks reports whether a name is known to be missing from a folder.
 func (s *search) lacks(f *folder, name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return f.missing[name]
 }
 
-// executable says whether a file is a program.
+// executable reports whether a file is a program.
 func executable(info os.FileInfo, err error) bool {
 	const anybody = 0o111
 	return err == nil && info.Mode().IsRegular() && info.Mode()&anybody != 0
 }
 
-// look says what a file is. An earlier answer counts while it is the same file.
+// look examines a file. A cached result is valid while stat shows the same file.
 func (s *search) look(file string, info os.FileInfo) program {
 	s.mu.Lock()
 	p, known := s.known[file]
@@ -236,7 +241,7 @@ func (s *search) look(file string, info os.FileInfo) program {
 	}
 	p = program{info: info}
 	p.real, p.interpreter, p.why = examine(file, info, s.inside)
-	if settled(info) { // else it may be written still
+	if settled(info) { // otherwise it may still be written
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		learn(s.known, file, p)
@@ -244,31 +249,32 @@ func (s *search) look(file string, info os.FileInfo) program {
 	return p
 }
 
-// examine says where a program is, and why it may not run without a question.
+// examine returns the resolved path of a program and the interpreter of a script. If it may not run
+// without a question, why is the reason.
 func examine(file string, info os.FileInfo, inside func(string) bool) (real, interpreter, why string) {
 	real, err := filepath.EvalSymlinks(file)
 	const shared = 0o022
 	switch {
 	case err != nil:
-		return "", "", "the program " + file + " cannot be looked at: " + err.Error()
+		return "", "", "the program " + file + " cannot be examined: " + err.Error()
 	case inside(real):
 		return "", "", "the program " + file + " is in the workspace"
 	case info.Mode().Perm()&shared != 0:
-		return "", "", "others may change the program " + file
+		return "", "", "other users may change the program " + file
 	}
 	f, err := os.Open(real)
 	if err != nil {
-		return real, "", "" // it can be run, not read: no script
+		return real, "", "" // not readable, so it is not a script
 	}
 	defer f.Close()
-	start := make([]byte, 128) //nolint:mnd // of the first line
+	start := make([]byte, 128) //nolint:mnd // bytes of the first line
 	n, _ := f.Read(start)
 	first, ok := bytes.CutPrefix(start[:n], []byte("#!"))
 	if !ok {
 		return real, "", ""
 	}
-	// A script of the system may do what its name says by others (egrep); elsewhere it is one
-	// that chooses a version, so the command that runs is unknown.
+	// A script of the system does its work with other programs (egrep). A script elsewhere may choose
+	// between versions, so that the program which runs is not known.
 	line, _, _ := bytes.Cut(first, []byte("\n"))
 	fields := strings.Fields(string(line))
 	if !slices.Contains([]string{"/bin", "/usr/bin"}, filepath.Dir(real)) || len(fields) == 0 {

@@ -13,10 +13,10 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Folders and files, wherever they are, that programs run or obey when the user opens a folder,
-// starts a shell, an editor, a debugger or an interpreter, or commits. Not here: what the user
-// starts by its name (Makefile, package.json), and .gitattributes, which only chooses among the
-// programs that a protected configuration names.
+// The following functions list folders and files that programs run or obey when the user opens a
+// folder, starts a shell, an editor, a debugger or an interpreter, or commits. They are protected in
+// every folder. Files that the user runs explicitly (Makefile, package.json) are not protected, and
+// neither is .gitattributes, which only selects programs that a protected configuration names.
 
 func protectedFolders() []string {
 	return []string{
@@ -51,7 +51,8 @@ func protectedFiles() []string {
 	}
 }
 
-// protectedPatterns are for files that have no fixed name (path.Match), by their last two names.
+// protectedPatterns returns patterns (path.Match) for files without a fixed name. They match the last two
+// components of a path.
 func protectedPatterns() []string {
 	return []string{
 		"*/*.code-workspace", "*/*.sublime-project", "*/.yarnrc*", "*/mise.*.toml", "*/.mise.*.toml", "*/lefthook-local.*", "*/.lefthook-local.*", "*/.huskyrc*",
@@ -61,7 +62,7 @@ func protectedPatterns() []string {
 	}
 }
 
-// writesProtected returns a protected place that a call may write to, or "".
+// writesProtected returns a protected place that a call may write to; empty if there is no such place.
 func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan) string {
 	if spec.ReadOnly || plan.ReadOnly {
 		return ""
@@ -91,19 +92,19 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan) string {
 		}
 		return ""
 	}
-	known := true // where it runs; else the names that say so themselves still count
+	known := true // the folder of the command; if it is not known, absolute paths still count
 	for _, c := range plan.Command.Program.Commands {
 		known = known && places.enter(c)
 		switch {
 		case c.Effect == cmdline.Reads:
 			continue
-		case c.Name == "git": // its commands change .git, that is what they are for
+		case c.Name == "git": // it is meant to change .git
 			if slices.Contains(c.Args, "config") || configuresSubmodules(c.Args) {
 				return "git's configuration"
 			}
 			continue
 		}
-		for _, word := range append([]string{"."}, c.Args...) { // it works here, and on these
+		for _, word := range append([]string{"."}, c.Args...) { // it may write to the current folder, too
 			if at := in(afterOption(word)); at != "" {
 				return at
 			}
@@ -117,8 +118,8 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan) string {
 	return ""
 }
 
-// configuresSubmodules says whether git writes its configuration, and that of another repository, for
-// submodules. In the sandbox it would do half of that.
+// configuresSubmodules reports whether a command writes git's configuration and that of a submodule. The
+// sandbox would prevent only a part of that.
 func configuresSubmodules(args []string) bool {
 	i := slices.Index(args, "submodule")
 	return i >= 0 && slices.ContainsFunc(args[i:], func(word string) bool {
@@ -134,7 +135,7 @@ func afterOption(word string) string {
 	return word
 }
 
-// expandHome replaces what a shell takes for the home folder.
+// expandHome replaces a leading ~ or $HOME with the home folder, and removes quotes around a word.
 func expandHome(name string) string {
 	plain := withoutQuotes(name)
 	for _, home := range []string{"~", "$HOME", "${HOME}"} {
@@ -149,8 +150,8 @@ func withoutQuotes(word string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(word, `"`, ""), `'`, "")
 }
 
-// expandVariable replaces a variable of the environment at the beginning of a word by its value, if
-// that is an absolute path. PWD is where the command runs.
+// expandVariable replaces an environment variable at the beginning of a word with its value, if that
+// is an absolute path. It leaves PWD, which depends on where the command runs.
 func (p *Policy) expandVariable(word string) string {
 	rest, ok := strings.CutPrefix(withoutQuotes(word), "$")
 	if !ok || p.getenv == nil {
@@ -170,25 +171,24 @@ func (p *Policy) expandVariable(word string) string {
 	return value + strings.TrimPrefix(rest[end:], "}")
 }
 
-// protectedNames are protectedFolders, protectedFiles and protectedPatterns in a form that is
-// quick to look in.
+// protectedNames is an index of protectedFolders, protectedFiles and protectedPatterns.
 type protectedNames struct {
-	folders  []string        // of several names
-	folder   map[string]bool // of one name
+	folders  map[string][]string // folders of several components, as /a/b/, by the first component
+	folder   map[string]bool     // folders of one component
 	files    map[string]bool
-	twoNames map[string]bool // the last two
+	twoNames map[string]bool // patterns without *: the last two components
 	patterns []namePattern
 }
 
-// namePattern is a pattern of the last two names of a path, with what the last one begins and
-// ends with.
+// namePattern is a pattern for the last two components of a path, with the beginning and end of the
+// last one.
 type namePattern struct{ pattern, begin, end string }
 
 func newProtectedNames() protectedNames {
-	n := protectedNames{folder: map[string]bool{}, files: map[string]bool{}, twoNames: map[string]bool{}}
+	n := protectedNames{folders: map[string][]string{}, folder: map[string]bool{}, files: map[string]bool{}, twoNames: map[string]bool{}}
 	for _, name := range protectedFolders() {
-		if strings.Contains(name, "/") {
-			n.folders = append(n.folders, "/"+name+"/")
+		if first, _, several := strings.Cut(name, "/"); several {
+			n.folders[first] = append(n.folders[first], "/"+name+"/")
 		} else {
 			n.folder[name] = true
 		}
@@ -208,21 +208,17 @@ func newProtectedNames() protectedNames {
 	return n
 }
 
-// match says whether a folded path is, or is in, one of them.
+// match reports whether a folded path is protected, or is in a protected folder.
 func (n protectedNames) match(path string) bool {
 	for rest := path; rest != ""; {
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
-		if n.folder[name] {
+		if n.folder[name] || slices.ContainsFunc(n.folders[name], func(f string) bool { return strings.Contains(path+"/", f) }) {
 			return true
 		}
 	}
 	dir, name := pathpkg.Split(path)
 	if n.files[name] {
-		return true
-	}
-	whole := path + "/"
-	if slices.ContainsFunc(n.folders, func(f string) bool { return strings.Contains(whole, f) }) {
 		return true
 	}
 	twoNames := pathpkg.Base(dir) + "/" + name
@@ -235,7 +231,7 @@ func (n protectedNames) match(path string) bool {
 	})
 }
 
-// protects says whether a path is protected, not looking where it leads.
+// protects reports whether a path is protected. It does not resolve symlinks.
 func (p *Policy) protects(path string) bool {
 	if partOfBareRepository(filepath.ToSlash(path)) {
 		return true
@@ -244,9 +240,9 @@ func (p *Policy) protects(path string) bool {
 	return slices.ContainsFunc(p.protected, func(own string) bool { return path == own || strings.HasPrefix(path, own+"/") }) || p.names.match(path)
 }
 
-// partOfBareRepository says whether a path belongs to a bare git repository, or would make one:
-// git runs what the configuration of the folder says that it is called in. A folder counts as a
-// repository that has HEAD, objects and refs.
+// partOfBareRepository reports whether a path belongs to a bare git repository, or would complete one.
+// git runs programs from the configuration of a folder in which it is called, if that has HEAD, objects
+// and refs.
 func partOfBareRepository(path string) bool {
 	for dir, name := pathpkg.Split(path); name != ""; dir, name = pathpkg.Split(strings.TrimRight(dir, "/")) {
 		switch strings.ToLower(name) {

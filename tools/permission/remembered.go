@@ -14,9 +14,9 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// kept is the file of what outlives a process. Several daemons share it: changes are made
-// under a lock, and a change of the file counts at the next look. A file that cannot be
-// used remembers nothing.
+// kept is the file with the decisions for workspaces and all folders. Several daemons share it: changes
+// are made under a lock, and each read notices changes of other processes. If the file cannot be
+// read, nothing is remembered.
 type kept struct {
 	file consent.File
 
@@ -32,7 +32,7 @@ type document struct {
 	Workspaces map[string][]string `json:"workspaces"` // by folder, links resolved
 }
 
-// read returns what the file holds now.
+// read returns the current content of the file.
 func (k *kept) read() (document, error) {
 	info, err := os.Lstat(k.file.Path)
 	k.mu.Lock()
@@ -54,7 +54,7 @@ func (k *kept) read() (document, error) {
 	return doc, nil
 }
 
-// remembers returns how far a key is remembered in a workspace.
+// remembers returns the scope for which a key is remembered in a workspace; Once if it is not.
 func (k *kept) remembers(workspace, key string) tools.Scope {
 	doc, err := k.read()
 	switch {
@@ -79,7 +79,7 @@ func (k *kept) ofWorkspace(workspace string) []string {
 	return doc.Workspaces[workspace]
 }
 
-// add remembers keys for a workspace; for all if it is empty.
+// add remembers keys for a workspace, or for all workspaces if workspace is empty.
 func (k *kept) add(workspace string, keys []string) error {
 	return k.change(func(doc *document) {
 		list := &doc.Global
@@ -98,7 +98,7 @@ func (k *kept) add(workspace string, keys []string) error {
 	})
 }
 
-// change rewrites the file while no other process does.
+// change rewrites the file under its lock.
 func (k *kept) change(fn func(*document)) error {
 	if k == nil {
 		return errors.New("there is no place to remember it")
@@ -115,16 +115,16 @@ func (k *kept) change(fn func(*document)) error {
 	})
 }
 
-// Remembered is one thing that is remembered beyond a session.
+// Remembered is a decision that is remembered beyond a session.
 type Remembered struct {
-	Key       string // tool, and for commands what they run
+	Key       string // name of the tool, and for commands the program
 	Workspace string // empty: everywhere
-	// Void says that the key is of an earlier version, and allows nothing any more: what it
-	// stands for runs code that its words name.
+	// Void is true if the key was made by an earlier version and has no effect any more, because the
+	// program runs code from its arguments.
 	Void bool
 }
 
-// isVoid says whether a key is of a command that is not remembered.
+// isVoid reports whether a key is for a command that is no longer remembered.
 func isVoid(key string) bool {
 	for _, tool := range []string{"shell_command ", "git "} {
 		if command, ok := strings.CutPrefix(key, tools.Native+"__"+tool); ok {
@@ -134,7 +134,7 @@ func isVoid(key string) bool {
 	return false
 }
 
-// Kept lists what is remembered beyond the session.
+// Kept returns the decisions that are remembered beyond the session.
 func (m *Memory) Kept() ([]Remembered, error) {
 	if m.kept == nil {
 		return nil, nil
@@ -155,18 +155,19 @@ func (m *Memory) Kept() ([]Remembered, error) {
 	return out, nil
 }
 
-// Forget drops a key wherever it is kept. It reports whether it was.
+// Forget removes a key for the session, all workspaces and everywhere. existed reports whether the file
+// had it.
 func (m *Memory) Forget(key string) (existed bool, err error) {
 	return m.forget(func(k string) bool { return k == key })
 }
 
-// ForgetServer drops all that is remembered of the tools of an MCP server: another one may get
+// ForgetServer removes all decisions about the tools of an MCP server, because another server may get
 // its name.
 func (m *Memory) ForgetServer(name string) (existed bool, err error) {
 	return m.forget(func(k string) bool { return strings.HasPrefix(k, tools.FullName(name, "")) })
 }
 
-// forget drops the keys that match. It reports whether there were any beyond the session.
+// forget removes the keys that match. existed reports whether the file had any.
 func (m *Memory) forget(matches func(key string) bool) (existed bool, err error) {
 	m.mu.Lock()
 	maps.DeleteFunc(m.keys, func(key string, _ bool) bool { return matches(key) })

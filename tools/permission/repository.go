@@ -11,17 +11,17 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// repositories judges what git would do in the repositories that a command meets.
+// repositories judges what git would do in the repositories that a command uses.
 type repositories struct{ *judgment }
 
-// gitReads says whether git only reads in the repository where a command runs, and in the
-// workspace. What git reads itself, a repository's own configuration can hand to other programs
-// (diff.external, textconv, filters, a transport): then git does not only read.
+// gitReads reports whether git only reads, and only in the workspace, in the repository where a command
+// runs. The configuration of a repository can pass what git reads to other programs (diff.external,
+// textconv, filters, a transport); then git does more.
 //
-// Hooks, a file system monitor and most looks into submodules are switched off when such a
-// command runs (cmdline.HarmlessGit); but .gitmodules can ask for them, so submodules are
-// judged too. One that has its .git in it, in a repository whose .gitmodules is only
-// recorded and not there, is not found.
+// Hooks, the file system monitor and most access to submodules are switched off while such a command
+// runs (cmdline.HarmlessGit). Since .gitmodules can enable access to submodules again, these are judged
+// as well. A submodule with its own .git folder is not found if .gitmodules is missing from the work
+// tree.
 func (j repositories) gitReads(c cmdline.Command, l *places) (ok bool, why string) {
 	for _, dir := range l.dirs {
 		if c.Dir != "" {
@@ -38,11 +38,10 @@ func (j repositories) gitReads(c cmdline.Command, l *places) (ok bool, why strin
 	return true, ""
 }
 
-// maxRepositories bounds how many submodules are looked at.
+// maxRepositories bounds the number of submodules that are judged.
 const maxRepositories = 100
 
-// enter follows a command that changes its folder (places.enter), also to the top of the
-// repository.
+// enter applies a cd like places.enter, and also knows cd to the top of the repository.
 func (j *judgment) enter(l *places, c cmdline.Command) bool {
 	if c.Name != "cd" || c.Effect != cmdline.Reads || len(c.Paths) != 1 || !c.Paths[0].Top {
 		return l.enter(c)
@@ -52,27 +51,27 @@ func (j *judgment) enter(l *places, c cmdline.Command) bool {
 		switch {
 		case err != nil:
 			return false
-		case r.top != "" && !r.silent: // else cd does nothing
+		case r.top != "" && !r.silent: // otherwise cd gets an empty argument and does nothing
 			l.add(r.top)
 		}
 	}
 	return len(l.dirs) <= maxPlaces
 }
 
-// repo is a git repository as it is found by the files.
+// repo is a git repository as found in the file system.
 type repo struct {
-	dir    string // may be empty
-	common string // what it shares with others (a worktree's)
-	top    string // of the work tree
-	config []byte
-	own    []byte // of the work tree alone
-	silent bool   // git takes it for no repository, and does nothing
+	dir    string // the git folder; empty if there is no repository
+	common string // the git folder that linked work trees share
+	top    string // top of the work tree
+	config []byte // shared configuration
+	own    []byte // configuration of this work tree
+	silent bool   // git does not recognize it, and does nothing
 }
 
-// helpers says why git may run programs in the repository that a folder belongs to, or read
-// outside of the workspace, or ""; contents says whether it looks at the contents of files.
+// helpers returns why git may run programs in the repository that a folder belongs to, or read outside
+// the workspace; empty if it does not. contents is true if git reads the contents of files.
 func (j repositories) helpers(dir string, contents bool, left *int) (why string) {
-	dir = j.links.Resolve(dir) // where git, which asks the system, says that it is
+	dir = j.links.Resolve(dir) // git works with the resolved path
 	r, err := j.repository(dir)
 	if err != nil {
 		return err.Error()
@@ -120,8 +119,8 @@ func (j repositories) helpers(dir string, contents bool, left *int) (why string)
 	return ""
 }
 
-// repository returns the repository that a folder belongs to. git is asked whether that is the
-// one that it uses.
+// repository returns the repository that a folder belongs to. It returns an error if git would use
+// another one.
 func (j repositories) repository(dir string) (r repo, err error) {
 	r = findRepository(dir)
 	if r.dir == "" && r.top != "" {
@@ -164,8 +163,9 @@ func (j *judgment) samePlace(a, b string) bool {
 	return a == b || j.links.Resolve(a) == j.links.Resolve(b)
 }
 
-// bounded says what of a repository is outside the workspace, though git would read it, or "".
-// A linked work tree, or a submodule, has its repository elsewhere, which names it in turn.
+// bounded returns which part of a repository is outside the workspace, although git would read it; empty
+// if no part is. The git folder of a linked work tree or a submodule may be elsewhere if it refers back to
+// the work tree.
 func (j repositories) bounded(r repo) (why string) {
 	switch {
 	case r.silent:
@@ -191,7 +191,7 @@ func (j repositories) bounded(r repo) (why string) {
 	return j.alternates(filepath.Join(r.common, "objects"), maxAlternates)
 }
 
-// linkedBack says whether a repository elsewhere belongs to the work tree that names it.
+// linkedBack reports whether a git folder elsewhere refers back to the work tree that names it.
 func (j repositories) linkedBack(r repo) bool {
 	if data, err := readConfig(filepath.Join(r.dir, "gitdir")); err == nil {
 		return j.samePlace(strings.TrimSpace(string(data)), filepath.Join(r.top, ".git"))
@@ -208,11 +208,11 @@ func (j repositories) linkedBack(r repo) bool {
 	return false
 }
 
-// maxAlternates bounds how deep repositories borrow objects from others.
+// maxAlternates bounds the length of a chain of alternates files.
 const maxAlternates = 5
 
-// alternates says of the first folder from which a repository borrows objects, and which is
-// outside the workspace, that it does; or "".
+// alternates returns why the alternates files of a repository lead outside the workspace; empty if they
+// do not.
 func (j repositories) alternates(objects string, left int) (why string) {
 	data, err := readConfig(filepath.Join(objects, "info", "alternates"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -236,7 +236,7 @@ func (j repositories) alternates(objects string, left int) (why string) {
 	return ""
 }
 
-// modules judges the submodules that a repository keeps in a folder of its own.
+// modules judges the submodules whose git folders are in a folder of their repository.
 func (j repositories) modules(dir string, contents bool, left *int) (why string) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -271,7 +271,8 @@ func (j repositories) modules(dir string, contents bool, left *int) (why string)
 	return ""
 }
 
-// configured says what a repository's own configuration sets that may run programs, or "".
+// configured returns which key of a repository's configuration may run programs; empty if there is no
+// such key.
 func (j repositories) configured(config []byte, repo string, contents bool) (why string) {
 	settings, err := j.git.read(config)
 	if err != nil {
@@ -283,8 +284,8 @@ func (j repositories) configured(config []byte, repo string, contents bool) (why
 	return ""
 }
 
-// findRepository looks for the repository that a folder belongs to, as git does. If .git is a
-// file that does not say where it is, only top is set.
+// findRepository searches for the repository of a folder as git does. If .git is a file without a
+// valid path, only top is set.
 func findRepository(dir string) (r repo) {
 	for d := dir; ; d = filepath.Dir(d) {
 		r = repo{dir: filepath.Join(d, ".git"), top: d}
@@ -313,7 +314,7 @@ func findRepository(dir string) (r repo) {
 	}
 }
 
-// bare says whether a folder is itself a repository, as git would find.
+// bare reports whether a folder is itself a repository, as git would find.
 func bare(dir string) bool {
 	for _, name := range []string{"HEAD", "objects", "refs"} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {

@@ -26,13 +26,13 @@ type rule struct {
 	args      map[string][]expression // nil: any arguments
 	restricts bool                    // denies or asks
 	sources   map[string][]string     // the patterns of args as written
-	broken    bool                    // a pattern could not be compiled
+	broken    bool                    // a pattern is invalid
 }
 
-// RuleError is a part of a rule that cannot be used.
+// RuleError is an invalid part of a rule.
 type RuleError struct {
 	Rule string   // as in Verdict
-	Path []string // the key of it that is wrong
+	Path []string // keys of the invalid part, below the rule
 	text string
 }
 
@@ -58,8 +58,8 @@ func compile(name string, a *config.Approval, errs *[]*RuleError) rules {
 	return r
 }
 
-// compileSet compiles rules. restricts says that the rules deny or ask, so that doubt
-// counts as a match.
+// compileSet compiles rules. restricts is true for rules that deny or ask, for which doubt counts as a
+// match.
 func compileSet(name string, set map[string]config.ApprovalRule, restricts bool, errs *[]*RuleError) ruleSet {
 	var out ruleSet
 	for selector, cr := range set {
@@ -98,7 +98,7 @@ func compileNames(names []string) []expression {
 	return out
 }
 
-// named is a spec with the names that the tool has, which are put together once.
+// named is a spec with the names of its tool, so that they are formatted once.
 type named struct {
 	tools.Spec
 	full, written string
@@ -106,15 +106,15 @@ type named struct {
 
 func nameOf(spec tools.Spec) named { return named{spec, spec.FullName(), spec.Written()} }
 
-// selects says whether a selector names a tool: by full name, by bare name if it is
-// native, or by its server.
+// selects reports whether the selector of a rule names a tool: by its full name, by its server, or by
+// its bare name if it is native.
 func (r rule) selects(spec named) bool {
 	return r.selector == spec.full || r.selector == spec.written || r.selector == spec.Server ||
 		spec.Server == tools.Native && r.selector == spec.Name
 }
 
-// match returns the name of the first denying or asking rule that applies, or "". One
-// that names an argument applies if it matches any form of its value.
+// match returns the name of the first deny or ask rule that applies; empty if none does. A rule for an
+// argument applies if it matches any form of its value.
 func (s ruleSet) match(spec named, args arguments) string {
 	for _, r := range s {
 		if !r.selects(spec) {
@@ -127,7 +127,7 @@ func (s ruleSet) match(spec named, args arguments) string {
 			for _, value := range args[arg].all() {
 				if slices.ContainsFunc(patterns, func(re expression) bool {
 					ok, err := re.MatchString(value)
-					return ok || err != nil // out of time is doubt
+					return ok || err != nil // a time-out counts as a match
 				}) {
 					return r.name
 				}
@@ -141,22 +141,32 @@ func (s ruleSet) names(spec named) bool {
 	return slices.ContainsFunc(s, func(r rule) bool { return r.selects(spec) })
 }
 
-// restrict says whether a rule may deny calls of a tool, or have them ask.
+// restrict reports whether a rule may deny calls of a tool, or make them ask.
 func (r rules) restrict(spec named) bool { return r.deny.names(spec) || r.ask.names(spec) }
+
+// matchArguments reports whether a rule for a tool depends on the arguments of the call.
+func (r rules) matchArguments(spec named) bool {
+	for _, set := range []ruleSet{r.deny, r.ask, r.allow} {
+		if slices.ContainsFunc(set, func(r rule) bool { return r.args != nil && r.selects(spec) }) {
+			return true
+		}
+	}
+	return false
+}
 
 func (s ruleSet) always(spec named) bool {
 	return slices.ContainsFunc(s, func(r rule) bool { return r.selects(spec) && r.args == nil })
 }
 
-// fullMatch treats a pattern that runs out of time as one that does not match.
+// fullMatch reports whether an expression matches. One that exceeds the time limit does not.
 func fullMatch(re expression, s string) bool {
 	ok, err := re.MatchString(s)
 	return err == nil && ok
 }
 
-// Selects says whether an entry of disabledTools matches one of the names that tools have.
-// Others says that there are tools whose names are not known: a pattern may be meant for
-// them, a plain name is not.
+// Selects reports whether an entry of disabledTools matches one of the names that tools have.
+// others is true if there are tools whose names are not known yet: a pattern may match one of them, so
+// it counts as a match.
 func Selects(entry string, names []string, others bool) bool {
 	if others && !isWord(entry) {
 		return true

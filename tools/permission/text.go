@@ -18,7 +18,7 @@ const (
 	ruleProgram     = "program"
 )
 
-// print prints a command from its syntax tree.
+// print returns the canonical form of a command.
 func (p *Policy) print(c *tools.Command) *tools.Printed {
 	if c == nil || c.OtherShell {
 		return &tools.Printed{Why: "it is for another shell"}
@@ -31,11 +31,11 @@ func (p *Policy) print(c *tools.Command) *tools.Printed {
 	return &tools.Printed{Text: text, Program: judged, Why: why}
 }
 
-// holdToText makes sure that what runs is what was judged. A command that the user did not approve
-// by hand runs as it is printed; one that cannot be printed asks, also with auto-approve. Rules of
-// the user that allow everything go on to do so: there the text was not what decided.
+// holdToText ensures that the command which runs is the one that was judged. Commands that the user did
+// not approve run in their canonical form; those without one ask, even with auto-approve. Rules that
+// allow everything also allow these, because they do not depend on the text.
 func (j *judgment) holdToText(v tools.Verdict, call tools.Call, spec named, plan tools.Plan, printed *tools.Printed) tools.Verdict {
-	if plan.Command == nil || plan.Command.OtherShell || plan.Command.TemplateArguments != nil { // a line of the user's own runs as it is
+	if plan.Command == nil || plan.Command.OtherShell || plan.Command.TemplateArguments != nil { // custom tools run as written
 		return v
 	}
 	v.Printed = printed
@@ -65,7 +65,7 @@ func (j *judgment) holdToText(v tools.Verdict, call tools.Call, spec named, plan
 	return v
 }
 
-// allowsEverything says that the user's rules allow a tool whatever its arguments.
+// allowsEverything reports whether the user's rules allow a tool with any arguments.
 func (p *Policy) allowsEverything(call tools.Call, spec named) bool {
 	r := p.rulesFor(call.Agent)
 	if p.readOnly[call.Agent] {
@@ -84,8 +84,8 @@ func (p *Policy) allowsEverything(call tools.Call, spec named) bool {
 	})
 }
 
-// globNames lists what a glob matches as bash does: names that begin with a dot only where
-// the pattern says so.
+// globNames returns the names that a glob matches in bash. Names with a leading dot match only a pattern
+// with a leading dot.
 func globNames(dir, glob string) (names []string, ok bool) {
 	const most = 1000
 	names, left := []string{""}, maxLooked
@@ -109,8 +109,8 @@ func globNames(dir, glob string) (names []string, ok bool) {
 	return names, true
 }
 
-// globPart lists what one part of a glob matches in a folder, below the name that the folder
-// has in the words. folder says that others follow.
+// globPart returns the names that one component of a glob matches in a folder, with the prefix name.
+// folder is true if more components follow. left is the number of entries that may still be read.
 func globPart(dir, name, part string, folder bool, left *int) (names []string, ok bool) {
 	end := ""
 	if folder {
@@ -130,7 +130,7 @@ func globPart(dir, name, part string, folder bool, left *int) (names []string, o
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, true // nor can bash read it
+		return nil, true // bash cannot read it either
 	}
 	if *left -= len(entries); *left < 0 {
 		return nil, false

@@ -9,56 +9,57 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// RuleReads allows commands that only read, by toolCall.unasked. They have to run at the
-// read-only level of the sandbox.
+// RuleReads allows commands that only read, by toolCall.unasked. They must run at the read-only level
+// of the sandbox.
 const RuleReads = "sandbox.reads"
 
 // RuleFiles allows file tools to change files of the workspace, by toolCall.unasked.
 const RuleFiles = "workspace.files"
 
-// RuleProtected asks about what may write to a protected place, in every mode.
+// RuleProtected asks about calls that may write to a protected place, in every mode.
 const RuleProtected = "protected"
 
 // RuleOutside asks about a file outside of the workspace.
 const RuleOutside = "outside the workspace"
 
-// RuleIrreversible asks about a command that ends something for good, also in auto-approve.
+// RuleIrreversible asks about a command that loses work irreversibly, even with auto-approve.
 const RuleIrreversible = "irreversible"
 
-// Rules of questions that come with each call: a command wants to leave the sandbox, a server
-// has changed its tool.
+// Rules that ask about every call: a command is to run outside the sandbox, or a server has changed its
+// tool.
 const (
 	ruleLeaves  = "outside the sandbox"
 	ruleChanged = "changed tool"
 )
 
-// Sandbox says what this system can hold of the promises about commands that run unasked.
+// Sandbox describes which restrictions this system can enforce on commands that run unasked.
 type Sandbox struct {
-	// NoReads is why the read-only level cannot be held, in words for the user; empty if it can.
+	// NoReads is the reason, shown to the user, why the read-only level cannot be enforced; empty if it
+	// can.
 	NoReads string
-	// ReadsHeld says that the system also holds commands that only read to reading the workspace. Then
-	// they may be given names that are not known before they run (xargs, find -exec).
+	// ReadsHeld is true if commands at the read-only level cannot read files outside the workspace.
+	// Then their arguments need not be known before they run (xargs, find -exec).
 	ReadsHeld bool
-	// NoWorkspace says the same of the workspace level in full: protected places, processes and
-	// loopback of its own, undo, a workspace without anything that is not trusted. Nil: it
-	// cannot be held.
+	// NoWorkspace returns the reason why the workspace level cannot be enforced completely: protected
+	// places, private processes and loopback, undo, a trusted workspace. The reason is empty if it can.
+	// If the function is nil, it cannot.
 	NoWorkspace func() (why string)
-	// Unsearched says whether there may be protected places that a command made, since the search
-	// for them is due. Nil: never.
+	// Unsearched reports whether a command may have created protected places that the pending search has
+	// not found yet. Nil: never.
 	Unsearched func() bool
-	// Writable are the folders that commands may write to at that level besides the workspace.
+	// Writable are the folders outside the workspace that commands may write to at the workspace level.
 	Writable []string
-	// Hosts says that they reach some hosts, which the user listed.
+	// Hosts is true if commands at the workspace level reach hosts that the user listed.
 	Hosts bool
 }
 
-// unaskedRule judges a call by toolCall.unasked, after all rules that name it; gone is what it
-// ends for good. Where the call still asks, the reason says why; it is empty where
-// toolCall.unasked has nothing to say.
-func (j *judgment) unaskedRule(call tools.Call, r rules, spec named, plan tools.Plan, printed *tools.Printed, gone string) (v tools.Verdict, ok bool) {
+// unaskedRule judges a call by toolCall.unasked, after all rules that name it. irreversible describes
+// the work that the call loses. If the call still asks, the reason of the verdict says why; it is empty
+// if toolCall.unasked does not apply.
+func (j *judgment) unaskedRule(call tools.Call, r rules, spec named, plan tools.Plan, printed *tools.Printed, irreversible string) (v tools.Verdict, ok bool) {
 	value := j.unaskedOf(call)
-	// Calls that byDefault allows keep the level of the user's own configuration, and agents that
-	// change nothing have a row of their own.
+	// Calls that byDefault allows keep the sandbox level of the configuration. Agents that are readOnly
+	// are judged by onlyReads.
 	if spec.Server != tools.Native || j.readOnly[call.Agent] || r.byDefault != tools.Ask || value == config.UnaskedOff {
 		return tools.Verdict{}, false
 	}
@@ -67,7 +68,7 @@ func (j *judgment) unaskedRule(call tools.Call, r rules, spec named, plan tools.
 	}
 	command := plan.Command
 	if command == nil {
-		// File tools need no sandbox, but the same trust and undo. Their paths are inside.
+		// File tools need no sandbox, but a trusted workspace and undo. Their paths are in the workspace.
 		if value == config.UnaskedWorkspace && len(plan.Paths) > 0 && !spec.ReadOnly && j.noWorkspace() == "" {
 			return tools.Verdict{Decision: tools.Allow, Rule: RuleFiles, Reason: "it changes files of the workspace, and a rollback undoes it"}, true
 		}
@@ -78,14 +79,14 @@ func (j *judgment) unaskedRule(call tools.Call, r rules, spec named, plan tools.
 	case !reads:
 		why = "it may do more than read in the workspace: " + why
 	case command.Background:
-		why = "it goes on in the background"
+		why = "it continues in the background"
 	case j.sandbox.NoReads != "":
 		why = j.sandbox.NoReads
 	default:
 		return tools.Verdict{Decision: tools.Allow, Rule: RuleReads, Reason: "the command only reads, in the workspace, and the sandbox holds it to that"}, true
 	}
 	if value == config.UnaskedWorkspace {
-		if gone != "" {
+		if irreversible != "" {
 			return tools.Verdict{}, false
 		}
 		if why = j.needsQuestion(r, spec, command); why == "" {
@@ -102,8 +103,8 @@ func (p *Policy) WithUnasked(value string) *Policy {
 	return &other
 }
 
-// unaskedOf returns the value of toolCall.unasked for a call. The user's choice for the
-// workspace turns reads into workspace.
+// unaskedOf returns the value of toolCall.unasked for a call. It is "workspace" instead of "reads" if the
+// user chose the sandbox for this workspace.
 func (j *judgment) unaskedOf(call tools.Call) string {
 	value, known := j.unasked[call.Agent]
 	if !known {
@@ -115,14 +116,14 @@ func (j *judgment) unaskedOf(call tools.Call) string {
 	return value
 }
 
-// offers says whether a question about a command offers to let commands run in the sandbox of
-// the workspace from now on: where the command could, and the user approved some of that kind.
-// It is offered once.
+// offers reports whether a question about a command offers to run commands in the sandbox of the
+// workspace without a question. It is offered once, after the user approved some commands that could
+// have run there.
 func (j *judgment) offers(call tools.Call, spec named, plan tools.Plan) bool {
 	return j.memory.offer(j, call) && j.couldBeUnasked(call, spec, plan)
 }
 
-// couldBeUnasked says whether a command would run without a question if toolCall.unasked were
+// couldBeUnasked reports whether a command would run without a question if toolCall.unasked were
 // workspace.
 func (j *judgment) couldBeUnasked(call tools.Call, spec named, plan tools.Plan) bool {
 	r := j.rulesFor(call.Agent)
@@ -130,7 +131,7 @@ func (j *judgment) couldBeUnasked(call tools.Call, spec named, plan tools.Plan) 
 		j.unaskedOf(call) == config.UnaskedReads && j.needsQuestion(r, spec, plan.Command) == ""
 }
 
-// noWorkspace says why the workspace level cannot be held in full; empty if it can.
+// noWorkspace returns why the workspace level cannot be enforced completely; empty if it can.
 func (p *Policy) noWorkspace() string {
 	if p.sandbox.NoWorkspace == nil {
 		return "the sandbox of the workspace cannot be held here"
@@ -138,7 +139,7 @@ func (p *Policy) noWorkspace() string {
 	return p.sandbox.NoWorkspace()
 }
 
-// needsQuestion says why a command cannot run unasked at the workspace level; empty if it can.
+// needsQuestion returns why a command cannot run unasked at the workspace level; empty if it can.
 func (j *judgment) needsQuestion(r rules, spec named, c *tools.Command) (why string) {
 	switch {
 	case c.TemplateArguments != nil:
@@ -152,15 +153,15 @@ func (j *judgment) needsQuestion(r rules, spec named, c *tools.Command) (why str
 	}
 	places := j.newPlaces(c.Dir)
 	for _, cmd := range c.Program.Commands {
-		// Names that xargs reads may be anywhere, like those in a program that is not known.
+		// Files whose names xargs reads are left to the sandbox, like those of an unknown program.
 		cmd = withoutAnywhere(cmd)
 		switch {
 		case cmd.NeedsNetwork(j.sandbox.Hosts):
 			return cmd.Name + " needs the network"
 		case !j.enter(places, cmd):
-			return "where it runs is not known"
+			return "its working directory is not known"
 		case cmd.Effect == cmdline.Reads:
-			if c.Program.Expands { // any word may become a path of another
+			if c.Program.Expands { // words may contain paths that another word assigns
 				if name := j.nameOutside(cmd, places, j.writable); name != "" {
 					return "it names a file outside of the workspace: " + name
 				}
@@ -187,8 +188,8 @@ func (j *judgment) needsQuestion(r rules, spec named, c *tools.Command) (why str
 	return j.noWorkspace()
 }
 
-// writable says whether a path, which may be a link, leads to where commands may write at the
-// workspace level.
+// writable reports whether commands may write to a path at the workspace level, after its symlinks are
+// resolved.
 func (j *judgment) writable(path string) bool {
 	real := j.links.Resolve(path)
 	return j.contains(real) || slices.ContainsFunc(j.sandbox.Writable, func(dir string) bool { return within(real, j.links.Resolve(dir)) })

@@ -334,6 +334,7 @@ func TestVariablesRunUnasked(t *testing.T) {
 			"d=sub; ls \"$d\"", "d=sub && ls $d/*.txt", "for f in *.txt; do echo \"== $f\"; head -3 \"$f\"; done", "for f in a.txt b.txt; do [ -f \"$f\" ] || continue; wc -l < \"$f\"; done", "for i in {1..3}; do echo $i; done", "for f in $(ls); do wc -l \"$f\"; done",
 			"while IFS= read -r line; do printf '%s\\n' \"$line\"; done < list", "ls | while read -r f; do cat \"$f\"; done", "[[ -f a.txt && ! -d nothing ]] && cat a.txt", "n=$(ls | wc -l); echo \"$n files\"; [ \"$n\" -gt 3 ]", "wc -l $(ls)", "ls; echo \"exit: $?\"; [ $? -eq 0 ]",
 			"bash -lc 'ls sub'", "bash -lc 'for f in a.txt; do cat \"$f\"; done'",
+			"f=a.go; cat \"${f%.go}.txt\"", "n=2; head -n $((n + 1)) a.txt", "case a in a*) cat a.txt;; *) ls sub;; esac",
 		} {
 			if v := judge(t, p, agent, dir, command); v.Decision != tools.Allow {
 				t.Errorf("%s: %q asks: %s", agent, command, v.Reason)
@@ -355,6 +356,7 @@ func TestVariablesRunUnasked(t *testing.T) {
 		// Data: it may be an option, an operator, a folder, a text that is evaluated.
 		"while read -r a b; do [ \"$a\" \"$b\" ]; done < list", "read -r a < list; test $a x", "while read -r a; do sort \"$a\"; done < list", "while read -r a; do git log \"$a\"; done < list", "while read -r a; do find . \"$a\"; done < list", "while read -r a; do cd \"$a\" && cat passwd; done < list", "while read -r a; do cat < \"$a\"; done < list", "while read -r a; do eval \"$a\"; done < list", "while read -r a; do $a; done < list", "while read -r a; do printf \"$a\"; done < list", "sort $(cat list)", "while read -r a; do jq \"$a\" list; done < list",
 		"[[ -v a ]]", "a='x[$(id)]'; [[ -v $a ]]", "a='x[$(id)]'; [[ $a -eq 1 ]]", "[[ a =~ $(id) ]]", "test -v 'x[$(id)]'", "read 'x[$(id)]' < list", "while read -r a; do [[ $a -gt 1 ]]; done < list",
+		"f=x/etc/passwd; cat \"${f#x}\"", "f=; cat \"${f:-/etc/passwd}\"", "f=a.txt; cat \"${f%a.txt}/etc/passwd\"", "case a in a) cat /etc/passwd;; esac", "case a in b) ls;; *) cd /etc;; esac; cat passwd", "x='a[$(touch y)]'; echo $((x))", "a='x[$(touch y)]'; b=a; echo $((b * 2))", "x=$((1 / 0))\ncat \"$x\"", "o=-oyx; sort \"${o%x}\" a.txt",
 		"bash -lc 'touch x'", "bash -lc 'cat /etc/passwd'", "bash -ilc ls", "bash -lc 'f=/etc/passwd; cat \"$f\"'",
 	} {
 		for _, agent := range []string{"code", "plan"} {

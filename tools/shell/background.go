@@ -16,52 +16,52 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Jobs are background commands (eca-features 23). They outlive the turn that started them
-// and die with the daemon (if it is killed: on Linux, see package proc). The end of their
-// output is kept in memory, its beginning in files that the model can read as long as the
-// job is listed.
+// Jobs are background commands (eca-features 23). They outlive the turn that started them and are killed
+// when the daemon exits (on Linux, even if it is killed; see package proc). The end of their output is
+// kept in memory, and its beginning in files that the model can read while the job is listed.
 type Jobs struct {
 	dir string
 	now func() time.Time
 
-	// startupElapsed fires when a job that goes on has been waited for long enough.
+	// startupElapsed fires when start should no longer wait for a job to fail.
 	startupElapsed func(b *job) <-chan time.Time
 
 	mu       sync.Mutex // guards what follows
 	next     int
-	jobs     []*job // by number; ended ones too, up to maxEnded
+	jobs     []*job // in the order of their numbers, with up to maxEnded ended ones
 	closed   bool
 	watchers map[chan struct{}]bool
 }
 
 const (
-	maxJobs   = 10       // that run at the same time
-	maxEnded  = 20       // that are still listed
+	maxJobs   = 10       // running at the same time
+	maxEnded  = 20       // ended jobs that are listed
 	maxJobLog = 16 << 20 // bytes of a job's output file
-	newsLines = 20       // of the output, when a chat gets the end of its job
+	newsLines = 20       // lines of output in the message that a job has ended
 )
 
-// job is one of Jobs. Its tools.Job is guarded by theirs; what is above never changes.
+// job is one of Jobs. Its tools.Job, kill and reported are guarded by the mutex of Jobs; other fields do
+// not change.
 type job struct {
 	process proc.Child
 	lines   *lines
-	log     string // its output file
+	log     string // path of its output file
 	ended   chan struct{}
 
 	tools.Job
-	kill     bool // somebody wanted it to end
-	reported bool // the chat knows that it has ended
+	kill     bool // it was killed on request
+	reported bool // the chat has been notified that it has ended
 }
 
-// NewJobs keeps the output files of background commands below dir, which is created
-// when the first one starts.
+// NewJobs returns an empty list of jobs. Their output files are in dir, which is created when the first
+// one starts.
 func NewJobs(dir string, now func() time.Time) *Jobs {
 	const settle = 2 * time.Second
 	return &Jobs{dir: dir, now: now, startupElapsed: func(*job) <-chan time.Time { return time.After(settle) }, watchers: map[chan struct{}]bool{}}
 }
 
-// start starts a command and waits a moment to see whether it fails at once. afterwards is called
-// when it has ended; its result is added to the output.
+// start starts a command, and waits briefly in case it fails immediately. afterwards is called when the
+// command has ended; its result is appended to the output.
 func (j *Jobs) start(ctx context.Context, children *proc.Pool, info tools.Job, spec proc.Spec, afterwards func() string) (tools.Result, error) {
 	b, err := j.launch(children, info, spec, afterwards)
 	if err != nil {
@@ -158,8 +158,8 @@ func (j *Jobs) ended(b *job, exit proc.Exit) {
 	j.changedLocked()
 }
 
-// dropLocked forgets the job that ended first, with its output file, if more than maxEnded
-// are listed that have ended.
+// dropLocked removes the job that ended first, with its output file, if more than maxEnded ended jobs
+// are listed.
 func (j *Jobs) dropLocked() {
 	ended := slices.DeleteFunc(slices.Clone(j.jobs), func(b *job) bool { return b.Status == tools.JobRunning })
 	if len(ended) <= maxEnded {
@@ -170,12 +170,12 @@ func (j *Jobs) dropLocked() {
 	_ = os.Remove(first.log) // at the latest by clearLogs
 }
 
-// end kills a job and waits until it is gone; false if it had ended before.
+// end kills a job and waits until it has ended. It returns false if it had ended before.
 func (j *Jobs) end(b *job) bool {
 	j.mu.Lock()
 	running := b.Status == tools.JobRunning
 	b.kill = b.kill || running
-	b.reported = b.reported || running // who ends it knows
+	b.reported = b.reported || running // the caller knows
 	j.mu.Unlock()
 	b.process.Kill()
 	<-b.ended
@@ -209,8 +209,8 @@ func (j *Jobs) List() []tools.Job {
 	return out
 }
 
-// Kill ends a job and everything it started, and waits until that is gone. It returns
-// false if there is no such job, or it had ended before.
+// Kill kills a job and all processes that it started, and waits until they have ended. It returns false
+// if there is no such job, or if it had ended before.
 func (j *Jobs) Kill(id string) bool {
 	b, ok := j.find(id)
 	return ok && j.end(b)
@@ -225,8 +225,8 @@ func (j *Jobs) Output(id string) (job tools.Job, list []tools.JobLine, ok bool) 
 	return j.info(b), b.lines.all(), true
 }
 
-// Watch calls changed after each change of a job's state, until ctx ends. Changes that
-// come while it runs are one.
+// Watch calls changed after each change of a job's state, until ctx ends. Changes during a call are
+// combined into one.
 func (j *Jobs) Watch(ctx context.Context, changed func()) {
 	hear := make(chan struct{}, 1)
 	j.mu.Lock()
@@ -256,7 +256,7 @@ func (j *Jobs) changedLocked() {
 	}
 }
 
-// News tells a chat, once, of its jobs that have ended since; empty if none has.
+// News returns a message for each job of a chat that has ended since the last call.
 func (j *Jobs) News(chatID string) []string {
 	j.mu.Lock()
 	var ended []*job
@@ -279,7 +279,7 @@ func (j *Jobs) News(chatID string) []string {
 	return out
 }
 
-// settleNews says that the chat knows that a job has ended.
+// settleNews records that the chat has been notified of the end of a job.
 func (j *Jobs) settleNews(b *job) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -305,12 +305,11 @@ func (j *Jobs) Close() {
 // Dir returns the folder of the output files, which need not exist.
 func (j *Jobs) Dir() string { return j.dir }
 
-// logName is the name of an output file, by the number of its process and of the job.
+// logName is the format of the name of an output file, with the ids of the daemon's process and the job.
 const logName = "job-%d-%d.log"
 
-// clearLogs removes output files that daemons left behind which were killed: those that
-// no process has written to for long, of processes that are gone. The folder may be shared with
-// machines and containers that number their processes otherwise.
+// clearLogs removes output files of daemons that were killed. A file must be old as well, because the
+// folder may be shared with machines and containers that have other process ids.
 func clearLogs(dir string, now time.Time) {
 	const long = 7 * 24 * time.Hour
 	entries, _ := os.ReadDir(dir)
@@ -320,12 +319,12 @@ func clearLogs(dir string, now time.Time) {
 			continue
 		}
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > long {
-			_ = os.Remove(filepath.Join(dir, e.Name())) // else the next time
+			_ = os.Remove(filepath.Join(dir, e.Name())) // otherwise retried the next time
 		}
 	}
 }
 
-// of returns the jobs of a chat, those that run first.
+// of returns the jobs of a chat, running ones first.
 func (j *Jobs) of(chatID string) []tools.Job {
 	list := slices.DeleteFunc(j.List(), func(info tools.Job) bool { return info.ChatID != chatID })
 	rank := func(info tools.Job) int {
@@ -338,7 +337,7 @@ func (j *Jobs) of(chatID string) []tools.Job {
 	return list
 }
 
-// capped writes the beginning of an output and says where it stopped.
+// capped writes the beginning of an output, and a note where it was cut.
 type capped struct {
 	f *os.File
 
@@ -346,7 +345,7 @@ type capped struct {
 	remaining int
 }
 
-// Write never fails: a full disk must not end a job.
+// Write never fails, because a full disk must not stop a job.
 func (c *capped) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

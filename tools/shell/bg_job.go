@@ -23,7 +23,7 @@ type bgJobArgs struct {
 	JobID  string `json:"job_id,omitempty" jsonschema:"Which job; needed for read_output and kill."`
 }
 
-// bgJob returns the tool bg_job (eca-features 17, 23). A chat sees its own jobs only.
+// bgJob returns the tool bg_job (eca-features 17, 23). Each chat sees only its own jobs.
 func (j *Jobs) bgJob() tools.Tool {
 	own := func(call tools.Call, a bgJobArgs) (*job, error) {
 		if a.JobID == "" {
@@ -88,9 +88,9 @@ func (j *Jobs) describe(chatID string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// readOutput returns what was not read yet.
+// readOutput returns the output that has not been read yet.
 func (j *Jobs) readOutput(b *job) string {
-	info := j.info(b) // before its output: nothing is missing of what has ended
+	info := j.info(b) // before the output, so that the output of an ended job is complete
 	if info.Status != tools.JobRunning {
 		j.settleNews(b)
 	}

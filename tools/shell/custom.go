@@ -18,7 +18,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// customTimeout ends a custom tool that hangs. Users' tools may build and test for long.
+// customTimeout limits the time of a custom tool. It is long, because custom tools may build and test.
 const customTimeout = time.Hour
 
 // Custom is a tool that the user configured (eca-features 17): a command with arguments
@@ -26,8 +26,8 @@ const customTimeout = time.Hour
 type Custom struct {
 	Name        string
 	Description string
-	Command     string         // a shell line; {{argument}} stands for an argument
-	Schema      map[string]any // of the arguments: properties and required
+	Command     string         // a shell line with placeholders {{argument}}
+	Schema      map[string]any // JSON schema of the arguments: properties and required
 }
 
 type customTool struct {
@@ -39,7 +39,7 @@ type customTool struct {
 
 var _ tools.Tool = (*customTool)(nil)
 
-// CustomTool makes a tool. The error says what is wrong with its configuration.
+// CustomTool returns a tool, or an error if its configuration is invalid.
 func CustomTool(o Options, c Custom) (tools.Tool, error) {
 	if !regexp.MustCompile(`^[A-Za-z0-9_-]{1,58}$`).MatchString(c.Name) {
 		return nil, errors.New("its name must be 1 to 58 letters, digits, - and _")
@@ -130,7 +130,7 @@ func (t *customTool) Run(ctx context.Context, call tools.Call, out tools.Sink) (
 	}, false}, out)
 }
 
-// arguments checks the arguments of a call and returns those that it gives.
+// arguments checks the arguments of a call and returns those that have a value.
 func (t *customTool) arguments(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	var args map[string]json.RawMessage
 	var loose map[string]any
@@ -139,7 +139,7 @@ func (t *customTool) arguments(raw json.RawMessage) (map[string]json.RawMessage,
 	}
 	required := t.schema.Schema().Required
 	for name, v := range loose {
-		if (v == nil || v == "") && !slices.Contains(required, name) { // models fill in optional ones like that
+		if (v == nil || v == "") && !slices.Contains(required, name) { // some models send all optional arguments
 			delete(loose, name)
 			delete(args, name)
 		}

@@ -5,23 +5,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Connection is the network of what a call runs.
+// Connection is the network for the command of a call.
 type Connection struct {
-	Children *proc.Pool // starts it there
-	// Refused returns the addresses, as host:port, that it could not connect to: those that it
-	// can if the user allows it, and others.
+	Children *proc.Pool // starts processes in that network
+	// Refused returns the addresses, as host:port, to which connections were refused: those that the
+	// user can allow, and others.
 	Refused func() (unlisted, private []string)
 	Close   func()
 }
@@ -29,17 +31,17 @@ type Connection struct {
 // Choice is an answer to a question to the user.
 type Choice struct {
 	Label, Description string
-	Grants             bool // something from now on, not only now
+	Grants             bool // the answer also counts for later calls
 }
 
-// Memory keeps what the user answered, for the workspace of a call.
+// Memory keeps the user's answers for the workspace of a call.
 type Memory interface {
-	// Begin returns the keys that begin with a prefix, without it.
+	// Begin returns the keys that begin with a prefix, without the prefix.
 	Begin(call tools.Call, prefix string) []string
 	Keep(call tools.Call, keys []string) error
 }
 
-// access is something that the sandbox of the workspace does not allow: a connection or a place.
+// access is an access that the sandbox of the workspace does not allow: a connection or a path.
 type access struct {
 	address     string // host:port
 	allowedPath string // an existing file or folder
@@ -52,7 +54,7 @@ func (a access) String() string {
 	return "write to " + a.allowedPath
 }
 
-// exceptions are what the user decided about some programs.
+// exceptions are the user's decisions about some programs.
 type exceptions struct{ allowed, denied []access }
 
 const (
@@ -61,7 +63,7 @@ const (
 	denies    = " must not "
 )
 
-// parseAccess reads what String wrote.
+// parseAccess parses a text of String.
 func parseAccess(text string) (access, bool) {
 	if address, ok := strings.CutPrefix(text, "connect to "); ok {
 		return access{address: address}, true
@@ -70,8 +72,8 @@ func parseAccess(text string) (access, bool) {
 	return access{allowedPath: place}, ok
 }
 
-// remembered returns what the user decided that all of some programs may do, or that one of them
-// must not.
+// remembered returns the accesses that the user allowed for all of the programs, or denied for one of
+// them.
 func (o Options) remembered(call tools.Call, programs []string) exceptions {
 	var out exceptions
 	if o.Memory == nil {
@@ -95,9 +97,9 @@ func (o Options) remembered(call tools.Call, programs []string) exceptions {
 	return out
 }
 
-// sandboxPrograms names the programs of a command for which an exception is remembered: what is
-// remembered of them elsewhere, else their names. Those that only read are left out if there
-// are others. Nil if one is not known by name.
+// sandboxPrograms returns the keys of the programs for which an exception of a command is remembered: the
+// keys of approvals, or else their names. Programs that only read are left out if there are others. It
+// returns nil if the name of a program is not known.
 func sandboxPrograms(p cmdline.Program, dir string) []string {
 	var out, readers []string
 	for _, c := range p.Commands {
@@ -127,23 +129,23 @@ type execution struct {
 	dir           string
 	timeout       time.Duration
 	prepare       func(tools.Call) (proc.Spec, error)
-	canAskOutside bool // the tool has the argument outside
+	canAskOutside bool // the tool has an argument named outside
 }
 
 // attempt is one run of an execution.
 type attempt struct {
 	result        tools.Result
-	leftProcesses bool // it left processes behind
-	limited       bool // it was killed at the sandbox's limit on memory
+	leftProcesses bool // its child processes were still running when it ended
+	limited       bool // it was killed at the memory limit of the sandbox
 	spec          proc.Spec
-	refused       []string // addresses
-	private       []string // likewise, of this machine or its network
-	stopped       stop     // what its messages show
+	refused       []string // addresses to which it could not connect
+	private       []string // the same, on this machine or its network
+	stopped       stop     // refusal that its messages show
 }
 
-// execute runs a command to its end and returns what it printed. If the sandbox stopped it, the
-// user is asked once whether it may run again with what it wanted. Protected places that it made
-// are moved away.
+// execute runs a command to its end and returns its output. If the sandbox stopped it, the user is asked
+// once whether it may run again with the refused access. Protected places that it created are moved
+// away.
 func (o Options) execute(ctx context.Context, call tools.Call, e execution, out tools.Sink) (tools.Result, error) {
 	programs := sandboxPrograms(e.program, e.dir)
 	known := o.remembered(call, programs)
@@ -179,7 +181,7 @@ func (o Options) execute(ctx context.Context, call tools.Call, e execution, out 
 	return last.result, nil
 }
 
-// leaves says whether a command that the user approves by hand runs outside of the sandbox.
+// leaves reports whether a command that the user approves runs outside the sandbox.
 func (o Options) leaves(call tools.Call) bool {
 	call.Authorization.Approved = true
 	return o.Sandbox != nil && !o.Sandbox(call).Bounds()
@@ -189,7 +191,7 @@ const limitedNote = `[The limit on memory is that of the sandbox; call again wit
 
 const leftNote = `[The command left processes running, which were ended with it. To keep a server or watcher running, start it with the argument background.]`
 
-// prepared returns how a command is run, with its sandbox.
+// prepared returns the process of a command, with its sandbox.
 func prepared(call tools.Call, e execution) (proc.Spec, error) {
 	spec, err := e.prepare(call)
 	if err == nil {
@@ -198,7 +200,7 @@ func prepared(call tools.Call, e execution) (proc.Spec, error) {
 	return spec, err
 }
 
-// runOnce runs a command, which may also do what is allowed.
+// runOnce runs a command with some additional accesses.
 func (o Options) runOnce(ctx context.Context, call tools.Call, spec proc.Spec, timeout time.Duration, allowed []access, out tools.Sink) (r attempt, err error) {
 	r.spec = spec
 	var addresses []string
@@ -233,7 +235,7 @@ func (o Options) runOnce(ctx context.Context, call tools.Call, spec proc.Spec, t
 	return r, nil
 }
 
-// what says what the sandbox refused a run; empty if nothing.
+// what describes the access that the sandbox refused; empty if it refused none.
 func (r attempt) what() string {
 	if addresses := append(slices.Clone(r.refused), r.private...); len(addresses) > 0 {
 		return "connection to " + strings.Join(addresses, ", ") + " refused"
@@ -241,8 +243,30 @@ func (r attempt) what() string {
 	return r.stopped.what
 }
 
-// wants returns what a run would need to be allowed. ok is false if that cannot be allowed within
-// the sandbox.
+// stop returns the refused access as data.
+func (r attempt) stop() event.SandboxStop {
+	text, _, _ := strings.Cut(r.what(), " refused")
+	s := event.SandboxStop{Text: text}
+	addresses := append(slices.Clone(r.refused), r.private...)
+	if len(addresses) == 0 && r.stopped.host != "" {
+		addresses = []string{r.stopped.host}
+	}
+	for _, address := range addresses {
+		if host, _, err := net.SplitHostPort(address); err == nil {
+			address = host
+		}
+		s.Hosts = append(s.Hosts, address)
+	}
+	if len(addresses) == 0 {
+		s.Port = r.stopped.port
+		if r.stopped.path != "" {
+			s.Folder = filepath.Dir(r.stopped.path)
+		}
+	}
+	return s
+}
+
+// wants returns the accesses that a run needs. ok is false if they cannot be allowed within the sandbox.
 func (r attempt) wants() (list []access, ok bool) {
 	for _, address := range r.refused {
 		list = append(list, access{address: address})
@@ -253,9 +277,8 @@ func (r attempt) wants() (list []access, ok bool) {
 	return list, len(list) > 0
 }
 
-// deniedPath returns the file or folder that could be made writable so that a run can write where it
-// was refused that; or empty: not all of the home folder, nor what is above it or
-// the workspace, nor a place that is protected.
+// deniedPath returns the file or folder that must be made writable for a run; empty if there is no such
+// path. It is never the home folder, a parent of it or of the workspace, or a protected place.
 func (r attempt) deniedPath() string {
 	p := r.spec.Sandbox
 	if r.stopped.path == "" || p.Level != sandbox.Workspace || p.Guard == nil {
@@ -287,7 +310,7 @@ func (r attempt) deniedPath() string {
 			return ""
 		}
 	}
-	for _, dir := range p.Write { // it is protected if it is not writable already
+	for _, dir := range p.Write { // a protected place if it should be writable already
 		if real, err := filepath.EvalSymlinks(dir); err == nil && strings.HasPrefix(at, real+"/") {
 			return ""
 		}
@@ -295,22 +318,8 @@ func (r attempt) deniedPath() string {
 	return at
 }
 
-// Beginnings of the lines of a result that say what the sandbox refused.
-const (
-	notePrefix = "[sandbox: "
-	firstRun   = "the first run was stopped: "
-)
-
-// Stopped says whether a call's result says that the sandbox stopped its command, and that the
-// user then let it run again.
-func Stopped(outputs []string) (stopped, allowed bool) {
-	for _, out := range outputs {
-		line, ok := strings.CutPrefix(out, notePrefix)
-		allowed = allowed || ok && strings.HasPrefix(line, firstRun)
-		stopped = stopped || ok && strings.Contains(line, " refused")
-	}
-	return stopped, allowed
-}
+// notePrefix is the prefix of the lines of a result about the sandbox.
+const notePrefix = "[sandbox: "
 
 // Answers to the question about what the sandbox stopped.
 const (
@@ -319,17 +328,21 @@ const (
 	answerNever  = "Never"
 )
 
-// retryOutside asks the user about what the sandbox stopped, and runs the command once more if the user
-// wants that. A line of the result states the outcome.
+// retryOutside asks the user about a refused access, and runs the command again if the user allows it. A
+// line of the result states the outcome.
 func (o Options) retryOutside(ctx context.Context, call tools.Call, e execution, programs []string, known exceptions, first attempt, out tools.Sink) (attempt, error) {
 	what := first.what()
 	if what == "" {
 		return first, nil
 	}
-	note := func(r attempt, text string) attempt {
+	note := func(r attempt, text string, stops ...event.SandboxStop) attempt {
 		r.result.Outputs = append(r.result.Outputs, notePrefix+text+"]")
+		r.result.Stops = append(r.result.Stops, stops...)
 		return r
 	}
+	stop := first.stop()
+	decided := stop
+	decided.Decided = true
 	hint := ""
 	switch {
 	case len(first.refused) > 0:
@@ -342,13 +355,13 @@ func (o Options) retryOutside(ctx context.Context, call tools.Call, e execution,
 	}
 	wanted, within := first.wants()
 	if slices.ContainsFunc(wanted, func(a access) bool { return slices.Contains(known.denied, a) }) {
-		return note(first, what+": the user never allows that; do without it"), nil
+		return note(first, what+": the user never allows that; do without it", decided), nil
 	}
 	approved := call
 	approved.Authorization.Approved = true
 	leaves := first.result.Failed && o.leaves(call)
 	if o.Ask == nil || first.spec.Sandbox.Level != sandbox.Workspace || call.Subagent() || !within && !leaves {
-		return note(first, what+hint), nil
+		return note(first, what+hint, stop), nil
 	}
 	switch o.askAboutStop(ctx, call, programs, wanted, what) {
 	case answerNever:
@@ -356,25 +369,27 @@ func (o Options) retryOutside(ctx context.Context, call tools.Call, e execution,
 		if err := o.remember(call, programs, denies, wanted); err != nil {
 			text += fmt.Sprintf(" (this could not be remembered: %v)", err)
 		}
-		return note(first, text), nil
+		return note(first, text, decided), nil
 	case answerAlways:
 		if err := o.remember(call, programs, allows, wanted); err != nil {
 			first = note(first, fmt.Sprintf("this is not remembered: %v", err))
 		}
 	case answerOnce:
 	default:
-		return note(first, what+hint), nil
+		return note(first, what+hint, stop), nil
 	}
 	if ctx.Err() != nil {
 		return first, errors.New("the command was stopped")
 	}
+	decided.Again = true
+	const firstRun = "the first run was stopped: "
 	if !within {
 		spec, err := prepared(approved, e)
 		if err != nil {
 			return first, err
 		}
 		second, err := o.runOnce(ctx, approved, spec, e.timeout, nil, out)
-		return note(second, firstRun+what+"; the user let it run again outside of the sandbox"), err
+		return note(second, firstRun+what+"; the user let it run again outside of the sandbox", decided), err
 	}
 	spec, err := prepared(call, e)
 	if err != nil {
@@ -384,14 +399,14 @@ func (o Options) retryOutside(ctx context.Context, call tools.Call, e execution,
 	if err != nil {
 		return second, err
 	}
-	second = note(second, firstRun+what+"; the user allowed that, and this is the second run")
+	second = note(second, firstRun+what+"; the user allowed that, and this is the second run", decided)
 	if again := second.what(); again != "" {
-		second = note(second, again+hint)
+		second = note(second, again+hint, second.stop())
 	}
 	return second, nil
 }
 
-// askAboutStop asks the user; empty if there is no answer.
+// askAboutStop asks the user about a refused access. It returns the answer; empty if there is no answer.
 func (o Options) askAboutStop(ctx context.Context, call tools.Call, programs []string, wanted []access, what string) string {
 	label := "the command"
 	if len(programs) > 0 {
@@ -418,7 +433,7 @@ func (o Options) askAboutStop(ctx context.Context, call tools.Call, programs []s
 	return o.Ask(ctx, call, fmt.Sprintf("The sandbox stopped %s, which wanted to %s. Run it again with that allowed?", label, strings.Join(list, " and to ")), append(choices, Choice{Label: answerNever, Description: never}))
 }
 
-// remember remembers an answer for each of some programs.
+// remember remembers an answer for each of the programs.
 func (o Options) remember(call tools.Call, programs []string, word string, list []access) error {
 	if o.Memory == nil {
 		return nil

@@ -44,7 +44,7 @@ func (o Options) git() tools.Tool {
 			}
 			plan := tools.Plan{Summary: o.summary(a.Command, call.Roots), Paths: []string{dir}, Command: o.command(a.Command, dir, program)}
 			if s := strings.Join(strings.Fields(a.Summary), " "); s != "" {
-				plan.Summary = s + ": " + plan.Summary // the model's words never stand for the command
+				plan.Summary = s + ": " + plan.Summary // the model's text never replaces the command
 			}
 			if commands := describe(program); len(commands) > 0 {
 				plan.Details = &event.Details{ShellCommand: &event.ShellCommand{Commands: commands}}
@@ -61,7 +61,7 @@ func (o Options) git() tools.Tool {
 			}
 			return o.execute(ctx, call, execution{o.parse(a.Command), dir, gitTimeout, func(call tools.Call) (proc.Spec, error) {
 				spec, err := o.prepare(call, a.Command, dir)
-				// There is no user to answer: a program that would ask has to fail, or go on, at once.
+				// No user can answer a prompt: programs must fail or continue immediately.
 				spec.Env = append(spec.Env, "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "GIT_PAGER=cat", "GH_PROMPT_DISABLED=1", "GH_PAGER=cat")
 				return spec, err
 			}, false}, out)
@@ -69,8 +69,8 @@ func (o Options) git() tools.Tool {
 	}.Build()
 }
 
-// onlyGit refuses lines that do more than call git and gh, because a rule that allows this tool
-// is meant for them. The policy judges programs that git itself runs.
+// onlyGit returns an error for lines that run other programs than git and gh, because rules that allow
+// this tool are meant for these. The policy judges programs that git itself runs.
 func onlyGit(p cmdline.Program) error {
 	switch {
 	case p.Unresolved != "":
@@ -97,8 +97,8 @@ func onlyGit(p cmdline.Program) error {
 	return nil
 }
 
-// besideGit are the other programs that a line may call: to change the directory, to shorten
-// output, and to write messages. None of them writes or runs anything.
+// besideGit returns other programs that a line may run: to change the folder, to shorten output, and to
+// write messages. None of them writes files or runs programs.
 func besideGit() []string {
 	return []string{"cd", "cat", "head", "tail", "wc", "grep", "cut", "echo", "printf", "true"}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// notes are the lines of a result about what searches found.
+// notes returns the lines of a result about the outcomes of searches.
 func notes(outcomes ...heldback.Outcome) string {
 	var lines []string
 	for _, o := range outcomes {
@@ -21,8 +21,8 @@ func notes(outcomes ...heldback.Outcome) string {
 	return strings.Join(lines, "\n")
 }
 
-// recordSearch records that protected places are looked for after a command. If it cannot, the
-// command does not start; only the user can let it run without the search.
+// recordSearch records that a search for protected places is due after a command. If it fails, the
+// command does not start; only the user can allow it to run without the search.
 func (o Options) recordSearch(spec proc.Spec) (*heldback.Search, error) {
 	search, err := o.HeldBack.Begin(spec.Sandbox.Places)
 	if err != nil {
@@ -31,8 +31,8 @@ func (o Options) recordSearch(spec proc.Spec) (*heldback.Search, error) {
 	return search, nil
 }
 
-// afterwards moves away which protected places a command made, and asks the user whether they come
-// back.
+// afterwards moves away protected places that a command created, and asks the user whether to restore
+// them.
 func (o Options) afterwards(ctx context.Context, call tools.Call, search *heldback.Search) string {
 	outcome := search.Finish()
 	note := notes(outcome)

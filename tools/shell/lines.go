@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	maxLines     = 2000    // of a job's output that are kept, the last ones
-	maxLineBytes = 2 << 10 // longer lines are several
-	maxLinesSize = 1 << 20 // bytes of all that are kept
+	maxLines     = 2000    // lines that are kept, the last ones
+	maxLineBytes = 2 << 10 // longer lines are split
+	maxLinesSize = 1 << 20 // bytes of all lines that are kept
 )
 
-// lines keeps the end of what a job prints.
+// lines keeps the last lines of the output of a job.
 type lines struct {
 	mu      sync.Mutex // guards what follows
 	recent  []tools.JobLine
 	bytes   int
-	dropped int                // lines that are not kept any more
-	read    int                // lines that the model has read, lost ones included
-	open    [2]strings.Builder // the unfinished lines of stdout and stderr
+	dropped int                // number of lines that are not kept any more
+	read    int                // number of lines that the model has read, including dropped ones
+	open    [2]strings.Builder // unfinished lines of stdout and stderr
 }
 
-// stream is where one of a job's streams is written to.
+// stream is the writer for stdout or stderr of a job.
 type stream struct {
 	lines  *lines
 	stderr bool
@@ -74,7 +74,7 @@ func (l *lines) add(open *strings.Builder, stderr bool) {
 	}
 }
 
-// end finishes what has no line end.
+// end finishes the lines without a line end.
 func (l *lines) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,14 +85,14 @@ func (l *lines) end() {
 	}
 }
 
-// all returns what is kept.
+// all returns all lines that are kept.
 func (l *lines) all() []tools.JobLine {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]tools.JobLine{}, l.recent...)
 }
 
-// unread returns the lines that were not read yet, and how many of those are lost.
+// unread returns the lines that the model has not read yet, and how many more were dropped.
 func (l *lines) unread() (list []tools.JobLine, lost int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,13 +102,13 @@ func (l *lines) unread() (list []tools.JobLine, lost int) {
 	return list, lost
 }
 
-// last returns the end of what is kept.
+// last returns the last n lines.
 func (l *lines) last(n int) []tools.JobLine {
 	list := l.all()
 	return list[max(len(list)-n, 0):]
 }
 
-// render makes text of lines; those of stderr are marked.
+// render formats lines, and marks those of stderr.
 func render(list []tools.JobLine) string {
 	var b strings.Builder
 	for _, line := range list {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 )
 
-// parse parses a command if eca reads it in the same way as the shell that will run it.
+// parse parses a command if the shell that runs it has the syntax that eca knows.
 func (o Options) parse(command string) cmdline.Program {
 	if !o.posix() {
 		return cmdline.Program{Unresolved: "it is for a shell whose programs cannot be judged here"}
@@ -17,8 +17,8 @@ func (o Options) parse(command string) cmdline.Program {
 	return cmdline.Parse(command)
 }
 
-// posix says whether commands go to bash or a POSIX shell, maybe through a wrapper that
-// the user configured (a container, a sandbox).
+// posix reports whether commands run in bash or a POSIX shell, perhaps through a wrapper that the user
+// configured (a container, a sandbox).
 func (o Options) posix() bool {
 	path, args := o.shell()
 	known := []string{"bash", "sh", "dash"}
@@ -29,8 +29,8 @@ func name(path string) string {
 	return strings.TrimSuffix(filepath.Base(filepath.FromSlash(path)), ".exe")
 }
 
-// describe lists the commands of a program for clients. It returns nil if the program may do
-// more than these commands say; such a program cannot be remembered either.
+// describe returns the commands of a program for clients. It returns nil if the program may run other
+// commands; such a program cannot be remembered either.
 func describe(p cmdline.Program) []event.Command {
 	if p.Unresolved != "" || p.Computed != "" || len(p.Writes) > 0 || len(p.Demands) > 0 {
 		return nil
@@ -41,7 +41,7 @@ func describe(p cmdline.Program) []event.Command {
 			continue
 		}
 		command := event.Command{Name: c.Name, Args: c.Args}
-		if len(c.Demands) == 0 { // commands of wrappers are not remembered
+		if len(c.Demands) == 0 { // not the commands of wrappers, which are not remembered
 			command.Key = c.Key
 		}
 		out = append(out, command)
@@ -49,8 +49,7 @@ func describe(p cmdline.Program) []event.Command {
 	return out
 }
 
-// harmlessGit is the environment with which git starts nothing that a repository
-// contains.
+// harmlessGit returns environment variables with which git starts nothing from a repository.
 func harmlessGit(getenv func(string) string) []string {
 	if getenv == nil {
 		getenv = func(string) string { return "" }

@@ -27,14 +27,14 @@ func (o Options) command(text, dir string, program cmdline.Program) *tools.Comma
 	return c
 }
 
-// plain says that commands go to a POSIX shell of this machine as they are.
+// plain reports whether commands run in a POSIX shell of this machine, without a wrapper.
 func (o Options) plain() bool {
 	path, args := o.shell()
 	return slices.Contains([]string{"bash", "sh", "dash"}, name(path)) && !slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") })
 }
 
-// prepare says how a command of a call is run: as the user approved it, or else as it was
-// printed from what was judged.
+// prepare returns the process for the command of a call: the text that the user approved, or else the
+// canonical form of what was judged.
 func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
 	printed := call.Printed
 	if call.Authorization.Approved || printed == nil || printed.Text == "" {
@@ -50,10 +50,10 @@ func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
 		if unasked {
 			return proc.Spec{}, err
 		}
-		return spec, nil // a rule of the user's: the shell runs as usual
+		return spec, nil // allowed by a rule of the user: the usual shell
 	}
-	// -p: no functions, start-up files and settings from the environment. The shell's messages
-	// begin with its name, which is that of the original.
+	// -p: no functions, start-up files and settings from the environment. The messages of the shell
+	// begin with the path of the original, not of the copy.
 	spec.Path, spec.Args = shell, []string{"-p", "-c", pinned(printed) + printed.Text, originalBash}
 	spec.Environ = withoutShellSettings(spec.Environ) // for shells that the text runs
 	if real, err := filepath.EvalSymlinks(shell); err == nil && spec.Sandbox.Read != nil {
@@ -72,7 +72,7 @@ func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
 	return spec, nil
 }
 
-// bound bounds what a call runs.
+// bound returns a process with the sandbox and environment of a call.
 func (o Options) bound(call tools.Call, spec proc.Spec) proc.Spec {
 	if o.bind(&spec, call); spec.Sandbox.Level == sandbox.ReadOnly {
 		spec.Env = append(spec.Env, cmdline.GitCeilings(call.Roots))
@@ -80,7 +80,8 @@ func (o Options) bound(call tools.Call, spec proc.Spec) proc.Spec {
 	return spec
 }
 
-// withoutShellSettings is an environment without what bash -p ignores in it; nil is eca's own.
+// withoutShellSettings returns an environment without the variables that bash -p ignores. nil stands for
+// the environment of eca.
 func withoutShellSettings(environ []string) []string {
 	if environ == nil {
 		environ = os.Environ()
@@ -91,8 +92,9 @@ func withoutShellSettings(environ []string) []string {
 	})
 }
 
-// pinned is what precedes a text, on its first line, so that names are the programs that
-// were judged. Commands that tell of that are left alone: PATH says the same.
+// pinned returns commands for the beginning of a text that make bash use the judged programs for their
+// names. For a text with type or command, which would print the pinned paths, it returns nothing: there,
+// bash finds the same programs in PATH.
 func pinned(printed *tools.Printed) string {
 	if slices.ContainsFunc(printed.Program.Commands, func(c cmdline.Command) bool { return c.Name == "type" || c.Name == "command" }) {
 		return ""
@@ -108,8 +110,7 @@ func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + 
 
 const originalBash = "/bin/bash"
 
-// Bash is a copy of bash that only eca uses. Commands that run unasked may execute it, and no
-// other shell.
+// Bash is a private copy of bash, the only shell that commands which run unasked may execute.
 type Bash struct {
 	dir string
 
@@ -118,10 +119,10 @@ type Bash struct {
 	err  error
 }
 
-// NewBash keeps the copy below dir, and makes it when it is first used.
+// NewBash returns a Bash whose copy is created in dir when it is first used.
 func NewBash(dir string) *Bash { return &Bash{dir: dir} }
 
-// path returns the copy. Where it cannot be made, bash itself has to do.
+// path returns the path of the copy, or of bash itself if it cannot be copied.
 func (b *Bash) path() (string, error) {
 	if b == nil {
 		return existingBash()
@@ -144,8 +145,7 @@ func existingBash() (string, error) {
 	return originalBash, nil
 }
 
-// copyProgram copies a program into a folder. A copy by another process stays if it is the
-// same.
+// copyProgram copies a program into a folder, unless another process has already made the same copy.
 func copyProgram(from, dir string) (string, error) {
 	real, err := filepath.EvalSymlinks(from)
 	if err != nil {
@@ -176,14 +176,14 @@ func copyProgram(from, dir string) (string, error) {
 	return to, os.Rename(out.Name(), to)
 }
 
-// same says whether two files have the same content.
+// same reports whether two files have the same content.
 func same(a, b string) bool {
 	x, errA := os.ReadFile(a)
 	y, errB := os.ReadFile(b)
 	return errA == nil && errB == nil && string(x) == string(y)
 }
 
-// runs says that a program may be executed where it is.
+// runs reports whether a program can be executed where it is (not on a noexec file system).
 func runs(file string) bool {
 	exit, err := proc.Run(context.Background(), proc.Spec{Path: file, Args: []string{"-p", "-c", "exit 7"}})
 	return err == nil && exit.Code == 7

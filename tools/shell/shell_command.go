@@ -1,13 +1,13 @@
 // Package shell has the native tools shell_command, git, and bg_job with its background
 // jobs, and makes the tools that users configure (eca-features, section 17).
 //
-// A command runs in bash (else sh; PowerShell on Windows; or as configured), in its own process
-// group. When it ends, times out or is stopped, nothing of its group is left. Output is captured up
-// to a limit: the end of it, or the beginning of a background command's. The output of a timed-out
-// command is kept.
+// A command runs in bash (or sh, or PowerShell on Windows, or the configured shell), in its own process
+// group. When it ends, times out or is stopped, no process of its group is left. Output is captured up
+// to a limit: the end of it, or the beginning for a background command. If a command times out, its
+// output is part of the result.
 //
-// The package takes commands apart for the policy and to describe them (parse.go);
-// whether one may run is the policy's business.
+// The package parses commands for the policy and to describe them (parse.go). The policy decides
+// whether they may run.
 package shell
 
 import (
@@ -43,38 +43,38 @@ const (
 
 // Options configure the tool.
 type Options struct {
-	Path       string     // shell to run; empty means bash -c, else sh -c, or PowerShell on Windows
-	Args       []string   // its arguments before the command
+	Path       string     // shell to run; empty: bash -c, else sh -c, or PowerShell on Windows
+	Args       []string   // arguments of the shell before the command
 	SummaryMax int        // length of the label; toolCall.shellCommand.summaryMaxLength
-	Executable string     // our own, for ECA_EXECUTABLE in the child's environment
+	Executable string     // path of eca, for ECA_EXECUTABLE in the environment of commands
 	Children   *proc.Pool // starts commands; nil: without a supervisor
-	Jobs       *Jobs      // where background commands live
+	Jobs       *Jobs      // background commands
 
 	Getenv func(string) string // the environment that commands get
 
 	// Sandbox returns the restrictions for the command of a call; nil means none.
 	Sandbox func(tools.Call) sandbox.Policy
 
-	// Bash is the copy of bash that runs what the user did not approve by hand.
+	// Bash is the copy of bash that runs commands which the user did not approve.
 	Bash *Bash
 
-	// Network puts what a call runs into the network namespace of its chat, where it may also
-	// connect to some addresses; without it, or if it returns nil, no proxy is used.
+	// Network returns the network namespace of a chat, in which the command of a call runs and may
+	// also connect to some addresses. If it is nil or returns nil, no proxy is used.
 	Network func(call tools.Call, spec *proc.Spec, addresses []string) *Connection
-	// HeldBack moves away protected places that a bound command has made; nil leaves them.
+	// HeldBack moves away protected places that a sandboxed command has created; nil leaves them.
 	HeldBack *heldback.Store
-	// Ask asks the user and returns the label of the answer, empty without an answer. If it
-	// is nil, the user is not asked.
+	// Ask asks the user and returns the label of the answer; empty if there is no answer. If it is nil,
+	// the user is not asked.
 	Ask func(ctx context.Context, call tools.Call, question string, choices []Choice) string
-	// Memory keeps what the user answered about the sandbox; nil keeps nothing.
+	// Memory keeps the user's answers about the sandbox; nil keeps nothing.
 	Memory Memory
 
-	// Environ returns the environment of what a call runs, nil for our own; nil is our own for
-	// all.
+	// Environ returns the environment for the command of a call. If it is nil or returns nil, the
+	// command gets the environment of eca.
 	Environ func(tools.Call) []string
 }
 
-// bind bounds what a call runs, and says what it gets of the environment.
+// bind sets the sandbox and the environment for the command of a call.
 func (o Options) bind(spec *proc.Spec, call tools.Call) {
 	if o.Sandbox != nil {
 		spec.Sandbox = o.Sandbox(call)
@@ -124,7 +124,7 @@ func (o Options) shellCommand() tools.Tool {
 	}.Build()
 }
 
-// Check runs a command that does nothing, as commands are run. path is the shell.
+// Check runs an empty command in the same way as other commands. path is the shell.
 func (o Options) Check(ctx context.Context) (path string, err error) {
 	path, args := o.shell()
 	const code = 7
@@ -151,7 +151,7 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	return res, err
 }
 
-// inBackground starts a command that goes on when the call has ended.
+// inBackground starts a command that continues after the end of the call.
 func (o Options) inBackground(ctx context.Context, call tools.Call, a shellArgs, prepare func(tools.Call) (proc.Spec, error)) (tools.Result, error) {
 	spec, err := prepare(call)
 	if err != nil {
@@ -189,7 +189,7 @@ func (o Options) inBackground(ctx context.Context, call tools.Call, a shellArgs,
 	return res, err
 }
 
-// limit is how long the command may take.
+// limit returns the time limit of the command.
 func (a shellArgs) limit() time.Duration {
 	if a.Timeout <= 0 {
 		return defaultTimeout
@@ -197,7 +197,7 @@ func (a shellArgs) limit() time.Duration {
 	return time.Duration(min(a.Timeout, int(maxTimeout.Milliseconds()))) * time.Millisecond
 }
 
-// line returns how a line is run in a folder.
+// line returns the process that runs a command line in a folder.
 func (o Options) line(command, dir string) proc.Spec {
 	path, args := o.shell()
 	spec := proc.Spec{Path: path, Args: append(args, command), Dir: dir, Env: []string{"ECA_EXECUTABLE=" + o.Executable}}
@@ -207,8 +207,8 @@ func (o Options) line(command, dir string) proc.Spec {
 	return spec
 }
 
-// toEnd runs a command to its end and returns what it printed, with how it ended and the end of
-// its stderr.
+// toEnd runs a command to its end. It returns the result with its output, its exit, and the end of its
+// stderr (complaints).
 func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout time.Duration, out tools.Sink) (res tools.Result, exit proc.Exit, complaints string, err error) {
 	var stdout, stderr capture
 	stdout.sink, stderr.sink = out, out
@@ -240,7 +240,7 @@ func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout tim
 	return res, exit, stderr.String(), nil
 }
 
-// outOfMemory says that a command was killed for memory.
+// outOfMemory returns the message that a command was killed for lack of memory; empty if it was not.
 func outOfMemory(exit proc.Exit) string {
 	return "The command ended early: " + exit.MemoryCause() + ". Run fewer jobs at a time (make -j1, go test -p 1), or less at once."
 }
@@ -249,7 +249,7 @@ func killedAfter(timeout time.Duration) string {
 	return fmt.Sprintf("The command did not finish within %s and was killed.", timeout)
 }
 
-// longerLimit says how a command gets more time.
+// longerLimit returns a hint how to give a command more time.
 func longerLimit(timeout time.Duration) string {
 	if timeout >= maxTimeout {
 		return " This is the longest limit; set background for a command that takes longer."
@@ -295,8 +295,8 @@ func workingDir(roots []string, dir string) (string, error) {
 	return dir, nil
 }
 
-// summary is the label of a command: one line, without the change to the workspace
-// folder that models like to begin with.
+// summary returns the label of a command: one line, without the cd to the workspace folder with which
+// many models begin.
 func (o Options) summary(command string, roots []string) string {
 	command = strings.TrimSpace(command)
 	for _, root := range roots {
@@ -313,7 +313,7 @@ func (o Options) summary(command string, roots []string) string {
 	return "$ " + command
 }
 
-// capture keeps the end of what a command prints.
+// capture keeps the end of the output of a command.
 type capture struct {
 	sink tools.Sink
 

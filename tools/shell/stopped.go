@@ -13,20 +13,22 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// maxComplaint is how much of the end of stderr is searched for what the sandbox refused.
+// maxComplaint is the number of bytes at the end of stderr that are searched for refusals.
 const maxComplaint = 4 << 10
 
-// stop is what the sandbox refused a command.
+// stop is an access that the sandbox refused.
 type stop struct {
-	what string // in words; empty: nothing
-	path string // the file that it could not use, if it is one
+	what string // description; empty: none
+	path string // the file, if it is one
+	host string // the host, if it is one
+	port string // the port of a server of this machine, if it is one
 }
 
-// stoppedBy says what the sandbox refused a command that failed, as its messages show; nothing if
-// it failed for reasons of its own. Programs report a refusal in their own words, so this is a
-// guess: a path counts only if eca itself could do there what the command could not.
+// stoppedBy returns the access that the sandbox refused to a failed command, according to the messages
+// of the command. Programs report refusals in different ways, so this is a guess. A path counts only if
+// eca itself has the access that the command did not have.
 func stoppedBy(p sandbox.Policy, code int, stderr string) stop {
-	const cannotExecute, notFound = 126, 127 // as shells say
+	const cannotExecute, notFound = 126, 127 // exit codes of shells
 	if !p.Bounds() || code == 0 || code == cannotExecute || code == notFound {
 		return stop{}
 	}
@@ -37,15 +39,15 @@ func stoppedBy(p sandbox.Policy, code int, stderr string) stop {
 	for line := range strings.Lines(stderr) {
 		line = strings.TrimSpace(line)
 		if !p.Network {
-			if what := refusedConnection(line); what != "" {
-				return stop{what: what}
+			if s := refusedConnection(line); s.what != "" {
+				return s
 			}
 		}
 		if p.Network && !p.UnixSockets && refusedService(line) {
 			return stop{what: "use of a Unix socket refused"}
 		}
-		if address := ownServer(line); address != "" && p.Loopback {
-			return stop{what: "connection to your own server at " + address + " refused (toolCall.sandboxPorts)"}
+		if port := ownServer(line); port != "" && p.Loopback {
+			return stop{what: "connection to your own server at localhost:" + port + " refused (toolCall.sandboxPorts)", port: port}
 		}
 		s, named := refusedFile(line)
 		if named {
@@ -56,8 +58,8 @@ func stoppedBy(p sandbox.Policy, code int, stderr string) stop {
 	return unnamed
 }
 
-// refusedConnection finds what programs say when they cannot leave the sandbox's network.
-func refusedConnection(line string) string {
+// refusedConnection recognizes messages of programs that cannot leave the network of the sandbox.
+func refusedConnection(line string) stop {
 	for _, said := range []string{
 		"could not resolve host", "temporary failure in name resolution", "name or service not known", "network is unreachable", "getaddrinfo", "eai_again", "enetunreach",
 		"socket: operation not permitted", "socket: permission denied", "no such host", "dns error", "failed to lookup address", "unable to resolve host",
@@ -66,14 +68,14 @@ func refusedConnection(line string) string {
 			continue
 		}
 		if m := regexp.MustCompile(`(?i)(?:https?://|host:? '?|lookup |resolve host '?|getaddrinfo [A-Z_]+ |address )([a-z0-9-]+(?:\.[a-z0-9-]+)+)`).FindStringSubmatch(line); m != nil {
-			return "connection to " + m[1] + " refused"
+			return stop{what: "connection to " + m[1] + " refused", host: m[1]}
 		}
-		return "connection refused: there is no network"
+		return stop{what: "connection refused: there is no network"}
 	}
-	return ""
+	return stop{}
 }
 
-// refusedService finds what programs say that may use no Unix sockets.
+// refusedService recognizes messages of programs that may not use Unix sockets.
 func refusedService(line string) bool {
 	low := strings.ToLower(line)
 	return slices.ContainsFunc([]string{
@@ -82,9 +84,9 @@ func refusedService(line string) bool {
 	}, func(said string) bool { return strings.Contains(low, said) })
 }
 
-// ownServer finds an address of this machine that a command could not connect to, although eca
-// can: in the sandbox, the loopback is another one.
-func ownServer(line string) (address string) {
+// ownServer returns the port of a server of this machine to which a command could not connect, although
+// eca can: the sandbox has its own loopback interface.
+func ownServer(line string) (port string) {
 	if low := strings.ToLower(line); !strings.Contains(low, "refused") && !strings.Contains(low, "connect to server") {
 		return ""
 	}
@@ -96,20 +98,20 @@ func ownServer(line string) (address string) {
 	for _, host := range []string{"127.0.0.1", "::1"} {
 		if conn, err := net.DialTimeout("tcp", net.JoinHostPort(host, m[1]), patience); err == nil {
 			_ = conn.Close()
-			return "localhost:" + m[1]
+			return m[1]
 		}
 	}
 	return ""
 }
 
-// refusedFile finds a path that a command could not use, although eca could. named is false if
-// the line names none.
+// refusedFile returns a path that a command could not use, although eca could. named is false if the
+// line has no path.
 func refusedFile(line string) (s stop, named bool) {
 	low := strings.ToLower(line)
 	has := func(texts ...string) bool {
 		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(low, text) })
 	}
-	if has("config file", "config.lock") && has("device or resource busy") { // git replaces the file, which is a mount
+	if has("config file", "config.lock") && has("device or resource busy") { // git renames a file over a mount point
 		return stop{what: "writing to git's configuration refused"}, true
 	}
 	readOnly := has("read-only file system", "erofs")
@@ -119,11 +121,11 @@ func refusedFile(line string) (s stop, named bool) {
 	if has("pseudo-terminal", "pseudo terminal", "/dev/pts", "/dev/ptmx", "openpty") {
 		return stop{what: "a pseudo terminal refused"}, true
 	}
-	line = regexp.MustCompile(`^\S+: line \d+: `).ReplaceAllString(line, "") // the shell, by its path
+	line = regexp.MustCompile(`^\S+: line \d+: `).ReplaceAllString(line, "") // the path of the shell
 	paths := regexp.MustCompile(`(?:^|[\s'"‘`+"`"+`:,;(=])(/[^\s'"‘’`+"`"+`:,;()]+)`).FindAllStringSubmatch(line, -1)
 	for _, m := range paths {
 		if path := filepath.Clean(m[1]); len(path) > 1 && usable(path) {
-			return stop{"use of " + path + " refused", path}, true
+			return stop{what: "use of " + path + " refused", path: path}, true
 		}
 	}
 	if len(paths) == 0 && readOnly {
@@ -132,7 +134,7 @@ func refusedFile(line string) (s stop, named bool) {
 	return stop{}, false
 }
 
-// usable says whether eca can write to a path, or make it, and so only the sandbox forbids it.
+// usable reports whether eca can write or create a path, so that only the sandbox forbids it.
 func usable(path string) bool {
 	for {
 		info, err := os.Lstat(path)

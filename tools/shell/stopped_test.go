@@ -5,9 +5,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
@@ -136,5 +138,23 @@ func TestFailuresOfTheirOwnAreNotStopped(t *testing.T) {
 	}
 	if wrong > 2 {
 		t.Errorf("%d of %d commands are called stopped", wrong, len(commands))
+	}
+}
+
+// Results have the hosts, the port and the folder that the sandbox refused.
+func TestStopAsData(t *testing.T) {
+	for _, c := range []struct {
+		run  attempt
+		want event.SandboxStop
+	}{
+		{attempt{stopped: stop{what: "connection to a.example refused", host: "a.example"}}, event.SandboxStop{Text: "connection to a.example", Hosts: []string{"a.example"}}},
+		{attempt{refused: []string{"a.example:443"}, private: []string{"[fd00::1]:80"}, stopped: stop{what: "use of /x/y refused", path: "/x/y"}}, event.SandboxStop{Text: "connection to a.example:443, [fd00::1]:80", Hosts: []string{"a.example", "fd00::1"}}},
+		{attempt{stopped: stop{what: "connection to your own server at localhost:80 refused (toolCall.sandboxPorts)", port: "80"}}, event.SandboxStop{Text: "connection to your own server at localhost:80", Port: "80"}},
+		{attempt{stopped: stop{what: "use of /x/y refused", path: "/x/y"}}, event.SandboxStop{Text: "use of /x/y", Folder: "/x"}},
+		{attempt{stopped: stop{what: "a pseudo terminal refused"}}, event.SandboxStop{Text: "a pseudo terminal"}},
+	} {
+		if got := c.run.stop(); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%+v", got)
+		}
 	}
 }

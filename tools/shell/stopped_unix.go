@@ -4,8 +4,8 @@ package shell
 
 import "golang.org/x/sys/unix"
 
-// nonBlocking prevents that opening a pipe waits for its other end.
+// nonBlocking is the flag with which opening a pipe does not wait for its other end.
 const nonBlocking = unix.O_NONBLOCK
 
-// writableDir says whether files can be made in a directory.
+// writableDir reports whether files can be created in a directory.
 func writableDir(path string) bool { return unix.Access(path, unix.W_OK) == nil }

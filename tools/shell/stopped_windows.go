@@ -3,5 +3,5 @@ package shell
 // nonBlocking has no meaning here.
 const nonBlocking = 0
 
-// writableDir says whether files can be made in a directory: nothing is bound here.
+// writableDir reports whether files can be created in a directory. There is no sandbox here.
 func writableDir(string) bool { return false }

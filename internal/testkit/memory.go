@@ -1,0 +1,19 @@
+package testkit
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// PeakMemory returns the most memory that a process has used, in bytes. It returns 0 if the system
+// does not say, or if the process has ended.
+func PeakMemory(pid int) (bytes int64) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, text, _ := strings.Cut(string(status), "VmHWM:")
+	_, _ = fmt.Sscan(text, &bytes)
+	return bytes << 10
+}
