@@ -399,8 +399,7 @@ func (s *stream) write(w http.ResponseWriter) {
 	beat, check := time.NewTicker(heartbeat), time.NewTicker(checkPeriod)
 	defer beat.Stop()
 	defer check.Stop()
-	var pause <-chan time.Time // while it is set, frames are collected
-	last := time.Now()
+	last, pause := time.Now(), (<-chan time.Time)(nil) // while pause is set, frames are collected
 	for {
 		var flushed chan struct{}
 		select {
