@@ -9,14 +9,14 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/store"
 )
 
-// minChatPrefix is how many characters of a chat's id stand for the whole id at least.
+// minChatPrefix is the minimum length of a prefix that can stand for a chat id.
 const minChatPrefix = 4
 
-// errUnknownChat says that no chat has an id, or an id with that beginning.
+// errUnknownChat means that no chat has the given id or prefix.
 var errUnknownChat = errors.New("chat not found")
 
-// chatNamed returns the id of the chat that a user names with its id, or with the beginning of it.
-// An id that exists wins over longer ones. A beginning that several chats have is an error.
+// chatNamed returns the id of the chat that name identifies by its id or a prefix of it. An exact
+// match wins. An ambiguous prefix is an error.
 func chatNamed(ctx context.Context, s *store.Store, name string) (string, error) {
 	_, _, found, err := s.Meta(ctx, name)
 	if err != nil || found {
@@ -50,8 +50,8 @@ func chatNamed(ctx context.Context, s *store.Store, name string) (string, error)
 	return "", fmt.Errorf("%s is the beginning of several chats; use more characters of the id:%s", name, b.String())
 }
 
-// chatsNamed is chatNamed for each of several names. It returns the ids of those that it found,
-// each once, and the errors of the others.
+// chatsNamed calls chatNamed for each name. It returns the distinct ids that it found, and the errors
+// for the other names.
 func chatsNamed(ctx context.Context, names []string) (ids []string, failed error) {
 	seen := map[string]bool{}
 	err := withStore(func(s *store.Store) error {

@@ -71,7 +71,7 @@ func chatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-// errNoChats says that nothing has been stored yet.
+// errNoChats means that no chat has been stored yet.
 var errNoChats = errors.New("there are no chats yet")
 
 // withStore calls fn with the chat store. A missing store is an error.
@@ -129,7 +129,7 @@ func listChatsCommand(stdout, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-// missingFolder returns the first of these folders that does not exist.
+// missingFolder returns the first of the roots that does not exist, or "".
 func missingFolder(roots []string) string {
 	for _, root := range roots {
 		if _, err := os.Stat(root); errors.Is(err, os.ErrNotExist) {
@@ -173,7 +173,7 @@ func searchChatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Comman
 				if err != nil {
 					return err
 				}
-				if len(found.Problems) > 0 { // results without a filter would be others than wanted
+				if len(found.Problems) > 0 { // without the invalid filter, the results would mislead
 					return errors.New(strings.Join(found.Problems, "; "))
 				}
 				if asJSON {
@@ -257,7 +257,7 @@ func showChat(ctx context.Context, s *store.Store, id string, stdout io.Writer) 
 			write(who, text, c.Time)
 		}
 	}
-	var last time.Time // of the events
+	var last time.Time // of the last event
 	answering := false
 	err = walk(ctx, s, id, func(e event.Event) bool {
 		last = e.Time
@@ -283,7 +283,7 @@ func showChat(ctx context.Context, s *store.Store, id string, stdout io.Writer) 
 	return errors.Join(err, failed)
 }
 
-// said returns the text of an item and its speaker.
+// said returns the speaker and the text of an item. Both are empty if the item is not shown.
 func said(i transcript.Item) (who, text string) {
 	switch i := i.(type) {
 	case transcript.Prompt:
@@ -307,7 +307,7 @@ func said(i transcript.Item) (who, text string) {
 	return "", ""
 }
 
-// outcome is a call with its result, or with the reason why it has none.
+// outcome returns the summary of a call with its result, or with the reason why it has none.
 func outcome(c transcript.Call) string {
 	summary := cmp.Or(c.Judgment.Summary, c.Summary)
 	switch {

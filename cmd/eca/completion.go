@@ -12,12 +12,13 @@ import (
 	"github.com/seed-dec29ce4/eca/daemon"
 )
 
-// candidates are the values that a shell offers.
+// candidates returns the values that a shell offers for a flag or an argument.
 type candidates func(ctx context.Context) []cobra.Completion
 
-// addCompletions has shells offer values for flags and arguments: those of this machine's
-// configuration and chats. They start no programs and send no requests, because a user who presses
-// Tab expects neither; so models are those already known. Errors offer nothing.
+// addCompletions registers shell completions for flags and arguments, with values from the
+// configuration and the stored chats. Completion starts no programs and sends no requests, because a
+// user who presses Tab expects neither; only models that are already known are offered. After an
+// error, nothing is offered.
 func addCompletions(root *cobra.Command, sf *serverFlags) {
 	configured := func(values func(*daemon.Daemon) []cobra.Completion) candidates {
 		return func(context.Context) (found []cobra.Completion) {
@@ -63,8 +64,8 @@ func addCompletions(root *cobra.Command, sf *serverFlags) {
 	visit(root)
 }
 
-// offer leaves it to the shells to choose what begins like the word under the cursor; their scripts
-// quote it.
+// offer returns all values. The completion scripts of the shells filter them by the current word and
+// quote them.
 func offer(values candidates) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return values(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
@@ -89,7 +90,7 @@ func modelNames(d *daemon.Daemon) []cobra.Completion {
 	return names
 }
 
-// chatIDs are the stored chats, the last updated first, with their titles.
+// chatIDs returns the ids of the stored chats, the last updated first, with their titles.
 func chatIDs(ctx context.Context) []cobra.Completion {
 	var ids []cobra.Completion
 	_ = withStore(func(s *store.Store) error {

@@ -92,7 +92,7 @@ func configCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-// listPatience is how long providers may take to list their models.
+// listPatience bounds the time that providers may take to list their models.
 const listPatience = 5 * time.Second
 
 func checkConfig(ctx context.Context, d *daemon.Daemon, asJSON bool, stdout io.Writer) error {
@@ -124,8 +124,9 @@ func checkConfig(ctx context.Context, d *daemon.Daemon, asJSON bool, stdout io.W
 	return err
 }
 
-// withUntrusted returns the findings about the configuration, and those about files that are not
-// trusted, each at a place of its own.
+// withUntrusted returns the findings about the configuration and about untrusted files, sorted by
+// position. A finding about an untrusted file is dropped if the configuration has one of the same
+// severity at the same position.
 func withUntrusted(d *daemon.Daemon) []config.Finding {
 	base := d.Config().Findings()
 	found := slices.Clone(base)

@@ -22,20 +22,20 @@ import (
 	"github.com/seed-dec29ce4/eca/server"
 )
 
-// debugPage shows developers of eca the state of a daemon: its chats, how many of their events the
-// client has been shown, its goroutines and profiles. It changes nothing. It shows the ids of
-// chats, but none of their text.
+// debugPage shows developers of eca the state of a daemon: its chats, how many of their events have
+// been shown to the client, its goroutines and profiles. It is read-only. It shows the ids of chats,
+// but none of their text.
 //
-// It is off by default, listens only on this machine, and refuses callers without its address,
-// which contains a token. It does not use net/http/pprof, because that package also registers its
-// profiles at http.DefaultServeMux.
+// It is off by default, listens only on this machine, and requires the token that its address
+// contains. It does not use net/http/pprof, because that package also registers its profiles at
+// http.DefaultServeMux.
 type debugPage struct {
 	started time.Time
 	engine  *chat.Engine
 	views   *server.Monitor
 }
 
-// serveDebug serves the page until the function that it returns is called. It prints its address.
+// serveDebug prints the address of the page, and serves it until stop is called.
 func serveDebug(address string, page *debugPage, stderr io.Writer) (stop func(), err error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host != "" && !localhost.Is(host) {
@@ -56,7 +56,7 @@ func serveDebug(address string, page *debugPage, stderr io.Writer) (stop func(),
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = serving.Serve(listener) // until it is closed
+		_ = serving.Serve(listener) // returns when stop closes the server
 	}()
 	fmt.Fprintf(stderr, "eca: debug page: %s\n", &url.URL{Scheme: "http", Host: address, Path: httpguard.PathOf(token)})
 	return func() {
@@ -117,13 +117,14 @@ func (p *debugPage) overview(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// Bounds of a profile of the processors.
+// Durations of a CPU profile.
 const (
-	profileTime    = 30 * time.Second // unless the caller asks for another
+	profileTime    = 30 * time.Second // the default
 	maxProfileTime = 10 * time.Minute
 )
 
-// processorProfile profiles the processors for a while, or until the caller disconnects.
+// processorProfile serves a CPU profile of the requested duration. It ends early if the client
+// disconnects.
 func processorProfile(w http.ResponseWriter, r *http.Request) {
 	length := profileTime
 	if text := r.FormValue("seconds"); text != "" {
@@ -146,7 +147,7 @@ func processorProfile(w http.ResponseWriter, r *http.Request) {
 	<-ctx.Done()
 }
 
-// namedProfile serves a profile that the Go runtime keeps.
+// namedProfile serves a profile of runtime/pprof, such as heap or goroutine.
 func namedProfile(w http.ResponseWriter, r *http.Request) {
 	profile := pprof.Lookup(r.PathValue("name"))
 	if profile == nil {

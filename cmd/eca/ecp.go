@@ -26,7 +26,8 @@ eca approves only what that config allows, and trusts no workspace. It answers e
 the seconds in ECP_RPC_TIMEOUT. Over HTTP, calls need the bearer token in ECA_ECP_TOKEN if it is
 set; it must be set for an address that other machines can reach.`
 
-// tokenVariable has the bearer token of calls over HTTP: other users can read arguments.
+// tokenVariable is the environment variable with the bearer token of calls over HTTP. The token is
+// not an argument, because other users can read the arguments of a process.
 const tokenVariable = "ECA_ECP_TOKEN"
 
 // ecpFlags are the flags of `eca ecp`.
@@ -89,13 +90,14 @@ func serveHTTP(ctx context.Context, a *agent.Agent, f ecpFlags, token string, st
 	if err != nil {
 		return err
 	}
-	address = listener.Addr().String() // port 0 has become a real one
+	address = listener.Addr().String() // has the actual port if the flag has port 0
 	fmt.Fprintf(stderr, "eca ecp: serving http://%s%s\n", address, ecp.Endpoint)
 	handler := a.Handler(httpguard.Options{Address: address, Origins: f.origins, Hosts: f.hosts, Token: token})
 	return serveUntil(ctx, listener, handler, a.Close) // Close answers the running calls
 }
 
-// rpcLimit reads ECP_RPC_TIMEOUT: seconds, finite and above zero (ECP 1.5).
+// rpcLimit parses the value of ECP_RPC_TIMEOUT: seconds, finite and above zero (ECP 1.5). It returns
+// 0 for an empty value.
 func rpcLimit(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
@@ -111,7 +113,7 @@ func rpcLimit(text string) (time.Duration, error) {
 // maxStderr bounds the output to stderr; pipes hold 64 KiB.
 const maxStderr = 32 << 10
 
-// bounded drops output beyond a limit.
+// bounded is a writer that drops the first write beyond its limit and all later output.
 type bounded struct {
 	mu   sync.Mutex // guards the fields below
 	w    io.Writer

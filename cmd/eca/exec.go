@@ -85,7 +85,7 @@ type execFlags struct {
 	schema    string
 	limits    execLimits
 
-	turnBudget []string // of the limits
+	turnBudget []string // limits, as limits.budget returns them
 }
 
 // execLimits are the limits of the turn.
@@ -96,7 +96,7 @@ type execLimits struct {
 	time     time.Duration // timeText, parsed by budget
 }
 
-// budget returns the limits as the configuration writes them. A flag that is not set adds no limit.
+// budget returns the limits in the syntax of the configuration. A flag that is not set adds no limit.
 func (l *execLimits) budget(set func(flag string) bool) (out []string, err error) {
 	if set("max-tokens") && l.tokens <= 0 {
 		return nil, usage.Errorf("--max-tokens must be more than 0, not %d", l.tokens)
@@ -164,7 +164,7 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 			switch {
 			case err == nil:
 				ctx, cancel := cmd.Context(), func(error) {}
-				if f.output == "" { // otherwise the answer is wanted all the same
+				if f.output == "" { // with --output, the answer is needed even if stdout is closed
 					ctx, cancel = usage.WhileRead(ctx, stdout)
 				}
 				defer cancel(nil)
@@ -203,10 +203,10 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 	return cmd
 }
 
-// retryTotal bounds how long eca exec repeats a request: often there is no user who could stop it.
+// retryTotal bounds how long eca exec retries a request: often there is no user who could stop it.
 const retryTotal = 2 * time.Minute
 
-// runExec talks the protocol to a daemon in this process.
+// runExec runs a prompt as a protocol client of a daemon in this process, and returns the exit code.
 func runExec(ctx context.Context, sf serverFlags, f execFlags, in *execInput, log *logs, stdout, stderr io.Writer) (int, error) {
 	c := newExecClient(f, in.folder, stdout, stderr)
 	o, err := daemonOptions(sf, log.Logger)
@@ -226,7 +226,7 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, in *execInput, lo
 		opts.Trace = log.trace()
 	}
 	served := make(chan error, 1)
-	// An interrupt stops the prompt first, so the server must not end with ctx.
+	// An interrupt stops the prompt first, so the server must not stop with ctx.
 	alive := context.WithoutCancel(ctx)
 	go func() { served <- server.Serve(alive, fromClient, toClient, opts) }()
 
@@ -250,14 +250,14 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, in *execInput, lo
 	return code, err
 }
 
-// serverPatience is how long the prompt waits for MCP servers. The run does not use the tools of
-// servers that start later.
+// serverPatience bounds the wait for MCP servers before the prompt is sent. The run does not use the
+// tools of servers that start later.
 const serverPatience = 10 * time.Second
 
-// prepare loads what the flags may name: agents of plugins, models of local servers.
+// prepare loads agents of plugins and models of local servers, because flags may name them.
 func (c *execClient) prepare(ctx context.Context) {
 	c.daemon.SyncPlugins(ctx)
-	ask := c.daemon.AskLocalModels // the models of local servers are only known after asking them
+	ask := c.daemon.AskLocalModels // only the local servers know their models
 	switch {
 	case c.daemon.ModelChoice().Default == "":
 		ask = c.daemon.SyncModels
@@ -273,7 +273,7 @@ func (c *execClient) prepare(ctx context.Context) {
 // waitingForModels is shown while providers are asked for their models.
 const waitingForModels = "Waiting for providers to list their models"
 
-// startServers waits for the MCP servers, and names those that the prompt continues without.
+// startServers starts the MCP servers, waits for them, and reports those that are not available.
 func (c *execClient) startServers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, serverPatience)
 	defer cancel()
@@ -290,7 +290,7 @@ func (c *execClient) startServers(ctx context.Context) {
 }
 
 // check validates the names in the flags and the configuration before anything is sent to a model:
-// a misspelled agent must not become another one. It returns the chat to prompt.
+// a misspelled agent must not be replaced with another one. It returns the id of the chat to prompt.
 func (c *execClient) check(ctx context.Context, prompt string) (chatID string, err error) {
 	cfg, local := c.daemon.Config(), c.daemon.AnswersItself(prompt) // such as /hooks, which shows the mistakes
 	if broken := cfg.Broken(); len(broken) > 0 && !local {
@@ -354,7 +354,7 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 	return chatID, nil
 }
 
-// flaggedChat returns the id of the chat that --chat names with its id, or with the beginning of it.
+// flaggedChat returns the id of the chat that --chat identifies by its id or a prefix of it.
 func flaggedChat(ctx context.Context, engine *chat.Engine, name string) (id string, known bool, err error) {
 	if known, err = engine.Exists(ctx, name); known || err != nil || len(name) < minChatPrefix {
 		return name, known, err
@@ -369,8 +369,8 @@ func flaggedChat(ctx context.Context, engine *chat.Engine, name string) (id stri
 	return id, err == nil, err
 }
 
-// checkFolder refuses to continue a chat of another directory: its statements about files are not
-// true here.
+// checkFolder refuses to continue a chat of another directory, because its statements about files do
+// not apply here.
 func (c *execClient) checkFolder(ctx context.Context, chatID string) error {
 	here, err := c.daemon.Engine().List(ctx, chat.ByUpdated, 0)
 	if err != nil || slices.ContainsFunc(here, func(s chat.Summary) bool { return s.ID == chatID }) {
@@ -410,8 +410,8 @@ func (c *execClient) checkModel(ctx context.Context, cfg *config.Loaded, continu
 	return nil
 }
 
-// checkFlags refuses flags that do not fit the model of the turn: a price limit that would never be
-// reached, because the price is not known, and images that the model would not get.
+// checkFlags refuses flags that do not fit the model of the turn: a cost limit that could never be
+// reached because the price is unknown, and images that the model does not accept.
 func (c *execClient) checkFlags(ctx context.Context, chatID string) error {
 	if c.flags.limits.cost == "" && len(c.flags.images) == 0 {
 		return nil
@@ -440,10 +440,10 @@ func (c *execClient) checkFlags(ctx context.Context, chatID string) error {
 	return nil
 }
 
-// root is the working directory of exec.
+// root returns the working directory of the run.
 func (c *execClient) root() string { return c.cwd.Roots()[0] }
 
-// execFolder returns the working directory.
+// execFolder returns the working directory that the flag -C selects; without it, the current one.
 func execFolder(flag string) (string, error) {
 	if flag == "" {
 		return workingDir()

@@ -19,7 +19,7 @@ import (
 const (
 	approveAsk       = "ask"
 	approveAutoEdit  = "auto-edit"
-	approveWorkspace = "workspace" // for commands, the policy decides
+	approveWorkspace = "workspace" // commands are decided by the policy; see unaskedMode
 	approveAll       = "all"
 	approveNone      = "none"
 )
@@ -28,12 +28,12 @@ const (
 type decision struct {
 	approve bool
 	auto    bool        // the user did not see the call, so it stays in the sandbox
-	save    tools.Scope // how long it is remembered
+	save    tools.Scope // how long the approval is remembered
 	unasked bool        // no user was asked
-	why     string      // why it is refused
+	why     string      // why the call is refused
 }
 
-// unaskedMode is the toolCall.unasked that --approve sets; empty if it sets none.
+// unaskedMode returns the value for toolCall.unasked that --approve implies, or "" if it implies none.
 func (f execFlags) unaskedMode() string {
 	if f.approve == approveWorkspace {
 		return config.UnaskedWorkspace
@@ -41,11 +41,11 @@ func (f execFlags) unaskedMode() string {
 	return ""
 }
 
-// decide decides about a call that needs approval.
+// decide applies --approve to a call that needs approval, and asks the user if necessary.
 func (c *execClient) decide(ctx context.Context, call toolRun) decision {
 	switch c.flags.approve {
 	case approveAll:
-		// The sandbox would be useless if a model could leave it without being seen.
+		// The sandbox would be useless if a model could leave it without a question.
 		if !call.leavesSandbox() {
 			return decision{approve: true, auto: true}
 		}
@@ -59,7 +59,7 @@ func (c *execClient) decide(ctx context.Context, call toolRun) decision {
 	return c.ask(ctx, call)
 }
 
-// repeats is how often a question is repeated after a key that is not an answer.
+// repeats is how often a question is repeated after an invalid answer.
 const repeats = 3
 
 // ask asks the user about a call. Without an answer, the call does not run.
@@ -91,31 +91,32 @@ func (c *execClient) ask(ctx context.Context, call toolRun) decision {
 // refusedByUser is the reason for a call that the user refused.
 const refusedByUser = "the user refused it"
 
-// editsHere reports whether a call changes a file of the directory that is not protected.
+// editsHere reports whether a call changes an unprotected file in the working directory.
 func (c *execClient) editsHere(call toolRun) bool {
 	return call.Details.Type == "fileChange" && c.cwd.Contains(call.Details.Path) && call.Permission.Rule != permission.RuleProtected
 }
 
-// allowByRule stands for toolCall.approval.allow in the list of modes that let calls run.
+// allowByRule stands for toolCall.approval.allow in execNeeds.options.
 const allowByRule = "rule"
 
-// noteUnasked notes which options would have let a call run that no user could be asked about.
+// noteUnasked records the options that would have allowed a call that was refused for lack of a
+// terminal.
 func (c *execClient) noteUnasked(ctx context.Context, call toolRun) {
 	if call.leavesSandbox() {
 		c.needed.outside = true
 		return
 	}
-	ways := []string{approveAll}
+	options := []string{approveAll}
 	if c.editsHere(call) {
-		ways = append(ways, approveAutoEdit, approveWorkspace)
+		options = append(options, approveAutoEdit, approveWorkspace)
 	} else if c.runsInSandbox(ctx, call) {
-		ways = append(ways, approveWorkspace)
+		options = append(options, approveWorkspace)
 	}
-	if !permission.AsksAgain(call.Permission.Rule) && call.Permission.Rule != permission.RuleOutside { // these come before rules that allow
-		ways = append(ways, allowByRule)
+	if !permission.AsksAgain(call.Permission.Rule) && call.Permission.Rule != permission.RuleOutside { // these rules take precedence over rules that allow
+		options = append(options, allowByRule)
 	}
-	for _, way := range ways {
-		c.needed.ways[way] = true
+	for _, option := range options {
+		c.needed.options[option] = true
 	}
 	c.needed.commands = c.needed.commands || call.isCommand()
 }
@@ -135,19 +136,19 @@ func (c *execClient) runsInSandbox(ctx context.Context, call toolRun) bool {
 // held.
 func (c *execClient) remedies() []string {
 	var out []string
-	var ways []string
-	for _, way := range []struct{ name, text string }{
+	var options []string
+	for _, option := range []struct{ name, text string }{
 		{approveAutoEdit, "--approve auto-edit (changes of files in this directory)"},
 		{approveWorkspace, "--approve workspace (also commands, in the sandbox of this directory)"},
 		{approveAll, "--approve all (everything, still in the sandbox)"},
 		{allowByRule, "a rule in toolCall.approval.allow of the configuration (calls like these)"},
 	} {
-		if c.needed.ways[way.name] {
-			ways = append(ways, way.text)
+		if c.needed.options[option.name] {
+			options = append(options, option.text)
 		}
 	}
-	if ways != nil {
-		text := "Tool calls were not run, since there is no terminal for the question. Allow them with " + strings.Join(ways, ", or ") + "."
+	if options != nil {
+		text := "Tool calls were not run, since there is no terminal for the question. Allow them with " + strings.Join(options, ", or ") + "."
 		if c.needed.commands {
 			explain := "eca permission explain"
 			if mode := c.flags.unaskedMode(); mode != "" {
@@ -173,7 +174,7 @@ func (c *execClient) remedies() []string {
 // isCommand reports whether the call is a shell command.
 func (r toolRun) isCommand() bool { return r.Server == tools.Native && r.Name == "shell_command" }
 
-// askedBecause says why the call needs approval; empty if that is not known.
+// askedBecause returns the reason why the call needs approval, or "" if it is unknown.
 func (r toolRun) askedBecause() string {
 	if r.Permission.Reason == "" {
 		return ""
@@ -187,7 +188,7 @@ func (r toolRun) leavesSandbox() bool {
 	return r.Server == tools.Native && json.Unmarshal(r.Args, &args) == nil && strings.TrimSpace(args.Outside) != ""
 }
 
-// keys are the commands of a shell line that can be remembered, and are not yet.
+// keys returns the approval keys of the commands in a shell line that are not remembered yet.
 func (r toolRun) keys() []string {
 	var out []string
 	for _, c := range r.Details.Commands {
@@ -198,7 +199,7 @@ func (r toolRun) keys() []string {
 	return out
 }
 
-// question is the question to the user about a call.
+// question returns the question to the user about a call.
 func (r toolRun) question() string {
 	text := fmt.Sprintf("\n%s wants to run:\n  %s\n", r.Name, r.Summary)
 	if r.Details.Diff != "" {
@@ -217,7 +218,7 @@ func (r toolRun) question() string {
 	return visible.Text(text) + r.prompt()
 }
 
-// prompt names the keys that answer the question.
+// prompt returns the prompt with the possible answers.
 func (r toolRun) prompt() string {
 	if r.Permission.NotRemembered != "" {
 		return "Allow? [y/N] "

@@ -27,12 +27,12 @@ import (
 // execClient is a client of the ECA protocol that renders to a terminal.
 type execClient struct {
 	flags      execFlags
-	configFile string // from the flag
+	configFile string // from --config-file
 	cwd        *workspace.Workspace
 	conn       *jsonrpc.Conn
 	daemon     *daemon.Daemon
 
-	finished  chan turnEnd // how the turn ended
+	finished  chan turnEnd // receives the end of each turn
 	asking    chan toolRun
 	questions chan commandQuestion
 	needed    execNeeds
@@ -41,8 +41,8 @@ type execClient struct {
 	execScreen
 	execLines
 	execCalls
-	checked  bool            // the flags and the configuration; see check
-	mistakes []string        // notices about the configuration from before that
+	checked  bool            // the flags and the configuration have been checked; see check
+	mistakes []string        // notices about the configuration that arrived before the check
 	answer   strings.Builder // the text since the last tool call
 	notice   string          // the last notice of eca itself
 	usage    execUsage       // as last reported
@@ -53,24 +53,24 @@ type execClient struct {
 type execLines struct {
 	begun bool              // the first line is written
 	ended bool              // the last line is written
-	early []json.RawMessage // lines from before the first
+	early []json.RawMessage // lines that arrived before the first one was written
 }
 
 // execCalls are the tool calls of a run, by chat and id.
 type execCalls struct {
 	calls       map[string]*toolWait      // the calls that were shown
 	permissions map[string]callPermission // the decisions about them
-	why         map[string]string         // why calls were refused here
+	why         map[string]string         // why this client or a hook refused calls
 	refused     []refusal                 // calls that were not allowed to run
-	stopped     sandboxStops              // what the sandbox refused commands
+	stopped     sandboxStops              // the accesses that the sandbox denied to commands
 }
 
 // execNeeds collects the options that would have let refused calls run. It belongs to the goroutine
 // that waits for the turn.
 type execNeeds struct {
-	ways     map[string]bool // for calls that would have needed a terminal
+	options  map[string]bool // values of --approve, and allowByRule
 	commands bool            // one of these calls was a shell command
-	outside  bool            // a call would have needed a terminal to leave the sandbox
+	outside  bool            // a refused call asked to leave the sandbox
 }
 
 // execUsage is the usage of a chat.
@@ -84,7 +84,7 @@ func newExecClient(f execFlags, folder string, stdout, stderr io.Writer) *execCl
 	file, isFile := usage.File(stdout)
 	return &execClient{
 		flags: f, cwd: workspace.New(folder), finished: make(chan turnEnd, 1), asking: make(chan toolRun, 16), questions: make(chan commandQuestion),
-		needed: execNeeds{ways: map[string]bool{}},
+		needed: execNeeds{options: map[string]bool{}},
 		execScreen: execScreen{
 			stdout: stdout, stderr: stderr, json: f.json, document: f.schema != "",
 			oneOutput: isFile && (term.IsTerminal(int(file.Fd())) || sameOutput(file, stderr)),
@@ -128,14 +128,14 @@ type toolRun struct {
 	} `json:"details"`
 }
 
-// run runs the prompt to its end. It runs it a second time if the answer has to match a schema and
-// does not.
+// run sends the prompt and waits for the end of the turn. If the answer does not match the required
+// schema, run asks for a corrected answer once.
 func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error) {
 	if err := c.open(ctx, alive); err != nil {
 		return exitFailed, err
 	}
 	chatID, err := c.check(ctx, in.prompt)
-	if err != nil { // it names the mistake that is the cause; whether the others have arrived is chance
+	if err != nil { // it names the cause; whether other notices have arrived yet is a matter of timing
 		return exitFailed, err
 	}
 	c.showMistakes()
@@ -179,7 +179,7 @@ func (c *execClient) abort(failed error) {
 	}
 }
 
-// open begins the conversation with the server.
+// open initializes the connection to the server, and loads agents and models.
 func (c *execClient) open(ctx, alive context.Context) error {
 	err := c.conn.Call(alive, "initialize", map[string]any{
 		"processId": nil, "clientInfo": map[string]string{"name": "eca exec", "version": version},
@@ -254,7 +254,7 @@ func (c *execClient) turn(ctx, alive context.Context, chatID, prompt string, con
 	}
 }
 
-// said is the answer: the text since the last tool call.
+// said returns the answer: the text since the last tool call.
 func (c *execClient) said() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -282,7 +282,7 @@ func (c *execClient) begin(chatID, model string) {
 // line writes a line of JSON; c.mu is held.
 func (c *execClient) line(v any) { writeLine(c.stdout, v) }
 
-// end writes the remaining output. failed says why a complete answer cannot be used.
+// end writes the remaining output. failed is the reason why a complete answer cannot be used, or nil.
 func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed error) (int, error) {
 	code, reason := end.code(), end.exitReason()
 	if failed != nil {
@@ -334,7 +334,7 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 	}
 	switch {
 	case c.flags.ephemeral:
-	case unkept: // a notice has reported it
+	case unkept: // a notice has reported that
 	default:
 		fmt.Fprintln(c.stderr, visible.Text(c.continuation(chatID)))
 	}
@@ -377,7 +377,7 @@ func (c *execClient) handle(_ context.Context, req *jsonrpc.Request) (any, error
 	return nil, nil
 }
 
-// repeatsUnavailable reports whether a notice only names the providers without usable models: the
+// repeatsUnavailable reports whether a notice only names the providers without usable models. The
 // error at the end of the run names them too.
 func (c *execClient) repeatsUnavailable(notice string) bool {
 	lacking := c.daemon.Unavailable()
@@ -403,8 +403,8 @@ func (c *execClient) record(req *jsonrpc.Request) error {
 	return nil
 }
 
-// content renders one content. For subagents it shows only their calls: their text is for the
-// model.
+// content renders one content of a chat. For subagents it shows only their calls, because their text
+// is for the model.
 func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMessage) error {
 	var v execContent
 	if err := json.Unmarshal(raw, &v); err != nil {
@@ -418,7 +418,7 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 	case "text":
 		switch {
 		case subagent:
-		case role == "user": // a prompt, or what a hook goes on with
+		case role == "user": // a prompt, or the text with which a hook continues the turn
 			c.answer.Reset()
 			c.paragraph()
 		case role == "assistant":
@@ -444,7 +444,7 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 			c.asking <- run
 		}
 	case "toolCallRunning":
-		if c.calls[call] == nil { // a subagent's call is announced with each step
+		if c.calls[call] == nil { // the call of a subagent is sent again with each of its steps
 			c.calls[call] = &toolWait{label: v.label(c.root()), since: time.Now(), next: silentAfter}
 			c.noteLocked("· " + c.calls[call].label)
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// execContent has the fields of a content that are shown.
+// execContent has the fields of a chat content that eca exec uses.
 type execContent struct {
 	Type, ID, Text, State, Reason, Incomplete, Summary, Name, Server string
 	ToolCallID                                                       string
@@ -20,19 +20,19 @@ type execContent struct {
 	Permission                                                       callPermission
 }
 
-// sandboxStop is what the sandbox refused a command.
+// sandboxStop is an access that the sandbox denied to a command.
 type sandboxStop struct {
 	Text    string
 	Hosts   []string
-	Port    string // of a server of this machine
-	Folder  string // in which the command could not write
+	Port    string // of a server on this machine
+	Folder  string // the command could not write in it
 	Decided bool   // the user has decided about it
 }
 
-// contentError is whether a call failed, or why a hook did.
+// contentError is not empty if a call or a hook failed. For a hook, it is the reason.
 type contentError string
 
-// UnmarshalJSON accepts both.
+// UnmarshalJSON accepts the boolean of a call and the text of a hook.
 func (e *contentError) UnmarshalJSON(raw []byte) error {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -64,17 +64,17 @@ func (v *execContent) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// label names a call by its whole command, or by its file.
+// label returns a line that identifies a call: its whole command, its file or its summary.
 func (v execContent) label(root string) string {
 	switch {
 	case v.Arguments.Command != "" && strings.HasPrefix(v.Summary, "$"):
 		return "$ " + strings.ReplaceAll(strings.TrimSpace(v.Arguments.Command), "\n", "\n    ")
-	case v.Details.Type == "fileChange": // the summary leaves naming the file to clients
+	case v.Details.Type == "fileChange": // the summary does not name the file
 		path := v.Details.Path
 		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
 			path = rel
 		}
-		return strings.TrimSuffix(v.Summary, " "+filepath.Base(path)) + " " + path // a preview names the file
+		return strings.TrimSuffix(v.Summary, " "+filepath.Base(path)) + " " + path // the summary of a preview ends with the file's name
 	case v.Summary == "":
 		return v.Name
 	}

@@ -8,16 +8,16 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// turnEnd is how a turn ended.
+// turnEnd describes how a turn ended.
 type turnEnd struct {
 	reason      string
-	incomplete  event.Incomplete // the answer, if reason is "done"
+	incomplete  event.Incomplete // why the answer is incomplete, if reason is "done"
 	model       string
 	interrupted bool
 	refused     bool
 }
 
-// code is the exit code of the turn.
+// code returns the exit code for the turn.
 func (e turnEnd) code() int {
 	switch {
 	case e.interrupted:
@@ -34,14 +34,15 @@ func (e turnEnd) code() int {
 	return 0
 }
 
-// exitReason is the reason for the last line of --json.
+// exitReason returns the exitReason of the last line of --json.
 func (e turnEnd) exitReason() string { return cmp.Or(string(e.incomplete), e.reason) }
 
-// titlePatience is how long a run waits for the title of its chat, which its end would cancel.
+// titlePatience bounds the wait for the title of a chat. The end of the run would cancel the request
+// for it.
 const titlePatience = 3 * time.Second
 
-// awaitTitle waits for a title that the model was asked for, within the time limit of the run, which
-// began at a time. Ctrl-C ends the wait.
+// awaitTitle waits for a title that was requested from the model, but not beyond --max-time of the
+// run, which started at began. Ctrl-C ends the wait.
 func (c *execClient) awaitTitle(ctx context.Context, chatID string, began time.Time) {
 	patience := titlePatience
 	if limit := c.flags.limits.time; limit > 0 {

@@ -29,7 +29,7 @@ type execInput struct {
 	schema   *answerSchema // nil: any answer is accepted
 }
 
-// newExecInput reads the input that the command line refers to.
+// newExecInput reads stdin and the files that the command line names.
 func newExecInput(ctx context.Context, f execFlags, args []string, stdin io.Reader, stderr io.Writer) (*execInput, error) {
 	typed := (len(args) == 0 || args[0] == "-") && isTerminal(stdin)
 	if typed {
@@ -94,7 +94,7 @@ func isTerminal(stdin io.Reader) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// pipedInput reads stdin if something is piped into it, or if the user types the prompt.
+// pipedInput reads stdin if it is a pipe or a file, or if the user types the prompt.
 func pipedInput(ctx context.Context, stdin io.Reader, typed bool) (string, error) {
 	if file, ok := stdin.(*os.File); ok && !typed {
 		info, err := file.Stat()
@@ -112,7 +112,7 @@ func pipedInput(ctx context.Context, stdin io.Reader, typed bool) (string, error
 	}()
 	select {
 	case <-read:
-	case <-ctx.Done(): // the signal does not end reading from a terminal
+	case <-ctx.Done(): // the signal does not interrupt a read from a terminal
 		return "", ctx.Err()
 	}
 	switch {
@@ -124,7 +124,7 @@ func pipedInput(ctx context.Context, stdin io.Reader, typed bool) (string, error
 	return strings.ToValidUTF8(string(data), "�"), err
 }
 
-// readImage reads a file that models accept as an image.
+// readImage reads an image file of a format that models accept.
 func readImage(path string) ([]byte, error) {
 	data, err := safeio.Read(path, workspace.MaxImage)
 	if err != nil {
@@ -159,7 +159,7 @@ func readSchema(path string) (*answerSchema, error) {
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return nil, fmt.Errorf("%s is an invalid JSON Schema: %w", path, err)
 	}
-	if _, object := raw.(map[string]any); !object && raw != true && raw != false { // what the module says of other values names its types
+	if _, object := raw.(map[string]any); !object && raw != true && raw != false { // for other values, the module's errors name its Go types
 		return nil, fmt.Errorf("%s is an invalid JSON Schema: it must be an object: { ... }", path)
 	}
 	var schema jsonschema.Schema
@@ -180,8 +180,8 @@ func schemaTypes() []string {
 	return []string{"object", "array", "string", "number", "integer", "boolean", "null"}
 }
 
-// unknownType returns a type in a schema that JSON Schema does not define, so that no answer could
-// match. The module does not check that.
+// unknownType returns a type name in a schema that JSON Schema does not define, or "". No answer
+// could match such a schema, and the module does not reject it.
 func unknownType(schema any) string {
 	switch schema := schema.(type) {
 	case []any:
@@ -202,7 +202,7 @@ func unknownType(schema any) string {
 		}
 		for key, sub := range schema {
 			if key == "type" && isList || slices.Contains([]string{"enum", "const", "default", "examples"}, key) {
-				continue // values
+				continue // these contain values, not schemas
 			}
 			if name := unknownType(sub); name != "" {
 				return name
@@ -212,20 +212,20 @@ func unknownType(schema any) string {
 	return ""
 }
 
-// request is the instruction to answer with a matching document.
+// request returns the instruction to answer with a matching document.
 func (s *answerSchema) request() string {
 	return "\n\nWhen you are done, answer with one JSON document that matches this JSON Schema, and with nothing else: no explanation, no code fence.\n\n" + s.text
 }
 
-// repair is the prompt for a corrected answer.
+// repair returns the prompt for a corrected answer.
 func (s *answerSchema) repair(wrong error) string {
 	return fmt.Sprintf("Your answer does not match the JSON Schema: %v.\nAnswer again, with the corrected JSON document and nothing else.", wrong)
 }
 
-// check returns the document in an answer, or an error that says why it does not match.
+// check returns the document in an answer, or an error if it does not match the schema.
 func (s *answerSchema) check(answer string) (string, error) {
 	doc := strings.TrimSpace(answer)
-	if rest, fenced := strings.CutPrefix(doc, "```"); fenced { // models add a fence nevertheless
+	if rest, fenced := strings.CutPrefix(doc, "```"); fenced { // some models add a fence despite the instruction
 		_, rest, _ = strings.Cut(rest, "\n")
 		doc = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "```"))
 	}

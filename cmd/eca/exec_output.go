@@ -59,7 +59,7 @@ func (s *execScreen) noteLocked(line string) {
 	if s.json || line == "" {
 		return
 	}
-	if s.oneOutput { // otherwise the answer goes elsewhere
+	if s.oneOutput { // otherwise the answer and the notes do not mix
 		s.endLine()
 	}
 	fmt.Fprintln(s.stderr, visible.Text(line))
@@ -82,8 +82,8 @@ func (c *execClient) failure(v execContent) {
 	c.noteLocked("  failed: " + v.label(c.root()) + ": " + why)
 }
 
-// hookFinished keeps why a hook rejects a call, and shows why another failed; c.mu is held. For a
-// hook after a call, the engine shows whether the result was kept.
+// hookFinished records why a hook rejected a call, and shows why a hook failed; c.mu is held. If a
+// hook fails after its call has started, the engine reports whether the result was kept.
 func (c *execClient) hookFinished(chatID string, v execContent) {
 	const rejects = "2" // the exit code
 	c.calls["hook "+v.ID].end()
@@ -114,14 +114,14 @@ func (c *execClient) sandboxNotes(v execContent) {
 		}
 		for line := range strings.Lines(out.Text) {
 			note := strings.TrimSuffix(strings.TrimSpace(strings.TrimPrefix(line, sandboxNote)), "]")
-			note, _, _ = strings.Cut(note, "; call again") // this part is for the model
+			note, _, _ = strings.Cut(note, "; call again") // the rest is advice for the model
 			c.noteLocked("  sandbox: " + note)
 		}
 	}
 }
 
-// continuation is the command line that continues a chat. It includes the flags for the
-// configuration and the directory.
+// continuation returns the command line that continues a chat, with the flags for the configuration
+// and the directory.
 func (c *execClient) continuation(chatID string) string {
 	line := "Continue with: eca exec"
 	if c.configFile != "" {
@@ -133,7 +133,7 @@ func (c *execClient) continuation(chatID string) string {
 	return line + " --chat " + chatID + ` "..."`
 }
 
-// shellWord quotes a word for the shell of the platform, if necessary.
+// shellWord quotes an argument for the platform's shell, if necessary.
 func shellWord(word string) string {
 	switch {
 	case regexp.MustCompile(`^[\w@%+=:,./\\-]+$`).MatchString(word) && (runtime.GOOS == "windows" || !strings.Contains(word, `\`)):
@@ -161,8 +161,8 @@ func abortedResult(w io.Writer, code int, failed error) {
 	writeLine(w, map[string]any{"type": "result", "text": "", "exitReason": reason, "exitCode": code, "error": cause})
 }
 
-// wantsLines reports whether the arguments of eca exec ask for --json. It also works if other
-// arguments are invalid and none was parsed.
+// wantsLines reports whether the arguments of eca exec contain --json. It does not depend on the
+// parsed flags, because parsing fails if another argument is invalid.
 func wantsLines(args []string) bool {
 	for _, a := range args {
 		value, given := strings.CutPrefix(a, "--json=")

@@ -15,14 +15,14 @@ type commandQuestion struct {
 	Text    string `json:"question"`
 	Options []struct{ Label, Description string }
 
-	answer chan string // gets a label; empty if the user did not choose
+	answer chan string // receives the chosen label; empty if the user did not choose
 }
 
 // takesQuestions reports whether there is a user who can answer questions about commands.
 func (f execFlags) takesQuestions() bool { return f.approve != approveNone && hasTerminal() }
 
-// question answers chat/askQuestion. It passes the question to the turn, which asks the user, as
-// with calls: two questions at a time would share the terminal.
+// question answers chat/askQuestion. It passes the question to the goroutine that also asks about
+// calls, so only one question at a time uses the terminal.
 func (c *execClient) question(req *jsonrpc.Request) (any, error) {
 	q := commandQuestion{answer: make(chan string, 1)}
 	if err := json.Unmarshal(req.Params, &q); err != nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// refusal is a call that was not allowed to run, for scripts.
+// refusal is a call that was not allowed to run, as the last line of --json reports it.
 type refusal struct {
 	Tool   string `json:"tool"`
 	Reason string `json:"reason"`
 }
 
-// ruleDisabled is the rule for calls of tools that the agent does not have.
+// ruleDisabled is the rule that denies calls of tools that the agent does not have.
 const ruleDisabled = "disabledTools"
 
-// refuse notes that a call was not allowed to run; c.mu is held.
+// refuse records that a call was not allowed to run; c.mu is held.
 func (c *execClient) refuse(call string, v execContent) {
 	reason := c.refusalReason(v.Reason, c.permissions[call], c.why[call])
 	tool, label := tools.FullName(v.Server, v.Name), v.label(c.root())
@@ -29,7 +29,8 @@ func (c *execClient) refuse(call string, v execContent) {
 	c.noteLocked("· refused: " + label + ": " + reason)
 }
 
-// refusalReason says why a call was not allowed to run; own is the reason decided here.
+// refusalReason returns why a call was not allowed to run. own is the reason that this client or a
+// hook recorded, if any.
 func (c *execClient) refusalReason(rejected string, p callPermission, own string) string {
 	agent, readOnly := strings.CutSuffix(strings.TrimPrefix(p.Rule, "agent."), ".readOnly")
 	switch {
@@ -47,7 +48,8 @@ func (c *execClient) refusalReason(rejected string, p callPermission, own string
 	return "not approved: a subagent cannot ask" // subagents run without the user
 }
 
-// sandboxStops are what the sandbox refused commands, in words and by the setting that allows it.
+// sandboxStops collects the accesses that the sandbox denied to commands: their descriptions, and the
+// values for the settings that would allow them.
 type sandboxStops struct {
 	what                  []string
 	hosts, ports, folders []string
@@ -67,7 +69,7 @@ func (s *sandboxStops) add(stop sandboxStop) {
 	insert(&s.folders, stop.Folder)
 }
 
-// remedy says how to allow what was refused.
+// remedy explains how to allow the denied accesses.
 func (s *sandboxStops) remedy() string {
 	out := fmt.Sprintf("The sandbox stopped a command: %s. On a terminal, eca exec asks whether to allow that, once or always (not with --approve none).", printable(strings.Join(s.what, "; ")))
 	for _, setting := range []struct {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// noticeAfter is how long a wait lasts before the user is shown its reason.
+	// noticeAfter is how long a wait lasts before the user sees its reason.
 	noticeAfter = 2 * time.Second
 	// silentAfter is how long a model may send nothing before the user is notified. silentAgain is
 	// the time until the next notice.
@@ -22,28 +22,28 @@ const (
 
 // modelWait measures how long the model has sent nothing. It is not safe for concurrent use.
 type modelWait struct {
-	awaited bool            // it is the model's turn
-	begun   bool            // a part of its answer has come
+	awaited bool            // the model is expected to send something
+	begun   bool            // a part of its answer has arrived
 	calls   map[string]bool // running tool calls and hooks
 	heard   time.Time
 	next    time.Duration // the silence after which the user is notified
 }
 
-// toolWait is a call that runs, or has run.
+// toolWait is a tool call or hook that is running or has ended.
 type toolWait struct {
 	label string
 	since time.Time
-	next  time.Duration // the duration after which the user is notified; 0: it has ended
+	next  time.Duration // the running time at which the user is notified; 0: the call has ended
 }
 
-// end notes the end of a call; a nil toolWait never began.
+// end marks a call as ended. The toolWait of a call that was never started is nil.
 func (w *toolWait) end() {
 	if w != nil {
 		w.next = 0
 	}
 }
 
-// heed handles a content of the chat.
+// heed updates w for a content of the chat.
 func (w *modelWait) heed(v execContent, now time.Time) {
 	w.heard, w.next = now, silentAfter
 	switch v.Type {
@@ -79,8 +79,8 @@ func (w *modelWait) due(now time.Time) (silent, in time.Duration) {
 	return silent, silentAgain
 }
 
-// lookForSilence notifies the user if the model has been silent, or a call has run, for long. It
-// returns the time until the next check.
+// lookForSilence notifies the user if the model has been silent or a call has been running for a long
+// time. It returns the time until the next check.
 func (c *execClient) lookForSilence(model string) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +106,8 @@ func (c *execClient) lookForSilence(model string) time.Duration {
 	return in
 }
 
-// longCalls names the calls that have run for long, and returns the time until the next check.
+// longCalls notifies the user of calls that have been running for a long time, and returns the time
+// until the next check.
 func (c *execClient) longCalls(now time.Time) time.Duration {
 	in := silentAfter
 	for _, id := range slices.Sorted(maps.Keys(c.calls)) {
@@ -124,13 +125,12 @@ func (c *execClient) longCalls(now time.Time) time.Duration {
 	return in
 }
 
-// noticeLater shows the reason for waiting if the wait is long. Stop the timer when the wait is
-// over.
+// noticeLater prints text after noticeAfter. The caller stops the timer when the wait is over.
 func noticeLater(stderr io.Writer, text string) *time.Timer {
 	return time.AfterFunc(noticeAfter, func() { fmt.Fprintln(stderr, "⏳ "+text) })
 }
 
-// awaiting shows the reason for waiting if the wait is long. Call stop when the wait is over.
+// awaiting shows the reason for a wait after noticeAfter. The caller calls stop when the wait is over.
 func (c *execClient) awaiting(what func() string) (stop func()) {
 	timer := time.AfterFunc(noticeAfter, func() {
 		if text := what(); text != "" {
@@ -151,7 +151,7 @@ func (c *execClient) startingServers() []string {
 	return out
 }
 
-// missingServers names the MCP servers that the prompt continues without.
+// missingServers reports the MCP servers whose tools are not available to the prompt.
 func (c *execClient) missingServers() {
 	for _, name := range slices.Sorted(maps.Keys(c.daemon.Config().MCPServers)) {
 		s, _ := c.daemon.MCPStatus(name, "")
@@ -166,7 +166,7 @@ func (c *execClient) missingServers() {
 	}
 }
 
-// showMistakes shows the notices about the configuration that had to wait for the check.
+// showMistakes shows the notices about the configuration that were held back until the check.
 func (c *execClient) showMistakes() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

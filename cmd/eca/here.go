@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/daemon"
 )
 
-// hereDaemon is a daemon that is configured for the current directory. The caller closes it.
+// hereDaemon returns a daemon that is configured for the current directory. The caller closes it.
 func hereDaemon(sf serverFlags, stderr io.Writer) (*daemon.Daemon, error) {
 	log, err := logger(sf.logLevel, stderr)
 	if err != nil {
@@ -31,7 +31,8 @@ func hereDaemon(sf serverFlags, stderr io.Writer) (*daemon.Daemon, error) {
 	return d, nil
 }
 
-// workingDir is os.Getwd with an error that says what to do.
+// workingDir is like os.Getwd, but its error also suggests what to do. It fails too if the directory
+// does not exist any more.
 func workingDir() (string, error) {
 	dir, err := os.Getwd()
 	if err == nil {
@@ -43,7 +44,7 @@ func workingDir() (string, error) {
 	return dir, nil
 }
 
-// absolute is filepath.Abs with the same error.
+// absolute is like filepath.Abs, but with the errors of workingDir.
 func absolute(dir string) (string, error) {
 	if filepath.IsAbs(dir) {
 		return filepath.Clean(dir), nil
@@ -52,8 +53,7 @@ func absolute(dir string) (string, error) {
 	return filepath.Join(here, dir), err
 }
 
-// forReaders silences the log of a command that reports errors itself, unless the user asks for a
-// level.
+// forReaders sets the log level forPeople, unless the user sets a level with --log-level.
 func forReaders(sf serverFlags, cmd *cobra.Command) serverFlags {
 	if !cmd.Flags().Changed("log-level") {
 		sf.logLevel = forPeople
@@ -66,13 +66,13 @@ func forReaders(sf serverFlags, cmd *cobra.Command) serverFlags {
 func quietDaemon(sf serverFlags, cmd *cobra.Command, stderr io.Writer) (*daemon.Daemon, error) {
 	d, err := hereDaemon(forReaders(sf, cmd), stderr)
 	if err == nil {
-		sayMistakes(d, cmd, stderr)
+		printMistakes(d, cmd, stderr)
 	}
 	return d, err
 }
 
-// sayMistakes lists the mistakes in the configuration, unless a log shows them.
-func sayMistakes(d *daemon.Daemon, cmd *cobra.Command, stderr io.Writer) {
+// printMistakes lists the mistakes in the configuration, unless the log shows them.
+func printMistakes(d *daemon.Daemon, cmd *cobra.Command, stderr io.Writer) {
 	if cmd.Flags().Changed("log-level") {
 		return
 	}
@@ -103,7 +103,7 @@ func unbroken(fn func(*daemon.Daemon) error) func(*daemon.Daemon) error {
 
 // withFolder calls fn with a daemon that is configured for a folder and starts no programs.
 func withFolder(sf serverFlags, dir string, stderr io.Writer, fn func(*daemon.Daemon) error) error {
-	sf.logLevel = "error" // errors are shown in another way
+	sf.logLevel = "error" // these commands report other problems in their output
 	log, err := logger(sf.logLevel, stderr)
 	if err != nil {
 		return err

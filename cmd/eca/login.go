@@ -86,8 +86,8 @@ func logoutCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	}
 }
 
-// loginDaemon is quietDaemon for commands that need the stored logins. If those cannot be used, it
-// returns only that error.
+// loginDaemon is like quietDaemon, but fails if the stored logins cannot be used. In that case it
+// does not list mistakes in the configuration.
 func loginDaemon(sf serverFlags, cmd *cobra.Command, stderr io.Writer) (*daemon.Daemon, error) {
 	d, err := hereDaemon(forReaders(sf, cmd), stderr)
 	if err != nil {
@@ -97,11 +97,11 @@ func loginDaemon(sf serverFlags, cmd *cobra.Command, stderr io.Writer) (*daemon.
 		d.Close()
 		return nil, err
 	}
-	sayMistakes(d, cmd, stderr)
+	printMistakes(d, cmd, stderr)
 	return d, nil
 }
 
-// knownProvider adds to an error about an unknown provider how to list the known ones.
+// knownProvider adds a hint to an error about an unknown provider: how to list the known ones.
 func knownProvider(d *daemon.Daemon, name string, err error) error {
 	if _, known := d.Config().ProviderNamed(name); err == nil || known || strings.Contains(err.Error(), "did you mean") {
 		return err
@@ -109,7 +109,7 @@ func knownProvider(d *daemon.Daemon, name string, err error) error {
 	return fmt.Errorf("%w; `eca login` lists the providers", err)
 }
 
-// listLogins lists the providers that have a login, with their state.
+// listLogins lists the providers that support or have a login, with their state.
 func listLogins(d *daemon.Daemon, out io.Writer) error {
 	for _, p := range d.Providers() {
 		if len(p.Methods) == 0 && p.Auth.Source != auth.FromLogin {
@@ -128,14 +128,14 @@ func listLogins(d *daemon.Daemon, out io.Writer) error {
 	return nil
 }
 
-// login is one eca login.
+// login is one run of eca login.
 type login struct {
 	d        *daemon.Daemon
 	provider string
 	in       *bufio.Reader
 	out      io.Writer
 	notices  io.Writer
-	terminal *os.File // nil: no user can be asked, but values can be read
+	terminal *os.File // nil if stdin is not a terminal: values are read without a prompt
 }
 
 func (l login) run(ctx context.Context, method string) error {
@@ -173,7 +173,7 @@ func (l login) run(ctx context.Context, method string) error {
 	return nil
 }
 
-// choose asks for the method. Without a terminal, a flag has to name it.
+// choose asks for the login method. Without a terminal, --method has to name it.
 func (l login) choose(ctx context.Context, step auth.Step) (string, error) {
 	var keys []string
 	for _, m := range step.Methods {
@@ -210,12 +210,12 @@ func (l login) enter(ctx context.Context, fields []auth.Field) (outcome, notice 
 	return outcome, notice, err
 }
 
-// value asks for the value called label and reads it, without echo if it is secret. The user can
-// abort with the end of the input, or with a signal; then the terminal is restored.
+// value prompts with label and reads a value, without echo if it is secret. The user can abort with
+// Ctrl-D or a signal; the terminal is restored in either case.
 func (l login) value(ctx context.Context, label string, secret bool) (string, error) {
 	hidden := secret && l.terminal != nil
-	// Raw mode, because otherwise a read cannot detect the end of the input. It is set before the
-	// label is shown, because a Ctrl-D typed earlier would be read as a zero byte afterwards.
+	// Raw mode, because otherwise a read cannot detect Ctrl-D. It is set before the label is shown,
+	// because a Ctrl-D that was typed before would later be read as a zero byte.
 	if hidden {
 		state, err := term.MakeRaw(int(l.terminal.Fd()))
 		if err != nil {
@@ -232,7 +232,7 @@ func (l login) value(ctx context.Context, label string, secret bool) (string, er
 		err  error
 	}
 	read := make(chan input, 1)
-	go func() { // ends with the input, or with the program
+	go func() { // runs until the input ends, or until the process exits
 		if !hidden {
 			text, err := l.line()
 			read <- input{text, err}
@@ -256,8 +256,8 @@ func (l login) value(ctx context.Context, label string, secret bool) (string, er
 	}
 }
 
-// unseenKeys reads a raw terminal without echo. It distinguishes Ctrl-C from Ctrl-D, which both end
-// the reading of a password.
+// unseenKeys reads a raw terminal without echo, and detects Ctrl-C: ReadPassword ends with io.EOF
+// for both Ctrl-C and Ctrl-D.
 type unseenKeys struct {
 	io.Reader
 	io.Writer
@@ -297,8 +297,8 @@ func (l login) line() (string, error) {
 	return "", fmt.Errorf("the value is longer than %d bytes", maxLine)
 }
 
-// wait shows where to log in. It waits until the login is complete, or until the user enters the
-// code or the address that the browser received.
+// wait shows the URL for the login. It waits until the login is complete, or until the user enters
+// the code or the address that the browser received.
 func (l login) wait(ctx context.Context, step auth.Step) (string, error) {
 	fmt.Fprintln(l.out, printable(step.URL))
 	if step.Code != "" {
@@ -316,7 +316,7 @@ func (l login) wait(ctx context.Context, step auth.Step) (string, error) {
 		}
 	}()
 	if len(step.Fields) > 0 {
-		go func() { // ends with the input, or with the program
+		go func() { // runs until the input ends, or until the process exits
 			for {
 				text, err := l.line()
 				if errors.Is(err, io.EOF) && l.terminal != nil {

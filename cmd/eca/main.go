@@ -1,8 +1,8 @@
 // Command eca is the coding-assistant daemon and its command line.
 //
-// It owns flags, exit codes, signals and the output of the commands. It makes no decisions that a
-// face or the daemon could make. It guarantees that output for scripts goes to stdout and
-// everything else to stderr, that neither has a secret, and that foreign text is printed without
+// It owns flags, exit codes, signals and the output of the commands. All other decisions belong to
+// the daemon and to the packages of the protocols. Output for scripts goes to stdout, and everything
+// else to stderr. Neither contains secrets. Text from models, servers and files is printed without
 // control characters.
 //
 // Exit codes: 0 success; 1 failure; 2 wrong usage. `eca exec` has more, see exec.go.
@@ -47,23 +47,23 @@ func main() {
 	}
 	runtime.MemProfileRate = 0 // profiles of memory cost memory; the debug page turns them on
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as below nohup
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		ends = append(ends, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
-	// A client that disconnects is an error to handle, not a reason to die uncleanly. The signal is
-	// not ignored, because commands would inherit that, and they rely on the signal in pipes.
+	// A client that disconnects is an error to handle, not a reason to crash. SIGPIPE is not ignored,
+	// because child processes would inherit that, and pipelines rely on the signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, usage.NewOutput(os.Stdout), os.Stderr))
 }
 
-// exitError carries an exit code; its error, if any, was shown already.
+// exitError carries an exit code. Any error has already been shown.
 type exitError struct{ code int }
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
-// run is the program without the process around it.
+// run executes a command line and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := command(stdin, stdout, stderr)
 	root.SetArgs(dropUnknownFlags(root, args, stderr))
@@ -112,8 +112,8 @@ type serverFlags struct {
 	verbose    bool
 	configFile string
 	record     string
-	debug      string // address of the debug page; empty for none
-	stateDir   string // for systems without a home; not a flag
+	debug      string // address of the debug page; empty if it is off
+	stateDir   string // set if there is no home directory; not a flag
 }
 
 func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
@@ -180,9 +180,9 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	return root
 }
 
-// dropUnknownFlags removes unknown flags from the command lines of commands that editors start, and
-// warns about them: users keep flags in their editors' settings across versions. Other commands are
-// strict, so that scripts fail on a typo.
+// dropUnknownFlags removes unknown flags from command lines that editors start, and warns about
+// them, because users keep flags in the settings of their editors across versions. Other commands
+// are strict, so scripts fail on a typo.
 func dropUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) []string {
 	if !forEditors(root, args) {
 		return args
@@ -206,7 +206,7 @@ func dropUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) []st
 	return out
 }
 
-// forEditors reports whether a command line is one that editors start eca with.
+// forEditors reports whether args run a command that editors start.
 func forEditors(root *cobra.Command, args []string) bool {
 	stdio := false
 	for i := 0; i < len(args); i++ {
@@ -233,19 +233,19 @@ func lookupFlag(root *cobra.Command, arg, name string) *pflag.Flag {
 	return root.Flags().Lookup(name)
 }
 
-// logs is the log on stderr. It hides secrets, including those of the configuration once it is
-// loaded.
+// logs is the log on stderr. It hides secrets, and once the configuration is loaded, also the
+// secrets in it.
 type logs struct {
 	*slog.Logger
 	stderr io.Writer
 	clean  atomic.Pointer[func(string) string]
 }
 
-// forPeople is the default level of commands whose stderr people read. It shows errors, except
-// those of MCP servers, which these commands report themselves.
+// forPeople is the default log level of commands whose stderr is for human readers. It shows errors,
+// except those of MCP servers, which these commands report themselves.
 const forPeople = "people"
 
-// withoutServers is a handler that leaves out failures of MCP servers.
+// withoutServers is a log handler that drops records about failed MCP servers.
 type withoutServers struct{ slog.Handler }
 
 // Handle implements slog.Handler.
@@ -280,8 +280,8 @@ func logger(level string, stderr io.Writer) (*logs, error) {
 		return nil, err
 	}
 	out := &logs{}
-	looks := redact.New().String
-	out.clean.Store(&looks)
+	redactKnown := redact.New().String
+	out.clean.Store(&redactKnown)
 	out.stderr = redact.Writer(stderr, out.without)
 	var handler slog.Handler = slog.NewTextHandler(out.stderr, &slog.HandlerOptions{Level: l})
 	if people {
@@ -293,7 +293,7 @@ func logger(level string, stderr io.Writer) (*logs, error) {
 
 func (l *logs) without(text string) string { return (*l.clean.Load())(text) }
 
-// trace logs protocol messages.
+// trace returns a function that logs protocol messages.
 func (l *logs) trace() func(bool, []byte) {
 	log := slog.New(slog.NewTextHandler(l.stderr, nil))
 	return func(incoming bool, body []byte) {
@@ -301,7 +301,7 @@ func (l *logs) trace() func(bool, []byte) {
 		if incoming {
 			dir = "received"
 		}
-		log.Info("rpc "+dir, "msg", l.without(string(body))) // cleaned again: a quoted secret looks different
+		log.Info("rpc "+dir, "msg", l.without(string(body))) // redacted before the log quotes it: a quoted secret looks different
 	}
 }
 
@@ -314,7 +314,7 @@ func newDaemon(f serverFlags, log *logs) (*daemon.Daemon, error) {
 	return watchedDaemon(o, log), nil
 }
 
-// watchedDaemon makes a daemon whose secrets are hidden in the log.
+// watchedDaemon makes a daemon and hides its secrets in the log.
 func watchedDaemon(o daemon.Options, log *logs) *daemon.Daemon {
 	d := daemon.New(o)
 	clean := d.Clean

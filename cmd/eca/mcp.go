@@ -93,10 +93,10 @@ func mcpAddCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	add := &cobra.Command{
 		Use: "add NAME [flags] -- COMMAND [ARG...] | NAME URL", Short: "Add a server", Long: mcpAddHelp, Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := takeServer(&s, transport, args, cmd.ArgsLenAtDash()); err != nil {
+			if err := parseServer(&s, transport, args, cmd.ArgsLenAtDash()); err != nil {
 				return err
 			}
-			if err := fitting(s); err != nil {
+			if err := checkServerFlags(s); err != nil {
 				return err
 			}
 			return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
@@ -151,7 +151,8 @@ func tryServer(ctx context.Context, d *daemon.Daemon, name string, stderr io.Wri
 	return status, knownServer(d, name, err)
 }
 
-// knownServer returns err, or for an unknown server an error that says which servers there are.
+// knownServer returns err. For an unknown server, it returns an error that suggests a known one or
+// explains how to list them.
 func knownServer(d *daemon.Daemon, name string, err error) error {
 	if _, known := d.Config().MCPServers[name]; known {
 		return err
@@ -182,10 +183,10 @@ func withServers(sf serverFlags, cmd *cobra.Command, stderr io.Writer, fn func(*
 	return unbroken(fn)(d)
 }
 
-// takeServer parses the description of a server from the arguments. It also accepts the forms of
-// other programs: an address in place of a command, the transport before it. dash is the number of
-// arguments before --, or -1 without one.
-func takeServer(s *config.MCPServer, transport string, args []string, dash int) error {
+// parseServer fills in s from the arguments. It also accepts forms that other programs use: a URL
+// instead of a command, and the transport before it. dash is the number of arguments before --, or
+// -1 without one.
+func parseServer(s *config.MCPServer, transport string, args []string, dash int) error {
 	transports := []string{"http", "https", "sse", "stdio", "streamable-http", "streamableHttp"}
 	if transport != "" && !slices.Contains(transports, transport) {
 		return usage.Choice("transport", transport, "http", "sse", "stdio")
@@ -224,15 +225,15 @@ func takeServer(s *config.MCPServer, transport string, args []string, dash int) 
 	return nil
 }
 
-// foreignScheme reports whether a word looks like an address that is not http or https.
+// foreignScheme reports whether an argument that is not an http or https URL looks like a URL.
 func foreignScheme(word string) bool {
 	u, err := url.Parse(word)
-	const drive = 1 // C:\server.exe
+	const drive = 1 // the length of the drive letter in C:\server.exe
 	return err == nil && len(u.Scheme) > drive && strings.Contains(word, ":/")
 }
 
-// makeAbsolute replaces the program and the scripts of this folder by absolute paths, so that they
-// work in other folders.
+// makeAbsolute replaces relative paths of existing files in the command and its arguments with
+// absolute ones, because the server also runs in other folders.
 func makeAbsolute(s *config.MCPServer, stdout io.Writer) error {
 	for i, word := range append([]string{s.Command}, s.Args...) {
 		at, err := filepath.Abs(word)
@@ -243,7 +244,7 @@ func makeAbsolute(s *config.MCPServer, stdout io.Writer) error {
 		isFile := err == nil && info.Mode().IsRegular()
 		switch {
 		case word == "" || filepath.IsAbs(word) || strings.HasPrefix(word, "~") || strings.HasPrefix(word, "-"):
-		case i == 0 && !strings.ContainsAny(word, `/\`): // PATH has it
+		case i == 0 && !strings.ContainsAny(word, `/\`): // looked up in PATH
 		case i == 0 && !isFile:
 			return fmt.Errorf("%s: no such file in this folder", printable(word))
 		case isFile:
@@ -265,7 +266,7 @@ func address(arg string) bool {
 	return strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://")
 }
 
-// cannotStart returns why a server's program cannot be started at the moment; empty if it can.
+// cannotStart returns why the program of a server cannot be started now, or "" if no reason is known.
 func cannotStart(s config.MCPServer) string {
 	if s.Command == "" || strings.ContainsAny(s.Command, "$~") {
 		return ""
@@ -285,8 +286,8 @@ func cannotStart(s config.MCPServer) string {
 	return ""
 }
 
-// fitting checks flags that belong to one kind of server.
-func fitting(s config.MCPServer) error {
+// checkServerFlags rejects a server without a command or URL, and flags of the other kind of server.
+func checkServerFlags(s config.MCPServer) error {
 	switch {
 	case s.Command == "" && s.URL == "":
 		return usage.Errorf("say what the server is: eca mcp add NAME -- COMMAND [ARG...], or eca mcp add NAME URL")
@@ -379,7 +380,7 @@ func allowServer(ctx context.Context, d *daemon.Daemon, name string, stdout, std
 	}
 	if status.State != mcp.Running {
 		d.AllowMCPServer(name)
-		if status, err = tryServer(ctx, d, name, io.Discard); err != nil { // it was announced
+		if status, err = tryServer(ctx, d, name, io.Discard); err != nil { // the start was announced above
 			return err
 		}
 	}
@@ -391,7 +392,7 @@ func allowServer(ctx context.Context, d *daemon.Daemon, name string, stdout, std
 	return err
 }
 
-// short is the beginning of a text.
+// short truncates text to 100 characters.
 func short(text string) string {
 	const limit = 100
 	if r := []rune(text); len(r) > limit {

@@ -33,10 +33,10 @@ func mcpLoginCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	}
 }
 
-// loginToServer logs in to a server, and says what came of it.
+// loginToServer logs in to a server and prints the result.
 func loginToServer(ctx context.Context, d *daemon.Daemon, name string, stdout, stderr io.Writer) error {
 	status, loggedIn, err := d.LoginMCPServer(ctx, name, func(kind, text string) {
-		if kind != "error" { // that is the result
+		if kind != "error" { // errors are part of the result
 			fmt.Fprintln(stderr, printable(text))
 		}
 	})

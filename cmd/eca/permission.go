@@ -145,8 +145,8 @@ func forgetCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	}
 }
 
-// forget removes a remembered approval. Questions show the keys of eca's own tools without the
-// tool, so it may be left out here.
+// forget removes a remembered approval. Questions show the keys of eca's own tools without the name
+// of the tool, so the name may be omitted here.
 func forget(d *daemon.Daemon, given string) (key string, existed bool, err error) {
 	kept, err := d.Remembered()
 	if err != nil {

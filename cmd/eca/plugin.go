@@ -16,7 +16,7 @@ servers from sources that your configuration names. A plugin's hooks, MCP server
 configuration run with your rights, so install only what you trust. Running editors pick up
 changes with their next prompt.`
 
-// pluginCommand is `eca plugin`: the same as the slash commands of these names.
+// pluginCommand is `eca plugin`. Its subcommands do the same as the slash commands of these names.
 func pluginCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugin",
@@ -46,7 +46,7 @@ func pluginCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 
 // withPlugins runs a command and prints its result.
 func withPlugins(ctx context.Context, sf serverFlags, stdout, stderr io.Writer, fn func(context.Context, slash.Plugins) (string, error)) error {
-	sf.logLevel = "error" // errors are shown in another way
+	sf.logLevel = "error" // the command reports other problems in its output
 	d, err := hereDaemon(sf, stderr)
 	if err != nil {
 		return err

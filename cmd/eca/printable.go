@@ -5,7 +5,8 @@ import (
 	"unicode"
 )
 
-// printable is foreign text in one line, without characters that control a terminal.
+// printable returns text on one line, without control and format characters, because text from
+// models and servers could otherwise control the terminal.
 func printable(text string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && !unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) {

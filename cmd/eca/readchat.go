@@ -197,7 +197,7 @@ func (f readChatFlags) stored(ctx context.Context, s *store.Store) (records, err
 	return each(list), nil
 }
 
-// eventsOf yields the events of a chat, with flags at their positions.
+// eventsOf yields the events of a chat in the order of walk.
 func eventsOf(ctx context.Context, s *store.Store, id string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		if err := walk(ctx, s, id, func(e event.Event) bool { return yield(e, nil) }); err != nil {
@@ -206,7 +206,8 @@ func eventsOf(ctx context.Context, s *store.Store, id string) iter.Seq2[event.Ev
 	}
 }
 
-// walk calls yield for each event until it returns false.
+// walk calls yield for each event of a chat until yield returns false. It yields a flag right before
+// the message that follows the flag, not at its own sequence number.
 func walk(ctx context.Context, s *store.Store, id string, yield func(event.Event) bool) error {
 	span, err := s.Window(ctx, id, chat.Window{})
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/seed-dec29ce4/eca/server"
 )
 
-// attachRemote has a daemon run the remote server if its configuration enables it.
+// attachRemote lets d run the remote server if its configuration enables it.
 func attachRemote(d *daemon.Daemon, f serverFlags, log *slog.Logger) {
 	join := func(ctx context.Context, r io.Reader, w io.Writer, follow bool) error {
 		return server.Serve(ctx, r, w, server.Options{Host: d, Version: version, Log: log, Shared: true, Follow: follow})
@@ -71,7 +71,7 @@ func remoteCommand(f *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-// pairedDevices opens the file with the devices.
+// pairedDevices opens the file of the paired devices.
 func pairedDevices(f *serverFlags) (*remote.Devices, error) {
 	if f.stateDir == "" {
 		if err := checkState(os.Getenv); err != nil {
@@ -113,7 +113,7 @@ The token must be used within ten minutes; until it is revoked, it then belongs 
 	return cmd
 }
 
-// showLinks shows where a token can be used now.
+// showLinks prints a link with the token, also as a QR code, for each remote server that runs now.
 func showLinks(devices *remote.Devices, token string, stdout, stderr io.Writer) error {
 	list, err := devices.Endpoints()
 	if err != nil {
@@ -148,9 +148,10 @@ func answers(port int) bool {
 	return true
 }
 
-// drawCode draws a QR code with two rows per line. Its own colours make it readable on any terminal.
+// drawCode draws a QR code with two rows of modules per line of text. It sets both colours, so the
+// code is readable on any terminal.
 func drawCode(code *qr.Code) string {
-	const quiet = 2 // modules around the code
+	const quiet = 2 // width of the quiet zone, in modules
 	var b strings.Builder
 	for y := -quiet; y < code.Size+quiet; y += 2 {
 		b.WriteString("\x1b[30;107m")

@@ -94,7 +94,7 @@ func makeMap(ctx context.Context, dir string, focus []string) (*repomap.Map, err
 type (
 	mapJSON struct {
 		Root  string        `json:"root"`
-		Cut   bool          `json:"cut,omitempty"` // there are more files than are read
+		Cut   bool          `json:"cut,omitempty"` // some files were not read
 		Files []mapFileJSON `json:"files"`
 	}
 	mapFileJSON struct {
@@ -128,7 +128,7 @@ type hitJSON struct {
 	mapDefinitionJSON
 }
 
-// printDefinitions lists the definitions of a map that a query asks for.
+// printDefinitions prints the definitions of a map that match a query.
 func printDefinitions(m *repomap.Map, query string, budget int, asJSON bool, stdout io.Writer) error {
 	hits := m.Find(query)
 	if asJSON {

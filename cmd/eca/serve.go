@@ -34,7 +34,8 @@ With a token in ECA_SERVE_TOKEN, every request except the card's needs it as a b
 Without one, only this machine can call. Tool calls that need approval wait for the caller's
 decision. No workspace is trusted.`
 
-// serveTokenVariable has the bearer token of eca serve: other users can read arguments.
+// serveTokenVariable is the environment variable with the bearer token of eca serve. The token is not
+// an argument, because other users can read the arguments of a process.
 const serveTokenVariable = "ECA_SERVE_TOKEN"
 
 // maxConnections bounds concurrent connections; further callers wait.
@@ -79,7 +80,7 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 				return err
 			}
 			defer d.Close()
-			address = listener.Addr().String() // port 0 has become a real one
+			address = listener.Addr().String() // has the actual port if the flag has port 0
 			turns := turn.New(turn.Options{Host: d, Workspace: cwd})
 			defer turns.Close()
 			g := gateway.New(gateway.Options{Turns: turns, Log: log.Logger})
@@ -143,7 +144,7 @@ func (f serveFlags) check() error {
 	return nil
 }
 
-// listen opens the address of a flag.
+// listen listens at the address of a flag. flag is the name for error messages.
 func listen(flag, address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -166,10 +167,10 @@ func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler
 	case err = <-served:
 	case <-ctx.Done():
 		leave()
-		const farewell = 2 * time.Second
-		goodbye, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		const gracePeriod = 2 * time.Second
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), gracePeriod)
 		defer cancel()
-		if server.Shutdown(goodbye) != nil {
+		if server.Shutdown(grace) != nil {
 			_ = server.Close()
 		}
 		err = <-served

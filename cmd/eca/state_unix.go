@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// private returns an error if a directory is not the user's alone.
+// private returns an error if a directory belongs to another user, or if others can access it.
 func private(dir string, info fs.FileInfo) error {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
 		return fmt.Errorf("the state directory %s belongs to another user (uid %d); set XDG_STATE_HOME to a directory of yours", dir, stat.Uid)

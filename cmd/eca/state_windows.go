@@ -2,5 +2,5 @@ package main
 
 import "io/fs"
 
-// private accepts all directories: access lists protect those of a user's profile.
+// private accepts every directory: access control lists protect the profile of a user.
 func private(string, fs.FileInfo) error { return nil }

@@ -41,7 +41,7 @@ counts the commands that the sandbox stopped.`
 type callStats struct {
 	Calls    int            `json:"calls"`
 	Unasked  int            `json:"unasked"` // ran without a question
-	Rules    map[string]int `json:"rules"`   // the rules that allowed them
+	Rules    map[string]int `json:"rules"`   // calls that ran without a question, by rule
 	Asked    int            `json:"asked"`
 	Approved int            `json:"approved"`
 	Rejected int            `json:"rejected"`
@@ -55,7 +55,7 @@ type callStats struct {
 	AllowedAfterStop int `json:"allowedAfterStop"`
 }
 
-// chatStats are those of one chat.
+// chatStats counts the tool calls of one chat.
 type chatStats struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
@@ -137,7 +137,8 @@ func readStats(ctx context.Context, workspaces []string) ([]chatStats, error) {
 	return out, nil
 }
 
-// count adds an event; waiting are the announced calls that have neither run nor been rejected, by id.
+// count adds an event. waiting has the announced calls that have neither started nor been rejected,
+// by id.
 func (s *callStats) count(e event.Event, waiting map[string]event.ToolJudged) {
 	switch b := e.Body.(type) {
 	case event.ToolJudged:
@@ -196,7 +197,7 @@ func (s *callStats) rejected(call event.ToolJudged, r event.ToolRejected) {
 	}
 }
 
-// left counts a call that ended before it ran, or was answered.
+// left counts a call that ended before it ran and before its question, if any, was answered.
 func (s *callStats) left(call event.ToolJudged) {
 	if call.Manual {
 		s.Asked++

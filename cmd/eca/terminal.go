@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// askTerminal asks on the controlling terminal, because stdin may be a pipe. It drops input that
-// was typed before the question: the user had not seen the question yet. The answer is in lower
-// case. Without a terminal, the answer is empty and asked is false.
+// askTerminal asks on the controlling terminal, because stdin may be a pipe. It discards input that
+// was typed before the user saw the question. The answer is in lower case. Without a terminal, the
+// answer is empty and asked is false.
 func askTerminal(ctx context.Context, question string) (line string, asked bool) {
 	r, w, err := openTerminal()
 	if err != nil {
@@ -20,7 +20,7 @@ func askTerminal(ctx context.Context, question string) (line string, asked bool)
 	}
 	defer r.Close()
 	defer w.Close()
-	if forgetTyped(r) != nil {
+	if discardTyped(r) != nil {
 		return "", false
 	}
 	fmt.Fprint(w, question)
@@ -47,7 +47,7 @@ func openTerminal() (r, w *os.File, err error) {
 	if runtime.GOOS == "windows" {
 		in, out = "CONIN$", "CONOUT$"
 	}
-	if r, err = os.OpenFile(in, os.O_RDWR, 0); err != nil { // Windows drops input only for handles that may write
+	if r, err = os.OpenFile(in, os.O_RDWR, 0); err != nil { // Windows discards input only through handles with write access
 		return nil, nil, err
 	}
 	if w, err = os.OpenFile(out, os.O_WRONLY, 0); err != nil {
@@ -67,8 +67,8 @@ func hasTerminal() bool {
 	return true
 }
 
-// forgetTyped drops input that was typed and not read.
-func forgetTyped(terminal *os.File) error {
+// discardTyped discards input that was typed and not read.
+func discardTyped(terminal *os.File) error {
 	raw, err := terminal.SyscallConn()
 	if err != nil {
 		return err
@@ -78,5 +78,5 @@ func forgetTyped(terminal *os.File) error {
 	return errors.Join(err, failed)
 }
 
-// isYes reports whether an answer agrees.
+// isYes reports whether an answer is yes.
 func isYes(line string) bool { return line == "y" || line == "yes" }

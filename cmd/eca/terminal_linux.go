@@ -2,7 +2,7 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// discardInput drops input that was typed on a terminal and not read.
+// discardInput discards input that was typed on a terminal and not read.
 func discardInput(fd uintptr) error {
 	return unix.IoctlSetInt(int(fd), unix.TCFLSH, unix.TCIFLUSH)
 }

@@ -2,7 +2,7 @@ package main
 
 import "golang.org/x/sys/windows"
 
-// discardInput drops input that was typed on a console and not read.
+// discardInput discards input that was typed on a console and not read.
 func discardInput(fd uintptr) error {
 	return windows.FlushConsoleInputBuffer(windows.Handle(fd))
 }

@@ -136,7 +136,7 @@ func showUnits(d *daemon.Daemon, units []config.Unit, dir string, stdout io.Writ
 	return nil
 }
 
-// printUnits prints a line for each thing that needs trust.
+// printUnits prints a line for each item that needs trust.
 func printUnits(units []config.Unit, dir string, stdout io.Writer) error {
 	for _, u := range units {
 		for _, n := range u.Needs {

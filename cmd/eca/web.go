@@ -97,7 +97,7 @@ func serveWeb(ctx context.Context, sf serverFlags, f webFlags, stdout, stderr io
 	return serveUntil(ctx, listener, guarded(guard, pages), pages.Close)
 }
 
-// guarded checks the origin of requests before they are served.
+// guarded lets guard refuse or answer requests before next serves them.
 func guarded(guard *httpguard.Guard, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		done, refused := guard.Admit(w, r)
