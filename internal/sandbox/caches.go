@@ -16,7 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/filelock"
 )
 
-// cache is a folder in which build tools keep what they fetched or built.
+// cache is a folder in which build tools keep downloads and build results.
 type cache struct {
 	dir      string // below the home folder
 	variable string // environment variable that overrides dir; may be empty
@@ -50,18 +50,18 @@ func caches() []cache {
 	}
 }
 
-// withoutOverlay lists the variables that direct tools to an empty cache where overlays are not
-// available. Other tools continue to read the user's cache.
+// withoutOverlay lists the variables that direct tools to a private cache, empty at first, where
+// overlays are not available. Other tools continue to read the user's cache.
 func withoutOverlay() []string {
 	return []string{"XDG_CACHE_HOME", "GOCACHE", "PIP_CACHE_DIR", "UV_CACHE_DIR", "npm_config_cache", "CARGO_HOME"}
 }
 
-// Caches are the private caches of a workspace: a folder of its own receives everything that its
-// commands add to the user's caches.
+// Caches describes the private caches of a workspace: additions to the user's caches by its commands
+// go to a folder of the workspace.
 type Caches struct {
 	Dir     string // parent of all workspaces' private caches; absolute
 	Root    string // the workspace
-	Overlay bool   // overlays over the user's folders are possible
+	Overlay bool   // overlay mounts over the user's folders are possible
 	Getenv  func(string) string
 }
 
@@ -74,8 +74,8 @@ func (c Caches) folder() string {
 	return filepath.Join(c.Dir, filepath.Base(c.Root)+"-"+hex.EncodeToString(sum[:6]))
 }
 
-// prepare creates the folders and returns what a child needs to use them: overlays, environment
-// variables, and folders that it writes to.
+// prepare creates the folders, and returns the overlays, environment variables and writable folders
+// of a child that uses them.
 func (c Caches) prepare(roots []string) (layers []Overlay, env, write []string, err error) {
 	home, base := c.Getenv("HOME"), c.folder()
 	if home == "" || !filepath.IsAbs(home) {
@@ -103,7 +103,7 @@ func (c Caches) prepare(roots []string) (layers []Overlay, env, write []string, 
 			if err := os.MkdirAll(own, 0o700); err != nil {
 				return nil, nil, nil, fmt.Errorf("private caches: %w", err)
 			}
-			if k.variable == "CARGO_HOME" && real != "" { // cargo also reads the sources that it fetched earlier
+			if k.variable == "CARGO_HOME" && real != "" { // cargo can still use sources that were fetched earlier
 				for _, part := range []string{"registry", "git"} {
 					_ = os.Symlink(filepath.Join(real, part), filepath.Join(own, part))
 				}
@@ -114,25 +114,25 @@ func (c Caches) prepare(roots []string) (layers []Overlay, env, write []string, 
 	return layers, env, write, nil
 }
 
-// layer returns the overlay over a folder. Claim chooses the layer that a child gets.
+// layer returns an overlay over a folder. Claim chooses the layer for a child.
 func (c Caches) layer(base, name, over string) Overlay {
 	return Overlay{Dir: over, Layers: filepath.Join(base, layerName(name))}
 }
 
 func layerName(dir string) string { return strings.ReplaceAll(dir, "/", "_") }
 
-// touches reports whether a folder is in a root, or a root in the folder. Files written there
-// belong to the workspace.
+// touches reports whether a folder is in a root, or a root is in the folder. Such a folder gets no
+// private layer, because its files belong to the workspace.
 func touches(dir string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool { return within(dir, root) || within(root, dir) })
 }
 
-// maxLayers is how many children can use private caches over one folder at the same time.
+// maxLayers bounds the number of children that use private caches over one folder at the same time.
 const maxLayers = 32
 
-// Claim gives a child its own layer for each of its overlays: the first that no other child uses,
-// since the kernel does not define what happens when two mounts share a layer. The child keeps the
-// layers until release is called or this process exits.
+// Claim reserves a layer for each overlay of a child: the first one that no other child uses, because
+// the behavior of two overlay mounts that share a layer is undefined. The layers stay reserved until
+// release is called or this process exits.
 func (p *Policy) Claim() (release func(), err error) {
 	var held []func()
 	release = func() {
@@ -184,8 +184,8 @@ func (o *Overlay) claim() (free func(), err error) {
 	return nil, fmt.Errorf("%d commands use those of %s", maxLayers, o.Dir)
 }
 
-// SharedCaches lists the user's existing caches, for commands that the user approved. own names
-// folders of eca to leave out.
+// SharedCaches lists the user's existing caches, for commands that the user approved. Folders in own
+// are left out.
 func SharedCaches(getenv func(string) string, own ...string) []string {
 	home := getenv("HOME")
 	if home == "" {
@@ -211,8 +211,8 @@ func SharedCaches(getenv func(string) string, own ...string) []string {
 	})
 }
 
-// Trim removes the oldest files of a workspace's private caches until these have at most limit
-// bytes.
+// Trim removes the oldest files of a workspace's private caches until their total size is at most
+// limit bytes.
 func (c Caches) Trim(limit int64) error {
 	type file struct {
 		path string
@@ -223,7 +223,7 @@ func (c Caches) Trim(limit int64) error {
 	var total int64
 	err := filepath.WalkDir(c.folder(), func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
-			return nil //nolint:nilerr // what cannot be read is not counted
+			return nil //nolint:nilerr // unreadable entries are not counted
 		}
 		if info, err := e.Info(); err == nil {
 			files, total = append(files, file{path, info.Size(), info.ModTime()}), total+info.Size()

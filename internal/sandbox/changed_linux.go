@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// changed returns when a file was last changed, moved or made. No command can set that.
+// changed returns the ctime of a file: when its content or metadata last changed, or when it was
+// moved. Commands cannot set it.
 func changed(info fs.FileInfo) time.Time {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return time.Unix(st.Ctim.Unix())

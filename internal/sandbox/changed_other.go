@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// changed returns when a file was last changed.
+// changed returns the modification time of a file.
 func changed(info fs.FileInfo) time.Time { return info.ModTime() }

@@ -10,8 +10,8 @@ import (
 )
 
 // The seccomp filter covers what Landlock does not: other processes, the terminal, permissions and
-// times of readable files, and kernel interfaces that bypass the bounds. It is described by a table
-// of rules; assemble translates the table for the kernel.
+// times of readable files, and kernel interfaces that bypass the bounds. It is a table of rules;
+// assemble translates the table to a BPF program.
 
 // when is the condition under which a rule applies.
 type when int
@@ -26,8 +26,8 @@ const (
 	unscoped            // the kernel's Landlock does not restrict signals
 )
 
-// test is how the first 32 bits of an argument are tested. The rest is ignored, as the kernel does
-// for all arguments tested here.
+// test is the test of the low 32 bits of an argument. For the arguments tested here, the kernel
+// ignores the high bits, too.
 type test int
 
 const (
@@ -53,11 +53,11 @@ type rule struct {
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET |
 	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-// rules lists the refused system calls. protected are processes that the child must not signal;
-// these rules apply where Landlock does not restrict signals.
+// rules returns the rules of the filter. protected contains processes that the child must not signal;
+// the rules for them apply where Landlock does not restrict signals.
 func rules(protected []int) []rule {
 	list := []rule{
-		// Text put into a terminal's input would be run by the user's shell.
+		// The user's shell would run text that a child inserts into the input of the terminal.
 		{calls: []uint32{unix.SYS_IOCTL}, test: equal, arg: 1, value: unix.TIOCSTI, errno: unix.EPERM},
 		{calls: []uint32{unix.SYS_IOCTL}, test: equal, arg: 1, value: unix.TIOCLINUX, errno: unix.EPERM},
 
@@ -68,7 +68,7 @@ func rules(protected []int) []rule {
 		{calls: []uint32{unix.SYS_IOPRIO_SET}, test: equal, arg: 0, value: ioprioWhoUser, errno: unix.EPERM},
 		{calls: []uint32{unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PROCESS_MADVISE, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP}, errno: unix.EPERM},
 
-		// Resources other than files that all processes of the user share.
+		// System V IPC, POSIX message queues and keys, which all processes of the user share.
 		{calls: []uint32{
 			unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
 			unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
@@ -133,7 +133,7 @@ const (
 	ioprioWhoUser   = 3
 )
 
-// x32 marks the system calls of another ABI of the same processor.
+// x32 is the bit in the numbers of system calls of the x32 ABI.
 const x32 = 0x40000000
 
 func nativeArch() uint32 {
@@ -212,13 +212,13 @@ func assemble(list []rule) []unix.SockFilter {
 // starts.
 func filter(p Policy) error {
 	abi, err := llsyscall.LandlockGetABIVersion()
-	counts := map[when]bool{
+	applies := map[when]bool{
 		always: true, atReadOnly: p.Level == ReadOnly, withoutNetwork: !p.Network && !p.Loopback, onLoopback: p.Loopback, onNetwork: p.Network,
 		withoutUnix: p.Network && !p.UnixSockets, unscoped: err != nil || abi < scopedABI,
 	}
 	var list []rule
 	for _, r := range rules(p.Protect) {
-		if counts[r.when] {
+		if applies[r.when] {
 			list = append(list, r)
 		}
 	}

@@ -7,19 +7,19 @@ import (
 	"path/filepath"
 )
 
-// withinLimits reports whether newly found paths can still become read-only: the search has not
-// exceeded its normal limits.
+// withinLimits reports whether the search has not exceeded its normal limits. Beyond them, newly
+// found paths do not become read-only.
 func (f *finder) withinLimits() bool {
 	return f.folders <= maxFolders && f.repositories <= maxRepositories
 }
 
-// countFolder counts a folder and reports whether to search it.
+// countFolder counts a folder, and reports whether the limits allow searching it.
 func (f *finder) countFolder(dir string) bool {
 	f.folders++
 	return f.withinLimit(dir, "folders", f.folders, maxFolders)
 }
 
-// countRepository counts a repository and reports whether to search it.
+// countRepository counts a repository, and reports whether the limits allow searching it.
 func (f *finder) countRepository(dir string) bool {
 	f.repositories++
 	return f.withinLimit(dir, "repositories", f.repositories, maxRepositories)
@@ -58,7 +58,8 @@ func (f *finder) pinParentsOf(at ...string) {
 	}
 }
 
-// list lists a folder, in no particular order, and records a folder that cannot be listed.
+// list returns the entries of a folder, in no particular order. It records folders that cannot be
+// listed.
 func (f *finder) list(dir string) []os.DirEntry {
 	entries, err := readDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +87,7 @@ func (f *finder) makeReadable(dir string) (done func()) {
 	}
 	info, err := os.Lstat(dir)
 	const needed = 0o500
-	if err != nil || !info.IsDir() || info.Mode()&needed == needed || !mine(info) {
+	if err != nil || !info.IsDir() || info.Mode()&needed == needed || !ownedByUser(info) {
 		return nothing
 	}
 	parent, err := os.OpenRoot(filepath.Dir(dir))

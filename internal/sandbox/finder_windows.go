@@ -7,7 +7,7 @@ import (
 
 func openFolder(dir string) (*os.File, error) { return os.Open(dir) }
 
-// mine is about modes, which Windows has not.
-func mine(fs.FileInfo) bool { return false }
+// ownedByUser returns false: Windows has no file modes that makeReadable could change.
+func ownedByUser(fs.FileInfo) bool { return false }
 
 func fileID(path string) string { return path }

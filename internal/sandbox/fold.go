@@ -17,7 +17,7 @@ func Fold(path string) string {
 		switch {
 		case unicode.Is(unicode.Cf, r) || r == 0:
 			return -1
-		case r == 'ſ': // its upper case is S
+		case r == 'ſ': // the long s: its upper case is S
 			return 's'
 		}
 		return r

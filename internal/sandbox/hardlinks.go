@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// A child could change a file through one hard link although another hard link to it is protected
-// or outside of the workspace. So such hard links become read-only.
+// A child could change a file through one hard link although another hard link to the file is
+// protected or outside of the workspace. Such hard links therefore become read-only.
 
 const (
-	maxSecondNames = 64     // hard links that become read-only; if there are more, the search counts as incomplete
-	maxSought      = 20_000 // entries that are searched for further hard links
-	maxFetched     = 64     // folders that are sampled within one folder of fetched dependencies
-	maxSampled     = 4      // files that are sampled in each of them
+	maxProtected = 64     // hard links that become read-only; if there are more, the search counts as incomplete
+	maxScanned   = 20_000 // entries that are searched for further hard links
+	maxFetched   = 64     // folders that are sampled within one folder of fetched dependencies
+	maxSampled   = 4      // files that are sampled in each of them
 )
 
-// nodeID identifies a file: all its hard links share it.
+// nodeID identifies a file. All hard links to the file have the same nodeID.
 type nodeID struct{ device, number uint64 }
 
 // linkedFile is a file with several hard links.
 type linkedFile struct {
-	all   uint64          // the number of its hard links
-	found map[string]bool // by path: whether that hard link is protected
+	all   uint64          // the number of hard links
+	found map[string]bool // the hard links that were found; true if the link is protected
 }
 
 func (n *linkedFile) protected() bool {
@@ -51,7 +51,7 @@ func (s hardLinks) addNode(at string, id nodeID, all uint64, protected bool) {
 	s[id].found[at] = s[id].found[at] || protected
 }
 
-// elsewhere reports whether some file has hard links that were not found.
+// elsewhere reports whether any file has hard links that were not found.
 func (s hardLinks) elsewhere() bool {
 	for _, n := range s {
 		if uint64(len(n.found)) < n.all {
@@ -61,10 +61,10 @@ func (s hardLinks) elsewhere() bool {
 	return false
 }
 
-// protectHardLinks protects each hard link in the roots whose file is also reachable by a protected
-// path or from outside of the roots.
+// protectHardLinks protects each hard link in the roots to a file that also has a hard link at a
+// protected path or outside of the roots.
 func (f *finder) protectHardLinks() {
-	left := maxSought
+	left := maxScanned
 	for _, root := range f.roots {
 		if !f.linkedFiles.elsewhere() {
 			break
@@ -95,10 +95,10 @@ func (f *finder) protectHardLinks() {
 			}
 		}
 	}
-	if len(keep) > maxSecondNames {
+	if len(keep) > maxProtected {
 		f.places.Whole = false
 		slices.Sort(keep)
-		keep = keep[:maxSecondNames]
+		keep = keep[:maxProtected]
 	}
 	f.places.Keep = append(f.places.Keep, keep...)
 }

@@ -17,9 +17,9 @@ func linkCount(info fs.FileInfo) (id nodeID, names uint64) {
 	return nodeID{}, 1
 }
 
-// withSeveralNames calls fn for the regular files of a folder that have several hard links. It is
+// eachHardLinked calls fn for the regular files of a folder that have several hard links. It is
 // faster than an Lstat of each path.
-func withSeveralNames(dir string, files []string, fn func(name string, id nodeID, names uint64)) {
+func eachHardLinked(dir string, files []string, fn func(name string, id nodeID, names uint64)) {
 	if len(files) == 0 {
 		return
 	}

@@ -2,8 +2,8 @@ package sandbox
 
 import "strings"
 
-// Isolation is which namespaces a child can have on this system, and what works in them. Package
-// proc determines it by starting children.
+// Isolation lists the namespaces and mounts that a child can have on this system. Package proc
+// determines them by starting children.
 type Isolation struct {
 	Mounts    bool   // a mount namespace: protected paths are read-only for the child
 	Processes bool   // a PID namespace: everything that the child starts ends with the child

@@ -9,13 +9,13 @@ import (
 
 // Limits of bounded children. They stop runaway commands and are far above what large builds need.
 const (
-	maxProcesses    = 8192     // per user, threads included, as the kernel counts
-	maxFile         = 16 << 30 // bytes, at level Workspace
-	maxTemporary    = 1 << 30  // bytes, at level ReadOnly
-	memoryShortness = 500      // the oom_score_adj of bounded children: the kernel kills them first
+	maxProcesses = 8192     // per user, threads included, as the kernel counts
+	maxFile      = 16 << 30 // bytes, at level Workspace
+	maxTemporary = 1 << 30  // bytes, at level ReadOnly
+	oomScoreAdj  = 500      // of bounded children: the kernel kills them first
 )
 
-// limit lowers the limits of this process.
+// limit lowers the resource limits of this process.
 func limit(p Policy) error {
 	file := uint64(maxFile)
 	if p.Level == ReadOnly {
@@ -34,8 +34,8 @@ func limit(p Policy) error {
 	return nil
 }
 
-// endSooner makes the kernel kill this process and its descendants before others when memory runs
+// raiseOOMScore makes the kernel kill this process and its descendants before others when memory runs
 // out. It ignores errors.
-func endSooner() {
-	_ = os.WriteFile("/proc/self/oom_score_adj", fmt.Append(nil, memoryShortness), 0)
+func raiseOOMScore() {
+	_ = os.WriteFile("/proc/self/oom_score_adj", fmt.Append(nil, oomScoreAdj), 0)
 }

@@ -15,8 +15,8 @@ import (
 // mount sets up the child's mount namespace: everything is read-only except the folders that the
 // policy makes writable, and in these the protected paths are read-only.
 //
-// A writable folder is cloned before the rest becomes read-only, and then mounted over itself. So
-// mount flags that the system had set stay in effect.
+// Each writable folder is cloned before the rest becomes read-only, and then mounted over itself.
+// This preserves the mount flags that the system had set.
 func (p Policy) mount() error {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -57,7 +57,7 @@ func (p Policy) mount() error {
 			return err
 		}
 	}
-	for _, file := range p.judgedBelow(p.noExec()) {
+	for _, file := range p.executableBelow(p.noExec()) {
 		t, err := clone(file, 0)
 		if err != nil {
 			return err
@@ -92,14 +92,14 @@ func (p Policy) mount() error {
 	return os.Chdir(dir) // enter the new mount at the same path
 }
 
-// protect mounts each protected path read-only over itself. It also mounts the folders and symlinks
-// on the way to it over themselves, since a mount point cannot be moved or replaced.
+// protect mounts each protected path read-only over itself. It also mounts pinned folders and
+// symlinks over themselves, because a mount point cannot be moved or replaced.
 func (p Policy) protect(writable []string) error {
 	below := func(path string) bool {
 		return slices.ContainsFunc(writable, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
 	}
 	pins := slices.Concat(p.Places.Pins, p.Places.Links)
-	for _, at := range slices.Concat(p.Write, p.Places.PinParents) { // for example, a root within another writable folder
+	for _, at := range slices.Concat(p.Write, p.Places.PinParents) { // a root can be within another writable folder
 		for _, dir := range writable {
 			for parent := filepath.Dir(at); parent != dir && strings.HasPrefix(parent, dir+"/"); parent = filepath.Dir(parent) {
 				pins = append(pins, parent)
@@ -160,8 +160,8 @@ func (p Policy) cover(path string, readOnly, link bool) error {
 	return nil
 }
 
-// noExec lists the folders from which a child at level ReadOnly must not execute programs: it could
-// otherwise run any readable file there through the dynamic loader.
+// noExec lists the folders from which a child at level ReadOnly must not execute programs. Without
+// noexec mounts, it could run any readable file there through the dynamic loader.
 func (p Policy) noExec() []string {
 	if p.Level != ReadOnly {
 		return nil
@@ -175,9 +175,9 @@ func (p Policy) noExec() []string {
 	return out
 }
 
-// judgedBelow lists the programs in dirs that the child may start nevertheless. For example, eca's
-// own bash is below a temporary folder if the home folder is a temporary one.
-func (p Policy) judgedBelow(dirs []string) (out []string) {
+// executableBelow lists the programs in dirs that the child may start despite noExec. For example,
+// eca's own bash is in a temporary folder if the home folder is in one.
+func (p Policy) executableBelow(dirs []string) (out []string) {
 	for _, file := range p.Execute {
 		if slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(file, dir+"/") }) && !slices.Contains(out, file) {
 			out = append(out, file)
@@ -195,7 +195,7 @@ type tree struct {
 	link bool // dir is a symlink
 }
 
-// clone makes a detached mount of a path, which must not contain symlinks.
+// clone creates a detached mount of a path, which must not contain symlinks.
 func clone(path string, flags uint) (tree, error) {
 	at, err := openPlain(path)
 	if err != nil {
@@ -209,8 +209,8 @@ func clone(path string, flags uint) (tree, error) {
 	return tree{path, fd, false}, nil
 }
 
-// cloneLink makes a detached mount of a symlink. Mounted over the symlink, it leads to the same
-// target, and the symlink cannot be replaced.
+// cloneLink creates a detached mount of a symlink. Once it is mounted over the symlink, the target is
+// the same, but the symlink cannot be replaced.
 func cloneLink(path string) (tree, error) {
 	at, err := openLink(path)
 	if err != nil {
@@ -224,7 +224,7 @@ func cloneLink(path string) (tree, error) {
 	return tree{path, fd, true}, nil
 }
 
-// openLink opens a symlink itself. The path of its folder must not contain symlinks.
+// openLink opens a symlink, not its target. The path of its folder must not contain symlinks.
 func openLink(path string) (int, error) {
 	dir, err := openPlain(filepath.Dir(path))
 	if err != nil {
@@ -273,7 +273,7 @@ func (t tree) put() error {
 	return nil
 }
 
-// mount mounts an overlay over a folder.
+// mount mounts the overlay over its folder.
 func (o Overlay) mount() error {
 	options := "userxattr,index=off"
 	for _, part := range [][2]string{{"lowerdir", o.Dir}, {"upperdir", o.Upper}, {"workdir", o.Work}} {

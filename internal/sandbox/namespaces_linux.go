@@ -14,8 +14,8 @@ import (
 // none of them.
 var ownCapabilities = [...]uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_READ_SEARCH}
 
-// foreignFiles are the capabilities that let root work on files of other users, as root does in a
-// container whose workspace belongs to another user.
+// foreignFiles are the capabilities with which root can change files of other users. Root needs them
+// in a container if the workspace belongs to another user.
 var foreignFiles = [...]uintptr{unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID}
 
 // Spaces are the namespaces that a process starts in.
@@ -59,7 +59,7 @@ func UserNamespace(attr *syscall.SysProcAttr) {
 	}
 }
 
-// identity returns the mapping that keeps all ids which this process knows.
+// identity returns the identity mapping of all ids that are mapped in this process's user namespace.
 func identity(file string) []syscall.SysProcIDMap {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -89,10 +89,10 @@ func hasCapabilities(want ...uint) bool {
 	return true
 }
 
-// Enter prepares the namespaces that Spaces put this process in: the mounts and the loopback
-// interface.
+// Enter sets up the mounts and the loopback interface in the namespaces of this process, which was
+// started with Spaces.Set.
 func Enter(p Policy) error {
-	endSooner() // must come first: an ordinary user's process that cannot be traced may no longer change its own score
+	raiseOOMScore() // must come first: an unprivileged process that cannot be traced may not change its own score
 	if !p.Isolate {
 		return nil
 	}
@@ -144,8 +144,8 @@ func (p Policy) keptCapabilities() (keep uint64) {
 	return keep
 }
 
-// dropCapabilities removes all other capabilities from the calling thread and everything that it
-// starts. An ordinary user has no capabilities outside of namespaces.
+// dropCapabilities removes all capabilities except the kept ones from the calling thread and the
+// processes that it starts. An ordinary user has no capabilities outside of namespaces.
 func dropCapabilities(p Policy) error {
 	keep := p.keptCapabilities()
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

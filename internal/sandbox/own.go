@@ -25,8 +25,8 @@ func (g Guard) makeOwn() error {
 	return nil
 }
 
-// protectOwnPaths protects eca's own folders and files wherever they are, and pins the paths to
-// them.
+// protectOwnPaths protects eca's own folders and files, inside and outside of the roots, and pins the
+// paths to them.
 func (f *finder) protectOwnPaths() {
 	g := f.places.guard
 	for _, path := range slices.Concat(g.Own, g.OwnFiles) {
@@ -47,8 +47,9 @@ func (f *finder) protectOwnPaths() {
 	}
 }
 
-// protectHome protects files in the home folder that programs obey. The home folder can be below a
-// root but deeper than the search goes, or its entries can be symlinks into a root.
+// protectHome protects configuration files in the home folder. The search of the roots can miss them:
+// the home folder can be deeper below a root than the search goes, and its entries can be symlinks
+// into a root.
 func (f *finder) protectHome() {
 	if !filepath.IsAbs(f.places.guard.Home) {
 		return

@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// Names lists the files and folders that commands must not change wherever they are in a workspace,
-// because programs run them or obey their settings. Names are compared after Fold. A name with
-// slashes matches the end of a path.
+// Names lists the files and folders that commands must not change anywhere in a workspace, because
+// programs run them or read their configuration from them. Names are compared after Fold. A name
+// with slashes matches the end of a path.
 type Names struct {
 	Folders  []string
 	Files    []string
 	Patterns []string // path.Match patterns for the last two elements of a file's path
 }
 
-// Limits of a search for protected paths: depth, number of folders, number of repositories. The
-// search after a command goes farther (wideFactor), so that the command cannot hide a protected
-// path among many others. Paths found beyond the normal limits do not become read-only.
+// Limits of a search for protected paths: depth, number of folders, number of repositories. Prepare
+// and Since search beyond them (wideFactor), because a command could otherwise hide a protected path
+// among many others. Paths that are found beyond the normal limits do not become read-only.
 const (
 	maxDepth        = 4
 	maxFolders      = 5000
@@ -33,7 +33,7 @@ func skipped(name string) bool {
 	return slices.Contains([]string{"node_modules", "target", "vendor", ".venv", "venv", "__pycache__", ".tox", "dist", "build", ".next", ".cache"}, name)
 }
 
-// Places are the protected paths of workspaces as FindPlaces found them.
+// Places contains the protected paths of workspaces, as FindPlaces found them.
 type Places struct {
 	Keep       []string `json:"keep,omitempty"`  // files and folders that become read-only
 	Pins       []string `json:"pins,omitempty"`  // folders that must not be moved
@@ -44,20 +44,20 @@ type Places struct {
 
 	guard   Guard
 	found   map[string]place  // the protected paths that were found
-	missing []string          // targets of protected symlinks that do not exist
+	missing []string          // targets of protected symlinks, if they did not exist
 	closed  map[string]string // folders that could not be listed, by file ID
 	missed  string            // why some protected paths may not have been found; empty if the search was complete
 }
 
-// place is a file or folder at a protected path.
+// place is the file or folder at a protected path.
 type place struct {
 	info fs.FileInfo
-	link string // the target, if it is a symlink
+	link string // the target of a symlink; otherwise empty
 
 	recorded *mark // set instead of info in places that RecordedPlaces read
 }
 
-// FindPlaces searches for protected paths, within the limits above.
+// FindPlaces searches for protected paths. If it reaches a limit, Places.Whole is false.
 func FindPlaces(g Guard) Places {
 	f := &finder{
 		names: g.Names, filter: g.Names.filter(),
@@ -86,7 +86,7 @@ func FindPlaces(g Guard) Places {
 	return p
 }
 
-// Known reports whether a path is one of the protected paths that were found.
+// Known reports whether path is one of the protected paths that were found.
 func (p Places) Known(path string) bool {
 	_, ok := p.found[path]
 	return ok
@@ -144,10 +144,10 @@ func (f *finder) scanFolder(dir string, depth int) {
 			files = append(files, name)
 		}
 	}
-	withSeveralNames(dir, files, func(name string, id nodeID, all uint64) {
+	eachHardLinked(dir, files, func(name string, id nodeID, all uint64) {
 		f.linkedFiles.addNode(filepath.Join(dir, name), id, all, false)
 	})
-	if bare >= 2 { // commands may have removed a part of it
+	if bare >= 2 { // two suffice: a command may have removed the others
 		f.protectGitFolder(dir)
 	}
 }
@@ -192,7 +192,8 @@ func (f *finder) pinHiddenParents(at string) {
 	}
 }
 
-// scanRepository protects what git obeys in the .git folder of a repository.
+// scanRepository protects the hooks and configuration in the .git folder of a repository, and the
+// paths that the configuration names.
 func (f *finder) scanRepository(at string) {
 	if !f.countRepository(at) {
 		return
@@ -211,7 +212,8 @@ func (f *finder) pinGitFolder(dir string) {
 	f.gitFolders[dir] = true
 }
 
-// protectGitFolder protects the files that git obeys in a folder with a repository's data.
+// protectGitFolder protects hooks, configuration and similar files in a folder with the data of a
+// repository.
 func (f *finder) protectGitFolder(dir string) {
 	defer f.makeReadable(dir)()
 	for _, name := range []string{"hooks", "config", "config.worktree", "commondir"} {
@@ -231,7 +233,7 @@ func (f *finder) protectGitFolder(dir string) {
 	f.protectSubmodules(f.gitSubfolder(dir, "modules"), 0)
 }
 
-// protectWorktree protects the files that git obeys in a repository's folder for a linked worktree.
+// protectWorktree protects configuration in the folder that a repository keeps for a linked worktree.
 func (f *finder) protectWorktree(dir string) {
 	defer f.makeReadable(dir)()
 	f.protectPath(filepath.Join(dir, "config.worktree"))
@@ -286,7 +288,7 @@ func (f *finder) followGitFile(at string) {
 	}
 	common := dir
 	if back := smallFile(filepath.Join(dir, "gitdir")); back != "" && filepath.Base(filepath.Dir(dir)) == "worktrees" {
-		if !same(strings.TrimSpace(back), at) {
+		if !samePath(strings.TrimSpace(back), at) {
 			return
 		}
 		common = filepath.Dir(filepath.Dir(dir))
@@ -303,13 +305,14 @@ func (f *finder) followGitFile(at string) {
 	f.pinParentsOf(common)
 	f.protectGitFolder(common)
 	f.protectConfiguredPaths(common, filepath.Dir(at))
-	if common != dir { // these identify the repository; git does not write to them again
+	if common != dir { // these two files link worktree and repository; git only writes them once
 		f.protectPath(filepath.Join(dir, "commondir"))
 		f.protectPath(filepath.Join(dir, "gitdir"))
 	}
 }
 
-func same(a, b string) bool {
+// samePath reports whether two existing paths are equal once their symlinks are resolved.
+func samePath(a, b string) bool {
 	x, errX := filepath.EvalSymlinks(a)
 	y, errY := filepath.EvalSymlinks(b)
 	return errX == nil && errY == nil && x == y
@@ -327,7 +330,7 @@ func leadsBack(dir, tree string) bool {
 		if !filepath.IsAbs(value) {
 			value = filepath.Join(dir, value)
 		}
-		return same(value, tree)
+		return samePath(value, tree)
 	}
 	return false
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Reads lists the paths that a command needs that only reads in the given workspace roots: the
-// roots, their git folders, the user's git configuration, and the folders of programs. The list is
-// for Policy.Read, to which Apply adds the paths of the system that every program needs.
+// Reads lists the paths that a read-only command needs in the given workspace roots: the roots, their
+// git folders, the user's git configuration, and the folders of programs. The list is for
+// Policy.Read; Apply adds the system paths that every program needs.
 func Reads(roots []string, getenv func(string) string) []string {
 	out := slices.Clone(roots)
 	for _, root := range roots {
@@ -52,9 +52,9 @@ func repositories(root string) []string {
 	}
 }
 
-// commonFolder returns the main git folder of a linked worktree, given its .git file. Any process
-// can write such a file, so the repository has to confirm the worktree: with the file gitdir, which
-// git keeps below the main git folder. Otherwise a workspace could name any folder.
+// commonFolder returns the main git folder of a linked worktree, given its .git file. A workspace
+// could put the path of any folder into that file, so the repository has to confirm the worktree with
+// the file gitdir, which git keeps below the main git folder.
 func commonFolder(file string) []string {
 	text, ok := strings.CutPrefix(firstLine(file), "gitdir: ")
 	if !ok {
@@ -90,7 +90,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// firstLine returns the first line of a small file, or an empty string.
+// firstLine returns the first line of a small file, or an empty string if it cannot be read.
 func firstLine(path string) string {
 	line, _, _ := strings.Cut(smallFile(path), "\n")
 	return strings.TrimSpace(line)
@@ -114,8 +114,8 @@ func smallFile(path string) string {
 	return string(data)
 }
 
-// gitConfiguration returns the user's git configuration files and the files that they name. Git
-// fails if it cannot read them.
+// gitConfiguration returns the user's git configuration files, and the files to which they refer. Git
+// fails if it cannot read one of them.
 func gitConfiguration(getenv func(string) string) []string {
 	home, base := getenv("HOME"), getenv("XDG_CONFIG_HOME")
 	if base == "" && home != "" {
@@ -145,8 +145,8 @@ func gitConfiguration(getenv func(string) string) []string {
 	return out
 }
 
-// namedFiles returns the files that a git configuration file includes, and other files that it
-// names.
+// namedFiles returns the files that a git configuration file includes, and other files to which it
+// refers.
 func namedFiles(config, home string) (included, others []string) {
 	for s := bufio.NewScanner(strings.NewReader(smallFile(config))); s.Scan(); {
 		key, value, _ := strings.Cut(s.Text(), "=")
@@ -166,7 +166,7 @@ func namedFiles(config, home string) (included, others []string) {
 	return included, others
 }
 
-// within reports whether a path is the folder or below it.
+// within reports whether path is folder or below it.
 func within(folder, path string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && path != "" && filepath.IsLocal(rel)
@@ -178,7 +178,7 @@ func programs(getenv func(string) string) []string {
 	home := getenv("HOME")
 	for _, dir := range filepath.SplitList(getenv("PATH")) {
 		if !filepath.IsAbs(dir) || strings.HasPrefix(dir, "/usr/") || within(dir, home) || slices.Contains(out, dir) {
-			continue // never the home folder, even if it is in PATH
+			continue // the home folder and folders around it are never readable as a whole
 		}
 		out = append(out, dir)
 		if prefix := filepath.Dir(dir); prefix != "/" && prefix != home && filepath.Base(dir) == "bin" {

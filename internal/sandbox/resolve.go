@@ -12,15 +12,16 @@ type ResolvedPath struct {
 	Real  string   // the target, without symlinks; it need not exist
 }
 
-// maxFollowed is the most symlinks that are followed for one path, as in the Linux kernel.
+// maxFollowed bounds the number of symlinks that are followed for one path, as in the Linux kernel.
 const maxFollowed = 40
 
-// ResolvePath resolves an absolute path as the operating system does, one element after the other.
+// ResolvePath resolves the symlinks of an absolute path one element at a time, as the operating
+// system does. The path need not exist.
 func ResolvePath(path string) ResolvedPath {
-	var w ResolvedPath
+	var r ResolvedPath
 	sep := string(filepath.Separator)
 	top := filepath.VolumeName(path) + sep
-	w.Real = top
+	r.Real = top
 	for rest := strings.TrimPrefix(path, top); rest != ""; {
 		var name string
 		name, rest, _ = strings.Cut(rest, sep)
@@ -28,29 +29,29 @@ func ResolvePath(path string) ResolvedPath {
 		case "", ".":
 			continue
 		case "..":
-			w.Real = filepath.Dir(w.Real)
+			r.Real = filepath.Dir(r.Real)
 			continue
 		}
-		at := filepath.Join(w.Real, name)
+		at := filepath.Join(r.Real, name)
 		target, err := os.Readlink(at)
-		if err != nil || len(w.Links) == maxFollowed {
-			w.Real = at
+		if err != nil || len(r.Links) == maxFollowed {
+			r.Real = at
 			continue
 		}
-		w.Links = append(w.Links, at)
+		r.Links = append(r.Links, at)
 		if filepath.IsAbs(target) {
 			top = filepath.VolumeName(target) + sep
-			w.Real, target = top, strings.TrimPrefix(target, top)
+			r.Real, target = top, strings.TrimPrefix(target, top)
 		}
 		rest = target + sep + rest
 	}
-	return w
+	return r
 }
 
-// Within reports whether the target, or a symlink on the way to it, is in dir, which must not
-// contain symlinks.
-func (w ResolvedPath) Within(dir string) bool {
-	for _, at := range append(w.Links, w.Real) {
+// Within reports whether the target, or one of the followed symlinks, is dir or below it. The path
+// dir must not contain symlinks.
+func (r ResolvedPath) Within(dir string) bool {
+	for _, at := range append(r.Links, r.Real) {
 		if within(dir, at) {
 			return true
 		}

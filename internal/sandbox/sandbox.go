@@ -1,5 +1,5 @@
 // Package sandbox bounds what a child process can do: which folders it can write to, and whether it
-// reaches a network.
+// can reach a network.
 //
 // Linux: Landlock (ABI 3 or newer) for files and a seccomp filter (filter_linux.go) for the rest,
 // applied by the second stage of package proc, which becomes the child. macOS: sandbox-exec with a
@@ -7,8 +7,8 @@
 //
 // If Probe reports that bounds can be enforced, a child either starts within its bounds or does not
 // start, and every process that it starts has the same bounds. A child may read and execute
-// everything that the user can, unless its Policy lists files and programs. Gaps names what else is
-// not enforced.
+// everything that the user can, unless its Policy lists files and programs. Gaps lists the other
+// gaps.
 package sandbox
 
 import (
@@ -16,13 +16,13 @@ import (
 	"slices"
 )
 
-// Level is how much a child may write.
+// Level is how much a child may write to.
 type Level string
 
 // Levels.
 const (
 	None      Level = ""          // no bounds
-	ReadOnly  Level = "read-only" // nothing but a temporary folder of its own
+	ReadOnly  Level = "read-only" // only its own temporary folder
 	Workspace Level = "workspace" // the folders of Policy.Write, and caches of common tools
 )
 
@@ -58,7 +58,7 @@ type Policy struct {
 	OwnProcesses bool `json:"ownProcesses,omitempty"`
 
 	// Guard describes the protected paths in the workspace; Prepare finds them and sets Places.
-	// Where they cannot be made read-only, Places.Since finds what changed.
+	// Places.Since finds changes at protected paths that cannot be made read-only.
 	Guard  *Guard `json:"-"`
 	Places Places `json:"places,omitzero"`
 
@@ -84,7 +84,7 @@ type Policy struct {
 // Bounds reports whether the policy bounds anything.
 func (p Policy) Bounds() bool { return p.Level != None }
 
-// Support is which bounds this system can enforce.
+// Support describes whether this system can enforce bounds.
 type Support struct {
 	Holds   bool   // bounds can be enforced
 	With    string // the mechanism that enforces them
@@ -108,7 +108,7 @@ type Guard struct {
 
 	write   []string // other folders that the child may write to
 	wide    bool     // search beyond the normal limits, and make unreadable folders of the user readable for the search
-	recheck bool     // search for Places.Since: skip what matters only before the child starts
+	recheck bool     // search for Places.Since: skip the steps that only matter before the child starts
 	common  []string // git folders of the roots that an earlier search found
 }
 

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leastABI is the first Landlock ABI that covers truncation (Linux 6.2).
-const leastABI = 3
+// minABI is the first Landlock ABI that covers truncation (Linux 6.2).
+const minABI = 3
 
 // scopedABI is the first Landlock ABI that restricts signals (Linux 6.12).
 const scopedABI = 6
@@ -25,8 +25,8 @@ func Probe() Support {
 	switch {
 	case err != nil:
 		return Support{Without: fmt.Sprintf("the kernel has no Landlock, or it is not switched on: %v", err)}
-	case abi < leastABI:
-		return Support{Without: fmt.Sprintf("the kernel's Landlock has version %d; %d is needed (Linux 6.2)", abi, leastABI)}
+	case abi < minABI:
+		return Support{Without: fmt.Sprintf("the kernel's Landlock has version %d; %d is needed (Linux 6.2)", abi, minABI)}
 	case nativeArch() == 0:
 		return Support{Without: "eca has no filter of system calls for " + runtime.GOARCH}
 	}
@@ -47,8 +47,8 @@ func Gaps() []string {
 	return out
 }
 
-// Apply bounds the calling thread and everything that it starts from now on. The caller has locked
-// its goroutine to the thread, which becomes the child.
+// Apply bounds the calling thread and all processes that it starts from now on. The caller must have
+// locked its goroutine to the thread, which becomes the child or starts it.
 func Apply(p Policy) error {
 	if !p.Bounds() {
 		return nil
@@ -129,7 +129,7 @@ func restrict(p Policy) error {
 	return llsyscall.LandlockRestrictSelf(rules, 0)
 }
 
-// systemReads are the system files that programs need, without those about other processes or user
+// systemReads are the system files that programs need, except files about other processes and user
 // authentication.
 var systemReads = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store",
@@ -206,7 +206,8 @@ func loaders(programs []string) []string {
 	return out
 }
 
-// loaderOf returns the loader that an ELF file names; empty if it names none or is not an ELF file.
+// loaderOf returns the dynamic loader of an ELF file, or "" if the file has no loader or is not an ELF
+// file.
 func loaderOf(path string) string {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -226,14 +227,15 @@ func loaderOf(path string) string {
 	return ""
 }
 
-// allow adds a rule for a path and everything below it. A path that does not exist is skipped.
+// allow adds a rule for a path and everything below it. A path that does not exist or is inaccessible
+// is skipped.
 func allow(rules int, path string, rights uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	return allowOpened(rules, fd, err, path, rights)
 }
 
-// allowResolved is allow for a path whose symlinks were resolved earlier. If the path contains a
-// symlink now, it adds no rule.
+// allowResolved is like allow, but for a path whose symlinks have been resolved. If the path contains
+// a symlink now, no rule is added.
 func allowResolved(rules int, path string, rights uint64) error {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if errors.Is(err, unix.ELOOP) {

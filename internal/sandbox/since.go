@@ -18,15 +18,15 @@ type Changes struct {
 	Missed string
 }
 
-// Change is a protected path that is new, or at which there is another file than before.
+// Change is a protected path that is new, or whose file was replaced.
 type Change struct {
 	Path string
 	Info fs.FileInfo
 }
 
-// Since returns the protected paths that are new since p was found, at which there is another file
-// now, or whose file no longer looks like a protected one. A path that moved together with its
-// folder is not new: it is read-only at its new path as well. begun is when the command started.
+// Since returns the protected paths that are new since p was found, whose file was replaced, or which
+// a new search does not consider protected any more. A path that moved together with its folder is
+// not new: it is read-only at its new path as well. begun is the time when the command started.
 func (p Places) Since(begun time.Time) Changes {
 	if p.found == nil {
 		return Changes{}
@@ -81,16 +81,15 @@ func (p Places) Since(begun time.Time) Changes {
 	return out
 }
 
-// ofWorktree reports whether a path is one of the files (commondir, gitdir) that link a worktree
-// and its repository. FindPlaces does not look for these files any more once the worktree was
-// moved.
+// ofWorktree reports whether path is one of the files (commondir, gitdir) that link a worktree and its
+// repository. FindPlaces does not find these files any more once the worktree was moved.
 func ofWorktree(path string) bool {
 	name := filepath.Base(path)
 	return (name == "commondir" || name == "gitdir") && filepath.Base(filepath.Dir(filepath.Dir(path))) == "worktrees"
 }
 
-// mark identifies a file across restarts of the machine. Device numbers may change at a restart, and
-// so may inode numbers on some file systems, but then the change time stays the same.
+// mark identifies a file across restarts of the machine. A restart may change device numbers, and on
+// some file systems also inode numbers, but not the change time.
 type mark struct {
 	Inode   uint64      `json:"inode,omitempty"`
 	Changed int64       `json:"changed"`

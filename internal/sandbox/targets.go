@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// maxLinkDepth is how many levels deep a protected folder is searched for symlinks.
+// maxLinkDepth is the depth to which a protected folder is searched for symlinks.
 const maxLinkDepth = 2
 
-// protectTarget protects the target of a symlink that is a protected path or in a protected folder:
-// programs that follow the symlink obey its target. It also pins the symlinks on the path to the
-// target, and the folders above these and the target.
+// protectTarget protects the target of a symlink that is a protected path or in a protected folder,
+// because programs that follow the symlink run or read the target. It also pins the symlinks that
+// lead to the target, and the parent folders of these symlinks and the target.
 func (f *finder) protectTarget(link string) {
 	resolved := ResolvePath(link)
 	f.pinLinkChain(resolved)
 	if f.containsRootOr(resolved.Real, link) || !f.childMayWrite(resolved.Real) {
-		return // neither the whole workspace nor the folder that the link is in can be read-only
+		return // neither a whole root nor the folder of the symlink can be read-only, and other targets need no protection
 	}
 	info, err := os.Lstat(resolved.Real)
 	switch {
@@ -33,9 +33,9 @@ func (f *finder) protectTarget(link string) {
 	}
 }
 
-// pinLinkChain prevents the symlinks of a resolved path, and the folders above them and the target,
-// from being replaced. The first symlink may still move together with its folder, as every
-// protected path may.
+// pinLinkChain prevents the symlinks of a resolved path from being replaced, and their parent folders
+// and those of the target from being moved. The first symlink may still move together with its
+// folder, like every protected path.
 func (f *finder) pinLinkChain(resolved ResolvedPath) {
 	if f.withinLimits() {
 		f.places.Links = append(f.places.Links, resolved.Links...)
@@ -57,8 +57,8 @@ func (f *finder) childMayWrite(at string) bool {
 	return slices.ContainsFunc(f.writable, func(dir string) bool { return within(dir, at) })
 }
 
-// protectContents protects the targets of symlinks at or below a protected path, and records its
-// files, so that their other hard links are found.
+// protectContents protects the targets of symlinks below a protected path, and records its files for
+// protectHardLinks.
 func (f *finder) protectContents(at string, info fs.FileInfo, depth int) {
 	if !info.IsDir() {
 		f.linkedFiles.add(at, info, true)
@@ -100,9 +100,8 @@ func (f *finder) gitSubfolder(dir, name string) string {
 	return resolved.Real
 }
 
-// protectGitObjects protects the alternates file, which names further object folders, and packs
-// that a local clone shares with another repository by hard links. Git itself never writes to a
-// pack.
+// protectGitObjects protects the alternates file, which lists further object folders, and packs that
+// are hard links, as in a local clone. Git never writes to an existing pack.
 func (f *finder) protectGitObjects(dir string) {
 	resolved := ResolvePath(filepath.Join(dir, "objects", "info", "alternates"))
 	if _, err := os.Lstat(resolved.Real); err == nil {
