@@ -6,10 +6,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// unbound returns why children cannot be bounded; empty if they can.
+// unbound returns why children cannot be bounded, or "" if they can be.
 func unbound(bool) string { return sandbox.Probe().Without }
 
-// wrap makes the system's sandbox-exec bound the child.
+// wrap replaces the command with one that runs it in sandbox-exec.
 func (s *Spec) wrap() {
 	path := s.Path
 	if full, err := exec.LookPath(path); err == nil {

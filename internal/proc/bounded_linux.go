@@ -14,20 +14,20 @@ import (
 )
 
 // A bounded child is started in two stages. The second stage is another process of this program: it
-// receives its order over a socket, bounds itself and becomes the child.
+// receives an order over a socket, bounds itself and becomes the child.
 //
 // The supervisor cannot bound itself and then start the child. A child may signal and trace
-// processes within its own bounds, so it could kill the supervisor, which has to kill the child's
+// processes with the same bounds, so it could kill the supervisor, which has to kill the child's
 // remaining descendants.
 
-// launch is how a second stage is started. It cannot be changed once the stage runs.
+// launch describes how a second stage is started. It is fixed once the stage runs.
 type launch struct{ spaces sandbox.Spaces }
 
-// launchFor returns how the second stage of a child is started.
+// launchFor returns the launch of the second stage for a policy.
 func launchFor(p sandbox.Policy) launch { return launch{p.Spaces()} }
 
-// attributes returns the attributes of the second stage's process. The process leads its own
-// session, so that the child has no terminal.
+// attributes returns the attributes of the second stage's process. The process leads its own session,
+// so the child has no controlling terminal.
 func (l launch) attributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	l.spaces.Set(attr)
@@ -67,8 +67,8 @@ func (s *stage) discard() {
 	_, _ = s.process.Wait()
 }
 
-// startBounded starts a child within the bounds of a policy and returns once it runs. It uses the
-// prepared second stage if that was launched the same way, otherwise a new one.
+// startBounded starts a child within the bounds of its policy, and returns once the child runs. It
+// uses the second stage ready if that has the same launch, otherwise a new one.
 func startBounded(ready *stage, o order, start func(launch) (*stage, error)) (c startedChild, err error) {
 	o.Policy.Protect = append(o.Policy.Protect, os.Getpid())
 	l := launchFor(o.Policy)
@@ -86,8 +86,8 @@ func startBounded(ready *stage, o order, start func(launch) (*stage, error)) (c 
 	return s.become(o)
 }
 
-// startedChild is a running child. report is open if the second stage stays above the child, as its
-// parent.
+// startedChild is a running child. If the second stage remains as the parent of the child, pid is its
+// process ID, and report is its open socket.
 type startedChild struct {
 	pid    int
 	report *os.File
@@ -110,7 +110,7 @@ func (c startedChild) wait() (code int, left bool) {
 	return code, left
 }
 
-// become makes the second stage become the child, or start it.
+// become sends an order to the second stage, which then becomes the child or starts it.
 func (s *stage) become(o order) (c startedChild, err error) {
 	stays := false
 	if err = s.send(o); err == nil {
@@ -131,8 +131,9 @@ func (s *stage) send(o order) error {
 	return o.send(func(packet, rights []byte) error { return sendPacket(int(s.socket.Fd()), packet, rights) })
 }
 
-// started waits until the second stage has become the child, which closes the socket, or reports
-// that it stays above the running child, or reports why the child cannot start.
+// started waits until the child runs or cannot start. If the second stage became the child, the socket
+// is closed. Otherwise the stage sends startedMessage and stays as the parent of the child, or sends
+// the reason why the child cannot start.
 func (s *stage) started() (stays bool, err error) {
 	buf := make([]byte, 4<<10)
 	n, _, err := receivePacket(int(s.socket.Fd()), buf, nil)
@@ -146,8 +147,8 @@ func (s *stage) started() (stays bool, err error) {
 	}
 }
 
-// becomeBounded runs the second stage. It returns only if there is no order or the child cannot
-// start.
+// becomeBounded runs the second stage and returns its exit code. It does not return if this process
+// becomes the child.
 func becomeBounded() int {
 	runtime.LockOSThread() // the bounds apply to this thread, which becomes the child
 	ownSocket()
@@ -170,7 +171,8 @@ func becomeBounded() int {
 	return 127
 }
 
-// takeOver gives this process the child's folder, streams and namespaces.
+// takeOver sets the working directory and the standard streams of the child, and sets up its
+// namespaces.
 func takeOver(o order) error {
 	if err := os.Chdir(o.Dir); err != nil {
 		return err
@@ -180,14 +182,14 @@ func takeOver(o order) error {
 			return fmt.Errorf("hand over descriptor %d: %w", i, err)
 		}
 	}
-	// Close all descriptors that eca's parent left open.
+	// The child must not inherit descriptors that eca's parent left open.
 	if err := unix.CloseRange(socketFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors: %w", err)
 	}
 	return sandbox.Enter(o.Policy)
 }
 
-// bindAndExec turns this process into the child.
+// bindAndExec bounds this process and executes the child's program. It returns only if that fails.
 func bindAndExec(o order) error {
 	if err := sandbox.Apply(o.Policy); err != nil {
 		return err

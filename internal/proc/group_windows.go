@@ -17,7 +17,7 @@ func killGroup(pid int) {
 	_ = exec.Command("taskkill", "/T", "/F", "/PID", strconv.Itoa(pid)).Run()
 }
 
-// groupAlive cannot be determined on this system.
+// groupAlive returns false, because this cannot be determined on Windows.
 func groupAlive(int) bool { return false }
 
 // Alive reports whether a process exists.

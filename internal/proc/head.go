@@ -3,7 +3,7 @@ package proc
 import "bytes"
 
 // Head is a writer that keeps the beginning of a child's output and discards the rest. Writes never
-// fail, so that the child continues. It is not safe for concurrent use.
+// fail, so the child is not interrupted. Head is not safe for concurrent use.
 type Head struct {
 	Limit int  // in bytes
 	Cut   bool // more was written

@@ -12,21 +12,22 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// Messages of the first process of a PID namespace to the supervisor: the child runs; the child
-// ended, whether a signal killed it, and whether it left processes behind.
+// Messages from the first process of a PID namespace to the supervisor. endMessage contains whether a
+// signal killed the child, and whether the child left processes behind.
 const (
 	startedMessage = "started"
 	endMessage     = "ended %t %t"
 )
 
-// runInit is the first process of a PID namespace: it starts the child within its bounds, reaps
-// orphans, and exits with the child. The kernel then kills everything that the child left behind.
+// runInit runs as the first process of a PID namespace: it starts the child within its bounds, reaps
+// orphans, and returns when the child has ended. When the process exits, the kernel kills everything
+// that the child left behind.
 //
-// This process stays outside of the child's bounds, and the child cannot trace it.
+// The process itself is not bounded, and the child cannot trace it.
 func runInit(o order) int {
 	tell := func(text string) { _ = sendPacket(socketFD, []byte(text), nil) }
-	polite := make(chan os.Signal, 1)
-	signal.Notify(polite, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		tell(err.Error())
 		return 127
@@ -48,7 +49,7 @@ func runInit(o order) int {
 	}
 	tell(startedMessage)
 	go func() {
-		for s := range polite {
+		for s := range signals {
 			_ = syscall.Kill(-r.pid, s.(syscall.Signal)) //nolint:forcetypeassert // of this system
 		}
 	}()

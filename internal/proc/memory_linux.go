@@ -14,24 +14,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounded children have a memory limit if eca can create control groups (cgroup v2). Each
-// supervisor creates a group, in which its second stages start; the supervisor itself stays
-// outside. Since a supervisor has one child at a time, a group never contains processes of two
-// commands.
+// Bounded children have a memory limit if eca can create control groups (cgroup v2). Each supervisor
+// creates a group, in which its second stages start. The supervisor itself is not in the group. A
+// supervisor has one child at a time, so a group never contains processes of two commands.
 
-// groupName is the name of a supervisor's group, by its process id.
+// groupName is the format of the name of a supervisor's group, with the process ID of the supervisor.
 const groupName = "eca-%d"
 
-// share is how much of an amount of memory one command may use.
+// share returns how much of an amount of memory one command may use.
 func share(bytes int64) int64 { return bytes / 4 * 3 }
 
-// memoryGroups is the directory in which groups can be created, and the limits of each group.
+// memoryGroups is a control group in which eca can create groups, and the limits of each of these.
 type memoryGroups struct {
 	dir         string
 	limit, swap int64 // bytes
 }
 
-// findMemoryGroups finds the control group in which eca can create others. The error tells why
+// findMemoryGroups finds the control group in which eca can create groups. The error is the reason why
 // there is no such group.
 func findMemoryGroups() (memoryGroups, error) {
 	var root string
@@ -54,8 +53,9 @@ func findMemoryGroups() (memoryGroups, error) {
 }
 
 // searchMemoryGroups searches upwards from eca's own control group for the nearest one in which eca
-// may create groups that can have memory limits. own is the content of /proc/self/cgroup; writable
-// returns an error for a path that eca cannot write to.
+// may create groups with memory limits. root is the mount point of cgroup v2, own the content of
+// /proc/self/cgroup; memory and swap are the sizes of the machine's memory, in bytes. writable returns
+// an error for a path that eca cannot write to.
 func searchMemoryGroups(root, own string, memory, swap int64, writable func(path string) error) (memoryGroups, error) {
 	path, ok := "", false
 	for line := range strings.Lines(own) {
@@ -98,7 +98,7 @@ func searchMemoryGroups(root, own string, memory, swap int64, writable func(path
 	return memoryGroups{}, fmt.Errorf("no control group above eca's (%s) has the controller for memory switched on for others", path)
 }
 
-// lists reports whether a file contains a word in its space-separated list.
+// lists reports whether a file with a space-separated list contains an entry.
 func lists(path, word string) bool {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -112,7 +112,7 @@ func lists(path, word string) bool {
 	return false
 }
 
-// readNumber reads a file with one number; "max" returns an error.
+// readNumber reads a file with one number. It returns an error for "max".
 func readNumber(path string) (int64, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -130,11 +130,11 @@ type memoryGroup struct {
 
 // memoryEvents counts the memory events of a group's processes.
 type memoryEvents struct {
-	limit int64 // how often the limit of the group was reached and no memory could be freed
-	kills int64 // how many processes were killed for lack of memory, at whatever limit
+	limit int64 // how often the group reached its limit and no memory could be freed
+	kills int64 // how many processes were killed for lack of memory, at any limit
 }
 
-// open creates a supervisor's group. The caller must call close.
+// open creates or reopens the group of a supervisor. The caller must call close.
 func (g memoryGroups) open(supervisor int) (*memoryGroup, error) {
 	dir := filepath.Join(g.dir, fmt.Sprintf(groupName, supervisor))
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -160,7 +160,7 @@ func (g memoryGroups) open(supervisor int) (*memoryGroup, error) {
 	return m, nil
 }
 
-// write writes to an existing file of the group and creates no other files.
+// write writes to an existing file of the group. It does not create files.
 func (m *memoryGroup) write(file, value string) error {
 	f, err := os.OpenFile(filepath.Join(m.dir, file), os.O_WRONLY, 0)
 	if err != nil {
@@ -201,7 +201,8 @@ func memoryKills() int64 {
 	return countOf(string(data), "oom_kill")
 }
 
-// countOf returns the number that follows a name in a file with a name and a number on each line.
+// countOf returns the number of a name in list, which has a name and a number on each line. It returns
+// 0 for an unknown name.
 func countOf(list, name string) int64 {
 	for line := range strings.Lines(list) {
 		if key, value, _ := strings.Cut(strings.TrimSpace(line), " "); key == name {
@@ -213,8 +214,8 @@ func countOf(list, name string) int64 {
 }
 
 // killedForMemory reports whether a child without its own group was probably killed for lack of
-// memory: the child, or the last program that a shell ran, was killed, and the kernel killed some
-// process for lack of memory during that time.
+// memory. This is assumed if the child, or the last program that a shell ran, was killed, and the
+// kernel killed any process for lack of memory while the child ran.
 func killedForMemory(code int, before, after int64) bool {
 	const killedInShell = 128 + int(unix.SIGKILL)
 	return (code < 0 || code == killedInShell) && after > before
@@ -266,8 +267,8 @@ func sweepMemoryGroups() {
 	}
 }
 
-// MemoryLimit returns how much memory a bounded child may use, in bytes. The error tells why there
-// is no limit.
+// MemoryLimit returns how much memory a bounded child may use, in bytes. The error is the reason why
+// there is no limit.
 func (p *Pool) MemoryLimit() (int64, error) {
 	if why := unbound(p != nil && p.supervisor != ""); why != "" {
 		return 0, errors.New(why)

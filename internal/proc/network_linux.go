@@ -14,16 +14,15 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// networkArg, followed by ports, makes a program that calls Supervise hold a network namespace
+// networkArg, followed by ports, makes a program that calls Supervise keep a network namespace open
 // until its parent closes the socket or exits.
 const networkArg = "__network"
 
-// enterProgram starts a program in the namespaces of another process.
+// enterProgram is the system program that runs another program in existing namespaces.
 const enterProgram = "nsenter"
 
-// Network is a network namespace with only a loopback interface, which the children of several
-// commands share (Pool.Join). The only connections out of it are its listeners, which are served
-// from outside.
+// Network is a network namespace with only a loopback interface. Several children can share it
+// (Pool.Join). The only connections out of it go to its listeners, which eca serves from outside.
 type Network struct {
 	cmd       *exec.Cmd
 	socket    *os.File
@@ -31,7 +30,7 @@ type Network struct {
 	listeners []net.Listener
 }
 
-// NewNetwork makes a network namespace that listens on ports of its loopback.
+// NewNetwork creates a network namespace that listens on ports of its loopback interface.
 func (p *Pool) NewNetwork(ports ...int) (n *Network, err error) {
 	if _, err := exec.LookPath(enterProgram); err != nil {
 		return nil, fmt.Errorf("make a network namespace: %w", err)
@@ -96,7 +95,7 @@ func (n *Network) Close() {
 	}
 }
 
-// enter makes a command start in the namespaces.
+// enter changes a command to start in the namespaces.
 func (n *Network) enter(cmd *exec.Cmd) error {
 	program, err := exec.LookPath(enterProgram)
 	if err != nil {
@@ -111,7 +110,8 @@ func (n *Network) enter(cmd *exec.Cmd) error {
 	return nil
 }
 
-// receiveListener receives a listening socket, or the reason why there is no socket.
+// receiveListener receives a listening socket. The error may be the other process's reason why it
+// could not listen.
 func receiveListener(fd int) (net.Listener, error) {
 	buf, rights := make([]byte, 4<<10), make([]byte, unix.CmsgSpace(4))
 	n, extra, err := receivePacket(fd, buf, rights)

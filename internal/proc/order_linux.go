@@ -12,9 +12,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// order is a request to start a program. It is sent, with the child's three streams, over a socket
-// that preserves packet boundaries: from eca to the supervisor and, if the child is bounded, from
-// there to the second stage. Nothing of it is in process arguments, which all users can read.
+// order is a request to start a program. It is sent, with the child's three standard streams, over a
+// socket that preserves packet boundaries: from eca to the supervisor and, if the child is bounded,
+// from the supervisor to the second stage. Process arguments are not used, because all users can read
+// them.
 type order struct {
 	Path   string         `json:"path"`
 	Args   []string       `json:"args"` // without the program's name
@@ -31,8 +32,8 @@ const (
 	maxStreams  = 3
 )
 
-// send writes an order in packets: first its size with the streams, then its JSON in pieces, as the
-// kernel limits the size of a packet.
+// send writes an order in packets: first the size of its JSON, with the streams, then the JSON in
+// pieces, because the kernel limits the size of a packet.
 func (o order) send(write func(packet, rights []byte) error) error {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -101,14 +102,14 @@ func receiveOrder(fd int, header, rights []byte) (o order, err error) {
 	return o, err
 }
 
-// unread reports whether an error of a socket means that the other end was closed before it had
-// read everything.
+// unread reports whether a socket error means that the other end was closed before it had read
+// everything.
 func unread(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// receivePacket receives a packet and the file descriptors that it contains. No bytes and no error
-// mean that the other end is closed.
+// receivePacket receives a packet into buf, and its file descriptors into rights. It returns the
+// number of bytes in each. If n is 0 without an error, the other end is closed.
 func receivePacket(fd int, buf, rights []byte) (n, extra int, err error) {
 	for {
 		n, extra, _, _, err = unix.Recvmsg(fd, buf, rights, unix.MSG_CMSG_CLOEXEC)

@@ -16,14 +16,14 @@ import (
 )
 
 // A killed supervisor leaves orphans: the descendants of its child. eca becomes their parent (as
-// subreaper) and kills them. Other processes are also reparented to eca, such as a browser that it
-// opened, and those must continue. So every supervisor marks itself and its descendants in a way
-// that a process cannot undo: it lowers the limit on memory for POSIX message queues, which nothing
-// else needs.
+// subreaper) and kills them. Other processes, such as a browser that eca opened, are also reparented
+// to eca, and must continue. To distinguish them, every supervisor marks itself and its descendants
+// in a way that a process cannot undo: it lowers the memory limit for POSIX message queues, which
+// other programs do not depend on.
 
 const markedLimit = unix.RLIMIT_MSGQUEUE
 
-// mark marks this process and its future descendants.
+// mark marks this process, and thereby its future descendants.
 func mark() {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(markedLimit, &l); err != nil || l.Max == 0 {
@@ -34,15 +34,15 @@ func mark() {
 	_ = unix.Setrlimit(markedLimit, &l)
 }
 
-// adoptOrphans makes this process the parent of orphans.
+// adoptOrphans makes this process the parent of orphaned descendants.
 func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// reapTime is how long an ended orphan stays unreaped, in case code of this program waits for it.
-// The program's own children are waited for immediately.
+// reapTime is the delay before an ended child is reaped as an orphan. Code that waits for a child of
+// its own has reaped the child by then.
 const reapTime = time.Second
 
-// reapOrphans reaps orphans that have ended, until done is closed. The program's own children are
-// left to the code that waits for them.
+// reapOrphans reaps ended orphans until done is closed. It leaves children of this program to the code
+// that waits for them.
 func reapOrphans(done <-chan struct{}) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
@@ -92,8 +92,8 @@ func endedChildren() (out []int) {
 	return out
 }
 
-// endOrphans kills the processes of killed supervisors until none remain. supervisor is the
-// executable of live supervisors, which are spared.
+// endOrphans kills the orphans of killed supervisors until none remain. It spares live supervisors;
+// supervisor is their executable.
 func endOrphans(supervisor string) {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(markedLimit, &own); err != nil {

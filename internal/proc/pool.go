@@ -7,7 +7,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// Child is a running child, however it was started.
+// Child is a running child, with or without a supervisor.
 type Child interface {
 	Pid() int              // the process ID, which is also the process group ID
 	Done() <-chan struct{} // closed when the child and all processes that it started have ended
@@ -17,8 +17,8 @@ type Child interface {
 
 // Pool starts children below supervisors. A supervisor is another process of this program: it has
 // one child at a time, adopts all descendants of the child, and kills them when the child ends or
-// when the parent exits for any reason. The pool keeps some idle supervisors, so that the next
-// children need not wait for one to start, and stops them if they are not used for a while.
+// when the parent exits for any reason. The pool keeps some idle supervisors, because starting one
+// takes time, and stops supervisors that have not been used for a while.
 //
 // Only Linux has supervisors. On other systems, with an empty name, and for a nil Pool, children
 // are started as by Start.
@@ -28,9 +28,9 @@ type Pool struct {
 	idlePool   idlePool
 }
 
-// NewPool returns a pool that has not started anything yet. supervisor is an executable whose main
-// calls Supervise first; spare is the number of idle supervisors to keep. The caller must call
-// Close.
+// NewPool returns a pool. It does not start supervisors before they are needed. supervisor is an
+// executable whose main function first calls Supervise; spare is the number of idle supervisors to
+// keep. The caller must call Close.
 func NewPool(supervisor string, spare int) *Pool {
 	return &Pool{supervisor: supervisor, idlePool: idlePool{spare: spare, rest: time.Minute}}
 }
@@ -43,8 +43,8 @@ func (p *Pool) Join(n *Network) *Pool {
 	return joined
 }
 
-// Run starts a child and waits for it. When ctx ends, the child and its descendants are asked to
-// exit, then killed. An error means that the child could not be started.
+// Run starts a child and waits for it. When ctx ends, the child's group is asked to exit; then the
+// child and its descendants are killed. An error means that the child could not be started.
 func (p *Pool) Run(ctx context.Context, spec Spec) (Exit, error) {
 	return run(ctx, spec, p.Start)
 }
@@ -57,14 +57,14 @@ func (p *Pool) Start(spec Spec) (Child, error) {
 	return p.start(spec)
 }
 
-// Close stops the idle supervisors; the others stop when their child has ended.
+// Close stops the idle supervisors. Each of the others stops when its child has ended.
 func (p *Pool) Close() {
 	if p != nil {
 		p.idlePool.close()
 	}
 }
 
-// Bounds reports whether children of the pool can be bounded, by what, and if not, why not.
+// Bounds reports whether children of the pool can be bounded: the mechanism, or the reason why not.
 func (p *Pool) Bounds() sandbox.Support {
 	if why := unbound(p != nil && p.supervisor != ""); why != "" {
 		return sandbox.Support{Without: why}
@@ -72,7 +72,7 @@ func (p *Pool) Bounds() sandbox.Support {
 	return sandbox.Probe()
 }
 
-// Gaps names the guarantees about children that do not hold on this system.
+// Gaps lists the guarantees of this package that do not hold for children of the pool.
 func (p *Pool) Gaps() []string { return gaps(p != nil && p.supervisor != "") }
 
 // run starts a child and waits until it or ctx has ended.

@@ -25,7 +25,7 @@ func gaps(supervised bool) []string {
 	return []string{"without a supervisor, commands that leave their process group, or whose daemon is killed, keep running"}
 }
 
-// unbound returns why children cannot be bounded; empty if they can.
+// unbound returns why children cannot be bounded, or "" if they can be.
 func unbound(supervised bool) string {
 	if !supervised {
 		return "there is no supervisor that could"
@@ -39,16 +39,16 @@ func (*Spec) wrap() {}
 // idlePool holds the idle supervisors of a Pool.
 type idlePool struct {
 	spare int           // how many supervisors are kept
-	rest  time.Duration // how long an unused supervisor is kept
+	rest  time.Duration // how long an idle supervisor is kept
 
 	ending sync.WaitGroup // waits for the supervisors that are being stopped
 
-	mu     sync.Mutex          // guards what follows
+	mu     sync.Mutex          // guards the fields below
 	idle   []*supervisorHandle // the most recently used is last
 	timer  *time.Timer
 	closed bool
-	reaper chan struct{} // closing it stops the goroutine that reaps orphans; nil before the first supervisor
-	bounds bool          // a child was bounded, so second stages are worth preparing
+	reaper chan struct{} // closed to stop the goroutine that reaps orphans; nil before the first supervisor
+	bounds bool          // a child was bounded, so second stages are prepared
 }
 
 func (p *Pool) start(spec Spec) (Child, error) {
@@ -69,7 +69,7 @@ func (p *Pool) start(spec Spec) (Child, error) {
 	return c, nil
 }
 
-// resolve finds the path of a program that is given by its name only.
+// resolve returns the path of the program, which spec may give by name only.
 func resolve(spec Spec) (string, error) {
 	path := programPath(spec)
 	if filepath.Base(path) != path {
@@ -105,7 +105,7 @@ func (p *Pool) supervise(spec Spec) (Child, error) {
 	return c, nil
 }
 
-// startSupervised starts a child through an idle supervisor that is still alive, or else a new one.
+// startSupervised starts a child through an idle supervisor that is still alive, or through a new one.
 func (p *Pool) startSupervised(o order) (*supervisorHandle, int, error) {
 	for {
 		w := p.idlePool.take(o.Policy.Bounds())
@@ -228,7 +228,7 @@ type supervisorHandle struct {
 	idleSince time.Time
 
 	ended  chan struct{} // closed when the supervisor has exited
-	killed bool          // eca killed it; written before ended is closed
+	killed bool          // it was killed or failed; written before ended is closed
 }
 
 func newSupervisor(supervisor string, network *Network) (*supervisorHandle, error) {
@@ -273,8 +273,8 @@ func newSupervisor(supervisor string, network *Network) (*supervisorHandle, erro
 	return w, nil
 }
 
-// close stops a supervisor and its child. The supervisor exits when the socket is closed; it is
-// killed only if it does not.
+// close stops a supervisor and its child by closing the socket. A supervisor that does not exit in
+// time is killed.
 func (w *supervisorHandle) close() {
 	_ = w.conn.Close()
 	stuck := time.AfterFunc(2*supervisorTime, func() { _ = w.cmd.Process.Kill() })
@@ -300,13 +300,12 @@ func (w *supervisorHandle) receive() (string, error) {
 	return string(buf[:n]), err
 }
 
-// refusedError is why a supervisor could not start a child although the supervisor itself still
-// works.
+// refusedError is the reason why a supervisor, which itself still works, could not start a child.
 type refusedError struct{ cause string }
 
 func (e *refusedError) Error() string { return e.cause }
 
-// started waits until the child runs.
+// started waits until the child runs, or returns an error if it cannot start.
 func (w *supervisorHandle) started() (pid int, err error) {
 	answer, err := w.receive()
 	if err != nil {
@@ -326,10 +325,10 @@ type supervisedChild struct {
 	streams    *streams
 	done       chan struct{}
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	exit   Exit
 	killed bool
-	over   bool // the supervisor may have another child, which must not get messages for this one
+	over   bool // the child has ended; the supervisor may already have another, to which messages would go
 }
 
 // wait waits for the child to end, and returns its supervisor to the pool.
@@ -379,7 +378,7 @@ func (c *supervisedChild) Kill() {
 			return
 		}
 	}
-	c.ifCurrent(func() { _ = c.supervisor.cmd.Process.Kill() }) // the child dies with it
+	c.ifCurrent(func() { _ = c.supervisor.cmd.Process.Kill() }) // the kernel then kills the child (Pdeathsig)
 	<-c.done
 }
 
@@ -387,7 +386,7 @@ func (c *supervisedChild) message(text string) func() {
 	return func() { _ = c.supervisor.send([]byte(text), nil) }
 }
 
-// ifCurrent calls do if the supervisor still has this child.
+// ifCurrent calls do if this child is still the current child of its supervisor.
 func (c *supervisedChild) ifCurrent(do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

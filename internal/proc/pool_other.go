@@ -4,7 +4,7 @@ package proc
 
 import "time"
 
-// idlePool holds nothing: this system has no supervisors.
+// idlePool is always empty: this system has no supervisors.
 type idlePool struct {
 	spare int
 	rest  time.Duration

@@ -1,10 +1,10 @@
 // Package proc starts child processes. It is the only importer of os/exec.
 //
-// Every child leads its own process group (Unix) or process tree (Windows). When a run ends, for
-// whatever reason, the rest of the group is killed: a stopped or timed-out command leaves no
+// Every child leads its own process group (Unix) or process tree (Windows). When a run ends for any
+// reason, the remaining processes of the group are killed: a stopped or timed-out command leaves no
 // processes behind (but see Spec.Leaves).
 //
-// On Linux the children of a Pool run below supervisors. A supervisor also finds daemons that moved
+// On Linux, the children of a Pool run below supervisors. A supervisor also finds daemons that moved
 // to their own session, and outlives a parent that is killed. On other systems, and with Start, a
 // process that leaves the group escapes, and the children of a killed parent survive.
 package proc
@@ -25,7 +25,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// grace is how long a process group has to exit after it was asked to.
+// grace is the time between the request to exit and the kill of a process group.
 const grace = 250 * time.Millisecond
 
 // Spec describes a child.
@@ -34,15 +34,15 @@ type Spec struct {
 	Args   []string // without the program's name
 	Dir    string
 	Env    []string  // added to the environment
-	Stdin  io.Reader // nil is empty; the child need not read it to the end
+	Stdin  io.Reader // nil means empty; the child need not read it to the end
 	Stdout io.Writer
 	Stderr io.Writer
 
 	// Environ is the child's environment; nil means that of this process.
 	Environ []string
 
-	// Leaves lets processes that the child has started continue when the child exits normally, such
-	// as a browser that it opened. Only Start supports it.
+	// Leaves lets processes that the child started, such as a browser, continue when the child exits
+	// normally. Only Start supports it.
 	Leaves bool
 
 	// Sandbox bounds what the child may do. If the system or the Pool cannot enforce the bounds,
@@ -50,21 +50,21 @@ type Spec struct {
 	Sandbox sandbox.Policy
 }
 
-// Exit is how a child ended.
+// Exit describes how a child ended.
 type Exit struct {
 	Code   int  // -1 if it was killed
 	Killed bool // by this package, because ctx ended
-	Left   bool // it left processes behind, which were killed too
+	Left   bool // the child left processes behind, which were killed unless Spec.Leaves is set
 
-	// OutOfMemory means that the system killed the child, or a process that it ran, for lack of
-	// memory. MemoryLimit is the limit that was reached, in bytes; 0 means that the machine had no
-	// more memory.
+	// OutOfMemory means that the system killed the child, or a process that it started, for lack of
+	// memory. MemoryLimit is the limit that was reached, in bytes; 0 means that the machine ran out
+	// of memory.
 	OutOfMemory bool
 	MemoryLimit int64
 }
 
-// MemoryCause tells the user that the child was killed for lack of memory; empty if it was not, or
-// if this package killed it.
+// MemoryCause returns a text for the user if the child was killed for lack of memory. It returns an
+// empty string if the child was not, or if this package killed it.
 func (e Exit) MemoryCause() string {
 	switch {
 	case !e.OutOfMemory || e.Killed:
@@ -76,7 +76,7 @@ func (e Exit) MemoryCause() string {
 }
 
 // Run starts a child without a supervisor and waits for it. When ctx ends, the whole group is asked
-// to exit, then killed. An error means that the child could not be started.
+// to exit and then killed. An error means that the child could not be started.
 func Run(ctx context.Context, spec Spec) (Exit, error) { return run(ctx, spec, startBare) }
 
 // Process is a running child without a supervisor.
@@ -86,7 +86,7 @@ type Process struct {
 	temp   string // the child's temporary folder; may be empty
 	done   chan struct{}
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	exit   Exit
 	killed bool
 }
@@ -116,7 +116,7 @@ func start(spec Spec) (*Process, error) {
 	cmd.Dir = spec.Dir
 	cmd.Env = spec.environ()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = spec.Stdin, spec.Stdout, spec.Stderr
-	// A descendant that keeps the pipes open must not keep us waiting.
+	// Do not wait longer for a descendant that keeps the pipes open.
 	cmd.WaitDelay = grace
 	ownGroup(cmd)
 	if err := cmd.Start(); err != nil {
@@ -151,8 +151,8 @@ func (s *Spec) environ() []string {
 	return (&exec.Cmd{Env: append(base[:len(base):len(base)], s.Env...)}).Environ()
 }
 
-// programPath returns the path of a program that is given by its name only, if the child gets its own
-// PATH: os/exec searches the PATH of this process.
+// programPath resolves a program name in the PATH that spec.Env sets, because os/exec would search
+// the PATH of this process.
 func programPath(spec Spec) string {
 	if filepath.Base(spec.Path) != spec.Path {
 		return spec.Path
@@ -170,8 +170,8 @@ func programPath(spec Spec) string {
 	return spec.Path
 }
 
-// LookPath returns the path of a program, searching the given PATH if the name is not a path
-// itself.
+// LookPath returns the path of a program. If name has no directory, it is searched for in path, a
+// list of directories like PATH.
 func LookPath(name, path string) (full string, ok bool) {
 	if filepath.Base(name) != name {
 		full, err := exec.LookPath(name)
@@ -185,7 +185,7 @@ func LookPath(name, path string) (full string, ok bool) {
 	return "", false
 }
 
-// end records how the child ended, and kills the rest of its group.
+// end records how the child ended, and kills the remaining processes of its group.
 func (p *Process) end(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -236,7 +236,7 @@ func (p *Process) Kill() {
 
 func (p *Process) ended(within time.Duration) bool { return Within(p.done, within) }
 
-// Within waits for something to end, at most for d.
+// Within waits for end to be closed, but not longer than d. It reports whether end was closed.
 func Within(end <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

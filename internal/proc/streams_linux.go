@@ -12,7 +12,7 @@ import (
 )
 
 // streams are the standard streams of a child as files. If the caller's reader or writer is not a
-// file, a pipe is used and its data is copied.
+// file, data is copied through a pipe.
 type streams struct {
 	files   [3]*os.File
 	theirs  []*os.File // ends of pipes that only the child needs
@@ -69,7 +69,7 @@ func (s *streams) reader(r io.Reader) (*os.File, error) {
 		return nil, err
 	}
 	s.theirs, s.input = append(s.theirs, theirs), ours
-	go func() { // not waited for: the reader may block for a long time
+	go func() { // finish does not wait for this goroutine, because the reader may block for a long time
 		_, _ = io.Copy(ours, r) // the child need not read everything
 		_ = ours.Close()
 	}()
@@ -90,16 +90,16 @@ func (s *streams) writer(w io.Writer) (*os.File, error) {
 	s.theirs, s.outputs = append(s.theirs, theirs), append(s.outputs, ours)
 	s.copying.Go(func() {
 		defer ours.Close()
-		copyOutput(w, ours) // if the writer fails, the child gets a SIGPIPE as usual
+		copyOutput(w, ours) // if the writer fails, the child gets SIGPIPE as usual
 	})
 	return theirs, nil
 }
 
-// maxPipe is the most bytes that a pipe holds, unless a privileged process enlarged it.
+// maxPipe is the largest capacity of a pipe in bytes, unless a privileged process enlarged it.
 const maxPipe = 1 << 20
 
-// copyOutput copies a child's output until no process has the pipe open, or until the deadline set
-// by finish. Data that is in the pipe at the deadline is still copied: the child wrote it in time.
+// copyOutput copies a child's output until no process has the pipe open, or until the deadline that
+// finish sets. Data that is already in the pipe at the deadline is still copied.
 func copyOutput(w io.Writer, ours *os.File) {
 	if _, err := io.Copy(w, ours); !errors.Is(err, os.ErrDeadlineExceeded) {
 		return
@@ -126,7 +126,7 @@ func copyOutput(w io.Writer, ours *os.File) {
 	}
 }
 
-// handOver closes the files that only the child needs, once the child has them.
+// handOver closes the files that only the child needs. It is called when the child has them.
 func (s *streams) handOver() {
 	for _, f := range s.theirs {
 		_ = f.Close()
@@ -134,8 +134,8 @@ func (s *streams) handOver() {
 	s.theirs = nil
 }
 
-// finish waits a short while for the rest of the outputs: another process that has the pipe open
-// must not keep us waiting.
+// finish waits for the remaining output, but only for a short time, because another process may keep
+// the pipe open.
 func (s *streams) finish() {
 	if s.input != nil {
 		_ = s.input.Close()

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The argument that makes a program that calls Supervise a supervisor, or the second stage of a
-// bounded child. It is the only argument.
+// The only argument of a program that calls Supervise, if it runs as a supervisor, as the second stage
+// of a bounded child, or as a test child.
 const (
 	supervisorArg = "__warden"
 	boundedArg    = "__bounded"
@@ -32,9 +32,9 @@ const socketFD = 3
 const (
 	termMessage    = "term"    // ask the child to exit
 	killMessage    = "kill"    // kill the child and all its descendants
-	prepareMessage = "prepare" // have a second stage ready for the next child
+	prepareMessage = "prepare" // start a second stage for the next child
 
-	pidMessage  = "pid %d"           // the child runs
+	pidMessage  = "pid %d"           // the child runs with this process ID
 	exitMessage = "exit %d %t %t %d" // the exit code, whether processes were left behind, whether the child was killed for lack of memory, and the limit
 )
 
@@ -60,22 +60,23 @@ func Supervise(args []string) (code int, ok bool) {
 // starting is the pid of a child that has not started yet.
 const starting = -1
 
-// supervisor starts one child after the other, until its parent closes the socket or exits for any
+// supervisor starts one child after another, until its parent closes the socket or exits for any
 // reason.
 type supervisor struct {
-	next   launch     // how to prepare the next second stage: like the last one that was used
+	next   launch     // of the last bounded child; a second stage is prepared with it
 	orders chan order // an order without a path prepares a second stage
 
-	mu          sync.Mutex   // guards what follows
+	mu          sync.Mutex   // guards the fields below
 	memory      *memoryGroup // nil: no limit
-	memoryTried bool         // memory was created, or cannot be
-	stage       *stage       // ready for the next bounded child
-	pid         int          // of the child; 0 before it has started
+	memoryTried bool         // the group was created, or cannot be created
+	stage       *stage       // ready for the next bounded child; may be nil
+	pid         int          // of the child; starting, or 0 without a child
 	temp        string       // the child's own temporary folder
 }
 
 func runSupervisor() int {
-	// The child is killed with the thread that started it, so this thread must not end.
+	// The kernel kills the child when the thread that started it ends (Pdeathsig), so this thread must
+	// not end.
 	runtime.LockOSThread()
 	ownSocket()
 	mark()
@@ -92,7 +93,8 @@ func runSupervisor() int {
 	return 0
 }
 
-// prepare prepares a second stage. It ignores errors: starting the next bounded child reports them.
+// prepare starts a second stage for the next child. It ignores errors, because starting the next
+// bounded child reports them.
 func (s *supervisor) prepare() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +149,7 @@ func (s *supervisor) supervise(o order) {
 	outOfMemory, limit := s.endMemory()
 	outOfMemory = outOfMemory || killedForMemory(code, kills, memoryKills())
 	_ = removeTemp(o.Policy.Temp) // the parent may have exited
-	release()                     // before the parent's next child needs it
+	release()                     // before the parent can start the next child, which may need the same layers
 	s.set(0, "")
 	s.tell(fmt.Sprintf(exitMessage, code, left, outOfMemory, limit))
 }
@@ -185,7 +187,7 @@ func (s *supervisor) start(o order) (startedChild, error) {
 			return s.startStageLocked(l)
 		})
 	}
-	if ready != nil { // otherwise it would be taken for a process that the child left behind
+	if ready != nil { // it would be taken for a process that the child left behind
 		ready.discard()
 	}
 	p, err := os.StartProcess(o.Path, append([]string{o.Path}, o.Args...), &os.ProcAttr{
@@ -247,8 +249,8 @@ func (s *supervisor) kill(pid int) {
 	}
 }
 
-// killIfCurrent kills the processes of a child, and reports whether it is still the current one. No other
-// child can start meanwhile; it would be killed too.
+// killIfCurrent kills the processes of a child, and reports whether the child is still the current
+// one. It holds mu, because a child that started meanwhile would be killed too.
 func (s *supervisor) killIfCurrent(pid int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,7 +261,8 @@ func (s *supervisor) killIfCurrent(pid int) bool {
 	return true
 }
 
-// leave exits the supervisor after everything that it supervises has ended.
+// leave kills the child and its descendants, and exits the supervisor when they have ended, or after
+// a few seconds.
 func (s *supervisor) leave() {
 	for range 500 {
 		pid := s.current()
@@ -278,7 +281,8 @@ func (s *supervisor) leave() {
 	os.Exit(0)
 }
 
-// reap waits for the child, and reaps other processes that end before it.
+// reap waits for the child and returns its exit code, -1 if a signal killed it. It also reaps other
+// processes that end before the child.
 func reap(child int) (code int) {
 	for {
 		var ws syscall.WaitStatus

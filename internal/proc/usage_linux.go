@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Memory returns how much memory the processes of a group use in RAM, in bytes. ok is false if that
-// is unknown.
+// Memory returns the resident memory of the processes of a group, in bytes. ok is false if it is
+// unknown.
 func Memory(group int) (size int64, ok bool) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {

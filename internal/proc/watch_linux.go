@@ -7,9 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch returns a channel that is closed when a process that need not be our child ends, or
-// immediately if there is no such process. It waits for the kernel's notification instead of
-// polling. The caller must call stop to end the waiting; further calls do nothing.
+// Watch returns a channel that is closed when a process ends, or immediately if the process does not
+// exist. The process need not be a child of this process. Watch waits for a notification from the
+// kernel, and polls every two seconds only where that is not supported. The caller must call stop to
+// release the resources; further calls of stop do nothing.
 func Watch(pid int) (gone <-chan struct{}, stop func()) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == unix.ENOSYS || err == unix.EPERM {
