@@ -21,7 +21,7 @@ type File struct {
 	failures []report.Failure
 }
 
-// ErrNotRun is the error of Open for a file of another kind.
+// ErrNotRun is the error of Open for a file that is not a run file.
 var ErrNotRun = errors.New("not a run file")
 
 // ErrNoResult is the error of Result for an unknown id.
@@ -61,16 +61,16 @@ func (f *File) load() error {
 	return errors.Join(json.Unmarshal([]byte(doc), &f.head), json.Unmarshal([]byte(variants), &f.variants), json.Unmarshal([]byte(failures), &f.failures))
 }
 
-// ID is the id of the result at a position of the report, from 0.
-func ID(place int) int { return place + 1 }
+// ID returns the id of the result at an index of report.Report.Scenarios.
+func ID(index int) int { return index + 1 }
 
 // Close closes the file.
 func (f *File) Close() error { return f.db.Close() }
 
-// Report is the run without its scenarios.
+// Report returns the report of the run without its scenarios.
 func (f *File) Report() *report.Report { return f.head }
 
-// Failures counts the failures by kind.
+// Failures returns the number of failures of each kind.
 func (f *File) Failures() []report.Failure { return f.failures }
 
 // Variants returns the names of the variants. A run without a matrix has one variant with an empty
@@ -83,11 +83,12 @@ func (f *File) Variants() []string {
 	return out
 }
 
-// orders are the sort keys of a grid; each has an index.
+// orders maps the sort keys of a grid to SQL expressions, each of which has an index.
 var orders = map[string]string{"": "t.id", report.SortName: "t.name", report.SortRate: "t.rate", report.SortCost: "-t.cost", report.SortTime: "-t.ms"}
 
-// Grid returns at most limit rows after the cursor of an earlier call. The address of a cell is the
-// id of its result. next is empty if there are no more rows.
+// Grid returns at most limit rows, starting after a cursor that an earlier call returned as next, or
+// with the first row if after is empty. next is empty if there are no more rows. The Href of a cell is
+// the id of its result.
 func (f *File) Grid(ctx context.Context, q report.Query, after string, limit int) (g *report.Grid, next string, err error) {
 	order, ok := orders[q.Sort]
 	if !ok {
@@ -132,7 +133,7 @@ func (f *File) Grid(ctx context.Context, q report.Query, after string, limit int
 	return g, next, f.cells(ctx, g, places, ids)
 }
 
-// cursor reads a value that Grid returned as next.
+// cursor parses a cursor that Grid returned as next.
 func cursor(text string) (value any, id float64, ok bool) {
 	var parts []any
 	if json.Unmarshal([]byte(text), &parts) != nil || len(parts) != 2 {
@@ -147,7 +148,7 @@ func cursor(text string) (value any, id float64, ok bool) {
 	return parts[0], id, ok
 }
 
-// conditions are the SQL conditions for rows; t is the task.
+// conditions returns the SQL condition for the rows of table task, named t, and its arguments.
 func conditions(q report.Query) (where string, args []any) {
 	where = "1"
 	if q.Text != "" {
@@ -173,7 +174,8 @@ func conditions(q report.Query) (where string, args []any) {
 	return where, args
 }
 
-// cells fills in the cells of the rows of a page.
+// cells fills in the cells of the rows of g. ids are the ids of the rows' tasks, and places their
+// indexes in g.Rows.
 func (f *File) cells(ctx context.Context, g *report.Grid, places map[int64]int, ids []any) error {
 	rows, err := f.db.QueryContext(ctx, "SELECT id, task, variant, status, kind, why, n, passed, cost, ms, ci95 FROM result WHERE task IN (?"+strings.Repeat(",?", len(ids)-1)+")", ids...)
 	if err != nil {
@@ -197,8 +199,8 @@ func (f *File) cells(ctx context.Context, g *report.Grid, places map[int64]int, 
 	return rows.Err()
 }
 
-// Result returns a result with at most limit attempts starting at from, and the ids of the previous
-// and next results that did not pass, or 0.
+// Result returns a result with at most limit attempts, starting at attempt number from. prev and next
+// are the ids of the closest results that did not pass, or 0.
 func (f *File) Result(ctx context.Context, id int64, from, limit int) (d *report.Detail, prev, next int64, err error) {
 	var doc, status, kind, why string
 	d = &report.Detail{Scenario: &report.Scenario{}, Anchor: "result"}
@@ -235,7 +237,8 @@ func (f *File) Result(ctx context.Context, id int64, from, limit int) (d *report
 	return d, prev, next, err
 }
 
-// Side returns the input of a comparison for a variant. Places are ids of results.
+// Side returns the input of a comparison for the variant at an index of Variants. The place of a
+// sample is the id of its result.
 func (f *File) Side(ctx context.Context, column int) (side report.Compared, err error) {
 	v := f.variants[column]
 	side = report.Compared{Name: v.Name, Run: f.head.RunID, Key: v.Key}

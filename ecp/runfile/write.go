@@ -1,10 +1,10 @@
 // Package runfile keeps the results of one run in an SQLite file, from which pages can be read
 // without reading the whole file.
 //
-// Guarantees: a file is written atomically; each read is bounded, regardless of the number of
-// results. It stores the contents of a report, and only computes the values by which pages are
-// sorted and filtered. It refuses files of a newer version. It does not render, and does not change
-// existing files.
+// Guarantees: a file is written atomically; the size of a page is bounded, regardless of the number
+// of results. The package stores the contents of a report, and only computes the values by which
+// pages are sorted and filtered. It refuses files of other versions. It does not render reports, and
+// does not modify existing files.
 package runfile
 
 import (
@@ -25,7 +25,7 @@ import (
 // Extension is the extension of run files.
 const Extension = ".ecprun"
 
-// version is the version of the schema. application marks a SQLite file as a run file: "ecpr".
+// version is the version of the schema. application is the SQLite application ID of run files, "ecpr".
 const (
 	version     = 1
 	application = 0x65637072
@@ -56,8 +56,7 @@ type variant struct {
 	Name, Key string
 }
 
-// Write writes a report as a run file. An existing file is replaced only when the new one is
-// complete.
+// Write writes a report as a run file. It replaces an existing file only when the new one is complete.
 func Write(path string, r *report.Report) error {
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".ecprun-")
 	if err != nil {
@@ -106,7 +105,7 @@ func write(path string, r *report.Report) (err error) {
 	return tx.Commit()
 }
 
-// open opens a database. It has only one connection, so that its memory is bounded.
+// open opens a database with a single connection, which bounds its memory.
 func open(path, mode string) (*sql.DB, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -138,7 +137,7 @@ type writer struct {
 	tx              *sql.Tx
 	insert, attempt *sql.Stmt
 	results         int
-	tasks           map[string]*task // by case
+	tasks           map[string]*task // by scenario ID
 	variants        map[variant]int
 	failures        map[string]int
 }
@@ -151,7 +150,7 @@ func (w *writer) prepare() (err error) {
 	return err
 }
 
-// result writes a scenario; its attempts are stored separately.
+// result writes a scenario to the table result, and its attempts to the table attempt.
 func (w *writer) result(s *report.Scenario) error {
 	w.results++
 	cell, sample := s.Cell(), s.Sample(w.results)
@@ -193,7 +192,7 @@ func (w *writer) result(s *report.Scenario) error {
 	return err
 }
 
-// finish writes the values that are only known after all results.
+// finish writes the values that depend on all results.
 func (w *writer) finish(r *report.Report) error {
 	for _, t := range w.tasks {
 		rate := float64(t.passed) / float64(max(t.n, 1))
