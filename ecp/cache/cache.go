@@ -1,10 +1,9 @@
-// Package cache keeps answers of agents and judges in a folder, so that the same question is not
-// asked, and paid, twice.
+// Package cache keeps answers of agents and judges in a folder, so a repeated question is not paid
+// for twice.
 //
 // Guarantees: Get returns exactly the value that was stored under the same key; several processes
-// may use one folder; unreadable or unwritable entries count as missing. The package does not know
-// what an answer depends on, so keys must include all of it. It never removes entries; the folder
-// can be deleted.
+// may use one folder; unreadable entries count as missing. A key must include everything that the
+// answer depends on. The package never removes entries; the folder can be deleted at any time.
 package cache
 
 import (
@@ -25,7 +24,7 @@ import (
 // maxEntry bounds an entry, in bytes.
 const maxEntry = 64 << 20
 
-// Store is a folder of answers.
+// Store is a folder with cached answers.
 type Store struct{ dir string }
 
 // Open returns the store in a folder, and creates the folder if necessary.
@@ -36,20 +35,20 @@ func Open(dir string) (*Store, error) {
 	return &Store{dir}, nil
 }
 
-// path is the file of a key's answer.
+// path returns the path of the entry for a key.
 func (s *Store) path(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	name := hex.EncodeToString(sum[:])
 	return filepath.Join(s.dir, name[:2], name+".json")
 }
 
-// Get reads an answer, and reports whether there is one.
+// Get decodes the answer for a key into a pointer, and reports whether there was a valid one.
 func (s *Store) Get(key string, into any) bool {
 	raw, err := safeio.Read(s.path(key), maxEntry)
 	return err == nil && json.Unmarshal(raw, into) == nil
 }
 
-// Put stores an answer. If that fails, the question is asked again next time.
+// Put stores an answer. It ignores errors: without the entry, the question is asked again.
 func (s *Store) Put(key string, value any) {
 	raw, err := json.Marshal(value)
 	if err != nil || len(raw) > maxEntry {
@@ -61,18 +60,19 @@ func (s *Store) Put(key string, value any) {
 	}
 }
 
-// judge answers from the store, and asks another judge for missing answers.
+// judge returns stored answers, and asks another judge for missing ones.
 type judge struct {
 	next     grade.Judge
 	store    *Store
 	identity string
 
 	mu    sync.Mutex     // guards asked
-	asked map[string]int // how often this process asked each question
+	asked map[string]int // how often each question was asked
 }
 
-// Judge returns a judge that answers from the store. identity names the judge. Votes, and attempts
-// with the same text, repeat a question; each repetition has its own answer.
+// Judge returns a judge that caches the answers of next in s. identity is part of the keys, and
+// distinguishes judges. Votes, and attempts with the same text, repeat a question; each repetition has
+// its own answer.
 func Judge(next grade.Judge, s *Store, identity string) grade.CachingJudge {
 	return &judge{next: next, store: s, identity: identity, asked: map[string]int{}}
 }
