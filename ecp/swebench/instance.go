@@ -1,9 +1,9 @@
-// Package swebench reads instances of SWE-bench (an issue of a repository, and the tests that its
+// Package swebench reads instances of SWE-bench (an issue of a repository, and the tests that a
 // solution has to pass), and writes them as scenarios of a manifest, each with a folder of hidden
 // tests.
 //
-// Guarantees: instances that a manifest cannot express are refused with their id, the column and
-// the reason; all or none are written. It runs nothing, and fetches nothing.
+// Guarantees: Read returns an error that names the instance, the column and the reason if a manifest
+// cannot express an instance. The package runs no programs and sends no requests.
 package swebench
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/grade"
 )
 
-// Instance is one row.
+// Instance is a row of the data set, or a folder of a task repository.
 type Instance struct {
 	ID          string   `json:"instance_id"`
 	BaseCommit  string   `json:"base_commit"`
@@ -40,10 +40,10 @@ type Instance struct {
 	Type        string   `json:"eval_type"`
 	ImageAssets any      `json:"image_assets"`
 	prediction  *string  // a patch that is graded in place of an agent's changes
-	assets      []string // files of a task's folder that its tests need
+	assets      []string // files in test_assets of the task's folder
 }
 
-// names are the names of tests: a list, or a text with a JSON list.
+// names are names of tests. In JSON, they are a list, or a string that contains a JSON list.
 type names []string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -60,18 +60,18 @@ func (n *names) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Defaults are for rows of older data sets, which do not say how they are tested. A row's own values
-// win.
+// Defaults has values for columns that older data sets lack. The values of a row take precedence.
 type Defaults struct {
-	Image       string // a template in which {id} is replaced
-	TestCommand string // {files} is replaced by the files that test_patch names
+	Image       string // {id} is replaced with the id of the instance
+	TestCommand string // {files} is replaced with the files in test_patch
 	Parser      string
 }
 
-// maxSource bounds the rows of a source, in bytes.
+// maxSource bounds the size of a source file, in bytes.
 const maxSource = 1 << 30
 
-// Read reads instances from a file with a JSON array or JSON lines, or from a folder with tasks.
+// Read reads instances from a file with a JSON array or JSON lines, or from a task repository. The
+// error lists the problems of all instances.
 func Read(source string, d Defaults) ([]Instance, error) {
 	info, err := os.Stat(source)
 	if err != nil {
@@ -110,7 +110,7 @@ func Read(source string, d Defaults) ([]Instance, error) {
 	return list, errors.Join(problems...)
 }
 
-// readRows reads a JSON array, or JSON values one after the other.
+// readRows reads a JSON array, or a sequence of JSON values.
 func readRows[T any](path string) (out []T, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -134,7 +134,8 @@ func readRows[T any](path string) (out []T, err error) {
 	}
 }
 
-// readFolder reads a folder with tasks/ID, each with task.yaml and files that are its long columns.
+// readFolder reads a task repository. Each folder tasks/ID contains a task.yaml, and files with the
+// longer columns.
 func readFolder(dir string) (out []Instance, err error) {
 	if _, err := os.Stat(filepath.Join(dir, "sweb.yaml")); err != nil {
 		return nil, fmt.Errorf("%s is not a task repository of SWE-bench: %w", dir, err)
@@ -193,11 +194,11 @@ func readTask(dir string) (in Instance, err error) {
 	return in, nil
 }
 
-// complete takes missing columns from the defaults.
+// complete fills in missing columns from the defaults.
 func (in *Instance) complete(d Defaults) {
 	if in.Image == "" && d.Image != "" {
 		id := strings.ToLower(in.ID)
-		if strings.Contains(d.Image, "/") { // registries do not take two underscores
+		if strings.Contains(d.Image, "/") { // names in registries cannot contain two underscores
 			id = strings.ReplaceAll(id, "__", "_1776_")
 		}
 		in.Image = strings.ReplaceAll(d.Image, "{id}", id)
@@ -218,7 +219,7 @@ var (
 	commit     = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 )
 
-// problems lists what cannot be expressed.
+// problems lists the columns that are missing, invalid, or cannot be expressed in a manifest.
 func (in *Instance) problems() (out []string) {
 	no := func(refuse bool, why string, args ...any) {
 		if refuse {
@@ -239,7 +240,7 @@ func (in *Instance) problems() (out []string) {
 	return out
 }
 
-// hasAssets reports whether a column has anything.
+// hasAssets reports whether the value of a column is not empty.
 func hasAssets(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -254,9 +255,9 @@ func hasAssets(v any) bool {
 	return true
 }
 
-// Predict sets the patches that are graded in place of an agent's changes: the solutions of the
-// instances for "gold", else those of a file with rows of instance_id and model_patch. It returns
-// the instances that have one.
+// Predict sets the patches that are graded in place of an agent's changes. If from is "gold", these
+// are the solutions of the instances; otherwise it is the path of a file with rows of Prediction.
+// Predict returns the instances that have a patch.
 func Predict(list []Instance, from string) ([]Instance, error) {
 	if from == "gold" {
 		for i := range list {
@@ -294,7 +295,7 @@ func Predict(list []Instance, from string) ([]Instance, error) {
 	return out, nil
 }
 
-// Prediction is a row of the original harness's input.
+// Prediction is a row of a predictions file of the original harness.
 type Prediction struct {
 	ID    string `json:"instance_id"`
 	Model string `json:"model_name_or_path"`

@@ -12,18 +12,18 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/grade"
 )
 
-// Options are the settings of a manifest that instances do not have.
+// Options has the settings of a manifest that do not come from the instances.
 type Options struct {
-	Name    string // of the manifest
-	Target  string // command line of the agent, in the container
-	Engine  string // docker or podman
-	Read    []string
-	Env     []string // names of the variables that the agent gets
+	Name    string   // of the manifest
+	Target  string   // command line of the agent, in the container
+	Engine  string   // docker or podman
+	Read    []string // values of environment.agent.read
+	Env     []string // names of environment variables that are passed to the agent
 	Network bool     // for the agent and the tests
-	Hints   bool     // the agent gets hints_text too
+	Hints   bool     // add hints_text to the instruction
 }
 
-// workdir is the repository in the images.
+// workdir is the path of the repository in the images.
 const workdir = "/testbed"
 
 // agentTime and testsTime bound the agent and the tests, in seconds.
@@ -32,10 +32,11 @@ const (
 	testsTime = 1800
 )
 
-// scriptName is the test script among the hidden tests.
+// scriptName is the name of the test script among the hidden tests.
 const scriptName = "eval.sh"
 
-// Manifest is the text of a manifest. The hidden tests of an instance are in testsFolder.
+// Manifest returns the text of a manifest. The scenarios refer to the hidden tests that WriteTests
+// writes.
 func Manifest(list []Instance, o Options) ([]byte, error) {
 	var scenarios []yaml.MapSlice
 	for _, in := range list {
@@ -52,7 +53,7 @@ func Manifest(list []Instance, o Options) ([]byte, error) {
 
 func testsFolder(id string) string { return "tests/" + id }
 
-// scenario is an instance in the form of a manifest.
+// scenario returns the scenario for an instance.
 func (in *Instance) scenario(o Options) yaml.MapSlice {
 	agent := yaml.MapSlice{{Key: "network", Value: o.Network}}
 	if len(o.Read) > 0 {
@@ -93,7 +94,7 @@ func (in *Instance) scenario(o Options) yaml.MapSlice {
 	}}}}
 }
 
-// WriteTests writes the hidden tests of the instances below dir.
+// WriteTests writes the hidden tests, and the predictions, of the instances below dir.
 func WriteTests(list []Instance, dir string) error {
 	for _, in := range list {
 		folder := filepath.Join(dir, filepath.FromSlash(testsFolder(in.ID)))
@@ -116,7 +117,7 @@ func WriteTests(list []Instance, dir string) error {
 	return nil
 }
 
-// Idle is an agent, for the shell, that does nothing: with it, predictions are graded.
+// Idle is a shell script of an agent that does nothing. It is used to grade predictions.
 const Idle = `while read -r line; do
   id=${line#*\"id\":}; id=${id%%[,\}]*}
   case $line in
@@ -126,8 +127,9 @@ const Idle = `while read -r line; do
 done
 `
 
-// testScript runs the tests of a row that has no script: it restores the files that test_patch names,
-// applies it, runs the test command between the two markers, and restores the files again.
+// testScript returns a test script for a row without one. The script restores the files of
+// test_patch, applies the patch, runs the test command between the two markers, and restores the
+// files again.
 func testScript(in Instance, command string) string {
 	kept, added, tests := patchedFiles(in.TestPatch)
 	var restore strings.Builder
@@ -154,8 +156,8 @@ func testScript(in Instance, command string) string {
 		"echo '>>>>> End Test Output'\n" + restore.String()
 }
 
-// patchedFiles lists the files that existed before a patch, those that it adds, and those that exist
-// after it, quoted for the shell.
+// patchedFiles lists the files that a patch modifies or removes, the files that it adds, and the files
+// that exist after it, all quoted for the shell.
 func patchedFiles(patch string) (kept, added, after []string) {
 	before := ""
 	header := true // before the first hunk of a file
@@ -183,7 +185,7 @@ func patchedFiles(patch string) (kept, added, after []string) {
 	return kept, added, after
 }
 
-// shellPath is the path in a line of a patch, without a/ or b/.
+// shellPath returns the path from a header line of a patch, without a/ or b/, quoted for the shell.
 func shellPath(path string) string {
 	_, path, _ = strings.Cut(path, "/")
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
