@@ -1,9 +1,9 @@
 // Package harbor reads tasks in Harbor's format (a folder with task.toml, instruction.md,
 // environment/ and tests/), and turns them into scenarios of a manifest.
 //
-// Guarantees: settings that a manifest cannot express are refused with file, key and reason, and
-// nothing that affects the result is left out silently. Other settings that are left out are noted.
-// It reads tasks and writes text; it runs nothing.
+// Guarantees: settings that affect the result but cannot be expressed in a manifest are errors with
+// the file, the key and the reason. Task.Notes lists other settings that are ignored. The package
+// reads tasks and returns text; it runs no programs.
 package harbor
 
 import (
@@ -19,7 +19,7 @@ import (
 
 // Task is one task, reduced to what a manifest can express.
 type Task struct {
-	Dir         string // as given
+	Dir         string // as passed to Tasks, or below it
 	ID          string
 	Instruction string
 	Image       string // empty if there is a Dockerfile
@@ -28,12 +28,12 @@ type Task struct {
 	CPUs        float64
 	MemoryMB    int64
 	Network     bool
-	AgentS      float64 // seconds
-	TestsS      float64
+	AgentS      float64 // time limit of the agent, in seconds
+	TestsS      float64 // time limit of the tests, in seconds
 	Notes       []string
 }
 
-// Default times, in seconds. Harbor sets no bound for an agent without a limit.
+// Default time limits, in seconds. Harbor itself has no default limit for the agent.
 const (
 	defaultAgent = 3600
 	defaultTests = 600
@@ -77,7 +77,7 @@ func Tasks(dir string) (tasks []Task, err error) {
 	return tasks, errors.Join(problems...)
 }
 
-// file is task.toml. Fields of type any are only checked to refuse or to note them.
+// file is the content of task.toml. Fields of type any are only tested for presence.
 type file struct {
 	Schema  string `toml:"schema_version"`
 	Version string `toml:"version"`
@@ -160,7 +160,7 @@ func parse(text string) (f file, problems []error) {
 	}
 	for _, key := range meta.Undecoded() {
 		if slices.Contains([]string{"metadata", "source", "solution"}, key[0]) || len(key) > 2 && key[0] == "task" && key[1] == "authors" {
-			continue // keys below these affect nothing
+			continue // these tables do not affect the result
 		}
 		problems = append(problems, fmt.Errorf("%s: this key is not known", key))
 	}
@@ -212,7 +212,8 @@ func (f *file) refused() (out []error) {
 	return out
 }
 
-// network reports whether programs have network access; own is their own mode, which may be empty.
+// network reports whether programs have network access. own is the network_mode of the agent or the
+// verifier; if it is empty, the settings of the environment apply.
 func (f *file) network(own string) bool {
 	if own == "" {
 		own = f.Environment.Network
@@ -223,7 +224,7 @@ func (f *file) network(own string) bool {
 	return own != "no-network"
 }
 
-// memory is the limit in MiB; older tasks write values such as 2G.
+// memory returns the memory limit in MiB, or 0 without a limit. Older tasks have values such as 2G.
 func (f *file) memory() (int64, error) {
 	if f.Environment.MemoryMB != nil {
 		if *f.Environment.MemoryMB <= 0 {
@@ -252,7 +253,7 @@ func (f *file) memory() (int64, error) {
 // task copies the settings that a manifest can express.
 func (f *file) task() Task {
 	t := Task{ID: f.Task.Name, Image: f.Environment.Image, Workdir: f.Environment.Workdir, Network: f.network(f.Agent.Network), AgentS: defaultAgent, TestsS: defaultTests}
-	t.MemoryMB, _ = f.memory() // refused has checked it
+	t.MemoryMB, _ = f.memory() // refused reports the error
 	if f.Environment.CPUs != nil {
 		t.CPUs = *f.Environment.CPUs
 	}
@@ -273,7 +274,7 @@ func (f *file) task() Task {
 	return t
 }
 
-// files checks the files beside task.toml.
+// files checks the files next to task.toml, and reads the instruction.
 func (t *Task) files(dir string) (out []error) {
 	there := func(name string) bool {
 		_, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(name)))

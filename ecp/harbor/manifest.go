@@ -7,16 +7,17 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Options are the settings of a manifest that tasks do not have.
+// Options has the settings of a manifest that do not come from the tasks.
 type Options struct {
-	Name   string // of the manifest
-	Target string // command line of the agent, in the container
-	Engine string // docker or podman
-	Read   []string
-	Env    []string // names of the variables that the agent gets
+	Name   string   // of the manifest
+	Target string   // command line of the agent, in the container
+	Engine string   // docker or podman
+	Read   []string // values of environment.agent.read
+	Env    []string // names of environment variables that are passed to the agent
 }
 
-// Manifest is the text of a manifest in dir. It refers to the tasks in their own folders.
+// Manifest returns the text of a manifest for the folder dir. Its relative paths lead to the folders
+// of the tasks.
 func Manifest(tasks []Task, dir string, o Options) ([]byte, error) {
 	var scenarios []yaml.MapSlice
 	for _, t := range tasks {
@@ -35,7 +36,7 @@ func Manifest(tasks []Task, dir string, o Options) ([]byte, error) {
 	return text, nil
 }
 
-// scenario is a task in the form of a manifest.
+// scenario returns the scenario for a task. Paths are relative to dir.
 func (t *Task) scenario(dir string, o Options) (yaml.MapSlice, error) {
 	refer := func(name string) (string, error) {
 		from, err := filepath.Abs(filepath.Join(t.Dir, filepath.FromSlash(name)))
