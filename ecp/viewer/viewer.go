@@ -1,9 +1,10 @@
-// Package viewer serves runs as pages to a browser on this machine. The pages are the same as those
-// of a report file, but parts that do not fit into one page are read from run files.
+// Package viewer serves runs as pages to a browser on this machine. The pages have the same layout as
+// a report file, but show large runs in parts, which are read from run files.
 //
-// Guarantees: only callers with the token, which is part of the address, get answers, and pages of
-// other origins get none (internal/httpguard); callers cannot start or change anything; an answer
-// reads a bounded part of a run. It does not listen, and does not open browsers.
+// Guarantees: only requests with the token, which is part of the address, are answered, and requests
+// from pages of other origins are refused (internal/httpguard); requests cannot start or change
+// anything; each page shows a bounded part of a run. The package does not listen, and does not open
+// browsers.
 package viewer
 
 import (
@@ -30,7 +31,7 @@ const (
 type handler struct {
 	runs  []*runfile.File
 	pages *report.Pages
-	base  string // of all addresses: the token
+	base  string // path prefix of all pages; contains the token
 	mux   *http.ServeMux
 }
 
@@ -48,7 +49,7 @@ func New(runs []*runfile.File, o httpguard.Options) (http.Handler, error) {
 	return httpguard.New(o, httpguard.Pages{Own: true, Methods: http.MethodGet}).TokenInPath(h.mux), nil
 }
 
-// errNotFound is the error for an unknown address.
+// errNotFound is the error for an unknown path.
 var errNotFound = errors.New("there is no such page")
 
 func (h *handler) handle(pattern string, make func(*http.Request) (*report.Page, error)) {
@@ -68,7 +69,7 @@ func (h *handler) handle(pattern string, make func(*http.Request) (*report.Page,
 	})
 }
 
-// run finds the run of a request, and the base address of its pages.
+// run returns the run of a request, its index, and the path prefix of its pages.
 func (h *handler) run(r *http.Request) (f *runfile.File, at int, base string, err error) {
 	at, err = strconv.Atoi(r.PathValue("run"))
 	if err != nil || at < 0 || at >= len(h.runs) {
@@ -93,7 +94,8 @@ func (h *handler) index(r *http.Request) (*report.Page, error) {
 	return page, nil
 }
 
-// crumbs link to all runs and to comparisons, if there are several runs or variants.
+// crumbs returns links to the list of runs, if there are several, and to the comparison, if there is
+// more than one side.
 func (h *handler) crumbs() (out []report.Link) {
 	if len(h.runs) > 1 {
 		out = append(out, report.Link{Text: "Runs", Href: h.base})
@@ -109,15 +111,15 @@ func (h *handler) overview(r *http.Request) (*report.Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	words := r.URL.Query()
-	q := report.Query{Text: words.Get("q"), Status: words.Get("status"), Kind: words.Get("kind"), Sort: words.Get("sort")}
-	grid, next, err := f.Grid(r.Context(), q, words.Get("after"), rowsOfPage)
+	params := r.URL.Query()
+	q := report.Query{Text: params.Get("q"), Status: params.Get("status"), Kind: params.Get("kind"), Sort: params.Get("sort")}
+	grid, next, err := f.Grid(r.Context(), q, params.Get("after"), rowsOfPage)
 	if err != nil {
 		return nil, err
 	}
 	if next != "" {
-		words.Set("after", next)
-		grid.Next = base + "?" + words.Encode()
+		params.Set("after", next)
+		grid.Next = base + "?" + params.Encode()
 	}
 	for i := range grid.Rows {
 		for j := range grid.Rows[i].Cells {
@@ -140,7 +142,7 @@ func (h *handler) result(r *http.Request) (*report.Page, error) {
 	if err != nil {
 		return nil, errNotFound
 	}
-	from, _ := strconv.Atoi(r.URL.Query().Get("from")) // without it, from the first
+	from, _ := strconv.Atoi(r.URL.Query().Get("from")) // missing or invalid: start with the first attempt
 	from = max(from, 1)
 	d, prev, next, err := f.Result(r.Context(), id, from, attemptsOfPage)
 	if err != nil {
@@ -161,12 +163,12 @@ func (h *handler) result(r *http.Request) (*report.Page, error) {
 	return page, nil
 }
 
-// side is a variant of a run, as identified in addresses.
+// side identifies a variant of a run by its indexes.
 type side struct{ run, variant int }
 
 func (s side) key() string { return fmt.Sprintf("%d.%d", s.run, s.variant) }
 
-// sides lists what can be compared.
+// sides lists all variants of all runs.
 func (h *handler) sides() (out []side) {
 	for i, f := range h.runs {
 		for j := range f.Variants() {
@@ -176,7 +178,7 @@ func (h *handler) sides() (out []side) {
 	return out
 }
 
-// name is the name of a side for human readers; numbers distinguish runs with the same name.
+// name returns the display name of a side. Numbers distinguish runs with the same name.
 func (h *handler) name(s side) string {
 	f := h.runs[s.run]
 	name := f.Variants()[s.variant]
@@ -189,7 +191,7 @@ func (h *handler) name(s side) string {
 	return name
 }
 
-// compare compares the two requested sides, or else the first two.
+// compare shows a comparison of the two requested sides. The default is the first two.
 func (h *handler) compare(r *http.Request) (*report.Page, error) {
 	all := h.sides()
 	if len(all) < 2 {
@@ -231,7 +233,7 @@ func (h *handler) compared(ctx context.Context, s side) (report.Compared, error)
 	return out, err
 }
 
-// Address is the address of the pages of a server that listens at host:port.
+// Address returns the URL of the pages on a server that listens at hostport.
 func Address(hostport, token string) string {
 	return (&url.URL{Scheme: "http", Host: hostport, Path: httpguard.PathOf(token)}).String()
 }
