@@ -270,7 +270,7 @@ func (c *execClient) prepare(ctx context.Context) {
 	ask(ctx)
 }
 
-// waitingForModels is shown while providers are asked for their models.
+// waitingForModels is shown while eca fetches the model lists of providers.
 const waitingForModels = "Waiting for providers to list their models"
 
 // startServers starts the MCP servers, waits for them, and reports those that are not available.
@@ -307,8 +307,8 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 		return "", fmt.Errorf("%s; correct it (`eca config check` shows all problems):\n%s", what, strings.Join(lost, "\n"))
 	}
 	if words := strings.Fields(prompt); words[0] == "/login" {
-		// /login asks for a key in the next prompt, and another eca exec would send that to a
-		// model.
+		// /login expects the key in the next prompt of the chat. Another eca exec would send that
+		// prompt to a model.
 		return "", fmt.Errorf("/login needs a chat that goes on; use `%s`", strings.Join(append([]string{"eca login"}, words[1:]...), " "))
 	}
 	switch {
@@ -387,7 +387,7 @@ func (c *execClient) checkFolder(ctx context.Context, chatID string) error {
 	return fmt.Errorf("the chat %s belongs to %s; continue it there: eca exec -C %s --chat %s", chatID, strings.Join(roots, ", "), shellWord(roots[0]), chatID)
 }
 
-// checkModel checks the model of the flags, or else of the configuration.
+// checkModel checks the model that --model or the configuration selects.
 func (c *execClient) checkModel(ctx context.Context, cfg *config.Loaded, continued bool) error {
 	defer c.awaiting(func() string { return waitingForModels })()
 	if c.flags.model != "" {

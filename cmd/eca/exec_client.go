@@ -450,7 +450,7 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 		}
 	case "toolCalled":
 		switch {
-		case v.Error != "" && c.permissions[call].denies(): // the tool is hidden from the model, which called it nevertheless
+		case v.Error != "" && c.permissions[call].denies(): // the model called a tool that it must not use
 			c.refuse(call, v)
 		case v.Error != "":
 			c.failure(v)

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// execInput is the input of `eca exec` besides its flags.
+// execInput is the input of `eca exec`: the prompt, its contexts, and the answer's schema.
 type execInput struct {
 	folder   string
 	prompt   string

@@ -94,7 +94,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // report shows why a command failed, and returns the exit code for it.
 func report(ctx context.Context, called *cobra.Command, err error, stderr io.Writer) int {
 	switch {
-	case ctx.Err() != nil && called.Name() != "read-chat": // the interrupt is the cause of every error here
+	case ctx.Err() != nil && called.Name() != "read-chat": // the error is a consequence of the interrupt
 		fmt.Fprintf(stderr, "%s: interrupted\n", called.CommandPath())
 		return usage.Interrupted
 	case !usage.Report(stderr, err):
@@ -305,7 +305,7 @@ func (l *logs) trace() func(bool, []byte) {
 	}
 }
 
-// newDaemon makes the daemon for the flags.
+// newDaemon creates a daemon with the options of the flags.
 func newDaemon(f serverFlags, log *logs) (*daemon.Daemon, error) {
 	o, err := daemonOptions(f, log.Logger)
 	if err != nil {
@@ -314,7 +314,7 @@ func newDaemon(f serverFlags, log *logs) (*daemon.Daemon, error) {
 	return watchedDaemon(o, log), nil
 }
 
-// watchedDaemon makes a daemon and hides its secrets in the log.
+// watchedDaemon creates a daemon, and redacts the secrets of its configuration in the log.
 func watchedDaemon(o daemon.Options, log *logs) *daemon.Daemon {
 	d := daemon.New(o)
 	clean := d.Clean

@@ -60,8 +60,8 @@ func modelsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-// listModels asks the providers and prints their models. With asJSON it prints one document;
-// otherwise it prints the first results early and then the rest.
+// listModels fetches the model lists of the providers and prints them. With asJSON it prints one
+// document. Otherwise, if some providers are slow, it prints the lists of the others early.
 func listModels(ctx context.Context, d *daemon.Daemon, asJSON bool, stdout, stderr io.Writer) ([]llm.Provider, error) {
 	synced := make(chan struct{})
 	go func() {

@@ -150,7 +150,7 @@ func (s *callStats) count(e event.Event, waiting map[string]event.ToolJudged) {
 			delete(waiting, b.CallID)
 		}
 	case event.ToolRejected:
-		if call, ok := waiting[b.CallID]; ok { // otherwise it was stopped while it ran
+		if call, ok := waiting[b.CallID]; ok { // if not, the call was stopped while it ran
 			s.rejected(call, b)
 			delete(waiting, b.CallID)
 		}

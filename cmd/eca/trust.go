@@ -73,7 +73,8 @@ func trustCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 // extraConfigs is read once the file that names it is trusted.
 const maxTrustRounds = 4
 
-// trustFolder shows what would run and asks, unless the user passed --yes.
+// trustFolder shows the untrusted configuration of a folder, and trusts it if the user agrees or has
+// passed --yes.
 func trustFolder(ctx context.Context, d *daemon.Daemon, dir string, yes bool, stdout io.Writer) error {
 	trusted := false
 	for range maxTrustRounds {

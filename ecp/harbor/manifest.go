@@ -12,7 +12,7 @@ type Options struct {
 	Name   string   // of the manifest
 	Target string   // command line of the agent, in the container
 	Engine string   // docker or podman
-	Read   []string // values of environment.agent.read
+	Read   []string // files and folders that the agent may read
 	Env    []string // names of environment variables that are passed to the agent
 }
 

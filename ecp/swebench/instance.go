@@ -39,7 +39,7 @@ type Instance struct {
 	Parser      string   `json:"log_parser"`
 	Type        string   `json:"eval_type"`
 	ImageAssets any      `json:"image_assets"`
-	prediction  *string  // a patch that is graded in place of an agent's changes
+	prediction  *string  // a patch that is graded instead of an agent's changes
 	assets      []string // files in test_assets of the task's folder
 }
 
@@ -255,8 +255,8 @@ func hasAssets(v any) bool {
 	return true
 }
 
-// Predict sets the patches that are graded in place of an agent's changes. If from is "gold", these
-// are the solutions of the instances; otherwise it is the path of a file with rows of Prediction.
+// Predict sets the patches that are graded instead of an agent's changes. If from is "gold", these
+// are the solutions of the instances. Any other from is the path of a file with rows of Prediction.
 // Predict returns the instances that have a patch.
 func Predict(list []Instance, from string) ([]Instance, error) {
 	if from == "gold" {

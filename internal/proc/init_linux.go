@@ -38,7 +38,7 @@ func runInit(o order) int {
 	}
 	started := make(chan result)
 	go func() {
-		runtime.LockOSThread() // never unlocked, so that the bounded thread ends with this goroutine
+		runtime.LockOSThread() // never unlocked: the bounded thread must end with this goroutine
 		pid, err := forkBounded(o)
 		started <- result{pid, err}
 	}()

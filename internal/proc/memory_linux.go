@@ -144,7 +144,7 @@ func (g memoryGroups) open(supervisor int) (*memoryGroup, error) {
 	for _, set := range []struct{ file, value string }{
 		{"memory.max", strconv.FormatInt(g.limit, 10)},
 		{"memory.swap.max", strconv.FormatInt(g.swap, 10)}, // missing if swap is not accounted for
-		{"memory.oom.group", "1"},                          // otherwise a command could continue with some of its processes killed
+		{"memory.oom.group", "1"},                          // kill all processes of the command, not only one
 	} {
 		if err := m.write(set.file, set.value); err != nil && (set.file == "memory.max" || !errors.Is(err, fs.ErrNotExist)) {
 			m.close()

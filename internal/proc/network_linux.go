@@ -131,7 +131,7 @@ func receiveListener(fd int) (net.Listener, error) {
 	return net.FileListener(file)
 }
 
-// holdNetwork runs the process that holds a network namespace.
+// holdNetwork runs the process that keeps a network namespace open.
 func holdNetwork(ports []string) int {
 	ownSocket()
 	if err := sandbox.LoopbackUp(); err != nil {

@@ -164,8 +164,8 @@ func (s *idlePool) take(bounds bool) *supervisorHandle {
 	return w
 }
 
-// put returns a supervisor to the pool after its child has ended, and makes it prepare for the
-// next child.
+// put returns a supervisor whose child has ended to the pool. The supervisor is stopped if the pool
+// is full or closed; otherwise it prepares for the next child if the pool has bounded children.
 func (s *idlePool) put(w *supervisorHandle) {
 	s.mu.Lock()
 	keep, prepare := !s.closed && len(s.idle) < s.spare, s.bounds

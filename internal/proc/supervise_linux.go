@@ -170,7 +170,7 @@ func (s *supervisor) endMemory() (killed bool, limit int64) {
 }
 
 // start makes this process the reaper of the child's descendants, and starts the child in its own
-// process group. The supervisor itself stays outside of the child's bounds.
+// process group. The supervisor itself is not bounded.
 func (s *supervisor) start(o order) (startedChild, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return startedChild{}, fmt.Errorf("supervise: %w", err)

@@ -22,8 +22,8 @@ type cache struct {
 	variable string // environment variable that overrides dir; may be empty
 }
 
-// caches lists the cache folders of build tools. They also hold programs that run later, so no
-// bounded command writes to the user's caches directly.
+// caches lists the cache folders of build tools. They also contain programs that run later, so
+// bounded commands do not write to the user's caches directly.
 func caches() []cache {
 	return []cache{
 		{".cache", "XDG_CACHE_HOME"},

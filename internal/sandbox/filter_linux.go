@@ -26,8 +26,8 @@ const (
 	unscoped            // the kernel's Landlock does not restrict signals
 )
 
-// test is the test of the low 32 bits of an argument. For the arguments tested here, the kernel
-// ignores the high bits, too.
+// test is a comparison of the low 32 bits of an argument with a value. The kernel also ignores the
+// high bits of the arguments that are tested here.
 type test int
 
 const (

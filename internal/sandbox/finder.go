@@ -78,8 +78,8 @@ func readDir(dir string) ([]os.DirEntry, error) {
 	return d.ReadDir(-1)
 }
 
-// makeReadable lets the user list and enter one of their own folders until done is called. A
-// command may have removed these permissions to hide the contents.
+// makeReadable makes one of the user's own folders readable for the search, until done is called. A
+// command may have removed the permissions to hide the contents.
 func (f *finder) makeReadable(dir string) (done func()) {
 	nothing := func() {}
 	if !f.places.guard.wide {

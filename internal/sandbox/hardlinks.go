@@ -103,8 +103,8 @@ func (f *finder) protectHardLinks() {
 	f.places.Keep = append(f.places.Keep, keep...)
 }
 
-// fetched reports whether a folder holds dependencies that a tool fetched, which may be hard links
-// into a shared store.
+// fetched reports whether a folder of this name contains fetched dependencies, which may be hard
+// links into a shared store.
 func fetched(name string) bool {
 	return slices.Contains([]string{"node_modules", "vendor", ".venv", "venv"}, name)
 }
@@ -147,7 +147,7 @@ func (f *finder) protectSharedFolders(top string) {
 }
 
 // storeFolder returns the folder to protect for a shared file: the innermost .pnpm or site-packages
-// folder around it, else top itself. Other caches beside it stay writable.
+// folder that contains it, or top if there is none. Sibling folders, such as caches, stay writable.
 func storeFolder(top, at string) string {
 	dir := top
 	for name := range strings.SplitSeq(strings.TrimPrefix(filepath.Dir(at), top), "/") {

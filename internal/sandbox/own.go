@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// makeOwn creates eca's own folders where a child could otherwise create them, because the child
-// may write to their parent folder and eca would obey their contents.
+// makeOwn creates eca's own folders that do not exist but are in a folder that the child may write to.
+// Otherwise the child could create them, and eca would use their contents.
 func (g Guard) makeOwn() error {
 	for _, dir := range g.Own {
 		real := ResolvePath(dir).Real

@@ -28,7 +28,7 @@ const (
 	wideFactor      = 100
 )
 
-// skipped reports whether a folder usually holds fetched dependencies or build output.
+// skipped reports whether a folder of this name usually contains fetched dependencies or build output.
 func skipped(name string) bool {
 	return slices.Contains([]string{"node_modules", "target", "vendor", ".venv", "venv", "__pycache__", ".tox", "dist", "build", ".next", ".cache"}, name)
 }
@@ -54,7 +54,7 @@ type place struct {
 	info fs.FileInfo
 	link string // the target of a symlink; otherwise empty
 
-	recorded *mark // set instead of info in places that RecordedPlaces read
+	recorded *mark // set by RecordedPlaces, instead of info
 }
 
 // FindPlaces searches for protected paths. If it reaches a limit, Places.Whole is false.

@@ -172,7 +172,7 @@ func within(folder, path string) bool {
 	return err == nil && path != "" && filepath.IsLocal(rel)
 }
 
-// programs returns the folders of PATH and the library folders beside them.
+// programs returns the folders of PATH, and the library folders next to them.
 func programs(getenv func(string) string) []string {
 	var out []string
 	home := getenv("HOME")

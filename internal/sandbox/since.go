@@ -101,7 +101,7 @@ func markOf(info fs.FileInfo) mark {
 	return mark{id.number, changed(info).UnixNano(), info.Mode().Type()}
 }
 
-// same reports whether a place is still the same file.
+// same reports whether both places are the same file.
 func (old place) same(is place) bool {
 	if old.recorded == nil {
 		return os.SameFile(old.info, is.info)

@@ -119,8 +119,8 @@ func (f *finder) protectGitObjects(dir string) {
 	}
 }
 
-// protectConfiguredPaths protects paths in a repository's configuration that git runs or obeys: the
-// folder of hooks (core.hooksPath) and included configuration files (include.path).
+// protectConfiguredPaths protects the folder of hooks (core.hooksPath) and the included configuration
+// files (include.path) that a repository's configuration names.
 func (f *finder) protectConfiguredPaths(dir, tree string) {
 	for _, file := range []string{"config", "config.worktree"} {
 		file = filepath.Join(dir, file)
