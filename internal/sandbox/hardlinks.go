@@ -147,7 +147,8 @@ func (f *finder) protectSharedFolders(top string) {
 }
 
 // storeFolder returns the folder to protect for a shared file: the innermost .pnpm or site-packages
-// folder that contains it, or top if there is none. Sibling folders, such as caches, stay writable.
+// folder that contains the file; without such a folder, top. Sibling folders, such as caches, stay
+// writable.
 func storeFolder(top, at string) string {
 	dir := top
 	for name := range strings.SplitSeq(strings.TrimPrefix(filepath.Dir(at), top), "/") {
