@@ -144,7 +144,7 @@ func parse(data []byte) (document, error) {
 func decode(raw json.RawMessage) (entry, error) {
 	var kind struct{ Type, Of string }
 	if json.Unmarshal(raw, &kind) != nil || kind.Type == "" {
-		var named struct{ Type string } // an unknown type may use "of" differently, so a bad "of" alone is no error
+		var named struct{ Type string } // an unknown type may use "of" differently, so a bad "of" alone is not an error
 		if json.Unmarshal(raw, &named) != nil || named.Type == "" {
 			return entry{}, errors.New(`has no "type"`)
 		}
