@@ -37,7 +37,7 @@ type entry struct {
 	For     *Binding `json:"for,omitempty"`
 }
 
-// secrets are the secrets of a credential. With a keychain, they are stored there as JSON.
+// secrets are the secrets of a credential. If there is a keychain, they are stored there as JSON.
 type secrets struct {
 	Key     string `json:"key,omitempty"`
 	Access  string `json:"access,omitempty"`
@@ -67,7 +67,7 @@ func newEntry(c Credential) entry {
 	return e
 }
 
-// credential returns the credential that newEntry converts. The entry must contain the secrets.
+// credential is the inverse of newEntry. The entry must contain its secrets.
 func (e entry) credential() (Credential, error) {
 	c := Credential{Type: e.Type, URL: e.URL, Models: e.Models, Ended: e.Ended, Method: e.Method}
 	if e.Type == inKeychain {
@@ -107,14 +107,14 @@ func parse(data []byte) (document, error) {
 	if err := json.Unmarshal(data, &d.rest); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
-			return document{}, fmt.Errorf("it is not valid JSON at byte %d", syntax.Offset)
+			return document{}, fmt.Errorf("it is not valid JSON (byte %d)", syntax.Offset)
 		}
 		return document{}, errors.New("it is not a JSON object")
 	}
 	var version int
 	switch err := json.Unmarshal(d.rest["version"], &version); {
 	case err != nil || version < 1:
-		return document{}, errors.New(`it has no "version"`)
+		return document{}, errors.New(`its "version" is missing or invalid`)
 	case version > fileVersion:
 		return document{}, errors.New("it was written by a newer version of eca")
 	}
@@ -140,11 +140,11 @@ func parse(data []byte) (document, error) {
 	return d, nil
 }
 
-// decode decodes an entry. Of an unknown kind it decodes only the kind.
+// decode decodes an entry. If the type is unknown, only the type is decoded.
 func decode(raw json.RawMessage) (entry, error) {
 	var kind struct{ Type, Of string }
 	if json.Unmarshal(raw, &kind) != nil || kind.Type == "" {
-		var named struct{ Type string }
+		var named struct{ Type string } // an unknown type may use "of" differently, so a bad "of" alone is not an error
 		if json.Unmarshal(raw, &named) != nil || named.Type == "" {
 			return entry{}, errors.New(`has no "type"`)
 		}

@@ -6,35 +6,34 @@ import (
 	"strings"
 )
 
-// LostRestrictions returns messages about mistakes in keys that restrict tool calls: a rule of a
-// wrong type, a misspelled key or tool, an unusable agent. Calls that the keys should deny would
-// run, so an unattended program must not start. agent is the requested name; empty means the
-// default. It ignores agents that LeaveOutAgents has removed, and hooks that need trust. rights is
-// false if none of the messages is about restrictions: then all are about other mistakes in the
-// file of the agent in use, such as its model.
-func LostRestrictions(l *Loaded, agent string) (out []string, rights bool) {
+// LostRestrictions returns messages about mistakes that may let tool calls run although the
+// configuration is meant to deny them, such as a misspelled tool in a rule, and about other mistakes
+// in the file of the agent in use. An unattended program must not start if there are any. weakened
+// reports whether any message is of the first kind. agent is the requested agent; empty means the
+// default one. Agents that LeaveOutAgents removed and untrusted hooks are ignored.
+func LostRestrictions(l *Loaded, agent string) (out []string, weakened bool) {
 	used := l.AgentOrDefault(agent)
 	for _, f := range l.Mistakes() {
 		switch path := splitKey(f.path); {
 		case len(path) > 0 && path[0] == "hooks" && l.untrusted(f.Source):
 			continue // they have no effect
 		case len(path) > 1 && path[0] == "agent" && agentFile(f.Source) && !l.hasAgent(path[1]) && path[1] != l.DefaultAgent && path[1] != l.Chat.DefaultAgent:
-			continue
+			continue // LeaveOutAgents removed this agent, and it was not requested
 		case restricts(path), restricts(splitKey(f.meant)):
-			rights = true
+			weakened = true
 		case definesAgent(f.Source, used):
-			rights = rights || len(path) == 0 // the file as a whole is refused
+			weakened = weakened || len(path) == 0 // the file as a whole is refused
 		case agent == "" && (slices.Equal(path, []string{"defaultAgent"}) || slices.Equal(path, []string{"chat", "defaultAgent"})):
-			rights = true // the agent that is used instead may have more rights
+			weakened = true // the agent that is used instead may have more rights
 		default:
 			continue
 		}
 		out = append(out, f.Place()+": "+f.Message)
 	}
-	return out, rights
+	return out, weakened
 }
 
-// untrusted reports whether a file is a workspace's that is not trusted.
+// untrusted reports whether a file belongs to an untrusted workspace.
 func (l *Loaded) untrusted(file string) bool {
 	return slices.ContainsFunc(l.Units, func(u Unit) bool { return u.File == file && !u.Trusted })
 }
@@ -58,7 +57,8 @@ func (l *Loaded) hasAgent(name string) bool {
 	return known
 }
 
-// RefusedAgent returns the first finding about the Markdown file of an agent that is not known.
+// RefusedAgent returns the first finding that explains why no agent has this name: one about its
+// Markdown file.
 func (l *Loaded) RefusedAgent(name string) (Finding, bool) {
 	for _, f := range l.Findings() {
 		if path := splitKey(f.path); definesAgent(f.Source, name) || agentFile(f.Source) && len(path) > 1 && path[0] == "agent" && path[1] == name {
@@ -99,8 +99,8 @@ func agentFile(file string) bool {
 	return filepath.Base(filepath.Dir(file)) == "agents" && strings.EqualFold(filepath.Ext(file), ".md")
 }
 
-// restricts reports whether a path is that of a key that restricts tool calls, or is below or above
-// one.
+// restricts reports whether a path leads to a key that restricts tool calls, to something inside such
+// a key, or to an object that contains one.
 func restricts(path []string) bool {
 	if len(path) > 0 && path[0] == "agent" {
 		if len(path) < 3 {
@@ -120,7 +120,7 @@ func restricts(path []string) bool {
 	return slices.Contains([]string{"toolCall", "disabledTools", "hooks"}, path[0]) // a hook may block calls
 }
 
-// looksLikeApproval reports whether an object has the members of toolCall.approval.
+// looksLikeApproval reports whether an object has any of the keys of toolCall.approval.
 func looksLikeApproval(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return slices.Contains([]string{"deny", "ask", "allow", "bydefault"}, strings.ToLower(name))

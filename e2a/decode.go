@@ -26,8 +26,8 @@ func decodeObject(doc []byte) (Object, error) {
 }
 
 // DecodeEnvelope decodes an envelope. It accepts older members (binding, payload, metadata, app_id,
-// channel_id, req_method, workspace_dir) and times as numbers, with the precedence of contract 3.2.
-// It drops unknown members. The error for an invalid member is a *FieldError.
+// channel_id, req_method, workspace_dir) and times as numbers, with the
+// precedence of the contract (E2A, section 3.2). It drops unknown members. The error for an invalid member is a *FieldError.
 func DecodeEnvelope(doc []byte) (Envelope, error) {
 	data, err := decodeObject(doc)
 	if err != nil {
@@ -66,7 +66,7 @@ func DecodeEnvelope(doc []byte) (Envelope, error) {
 		ACPMeta:             f.object("acp_meta"),
 	}
 	e.Provenance.migrateBinding(data["binding"])
-	return e, f.failed()
+	return e, f.asError()
 }
 
 // provenance decodes a provenance. It returns the default for an invalid one.
@@ -81,7 +81,7 @@ func provenance(v json.RawMessage) Provenance {
 	return p
 }
 
-// migrateBinding takes the source protocol from the former member binding.
+// migrateBinding takes the source protocol from the obsolete member "binding".
 func (p *Provenance) migrateBinding(binding json.RawMessage) {
 	if value, ok := asObject(binding)["value"]; ok {
 		binding = value

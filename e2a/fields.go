@@ -19,7 +19,7 @@ type fields struct {
 	err  *FieldError
 }
 
-func (f *fields) failed() error {
+func (f *fields) asError() error {
 	if f.err == nil {
 		return nil
 	}

@@ -49,7 +49,7 @@ func TestTheBudgetOfADayCountsAllDaemons(t *testing.T) {
 	expect(t, ask(t, second, "b", "hello"), "Answered.")
 	for _, r := range []*rig{first, second} {
 		before := r.requestCount()
-		expect(t, ask(t, r, "c", "hello"), "The budget of the day is spent: $0.0800 of $0.0600.", "/budget day")
+		expect(t, ask(t, r, "c", "hello"), "Today's budget is used up: $0.0800 of $0.0600.", "/budget day")
 		if r.requestCount() != before {
 			t.Error("the model was asked")
 		}
@@ -94,8 +94,8 @@ func TestBudgetCommand(t *testing.T) {
 		expect(t, ask(t, r, "c", "/budget "+line), want)
 	}
 	again := newRig(t, options{model: fourCents(9), state: state, root: root})
-	expect(t, ask(t, again, "c", "hello"), "80% of the budget of this chat is spent: $0.0400 of $0.0500.", "Answered.")
-	expect(t, ask(t, again, "c", "hello"), "The budget of this chat is spent: $0.0800 of $0.0500.")
+	expect(t, ask(t, again, "c", "hello"), "80% of this chat's budget is spent: $0.0400 of $0.0500.", "Answered.")
+	expect(t, ask(t, again, "c", "hello"), "This chat's budget is used up: $0.0800 of $0.0500.")
 	expect(t, ask(t, again, "other", "hello"), "Answered.")
 	expect(t, ask(t, again, "c", "/budget chat off"), "This chat has no budget")
 	expect(t, ask(t, again, "c", "hello"), "Answered.")
@@ -108,11 +108,11 @@ func TestTheUserIsToldOnceOfABudget(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: fourCents(9), config: limited("chat", "$0.14")})
 	for i, want := range []int{0, 0, 1, 0} {
-		if got := strings.Count(ask(t, r, "c", "hello"), "% of the budget of this chat is spent"); got != want {
+		if got := strings.Count(ask(t, r, "c", "hello"), "% of this chat's budget is spent"); got != want {
 			t.Errorf("turn %d: %d notices, want %d", i+1, got, want)
 		}
 	}
-	expect(t, ask(t, r, "c", "hello"), "The budget of this chat is spent: $0.1600 of $0.1400.")
+	expect(t, ask(t, r, "c", "hello"), "This chat's budget is used up: $0.1600 of $0.1400.")
 }
 
 // A subagent's requests are its parent's: the budget of the parent's turn ends the subagent, and
@@ -125,11 +125,11 @@ func TestSubagentsSpendTheBudgetOfTheirParent(t *testing.T) {
 	r := newRig(t, options{model: model, config: limited("turn", "$0.11")})
 	mark := r.Mark()
 	text := ask(t, r, "c", "work")
-	expect(t, text, "The budget of this turn is spent: $0.1200 of $0.1100.")
+	expect(t, text, "This turn's budget is used up: $0.1200 of $0.1100.")
 	if got := r.requestCount(); got != 3 {
 		t.Errorf("%d requests, want 3: one of the parent, two of the subagent", got)
 	}
-	r.Await(mark, "the result of the subagent", fake.Content("toolCalled", "was stopped: The budget of this turn is spent"))
+	r.Await(mark, "the result of the subagent", fake.Content("toolCalled", "was stopped: This turn's budget is used up"))
 	expect(t, ask(t, r, "c", "/budget chat $1"), "| chat | $0.1200 of $1.00 | /budget |")
 }
 
@@ -155,9 +155,9 @@ func TestRequestsBesideTheConversationCount(t *testing.T) {
 	expect(t, ask(t, r, "c", "/costs"), "| today | mock/m | 4 |")
 
 	poor := newInlineRig(t, options{model: model, state: state, root: root, config: map[string]any{"chat": map[string]any{"title": true}, "budget": map[string]any{"day": "1 token"}}})
-	expect(t, rewrite(poor), "The budget of the day is spent")
+	expect(t, rewrite(poor), "Today's budget is used up")
 	ask(t, poor, "c", "/compact")
-	expect(t, ask(t, poor, "d", "hello"), "The budget of the day is spent")
+	expect(t, ask(t, poor, "d", "hello"), "Today's budget is used up")
 	expect(t, ask(t, poor, "c", "/costs"), "| today | mock/m | 4 |")
 	if n := poor.requestCount(); n != 0 {
 		t.Errorf("%d requests were made without a budget", n)
@@ -175,7 +175,7 @@ func TestBudgetInMoneyForAModelWithoutAPrice(t *testing.T) {
 	if text := ask(t, r, "c", "hello"); strings.Contains(text, "price") || !strings.Contains(text, "Answered.") {
 		t.Errorf("the second turn: %s", text)
 	}
-	expect(t, ask(t, r, "c", "hello"), "The budget of this chat is spent: 600 tokens of 500 tokens.")
+	expect(t, ask(t, r, "c", "hello"), "This chat's budget is used up: 600 tokens of 500 tokens.")
 }
 
 // The command that sets such a limit says so at once.
@@ -198,11 +198,11 @@ func TestBudgetWithADamagedRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRig(t, options{model: fourCents(9), state: state, config: limited("day", "$0.06")})
-	expect(t, ask(t, r, "c", "hello"), "count only this one", "Answered.")
+	expect(t, ask(t, r, "c", "hello"), "count only this process", "Answered.")
 	if text := ask(t, r, "c", "hello"); strings.Contains(text, "count only") || !strings.Contains(text, "Answered.") {
 		t.Errorf("the second turn: %s", text)
 	}
-	expect(t, ask(t, r, "c", "hello"), "The budget of the day is spent: $0.0800 of $0.0600.")
+	expect(t, ask(t, r, "c", "hello"), "Today's budget is used up: $0.0800 of $0.0600.")
 	expect(t, ask(t, r, "c", "/budget"), "Only this process is counted")
 }
 
@@ -217,7 +217,7 @@ func TestTheUserStopsAtABudget(t *testing.T) {
 		r.Open(r.root, map[string]any{"capabilities": map[string]any{"codeAssistant": map[string]any{"chat": true, "chatCapabilities": map[string]any{"askQuestion": true}}}})
 		expect(t, ask(t, r, "c", "hello"), "Answered.")
 		mark := r.Mark()
-		expect(t, ask(t, r, "c", "hello"), "The budget of this chat is spent: $0.0400 of $0.0200.")
+		expect(t, ask(t, r, "c", "hello"), "This chat's budget is used up: $0.0400 of $0.0200.")
 		r.Await(mark, "the question", fake.Contains("chat/askQuestion", "spend as much again"))
 		r.Await(mark, "the reason", fake.Contains("chat/contentReceived", `"reason":"budget"`))
 		if r.requestCount() != 1 {

@@ -194,7 +194,7 @@ func TestFallbackCountsForTheBudget(t *testing.T) {
 	merge(config, limited("turn", "$0.07"))
 	r := newFailing(t, f, script, config)
 	text := ask(t, r, "c", "work")
-	expect(t, text, "p/b continues", "The budget of this turn is spent: $0.0800 of $0.0700.")
+	expect(t, text, "p/b continues", "This turn's budget is used up: $0.0800 of $0.0700.")
 	if got := f.models(); got != "a a b" {
 		t.Error("asked:", got)
 	}

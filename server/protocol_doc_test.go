@@ -92,10 +92,10 @@ A client gets these only if it asks for them in ` + "`initialize`" + `.
 
 | capability of the client | what it gets | test |
 |---|---|---|
-| ` + "`codeAssistant.chatCapabilities.remount: true`" + ` | with each ` + "`chat/list`" + `, what is shown outside of chats once more: ` + "`config/updated`, `tool/serverUpdated`, `providers/updated`, `jobs/updated`" + `. For a page that is opened late, or again, and has kept nothing | ` + "`TestRemountIsNegotiated`" + ` |
+| ` + "`codeAssistant.chatCapabilities.remount: true`" + ` | after each ` + "`chat/list`" + `, the server sends the state that does not belong to a chat again: ` + "`config/updated`, `tool/serverUpdated`, `providers/updated`, `jobs/updated`" + `. A page that was reloaded or opened late needs this | ` + "`TestRemountIsNegotiated`" + ` |
 | ` + "`codeAssistant.chatCapabilities.search: true`" + ` | the request ` + "`chat/search`" + `: messages of all chats of the machine ([search.md](search.md)). Without it, the method does not exist | ` + "`TestSearchIsNegotiated`" + ` |
 
-` + "`eca web`" + ` and the extension for VS Code are between the daemon and their page, which calls them by methods that begin with ` + "`host/`" + ` ([web.md](web.md#messages-between-page-and-host)). The daemon never sees these.
+` + "`eca web`" + ` and the extension for VS Code sit between the daemon and the page that they serve. The page calls them with methods that begin with ` + "`host/`" + ` ([web.md](web.md#messages-between-page-and-host)). The daemon never sees these calls.
 `
 
 // TestProtocolDoc compares docs/protocol.md with the code: the methods are those of
@@ -106,8 +106,8 @@ func TestProtocolDoc(t *testing.T) {
 	tests := parseTests(t)
 	var doc strings.Builder
 	doc.WriteString("# Protocol\n\nEvery method of the ECA protocol that eca speaks. This page is generated: `go test ./server -run TestProtocolDoc -update`.\n\n" +
-		"The section is that of the contract (see [contracts](contracts/README.md)); *first* is the first published protocol, *current* what was added since. " +
-		"The test is in `server`. `TestConformance` in `server` and `cmd/eca` goes through the checklist of the contract; `TestMatrix` shows what each client needs, with its scripts in `server/testdata/clients`.\n\n" +
+		"\"Section\" is the section of the [contract](contracts/README.md). \"Since\" is *first* for methods of the first published protocol, and *current* for later ones. " +
+		"\"Test\" is a test in `server`. `TestConformance` in `server` and `cmd/eca` works through the checklist of the contract; `TestMatrix` shows what each client needs (the clients' scripts are in `server/testdata/clients`).\n\n" +
 		"| method | direction | kind | since | section | test |\n|---|---|---|---|---|---|\n")
 	for _, m := range protocol.Methods() {
 		test := coveredBy[m.Name]

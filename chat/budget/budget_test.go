@@ -72,11 +72,11 @@ func TestTimeOfTurns(t *testing.T) {
 		resumeOne()
 		time.Sleep(time.Hour)
 		resumeTwo()
-		if state := k.Check(t.Context(), "c"); state.Reached != "" || len(state.Warnings) != 1 || !strings.Contains(state.Warnings[0], "90% of the budget of this turn is spent: 9m0s of 10m0s.") {
+		if state := k.Check(t.Context(), "c"); state.Reached != "" || len(state.Warnings) != 1 || !strings.Contains(state.Warnings[0], "90% of this turn's budget is spent: 9m0s of 10m0s.") {
 			t.Errorf("%+v", state)
 		}
 		time.Sleep(time.Minute)
-		if state := k.Check(t.Context(), "c"); !strings.Contains(state.Reached, "this turn is spent: 10m0s of 10m0s") {
+		if state := k.Check(t.Context(), "c"); !strings.Contains(state.Reached, "This turn's budget is used up: 10m0s of 10m0s") {
 			t.Errorf("%+v", state)
 		}
 		k.Extend(t.Context(), "c")
@@ -87,7 +87,7 @@ func TestTimeOfTurns(t *testing.T) {
 		time.Sleep(time.Hour) // no turn runs
 		defer k.Begin("c", "t2", limits)()
 		time.Sleep(4 * time.Minute)
-		if state := k.Check(t.Context(), "c"); state.Reached != "" || len(state.Warnings) != 1 || !strings.Contains(state.Warnings[0], "this chat is spent: 14m0s of 15m0s") {
+		if state := k.Check(t.Context(), "c"); state.Reached != "" || len(state.Warnings) != 1 || !strings.Contains(state.Warnings[0], "this chat's budget is spent: 14m0s of 15m0s") {
 			t.Errorf("the next turn: %+v", state)
 		}
 	})

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,7 +32,7 @@ import (
 type Options struct {
 	Dir    string               // eca's state folder
 	Config func() config.Budget // the configured limits
-	// Source returns the flag that sets a configured limit, or else the key and its file.
+	// Source returns what sets a configured limit: a flag, or otherwise a key with its file, as one text.
 	Source func(scope string, limit config.Amount) (flag, key string)
 	Now    func() time.Time
 	Log    *slog.Logger
@@ -55,9 +56,9 @@ type turn struct {
 	limits   config.Budget
 	spent    config.Amount
 	mark     time.Time          // its time is counted up to here
-	pauses   int                // number of Pause calls that were not resumed; time does not count meanwhile
+	pauses   int                // number of Pause calls that are not yet resumed; time does not count while it is above 0
 	extended map[string]float64 // limits raised by Extend, by scope and kind
-	unpriced []string           // models without a price that it used
+	unpriced []string           // models it used that have no price
 	own      ownLimits          // own limits of its chat; nil until they are read
 }
 
@@ -72,7 +73,7 @@ func (k *Keeper) Move(dir string) { k.ledger.move(dir) }
 // Close writes pending usage to the file and closes it.
 func (k *Keeper) Close() { k.ledger.close() }
 
-// Forget removes a chat and its limits.
+// Forget deletes a chat's recorded spending and its limits.
 func (k *Keeper) Forget(ctx context.Context, chatID string) {
 	if err := k.ledger.forget(ctx, chatID); err != nil {
 		k.opts.Log.Warn("the spending of a deleted chat could not be removed", "chat", chatID, "err", err)
@@ -154,7 +155,7 @@ func (k *Keeper) Check(ctx context.Context, chatID string) (out chat.BudgetState
 	return k.check(ctx, chatID, true)
 }
 
-// check implements Check. Without notify it returns no warnings, which remain for the next Check.
+// check implements Check. If notify is false, it returns no warnings; the next Check does.
 func (k *Keeper) check(ctx context.Context, chatID string, notify bool) (out chat.BudgetState) {
 	limits, unreadable := k.standing(ctx, chatID)
 	if len(limits) == 0 || ctx.Err() != nil {
@@ -169,7 +170,7 @@ func (k *Keeper) check(ctx context.Context, chatID string, notify bool) (out cha
 		}
 	}
 	if unreadable != nil && slices.ContainsFunc(limits, func(l Limit) bool { return l.Scope != scopeTurn }) {
-		warn("file", "The spending of other eca processes cannot be read, so the budgets of the chat and the day count only this one: %s: %v. If the file is damaged, move it away.", k.ledger.path(), unreadable)
+		warn("file", "The spending of other eca processes cannot be read (%s: %v), so the budgets of the chat and the day count only this process. If the file is damaged, move it away.", k.ledger.path(), unreadable)
 	}
 	for _, l := range limits {
 		if l.kind == kindCost {
@@ -182,16 +183,16 @@ func (k *Keeper) check(ctx context.Context, chatID string, notify bool) (out cha
 		}
 		switch share := l.Spent/l.Limit + rounding; {
 		case share >= 1 && out.Reached == "":
-			out.Reached, out.Remedy = fmt.Sprintf("The budget of %s is spent: %s.", l.of(), l.Text()), k.remedy(l)
+			out.Reached, out.Remedy = fmt.Sprintf("%s budget is used up: %s.", strings.ToUpper(l.owner()[:1])+l.owner()[1:], l.Text()), k.remedy(l)
 		case share >= 1:
 		case share >= warnAt:
-			warn(l.key, "%d%% of the budget of %s is spent: %s.", int(share*100), l.of(), l.Text())
+			warn(l.key, "%d%% of %s budget is spent: %s.", int(share*100), l.owner(), l.Text())
 		}
 	}
 	return out
 }
 
-// rounding compensates for floating-point errors, so that 4 of 5 cents are 80%.
+// rounding compensates for floating-point errors, so that 4 of 5 cents count as 80%.
 const rounding = 1e-9
 
 // warnAt is the share of a limit from which the user is warned.
@@ -222,7 +223,8 @@ func (k *Keeper) Extend(ctx context.Context, chatID string) {
 	}
 }
 
-// admit returns an error for a request that is not part of a turn if a limit is reached.
+// admit returns an error if a limit is reached. It is for requests outside turns, which nobody else
+// checks.
 func (k *Keeper) admit(ctx context.Context, o llm.Origin) error {
 	if state := k.check(ctx, payer(o), false); state.Reached != "" {
 		return fmt.Errorf("%w: %s %s", chat.ErrBudget, state.Reached, state.Remedy)

@@ -31,15 +31,15 @@ type Limit struct {
 	configured float64 // Limit before it was extended
 }
 
-// of describes the scope of the limit.
-func (l Limit) of() string {
+// owner returns the scope of the limit as a possessive, as in "this chat's budget".
+func (l Limit) owner() string {
 	switch l.Scope {
 	case scopeDay:
-		return "the day"
+		return "today's"
 	case scopeChat:
-		return "this chat"
+		return "this chat's"
 	}
-	return "this turn"
+	return "this turn's"
 }
 
 // remedy describes what the user can do once a limit is reached.

@@ -42,15 +42,15 @@ func TestExecEndsAtItsLimit(t *testing.T) {
 		code     int
 		said     string
 	}{
-		"cost":          {[]string{"--max-cost", "0.05"}, 2, exitBudget, "The budget of this turn is spent: $0.0800 of $0.0500."},
+		"cost":          {[]string{"--max-cost", "0.05"}, 2, exitBudget, "This turn's budget is used up: $0.0800 of $0.0500."},
 		"dollars":       {[]string{"--max-cost", "$0.05"}, 2, exitBudget, "$0.0800 of $0.0500."},
 		"remedy":        {[]string{"--max-cost", "0.05"}, 2, exitBudget, "--max-cost sets this limit: raise it, or leave it out."},
 		"tokens":        {[]string{"--max-tokens", "300"}, 1, exitBudget, "300 tokens of 300 tokens."},
-		"time":          {[]string{"--max-time", "1ms"}, 1, exitBudget, "The budget of this turn is spent"},
+		"time":          {[]string{"--max-time", "1ms"}, 1, exitBudget, "This turn's budget is used up"},
 		"the first one": {[]string{"--max-cost", "5", "--max-tokens", "700"}, 3, exitBudget, "900 tokens of 700 tokens."},
 		"enough":        {[]string{"--max-cost", "5", "--max-tokens", "100000", "--max-time", "3600"}, 4, 0, "Done."},
-		"at last":       {[]string{"--max-cost", "0.15"}, 4, 0, "The budget of this turn is spent: $0.1600 of $0.1500."},
-		"nearly":        {[]string{"--max-cost", "0.19"}, 4, 0, "84% of the budget of this turn is spent: $0.1600 of $0.1900."},
+		"at last":       {[]string{"--max-cost", "0.15"}, 4, 0, "This turn's budget is used up: $0.1600 of $0.1500."},
+		"nearly":        {[]string{"--max-cost", "0.19"}, 4, 0, "84% of this turn's budget is spent: $0.1600 of $0.1900."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProvider(t, workingTape())
@@ -91,7 +91,7 @@ func TestExecHasTheConfiguredBudget(t *testing.T) {
 	p := newProvider(t, workingTape())
 	here := newPlace(t, strings.Replace(working(p), `{"chat"`, `{"budget":{"day":"$0.10","turn":["$7","5 EUR"]},"chat"`, 1))
 	_, errOut, code := runProgram(t, here, "", "exec", "work")
-	if code != exitBudget || p.requests() != 3 || !strings.Contains(errOut, "The budget of the day is spent: $0.1200 of $0.1000.") || !strings.Contains(errOut, "budget.day (ECA_CONFIG:1) sets this limit") {
+	if code != exitBudget || p.requests() != 3 || !strings.Contains(errOut, "Today's budget is used up: $0.1200 of $0.1000.") || !strings.Contains(errOut, "budget.day (ECA_CONFIG:1) sets this limit") {
 		t.Errorf("exit %d, %d requests: %s", code, p.requests(), errOut)
 	}
 	if n := strings.Count(errOut, `"5 EUR" has an unknown unit or currency, eur`); n != 1 {
@@ -163,7 +163,7 @@ func TestExecEndsAtItsTimeLimitWhileTheProviderIsSilent(t *testing.T) {
 			here := newPlace(t, "OPENAI_API_KEY=sk-test-0123456789abcdef", "OPENAI_API_URL="+provider.URL, `ECA_CONFIG={"chat":{"title":false},"providers":{"openai":{"fetchModels":false}}}`)
 			begin := time.Now()
 			_, errOut, code := runProgram(t, here, "", "exec", "-m", "openai/gpt-5.2", "--max-time", "2s", "hi")
-			if took := time.Since(begin); code != exitBudget || took > maxWrongTime || !strings.Contains(errOut, "The budget of this turn is spent") {
+			if took := time.Since(begin); code != exitBudget || took > maxWrongTime || !strings.Contains(errOut, "This turn's budget is used up") {
 				t.Errorf("exit %d after %s: %s", code, took, errOut)
 			}
 			if name == "fails" && (strings.Contains(errOut, "overloaded") || !strings.Contains(errOut, "502 Bad Gateway: no such upstream")) {

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// diffs converts each hunk of a unified diff to a diff of ACP: the old and the new text. A new file
-// has no old text. Line ends become line feeds, as editors have them, unless only the line ends
-// change.
+// diffs converts each hunk of a unified diff to an ACP diff: the old and the new text. A new file has no
+// old text. CRLF becomes LF, as editors show it, unless a hunk changes only line endings.
 func diffs(path, unified string) []diff {
 	var out []diff
 	var before, after strings.Builder
@@ -16,13 +15,13 @@ func diffs(path, unified string) []diff {
 		if !open {
 			return
 		}
-		was, will := withLF(before.String()), withLF(after.String())
-		if was == will {
-			was, will = before.String(), after.String()
+		oldText, newText := withLF(before.String()), withLF(after.String())
+		if oldText == newText {
+			oldText, newText = before.String(), after.String()
 		}
-		d := diff{NewText: will, Path: path, Type: "diff"}
+		d := diff{NewText: newText, Path: path, Type: "diff"}
 		if !isNew {
-			d.OldText = &was
+			d.OldText = &oldText
 		}
 		out = append(out, d)
 		before.Reset()
@@ -38,14 +37,14 @@ func diffs(path, unified string) []diff {
 		case strings.HasPrefix(line, "@@"):
 			flush()
 			open, isNew = true, strings.HasPrefix(line, "@@ -0,0 ")
-		case !open:
+		case !open: // before the first hunk
 		case strings.HasPrefix(line, "-"):
 			before.WriteString(text[1:])
 			last = &before
 		case strings.HasPrefix(line, "+"):
 			after.WriteString(text[1:])
 			last = &after
-		case strings.HasPrefix(line, "\\"): // the previous line has no line end
+		case strings.HasPrefix(line, "\\"): // the previous line has no line ending
 			for _, side := range []*strings.Builder{&before, &after} {
 				if last == nil || last == side {
 					cut := strings.TrimSuffix(side.String(), "\n")
@@ -69,7 +68,7 @@ func withLF(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") 
 // gap stands for the lines between two hunks.
 const gap = "⋯\n"
 
-// joinHunks joins the hunks of a file to one diff, because some clients show only the first one when
+// joinHunks joins the hunks of a file into one diff, because some clients show only the first one when
 // they ask for permission.
 func joinHunks(hunks []diff) []diff {
 	if len(hunks) < 2 {
@@ -82,11 +81,11 @@ func joinHunks(hunks []diff) []diff {
 		}
 		after = append(after, h.NewText)
 	}
-	was := strings.Join(before, gap)
-	return []diff{{strings.Join(after, gap), &was, hunks[0].Path, "diff"}}
+	oldText := strings.Join(before, gap)
+	return []diff{{strings.Join(after, gap), &oldText, hunks[0].Path, "diff"}}
 }
 
-// firstLine returns the line in the new file where a unified diff begins, or 0 if that is missing.
+// firstLine returns the line in the new file where a unified diff begins, or 0 if it has no hunk header.
 func firstLine(unified string) int64 {
 	_, rest, ok := strings.Cut(unified, " +")
 	if !ok || !strings.HasPrefix(unified, "@@") {

@@ -38,7 +38,7 @@ type choice struct {
 }
 
 // settings describes a session in the answer to session/new and session/load. Newer clients use the
-// options, older ones the modes (A6).
+// options, older ones the modes (docs/contracts/acp-a2a.md, A6).
 type settings struct {
 	Options   []option `json:"configOptions"`
 	Modes     modes    `json:"modes"`
@@ -88,7 +88,7 @@ func (s *session) options(c turn.Choices) []option {
 		})
 	}
 	if s.agent.clientCapabilities().Session.Value.Options.Value.Boolean != nil {
-		out = append(out, option{ID: optionTrust, Name: "Auto-approve", Description: "Calls that would ask are allowed.", Type: "boolean", Value: c.Trust})
+		out = append(out, option{ID: optionTrust, Name: "Auto-approve", Description: "Allow tool calls that would otherwise ask for approval.", Type: "boolean", Value: c.Trust})
 	}
 	return out
 }
@@ -149,18 +149,18 @@ func changeOf(id string, value json.RawMessage) (turn.Settings, error) {
 		}
 		return turn.Settings{Trust: &trust}, nil
 	}
-	var text, none string
+	text, noVariantSet := "", ""
 	if json.Unmarshal(value, &text) != nil || text == "" {
-		return turn.Settings{}, failure(codeParams, "the value of %q must be one of its options", id)
+		return turn.Settings{}, failure(codeParams, "the value of %q must be a non-empty string", id)
 	}
 	switch id {
 	case optionMode:
 		return turn.Settings{Agent: text}, nil
 	case optionModel:
-		return turn.Settings{Model: text, Variant: &none}, nil
+		return turn.Settings{Model: text, Variant: &noVariantSet}, nil
 	case optionVariant:
 		if text == noVariant {
-			text = none
+			text = noVariantSet
 		}
 		return turn.Settings{Variant: &text}, nil
 	}
@@ -175,7 +175,7 @@ func (s *session) set(ctx context.Context, to turn.Settings) error {
 	return s.showChanges(ctx)
 }
 
-// shownState is the latest state of a session that the client was shown.
+// shownState is the state of a session that the client was last shown.
 type shownState struct {
 	title   string
 	choices turn.Choices

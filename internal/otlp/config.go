@@ -14,7 +14,7 @@ import (
 type Config struct {
 	Traces, Metrics Target
 	Resource        []Attribute
-	SpanDelay       time.Duration // how long spans are collected before a request
+	SpanDelay       time.Duration // how long spans are buffered before they are sent
 	MetricInterval  time.Duration // interval between requests with metrics
 	Delta           bool          // metrics count since the last request instead of since the start
 	Content         bool          // export the texts of conversations as well
@@ -31,7 +31,7 @@ type Target struct {
 // Enabled reports whether anything is exported.
 func (c Config) Enabled() bool { return c.Traces.URL != "" || c.Metrics.URL != "" }
 
-// PropertyError is the reason for which a property has no effect.
+// PropertyError is the error for a property that has no effect.
 type PropertyError struct {
 	Property string
 	Cause    string
@@ -45,8 +45,9 @@ const (
 	defaultSpanDelay      = 5 * time.Second
 	defaultMetricInterval = time.Minute
 	defaultTimeout        = 10 * time.Second
-	content               = "otel.instrumentation.genai.capture-message-content"
 )
+
+const propertyContent = "otel.instrumentation.genai.capture-message-content"
 
 // Parse parses properties with the names of OpenTelemetry's autoconfiguration for Java, such as
 // otel.exporter.otlp.endpoint. service and version describe the program. Properties of components
@@ -56,7 +57,7 @@ func Parse(properties map[string]string, service, version string) (Config, []*Pr
 	p := &parser{properties: properties}
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		if !strings.HasPrefix(name, "otel.") {
-			p.fail(name, `has no effect: names of properties begin with "otel.", as otel.exporter.otlp.endpoint`)
+			p.fail(name, `has no effect: property names begin with "otel.", such as otel.exporter.otlp.endpoint`)
 		}
 	}
 	if len(properties) == 0 || p.flag("otel.sdk.disabled") {
@@ -65,7 +66,7 @@ func Parse(properties map[string]string, service, version string) (Config, []*Pr
 	c := Config{
 		SpanDelay:      p.duration("otel.bsp.schedule.delay", defaultSpanDelay),
 		MetricInterval: p.duration("otel.metric.export.interval", defaultMetricInterval),
-		Content:        p.flag(content),
+		Content:        p.flag(propertyContent),
 	}
 	c.Traces, c.Metrics = p.target("traces"), p.target("metrics")
 	const preference = "otel.exporter.otlp.metrics.temporality.preference"
@@ -74,7 +75,7 @@ func Parse(properties map[string]string, service, version string) (Config, []*Pr
 	case "delta", "lowmemory":
 		c.Delta = true
 	default:
-		p.fail(preference, "%q is not known (cumulative, delta, lowmemory)", v)
+		p.fail(preference, "unknown value %q; use cumulative, delta or lowmemory", v)
 	}
 	c.Resource = p.resource(service, version)
 	return c, p.errs
@@ -90,8 +91,8 @@ func (p *parser) fail(property, format string, args ...any) {
 	p.errs = append(p.errs, &PropertyError{property, fmt.Sprintf(format, args...)})
 }
 
-// either returns the name and value of the property for a signal, or else of the one for all
-// signals.
+// either returns the name and value of the signal's own property or, if it is not set, of the one for
+// all signals.
 func (p *parser) either(signal, name string) (property, value string) {
 	property = "otel.exporter.otlp." + signal + "." + name
 	if v := p.properties[property]; v != "" {
@@ -115,7 +116,7 @@ func (p *parser) target(signal string) Target {
 	switch property, v := p.either(signal, "protocol"); v {
 	case "", "http/protobuf":
 	default:
-		p.fail(property, "%q is not supported; use http/protobuf, to port 4318 of most collectors", v)
+		p.fail(property, "%q is not supported; use http/protobuf (port 4318 on most collectors)", v)
 		return Target{}
 	}
 	t := Target{Headers: p.headers(signal)}
@@ -128,6 +129,7 @@ func (p *parser) target(signal string) Target {
 		p.fail(property, "%.200q is not the address of a collector, such as http://localhost:4318", t.URL)
 		return Target{}
 	}
+	// An endpoint for all signals is a base URL; one for a single signal is used as it is.
 	if !strings.Contains(property, "."+signal+".") {
 		t.URL = strings.TrimRight(t.URL, "/") + "/v1/" + signal
 	}
@@ -194,30 +196,30 @@ func (p *parser) flag(property string) bool {
 	}
 	on, err := strconv.ParseBool(strings.ToLower(v))
 	if err != nil {
-		p.fail(property, "%q is not true or false", v)
+		p.fail(property, "must be true or false, not %q", v)
 	}
 	return on
 }
 
-func (p *parser) duration(property string, otherwise time.Duration) time.Duration {
-	return p.parseDuration(property, p.properties[property], otherwise)
+func (p *parser) duration(property string, fallback time.Duration) time.Duration {
+	return p.parseDuration(property, p.properties[property], fallback)
 }
 
-// longest is the longest duration, so that adding one to a time cannot overflow.
-const longest = 24 * time.Hour
+// maxDuration bounds durations, so that adding a duration to a time cannot overflow.
+const maxDuration = 24 * time.Hour
 
-// parseDuration reads a duration: a number of milliseconds, or a number with ms, s, m or h.
-func (p *parser) parseDuration(property, value string, otherwise time.Duration) time.Duration {
+// parseDuration reads a duration: a number of milliseconds, or a duration as in Go, such as 1m30s.
+func (p *parser) parseDuration(property, value string, fallback time.Duration) time.Duration {
 	if value == "" {
-		return otherwise
+		return fallback
 	}
 	d, err := time.ParseDuration(value)
 	if n, numErr := strconv.ParseFloat(value, 64); numErr == nil {
-		d, err = time.Duration(min(n, float64(longest/time.Millisecond))*float64(time.Millisecond)), nil
+		d, err = time.Duration(min(n, float64(maxDuration/time.Millisecond))*float64(time.Millisecond)), nil
 	}
 	if err != nil || d <= 0 {
 		p.fail(property, "%.50q is not a duration (5000, 200ms, 10s, 1m)", value)
-		return otherwise
+		return fallback
 	}
-	return min(d, longest)
+	return min(d, maxDuration)
 }

@@ -378,7 +378,7 @@ func (e *Exporter) post(ctx context.Context, t Target, body []byte) error {
 func refusal(resp *http.Response, answer []byte) error {
 	out := &refusedError{status: resp.Status, detail: string(field(answer, 2))} // google.rpc.Status.message
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
-		out.after = min(time.Duration(seconds)*time.Second, longest)
+		out.after = min(time.Duration(seconds)*time.Second, maxDuration)
 	}
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:

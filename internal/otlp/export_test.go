@@ -417,7 +417,7 @@ func TestWrongProperties(t *testing.T) {
 		"line break": {"otel.exporter.otlp.headers", "a=b%0d%0ac", "write name=value"},
 		"duration":   {"otel.bsp.schedule.delay", "soon", "is not a duration"},
 		"negative":   {"otel.metric.export.interval", "-1", "is not a duration"},
-		"boolean":    {"otel.sdk.disabled", "perhaps", "is not true or false"},
+		"boolean":    {"otel.sdk.disabled", "perhaps", "must be true or false"},
 		"preference": {"otel.exporter.otlp.metrics.temporality.preference", "last", "is not known"},
 		"no otel":    {"endpoint", "http://localhost", "begin with"},
 	} {

@@ -3,10 +3,10 @@ package lang
 // hidden is a body that the outline skips: it is only read for the names in it, and produces no
 // tokens. Most of a program is in such bodies.
 type hidden struct {
-	on    bool
-	lost  bool   // a body had no end, so all names are counted and no further body is hidden
-	open  []byte // the open brackets, the body's own first
-	token token  // the token for the whole body
+	on           bool
+	unterminated bool   // a body had no end: its names, up to the end of the file, are counted already
+	open         []byte // the open brackets, the body's own first
+	scratch      token  // what lexer.add returns while a body is hidden
 }
 
 // skipBody skips to the bracket that ends the body that was just begun. Without such a bracket, as in
@@ -17,12 +17,12 @@ func (x *lexer) skipBody() {
 	pos, line, lineStart := x.pos, x.line, x.lineStart
 	x.skim()
 	if h.on {
-		h.on, h.lost = false, true
+		h.on, h.unterminated = false, true
 		x.pos, x.line, x.lineStart, x.first = pos, line, lineStart, false
 	}
 }
 
-// skim reads a hidden body, or the rest of it after a special element.
+// skim reads a hidden body up to its end.
 func (x *lexer) skim() {
 	src, l, pos := x.src, x.l, x.pos
 	for pos < len(src) {
@@ -31,7 +31,7 @@ func (x *lexer) skim() {
 		case letter:
 			end, h := l.readName(src, pos)
 			if end-pos >= shortest {
-				x.uses.addUnlessWord(l, h^l.seed, c)
+				x.uses.addUnlessKeyword(l, h^l.seed, c)
 			}
 			pos = end
 			x.first = false
@@ -42,7 +42,7 @@ func (x *lexer) skim() {
 			x.pos = pos
 			x.newLine()
 		case bracket:
-			if x.pos = pos; x.hide(c) {
+			if x.pos = pos; x.endsBody(c) {
 				return
 			}
 			pos++
@@ -66,9 +66,8 @@ func (x *lexer) skim() {
 	x.pos = pos
 }
 
-// hide pairs a bracket in a hidden body, as lexer.close does; it returns true for the bracket that
-// ends the body.
-func (x *lexer) hide(c byte) bool {
+// endsBody pairs a bracket in a hidden body, as lexer.close does, and reports whether it ends the body.
+func (x *lexer) endsBody(c byte) bool {
 	h := &x.hidden
 	switch c {
 	case '(', '[', '{':

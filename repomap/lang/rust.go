@@ -129,7 +129,7 @@ func rustRaw(x *lexer) bool {
 	end, h := x.l.readName(x.src, start)
 	x.pos = end
 	x.used(h^x.l.seed, start, end)
-	t := &x.hidden.token
+	t := &x.hidden.scratch
 	if !x.hidden.on {
 		t = &x.tokens[len(x.tokens)-1]
 	}

@@ -238,8 +238,8 @@ func (x *lexer) add(kind tokenKind, start, end int) *token {
 	}
 	x.first = false
 	if x.hidden.on {
-		x.hidden.token = t
-		return &x.hidden.token
+		x.hidden.scratch = t
+		return &x.hidden.scratch
 	}
 	x.tokens = append(x.tokens, t)
 	return &x.tokens[len(x.tokens)-1]
@@ -272,7 +272,7 @@ func (x *lexer) name() {
 
 // used counts a name that is not a keyword.
 func (x *lexer) used(h uint64, start, end int) {
-	if end-start >= shortest && !x.hidden.lost {
+	if end-start >= shortest && !x.hidden.unterminated {
 		x.uses.add(x.l.mark(h, x.src[start]))
 	}
 }
@@ -302,7 +302,7 @@ func (x *lexer) mark(c byte) {
 	switch c {
 	case '(', '[', '{':
 		x.open = append(x.open, at)
-		if c == '{' && x.l.opaque != nil && len(x.open) == 1 && !x.hidden.lost && x.l.opaque(x) {
+		if c == '{' && x.l.opaque != nil && len(x.open) == 1 && !x.hidden.unterminated && x.l.opaque(x) {
 			x.skipBody()
 		}
 	case ')', ']', '}':

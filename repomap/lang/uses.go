@@ -49,9 +49,9 @@ func (c *counter) add(h uint64) {
 	}
 }
 
-// addUnlessWord counts a name, given its hash without the mark, unless it is a keyword. Keywords
+// addUnlessKeyword counts a name, given its hash without the mark, unless it is a keyword. Keywords
 // are looked up once for each name in a file.
-func (c *counter) addUnlessWord(l *Language, h uint64, first byte) {
+func (c *counter) addUnlessKeyword(l *Language, h uint64, first byte) {
 	marked := l.mark(h, first)
 	s := &c.slots[c.find(marked)]
 	switch {

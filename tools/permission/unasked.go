@@ -83,7 +83,7 @@ func (j *judgment) unaskedRule(call tools.Call, r rules, spec named, plan tools.
 	case j.sandbox.NoReads != "":
 		why = j.sandbox.NoReads
 	default:
-		return tools.Verdict{Decision: tools.Allow, Rule: RuleReads, Reason: "the command only reads, in the workspace, and the sandbox holds it to that"}, true
+		return tools.Verdict{Decision: tools.Allow, Rule: RuleReads, Reason: "the command only reads, in the workspace, and the sandbox enforces this"}, true
 	}
 	if value == config.UnaskedWorkspace {
 		if irreversible != "" {
