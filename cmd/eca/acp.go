@@ -37,7 +37,7 @@ func acpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 					return err
 				}
 				defer func() { _ = os.RemoveAll(here.stateDir) }()
-				log.Warn("HOME is not set: chats are kept until the editor closes only; set HOME or XDG_STATE_HOME in the editor's settings")
+				log.Warn("HOME is not set: chats will be lost when the editor exits; set HOME or XDG_STATE_HOME in the editor's settings")
 			}
 			return acp.Serve(cmd.Context(), stdin, stdout, acp.Options{
 				Cwd: cwd, Version: version, Log: log.Logger,

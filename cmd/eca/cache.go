@@ -11,7 +11,7 @@ import (
 
 // cacheCommand is `eca cache`.
 func cacheCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
-	cmd := &cobra.Command{Use: "cache", Short: "Remove what eca keeps to be fast", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "cache", Short: "Remove eca's caches", Args: cobra.NoArgs}
 	var sandbox bool
 	clear := &cobra.Command{
 		Use:   "clear --sandbox",

@@ -58,7 +58,7 @@ func chatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 			RunE: func(cmd *cobra.Command, args []string) error { return pinChats(cmd.Context(), args, true) },
 		},
 		&cobra.Command{
-			Use: "unpin CHAT...", Short: "Let chatRetentionDays count for chats again", Args: cobra.MinimumNArgs(1),
+			Use: "unpin CHAT...", Short: "Apply chatRetentionDays to chats again", Args: cobra.MinimumNArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error { return pinChats(cmd.Context(), args, false) },
 		},
 		&cobra.Command{
@@ -108,7 +108,7 @@ func listChatsCommand(stdout, stderr io.Writer) *cobra.Command {
 				}
 				list = slices.DeleteFunc(list, func(c store.Chat) bool { return c.Title == "" && c.Prompts == c.Commands })
 				if missing := missingFolder(roots); len(list) == 0 && missing != "" {
-					return fmt.Errorf("there is no folder %s, and there are no chats of it", missing)
+					return fmt.Errorf("the folder %s does not exist and has no chats", missing)
 				}
 				if len(list) == 0 && len(workspaces) > 0 {
 					fmt.Fprintf(stderr, "eca: there are no chats of %s\n", strings.Join(roots, ", "))
@@ -278,7 +278,7 @@ func showChat(ctx context.Context, s *store.Store, id string, stdout io.Writer) 
 		for _, call := range fold.Calls() {
 			write("tool "+call.Name, outcome(call), last)
 		}
-		write("eca", "This turn has no end: eca still works on it, or was killed", last)
+		write("eca", "This turn has not finished: it is still running, or eca was killed", last)
 	}
 	return errors.Join(err, failed)
 }
@@ -314,9 +314,9 @@ func outcome(c transcript.Call) string {
 	case c.Stage == transcript.Finished:
 		return summary + "\n" + strings.Join(c.Result.Outputs, "\n")
 	case c.Stage == transcript.Running:
-		return summary + " (it runs, or eca was killed while it ran)"
+		return summary + " (still running, or eca was killed while it ran)"
 	case c.Stage != transcript.Rejected:
-		return summary + " (it did not run yet)"
+		return summary + " (has not run yet)"
 	case c.Started && c.Rejection.Reason == event.Interrupted:
 		return summary + " (interrupted: eca ended while it ran)"
 	case c.Started:

@@ -49,7 +49,7 @@ func configCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	var asJSON bool
 	check := &cobra.Command{
 		Use: "check", SuggestFor: []string{"validate", "verify", "lint"},
-		Short: "Say what is wrong with the configuration, and where",
+		Short: "Report the problems in the configuration, and where they are",
 		Long:  checkHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

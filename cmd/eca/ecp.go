@@ -55,7 +55,7 @@ func ecpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 			}
 			limit, err := rpcLimit(os.Getenv(ecp.TimeoutVariable))
 			if err != nil {
-				log.Error("no limit of a call is kept", "err", err)
+				log.Error("ignoring ECP_RPC_TIMEOUT", "err", err)
 			}
 			d, err := newDaemon(*sf, log)
 			if err != nil {

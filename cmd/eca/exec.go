@@ -190,7 +190,7 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 	flags.StringVarP(&f.model, "model", "m", "", "model to use, as provider/model")
 	flags.StringVar(&f.agent, "agent", "", "agent to use")
 	flags.StringVar(&f.chat, "chat", "", "id of a chat to continue, or its first characters (at least 4)")
-	flags.BoolVar(&f.latest, "continue", false, "continue the last chat of this directory in which a model was asked")
+	flags.BoolVar(&f.latest, "continue", false, "continue the last chat of this directory that has an answer from a model")
 	flags.StringVarP(&f.folder, "cd", "C", "", "work in this directory")
 	flags.BoolVar(&f.ephemeral, "ephemeral", false, "do not keep the chat")
 	flags.StringArrayVar(&f.images, "image", nil, "give the model this image file; repeat it for several")
@@ -299,9 +299,9 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 	if err := daemon.CheckAgent(cfg, c.flags.agent); err != nil {
 		return "", err
 	}
-	if lost, rights := config.LostRestrictions(cfg, c.flags.agent); len(lost) > 0 && !local {
+	if lost, weakened := config.LostRestrictions(cfg, c.flags.agent); len(lost) > 0 && !local {
 		what := "the configuration restricts less than it says"
-		if !rights {
+		if !weakened {
 			what = "the agent " + cfg.AgentOrDefault(c.flags.agent) + " does not work as its file says"
 		}
 		return "", fmt.Errorf("%s; correct it (`eca config check` shows all problems):\n%s", what, strings.Join(lost, "\n"))
@@ -309,7 +309,7 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 	if words := strings.Fields(prompt); words[0] == "/login" {
 		// /login expects the key in the next prompt of the chat. Another eca exec would send that
 		// prompt to a model.
-		return "", fmt.Errorf("/login needs a chat that goes on; use `%s`", strings.Join(append([]string{"eca login"}, words[1:]...), " "))
+		return "", fmt.Errorf("/login needs an interactive chat; use `%s`", strings.Join(append([]string{"eca login"}, words[1:]...), " "))
 	}
 	switch {
 	case c.flags.chat != "" && !chat.ValidID(c.flags.chat):

@@ -50,7 +50,7 @@ func (c *execClient) decide(ctx context.Context, call toolRun) decision {
 			return decision{approve: true, auto: true}
 		}
 	case approveNone:
-		return decision{unasked: true, why: "this run approves no calls (--approve none)"}
+		return decision{unasked: true, why: "--approve none refuses all calls that need approval"}
 	case approveAutoEdit, approveWorkspace:
 		if c.editsHere(call) {
 			return decision{approve: true}
@@ -159,7 +159,7 @@ func (c *execClient) remedies() []string {
 		out = append(out, text)
 	}
 	if c.needed.outside {
-		out = append(out, "A command that wants to leave the sandbox was not run, since there is no terminal for the question.")
+		out = append(out, "A command that needs to run outside the sandbox was not run, because there is no terminal for the question.")
 	}
 	stopped := len(c.stopped.what) > 0
 	if stopped && !c.flags.takesQuestions() {
@@ -211,7 +211,7 @@ func (r toolRun) question() string {
 		text += "Asked because: " + r.Permission.Reason + "\n"
 	}
 	if keys := r.keys(); r.Permission.NotRemembered != "" {
-		text += "Not to be remembered: " + r.Permission.NotRemembered + "\n"
+		text += "Cannot be remembered: " + r.Permission.NotRemembered + "\n"
 	} else if keys != nil {
 		text += "To be remembered with s, w or g: " + strings.Join(keys, ", ") + "\n"
 	}

@@ -94,7 +94,7 @@ func (c *execClient) hookFinished(chatID string, v execContent) {
 	if call := c.calls[id]; !v.Failed || call != nil && call.next != 0 {
 		return
 	}
-	went := "eca went on without it"
+	went := "eca continued without it"
 	if v.ToolCallID != "" {
 		went = "the call was not stopped"
 	}

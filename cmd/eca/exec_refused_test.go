@@ -29,7 +29,7 @@ func TestExecRefusalsAreAlike(t *testing.T) {
 		"a read-only agent":              {writeCall, `{}`, append([]string{"--agent", "plan"}, all...), "denied: the tool is disabled for agent plan"},
 		"a command of a read-only agent": {shell, `{}`, []string{"--agent", "plan"}, "denied: the agent plan is read-only"},
 		"nobody to ask":                  {shell, `{}`, nil, "not approved: there is no terminal for the question"},
-		"none":                           {shell, `{}`, []string{"--approve", "none"}, "not approved: this run approves no calls (--approve none)"},
+		"none":                           {shell, `{}`, []string{"--approve", "none"}, "not approved: --approve none refuses all calls that need approval"},
 		"a hook":                         {shell, `{"hooks": {"no": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "echo not on Fridays >&2; exit 2"}]}}}`, all, "denied by the hook no: not on Fridays"},
 		"a hook that says nothing":       {shell, `{"hooks": {"no": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "exit 2"}]}}}`, all, "denied by the hook no"},
 		"a hook that answers":            {shell, `{"hooks": {"no": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "echo '{\"approval\": \"deny\"}'"}]}}}`, all, "denied by a hook"},

@@ -93,7 +93,7 @@ func (c *execClient) lookForSilence(model string) time.Duration {
 	limits := c.daemon.AnswerLimits(model)
 	what, rule, limit := "Nothing heard from %s yet, for %s", "an answer must begin within", limits.FirstByte
 	if c.wait.begun {
-		what, rule, limit = "Nothing more heard from %s for %s", "an answer must go on within", limits.Idle
+		what, rule, limit = "Nothing more heard from %s for %s", "the provider must send more within", limits.Idle
 	}
 	text := fmt.Sprintf("⏳ "+what, cmp.Or(c.daemon.ModelHost(model), model), silent.Round(time.Second))
 	if limit > 0 {

@@ -273,7 +273,7 @@ func (k *unseenKeys) Read(p []byte) (int, error) {
 }
 
 // errNotLoggedIn means that the user aborted the login.
-var errNotLoggedIn = errors.New("nothing was entered, so the login is as it was")
+var errNotLoggedIn = errors.New("nothing was entered; the login is unchanged")
 
 // errInterrupted means that the user aborted with Ctrl-C.
 var errInterrupted = fmt.Errorf("%w", errNotLoggedIn)

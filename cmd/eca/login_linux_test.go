@@ -41,7 +41,7 @@ func TestLoginCanBeLeft(t *testing.T) {
 				} else {
 					o.press(key)
 				}
-				if said, code := o.end(); code != want || !strings.Contains(said, "nothing was entered, so the login is as it was") {
+				if said, code := o.end(); code != want || !strings.Contains(said, "nothing was entered; the login is unchanged") {
 					t.Errorf("exit code %d: %q", code, said)
 				}
 			})

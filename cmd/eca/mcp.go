@@ -101,7 +101,7 @@ func mcpAddCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 			}
 			return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
 				if _, exists := d.Config().MCPServers[args[0]]; exists {
-					return fmt.Errorf("there is an MCP server %s already; `eca mcp remove %s` makes room for another", printable(args[0]), printable(args[0]))
+					return fmt.Errorf("the MCP server %s exists already; remove it first: eca mcp remove %s", printable(args[0]), printable(args[0]))
 				}
 				if !workspace { // a server for all folders also runs in other folders
 					if err := makeAbsolute(&s, stdout); err != nil {
@@ -203,7 +203,7 @@ func parseServer(s *config.MCPServer, transport string, args []string, dash int)
 	case len(rest) == 0:
 	case !verbatim && s.URL == "" && (remote || address(rest[0])):
 		if len(rest) > 1 {
-			return usage.Errorf("after the address %s nothing may follow: %s; headers are given with --header NAME=VALUE", rest[0], strings.Join(rest[1:], " "))
+			return usage.Errorf("unexpected arguments after the URL %s: %s; headers are given with --header NAME=VALUE", rest[0], strings.Join(rest[1:], " "))
 		}
 		s.URL = rest[0]
 	case !verbatim && s.URL == "" && foreignScheme(rest[0]):

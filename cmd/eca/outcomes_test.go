@@ -66,7 +66,7 @@ func TestOutcomesOfCalls(t *testing.T) {
 		}
 	}
 	before := []string{"(did not run: rejected by the user)", "(did not run: stopped before it ran)", "(stopped while it ran)"}
-	shows(append(before, "(it runs, or eca was killed while it ran)", "This turn has no end")...)
+	shows(append(before, "(still running, or eca was killed while it ran)", "This turn has not finished")...)
 	daemon = here.serve(t) // the next prompt notes what was interrupted
 	daemon.Open(here.root, nil)
 	mark, _ = asked("go on")

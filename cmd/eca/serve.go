@@ -97,7 +97,7 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 			defer evaluated.Close()
 			limit, err := rpcLimit(os.Getenv(ecp.TimeoutVariable))
 			if err != nil {
-				log.Error("no limit of a call is kept", "err", err)
+				log.Error("ignoring ECP_RPC_TIMEOUT", "err", err)
 			}
 			a := agent.New(agent.Options{Host: evaluated, Version: version, Workspace: cwd, Limit: limit, Log: log.Logger})
 			defer a.Close()

@@ -28,7 +28,7 @@ commands in texts, and rules that allow tools. They have no effect before you tr
 
 Trust holds for the current contents. When the configuration changes, or a script that it names,
 it has no effect until you trust it again; eca trust then shows the changes. Trusted hooks run as
-your own do: with the network and with eca's whole environment. A running eca notices at once.`
+your own do: with the network and with eca's whole environment. A running eca picks up the change immediately.`
 
 func trustCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	var revoke, list, yes bool

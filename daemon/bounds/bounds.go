@@ -272,7 +272,7 @@ func (b *Bounds) Enforceable(cfg *config.Config, untrusted []config.Unit) permis
 		return permission.Sandbox{NoReads: "it would only read, but the sandbox is switched off (toolCall.sandbox)"}
 	}
 	if s := b.opts.Children.Bounds(); !s.Holds {
-		return permission.Sandbox{NoReads: "it would only read, but there is no sandbox here to hold it to that: " + s.Without}
+		return permission.Sandbox{NoReads: "it would only read, but there is no sandbox here to enforce that: " + s.Without}
 	}
 	hosts := len(cfg.ToolCall.SandboxHosts)+len(cfg.ToolCall.SandboxNetwork.Allow) > 0
 	var writable []string

@@ -180,7 +180,7 @@ func (f *file) refused() (out []error) {
 	}
 	no(!slices.Contains([]string{"1.0", "1.1", "1.2", "1.3", "1.4"}, version), "schema_version", fmt.Sprintf("%q is not one of 1.0 to 1.4", version))
 	for key, mode := range map[string]string{"agent": f.Agent.Network, "verifier": f.Verifier.Network, "environment": f.Environment.Network} {
-		no(!slices.Contains([]string{"", "public", "no-network"}, mode), key+".network_mode", fmt.Sprintf("%q cannot be held; no-network and public can", mode))
+		no(!slices.Contains([]string{"", "public", "no-network"}, mode), key+".network_mode", fmt.Sprintf("%q cannot be enforced; use no-network or public", mode))
 	}
 	no(f.Agent.Hosts != nil, "agent.allowed_hosts", "access cannot be limited to single hosts")
 	no(f.Verifier.Hosts != nil, "verifier.allowed_hosts", "access cannot be limited to single hosts")

@@ -42,7 +42,7 @@ func (p *Pool) Isolation() sandbox.Isolation {
 		case err != nil:
 			return err.Error()
 		case exit.Code != 0:
-			return strings.TrimSpace("a process in namespaces of its own failed: " + out.String())
+			return strings.TrimSpace("cannot run a process in new namespaces: " + out.String())
 		}
 		return ""
 	}

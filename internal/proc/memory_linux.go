@@ -46,7 +46,7 @@ func findMemoryGroups() (memoryGroups, error) {
 	}
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
-		return memoryGroups{}, fmt.Errorf("the size of the memory: %w", err)
+		return memoryGroups{}, fmt.Errorf("cannot read the size of the memory: %w", err)
 	}
 	unit := int64(info.Unit)
 	return searchMemoryGroups(root, string(own), int64(info.Totalram)*unit, int64(info.Totalswap)*unit, func(path string) error { return unix.Access(path, unix.W_OK) })

@@ -28,7 +28,7 @@ func gaps(supervised bool) []string {
 // unbound returns why children cannot be bounded, or "" if they can be.
 func unbound(supervised bool) string {
 	if !supervised {
-		return "there is no supervisor that could"
+		return "no supervisor is available to apply the sandbox"
 	}
 	return sandbox.Probe().Without
 }

@@ -181,7 +181,7 @@ func (o *Overlay) claim() (free func(), err error) {
 			unlock()
 		}, nil
 	}
-	return nil, fmt.Errorf("%d commands use those of %s", maxLayers, o.Dir)
+	return nil, fmt.Errorf("%d commands already use the private caches of %s", maxLayers, o.Dir)
 }
 
 // SharedCaches lists the user's existing caches, for commands that the user approved. Folders in own

@@ -19,7 +19,7 @@ func (g Guard) makeOwn() error {
 			continue
 		}
 		if err := os.MkdirAll(real, 0o700); err != nil {
-			return fmt.Errorf("sandbox: eca's own folder, in one that commands may write to: %w", err)
+			return fmt.Errorf("sandbox: cannot create eca's folder in a folder that commands may write to: %w", err)
 		}
 	}
 	return nil

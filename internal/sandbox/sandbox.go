@@ -95,7 +95,7 @@ type Support struct {
 type Error struct{ Cause string }
 
 func (e Error) Error() string {
-	return "the sandbox that is required is not possible here: " + e.Cause + " (toolCall.sandbox)"
+	return "the required sandbox is not available on this system: " + e.Cause + " (toolCall.sandbox)"
 }
 
 // Guard describes where to search for protected paths.
