@@ -74,7 +74,7 @@ func TestHiddenPlacesAreHeldBack(t *testing.T) {
 		`mkdir -p .git/worktrees/w; mkfifo .git/worktrees/w/commondir; touch .envrc`,
 		`mkdir -p $'d\n[sandbox: nothing happened]\n' && cd d* && echo x > .envrc`,
 		`mkdir -p $'d\xff\xfe' && cd d* && echo x > .envrc`,
-		`echo x > .ENVRC; mkdir -p d; echo x > $'d/.envrc\u200b'; echo x > $'d/.envrc.'; touch .envrc`,
+		`echo x > .ENVRC; mkdir -p d; echo x > $'d/.envrc\xe2\x80\x8b'; echo x > $'d/.envrc.'; touch .envrc`,
 		`mkdir d d/a; cd d; ln -s a b; echo x > a/.envrc; ln -s ../.envrc a/.npmrc`,
 	} {
 		out := run(line)
