@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/e2a/acp"
 	"github.com/seed-dec29ce4/eca/e2a/turn"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 const acpHelp = `Speaks the Agent Client Protocol on stdin and stdout, for editors that start agents this way: Zed,
@@ -39,7 +40,7 @@ func acpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 				defer func() { _ = os.RemoveAll(here.stateDir) }()
 				log.Warn("HOME is not set: chats will be lost when the editor exits; set HOME or XDG_STATE_HOME in the editor's settings")
 			}
-			return acp.Serve(cmd.Context(), stdin, stdout, acp.Options{
+			return acp.Serve(cmd.Context(), stdin, usage.Raw(stdout), acp.Options{
 				Cwd: cwd, Version: version, Log: log.Logger,
 				Open: func(p acp.Setup) (*turn.Service, func(), error) {
 					d, err := newDaemon(here, log)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon"
-	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
 const configHelp = `Shows, checks and describes the configuration that applies to this directory. Commands in it
@@ -111,7 +110,7 @@ func checkConfig(ctx context.Context, d *daemon.Daemon, asJSON bool, stdout io.W
 		err = enc.Encode(map[string]any{"ok": !bad, "findings": found})
 	} else {
 		for _, f := range found {
-			_, writeErr := fmt.Fprintln(stdout, visible.Text(fmt.Sprint(f)))
+			_, writeErr := fmt.Fprintln(stdout, f)
 			err = errors.Join(err, writeErr)
 		}
 		if len(found) == 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
 	"github.com/seed-dec29ce4/eca/e2a/turn"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 const e2aHelp = `Reads E2A envelopes from stdin, one JSON object per line, and writes frames to stdout, one per
@@ -37,7 +38,7 @@ func e2aCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 			}
 			turns := turn.New(turn.Options{Host: d, Workspace: cwd})
 			defer turns.Close()
-			return gateway.New(gateway.Options{Turns: turns, Log: log.Logger}).Serve(cmd.Context(), stdin, stdout)
+			return gateway.New(gateway.Options{Turns: turns, Log: log.Logger}).Serve(cmd.Context(), stdin, usage.Raw(stdout))
 		},
 	}
 }

@@ -71,7 +71,7 @@ func ecpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 			if f.http != "" {
 				return serveHTTP(cmd.Context(), a, f, os.Getenv(tokenVariable), stderr)
 			}
-			return a.Serve(cmd.Context(), stdin, stdout)
+			return a.Serve(cmd.Context(), stdin, usage.Raw(stdout))
 		},
 	}
 	cmd.Flags().StringVar(&f.http, "http", "", "serve HTTP at this address, like 127.0.0.1:8765, instead of stdin and stdout")

@@ -19,7 +19,6 @@ import (
 	"github.com/seed-dec29ce4/eca/daemon/providers"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/usage"
-	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -95,7 +94,7 @@ func newExecClient(f execFlags, folder string, stdout, stderr io.Writer) *execCl
 
 // sameOutput reports whether stderr goes to the same file as stdout, as with 2>&1.
 func sameOutput(stdout *os.File, stderr io.Writer) bool {
-	file, ok := stderr.(*os.File)
+	file, ok := usage.File(stderr)
 	if !ok {
 		return false
 	}
@@ -321,7 +320,7 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 		return code, failed
 	}
 	if document && failed == nil && code != exitFailed {
-		fmt.Fprintln(c.stdout, visible.Text(text))
+		fmt.Fprintln(c.stdout, text)
 	}
 	c.endLine()
 	for _, hint := range c.remedies() {
@@ -329,14 +328,14 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 	}
 	for _, job := range c.daemon.Jobs() {
 		if job.Status == tools.JobRunning {
-			fmt.Fprintln(c.stderr, visible.Text(fmt.Sprintf("The background job %s ended with eca exec: %s", job.Label, job.Summary)))
+			fmt.Fprintf(c.stderr, "The background job %s ended with eca exec: %s\n", job.Label, job.Summary)
 		}
 	}
 	switch {
 	case c.flags.ephemeral:
 	case unkept: // a notice has reported that
 	default:
-		fmt.Fprintln(c.stderr, visible.Text(c.continuation(chatID)))
+		fmt.Fprintln(c.stderr, c.continuation(chatID))
 	}
 	return code, failed
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/usage"
-	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
 // execScreen shows a run: the answer on stdout, eca's own messages on stderr.
@@ -34,7 +33,7 @@ func (s *execScreen) print(text string) {
 		fmt.Fprintln(s.stdout)
 		s.gap = false
 	}
-	fmt.Fprint(s.stdout, visible.Text(text))
+	fmt.Fprint(s.stdout, text)
 	s.midLine = !strings.HasSuffix(text, "\n")
 	s.printed = true
 }
@@ -62,7 +61,7 @@ func (s *execScreen) noteLocked(line string) {
 	if s.oneOutput { // otherwise the answer and the notes do not mix
 		s.endLine()
 	}
-	fmt.Fprintln(s.stderr, visible.Text(line))
+	fmt.Fprintln(s.stderr, line)
 }
 
 // sandboxNote begins the lines about the sandbox in the results of tools.

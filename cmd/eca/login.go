@@ -15,7 +15,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/daemon"
-	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
 const loginHelp = `Logs in to a model provider: with an API key, or at the authorisation server in
@@ -152,7 +151,7 @@ func (l login) run(ctx context.Context, method string) error {
 		}
 	}
 	if step.Message != "" && (step.Wait != nil || l.terminal != nil) {
-		fmt.Fprintln(l.out, visible.Text(step.Message))
+		fmt.Fprintln(l.out, step.Message)
 	}
 	outcome, notice := "", ""
 	if step.Wait == nil {

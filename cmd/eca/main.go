@@ -2,8 +2,8 @@
 //
 // It owns flags, exit codes, signals and the output of the commands. All other decisions belong to
 // the daemon and to the packages of the protocols. Output for scripts goes to stdout, and everything
-// else to stderr. Neither contains secrets. Text from models, servers and files is printed without
-// control characters.
+// else to stderr. Neither contains secrets. Text of both
+// never controls the terminal: see usage.Visible.
 //
 // Exit codes: 0 success; 1 failure; 2 wrong usage. `eca exec` has more, see exec.go.
 package main
@@ -55,7 +55,7 @@ func main() {
 	// A client that disconnects is an error to handle, not a reason to crash. SIGPIPE is not ignored,
 	// because child processes would inherit that, and pipelines rely on the signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, usage.NewOutput(os.Stdout), os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, usage.Visible(usage.NewOutput(os.Stdout)), usage.Visible(os.Stderr)))
 }
 
 // exitError carries an exit code. Any error has already been shown.
@@ -376,5 +376,5 @@ func serve(ctx context.Context, f serverFlags, stdin io.Reader, stdout, stderr i
 	if f.verbose {
 		opts.Trace = log.trace()
 	}
-	return server.Serve(ctx, stdin, stdout, opts)
+	return server.Serve(ctx, stdin, usage.Raw(stdout), opts)
 }

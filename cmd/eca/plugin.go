@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	slash "github.com/seed-dec29ce4/eca/chat/command"
-	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
 const pluginHelp = `Shows, installs, uninstalls and updates plugins: agents, skills, rules, commands, hooks and MCP
@@ -57,6 +56,6 @@ func withPlugins(ctx context.Context, sf serverFlags, stdout, stderr io.Writer, 
 		return err
 	}
 	text = strings.NewReplacer("`/plugin-install <name>`", "`eca plugin install NAME`", "`/plugins ", "`eca plugin list ").Replace(text)
-	_, err = io.WriteString(stdout, visible.Text(d.Clean(text)))
+	_, err = io.WriteString(stdout, d.Clean(text))
 	return err
 }

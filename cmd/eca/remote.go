@@ -12,6 +12,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/net/netutil"
@@ -21,6 +22,7 @@ import (
 	"github.com/seed-dec29ce4/eca/daemon/settings"
 	"github.com/seed-dec29ce4/eca/editors/web"
 	"github.com/seed-dec29ce4/eca/internal/usage"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/remote"
 	"github.com/seed-dec29ce4/eca/server"
 )
@@ -96,6 +98,13 @@ The token must be used within ten minutes; until it is revoked, it then belongs 
 			if err := r.UnmarshalText([]byte(rights)); err != nil {
 				return err
 			}
+			const longest = 100 // characters
+			switch {
+			case utf8.RuneCountInString(name) > longest:
+				return usage.Errorf("--name must have at most %d characters", longest)
+			case strings.ContainsAny(name, "\n\t") || visible.Text(name) != name:
+				return usage.Errorf("--name must be text on one line, without control characters, not %q", name)
+			}
 			devices, err := pairedDevices(f)
 			if err != nil {
 				return err
@@ -108,7 +117,7 @@ The token must be used within ten minutes; until it is revoked, it then belongs 
 			return showLinks(devices, token, stdout, stderr)
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "device", "how the device is listed")
+	cmd.Flags().StringVar(&name, "name", "device", "how the device is listed, in at most 100 characters")
 	cmd.Flags().StringVar(&rights, "rights", remote.Control.String(), "what the device may do: watch, control or trust")
 	return cmd
 }
@@ -131,7 +140,7 @@ func showLinks(devices *remote.Devices, token string, stdout, stderr io.Writer) 
 		if err != nil {
 			return fmt.Errorf("cannot draw a QR code: %w", err)
 		}
-		fmt.Fprintln(stdout, drawCode(code))
+		fmt.Fprintln(usage.Raw(stdout), drawCode(code))
 	}
 	fmt.Fprintln(stdout, "\nFor https://web.eca.dev enter the host and the token by hand: a link would show the token to that server.")
 	return nil

@@ -13,7 +13,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/daemon/settings"
 	"github.com/seed-dec29ce4/eca/internal/usage"
-	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/repomap"
 )
 
@@ -64,7 +63,7 @@ func repomapCommand(stdout, stderr io.Writer) *cobra.Command {
 			if text == "" {
 				return errors.New("nothing to show: there is no source code, or the budget is too small for one file")
 			}
-			_, err = io.WriteString(stdout, visible.Text(text))
+			_, err = io.WriteString(stdout, text)
 			return err
 		},
 	}
@@ -141,7 +140,7 @@ func printDefinitions(m *repomap.Map, query string, budget int, asJSON bool, std
 	if len(hits) == 0 {
 		return fmt.Errorf("no definition matches %s: try a part of the name, or other words", printable(query))
 	}
-	_, err := io.WriteString(stdout, visible.Text(repomap.HitsText(hits, budget)))
+	_, err := io.WriteString(stdout, repomap.HitsText(hits, budget))
 	return err
 }
 

@@ -8,6 +8,8 @@ import (
 	"os"
 	"runtime"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 // askTerminal asks on the controlling terminal, because stdin may be a pipe. It discards input that
@@ -23,7 +25,7 @@ func askTerminal(ctx context.Context, question string) (line string, asked bool)
 	if discardTyped(r) != nil {
 		return "", false
 	}
-	fmt.Fprint(w, question)
+	fmt.Fprint(usage.Visible(w), question)
 	answer := make(chan string, 1)
 	go func() {
 		line, err := bufio.NewReader(r).ReadString('\n')

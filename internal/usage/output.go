@@ -5,8 +5,12 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
+	"unicode/utf8"
+
+	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
 // Output is the standard output of a program. It remembers the first failed write, because most
@@ -45,7 +49,7 @@ func (o *Output) Write(p []byte) (int, error) {
 // nothing reads it any more. Only an Output knows.
 func WhileRead(ctx context.Context, w io.Writer) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	if o, ok := w.(*Output); ok {
+	if o, ok := Raw(w).(*Output); ok {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.onUnread = cancel
@@ -64,7 +68,7 @@ func (o *Output) ReadFrom(r io.Reader) (int64, error) {
 // WriteError returns why a part of the output to w was lost; nil if nothing was, or if w is not an
 // Output.
 func WriteError(w io.Writer) error {
-	o, ok := w.(*Output)
+	o, ok := Raw(w).(*Output)
 	if !ok {
 		return nil
 	}
@@ -75,9 +79,53 @@ func WriteError(w io.Writer) error {
 
 // File returns the file that a stream writes to.
 func File(w io.Writer) (*os.File, bool) {
+	w = Raw(w)
 	if o, ok := w.(*Output); ok {
 		return o.File, true
 	}
 	file, ok := w.(*os.File)
 	return file, ok
+}
+
+// escaped is the stream of Visible.
+type escaped struct {
+	out io.Writer
+
+	mu   sync.Mutex // guards part, and keeps writes in order
+	part []byte     // of a character that the next write completes
+}
+
+// Visible returns a stream that writes to w what visible.Text returns, so that no text from a
+// project, a model or a server controls the user's terminal. JSON keeps its meaning, because the
+// escapes are those of JSON.
+func Visible(w io.Writer) io.Writer { return &escaped{out: w} }
+
+// Write implements io.Writer.
+func (e *escaped) Write(p []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	text := slices.Concat(e.part, p)
+	whole := len(text)
+	for start := whole - 1; start >= max(0, len(text)-utf8.UTFMax); start-- {
+		if utf8.RuneStart(text[start]) {
+			if !utf8.FullRune(text[start:]) {
+				whole = start
+			}
+			break
+		}
+	}
+	e.part = slices.Clone(text[whole:])
+	if _, err := io.WriteString(e.out, visible.Text(string(text[:whole]))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Raw returns the stream below Visible, for protocols and for eca's own colours. Other streams are
+// returned unchanged.
+func Raw(w io.Writer) io.Writer {
+	if e, ok := w.(*escaped); ok {
+		return e.out
+	}
+	return w
 }

@@ -1,6 +1,8 @@
 package usage_test
 
 import (
+	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,6 +88,26 @@ func TestVersion(t *testing.T) {
 		root.SetArgs([]string{flag})
 		if err := root.Execute(); err != nil || out.String() != "p 1.2\n" {
 			t.Errorf("%s: %q, %v", flag, out.String(), err)
+		}
+	}
+}
+
+// Text is escaped wherever the writes end.
+func TestVisible(t *testing.T) {
+	text := "é\x1b[2J\u202e👩\U000e0067\n"
+	for size := 1; size <= len(text); size++ {
+		var out strings.Builder
+		w := usage.Visible(&out)
+		for part := range slices.Chunk([]byte(text), size) {
+			if n, err := w.Write(part); n != len(part) || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		if want := `é\u001b[2J\u202e👩\udb40\udc67` + "\n"; out.String() != want {
+			t.Errorf("%d bytes at a time: %q, want %q", size, out.String(), want)
+		}
+		if usage.Raw(w) != io.Writer(&out) {
+			t.Error("Raw returns another stream")
 		}
 	}
 }

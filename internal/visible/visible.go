@@ -2,7 +2,7 @@
 // it: control sequences for a terminal, and characters that are invisible or change the direction
 // of text.
 //
-// Escaped characters stay in their places. Carriage returns are removed, and nothing else changes.
+// Escaped characters stay in their places, as the escapes that JSON has. Carriage returns are removed, and nothing else changes.
 // The package does not convert text to one line, and does not detect letters that look like others.
 package visible
 
@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 )
 
 // Text returns untrusted text in a form that is safe to show: terminal control characters, and
@@ -23,7 +24,9 @@ func Text(text string) string {
 		case r == '\n', r == '\t', r == joiner, r == nonJoiner:
 			b.WriteRune(r)
 		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), r == '\u2028', r == '\u2029':
-			fmt.Fprintf(&b, `\u%04x`, r)
+			for _, unit := range utf16.Encode([]rune{r}) {
+				fmt.Fprintf(&b, `\u%04x`, unit)
+			}
 		default:
 			b.WriteRune(r)
 		}

@@ -9,6 +9,7 @@ func TestText(t *testing.T) {
 		"\x1b[2K\a\x00\x7f\u009b1A":    `\u001b[2K\u0007\u0000\u007f\u009b1A`,
 		"\u202ea\u2066b\u2069\u200e":   `\u202ea\u2066b\u2069\u200e`,
 		"a\u200bb\ufeffc\u2060\u00add": `a\u200bb\ufeffc\u2060\u00add`,
+		"🏴\U000e0067\U000e007f":        `🏴\udb40\udc67\udb40\udc7f`,
 		"a\u2028b\u2029c\u0085":        `a\u2028b\u2029c\u0085`,
 		"👩\u200d💻 می\u200cروم é ⏎":     "👩\u200d💻 می\u200cروم é ⏎",
 	} {
