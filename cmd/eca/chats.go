@@ -41,6 +41,9 @@ const chatsHelp = `Lists, searches, shows, exports, pins and deletes stored chat
 
 A CHAT is the id of a chat, or its first characters (at least 4) if only one chat has them.`
 
+const exportHelp = `Writes a chat as JSON, without known secrets; /import reads it. Without FILE, or with -, it is written
+to stdout. A FILE that exists is not overwritten.`
+
 func chatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{Use: "chats", Short: "List, search, show, export, pin and delete stored chats", Long: chatsHelp}
 	cmd.AddCommand(
@@ -48,7 +51,7 @@ func chatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		searchChatsCommand(sf, stdout, stderr),
 		showChatCommand(stdout),
 		&cobra.Command{
-			Use: "export CHAT [FILE]", Short: "Write a chat as JSON, without known secrets; /import reads it", Args: cobra.RangeArgs(1, 2),
+			Use: "export CHAT [FILE]", Short: "Write a chat as JSON, without known secrets; /import reads it", Long: exportHelp, Args: cobra.RangeArgs(1, 2),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return withConfig(*sf, stderr, func(d *daemon.Daemon) error { return exportChat(cmd.Context(), d, args, stdout) })
 			},
@@ -344,7 +347,7 @@ func exportChat(ctx context.Context, d *daemon.Daemon, args []string, stdout io.
 	if err != nil {
 		return err
 	}
-	if len(args) == 1 {
+	if len(args) == 1 || args[1] == "-" {
 		return d.ExportChat(ctx, ids[0], stdout)
 	}
 	f, err := os.OpenFile(args[1], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

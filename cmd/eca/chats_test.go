@@ -3,6 +3,7 @@ package main
 import (
 	"database/sql"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -97,6 +98,19 @@ func TestChatsByTheBeginningOfTheirIDs(t *testing.T) {
 	run(0, "chats", "export", prefix, file)
 	if _, errOut := run(1, "chats", "export", prefix, file); !strings.Contains(errOut, "exists already and is not overwritten; remove it") {
 		t.Errorf("export: %s", errOut)
+	}
+	written, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := func(document string) string {
+		_, out, _ := strings.Cut(document, "\"events\":")
+		return out
+	}
+	for _, to := range [][]string{{}, {"-"}} {
+		if out, _ := run(0, append([]string{"chats", "export", prefix}, to...)...); events(out) != events(string(written)) {
+			t.Errorf("export to stdout %q: %q, want the events of %q", to, out, written)
+		}
 	}
 	run(1, "chats", "delete", listed.ID[:minChatPrefix-1])
 	copyChat(t, here, listed.ID, prefix+"-copy")
