@@ -214,6 +214,9 @@ func (c *execClient) turn(ctx, alive context.Context, chatID, prompt string, con
 	if err := c.conn.Call(alive, "chat/prompt", params, &res); err != nil {
 		return turnEnd{}, err
 	}
+	if res.Status == "error" { // no turn began, so that no model has the prompt
+		res.Model = ""
+	}
 	c.begin(chatID, res.Model)
 	end := turnEnd{model: res.Model}
 	look := time.NewTimer(silentAfter)

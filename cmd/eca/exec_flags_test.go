@@ -65,6 +65,29 @@ func TestExecJSONBeginsWithTheStartAndEndsWithTheResult(t *testing.T) {
 	}
 }
 
+// While another process uses the chat, the lines name no model that does not exist.
+func TestExecLinesOfABusyChat(t *testing.T) {
+	p := newProvider(t, "cassette: 1\nturns:\n  - steps: [{text: first}]\n  - steps: [{text: hanging, hang: true}]\n")
+	here := newPlace(t, p.env()...)
+	if _, errOut, code := runProgram(t, here, "", "exec", "hi"); code != 0 {
+		t.Fatalf("exit %d: %s", code, errOut)
+	}
+	other := here.command("exec", "--continue", "go")
+	stdin, answer := startPiped(t, other)
+	_ = stdin.Close()
+	defer func() {
+		_ = other.Process.Kill()
+		_ = other.Wait()
+	}()
+	if _, err := answer.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	out, errOut, code := runProgram(t, here, "", "exec", "--json", "--continue", "hi")
+	if code != exitFailed || !strings.Contains(out, "used by another eca process") || strings.Count(out, `"model":""`) != 2 || strings.Contains(out, `"model":"error"`) {
+		t.Errorf("exit %d: %s%s", code, out, errOut)
+	}
+}
+
 func TestExecContinuesTheLastChatOfTheFolder(t *testing.T) {
 	p := newProvider(t, tape("first", "second"))
 	here := newPlace(t, p.env()...)
