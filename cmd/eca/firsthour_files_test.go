@@ -18,6 +18,8 @@ func wrongFiles() []wrongInput {
 		{"that cannot be parsed", "tools: [", "a [ and its ] do not match"},
 		{"with an unknown mode", "mode: boss", "mode must be primary, subagent, or both"},
 		{"with a misspelled key", "disabledTool: [eca__shell_command]", "did you mean disabledTools?"},
+		{"with a key of config.json", "toolCall: {approval: {deny: {eca__shell_command: {}}}}", "toolCall has no effect in a Markdown file"},
+		{"with a restriction of another program", "permission: {bash: deny}", "permission has no effect in a Markdown file"},
 		{"with a misspelled tool", "disabledTools: [eca__shell_comand]", "did you mean eca__shell_command?"},
 		{"that denies a misspelled tool", "tools: {deny: [eca__shell_comand]}", "did you mean eca__shell_command?"},
 	} {

@@ -237,7 +237,7 @@ func wrongArguments() []wrongInput {
 		{name: "mode that there is not", args: []string{"permission", "explain", "--unasked", "none", "ls"}, code: 2, want: []string{"--unasked must be off (each command asks), reads (", `not "none"`}},
 		{name: "unknown flag without a command", args: []string{"--bogus"}, code: 2, want: []string{"unknown flag --bogus"}, not: []string{"is ignored"}},
 		{name: "unknown flag before a command", args: []string{"--bogus", "exec", "server"}, code: 2, want: []string{"unknown flag --bogus"}, not: []string{"is ignored", "fine"}},
-		{name: "MCP server that there is already", args: []string{"mcp", "add", "files", "--", "y"}, config: `{"mcpServers": {"files": {"command": "x"}}}`, code: 1, want: []string{"files already", "eca mcp remove files"}},
+		{name: "MCP server that there is already", args: []string{"mcp", "add", "files", "--", "y"}, config: `{"mcpServers": {"files": {"command": "x"}}}`, code: 1, want: []string{"files exists already", "eca mcp remove files"}},
 		{name: "MCP server that is none", args: []string{"mcp", "test", "files"}, config: `{"mcpServers": {"files": {"command": "true"}}}`, code: 1, want: []string{"files: failed", "not MCP servers"}, not: []string{"level=ERROR"}},
 		{name: "MCP server at no host", args: []string{"mcp", "test", "far"}, config: `{"mcpServers": {"far": {"url": "https://mcp.invalid/mcp"}}}`, code: 1, want: []string{"far: failed", "mcp.invalid"}, not: []string{"Post ", "level=ERROR"}},
 		{name: "MCP server that prints text", args: []string{"mcp", "test", "x"}, config: `{"mcpServers": {"x": {"command": "sh", "args": ["-c", "echo Welcome; sleep 1000"]}}}`, code: 1, want: []string{`it printed "Welcome" and no answer`, "correct its command", "configured in", "config.json:1"}, posix: true},
