@@ -121,9 +121,9 @@ func TestPluginLayers(t *testing.T) {
 // The hooks.json of a plugin has hooks by name, with or without an object hooks around them.
 func TestPluginHooks(t *testing.T) {
 	for _, text := range []string{`%s`, `{"hooks": %s}`} {
-		hooks := `{"check": {"type": "preRequest", "descripton": "x", "actions": [{"type": "shell", "shell": "true"}]}}`
+		hooks := `{"check": {"type": "preRequest", "descrption": "x", "actions": [{"type": "shell", "shell": "true"}]}}`
 		l := Load(Inputs{Getenv: env(nil), PluginLayers: []PluginLayer{{File: "hooks.json", Hooks: "p::", Text: fmt.Appendf(nil, text, hooks)}}})
-		if found := l.Findings(); len(found) != 1 || !strings.Contains(found[0].Message, "hooks.check.descripton is not known") || l.Hooks["p::check"].Type != "preRequest" {
+		if found := l.Findings(); len(found) != 1 || !strings.Contains(found[0].Message, "hooks.check.descrption is not known") || l.Hooks["p::check"].Type != "preRequest" {
 			t.Errorf("%s: %v", text, found)
 		}
 	}
