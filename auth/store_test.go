@@ -118,10 +118,10 @@ func TestRefused(t *testing.T) {
 		want string
 	}{
 		"empty":          {"", 0o600, "not valid JSON"},
-		"cut":            {good[:len(good)-20], 0o600, "not valid JSON at byte "},
+		"cut":            {good[:len(good)-20], 0o600, "not valid JSON (byte "},
 		"a key alone":    {`"` + key + `"`, 0o600, "not a JSON object"},
-		"null":           {"null", 0o600, `no "version"`},
-		"no version":     {`{"providers": {}}`, 0o600, `no "version"`},
+		"null":           {"null", 0o600, `its "version" is missing`},
+		"no version":     {`{"providers": {}}`, 0o600, `its "version" is missing`},
 		"newer":          {`{"version": 2, "providers": {}}`, 0o600, "newer version"},
 		"providers":      {`{"version": 1, "providers": ["` + key + `"]}`, 0o600, `"providers" is not an object`},
 		"entry":          {`{"version": 1, "providers": {"p": "` + key + `"}}`, 0o600, `entry for provider "p" has no "type"`},

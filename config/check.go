@@ -139,7 +139,7 @@ func (c *checker) layer(l *layer) {
 		return // the load reports it as a problem, or it is empty
 	}
 	c.source, c.lines = l.source, newLines([]byte(l.text))
-	c.value(&root, c.keys, nil, position{})
+	c.value(&root, c.keys.at(l.below), l.below, position{})
 }
 
 func (c *checker) say(severity Severity, at position, path []string, format string, args ...any) {

@@ -26,8 +26,9 @@ type layer struct {
 	withheld map[string]any // all its content, if it is not trusted
 	within   string         // the only folder that it may read files from; empty if it is trusted
 
-	fragment bool   // it is not JSON, see Fragment
-	empty    string // why it has no content although it is not {}
+	below    []string // where its text belongs; empty except in a plugin's hooks.json without hooks
+	fragment bool     // it is not JSON, see Fragment
+	empty    string   // why it has no content although it is not {}
 }
 
 // position is a position in a text; both numbers start at 1, columns count bytes.

@@ -392,6 +392,7 @@ func (b *builder) pluginLayers() {
 func (p PluginLayer) narrow(l *layer) {
 	if p.Hooks != "" {
 		if _, nested := l.content["hooks"].(map[string]any); !nested {
+			l.below = []string{"hooks"}
 			for _, name := range slices.Collect(maps.Keys(l.content)) {
 				l.move([]string{name}, []string{"hooks", name})
 			}

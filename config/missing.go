@@ -18,21 +18,22 @@ import (
 func (b *builder) checkFiles() {
 	for key, list := range map[string][]PathEntry{"rules": b.Rules, "commands": b.Commands, "skills": b.Skills} {
 		for _, e := range list {
-			b.checkFile([]string{key}, e.Path, b.in.Roots)
+			b.checkFile([]string{key}, e.Path, b.in.Roots, false)
 		}
 	}
 	first := b.in.Roots[:min(1, len(b.in.Roots))] // where hooks run
 	for _, name := range slices.Sorted(maps.Keys(b.Hooks)) {
 		for i, action := range b.Hooks[name].Actions {
 			at := []string{"hooks", name, "actions", strconv.Itoa(i)}
-			b.checkFile(append(at, "file"), action.File, first)
-			b.checkFile(append(at, "shell"), scriptOf(action.Shell), first)
+			b.checkFile(append(at, "file"), action.File, first, true)
+			b.checkFile(append(at, "shell"), scriptOf(action.Shell), first, false)
 		}
 	}
 }
 
-// checkFile reports a path that does not exist, in none of the folders if it is relative.
-func (b *builder) checkFile(at []string, path string, roots []string) {
+// checkFile reports a path that does not exist, in none of the folders if it is relative. program
+// means that it must not be a folder.
+func (b *builder) checkFile(at []string, path string, roots []string, program bool) {
 	if path == "" || strings.Contains(path, "${") {
 		return
 	}
@@ -48,7 +49,13 @@ func (b *builder) checkFile(at []string, path string, roots []string) {
 		}
 	}
 	for _, full := range places {
-		if _, err := os.Stat(full); !errors.Is(err, fs.ErrNotExist) {
+		info, err := os.Stat(full)
+		if err == nil && info.IsDir() && program {
+			b.looked(full)
+			b.problemAt(at, "%s: %s is a folder, not a file", KeyPath(at), full)
+			return
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
 			return
 		}
 	}

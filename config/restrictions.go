@@ -15,7 +15,7 @@ func LostRestrictions(l *Loaded, agent string) (out []string, weakened bool) {
 	used := l.AgentOrDefault(agent)
 	for _, f := range l.Mistakes() {
 		switch path := splitKey(f.path); {
-		case len(path) > 0 && path[0] == "hooks" && l.untrusted(f.Source):
+		case len(path) > 0 && (path[0] == "hooks" || path[0] == "extraConfigs") && l.untrusted(f.Source):
 			continue // they have no effect
 		case len(path) > 1 && path[0] == "agent" && agentFile(f.Source) && !l.hasAgent(path[1]) && path[1] != l.DefaultAgent && path[1] != l.Chat.DefaultAgent:
 			continue // LeaveOutAgents removed this agent, and it was not requested
@@ -114,10 +114,12 @@ func restricts(path []string) bool {
 	switch {
 	case len(path) == 0:
 		return false
+	case path[0] == "toolCall" && len(path) > 2 && path[1] == "webFetch":
+		return path[2] == "denyHosts" || path[2] == "allowHosts"
 	case path[0] == "toolCall" && len(path) > 1:
-		return slices.Contains([]string{"approval", "unasked", "sandbox", "sandboxNetwork", "sandboxProtect", "environment"}, path[1])
+		return slices.Contains([]string{"approval", "unasked", "sandbox", "sandboxNetwork", "sandboxProtect", "environment", "webFetch"}, path[1])
 	}
-	return slices.Contains([]string{"toolCall", "disabledTools", "hooks"}, path[0]) // a hook may block calls
+	return slices.Contains([]string{"toolCall", "disabledTools", "hooks", "extraConfigs"}, path[0]) // a hook may block calls, and a file restrict them
 }
 
 // looksLikeApproval reports whether an object has any of the keys of toolCall.approval.

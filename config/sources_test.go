@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -114,6 +115,17 @@ func TestPluginLayers(t *testing.T) {
 	in.InitOptions = json.RawMessage(`{"pureConfig": true}`)
 	if l := Load(in); len(l.Problems) != 0 {
 		t.Errorf("pure: %v", l.Problems)
+	}
+}
+
+// The hooks.json of a plugin has hooks by name, with or without an object hooks around them.
+func TestPluginHooks(t *testing.T) {
+	for _, text := range []string{`%s`, `{"hooks": %s}`} {
+		hooks := `{"check": {"type": "preRequest", "descrption": "x", "actions": [{"type": "shell", "shell": "true"}]}}`
+		l := Load(Inputs{Getenv: env(nil), PluginLayers: []PluginLayer{{File: "hooks.json", Hooks: "p::", Text: fmt.Appendf(nil, text, hooks)}}})
+		if found := l.Findings(); len(found) != 1 || !strings.Contains(found[0].Message, "hooks.check.descrption is not known") || l.Hooks["p::check"].Type != "preRequest" {
+			t.Errorf("%s: %v", text, found)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
@@ -13,9 +14,10 @@ import (
 
 // badMatchers returns problems for hook matchers that match no tool: such a hook never runs, even
 // if it is meant to stop calls. A regular expression is not reported if there are MCP servers,
-// because it may match a tool that is not known yet. names returns the names of the native tools,
-// with and without their server.
-func badMatchers(cfg *config.Loaded, names func() []string) []config.Problem {
+// because it may match a tool that is not known yet. The arguments in matchers are checked like those
+// in approval rules. arguments returns what toolArguments does.
+func badMatchers(cfg *config.Loaded, arguments func() map[string][]string) []config.Problem {
+	names := func() []string { return slices.Sorted(maps.Keys(arguments())) }
 	var out []config.Problem
 	for _, hook := range slices.Sorted(maps.Keys(cfg.Hooks)) {
 		h, path := cfg.Hooks[hook], []string{"hooks", hook, "matcher"}
@@ -23,10 +25,13 @@ func badMatchers(cfg *config.Loaded, names func() []string) []config.Problem {
 			continue
 		}
 		missing := func(name string, known []string) {
-			if isMCPName(cfg.Config, name) {
+			if isMCPName(cfg.Config, name) && !isPattern(name) {
 				return
 			}
 			hint := similarTool(name, known)
+			if isPattern(name) {
+				hint = noPatterns
+			}
 			p := cfg.Problem(path, "%s: there is no tool %q, so the hook does not run for it%s", config.KeyPath(path), name, hint)
 			if hint == "" && !strings.HasPrefix(name, tools.FullName(tools.Native, "")) { // it may be a tool of a server in another workspace
 				p = config.Problem{Origin: p.Origin, Cause: p.Cause}
@@ -39,6 +44,7 @@ func badMatchers(cfg *config.Loaded, names func() []string) []config.Problem {
 				if !slices.Contains(names(), name) {
 					missing(name, names())
 				}
+				out = append(out, badSelector(cfg, append(slices.Clone(path), name), m[name], arguments()[name])...)
 			}
 		case string:
 			full := slices.DeleteFunc(slices.Clone(names()), func(n string) bool { return !strings.Contains(n, "__") })
@@ -54,6 +60,22 @@ func badMatchers(cfg *config.Loaded, names func() []string) []config.Problem {
 		}
 	}
 	return out
+}
+
+// badSelector returns problems for the value of a tool in a matcher.
+func badSelector(cfg *config.Loaded, path []string, selector any, known []string) (out []config.Problem) {
+	members, _ := selector.(map[string]any)
+	for _, member := range slices.Sorted(maps.Keys(members)) {
+		if at := append(slices.Clone(path), member); !strings.EqualFold(member, "argsMatchers") {
+			out = append(out, cfg.Problem(at, "%s is not known; it has no effect%s", config.KeyPath(at), suggest.DidYouMean(member, []string{"argsMatchers"})))
+		}
+	}
+	var rule config.ApprovalRule
+	raw, err := json.Marshal(selector)
+	if err != nil || json.Unmarshal(raw, &rule) != nil {
+		return out // the hook is refused as a whole
+	}
+	return append(out, badArguments(cfg, path, path[len(path)-1], rule, known)...)
 }
 
 // similarTool suggests the tool that a name probably means, or returns "".

@@ -28,20 +28,13 @@ func (b *toolbox) badToolNames(cfg *config.Loaded) []config.Problem {
 	names := sync.OnceValue(func() []string { return slices.Sorted(maps.Keys(arguments())) })
 	var out []config.Problem
 	checkArguments := func(path []string, tool string, rule config.ApprovalRule) {
-		origin, ok := cfg.Origin(path...)
-		if !ok || origin.IsDefault() || arguments()[tool] == nil {
+		if origin, ok := cfg.Origin(path...); !ok || origin.IsDefault() {
 			return
 		}
-		known := arguments()[tool]
 		if rule.ArgsMatchers != nil && len(rule.ArgsMatchers) == 0 {
 			out = append(out, cfg.Problem(append(slices.Clone(path), "argsMatchers"), "%s: argsMatchers is empty, so the rule matches no call; leave it out to match all calls of %s", config.KeyPath(path), tool))
 		}
-		for _, name := range slices.Sorted(maps.Keys(rule.ArgsMatchers)) {
-			if !slices.Contains(known, name) {
-				out = append(out, cfg.Problem(append(slices.Clone(path), "argsMatchers", name), "%s: %s has no argument %q, so this has no effect%s",
-					config.KeyPath(path), tool, name, suggest.DidYouMean(name, known)))
-			}
-		}
+		out = append(out, badArguments(cfg, path, tool, rule, arguments()[tool])...)
 	}
 	check := func(path []string, name string, known func(name string) bool) {
 		origin, ok := cfg.Origin(path...)
@@ -53,6 +46,9 @@ func (b *toolbox) badToolNames(cfg *config.Loaded) []config.Problem {
 			what += ": " + strconv.Quote(name)
 		}
 		hint := suggest.DidYouMean(name, sameForm(names(), name))
+		if path[len(path)-1] == name && isPattern(name) {
+			hint = noPatterns
+		}
 		p := cfg.Problem(path, "%s: there is no such tool, so this has no effect%s", what, hint)
 		if hint == "" || slices.Contains(path, "allow") { // it may be a tool of a server in another workspace, or the rule restricts nothing
 			p = config.Problem{Origin: origin, Cause: p.Cause}
@@ -71,7 +67,9 @@ func (b *toolbox) badToolNames(cfg *config.Loaded) []config.Problem {
 		for key, rules := range map[string]map[string]config.ApprovalRule{"deny": a.Deny, "ask": a.Ask, "allow": a.Allow} {
 			for _, name := range slices.Sorted(maps.Keys(rules)) {
 				path := append(slices.Clone(at), "toolCall", "approval", key, name)
-				check(path, name, func(name string) bool { return slices.Contains(names(), name) || isMCPName(cfg.Config, name) })
+				check(path, name, func(name string) bool {
+					return slices.Contains(names(), name) || isMCPName(cfg.Config, name) && !isPattern(name)
+				})
 				checkArguments(path, name, rules[name])
 			}
 		}
@@ -80,7 +78,31 @@ func (b *toolbox) badToolNames(cfg *config.Loaded) []config.Problem {
 	for _, agent := range slices.Sorted(maps.Keys(cfg.Agents)) {
 		lists([]string{"agent", agent}, cfg.Agents[agent].DisabledTools, cfg.Agents[agent].ToolCall.Approval)
 	}
-	return append(out, badMatchers(cfg, names)...)
+	return append(out, badMatchers(cfg, arguments)...)
+}
+
+// badArguments returns problems for arguments in a rule that its tool does not have, or that have
+// no patterns. known lists the arguments of the tool; nil means that they are not known.
+func badArguments(cfg *config.Loaded, path []string, tool string, rule config.ApprovalRule, known []string) (out []config.Problem) {
+	for _, name := range slices.Sorted(maps.Keys(rule.ArgsMatchers)) {
+		at := append(slices.Clone(path), "argsMatchers", name)
+		switch {
+		case known != nil && !slices.Contains(known, name):
+			out = append(out, cfg.Problem(at, "%s: %s has no argument %q, so this has no effect%s", config.KeyPath(path), tool, name, suggest.DidYouMean(name, known)))
+		case len(rule.ArgsMatchers[name]) == 0:
+			out = append(out, cfg.Problem(at, "%s: there are no patterns for %q, so the rule matches no call", config.KeyPath(path), name))
+		}
+	}
+	return out
+}
+
+// noPatterns is the hint for a pattern in place of a tool's name.
+const noPatterns = "; give the whole name of a tool, or that of a server for all its tools, not a pattern"
+
+// isPattern reports whether a name is written as a wildcard or a regular expression, so that no tool
+// has it.
+func isPattern(name string) bool {
+	return strings.ContainsAny(name, `*?|()[]{}^$\`) || strings.Contains(name, ".+")
 }
 
 // toolArguments returns the arguments of native tools, including tools that only some clients have,

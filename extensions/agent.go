@@ -116,16 +116,21 @@ func (d document) agent(path string) (Agent, *fault) {
 	return a, nil
 }
 
-// lostRestriction finds a misspelled key that was meant to restrict the agent. Other unknown keys
-// may be for other programs, but an agent must not run with more rights than its file intends.
+// lostRestriction finds a key that was meant to restrict the agent but has no effect: a misspelled
+// one, or one of config.json or of other programs. Other unknown keys may be for other programs, but
+// an agent must not run with more rights than its file intends.
 func (d document) lostRestriction() *fault {
 	known := []string{"readOnly", "disabledTools", "tools"}
+	elsewhere := []string{"toolCall", "permission", "permissions", "permissionMode"}
 	for _, key := range slices.Sorted(maps.Keys(d.meta)) {
 		if slices.Contains(known, key) {
 			continue
 		}
 		if meant := suggest.Nearest(key, known); meant != "" {
 			return faultf(d.line(key), "%s is not known; did you mean %s?", key, meant)
+		}
+		if slices.Contains(elsewhere, key) || suggest.Nearest(key, elsewhere) != "" {
+			return faultf(d.line(key), "%s has no effect in a Markdown file; restrict the agent with tools, disabledTools or readOnly", key)
 		}
 	}
 	return nil

@@ -8,7 +8,7 @@
 //
 // Guarantees: every text is a valid query. Once Update has run, messages that were removed from the
 // store are no longer found, and their text is neither in the file nor in its write-ahead log. The
-// file may be deleted at any time; the next Update builds it again.
+// file may be deleted at any time; the next Update builds it again. It also builds a damaged one again.
 //
 // It does not rank results. It does not index eca's own messages (notices, answers of commands),
 // files or images.
@@ -19,14 +19,17 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	_ "modernc.org/sqlite" // the "sqlite" driver
+	lib "modernc.org/sqlite/lib"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
@@ -133,18 +136,14 @@ func (x *Index) open(ctx context.Context) (*sql.DB, Source, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("open search index: %w", err), source.Close())
 	}
-	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(x.path)}
-	if !strings.HasPrefix(uri.Path, "/") {
-		uri.Path = "/" + uri.Path // a drive letter
-	}
-	db, err := sql.Open("sqlite", uri.String()+
-		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=secure_delete(ON)&_pragma=journal_size_limit(0)&_pragma=cache_size(-2000)&_txlock=immediate")
-	if err == nil {
-		db.SetMaxOpenConns(2) // one for writing, one for searching
-		db.SetMaxIdleConns(2)
-		if err = prepare(ctx, db); err != nil {
-			err = errors.Join(err, db.Close())
+	db, err := connect(ctx, x.path)
+	if damaged(err) { // the index holds nothing that the store does not have
+		for _, file := range []string{x.path, x.path + "-wal", x.path + "-shm"} {
+			if gone := os.Remove(file); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+				err = errors.Join(err, gone)
+			}
 		}
+		db, err = connect(ctx, x.path)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("open search index %s: %w", x.path, err), source.Close())
@@ -152,6 +151,35 @@ func (x *Index) open(ctx context.Context) (*sql.DB, Source, error) {
 	_ = os.Chmod(x.path, 0o600)
 	x.db, x.source = db, source
 	return db, source, nil
+}
+
+// damaged reports whether an error means that a file is not an intact database.
+func damaged(err error) bool {
+	var sqlite interface {
+		error
+		Code() int
+	}
+	const primary = 0xff // the other bits are the extended code
+	return errors.As(err, &sqlite) && slices.Contains([]int{lib.SQLITE_NOTADB, lib.SQLITE_CORRUPT}, sqlite.Code()&primary)
+}
+
+// connect opens a file and creates the tables if it does not have them.
+func connect(ctx context.Context, path string) (*sql.DB, error) {
+	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
+	if !strings.HasPrefix(uri.Path, "/") {
+		uri.Path = "/" + uri.Path // a drive letter
+	}
+	db, err := sql.Open("sqlite", uri.String()+
+		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=secure_delete(ON)&_pragma=journal_size_limit(0)&_pragma=cache_size(-2000)&_txlock=immediate")
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(2) // one for writing, one for searching
+	db.SetMaxIdleConns(2)
+	if err := prepare(ctx, db); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
 }
 
 // prepare creates the tables if the file does not have them.

@@ -3,6 +3,8 @@ package search
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +75,23 @@ func hits(tb testing.TB, x *Index, query string) int {
 		tb.Fatalf("search %q: %v", query, err)
 	}
 	return len(res.Hits)
+}
+
+// A damaged index is built again: the store has everything that it had.
+func TestDamagedIndexIsBuiltAgain(t *testing.T) {
+	t.Parallel()
+	s := &source{}
+	s.say(event.UserMessage{Text: "a narwhal"}, event.TurnFinished{Reason: event.FinishedDone})
+	x := newIndex(t, s)
+	dir, _ := x.opts.Open()
+	for _, name := range []string{File, File + "-wal"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.Repeat("garbage", 1000)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := hits(t, x, "narwhal"); n != 1 {
+		t.Errorf("found %d times", n)
+	}
 }
 
 // An unfinished turn is found once, and a finished one is not read again.

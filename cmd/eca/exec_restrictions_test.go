@@ -29,6 +29,12 @@ func TestExecRefusesLostRestrictions(t *testing.T) {
 		`{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argMatchers": {"command": ["ls"]}}}}}}`:           {"did you mean", "argsMatchers"},
 		`{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": "ls"}}}}}`:                         {"argsMatchers must be an object"},
 		`{"toolCall": {"approval": {"deny": {"eca__shell_command": {"argsMatchers": {}}}}}}`:                            {"argsMatchers is empty", "leave it out"},
+		`{"toolCall": {"approval": {"deny": {"eca__shell_command": {"argsMatchers": {"command": []}}}}}}`:               {`no patterns for "command"`},
+		`{"toolCall": {"approval": {"ask": {"eca__*": {}}}}}`:                                                           {"there is no such tool", "not a pattern"},
+		`{"toolCall": {"webFetch": {"denyHosts": ["http://evil.example/"]}}}`:                                           {`"http://evil.example/" is not a host`},
+		`{"toolCall": {"webFetch": {"denyHost": ["evil.example"]}}}`:                                                    {"did you mean toolCall.webFetch.denyHosts?"},
+		`{"extraConfigs": ["no-such.json"]}`:                                                                            {"extraConfigs: there is no file ", "no-such.json"},
+		`{"extraConfig": ["no-such.json"]}`:                                                                             {"did you mean extraConfigs?"},
 		`{"hooks": {"gate": {"type": "preToolCal", "actions": [{"type": "shell", "shell": "exit 2"}]}}}`:                {"preToolCal"},
 		`{"hook": {"gate": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "exit 2"}]}}}`:                {"did you mean hooks?"},
 		`{"toolCall": {"sandboks": "required"}}`:                                                                        {"did you mean toolCall.sandbox?"},
@@ -53,6 +59,7 @@ func TestExecRefusesLostRestrictions(t *testing.T) {
 	for _, config := range []string{
 		`{}`, `{"toolCall": {"approval": {"deny": {"github": {}, "eca__no_tool_like_it": {}}, "allow": {"eca__read_fil": {}}}}}`,
 		`{"toolCall": {"outputTruncation": {"line": 3}}}`, `{"chat": {"titel": false}}`,
+		`{"toolCall": {"webFetch": {"privateHost": ["a.example"]}}}`,
 	} {
 		here := newPlace(t, p.env()...)
 		here.env = append(here.env, "ECA_CONFIG="+config)

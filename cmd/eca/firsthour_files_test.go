@@ -18,6 +18,8 @@ func wrongFiles() []wrongInput {
 		{"that cannot be parsed", "tools: [", "a [ and its ] do not match"},
 		{"with an unknown mode", "mode: boss", "mode must be primary, subagent, or both"},
 		{"with a misspelled key", "disabledTool: [eca__shell_command]", "did you mean disabledTools?"},
+		{"with a key of config.json", "toolCall: {approval: {deny: {eca__shell_command: {}}}}", "toolCall has no effect in a Markdown file"},
+		{"with a restriction of another program", "permission: {bash: deny}", "permission has no effect in a Markdown file"},
 		{"with a misspelled tool", "disabledTools: [eca__shell_comand]", "did you mean eca__shell_command?"},
 		{"that denies a misspelled tool", "tools: {deny: [eca__shell_comand]}", "did you mean eca__shell_command?"},
 	} {
@@ -110,6 +112,7 @@ func wrongChats() []wrongInput {
 
 // wrongHooks are hooks and models that are not what they should be, and commands that show it.
 func wrongHooks() []wrongInput {
+	exec, check := []string{"exec", "hi"}, []string{"config", "check"}
 	const hooks = `{"hooks": {
 	"a": {"type": "preToolCall", "matcher": "eca__shel_command", "actions": [{"type": "shell", "shell": "true"}]},
 	"b": {"type": "postRequest", "actions": [{"type": "shell", "file": "no-script.sh"}]},
@@ -120,6 +123,19 @@ func wrongHooks() []wrongInput {
 			".eca/config.json:2:", "hooks.a.matcher: there is no tool \"eca__shel_command\"", "did you mean eca__shell_command?", "hooks.b.actions.0.file: there is no file or folder ", "/no-script.sh",
 			"hooks.c.actions.0.shell: there is no file or folder ", "/.eca/gone.sh", "commands: there is no file or folder ", "/no-commands", "/.eca/no.md", "hooks.a does nothing until the folder is trusted",
 		}},
+		{name: "hook of a misspelled tool", args: check, config: hookOf(`"eca__shel_command"`), code: 1, want: []string{`hooks.guard.matcher: there is no tool "eca__shel_command"`, "did you mean eca__shell_command?"}},
+		{name: "hook of a tool without its server", args: check, config: hookOf(`"eca__read_file|shell_command"`), code: 1, want: []string{`there is no tool "shell_command"`, "did you mean eca__shell_command?"}, not: []string{`"eca__read_file"`}},
+		{name: "hook of a misspelled selector", args: check, config: hookOf(`{"write_fil": {}}`), code: 1, want: []string{`there is no tool "write_fil"`, "did you mean write_file?"}},
+		{name: "hook of a pattern that fits nothing", args: check, config: hookOf(`"shell.*"`), code: 1, want: []string{`no tool matches the pattern "shell.*"`, "eca__shell_command"}},
+		{name: "hook of an argument that does not exist", args: check, config: hookOf(`{"eca__shell_command": {"argsMatchers": {"comand": ["rm.*"]}}}`), code: 1, want: []string{`hooks.guard.matcher.eca__shell_command: eca__shell_command has no argument "comand"`, "did you mean command?"}},
+		{name: "hook of an argument without patterns", args: check, config: hookOf(`{"shell_command": {"argsMatchers": {"command": []}}}`), code: 1, want: []string{`there are no patterns for "command"`}},
+		{name: "hook of a misspelled member", args: exec, config: hookOf(`{"shell_command": {"argsMatcher": {"command": ["rm.*"]}}}`), code: 1, want: []string{"hooks.guard.matcher.shell_command.argsMatcher is not known", "did you mean argsMatchers?"}, not: []string{"fine"}},
+		{name: "hook of a pattern as a selector", args: check, config: hookOf(`{"eca__*": {}}`), code: 1, want: []string{`there is no tool "eca__*"`, "not a pattern"}},
+		{name: "hooks of arguments", args: check, config: hookOf(`{"shell_command": {"argsMatchers": {"command": ["rm.*"]}}, "eca__read_file": {"argsMatchers": {}}, "eca": {}}`), code: 0, want: []string{"No problems"}},
+		{name: "hook of a misspelled tool, at the start", args: exec, config: hookOf(`"eca__shel_command"`), code: 1, want: []string{"did you mean eca__shell_command?"}, not: []string{"fine"}},
+		{name: "hooks of tools", args: check, config: hookOf(`"eca__(read|write)_file"`), code: 0, want: []string{"No problems"}},
+		{name: "hook that is a folder", args: check, config: `{"hooks": {"guard": {"type": "preToolCall", "actions": [{"type": "shell", "file": "%ROOT%"}]}}}`, code: 1, want: []string{"error: hooks.guard.actions.0.file: ", " is a folder, not a file"}},
+		{name: "hooks and extraConfigs of a folder that is not trusted", args: exec, files: map[string]string{".eca/config.json": `{"extraConfigs": 5, "hooks": 5}`}, want: []string{"fine"}},
 		{name: "/hooks with a wrong hook", args: []string{"exec", "/hooks"}, config: `{"hooks": {"gate": {"type": "preToolCal", "actions": [{"type": "shell", "shell": "exit 2"}]}}}`, want: []string{"there is no event \"preToolCal\"", "did you mean preToolCall?"}},
 		{name: "/config with a broken file", args: []string{"exec", "/config"}, config: `{"hooks": {`, want: []string{"config.json:1:", "openai"}},
 		{name: "/doctor with an unknown model", args: []string{"exec", "/doctor"}, config: `{"defaultModel": "nope/m"}`, want: []string{"default model", "there is no provider nope"}},

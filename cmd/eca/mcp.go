@@ -127,11 +127,26 @@ func mcpAddCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	flags := add.Flags()
 	flags.StringVar(&s.URL, "url", "", "address of a remote server")
 	flags.StringVarP(&transport, "transport", "t", "", "http, sse or stdio; usually not needed, because the URL or the command decides")
-	flags.StringToStringVar(&s.Env, "env", nil, "NAME=VALUE for the program; several times")
-	flags.StringToStringVar(&s.Headers, "header", nil, "NAME=VALUE of requests to the url; several times")
+	flags.Func("env", "`NAME=VALUE` for the program; several times", pair(&s.Env))
+	flags.Func("header", "`NAME=VALUE` of requests to the url; several times", pair(&s.Headers))
 	flags.BoolVar(&s.Disabled, "disabled", false, "add it without having it started")
 	flags.BoolVar(&workspace, "workspace", false, "add it for this folder only")
 	return add
+}
+
+// pair returns a function that adds NAME=VALUE to a map.
+func pair(to *map[string]string) func(string) error {
+	return func(text string) error {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return errors.New("it must be NAME=VALUE")
+		}
+		if *to == nil {
+			*to = map[string]string{}
+		}
+		(*to)[name] = value
+		return nil
+	}
 }
 
 // tryServer starts a server. While it waits, it shows the command or URL and the time limit.

@@ -57,7 +57,7 @@ func TestMCPCommand(t *testing.T) {
 	eca(2, "--env is for programs", "mcp", "add", "s", "--url", "http://x.example/", "--env", "A=b")
 	eca(2, "a command or a url, not both", "mcp", "add", "s", "--url", "http://x.example/", "--", "x")
 	eca(0, "Added s to "+global, "mcp", "add", "s", "--env", "A=b", "--", "sh", "server.sh")
-	eca(1, "there is an MCP server s already", "mcp", "add", "s", "--", "x")
+	eca(1, "the MCP server s exists already", "mcp", "add", "s", "--", "x")
 	eca(0, "Added web", "mcp", "add", "web", "--url", "http://127.0.0.1:1/", "--header", "X=y", "--disabled")
 	eca(0, "sh "+filepath.Join(here, "server.sh"), "mcp", "list")
 	eca(0, "disabled", "mcp", "list")
@@ -95,6 +95,12 @@ func TestMCPCommand(t *testing.T) {
 	if text, err := os.ReadFile(global); err != nil || strings.TrimSpace(string(text)) != "{\n  // mine\n}" {
 		t.Errorf("the section of the last server stays: %v\n%s", err, text)
 	}
+	eca(2, "it must be NAME=VALUE", "mcp", "add", "s", "--env", "=b", "--", "sh")
+	eca(0, "Added s", "mcp", "add", "s", "--env", "OPTS=a=1,b=2", "--env", `J={"a":"b=c"}`, "--disabled", "--", "sh")
+	if text, err := os.ReadFile(global); err != nil || !strings.Contains(string(text), `"OPTS": "a=1,b=2"`) || !strings.Contains(string(text), `"J": "{\"a\":\"b=c\"}"`) {
+		t.Errorf("values with commas: %v\n%s", err, text)
+	}
+	eca(0, "Removed s.", "mcp", "remove", "s")
 	eca(0, "Added local to "+filepath.Join(here, ".eca", "config.json"), "mcp", "add", "local", "--workspace", "--", "sh", "server.sh")
 	eca(0, "local: running", "mcp", "test", "local") // the user's own configuration is trusted
 }

@@ -14,6 +14,7 @@
 package hooks
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -213,7 +214,7 @@ func compile(d Definition) (h hook, wrong []Problem) {
 		case (a.Shell == "") == (a.File == ""):
 			problem(fmt.Sprintf("action %d needs either shell or file", i+1), "actions", strconv.Itoa(i))
 		default:
-			h.actions = append(h.actions, action{HookAction: a, name: name, limit: limit(a.Timeout)})
+			h.actions = append(h.actions, action{HookAction: a, name: name, limit: limit(cmp.Or(a.Timeout, d.Timeout))})
 		}
 	}
 	return h, wrong

@@ -143,7 +143,7 @@ func TestFromConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := config.Load(config.Inputs{
-		InitOptions: json.RawMessage(`{"hooks":{"my-own_hook":{"type":"postPrompt","actions":[{"type":"shell","shell":"y"}]}}}`),
+		InitOptions: json.RawMessage(`{"hooks":{"my-own_hook":{"type":"postPrompt","actions":[{"type":"shell","shell":"y"}]},"slow":{"type":"preRequest","timeout":7,"actions":[{"type":"shell","shell":"y"},{"type":"shell","shell":"z","timeout":8}]}}}`),
 		Getenv:      func(string) string { return "" }, Roots: []string{dir},
 	})
 	set, problems := New(FromConfig(cfg), options())
@@ -154,12 +154,15 @@ func TestFromConfig(t *testing.T) {
 	for _, i := range set.List() {
 		got = append(got, fmt.Sprintf("%s %s %s", i.Name, i.Event, i.Source))
 	}
-	want := []string{"deny-tool preToolCall " + file + ":2", "myOwnHook postRequest initializationOptions:1"}
+	want := []string{"deny-tool preToolCall " + file + ":2", "myOwnHook postRequest initializationOptions:1", "slow preRequest initializationOptions:1"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if set.list[PreToolCall][0].actions[0].limit.Milliseconds() != 5 || set.list[PostRequest][0].actions[0].limit != defaultLimit {
 		t.Error("time limits")
+	}
+	if slow := set.list[PreRequest][0].actions; slow[0].limit.Milliseconds() != 7 || slow[1].limit.Milliseconds() != 8 {
+		t.Error("the hook's time limit is that of actions without their own", slow)
 	}
 }
 

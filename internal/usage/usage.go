@@ -328,7 +328,7 @@ func flagError(cmd *cobra.Command, err error) error {
 // kind describes the values that a flag accepts; cause is why it rejected a value.
 func kind(f *pflag.Flag, cause error) string {
 	texts := map[string]string{
-		"bool": "true or false", "duration": "a duration such as 30s, 5m or 1h", "stringToString": "NAME=VALUE",
+		"bool": "true or false", "duration": "a duration such as 30s, 5m or 1h", "func": "NAME=VALUE",
 	}
 	text, known := texts[f.Value.Type()]
 	switch {
