@@ -2,8 +2,8 @@
 //
 // It owns flags, exit codes, signals and the output of the commands. All other decisions belong to
 // the daemon and to the packages of the protocols. Output for scripts goes to stdout, and everything
-// else to stderr. Neither contains secrets. Text of both
-// never controls the terminal: see usage.Visible.
+// else to stderr. Neither contains secrets, and no text in them controls the terminal: see
+// usage.Visible.
 //
 // Exit codes: 0 success; 1 failure; 2 wrong usage. `eca exec` has more, see exec.go.
 package main

@@ -2,7 +2,8 @@
 // it: control sequences for a terminal, and characters that are invisible or change the direction
 // of text.
 //
-// Escaped characters stay in their places, as the escapes that JSON has. Carriage returns are removed, and nothing else changes.
+// Escaped characters stay in their places, written as JSON escapes. Carriage returns are removed, and
+// nothing else changes.
 // The package does not convert text to one line, and does not detect letters that look like others.
 package visible
 
