@@ -418,7 +418,7 @@ func TestWrongProperties(t *testing.T) {
 		"duration":   {"otel.bsp.schedule.delay", "soon", "is not a duration"},
 		"negative":   {"otel.metric.export.interval", "-1", "is not a duration"},
 		"boolean":    {"otel.sdk.disabled", "perhaps", "must be true or false"},
-		"preference": {"otel.exporter.otlp.metrics.temporality.preference", "last", "is not known"},
+		"preference": {"otel.exporter.otlp.metrics.temporality.preference", "last", "unknown value"},
 		"no otel":    {"endpoint", "http://localhost", "begin with"},
 	} {
 		t.Run(name, func(t *testing.T) {
