@@ -19,7 +19,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -139,9 +138,7 @@ func (x *Index) open(ctx context.Context) (*sql.DB, Source, error) {
 	db, err := connect(ctx, x.path)
 	if damaged(err) { // the index holds nothing that the store does not have
 		for _, file := range []string{x.path, x.path + "-wal", x.path + "-shm"} {
-			if gone := os.Remove(file); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-				err = errors.Join(err, gone)
-			}
+			_ = os.Remove(file) // if it stays, connect fails again
 		}
 		db, err = connect(ctx, x.path)
 	}
