@@ -16,8 +16,6 @@ const (
 	Unknown              Code = "UNKNOWN"
 )
 
-var codes = []Code{BackendUnavailable, Timeout, OutOfMemory, InvalidInputSchema, InvalidInputSemantic, InvalidInputSize, Unknown}
-
 // HTTPStatus returns the HTTP status of a failed call.
 func (c Code) HTTPStatus() int {
 	switch c {

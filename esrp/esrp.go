@@ -19,40 +19,43 @@ const Version = "1.0"
 const DefaultTimeout = 10 * time.Minute
 
 // Request is a request to a service (contract 1.1). A nil pointer to a string means that the string is
-// missing, which differs from an empty one.
+// missing, which differs from an empty one. The tags of this type and the following ones are described
+// in record.go.
 type Request struct {
-	Version         string // major.minor
-	ID              UUID
-	IdempotencyKey  *string
-	Timestamp       Instant
-	ScopeID         *UUID // groups related requests: a project, a task, a chat
-	CausationID     *UUID // the request that caused this one
-	PayloadHash     *string
-	Caller          Caller
-	Target          Target
-	Mode            Mode
-	Context         *Context
-	Inputs          []Body
-	Params          Value // null if missing
-	ParamsSchemaRef *string
+	Version         string   `esrp:"esrp_version"` // major.minor
+	ID              UUID     `esrp:"request_id"`
+	IdempotencyKey  *string  `esrp:"idempotency_key"`
+	Timestamp       Instant  `esrp:"timestamp"`
+	ScopeID         *UUID    `esrp:"scope_id"`     // groups related requests: a project, a task, a chat
+	CausationID     *UUID    `esrp:"causation_id"` // the request that caused this one
+	PayloadHash     *string  `esrp:"payload_hash"`
+	Caller          Caller   `esrp:"caller"`
+	Target          Target   `esrp:"target"`
+	Mode            Mode     `esrp:"mode,omissible"`
+	Context         *Context `esrp:"context"`
+	Inputs          []Body   `esrp:"inputs"`
+	Params          Value    `esrp:"params,omissible"` // null if missing
+	ParamsSchemaRef *string  `esrp:"params_schema_ref"`
 }
 
 // Caller is the origin of a request.
 type Caller struct {
-	System         string
-	AgentID, RunID *string
+	System  string  `esrp:"system"`
+	AgentID *string `esrp:"agent_id"`
+	RunID   *string `esrp:"run_id"`
 }
 
 // Target is the service and operation that a request is for.
 type Target struct {
-	Service, Operation string
-	Variant            *string
+	Service   string  `esrp:"service"`
+	Operation string  `esrp:"operation"`
+	Variant   *string `esrp:"variant"`
 }
 
 // Mode determines whether the caller waits.
 type Mode struct {
-	Type      ModeType
-	TimeoutMS uint64
+	Type      ModeType `esrp:"type"`
+	TimeoutMS uint64   `esrp:"timeout_ms,omissible"`
 }
 
 // ModeType is sync or async.
@@ -66,16 +69,19 @@ const (
 
 // Context is for tracing.
 type Context struct {
-	TraceID, SpanID UUID
-	ParentSpanID    *UUID
-	Tags            Value
+	TraceID      UUID  `esrp:"trace_id"`
+	SpanID       UUID  `esrp:"span_id"`
+	ParentSpanID *UUID `esrp:"parent_span_id"`
+	Tags         Value `esrp:"tags,omissible"`
 }
 
 // Body is an input of a request or an output of a response. Data is text; Encoding is its encoding.
 type Body struct {
-	Name, ContentType, Data string
-	Encoding                Encoding
-	Metadata                Value
+	Name        string   `esrp:"name"`
+	ContentType string   `esrp:"content_type"`
+	Data        string   `esrp:"data"`
+	Encoding    Encoding `esrp:"encoding"`
+	Metadata    Value    `esrp:"metadata,omissible"`
 }
 
 // Encoding determines how to read a body's data.
@@ -90,14 +96,14 @@ const (
 
 // Response answers a request (contract 1.2).
 type Response struct {
-	Version   string
-	RequestID UUID
-	Status    Status
-	Timing    *Timing
-	Outputs   []Body
-	Artifacts []Artifact
-	Job       *Job
-	Error     *Error
+	Version   string     `esrp:"esrp_version"`
+	RequestID UUID       `esrp:"request_id"`
+	Status    Status     `esrp:"status"`
+	Outputs   []Body     `esrp:"outputs,omissible"`
+	Artifacts []Artifact `esrp:"artifacts,omissible"`
+	Timing    *Timing    `esrp:"timing"`
+	Job       *Job       `esrp:"job"`
+	Error     *Error     `esrp:"error"`
 }
 
 // Status of a response.
@@ -112,27 +118,34 @@ const (
 
 // Timing contains the times of a call.
 type Timing struct {
-	AcceptedAt, StartedAt, FinishedAt *Instant
-	// Duration is the literal of a number in milliseconds, or empty. A decoded response with a duration
-	// has no typed canonical form, even if it is an integer (contract 4, rule 6), because the reference
-	// stores it as a floating-point number. A duration set with Millis has one.
-	Duration string
-	ours     bool // Duration was set with Millis
+	AcceptedAt *Instant `esrp:"accepted_at"`
+	StartedAt  *Instant `esrp:"started_at"`
+	FinishedAt *Instant `esrp:"finished_at"`
+	// Duration is set with Millis. A decoded response with a duration has no typed canonical form, even
+	// if it is an integer (contract 4, rule 6), because the reference stores it as a floating-point
+	// number.
+	Duration *millis `esrp:"duration_ms"`
+}
+
+// millis is a number of milliseconds.
+type millis struct {
+	literal string
+	ours    bool // set with Timing.Millis
 }
 
 // Millis sets the duration in whole milliseconds.
 func (t *Timing) Millis(d time.Duration) {
-	t.Duration, t.ours = IntValue(d.Milliseconds()).Text, true
+	t.Duration = &millis{IntValue(d.Milliseconds()).Text, true}
 }
 
 // Artifact is a file that a call created.
 type Artifact struct {
-	ID        UUID
-	Kind      ArtifactKind
-	URI       string
-	SHA256    string
-	SizeBytes uint64
-	Retention Retention
+	ID        UUID         `esrp:"artifact_id"`
+	Kind      ArtifactKind `esrp:"kind"`
+	URI       string       `esrp:"uri"`
+	SHA256    string       `esrp:"sha256"`
+	SizeBytes uint64       `esrp:"size_bytes"`
+	Retention Retention    `esrp:"retention"`
 }
 
 // ArtifactKind is file or blob.
@@ -156,19 +169,19 @@ const (
 
 // Job is the state of asynchronous work.
 type Job struct {
-	ID    UUID
-	State JobState
+	ID    UUID     `esrp:"job_id"`
+	State JobState `esrp:"state"`
 }
 
 // Error is the reason why a call failed (contract 7).
 type Error struct {
-	Code          Code
-	Message       string
-	Retryable     bool
-	RetryAfterMS  *uint64
-	RetryStrategy *RetryStrategy
-	MaxRetries    *uint32
-	Details       Value
+	Code          Code           `esrp:"code"`
+	Message       string         `esrp:"message"`
+	Details       Value          `esrp:"details,omissible"`
+	Retryable     bool           `esrp:"retryable,omissible"`
+	RetryAfterMS  *uint64        `esrp:"retry_after_ms"`
+	RetryStrategy *RetryStrategy `esrp:"retry_strategy"`
+	MaxRetries    *uint32        `esrp:"max_retries"`
 }
 
 // RetryStrategy is how to wait between retries.
@@ -183,10 +196,10 @@ const (
 
 // JobEvent is a step of a job (contract 1.3).
 type JobEvent struct {
-	Type      JobEventType
-	JobID     UUID
-	Timestamp Instant
-	Data      Value
+	Type      JobEventType `esrp:"event_type"`
+	JobID     UUID         `esrp:"job_id"`
+	Timestamp Instant      `esrp:"timestamp"`
+	Data      Value        `esrp:"data"`
 }
 
 // JobEventType is the type of a job event.

@@ -14,8 +14,6 @@ const (
 	JobCancelled JobState = "cancelled"
 )
 
-var jobStates = []JobState{JobQueued, JobStarted, JobSucceeded, JobFailed, JobCancelled}
-
 // Final reports whether a job in this state has ended.
 func (s JobState) Final() bool {
 	return s == JobSucceeded || s == JobFailed || s == JobCancelled
