@@ -10,13 +10,13 @@ import (
 const maxSeconds = 365 * 24 * 3600
 
 // seconds reads a time limit in seconds, above 0.
-func (d *decoder) seconds(n *node, path string) float64 {
-	v := d.amount(n, path)
+func (e element) seconds() float64 {
+	v := e.amount()
 	if v == nil {
 		return 0
 	}
 	if *v == 0 || *v > maxSeconds {
-		d.problem(n, path, "must be a number of seconds above 0, at most %d", maxSeconds)
+		e.problem("must be a number of seconds above 0, at most %d", maxSeconds)
 		return 0
 	}
 	return *v
@@ -24,95 +24,73 @@ func (d *decoder) seconds(n *node, path string) float64 {
 
 // constraints reads the constraints of a step. Unknown keys are only a warning, because manifest v1
 // allows any.
-func (d *decoder) constraints(n *node, path string) (c Constraints) {
-	for _, k := range n.keys {
-		at := join(path, k.name)
+func (e element) constraints() (c Constraints) {
+	for _, k := range e.keys {
+		v := e.at(k.name, k.value)
 		switch k.name {
 		case "timeout_s":
-			c.TimeoutS = d.seconds(k.value, at)
+			c.TimeoutS = v.seconds()
 		case "forbidden_tools":
-			c.ForbiddenTools = d.texts(k.value, at)
+			c.ForbiddenTools = v.texts()
 		case "max_tool_calls":
-			c.MaxToolCalls = d.count(k.value, at)
+			c.MaxToolCalls = v.count()
 		case "max_tokens":
-			c.MaxTokens = d.count(k.value, at)
+			c.MaxTokens = v.count()
 		case "max_cost_usd":
-			c.MaxCostUSD = d.amount(k.value, at)
+			c.MaxCostUSD = v.amount()
 		case "checks":
-			for i, g := range d.items(k.value, at) {
-				c.Checks = append(c.Checks, d.grader(g, join(at, i), true))
+			for _, g := range v.items() {
+				c.Checks = append(c.Checks, g.grader(true))
 			}
 		case "scenario": // read by step
 		default:
-			d.warn(&node{line: k.line, col: k.col}, at, "the constraint is not known and has no effect")
+			e.d.warn(&node{line: k.line, col: k.col}, v.path, "the constraint is not known and has no effect")
 		}
 	}
 	return c
 }
 
-func (d *decoder) setup(n *node, path string) (s Setup) {
-	n = d.mapping(n, path)
-	d.only(n, path, "id", "aliases", "workspace", "environment", "tests", "config", "dataset", "id_field", "repeat", "timeout_s")
-	if v := n.get("id"); v != nil {
-		s.ID = d.name(v, join(path, "id"))
-		d.unique(v, join(path, "id"), s.ID)
+func (e element) setup() Setup {
+	e = e.mapping("id", "aliases", "workspace", "environment", "tests", "config", "dataset", "id_field", "repeat", "timeout_s")
+	s := Setup{Aliases: e.get("aliases").texts(), IDField: e.get("id_field").name(), Config: e.get("config").object(), TimeoutS: e.get("timeout_s").seconds()}
+	if v := e.get("id"); !v.missing() {
+		s.ID = v.name()
+		v.unique(s.ID)
 	}
-	if v := n.get("aliases"); v != nil {
-		s.Aliases = d.texts(v, join(path, "aliases"))
+	if v := e.get("workspace"); !v.missing() {
+		s.Workspace = v.fixture()
 	}
-	if v := n.get("id_field"); v != nil {
-		s.IDField = d.name(v, join(path, "id_field"))
+	e.setupTests(&s)
+	v := e.get("dataset")
+	s.Dataset = v.name()
+	if ext := strings.ToLower(filepath.Ext(s.Dataset)); s.Dataset != "" && ext != ".csv" && ext != ".jsonl" {
+		v.problem("must be a .csv or a .jsonl file")
 	}
-	if v := n.get("workspace"); v != nil {
-		s.Workspace = d.fixture(v, join(path, "workspace"))
+	v = e.get("repeat")
+	if s.Repeat = deref(v.count()); !v.missing() && (s.Repeat < 1 || s.Repeat > MaxRepeat) {
+		v.problem("must be 1 to %d", MaxRepeat)
 	}
-	d.setupTests(n, path, &s)
-	if v := n.get("config"); v != nil {
-		s.Config, _ = d.mapping(v, join(path, "config")).value().(map[string]any)
-	}
-	if v := n.get("dataset"); v != nil {
-		s.Dataset = d.name(v, join(path, "dataset"))
-		if ext := strings.ToLower(filepath.Ext(s.Dataset)); s.Dataset != "" && ext != ".csv" && ext != ".jsonl" {
-			d.problem(v, join(path, "dataset"), "must be a .csv or a .jsonl file")
-		}
-	}
-	if v := d.count(n.get("repeat"), join(path, "repeat")); v != nil {
-		s.Repeat = *v
-		if *v < 1 || *v > MaxRepeat {
-			d.problem(n.get("repeat"), join(path, "repeat"), "must be 1 to %d", MaxRepeat)
-		}
-	}
-	s.TimeoutS = d.seconds(n.get("timeout_s"), join(path, "timeout_s"))
 	return s
 }
 
 // unique reports an id that an earlier scenario already has.
-func (d *decoder) unique(n *node, path, id string) {
-	if line, taken := d.ids[id]; taken {
-		d.problem(n, path, "the scenario in line %d already has the id %q; each scenario needs its own, because results are found by it", line, id)
+func (e element) unique(id string) {
+	if line, taken := e.d.ids[id]; taken {
+		e.problem("the scenario in line %d already has the id %q; each scenario needs its own, because results are found by it", line, id)
 	}
-	if d.ids == nil {
-		d.ids = map[string]int{}
+	if e.d.ids == nil {
+		e.d.ids = map[string]int{}
 	}
-	d.ids[id] = n.line
+	e.d.ids[id] = e.line
 }
 
 // fixture reads the name of a folder, or a mapping with copy and git.
-func (d *decoder) fixture(n *node, path string) *Fixture {
-	f := &Fixture{}
-	if n.kind == kindString {
-		f.Copy = n.text
-		return f
+func (e element) fixture() *Fixture {
+	if e.kind == kindString {
+		return &Fixture{Copy: e.node.text}
 	}
-	n = d.mapping(n, path)
-	d.only(n, path, "copy", "git")
-	if v := n.get("copy"); v != nil {
-		f.Copy = d.name(v, join(path, "copy"))
-	}
-	if v := d.boolean(n.get("git"), join(path, "git")); v != nil {
-		f.Git = *v
-	}
-	return f
+	e = e.mapping("copy", "git")
+	return &Fixture{Copy: e.get("copy").name(), Git: deref(e.get("git").boolean())}
 }
 
 func (d *decoder) warnSuspicious(m *Manifest, root *node) {

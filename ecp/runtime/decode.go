@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/ecp/grade"
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
-// decoder converts a document to a manifest and collects all problems.
+// decoder collects the problems of a document that is converted to a manifest.
 type decoder struct {
 	problems []Problem
 	ids      map[string]int // line numbers of scenarios by id
@@ -26,252 +25,256 @@ func (d *decoder) warn(n *node, path, format string, args ...any) {
 	d.problems[len(d.problems)-1].Warning = true
 }
 
-func join(path string, part any) string {
-	if path == "" {
-		return fmt.Sprint(part)
-	}
-	return path + "." + fmt.Sprint(part)
+// element is a value of the document. The node of a missing one is nil: it is read as the zero value.
+type element struct {
+	*node
+	d    *decoder
+	path string
 }
 
-// only reports keys other than the known ones.
-func (d *decoder) only(n *node, path string, known ...string) {
-	for _, k := range n.keys {
-		if !slices.Contains(known, k.name) {
-			d.problem(&node{line: k.line, col: k.col}, join(path, k.name), "the key is not known here%s; there are %s", suggest.DidYouMean(k.name, known), strings.Join(known, ", "))
+func (e element) problem(format string, args ...any) { e.d.problem(e.node, e.path, format, args...) }
+
+func (e element) missing() bool { return e.node == nil }
+
+// at returns a part of the element.
+func (e element) at(name string, n *node) element {
+	if e.path != "" {
+		name = e.path + "." + name
+	}
+	return element{n, e.d, name}
+}
+
+// get returns the value of a key.
+func (e element) get(name string) element { return e.at(name, e.node.get(name)) }
+
+// required is get for a key that must exist.
+func (e element) required(name string) element {
+	v := e.get(name)
+	if v.missing() {
+		e.d.problem(e.node, v.path, "the key is missing")
+	}
+	return v
+}
+
+// mapping returns the element if it is a mapping, or otherwise an empty one. It reports keys other than
+// the known ones.
+func (e element) mapping(known ...string) element {
+	switch {
+	case e.missing():
+		e.node = &node{kind: kindMap}
+	case e.kind != kindMap:
+		e.problem("must be a mapping, not %s", e.kind)
+		e.node = &node{kind: kindMap, line: e.line, col: e.col}
+	}
+	for _, k := range e.keys {
+		if known != nil && !slices.Contains(known, k.name) {
+			e.at(k.name, &node{line: k.line, col: k.col}).problem("the key is not known here%s; there are %s", suggest.DidYouMean(k.name, known), strings.Join(known, ", "))
 		}
 	}
+	return e
 }
 
-// required returns the value of a required key and its path. It reports a missing key.
-func (d *decoder) required(n *node, path, name string) (*node, string) {
-	v := n.get(name)
-	if v == nil {
-		d.problem(n, join(path, name), "the key is missing")
+// object returns a mapping with any keys.
+func (e element) object() map[string]any {
+	if e.missing() {
+		return nil
 	}
-	return v, join(path, name)
+	out, _ := e.mapping().value().(map[string]any)
+	return out
 }
 
 // text reads a string. Numbers and booleans without quotes are errors.
-func (d *decoder) text(n *node, path string) string {
-	if n == nil {
+func (e element) text() string {
+	if e.missing() {
 		return ""
 	}
-	if n.kind != kindString {
+	if e.kind != kindString {
 		hint := ""
-		if n.kind < kindList && n.kind != kindNull || n.kind == kindOther {
+		if e.kind < kindList && e.kind != kindNull || e.kind == kindOther {
 			hint = "; put it in quotes"
 		}
-		d.problem(n, path, "must be a string, not %s%s", n.kind, hint)
+		e.problem("must be a string, not %s%s", e.kind, hint)
 		return ""
 	}
-	return n.text
+	return e.node.text
 }
 
 // name reads a string that is not empty.
-func (d *decoder) name(n *node, path string) string {
-	s := d.text(n, path)
-	if n != nil && n.kind == kindString && s == "" {
-		d.problem(n, path, "must not be empty")
+func (e element) name() string {
+	s := e.text()
+	if !e.missing() && e.kind == kindString && s == "" {
+		e.problem("must not be empty")
 	}
 	return s
 }
 
 // optional reads a string or null.
-func (d *decoder) optional(n *node, path string) *string {
-	if n == nil || n.kind == kindNull {
+func (e element) optional() *string {
+	if e.missing() || e.kind == kindNull {
 		return nil
 	}
-	s := d.text(n, path)
+	s := e.text()
 	return &s
 }
 
-func (d *decoder) oneOf(n *node, path string, allowed []string) string {
-	s := d.text(n, path)
-	if n != nil && n.kind == kindString && !slices.Contains(allowed, s) {
-		d.problem(n, path, "%q is none of %s", s, strings.Join(allowed, ", "))
+func (e element) oneOf(allowed ...string) string {
+	s := e.text()
+	if !e.missing() && e.kind == kindString && !slices.Contains(allowed, s) {
+		e.problem("%q is none of %s", s, strings.Join(allowed, ", "))
 	}
 	return s
 }
 
-func (d *decoder) items(n *node, path string) []*node {
-	if n == nil {
+func (e element) items() (out []element) {
+	if e.missing() {
 		return nil
 	}
-	if n.kind != kindList {
-		d.problem(n, path, "must be a list, not %s", n.kind)
+	if e.kind != kindList {
+		e.problem("must be a list, not %s", e.kind)
 		return nil
 	}
-	return n.list
+	for i, n := range e.list {
+		out = append(out, e.at(fmt.Sprint(i), n))
+	}
+	return out
 }
 
-func (d *decoder) mapping(n *node, path string) *node {
-	if n == nil {
-		return &node{kind: kindMap}
+// texts reads a list of strings. It returns nil for a missing list only.
+func (e element) texts() []string {
+	if e.missing() {
+		return nil
 	}
-	if n.kind != kindMap {
-		d.problem(n, path, "must be a mapping, not %s", n.kind)
-		return &node{kind: kindMap, line: n.line, col: n.col}
+	out := []string{}
+	for _, item := range e.items() {
+		out = append(out, item.text())
 	}
-	return n
+	return out
 }
 
-func (d *decoder) manifest(m *Manifest, root *node) {
-	d.only(root, "", "manifest_version", "name", "target", "scenarios", "require_capabilities")
-	if v := root.get("require_capabilities"); v != nil {
-		m.RequireCapabilities = d.lenientBool(v, "require_capabilities")
+func (d *decoder) manifest(m *Manifest, root element) {
+	root = root.mapping("manifest_version", "name", "target", "scenarios", "require_capabilities")
+	if v := root.get("require_capabilities"); !v.missing() {
+		m.RequireCapabilities = v.lenientBool()
 	}
-	version, path := d.required(root, "", "manifest_version")
-	d.oneOf(version, path, []string{"v1"})
-	name, path := d.required(root, "", "name")
-	m.Name = d.name(name, path)
-	target, path := d.required(root, "", "target")
-	m.Target = d.name(target, path)
-	list, path := d.required(root, "", "scenarios")
-	for i, n := range d.items(list, path) {
-		m.Scenarios = append(m.Scenarios, d.scenario(n, join(path, i)))
+	root.required("manifest_version").oneOf("v1")
+	m.Name = root.required("name").name()
+	m.Target = root.required("target").name()
+	for _, e := range root.required("scenarios").items() {
+		m.Scenarios = append(m.Scenarios, e.scenario())
 	}
 }
 
-func (d *decoder) scenario(n *node, path string) Scenario {
-	sc := Scenario{Line: n.line}
-	n = d.mapping(n, path)
-	d.only(n, path, "name", "steps", "dataset")
-	name, at := d.required(n, path, "name")
-	sc.Name = d.name(name, at)
-	if name != nil {
+func (e element) scenario() Scenario {
+	sc := Scenario{Line: e.line}
+	e = e.mapping("name", "steps", "dataset")
+	name := e.required("name")
+	sc.Name = name.name()
+	if !name.missing() {
 		sc.Line = name.line
 	}
-	list, at := n.get("steps"), join(path, "steps")
-	for i, step := range d.items(list, at) {
-		sc.Steps = append(sc.Steps, d.step(step, join(at, i), i == 0, &sc.Setup))
+	list := e.get("steps")
+	for i, step := range list.items() {
+		sc.Steps = append(sc.Steps, step.step(i == 0, &sc.Setup))
 	}
-	rows := n.get("dataset")
-	if rows != nil && rows.kind != kindNull {
-		sc.Rows = d.rows(rows, join(path, "dataset"))
+	rows := e.get("dataset")
+	if !rows.missing() && rows.kind != kindNull {
+		sc.Rows = rows.rows()
 	}
-	switch empty := list == nil || list.kind == kindList && len(list.list) == 0; {
+	switch empty := list.missing() || list.kind == kindList && len(list.list) == 0; {
 	case sc.Rows == nil && empty:
-		d.problem(n, at, "there is nothing to run: the scenario needs steps or a dataset")
+		e.d.problem(e.node, list.path, "there is nothing to run: the scenario needs steps or a dataset")
 	case sc.Rows != nil && !empty:
-		d.warn(rows, join(path, "dataset"), "the dataset is not read, because the scenario has steps")
+		e.d.warn(rows.node, rows.path, "the dataset is not read, because the scenario has steps")
 	}
 	return sc
 }
 
-func (d *decoder) step(n *node, path string, first bool, setup *Setup) Step {
-	st := Step{}
-	n = d.mapping(n, path)
-	d.only(n, path, "input", "constraints", "graders")
-	input, at := d.required(n, path, "input")
-	st.Input = d.text(input, at)
-	if c := n.get("constraints"); c != nil {
-		at := join(path, "constraints")
-		c = d.mapping(c, at)
-		st.Constraints = d.constraints(c, at)
-		if s := c.get("scenario"); s != nil {
+func (e element) step(first bool, setup *Setup) Step {
+	e = e.mapping("input", "constraints", "graders")
+	st := Step{Input: e.required("input").text()}
+	if c := e.get("constraints"); !c.missing() {
+		c = c.mapping()
+		st.Constraints = c.constraints()
+		if s := c.get("scenario"); !s.missing() {
 			if !first {
-				d.problem(s, join(at, "scenario"), "only the first step of a scenario can set it up")
+				s.problem("only the first step of a scenario can set it up")
 			}
-			*setup = d.setup(s, join(at, "scenario"))
+			*setup = s.setup()
 		}
 	}
-	for i, g := range d.items(n.get("graders"), join(path, "graders")) {
-		st.Graders = append(st.Graders, d.grader(g, fmt.Sprintf("%s.graders.%d", path, i), false))
+	for _, g := range e.get("graders").items() {
+		st.Graders = append(st.Graders, g.grader(false))
 	}
 	return st
 }
 
 // grader reads a grader. The graders in constraints.checks are extended: they have options beyond
 // manifest v1.
-func (d *decoder) grader(n *node, path string, extended bool) grade.Spec {
-	n = d.mapping(n, path)
+func (e element) grader(extended bool) grade.Spec {
 	known := []string{"type", "field", "condition", "value", "pattern", "prompt", "assertion", "tool_name", "arguments"}
 	if extended {
 		known = append(known, "not", "ignore_case", "match", "min", "max", "tools", "mode", "scope", "path", "exists", "only", "includes", "run", "exit_code", "timeout_s", "status", "votes", "threshold", "model", "parser", "fail_to_pass", "pass_to_pass", "fail_only")
 	}
-	d.only(n, path, known...)
-	before := len(d.problems)
-	typ, at := d.required(n, path, "type")
-	s := grade.Spec{Type: d.oneOf(typ, at, grade.Types(extended)), Field: grade.PublicOutput}
-	if f := n.get("field"); f != nil {
-		s.Field = d.oneOf(f, join(path, "field"), grade.Fields(extended))
+	e = e.mapping(known...)
+	before := len(e.d.problems)
+	s := grade.Spec{Type: e.required("type").oneOf(grade.Types(extended)...), Field: grade.PublicOutput}
+	if f := e.get("field"); !f.missing() {
+		s.Field = f.oneOf(grade.Fields(extended)...)
 	}
-	if c := n.get("condition"); c != nil && c.kind != kindNull {
-		s.Condition = d.oneOf(c, join(path, "condition"), grade.Conditions())
+	if c := e.get("condition"); !c.missing() && c.kind != kindNull {
+		s.Condition = c.oneOf(grade.Conditions()...)
 	}
-	s.Value = d.optional(n.get("value"), join(path, "value"))
-	for name, into := range map[string]*string{"pattern": &s.Pattern, "prompt": &s.Prompt, "assertion": &s.Assertion, "tool_name": &s.ToolName} {
-		if v := d.optional(n.get(name), join(path, name)); v != nil {
-			*into = *v
-		}
-	}
-	if a := n.get("arguments"); a != nil {
-		s.Arguments, _ = d.mapping(a, join(path, "arguments")).value().(map[string]any)
-	}
+	s.Value = e.get("value").optional()
+	s.Pattern, s.Prompt = deref(e.get("pattern").optional()), deref(e.get("prompt").optional())
+	s.Assertion, s.ToolName = deref(e.get("assertion").optional()), deref(e.get("tool_name").optional())
+	s.Arguments = e.get("arguments").object()
 	if extended {
-		d.decodeCheckOptions(&s, n, path)
+		e.decodeCheckOptions(&s)
 	}
-	if len(d.problems) > before {
+	if len(e.d.problems) > before {
 		return s
 	}
 	for _, p := range s.Check() {
-		at, key := n, path
-		if v := n.get(p.Key); v != nil {
-			at = v
-		}
+		at := e
 		if p.Key != "" {
-			key = join(path, p.Key)
+			at.path = e.get(p.Key).path
 		}
-		d.problem(at, key, "%s", p.Message)
+		if v := e.get(p.Key); !v.missing() {
+			at.node = v.node
+		}
+		at.problem("%s", p.Message)
 	}
 	return s
 }
 
 // decodeCheckOptions reads the options that only constraints.checks has.
-func (d *decoder) decodeCheckOptions(s *grade.Spec, n *node, path string) {
+func (e element) decodeCheckOptions(s *grade.Spec) {
 	for name, into := range map[string]*string{"match": &s.Match, "mode": &s.Mode, "scope": &s.Scope, "path": &s.Path, "run": &s.Run, "status": &s.Want, "model": &s.Model, "parser": &s.Parser} {
-		if v := n.get(name); v != nil {
-			*into = d.text(v, join(path, name))
-		}
-	}
-	for name, into := range map[string]*bool{"not": &s.Not, "ignore_case": &s.IgnoreCase, "fail_only": &s.FailOnly} {
-		if v := d.boolean(n.get(name), join(path, name)); v != nil {
-			*into = *v
-		}
+		*into = e.get(name).text()
 	}
 	for name, into := range map[string]*[]string{"tools": &s.Tools, "only": &s.Only, "includes": &s.Includes, "fail_to_pass": &s.FailToPass, "pass_to_pass": &s.PassToPass} {
-		if v := n.get(name); v != nil {
-			*into = d.texts(v, join(path, name))
-		}
+		*into = e.get(name).texts()
 	}
-	s.Exists = d.boolean(n.get("exists"), join(path, "exists"))
-	s.Min, s.Max = d.count(n.get("min"), join(path, "min")), d.count(n.get("max"), join(path, "max"))
-	s.Threshold = d.amount(n.get("threshold"), join(path, "threshold"))
-	if v := d.amount(n.get("timeout_s"), join(path, "timeout_s")); v != nil {
-		s.TimeoutS = *v
-	}
-	if v := d.count(n.get("votes"), join(path, "votes")); v != nil {
-		s.Votes = *v
-	}
-	if v := d.count(n.get("exit_code"), join(path, "exit_code")); v != nil {
-		s.ExitCode = *v
-	}
+	s.Not, s.IgnoreCase, s.FailOnly = deref(e.get("not").boolean()), deref(e.get("ignore_case").boolean()), deref(e.get("fail_only").boolean())
+	s.Exists, s.Min, s.Max = e.get("exists").boolean(), e.get("min").count(), e.get("max").count()
+	s.Threshold, s.TimeoutS = e.get("threshold").amount(), deref(e.get("timeout_s").amount())
+	s.Votes, s.ExitCode = deref(e.get("votes").count()), deref(e.get("exit_code").count())
 }
 
-func (d *decoder) boolean(n *node, path string) *bool {
-	if n == nil {
+func (e element) boolean() *bool {
+	if e.missing() {
 		return nil
 	}
-	v, ok := n.value().(bool)
+	v, ok := e.value().(bool)
 	if !ok {
-		d.problem(n, path, "must be true or false, not %s", n.kind)
+		e.problem("must be true or false, not %s", e.kind)
 	}
 	return &v
 }
 
 // lenientBool reads a boolean in all forms that the reference accepts.
-func (d *decoder) lenientBool(n *node, path string) bool {
-	switch v := n.value().(type) {
+func (e element) lenientBool() bool {
+	switch v := e.value().(type) {
 	case bool:
 		return v
 	case int64:
@@ -290,47 +293,33 @@ func (d *decoder) lenientBool(n *node, path string) bool {
 			return false
 		}
 	}
-	d.problem(n, path, "must be true or false")
+	e.problem("must be true or false")
 	return false
 }
 
 // count reads an integer that is not negative.
-func (d *decoder) count(n *node, path string) *int64 {
-	if n == nil {
+func (e element) count() *int64 {
+	if e.missing() {
 		return nil
 	}
-	v, ok := n.value().(int64)
+	v, ok := e.value().(int64)
 	if !ok || v < 0 {
-		d.problem(n, path, "must be an integer from 0 on")
+		e.problem("must be an integer from 0 on")
 	}
 	return &v
 }
 
 // amount reads a number that is not negative.
-func (d *decoder) amount(n *node, path string) *float64 {
-	if n == nil {
+func (e element) amount() *float64 {
+	if e.missing() {
 		return nil
 	}
-	var f float64
-	ok := true
-	switch v := n.value().(type) {
-	case int64:
-		f = float64(v)
-	case float64:
-		f = v
-	default:
-		ok = false
+	f, ok := e.value().(float64)
+	if n, isInt := e.value().(int64); isInt {
+		f, ok = float64(n), true
 	}
 	if !ok || f < 0 || math.IsInf(f, 0) || math.IsNaN(f) {
-		d.problem(n, path, "must be a number from 0 on")
+		e.problem("must be a number from 0 on")
 	}
 	return &f
-}
-
-func (d *decoder) texts(n *node, path string) []string {
-	out := []string{}
-	for i, e := range d.items(n, path) {
-		out = append(out, d.text(e, join(path, strconv.Itoa(i))))
-	}
-	return out
 }

@@ -156,9 +156,10 @@ func object(raw json.RawMessage) (out map[string]any) {
 	return out
 }
 
-func deref(s *string) string {
-	if s == nil {
-		return ""
+// deref returns what a pointer points to, or the zero value for nil.
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
 	}
-	return *s
+	return v
 }

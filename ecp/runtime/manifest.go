@@ -172,7 +172,7 @@ func Parse(data []byte, file string) (*Manifest, []Problem) {
 	case root.kind != kindMap:
 		d.problem(root, "", "a manifest is a mapping, not %s", root.kind)
 	default:
-		d.manifest(m, root)
+		d.manifest(m, element{root, d, ""})
 		if !slices.ContainsFunc(d.problems, func(p Problem) bool { return !p.Warning }) {
 			d.warnSuspicious(m, root)
 		}

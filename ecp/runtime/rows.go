@@ -30,22 +30,19 @@ type Rows struct {
 // maxCell limits a cell of a CSV file, in characters, as in the reference.
 const maxCell = 131072
 
-func (d *decoder) rows(n *node, path string) *Rows {
-	r := &Rows{Input: "input", Output: "output", line: n.line, col: n.col, key: join(path, "source")}
-	n = d.mapping(n, path)
-	d.only(n, path, "type", "source", "input_column", "output_column")
-	kind, at := d.required(n, path, "type")
-	r.Type = d.oneOf(kind, at, []string{"csv", "jsonl"})
-	source, at := d.required(n, path, "source")
-	r.Source = d.name(source, at)
-	if source != nil {
+func (e element) rows() *Rows {
+	line, col := e.line, e.col
+	e = e.mapping("type", "source", "input_column", "output_column")
+	kind, source := e.required("type"), e.required("source")
+	r := &Rows{Type: kind.oneOf("csv", "jsonl"), Source: source.name(), Input: "input", Output: "output", line: line, col: col, key: source.path}
+	if !source.missing() {
 		r.line, r.col = source.line, source.col
 	}
-	if v := n.get("input_column"); v != nil {
-		r.Input = d.text(v, join(path, "input_column"))
+	if v := e.get("input_column"); !v.missing() {
+		r.Input = v.text()
 	}
-	if v := n.get("output_column"); v != nil {
-		r.Output, r.needOutput = d.text(v, join(path, "output_column")), true
+	if v := e.get("output_column"); !v.missing() {
+		r.Output, r.needOutput = v.text(), true
 	}
 	return r
 }
