@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/internal/httpguard"
+	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
 // artifactTime is the time limit for a client to read an artifact.
@@ -101,53 +103,45 @@ func idOf(doc []byte) (id esrp.UUID) {
 
 // execute answers POST /v1/execute: it waits for the end of the job, unless the request is
 // asynchronous.
-func (h *handler) execute(w http.ResponseWriter, r *http.Request) {
+func (h *handler) execute(w http.ResponseWriter, r *http.Request) (id esrp.UUID, err error) {
 	q, j, err := h.accept(w, r, func(esrp.Request) error { return nil })
 	if err != nil {
-		h.fail(w, q.ID, err)
-		return
+		return q.ID, err
 	}
 	if q.Mode.Type == esrp.Async {
-		h.accepted(w, j)
-		return
+		return id, h.accepted(w, j)
 	}
 	limit := time.Duration(q.Mode.TimeoutMS) * time.Millisecond
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
 	defer context.AfterFunc(h.s.draining, cancel)()
-	id := j.id
-	j, err = h.s.wait(ctx, id)
+	job := j.id
+	j, err = h.s.wait(ctx, job)
 	switch {
 	case err == nil:
 	case r.Context().Err() != nil:
-		return // the job continues, and a request with the same key gets its answer
+		return id, nil // the job continues, and a request with the same key gets its answer
 	case h.s.draining.Err() != nil:
-		h.fail(w, q.ID, &Failure{Code: esrp.BackendUnavailable, Message: "the service is shutting down; try again with the same key"})
-		return
+		err = &Failure{Code: esrp.BackendUnavailable, Message: "the service is shutting down; try again with the same key"}
 	case errors.Is(err, context.DeadlineExceeded):
-		if j, err = h.s.expire(r.Context(), id); err == nil {
-			break
-		}
-		fallthrough
-	default:
-		h.fail(w, q.ID, err)
-		return
+		j, err = h.s.expire(r.Context(), job)
 	}
-	doc, err := j.answer()
-	if err != nil {
-		h.fail(w, q.ID, err)
-		return
+	var doc []byte
+	var answered esrp.Response
+	if err == nil {
+		doc, err = j.answer()
 	}
-	answered, err := esrp.DecodeResponse(doc)
-	if err != nil {
-		h.fail(w, q.ID, err)
-		return
+	if err == nil {
+		answered, err = esrp.DecodeResponse(doc)
 	}
-	writeJSON(w, answered.HTTPStatus(), doc)
+	if err == nil {
+		writeJSON(w, answered.HTTPStatus(), doc)
+	}
+	return q.ID, err
 }
 
 // submit answers POST /v1/jobs.
-func (h *handler) submit(w http.ResponseWriter, r *http.Request) {
+func (h *handler) submit(w http.ResponseWriter, r *http.Request) (esrp.UUID, error) {
 	q, j, err := h.accept(w, r, func(q esrp.Request) error {
 		if q.Mode.Type != esrp.Async {
 			return &Failure{Code: esrp.InvalidInputSemantic, Message: `jobs are asynchronous: mode.type must be "async"; POST /v1/execute waits`}
@@ -155,19 +149,17 @@ func (h *handler) submit(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		h.fail(w, q.ID, err)
-		return
+		return q.ID, err
 	}
-	h.accepted(w, j)
+	return esrp.UUID{}, h.accepted(w, j)
 }
 
 // accepted answers with the state of a job, or with its response if it has ended, as a job with the
 // same key may have.
-func (h *handler) accepted(w http.ResponseWriter, j entry) {
+func (h *handler) accepted(w http.ResponseWriter, j entry) error {
 	doc, err := j.answer()
 	if err != nil {
-		h.fail(w, esrp.UUID{}, err)
-		return
+		return err
 	}
 	w.Header().Set("Location", "/v1/jobs/"+j.id)
 	status := http.StatusAccepted
@@ -175,6 +167,7 @@ func (h *handler) accepted(w http.ResponseWriter, j entry) {
 		status = http.StatusOK
 	}
 	writeJSON(w, status, doc)
+	return nil
 }
 
 // jobID returns the id in a path, in canonical form.
@@ -187,73 +180,62 @@ func jobID(r *http.Request) (string, error) {
 }
 
 // get answers GET /v1/jobs/{id}.
-func (h *handler) get(w http.ResponseWriter, r *http.Request) {
+func (h *handler) get(w http.ResponseWriter, r *http.Request) (esrp.UUID, error) {
+	return h.show(w, r, h.s.job)
+}
+
+// cancel answers POST /v1/jobs/{id}/cancel.
+func (h *handler) cancel(w http.ResponseWriter, r *http.Request) (esrp.UUID, error) {
+	return h.show(w, r, func(ctx context.Context, id string) (entry, error) {
+		return h.s.cancelJob(ctx, id, "cancelled by the caller")
+	})
+}
+
+// show answers with the state of the job that do returns.
+func (h *handler) show(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, id string) (entry, error)) (none esrp.UUID, err error) {
 	id, err := jobID(r)
 	var j entry
 	if err == nil {
-		j, err = h.s.job(r.Context(), id)
+		j, err = do(r.Context(), id)
 	}
-	h.show(w, j, err)
-}
-
-func (h *handler) show(w http.ResponseWriter, j entry, err error) {
 	var doc []byte
 	if err == nil {
 		doc, err = j.answer()
 	}
-	if err != nil {
-		h.fail(w, esrp.UUID{}, err)
-		return
-	}
-	writeJSON(w, http.StatusOK, doc)
-}
-
-// cancel answers POST /v1/jobs/{id}/cancel.
-func (h *handler) cancel(w http.ResponseWriter, r *http.Request) {
-	id, err := jobID(r)
-	var j entry
 	if err == nil {
-		j, err = h.s.cancelJob(r.Context(), id, "cancelled by the caller")
+		writeJSON(w, http.StatusOK, doc)
 	}
-	h.show(w, j, err)
+	return none, err
 }
 
 // artifact answers GET /v1/artifacts/{namespace}/{path}.
-func (h *handler) artifact(w http.ResponseWriter, r *http.Request) {
-	uri := esrp.URI{Namespace: r.PathValue("namespace"), Path: r.PathValue("path")}
-	refused := func(err error) {
-		h.refuse(w, refuse(http.StatusNotFound, esrp.InvalidInputSemantic, "%v", err))
+func (h *handler) artifact(w http.ResponseWriter, r *http.Request) (none esrp.UUID, err error) {
+	var hash string
+	var content io.ReadSeekCloser
+	uri, err := esrp.ParseURI(esrp.URI{Namespace: r.PathValue("namespace"), Path: r.PathValue("path")}.String())
+	if err == nil {
+		hash, err = artifactHash(uri.String())
 	}
-	checked, err := esrp.ParseURI(uri.String())
-	if err != nil {
-		refused(err)
-		return
+	if err == nil {
+		content, err = h.s.blobs.Open(r.Context(), hash)
+		err = h.s.artifactError(uri.String(), err)
 	}
-	hash, err := artifactHash(checked.String())
-	if err != nil {
-		refused(err)
-		return
+	if jet.IsOutage(err) {
+		return none, err
 	}
-	content, err := h.s.blobs.Open(r.Context(), hash)
 	if err != nil {
-		err = h.s.artifactError(checked.String(), err)
-		var f *Failure
-		if errors.As(err, &f) {
-			refused(err)
-		} else {
-			h.fail(w, esrp.UUID{}, err)
-		}
-		return
+		return none, refuse(http.StatusNotFound, esrp.InvalidInputSemantic, "%v", err)
 	}
 	defer content.Close()
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(artifactTime))
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("ETag", `"sha256:`+hash+`"`)
 	http.ServeContent(w, r, "", time.Time{}, content)
+	return none, nil
 }
 
 // capabilities answers GET /v1/capabilities.
-func (h *handler) capabilities(w http.ResponseWriter, _ *http.Request) {
+func (h *handler) capabilities(w http.ResponseWriter, _ *http.Request) (none esrp.UUID, err error) {
 	text := func(key, v string) esrp.Member { return esrp.Member{Key: key, Value: esrp.StringValue(v)} }
 	list := esrp.Value{Kind: esrp.Array}
 	for _, o := range h.s.o.Operations.List() {
@@ -274,14 +256,14 @@ func (h *handler) capabilities(w http.ResponseWriter, _ *http.Request) {
 			esrp.Member{Key: "request_bytes", Value: esrp.IntValue(h.o.MaxBody)},
 		)},
 	).Canonical()
-	if err != nil {
-		h.fail(w, esrp.UUID{}, err)
-		return
+	if err == nil {
+		writeJSON(w, http.StatusOK, doc)
 	}
-	writeJSON(w, http.StatusOK, doc)
+	return none, err
 }
 
 // health answers GET /v1/health.
-func (h *handler) health(w http.ResponseWriter, _ *http.Request) {
+func (h *handler) health(w http.ResponseWriter, _ *http.Request) (none esrp.UUID, err error) {
 	writeJSON(w, http.StatusOK, []byte(`{"mode":"queue","status":"healthy","version":"1.0"}`))
+	return none, nil
 }

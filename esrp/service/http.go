@@ -38,18 +38,29 @@ func (s *Service) Handler(o HTTPOptions) http.Handler {
 	h.guard = httpguard.New(o.Options, httpguard.Pages{
 		Methods: "GET, POST", Headers: "Authorization, Content-Type, Last-Event-ID, X-Idempotency-Key, X-Request-ID", Expose: "ETag, Location, Retry-After",
 	})
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/execute", h.execute)
-	mux.HandleFunc("POST /v1/jobs", h.submit)
-	mux.HandleFunc("GET /v1/jobs/{id}", h.get)
-	mux.HandleFunc("GET /v1/jobs/{id}/events", h.events)
-	mux.HandleFunc("POST /v1/jobs/{id}/cancel", h.cancel)
-	mux.HandleFunc("GET /v1/artifacts/{namespace}/{path...}", h.artifact)
-	mux.HandleFunc("GET /v1/capabilities", h.capabilities)
-	mux.HandleFunc("GET /v1/health", h.health)
-	h.mux = mux
+	h.mux = http.NewServeMux()
+	for pattern, answer := range map[string]endpoint{
+		"POST /v1/execute":                        h.execute,
+		"POST /v1/jobs":                           h.submit,
+		"GET /v1/jobs/{id}":                       h.get,
+		"GET /v1/jobs/{id}/events":                h.events,
+		"POST /v1/jobs/{id}/cancel":               h.cancel,
+		"GET /v1/artifacts/{namespace}/{path...}": h.artifact,
+		"GET /v1/capabilities":                    h.capabilities,
+		"GET /v1/health":                          h.health,
+	} {
+		h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if id, err := answer(w, r); err != nil {
+				h.fail(w, id, err)
+			}
+		})
+	}
 	return h
 }
+
+// endpoint answers a request, or returns the error to answer, with the id of the ESRP request if it is
+// known.
+type endpoint func(w http.ResponseWriter, r *http.Request) (esrp.UUID, error)
 
 type handler struct {
 	s       *Service

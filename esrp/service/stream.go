@@ -18,7 +18,7 @@ const heartbeat = 15 * time.Second
 // events answers GET /v1/jobs/{id}/events: it sends all events, or those after Last-Event-ID, and
 // then new events until the last one. The id of an event is its sequence number in the stream of all
 // jobs.
-func (h *handler) events(w http.ResponseWriter, r *http.Request) {
+func (h *handler) events(w http.ResponseWriter, r *http.Request) (none esrp.UUID, err error) {
 	id, err := jobID(r)
 	if err == nil {
 		_, err = h.s.job(r.Context(), id)
@@ -30,8 +30,7 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err != nil {
-		h.fail(w, esrp.UUID{}, err)
-		return
+		return none, err
 	}
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
@@ -42,7 +41,7 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 		if ended || err != nil { // after an error, the client connects again
 			leave()
 			_ = out.Flush()
-			return
+			break
 		}
 		_ = out.Flush()
 		select {
@@ -54,9 +53,10 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 		}
 		leave()
 		if r.Context().Err() != nil || h.s.draining.Err() != nil {
-			return
+			break
 		}
 	}
+	return none, nil
 }
 
 // send sends the existing events after a sequence number, which it advances. It reports whether the
