@@ -251,7 +251,7 @@ func TestEraseIsFinished(t *testing.T) {
 	// Simulates a process that died before it removed the body.
 	hash, err := kept.put(data)
 	if err == nil {
-		err = kept.removing().set()
+		err = os.WriteFile(kept.removing(), nil, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)

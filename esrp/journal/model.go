@@ -128,7 +128,7 @@ func (j *Journal) asked(o origin, id string, req llm.Request) {
 		}
 		r.Params = params(map[string]string{"purpose": string(req.Purpose), "model": req.Model},
 			map[string]int64{"max_output": req.MaxOutput, "context": req.Context})
-		v, _ := r.SealedWith(inputs) // see finish
+		v, _ := r.SealedWith(inputs) // see toolRequest
 		return v
 	})
 }

@@ -147,12 +147,6 @@ func (o origin) request(target esrp.Target) esrp.Request {
 	return r
 }
 
-// finish adds the payload hash that identifies a request.
-func finish(r esrp.Request) esrp.Value {
-	v, _ := r.Sealed() // records of eca contain only numbers that can be hashed
-	return v
-}
-
 // response creates the answer to a call.
 func (o origin) response(end time.Time) esrp.Response {
 	started, finished := esrp.At(o.at.Truncate(time.Millisecond)), esrp.At(end.Truncate(time.Millisecond))

@@ -21,14 +21,10 @@ func (r *conversationReader) asked(call Call) (*Asked, error) {
 		if in.Name != "message" && in.Name != "tools" {
 			continue
 		}
-		data, err := r.c.Body(in)
-		if err != nil {
-			return out, fmt.Errorf("line %d: %s: %w", call.Seq, in.Name, err)
-		}
 		if in.Name == "tools" {
 			var list []llm.ToolSpec
-			if err := json.Unmarshal(data, &list); err != nil {
-				return out, fmt.Errorf("line %d: %s: %w", call.Seq, in.Name, err)
+			if err := r.body(call, in, in.Name, &list); err != nil {
+				return out, err
 			}
 			for _, t := range list {
 				if !r.offered[t.Name] {
@@ -39,8 +35,8 @@ func (r *conversationReader) asked(call Call) (*Asked, error) {
 			continue
 		}
 		var m message
-		if err := json.Unmarshal(data, &m); err != nil {
-			return out, fmt.Errorf("line %d: %s: %w", call.Seq, in.Name, err)
+		if err := r.body(call, in, in.Name, &m); err != nil {
+			return out, err
 		}
 		out.messages = append(out.messages, m)
 	}
@@ -52,13 +48,9 @@ func (r *conversationReader) asked(call Call) (*Asked, error) {
 		if o.Name != "answer" {
 			continue
 		}
-		data, err := r.c.Body(o)
 		var list []delta
-		if err == nil {
-			err = json.Unmarshal(data, &list)
-		}
-		if err != nil {
-			return out, fmt.Errorf("line %d: the answer: %w", call.Seq, err)
+		if err := r.body(call, o, "the answer", &list); err != nil {
+			return out, err
 		}
 		for _, q := range list {
 			d := llm.Delta{Kind: kinds[q.Kind], ID: q.ID, Name: q.Name, Text: q.Text, API: q.API, Opaque: q.Opaque, Stop: q.Stop, Result: q.Result}
@@ -69,6 +61,18 @@ func (r *conversationReader) asked(call Call) (*Asked, error) {
 		}
 	}
 	return out, nil
+}
+
+// body decodes a body of a call.
+func (r *conversationReader) body(call Call, b esrp.Body, name string, into any) error {
+	data, err := r.c.Body(b)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		return fmt.Errorf("line %d: %s: %w", call.Seq, name, err)
+	}
+	return nil
 }
 
 // toolCall decodes a tool call.

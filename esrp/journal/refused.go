@@ -99,12 +99,7 @@ func (j *Journal) refused(chatID string, call event.ToolJudged, why, message str
 			name = "unknown"
 		}
 	}
-	r := o.request(esrp.Target{Service: ServiceTool, Operation: name, Variant: &variant})
-	j.record(Requested, func(b *bodies) esrp.Value {
-		r.Inputs = []esrp.Body{b.bytes("arguments", "application/json", cleanJSON(call.Arguments, b.clean))}
-		r.Params = params(map[string]string{"call_id": call.CallID}, nil)
-		return finish(r)
-	})
+	j.toolRequest(o, name, variant, call.CallID, call.Arguments)
 	a := o.response(o.at)
 	a.Status = esrp.Failed
 	a.Error = &esrp.Error{

@@ -22,7 +22,8 @@ func TestUnsynced(t *testing.T) {
 			for i := range maxUnsynced/2 + 1 {
 				r.Inputs = append(r.Inputs[:0], b.text("arguments", "text/plain", fmt.Sprint(round, " ", i)))
 			}
-			return finish(r)
+			v, _ := r.Sealed()
+			return v
 		})
 		if err := j.wait(t.Context(), func(c *Chain) error { left = len(c.unsynced); return nil }); err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"slices"
@@ -57,11 +58,17 @@ func (j *Journal) called(o origin, spec tools.Spec, call tools.Call) {
 	if spec.Origin == "mcp" {
 		variant = "mcp:" + spec.Server
 	}
-	r := o.request(esrp.Target{Service: ServiceTool, Operation: spec.FullName(), Variant: &variant})
+	j.toolRequest(o, spec.FullName(), variant, call.ID, call.Arguments)
+}
+
+// toolRequest records the request of a tool call.
+func (j *Journal) toolRequest(o origin, name, variant, callID string, arguments json.RawMessage) {
+	r := o.request(esrp.Target{Service: ServiceTool, Operation: name, Variant: &variant})
 	j.record(Requested, func(b *bodies) esrp.Value {
-		r.Inputs = []esrp.Body{b.bytes("arguments", "application/json", cleanJSON(call.Arguments, b.clean))}
-		r.Params = params(map[string]string{"call_id": call.ID}, nil)
-		return finish(r)
+		r.Inputs = []esrp.Body{b.bytes("arguments", "application/json", cleanJSON(arguments, b.clean))}
+		r.Params = params(map[string]string{"call_id": callID}, nil)
+		v, _ := r.Sealed() // records of eca contain only numbers that can be hashed
+		return v
 	})
 }
 

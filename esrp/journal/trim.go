@@ -3,6 +3,8 @@ package journal
 import (
 	"errors"
 	"io/fs"
+	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -35,7 +37,7 @@ func (c *Chain) erase(chatID string, now time.Time) error {
 		}
 		// The line is written first, so that no body is ever missing without a record. If the process
 		// dies in between, the next Trim removes the remaining bodies.
-		if err := c.removing().set(); err != nil {
+		if err := os.WriteFile(c.removing(), nil, 0o600); err != nil {
 			return err
 		}
 		if err := c.write(last, Erased, esrp.ObjectValue(
@@ -47,106 +49,110 @@ func (c *Chain) erase(chatID string, now time.Time) error {
 		var errs []error
 		for hash := range mine {
 			if !others[hash] {
-				errs = append(errs, c.remove(hash))
+				errs = append(errs, removeFile(filepath.Join(c.artifacts, hash)))
 			}
 		}
 		if err := errors.Join(errs...); err != nil {
 			return err
 		}
-		return c.removing().clear()
+		return removeFile(c.removing())
 	})
 }
 
-// marker is a file that exists while bodies are being removed. If a process dies meanwhile, the next
-// one finishes the removal.
-type marker string
-
-func (m marker) set() error { return os.WriteFile(string(m), nil, 0o600) }
-
-func (m marker) isSet() bool {
-	_, err := os.Stat(string(m))
-	return err == nil
-}
-
-func (m marker) clear() error {
-	if err := os.Remove(string(m)); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-// removing returns the marker of the journal.
-func (c *Chain) removing() marker { return marker(filepath.Join(c.dir, "erasing")) }
-
-// resume finishes the removal that a dead process began.
-func (c *Chain) resume() error {
-	if !c.removing().isSet() {
-		return nil
-	}
-	return c.sweep()
-}
+// removing is the path of a file that exists while bodies are being removed. If a process dies meanwhile,
+// the next one finishes the removal.
+func (c *Chain) removing() string { return filepath.Join(c.dir, "erasing") }
 
 // owned returns the hashes of the bodies of a chat and its subagents, and of the bodies of all other
 // chats that were not erased.
 func (c *Chain) owned(chatID string) (mine, others map[string]bool, err error) {
-	byChat, parents, erased, err := c.references()
+	byChat, chats, err := c.references()
 	if err != nil {
 		return nil, nil, err
 	}
 	mine, others = map[string]bool{}, map[string]bool{}
 	for chat, hashes := range byChat {
-		into, at := others, chat
-		for depth := 0; at != "" && depth < 100; depth++ {
+		into := others
+		for at := range chats.ancestors(chat) {
 			if at == chatID {
 				into = mine
 				break
 			}
-			if erased[at] {
+			if chats.erased[at] {
 				into = nil
 				break
 			}
-			at = parents[at]
 		}
 		if into != nil {
-			for hash := range hashes {
-				into[hash] = true
-			}
+			maps.Copy(into, hashes)
 		}
 	}
 	return mine, others, nil
 }
 
-// references returns the hashes of the bodies that lines refer to, by chat, the parents of subagents'
-// chats, and the erased chats.
-func (c *Chain) references() (byChat map[string]map[string]bool, parents map[string]string, erased map[string]bool, err error) {
-	names, err := segments(c.dir)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	byChat, parents, erased = map[string]map[string]bool{}, map[string]string{}, map[string]bool{}
-	chats := map[string]string{} // by request
-	for _, name := range names {
-		info, err := os.Stat(filepath.Join(c.dir, name))
-		if err != nil {
-			return nil, nil, nil, err
+// lineage describes the chats of lines.
+type lineage struct {
+	chats   map[string]string // by request
+	parents map[string]string // of subagents' chats
+	erased  map[string]bool   // chats
+}
+
+func newLineage() lineage {
+	return lineage{chats: map[string]string{}, parents: map[string]string{}, erased: map[string]bool{}}
+}
+
+// add adds a line, and returns the chat that its bodies belong to.
+func (l lineage) add(b brief) (chat string) {
+	chat = b.Record.Caller.RunID
+	switch b.Event {
+	case Requested:
+		l.chats[b.Record.RequestID] = chat
+		if b.Record.Context.Tags.Parent != "" {
+			l.parents[chat] = b.Record.Context.Tags.Parent
 		}
-		if _, err := c.lines(sealed{name, info.Size()}, func(data []byte) error {
+	case Erased:
+		l.erased[b.Record.Chat] = true
+	default:
+		chat = l.chats[b.Record.RequestID]
+	}
+	return chat
+}
+
+// ancestors yields a chat, its parent, and so on.
+func (l lineage) ancestors(chat string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for depth := 0; chat != "" && depth < 100 && yield(chat); depth++ {
+			chat = l.parents[chat]
+		}
+	}
+}
+
+// isErased reports whether a chat was erased, either itself or with its parent.
+func (l lineage) isErased(chat string) bool {
+	for at := range l.ancestors(chat) {
+		if l.erased[at] {
+			return true
+		}
+	}
+	return false
+}
+
+// references returns the hashes of the bodies that lines refer to, by chat.
+func (c *Chain) references() (byChat map[string]map[string]bool, chats lineage, err error) {
+	list, _, err := c.snapshotLocked()
+	if err != nil {
+		return nil, chats, err
+	}
+	byChat, chats = map[string]map[string]bool{}, newLineage()
+	for _, s := range list {
+		if _, err := c.lines(s, func(data []byte) error {
 			b, err := briefOf(data)
 			if err != nil {
 				b = brief{} // the line is damaged, so its bodies belong to no chat and are kept
 			}
-			chat := b.Record.Caller.RunID
-			switch b.Event {
-			case Requested:
-				chats[b.Record.RequestID] = chat
-				delete(erased, chat) // it was created again
-				if b.Record.Context.Tags.Parent != "" {
-					parents[chat] = b.Record.Context.Tags.Parent
-				}
-			case Erased:
-				erased[b.Record.Chat] = true
-			default:
-				chat = chats[b.Record.RequestID]
+			chat := chats.add(b)
+			if b.Event == Requested {
+				delete(chats.erased, chat) // it was created again
 			}
 			hashesIn(data, func(hash string) {
 				if byChat[chat] == nil {
@@ -156,10 +162,10 @@ func (c *Chain) references() (byChat map[string]map[string]bool, parents map[str
 			})
 			return nil
 		}); err != nil {
-			return nil, nil, nil, err
+			return nil, chats, err
 		}
 	}
-	return byChat, parents, erased, nil
+	return byChat, chats, nil
 }
 
 // Trim removes the oldest segments until the limits are met, and all bodies that no line refers to any
@@ -177,8 +183,10 @@ func (c *Chain) Trim(l Limits, now time.Time) error {
 		if err := c.tidy(); err != nil {
 			return err
 		}
-		if err := c.resume(); err != nil {
-			return err
+		if _, err := os.Stat(c.removing()); err == nil { // finish the removal that a dead process began
+			if err := c.sweep(); err != nil {
+				return err
+			}
 		}
 		if err := c.expire(l.Age, now); err != nil {
 			return err
@@ -271,7 +279,7 @@ func (c *Chain) drop(names []string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.removing().set(); err != nil {
+	if err := os.WriteFile(c.removing(), nil, 0o600); err != nil {
 		return err
 	}
 	first, prev := last.Seq+1, last.Hash
@@ -300,19 +308,14 @@ func trimmed(first uint64, prev string) esrp.Value {
 
 // sweep removes the bodies that no line refers to, except lines of erased chats.
 func (c *Chain) sweep() error {
-	byChat, parents, erased, err := c.references()
+	byChat, chats, err := c.references()
 	if err != nil {
 		return err
 	}
 	named := map[string]bool{}
 	for chat, hashes := range byChat {
-		gone := false
-		for at, depth := chat, 0; at != "" && depth < 100; depth++ {
-			gone = gone || erased[at]
-			at = parents[at]
-		}
-		for hash := range hashes {
-			named[hash] = named[hash] || !gone
+		if !chats.isErased(chat) {
+			maps.Copy(named, hashes)
 		}
 	}
 	entries, err := os.ReadDir(c.artifacts)
@@ -321,18 +324,10 @@ func (c *Chain) sweep() error {
 	}
 	for _, e := range entries {
 		if _, body := hashOf(uriPrefix + e.Name()); body && !named[e.Name()] { // other files do not belong to the journal
-			if err := c.remove(e.Name()); err != nil {
+			if err := removeFile(filepath.Join(c.artifacts, e.Name())); err != nil {
 				return err
 			}
 		}
 	}
-	return c.removing().clear()
-}
-
-func (c *Chain) remove(hash string) error {
-	err := os.Remove(filepath.Join(c.artifacts, hash))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return removeFile(c.removing())
 }

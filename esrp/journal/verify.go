@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/seed-dec29ce4/eca/esrp"
 )
@@ -41,7 +42,7 @@ func (c *Chain) Verify() (Report, error) {
 		return Report{}, err
 	}
 	list = withoutUnused(list, head)
-	v := verifier{c: c, next: 1, prev: genesis, bodies: map[string]place{}, chats: map[string]string{}, parents: map[string]string{}, erased: map[string]bool{}, owners: map[string][]string{}}
+	v := verifier{c: c, next: 1, prev: genesis, bodies: map[string]place{}, chats: newLineage(), owners: map[string][]string{}}
 	for n, s := range list {
 		if err := v.segment(s, n == 0, n == len(list)-1); err != nil {
 			return v.r, err
@@ -83,11 +84,9 @@ type verifier struct {
 	begin     *tail // first line of a chain whose first segments were trimmed
 	trims     []tail
 
-	bodies  map[string]place
-	owners  map[string][]string // chats by body
-	chats   map[string]string   // by request
-	parents map[string]string   // of subagents' chats
-	erased  map[string]bool     // chats
+	bodies map[string]place
+	owners map[string][]string // chats by body
+	chats  lineage
 }
 
 func (v *verifier) segment(s sealed, first, last bool) error {
@@ -169,18 +168,8 @@ func (v *verifier) note(l line, data []byte, at place) {
 	if err != nil {
 		return
 	}
-	chat := b.Record.Caller.RunID
-	switch l.event {
-	case Requested:
-		v.chats[b.Record.RequestID] = chat
-		if b.Record.Context.Tags.Parent != "" {
-			v.parents[chat] = b.Record.Context.Tags.Parent
-		}
-	case Completed, Failed:
-		chat = v.chats[b.Record.RequestID]
-	case Erased:
-		v.erased[b.Record.Chat] = true
-	case Trimmed:
+	chat := v.chats.add(b)
+	if l.event == Trimmed {
 		seq, _ := l.record.Get("first_seq")
 		prev, _ := l.record.Get("first_prev")
 		v.trims = append(v.trims, tail{Segment: seq.Text, Prev: prev.Text})
@@ -240,7 +229,7 @@ func (v *verifier) contents() error {
 		switch {
 		case err == nil:
 			v.r.Bodies++
-		case errors.Is(err, ErrNoBody) && v.allErased(v.owners[hash]):
+		case errors.Is(err, ErrNoBody) && !slices.ContainsFunc(v.owners[hash], v.isKept):
 			v.r.Erased++
 		default:
 			return &Damage{at.segment, at.line, fmt.Sprintf("the body %s: %v", hash, err)}
@@ -249,19 +238,9 @@ func (v *verifier) contents() error {
 	return nil
 }
 
-// allErased reports whether each of the chats was erased, either itself or with its parent.
-func (v *verifier) allErased(chats []string) bool {
-	for _, chat := range chats {
-		gone := chat == "" // a response whose request was trimmed
-		for depth := 0; chat != "" && !gone && depth < 100; depth++ {
-			gone, chat = v.erased[chat], v.parents[chat]
-		}
-		if !gone {
-			return false
-		}
-	}
-	return true
-}
+// isKept reports whether the bodies of a chat must exist. The empty chat is that of responses whose
+// requests were trimmed.
+func (v *verifier) isKept(chat string) bool { return chat != "" && !v.chats.isErased(chat) }
 
 // CheckEnd checks only the last line, which is fast even for a long journal, and detects that the
 // journal was cut, replaced or restored. Its errors are those of Verify.
