@@ -159,24 +159,6 @@ func listen(flag, address string) (net.Listener, error) {
 // serveUntil serves until ctx ends. Then it calls leave to stop running work, and lets open
 // requests get their answers.
 func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler, leave func()) error {
-	server := httpguard.NewServer(handler)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(netutil.LimitListener(listener, maxConnections)) }()
-	var err error
-	select {
-	case err = <-served:
-	case <-ctx.Done():
-		leave()
-		const gracePeriod = 2 * time.Second
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), gracePeriod)
-		defer cancel()
-		if server.Shutdown(grace) != nil {
-			_ = server.Close()
-		}
-		err = <-served
-	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
+	const gracePeriod = 2 * time.Second
+	return httpguard.ServeUntil(ctx, netutil.LimitListener(listener, maxConnections), handler, gracePeriod, leave)
 }

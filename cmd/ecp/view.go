@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,7 +103,8 @@ func (f *viewFlags) view(ctx context.Context, paths []string, s streams) error {
 			fmt.Fprintln(s.err, "note: no browser was opened:", printable(err.Error()))
 		}
 	}
-	return serve(ctx, listener, handler)
+	const leaveTime = 2 * time.Second // for open requests
+	return httpguard.ServeUntil(ctx, listener, handler, leaveTime, func() {})
 }
 
 // download makes run files from a cluster's runs.
@@ -155,29 +155,4 @@ func openReport(path, made string) (*runfile.File, error) {
 		return nil, err
 	}
 	return runfile.Open(made)
-}
-
-// leaveTime limits how long open requests may take at shutdown.
-const leaveTime = 2 * time.Second
-
-// serve serves until ctx ends.
-func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := httpguard.NewServer(handler)
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
-	defer cancel()
-	err := server.Shutdown(limited)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close()
-	}
-	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	return err
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -197,25 +196,9 @@ func (f serveFlags) serve(ctx context.Context, stderr io.Writer) error {
 		fmt.Fprintf(stderr, "esrp serve: workers at nats://%s\n", nats)
 	}
 	fmt.Fprintf(stderr, "esrp serve: serving http://%s\n", address)
-	server := httpguard.NewServer(s.Handler(service.HTTPOptions{Options: httpguard.Options{Address: address, Hosts: f.hosts, Origins: f.origins}, Rate: f.rate}))
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	select {
-	case err = <-served:
-		return err
-	case <-ctx.Done():
-	}
-	s.Drain() // answers callers that wait for a job
+	handler := s.Handler(service.HTTPOptions{Options: httpguard.Options{Address: address, Hosts: f.hosts, Origins: f.origins}, Rate: f.rate})
 	const shutdownTime = 5 * time.Second
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
-	defer cancel()
-	if server.Shutdown(patience) != nil {
-		_ = server.Close()
-	}
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return httpguard.ServeUntil(ctx, listener, handler, shutdownTime, s.Drain) // Drain answers callers that wait for a job
 }
 
 func workerCommand() *cobra.Command {

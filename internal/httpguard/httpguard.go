@@ -10,6 +10,7 @@
 package httpguard
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -225,6 +226,30 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 // NewServer returns a server that drops clients which do not send a request.
 func NewServer(handler http.Handler) *http.Server {
 	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
+}
+
+// ServeUntil serves until ctx ends. Then it calls leave to stop running work, and lets open requests get
+// their answers within grace.
+func ServeUntil(ctx context.Context, listener net.Listener, handler http.Handler, grace time.Duration, leave func()) error {
+	server := NewServer(handler)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	var err error
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		leave()
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		if server.Shutdown(limited) != nil {
+			_ = server.Close()
+		}
+		err = <-served
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
 }
 
 // ListenAddress completes a listening address: without a host it is this machine's loopback
