@@ -76,10 +76,7 @@ func exportCommand(at func() *journal.Chain) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			chain := at()
 			defer chain.Close()
-			if err := chain.Export(cmd.OutOrStdout()); err != nil {
-				return &dataError{"Failed to export the journal", err}
-			}
-			return nil
+			return step("Failed to export the journal", chain.Export(cmd.OutOrStdout()))
 		},
 	}
 }

@@ -45,6 +45,14 @@ type dataError struct {
 
 func (e *dataError) Error() string { return e.step + ": " + e.cause.Error() }
 
+// step returns the error of a step, or nil if it succeeded.
+func step(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &dataError{name, err}
+}
+
 // run runs a command and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := command(stdin)
@@ -90,52 +98,35 @@ func command(stdin io.Reader) *cobra.Command {
 // files reads the files that commands name; - is standard input.
 type files struct{ stdin io.Reader }
 
-func (f *files) read(name string) ([]byte, error) {
-	doc, err := func() ([]byte, error) {
-		if name == "-" {
-			return io.ReadAll(f.stdin)
-		}
-		return os.ReadFile(name)
-	}()
-	if err != nil {
-		return nil, &dataError{"Failed to read file: " + name, err}
+func (f *files) read(name string) (doc []byte, err error) {
+	if name == "-" {
+		doc, err = io.ReadAll(f.stdin)
+	} else {
+		doc, err = os.ReadFile(name)
 	}
-	return doc, nil
+	return doc, step("Failed to read file: "+name, err)
 }
 
 func validateCommand(f *files) *cobra.Command {
 	var response, strict bool
-	c := &cobra.Command{
-		Use:   "validate FILE",
-		Short: "Check a request, or with --response a response",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			doc, err := f.read(args[0])
-			if err != nil {
-				return err
-			}
-			kind, kindTitle := "request", "Request"
-			if response {
-				kind, kindTitle = "response", "Response"
-			}
-			r, err := decode(doc, response)
-			if err == nil {
-				err = checkUnique(doc)
-			}
-			if err != nil {
-				return &dataError{fmt.Sprintf("Failed to parse %s as ESRP %s", args[0], kind), err}
-			}
-			check := r.Validate
-			if strict {
-				check = r.ValidateStrictly
-			}
-			if err := check(); err != nil {
-				return &dataError{kindTitle + " validation failed", err}
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), "Valid ESRP "+kind)
-			return err
-		},
-	}
+	c := f.fileCommand("validate FILE", "Check a request, or with --response a response", func(name string, doc []byte) (string, error) {
+		kind, kindTitle := "request", "Request"
+		if response {
+			kind, kindTitle = "response", "Response"
+		}
+		r, err := decode(doc, response)
+		if err == nil {
+			err = checkUnique(doc)
+		}
+		if err != nil {
+			return "", &dataError{fmt.Sprintf("Failed to parse %s as ESRP %s", name, kind), err}
+		}
+		check := r.Validate
+		if strict {
+			check = r.ValidateStrictly
+		}
+		return "Valid ESRP " + kind + "\n", step(kindTitle+" validation failed", check())
+	})
 	c.Flags().BoolVarP(&response, "response", "r", false, "the file is a response")
 	c.Flags().BoolVar(&strict, "strict", false, "check what a service has to check besides: hashes, encodings, paths")
 	return c
@@ -180,70 +171,56 @@ func decodeAny(doc []byte) (record, error) {
 
 // form returns the canonical form of a document or, if typed is set, of the record in it.
 func form(name string, doc []byte, typed bool) ([]byte, error) {
+	var v esrp.Value
+	var err error
 	if typed {
-		r, err := decodeAny(doc)
-		if err != nil {
+		var r record
+		if r, err = decodeAny(doc); err != nil {
 			return nil, &dataError{fmt.Sprintf("Failed to parse %s as ESRP record", name), err}
 		}
-		out, err := r.Value().Canonical()
-		if err != nil {
-			return nil, &dataError{"Failed to generate canonical JSON", err}
-		}
-		return out, nil
-	}
-	v, err := esrp.Parse(doc)
-	if err != nil {
+		v = r.Value()
+	} else if v, err = esrp.Parse(doc); err != nil {
 		return nil, &dataError{fmt.Sprintf("Failed to parse %s as JSON", name), err}
 	}
 	out, err := v.Canonical()
-	if err != nil {
-		return nil, &dataError{"Failed to generate canonical JSON", err}
-	}
-	return out, nil
+	return out, step("Failed to generate canonical JSON", err)
 }
 
-func canonicalizeCommand(f *files) *cobra.Command {
-	var typed bool
-	c := &cobra.Command{
-		Use:   "canonicalize FILE",
-		Short: "Print a document's canonical JSON, without a trailing newline",
-		Args:  cobra.ExactArgs(1),
+// fileCommand returns a command that prints what form makes of a file.
+func (f *files) fileCommand(use, short string, form func(name string, doc []byte) (string, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			doc, err := f.read(args[0])
 			if err != nil {
 				return err
 			}
-			out, err := form(args[0], doc, typed)
+			text, err := form(args[0], doc)
 			if err != nil {
 				return err
 			}
-			_, err = cmd.OutOrStdout().Write(out)
+			_, err = io.WriteString(cmd.OutOrStdout(), text)
 			return err
 		},
 	}
+}
+
+func canonicalizeCommand(f *files) *cobra.Command {
+	var typed bool
+	c := f.fileCommand("canonicalize FILE", "Print a document's canonical JSON, without a trailing newline", func(name string, doc []byte) (string, error) {
+		out, err := form(name, doc, typed)
+		return string(out), err
+	})
 	c.Flags().BoolVar(&typed, "typed", false, "of the record, with its defaults and normal forms")
 	return c
 }
 
 func hashCommand(f *files) *cobra.Command {
 	var typed, payload bool
-	c := &cobra.Command{
-		Use:   "hash FILE",
-		Short: "Print the SHA-256 of a document's canonical JSON",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			doc, err := f.read(args[0])
-			if err != nil {
-				return err
-			}
-			hash, err := hashOf(args[0], doc, typed, payload)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), hash)
-			return err
-		},
-	}
+	c := f.fileCommand("hash FILE", "Print the SHA-256 of a document's canonical JSON", func(name string, doc []byte) (string, error) {
+		hash, err := hashOf(name, doc, typed, payload)
+		return hash + "\n", err
+	})
 	c.Flags().BoolVar(&typed, "typed", false, "of the record, with its defaults and normal forms")
 	c.Flags().BoolVar(&payload, "payload", false, "of a request's target, inputs and parameters")
 	c.MarkFlagsMutuallyExclusive("typed", "payload")
@@ -257,17 +234,13 @@ func hashOf(name string, doc []byte, typed, payload bool) (string, error) {
 			return "", &dataError{fmt.Sprintf("Failed to parse %s as ESRP request", name), err}
 		}
 		hash, err := r.HashPayload()
-		if err != nil {
-			return "", &dataError{"Failed to compute hash", err}
-		}
-		return hash, nil
+		return hash, step("Failed to compute hash", err)
 	}
 	out, err := form(name, doc, typed)
+	if failed := (*dataError)(nil); errors.As(err, &failed) && errors.Is(failed.cause, esrp.ErrFloat) {
+		failed.step = "Failed to compute hash"
+	}
 	if err != nil {
-		var step *dataError
-		if errors.As(err, &step) && errors.Is(step.cause, esrp.ErrFloat) {
-			err = &dataError{"Failed to compute hash", step.cause}
-		}
 		return "", err
 	}
 	return esrp.HashBytes(out), nil

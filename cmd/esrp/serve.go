@@ -73,13 +73,6 @@ tools that the configuration allows, and, with ecp run, any program.`,
 	return c
 }
 
-func step(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &dataError{name, err}
-}
-
 func logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(redact.Writer(w, redact.New().String), nil))
 }
