@@ -67,20 +67,10 @@ type Options struct {
 
 // Server serves A2A. Close must be called.
 type Server struct {
-	turns   *turn.Service
-	version string
-	url     string
-	secured bool
-	now     func() time.Time
-	newID   func() string
-	log     *slog.Logger
+	o       Options
 	started time.Time
-
-	notifier   Notifier
-	sleep      func(context.Context, time.Duration) error
-	posts      chan struct{}   // has one element for each notification being sent
-	posting    context.Context // the context of notifications: ends closeGrace after Close began
-	closeGrace time.Duration
+	posts   chan struct{}   // has one element for each notification being sent
+	posting context.Context // the context of notifications: ends CloseGrace after Close began
 
 	ctx         context.Context // ends with Close
 	cancel      context.CancelFunc
@@ -92,26 +82,23 @@ type Server struct {
 
 // New returns a server.
 func New(o Options) *Server {
-	s := &Server{
-		turns: o.Turns, version: o.Version, url: o.URL, secured: o.Secured, now: o.Now, newID: o.NewID, log: cmp.Or(o.Log, slog.Default()),
-		notifier: o.Notifier, sleep: o.Sleep, posts: make(chan struct{}, maxPosting), closeGrace: cmp.Or(o.CloseGrace, defaultCloseGrace),
+	o.Log, o.CloseGrace = cmp.Or(o.Log, slog.Default()), cmp.Or(o.CloseGrace, defaultCloseGrace)
+	if o.Now == nil {
+		o.Now = time.Now
 	}
-	if s.now == nil {
-		s.now = time.Now
+	if o.NewID == nil {
+		o.NewID = uuid.NewString
 	}
-	if s.newID == nil {
-		s.newID = uuid.NewString
+	if o.Sleep == nil {
+		o.Sleep = llm.Sleep
 	}
-	if s.sleep == nil {
-		s.sleep = llm.Sleep
-	}
-	s.started = s.now()
+	s := &Server{o: o, started: o.Now(), posts: make(chan struct{}, maxPosting)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.posting, s.stopPosting = context.WithCancel(context.Background())
 	if o.Records != "" {
 		var err error
-		if s.records, err = openRecords(o.Records, s.log); err != nil {
-			s.log.Warn("tasks will be lost when this server stops", "err", err)
+		if s.records, err = openRecords(o.Records, s.o.Log); err != nil {
+			s.o.Log.Warn("tasks will be lost when this server stops", "err", err)
 		}
 		s.restore(o.ChatExists)
 	}
@@ -123,7 +110,7 @@ func New(o Options) *Server {
 func (s *Server) Close() {
 	s.tasks.close()
 	s.cancel()
-	defer time.AfterFunc(s.closeGrace, s.stopPosting).Stop()
+	defer time.AfterFunc(s.o.CloseGrace, s.stopPosting).Stop()
 	s.work.Wait()
 	s.stopPosting()
 	s.records.close()

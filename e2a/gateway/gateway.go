@@ -32,24 +32,18 @@ type Options struct {
 }
 
 // Gateway answers envelopes.
-type Gateway struct {
-	turns      *turn.Service
-	now        func() time.Time
-	newID      func() string
-	log        *slog.Logger
-	closeGrace time.Duration
-}
+type Gateway struct{ o Options }
 
 // New returns a gateway.
 func New(o Options) *Gateway {
-	g := &Gateway{turns: o.Turns, now: o.Now, newID: o.NewID, log: cmp.Or(o.Log, slog.Default()), closeGrace: cmp.Or(o.CloseGrace, defaultCloseGrace)}
-	if g.now == nil {
-		g.now = time.Now
+	o.Log, o.CloseGrace = cmp.Or(o.Log, slog.Default()), cmp.Or(o.CloseGrace, defaultCloseGrace)
+	if o.Now == nil {
+		o.Now = time.Now
 	}
-	if g.newID == nil {
-		g.newID = uuid.NewString
+	if o.NewID == nil {
+		o.NewID = uuid.NewString
 	}
-	return g
+	return &Gateway{o}
 }
 
 // Send sends a frame. An error means that the caller has stopped reading frames.
@@ -63,13 +57,13 @@ type Send func(e2a.Response) error
 // which may be nil, when the session has accepted a prompt: turns of later prompts then follow its
 // turn.
 func (g *Gateway) Run(ctx context.Context, e e2a.Envelope, send Send, accepted func()) error {
-	ctx, cancel := g.turns.Bind(ctx)
+	ctx, cancel := g.o.Turns.Bind(ctx)
 	defer cancel()
 	if e.RequestID == nil || *e.RequestID == "" {
-		id := g.newID()
+		id := g.o.NewID()
 		e.RequestID = &id
 	}
-	a := &answer{Stream: e2a.NewStream(e, g.newID, g.now), g: g, envelope: e, send: send, accepted: accepted}
+	a := &answer{Stream: e2a.NewStream(e, g.o.NewID, g.o.Now), g: g, envelope: e, send: send, accepted: accepted}
 	if a.accepted == nil {
 		a.accepted = func() {}
 	}
@@ -80,7 +74,7 @@ func (g *Gateway) Run(ctx context.Context, e e2a.Envelope, send Send, accepted f
 	if a.Ended() {
 		return nil
 	}
-	failure := g.turns.Explain(ctx, err)
+	failure := g.o.Turns.Explain(ctx, err)
 	if ctx.Err() != nil && failure.Code == turn.Failed {
 		return ctx.Err()
 	}

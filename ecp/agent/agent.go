@@ -76,13 +76,7 @@ type Options struct {
 
 // Agent serves one runtime at a time. Close must be called.
 type Agent struct {
-	host      Host
-	version   string
-	workspace string
-	limit     time.Duration
-	now       func() time.Time
-	newID     func() string
-	log       *slog.Logger
+	o Options
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -98,18 +92,16 @@ type Agent struct {
 
 // New returns an agent.
 func New(o Options) *Agent {
-	a := &Agent{
-		host: o.Host, version: o.Version, workspace: o.Workspace, limit: o.Limit,
-		now: o.Now, newID: o.NewID, log: cmp.Or(o.Log, slog.Default()),
+	o.Log = cmp.Or(o.Log, slog.Default())
+	if o.Now == nil {
+		o.Now = time.Now
 	}
-	if a.now == nil {
-		a.now = time.Now
+	if o.NewID == nil {
+		o.NewID = uuid.NewString
 	}
-	if a.newID == nil {
-		a.newID = uuid.NewString
-	}
+	a := &Agent{o: o}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
-	a.host.Join(editor.Client{}, questions{a})
+	a.o.Host.Join(editor.Client{}, questions{a})
 	return a
 }
 
@@ -134,7 +126,7 @@ func (a *Agent) deleteChat() {
 	}
 	id := a.session.ID()
 	a.session, a.paused = nil, nil
-	if err := a.host.Engine().Delete(id)(); err != nil {
-		a.log.Warn("cannot delete the conversation", "chat", id, "err", err)
+	if err := a.o.Host.Engine().Delete(id)(); err != nil {
+		a.o.Log.Warn("cannot delete the conversation", "chat", id, "err", err)
 	}
 }
