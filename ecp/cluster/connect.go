@@ -2,10 +2,12 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,6 +72,43 @@ func (c *Cluster) runs(ctx context.Context) (*jet.KV, error) {
 		return nil, fmt.Errorf("this NATS server has no runs yet; ecp submit creates one: %w", err)
 	}
 	return kv, err
+}
+
+// get decodes a value of the bucket of runs, and returns its revision.
+func (c *Cluster) get(ctx context.Context, key string, into any) (revision uint64, err error) {
+	kv, err := c.runs(ctx)
+	if err != nil {
+		return 0, err
+	}
+	raw, revision, err := kv.Get(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	return revision, json.Unmarshal(raw, into)
+}
+
+// put encodes a value for the bucket of runs.
+func (c *Cluster) put(ctx context.Context, key string, value any) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	kv, err := c.runs(ctx)
+	if err != nil {
+		return err
+	}
+	return kv.Put(ctx, key, raw)
+}
+
+// keys returns the keys of the bucket of runs that match, sorted.
+func (c *Cluster) keys(ctx context.Context, pattern string) ([]string, error) {
+	kv, err := c.runs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := kv.Keys(ctx, pattern)
+	slices.Sort(keys)
+	return keys, err
 }
 
 // Settings that streams and buckets share.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
-	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
 // Limits of published attempts: minWindow and maxWindow limit the window of a lane, which is the number
@@ -260,14 +259,7 @@ func (s *session) report(ctx context.Context) {
 		return
 	}
 	s.progress.Planned = s.plan.Total
-	raw, err := json.Marshal(s.progress)
-	if err == nil {
-		var kv *jet.KV
-		if kv, err = s.c.runs(ctx); err == nil {
-			err = kv.Put(ctx, statKey(s.doc.Run), raw)
-		}
-	}
-	s.warn(err)
+	s.warn(s.c.put(ctx, statKey(s.doc.Run), s.progress))
 }
 
 // arrive handles a result.

@@ -2,10 +2,8 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
@@ -38,18 +36,11 @@ func (d *Doc) laneOf(p *runtime.Plan, c runtime.Case) (name string, l Lane) {
 // openLane creates the consumer of a lane. The limit of the lane is that of the latest run that sets
 // one.
 func (c *Cluster) openLane(ctx context.Context, name string, l Lane, limited bool) error {
-	kv, err := c.runs(ctx)
-	if err != nil {
-		return err
-	}
 	if err := c.checkLane(ctx, name, l, limited); err != nil {
 		return err
 	}
-	if raw, _, err := kv.Get(ctx, laneKey(name)); err == nil && !limited {
-		var known Lane
-		if err := json.Unmarshal(raw, &known); err != nil {
-			return err
-		}
+	var known Lane
+	if _, err := c.get(ctx, laneKey(name), &known); err == nil && !limited {
 		l.Limit = known.Limit
 	}
 	return c.SetLimit(ctx, name, l)
@@ -78,15 +69,7 @@ func (c *Cluster) SetLimit(ctx context.Context, name string, l Lane) error {
 	if err := c.conn.EnsureConsumer(ctx, workStream, jet.ConsumerSpec{Name: "lane-" + name, Subject: laneWork(name), Lease: c.lease, MaxInFlight: l.Limit}); err != nil {
 		return err
 	}
-	kv, err := c.runs(ctx)
-	if err != nil {
-		return err
-	}
-	raw, err := json.Marshal(l)
-	if err != nil {
-		return err
-	}
-	return kv.Put(ctx, laneKey(name), raw)
+	return c.put(ctx, laneKey(name), l)
 }
 
 // NamedLane is a lane with its name.
@@ -97,44 +80,28 @@ type NamedLane struct {
 
 // Lanes returns all lanes, sorted by name.
 func (c *Cluster) Lanes(ctx context.Context) ([]NamedLane, error) {
-	kv, err := c.runs(ctx)
+	keys, err := c.keys(ctx, laneKey("*"))
 	if err != nil {
 		return nil, err
 	}
-	keys, err := kv.Keys(ctx, laneKey("*"))
-	if err != nil {
-		return nil, err
-	}
-	var out []NamedLane
-	for _, key := range keys {
-		raw, _, err := kv.Get(ctx, key)
-		if err != nil {
+	out := make([]NamedLane, len(keys))
+	for i, key := range keys {
+		out[i].Name = strings.TrimPrefix(key, laneKey(""))
+		if _, err := c.get(ctx, key, &out[i].Lane); err != nil {
 			return nil, err
 		}
-		l, err := parseLane(raw)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, NamedLane{strings.TrimPrefix(key, laneKey("")), l})
 	}
-	slices.SortFunc(out, func(a, b NamedLane) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
 // Lane returns a lane by its name.
 func (c *Cluster) Lane(ctx context.Context, name string) (l Lane, err error) {
-	kv, err := c.runs(ctx)
-	if err != nil {
+	if _, err := c.runs(ctx); err != nil {
 		return l, err
 	}
-	raw, _, err := kv.Get(ctx, laneKey(name))
+	_, err = c.get(ctx, laneKey(name), &l)
 	if errors.Is(err, jet.ErrNotFound) {
 		return l, fmt.Errorf("the lane %s does not exist: ecp cluster runs lists the lanes", name)
 	}
-	if err != nil {
-		return l, err
-	}
-	return parseLane(raw)
+	return l, err
 }
-
-func parseLane(raw []byte) (l Lane, err error) { return l, json.Unmarshal(raw, &l) }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/jet"
@@ -63,18 +62,13 @@ func (c *Cluster) setState(ctx context.Context, run string, to State) error {
 		return err
 	}
 	for range stateTries {
-		old, revision, err := kv.Get(ctx, stateKey(run))
+		var now State
+		revision, err := c.get(ctx, stateKey(run), &now)
 		if err != nil && !errors.Is(err, jet.ErrNotFound) {
 			return err
 		}
-		if err == nil {
-			var now State
-			if err := json.Unmarshal(old, &now); err != nil {
-				return err
-			}
-			if now == to || now.State == StateFinished || now.State == StateCancelled {
-				return nil
-			}
+		if err == nil && (now == to || now.State == StateFinished || now.State == StateCancelled) {
+			return nil
 		}
 		if err = kv.Update(ctx, stateKey(run), raw, revision); !errors.Is(err, jet.ErrConflict) {
 			return err
@@ -100,28 +94,18 @@ func (c *Cluster) Control(ctx context.Context, run, state string) error {
 
 // State returns the state of a run.
 func (c *Cluster) State(ctx context.Context, run string) (s State, err error) {
-	kv, err := c.runs(ctx)
-	if err != nil {
-		return s, err
+	if _, err = c.get(ctx, stateKey(run), &s); err != nil {
+		err = fmt.Errorf("read the state of the run %s: %w", run, err)
 	}
-	raw, _, err := kv.Get(ctx, stateKey(run))
-	if err != nil {
-		return s, fmt.Errorf("read the state of the run %s: %w", run, err)
-	}
-	return s, json.Unmarshal(raw, &s)
+	return s, err
 }
 
 // List returns all runs, oldest first.
 func (c *Cluster) List(ctx context.Context) ([]Summary, error) {
-	kv, err := c.runs(ctx)
+	keys, err := c.keys(ctx, "*.doc")
 	if err != nil {
 		return nil, err
 	}
-	keys, err := kv.Keys(ctx, "*.doc")
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(keys)
 	var out []Summary
 	for _, key := range keys {
 		run := strings.TrimSuffix(key, ".doc")
@@ -132,10 +116,8 @@ func (c *Cluster) List(ctx context.Context) ([]Summary, error) {
 		if s.State, err = c.State(ctx, run); err != nil {
 			return out, err
 		}
-		if raw, _, err := kv.Get(ctx, statKey(run)); err == nil {
-			if err := json.Unmarshal(raw, &s.Progress); err != nil {
-				return out, err
-			}
+		if _, err := c.get(ctx, statKey(run), &s.Progress); err != nil && !errors.Is(err, jet.ErrNotFound) {
+			return out, err
 		}
 		out = append(out, s)
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -96,7 +97,8 @@ func (w *worker) waitForRuns(ctx context.Context) {
 
 // wanted reports whether a lane is for this worker, once for each lane.
 func (w *worker) wanted(key string, value []byte) (name string, ok bool) {
-	l, err := parseLane(value)
+	var l Lane
+	err := json.Unmarshal(value, &l)
 	name = strings.TrimPrefix(key, laneKey(""))
 	w.mu.Lock()
 	defer w.mu.Unlock()
