@@ -3,8 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-
-	"github.com/seed-dec29ce4/eca/ecp/stats"
 )
 
 // Comparison lists the changes since an earlier report.
@@ -67,7 +65,6 @@ func Compare(old, now *Report, path string) *Comparison {
 // pairs compares the variants that both reports have.
 func pairs(old, now *Report) (out []Pair) {
 	before := old.Sides()
-	var p []float64
 	for _, b := range now.Sides() {
 		for _, a := range before {
 			if a.Key != b.Key {
@@ -78,12 +75,9 @@ func pairs(old, now *Report) (out []Pair) {
 				a.Name, b.Name = "the baseline with "+variant, variant
 			}
 			out = append(out, NewPair(a, b))
-			p = append(p, out[len(out)-1].P)
 		}
 	}
-	for i, corrected := range stats.Holm(p) {
-		out[i].PHolm = corrected
-	}
+	correct(out)
 	return out
 }
 

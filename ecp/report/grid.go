@@ -4,27 +4,22 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // grid returns the grid of a report: a row for each case, in the order of the report, and a column for
 // each variant.
 func (r *Report) grid() *Grid {
 	g := &Grid{}
-	columns, rows := map[string]int{}, map[string]int{}
+	columns, rows := places{}, places{}
 	for i := range r.Scenarios {
-		name := r.Scenarios[i].VariantName()
-		if _, ok := columns[name]; !ok {
-			columns[name] = len(g.Columns)
+		if name := r.Scenarios[i].VariantName(); columns.of(name) == len(g.Columns) {
 			g.Columns = append(g.Columns, name)
 		}
 	}
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
-		at, ok := rows[s.ID]
-		if !ok {
-			at = len(g.Rows)
-			rows[s.ID] = at
+		at := rows.of(s.ID)
+		if at == len(g.Rows) {
 			g.Rows = append(g.Rows, GridRow{Name: s.Name, Cells: make([]Cell, len(g.Columns))})
 		}
 		cell := s.Cell()
@@ -119,9 +114,5 @@ func (s *Scenario) failure() (kind, text string) {
 const maxWhy = 160
 
 func oneLine(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if utf8.RuneCountInString(text) > maxWhy {
-		text = string([]rune(text)[:maxWhy]) + "…"
-	}
-	return text
+	return shorten(strings.Join(strings.Fields(text), " "), maxWhy)
 }

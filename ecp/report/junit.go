@@ -83,11 +83,7 @@ func (s *Scenario) junit(r *Report) junitCase {
 		c.Error = &junitProblem{Message: clean(p.Message), Type: p.Kind, Text: text}
 	}
 	for i, st := range s.Steps {
-		output := ""
-		if st.Output != nil {
-			output = *st.Output
-		}
-		c.SystemOut += clean(fmt.Sprintf("step %d\n> %s\n%s\n", i+1, st.Input, output))
+		c.SystemOut += clean(fmt.Sprintf("step %d\n> %s\n%s\n", i+1, st.Input, deref(st.Output)))
 	}
 	for _, e := range s.Errors {
 		c.SystemErr += clean(e.Stderr)
@@ -97,12 +93,11 @@ func (s *Scenario) junit(r *Report) junitCase {
 
 // Title returns a scenario's name with its variant.
 func (s *Scenario) Title() string {
-	var b strings.Builder
-	b.WriteString(s.Name)
-	for _, k := range sortedKeys(s.Variant) {
-		fmt.Fprintf(&b, " [%s=%s]", k, s.Variant[k])
+	title := s.Name
+	for _, label := range s.Labels() {
+		title += " [" + label + "]"
 	}
-	return b.String()
+	return title
 }
 
 // Failures returns the reasons why a scenario did not pass.

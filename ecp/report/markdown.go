@@ -4,12 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 )
-
-func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
 // maxListed limits how many scenarios a summary lists.
 const maxListed = 200

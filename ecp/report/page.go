@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"html/template"
@@ -269,10 +270,7 @@ func SortedFailures(counts map[string]int) (out []Failure) {
 		out = append(out, Failure{kind, n})
 	}
 	slices.SortFunc(out, func(a, b Failure) int {
-		if a.Count != b.Count {
-			return b.Count - a.Count
-		}
-		return strings.Compare(a.Kind, b.Kind)
+		return cmp.Or(b.Count-a.Count, strings.Compare(a.Kind, b.Kind))
 	})
 	return out
 }

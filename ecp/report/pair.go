@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/seed-dec29ce4/eca/ecp/stats"
@@ -68,11 +69,7 @@ func NewPair(a, b Compared) Pair {
 	b01, c10 := 0, 0
 	for _, now := range b.Samples {
 		was, ok := takeSample(known, now)
-		if !ok {
-			p.Unpaired++
-			continue
-		}
-		if was.Unjudged || now.Unjudged {
+		if !ok || was.Unjudged || now.Unjudged {
 			p.Unpaired++
 			continue
 		}
@@ -185,27 +182,31 @@ func number(n float64) string {
 
 // compareVariants compares each variant with the first one.
 func compareVariants(sides []Compared) (out []Pair) {
-	var p []float64
 	for i := 1; i < len(sides); i++ {
 		out = append(out, NewPair(sides[0], sides[i]))
-		p = append(p, out[i-1].P)
+	}
+	correct(out)
+	return out
+}
+
+// correct sets PHolm of several comparisons.
+func correct(pairs []Pair) {
+	p := make([]float64, len(pairs))
+	for i := range pairs {
+		p[i] = pairs[i].P
 	}
 	for i, corrected := range stats.Holm(p) {
-		out[i].PHolm = corrected
+		pairs[i].PHolm = corrected
 	}
-	return out
 }
 
 // Sides returns the variants of a report for comparison, in the order of their first scenarios.
 func (r *Report) Sides() (out []Compared) {
-	indexes := map[string]int{}
+	sides := places{}
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
-		key := s.VariantName() + "\x00" + s.VariantKey
-		at, ok := indexes[key]
-		if !ok {
-			at = len(out)
-			indexes[key] = at
+		at := sides.of(s.VariantName() + "\x00" + s.VariantKey)
+		if at == len(out) {
 			out = append(out, Compared{Name: s.VariantName(), Run: r.RunID, Key: s.VariantKey})
 		}
 		out[at].Samples = append(out[at].Samples, s.Sample(i))
@@ -215,13 +216,12 @@ func (r *Report) Sides() (out []Compared) {
 
 // Sentences describes the results of the report's comparisons, one sentence each.
 func (r *Report) Sentences() (out []string) {
-	for i := range r.Comparisons {
-		out = append(out, r.Comparisons[i].Sentence())
-	}
+	pairs := r.Comparisons
 	if r.Baseline != nil {
-		for i := range r.Baseline.Pairs {
-			out = append(out, r.Baseline.Pairs[i].Sentence())
-		}
+		pairs = slices.Concat(pairs, r.Baseline.Pairs)
+	}
+	for i := range pairs {
+		out = append(out, pairs[i].Sentence())
 	}
 	return out
 }

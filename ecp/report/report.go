@@ -9,6 +9,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -437,11 +438,7 @@ func (r *Report) total() {
 		if r.Agent == nil {
 			r.Agent = s.Agent
 		}
-		attempts := s.Attempts
-		if len(attempts) == 0 {
-			attempts = []Attempt{{Steps: s.Steps}}
-		}
-		for _, a := range attempts {
+		for _, a := range s.AllAttempts() {
 			r.sumSteps(a.Steps)
 		}
 	}
@@ -468,12 +465,15 @@ func (r *Report) sumSteps(steps []Step) {
 			}
 		}
 		r.Usage.add(st.Usage)
-		if st.CostUSD != nil {
-			sum := *st.CostUSD
-			if r.CostUSD != nil {
-				sum += *r.CostUSD
-			}
-			r.CostUSD = &sum
-		}
+		r.CostUSD = addCost(r.CostUSD, st.CostUSD)
 	}
+}
+
+// addCost adds costs, which are nil if they are unknown.
+func addCost(sum, more *float64) *float64 {
+	if sum == nil || more == nil {
+		return cmp.Or(sum, more)
+	}
+	total := *sum + *more
+	return &total
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"maps"
@@ -65,10 +66,7 @@ func percent(f float64) string { return strconv.FormatFloat(100*f, 'f', 1, 64) +
 // byK lists the values by k, the lowest k first.
 func byK(values map[string]float64) string {
 	keys := slices.SortedFunc(maps.Keys(values), func(a, b string) int {
-		if len(a) != len(b) {
-			return len(a) - len(b)
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(len(a)-len(b), strings.Compare(a, b))
 	})
 	for i, k := range keys {
 		keys[i] = k + ": " + percent(values[k])

@@ -131,12 +131,10 @@ func interval(samples []Sample, sum Summary) (*[2]float64, string) {
 
 // clusters groups samples, in the order of the groups' first samples.
 func clusters(samples []Sample, value func(Sample) (sum float64, n int)) (out []stats.Cluster) {
-	indexes := map[string]int{}
+	groups := places{}
 	for _, s := range samples {
-		at, ok := indexes[s.Group]
-		if !ok {
-			at = len(out)
-			indexes[s.Group] = at
+		at := groups.of(s.Group)
+		if at == len(out) {
 			out = append(out, stats.Cluster{})
 		}
 		sum, n := value(s)
@@ -144,6 +142,18 @@ func clusters(samples []Sample, value func(Sample) (sum float64, n int)) (out []
 		out[at].N += n
 	}
 	return out
+}
+
+// places numbers keys in the order of their first occurrence.
+type places map[string]int
+
+func (p places) of(key string) int {
+	at, ok := p[key]
+	if !ok {
+		at = len(p)
+		p[key] = at
+	}
+	return at
 }
 
 // passK averages pass@k and pass^k over the cases with at least k attempts.

@@ -28,16 +28,14 @@ func (v *Variant) Name() string {
 // variants returns the results of the variants, in the order of their first scenarios. Without a
 // matrix it returns nil.
 func (r *Report) variants() (out []Variant) {
-	indexes, members := map[string]int{}, [][]*Scenario{}
+	variants, members := places{}, [][]*Scenario{}
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
 		if len(s.Variant) == 0 {
 			continue
 		}
-		at, ok := indexes[s.VariantName()]
-		if !ok {
-			at = len(out)
-			indexes[s.VariantName()] = at
+		at := variants.of(s.VariantName())
+		if at == len(out) {
 			out, members = append(out, Variant{Labels: s.Variant}), append(members, nil)
 		}
 		out[at].add(s)
@@ -63,13 +61,7 @@ func (v *Variant) add(s *Scenario) {
 	u := one.Usage
 	v.Tokens = ecp.AddTokens(v.Tokens, u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens)
 	v.DurationMS += s.DurationMS
-	if one.CostUSD != nil {
-		sum := *one.CostUSD
-		if v.CostUSD != nil {
-			sum += *v.CostUSD
-		}
-		v.CostUSD = &sum
-	}
+	v.CostUSD = addCost(v.CostUSD, one.CostUSD)
 }
 
 // WriteVariants writes a line for each variant of a matrix, for human readers. printable escapes the
