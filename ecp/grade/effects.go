@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,11 +76,7 @@ func (s Spec) gradeChanges(subject Subject) Check {
 		return Check{Field: field, Reasoning: fmt.Sprintf("Changed outside of [%s]: %s", strings.Join(s.Only, ", "), few(stray))}
 	}
 	for _, glob := range s.Includes {
-		hit := false
-		for _, c := range changed {
-			hit = hit || anyGlob([]string{glob}, c.Path)
-		}
-		if !hit {
+		if !slices.ContainsFunc(changed, func(c Change) bool { return anyGlob([]string{glob}, c.Path) }) {
 			return Check{Field: field, Reasoning: fmt.Sprintf("Nothing changed in %s; changed: %s", glob, few(list))}
 		}
 	}
@@ -87,12 +84,7 @@ func (s Spec) gradeChanges(subject Subject) Check {
 }
 
 func anyGlob(globs []string, path string) bool {
-	for _, g := range globs {
-		if ok, err := doublestar.Match(g, path); err == nil && ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(globs, func(g string) bool { return doublestar.MatchUnvalidated(g, path) })
 }
 
 // few joins the first items of a list, and adds the number of the others.

@@ -3,6 +3,7 @@ package grade
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -143,13 +144,8 @@ func python(v any) string {
 		}
 		return s
 	case map[string]any:
-		keys := make([]string, 0, len(v))
-		for k := range v {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
-		parts := make([]string, len(keys))
-		for i, k := range keys {
+		parts := slices.Sorted(maps.Keys(v))
+		for i, k := range parts {
 			parts[i] = pythonString(k) + ": " + python(v[k])
 		}
 		return "{" + strings.Join(parts, ", ") + "}"

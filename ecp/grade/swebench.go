@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -109,7 +110,8 @@ func (s Spec) judgeLog(log string) (score float64, reason string) {
 	if len(results) == 0 {
 		return 0, "the log has no result of a test: " + shown(lastLines(rest))
 	}
-	if code := exitOf(rest); code != 0 && !hasFailures(results) {
+	failed := slices.ContainsFunc(slices.Collect(maps.Values(results)), func(status string) bool { return status == testFailed || status == testError })
+	if code := exitOf(rest); code != 0 && !failed {
 		return 0, fmt.Sprintf("the tests ended with %d although no test failed, so their log is not reliable: %s", code, shown(lastLines(rest)))
 	}
 	var failing, broken []string
@@ -164,15 +166,6 @@ func truncatedName(results map[string]string, name string) (status string, ok bo
 		status, ok = s, true
 	}
 	return status, ok
-}
-
-func hasFailures(results map[string]string) bool {
-	for _, status := range results {
-		if status == testFailed || status == testError {
-			return true
-		}
-	}
-	return false
 }
 
 var exitLine = regexp.MustCompile(`(?m)^` + exitMark + `(\d+)\r?$`)

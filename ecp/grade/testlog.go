@@ -24,9 +24,9 @@ func logParsers() map[string]func(log string) map[string]string {
 		"parse_log_pytest_options": pytestOptionsLog,
 		"parse_log_pytest_v2":      func(log string) map[string]string { return pytestLog(log, true) },
 		"parse_log_django":         djangoLog,
-		"parse_log_gotest":         goLog,
-		"parse_log_cargo":          cargoLog,
-		"parse_log_jest":           jestLog,
+		"parse_log_gotest":         matches(goLine, map[string]string{"PASS": testPassed, "FAIL": testFailed, "SKIP": testSkipped}),
+		"parse_log_cargo":          matches(cargoLine, map[string]string{"ok": testPassed, "FAILED": testFailed, "ignored": testSkipped}),
+		"parse_log_jest":           matches(jestLine, map[string]string{"✓": testPassed, "✕": testFailed, "○": testSkipped}),
 		"parse_log_maven":          mavenLog,
 	}
 }
@@ -123,20 +123,22 @@ func djangoLog(log string) map[string]string {
 	return out
 }
 
-// matches parses the lines that match a pattern with the groups status and name. words maps the
-// matches of status to results.
-func matches(log string, pattern *regexp.Regexp, words map[string]string) map[string]string {
-	out := map[string]string{}
-	for line := range strings.Lines(log) {
-		m := pattern.FindStringSubmatch(strings.TrimSpace(line))
-		if m == nil {
-			continue
+// matches returns a parser of the lines that match a pattern with the groups status and name. words
+// maps the matches of status to results.
+func matches(pattern *regexp.Regexp, words map[string]string) func(log string) map[string]string {
+	return func(log string) map[string]string {
+		out := map[string]string{}
+		for line := range strings.Lines(log) {
+			m := pattern.FindStringSubmatch(strings.TrimSpace(line))
+			if m == nil {
+				continue
+			}
+			if status := words[m[pattern.SubexpIndex("status")]]; status != "" {
+				out[m[pattern.SubexpIndex("name")]] = status
+			}
 		}
-		if status := words[m[pattern.SubexpIndex("status")]]; status != "" {
-			out[m[pattern.SubexpIndex("name")]] = status
-		}
+		return out
 	}
-	return out
 }
 
 var (
@@ -145,18 +147,6 @@ var (
 	jestLine  = regexp.MustCompile(`^(?P<status>[✓✕○])\s(?P<name>.+?)(?:\s\(\d+(?:\.\d+)?\s*m?s\))?$`)
 	mavenTest = regexp.MustCompile(`-Dtest=(\S+)`)
 )
-
-func goLog(log string) map[string]string {
-	return matches(log, goLine, map[string]string{"PASS": testPassed, "FAIL": testFailed, "SKIP": testSkipped})
-}
-
-func cargoLog(log string) map[string]string {
-	return matches(log, cargoLine, map[string]string{"ok": testPassed, "FAILED": testFailed, "ignored": testSkipped})
-}
-
-func jestLog(log string) map[string]string {
-	return matches(log, jestLine, map[string]string{"✓": testPassed, "✕": testFailed, "○": testSkipped})
-}
 
 // mavenLog parses one result for each command with -Dtest=NAME. The test script prints the commands
 // with set -x.

@@ -138,12 +138,12 @@ func isEarlier(id, call []byte) bool {
 
 // call calls a method and returns its result.
 func call(ctx context.Context, c conn, ids *ids, method string, params any) (json.RawMessage, error) {
-	raw, err := ecp.Encode(params)
-	if err != nil {
-		return nil, callError(kindProtocol, method, "cannot encode the request: %v", err)
-	}
 	id := ids.next()
-	message, err := ecp.Encode(ecp.Request{ID: id, Method: method, Params: raw})
+	raw, err := ecp.Encode(params)
+	var message []byte
+	if err == nil {
+		message, err = ecp.Encode(ecp.Request{ID: id, Method: method, Params: raw})
+	}
 	if err != nil {
 		return nil, callError(kindProtocol, method, "cannot encode the request: %v", err)
 	}

@@ -81,16 +81,43 @@ func (a *attempt) command(ctx context.Context, _, line string) (code int, output
 	return a.executor.command(ctx, line)
 }
 
-// hostExecutor runs programs without confinement. The agent has the user's environment variables.
-// Graders have none of them, and their own home.
-type hostExecutor struct {
+// folderExecutor is the part of an executor whose programs see the workspace itself. The agent's
+// processes end with its supervisor.
+type folderExecutor struct {
 	a   *attempt
 	dir string
 }
 
-func newHostExecutor(a *attempt, dir string) *hostExecutor { return &hostExecutor{a, dir} }
+func (p folderExecutor) workspace() string { return p.dir }
 
-func (p *hostExecutor) workspace() string { return p.dir }
+func (p folderExecutor) copyTests(_ context.Context, folder string) error {
+	return overlay(folder, p.dir)
+}
+
+func (folderExecutor) stopAgent(context.Context) error { return nil }
+
+func (folderExecutor) close() []string { return nil }
+
+// runGrader runs a command line that prepare completes, with a home of its own.
+func (p folderExecutor) runGrader(ctx context.Context, line string, prepare func(*proc.Spec, privateDirs)) (int, string, error) {
+	own, err := newPrivateDirs("ecp-grader-")
+	if err != nil {
+		return 0, "", err
+	}
+	defer own.remove()
+	spec := shell(line)
+	spec.Dir = p.dir
+	prepare(&spec, own)
+	return captured(ctx, spec, p.a.pool)
+}
+
+// hostExecutor runs programs without confinement. The agent has the user's environment variables.
+// Graders have none of them, and their own home.
+type hostExecutor struct{ folderExecutor }
+
+func newHostExecutor(a *attempt, dir string) *hostExecutor {
+	return &hostExecutor{folderExecutor{a, dir}}
+}
 
 func (p *hostExecutor) agent(target string, env []string) proc.Spec {
 	spec := shell(target)
@@ -99,23 +126,8 @@ func (p *hostExecutor) agent(target string, env []string) proc.Spec {
 }
 
 func (p *hostExecutor) command(ctx context.Context, line string) (int, string, error) {
-	own, err := newPrivateDirs("ecp-grader-")
-	if err != nil {
-		return 0, "", err
-	}
-	defer own.remove()
-	spec := shell(line)
-	spec.Dir, spec.Environ = p.dir, p.a.cleanEnviron(own, nil)
-	return captured(ctx, spec, p.a.pool)
+	return p.runGrader(ctx, line, func(spec *proc.Spec, own privateDirs) { spec.Environ = p.a.cleanEnviron(own, nil) })
 }
-
-func (p *hostExecutor) copyTests(_ context.Context, folder string) error {
-	return overlay(folder, p.dir)
-}
-
-func (*hostExecutor) stopAgent(context.Context) error { return nil }
-
-func (*hostExecutor) close() []string { return nil }
 
 // privateDirs are the home and temporary folder of one program.
 type privateDirs struct{ base, home, temp string }

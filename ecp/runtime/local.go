@@ -15,9 +15,8 @@ import (
 // command of a grader have their own home and temporary folder. They can write to these folders and
 // the workspace, and also read the system's programs and the granted files.
 type localExecutor struct {
-	a   *attempt
+	folderExecutor
 	env Environment
-	dir string
 	own privateDirs // of the agent
 }
 
@@ -35,13 +34,7 @@ func (a *attempt) newLocalExecutor(e Environment, dir string) (executor, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &localExecutor{a: a, env: e, dir: dir, own: own}, nil
-}
-
-func (p *localExecutor) workspace() string { return p.dir }
-
-func (p *localExecutor) copyTests(_ context.Context, folder string) error {
-	return overlay(folder, p.dir)
+	return &localExecutor{folderExecutor{a, dir}, e, own}, nil
 }
 
 func (p *localExecutor) agent(target string, env []string) proc.Spec {
@@ -53,17 +46,11 @@ func (p *localExecutor) agent(target string, env []string) proc.Spec {
 }
 
 func (p *localExecutor) command(ctx context.Context, line string) (int, string, error) {
-	own, err := newPrivateDirs("ecp-grader-")
-	if err != nil {
-		return 0, "", err
-	}
-	defer own.remove()
-	spec := shell(line)
-	spec.Dir = p.dir
-	spec.Environ = append(p.a.cleanEnviron(own, p.env.Graders.Env), WorkspaceVariable+"="+p.dir)
-	spec.Sandbox = p.policy(p.env.Graders, own, nil)
-	p.addGoCache(&spec, p.env.Graders, own)
-	return captured(ctx, spec, p.a.pool)
+	return p.runGrader(ctx, line, func(spec *proc.Spec, own privateDirs) {
+		spec.Environ = append(p.a.cleanEnviron(own, p.env.Graders.Env), WorkspaceVariable+"="+p.dir)
+		spec.Sandbox = p.policy(p.env.Graders, own, nil)
+		p.addGoCache(spec, p.env.Graders, own)
+	})
 }
 
 // addGoCache lets a program use the user's Go build cache. The program writes to a separate layer that
@@ -133,9 +120,6 @@ func resolvedPaths(paths []string) (out []string) {
 	}
 	return out
 }
-
-// stopAgent implements executor. The agent's processes have ended with its supervisor.
-func (*localExecutor) stopAgent(context.Context) error { return nil }
 
 func (p *localExecutor) close() []string {
 	p.own.remove()

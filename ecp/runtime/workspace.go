@@ -62,7 +62,9 @@ func (w *workspace) fill(ctx context.Context, manifestDir string, f Fixture, poo
 	}
 	if f.Git {
 		const commit = "git init -q . && git add -A && git -c user.name=ecp -c user.email=ecp@localhost -c commit.gpgsign=false commit -q --no-verify --allow-empty -m fixture"
-		code, output, err := runCommand(ctx, w.dir, commit, pool)
+		spec := shell(commit)
+		spec.Dir = w.dir
+		code, output, err := captured(ctx, spec, pool)
 		if err != nil || code != 0 {
 			return fmt.Errorf("make it a git repository: %w", errors.Join(err, errors.New(clip(output, maxShown))))
 		}
@@ -179,13 +181,6 @@ func (w *workspace) changed() ([]grade.Change, error) {
 	}
 	slices.SortFunc(out, func(a, b grade.Change) int { return strings.Compare(a.Path, b.Path) })
 	return out, nil
-}
-
-// runCommand runs a shell command of eca in a folder and returns the end of its output.
-func runCommand(ctx context.Context, dir, command string, pool *proc.Pool) (code int, output string, err error) {
-	spec := shell(command)
-	spec.Dir = dir
-	return captured(ctx, spec, pool)
 }
 
 // captured runs a program and returns the end of its output.

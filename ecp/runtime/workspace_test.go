@@ -60,7 +60,9 @@ func TestWorkspace(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(from, "fix", "edited")); err != nil || string(data) != "old" {
 		t.Errorf("the fixture was changed: %s, %v", data, err)
 	}
-	if code, out, err := runCommand(t.Context(), w.dir, "git status --porcelain -uall | sort", nil); err != nil || code != 0 || !strings.Contains(out, "?? sub/added") || !strings.Contains(out, "M edited") {
+	status := shell("git status --porcelain -uall | sort")
+	status.Dir = w.dir
+	if code, out, err := captured(t.Context(), status, nil); err != nil || code != 0 || !strings.Contains(out, "?? sub/added") || !strings.Contains(out, "M edited") {
 		t.Errorf("%d %s %v", code, out, err)
 	}
 	put(w.dir, "locked/x", "x", 0o644) // an agent that removes its own permissions
