@@ -79,7 +79,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	defer cancel(nil)
 	a := &agent{
 		opts: o, log: cmp.Or(o.Log, slog.Default()), ctx: ctx,
-		queue: newQueue(), instances: instances{start: o.Open}, sessions: map[string]*session{},
+		queue: &queue{more: make(chan struct{}, 1)}, instances: instances{start: o.Open}, sessions: map[string]*session{},
 	}
 	a.conn = jsonrpc.NewConn(struct{ io.Reader }{in}, out, jsonrpc.Options{ // Serve must not close the reader
 		MaxFrame: maxMessage, Codec: jsonrpc.Lines, Decode: readMessage, NoBatches: true, Log: a.log,
@@ -161,8 +161,6 @@ type queue struct {
 	closed bool
 	more   chan struct{}
 }
-
-func newQueue() *queue { return &queue{more: make(chan struct{}, 1)} }
 
 func (q *queue) add(do func()) {
 	q.mu.Lock()

@@ -96,25 +96,19 @@ func (a *agent) do(c *call) (any, error) {
 	if !a.ready {
 		return nil, failure(codeRequest, "the first request must be initialize")
 	}
-	switch c.Method {
-	case "authenticate":
-		return a.authenticate(c)
-	case "session/new":
-		return a.sessionNew(c)
-	case "session/load":
-		return a.sessionLoad(c, true)
-	case "session/resume":
-		return a.sessionLoad(c, false)
-	case "session/list":
-		return a.sessionList(c)
-	case "session/delete":
-		return a.sessionDelete(c)
-	case "session/close":
-		return a.sessionClose(c)
-	case "session/set_mode":
-		return a.setMode(c)
-	case "session/set_config_option":
-		return a.setOption(c)
+	do, ok := map[string]func(*call) (any, error){
+		"authenticate":              a.authenticate,
+		"session/new":               a.sessionNew,
+		"session/load":              func(c *call) (any, error) { return a.sessionLoad(c, true) },
+		"session/resume":            func(c *call) (any, error) { return a.sessionLoad(c, false) },
+		"session/list":              a.sessionList,
+		"session/delete":            a.sessionDelete,
+		"session/close":             a.sessionClose,
+		"session/set_mode":          a.setMode,
+		"session/set_config_option": a.setOption,
+	}[c.Method]
+	if ok {
+		return do(c)
 	}
 	return nil, failure(codeMethod, "there is no method %q", c.Method)
 }

@@ -206,18 +206,13 @@ func checkFolder(member, path string) error {
 	return nil
 }
 
-// checkAdditional refuses missing additional folders.
-func (w setupParams) checkAdditional() error {
-	for i, folder := range w.Folders.Value {
-		if err := checkFolder(fmt.Sprintf("additionalDirectories[%d]", i), folder.Value); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // open returns the instance for a request. The caller must release it.
 func (a *agent) open(w setupParams) (*instance, error) {
+	for i, folder := range w.Folders.Value {
+		if err := checkFolder(fmt.Sprintf("additionalDirectories[%d]", i), folder.Value); err != nil {
+			return nil, err
+		}
+	}
 	p, err := w.setup()
 	if err != nil {
 		return nil, err

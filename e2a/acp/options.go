@@ -219,18 +219,20 @@ func (s *session) showChanges(ctx context.Context) error {
 	}
 	before := s.shown
 	s.shown = now
+	var changes []update
 	if now.title != before.title && now.title != "" {
-		if err := s.update(update{Kind: "session_info_update", Title: now.title}); err != nil {
-			return err
-		}
+		changes = append(changes, update{Kind: "session_info_update", Title: now.title})
 	}
 	if now.choices.Agent != before.choices.Agent {
-		if err := s.update(update{Kind: "current_mode_update", Mode: now.choices.Agent}); err != nil {
-			return err
-		}
+		changes = append(changes, update{Kind: "current_mode_update", Mode: now.choices.Agent})
 	}
 	if !reflect.DeepEqual(now.choices, before.choices) {
-		return s.update(update{Kind: "config_option_update", Options: s.options(now.choices)})
+		changes = append(changes, update{Kind: "config_option_update", Options: s.options(now.choices)})
+	}
+	for _, u := range changes {
+		if err := s.update(u); err != nil {
+			return err
+		}
 	}
 	return nil
 }

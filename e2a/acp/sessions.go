@@ -128,9 +128,6 @@ func (a *agent) sessionNew(c *call) (any, error) {
 	if err := checkFolder("cwd", w.Cwd); err != nil {
 		return nil, err
 	}
-	if err := w.checkAdditional(); err != nil {
-		return nil, err
-	}
 	p, err := a.open(w)
 	if err != nil {
 		return nil, err
@@ -156,9 +153,6 @@ func (a *agent) sessionLoad(c *call, replay bool) (any, error) {
 	id, err := idOf(c.Params)
 	if err == nil {
 		err = decode(c.Params, &w)
-	}
-	if err == nil {
-		err = w.checkAdditional()
 	}
 	if err != nil {
 		return nil, err

@@ -37,8 +37,12 @@ func (w *updateWriter) Show(c transcript.Change) error {
 	case transcript.Turn:
 		switch {
 		case item.End == nil:
-		case w.dialog == nil && item.End.Reason == event.FinishedInterrupted:
-			return w.interrupted()
+		case w.dialog == nil && item.End.Reason == event.FinishedInterrupted: // the history shows that it was cut off
+			if err := w.flushNotice(); err != nil {
+				return err
+			}
+			w.notice = transcript.InterruptedText
+			return w.flushNotice()
 		default:
 			return nil // the answer to the prompt contains it
 		}
@@ -118,15 +122,6 @@ func (w *updateWriter) showNotice(text string) error {
 		return w.flushNotice()
 	}
 	return nil
-}
-
-// interrupted shows in the history that a turn was cut off.
-func (w *updateWriter) interrupted() error {
-	if err := w.flushNotice(); err != nil {
-		return err
-	}
-	w.notice = transcript.InterruptedText
-	return w.flushNotice()
 }
 
 // flushNotice shows the pending notice.

@@ -162,7 +162,6 @@ func (c *Conn) Offer(subject string, data []byte, wait time.Duration) error {
 // FollowOptions select messages.
 type FollowOptions struct {
 	After       uint64 // the sequence number before the first message
-	Subject     string // empty matches all
 	HeadersOnly bool
 }
 
@@ -185,9 +184,6 @@ func (c *Conn) Follow(ctx context.Context, stream string, o FollowOptions, each 
 // followOnce reads until reading or each fails.
 func (c *Conn) followOnce(ctx context.Context, stream string, o *FollowOptions, each func(Message) error) (stopped bool, err error) {
 	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: o.After + 1, HeadersOnly: o.HeadersOnly}
-	if o.Subject != "" {
-		cfg.FilterSubjects = []string{o.Subject}
-	}
 	consumer, err := c.js.OrderedConsumer(ctx, stream, cfg)
 	if err != nil {
 		return false, err
