@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
-	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -126,7 +125,7 @@ func (a *answer) proposeCall(d llm.Delta) {
 		spec := tool.Spec()
 		c.Tool = event.Tool{Name: spec.Name, Server: spec.Server, Origin: spec.Origin}
 		summary = spec.Preparing
-	} else if d.Name == compactSpec().Name && t.Config.Env == config.EnvTest {
+	} else if d.Name == compactSpec().Name && t.Config.Conformance().CompactByTool {
 		c.Tool = event.Tool{Name: compactTool, Server: tools.Native, Origin: tools.OriginNative}
 		summary = progressCompactingTool
 	} else {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/history"
-	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/llm"
 )
@@ -86,7 +85,7 @@ func (c *compactor) compact(instructions string, auto bool) error {
 		return err
 	}
 	summarize := c.summarize
-	if c.Config.Env == config.EnvTest {
+	if c.Config.Conformance().CompactByTool {
 		summarize = c.summarizeByTool
 	} else {
 		c.rec.enter(progressCompacting)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/history"
-	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -413,7 +412,7 @@ func (t *turn) attempt(req llm.Request) (*answer, error) {
 	if a.stop == "" {
 		return a, &llm.Error{Kind: llm.ErrPrematureStop, Message: "the model's answer ended without saying why"}
 	}
-	if !a.reported && t.Config.Env != config.EnvTest { // test suites compare traffic, without estimates
+	if !a.reported && !t.Config.Conformance().ReferenceContent { // otherwise, usage is estimated
 		t.rec.emit(t.usage(req, *a))
 	}
 	return a, nil

@@ -56,7 +56,7 @@ func (t *turn) start() Accepted {
 		t.budget.end()
 		close(t.done)
 		return Accepted{TurnID: t.id, Done: t.done, Failed: true}
-	case t.Config.Env == config.EnvTest:
+	case t.Config.Conformance().FixedOrder:
 		go t.run(func() error {
 			if err := t.prepare(o.command, !o.isCommand); err != nil {
 				return err

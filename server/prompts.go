@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat"
-	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/server/protocol"
@@ -153,7 +152,7 @@ func (ps *prompts) submit(req protocol.Request[protocol.ChatPromptParams], to pr
 	}
 	begun := ps.news.AnnouncePrompt(kind, to.session.ID()) // before the first event of the turn
 	v := ps.views.get(to.session)
-	turn := v.expectTurn(pr.TurnID, req.Answered, ps.host.Config().Env == config.EnvTest)
+	turn := v.expectTurn(pr.TurnID, req.Answered, ps.host.Config().Conformance().FixedOrder)
 	return submittedPrompt{to.session.Submit(pr), req.Params, to.session, v, pr.TurnID, turn, begun}
 }
 

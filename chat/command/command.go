@@ -182,10 +182,10 @@ func definitions() []definition {
 
 // List returns the commands in the order of the reference server: prompts of MCP servers, native
 // commands, skills, and the user's own commands. Native commands that the reference server does not
-// have come last; they are left out for test suites, which compare the whole list. Prompts, skills and
+// have come last. Prompts, skills and
 // user's commands with the name of a native command are left out, because Find returns the native one.
 func (c *Commands) List() []Offer {
-	test := c.deps.Config().Env == config.EnvTest
+	fewer := c.deps.Config().Conformance().ReferenceContent
 	var native, builtInSkills, extra []Offer
 	for _, d := range c.list {
 		switch {
@@ -193,7 +193,7 @@ func (c *Commands) List() []Offer {
 			builtInSkills = append(builtInSkills, Offer{d.Info, typeSkill})
 		case !d.extra:
 			native = append(native, Offer{d.Info, typeNative})
-		case !test:
+		case !fewer:
 			extra = append(extra, Offer{d.Info, typeNative})
 		}
 	}
