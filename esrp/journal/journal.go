@@ -26,6 +26,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,9 +111,7 @@ func New(state string, o Options) *Journal {
 	if o.NewID == nil {
 		o.NewID = uuid.NewString
 	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
+	o.Log = cmp.Or(o.Log, slog.Default())
 	if o.Enabled == nil {
 		o.Enabled = func() bool { return true }
 	}

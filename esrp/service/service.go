@@ -19,6 +19,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,9 +90,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	if o.NewID == nil {
 		o.NewID = uuid.NewString
 	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
+	o.Log = cmp.Or(o.Log, slog.Default())
 	s := &Service{o: o}
 	s.closing, s.cancel = context.WithCancel(context.Background())
 	s.draining, s.drain = context.WithCancel(s.closing)

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,9 +45,7 @@ func NewWorker(conn *jet.Conn, o WorkerOptions) *Worker {
 	if o.NewID == nil {
 		o.NewID = uuid.NewString
 	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
+	o.Log = cmp.Or(o.Log, slog.Default())
 	w := &Worker{o: o, conn: conn}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	for range o.Jobs {
