@@ -186,7 +186,7 @@ func form(name string, doc []byte, typed bool) ([]byte, error) {
 	return out, step("Failed to generate canonical JSON", err)
 }
 
-// fileCommand returns a command that prints what form makes of a file.
+// fileCommand returns a command that prints the result of form for a file.
 func (f *files) fileCommand(use, short string, form func(name string, doc []byte) (string, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.ExactArgs(1),
