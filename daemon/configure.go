@@ -69,7 +69,7 @@ func (d *Daemon) publishLocked(next *Snapshot, other bool) (changed bool) {
 	}
 	if !other && reflect.DeepEqual(old.claude, next.claude) && reflect.DeepEqual(old.config.Config, cfg.Config) {
 		return otherNetwork || !reflect.DeepEqual(old.config.Units, cfg.Units) || !slices.Equal(old.config.Findings(), cfg.Findings()) ||
-			!reflect.DeepEqual(old.entered, next.entered)
+			!reflect.DeepEqual(old.logins, next.logins)
 	}
 	if old.config != nil && !slices.Equal(old.roots(), next.roots()) {
 		d.MCP().RootsChanged()

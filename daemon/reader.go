@@ -61,7 +61,7 @@ func (r *reader) readLocked(in inputs) inputs {
 	if dir := filepath.Join(r.opts.CacheDir, "state"); cfg.Conformance().Offline && in.storage.dir != dir {
 		in.storage = r.storageIn(dir)
 	}
-	in.entered = readCredentials(cfg, in.storage)
+	in.logins = readCredentials(cfg, in.storage)
 	return in
 }
 
