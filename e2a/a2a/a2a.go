@@ -67,7 +67,7 @@ type Options struct {
 
 // Server serves A2A. Close must be called.
 type Server struct {
-	o       Options
+	opts    Options
 	started time.Time
 	posts   chan struct{}   // has one element for each notification being sent
 	posting context.Context // the context of notifications: ends CloseGrace after Close began
@@ -92,13 +92,13 @@ func New(o Options) *Server {
 	if o.Sleep == nil {
 		o.Sleep = llm.Sleep
 	}
-	s := &Server{o: o, started: o.Now(), posts: make(chan struct{}, maxPosting)}
+	s := &Server{opts: o, started: o.Now(), posts: make(chan struct{}, maxPosting)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.posting, s.stopPosting = context.WithCancel(context.Background())
 	if o.Records != "" {
 		var err error
-		if s.records, err = openRecords(o.Records, s.o.Log); err != nil {
-			s.o.Log.Warn("tasks will be lost when this server stops", "err", err)
+		if s.records, err = openRecords(o.Records, s.opts.Log); err != nil {
+			s.opts.Log.Warn("tasks will be lost when this server stops", "err", err)
 		}
 		s.restore(o.ChatExists)
 	}
@@ -110,7 +110,7 @@ func New(o Options) *Server {
 func (s *Server) Close() {
 	s.tasks.close()
 	s.cancel()
-	defer time.AfterFunc(s.o.CloseGrace, s.stopPosting).Stop()
+	defer time.AfterFunc(s.opts.CloseGrace, s.stopPosting).Stop()
 	s.work.Wait()
 	s.stopPosting()
 	s.records.close()

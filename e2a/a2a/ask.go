@@ -162,9 +162,9 @@ func (j *job) deliverReplies(replies []reply) error {
 	for _, r := range replies {
 		var err error
 		if r.to.question {
-			err = j.s.o.Turns.Answer(r.to.id, r.answer)
+			err = j.s.opts.Turns.Answer(r.to.id, r.answer)
 		} else {
-			err = j.s.o.Turns.Decide(j.contextID, r.to.id, r.decision)
+			err = j.s.opts.Turns.Decide(j.contextID, r.to.id, r.decision)
 		}
 		if err != nil {
 			return err

@@ -40,8 +40,8 @@ func (s *Server) serveCard(w http.ResponseWriter, r *http.Request) {
 
 // endpointURL returns the URL of Endpoint as the caller reaches it.
 func (s *Server) endpointURL(r *http.Request) string {
-	if s.o.URL != "" {
-		return s.o.URL
+	if s.opts.URL != "" {
+		return s.opts.URL
 	}
 	return "http://" + r.Host + Endpoint
 }
@@ -118,9 +118,9 @@ const (
 // extendedCard returns the card for authorized callers, which also lists the agents and models,
 // including those that the user defined.
 func (s *Server) extendedCard(ctx context.Context, url string) (*card, error) {
-	_, known, err := s.o.Turns.Choices(ctx, "")
+	_, known, err := s.opts.Turns.Choices(ctx, "")
 	if err != nil {
-		return nil, failure(codeInternal, "%s", s.o.Turns.Explain(ctx, err).Message)
+		return nil, failure(codeInternal, "%s", s.opts.Turns.Explain(ctx, err).Message)
 	}
 	c := s.card(url)
 	for _, a := range known.Agents {
@@ -139,7 +139,7 @@ func (s *Server) card(url string) *card {
 	c := &card{
 		Name:         "eca",
 		Description:  "A coding assistant: reads, searches and changes the files of one workspace, and runs commands there, with its user's permission.",
-		Version:      s.o.Version,
+		Version:      s.opts.Version,
 		Interfaces:   []binding{{url, "JSONRPC", "1.0"}, {url, "HTTP+JSON", "1.0"}, {url, "JSONRPC", "0.3"}},
 		Capabilities: capabilities{Streaming: true, Push: s.pushes(), ExtendedCard: true},
 		InputModes:   []string{"text/plain", "application/json", "image/png", "image/jpeg", "image/webp", "image/gif"},
@@ -149,7 +149,7 @@ func (s *Server) card(url string) *card {
 			Tags: []string{"code", "files", "shell"}, Examples: []string{"Why does the build fail?", "Add a test for the parser."},
 		}},
 	}
-	if s.o.Secured {
+	if s.opts.Secured {
 		c.Schemes, c.Requirements = json.RawMessage(bearerScheme), json.RawMessage(bearerRequirement)
 	}
 	return c
@@ -158,7 +158,7 @@ func (s *Server) card(url string) *card {
 // withLegacy adds the members that 0.3 needs.
 func (s *Server) withLegacy(c *card, url string) *card {
 	c.LegacyVersion, c.LegacyURL, c.LegacyTransport, c.LegacyExtendedCard = "0.3.0", url, "JSONRPC", true
-	if s.o.Secured {
+	if s.opts.Secured {
 		c.Schemes, c.LegacyRequirements = json.RawMessage(legacyBearerScheme), json.RawMessage(legacyRequirement)
 	}
 	return c

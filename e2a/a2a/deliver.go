@@ -67,7 +67,7 @@ func (j *job) deliver(h *hook) {
 		err := j.s.post(h, t)
 		postponed := err != nil && (h.ctx.Err() != nil || j.s.ctx.Err() != nil && retryable(err))
 		if err != nil && !postponed {
-			j.s.o.Log.Warn("gave up on a push notification", "task", j.id, "host", hostOf(h.config.URL), "state", t.Status.State, "err", err)
+			j.s.opts.Log.Warn("gave up on a push notification", "task", j.id, "host", hostOf(h.config.URL), "state", t.Status.State, "err", err)
 		}
 		if last := j.removeNotification(h, t, postponed); last {
 			return
@@ -164,7 +164,7 @@ func (s *Server) postOnce(h *hook, header http.Header, body []byte) error {
 	case <-h.ctx.Done():
 		return h.ctx.Err()
 	}
-	status, err := s.o.Notifier.PostWebhook(h.ctx, h.config.URL, header, body)
+	status, err := s.opts.Notifier.PostWebhook(h.ctx, h.config.URL, header, body)
 	if err == nil && (status < 200 || status > 299) {
 		err = errStatus(status)
 	}
@@ -189,5 +189,5 @@ func (s *Server) pause(ctx context.Context, d time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	return s.o.Sleep(ctx, d)
+	return s.opts.Sleep(ctx, d)
 }

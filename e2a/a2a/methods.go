@@ -122,13 +122,13 @@ func checkPart(p *part) *jsonrpc.Error {
 // begin starts a task.
 func (s *Server) begin(p *sendParams, legacy bool) (*subscription, error) {
 	m := *p.Message
-	m.TaskID = s.o.NewID()
+	m.TaskID = s.opts.NewID()
 	if m.ContextID == "" {
-		m.ContextID = s.o.NewID()
+		m.ContextID = s.opts.NewID()
 	}
 	j := &job{id: m.TaskID, contextID: m.ContextID, s: s, done: make(chan struct{})}
 	j.task = task{
-		ID: j.id, ContextID: j.contextID, Status: status{State: submitted, Timestamp: formatTime(s.o.Now())}, History: []message{m},
+		ID: j.id, ContextID: j.contextID, Status: status{State: submitted, Timestamp: formatTime(s.opts.Now())}, History: []message{m},
 	}
 	if err := s.registerPush(j, p, legacy); err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func requestOf(p *sendParams, m *message) turn.Request {
 func (j *job) run(r turn.Request) {
 	defer j.cancel()
 	j.set(working, "")
-	t, err := j.s.o.Turns.Start(j.ctx, r)
+	t, err := j.s.opts.Turns.Start(j.ctx, r)
 	if err != nil {
 		j.end(turn.Outcome{}, err)
 		return
@@ -216,7 +216,7 @@ func (s *Server) continueTask(ctx context.Context, p *sendParams, legacy bool) (
 		j.save()
 	}
 	if undelivered != nil {
-		return nil, failure(codeParams, "%s", j.s.o.Turns.Explain(ctx, undelivered).Message)
+		return nil, failure(codeParams, "%s", j.s.opts.Turns.Explain(ctx, undelivered).Message)
 	}
 	return j.subscribeLocked(p.Configuration.HistoryLength), nil
 }

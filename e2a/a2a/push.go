@@ -113,7 +113,7 @@ type configList struct {
 	Next    string `json:"nextPageToken"`
 }
 
-func (s *Server) pushes() bool { return s.o.Notifier != nil && s.o.Notifier.Webhooks() }
+func (s *Server) pushes() bool { return s.opts.Notifier != nil && s.opts.Notifier.Webhooks() }
 
 // shownConfig returns a configuration in the form of the caller's version of A2A.
 func (c *call) shownConfig(p pushConfig) any {
@@ -149,7 +149,7 @@ func (s *Server) checkPush(p *pushConfig) error {
 	if p.URL == "" {
 		return failure(codeParams, "the url of the push notification configuration is missing")
 	}
-	if err := s.o.Notifier.CheckWebhook(p.URL); err != nil {
+	if err := s.opts.Notifier.CheckWebhook(p.URL); err != nil {
 		return failure(codeParams, "the url of the push notification configuration: %v", err)
 	}
 	if len(p.ID) > maxHookID {
@@ -201,7 +201,7 @@ func (s *Server) registerHook(j *job, p pushConfig, legacy bool) (pushConfig, er
 	}
 	p.TaskID = j.id
 	if p.ID == "" {
-		p.ID = s.o.NewID()
+		p.ID = s.opts.NewID()
 		if legacy {
 			p.ID = j.id // as in 0.3
 		}

@@ -56,7 +56,7 @@ func (s *Server) restore(knows func(contextID string) (bool, error)) {
 func (s *Server) chatDeleted(t task, knows func(contextID string) (bool, error)) bool {
 	known, err := knows(t.ContextID)
 	if err != nil {
-		s.o.Log.Warn("cannot find out whether a task's chat was deleted; keeping the task", "task", t.ID, "err", err)
+		s.opts.Log.Warn("cannot find out whether a task's chat was deleted; keeping the task", "task", t.ID, "err", err)
 		return false
 	}
 	return !known
@@ -85,14 +85,14 @@ func (s *Server) dropStale(recs []record) {
 		case len(rec.Hooks) == 0:
 			continue
 		case !s.pushes():
-			s.o.Log.Warn("dropping the push notifications of a task: they are off", "task", rec.Task.ID)
+			s.opts.Log.Warn("dropping the push notifications of a task: they are off", "task", rec.Task.ID)
 		case !rec.Task.Status.State.ended():
 			continue
-		case err == nil && s.o.Now().Sub(at) <= staleAge && len(rec.Hooks) <= remaining:
+		case err == nil && s.opts.Now().Sub(at) <= staleAge && len(rec.Hooks) <= remaining:
 			remaining -= len(rec.Hooks)
 			continue
 		default:
-			s.o.Log.Warn("dropping the late push notifications of a task's end", "task", rec.Task.ID, "ended", rec.Task.Status.Timestamp)
+			s.opts.Log.Warn("dropping the late push notifications of a task's end", "task", rec.Task.ID, "ended", rec.Task.Status.Timestamp)
 		}
 		rec.Hooks = nil
 		s.records.save(*rec)

@@ -254,10 +254,10 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, c *call, sub
 		}
 		body, err := json.Marshal(shown)
 		if err != nil {
-			s.o.Log.Error("cannot encode an event", "task", sub.job.id, "err", err)
+			s.opts.Log.Error("cannot encode an event", "task", sub.job.id, "err", err)
 			return
 		}
-		if errors.Join(out.Event(s.o.NewID(), "", body), out.Flush()) != nil {
+		if errors.Join(out.Event(s.opts.NewID(), "", body), out.Flush()) != nil {
 			return
 		}
 		if c.method == "SendStreamingMessage" && e.pauses() {

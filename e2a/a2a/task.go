@@ -83,7 +83,7 @@ func (j *job) setLocked(to state, text string, parts ...part) {
 	if j.task.Status.State.ended() {
 		return
 	}
-	j.task.Status = status{State: to, Timestamp: formatTime(j.s.o.Now())}
+	j.task.Status = status{State: to, Timestamp: formatTime(j.s.opts.Now())}
 	if text != "" {
 		m := j.agentMessage(append([]part{textPart(text)}, parts...))
 		j.task.Status.Message = &m
@@ -104,7 +104,7 @@ func (j *job) setLocked(to state, text string, parts ...part) {
 
 // agentMessage builds a message of the agent.
 func (j *job) agentMessage(parts []part) message {
-	return message{MessageID: j.s.o.NewID(), ContextID: j.contextID, TaskID: j.id, Role: roleAgent, Parts: parts}
+	return message{MessageID: j.s.opts.NewID(), ContextID: j.contextID, TaskID: j.id, Role: roleAgent, Parts: parts}
 }
 
 // addText appends text to the answer and publishes it.
@@ -169,7 +169,7 @@ func (j *job) publishThought(text string) {
 	p.Metadata = thoughtMetadata
 	m := j.agentMessage([]part{p})
 	j.publish(event{Status: &statusUpdate{
-		TaskID: j.id, ContextID: j.contextID, Status: status{State: working, Message: &m, Timestamp: formatTime(j.s.o.Now())},
+		TaskID: j.id, ContextID: j.contextID, Status: status{State: working, Message: &m, Timestamp: formatTime(j.s.opts.Now())},
 		Metadata: thoughtMetadata,
 	}})
 }
@@ -300,7 +300,7 @@ func (j *job) end(o turn.Outcome, err error) {
 		j.finish(canceled, why, nil)
 		return
 	}
-	known = j.s.o.Turns.Explain(j.ctx, err)
+	known = j.s.opts.Turns.Explain(j.ctx, err)
 	j.finish(failed, known.Message, encode(failedTurn{known.Code}))
 }
 

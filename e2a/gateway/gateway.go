@@ -32,7 +32,7 @@ type Options struct {
 }
 
 // Gateway answers envelopes.
-type Gateway struct{ o Options }
+type Gateway struct{ opts Options }
 
 // New returns a gateway.
 func New(o Options) *Gateway {
@@ -57,13 +57,13 @@ type Send func(e2a.Response) error
 // which may be nil, when the session has accepted a prompt: turns of later prompts then follow its
 // turn.
 func (g *Gateway) Run(ctx context.Context, e e2a.Envelope, send Send, accepted func()) error {
-	ctx, cancel := g.o.Turns.Bind(ctx)
+	ctx, cancel := g.opts.Turns.Bind(ctx)
 	defer cancel()
 	if e.RequestID == nil || *e.RequestID == "" {
-		id := g.o.NewID()
+		id := g.opts.NewID()
 		e.RequestID = &id
 	}
-	a := &answer{Stream: e2a.NewStream(e, g.o.NewID, g.o.Now), g: g, envelope: e, send: send, accepted: accepted}
+	a := &answer{Stream: e2a.NewStream(e, g.opts.NewID, g.opts.Now), g: g, envelope: e, send: send, accepted: accepted}
 	if a.accepted == nil {
 		a.accepted = func() {}
 	}
@@ -74,7 +74,7 @@ func (g *Gateway) Run(ctx context.Context, e e2a.Envelope, send Send, accepted f
 	if a.Ended() {
 		return nil
 	}
-	failure := g.o.Turns.Explain(ctx, err)
+	failure := g.opts.Turns.Explain(ctx, err)
 	if ctx.Err() != nil && failure.Code == turn.Failed {
 		return ctx.Err()
 	}

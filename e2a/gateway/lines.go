@@ -57,8 +57,8 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 	case <-ctx.Done():
 		select {
 		case <-answered:
-		case <-time.After(g.o.CloseGrace):
-			g.o.Log.Warn("the caller did not read the last answers")
+		case <-time.After(g.opts.CloseGrace):
+			g.opts.Log.Warn("the caller did not read the last answers")
 		}
 	}
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, turn.ErrEnding) {
@@ -79,7 +79,7 @@ func (g *Gateway) answerAll(ctx context.Context, read <-chan line, send Send) {
 		case l, ok := <-read:
 			if !ok {
 				if ctx.Err() == nil {
-					g.o.Turns.Leave()
+					g.opts.Turns.Leave()
 				}
 				return
 			}
@@ -95,7 +95,7 @@ func (g *Gateway) answerAll(ctx context.Context, read <-chan line, send Send) {
 func (g *Gateway) startAnswer(ctx context.Context, l line, send Send, running *sync.WaitGroup) {
 	e, bad := readEnvelope(l)
 	if bad != nil {
-		s := e2a.NewStream(e, g.o.NewID, g.o.Now)
+		s := e2a.NewStream(e, g.opts.NewID, g.opts.Now)
 		if r, err := s.Fail(string(bad.Code), bad.Message, struct{}{}); err == nil {
 			if bad.Code == codeBadJSON {
 				r.Provenance.Details = e2a.Object{"kind": json.RawMessage(`"json_parse_error"`)} // e2a.md 7
@@ -104,13 +104,13 @@ func (g *Gateway) startAnswer(ctx context.Context, l line, send Send, running *s
 		}
 		return
 	}
-	g.o.Log.Debug("envelope", "method", e.Method, "request", e.RequestID)
+	g.opts.Log.Debug("envelope", "method", e.Method, "request", e.RequestID)
 	accepted := make(chan struct{})
 	once := sync.OnceFunc(func() { close(accepted) })
 	running.Go(func() {
 		defer once()
 		if err := g.Run(ctx, e, send, once); err != nil && ctx.Err() == nil {
-			g.o.Log.Warn("cannot send an answer", "err", err)
+			g.opts.Log.Warn("cannot send an answer", "err", err)
 		}
 	})
 	<-accepted

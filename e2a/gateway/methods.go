@@ -41,7 +41,7 @@ func (p params) settings() turn.Settings {
 // synonyms of chat.send and chat.interrupt.
 func (a *answer) run(ctx context.Context) error {
 	a.params = paramsOf(a.envelope)
-	p, turns := a.params, a.g.o.Turns
+	p, turns := a.params, a.g.opts.Turns
 	method := ""
 	if a.envelope.Method != nil {
 		method = *a.envelope.Method
@@ -116,7 +116,7 @@ func (a *answer) chatSend(ctx context.Context) error {
 			prompt = s.Value
 		}
 	}
-	t, err := a.g.o.Turns.Start(ctx, turn.Request{Session: a.session(), Blocks: blocksOf(a.envelope), Text: prompt, Settings: p.settings()})
+	t, err := a.g.opts.Turns.Start(ctx, turn.Request{Session: a.session(), Blocks: blocksOf(a.envelope), Text: prompt, Settings: p.settings()})
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (a *answer) decide(approve bool) error {
 		}
 		d.Remember = save
 	}
-	return a.g.o.Turns.Decide(a.session(), p.ToolCallID.Value, d)
+	return a.g.opts.Turns.Decide(a.session(), p.ToolCallID.Value, d)
 }
 
 // sessionInfo describes a session, with the possible values of its settings in config.get.
@@ -178,7 +178,7 @@ func infoOf(s turn.Session) sessionInfo {
 // configGet sends the settings of a session and their possible values. Without a session it sends
 // those of the next new one.
 func (a *answer) configGet(ctx context.Context) error {
-	s, c, err := a.g.o.Turns.Choices(ctx, a.session())
+	s, c, err := a.g.opts.Turns.Choices(ctx, a.session())
 	var info sessionInfo
 	if s.ID != "" {
 		info = infoOf(s)
@@ -211,7 +211,7 @@ func (a *answer) sessionList(ctx context.Context) error {
 		}
 		limit = int(i)
 	}
-	list, err := a.g.o.Turns.List(ctx, limit)
+	list, err := a.g.opts.Turns.List(ctx, limit)
 	out := sessionList{make([]listedSession, len(list))}
 	for i, s := range list {
 		out.Sessions[i] = listedSession{stamp(s.Created), s.Messages, s.Model, s.Running, s.ID, s.Title, stamp(s.Updated)}
@@ -240,7 +240,7 @@ type commandArgument struct {
 
 func (a *answer) commandList() error {
 	out := commandList{[]listedCommand{}}
-	for _, c := range a.g.o.Turns.Commands() {
+	for _, c := range a.g.opts.Turns.Commands() {
 		listed := listedCommand{[]commandArgument{}, c.Description, c.Name, c.Type}
 		for _, arg := range c.Arguments {
 			listed.Arguments = append(listed.Arguments, commandArgument{arg.Description, arg.Name, arg.Required})

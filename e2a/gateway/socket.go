@@ -20,7 +20,7 @@ const socketWrite = 30 * time.Second
 // authenticates no clients and checks no origins: its caller must.
 func (g *Gateway) Socket() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		release, ok := g.o.Turns.Hold()
+		release, ok := g.opts.Turns.Hold()
 		if !ok {
 			http.Error(w, turn.ErrEnding.Error(), http.StatusServiceUnavailable)
 			return
@@ -29,7 +29,7 @@ func (g *Gateway) Socket() http.Handler {
 		// The caller has already checked the origin.
 		conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 		if err != nil {
-			g.o.Log.Debug("no WebSocket", "err", err) // Accept has answered
+			g.opts.Log.Debug("no WebSocket", "err", err) // Accept has answered
 			return
 		}
 		defer func() { _ = conn.CloseNow() }()
@@ -60,8 +60,8 @@ func (g *Gateway) converse(ctx context.Context, conn *websocket.Conn) {
 				return
 			}
 			g.startAnswer(ctx, line{text: text}, send, &running)
-		case <-g.o.Turns.Closing():
-			defer time.AfterFunc(g.o.CloseGrace, func() { _ = conn.CloseNow() }).Stop()
+		case <-g.opts.Turns.Closing():
+			defer time.AfterFunc(g.opts.CloseGrace, func() { _ = conn.CloseNow() }).Stop()
 			running.Wait()
 			_ = conn.Close(websocket.StatusGoingAway, turn.ErrEnding.Error())
 			return

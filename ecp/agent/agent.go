@@ -76,7 +76,7 @@ type Options struct {
 
 // Agent serves one runtime at a time. Close must be called.
 type Agent struct {
-	o Options
+	opts Options
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -99,9 +99,9 @@ func New(o Options) *Agent {
 	if o.NewID == nil {
 		o.NewID = uuid.NewString
 	}
-	a := &Agent{o: o}
+	a := &Agent{opts: o}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
-	a.o.Host.Join(editor.Client{}, questions{a})
+	a.opts.Host.Join(editor.Client{}, questions{a})
 	return a
 }
 
@@ -126,7 +126,7 @@ func (a *Agent) deleteChat() {
 	}
 	id := a.session.ID()
 	a.session, a.paused = nil, nil
-	if err := a.o.Host.Engine().Delete(id)(); err != nil {
-		a.o.Log.Warn("cannot delete the conversation", "chat", id, "err", err)
+	if err := a.opts.Host.Engine().Delete(id)(); err != nil {
+		a.opts.Log.Warn("cannot delete the conversation", "chat", id, "err", err)
 	}
 }

@@ -47,7 +47,7 @@ func parse(raw []byte) (list []message, batch bool) {
 // the runtime's own answers get no answer. ordered is false if no message is to be executed, so that
 // the answers need not wait for those to earlier messages.
 func (a *Agent) accept(ctx context.Context, list []message) (answers func() []ecp.Response, ordered bool) {
-	arrived := a.o.Now()
+	arrived := a.opts.Now()
 	if !slices.ContainsFunc(list, func(m message) bool { return m.bad == nil && a.method(m.Method) != nil }) {
 		return func() []ecp.Response { return a.answers(ctx, list, arrived) }, false
 	}
@@ -118,7 +118,7 @@ func (a *Agent) execute(ctx context.Context, m message, arrived time.Time) (resu
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			a.o.Log.Error("call panicked", "method", m.Method, "panic", p, "stack", string(debug.Stack()))
+			a.opts.Log.Error("call panicked", "method", m.Method, "panic", p, "stack", string(debug.Stack()))
 			result, failed = nil, ecp.Errorf(ecp.CodeFailed, "internal error: %v", p)
 		}
 	}()

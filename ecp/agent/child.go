@@ -30,7 +30,7 @@ func (r *run) startChild(ctx context.Context, body event.Body) {
 	if details == nil || details.Subagent == nil || r.children[callID] != nil {
 		return
 	}
-	session, ok := r.agent.o.Host.Engine().Lookup(details.Subagent.ChatID)
+	session, ok := r.agent.opts.Host.Engine().Lookup(details.Subagent.ChatID)
 	if !ok {
 		return
 	}
@@ -53,7 +53,7 @@ func (r *run) followChild(ctx, waiting context.Context, session *chat.Session, c
 			e, ok, err = reader.Try(ctx)
 		}
 		if err != nil {
-			r.agent.o.Log.Warn("cannot read the events of a subagent", "chat", session.ID(), "err", err)
+			r.agent.opts.Log.Warn("cannot read the events of a subagent", "chat", session.ID(), "err", err)
 			return
 		}
 		if !ok {

@@ -86,7 +86,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request, events bool) {
 	}
 	line, err := ecp.Encode(v)
 	if err != nil {
-		h.agent.o.Log.Error("cannot encode an answer", "err", err)
+		h.agent.opts.Log.Error("cannot encode an answer", "err", err)
 		http.Error(w, "cannot encode the answer", http.StatusInternalServerError)
 		return
 	}

@@ -42,7 +42,7 @@ func (a *Agent) initialize(ctx context.Context, params json.RawMessage, _ time.T
 		return nil, ecp.Errorf(ecp.CodeInvalidParams, "Invalid params: %v", err)
 	}
 	if err := a.configure(ctx, cfg); err != nil {
-		return nil, ecp.Errorf(ecp.CodeInvalidParams, "Invalid params: %s", a.o.Host.Clean(err.Error()))
+		return nil, ecp.Errorf(ecp.CodeInvalidParams, "Invalid params: %s", a.opts.Host.Clean(err.Error()))
 	}
 	return ecp.InitializeResult{
 		Name: agentName, ProtocolVersion: version,
@@ -50,7 +50,7 @@ func (a *Agent) initialize(ctx context.Context, params json.RawMessage, _ time.T
 			ecp.CanReportTools: encoded(struct{}{}), ecp.CanGiveEvidence: encoded(struct{}{}), ecp.CanReportUsage: encoded(struct{}{}),
 			ecp.CanReset: encoded(struct{}{}), ecp.CanKeepMultiTurn: encoded(struct{}{}),
 			"eca": encoded(map[string]any{
-				"version": a.o.Version, "usage": true, "notifications": false, "reset": true,
+				"version": a.opts.Version, "usage": true, "notifications": false, "reset": true,
 				"config": []string{"model", "agent", "workspace", "tools", "approval", "budgets"},
 			}),
 		},
@@ -61,18 +61,18 @@ func (a *Agent) initialize(ctx context.Context, params json.RawMessage, _ time.T
 func (a *Agent) configure(ctx context.Context, cfg ecp.Config) error {
 	before := a.settings
 	if cfg.Workspace == "" {
-		cfg.Workspace = a.o.Workspace
+		cfg.Workspace = a.opts.Workspace
 	}
 	if info, err := os.Stat(cfg.Workspace); err != nil || !info.IsDir() {
 		return fmt.Errorf("config.workspace: %s is not a directory, or cannot be read", cfg.Workspace)
 	}
 	if before == nil || before.Workspace != cfg.Workspace {
-		a.o.Host.Configure(json.RawMessage(engineOptions), []string{cfg.Workspace})
+		a.opts.Host.Configure(json.RawMessage(engineOptions), []string{cfg.Workspace})
 	}
 	s := &settings{Config: cfg, root: workspace.New(cfg.Workspace), readyTimeLeft: readyTime}
 	if err := a.check(ctx, s); err != nil {
 		if before != nil && before.Workspace != cfg.Workspace {
-			a.o.Host.Configure(json.RawMessage(engineOptions), []string{before.Workspace})
+			a.opts.Host.Configure(json.RawMessage(engineOptions), []string{before.Workspace})
 		}
 		return err
 	}
@@ -80,22 +80,22 @@ func (a *Agent) configure(ctx context.Context, cfg ecp.Config) error {
 		s.readyTimeLeft = before.readyTimeLeft
 	}
 	if before == nil {
-		a.work.Go(func() { a.o.Host.Watch(a.ctx, func() {}) })
+		a.work.Go(func() { a.opts.Host.Watch(a.ctx, func() {}) })
 	}
 	a.deleteChat()
 	a.settings = s
 	a.gate.configure(s.Config)
-	a.o.Host.Guard(a.guard) // again, because the gate now offers other tools
+	a.opts.Host.Guard(a.guard) // again, because the gate now offers other tools
 	return nil
 }
 
 // check checks that the agent and the model of the settings can be used, and completes the model's id.
 func (a *Agent) check(ctx context.Context, s *settings) error {
-	if err := a.o.Host.CheckAgent(s.Agent); err != nil {
+	if err := a.opts.Host.CheckAgent(s.Agent); err != nil {
 		return fmt.Errorf("config.agent: %w", err)
 	}
 	if s.Model != "" {
-		id, err := a.o.Host.CheckModel(ctx, s.Model)
+		id, err := a.opts.Host.CheckModel(ctx, s.Model)
 		if err != nil {
 			return fmt.Errorf("config.model: %w", err)
 		}
@@ -111,12 +111,12 @@ func (a *Agent) waitForTools(ctx context.Context) {
 	if a.settings.readyTimeLeft <= 0 {
 		return
 	}
-	began := a.o.Now()
+	began := a.opts.Now()
 	limited, cancel := context.WithTimeout(ctx, a.settings.readyTimeLeft)
 	defer cancel()
-	a.o.Host.SyncPlugins(limited)
-	a.o.Host.StartMCPServers(limited) // this includes those of plugins
-	a.settings.readyTimeLeft -= a.o.Now().Sub(began)
+	a.opts.Host.SyncPlugins(limited)
+	a.opts.Host.StartMCPServers(limited) // this includes those of plugins
+	a.settings.readyTimeLeft -= a.opts.Now().Sub(began)
 	if ctx.Err() == nil {
 		a.settings.readyTimeLeft = 0
 	}

@@ -28,7 +28,7 @@ type outcome struct {
 
 // result returns the result of a step. The caller holds r.mu.
 func (r *run) result(o outcome, now time.Time) ecp.StepResult {
-	rec, clean := r.record, r.agent.o.Host.Clean
+	rec, clean := r.record, r.agent.opts.Host.Clean
 	evidence := clean(r.evidence(o))
 	output := rec.output(o.asked)
 	logs := clean(notes(o.notes) + rec.logs.String())
@@ -94,7 +94,7 @@ func (r *run) toolCalls() []ecp.ToolCall {
 		}
 		extra := map[string]json.RawMessage{
 			ecp.CallID: encoded(c.id), ecp.CallIsError: encoded(c.state != succeeded && c.state != pending),
-			ecp.CallDuration: encoded(c.elapsed), ecp.CallResult: encoded(r.agent.o.Host.Clean(shortened(c.result, maxResult))),
+			ecp.CallDuration: encoded(c.elapsed), ecp.CallResult: encoded(r.agent.opts.Host.Clean(shortened(c.result, maxResult))),
 		}
 		if c.state == refused {
 			extra["refused"] = encoded(true)

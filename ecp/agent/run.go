@@ -45,9 +45,9 @@ type callKey struct{ chat, id string }
 func (a *Agent) begin(session *chat.Session) *run {
 	ctx, cancel := context.WithCancel(a.ctx)
 	r := &run{
-		agent: a, settings: a.settings, session: session, turn: a.o.NewID(), cancel: cancel, over: make(chan struct{}), changed: make(chan struct{}),
+		agent: a, settings: a.settings, session: session, turn: a.opts.NewID(), cancel: cancel, over: make(chan struct{}), changed: make(chan struct{}),
 		passed: map[callKey]bool{}, refused: map[callKey]bool{}, running: map[string]bool{}, children: map[string]*child{},
-		record: newRecord([]string{a.settings.Workspace, workspace.Resolve(a.settings.Workspace)}, a.o.Now()),
+		record: newRecord([]string{a.settings.Workspace, workspace.Resolve(a.settings.Workspace)}, a.opts.Now()),
 	}
 	from := session.Next()
 	a.work.Go(func() {
@@ -198,7 +198,7 @@ func (r *run) wasRun(c *call) bool {
 // answer.
 func (r *run) nextStep() {
 	r.update(func() {
-		r.record = r.record.next(r.agent.o.Now())
+		r.record = r.record.next(r.agent.opts.Now())
 		r.ran, r.question = 0, nil
 	})
 }

@@ -149,7 +149,7 @@ func (s *stdio) answerLine(ctx context.Context, line []byte) {
 func (s *stdio) write(v any) {
 	line, err := ecp.Encode(v)
 	if err != nil {
-		s.agent.o.Log.Error("cannot encode an answer", "err", err)
+		s.agent.opts.Log.Error("cannot encode an answer", "err", err)
 		return
 	}
 	s.writing.Lock()

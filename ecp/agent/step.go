@@ -28,10 +28,10 @@ func (a *Agent) step(ctx context.Context, params json.RawMessage, arrived time.T
 	}
 	if a.settings == nil { // calling initialize is optional (1.1)
 		if err := a.configure(ctx, ecp.Config{}); err != nil {
-			return nil, ecp.Errorf(ecp.CodeFailed, "%s", a.o.Host.Clean(err.Error()))
+			return nil, ecp.Errorf(ecp.CodeFailed, "%s", a.opts.Host.Clean(err.Error()))
 		}
 	}
-	started := a.o.Now()
+	started := a.opts.Now()
 	ctx, release, stopGrace := a.withLimit(ctx, started.Sub(arrived))
 	defer release()
 	a.waitForTools(ctx)
@@ -40,7 +40,7 @@ func (a *Agent) step(ctx context.Context, params json.RawMessage, arrived time.T
 	}
 	r, err := a.turn(ctx, p.Input)
 	if err != nil {
-		return nil, ecp.Errorf(ecp.CodeFailed, "%s", a.o.Host.Clean(err.Error()))
+		return nil, ecp.Errorf(ecp.CodeFailed, "%s", a.opts.Host.Clean(err.Error()))
 	}
 	r.update(func() { r.record.started = started })
 	return a.outcome(ctx, r, stopGrace)
@@ -50,10 +50,10 @@ func (a *Agent) step(ctx context.Context, params json.RawMessage, arrived time.T
 // was in the queue; stopGrace is how long it may wait for its turn to end after that.
 func (a *Agent) withLimit(ctx context.Context, waited time.Duration) (limited context.Context, release func(), stopGrace time.Duration) {
 	limit, stopGrace := time.Duration(a.settings.Budgets.TimeoutS*float64(time.Second)), defaultStopGrace
-	if a.o.Limit > 0 {
-		margin := margin(a.o.Limit)
+	if a.opts.Limit > 0 {
+		margin := margin(a.opts.Limit)
 		stopGrace = margin / 2
-		if rest := max(a.o.Limit-margin-waited, 1); limit == 0 || rest < limit {
+		if rest := max(a.opts.Limit-margin-waited, 1); limit == 0 || rest < limit {
 			limit = rest
 		}
 	}
@@ -86,7 +86,7 @@ func (a *Agent) turn(ctx context.Context, input string) (*run, error) {
 		}
 	}
 	if a.session == nil {
-		session, _, err := a.o.Host.Engine().Open(a.ctx, a.o.NewID())
+		session, _, err := a.opts.Host.Engine().Open(a.ctx, a.opts.NewID())
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +152,7 @@ func stopOf(ctx context.Context) string {
 // in its data.
 func (a *Agent) reply(r *run, o outcome, failed string) (any, *ecp.Error) {
 	o.notes = a.notes()
-	now := a.o.Now()
+	now := a.opts.Now()
 	r.mu.Lock()
 	result := r.result(o, now)
 	unpriced := r.record.unpriced && r.settings.Budgets.MaxCostUSD > 0
@@ -164,7 +164,7 @@ func (a *Agent) reply(r *run, o outcome, failed string) (any, *ecp.Error) {
 	if failed == "" {
 		return result, nil
 	}
-	e := ecp.Errorf(ecp.CodeFailed, "%s", a.o.Host.Clean(strings.TrimPrefix(failed, "Error: ")))
+	e := ecp.Errorf(ecp.CodeFailed, "%s", a.opts.Host.Clean(strings.TrimPrefix(failed, "Error: ")))
 	e.Data = encoded(map[string]any{"result": result})
 	return nil, e
 }
@@ -174,7 +174,7 @@ func (a *Agent) notes() (out []string) {
 	if names := a.gate.unknown(); len(names) > 0 {
 		out = append(out, "note: config.tools names unknown tools: "+strings.Join(names, ", "))
 	}
-	for _, u := range a.o.Host.Untrusted() {
+	for _, u := range a.opts.Host.Untrusted() {
 		out = append(out, fmt.Sprintf("note: %s has no effect until it is trusted (eca trust %q)", u.File, u.Root))
 	}
 	return out

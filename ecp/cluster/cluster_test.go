@@ -249,7 +249,7 @@ type handler struct {
 func (r *rig) handler(spec workerSpec, c *Cluster, d *Stored) (handler, work) {
 	r.t.Helper()
 	o := spec.options()
-	h := handler{&worker{c: r.dial(RoleWorker), o: o, hard: r.t.Context(), states: map[string]State{}, runs: map[string]*workerRun{}}, r.t}
+	h := handler{&worker{c: r.dial(RoleWorker), opts: o, hard: r.t.Context(), states: map[string]State{}, runs: map[string]*workerRun{}}, r.t}
 	m, err := c.Fetch(r.t.Context(), d, r.t.TempDir())
 	r.must(err)
 	p, err := runtime.NewPlan(m, baseOptions(""))

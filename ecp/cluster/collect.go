@@ -77,10 +77,10 @@ func (f *Follower) collect(ctx context.Context, to chan<- arrival) {
 
 // keepDiff writes the diff of an attempt to FollowOptions.Artifacts.
 func (f *Follower) keepDiff(ctx context.Context, a *report.Attempt, key attemptKey, blob string) {
-	if f.o.Artifacts == "" || blob == "" {
+	if f.opts.Artifacts == "" || blob == "" {
 		return
 	}
-	path := filepath.Join(f.o.Artifacts, key.String()+".diff")
+	path := filepath.Join(f.opts.Artifacts, key.String()+".diff")
 	raw, err := f.c.readBlob(ctx, blob)
 	if err == nil {
 		err = safeio.Write(path, raw, 0o644)

@@ -33,7 +33,7 @@ type Follower struct {
 	c    *Cluster
 	doc  *Stored
 	plan *runtime.Plan
-	o    FollowOptions
+	opts FollowOptions
 
 	mu  sync.Mutex // guards err
 	err error
@@ -41,7 +41,7 @@ type Follower struct {
 
 // Follow returns a Follower of a run.
 func (c *Cluster) Follow(d *Stored, p *runtime.Plan, o FollowOptions) *Follower {
-	return &Follower{c: c, doc: d, plan: p, o: o}
+	return &Follower{c: c, doc: d, plan: p, opts: o}
 }
 
 // Err returns why the last Schedule could not continue, or nil.
@@ -117,7 +117,7 @@ func (f *Follower) Schedule(ctx context.Context, jobs iter.Seq[runtime.Job], don
 	}
 	helpers.Go(func() { f.collect(inner, results) })
 	finished := make(chan bool, 1)
-	if f.o.Lead && !f.o.Snapshot {
+	if f.opts.Lead && !f.opts.Snapshot {
 		helpers.Go(func() { f.lead(inner, leads, finished) })
 	}
 	if f.Err() == nil {
@@ -152,7 +152,7 @@ func (s *session) loop(ctx, inner context.Context, results <-chan arrival, state
 	var stopping time.Time
 	for ticks := 1; ; {
 		if s.seen >= start { // all results of earlier leaders are known
-			if s.o.Snapshot {
+			if s.opts.Snapshot {
 				s.settleRest()
 				return
 			}

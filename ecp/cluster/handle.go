@@ -92,7 +92,7 @@ func (t *attempt) perform(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return t.publish(broken("manifest", err.Error()))
 	}
-	if kind := Kind(c.Scenario.Setup); !slices.Contains(t.w.o.Kinds, kind) {
+	if kind := Kind(c.Scenario.Setup); !slices.Contains(t.w.opts.Kinds, kind) {
 		return false, fmt.Errorf("this worker does not offer the environment %s", kind)
 	}
 	if c.VariantKey != t.job.Key.Variant {
@@ -112,7 +112,7 @@ const publishTime = time.Hour
 func (t *attempt) publish(a report.Attempt) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(t.r.ctx, publishTime)
 	defer cancel()
-	res := result{V: docVersion, Worker: t.w.o.Name, Deliveries: t.deliveries}
+	res := result{V: docVersion, Worker: t.w.opts.Name, Deliveries: t.deliveries}
 	if err := t.upload(ctx, &res, &a); err != nil {
 		a = broken("storage", err.Error())
 		res.Attempt, res.Blob, res.Diff = &a, "", ""

@@ -35,7 +35,7 @@ const maxDeliveries = 10
 // worker makes attempts.
 type worker struct {
 	c     *Cluster
-	o     WorkerOptions
+	opts  WorkerOptions
 	slots chan struct{}
 	hard  context.Context // ends when running attempts must stop
 
@@ -49,7 +49,7 @@ type worker struct {
 func (c *Cluster) Work(ctx context.Context, o WorkerOptions) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	w := &worker{c: c, o: o, slots: make(chan struct{}, max(o.Jobs, 1)), hard: hard, states: map[string]State{}, runs: map[string]*workerRun{}, lanes: map[string]bool{}}
+	w := &worker{c: c, opts: o, slots: make(chan struct{}, max(o.Jobs, 1)), hard: hard, states: map[string]State{}, runs: map[string]*workerRun{}, lanes: map[string]bool{}}
 	for range cap(w.slots) {
 		w.slots <- struct{}{}
 	}
@@ -102,7 +102,7 @@ func (w *worker) wanted(key string, value []byte) (name string, ok bool) {
 	name = strings.TrimPrefix(key, laneKey(""))
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err != nil || w.lanes[name] || !slices.Contains(w.o.Kinds, l.Kind) || len(w.o.Lanes) > 0 && !slices.Contains(w.o.Lanes, name) {
+	if err != nil || w.lanes[name] || !slices.Contains(w.opts.Kinds, l.Kind) || len(w.opts.Lanes) > 0 && !slices.Contains(w.opts.Lanes, name) {
 		return name, false
 	}
 	w.lanes[name] = true
@@ -265,7 +265,7 @@ func (w *worker) load(r *workerRun, run string) (err error) {
 	if r.doc, err = w.c.Doc(r.ctx, run); err != nil {
 		return err
 	}
-	if !slices.Contains(w.o.Trust, TrustAnyone) && !slices.Contains(w.o.Trust, r.doc.SignedBy) {
+	if !slices.Contains(w.opts.Trust, TrustAnyone) && !slices.Contains(w.opts.Trust, r.doc.SignedBy) {
 		return fmt.Errorf("run %s, signed by %q: %w", run, r.doc.SignedBy, errTrust)
 	}
 	if r.doc.Run != run { // the document was replaced by that of another run
@@ -274,7 +274,7 @@ func (w *worker) load(r *workerRun, run string) (err error) {
 	if r.results, err = w.c.conn.Stream(r.ctx, resultStreams+run); err != nil {
 		return err
 	}
-	if r.dir, err = os.MkdirTemp(w.o.Dir, "ecp-run-"); err != nil {
+	if r.dir, err = os.MkdirTemp(w.opts.Dir, "ecp-run-"); err != nil {
 		return err
 	}
 	files := filepath.Join(r.dir, "files")
@@ -290,7 +290,7 @@ func (w *worker) load(r *workerRun, run string) (err error) {
 	if err != nil {
 		return err
 	}
-	options, release, err := w.o.Prepare(r.doc.Settings)
+	options, release, err := w.opts.Prepare(r.doc.Settings)
 	if err != nil {
 		return err
 	}

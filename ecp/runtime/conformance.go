@@ -47,7 +47,7 @@ const skipped = "skipped because a prerequisite failed"
 
 // examiner checks one agent.
 type examiner struct {
-	o    ConformanceOptions
+	opts ConformanceOptions
 	conn conn
 	ids  *ids
 	out  Conformance
@@ -57,7 +57,7 @@ type examiner struct {
 
 // CheckConformance checks an agent. An agent that cannot be started is not conformant.
 func CheckConformance(ctx context.Context, target string, o ConformanceOptions) Conformance {
-	e := &examiner{o: o, ids: &ids{}, out: Conformance{Target: target, Checks: []ConformanceCheck{}}}
+	e := &examiner{opts: o, ids: &ids{}, out: Conformance{Target: target, Checks: []ConformanceCheck{}}}
 	pool := proc.NewPool(o.Supervisor, spareSupervisors)
 	defer pool.Close()
 	if IsURL(target) {
@@ -114,7 +114,7 @@ func (e *examiner) core(ctx context.Context) bool {
 	e.add("initialize response", ecp.MethodInitialize, err)
 	err = errors.New(skipped)
 	if initialized {
-		err = e.step(ctx, e.o.Input)
+		err = e.step(ctx, e.opts.Input)
 	}
 	e.add("step result contract", ecp.MethodStep, err)
 	raw, err := e.call(ctx, ecp.MethodReset, struct{}{})
@@ -142,7 +142,7 @@ func (e *examiner) initialize(ctx context.Context) (ecp.InitializeResult, error)
 }
 
 func (e *examiner) call(ctx context.Context, method string, params any) (json.RawMessage, error) {
-	limited, cancel := context.WithTimeout(ctx, e.o.Timeout)
+	limited, cancel := context.WithTimeout(ctx, e.opts.Timeout)
 	defer cancel()
 	return call(limited, e.conn, e.ids, method, params)
 }
@@ -158,7 +158,7 @@ func (e *examiner) step(ctx context.Context, input string) error {
 
 // send sends a message as it is; an empty id means a notification.
 func (e *examiner) send(ctx context.Context, method, message, id string) (ecp.Response, error) {
-	limited, cancel := context.WithTimeout(ctx, e.o.Timeout)
+	limited, cancel := context.WithTimeout(ctx, e.opts.Timeout)
 	defer cancel()
 	var raw []byte
 	if id != "" {
@@ -256,7 +256,7 @@ func (e *examiner) checkHTTP(ctx context.Context, add func(string, string, error
 }
 
 func (e *examiner) probe(ctx context.Context, method, body, header, value string, want int) error {
-	limited, cancel := context.WithTimeout(ctx, e.o.Timeout)
+	limited, cancel := context.WithTimeout(ctx, e.opts.Timeout)
 	defer cancel()
 	c, _ := e.conn.(*httpConn)
 	req, err := http.NewRequestWithContext(limited, method, c.target, strings.NewReader(body))
