@@ -97,7 +97,7 @@ func (w *walker) command(r run) {
 	if !first.known || first.glob {
 		w.unresolved("the name of a command is computed")
 		c.Why = "the name of a command is computed"
-		c.loses(w.lossesOfEach(r.words))
+		c.loses(lossesOfEach(r.words, &w.steps))
 		w.add(c)
 		return
 	}
@@ -110,7 +110,7 @@ func (w *walker) command(r run) {
 	c.Effect, c.Why, c.Paths, c.Git, c.GitContents, c.Dir = j.effect, j.why, j.paths, j.git, j.contents, j.dir
 	c.Forms = forms
 	if c.Effect != Reads {
-		c.loses(w.lossesOfEach(r.words))
+		c.loses(lossesOfEach(r.words, &w.steps))
 	}
 	if len(r.demands) > 0 && c.Effect == Reads {
 		c.Effect, c.Why = Unknown, "it sets "+strings.TrimSuffix(r.demands[0], "=")
@@ -121,7 +121,7 @@ func (w *walker) command(r run) {
 	listed := len(w.out.Commands)
 	inner, ok := w.wrapper(r)
 	if c.Effect == Unknown && len(w.out.Commands) == listed && c.Destroys == "" && len(c.Deletes) == 0 {
-		c.loses(w.lossesOfArguments(r.words))
+		c.loses(lossesOfArguments(r.words, &w.steps))
 	}
 	if ok {
 		if base(first.text) != first.text { // any program with that file name

@@ -59,12 +59,12 @@ func losses(name string, args []word) loss {
 
 // lossesOfArguments returns what a command loses if its program, which is not known, runs the command
 // that its arguments contain (taskset, busybox).
-func (w *walker) lossesOfArguments(words []word) loss {
+func lossesOfArguments(words []word, steps *int) loss {
 	name, args := words[0].text, words[1:]
 	for i, word := range args {
 		program := base(word.text)
 		if base(name) != "git" && program != subcommand(name, args) && slices.Contains([]string{"rm", "find", "rsync", "shred", "git"}, program) {
-			return w.lossesOfEach(args[i:])
+			return lossesOfEach(args[i:], steps)
 		}
 	}
 	return loss{}

@@ -337,8 +337,9 @@ func choose(choice, args []word, varying []int, n int) {
 	}
 }
 
-// lossesOfEach returns what a command loses with any of the known values of its words.
-func (w *walker) lossesOfEach(words []word) (all loss) {
+// lossesOfEach returns what a command loses with any of the known values of its words. It counts
+// steps, up to maxSteps.
+func lossesOfEach(words []word, steps *int) (all loss) {
 	var varying []int
 	count := 1
 	for i, word := range words {
@@ -347,7 +348,7 @@ func (w *walker) lossesOfEach(words []word) (all loss) {
 			count *= len(b.values)
 		}
 	}
-	if w.steps += (count - 1) * len(words); w.steps > maxSteps {
+	if *steps += (count - 1) * len(words); *steps > maxSteps {
 		varying, count = nil, 1
 	}
 	choice := slices.Clone(words)
