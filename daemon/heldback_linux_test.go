@@ -1,14 +1,18 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -163,6 +167,35 @@ func TestLargeWorkspaceStaysAsItIs(t *testing.T) {
 	}
 	if n := len(named(t, root, ".envrc")); n != 270 {
 		t.Errorf("%d of 270 places are left", n)
+	}
+}
+
+// The sandbox creates nothing in the workspace, not even while a command runs.
+func TestSandboxCreatesNothing(t *testing.T) {
+	needs.Long(t)
+	d, dir := isolated(t)
+	root := repositories(t, dir)["clone"]
+	run := workspaceCommand(t, d, root)
+	watch, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(watch)
+	for _, folder := range []string{".", ".git", ".git/hooks", ".git/info", "sub", "sub/lib"} {
+		if _, err := unix.InotifyAddWatch(watch, filepath.Join(root, folder), unix.IN_CREATE|unix.IN_MOVE|unix.IN_DELETE); err != nil {
+			t.Fatal(folder, err)
+		}
+	}
+	var events [4096]byte
+	for i := range 100 {
+		run("true")
+		if n, err := unix.Read(watch, events[:]); !errors.Is(err, unix.EAGAIN) {
+			t.Fatalf("command %d: %q %v", i, events[:max(n, 0)], err)
+		}
+	}
+	run("touch new")
+	if n, err := unix.Read(watch, events[:]); err != nil || !bytes.Contains(events[:n], []byte("new")) {
+		t.Errorf("the watcher sees nothing: %v", err)
 	}
 }
 

@@ -89,9 +89,15 @@ func (w *walker) command(r run) {
 	if c.Source == "" {
 		c.Source = c.Text
 	}
+	for _, word := range r.words {
+		if b := word.bound; b != nil && !b.data && !b.status {
+			c.Values = append(c.Values, b.values...)
+		}
+	}
 	if !first.known || first.glob {
 		w.unresolved("the name of a command is computed")
 		c.Why = "the name of a command is computed"
+		c.loses(lossesOfEach(r.words, &w.steps))
 		w.add(c)
 		return
 	}
@@ -103,15 +109,21 @@ func (w *walker) command(r run) {
 	j, forms := w.judgeEach(first.text, r.words[1:], r.loose)
 	c.Effect, c.Why, c.Paths, c.Git, c.GitContents, c.Dir = j.effect, j.why, j.paths, j.git, j.contents, j.dir
 	c.Forms = forms
-	gone := losses(first.text, r.words[1:])
-	c.Destroys, c.Deletes, c.Discards = gone.why, gone.deletes, gone.discards
+	if c.Effect != Reads {
+		c.loses(lossesOfEach(r.words, &w.steps))
+	}
 	if len(r.demands) > 0 && c.Effect == Reads {
 		c.Effect, c.Why = Unknown, "it sets "+strings.TrimSuffix(r.demands[0], "=")
 	}
 	if j.option != "" {
 		c.Demands = append(slices.Clone(c.Demands), j.option)
 	}
-	if inner, ok := w.wrapper(r); ok {
+	listed := len(w.out.Commands)
+	inner, ok := w.wrapper(r)
+	if c.Effect == Unknown && len(w.out.Commands) == listed && c.Destroys == "" && len(c.Deletes) == 0 {
+		c.loses(lossesOfArguments(r.words, &w.steps))
+	}
+	if ok {
 		if base(first.text) != first.text { // any program with that file name
 			inner = opaque
 		}
@@ -120,7 +132,7 @@ func (w *walker) command(r run) {
 		if c.Effect == Unknown && inner == transparent && len(r.demands) == 0 {
 			c.Effect, c.Why = Reads, ""
 		}
-	} else if len(r.demands) == 0 && j.option == "" && gone.why == "" && len(gone.deletes) == 0 {
+	} else if len(r.demands) == 0 && j.option == "" && c.Destroys == "" && len(c.Deletes) == 0 {
 		c.Key = key(r.words, c.Effect == Reads && !scripted(first.text))
 	}
 	switch {

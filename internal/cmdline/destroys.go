@@ -13,6 +13,8 @@ type loss struct {
 	discards []string // words that lose their changes if they name files
 }
 
+func (c *Command) loses(l loss) { c.Destroys, c.Deletes, c.Discards = l.why, l.deletes, l.discards }
+
 // losses recognizes commands that lose work irreversibly: uncommitted or unpushed changes, data on
 // a server, whole folders. It prevents accidents, and knows only the usual ways and only the text.
 // Only the sandbox protects from unknown programs.
@@ -51,6 +53,19 @@ func losses(name string, args []word) loss {
 	}
 	if strings.HasPrefix(name, "mkfs") {
 		return loss{why: name + " erases a file system"}
+	}
+	return loss{}
+}
+
+// lossesOfArguments returns what a command loses if its program, which is not known, runs the command
+// that its arguments contain (taskset, busybox).
+func lossesOfArguments(words []word, steps *int) loss {
+	name, args := words[0].text, words[1:]
+	for i, word := range args {
+		program := base(word.text)
+		if base(name) != "git" && program != subcommand(name, args) && slices.Contains([]string{"rm", "find", "rsync", "shred", "git"}, program) {
+			return lossesOfEach(args[i:], steps)
+		}
 	}
 	return loss{}
 }

@@ -19,6 +19,8 @@ func TestDestroys(t *testing.T) {
 		"git worktree remove --force x": "!", "git worktree remove x": "", "git rm -f a": "!", "git rm a": "", "git rm --cached -f a": "", "git commit --amend": "", "git rebase main": "", "gh repo delete x": "!", "gh pr list": "",
 		"rm -r x": "x", "rm -rf a b": "a b", "rm -fR a": "a", "rm --recursive a": "a", "rm --rec a": "a", "rm -f a": "", "rm -- -r": "", "rm -r -- -x": "-x", "/bin/rm -rf x": "x", "env A=1 rm -rf x": "x", "sh -c 'rm -rf x'": "x", "$(rm -rf x)": "x",
 		"xargs rm -rf": "!", "find a b -name x -delete": "a b", "find -delete": ".", "find . -name x": "", "find . -exec rm -rf {} +": "{}", "rsync -a --delete a b": "!", "rsync -a a b": "", "shred x": "!", "mkfs.ext4 x": "!",
+		"x=-rf; rm $x a": "a", `d=a; rm -rf "$d"`: "a", "for d in a b; do rm -r $d; done": "a b", "o=--hard; git reset $o": "!", "g=git; $g push -f": "!", "x=-delete; find a $x": "a", "x=a; rm -f $x": "", "rm -r $x": "$x",
+		"taskset 1 rm -r a": "a", "busybox rm -r a": "a", "unbuffer /usr/bin/git push -f": "!", "npm run rm": "", "pnpm rm -r a": "", "git rm -r a": "", "git commit -m rm -r": "", "arch -x86_64 rm -r a": "a",
 	} {
 		got := ""
 		for _, c := range Parse(line).Commands {

@@ -118,10 +118,10 @@ func checkGitList(g parsedWords) (option, why string) {
 	return "", ""
 }
 
-// checkGitConfig allows only to show a setting that holds no secret. Without --get, another word would
-// be a value to set.
+// checkGitConfig allows only to show a setting that holds no secret. A second word would be a value to
+// set.
 func checkGitConfig(g parsedWords) (option, why string) {
-	if !g.has("--get", "--get-all") || len(g.operands) != 1 {
+	if len(g.operands) != 1 || g.operands[0].glob || g.globbed {
 		return "", "git config may change something"
 	}
 	key := strings.ToLower(g.operands[0].text)

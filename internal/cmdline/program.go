@@ -50,6 +50,9 @@ type Command struct {
 	// are expanded.
 	Forms []string
 
+	// Values are the values that words with such variables may have.
+	Values []string
+
 	// Demands lists what a pattern must mention by name to cover this command, in addition
 	// to matching it: an option that runs or writes something, an assignment, the command that
 	// a wrapper runs.
@@ -402,6 +405,12 @@ func (w *walker) redirect(r *syntax.Redirect, depth int, input **hereText) {
 	}
 	if !to.known || to.glob {
 		w.computed("a redirection's file is computed")
+	}
+	if b := to.bound; b != nil && !b.data && !b.status && r.Op != syntax.RdrIn && r.Op != syntax.WordHdoc {
+		for _, value := range b.values {
+			w.write(value)
+		}
+		return
 	}
 	switch r.Op {
 	case syntax.RdrIn:

@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -301,12 +302,8 @@ func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, f
 		return judgement{why: tooManyValues}, nil
 	}
 	for n := range count {
-		text, rest := name, n
-		for _, i := range varying {
-			b := args[i].bound
-			choice[i] = word{text: b.values[rest%len(b.values)], known: true, glob: b.glob}
-			rest /= len(b.values)
-		}
+		text := name
+		choose(choice, args, varying, n)
 		if len(varying) > 0 {
 			for _, word := range choice {
 				text += " " + word.text
@@ -329,6 +326,44 @@ func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, f
 		j.paths = append(j.paths, Path{Name: "/", Anywhere: true})
 	}
 	return j, forms
+}
+
+// choose replaces the arguments with the given indexes by combination n of their values.
+func choose(choice, args []word, varying []int, n int) {
+	for _, i := range varying {
+		b := args[i].bound
+		choice[i] = word{text: b.values[n%len(b.values)], known: true, glob: b.glob}
+		n /= len(b.values)
+	}
+}
+
+// lossesOfEach returns what a command loses with any of the known values of its words. It counts
+// steps, up to maxSteps.
+func lossesOfEach(words []word, steps *int) (all loss) {
+	var varying []int
+	count := 1
+	for i, word := range words {
+		if b := word.bound; b != nil && !b.data && !b.status && count*len(b.values) <= maxValues {
+			varying = append(varying, i)
+			count *= len(b.values)
+		}
+	}
+	if *steps += (count - 1) * len(words); *steps > maxSteps {
+		varying, count = nil, 1
+	}
+	choice := slices.Clone(words)
+	for n := range count {
+		choose(choice, words, varying, n)
+		one := losses(choice[0].text, choice[1:])
+		all.why = cmp.Or(all.why, one.why)
+		for _, name := range one.deletes {
+			if !slices.Contains(all.deletes, name) {
+				all.deletes = append(all.deletes, name)
+			}
+		}
+		all.discards = append(all.discards, one.discards...)
+	}
+	return all
 }
 
 // apart walks commands that may not run, or run in a subshell: variables that they set do not count

@@ -168,6 +168,7 @@ func TestRepositoryHelpers(t *testing.T) {
 		"[pager]\n\tlog = ./x": tools.Ask, "[include]\n\tpath = x": tools.Ask, "[includeIf \"gitdir:/\"]\n\tpath = x": tools.Ask, "[gpg]\n\tprogram = ./x": tools.Ask, "[log]\n\tshowSignature = true": tools.Ask,
 		"[remote \"origin\"]\n\tuploadpack = ./x": tools.Ask, "[remote \"origin\"]\n\tpromisor = true": tools.Ask, "[core] alternateRefsCommand = ./x": tools.Ask, "[Diff]External=./x": tools.Ask,
 		"[core]\n\tbare = \\\nfalse": tools.Allow, "[diff]\n\texter\\\nnal = ./x": tools.Ask, "[diff]\n\tcontext = 3\\\n1\n\texternal = ./x": tools.Ask, "[diff": tools.Ask, "[credential]\n\thelper = !./x": tools.Allow, "[alias]\n\tlg = !./x": tools.Allow, "[alias]\n\twhatchanged = !./x": tools.Ask, "[alias \"log\"]\n\tcommand = !./x": tools.Ask, "[nobody]\n\tknows = x": tools.Ask,
+		"[blame]\n\tignoreRevsFile = .ignored": tools.Allow, "[blame]\n\tignoreRevsFile = /etc/passwd": tools.Ask, "[core]\n\texcludesFile = sub/ignored": tools.Allow, "[core]\n\texcludesFile = ../x": tools.Ask, "[core]\n\texcludesFile = ~/x": tools.Ask,
 		"[branch]\n\tsort = -committerdate": tools.Allow, "[tag]\n\tsort = signature:grade": tools.Ask, "[svn-remote \"svn\"]\n\turl = x\n[gui]\n\tencoding = x\n[http]\n\tproxy = x\n[url \"x\"]\n\tinsteadOf = y": tools.Allow, "[user]name=n\n[diff \"a]\"]textconv=./x": tools.Ask, "[diff.p]\n\ttextconv = ./x": tools.Ask,
 	} {
 		dir := makeFiles(t, map[string]string{".git/config": harmless + extra, "sub/x": ""})
@@ -299,7 +300,10 @@ func TestGitIsAsked(t *testing.T) {
 
 	// Parts of a repository may be links.
 	linked := makeFiles(t, valid(".git/", nil))
-	for path, want := range map[string]tools.Decision{".git/logs": tools.Allow, ".git/objects/pack": tools.Ask} {
+	for path, want := range map[string]tools.Decision{".git/logs": tools.Allow, ".git/objects/pack": tools.Ask, ".git/info/exclude": tools.Ask} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(linked, filepath.FromSlash(path))), 0o755); err != nil {
+			t.Fatal(err)
+		}
 		to := map[tools.Decision]string{tools.Allow: linked, tools.Ask: outside}[want]
 		needs.Symlink(t, to, filepath.Join(linked, filepath.FromSlash(path)))
 		if v := judge(t, real(t, `{}`, linked), "plan", linked, "git log"); v.Decision != want {

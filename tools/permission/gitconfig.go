@@ -8,20 +8,26 @@ import (
 )
 
 // unsafeKey returns the first key of a git configuration that is not known to be harmless for a command
-// that only reads; empty if all are. contents is true if the command reads the contents of files. tree
-// reports whether core.worktree is acceptable.
-func unsafeKey(settings []setting, contents bool, tree func(value string) bool) string {
+// that only reads; empty if all are. contents is true if the command reads the contents of files. inside
+// reports whether a setting that names a file or folder leads into the workspace.
+func unsafeKey(settings []setting, contents bool, inside func(setting) bool) string {
 	for _, s := range settings {
 		switch {
-		case s.section == "core" && s.key == "worktree" && tree(s.value):
+		case namesFile(s) && (s.value == "" || inside(s)):
 		case !contents && (s.section == "filter" || s.section == "diff"):
 		case s.section == "alias" && (cmdline.GitReads(s.key) || cmdline.GitReads(strings.ToLower(s.name))), // git may let it hide a subcommand that it is about to give up
 			(s.section == "branch" || s.section == "tag") && s.key == "sort" && strings.Contains(strings.ToLower(s.value), "signature"), // gpg checks it
-			!harmlessSection(s.section), !harmlessKey(s.section, s.key):
+			namesFile(s), !harmlessSection(s.section), !harmlessKey(s.section, s.key):
 			return s.section + "." + s.key
 		}
 	}
 	return ""
+}
+
+// namesFile reports whether git uses the file or folder that a setting names while it only reads, and
+// may print its lines.
+func namesFile(s setting) bool {
+	return s.section == "core" && (s.key == "worktree" || s.key == "excludesfile") || s.section == "blame" && s.key == "ignorerevsfile"
 }
 
 // harmlessSection reports whether a section has harmless keys.
@@ -43,7 +49,7 @@ func harmlessKey(section, key string) bool {
 		return slices.Contains([]string{
 			"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks", "autocrlf", "eol",
 			"safecrlf", "abbrev", "quotepath", "untrackedcache", "splitindex", "preloadindex", "commitgraph", "multipackindex", "longpaths", "sharedrepository",
-			"excludesfile", "compression", "sparsecheckout", "sparsecheckoutcone", "whitespace", "hidedotfiles", "protecthfs", "protectntfs",
+			"compression", "sparsecheckout", "sparsecheckoutcone", "whitespace", "hidedotfiles", "protecthfs", "protectntfs",
 			"bigfilethreshold", "checkstat", "commentchar", "commentstring", "deltabasecachelimit", "fscache", "fsync", "fsyncmethod", "fsyncobjectfiles", "ignorestat",
 			"loosecompression", "maxtreedepth", "notesref", "packedgitlimit", "packedgitwindowsize", "trustctime", "usereplacerefs", "warnambiguousrefs",
 			"hookspath", "fsmonitor", // switched off

@@ -59,6 +59,8 @@ func TestProtectedPlaces(t *testing.T) {
 		"sh -c 'echo x > .git/config'": true, "ln -s x .bashrc": true, "sudo cp a.txt /root/.profile": true, "echo x > .GIT/config": true, "cp a own/x": true, "python -c 1 > AGENTS.md": true,
 		"cp a.txt almost/HEAD": true, "mkdir half/objects": true, "curl -X HEAD https://x.example": false, "cp a.txt x.code-workspace": true,
 		"git submodule add ./x y": true, "git -C a submodule -q update --init --recursive": true, "git submodule deinit y": true, "git submodule update": false, "git add submodule": false,
+		"d=.git/hooks; cp a.txt $d/x": true, `for f in .envrc; do touch "$f"; done`: true, "f=env; echo x > .${f}rc": true, "cp a.txt .{envrc,x}": true, "cp a.txt .g[i]t/config": true, "x=config; git $x core.pager y": true,
+		"cp -t.vscode a.txt": true, "f=b.txt; cp a.txt $f": false, "f=.envrc; cat $f": false,
 		"cd - && cp a.txt ~/.bashrc": true, "cd -; cp a.txt .git/hooks/x": true, "cd a; cd b; cd c; cd d; cd e; tee ~/.profile": true, "cd - && cp a.txt b.txt": false,
 	} {
 		v := judge(t, p, "code", dir, command)

@@ -187,7 +187,7 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, irrevers
 	if only.Decision == tools.Ask {
 		return only
 	}
-	if place := j.writesProtected(spec.Spec, plan); place != "" {
+	if place := j.writesProtected(spec.Spec, plan, printed); place != "" {
 		return tools.Verdict{Decision: tools.Ask, AlwaysAsk: true, Rule: RuleProtected, Reason: "it may write to " + place + ", which can make programs run later or change what eca may do"}
 	}
 	if plan.Command != nil && plan.Command.Outside != "" {

@@ -27,7 +27,7 @@ func protectedFolders() []string {
 		".mvn", ".gradle/init.d", ".yarn/releases", ".yarn/plugins", ".cargo/bin", ".local/bin", ".bashrc.d", ".oh-my-zsh", ".ipython", ".jupyter",
 		".mise", "mise/conf.d", ".config/mise", ".config/fish", ".config/bash", ".config/zsh", ".config/nushell", ".config/xonsh", ".config/direnv", ".config/tmux", ".config/kitty",
 		".config/alacritty", ".config/wezterm", ".config/git", ".config/jj", ".config/hg", ".config/nvim", ".config/vim", ".config/emacs", ".config/helix", ".config/zed", ".config/gdb", ".config/pip", ".config/go",
-		".config/autostart", ".config/systemd", ".config/environment.d", ".config/eca", ".local/share/applications", ".local/share/systemd",
+		".config/autostart", ".config/systemd", ".config/environment.d", ".config/eca", ".config/kak", ".julia/config", ".local/share/applications", ".local/share/systemd",
 		"library/launchagents", "library/launchdaemons", "start menu/programs/startup", "windowspowershell",
 	}
 }
@@ -36,13 +36,13 @@ func protectedFiles() []string {
 	return []string{
 		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".bash_completion", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout",
 		".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".logout", ".xonshrc", ".inputrc", ".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".pam_environment", "crontab",
-		".tmux.conf", ".screenrc", ".wezterm.lua", ".envrc", ".autoenv", ".autoenv.zsh", "profile.ps1", "microsoft.powershell_profile.ps1",
-		".gitconfig", ".hgrc", ".arcconfig", ".arcrc", ".netrc", ".curlrc", ".wgetrc", ".mailcap", ".forward", ".procmailrc",
+		".tmux.conf", ".screenrc", ".wezterm.lua", ".envrc", ".direnvrc", ".autoenv", ".autoenv.zsh", "profile.ps1", "microsoft.powershell_profile.ps1",
+		".gitconfig", ".hgrc", ".arcconfig", ".arcrc", ".netrc", ".curlrc", ".wgetrc", ".lesskey", ".lessfilter", ".mailcap", ".forward", ".procmailrc",
 		".vimrc", ".gvimrc", ".nvimrc", ".lvimrc", ".exrc", ".nvim.lua", ".ycm_extra_conf.py", ".emacs", ".emacs.el", ".dir-locals.el", ".dir-locals-2.el", ".devcontainer.json", ".gitpod.yml",
 		".gdbinit", ".gdbearlyinit", ".lldbinit", ".pdbrc", ".pdbrc.py", ".perldb", ".byebugrc", ".irbrc", ".pryrc", ".rprofile", ".renviron", ".ghci", ".ocamlinit", ".iex.exs",
 		".pythonrc", ".psqlrc", ".sqliterc", ".my.cnf", "ipython_config.py",
 		".npmrc", ".pnpmfile.cjs", ".pypirc", ".condarc", ".gemrc", ".bazelrc", ".bazeliskrc", ".buckconfig", ".mavenrc", ".sbtrc", ".sbtopts", ".terraformrc", "bunfig.toml", ".bunfig.toml",
-		"rust-toolchain", "rust-toolchain.toml", "mise.toml", ".mise.toml", ".rtx.toml", "flake.nix", "shell.nix", "devenv.nix", "devenv.yaml", "devbox.json",
+		"rust-toolchain", "rust-toolchain.toml", ".tool-versions", "mise.toml", ".mise.toml", ".rtx.toml", "flake.nix", "shell.nix", "devenv.nix", "devenv.yaml", "devbox.json",
 		".pre-commit-config.yaml", ".pre-commit-config.yml", "prek.toml", ".overcommit.yml", "captainhook.json", "grumphp.yml", "hk.pkl", ".rusty-hook.toml",
 		"lefthook.yml", "lefthook.yaml", "lefthook.toml", "lefthook.json", ".lefthook.yml", ".lefthook.yaml", ".lefthook.toml", ".lefthook.json",
 		".mcp.json", ".cursorrules", ".windsurfrules", ".roorules", ".roomodes", ".continuerules", ".rules", ".goosehints", ".augment-guidelines", ".aider.conf.yml",
@@ -63,7 +63,7 @@ func protectedPatterns() []string {
 }
 
 // writesProtected returns a protected place that a call may write to; empty if there is no such place.
-func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan) string {
+func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan, printed *tools.Printed) string {
 	if spec.ReadOnly || plan.ReadOnly {
 		return ""
 	}
@@ -75,9 +75,18 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan) string {
 		}
 		return ""
 	}
-	places := j.newPlaces(plan.Command.Dir)
+	var places *places
+	seen := map[string]bool{}
 	in := func(name string) string {
-		if strings.HasPrefix(name, "-") && !strings.Contains(name, "/") {
+		if len(places.dirs) == 1 {
+			if seen[name] {
+				return ""
+			}
+			seen[name] = true
+		}
+		if len(name) > 2 && name[0] == '-' && name[1] != '-' { // its value may follow the letter
+			name = name[2:]
+		} else if strings.HasPrefix(name, "-") && !strings.Contains(name, "/") {
 			return "" // an option
 		}
 		name = strings.TrimPrefix(name, "file://")
@@ -92,27 +101,31 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan) string {
 		}
 		return ""
 	}
-	known := true // the folder of the command; if it is not known, absolute paths still count
-	for _, c := range plan.Command.Program.Commands {
-		known = known && places.enter(c)
-		switch {
-		case c.Effect == cmdline.Reads:
-			continue
-		case c.Name == "git": // it is meant to change .git
-			if slices.Contains(c.Args, "config") || configuresSubmodules(c.Args) {
-				return "git's configuration"
+	for _, program := range []cmdline.Program{plan.Command.Program, printed.Program} { // globs and braces are expanded in the second
+		places = j.newPlaces(plan.Command.Dir)
+		known := true // the folder of the command; if it is not known, absolute paths still count
+		for _, c := range program.Commands {
+			known = known && places.enter(c)
+			words := append(c.Args[:len(c.Args):len(c.Args)], c.Values...)
+			switch {
+			case c.Effect == cmdline.Reads:
+				continue
+			case c.Name == "git": // it is meant to change .git
+				if slices.Contains(words, "config") || configuresSubmodules(words) {
+					return "git's configuration"
+				}
+				continue
 			}
-			continue
+			for _, word := range append(words, ".") { // it may write to the current folder, too
+				if at := in(afterOption(word)); at != "" {
+					return at
+				}
+			}
 		}
-		for _, word := range append([]string{"."}, c.Args...) { // it may write to the current folder, too
-			if at := in(afterOption(word)); at != "" {
+		for _, name := range program.Writes {
+			if at := in(name); at != "" {
 				return at
 			}
-		}
-	}
-	for _, name := range plan.Command.Program.Writes {
-		if at := in(name); at != "" {
-			return at
 		}
 	}
 	return ""

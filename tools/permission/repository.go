@@ -83,7 +83,7 @@ func (j repositories) helpers(dir string, contents bool, left *int) (why string)
 		return "the repository has too many submodules"
 	}
 	for _, config := range [][]byte{r.config, r.own} {
-		if why := j.configured(config, r.dir, contents); why != "" {
+		if why := j.configured(config, r.dir, r.top, contents); why != "" {
 			return why
 		}
 	}
@@ -177,7 +177,7 @@ func (j repositories) bounded(r repo) (why string) {
 	case r.common != r.dir && !j.inside(r.common) && !within(j.links.Resolve(r.dir), filepath.Join(j.links.Resolve(r.common), "worktrees")):
 		return "the repository's " + r.common + " is outside the workspace"
 	}
-	for _, name := range []string{"objects", "objects/pack", "objects/info", "refs", "refs/heads", "packed-refs", "logs", "index", "HEAD"} {
+	for _, name := range []string{"objects", "objects/pack", "objects/info", "refs", "refs/heads", "packed-refs", "logs", "index", "HEAD", "info", "info/exclude", "shallow"} {
 		for _, dir := range []string{r.common, r.dir} {
 			path := filepath.Join(dir, name)
 			if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 && !j.inside(path) {
@@ -256,7 +256,7 @@ func (j repositories) modules(dir string, contents bool, left *int) (why string)
 				if err != nil && !errors.Is(err, fs.ErrNotExist) {
 					return "a submodule's configuration cannot be read"
 				}
-				if why := j.configured(data, sub, contents); why != "" {
+				if why := j.configured(data, sub, "", contents); why != "" {
 					return why
 				}
 			}
@@ -272,13 +272,19 @@ func (j repositories) modules(dir string, contents bool, left *int) (why string)
 }
 
 // configured returns which key of a repository's configuration may run programs; empty if there is no
-// such key.
-func (j repositories) configured(config []byte, repo string, contents bool) (why string) {
+// such key. top is the top of the work tree; empty if it is not known.
+func (j repositories) configured(config []byte, repo, top string, contents bool) (why string) {
 	settings, err := j.git.read(config)
 	if err != nil {
 		return "the repository's configuration cannot be read: " + err.Error()
 	}
-	if key := unsafeKey(settings, contents, func(tree string) bool { return j.inside(under(repo, tree)) }); key != "" {
+	inside := func(s setting) bool {
+		if s.key == "worktree" {
+			return j.inside(under(repo, s.value))
+		}
+		return top != "" && !strings.ContainsAny(s.value[:1], "~%:") && j.inside(under(top, s.value)) // these stand for other folders
+	}
+	if key := unsafeKey(settings, contents, inside); key != "" {
 		return "the repository's own configuration sets " + key + ", which may run programs or lead elsewhere"
 	}
 	return ""
