@@ -31,6 +31,7 @@ func (d *Daemon) Doctor(ctx context.Context, offline bool) doctor.Report {
 	if d.Config().Env == config.EnvTest {
 		offline = true // test suites compare traffic
 	}
+	d.settle(ctx) // a slow command is not a mistake
 	one := func(section, subject string, run func(context.Context) []doctor.Finding) doctor.Check {
 		return doctor.Check{Section: section, Subject: subject, Run: run}
 	}

@@ -36,6 +36,9 @@ type Options struct {
 	Now        func() time.Time    // default: time.Now
 	NewID      func() string       // default: random UUIDs
 
+	// CommandTime limits each ${cmd:...} of the configuration; default: config.CommandTime.
+	CommandTime time.Duration
+
 	// RetryTotal limits the total time of a request with its retries, unless the configuration sets
 	// the number of retries; 0 means no limit.
 	RetryTotal time.Duration
@@ -111,6 +114,9 @@ func withDefaults(o Options) Options {
 	}
 	if o.NewID == nil {
 		o.NewID = uuid.NewString
+	}
+	if o.CommandTime == 0 {
+		o.CommandTime = config.CommandTime
 	}
 	if o.Sleep == nil {
 		o.Sleep = llm.Sleep

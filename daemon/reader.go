@@ -26,7 +26,7 @@ type reader struct {
 
 func newReader(b *toolbox, models func() *providers.Models) *reader {
 	r := &reader{toolbox: b, models: models, loader: extensions.NewLoader(b.opts.Now)}
-	r.dynamic = config.NewCommands(b.configCommands().Run)
+	r.dynamic = config.NewCommands(b.configCommands().Run, b.opts.CommandTime)
 	return r
 }
 
