@@ -75,6 +75,9 @@ func (r *reader) newHooks(s *Snapshot) *hooks.Set {
 		if _, ok := cfg.Origin("hooks", p.Name); !ok {
 			problem.Origin = config.Origin{Source: p.Source}
 		}
+		if p.Harmless { // eca exec does not start with a problem of the key hooks
+			problem = config.Problem{Origin: problem.Origin, Cause: problem.Cause}
+		}
 		cfg.Problems = append(cfg.Problems, problem)
 	}
 	return set
