@@ -21,6 +21,8 @@ func wrongValues() []wrongInput {
 		{name: "too few lines for a login", bare: true, args: []string{"login", "litellm"}, stdin: "sk-0123456789\n", code: 1, want: []string{"one line for each of these, in this order: API key, URL of the API"}, not: []string{"Logged in"}},
 		{name: "damaged record of spending", args: []string{"exec", "/costs"}, files: map[string]string{"../state/eca/spending.db": "damaged"}, same: "../state/eca/spending.db", code: 0, want: []string{"spending.db is damaged; move it away"}, not: []string{"(26)"}, once: "move it away"},
 		{name: "folders in place of files", posix: true, args: check, files: map[string]string{"../config/eca/agents/a.md/x": "", "../config/eca/commands/b.md/x": "", "../config/eca/skills/c/SKILL.md/x": ""}, code: 1, want: []string{"agents/a.md: error: it is not a regular file; replace it with one, or remove it", "commands/b.md: ", "SKILL.md: "}},
+		{name: "server that is not executable", posix: true, args: []string{"mcp", "test", "a"}, config: `{"mcpServers": {"a": {"command": "%ROOT%/serve"}}}`, files: map[string]string{"serve": "#!/bin/sh\n"}, code: 1, want: []string{"/serve: it cannot be executed: correct the command, or make the file executable (chmod +x)"}, not: []string{"fork/exec"}},
+		{name: "line break in a key", args: check, config: `{"providers": {"x\ny: No problems.": {"key": 1}}}`, code: 1, want: []string{`providers."x\ny: No problems.".key must be a string`}, not: []string{"\ny: No"}},
 		{name: "matcher of a trigger", args: check, config: hookFor("preCompact", "auto"), code: 0, want: []string{"No problems"}},
 	}
 }
