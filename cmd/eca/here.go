@@ -118,7 +118,7 @@ func withFolder(sf serverFlags, dir string, stderr io.Writer, fn func(*daemon.Da
 	if err != nil {
 		return err
 	}
-	o.NoCommands = true
+	o.CommandTime = -1
 	d := daemon.New(o)
 	defer d.Close()
 	d.Configure(nil, []string{dir})
