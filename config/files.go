@@ -48,7 +48,7 @@ func (b *builder) file(path, root string) bool {
 	}
 	data, err := safeio.Read(path, maxFile)
 	if err == nil && root == "" {
-		err = safeio.CheckOthers(path) // whoever can write a user's file can run commands as the user
+		err = safeio.CheckOthers(path) // another user who can write it can run commands as this user
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		link, target := danglingLink(path)
