@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tailscale/hujson"
 
+	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
@@ -71,6 +74,7 @@ func check(l *Loaded) []Finding {
 	}
 	c.references(l)
 	c.unset(l)
+	c.exposed(l)
 	for _, u := range l.Units {
 		for _, n := range u.Needs {
 			if !u.Trusted {
@@ -340,6 +344,27 @@ func (c *checker) unset(l *Loaded) {
 		for _, name := range names {
 			c.say(SeverityWarning, position{o.Line, o.Column}, keys, "%s: the environment variable %s is not set", KeyPath(keys), name)
 		}
+	}
+}
+
+// exposed reports the user's files that have a secret and that other users can read.
+func (c *checker) exposed(l *Loaded) {
+	for _, layer := range l.layers {
+		if _, file := l.texts[layer.source]; !file || layer.root != "" {
+			continue
+		}
+		found := false
+		eachText(layer.content, nil, func(path []string, text string) {
+			name := path[len(path)-1]
+			harmless := text == "" || strings.Contains(text, "${") || filepath.IsAbs(text) || strings.HasPrefix(text, "~") || IsWebURL(text)
+			if found || harmless || !redact.SecretName(name) || !safeio.OthersRead(layer.source) {
+				return
+			}
+			found = true
+			o := layer.origin(path)
+			c.source = layer.source
+			c.say(SeverityWarning, position{o.Line, o.Column}, path, "%s is a secret, and other users can read this file: run `chmod 600 %s`", KeyPath(path), layer.source)
+		})
 	}
 }
 

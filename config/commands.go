@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -11,14 +12,19 @@ import (
 // CommandTime is how long a ${cmd:...} may run (eca-features 3.2).
 const CommandTime = 30 * time.Second
 
+// retryCommands is how long after its end a failed command may run again.
+const retryCommands = 10 * time.Second
+
 // Commands runs ${cmd:...} of configurations. Each command runs once until the text that contains
 // it changes, even if other files are loaded again in the meantime. A failed command runs again
-// with the next load, so that a user who unlocks a password store does not have to edit a file.
+// with a load after retryCommands, so that a user who unlocks a password store does not have to edit
+// a file. A command that exceeded its time limit does not.
 //
-// Loading waits only briefly for commands. A slower command keeps running for at most CommandTime,
-// and Finished signals when to load again. Until then its value is the previous one, or empty.
+// Loading waits only briefly for commands. A slower command keeps running up to the time limit, and
+// Finished signals when to load again. Until then its value is the previous one, or empty.
 type Commands struct {
 	run      func(ctx context.Context, command string) (string, error)
+	limit    time.Duration // of each command
 	ctx      context.Context
 	cancel   context.CancelFunc
 	finished chan struct{}
@@ -40,14 +46,16 @@ type commandRun struct {
 	done  chan struct{}
 	value string // like err, valid when done is closed
 	err   error
-	late  bool // a load did not wait for it; guarded by Commands.mu
+	final bool      // it exceeded the time limit and does not run again
+	end   time.Time // when it ended
+	late  bool      // a load did not wait for it; guarded by Commands.mu
 }
 
-// NewCommands returns a Commands that runs commands with the given function, which must end when
-// its context does. Close must be called.
-func NewCommands(run func(ctx context.Context, command string) (string, error)) *Commands {
+// NewCommands returns a Commands that runs commands with the given function, each for at most limit.
+// The function must end when its context does. Close must be called.
+func NewCommands(run func(ctx context.Context, command string) (string, error), limit time.Duration) *Commands {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Commands{run: run, ctx: ctx, cancel: cancel, finished: make(chan struct{}, 1), sources: map[string]*commandSource{}}
+	return &Commands{run: run, limit: limit, ctx: ctx, cancel: cancel, finished: make(chan struct{}, 1), sources: map[string]*commandSource{}}
 }
 
 // Close stops the running commands and waits for their end.
@@ -105,7 +113,7 @@ func (c *Commands) begin(source, text string) {
 		return
 	}
 	for command, r := range s.commands {
-		if r.ended() && r.err != nil {
+		if r.ended() && r.err != nil && !r.final && time.Since(r.end) >= retryCommands {
 			delete(s.commands, command)
 		}
 	}
@@ -155,12 +163,14 @@ func (c *Commands) get(source, command string, last bool) (value string, runs bo
 }
 
 func (c *Commands) do(r *commandRun, command string) {
-	ctx, cancel := context.WithTimeout(c.ctx, CommandTime)
+	ctx, cancel := context.WithTimeout(c.ctx, c.limit)
 	defer cancel()
 	r.value, r.err = c.run(ctx, command)
 	if ctx.Err() == context.DeadlineExceeded { //nolint:errorlint // never wrapped
-		r.value, r.err = "", errors.New("the command did not end within "+CommandTime.String())
+		r.value, r.final = "", true
+		r.err = fmt.Errorf("the command did not end within %s; run it in a terminal to see what it waits for. If it needs longer, run it before eca, and use ${env:NAME} with a variable that has its output", c.limit)
 	}
+	r.end = time.Now()
 	close(r.done)
 	c.mu.Lock()
 	late := r.late

@@ -28,7 +28,7 @@ func TestCommands(t *testing.T) {
 				return "", errors.New("locked")
 			}
 			return command + strings.Repeat("!", int(runs.Load())), nil
-		})
+		}, CommandTime)
 		defer c.Close()
 		home := t.TempDir()
 		var l *Loaded
@@ -55,29 +55,35 @@ func TestCommands(t *testing.T) {
 		takes = time.Minute
 		is("endless", load(one), "a!!!", 4, true)
 		<-c.Finished()
-		is("endless again", load(one), "a!!!", 5, true)
-		if p := l.Problems; len(p) != 1 || !strings.Contains(p[0].Cause, "still runs") {
-			t.Errorf("problems: %v", p)
+		is("endless again", load(one), "", 4, false)
+		for _, part := range []string{"did not end within 30s", "run it in a terminal", "${env:NAME}"} {
+			if p := l.Problems; len(p) != 1 || !strings.Contains(p[0].Cause, part) {
+				t.Errorf("problems: %v, want %q", p, part)
+			}
 		}
-		<-c.Finished()
+		time.Sleep(time.Hour)
+		is("endless an hour later", load(one), "", 4, false)
 		takes, fails = 0, true
-		is("failing", load(one), "", 6, false)
+		one += "\n"
+		is("failing", load(one), "", 5, false)
 		if p := l.Problems; len(p) != 1 || p[0].String() != filepath.Join(home, "config.json")+":1:2: welcomeMessage: ${cmd:...}: locked" {
 			t.Errorf("problems: %v", p)
 		}
 		fails = false
-		is("unlocked", load(one), "a!!!!!!!", 7, false)
-		is("gone", load(`{"welcomeMessage": "x"}`), "x", 7, false)
+		is("failed just now", load(one), "", 5, false)
+		time.Sleep(retryCommands)
+		is("unlocked", load(one), "a!!!!!!", 6, false)
+		is("gone", load(`{"welcomeMessage": "x"}`), "x", 6, false)
 		// Commands in values that are not in effect do not run.
 		l = Load(Inputs{Getenv: env(map[string]string{"ECA_CONFIG": `{"welcomeMessage": "${cmd:never}"}`}), ConfigHome: home, Commands: c})
-		is("replaced", l.WelcomeMessage, "x", 7, false)
+		is("replaced", l.WelcomeMessage, "x", 6, false)
 	})
 }
 
 // Commands in texts of other files also run once.
 func TestExpandText(t *testing.T) {
 	runs := 0
-	c := NewCommands(func(_ context.Context, command string) (string, error) { runs++; return "secret-" + command, nil })
+	c := NewCommands(func(_ context.Context, command string) (string, error) { runs++; return "secret-" + command, nil }, CommandTime)
 	defer c.Close()
 	home := t.TempDir()
 	write(t, filepath.Join(home, "part.md"), "part")

@@ -99,8 +99,8 @@ func TestProblems(t *testing.T) {
 		global + ":3:3: chat must be an object, not the number 5",
 		global + ":4:29: toolCall.readFile.maxLines must be a whole number, not a string",
 		global + `:5:45: providers.x.cacheRetention must be one of short, long, not "hour"; it is ignored`,
-		global + `:6:51: providers.x.models.m.1.reasoningHistory must be one of all, turn, off, not "none"; it is ignored`,
-		global + ":6:32: providers.x.models.m.1.limit.context must be a whole number, not a string",
+		global + `:6:51: providers.x.models."m.1".reasoningHistory must be one of all, turn, off, not "none"; it is ignored`,
+		global + `:6:32: providers.x.models."m.1".limit.context must be a whole number, not a string`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no problem %q in:\n%s", want, got)

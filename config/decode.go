@@ -107,7 +107,7 @@ func (p pruner) prune(v any, k *key, path []string) (any, bool) {
 	if v == nil || k.typ.Kind() == reflect.Interface {
 		return v, true
 	}
-	name := func() string { return strings.Join(spelledPath(p.spellings, path), ".") }
+	name := func() string { return KeyPath(spelledPath(p.spellings, path)) }
 	if !k.takes(v) {
 		p.report(path, "%s must be %s, not %s; %s", name(), typeNames(k.types), kindName(v), k.instead())
 		return k.insteadOf()

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
@@ -93,7 +92,7 @@ func (c Change) apply(text []byte) ([]byte, error) {
 	}
 	raw, err := encode(c.value)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", strings.Join(c.path, "."), err)
+		return nil, fmt.Errorf("%s: %w", KeyPath(c.path), err)
 	}
 	return set(text, c.path, raw)
 }
@@ -118,7 +117,7 @@ func find(text []byte, path []string) (place, error) {
 	for i, key := range path {
 		object, ok := p.object.Value.(*hujson.Object)
 		if !ok {
-			return place{}, fmt.Errorf("%s is not an object", strings.Join(path[:i], "."))
+			return place{}, fmt.Errorf("%s is not an object", KeyPath(path[:i]))
 		}
 		p.rest, p.index = path[i:], lastMember(object, path[:i], key)
 		if p.index < 0 || i == len(path)-1 {

@@ -16,7 +16,7 @@ func (b *builder) expand() {
 	var waiting []func(last bool) bool
 	b.walk(b.merged, nil, func(path []string, written string, set func(string)) {
 		again := func(last bool) bool { return b.one(path, written, set, last) }
-		if strings.Contains(written, "${") && !again(false) {
+		if strings.ContainsAny(written, "${%") && !again(false) {
 			waiting = append(waiting, again)
 		}
 	})
@@ -54,7 +54,7 @@ func (b *builder) one(path []string, written string, set func(string), last bool
 	}
 	if x.pending {
 		b.Pending = true
-		b.problemAt(path, "%s: the command still runs; until it is done the value is what it was before, or empty", KeyPath(spelledPath(b.spellings, path)))
+		b.problemAt(path, "%s: the command still runs (for at most %s); until it is done the value is what it was before, or empty", KeyPath(spelledPath(b.spellings, path)), b.in.Commands.limit)
 	}
 	set(x.text)
 	if x.variable != "" && b.originOf(path).IsDefault() { // a default only names the variable
@@ -66,6 +66,34 @@ func (b *builder) one(path []string, written string, set func(string), last bool
 
 // expressionLike matches text that looks like an expression.
 var expressionLike = regexp.MustCompile(`\$\{([A-Za-z]\w*):[^}\s]*\}`)
+
+// looseExpression matches text that looks like a variable or an expression in the form of other
+// programs.
+var looseExpression = regexp.MustCompile(`\$\{[^}]*\}|\{\{[^}]*\}\}|(?:^|\s)(?:\$(?:env:)?[A-Za-z_]\w*|\$?\{\w+:[^}]*\}|%[A-Za-z_]\w*%)$`)
+
+// looseName matches the name of the variable in a looseExpression.
+var looseName = regexp.MustCompile(`(?:env:|[${%])\s*([A-Za-z_]\w*)\s*(?:$|[}%])`)
+
+// checkLoose returns an error for a variable in the form of another program, in a value that only
+// eca reads: it would be used literally.
+func checkLoose(path []string, written string) error {
+	server := path[0] == "mcpServers" && len(path) > 2 && path[2] == "env" // elsewhere, $NAME is a variable
+	address := len(path) > 2 && path[0] == "providers" && path[2] == "url"
+	if !server && !address && !isSent(path) {
+		return nil
+	}
+	for _, m := range looseExpression.FindAllString(written, -1) {
+		if m = strings.TrimSpace(m); opening(m) != "" {
+			continue
+		}
+		hint := "to use an environment variable, write ${env:NAME}"
+		if name := looseName.FindStringSubmatch(m); name != nil {
+			hint = "did you mean ${env:" + name[1] + "}?"
+		}
+		return fmt.Errorf("%s is not known; %s", m, hint)
+	}
+	return nil
+}
 
 // CheckExpressions returns an error for a part of the value at a path that looks like an expression
 // but has an unknown kind or no end. Unknown kinds are allowed in shell programs and prompts, where
@@ -83,7 +111,7 @@ func CheckExpressions(path []string, written string) error {
 			return fmt.Errorf("%s is not known; there are ${kind:...} with %s", m[0], listed(kinds()))
 		}
 	}
-	return nil
+	return checkLoose(path, written)
 }
 
 // isSent reports whether a value is part of each request to a provider. A broken expression in it

@@ -29,6 +29,7 @@ type checkup struct {
 // sends no requests. Secrets that eca knows are removed from the report.
 func (d *Daemon) Doctor(ctx context.Context, offline bool) doctor.Report {
 	offline = offline || d.Config().Conformance().Offline
+	d.settle(ctx) // a slow command is not a mistake
 	one := func(section, subject string, run func(context.Context) []doctor.Finding) doctor.Check {
 		return doctor.Check{Section: section, Subject: subject, Run: run}
 	}

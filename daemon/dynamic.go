@@ -10,7 +10,7 @@ import (
 
 // configCommands returns the runner for ${cmd:...} in the configuration.
 func (s *services) configCommands() settings.Commands {
-	return settings.Commands{Children: s.children, Getenv: s.opts.Getenv, Mark: s.opts.NoCommands}
+	return settings.Commands{Children: s.children, Getenv: s.opts.Getenv, Mark: s.opts.CommandTime < 0}
 }
 
 // toolText returns the description of a native tool, for ${classpath:prompts/tools/...}. ok is

@@ -46,7 +46,7 @@ func (d *Daemon) UntrustedMistakes() []config.Finding {
 	if len(files) == 0 {
 		return nil
 	}
-	commands := config.NewCommands(func(context.Context, string) (string, error) { return "", nil })
+	commands := config.NewCommands(func(context.Context, string) (string, error) { return "", nil }, config.CommandTime)
 	defer commands.Close()
 	in := s.inputs
 	in.config, in.trustAll = nil, true

@@ -31,10 +31,13 @@ type Options struct {
 	Command    []string            // how eca was started, for /doctor
 	Keychain   auth.Keychain       // stores secrets if it accepts them; nil: they are stored in a file
 	Supervisor string              // executable that supervises children (proc.NewPool); empty: none
-	NoCommands bool                // do not run ${cmd:...} of the configuration; a mark replaces the output
 	Log        *slog.Logger        // default: slog.Default
 	Now        func() time.Time    // default: time.Now
 	NewID      func() string       // default: random UUIDs
+
+	// CommandTime limits each ${cmd:...} of the configuration; default: config.CommandTime. If it is
+	// negative, none runs, and a mark replaces the output.
+	CommandTime time.Duration
 
 	// RetryTotal limits the total time of a request with its retries, unless the configuration sets
 	// the number of retries; 0 means no limit.

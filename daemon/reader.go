@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"path/filepath"
@@ -26,7 +27,7 @@ type reader struct {
 
 func newReader(b *toolbox, models func() *providers.Models) *reader {
 	r := &reader{toolbox: b, models: models, loader: extensions.NewLoader(b.opts.Now)}
-	r.dynamic = config.NewCommands(b.configCommands().Run)
+	r.dynamic = config.NewCommands(b.configCommands().Run, cmp.Or(max(b.opts.CommandTime, 0), config.CommandTime))
 	return r
 }
 

@@ -127,11 +127,11 @@ func (w *walk) folder(dir string) (below []string, err error) {
 		case err != nil: // deleted, or a dangling symlink
 		case link && w.leaves(path):
 			w.out = append(w.out, path)
-		case info.IsDir():
+		case info.IsDir() && !(markdown(e.Name()) && w.want(e.Name())):
 			if !w.flat && w.enter(path, e.Name(), link) {
 				below = append(below, path)
 			}
-		case info.Mode().IsRegular() && w.want(e.Name()):
+		case w.want(e.Name()): // reading anything but a regular file fails
 			if len(w.files) == maxFiles {
 				w.full = true
 				return nil, nil

@@ -54,8 +54,10 @@ func (t *stdio) start(_ context.Context, hear func(envelope), over func(error)) 
 		switch {
 		case errors.Is(err, fs.ErrNotExist), strings.Contains(err.Error(), "no such file"), strings.Contains(err.Error(), "executable file not found"):
 			err = fmt.Errorf("start %s: the program was not found: install it, or correct the command", t.launch.Command)
-		case errors.Is(err, fs.ErrPermission):
-			err = fmt.Errorf("start %s: the program may not be executed: %w", t.launch.Command, err)
+		case errors.Is(err, fs.ErrPermission), strings.Contains(err.Error(), "permission denied"):
+			err = fmt.Errorf("start %s: it cannot be executed: correct the command, or make the file executable (chmod +x)", t.launch.Command)
+		case strings.Contains(err.Error(), "exec format error"):
+			err = fmt.Errorf("start %s: it is not a program of this system: correct the command, or begin the script with a line such as #!/bin/sh", t.launch.Command)
 		}
 		return permanentError{err}
 	}

@@ -11,11 +11,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	_ "modernc.org/sqlite" // the "sqlite" driver
+	lib "modernc.org/sqlite/lib"
 
 	"github.com/seed-dec29ce4/eca/config"
 )
@@ -199,7 +201,7 @@ func (l *ledger) use(ctx context.Context, read func(*sql.DB) error) error {
 	todo := l.pending
 	l.pending, l.queued = newBatch(), false
 	l.mu.Unlock()
-	err = l.write(ctx, todo)
+	err = explain(l.path(), l.write(ctx, todo))
 	if err != nil {
 		l.mu.Lock()
 		l.pending.merge(todo)
@@ -214,7 +216,23 @@ func (l *ledger) use(ctx context.Context, read func(*sql.DB) error) error {
 	if err != nil {
 		return err
 	}
-	return read(l.db)
+	return explain(l.path(), read(l.db))
+}
+
+// explain names the file and what to do about an error of the file.
+func explain(path string, err error) error {
+	var sqlite interface {
+		error
+		Code() int
+	}
+	if !errors.As(err, &sqlite) {
+		return err
+	}
+	const primary = 0xff // the other bits are the extended code
+	if slices.Contains([]int{lib.SQLITE_NOTADB, lib.SQLITE_CORRUPT}, sqlite.Code()&primary) {
+		return fmt.Errorf("%s is damaged; move it away: eca then begins another, without the earlier spending", path)
+	}
+	return fmt.Errorf("%s: %w; `eca doctor` checks whether its folder can be written", path, sqlite)
 }
 
 // write writes a batch. The caller holds the token.

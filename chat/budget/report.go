@@ -3,7 +3,6 @@ package budget
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -30,7 +29,7 @@ func (k *Keeper) Report(ctx context.Context) (out Report, err error) {
 	month := time.Date(today.Year(), today.Month(), 1, 0, 0, 0, 0, time.Local)
 	since := func(from time.Time) []Used {
 		by, sinceErr := k.ledger.since(ctx, from)
-		err = errors.Join(err, sinceErr)
+		err = cmp.Or(err, sinceErr) // it is the same for all periods
 		return byCost(by)
 	}
 	return Report{LastHour: since(k.opts.Now().Add(-time.Hour)), Today: since(today), Month: since(month)}, err

@@ -215,7 +215,7 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, in *execInput, lo
 		return exitFailed, err
 	}
 	o.RetryTotal, o.Ephemeral, o.Unasked, o.OnlyCommandQuestions = retryTotal, f.ephemeral, f.unaskedMode(), true
-	o.TurnBudget = f.turnBudget
+	o.TurnBudget, o.CommandTime = f.turnBudget, commandTime
 	d := watchedDaemon(o, log)
 	defer d.Close()
 

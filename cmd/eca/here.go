@@ -7,11 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/daemon"
 )
+
+// commandTime limits each ${cmd:...} of the configuration in commands that a user waits for.
+const commandTime = 10 * time.Second
 
 // hereDaemon returns a daemon that is configured for the current directory. The caller closes it.
 func hereDaemon(sf serverFlags, stderr io.Writer) (*daemon.Daemon, error) {
@@ -23,10 +27,12 @@ func hereDaemon(sf serverFlags, stderr io.Writer) (*daemon.Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := newDaemon(sf, log)
+	o, err := daemonOptions(sf, log.Logger)
 	if err != nil {
 		return nil, err
 	}
+	o.CommandTime = commandTime
+	d := watchedDaemon(o, log)
 	d.Configure(nil, []string{cwd})
 	return d, nil
 }
@@ -112,7 +118,7 @@ func withFolder(sf serverFlags, dir string, stderr io.Writer, fn func(*daemon.Da
 	if err != nil {
 		return err
 	}
-	o.NoCommands = true
+	o.CommandTime = -1
 	d := daemon.New(o)
 	defer d.Close()
 	d.Configure(nil, []string{dir})

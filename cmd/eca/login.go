@@ -195,7 +195,11 @@ func (l login) choose(ctx context.Context, step auth.Step) (string, error) {
 func (l login) enter(ctx context.Context, fields []auth.Field) (outcome, notice string, err error) {
 	values := map[string]string{}
 	for _, f := range fields {
-		if values[f.Key], err = l.value(ctx, f.Label, f.Secret); err != nil {
+		values[f.Key], err = l.value(ctx, f.Label, f.Secret)
+		if l.terminal == nil && len(fields) > 1 && errors.Is(err, errNotLoggedIn) {
+			err = fmt.Errorf("%w; standard input needs one line for each of these, in this order: %s", err, labels(fields))
+		}
+		if err != nil {
 			return "", "", err
 		}
 	}
@@ -207,6 +211,15 @@ func (l login) enter(ctx context.Context, fields []auth.Field) (outcome, notice 
 	}
 	notice, err = l.d.LoginInput(ctx, l.provider, values)
 	return outcome, notice, err
+}
+
+// labels joins the labels of fields.
+func labels(fields []auth.Field) string {
+	var out []string
+	for _, f := range fields {
+		out = append(out, f.Label)
+	}
+	return strings.Join(out, ", ")
 }
 
 // value prompts with label and reads a value, without echo if it is secret. The user can abort with

@@ -86,6 +86,11 @@ func readChat(ctx context.Context, f readChatFlags, now time.Time, stdout, stder
 	case f.role != "" && f.chat == "":
 		return usage.Errorf("--role needs --chat-id")
 	}
+	if f.role != "" {
+		if err := usage.Choice("role", f.role, messageRoles()...); err != nil {
+			return err
+		}
+	}
 	keep, err := newFilter(f, now)
 	if err != nil {
 		return err
@@ -290,4 +295,12 @@ func (f *filter) record(r importer.Record) bool {
 		}
 	}
 	return f.role == "" || r.Role() == f.role
+}
+
+// messageRoles lists the roles of stored messages.
+func messageRoles() []string {
+	return []string{
+		"user", "assistant", "system", "reason", "tool_call", "tool_call_output", "server_tool_use", "server_tool_result",
+		"image_generation_call", "compact_marker", "flag",
+	}
 }

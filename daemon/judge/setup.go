@@ -71,7 +71,7 @@ type state struct {
 
 func newSetup(o Options) *setup {
 	s := &setup{opts: o, stateDir: settings.StateDir(o.Getenv), network: netclient.New(o.Getenv), children: proc.NewPool(o.Supervisor, 1)}
-	s.commands = config.NewCommands(settings.Commands{Children: s.children, Getenv: o.Getenv}.Run)
+	s.commands = config.NewCommands(settings.Commands{Children: s.children, Getenv: o.Getenv}.Run, config.CommandTime)
 	cacheDir := settings.CacheDir(o.Getenv)
 	cfg := s.load()
 	if cfg.Conformance().Offline { // as the daemon does

@@ -113,6 +113,8 @@ type Problem struct {
 	Source string
 	Path   []string // the invalid key of the hook; empty for the hook itself
 	Cause  string
+
+	Harmless bool // the hook runs more often than intended, not less
 }
 
 // Options are what a Set needs to run scripts.
@@ -198,6 +200,9 @@ func compile(d Definition) (h hook, wrong []Problem) {
 	if h.matcher, err = d.compileMatcher(event); err != nil {
 		problem(err.Error(), "matcher")
 		return hook{}, wrong
+	}
+	if p, found := h.checkMatcher(); found {
+		wrong = append(wrong, p)
 	}
 	if len(d.Actions) == 0 {
 		problem("it has no actions")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlclark/regexp2"
 
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -73,6 +74,23 @@ func newMatcher(e Event, v any) (matcher, error) {
 		m.selectors = append(m.selectors, s)
 	}
 	return m, nil
+}
+
+// checkMatcher returns a problem if a matcher has no effect, or selects nothing.
+func (h hook) checkMatcher() (p Problem, found bool) {
+	p.Path = []string{"matcher"}
+	switch h.event {
+	case PreToolCall, PostToolCall:
+		return p, false
+	case PreCompact, PostCompact:
+		triggers := []string{"manual", "auto"}
+		t := h.matcher.trigger
+		p.Cause = fmt.Sprintf("the matcher %q is neither manual nor auto, so the hook never runs%s", t, suggest.DidYouMean(t, triggers))
+		return p, t != "" && !slices.Contains(triggers, t)
+	}
+	p.Harmless = true
+	p.Cause = fmt.Sprintf("the matcher has no effect, because hooks of %s run for each of these events; remove it", h.event)
+	return p, !h.Claude && h.Matcher != nil && h.Matcher != ""
 }
 
 func newSelector(key string, v any) (selector, error) {

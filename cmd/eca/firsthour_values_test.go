@@ -1,0 +1,33 @@
+package main
+
+// wrongValues are values of flags and of the configuration that cannot mean what the user wants.
+func wrongValues() []wrongInput {
+	exec, doctor, check := []string{"exec", "hi"}, []string{"doctor", "--offline"}, []string{"config", "check"}
+	mine := func(key string) string {
+		return `{"chat": {"title": false}, "providers": {"mine": {"api": "openai-chat", "url": "%URL%", "key": "` + key + `", "fetchModels": false, "models": {"m": {}}}}}`
+	}
+	return []wrongInput{
+		{name: "command of a key that never ends", bare: true, posix: true, args: exec, config: mine("${cmd:sleep 300}"), answer: refusing(401, "no key"), code: 1, want: []string{"providers.mine.key", "the command did not end within 10s", "run it in a terminal", "${env:NAME}"}},
+		{name: "slow command of a key, at the doctor's", bare: true, posix: true, args: doctor, config: mine("${cmd:sleep 3; echo sk-slow-0123456789}"), code: 0, want: []string{"provider mine: ", "key from "}, not: []string{"still runs", "PROBLEM"}},
+		{name: "variable of a shell as a key", bare: true, args: exec, config: mine("$MINE_KEY"), answer: refusing(401, "no key"), code: 1, want: []string{"providers.mine.key: $MINE_KEY is not known", "did you mean ${env:MINE_KEY}?", "the value is not used"}},
+		{name: "variable in braces as a key", bare: true, args: doctor, config: mine("${MINE_KEY}"), code: 1, want: []string{"did you mean ${env:MINE_KEY}?"}},
+		{name: "variables in other forms", args: check, config: `{"mcpServers": {"a": {"command": "sh", "args": ["${A}"], "env": {"B": "${B}"}}}, "providers": {"mine": {"api": "openai-chat", "url": "https://${C}/v1", "key": "{env:D}", "extraHeaders": {"X-E": "Bearer $E", "X-F": "Bearer ${env:HOME}", "X-G": "a$b"}, "models": {"m": {}}}}}`, code: 1, want: []string{"mcpServers.a.env.B: ${B} is not known", "${env:C}?", "${env:D}?", "${env:E}?"}, not: []string{"${A}", "X-F", "X-G"}},
+		{name: "matcher of an event without one", args: check, config: hookFor("preRequest", "eca__shell_command"), code: 1, want: []string{"hooks.guard: ", "the matcher has no effect", "remove it"}},
+		{name: "matcher of a misspelled trigger", args: check, config: hookFor("preCompact", "autoo"), code: 1, want: []string{`the matcher "autoo" is neither manual nor auto`, "did you mean auto?"}},
+		{name: "matcher of an event without one, in a run", args: exec, config: hookFor("preRequest", "x"), code: 0, want: []string{"fine", "the matcher has no effect"}},
+		{name: "role that no message has", args: []string{"read-chat", "--workspace", ".", "--chat-id", "0123", "--role", "usr"}, code: 1, want: []string{"--role must be user, ", "did you mean user?"}},
+		{name: "server of a folder that is not trusted", args: []string{"mcp", "remove", "w"}, files: map[string]string{".eca/config.json": `{"mcpServers": {"w": {"command": "true"}}}`}, same: ".eca/config.json", code: 1, want: []string{".eca/config.json:1, which is not trusted", "remove it there, or trust the folder first: eca trust"}},
+		{name: "server that does not exist", args: []string{"mcp", "remove", "w"}, code: 1, want: []string{`there is no MCP server "w"`, "eca mcp list"}},
+		{name: "too few lines for a login", bare: true, args: []string{"login", "litellm"}, stdin: "sk-0123456789\n", code: 1, want: []string{"one line for each of these, in this order: API key, URL of the API"}, not: []string{"Logged in"}},
+		{name: "damaged record of spending", args: []string{"exec", "/costs"}, files: map[string]string{"../state/eca/spending.db": "damaged"}, same: "../state/eca/spending.db", code: 0, want: []string{"spending.db is damaged; move it away"}, not: []string{"(26)"}, once: "move it away"},
+		{name: "folders in place of files", posix: true, args: check, files: map[string]string{"../config/eca/agents/a.md/x": "", "../config/eca/commands/b.md/x": "", "../config/eca/skills/c/SKILL.md/x": ""}, code: 1, want: []string{"agents/a.md: error: it is not a regular file; replace it with one, or remove it", "commands/b.md: ", "SKILL.md: "}},
+		{name: "server that is not executable", posix: true, args: []string{"mcp", "test", "a"}, config: `{"mcpServers": {"a": {"command": "%ROOT%/serve"}}}`, files: map[string]string{"serve": "#!/bin/sh\n"}, code: 1, want: []string{"/serve: it cannot be executed: correct the command, or make the file executable (chmod +x)"}, not: []string{"fork/exec"}},
+		{name: "line break in a key", args: check, config: `{"providers": {"x\ny: No problems.": {"key": 1}}}`, code: 1, want: []string{`providers."x\ny: No problems.".key must be a string`}, not: []string{"\ny: No"}},
+		{name: "matcher of a trigger", args: check, config: hookFor("preCompact", "auto"), code: 0, want: []string{"No problems"}},
+	}
+}
+
+// hookFor is a configuration with a hook for an event.
+func hookFor(event, matcher string) string {
+	return `{"hooks": {"guard": {"type": "` + event + `", "matcher": "` + matcher + `", "actions": [{"type": "shell", "shell": "true"}]}}}`
+}

@@ -1,0 +1,73 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
+)
+
+// Everyone who can write a file of the user's configuration can run commands as the user, so eca
+// does not use it. If others can read a secret in it, eca says so.
+func TestConfigurationOfOthers(t *testing.T) {
+	needs.Long(t)
+	here := newPlace(t)
+	dir := filepath.Join(filepath.Dir(here.root), "config", "eca")
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(os.MkdirAll(at("agents"), 0o755), os.Chmod(filepath.Dir(filepath.Dir(here.root)), 0o755)); err != nil { // others can reach the files
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"config.json":       `{"providers": {"mine": {"api": "openai-chat", "url": "http://127.0.0.1:1", "key": "sk-0123456789", "fetchModels": false, "models": {"m": {}}}}}`,
+		"agents/careful.md": "---\ndescription: Careful\n---\nBe careful.\n",
+	} {
+		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		mode os.FileMode
+		say  string // in the output of config check, doctor and exec; empty: nothing is found
+		code int    // of exec; 0: it is not run
+	}{
+		{"config.json", 0o600, "", 0},
+		{"config.json", 0o644, "providers.mine.key is a secret, and other users can read this file: run `chmod 600 " + at("config.json") + "`", 1},
+		{"config.json", 0o666, "cannot read " + at("config.json") + ": other users can change it, because they can write to " + at("config.json") + " (mode 0666): run `chmod go-w " + at("config.json") + "`", 1},
+		{".", 0o777, "they can write to " + dir + " (mode 0777): run `chmod go-w " + dir + "`", 1},
+		{".", os.ModeSticky | 0o777, "", 0}, // only owners can replace files
+		{"agents/careful.md", 0o646, "it is not used: other users can change it", 0},
+	} {
+		before, err := os.Stat(at(c.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(at(c.name), c.mode); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"config", "check"}, {"doctor", "--offline"}, {"exec", "hi"}} {
+			if args[0] == "exec" && c.code == 0 {
+				continue
+			}
+			stdout, stderr, code := runProgram(t, here, "", args...)
+			said := stdout + stderr
+			switch {
+			case c.say == "" && (code != 0 || strings.Contains(said, "chmod")):
+				t.Errorf("eca %q with %s %o: exit code %d, %s", args, c.name, c.mode, code, said)
+			case c.say != "" && !strings.Contains(said, strings.TrimPrefix(c.say, "cannot read "+at("config.json")+": ")):
+				t.Errorf("eca %q with %s %o does not say %q: %s", args, c.name, c.mode, c.say, said)
+			}
+			if args[0] == "exec" && (code != c.code || strings.HasPrefix(c.say, "cannot") && !strings.Contains(said, c.say)) {
+				t.Errorf("eca exec with %s %o: exit code %d, %s", c.name, c.mode, code, said)
+			}
+		}
+		if err := os.Chmod(at(c.name), before.Mode()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

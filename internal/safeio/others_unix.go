@@ -1,0 +1,72 @@
+//go:build unix
+
+package safeio
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// The permissions of the group and of all others.
+const (
+	othersWrite  = 0o022
+	othersRead   = 0o044
+	othersSearch = 0o011
+)
+
+// CheckOthers returns an error that names the remedy if users other than the owner and root can
+// change a file, or replace it because they can write to a folder above it. Like OpenSSH, it accepts
+// write permission for a group that has the number of the owner: only the owner is in it.
+func CheckOthers(path string) error {
+	paths := []string{path}
+	if target, err := filepath.EvalSymlinks(path); err == nil && target != path {
+		paths = append(paths, target)
+	}
+	for _, file := range paths {
+		for at, last := file, ""; at != last; at, last = filepath.Dir(at), at {
+			info, err := os.Stat(at)
+			if err != nil || at == file && !info.Mode().IsRegular() || at != file && info.Mode()&fs.ModeSticky != 0 {
+				continue
+			}
+			if mode := info.Mode().Perm(); mode&othersOf(info)&othersWrite != 0 {
+				return fmt.Errorf("other users can change it, because they can write to %s (mode %04o): run `chmod go-w %s`", at, mode, at)
+			}
+		}
+	}
+	return nil
+}
+
+// OthersRead reports whether users other than the owner and root can read a file.
+func OthersRead(path string) bool {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	reach := info.Mode().Perm() & othersOf(info) & othersRead >> 2 // as permission to search
+	for at, last := filepath.Dir(path), path; at != last && reach != 0; at, last = filepath.Dir(at), at {
+		if info, err = os.Stat(at); err != nil {
+			return false
+		}
+		search := info.Mode().Perm() & othersSearch
+		if search&0o001 != 0 {
+			search = othersSearch // a group is part of all
+		}
+		reach &= search
+	}
+	return reach != 0
+}
+
+// othersOf returns the permission bits of users other than the owner and root.
+func othersOf(info fs.FileInfo) fs.FileMode {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && (stat.Gid == 0 || stat.Gid == stat.Uid) {
+		return 0o007
+	}
+	return 0o077
+}
