@@ -122,9 +122,12 @@ func TestRollback(t *testing.T) {
 		t.Errorf("%v messages", n)
 	}
 	mark = r.Mark()
-	r.Call("chat/rollback", map[string]any{"chatId": chat, "contentId": "unknown"})
-	if heard := r.Since(mark); len(heard) > 0 {
-		t.Errorf("an unknown message: %v", heard)
+	for _, id := range []any{"unknown", "", nil} {
+		r.Call("chat/rollback", map[string]any{"chatId": chat, "contentId": id})
+		r.Call("chat/addFlag", map[string]any{"chatId": chat, "contentId": id, "text": "x"})
+		if heard := r.Since(mark); len(heard) > 0 {
+			t.Errorf("the unknown message %v: %v", id, heard)
+		}
 	}
 }
 

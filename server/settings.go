@@ -136,18 +136,20 @@ func (s *settings) watch() {
 
 // push sends the client everything that has changed since it was last sent.
 func (s *settings) push(ctx context.Context) {
+	first := false
+	s.once.Do(func() {
+		first = true
+		close(s.begun) // before anything is sent: a page that is opened meanwhile may miss it
+	})
 	s.pushConfig(ctx, false)
 	s.pushTools(ctx, false)
 	s.pushMCP(ctx, false)
 	s.pushProviders(ctx)
 	s.pushMessages(ctx)
-	s.once.Do(func() {
-		if !s.host.Config().Conformance().ReferenceContent {
-			// A client that survived its last daemon may still show that daemon's jobs.
-			s.notify(ctx, "jobs/updated", s.jobs.list())
-		}
-		close(s.begun)
-	})
+	if first && !s.host.Config().Conformance().ReferenceContent {
+		// A client that survived its last daemon may still show that daemon's jobs.
+		s.notify(ctx, "jobs/updated", s.jobs.list())
+	}
 }
 
 // pushAgain sends everything that the client shows outside of chats again, because the client's

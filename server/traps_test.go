@@ -5,8 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
@@ -81,6 +83,40 @@ func TestRemountIsNegotiated(t *testing.T) {
 				t.Errorf("remount %v: %d of %s, want %d", asked, got, method, want)
 			}
 		}
+	}
+}
+
+// rootsHost does not name its folders, which the first push does after the configuration, before
+// the test says so.
+type rootsHost struct {
+	*daemon.Daemon
+	held atomic.Bool
+	goOn chan struct{}
+}
+
+func (h *rootsHost) Roots() []string {
+	if h.held.Load() {
+		<-h.goOn
+	}
+	return h.Daemon.Roots()
+}
+
+// A page that is opened while the state is sent for the first time may have missed the beginning.
+func TestRemountDuringTheFirstPush(t *testing.T) {
+	t.Parallel()
+	h := &rootsHost{Daemon: newHost(t, options{}).daemon, goOn: make(chan struct{})}
+	out, in, done := serve(t, h)
+	e := fake.Connect(t, out, in)
+	t.Cleanup(func() { _ = in.Close(); <-done })
+	t.Cleanup(func() { close(h.goOn) })
+	e.Call("initialize", clientCalled("VsCode"))
+	h.held.Store(true)
+	e.Notify("initialized", map[string]any{})
+	e.Await(0, "the configuration", fake.Contains("config/updated"))
+	mark := e.Mark()
+	e.Call("chat/list", map[string]any{})
+	if heard := e.Since(mark); count(heard, "config/updated") != 1 || count(heard, "jobs/updated") != 1 {
+		t.Errorf("the page hears %s", joined(heard))
 	}
 }
 

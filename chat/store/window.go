@@ -78,6 +78,9 @@ func summary(text string) (c chat.Summary, rest string, err error) {
 
 // Find implements chat.Store.
 func (s *Store) Find(ctx context.Context, id, name string, last bool) (at chat.Cursor, found bool, err error) {
+	if name == "" {
+		return chat.Cursor{}, false, nil // most messages have no name: none of them is meant
+	}
 	db, err := s.open()
 	if err != nil {
 		return chat.Cursor{}, false, err

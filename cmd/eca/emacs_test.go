@@ -28,6 +28,24 @@ turns:
     steps:
       - calls: [{id: r, tool: eca__shell_command, arguments: {command: "X=1 true; touch ran"}}]
       - {text: Never said.}
+  - user: use another command
+    steps: [{text: "Another command it is.\n"}]
+  - user: hurry
+    steps: [{text: "Hurried.\n"}]
+  - user: consult it
+    steps:
+      - calls: [{id: c, tool: sh__t, arguments: {}}]
+      - {text: "Consulted: ${result:from afar|nothing}.\n"}
+  - user: write it
+    steps:
+      - calls: [{id: n, tool: eca__write_file, arguments: {path: "${workspace}/new.txt", content: "1"}}]
+      - {text: "Written.\n"}
+  - user: unauthorized
+    steps: [{error: {status: 401, message: bad key}}]
+  - user: limited
+    steps: [{error: {status: 429, message: slow down}}]
+  - user: overloaded
+    steps: [{error: {status: 500, message: out of order}}]
   - user: ask me
     steps:
       - calls: [{id: q, tool: eca__ask_user, arguments: {question: "Which colour?", options: [{label: Red}, {label: Blue}]}}]
@@ -70,13 +88,17 @@ func TestEmacs(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newProvider(t, emacsTape)
-	place := newPlace(t, p.env()...)
+	place := newPlace(t, append(p.env(), `ECA_CONFIG={"chat":{"title":false},"mcpServers":{"sh":{"command":"sh","args":["server.sh"]}}}`)...)
 	file := filepath.Join(place.root, "main.go")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Mkdir(filepath.Join(place.root, ".git"), 0o755), os.WriteFile(file, []byte("package main\n\nfunc main() {}\n"), 0o600)); err != nil {
+	files := map[string]string{"main.go": "package main\n\nfunc main() {}\n", "server.sh": testedServer, "words": "To look."}
+	for name, text := range files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(place.root, name), []byte(text), 0o600))
+	}
+	if err := errors.Join(err, os.Mkdir(filepath.Join(place.root, ".git"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	script, err := filepath.Abs(filepath.Join("testdata", "emacs", "drive.el"))

@@ -16,6 +16,7 @@ const testedServer = `while read -r line; do
   case $line in
   *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{},"resources":{}},"serverInfo":{"name":"sh","version":"1"}}}' ;;
   *'"tools/list"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"t","description":"'$(cat words)'","inputSchema":{"type":"object"}}]}}' ;;
+  *'"tools/call"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[{"type":"text","text":"from afar"}]}}' ;;
   *'"prompts/list"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"prompts":[{"name":"p"}]}}' ;;
   *'"resources/list"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"resources":[{"uri":"r://x","name":"\u001b[31mred"}]}}' ;;
   esac

@@ -22,7 +22,7 @@ turns:
   - user: '^broken'
     steps: [{error: {status: 500, message: out of order}}]
   - user: '^slow'
-    steps: [{text: "tick ", repeat: 150, delay: 30ms}]
+    steps: [{text: "tick ", repeat: 100000, delay: 20ms}]
   - user: '^long'
     steps: [{text: "tock ", repeat: 4000, delay: 20ms}]
   - user: '^flood'
@@ -41,6 +41,8 @@ turns:
         text: "` + "`parse`" + ` is called in ` + "`main`" + ` only, so one edit is enough:\n\n| place | line |\n|---|---|\n| definition | 3 |\n| call | 8 |\n"
         calls: [{id: rn, tool: eca__edit_file, arguments: {path: "${workspace}/main.go", original_content: "func parse(", new_content: "func parseLine("}}]
       - text: Done.
+  - user: '^consult'
+    steps: [{calls: [{id: m1, tool: sh__t, arguments: {}}]}, {text: 'Consulted: ${result:from afar|nothing}.'}]
   - user: '^about'
     steps: [{text: Seen.}]
   - user: 'in capitals'
@@ -108,10 +110,11 @@ func (v vscode) run(t *testing.T, p place, script string, more map[string]any) {
 func TestVSCode(t *testing.T) {
 	v := newVSCode(t)
 	provider := newProvider(t, vscodeTape)
-	p := newPlace(t, provider.env()...)
+	p := newPlace(t, append(provider.env(), `ECA_CONFIG={"chat":{"title":false},"mcpServers":{"sh":{"command":"sh","args":["server.sh"]}}}`)...)
 	for name, text := range map[string]string{
 		"main.go": "package main\n\nfunc parse(line string) []string {\n\treturn strings.Fields(line)\n}\n\nfunc main() {\n\tfmt.Println(parse(os.Args[1]))\n}\n",
 		"old.txt": "first\nsecond\nthird\n", "bad.json": `{"a": }`, "a.css": ":root { --tint: red; }\np { color: var(--tint); }\n", "part.txt": "unfinished\n",
+		"server.sh": testedServer, "words": "To look.",
 	} {
 		if err := os.WriteFile(filepath.Join(p.root, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

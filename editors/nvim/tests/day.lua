@@ -372,6 +372,52 @@ t.test("MCP servers, checkhealth", {}, function(e)
   end
 end)
 
+t.test("a tool of an MCP server, which is stopped and started", { mcp = true }, function(e)
+  local function awaits(status)
+    t.await(
+      "the server to be " .. status,
+      function() return e:lua([[return vim.tbl_get(require("eca.server").servers, "sh", "status")]]) == status end
+    )
+  end
+  e:lua([[vim.cmd("Eca")]])
+  awaits("running")
+  e:prompt("consult"):asks("sh")
+  e:type("<Esc>gaa"):shows("Consulted: from afar.")
+  e:idle()
+  e:choose("^sh", "stop")
+  e:lua([[vim.cmd("Eca mcp")]])
+  awaits("stopped")
+  e:choose("^sh", "start")
+  e:lua([[vim.cmd("Eca mcp")]])
+  awaits("running")
+end)
+
+t.test("definitions and references of a language server", {}, function(e)
+  e:lua([[
+    local function at(line)
+      local range = { start = { line = line, character = 0 }, ["end"] = { line = line, character = 5 } }
+      return { uri = vim.uri_from_fname(vim.uv.cwd() .. "/old.txt"), range = range }
+    end
+    local answers = {
+      initialize = { capabilities = { definitionProvider = true, referencesProvider = true } },
+      ["textDocument/definition"] = at(0),
+      ["textDocument/references"] = { at(1), at(2) },
+    }
+    vim.cmd.edit("old.txt")
+    vim.lsp.start({ name = "test", root_dir = vim.uv.cwd(), cmd = function()
+      return {
+        request = function(method, _, done) done(nil, answers[method]) return true, 1 end,
+        notify = function() end,
+        is_closing = function() return false end,
+        terminate = function() end,
+      }
+    end })
+  ]])
+  e:prompt("define"):shows("Defined: old.txt:1.")
+  e:idle()
+  e:prompt("refer"):shows("Referred: old.txt:3.")
+end)
+
 t.test("login: providers are listed, a key is asked for", {}, function(e)
   e:prompt("hello"):idle()
   e:lua([[vim.fn.inputsecret = function(prompt) table.insert(said, prompt) return "" end]])

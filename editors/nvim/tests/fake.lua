@@ -1,4 +1,4 @@
--- A daemon that misbehaves: nvim -l fake.lua KIND [--version | server].
+-- A daemon that misbehaves: nvim -l fake.lua KIND [--version | server]; or, with the kind mcp, an MCP server.
 local kind, what = arg[1], arg[2]
 if what == "--version" then
   local versions = { other = "gcc 12.2.0", old = "eca 0.0.9" }
@@ -17,6 +17,22 @@ local function content(id, role, json)
   notify("chat/contentReceived", ('{"chatId":"%s","role":"%s","content":%s}'):format(id, role, json))
 end
 
+if kind == "mcp" then
+  local results = {
+    initialize = '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}',
+    ["tools/list"] = '{"tools":[{"name":"t","description":"To look.","inputSchema":{"type":"object"}}]}',
+    ["tools/call"] = '{"content":[{"type":"text","text":"from afar"}]}',
+  }
+  for line in io.lines() do
+    local message = vim.json.decode(line)
+    local result = results[message.method]
+    if result then
+      io.stdout:write(('{"jsonrpc":"2.0","id":%d,"result":%s}\n'):format(message.id, result))
+      io.stdout:flush()
+    end
+  end
+  os.exit(0)
+end
 if kind == "dies" then
   io.stderr:write("cannot read config.json: line 3\n")
   os.exit(3)

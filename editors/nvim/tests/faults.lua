@@ -113,6 +113,14 @@ t.test("errors of the provider are shown, and the next prompt works", {}, functi
   e:idle()
   e:prompt("broken"):shows("no such thing")
   e:idle()
+  for _, words in ipairs({ "limited", "overloaded" }) do
+    e:prompt(words)
+    t.await("the next attempt", function()
+      local bar = e:bar()
+      return bar:find("attempt %d") or bar:find("answered 500", 1, true)
+    end, function() return e:bar() end)
+    e:type("<Esc><C-c>"):idle()
+  end
   e:prompt("hello"):shows("Hello, **world**.")
 end)
 

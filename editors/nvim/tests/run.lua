@@ -70,8 +70,9 @@ local function editor(options, like)
       chat = { title = false },
       fetchModels = false,
     }
+  if options.mcp then config.mcpServers = { sh = { command = nvim, args = { "-l", here .. "/fake.lua", "mcp" } } } end
   options = vim.tbl_extend("keep", { cmd = options.cmd or { eca } }, options)
-  options.config = nil
+  options.config, options.mcp = nil, nil
   self.channel = vim.fn.jobstart({ nvim, "--embed", "--headless", "--clean", "-n" }, {
     rpc = true,
     cwd = self.ws,

@@ -100,6 +100,10 @@
                     (drive-fail "none of %S is %s" (all-completions "" collection) ,regexp)))))
      ,@body))
 
+(defun drive-beside (name)
+  "The file NAME beside the one that is open."
+  (expand-file-name name (file-name-directory (getenv "DRIVE_FILE"))))
+
 (defun drive-start ()
   "Start eca and await that it can be used."
   (with-current-buffer drive-file (eca))
@@ -152,6 +156,69 @@
   (drive-in-chat (eca-chat-tool-call-reject-next))
   (drive-await-text "Tell ECA what to do differently for the rejected tool(s)")
   (drive-await-idle))
+
+(drive-step "the words after a rejection, which are the next prompt"
+  (drive-type "use another command")
+  (drive-await-text "Another command it is\\.")
+  (drive-await-idle))
+
+(drive-step "steering"
+  (drive-type "consult it")
+  (drive-await-text "sh: t 🚧")
+  (drive-type "hurry")
+  (drive-await "steered prompt" (lambda () (buffer-local-value 'eca-chat--steered-prompt (drive-chat))))
+  (drive-in-chat (eca-chat-tool-call-accept-all))
+  (drive-await-text "Hurried\\.")
+  (drive-await-idle))
+
+(drive-step "a tool of an MCP server, which is stopped and started"
+  (drive-type "consult it")
+  (drive-await "call" (lambda () (string-match-p "sh: t 🚧\\(.\\|\n\\)*\\'" (drive-text))))
+  (drive-in-chat (eca-chat-tool-call-accept-all))
+  (drive-await-text "Consulted: from afar\\.")
+  (drive-await-idle)
+  (dolist (step '((stop . "stopped") (start . "running")))
+    (let ((server (lambda () (eca-get (eca--session-tool-servers (drive-session)) "sh"))))
+      (eca-mcp--notify-server-action (drive-session) (funcall server) (car step))
+      (drive-await (cdr step) (lambda () (equal (cdr step) (plist-get (funcall server) :status)))))))
+
+(drive-step "another model and agent"
+  (drive-in-chat
+   (drive-choosing "mini" (eca-chat-select-model))
+   (drive-choosing "plan" (eca-chat-select-agent)))
+  (drive-type "run it")
+  (drive-await-text "Never said\\.") ; plan may not run it, and does not ask
+  (drive-await-idle)
+  (drive-in-chat
+   (unless (string-match-p "mini" (eca-chat--model)) (drive-fail "the model is %s" (eca-chat--model)))
+   (drive-choosing "code" (eca-chat-select-agent))))
+
+(drive-step "errors of the provider"
+  (drive-type "unauthorized")
+  (drive-await-text "bad key")
+  (drive-await-idle)
+  (dolist (words '("limited" "overloaded"))
+    (drive-type words)
+    (drive-await "retry" (lambda () (string-match-p "attempt [0-9]" (buffer-local-value 'eca-chat--progress-text (drive-chat)))))
+    (drive-in-chat (eca-chat-stop-prompt))
+    (drive-await-idle)))
+
+(drive-step "a rollback with files"
+  (drive-type "write it")
+  (drive-await-text "Accept and remember")
+  (drive-in-chat (eca-chat-tool-call-accept-all))
+  (drive-await-text "Written\\.")
+  (drive-await-idle)
+  (unless (file-exists-p (drive-beside "new.txt")) (drive-fail "new.txt is not there"))
+  (drive-in-chat
+   (let* ((prompts (seq-filter (lambda (o) (overlay-get o 'eca-chat--user-message-id)) (overlays-in (point-min) (point-max))))
+          (last (car (sort prompts (lambda (a b) (> (overlay-start a) (overlay-start b)))))))
+     (drive-choosing "\\`1" (eca-chat--rollback (drive-session) (overlay-get last 'eca-chat--user-message-id) "write it"))))
+  (drive-await "rollback" (lambda () (not (file-exists-p (drive-beside "new.txt")))))
+  (drive-await "prompt again" (lambda () (drive-in-chat (equal "write it" (eca-chat--prompt-content)))))
+  (drive-in-chat (eca-chat-clear-prompt))
+  (drive-expect "Never said\\.")
+  (when (string-match-p "Written\\." (drive-text)) (drive-fail "the messages are still there")))
 
 (drive-step "a question"
   (drive-type "ask me")
@@ -218,6 +285,18 @@
   (dolist (shown '("Hi \\*\\*there" "Editing main\\.go \\+1 -1" "You said: .*green" "All is well" "Planned\\."))
     (drive-expect shown))
   (when (string-match-p "Preparing\\|⏳" (drive-text)) (drive-fail "a call never ends")))
+
+(drive-step "the server is killed in mid-stream, and started again"
+  (drive-type "go on for ever")
+  (drive-await "words" (lambda () (string-match-p "tick tick \\'\\|tick tick" (drive-text))))
+  (let ((chat (drive-chat)))
+    (signal-process (eca--session-process (drive-session)) 'SIGKILL)
+    (drive-await "end" (lambda () (null (drive-session))))
+    (drive-start)
+    (drive-in-chat (drive-choosing "\\`The day\\'" (eca-chat-resume)))
+    (drive-await-text "Prompt stopped")
+    (drive-type "hello")
+    (drive-await-idle)))
 
 (drive-step "views of servers, providers and jobs"
   (with-current-buffer (drive-chat)

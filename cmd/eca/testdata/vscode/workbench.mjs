@@ -1,5 +1,6 @@
 // The workbench of VS Code, as code-server serves it to Chromium: started, and used by what its
 // user clicks and types.
+import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,7 +9,7 @@ import path from 'node:path';
 export const given = JSON.parse(process.argv[2]);
 const require = createRequire(path.join(given.modules, 'x'));
 const { chromium } = require('playwright-core');
-export const axe = require.resolve('axe-core/axe.min.js');
+const axe = fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 export const problems = []; // what pages and their policies complain about
 export const foreign = []; // requests that the chat's frames make to anywhere else
 
@@ -134,6 +135,18 @@ export async function until(what, check) {
   for (const end = Date.now() + given.patience; ; await new Promise((resolve) => setTimeout(resolve, 50))) {
     if (await check()) return;
     if (Date.now() > end) throw new Error(`it did not come about that ${what}`);
+  }
+}
+
+/** Looks for accessibility in the chat, in the themes that VS Code has for light and dark. */
+export async function accessible(window, what) {
+  const body = window.frame.locator('body');
+  await body.evaluate((_, source) => { if (!globalThis.axe) globalThis.eval(source); }, axe);
+  for (const colorScheme of ['dark', 'light']) {
+    await window.page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    await window.frame.locator(`body.vscode-${colorScheme}`).waitFor();
+    const { violations } = await body.evaluate(() => globalThis.axe.run({ rules: { 'heading-order': { enabled: false } } }));
+    assert.deepEqual(violations.map((v) => `${what}, ${colorScheme}: ${v.id}: ${v.nodes.map((n) => n.html).join(' ')}`), []);
   }
 }
 
