@@ -29,7 +29,8 @@ import (
 // Each route answers what is wrong with a request with the right status and an error object.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "turns:\n  - steps: [{text: One.}]\n  - steps: [{text: Two.}]\n", nil, nil)
+	servers := object{"mcpServers": object{"a b": object{"command": "none", "disabled": true}}}
+	r := newRig(t, "turns:\n  - steps: [{text: One.}]\n  - steps: [{text: Two.}]\n", servers, nil)
 	page := r.events(r.token, "")
 	r.do("POST", "/chats/c/prompt", object{"message": "hi"})
 	page.await(0, "chat:content-received", `"state":"finished"`)
@@ -67,8 +68,14 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/chats/c/rollback", nil, 400, "invalid_request"},
 		{"POST", "/chats/c/model", object{}, 400, "invalid_request"},
 		{"POST", "/chats/c/model", object{"model": "mock/n"}, 204, ""},
+		{"POST", "/chats/c/model", object{"model": "mock/none"}, 400, "mock/none is not known"},
+		{"POST", "/chats/c/model", object{"model": "none/n"}, 400, "no provider none"},
+		{"POST", "/chats/c/model", object{"model": "mock/n", "variant": "none"}, 400, `no variant "none"`},
+		{"POST", "/chats/c/model", object{"model": "mock/m", "variant": "high"}, 204, ""},
 		{"POST", "/chats/c/variant", object{"variant": "low"}, 204, ""},
+		{"POST", "/chats/c/variant", object{"variant": "none"}, 400, `no variant "none"`},
 		{"POST", "/chats/c/agent", object{"agent": "plan"}, 204, ""},
+		{"POST", "/chats/c/agent", object{"agent": "none"}, 400, `no agent "none"`},
 		{"POST", "/chats/other/agent", object{"agent": "plan"}, 404, "chat_not_found"},
 		{"POST", "/chats/c/flag", object{"contentId": "x"}, 400, "invalid_request"},
 		{"POST", "/trust", object{}, 400, "trust is missing"},
@@ -77,7 +84,18 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/answer", object{"requestId": "x", "answer": "y"}, 404, "question_not_found"},
 		{"POST", "/answer", object{"requestId": 1}, 400, "invalid_request"},
 		{"POST", "/mcp", object{}, 400, "invalid_request"},
+		{"POST", "/mcp", object{"name": "new", "command": "none", "disabled": true}, 200, ""},
+		{"POST", "/mcp", object{"name": "new", "command": "other"}, 400, "an MCP server new already"},
 		{"POST", "/mcp/a%20b/stop", nil, 204, ""},
+		{"POST", "/mcp/none/start", nil, 404, "mcp_server_not_found"},
+		{"POST", "/mcp/none/stop", nil, 404, "mcp_server_not_found"},
+		{"POST", "/mcp/none/connect", nil, 404, "mcp_server_not_found"},
+		{"POST", "/mcp/none/logout", nil, 404, "mcp_server_not_found"},
+		{"POST", "/mcp/none/enable", nil, 404, "mcp_server_not_found"},
+		{"POST", "/mcp/none/disable", nil, 404, "mcp_server_not_found"},
+		{"DELETE", "/mcp/none", nil, 404, "mcp_server_not_found"},
+		{"DELETE", "/mcp/a%20b", nil, 400, "where it cannot be removed"},
+		{"DELETE", "/mcp/new", nil, 204, ""},
 		{"POST", "/chats/c/clear", nil, 204, ""},
 	} {
 		status, body := r.do(c.method, c.path, c.body)
@@ -263,6 +281,68 @@ func TestRights(t *testing.T) {
 	}
 	if status := call(watcher, "GET", "/session", nil); status != 401 {
 		t.Errorf("a revoked device: %d", status)
+	}
+}
+
+// A prompt that is refused is answered with the reason, which the page shows with the user's text, and
+// nothing of it is stored: one for a model that cannot be used, and one for a chat in which another
+// process is busy.
+func TestRefusedPrompts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "turns:\n  - steps: [{text: Done.}]\n  - {user: '^hang', steps: [{text: Waits., hang: true}]}\n", object{"defaultModel": "mock/unlisted"}, nil)
+	page := r.events(r.token, "")
+	page.await(0, "session:connected")
+	from := 0
+	for _, c := range []struct {
+		chat, model string
+		status      int
+		why         string
+	}{
+		{"c", "mock/unlisted", 200, ""}, // the user's choice
+		{"c", "mock/none", 409, "mock/none is not known"},
+		{"c", "none/m", 409, "no provider none"},
+		{"new", "none", 409, "the model none is not known"},
+		{"busy", "", 409, "used by another eca process"},
+	} {
+		if c.chat == "busy" {
+			holdElsewhere(t, r, c.chat)
+		}
+		status, body := r.do("POST", "/chats/"+c.chat+"/prompt", object{"message": "ask " + c.model + ".", "model": c.model})
+		if status != c.status || !strings.Contains(body, c.why) || (status == 409) != strings.Contains(body, "prompt_refused") {
+			t.Errorf("%s: %d %s", c.model, status, body)
+		}
+		of := `"chatId":"` + c.chat + `"`
+		said, _ := page.await(from, "chat:content-received", of, `"role":"user"`, "ask "+c.model+".")
+		if c.why != "" {
+			page.await(said, "chat:content-received", of, `"role":"system"`, c.why)
+		}
+		from, _ = page.await(said, "chat:content-received", of, `"state":"finished"`)
+		if c.chat == "c" {
+			if _, loaded := r.do("GET", "/chats/c", nil); strings.Count(loaded, `"role":"user"`) != 1 {
+				t.Errorf("after %s: %s", c.model, loaded)
+			}
+		}
+	}
+	if _, list := r.do("GET", "/chats", nil); strings.Contains(list, `"new"`) {
+		t.Errorf("a refused prompt made a chat: %s", list)
+	}
+}
+
+// holdElsewhere has another daemon begin a turn in a chat, which does not end.
+func holdElsewhere(t *testing.T, r *rig, chatID string) {
+	t.Helper()
+	d := r.world.Daemon()
+	t.Cleanup(d.Close)
+	d.Configure(nil, []string{r.world.Root})
+	session, _, err := d.Engine().Open(t.Context(), chatID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.Submit(chat.Prompt{Text: "hang"}).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.Refresh().Wait(t.Context()); err != nil { // until its begin is stored
+		t.Fatal(err)
 	}
 }
 

@@ -43,6 +43,7 @@ import (
 // Options configure a Face.
 type Options struct {
 	Engine *chat.Engine
+	Models Models
 	Config func() *config.Loaded
 	// Watch calls changed after each change of the configuration, until ctx ends.
 	Watch func(ctx context.Context, changed func())

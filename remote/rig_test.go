@@ -42,7 +42,7 @@ func attach(d *daemon.Daemon, state, root string, log *slog.Logger) *remote.Face
 		return server.Serve(ctx, in, out, server.Options{Host: d, Version: "test", Shared: true, Follow: follow, Log: log})
 	}
 	face := remote.New(remote.Options{
-		Engine: d.Engine(), Config: d.Config, Watch: d.Watch, Roots: d.Roots, Serve: join, StateDir: state, Version: "test", Log: log,
+		Engine: d.Engine(), Models: d, Config: d.Config, Watch: d.Watch, Roots: d.Roots, Serve: join, StateDir: state, Version: "test", Log: log,
 		Limit: func(l net.Listener) net.Listener { return l },
 		Page: func(ctx context.Context, g remote.Gate) http.Handler {
 			h, _ := web.New(ctx, web.Options{

@@ -33,7 +33,7 @@ func attachRemote(d *daemon.Daemon, f serverFlags, log *slog.Logger) {
 		return server.Serve(ctx, r, w, server.Options{Host: d, Version: version, Log: log, Shared: true, Follow: follow})
 	}
 	d.AttachRemote(remote.New(remote.Options{
-		Engine: d.Engine(), Config: d.Config, Watch: d.Watch, Roots: d.Roots, Serve: join,
+		Engine: d.Engine(), Models: d, Config: d.Config, Watch: d.Watch, Roots: d.Roots, Serve: join,
 		Page: func(ctx context.Context, g remote.Gate) http.Handler {
 			folder := ""
 			if roots := d.Roots(); len(roots) > 0 {
