@@ -47,7 +47,7 @@ func (f *Face) resumable(ctx context.Context, list []chatPosition) []chatPositio
 			return false // its parent's position counts
 		}
 		session, ok, err := f.opts.Engine.OpenExisting(ctx, p.chat)
-		if err != nil || !ok {
+		if err != nil || !ok || session.Meta().Created.UnixMilli() != p.began {
 			return true
 		}
 		if _, err := session.Refresh().Wait(ctx); err != nil {
@@ -55,6 +55,15 @@ func (f *Face) resumable(ctx context.Context, list []chatPosition) []chatPositio
 		}
 		return event.Seq(p.Seq) > session.FlushedSeq()
 	})
+}
+
+// beginningOf returns when a chat that is shown was created; see chatPosition.
+func (f *Face) beginningOf(chatID string) int64 {
+	session, ok := f.opts.Engine.Lookup(chatID)
+	if !ok {
+		return 0
+	}
+	return session.Meta().Created.UnixMilli()
 }
 
 // outdated lists the chats of which a page may have an older state.

@@ -122,11 +122,27 @@ func (s *Server) handleNews(n chat.News) {
 		s.post("chat/opened", protocol.ChatOpened{ChatID: n.ChatID, Title: session.Meta().Title})
 	case n.Kind == chat.ChatChanged, shown:
 	case s.follow:
-		s.post("$/began", began{n.ChatID, session.Meta().Title, session.Next()})
+		s.postBegan(began{n.ChatID, session.Meta().Title, session.Next()})
 	case n.Kind == chat.ChatBegun:
 		s.post("chat/opened", protocol.ChatOpened{ChatID: n.ChatID})
 		s.views.get(session)
 	}
+}
+
+// postBegan sends that a chat begins, after the end of a deleted chat that had the same id.
+func (s *Server) postBegan(b began) {
+	gone := s.views.deletion(b.ChatID)
+	if gone == nil {
+		s.post("$/began", b)
+		return
+	}
+	s.background(func() {
+		select {
+		case <-gone:
+			s.post("$/began", b)
+		case <-s.ctx.Done():
+		}
+	})
 }
 
 // sendAt sends the notifications for an event. For a following client, the last one carries the
