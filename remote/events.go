@@ -170,6 +170,15 @@ func (f *Face) session(ctx context.Context, dev Device, more map[string]any) map
 	return out
 }
 
+// growPeriod returns how long streams wait between two pieces of a text that grows: the longer, the
+// more streams there are, so that the editor does not wait for them.
+func (f *Face) growPeriod() time.Duration {
+	const shortest, perStream = 50 * time.Millisecond, 5 * time.Millisecond
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return max(shortest, time.Duration(len(f.streams))*perStream)
+}
+
 // join adds a stream, and ends the oldest ones if there are too many.
 func (f *Face) join(s *stream) {
 	f.mu.Lock()

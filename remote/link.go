@@ -28,7 +28,7 @@ func (f *Face) connect(ctx context.Context, handle jsonrpc.Handler) *link {
 	fromServer, toUs := io.Pipe()
 	var served sync.WaitGroup
 	served.Go(func() {
-		if err := f.opts.Serve(ctx, fromUs, toUs, true); err != nil && ctx.Err() == nil {
+		if err := f.opts.Serve(ctx, fromUs, toUs, f.growPeriod); err != nil && ctx.Err() == nil {
 			f.opts.Log.Error("remote: the server of a stream ended", "err", err)
 		}
 		_, _ = fromUs.CloseWithError(io.ErrClosedPipe), toUs.CloseWithError(io.EOF)

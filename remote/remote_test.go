@@ -361,6 +361,9 @@ func TestDecisionOnce(t *testing.T) {
 	if first != 1 {
 		t.Errorf("%d decisions counted", first)
 	}
+	if said := r.log.String(); strings.Count(said, "a decision") != 1 || !strings.Contains(said, `device="test trust" chat=c call=call_1`) {
+		t.Errorf("the log does not name the device: %s", said)
+	}
 }
 
 // remote in the file of a workspace that is not trusted has no effect.

@@ -29,7 +29,7 @@ import (
 
 // attachRemote lets d run the remote server if its configuration enables it.
 func attachRemote(d *daemon.Daemon, f serverFlags, log *slog.Logger) {
-	join := func(ctx context.Context, r io.Reader, w io.Writer, follow bool) error {
+	join := func(ctx context.Context, r io.Reader, w io.Writer, follow func() time.Duration) error {
 		return server.Serve(ctx, r, w, server.Options{Host: d, Version: version, Log: log, Shared: true, Follow: follow})
 	}
 	d.AttachRemote(remote.New(remote.Options{
@@ -40,7 +40,7 @@ func attachRemote(d *daemon.Daemon, f serverFlags, log *slog.Logger) {
 				folder = roots[0]
 			}
 			pages, _ := web.New(ctx, web.Options{
-				Serve:  func(ctx context.Context, r io.Reader, w io.Writer) error { return join(ctx, r, w, false) },
+				Serve:  func(ctx context.Context, r io.Reader, w io.Writer) error { return join(ctx, r, w, nil) },
 				Folder: folder, Version: version, Log: log, Gate: g,
 			})
 			return pages
