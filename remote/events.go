@@ -58,8 +58,8 @@ func (f *Face) resumable(ctx context.Context, list []chatPosition) []chatPositio
 }
 
 // beginningOf returns when a chat that is shown was created; see chatPosition.
-func (f *Face) beginningOf(chatID string) int64 {
-	session, ok := f.opts.Engine.Lookup(chatID)
+func (s *stream) beginningOf(chatID string) int64 {
+	session, ok := s.f.opts.Engine.Lookup(chatID)
 	if !ok {
 		return 0
 	}

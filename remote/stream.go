@@ -420,7 +420,7 @@ func (s *stream) append(buf *bytes.Buffer, fr frame) {
 			fr.at.began = s.positions[i].began
 			s.positions = slices.Delete(s.positions, i, i+1)
 		} else {
-			fr.at.began = s.f.beginningOf(fr.at.chat)
+			fr.at.began = s.beginningOf(fr.at.chat)
 		}
 		if fr.at.Seq > 0 {
 			s.positions = append(s.positions, fr.at)

@@ -165,8 +165,8 @@ func (v *view) sendAt(ctx context.Context, chatID string, reader *eventlog.Reade
 // followQueue is how many bytes may wait for a following client. The log joins what more there is.
 const followQueue = 32 << 10
 
-// join adds to a piece of a text the pieces that follow it, as far as they are there. The log begins a
-// new entry whenever it stores one. Each message costs about the same, however long its text is.
+// join adds the following pieces of the same text to a piece, up to the end of the log. The log begins
+// a new entry whenever it stores one, and each message costs about the same, however long its text is.
 func join(ctx context.Context, reader *eventlog.Reader, e event.Event) event.Event {
 	for {
 		d, ok := e.Body.(event.Delta)
