@@ -1,35 +1,28 @@
 package remote_test
 
 import (
-	"bytes"
-	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/editors/fake"
-	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/remote"
-	"github.com/seed-dec29ce4/eca/server"
 )
 
 // Each route answers what is wrong with a request with the right status and an error object.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "turns:\n  - steps: [{text: One.}]\n  - steps: [{text: Two.}]\n", nil, nil)
+	servers := object{"mcpServers": object{"a b": object{"command": "none", "disabled": true}}}
+	r := newRig(t, "turns:\n  - steps: [{text: One.}]\n  - steps: [{text: Two.}]\n", servers, nil)
 	page := r.events(r.token, "")
 	r.do("POST", "/chats/c/prompt", object{"message": "hi"})
 	page.await(0, "chat:content-received", `"state":"finished"`)
@@ -67,8 +60,14 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/chats/c/rollback", nil, 400, "invalid_request"},
 		{"POST", "/chats/c/model", object{}, 400, "invalid_request"},
 		{"POST", "/chats/c/model", object{"model": "mock/n"}, 204, ""},
+		{"POST", "/chats/c/model", object{"model": "mock/none"}, 400, "mock/none is not known"},
+		{"POST", "/chats/c/model", object{"model": "none/n"}, 400, "no provider none"},
+		{"POST", "/chats/c/model", object{"model": "mock/n", "variant": "none"}, 400, `no variant "none"`},
+		{"POST", "/chats/c/model", object{"model": "mock/m", "variant": "high"}, 204, ""},
 		{"POST", "/chats/c/variant", object{"variant": "low"}, 204, ""},
+		{"POST", "/chats/c/variant", object{"variant": "none"}, 400, `no variant "none"`},
 		{"POST", "/chats/c/agent", object{"agent": "plan"}, 204, ""},
+		{"POST", "/chats/c/agent", object{"agent": "none"}, 400, `no agent "none"`},
 		{"POST", "/chats/other/agent", object{"agent": "plan"}, 404, "chat_not_found"},
 		{"POST", "/chats/c/flag", object{"contentId": "x"}, 400, "invalid_request"},
 		{"POST", "/trust", object{}, 400, "trust is missing"},
@@ -77,7 +76,18 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/answer", object{"requestId": "x", "answer": "y"}, 404, "question_not_found"},
 		{"POST", "/answer", object{"requestId": 1}, 400, "invalid_request"},
 		{"POST", "/mcp", object{}, 400, "invalid_request"},
+		{"POST", "/mcp", object{"name": "new", "command": "none", "disabled": true}, 200, ""},
+		{"POST", "/mcp", object{"name": "new", "command": "other"}, 400, "an MCP server new already"},
 		{"POST", "/mcp/a%20b/stop", nil, 204, ""},
+		{"POST", "/mcp/none/start", nil, 404, "mcp_server_not_found"},
+		{"POST", "/mcp/none/stop", nil, 404, "mcp_server_not_found"},
+		{"POST", "/mcp/none/connect", nil, 404, "mcp_server_not_found"},
+		{"POST", "/mcp/none/logout", nil, 404, "mcp_server_not_found"},
+		{"POST", "/mcp/none/enable", nil, 404, "mcp_server_not_found"},
+		{"POST", "/mcp/none/disable", nil, 404, "mcp_server_not_found"},
+		{"DELETE", "/mcp/none", nil, 404, "mcp_server_not_found"},
+		{"DELETE", "/mcp/a%20b", nil, 400, "where it cannot be removed"},
+		{"DELETE", "/mcp/new", nil, 204, ""},
 		{"POST", "/chats/c/clear", nil, 204, ""},
 	} {
 		status, body := r.do(c.method, c.path, c.body)
@@ -146,14 +156,21 @@ func TestHostsAndOrigins(t *testing.T) {
 			t.Errorf("%s: %v", c.origin, header)
 		}
 	}
-	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", r.port))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	fmt.Fprint(conn, "GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n")
-	if answer, _ := io.ReadAll(conn); !bytes.HasPrefix(answer, []byte("HTTP/1.1 400")) {
-		t.Errorf("two hosts: %.100s", answer)
+	for request, status := range map[string]string{
+		"HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example": "400",
+		"HTTP/1.1\r\nHost: ": "403",
+		"HTTP/1.1":           "400",
+		"HTTP/1.0":           "403",
+	} {
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", r.port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "GET /api/v1/health %s\r\nConnection: close\r\n\r\n", request)
+		if answer, _ := io.ReadAll(conn); !strings.HasPrefix(strings.TrimLeft(string(answer), "HTP/1.0"), " "+status) {
+			t.Errorf("%q: %.100s", request, answer)
+		}
+		_ = conn.Close()
 	}
 }
 
@@ -198,11 +215,28 @@ func TestGuessing(t *testing.T) {
 	r.Await(0, "how to connect", fake.Content("text", "Open http://eca.localhost:"))
 	r.Call("chat/prompt", object{"chatId": "c", "message": "/doctor"})
 	r.Await(0, "the check-up", fake.Content("text", "can be reached from this machine only"))
-	record, err := os.ReadFile(filepath.Join(r.world.State(), "remote.json"))
-	if err != nil {
-		t.Fatal(err)
+	export := filepath.Join(r.world.Root, "export.md")
+	r.Call("chat/prompt", object{"chatId": "c", "message": "/export " + export})
+	r.Await(0, "the export", fake.Content("text", "export.md"))
+	everything := said + r.log.String() + r.Conversation()
+	for _, dir := range []string{r.world.State(), r.world.Root} { // with the stored events
+		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			everything += path + string(content)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	everything := said + r.log.String() + string(record) + r.Conversation()
+	for _, searched := range []string{"remote.json", "chats.db", "export.md", "can be reached from"} {
+		if !strings.Contains(everything, searched) {
+			t.Errorf("%s is not searched", searched)
+		}
+	}
 	for _, secret := range []string{r.token, password} {
 		if strings.Contains(everything, secret) {
 			t.Errorf("a secret is in an answer, the log or the file")
@@ -211,6 +245,57 @@ func TestGuessing(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(r.world.State(), "remote.json")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Error(info, err)
 	}
+}
+
+// Ten wrong passwords of one address, and sixty of all, are refused with the right one until a minute
+// has passed. A paired device is not.
+func TestGuessingByTheClock(t *testing.T) {
+	t.Parallel()
+	now, dir := time.Now(), t.TempDir()
+	clock := func() time.Time { return now }
+	cfg := &config.Config{}
+	cfg.Remote.Password = "a-long-password"
+	f := remote.New(remote.Options{
+		Config: func() *config.Loaded { return &config.Loaded{Config: cfg} }, StateDir: dir, Now: clock, Log: slog.New(slog.DiscardHandler),
+	})
+	paired, _, err := remote.OpenDevices(dir, clock).Pair("phone", remote.Control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect := func(address string, want bool) {
+		t.Helper()
+		if got := f.Admit(address+":1", cfg.Remote.Password); got != want {
+			t.Errorf("the password from %s: %v", address, got)
+		}
+		if !f.Admit(address+":1", paired) {
+			t.Errorf("the device at %s is refused", address)
+		}
+	}
+	guess := func(address string) {
+		t.Helper()
+		if f.Admit(address+":1", "guess") {
+			t.Error("a guess is admitted")
+		}
+	}
+	for range 9 {
+		guess("192.0.2.0")
+	}
+	expect("192.0.2.0", true)
+	guess("192.0.2.0")
+	expect("192.0.2.0", false)
+	expect("192.0.2.1", true)
+	now = now.Add(time.Minute - 1)
+	expect("192.0.2.0", false)
+	now = now.Add(1)
+	expect("192.0.2.0", true)
+	for i := range 59 {
+		guess(fmt.Sprint("192.0.2.", i/10))
+	}
+	expect("192.0.2.9", true)
+	guess("192.0.2.5")
+	expect("192.0.2.9", false)
+	now = now.Add(time.Minute)
+	expect("192.0.2.9", true)
 }
 
 // A revoked device loses its streams at once. One that may only watch can change nothing, also not
@@ -350,141 +435,5 @@ func TestPairing(t *testing.T) {
 	}
 	if n, err := devices.Revoke(""); n == 0 || err != nil || admit(early) {
 		t.Error("after all were revoked", n, err)
-	}
-}
-
-// Without a certificate, a configuration opens nothing beyond this machine; what goes beyond it
-// without TLS, and what is wrong, is said.
-func TestPlan(t *testing.T) {
-	t.Parallel()
-	ca := testkit.NewAuthority(t, "ca")
-	valid, expired := ca.Issue(testkit.Tomorrow(), "box.example"), ca.Issue(time.Now().Add(-time.Hour), "box.example")
-	files := func(name string, c tls.Certificate) (cert, key string) {
-		return ca.Write(name+".pem", testkit.CertPEM(c)), ca.Write(name+".key", testkit.PEM("PRIVATE KEY", testkit.PKCS8(t, c.PrivateKey)))
-	}
-	cert, key := files("valid", valid)
-	oldCert, oldKey := files("expired", expired)
-	for _, c := range []struct {
-		name, bind, password, cert, key string
-		beyond, tls                     bool
-		warning                         string
-	}{
-		{name: "by default"},
-		{name: "an address", bind: "0.0.0.0", beyond: true, warning: "without TLS"},
-		{name: "this machine's address", bind: "127.0.0.1"},
-		{name: "a certificate", cert: cert, key: key, beyond: true, tls: true},
-		{name: "an expired certificate", cert: oldCert, key: oldKey, warning: "valid from"},
-		{name: "another key", cert: cert, key: oldKey, warning: "cannot use the certificate"},
-		{name: "a missing file", cert: cert + "x", key: key, warning: "cannot use the certificate"},
-		{name: "half a certificate", cert: cert, warning: "needs both"},
-		{name: "a short password", bind: "0.0.0.0", password: "short", warning: "only this machine"},
-	} {
-		var cfg config.Remote
-		cfg.BindHost, cfg.Password, cfg.TLS.CertFile, cfg.TLS.KeyFile = c.bind, c.password, c.cert, c.key
-		p := remote.PlanFor(cfg, time.Now())
-		if said := strings.Join(p.Warnings, "\n"); p.Beyond() != c.beyond || p.TLS() != c.tls || !strings.Contains(said, c.warning) || (c.warning == "") != (said == "") {
-			t.Errorf("%s: beyond %v, TLS %v, %q", c.name, p.Beyond(), p.TLS(), said)
-		}
-	}
-}
-
-// With a certificate, connections are encrypted; a new one counts without a restart.
-func TestTLS(t *testing.T) {
-	t.Parallel()
-	ca := testkit.NewAuthority(t, "ca")
-	write := func(host string) (cert, key string) {
-		c := ca.Issue(testkit.Tomorrow(), host, "127.0.0.1")
-		return ca.Write("served.pem", testkit.CertPEM(c)), ca.Write("served.key", testkit.PEM("PRIVATE KEY", testkit.PKCS8(t, c.PrivateKey)))
-	}
-	cert, key := write("one.example")
-	r := newRig(t, "turns: []\n", object{"remote": object{"bindHost": "127.0.0.1", "tls": object{"certFile": cert, "keyFile": key}}}, nil)
-	pool := x509.NewCertPool()
-	pem, err := os.ReadFile(ca.File())
-	if err != nil || !pool.AppendCertsFromPEM(pem) {
-		t.Fatal(err)
-	}
-	get := func(name string) error {
-		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: name}, ForceAttemptHTTP2: true}
-		defer transport.CloseIdleConnections()
-		res, err := (&http.Client{Transport: transport}).Get(fmt.Sprintf("https://127.0.0.1:%d/api/v1/health", r.port))
-		if err != nil {
-			return err
-		}
-		defer res.Body.Close()
-		if res.ProtoMajor != 2 {
-			t.Errorf("%s", res.Proto)
-		}
-		return nil
-	}
-	if err := get("one.example"); err != nil {
-		t.Error(err)
-	}
-	write("two.example")
-	if err := get("two.example"); err != nil {
-		t.Error("after the certificate was replaced:", err)
-	}
-	if err := get("one.example"); err == nil {
-		t.Error("the replaced certificate still counts")
-	}
-}
-
-// A dialog that another device opens after a prompt was checked is not answered by that prompt.
-func TestDialogOfAnotherDevice(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, "turns:\n  - steps: [{text: One.}]\n", nil, nil)
-	control, _ := r.pair(remote.Control)
-	r.Call("chat/prompt", object{"chatId": "c", "message": "go"})
-	r.Await(0, "the end", fake.Finished())
-	session, _ := r.daemon.Engine().Lookup("c")
-	login := sync.OnceFunc(func() {
-		if _, err := session.Submit(chat.Prompt{Text: "/login"}).Wait(context.Background()); err != nil {
-			t.Error(err)
-		}
-		for !session.InDialog() {
-			time.Sleep(time.Millisecond)
-		}
-	})
-	defer r.daemon.Engine().Subscribe(func(n chat.News) { // between the check of the prompt and its turn
-		if n.Kind == chat.ChatPrompted {
-			login()
-		}
-	}).Close()
-	status, body, _ := r.send(r.request(control, "POST", "/api/v1/chats/c/prompt", object{"message": "mock"}))
-	if status != 409 || !strings.Contains(body, "may not use commands") || !session.InDialog() {
-		t.Errorf("%d %s, in the dialog: %v", status, body, session.InDialog())
-	}
-	if got := r.Conversation(); strings.Contains(got, "API key") {
-		t.Error("the dialog got the prompt:", got)
-	}
-}
-
-// An editor whose port another one has shows a message that says so, and so does /remote.
-func TestPortInUse(t *testing.T) {
-	t.Parallel()
-	first := newRig(t, "turns: []\n", nil, nil)
-	d := first.world.Daemon() // of another editor in the same workspace
-	attach(d, first.world.State(), first.world.Root, slog.New(slog.DiscardHandler))
-	toServer, in := io.Pipe()
-	out, toEditor := io.Pipe()
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = server.Serve(context.Background(), toServer, toEditor, server.Options{Host: d, Version: "test"})
-		d.Close()
-		_ = toEditor.Close()
-	}()
-	second := fake.Connect(t, out, in)
-	defer func() {
-		_ = in.Close()
-		<-served
-		second.Close()
-	}()
-	second.Open(first.world.Root, nil)
-	want := fmt.Sprintf("port %d is used by the eca of another editor (process %d", first.port, os.Getpid())
-	second.Await(0, "the notice", fake.Contains("$/showMessage", want))
-	second.Call("chat/prompt", object{"chatId": "c", "message": "/remote"})
-	second.Await(0, "the status", fake.Content("text", want))
-	if notices := strings.Join(first.daemon.Notices(), "\n"); strings.Contains(notices, "remote server") {
-		t.Error("the first editor gets the notice:", notices)
 	}
 }

@@ -47,7 +47,7 @@ func (f *Face) resumable(ctx context.Context, list []chatPosition) []chatPositio
 			return false // its parent's position counts
 		}
 		session, ok, err := f.opts.Engine.OpenExisting(ctx, p.chat)
-		if err != nil || !ok {
+		if err != nil || !ok || session.Meta().Created.UnixMilli() != p.began {
 			return true
 		}
 		if _, err := session.Refresh().Wait(ctx); err != nil {
@@ -55,6 +55,15 @@ func (f *Face) resumable(ctx context.Context, list []chatPosition) []chatPositio
 		}
 		return event.Seq(p.Seq) > session.FlushedSeq()
 	})
+}
+
+// beginningOf returns when a chat that is shown was created; see chatPosition.
+func (s *stream) beginningOf(chatID string) int64 {
+	session, ok := s.f.opts.Engine.Lookup(chatID)
+	if !ok {
+		return 0
+	}
+	return session.Meta().Created.UnixMilli()
 }
 
 // outdated lists the chats of which a page may have an older state.
@@ -159,6 +168,15 @@ func (f *Face) session(ctx context.Context, dev Device, more map[string]any) map
 		out[key] = value
 	}
 	return out
+}
+
+// growPeriod returns how long streams wait between two pieces of a text that grows: the longer, the
+// more streams there are, so that the editor does not wait for them.
+func (f *Face) growPeriod() time.Duration {
+	const shortest, perStream = 50 * time.Millisecond, 5 * time.Millisecond
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return max(shortest, time.Duration(len(f.streams))*perStream)
 }
 
 // join adds a stream, and ends the oldest ones if there are too many.

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -27,7 +28,7 @@ func (f *Face) connect(ctx context.Context, handle jsonrpc.Handler) *link {
 	fromServer, toUs := io.Pipe()
 	var served sync.WaitGroup
 	served.Go(func() {
-		if err := f.opts.Serve(ctx, fromUs, toUs, true); err != nil && ctx.Err() == nil {
+		if err := f.opts.Serve(ctx, fromUs, toUs, f.growPeriod); err != nil && ctx.Err() == nil {
 			f.opts.Log.Error("remote: the server of a stream ended", "err", err)
 		}
 		_, _ = fromUs.CloseWithError(io.ErrClosedPipe), toUs.CloseWithError(io.EOF)
@@ -82,9 +83,12 @@ func (l *link) chatCall(ctx context.Context, method string, params map[string]an
 	return res.Done, err
 }
 
+// chatPosition is a position in the log of a chat. began is when that chat was created, in milliseconds
+// since 1970: a later chat may have the same id.
 type chatPosition struct {
 	chat string
 	position
+	began int64
 }
 
 // maxPositions bounds the chats that an event's id names.
@@ -94,7 +98,7 @@ const maxPositions = 32
 func formatID(list []chatPosition) string {
 	parts := make([]string, len(list))
 	for i, p := range list {
-		parts[i] = fmt.Sprintf("%s:%d.%d", url.QueryEscape(p.chat), p.Seq, p.Offset)
+		parts[i] = fmt.Sprintf("%s:%d.%d.%s", url.QueryEscape(p.chat), p.Seq, p.Offset, strconv.FormatInt(p.began, 36))
 	}
 	return strings.Join(parts, ",")
 }
@@ -103,12 +107,14 @@ func formatID(list []chatPosition) string {
 func parseID(text string) (list []chatPosition) {
 	for part := range strings.SplitSeq(text, ",") {
 		name, at, _ := strings.Cut(part, ":")
-		seq, offset, _ := strings.Cut(at, ".")
+		seq, rest, _ := strings.Cut(at, ".")
+		offset, began, _ := strings.Cut(rest, ".")
 		id, err := url.QueryUnescape(name)
 		n, err2 := strconv.ParseInt(seq, 10, 64)
 		m, err3 := strconv.ParseInt(offset, 10, 32)
-		if err == nil && err2 == nil && err3 == nil && id != "" && n > 0 && m >= 0 && len(list) < maxPositions {
-			list = append(list, chatPosition{id, position{n, int(m)}})
+		t, err4 := strconv.ParseInt(began, 36, 64)
+		if errors.Join(err, err2, err3, err4) == nil && id != "" && n > 0 && m >= 0 && len(list) < maxPositions {
+			list = append(list, chatPosition{id, position{n, int(m)}, t})
 		}
 	}
 	return list

@@ -42,7 +42,8 @@ func (p Plan) Beyond() bool { return !localhost.Is(p.Host) }
 // PlanFor returns where a configuration has the server listen. It reads the certificate.
 func PlanFor(cfg config.Remote, now time.Time) Plan {
 	p := Plan{Host: "127.0.0.1"}
-	switch cert, err := loadCertificate(cfg, now); {
+	cert, err := loadCertificate(cfg, now)
+	switch {
 	case err != nil:
 		p.Warnings = append(p.Warnings, err.Error()+"; without a certificate, only this machine can connect")
 	case cert != nil:
@@ -53,7 +54,7 @@ func PlanFor(cfg config.Remote, now time.Time) Plan {
 	if cfg.TLS.CertURL != "" || cfg.TLS.KeyURL != "" {
 		p.Warnings = append(p.Warnings, "remote.tls.certUrl and keyUrl have no effect: others would have the same key; use certFile and keyFile")
 	}
-	if cfg.BindHost != "" {
+	if cfg.BindHost != "" && err == nil { // who wants TLS is not served without it
 		p.Host = strings.Trim(cfg.BindHost, "[]")
 		if p.cert == nil && p.Beyond() {
 			p.Warnings = append(p.Warnings, "remote.bindHost makes eca listen without TLS: everyone on the way can read and change what is sent")

@@ -176,7 +176,7 @@ func (f api) loadChat(c *call) (any, error) {
 	if meta != nil {
 		out["messagesMeta"] = meta
 	} else { // as an event's id: later events come after it
-		out["position"] = formatID([]chatPosition{{session.ID(), position{int64(span.To), 0}}})
+		out["position"] = formatID([]chatPosition{{session.ID(), position{int64(span.To), 0}, about.Created.UnixMilli()}})
 	}
 	return out, nil
 }

@@ -32,13 +32,22 @@ func (f api) prompt(c *call) (any, error) {
 	on, given := c.flag("trust")
 	switch {
 	case c.device.Rights < Control:
-		return f.refuse(c, message, "This device may only watch, so the prompt was not sent.")
+		return f.refuse(c, message, http.StatusForbidden, "forbidden", "This device may only watch, so the prompt was not sent.")
 	case on && c.device.Rights < Trust:
-		return f.refuse(c, message, "This device may not turn on auto-approve, so the prompt was not sent.")
+		return f.refuse(c, message, http.StatusForbidden, "forbidden", "This device may not turn on auto-approve, so the prompt was not sent.")
 	case c.device.Rights < f.Needs("chat/prompt", encode(params)):
-		return f.refuse(c, message, chat.ErrLimited.Error())
+		return f.refuse(c, message, http.StatusForbidden, "forbidden", chat.ErrLimited.Error())
 	case given:
 		params["trust"] = on
+	}
+	if model := c.text("model"); model != "" {
+		session, _, err := f.opts.Engine.OpenExisting(c.ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if err := f.checkModel(c.ctx, session, model); err != nil {
+			return f.refuse(c, message, http.StatusConflict, promptRefused, "The prompt was not sent: "+err.Error())
+		}
 	}
 	params["limited"] = c.device.Rights < Trust
 	type outcome struct {
@@ -57,7 +66,9 @@ func (f api) prompt(c *call) (any, error) {
 			}
 		}
 		if why := reason(refusal); err == nil && why != "" {
-			err = &failure{http.StatusConflict, "prompt_refused", why}
+			err = &failure{http.StatusConflict, promptRefused, why}
+		} else if err == nil && r.Status == "error" {
+			err = &failure{http.StatusConflict, promptRefused, "no model was asked; the chat says why"}
 		}
 		done <- outcome{result, err}
 	})
@@ -71,8 +82,10 @@ func (f api) prompt(c *call) (any, error) {
 	}
 }
 
-// refuse shows a prompt that is not sent, with the reason.
-func (f api) refuse(c *call, message, why string) (any, error) {
+const promptRefused = "prompt_refused" // the code of an answer
+
+// refuse shows a prompt that is not sent, with the reason, and returns the answer.
+func (f api) refuse(c *call, message string, status int, code, why string) (any, error) {
 	id := c.path("id")
 	content := func(role string, content map[string]any) notification {
 		return notification{"chat/contentReceived", encode(map[string]any{"chatId": id, "role": role, "content": content})}
@@ -84,7 +97,7 @@ func (f api) refuse(c *call, message, why string) (any, error) {
 	} {
 		f.showNotification(c.ctx, c.device, id, n)
 	}
-	return nil, &failure{http.StatusForbidden, "forbidden", why}
+	return nil, &failure{status, code, why}
 }
 
 // reason returns why a prompt was refused, of what its user is shown. It is empty if nothing is.

@@ -2,11 +2,15 @@ package remote
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"sync"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
 // questions are the open questions of all streams, by request id.
@@ -145,4 +149,74 @@ func mayAnswer(rights Rights, params, answer []byte) bool {
 		}
 	}
 	return ok
+}
+
+// unanswered waits until the stream's server has forgotten a question: it was answered elsewhere, or
+// the stream ended. An answer of any kind would say that the user, or the client, refuses; a client
+// that left may come back.
+func (s *stream) unanswered(ctx context.Context) error {
+	if s.ctx.Err() != nil {
+		<-s.link.conn.EOF()
+	}
+	return ctx.Err()
+}
+
+// question shows a question and waits for its answer.
+func (s *stream) question(params json.RawMessage) (any, error) {
+	var q struct {
+		ChatID    string `json:"chatId"`
+		RequestID string `json:"requestId"`
+	}
+	if err := json.Unmarshal(params, &q); err != nil {
+		return nil, err
+	}
+	shown, _, ok := questionFor(s.device.Rights, params)
+	if !ok { // it waits for a client that may answer
+		return jsonrpc.Later(func(ctx context.Context) (any, error) {
+			<-ctx.Done()
+			return nil, s.unanswered(ctx)
+		}), nil
+	}
+	s.mu.Lock()
+	s.asked[q.RequestID] = shown
+	s.mu.Unlock()
+	answers := s.f.questions.open(q.RequestID, s, params)
+	s.put(frame{event: "chat:ask-question", data: shown})
+	return jsonrpc.Later(func(ctx context.Context) (any, error) {
+		defer func() {
+			s.f.questions.close(q.RequestID, s, s.ctx.Err() != nil)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.asked, q.RequestID)
+		}()
+		select {
+		case a := <-answers:
+			return a, nil
+		case <-ctx.Done():
+			// A page takes a question away only when it is asked again without options.
+			s.put(frame{event: "chat:ask-question", data: encode(map[string]any{
+				"chatId": q.ChatID, "requestId": q.RequestID, "question": "This question was answered elsewhere.",
+				"options": []any{}, "allowFreeform": false, "cancelled": true,
+			})})
+			return nil, s.unanswered(ctx)
+		}
+	}), nil
+}
+
+// askAgain repeats the open questions of a chat.
+func (s *stream) askAgain(chatID string) {
+	s.mu.Lock()
+	var list []json.RawMessage
+	for _, id := range slices.Sorted(maps.Keys(s.asked)) {
+		var q struct {
+			ChatID string `json:"chatId"`
+		}
+		if json.Unmarshal(s.asked[id], &q) == nil && q.ChatID == chatID {
+			list = append(list, s.asked[id])
+		}
+	}
+	s.mu.Unlock()
+	for _, params := range list {
+		s.put(frame{event: "chat:ask-question", data: params})
+	}
 }

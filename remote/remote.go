@@ -43,13 +43,14 @@ import (
 // Options configure a Face.
 type Options struct {
 	Engine *chat.Engine
+	Models Models
 	Config func() *config.Loaded
 	// Watch calls changed after each change of the configuration, until ctx ends.
 	Watch func(ctx context.Context, changed func())
 	Roots func() []string
-	// Serve speaks the ECA protocol with one client more until ctx ends. A client that follows gets
-	// positions.
-	Serve func(ctx context.Context, r io.Reader, w io.Writer, follow bool) error
+	// Serve speaks the ECA protocol with one client more, which follows chats, until ctx ends. period
+	// is the time between two pieces of a text that grows.
+	Serve func(ctx context.Context, r io.Reader, w io.Writer, period func() time.Duration) error
 	// Page returns the handler of the chat page. It is called once, and the handler ends with ctx.
 	Page func(ctx context.Context, g Gate) http.Handler
 	// Limit bounds how many connections a listener accepts.

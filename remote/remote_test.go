@@ -125,11 +125,50 @@ func TestResume(t *testing.T) {
 		t.Errorf("after %d cuts: %d bytes of %d", cuts, len(got), n*len("0123456789 "))
 	}
 	t.Logf("%d cuts", cuts)
-	for _, forged := range []string{"c:999999.0", "c:5.0,c", "nobody:1.0", "::::,%%%", strings.Repeat("c:1.0,", 1000)} {
+	created := last[strings.LastIndex(last, "."):]
+	for forged, valid := range map[string]bool{
+		"c:999999.0" + created: false, "c:5.0" + created + ",c": true, "nobody:1.0" + created: false, "::::,%%%": false,
+		strings.Repeat("c:1.0"+created+",", 1000): true, "c:5.0": false, "c:5.0.": false, "c:5.0.zz": false, "c:5.0" + created + ".1": false,
+	} {
 		page := r.events(r.token, forged)
 		_, e := page.await(0, "session:connected")
-		if valid := strings.Contains(forged, "c:1.0") || strings.Contains(forged, "c:5.0"); strings.Contains(e.data, `"resumed":true`) != valid {
+		if strings.Contains(e.data, `"resumed":true`) != valid {
 			t.Errorf("%.30s: %.300s", forged, e.data)
+		}
+		page.close()
+	}
+}
+
+// The id of an event of a chat that was deleted is not one of a later chat with the same name, whether
+// the stream saw the deletion or not.
+func TestResumeInAnotherChatOfTheSameName(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "turns: []\ndefault: {steps: [{text: 'The answer.'}]}\n", nil, nil)
+	early, late := r.events(r.token, ""), r.events(r.token, "")
+	early.await(0, "session:connected")
+	late.await(0, "session:connected")
+	prompt := func() {
+		t.Helper()
+		mark := r.Mark()
+		r.Call("chat/prompt", object{"chatId": "c", "message": "go"})
+		r.Await(mark, "the end", fake.Finished())
+	}
+	prompt()
+	_, before := early.await(0, "chat:content-received", "finished")
+	early.close()
+	r.Call("chat/delete", object{"chatId": "c"})
+	prompt()
+	prompt() // so that the new chat has the position
+	deleted, _ := late.await(0, "chat:deleted", `"c"`)
+	_, after := late.await(deleted, "chat:content-received", "finished")
+	if old, _, _ := strings.Cut(before.id, ","); strings.Contains(after.id, old[strings.LastIndex(old, "."):]) {
+		t.Errorf("%s and %s", before.id, after.id)
+	}
+	for id, valid := range map[string]bool{before.id: false, after.id: true} {
+		page := r.events(r.token, id)
+		_, e := page.await(0, "session:connected")
+		if strings.Contains(e.data, `"resumed":true`) != valid {
+			t.Errorf("%s: %.300s", id, e.data)
 		}
 		page.close()
 	}
@@ -321,6 +360,9 @@ func TestDecisionOnce(t *testing.T) {
 	}
 	if first != 1 {
 		t.Errorf("%d decisions counted", first)
+	}
+	if said := r.log.String(); strings.Count(said, "a decision") != 1 || !strings.Contains(said, `device="test trust" chat=c call=call_1`) {
+		t.Errorf("the log does not name the device: %s", said)
 	}
 }
 

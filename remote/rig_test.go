@@ -38,15 +38,15 @@ func TestMain(m *testing.M) {
 
 // attach has a daemon run the remote server.
 func attach(d *daemon.Daemon, state, root string, log *slog.Logger) *remote.Face {
-	join := func(ctx context.Context, in io.Reader, out io.Writer, follow bool) error {
+	join := func(ctx context.Context, in io.Reader, out io.Writer, follow func() time.Duration) error {
 		return server.Serve(ctx, in, out, server.Options{Host: d, Version: "test", Shared: true, Follow: follow, Log: log})
 	}
 	face := remote.New(remote.Options{
-		Engine: d.Engine(), Config: d.Config, Watch: d.Watch, Roots: d.Roots, Serve: join, StateDir: state, Version: "test", Log: log,
+		Engine: d.Engine(), Models: d, Config: d.Config, Watch: d.Watch, Roots: d.Roots, Serve: join, StateDir: state, Version: "test", Log: log,
 		Limit: func(l net.Listener) net.Listener { return l },
 		Page: func(ctx context.Context, g remote.Gate) http.Handler {
 			h, _ := web.New(ctx, web.Options{
-				Serve:  func(ctx context.Context, in io.Reader, out io.Writer) error { return join(ctx, in, out, false) },
+				Serve:  func(ctx context.Context, in io.Reader, out io.Writer) error { return join(ctx, in, out, nil) },
 				Folder: root, Version: "test", Log: log, Gate: g,
 			})
 			return h

@@ -40,6 +40,7 @@ var (
 	errNotFound   = &failure{http.StatusNotFound, "not_found", "there is no such route"}
 	errNoChat     = &failure{http.StatusNotFound, "chat_not_found", "there is no such chat"}
 	errNoCall     = &failure{http.StatusNotFound, "tool_call_not_found", "there is no such tool call"}
+	errNoServer   = &failure{http.StatusNotFound, "mcp_server_not_found", "there is no such MCP server"}
 	errNoQuestion = &failure{http.StatusNotFound, "question_not_found", "there is no such question"}
 	errDecided    = &failure{http.StatusConflict, "already_decided", "this was decided already"}
 	errIdle       = &failure{http.StatusConflict, "chat_wrong_status", "the chat does not run"}
@@ -133,33 +134,28 @@ func routes() map[string]route {
 		"POST /answer":                      {Control, api.answer},
 		"POST /trust":                       {Trust, api.trust},
 		"POST /mcp":                         {Trust, api.addServer},
-		"DELETE /mcp/{name}":                {Trust, noContent(forward("mcp/removeServer", func(c *call) (map[string]any, error) { return map[string]any{"name": c.path("name")}, nil }))},
+		"DELETE /mcp/{name}":                {Trust, api.removeServer},
 		"DELETE /chats/{id}":                {Control, chatCall("chat/delete")},
 		"POST /chats/{id}/clear":            {Control, chatCall("chat/clear", "messages", true)},
 		"POST /chats/{id}/rollback":         {Control, chatCall("chat/rollback", "contentId", required)},
 		"POST /chats/{id}/fork":             {Control, chatCall("chat/fork", "contentId", required)},
 		"POST /chats/{id}/flag":             {Control, chatCall("chat/addFlag", "contentId", required, "text", required)},
 		"DELETE /chats/{id}/flag/{content}": {Control, chatCall("chat/removeFlag")},
-		"POST /chats/{id}/model":            {Control, chatCall("chat/selectedModelChanged", "model", required, "variant", optional)},
-		"POST /chats/{id}/agent":            {Control, chatCall("chat/selectedAgentChanged", "agent", required)},
+		"POST /chats/{id}/model":            {Control, api.model},
+		"POST /chats/{id}/agent":            {Control, api.agent},
 		"POST /chats/{id}/variant":          {Control, api.variant},
 	}
 	for path, method := range map[string]string{
 		"start": "mcp/startServer", "stop": "mcp/stopServer", "connect": "mcp/connectServer", "logout": "mcp/logoutServer",
 		"enable": "mcp/enableServer", "disable": "mcp/disableServer",
 	} {
-		list["POST /mcp/{name}/"+path] = route{Trust, func(f api, c *call) (any, error) {
-			return nil, f.hub.conn.Notify(c.ctx, method, map[string]any{"name": c.path("name")})
-		}}
+		list["POST /mcp/{name}/"+path] = route{Trust, controlServer(method)}
 	}
 	return list
 }
 
-// Marks for the fields of a body, see chatCall.
-const (
-	required = "\x00required"
-	optional = "\x00optional"
-)
+// required marks a field of a body, see chatCall.
+const required = "\x00required"
 
 // chatCall passes a request about an existing chat on. fields are names and values, or marks for
 // texts of the body.
@@ -171,9 +167,9 @@ func chatCall(method string, fields ...any) func(f api, c *call) (any, error) {
 		}
 		for i := 0; i < len(fields); i += 2 {
 			name, value := fields[i].(string), fields[i+1]
-			if value == required || value == optional {
+			if value == required {
 				text := c.text(name)
-				if text == "" && value == required {
+				if text == "" {
 					return nil, badRequest(name + " is missing")
 				}
 				value = text
@@ -182,10 +178,6 @@ func chatCall(method string, fields ...any) func(f api, c *call) (any, error) {
 		}
 		if _, err := f.existing(c); err != nil {
 			return nil, err
-		}
-		switch method {
-		case "chat/selectedModelChanged", "chat/selectedAgentChanged":
-			return nil, f.hub.conn.Notify(c.ctx, method, params)
 		}
 		return nil, f.hub.conn.Call(c.ctx, method, params, nil)
 	}
@@ -204,13 +196,6 @@ func forward(method string, params func(c *call) (map[string]any, error)) func(f
 		var result json.RawMessage
 		err := f.hub.conn.Call(c.ctx, method, given, &result)
 		return result, err
-	}
-}
-
-func noContent(serve func(f api, c *call) (any, error)) func(f api, c *call) (any, error) {
-	return func(f api, c *call) (any, error) {
-		_, err := serve(f, c)
-		return nil, err
 	}
 }
 
@@ -382,21 +367,6 @@ func (f api) update(c *call) (any, error) {
 	return nil, f.hub.conn.Call(c.ctx, "chat/update", params, nil)
 }
 
-// variant chooses a variant of the chat's model.
-func (f api) variant(c *call) (any, error) {
-	variant := c.text("variant")
-	if variant == "" {
-		return nil, badRequest("variant is missing")
-	}
-	session, err := f.existing(c)
-	if err != nil {
-		return nil, err
-	}
-	return nil, f.hub.conn.Notify(c.ctx, "chat/selectedModelChanged", map[string]any{
-		"chatId": session.ID(), "model": session.Meta().Model, "variant": variant,
-	})
-}
-
 // trust notes whether the device's prompts turn on auto-approve.
 func (f api) trust(c *call) (any, error) {
 	on, ok := c.flag("trust")
@@ -407,16 +377,6 @@ func (f api) trust(c *call) (any, error) {
 	state := map[string]bool{"trust": on}
 	f.show(c.ctx, c.device, frame{event: "trust:updated", data: encode(state)})
 	return state, nil
-}
-
-// addServer adds an MCP server to the user's configuration.
-func (f api) addServer(c *call) (any, error) {
-	if c.text("name") == "" {
-		return nil, badRequest("name is missing")
-	}
-	var result json.RawMessage
-	err := f.hub.conn.Call(c.ctx, "mcp/addServer", c.body, &result)
-	return result, err
 }
 
 // api returns the handler of the API for devices.

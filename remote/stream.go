@@ -122,6 +122,10 @@ func (s *stream) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 		return nil, jsonrpc.MethodNotFound(req.Method)
 	case req.Method == "$/began":
 		s.chatBegan(req.Params)
+	case req.Method == "chat/deleted":
+		fr := s.frame(req.Method, req.Params)
+		s.forget(fr.at.chat)
+		s.put(fr)
 	case req.Method == "$/positioned":
 		var p positioned
 		if err := json.Unmarshal(req.Params, &p); err != nil {
@@ -129,7 +133,7 @@ func (s *stream) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 		}
 		fr := s.frame(p.Method, p.Params)
 		if p.Seq > 0 || p.Method == "" {
-			fr.at = chatPosition{p.ChatID, p.position}
+			fr.at = chatPosition{chat: p.ChatID, position: p.position}
 		}
 		s.put(fr)
 	default:
@@ -150,7 +154,7 @@ func (s *stream) put(fr frame) {
 func (s *stream) frame(method string, params json.RawMessage) frame {
 	fr := frame{event: eventNames[method], data: params}
 	switch method {
-	case "chat/cleared": // what follows has no position
+	case "chat/cleared", "chat/deleted": // what follows has no position
 		var p struct {
 			ChatID string `json:"chatId"`
 		}
@@ -230,6 +234,15 @@ func (s *stream) chatBegan(params json.RawMessage) {
 	s.f.work.Go(func() { s.follow(p.ChatID, map[string]any{"seq": p.Seq}) })
 }
 
+// forget notes that a chat was deleted. A later chat may have the same id.
+func (s *stream) forget(chatID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.followed, chatID)
+	delete(s.waiting, chatID)
+	delete(s.early, chatID)
+}
+
 // follow shows a chat from a position on. The chat is marked as followed already.
 func (s *stream) follow(chatID string, params map[string]any) {
 	if s.moving.lock(s.ctx) {
@@ -297,76 +310,6 @@ func (s *stream) noteFollowed(chatID string, done bool, err error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.followed, chatID)
-	}
-}
-
-// unanswered waits until the stream's server has forgotten a question: it was answered elsewhere, or
-// the stream ended. An answer of any kind would say that the user, or the client, refuses; a client
-// that left may come back.
-func (s *stream) unanswered(ctx context.Context) error {
-	if s.ctx.Err() != nil {
-		<-s.link.conn.EOF()
-	}
-	return ctx.Err()
-}
-
-// question shows a question and waits for its answer.
-func (s *stream) question(params json.RawMessage) (any, error) {
-	var q struct {
-		ChatID    string `json:"chatId"`
-		RequestID string `json:"requestId"`
-	}
-	if err := json.Unmarshal(params, &q); err != nil {
-		return nil, err
-	}
-	shown, _, ok := questionFor(s.device.Rights, params)
-	if !ok { // it waits for a client that may answer
-		return jsonrpc.Later(func(ctx context.Context) (any, error) {
-			<-ctx.Done()
-			return nil, s.unanswered(ctx)
-		}), nil
-	}
-	s.mu.Lock()
-	s.asked[q.RequestID] = shown
-	s.mu.Unlock()
-	answers := s.f.questions.open(q.RequestID, s, params)
-	s.put(frame{event: "chat:ask-question", data: shown})
-	return jsonrpc.Later(func(ctx context.Context) (any, error) {
-		defer func() {
-			s.f.questions.close(q.RequestID, s, s.ctx.Err() != nil)
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			delete(s.asked, q.RequestID)
-		}()
-		select {
-		case a := <-answers:
-			return a, nil
-		case <-ctx.Done():
-			// A page takes a question away only when it is asked again without options.
-			s.put(frame{event: "chat:ask-question", data: encode(map[string]any{
-				"chatId": q.ChatID, "requestId": q.RequestID, "question": "This question was answered elsewhere.",
-				"options": []any{}, "allowFreeform": false, "cancelled": true,
-			})})
-			return nil, s.unanswered(ctx)
-		}
-	}), nil
-}
-
-// askAgain repeats the open questions of a chat.
-func (s *stream) askAgain(chatID string) {
-	s.mu.Lock()
-	var list []json.RawMessage
-	for _, id := range slices.Sorted(maps.Keys(s.asked)) {
-		var q struct {
-			ChatID string `json:"chatId"`
-		}
-		if json.Unmarshal(s.asked[id], &q) == nil && q.ChatID == chatID {
-			list = append(list, s.asked[id])
-		}
-	}
-	s.mu.Unlock()
-	for _, params := range list {
-		s.put(frame{event: "chat:ask-question", data: params})
 	}
 }
 
@@ -472,7 +415,13 @@ func (s *stream) untilReady(buf *bytes.Buffer) (flushed []chan struct{}) {
 // append writes a frame to a buffer.
 func (s *stream) append(buf *bytes.Buffer, fr frame) {
 	if fr.at.chat != "" {
-		s.positions = slices.DeleteFunc(s.positions, func(p chatPosition) bool { return p.chat == fr.at.chat })
+		i := slices.IndexFunc(s.positions, func(p chatPosition) bool { return p.chat == fr.at.chat })
+		if i >= 0 { // as long as it has a position, it is the same chat
+			fr.at.began = s.positions[i].began
+			s.positions = slices.Delete(s.positions, i, i+1)
+		} else {
+			fr.at.began = s.beginningOf(fr.at.chat)
+		}
 		if fr.at.Seq > 0 {
 			s.positions = append(s.positions, fr.at)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/remote"
 	"github.com/seed-dec29ce4/eca/server"
 )
 
@@ -36,7 +37,7 @@ func TestFollowSlowly(t *testing.T) {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = server.Serve(ctx, toServer, toClient, server.Options{Host: r.daemon, Version: "test", Shared: true, Follow: true})
+		_ = server.Serve(ctx, toServer, toClient, server.Options{Host: r.daemon, Version: "test", Shared: true, Follow: func() time.Duration { return 50 * time.Millisecond }})
 		_ = toClient.Close()
 	}()
 	reads, following, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -167,20 +168,36 @@ func TestLateFirstLoad(t *testing.T) {
 	}
 }
 
-// A stream is shown what a text grew by every 50 ms, and not each delta: dozens of streams would
-// delay the editor.
+// A stream is shown what a text grew by every 50 ms, and not each delta. Dozens of streams, which would
+// delay the editor, are shown it less often.
 func TestGrowingText(t *testing.T) {
+	needs.Long(t)
 	t.Parallel()
-	const n = 400
+	for streams, period := range map[int]time.Duration{1: 50 * time.Millisecond, 40: 200 * time.Millisecond} {
+		t.Run(fmt.Sprint(streams), func(t *testing.T) {
+			t.Parallel()
+			testGrowingText(t, streams, period)
+		})
+	}
+}
+
+func testGrowingText(t *testing.T, streams int, period time.Duration) {
+	const n = 2000
 	r := newRig(t, fmt.Sprintf("turns:\n  - steps: [{text: %q, delay: 2ms}]\n", pulsed(n)), nil, nil)
-	page := r.events(r.token, "")
+	page, token := r.events(r.token, ""), ""
 	page.await(0, "session:connected")
+	for i := range streams - 1 {
+		if i%4 == 0 {
+			token, _ = r.pair(remote.Watch)
+		}
+		r.events(token, "").await(0, "session:connected")
+	}
 	start := time.Now()
 	if status, result := r.do("POST", "/chats/c/prompt", object{"message": "go"}); status != 200 {
 		t.Fatal(status, result)
 	}
 	page.await(0, "chat:content-received", `"finished"`)
-	pieces, limit := 0, 20+int(time.Since(start)/(25*time.Millisecond))
+	pieces, limit := 0, 20+int(time.Since(start)/(period/2))
 	for _, e := range page.all() {
 		if e.name == "chat:content-received" && strings.Contains(e.data, `"role":"assistant"`) {
 			pieces++

@@ -96,8 +96,11 @@ func (v *view) followChild(ctx, waiting context.Context, session *chat.Session, 
 			r.live(e)
 			continue
 		}
+		if v.views.follow != nil {
+			e = join(ctx, reader, e)
+		}
 		v.sendAt(ctx, r.chatID, reader, r.live(e))
-		if v.views.follow && grows(reader, e) {
+		if v.views.follow != nil && grows(reader, e) {
 			v.awaitPhase(waiting)
 		}
 		if _, over := e.Body.(event.TurnFinished); over {

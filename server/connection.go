@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
@@ -23,8 +24,8 @@ type connection struct {
 	log   *slog.Logger
 	newID func() string
 
-	news   *chat.Subscription // changes that other clients make
-	follow bool               // see Options
+	news   *chat.Subscription   // changes that other clients make
+	follow func() time.Duration // see Options
 
 	name         atomic.Pointer[client]                // nil before initialize
 	capabilities atomic.Pointer[protocol.Capabilities] // nil before initialize

@@ -91,7 +91,7 @@ func (s *Server) handleNews(n chat.News) {
 		return
 	}
 	s.mu.Lock()
-	ready := s.lifecycle == initialized || s.follow
+	ready := s.lifecycle == initialized || s.follow != nil
 	s.mu.Unlock()
 	v, known := s.views.shown(n.ChatID)
 	shown := known && !v.hasEnded()
@@ -99,7 +99,7 @@ func (s *Server) handleNews(n chat.News) {
 	switch {
 	case !ready:
 	case n.Kind == chat.ChatDeleted:
-		if !known && !s.follow {
+		if !known && s.follow == nil {
 			return
 		}
 		ended := s.views.beginDelete(n.ChatID)
@@ -118,22 +118,38 @@ func (s *Server) handleNews(n chat.News) {
 				return nil
 			})
 		})
-	case n.Kind == chat.ChatChanged && s.follow:
+	case n.Kind == chat.ChatChanged && s.follow != nil:
 		s.post("chat/opened", protocol.ChatOpened{ChatID: n.ChatID, Title: session.Meta().Title})
 	case n.Kind == chat.ChatChanged, shown:
-	case s.follow:
-		s.post("$/began", began{n.ChatID, session.Meta().Title, session.Next()})
+	case s.follow != nil:
+		s.postBegan(began{n.ChatID, session.Meta().Title, session.Next()})
 	case n.Kind == chat.ChatBegun:
 		s.post("chat/opened", protocol.ChatOpened{ChatID: n.ChatID})
 		s.views.get(session)
 	}
 }
 
+// postBegan sends that a chat begins, after the end of a deleted chat that had the same id.
+func (s *Server) postBegan(b began) {
+	gone := s.views.deletion(b.ChatID)
+	if gone == nil {
+		s.post("$/began", b)
+		return
+	}
+	s.background(func() {
+		select {
+		case <-gone:
+			s.post("$/began", b)
+		case <-s.ctx.Done():
+		}
+	})
+}
+
 // sendAt sends the notifications for an event. For a following client, the last one carries the
 // position after the event, and the others carry none.
 func (v *view) sendAt(ctx context.Context, chatID string, reader *eventlog.Reader, list []notification) {
 	last := len(list) - 1
-	if !v.views.follow || last < 0 {
+	if v.views.follow == nil || last < 0 {
 		v.send(ctx, list)
 		return
 	}
@@ -146,27 +162,49 @@ func (v *view) sendAt(ctx context.Context, chatID string, reader *eventlog.Reade
 	}
 }
 
-// followPeriod is the time between two looks of a following client's view at its chat. There may be
-// dozens of these clients: if all of them were sent each event at once, the editor would wait.
-const followPeriod = 50 * time.Millisecond
-
 // followQueue is how many bytes may wait for a following client. The log joins what more there is.
 const followQueue = 32 << 10
 
-// grows reports whether e is the last piece so far of a text that grows. A large piece shows that
-// the reader has more to catch up with.
-func grows(reader *eventlog.Reader, e event.Event) bool {
-	const large = 4 << 10
-	d, ok := e.Body.(event.Delta)
-	return ok && reader.Offset() > 0 && len(d.Piece()) < large
+// join adds the following pieces of the same text to a piece, up to the end of the log. The log begins
+// a new entry whenever it stores one, and each message costs about the same, however long its text is.
+func join(ctx context.Context, reader *eventlog.Reader, e event.Event) event.Event {
+	for {
+		d, ok := e.Body.(event.Delta)
+		if !ok || len(d.Piece()) >= largePiece {
+			return e
+		}
+		ahead := *reader
+		next, more, err := ahead.Try(ctx)
+		if err != nil || !more || next.Turn != e.Turn {
+			return e // reader meets the error again
+		}
+		n, ok := next.Body.(event.Delta)
+		if !ok || n.With("") != d.With("") {
+			return e
+		}
+		e.Body = d.With(d.Piece() + n.Piece())
+		*reader = ahead
+	}
 }
 
-// awaitPhase waits for the view's next moment, or until ctx ends. Each view has its own moment in the
-// period, so that they do not run at the same time. The log joins the deltas that come meanwhile.
+// largePiece is the length of a piece, in bytes, that shows that a reader has more to catch up with.
+const largePiece = 4 << 10
+
+// grows reports whether e is the last piece so far of a text that grows.
+func grows(reader *eventlog.Reader, e event.Event) bool {
+	d, ok := e.Body.(event.Delta)
+	return ok && reader.Offset() > 0 && len(d.Piece()) < largePiece
+}
+
+// awaitPhase waits for the next moment at which a following client's view looks at its chat, or until
+// ctx ends. There may be dozens of these clients: if all of them were sent each event at once, the
+// editor would wait. Each view has its own moment in the period. The log joins the deltas that come
+// meanwhile.
 func (v *view) awaitPhase(ctx context.Context) {
-	wait := followPeriod - (time.Duration(time.Now().UnixNano())-v.phase)%followPeriod
-	if wait < followPeriod/4 { // a timer may be early
-		wait += followPeriod
+	period := v.views.follow()
+	wait := period - (time.Duration(time.Now().UnixNano())-v.phase)%period
+	if wait < period/4 { // a timer may be early
+		wait += period
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -178,7 +216,7 @@ func (v *view) awaitPhase(ctx context.Context) {
 
 // sendPosition sends a following client the position after a replay.
 func (v *view) sendPosition(ctx context.Context) {
-	if v.views.follow {
+	if v.views.follow != nil {
 		v.views.notify(ctx, "$/positioned", positioned{ChatID: v.chatID, position: position{v.reader.Position(), v.reader.Offset()}})
 	}
 }

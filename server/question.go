@@ -30,7 +30,7 @@ func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, 
 		if err := v.showUntil(ctx, v.session.FlushedSeq()); err != nil {
 			return ask.Answer{}, err
 		}
-	case !q.follow: // a following client gets the questions of every chat
+	case q.follow == nil: // a following client gets the questions of every chat
 		return ask.Answer{}, errors.New("the client does not show this chat")
 	}
 	params := protocol.QuestionParams{

@@ -240,7 +240,7 @@ func (v *view) showTitle(ctx context.Context, meta chat.Meta) {
 
 // replay shows a span. If the span reaches the end of the chat, the view continues after it.
 func (v *view) replay(ctx context.Context, span chat.Span) error {
-	if v.views.follow {
+	if v.views.follow != nil {
 		for _, c := range v.children { // they are shown from their beginning
 			v.views.notify(ctx, "$/positioned", positioned{ChatID: c.chatID})
 		}

@@ -84,8 +84,9 @@ type Options struct {
 	// Shared means that the daemon belongs to another client: this client does not configure it,
 	// and it continues when this client leaves.
 	Shared bool
-	// Follow adds the methods for a client that resumes at positions: see follow.go.
-	Follow bool
+	// Follow adds the methods for a client that resumes at positions: see follow.go. It returns how
+	// long the client waits between two pieces of a text that grows. Nil: it is an ordinary client.
+	Follow func() time.Duration
 }
 
 // Server serves one client: it has the lifecycle of the connection, and passes each message to its
@@ -144,11 +145,11 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	s := newServer(ctx, o)
 	trace := redactTrace(o.Trace, o.Host)
 	opts := jsonrpc.Options{Decode: scanner.Decode, Trace: trace, Log: o.Log}
-	if s.follow {
+	if s.follow != nil {
 		opts.MaxQueued = followQueue
 	}
 	s.conn = jsonrpc.NewConn(r, w, opts)
-	if s.follow {
+	if s.follow != nil {
 		s.addFollowMethods()
 	}
 	s.news = o.Host.Engine().Subscribe(s.handleNews)

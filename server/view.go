@@ -149,7 +149,7 @@ func (v *view) wakeable(ctx context.Context) (context.Context, context.CancelFun
 func (v *view) next(ctx context.Context) (e event.Event, ok bool, err error) {
 	waiting, wake := v.wakeable(ctx)
 	defer wake()
-	if v.views.follow { // the client paces the view: show the next event only in its phase
+	if v.views.follow != nil { // the client paces the view: show the next event only in its phase
 		if _, more, _ := v.session.ReadAt(v.reader.Position(), v.reader.Offset()).Next(waiting); more {
 			v.awaitPhase(waiting)
 		}
@@ -171,9 +171,12 @@ func (v *view) run(ctx context.Context) {
 			e, ok, err = v.next(ctx)
 		}
 		if err == nil && ok {
+			if v.views.follow != nil {
+				e = join(ctx, v.reader, e)
+			}
 			err = v.show(ctx, e)
 			v.position.Store(uint64(v.reader.Position()))
-			if v.views.follow && grows(v.reader, e) {
+			if v.views.follow != nil && grows(v.reader, e) {
 				waiting, wake := v.wakeable(ctx)
 				v.awaitPhase(waiting)
 				wake()

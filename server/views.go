@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/server/protocol"
@@ -31,7 +32,7 @@ func (vs *views) get(session *chat.Session) *view {
 	v := &view{
 		views: vs, chatID: session.ID(), session: session, ended: make(chan struct{}), turns: map[string]*promptRequest{}, children: map[string]*childView{},
 		reader: session.Read(session.Next()), title: session.Meta().Title, wake: func() {}, questionSlot: make(chan struct{}, 1),
-		phase: rand.N(followPeriod),
+		phase: rand.N(time.Minute),
 	}
 	v.position.Store(uint64(v.reader.Position()))
 	v.renderer = vs.newRenderer(session)

@@ -29,18 +29,18 @@ import (
 
 // attachRemote lets d run the remote server if its configuration enables it.
 func attachRemote(d *daemon.Daemon, f serverFlags, log *slog.Logger) {
-	join := func(ctx context.Context, r io.Reader, w io.Writer, follow bool) error {
+	join := func(ctx context.Context, r io.Reader, w io.Writer, follow func() time.Duration) error {
 		return server.Serve(ctx, r, w, server.Options{Host: d, Version: version, Log: log, Shared: true, Follow: follow})
 	}
 	d.AttachRemote(remote.New(remote.Options{
-		Engine: d.Engine(), Config: d.Config, Watch: d.Watch, Roots: d.Roots, Serve: join,
+		Engine: d.Engine(), Models: d, Config: d.Config, Watch: d.Watch, Roots: d.Roots, Serve: join,
 		Page: func(ctx context.Context, g remote.Gate) http.Handler {
 			folder := ""
 			if roots := d.Roots(); len(roots) > 0 {
 				folder = roots[0]
 			}
 			pages, _ := web.New(ctx, web.Options{
-				Serve:  func(ctx context.Context, r io.Reader, w io.Writer) error { return join(ctx, r, w, false) },
+				Serve:  func(ctx context.Context, r io.Reader, w io.Writer) error { return join(ctx, r, w, nil) },
 				Folder: folder, Version: version, Log: log, Gate: g,
 			})
 			return pages

@@ -1,0 +1,138 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/seed-dec29ce4/eca/chat"
+)
+
+// Models is what is known of models; the daemon implements it.
+type Models interface {
+	// CheckModel returns the full id of the model that a name refers to. It asks the provider for its
+	// models if necessary, and returns an error if there is no such model.
+	CheckModel(ctx context.Context, name string) (id string, err error)
+	// Variants lists the variants of a model; ok is false if the model cannot be used.
+	Variants(model string) (variants []string, ok bool)
+}
+
+// checkModel returns an error if a model cannot be used, or its provider does not have it. The user's
+// default model and that of the chat, which may be nil, need not be in a list.
+func (f api) checkModel(ctx context.Context, session *chat.Session, name string) error {
+	chosen := []string{f.opts.Config().DefaultModel}
+	if session != nil {
+		chosen = append(chosen, session.Meta().Model)
+	}
+	if _, usable := f.opts.Models.Variants(name); usable && slices.Contains(chosen, name) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, promptPatience)
+	defer cancel()
+	_, err := f.opts.Models.CheckModel(ctx, name)
+	return err
+}
+
+// model chooses a chat's model, and a variant of it.
+func (f api) model(c *call) (any, error) {
+	model := c.text("model")
+	if model == "" {
+		return nil, badRequest("model is missing")
+	}
+	session, err := f.existing(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.checkModel(c.ctx, session, model); err != nil {
+		return nil, badRequest(err.Error())
+	}
+	return nil, f.choose(c, model)
+}
+
+// variant chooses a variant of the chat's model.
+func (f api) variant(c *call) (any, error) {
+	if c.text("variant") == "" {
+		return nil, badRequest("variant is missing")
+	}
+	session, err := f.existing(c)
+	if err != nil {
+		return nil, err
+	}
+	return nil, f.choose(c, session.Meta().Model)
+}
+
+// choose chooses a model with the variant that a request names.
+func (f api) choose(c *call, model string) error {
+	variant := c.text("variant")
+	if known, _ := f.opts.Models.Variants(model); variant != "" && !slices.Contains(known, variant) {
+		return badRequest(fmt.Sprintf("the model %s has no variant %q", model, variant))
+	}
+	return f.hub.conn.Notify(c.ctx, "chat/selectedModelChanged", map[string]any{"chatId": c.path("id"), "model": model, "variant": variant})
+}
+
+// agent chooses a chat's agent.
+func (f api) agent(c *call) (any, error) {
+	agent := c.text("agent")
+	if agent == "" {
+		return nil, badRequest("agent is missing")
+	}
+	if _, err := f.existing(c); err != nil {
+		return nil, err
+	}
+	if _, known := f.opts.Config().FindAgent(agent); !known {
+		return nil, badRequest(fmt.Sprintf("there is no agent %q that chats can use", agent))
+	}
+	return nil, f.hub.conn.Notify(c.ctx, "chat/selectedAgentChanged", map[string]any{"chatId": c.path("id"), "agent": agent})
+}
+
+// server returns the name of the MCP server that a request is about.
+func (f api) server(c *call) (name string, err error) {
+	name = c.path("name")
+	if _, ok := f.opts.Config().MCPServers[name]; !ok {
+		return "", errNoServer
+	}
+	return name, nil
+}
+
+// controlServer passes a request about an MCP server on.
+func controlServer(method string) func(f api, c *call) (any, error) {
+	return func(f api, c *call) (any, error) {
+		name, err := f.server(c)
+		if err != nil {
+			return nil, err
+		}
+		return nil, f.hub.conn.Notify(c.ctx, method, map[string]any{"name": name})
+	}
+}
+
+// addServer adds an MCP server to the user's configuration.
+func (f api) addServer(c *call) (any, error) {
+	if c.text("name") == "" {
+		return nil, badRequest("name is missing")
+	}
+	return f.changeServers(c, "mcp/addServer", c.body)
+}
+
+// removeServer removes an MCP server from the configuration.
+func (f api) removeServer(c *call) (any, error) {
+	name, err := f.server(c)
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.changeServers(c, "mcp/removeServer", map[string]any{"name": name})
+	return nil, err
+}
+
+// changeServers changes the configured MCP servers, and returns the result.
+func (f api) changeServers(c *call, method string, params any) (any, error) {
+	var result json.RawMessage
+	if err := f.hub.conn.Call(c.ctx, method, params, &result); err != nil {
+		return nil, err
+	}
+	var refused struct{ Error *struct{ Message string } }
+	if json.Unmarshal(result, &refused) == nil && refused.Error != nil {
+		return nil, badRequest(refused.Error.Message)
+	}
+	return result, nil
+}

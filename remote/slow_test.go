@@ -1,0 +1,172 @@
+package remote_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/remote"
+)
+
+// awaitStreams waits until so many streams are connected.
+func (r *rig) awaitStreams(n int) {
+	r.t.Helper()
+	want := fmt.Sprintf("\n%d stream", n)
+	for deadline := time.Now().Add(3 * time.Minute); !strings.Contains(r.face.Status(), want); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.t.Fatalf("not %d streams: %s", n, r.face.Status())
+		}
+	}
+}
+
+// A client that stops reading delays no other one, and is disconnected. When it comes back, it gets what
+// it missed.
+func TestClientThatDoesNotRead(t *testing.T) {
+	needs.Long(t)
+	t.Parallel()
+	const piece, n = 1001, 6_000 // more than a socket buffers
+	r := newRig(t, fmt.Sprintf("turns:\n  - steps: [{text: '%s ', repeat: %d}]\n", strings.Repeat("x", piece-1), n), nil, nil)
+	second, _ := r.pair(remote.Watch)
+	slow := r.rawStream(second)
+	page := r.events(r.token, "")
+	page.await(0, "session:connected")
+	r.awaitStreams(2)
+	r.Call("chat/prompt", object{"chatId": "c", "message": "go"})
+	page.await(0, "chat:content-received", `"state":"finished"`)
+	if got := len(text(page.all())); got != piece*n {
+		t.Errorf("the page that reads was shown %d bytes, not %d", got, piece*n)
+	}
+	r.awaitStreams(1)
+	res, err := http.ReadResponse(bufio.NewReader(slow), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	sent, _ := io.ReadAll(res.Body) // up to where it was cut off
+	blocks := strings.Split(string(sent), "\n\n")
+	var shown []event
+	for _, block := range blocks[:len(blocks)-1] {
+		var e event
+		for line := range strings.Lines(block) {
+			key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+			switch key {
+			case "event":
+				e.name = value
+			case "id":
+				e.id = value
+			case "data":
+				e.data = value
+			}
+		}
+		if e.name != "" {
+			shown = append(shown, e)
+		}
+	}
+	before := len(text(shown))
+	if before == 0 || before >= piece*n {
+		t.Fatalf("the page that does not read was sent %d bytes of the text", before)
+	}
+	late := r.events(second, shown[len(shown)-1].id)
+	late.await(0, "session:connected", `"resumedChats":["c"]`)
+	late.await(0, "chat:content-received", `"state":"finished"`)
+	if got := before + len(text(late.all())); got != piece*n {
+		t.Errorf("the page that does not read was shown %d bytes before and after, not %d", got, piece*n)
+	}
+}
+
+// Streams that end leave no goroutines and no memory.
+func TestStreamsLeaveNothing(t *testing.T) { //nolint:paralleltest // it measures the process
+	needs.Long(t)
+	const rounds, devices, each = 6, 4, 4
+	r := newRig(t, "turns: []\ndefault: {steps: [{text: '"+words(200)+"', delay: 1ms}]}\n", nil, nil)
+	var tokens []string
+	for range devices {
+		token, _ := r.pair(remote.Watch)
+		tokens = append(tokens, token)
+	}
+	round := func() {
+		t.Helper()
+		var pages []*events
+		for _, token := range tokens {
+			for range each {
+				page := r.events(token, "")
+				page.await(0, "session:connected")
+				pages = append(pages, page)
+			}
+		}
+		mark := r.Mark()
+		r.Call("chat/prompt", object{"chatId": "c", "message": "go"})
+		r.Await(mark, "the end", fake.Finished())
+		for _, page := range pages {
+			page.await(0, "chat:content-received", "w199 ")
+			page.close()
+			page.list = nil
+		}
+		r.awaitStreams(0)
+	}
+	measure := func(limit int) (goroutines int, heap uint64) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > limit && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return runtime.NumGoroutine(), m.HeapAlloc
+	}
+	round()
+	time.Sleep(time.Second) // what ends with the streams has ended
+	goroutines, heap := measure(math.MaxInt)
+	for range rounds {
+		round()
+	}
+	const few, little = 5, 8 << 20
+	goroutinesAfter, heapAfter := measure(goroutines + few)
+	t.Logf("%d goroutines and %d KB, then %d and %d KB", goroutines, heap>>10, goroutinesAfter, heapAfter>>10)
+	if goroutinesAfter > goroutines+few || heapAfter > heap+little {
+		t.Errorf("%d streams left %d goroutines and %d KB", rounds*devices*each, goroutinesAfter-goroutines, (int64(heapAfter)-int64(heap))>>10)
+	}
+}
+
+// A question that is answered in the editor is closed in all pages within a second, beside the time that
+// any event takes.
+func TestAnsweredQuestionIsClosedSoon(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, asking, nil, object{"askQuestion": true})
+	answered := make(chan struct{})
+	r.Answer("chat/askQuestion", func(context.Context, json.RawMessage) (any, error) {
+		<-answered
+		return object{"answer": "B"}, nil
+	})
+	second, _ := r.pair(remote.Control)
+	pages := []*events{r.events(r.token, ""), r.events(second, "")}
+	for _, page := range pages {
+		page.await(0, "session:connected")
+	}
+	r.Call("chat/prompt", object{"chatId": "c", "message": "go"})
+	for _, page := range pages {
+		page.await(0, "chat:ask-question", "Which?")
+	}
+	begun := time.Now()
+	close(answered)
+	for _, page := range pages {
+		page.await(0, "chat:ask-question", `"cancelled":true`)
+	}
+	took := time.Since(begun)
+	begun = time.Now()
+	r.do("POST", "/trust", object{"trust": true})
+	pages[0].await(0, "trust:updated")
+	if other := time.Since(begun); took > time.Second+10*other {
+		t.Errorf("it took %s; another event takes %s", took, other)
+	}
+}
