@@ -10,8 +10,7 @@ import (
 // yamlFault converts an error of the YAML parser to a fault with the line in the file.
 func yamlFault(err error) *fault {
 	f := faultf(2, "%s", plainYAML(strings.TrimSpace(err.Error())))
-	var y yaml.Error
-	if errors.As(err, &y) {
+	if y, ok := errors.AsType[yaml.Error](err); ok {
 		f.cause = plainYAML(y.GetMessage())
 		if t := y.GetToken(); t != nil && t.Position != nil {
 			f.line = t.Position.Line + 1

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -62,8 +63,7 @@ const maxErrorBody = 64 << 10
 func (e Endpoint) Post(ctx context.Context, body []byte, headers map[string]string, read func(io.Reader) error) error {
 	return e.authorized(ctx, func(e Endpoint) error {
 		err := e.post(ctx, body, headers, read)
-		var typed *Error
-		if errors.As(err, &typed) {
+		if typed, ok := errors.AsType[*Error](err); ok {
 			typed.Message, typed.Body = e.withoutSecrets(typed.Message), e.withoutSecrets(typed.Body)
 		}
 		return err
@@ -159,12 +159,7 @@ func (c *countingReader) plainText() bool {
 	if len(said) == 0 || !utf8.Valid(said) || bytes.ContainsFunc(said, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }) {
 		return false
 	}
-	for _, field := range []string{"data:", "event:", "id:", "retry:", ":", "{", "["} {
-		if bytes.HasPrefix(said, []byte(field)) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc([]string{"data:", "event:", "id:", "retry:", ":", "{", "["}, func(field string) bool { return bytes.HasPrefix(said, []byte(field)) })
 }
 
 // request returns a request with a JSON body. The error for an invalid URL is not retryable.
@@ -316,8 +311,7 @@ const maxPageBegin = 200
 
 // transportError explains a request that failed below HTTP.
 func (e Endpoint) transportError(ctx context.Context, err error) error {
-	var limit *Error
-	if errors.As(context.Cause(ctx), &limit) {
+	if limit, ok := errors.AsType[*Error](context.Cause(ctx)); ok {
 		limit.Message = strings.Replace(limit.Message, "The model", e.Name(), 1)
 		return limit
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -104,12 +105,7 @@ func lists(path, word string) bool {
 	if err != nil {
 		return false
 	}
-	for _, one := range strings.Fields(string(data)) {
-		if one == word {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Fields(string(data)), word)
 }
 
 // readNumber reads a file with one number. It returns an error for "max".

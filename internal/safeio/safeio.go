@@ -102,8 +102,7 @@ func Same(before, now fs.FileInfo) bool {
 
 // Cause removes the path from a file system error, for callers that add it themselves.
 func Cause(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
 	return err

@@ -103,9 +103,7 @@ func (s *stream) event(name string, ev *streamEvent) {
 	case "contentBlockStop":
 		s.endBlock(ev.Index)
 	case "messageStop":
-		if s.reason = ev.StopReason; s.reason == "" {
-			s.reason = "end_turn"
-		}
+		s.reason = cmp.Or(ev.StopReason, "end_turn")
 		for _, i := range slices.Sorted(maps.Keys(s.open)) {
 			s.endBlock(i)
 		}
@@ -205,13 +203,7 @@ func (s *stream) stop(last *streamEvent) error {
 
 // exception converts an error that arrived in the stream.
 func (s *stream) exception(m message) error {
-	text := m.text
-	if text == "" {
-		text = llm.ErrorText(m.payload)
-	}
-	if text == "" {
-		text = "no further explanation"
-	}
+	text := cmp.Or(m.text, llm.ErrorText(m.payload), "no further explanation")
 	e := &llm.Error{Kind: llm.ErrUnknown, Message: fmt.Sprintf("%s failed: %s (%s)", s.provider, text, cmp.Or(m.exception, "of an unknown kind"))}
 	switch m.exception {
 	case "throttlingException":
