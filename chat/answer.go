@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
-	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -20,7 +19,7 @@ type answer struct {
 	t         *turn
 	req       llm.Request
 	any       bool                 // some of the answer was shown
-	said      bool                 // it has text that is not blank, or an image
+	hasText   bool                 // the answer has text that is not blank, or an image
 	reasoning map[string]string    // ids of unfinished blocks, by the provider's ids
 	started   map[string]time.Time // when blocks of reasoning began, by our ids
 	calls     []call
@@ -57,7 +56,7 @@ func (a *answer) delta(d llm.Delta) {
 	}
 	switch d.Kind {
 	case llm.TextDelta:
-		a.said = a.said || strings.TrimSpace(d.Text) != ""
+		a.hasText = a.hasText || strings.TrimSpace(d.Text) != ""
 		a.text.WriteString(d.Text)
 		t.rec.emit(event.TextDelta{Text: d.Text})
 	case llm.ReasoningStart:
@@ -98,7 +97,7 @@ func (a *answer) delta(d llm.Delta) {
 	case llm.StopDelta:
 		a.stop = d.Stop
 	case llm.RetryDelta:
-		t.rec.emit(event.Progress{Retry: true, Text: retryText(d.Err, d.Retry, t.s.eng.deps.Now())})
+		t.rec.emit(event.Progress{Retry: true, Text: retryText(d.Err, d.Retry, t.session.eng.deps.Now())})
 	case llm.AgainDelta:
 		t.rec.enter(progressWaiting)
 	}
@@ -107,7 +106,7 @@ func (a *answer) delta(d llm.Delta) {
 func (a *answer) startReasoning(providerID string) {
 	id := a.t.newID(providerID)
 	a.reasoning[providerID] = id
-	a.started[id] = a.t.s.eng.deps.Now()
+	a.started[id] = a.t.session.eng.deps.Now()
 	a.t.rec.emit(event.ReasoningStarted{ID: id})
 }
 
@@ -126,7 +125,7 @@ func (a *answer) proposeCall(d llm.Delta) {
 		spec := tool.Spec()
 		c.Tool = event.Tool{Name: spec.Name, Server: spec.Server, Origin: spec.Origin}
 		summary = spec.Preparing
-	} else if d.Name == compactSpec().Name && t.Config.Env == config.EnvTest {
+	} else if d.Name == compactSpec().Name && t.Config.Conformance().CompactByTool {
 		c.Tool = event.Tool{Name: compactTool, Server: tools.Native, Origin: tools.OriginNative}
 		summary = progressCompactingTool
 	} else {

@@ -11,7 +11,7 @@ import (
 
 // assignment is the task of a child turn. It connects the child turn with its parent turn.
 type assignment struct {
-	parentTurn *setting
+	parentTurn *turnContext
 	call       string         // id of the parent's tool call; the child turn has the same id
 	sub        event.Subagent // agent, model and limits of the subagent
 
@@ -40,7 +40,7 @@ func (a *assignment) mirrorToParent(b event.Body) {
 		cost := b
 		cost.Purpose, cost.ContextLimit, cost.OutputLimit, cost.Share = PurposeSubagent, 0, 0, nil
 		if b.Cost != nil {
-			total := a.parentTurn.s.cost.add(*b.Cost)
+			total := a.parentTurn.session.cost.add(*b.Cost)
 			cost.TotalCost = &total
 		}
 		a.parentTurn.rec.emit(cost)

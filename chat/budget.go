@@ -71,51 +71,51 @@ const (
 
 // turnBudget keeps a turn within its budget. A subagent uses the budget of its parent turn.
 type turnBudget struct {
-	*setting
+	*turnContext
 	end func() // stops tracking the turn
 }
 
-// payer returns the setting of the turn whose budget is used.
-func (b *turnBudget) payer() *setting {
+// payer returns the context of the turn whose budget is used.
+func (b *turnBudget) payer() *turnContext {
 	if b.assignment != nil {
 		return b.assignment.parentTurn
 	}
-	return b.setting
+	return b.turnContext
 }
 
 // begin starts to track the turn, until end is called.
 func (b *turnBudget) begin() {
-	if keeper := b.s.eng.deps.Budget; keeper != nil && b.assignment == nil {
-		b.end = keeper.Begin(b.s.id, b.id, b.Config.Budget)
+	if keeper := b.session.eng.deps.Budget; keeper != nil && b.assignment == nil {
+		b.end = keeper.Begin(b.session.id, b.id, b.Config.Budget)
 	}
 }
 
 // pauseBudget stops the clock of the budget, for example while the user is asked, until resume is
 // called.
-func (t *setting) pauseBudget() (resume func()) {
-	keeper := t.s.eng.deps.Budget
+func (t *turnContext) pauseBudget() (resume func()) {
+	keeper := t.session.eng.deps.Budget
 	if keeper == nil {
 		return func() {}
 	}
-	return keeper.Pause((&turnBudget{setting: t}).payer().s.id)
+	return keeper.Pause((&turnBudget{turnContext: t}).payer().session.id)
 }
 
 // warn checks the budget, and notifies the user of limits that are nearly reached.
 func (b *turnBudget) warn() BudgetState {
-	keeper := b.s.eng.deps.Budget
+	keeper := b.session.eng.deps.Budget
 	if keeper == nil {
 		return BudgetState{}
 	}
 	of := b.payer()
-	state := keeper.Check(b.ctx, of.s.id)
+	state := keeper.Check(b.ctx, of.session.id)
 	for _, text := range state.Warnings {
 		of.rec.say("\n" + text + "\n")
 	}
 	return state
 }
 
-// sayAtEnd notifies the user if the last request of the turn reached a limit.
-func (b *turnBudget) sayAtEnd() {
+// warnIfSpent notifies the user if the last request of the turn reached a limit.
+func (b *turnBudget) warnIfSpent() {
 	if state := b.warn(); state.Reached != "" && b.assignment == nil {
 		b.rec.say("\n" + state.Reached + "\n")
 	}
@@ -163,12 +163,12 @@ func (b *turnBudget) admit() error {
 		if state.Reached == "" {
 			return nil
 		}
-		ask := b.s.eng.deps.AskUser
+		ask := b.session.eng.deps.AskUser
 		if b.assignment != nil || ask == nil {
 			return errBudget{state, false}
 		}
 		resume := b.pauseBudget()
-		answer, asked := ask(b.ctx, b.s.id, state.Reached+" Go on, and spend as much again in this turn?", []string{choiceGoOn, choiceStop})
+		answer, asked := ask(b.ctx, b.session.id, state.Reached+" Go on, and spend as much again in this turn?", []string{choiceGoOn, choiceStop})
 		resume()
 		switch {
 		case b.ctx.Err() != nil:
@@ -176,7 +176,7 @@ func (b *turnBudget) admit() error {
 		case !asked || answer != choiceGoOn:
 			return errBudget{state, asked}
 		}
-		b.s.eng.deps.Budget.Extend(b.ctx, b.s.id)
+		b.session.eng.deps.Budget.Extend(b.ctx, b.session.id)
 		b.rec.enter(progressWaiting)
 	}
 }

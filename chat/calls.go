@@ -20,7 +20,7 @@ import (
 // callRunner runs the model's tool calls, after the policy, hooks and the user have decided about
 // them.
 type callRunner struct {
-	*setting
+	*turnContext
 	hooks      *turnHooks
 	children   *children
 	approvals  approvals
@@ -97,7 +97,7 @@ func (t *callRunner) runCall(c *call) (stop bool, err error) {
 		return false, nil
 	}
 	charged, callID := t.charged(c.CallID)
-	tc := tools.Call{ID: c.CallID, ChatID: t.s.id, Agent: t.agent, Model: t.model.ID, Roots: t.Roots, Arguments: args, Files: fileLog{charged, callID}, Tasks: read(t.rec, (*history.History).Tasks), Rules: read(t.rec, (*history.History).Rules), Subagents: subagents{t.setting, t.children, c.CallID}}
+	tc := tools.Call{ID: c.CallID, ChatID: t.session.id, Agent: t.agent, Model: t.model.ID, Roots: t.Roots, Arguments: args, Files: fileLog{charged, callID}, Tasks: read(t.rec, (*history.History).Tasks), Rules: read(t.rec, (*history.History).Rules), Subagents: subagents{t.turnContext, t.children, c.CallID}}
 	p, err := t.plan(tool, tc)
 	if err != nil {
 		t.failCall(judged, err)
@@ -202,7 +202,7 @@ func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out dec
 func (t *callRunner) undoPoint(tc tools.Call, plan tools.Plan, judged *event.ToolJudged) (*event.UndoPoint, error) {
 	of, callID := t.charged(tc.ID)
 	tc.ID = callID
-	point, left, err := t.s.eng.deps.Files.Begin(t.ctx, of.s.id, tc, plan)
+	point, left, err := t.session.eng.deps.Files.Begin(t.ctx, of.session.id, tc, plan)
 	switch {
 	case err != nil:
 		judged.Reason += "; " + err.Error()
@@ -223,11 +223,11 @@ func (t *callRunner) closeUndoPoint(point *event.UndoPoint) {
 	if point == nil {
 		return
 	}
-	err := t.s.eng.deps.Files.End(*point)
+	err := t.session.eng.deps.Files.End(*point)
 	of, _ := t.charged(point.CallID)
 	of.rec.emit(event.UndoPoint{CallID: point.CallID, Roots: point.Roots, Ended: true})
 	if err != nil {
-		t.s.eng.deps.Log.Warn("could not record the changes of a command", "err", err)
+		t.session.eng.deps.Log.Warn("could not record the changes of a command", "err", err)
 		t.rec.say("A rollback will only restore what this command has removed: " + err.Error())
 	}
 }
@@ -256,13 +256,13 @@ type planned struct {
 }
 
 // plan gets the plan of a call and the policy's verdict about it.
-func (t *setting) plan(tool tools.Tool, tc tools.Call) (planned, error) {
+func (t *turnContext) plan(tool tools.Tool, tc tools.Call) (planned, error) {
 	plan, err := tool.Plan(t.ctx, tc)
 	if err != nil {
 		return planned{}, err
 	}
 	v := t.judge(tc, tool.Spec(), plan)
-	t.s.eng.deps.Log.Debug("tool call judged", "tool", tool.Spec().FullName(), "decision", v.Decision, "rule", v.Rule, "reason", v.Reason)
+	t.session.eng.deps.Log.Debug("tool call judged", "tool", tool.Spec().FullName(), "decision", v.Decision, "rule", v.Rule, "reason", v.Reason)
 	return planned{tool, tc, plan, v}, nil
 }
 
@@ -278,7 +278,7 @@ func (p planned) judged(j event.ToolJudged) event.ToolJudged {
 
 // fileLog records the changes that a call makes to files.
 type fileLog struct {
-	t      *setting // the turn and the call that the changes are recorded for; see setting.charged
+	t      *turnContext // the turn and the call that the changes are recorded for; see turnContext.charged
 	callID string
 }
 
@@ -286,7 +286,7 @@ var _ tools.FileLog = fileLog{}
 
 // Writing implements tools.FileLog.
 func (l fileLog) Writing(ctx context.Context, path string, content []byte) error {
-	change, err := l.t.s.eng.deps.Files.Writing(ctx, l.t.s.id, path, content)
+	change, err := l.t.session.eng.deps.Files.Writing(ctx, l.t.session.id, path, content)
 	if err != nil {
 		return err
 	}
@@ -324,14 +324,14 @@ func (t *callRunner) ask(judged event.ToolJudged) (Decision, error) {
 func (t *callRunner) execute(tool tools.Tool, tc tools.Call, instructions []event.Instructions, point *event.UndoPoint) {
 	defer func() {
 		if p := recover(); p != nil {
-			t.s.eng.deps.Log.Error("tool call panicked", "tool", tool.Spec().FullName(), "panic", p, "stack", string(debug.Stack()))
+			t.session.eng.deps.Log.Error("tool call panicked", "tool", tool.Spec().FullName(), "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	if t.ctx.Err() != nil {
 		t.closeUndoPoint(point)
 		return
 	}
-	start := t.s.eng.deps.Now()
+	start := t.session.eng.deps.Now()
 	res, err := t.runTool(tool, tc)
 	t.closeUndoPoint(point)
 	if t.ctx.Err() != nil {
@@ -364,7 +364,7 @@ func (t *callRunner) execute(tool tools.Tool, tc tools.Call, instructions []even
 func (t *callRunner) runTool(tool tools.Tool, tc tools.Call) (res tools.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			t.s.eng.deps.Log.Error("tool panicked", "tool", tool.Spec().FullName(), "panic", p, "stack", string(debug.Stack()))
+			t.session.eng.deps.Log.Error("tool panicked", "tool", tool.Spec().FullName(), "panic", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("internal error in %s: %v", tool.Spec().FullName(), p)
 		}
 	}()

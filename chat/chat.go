@@ -391,7 +391,7 @@ func (e *Engine) remove(id string) error {
 
 // Close ends all turns, stores all events, closes all sessions, and runs the sessionEnd hooks.
 func (e *Engine) Close() {
-	timer := time.AfterFunc(closingTime, e.queue.cancel)
+	timer := time.AfterFunc(closeTimeout, e.queue.cancel)
 	defer timer.Stop()
 	e.CloseChats()
 	e.end()

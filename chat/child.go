@@ -17,13 +17,13 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// A subagent is a chat with its own log, whose prompts come from tool calls of another chat, its
-// parent, one at a time. Its turn ends with the parent turn at the latest. It may not do anything
-// that the parent's agent may not do. Its costs are added to the parent's, and its changes to files
-// are undone with the parent's call. A subagent cannot start subagents.
+// A subagent is a chat with its own log. Its prompts come, one at a time, from tool calls of another
+// chat, its parent. Its turn ends with the parent turn at the latest. It can do only what the parent's
+// agent can do. Its costs are added to the parent's, and its file changes are undone with the parent's
+// call. A subagent cannot start subagents.
 
-// maxEnding is how long a turn that ends waits for its subagents to end, so that clients see those
-// ends first.
+// maxEnding is how long a finishing turn waits for its subagents, so that clients see the subagents
+// finish first.
 const maxEnding = time.Second
 
 // PurposeSubagent marks the usage of a subagent in its parent's chat (event.UsageReported).
@@ -39,7 +39,7 @@ type child struct {
 	turn    *turn
 }
 
-// childID returns the id of the chat of a call's subagent. It depends on the arguments only.
+// childID returns the chat id of the subagent that a call starts. It depends on the arguments only.
 func childID(parent, callID string) string {
 	sum := sha256.Sum256([]byte(parent + "\n" + callID))
 	return tools.SubagentPrefix + hex.EncodeToString(sum[:12])
@@ -47,7 +47,7 @@ func childID(parent, callID string) string {
 
 // subagents implements tools.Subagents for a call.
 type subagents struct {
-	*setting
+	*turnContext
 	children *children
 	callID   string
 }
@@ -56,7 +56,7 @@ var _ tools.Subagents = subagents{}
 
 // Plan implements tools.Subagents.
 func (s subagents) Plan(r tools.SubagentRequest) (event.Subagent, error) {
-	sub := event.Subagent{ChatID: childID(s.s.id, s.callID), Agent: r.Agent, Background: r.Background}
+	sub := event.Subagent{ChatID: childID(s.session.id, s.callID), Agent: r.Agent, Background: r.Background}
 	names := s.Config.Spawnable(s.agent)
 	switch {
 	case s.parent != "":
@@ -64,27 +64,27 @@ func (s subagents) Plan(r tools.SubagentRequest) (event.Subagent, error) {
 	case strings.TrimSpace(r.Task) == "":
 		return sub, errors.New("INVALID_ARGS: the task is empty")
 	case !slices.Contains(names, r.Agent):
-		return sub, fmt.Errorf("INVALID_ARGS: there is no subagent %q for this agent; there are: %s", r.Agent, cmp.Or(strings.Join(names, ", "), "none"))
+		return sub, fmt.Errorf("INVALID_ARGS: unknown subagent %q; available: %s", r.Agent, cmp.Or(strings.Join(names, ", "), "none"))
 	}
 	agent := s.Config.Agents[r.Agent]
 	model, variant := cmp.Or(r.Model, agent.DefaultModel, s.Config.Models.Subagent, s.model.ID), cmp.Or(r.Variant, agent.Variant)
 	if r.Resume != "" {
-		meta, err := s.resumed(r)
+		meta, err := s.metaToResume(r)
 		if err != nil {
 			return sub, err
 		}
 		sub.ChatID, model, variant = meta.ID, cmp.Or(r.Model, meta.Model, model), cmp.Or(r.Variant, meta.Variant)
 	}
 	m, err := s.Models.Resolve(model, s.model.ID)
-	ids := s.s.eng.deps.ModelIDs()
+	ids := s.session.eng.deps.ModelIDs()
 	if err == nil && r.Model != "" && m.ID != s.model.ID && !slices.Contains(ids, m.ID) {
-		err = fmt.Errorf("the model %s is not known", r.Model)
+		err = fmt.Errorf("unknown model %s", r.Model)
 	}
 	if err != nil {
-		return sub, fmt.Errorf("INVALID_ARGS: %w; there are: %s", err, someOf(ids))
+		return sub, fmt.Errorf("INVALID_ARGS: %w; available: %s", err, someOf(ids))
 	}
 	if _, ok := m.Variants[r.Variant]; r.Variant != "" && !ok {
-		return sub, fmt.Errorf("INVALID_ARGS: the model %s has no variant %q; it has: %s", m.ID, r.Variant, someOf(slices.Sorted(maps.Keys(m.Variants))))
+		return sub, fmt.Errorf("INVALID_ARGS: the model %s has no variant %q; available: %s", m.ID, r.Variant, someOf(slices.Sorted(maps.Keys(m.Variants))))
 	}
 	sub.Model, sub.Variant = m.ID, variant
 	if agent.MaxSteps != nil {
@@ -93,24 +93,24 @@ func (s subagents) Plan(r tools.SubagentRequest) (event.Subagent, error) {
 	return sub, nil
 }
 
-// resumed returns the subagent's chat to resume.
-func (s subagents) resumed(r tools.SubagentRequest) (Meta, error) {
-	eng := s.s.eng
+// metaToResume checks that the requested chat can be resumed, and returns its metadata.
+func (s subagents) metaToResume(r tools.SubagentRequest) (Meta, error) {
+	eng := s.session.eng
 	meta, _, found, err := eng.deps.Store.Meta(s.ctx, r.Resume)
 	switch {
 	case err != nil:
 		return meta, fmt.Errorf("the subagent %s cannot be read: %w", r.Resume, err)
-	case !found || meta.Parent != s.s.id:
+	case !found || meta.Parent != s.session.id:
 		return meta, fmt.Errorf("INVALID_ARGS: this chat has no subagent %q to resume", r.Resume)
 	case meta.Agent != r.Agent:
-		return meta, fmt.Errorf("INVALID_ARGS: the subagent %s is of the agent %s, not %s", r.Resume, meta.Agent, r.Agent)
+		return meta, fmt.Errorf("INVALID_ARGS: subagent %s belongs to the agent %s, not %s", r.Resume, meta.Agent, r.Agent)
 	case s.children.inUse(r.Resume):
-		return meta, fmt.Errorf("the subagent %s still works; wait for its result", r.Resume)
+		return meta, fmt.Errorf("subagent %s is still running; wait for its result", r.Resume)
 	}
 	return meta, nil
 }
 
-// someOf lists names, if they are not too many for a message.
+// someOf lists up to 50 names, and the number of the others.
 func someOf(names []string) string {
 	const limit = 50
 	if len(names) > limit {
@@ -131,7 +131,7 @@ func (s subagents) Run(ctx context.Context, r tools.SubagentRequest) (tools.Resu
 	}
 	if sub.Background {
 		s.children.runInBackground(c)
-		text := fmt.Sprintf("The subagent %s works in the background, in the chat %s. You will get its result later; do not wait for it, go on with what does not depend on it.", sub.Agent, sub.ChatID)
+		text := fmt.Sprintf("The subagent %s is running in the background, in the chat %s. You will get its result later. Do not wait for it; continue with work that does not depend on it.", sub.Agent, sub.ChatID)
 		return tools.Result{Outputs: []string{text}, Details: &event.Details{Subagent: &sub}}, nil
 	}
 	<-c.turn.done
@@ -144,9 +144,9 @@ func (s subagents) Run(ctx context.Context, r tools.SubagentRequest) (tools.Resu
 // start gives a subagent its task.
 func (s subagents) start(ctx context.Context, sub event.Subagent, r tools.SubagentRequest) (*child, error) {
 	if !s.children.claim(sub.ChatID) {
-		return nil, fmt.Errorf("the subagent %s still works; wait for its result", sub.ChatID)
+		return nil, fmt.Errorf("subagent %s is still running; wait for its result", sub.ChatID)
 	}
-	session, err := s.s.eng.openChild(ctx, sub.ChatID, s.s.id, oneLine(cmp.Or(r.Activity, r.Task), titleLength))
+	session, err := s.session.eng.openChild(ctx, sub.ChatID, s.session.id, oneLine(cmp.Or(r.Activity, r.Task), titleLength))
 	if err != nil {
 		s.children.release(sub.ChatID)
 		return nil, err
@@ -157,7 +157,7 @@ func (s subagents) start(ctx context.Context, sub event.Subagent, r tools.Subage
 		return nil, fmt.Errorf("the subagent could not be started: %w", err)
 	}
 	if r.Resume == "" && session.Next() > 1 {
-		// The chat is left from a call with the same id that was rolled back.
+		// The chat is left over from a rolled-back call with the same id.
 		if _, err := session.Clear().Wait(ctx); err != nil {
 			return fail(err)
 		}
@@ -169,7 +169,7 @@ func (s subagents) start(ctx context.Context, sub event.Subagent, r tools.Subage
 		s.rec.emit(event.ToolUpdated{CallID: s.callID, Details: &event.Details{Subagent: &sub}})
 	}
 	acc, err := session.Submit(Prompt{
-		Parent: s.s.id, TurnID: s.callID, Text: r.Task, Model: sub.Model, Agent: sub.Agent, Variant: sub.Variant, work: &assignment{parentTurn: s.setting, call: s.callID, sub: sub},
+		Parent: s.session.id, TurnID: s.callID, Text: r.Task, Model: sub.Model, Agent: sub.Agent, Variant: sub.Variant, work: &assignment{parentTurn: s.turnContext, call: s.callID, sub: sub},
 	}).Wait(ctx)
 	if err != nil {
 		return fail(err)
@@ -185,12 +185,12 @@ func (c *child) result() (text string, failed bool) {
 	why, end := "", c.turn.rec.ending()
 	switch end.Reason {
 	case event.FinishedDone:
-		text := fmt.Sprintf("## Agent '%s' Result\n\nChat: %s\n\n%s", c.Agent, c.ChatID, cmp.Or(said, "It ended without a word."))
+		text := fmt.Sprintf("## Agent '%s' Result\n\nChat: %s\n\n%s", c.Agent, c.ChatID, cmp.Or(said, "It ended without any text."))
 		switch end.Incomplete {
 		case event.IncompleteLength:
-			return text + "\n\n(The result reached the model's output limit and is cut here.)", false
+			return text + "\n\n(The result reached the model's output limit and was truncated.)", false
 		case event.IncompleteRefusal:
-			return text + "\n\n(The subagent's model refused to go on, or its provider filtered the answer; the result is not complete.)", true
+			return text + "\n\n(The subagent's model refused to continue, or its provider filtered the answer; the result is not complete.)", true
 		case event.IncompleteUnmarked:
 			return text + "\n\n(The subagent's provider did not say that the result is complete; something may be missing.)", false
 		case event.IncompleteEmpty:
@@ -202,17 +202,17 @@ func (c *child) result() (text string, failed bool) {
 	case event.FinishedStopped:
 		why = "was stopped by the user"
 	case event.FinishedByHook, event.FinishedBlocked:
-		why = "was ended by a hook"
+		why = "was stopped by a hook"
 	case event.FinishedBudget:
 		why = "was stopped: " + strings.TrimRight(end.Err, ". ")
 	case event.FinishedLoop:
-		why = "did the same again and again and was ended"
+		why = "was stopped because it kept repeating the same calls"
 	default:
 		why = "was interrupted"
 	}
 	out := fmt.Sprintf("The subagent %s %s.", c.Agent, why)
 	if said != "" {
-		out += " The last it said:\n\n" + said + "\n"
+		out += " Its last message:\n\n" + said + "\n"
 	}
 	return out + "\n" + history.Resumption(c.Subagent), true
 }

@@ -11,7 +11,7 @@ import (
 
 // children are the subagents of a turn.
 type children struct {
-	*setting
+	*turnContext
 	turns sync.WaitGroup // of background subagents
 	ended chan struct{}  // capacity 1; receives when a background subagent has ended
 
@@ -105,9 +105,9 @@ func (c *children) wake() {
 	}
 }
 
-func newChildren(t *setting) *children {
+func newChildren(t *turnContext) *children {
 	return &children{
-		setting: t, ended: make(chan struct{}, 1),
+		turnContext: t, ended: make(chan struct{}, 1),
 		running: map[string]*child{}, sessions: map[string]*Session{}, background: map[string]*child{}, claimed: map[string]struct{}{},
 	}
 }
@@ -124,11 +124,11 @@ func (c *children) runInBackground(k *child) {
 
 // dismiss closes the chat of a subagent that has ended.
 func (c *children) dismiss(k *child) {
-	c.s.eng.mu.Lock()
-	if c.s.eng.sessions[k.session.id] == k.session {
-		delete(c.s.eng.sessions, k.session.id)
+	c.session.eng.mu.Lock()
+	if c.session.eng.sessions[k.session.id] == k.session {
+		delete(c.session.eng.sessions, k.session.id)
 	}
-	c.s.eng.mu.Unlock()
+	c.session.eng.mu.Unlock()
 	k.session.close(errStopped)
 	c.remove(k)
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/history"
-	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/llm"
 )
@@ -43,7 +42,7 @@ func tooLongFor(err error) bool {
 
 // compactor shortens the conversation of a turn.
 type compactor struct {
-	*setting
+	*turnContext
 	requests  *requests
 	images    *images
 	hooks     *turnHooks
@@ -51,10 +50,10 @@ type compactor struct {
 	forbidden bool                               // a hook forbids compaction in this turn
 }
 
-// ifFull compacts the conversation if the last request came near the model's limit. If no model can
+// compactIfFull compacts the conversation if the last request came near the model's limit. If no model can
 // write a summary, the turn continues: if a request is then refused as too long, recoverOverflow is
 // the next step. ran reports whether a model may have been asked.
-func (c *compactor) ifFull() (ran bool, err error) {
+func (c *compactor) compactIfFull() (ran bool, err error) {
 	limit, share := c.model.Limit.Context, int64(c.Config.AutoCompact(c.agent))
 	full := read(c.rec, func(h *history.History) bool { return h.Full(limit, share) })
 	if !full || c.forbidden {
@@ -86,7 +85,7 @@ func (c *compactor) compact(instructions string, auto bool) error {
 		return err
 	}
 	summarize := c.summarize
-	if c.Config.Env == config.EnvTest {
+	if c.Config.Conformance().CompactByTool {
 		summarize = c.summarizeByTool
 	} else {
 		c.rec.enter(progressCompacting)
@@ -121,7 +120,7 @@ func (c *compactor) summarize(instructions string) (string, error) {
 			return summary, err
 		}
 	}
-	c.s.eng.deps.Log.Warn("compact.model could not summarize; the chat's own model does", "chat", c.s.id, "model", name, "err", err)
+	c.session.eng.deps.Log.Warn("compact.model could not summarize; the chat's own model does", "chat", c.session.id, "model", name, "err", err)
 	return c.summarizeWith(c.model, instructions)
 }
 
@@ -129,7 +128,7 @@ func (c *compactor) summarize(instructions string) (string, error) {
 func (c *compactor) summaryQuestion(instructions string) string {
 	question := c.render(cmp.Or(c.Config.Agents[c.agent].Prompts.Compact, c.Config.Prompts.Compact))
 	if instructions = strings.TrimSpace(instructions); instructions != "" {
-		question += "\n\nThe user adds: " + instructions
+		question += "\n\nAdditional instructions from the user: " + instructions
 	}
 	return question
 }
@@ -179,7 +178,7 @@ func (c *compactor) summaryRequest(model Model, messages []llm.Message, question
 	return llm.Request{
 		Purpose: llm.PurposeCompact, Model: model.Name, System: question, MaxOutput: model.Limit.Output, Context: model.Limit.Context,
 		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: asText(messages, budget)}}}},
-		CacheKey: c.s.id + "/compact", Headers: model.Headers, Extra: model.Extra, Origin: c.origin(),
+		CacheKey: c.session.id + "/compact", Headers: model.Headers, Extra: model.Extra, Origin: c.origin(),
 	}
 }
 
@@ -234,7 +233,7 @@ func (c *compactor) askOnce(model Model, req llm.Request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c.rec.emit(c.s.cost.sideUsage(model, req.Purpose, usage))
+	c.rec.emit(c.session.cost.sideUsage(model, req.Purpose, usage))
 	if text = strings.TrimSpace(text); text == "" {
 		return "", errNoText
 	}

@@ -85,13 +85,13 @@ func (d *dialogue) closeDialog() {
 // continueDialog passes the user's input to the dialog. It updates whether the next input is secret
 // before each text that the dialog shows.
 func (t *turn) continueDialog(d Dialog, text string) error {
-	t.s.setDialog(d)
+	t.session.setDialog(d)
 	t.rec.enter(progressDialog) // Next may take long
 	say := func(text string) {
-		t.s.setDialog(d)
+		t.session.setDialog(d)
 		t.rec.emit(event.Notice{Text: text, Markdown: true})
 	}
-	open, err := d.Next(t.ctx, t.s, text, say)
+	open, err := d.Next(t.ctx, t.session, text, say)
 	switch {
 	case errors.Is(context.Cause(t.ctx), errStopped), errors.Is(context.Cause(t.ctx), errShutdown):
 		open = false
@@ -99,9 +99,9 @@ func (t *turn) continueDialog(d Dialog, text string) error {
 		open = true
 	}
 	if open {
-		t.s.setDialog(d)
+		t.session.setDialog(d)
 	} else {
-		t.s.closeDialog()
+		t.session.closeDialog()
 	}
 	return err
 }
@@ -137,12 +137,12 @@ func (d *dialogue) setStored(awaits bool) {
 // recallDialog passes a prompt to lostDialog if a dialog was open when the chat's last process ended.
 // A command ends that state.
 func (t *turn) recallDialog(isCommand bool) {
-	if t.s.openDialog != nil || !read(t.rec, (*history.History).AwaitsDialog) {
+	if t.session.openDialog != nil || !read(t.rec, (*history.History).AwaitsDialog) {
 		return
 	}
 	if isCommand {
-		t.s.setDialog(nil)
+		t.session.setDialog(nil)
 		return
 	}
-	t.s.setDialog(lostDialog{})
+	t.session.setDialog(lostDialog{})
 }

@@ -50,7 +50,7 @@ func (t *turn) command(c Command) error {
 		}
 		return err
 	}
-	text, err := c.Run(t.ctx, t.s)
+	text, err := c.Run(t.ctx, t.session)
 	if err == nil && text != "" {
 		t.rec.emit(event.Notice{Text: text, Markdown: true})
 	}

@@ -13,13 +13,13 @@ import (
 )
 
 // hookQueue runs the hooks that no turn waits for, one after the other in the order of their events:
-// the start and end of the session, the end of chats, and changes of a chat's status. The engine owns
+// the start and end of the session, the end of chats, and status changes of a chat. The engine owns
 // it.
 type hookQueue struct {
 	log    func(msg string, args ...any)
-	ctx    context.Context // cancelled when closingTime is over
+	ctx    context.Context // cancelled after closeTimeout
 	cancel context.CancelFunc
-	idle   sync.WaitGroup // waits for the goroutine that runs jobs, if any
+	worker sync.WaitGroup // the goroutine that runs jobs, if any
 
 	mu      sync.Mutex // guards the fields below
 	jobs    []hookJob
@@ -29,7 +29,7 @@ type hookQueue struct {
 
 type hookJob struct {
 	run       func(ctx context.Context)
-	droppable bool // a change of status, which a later one makes obsolete
+	droppable bool // a status change, which a later one makes obsolete
 }
 
 // maxQueued is the number of jobs that may wait for slow hooks. Beyond it, the oldest droppable job is
@@ -53,12 +53,12 @@ func (q *hookQueue) put(j hookJob) (ok bool) {
 	if len(q.jobs) > maxQueued {
 		if i := slices.IndexFunc(q.jobs, func(j hookJob) bool { return j.droppable }); i >= 0 {
 			q.jobs = slices.Delete(q.jobs, i, i+1)
-			q.log("hooks are too slow; dropped a change of status")
+			q.log("hooks are too slow; dropped a status change")
 		}
 	}
 	if !q.running {
 		q.running = true
-		q.idle.Go(q.work)
+		q.worker.Go(q.work)
 	}
 	return true
 }
@@ -102,15 +102,15 @@ func (q *hookQueue) close() {
 	q.mu.Lock()
 	q.closed = true
 	q.mu.Unlock()
-	q.idle.Wait()
+	q.worker.Wait()
 	q.cancel()
 }
 
-// closingTime is how long hooks may run after the engine begins to close, including the sessionEnd
+// closeTimeout is how long hooks may run after the engine begins to close, including the sessionEnd
 // hooks.
-const closingTime = 10 * time.Second
+const closeTimeout = 10 * time.Second
 
-// Begin starts the sessionStart hooks; a face calls it when its client is ready. Only the first call
+// Begin starts the sessionStart hooks. A front end (ECA, ACP, A2A, ...) calls it when its client is ready. Only the first call
 // has an effect.
 func (e *Engine) Begin() {
 	e.begin.Do(func() {
@@ -167,26 +167,26 @@ func (e *Engine) endChat(id string) {
 	})
 }
 
-// activity is the status of a chat for hooks (eca-features 18.2, chatStatusChanged). Its slices have
-// the sorted ids of calls.
+// activity is the status of a chat for hooks (eca-features 18.2, chatStatusChanged). Its slices contain
+// sorted call ids.
 type activity struct {
-	questions map[string]bool // calls of ask_user
-	approval  []string        // calls that wait for the user's decision
-	asking    []string        // running calls of ask_user, which wait for the user's answer
-	running   []string        // other running calls
+	askUser  map[string]bool // ids of all ask_user calls
+	approval []string        // calls that wait for the user's decision
+	question []string        // ask_user calls that wait for the user's answer
+	running  []string        // other running calls
 }
 
-// update applies an event; changed reports whether it is a change of status for hooks.
+// update applies an event; changed reports whether hooks are notified.
 func (a *activity) update(b event.Body) (status string, changed bool) {
 	switch b := b.(type) {
 	case event.TurnStarted:
 		return "running", true
 	case event.ToolJudged:
 		if b.Server == tools.Native && b.Name == "ask_user" {
-			if a.questions == nil {
-				a.questions = map[string]bool{}
+			if a.askUser == nil {
+				a.askUser = map[string]bool{}
 			}
-			a.questions[b.CallID] = true
+			a.askUser[b.CallID] = true
 		}
 		if b.Manual {
 			a.approval = insert(a.approval, b.CallID)
@@ -194,8 +194,8 @@ func (a *activity) update(b event.Body) (status string, changed bool) {
 		return "running", b.Manual
 	case event.ToolStarted:
 		a.drop(b.CallID)
-		if a.questions[b.CallID] {
-			a.asking = insert(a.asking, b.CallID)
+		if a.askUser[b.CallID] {
+			a.question = insert(a.question, b.CallID)
 		} else {
 			a.running = insert(a.running, b.CallID)
 		}
@@ -219,7 +219,7 @@ func insert(list []string, id string) []string {
 }
 
 func (a *activity) drop(id string) (found bool) {
-	for _, list := range []*[]string{&a.approval, &a.asking, &a.running} {
+	for _, list := range []*[]string{&a.approval, &a.question, &a.running} {
 		if i := slices.Index(*list, id); i >= 0 {
 			*list, found = slices.Delete(slices.Clone(*list), i, i+1), true
 		}
@@ -230,13 +230,13 @@ func (a *activity) drop(id string) (found bool) {
 func (a *activity) fields(status string) map[string]any {
 	ids := func(list []string) []string { return append([]string{}, list...) }
 	out := map[string]any{
-		"status": status, "awaiting_user_input": len(a.approval)+len(a.asking) > 0,
-		"pending_approval_tool_call_ids": ids(a.approval), "pending_question_tool_call_ids": ids(a.asking), "running_tool_call_ids": ids(a.running),
+		"status": status, "awaiting_user_input": len(a.approval)+len(a.question) > 0,
+		"pending_approval_tool_call_ids": ids(a.approval), "pending_question_tool_call_ids": ids(a.question), "running_tool_call_ids": ids(a.running),
 	}
 	switch {
 	case len(a.approval) > 0:
 		out["waiting_reason"] = "toolApproval"
-	case len(a.asking) > 0:
+	case len(a.question) > 0:
 		out["waiting_reason"] = "userQuestion"
 	}
 	return out
@@ -251,7 +251,7 @@ func (t *turnHooks) watchActivity() func(event.Body) {
 		if !changed {
 			return
 		}
-		fields := chatFields(t.s.log.Meta(), now.fields(status))
+		fields := chatFields(t.session.log.Meta(), now.fields(status))
 		if t.parent != "" {
 			fields["parent_chat_id"] = t.parent
 		}
@@ -262,6 +262,6 @@ func (t *turnHooks) watchActivity() func(event.Body) {
 			}
 		}
 		call := hooks.Call{Event: hooks.ChatStatusChanged, Roots: t.Roots, Fields: fields}
-		t.s.eng.queue.put(hookJob{droppable: true, run: func(ctx context.Context) { t.Hooks.Run(ctx, call, nil) }})
+		t.session.eng.queue.put(hookJob{droppable: true, run: func(ctx context.Context) { t.Hooks.Run(ctx, call, nil) }})
 	}
 }

@@ -29,7 +29,7 @@ const maxFollowUps = 50
 
 // turnHooks runs the hooks of a turn.
 type turnHooks struct {
-	*setting
+	*turnContext
 	resumed bool // the chat had events before the turn
 }
 
@@ -46,7 +46,7 @@ func chatFields(m Meta, more map[string]any) map[string]any {
 // run runs the hooks of an event in the turn. It returns an error if the turn was cancelled meanwhile.
 func (t *turnHooks) run(c hooks.Call) (hooks.Outcome, error) {
 	c.Roots = t.Roots
-	c.Fields = chatFields(t.s.log.Meta(), c.Fields)
+	c.Fields = chatFields(t.session.log.Meta(), c.Fields)
 	if t.parent != "" {
 		switch c.Event {
 		case hooks.SubagentStart, hooks.SubagentPostRequest:
@@ -88,14 +88,14 @@ func (t *turnHooks) startEvent() hooks.Event {
 
 // runBeforeRequest reports whether any hook runs before the first request.
 func (t *turnHooks) runBeforeRequest() bool {
-	return t.Hooks.Any(hooks.PreRequest) || !t.s.begun && t.Hooks.Any(t.startEvent())
+	return t.Hooks.Any(hooks.PreRequest) || !t.session.begun && t.Hooks.Any(t.startEvent())
 }
 
 // runPreRequestHooks runs the hooks that precede the first request. plain means that the prompt is the
 // user's own text, which hooks may replace. An error ends the turn.
 func (t *turnHooks) runPreRequestHooks(prompt string, plain bool) error {
 	if !t.runBeforeRequest() {
-		t.s.begun = true
+		t.session.begun = true
 		return nil
 	}
 	t.rec.enter(progressHooks)
@@ -128,10 +128,10 @@ func (t *turnHooks) runPreRequestHooks(prompt string, plain bool) error {
 // beginChat runs the chatStart or subagentStart hooks once per session. Their texts for the model
 // are part of the system prompt as long as the chat is open.
 func (t *turnHooks) beginChat() error {
-	if t.s.begun {
+	if t.session.begun {
 		return nil
 	}
-	if err := t.s.eng.awaitBegin(t.ctx); err != nil {
+	if err := t.session.eng.awaitBegin(t.ctx); err != nil {
 		return err
 	}
 	e, fields := t.startEvent(), map[string]any{}
@@ -146,9 +146,9 @@ func (t *turnHooks) beginChat() error {
 		t.rec.say(out.Stop.Notice())
 		return errBlocked
 	}
-	t.s.begun = true
+	t.session.begun = true
 	if text := history.FromHooks(out.Context); text != "" {
-		t.s.instructions.Store(&text)
+		t.session.instructions.Store(&text)
 	}
 	return nil
 }

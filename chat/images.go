@@ -17,7 +17,7 @@ const (
 
 // images decides which images the model of a turn is sent.
 type images struct {
-	*setting
+	*turnContext
 	trial bool   // the current request leaves all images out, to find out whether they are the problem
 	tried bool   // such a request was made in this turn
 	fault string // the provider's error about the request with images

@@ -12,7 +12,7 @@ import (
 // the model has already got (eca-features 11). It is called for one call after the other, so the first
 // call of a response that touches a folder gets its file.
 func (t *callRunner) instructions(paths []string) []event.Instructions {
-	find := t.s.eng.deps.Instructions
+	find := t.session.eng.deps.Instructions
 	if find == nil || len(paths) == 0 {
 		return nil
 	}
@@ -20,7 +20,7 @@ func (t *callRunner) instructions(paths []string) []event.Instructions {
 	q.Known = slices.Concat(q.Known, read(t.rec, (*history.History).Instructed))
 	files, problems := find(t.ctx, q)
 	for _, p := range problems {
-		t.s.eng.deps.Log.Info("instructions of a folder are left out", "cause", p)
+		t.session.eng.deps.Log.Info("instructions of a folder are left out", "cause", p)
 	}
 	var out []event.Instructions
 	for _, f := range files {

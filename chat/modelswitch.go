@@ -62,7 +62,7 @@ func countImages(n int) string {
 // chooseModel returns the first of these that is set: the prompt's model, the chat's last model, the
 // agent's model, the default model.
 func (t *turn) chooseModel() (Model, error) {
-	last := t.s.log.Meta().Model
+	last := t.session.log.Meta().Model
 	name := t.prompt.Model
 	if name == "" {
 		name = last

@@ -19,15 +19,15 @@ const (
 // liveOutput shows the last line of a running call's output as the turn's progress, at most once per
 // outputPause. Progress is not stored; the result of the call has the whole output.
 type liveOutput struct {
-	t *setting
+	t *turnContext
 
 	mu   sync.Mutex // guards the fields below
 	next time.Time  // when the next line may be shown
 	part string     // the unfinished last line
 }
 
-func (t *setting) liveOutput() *liveOutput {
-	return &liveOutput{t: t, next: t.s.eng.deps.Now().Add(quietTime)}
+func (t *turnContext) liveOutput() *liveOutput {
+	return &liveOutput{t: t, next: t.session.eng.deps.Now().Add(quietTime)}
 }
 
 // add receives output; it is a tools.Sink.
@@ -44,7 +44,7 @@ func (o *liveOutput) add(chunk string) {
 		part = part[len(part)-most:]
 	}
 	o.part = part
-	now := o.t.s.eng.deps.Now()
+	now := o.t.session.eng.deps.Now()
 	if done == "" || now.Before(o.next) {
 		return
 	}

@@ -18,10 +18,10 @@ import (
 // recovery counts the attempts to get a complete answer. It is reset when the model has called
 // tools.
 type recovery struct {
-	tooLong   int    // requests that were shortened
+	overflows int    // requests that were shortened
 	continues int    // requests to continue an answer
 	pauses    int    // consecutive answers that the provider paused
-	said      string // text of the answers that broke off
+	text      string // text of the answers that broke off
 }
 
 // Prompts that ask a model to continue. They are stored with the chat, so that its history stays the
@@ -39,8 +39,8 @@ func (t *turn) recoverFromError(r *recovery, a *answer, err error) error {
 	switch {
 	case tooLongFor(err):
 		t.rec.emit(t.abandoned()...)
-		r.tooLong++
-		if err := t.compactor.recoverOverflow(r.tooLong); err != nil && !t.fallBack(err) {
+		r.overflows++
+		if err := t.compactor.recoverOverflow(r.overflows); err != nil && !t.fallBack(err) {
 			return err
 		}
 		return nil
@@ -86,7 +86,7 @@ func (t *turn) continueAnswer(r *recovery, err error) error {
 	if !kept {
 		what, prompt = "again", ""
 	}
-	r.said += text
+	r.text += text
 	if switched {
 		r.continues = 0
 		t.rec.emit(append(bodies, event.Continued{Prompt: prompt})...)
@@ -97,7 +97,7 @@ func (t *turn) continueAnswer(r *recovery, err error) error {
 	if t.budget.warn().Reached != "" {
 		return nil // the next request ends the turn, or the user agrees to continue without a pause
 	}
-	t.rec.emit(event.Progress{Retry: true, Text: retryText(e, info, t.s.eng.deps.Now())})
+	t.rec.emit(event.Progress{Retry: true, Text: retryText(e, info, t.session.eng.deps.Now())})
 	ctx, _, stop := t.budget.timed()
 	defer stop()
 	if llm.Sleep(ctx, info.Delay) != nil && t.ctx.Err() != nil {
@@ -126,8 +126,8 @@ func (t *turn) continueCodeBlock(r *recovery, a *answer) bool {
 	if a.stop != llm.StopEnd || !kept || text == "" {
 		return false
 	}
-	r.said += text
-	if r.continues >= t.model.Retry.MaxContinues || !openCode(r.said) {
+	r.text += text
+	if r.continues >= t.model.Retry.MaxContinues || !openCode(r.text) {
 		return false
 	}
 	r.continues++

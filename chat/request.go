@@ -11,7 +11,7 @@ import (
 
 // requests builds the requests to the model of a turn.
 type requests struct {
-	*setting
+	*turnContext
 	images  *images
 	preview bool    // the request is not sent, and no events are emitted
 	sys     *system // cached by systemPrompt
@@ -21,7 +21,7 @@ type requests struct {
 func (r *requests) build() llm.Request {
 	sys := r.systemPrompt()
 	messages := read(r.rec, (*history.History).Messages)
-	variant := r.s.log.Meta().Variant
+	variant := r.session.log.Meta().Variant
 	req := llm.Request{
 		Purpose:    llm.PurposeTurn,
 		Model:      r.model.Name,
@@ -32,7 +32,7 @@ func (r *requests) build() llm.Request {
 		MaxOutput:  r.model.Limit.Output,
 		Context:    r.model.Limit.Context,
 		Reasoning:  r.model.Reasoning,
-		CacheKey:   r.s.id,
+		CacheKey:   r.session.id,
 		Headers:    r.model.Headers,
 		Extra:      r.model.Payload(variant),
 		Origin:     r.origin(),

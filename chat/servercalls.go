@@ -47,7 +47,7 @@ type source struct{ title, url string }
 
 func (a *answer) beginServerCall(d llm.Delta) {
 	t := a.t
-	c := &serverCall{id: d.ID, Tool: event.Tool{CallID: t.newID(d.ID), Name: d.Name, Server: serverLLM, Origin: tools.OriginServer}, began: t.s.eng.deps.Now()}
+	c := &serverCall{id: d.ID, Tool: event.Tool{CallID: t.newID(d.ID), Name: d.Name, Server: serverLLM, Origin: tools.OriginServer}, began: t.session.eng.deps.Now()}
 	a.served = append(a.served, c)
 	t.rec.emit(event.ToolProposed{Tool: c.Tool, Summary: serverSummary(d.Name, nil)})
 	switch d.Name {
@@ -100,7 +100,7 @@ func (a *answer) endServerCall(d llm.Delta) {
 		d.Opaque, res.Failed = nil, true
 	}
 	for _, i := range res.Images {
-		a.said = true
+		a.hasText = true
 		res.Outputs = append(res.Outputs, fmt.Sprintf("[image %s, %d bytes]", i.MediaType, len(i.Data)))
 	}
 	if res.Outputs == nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/eventlog"
 	"github.com/seed-dec29ce4/eca/chat/history"
-	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/internal/bug"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -80,7 +79,7 @@ type Session struct {
 
 func newSession(e *Engine, meta Meta, last event.Seq) *Session {
 	s := &Session{
-		chatReader: chatReader{meta.ID, e, eventlog.New(e.deps.Store, meta, last, e.deps.Current().Config.Env == config.EnvTest, e.deps.Now, e.deps.Log)},
+		chatReader: chatReader{meta.ID, e, eventlog.New(e.deps.Store, meta, last, e.deps.Current().Config.Conformance().UnmergedDeltas, e.deps.Now, e.deps.Log)},
 		mail:       newMailbox(),
 		gone:       make(chan struct{}),
 	}

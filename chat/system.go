@@ -159,7 +159,7 @@ func (r *requests) makeSystem() (*system, []string) {
 		more, bad := source.Blocks(r.ctx, q)
 		blocks, problems = append(blocks, more...), append(problems, bad...)
 	}
-	if text := r.s.instructions.Load(); text != nil {
+	if text := r.session.instructions.Load(); text != nil {
 		blocks = append(blocks, SystemBlock{Section: SectionVolatile, Name: "hooks", Text: *text})
 	}
 	slices.SortStableFunc(blocks, func(a, b SystemBlock) int { return int(a.Section - b.Section) })

@@ -22,12 +22,12 @@ func (b blocks) Blocks(context.Context, SystemQuery) ([]SystemBlock, []string) {
 func systemRequests(t *testing.T, cfg *config.Config, h *history.History, sources ...SystemSource) *requests {
 	t.Helper()
 	e := &Engine{deps: Deps{Machine: Machine{OS: "Plan 9"}}}
-	of := &setting{
-		s: &Session{chatReader: chatReader{"c", e, &eventlog.Log{}}}, Snapshot: Snapshot{Config: cfg, Roots: []string{"/ws"}, System: sources}, agent: "code", ctx: t.Context(),
+	of := &turnContext{
+		session: &Session{chatReader: chatReader{"c", e, &eventlog.Log{}}}, Snapshot: Snapshot{Config: cfg, Roots: []string{"/ws"}, System: sources}, agent: "code", ctx: t.Context(),
 		rec: &turnRecord{history: h}, tools: tools.NewRegistry(), model: Model{ID: "m/m"},
 	}
 	of.vars = of.promptVars
-	return &requests{setting: of, images: &images{setting: of}, preview: true}
+	return &requests{turnContext: of, images: &images{turnContext: of}, preview: true}
 }
 
 func TestSystemOrder(t *testing.T) {

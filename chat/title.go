@@ -22,7 +22,7 @@ const (
 
 // titleLater asks the model for a title in the background, without delaying the turn.
 func (t *turn) titleLater() {
-	s, text, done := t.s, t.textForTitle(), make(chan struct{})
+	s, text, done := t.session, t.textForTitle(), make(chan struct{})
 	model := t.model // a fallback model may replace it meanwhile
 	if text != "" {
 		t.vars() // compute them now, because they depend on the model as well
@@ -60,7 +60,7 @@ func (t *turn) title(model Model, conversation string) {
 		return
 	}
 	model = t.titleModel(model)
-	ctx, cancel := context.WithTimeout(t.s.ctx, titleTimeout)
+	ctx, cancel := context.WithTimeout(t.session.ctx, titleTimeout)
 	defer cancel()
 	text, usage, _, err := collect(ctx, model.Client, llm.Request{
 		Purpose:  llm.PurposeTitle,
@@ -68,25 +68,25 @@ func (t *turn) title(model Model, conversation string) {
 		System:   t.render(cmp.Or(t.Config.Agents[t.agent].Prompts.ChatTitle, t.Config.Prompts.ChatTitle)),
 		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "The conversation:\n\n" + conversation}}}},
 		Context:  model.Limit.Context,
-		CacheKey: t.s.id + "/title",
+		CacheKey: t.session.id + "/title",
 		Headers:  model.Headers,
 		Extra:    model.Extra,
 		Origin:   t.origin(),
 	})
 	if err != nil {
-		if t.s.ctx.Err() == nil {
-			t.s.eng.deps.Log.Warn("no title", "chat", t.s.id, "err", err)
+		if t.session.ctx.Err() == nil {
+			t.session.eng.deps.Log.Warn("no title", "chat", t.session.id, "err", err)
 		}
 		return
 	}
-	err = t.s.whenFree(ctx, func() {
-		t.s.log.Append("", t.s.cost.sideUsage(model, llm.PurposeTitle, usage))
+	err = t.session.whenFree(ctx, func() {
+		t.session.log.Append("", t.session.cost.sideUsage(model, llm.PurposeTitle, usage))
 		if title := oneLine(text, titleLength); title != "" && ctx.Err() == nil {
-			setGeneratedTitle(t.s.log, title)
+			setGeneratedTitle(t.session.log, title)
 		}
 	})
-	if err != nil && t.s.ctx.Err() == nil {
-		t.s.eng.deps.Log.Warn("title not stored", "chat", t.s.id, "err", err)
+	if err != nil && t.session.ctx.Err() == nil {
+		t.session.eng.deps.Log.Warn("title not stored", "chat", t.session.id, "err", err)
 	}
 }
 
@@ -98,7 +98,7 @@ func (t *turn) titleModel(own Model) Model {
 	}
 	m, err := t.Models.Resolve(name, own.ID)
 	if err != nil {
-		t.s.eng.deps.Log.Warn("models.title cannot be used; the chat's own model writes titles", "chat", t.s.id, "model", name, "err", err)
+		t.session.eng.deps.Log.Warn("models.title cannot be used; the chat's own model writes titles", "chat", t.session.id, "model", name, "err", err)
 		return own
 	}
 	return m
@@ -130,7 +130,7 @@ func (s *Session) whenFree(ctx context.Context, change func()) error {
 // this turn. Titles are generated at the first and the third prompt, unless the user chose one.
 func (t *turn) textForTitle() string {
 	turns := read(t.rec, (*history.History).Prompts)
-	if !t.Config.Chat.Title || turns != 1 && turns != 3 || t.s.log.Meta().Named {
+	if !t.Config.Chat.Title || turns != 1 && turns != 3 || t.session.log.Meta().Named {
 		return ""
 	}
 	return titleText(read(t.rec, (*history.History).Done))

@@ -12,7 +12,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/history"
-	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -33,13 +32,13 @@ const noticeStopped = "\nPrompt stopped\n"
 const unwindTime = 5 * time.Second
 
 // turn answers one prompt. It runs on one goroutine, plus one for each running tool call. It consists
-// of parts with one job each. A part has access to the shared setting and to the parts in its fields,
+// of parts with one job each. A part has access to the shared context and to the parts in its fields,
 // not to the turn.
 type turn struct {
-	*setting
+	*turnContext
 	firstSeq event.Seq // sequence number of its first event
 	prompt   Prompt
-	// missingAgent is the requested agent if it does not exist. The turn then uses the default agent
+	// missingAgent is the name of the requested agent if no such agent exists. The turn then uses the default agent
 	// instead, except that the turn of a subagent fails.
 	missingAgent string
 
@@ -56,7 +55,7 @@ type turn struct {
 	incomplete event.Incomplete // of the last answer
 
 	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when all goroutines of the turn have ended, or were given up
+	done   chan struct{} // closed when all goroutines of the turn have ended, or were abandoned
 }
 
 func newTurn(s *Session, p Prompt) *turn {
@@ -66,28 +65,28 @@ func newTurn(s *Session, p Prompt) *turn {
 	}
 	snap := deps.Current()
 	t := &turn{firstSeq: s.log.Next(), prompt: p, done: make(chan struct{})}
-	t.setting = &setting{Snapshot: snap, s: s, id: p.TurnID, parent: p.Parent, assignment: p.work, tools: snap.Tools()}
+	t.turnContext = &turnContext{Snapshot: snap, session: s, id: p.TurnID, parent: p.Parent, assignment: p.work, tools: snap.Tools()}
 	if t.id == "" {
 		t.id = deps.NewID()
 	}
 	t.ctx, t.cancel = context.WithCancelCause(s.ctx)
-	t.names = &names{owners: map[string]*turnRecord{}}
+	t.ids = &idRegistry{owners: map[string]*turnRecord{}}
 	if p.work != nil {
 		parent := p.work.parentTurn
-		t.names = parent.names
+		t.ids = parent.ids
 		stop := context.AfterFunc(parent.ctx, func() { t.cancel(context.Cause(parent.ctx)) })
 		context.AfterFunc(t.ctx, func() { stop() })
 	}
 	t.chooseAgent()
 	t.vars = sync.OnceValue(t.promptVars)
 	t.rec = &turnRecord{log: s.log, turn: t.id, history: s.history, ended: make(chan struct{})}
-	t.budget = &turnBudget{setting: t.setting, end: func() {}}
-	t.images = &images{setting: t.setting}
-	t.requests = &requests{setting: t.setting, images: t.images}
-	t.hooks = &turnHooks{setting: t.setting, resumed: t.firstSeq > 1}
-	t.compactor = &compactor{setting: t.setting, requests: t.requests, images: t.images, hooks: t.hooks, stream: t.stream}
-	t.children = newChildren(t.setting)
-	t.calls = &callRunner{setting: t.setting, hooks: t.hooks, children: t.children}
+	t.budget = &turnBudget{turnContext: t.turnContext, end: func() {}}
+	t.images = &images{turnContext: t.turnContext}
+	t.requests = &requests{turnContext: t.turnContext, images: t.images}
+	t.hooks = &turnHooks{turnContext: t.turnContext, resumed: t.firstSeq > 1}
+	t.compactor = &compactor{turnContext: t.turnContext, requests: t.requests, images: t.images, hooks: t.hooks, stream: t.stream}
+	t.children = newChildren(t.turnContext)
+	t.calls = &callRunner{turnContext: t.turnContext, hooks: t.hooks, children: t.children}
 	t.rec.watch = []func(event.Body){t.loop.note}
 	if t.Hooks.Any(hooks.ChatStatusChanged) {
 		t.rec.watch = append(t.rec.watch, t.hooks.watchActivity())
@@ -102,7 +101,7 @@ func newTurn(s *Session, p Prompt) *turn {
 func (t *turn) chooseAgent() {
 	t.agent = t.prompt.Agent
 	if t.agent == "" {
-		t.agent = t.s.log.Meta().Agent
+		t.agent = t.session.log.Meta().Agent
 	}
 	if t.parent == "" || t.agent == "" {
 		asked, known := t.agent, false
@@ -120,7 +119,7 @@ func (t *turn) run(work func() error) {
 	var err error
 	defer func() {
 		if p := recover(); p != nil {
-			t.s.eng.deps.Log.Error("turn panicked", "chat", t.s.id, "panic", p, "stack", string(debug.Stack()))
+			t.session.eng.deps.Log.Error("turn panicked", "chat", t.session.id, "panic", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("internal error: %v", p)
 		}
 		t.finish(err)
@@ -145,7 +144,7 @@ func (t *turn) converse() error {
 			t.rec.say("Hooks have continued this turn too often, so it ends here.")
 			return nil
 		}
-		t.rec.emit(event.UserMessage{ContentID: t.s.eng.deps.NewID(), Text: next, Steer: true})
+		t.rec.emit(event.UserMessage{ContentID: t.session.eng.deps.NewID(), Text: next, Steer: true})
 		t.rec.enter(progressWaiting)
 	}
 }
@@ -166,7 +165,7 @@ func (t *turn) answer() error {
 			}
 			continue
 		}
-		r.tooLong = 0
+		r.overflows = 0
 		if a.stop == llm.StopRefusal { // a filter stopped the answer, so its calls may not be what the model intended
 			t.rec.emit(t.abandoned()...)
 			a.calls = nil
@@ -175,8 +174,8 @@ func (t *turn) answer() error {
 			if r.resumes(a.stop) || t.continueCodeBlock(&r, a) {
 				continue
 			}
-			t.noteIncomplete(a, a.said || strings.TrimSpace(r.said) != "")
-			t.budget.sayAtEnd()
+			t.noteIncomplete(a, a.hasText || strings.TrimSpace(r.text) != "")
+			t.budget.warnIfSpent()
 			if more, err := t.children.awaitBackground(t.takeSteers); err != nil || !more {
 				return err
 			}
@@ -204,32 +203,32 @@ func (t *turn) admit() error {
 	if err := t.budget.admit(); err != nil {
 		return err
 	}
-	compacted, err := t.compactor.ifFull()
+	compacted, err := t.compactor.compactIfFull()
 	if err != nil || !compacted {
 		return err
 	}
-	return t.budget.admit() // the summary may have spent the rest
+	return t.budget.admit() // writing the summary may have used up the budget
 }
 
-// noteIncomplete notes whether the last answer is complete, and notifies the user if it is not. said
-// means that the answer has text, including the parts that it continues.
-func (t *turn) noteIncomplete(a *answer, said bool) {
+// noteIncomplete notes whether the last answer is complete, and notifies the user if it is not.
+// hasText reports whether this answer, or an earlier part that it continues, contains text.
+func (t *turn) noteIncomplete(a *answer, hasText bool) {
 	switch {
 	case a.stop == llm.StopPaused:
 		t.incomplete = event.IncompleteUnmarked
-		t.rec.emit(event.Notice{Text: "\n\nThe provider paused the answer again and again; something may be missing. Ask it to go on.\n"})
+		t.rec.emit(event.Notice{Text: "\n\nThe provider paused the answer repeatedly; something may be missing. Send another prompt to continue.\n"})
 	case a.stop == llm.StopLength:
 		t.incomplete = event.IncompleteLength
-		t.rec.emit(event.Notice{Text: "\n\nThe answer reached the model's output limit and is cut here.\n"})
+		t.rec.emit(event.Notice{Text: "\n\nThe answer reached the model's output limit and was truncated.\n"})
 	case a.stop == llm.StopRefusal:
 		t.incomplete = event.IncompleteRefusal
-		t.rec.emit(event.Notice{Text: "\n\nThe model refused to go on, or its provider filtered the answer.\n"})
-	case !said:
+		t.rec.emit(event.Notice{Text: "\n\nThe model refused to continue, or its provider filtered the answer.\n"})
+	case !hasText:
 		t.incomplete = event.IncompleteEmpty
 		t.rec.emit(event.Notice{Text: "\n\nThe model's answer is empty. Repeat the prompt, or choose another model.\n"})
 	case a.stop == llm.StopUnmarked:
 		t.incomplete = event.IncompleteUnmarked
-		t.rec.emit(event.Notice{Text: "\n\nThe provider ended the answer without saying that it is complete; something may be missing.\n"})
+		t.rec.emit(event.Notice{Text: "\n\nThe provider did not mark the answer as complete; something may be missing.\n"})
 	default:
 		t.incomplete = ""
 	}
@@ -241,7 +240,7 @@ const toolsWait = 5 * time.Second
 // renewTools updates the tools of the turn after calls of MCP tools, which may have made a server
 // change its tools, so that the model can use them in its next answer.
 func (t *turn) renewTools(calls []call) {
-	deps := t.s.eng.deps
+	deps := t.session.eng.deps
 	served := slices.ContainsFunc(calls, func(c call) bool { return c.Origin == tools.OriginMCP })
 	if !served || deps.AwaitTools == nil {
 		return
@@ -252,13 +251,13 @@ func (t *turn) renewTools(calls []call) {
 	t.tools = t.Tools()
 }
 
-// takeSteers adds the user's messages since the last request to the chat, if any.
-func (t *turn) takeSteers() (any bool) {
+// takeSteers adds the messages that the user has sent since the last request to the chat.
+func (t *turn) takeSteers() (added bool) {
 	texts := t.steers.take()
 	if len(texts) == 0 {
 		return false
 	}
-	t.rec.emit(event.UserMessage{ContentID: t.s.eng.deps.NewID(), Text: strings.Join(texts, "\n"), Steer: true})
+	t.rec.emit(event.UserMessage{ContentID: t.session.eng.deps.NewID(), Text: strings.Join(texts, "\n"), Steer: true})
 	return true
 }
 
@@ -273,13 +272,13 @@ func (t *turn) looping(calls []call) bool {
 }
 
 // finish emits the terminal event, and before it a notice, rejections of open calls and reports of
-// subagents. err is nil, one of the errors that end a turn in a regular way (such as errRejected), or
+// subagents. err is nil, one of the errors that end a turn normally (such as errRejected), or
 // a failure that the user sees. If the turn was cancelled, the cause replaces err.
 func (t *turn) finish(err error) {
 	if t.ctx.Err() != nil {
 		err = context.Cause(t.ctx)
 	}
-	end := event.TurnFinished{Reason: event.FinishedDone, Dialog: t.s.InDialog()}
+	end := event.TurnFinished{Reason: event.FinishedDone, Dialog: t.session.InDialog()}
 	var notice event.Body
 	switch {
 	case err == nil:
@@ -324,7 +323,7 @@ func (t *turn) finish(err error) {
 		reason = event.StoppedByHook
 	}
 	// A client that sees the end of the turn must not find the session running.
-	t.s.busy.Store(false)
+	t.session.busy.Store(false)
 	t.rec.finish(end, func(h *history.History, scripts []event.HookStarted) (bodies []event.Body) {
 		if notice != nil {
 			bodies = append(bodies, notice)
@@ -352,13 +351,13 @@ func (t *turn) unwind() {
 	select {
 	case <-returned:
 	case <-timer.C:
-		t.s.eng.deps.Log.Warn("a cancelled tool call does not return", "chat", t.s.id)
+		t.session.eng.deps.Log.Warn("a cancelled tool call or subagent has not returned", "chat", t.session.id)
 	}
 }
 
-// decide passes a decision to the call that waits for it. If no call of this turn does, it passes the
-// decision to all subagents and returns their pending results.
-func (t *turn) decide(callID string, d Decision) (counts bool, children []*Pending[bool]) {
+// decide passes a decision to the call that waits for it. If no call of this turn is waiting for it, it
+// passes the decision to all subagents and returns their pending results.
+func (t *turn) decide(callID string, d Decision) (accepted bool, children []*Pending[bool]) {
 	if t.calls.approvals.decide(callID, d) {
 		return true, nil
 	}
@@ -368,9 +367,9 @@ func (t *turn) decide(callID string, d Decision) (counts bool, children []*Pendi
 	return false, children
 }
 
-// stream makes a request and shows its answer. If it returns an error, the answer has what arrived
-// before. If the time limit of the budget ends the request and the user chooses to go on, it makes
-// the request again.
+// stream makes a request and shows its answer. If it returns an error, the answer holds what had
+// arrived by then. If the budget's time limit ends the request and the user chooses to continue, it
+// repeats the request.
 func (t *turn) stream(req llm.Request) (*answer, error) {
 	for {
 		a, err := t.attempt(req)
@@ -381,7 +380,7 @@ func (t *turn) stream(req llm.Request) (*answer, error) {
 			return a, err
 		}
 		if a.any {
-			return a, &llm.Error{Kind: llm.ErrTimeout, Message: t.model.shown() + " paused in the middle of its answer when the time was spent"}
+			return a, &llm.Error{Kind: llm.ErrTimeout, Message: t.model.shown() + " had stopped sending in the middle of its answer when the time limit was reached"}
 		}
 	}
 }
@@ -411,9 +410,9 @@ func (t *turn) attempt(req llm.Request) (*answer, error) {
 	}
 	a.endServerCalls()
 	if a.stop == "" {
-		return a, &llm.Error{Kind: llm.ErrPrematureStop, Message: "the model's answer ended without saying why"}
+		return a, &llm.Error{Kind: llm.ErrPrematureStop, Message: "the model's answer ended without a stop reason"}
 	}
-	if !a.reported && t.Config.Env != config.EnvTest { // test suites compare traffic, without estimates
+	if !a.reported && !t.Config.Conformance().ReferenceContent { // otherwise, usage is estimated
 		t.rec.emit(t.usage(req, *a))
 	}
 	return a, nil

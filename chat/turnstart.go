@@ -56,7 +56,7 @@ func (t *turn) start() Accepted {
 		t.budget.end()
 		close(t.done)
 		return Accepted{TurnID: t.id, Done: t.done, Failed: true}
-	case t.Config.Env == config.EnvTest:
+	case t.Config.Conformance().FixedOrder:
 		go t.run(func() error {
 			if err := t.prepare(o.command, !o.isCommand); err != nil {
 				return err
@@ -75,7 +75,7 @@ func (t *turn) start() Accepted {
 			return t.converse()
 		})
 	default:
-		t.s.begun = true
+		t.session.begun = true
 		t.rec.emit(event.Progress{Text: progressWaiting})
 		t.titleLater()
 		go t.run(t.converse)
@@ -90,7 +90,7 @@ func (t *turn) settle(hasModel bool) (meta Meta) {
 	if variant == "" {
 		variant = t.Config.Agents[t.agent].Variant
 	}
-	t.s.log.SetMeta(func(m *Meta) {
+	t.session.log.SetMeta(func(m *Meta) {
 		m.Agent, m.Variant = t.agent, variant
 		if hasModel {
 			m.Model = t.model.ID
@@ -105,14 +105,14 @@ func (t *turn) settle(hasModel bool) (meta Meta) {
 
 // open finds out whether the prompt is for the model, a command, or the input of an open dialog.
 func (t *turn) open() opening {
-	o := opening{message: event.UserMessage{ContentID: t.s.eng.deps.NewID(), Text: strings.TrimSpace(t.prompt.Text)}}
+	o := opening{message: event.UserMessage{ContentID: t.session.eng.deps.NewID(), Text: strings.TrimSpace(t.prompt.Text)}}
 	if t.parent == "" { // the task of a subagent is written by a model, and is never a command
-		o.command, o.isCommand = t.s.eng.deps.Commands.Find(o.message.Text)
+		o.command, o.isCommand = t.session.eng.deps.Commands.Find(o.message.Text)
 	}
 	t.recallDialog(o.isCommand || t.parent != "")
-	if o.answers = t.s.openDialog != nil; o.answers {
-		o.command, o.isCommand = Command{Dialog: t.s.openDialog, Text: o.message.Text}, true
-		if t.s.openDialog.Secret() {
+	if o.answers = t.session.openDialog != nil; o.answers {
+		o.command, o.isCommand = Command{Dialog: t.session.openDialog, Text: o.message.Text}, true
+		if t.session.openDialog.Secret() {
 			o.message.Text, t.prompt.Text = Masked, Masked
 		}
 	}
@@ -133,7 +133,7 @@ func (t *turn) announce(o opening, meta Meta) {
 	}
 	query := contexts.Query{Roots: t.Roots, Message: o.message.Text, Refs: t.prompt.Contexts}
 	if o.asksModel() {
-		query.ChatID = t.s.id
+		query.ChatID = t.session.id
 	}
 	blocks, problems := t.gather(query)
 	for _, b := range blocks {
@@ -180,7 +180,7 @@ func (t *turn) gather(q contexts.Query) ([]contexts.Block, []string) {
 	if text := contexts.Waiting(q.Refs); text != "" {
 		t.rec.emit(event.Progress{Text: text})
 	}
-	blocks, problems := t.s.eng.deps.Contexts.Resolve(t.ctx, q)
+	blocks, problems := t.session.eng.deps.Contexts.Resolve(t.ctx, q)
 	if t.ctx.Err() != nil {
 		problems = nil
 	}

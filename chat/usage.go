@@ -23,7 +23,7 @@ func (t *turn) usage(req llm.Request, a answer) event.UsageReported {
 		ContextLimit: t.model.Limit.Context, OutputLimit: t.model.Limit.Output,
 		Share: est.scaled(u.Total()),
 	}
-	t.s.cost.charge(&rep, t.model, u)
+	t.session.cost.charge(&rep, t.model, u)
 	return rep
 }
 

@@ -75,10 +75,6 @@ type Config struct {
 	TimeLimits
 }
 
-// EnvTest is for test suites that compare traffic (eca-recorded): background work happens in a
-// fixed order, and deltas are shown as they arrive, never merged.
-const EnvTest = "test"
-
 // TimeLimits limit a model request, in seconds. Nil means not set here.
 type TimeLimits struct {
 	ConnectTimeoutSeconds    *float64 `json:"connectTimeoutSeconds" default:"15" min:"0" doc:"How long a connection to a provider may take. In seconds; 0 turns the limit off."`

@@ -10,7 +10,7 @@ import (
 // configuration is meant to deny them, such as a misspelled tool in a rule, and about other mistakes
 // in the file of the agent in use. An unattended program must not start if there are any. weakened
 // reports whether any message is of the first kind. agent is the requested agent; empty means the
-// default one. Agents that LeaveOutAgents removed and untrusted hooks are ignored.
+// default one. Agents that DropInvalidAgents removed and untrusted hooks are ignored.
 func LostRestrictions(l *Loaded, agent string) (out []string, weakened bool) {
 	used := l.AgentOrDefault(agent)
 	for _, f := range l.Mistakes() {
@@ -18,7 +18,7 @@ func LostRestrictions(l *Loaded, agent string) (out []string, weakened bool) {
 		case len(path) > 0 && (path[0] == "hooks" || path[0] == "extraConfigs") && l.untrusted(f.Source):
 			continue // they have no effect
 		case len(path) > 1 && path[0] == "agent" && agentFile(f.Source) && !l.hasAgent(path[1]) && path[1] != l.DefaultAgent && path[1] != l.Chat.DefaultAgent:
-			continue // LeaveOutAgents removed this agent, and it was not requested
+			continue // DropInvalidAgents removed this agent, and it was not requested
 		case restricts(path), restricts(splitKey(f.meant)):
 			weakened = true
 		case definesAgent(f.Source, used):
@@ -38,9 +38,9 @@ func (l *Loaded) untrusted(file string) bool {
 	return slices.ContainsFunc(l.Units, func(u Unit) bool { return u.File == file && !u.Trusted })
 }
 
-// LeaveOutAgents removes agents whose Markdown files contain mistakes in restrictions, so that a
+// DropInvalidAgents removes agents whose Markdown files contain mistakes in restrictions, so that a
 // bad file in a repository does not stop the user's other agents. Built-in agents stay.
-func (l *Loaded) LeaveOutAgents() {
+func (l *Loaded) DropInvalidAgents() {
 	if len(l.layers) == 0 {
 		return
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon/changes"
 	"github.com/seed-dec29ce4/eca/internal/watch"
 )
@@ -65,12 +64,12 @@ func (d *Daemon) publishLocked(next *Snapshot, other bool) (changed bool) {
 	}
 	d.ApplyServers(cfg)
 	d.exporter.Use(next.exported)
-	if cfg.Env == config.EnvTest {
-		d.RefreshCatalog(context.Background()) // only reads the file that test suites provide
+	if cfg.Conformance().FixedOrder {
+		d.RefreshCatalog(context.Background()) // only reads a file
 	}
 	if !other && reflect.DeepEqual(old.claude, next.claude) && reflect.DeepEqual(old.config.Config, cfg.Config) {
 		return otherNetwork || !reflect.DeepEqual(old.config.Units, cfg.Units) || !slices.Equal(old.config.Findings(), cfg.Findings()) ||
-			!reflect.DeepEqual(old.entered, next.entered)
+			!reflect.DeepEqual(old.logins, next.logins)
 	}
 	if old.config != nil && !slices.Equal(old.roots(), next.roots()) {
 		d.MCP().RootsChanged()

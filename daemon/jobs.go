@@ -22,7 +22,7 @@ func (b *backgroundJobs) Jobs() []tools.Job {
 // KillJob ends a background command.
 func (b *backgroundJobs) KillJob(id string) bool { return b.jobs.Kill(id) }
 
-// JobOutput returns the end of what a background command has printed, without secrets.
+// JobOutput returns the tail of a background command's output, without secrets.
 func (b *backgroundJobs) JobOutput(id string) (job tools.Job, list []tools.JobLine, ok bool) {
 	job, list, ok = b.jobs.Output(id)
 	for i := range list {
@@ -31,7 +31,7 @@ func (b *backgroundJobs) JobOutput(id string) (job tools.Job, list []tools.JobLi
 	return b.cleanJob(job), list, ok
 }
 
-// WatchJobs calls changed after each change of a background command, until ctx ends.
+// WatchJobs calls changed after each change of a background command, until ctx is done.
 func (b *backgroundJobs) WatchJobs(ctx context.Context, changed func()) { b.jobs.Watch(ctx, changed) }
 
 func (b *backgroundJobs) cleanJob(j tools.Job) tools.Job {
@@ -39,7 +39,7 @@ func (b *backgroundJobs) cleanJob(j tools.Job) tools.Job {
 	return j
 }
 
-// withJobReports adds to a chat's next prompt a report on its background commands that have ended.
+// withJobReports adds a report on finished background commands to the chat's next prompt.
 type withJobReports struct {
 	contexts.Source
 	d *Daemon

@@ -58,11 +58,10 @@ func (r *reader) readLocked(in inputs) inputs {
 	}
 	in.claude = r.readClaudeHooks(in)
 	in.identity = settings.Certificates(cfg, r.opts.Getenv)
-	if dir := filepath.Join(r.opts.CacheDir, "state"); cfg.Env == config.EnvTest && in.storage.dir != dir {
-		// Test suites that compare traffic set only the cache folder, so the state goes there.
+	if dir := filepath.Join(r.opts.CacheDir, "state"); cfg.Conformance().Offline && in.storage.dir != dir {
 		in.storage = r.storageIn(dir)
 	}
-	in.entered = readCredentials(cfg, in.storage)
+	in.logins = readCredentials(cfg, in.storage)
 	return in
 }
 

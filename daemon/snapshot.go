@@ -36,11 +36,11 @@ type Snapshot struct {
 	hooks    *hooks.Set
 	variants *catalog.Variants
 	exported otlp.Config
-	native   func() *tools.Registry   // eca's own tools; created at first use, which must not come before the answer to initialize
+	native   func() *tools.Registry   // eca's own tools; created on first use, which must come after the response to initialize
 	tools    *atomic.Pointer[toolset] // the last result of toolbox.toolsOf
 }
 
-// inputs are the inputs of a snapshot.
+// inputs are the configuration, the user's decisions and the clients that a snapshot is built from.
 type inputs struct {
 	config     *config.Loaded // nil before the first Configure
 	workspace  *workspace.Workspace
@@ -53,20 +53,20 @@ type inputs struct {
 	claude     []hooks.Definition // from Claude Code's files, if they are trusted
 	identity   *netclient.Identity
 	storage    *storage
-	entered    map[string]auth.Credential // stored logins when the inputs were read
+	logins     map[string]auth.Credential // stored logins when the inputs were read
 }
 
-// client has the requests that the user's clients support.
+// client lists the requests that the user's clients support.
 type client struct {
-	editor        editor.Client
-	questions     ask.Client // nil: no client shows questions
-	aboutCommands ask.Client // the same for questions about what the sandbox stopped or moved away
+	editor           editor.Client
+	questions        ask.Client // nil: no client shows questions
+	sandboxQuestions ask.Client // the same for questions about what the sandbox blocked or moved away
 }
 
 // guard wraps a tool, or leaves it out; see Daemon.Guard.
 type guard func(tools.Tool) (t tools.Tool, offered bool)
 
-// toolset has eca's tools and those of the MCP servers at one moment.
+// toolset holds eca's tools and those of the MCP servers at one moment.
 type toolset struct {
 	version uint64 // of the MCP servers' tools
 	all     *tools.Registry
@@ -82,33 +82,33 @@ func (r *reader) newSnapshot(in inputs) *Snapshot {
 	s.variants = settings.Variants(cfg)
 	cfg.Problems = append(cfg.Problems, bounds.Problems(cfg)...)
 	cfg.Problems = append(cfg.Problems, providers.BadRetryRules(cfg)...)
-	cfg.Problems = append(cfg.Problems, r.models().Problems(cfg, s.variants, in.entered)...)
+	cfg.Problems = append(cfg.Problems, r.models().Problems(cfg, s.variants, in.logins)...)
 	cfg.Problems = append(cfg.Problems, badHosts(cfg)...)
 	cfg.Problems = append(cfg.Problems, r.badLanguageServers(s)...)
 	cfg.Problems = append(cfg.Problems, r.readTelemetry(s)...)
 	cfg.Problems = append(cfg.Problems, r.badCustomTools(cfg)...)
 	cfg.Problems = append(cfg.Problems, r.badToolNames(cfg)...)
-	cfg.LeaveOutAgents()
+	cfg.DropInvalidAgents()
 	s.native = sync.OnceValue(func() *tools.Registry { return r.nativeTools(s) })
 	return s
 }
 
-// amend replaces the snapshot with a copy in which change has changed inputs. Nothing else in the
-// snapshot may depend on these inputs, unless change updates it too.
-func (d *Daemon) amend(change func(*Snapshot)) {
+// amend replaces the snapshot with a copy that edit has modified. If edit changes an input, it must
+// also update what was derived from that input.
+func (d *Daemon) amend(edit func(*Snapshot)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.amendLocked(change)
+	d.amendLocked(edit)
 }
 
-func (d *Daemon) amendLocked(change func(*Snapshot)) {
+func (d *Daemon) amendLocked(edit func(*Snapshot)) {
 	next := *d.current()
 	next.tools = new(atomic.Pointer[toolset])
-	change(&next)
+	edit(&next)
 	d.snapshot.Store(&next)
 }
 
-// Join adds a client with the requests that it supports. Questions go to all clients that show
+// Join adds a client that supports the given requests. Questions go to all clients that show
 // them; requests to the editor go to the first client that supports them. Tools that need a client
 // exist only while there is one; the set of tools changes between turns.
 func (d *Daemon) Join(e editor.Client, questions ask.Client) (leave func()) {
@@ -136,7 +136,7 @@ func (d *Daemon) clientsChangedLocked() {
 		c.editor = c.editor.Or(*e)
 	}
 	if !d.board.Empty() {
-		c.questions, c.aboutCommands = d.board, d.board
+		c.questions, c.sandboxQuestions = d.board, d.board
 	}
 	if d.opts.OnlyCommandQuestions {
 		c.questions = nil
@@ -147,8 +147,8 @@ func (d *Daemon) clientsChangedLocked() {
 	})
 }
 
-// Guard sets a function that wraps each tool, or leaves it out, before models get it. A face calls
-// Guard again to change the function.
+// Guard sets a function that wraps each tool, or leaves it out, before models get it. A front
+// end calls Guard again to change the function.
 func (d *Daemon) Guard(g func(tools.Tool) (t tools.Tool, offered bool)) {
 	d.amend(func(s *Snapshot) { s.guard = g })
 }
@@ -180,8 +180,8 @@ func (in *inputs) trusts(u config.Unit) bool {
 	return in.trustAll || in.trust.Trusts(u.Root, u.Key(), u.Sum)
 }
 
-// newPolicy returns the policy of the configuration for calls, and adds mistakes in its rules to
-// the problems.
+// newPolicy returns the permission policy that the configuration defines, and adds mistakes in its
+// rules to the problems.
 func (r *reader) newPolicy(s *Snapshot) *permission.Policy {
 	cfg, own := s.config, workspace.New(r.outputs.Dir(), r.jobs.Dir())
 	enforceable := r.bounds.Enforceable(cfg.Config, s.untrusted())

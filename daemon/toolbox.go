@@ -71,7 +71,7 @@ func (b *toolbox) builtIn(s *Snapshot) []tools.Tool {
 	list = append(list, search.Tools()...)
 	list = append(list, toolmap.Tools(b.maps)...)
 	commands := b.shellOptions(cfg)
-	commands.Ask = askAboutCommand(clients.aboutCommands)
+	commands.Ask = askAboutCommand(clients.sandboxQuestions)
 	list = append(list, shell.Tools(commands)...)
 	list = append(list, web.Tools(b.pages(cfg.Config))...)
 	list = append(list, b.navigation(s, servers)...)

@@ -141,7 +141,7 @@ func kindOf(status int, message string) ErrorKind {
 func StreamError(provider, code, message string) *Error {
 	e := &Error{Kind: ErrUnknown, Message: provider + " failed: " + message, Body: code + " " + message}
 	if message == "" {
-		e.Message = provider + " failed without saying why"
+		e.Message = provider + " failed without an error message"
 	}
 	if status, err := strconv.Atoi(code); err == nil && status >= 400 && status < 600 {
 		e.Kind, e.Status = kindOf(status, message), status

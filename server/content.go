@@ -35,7 +35,7 @@ type renderer struct {
 	beforeEnd func(transcript.Call) []notification
 
 	lastUsage  event.UsageReported // of the conversation
-	afterTurns []notification      // sent after the end of the turn; for test suites
+	afterTurns []notification      // sent after the end of the turn
 }
 
 func newRenderer(chatID string, cfg *config.Loaded) *renderer {
@@ -138,7 +138,7 @@ func (r *renderer) render(c transcript.Change) []notification {
 
 // compaction shows that a summary has replaced the conversation.
 func (r *renderer) compaction(c transcript.Compaction) []notification {
-	if r.cfg != nil && r.cfg.Env == config.EnvTest { // test suites expect a compaction as the reference server shows it
+	if r.cfg != nil && r.cfg.Conformance().ReferenceContent {
 		r.afterTurns = append(r.text("Compacted chat"), r.content(protocol.RoleSystem, r.usage(afterCompaction(r.lastUsage, c.Summary)))...)
 		return nil
 	}
@@ -212,9 +212,9 @@ func afterCompaction(last event.UsageReported, summary string) event.UsageReport
 
 // noticeRole is the role under which a notice is shown. Clients show system text as it is, in the
 // colour of a warning. Answers of commands have headings and tables, which clients render only for
-// the assistant. Suites that compare traffic expect the role system.
+// the assistant.
 func (r *renderer) noticeRole(n transcript.Notice) string {
-	if n.Markdown && r.cfg.Env != config.EnvTest {
+	if n.Markdown && !r.cfg.Conformance().ReferenceContent {
 		return protocol.RoleAssistant
 	}
 	return protocol.RoleSystem

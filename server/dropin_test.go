@@ -174,7 +174,7 @@ func TestOllamaAsItIs(t *testing.T) {
 	r.Call("chat/prompt", map[string]any{"chatId": "c", "model": "ollama/tiny:1b", "message": "hi"})
 	r.Await(mark, "the end", fake.Content("progress", `"reason":"done"`))
 	heard := allHeard(t, r.Since(mark))
-	if !strings.Contains(heard, "Hi there") || !strings.Contains(heard, "without saying that it is complete") {
+	if !strings.Contains(heard, "Hi there") || !strings.Contains(heard, "did not mark the answer as complete") {
 		t.Errorf("heard %s", heard)
 	}
 }

@@ -108,7 +108,7 @@ func failure(o protocol.Outcome) error {
 		}
 	case "error":
 		if why == "" {
-			why = "the client failed without saying why"
+			why = "the client failed without an error message"
 		}
 	default:
 		return nil

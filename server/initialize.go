@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat"
-	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 )
@@ -70,8 +69,8 @@ func (s *Server) Initialized(context.Context, protocol.None) error {
 		for _, t := range tasks {
 			s.notify(s.ctx, "$/progress", protocol.Progress{Type: "start", TaskID: t.ID, Title: t.Title})
 		}
-		if s.host.Config().Env == config.EnvTest {
-			s.host.AskLocalModels(s.ctx) // test suites expect them in the first list
+		if s.host.Config().Conformance().FixedOrder {
+			s.host.AskLocalModels(s.ctx) // they are in the first list
 		}
 		s.settings.push(s.ctx)
 		for _, t := range tasks {

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat"
-	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/server/protocol"
@@ -24,16 +23,16 @@ type prompts struct {
 	settings *settings
 }
 
-// ChatPrompt implements protocol.Server: it passes a prompt to its session. It is answered after
-// the client has been shown the accepted prompt, and before the model's answer is shown
+// ChatPrompt implements protocol.Server: it passes a prompt to its session. The response is sent
+// after the client has been shown the accepted prompt, and before the model's output is shown
 // (eca-protocol 4.1, 8.1).
 func (ps *prompts) ChatPrompt(ctx context.Context, req protocol.Request[protocol.ChatPromptParams]) (protocol.AsyncResult[protocol.ChatPromptResult], error) {
 	if req.Params.Message == nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "chat/prompt: message is missing")
 	}
 	to, err := ps.resolve(ctx, req)
-	if err != nil || to.answer != nil {
-		return to.answer, err
+	if err != nil || to.response != nil {
+		return to.response, err
 	}
 	p := ps.submit(req, to)
 	return func(ctx context.Context) (protocol.ChatPromptResult, error) { return ps.await(ctx, p) }, nil
@@ -43,12 +42,12 @@ func (ps *prompts) ChatPrompt(ctx context.Context, req protocol.Request[protocol
 type promptTarget struct {
 	session *chat.Session
 	isNew   bool
-	// answer is set if no session gets the prompt now, because the prompt is refused or has to
+	// response is set if no session gets the prompt now, because the prompt is refused or has to
 	// wait.
-	answer protocol.AsyncResult[protocol.ChatPromptResult]
+	response protocol.AsyncResult[protocol.ChatPromptResult]
 }
 
-// promptFailed returns the answer to a prompt that did not start a turn.
+// promptFailed returns the response to a prompt that did not start a turn.
 func promptFailed(id string) protocol.ChatPromptResult {
 	return protocol.ChatPromptResult{ChatID: id, Model: "error", Status: protocol.StatusError}
 }
@@ -57,34 +56,34 @@ func promptFailed(id string) protocol.ChatPromptResult {
 func (ps *prompts) resolve(ctx context.Context, req protocol.Request[protocol.ChatPromptParams]) (promptTarget, error) {
 	id := string(req.Params.ChatID)
 	if chat.IsSubagent(id) {
-		// Some clients prompt the chat that was last mentioned to them; they mean the one they
-		// show.
+		// Some clients send a prompt to the last chat id that they received, even if that is a
+		// subagent's. The prompt is meant for the visible chat, the parent.
 		if parent, ok := ps.host.Engine().Parent(ctx, id); ok {
 			req.Params.ChatID = protocol.ID(parent)
-			answer, err := ps.ChatPrompt(ctx, req)
-			return promptTarget{answer: answer}, err
+			response, err := ps.ChatPrompt(ctx, req)
+			return promptTarget{response: response}, err
 		}
 	}
 	if id != "" && !chat.ValidID(id) {
 		ps.log.Warn("prompt with an invalid chat id", "id", id)
-		return promptTarget{answer: protocol.Immediate(promptFailed(id))}, nil
+		return promptTarget{response: protocol.Immediate(promptFailed(id))}, nil
 	}
 	if gone := ps.views.deletion(id); gone != nil {
-		return promptTarget{answer: ps.promptAfter(gone, req)}, nil
+		return promptTarget{response: ps.promptAfter(gone, req)}, nil
 	}
 	session, isNew, err := ps.host.Engine().Open(ctx, id)
 	if err != nil {
 		return promptTarget{}, err
 	}
 	if !isNew {
-		elsewhere, err := ps.workspaceOf(ctx, session)
+		foreign, err := ps.unseenForeignRoots(ctx, session)
 		if err != nil {
 			return promptTarget{}, err
 		}
-		if elsewhere != nil {
+		if foreign != nil {
 			ps.views.get(session) // marks the chat as shown: the prompt is accepted when it is sent again
-			return promptTarget{answer: func(context.Context) (protocol.ChatPromptResult, error) {
-				ps.refuse(id, *req.Params.Message, fmt.Errorf("this chat belongs to another workspace (%s): start a new chat, or send the prompt again to continue it here", strings.Join(elsewhere, ", ")))
+			return promptTarget{response: func(context.Context) (protocol.ChatPromptResult, error) {
+				ps.refuse(id, *req.Params.Message, fmt.Errorf("this chat belongs to another workspace (%s): start a new chat, or send the prompt again to continue it here", strings.Join(foreign, ", ")))
 				return promptFailed(id), nil
 			}}, nil
 		}
@@ -95,10 +94,10 @@ func (ps *prompts) resolve(ctx context.Context, req protocol.Request[protocol.Ch
 	return promptTarget{session: session, isNew: isNew}, nil
 }
 
-// workspaceOf returns the folders of a chat that belongs to another workspace and that the client
-// has not been shown: a prompt for such a chat must be a mistake. It returns nil for all other
+// unseenForeignRoots returns the folders of a chat that belongs to another workspace and that the
+// client has not been shown: a prompt for such a chat must be a mistake. It returns nil for all other
 // chats.
-func (ps *prompts) workspaceOf(ctx context.Context, session *chat.Session) ([]string, error) {
+func (ps *prompts) unseenForeignRoots(ctx context.Context, session *chat.Session) ([]string, error) {
 	_, shown := ps.views.shown(session.ID())
 	roots, here := session.Meta().Roots, ps.host.Roots()
 	if shown || len(roots) == 0 || slices.ContainsFunc(roots, func(root string) bool { return slices.Contains(here, root) }) {
@@ -136,8 +135,9 @@ type submittedPrompt struct {
 	session *chat.Session
 	view    *view
 	turnID  string
-	turn    *expectedTurn
-	begun   func() // called when the chat runs, or the prompt is refused
+	turn    *promptRequest
+	// announced is called when the chat runs, or the prompt is refused.
+	announced func()
 }
 
 // submit passes a prompt to its session.
@@ -151,23 +151,23 @@ func (ps *prompts) submit(req protocol.Request[protocol.ChatPromptParams], to pr
 	if to.isNew {
 		kind = chat.ChatBegun
 	}
-	begun := ps.news.AnnouncePrompt(kind, to.session.ID()) // before the first event of the turn
+	announced := ps.news.AnnouncePrompt(kind, to.session.ID()) // must come before the first event of the turn
 	v := ps.views.get(to.session)
-	turn := v.expectTurn(pr.TurnID, req.Answered, ps.host.Config().Env == config.EnvTest)
-	return submittedPrompt{to.session.Submit(pr), req.Params, to.session, v, pr.TurnID, turn, begun}
+	turn := v.expectTurn(pr.TurnID, req.Answered, ps.host.Config().Conformance().FixedOrder)
+	return submittedPrompt{to.session.Submit(pr), req.Params, to.session, v, pr.TurnID, turn, announced}
 }
 
-// await waits until the client has been shown that a prompt was accepted, and answers the request.
+// await waits until the client has been shown that a prompt was accepted, and returns the response.
 func (ps *prompts) await(ctx context.Context, p submittedPrompt) (protocol.ChatPromptResult, error) {
 	failed := promptFailed(p.session.ID())
 	acc, err := p.Wait(ctx)
-	p.begun()
+	p.announced()
 	if err != nil {
 		p.view.takeTurn(p.turnID)
 		if errors.Is(err, context.Canceled) {
 			return promptFailed(string(p.ChatID)), err
 		}
-		if errors.Is(err, chat.ErrEmptyPrompt) && p.session.Running() { // what refuse sends would end the turn for the client
+		if errors.Is(err, chat.ErrEmptyPrompt) && p.session.Running() { // refuse would tell the client that the running turn has ended
 			ps.notify(ps.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: err.Error()})
 			return failed, nil
 		}
@@ -239,19 +239,19 @@ func (ps *prompts) ChatPromptSteer(_ context.Context, p protocol.SteerParams) er
 }
 
 // sendToTurn passes an instruction to the running turn of a chat. If no turn is running and this
-// daemon has not sent the client a status of the chat, it sends one: the client may still show a
-// turn of an earlier daemon as running, and then it offers only to stop or steer that turn.
-func (ps *prompts) sendToTurn(id string, give func(*chat.Session)) {
+// daemon has not sent the client a status of the chat, sendToTurn sends one: the client might still
+// show a turn of an earlier daemon as running, and would then let the user only stop or steer it.
+func (ps *prompts) sendToTurn(id string, send func(*chat.Session)) {
 	if chat.IsSubagent(id) {
 		if session, ok := ps.host.Engine().Lookup(id); ok {
-			give(session)
+			send(session)
 		}
 		return
 	}
 	var idle *chat.Pending[chat.IdleState]
 	session, ok := ps.host.Engine().Lookup(id)
 	if ok {
-		give(session)
+		send(session)
 		idle = session.IdleState()
 	}
 	ps.background(func() {

@@ -260,7 +260,7 @@ func TestProviderPauses(t *testing.T) {
 	t.Parallel()
 	pause := append(append([]string{}, anthropicSearch[:4]...), `{"type":"message_delta","delta":{"stop_reason":"pause_turn"},"usage":{"output_tokens":5}}`, `{"type":"message_stop"}`)
 	_, shown, bodies := served(t, "anthropic", "webSearch", pause)
-	contains(t, "the turn", shown, "The provider paused the answer again and again", `"state":"finished"`)
+	contains(t, "the turn", shown, "The provider paused the answer repeatedly", `"state":"finished"`)
 	contains(t, "the second request", bodies[1], `"role":"assistant"`, `"type":"server_tool_use"`)
 	if len(bodies) < 3 || len(bodies) > 10 {
 		t.Errorf("%d requests", len(bodies))

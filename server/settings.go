@@ -9,7 +9,6 @@ import (
 	"os"
 	"sync"
 
-	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
@@ -143,7 +142,7 @@ func (s *settings) push(ctx context.Context) {
 	s.pushProviders(ctx)
 	s.pushMessages(ctx)
 	s.once.Do(func() {
-		if s.host.Config().Env != config.EnvTest { // test suites wait for the first change of a job
+		if !s.host.Config().Conformance().ReferenceContent {
 			// A client that survived its last daemon may still show that daemon's jobs.
 			s.notify(ctx, "jobs/updated", s.jobs.list())
 		}

@@ -344,8 +344,8 @@ turns:
 	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "again"})
 	r.Await(mark, "the end", ofChat("c", `"finished"`, `"done"`))
 	for id, want := range map[string]string{
-		"call_2": "And that is that.", "bad_1": "of the agent short", "bad_2": "no subagent", "bad_3": "there are: explorer, general, short", "bad_4": "there is no subagent",
-		"bad_5": "there is no subagent", "bad_6": "mock/m", "bad_7": "it has: low", "bad_8": "the task is empty",
+		"call_2": "And that is that.", "bad_1": "belongs to the agent short", "bad_2": "no subagent", "bad_3": "available: explorer, general, short", "bad_4": "there is no subagent",
+		"bad_5": "unknown subagent", "bad_6": "mock/m", "bad_7": "available: low", "bad_8": "the task is empty",
 	} {
 		failed := fmt.Sprintf(`"error":%v`, id != "call_2")
 		if i := index(r.Since(mark), `"toolCalled"`, `"id":"`+id+`"`, want, failed); i < 0 {
@@ -417,7 +417,7 @@ turns:
 		t.Errorf("%d reports", n)
 	}
 	ask(t, r, "c", "more")
-	if b := lastRequest(r); !hasAll(b, []string{"works in the background", "So: needs the user's approval", "That was quick.", "Heard."}) {
+	if b := lastRequest(r); !hasAll(b, []string{"is running in the background", "So: needs the user's approval", "That was quick.", "Heard."}) {
 		t.Errorf("the model was sent %s", b)
 	}
 	if _, err := os.Stat(filepath.Join(r.root, "one.txt")); err == nil {

@@ -29,19 +29,19 @@ type view struct {
 	renderer  *renderer
 	title     string            // as the client knows it
 	lastStart event.TurnStarted // the start of the last turn
-	// The request that started the turn being shown, until its answer is queued.
-	opening *expectedTurn
+	// The request that started the turn being shown, until the response to it is queued.
+	opening *promptRequest
 	// The subagents being shown, by the id of the call that started them.
 	children map[string]*childView
 
 	hasDeferred  atomic.Bool   // deferred is not empty
 	questionSlot chan struct{} // holds one element while a question to the user is open
 
-	mu       sync.Mutex               // guards the fields below
-	turns    map[string]*expectedTurn // by turn id
+	mu       sync.Mutex                // guards the fields below
+	turns    map[string]*promptRequest // by turn id
 	deferred []deferredAction
 	wake     context.CancelFunc // ends the wait for the next event
-	pause    *pause             // nil unless a following client has paused the view
+	pause    *pause             // nil unless a client that paces the view (follow.go) has paused it
 }
 
 // deferredAction is a function that the view runs between two events, once it has shown everything
@@ -51,12 +51,12 @@ type deferredAction struct {
 	run func(ctx context.Context)
 }
 
-// expectedTurn is a chat/prompt request that has not been answered yet. After the view has shown
-// that the prompt was accepted, it pauses until the answer is queued.
-type expectedTurn struct {
-	shown       chan struct{} // closed when the accepted prompt has been shown
-	answered    <-chan struct{}
-	answerAtEnd bool // answer the request only after the end of the turn
+// promptRequest is a chat/prompt request without a response yet. After the view has shown that the
+// prompt was accepted, it pauses until the response is queued.
+type promptRequest struct {
+	shown        chan struct{} // closed when the accepted prompt has been shown
+	responded    <-chan struct{}
+	respondAtEnd bool // respond only after the end of the turn
 }
 
 func (v *view) hasEnded() bool {
@@ -70,8 +70,8 @@ func (v *view) hasEnded() bool {
 
 // expectTurn registers the request that a turn belongs to. It must be called before the prompt is
 // submitted.
-func (v *view) expectTurn(id string, answered <-chan struct{}, answerAtEnd bool) *expectedTurn {
-	t := &expectedTurn{shown: make(chan struct{}), answered: answered, answerAtEnd: answerAtEnd}
+func (v *view) expectTurn(id string, responded <-chan struct{}, respondAtEnd bool) *promptRequest {
+	t := &promptRequest{shown: make(chan struct{}), responded: responded, respondAtEnd: respondAtEnd}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.turns[id] = t
@@ -79,7 +79,7 @@ func (v *view) expectTurn(id string, answered <-chan struct{}, answerAtEnd bool)
 }
 
 // takeTurn returns the request that a turn belongs to, and removes it.
-func (v *view) takeTurn(id string) *expectedTurn {
+func (v *view) takeTurn(id string) *promptRequest {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	t := v.turns[id]
@@ -149,7 +149,7 @@ func (v *view) wakeable(ctx context.Context) (context.Context, context.CancelFun
 func (v *view) next(ctx context.Context) (e event.Event, ok bool, err error) {
 	waiting, wake := v.wakeable(ctx)
 	defer wake()
-	if v.views.follow {
+	if v.views.follow { // the client paces the view: show the next event only in its phase
 		if _, more, _ := v.session.ReadAt(v.reader.Position(), v.reader.Offset()).Next(waiting); more {
 			v.awaitPhase(waiting)
 		}
@@ -201,9 +201,9 @@ func (v *view) show(ctx context.Context, e event.Event) error {
 		v.opening = v.takeTurn(e.Turn) // /resume removed the turn's beginning before it was shown
 	}
 	v.applySideEffects(ctx, e)
-	afterAnswer, last := v.opening.relativeToAnswer(e.Body)
-	if afterAnswer {
-		v.awaitAnswer(ctx)
+	afterResponse, last := v.opening.relativeToResponse(e.Body)
+	if afterResponse {
+		v.awaitResponse(ctx)
 	}
 	v.updateChildrenBefore(ctx, e)
 	v.sendAt(ctx, v.chatID, v.reader, v.renderer.live(e))
@@ -212,16 +212,16 @@ func (v *view) show(ctx context.Context, e event.Event) error {
 		v.opening = v.takeTurn(e.Turn)
 	}
 	if last {
-		v.awaitAnswer(ctx)
+		v.awaitResponse(ctx)
 	}
 	return nil
 }
 
-// awaitAnswer lets the prompt be answered, and waits until the answer is queued.
-func (v *view) awaitAnswer(ctx context.Context) {
+// awaitResponse lets the server respond to the prompt, and waits until the response is queued.
+func (v *view) awaitResponse(ctx context.Context) {
 	if v.opening != nil {
 		close(v.opening.shown)
-		v.opening.waitAnswered(ctx)
+		v.opening.waitResponded(ctx)
 		v.opening = nil
 	}
 }
@@ -232,24 +232,24 @@ func (v *view) send(ctx context.Context, list []notification) {
 	}
 }
 
-// relativeToAnswer reports whether an event is shown after the answer to the prompt, and whether it
-// is the last event shown before the answer.
-func (t *expectedTurn) relativeToAnswer(b event.Body) (afterAnswer, last bool) {
+// relativeToResponse reports whether an event is shown after the response to the prompt, and whether
+// it is the last event shown before the response.
+func (t *promptRequest) relativeToResponse(b event.Body) (afterResponse, last bool) {
 	switch b.(type) {
 	case event.TurnFinished:
 		return false, true
 	case event.UserMessage, event.TurnStarted, event.Notice, event.TitleChanged:
 		return false, false
 	case event.Progress:
-		return false, t != nil && !t.answerAtEnd
+		return false, t != nil && !t.respondAtEnd
 	default:
 	}
-	return t != nil && !t.answerAtEnd, false // a reader that has fallen behind gets no Progress events
+	return t != nil && !t.respondAtEnd, false // a reader that has fallen behind gets no Progress events
 }
 
 // awaitTurn waits until the client has been shown that its prompt was accepted. It returns false if
 // that will never happen, because the chat was deleted or rolled back to before the prompt.
-func (v *view) awaitTurn(ctx context.Context, turn *expectedTurn, ended <-chan struct{}) bool {
+func (v *view) awaitTurn(ctx context.Context, turn *promptRequest, ended <-chan struct{}) bool {
 	select {
 	case <-turn.shown:
 		return true
@@ -272,16 +272,16 @@ func (v *view) awaitTurn(ctx context.Context, turn *expectedTurn, ended <-chan s
 	}
 }
 
-// waitAnswered delays the model's answer until the prompt request has been answered.
-func (t *expectedTurn) waitAnswered(ctx context.Context) {
-	if t.answered == nil {
-		return // a notification gets no answer
+// waitResponded holds the model's output back until the response to the prompt request is queued.
+func (t *promptRequest) waitResponded(ctx context.Context) {
+	if t.responded == nil {
+		return // a notification gets no response
 	}
 	const maxWait = 5 * time.Second
 	timer := time.NewTimer(maxWait)
 	defer timer.Stop()
 	select {
-	case <-t.answered:
+	case <-t.responded:
 	case <-ctx.Done():
 	case <-timer.C:
 	}

@@ -57,10 +57,10 @@ func (v *view) endWaits(ctx context.Context, cause error) {
 	ids := slices.Collect(maps.Keys(v.turns))
 	clear(v.turns)
 	v.mu.Unlock()
-	v.awaitAnswer(ctx)
+	v.awaitResponse(ctx)
 	for _, t := range expected {
 		v.opening = t
-		v.awaitAnswer(ctx)
+		v.awaitResponse(ctx)
 	}
 	v.leaveChildren()
 	if len(ids) > 0 { // nothing of these turns has been shown yet, and a turn's end needs a beginning

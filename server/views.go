@@ -29,7 +29,7 @@ func (vs *views) get(session *chat.Session) *view {
 		return v
 	}
 	v := &view{
-		views: vs, chatID: session.ID(), session: session, ended: make(chan struct{}), turns: map[string]*expectedTurn{}, children: map[string]*childView{},
+		views: vs, chatID: session.ID(), session: session, ended: make(chan struct{}), turns: map[string]*promptRequest{}, children: map[string]*childView{},
 		reader: session.Read(session.Next()), title: session.Meta().Title, wake: func() {}, questionSlot: make(chan struct{}, 1),
 		phase: rand.N(followPeriod),
 	}

@@ -24,7 +24,7 @@ func (c *Commands) initPrompt(rest string) (string, error) {
 	}
 	text, _ = template.Text(text, chat.PromptVars(c.deps.Machine, c.deps.Config().ToolCall.ShellCommand.Path, c.deps.Roots()))
 	if rest != "" {
-		text += "\n\nThe user adds: " + rest
+		text += "\n\nAdditional instructions from the user: " + rest
 	}
 	return text, nil
 }
@@ -34,7 +34,7 @@ func (c *Commands) syncSystemPrompt(ctx context.Context, in input) (string, erro
 	if _, err := in.session.DropSystemPrompt().Wait(ctx); err != nil {
 		return "", err
 	}
-	return "The next prompt is sent with a new system prompt.", nil
+	return "The next prompt will be sent with a new system prompt.", nil
 }
 
 // model lists the models or chooses one.
@@ -46,7 +46,7 @@ func (c *Commands) model(ctx context.Context, in input) (string, error) {
 		for _, id := range choice.IDs {
 			var marks []string
 			if id == current {
-				marks = append(marks, "this chat's")
+				marks = append(marks, "current")
 			}
 			if id == choice.Default {
 				marks = append(marks, "default")
@@ -75,7 +75,7 @@ func (c *Commands) model(ctx context.Context, in input) (string, error) {
 	return "This chat uses `" + m.ID + "` from now on.", err
 }
 
-// similar lists up to five models that contain the user's text without its provider.
+// similar lists up to five models whose ids contain the model name that the user typed.
 func similar(ids []string, id string) string {
 	_, name, _ := strings.Cut(id, "/")
 	var out []string
@@ -99,19 +99,19 @@ func (c *Commands) rename(ctx context.Context, in input) (string, error) {
 	if _, err := in.session.Rename(title).Wait(ctx); err != nil {
 		return "", err
 	}
-	return "This chat is called **" + in.session.Meta().Title + "** now.", nil
+	return "This chat is now called **" + in.session.Meta().Title + "**.", nil
 }
 
 // pin pins or unpins the chat.
 func (c *Commands) pin(ctx context.Context, in input) (string, error) {
 	if in.arg() != "" && in.arg() != "off" {
-		return "", fmt.Errorf("/pin takes off or nothing, not %q", in.arg())
+		return "", fmt.Errorf("/pin accepts `off` or no argument, not %q", in.arg())
 	}
 	if _, err := in.session.Pin(in.arg() == "").Wait(ctx); err != nil {
 		return "", err
 	}
 	if in.arg() == "off" {
-		return "This chat is not pinned any more.", nil
+		return "This chat is no longer pinned.", nil
 	}
 	return "This chat is pinned: it is kept regardless of its age. `/pin off` undoes it.", nil
 }
@@ -144,8 +144,8 @@ func (c *Commands) help(context.Context, input) (string, error) {
 }
 
 // mistyped returns a command that suggests the right name, if name is similar to the name of a
-// command: a model could only guess what was meant. It returns false for other words and for paths, which are
-// sent to the model.
+// command. Such a word is not sent to the model, which could only guess. mistyped returns false for
+// other words and for paths, which are sent to the model.
 func (c *Commands) mistyped(name string) (chat.Command, bool) {
 	var names []string
 	for _, o := range c.List() {
@@ -155,12 +155,12 @@ func (c *Commands) mistyped(name string) (chat.Command, bool) {
 	if meant == "" || !isName(name) {
 		return chat.Command{}, false
 	}
-	return c.runs(name, func(context.Context, *chat.Session) (string, error) {
+	return c.newCommand(name, func(context.Context, *chat.Session) (string, error) {
 		return "", fmt.Errorf("there is no command `/%s`; did you mean `/%s`? `/help` lists the commands", name, meant)
 	}), true
 }
 
-// isName reports whether a word can be the name of a command, and not the beginning of a path.
+// isName reports whether a word can be the name of a command rather than the beginning of a path.
 func isName(word string) bool {
 	return word != "" && !strings.ContainsFunc(word, func(r rune) bool {
 		return r != '-' && r != '_' && r != ':' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
@@ -194,7 +194,7 @@ func (c *Commands) resume(ctx context.Context, in input) (string, error) {
 		return c.listChats(ctx, list, page)
 	}
 	if len(in.args) > 1 {
-		return "", errors.New("/resume takes one chat: a number from the list, latest, or an id")
+		return "", errors.New("/resume takes one chat: a number from the list, `latest`, or an id")
 	}
 	id, err := find(list, in.arg())
 	if err != nil {
@@ -209,7 +209,7 @@ const maxListed = 20
 // listChats shows a page of the chats, the newest first.
 func (c *Commands) listChats(ctx context.Context, list []chat.Summary, page int) (string, error) {
 	if len(list) == 0 {
-		return "There are no other chats of these workspace folders.", nil
+		return "There are no other chats in these workspace folders.", nil
 	}
 	var b strings.Builder
 	b.WriteString("`/resume` with a number, `latest` or an id continues a copy of that chat here.\n\n")
@@ -235,7 +235,7 @@ func (c *Commands) listChats(ctx context.Context, list []chat.Summary, page int)
 		b.WriteString("\n")
 	}
 	if first > 0 {
-		fmt.Fprintf(&b, "\n%s older: `/resume page %d`\n", count(first, "chat"), page+1)
+		fmt.Fprintf(&b, "\n%s: `/resume page %d`\n", count(first, "older chat"), page+1)
 	}
 	return b.String(), nil
 }
@@ -261,7 +261,7 @@ func (c *Commands) flags(ctx context.Context, id string) ([]string, error) {
 	return out, nil
 }
 
-// find returns the id of the chat for a number, latest or an id; list is ordered by creation.
+// find returns the id of the chat for a number, "latest" or an id; list is ordered by creation.
 func find(list []chat.Summary, what string) (string, error) {
 	if len(list) == 0 {
 		return "", errors.New("there is no other chat to resume")
@@ -296,7 +296,7 @@ func (c *Commands) adopt(ctx context.Context, s *chat.Session, id string) (strin
 		kept = " The earlier messages of this chat are saved as **" + fork.Title + "**."
 	}
 	if _, err := s.Adopt(ctx, id).Wait(ctx); err != nil {
-		err = fmt.Errorf("cannot resume the chat %s, and this chat stays as it is: %w", id, err)
+		err = fmt.Errorf("cannot resume the chat %s; this chat is unchanged: %w", id, err)
 		if kept != "" {
 			err = fmt.Errorf("%w.%s", err, kept)
 		}
@@ -306,7 +306,7 @@ func (c *Commands) adopt(ctx context.Context, s *chat.Session, id string) (strin
 	if title == "" {
 		title = "Untitled"
 	}
-	return "Resumed **" + title + "**: this is a copy, the other chat stays as it is." + kept, nil
+	return "Resumed **" + title + "**: this is a copy; the other chat is unchanged." + kept, nil
 }
 
 // isModelPrompt reports whether an event is a prompt to a model.

@@ -182,10 +182,10 @@ func definitions() []definition {
 
 // List returns the commands in the order of the reference server: prompts of MCP servers, native
 // commands, skills, and the user's own commands. Native commands that the reference server does not
-// have come last; they are left out for test suites, which compare the whole list. Prompts, skills and
+// have come last. Prompts, skills and
 // user's commands with the name of a native command are left out, because Find returns the native one.
 func (c *Commands) List() []Offer {
-	test := c.deps.Config().Env == config.EnvTest
+	fewer := c.deps.Config().Conformance().ReferenceContent
 	var native, builtInSkills, extra []Offer
 	for _, d := range c.list {
 		switch {
@@ -193,7 +193,7 @@ func (c *Commands) List() []Offer {
 			builtInSkills = append(builtInSkills, Offer{d.Info, typeSkill})
 		case !d.extra:
 			native = append(native, Offer{d.Info, typeNative})
-		case !test:
+		case !fewer:
 			extra = append(extra, Offer{d.Info, typeNative})
 		}
 	}
@@ -239,7 +239,7 @@ func (c *Commands) Find(message string) (chat.Command, bool) {
 	}
 	in := input{args: splitArgs(rest), rest: rest}
 	if err := d.check(in.args); err != nil {
-		return c.runs(name, func(context.Context, *chat.Session) (string, error) { return "", err }), true
+		return c.newCommand(name, func(context.Context, *chat.Session) (string, error) { return "", err }), true
 	}
 	if d.compact {
 		return chat.Command{Compact: rest}, true
@@ -258,9 +258,9 @@ func (c *Commands) Find(message string) (chat.Command, bool) {
 		if err == nil {
 			return chat.Command{Prompt: text}, true
 		}
-		return c.runs(name, func(context.Context, *chat.Session) (string, error) { return "", err }), true
+		return c.newCommand(name, func(context.Context, *chat.Session) (string, error) { return "", err }), true
 	}
-	return c.runs(name, func(ctx context.Context, s *chat.Session) (string, error) {
+	return c.newCommand(name, func(ctx context.Context, s *chat.Session) (string, error) {
 		in.session = s
 		return d.run(c, ctx, in)
 	}), true
@@ -287,9 +287,9 @@ func (d definition) check(args []string) error {
 	return nil
 }
 
-// runs returns a command that calls run and shows its output, without secrets and cut to what fits
+// newCommand returns a command that calls run and shows its output, without secrets and truncated to fit
 // into a message.
-func (c *Commands) runs(name string, run func(context.Context, *chat.Session) (string, error)) chat.Command {
+func (c *Commands) newCommand(name string, run func(context.Context, *chat.Session) (string, error)) chat.Command {
 	return chat.Command{Run: func(ctx context.Context, s *chat.Session) (string, error) {
 		text, err := run(ctx, s)
 		clean := c.redactor()

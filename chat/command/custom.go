@@ -37,7 +37,7 @@ func (c *Commands) custom(name, rest, line string) (chat.Command, bool) {
 		return served, true
 	}
 	if why := set.Refused(name); why != "" {
-		return c.runs(name, func(context.Context, *chat.Session) (string, error) {
+		return c.newCommand(name, func(context.Context, *chat.Session) (string, error) {
 			return "", fmt.Errorf("/%s cannot be used: %s", name, why)
 		}), true
 	}
@@ -49,7 +49,7 @@ func (c *Commands) prompts(name, text string) chat.Command {
 	if strings.TrimSpace(text) != "" {
 		return chat.Command{Prompt: text}
 	}
-	return c.runs(name, func(context.Context, *chat.Session) (string, error) {
+	return c.newCommand(name, func(context.Context, *chat.Session) (string, error) {
 		return "", fmt.Errorf("/%s has no text that could be sent", name)
 	})
 }

@@ -69,7 +69,7 @@ func (c *Commands) served(line string) (chat.Command, bool) {
 	}
 	given := splitArgs(rest)
 	if err := (definition{Info: found.info(), rest: len(found.Arguments) > 0}).check(given); err != nil {
-		return c.runs(found.Name, func(context.Context, *chat.Session) (string, error) { return "", err }), true
+		return c.newCommand(found.Name, func(context.Context, *chat.Session) (string, error) { return "", err }), true
 	}
 	args := positional(found.Arguments, given)
 	return chat.Command{Expand: func(ctx context.Context) ([]event.Said, error) {

@@ -1,9 +1,9 @@
 // Package eventlog is the event log of one chat. It numbers events, stores them, and delivers them
 // to any number of readers.
 //
-// It guarantees that every event a reader has seen is persisted, that every reader gets every event
-// exactly once and in order, and that a slow reader does not delay the others. It does not interpret
-// events, except that it distinguishes deltas, events that are never stored, and all others.
+// It guarantees that every event a reader has seen is persisted, except progress; that every reader
+// gets every event exactly once and in order; and that a slow reader does not delay the others. It does not
+// interpret events, except that it distinguishes deltas, events that are never stored, and all others.
 package eventlog
 
 import (
@@ -20,19 +20,19 @@ import (
 const (
 	flushDelay   = 50 * time.Millisecond // longest time before a delta is appended to the store
 	maxTail      = 256                   // stored entries kept in memory for readers
-	maxTailBytes = 256 << 10             // their estimated size
+	maxTailBytes = 256 << 10             // estimated size of these entries
 	maxPiece     = 16 << 10              // bytes of a delta that a reader gets in one event
 	pageSize     = 256                   // events per read of the store
 )
 
 // Log is the sequence of a chat's events.
 //
-// Every event that a reader has seen survives the death of the process. Structural events (all
+// Every event that a reader has seen, except progress, survives a crash. Structural events (all
 // stored events that are not deltas) are appended to the store before any reader sees them. Deltas
 // of text, reasoning and arguments are written ahead (Store.WriteAhead) when the first reader takes
-// them, and appended within flushDelay. Adjacent deltas are merged into one open entry: a reader
-// that keeps up gets each piece, and one that falls behind gets them merged, after a single write.
-// Progress is never stored.
+// them, and appended within flushDelay. Adjacent deltas are merged into one open entry. A
+// reader that keeps up gets each delta. One that falls behind gets the accumulated text, which is
+// written ahead once. Progress is never stored.
 //
 // Each reader has its own cursor. A slow reader costs no memory, because stored entries leave the
 // tail and are read back from the store.
@@ -65,10 +65,10 @@ type Log struct {
 	failing bool          // the last attempt to store failed
 	closed  bool
 	// replacing is true during Cut and Adopt, while the store replaces events. Readers wait: the
-	// marker already has a sequence number, but is not stored yet.
+	// event that replaces them (see Cut) already has a sequence number, but is not stored yet.
 	replacing bool
 
-	previous event.Kind // kind of the last event that does not interleave text (event.InterleavesText)
+	previous event.Kind // kind of the last event, ignoring those that may occur within a run of text (event.InterleavesText)
 }
 
 // entry is one event. An open entry is a delta to which further deltas are added.
@@ -114,8 +114,8 @@ func (l *Log) resetTail(next event.Seq) {
 	l.tail, l.first, l.next, l.saved, l.shown, l.previous = nil, next, next, next, next, ""
 }
 
-// Append adds events of a turn. When it returns, readers can see structural events, and those are
-// stored unless the store failed; then readers get a notice.
+// Append adds events of a turn. When it returns, readers can see the structural events, and these
+// are stored. If the store fails, readers get a notice instead.
 func (l *Log) Append(turn string, bodies ...event.Body) {
 	storeNow := slices.ContainsFunc(bodies, structural)
 	if storeNow {
@@ -260,20 +260,20 @@ func (l *Log) Refresh(ctx context.Context) (news, gone bool, err error) {
 	return true, false, nil
 }
 
-// Cut removes the messages that begin at or after from and appends marker. Readers that are past
-// from get the marker as their next event.
-func (l *Log) Cut(from event.Seq, marker event.Body) error {
+// Cut removes the messages that begin at or after start, and appends marker. Readers that are beyond
+// start get marker as their next event.
+func (l *Log) Cut(start event.Seq, marker event.Body) error {
 	return l.replace(func(meta Meta, e event.Event) error {
-		return l.store.Cut(context.Background(), meta, from, e)
+		return l.store.Cut(context.Background(), meta, start, e)
 	}, 0, marker, func(*Meta) {})
 }
 
-// Adopt replaces all messages with marker, followed by a copy of the messages of the chat other
-// that begin before end, and changes the metadata. If it returns an error, nothing is changed.
-func (l *Log) Adopt(other string, end event.Seq, marker event.Body, change func(*Meta)) error {
+// Adopt replaces all messages with marker, followed by a copy of the messages of another chat,
+// source, that begin before limit, and changes the metadata. If it returns an error, nothing is changed.
+func (l *Log) Adopt(source string, limit event.Seq, marker event.Body, change func(*Meta)) error {
 	return l.replace(func(meta Meta, e event.Event) error {
-		return l.store.Adopt(context.Background(), meta, other, end, e)
-	}, end, marker, change)
+		return l.store.Adopt(context.Background(), meta, source, limit, e)
+	}, limit, marker, change)
 }
 
 // replace calls write to replace stored events, and drops the entries in memory. reserved is the
@@ -418,8 +418,8 @@ func (l *Log) flush() {
 // unsaved returns the entries that are not stored yet. The caller holds mu.
 func (l *Log) unsaved() []*entry { return l.tail[l.saved-l.first:] }
 
-// write stores events. It stores meta only if it has unsaved changes (dirty), to keep changes of
-// another process; withMeta reports whether it did.
+// write stores events. It stores meta only if it has unsaved changes (dirty), so as not to
+// overwrite another process's changes; withMeta reports whether it did.
 func (l *Log) write(meta Meta, dirty bool, batch []event.Event) (withMeta bool, err error) {
 	if !dirty {
 		err := l.store.Extend(context.Background(), meta.ID, batch)

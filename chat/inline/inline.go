@@ -121,5 +121,5 @@ func incomplete(stop llm.StopReason) error {
 	case llm.StopToolCalls:
 		return errors.New("the model called a tool instead of answering")
 	}
-	return errors.New("the model's answer ended without saying why")
+	return errors.New("the model's answer ended without a stop reason")
 }

@@ -116,12 +116,12 @@ func TestIncomplete(t *testing.T) {
 	stop := func(r llm.StopReason) llm.Delta { return llm.Delta{Kind: llm.StopDelta, Stop: r} }
 	text := llm.Delta{Kind: llm.TextDelta, Text: "text"}
 	for want, deltas := range map[string][]llm.Delta{
-		"output limit":       {text, stop(llm.StopLength)},
-		"refused":            {text, stop(llm.StopRefusal)},
-		"tool":               {{Kind: llm.ToolStart, ID: "1", Name: "x"}, stop(llm.StopToolCalls)},
-		"without saying why": {text},
-		"longer than":        {{Kind: llm.TextDelta, Text: strings.Repeat("x", maxAnswer+1)}, stop(llm.StopEnd)},
-		"without text":       says("\n"),
+		"output limit":          {text, stop(llm.StopLength)},
+		"refused":               {text, stop(llm.StopRefusal)},
+		"tool":                  {{Kind: llm.ToolStart, ID: "1", Name: "x"}, stop(llm.StopToolCalls)},
+		"without a stop reason": {text},
+		"longer than":           {{Kind: llm.TextDelta, Text: strings.Repeat("x", maxAnswer+1)}, stop(llm.StopEnd)},
+		"without text":          says("\n"),
 	} {
 		got := rewrite(t, deltas, "x")
 		if !strings.HasSuffix(got, "]") || !strings.Contains(got, want) || strings.Contains(got, "finished") {

@@ -119,7 +119,7 @@ INSERT INTO words(words, rank) VALUES ('secure-delete', 1);
 `
 
 // ErrNewer is returned if a newer version of eca created the index.
-var ErrNewer = errors.New("the search index was made by a newer version of eca; end this one and start the newer one")
+var ErrNewer = errors.New("the search index was made by a newer version of eca; quit this version and start the newer one")
 
 func (x *Index) open(ctx context.Context) (*sql.DB, Source, error) {
 	x.mu.Lock()

@@ -41,13 +41,13 @@ CREATE TABLE events (
 ) WITHOUT ROWID;
 `
 
-// schema2 adds columns and tables so that lists and windows need not read events.
+// schema2 adds columns and tables so that chat lists and message windows can be built without reading events.
 const schema2 = `
 ALTER TABLE chats ADD COLUMN named INTEGER NOT NULL DEFAULT 0;    -- the user chose the title
 ALTER TABLE chats ADD COLUMN workspace TEXT NOT NULL DEFAULT '';  -- key of roots
 ALTER TABLE chats ADD COLUMN messages INTEGER NOT NULL DEFAULT 0; -- rows in messages
 DROP INDEX chats_updated;
-CREATE INDEX chats_listed ON chats(workspace, updated_at, id, created_at, title, model, messages); -- a list reads nothing else
+CREATE INDEX chats_listed ON chats(workspace, updated_at, id, created_at, title, model, messages); -- covering index for chat lists
 CREATE TABLE messages (
   chat  TEXT NOT NULL,
   place INTEGER NOT NULL, -- position: equal to seq; for a flag, the seq of the message that it follows
@@ -84,10 +84,10 @@ CREATE TABLE IF NOT EXISTS pins (
 `
 
 // ErrNewer is returned if a newer version of eca wrote the store.
-var ErrNewer = errors.New("the chat store was written by a newer version of eca; end this one and start the newer one, or set XDG_STATE_HOME to another folder")
+var ErrNewer = errors.New("the chat store was written by a newer version of eca; quit this version and start the newer one, or set XDG_STATE_HOME to another folder")
 
-// migrate brings the file to schemaVersion in one transaction. The caller holds the
-// turnstile.
+// migrate brings the file to schemaVersion in one transaction. The caller has the lock
+// of the file open.lock.
 func migrate(db *sql.DB) error {
 	var v int
 	if err := db.QueryRow("PRAGMA user_version").Scan(&v); err != nil {
@@ -157,7 +157,7 @@ func fillWorkspaces(tx *sql.Tx) error {
 	return nil
 }
 
-// workspaceKey is WorkspaceKey, which does not depend on the order of the folders or on symlinks.
+// workspaceKey implements WorkspaceKey.
 func workspaceKey(roots []string) string {
 	main := make([]string, 0, len(roots))
 	for _, r := range roots {
@@ -166,8 +166,8 @@ func workspaceKey(roots []string) string {
 	return folderKey(main)
 }
 
-// folderKey returns the key that older versions used, with which each worktree of a repository has its
-// own key.
+// folderKey returns a key for folders that does not depend on their order or on symlinks. Worktrees of
+// a repository have different keys; older versions of eca used this key for the workspace.
 func folderKey(roots []string) string {
 	keys := make([]string, 0, len(roots))
 	for _, r := range roots {

@@ -109,9 +109,9 @@ turns:
 // The agent that started a subagent reads that its result is cut, filtered or empty.
 func TestIncompleteResultsOfSubagentsAreNamed(t *testing.T) {
 	for step, want := range map[string]string{
-		"text: half a rep, stop: length": "(The result reached the model's output limit and is cut here.)",
+		"text: half a rep, stop: length": "(The result reached the model's output limit and was truncated.)",
 		"text: I would, stop: refusal":   "the result is not complete.)",
-		"stop: end":                      "It ended without a word.",
+		"stop: end":                      "It ended without any text.",
 	} {
 		p := newProvider(t, "cassette: 1\nturns:\n  - user: '^delegate'\n    steps:\n      - calls: [{id: call_1, tool: eca__spawn_agent, arguments: {agent: general, task: look}}]\n      - text: Done.\n"+
 			"  - user: '^look'\n    steps:\n      - {"+step+"}\n")

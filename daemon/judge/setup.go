@@ -74,7 +74,7 @@ func newSetup(o Options) *setup {
 	s.commands = config.NewCommands(settings.Commands{Children: s.children, Getenv: o.Getenv}.Run)
 	cacheDir := settings.CacheDir(o.Getenv)
 	cfg := s.load()
-	if cfg.Env == config.EnvTest { // as the daemon does
+	if cfg.Conformance().Offline { // as the daemon does
 		s.stateDir = filepath.Join(cacheDir, "state")
 	}
 	s.creds = auth.New(s.stateDir, o.Keychain)

@@ -80,11 +80,11 @@ func (v *view) newClient(name string, p config.Provider) (llm.Model, error) {
 		if p.Path != "" || strings.HasPrefix(p.URL, "https://api.openai.com") {
 			return openai.NewResponses(responses), nil
 		}
-		return openai.WithFallback(openai.NewResponses(responses), openai.NewChat(chat, chatOptions(name, p, v.cfg.Env == config.EnvTest))), nil
+		return openai.WithFallback(openai.NewResponses(responses), openai.NewChat(chat, chatOptions(name, p, v.cfg.Conformance().UnmergedDeltas))), nil
 	case openai.APIChat:
 		e := v.endpoint(name, p)
 		e.URL = openai.URL(p.URL, p.Path, openai.APIChat)
-		return openai.NewChat(e, chatOptions(name, p, v.cfg.Env == config.EnvTest)), nil
+		return openai.NewChat(e, chatOptions(name, p, v.cfg.Conformance().UnmergedDeltas)), nil
 	case anthropic.API:
 		e := v.endpoint(name, p)
 		e.URL = anthropic.URL(p.URL, p.Path)
@@ -116,13 +116,13 @@ func (v *view) newClient(name string, p config.Provider) (llm.Model, error) {
 const apis = "openai-responses, openai-chat, anthropic, google, ollama, bedrock and cassette"
 
 // chatOptions returns how a provider's models mark reasoning.
-func chatOptions(name string, p config.Provider, test bool) openai.ChatOptions {
+func chatOptions(name string, p config.Provider, unmergedDeltas bool) openai.ChatOptions {
 	t := openai.DefaultThink()
 	if name == googleProvider || strings.Contains(p.URL, "generativelanguage.googleapis.com") {
 		t.Start, t.End = "<thought>", "</thought>"
 	}
 	t.Start, t.End = cmp.Or(p.ThinkStart, t.Start), cmp.Or(p.ThinkEnd, t.End)
-	t.Steady = test
+	t.Steady = unmergedDeltas
 	return openai.ChatOptions{Think: t}
 }
 

@@ -26,7 +26,7 @@ type provider struct {
 // If there are several keys, one in the configuration itself wins, because it was written for eca.
 // The user's login comes next, before variables and netrc files, which may be meant for other
 // programs (eca-features 5.2).
-func (m *Models) providers(loaded *config.Loaded, entered map[string]auth.Credential) map[string]provider {
+func (m *Models) providers(loaded *config.Loaded, storedLogins map[string]auth.Credential) map[string]provider {
 	out := make(map[string]provider, len(loaded.Providers))
 	for name, cfg := range loaded.Providers {
 		if name == googleProvider {
@@ -41,7 +41,7 @@ func (m *Models) providers(loaded *config.Loaded, entered map[string]auth.Creden
 		}
 		origin, _ := loaded.Origin("providers", name, "key")
 		variable, fromEnv := origin.Variable()
-		c, loggedIn := entered[name]
+		c, loggedIn := storedLogins[name]
 		switch {
 		case cfg.Key != "" && !origin.Shared():
 			p.auth = auth.Status{State: auth.Authenticated, Type: auth.APIKey, Source: auth.FromConfig}
@@ -138,7 +138,7 @@ func (v *view) describe() []llm.Provider {
 		}
 		out = append(out, d)
 	}
-	for name, c := range v.entered {
+	for name, c := range v.storedLogins {
 		if _, configured := v.all[name]; !configured {
 			out = append(out, llm.Provider{
 				ID: name, Spelled: name, Label: label(name), Auth: unconfigured(c),

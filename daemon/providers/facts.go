@@ -40,7 +40,7 @@ func (m *Models) UpdateCatalog(ctx context.Context, online bool) error {
 		url, _ := v.cfg.Origin("providers", name, "url")
 		needed = needed || p.API != apiCassette && (v.hasSelectableModels(name, p) || v.offered(name, p) && !url.IsDefault())
 	}
-	fetch := !v.cfg.PureConfig && v.cfg.Env != config.EnvTest && (v.cfg.FetchModels == nil || *v.cfg.FetchModels)
+	fetch := !v.cfg.PureConfig && !v.cfg.Conformance().Offline && (v.cfg.FetchModels == nil || *v.cfg.FetchModels)
 	if !needed {
 		return nil
 	}

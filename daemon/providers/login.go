@@ -79,7 +79,7 @@ func (l *Logins) providerNamed(name string) string {
 	if known {
 		return provider
 	}
-	if _, loggedIn := l.models.view().entered[config.Kebab(name)]; loggedIn {
+	if _, loggedIn := l.models.view().storedLogins[config.Kebab(name)]; loggedIn {
 		return config.Kebab(name)
 	}
 	return name
@@ -87,7 +87,7 @@ func (l *Logins) providerNamed(name string) string {
 
 // LoggedIn reports whether a login to a provider is stored.
 func (l *Logins) LoggedIn(name string) bool {
-	_, ok := l.models.view().entered[l.providerNamed(name)]
+	_, ok := l.models.view().storedLogins[l.providerNamed(name)]
 	return ok
 }
 

@@ -97,7 +97,7 @@ func (m *Models) http(p config.Provider, connect time.Duration) *http.Client {
 func (m *Models) clean(text string) string {
 	v := m.view()
 	var secrets []string
-	for _, c := range v.entered {
+	for _, c := range v.storedLogins {
 		secrets = append(secrets, c.Secrets()...)
 	}
 	m.mu.Lock()
@@ -115,12 +115,12 @@ func (m *Models) clean(text string) string {
 // view combines one configuration with the credentials and lists of models at one moment.
 type view struct {
 	*Models
-	cfg     *config.Loaded
-	rules   *catalog.Variants
-	entered map[string]auth.Credential
-	all     map[string]provider // by name
-	fetched map[string]fetched
-	asking  map[string]int
+	cfg          *config.Loaded
+	rules        *catalog.Variants
+	storedLogins map[string]auth.Credential
+	all          map[string]provider // by name
+	fetched      map[string]fetched
+	asking       map[string]int
 }
 
 // view returns the view of the current configuration.
@@ -130,8 +130,8 @@ func (m *Models) viewOf(cfg *config.Loaded, rules *catalog.Variants) *view {
 	if cfg == nil {
 		cfg = &config.Loaded{Config: &config.Config{}}
 	}
-	entered, _ := m.opts.Credentials().All() // the error is among the configuration's problems
-	v := &view{Models: m, cfg: cfg, rules: rules, entered: entered, all: m.providers(cfg, entered)}
+	storedLogins, _ := m.opts.Credentials().All() // the error is among the configuration's problems
+	v := &view{Models: m, cfg: cfg, rules: rules, storedLogins: storedLogins, all: m.providers(cfg, storedLogins)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v.fetched, v.asking = maps.Clone(m.fetched), maps.Clone(m.asking)

@@ -19,8 +19,8 @@ import (
 // Problems returns problems for providers and models that the user configured and that certainly
 // cannot work. It makes no request. A missing key is not a problem, because the user can still log
 // in.
-func (m *Models) Problems(cfg *config.Loaded, rules *catalog.Variants, entered map[string]auth.Credential) []config.Problem {
-	v := &view{Models: m, cfg: cfg, rules: rules, entered: entered, all: m.providers(cfg, entered)}
+func (m *Models) Problems(cfg *config.Loaded, rules *catalog.Variants, storedLogins map[string]auth.Credential) []config.Problem {
+	v := &view{Models: m, cfg: cfg, rules: rules, storedLogins: storedLogins, all: m.providers(cfg, storedLogins)}
 	var out []config.Problem
 	for _, name := range slices.Sorted(maps.Keys(v.all)) {
 		path := []string{"providers", name}

@@ -168,7 +168,7 @@ func (v *view) chosen(name string, p provider) bool {
 // configured reports whether the user configured anything. If so, the demo model does not answer
 // instead of the intended model.
 func (v *view) configured() bool {
-	if _, err := v.opts.Credentials().All(); err != nil || len(v.entered) > 0 || v.cfg.Configured() {
+	if _, err := v.opts.Credentials().All(); err != nil || len(v.storedLogins) > 0 || v.cfg.Configured() {
 		return true
 	}
 	for name, p := range v.all {

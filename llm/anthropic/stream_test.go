@@ -229,7 +229,7 @@ func TestEvents(t *testing.T) {
 		"text of an error": {events(text, `{"error":"GPU fell off"}`), "t:a|!unknown p failed: GPU fell off"},
 		"bad request":      {events(`{"type":"error","error":{"type":"invalid_request_error","message":"no"}}`), "!bad_request p failed: no"},
 		"key revoked":      {events(`{"type":"error","error":{"type":"permission_error","message":"no"}}`), "!auth p failed: no"},
-		"error of no kind": {events(`{"type":"error","error":null}`), "!unknown p failed without saying why"},
+		"error of no kind": {events(`{"type":"error","error":null}`), "!unknown p failed without an error message"},
 		"garbage":          {events("<html>"), `!malformed p sent something in its stream that is not of this API: "<html>"`},
 	} {
 		if got := decode(strings.NewReader(c.body)); got != c.want {

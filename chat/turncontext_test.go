@@ -8,16 +8,16 @@ import (
 )
 
 func TestNewID(t *testing.T) {
-	of := func(work *assignment, n *names) *setting {
+	of := func(work *assignment, n *idRegistry) *turnContext {
 		e := &Engine{deps: Deps{NewID: func() string { return "new" }}}
-		return &setting{s: &Session{chatReader: chatReader{eng: e}}, rec: &turnRecord{history: history.New()}, names: n, assignment: work}
+		return &turnContext{session: &Session{chatReader: chatReader{eng: e}}, rec: &turnRecord{history: history.New()}, ids: n, assignment: work}
 	}
-	family := &names{owners: map[string]*turnRecord{}}
+	family := &idRegistry{owners: map[string]*turnRecord{}}
 	parent := of(nil, family)
 	parent.rec.history.Add(event.ReasoningStarted{ID: "earlier"})
 	one, two := of(&assignment{parentTurn: parent}, family), of(&assignment{parentTurn: parent}, family)
 	for i, c := range []struct {
-		of   *setting
+		of   *turnContext
 		from string
 		want string
 	}{

@@ -12,16 +12,16 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// setting is shared by the parts of a turn: the chat, the agent, the model, the policy and the record
+// turnContext is shared by the parts of a turn: the chat, the agent, the model, the policy and the record
 // of events. It does not change, except for model, fallbacks and tools, which the turn's own goroutine
 // sets between requests.
-type setting struct {
+type turnContext struct {
 	Snapshot
-	s     *Session
-	id    string // id of the turn
-	ctx   context.Context
-	rec   *turnRecord
-	names *names
+	session *Session
+	id      string // id of the turn
+	ctx     context.Context
+	rec     *turnRecord
+	ids     *idRegistry
 
 	parent     string      // id of the parent chat; set only in the chat of a subagent
 	assignment *assignment // set in a child turn; nil if the turn answers the user
@@ -33,16 +33,16 @@ type setting struct {
 	vars func() template.Vars // variables of prompts
 }
 
-// names has the ids of calls and blocks of reasoning of a turn and its subagents, which must be unique
+// idRegistry has the ids of the calls and reasoning blocks of a turn and its subagents, which must be unique
 // across them. Some clients send decisions with the id of the parent chat for every call (eca-protocol
 // 4.2), and keep the calls of all chats in one list, so equal ids would be confused.
-type names struct {
+type idRegistry struct {
 	mu     sync.Mutex             // guards owners
 	owners map[string]*turnRecord // by id: record of the turn that uses it
 }
 
 // claim reserves an id for a turn; ok is false if another turn uses it.
-func (n *names) claim(name string, r *turnRecord) (ok bool) {
+func (n *idRegistry) claim(name string, r *turnRecord) (ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if owner, taken := n.owners[name]; taken {
@@ -54,50 +54,50 @@ func (n *names) claim(name string, r *turnRecord) (ok bool) {
 
 // newID returns a unique id for a call or block of reasoning, derived from the provider's id. Ids are
 // unique within a chat, while providers repeat theirs in later responses.
-func (t *setting) newID(id string) string {
+func (t *turnContext) newID(id string) string {
 	if id == "" {
-		return t.s.eng.deps.NewID()
+		return t.session.eng.deps.NewID()
 	}
 	unique := id
-	for n := 2; t.knows(unique) || !t.names.claim(unique, t.rec); n++ {
+	for n := 2; t.knows(unique) || !t.ids.claim(unique, t.rec); n++ {
 		unique = fmt.Sprintf("%s-%d", id, n)
 	}
 	return unique
 }
 
 // knows reports whether the chat or its parent has a call or a block of reasoning with this id.
-func (t *setting) knows(id string) bool {
+func (t *turnContext) knows(id string) bool {
 	has := func(h *history.History) bool { return h.Has(id) }
 	return read(t.rec, has) || t.assignment != nil && read(t.assignment.parentTurn.rec, has)
 }
 
 // since returns the milliseconds since start.
-func (t *setting) since(start time.Time) int64 {
-	return t.s.eng.deps.Now().Sub(start).Milliseconds()
+func (t *turnContext) since(start time.Time) int64 {
+	return t.session.eng.deps.Now().Sub(start).Milliseconds()
 }
 
 // origin identifies the turn in requests.
-func (t *setting) origin() llm.Origin {
-	return llm.Origin{Chat: t.s.id, Parent: t.parent, Turn: t.id, Agent: t.agent}
+func (t *turnContext) origin() llm.Origin {
+	return llm.Origin{Chat: t.session.id, Parent: t.parent, Turn: t.id, Agent: t.agent}
 }
 
 // subagent reports whether the agent runs as a subagent, or is only for subagents.
-func (t *setting) subagent() bool {
+func (t *turnContext) subagent() bool {
 	return t.parent != "" || !t.Config.Agents[t.agent].Primary()
 }
 
 // trusted reports whether auto-approve is on, in the chat or in the parent chat of a subagent. Users
 // can change it at any time.
-func (t *setting) trusted() bool {
-	return t.s.log.Meta().Trust || t.assignment != nil && t.assignment.parentTurn.s.log.Meta().Trust
+func (t *turnContext) trusted() bool {
+	return t.session.log.Meta().Trust || t.assignment != nil && t.assignment.parentTurn.session.log.Meta().Trust
 }
 
 // asks reports whether the user can be asked about a call.
-func (t *setting) asks() bool { return t.assignment == nil || !t.assignment.sub.Background }
+func (t *turnContext) asks() bool { return t.assignment == nil || !t.assignment.sub.Background }
 
 // charged returns the turn and the call for which changes to files are recorded. Those of a subagent
 // are recorded for the parent's call, so that they are undone with it.
-func (t *setting) charged(callID string) (*setting, string) {
+func (t *turnContext) charged(callID string) (*turnContext, string) {
 	if t.assignment != nil {
 		return t.assignment.parentTurn, t.id
 	}
@@ -106,7 +106,7 @@ func (t *setting) charged(callID string) (*setting, string) {
 
 // judge returns the policy's verdict about a call. For a subagent it is the stricter one of the
 // verdicts for its agent and the parent's agent.
-func (t *setting) judge(tc tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
+func (t *turnContext) judge(tc tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
 	v := t.Policy.Judge(tc, spec, plan)
 	if t.assignment != nil {
 		tc.Agent = t.assignment.parentTurn.agent
@@ -116,7 +116,7 @@ func (t *setting) judge(tc tools.Call, spec tools.Spec, plan tools.Plan) tools.V
 }
 
 // hidden reports whether the model cannot call a tool.
-func (t *setting) hidden(spec tools.Spec) bool {
+func (t *turnContext) hidden(spec tools.Spec) bool {
 	if spec.For != nil {
 		if _, ok := spec.For(t.agent); !ok {
 			return true
@@ -126,12 +126,12 @@ func (t *setting) hidden(spec tools.Spec) bool {
 }
 
 // disabled reports whether the agent, or the parent's agent, may not use a tool.
-func (t *setting) disabled(spec tools.Spec) bool {
+func (t *turnContext) disabled(spec tools.Spec) bool {
 	return t.Policy.Hidden(t.agent, spec) || t.assignment != nil && t.Policy.Hidden(t.assignment.parentTurn.agent, spec)
 }
 
 // offered returns the tools that the model may call.
-func (t *setting) offered() []tools.Tool {
+func (t *turnContext) offered() []tools.Tool {
 	if t.model.NoTools {
 		return nil
 	}
@@ -145,8 +145,8 @@ func (t *setting) offered() []tools.Tool {
 }
 
 // promptVars returns the variables of prompts (eca-features 10).
-func (t *setting) promptVars() template.Vars {
-	vars := PromptVars(t.s.eng.deps.Machine, t.Config.ToolCall.ShellCommand.Path, t.Roots)
+func (t *turnContext) promptVars() template.Vars {
+	vars := PromptVars(t.session.eng.deps.Machine, t.Config.ToolCall.ShellCommand.Path, t.Roots)
 	vars["isSubagent"] = t.subagent()
 	for _, tool := range t.offered() {
 		vars["toolEnabled_"+tool.Spec().FullName()] = true
@@ -156,7 +156,7 @@ func (t *setting) promptVars() template.Vars {
 
 // render fills in the variables of a prompt. An invalid template is sent unchanged; the configuration
 // reports it as a problem.
-func (t *setting) render(prompt string) string {
+func (t *turnContext) render(prompt string) string {
 	text, _ := template.Text(prompt, t.vars())
 	return text
 }

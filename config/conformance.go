@@ -1,0 +1,17 @@
+package config
+
+// Conformance lists the behaviours that test suites need which compare eca's traffic with that of
+// the reference server (eca-recorded). The zero value is normal operation.
+type Conformance struct {
+	FixedOrder       bool // background work happens at a fixed point of a chat, one step after the other
+	UnmergedDeltas   bool // deltas are shown as they arrive, never merged
+	ReferenceContent bool // only the commands and contents that the reference server also shows
+	CompactByTool    bool // the model compacts a conversation by calling a tool
+	Offline          bool // nothing is fetched, and the state is in the cache folder, the only one that suites set
+}
+
+// Conformance returns the behaviours that the option env selects.
+func (c *Config) Conformance() Conformance {
+	on := c.Env == "test"
+	return Conformance{FixedOrder: on, UnmergedDeltas: on, ReferenceContent: on, CompactByTool: on, Offline: on}
+}
