@@ -233,7 +233,7 @@ func (t *callRunner) closeUndoPoint(point *event.UndoPoint) {
 }
 
 // noQuestions is the result of a call of a background subagent that would need the user's approval.
-const noQuestions = "This call needs the user's approval, and nobody can be asked for a subagent in the background. It did not run. Say in your result what you could not do."
+const noQuestions = "This call needs the user's approval, and nobody can be asked on behalf of a background subagent. It did not run. Say in your result what you could not do."
 
 // nobodyAsked is the result of a call that needs approval in a run without a user.
 const nobodyAsked = "This call needs the user's approval, and nobody can be asked: this run does not approve such calls. It did not run. Do without it, and say in your answer what you could not do."

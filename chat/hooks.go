@@ -19,8 +19,8 @@ const progressHooks = "Running hooks"
 
 // Errors for a turn that a hook has ended.
 var (
-	errByHook  = errors.New("ended by a hook")
-	errBlocked = errors.New("ended by a hook before the model was asked")
+	errByHook  = errors.New("stopped by a hook")
+	errBlocked = errors.New("stopped by a hook before the model was asked")
 )
 
 // maxFollowUps is how many times hooks may continue a turn. A script that ignores follow_up_active
@@ -220,7 +220,7 @@ func (t *turnHooks) runPreToolCallHooks(p planned) (hookedCall, error) {
 		message := strings.TrimSpace("A hook rejected this call. It did not run.\n" + strings.Join(why, "\n"))
 		h.rejected = &event.ToolRejected{CallID: p.call.ID, Reason: event.RejectedByHook, Message: message}
 	case out.Approval == string(tools.Ask) && h.verdict.Decision == tools.Allow:
-		h.verdict.Decision, h.verdict.Rule, h.verdict.Reason = tools.Ask, "hook", "a hook wants the user to be asked"
+		h.verdict.Decision, h.verdict.Rule, h.verdict.Reason = tools.Ask, "hook", "a hook requires your approval"
 		h.mustAsk = true
 	case out.Approval == string(tools.Ask):
 		h.mustAsk = true
@@ -269,7 +269,7 @@ func (t *turnHooks) runPostToolCallHooks(tool tools.Tool, tc tools.Call, res *to
 }
 
 // errCompactBlocked is returned if a hook forbids a compaction.
-var errCompactBlocked = errors.New("a hook forbids to compact the conversation")
+var errCompactBlocked = errors.New("a hook blocked the compaction")
 
 // runPreCompactHooks runs the hooks that precede a compaction.
 func (t *turnHooks) runPreCompactHooks(trigger, instructions string) error {

@@ -71,27 +71,27 @@ func faults() []fault {
 		list = append(list, fault{name: fmt.Sprint(code), what: fmt.Sprintf("The server answers %d %s.", code, http.StatusText(code)), steps: status(code, "")})
 	}
 	return append(list,
-		fault{name: "429-delay", what: "429, and when to try again.", steps: status(429, ", retryAfter: 0.01")},
-		fault{name: "429-hour", what: "429, and to try again in an hour, which is more than `rateLimitMaxWaitSeconds`.", steps: status(429, ", retryAfter: 3600")},
+		fault{name: "429-delay", what: "The server answers 429 Too Many Requests, and says when to try again.", steps: status(429, ", retryAfter: 0.01")},
+		fault{name: "429-hour", what: "The server answers 429 Too Many Requests, and says to try again in an hour, which is longer than `rateLimitMaxWaitSeconds`.", steps: status(429, ", retryAfter: 3600")},
 		fault{name: "500", what: "The server answers 500 Internal Server Error.", steps: status(500, "")},
 		fault{name: "529", what: "The server answers 529: overloaded.", steps: status(529, "")},
 		fault{name: "cut-before", what: "The connection closes before the first delta.", steps: words, bytes: upTo("FIRST"), then: cut},
 		fault{name: "cut-after", what: "The connection closes after the first delta.", steps: words, bytes: upTo("SECOND"), then: cut},
 		fault{name: "cut-in-call", what: "The connection closes in the middle of a tool call.", steps: `{calls: [{tool: eca__read_file, arguments: {path: "/CUT.txt"}}]}`, bytes: upTo("CUT"), then: cut},
-		fault{name: "end-before", what: "The stream ends before the first delta, as if that were all.", steps: `{cut: true}`},
+		fault{name: "end-before", what: "The stream ends normally before the first delta.", steps: `{cut: true}`},
 		fault{name: "end-after", what: "The stream ends after a delta, without the event that ends an answer.", steps: `{text: "FIRST", cut: true}`},
-		fault{name: "garbage", what: "The stream is not what its content type says.", steps: words, bytes: func(string, []byte) []byte { return []byte("data: {%%%\n\n{%%%\n\n" + strings.Repeat("%", 20)) }},
+		fault{name: "garbage", what: "The stream is not in the format that its content type names.", steps: words, bytes: func(string, []byte) []byte { return []byte("data: {%%%\n\n{%%%\n\n" + strings.Repeat("%", 20)) }},
 		fault{name: "garbage-after", what: "After the first delta, an event of the stream cannot be read.", steps: words, bytes: func(_ string, whole []byte) []byte {
 			return bytes.Replace(whole, []byte("SECOND"), []byte(`SEC"ND`), 1)
 		}},
-		fault{name: "content-type", what: "A web page, as gateways and login pages answer.", steps: words, mime: "text/html; charset=utf-8", bytes: func(string, []byte) []byte { return []byte("<html><body>Please log in</body></html>") }},
-		fault{name: "silence-before", what: "Nothing comes within `firstByteTimeoutSeconds`.", steps: words, bytes: upTo(""), then: hang, config: limit("firstByteTimeoutSeconds")},
-		fault{name: "silence-after", what: "After the first delta nothing comes within `streamIdleTimeoutSeconds`.", steps: words, bytes: upTo("SECOND"), then: hang, config: limit("streamIdleTimeoutSeconds")},
-		fault{name: "keep-alives", what: "Nothing but signs of life comes within `requestTimeoutSeconds`.", steps: words, bytes: upTo(""), then: trickle, config: limit("requestTimeoutSeconds")},
-		fault{name: "huge-line", what: "An event of more than 16 MiB.", steps: words, bytes: hugeEvent},
-		fault{name: "error-before", what: "An error inside of the stream, in place of an answer.", steps: status(503, ", late: true")},
-		fault{name: "error-after", what: "An error inside of the stream, after a delta.", steps: `{text: "FIRST", error: {status: 503, message: "reason", late: true}}`},
-		fault{name: "arguments", what: "A tool call whose arguments are invalid JSON.", steps: `{calls: [{tool: eca__read_file, rawArguments: '{"path": '}]}, {text: "I see"}`},
+		fault{name: "content-type", what: "The server answers with a web page, as gateways and login pages do.", steps: words, mime: "text/html; charset=utf-8", bytes: func(string, []byte) []byte { return []byte("<html><body>Please log in</body></html>") }},
+		fault{name: "silence-before", what: "The server sends nothing within `firstByteTimeoutSeconds`.", steps: words, bytes: upTo(""), then: hang, config: limit("firstByteTimeoutSeconds")},
+		fault{name: "silence-after", what: "After the first delta, the server sends nothing within `streamIdleTimeoutSeconds`.", steps: words, bytes: upTo("SECOND"), then: hang, config: limit("streamIdleTimeoutSeconds")},
+		fault{name: "keep-alives", what: "The server sends only keep-alives within `requestTimeoutSeconds`.", steps: words, bytes: upTo(""), then: trickle, config: limit("requestTimeoutSeconds")},
+		fault{name: "huge-line", what: "The server sends an event of more than 16 MiB.", steps: words, bytes: hugeEvent},
+		fault{name: "error-before", what: "The stream contains an error in place of an answer.", steps: status(503, ", late: true")},
+		fault{name: "error-after", what: "The stream contains an error after a delta.", steps: `{text: "FIRST", error: {status: 503, message: "reason", late: true}}`},
+		fault{name: "arguments", what: "The model calls a tool with arguments that are invalid JSON.", steps: `{calls: [{tool: eca__read_file, rawArguments: '{"path": '}]}, {text: "I see"}`},
 	)
 }
 

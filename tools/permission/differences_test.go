@@ -16,9 +16,9 @@ import (
 // is in docs/permissions.md.
 func TestOtherDifferences(t *testing.T) {
 	const (
-		readers  = "what the configuration allowed `plan` and `explorer`"
+		readers  = "`plan` and `explorer` ran every call that the configuration allowed"
 		hints    = "`byDefault: allow` let every tool of a server run"
-		changed  = "an allowed tool of a server stayed one, whatever it said later"
+		changed  = "an allowed MCP tool stayed allowed, even if its description changed"
 		shells   = "an `allow` pattern for commands was the same for every shell"
 		patterns = "patterns were read by Java"
 		legacy   = "`manualApproval` with a list of tools came after `allow`"

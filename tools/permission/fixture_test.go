@@ -125,7 +125,7 @@ func drawn() map[int][]string {
 func questionTable(asks map[string]map[string]int) string {
 	values := []string{config.UnaskedOff, config.UnaskedReads, config.UnaskedWorkspace}
 	var out strings.Builder
-	out.WriteString("| kind | commands | `off` (before) | `reads` | `workspace` |\n|---|---|---|---|---|\n")
+	out.WriteString("| kind | commands | `off` | `reads` | `workspace` |\n|---|---|---|---|---|\n")
 	row := func(name string, commands int, cell func(value string) string) {
 		fmt.Fprintf(&out, "| %s | %d |", name, commands)
 		for _, value := range values {

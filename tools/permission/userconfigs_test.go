@@ -64,8 +64,8 @@ func TestUserConfigs(t *testing.T) {
 		hidden   = "an `allow` pattern saw the text only"
 		missed   = "a `deny` pattern saw the text only"
 		links    = "path patterns saw the path as the model wrote it"
-		reserved = "`allow`, memory and auto-approve reached"
-		computed = "an `allow` pattern also let through what no text shows"
+		reserved = "`allow` rules, remembered approvals and auto-approve covered"
+		computed = "an `allow` pattern also allowed commands that the text does not show"
 		shape    = "an `allow` pattern for a program also allowed what its options turn it into"
 		quotes   = "a `deny` pattern was evaded by quotes"
 	)
