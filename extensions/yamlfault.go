@@ -10,7 +10,8 @@ import (
 // yamlFault converts an error of the YAML parser to a fault with the line in the file.
 func yamlFault(err error) *fault {
 	f := faultf(2, "%s", plainYAML(strings.TrimSpace(err.Error())))
-	if y, ok := errors.AsType[yaml.Error](err); ok {
+	var y yaml.Error
+	if errors.As(err, &y) {
 		f.cause = plainYAML(y.GetMessage())
 		if t := y.GetToken(); t != nil && t.Position != nil {
 			f.line = t.Position.Line + 1

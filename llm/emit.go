@@ -10,15 +10,22 @@ import (
 // yield. Its error is dropped if the consumer has stopped.
 func Answer(ask func(yield func(Delta, error) bool) error) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
-		stopped := false
-		err := ask(func(d Delta, err error) bool {
-			stopped = stopped || !yield(d, err)
-			return !stopped
-		})
-		if err != nil && !stopped {
+		c := &consumer{yield: yield}
+		if err := ask(c.take); err != nil && !c.stopped {
 			yield(Delta{}, err)
 		}
 	}
+}
+
+// consumer remembers whether the consumer of an answer has stopped.
+type consumer struct {
+	yield   func(Delta, error) bool
+	stopped bool
+}
+
+func (c *consumer) take(d Delta, err error) bool {
+	c.stopped = c.stopped || !c.yield(d, err)
+	return !c.stopped
 }
 
 // EncodeError returns the error for a request that a wire format cannot express.

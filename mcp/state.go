@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"slices"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/bug"
@@ -23,15 +22,21 @@ const (
 
 // may reports whether a server can move from one state to another.
 func (s State) may(next State) bool {
-	return slices.Contains(map[State][]State{
-		Disabled:   {Starting, Stopped},
-		Stopped:    {Starting, Disabled},
-		Starting:   {Running, NeedsLogin, Failed, Stopping},
-		Running:    {Failed, NeedsLogin, Stopping},
-		NeedsLogin: {Starting, Stopped, Disabled},
-		Failed:     {Starting, Stopped, Disabled},
-		Stopping:   {Stopped, Disabled},
-	}[s], next)
+	switch s {
+	case Disabled:
+		return next == Starting || next == Stopped
+	case Stopped:
+		return next == Starting || next == Disabled
+	case Starting:
+		return next == Running || next == NeedsLogin || next == Failed || next == Stopping
+	case Running:
+		return next == Failed || next == NeedsLogin || next == Stopping
+	case NeedsLogin, Failed:
+		return next == Starting || next == Stopped || next == Disabled
+	case Stopping:
+		return next == Stopped || next == Disabled
+	}
+	return false
 }
 
 // to returns the next state, if the transition is legal.
