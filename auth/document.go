@@ -105,8 +105,7 @@ func newDocument() document {
 func parse(data []byte) (document, error) {
 	d := newDocument()
 	if err := json.Unmarshal(data, &d.rest); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			return document{}, fmt.Errorf("it is not valid JSON (byte %d)", syntax.Offset)
 		}
 		return document{}, errors.New("it is not a JSON object")

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -64,12 +65,7 @@ func mentionWords(message string) iter.Seq[string] {
 }
 
 func beginsPath(s string) bool {
-	for _, prefix := range []string{"/", "~/", "./", "../"} {
-		if strings.HasPrefix(s, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"/", "~/", "./", "../"}, func(prefix string) bool { return strings.HasPrefix(s, prefix) })
 }
 
 // beginsName reports whether a path below a root may begin here.

@@ -2,19 +2,30 @@ package llm
 
 import (
 	"encoding/json"
-	"errors"
 	"iter"
 	"strconv"
 )
 
 // Answer returns a stream of deltas. ask sends the request and passes the deltas of the answer to
-// yield.
+// yield. Its error is dropped if the consumer has stopped.
 func Answer(ask func(yield func(Delta, error) bool) error) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
-		if err := ask(yield); err != nil && !errors.Is(err, ErrStopped) {
+		c := &consumer{yield: yield}
+		if err := ask(c.take); err != nil && !c.stopped {
 			yield(Delta{}, err)
 		}
 	}
+}
+
+// consumer remembers whether the consumer of an answer has stopped.
+type consumer struct {
+	yield   func(Delta, error) bool
+	stopped bool
+}
+
+func (c *consumer) take(d Delta, err error) bool {
+	c.stopped = c.stopped || !c.yield(d, err)
+	return !c.stopped
 }
 
 // EncodeError returns the error for a request that a wire format cannot express.
@@ -23,18 +34,23 @@ func EncodeError(err error) *Error {
 }
 
 // Emitter passes on the deltas of one answer, and numbers reasoning blocks for formats in which
-// they have no ids.
+// they have no ids. Like a bufio.Writer, it remembers a failure: when the consumer has stopped, it
+// does nothing anymore, and Err says so.
 type Emitter struct {
 	Yield  func(Delta, error) bool
 	Origin string // the value of Reasoning.API
 
+	stopped  bool
 	thinking string // id of the open block
 	blocks   int
 }
 
-// Emit passes on a delta. It returns ErrStopped if the consumer has stopped.
-func (e *Emitter) Emit(d Delta) error {
-	if !e.Yield(d, nil) {
+// Emit passes on a delta.
+func (e *Emitter) Emit(d Delta) { e.stopped = e.stopped || !e.Yield(d, nil) }
+
+// Err returns ErrStopped if the consumer has stopped.
+func (e *Emitter) Err() error {
+	if e.stopped {
 		return ErrStopped
 	}
 	return nil
@@ -44,46 +60,39 @@ func (e *Emitter) Emit(d Delta) error {
 func (e *Emitter) Thinking() bool { return e.thinking != "" }
 
 // Think continues the open reasoning block, or opens one.
-func (e *Emitter) Think(text string) error {
+func (e *Emitter) Think(text string) {
 	if e.thinking == "" {
 		e.blocks++
 		e.thinking = "reasoning_" + strconv.Itoa(e.blocks)
-		if err := e.Emit(Delta{Kind: ReasoningStart, ID: e.thinking}); err != nil {
-			return err
-		}
+		e.Emit(Delta{Kind: ReasoningStart, ID: e.thinking})
 	}
-	if text == "" {
-		return nil
+	if text != "" {
+		e.Emit(Delta{Kind: ReasoningDelta, ID: e.thinking, Text: text})
 	}
-	return e.Emit(Delta{Kind: ReasoningDelta, ID: e.thinking, Text: text})
 }
 
 // EndThinking ends the open reasoning block, if there is one, with opaque as its Opaque.
-func (e *Emitter) EndThinking(opaque json.RawMessage) error {
-	if e.thinking == "" {
-		return nil
+func (e *Emitter) EndThinking(opaque json.RawMessage) {
+	if e.thinking != "" {
+		e.Emit(Delta{Kind: ReasoningEnd, ID: e.thinking, API: e.Origin, Opaque: opaque})
+		e.thinking = ""
 	}
-	id := e.thinking
-	e.thinking = ""
-	return e.Emit(Delta{Kind: ReasoningEnd, ID: id, API: e.Origin, Opaque: opaque})
 }
 
-// EmitServerCall passes on a call that the provider has run. started means that ServerStart has been passed
-// on. end has the result, and the data that must be sent back to the API.
-func (e *Emitter) EmitServerCall(started bool, arguments any, end Delta) error {
-	args, err := json.Marshal(arguments)
-	if err != nil {
-		return err
+// EmitServerCall passes on a call that the provider has run. started means that ServerStart has been
+// passed on. end has the result, and the data that must be sent back to the API.
+func (e *Emitter) EmitServerCall(started bool, arguments any, end Delta) {
+	args, _ := json.Marshal(arguments) // strings and decoded JSON always encode
+	if !started {
+		e.Emit(Delta{Kind: ServerStart, ID: end.ID, Name: end.Name})
 	}
+	e.Emit(Delta{Kind: ServerRun, ID: end.ID, Text: string(args), API: e.Origin})
 	end.Kind = ServerEnd
-	deltas := []Delta{{Kind: ServerStart, ID: end.ID, Name: end.Name}, {Kind: ServerRun, ID: end.ID, Text: string(args), API: e.Origin}, end}
-	if started {
-		deltas = deltas[1:]
-	}
-	for _, d := range deltas {
-		if err := e.Emit(d); err != nil {
-			return err
-		}
-	}
-	return nil
+	e.Emit(end)
+}
+
+// Stop ends the answer with the reason for which the model stopped.
+func (e *Emitter) Stop(reason StopReason) error {
+	e.Emit(Delta{Kind: StopDelta, Stop: reason})
+	return e.Err()
 }

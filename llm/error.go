@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,21 +71,18 @@ func (e *Error) Busy() bool {
 	const overloaded = 529 // has no standard text
 	said := strings.ToLower(e.Body + " " + e.Message)
 	return e.Kind == ErrOverloaded && (e.Status == http.StatusServiceUnavailable || e.Status == overloaded ||
-		slices.ContainsFunc([]string{"overload", "unavailable", "capacity"}, func(sign string) bool { return strings.Contains(said, sign) }))
+		Mentions(said, "overload", "unavailable", "capacity"))
 }
 
 // Unpaid reports whether the provider refuses because the account has no credit left.
 func (e *Error) Unpaid() bool {
 	said := strings.ToLower(e.Body)
-	return e.Status == http.StatusPaymentRequired || !e.Page && slices.ContainsFunc(
-		[]string{"insufficient_quota", "insufficient balance", "credit balance is too low", "billing_hard_limit"},
-		func(sign string) bool { return strings.Contains(said, sign) })
+	return e.Status == http.StatusPaymentRequired || !e.Page && Mentions(said, "insufficient_quota", "insufficient balance", "credit balance is too low", "billing_hard_limit")
 }
 
 // AsError returns err as *Error, wrapping any other error.
 func AsError(err error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	return &Error{Kind: ErrUnknown, Message: err.Error(), Cause: err}
@@ -161,7 +159,7 @@ func StreamError(provider, code, message string) *Error {
 		{ErrInvalidImage, []string{"invalid_image", "image_parse", "unsupported_image", "invalid_base64_image"}},
 		{ErrBadRequest, []string{"invalid_", "not_found", "billing", "quota"}},
 	} {
-		if slices.ContainsFunc(c.signs, func(sign string) bool { return strings.Contains(code, sign) }) {
+		if Mentions(code, c.signs...) {
 			e.Kind = c.kind
 			break
 		}
@@ -213,8 +211,7 @@ func UnreadableEvent(provider string, event []byte, cause error) *Error {
 
 // isRateLimit reports whether a message means a rate limit, for statuses other than 429.
 func isRateLimit(message string) bool {
-	m := strings.ToLower(message)
-	return strings.Contains(m, "rate limit") || strings.Contains(m, "rate_limit") || strings.Contains(m, "too many requests")
+	return Mentions(strings.ToLower(message), "rate limit", "rate_limit", "too many requests")
 }
 
 // isInvalidImage reports whether a message means that the provider does not accept an image. It
@@ -222,9 +219,7 @@ func isRateLimit(message string) bool {
 // fault. Callers check that the request has images.
 func isInvalidImage(message string) bool {
 	m := strings.ToLower(message)
-	about := func(signs ...string) bool {
-		return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(m, sign) })
-	}
+	about := func(signs ...string) bool { return Mentions(m, signs...) }
 	switch {
 	case about("image", "picture", "pixel"):
 		return about(
@@ -242,13 +237,12 @@ func isInvalidImage(message string) bool {
 
 // IsOverflow reports whether a message means that a conversation is too long.
 func IsOverflow(message string) bool {
-	m := strings.ToLower(message)
-	for _, sign := range []string{"context length", "context_length", "context window", "context limit", "maximum context", "too many tokens", "prompt is too long"} {
-		if strings.Contains(m, sign) {
-			return true
-		}
-	}
-	return false
+	return Mentions(strings.ToLower(message), "context length", "context_length", "context window", "context limit", "maximum context", "too many tokens", "prompt is too long")
+}
+
+// Mentions reports whether a text contains one of some signs.
+func Mentions(text string, signs ...string) bool {
+	return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(text, sign) })
 }
 
 // retryAfter reads Retry-After in both forms, and the millisecond variant.
@@ -264,4 +258,73 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 		return t.Sub(now)
 	}
 	return 0
+}
+
+// Replaceable reports whether another model may answer the failed request, because the model or its
+// provider cannot be used at the moment. It is false for mistakes in the request or the key.
+func (e *Error) Replaceable() bool {
+	return e.Retryable() || e.Kind == ErrUnreachable || e.exhausted() || e.unknownModel()
+}
+
+// exhausted reports whether the account has no quota or credit left.
+func (e *Error) exhausted() bool {
+	return e.Status == http.StatusPaymentRequired || e.says("quota", "billing", "credit balance", "insufficient credit", "insufficient balance", "insufficient funds")
+}
+
+// unknownModel reports whether the provider does not have the model, or not for this account.
+func (e *Error) unknownModel() bool {
+	switch {
+	case e.Page || e.Kind != ErrBadRequest && e.Kind != ErrAuth && e.Kind != ErrUnknown:
+		return false
+	case e.Status == http.StatusNotFound || e.says("model_not_found"):
+		return true
+	}
+	return e.says("model") && e.says("not found", "not exist", "unknown model", "no such model", "invalid model", "deprecated", "decommissioned", "not have access")
+}
+
+// says reports whether the provider's answer contains one of signs. Message is used only without a
+// body, because it also contains eca's advice.
+func (e *Error) says(signs ...string) bool {
+	return Mentions(strings.ToLower(cmp.Or(e.Body, e.Message)), signs...)
+}
+
+// untilReset returns how long a rate limit still applies, or 0 if unknown. It reads the reset
+// headers of all providers (eca-features 8): for requests, tokens or everything, as a time, a
+// duration or a number of seconds. It ignores limits that are not used up, because the request did
+// not fail for them.
+func untilReset(h http.Header, now time.Time) time.Duration {
+	var wait time.Duration
+	for name, values := range h {
+		name = strings.ToLower(name)
+		if !strings.Contains(name, "ratelimit") || !strings.Contains(name, "reset") {
+			continue
+		}
+		if left := h.Get(strings.Replace(name, "reset", "remaining", 1)); left != "" && left != "0" {
+			continue
+		}
+		wait = max(wait, resetIn(values[0], now))
+	}
+	if wait > 0 {
+		wait += time.Second // the headers are in whole seconds
+	}
+	return wait
+}
+
+// resetIn parses the value of a reset header.
+func resetIn(value string, now time.Time) time.Duration {
+	if t, err := time.Parse(time.RFC3339, value); err == nil {
+		return t.Sub(now)
+	}
+	if d, err := time.ParseDuration(value); err == nil {
+		return d
+	}
+	const year2001, tooLong = 1e9, 1e10
+	s, err := strconv.ParseFloat(value, 64)
+	switch {
+	case err != nil || s > tooLong:
+		return 0
+	case s > year2001: // since 1970
+		return time.Unix(int64(s), 0).Sub(now)
+	}
+	return time.Duration(s * float64(time.Second))
 }

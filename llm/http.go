@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -62,8 +64,7 @@ const maxErrorBody = 64 << 10
 func (e Endpoint) Post(ctx context.Context, body []byte, headers map[string]string, read func(io.Reader) error) error {
 	return e.authorized(ctx, func(e Endpoint) error {
 		err := e.post(ctx, body, headers, read)
-		var typed *Error
-		if errors.As(err, &typed) {
+		if typed, ok := errors.AsType[*Error](err); ok {
 			typed.Message, typed.Body = e.withoutSecrets(typed.Message), e.withoutSecrets(typed.Body)
 		}
 		return err
@@ -159,12 +160,7 @@ func (c *countingReader) plainText() bool {
 	if len(said) == 0 || !utf8.Valid(said) || bytes.ContainsFunc(said, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }) {
 		return false
 	}
-	for _, field := range []string{"data:", "event:", "id:", "retry:", ":", "{", "["} {
-		if bytes.HasPrefix(said, []byte(field)) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc([]string{"data:", "event:", "id:", "retry:", ":", "{", "["}, func(field string) bool { return bytes.HasPrefix(said, []byte(field)) })
 }
 
 // request returns a request with a JSON body. The error for an invalid URL is not retryable.
@@ -316,8 +312,7 @@ const maxPageBegin = 200
 
 // transportError explains a request that failed below HTTP.
 func (e Endpoint) transportError(ctx context.Context, err error) error {
-	var limit *Error
-	if errors.As(context.Cause(ctx), &limit) {
+	if limit, ok := errors.AsType[*Error](context.Cause(ctx)); ok {
 		limit.Message = strings.Replace(limit.Message, "The model", e.Name(), 1)
 		return limit
 	}
@@ -366,4 +361,53 @@ func ErrorText(body []byte) string {
 		}
 	}
 	return shorten.Bytes(strings.Join(strings.Fields(string(body)), " "), 500)
+}
+
+// Authorized returns the endpoint with a valid token in its headers, for requests that do not use
+// Post or Exchange.
+func (e Endpoint) Authorized(ctx context.Context) (Endpoint, error) {
+	var out Endpoint
+	err := e.authorized(ctx, func(e Endpoint) error {
+		out = e
+		return nil
+	})
+	return out, err
+}
+
+// authorized makes a request with a token, and repeats it once with a new token if the first one is
+// refused.
+func (e Endpoint) authorized(ctx context.Context, do func(Endpoint) error) error {
+	if e.Bearer == nil || e.Headers["Authorization"] != "" {
+		return do(e)
+	}
+	token, err := e.Bearer(ctx, "")
+	if err != nil {
+		return err
+	}
+	err = do(e.with(token))
+	var refused *Error
+	if token == "" || !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized {
+		return err
+	}
+	next, failed := e.Bearer(ctx, token)
+	switch {
+	case failed != nil:
+		return failed
+	case next == "" || next == token:
+		return err
+	}
+	return do(e.with(next))
+}
+
+// with returns the endpoint with a token.
+func (e Endpoint) with(token string) Endpoint {
+	e.Bearer = nil
+	if token != "" {
+		e.Headers = maps.Clone(e.Headers)
+		if e.Headers == nil {
+			e.Headers = map[string]string{}
+		}
+		e.Headers["Authorization"] = "Bearer " + token
+	}
+	return e
 }

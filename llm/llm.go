@@ -3,7 +3,7 @@
 // and implements Model.
 //
 // The code that all wire formats share is also here: the retry policy (retry.go, retryrule.go), the
-// time limits of a request (limits.go) and the readers of streams (sse.go, ndjson.go; see
+// time limits of a request (limits.go) and the readers of streams (streams.go; see
 // internal/sse). Providers never retry on their own.
 //
 // Information about providers for users is in provider.go. The package does not know chats, tools

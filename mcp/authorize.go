@@ -30,8 +30,7 @@ func (e *loginError) Unwrap() error { return errUnauthorized }
 
 // unauthorized returns err as a loginError with its reason, or errUnauthorized without one.
 func unauthorized(err error) error {
-	var login *loginError
-	if errors.As(err, &login) {
+	if login, ok := errors.AsType[*loginError](err); ok {
 		return login
 	}
 	return errUnauthorized

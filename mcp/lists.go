@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"fmt"
+
+	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
 // list is a list of a server that may change while the server runs.
@@ -70,6 +72,24 @@ func (m *Manager) AwaitTools(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// pages fetches a list page by page. take gets each page and returns where the next one begins; it
+// is empty after the last one.
+func pages[P any, C ~string](ctx context.Context, c *connection, method wire.MCPMethod, take func(*P) C) error {
+	params := map[string]any{}
+	for range maxPages {
+		page := new(P)
+		if err := c.session.call(ctx, string(method), params, page); err != nil {
+			return c.session.causeOr(err)
+		}
+		next := take(page)
+		if next == "" || next == params["cursor"] {
+			break
+		}
+		params["cursor"] = next
+	}
+	return nil
 }
 
 // refreshed is the outcome of fetching lists.

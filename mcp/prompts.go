@@ -186,16 +186,7 @@ func (c *connection) listPrompts(ctx context.Context, s *server) ([]Prompt, erro
 		return nil, nil
 	}
 	var out []Prompt
-	var cursor wire.Cursor
-	for range maxPages {
-		raw, err := c.get(ctx, wire.MethodPromptsList, wire.PaginatedParams{Cursor: cursor})
-		if err != nil {
-			return nil, c.session.causeOr(err)
-		}
-		var page wire.ListPromptsResult
-		if err := json.Unmarshal(raw, &page); err != nil {
-			return nil, err
-		}
+	err := pages(ctx, c, wire.MethodPromptsList, func(page *wire.ListPromptsResult) wire.Cursor {
 		for _, p := range page.Prompts {
 			if p.Name == "" || len(p.Name) > maxToolName || len(p.Arguments) > maxPromptArguments || len(out) == maxPrompts {
 				s.m.deps.Log.Warn("a prompt of an MCP server is left out", "server", s.name, "prompt", shorten.Bytes(p.Name, 100))
@@ -208,12 +199,9 @@ func (c *connection) listPrompts(ctx context.Context, s *server) ([]Prompt, erro
 			}
 			out = append(out, prompt)
 		}
-		if page.NextCursor == "" || page.NextCursor == cursor {
-			break
-		}
-		cursor = page.NextCursor
-	}
-	return out, nil
+		return page.NextCursor
+	})
+	return out, err
 }
 
 // short shortens a server's text for a list.

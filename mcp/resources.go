@@ -3,7 +3,6 @@ package mcp
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -107,16 +106,7 @@ func (c *connection) listResources(ctx context.Context, s *server) ([]Resource, 
 		return nil, nil
 	}
 	var out []Resource
-	var cursor wire.Cursor
-	for range maxPages {
-		raw, err := c.get(ctx, wire.MethodResourcesList, wire.PaginatedParams{Cursor: cursor})
-		if err != nil {
-			return nil, c.session.causeOr(err)
-		}
-		var page wire.ListResourcesResult
-		if err := json.Unmarshal(raw, &page); err != nil {
-			return nil, err
-		}
+	err := pages(ctx, c, wire.MethodResourcesList, func(page *wire.ListResourcesResult) wire.Cursor {
 		for _, r := range page.Resources {
 			if r.URI == "" || oneLine(r.URI) != r.URI || len(r.URI) > maxURI || len(out) == maxResources {
 				s.m.deps.Log.Warn("a resource of an MCP server is left out", "server", s.name, "resource", shorten.Bytes(r.URI, 100))
@@ -127,10 +117,7 @@ func (c *connection) listResources(ctx context.Context, s *server) ([]Resource, 
 				Description: c.short(r.Description), MediaType: shorten.Bytes(oneLine(r.MIMEType), maxToolName),
 			})
 		}
-		if page.NextCursor == "" || page.NextCursor == cursor {
-			break
-		}
-		cursor = page.NextCursor
-	}
-	return out, nil
+		return page.NextCursor
+	})
+	return out, err
 }

@@ -23,8 +23,7 @@ func result(raw json.RawMessage, schema *outputSchema) (tools.Result, error) {
 		IsError    bool              `json:"isError"`
 	}
 	if err := json.Unmarshal(raw, &r); err != nil {
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) {
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return tools.Result{}, fmt.Errorf("the server's result does not follow MCP: %s is a JSON %s", cmp.Or(wrong.Field, "it"), wrong.Value)
 		}
 		return tools.Result{}, fmt.Errorf("cannot read the result: %w", err)

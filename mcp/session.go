@@ -248,9 +248,7 @@ func (s *session) encode(r request, id string, inputs map[string]json.RawMessage
 		}
 		_ = json.Unmarshal(params["_meta"], &meta) // it may be missing
 	}
-	for name, value := range inputs {
-		params[name] = value
-	}
+	maps.Copy(params, inputs)
 	if r.progress != nil {
 		meta["progressToken"] = json.Number(id)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"mime"
 	"net/http"
 	"strings"
@@ -129,13 +130,9 @@ func (t *streamable) send(ctx context.Context, e envelope) error {
 	}
 	header := map[string]string{}
 	if e.Method != "" {
-		for name, value := range wire.StandardHeaders(version, wire.MCPMethod(e.Method), e.Params) {
-			header[name] = value
-		}
+		maps.Copy(header, wire.StandardHeaders(version, wire.MCPMethod(e.Method), e.Params))
 	}
-	for name, value := range e.header {
-		header[name] = value
-	}
+	maps.Copy(header, e.header)
 	resp, err := t.do(ctx, http.MethodPost, e.Encode(), header)
 	if err != nil {
 		return err

@@ -215,15 +215,11 @@ func (c *connection) listTools(ctx context.Context, s *server) (out []*Tool, lef
 	if c.server.Tools == nil {
 		return nil, nil, nil
 	}
-	cursor := map[string]any{}
-	for range maxPages {
-		var page struct {
-			Tools []json.RawMessage `json:"tools"`
-			Next  string            `json:"nextCursor"`
-		}
-		if err := c.session.call(ctx, string(wire.MethodToolsList), cursor, &page); err != nil {
-			return nil, nil, c.session.causeOr(fmt.Errorf("its tools could not be listed: %w", err))
-		}
+	type page struct {
+		Tools []json.RawMessage `json:"tools"`
+		Next  string            `json:"nextCursor"`
+	}
+	err = pages(ctx, c, wire.MethodToolsList, func(page *page) string {
 		for _, raw := range page.Tools {
 			name, tool, err := c.newTool(s, raw)
 			if err == nil && len(out) == maxTools {
@@ -238,10 +234,10 @@ func (c *connection) listTools(ctx context.Context, s *server) (out []*Tool, lef
 			}
 			out = append(out, tool)
 		}
-		if page.Next == "" || page.Next == cursor["cursor"] {
-			break
-		}
-		cursor["cursor"] = page.Next
+		return page.Next
+	})
+	if err != nil {
+		return nil, nil, c.session.causeOr(fmt.Errorf("its tools could not be listed: %w", err))
 	}
 	return s.agree(out), leftOut, nil
 }

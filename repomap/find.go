@@ -173,12 +173,7 @@ func (q *query) matchWords(f *File, d int, name string) match {
 // definitions, the type of a method, folders, or the file.
 func (q *query) isWithin(f *File, d int) bool {
 	around := fold(f.Path + " " + f.enclosing(d) + " " + f.Definitions[d].Signature)
-	for _, part := range q.within {
-		if !strings.Contains(around, part) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(q.within, func(part string) bool { return !strings.Contains(around, part) })
 }
 
 // FindText returns the definitions in some repositories that match a query, one per line

@@ -162,8 +162,8 @@ type SubagentRequest struct {
 	Activity   string // the task in a few words, for the user
 	Model      string // full or bare id; empty for the agent's model or else the caller's
 	Variant    string // variant of the model; empty for the agent's
-	Resume     string // the chat of a subagent to resume; empty for a new one
 	Background bool
+	Resume     string // the chat of a subagent to resume; empty for a new one
 }
 
 // Authorization is why a call may run. The zero Authorization is a rule without a name.

@@ -23,6 +23,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -112,12 +113,7 @@ func (w *Workspace) Contains(path string) bool { return w.ContainsResolved(Resol
 // ContainsResolved is Contains for a path that Resolve returned. It does not access the file
 // system, so the answer holds for exactly the path that the caller uses afterwards.
 func (w *Workspace) ContainsResolved(real string) bool {
-	for _, root := range w.resolved {
-		if within(root, real) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.resolved, func(root string) bool { return within(root, real) })
 }
 
 func within(root, path string) bool {

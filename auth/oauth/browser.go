@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -152,10 +153,7 @@ func (b *Browser) listen(redirect *url.URL, anyPort bool) {
 	}
 	b.Pasting, b.listener = false, l
 	redirect.Host = net.JoinHostPort(redirect.Hostname(), fmt.Sprint(l.Addr().(*net.TCPAddr).Port)) //nolint:forcetypeassert // of tcp
-	path := redirect.Path
-	if path == "" {
-		path = "/"
-	}
+	path := cmp.Or(redirect.Path, "/")
 	b.server = &http.Server{
 		ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 64 << 10,
 		ErrorLog: log.New(io.Discard, "", 0), // errors of browsers that reject the certificate

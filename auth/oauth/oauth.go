@@ -208,16 +208,14 @@ func (h identifyingTransport) RoundTrip(r *http.Request) (*http.Response, error)
 // clean converts an error so that it can be shown: it is typed if the server refused the request,
 // and contains no secrets. Servers may repeat secrets, and errors of net/http contain the URL.
 func clean(err error, secrets ...string) error {
-	var refused *oauth2.RetrieveError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		e := &Error{Code: oneLine(refused.ErrorCode, 100), Description: redact.New(secrets...).String(oneLine(refused.ErrorDescription, 300))}
 		if refused.Response != nil {
 			e.Status = refused.Response.StatusCode
 		}
 		return e
 	}
-	var at *url.Error
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*url.Error](err); ok {
 		if errors.Is(err, context.Canceled) {
 			return context.Canceled
 		}

@@ -69,8 +69,7 @@ func (e *Error) Permanent() bool {
 // Explain describes the error of a failed request, also of clients from other packages. host is the
 // host of the request; it may be empty.
 func Explain(err error, host string) *Error {
-	var known *Error
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*Error](err); ok {
 		return known
 	}
 	return classify(err, host)
@@ -82,8 +81,7 @@ func explain(err, ended error, at *url.URL, j *route) *Error {
 	if errors.As(ended, &known) || errors.As(err, &known) {
 		return known
 	}
-	var op *net.OpError
-	if errors.As(err, &op) && (op.Op == "proxyconnect" || op.Op == "socks connect") && j.proxy != nil {
+	if op, ok := errors.AsType[*net.OpError](err); ok && (op.Op == "proxyconnect" || op.Op == "socks connect") && j.proxy != nil {
 		return throughProxy(op, at, j.proxy)
 	}
 	out := classify(err, address(at))
@@ -236,8 +234,7 @@ func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
 // withoutURL removes the method and URL that net/http adds to an error.
 func withoutURL(err error) error {
-	var at *url.Error
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*url.Error](err); ok {
 		return at.Err
 	}
 	return err

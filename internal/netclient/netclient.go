@@ -17,12 +17,16 @@ package netclient
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/netip"
 	"net/url"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -249,3 +253,59 @@ func (s *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // CloseIdleConnections is called by http.Client.CloseIdleConnections.
 func (s *roundTripper) CloseIdleConnections() { s.network.transport(s.options).CloseIdleConnections() }
+
+// Guard returns an error if a connection must not be made. It is called with the resolved address
+// right before each connection, so that the name cannot resolve to another address in between. It
+// is not called for connections to a proxy.
+type Guard func(netip.AddrPort) error
+
+type guardKey struct{}
+
+// WithGuard returns a context for requests of a client whose Options are Guarded.
+func WithGuard(ctx context.Context, g Guard) context.Context {
+	return context.WithValue(ctx, guardKey{}, g)
+}
+
+// guarded is a net.Dialer.ControlContext.
+func guarded(ctx context.Context, _, address string, _ syscall.RawConn) error {
+	if j := routeOf(ctx); j != nil && j.proxy != nil {
+		return nil
+	}
+	guard, _ := ctx.Value(guardKey{}).(Guard)
+	at, err := netip.ParseAddrPort(address)
+	switch {
+	case guard == nil:
+		err = fmt.Errorf("connections to %s have no guard", address)
+	case err == nil:
+		err = guard(at)
+	}
+	if err != nil {
+		return &Error{Kind: KindForbidden, Message: err.Error(), Cause: err}
+	}
+	return nil
+}
+
+// ending returns a body that calls end when it is closed. If a connection was taken over, the body
+// can still be written to.
+func ending(body io.ReadCloser, end func()) io.ReadCloser {
+	if w, ok := body.(io.Writer); ok {
+		return &duplex{ended{body, end}, w}
+	}
+	return &ended{body, end}
+}
+
+type ended struct {
+	io.ReadCloser
+	end func()
+}
+
+// Close implements io.Closer.
+func (e *ended) Close() error {
+	defer e.end()
+	return e.ReadCloser.Close()
+}
+
+type duplex struct {
+	ended
+	io.Writer
+}

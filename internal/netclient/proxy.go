@@ -1,6 +1,7 @@
 package netclient
 
 import (
+	"cmp"
 	"net"
 	"net/url"
 	"slices"
@@ -146,10 +147,7 @@ func bare(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 // address returns the host and port of a URL.
 func address(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}[u.Scheme]
-	}
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}[u.Scheme])
 	return net.JoinHostPort(u.Hostname(), port)
 }
 

@@ -308,8 +308,7 @@ func (e *Exporter) record(signal string, err error) (again bool) {
 	default:
 		p.length = min(2*p.length, maxPause)
 	}
-	var refused *refusedError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*refusedError](err); ok {
 		p.until = e.o.Now().Add(max(p.length, refused.after))
 		return refused.passing
 	}

@@ -1,12 +1,14 @@
 package proc
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -104,12 +106,7 @@ func lists(path, word string) bool {
 	if err != nil {
 		return false
 	}
-	for _, one := range strings.Fields(string(data)) {
-		if one == word {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Fields(string(data)), word)
 }
 
 // readNumber reads a file with one number. It returns an error for "max".
@@ -296,4 +293,30 @@ func (m *memoryGroup) attributes(attr *unix.SysProcAttr) *unix.SysProcAttr {
 		attr.UseCgroupFD, attr.CgroupFD = true, int(m.folder.Fd())
 	}
 	return attr
+}
+
+// Memory returns the resident memory of the processes of a group, in bytes. ok is false if it is
+// unknown.
+func Memory(group int) (size int64, ok bool) {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return 0, false
+	}
+	for _, path := range stats {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		// The name, in parentheses, may contain any characters; the fields after it are numbers.
+		fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+		const groupField, pagesField = 2, 21
+		if len(fields) <= pagesField || string(fields[groupField]) != strconv.Itoa(group) {
+			continue
+		}
+		pages, err := strconv.ParseInt(string(fields[pagesField]), 10, 64)
+		if err == nil {
+			size, ok = size+pages*int64(os.Getpagesize()), true
+		}
+	}
+	return size, ok
 }

@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // ErrNotRegular means that there is something other than a regular file at a path.
@@ -102,9 +103,74 @@ func Same(before, now fs.FileInfo) bool {
 
 // Cause removes the path from a file system error, for callers that add it themselves.
 func Cause(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
 	return err
 }
+
+// Write atomically replaces or creates the file at path, through a temporary file in the same
+// folder that is synced to the disk before the rename. A symlink is replaced, not followed.
+func Write(path string, data []byte, mode fs.FileMode) error {
+	return WriteFrom(path, mode, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// WriteFrom is Write for content that a function writes piece by piece.
+func WriteFrom(path string, mode fs.FileMode, content func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	err = content(f)
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// NoSpace is what DiskCause returns for a full disk.
+const NoSpace = "no space left on device"
+
+// DiskCause returns why the disk refused a write, in words for the user; empty if the error has
+// another cause.
+func DiskCause(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return NoSpace
+	case errors.Is(err, syscall.EDQUOT):
+		return "the disk quota is used up"
+	case errors.Is(err, syscall.EROFS):
+		return "the file system is read-only"
+	case errors.Is(err, fs.ErrPermission):
+		return "permission denied"
+	}
+	return ""
+}
+
+// Unwritable wraps the error of a file that cannot be written with its path, the cause and, if the
+// disk is the cause, a pointer to eca doctor. It returns nil if err is nil.
+func Unwritable(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if cause := DiskCause(err); cause != "" {
+		return &unwritableError{fmt.Sprintf("cannot write %s: %s; see `eca doctor`", path, cause), err}
+	}
+	return fmt.Errorf("cannot write %s: %w", path, Cause(err))
+}
+
+type unwritableError struct {
+	text  string
+	cause error
+}
+
+func (e *unwritableError) Error() string { return e.text }
+func (e *unwritableError) Unwrap() error { return e.cause }

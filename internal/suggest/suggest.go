@@ -5,6 +5,7 @@
 package suggest
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -18,10 +19,7 @@ func Nearest(word string, names []string) string {
 			best, least = name, d
 		}
 	}
-	if best == "" {
-		return completed(word, names)
-	}
-	return best
+	return cmp.Or(best, completed(word, names))
 }
 
 // completed returns the only name that begins with a word of a minimum length.

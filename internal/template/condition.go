@@ -81,41 +81,30 @@ func isTrue(v any) bool {
 
 // condition parses the part after if: values and comparisons with not, and, or (and binds more
 // tightly), or all or any before several values.
-func (p *parser) condition(s string) (condition, error) {
-	w, err := p.words(s)
-	if err != nil {
-		return nil, err
-	}
+func (p *parser) condition(s string) condition {
+	w := p.words(s)
 	if len(w) == 0 {
-		return nil, p.errorf("if needs a condition")
+		p.fail("if needs a condition")
 	}
 	if len(w) > 1 && (w[0] == "all" || w[0] == "any") && !isOperator(w[1]) {
 		var list []condition
 		for _, word := range w[1:] {
-			v, err := p.operand(word)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, truth{v})
+			list = append(list, truth{p.operand(word)})
 		}
 		if w[0] == "all" {
-			return conjunction{list}, nil
+			return conjunction{list}
 		}
-		return disjunction{list}, nil
+		return disjunction{list}
 	}
 	var or disjunction
 	for _, alternative := range splitWords(w, "or") {
 		var and conjunction
 		for _, term := range splitWords(alternative, "and") {
-			c, err := p.term(term)
-			if err != nil {
-				return nil, err
-			}
-			and.all = append(and.all, c)
+			and.all = append(and.all, p.term(term))
 		}
 		or.any = append(or.any, and)
 	}
-	return or, nil
+	return or
 }
 
 func isOperator(word string) bool {
@@ -123,7 +112,7 @@ func isOperator(word string) bool {
 }
 
 // term parses a value or a comparison after any number of nots.
-func (p *parser) term(w []string) (condition, error) {
+func (p *parser) term(w []string) condition {
 	negated := false
 	for len(w) > 0 && w[0] == "not" {
 		negated, w = !negated, w[1:]
@@ -131,28 +120,16 @@ func (p *parser) term(w []string) (condition, error) {
 	var c condition
 	switch {
 	case len(w) == 1:
-		v, err := p.operand(w[0])
-		if err != nil {
-			return nil, err
-		}
-		c = truth{v}
+		c = truth{p.operand(w[0])}
 	case len(w) == 3 && isOperator(w[1]):
-		a, err := p.operand(w[0])
-		if err != nil {
-			return nil, err
-		}
-		b, err := p.operand(w[2])
-		if err != nil {
-			return nil, err
-		}
-		c = comparison{a, w[1], b}
+		c = comparison{p.operand(w[0]), w[1], p.operand(w[2])}
 	default:
-		return nil, p.errorf("%q is not a condition", w)
+		p.fail("%q is not a condition", w)
 	}
 	if negated {
-		return negation{c}, nil
+		return negation{c}
 	}
-	return c, nil
+	return c
 }
 
 func splitWords(w []string, sep string) [][]string {

@@ -49,8 +49,23 @@ type parser struct {
 	names     map[string]bool // of the variables that it uses
 }
 
-func (p *parser) errorf(format string, args ...any) error {
-	return fmt.Errorf("line %d: %s", p.line, fmt.Sprintf(format, args...))
+// syntaxError is the error of a template. The parser panics with it, and Parse returns it.
+type syntaxError struct{ error }
+
+// fail ends the parsing with an error.
+func (p *parser) fail(format string, args ...any) {
+	panic(syntaxError{fmt.Errorf("line %d: %s", p.line, fmt.Sprintf(format, args...))})
+}
+
+// catch sets err to the error of fail.
+func catch(err *error) {
+	switch p := recover().(type) {
+	case nil:
+	case syntaxError:
+		*err = p.error
+	default:
+		panic(p)
+	}
 }
 
 // skip advances by n bytes.
@@ -63,9 +78,9 @@ func (p *parser) skip(n int) string {
 
 // block parses nodes up to the end of the template or a tag that ends or divides blocks, which it
 // returns.
-func (p *parser) block(depth int) (nodes []node, end string, err error) {
+func (p *parser) block(depth int) (nodes []node, end string) {
 	if depth > maxNesting {
-		return nil, "", p.errorf("more than %d blocks within each other", maxNesting)
+		p.fail("more than %d blocks within each other", maxNesting)
 	}
 	for p.remaining != "" {
 		at, kind := nextMark(p.remaining)
@@ -75,28 +90,21 @@ func (p *parser) block(depth int) (nodes []node, end string, err error) {
 		if kind == "" {
 			continue
 		}
-		inside, err := p.mark(kind)
-		if err != nil {
-			return nil, "", err
-		}
+		inside := p.mark(kind)
 		switch kind {
 		case "{{":
-			out, err := p.output(inside)
-			if err != nil {
-				return nil, "", err
-			}
-			nodes = append(nodes, out)
+			nodes = append(nodes, p.output(inside))
 		case "{%":
-			n, end, err := p.tag(inside, depth)
-			if err != nil || end != "" {
-				return nodes, end, err
+			n, end := p.tag(inside, depth)
+			if end != "" {
+				return nodes, end
 			}
 			if n != nil {
 				nodes = append(nodes, n)
 			}
 		}
 	}
-	return nodes, "", nil
+	return nodes, ""
 }
 
 // nextMark finds the next {{, {% or {#; if it finds no mark, at is the end of the text.
@@ -115,7 +123,7 @@ func nextMark(s string) (at int, kind string) {
 }
 
 // mark returns the text between a mark and its end. Ends in quotes are skipped.
-func (p *parser) mark(kind string) (string, error) {
+func (p *parser) mark(kind string) string {
 	end := map[string]string{"{{": "}}", "{%": "%}", "{#": "#}"}[kind]
 	quoted := false
 	for i := 2; i+2 <= len(p.remaining); i++ {
@@ -125,18 +133,19 @@ func (p *parser) mark(kind string) (string, error) {
 		case !quoted && p.remaining[i:i+2] == end:
 			inside := p.remaining[2:i]
 			if strings.Contains(inside, "\n") && kind == "{{" {
-				return "", p.errorf("%s goes on to the next line", kind)
+				p.fail("%s goes on to the next line", kind)
 			}
 			p.skip(i + 2)
-			return strings.TrimSpace(inside), nil
+			return strings.TrimSpace(inside)
 		}
 	}
-	return "", p.errorf("%s without %s", kind, end)
+	p.fail("%s without %s", kind, end)
+	return ""
 }
 
 // tag parses a tag and its block; or it returns the tag, if that ends or divides the enclosing
 // block.
-func (p *parser) tag(inside string, depth int) (n node, end string, err error) {
+func (p *parser) tag(inside string, depth int) (n node, end string) {
 	name := ""
 	if words := strings.Fields(inside); len(words) > 0 {
 		name = words[0]
@@ -144,147 +153,119 @@ func (p *parser) tag(inside string, depth int) (n node, end string, err error) {
 	rest := strings.TrimSpace(strings.TrimPrefix(inside, name))
 	switch name {
 	case "if", "ifequal", "ifunequal":
-		n, err = p.choice(name, rest, depth)
+		n = p.choice(name, rest, depth)
 	case "for":
-		n, err = p.loop(rest, depth)
+		n = p.loop(rest, depth)
 	case "comment", "verbatim":
-		var raw string
-		if raw, err = p.raw("end" + name); name == "verbatim" && err == nil {
+		if raw := p.raw("end" + name); name == "verbatim" {
 			n = text(raw)
 		}
 	case "safe", "endsafe": // values are never escaped
 	case "else", "elif", "empty", "endif", "endifequal", "endifunequal", "endfor", "endcomment", "endverbatim":
-		return nil, inside, nil
+		return nil, inside
 	default:
-		err = p.errorf("there is no tag %q", name)
+		p.fail("there is no tag %q", name)
 	}
-	return n, "", err
+	return n, ""
 }
 
 // raw returns the literal text up to an end tag.
-func (p *parser) raw(end string) (string, error) {
+func (p *parser) raw(end string) string {
 	for from := 0; ; {
 		i := strings.Index(p.remaining[from:], "{%")
 		if i < 0 {
-			return "", p.errorf("{%% %s %%} is missing", end)
+			p.fail("{%% %s %%} is missing", end)
 		}
 		i += from
 		close := strings.Index(p.remaining[i:], "%}")
 		if close >= 0 && strings.TrimSpace(p.remaining[i+2:i+close]) == end {
 			raw := p.remaining[:i]
 			p.skip(i + close + 2)
-			return raw, nil
+			return raw
 		}
 		from = i + 2
 	}
 }
 
 // choice parses the branches of an if.
-func (p *parser) choice(name, rest string, depth int) (node, error) {
-	first, err := p.condition(rest)
-	if name != "if" {
-		first, err = p.equality(rest, name == "ifequal")
-	}
-	if err != nil {
-		return nil, err
+func (p *parser) choice(name, rest string, depth int) node {
+	var cond condition
+	if name == "if" {
+		cond = p.condition(rest)
+	} else {
+		cond = p.equality(rest, name == "ifequal")
 	}
 	c := choice{}
-	for cond := first; ; {
-		body, end, err := p.block(depth + 1)
-		if err != nil {
-			return nil, err
-		}
+	for {
+		body, end := p.block(depth + 1)
 		c.branches = append(c.branches, branch{cond, body})
 		word, more, _ := strings.Cut(end, " ")
 		last := cond == nil && len(c.branches) > 1 // an else
 		switch {
 		case word == "end"+name:
-			return c, nil
+			return c
 		case end == "":
-			return nil, p.errorf("{%% end%s %%} is missing", name)
+			p.fail("{%% end%s %%} is missing", name)
 		case word == "else" && more == "" && !last:
 			cond = nil
 		case word == "elif" && name == "if" && !last:
-			if cond, err = p.condition(more); err != nil {
-				return nil, err
-			}
+			cond = p.condition(more)
 		default:
-			return nil, p.errorf("{%% %s %%} does not belong here", end)
+			p.fail("{%% %s %%} does not belong here", end)
 		}
 	}
 }
 
-func (p *parser) equality(rest string, equal bool) (condition, error) {
-	w, err := p.words(rest)
-	if err != nil {
-		return nil, err
-	}
+func (p *parser) equality(rest string, equal bool) condition {
+	w := p.words(rest)
 	if len(w) != 2 {
-		return nil, p.errorf("ifequal and ifunequal compare two values, not %d", len(w))
+		p.fail("ifequal and ifunequal compare two values, not %d", len(w))
 	}
-	a, errA := p.operand(w[0])
-	b, errB := p.operand(w[1])
-	if errA != nil || errB != nil {
-		return nil, p.errorf("%q cannot be compared", rest)
+	a, okA := p.tryOperand(w[0])
+	b, okB := p.tryOperand(w[1])
+	if !okA || !okB {
+		p.fail("%q cannot be compared", rest)
 	}
 	op := "="
 	if !equal {
 		op = "!="
 	}
-	return comparison{a, op, b}, nil
+	return comparison{a, op, b}
 }
 
 // loop parses a for.
-func (p *parser) loop(rest string, depth int) (node, error) {
+func (p *parser) loop(rest string, depth int) node {
 	w := strings.Fields(rest)
 	if len(w) != 3 || w[1] != "in" || !isName(w[0]) {
-		return nil, p.errorf("a loop is {%% for NAME in LIST %%}, not %q", rest)
+		p.fail("a loop is {%% for NAME in LIST %%}, not %q", rest)
 	}
-	list, err := p.operand(w[2])
-	if err != nil {
-		return nil, err
-	}
-	l := loop{name: w[0], list: list}
-	body, end, err := p.block(depth + 1)
-	if err != nil {
-		return nil, err
-	}
-	l.body = body
-	if end == "empty" {
-		if l.empty, end, err = p.block(depth + 1); err != nil {
-			return nil, err
-		}
+	l := loop{name: w[0], list: p.operand(w[2])}
+	var end string
+	if l.body, end = p.block(depth + 1); end == "empty" {
+		l.empty, end = p.block(depth + 1)
 	}
 	if end != "endfor" {
-		return nil, p.errorf("{%% endfor %%} is missing")
+		p.fail("{%% endfor %%} is missing")
 	}
-	return l, nil
+	return l
 }
 
 // output parses {{ value|filter:argument }}.
-func (p *parser) output(inside string) (node, error) {
+func (p *parser) output(inside string) node {
 	pieces := splitOutside(inside, '|')
-	value, err := p.operand(strings.TrimSpace(pieces[0]))
-	if err != nil {
-		return nil, err
-	}
-	out := output{value: value}
+	out := output{value: p.operand(strings.TrimSpace(pieces[0]))}
 	for _, piece := range pieces[1:] {
 		args := splitOutside(strings.TrimSpace(piece), ':')
 		f := filter{name: strings.TrimSpace(args[0])}
 		for _, a := range args[1:] {
-			arg, err := p.operand(strings.TrimSpace(a))
-			if err != nil {
-				return nil, err
-			}
-			f.args = append(f.args, arg)
+			f.args = append(f.args, p.operand(strings.TrimSpace(a)))
 		}
 		if !f.exists() {
-			return nil, p.errorf("there is no filter %q with %d arguments", f.name, len(f.args))
+			p.fail("there is no filter %q with %d arguments", f.name, len(f.args))
 		}
 		out.filters = append(out.filters, f)
 	}
-	return out, nil
+	return out
 }
 
 // splitOutside splits at a separator that is not in quotes.
@@ -304,7 +285,7 @@ func splitOutside(s string, sep byte) []string {
 }
 
 // words splits at white space that is not in quotes.
-func (p *parser) words(s string) ([]string, error) {
+func (p *parser) words(s string) []string {
 	var out []string
 	quoted, from := false, -1
 	for i, r := range s {
@@ -324,31 +305,40 @@ func (p *parser) words(s string) ([]string, error) {
 		}
 	}
 	if quoted {
-		return nil, p.errorf("a quote is not closed in %q", s)
+		p.fail("a quote is not closed in %q", s)
 	}
 	if from >= 0 {
 		out = append(out, s[from:])
 	}
-	return out, nil
+	return out
 }
 
 // operand parses a name, a number, a boolean or a text in quotes.
-func (p *parser) operand(s string) (operand, error) {
+func (p *parser) operand(s string) operand {
+	out, ok := p.tryOperand(s)
+	if !ok {
+		p.fail("%q is neither a name nor a value", s)
+	}
+	return out
+}
+
+// tryOperand is operand without fail.
+func (p *parser) tryOperand(s string) (out operand, ok bool) {
 	if n := len(s); n >= 2 && s[0] == '"' && s[n-1] == '"' && !strings.Contains(s[1:n-1], `"`) {
-		return operand{constant: s[1 : n-1]}, nil
+		return operand{constant: s[1 : n-1]}, true
 	}
 	switch s {
 	case "true", "false":
-		return operand{constant: s == "true"}, nil
+		return operand{constant: s == "true"}, true
 	}
 	if n, ok := number(s); ok {
-		return operand{constant: n}, nil
+		return operand{constant: n}, true
 	}
 	if !isName(s) {
-		return operand{}, p.errorf("%q is neither a name nor a value", s)
+		return operand{}, false
 	}
 	p.names[s] = true
-	return operand{name: s}, nil
+	return operand{name: s}, true
 }
 
 // number parses an integer of limited size.

@@ -17,6 +17,7 @@ package template
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -40,24 +41,17 @@ type Template struct {
 }
 
 // Parse parses a template. Errors name the line and the cause.
-func Parse(source string) (*Template, error) {
+func Parse(source string) (t *Template, err error) {
 	if len(source) > maxSource {
 		return nil, fmt.Errorf("the template has %d bytes, more than %d", len(source), maxSource)
 	}
+	defer catch(&err)
 	p := &parser{remaining: source, line: 1, names: map[string]bool{}}
-	nodes, end, err := p.block(0)
-	if err == nil && end != "" {
-		err = p.errorf("{%% %s %%} without a beginning", end)
+	nodes, end := p.block(0)
+	if end != "" {
+		p.fail("{%% %s %%} without a beginning", end)
 	}
-	if err != nil {
-		return nil, err
-	}
-	t := &Template{nodes: nodes}
-	for name := range p.names {
-		t.names = append(t.names, name)
-	}
-	slices.Sort(t.names)
-	return t, nil
+	return &Template{nodes, slices.Sorted(maps.Keys(p.names))}, nil
 }
 
 // Reads reports whether the template uses any of the variables.

@@ -233,8 +233,7 @@ func emptyError(cmd *cobra.Command, args []string) error {
 
 // atCommand records the command in which a usage error was found.
 func atCommand(cmd *cobra.Command, err error) error {
-	var e *Error
-	if errors.As(err, &e) && e.command == "" {
+	if e, ok := errors.AsType[*Error](err); ok && e.command == "" {
 		e.command, e.line = cmd.CommandPath(), cmd.UseLine()
 		if cmd.HasSubCommands() {
 			e.line = e.command + " COMMAND"
@@ -352,8 +351,7 @@ func kind(f *pflag.Flag, cause error) string {
 // before a file's path.
 func Message(err error) string {
 	text := err.Error()
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		text = strings.Replace(text, path.Op+" "+path.Path+": ", path.Path+": ", 1)
 	}
 	return text

@@ -55,14 +55,14 @@ func searchBlocks(c llm.ServerCall) []block {
 }
 
 // beginSearch opens a call of the API's web search. Calls of its other tools are left out.
-func (s *stream) beginSearch(p *part, b streamBlock) error {
+func (s *stream) beginSearch(p *part, b streamBlock) {
 	if b.Name != llm.WebSearch {
-		return nil
+		return
 	}
 	p.server, p.input = true, b.Input
 	s.blocks = append(s.blocks, *p)
 	s.searches = append(s.searches, &search{use: searchBlock{Type: blockSearch, ID: p.id, Name: b.Name}})
-	return s.Emit(llm.Delta{Kind: llm.ServerStart, ID: p.id, Name: b.Name})
+	s.Emit(llm.Delta{Kind: llm.ServerStart, ID: p.id, Name: b.Name})
 }
 
 func (s *stream) searchOf(id string) *search {
@@ -75,60 +75,47 @@ func (s *stream) searchOf(id string) *search {
 }
 
 // runSearch passes on the complete arguments of a search.
-func (s *stream) runSearch(p *part) error {
+func (s *stream) runSearch(p *part) {
 	open := s.searchOf(p.id)
 	if open == nil || open.ran {
-		return nil
+		return
 	}
 	open.ran = true
 	if open.use.Input = p.arguments; len(p.arguments) == 0 {
 		open.use.Input = p.input
 	}
 	open.use.Input = llm.ArgumentsObject(open.use.Input)
-	return s.Emit(llm.Delta{Kind: llm.ServerRun, ID: p.id, Text: string(open.use.Input), API: s.Origin})
+	s.Emit(llm.Delta{Kind: llm.ServerRun, ID: p.id, Text: string(open.use.Input), API: s.Origin})
 }
 
 // endSearch handles the result of a search. After a pause, the search is in the previous answer.
-func (s *stream) endSearch(b streamBlock) error {
+func (s *stream) endSearch(b streamBlock) {
 	results := resultsBlock{Type: blockResults, ToolUseID: b.ToolUseID, Content: b.Content}
 	open := s.searchOf(b.ToolUseID)
 	if open == nil {
-		opaque, err := json.Marshal([]any{results})
-		if err != nil {
-			return err
-		}
-		return s.EmitServerCall(false, json.RawMessage("{}"), llm.Delta{ID: b.ToolUseID, Name: llm.WebSearch, Opaque: opaque, Result: searchResult(b.Content)})
+		opaque, _ := json.Marshal([]any{results}) // decoded JSON always encodes
+		s.EmitServerCall(false, json.RawMessage("{}"), llm.Delta{ID: b.ToolUseID, Name: llm.WebSearch, Opaque: opaque, Result: searchResult(b.Content)})
+		return
 	}
 	if p := s.block(open.use.ID); p != nil {
 		p.ended = true
-		if err := s.runSearch(p); err != nil {
-			return err
-		}
+		s.runSearch(p)
 	}
-	opaque, err := json.Marshal([]any{open.use, results})
-	if err != nil {
-		return err
-	}
+	opaque, _ := json.Marshal([]any{open.use, results}) // decoded JSON always encodes
 	open.ended = true
-	return s.Emit(llm.Delta{Kind: llm.ServerEnd, ID: b.ToolUseID, Opaque: opaque, Result: searchResult(b.Content)})
+	s.Emit(llm.Delta{Kind: llm.ServerEnd, ID: b.ToolUseID, Opaque: opaque, Result: searchResult(b.Content)})
 }
 
 // pauseSearches ends searches whose results come with the next answer. The API needs the calls back
 // in order to continue.
-func (s *stream) pauseSearches() error {
+func (s *stream) pauseSearches() {
 	for _, open := range s.searches {
 		if open.ended || !open.ran || s.stop != stopPaused {
 			continue
 		}
-		opaque, err := json.Marshal([]any{open.use})
-		if err != nil {
-			return err
-		}
-		if err := s.Emit(llm.Delta{Kind: llm.ServerEnd, ID: open.use.ID, Opaque: opaque, Result: &llm.ServerResult{}}); err != nil {
-			return err
-		}
+		opaque, _ := json.Marshal([]any{open.use}) // decoded JSON always encodes
+		s.Emit(llm.Delta{Kind: llm.ServerEnd, ID: open.use.ID, Opaque: opaque, Result: &llm.ServerResult{}})
 	}
-	return nil
 }
 
 // searchResult returns the results of a search for the user.

@@ -112,12 +112,8 @@ func (s *stream) answer(body io.Reader) error {
 	s.stop = cmp.Or(whole.StopReason, "end_turn")
 	for i, b := range whole.Content {
 		b.Type = cmp.Or(b.Type, "text")
-		if err := s.begin(&streamEvent{Index: i, Block: b}); err != nil {
-			return err
-		}
-		if err := s.close(i); err != nil {
-			return err
-		}
+		s.begin(&streamEvent{Index: i, Block: b})
+		s.close(i)
 	}
 	return s.end()
 }
@@ -147,6 +143,9 @@ func (s *stream) read(events *sse.Reader) error {
 		if done || err != nil {
 			return err
 		}
+		if err := s.Err(); err != nil {
+			return err
+		}
 	}
 }
 
@@ -156,11 +155,11 @@ func (s *stream) event(ev *streamEvent) (done bool, err error) {
 	case "message_start":
 		s.count(ev.Message.Usage)
 	case "content_block_start":
-		err = s.begin(ev)
+		s.begin(ev)
 	case "content_block_delta":
-		err = s.delta(ev)
+		s.delta(ev)
 	case "content_block_stop":
-		err = s.close(ev.Index)
+		s.close(ev.Index)
 	case "message_delta":
 		s.count(ev.Usage)
 		if ev.Delta.StopReason != "" {
@@ -171,7 +170,7 @@ func (s *stream) event(ev *streamEvent) (done bool, err error) {
 	case "error":
 		return true, llm.StreamError(s.provider, "", "") // read has handled errors with a message
 	}
-	return false, err
+	return false, nil
 }
 
 // count records numbers of tokens. They are totals; some servers send all of them at the start,
@@ -188,13 +187,9 @@ func (s *stream) count(u usage) {
 }
 
 // begin opens a block. Blocks of unknown types are left out.
-func (s *stream) begin(ev *streamEvent) error {
-	if err := s.close(ev.Index); err != nil {
-		return err
-	}
-	if err := s.endThinking(ev.Index); err != nil {
-		return err
-	}
+func (s *stream) begin(ev *streamEvent) {
+	s.close(ev.Index)
+	s.endThinking(ev.Index)
 	b := ev.Block
 	p := part{index: ev.Index, id: b.ID}
 	for n := len(s.blocks) + 1; p.id == "" || s.block(p.id) != nil; n++ {
@@ -202,36 +197,32 @@ func (s *stream) begin(ev *streamEvent) error {
 	}
 	switch b.Type {
 	case "text":
-		return s.text(b.Text)
+		s.text(b.Text)
 	case "thinking", "redacted_thinking":
 		p.sealed = sealed{b.Signature, b.Data}
 		s.blocks = append(s.blocks, p)
-		if err := s.Emit(llm.Delta{Kind: llm.ReasoningStart, ID: p.id}); err != nil {
-			return err
-		}
-		return s.thinking(p.id, b.Thinking)
+		s.Emit(llm.Delta{Kind: llm.ReasoningStart, ID: p.id})
+		s.thinking(p.id, b.Thinking)
 	case "tool_use":
 		p.call, p.input, s.called = true, b.Input, true
 		s.blocks = append(s.blocks, p)
-		return s.Emit(llm.Delta{Kind: llm.ToolStart, ID: p.id, Name: s.tools.Name(b.Name)})
+		s.Emit(llm.Delta{Kind: llm.ToolStart, ID: p.id, Name: s.tools.Name(b.Name)})
 	case blockSearch:
-		return s.beginSearch(&p, b)
+		s.beginSearch(&p, b)
 	case blockResults:
-		return s.endSearch(b)
+		s.endSearch(b)
 	}
-	return nil
 }
 
-func (s *stream) delta(ev *streamEvent) error {
+func (s *stream) delta(ev *streamEvent) {
 	d := &ev.Delta
-	if err := s.endThinking(ev.Index); err != nil {
-		return err
-	}
+	s.endThinking(ev.Index)
 	switch {
 	case d.Type == "text_delta":
-		return s.text(d.Text)
+		s.text(d.Text)
+		return
 	case d.Type == "citations_delta" && d.Citation.URL != "":
-		return s.Emit(llm.Delta{Kind: llm.SourceDelta, Text: d.Citation.URL, Name: d.Citation.Title})
+		s.Emit(llm.Delta{Kind: llm.SourceDelta, Text: d.Citation.URL, Name: d.Citation.Title})
 	}
 	p := s.open(ev.Index)
 	switch {
@@ -239,14 +230,13 @@ func (s *stream) delta(ev *streamEvent) error {
 	case d.Type == "input_json_delta" && p.server:
 		p.arguments = append(p.arguments, d.PartialJSON...)
 	case d.Type == "thinking_delta" && p.thinks():
-		return s.thinking(p.id, d.Thinking)
+		s.thinking(p.id, d.Thinking)
 	case d.Type == "signature_delta" && p.thinks():
 		p.sealed.Signature += d.Signature
 	case d.Type == "input_json_delta" && p.call && d.PartialJSON != "":
 		p.arguments = append(p.arguments, d.PartialJSON...)
-		return s.Emit(llm.Delta{Kind: llm.ToolArgs, ID: p.id, Text: d.PartialJSON})
+		s.Emit(llm.Delta{Kind: llm.ToolArgs, ID: p.id, Text: d.PartialJSON})
 	}
-	return nil
 }
 
 func (p *part) thinks() bool { return !p.call && !p.server }
@@ -271,48 +261,42 @@ func (s *stream) open(index int) *part {
 	return nil
 }
 
-func (s *stream) text(text string) error {
-	if text == "" {
-		return nil
+func (s *stream) text(text string) {
+	if text != "" {
+		s.Emit(llm.Delta{Kind: llm.TextDelta, Text: text})
 	}
-	return s.Emit(llm.Delta{Kind: llm.TextDelta, Text: text})
 }
 
-func (s *stream) thinking(id, text string) error {
-	if text == "" {
-		return nil
+func (s *stream) thinking(id, text string) {
+	if text != "" {
+		s.Emit(llm.Delta{Kind: llm.ReasoningDelta, ID: id, Text: text})
 	}
-	return s.Emit(llm.Delta{Kind: llm.ReasoningDelta, ID: id, Text: text})
 }
 
 // close ends the block with an index, if one is open.
-func (s *stream) close(index int) error {
+func (s *stream) close(index int) {
 	p := s.open(index)
 	if p == nil {
-		return nil
+		return
 	}
 	p.ended = true
 	switch {
-	case p.call:
-		return nil // end decides whether it is complete
 	case p.server:
-		return s.runSearch(p)
+		s.runSearch(p)
+	case !p.call: // end decides whether a call is complete
+		opaque, _ := json.Marshal(p.sealed) // strings always encode
+		s.Emit(llm.Delta{Kind: llm.ReasoningEnd, ID: p.id, API: s.Origin, Opaque: opaque})
 	}
-	opaque, _ := json.Marshal(p.sealed) // strings always encode
-	return s.Emit(llm.Delta{Kind: llm.ReasoningEnd, ID: p.id, API: s.Origin, Opaque: opaque})
 }
 
 // endThinking ends thinking blocks when another block continues: some servers do not send their
 // end.
-func (s *stream) endThinking(other int) error {
+func (s *stream) endThinking(other int) {
 	for i := range s.blocks {
 		if p := &s.blocks[i]; p.thinks() && !p.ended && p.index != other {
-			if err := s.close(p.index); err != nil {
-				return err
-			}
+			s.close(p.index)
 		}
 	}
-	return nil
 }
 
 // end emits what is known only at the end: complete calls, usage and the stop reason.
@@ -320,17 +304,13 @@ func (s *stream) end() error {
 	if s.stop == "" {
 		return &llm.Error{Kind: llm.ErrPrematureStop, Message: s.provider + " ended the answer without a stop reason"}
 	}
-	if err := s.pauseSearches(); err != nil {
-		return err
-	}
+	s.pauseSearches()
 	cut := s.stop == "max_tokens" || s.stop == "model_context_window_exceeded"
 	for i := range s.blocks {
 		p := &s.blocks[i]
 		switch {
 		case !p.call:
-			if err := s.close(p.index); err != nil {
-				return err
-			}
+			s.close(p.index)
 			continue
 		case len(p.arguments) == 0:
 			p.arguments = llm.ArgumentsObject(p.input)
@@ -338,14 +318,10 @@ func (s *stream) end() error {
 				continue // the answer was cut off before the arguments; this is not a call without arguments
 			}
 		}
-		if err := s.Emit(llm.Delta{Kind: llm.ToolEnd, ID: p.id, Text: string(p.arguments)}); err != nil {
-			return err
-		}
+		s.Emit(llm.Delta{Kind: llm.ToolEnd, ID: p.id, Text: string(p.arguments)})
 	}
 	s.usage.CacheWriteLong = s.retention.LongWrites(s.usage.CacheWrite, s.long)
-	if err := s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: s.usage}); err != nil {
-		return err
-	}
+	s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: s.usage})
 	stop := llm.StopEnd
 	switch {
 	case s.stop == "model_context_window_exceeded":
@@ -359,5 +335,5 @@ func (s *stream) end() error {
 	case s.stop == stopPaused:
 		stop = llm.StopPaused
 	}
-	return s.Emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
+	return s.Stop(stop)
 }

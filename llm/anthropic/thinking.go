@@ -2,8 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"strconv"
-	"strings"
 
 	"github.com/seed-dec29ce4/eca/llm"
 )
@@ -107,30 +105,12 @@ func replay(r llm.Reasoning) json.RawMessage {
 	return raw
 }
 
-// claudeVersion reads the version in a Claude model's name as major*100+minor, like 406 for
-// claude-sonnet-4-6, claude-4.6-sonnet and anthropic/claude-sonnet-4-6-20260217; claude is false
-// for other models. A Claude model without a version is treated as a recent one.
+// claudeVersion returns the version of a Claude model (see llm.ClaudeVersion). A Claude model
+// without a version is treated as a recent one.
 func claudeVersion(model string) (v int, claude bool) {
-	_, name, claude := strings.Cut(strings.ToLower(model), "claude-")
-	if !claude {
-		return 0, false
+	const recent = 407
+	if v, claude = llm.ClaudeVersion(model); claude && v == 0 {
+		v = recent
 	}
-	const unknown = 407
-	v = unknown
-	for _, token := range strings.FieldsFunc(name, func(r rune) bool { return !isAlnum(r) }) {
-		n, err := strconv.Atoi(token)
-		switch {
-		case err != nil || len(token) > 2:
-			if v != unknown {
-				return v, true
-			}
-		case v == unknown:
-			v = n * 100
-		default:
-			return v + n, true
-		}
-	}
-	return v, true
+	return v, claude
 }
-
-func isAlnum(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' }

@@ -140,14 +140,7 @@ func classify(err error) error {
 // tooLong reports whether an error message of Bedrock or its models means that a conversation does
 // not fit.
 func tooLong(message string) bool {
-	m := strings.ToLower(message)
-	for _, sign := range []string{
+	return llm.Mentions(strings.ToLower(message),
 		"input is too long", "prompt is too long", "input tokens exceeded", "exceed context limit", "exceeds the context",
-		"maximum context length", "context window", "too many input tokens", "too many total text bytes", "reduce the length of the",
-	} {
-		if strings.Contains(m, sign) {
-			return true
-		}
-	}
-	return false
+		"maximum context length", "context window", "too many input tokens", "too many total text bytes", "reduce the length of the")
 }

@@ -1,6 +1,7 @@
 package bedrock
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,10 +28,8 @@ type AWS struct {
 
 // Region returns the configured region, or "". A region in the endpoint's URL takes precedence.
 func (a AWS) Region() string {
-	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION"} {
-		if r := a.Getenv(name); r != "" {
-			return r
-		}
+	if r := cmp.Or(a.Getenv("AWS_REGION"), a.Getenv("AWS_DEFAULT_REGION")); r != "" {
+		return r
 	}
 	p, _ := a.profile()
 	return p["region"]
@@ -115,21 +114,13 @@ func (a AWS) keys() (aws.Credentials, error) {
 	return c, nil
 }
 
-func (a AWS) profileName() string {
-	if name := a.Getenv("AWS_PROFILE"); name != "" {
-		return name
-	}
-	return "default"
-}
+func (a AWS) profileName() string { return cmp.Or(a.Getenv("AWS_PROFILE"), "default") }
 
 // profile reads the profile from both shared files; the credentials file wins. It returns an error
 // if there is no such profile.
 func (a AWS) profile() (profile, error) {
 	name := a.profileName()
-	home := a.Getenv("HOME")
-	if home == "" {
-		home = a.Getenv("USERPROFILE")
-	}
+	home := cmp.Or(a.Getenv("HOME"), a.Getenv("USERPROFILE"))
 	out := profile{}
 	found := false
 	for _, file := range []struct{ variable, base, section string }{

@@ -2,7 +2,6 @@ package bedrock
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/llm"
@@ -26,39 +25,12 @@ func vendor(id string) string {
 	return v
 }
 
-// version is a generation of Claude models. The zero value stands for other models, and for Claude
-// models before the third generation.
-type version struct{ major, minor int }
-
-func (v version) atLeast(major, minor int) bool {
-	return v.major > major || v.major == major && v.minor >= minor
-}
-
-// claude returns the version in names like anthropic.claude-3-7-sonnet-20250219-v1:0,
-// anthropic.claude-sonnet-4-20250514-v1:0 and anthropic.claude-opus-4-6-v1: the first number, and
-// the second unless that is a date.
-func claude(id string) version {
-	_, name, ok := strings.Cut(baseName(id), "claude-")
-	if !ok {
-		return version{}
-	}
-	var v version
-	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '.' || r == ':' })
-	for i, p := range parts {
-		n, err := strconv.Atoi(p)
-		if err != nil || n > 99 {
-			continue
-		}
-		v.major = n
-		if i+1 < len(parts) {
-			if n, err := strconv.Atoi(parts[i+1]); err == nil && n <= 99 {
-				v.minor = n
-			}
-		}
-		break
-	}
-	if v.major < 3 {
-		return version{}
+// claude returns the version of a Claude model (see llm.ClaudeVersion); 0 for other models, and for
+// Claude models before the third generation.
+func claude(id string) int {
+	v, _ := llm.ClaudeVersion(baseName(id))
+	if v < 300 {
+		return 0
 	}
 	return v
 }
@@ -67,7 +39,7 @@ func claude(id string) version {
 func nova2(id string) bool { return strings.HasPrefix(baseName(id), "amazon.nova-2") }
 
 // Reasons reports whether a model is known to reason on request.
-func Reasons(id string) bool { return claude(id).atLeast(3, 7) || nova2(id) }
+func Reasons(id string) bool { return claude(id) >= 307 || nova2(id) }
 
 // thinking returns the model-specific fields that ask a model to reason, or nil. maxOutput is the
 // limit in tokens that reasoning and the answer share; 0 means unknown.
@@ -75,11 +47,11 @@ func thinking(id string, maxOutput int64) map[string]any {
 	const budget, leastBudget = 2048, 1024
 	v := claude(id)
 	switch {
-	case v.atLeast(4, 7): // without display, it returns none of its reasoning
+	case v >= 407: // without display, it returns none of its reasoning
 		return map[string]any{"thinking": map[string]any{"type": "adaptive", "display": "summarized"}}
-	case v.atLeast(4, 6):
+	case v >= 406:
 		return map[string]any{"thinking": map[string]any{"type": "adaptive"}}
-	case v.atLeast(3, 7):
+	case v >= 307:
 		tokens := int64(budget)
 		if maxOutput > 0 {
 			tokens = min(tokens, maxOutput/2)
@@ -111,8 +83,8 @@ func cachingOf(req llm.Request) caching {
 	point := &cachePoint{Type: "default"}
 	switch v := claude(req.Model); {
 	case !req.Cached():
-	case v.atLeast(3, 7), strings.Contains(name, "claude-3-5-haiku"):
-		if v.atLeast(4, 5) {
+	case v >= 307, strings.Contains(name, "claude-3-5-haiku"):
+		if v >= 405 {
 			point.TTL = req.Retention.TTL()
 		}
 		return caching{system: true, tools: true, messages: 2, results: true, point: point}

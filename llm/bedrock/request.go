@@ -165,10 +165,8 @@ func isMember(key string) bool {
 // not, to avoid a contradiction.
 func choosesReasoning(extra map[string]any) bool {
 	m, _ := extra[fields].(map[string]any)
-	for _, key := range []string{"thinking", "reasoning_config", "reasoningConfig", "reasoning_effort"} {
-		if _, ok := m[key]; ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"thinking", "reasoning_config", "reasoningConfig", "reasoning_effort"}, func(key string) bool {
+		_, ok := m[key]
+		return ok
+	})
 }

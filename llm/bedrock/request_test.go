@@ -176,22 +176,22 @@ func TestStablePrefix(t *testing.T) {
 
 func TestModels(t *testing.T) {
 	for id, want := range map[string]string{
-		"anthropic.claude-v2:1":                          "anthropic {0 0} false <nil>",
-		"anthropic.claude-3-haiku-20240307-v1:0":         "anthropic {3 0} false <nil>",
-		"us.anthropic.claude-3-5-haiku-20241022-v1:0":    "anthropic {3 5} true <nil>",
-		"anthropic.claude-3-5-sonnet-20240620-v1:0":      "anthropic {3 5} false <nil>",
-		"eu.anthropic.claude-3-7-sonnet-20250219-v1:0":   `anthropic {3 7} true {"thinking":{"budget_tokens":2048,"type":"enabled"}}`,
-		"us.anthropic.claude-sonnet-4-20250514-v1:0":     `anthropic {4 0} true {"thinking":{"budget_tokens":2048,"type":"enabled"}}`,
-		"global.anthropic.claude-opus-4-5-20251101-v1:0": `anthropic {4 5} true {"thinking":{"budget_tokens":2048,"type":"enabled"}}`,
-		"global.anthropic.claude-opus-4-6-v1":            `anthropic {4 6} true {"thinking":{"type":"adaptive"}}`,
-		"anthropic.claude-opus-4-8":                      `anthropic {4 8} true {"thinking":{"display":"summarized","type":"adaptive"}}`,
-		"anthropic.claude-sonnet-5":                      `anthropic {5 0} true {"thinking":{"display":"summarized","type":"adaptive"}}`,
-		"amazon.nova-lite-v1:0":                          "amazon {0 0} true <nil>",
-		"us.amazon.nova-2-lite-v1:0":                     `amazon {0 0} true {"reasoningConfig":{"maxReasoningEffort":"medium","type":"enabled"}}`,
-		"zai.glm-4.7":                                    "zai {0 0} false <nil>",
-		"arn:aws:bedrock:us-east-1::foundation-model/anthropic.claude-sonnet-4-5-20250929-v1:0":      `anthropic {4 5} true {"thinking":{"budget_tokens":2048,"type":"enabled"}}`,
-		"arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.anthropic.claude-opus-4-7-v1:0": `anthropic {4 7} true {"thinking":{"display":"summarized","type":"adaptive"}}`,
-		"arn:aws:bedrock:eu-west-1:123456789012:application-inference-profile/abc123":                "abc123 {0 0} false <nil>",
+		"anthropic.claude-v2:1":                          "anthropic 0 false <nil>",
+		"anthropic.claude-3-haiku-20240307-v1:0":         "anthropic 300 false <nil>",
+		"us.anthropic.claude-3-5-haiku-20241022-v1:0":    "anthropic 305 true <nil>",
+		"anthropic.claude-3-5-sonnet-20240620-v1:0":      "anthropic 305 false <nil>",
+		"eu.anthropic.claude-3-7-sonnet-20250219-v1:0":   `anthropic 307 true {"thinking":{"budget_tokens":2048,"type":"enabled"}}`,
+		"us.anthropic.claude-sonnet-4-20250514-v1:0":     `anthropic 400 true {"thinking":{"budget_tokens":2048,"type":"enabled"}}`,
+		"global.anthropic.claude-opus-4-5-20251101-v1:0": `anthropic 405 true {"thinking":{"budget_tokens":2048,"type":"enabled"}}`,
+		"global.anthropic.claude-opus-4-6-v1":            `anthropic 406 true {"thinking":{"type":"adaptive"}}`,
+		"anthropic.claude-opus-4-8":                      `anthropic 408 true {"thinking":{"display":"summarized","type":"adaptive"}}`,
+		"anthropic.claude-sonnet-5":                      `anthropic 500 true {"thinking":{"display":"summarized","type":"adaptive"}}`,
+		"amazon.nova-lite-v1:0":                          "amazon 0 true <nil>",
+		"us.amazon.nova-2-lite-v1:0":                     `amazon 0 true {"reasoningConfig":{"maxReasoningEffort":"medium","type":"enabled"}}`,
+		"zai.glm-4.7":                                    "zai 0 false <nil>",
+		"arn:aws:bedrock:us-east-1::foundation-model/anthropic.claude-sonnet-4-5-20250929-v1:0":      `anthropic 405 true {"thinking":{"budget_tokens":2048,"type":"enabled"}}`,
+		"arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.anthropic.claude-opus-4-7-v1:0": `anthropic 407 true {"thinking":{"display":"summarized","type":"adaptive"}}`,
+		"arn:aws:bedrock:eu-west-1:123456789012:application-inference-profile/abc123":                "abc123 0 false <nil>",
 	} {
 		asked := "<nil>"
 		fields := thinking(id, 32000)

@@ -81,110 +81,95 @@ func (s *stream) read(r *eventReader) error {
 		if err := json.Unmarshal(m.payload, &ev); err != nil {
 			return &llm.Error{Kind: llm.ErrMalformed, Message: s.provider + " sent an event that cannot be read", Cause: err}
 		}
-		done, err := s.event(m.event, &ev)
-		if done || err != nil {
+		if m.event == "metadata" && s.reason != "" {
+			return s.stop(&ev)
+		}
+		s.event(m.event, &ev)
+		if err := s.Err(); err != nil {
 			return err
 		}
 	}
 }
 
-// event handles one event; done reports the last one.
-func (s *stream) event(name string, ev *streamEvent) (done bool, err error) {
+// event handles one event, except the last one.
+func (s *stream) event(name string, ev *streamEvent) {
 	switch name {
 	case "contentBlockStart":
 		if call := ev.Start.ToolUse; call != nil {
-			err = s.startCall(ev.Index, call.ID, call.Name)
+			s.startCall(ev.Index, call.ID, call.Name)
 		}
 	case "contentBlockDelta":
-		err = s.delta(ev)
+		s.delta(ev)
 	case "contentBlockStop":
-		err = s.endBlock(ev.Index)
+		s.endBlock(ev.Index)
 	case "messageStop":
-		if s.reason = ev.StopReason; s.reason == "" {
-			s.reason = "end_turn"
-		}
+		s.reason = cmp.Or(ev.StopReason, "end_turn")
 		for _, i := range slices.Sorted(maps.Keys(s.open)) {
-			if err = s.endBlock(i); err != nil {
-				break
-			}
-		}
-	case "metadata":
-		if s.reason != "" {
-			return true, s.stop(ev)
+			s.endBlock(i)
 		}
 	}
-	return false, err
 }
 
-func (s *stream) startCall(index int, id, name string) error {
+func (s *stream) startCall(index int, id, name string) {
 	if id == "" || s.ids[id] {
 		id += "call_" + strconv.Itoa(len(s.ids))
 	}
 	s.ids[id] = true
 	s.open[index] = &block{id: id, call: true}
-	return s.Emit(llm.Delta{Kind: llm.ToolStart, ID: id, Name: name})
+	s.Emit(llm.Delta{Kind: llm.ToolStart, ID: id, Name: name})
 }
 
-func (s *stream) delta(ev *streamEvent) error {
+func (s *stream) delta(ev *streamEvent) {
 	b := s.open[ev.Index]
 	switch input := ev.Delta.ToolUse.Input; {
 	case ev.Delta.Reasoning != nil:
-		return s.think(ev.Index, ev.Delta.Reasoning)
+		s.think(ev.Index, ev.Delta.Reasoning)
 	case input != "" && b != nil && b.call:
 		b.text = append(b.text, input...)
-		return s.Emit(llm.Delta{Kind: llm.ToolArgs, ID: b.id, Text: input})
+		s.Emit(llm.Delta{Kind: llm.ToolArgs, ID: b.id, Text: input})
 	case ev.Delta.Text != "":
-		return s.Emit(llm.Delta{Kind: llm.TextDelta, Text: ev.Delta.Text})
+		s.Emit(llm.Delta{Kind: llm.TextDelta, Text: ev.Delta.Text})
 	}
-	return nil
 }
 
-func (s *stream) think(index int, d *reasoningDelta) error {
+func (s *stream) think(index int, d *reasoningDelta) {
 	b := s.open[index]
 	if b == nil || b.call {
 		s.thoughts++
 		b = &block{id: "reasoning_" + strconv.Itoa(s.thoughts)}
 		s.open[index] = b
-		if err := s.Emit(llm.Delta{Kind: llm.ReasoningStart, ID: b.id}); err != nil {
-			return err
-		}
+		s.Emit(llm.Delta{Kind: llm.ReasoningStart, ID: b.id})
 	}
 	b.signature += d.Signature
 	b.redacted = append(b.redacted, d.Redacted...)
-	if d.Text == "" {
-		return nil
+	if d.Text != "" {
+		b.text = append(b.text, d.Text...)
+		s.Emit(llm.Delta{Kind: llm.ReasoningDelta, ID: b.id, Text: d.Text})
 	}
-	b.text = append(b.text, d.Text...)
-	return s.Emit(llm.Delta{Kind: llm.ReasoningDelta, ID: b.id, Text: d.Text})
 }
 
-func (s *stream) endBlock(index int) error {
+func (s *stream) endBlock(index int) {
 	b := s.open[index]
+	delete(s.open, index)
 	switch {
 	case b == nil:
-		return nil
 	case b.call:
-		delete(s.open, index)
-		return s.Emit(llm.Delta{Kind: llm.ToolEnd, ID: b.id, Text: string(b.text)})
+		s.Emit(llm.Delta{Kind: llm.ToolEnd, ID: b.id, Text: string(b.text)})
+	default:
+		s.Emit(llm.Delta{Kind: llm.ReasoningEnd, ID: b.id, API: s.Origin, Opaque: b.replay()})
 	}
-	delete(s.open, index)
-	opaque, err := b.replay()
-	if err != nil {
-		return err
-	}
-	return s.Emit(llm.Delta{Kind: llm.ReasoningEnd, ID: b.id, API: s.Origin, Opaque: opaque})
 }
 
 // replay returns the block as it is sent back. Models accept only reasoning that is signed or
 // encrypted.
-func (b *block) replay() (json.RawMessage, error) {
-	switch {
+func (b *block) replay() (raw json.RawMessage) {
+	switch { // bytes and strings always encode
 	case len(b.redacted) > 0:
-		return json.Marshal(map[string]any{"redactedContent": b.redacted})
+		raw, _ = json.Marshal(map[string]any{"redactedContent": b.redacted})
 	case b.signature != "":
-		return json.Marshal(map[string]any{"reasoningText": map[string]string{"text": string(b.text), "signature": b.signature}})
+		raw, _ = json.Marshal(map[string]any{"reasoningText": map[string]string{"text": string(b.text), "signature": b.signature}})
 	}
-	return nil, nil
+	return raw
 }
 
 // stop emits the usage, if it was received, and the stop reason.
@@ -197,9 +182,7 @@ func (s *stream) stop(last *streamEvent) error {
 				usage.CacheWriteLong += d.Tokens
 			}
 		}
-		if err := s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: usage}); err != nil {
-			return err
-		}
+		s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: usage})
 	}
 	reason := llm.StopEnd
 	switch {
@@ -215,18 +198,12 @@ func (s *stream) stop(last *streamEvent) error {
 		// Another attempt may be well-formed, so this is retried like an answer that was cut off.
 		return &llm.Error{Kind: llm.ErrPrematureStop, Message: fmt.Sprintf("%s: the model stopped after malformed output (%s)", s.provider, s.reason)}
 	}
-	return s.Emit(llm.Delta{Kind: llm.StopDelta, Stop: reason})
+	return s.Stop(reason)
 }
 
 // exception converts an error that arrived in the stream.
 func (s *stream) exception(m message) error {
-	text := m.text
-	if text == "" {
-		text = llm.ErrorText(m.payload)
-	}
-	if text == "" {
-		text = "no further explanation"
-	}
+	text := cmp.Or(m.text, llm.ErrorText(m.payload), "no further explanation")
 	e := &llm.Error{Kind: llm.ErrUnknown, Message: fmt.Sprintf("%s failed: %s (%s)", s.provider, text, cmp.Or(m.exception, "of an unknown kind"))}
 	switch m.exception {
 	case "throttlingException":

@@ -1,6 +1,7 @@
 package cassette
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -86,10 +87,7 @@ func deltas(s *Step, v vars) iter.Seq[llm.Delta] {
 			}
 		}
 		for i, c := range s.Calls {
-			id := c.ID
-			if id == "" {
-				id = fmt.Sprintf("call_%d_%d", v.step+1, i+1)
-			}
+			id := cmp.Or(c.ID, fmt.Sprintf("call_%d_%d", v.step+1, i+1))
 			args := c.write(v)
 			emit(llm.Delta{Kind: llm.ToolStart, ID: id, Name: c.Tool})
 			for half := range halves(args) {

@@ -2,9 +2,8 @@
 // events. The key is sent in a header, never in a URL.
 //
 //   - request.go, schema.go: a request's body, and the part of JSON Schema that the API accepts;
-//   - stream.go: the answer;
+//   - stream.go: the answer, with the signatures of reasoning that must be sent back;
 //   - servercalls.go: generated images, and the API's own search;
-//   - signature.go: the signatures of reasoning that must be sent back;
 //   - models.go: the list of models.
 //
 // It guarantees: exactly one StopDelta or one error ends a stream; a stream without a finish reason
@@ -19,6 +18,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"maps"
 	"net/url"
 	"strings"
 	"time"
@@ -93,9 +93,7 @@ func endpoint(base string, query url.Values, path string) (string, error) {
 	}
 	u = u.JoinPath(path)
 	q := u.Query()
-	for k, v := range query {
-		q[k] = v
-	}
+	maps.Copy(q, query)
 	u.RawQuery = q.Encode()
 	return u.String(), nil
 }

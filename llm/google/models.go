@@ -54,5 +54,5 @@ func ListModels(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, err
 
 // notForChat reports whether a model accepts prompts but does not generate text.
 func notForChat(name string) bool {
-	return slices.ContainsFunc([]string{"-tts", "-image", "-audio", "-live", "embedding"}, func(sign string) bool { return strings.Contains(name, sign) })
+	return llm.Mentions(name, "-tts", "-image", "-audio", "-live", "embedding")
 }

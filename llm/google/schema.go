@@ -110,9 +110,7 @@ func (d *dialect) merged(in map[string]any) map[string]any {
 			}
 		}
 		p, _ := m["properties"].(map[string]any)
-		for k, v := range p {
-			props[k] = v
-		}
+		maps.Copy(props, p)
 		r, _ := m["required"].([]any)
 		required = append(required, r...)
 	}

@@ -40,22 +40,16 @@ func serverCallParts(c llm.ServerCall) []part {
 }
 
 // image handles a generated image.
-func (s *stream) image(p *answerPart) error {
-	if err := s.passCalls(); err != nil {
-		return err
-	}
+func (s *stream) image(p *answerPart) {
+	s.passCalls()
 	if len(s.signed) > 0 { // the text before it must keep its signature
-		if err := s.Think(""); err != nil {
-			return err
-		}
+		s.Think("")
 	}
-	if err := s.endThinking(); err != nil {
-		return err
-	}
+	s.endThinking()
 	s.images++
 	end := llm.Delta{ID: "image_" + strconv.Itoa(s.images), Name: llm.ImageGeneration, Result: llm.MadeImage(p.Inline.MimeType, p.Inline.Data)}
 	end.Opaque, _ = json.Marshal([]part{{Signature: p.Signature}}) // strings always encode
-	return s.EmitServerCall(false, json.RawMessage("{}"), end)
+	s.EmitServerCall(false, json.RawMessage("{}"), end)
 }
 
 // openServerCall is a call of the API's own tools that is waiting for its result.
@@ -65,18 +59,12 @@ type openServerCall struct {
 }
 
 // serverPart handles a call of the API's own tools, or the result that follows it.
-func (s *stream) serverPart(p *answerPart) error {
-	if err := s.passCalls(); err != nil {
-		return err
-	}
-	if err := s.endThinking(); err != nil {
-		return err
-	}
+func (s *stream) serverPart(p *answerPart) {
+	s.passCalls()
+	s.endThinking()
 	raw := part{ServerCall: p.ServerCall, ServerResponse: p.ServerResponse, Signature: p.Signature}
 	if len(p.ServerCall) > 0 {
-		if err := s.endServerCall(nil); err != nil { // the previous call has no result
-			return err
-		}
+		s.endServerCall(nil) // the previous call has no result
 		var decoded serverTool
 		_ = json.Unmarshal(p.ServerCall, &decoded) // an unreadable call is sent back but not shown
 		name := llm.WebSearch
@@ -85,26 +73,25 @@ func (s *stream) serverPart(p *answerPart) error {
 		}
 		s.serverCalls++
 		s.open = &openServerCall{"served_" + strconv.Itoa(s.serverCalls), []part{raw}}
-		if err := s.Emit(llm.Delta{Kind: llm.ServerStart, ID: s.open.id, Name: name}); err != nil {
-			return err
-		}
-		return s.Emit(llm.Delta{Kind: llm.ServerRun, ID: s.open.id, Text: string(llm.ArgumentsObject(decoded.Args)), API: s.Origin})
+		s.Emit(llm.Delta{Kind: llm.ServerStart, ID: s.open.id, Name: name})
+		s.Emit(llm.Delta{Kind: llm.ServerRun, ID: s.open.id, Text: string(llm.ArgumentsObject(decoded.Args)), API: s.Origin})
+	} else {
+		s.endServerCall(&raw)
 	}
-	return s.endServerCall(&raw)
 }
 
 // endServerCall ends the call that is waiting for its result, if there is one. A call without a result
 // is not sent back.
-func (s *stream) endServerCall(result *part) error {
+func (s *stream) endServerCall(result *part) {
 	if s.open == nil {
-		return nil
+		return
 	}
 	end := llm.Delta{Kind: llm.ServerEnd, ID: s.open.id, Result: &llm.ServerResult{Failed: result == nil}}
 	if result != nil {
 		end.Opaque, _ = json.Marshal(append(s.open.parts, *result)) // decoded parts always encode
 	}
 	s.open = nil
-	return s.Emit(end)
+	s.Emit(end)
 }
 
 // ground stores the grounding of the answer. Each event contains that of earlier events.
@@ -115,23 +102,15 @@ func (s *stream) ground(g *grounding) {
 }
 
 // endGrounding emits the sources of the answer, and its searches if no parts reported them.
-func (s *stream) endGrounding() error {
-	if err := s.endServerCall(nil); err != nil {
-		return err
-	}
+func (s *stream) endGrounding() {
+	s.endServerCall(nil)
 	if len(s.grounding.Queries) > 0 && s.serverCalls == 0 {
 		end := llm.Delta{ID: "served_1", Name: llm.WebSearch, Result: &llm.ServerResult{}}
-		if err := s.EmitServerCall(false, map[string][]string{"queries": s.grounding.Queries}, end); err != nil {
-			return err
-		}
+		s.EmitServerCall(false, map[string][]string{"queries": s.grounding.Queries}, end)
 	}
 	for _, c := range s.grounding.Chunks {
-		if c.Web.URI == "" {
-			continue
-		}
-		if err := s.Emit(llm.Delta{Kind: llm.SourceDelta, Text: c.Web.URI, Name: c.Web.Title}); err != nil {
-			return err
+		if c.Web.URI != "" {
+			s.Emit(llm.Delta{Kind: llm.SourceDelta, Text: c.Web.URI, Name: c.Web.Title})
 		}
 	}
-	return nil
 }

@@ -130,46 +130,39 @@ func (s *stream) chunk(c *chunk) error {
 	}
 	first := &c.Candidates[0]
 	for i := range first.Content.Parts {
-		if err := s.part(&first.Content.Parts[i]); err != nil {
-			return err
-		}
+		s.part(&first.Content.Parts[i])
 	}
 	s.ground(first.Grounding)
 	if r := first.FinishReason; r != "" && r != "FINISH_REASON_UNSPECIFIED" {
 		s.finish, s.message = r, first.FinishMessage
 	}
-	return nil
+	return s.Err()
 }
 
-func (s *stream) part(p *answerPart) error {
+func (s *stream) part(p *answerPart) {
 	switch {
 	case p.Call != nil:
 		s.call(p)
-		return nil
+		return
 	case len(p.ServerCall) > 0, len(p.ServerResponse) > 0:
-		return s.serverPart(p)
-	case p.Inline != nil && p.Thought:
-		return nil // a draft
+		s.serverPart(p)
+		return
 	case p.Inline != nil:
-		return s.image(p)
-	case p.Thought:
-		if err := s.passCalls(); err != nil {
-			return err
+		if !p.Thought { // otherwise a draft
+			s.image(p)
 		}
+		return
+	case p.Thought:
+		s.passCalls()
 		if p.Signature != "" {
 			s.signed = append(s.signed, signature{On: onThought, Value: p.Signature})
 		}
-		return s.Think(p.Text)
+		s.Think(p.Text)
+		return
 	case p.Text != "":
-		if err := s.passCalls(); err != nil {
-			return err
-		}
-		if err := s.endThinking(); err != nil {
-			return err
-		}
-		if err := s.Emit(llm.Delta{Kind: llm.TextDelta, Text: p.Text}); err != nil {
-			return err
-		}
+		s.passCalls()
+		s.endThinking()
+		s.Emit(llm.Delta{Kind: llm.TextDelta, Text: p.Text})
 	}
 	switch {
 	case p.Signature == "":
@@ -178,7 +171,6 @@ func (s *stream) part(p *answerPart) error {
 	default:
 		s.signed = append(s.signed, signature{On: onText, Value: p.Signature})
 	}
-	return nil
 }
 
 // call handles a call. Calls arrive complete, and their ids are optional.
@@ -196,9 +188,9 @@ func (s *stream) call(p *answerPart) {
 
 // passCalls passes on the held calls. It first ends a reasoning block with their signatures, an
 // empty one if necessary: without the signatures the next request would fail.
-func (s *stream) passCalls() error {
+func (s *stream) passCalls() {
 	if len(s.held) == 0 {
-		return nil
+		return
 	}
 	for i, c := range s.held {
 		if c.signature != "" {
@@ -206,35 +198,28 @@ func (s *stream) passCalls() error {
 		}
 	}
 	if len(s.signed) > 0 {
-		if err := s.Think(""); err != nil {
-			return err
-		}
+		s.Think("")
 	}
-	if err := s.endThinking(); err != nil {
-		return err
-	}
+	s.endThinking()
 	for _, c := range s.held {
-		for _, d := range []llm.Delta{{Kind: llm.ToolStart, ID: c.id, Name: c.name}, {Kind: llm.ToolArgs, ID: c.id, Text: c.args}, {Kind: llm.ToolEnd, ID: c.id, Text: c.args}} {
-			if err := s.Emit(d); err != nil {
-				return err
-			}
-		}
+		s.Emit(llm.Delta{Kind: llm.ToolStart, ID: c.id, Name: c.name})
+		s.Emit(llm.Delta{Kind: llm.ToolArgs, ID: c.id, Text: c.args})
+		s.Emit(llm.Delta{Kind: llm.ToolEnd, ID: c.id, Text: c.args})
 	}
 	s.held = nil
-	return nil
 }
 
 // endThinking ends the open reasoning block and stores the signatures so far with it.
-func (s *stream) endThinking() error {
+func (s *stream) endThinking() {
 	if !s.Thinking() {
-		return nil
+		return
 	}
 	var opaque json.RawMessage
 	if len(s.signed) > 0 {
 		opaque, _ = json.Marshal(s.signed) // strings and numbers always encode
 	}
 	s.signed = nil
-	return s.EndThinking(opaque)
+	s.EndThinking(opaque)
 }
 
 // end emits what is known only at the end. The signatures of an answer without calls may be
@@ -255,22 +240,14 @@ func (s *stream) end() error {
 	}
 	if len(s.calls) > 0 && stop != llm.StopRefusal {
 		stop = llm.StopToolCalls // also after MAX_TOKENS, because calls arrive complete
-		if err := s.passCalls(); err != nil {
-			return err
-		}
+		s.passCalls()
 	}
-	if err := s.endThinking(); err != nil {
-		return err
-	}
-	if err := s.endGrounding(); err != nil {
-		return err
-	}
+	s.endThinking()
+	s.endGrounding()
 	usage := s.usage.tokens()
 	usage.WebSearches = int64(max(len(s.grounding.Queries), s.serverCalls))
-	if err := s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: usage}); err != nil {
-		return err
-	}
-	return s.Emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
+	s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: usage})
+	return s.Stop(stop)
 }
 
 func (s *stream) because(what, reason, message string) string {
@@ -278,4 +255,29 @@ func (s *stream) because(what, reason, message string) string {
 		reason += ": " + message
 	}
 	return fmt.Sprintf("%s %s (%s)", s.provider, what, reason)
+}
+
+// signature is a thoughtSignature and the part it belongs to. It must be sent back on the same
+// part. The signatures of an answer are stored with its reasoning, as Opaque.
+type signature struct {
+	On    string `json:"on"`             // onThought, onText or onCall
+	Call  int    `json:"call,omitempty"` // which call of the answer
+	Value string `json:"signature"`
+}
+
+// The kinds of parts with a signature.
+const (
+	onThought = "thought" // the reasoning it is stored with
+	onText    = "text"    // the text before the reasoning
+	onCall    = "call"
+)
+
+// signatures returns the signatures stored with the reasoning of an earlier answer, if it came from
+// origin.
+func signatures(r llm.Reasoning, origin string) []signature {
+	var out []signature
+	if r.API != origin || json.Unmarshal(r.Opaque, &out) != nil {
+		return nil
+	}
+	return out
 }

@@ -107,21 +107,13 @@ func (m *Model) forget(model string) {
 // explain refines errors by their text, because Ollama answers 400, 404 and 500 for many causes.
 func explain(e *llm.Error) {
 	text := strings.ToLower(e.Message)
-	says := func(signs ...string) bool {
-		for _, s := range signs {
-			if strings.Contains(text, s) {
-				return true
-			}
-		}
-		return false
-	}
 	switch {
-	case says("context length", "context size", "exceeds the available context", "prompt is too long"):
+	case llm.Mentions(text, "context length", "context size", "exceeds the available context", "prompt is too long"):
 		e.Kind = llm.ErrContextOverflow
-	case says("system memory", "out of memory", "failed to allocate"):
+	case llm.Mentions(text, "system memory", "out of memory", "failed to allocate"):
 		e.Kind = llm.ErrBadRequest
 		e.Message += ". Choose a smaller model, or a smaller limit.context for it in the configuration."
-	case e.Status == http.StatusNotFound && says("model") && says("not found"):
+	case e.Status == http.StatusNotFound && strings.Contains(text, "model") && strings.Contains(text, "not found"):
 		e.Message += " (ollama pull gets a model)"
 	}
 }

@@ -75,8 +75,11 @@ func (s *stream) read(lines *llm.NDJSONReader) error {
 		if len(l.Error) > 0 && string(l.Error) != "null" {
 			return s.failed(raw)
 		}
-		l.Done = l.Done || l.DoneReason != ""
-		if err := s.message(&l); err != nil || l.Done {
+		s.message(&l)
+		if l.Done || l.DoneReason != "" {
+			return s.end(&l)
+		}
+		if err := s.Err(); err != nil {
 			return err
 		}
 	}
@@ -91,37 +94,23 @@ func (s *stream) failed(raw []byte) error {
 	return e
 }
 
-func (s *stream) message(l *line) error {
+func (s *stream) message(l *line) {
 	if t := l.Message.Thinking; t != "" {
-		if err := s.Think(t); err != nil {
-			return err
-		}
+		s.Think(t)
 	}
 	if t := l.Message.Content; t != "" {
 		s.said = true
-		if err := s.EndThinking(nil); err != nil {
-			return err
-		}
-		if err := s.Emit(llm.Delta{Kind: llm.TextDelta, Text: t}); err != nil {
-			return err
-		}
+		s.EndThinking(nil)
+		s.Emit(llm.Delta{Kind: llm.TextDelta, Text: t})
 	}
 	for _, c := range l.Message.ToolCalls {
-		if err := s.call(c.ID, c.Function.Name, c.Function.Arguments); err != nil {
-			return err
-		}
+		s.call(c.ID, c.Function.Name, c.Function.Arguments)
 	}
-	if l.Done {
-		return s.end(l)
-	}
-	return nil
 }
 
 // call passes on a call. Calls arrive complete. Older servers send no id.
-func (s *stream) call(id, name string, arguments json.RawMessage) error {
-	if err := s.EndThinking(nil); err != nil {
-		return err
-	}
+func (s *stream) call(id, name string, arguments json.RawMessage) {
+	s.EndThinking(nil)
 	for n := len(s.calls) + 1; id == "" || slices.Contains(s.calls, id); n++ {
 		id = "call_" + strconv.Itoa(n)
 	}
@@ -134,22 +123,14 @@ func (s *stream) call(id, name string, arguments json.RawMessage) error {
 	case json.Unmarshal(arguments, &quoted) == nil: // a JSON string, as in other APIs
 		args = quoted
 	}
-	for _, d := range []llm.Delta{{Kind: llm.ToolStart, ID: id, Name: name}, {Kind: llm.ToolEnd, ID: id, Text: args}} {
-		if err := s.Emit(d); err != nil {
-			return err
-		}
-	}
-	return nil
+	s.Emit(llm.Delta{Kind: llm.ToolStart, ID: id, Name: name})
+	s.Emit(llm.Delta{Kind: llm.ToolEnd, ID: id, Text: args})
 }
 
 func (s *stream) end(l *line) error {
-	if err := s.EndThinking(nil); err != nil {
-		return err
-	}
+	s.EndThinking(nil)
 	if l.Prompt > 0 || l.Answer > 0 { // otherwise the usage is unknown
-		if err := s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: llm.Usage{Input: l.Prompt, Output: l.Answer}}); err != nil {
-			return err
-		}
+		s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: llm.Usage{Input: l.Prompt, Output: l.Answer}})
 	}
 	stop := llm.StopEnd
 	switch {
@@ -160,5 +141,5 @@ func (s *stream) end(l *line) error {
 	case l.unfinished:
 		stop = llm.StopUnmarked
 	}
-	return s.Emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
+	return s.Stop(stop)
 }

@@ -124,9 +124,7 @@ func (s *chatStream) answer(body io.Reader) error {
 		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " did not stream but answered: " + llm.ErrorText(raw)}
 	}
 	chunk.Choices[0].Delta = chunk.Choices[0].Message
-	if err := s.chunk(chunk); err != nil {
-		return err
-	}
+	s.chunk(chunk)
 	return s.end()
 }
 
@@ -163,7 +161,8 @@ func (s *chatStream) read(events *sse.Reader) error {
 		if err != nil {
 			return err
 		}
-		if err := s.chunk(chunk); err != nil {
+		s.chunk(chunk)
+		if err := s.Err(); err != nil {
 			return err
 		}
 	}
@@ -180,7 +179,7 @@ func (s *chatStream) complete() bool {
 	return s.said || len(s.calls) > 0 || s.images > 0
 }
 
-func (s *chatStream) chunk(c *chatChunk) error {
+func (s *chatStream) chunk(c *chatChunk) {
 	u := c.Usage
 	if u == nil && len(c.Choices) > 0 {
 		u = c.Choices[0].Usage
@@ -189,13 +188,11 @@ func (s *chatStream) chunk(c *chatChunk) error {
 		s.usage = u.usage()
 		s.usage.CacheWriteLong = s.retention.LongWrites(s.usage.CacheWrite, nil)
 		if s.text.Steady {
-			if err := s.emitUsage(); err != nil {
-				return err
-			}
+			s.emitUsage()
 		}
 	}
 	if len(c.Choices) == 0 {
-		return nil
+		return
 	}
 	choice := &c.Choices[0]
 	if choice.FinishReason != "" {
@@ -204,26 +201,15 @@ func (s *chatStream) chunk(c *chatChunk) error {
 	d := &choice.Delta
 	if text, member := d.thinking(); text != "" {
 		s.member = member
-		if err := s.Think(text); err != nil {
-			return err
-		}
+		s.Think(text)
 	}
 	if text := d.Content.text + d.Refusal; text != "" {
-		if err := s.say(text); err != nil {
-			return err
-		}
+		s.say(text)
 	}
-	if err := s.extras(d); err != nil {
-		return err
-	}
+	s.extras(d)
 	for _, tc := range d.ToolCalls {
-		if err := s.endText(); err != nil {
-			return err
-		}
-		call, err := s.call(tc.Index, tc.ID, tc.Function.Name)
-		if err != nil {
-			return err
-		}
+		s.endText()
+		call := s.call(tc.Index, tc.ID, tc.Function.Name)
 		if call != nil && len(tc.Extra) > 0 && string(tc.Extra) != "null" {
 			call.extra = tc.Extra
 		}
@@ -231,42 +217,31 @@ func (s *chatStream) chunk(c *chatChunk) error {
 			continue
 		}
 		call.arguments = append(call.arguments, tc.Function.Arguments...)
-		if err := s.Emit(llm.Delta{Kind: llm.ToolArgs, ID: call.id, Text: tc.Function.Arguments}); err != nil {
-			return err
-		}
+		s.Emit(llm.Delta{Kind: llm.ToolArgs, ID: call.id, Text: tc.Function.Arguments})
 	}
-	return nil
 }
 
 // extras passes on generated images and cited pages.
-func (s *chatStream) extras(d *chatDelta) error {
+func (s *chatStream) extras(d *chatDelta) {
 	for _, i := range d.Images {
-		if err := s.endText(); err != nil {
-			return err
-		}
+		s.endText()
 		header, data, _ := strings.Cut(i.ImageURL.URL, ",")
 		media := strings.TrimSuffix(strings.TrimPrefix(header, "data:"), ";base64")
 		s.images++
 		end := llm.Delta{ID: "image_" + strconv.Itoa(s.images), Name: llm.ImageGeneration, Result: llm.MadeImage(media, data)}
-		if err := s.EmitServerCall(false, json.RawMessage("{}"), end); err != nil {
-			return err
-		}
+		s.EmitServerCall(false, json.RawMessage("{}"), end)
 	}
 	for _, a := range d.Annotations {
-		if a.Citation.URL == "" {
-			continue
-		}
-		if err := s.Emit(llm.Delta{Kind: llm.SourceDelta, Text: a.Citation.URL, Name: a.Citation.Title}); err != nil {
-			return err
+		if a.Citation.URL != "" {
+			s.Emit(llm.Delta{Kind: llm.SourceDelta, Text: a.Citation.URL, Name: a.Citation.Title})
 		}
 	}
-	return nil
 }
 
 // call returns the pending call that a fragment belongs to, or opens it. Fragments refer to their
 // call by index, by id, or not at all (then it is the last one). Some servers give every call the
 // index 0; there, a new id begins a new call.
-func (s *chatStream) call(index *int, id, name string) (*chatPending, error) {
+func (s *chatStream) call(index *int, id, name string) *chatPending {
 	n := len(s.calls)
 	for i := n - 1; i >= 0; i-- {
 		p := &s.calls[i]
@@ -276,10 +251,10 @@ func (s *chatStream) call(index *int, id, name string) (*chatPending, error) {
 		case id != "" && id != p.sentID && (index == nil || name != ""):
 			continue
 		}
-		return p, nil
+		return p
 	}
 	if id == "" && name == "" {
-		return nil, nil // arguments without a call
+		return nil // arguments without a call
 	}
 	p := chatPending{index: n, sentID: id, id: id}
 	if index != nil {
@@ -289,88 +264,73 @@ func (s *chatStream) call(index *int, id, name string) (*chatPending, error) {
 		p.id = id + "call_" + strconv.Itoa(n)
 	}
 	s.calls = append(s.calls, p)
-	return &s.calls[n], s.Emit(llm.Delta{Kind: llm.ToolStart, ID: p.id, Name: name})
+	s.Emit(llm.Delta{Kind: llm.ToolStart, ID: p.id, Name: name})
+	return &s.calls[n]
 }
 
 // say handles a piece of the answer's text, which may contain reasoning between tags.
-func (s *chatStream) say(text string) error {
+func (s *chatStream) say(text string) {
 	if !s.tagged {
-		if err := s.endReasoning(); err != nil {
-			return err
-		}
+		s.endReasoning()
 	}
 	if s.text.plain() {
 		s.said = true
-		return s.Emit(llm.Delta{Kind: llm.TextDelta, Text: text})
+		s.Emit(llm.Delta{Kind: llm.TextDelta, Text: text})
+		return
 	}
 	for _, p := range s.text.write(text) {
-		if err := s.piece(p); err != nil {
-			return err
-		}
+		s.piece(p)
 	}
-	return nil
 }
 
-func (s *chatStream) piece(p thinkPiece) error {
+func (s *chatStream) piece(p thinkPiece) {
 	switch {
-	case p.reasoning && !s.Thinking() && strings.TrimSpace(p.text) == "":
-		return nil // empty tags
+	case p.reasoning && !s.Thinking() && strings.TrimSpace(p.text) == "": // empty tags
 	case p.reasoning:
 		s.tagged = true
-		if err := s.Think(p.text); err != nil || !p.end {
-			return err
+		if s.Think(p.text); p.end {
+			s.endReasoning()
 		}
-		return s.endReasoning()
 	case p.text != "":
 		s.said = true
-		return s.Emit(llm.Delta{Kind: llm.TextDelta, Text: p.text})
+		s.Emit(llm.Delta{Kind: llm.TextDelta, Text: p.text})
 	}
-	return nil
 }
 
 // endText ends open text and reasoning.
-func (s *chatStream) endText() error {
-	if err := s.piece(s.text.rest()); err != nil {
-		return err
-	}
-	return s.endReasoning()
+func (s *chatStream) endText() {
+	s.piece(s.text.rest())
+	s.endReasoning()
 }
 
-func (s *chatStream) endReasoning() error {
+func (s *chatStream) endReasoning() {
 	opaque := reasoningIn(s.member)
 	if s.tagged {
 		opaque = s.text.opaque()
 	}
 	s.tagged = false
-	return s.EndThinking(opaque)
+	s.EndThinking(opaque)
 }
 
-func (s *chatStream) emitUsage() error {
-	if s.usageReported {
-		return nil
+func (s *chatStream) emitUsage() {
+	if !s.usageReported {
+		s.usageReported = true
+		s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: s.usage})
 	}
-	s.usageReported = true
-	return s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: s.usage})
 }
 
 // end emits what is known only at the end: calls, usage and the stop reason.
 func (s *chatStream) end() error {
-	if err := s.endText(); err != nil {
-		return err
-	}
+	s.endText()
 	for i := range s.calls {
 		c := &s.calls[i]
 		d := llm.Delta{Kind: llm.ToolEnd, ID: c.id, Text: string(c.arguments)}
 		if c.extra != nil {
 			d.API, d.Opaque = s.Origin, c.extra
 		}
-		if err := s.Emit(d); err != nil {
-			return err
-		}
+		s.Emit(d)
 	}
-	if err := s.emitUsage(); err != nil {
-		return err
-	}
+	s.emitUsage()
 	stop := llm.StopEnd
 	switch {
 	case s.finish == "content_filter":
@@ -382,5 +342,5 @@ func (s *chatStream) end() error {
 	case s.unmarked:
 		stop = llm.StopUnmarked
 	}
-	return s.Emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
+	return s.Stop(stop)
 }

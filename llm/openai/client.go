@@ -85,8 +85,7 @@ func (f *withFallback) Stream(ctx context.Context, req llm.Request) iter.Seq2[ll
 		f.mu.Unlock()
 		if !useSecond {
 			for d, err := range f.first.Stream(ctx, req) {
-				var e *llm.Error
-				if errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed) {
+				if e, ok := errors.AsType[*llm.Error](err); ok && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed) {
 					useSecond = true
 					break
 				}

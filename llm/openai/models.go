@@ -92,10 +92,5 @@ func listedCost(s string) llm.Fact[float64] {
 
 // notForChat reports whether a model is not for conversations.
 func notForChat(id string) bool {
-	for _, sign := range []string{"embedding", "whisper", "tts", "dall-e", "moderation", "-audio", "realtime", "-image", "transcribe", "davinci", "babbage", "sora"} {
-		if strings.Contains(id, sign) {
-			return true
-		}
-	}
-	return false
+	return llm.Mentions(id, "embedding", "whisper", "tts", "dall-e", "moderation", "-audio", "realtime", "-image", "transcribe", "davinci", "babbage", "sora")
 }

@@ -161,6 +161,9 @@ func (s *responsesStream) read(events *sse.Reader) error {
 		if done || err != nil {
 			return err
 		}
+		if err := s.Err(); err != nil {
+			return err
+		}
 	}
 }
 
@@ -170,27 +173,28 @@ func (s *responsesStream) event(ev responsesEvent) (done bool, err error) {
 	case "response.output_text.delta", "response.refusal.delta":
 		if ev.Delta != "" {
 			s.said = true
-			err = s.Emit(llm.Delta{Kind: llm.TextDelta, Text: ev.Delta})
+			s.Emit(llm.Delta{Kind: llm.TextDelta, Text: ev.Delta})
 		}
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		err = s.Emit(llm.Delta{Kind: llm.ReasoningDelta, ID: ev.ItemID, Text: ev.Delta})
+		s.Emit(llm.Delta{Kind: llm.ReasoningDelta, ID: ev.ItemID, Text: ev.Delta})
 	case "response.reasoning_summary_part.added":
 		if ev.SummaryIndex > 0 {
-			err = s.Emit(llm.Delta{Kind: llm.ReasoningDelta, ID: ev.ItemID, Text: "\n\n"})
+			s.Emit(llm.Delta{Kind: llm.ReasoningDelta, ID: ev.ItemID, Text: "\n\n"})
 		}
 	case "response.function_call_arguments.delta":
 		if id, ok := s.calls[ev.ItemID]; ok {
-			err = s.Emit(llm.Delta{Kind: llm.ToolArgs, ID: id, Text: ev.Delta})
+			s.Emit(llm.Delta{Kind: llm.ToolArgs, ID: id, Text: ev.Delta})
 		}
 	case "response.output_text.annotation.added":
-		err = s.cite(ev.Annotation)
+		s.cite(ev.Annotation)
 	case "response.output_item.added", "response.output_item.done":
 		item, err := s.item(ev.Item)
 		switch {
 		case err != nil:
 			return false, err
 		case ev.Type == "response.output_item.added":
-			return false, s.itemAdded(item)
+			s.itemAdded(item)
+			return false, nil
 		}
 		return false, s.itemDone(item, ev.Item)
 	case "response.completed", "response.incomplete":
@@ -200,7 +204,7 @@ func (s *responsesStream) event(ev responsesEvent) (done bool, err error) {
 	case "error":
 		return true, llm.StreamError(s.at.Name(), strings.Trim(string(ev.Code), `"`), ev.Message)
 	}
-	return false, err
+	return false, nil
 }
 
 // outputItem is an item of an answer. Items of unused types have only a type.
@@ -220,44 +224,41 @@ func (s *responsesStream) item(raw json.RawMessage) (item outputItem, err error)
 	return item, nil
 }
 
-func (s *responsesStream) itemAdded(item outputItem) error {
+func (s *responsesStream) itemAdded(item outputItem) {
 	switch item.Type {
 	case "function_call":
 		s.calls[item.ID] = item.CallID
-		return s.Emit(llm.Delta{Kind: llm.ToolStart, ID: item.CallID, Name: item.Name})
+		s.Emit(llm.Delta{Kind: llm.ToolStart, ID: item.CallID, Name: item.Name})
 	case "reasoning":
-		return s.Emit(llm.Delta{Kind: llm.ReasoningStart, ID: item.ID})
+		s.Emit(llm.Delta{Kind: llm.ReasoningStart, ID: item.ID})
 	case itemSearch, itemImage:
 		s.serverCalls[item.ID] = false
-		return s.Emit(llm.Delta{Kind: llm.ServerStart, ID: item.ID, Name: serverTools()[item.Type]})
+		s.Emit(llm.Delta{Kind: llm.ServerStart, ID: item.ID, Name: serverTools()[item.Type]})
 	}
-	return nil
 }
 
 func (s *responsesStream) itemDone(item outputItem, raw json.RawMessage) error {
 	switch item.Type {
 	case "function_call":
 		if _, started := s.calls[item.ID]; !started {
-			if err := s.itemAdded(item); err != nil {
-				return err
-			}
+			s.itemAdded(item)
 		}
 		s.ended[item.CallID] = true
 		var arguments string
 		if json.Unmarshal(item.Arguments, &arguments) != nil {
 			arguments = string(item.Arguments) // some servers send the object itself
 		}
-		return s.Emit(llm.Delta{Kind: llm.ToolEnd, ID: item.CallID, Text: arguments})
+		s.Emit(llm.Delta{Kind: llm.ToolEnd, ID: item.CallID, Text: arguments})
 	case "reasoning":
 		d := llm.Delta{Kind: llm.ReasoningEnd, ID: item.ID, API: s.Origin}
 		if item.EncryptedContent != "" {
 			d.Opaque = append(json.RawMessage(nil), raw...)
 		}
-		return s.Emit(d)
+		s.Emit(d)
 	case itemSearch, itemImage:
 		return s.serverCallDone(raw)
 	case "message":
-		return s.citations(raw)
+		s.citations(raw)
 	}
 	return nil
 }
@@ -289,9 +290,7 @@ func (s *responsesStream) finish(raw json.RawMessage) error {
 	u := resp.Usage
 	read, written := u.InputTokensDetails.CachedTokens, u.InputTokensDetails.CacheWriteTokens
 	usage := llm.Usage{Input: max(0, u.InputTokens-read-written), Output: u.OutputTokens, CacheRead: read, CacheWrite: written, WebSearches: s.searches}
-	if err := s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: usage}); err != nil {
-		return err
-	}
+	s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: usage})
 	stop := llm.StopEnd
 	switch {
 	case resp.IncompleteDetails.Reason == "content_filter":
@@ -308,7 +307,7 @@ func (s *responsesStream) stop(reason llm.StopReason) error {
 	if len(s.ended) > 0 && (reason == llm.StopEnd || reason == llm.StopUnmarked) {
 		reason = llm.StopToolCalls
 	}
-	return s.Emit(llm.Delta{Kind: llm.StopDelta, Stop: reason})
+	return s.Stop(reason)
 }
 
 // endCalls handles calls in the final response that had no events.

@@ -66,12 +66,10 @@ func (s *responsesStream) serverCallDone(raw json.RawMessage) error {
 		end.Result.Failed = true
 	}
 	if len(end.Result.Images) > 0 || item.Type == itemSearch {
-		var err error
-		if end.Opaque, err = json.Marshal(item.serverCallItem); err != nil {
-			return err
-		}
+		end.Opaque, _ = json.Marshal(item.serverCallItem) // strings and decoded JSON always encode
 	}
-	return s.EmitServerCall(started, arguments, end)
+	s.EmitServerCall(started, arguments, end)
+	return nil
 }
 
 // searched returns the arguments and the sources of a search, and counts queries. Only queries cost
@@ -121,30 +119,26 @@ type citation struct {
 	Title string `json:"title"`
 }
 
-func (s *responsesStream) cite(c citation) error {
-	if c.Type != "url_citation" || c.URL == "" {
-		return nil
+func (s *responsesStream) cite(c citation) {
+	if c.Type == "url_citation" && c.URL != "" {
+		s.Emit(llm.Delta{Kind: llm.SourceDelta, Text: c.URL, Name: c.Title})
 	}
-	return s.Emit(llm.Delta{Kind: llm.SourceDelta, Text: c.URL, Name: c.Title})
 }
 
 // citations passes on the citations of a complete message, because some servers do not send an
 // event for each.
-func (s *responsesStream) citations(raw json.RawMessage) error {
+func (s *responsesStream) citations(raw json.RawMessage) {
 	var item struct {
 		Content []struct {
 			Annotations []citation `json:"annotations"`
 		} `json:"content"`
 	}
 	if !bytes.Contains(raw, []byte("url_citation")) || json.Unmarshal(raw, &item) != nil {
-		return nil //nolint:nilerr // a message in another form cites nothing
+		return // a message in another form cites nothing
 	}
 	for _, c := range item.Content {
 		for _, a := range c.Annotations {
-			if err := s.cite(a); err != nil {
-				return err
-			}
+			s.cite(a)
 		}
 	}
-	return nil
 }

@@ -173,8 +173,7 @@ func (a *Account) Refused(ctx context.Context, status int, headers []string, sen
 	said := oauth.ParseChallenge(headers)
 	if status == http.StatusForbidden {
 		err := a.wantsMore(said)
-		var needed *NeededError
-		if errors.As(err, &needed) {
+		if _, needed := errors.AsType[*NeededError](err); needed {
 			a.logins.mu.Lock()
 			a.logins.poor[a.server.Key] = sent
 			a.logins.mu.Unlock()

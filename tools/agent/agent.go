@@ -7,6 +7,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -45,12 +46,6 @@ type args struct {
 	Resume     string `json:"resume,omitempty" jsonschema:"The id of a subagent's chat that shall go on with this task, in place of a new one."`
 }
 
-func (a args) request() tools.SubagentRequest {
-	return tools.SubagentRequest{
-		Agent: a.Agent, Task: a.Task, Activity: a.Activity, Model: a.Model, Variant: a.Variant, Background: a.Background, Resume: a.Resume,
-	}
-}
-
 // maxActivity is how much of a task is shown to the user, in runes.
 const maxActivity = 40
 
@@ -72,7 +67,7 @@ func Tools(o Options) []tools.Tool {
 			if call.Subagents == nil {
 				return tools.Plan{}, errors.New("no subagents can be started here")
 			}
-			sub, err := call.Subagents.Plan(a.request())
+			sub, err := call.Subagents.Plan(tools.SubagentRequest(a))
 			if err != nil {
 				return tools.Plan{}, err
 			}
@@ -82,7 +77,7 @@ func Tools(o Options) []tools.Tool {
 			if call.Subagents == nil {
 				return tools.Result{}, errors.New("no subagents can be started here")
 			}
-			return call.Subagents.Run(ctx, a.request())
+			return call.Subagents.Run(ctx, tools.SubagentRequest(a))
 		},
 	}.Build()}
 }
@@ -103,9 +98,6 @@ func describe(list []Agent) string {
 
 // summary returns a short line for the user (eca-protocol 7.5).
 func summary(a args) string {
-	text := strings.Join(strings.Fields(a.Activity), " ")
-	if text == "" {
-		text = strings.Join(strings.Fields(a.Task), " ")
-	}
+	text := cmp.Or(strings.Join(strings.Fields(a.Activity), " "), strings.Join(strings.Fields(a.Task), " "))
 	return a.Agent + ": " + shorten.Text(text, maxActivity)
 }

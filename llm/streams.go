@@ -2,9 +2,12 @@ package llm
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 
+	"github.com/seed-dec29ce4/eca/internal/lines"
 	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
@@ -28,4 +31,29 @@ func UnstreamedObject(answer io.Reader) (object []byte, stream io.Reader, err er
 	}
 	object, err = io.ReadAll(io.LimitReader(r, maxEvent))
 	return object, nil, err
+}
+
+// NDJSONReader reads a stream of JSON documents, one per line (application/x-ndjson). Blank lines
+// are ignored.
+type NDJSONReader struct{ lines *lines.Reader }
+
+// NewNDJSONReader reads documents from r.
+func NewNDJSONReader(r io.Reader) *NDJSONReader {
+	return &NDJSONReader{lines.NewReader(r, maxEvent, ErrEventTooLarge)}
+}
+
+// Next returns the next line that is not blank. The line is valid until the next call, and need not
+// be valid JSON. At the end of input, Next returns io.EOF. A last line without a newline is
+// returned only if it is valid JSON.
+func (n *NDJSONReader) Next() ([]byte, error) {
+	for {
+		line, err := n.lines.Next()
+		line = bytes.TrimSpace(line)
+		switch {
+		case err != nil && (len(line) == 0 || !json.Valid(line)):
+			return nil, err
+		case len(line) > 0:
+			return line, nil
+		}
+	}
 }
