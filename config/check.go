@@ -347,11 +347,16 @@ func (c *checker) unset(l *Loaded) {
 	}
 }
 
-// exposed reports the user's files that have a secret and that other users can read.
+// exposed reports the user's files that other users can change, or that contain a secret and that
+// other users can read.
 func (c *checker) exposed(l *Loaded) {
 	for _, layer := range l.layers {
 		if _, file := l.texts[layer.source]; !file || layer.root != "" {
 			continue
+		}
+		c.source = layer.source
+		if err := safeio.CheckOthers(layer.source); err != nil {
+			c.say(SeverityWarning, position{}, nil, "%v. Someone who can change this file can make eca run programs as you", err)
 		}
 		found := false
 		eachText(layer.content, nil, func(path []string, text string) {
@@ -362,7 +367,6 @@ func (c *checker) exposed(l *Loaded) {
 			}
 			found = true
 			o := layer.origin(path)
-			c.source = layer.source
 			c.say(SeverityWarning, position{o.Line, o.Column}, path, "%s is a secret, and other users can read this file: run `chmod 600 %s`", KeyPath(path), layer.source)
 		})
 	}

@@ -47,9 +47,6 @@ func (b *builder) file(path, root string) bool {
 		last = b.in.Previous.texts[path]
 	}
 	data, err := safeio.Read(path, maxFile)
-	if err == nil && root == "" {
-		err = safeio.CheckOthers(path) // another user who can write it can run commands as this user
-	}
 	if errors.Is(err, fs.ErrNotExist) {
 		link, target := danglingLink(path)
 		switch {

@@ -3,13 +3,11 @@ package daemon
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"path/filepath"
 
 	"github.com/seed-dec29ce4/eca/chat/importer"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
-	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
@@ -19,10 +17,6 @@ func (r *reader) readClaudeHooks(in inputs) []hooks.Definition {
 	cfg, roots := in.config, in.workspace.Roots()
 	var out []hooks.Definition
 	for _, file := range r.claudeSettings(cfg, roots) {
-		if err := safeio.CheckOthers(file); err != nil && !in.workspace.Contains(file) {
-			cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: file}, Cause: fmt.Sprintf("its hooks do not run: %v", err)})
-			continue
-		}
 		some, wrong := hooks.ReadClaude(in.claude, file)
 		for _, p := range wrong {
 			cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: p.Source}, Cause: p.Cause})

@@ -264,14 +264,8 @@ func (l *Loader) entry(k key, f foundFile, in Inputs, parse func(path, text stri
 		return before
 	}
 	l.entries[k] = e
-	var others error
-	if f.root == "" && f.plugin == (Plugin{}) {
-		others = safeio.CheckOthers(f.path)
-	}
 	var flt *fault
 	switch {
-	case others != nil:
-		flt = faultf(0, "it is not used: %v", others)
 	case errors.Is(err, safeio.ErrNotRegular):
 		flt = faultf(0, "it is not a regular file; replace it with one, or remove it")
 	case err != nil:

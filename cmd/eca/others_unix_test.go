@@ -12,19 +12,18 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// Everyone who can write a file of the user's configuration can run commands as the user, so eca
-// does not use it. If others can read a secret in it, eca says so.
+// Someone who can write the user's configuration can run commands as the user, and someone who can
+// read a secret in it has that secret. eca reports both, and uses the file.
 func TestConfigurationOfOthers(t *testing.T) {
 	needs.Long(t)
 	here := newPlace(t)
 	dir := filepath.Join(filepath.Dir(here.root), "config", "eca")
 	at := func(name string) string { return filepath.Join(dir, name) }
-	if err := errors.Join(os.MkdirAll(at("agents"), 0o755), os.Chmod(filepath.Dir(filepath.Dir(here.root)), 0o755)); err != nil { // others can reach the files
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(filepath.Dir(filepath.Dir(here.root)), 0o755)); err != nil { // others can reach the files
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"config.json":       `{"providers": {"mine": {"api": "openai-chat", "url": "http://127.0.0.1:1", "key": "sk-0123456789", "fetchModels": false, "models": {"m": {}}}}}`,
-		"agents/careful.md": "---\ndescription: Careful\n---\nBe careful.\n",
+		"config.json": `{"providers": {"mine": {"api": "openai-chat", "url": "http://127.0.0.1:1", "key": "sk-0123456789", "fetchModels": false, "models": {"m": {}}}}}`,
 	} {
 		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -38,10 +37,9 @@ func TestConfigurationOfOthers(t *testing.T) {
 	}{
 		{"config.json", 0o600, "", 0},
 		{"config.json", 0o644, "providers.mine.key is a secret, and other users can read this file: run `chmod 600 " + at("config.json") + "`", 1},
-		{"config.json", 0o666, "cannot read " + at("config.json") + ": other users can change it, because they can write to " + at("config.json") + " (mode 0666): run `chmod go-w " + at("config.json") + "`", 1},
+		{"config.json", 0o666, "other users can change it, because they can write to " + at("config.json") + " (mode 0666): run `chmod go-w " + at("config.json") + "`", 1},
 		{".", 0o777, "they can write to " + dir + " (mode 0777): run `chmod go-w " + dir + "`", 1},
 		{".", os.ModeSticky | 0o777, "", 0}, // only owners can replace files
-		{"agents/careful.md", 0o646, "it is not used: other users can change it", 0},
 	} {
 		before, err := os.Stat(at(c.name))
 		if err != nil {
@@ -59,10 +57,10 @@ func TestConfigurationOfOthers(t *testing.T) {
 			switch {
 			case c.say == "" && (code != 0 || strings.Contains(said, "chmod")):
 				t.Errorf("eca %q with %s %o: exit code %d, %s", args, c.name, c.mode, code, said)
-			case c.say != "" && !strings.Contains(said, strings.TrimPrefix(c.say, "cannot read "+at("config.json")+": ")):
+			case c.say != "" && !strings.Contains(said, c.say):
 				t.Errorf("eca %q with %s %o does not say %q: %s", args, c.name, c.mode, c.say, said)
 			}
-			if args[0] == "exec" && (code != c.code || strings.HasPrefix(c.say, "cannot") && !strings.Contains(said, c.say)) {
+			if args[0] == "exec" && code != c.code {
 				t.Errorf("eca exec with %s %o: exit code %d, %s", c.name, c.mode, code, said)
 			}
 		}

@@ -17,7 +17,7 @@ const (
 	othersSearch = 0o011
 )
 
-// CheckOthers returns an error that names the remedy if users other than the owner and root can
+// CheckOthers returns an error that names the remedy, if users other than the owner and root can
 // change a file, or replace it because they can write to a folder above it. Like OpenSSH, it accepts
 // write permission for a group that has the number of the owner: only the owner is in it.
 func CheckOthers(path string) error {
