@@ -127,7 +127,7 @@ func (w *walk) folder(dir string) (below []string, err error) {
 		case err != nil: // deleted, or a dangling symlink
 		case link && w.leaves(path):
 			w.out = append(w.out, path)
-		case info.IsDir() && !(markdown(e.Name()) && w.want(e.Name())):
+		case info.IsDir() && (!markdown(e.Name()) || !w.want(e.Name())):
 			if !w.flat && w.enter(path, e.Name(), link) {
 				below = append(below, path)
 			}
