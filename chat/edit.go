@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/history"
 )
 
-// Edits change a chat outside of its turns. Each returns a sequence number: a reader that has reached
+// Edits change a chat outside its turns. Each returns a sequence number: a reader that has reached
 // it has seen the edit.
 
 // edit runs change on the session's goroutine, with the lease acquired and the log refreshed.

@@ -64,7 +64,7 @@ type Machine struct {
 	Home  string
 }
 
-// PromptVars returns the variables that are available in all prompts, including those outside of
+// PromptVars returns the variables that are available in all prompts, including those outside
 // chats. shell is the configured shell, or "".
 func PromptVars(m Machine, shell string, roots []string) template.Vars {
 	return template.Vars{

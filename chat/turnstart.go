@@ -170,7 +170,7 @@ func (t *turn) noteUnseenImages(context []event.Block) {
 		}
 	}
 	if n > 0 {
-		t.rec.emit(event.Notice{Text: fmt.Sprintf("%s is not known to take images, so it is not sent those of this prompt (%d). If it takes them, set imageInput of the model in the configuration.\n\n", t.model.shown(), n)})
+		t.rec.emit(event.Notice{Text: fmt.Sprintf("%s is not known to accept images, so eca does not send it the images of this prompt (%d). If it accepts images, set imageInput of the model in the configuration.\n\n", t.model.shown(), n)})
 	}
 }
 

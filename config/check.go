@@ -208,7 +208,7 @@ func (c *checker) object(o *hujson.Object, k *key, path []string) {
 			if meant != nil {
 				hint = fmt.Sprintf("; did you mean %s?", KeyPath(meant))
 			}
-			c.say(severity, at, here, "%s is not known; it has no effect%s", KeyPath(here), hint)
+			c.say(severity, at, here, "unknown key %s; it has no effect%s", KeyPath(here), hint)
 			c.found[len(c.found)-1].meant = join(meant)
 		}
 	}

@@ -54,11 +54,11 @@ func TestCheck(t *testing.T) {
 		got = append(got, strings.NewReplacer(home, "HOME", root, "ROOT", `\`, "/").Replace(f.String()))
 	}
 	want := []string{
-		`HOME/config.json:2:3: warning: toolCal is not known; it has no effect; did you mean toolCall?`,
-		`HOME/config.json:3:12: warning: chat.titel is not known; it has no effect; did you mean chat.title?`,
+		`HOME/config.json:2:3: warning: unknown key toolCal; it has no effect; did you mean toolCall?`,
+		`HOME/config.json:3:12: warning: unknown key chat.titel; it has no effect; did you mean chat.title?`,
 		`HOME/config.json:3:27: error: chat.title must be true or false, not a string; it is ignored`,
 		`HOME/config.json:4:3: error: autoCompactPercentage must be between 0 and 100, not 120; it is ignored`,
-		`HOME/config.json:4:33: warning: maxLines is not known; it has no effect; did you mean toolCall.readFile.maxLines?`,
+		`HOME/config.json:4:33: warning: unknown key maxLines; it has no effect; did you mean toolCall.readFile.maxLines?`,
 		`HOME/config.json:6:14: error: providers.myCo.api must be one of openai-responses, openai, openai-chat, anthropic, google, ollama, bedrock, cassette, not "openai-chatt"; did you mean "openai-chat"?`,
 		`HOME/config.json:6:66: error: providers.myCo.models."m.1".limit.context must be at least 0, not -1; it is ignored`,
 		`HOME/config.json:6:82: error: providers.myCo.models."m.1".reasoningHistory must be one of all, turn, off, not "none"`,
@@ -72,7 +72,7 @@ func TestCheck(t *testing.T) {
 		`HOME/config.json:11:3: error: defaultAgent: there is no agent "cod", so code is used; did you mean code?`,
 		`HOME/config.json:11:26: error: defaultModel: there is no provider "antropic"; did you mean anthropic?`,
 		`HOME/config.json:12:26: error: disabledTools.1 must be a string, not the number 7; it is ignored`,
-		`HOME/config.json:13:39: warning: plugins.mine.branch is not known; it has no effect`,
+		`HOME/config.json:13:39: warning: unknown key plugins.mine.branch; it has no effect`,
 		`ROOT/.eca/config.json:3:3: error: invalid literal: oops`,
 		`ECA_CONFIG:1:13: error: remote.port must be between 0 and 65535, not 70000; it is ignored`,
 		`ECA_CONFIG:1:45: error: hooks.h.type must be one of sessionStart, sessionEnd, chatStart, chatEnd, chatStatusChanged, subagentStart, preRequest, postRequest, subagentPostRequest, preToolCall, postToolCall, preCompact, postCompact, prePrompt, postPrompt, not "preToolcall"; did you mean "preToolCall"?`,

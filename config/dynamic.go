@@ -191,7 +191,7 @@ func (r *resolver) one(n node, x *expansion, depth int) piece {
 	case "plugin":
 		switch {
 		case arg != "root":
-			err = fmt.Errorf("${plugin:%s} is not known; ${plugin:root} is the plugin's folder", arg)
+			err = fmt.Errorf("unknown expression ${plugin:%s}; ${plugin:root} is the plugin's folder", arg)
 		case r.plugin == "":
 			err = errors.New("${plugin:root} has a value in files of plugins only")
 		default:

@@ -90,7 +90,7 @@ func checkLoose(path []string, written string) error {
 		if name := looseName.FindStringSubmatch(m); name != nil {
 			hint = "did you mean ${env:" + name[1] + "}?"
 		}
-		return fmt.Errorf("%s is not known; %s", m, hint)
+		return fmt.Errorf("unknown expression %s; %s", m, hint)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func CheckExpressions(path []string, written string) error {
 	}
 	for _, m := range expressionLike.FindAllStringSubmatch(written, -1) {
 		if !slices.Contains(kinds(), m[1]) {
-			return fmt.Errorf("%s is not known; there are ${kind:...} with %s", m[0], listed(kinds()))
+			return fmt.Errorf("unknown expression %s; there are ${kind:...} with %s", m[0], listed(kinds()))
 		}
 	}
 	return checkLoose(path, written)

@@ -123,7 +123,7 @@ func TestPluginHooks(t *testing.T) {
 	for _, text := range []string{`%s`, `{"hooks": %s}`} {
 		hooks := `{"check": {"type": "preRequest", "descrption": "x", "actions": [{"type": "shell", "shell": "true"}]}}`
 		l := Load(Inputs{Getenv: env(nil), PluginLayers: []PluginLayer{{File: "hooks.json", Hooks: "p::", Text: fmt.Appendf(nil, text, hooks)}}})
-		if found := l.Findings(); len(found) != 1 || !strings.Contains(found[0].Message, "hooks.check.descrption is not known") || l.Hooks["p::check"].Type != "preRequest" {
+		if found := l.Findings(); len(found) != 1 || !strings.Contains(found[0].Message, "unknown key hooks.check.descrption") || l.Hooks["p::check"].Type != "preRequest" {
 			t.Errorf("%s: %v", text, found)
 		}
 	}

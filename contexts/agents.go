@@ -142,7 +142,7 @@ func (r *agentsReader) add(path, from string, depth int, inside *workspace.Works
 		name += ", which " + from + " imports,"
 	}
 	if !inside.Contains(path) {
-		r.leave(name, "lies outside of its project")
+		r.leave(name, "lies outside its project")
 		return
 	}
 	real, err := filepath.EvalSymlinks(path)
@@ -222,7 +222,7 @@ func cutText(text string, room int) string {
 }
 
 // agentsImports finds the imports in instructions: @path as a separate word that names a file with
-// an extension, outside of code.
+// an extension, outside code.
 func agentsImports(text string) []string {
 	var out []string
 	fence := ""

@@ -85,7 +85,7 @@ func TestAgents(t *testing.T) {
 		},
 		"a project's own file is no link to outside": {
 			files: map[string]string{"a/AGENTS.md": "-> ../secret.txt", "secret.txt": "planted"}, query: AgentsQuery{Roots: []string{"a"}},
-			problems: []string{"AGENTS.md lies outside of its project"},
+			problems: []string{"AGENTS.md lies outside its project"},
 		},
 		"the user's may be one": {
 			files: map[string]string{"home/AGENTS.md": "-> ../dots/agents.md", "dots/agents.md": "@more.md @../secret.txt", "dots/more.md": "m", "home/more.md": "m", "secret.txt": "planted"},

@@ -75,7 +75,7 @@ func (r *resolver) lines(key string, b Block, first, last int) error {
 // span is a range of lines.
 type span struct{ first, last int }
 
-// without returns the parts of a range that are outside of others.
+// without returns the parts of a range that are outside others.
 func without(s span, others []span) []span {
 	out := []span{s}
 	for _, o := range others {

@@ -24,7 +24,7 @@ type NestedQuery struct {
 // Nested reads the AGENTS.md files of the folders between a workspace folder and the accessed
 // paths, the outermost first, each followed by the files that it imports. It omits the workspace
 // folders themselves, which Agents reads, ignored folders, whose files are not the project's own,
-// and paths outside of the workspace.
+// and paths outside the workspace.
 func Nested(ctx context.Context, q NestedQuery) (files []AgentsFile, problems []string) {
 	r := &agentsReader{ctx: ctx, visited: map[string]bool{}, size: maxAgentsTotal - maxNestedTotal}
 	for _, path := range q.Known {

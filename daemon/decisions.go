@@ -109,7 +109,7 @@ func (e *decisions) NotContained(agent string) string {
 // ClearSandboxCaches removes the private caches of all workspaces and returns their folder.
 func (e *decisions) ClearSandboxCaches() (string, error) { return e.bounds.ClearSandboxCaches() }
 
-// Unattended judges a call that is made outside of a chat, where no user can be asked. The caller
+// Unattended judges a call that is made outside a chat, where no user can be asked. The caller
 // must treat a verdict that requires a question as a denial. If there are hooks that run before
 // calls, every call is denied, because hooks run only in chats.
 func (e *decisions) Unattended(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {

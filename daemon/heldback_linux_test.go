@@ -199,7 +199,7 @@ func TestSandboxCreatesNothing(t *testing.T) {
 	}
 }
 
-// Places that a command makes in the git folder of a linked worktree, which is outside of the
+// Places that a command makes in the git folder of a linked worktree, which is outside the
 // workspace, are moved away as well. The files that name the worktree's repository stay.
 func TestWorktreePlacesAreHeldBack(t *testing.T) {
 	needs.Long(t)

@@ -110,7 +110,7 @@ func TestTargetsOfDanglingLinksAreHeldBack(t *testing.T) {
 	}
 }
 
-// Files with a name outside of the workspace, or a protected one, cannot be changed by their other
+// Files with a name outside the workspace, or a protected one, cannot be changed by their other
 // names; files with all names in the workspace can.
 func TestOtherNamesOfFiles(t *testing.T) {
 	needs.Long(t)

@@ -73,6 +73,6 @@ func TestLinkThatComesAndGoes(t *testing.T) {
 		t.Error("no write was allowed: the attack did not happen")
 	}
 	if found, err := os.ReadDir(outside); err != nil || len(found) > 0 {
-		t.Errorf("%d of %d allowed writes are outside of the workspace (%v)", len(found), allowed, err)
+		t.Errorf("%d of %d allowed writes are outside the workspace (%v)", len(found), allowed, err)
 	}
 }

@@ -67,7 +67,7 @@ func badSelector(cfg *config.Loaded, path []string, selector any, known []string
 	members, _ := selector.(map[string]any)
 	for _, member := range slices.Sorted(maps.Keys(members)) {
 		if at := append(slices.Clone(path), member); !strings.EqualFold(member, "argsMatchers") {
-			out = append(out, cfg.Problem(at, "%s is not known; it has no effect%s", config.KeyPath(at), suggest.DidYouMean(member, []string{"argsMatchers"})))
+			out = append(out, cfg.Problem(at, "unknown key %s; it has no effect%s", config.KeyPath(at), suggest.DidYouMean(member, []string{"argsMatchers"})))
 		}
 	}
 	var rule config.ApprovalRule

@@ -48,7 +48,7 @@ func TestObeyedFilesStay(t *testing.T) {
 }
 
 // If eca cannot record the search after a command, the command does not start; the error says why
-// and what to do, and what the user approves by hand outside of the sandbox runs.
+// and what to do, and what the user approves by hand outside the sandbox runs.
 func TestCommandsWithoutARecordDoNotStart(t *testing.T) {
 	d, dir := isolated(t)
 	root := filepath.Join(dir, "root")
@@ -79,7 +79,7 @@ func TestCommandsWithoutARecordDoNotStart(t *testing.T) {
 		}
 	}
 	if err := run(map[string]string{"command": "touch made", "outside": "the disk is full"}, tools.Authorization{Approved: true}); err != nil {
-		t.Errorf("outside of the sandbox: %v", err)
+		t.Errorf("outside the sandbox: %v", err)
 	}
 	if _, err := os.Lstat(filepath.Join(root, "made")); err != nil {
 		t.Error(err)

@@ -93,7 +93,7 @@ func TestUnaskedReadsPrintTheSame(t *testing.T) {
 	}
 }
 
-// Names that a reading command gets from others lead to nothing outside of the workspace.
+// Names that a reading command gets from others lead to nothing outside the workspace.
 func TestNamesFromOthersReadNothingElse(t *testing.T) {
 	j := newJudgedTool(t)
 	secret := filepath.Join(j.root, "..", "home", "secret")

@@ -127,7 +127,7 @@ func (d document) lostRestriction() *fault {
 			continue
 		}
 		if meant := suggest.Nearest(key, known); meant != "" {
-			return faultf(d.line(key), "%s is not known; did you mean %s?", key, meant)
+			return faultf(d.line(key), "unknown key %s; did you mean %s?", key, meant)
 		}
 		if slices.Contains(elsewhere, key) || suggest.Nearest(key, elsewhere) != "" {
 			return faultf(d.line(key), "%s has no effect in a Markdown file; restrict the agent with tools, disabledTools or readOnly", key)

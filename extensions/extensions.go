@@ -34,7 +34,7 @@ type Set struct {
 	Commands []Command // by name, without duplicates
 
 	Problems []Problem     // files or parts of files that are not used, by file and line
-	Units    []config.Unit // files that need trust, trusted or not; for agents, only the part outside of their configuration
+	Units    []config.Unit // files that need trust, trusted or not; for agents, only the part outside their configuration
 	Files    []string      // what to watch: files, and folders as path/* (see package watch)
 
 	roots []string // workspace folders, with symlinks resolved
@@ -72,7 +72,7 @@ type Inputs struct {
 	Expand func(text, dir, plugin string) (out string, files []string, err error)
 
 	// Trusts reports whether the user trusts a workspace file that runs commands, reads files
-	// outside of its folder, or leads out of it. Untrusted files are not used. If Trusts is nil,
+	// outside its folder, or leads out of it. Untrusted files are not used. If Trusts is nil,
 	// all files are trusted.
 	Trusts func(config.Unit) bool
 

@@ -35,7 +35,7 @@ type search struct {
 	ends  bool                   // a folder with a selected file is not searched further
 	loose bool                   // a file whose path the user configured is selected whatever its name
 
-	boundary string // targets of symlinks outside of this folder are ignored; empty means no boundary
+	boundary string // targets of symlinks outside this folder are ignored; empty means no boundary
 }
 
 // walk is a running search.

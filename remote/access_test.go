@@ -60,7 +60,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/chats/c/rollback", nil, 400, "invalid_request"},
 		{"POST", "/chats/c/model", object{}, 400, "invalid_request"},
 		{"POST", "/chats/c/model", object{"model": "mock/n"}, 204, ""},
-		{"POST", "/chats/c/model", object{"model": "mock/none"}, 400, "mock/none is not known"},
+		{"POST", "/chats/c/model", object{"model": "mock/none"}, 400, "unknown model mock/none"},
 		{"POST", "/chats/c/model", object{"model": "none/n"}, 400, "no provider none"},
 		{"POST", "/chats/c/model", object{"model": "mock/n", "variant": "none"}, 400, `no variant "none"`},
 		{"POST", "/chats/c/model", object{"model": "mock/m", "variant": "high"}, 204, ""},

@@ -135,7 +135,7 @@ func (f *Face) summaries(ctx context.Context) []any {
 	return out
 }
 
-// session returns the state outside of chats.
+// session returns the state outside chats.
 func (f *Face) session(ctx context.Context, dev Device, more map[string]any) map[string]any {
 	cfg, servers := f.hub.state()
 	named := func(list []string) []any {

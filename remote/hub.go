@@ -9,7 +9,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// hub is the client that sends what the devices do, and that knows the state outside of chats.
+// hub is the client that sends what the devices do, and that knows the state outside chats.
 type hub struct {
 	*link
 
@@ -105,7 +105,7 @@ func (h *hub) prompt(ctx context.Context, chatID string, params any) (result jso
 	return result, nil, err
 }
 
-// state returns what is known outside of chats.
+// state returns what is known outside chats.
 func (h *hub) state() (chatConfig, []json.RawMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -27,9 +27,9 @@ func TestRefusedPrompts(t *testing.T) {
 		why         string
 	}{
 		{"c", "mock/unlisted", 200, ""}, // the user's choice
-		{"c", "mock/none", 409, "mock/none is not known"},
+		{"c", "mock/none", 409, "mock/unknown model none"},
 		{"c", "none/m", 409, "no provider none"},
-		{"new", "none", 409, "the model none is not known"},
+		{"new", "none", 409, "unknown model none"},
 		{"busy", "", 409, "used by another eca process"},
 	} {
 		if c.chat == "busy" {

@@ -43,7 +43,7 @@ type stream struct {
 	began  time.Time
 	http1  bool
 	ready  chan struct{} // closed when the link can be used, and first is set
-	first  frame         // the state outside of chats
+	first  frame         // the state outside chats
 
 	moving semaphore // held while a chat is moved to another position
 

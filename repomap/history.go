@@ -72,7 +72,7 @@ func (l *logReading) wait() history {
 	return l.log
 }
 
-// readLog runs git log, unless nothing has changed since the last time. Without git, or outside of
+// readLog runs git log, unless nothing has changed since the last time. Without git, or outside
 // a repository, the history is empty.
 func (x *Index) readLog(ctx context.Context, t *tree) *logReading {
 	l := &logReading{done: make(chan struct{}), log: t.log}
@@ -146,8 +146,8 @@ func parseLog(out []byte) history {
 // maxRef is the limit for small files in .git, in bytes.
 const maxRef = 1 << 20
 
-// logKey is a text that changes when the log does; empty outside of a repository. It asks
-// logKey returns a text that changes whenever the log does; empty outside of a repository. It
+// logKey is a text that changes when the log does; empty outside a repository. It asks
+// logKey returns a text that changes whenever the log does; empty outside a repository. It
 // starts no program.
 func logKey(root string) string {
 	for dir := root; ; dir = filepath.Dir(dir) {

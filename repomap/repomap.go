@@ -10,7 +10,7 @@
 // focus, not on the history of an Index. A text never exceeds its budget. Its files are in the
 // order of their paths and it has no line numbers, so that an edit changes few of its lines and
 // prompt caches stay valid. An Index reads only changed files. It uses less memory than the
-// sources' size; its cache is outside of the repository and can be deleted.
+// sources' size; its cache is outside the repository and can be deleted.
 //
 // It follows no symlinks, reads no file above 1 MiB and no more than 50,000 files of a repository.
 // Each Map checks every file's size and time, unless Options.Files knows in which folders something

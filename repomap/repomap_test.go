@@ -229,7 +229,7 @@ func TestRacyEdit(t *testing.T) {
 	x.Close()
 }
 
-// The stored map is found again, is outside of the repository, and damage to it changes
+// The stored map is found again, is outside the repository, and damage to it changes
 // nothing.
 func TestStored(t *testing.T) {
 	root, cache := t.TempDir(), t.TempDir()

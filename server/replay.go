@@ -194,7 +194,7 @@ func replay(ctx context.Context, session *chat.Session, span chat.Span, show *re
 	last := session.Next() - 1
 	reader, flags := session.Read(min(span.From, last+1)), span.Flags
 	followed := maps.Clone(show.turns)
-	delete(followed, "") // events outside of turns
+	delete(followed, "") // events outside turns
 	for reader.Position() <= last {
 		e, ok, err := reader.Try(ctx)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// settings sends the client what it shows outside of chats: the configuration, tools, MCP servers,
+// settings sends the client what it shows outside chats: the configuration, tools, MCP servers,
 // providers and messages. It sends everything once, and then each change.
 type settings struct {
 	*connection
@@ -152,7 +152,7 @@ func (s *settings) push(ctx context.Context) {
 	}
 }
 
-// pushAgain sends everything that the client shows outside of chats again, because the client's
+// pushAgain sends everything that the client shows outside chats again, because the client's
 // page was reopened and has no state. It does nothing before the first push.
 func (s *settings) pushAgain(ctx context.Context) {
 	select {

@@ -185,7 +185,7 @@ func TestAgentsProblems(t *testing.T) {
 	}
 	r := newRig(t, options{model: answers, root: root})
 	system, notices := r.say(t, map[string]any{"chatId": "c", "message": "one"})
-	if strings.Contains(system, "planted") || !strings.Contains(notices, "Left out of the system prompt: "+outside+", which "+filepath.Join(root, "AGENTS.md")+" imports, lies outside of its project") {
+	if strings.Contains(system, "planted") || !strings.Contains(notices, "Left out of the system prompt: "+outside+", which "+filepath.Join(root, "AGENTS.md")+" imports, lies outside its project") {
 		t.Errorf("notices %q\n%s", notices, system)
 	}
 	if _, notices := r.say(t, map[string]any{"chatId": "c", "message": "two"}); notices != "" {

@@ -66,7 +66,7 @@ func TestViewOpenedLateHasModelsAgentsAndWelcome(t *testing.T) {
 	}
 }
 
-// A client that requests it, regardless of its name, gets everything that is shown outside of chats
+// A client that requests it, regardless of its name, gets everything that is shown outside chats
 // after chat/list. Other clients only get the list.
 func TestRemountIsNegotiated(t *testing.T) {
 	t.Parallel()

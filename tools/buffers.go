@@ -61,7 +61,7 @@ func (t *buffered) connect(ctx context.Context, call Call) Call {
 }
 
 // clientPath returns the client's name for a resolved path in the workspace: below a root as the
-// client wrote it. ok is false if the path is outside of the workspace.
+// client wrote it. ok is false if the path is outside the workspace.
 func clientPath(roots []string, place string) (string, bool) {
 	for _, root := range roots {
 		rel, err := filepath.Rel(workspace.Resolve(root), place)

@@ -59,7 +59,7 @@ type Spec struct {
 	// since clients cannot show that (eca-protocol 7.4, task).
 	OwnChat bool
 
-	// ReadOnly means that no call changes anything outside of its chat. See Plan.ReadOnly.
+	// ReadOnly means that no call changes anything outside its chat. See Plan.ReadOnly.
 	ReadOnly bool
 
 	// Changed tells the user how the tool differs from what they approved; if set, each call needs
@@ -205,7 +205,7 @@ type Command struct {
 	Dir        string // working directory, absolute
 	Program    cmdline.Program
 	Background bool // it continues after the call has ended
-	// Outside is why the call wants to run outside of the sandbox; empty if it does not. The user
+	// Outside is why the call wants to run outside the sandbox; empty if it does not. The user
 	// is asked about each such call.
 	Outside string
 	// TemplateArguments are the values that the call fills into a command line of the user's

@@ -154,7 +154,7 @@ func (p Provider) config(redirect string) *oauth2.Config {
 // check returns an error if secrets must not be sent to an endpoint.
 func (p Provider) check(what, address string) error {
 	if address == "" {
-		return fmt.Errorf("the login server's %s endpoint is not known", what)
+		return fmt.Errorf("the login server names no %s endpoint", what)
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !localhost.Is(u.Hostname())) {

@@ -23,7 +23,7 @@ type Seq uint64
 // Event is one entry of a chat's log.
 type Event struct {
 	Seq  Seq
-	Turn string    // id of the turn that the event belongs to; empty outside of turns
+	Turn string    // id of the turn that the event belongs to; empty outside turns
 	Time time.Time // when it was appended; UTC, millisecond precision
 	Body Body
 

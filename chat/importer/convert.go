@@ -62,7 +62,7 @@ func convert(p persisted, roots []string, modified time.Time) (converted, error)
 type converter struct {
 	converted
 	outputs outputs
-	turn    string // id of the current turn; empty outside of turns
+	turn    string // id of the current turn; empty outside turns
 	turns   int
 	at      time.Time // of the current message
 	before  time.Time // of the previous message
@@ -175,7 +175,7 @@ func (c *converter) flag(contentID, s string) {
 		return
 	}
 	turn := c.turn
-	c.turn = "" // flags are set outside of turns
+	c.turn = "" // flags are set outside turns
 	c.emit(event.Flag{ContentID: cmp.Or(contentID, c.unique("", "flag")), Text: s, After: c.begun})
 	c.turn, c.at = turn, c.before
 }

@@ -82,7 +82,7 @@ func (r *Report) file(ctx context.Context, store Store, s source, roots []string
 		return err
 	}
 	if doc.version != fmt.Sprint(Version) && doc.version != fmt.Sprint(legacyVersion) {
-		return fmt.Errorf("%s: version %q is not known", s.path, doc.version)
+		return fmt.Errorf("%s: unknown version %q", s.path, doc.version)
 	}
 	var failed []error
 	done := true

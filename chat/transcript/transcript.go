@@ -171,7 +171,7 @@ type open[T any] struct {
 
 // Fold turns events into items. It is not safe for concurrent use.
 type Fold struct {
-	answer    *growing            // the current run of text; nil outside of one
+	answer    *growing            // the current run of text; nil outside one
 	reasoning map[string]*growing // unfinished blocks, by id
 	calls     map[string]*openCall
 	order     []string // ids of calls, in the order in which they began

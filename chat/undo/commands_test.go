@@ -443,7 +443,7 @@ func TestRecordsArePruned(t *testing.T) {
 	if kept("secret") || !kept("only in this chat\n") || !kept("theirs\n") {
 		t.Errorf("kept: %v %v %v", kept("secret"), kept("only in this chat\n"), kept("theirs\n"))
 	}
-	l.rollback("is not known any more")
+	l.rollback("eca no longer knows")
 	other.rollback()
 	if got := tree(t, l.root)["src/private"]; !strings.HasSuffix(got, "only in this chat\n") {
 		t.Errorf("%q", got)

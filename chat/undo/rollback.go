@@ -152,7 +152,7 @@ func (s *span) has(c event.FileChanged, at event.Seq) bool {
 // that it reports.
 func (s *span) undo(ctx context.Context, failed map[string]bool) (problems []string) {
 	if s.unknown != nil {
-		return []string{fmt.Sprintf("what a command changed in %s is not known any more: %v", s.record.root, s.unknown)}
+		return []string{fmt.Sprintf("eca no longer knows what a command changed in %s: %v", s.record.root, s.unknown)}
 	}
 	if len(s.changes) == 0 {
 		return nil
@@ -164,7 +164,7 @@ func (s *span) undo(ctx context.Context, failed map[string]bool) (problems []str
 	defer unlock()
 	foreign, err := s.foreign()
 	if err != nil {
-		return []string{fmt.Sprintf("what other chats changed in %s is not known any more: %v", s.record.root, err)}
+		return []string{fmt.Sprintf("eca no longer knows what other chats changed in %s: %v", s.record.root, err)}
 	}
 	var todo []change
 	for _, name := range slices.Sorted(maps.Keys(s.changes)) {
@@ -180,7 +180,7 @@ func (s *span) undo(ctx context.Context, failed map[string]bool) (problems []str
 		case foreign[name]:
 			problems = append(problems, full+" may have been changed by another chat while the command ran")
 		case s.cut && c.New != nil:
-			problems = append(problems, full+" was changed, but eca ended before the command did, so it is not known by whom")
+			problems = append(problems, full+" was changed, but eca ended before the command did, so eca does not know who changed it")
 		case !c.New.same(now):
 			problems = append(problems, full+" was changed since")
 		case c.Old != nil && c.Old.Kind == isSpecial, c.Old != nil && c.Old.Kind == isFile && c.Old.Hash == "":

@@ -25,7 +25,7 @@ func TestConfigCommands(t *testing.T) {
 		}
 		return out, stderr
 	}
-	if out, _ := run(1, "check"); !strings.HasPrefix(out, "ECA_CONFIG:1:") || !strings.Contains(out, ": warning: chat.titel is not known; it has no effect; did you mean chat.title?\n") {
+	if out, _ := run(1, "check"); !strings.HasPrefix(out, "ECA_CONFIG:1:") || !strings.Contains(out, ": warning: unknown key chat.titel; it has no effect; did you mean chat.title?\n") {
 		t.Errorf("check: %s", out)
 	}
 	out, _ := run(1, "check", "--json")

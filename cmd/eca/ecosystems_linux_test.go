@@ -315,13 +315,13 @@ int twice(int n);
 int main(void) { printf("%d\n", twice(2)); return 0; }
 `
 
-// The usual commands of ten ecosystems build and test small projects in the sandbox like outside of
+// The usual commands of ten ecosystems build and test small projects in the sandbox like outside
 // it: without a question, without network, and from their caches.
 func TestEcosystems(t *testing.T) {
 	needs.Long(t)
 	home := os.Getenv("ECA_ECOSYSTEMS")
 	if home == "" {
-		t.Skip("NOT TESTED: ECA_ECOSYSTEMS has to name a folder for the caches of build tools, outside of the temporary one; they are filled from the network once")
+		t.Skip("NOT TESTED: ECA_ECOSYSTEMS has to name a folder for the caches of build tools, outside the temporary one; they are filled from the network once")
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -383,7 +383,7 @@ turns: []
 		cmd := exec.Command("bash", "-c", e.fill)
 		cmd.Dir, cmd.Env = here.root, here.env
 		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Skipf("NOT TESTED: %s does not work outside of the sandbox either (%v); it needs the network once:\n%s", e.fill, err, out)
+			t.Skipf("NOT TESTED: %s does not work outside the sandbox either (%v); it needs the network once:\n%s", e.fill, err, out)
 		}
 	}
 	for _, name := range e.clean {

@@ -166,7 +166,7 @@ func (c *execClient) remedies() []string {
 		out = append(out, c.stopped.remedy())
 	}
 	if stopped || c.needed.outside {
-		out = append(out, `To run commands outside of the sandbox, approve them on a terminal, or set "toolCall": {"sandbox": "off"} in the configuration.`)
+		out = append(out, `To run commands outside the sandbox, approve them on a terminal, or set "toolCall": {"sandbox": "off"} in the configuration.`)
 	}
 	return out
 }
@@ -182,7 +182,7 @@ func (r toolRun) askedBecause() string {
 	return " (asked because: " + printable(r.Permission.Reason) + ")"
 }
 
-// leavesSandbox reports whether the call is a command that wants to run outside of the sandbox.
+// leavesSandbox reports whether the call is a command that wants to run outside the sandbox.
 func (r toolRun) leavesSandbox() bool {
 	var args struct{ Outside string }
 	return r.Server == tools.Native && json.Unmarshal(r.Args, &args) == nil && strings.TrimSpace(args.Outside) != ""

@@ -187,7 +187,7 @@ func TestExecSaysWhyACallIsNotCovered(t *testing.T) {
 	p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "curl http://one.example"}}`))
 	for mode, want := range map[string]string{"workspace": "`eca permission explain --unasked workspace COMMAND`", "ask": "`eca permission explain COMMAND`"} {
 		_, errOut, code := runProgram(t, newPlace(t, p.env()...), "", "exec", "--approve", mode, "go")
-		if code != exitRefused || !strings.Contains(errOut, "(asked because: ") || !strings.Contains(errOut, "what curl does is not known") || !strings.Contains(errOut, want) {
+		if code != exitRefused || !strings.Contains(errOut, "(asked because: ") || !strings.Contains(errOut, "eca does not know what curl does") || !strings.Contains(errOut, want) {
 			t.Errorf("--approve %s: exit code %d\n%s", mode, code, errOut)
 		}
 	}

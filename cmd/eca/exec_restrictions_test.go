@@ -15,14 +15,14 @@ func TestExecRefusesLostRestrictions(t *testing.T) {
 	needs.Long(t)
 	p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "touch made"}}`))
 	for config, wants := range map[string][]string{
-		`{"toolCall": {"approvl": {"deny": {"eca__shell_command": {}}}}}`: {"ECA_CONFIG:1:15: ", "toolCall.approvl is not known", "did you mean toolCall.approval?"},
-		`{"toolCall": {"rules": {"deny": {"eca__shell_command": {}}}}}`:   {"toolCall.rules is not known", "did you mean toolCall.approval?"},
-		`{"toolcal": {"approval": {"deny": {"eca__shell_command": {}}}}}`: {"toolcal is not known", "did you mean toolCall?"},
+		`{"toolCall": {"approvl": {"deny": {"eca__shell_command": {}}}}}`: {"ECA_CONFIG:1:15: ", "unknown key toolCall.approvl", "did you mean toolCall.approval?"},
+		`{"toolCall": {"rules": {"deny": {"eca__shell_command": {}}}}}`:   {"unknown key toolCall.rules", "did you mean toolCall.approval?"},
+		`{"toolcal": {"approval": {"deny": {"eca__shell_command": {}}}}}`: {"unknown key toolcal", "did you mean toolCall?"},
 		`{"toolCall": "none"}`: {"toolCall must be an object"},
 		`{"toolCall": {"approval": {"deny": ["eca__shell_command"]}}}`:                                                  {"toolCall.approval.deny must be an object, not a list"},
 		`{"toolCall": {"approval": {"deny": "eca__shell_command"}}}`:                                                    {"toolCall.approval.deny must be an object, not a string"},
 		`{"toolCall": {"approval": {"denny": {"eca__shell_command": {}}}}}`:                                             {"did you mean toolCall.approval.deny?"},
-		`{"toolCall": {"approval": {"forbid": {"eca__shell_command": {}}}}}`:                                            {"toolCall.approval.forbid is not known"},
+		`{"toolCall": {"approval": {"forbid": {"eca__shell_command": {}}}}}`:                                            {"unknown key toolCall.approval.forbid"},
 		`{"toolCall": {"approval": {"byDefault": "denied"}}}`:                                                           {`toolCall.approval.byDefault is "denied"`, "ask, allow or deny"},
 		`{"toolCall": {"approval": {"deny": {"eca__shell_comand": {}}}}}`:                                               {"there is no such tool", "eca__shell_command"},
 		`{"toolCall": {"approval": {"deny": {"eca__shell_command": {"argsMatchers": {"comand": ["touch.*"]}}}}}}`:       {`has no argument "comand"`},

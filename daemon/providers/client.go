@@ -109,7 +109,7 @@ func (v *view) newClient(name string, p config.Provider) (llm.Model, error) {
 		}
 		return player, nil
 	}
-	return nil, fmt.Errorf("provider %s: api %q is not known; this version speaks %s", v.cfg.Spelled(name), p.API, apis)
+	return nil, fmt.Errorf("provider %s: unknown api %q; this version supports %s", v.cfg.Spelled(name), p.API, apis)
 }
 
 // apis names the wire formats for users.

@@ -235,7 +235,7 @@ func (m *Models) CheckModel(ctx context.Context, name string) (string, error) {
 		known, certain = v.listed(found.ID)
 	}
 	if !known && certain {
-		return "", fmt.Errorf("the model %s is not known: %s", name, v.unlisted(found.ID))
+		return "", fmt.Errorf("unknown model %s: %s", name, v.unlisted(found.ID))
 	}
 	return found.ID, nil
 }

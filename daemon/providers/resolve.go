@@ -112,7 +112,7 @@ func (v *view) variants(id string) []string {
 type unlistedError struct{ name, hint string }
 
 func (e *unlistedError) Error() string {
-	return fmt.Sprintf("the model %s is not known: no provider lists it%s", e.name, e.hint)
+	return fmt.Sprintf("unknown model %s: no provider lists it%s", e.name, e.hint)
 }
 
 // spelledIDs is like ids, in the spelling of the user's files.

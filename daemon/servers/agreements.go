@@ -88,7 +88,7 @@ func (a *agreements) key(name string) string {
 }
 
 // pinsLaunch reports whether the launch of a server is recorded: only if it comes from a
-// configuration file outside of the workspace. Files of the workspace are covered by trust, and
+// configuration file outside the workspace. Files of the workspace are covered by trust, and
 // settings of the editor or the environment come from the user's own programs at each start.
 func (a *agreements) pinsLaunch(name string) bool {
 	cfg, ws := a.opts.Config(), a.opts.Workspace()

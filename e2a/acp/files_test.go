@@ -66,7 +66,7 @@ func TestClientFiles(t *testing.T) {
 	}
 }
 
-// A file that the client refuses to write is written on disk; files outside of the workspace never
+// A file that the client refuses to write is written on disk; files outside the workspace never
 // go to the client.
 func TestClientRefusesFiles(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "b.txt")

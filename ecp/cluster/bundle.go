@@ -34,7 +34,7 @@ func bundleFiles(m *runtime.Manifest, include []string) ([]string, error) {
 		switch {
 		case path == "" || filepath.IsAbs(path):
 		case !filepath.IsLocal(path):
-			errs = append(errs, fmt.Errorf("%s is outside of the manifest's folder; a cluster gets only files in that folder", path))
+			errs = append(errs, fmt.Errorf("%s is outside the manifest's folder; a cluster gets only files in that folder", path))
 		default:
 			out = append(out, filepath.Clean(path))
 		}
@@ -150,7 +150,7 @@ func inside(name, link string) bool {
 	return !filepath.IsAbs(link) && filepath.IsLocal(filepath.Join(filepath.Dir(filepath.FromSlash(name)), link))
 }
 
-// unpack extracts an archive to an empty folder. It writes nothing outside of that folder.
+// unpack extracts an archive to an empty folder. It writes nothing outside that folder.
 func unpack(from io.Reader, dir string) error {
 	plain, err := gzip.NewReader(from)
 	if err != nil {

@@ -53,7 +53,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// A malicious archive writes nothing outside of its folder.
+// A malicious archive writes nothing outside its folder.
 func TestHostileBundle(t *testing.T) {
 	for name, headers := range map[string][]tar.Header{
 		"a path upwards":       {{Name: "../out", Typeflag: tar.TypeReg}},
@@ -93,7 +93,7 @@ func TestHostileBundle(t *testing.T) {
 	}
 }
 
-// A manifest that refers to files outside of its folder cannot be sent.
+// A manifest that refers to files outside its folder cannot be sent.
 func TestBundleFiles(t *testing.T) {
 	m := &runtime.Manifest{Path: filepath.Join(t.TempDir(), "m.yaml"), Target: "sh agent.sh", Scenarios: []runtime.Scenario{
 		{Setup: runtime.Setup{Workspace: &runtime.Fixture{Copy: "repo"}, Tests: "hidden", Environment: &runtime.Environment{

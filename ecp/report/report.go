@@ -136,7 +136,7 @@ func (t *Tokens) add(u ecp.Usage) {
 // Problem is an error of the agent, the judge or the runtime.
 type Problem struct {
 	Scenario string `json:"scenario,omitempty"`
-	Step     int    `json:"step,omitempty"` // from 1; 0 outside of steps
+	Step     int    `json:"step,omitempty"` // from 1; 0 outside steps
 	Kind     string `json:"kind"`           // start, timeout, exit, protocol, version, capability, rpc, http, judge, grader, workspace, environment, budget, interrupted
 	Message  string `json:"message"`
 	Stderr   string `json:"stderr,omitempty"` // the end of the agent's stderr

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// Without any request for a sync, as for calls outside of chats, the list of unsynced bodies does
+// Without any request for a sync, as for calls outside chats, the list of unsynced bodies does
 // not grow forever.
 func TestUnsynced(t *testing.T) {
 	needs.Long(t)

@@ -159,7 +159,7 @@ func (v *verifier) record(l line) error {
 	case Erased, Trimmed:
 		return nil
 	}
-	return fmt.Errorf("the event %q is not known", l.event)
+	return fmt.Errorf("unknown event %q", l.event)
 }
 
 // note collects data for checking the bodies and the first line.

@@ -14,7 +14,7 @@
 //	<cache>/<address>-<hash>/<commit>/      the files; they never change
 //
 // Load never fails and needs no network: a file that cannot be used is listed in Problems, and the
-// others load. Files outside of a plugin's folder are never used, whatever path or symlink leads
+// others load. Files outside a plugin's folder are never used, whatever path or symlink leads
 // there. Reading is bounded. A repository is fetched only when it is missing or the user asks for
 // an update; a failed fetch leaves the old checkout in place.
 //

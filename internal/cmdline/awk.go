@@ -16,7 +16,7 @@ func checkAwk(g parsedWords) (option, why string) {
 		}
 	}
 	if len(g.operands) > 0 && !awkPrints(g.operands[0].text) {
-		return "", "what the program of awk does is not known"
+		return "", "eca does not know what the awk program does"
 	}
 	return "", ""
 }

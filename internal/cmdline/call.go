@@ -170,7 +170,7 @@ func (w *walker) wrapper(r run) (kind wrapperKind, ok bool) {
 		case name == "command" && own.has("-v", "-V"):
 			return opaque, false
 		case own.loose, own.globbed, own.has("-S"), own.why != "" && own.mark == 0:
-			w.unresolved("what " + name + " runs is not known")
+			w.unresolved("eca does not know what " + name + " runs")
 		}
 		if len(own.operands) == 0 || own.loose || own.has("-S") {
 			return opaque, true
@@ -185,7 +185,7 @@ func (w *walker) wrapper(r run) (kind wrapperKind, ok bool) {
 		replaced, rest := own.replaced(), own.operands
 		switch {
 		case own.loose, own.globbed, own.why != "", replaced != "" && len(rest) > 0 && (strings.Contains(rest[0].text, replaced) || !anyWords(rest[0].text)):
-			w.unresolved("what xargs runs is not known")
+			w.unresolved("eca does not know what xargs runs")
 			return opaque, true
 		case len(rest) == 0:
 			return transparent, true // echo
@@ -281,7 +281,7 @@ func (w *walker) find(r run) (wrapperKind, bool) {
 	args := r.words[1:]
 	found := false
 	if slices.ContainsFunc(args, func(arg word) bool { return arg.bound != nil && slices.ContainsFunc(arg.bound.values, delimits) }) {
-		w.unresolved("what find runs is not known")
+		w.unresolved("eca does not know what find runs")
 		return opaque, true
 	}
 	for i := 0; i < len(args); i++ {
@@ -289,7 +289,7 @@ func (w *walker) find(r run) (wrapperKind, bool) {
 		case "-exec", "-execdir", "-ok", "-okdir":
 			end := commandEnd(args, i+1)
 			if end <= i+1 {
-				w.unresolved("what find runs is not known")
+				w.unresolved("eca does not know what find runs")
 				return opaque, true
 			}
 			w.inner(r, args[i+1:end], true)
@@ -346,7 +346,7 @@ func (w *walker) shell(r run, name string) wrapperKind {
 	}
 	w.nest(from, nestedText{stmts: stmts, posix: name != "bash", script: script})
 	if !ours {
-		w.unresolved("what " + name + " runs is not known: it is another shell")
+		w.unresolved("eca does not know what " + name + " runs: it is another shell")
 		return opaque
 	}
 	if r.loose {

@@ -116,7 +116,7 @@ const maxNumber = 1 << 30
 
 // notComputed is why an arithmetic expression is refused: shells evaluate the values of variables
 // as expressions again, and those may run commands.
-const notComputed = "it has an arithmetic expression whose value is not known"
+const notComputed = "it contains an arithmetic expression that eca cannot evaluate"
 
 // arithmetic computes + - * / % of decimal numbers and of variables that can only be such.
 type arithmetic struct {

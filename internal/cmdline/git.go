@@ -48,7 +48,7 @@ func judgeGit(args []word) judgement {
 	case len(args) == 0:
 		return judgement{why: "git without a subcommand"}
 	case front.loose, front.globbed, front.ended, dirs > 1:
-		return judgement{why: "the folder or the subcommand of git is not known"}
+		return judgement{why: "eca does not know the folder or the subcommand of git"}
 	}
 	sub, args := args[0].text, args[1:]
 	p, known := gitReader(sub)

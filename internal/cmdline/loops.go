@@ -11,7 +11,7 @@ func (w *walker) loop(walk func()) {
 
 func (w *walker) whileClause(cmd *syntax.WhileClause, depth int) {
 	if w.scope == nil || cmd.Until || !readsLines(cmd.Cond) {
-		w.computed("it has a loop whose end is not known")
+		w.computed("it contains a loop that might not end")
 	}
 	w.loop(func() {
 		w.stmts(cmd.Cond, depth)

@@ -219,7 +219,7 @@ func (p program) take(g *parsedWords, o option, written, value word, attached bo
 
 func (p program) unknown(g *parsedWords, a word) {
 	if !p.open {
-		g.refuse(a, 0, "is not known")
+		g.refuse(a, 0, "is unknown")
 	}
 }
 

@@ -194,7 +194,7 @@ type walker struct {
 
 	nested int // number of statements around the current one
 
-	substitutionEnd int          // offset where the current substitution ends; 0 outside of one
+	substitutionEnd int          // offset where the current substitution ends; 0 outside one
 	compound        int          // number of compound commands around the current node
 	cases           bool         // the program has a case
 	documents       []documentAt // here-documents of the text, so far
@@ -340,11 +340,11 @@ func (w *walker) stmt(s *syntax.Stmt, depth int) {
 		w.apart(func() { w.stmt(cmd.Body, depth) })
 	case *syntax.TestClause:
 		if !w.test(cmd, depth) {
-			w.unresolved("it has a construct whose effect is not known")
+			w.unresolved("it contains a construct that eca does not support")
 			w.inside(cmd, depth)
 		}
 	default: // (( )), let, declare and coproc evaluate their arguments, or set variables
-		w.unresolved("it has a construct whose effect is not known")
+		w.unresolved("it contains a construct that eca does not support")
 		w.inside(cmd, depth)
 	}
 }

@@ -38,7 +38,7 @@ func judge(name string, args []word, loose bool) judgement {
 		// Not node, python, cargo or go: with version managers and toolchains, files of the folder
 		// decide which version runs, or whether one is downloaded first.
 		if len(args) != 1 || args[0].text != "--version" {
-			return judgement{why: "what " + name + " does is not known"}
+			return judgement{why: "eca does not know what " + name + " does"}
 		}
 		j = judgement{effect: Reads}
 	case "command":
@@ -49,7 +49,7 @@ func judge(name string, args []word, loose bool) judgement {
 	default:
 		p, known := reader(name)
 		if !known {
-			return judgement{why: "what " + name + " does is not known"}
+			return judgement{why: "eca does not know what " + name + " does"}
 		}
 		anyWords = p.anyWords || name == "printf" && len(args) > 0 // after a format
 		j = p.judge(name, args)

@@ -22,7 +22,7 @@ func checkSed(g parsedWords) (option, why string) {
 	}
 	for _, s := range scripts {
 		if p := (sedScript{rest: s}); !p.prints() {
-			return "", "what the script of sed does is not known"
+			return "", "eca does not know what the sed script does"
 		}
 	}
 	return "", ""

@@ -56,7 +56,7 @@ func fileReaders(name string) (p program, known bool) {
 	case "cd":
 		return program{options: "-L -P -e", first: true, anyWords: true, check: func(g parsedWords) (string, string) {
 			if len(g.operands) != 1 {
-				return "", "the target of cd is not known"
+				return "", "eca does not know the target of cd"
 			}
 			return "", ""
 		}}, true
@@ -81,7 +81,7 @@ func checkTest(g parsedWords) (option, why string) {
 		case w.loose():
 			return "", "arguments of test may become operators"
 		case w.known && len(w.text) > 1 && w.text[0] == '-' && strings.Trim(w.text[1:], "0123456789") != "" && !slices.Contains(testOperators(), w.text):
-			return w.text, w.text + " makes test do more than look, or is not known"
+			return w.text, w.text + " is unknown, or makes test do more than look"
 		}
 	}
 	return "", ""

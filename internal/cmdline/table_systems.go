@@ -46,7 +46,7 @@ func systemReaders(name string) (p program, known bool) {
 // checkNoOperands refuses operands.
 func checkNoOperands(g parsedWords) (option, why string) {
 	if len(g.operands) > 0 {
-		return "", "what it does with " + g.operands[0].text + " is not known"
+		return "", "eca does not know what it does with " + g.operands[0].text
 	}
 	return "", ""
 }

@@ -105,7 +105,7 @@ func checkPrintf(g parsedWords) (option, why string) {
 		return args[0].text, args[0].text + " makes printf do more than print"
 	}
 	if len(args) > 0 && (args[0].loose() || args[0].glob) {
-		return "", "the format of printf is not known"
+		return "", "eca does not know the format of printf"
 	}
 	if len(args) > 0 && assignsLength(args[0].text) {
 		return "%n", "%n makes printf set a variable"

@@ -171,7 +171,7 @@ func (w *walker) valuesOf(from *syntax.Word, references int) (b bound, unknown s
 			}
 			add(values)
 		default:
-			unknown = "it has an expansion whose effect is not known"
+			unknown = "it contains an expansion that eca does not support"
 		}
 	}
 	for i, p := range from.Parts {
@@ -206,7 +206,7 @@ func (w *walker) variable(p *syntax.ParamExp, references int) (b bound, unknown 
 	}
 	values, ok := derive(p, b.values)
 	if !ok || w.steps > maxSteps {
-		return b, "the value of " + name + " is not known"
+		return b, "eca does not know the value of " + name
 	}
 	b.values = values
 	return b, ""
@@ -218,7 +218,7 @@ func (w *walker) named(name string, references int) (b bound, unknown string) {
 	if w.steps++; w.steps > maxSteps {
 		return b, tooManyValues
 	}
-	unknown = "the value of " + name + " is not known"
+	unknown = "eca does not know the value of " + name
 	if w.scope == nil || references == maxReferences || references == 0 && !slices.Contains(w.scope.set, name) {
 		return b, unknown
 	}
@@ -289,7 +289,7 @@ func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, f
 				return judgement{why: tooManyValues}, nil
 			}
 		case name == "cd" || name == "jq": // a script of jq may print the environment
-			return judgement{why: "arguments of " + name + " are not known"}, nil
+			return judgement{why: "eca does not know all arguments of " + name}, nil
 		case isOperand(name, args, i, "-n", "-z", "=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"):
 			choice[i] = word{text: arg.text, known: true}
 		case isOperand(name, args, i, "-e", "-f", "-d", "-h", "-L", "-r", "-w", "-x", "-s", "-nt", "-ot", "-ef"):
@@ -315,7 +315,7 @@ func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, f
 		}
 		one := judge(name, choice, loose)
 		if n > 0 && one.effect == Reads && one.dir != j.dir {
-			one = judgement{why: "the working directory of " + name + " is not known"}
+			one = judgement{why: "eca does not know the working directory of " + name}
 		}
 		if one.effect == Reads {
 			one.paths, one.git, one.contents = append(j.paths, one.paths...), one.git || j.git, one.contents || j.contents

@@ -59,7 +59,7 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 		case *syntax.ParamExp:
 			out.known, uses = false, true
 			if _, ok := derived(p); !ok && !plain(p) {
-				w.unresolved("it has an expansion whose effect is not known")
+				w.unresolved("it contains an expansion that eca does not support")
 				w.inside(p, depth)
 			}
 		case *syntax.ArithmExp:
@@ -70,7 +70,7 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 			}
 		default: // <( ), extended globs, braces
 			out.known = false
-			w.unresolved("it has an expansion whose effect is not known")
+			w.unresolved("it contains an expansion that eca does not support")
 			w.inside(p, depth)
 		}
 	}

@@ -24,7 +24,7 @@ const maxCopied = 1 << 30 // bytes that are copied for one item to another file 
 func (s *Store) moveAway(places sandbox.Places, change sandbox.Change) (Item, error) {
 	root, ok := places.Root(change.Path)
 	if !ok {
-		return Item{}, errors.New("it is outside of the workspace")
+		return Item{}, errors.New("it is outside the workspace")
 	}
 	name, err := filepath.Rel(root, change.Path)
 	if err != nil {

@@ -112,7 +112,7 @@ func (r *Rules) Ignored(path string, isDir bool) bool {
 	return false
 }
 
-// readFile returns the content of an ignore file, or nil. Symlinks are followed only outside of
+// readFile returns the content of an ignore file, or nil. Symlinks are followed only outside
 // work trees, since the author of a work tree chose its contents.
 func readFile(path string, links bool) []byte {
 	if info, err := os.Lstat(path); err != nil || !links && !info.Mode().IsRegular() {

@@ -44,7 +44,7 @@ func repository(dir string) *Rules {
 	return r.with(dir)
 }
 
-// withUserFile adds the patterns of a file outside of work trees, where symlinks are followed.
+// withUserFile adds the patterns of a file outside work trees, where symlinks are followed.
 func (r *Rules) withUserFile(dir, path string) *Rules {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

@@ -72,7 +72,7 @@ type Options struct {
 	// Cancel is the notification that cancels a call, and CancelID is its member with the id;
 	// empty: $/cancelRequest and id.
 	Cancel, CancelID string
-	// FirstID is the id of the first call to the peer; 0 means an id outside of the range of
+	// FirstID is the id of the first call to the peer; 0 means an id outside the range of
 	// editors' own.
 	FirstID int64
 	// NoBatches passes arrays to Decode.

@@ -207,7 +207,7 @@ func (f *frameReader) report(line string) {
 	}
 }
 
-// eofInHeader is the error for the end of the input outside of a body. seen says whether there was a
+// eofInHeader is the error for the end of the input outside a body. seen says whether there was a
 // Content-Length, skipped is the first line without one, and line the unfinished line.
 func (f *frameReader) eofInHeader(err error, seen bool, skipped, line string) error {
 	switch {

@@ -95,7 +95,7 @@ func TestIsolatedFiles(t *testing.T) {
 	}
 }
 
-// A command ends in a PID namespace as it does outside of one.
+// A command ends in a PID namespace as it does outside one.
 func TestIsolatedExits(t *testing.T) {
 	needs.Long(t)
 	isolation(t)

@@ -49,10 +49,10 @@ func TestSearchMemoryGroups(t *testing.T) {
 			"0::/user.slice/user-1.slice/user@1.service/app/a\n", session,
 			func(path string) bool { return inUserService(path) && !strings.HasSuffix(path, "cgroup.procs") }, "", 0, "app: permission denied",
 		},
-		"memory with cgroup v1": {"0::/\n", map[string]string{"cgroup.controllers": "hugetlb", "cgroup.subtree_control": ""}, inUserService, "", 0, "cgroup v1 may have it"},
-		"not switched on":       {"0::/a/b\n", map[string]string{"cgroup.controllers": "memory", "cgroup.subtree_control": "pids", "a/cgroup.subtree_control": ""}, func(string) bool { return true }, "", 0, "(/a/b) has the controller for memory switched on"},
-		"no cgroup v2":          {"4:memory:/x\n", session, inUserService, "", 0, "in no control group"},
-		"outside of the namespace of what is mounted": {"0::/../x\n", session, inUserService, "", 0, "not one of those mounted"},
+		"memory with cgroup v1":                    {"0::/\n", map[string]string{"cgroup.controllers": "hugetlb", "cgroup.subtree_control": ""}, inUserService, "", 0, "cgroup v1 may have it"},
+		"not switched on":                          {"0::/a/b\n", map[string]string{"cgroup.controllers": "memory", "cgroup.subtree_control": "pids", "a/cgroup.subtree_control": ""}, func(string) bool { return true }, "", 0, "(/a/b) has the controller for memory switched on"},
+		"no cgroup v2":                             {"4:memory:/x\n", session, inUserService, "", 0, "in no control group"},
+		"outside the namespace of what is mounted": {"0::/../x\n", session, inUserService, "", 0, "not one of those mounted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()

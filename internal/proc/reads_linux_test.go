@@ -14,7 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// reader makes a workspace with a repository outside of the temporary folders, and the policy
+// reader makes a workspace with a repository outside the temporary folders, and the policy
 // of a command that may only read it and start only what it names.
 func reader(t *testing.T) (ws string, p sandbox.Policy) {
 	t.Helper()

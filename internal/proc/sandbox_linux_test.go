@@ -36,7 +36,7 @@ func needSandbox(t *testing.T) {
 	}
 }
 
-// outside makes folders outside of the temporary ones, which may be written to: wherever
+// outside makes folders outside the temporary ones, which may be written to: wherever
 // these tests run, those are elsewhere.
 func outside(t *testing.T) string {
 	t.Helper()
@@ -154,7 +154,7 @@ func TestSandboxRequired(t *testing.T) {
 	}
 }
 
-// Processes that a bounded child leaves behind are killed as well: signals reach it from outside of
+// Processes that a bounded child leaves behind are killed as well: signals reach it from outside
 // its bounds.
 func TestSandboxKill(t *testing.T) {
 	needs.Long(t)

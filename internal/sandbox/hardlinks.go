@@ -8,7 +8,7 @@ import (
 )
 
 // A child could change a file through one hard link although another hard link to the file is
-// protected or outside of the workspace. Such hard links therefore become read-only.
+// protected or outside the workspace. Such hard links therefore become read-only.
 
 const (
 	maxProtected = 64     // hard links that become read-only; if there are more, the search counts as incomplete
@@ -62,7 +62,7 @@ func (s hardLinks) elsewhere() bool {
 }
 
 // protectHardLinks protects each hard link in the roots to a file that also has a hard link at a
-// protected path or outside of the roots.
+// protected path or outside the roots.
 func (f *finder) protectHardLinks() {
 	left := maxScanned
 	for _, root := range f.roots {
@@ -110,7 +110,7 @@ func fetched(name string) bool {
 }
 
 // protectSharedFolders protects folders of fetched dependencies whose files are hard links into a
-// store outside of the workspace. These files are too many to protect one by one. A tool links all
+// store outside the workspace. These files are too many to protect one by one. A tool links all
 // files of a folder or none, so a few samples suffice.
 func (f *finder) protectSharedFolders(top string) {
 	folders := maxFetched

@@ -122,7 +122,7 @@ func LoopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
-// keptByRoot are the capabilities that root keeps outside of namespaces: those for files and users.
+// keptByRoot are the capabilities that root keeps outside namespaces: those for files and users.
 // Without the others it cannot raise limits, create devices or configure the machine.
 var keptByRoot = [...]uintptr{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_FOWNER, unix.CAP_FSETID,
@@ -145,7 +145,7 @@ func (p Policy) keptCapabilities() (keep uint64) {
 }
 
 // dropCapabilities removes all capabilities except the kept ones from the calling thread and the
-// processes that it starts. An ordinary user has no capabilities outside of namespaces.
+// processes that it starts. An ordinary user has no capabilities outside namespaces.
 func dropCapabilities(p Policy) error {
 	keep := p.keptCapabilities()
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

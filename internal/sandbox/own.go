@@ -25,7 +25,7 @@ func (g Guard) makeOwn() error {
 	return nil
 }
 
-// protectOwnPaths protects eca's own folders and files, inside and outside of the roots, and pins the
+// protectOwnPaths protects eca's own folders and files, inside and outside the roots, and pins the
 // paths to them.
 func (f *finder) protectOwnPaths() {
 	g := f.places.guard

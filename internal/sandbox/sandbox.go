@@ -33,7 +33,7 @@ type Policy struct {
 	Network bool     `json:"network,omitempty"`
 
 	// UnixSockets also lets the child connect to Unix sockets of this machine, whose services may
-	// act for the user outside of all bounds (Docker, systemd, a terminal multiplexer). It needs
+	// act for the user outside all bounds (Docker, systemd, a terminal multiplexer). It needs
 	// Network. Only Linux refuses Unix sockets.
 	UnixSockets bool `json:"unixSockets,omitempty"`
 

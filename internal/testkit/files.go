@@ -39,7 +39,7 @@ func Folder(t testing.TB, files map[string]string) (root string) {
 // them; tests that walk the tree skip them too, since they change during other tests.
 const OutOfTempPrefix = ".testing-"
 
-// OutOfTemp returns a new folder outside of the temporary folder, to which the sandbox lets
+// OutOfTemp returns a new folder outside the temporary folder, to which the sandbox lets
 // commands write: it is beside the tests, and the temporary folder is a different one until the
 // test ends.
 func OutOfTemp(t *testing.T) string {

@@ -29,7 +29,7 @@ import (
 //	crash        it ends when a document changes; crash-start ends at once
 //	flood        it sends messages without end after initialize
 //	many         it reports 100,000 errors in each file
-//	others       it reports about files outside of the workspace
+//	others       it reports about files outside the workspace
 //	deaf         it stops reading after initialize
 const LanguageServer = "serve-test-language"
 

@@ -82,7 +82,7 @@ func phpOther(o *outline, at int) int {
 	return 0
 }
 
-// phpSpecial reads text outside of code, comments with #, and heredocs.
+// phpSpecial reads text outside code, comments with #, and heredocs.
 func phpSpecial(x *lexer) bool {
 	src, rest := x.src, x.src[x.pos:]
 	switch {

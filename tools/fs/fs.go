@@ -45,7 +45,7 @@ func Tools(o Options) []tools.Tool {
 	return []tools.Tool{directoryTree(), readFile(o), writeFile(c), editFile(c), multiEdit(c), previewFileChange(), moveFile(c)}
 }
 
-// unseen converts an error of a call about a path outside of the workspace to a plan without
+// unseen converts an error of a call about a path outside the workspace to a plan without
 // details: the model learns what exists there only after the user has approved.
 func unseen(call tools.Call, plan tools.Plan, err error) (tools.Plan, error) {
 	if workspace.New(call.Roots...).Contains(plan.Paths[0]) {

@@ -78,7 +78,7 @@ func (r *reports) pause(pulls bool) time.Duration {
 	return quiet
 }
 
-// published handles a report. Reports about files outside of the workspace, or about an outdated
+// published handles a report. Reports about files outside the workspace, or about an outdated
 // version of a document, are dropped.
 func (s *server) published(p publishDiagnostics) {
 	path := workspace.FromURI(p.URI)

@@ -172,7 +172,7 @@ func (g *gitAnswers) ask(dir string, stdin *bytes.Reader, args ...string) (strin
 	return stdout.String(), nil
 }
 
-// program returns the git that PATH finds outside of the workspace.
+// program returns the git that PATH finds outside the workspace.
 func (g *gitAnswers) program() (string, error) {
 	name := "git"
 	if g.getenv == nil {

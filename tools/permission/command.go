@@ -136,7 +136,7 @@ func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern
 }
 
 // namesUnknown is the reason why a command asks if a rule might match the files that it reads.
-const namesUnknown = "a rule may be meant for files that it reads, whose names are known only when it runs"
+const namesUnknown = "one of your rules may apply to files that it reads, and their names are known only when it runs"
 
 // reads reports whether a command only reads, and only in the workspace. If not, why is the reason.
 func (j *judgment) reads(r rules, spec named, c *tools.Command, printed *tools.Printed) (ok bool, why string) {
@@ -156,7 +156,7 @@ func (j *judgment) reads(r rules, spec named, c *tools.Command, printed *tools.P
 	places := j.newPlaces(c.Dir)
 	for _, cmd := range program.Commands {
 		if !j.enter(places, cmd) {
-			return false, "its working directory is not known"
+			return false, "eca does not know its working directory"
 		}
 		if j.sandbox.ReadsHeld {
 			cmd = withoutAnywhere(cmd)
@@ -188,7 +188,7 @@ func (j *judgment) globsInside(c *tools.Command) (why string) {
 	places := j.newPlaces(c.Dir)
 	for _, cmd := range c.Program.Commands {
 		if !j.enter(places, cmd) {
-			return "its working directory is not known"
+			return "eca does not know its working directory"
 		}
 		if !slices.ContainsFunc(cmd.Paths, func(path cmdline.Path) bool { return path.Glob }) {
 			continue

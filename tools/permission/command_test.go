@@ -257,7 +257,7 @@ func TestPathsAreFollowedByName(t *testing.T) {
 }
 
 // Which repository git uses, and what its configuration says, git is asked; and a repository, or
-// objects, outside of the workspace are asked for.
+// objects, outside the workspace are asked for.
 func TestGitIsAsked(t *testing.T) {
 	needs.Long(t)
 	needs.Git(t)

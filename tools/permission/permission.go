@@ -8,7 +8,7 @@
 //	toolCall.approval.deny                                             -> deny
 //	the agent is readOnly, the effects of the call are not known       -> ask, always
 //	the call may write to a protected place (protected.go)             -> ask, always
-//	the call is to run outside of the sandbox                          -> ask, always
+//	the call is to run outside the sandbox                          -> ask, always
 //	an MCP server changed its description of the tool                  -> ask, always
 //	remembered for this session, the workspace, or everywhere          -> allow
 //	a file tool uses a path outside the workspace                      -> ask
@@ -191,13 +191,13 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, irrevers
 		return tools.Verdict{Decision: tools.Ask, AlwaysAsk: true, Rule: RuleProtected, Reason: "it may write to " + place + ", which can make programs run later or change what eca may do"}
 	}
 	if plan.Command != nil && plan.Command.Outside != "" {
-		return tools.Verdict{Decision: tools.Ask, AlwaysAsk: true, Rule: ruleLeaves, Reason: "it would run outside of the sandbox, with all your rights: " + clip(plan.Command.Outside)}
+		return tools.Verdict{Decision: tools.Ask, AlwaysAsk: true, Rule: ruleLeaves, Reason: "it would run outside the sandbox, with all your rights: " + clip(plan.Command.Outside)}
 	}
 	if spec.Changed != "" {
 		return tools.Verdict{Decision: tools.Ask, AlwaysAsk: true, Rule: ruleChanged, Reason: spec.Changed}
 	}
 	if scope := j.memory.allows(j, call, spec.Spec, plan); scope != tools.Once && irreversible == "" {
-		return tools.Verdict{Decision: tools.Allow, Rule: "remembered." + string(scope), Reason: "the user chose to remember this"}
+		return tools.Verdict{Decision: tools.Allow, Rule: "remembered." + string(scope), Reason: "an earlier approval was remembered"}
 	}
 	for _, path := range plan.Paths {
 		if real := j.leads(path); !j.contains(real) {
@@ -205,7 +205,7 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, irrevers
 		}
 	}
 	if m := r.ask.match(spec, args); m != "" {
-		return tools.Verdict{Decision: tools.Ask, Rule: m, Reason: "the configuration wants to be asked"}
+		return tools.Verdict{Decision: tools.Ask, Rule: m, Reason: "a rule of the configuration asks"}
 	}
 	allowed, nearMiss := j.allowed(r.allow, spec, plan, args)
 	if allowed != "" {
@@ -241,7 +241,7 @@ func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan, print
 	if !p.readOnly[agent] || spec.ReadOnly || spec.OwnChat || plan.ReadOnly {
 		return tools.Verdict{}
 	}
-	v := tools.Verdict{Decision: tools.Deny, Rule: "agent." + agent + ".readOnly", Reason: "agent " + agent + " changes nothing"}
+	v := tools.Verdict{Decision: tools.Deny, Rule: "agent." + agent + ".readOnly", Reason: "agent " + agent + " is read-only"}
 	if spec.Server == tools.Native && plan.Command == nil {
 		return v
 	}
@@ -249,7 +249,7 @@ func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan, print
 	// each call.
 	v.AlwaysAsk = true
 	if plan.Command == nil {
-		v.Decision, v.Reason = tools.Ask, v.Reason+", and this tool may"
+		v.Decision, v.Reason = tools.Ask, v.Reason+", and this tool may change something"
 		return v
 	}
 	program := plan.Command.Program
@@ -264,7 +264,7 @@ func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan, print
 		if reads {
 			why = "it continues in the background"
 		}
-		v.Decision, v.Reason = tools.Ask, v.Reason+", and this command may: "+why
+		v.Decision, v.Reason = tools.Ask, v.Reason+", and this command may change something: "+why
 		return v
 	}
 	return tools.Verdict{Decision: tools.Allow, Rule: v.Rule, Reason: "the command only reads"}

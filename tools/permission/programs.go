@@ -52,7 +52,7 @@ func (s *programs) resolve(printed *tools.Printed, inside func(string) bool) (wh
 		case file == "" && needed && builtin(name), file == "" && !needed:
 			return ""
 		case file == "":
-			return "there is no program " + name + " in the folders of PATH that only you can write to, outside of the workspace"
+			return "there is no program " + name + " in the folders of PATH that only you can write to, outside the workspace"
 		case found.why != "" && (builtin(name) || !needed):
 			return ""
 		case found.why != "":

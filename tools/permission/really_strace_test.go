@@ -43,7 +43,7 @@ const watchedCalls = "?execve,?execveat,?open,?openat,?openat2,?creat,?unlink,?u
 const mark = "/eca-program-"
 
 // traced runs programs below strace, one after another, within the read-only sandbox: their attempts
-// are seen all the same, and a hole does no harm. strace stands outside of the sandbox
+// are seen all the same, and a hole does no harm. strace stands outside the sandbox
 // and stops a process before the filter of system calls looks at its call, so it also sees
 // what the filter refuses. The network is bound like everything else.
 func (w *world) traced(t failer, strace string, texts []string) []seen {

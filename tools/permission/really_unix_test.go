@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 }
 
 // Whatever a built-in agent may run without asking is really run, watched from outside:
-// it neither writes nor deletes, opens no network, reads no file of the user's outside of the
+// it neither writes nor deletes, opens no network, reads no file of the user's outside the
 // workspace, and executes only programs that the policy listed. `go test -rapid.checks=5000`
 // looks longer.
 func TestAllowedProgramsOnlyRead(t *testing.T) {
@@ -181,7 +181,7 @@ type seen struct {
 	changed []string // what it wrote or deleted, or tried to
 	ran     []string // paths of the programs it executed
 	opened  []string // connections
-	read    []string // files of the user's that it opened outside of the workspace
+	read    []string // files of the user's that it opened outside the workspace
 	judged  []string // what it may execute; nil: what cmdline lists
 }
 
@@ -210,7 +210,7 @@ func (s seen) against(text string) string {
 	case len(s.opened) > 0:
 		return "opens the network: " + s.opened[0]
 	case len(s.read) > 0:
-		return "reads outside of the workspace: " + s.read[0]
+		return "reads outside the workspace: " + s.read[0]
 	}
 	return ""
 }

@@ -124,7 +124,7 @@ func (j repositories) helpers(dir string, contents bool, left *int) (why string)
 func (j repositories) repository(dir string) (r repo, err error) {
 	r = findRepository(dir)
 	if r.dir == "" && r.top != "" {
-		return r, errors.New("which repository git would use is not known")
+		return r, errors.New("eca does not know which repository git would use")
 	}
 	seen := ""
 	if r.dir != "" {

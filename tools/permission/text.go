@@ -60,7 +60,7 @@ func (j *judgment) holdToText(v tools.Verdict, call tools.Call, spec named, plan
 	if why := j.programs.resolve(printed, j.inside); why != "" {
 		v.Decision, v.AlwaysAsk, v.Rule, v.Reason = tools.Ask, readOnly, ruleProgram, why
 	} else if plan.Command.ShellWrapper != "" {
-		v.Decision, v.AlwaysAsk, v.Rule, v.Reason = tools.Ask, readOnly, ruleProgram, "commands go through "+plan.Command.ShellWrapper+" (toolCall.shellCommand), and what that does is not known"
+		v.Decision, v.AlwaysAsk, v.Rule, v.Reason = tools.Ask, readOnly, ruleProgram, "commands go through "+plan.Command.ShellWrapper+" (toolCall.shellCommand), and eca does not know what that does"
 	}
 	return v
 }

@@ -19,7 +19,7 @@ const RuleFiles = "workspace.files"
 // RuleProtected asks about calls that may write to a protected place, in every mode.
 const RuleProtected = "protected"
 
-// RuleOutside asks about a file outside of the workspace.
+// RuleOutside asks about a file outside the workspace.
 const RuleOutside = "outside the workspace"
 
 // RuleIrreversible asks about a command that loses work irreversibly, even with auto-approve.
@@ -83,7 +83,7 @@ func (j *judgment) unaskedRule(call tools.Call, r rules, spec named, plan tools.
 	case j.sandbox.NoReads != "":
 		why = j.sandbox.NoReads
 	default:
-		return tools.Verdict{Decision: tools.Allow, Rule: RuleReads, Reason: "the command only reads, in the workspace, and the sandbox enforces this"}, true
+		return tools.Verdict{Decision: tools.Allow, Rule: RuleReads, Reason: "the command only reads files in the workspace, and the sandbox enforces this"}, true
 	}
 	if value == config.UnaskedWorkspace {
 		if irreversible != "" {
@@ -147,7 +147,7 @@ func (j *judgment) needsQuestion(r rules, spec named, c *tools.Command) (why str
 	case len(c.Program.Commands) == 0:
 		return cmp.Or(c.Program.Unresolved, "it runs nothing")
 	case c.Program.Unresolved != "" && r.restrict(spec):
-		return "a rule may be meant for commands that its text does not show: " + c.Program.Unresolved
+		return "one of your rules may apply to commands that its text does not show: " + c.Program.Unresolved
 	case c.Program.Data && r.restrict(spec):
 		return namesUnknown
 	}
@@ -159,11 +159,11 @@ func (j *judgment) needsQuestion(r rules, spec named, c *tools.Command) (why str
 		case cmd.NeedsNetwork(j.sandbox.Hosts):
 			return cmd.Name + " needs the network"
 		case !j.enter(places, cmd):
-			return "its working directory is not known"
+			return "eca does not know its working directory"
 		case cmd.Effect == cmdline.Reads:
 			if c.Program.Expands { // words may contain paths that another word assigns
 				if name := j.nameOutside(cmd, places, j.writable); name != "" {
-					return "it names a file outside of the workspace: " + name
+					return "it names a file outside the workspace: " + name
 				}
 			}
 			if why := j.pathsWithin(cmd, places, j.writable); why != "" {
@@ -171,18 +171,18 @@ func (j *judgment) needsQuestion(r rules, spec named, c *tools.Command) (why str
 			}
 		case cmd.Name != "cd":
 			if name := j.nameOutside(cmd, places, j.writable); name != "" {
-				return "it names a file outside of the workspace: " + name
+				return "it names a file outside the workspace: " + name
 			}
 		}
 	}
 	if c.Program.Expands {
 		if name := j.nameOutside(cmdline.Command{Args: c.Program.Values}, places, j.writable); name != "" {
-			return "it names a file outside of the workspace: " + name
+			return "it names a file outside the workspace: " + name
 		}
 	}
 	for _, path := range c.Program.Writes {
 		if j.nameOutside(cmdline.Command{Args: []string{path}}, places, j.writable) != "" {
-			return "it writes outside of the workspace: " + path
+			return "it writes outside the workspace: " + path
 		}
 	}
 	return j.noWorkspace()

@@ -91,7 +91,7 @@ func TestWorkspaceRunsUnasked(t *testing.T) {
 		"curl http://x.example": "toolCall.approval.byDefault", "git push": "toolCall.approval.byDefault", "npm install x": "toolCall.approval.byDefault", "pnpm --filter a add x": "toolCall.approval.byDefault", "sudo docker ps": "toolCall.approval.byDefault",
 		"cp a.txt /etc/x": "toolCall.approval.byDefault", "cp a.txt ../x": "toolCall.approval.byDefault", "make > /etc/x": "toolCall.approval.byDefault", "cat /etc/passwd": "toolCall.approval.byDefault", "cd / && make": "toolCall.approval.byDefault", "touch ~/x": "toolCall.approval.byDefault",
 		"echo 'unclosed": "toolCall.approval.byDefault",
-		// Names outside of the workspace that only an expansion shows.
+		// Names outside the workspace that only an expansion shows.
 		"cat ~/x": "toolCall.approval.byDefault", "ls ~": "toolCall.approval.byDefault", "cat $HOME/x": "toolCall.approval.byDefault", "cat \"${HOME}/x\"": "toolCall.approval.byDefault",
 		"cat \"$HOME\"/.ssh/id_rsa": "toolCall.approval.byDefault", "cat < ~/x": "toolCall.approval.byDefault", "head -c 9 ~/.aws/credentials": "toolCall.approval.byDefault", "grep -r x ~": "toolCall.approval.byDefault",
 		"cat ~root/x": "toolCall.approval.byDefault", "X=/etc/passwd; cat $X": "toolCall.approval.byDefault", "for f in /etc/passwd; do cat $f; done": "toolCall.approval.byDefault",
@@ -143,11 +143,11 @@ func TestWhatTheSandboxHoldsDoesNotAsk(t *testing.T) {
 	p, _ := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{Writable: []string{temp}, NoWorkspace: func() string { return "" }}})
 	for command, reason := range map[string]string{
 		"find . -name '*.txt' | xargs wc -l": "", "ls | xargs -n1 cat": "", "find . | xargs grep x": "", "find / | xargs wc -l": "/ is outside the workspace",
-		"echo x > TEMP/y": "", "cat TEMP/sub/x": "", "cp a.txt TEMP/sub": "", "cd TEMP/sub && make": "", "cat TEMP/away/passwd": "TEMP/away/passwd leads to /etc/passwd, which is outside the workspace", "echo x > TEMP/away/y": "it writes outside of the workspace: TEMP/away/y", "echo x > TEMP/../y": "it writes outside of the workspace: TEMP/../y",
+		"echo x > TEMP/y": "", "cat TEMP/sub/x": "", "cp a.txt TEMP/sub": "", "cd TEMP/sub && make": "", "cat TEMP/away/passwd": "TEMP/away/passwd leads to /etc/passwd, which is outside the workspace", "echo x > TEMP/away/y": "it writes outside the workspace: TEMP/away/y", "echo x > TEMP/../y": "it writes outside the workspace: TEMP/../y",
 		"npm test > /dev/null 2>&1": "", "make -o /dev/null": "",
 		"curl localhost:3000": "", "curl -s http://127.0.0.1:8080/health": "", "curl -d '{}' http://u:p@localhost/x?y": "", "wget -qO- http://[::1]:80/": "", "curl http://localhost:$PORT/": "",
 		"curl x.example": "curl needs the network", "curl http://localhost@x.example/": "curl needs the network", "curl localhost https://x.example": "curl needs the network", "curl http://localhost.x.example/": "curl needs the network", "curl $URL": "curl needs the network", "curl": "curl needs the network",
-		"docker ps": "docker needs the network", "make > /x/y": "it writes outside of the workspace: /x/y", "cp a.txt /x/y": "it names a file outside of the workspace: /x/y", "echo 'x": "the program cannot be parsed",
+		"docker ps": "docker needs the network", "make > /x/y": "it writes outside the workspace: /x/y", "cp a.txt /x/y": "it names a file outside the workspace: /x/y", "echo 'x": "the program cannot be parsed",
 	} {
 		command, reason = strings.ReplaceAll(command, "TEMP", temp), strings.ReplaceAll(reason, "TEMP", temp)
 		v := judge(t, p, "code", dir, command)
@@ -211,7 +211,7 @@ func TestFileToolsRunUnaskedInTheWorkspace(t *testing.T) {
 	}
 }
 
-// A call that is to run outside of the sandbox asks in every mode, and nothing about it is
+// A call that is to run outside the sandbox asks in every mode, and nothing about it is
 // remembered.
 func TestLeavingTheSandboxAlwaysAsks(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
@@ -225,7 +225,7 @@ func TestLeavingTheSandboxAlwaysAsks(t *testing.T) {
 			for range 2 {
 				plan.Command.Outside = "it needs the registry"
 				v := p.Judge(call, spec("eca__shell_command"), plan)
-				if v.Decision != tools.Ask || !v.AlwaysAsk || !strings.Contains(v.Reason, "outside of the sandbox, with all your rights: it needs the registry") {
+				if v.Decision != tools.Ask || !v.AlwaysAsk || !strings.Contains(v.Reason, "outside the sandbox, with all your rights: it needs the registry") {
 					t.Errorf("%s: %q: %+v", options, command, v)
 				}
 				if err := p.Remember(call, spec("eca__shell_command"), plan, tools.ForSession); err != nil {

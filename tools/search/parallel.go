@@ -136,7 +136,7 @@ func (s *scanner) batch(ctx context.Context, b *batch, within *workspace.Workspa
 	b.results.text = make([]byte, 0, s.usual) // batches have results of similar size
 	defer func() { s.usual = len(b.results.text) }()
 	for _, f := range b.files {
-		// A symlink may lead outside of the search.
+		// A symlink may lead outside the search.
 		if !f.Regular && !within.Contains(f.Path) {
 			continue
 		}

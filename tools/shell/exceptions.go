@@ -389,7 +389,7 @@ func (o Options) retryOutside(ctx context.Context, call tools.Call, e execution,
 			return first, err
 		}
 		second, err := o.runOnce(ctx, approved, spec, e.timeout, nil, out)
-		return note(second, firstRun+what+"; the user let it run again outside of the sandbox", decided), err
+		return note(second, firstRun+what+"; the user let it run again outside the sandbox", decided), err
 	}
 	spec, err := prepared(call, e)
 	if err != nil {
@@ -413,8 +413,8 @@ func (o Options) askAboutStop(ctx context.Context, call tools.Call, programs []s
 		label = strings.Join(programs, ", ")
 	}
 	if len(wanted) == 0 {
-		return o.Ask(ctx, call, fmt.Sprintf("The sandbox stopped %s: %s. Run it again outside of the sandbox, with all your rights?", label, what), []Choice{
-			{Label: answerOnce, Description: "Run it again, outside of the sandbox."},
+		return o.Ask(ctx, call, fmt.Sprintf("The sandbox stopped %s: %s. Run it again outside the sandbox, with all your rights?", label, what), []Choice{
+			{Label: answerOnce, Description: "Run it again, outside the sandbox."},
 			{Label: answerNever, Description: "Leave it stopped, and say so to the model."},
 		})
 	}

@@ -26,7 +26,7 @@ func notes(outcomes ...heldback.Outcome) string {
 func (o Options) recordSearch(spec proc.Spec) (*heldback.Search, error) {
 	search, err := o.HeldBack.Begin(spec.Sandbox.Places)
 	if err != nil {
-		return nil, fmt.Errorf("the command was not run: %w; or ask the user to run it outside of the sandbox (shell_command with outside)", err)
+		return nil, fmt.Errorf("the command was not run: %w; or ask the user to run it outside the sandbox (shell_command with outside)", err)
 	}
 	return search, nil
 }

@@ -89,7 +89,7 @@ type shellArgs struct {
 	WorkingDir string `json:"working_directory,omitempty" jsonschema:"The absolute path of the directory to run it in (default: the first workspace folder)."`
 	Timeout    int    `json:"timeout,omitempty" jsonschema:"Milliseconds until the command is killed (default: 60000, at most 600000)."`
 	Background string `json:"background,omitempty" jsonschema:"Set to a short label to run the command in the background, for servers and watchers. It returns at once."`
-	Outside    string `json:"outside,omitempty" jsonschema:"Only after the sandbox stopped this command: why it has to run outside of the sandbox. The user is asked each time."`
+	Outside    string `json:"outside,omitempty" jsonschema:"Only after the sandbox stopped this command: why it has to run outside the sandbox. The user is asked each time."`
 }
 
 // Tools returns the tools of this package.
@@ -110,7 +110,7 @@ func (o Options) shellCommand() tools.Tool {
 			plan.Command = o.command(a.Command, dir, program)
 			plan.Command.Background, plan.Command.Outside = a.Background != "", strings.TrimSpace(a.Outside)
 			if plan.Command.Outside != "" {
-				plan.Summary += " (outside of the sandbox)"
+				plan.Summary += " (outside the sandbox)"
 			}
 			if commands := describe(program); len(commands) > 0 || a.Background != "" {
 				if commands == nil {

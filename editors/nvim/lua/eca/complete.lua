@@ -95,7 +95,7 @@ function M.attach(buf)
   })
 end
 
--- Where the user's cursor is, outside of the plugin's windows.
+-- Where the user's cursor is, outside the plugin's windows.
 local function cursor_context()
   for _, win in ipairs(vim.list_extend({ vim.fn.win_getid(vim.fn.winnr("#")) }, api.nvim_tabpage_list_wins(0))) do
     local buf = win ~= 0 and api.nvim_win_get_buf(win) or 0
