@@ -180,22 +180,25 @@ func runsIn(t *testing.T, dir, words string) bool {
 // machine: a sandboxed command has its own namespace of ids.
 func awaitPids(t *testing.T, here place, n int) []int {
 	t.Helper()
+	missing := "the command"
 	for range 6000 {
 		data, _ := os.ReadFile(filepath.Join(here.root, "pids"))
 		if fields := strings.Fields(string(data)); len(fields) >= n && strings.HasSuffix(string(data), "\n") {
 			var out []int
 			for _, f := range fields {
-				pid := pidHere(t, here, f)
-				if pid == 0 {
-					t.Fatalf("process %s does not run any more", f)
+				if pid := pidHere(t, here, f); pid != 0 {
+					out = append(out, pid)
+				} else { // a process that just runs exec has no environment for a moment
+					missing = "process " + f
 				}
-				out = append(out, pid)
 			}
-			return out
+			if len(out) == len(fields) {
+				return out
+			}
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatal("the command does not start")
+	t.Fatalf("%s does not run", missing)
 	return nil
 }
 
