@@ -185,7 +185,7 @@ func (in *inputs) trusts(u config.Unit) bool {
 func (r *reader) newPolicy(s *Snapshot) *permission.Policy {
 	cfg, own := s.config, workspace.New(r.outputs.Dir(), r.jobs.Dir())
 	enforceable := r.bounds.Enforceable(cfg.Config, s.untrusted())
-	enforceable.Unsearched = func() bool { return r.heldBack.Due(s.roots()) }
+	enforceable.SearchPending = func() bool { return r.heldBack.Due(s.roots()) }
 	policy, errs := permission.New(cfg.Config, permission.Options{
 		Contains:  func(real string) bool { return s.workspace.ContainsResolved(real) || own.ContainsResolved(real) },
 		Memory:    r.memory,

@@ -104,8 +104,8 @@ func TestUserIsAskedAboutWhatTheSandboxStopped(t *testing.T) {
 		}
 	}
 	for i, c := range []sandboxed{
-		{"a host", "curl -sf http://" + address + "/x", "wanted to connect to " + address, "connection to " + address + " refused", func(out string) bool { return strings.Contains(out, "REACHED") }, true},
-		{"a folder", "echo x > " + kept + "/x", "wanted to write to " + kept, "use of " + kept + "/x refused", written(kept + "/x"), true},
+		{"a host", "curl -sf http://" + address + "/x", "tried to connect to " + address, "connection to " + address + " refused", func(out string) bool { return strings.Contains(out, "REACHED") }, true},
+		{"a folder", "echo x > " + kept + "/x", "tried to write to " + kept, "use of " + kept + "/x refused", written(kept + "/x"), true},
 		{"a file in the home folder", "echo x > " + home + "/new", "use of " + home + "/new refused", "use of " + home + "/new refused", written(home + "/new"), false},
 	} {
 		p := newProvider(t, fmt.Sprintf("cassette: 1\ndefault:\n  steps:\n    - calls: [{id: c%d, tool: eca__shell_command, arguments: {command: \"sh ./task.sh\"}}]\n    - {text: Done.}\nturns: []\n", i))
@@ -130,11 +130,15 @@ func TestUserIsAskedAboutWhatTheSandboxStopped(t *testing.T) {
 			}
 			return ""
 		}
+		deny := "No"
+		if c.always {
+			deny = "Never"
+		}
 		for _, answer := range []string{"", "Once", "Once"} {
 			user.says(answer)
 			out := run()
 			asked := user.take()
-			if len(asked) != 1 || !strings.Contains(asked[0], c.wants) || !strings.Contains(asked[0], "[Once]") || !strings.Contains(asked[0], "[Never]") || strings.Contains(asked[0], "[Always]") != c.always {
+			if len(asked) != 1 || !strings.Contains(asked[0], c.wants) || !strings.Contains(asked[0], "[Once]") || !strings.Contains(asked[0], "["+deny+"]") || strings.Contains(asked[0], "[Always]") != c.always {
 				t.Errorf("%s: asked %q", c.name, asked)
 			}
 			if got := c.done(out); got != (answer != "") || !strings.Contains(out, c.denied) {
@@ -156,11 +160,11 @@ func TestUserIsAskedAboutWhatTheSandboxStopped(t *testing.T) {
 				t.Errorf("%s: remembered: %s: %s", c.name, list, stderr)
 			}
 		}
-		user.says("Never")
-		if out := run(); c.done(out) || !strings.Contains(out, "the user does not allow that") || len(user.take()) != 1 {
+		user.says(deny)
+		if out := run(); c.done(out) || !strings.Contains(out, "the user denied this") || len(user.take()) != 1 {
 			t.Errorf("%s: never: %s", c.name, out)
 		}
-		if out, asked := run(), user.take(); c.always && (c.done(out) || len(asked) > 0 || !strings.Contains(out, "the user never allows that")) {
+		if out, asked := run(), user.take(); c.always && (c.done(out) || len(asked) > 0 || !strings.Contains(out, "the user has denied this permanently")) {
 			t.Errorf("%s: after never: asked %q: %s", c.name, asked, out)
 		}
 		shutDown(t, e)
@@ -219,14 +223,14 @@ func TestExecAsksAboutWhatTheSandboxStopped(t *testing.T) {
 			model string
 		}{
 			{"\n", false, "use of " + file + " refused", ""},
-			{"x\no\n", true, "the user allowed that", "this is the second run"},
+			{"x\no\n", true, "the user allowed it", "this is the output of the second run"},
 			{"\x04", false, "", ""},
 			{"a\n", true, "", ""},
 			{"", true, "", ""},
 		} {
 			o := runOnTerminal(t, here, args...)
 			if c.keys != "" {
-				if asked := o.await("Answer? "); !strings.Contains(asked, "which wanted to write to "+filepath.Dir(file)) || !strings.Contains(asked, "a: Always.") || !strings.Contains(asked, "n: Never.") {
+				if asked := o.await("Answer? "); !strings.Contains(asked, "which tried to write to "+filepath.Dir(file)) || !strings.Contains(asked, "a: Always.") || !strings.Contains(asked, "n: Never.") {
 					t.Errorf("%s: asked %s", approve, asked)
 				}
 			}
@@ -254,10 +258,10 @@ func TestExecAsksAboutWhatTheSandboxStopped(t *testing.T) {
 		o := runOnTerminal(t, here, args...)
 		o.await("Answer? ")
 		o.press("n\n")
-		if rest, _ := o.end(); done() || !strings.Contains(rest, "the user does not allow that") {
+		if rest, _ := o.end(); done() || !strings.Contains(rest, "the user denied this") {
 			t.Errorf("%s: never: %s", approve, rest)
 		}
-		if rest, _ := runOnTerminal(t, here, args...).end(); done() || strings.Contains(rest, "Answer?") || !strings.Contains(rest, "the user never allows that") {
+		if rest, _ := runOnTerminal(t, here, args...).end(); done() || strings.Contains(rest, "Answer?") || !strings.Contains(rest, "the user has denied this permanently") {
 			t.Errorf("%s: after never: %s", approve, rest)
 		}
 	}

@@ -253,9 +253,9 @@ func (b *Bounds) LanguageServer(cfg *config.Config, roots []string, named bool, 
 	if !named {
 		by = byWorkspaceRule
 		s := b.Enforceable(cfg, untrusted)
-		why := s.NoReads
+		why := s.ReadsUnavailable
 		if why == "" {
-			why = s.NoWorkspace()
+			why = s.WorkspaceUnavailable()
 		}
 		if why != "" {
 			return sandbox.Policy{}, nil, fmt.Errorf("it starts only if your configuration names it (lsp): %s", strings.TrimPrefix(why, "it would only read, but "))
@@ -269,21 +269,21 @@ func (b *Bounds) LanguageServer(cfg *config.Config, roots []string, named bool, 
 // on this machine.
 func (b *Bounds) Enforceable(cfg *config.Config, untrusted []config.Unit) permission.Sandbox {
 	if cfg.ToolCall.Sandbox == sandboxOff {
-		return permission.Sandbox{NoReads: "it would only read, but the sandbox is switched off (toolCall.sandbox)"}
+		return permission.Sandbox{ReadsUnavailable: "it would only read, but the sandbox is switched off (toolCall.sandbox)"}
 	}
 	if s := b.opts.Children.Bounds(); !s.Holds {
-		return permission.Sandbox{NoReads: "it would only read, but there is no sandbox here to enforce that: " + s.Without}
+		return permission.Sandbox{ReadsUnavailable: "it would only read, but there is no sandbox here to enforce that: " + s.Without}
 	}
 	hosts := len(cfg.ToolCall.SandboxHosts)+len(cfg.ToolCall.SandboxNetwork.Allow) > 0
 	var writable []string
 	if temp := b.sharedTemp(); temp != "" {
 		writable = append(writable, temp)
 	}
-	return permission.Sandbox{ReadsHeld: runtime.GOOS == "linux", Writable: writable, Hosts: hosts, NoWorkspace: func() string {
+	return permission.Sandbox{ReadsConfined: runtime.GOOS == "linux", Writable: writable, Hosts: hosts, WorkspaceUnavailable: func() string {
 		here := b.Isolation()
 		switch {
 		case !here.Mounts || !here.Processes || !here.Network:
-			return "the sandbox of the workspace cannot be held here: " + here.Without
+			return "the sandbox of the workspace is not available here: " + here.Without
 		case len(untrusted) > 0:
 			return untrusted[0].File + " is not trusted"
 		}
@@ -304,10 +304,10 @@ func (b *Bounds) NotContained(cfg *config.Loaded, agent string, untrusted []conf
 		return fmt.Sprintf("a workspace's file makes it stricter: toolCall.unasked is %s (%s)", cfg.UnaskedCommands(agent), origin)
 	}
 	s := b.Enforceable(cfg.Config, untrusted)
-	if s.NoReads != "" {
-		return strings.TrimPrefix(s.NoReads, "it would only read, but ")
+	if s.ReadsUnavailable != "" {
+		return strings.TrimPrefix(s.ReadsUnavailable, "it would only read, but ")
 	}
-	return s.NoWorkspace()
+	return s.WorkspaceUnavailable()
 }
 
 // Shown returns the sandbox of a call as the user is shown it; nil if the call runs without one.

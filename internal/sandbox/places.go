@@ -39,7 +39,7 @@ type Places struct {
 	Pins       []string `json:"pins,omitempty"`  // folders that must not be moved
 	Links      []string `json:"links,omitempty"` // symlinks that must not be replaced
 	PinParents []string `json:"fixed,omitempty"` // paths whose parent folders must not be moved
-	Write      []string `json:"-"`               // git folders outside the roots that belong to them (worktrees, submodules)
+	Write      []string `json:"-"`               // git folders that belong to a root but lie outside it (worktrees, submodules)
 	Whole      bool     `json:"-"`               // the search was complete
 
 	guard   Guard

@@ -134,9 +134,9 @@ func (j *judgment) destinations(call tools.Call, plan tools.Plan, reason string)
 		}
 		return out
 	}
-	places, words := j.newPlaces(plan.Command.Dir), plan.Command.Program.Writes
+	dirs, words := j.newWorkDirs(plan.Command.Dir), plan.Command.Program.Writes
 	for _, cmd := range plan.Command.Program.Commands {
-		if !places.enter(cmd) {
+		if !dirs.enter(cmd) {
 			break // the folder of the following commands is not known
 		}
 		words = append(words[:len(words):len(words)], cmd.Args...)
@@ -146,7 +146,7 @@ func (j *judgment) destinations(call tools.Call, plan tools.Plan, reason string)
 			continue // an option
 		}
 		name := expandHome(word)
-		for _, dir := range places.dirs {
+		for _, dir := range dirs.possible {
 			note(name, under(dir, name))
 		}
 	}

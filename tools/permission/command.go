@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// allowed returns the name of the first allow rule that covers a call. If none does but one matches
-// the text of the command, nearMiss says what that one does not cover.
+// allowed returns the name of the first allow rule that covers a call. If no rule covers it, but the
+// pattern of one matches the text of the command, nearMiss says what that pattern leaves uncovered.
 func (j *judgment) allowed(set ruleSet, spec named, plan tools.Plan, args arguments) (rule, nearMiss string) {
 	var patterns []pattern // patterns of all rules for the command of this call
 	for _, r := range set {
@@ -47,8 +47,8 @@ func (j *judgment) allowed(set ruleSet, spec named, plan tools.Plan, args argume
 	return "", nearMiss
 }
 
-// matches reports whether a pattern of an allow rule matches an argument. A path or an address that
-// leads elsewhere has to match in its resolved form.
+// matches reports whether a pattern of an allow rule matches an argument. If a path or an address
+// resolves to another one, the pattern must match the resolved form.
 func (j *judgment) matches(re expression, f *forms) bool {
 	if f.leads != "" && !fullMatch(re, f.leads) {
 		return false
@@ -89,8 +89,8 @@ func (p pattern) mentions(demands []string) bool {
 	return !slices.ContainsFunc(demands, func(d string) bool { return !strings.Contains(source, d) })
 }
 
-// uncovered returns the part of a command that no pattern covers; empty if all parts are covered. whole
-// is the pattern that matches the text. Each simple command must also match a pattern, or only read in
+// uncovered explains which part of a command no pattern covers; it returns an empty text if all parts
+// are covered. whole is the pattern that matches the text. Each simple command must also match a pattern, or only read in
 // the workspace. A pattern for a program does not cover constructs that change what it does, unless it
 // mentions them: options that run or write something, assignments, redirections, wrapped commands.
 func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern) string {
@@ -102,13 +102,13 @@ func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern
 	case program.Unresolved != "":
 		return program.Unresolved
 	case !whole.mentions(program.Demands):
-		return "names neither its redirections to files nor its loops and variables"
+		return "does not name its redirections, loops or variables"
 	}
 	single := len(program.Commands) == 1
-	places, known := j.newPlaces(c.Dir), true
+	dirs, known := j.newWorkDirs(c.Dir), true
 	for _, cmd := range program.Commands {
-		known = known && j.enter(places, cmd)
-		if cmd.Effect == cmdline.Reads && known && j.pathsInside(cmd, places) == "" && !cmd.Git {
+		known = known && j.enter(dirs, cmd)
+		if cmd.Effect == cmdline.Reads && known && j.pathOutside(cmd, dirs) == "" && !cmd.Git {
 			continue
 		}
 		matched := slices.ContainsFunc(patterns, func(pt pattern) bool {
@@ -121,7 +121,7 @@ func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern
 			})
 		}
 		if !matched && cmd.Effect == cmdline.Reads && cmd.Git && known {
-			if ok, _ := (repositories{j}).gitReads(cmd, places); ok {
+			if ok, _ := (repositories{j}).gitReads(cmd, dirs); ok {
 				continue
 			}
 		}
@@ -135,13 +135,14 @@ func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern
 	return ""
 }
 
-// namesUnknown is the reason why a command asks if a rule might match the files that it reads.
+// namesUnknown is the reason given when eca asks because a rule may apply to files that the command
+// reads.
 const namesUnknown = "one of your rules may apply to files that it reads, and their names are known only when it runs"
 
 // reads reports whether a command only reads, and only in the workspace. If not, why is the reason.
 func (j *judgment) reads(r rules, spec named, c *tools.Command, printed *tools.Printed) (ok bool, why string) {
 	program := c.Program
-	if printed.Text != "" { // its globs are expanded
+	if printed.Text != "" { // the canonical form, in which globs are expanded
 		program = printed.Program
 	}
 	if ok, why := program.Reads(); !ok {
@@ -150,22 +151,22 @@ func (j *judgment) reads(r rules, spec named, c *tools.Command, printed *tools.P
 	if program.Data && r.restrict(spec) {
 		return false, namesUnknown
 	}
-	if why := j.globsInside(c); why != "" {
+	if why := j.globOutside(c); why != "" {
 		return false, why
 	}
-	places := j.newPlaces(c.Dir)
+	dirs := j.newWorkDirs(c.Dir)
 	for _, cmd := range program.Commands {
-		if !j.enter(places, cmd) {
+		if !j.enter(dirs, cmd) {
 			return false, "eca does not know its working directory"
 		}
-		if j.sandbox.ReadsHeld {
-			cmd = withoutAnywhere(cmd)
+		if j.sandbox.ReadsConfined {
+			cmd = withoutUnknownPaths(cmd)
 		}
-		if why := j.pathsInside(cmd, places); why != "" {
+		if why := j.pathOutside(cmd, dirs); why != "" {
 			return false, why
 		}
 		if cmd.Git {
-			if ok, why := (repositories{j}).gitReads(cmd, places); !ok {
+			if ok, why := (repositories{j}).gitReads(cmd, dirs); !ok {
 				return false, why
 			}
 		}
@@ -173,8 +174,8 @@ func (j *judgment) reads(r rules, spec named, c *tools.Command, printed *tools.P
 	return true, ""
 }
 
-// withoutAnywhere returns a command without the paths that stand for unknown names.
-func withoutAnywhere(c cmdline.Command) cmdline.Command {
+// withoutUnknownPaths returns a command without the paths that stand for unknown names.
+func withoutUnknownPaths(c cmdline.Command) cmdline.Command {
 	anywhere := func(path cmdline.Path) bool { return path.Anywhere }
 	if slices.ContainsFunc(c.Paths, anywhere) {
 		c.Paths = slices.DeleteFunc(slices.Clone(c.Paths), anywhere)
@@ -182,48 +183,48 @@ func withoutAnywhere(c cmdline.Command) cmdline.Command {
 	return c
 }
 
-// globsInside returns why a glob of a command leads out of the workspace; empty if none does. Even a
-// command that reads no file, such as echo, would show the names that it matches.
-func (j *judgment) globsInside(c *tools.Command) (why string) {
-	places := j.newPlaces(c.Dir)
+// globOutside returns why a glob of a command leads out of the workspace; empty if none does. Even a
+// command that reads no file, such as echo, would show the names that the glob matches.
+func (j *judgment) globOutside(c *tools.Command) (why string) {
+	dirs := j.newWorkDirs(c.Dir)
 	for _, cmd := range c.Program.Commands {
-		if !j.enter(places, cmd) {
+		if !j.enter(dirs, cmd) {
 			return "eca does not know its working directory"
 		}
 		if !slices.ContainsFunc(cmd.Paths, func(path cmdline.Path) bool { return path.Glob }) {
 			continue
 		}
 		cmd.Paths = slices.DeleteFunc(slices.Clone(cmd.Paths), func(path cmdline.Path) bool { return !path.Glob })
-		if why := j.pathsInside(cmd, places); why != "" {
+		if why := j.pathOutside(cmd, dirs); why != "" {
 			return why
 		}
 	}
 	return ""
 }
 
-// places are the folders in which a command may run, depending on earlier cd commands.
-type places struct {
-	dirs  []string
-	links *workspace.Resolver
+// workDirs are the possible working directories of a command, which depend on earlier cd commands.
+type workDirs struct {
+	possible []string
+	links    *workspace.Resolver
 }
 
-func (j *judgment) newPlaces(dir string) *places { return &places{[]string{dir}, j.links} }
+func (j *judgment) newWorkDirs(dir string) *workDirs { return &workDirs{[]string{dir}, j.links} }
 
-const maxPlaces = 8
+const maxWorkDirs = 8
 
-// enter applies a cd. Since it may not run (`a || cd x`), the folders before it count as well, and each
-// cd can double their number. enter returns false if there are too many, or if the target is not
+// enter applies a cd. Since the cd might not run (`a || cd x`), the folders before it stay possible, and
+// each cd can double their number. enter returns false if there are too many, or if the target is not
 // known.
-func (l *places) enter(c cmdline.Command) bool {
+func (l *workDirs) enter(c cmdline.Command) bool {
 	switch {
-	case len(l.dirs) > maxPlaces, c.Name == "pushd", c.Name == "popd":
+	case len(l.possible) > maxWorkDirs, c.Name == "pushd", c.Name == "popd":
 		return false
 	case c.Name != "cd":
 		return true
 	case c.Effect != cmdline.Reads || len(c.Paths) != 1 || c.Paths[0].Name == "-" || c.Paths[0].Top:
 		return false
 	}
-	for _, d := range slices.Clone(l.dirs) {
+	for _, d := range slices.Clone(l.possible) {
 		to := []string{under(d, c.Paths[0].Name)}
 		if c.Paths[0].Glob {
 			found, ok := expand(to[0])
@@ -236,21 +237,21 @@ func (l *places) enter(c cmdline.Command) bool {
 			l.add(dir)
 		}
 	}
-	return len(l.dirs) <= maxPlaces
+	return len(l.possible) <= maxWorkDirs
 }
 
 // add adds a folder. By default, a shell removes .. before it follows symlinks; with an option, it
 // resolves .. as the kernel does. Both results count.
-func (l *places) add(dir string) {
+func (l *workDirs) add(dir string) {
 	clean := filepath.Clean(dir)
-	if !slices.Contains(l.dirs, clean) {
-		l.dirs = append(l.dirs, clean)
+	if !slices.Contains(l.possible, clean) {
+		l.possible = append(l.possible, clean)
 	}
 	if !strings.Contains(dir, "..") {
 		return
 	}
-	if real := l.links.Resolve(dir); real != l.links.Resolve(clean) && !slices.Contains(l.dirs, real) {
-		l.dirs = append(l.dirs, real)
+	if real := l.links.Resolve(dir); real != l.links.Resolve(clean) && !slices.Contains(l.possible, real) {
+		l.possible = append(l.possible, real)
 	}
 }
 
@@ -263,14 +264,14 @@ func under(dir, name string) string {
 	return strings.TrimSuffix(dir, string(filepath.Separator)) + string(filepath.Separator) + name
 }
 
-// pathsInside returns why a path of a command leads out of the workspace; empty if none does.
-func (j *judgment) pathsInside(c cmdline.Command, l *places) string {
-	return j.pathsWithin(c, l, j.inside)
+// pathOutside returns why a path of a command leads out of the workspace; empty if none does.
+func (j *judgment) pathOutside(c cmdline.Command, l *workDirs) string {
+	return j.pathNotIn(c, l, j.inside)
 }
 
-// pathsWithin is pathsInside with another definition of inside.
-func (j *judgment) pathsWithin(c cmdline.Command, l *places, inside func(string) bool) string {
-	for _, dir := range l.dirs {
+// pathNotIn is pathOutside with another definition of inside.
+func (j *judgment) pathNotIn(c cmdline.Command, l *workDirs, inside func(string) bool) string {
+	for _, dir := range l.possible {
 		for _, path := range c.Paths {
 			if path.Top {
 				continue // judged by enter and gitReads
@@ -315,8 +316,8 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// fixed returns the folder of a glob before its first wildcard. It may be empty, if the wildcard is
-// in the name of an option whose value is the path.
+// fixed returns the folder of a glob before its first wildcard. It is empty if no slash precedes the
+// wildcard, as in `--fi*=a/b`.
 func fixed(glob string) string {
 	if i := strings.IndexAny(glob, "*?"); i >= 0 {
 		glob = glob[:i]

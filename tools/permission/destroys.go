@@ -17,13 +17,13 @@ func (j *judgment) destroys(roots []string, c *tools.Command) string {
 	if c == nil {
 		return ""
 	}
-	places, known := j.newPlaces(c.Dir), true
+	dirs, known := j.newWorkDirs(c.Dir), true
 	for _, cmd := range c.Program.Commands {
-		known = known && places.enter(cmd)
+		known = known && dirs.enter(cmd)
 		if cmd.Destroys != "" {
 			return cmd.Destroys
 		}
-		for _, dir := range places.dirs {
+		for _, dir := range dirs.possible {
 			for _, name := range cmd.Discards {
 				if _, err := os.Lstat(under(dir, expandHome(name))); err == nil && strings.Trim(name, "/") != "" {
 					return "git checkout discards uncommitted changes of " + name

@@ -13,9 +13,9 @@ import (
 
 // Limits of the effects in a question.
 const (
-	maxEffects     = 20  // in the details
-	maxEffectWords = 3   // in the reason
-	maxEffectText  = 200 // bytes of each
+	maxEffects         = 20  // in the details
+	maxEffectsInReason = 3   // in the reason
+	maxEffectText      = 200 // bytes of each
 )
 
 // effectsOf returns the known effect of each part of a command.
@@ -27,7 +27,7 @@ func effectsOf(c *tools.Command) []event.Effect {
 	var out []event.Effect
 	for i, cmd := range program.Commands {
 		e := event.Effect{Command: clip(cmd.Source), Effect: event.EffectUnknown, Reason: clip(cmd.Why)}
-		switch inner := wrappedBy(program.Commands, i); {
+		switch inner := innerCommand(program.Commands, i); {
 		case cmd.Effect == cmdline.Reads:
 			e.Effect = event.EffectReads
 		case cmd.Effect == cmdline.Changes:
@@ -47,8 +47,9 @@ func effectsOf(c *tools.Command) []event.Effect {
 	return out[:min(len(out), maxEffects)]
 }
 
-// wrappedBy returns the command that command i runs, if i is a wrapper (env, sudo, xargs).
-func wrappedBy(commands []cmdline.Command, i int) string {
+// innerCommand returns the command that command i runs, if i is a wrapper (env, sudo, xargs). Only a
+// wrapped command demands that patterns name it.
+func innerCommand(commands []cmdline.Command, i int) string {
 	for _, inner := range commands {
 		if inner.Text != commands[i].Text && len(inner.Demands) > 0 && strings.Contains(commands[i].Text, " "+inner.Text) {
 			return inner.Text
@@ -79,7 +80,7 @@ func effectWords(effects []event.Effect, reason string) string {
 		default:
 			text = "`" + e.Command + "`"
 		}
-		if len(out) == maxEffectWords {
+		if len(out) == maxEffectsInReason {
 			more++
 			continue
 		}
@@ -91,7 +92,7 @@ func effectWords(effects []event.Effect, reason string) string {
 	return strings.Join(out, "; ")
 }
 
-// clip shortens a text for a question, to one line.
+// clip shortens a text to one line, for a question.
 func clip(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > maxEffectText {

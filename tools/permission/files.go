@@ -20,10 +20,10 @@ type Files struct {
 func (p *Policy) Files(c *tools.Command) Files {
 	j := p.judgment()
 	f := Files{Reads: []string{}, Writes: []string{}, Unknown: []string{}}
-	places := j.newPlaces(c.Dir)
+	dirs := j.newWorkDirs(c.Dir)
 	add := func(list *[]string, names ...string) {
 		for _, name := range names {
-			for _, dir := range places.dirs {
+			for _, dir := range dirs.possible {
 				path := j.links.Resolve(under(dir, expandHome(name)))
 				if name != os.DevNull && !slices.Contains(*list, path) {
 					*list = append(*list, path)
@@ -32,11 +32,11 @@ func (p *Policy) Files(c *tools.Command) Files {
 		}
 	}
 	for _, cmd := range c.Program.Commands {
-		known := j.enter(places, cmd)
+		known := j.enter(dirs, cmd)
 		if known && cmd.Name == "cd" {
 			continue
 		}
-		reads, writes, ok := j.filesOf(cmd, places)
+		reads, writes, ok := j.filesOf(cmd, dirs)
 		if !known || !ok {
 			f.Unknown = append(f.Unknown, cmd.Source)
 			continue
@@ -58,7 +58,7 @@ func (p *Policy) Files(c *tools.Command) Files {
 }
 
 // filesOf returns the names of the files that one command uses. ok is false if they are not known.
-func (j *judgment) filesOf(c cmdline.Command, l *places) (reads, writes []string, ok bool) {
+func (j *judgment) filesOf(c cmdline.Command, l *workDirs) (reads, writes []string, ok bool) {
 	if c.Effect == cmdline.Reads {
 		return j.filesRead(c, l), nil, !slices.ContainsFunc(c.Paths, func(p cmdline.Path) bool { return p.Anywhere })
 	}
@@ -85,7 +85,7 @@ func (j *judgment) filesOf(c cmdline.Command, l *places) (reads, writes []string
 }
 
 // filesRead returns the names of the files that a reading command reads.
-func (j *judgment) filesRead(c cmdline.Command, l *places) (names []string) {
+func (j *judgment) filesRead(c cmdline.Command, l *workDirs) (names []string) {
 	for _, path := range c.Paths {
 		if !path.Glob {
 			if !path.Top && !path.Anywhere {
@@ -93,13 +93,13 @@ func (j *judgment) filesRead(c cmdline.Command, l *places) (names []string) {
 			}
 			continue
 		}
-		for _, dir := range l.dirs {
+		for _, dir := range l.possible {
 			found, _ := expand(under(dir, path.Name))
 			names = append(names, found...)
 		}
 	}
 	if c.Git {
-		for _, dir := range l.dirs {
+		for _, dir := range l.possible {
 			if r, err := (repositories{j}).repository(j.links.Resolve(under(dir, filepath.Clean(c.Dir)))); err == nil && r.dir != "" {
 				names = append(names, r.top, r.dir)
 			}

@@ -63,7 +63,7 @@ func TestQuestionsOfTheFixture(t *testing.T) {
 	fmt.Fprintln(&table, "unasked\tkind\tcommands\tsandbox.reads\tsandbox.workspace\task")
 	for _, value := range []string{config.UnaskedOff, config.UnaskedReads, config.UnaskedWorkspace} {
 		cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{"toolCall": {"unasked": "` + value + `"}}`), Getenv: func(string) string { return "" }})
-		p, _ := New(cfg.Config, Options{Contains: workspace.New(root).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{NoWorkspace: func() string { return "" }}})
+		p, _ := New(cfg.Config, Options{Contains: workspace.New(root).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{WorkspaceUnavailable: func() string { return "" }}})
 		counts, total := map[string]map[string]int{}, map[string]int{}
 		for _, l := range lines {
 			v := judge(t, p, "code", root, l.command)

@@ -93,7 +93,7 @@ func (j *judgment) findKeys(spec tools.Spec, plan tools.Plan) (keys []string, bu
 		return nil, asksEachTime
 	}
 	if plan.Command.TemplateArguments != nil { // a custom tool
-		if j.namesOutside(cmdline.Command{Args: plan.Command.TemplateArguments}, j.newPlaces(plan.Command.Dir)) {
+		if j.namesOutside(cmdline.Command{Args: plan.Command.TemplateArguments}, j.newWorkDirs(plan.Command.Dir)) {
 			but = cannotBeRemembered(strings.Join(plan.Command.TemplateArguments, " "))
 		}
 		return []string{name}, but
@@ -105,13 +105,13 @@ func (j *judgment) findKeys(spec tools.Spec, plan tools.Plan) (keys []string, bu
 	case len(program.Demands) > 0, program.Unresolved != "" || program.Computed != "" || len(program.Commands) == 0:
 		return nil, cannotBeRemembered("")
 	}
-	places := j.newPlaces(plan.Command.Dir)
+	dirs := j.newWorkDirs(plan.Command.Dir)
 	known := true // the folder in which the command runs
 	for _, c := range program.Commands {
-		known = known && j.enter(places, c)
+		known = known && j.enter(dirs, c)
 		// Commands that a wrapper runs, or that name files outside the workspace, have no key. The
 		// other commands of the chain have.
-		if c.Key == "" || len(c.Demands) > 0 || !known || j.namesOutside(c, places) {
+		if c.Key == "" || len(c.Demands) > 0 || !known || j.namesOutside(c, dirs) {
 			but = cmp.Or(but, cannotBeRemembered(c.Source))
 			continue
 		}
@@ -145,21 +145,21 @@ func (j *judgment) notRemembered(call tools.Call, spec tools.Spec, plan tools.Pl
 }
 
 // namesOutside reports whether an argument of a command may name a file outside the workspace.
-func (j *judgment) namesOutside(c cmdline.Command, l *places) bool {
+func (j *judgment) namesOutside(c cmdline.Command, l *workDirs) bool {
 	if c.Effect == cmdline.Reads {
-		return j.pathsInside(c, l) != ""
+		return j.pathOutside(c, l) != ""
 	}
 	return j.nameOutside(c, l, j.inside) != ""
 }
 
 // nameOutside returns the first argument of a command that may name a file which is not inside.
-func (j *judgment) nameOutside(c cmdline.Command, l *places, inside func(string) bool) string {
+func (j *judgment) nameOutside(c cmdline.Command, l *workDirs, inside func(string) bool) string {
 	for _, word := range c.Args {
 		name := j.expandVariable(expandHome(afterOption(word)))
 		if strings.HasPrefix(name, "~") { // another user's home folder, or a shell variable such as ~+
 			return name
 		}
-		if name != os.DevNull && slices.ContainsFunc(l.dirs, func(dir string) bool { return !inside(under(dir, name)) }) {
+		if name != os.DevNull && slices.ContainsFunc(l.possible, func(dir string) bool { return !inside(under(dir, name)) }) {
 			return name
 		}
 	}
@@ -279,9 +279,9 @@ func (m *Memory) offer(j *judgment, call tools.Call) bool {
 	return count == approvalsBeforeOffer && !m.isKept(j, call, offeredKey) && !m.inSandbox(j, call)
 }
 
-// Begin returns the keys with a prefix that are remembered for the workspace of a call, without the
+// KeysWithPrefix returns the keys with a prefix that are remembered for the workspace of a call, without the
 // prefix.
-func (m *Memory) Begin(call tools.Call, prefix string) []string {
+func (m *Memory) KeysWithPrefix(call tools.Call, prefix string) []string {
 	var out []string
 	for _, key := range m.kept.ofWorkspace(workspaceOf(call, workspace.NewResolver())) {
 		if rest, ok := strings.CutPrefix(key, prefix); ok {

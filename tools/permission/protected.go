@@ -75,10 +75,10 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan, printed *to
 		}
 		return ""
 	}
-	var places *places
+	var dirs *workDirs
 	seen := map[string]bool{}
 	in := func(name string) string {
-		if len(places.dirs) == 1 {
+		if len(dirs.possible) == 1 {
 			if seen[name] {
 				return ""
 			}
@@ -90,7 +90,7 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan, printed *to
 			return "" // an option
 		}
 		name = strings.TrimPrefix(name, "file://")
-		for _, dir := range places.dirs {
+		for _, dir := range dirs.possible {
 			path := under(dir, expandHome(name))
 			if j.protects(path) {
 				return path
@@ -102,10 +102,10 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan, printed *to
 		return ""
 	}
 	for _, program := range []cmdline.Program{plan.Command.Program, printed.Program} { // globs and braces are expanded in the second
-		places = j.newPlaces(plan.Command.Dir)
+		dirs = j.newWorkDirs(plan.Command.Dir)
 		known := true // the folder of the command; if it is not known, absolute paths still count
 		for _, c := range program.Commands {
-			known = known && places.enter(c)
+			known = known && dirs.enter(c)
 			words := append(c.Args[:len(c.Args):len(c.Args)], c.Values...)
 			switch {
 			case c.Effect == cmdline.Reads:

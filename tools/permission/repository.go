@@ -22,8 +22,8 @@ type repositories struct{ *judgment }
 // runs (cmdline.HarmlessGit). Since .gitmodules can enable access to submodules again, these are judged
 // as well. A submodule with its own .git folder is not found if .gitmodules is missing from the work
 // tree.
-func (j repositories) gitReads(c cmdline.Command, l *places) (ok bool, why string) {
-	for _, dir := range l.dirs {
+func (j repositories) gitReads(c cmdline.Command, l *workDirs) (ok bool, why string) {
+	for _, dir := range l.possible {
 		if c.Dir != "" {
 			dir = under(dir, c.Dir)
 			if !j.inside(dir) {
@@ -42,11 +42,11 @@ func (j repositories) gitReads(c cmdline.Command, l *places) (ok bool, why strin
 const maxRepositories = 100
 
 // enter applies a cd like places.enter, and also knows cd to the top of the repository.
-func (j *judgment) enter(l *places, c cmdline.Command) bool {
+func (j *judgment) enter(l *workDirs, c cmdline.Command) bool {
 	if c.Name != "cd" || c.Effect != cmdline.Reads || len(c.Paths) != 1 || !c.Paths[0].Top {
 		return l.enter(c)
 	}
-	for _, dir := range l.dirs {
+	for _, dir := range l.possible {
 		r, err := repositories{j}.repository(j.links.Resolve(dir))
 		switch {
 		case err != nil:
@@ -55,7 +55,7 @@ func (j *judgment) enter(l *places, c cmdline.Command) bool {
 			l.add(r.top)
 		}
 	}
-	return len(l.dirs) <= maxPlaces
+	return len(l.possible) <= maxWorkDirs
 }
 
 // repo is a git repository as found in the file system.

@@ -9,11 +9,11 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// RuleReads allows commands that only read, by toolCall.unasked. They must run at the read-only level
-// of the sandbox.
+// RuleReads allows read-only commands under toolCall.unasked. They must run at the read-only level of
+// the sandbox.
 const RuleReads = "sandbox.reads"
 
-// RuleFiles allows file tools to change files of the workspace, by toolCall.unasked.
+// RuleFiles allows file tools to change files in the workspace, under toolCall.unasked.
 const RuleFiles = "workspace.files"
 
 // RuleProtected asks about calls that may write to a protected place, in every mode.
@@ -25,8 +25,8 @@ const RuleOutside = "outside the workspace"
 // RuleIrreversible asks about a command that loses work irreversibly, even with auto-approve.
 const RuleIrreversible = "irreversible"
 
-// Rules that ask about every call: a command is to run outside the sandbox, or a server has changed its
-// tool.
+// Rules that ask about every call: a command asks to run outside the sandbox, or a server has changed
+// its tool.
 const (
 	ruleLeaves  = "outside the sandbox"
 	ruleChanged = "changed tool"
@@ -34,43 +34,44 @@ const (
 
 // Sandbox describes which restrictions this system can enforce on commands that run unasked.
 type Sandbox struct {
-	// NoReads is the reason, shown to the user, why the read-only level cannot be enforced; empty if it
-	// can.
-	NoReads string
-	// ReadsHeld is true if commands at the read-only level cannot read files outside the workspace.
+	// ReadsUnavailable is the reason, shown to the user, why the read-only level cannot be enforced; empty
+	// if it can.
+	ReadsUnavailable string
+	// ReadsConfined is true if commands at the read-only level cannot read files outside the workspace.
 	// Then their arguments need not be known before they run (xargs, find -exec).
-	ReadsHeld bool
-	// NoWorkspace returns the reason why the workspace level cannot be enforced completely: protected
-	// places, private processes and loopback, undo, a trusted workspace. The reason is empty if it can.
-	// If the function is nil, it cannot.
-	NoWorkspace func() (why string)
-	// Unsearched reports whether a command may have created protected places that the pending search has
-	// not found yet. Nil: never.
-	Unsearched func() bool
+	ReadsConfined bool
+	// WorkspaceUnavailable returns why the workspace level cannot be fully enforced; empty if it can. The
+	// level needs protected paths, private processes and loopback, undo, and a trusted workspace. A nil
+	// function means that it cannot.
+	WorkspaceUnavailable func() (why string)
+	// SearchPending reports whether the search for protected files that a command may have created has
+	// not finished. Nil means that there is no search.
+	SearchPending func() bool
 	// Writable are the folders outside the workspace that commands may write to at the workspace level.
 	Writable []string
 	// Hosts is true if commands at the workspace level reach hosts that the user listed.
 	Hosts bool
 }
 
-// unaskedRule judges a call by toolCall.unasked, after all rules that name it. irreversible describes
-// the work that the call loses. If the call still asks, the reason of the verdict says why; it is empty
-// if toolCall.unasked does not apply.
+// unaskedRule applies toolCall.unasked to a call that no rule has decided. irreversible describes the
+// work that the call loses. If ok is false and the setting applies, v.Reason says why the call still
+// needs approval; otherwise v.Reason is empty.
 func (j *judgment) unaskedRule(call tools.Call, r rules, spec named, plan tools.Plan, printed *tools.Printed, irreversible string) (v tools.Verdict, ok bool) {
 	value := j.unaskedOf(call)
-	// Calls that byDefault allows keep the sandbox level of the configuration. Agents that are readOnly
-	// are judged by onlyReads.
+	// Calls that byDefault allows use the configured sandbox level. The calls of read-only agents are
+	// judged by onlyReads.
 	if spec.Server != tools.Native || j.readOnly[call.Agent] || r.byDefault != tools.Ask || value == config.UnaskedOff {
 		return tools.Verdict{}, false
 	}
-	if j.sandbox.Unsearched != nil && j.sandbox.Unsearched() {
-		return tools.Verdict{Reason: "an earlier command may have left files in the workspace that programs obey or run, such as git hooks, and eca has not found or moved all of them"}, false
+	if j.sandbox.SearchPending != nil && j.sandbox.SearchPending() {
+		return tools.Verdict{Reason: "an earlier command may have left files in the workspace that other programs run or read as configuration, such as git hooks, and eca has not found or moved all of them"}, false
 	}
 	command := plan.Command
 	if command == nil {
-		// File tools need no sandbox, but a trusted workspace and undo. Their paths are in the workspace.
-		if value == config.UnaskedWorkspace && len(plan.Paths) > 0 && !spec.ReadOnly && j.noWorkspace() == "" {
-			return tools.Verdict{Decision: tools.Allow, Rule: RuleFiles, Reason: "it changes files of the workspace, and a rollback undoes it"}, true
+		// File tools do not need the sandbox. They do need a trusted workspace and undo. Their paths are in
+		// the workspace.
+		if value == config.UnaskedWorkspace && len(plan.Paths) > 0 && !spec.ReadOnly && j.whyNoWorkspace() == "" {
+			return tools.Verdict{Decision: tools.Allow, Rule: RuleFiles, Reason: "it changes files in the workspace, and a rollback undoes it"}, true
 		}
 		return tools.Verdict{}, false
 	}
@@ -80,8 +81,8 @@ func (j *judgment) unaskedRule(call tools.Call, r rules, spec named, plan tools.
 		why = "it may do more than read in the workspace: " + why
 	case command.Background:
 		why = "it continues in the background"
-	case j.sandbox.NoReads != "":
-		why = j.sandbox.NoReads
+	case j.sandbox.ReadsUnavailable != "":
+		why = j.sandbox.ReadsUnavailable
 	default:
 		return tools.Verdict{Decision: tools.Allow, Rule: RuleReads, Reason: "the command only reads files in the workspace, and the sandbox enforces this"}, true
 	}
@@ -89,8 +90,8 @@ func (j *judgment) unaskedRule(call tools.Call, r rules, spec named, plan tools.
 		if irreversible != "" {
 			return tools.Verdict{}, false
 		}
-		if why = j.needsQuestion(r, spec, command); why == "" {
-			return tools.Verdict{Decision: tools.Allow, Rule: tools.RuleWorkspace, Reason: "the command stays in the sandbox of the workspace, without network"}, true
+		if why = j.whyAsk(r, spec, command); why == "" {
+			return tools.Verdict{Decision: tools.Allow, Rule: tools.RuleWorkspace, Reason: "the command runs in the sandbox of the workspace, without network access"}, true
 		}
 	}
 	return tools.Verdict{Reason: why}, false
@@ -116,9 +117,9 @@ func (j *judgment) unaskedOf(call tools.Call) string {
 	return value
 }
 
-// offers reports whether a question about a command offers to run commands in the sandbox of the
-// workspace without a question. It is offered once, after the user approved some commands that could
-// have run there.
+// offers reports whether the question about a command should also offer workspace mode, in which such
+// commands run without asking. eca offers it once, after the user has approved some commands that
+// could have run in that mode.
 func (j *judgment) offers(call tools.Call, spec named, plan tools.Plan) bool {
 	return j.memory.offer(j, call) && j.couldBeUnasked(call, spec, plan)
 }
@@ -128,22 +129,22 @@ func (j *judgment) offers(call tools.Call, spec named, plan tools.Plan) bool {
 func (j *judgment) couldBeUnasked(call tools.Call, spec named, plan tools.Plan) bool {
 	r := j.rulesFor(call.Agent)
 	return plan.Command != nil && spec.Server == tools.Native && !j.readOnly[call.Agent] && r.byDefault == tools.Ask &&
-		j.unaskedOf(call) == config.UnaskedReads && j.needsQuestion(r, spec, plan.Command) == ""
+		j.unaskedOf(call) == config.UnaskedReads && j.whyAsk(r, spec, plan.Command) == ""
 }
 
-// noWorkspace returns why the workspace level cannot be enforced completely; empty if it can.
-func (p *Policy) noWorkspace() string {
-	if p.sandbox.NoWorkspace == nil {
-		return "the sandbox of the workspace cannot be held here"
+// whyNoWorkspace returns why the workspace level cannot be enforced completely; empty if it can.
+func (p *Policy) whyNoWorkspace() string {
+	if p.sandbox.WorkspaceUnavailable == nil {
+		return "the sandbox of the workspace is not available here"
 	}
-	return p.sandbox.NoWorkspace()
+	return p.sandbox.WorkspaceUnavailable()
 }
 
-// needsQuestion returns why a command cannot run unasked at the workspace level; empty if it can.
-func (j *judgment) needsQuestion(r rules, spec named, c *tools.Command) (why string) {
+// whyAsk returns why eca must ask about a command in workspace mode; empty if it need not.
+func (j *judgment) whyAsk(r rules, spec named, c *tools.Command) (why string) {
 	switch {
 	case c.TemplateArguments != nil:
-		return "it is a tool of your own, which may need more than the sandbox gives"
+		return "it is a custom tool, which may need more than the sandbox allows"
 	case len(c.Program.Commands) == 0:
 		return cmp.Or(c.Program.Unresolved, "it runs nothing")
 	case c.Program.Unresolved != "" && r.restrict(spec):
@@ -151,41 +152,41 @@ func (j *judgment) needsQuestion(r rules, spec named, c *tools.Command) (why str
 	case c.Program.Data && r.restrict(spec):
 		return namesUnknown
 	}
-	places := j.newPlaces(c.Dir)
+	dirs := j.newWorkDirs(c.Dir)
 	for _, cmd := range c.Program.Commands {
-		// Files whose names xargs reads are left to the sandbox, like those of an unknown program.
-		cmd = withoutAnywhere(cmd)
+		// The sandbox restricts files whose names xargs reads, like those of an unknown program.
+		cmd = withoutUnknownPaths(cmd)
 		switch {
 		case cmd.NeedsNetwork(j.sandbox.Hosts):
 			return cmd.Name + " needs the network"
-		case !j.enter(places, cmd):
+		case !j.enter(dirs, cmd):
 			return "eca does not know its working directory"
 		case cmd.Effect == cmdline.Reads:
-			if c.Program.Expands { // words may contain paths that another word assigns
-				if name := j.nameOutside(cmd, places, j.writable); name != "" {
+			if c.Program.Expands { // a word may expand to a path that was assigned earlier
+				if name := j.nameOutside(cmd, dirs, j.writable); name != "" {
 					return "it names a file outside the workspace: " + name
 				}
 			}
-			if why := j.pathsWithin(cmd, places, j.writable); why != "" {
+			if why := j.pathNotIn(cmd, dirs, j.writable); why != "" {
 				return why
 			}
 		case cmd.Name != "cd":
-			if name := j.nameOutside(cmd, places, j.writable); name != "" {
+			if name := j.nameOutside(cmd, dirs, j.writable); name != "" {
 				return "it names a file outside the workspace: " + name
 			}
 		}
 	}
 	if c.Program.Expands {
-		if name := j.nameOutside(cmdline.Command{Args: c.Program.Values}, places, j.writable); name != "" {
+		if name := j.nameOutside(cmdline.Command{Args: c.Program.Values}, dirs, j.writable); name != "" {
 			return "it names a file outside the workspace: " + name
 		}
 	}
 	for _, path := range c.Program.Writes {
-		if j.nameOutside(cmdline.Command{Args: []string{path}}, places, j.writable) != "" {
+		if j.nameOutside(cmdline.Command{Args: []string{path}}, dirs, j.writable) != "" {
 			return "it writes outside the workspace: " + path
 		}
 	}
-	return j.noWorkspace()
+	return j.whyNoWorkspace()
 }
 
 // writable reports whether commands may write to a path at the workspace level, after its symlinks are

@@ -52,7 +52,7 @@ func TestReadsRunUnasked(t *testing.T) {
 	}
 
 	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{}`), Getenv: func(string) string { return "" }})
-	without, _ := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{NoReads: "there is no sandbox"}})
+	without, _ := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{ReadsUnavailable: "there is no sandbox"}})
 	if v := judge(t, without, "code", dir, "ls"); v.Decision != tools.Ask {
 		t.Errorf("without a sandbox: %+v", v)
 	}
@@ -74,7 +74,7 @@ func TestWorkspaceRunsUnasked(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": "", "sub/b.txt": ""})
 	with := func(options, why string) *Policy {
 		cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(options), Getenv: func(string) string { return "" }})
-		p, errs := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{NoWorkspace: func() string { return why }}, Getenv: func(name string) string {
+		p, errs := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{WorkspaceUnavailable: func() string { return why }}, Getenv: func(name string) string {
 			return map[string]string{"OUTSIDE": "/etc", "PWD": "/", "PATH": os.Getenv("PATH")}[name]
 		}})
 		if len(errs)+len(cfg.Problems) > 0 {
@@ -140,7 +140,7 @@ func TestWhatTheSandboxHoldsDoesNotAsk(t *testing.T) {
 	temp := makeFiles(t, map[string]string{"sub/x": ""})
 	needs.Symlink(t, "/etc", filepath.Join(temp, "away"))
 	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{"toolCall": {"unasked": "workspace"}}`), Getenv: func(string) string { return "" }})
-	p, _ := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{Writable: []string{temp}, NoWorkspace: func() string { return "" }}})
+	p, _ := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{Writable: []string{temp}, WorkspaceUnavailable: func() string { return "" }}})
 	for command, reason := range map[string]string{
 		"find . -name '*.txt' | xargs wc -l": "", "ls | xargs -n1 cat": "", "find . | xargs grep x": "", "find / | xargs wc -l": "/ is outside the workspace",
 		"echo x > TEMP/y": "", "cat TEMP/sub/x": "", "cp a.txt TEMP/sub": "", "cd TEMP/sub && make": "", "cat TEMP/away/passwd": "TEMP/away/passwd leads to /etc/passwd, which is outside the workspace", "echo x > TEMP/away/y": "it writes outside the workspace: TEMP/away/y", "echo x > TEMP/../y": "it writes outside the workspace: TEMP/../y",
@@ -182,7 +182,7 @@ func TestFileToolsRunUnaskedInTheWorkspace(t *testing.T) {
 	needs.Symlink(t, "/etc", filepath.Join(dir, "away"))
 	with := func(options, why string) *Policy {
 		cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(options), Getenv: func(string) string { return "" }})
-		p, _ := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{Writable: []string{os.TempDir()}, NoWorkspace: func() string { return why }}})
+		p, _ := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{Writable: []string{os.TempDir()}, WorkspaceUnavailable: func() string { return why }}})
 		return p
 	}
 	const on = `{"toolCall": {"unasked": "workspace"}}`
@@ -290,7 +290,7 @@ func TestNamesFromOthersAreHeldBySandbox(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": "foo\n"})
 	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{}`), Getenv: func(string) string { return "" }})
 	policy := func(held bool) *Policy {
-		p, _ := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{ReadsHeld: held}})
+		p, _ := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{ReadsConfined: held}})
 		return p
 	}
 	for _, command := range []string{"find . -name '*.txt' | xargs wc -l", "find . -type f -exec grep -l foo {} +", `find . -exec ls -l {} \;`, "grep -rl foo . | xargs -n 1 head -5"} {
@@ -317,7 +317,7 @@ func TestVariablesRunUnasked(t *testing.T) {
 	}
 	with := func(held bool, approval string) *Policy {
 		cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{"toolCall": {"approval": ` + approval + `}}`), Getenv: func(string) string { return "" }})
-		p, errs := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{ReadsHeld: held}, Getenv: func(name string) string {
+		p, errs := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{ReadsConfined: held}, Getenv: func(name string) string {
 			return map[string]string{"PATH": os.Getenv("PATH"), "HOME": "/home/u"}[name]
 		}})
 		if len(errs)+len(cfg.Problems) > 0 {

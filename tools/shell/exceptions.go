@@ -19,7 +19,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Connection is the network for the command of a call.
+// Connection is the network of a tool call's command.
 type Connection struct {
 	Children *proc.Pool // starts processes in that network
 	// Refused returns the addresses, as host:port, to which connections were refused: those that the
@@ -36,22 +36,22 @@ type Choice struct {
 
 // Memory keeps the user's answers for the workspace of a call.
 type Memory interface {
-	// Begin returns the keys that begin with a prefix, without the prefix.
-	Begin(call tools.Call, prefix string) []string
+	// KeysWithPrefix returns the keys that begin with a prefix, without the prefix.
+	KeysWithPrefix(call tools.Call, prefix string) []string
 	Keep(call tools.Call, keys []string) error
 }
 
 // access is an access that the sandbox of the workspace does not allow: a connection or a path.
 type access struct {
-	address     string // host:port
-	allowedPath string // an existing file or folder
+	address string // host:port
+	path    string // an existing file or folder
 }
 
 func (a access) String() string {
 	if a.address != "" {
 		return "connect to " + a.address
 	}
-	return "write to " + a.allowedPath
+	return "write to " + a.path
 }
 
 // exceptions are the user's decisions about some programs.
@@ -63,17 +63,17 @@ const (
 	denies    = " must not "
 )
 
-// parseAccess parses a text of String.
+// parseAccess parses the output of access.String.
 func parseAccess(text string) (access, bool) {
 	if address, ok := strings.CutPrefix(text, "connect to "); ok {
 		return access{address: address}, true
 	}
 	place, ok := strings.CutPrefix(text, "write to ")
-	return access{allowedPath: place}, ok
+	return access{path: place}, ok
 }
 
-// remembered returns the accesses that the user allowed for all of the programs, or denied for one of
-// them.
+// remembered returns the accesses that the user allowed for all of the programs, and those denied for
+// any of them.
 func (o Options) remembered(call tools.Call, programs []string) exceptions {
 	var out exceptions
 	if o.Memory == nil {
@@ -81,7 +81,7 @@ func (o Options) remembered(call tools.Call, programs []string) exceptions {
 	}
 	for i, program := range programs {
 		read := func(word string) (list []access) {
-			for _, text := range o.Memory.Begin(call, keyPrefix+program+word) {
+			for _, text := range o.Memory.KeysWithPrefix(call, keyPrefix+program+word) {
 				if a, ok := parseAccess(text); ok {
 					list = append(list, a)
 				}
@@ -97,9 +97,9 @@ func (o Options) remembered(call tools.Call, programs []string) exceptions {
 	return out
 }
 
-// sandboxPrograms returns the keys of the programs for which an exception of a command is remembered: the
-// keys of approvals, or else their names. Programs that only read are left out if there are others. It
-// returns nil if the name of a program is not known.
+// sandboxPrograms returns the programs that a remembered exception of a command applies to. Each is
+// named by its approval key, or by its name if it has none. Programs that only read are left out if
+// there are others. sandboxPrograms returns nil if the name of a program is not known.
 func sandboxPrograms(p cmdline.Program, dir string) []string {
 	var out, readers []string
 	for _, c := range p.Commands {
@@ -123,7 +123,7 @@ func sandboxPrograms(p cmdline.Program, dir string) []string {
 	return out
 }
 
-// execution is a command of a call.
+// execution is the command of a tool call.
 type execution struct {
 	program       cmdline.Program
 	dir           string
@@ -139,8 +139,8 @@ type attempt struct {
 	limited       bool // it was killed at the memory limit of the sandbox
 	spec          proc.Spec
 	refused       []string // addresses to which it could not connect
-	private       []string // the same, on this machine or its network
-	stopped       stop     // refusal that its messages show
+	private       []string // like refused, but on this machine or its network
+	stopped       stop     // the refusal that its error messages suggest
 }
 
 // execute runs a command to its end and returns its output. If the sandbox stopped it, the user is asked
@@ -161,7 +161,7 @@ func (o Options) execute(ctx context.Context, call tools.Call, e execution, out 
 	first, err := o.runOnce(ctx, call, spec, e.timeout, known.allowed, out)
 	last := first
 	if err == nil {
-		last, err = o.retryOutside(ctx, call, e, programs, known, first, out)
+		last, err = o.askAndRetry(ctx, call, e, programs, known, first, out)
 	}
 	note := o.afterwards(ctx, call, search)
 	if err != nil {
@@ -170,7 +170,7 @@ func (o Options) execute(ctx context.Context, call tools.Call, e execution, out 
 	if last.leftProcesses && e.canAskOutside {
 		last.result.Outputs = append(last.result.Outputs, leftNote)
 	}
-	if last.limited && e.canAskOutside && o.leaves(call) {
+	if last.limited && e.canAskOutside && o.approvalLiftsSandbox(call) {
 		last.result.Outputs = append(last.result.Outputs, limitedNote)
 	}
 	for _, text := range []string{note, resumed} {
@@ -181,17 +181,17 @@ func (o Options) execute(ctx context.Context, call tools.Call, e execution, out 
 	return last.result, nil
 }
 
-// leaves reports whether a command that the user approves runs outside the sandbox.
-func (o Options) leaves(call tools.Call) bool {
+// approvalLiftsSandbox reports whether a command that the user approves runs outside the sandbox.
+func (o Options) approvalLiftsSandbox(call tools.Call) bool {
 	call.Authorization.Approved = true
 	return o.Sandbox != nil && !o.Sandbox(call).Bounds()
 }
 
-const limitedNote = `[The limit on memory is that of the sandbox; call again with outside: "<why>" to ask the user.]`
+const limitedNote = `[This is the sandbox's memory limit; call again with outside: "<why>" to ask the user.]`
 
-const leftNote = `[The command left processes running, which were ended with it. To keep a server or watcher running, start it with the argument background.]`
+const leftNote = `[The command left processes running, which were killed when it ended. To keep a server or watcher running, start it with the argument background.]`
 
-// prepared returns the process of a command, with its sandbox.
+// prepared returns the process specification of a command, including its sandbox.
 func prepared(call tools.Call, e execution) (proc.Spec, error) {
 	spec, err := e.prepare(call)
 	if err == nil {
@@ -209,7 +209,7 @@ func (o Options) runOnce(ctx context.Context, call tools.Call, spec proc.Spec, t
 		case a.address != "":
 			addresses = append(addresses, a.address)
 		case r.spec.Sandbox.Level == sandbox.Workspace:
-			r.spec.Sandbox.Write = append(r.spec.Sandbox.Write, a.allowedPath)
+			r.spec.Sandbox.Write = append(r.spec.Sandbox.Write, a.path)
 		}
 	}
 	children, connection := o.Children, (*Connection)(nil)
@@ -272,7 +272,7 @@ func (r attempt) wants() (list []access, ok bool) {
 		list = append(list, access{address: address})
 	}
 	if place := r.deniedPath(); place != "" && len(r.private) == 0 {
-		list = append(list, access{allowedPath: place})
+		list = append(list, access{path: place})
 	}
 	return list, len(list) > 0
 }
@@ -326,11 +326,12 @@ const (
 	answerOnce   = "Once"
 	answerAlways = "Always"
 	answerNever  = "Never"
+	answerNo     = "No"
 )
 
-// retryOutside asks the user about a refused access, and runs the command again if the user allows it. A
+// askAndRetry asks the user about a refused access, and runs the command again if the user allows it. A
 // line of the result states the outcome.
-func (o Options) retryOutside(ctx context.Context, call tools.Call, e execution, programs []string, known exceptions, first attempt, out tools.Sink) (attempt, error) {
+func (o Options) askAndRetry(ctx context.Context, call tools.Call, e execution, programs []string, known exceptions, first attempt, out tools.Sink) (attempt, error) {
 	what := first.what()
 	if what == "" {
 		return first, nil
@@ -348,31 +349,31 @@ func (o Options) retryOutside(ctx context.Context, call tools.Call, e execution,
 	case len(first.refused) > 0:
 		hint = ": the host is not in toolCall.sandboxHosts"
 	case len(first.private) > 0:
-		hint = ": the host leads to this machine or a private network; toolCall.sandboxHosts can list the address itself"
+		hint = ": the host resolves to this machine or a private network; to allow it, add the IP address to toolCall.sandboxHosts"
 	}
 	if e.canAskOutside && (first.result.Failed || hint == "") {
 		hint += `; call again with outside: "<why>" to ask the user`
 	}
 	wanted, within := first.wants()
 	if slices.ContainsFunc(wanted, func(a access) bool { return slices.Contains(known.denied, a) }) {
-		return note(first, what+": the user never allows that; do without it", decided), nil
+		return note(first, what+": the user has denied this permanently; continue without it", decided), nil
 	}
 	approved := call
 	approved.Authorization.Approved = true
-	leaves := first.result.Failed && o.leaves(call)
-	if o.Ask == nil || first.spec.Sandbox.Level != sandbox.Workspace || call.Subagent() || !within && !leaves {
+	outside := first.result.Failed && o.approvalLiftsSandbox(call)
+	if o.Ask == nil || first.spec.Sandbox.Level != sandbox.Workspace || call.Subagent() || !within && !outside {
 		return note(first, what+hint, stop), nil
 	}
 	switch o.askAboutStop(ctx, call, programs, wanted, what) {
-	case answerNever:
-		text := what + ": the user does not allow that; do without it"
+	case answerNever, answerNo:
+		text := what + ": the user denied this; continue without it"
 		if err := o.remember(call, programs, denies, wanted); err != nil {
-			text += fmt.Sprintf(" (this could not be remembered: %v)", err)
+			text += fmt.Sprintf(" (could not save this answer: %v)", err)
 		}
 		return note(first, text, decided), nil
 	case answerAlways:
 		if err := o.remember(call, programs, allows, wanted); err != nil {
-			first = note(first, fmt.Sprintf("this is not remembered: %v", err))
+			first = note(first, fmt.Sprintf("could not save this answer: %v", err))
 		}
 	case answerOnce:
 	default:
@@ -399,7 +400,7 @@ func (o Options) retryOutside(ctx context.Context, call tools.Call, e execution,
 	if err != nil {
 		return second, err
 	}
-	second = note(second, firstRun+what+"; the user allowed that, and this is the second run", decided)
+	second = note(second, firstRun+what+"; the user allowed it, and this is the output of the second run", decided)
 	if again := second.what(); again != "" {
 		second = note(second, again+hint, second.stop())
 	}
@@ -413,24 +414,24 @@ func (o Options) askAboutStop(ctx context.Context, call tools.Call, programs []s
 		label = strings.Join(programs, ", ")
 	}
 	if len(wanted) == 0 {
-		return o.Ask(ctx, call, fmt.Sprintf("The sandbox stopped %s: %s. Run it again outside the sandbox, with all your rights?", label, what), []Choice{
+		return o.Ask(ctx, call, fmt.Sprintf("The sandbox stopped %s: %s. Run it again outside the sandbox, with all your permissions?", label, what), []Choice{
 			{Label: answerOnce, Description: "Run it again, outside the sandbox."},
-			{Label: answerNever, Description: "Leave it stopped, and say so to the model."},
+			{Label: answerNo, Description: "Leave it stopped, and tell the model."},
 		})
 	}
 	var list []string
 	for _, a := range wanted {
 		list = append(list, a.String())
 	}
-	choices := []Choice{{Label: answerOnce, Description: "Run it again in the sandbox, with that allowed."}}
+	choices := []Choice{{Label: answerOnce, Description: "Run it again in the sandbox, with this access."}}
 	if len(programs) > 0 && o.Memory != nil {
 		choices = append(choices, Choice{Label: answerAlways, Description: "The same, and from now on for " + label + " in this workspace.", Grants: true})
 	}
-	never := "Leave it stopped, and do not ask again about this for " + label + " in this workspace."
-	if len(programs) == 0 || o.Memory == nil {
-		never = "Leave it stopped, and say so to the model."
+	deny := Choice{Label: answerNever, Description: "Leave it stopped, and do not ask again about this for " + label + " in this workspace."}
+	if len(programs) == 0 || o.Memory == nil { // nothing can be remembered
+		deny = Choice{Label: answerNo, Description: "Leave it stopped, and tell the model."}
 	}
-	return o.Ask(ctx, call, fmt.Sprintf("The sandbox stopped %s, which wanted to %s. Run it again with that allowed?", label, strings.Join(list, " and to ")), append(choices, Choice{Label: answerNever, Description: never}))
+	return o.Ask(ctx, call, fmt.Sprintf("The sandbox stopped %s, which tried to %s. Run it again with this access?", label, strings.Join(list, " and to ")), append(choices, deny))
 }
 
 // remember remembers an answer for each of the programs.

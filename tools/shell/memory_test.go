@@ -27,11 +27,11 @@ func TestOutOfMemory(t *testing.T) {
 			}
 			return sandbox.Policy{Level: sandbox.Workspace}
 		}}
-		if got := o.leaves(tools.Call{}); got != want {
+		if got := o.approvalLiftsSandbox(tools.Call{}); got != want {
 			t.Errorf("%q: %t", level, got)
 		}
 	}
-	if (Options{}).leaves(tools.Call{}) {
+	if (Options{}).approvalLiftsSandbox(tools.Call{}) {
 		t.Error("there is no sandbox to leave")
 	}
 }

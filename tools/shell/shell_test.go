@@ -456,7 +456,7 @@ func TestServerLeftBehindIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		last := res.Outputs[len(res.Outputs)-1]
-		if got := strings.Contains(last, "were ended with it") && strings.Contains(last, "background"); got != want {
+		if got := strings.Contains(last, "were killed when it ended") && strings.Contains(last, "background"); got != want {
 			t.Errorf("%s: %q", command, res.Outputs)
 		}
 	}
