@@ -90,7 +90,7 @@ func (w *walker) command(r run) {
 		c.Source = c.Text
 	}
 	for _, word := range r.words {
-		if b := word.bound; b != nil && !b.data && !b.status {
+		if b := word.possible; b != nil && !b.data && !b.status {
 			c.Values = append(c.Values, b.values...)
 		}
 	}
@@ -102,7 +102,7 @@ func (w *walker) command(r run) {
 		return
 	}
 	for _, word := range r.words[1:] {
-		if !word.known && word.bound == nil && first.text != "echo" && (first.text != "cd" || !word.top) {
+		if !word.known && word.possible == nil && first.text != "echo" && (first.text != "cd" || !word.top) {
 			w.computed("some of its arguments are computed")
 		}
 	}
@@ -138,7 +138,7 @@ func (w *walker) command(r run) {
 	switch {
 	case c.Effect == Reads && w.loops > 0 && slices.Contains([]string{"cd", "pushd", "popd"}, first.text):
 		w.computed("a loop changes the folder")
-	case c.Effect != Reads && slices.ContainsFunc(r.words, func(word word) bool { return word.bound != nil }):
+	case c.Effect != Reads && slices.ContainsFunc(r.words, func(word word) bool { return word.possible != nil }):
 		w.computed("some of its arguments are computed")
 	}
 	w.out.Data = w.out.Data || c.Effect == Reads && slices.ContainsFunc(c.Paths, func(path Path) bool { return path.Anywhere })
@@ -184,7 +184,7 @@ func (w *walker) wrapper(r run) (kind wrapperKind, ok bool) {
 		own := parseWrapper(name, args)
 		replaced, rest := own.replaced(), own.operands
 		switch {
-		case own.loose, own.globbed, own.why != "", replaced != "" && len(rest) > 0 && (strings.Contains(rest[0].text, replaced) || !anyWords(rest[0].text)):
+		case own.loose, own.globbed, own.why != "", replaced != "" && len(rest) > 0 && (strings.Contains(rest[0].text, replaced) || !safeForAnyArgs(rest[0].text)):
 			w.unresolved("eca does not know what xargs runs")
 			return opaque, true
 		case len(rest) == 0:
@@ -280,7 +280,7 @@ func (o *wrapperWords) replaced() (text string) {
 func (w *walker) find(r run) (wrapperKind, bool) {
 	args := r.words[1:]
 	found := false
-	if slices.ContainsFunc(args, func(arg word) bool { return arg.bound != nil && slices.ContainsFunc(arg.bound.values, delimits) }) {
+	if slices.ContainsFunc(args, func(arg word) bool { return arg.possible != nil && slices.ContainsFunc(arg.possible.values, delimits) }) {
 		w.unresolved("eca does not know what find runs")
 		return opaque, true
 	}

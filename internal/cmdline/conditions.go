@@ -22,14 +22,14 @@ func (w *walker) test(cmd *syntax.TestClause, depth int) (ok bool) {
 		case !file:
 		case value.known:
 			listed.Paths = append(listed.Paths, Path{Name: value.text})
-		case value.bound == nil || value.bound.data:
+		case value.possible == nil || value.possible.data:
 			listed.Paths = append(listed.Paths, Path{Name: "/", Anywhere: true})
 		default:
-			for _, name := range value.bound.values {
+			for _, name := range value.possible.values {
 				listed.Paths = append(listed.Paths, Path{Name: name})
 			}
 		}
-		return value.known || value.bound != nil
+		return value.known || value.possible != nil
 	}
 	var known func(x syntax.TestExpr) bool
 	known = func(x syntax.TestExpr) bool {
@@ -71,7 +71,7 @@ func (w *walker) test(cmd *syntax.TestClause, depth int) (ok bool) {
 // value is. Elsewhere it might become an operator itself, and -v evaluates its operand.
 func isOperand(name string, args []word, i int, operators ...string) bool {
 	switch {
-	case args[i].bound.splits:
+	case args[i].possible.splits:
 		return false
 	case name == "[" && args[len(args)-1].text == "]":
 		args = args[:len(args)-1]

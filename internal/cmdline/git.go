@@ -19,7 +19,7 @@ func gitContents(sub string, g parsedWords) bool {
 	case "log", "reflog":
 		history := program{options: gitHistory}
 		for _, o := range g.options {
-			if _, known := history.exactly(o.name); !known {
+			if _, known := history.lookup(o.name); !known {
 				return true
 			}
 		}
@@ -30,7 +30,7 @@ func gitContents(sub string, g parsedWords) bool {
 
 // judgeGit judges git by its subcommand and options.
 func judgeGit(args []word) judgement {
-	front := program{first: true, exact: true, options: "-C=DIR -P,--no-pager --no-optional-locks --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --version"}.parse(args)
+	front := program{stopAtOperand: true, noAbbreviations: true, options: "-C=DIR -P,--no-pager --no-optional-locks --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --version"}.parse(args)
 	if front.why != "" {
 		return judgement{why: "git " + front.refused + " may change which programs run", option: bare(front.refused)}
 	}
@@ -136,10 +136,10 @@ func checkGitConfig(g parsedWords) (option, why string) {
 // gitPaths returns the arguments that may name files, relative to the folder where git is called.
 func gitPaths(p program, dir string, g parsedWords) []Path {
 	operands := g.operands
-	if p.text {
+	if p.operandsAreText {
 		operands = nil
 	}
-	if p.firstText && len(operands) > 0 && !operands[0].glob && !g.globbed && !g.has(strings.Fields(p.textBy)...) {
+	if p.firstIsText && len(operands) > 0 && !operands[0].glob && !g.globbed && !g.has(strings.Fields(p.textBy)...) {
 		operands = operands[1:]
 	}
 	var out []Path

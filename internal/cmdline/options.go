@@ -11,27 +11,28 @@ type program struct {
 	// option, separated by commas. `-n,--lines=N` takes a value, `--color[=WHEN]` may have an
 	// attached value, -NUM stands for digits. A value called FILE names a file that is read; a
 	// value called A:B is two words. The table has all options of the program, because the
-	// meaning of an abbreviation depends on all of them. Marks refuse some:
+	// meaning of an abbreviation depends on all of them. A mark before an option refuses or
+	// restricts it:
 	//
 	//	!  does more than read, or reads files that the arguments do not name
 	//	>  writes a file
 	//	~  takes a value on some systems only
 	options string
 
-	text      bool   // operands are not files
-	firstText bool   // the first operand is a pattern or a script
-	textBy    string // options that give the pattern or script in place of the first operand
-	anyWords  bool   // only reads, whatever its arguments are, if no glob becomes an option
-	raw       bool   // has no options
-	exact     bool   // long options are not abbreviated
-	whole     bool   // options are whole words after a single dash (find, go)
-	first     bool   // options end at the first operand
-	separate  bool   // values are never attached to letters
-	open      bool   // the table has only the options that matter; others are ignored
-	noDash    bool   // separate values do not begin with a dash, except patterns (-e)
-	follows   bool   // descends into folders among its operands, and follows symlinks there
-	scripted  bool   // runs a script that may change files: a pattern of the user covers that, and it is not remembered
-	check     func(parsedWords) (option, why string)
+	operandsAreText bool   // operands do not name files
+	firstIsText     bool   // the first operand is a pattern or a script
+	textBy          string // options that give the pattern or script in place of the first operand
+	safeForAnyArgs  bool   // only reads, with any arguments, provided that no glob expands to an option
+	noOptions       bool   // has no options
+	noAbbreviations bool   // long options cannot be abbreviated
+	singleDash      bool   // options are whole words after a single dash (find, go)
+	stopAtOperand   bool   // options end at the first operand
+	separate        bool   // values are never attached to letters
+	partialTable    bool   // the table has only the options that matter; others are ignored
+	noDash          bool   // separate values do not begin with a dash, except patterns (-e)
+	followsLinks    bool   // descends into folders among its operands, and follows symlinks there
+	scripted        bool   // runs a script that can change files: a user's pattern may allow it, but an approval is never remembered
+	check           func(parsedWords) (option, why string)
 }
 
 // Marks of options.
@@ -59,7 +60,8 @@ type parsedWords struct {
 	globbed  bool   // a value is a glob, which may become several words
 	late     bool   // an option follows an operand, where some systems accept none
 
-	// The first refused option, as written.
+	// The refused option with the strongest mark (>, then !, then none), as written; the first one of
+	// those with the same mark.
 	refused string
 	why     string
 	mark    byte
@@ -92,7 +94,7 @@ func (g *parsedWords) refuse(written word, mark byte, why string) {
 // grouped.
 func (p program) parse(args []word) parsedWords {
 	var g parsedWords
-	if p.raw {
+	if p.noOptions {
 		g.operands = args
 		return g
 	}
@@ -102,7 +104,7 @@ func (p program) parse(args []word) parsedWords {
 		case g.ended || a.text == "-" || !strings.HasPrefix(a.text, "-"):
 			g.loose = g.loose || !g.ended && a.loose()
 			g.operands = append(g.operands, a)
-			if p.first && !g.ended {
+			if p.stopAtOperand && !g.ended {
 				g.operands = append(g.operands, args[i+1:]...)
 				return g
 			}
@@ -114,7 +116,7 @@ func (p program) parse(args []word) parsedWords {
 			}
 		case a.text == "--":
 			g.ended = true
-			if p.first {
+			if p.stopAtOperand {
 				g.operands = append(g.operands, args[i+1:]...)
 				return g
 			}
@@ -128,12 +130,12 @@ func (p program) parse(args []word) parsedWords {
 
 // option parses one word of options, and returns how many of the next words are its values.
 func (p program) option(g *parsedWords, a word, next []word) (used int) {
-	if p.whole || strings.HasPrefix(a.text, "--") {
+	if p.singleDash || strings.HasPrefix(a.text, "--") {
 		name, value, attached := strings.Cut(a.text, "=")
-		if p.whole {
+		if p.singleDash {
 			name = "-" + strings.TrimLeft(name, "-")
 		}
-		o, found := p.long(name)
+		o, found := p.lookupLong(name)
 		if !found {
 			p.unknown(g, a)
 			p.mayMean(g, a, name)
@@ -150,7 +152,7 @@ func (p program) option(g *parsedWords, a word, next []word) (used int) {
 		return 0
 	}
 	for j := 1; j < len(a.text); j++ {
-		o, found := p.exactly("-" + a.text[j:j+1])
+		o, found := p.lookup("-" + a.text[j:j+1])
 		if !found {
 			p.unknown(g, a)
 			continue // some of the others may be refused
@@ -209,7 +211,7 @@ func (p program) take(g *parsedWords, o option, written, value word, attached bo
 		g.globbed = g.globbed || value.glob
 		// A program that accepts no options after operands takes the value for a file, and a glob may
 		// become more than one word.
-		if kind == "FILE" || value.glob || o.mark == differs || len(g.operands) > 0 && !p.whole && !p.noDash {
+		if kind == "FILE" || value.glob || o.mark == differs || len(g.operands) > 0 && !p.singleDash && !p.noDash {
 			g.files = append(g.files, value)
 		}
 	}
@@ -218,7 +220,7 @@ func (p program) take(g *parsedWords, o option, written, value word, attached bo
 }
 
 func (p program) unknown(g *parsedWords, a word) {
-	if !p.open {
+	if !p.partialTable {
 		g.refuse(a, 0, "is unknown")
 	}
 }
@@ -238,8 +240,8 @@ func (p program) mayMean(g *parsedWords, a word, spelling string) {
 	}
 }
 
-// exactly returns the option with a spelling.
-func (p program) exactly(spelling string) (option, bool) {
+// lookup returns the option with a spelling.
+func (p program) lookup(spelling string) (option, bool) {
 	const space = " \t\n"
 	for rest := p.options; ; {
 		at := strings.Index(rest, spelling)
@@ -260,10 +262,10 @@ func (p program) exactly(spelling string) (option, bool) {
 	}
 }
 
-// long returns the option with a spelling, or the only one that it abbreviates. In an open table,
-// which does not have all options, it is the first one that it abbreviates.
-func (p program) long(spelling string) (o option, found bool) {
-	if o, found = p.exactly(spelling); found || p.exact || p.whole {
+// lookupLong returns the option with a spelling, or the one that the spelling abbreviates. An ambiguous
+// abbreviation gives the first match in a partial table, and no option in any other table.
+func (p program) lookupLong(spelling string) (o option, found bool) {
+	if o, found = p.lookup(spelling); found || p.noAbbreviations || p.singleDash {
 		return o, found
 	}
 	for entry := range strings.FieldsSeq(p.options) {
@@ -276,7 +278,7 @@ func (p program) long(spelling string) (o option, found bool) {
 				continue
 			}
 			if found && other.name != o.name {
-				return o, p.open // it may mean several
+				return o, p.partialTable // it may mean several
 			}
 			o, found = other, true
 		}
@@ -286,7 +288,7 @@ func (p program) long(spelling string) (o option, found bool) {
 
 // digits reports whether the program accepts numbers as options (-5).
 func (p program) digits() bool {
-	_, found := p.exactly("-NUM")
+	_, found := p.lookup("-NUM")
 	return found
 }
 

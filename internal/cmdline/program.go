@@ -277,7 +277,7 @@ func (w *walker) stmts(list []*syntax.Stmt, depth int) {
 	for _, s := range list {
 		w.stmt(s, depth)
 		if w.scope != nil {
-			w.scope.set = w.scope.sure
+			w.scope.setOnSuccess = w.scope.setAlways
 		}
 	}
 }
@@ -289,7 +289,7 @@ func (w *walker) stmt(s *syntax.Stmt, depth int) {
 		return
 	}
 	defer func() { w.nested-- }()
-	defer w.ended(s, w.scope.variables())
+	defer w.ended(s, w.scope.snapshot())
 	if s.Coprocess {
 		w.unresolved("it starts a coprocess")
 	}
@@ -399,14 +399,14 @@ func (w *walker) redirect(r *syntax.Redirect, depth int, input **hereText) {
 	}
 	to := w.word(r.Word, depth)
 	name := to.text
-	if r.Op == syntax.RdrIn && to.bound != nil && !to.bound.data && !to.bound.status && !to.bound.glob {
-		w.readFile(name, to.bound.values...)
+	if r.Op == syntax.RdrIn && to.possible != nil && !to.possible.data && !to.possible.status && !to.possible.glob {
+		w.readFile(name, to.possible.values...)
 		return
 	}
 	if !to.known || to.glob {
 		w.computed("a redirection's file is computed")
 	}
-	if b := to.bound; b != nil && !b.data && !b.status && r.Op != syntax.RdrIn && r.Op != syntax.WordHdoc {
+	if b := to.possible; b != nil && !b.data && !b.status && r.Op != syntax.RdrIn && r.Op != syntax.WordHdoc {
 		for _, value := range b.values {
 			w.write(value)
 		}

@@ -28,7 +28,7 @@ func judge(name string, args []word, loose bool) judgement {
 		return judgement{effect: Changes, why: strings.TrimSpace(name+" "+subcommand(name, args)) + " makes changes"}
 	}
 	var j judgement
-	anyWords := false
+	safeForAnyArgs := false
 	switch name {
 	case "git":
 		j = judgeGit(args)
@@ -51,15 +51,15 @@ func judge(name string, args []word, loose bool) judgement {
 		if !known {
 			return judgement{why: "eca does not know what " + name + " does"}
 		}
-		anyWords = p.anyWords || name == "printf" && len(args) > 0 // after a format
+		safeForAnyArgs = p.safeForAnyArgs || name == "printf" && len(args) > 0 // after a format
 		j = p.judge(name, args)
 	}
 	if loose && j.effect == Reads {
-		if !anyWords {
+		if !safeForAnyArgs {
 			return judgement{why: "arguments of " + name + " may become options"}
 		}
 		// Unknown arguments may name any file, so that the command has a path outside the workspace.
-		if p, _ := reader(name); !p.raw || !p.text { // not echo, which reads no files
+		if p, _ := reader(name); !p.noOptions || !p.operandsAreText { // not echo, which reads no files
 			j.paths = append(j.paths, Path{Name: "/", Anywhere: true})
 		}
 	}
@@ -75,7 +75,7 @@ func (p program) judge(name string, args []word) judgement {
 		}
 		return j
 	}
-	if g.loose && !p.anyWords {
+	if g.loose && !p.safeForAnyArgs {
 		return judgement{why: "arguments of " + name + " may become options"}
 	}
 	if p.check != nil {
@@ -91,16 +91,16 @@ func (p program) judge(name string, args []word) judgement {
 	add := func(words []word, text bool) {
 		for _, w := range words {
 			if w.top || w.known && (!text || w.glob) {
-				j.paths = append(j.paths, Path{Name: w.text, Glob: w.glob, Top: w.top, Follows: p.follows && !g.has("--no-dereference")})
+				j.paths = append(j.paths, Path{Name: w.text, Glob: w.glob, Top: w.top, Follows: p.followsLinks && !g.has("--no-dereference")})
 			}
 		}
 	}
 	add(g.files, false)
 	operands := g.operands
-	if p.firstText && len(operands) > 0 && !operands[0].glob && !g.globbed && !g.has(strings.Fields(p.textBy)...) {
+	if p.firstIsText && len(operands) > 0 && !operands[0].glob && !g.globbed && !g.has(strings.Fields(p.textBy)...) {
 		operands = operands[1:]
 	}
-	add(operands, p.text)
+	add(operands, p.operandsAreText)
 	return j
 }
 
@@ -123,10 +123,10 @@ func scripted(name string) bool {
 	return known && p.scripted
 }
 
-// anyWords reports whether a command only reads, whatever its arguments are.
-func anyWords(name string) bool {
+// safeForAnyArgs reports whether a command only reads, whatever its arguments are.
+func safeForAnyArgs(name string) bool {
 	p, known := reader(name)
-	return known && p.anyWords
+	return known && p.safeForAnyArgs
 }
 
 // reader returns the table of a program that only reads with the options in it.
@@ -184,10 +184,10 @@ func judgeFind(args []word) judgement {
 
 // findWords splits the arguments of find into the folders that it searches and its expression.
 func findWords(args []word) (starts []word, g parsedWords) {
-	global := program{options: "-H !-L -P -E -x -d -s", whole: true}
+	global := program{options: "-H !-L -P -E -x -d -s", singleDash: true}
 	i := 0
 	for i < len(args) && !args[i].glob {
-		if _, found := global.exactly(args[i].text); !found {
+		if _, found := global.lookup(args[i].text); !found {
 			break
 		}
 		global.option(&g, args[i], nil)

@@ -148,7 +148,7 @@ func coversWords(c Command, words []string) bool {
 		return c.Text == text || strings.Contains(c.Text, "*") && matchesForm(c.Text, text)
 	}
 	// Words that nobody knows: all of them may be, or those of test that are operands.
-	return anyWords(c.Name) || len(words) > 1 && c.Name == "["
+	return safeForAnyArgs(c.Name) || len(words) > 1 && c.Name == "["
 }
 
 // matchesForm says whether words are those of a form whose patterns are expanded.

@@ -5,7 +5,7 @@ package cmdline
 // abbreviated, and a separate value is not one that an older git would take for an option.
 func gitReader(sub string) (p program, known bool) {
 	p, known = gitTable(sub)
-	p.exact, p.noDash = true, true
+	p.noAbbreviations, p.noDash = true, true
 	return p, known
 }
 
@@ -25,12 +25,12 @@ func gitTable(sub string) (p program, known bool) {
 		return program{options: `-b --root --show-stats -L=RANGE -l -t -S=FILE --reverse -p,--porcelain --line-porcelain --incremental --encoding=NAME --first-parent --date=FORMAT -M[=N] -C[=N] -c --score-debug
 			-f,--show-name -n,--show-number -s -e,--show-email -w --abbrev=N --ignore-rev=REV --ignore-revs-file=FILE --color-lines --color-by-age --progress --no-progress --minimal --since=DATE !--contents=FILE`}, true
 	case "grep":
-		return program{firstText: true, textBy: "-e -f", options: `--cached --untracked --exclude-standard --no-exclude-standard -a,--text !--textconv --no-textconv -i,--ignore-case -I --max-depth=N -r,--recursive --no-recursive
+		return program{firstIsText: true, textBy: "-e -f", options: `--cached --untracked --exclude-standard --no-exclude-standard -a,--text !--textconv --no-textconv -i,--ignore-case -I --max-depth=N -r,--recursive --no-recursive
 			-w,--word-regexp -v,--invert-match -h -H --full-name -E,--extended-regexp -G,--basic-regexp -P,--perl-regexp -F,--fixed-strings -n,--line-number --column -l,--files-with-matches,--name-only
 			-L,--files-without-match !-O,--open-files-in-pager[=PAGER] !--recurse-submodules -z,--null -o,--only-matching -c,--count --color[=WHEN] --no-color --break --heading -p,--show-function -NUM
 			-C,--context=N -A,--after-context=N -B,--before-context=N -W,--function-context -m,--max-count=N --threads=N -f=FILE -e=PATTERN --and --or --not --all-match -q,--quiet`}, true
 	case "config":
-		return program{text: true, check: checkGitConfig, options: "--get --get-all --local"}, true
+		return program{operandsAreText: true, check: checkGitConfig, options: "--get --get-all --local"}, true
 	case "ls-files":
 		return program{options: `-c,--cached -d,--deleted -o,--others -i,--ignored -s,--stage -u,--unmerged -k,--killed -m,--modified --resolve-undo -z --directory --no-empty-directory --empty-directory --eol --deduplicate
 			-x,--exclude=PATTERN -X,--exclude-from=FILE --exclude-per-directory=NAME --exclude-standard --error-unmatch --with-tree=TREE -t -v -f --full-name !--recurse-submodules --abbrev[=N] --debug
@@ -48,10 +48,10 @@ func gitTable(sub string) (p program, known bool) {
 	case "name-rev":
 		return program{options: "--tags --refs=P --exclude=P --all --name-only --no-undefined --always --stdin --annotate-stdin"}, true
 	case "branch":
-		return program{text: true, check: checkGitList, options: `-a,--all -r,--remotes -v,-vv,--verbose -q,--quiet -l --list --show-current --color[=WHEN] --no-color -i,--ignore-case --column[=OPTIONS] --no-column --sort=KEY --format=FORMAT
+		return program{operandsAreText: true, check: checkGitList, options: `-a,--all -r,--remotes -v,-vv,--verbose -q,--quiet -l --list --show-current --color[=WHEN] --no-color -i,--ignore-case --column[=OPTIONS] --no-column --sort=KEY --format=FORMAT
 			--abbrev=N --no-abbrev --contains=C --no-contains=C --merged=C --no-merged=C --points-at=O`}, true
 	case "tag":
-		return program{text: true, check: checkGitList, options: `--list,-l -n[=N] --color[=WHEN] -i,--ignore-case --column[=OPTIONS] --no-column --sort=KEY --format=FORMAT --contains=C --no-contains=C --merged=C --no-merged=C
+		return program{operandsAreText: true, check: checkGitList, options: `--list,-l -n[=N] --color[=WHEN] -i,--ignore-case --column[=OPTIONS] --no-column --sort=KEY --format=FORMAT --contains=C --no-contains=C --merged=C --no-merged=C
 			--points-at=O`}, true
 	case "remote":
 		return program{options: "-v,--verbose --all --push"}, true

@@ -8,21 +8,21 @@ import (
 func searchers(name string) (p program, known bool) {
 	switch name {
 	case "grep", "egrep", "fgrep":
-		return program{anyWords: true, firstText: true, textBy: "-e -f", options: `-NUM -E,--extended-regexp -F,--fixed-strings -G,--basic-regexp -P,--perl-regexp -e,--regexp=PATTERN -f,--file=FILE -i,--ignore-case -y --no-ignore-case
+		return program{safeForAnyArgs: true, firstIsText: true, textBy: "-e -f", options: `-NUM -E,--extended-regexp -F,--fixed-strings -G,--basic-regexp -P,--perl-regexp -e,--regexp=PATTERN -f,--file=FILE -i,--ignore-case -y --no-ignore-case
 			-v,--invert-match -w,--word-regexp -x,--line-regexp -c,--count --color[=WHEN] --colour[=WHEN] -L,--files-without-match -l,--files-with-matches -m,--max-count=N -o,--only-matching
 			-q,--quiet,--silent -s,--no-messages -b,--byte-offset -H,--with-filename -h,--no-filename --label=TEXT -n,--line-number -T,--initial-tab -Z,--null -A,--after-context=N -B,--before-context=N
 			~-C,--context=N --group-separator=TEXT --no-group-separator -a,--text --binary-files=TYPE -D,--devices=ACTION -d,--directories=ACTION --exclude=GLOB --exclude-from=FILE --exclude-dir=GLOB
 			-I --include=GLOB --include-dir=GLOB -r,--recursive !-R,--dereference-recursive --line-buffered -U,--binary -u,--unix-byte-offsets -z,--null-data -V,--version --help`}, true
 	case "rg":
-		return program{exact: true, noDash: true, firstText: true, textBy: "-e -f --files --type-list", options: ripgrepOptions}, true
+		return program{noAbbreviations: true, noDash: true, firstIsText: true, textBy: "-e -f --files --type-list", options: ripgrepOptions}, true
 	case "jq":
-		return program{exact: true, anyWords: true, firstText: true, check: checkJq, options: `-n,--null-input -R,--raw-input -s,--slurp -c,--compact-output -r,--raw-output --raw-output0 -j,--join-output -a,--ascii-output -S,--sort-keys
+		return program{noAbbreviations: true, safeForAnyArgs: true, firstIsText: true, check: checkJq, options: `-n,--null-input -R,--raw-input -s,--slurp -c,--compact-output -r,--raw-output --raw-output0 -j,--join-output -a,--ascii-output -S,--sort-keys
 			-C,--color-output -M,--monochrome-output --tab --indent=N --unbuffered --stream --stream-errors --seq !-f,--from-file !-L,--library-path=DIR -e,--exit-status --arg=NAME:TEXT --argjson=NAME:TEXT
 			--slurpfile=NAME:FILE --rawfile=NAME:FILE --argfile=NAME:FILE --args --jsonargs -h,--help -V,--version --build-configuration`}, true
 	case "awk": // only options that all implementations have
-		return program{exact: true, first: true, scripted: true, firstText: true, check: checkAwk, options: "~-F=TEXT"}, true
+		return program{noAbbreviations: true, stopAtOperand: true, scripted: true, firstIsText: true, check: checkAwk, options: "~-F=TEXT"}, true
 	case "sed":
-		return program{scripted: true, firstText: true, textBy: "-e", check: checkSed, options: sedOptions}, true
+		return program{scripted: true, firstIsText: true, textBy: "-e", check: checkSed, options: sedOptions}, true
 	}
 	return program{}, false
 }
@@ -45,7 +45,7 @@ const sedOptions = `-n,--quiet,--silent --debug -e,--expression=SCRIPT !-f,--fil
 
 // findExpression has the tests and actions of find, except those that run programs (findWords).
 func findExpression() program {
-	return program{whole: true, options: `-a -and -o -or -not -true -false -daystart -d -depth !-follow -ignore_readdir_race -noignore_readdir_race -mount -noleaf -nowarn -warn -xdev -regextype=TYPE -maxdepth=N -mindepth=N !-files0-from=FILE
+	return program{singleDash: true, options: `-a -and -o -or -not -true -false -daystart -d -depth !-follow -ignore_readdir_race -noignore_readdir_race -mount -noleaf -nowarn -warn -xdev -regextype=TYPE -maxdepth=N -mindepth=N !-files0-from=FILE
 		-amin=N -anewer=FILE -atime=N -cmin=N -cnewer=FILE -ctime=N -empty -executable -fstype=TYPE -gid=N -group=NAME -ilname=PATTERN -iname=PATTERN -inum=N -ipath=PATTERN -iregex=PATTERN -iwholename=PATTERN
 		-links=N -lname=PATTERN -mmin=N -mtime=N -name=PATTERN -newer=FILE -nogroup -nouser -path=PATTERN -perm=MODE -readable -regex=PATTERN -samefile=FILE -size=N -type=C -uid=N -used=N -user=NAME
 		-wholename=PATTERN -writable -xtype=C -context=PATTERN >-delete >-fls=FILE >-fprint=FILE >-fprint0=FILE >-fprintf=FILE:FORMAT -ls -print -print0 -printf=FORMAT -prune -quit`}

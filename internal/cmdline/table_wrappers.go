@@ -37,15 +37,15 @@ func wrapperOptions(name string) (p program, known bool) {
 	default:
 		return program{}, false
 	}
-	return program{options: options, first: true}, true
+	return program{options: options, stopAtOperand: true}, true
 }
 
-func commandOptions() program { return program{options: "-p -v -V", first: true} }
+func commandOptions() program { return program{options: "-p -v -V", stopAtOperand: true} }
 
 // runnersByOption returns the table of a program that is not a wrapper but has options which run other
 // programs.
 func runnersByOption(name string) (p program, known bool) {
-	p.open = true
+	p.partialTable = true
 	switch name {
 	case "tar":
 		p.options = `!--to-command=X !--checkpoint-action=X !-I,--use-compress-program=X !--rsh-command=X !--rmt-command=X !-F,--info-script=X !--new-volume-script=X -f,--file=X -C,--directory=X -b=X -L=X -N=X -V=X -X=X -T=X
@@ -53,9 +53,9 @@ func runnersByOption(name string) (p program, known bool) {
 	case "rsync":
 		p.options = "!-e,--rsh=X !--rsync-path=X -f=X -B=X -M=X -T=X"
 	case "zip":
-		p.options, p.whole = "!-TT=X !-unzip-command=X", true
+		p.options, p.singleDash = "!-TT=X !-unzip-command=X", true
 	case "go":
-		p.options, p.whole = "!-exec=X !-toolexec=X !-vettool=X", true
+		p.options, p.singleDash = "!-exec=X !-toolexec=X !-vettool=X", true
 	case "git":
 		p.options = "!--upload-pack=X !--receive-pack=X !--exec=X !--exec-path[=X] !--config-env=X !--git-dir=X !--work-tree=X !--ext-diff !--textconv"
 	case "fd", "fdfind":
@@ -69,7 +69,7 @@ func runnersByOption(name string) (p program, known bool) {
 	case "wget":
 		p.options = "!--use-askpass=X !-e,--execute=X -O=X -o=X -a=X -i=X -P=X -U=X"
 	case "less", "vim", "vi", "ed", "emacs":
-		p.open = false // any option
+		p.partialTable = false // any option
 	default:
 		return program{}, false
 	}
@@ -78,7 +78,7 @@ func runnersByOption(name string) (p program, known bool) {
 
 // losers returns a table with the options that decide whether a command loses work irreversibly.
 func losers(name string) program {
-	p := program{open: true}
+	p := program{partialTable: true}
 	switch name {
 	case "rm":
 		p.options = "-r,-R,--recursive"

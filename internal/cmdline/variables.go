@@ -8,38 +8,39 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// scope holds what is known about the variables of a text that a separate shell runs.
+// scope holds what is known about the variables of a script that runs in its own shell (sh -c, or the
+// whole text).
 type scope struct {
 	stmts []*syntax.Stmt
 
-	// given has all values that the text assigns to each variable; nil until it is needed. A
-	// variable that is set at some point of the text has one of its values.
-	given map[string]*given
+	// assigned has all values that the script assigns to each variable; nil until it is needed. A
+	// variable that is set at some point of the script has one of these values.
+	assigned map[string]*assignments
 
-	// set are the variables that are certainly set at the current point of the walk if the last
-	// statement succeeded, and sure those that are set even if it failed.
-	set  []string
-	sure []string
+	// At the current point of the walk, the variables in setOnSuccess are set if the last statement
+	// succeeded, and those in setAlways even if it failed.
+	setOnSuccess []string
+	setAlways    []string
 }
 
-// given holds the values that a text assigns to a variable.
-type given struct {
+// assignments holds the values that a script assigns to a variable.
+type assignments struct {
 	words   []*syntax.Word
-	data    bool // also the input or output of a command
-	unknown bool // also other values
+	data    bool // a value may come from the input or output of a command
+	unknown bool // there may be other values
 }
 
 // Limits of the values of words. Beyond them, a value is not known.
 const (
-	maxValues     = 1000   // of a word, or combinations of the words of a command
-	maxSteps      = 50_000 // taken for one program: variables, words of the combinations, bytes
-	maxReferences = 8      // from variable to variable
+	maxValues     = 1000   // values of a word, and combinations for a command
+	maxSteps      = 50_000 // work for one program: variables, words of combinations, bytes of values
+	maxReferences = 8      // depth of variables whose values contain variables
 )
 
-const tooManyValues = "its words may have too many values"
+const tooManyValues = "its arguments have too many possible values"
 
-// settable reports whether a variable affects neither a shell nor a program that only reads, even
-// if it is in the environment.
+// settable reports whether a script may set a variable without changing how a shell or a program that
+// only reads behaves, even if the variable is exported.
 func settable(name string) bool {
 	if !isName(name) || name[0] == '_' {
 		return false
@@ -50,17 +51,17 @@ func settable(name string) bool {
 	return len(name) == 1 || slices.Contains([]string{"BASE", "BRANCH", "COMMIT", "DIR", "DIRS", "FILE", "FILES", "LOG", "NAME", "OUT", "PATTERN", "REPO", "ROOT", "SRC", "TARGET"}, name)
 }
 
-// gather records the values that the text assigns to its variables.
+// gather records the values that the script assigns to its variables.
 func (s *scope) gather() {
-	if s.given != nil {
+	if s.assigned != nil {
 		return
 	}
-	s.given = map[string]*given{}
-	of := func(name string) *given {
-		if s.given[name] == nil {
-			s.given[name] = &given{}
+	s.assigned = map[string]*assignments{}
+	of := func(name string) *assignments {
+		if s.assigned[name] == nil {
+			s.assigned[name] = &assignments{}
 		}
-		return s.given[name]
+		return s.assigned[name]
 	}
 	for _, stmt := range s.stmts {
 		syntax.Walk(stmt, func(n syntax.Node) bool {
@@ -95,8 +96,8 @@ func (s *scope) gather() {
 	}
 }
 
-// bound holds the possible values of a word with variables, substitutions or arithmetic.
-type bound struct {
+// valueSet holds the possible values of a word with variables, substitutions or arithmetic.
+type valueSet struct {
 	values []string
 	glob   bool // the values have * or ? that the shell expands
 	data   bool // the value may be anything: the input or output of a command
@@ -105,7 +106,7 @@ type bound struct {
 }
 
 // valuesOf returns the possible values of a word. If they are not known, unknown is the reason.
-func (w *walker) valuesOf(from *syntax.Word, references int) (b bound, unknown string) {
+func (w *walker) valuesOf(from *syntax.Word, references int) (b valueSet, unknown string) {
 	b.values = []string{""}
 	patterns := false // values have special characters of globs
 	add := func(more []string) {
@@ -193,10 +194,10 @@ func splits(value string) bool {
 func isPattern(value string) bool { return strings.ContainsAny(value, `*?[\`) }
 
 // variable returns the possible values of an expansion at the current point of the walk.
-func (w *walker) variable(p *syntax.ParamExp, references int) (b bound, unknown string) {
+func (w *walker) variable(p *syntax.ParamExp, references int) (b valueSet, unknown string) {
 	name := p.Param.Value
 	if name == "?" && plain(p) {
-		return bound{values: []string{"0"}, status: true}, ""
+		return valueSet{values: []string{"0"}, status: true}, ""
 	}
 	if b, unknown = w.named(name, references); unknown != "" || plain(p) {
 		return b, unknown
@@ -214,16 +215,16 @@ func (w *walker) variable(p *syntax.ParamExp, references int) (b bound, unknown 
 
 // named returns the possible values of a variable at the current point of the walk. references counts
 // the variables whose values led to this one.
-func (w *walker) named(name string, references int) (b bound, unknown string) {
+func (w *walker) named(name string, references int) (b valueSet, unknown string) {
 	if w.steps++; w.steps > maxSteps {
 		return b, tooManyValues
 	}
 	unknown = "eca does not know the value of " + name
-	if w.scope == nil || references == maxReferences || references == 0 && !slices.Contains(w.scope.set, name) {
+	if w.scope == nil || references == maxReferences || references == 0 && !slices.Contains(w.scope.setOnSuccess, name) {
 		return b, unknown
 	}
 	w.scope.gather()
-	v := w.scope.given[name]
+	v := w.scope.assigned[name]
 	if v == nil || v.unknown {
 		return b, unknown
 	}
@@ -251,37 +252,37 @@ func (w *walker) named(name string, references int) (b bound, unknown string) {
 
 // assign records that a variable is set from now on.
 func (s *scope) assign(name string) {
-	if s != nil && !slices.Contains(s.set, name) {
-		s.set = append(slices.Clip(s.set), name)
+	if s != nil && !slices.Contains(s.setOnSuccess, name) {
+		s.setOnSuccess = append(slices.Clip(s.setOnSuccess), name)
 	}
 }
 
-// variables returns the variables that are set now, for restore.
-func (s *scope) variables() []string {
+// snapshot returns the variables that are set now, for restore.
+func (s *scope) snapshot() []string {
 	if s == nil {
 		return nil
 	}
-	return s.set
+	return s.setOnSuccess
 }
 
-// restore forgets the variables that were set since variables was called.
+// restore undoes the assignments since snapshot was called.
 func (s *scope) restore(set []string) {
 	if s != nil {
-		s.set, s.sure = set, set
+		s.setOnSuccess, s.setAlways = set, set
 	}
 }
 
-// judgeEach judges a command for all possible values of its words. forms are its texts with the
-// values in place of the words; nil if all words are known.
+// judgeEach judges a command for all possible values of its words. forms lists the command written out
+// for each combination of values; nil if no word contains an expansion.
 func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, forms []string) {
-	if !slices.ContainsFunc(args, func(arg word) bool { return arg.bound != nil }) {
+	if !slices.ContainsFunc(args, func(arg word) bool { return arg.possible != nil }) {
 		return judge(name, args, loose), nil
 	}
 	choice := slices.Clone(args)
 	var varying []int // the arguments whose values are known
 	count, anywhere := 1, false
 	for i, arg := range args {
-		switch b := arg.bound; {
+		switch b := arg.possible; {
 		case b == nil:
 		case !b.data && !b.status:
 			varying = append(varying, i)
@@ -295,7 +296,7 @@ func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, f
 		case isOperand(name, args, i, "-e", "-f", "-d", "-h", "-L", "-r", "-w", "-x", "-s", "-nt", "-ot", "-ef"):
 			choice[i], anywhere = word{text: arg.text, known: true}, true
 		default:
-			loose, anywhere = true, anywhere || b.splits // it may be a pattern
+			loose, anywhere = true, anywhere || b.splits // a value that is split may also be a glob, which can match any file
 		}
 	}
 	if w.steps += (count - 1) * (len(args) + 1); w.steps > maxSteps {
@@ -331,7 +332,7 @@ func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, f
 // choose replaces the arguments with the given indexes by combination n of their values.
 func choose(choice, args []word, varying []int, n int) {
 	for _, i := range varying {
-		b := args[i].bound
+		b := args[i].possible
 		choice[i] = word{text: b.values[n%len(b.values)], known: true, glob: b.glob}
 		n /= len(b.values)
 	}
@@ -343,7 +344,7 @@ func lossesOfEach(words []word, steps *int) (all loss) {
 	var varying []int
 	count := 1
 	for i, word := range words {
-		if b := word.bound; b != nil && !b.data && !b.status && count*len(b.values) <= maxValues {
+		if b := word.possible; b != nil && !b.data && !b.status && count*len(b.values) <= maxValues {
 			varying = append(varying, i)
 			count *= len(b.values)
 		}
@@ -366,10 +367,10 @@ func lossesOfEach(words []word, steps *int) (all loss) {
 	return all
 }
 
-// apart walks commands that may not run, or run in a subshell: variables that they set do not count
-// afterwards.
+// apart walks commands that might not run (`a || b`), or that run in a subshell: variables that they
+// set do not count afterwards.
 func (w *walker) apart(walk func()) {
-	set := w.scope.variables()
+	set := w.scope.snapshot()
 	walk()
 	w.scope.restore(set)
 }
@@ -384,27 +385,27 @@ func (w *walker) ended(s *syntax.Stmt, before []string) {
 		return
 	}
 	if _, ok := s.Cmd.(*syntax.BinaryCmd); !ok {
-		w.scope.sure = w.scope.set
+		w.scope.setAlways = w.scope.setOnSuccess
 	}
 	if s.Negated {
-		w.scope.set = w.scope.sure
+		w.scope.setOnSuccess = w.scope.setAlways
 	}
 }
 
 // binary walks two statements that are joined by an operator.
 func (w *walker) binary(cmd *syntax.BinaryCmd, depth int) {
-	before := w.scope.variables()
+	before := w.scope.snapshot()
 	w.stmt(cmd.X, depth)
 	if w.scope == nil {
 		w.stmt(cmd.Y, depth)
 		return
 	}
-	switch sure := w.scope.sure; cmd.Op {
+	switch sure := w.scope.setAlways; cmd.Op {
 	case syntax.AndStmt:
 		w.stmt(cmd.Y, depth)
-		w.scope.sure = sure
+		w.scope.setAlways = sure
 	case syntax.OrStmt:
-		w.scope.set = sure
+		w.scope.setOnSuccess = sure
 		w.stmt(cmd.Y, depth)
 		w.scope.restore(sure)
 	default: // a pipe

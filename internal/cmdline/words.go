@@ -15,7 +15,7 @@ type word struct {
 	top   bool   // the top of the work tree, as git reports it
 	from  *syntax.Word
 
-	bound *bound // its possible values, if they could be computed; nil for a known word
+	possible *valueSet // its possible values, if they could be computed; nil for a known word
 }
 
 // loose reports whether a word may expand to an option that its text does not show. Files can have
@@ -88,7 +88,7 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 		out.top = isTop(from)
 		if (uses || substitutes) && !out.top {
 			if b, why := w.valuesOf(from, 0); why == "" {
-				out.bound = &b
+				out.possible = &b
 			} else if uses {
 				w.computed("it uses variables: " + why)
 			}
