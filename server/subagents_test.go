@@ -344,7 +344,7 @@ turns:
 	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "again"})
 	r.Await(mark, "the end", ofChat("c", `"finished"`, `"done"`))
 	for id, want := range map[string]string{
-		"call_2": "And that is that.", "bad_1": "belongs to the agent short", "bad_2": "no subagent", "bad_3": "available: explorer, general, short", "bad_4": "there is no subagent",
+		"call_2": "And that is that.", "bad_1": "belongs to the agent short", "bad_2": "no subagent", "bad_3": "available: explorer, general, short", "bad_4": "unknown subagent",
 		"bad_5": "unknown subagent", "bad_6": "mock/m", "bad_7": "available: low", "bad_8": "the task is empty",
 	} {
 		failed := fmt.Sprintf(`"error":%v`, id != "call_2")
