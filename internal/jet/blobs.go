@@ -12,6 +12,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -124,6 +125,10 @@ func (b *Blobs) getOnce(ctx context.Context, digest string, limit int64, w io.Wr
 	return nil
 }
 
+// beginTime limits how long the servers may take to begin a download. If they stop, a request may stay
+// without an answer.
+const beginTime = 10 * time.Second
+
 // stallTime is how long a reader waits for the next chunk before it checks why none arrives.
 const stallTime = time.Second
 
@@ -148,7 +153,14 @@ func (b *Blobs) read(ctx context.Context, digest string) (*pieces, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, transferTime)
+	late := time.AfterFunc(beginTime, cancel)
 	object, err := b.store.Get(patient{ctx}, digest)
+	if !late.Stop() {
+		if err == nil {
+			_ = object.Close()
+		}
+		return nil, fmt.Errorf("no answer within %s: %w", beginTime, nats.ErrTimeout)
+	}
 	if err != nil {
 		cancel()
 		return nil, err
