@@ -361,7 +361,7 @@ func (c *checker) exposed(l *Loaded) {
 		found := false
 		eachText(layer.content, nil, func(path []string, text string) {
 			name := path[len(path)-1]
-			harmless := text == "" || strings.Contains(text, "${") || filepath.IsAbs(text) || strings.HasPrefix(text, "~") || IsWebURL(text)
+			harmless := text == "" || strings.Contains(text, "${") || checkLoose(path, text) != nil || filepath.IsAbs(text) || strings.HasPrefix(text, "~") || IsWebURL(text)
 			if found || harmless || !redact.SecretName(name) || !safeio.OthersRead(layer.source) {
 				return
 			}

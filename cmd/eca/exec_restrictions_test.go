@@ -50,7 +50,7 @@ func TestExecRefusesLostRestrictions(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(here.root, "made")); code != exitFailed || err == nil || out != "" {
 			t.Errorf("%s: exit code %d, it ran: %v\n%s", config, code, err == nil, errOut)
 		}
-		for _, want := range append(wants, "restricts less than it says; correct it", "ECA_CONFIG:1:") {
+		for _, want := range append(wants, "is less strict than intended; correct it", "ECA_CONFIG:1:") {
 			if !strings.Contains(errOut, want) {
 				t.Errorf("%s: %q is not said: %s", config, want, errOut)
 			}
