@@ -27,7 +27,7 @@ func TestRefusedPrompts(t *testing.T) {
 		why         string
 	}{
 		{"c", "mock/unlisted", 200, ""}, // the user's choice
-		{"c", "mock/none", 409, "mock/unknown model none"},
+		{"c", "mock/none", 409, "unknown model mock/none"},
 		{"c", "none/m", 409, "no provider none"},
 		{"new", "none", 409, "unknown model none"},
 		{"busy", "", 409, "used by another eca process"},
