@@ -31,8 +31,13 @@ export function Composer(): VNode {
     // Not later: what is selected or typed after the new text was seen would meet another cursor.
     if (cursor.current !== undefined) el.setSelectionRange(cursor.current, cursor.current);
     cursor.current = undefined;
+    // The row keeps its height while the text is measured: otherwise the log, which gets the rest of the
+    // page, would move up for a moment, as if its reader had scrolled.
+    const row = el.parentElement;
+    if (row) row.style.minHeight = `${row.offsetHeight}px`;
     el.style.height = "auto";
     el.style.height = `${Math.min(el.scrollHeight, innerHeight * 0.4)}px`;
+    if (row) row.style.minHeight = "";
   }, [text]);
   useEffect(() => {
     const news = client.inserted;

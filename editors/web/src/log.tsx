@@ -167,7 +167,9 @@ function useFollowing(box: { current: HTMLDivElement | null }, view: { current: 
     const el = box.current;
     if (!el) return;
     const sizes = new ResizeObserver(() => {
-      if (view.current.follow) el.scrollTop = el.scrollHeight;
+      if (!view.current.follow) return;
+      el.scrollTop = el.scrollHeight;
+      view.current.top = el.scrollTop; // a taller box moves up by itself: the reader did not scroll
     });
     const unfolded = (event: Event): void => {
       if (!(event.target as Element).closest("summary")) return;
