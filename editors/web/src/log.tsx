@@ -169,7 +169,7 @@ function useFollowing(box: { current: HTMLDivElement | null }, view: { current: 
     const sizes = new ResizeObserver(() => {
       if (!view.current.follow) return;
       el.scrollTop = el.scrollHeight;
-      view.current.top = el.scrollTop; // a taller box moves up by itself: the reader did not scroll
+      view.current.top = el.scrollTop; // a taller box moves up without its reader
     });
     const unfolded = (event: Event): void => {
       if (!(event.target as Element).closest("summary")) return;
