@@ -99,7 +99,7 @@ func (f *fields) origin(fallback IdentityOrigin) IdentityOrigin {
 	}
 	o := IdentityOrigin(*s)
 	if !slices.Contains([]IdentityOrigin{OriginSystem, OriginUser, OriginAgent, OriginService}, o) {
-		f.fail("identity_origin", "%q is none of system, user, agent, service", *s)
+		f.fail("identity_origin", "%q must be one of system, user, agent, service", *s)
 		return fallback
 	}
 	return o

@@ -14,7 +14,7 @@ func TestDecodeErrorsNameTheField(t *testing.T) {
 	for doc, want := range map[string]string{
 		strings.Replace(minimal, `"system":"s"`, `"system":5`, 1):            "caller.system: expected a string, not a number",
 		strings.Replace(minimal, `"data":"x",`, ``, 1):                       "inputs[0].data: missing field",
-		strings.Replace(minimal, `"utf-8"`, `"utf8"`, 1):                     `inputs[0].encoding: "utf8" is none of utf-8, base64, path`,
+		strings.Replace(minimal, `"utf-8"`, `"utf8"`, 1):                     `inputs[0].encoding: "utf8" must be one of utf-8, base64, path`,
 		strings.Replace(minimal, `"caller":{`, `"caller":{"system":"a",`, 1): "caller.system: duplicate field",
 		strings.Replace(minimal, `"target"`, `"Target"`, 1):                  "target: missing field",
 		`[]`: "expected an object, not an array",

@@ -135,7 +135,7 @@ func (d *decoder) plain(into reflect.Value, v Value, at string) {
 	default:
 		d.expect(v, String, at)
 		if of := choices(into.Interface()); of != nil && !slices.Contains(of, v.Text) {
-			d.fail(at, "%q is none of %s", v.Text, strings.Join(of, ", "))
+			d.fail(at, "%q must be one of %s", v.Text, strings.Join(of, ", "))
 		}
 		into.SetString(v.Text)
 	}

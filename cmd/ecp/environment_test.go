@@ -177,7 +177,7 @@ func TestWrongEnvironments(t *testing.T) {
 		"environment: {kind: local, image: x}":                                      "local has none of them",
 		"environment: docker":                                                       "needs an image or a dockerfile",
 		"environment: {kind: docker, dockerfile: hidden/Dockerfile}, tests: hidden": "because the image has hidden;",
-		"environment: vm": `"vm" is none of local, docker, podman`,
+		"environment: vm": `"vm" must be one of local, docker, podman`,
 		`environment: {kind: local, agent: {env: ["KEY=secret"]}}`:                           "not the name of a variable",
 		"environment: {kind: podman, image: x, graders: {read: [repo/tests, hidden/tests]}}": `called "tests"`,
 	} {

@@ -102,7 +102,7 @@ func (s Spec) checkTime() []Problem {
 
 func (s Spec) checkText() []Problem {
 	if !slices.Contains(Conditions(), s.Condition) {
-		return []Problem{{"condition", fmt.Sprintf("%q is none of %s", s.Condition, strings.Join(Conditions(), ", "))}}
+		return []Problem{{"condition", fmt.Sprintf("%q must be one of %s", s.Condition, strings.Join(Conditions(), ", "))}}
 	}
 	if s.Condition != "regex" {
 		if s.Value == nil {
@@ -167,5 +167,5 @@ func oneOf(key, value string, allowed ...string) []Problem {
 	if value == "" || slices.Contains(allowed, value) {
 		return nil
 	}
-	return []Problem{{key, fmt.Sprintf("%q is none of %s", value, strings.Join(allowed, ", "))}}
+	return []Problem{{key, fmt.Sprintf("%q must be one of %s", value, strings.Join(allowed, ", "))}}
 }

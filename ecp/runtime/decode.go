@@ -120,7 +120,7 @@ func (e element) optional() *string {
 func (e element) oneOf(allowed ...string) string {
 	s := e.text()
 	if !e.missing() && e.kind == kindString && !slices.Contains(allowed, s) {
-		e.problem("%q is none of %s", s, strings.Join(allowed, ", "))
+		e.problem("%q must be one of %s", s, strings.Join(allowed, ", "))
 	}
 	return s
 }
