@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
@@ -203,8 +204,23 @@ func (s *stream) question(params json.RawMessage) (any, error) {
 	}), nil
 }
 
-// askAgain repeats the open questions of a chat.
+// askAgain repeats the open questions of a chat that the device has loaded. A page forgets a question
+// about a chat that it has not taken over yet, and nothing says when a slow one has: it is asked a few
+// times.
 func (s *stream) askAgain(chatID string) {
+	s.f.work.Go(func() {
+		for wait := settleTime; wait < maxSettleTime; wait *= 2 {
+			s.repeatQuestions(chatID)
+			select {
+			case <-time.After(wait):
+			case <-s.ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+func (s *stream) repeatQuestions(chatID string) {
 	s.mu.Lock()
 	var list []json.RawMessage
 	for _, id := range slices.Sorted(maps.Keys(s.asked)) {

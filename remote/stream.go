@@ -28,6 +28,8 @@ const (
 	standstill = 2 * time.Second
 	// settleTime is how long a page needs to take over a chat that it has loaded.
 	settleTime = 300 * time.Millisecond
+	// maxSettleTime is the longest pause between two repetitions of a question for a slow page.
+	maxSettleTime = 10 * time.Second
 )
 
 // stream sends one client what all chats show, as server-sent events. It is a client of an ECA

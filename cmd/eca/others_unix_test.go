@@ -16,10 +16,11 @@ import (
 // read a secret in it has that secret. eca reports both, and uses the file.
 func TestConfigurationOfOthers(t *testing.T) {
 	needs.Long(t)
+	t.Setenv("GOTMPDIR", "/tmp") // others can reach it; they may not reach the folder of a run of tests
 	here := newPlace(t)
 	dir := filepath.Join(filepath.Dir(here.root), "config", "eca")
 	at := func(name string) string { return filepath.Join(dir, name) }
-	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(filepath.Dir(filepath.Dir(here.root)), 0o755)); err != nil { // others can reach the files
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(filepath.Dir(filepath.Dir(here.root)), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{

@@ -4,14 +4,14 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 
-import { assertWords, browser, control, given, step as stepOf, waitFor } from './common.mjs';
+import { assertWords, browser, control, given, step, waitFor } from './common.mjs';
 
 let page;
-const step = (name, work) => stepOf(name, () => page, work);
 const calls = []; // requests to eca
 const foreign = [];
 
-async function open(url = '') {
+/** Opens a page. What it loads of chats arrives late by as many milliseconds, as on a slow machine. */
+async function open(url = '', late = 0) {
   const context = await browser.newContext({ viewport: { width: 1100, height: 800 } });
   const opened = await context.newPage();
   opened.setDefaultTimeout(given.patience);
@@ -22,6 +22,14 @@ async function open(url = '') {
   });
   // Other programs may listen at the other ports that it looks at.
   await context.route((u) => /^(77[789]\d)$/.test(u.port) && u.host !== given.host, (route) => route.abort());
+  await context.addInitScript((ms) => {
+    const real = globalThis.fetch;
+    globalThis.fetch = async (...args) => {
+      const response = await real(...args);
+      if (ms && /\/chats\/[^/]+$/.test(new URL(response.url).pathname)) await new Promise((done) => { setTimeout(done, ms); });
+      return response;
+    };
+  }, late);
   await opened.goto(`${given.site}/remote${url}`);
   return opened;
 }
@@ -116,7 +124,7 @@ await step('6: an open question is shown after a reload and in a second page, an
   await page.locator('.chat-question').getByText('Green').waitFor();
   await page.reload();
   await page.locator('.chat-question').getByText('Green').waitFor();
-  const second = await open(link);
+  const second = await open(link, 1500);
   await second.locator('.chat-question__option', { hasText: 'Green' }).click();
   await ended('You said Green.');
   await page.locator('.chat-question').getByText('Green').waitFor({ state: 'detached' });

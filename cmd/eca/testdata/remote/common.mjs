@@ -16,13 +16,16 @@ export async function control(name, parameters) {
 
 const begun = Date.now();
 
-/** Runs a step; its name is printed when it went well. A page that the step was about is shown when not. */
-export async function step(name, page, work) {
+/** Runs a step; its name is printed when it went well. All pages are shown when not. */
+export async function step(name, work) {
   try {
     await work();
   } catch (e) {
-    console.error(`${name}: ${e.stack}\n--- the page\n${await page().locator('body').innerText().then((text) => text.replace(/(w\d+ ){10,}/g, '… '), () => '')}`);
-    if (given.pictures) await page().screenshot({ path: path.join(given.pictures, 'failed.png') }).catch(() => {});
+    console.error(`${name}: ${e.stack}`);
+    for (const [i, page] of browser.contexts().flatMap((c) => c.pages()).entries()) {
+      console.error(`--- page ${i + 1}\n${await page.locator('body').innerText().then((text) => text.replace(/(w\d+ ){10,}/g, '… '), () => '')}`);
+      if (given.pictures) await page.screenshot({ path: path.join(given.pictures, `failed-${i + 1}.png`) }).catch(() => {});
+    }
     await browser.close();
     process.exit(1);
   }

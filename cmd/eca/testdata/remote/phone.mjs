@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 
-import { assertWords, browser, control, given, step as stepOf, waitFor } from './common.mjs';
+import { assertWords, browser, control, given, step, waitFor } from './common.mjs';
 
 const link = `http://${given.host}/#token=${given.token}`;
 const phone = await browser.newContext({ viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true, reducedMotion: 'reduce' });
@@ -11,7 +11,6 @@ const page = await phone.newPage();
 const foreign = []; // requests to anywhere else
 page.on('request', (r) => { if (new URL(r.url()).host !== given.host && !r.url().startsWith('data:')) foreign.push(r.url()); });
 page.setDefaultTimeout(given.patience);
-const step = (name, work) => stepOf(name, () => page, work);
 const picture = async (name, of = page) => { if (given.pictures) await of.screenshot({ path: path.join(given.pictures, `${name}.png`), scale: 'css' }); };
 const prompt = page.locator('#prompt');
 const log = page.getByRole('log');
