@@ -243,7 +243,7 @@ func (v *view) providerListing(name, current string) (string, error) {
 func (v *view) missing(name string, p provider) string {
 	switch {
 	case p.API == "":
-		text := "an api (one of " + apis + "): set " + v.keyPath(name, "api")
+		text := "an api (one of " + wireFormats() + "): set " + v.keyPath(name, "api")
 		if near := v.cfg.PresetLike(name); near != "" {
 			text += "; or did you mean the provider " + near + "?"
 		}
