@@ -402,7 +402,7 @@ func (c *execClient) checkModel(ctx context.Context, cfg *config.Loaded, continu
 		return nil
 	}
 	if c.daemon.OnlyDemo() && cfg.DefaultModel != providers.DemoModel {
-		if why := append(c.daemon.Unavailable(), c.ignoredFiles()...); len(why) > 0 {
+		if why := append(c.daemon.Unavailable(), ignoredFiles(c.daemon, c.root())...); len(why) > 0 {
 			return fmt.Errorf("no provider that is configured can be used: %s", strings.Join(why, "; "))
 		}
 	}
@@ -420,12 +420,12 @@ func (c *execClient) checkModel(ctx context.Context, cfg *config.Loaded, continu
 	return nil
 }
 
-// ignoredFiles describes files that look like the configuration of this workspace and are not read.
-func (c *execClient) ignoredFiles() (out []string) {
-	for _, f := range c.daemon.Misnamed() {
+// ignoredFiles describes files that look like the configuration of a workspace and are not read.
+func ignoredFiles(d *daemon.Daemon, root string) (out []string) {
+	for _, f := range d.Misnamed() {
 		out = append(out, f.Source+": "+f.Message)
 	}
-	for last, dir := c.root(), filepath.Dir(c.root()); dir != last; last, dir = dir, filepath.Dir(dir) {
+	for last, dir := root, filepath.Dir(root); dir != last; last, dir = dir, filepath.Dir(dir) {
 		file := filepath.Join(dir, ".eca", "config.json")
 		if _, err := os.Stat(file); err == nil {
 			out = append(out, fmt.Sprintf("%s is not read, because %s is not a folder of this workspace: run eca there, or move its settings to your own configuration", file, dir))
