@@ -249,7 +249,7 @@ func (v *view) missing(name string, p provider) string {
 		}
 		return text
 	case p.URL != "" && p.API != apiCassette && !config.IsWebURL(p.URL):
-		return fmt.Sprintf("a url that begins with http:// or https:// (%s is %q)", v.keyPath(name, "url"), p.URL)
+		return fmt.Sprintf("a url like https://HOST or http://HOST:PORT (%s is %q)", v.keyPath(name, "url"), p.URL)
 	case p.API == bedrock.API && p.auth.State != auth.Authenticated: // the URL may follow from the credentials
 	case p.URL == "" && p.API == bedrock.API:
 		return "a region: set AWS_REGION, or " + v.keyPath(name, "url") + " to the region's runtime endpoint"
