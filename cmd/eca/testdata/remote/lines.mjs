@@ -8,6 +8,16 @@ const ports = [given.port, ...given.others];
 const context = await browser.newContext({ viewport: { width: 1100, height: 800 } });
 // Other programs may listen at the other ports that it looks at.
 await context.route((u) => /^77[789]\d$/.test(u.port) && !ports.includes(u.port), (route) => route.abort());
+// What streams send arrives later than the answers to requests.
+await context.addInitScript(() => {
+  const real = globalThis.fetch;
+  globalThis.fetch = async (...args) => {
+    const response = await real(...args);
+    if (!response.url.endsWith('/events')) return response;
+    const late = new TransformStream({ transform: (chunk, out) => { setTimeout(() => out.enqueue(chunk), 150); } });
+    return new Response(response.body.pipeThrough(late), response);
+  };
+});
 const page = await context.newPage();
 page.setDefaultTimeout(given.patience);
 const answer = () => page.locator('.assistant-message').last().innerText();
