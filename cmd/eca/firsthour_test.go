@@ -231,7 +231,7 @@ func wrongArguments() []wrongInput {
 		{name: "MCP server whose program there is not", args: []string{"mcp", "add", "x", "--", "nosuchprogram-123"}, code: 0, want: []string{"warning: ", "no program nosuchprogram-123 in PATH", "Added x"}},
 		{name: "MCP server whose script cannot run", args: []string{"mcp", "add", "x", "--", "./server.sh"}, files: map[string]string{"server.sh": "#!/bin/sh"}, code: 0, want: []string{"warning: ", "chmod +x ", "Added x"}, posix: true},
 		{name: "MCP server without anything, tested", args: []string{"mcp", "test", "x"}, config: `{"mcpServers": {"x": {}}}`, code: 1, want: []string{"needs a command or a url"}, not: []string{"Starting"}},
-		{name: "MCP server that echoes", args: []string{"mcp", "test", "x"}, config: `{"mcpServers": {"x": {"command": "cat"}}}`, code: 1, want: []string{"it sends back what it is sent", "not MCP servers", "correct its command"}, not: []string{"method not found"}, posix: true},
+		{name: "MCP server that echoes", args: []string{"mcp", "test", "x"}, config: `{"mcpServers": {"x": {"command": "cat"}}}`, code: 1, want: []string{"it echoes its input", "not an MCP server", "correct its command"}, not: []string{"method not found"}, posix: true},
 		{name: "another program's name of a command", args: []string{"mcp", "rm", "x"}, code: 2, want: []string{"did you mean remove?"}},
 		{name: "stats of a folder that there is not", args: []string{"stats", "--workspace", "/nope"}, code: 1, want: []string{"--workspace", "no directory /nope"}},
 		{name: "mode that there is not", args: []string{"permission", "explain", "--unasked", "none", "ls"}, code: 2, want: []string{"--unasked must be off (each command asks), reads (", `not "none"`}},
@@ -240,7 +240,7 @@ func wrongArguments() []wrongInput {
 		{name: "MCP server that there is already", args: []string{"mcp", "add", "files", "--", "y"}, config: `{"mcpServers": {"files": {"command": "x"}}}`, code: 1, want: []string{"files exists already", "eca mcp remove files"}},
 		{name: "MCP server that is none", args: []string{"mcp", "test", "files"}, config: `{"mcpServers": {"files": {"command": "true"}}}`, code: 1, want: []string{"files: failed", "not MCP servers"}, not: []string{"level=ERROR"}},
 		{name: "MCP server at no host", args: []string{"mcp", "test", "far"}, config: `{"mcpServers": {"far": {"url": "https://mcp.invalid/mcp"}}}`, code: 1, want: []string{"far: failed", "mcp.invalid"}, not: []string{"Post ", "level=ERROR"}},
-		{name: "MCP server that prints text", args: []string{"mcp", "test", "x"}, config: `{"mcpServers": {"x": {"command": "sh", "args": ["-c", "echo Welcome; sleep 1000"]}}}`, code: 1, want: []string{`it printed "Welcome" and no answer`, "correct its command", "configured in", "config.json:1"}, posix: true},
+		{name: "MCP server that prints text", args: []string{"mcp", "test", "x"}, config: `{"mcpServers": {"x": {"command": "sh", "args": ["-c", "echo Welcome; sleep 1000"]}}}`, code: 1, want: []string{`it printed "Welcome" instead of an answer`, "correct its command", "configured in", "config.json:1"}, posix: true},
 		{name: "MCP server that refuses connections", args: []string{"mcp", "test", "x"}, config: `{"mcpServers": {"x": {"url": "http://127.0.0.1:1/mcp"}}}`, code: 1, want: []string{"connection refused", "http://127.0.0.1:1", "configured in", "config.json:1"}},
 		{name: "MCP server that there is not", args: []string{"mcp", "test", "fles"}, config: `{"mcpServers": {"files": {"command": "x"}}}`, code: 1, want: []string{`"fles"`, "did you mean files?"}},
 		{name: "trust of nowhere", args: []string{"trust", "nowhere"}, code: 1, want: []string{"nowhere", "no such"}},
@@ -415,7 +415,7 @@ func wrongPlaces() []wrongInput {
 		empty        bool
 	}{
 		{"chats.db", "move it, chats.db-wal and chats.db-shm away", [][]string{exec, doctor, {"stats"}, {"read-chat", "--workspace", "."}, {"exec", "--continue", "hi"}}, false},
-		{"chats.db", "the file is empty, and eca never leaves it so; restore it from a backup, or move it", [][]string{exec, doctor, {"stats"}, {"read-chat", "--workspace", "."}, {"exec", "--continue", "hi"}}, true},
+		{"chats.db", "the file is empty, but eca never leaves it empty; restore it from a backup, or move it", [][]string{exec, doctor, {"stats"}, {"read-chat", "--workspace", "."}, {"exec", "--continue", "hi"}}, true},
 		{"permissions.json", "move it away: until then nothing is remembered", [][]string{exec, doctor, check, {"permission", "list"}, {"permission", "forget", "x"}}, false},
 		{"trust.json", "move it away: until then no folder is trusted", [][]string{exec, doctor, check, {"trust", "--list"}, {"trust", "--revoke"}}, false},
 		{"credentials.json", "move it away and log in again", [][]string{exec, doctor, check, {"login"}, {"login", "anthropic"}, {"logout", "openai"}}, false},
