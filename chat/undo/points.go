@@ -19,7 +19,7 @@ type point struct {
 	ID           string // id of the record when the command ran
 	From, To     int    // its changes are the steps From+1 to To
 	Began, Ended time.Time
-	Others       []string // paths that tools of other chats wrote while it ran
+	Others       []fileName // paths that tools of other chats wrote while it ran
 }
 
 // ended reports whether the state after the command was recorded.
@@ -226,7 +226,7 @@ func (f *Files) clean(ctx context.Context, dir string, before time.Time) error {
 	if err := read(filepath.Join(dir, "base"), &b); err != nil {
 		return f.remove(ctx, dir)
 	}
-	r := f.record(b.Root)
+	r := f.record(string(b.Root))
 	if r.dir != dir {
 		return f.remove(ctx, dir)
 	}
