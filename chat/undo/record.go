@@ -114,8 +114,7 @@ func (r *record) lock(ctx context.Context) (unlock func(), err error) {
 }
 
 // snapshot records the current state of the folder. It returns descriptions of what it does not
-// cover. The caller holds
-// the lock.
+// cover. The caller holds the lock.
 func (r *record) snapshot(ctx context.Context) (notCovered []string, err error) {
 	if err := r.load(); err != nil {
 		return nil, err

@@ -92,12 +92,12 @@ func (a *Account) listen(client *oauth.Client, redirect string) (*oauth.Browser,
 // scopes returns the scopes to request: those that the server requires, otherwise all that it
 // lists. If the server requires more scopes than the last login had, the old scopes are added.
 // If the login server supports offline_access, it is requested so that the login lasts.
-func scopes(said oauth.Challenge, r oauth.Resource, at oauth.Authority, old auth.Credential) []string {
-	out := slices.Clone(said.Scopes)
+func scopes(challenge oauth.Challenge, r oauth.Resource, at oauth.Authority, old auth.Credential) []string {
+	out := slices.Clone(challenge.Scopes)
 	if len(out) == 0 {
 		out = slices.Clone(r.Scopes)
 	}
-	if said.Error == "insufficient_scope" {
+	if challenge.Error == "insufficient_scope" {
 		out = append(strings.Fields(old.For.Scope), out...)
 	}
 	if len(out) > 0 && slices.Contains(at.Scopes, offline) {

@@ -27,15 +27,15 @@ func (a *Account) login(ctx context.Context, open func(url string)) error {
 		return errors.New("the server uses plain HTTP, over which others could read the token; use an https url")
 	}
 	a.logins.mu.Lock()
-	said := a.logins.challenges[a.server.Key]
+	challenge := a.logins.challenges[a.server.Key]
 	a.logins.mu.Unlock()
 	client := a.client(ctx)
-	at, resource, err := a.discover(ctx, client, said)
+	at, resource, err := a.discover(ctx, client, challenge)
 	if err != nil {
 		return err
 	}
 	old, _ := a.stored()
-	want := scopes(said, resource, at, old)
+	want := scopes(challenge, resource, at, old)
 	if unattended(at) {
 		return a.loginAsClient(ctx, client, at, resource, want)
 	}
@@ -85,7 +85,7 @@ func (a *Account) loginAsClient(ctx context.Context, client *oauth.Client, at oa
 func (a *Account) store(ctx context.Context, p oauth.Provider, t oauth.Tokens, by choice) error {
 	c := auth.NewLogin(t.Access, t.Refresh, t.Expires)
 	c.For = auth.Binding{
-		TokenURL: p.TokenURL, ClientID: p.ClientID, Basic: p.SecretInHeader, Provider: a.bound(),
+		TokenURL: p.TokenURL, ClientID: p.ClientID, Basic: p.SecretInHeader, Provider: a.boundURL(),
 		Issuer: p.Issuer, Resource: p.Resource, Revoke: p.RevokeURL, Scope: strings.Join(p.Scopes, " "),
 	}
 	if by.ours {
@@ -105,8 +105,8 @@ func (a *Account) store(ctx context.Context, p oauth.Provider, t oauth.Tokens, b
 
 // discover returns the login server and the resource metadata of the MCP server. A server without
 // metadata is its own login server (2025-03-26), if necessary at the default paths of that version.
-func (a *Account) discover(ctx context.Context, client *oauth.Client, said oauth.Challenge) (oauth.Authority, oauth.Resource, error) {
-	resource, err := client.Resource(ctx, a.server.URL, said.Metadata)
+func (a *Account) discover(ctx context.Context, client *oauth.Client, challenge oauth.Challenge) (oauth.Authority, oauth.Resource, error) {
+	resource, err := client.Resource(ctx, a.server.URL, challenge.Metadata)
 	if err != nil && !errors.Is(err, oauth.ErrNoMetadata) {
 		return oauth.Authority{}, resource, fmt.Errorf("cannot use the server's metadata: %w", err)
 	}

@@ -94,14 +94,14 @@ func (e *NeededError) Error() string { return e.Reason }
 // Needed distinguishes this error from others (mcp.Login).
 func (*NeededError) Needed() {}
 
-// bound returns the server's address without the parts that a login does not depend on.
-func (a *Account) bound() string { return oauth.Canonical(a.server.URL) }
+// boundURL returns the part of the server's address to which a login is bound.
+func (a *Account) boundURL() string { return oauth.Canonical(a.server.URL) }
 
 // stored returns the stored login, if it is for this server.
 func (a *Account) stored() (auth.Credential, bool) {
 	all, _ := a.logins.deps.Store().All() // read errors are reported with the configuration
 	c, ok := all[a.server.Key]
-	return c, ok && c.Type == auth.OAuth && c.For.Provider == a.bound()
+	return c, ok && c.Type == auth.OAuth && c.For.Provider == a.boundURL()
 }
 
 // Exists reports whether there is a login that has not ended.
@@ -110,9 +110,9 @@ func (a *Account) Exists() bool {
 	return ok && !c.Ended
 }
 
-// Hopeful reports whether there is a login that has not ended and that the server has not refused
-// for a lack of permission. Starting the server with it may help.
-func (a *Account) Hopeful() bool {
+// Usable reports whether there is a login that has not ended, and that the server has not refused
+// because it lacks permissions.
+func (a *Account) Usable() bool {
 	c, ok := a.stored()
 	a.logins.mu.Lock()
 	defer a.logins.mu.Unlock()
@@ -137,7 +137,7 @@ func (a *Account) token(ctx context.Context, rejected string) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case c.For.Provider != a.bound():
+	case c.For.Provider != a.boundURL():
 		return "", auth.ErrNone
 	}
 	return c.Access.Reveal(), nil
@@ -170,9 +170,9 @@ func (a *Account) provider(c auth.Credential) oauth.Provider {
 // try. An empty token without an error means that the refusal is not about logins. A *NeededError
 // means that the user has to log in.
 func (a *Account) Refused(ctx context.Context, status int, headers []string, sent string) (token string, err error) {
-	said := oauth.ParseChallenge(headers)
+	challenge := oauth.ParseChallenge(headers)
 	if status == http.StatusForbidden {
-		err := a.wantsMore(said)
+		err := a.wantsMore(challenge)
 		if _, needed := errors.AsType[*NeededError](err); needed {
 			a.logins.mu.Lock()
 			a.logins.insufficient[a.server.Key] = sent
@@ -180,7 +180,7 @@ func (a *Account) Refused(ctx context.Context, status int, headers []string, sen
 		}
 		return "", err
 	}
-	a.logins.remember(a.server.Key, said)
+	a.logins.remember(a.server.Key, challenge)
 	token, err = a.token(ctx, sent)
 	if !errors.Is(err, auth.ErrEnded) && !errors.Is(err, auth.ErrNone) {
 		return token, err
@@ -202,26 +202,26 @@ func (a *Account) Refused(ctx context.Context, status int, headers []string, sen
 
 // wantsMore returns an error with the permissions that a login lacks. It ignores those that were
 // already requested: the server would refuse the next login too.
-func (a *Account) wantsMore(said oauth.Challenge) error {
-	if said.Error != "insufficient_scope" || len(said.Scopes) == 0 {
+func (a *Account) wantsMore(challenge oauth.Challenge) error {
+	if challenge.Error != "insufficient_scope" || len(challenge.Scopes) == 0 {
 		return nil
 	}
 	var has []string
 	if c, ok := a.stored(); ok {
 		has = strings.Fields(c.For.Scope)
 	}
-	lacks := slices.DeleteFunc(slices.Clone(said.Scopes), func(s string) bool { return slices.Contains(has, s) })
+	lacks := slices.DeleteFunc(slices.Clone(challenge.Scopes), func(s string) bool { return slices.Contains(has, s) })
 	if len(lacks) == 0 {
 		return nil
 	}
-	a.logins.remember(a.server.Key, said)
+	a.logins.remember(a.server.Key, challenge)
 	return &NeededError{fmt.Sprintf("the server requires more permissions (%s); log in again", shorten.Bytes(strings.Join(lacks, " "), 200))}
 }
 
-func (l *Logins) remember(key string, said oauth.Challenge) {
+func (l *Logins) remember(key string, challenge oauth.Challenge) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.challenges[key] = said
+	l.challenges[key] = challenge
 }
 
 // revokeTime limits how long revoking a token at a logout may take.
