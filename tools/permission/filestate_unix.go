@@ -3,6 +3,7 @@
 package permission
 
 import (
+	"errors"
 	"io/fs"
 
 	"golang.org/x/sys/unix"
@@ -12,11 +13,11 @@ import (
 // command needs one for each folder of PATH.
 func stateOf(path string) (fileState, error) {
 	var st unix.Stat_t
-	err := unix.EINTR
-	for err == unix.EINTR { //nolint:errorlint // a bare errno
-		err, _ = unix.Stat(path, &st).(unix.Errno)
+	err := unix.Stat(path, &st)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Stat(path, &st)
 	}
-	if err != 0 {
+	if err != nil {
 		return fileState{}, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
 	mode := fs.FileMode(st.Mode & 0o7777)
