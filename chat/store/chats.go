@@ -14,8 +14,8 @@ import (
 type Chat struct {
 	chat.Meta
 	Prompts  int    // number of the user's messages
-	First    string // beginning of the first of them that the model got
 	Commands int    // number of those that are slash commands, which the model never gets
+	First    string // beginning of the first message that is not a command; may be empty
 }
 
 // Chats returns the chats of a workspace, or all chats if roots is empty, the most recently

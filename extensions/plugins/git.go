@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -248,7 +247,7 @@ func (g git) run(ctx context.Context, args ...string) (string, error) {
 	switch {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
-	case errors.Is(err, exec.ErrNotFound):
+	case err != nil && !proc.Installed("git"):
 		return "", errNoGit
 	case err != nil:
 		return "", fmt.Errorf("git cannot be started: %w", err)

@@ -181,7 +181,7 @@ func (r *reader) find(ref, from string) []foundPlugin {
 const anySource = "*"
 
 // alternatives completes a message about an unknown name of a plugin or, if from is empty, of a
-// source: it names a similar one or, if there is none, those of the source or all sources.
+// source: it names a similar one, or else those of the source or all sources.
 func (r *reader) alternatives(word, from string) string {
 	var names []string
 	for _, src := range r.in.Sources {
