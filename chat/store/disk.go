@@ -64,23 +64,16 @@ func explain(err error, path string, probe func(path string) error) error {
 		return err
 	}
 	text, cause := "", err
-	var sqlite interface {
-		error
-		Code() int
-	}
-	if errors.As(err, &sqlite) {
-		const primary = 0xff // the other bits are the extended code
-		switch sqlite.Code() & primary {
-		case lib.SQLITE_FULL:
-			text = safeio.NoSpace
-		case lib.SQLITE_NOTADB, lib.SQLITE_CORRUPT:
-			text = damaged
-		case lib.SQLITE_READONLY, lib.SQLITE_IOERR, lib.SQLITE_CANTOPEN:
-			if found := probe(path); found != nil {
-				cause = found
-			} else if sqlite.Code()&primary == lib.SQLITE_READONLY {
-				text = "the file system or file is read-only"
-			}
+	switch code := safeio.SQLiteCode(err); {
+	case safeio.DatabaseDamaged(err):
+		text = damaged
+	case code == lib.SQLITE_FULL:
+		text = safeio.NoSpace
+	case code == lib.SQLITE_READONLY, code == lib.SQLITE_IOERR, code == lib.SQLITE_CANTOPEN:
+		if found := probe(path); found != nil {
+			cause = found
+		} else if code == lib.SQLITE_READONLY {
+			text = "the file system or file is read-only"
 		}
 	}
 	text = cmp.Or(text, safeio.DiskCause(cause))
