@@ -23,6 +23,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/transcript"
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/daemon/settings"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
@@ -95,7 +96,7 @@ func listChatsCommand(stdout, stderr io.Writer) *cobra.Command {
 	var workspaces []string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List chats, the last updated first", Long: "Lists chats, the last updated first. Chats without a title in which only slash commands were entered are left out.", Args: cobra.NoArgs,
+		Use: "list", Short: "List chats, the last updated first", Long: "Lists chats, the last updated first. A chat without a title is listed with the beginning of its first prompt. Chats without a title in which only slash commands were entered are left out.", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := withStore(func(s *store.Store) error {
 				roots := make([]string, len(workspaces))
@@ -154,7 +155,11 @@ func printChats(list []store.Chat, asJSON bool, stdout io.Writer) error {
 		return nil
 	}
 	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	const beginning = 60
 	for _, c := range list {
+		if c.Title == "" { // none was generated, or it came after the end
+			c.Title = shorten.Text(strings.Join(strings.Fields(c.First), " "), beginning)
+		}
 		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(c.ID), c.Updated.Local().Format("2006-01-02 15:04"), printable(strings.Join(c.Roots, ", ")), printable(c.Title))
 	}
 	return t.Flush()
