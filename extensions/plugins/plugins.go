@@ -148,7 +148,7 @@ type Store struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	closed    bool
 	fetches   map[repository]*fetch
 	failed    map[repository]error // errors of fetches, until the next attempt

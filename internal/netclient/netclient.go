@@ -45,7 +45,7 @@ type Options struct {
 type Network struct {
 	proxies *Proxies
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	identity   *Identity
 	clients    map[Options]*http.Client
 	transports map[Options]*http.Transport // for the current identity
