@@ -116,7 +116,7 @@ func TestExecSeparatesAnswersToAFollowUp(t *testing.T) {
 func TestExecNamesHooksOfTheEndThatFail(t *testing.T) {
 	needs.POSIX(t)
 	needs.Long(t)
-	for script, want := range map[string]string{"sleep 60": "hook was stopped because eca exits", "echo boom >&2; exit 3": "boom"} {
+	for script, want := range map[string]string{"sleep 60": "hook was stopped because eca is shutting down", "echo boom >&2; exit 3": "boom"} {
 		p := newProvider(t, tape("fine"))
 		here := newPlace(t, p.env()...)
 		here.env = append(here.env, `ECA_CONFIG={"chat": {"title": false}, "hooks": {"bye": {"type": "sessionEnd", "actions": [{"type": "shell", "shell": "`+script+`"}]}}}`)

@@ -48,7 +48,7 @@ type Inputs struct {
 	Install []string // name, or name@source
 }
 
-// Source is a collection of plugins.
+// Source is a folder or repository that offers plugins.
 type Source struct {
 	Name     string
 	Location string // a git URL or a folder
@@ -282,7 +282,7 @@ func (s *Store) Find(in Inputs, ref string) ([]Offer, error) {
 		for i, p := range r.problems {
 			causes[i] = p.Cause
 		}
-		return nil, errors.New(cmp.Or(strings.Join(causes, "; "), fmt.Sprintf("there is no plugin %q", ref)))
+		return nil, errors.New(cmp.Or(strings.Join(causes, "; "), fmt.Sprintf("unknown plugin %q", ref)))
 	}
 	out := make([]Offer, len(found))
 	for i, f := range found {
@@ -307,7 +307,7 @@ func parseRef(ref string) (name, source string, err error) {
 	name, source, qualified := strings.Cut(ref, "@")
 	switch {
 	case !validName(name):
-		return "", "", fmt.Errorf("%q is not a plugin: the name must be one word without @, : and slashes", ref)
+		return "", "", fmt.Errorf("%q is not a valid plugin: the name must be one word without @, : and slashes", ref)
 	case qualified && source == "":
 		return "", "", fmt.Errorf("%q names no source after the @", ref)
 	}
@@ -337,7 +337,7 @@ func resolveBelow(base, rel string) (string, error) {
 	}
 	real, err := filepath.EvalSymlinks(filepath.Join(realBase, local))
 	if err != nil {
-		return "", fmt.Errorf("there is no folder %s: %w", rel, safeio.Cause(err))
+		return "", fmt.Errorf("cannot use the folder %s: %w", rel, safeio.Cause(err))
 	}
 	if below, err := filepath.Rel(realBase, real); err != nil || !filepath.IsLocal(below) {
 		return "", fmt.Errorf("%q is a link that leads out of %s", rel, base)

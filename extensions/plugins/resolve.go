@@ -37,7 +37,7 @@ func (r *reader) resolve() *Set {
 			return n
 		}
 		if len(nodes) == maxPlugins {
-			r.problem("plugins.install", 0, "there are more than %d plugins, dependencies included; the rest is left out", maxPlugins)
+			r.problem("plugins.install", 0, "there are more than %d plugins, dependencies included; the rest are ignored", maxPlugins)
 			return nil
 		}
 		n := &node{foundPlugin: f, neededBy: neededBy}
@@ -127,7 +127,7 @@ func (r *reader) find(ref, from string) []foundPlugin {
 		m := r.market(source)
 		switch f, ok := m.plugin(name); {
 		case m == nil:
-			r.problem(at, 0, "%s: there is no source %s in plugins", ref, source)
+			r.problem(at, 0, "%s: plugins has no source %s", ref, source)
 		case ok:
 			return []foundPlugin{f}
 		case !m.missing && m.broken == "":
@@ -156,8 +156,8 @@ func (r *reader) find(ref, from string) []foundPlugin {
 		return out
 	}
 	if len(unusable) > 0 {
-		// The plugin may be from one of these sources, so a plugin of the same name from elsewhere
-		// is not what the user meant.
+		// One of these sources may have the plugin, so the user does not mean a plugin of the same
+		// name in another source.
 		r.problem(at, 0, "no usable source has a plugin %s; %s cannot be used", name, strings.Join(unusable, ", "))
 		return nil
 	}
