@@ -248,7 +248,7 @@ func TestSWEBenchRefused(t *testing.T) {
 	for want, c := range map[string][2]string{
 		"needs an environment with in_image": {"environment: {kind: docker, image: x}", grader},
 		"swebench in a new one":              {"environment: {kind: docker, image: x, in_image: true}", grader + ", {type: command, run: x}"},
-		"must be one of parse_log_":           {"environment: {kind: docker, image: x, in_image: true}", strings.Replace(grader, "gotest", "tap", 1)},
+		"must be one of parse_log_":          {"environment: {kind: docker, image: x, in_image: true}", strings.Replace(grader, "gotest", "tap", 1)},
 	} {
 		if r := invoke(t, "run", manifest(t, "true", coding(c[0], c[1]))); r.code == 0 || !strings.Contains(r.err, want) {
 			t.Errorf("%v: exit %d: %s", c, r.code, r.err)
