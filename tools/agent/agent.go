@@ -1,8 +1,8 @@
 // Package agent has the native tool spawn_agent, with which a model delegates a task to another
 // agent (eca-features, sections 12 and 17).
 //
-// The package defines the available agents and the format of requests. The engine manages a
-// subagent's chat, permissions and end; calls reach it through tools.Subagents.
+// The package defines the available agents and the format of requests. It does not manage a
+// subagent's chat, permissions or end: the engine does, and calls reach it through tools.Subagents.
 package agent
 
 import (

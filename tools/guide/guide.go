@@ -37,7 +37,7 @@ type Rule struct {
 	Text string
 }
 
-// Access is what a tool is about to do with a file.
+// Access is how a tool is about to use a file.
 type Access string
 
 // Kinds of access.

@@ -1,6 +1,6 @@
 // Package repomap has the native tool repo_map, which shows a model the definitions in a
-// repository. The package defines the tool's parameters and the size limits of maps. A Mapper makes
-// the maps.
+// repository. The package defines the tool's parameters and the size limits of maps. It does not
+// make the maps: a Mapper does.
 package repomap
 
 import (
