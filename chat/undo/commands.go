@@ -21,7 +21,7 @@ const scanTime = time.Minute
 // running is a command whose end has not been recorded.
 type running struct {
 	chat, root string
-	others     []string // paths that tools of other chats wrote meanwhile
+	others     []fileName // paths that tools of other chats wrote meanwhile
 }
 
 // Begin implements chat.Files.
@@ -100,7 +100,7 @@ func (f *Files) end(ctx context.Context, folder event.UndoFolder) error {
 	defer unlock()
 	_, err = r.snapshot(ctx)
 	f.mu.Lock()
-	var others []string
+	var others []fileName
 	if c := f.running[folder.Record]; c != nil {
 		others = c.others
 	}
@@ -126,7 +126,7 @@ func (f *Files) wrote(chatID, path string) {
 	defer f.mu.Unlock()
 	for _, c := range f.running {
 		if rel, err := filepath.Rel(c.root, path); c.chat != chatID && err == nil && filepath.IsLocal(rel) {
-			c.others = append(c.others, filepath.ToSlash(rel))
+			c.others = append(c.others, fileName(filepath.ToSlash(rel)))
 		}
 	}
 }

@@ -151,7 +151,7 @@ func project(t *testing.T) string {
 		printf secret >src/private; chmod 600 src/private
 		printf '#!/bin/sh\n' >src/run; chmod 755 src/run
 		printf fixed >src/fixed; chmod 444 src/fixed
-		ln -s deep/data src/link; ln -s nowhere src/dangling
+		ln -s deep/data src/link; ln -s nowhere src/dangling; ln -s "$(printf 'no\377where')" src/odd-link
 		chmod 750 src/deep
 		printf '* text eol=lf filter=evil\n' >.gitattributes
 		printf 'ignored\n' >.gitignore

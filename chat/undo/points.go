@@ -19,7 +19,7 @@ type point struct {
 	ID           string // id of the record when the command ran
 	From, To     int    // the steps after From, up to To, are its changes
 	Began, Ended time.Time
-	Others       []string // paths that tools of other chats wrote meanwhile
+	Others       []fileName // paths that tools of other chats wrote meanwhile
 }
 
 // ended reports whether the state after the command was recorded.
@@ -226,7 +226,7 @@ func (f *Files) clean(ctx context.Context, dir string, before time.Time) error {
 	if err := read(filepath.Join(dir, "base"), &b); err != nil {
 		return f.remove(ctx, dir)
 	}
-	r := f.record(b.Root)
+	r := f.record(string(b.Root))
 	if r.dir != dir {
 		return f.remove(ctx, dir)
 	}

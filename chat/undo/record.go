@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/gob"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gofrs/flock"
 )
@@ -51,15 +53,36 @@ const quota = 4 << 30
 
 // base is the content of the base file.
 type base struct {
-	Root, ID string
-	Number   int
-	Files    map[string]*entry
+	Root   fileName
+	ID     string
+	Number int
+	Files  []change // from an empty folder
 }
 
 // change is the change of a path; nil means that nothing exists there. It is stored.
 type change struct {
-	Path     string
+	Path     fileName
 	Old, New *entry
+}
+
+// fileName is a path, or a part of one. File names need not be valid UTF-8, JSON text must be.
+type fileName string
+
+// MarshalText encodes a name that is not UTF-8 in hexadecimal, after a null character, which no name has.
+func (n fileName) MarshalText() ([]byte, error) {
+	if utf8.ValidString(string(n)) {
+		return []byte(n), nil
+	}
+	return hex.AppendEncode([]byte{0}, []byte(n)), nil
+}
+
+// UnmarshalText is the inverse of MarshalText.
+func (n *fileName) UnmarshalText(text []byte) (err error) {
+	if encoded, ok := bytes.CutPrefix(text, []byte{0}); ok {
+		text, err = hex.DecodeString(string(encoded))
+	}
+	*n = fileName(text)
+	return err
 }
 
 // step is the content of a file in changes.
@@ -111,12 +134,12 @@ func (r *record) snapshot(ctx context.Context) (notCovered []string, err error) 
 	var changes []change
 	for name, now := range s.files {
 		if old := r.files[name]; !old.same(now) {
-			changes = append(changes, change{name, old, now})
+			changes = append(changes, change{fileName(name), old, now})
 		}
 	}
 	for name, old := range r.files {
 		if s.files[name] == nil {
-			changes = append(changes, change{name, old, nil})
+			changes = append(changes, change{fileName(name), old, nil})
 		}
 	}
 	if err := r.store(s.files, changes); err != nil {
@@ -147,7 +170,11 @@ func (r *record) store(files map[string]*entry, changes []change) error {
 }
 
 func (r *record) storeBase() error {
-	err := write(r.base(), base{r.root, r.id, r.number, r.files})
+	b := base{fileName(r.root), r.id, r.number, make([]change, 0, len(r.files))}
+	for name, now := range r.files {
+		b.Files = append(b.Files, change{fileName(name), nil, now})
+	}
+	err := write(r.base(), b)
 	if err == nil {
 		r.stored, err = os.Stat(r.base())
 	}
@@ -173,13 +200,11 @@ func (r *record) load() error {
 		}
 		var b base
 		info, err := os.Stat(r.base())
-		if err != nil || read(r.base(), &b) != nil || b.Root != r.root {
+		if err != nil || read(r.base(), &b) != nil || string(b.Root) != r.root {
 			return nil //nolint:nilerr // the next snapshot begins a new record
 		}
-		r.id, r.number, r.files, r.stored = b.ID, b.Number, b.Files, info
-		if r.files == nil {
-			r.files = map[string]*entry{}
-		}
+		r.id, r.number, r.files, r.stored = b.ID, b.Number, make(map[string]*entry, len(b.Files)), info
+		r.apply(b.Files)
 	}
 	for {
 		var s step
@@ -191,12 +216,17 @@ func (r *record) load() error {
 			return os.Remove(r.base())
 		}
 		r.number++
-		for _, c := range s.Changes {
-			if c.New == nil {
-				delete(r.files, c.Path)
-			} else {
-				r.files[c.Path] = c.New
-			}
+		r.apply(s.Changes)
+	}
+}
+
+// apply brings the latest state up to date.
+func (r *record) apply(changes []change) {
+	for _, c := range changes {
+		if c.New == nil {
+			delete(r.files, string(c.Path))
+		} else {
+			r.files[string(c.Path)] = c.New
 		}
 	}
 }
@@ -214,10 +244,10 @@ func (r *record) between(id string, from, to int) (map[string]change, error) {
 			return nil, err
 		}
 		for _, c := range s.Changes {
-			if first, ok := out[c.Path]; ok {
+			if first, ok := out[string(c.Path)]; ok {
 				c.Old = first.Old
 			}
-			out[c.Path] = c
+			out[string(c.Path)] = c
 		}
 	}
 	maps.DeleteFunc(out, func(_ string, c change) bool { return c.Old.same(c.New) })
@@ -225,12 +255,12 @@ func (r *record) between(id string, from, to int) (map[string]change, error) {
 }
 
 // write stores a value in a file atomically.
-func write(path string, value any) (err error) {
-	var out bytes.Buffer
-	if err := gob.NewEncoder(&out).Encode(value); err != nil {
+func write(path string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
 		return err
 	}
-	return writeFile(path, out.Bytes())
+	return writeFile(path, data)
 }
 
 func writeFile(path string, data []byte) (err error) {
@@ -255,5 +285,5 @@ func read(path string, value any) error {
 	if err != nil {
 		return err
 	}
-	return gob.NewDecoder(bytes.NewReader(data)).Decode(value)
+	return json.Unmarshal(data, value)
 }

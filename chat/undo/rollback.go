@@ -200,7 +200,7 @@ func (s *span) undo(ctx context.Context, failed map[string]bool) (problems []str
 func (s *span) foreign() (map[string]bool, error) {
 	out := map[string]bool{}
 	for _, name := range s.Others {
-		out[name] = true
+		out[string(name)] = true
 	}
 	points, err := s.record.points()
 	if err != nil {
@@ -253,7 +253,7 @@ func entryAt(p safeio.Entry) (*entry, error) {
 		return nil, err
 	}
 	e := describe(info)
-	e.Link = target
+	e.Link = fileName(target)
 	if e.Kind == isFile && e.Size <= maxFile {
 		data, err := p.Read(maxFile)
 		if err != nil {
@@ -267,27 +267,27 @@ func entryAt(p safeio.Entry) (*entry, error) {
 // putBack restores the old entries of changed paths. First it removes entries that must go, deepest
 // first, and then it creates folders and their contents.
 func (r *record) putBack(todo []change) (problems []string) {
-	failed := map[string]bool{}
+	failed := map[fileName]bool{}
 	each := func(of func(change) func(safeio.Entry) error) {
 		for _, c := range todo {
 			do := of(c)
 			if do == nil || failed[c.Path] {
 				continue
 			}
-			p, err := r.open(c.Path)
+			p, err := r.open(string(c.Path))
 			if err == nil {
 				err = do(p)
 				p.Close()
 			}
 			if err != nil {
 				failed[c.Path] = true
-				problems = append(problems, fmt.Sprintf("%s cannot be restored: %v", filepath.Join(r.root, filepath.FromSlash(c.Path)), err))
+				problems = append(problems, fmt.Sprintf("%s cannot be restored: %v", filepath.Join(r.root, filepath.FromSlash(string(c.Path))), err))
 			}
 		}
 	}
 	const usable = 0o700 // permissions of folders until their contents are restored
 	slices.SortFunc(todo, func(a, b change) int {
-		return cmp.Or(strings.Count(a.Path, "/")-strings.Count(b.Path, "/"), strings.Compare(a.Path, b.Path))
+		return cmp.Or(strings.Count(string(a.Path), "/")-strings.Count(string(b.Path), "/"), cmp.Compare(a.Path, b.Path))
 	})
 	each(func(c change) func(safeio.Entry) error {
 		if c.Old == nil || c.New == nil || c.Old.Kind != isFolder || c.New.Kind != isFolder {
@@ -325,7 +325,7 @@ func (r *record) create(c change, p safeio.Entry, extra fs.FileMode) error {
 	case isFolder:
 		return p.Folder(c.Old.Mode | extra)
 	case isLink:
-		return p.Link(c.Old.Link)
+		return p.Link(string(c.Old.Link))
 	}
 	content, err := r.objects.get(c.Old.Hash)
 	if err != nil {

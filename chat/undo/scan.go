@@ -29,7 +29,7 @@ const (
 type entry struct {
 	Kind int
 	Mode fs.FileMode // permissions; not set for symlinks
-	Link string      // target of a symlink
+	Link fileName    // target of a symlink
 	Hash string      // hash of a file's content; empty if the content is not saved
 
 	// If these differ, the file has changed since it was read.
@@ -214,7 +214,7 @@ func (s *scan) add(name string, info fs.FileInfo) error {
 		if err != nil {
 			return nil //nolint:nilerr // removed or replaced meanwhile
 		}
-		e.Link = target
+		e.Link = fileName(target)
 	case isSpecial:
 		s.left = append(s.left, name)
 	}
