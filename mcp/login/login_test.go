@@ -250,7 +250,7 @@ func TestGuard(t *testing.T) {
 		if err == nil {
 			_ = resp.Body.Close()
 		}
-		if (err == nil) != inside || !inside && !strings.Contains(err.Error(), "not on the public internet") {
+		if (err == nil) != inside || !inside && !strings.Contains(err.Error(), "not of the public internet") {
 			t.Errorf("inside %v: %v", inside, err)
 		}
 	}
