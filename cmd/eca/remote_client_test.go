@@ -106,7 +106,7 @@ func (l *line) cut(down bool) {
 // newBrowserRig starts eca with the remote server, and a web server with the files of a folder and
 // with controls for the test's program: /control/prompt?chat=C&text=T prompts in the editor,
 // /control/saw?method=M&part=P waits for what the editor sees, and /control/cut?down=true cuts the line
-// to eca until it is told down=false.
+// to eca until down=false mends it.
 func newBrowserRig(t *testing.T, files, rights string) *browserRig {
 	t.Helper()
 	r := &browserRig{t: t}
