@@ -124,6 +124,12 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if _, lenient := cmd.Annotations[usage.Lenient]; lenient || !cmd.HasParent() { // an editor shows it
+				return nil
+			}
+			return checkConfigFile(f.configFile)
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.stdio {
 				return serve(cmd.Context(), f, stdin, stdout, stderr)
