@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -73,16 +74,40 @@ func newExecInput(ctx context.Context, f execFlags, args []string, stdin io.Read
 	if f.output == "-" {
 		return nil, usage.Errorf("--output is for a file; the answer goes to stdout without it (write ./- for a file of that name)")
 	}
-	if f.output != "" { // an unwritable file must fail before the turn costs anything
-		if info, err := os.Stat(filepath.Dir(f.output)); err != nil {
+	if f.output != "" {
+		if err := checkOutput(f.output); err != nil {
 			return nil, fmt.Errorf("--output: cannot write %s: %w", f.output, err)
-		} else if target, err := os.Stat(f.output); err == nil && target.IsDir() {
-			return nil, fmt.Errorf("--output: cannot write %s: it is a directory; name a file", f.output)
-		} else if !info.IsDir() {
-			return nil, fmt.Errorf("--output: cannot write %s: %s is not a directory", f.output, filepath.Dir(f.output))
 		}
 	}
 	return in, nil
+}
+
+// checkOutput fails if a file cannot be written, before the turn costs anything. It does not change
+// the file. Pipes and devices are not opened, because that may block.
+func checkOutput(path string) error {
+	dir := filepath.Dir(path)
+	if info, err := os.Stat(dir); err != nil {
+		return err
+	} else if !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", dir)
+	}
+	info, err := os.Stat(path)
+	var file *os.File
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if file, err = os.CreateTemp(dir, ".eca-output-*"); err == nil {
+			defer os.Remove(file.Name())
+		}
+	case err != nil:
+	case info.IsDir():
+		err = errors.New("it is a directory; name a file")
+	case info.Mode().IsRegular():
+		file, err = os.OpenFile(path, os.O_WRONLY, 0)
+	}
+	if file != nil {
+		_ = file.Close()
+	}
+	return safeio.Cause(err)
 }
 
 func errNoPrompt() error {
