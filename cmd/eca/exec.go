@@ -274,8 +274,8 @@ func (c *execClient) prepare(ctx context.Context) {
 const waitingForModels = "Waiting for providers to list their models"
 
 // startServers starts the MCP servers, waits for them, and reports those that are not available.
-func (c *execClient) startServers(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, serverPatience)
+func (c *execClient) startServers(run context.Context) {
+	ctx, cancel := context.WithTimeout(run, serverPatience)
 	defer cancel()
 	stop := c.awaiting(func() string {
 		names := c.startingServers()
@@ -286,7 +286,9 @@ func (c *execClient) startServers(ctx context.Context) {
 	})
 	c.daemon.StartMCPServers(ctx)
 	stop()
-	c.missingServers()
+	if run.Err() == nil { // after Ctrl-C, nothing is sent to a model
+		c.missingServers()
+	}
 }
 
 // check validates the names in the flags and the configuration before anything is sent to a model:
