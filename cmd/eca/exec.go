@@ -86,6 +86,7 @@ type execFlags struct {
 	limits    execLimits
 
 	turnBudget []string // limits, as limits.budget returns them
+	taken      []string // see errNoPrompt
 }
 
 // execLimits are the limits of the turn.
@@ -155,6 +156,7 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 			if err != nil {
 				return err
 			}
+			f.taken = textFlags(cmd.Flags())
 			in, err := newExecInput(cmd.Context(), f, args, stdin, stderr)
 			var wrong *usage.Error
 			if errors.As(err, &wrong) || errors.Is(err, context.Canceled) {

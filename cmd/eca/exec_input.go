@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/seed-dec29ce4/eca/internal/safeio"
@@ -53,7 +54,7 @@ func newExecInput(ctx context.Context, f execFlags, args []string, stdin io.Read
 		}
 	}
 	if strings.TrimSpace(in.prompt) == "" {
-		return nil, errNoPrompt()
+		return nil, errNoPrompt(f.taken...)
 	}
 	if in.folder, err = execFolder(f.folder); err != nil {
 		return nil, err
@@ -110,8 +111,23 @@ func checkOutput(path string) error {
 	return safeio.Cause(err)
 }
 
-func errNoPrompt() error {
-	return usage.Errorf("the prompt is empty; give it as an argument, or on stdin")
+// errNoPrompt returns the error of an empty prompt. taken are the flags that may have taken it.
+func errNoPrompt(taken ...string) error {
+	return usage.Errorf("the prompt is empty; give it as an argument, or on stdin%s", strings.Join(taken, ""))
+}
+
+// textFlags describes the flags that are set to a text, which may have been meant as the prompt.
+func textFlags(flags *pflag.FlagSet) (out []string) {
+	flags.Visit(func(f *pflag.Flag) {
+		text := f.Value.String()
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			text = list.GetSlice()[len(list.GetSlice())-1]
+		} else if f.Value.Type() != "string" {
+			return
+		}
+		out = append(out, fmt.Sprintf("; --%s has taken %q as its value", f.Name, text))
+	})
+	return out
 }
 
 func isTerminal(stdin io.Reader) bool {
