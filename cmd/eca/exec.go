@@ -324,7 +324,7 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 			return "", err
 		}
 		if !known || chat.IsSubagent(chatID) {
-			return "", fmt.Errorf("there is no chat %q; `eca chats list` lists the chats, `eca chats list --workspace %s` those of this directory", chatID, c.root())
+			return "", fmt.Errorf("there is no chat %q%s; `eca chats list` lists the chats, `eca chats list --workspace %s` those of this directory", chatID, shortPrefix(chatID), c.root())
 		}
 		if err := c.checkFolder(ctx, chatID); err != nil {
 			return "", err
