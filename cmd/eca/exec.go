@@ -111,8 +111,10 @@ func (l *execLimits) budget(set func(flag string) bool) (out []string, err error
 	if _, err := strconv.ParseFloat(cost, 64); err == nil {
 		cost = "$" + cost
 	}
-	for _, limit := range []struct{ flag, text string }{
-		{"max-cost", cost}, {"max-tokens", fmt.Sprintf("%d tokens", l.tokens)}, {"max-time", fmt.Sprintf("%f s", l.time.Seconds())},
+	for _, limit := range []struct{ flag, text, form string }{
+		{"max-cost", cost, "write $2.50"},
+		{"max-tokens", fmt.Sprintf("%d tokens", l.tokens), "write fewer"},
+		{"max-time", fmt.Sprintf("%f s", l.time.Seconds()), "write as in 90s or 10m"},
 	} {
 		if !set(limit.flag) {
 			continue
@@ -120,9 +122,9 @@ func (l *execLimits) budget(set func(flag string) bool) (out []string, err error
 		amount, err := config.ParseBudget([]string{limit.text})
 		switch {
 		case err != nil:
-			return nil, usage.Errorf("--%s: %w", limit.flag, err)
+			return nil, usage.Errorf("--%s: %s", limit.flag, strings.Replace(err.Error(), config.BudgetForm, limit.form, 1))
 		case limit.flag == "max-cost" && amount.Cost == 0:
-			return nil, usage.Errorf("--max-cost: %q is not an amount of money; write $2.50", cost)
+			return nil, usage.Errorf("--max-cost: %q is not an amount of money; %s", cost, limit.form)
 		}
 		out = append(out, limit.text)
 	}
