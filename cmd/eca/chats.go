@@ -23,6 +23,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/transcript"
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/daemon/settings"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
@@ -118,7 +119,7 @@ func listChatsCommand(stdout, stderr io.Writer) *cobra.Command {
 				} else if len(list) == 0 {
 					fmt.Fprintln(stderr, "eca:", errNoChats)
 				}
-				return printChats(list, asJSON, stdout)
+				return printChats(cmd.Context(), s, list, asJSON, stdout)
 			})
 			if errors.Is(err, errNoChats) {
 				fmt.Fprintln(stderr, "eca:", err)
@@ -142,7 +143,7 @@ func missingFolder(roots []string) string {
 	return ""
 }
 
-func printChats(list []store.Chat, asJSON bool, stdout io.Writer) error {
+func printChats(ctx context.Context, s *store.Store, list []store.Chat, asJSON bool, stdout io.Writer) error {
 	if asJSON {
 		enc := json.NewEncoder(stdout)
 		enc.SetEscapeHTML(false)
@@ -155,9 +156,27 @@ func printChats(list []store.Chat, asJSON bool, stdout io.Writer) error {
 	}
 	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	for _, c := range list {
+		if c.Title == "" {
+			var err error
+			if c.Title, err = firstWords(ctx, s, c.ID); err != nil {
+				return err
+			}
+		}
 		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(c.ID), c.Updated.Local().Format("2006-01-02 15:04"), printable(strings.Join(c.Roots, ", ")), printable(c.Title))
 	}
 	return t.Flush()
+}
+
+// firstWords returns the beginning of the first prompt of a chat, for a list.
+func firstWords(ctx context.Context, s *store.Store, id string) (text string, err error) {
+	const limit = 60 // characters
+	err = walk(ctx, s, id, func(e event.Event) bool {
+		if m, ok := e.Body.(event.UserMessage); ok && !m.Command {
+			text = shorten.Text(strings.Join(strings.Fields(m.Text), " "), limit)
+		}
+		return text == ""
+	})
+	return text, err
 }
 
 func searchChatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
