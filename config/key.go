@@ -21,7 +21,7 @@ import (
 //	strict   other words are dropped when the configuration is loaded
 //	wrong    the word that replaces a value that the key does not accept
 //	types    the JSON types of an any
-//	min, max the range of its numbers
+//	min, max the range of a number; max needs min
 //	trust    its effect in a file that is not trusted, see trustEffect
 //	pending  it is accepted, but without effect
 //	rest     the field has the values of an object whose names users choose
@@ -56,6 +56,9 @@ func newKey(typ reflect.Type, tag reflect.StructTag, docs []string) *key {
 	}
 	return k
 }
+
+// WireFormats returns the values of api of a provider.
+func WireFormats() []string { return newKeys().at([]string{"providers", "*", "api"}).enum() }
 
 // fields returns the keys of an object whose names eca defines.
 func (k *key) fields() map[string]*key {

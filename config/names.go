@@ -63,6 +63,14 @@ func (l *Loaded) Spelled(provider string) string {
 
 // SimilarProvider suggests a provider for a name that no provider has.
 func (l *Loaded) SimilarProvider(name string) string {
+	for _, layer := range l.layers {
+		providers, _ := layer.withheld["providers"].(map[string]any)
+		for configured := range providers {
+			if lettersOf(configured) == lettersOf(name) {
+				return "; " + layer.source + " configures it, but has no effect until you trust it (`eca trust`)"
+			}
+		}
+	}
 	var names []string
 	for provider := range l.Providers {
 		names = append(names, l.Spelled(provider))

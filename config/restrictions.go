@@ -68,11 +68,15 @@ func (l *Loaded) RefusedAgent(name string) (Finding, bool) {
 	return Finding{}, false
 }
 
-// MistakesAt returns the Mistakes about these top-level keys.
+// MistakesAt returns the Mistakes about these top-level keys, and about keys that were probably meant to be
+// one of them.
 func (l *Loaded) MistakesAt(keys ...string) (out []Finding) {
 	for _, f := range l.Mistakes() {
-		if path := splitKey(f.path); len(path) > 0 && slices.Contains(keys, path[0]) {
-			out = append(out, f)
+		for _, path := range []string{f.path, f.meant} {
+			if at := splitKey(path); len(at) > 0 && slices.Contains(keys, at[0]) {
+				out = append(out, f)
+				break
+			}
 		}
 	}
 	return out

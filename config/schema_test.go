@@ -121,6 +121,10 @@ func TestKeys(t *testing.T) {
 		if !slices.Contains([]string{"", "safe", "paths", "stricter"}, k.tag.Get("trust")) {
 			t.Errorf("%s: the tag trust is safe, paths or stricter", strings.Join(path, "."))
 		}
+		numeric := slices.Contains([]reflect.Kind{reflect.Int, reflect.Int64, reflect.Float64}, k.typ.Kind())
+		if least, most := k.limit("min"), k.limit("max"); least != nil && !numeric || most != nil && least == nil {
+			t.Errorf("%s: min and max limit numbers, and max needs min", strings.Join(path, "."))
+		}
 		if len(k.types) == 0 && k.typ.Kind() != reflect.Interface {
 			t.Errorf("%s: no type", strings.Join(path, "."))
 		}

@@ -292,3 +292,25 @@ func TestLinksOutside(t *testing.T) {
 		t.Errorf("read %q", text)
 	}
 }
+
+// docs/trust.md names each key that takes effect without trust, or an object that contains it.
+func TestSafeKeysAreNamed(t *testing.T) {
+	page := readText(t, filepath.Join("..", "docs", "trust.md"))
+	keys := newKeys()
+	keys.each(nil, func(path []string, k *key) {
+		effect := keys.trustEffect(path)
+		if effect == ignored || effect == needsTrust || effect == recurse || path[0] == "$schema" {
+			return
+		}
+		shown := path
+		if path[0] == "agent" { // the rows about agents name their keys
+			shown = path[2:]
+		}
+		for n := range shown {
+			if strings.Contains(page, "`"+strings.Join(shown[:n+1], ".")+"`") {
+				return
+			}
+		}
+		t.Errorf("docs/trust.md says nothing about %s", strings.Join(path, "."))
+	})
+}

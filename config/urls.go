@@ -1,17 +1,24 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// IsWebURL reports whether an address is an HTTP or HTTPS URL with a host.
+// IsWebURL reports whether an address is an HTTP or HTTPS URL with a host, and with a port that can exist
+// if it has one.
 func IsWebURL(address string) bool {
 	u, err := url.Parse(address)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return false
+	}
+	_, err = strconv.ParseUint(cmp.Or(u.Port(), "0"), 10, 16)
+	return err == nil
 }
 
 // CheckTransport reports an error in the transport of an MCP server. An unresolved url is accepted.
@@ -22,7 +29,7 @@ func CheckTransport(command, address string) error {
 	case command != "" && address != "":
 		return errors.New("an MCP server has a command or a url, not both")
 	case address != "" && !strings.Contains(address, "$") && !IsWebURL(address):
-		return errors.New("the url of an MCP server must name a host; begin it with http:// or https://")
+		return errors.New("the url of an MCP server must be like https://HOST or http://HOST:PORT")
 	}
 	return nil
 }
@@ -34,7 +41,7 @@ func (b *builder) checkURLs() {
 		p, at := b.Providers[name], []string{"providers", name, "url"}
 		unresolved := len(b.unset[join(at)]) > 0 || strings.Contains(p.URL, "${")
 		if p.API != "" && p.API != "cassette" && p.URL != "" && !unresolved && !IsWebURL(p.URL) {
-			b.problemAt(at, "%s must name a host; begin it with http:// or https://", KeyPath(spelledPath(b.spellings, at)))
+			b.problemAt(at, "%s must be like https://HOST or http://HOST:PORT", KeyPath(spelledPath(b.spellings, at)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.MCPServers)) {

@@ -19,7 +19,7 @@ func TestAddressesThatCannotBeAsked(t *testing.T) {
       "url": "htp://me:planted@x"},
     "c": {"api": "ollama", "url": "https:///v1"},
     "tape": {"api": "cassette", "url": "/x"},
-    "fine": {"api": "openai-chat", "url": "http://localhost:12"},
+    "fine": {"api": "openai-chat", "url": "http://localhost:12"}, "port": {"api": "ollama", "url": "http://localhost:65536"},
     "unset": {"api": "openai-chat", "url": "${env:NONE}/v1"}
   },
   "mcpServers": {
@@ -38,10 +38,11 @@ func TestAddressesThatCannotBeAsked(t *testing.T) {
 		}
 	}
 	want := []string{
-		`HOME/config.json:3:37: error: providers.my_Co.url must name a host; begin it with http:// or https://`,
-		`HOME/config.json:5:7: error: providers.b.url must name a host; begin it with http:// or https://`,
-		`HOME/config.json:6:28: error: providers.c.url must name a host; begin it with http:// or https://`,
-		`HOME/config.json:12:11: error: mcpServers.a.url: the url of an MCP server must name a host; begin it with http:// or https://`,
+		`HOME/config.json:3:37: error: providers.my_Co.url must be like https://HOST or http://HOST:PORT`,
+		`HOME/config.json:5:7: error: providers.b.url must be like https://HOST or http://HOST:PORT`,
+		`HOME/config.json:6:28: error: providers.c.url must be like https://HOST or http://HOST:PORT`,
+		`HOME/config.json:8:93: error: providers.port.url must be like https://HOST or http://HOST:PORT`,
+		`HOME/config.json:12:11: error: mcpServers.a.url: the url of an MCP server must be like https://HOST or http://HOST:PORT`,
 		`HOME/config.json:13:5: error: mcpServers.b: an MCP server needs a command or a url`,
 		`HOME/config.json:14:5: error: mcpServers.c: an MCP server has a command or a url, not both`,
 	}

@@ -27,7 +27,7 @@ func (d *Daemon) Misnamed() []config.Finding {
 	d.mu.Unlock()
 	var out []config.Finding
 	for _, p := range extensions.Misnamed(in) {
-		out = append(out, config.Finding{Source: p.Path, Severity: config.SeverityWarning, Message: p.Cause})
+		out = append(out, config.Finding{Source: p.Source, Severity: config.SeverityWarning, Message: p.Cause})
 	}
 	return out
 }

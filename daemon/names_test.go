@@ -2,8 +2,13 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -110,6 +115,31 @@ func TestModelWithoutItsProvider(t *testing.T) {
 		got, err := d.CheckModel(context.Background(), c.name)
 		if got != c.want || (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
 			t.Errorf("%s, with the default %s: %q, %v", c.name, c.standard, got, err)
+		}
+	}
+}
+
+// No custom tool gets the name of a tool of eca, also of one that this client does not have.
+func TestNamesOfToolsAreTaken(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "tools.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, _, _ := strings.Cut(string(page), "<!-- end -->")
+	rows := regexp.MustCompile("(?m)^\\| `([a-z_]+)` ").FindAllStringSubmatch(table, -1)
+	custom := map[string]any{}
+	for _, row := range rows {
+		custom[row[1]] = map[string]any{"description": "d", "command": "true", "schema": map[string]any{}}
+	}
+	raw, err := json.Marshal(map[string]any{"customTools": custom})
+	if err != nil || len(custom) < 20 {
+		t.Fatal(len(custom), err)
+	}
+	d := newDaemon(t, "{}", nil)
+	d.Configure(raw, []string{t.TempDir()})
+	for name := range custom {
+		if !strings.Contains(fmt.Sprint(d.Config().Problems), "customTools."+name+" is left out: a tool of eca has this name") {
+			t.Errorf("a custom tool may be called %s", name)
 		}
 	}
 }

@@ -33,16 +33,15 @@ func pluginInputs(cfg *config.Loaded) plugins.Inputs {
 	return in
 }
 
-// pluginProblem converts a mistake about plugins; a mistake in the plugins section gets its
-// position in the configuration.
-func pluginProblem(cfg *config.Loaded, p plugins.Problem) config.Problem {
-	origin := config.Origin{Source: p.Path, Line: p.Line}
-	if rest, ok := strings.CutPrefix(p.Path, "plugins."); ok {
+// pluginProblem gives a mistake in the plugins section its position in the configuration; the
+// Source of such a mistake is a key.
+func pluginProblem(cfg *config.Loaded, p config.Problem) config.Problem {
+	if rest, ok := strings.CutPrefix(p.Source, "plugins."); ok {
 		if o, known := cfg.Origin("plugins", rest); known {
-			return config.Problem{Origin: o, Cause: p.Path + ": " + p.Cause}
+			return config.Problem{Origin: o, Cause: p.Source + ": " + p.Cause}
 		}
 	}
-	return config.Problem{Origin: origin, Cause: p.Cause}
+	return p
 }
 
 // SyncPlugins fetches missing plugin repositories and applies their contents. It may take minutes.

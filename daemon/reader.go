@@ -51,9 +51,7 @@ func (r *reader) readLocked(in inputs) inputs {
 			cfg.Problems = append(cfg.Problems, settings.Damaged(path, err))
 		}
 	}
-	for _, p := range in.extensions.Wrong() {
-		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: p.Path, Line: p.Line}, Cause: p.Cause})
-	}
+	cfg.Problems = append(cfg.Problems, in.extensions.Wrong()...)
 	for _, p := range in.plugins.Wrong() {
 		cfg.Problems = append(cfg.Problems, pluginProblem(cfg, p))
 	}

@@ -18,11 +18,11 @@ func TestURLThatCannotBeAsked(t *testing.T) {
 		if ids, standard := d.Choice(); !slices.Contains(ids, "mine/m") || standard != "mine/m" {
 			t.Errorf("%s: the default model is %s of %q", address, standard, ids)
 		}
-		if _, err := d.CheckModel(context.Background(), "mine/m"); err == nil || !strings.Contains(err.Error(), "begins with http:// or https://") {
+		if _, err := d.CheckModel(context.Background(), "mine/m"); err == nil || !strings.Contains(err.Error(), "a url like https://HOST or http://HOST:PORT") {
 			t.Errorf("%s: %v", address, err)
 		}
 		report := d.Doctor(context.Background(), true).Markdown()
-		for _, want := range []string{"providers.mine.url must name a host; begin it with http:// or https://", "mcpServers.s.url: ", "mcpServers.t: an MCP server needs a command or a url"} {
+		for _, want := range []string{"providers.mine.url must be like https://HOST or http://HOST:PORT", "mcpServers.s.url: ", "mcpServers.t: an MCP server needs a command or a url"} {
 			if !strings.Contains(report, want) {
 				t.Errorf("%s: no %q in %s", address, want, report)
 			}

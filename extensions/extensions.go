@@ -18,7 +18,6 @@
 package extensions
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,25 +32,11 @@ type Set struct {
 	Rules    []Rule    // by id
 	Commands []Command // by name, without duplicates
 
-	Problems []Problem     // files or parts of files that are not used, by file and line
-	Units    []config.Unit // files that need trust, trusted or not; for agents, only the part outside their configuration
-	Files    []string      // what to watch: files, and folders as path/* (see package watch)
+	Problems []config.Problem // files or parts of files that are not used, by file and line
+	Units    []config.Unit    // files that need trust, trusted or not; for agents, only the part outside their configuration
+	Files    []string         // what to watch: files, and folders as path/* (see package watch)
 
 	roots []string // workspace folders, with symlinks resolved
-}
-
-// Problem describes a file, or a part of one, that is not used.
-type Problem struct {
-	Path  string
-	Line  int // 0 if unknown
-	Cause string
-}
-
-func (p Problem) String() string {
-	if p.Line > 0 {
-		return fmt.Sprintf("%s:%d: %s", p.Path, p.Line, p.Cause)
-	}
-	return p.Path + ": " + p.Cause
 }
 
 // Inputs describe where to search.
@@ -110,7 +95,7 @@ func (s *Set) Fragments() []config.Fragment {
 }
 
 // Wrong returns the Problems; nil for a nil Set.
-func (s *Set) Wrong() []Problem {
+func (s *Set) Wrong() []config.Problem {
 	if s == nil {
 		return nil
 	}
@@ -146,7 +131,7 @@ func (s *Set) Refused(name string) string {
 		return markdown(base) && !slices.Contains([]string{kindAgent, kindRule}, dir) && strings.EqualFold(strings.TrimSuffix(base, filepath.Ext(base)), own)
 	}
 	for _, p := range s.Problems {
-		if names(p.Path) {
+		if names(p.Source) {
 			return p.String()
 		}
 	}

@@ -50,7 +50,7 @@ type mark struct {
 // entry is a parsed file.
 type entry struct {
 	item     any // Agent, Skill, Rule or Command; nil if the file was never usable
-	problems []Problem
+	problems []config.Problem
 	stamps   []stamp // states of the file and of those that it includes
 	sum      [sha256.Size]byte
 	unit     *config.Unit // the part that needs trust, or nil
@@ -104,7 +104,7 @@ type gather struct {
 }
 
 func (g *gather) problem(path string, line int, format string, args ...any) {
-	g.set.Problems = append(g.set.Problems, Problem{path, line, fmt.Sprintf(format, args...)})
+	g.set.Problems = append(g.set.Problems, config.Problem{Origin: config.Origin{Source: path, Line: line}, Cause: fmt.Sprintf(format, args...)})
 }
 
 // files returns what to watch.
@@ -123,8 +123,8 @@ func (g *gather) finish() {
 	sortBy(g.set.Skills, func(s Skill) string { return s.Name })
 	sortBy(g.set.Rules, func(r Rule) string { return r.ID })
 	sortBy(g.set.Commands, func(c Command) string { return c.Name })
-	slices.SortFunc(g.set.Problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Path, b.Path), a.Line-b.Line, cmp.Compare(a.Cause, b.Cause))
+	slices.SortFunc(g.set.Problems, func(a, b config.Problem) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), a.Line-b.Line, cmp.Compare(a.Cause, b.Cause))
 	})
 }
 
@@ -285,7 +285,7 @@ func (l *Loader) entry(k key, f foundFile, in Inputs, parse func(path, text stri
 			e.item = before.item
 			flt.cause += " (what the file said before stays in effect)"
 		}
-		e.problems = append(e.problems, Problem{f.path, flt.line, flt.cause})
+		e.problems = append(e.problems, config.Problem{Origin: config.Origin{Source: f.path, Line: flt.line}, Cause: flt.cause})
 	}
 	return e
 }
@@ -331,7 +331,7 @@ func (l *Loader) expand(text string, f foundFile, in Inputs, kind string, e *ent
 	}
 	out, files, err := in.Expand(text, filepath.Dir(f.path), f.plugin.Dir)
 	if err != nil {
-		e.problems = append(e.problems, Problem{f.path, 0, strings.ReplaceAll(err.Error(), "\n", "; ")})
+		e.problems = append(e.problems, config.Problem{Origin: config.Origin{Source: f.path}, Cause: strings.ReplaceAll(err.Error(), "\n", "; ")})
 	}
 	for _, included := range files {
 		e.stamps = append(e.stamps, l.stamp(included, stat(included)))

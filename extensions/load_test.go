@@ -82,7 +82,7 @@ func (h *house) describe(s *Set) []string {
 		out = append(out, fmt.Sprintf("command %s %s", c.Name, h.rel(c.File)))
 	}
 	for _, p := range s.Problems {
-		out = append(out, fmt.Sprintf("problem %s:%d %s", h.rel(p.Path), p.Line, strings.ReplaceAll(p.Cause, h.dir, "")))
+		out = append(out, fmt.Sprintf("problem %s:%d %s", h.rel(p.Source), p.Line, strings.ReplaceAll(p.Cause, h.dir, "")))
 	}
 	return out
 }

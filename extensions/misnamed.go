@@ -7,13 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
 // Misnamed finds files and folders that look like extensions or configuration but are not read
 // because of their names, and suggests the likely name. Other files are ignored.
-func Misnamed(in Inputs) []Problem {
-	var out []Problem
+func Misnamed(in Inputs) []config.Problem {
+	var out []config.Problem
 	for _, root := range in.Roots {
 		out = append(out, misnamedIn(filepath.Join(root, ".eca"))...)
 	}
@@ -24,9 +25,9 @@ func Misnamed(in Inputs) []Problem {
 }
 
 // misnamedIn checks one folder of the configuration.
-func misnamedIn(dir string) (out []Problem) {
+func misnamedIn(dir string) (out []config.Problem) {
 	say := func(path, format string, args ...any) {
-		out = append(out, Problem{Path: path, Cause: fmt.Sprintf(format, args...)})
+		out = append(out, config.Problem{Origin: config.Origin{Source: path}, Cause: fmt.Sprintf(format, args...)})
 	}
 	entries, _ := os.ReadDir(dir) // a missing folder has no entries
 	for _, e := range entries {

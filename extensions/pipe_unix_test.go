@@ -29,7 +29,7 @@ func TestPipesAreReported(t *testing.T) {
 	}
 	for _, p := range set.Problems {
 		if !strings.Contains(p.Cause, "it is not a regular file; replace it with one, or remove it") {
-			t.Errorf("%s: %s", p.Path, p.Cause)
+			t.Errorf("%s: %s", p.Source, p.Cause)
 		}
 	}
 }

@@ -59,6 +59,7 @@ func (f *Face) closeGate(ctx context.Context, dev Device, session *chat.Session)
 		}
 	}
 	g.at = int64(session.FlushedSeq())
+	var wrote time.Time
 	for i := range g.streams {
 		s := &g.streams[i]
 		if !s.held {
@@ -68,6 +69,16 @@ func (f *Face) closeGate(ctx context.Context, dev Device, session *chat.Session)
 		done, err := s.link.chatCall(limited, "chat/advance", map[string]any{"chatId": g.chatID, "seq": g.at})
 		s.late = err != nil || !done || !s.sync(limited) || s.late
 		cancel()
+		s.mu.Lock()
+		if s.wrote.After(wrote) {
+			wrote = s.wrote
+		}
+		s.mu.Unlock()
+	}
+	// A page receives its streams and the answer to its load over different connections.
+	select {
+	case <-time.After(settleTime - time.Since(wrote)):
+	case <-ctx.Done():
 	}
 	return g
 }

@@ -26,7 +26,8 @@ const (
 	// standstill is how long chats that run are not shown at the start of a stream: the page loads
 	// them first.
 	standstill = 2 * time.Second
-	// settleTime is how long a page needs to take over a chat that it has loaded.
+	// settleTime is how long a page needs to show what it has received, and to take over a chat that it
+	// has loaded.
 	settleTime = 300 * time.Millisecond
 	// maxSettleTime is the longest pause between two repetitions of a question for a slow page.
 	maxSettleTime = 10 * time.Second
@@ -50,6 +51,7 @@ type stream struct {
 	moving semaphore // held while a chat is moved to another position
 
 	mu       sync.Mutex // guards the fields below
+	wrote    time.Time  // when something was written last
 	farewell string     // shown before the stream ends
 	followed map[string]bool
 	waiting  map[string]bool            // chats that stand still
@@ -380,8 +382,13 @@ func (s *stream) write(w http.ResponseWriter) {
 			return
 		}
 		pause = nil
-		if buf.Len() > 0 && !flush() {
-			return
+		if buf.Len() > 0 {
+			if !flush() {
+				return
+			}
+			s.mu.Lock()
+			s.wrote = time.Now()
+			s.mu.Unlock()
 		}
 		last = time.Now()
 		if flushed != nil {

@@ -267,3 +267,23 @@ func TestOnlyWhatWasMissed(t *testing.T) {
 		}
 	}
 }
+
+// A page that loads a chat after it missed the end of a turn learns that the chat is idle: the messages
+// do not say so.
+func TestEndOfATurnThatWasMissed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, `default: {steps: [{text: 'Done.'}]}`, nil, nil)
+	first := r.events(r.token, "")
+	first.await(0, "session:connected")
+	if status, result := r.do("POST", "/chats/c/prompt", object{"message": "go"}); status != 200 {
+		t.Fatal(status, result)
+	}
+	first.close()
+	r.Await(0, "the end", fake.Content("progress", `"finished"`))
+	page := r.events(r.token, "")
+	page.await(0, "session:connected")
+	if status, result := r.do("GET", "/chats/c", nil); status != 200 {
+		t.Fatal(status, result)
+	}
+	page.await(0, "chat:status-changed", `"c"`, `"idle"`)
+}

@@ -23,6 +23,17 @@ func wireAPIs() map[string]string {
 	}
 }
 
+// A wire format that the configuration accepts is covered by the tests of all formats.
+func TestEveryAPIHasAModel(t *testing.T) {
+	t.Parallel()
+	models := wireAPIs()
+	for _, api := range apis {
+		if models[api] == "" {
+			t.Errorf("wireAPIs has no model of %s", api)
+		}
+	}
+}
+
 // allAPIs makes a provider for each wire format, with the format's name, on one server.
 func allAPIs(more map[string]any) func(url string) map[string]any {
 	return func(url string) map[string]any {

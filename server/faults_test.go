@@ -17,13 +17,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
 // apis are the wire formats that the matrix is played in.
-var apis = []string{"openai-responses", "openai-chat", "anthropic", "google", "ollama", "bedrock"}
+var apis = slices.DeleteFunc(config.WireFormats(), func(api string) bool {
+	return api == "openai" || api == "cassette" // an earlier name, and one without a server
+})
 
 // fault is one way in which a provider can fail.
 type fault struct {

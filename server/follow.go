@@ -34,7 +34,7 @@ type followParams struct {
 	Offset int       `json:"offset"`
 	// Subagents are the positions in subagents' chats of which the client has been shown a part.
 	Subagents map[string]position `json:"subagents"`
-	// Remind requests that pending approvals be sent again.
+	// Remind requests what a client that has loaded the messages does not know; see view.remind.
 	Remind bool `json:"remind"`
 }
 
@@ -290,8 +290,12 @@ func (v *view) moveTo(ctx context.Context, p followParams) error {
 	return nil
 }
 
-// remind sends the pending approvals again.
+// remind sends the pending approvals again, and that the chat is idle if it is: a client that missed the
+// end of a turn may still show that it runs.
 func (v *view) remind(ctx context.Context) {
+	if !v.followsTurn() {
+		v.send(ctx, v.renderer.status("idle"))
+	}
 	for _, c := range v.renderer.fold.Calls() {
 		if c.Stage == transcript.Judged && c.Judgment.Manual {
 			v.send(ctx, v.renderer.content(protocol.RoleAssistant, v.renderer.toolRun(c)))

@@ -85,7 +85,10 @@ func (g *guarded) env(password string) map[string]string {
 // certificate, over one connection.
 func TestNetwork(t *testing.T) {
 	t.Parallel()
-	for _, api := range []string{"openai-responses", "openai-chat", "anthropic", "google", "ollama"} {
+	for _, api := range apis {
+		if api == "bedrock" {
+			continue // its server's name contains a region
+		}
 		g := newGuarded(t, api)
 		g.config["network"] = g.network
 		r := newRig(t, options{config: g.config, env: g.env(proxyPassword), api: api})

@@ -11,15 +11,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	_ "modernc.org/sqlite" // the "sqlite" driver
-	lib "modernc.org/sqlite/lib"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // File is the name of the file in eca's state folder.
@@ -221,18 +220,13 @@ func (l *ledger) use(ctx context.Context, read func(*sql.DB) error) error {
 
 // explain names the file and what to do about an error of the file.
 func explain(path string, err error) error {
-	var sqlite interface {
-		error
-		Code() int
-	}
-	if !errors.As(err, &sqlite) {
+	if safeio.SQLiteCode(err) == 0 {
 		return err
 	}
-	const primary = 0xff // the other bits are the extended code
-	if slices.Contains([]int{lib.SQLITE_NOTADB, lib.SQLITE_CORRUPT}, sqlite.Code()&primary) {
+	if safeio.DatabaseDamaged(err) {
 		return fmt.Errorf("%s is damaged; move it away: eca then begins another, without the earlier spending", path)
 	}
-	return fmt.Errorf("%s: %w; `eca doctor` checks whether its folder can be written", path, sqlite)
+	return fmt.Errorf("%s: %w; `eca doctor` checks whether its folder can be written", path, err)
 }
 
 // write writes a batch. The caller holds the token.

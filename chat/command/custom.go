@@ -101,7 +101,7 @@ func (c *Commands) skills(context.Context, input) (string, error) {
 func wrong(set *extensions.Set, folder string) string {
 	var b strings.Builder
 	for _, p := range set.Problems {
-		if slices.Contains(strings.Split(filepath.ToSlash(p.Path), "/"), folder) {
+		if slices.Contains(strings.Split(filepath.ToSlash(p.Source), "/"), folder) {
 			fmt.Fprintf(&b, "- %s\n", p)
 		}
 	}

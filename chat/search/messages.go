@@ -61,7 +61,8 @@ func (r *reader) add(e event.Event) {
 		if item.End != nil {
 			r.finish()
 		}
-	default: // not a message of the conversation
+	case transcript.Notice, transcript.Report, transcript.Usage, transcript.Title, transcript.Progress, transcript.Hook, transcript.NoTasks, transcript.Flag:
+		// not a message of the conversation
 	}
 }
 

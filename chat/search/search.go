@@ -22,16 +22,15 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	_ "modernc.org/sqlite" // the "sqlite" driver
-	lib "modernc.org/sqlite/lib"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // File is the name of the index in the store's directory.
@@ -136,7 +135,7 @@ func (x *Index) open(ctx context.Context) (*sql.DB, Source, error) {
 		return nil, nil, errors.Join(fmt.Errorf("open search index: %w", err), source.Close())
 	}
 	db, err := connect(ctx, x.path)
-	if damaged(err) { // the index holds nothing that the store does not have
+	if safeio.DatabaseDamaged(err) { // the index holds nothing that the store does not have
 		for _, file := range []string{x.path, x.path + "-wal", x.path + "-shm"} {
 			_ = os.Remove(file) // if it stays, connect fails again
 		}
@@ -148,16 +147,6 @@ func (x *Index) open(ctx context.Context) (*sql.DB, Source, error) {
 	_ = os.Chmod(x.path, 0o600)
 	x.db, x.source = db, source
 	return db, source, nil
-}
-
-// damaged reports whether an error means that a file is not an intact database.
-func damaged(err error) bool {
-	var sqlite interface {
-		error
-		Code() int
-	}
-	const primary = 0xff // the other bits are the extended code
-	return errors.As(err, &sqlite) && slices.Contains([]int{lib.SQLITE_NOTADB, lib.SQLITE_CORRUPT}, sqlite.Code()&primary)
 }
 
 // connect opens a file and creates the tables if it does not have them.

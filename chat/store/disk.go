@@ -46,22 +46,15 @@ func explain(err error, path string, writable func(dir string) error) error {
 	if errors.As(err, &pathed) {
 		path = pathed.Path
 	}
-	var sqlite interface {
-		error
-		Code() int
-	}
-	if errors.As(err, &sqlite) {
-		const primary = 0xff // the other bits are the extended code
-		switch sqlite.Code() & primary {
-		case lib.SQLITE_FULL:
-			text = safeio.NoSpace
-		case lib.SQLITE_NOTADB, lib.SQLITE_CORRUPT:
-			text, advice = "the file is damaged", moveAwayAdvice(path)
-		case lib.SQLITE_READONLY:
-			text = "the file system or file is read-only"
-		case lib.SQLITE_IOERR, lib.SQLITE_CANTOPEN:
-			text = cmp.Or(safeio.DiskCause(writable(filepath.Dir(path))), text)
-		}
+	switch code := safeio.SQLiteCode(err); {
+	case safeio.DatabaseDamaged(err):
+		text, advice = "the file is damaged", moveAwayAdvice(path)
+	case code == lib.SQLITE_FULL:
+		text = safeio.NoSpace
+	case code == lib.SQLITE_READONLY:
+		text = "the file system or file is read-only"
+	case code == lib.SQLITE_IOERR, code == lib.SQLITE_CANTOPEN:
+		text = cmp.Or(safeio.DiskCause(writable(filepath.Dir(path))), text)
 	}
 	if text == "" {
 		return err

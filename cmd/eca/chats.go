@@ -328,7 +328,7 @@ func said(i transcript.Item) (who, text string) {
 		if i.End != nil && i.End.Reason == event.FinishedInterrupted {
 			return "eca", transcript.InterruptedText
 		}
-	default:
+	case transcript.Reasoning, transcript.Report, transcript.Usage, transcript.Title, transcript.Progress, transcript.Hook, transcript.NoTasks, transcript.Flag:
 	}
 	return "", ""
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -403,17 +404,40 @@ func (c *execClient) checkModel(ctx context.Context, cfg *config.Loaded, continu
 	if wrong := cfg.MistakesAt("providers", "defaultModel"); len(wrong) > 0 && c.daemon.OnlyDemo() {
 		return fmt.Errorf("no provider that is configured can be used: %s", wrong[0])
 	}
-	if lacking := c.daemon.Unavailable(); !continued && len(lacking) > 0 && c.daemon.OnlyDemo() {
-		return fmt.Errorf("no provider that is configured can be used: %s", strings.Join(lacking, "; "))
-	}
-	origin, set := cfg.Origin("defaultModel")
-	if continued || !set || origin.IsDefault() || cfg.DefaultModel == "" {
+	if continued {
 		return nil
 	}
-	if _, err := c.daemon.CheckModel(ctx, cfg.DefaultModel); err != nil {
-		return fmt.Errorf("defaultModel (%s): %w", origin, err)
+	if c.daemon.OnlyDemo() && cfg.DefaultModel != providers.DemoModel {
+		if why := append(c.daemon.Unavailable(), ignoredFiles(c.daemon, c.root())...); len(why) > 0 {
+			return fmt.Errorf("no provider that is configured can be used: %s", strings.Join(why, "; "))
+		}
+	}
+	if origin, set := cfg.Origin("defaultModel"); set && !origin.IsDefault() && strings.Contains(cfg.DefaultModel, "/") {
+		if _, err := c.daemon.CheckModel(ctx, cfg.DefaultModel); err != nil {
+			for _, mistake := range cfg.MistakesAt("providers") {
+				err = fmt.Errorf("%w\n%s", err, mistake)
+			}
+			return fmt.Errorf("defaultModel (%s): %w", origin, err)
+		}
+	}
+	if wrong := cfg.MistakesAt("defaultModel"); len(wrong) > 0 {
+		return fmt.Errorf("the configuration does not say which model to use; correct it, or choose one with --model: %s", wrong[0])
 	}
 	return nil
+}
+
+// ignoredFiles describes files that look like the configuration of a workspace and are not read.
+func ignoredFiles(d *daemon.Daemon, root string) (out []string) {
+	for _, f := range d.Misnamed() {
+		out = append(out, f.Source+": "+f.Message)
+	}
+	for last, dir := root, filepath.Dir(root); dir != last; last, dir = dir, filepath.Dir(dir) {
+		file := filepath.Join(dir, ".eca", "config.json")
+		if _, err := os.Stat(file); err == nil {
+			out = append(out, fmt.Sprintf("%s is not read, because %s is not a folder of this workspace: run eca there, or move its settings to your own configuration", file, dir))
+		}
+	}
+	return out
 }
 
 // checkFlags refuses flags that do not fit the model of the turn: a cost limit that could never be

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -177,6 +178,47 @@ func wrongFlags() []wrongInput {
 	}
 	for _, args := range [][]string{{"config", "show", "defaultAgent"}, {"plugin", "list"}, {"trust", "--list"}, {"permission", "list"}, {"chats", "search", "x"}} {
 		out = append(out, wrongInput{name: "broken file: " + strings.Join(args, " "), bare: true, args: args, config: `{"providers":`, code: 0, want: []string{"eca: cannot read "}, once: "config.json:1:"})
+	}
+	return out
+}
+
+// wrongPlaces are folders in which nothing can be stored.
+func wrongPlaces() []wrongInput {
+	out := []wrongInput{
+		{name: "no home", args: []string{"exec", "hi"}, env: []string{"HOME=", "XDG_STATE_HOME=", "XDG_CONFIG_HOME=", "XDG_CACHE_HOME="}, code: 1, want: []string{"HOME", "XDG_STATE_HOME"}},
+		{name: "relative state folder", args: []string{"exec", "hi"}, env: []string{"XDG_STATE_HOME=state"}, code: 1, want: []string{"XDG_STATE_HOME", "absolute"}, not: []string{"fine"}},
+	}
+	// Every command that reads a damaged file of the state directory names it, and leaves it
+	// unchanged.
+	exec, doctor, check := []string{"exec", "hi"}, []string{"doctor", "--offline"}, []string{"config", "check"}
+	for _, damaged := range []struct {
+		file, remedy string
+		met          [][]string // the commands; exec continues without the file
+		empty        bool
+	}{
+		{"chats.db", "move it, chats.db-wal and chats.db-shm away", [][]string{exec, doctor, {"stats"}, {"read-chat", "--workspace", "."}, {"exec", "--continue", "hi"}}, false},
+		{"chats.db", "the file is empty, and eca never leaves it so; restore it from a backup, or move it", [][]string{exec, doctor, {"stats"}, {"read-chat", "--workspace", "."}, {"exec", "--continue", "hi"}}, true},
+		{"permissions.json", "move it away: until then nothing is remembered", [][]string{exec, doctor, check, {"permission", "list"}, {"permission", "forget", "x"}}, false},
+		{"trust.json", "move it away: until then no folder is trusted", [][]string{exec, doctor, check, {"trust", "--list"}, {"trust", "--revoke"}}, false},
+		{"credentials.json", "move it away and log in again", [][]string{exec, doctor, check, {"login"}, {"login", "anthropic"}, {"logout", "openai"}}, false},
+		{"mcp/credentials.json", "move it away and log in again", [][]string{exec, doctor, check}, false},
+		{"journal/00000000000000000001.jsonl", "move the folder away to begin another", [][]string{doctor}, false}, // without a head
+		{"mcp-agreed.json", "move it away: until then changes of servers", [][]string{exec, doctor, check}, false},
+	} {
+		for _, args := range damaged.met {
+			code, text, name := 1, `{"version": 1, garbage`, "damaged "
+			if damaged.empty {
+				text, name = "", "empty "
+			}
+			if slices.Equal(args, exec) {
+				code = 0
+			}
+			out = append(out, wrongInput{
+				name: name + damaged.file + " met by " + strings.Join(args, " "), args: args, stdin: "sk-new\n", code: code,
+				files: map[string]string{"../state/eca/" + damaged.file: text}, same: "../state/eca/" + damaged.file,
+				want: []string{"eca/" + strings.Split(damaged.file, "/")[0], damaged.remedy}, not: []string{"sk-new"}, once: map[bool]string{true: "the stored logins cannot be used"}[args[0] == "login" || args[0] == "logout"],
+			})
+		}
 	}
 	return out
 }

@@ -227,7 +227,7 @@ func wrongArguments() []wrongInput {
 		{name: "MCP server that is a script of this folder", args: []string{"mcp", "add", "x", "--", "./tools/server.sh"}, files: map[string]string{"tools/server.sh": "#!/bin/sh"}, code: 0, want: []string{"Added x", "/tools/server.sh", "instead of ./tools/server.sh"}},
 		{name: "MCP server with a script that there is not", args: []string{"mcp", "add", "x", "--", "./tools/server.sh"}, code: 1, want: []string{"./tools/server.sh", "no such file"}},
 		{name: "MCP server at another scheme", args: []string{"mcp", "add", "x", "htp:/foo"}, code: 2, want: []string{"htp:/foo is not an address", "http:// or https://"}, not: []string{"Added"}},
-		{name: "MCP server at another scheme, as a flag", args: []string{"mcp", "add", "x", "--url", "htp:/foo"}, code: 2, want: []string{"http:// or https://"}, not: []string{"Added"}},
+		{name: "MCP server at another scheme, as a flag", args: []string{"mcp", "add", "x", "--url", "htp:/foo"}, code: 2, want: []string{"like https://HOST or http://HOST:PORT"}, not: []string{"Added"}},
 		{name: "MCP server whose program there is not", args: []string{"mcp", "add", "x", "--", "nosuchprogram-123"}, code: 0, want: []string{"warning: ", "no program nosuchprogram-123 in PATH", "Added x"}},
 		{name: "MCP server whose script cannot run", args: []string{"mcp", "add", "x", "--", "./server.sh"}, files: map[string]string{"server.sh": "#!/bin/sh"}, code: 0, want: []string{"warning: ", "chmod +x ", "Added x"}, posix: true},
 		{name: "MCP server without anything, tested", args: []string{"mcp", "test", "x"}, config: `{"mcpServers": {"x": {}}}`, code: 1, want: []string{"needs a command or a url"}, not: []string{"Starting"}},
@@ -305,9 +305,16 @@ func wrongConfigurations() []wrongInput {
 		{name: "denied tool as a pattern", args: check, config: `{"mcpServers": {"near": {"command": "near", "disabled": true}}, "toolCall": {"approval": {"deny": {"eca__*": {}, "near__.+": {}}}}}`, code: 1, want: []string{"error: toolCall.approval.deny.eca__*: there is no such tool", `error: toolCall.approval.deny."near__.+"`, "not a pattern"}},
 		{name: "disabled tool misspelled", args: check, config: `{"agent": {"code": {"disabledTools": ["shell_comand"]}}}`, code: 1, want: []string{"shell_comand", "did you mean shell_command?"}},
 		{name: "provider of the default model", args: exec, config: `{"defaultModel": "opnai/gpt-5.2"}`, code: 1, want: []string{"defaultModel", "config.json", "there is no provider opnai", "did you mean openai?"}, not: []string{"fine"}},
+		{name: "default model without its provider", bare: true, args: exec, config: `{"defaultModel": "z", "providers": {"mine": {"api": "openai-chat", "url": "%URL%", "fetchModels": false, "models": {"a": {}, "z": {}}}}}`, code: 1, want: []string{"defaultModel: z does not name its provider", "did you mean mine/z?", "--model"}, not: []string{"fine"}},
+		{name: "misspelled key of the default model", args: exec, config: `{"defaultModell": "openai/gpt-5.2"}`, code: 1, want: []string{"unknown key defaultModell", "did you mean defaultModel?", "--model"}, not: []string{"fine"}},
+		{name: "default model of a misspelled section", bare: true, args: exec, config: `{"provider": {"mine": {"api": "openai-chat"}}, "defaultModel": "mine/m"}`, code: 1, want: []string{"there is no provider mine", "unknown key provider; it has no effect; did you mean providers?"}},
+		{name: "provider in an untrusted folder", bare: true, args: exec, files: map[string]string{".eca/config.json": `{"defaultModel": "mine/m", "providers": {"mine": {"api": "openai-chat", "url": "%URL%", "models": {"m": {}}}}}`}, code: 1, want: []string{"there is no provider mine; ", ".eca/config.json configures it", "eca trust"}, not: []string{"fine"}},
+		{name: "configuration that nothing reads", bare: true, args: exec, files: map[string]string{".eca/config.jsonc": `{"providers": {}}`}, code: 1, want: []string{"config.jsonc: nothing reads this file; did you mean config.json?"}, not: []string{"demo model"}},
+		{name: "configuration of a folder above", bare: true, args: exec, files: map[string]string{"../.eca/config.json": `{"providers": {}}`}, code: 1, want: []string{".eca/config.json is not read, because ", "run eca there"}, not: []string{"demo model that ships"}},
+		{name: "port that cannot exist", bare: true, args: exec, config: `{"providers": {"mine": {"api": "openai-chat", "url": "http://localhost:99999/v1", "models": {"m": {}}}}}`, code: 1, want: []string{"providers.mine.url", "http://localhost:99999/v1"}, not: []string{"Retrying"}},
 		{name: "provider without a url", bare: true, args: exec, config: `{"providers": {"mine": {"api": "openai-chat", "key": "k", "models": {"m": {}}}}}`, code: 1, want: []string{"provider mine needs a url"}},
 		{name: "provider in another spelling than the preset", bare: true, args: exec, config: `{"providers": {"OpenAI": {"key": "k"}}}`, code: 1, want: []string{"provider OpenAI needs an api", "did you mean the provider openai?"}},
-		{name: "url without http", bare: true, args: exec, config: `{"providers": {"mine": {"api": "openai-chat", "url": "localhost:8080/v1", "models": {"m": {}}}}}`, code: 1, want: []string{"providers.mine.url", "begins with http://", "localhost:8080/v1"}},
+		{name: "url without http", bare: true, args: exec, config: `{"providers": {"mine": {"api": "openai-chat", "url": "localhost:8080/v1", "models": {"m": {}}}}}`, code: 1, want: []string{"providers.mine.url", "a url like https://HOST or http://HOST:PORT", "localhost:8080/v1"}},
 		{name: "file that is not a cassette", bare: true, args: exec, config: tape, files: map[string]string{"tape.yaml": "turns: []\n"}, code: 1, want: []string{"tape.yaml", "not a cassette", "cassette: 1"}},
 		{name: "cassette with a misspelled key", bare: true, args: exec, config: tape, files: map[string]string{"tape.yaml": "cassette: 1\nturn: []\n"}, code: 1, want: []string{"tape.yaml:2:1: ", `"turn"`}, not: []string{"\n>"}},
 		{name: "cassette without a turn for the prompt", bare: true, args: exec, config: tape, files: map[string]string{"tape.yaml": "cassette: 1\nturns: []\n"}, code: 1, want: []string{`no turn for the prompt "hi"`, "add a turn", "record it again"}},
@@ -398,47 +405,6 @@ func wrongProviders(t *testing.T) []wrongInput {
 			<-r.Context().Done()
 		}, code: 1, want: []string{"Nothing heard from %HOST%", "openai", "sent nothing", "firstByteTimeoutSeconds"}},
 	}
-}
-
-// wrongPlaces are folders in which nothing can be stored.
-func wrongPlaces() []wrongInput {
-	out := []wrongInput{
-		{name: "no home", args: []string{"exec", "hi"}, env: []string{"HOME=", "XDG_STATE_HOME=", "XDG_CONFIG_HOME=", "XDG_CACHE_HOME="}, code: 1, want: []string{"HOME", "XDG_STATE_HOME"}},
-		{name: "relative state folder", args: []string{"exec", "hi"}, env: []string{"XDG_STATE_HOME=state"}, code: 1, want: []string{"XDG_STATE_HOME", "absolute"}, not: []string{"fine"}},
-	}
-	// Every command that reads a damaged file of the state directory names it, and leaves it
-	// unchanged.
-	exec, doctor, check := []string{"exec", "hi"}, []string{"doctor", "--offline"}, []string{"config", "check"}
-	for _, damaged := range []struct {
-		file, remedy string
-		met          [][]string // the commands; exec continues without the file
-		empty        bool
-	}{
-		{"chats.db", "move it, chats.db-wal and chats.db-shm away", [][]string{exec, doctor, {"stats"}, {"read-chat", "--workspace", "."}, {"exec", "--continue", "hi"}}, false},
-		{"chats.db", "the file is empty, and eca never leaves it so; restore it from a backup, or move it", [][]string{exec, doctor, {"stats"}, {"read-chat", "--workspace", "."}, {"exec", "--continue", "hi"}}, true},
-		{"permissions.json", "move it away: until then nothing is remembered", [][]string{exec, doctor, check, {"permission", "list"}, {"permission", "forget", "x"}}, false},
-		{"trust.json", "move it away: until then no folder is trusted", [][]string{exec, doctor, check, {"trust", "--list"}, {"trust", "--revoke"}}, false},
-		{"credentials.json", "move it away and log in again", [][]string{exec, doctor, check, {"login"}, {"login", "anthropic"}, {"logout", "openai"}}, false},
-		{"mcp/credentials.json", "move it away and log in again", [][]string{exec, doctor, check}, false},
-		{"journal/00000000000000000001.jsonl", "move the folder away to begin another", [][]string{doctor}, false}, // without a head
-		{"mcp-agreed.json", "move it away: until then changes of servers", [][]string{exec, doctor, check}, false},
-	} {
-		for _, args := range damaged.met {
-			code, text, name := 1, `{"version": 1, garbage`, "damaged "
-			if damaged.empty {
-				text, name = "", "empty "
-			}
-			if slices.Equal(args, exec) {
-				code = 0
-			}
-			out = append(out, wrongInput{
-				name: name + damaged.file + " met by " + strings.Join(args, " "), args: args, stdin: "sk-new\n", code: code,
-				files: map[string]string{"../state/eca/" + damaged.file: text}, same: "../state/eca/" + damaged.file,
-				want: []string{"eca/" + strings.Split(damaged.file, "/")[0], damaged.remedy}, not: []string{"sk-new"}, once: map[bool]string{true: "the stored logins cannot be used"}[args[0] == "login" || args[0] == "logout"],
-			})
-		}
-	}
-	return out
 }
 
 // The demo quotes a file of the folder, whatever its contents, or says that it found no text.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,22 +44,78 @@ turns:
 // browserRig is what a page in a browser has around it: eca with an editor, and a web server.
 type browserRig struct {
 	*process
-	t     *testing.T
-	place place
-	site  *httptest.Server
-	token string
-	port  string // of eca
+	t      *testing.T
+	place  place
+	site   *httptest.Server
+	token  string
+	port   string   // of eca
+	others []string // ports of further servers
+	line   *line    // to eca
+}
+
+// line forwards connections to an address, and can be cut.
+type line struct {
+	net.Listener
+	to string
+
+	mu    sync.Mutex // guards the fields below
+	down  bool
+	conns []net.Conn
+}
+
+func newLine(t *testing.T, to string) *line {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &line{Listener: listener, to: to}
+	t.Cleanup(func() { listener.Close(); l.cut(true) })
+	go func() {
+		for {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("tcp", l.to)
+			l.mu.Lock()
+			if err != nil || l.down {
+				from.Close()
+			} else {
+				l.conns = append(l.conns, from, to)
+				go func() { _, _ = io.Copy(to, from); to.Close() }()
+				go func() { _, _ = io.Copy(from, to); from.Close() }()
+			}
+			l.mu.Unlock()
+		}
+	}()
+	return l
+}
+
+// cut closes all connections, and new ones at once until the line is mended.
+func (l *line) cut(down bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = down
+	for _, conn := range l.conns {
+		conn.Close()
+	}
+	l.conns = nil
 }
 
 // newBrowserRig starts eca with the remote server, and a web server with the files of a folder and
-// with controls for the test's program: /control/prompt?chat=C&text=T prompts in the
-// editor, and /control/saw?method=M&part=P waits for what the editor sees.
+// with controls for the test's program: /control/prompt?chat=C&text=T prompts in the editor,
+// /control/saw?method=M&part=P waits for what the editor sees, and /control/cut?down=true cuts the line
+// to eca until it is told down=false.
 func newBrowserRig(t *testing.T, files, rights string) *browserRig {
 	t.Helper()
 	r := &browserRig{t: t}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/control/prompt", func(_ http.ResponseWriter, q *http.Request) {
 		r.Call("chat/prompt", map[string]any{"chatId": q.FormValue("chat"), "message": q.FormValue("text")})
+	})
+	mux.HandleFunc("/control/cut", func(_ http.ResponseWriter, q *http.Request) {
+		r.line.cut(q.FormValue("down") == "true")
 	})
 	mux.HandleFunc("/control/saw", func(_ http.ResponseWriter, q *http.Request) {
 		r.Await(0, "what the page did", fake.Contains(q.FormValue("method"), q.Form["part"]...))
@@ -91,6 +150,7 @@ func newBrowserRig(t *testing.T, files, rights string) *browserRig {
 		t.Fatalf("eca remote pair: %v\n%s", err, out)
 	}
 	r.token, r.port = string(found[1]), string(found[2])
+	r.line = newLine(t, "127.0.0.1:"+r.port)
 	return r
 }
 
@@ -101,7 +161,8 @@ func (r *browserRig) drive(script string) {
 	node, modules := testkit.NodeTools(r.t, os.Getenv, "playwright-core")
 	given, err := json.Marshal(map[string]any{
 		"site": strings.Replace(r.site.URL, "127.0.0.1", "localhost", 1), "host": "eca.localhost:" + r.port, "port": r.port,
-		"token": r.token, "root": r.place.root, "modules": modules, "chromium": chromium, "patience": 60_000,
+		"others": append([]string{}, r.others...), "line": fmt.Sprint("eca.localhost:", r.line.Addr().(*net.TCPAddr).Port),
+		"token": r.token, "root": r.place.root, "modules": modules, "chromium": chromium, "patience": 60_000, "times": 12, "cuts": []int{1, 10},
 		"pictures": os.Getenv("ECA_WEB_PICTURES"),
 	})
 	if err != nil {
@@ -127,15 +188,36 @@ func TestRemotePhone(t *testing.T) {
 	newBrowserRig(t, "", "control").drive("phone.mjs")
 }
 
-// TestReferenceWebClient uses the reference's web client, unchanged, in Chromium:
-// testdata/remote/client.mjs types, clicks and looks. ECA_WEB_CLIENT names the folder with its built
-// page.
-func TestReferenceWebClient(t *testing.T) {
+// webClient returns the folder with the reference's built web client.
+func webClient(t *testing.T) string {
+	t.Helper()
 	needs.Long(t)
 	needs.POSIX(t)
 	files := os.Getenv("ECA_WEB_CLIENT")
 	if files == "" {
 		t.Skip("NOT TESTED: the reference's web client is missing; set ECA_WEB_CLIENT to the folder dist of a checkout of editor-code-assistant/eca-web, built with npm ci && npm run build")
 	}
-	newBrowserRig(t, files, "trust").drive("client.mjs")
+	return files
+}
+
+// TestReferenceWebClient uses the reference's web client, unchanged, in Chromium:
+// testdata/remote/client.mjs types, clicks and looks. ECA_WEB_CLIENT names the folder with its built
+// page.
+func TestReferenceWebClient(t *testing.T) {
+	newBrowserRig(t, webClient(t), "trust").drive("client.mjs")
+}
+
+// TestReferenceWebClientOverBadLines does the same with several servers, lines that are cut, and chats
+// that run at the same time: testdata/remote/lines.mjs.
+func TestReferenceWebClientOverBadLines(t *testing.T) {
+	r := newBrowserRig(t, webClient(t), "trust")
+	second := r.place.serve(t)
+	second.Open(r.place.root, nil)
+	second.Await(0, "the second remote server", fake.Contains("$/showMessage", "remote server", "at port"))
+	for _, m := range second.Since(0) {
+		if found := regexp.MustCompile(`at port (\d+)`).FindSubmatch(m.Params); m.Method == "$/showMessage" && found != nil {
+			r.others = append(r.others, string(found[1]))
+		}
+	}
+	r.drive("lines.mjs")
 }

@@ -109,11 +109,11 @@ func (v *view) newClient(name string, p config.Provider) (llm.Model, error) {
 		}
 		return player, nil
 	}
-	return nil, fmt.Errorf("provider %s: unknown api %q; this version supports %s", v.cfg.Spelled(name), p.API, apis)
+	return nil, fmt.Errorf("provider %s: unknown api %q; this version supports %s", v.cfg.Spelled(name), p.API, wireFormats())
 }
 
-// apis names the wire formats for users.
-const apis = "openai-responses, openai-chat, anthropic, google, ollama, bedrock and cassette"
+// wireFormats names the wire formats for users.
+func wireFormats() string { return strings.Join(config.WireFormats(), ", ") }
 
 // chatOptions returns how a provider's models mark reasoning.
 func chatOptions(name string, p config.Provider, unmergedDeltas bool) openai.ChatOptions {

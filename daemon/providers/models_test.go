@@ -173,10 +173,15 @@ func TestTokensAreBound(t *testing.T) {
 
 // A model that nobody knows is asked to reason where that does no harm.
 func TestLikelyReasons(t *testing.T) {
-	for api, want := range map[string]string{
+	wants := map[string]string{
 		"openai-chat": "new claude-opus-9", "openai-responses": "new claude-opus-9", "anthropic": "new claude-opus-9",
-		"bedrock": "claude-opus-9", "google": "", "ollama": "",
-	} {
+		"bedrock": "claude-opus-9", "google": "", "ollama": "", "cassette": "new claude-opus-9", "openai": "new claude-opus-9",
+	}
+	for _, api := range config.WireFormats() {
+		want, listed := wants[api]
+		if !listed {
+			t.Errorf("no expectation for %s", api)
+		}
 		var got []string
 		for _, model := range []string{"new", "gpt-4x", "claude-3-haiku", "claude-opus-9"} {
 			if likelyReasons(api, model) {
@@ -185,6 +190,16 @@ func TestLikelyReasons(t *testing.T) {
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %v", api, got)
+		}
+	}
+}
+
+// Each wire format that the configuration accepts has a client.
+func TestEveryWireFormatHasAClient(t *testing.T) {
+	v := newModels(t, `{}`).view()
+	for _, api := range config.WireFormats() {
+		if _, err := v.newClient("p", config.Provider{API: api, URL: "http://127.0.0.1:1"}); err != nil && strings.Contains(err.Error(), "unknown api") {
+			t.Error(err)
 		}
 	}
 }

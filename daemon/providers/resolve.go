@@ -243,13 +243,13 @@ func (v *view) providerListing(name, current string) (string, error) {
 func (v *view) missing(name string, p provider) string {
 	switch {
 	case p.API == "":
-		text := "an api (one of " + apis + "): set " + v.keyPath(name, "api")
+		text := "an api (one of " + wireFormats() + "): set " + v.keyPath(name, "api")
 		if near := v.cfg.PresetLike(name); near != "" {
 			text += "; or did you mean the provider " + near + "?"
 		}
 		return text
 	case p.URL != "" && p.API != apiCassette && !config.IsWebURL(p.URL):
-		return fmt.Sprintf("a url that begins with http:// or https:// (%s is %q)", v.keyPath(name, "url"), p.URL)
+		return fmt.Sprintf("a url like https://HOST or http://HOST:PORT (%s is %q)", v.keyPath(name, "url"), p.URL)
 	case p.API == bedrock.API && p.auth.State != auth.Authenticated: // the URL may follow from the credentials
 	case p.URL == "" && p.API == bedrock.API:
 		return "a region: set AWS_REGION, or " + v.keyPath(name, "url") + " to the region's runtime endpoint"

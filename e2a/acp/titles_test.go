@@ -2,6 +2,9 @@ package acp
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -72,4 +75,22 @@ func TestAskedTitles(t *testing.T) {
 func judged(name, server, summary, arguments string) transcript.Call {
 	tool := event.Tool{CallID: "c", Name: name, Server: server}
 	return transcript.Call{Tool: tool, Judgment: event.ToolJudged{Tool: tool, Summary: summary, Arguments: json.RawMessage(arguments)}}
+}
+
+// Each tool in the table of docs/tools.md has a kind.
+func TestEachToolHasAKind(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "tools.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, _, _ := strings.Cut(string(page), "<!-- end -->")
+	rows := regexp.MustCompile("(?m)^\\| `([a-z_]+)` ").FindAllStringSubmatch(table, -1)
+	if len(rows) < 20 {
+		t.Fatalf("the table has %d tools", len(rows))
+	}
+	for _, row := range rows {
+		if kindOf(transcript.Call{Tool: event.Tool{Name: row[1], Server: "eca"}}) == "other" && row[1] != "ask_user" {
+			t.Errorf("kindOf does not know %s", row[1])
+		}
+	}
 }

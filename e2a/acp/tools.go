@@ -48,7 +48,7 @@ func kindOf(c transcript.Call) string {
 		return "edit"
 	case "move_file":
 		return "move"
-	case "grep", "glob", "repo_map", "editor_definition", "editor_references", "web_search":
+	case "grep", "glob", "repo_map", "editor_definition", "editor_references", "symbols", "web_search":
 		return "search"
 	case "shell_command", "git", "bg_job":
 		return "execute"

@@ -1,7 +1,9 @@
 package journal
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -40,13 +42,7 @@ func (c *chats) chat(id string) *chat {
 	s := c.of[id]
 	if s == nil {
 		if len(c.of) >= maxChats {
-			oldest := ""
-			for id, s := range c.of {
-				if oldest == "" || s.at < c.of[oldest].at {
-					oldest = id
-				}
-			}
-			delete(c.of, oldest)
+			delete(c.of, slices.MinFunc(slices.Collect(maps.Keys(c.of)), func(a, b string) int { return cmp.Compare(c.of[a].at, c.of[b].at) }))
 		}
 		s = &chat{calls: map[string]esrp.UUID{}}
 		c.of[id] = s

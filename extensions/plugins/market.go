@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
@@ -49,7 +50,7 @@ type reader struct {
 	store    *Store
 	in       Inputs
 	markets  map[string]*market
-	problems []Problem
+	problems []config.Problem
 	missing  []Source
 	stamps   []stamp
 }
@@ -60,7 +61,7 @@ func (s *Store) reader(in Inputs) *reader {
 }
 
 func (r *reader) problem(path string, line int, format string, args ...any) {
-	p := Problem{path, line, fmt.Sprintf(format, args...)}
+	p := config.Problem{Origin: config.Origin{Source: path, Line: line}, Cause: fmt.Sprintf(format, args...)}
 	for _, other := range r.problems {
 		if other == p {
 			return

@@ -70,27 +70,13 @@ type Plugin struct {
 // ID returns name@source.
 func (p Plugin) ID() string { return p.Name + "@" + p.Source }
 
-// Problem describes something that is not used.
-type Problem struct {
-	Path  string // the file, or the key of the configuration
-	Line  int    // 0 if unknown
-	Cause string
-}
-
-func (p Problem) String() string {
-	if p.Line > 0 {
-		return fmt.Sprintf("%s:%d: %s", p.Path, p.Line, p.Cause)
-	}
-	return p.Path + ": " + p.Cause
-}
-
 // Set is a snapshot of the plugins in effect. It must not be changed.
 type Set struct {
 	Plugins  []Plugin             // in the order in which they are merged: dependencies first
 	Layers   []config.PluginLayer // their configuration, in that order
-	Problems []Problem
-	Missing  []Source // repositories to fetch before all plugins are known
-	Files    []string // to watch
+	Problems []config.Problem     // the Source of one is a file, or a key of the configuration
+	Missing  []Source             // repositories to fetch before all plugins are known
+	Files    []string             // to watch
 }
 
 // Installed returns the plugins; nil for a nil Set.
@@ -110,7 +96,7 @@ func (s *Set) Configuration() []config.PluginLayer {
 }
 
 // Wrong returns the Problems; nil for a nil Set.
-func (s *Set) Wrong() []Problem {
+func (s *Set) Wrong() []config.Problem {
 	if s == nil {
 		return nil
 	}

@@ -124,8 +124,8 @@ func leading(args []ast.Expr) string {
 	return text
 }
 
-// TestRooms holds each room to a comment that says what it is for, and what it does not do.
-func TestRooms(t *testing.T) {
+// TestPackageComments holds each package to a comment that says what it is for, and what it does not do.
+func TestPackageComments(t *testing.T) {
 	const fewest = 25 // words; less is a name, not a description
 	comments := map[string]string{}
 	for _, src := range sources(t) {
@@ -140,13 +140,13 @@ func TestRooms(t *testing.T) {
 		case len(words) < 2 || words[0] != "package" && words[0] != "command":
 			t.Errorf("%s has no comment at its package clause", room)
 		case len(words) < fewest && !forTests(room):
-			t.Errorf("the comment of %s has %d words: say what the room owns and guarantees, and what it does not do", room, len(words))
+			t.Errorf("the comment of %s has %d words: say what the package does and guarantees, and what it does not do, in %d words or more", room, len(words), fewest)
 		case !forTests(room) && !slices.ContainsFunc(words, denies):
-			t.Errorf("the comment of %s does not say what the room does not do", room)
+			t.Errorf("the comment of %s does not say what the package does not do", room)
 		}
 	}
 	if len(comments) < 40 {
-		t.Errorf("only %d rooms are seen", len(comments))
+		t.Errorf("only %d packages are seen", len(comments))
 	}
 }
 

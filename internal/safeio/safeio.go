@@ -136,6 +136,25 @@ func WriteFrom(path string, mode fs.FileMode, content func(io.Writer) error) (er
 	return os.Rename(f.Name(), path)
 }
 
+// SQLiteCode returns SQLite's primary result code of an error; 0 if it has none.
+func SQLiteCode(err error) int {
+	var sqlite interface {
+		error
+		Code() int
+	}
+	if !errors.As(err, &sqlite) {
+		return 0
+	}
+	return sqlite.Code() & 0xff // the other bits are the extended code
+}
+
+// DatabaseDamaged reports whether an error means that a file is not an intact SQLite database.
+func DatabaseDamaged(err error) bool {
+	const corrupt, notDatabase = 11, 26 // SQLITE_CORRUPT, SQLITE_NOTADB
+	code := SQLiteCode(err)
+	return code == corrupt || code == notDatabase
+}
+
 // NoSpace is what DiskCause returns for a full disk.
 const NoSpace = "no space left on device"
 

@@ -1,6 +1,7 @@
 package lsp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"maps"
@@ -191,21 +192,13 @@ func (s *server) close(ctx context.Context, path string) error {
 // kept.
 func (s *server) closeOldest(ctx context.Context) error {
 	s.mu.Lock()
-	var oldest string
-	for path, d := range s.docs {
-		if oldest == "" || d.used < s.docs[oldest].used {
-			oldest = path
-		}
-	}
-	d := s.docs[oldest]
 	if len(s.docs) <= maxOpen {
-		d = nil
-	} else {
-		delete(s.docs, oldest)
-	}
-	s.mu.Unlock()
-	if d == nil {
+		s.mu.Unlock()
 		return nil
 	}
+	oldest := slices.MinFunc(slices.Collect(maps.Keys(s.docs)), func(a, b string) int { return cmp.Compare(s.docs[a].used, s.docs[b].used) })
+	d := s.docs[oldest]
+	delete(s.docs, oldest)
+	s.mu.Unlock()
 	return s.conn.Notify(ctx, "textDocument/didClose", aboutDocument{textDocument{d.uri}})
 }

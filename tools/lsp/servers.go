@@ -121,12 +121,7 @@ func (v *View) runningOrNew(key string, create func() *server) (*server, error) 
 		return nil, fmt.Errorf("it has failed, and is started again in %s: %w", p.until.Sub(now).Round(time.Second), p.reason)
 	}
 	if len(v.running) >= maxRunning {
-		oldest := ""
-		for k, s := range v.running {
-			if oldest == "" || s.used.Before(v.running[oldest].used) {
-				oldest = k
-			}
-		}
+		oldest := slices.MinFunc(slices.Collect(maps.Keys(v.running)), func(a, b string) int { return v.running[a].used.Compare(v.running[b].used) })
 		v.running[oldest].stop(nil)
 		delete(v.running, oldest)
 	}
