@@ -206,15 +206,15 @@ func (l *Loaded) BudgetSource(scope string, limit Amount) (flag, key string) {
 	return "", fmt.Sprintf("budget.%s (%s)", scope, origin)
 }
 
-// commandLineBudget replaces the user's limits of a turn with those of the command line that have
-// the same kind. A workspace's limits are added later.
+// commandLineBudget replaces the user's limits of a turn with the limits of the same kind from the
+// command line. A workspace's limits are added later.
 func (b *builder) commandLineBudget() {
 	flags, err := ParseBudget(b.in.TurnBudget)
 	if len(b.in.TurnBudget) == 0 || err != nil { // the command refuses invalid limits
 		return
 	}
 	in := b.objectAt([]string{"budget"})
-	if in == nil { // it has a wrong type and is dropped with a message
+	if in == nil { // its type is wrong; it is dropped with a message
 		b.merged["budget"] = map[string]any{}
 		in = b.objectAt([]string{"budget"})
 	}

@@ -10,7 +10,7 @@ import (
 //go:embed defaults.jsonc prompts/*.md
 var builtinFiles embed.FS
 
-// builtin returns an embedded file. A missing one is a mistake in the program.
+// builtin returns an embedded file. A missing file is a bug in eca.
 func builtin(name string) []byte {
 	data, err := builtinFiles.ReadFile(name)
 	if err != nil {
@@ -61,7 +61,7 @@ func resource(name string, tool func(name string) (string, bool)) (string, error
 				return text, nil
 			}
 		}
-		return "", fmt.Errorf("there is no tool %s", t)
+		return "", fmt.Errorf("unknown tool %s", t)
 	}
 	for _, old := range [][2]string{
 		{"code_agent", "code"},
@@ -81,7 +81,7 @@ func resource(name string, tool func(name string) (string, bool)) (string, error
 			return strings.TrimSpace(string(data)), nil
 		}
 	}
-	return "", fmt.Errorf("there is no such prompt; there are %s", strings.Join(resources(), ", "))
+	return "", fmt.Errorf("unknown prompt; there are %s", strings.Join(resources(), ", "))
 }
 
 // resources lists the built-in prompts.

@@ -96,7 +96,7 @@ func check(l *Loaded) []Finding {
 		problems[f.place()] = p.Column > 0
 		c.found = append(c.found, f)
 	}
-	for _, f := range found { // at the same position, keep the problem of the load: it says which value is used instead
+	for _, f := range found { // at the same position, keep the problem from loading, which names the value used instead
 		if f.Severity != SeverityError || !problems[f.place()] {
 			c.found = append(c.found, f)
 		}
@@ -140,7 +140,7 @@ func newChecker() *checker {
 func (c *checker) layer(l *layer) {
 	root, err := hujson.Parse(withNewline([]byte(l.text)))
 	if err != nil || root.Value.Kind() != '{' {
-		return // the load reports it as a problem, or it is empty
+		return // it is empty, or loading has reported it as a problem
 	}
 	c.source, c.lines = l.source, newLines([]byte(l.text))
 	c.value(&root, c.keys.at(l.below), l.below, position{})

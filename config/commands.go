@@ -58,13 +58,13 @@ func NewCommands(run func(ctx context.Context, command string) (string, error), 
 	return &Commands{run: run, limit: limit, ctx: ctx, cancel: cancel, finished: make(chan struct{}, 1), sources: map[string]*commandSource{}}
 }
 
-// Close stops the running commands and waits for their end.
+// Close stops the running commands and waits until they have ended.
 func (c *Commands) Close() {
 	c.cancel()
 	c.running.Wait()
 }
 
-// Finished delivers a value when a command has ended that no load waited for.
+// Finished delivers a value when a command ends for which no load has waited.
 func (c *Commands) Finished() <-chan struct{} { return c.finished }
 
 // Wait waits until no command is running, or ctx ends.
@@ -140,14 +140,14 @@ func (r *commandRun) ended() bool {
 }
 
 // get returns the output of a command in a text, and starts the command if it has not run for that
-// text. While it runs, the value is the previous one. If the caller will not ask again, Finished
+// text. While it runs, the value is the previous one. If this is the last attempt of a load, Finished
 // signals the end of the command.
 func (c *Commands) get(source, command string, last bool) (value string, runs bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.sources[source]
 	if s == nil || c.ctx.Err() != nil {
-		return "", false, errors.New("commands are not run any more")
+		return "", false, errors.New("eca no longer runs commands")
 	}
 	r := s.commands[command]
 	if r == nil {

@@ -30,7 +30,7 @@ type Config struct {
 	DefaultModel             string                 `json:"defaultModel" trust:"safe" doc:"The model of new chats, as provider/model. Without it, eca chooses a usable model."`
 	FallbackModels           []string               `json:"fallbackModels" doc:"The models that take over a turn, in this order, when its model cannot be used: its rate limit or quota is reached, its provider fails, or the provider does not have it." each:"A model, as provider/model."`
 	Models                   Roles                  `json:"models" doc:"The models of requests beside a prompt's own."`
-	FetchModels              *bool                  `json:"fetchModels" doc:"Whether providers are asked for their models, and the public catalogue of models is fetched."`
+	FetchModels              *bool                  `json:"fetchModels" doc:"Whether eca fetches the providers' lists of models and the public catalogue of models."`
 	DefaultAgent             string                 `json:"defaultAgent" default:"code" trust:"safe" doc:"The agent of new chats."`
 	Agents                   map[string]Agent       `json:"agent" doc:"Agents, by name: ways for a model to work." each:"An agent."`
 	Prompts                  Prompts                `json:"prompts" doc:"Texts for the model."`
@@ -250,7 +250,7 @@ type A2A struct {
 // Chat is the chat section.
 type Chat struct {
 	Title                bool   `json:"title" default:"true" trust:"safe" doc:"Whether a model writes the titles of chats."`
-	DefaultTrust         bool   `json:"defaultTrust" default:"false" doc:"Whether new chats allow calls that would otherwise ask."`
+	DefaultTrust         bool   `json:"defaultTrust" default:"false" doc:"Whether new chats allow calls that would otherwise need approval."`
 	DefaultAgent         string `json:"defaultAgent" trust:"safe" doc:"The agent of new chats; takes precedence over defaultAgent."`
 	AutoSyncSystemPrompt bool   `json:"autoSyncSystemPrompt" default:"false" trust:"safe" doc:"Update the system prompt of a running chat whenever its sources change. Otherwise the prompt stays the same, which keeps the provider's cache valid, until the user runs /sync-system-prompt."`
 }
@@ -267,8 +267,8 @@ func unaskedValues() []string { return []string{UnaskedOff, UnaskedReads, Unaske
 
 // ToolCall is the toolCall section (docs/permissions.md, docs/sandbox.md).
 type ToolCall struct {
-	Approval       *Approval      `json:"approval" doc:"Which calls run, ask, or are denied. Name a tool as server__tool, name a native tool without its server, or name a whole server."`
-	Unasked        string         `json:"unasked" default:"reads" enum:"off reads workspace" strict:"true" wrong:"off" trust:"stricter" doc:"Which shell commands run without a question when no rule names them. off: none. reads: those that only read, in the read-only sandbox. workspace: also those that stay in the workspace's sandbox, and file tools that change files of the workspace. A workspace's file can only make it stricter."`
+	Approval       *Approval      `json:"approval" doc:"Which calls run, need approval, or are denied. Name a tool as server__tool, name a native tool without its server, or name a whole server."`
+	Unasked        string         `json:"unasked" default:"reads" enum:"off reads workspace" strict:"true" wrong:"off" trust:"stricter" doc:"Which shell commands run without asking when no rule names them. off: none. reads: those that only read, in the read-only sandbox. workspace: also those that stay in the workspace's sandbox, and file tools that change files of the workspace. A workspace's file can only make it stricter."`
 	Sandbox        string         `json:"sandbox" default:"auto" enum:"off auto on required" strict:"true" doc:"Which commands and custom tools run in the sandbox. off: none. auto: those that the user did not approve by hand. on: all, and hooks. required: like on, but nothing runs where the system cannot enforce the sandbox."`
 	SandboxNetwork SandboxNetwork `json:"sandboxNetwork" default:"false" doc:"Whether commands that run in the sandbox because of on or required reach the network; or the hosts that sandboxed commands without network reach."`
 	SandboxHosts   []string       `json:"sandboxHosts" doc:"Hosts that sandboxed commands without network reach through eca's proxy." each:"A host, *.suffix for all below one, or @npm, @pypi, @go, @crates."`
@@ -322,7 +322,7 @@ type Rewrite struct {
 type Approval struct {
 	ByDefault string                  `json:"byDefault" default:"ask" enum:"ask allow deny" doc:"The decision on calls that no rule matches."`
 	Allow     map[string]ApprovalRule `json:"allow" doc:"Calls that run without asking." each:"The calls of this tool that the rule applies to; all if it is empty."`
-	Ask       map[string]ApprovalRule `json:"ask" trust:"stricter" doc:"Calls that ask." each:"The calls of this tool that the rule applies to; all if it is empty."`
+	Ask       map[string]ApprovalRule `json:"ask" trust:"stricter" doc:"Calls that need approval." each:"The calls of this tool that the rule applies to; all if it is empty."`
 	Deny      map[string]ApprovalRule `json:"deny" trust:"stricter" doc:"Calls that never run. They win over everything." each:"The calls of this tool that the rule applies to; all if it is empty."`
 }
 

@@ -1,7 +1,7 @@
 package config
 
-// Conformance lists the behaviours that test suites need which compare eca's traffic with that of
-// the reference server (eca-recorded). The zero value is normal operation.
+// Conformance lists the behaviours for test suites that compare eca's traffic with that of the
+// reference server (eca-recorded). The zero value is normal operation.
 type Conformance struct {
 	FixedOrder       bool // background work happens at a fixed point of a chat, one step after the other
 	UnmergedDeltas   bool // deltas are shown as they arrive, never merged

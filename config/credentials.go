@@ -17,7 +17,7 @@ const (
 	netrcSource       = "netrc file "
 )
 
-// Variable returns the environment variable that provided the value for lack of another source.
+// Variable returns the environment variable that provided the value because no other source did.
 func (o Origin) Variable() (name string, ok bool) {
 	return strings.CutPrefix(o.Source, environmentSource)
 }
@@ -95,7 +95,7 @@ func (b *builder) password(provider, key string) (value, source string) {
 		return "", ""
 	}
 	if e.Exposed {
-		b.problemAt(at, "%s: others than you can read %s; run: chmod 600 %s", strings.Join(spelledPath(b.spellings, at), "."), e.File, e.File)
+		b.problemAt(at, "%s: other users can read %s; run: chmod 600 %s", strings.Join(spelledPath(b.spellings, at), "."), e.File, e.File)
 	}
 	return e.Password(), netrcSource + e.File
 }

@@ -256,7 +256,7 @@ func (r *resolver) password(key string) (string, error) {
 	case !ok:
 		return "", fmt.Errorf("${netrc:%s}: there is no such entry in %s", key, strings.Join(files, " or "))
 	case e.Exposed:
-		err = fmt.Errorf("${netrc:%s}: others can read %s; make it yours alone (chmod 600)", key, e.File)
+		err = fmt.Errorf("${netrc:%s}: other users can read %s; run chmod 600 on it", key, e.File)
 	}
 	return e.Password(), err
 }

@@ -52,9 +52,9 @@ func TestExpand(t *testing.T) {
 		"${cmd:bad}":                      "${cmd:...}: exit code 1",
 		"${netrc:other@m}":                "there is no such entry in " + filepath.Join(dir, "netrc"),
 		"${netrc:}":                       "names no machine",
-		"${classpath:prompts/none.md}":    "there is no such prompt; there are prompts/",
+		"${classpath:prompts/none.md}":    "unknown prompt; there are prompts/",
 		"${classpath:logo.svg}":           "only prompts/*.md",
-		"${classpath:prompts/tools/x.md}": "there is no tool x",
+		"${classpath:prompts/tools/x.md}": "unknown tool x",
 		"${plugin:version}":               "${plugin:root} is the plugin's folder",
 	} {
 		if got := r.expand(in); len(got.errs) != 1 || !strings.Contains(got.errs[0].Error(), want) || got.text != "" {

@@ -54,10 +54,10 @@ func (b *builder) one(path []string, written string, set func(string), last bool
 	}
 	if x.pending {
 		b.Pending = true
-		b.problemAt(path, "%s: the command still runs (for at most %s); until it is done the value is what it was before, or empty", KeyPath(spelledPath(b.spellings, path)), b.in.Commands.limit)
+		b.problemAt(path, "%s: the command is still running (for at most %s); until it ends, the value is the previous one, or empty", KeyPath(spelledPath(b.spellings, path)), b.in.Commands.limit)
 	}
 	set(x.text)
-	if x.variable != "" && b.originOf(path).IsDefault() { // a default only names the variable
+	if x.variable != "" && b.originOf(path).IsDefault() { // a default only mentions the variable
 		b.origins[join(path)] = Origin{Source: environmentSource + x.variable}
 	}
 	b.note(path, x.pieces)

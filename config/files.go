@@ -38,8 +38,8 @@ func (l *Loaded) Owner(path ...string) string {
 const maxFile = 16 << 20
 
 // file adds a file's layer; root is set for workspace files. It reports whether the file exists.
-// Files may be broken, empty or missing for a moment while they are edited and saved; the last
-// version is used then.
+// While a file is edited and saved, it may be broken, empty or missing for a moment. Meanwhile, its
+// last version is used.
 func (b *builder) file(path, root string) bool {
 	b.looked(path)
 	var last []byte // the content when the file was last in effect; nil if it was not
@@ -55,7 +55,7 @@ func (b *builder) file(path, root string) bool {
 		case link == "":
 			return false
 		default:
-			err, last = fmt.Errorf("%s leads to %s, which does not exist; make that, or remove the link", link, target), nil
+			err, last = fmt.Errorf("%s links to %s, which does not exist; create that, or remove the link", link, target), nil
 		}
 	}
 	if l, data := b.whole(path, data, err, last); l != nil {
@@ -119,7 +119,7 @@ func blank(data []byte) bool {
 	return len(bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))) == 0
 }
 
-// looked records a file that the configuration depends on.
+// looked adds a file to Files.
 func (b *builder) looked(path string) {
 	if !slices.Contains(b.Files, path) {
 		b.Files = append(b.Files, path)

@@ -58,7 +58,7 @@ func TestDanglingLink(t *testing.T) {
 	needs.Symlink(t, "gone.json", filepath.Join(dir, "config.json"))
 	for _, home := range []string{dir, filepath.Join(dir, "folder"), filepath.Join(dir, "folder", "sub")} {
 		l := Load(Inputs{Getenv: env(nil), ConfigHome: home})
-		if broken := l.Broken(); len(broken) != 1 || !strings.Contains(broken[0], "which does not exist; make that, or remove the link") || !l.Configured() {
+		if broken := l.Broken(); len(broken) != 1 || !strings.Contains(broken[0], "which does not exist; create that, or remove the link") || !l.Configured() {
 			t.Errorf("%s: %q", home, broken)
 		}
 	}
@@ -165,7 +165,7 @@ func TestNetworkIsTheUsers(t *testing.T) {
 		got = append(got, p.String())
 	}
 	want := []string{
-		filepath.Join(root, ".eca", "config.json") + ":2:1: NetWork counts in your own configuration only, not in a workspace's or a plugin's; it is ignored",
+		filepath.Join(root, ".eca", "config.json") + ":2:1: NetWork can be set only in your own configuration, not in a workspace's or a plugin's; it is ignored",
 		filepath.Join(home, "config.json") + `:1:109: providers.q.httpClient.version must be one of http-1.1, http-2, not "http-7"; it is ignored; did you mean "http-2"?`,
 	}
 	slices.Sort(got)

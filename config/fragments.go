@@ -56,8 +56,8 @@ func clone[T any](v T) T {
 	return out
 }
 
-// inherit completes agents from others (eca-features 12): an agent takes all values that it does
-// not set itself from the agent that it names, deeply.
+// inherit completes agents (eca-features 12): an agent takes all values that it does not set itself,
+// at any depth, from the agent that it names.
 func (b *builder) inherit() {
 	agents, _ := b.merged["agent"].(map[string]any)
 	done := map[string]bool{}
@@ -78,7 +78,7 @@ func (b *builder) inheritAgent(agents map[string]any, name string, done map[stri
 	from, known := agents[parent].(map[string]any)
 	switch {
 	case slices.Contains(append(children, name), parent):
-		b.problemAt(at, "agent.%s.inherit: %s leads back to itself; it is ignored", name, parent)
+		b.problemAt(at, "agent.%s.inherit: %s inherits from itself; it is ignored", name, parent)
 		delete(agent, "inherit")
 		return
 	case !known:
@@ -91,7 +91,7 @@ func (b *builder) inheritAgent(agents map[string]any, name string, done map[stri
 	done[name] = true
 }
 
-// under adds the members of another object that an object does not have, with their origins.
+// under adds the missing members of an object from another object, with their origins.
 func (b *builder) under(base, other map[string]any, at, from []string) {
 	for key, v := range other {
 		if key == "inherit" {

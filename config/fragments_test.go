@@ -80,7 +80,7 @@ func TestInherit(t *testing.T) {
 		causes = append(causes, p.Cause)
 	}
 	all := strings.Join(causes, "\n")
-	if len(causes) != 3 || !strings.Contains(all, "agent.self.inherit: self leads back") || !strings.Contains(all, "there is no agent nobody") {
+	if len(causes) != 3 || !strings.Contains(all, "agent.self.inherit: self inherits from itself") || !strings.Contains(all, "there is no agent nobody") {
 		t.Error(all)
 	}
 }

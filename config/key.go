@@ -15,7 +15,7 @@ import (
 // key is one key of the configuration. The type and the tags of its field declare it.
 //
 //	doc      what it is for; required
-//	each     the same for its elements; after a | for theirs
+//	each     the same for its elements; after a |, for the elements of those
 //	default  its default value, unless it is a list or an object
 //	enum     the words that it, or its elements, accept
 //	strict   other words are dropped when the configuration is loaded
@@ -259,7 +259,7 @@ func (k *key) defaults(into map[string]any) {
 	}
 }
 
-// takes reports whether a decoded value has a type that the key accepts.
+// takes reports whether the key accepts the type of a decoded value.
 func (k *key) takes(v any) bool {
 	return len(k.types) == 0 || slices.ContainsFunc(k.types, func(typ string) bool { return isType(v, typ) })
 }

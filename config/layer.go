@@ -100,7 +100,7 @@ func parse(source string, data []byte) (*layer, *Problem) {
 		return nil, &Problem{Origin: Origin{Source: source, Line: line, Column: column}, Cause: cause, Broken: true}
 	}
 	if isNull(&root) {
-		l.empty = "the file says null"
+		l.empty = "the file contains only null"
 		return l, nil
 	}
 	if _, ok := root.Value.(*hujson.Object); !ok {

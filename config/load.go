@@ -31,7 +31,7 @@ type Inputs struct {
 	// read or parsed keeps its version from there.
 	Previous *Loaded
 	// Gone reports whether a file from Previous that is missing now counts as removed: some editors
-	// remove a file before they write it again. Nil means that every missing file does.
+	// remove a file before they write it again. If it is nil, every missing file counts as removed.
 	Gone func(path string) bool
 
 	// PluginLayers are the configurations of installed plugins, lowest first. They are below
@@ -56,7 +56,7 @@ type Inputs struct {
 	TurnBudget []string
 
 	// Trusts reports whether the user trusts a workspace's file in its current form. It is called for
-	// files with content that needs trust, including those named in extraConfigs. Nil trusts all
+	// files whose content needs trust, including files in extraConfigs. Nil trusts all
 	// files.
 	Trusts func(Unit) bool
 }
@@ -130,7 +130,7 @@ func (o Origin) Place() string {
 	return o.String()
 }
 
-// Problem is something in the configuration that is not used.
+// Problem is a part of the configuration that eca does not use, with the cause.
 type Problem struct {
 	Origin
 	Cause string
@@ -426,14 +426,14 @@ func (b *builder) extraLayers() {
 		}
 		path, err := filepath.Abs(path)
 		if err != nil || x.text == "" || len(x.errs) > 0 {
-			b.problemAt(at, "extraConfigs: %q names no file: %v", name, errors.Join(append(x.errs, err)...))
+			b.problemAt(at, "extraConfigs: cannot resolve %q: %v", name, errors.Join(append(x.errs, err)...))
 			continue
 		}
 		before, origin := b.merged["extraConfigs"], b.origins[join(at)]
 		owner := root
 		for _, folder := range b.in.Roots {
 			if rel, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(rel) {
-				owner = folder // it belongs to the folder, whichever file names it
+				owner = folder // it belongs to the folder, regardless of the file that names it
 			}
 		}
 		if !b.file(path, owner) {

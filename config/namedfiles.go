@@ -19,7 +19,7 @@ import (
 const maxNamed = 64
 
 // namedFiles lists the files of a folder that values run or include: trust in a hook covers its
-// script in the current form. Files that commands only work on are left out, because they change.
+// script in the current form. It omits files that commands only process, because those change.
 func namedFiles(root, dir string, in any) []string {
 	n := named{root: root, dir: dir}
 	n.value(in)
@@ -158,8 +158,8 @@ func (n *named) find(path string) (string, bool) {
 // maxProgram limits the size of hashed files, in bytes.
 const maxProgram = 1 << 30
 
-// fileSum returns a file's hash. A link that leads out of the folder refers to a file of the user,
-// whose content does not belong to the folder.
+// fileSum returns a file's hash. For a link that leads out of the folder, it returns the target,
+// because the content does not belong to the folder.
 func fileSum(root, path string) (string, error) {
 	f, err := safeio.Open(root, path)
 	if errors.Is(err, safeio.ErrNotRegular) {

@@ -79,8 +79,8 @@ func (l *Loaded) SimilarProvider(name string) string {
 	return suggest.DidYouMean(name, names)
 }
 
-// PresetLike returns the built-in provider whose name differs from another one only in spelling;
-// empty without one.
+// PresetLike returns the built-in provider whose name differs from provider only in spelling; empty
+// without one.
 func (l *Loaded) PresetLike(provider string) string {
 	for _, name := range slices.Sorted(maps.Keys(l.Providers)) {
 		if l.Providers[name].API != "" && name != provider && lettersOf(name) == lettersOf(provider) {

@@ -13,7 +13,7 @@ func (b *builder) userOnly(l *layer) {
 	for key := range l.content {
 		if strings.EqualFold(key, "network") || !judged && (key == "plugins" || key == "claudeFiles") {
 			delete(l.content, key)
-			b.problem(l.origin([]string{key}), "%s counts in your own configuration only, not in a workspace's or a plugin's; it is ignored", key)
+			b.problem(l.origin([]string{key}), "%s can be set only in your own configuration, not in a workspace's or a plugin's; it is ignored", key)
 		}
 	}
 }

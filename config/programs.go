@@ -89,7 +89,8 @@ var (
 )
 
 // command adds the files that a command runs: its program, the script of an interpreter, and
-// arguments that are executables. Files that it works on are left out, because they change.
+// arguments that are executables. It omits files that the command only processes, because those
+// change.
 func (n *named) command(words []string) {
 	for len(words) > 0 && (assignment.MatchString(words[0]) || words[0] == "" || words[0] == "!") {
 		words = words[1:]
@@ -198,8 +199,8 @@ func (n *named) executables(words []string) {
 	}
 }
 
-// executable reports whether a file is a program, judging by its first bytes: data may have the
-// executable bit, too, as all files do on some mounts.
+// executable reports whether a file is a program, according to its first bytes. The executable bit
+// is not enough, because on some mounts all files have it.
 func executable(path string) bool {
 	f, err := safeio.Open("", path)
 	if err != nil {

@@ -22,7 +22,7 @@ func LostRestrictions(l *Loaded, agent string) (out []string, weakened bool) {
 		case restricts(path), restricts(splitKey(f.meant)):
 			weakened = true
 		case definesAgent(f.Source, used):
-			weakened = weakened || len(path) == 0 // the file as a whole is refused
+			weakened = weakened || len(path) == 0 // the whole file is refused
 		case agent == "" && (slices.Equal(path, []string{"defaultAgent"}) || slices.Equal(path, []string{"chat", "defaultAgent"})):
 			weakened = true // the agent that is used instead may have more rights
 		default:
@@ -123,7 +123,7 @@ func restricts(path []string) bool {
 	case path[0] == "toolCall" && len(path) > 1:
 		return slices.Contains([]string{"approval", "unasked", "sandbox", "sandboxNetwork", "sandboxProtect", "environment", "webFetch"}, path[1])
 	}
-	return slices.Contains([]string{"toolCall", "disabledTools", "hooks", "extraConfigs"}, path[0]) // a hook may block calls, and a file restrict them
+	return slices.Contains([]string{"toolCall", "disabledTools", "hooks", "extraConfigs"}, path[0]) // hooks can block calls, and files can restrict them
 }
 
 // looksLikeApproval reports whether an object has any of the keys of toolCall.approval.

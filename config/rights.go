@@ -14,7 +14,7 @@ type Rights int
 const (
 	ReadsOnly   Rights = iota // calls that change something are denied
 	AllowedOnly               // calls that no rule allows are denied
-	Asks                      // calls that no rule allows ask the user
+	Asks                      // eca asks the user about calls that no rule allows
 	Unasked                   // calls that no rule denies run
 )
 
@@ -48,18 +48,19 @@ func (c *Config) Rights(agent string) Rights {
 	return Asks
 }
 
-// Substitution returns a message that the agent used replaces the agent asked, and how that changes
-// the rights. before has the rights of asked if they are known although asked is not configured.
+// Substitution returns a message that the agent used replaces the agent asked, and whether used has
+// more rights. before has the earlier rights of asked if asked is no longer configured; nil means
+// unknown.
 func (c *Config) Substitution(asked, used string, before *Rights) string {
 	now := c.Rights(used)
-	text := fmt.Sprintf("There is no agent %q that chats can use. This chat goes on with %q, which %s.", asked, used, now)
+	text := fmt.Sprintf("There is no agent %q that chats can use. This chat continues with %q, which %s.", asked, used, now)
 	missing, there := c.Agents[asked]
 	if there {
 		rights := c.Rights(asked)
 		before = &rights
 	}
 	if before != nil && *before < now {
-		return text + fmt.Sprintf(" These are more rights: %q %s.", asked, *before)
+		return text + fmt.Sprintf(" This agent has more rights: %q %s.", asked, *before)
 	}
 	var more []string
 	for _, tool := range missing.DisabledTools {
@@ -68,7 +69,7 @@ func (c *Config) Substitution(asked, used string, before *Rights) string {
 		}
 	}
 	if len(more) > 0 {
-		return text + fmt.Sprintf(" These are more rights: %q cannot use %s.", asked, strings.Join(more, ", "))
+		return text + fmt.Sprintf(" This agent has more rights: %q cannot use %s.", asked, strings.Join(more, ", "))
 	}
 	return text
 }

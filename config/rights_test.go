@@ -22,12 +22,12 @@ func TestSubstitutionNamesRights(t *testing.T) {
 		{"gone", "plan", nil, `"plan", which can only read.`, "more rights"},
 		{"gone", "free", nil, "without asking", "more rights"},
 		{"gone", "strict", nil, "can only do what the configuration allows", "more rights"},
-		{"gone", "code", &only, `These are more rights: "gone" can only read.`, "cannot use"},
+		{"gone", "code", &only, `This agent has more rights: "gone" can only read.`, "cannot use"},
 		{"gone", "plan", &only, "can only read", "more rights"},
-		{"gone", "free", &asks, `These are more rights: "gone" can change files and run commands, and asks first`, "cannot use"},
+		{"gone", "free", &asks, `This agent has more rights: "gone" can change files and run commands, and asks first`, "cannot use"},
 		{"gone", "plan", &asks, "can only read", "more rights"},
-		{"explorer", "code", nil, `These are more rights: "explorer" can only read.`, "cannot use"},
-		{"helper", "code", nil, `These are more rights: "helper" cannot use shell_command.`, "explorer"},
+		{"explorer", "code", nil, `This agent has more rights: "explorer" can only read.`, "cannot use"},
+		{"helper", "code", nil, `This agent has more rights: "helper" cannot use shell_command.`, "explorer"},
 		{"helper", "plan", nil, "can only read", "more rights"},
 	} {
 		got := l.Substitution(c.asked, c.used, c.before)

@@ -13,7 +13,7 @@ func Schema() ([]byte, error) {
 	s := newSchema(withEarlier(newKeys()), defaultValues(), false)
 	s.Schema = "http://json-schema.org/draft-07/schema#"
 	s.Title = "Configuration of eca"
-	s.Description = "~/.config/eca/config.json and .eca/config.json in a workspace folder. null takes back what a lower layer says."
+	s.Description = "~/.config/eca/config.json and .eca/config.json in a workspace folder. null removes the value of a lower layer."
 	s.Type = "object"
 	raw, err := encodeIndented(s)
 	if err != nil {

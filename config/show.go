@@ -95,9 +95,9 @@ func (e *UnsetError) Error() string {
 	case !e.Unknown:
 		return KeyPath(e.Path) + " is not set"
 	case e.Meant != "":
-		return fmt.Sprintf("there is no key %s; did you mean %s?", KeyPath(e.Path), e.Meant)
+		return fmt.Sprintf("unknown key %s; did you mean %s?", KeyPath(e.Path), e.Meant)
 	}
-	return "there is no key " + KeyPath(e.Path)
+	return "unknown key " + KeyPath(e.Path)
 }
 
 // ValuesAt lists the values that are set at and below a path, ordered by path; an empty path means

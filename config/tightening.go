@@ -183,7 +183,7 @@ func (b tightener) applyStricter(t tightening) {
 	}
 	in := b.objectAt(t.path[:last])
 	if in == nil {
-		return // it has a wrong type and is dropped with a message
+		return // its type is wrong; it is dropped with a message
 	}
 	before := in[t.path[last]]
 	if general, ok := b.merged["toolCall"].(map[string]any); ok && before == nil && t.path[last] == "unasked" {

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// Unit is the part of a workspace folder's file that needs the user's trust: everything that it
-// would run, redirect, loosen or read (docs/trust.md).
+// Unit is the part of a workspace folder's file that needs the user's trust: everything that the
+// file would run, redirect, loosen or read (docs/trust.md).
 type Unit struct {
 	Root  string // the workspace folder
 	File  string
@@ -169,8 +169,8 @@ func TextUnit(root, file, text string, outside bool) (u Unit, needed bool) {
 	return u, true
 }
 
-// gate reduces a workspace's layer to what may take effect: everything if the user trusts it,
-// otherwise the harmless part. Values that only make things stricter are kept separately, because
+// gate reduces a workspace's layer to the part that takes effect: everything if the user trusts it,
+// otherwise only the harmless part. Values that only make things stricter are kept separately, because
 // they must not replace the user's values.
 func (b *builder) gate(l *layer) {
 	if l.root == "" {
@@ -246,7 +246,7 @@ func (k *key) trustEffect(path []string) trustEffect {
 	exact := true
 	for _, name := range path {
 		if k.open() {
-			return needsTrust // its type does not say what it may contain
+			return needsTrust // its type does not restrict its content
 		}
 		field := k.named(name)
 		if field == nil {

@@ -14,19 +14,19 @@ import (
 type Aliases struct {
 	longest int
 	letter  bool              // aliases must begin with a letter or _
-	of      map[string]string // aliases by name
-	names   map[string]string // names by alias
+	byName  map[string]string // aliases by name
+	byAlias map[string]string // names by alias
 }
 
 // NewAliases returns aliases of at most longest bytes.
 func NewAliases(longest int) Aliases {
-	return Aliases{longest: longest, of: map[string]string{}, names: map[string]string{}}
+	return Aliases{longest: longest, byName: map[string]string{}, byAlias: map[string]string{}}
 }
 
-// Add returns the alias of a name. It is the same for each call, and differs from all other
-// aliases.
+// Add returns the alias of a name. The same name always has the same alias, which differs from all
+// other aliases.
 func (a Aliases) Add(name string) string {
-	if alias, ok := a.of[name]; ok {
+	if alias, ok := a.byName[name]; ok {
 		return alias
 	}
 	base := strings.Map(func(r rune) rune {
@@ -45,18 +45,18 @@ func (a Aliases) Add(name string) string {
 		suffix := "-" + strconv.Itoa(n)
 		alias = base[:min(len(base), a.longest-len(suffix))] + suffix
 	}
-	a.of[name], a.names[alias] = alias, name
+	a.byName[name], a.byAlias[alias] = alias, name
 	return alias
 }
 
 func (a Aliases) taken(alias string) bool {
-	_, ok := a.names[alias]
+	_, ok := a.byAlias[alias]
 	return ok
 }
 
 // Name returns the name of an alias. It returns any other text unchanged.
 func (a Aliases) Name(alias string) string {
-	if name, ok := a.names[alias]; ok {
+	if name, ok := a.byAlias[alias]; ok {
 		return name
 	}
 	return alias
@@ -70,9 +70,9 @@ type Form struct {
 	ID     int
 }
 
-// Conform returns a copy of a request in which names and ids have a form: the conversation may have
-// begun with another API, and tools may come from MCP servers. Callers must translate the names of
-// tools in the answer back with names.
+// Conform returns a copy of a request in which names and ids have the form f. This is necessary
+// because the conversation may have begun with another API, and tools may come from MCP servers.
+// Callers must translate the tool names in the answer back with names.
 func Conform(req Request, f Form) (out Request, names Aliases) {
 	names = NewAliases(f.Name)
 	names.letter = f.Letter

@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// Retention is how long a provider is asked to keep a prompt in its cache (eca-features 4.1,
+// Retention is how long a provider should keep a prompt in its cache (eca-features 4.1,
 // cacheRetention). If it is empty, each API uses its cheapest default.
 type Retention string
 
@@ -58,9 +58,9 @@ func (r Request) Cached() bool {
 }
 
 // MarkBackwards calls mark with the indexes of n messages, last first, until mark has returned true
-// left times. With two marks, the next request finds the last one in the cache, and this request
-// finds the one before, which the previous request wrote. One mark is not enough: a lookup goes
-// back only some blocks, and one step may add more than that.
+// left times. With two marks, this request reads from the cache up to the first mark, which the
+// previous request wrote, and the next request reads up to the second. One mark is not enough: a
+// lookup goes back only some blocks, and one step may add more than that.
 func MarkBackwards(n, left int, mark func(i int) bool) {
 	for i := n - 1; i >= 0 && left > 0; i-- {
 		if mark(i) {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// ClaudeVersion returns the version in the name of a Claude model as major*100+minor, like 406 for
-// claude-sonnet-4-6, claude-4.6-sonnet and anthropic/claude-sonnet-4-6-20260217: the first number,
-// and the second unless that is a date. It is 0 if the name has no version; claude is false for
-// other models.
+// ClaudeVersion returns the version in the name of a Claude model as major*100+minor, such as 406
+// for claude-sonnet-4-6, claude-4.6-sonnet and anthropic/claude-sonnet-4-6-20260217. The major
+// version is the first number, and the minor version the second, unless that is a date. v is 0 if
+// the name has no version; claude is false for other models.
 func ClaudeVersion(model string) (v int, claude bool) {
 	_, name, claude := strings.Cut(strings.ToLower(model), "claude-")
 	if !claude {

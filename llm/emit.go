@@ -34,8 +34,8 @@ func EncodeError(err error) *Error {
 }
 
 // Emitter passes on the deltas of one answer, and numbers reasoning blocks for formats in which
-// they have no ids. Like a bufio.Writer, it remembers a failure: when the consumer has stopped, it
-// does nothing anymore, and Err says so.
+// they have no ids. Like a bufio.Writer, it remembers a failure: after the consumer has
+// stopped, it does nothing, and Err returns ErrStopped.
 type Emitter struct {
 	Yield  func(Delta, error) bool
 	Origin string // the value of Reasoning.API
@@ -91,7 +91,7 @@ func (e *Emitter) EmitServerCall(started bool, arguments any, end Delta) {
 	e.Emit(end)
 }
 
-// Stop ends the answer with the reason for which the model stopped.
+// Stop ends the answer with the model's stop reason.
 func (e *Emitter) Stop(reason StopReason) error {
 	e.Emit(Delta{Kind: StopDelta, Stop: reason})
 	return e.Err()

@@ -240,7 +240,7 @@ func IsOverflow(message string) bool {
 	return Mentions(strings.ToLower(message), "context length", "context_length", "context window", "context limit", "maximum context", "too many tokens", "prompt is too long")
 }
 
-// Mentions reports whether a text contains one of some signs.
+// Mentions reports whether a text contains any of the signs.
 func Mentions(text string, signs ...string) bool {
 	return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(text, sign) })
 }
@@ -290,8 +290,8 @@ func (e *Error) says(signs ...string) bool {
 
 // untilReset returns how long a rate limit still applies, or 0 if unknown. It reads the reset
 // headers of all providers (eca-features 8): for requests, tokens or everything, as a time, a
-// duration or a number of seconds. It ignores limits that are not used up, because the request did
-// not fail for them.
+// duration or a number of seconds. It ignores limits that are not used up, because they
+// did not cause the failure.
 func untilReset(h http.Header, now time.Time) time.Duration {
 	var wait time.Duration
 	for name, values := range h {

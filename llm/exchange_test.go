@@ -91,7 +91,7 @@ func TestRedirects(t *testing.T) {
 		t.Errorf("on the same server: %q, %v", answer.Said, err)
 	}
 	at.URL = srv.URL + "/away"
-	want := "p answered 307 Temporary Redirect: it redirects to " + other.URL + ", where nothing is sent: if that is the right server, configure its url"
+	want := "p answered 307 Temporary Redirect: it redirects to " + other.URL + ", but eca sends nothing there: if that is the right server, configure its url"
 	for name, err := range map[string]error{
 		"question": at.Exchange(t.Context(), "x", &answer),
 		"request":  at.Post(t.Context(), []byte("{}"), nil, func(io.Reader) error { return nil }),

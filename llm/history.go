@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// Modes that set which of its earlier reasoning a model is sent (eca-features 4.1,
-// reasoningHistory). Some providers require all of it; less saves tokens.
+// Modes that determine which earlier reasoning is sent back to a model (eca-features 4.1,
+// reasoningHistory). Some providers require all of it; sending less saves tokens.
 const (
 	HistoryAll  = "all"
 	HistoryTurn = "turn" // only reasoning since the user's last message
 	HistoryOff  = "off"
 )
 
-// WithReasoningHistory returns a model that is sent earlier reasoning according to mode. An unknown
-// mode means HistoryAll.
+// WithReasoningHistory returns a model whose requests contain earlier reasoning according to mode.
+// An unknown mode means HistoryAll.
 func WithReasoningHistory(m Model, mode string) Model {
 	if mode != HistoryTurn && mode != HistoryOff {
 		return m

@@ -206,8 +206,8 @@ const (
 	drainSize = 4 << 10
 )
 
-// drain reads the rest of an answer after its last event, because only a connection whose answer
-// has been read to the end can be reused.
+// drain reads the rest of an answer after its last event, because a connection can be reused only
+// after its answer has been read to the end.
 func (e Endpoint) drain(dog *Watchdog, rest io.Reader) {
 	timer := time.AfterFunc(drainTime, dog.Stop)
 	defer timer.Stop()
@@ -219,7 +219,7 @@ func (e Endpoint) statusError(resp *http.Response) *Error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	text := ErrorText(body)
 	if to, err := resp.Location(); err == nil && resp.StatusCode/100 == 3 {
-		text = fmt.Sprintf("it redirects to %s://%s, where nothing is sent: if that is the right server, configure its url", to.Scheme, to.Host)
+		text = fmt.Sprintf("it redirects to %s://%s, but eca sends nothing there: if that is the right server, configure its url", to.Scheme, to.Host)
 	}
 	page, isPage := webPage(resp, body)
 	if isPage {
@@ -324,7 +324,7 @@ func (e Endpoint) transportError(ctx context.Context, err error) error {
 	switch {
 	case why.Permanent():
 		out.Kind = ErrUnreachable
-	case errors.Is(err, io.EOF): // before the answer began; a later one is ErrUnexpectedEOF
+	case errors.Is(err, io.EOF): // before the answer began; later, the error is ErrUnexpectedEOF
 		out.Kind, out.Message = ErrPrematureStop, e.Name()+" closed the connection without an answer"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		out.Kind, out.Message = ErrPrematureStop, e.Name()+" closed the connection in the middle of its answer"

@@ -27,8 +27,8 @@ type Model interface {
 	Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
 }
 
-// Reader is a Model that knows whose reasoning it can send back, because an API does not accept
-// reasoning of another one.
+// Reader is a Model that reports which earlier reasoning it can send back, because an API accepts
+// only its own reasoning.
 type Reader interface {
 	// Reads reports whether reasoning with the origin api (Reasoning.API) can be sent to a model.
 	Reads(model, api string) bool
@@ -118,11 +118,11 @@ func (i Image) DataURL() string {
 	return "data:" + i.MediaType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
 }
 
-// ImagesOfResult is the beginning of the text before images that follow their result, because not
-// every API accepts images in results.
+// ImagesOfResult begins the text before the images of a result. The images follow the result,
+// because not every API accepts images in results.
 const ImagesOfResult = "Images of the result of "
 
-// ImagesLabel is that text for the result of a call.
+// ImagesLabel returns the text before the images of a call's result.
 func ImagesLabel(callID string) string { return ImagesOfResult + callID + ":" }
 
 // Placeholder returns the text that a model gets instead of an image that it does not accept.
@@ -187,7 +187,7 @@ const (
 	UsageDelta               // Usage; at most once
 	StopDelta                // Stop
 	RetryDelta               // Err, Retry: the request failed and will be retried
-	AgainDelta               // the delay is over: the request is made again
+	AgainDelta               // the delay is over: the request is repeated
 	ServerStart              // ID, Name: the provider begins a call of one of its own tools
 	ServerRun                // ID, Text: the arguments, a JSON object; API
 	ServerEnd                // ID, Opaque, Result; after ServerRun

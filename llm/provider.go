@@ -2,8 +2,8 @@ package llm
 
 import "github.com/seed-dec29ce4/eca/auth"
 
-// Provider is the information about a provider for users (eca-protocol 4.11). It holds no
-// secret.
+// Provider is the information about a provider for users (eca-protocol 4.11). It contains no
+// secrets.
 type Provider struct {
 	ID          string
 	Spelled     string // the ID in the spelling of the user's files
@@ -15,10 +15,10 @@ type Provider struct {
 	URL         string // without user, password and query
 	FetchModels *bool
 	Headers     []string        // names of the extra headers, sorted
-	Missing     string          // what it needs before it can be used; empty if usable
-	Unlisted    string          // why it could not be asked for its models; empty if it answered or was not asked
+	Missing     string          // what it still needs; empty if it can be used
+	Unlisted    string          // why its list of models could not be fetched; empty if it was fetched or not requested
 	Refused     bool            // it did not accept the key
-	Asking      bool            // it is being asked for its models
+	Asking      bool            // its list of models is being fetched
 	Models      []ProviderModel // usable models, sorted by name
 }
 

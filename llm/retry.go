@@ -13,13 +13,13 @@ import (
 // package. The engine requests continuations, because only it has the conversation.
 type RetryPolicy struct {
 	MaxRetries   int // retries of one request
-	MaxPremature int // the part of them for answers that ended or timed out before any content
+	MaxPremature int // how many of these may be for answers that ended or timed out before any content
 	MaxContinues int // continuations in a row of an answer that was cut off
 	BaseDelay    time.Duration
 	Multiplier   float64
 	MaxDelay     time.Duration
 	MaxWait      time.Duration // longest Retry-After to wait for; the request fails if it is longer
-	Total        time.Duration // limit of the total time of delays and failed attempts (by Now) of one request; 0: no limit
+	Total        time.Duration // limit for all delays and failed attempts (measured with Now) of one request; 0: no limit
 	Rules        []RetryRule   // the user's rules, which take precedence over other classifications
 
 	Jitter func() float64   // in [0,1); nil: random

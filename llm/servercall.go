@@ -12,8 +12,8 @@ const (
 	ImageGeneration = "image_generation"
 )
 
-// ServerTools are the provider's own tools that a model may use. APIs without such a tool ignore
-// it.
+// ServerTools are the provider's own tools that a model may use. An API ignores
+// tools that it does not have.
 type ServerTools struct {
 	WebSearch       bool
 	ImageGeneration bool
@@ -45,15 +45,15 @@ func MadeImage(mediaType, encoded string) *ServerResult {
 	return &ServerResult{Images: []Image{{MediaType: mediaType, Data: data}}}
 }
 
-// Texts for a model that is shown an image that a model generated with another API.
+// Texts for a model that gets an image that was generated through another API.
 const (
 	madeImage  = "[I made an image here. It is shown in the next message.]"
 	madeImages = "Images that you made in your last message:"
 )
 
 // Portable returns messages for an API that accepts only its own server calls, those with the
-// origin api. Searches of other APIs are left out, because the answer contains their findings.
-// Images of other APIs are moved to the user's next message. The argument is not changed.
+// origin api. Searches through other APIs are omitted, because the answer contains their findings.
+// Images from other APIs are moved to the user's next message. The argument is not changed.
 func Portable(messages []Message, api string) []Message {
 	foreign := func(p Part) bool {
 		c, ok := p.(ServerCall)

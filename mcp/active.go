@@ -13,7 +13,7 @@ type activeCall struct {
 	ActiveCall
 	c             *connection
 	patience      *time.Timer
-	openQuestions int // of the server to the user; guarded by the connection's mutex
+	openQuestions int // questions waiting for the user; guarded by the connection's mutex
 }
 
 // enter registers a running call, and leave removes it.
@@ -56,7 +56,7 @@ func (s *samples) next() (allowed bool, n int) {
 	return s.allowed, s.requests
 }
 
-// allow lets the remaining requests of the call pass without a question.
+// allow makes next report true for the rest of the call.
 func (s *samples) allow() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

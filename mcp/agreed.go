@@ -43,10 +43,10 @@ func (s *server) agree(list []*Tool) []*Tool {
 			continue
 		}
 		t.agreed = &before
-		t.spec.Description, t.spec.Schema = before.Description, withoutWords(t.spec.Schema)
-		t.spec.Changed = "the server says something else about this tool than when you agreed to it; it said: " + quote(before.Description) + "; it says now: " + quote(t.now.Description)
+		t.spec.Description, t.spec.Schema = before.Description, withoutDescriptions(t.spec.Schema)
+		t.spec.Changed = "the server changed this tool's description since you agreed to it; before: " + quote(before.Description) + "; now: " + quote(t.now.Description)
 		if before.Description == t.now.Description {
-			t.spec.Changed = "the server has changed the parameters of this tool since you agreed to it"
+			t.spec.Changed = "the server changed this tool's parameters since you agreed to it"
 		}
 	}
 	return list
@@ -65,22 +65,22 @@ func (m *Manager) Relist(name string) {
 	}
 }
 
-// withoutWords removes from a schema everything that only informs a reader.
-func withoutWords(schema json.RawMessage) json.RawMessage {
+// withoutDescriptions removes the descriptive text from a schema.
+func withoutDescriptions(schema json.RawMessage) json.RawMessage {
 	var value any
 	if json.Unmarshal(schema, &value) != nil {
 		return json.RawMessage(`{"type":"object","properties":{}}`)
 	}
-	out, err := json.Marshal(silent(value, false))
+	out, err := json.Marshal(stripDescriptions(value, false))
 	if err != nil {
 		return json.RawMessage(`{"type":"object","properties":{}}`)
 	}
 	return out
 }
 
-// silent returns a part of a schema without descriptive text. names means that the keys of an
-// object are names of properties.
-func silent(value any, names bool) any {
+// stripDescriptions removes descriptive text from a part of a schema. names means that the keys of
+// an object are property names.
+func stripDescriptions(value any, names bool) any {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, member := range v {
@@ -90,12 +90,12 @@ func silent(value any, names bool) any {
 				delete(v, key)
 			case !names && (key == "enum" || key == "const" || key == "required"):
 			default:
-				v[key] = silent(member, !names && hasNames(key))
+				v[key] = stripDescriptions(member, !names && hasNames(key))
 			}
 		}
 	case []any:
 		for i := range v {
-			v[i] = silent(v[i], false)
+			v[i] = stripDescriptions(v[i], false)
 		}
 	}
 	return value

@@ -14,7 +14,7 @@ func TestWithoutWords(t *testing.T) {
 		`{"anyOf":[{"$comment":"x","examples":[1]}]}`: `{"anyOf":[{}]}`,
 		`{`: `{"type":"object","properties":{}}`,
 	} {
-		if got := string(withoutWords(json.RawMessage(in))); got != want {
+		if got := string(withoutDescriptions(json.RawMessage(in))); got != want {
 			t.Errorf("%s:\n%s, want\n%s", in, got, want)
 		}
 	}

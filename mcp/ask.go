@@ -11,13 +11,13 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// This file answers the requests of servers: the workspace folders are here, questions to the user
-// in elicit.go, and the use of a model in sampling.go.
+// This file answers requests from servers. Workspace folders (roots) are here, questions to the user
+// in elicit.go, and requests to a model in sampling.go.
 
-// askable answers servers. Each connection gets a new one.
+// askable answers requests from servers. Each connection gets a new one.
 type askable struct{ deps Deps }
 
-// handlers returns the handlers of the requests that servers may send to eca, by method.
+// handlers returns the handlers of server requests, by method.
 func (u askable) handlers() map[string]Handler {
 	out := map[string]Handler{}
 	if u.deps.Roots != nil {
@@ -57,7 +57,7 @@ func (m *Manager) RootsChanged() {
 }
 
 // notifyRoots notifies the server in the background that the workspace folders changed. Servers of
-// versions without a handshake ask for the folders when they need them.
+// versions without a handshake request the folders when they need them.
 func (c *connection) notifyRoots(s *server) {
 	if c.session.modern() {
 		return

@@ -20,7 +20,7 @@ type authorized struct {
 // one that another process has stored meanwhile.
 const maxAttempts = 3
 
-// loginError means that the user has to log in, and why.
+// loginError means that the user has to log in; cause is the reason.
 type loginError struct{ cause error }
 
 func (e *loginError) Error() string { return e.cause.Error() }
@@ -81,7 +81,7 @@ func (a *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 // maxRefused is how many bytes of a refusal's unused body are read.
 const maxRefused = 64 << 10
 
-// needed turns errors that ask the user to log in into a loginError.
+// needed converts an error that requires the user to log in to a loginError.
 func needed(err error) error {
 	var user interface {
 		error

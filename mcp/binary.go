@@ -37,7 +37,7 @@ func isBinary(media string) bool {
 	return false
 }
 
-// leastEncoded is the least number of bytes that count as base64: short words can look like it.
+// leastEncoded is the minimum length of base64 in bytes. Shorter words could be mistaken for it.
 const leastEncoded = 16
 
 // isEncoded reports whether a text is base64 data of a binary media type. Servers also send the
@@ -53,10 +53,10 @@ func isEncoded(media, text string) bool {
 // dataURL is a data URL found in a text.
 type dataURL struct{ media, data string }
 
-// maxDataURLs is how many data URLs of one text are shown; the rest are only mentioned.
+// maxDataURLs limits the data URLs of one text that are shown; any others are only mentioned.
 const maxDataURLs = 20
 
-// cutDataURLs removes binary data URLs from a text and leaves a description in their place.
+// cutDataURLs replaces binary data URLs in a text with descriptions.
 func cutDataURLs(text string) (rest string, urls []dataURL) {
 	if !strings.Contains(text, ";base64,") {
 		return text, nil
@@ -102,7 +102,7 @@ func withoutBinary(structured json.RawMessage) string {
 }
 
 // nameBinary describes binary data instead of showing it, in objects that declare a media type.
-// changed reports whether it replaced any.
+// changed reports whether it replaced anything.
 func nameBinary(value any) (changed bool) {
 	switch v := value.(type) {
 	case []any:

@@ -35,11 +35,11 @@ const extension = "extension"
 // of them are optional. The keys are prefixes of scenario names.
 func unspoken() map[string]string {
 	return map[string]string{
-		"auth/client-credentials-jwt":           "programs that log in without a user: a client secret is enough for that, keys are not supported",
-		"auth/enterprise-managed-authorization": "logins that a company's own server hands out",
+		"auth/client-credentials-jwt":           "logins of programs with a key: eca supports only a client secret",
+		"auth/enterprise-managed-authorization": "logins through a company's identity provider",
 		"auth/dpop":                             "tokens bound to a key",
-		"auth/wif-jwt-bearer":                   "identities of workloads in a cloud",
-		"sep-2640-client-":                      "skills as resources",
+		"auth/wif-jwt-bearer":                   "identities of cloud workloads",
+		"sep-2640-client-":                      "skills that a server offers as resources",
 	}
 }
 
@@ -137,7 +137,7 @@ func TestConformance(t *testing.T) {
 		slices.Sort(all[version])
 		fmt.Fprintf(&table, "| %s | %d of %[2]d | `%s` |\n", version, len(all[version]), strings.Join(all[version], "`, `"))
 	}
-	table.WriteString("\nNot played, since they are of extensions that eca does not speak: ")
+	table.WriteString("\neca does not run these scenarios, because it does not support their extensions: ")
 	var left []string
 	for _, name := range slices.Sorted(maps.Keys(unspoken())) {
 		left = append(left, "`"+name+"` ("+unspoken()[name]+")")

@@ -17,15 +17,15 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
-// connection is one run of a server, from its start to its end: a session with the requests that
-// eca sends.
+// connection is one run of a server, from its start to its end: a session, and the requests that
+// eca sends over it.
 type connection struct {
 	m       *Manager
 	session *session
 	server  wire.ServerCapabilities
 	clean   func(string) string
-	slots   chan struct{} // for running calls
-	limit   time.Duration // for a call during which the server is silent
+	slots   chan struct{} // limits the running calls
+	limit   time.Duration // how long the server may be silent during a call
 
 	listsChanged chan struct{} // signals that lists have to be fetched
 
@@ -36,7 +36,7 @@ type connection struct {
 
 	toolsListed chan struct{} // closed when changed tools have been listed; nil without a change
 	calls       []*activeCall
-	pages       map[string]chan struct{} // that the user was asked to open, by id
+	pages       map[string]chan struct{} // pages that the user was asked to open, by id
 }
 
 // reach starts a server or connects to it, and fetches what it offers. The text of an error can be
@@ -117,7 +117,7 @@ func explain(ctx context.Context, err error, clean func(string) string) error {
 	return errors.New(text)
 }
 
-// open connects over the right transport and performs the handshake.
+// open connects over the configured transport and performs the handshake.
 func (m *Manager) open(ctx context.Context, s *server, l Launch, c config.MCPServer) (conn *connection, info *wire.InitializeResult, err error) {
 	if l.URL != "" {
 		conn, info, err = m.openHTTP(ctx, s, l, c)
@@ -147,7 +147,7 @@ func (m *Manager) newConnection(name string, t transport, l Launch, c config.MCP
 	return conn
 }
 
-// capabilities lists what eca can do for servers, according to its handlers.
+// capabilities returns the capabilities for which eca has handlers.
 func (m *Manager) capabilities() map[string]any {
 	out, handlers := map[string]any{}, askable{m.deps}.handlers()
 	for method, can := range map[string]struct {
@@ -217,11 +217,11 @@ func (c *connection) alive() {
 	case errors.Is(err, errForgotten):
 		c.session.cancel(err)
 	default:
-		c.session.cancel(fmt.Errorf("it does not answer any more: %w", err))
+		c.session.cancel(fmt.Errorf("it no longer answers: %w", err))
 	}
 }
 
-// watch pings a remote server regularly, because nothing else shows that the server is gone.
+// watch pings a remote server regularly, because eca would not notice otherwise that it is gone.
 func (c *connection) watch(settings Settings, remote bool) {
 	if !remote || settings.KeepAlive <= 0 {
 		return

@@ -37,10 +37,10 @@ const (
 	acceptLabel  = "Continue"
 )
 
-// maxTries is how often the user is asked for the same field.
+// maxTries limits how often the user is asked for one field.
 const maxTries = 5
 
-// maxAsked is how many bytes of a server's text a question may contain.
+// maxAsked limits the bytes of a server's text in a question.
 const maxAsked = 4000
 
 // elicited is the result of elicitation/create.
@@ -49,8 +49,8 @@ type elicited struct {
 	Content *map[string]any `json:"content,omitempty"`
 }
 
-// elicit asks the user for the data that a server requests, one field at a time. Outside of a call
-// it does not ask, because the user would not know why.
+// elicit asks the user for the data that a server requests, one field at a time. It asks
+// only during a call, because the user would not know the reason otherwise.
 func (u askable) elicit(ctx context.Context, r ServerRequest) (any, error) {
 	var p struct {
 		pageRequest
@@ -90,7 +90,7 @@ func (u askable) elicit(ctx context.Context, r ServerRequest) (any, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		u.deps.Log.Warn("the user could not be asked what an MCP server wants to know", "server", r.Server, "err", err)
+		u.deps.Log.Warn("cannot ask the user an MCP server's question", "server", r.Server, "err", err)
 		action = "decline"
 	}
 	if action != "accept" || p.Mode == "url" {
@@ -99,7 +99,7 @@ func (u askable) elicit(ctx context.Context, r ServerRequest) (any, error) {
 	return elicited{Action: action, Content: &content}, nil
 }
 
-// asker returns the way to the user; nil means that no user can be asked.
+// asker returns nil if no user can be asked.
 func (u askable) asker() Asker {
 	if u.deps.Asker == nil {
 		return nil
@@ -130,7 +130,7 @@ func (i interview) fill(ctx context.Context, f form) (content map[string]any, ac
 	for n, field := range f.fields {
 		head := i.intro() + "\n\n"
 		if n > 0 {
-			head = fmt.Sprintf("The MCP server `%s` asks on (%d of %d): ", i.server, n+1, len(f.fields))
+			head = fmt.Sprintf("The MCP server `%s` continues (%d of %d): ", i.server, n+1, len(f.fields))
 		} else if len(f.fields) > 1 {
 			head += fmt.Sprintf("(1 of %d) ", len(f.fields))
 		}
@@ -145,7 +145,7 @@ func (i interview) fill(ctx context.Context, f form) (content map[string]any, ac
 	return content, "accept", nil
 }
 
-// intro names the server that asks, so that it cannot be mistaken for eca.
+// intro names the server, so that its question cannot be mistaken for eca's.
 func (i interview) intro() string {
 	return fmt.Sprintf("The MCP server `%s` asks, for the call of %s:\n\n%s", i.server, i.call.Tool, i.message)
 }
@@ -154,7 +154,7 @@ func (i interview) decline() Option {
 	return Option{declineLabel, "Tell the server that you decline to answer"}
 }
 
-// field asks for one field until the answer fits.
+// field asks for one field until the answer is valid, up to maxTries times.
 func (i interview) field(ctx context.Context, head string, f field) (value any, given bool, action string, err error) {
 	text, wrong := head+f.describe(), ""
 	options, freeform := f.offers()

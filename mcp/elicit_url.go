@@ -18,7 +18,7 @@ import (
 // Answers to a question about a server's page.
 const (
 	openLabel = "Open it"
-	selfLabel = "I open it myself"
+	selfLabel = "Open it myself"
 	doneLabel = "Continue"
 	stopLabel = "Cancel"
 )
@@ -54,7 +54,7 @@ func readPage(address string) (page, error) {
 	p := page{address: u.String(), host: u.Host}
 	name := u.Hostname()
 	if strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) || strings.Contains(strings.ToLower(name), "xn--") {
-		p.notes = append(p.notes, "the name of the host has letters that may look like others")
+		p.notes = append(p.notes, "letters in the host name may look like others")
 	}
 	if u.User != nil {
 		p.notes = append(p.notes, "the text before the @ is not the host")
@@ -66,7 +66,7 @@ func readPage(address string) (page, error) {
 }
 
 // elicitPage asks the user to open a page. eca fetches or opens nothing before the user agrees, and
-// learns nothing of what happens on the page.
+// does not see what happens on the page.
 func (u askable) elicitPage(ctx context.Context, asker Asker, r ServerRequest, call ActiveCall, p pageRequest) (action string, err error) {
 	target, err := readPage(p.URL)
 	if err != nil {
@@ -104,7 +104,7 @@ func (u askable) elicitPage(ctx context.Context, asker Asker, r ServerRequest, c
 }
 
 // pagesWanted returns the pages that the user has to visit before the server carries a request out.
-// It returns nil if the error says something else.
+// It returns nil for other errors.
 func pagesWanted(err error) []json.RawMessage {
 	var answer *answerError
 	if !errors.As(err, &answer) || answer.details.Code != wire.URL_ELICITATION_REQUIRED {
@@ -130,7 +130,7 @@ func (c *connection) visit(ctx context.Context, call ActiveCall, wanted []json.R
 	for _, raw := range wanted {
 		var p pageRequest
 		if err := json.Unmarshal(raw, &p); err != nil || p.Mode != "url" {
-			return errors.New("the server wants the user to do something that eca does not know")
+			return errors.New("the server wants the user to do something that eca does not support")
 		}
 		target, err := readPage(p.URL)
 		if err != nil {
@@ -138,7 +138,7 @@ func (c *connection) visit(ctx context.Context, call ActiveCall, wanted []json.R
 		}
 		hosts = append(hosts, target.host)
 		if p.ID != "" {
-			done, forget := c.awaitPage(p.ID) // before the page can be completed
+			done, forget := c.awaitPage(p.ID) // register before the page can be completed
 			defer forget()
 			ids[p.ID] = done
 		}
@@ -169,14 +169,14 @@ func (c *connection) visit(ctx context.Context, call ActiveCall, wanted []json.R
 				}
 			}
 			close(finished)
-			cancel() // the question is settled
+			cancel() // close the question
 		}()
 	}
 	answer, cancelled, err := asker.Ask(ctx, Question{
 		ChatID: call.ChatID, CallID: call.CallID,
-		Text: fmt.Sprintf("When you are done at %s, the call of %s goes on.", visible.Text(strings.Join(hosts, ", ")), call.Tool),
+		Text: fmt.Sprintf("When you are done at %s, the call of %s continues.", visible.Text(strings.Join(hosts, ", ")), call.Tool),
 		Options: []Option{
-			{doneLabel, "The call is made again"},
+			{doneLabel, "eca repeats the call"},
 			{stopLabel, "The call fails"},
 		},
 	})
@@ -189,7 +189,7 @@ func (c *connection) visit(ctx context.Context, call ActiveCall, wanted []json.R
 	case err != nil:
 		return err
 	case cancelled || answer != doneLabel:
-		return errors.New("the user was not done with the page that the server wants")
+		return errors.New("the user did not finish the page that the server wants")
 	}
 	return nil
 }
@@ -213,7 +213,7 @@ func (c *connection) awaitPage(id string) (done <-chan struct{}, forget func()) 
 	}
 }
 
-// pageDone records that the user has completed a page. Pages that no call waits for are ignored.
+// pageDone records that the user has completed a page. It ignores pages that no call waits for.
 func (c *connection) pageDone(params json.RawMessage) {
 	var p struct {
 		ID string `json:"elicitationId"`

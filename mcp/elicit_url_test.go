@@ -42,10 +42,10 @@ func TestPagesBeforeACall(t *testing.T) {
 		calls   int
 	}{
 		"the server says so": {[]string{"Open it", "wait"}, "e1", "the files", "https://login.example/connect?e=1", 2},
-		"the user says so":   {[]string{"I open it myself", "Continue"}, "e9", "the files", "", 2},
+		"the user says so":   {[]string{"Open it myself", "Continue"}, "e9", "the files", "", 2},
 		"declined":           {[]string{"Decline"}, "", "open a page at login.example first, and the user did not", "", 1},
 		"closed":             {[]string{""}, "", "and the user did not", "", 1},
-		"given up":           {[]string{"I open it myself", "Cancel"}, "", "was not done", "", 1},
+		"given up":           {[]string{"Open it myself", "Cancel"}, "", "did not finish", "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -89,8 +89,8 @@ func TestPages(t *testing.T) {
 		"http://127.0.0.1/":                        "127.0.0.1",
 		"http://pay.example/":                      "pay.example: the connection is not encrypted",
 		"https://bank.example@evil.example/":       "evil.example: the text before the @ is not the host",
-		"https://xn--pypal-4ve.example/":           "xn--pypal-4ve.example: the name of the host has letters that may look like others",
-		"https://pаypal.example/":                  "pаypal.example: the name of the host has letters that may look like others",
+		"https://xn--pypal-4ve.example/":           "xn--pypal-4ve.example: letters in the host name may look like others",
+		"https://pаypal.example/":                  "pаypal.example: letters in the host name may look like others",
 		"javascript:alert(1)":                      "",
 		"file:///etc/passwd":                       "",
 		"https:///nowhere":                         "",

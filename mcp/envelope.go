@@ -57,8 +57,8 @@ func readEnvelopes(raw []byte) ([]envelope, error) {
 	return out, nil
 }
 
-// eventEnvelopes returns the messages of an event of a stream. Other events and invalid messages are
-// passed over.
+// eventEnvelopes returns the messages in an event of a stream. It skips other events and invalid
+// messages.
 func eventEnvelopes(e sse.Event, log *slog.Logger) []envelope {
 	if len(e.Data) == 0 || e.Name != "" && e.Name != "message" {
 		return nil
@@ -73,21 +73,21 @@ func eventEnvelopes(e sse.Event, log *slog.Logger) []envelope {
 // transport carries messages between a session and a server.
 type transport interface {
 	// start connects to the server; the connection ends with life. It passes each message of the
-	// server to hear, one at a time where their order matters; hear does not block. It calls over
-	// with the reason when nothing can be sent or received any more. The caller must call close,
+	// server to receive, one at a time where their order matters; receive does not block. It calls
+	// lost with the reason when nothing can be sent or received any more. The caller must call close,
 	// even after a failed start.
-	start(life context.Context, hear func(envelope), over func(error)) error
-	// agreed sets the version of the protocol that is spoken from now on.
+	start(life context.Context, receive func(envelope), lost func(error)) error
+	// agreed sets the protocol version to use from now on.
 	agreed(version string)
-	// listen opens a separate way for unsolicited messages of the server, if the transport needs one.
-	// The channel is closed when that way is open or not available. A nil channel means that nothing
-	// has to be opened.
+	// listen opens a separate stream for unsolicited messages of the server, if the transport needs
+	// one. The channel is closed when the stream is open or not available. A nil channel means that
+	// no stream is needed.
 	listen() <-chan struct{}
-	// send sends a message. The answer to a request arrives through hear. send returns before that, or
-	// when no answer can come any more; the error says why.
+	// send sends a message. The answer to a request arrives through receive. send returns before that,
+	// or with an error when no answer can arrive any more.
 	send(ctx context.Context, e envelope) error
 	// ended returns why the server ended the connection, or nil if it did not. The reason is
-	// available before over is called; ended may block briefly if the server is just ending.
+	// available before lost is called; ended may block briefly if the server is just ending.
 	ended() error
 	// close ends everything and returns when nothing is left running.
 	close()
@@ -108,9 +108,9 @@ func answered(err error) bool {
 
 var (
 	// errUnauthorized is the error of servers that require a login.
-	errUnauthorized = errors.New("the server wants a login")
-	// errForgotten is the error of requests to a server that no longer knows the session. The server
-	// has not carried them out.
+	errUnauthorized = errors.New("the server requires a login")
+	// errForgotten is the error of a request to a server that no longer knows the session. The server
+	// has not executed the request.
 	errForgotten = errors.New("the server ended the session")
 	// errNotStarted is the error of requests before the start.
 	errNotStarted = errors.New("the server is not started")

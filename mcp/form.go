@@ -39,7 +39,7 @@ type field struct {
 	preset   any // the default; nil without one
 	choices  []choice
 
-	least, most *float64 // of a number, a string's length in characters, or the number of choices
+	least, most *float64 // limits of a number, a string's length in characters, or the number of choices
 	format      string   // of a string
 }
 
@@ -50,7 +50,7 @@ const (
 	numberField  fieldKind = "number"
 	integerField fieldKind = "integer"
 	yesNoField   fieldKind = "boolean"
-	oneField     fieldKind = "one" // of the choices
+	oneField     fieldKind = "one" // exactly one of the choices
 	someField    fieldKind = "some"
 )
 
@@ -82,7 +82,8 @@ type titled struct {
 	Title string `json:"title"`
 }
 
-// readForm parses the schema that a server sends. The error tells what eca cannot ask the user.
+// readForm parses the schema that a server sends. The error names the part that eca cannot ask
+// the user for.
 func readForm(raw json.RawMessage) (form, error) {
 	var schema struct {
 		Type       string                     `json:"type"`
@@ -100,7 +101,7 @@ func readForm(raw json.RawMessage) (form, error) {
 	case schema.Type != "object":
 		return form{}, errors.New("requestedSchema must be of type object")
 	case len(schema.Properties) > maxFields:
-		return form{}, fmt.Errorf("requestedSchema may have %d properties", maxFields)
+		return form{}, fmt.Errorf("requestedSchema may have at most %d properties", maxFields)
 	}
 	var out form
 	for _, name := range keysInOrder(members.Properties) {
@@ -164,13 +165,13 @@ func (p property) field(name string) (field, error) {
 		}
 		f.kind, f.least, f.most = someField, p.MinItems, p.MaxItems
 	default:
-		return field{}, fmt.Errorf("has a type that is not asked for: %.50q", p.Type)
+		return field{}, fmt.Errorf("has the unsupported type %.50q", p.Type)
 	}
 	if len(f.choices) > maxChoices {
 		return field{}, fmt.Errorf("has more than %d choices", maxChoices)
 	}
 	if f.preset != nil && !f.accepts(f.preset) {
-		f.preset = nil // a default that is not a valid answer is useless
+		f.preset = nil // ignore an invalid default
 	}
 	return f, nil
 }
@@ -219,7 +220,7 @@ func (f field) accepts(value any) bool {
 	return false
 }
 
-// read parses the user's answer; the error tells what is wrong with it.
+// read parses the user's answer; the error explains what is wrong with it.
 func (f field) read(answer string) (any, error) {
 	answer = strings.TrimSpace(answer)
 	switch f.kind {
@@ -260,7 +261,7 @@ func (f field) choose(answer string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("%q is none of: %s", shorten.Bytes(answer, 100), f.labels())
+	return "", fmt.Errorf("%q is not one of: %s", shorten.Bytes(answer, 100), f.labels())
 }
 
 func (f field) chooseSome(answer string) ([]string, error) {
@@ -342,7 +343,7 @@ func (f field) checkText(text string) error {
 	return nil
 }
 
-// plain returns a server's text without anything that could make it look like something else.
+// plain returns a server's text, shortened, with invalid UTF-8 removed and hidden characters escaped.
 func plain(text string, limit int) string {
 	return shorten.Bytes(visible.Text(strings.ToValidUTF8(text, "")), limit)
 }

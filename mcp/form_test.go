@@ -41,7 +41,7 @@ func TestFieldRead(t *testing.T) {
 		{`{"type":"boolean"}`, "maybe", "!Yes or No"},
 		{`{"type":"string","enum":["a","b"],"enumNames":["First"]}`, "first", "a"},
 		{`{"type":"string","oneOf":[{"const":"a","title":"b"},{"const":"b","title":"a"}]}`, "a", "a"},
-		{`{"type":"string","enum":["a"]}`, "c", "!none of: a"},
+		{`{"type":"string","enum":["a"]}`, "c", "!not one of: a"},
 		{`{"type":"array","items":{"type":"string","enum":["a","b"]},"minItems":1}`, " b , a,b", []string{"b", "a"}},
 		{`{"type":"array","items":{"type":"string","enum":["a","b"]},"minItems":1}`, ",", "!at least 1 of them"},
 	} {
@@ -76,7 +76,7 @@ func TestReadForm(t *testing.T) {
 		`{"type":"string"}`: "of type object",
 		`{"type":"object","properties":{"x":{"type":"array","items":{"type":"string"}}}}`: "without values to choose from",
 		`{"type":"object","properties":{"x":{"type":["string"]}}}`:                        "cannot read",
-		`{"type":"object","properties":{"x":{}}}`:                                         "a type that is not asked for",
+		`{"type":"object","properties":{"x":{}}}`:                                         "unsupported type",
 	} {
 		if _, err := readForm(json.RawMessage(schema)); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v", schema, err)

@@ -15,8 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// greet performs the handshake of all versions but the newest. version, if set, is the version that
-// eca offers.
+// greet performs the older handshake (initialize). version, if set, is the version that eca offers.
 func (s *session) greet(ctx context.Context, version string) (*wire.InitializeResult, error) {
 	info, err := s.initialize(ctx, version)
 	if err != nil {
@@ -25,7 +24,7 @@ func (s *session) greet(ctx context.Context, version string) (*wire.InitializeRe
 	return info, s.initialized(ctx, info)
 }
 
-// initialize sends the request of that handshake.
+// initialize sends the request of the older handshake.
 func (s *session) initialize(ctx context.Context, version string) (*wire.InitializeResult, error) {
 	var info wire.InitializeResult
 	err := s.call(ctx, string(wire.MethodInitialize), map[string]any{
@@ -40,7 +39,7 @@ func (s *session) initialize(ctx context.Context, version string) (*wire.Initial
 	return &info, nil
 }
 
-// initialized completes that handshake. The server's version is used, even if it is newer than the
+// initialized completes the older handshake. The server's version is used, even if it is newer than the
 // offered one.
 func (s *session) initialized(ctx context.Context, info *wire.InitializeResult) error {
 	s.agree(info.ProtocolVersion)
@@ -55,7 +54,7 @@ func (s *session) initialized(ctx context.Context, info *wire.InitializeResult) 
 // exchanged.
 const newestVersion = wire.ProtocolVersion20260728
 
-// versionError means that a server supports only versions that eca does not.
+// versionError means that a server supports only versions that eca does not support.
 type versionError struct{ versions []string }
 
 func (e *versionError) Error() string {
@@ -63,7 +62,7 @@ func (e *versionError) Error() string {
 	for _, v := range e.versions[:min(len(e.versions), 5)] {
 		names = append(names, strconv.Quote(shorten.Bytes(v, 50)))
 	}
-	return "the server speaks version " + strings.Join(names, ", ") + " of the protocol, which eca does not know"
+	return "the server uses protocol version " + strings.Join(names, ", ") + ", which eca does not support"
 }
 
 // discover requests the description of a server of the newest version. If the answer lists no
@@ -73,7 +72,7 @@ func (s *session) discover(ctx context.Context, sent func()) (*wire.InitializeRe
 	s.transport.agreed(newestVersion)
 	var found struct {
 		wire.DiscoverResult
-		Server *wire.Implementation `json:"serverInfo"` // its location in drafts of the version
+		Server *wire.Implementation `json:"serverInfo"` // where drafts of the version have it
 	}
 	request := request{method: string(wire.MethodServerDiscover), version: newestVersion, onSent: sent}
 	raw, err := s.ask(ctx, request)
@@ -103,7 +102,7 @@ func (s *session) discover(ctx context.Context, sent func()) (*wire.InitializeRe
 	return info, nil
 }
 
-var errNoVersions = errors.New("the server does not say which versions of the protocol it speaks")
+var errNoVersions = errors.New("the server does not list its protocol versions")
 
 // supported returns the versions that a server listed when it refused the version of a request. It
 // returns nil for other errors.

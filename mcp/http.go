@@ -20,9 +20,9 @@ import (
 // way is one way to connect to a remote server.
 type way struct {
 	transport func() transport
-	version   string        // to use; empty means any older one
+	version   string        // to use; empty means any older version
 	limit     time.Duration // of the handshake; 0 means no limit
-	retryOnly bool          // only tried if an earlier way may have failed by chance
+	retryOnly bool          // tried only if an earlier way may have failed temporarily
 }
 
 // ways lists the ways to connect to a remote server, in the order of the attempts: the newest
@@ -61,7 +61,7 @@ func (m *Manager) openHTTP(ctx context.Context, s *server, l Launch, c config.MC
 		m.waits, s.recall(c), c.ProtocolVersion,
 	)
 	var reason error // error of the older way, unless only the newest version is tried
-	again := false   // the newest version may still work
+	again := false   // whether to retry the newest version
 	for _, w := range list {
 		if w.retryOnly && !again {
 			continue
@@ -70,7 +70,7 @@ func (m *Manager) openHTTP(ctx context.Context, s *server, l Launch, c config.MC
 		if err == nil {
 			return conn, info, nil
 		}
-		log.Debug("one way to reach an MCP server failed", "version", w.version, "err", l.Clean(err.Error()))
+		log.Debug("a way to reach an MCP server failed", "version", w.version, "err", l.Clean(err.Error()))
 		again = again || errors.Is(err, errLate) || slices.Contains(supported(err), newestVersion)
 		switch {
 		case ctx.Err() != nil || errors.Is(err, errUnauthorized) || unknownOnly(err):
@@ -122,7 +122,7 @@ func refuses(err error) bool {
 	return answered(err) || errors.As(err, &status) && status.status < http.StatusInternalServerError
 }
 
-// closeTimeout is how long it may take to notify a server that its session is over.
+// closeTimeout limits the notification of a server that its session is over.
 const closeTimeout = 300 * time.Millisecond
 
 // hostTransport is the http.RoundTripper of one remote server. It adds the configured headers to

@@ -235,7 +235,7 @@ func TestRemoteDrops(t *testing.T) {
 	server := newRemote(t, "good")
 	r := newRig(t, map[string]string{"s": server.URL})
 	r.await("s", Running)
-	if _, err := r.call("s", "drop", `{}`); err == nil || !strings.Contains(err.Error(), "broke off") {
+	if _, err := r.call("s", "drop", `{}`); err == nil || !strings.Contains(err.Error(), "connection was lost") {
 		t.Errorf("drop: %v", err)
 	}
 	if _, err := r.call("s", "huge", `{}`); err == nil {
@@ -257,7 +257,7 @@ func TestOlderTransportBreaks(t *testing.T) {
 	r := newRig(t, map[string]string{"s": server.URL + "/sse"})
 	r.await("s", Running)
 	close(server.leave)
-	if s := r.await("s", Failed); !strings.Contains(s.Reason, "broke off") {
+	if s := r.await("s", Failed); !strings.Contains(s.Reason, "connection was lost") {
 		t.Errorf("reason: %q", s.Reason)
 	}
 	server.mu.Lock()
@@ -293,7 +293,7 @@ func TestKeepAlive(t *testing.T) {
 	r.await("s", Running)
 	server.CloseClientConnections()
 	server.Listener.Close()
-	if s := r.await("s", Failed); !strings.Contains(s.Reason, "does not answer any more") {
+	if s := r.await("s", Failed); !strings.Contains(s.Reason, "no longer answers") {
 		t.Errorf("reason: %q", s.Reason)
 	}
 }

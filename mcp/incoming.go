@@ -15,7 +15,7 @@ import (
 
 // Handler answers a request of a server within ctx, which also ends when the server cancels the
 // request. The returned value is encoded as the result. A *jsonrpc.Error is sent to the server
-// unchanged; of other errors the text is sent.
+// unchanged; other errors are sent as text.
 type Handler func(ctx context.Context, r ServerRequest) (any, error)
 
 // ServerRequest is a request of a server to eca (roots, sampling, elicitation).
@@ -32,16 +32,16 @@ type ActiveCall struct {
 	ChatID, CallID, Tool string
 	Model                string // full id
 
-	taskID     string                  // of the task that the call became
+	taskID     string                  // id of the task that the call became
 	pauseTimer func() (release func()) // stops the timer of the call
 	samples    *samples
 }
 
 const (
-	// maxIncoming is how many requests of a server are answered at the same time; further ones are
-	// refused.
+	// maxIncoming limits the requests of a server that are answered at the same time; eca refuses
+	// further ones.
 	maxIncoming = 16
-	// maxUnreadAnswers is how many answers to its requests, including refusals, a server may leave unread.
+	// maxUnreadAnswers limits the answers, including refusals, that a server may leave unread.
 	maxUnreadAnswers = 1000
 )
 
@@ -83,7 +83,7 @@ func (s *session) answerInBackground(e envelope) {
 			}
 		}
 		if err := s.transport.send(s.ctx, answer); err != nil {
-			s.log.Debug("an MCP server could not be answered", "method", e.Method, "err", err)
+			s.log.Debug("cannot answer an MCP server", "method", e.Method, "err", err)
 		}
 	})
 }
@@ -127,11 +127,11 @@ func (s *session) cancelled(params json.RawMessage) {
 	s.incoming.Cancel(idKey(p.ID))
 }
 
-// maxRounds is how often a server may ask for more input before it answers.
+// maxRounds limits how often a server may request more input before it answers.
 const maxRounds = 10
 
 // inputRequest is the answer of a server without a handshake that needs more input. It contains the
-// server's requests, and the state that the same call has to return with the input.
+// server's requests, and a state that eca returns with the input when it repeats the call.
 type inputRequest struct {
 	Type     string `json:"resultType"`
 	Requests map[string]struct {

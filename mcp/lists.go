@@ -7,7 +7,7 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// list is a list of a server that may change while the server runs.
+// list is a set of lists that a server may change while it runs.
 type list uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	resourcesList
 )
 
-// outdated marks lists to be fetched again. It never waits.
+// outdated marks lists to fetch again. It never waits.
 func (c *connection) outdated(which list) {
 	c.mu.Lock()
 	c.stale |= which
@@ -74,8 +74,8 @@ func (m *Manager) AwaitTools(ctx context.Context) {
 	}
 }
 
-// pages fetches a list page by page. take gets each page and returns where the next one begins; it
-// is empty after the last one.
+// pages fetches a list page by page. take gets each page and returns the cursor of the next one,
+// which is empty after the last page.
 func pages[P any, C ~string](ctx context.Context, c *connection, method wire.MCPMethod, take func(*P) C) error {
 	params := map[string]any{}
 	for range maxPages {
@@ -92,7 +92,7 @@ func pages[P any, C ~string](ctx context.Context, c *connection, method wire.MCP
 	return nil
 }
 
-// refreshed is the outcome of fetching lists.
+// refreshed is the result of fetching lists.
 type refreshed struct {
 	conn      *connection
 	which     list // the lists that arrived
@@ -140,7 +140,7 @@ func (s *server) storeLists(r refreshed) {
 	}
 	defer r.conn.listed()
 	for _, err := range r.errs {
-		s.m.deps.Log.Warn("a list of an MCP server could not be had", "server", s.name, "err", err)
+		s.m.deps.Log.Warn("cannot fetch a list of an MCP server", "server", s.name, "err", err)
 	}
 	if r.which == 0 {
 		return

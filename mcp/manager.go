@@ -124,7 +124,7 @@ func (m *Manager) Stop(name string) {
 // Restart stops a server and starts it again.
 func (m *Manager) Restart(name string) {
 	if s, ok := m.server(name); ok {
-		s.enqueue(func() { s.restart("it is restarted") })
+		s.enqueue(func() { s.restart("to restart it") })
 	}
 }
 
@@ -169,7 +169,7 @@ func (m *Manager) Tools() []tools.Tool {
 	return out
 }
 
-// Version increases with each status change: while it is the same, the tools are the same.
+// Version increases with each status change. The tools do not change without it.
 func (m *Manager) Version() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -217,7 +217,7 @@ func (m *Manager) currentSettings() Settings {
 	return m.settings
 }
 
-// Close stops all servers concurrently and returns when nothing is left of them.
+// Close stops all servers concurrently and returns when all have ended.
 func (m *Manager) Close() {
 	m.mu.Lock()
 	if !m.closed {

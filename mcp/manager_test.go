@@ -79,7 +79,7 @@ func TestUnreachable(t *testing.T) {
 	ended := r.m.servers["s"].done
 	r.m.Apply(Settings{}, nil)
 	<-ended
-	if err := run(); err == nil || !strings.Contains(err.Error(), "not configured") {
+	if err := run(); err == nil || !strings.Contains(err.Error(), "no longer configured") {
 		t.Errorf("removed: %v", err)
 	}
 }

@@ -2,18 +2,18 @@
 // their tools callable (eca-features 19). It is the only importer of mcp-go.
 //
 // It owns the connections and the child processes. A Manager has one supervisor for each configured
-// server (server.go): one goroutine that owns the server's state and moves it along legal
-// transitions only (state.go). A connection (connection.go) is one run of a server. It consists of
+// server (server.go): one goroutine that owns the server's state and makes only legal
+// transitions (state.go). A connection (connection.go) is one run of a server. It consists of
 // a session (session.go, incoming.go, handshake.go), which implements the protocol, over one of
 // three transports: a child's stdin and stdout (stdio.go), Streamable HTTP (streamable.go), or the
 // older HTTP with SSE (older.go). The package uses the types and rules of mcp-go, but not its
 // client, which would add milliseconds to each start of eca.
 //
-// Guarantees: only a call that needs a server waits for it, and that call has a time limit and ends
-// with its context. All data from a server is limited: the size of a message, its stderr in the
-// log, the number of its tools. When a server ends, its running calls fail with the reason, and it
-// is restarted with growing delays. A change of a server's tools creates a new set of tools;
-// holders of the old set keep it. Close leaves no process or goroutine behind.
+// Guarantees: only a call that needs a server waits for it. Each call has a time limit and ends with
+// its context. All data from a server is limited, such as the size of a message, the stderr in
+// the log, and the number of tools. When a server ends, its running calls fail with the reason, and it
+// is restarted with growing delays. If a server's tools change, the manager creates new tools; callers
+// that hold the old ones can still use them. Close leaves no process or goroutine behind.
 //
 // It does not decide whether a tool may be called, does not read configuration files, and does not
 // expand variables in them: a Launch is already resolved.
@@ -30,7 +30,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Launch describes how to reach a server, with everything resolved. Either Command or URL is set.
+// Launch describes how to reach a server, with all variables expanded. Either Command or URL is set.
 type Launch struct {
 	Command string
 	Args    []string
@@ -66,43 +66,43 @@ type Settings struct {
 // Deps are the dependencies of the package.
 type Deps struct {
 	// Resolve prepares a server for its start. Its error is the reason why the server cannot start;
-	// the start is not repeated then.
+	// in that case it is not restarted.
 	Resolve func(ctx context.Context, name string, c config.MCPServer) (Launch, error)
 	// Roots returns the workspace folders; nil means that servers do not get them.
 	Roots func() []string
-	// Asker returns the way to the user. If it is nil or returns nil, no user can be asked.
+	// Asker shows questions to the user. If it is nil or returns nil, no user can be asked.
 	Asker func() Asker
-	// OpenURL opens an address that the user agreed to in the user's browser; nil means that there is
-	// no browser.
+	// OpenURL opens an address in the browser after the user agreed; nil means that there is no
+	// browser.
 	OpenURL func(ctx context.Context, url string) error
-	// Sample has a model answer a request that the user allowed, at the cost of a chat. It also
-	// chooses the model. Nil means that servers cannot use models.
+	// Sample sends a request that the user allowed to a model that it chooses, and adds the cost to a
+	// chat. Nil means that servers cannot use models.
 	Sample func(ctx context.Context, chatID, model string, r llm.Request) (Sampled, error)
 	// Agreed compares the descriptions of a server's tools with those that the user agreed to. It
 	// returns the old descriptions of the tools that differ, by name; tools that were never seen count
 	// as agreed to. Nil means that all are agreed to. It may read and write files.
 	Agreed func(server string, list []Described) map[string]AgreedTool
-	// Spoken returns the version of the protocol that a server used last time, or an empty string
-	// if that is unknown. Spoke records it. If they are nil, the manager itself remembers versions.
-	// They may read and write files.
-	Spoken func(server string, c config.MCPServer) string
-	Spoke  func(server string, c config.MCPServer, version string)
+	// LastVersion returns the protocol version that a server used last time; empty means unknown.
+	// SaveVersion stores it. If they are nil, the manager remembers versions in memory. They may
+	// read and write files.
+	LastVersion func(server string, c config.MCPServer) string
+	SaveVersion func(server string, c config.MCPServer, version string)
 	// Agree records that the user agreed to a tool.
 	Agree func(server string, t Described)
 	// HTTP returns the client for remote servers.
 	HTTP func() *http.Client
-	// Changed is called after each change of a status. It must not wait.
+	// Changed is called after each status change. It must not wait.
 	Changed func()
-	// Handlers answer requests of servers to eca, by method. eca announces the capabilities that have
-	// a handler. Pings need no handler.
+	// Handlers answer server requests, by method. eca announces only capabilities that have a
+	// handler. Pings need no handler.
 	Handlers map[string]Handler
 
-	Children *proc.Pool // starts servers; nil means without supervisors
+	Children *proc.Pool // starts servers; nil means without supervising processes
 	Version  string     // of eca, sent to servers
 	Log      *slog.Logger
 	Now      func() time.Time
-	// After returns a channel that signals after a delay, and a function that cancels it. Nil means a
-	// timer. It delays restarts.
+	// After returns a channel that signals after a delay, and a function that cancels it. It delays
+	// restarts. Nil means a real timer.
 	After func(time.Duration) (<-chan time.Time, func())
 }
 
@@ -119,11 +119,11 @@ type Status struct {
 
 // Offer is everything that a server offers.
 type Offer struct {
-	Server       string // its own name and version
-	Protocol     string // the version that was agreed on
+	Server       string // the server's own name and version
+	Protocol     string // the negotiated version
 	Instructions string
 	Tools        []*Tool
-	LeftOut      []string // why tools of its list are not among Tools
+	LeftOut      []string // reasons why listed tools are not in Tools
 
 	// The lists below are fetched while the server is already running.
 	Prompts   []Prompt

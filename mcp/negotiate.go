@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// waits limit the duration of a handshake with servers that do not answer unknown requests.
+// waits limit a handshake with a server that does not answer unknown requests.
 type waits struct {
 	// probe is how long a program may take to answer server/discover before eca also sends
 	// initialize. The first answer is used, so a slow start does not affect the choice of version.
@@ -26,7 +26,7 @@ type waits struct {
 }
 
 // errStuck is the reason to restart a program that answered neither handshake.
-var errStuck = errors.New("it has read a request and answers neither that nor the next")
+var errStuck = errors.New("it read two requests and answered neither")
 
 // handshake is what is known about the handshake of a server with this configuration.
 type handshake struct {
@@ -34,26 +34,26 @@ type handshake struct {
 	version string // that worked last; empty means unknown
 }
 
-// older reports whether to start with the older handshake. The newest version is tried first with
-// an unknown server.
+// older reports whether to start with the older handshake. For an unknown server, the newest version
+// is tried first.
 func (h handshake) older() bool { return h.version != "" && !wire.IsModernProtocol(h.version) }
 
 // recall returns the last successful handshake of a server. Only one attempt at a time uses it.
 func (s *server) recall(c config.MCPServer) handshake {
 	if s.opening.handshake == nil || !reflect.DeepEqual(s.opening.handshake.of, c) {
 		s.opening.handshake = &handshake{of: c}
-		if s.m.deps.Spoken != nil {
-			s.opening.handshake.version = s.m.deps.Spoken(s.name, c)
+		if s.m.deps.LastVersion != nil {
+			s.opening.handshake.version = s.m.deps.LastVersion(s.name, c)
 		}
 	}
 	return *s.opening.handshake
 }
 
-// remember records the version that a server spoke.
+// remember stores the version that a server used.
 func (s *server) remember(version string) {
 	s.opening.handshake.version = version
-	if s.m.deps.Spoke != nil {
-		s.m.deps.Spoke(s.name, s.opening.handshake.of, version)
+	if s.m.deps.SaveVersion != nil {
+		s.m.deps.SaveVersion(s.name, s.opening.handshake.of, version)
 	}
 }
 
@@ -94,7 +94,7 @@ func (m *Manager) openProgram(ctx context.Context, s *server, l Launch, c config
 		if ctx.Err() != nil {
 			return nil, nil, err
 		}
-		m.deps.Log.Debug("an MCP server is started again, in case that a question of a newer version ended it", "server", s.name, "err", l.Clean(err.Error()))
+		m.deps.Log.Debug("restarting an MCP server, in case server/discover ended it", "server", s.name, "err", l.Clean(err.Error()))
 		older = true
 	}
 }
@@ -114,16 +114,16 @@ func (s *session) speak(ctx context.Context, version string) (*wire.InitializeRe
 	return info, err
 }
 
-// negotiated is the outcome of a request of a handshake.
+// negotiated is the outcome of one handshake request.
 type negotiated struct {
 	info *wire.InitializeResult
 	err  error
 }
 
-// negotiate sends a program the request server/discover. It falls back to the older handshake when
-// the program refuses, or has read the request and stays silent for a while. unread reports whether
-// the program has not read the request yet, if that can be determined; until it has, it counts as
-// starting.
+// negotiate sends server/discover to a program. It falls back to the older handshake when the
+// program refuses the request, or reads it and stays silent for a while. unread reports whether
+// the program has not read the request yet (left), if that can be determined (known); until it has,
+// it counts as starting.
 func (s *session) negotiate(ctx context.Context, limits waits, known handshake, unread func() (left, known bool)) (*wire.InitializeResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -188,7 +188,7 @@ func (s *session) negotiate(ctx context.Context, limits waits, known handshake, 
 			}
 			if greeted == nil {
 				left, sure := unread()
-				if sure && (left || starting) { // its time to answer begins when it has read the request
+				if sure && (left || starting) { // the program's time to answer begins when it has read the request
 					starting = left
 					wait.Reset(patience)
 					continue
@@ -203,7 +203,7 @@ func (s *session) negotiate(ctx context.Context, limits waits, known handshake, 
 	}
 }
 
-// unknownOnly reports whether an error lists the versions of a server, none of which eca supports.
+// unknownOnly reports whether an error means that eca supports none of a server's versions.
 func unknownOnly(err error) bool {
 	var unknown *versionError
 	if !errors.As(err, &unknown) {

@@ -21,12 +21,12 @@ type memory struct {
 }
 
 func (k *memory) use(r *rig, _ *Settings) {
-	r.m.deps.Spoken = func(server string, _ config.MCPServer) string {
+	r.m.deps.LastVersion = func(server string, _ config.MCPServer) string {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		return k.spoken[server]
 	}
-	r.m.deps.Spoke = func(server string, _ config.MCPServer, version string) {
+	r.m.deps.SaveVersion = func(server string, _ config.MCPServer, version string) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.spoken[server] = version

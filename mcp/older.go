@@ -23,16 +23,16 @@ type olderHTTP struct {
 	address *url.URL
 	log     *slog.Logger
 
-	hear func(envelope)
-	over func(error)
-	work sync.WaitGroup // the stream
+	receive func(envelope)
+	lost    func(error)
+	work    sync.WaitGroup // the stream
 
 	endpoint string // set once it is known; read-only from then on
 }
 
 // start implements transport.
-func (t *olderHTTP) start(life context.Context, hear func(envelope), over func(error)) error {
-	t.hear, t.over = hear, over
+func (t *olderHTTP) start(life context.Context, receive func(envelope), lost func(error)) error {
+	t.receive, t.lost = receive, lost
 	req, err := http.NewRequestWithContext(life, http.MethodGet, t.address.String(), nil)
 	if err != nil {
 		return err
@@ -58,20 +58,20 @@ func (t *olderHTTP) start(life context.Context, hear func(envelope), over func(e
 	}
 	t.work.Go(func() {
 		defer resp.Body.Close()
-		t.over(fmt.Errorf("the connection broke off: %w", t.read(events)))
+		t.lost(fmt.Errorf("the connection was lost: %w", t.read(events)))
 	})
 	return nil
 }
 
-// handleEndpoint stores the address for messages. It has to be at the host of the stream, because messages
-// may contain secrets.
+// handleEndpoint stores the address for messages. Its host must be the host of the stream, because
+// messages may contain secrets.
 func (t *olderHTTP) handleEndpoint(e sse.Event) error {
 	if e.Name != "endpoint" {
-		return errors.New("the stream of the server does not begin with an endpoint")
+		return errors.New("the server's stream does not begin with an endpoint")
 	}
 	to, err := t.address.Parse(strings.TrimSpace(string(e.Data)))
 	if err != nil || to.Scheme != t.address.Scheme || !strings.EqualFold(to.Host, t.address.Host) {
-		return errors.New("the server wants messages at another host than its own")
+		return errors.New("the server's endpoint is on another host")
 	}
 	t.endpoint = to.String()
 	return nil
@@ -84,7 +84,7 @@ func (t *olderHTTP) read(events *sse.Reader) error {
 			return err
 		}
 		for _, one := range eventEnvelopes(e, t.log) {
-			t.hear(one)
+			t.receive(one)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (t *olderHTTP) send(ctx context.Context, e envelope) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= http.StatusBadRequest {
-		return (&streamable{hear: t.hear}).refused(e, resp, "")
+		return (&streamable{receive: t.receive}).refused(e, resp, "")
 	}
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRefusal))
 	return nil

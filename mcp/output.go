@@ -52,7 +52,7 @@ func (o *outputSchema) check(structured json.RawMessage) error {
 		return nil
 	}
 	if len(structured) == 0 || string(structured) == "null" {
-		return errors.New("the tool declares an output schema and sent no structured content")
+		return errors.New("the tool declares an output schema but sent no structured content")
 	}
 	var value any
 	if err := json.Unmarshal(structured, &value); err != nil {
@@ -62,7 +62,7 @@ func (o *outputSchema) check(structured json.RawMessage) error {
 		return nil
 	}
 	if err := o.compiled.Validate(value); err != nil {
-		const step = "validating " // the last occurrence names the place
+		const step = "validating " // the last occurrence names the failing part
 		text := err.Error()
 		return errors.New("the result does not match the output schema that the tool declares: " + shorten.Bytes(text[max(strings.LastIndex(text, step), 0):], 500))
 	}
@@ -81,7 +81,8 @@ const (
 	maxDepth = 500
 )
 
-// bounded reports whether the check ends soon. It follows everything that a validator may follow.
+// bounded reports whether the check ends within the limit of steps. It follows every reference that
+// a validator follows.
 func (w *workload) bounded(schema, value any, depth int) bool {
 	if w.steps++; w.steps > maxSteps || depth > maxDepth {
 		return false

@@ -37,7 +37,7 @@ type Argument struct {
 const (
 	maxPrompts         = 1000
 	maxPromptArguments = 50
-	maxPromptText      = 256 << 10 // bytes of a prompt in use
+	maxPromptText      = 256 << 10 // bytes of a prompt's messages
 	maxShort           = 2000      // bytes of a description in a list
 )
 
@@ -66,7 +66,7 @@ func (m *Manager) Prompt(ctx context.Context, server, name string, args map[stri
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("the prompt %s of the MCP server %s could not be had: %w", name, server, err)
+		return nil, fmt.Errorf("cannot get the prompt %s of the MCP server %s: %w", name, server, err)
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("the prompt %s of the MCP server %s is empty", name, server)
@@ -112,7 +112,7 @@ func promptMessages(raw json.RawMessage, clean func(string) string) ([]event.Sai
 			role = event.SaidByModel
 		}
 		got := contents(m.Content)
-		got.images = slices.DeleteFunc(got.images, func(i event.Image) bool { return !takenImage(i.MediaType) })
+		got.images = slices.DeleteFunc(got.images, func(i event.Image) bool { return !acceptedImage(i.MediaType) })
 		text := clean(strings.Join(got.texts, "\n"))
 		if size += len(text); size > maxPromptText {
 			text = shorten.Bytes(text, max(len(text)-(size-maxPromptText), 0)) + "\n[The rest of this prompt is omitted.]"
@@ -130,8 +130,8 @@ func promptMessages(raw json.RawMessage, clean func(string) string) ([]event.Sai
 	return out, nil
 }
 
-// ask sends a server a request that changes nothing. It waits for a server that is starting, starts
-// one that failed, and asks again if the server forgot the session.
+// ask sends a server a request without side effects. It waits for a server that is starting, starts
+// a failed one, and repeats the request if the server lost the session.
 func (m *Manager) ask(ctx context.Context, name string, request func(context.Context, *connection) error) error {
 	s, ok := m.server(name)
 	if !ok {
@@ -162,13 +162,12 @@ func (m *Manager) ask(ctx context.Context, name string, request func(context.Con
 	}
 }
 
-// get sends a request that changes nothing and returns the raw answer.
+// get sends a request without side effects and returns the raw answer.
 func (c *connection) get(ctx context.Context, method wire.MCPMethod, params any) (json.RawMessage, error) {
 	return c.session.ask(ctx, request{method: string(method), params: params})
 }
 
-// during returns a context that also ends with the connection, and after the time that a call may
-// be silent.
+// during returns a context that also ends with the connection, and after the call time limit.
 func (c *connection) during(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(c.ctx, func() { cancel(c.cause()) })
@@ -189,7 +188,7 @@ func (c *connection) listPrompts(ctx context.Context, s *server) ([]Prompt, erro
 	err := pages(ctx, c, wire.MethodPromptsList, func(page *wire.ListPromptsResult) wire.Cursor {
 		for _, p := range page.Prompts {
 			if p.Name == "" || len(p.Name) > maxToolName || len(p.Arguments) > maxPromptArguments || len(out) == maxPrompts {
-				s.m.deps.Log.Warn("a prompt of an MCP server is left out", "server", s.name, "prompt", shorten.Bytes(p.Name, 100))
+				s.m.deps.Log.Warn("omitting a prompt of an MCP server", "server", s.name, "prompt", shorten.Bytes(p.Name, 100))
 				continue
 			}
 			prompt := Prompt{Server: s.name, Name: oneLine(p.Name), serverName: p.Name, Description: c.short(cmp.Or(p.Description, p.Title))}

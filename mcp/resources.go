@@ -28,8 +28,8 @@ const (
 	maxURI       = 4096 // bytes
 )
 
-// Resources lists the resources of all servers that are running or restarting, by server. It leaves
-// out templates, which would have to be filled in.
+// Resources lists the resources of all servers that are running or restarting, by server. It omits
+// templates, which would have to be filled in.
 func (m *Manager) Resources() []Resource {
 	var out []Resource
 	for _, s := range m.Statuses() {
@@ -41,7 +41,7 @@ func (m *Manager) Resources() []Resource {
 }
 
 // ReadResource returns the content of a resource: texts, and images of the types that models
-// accept. It describes other content in words. The error completes a sentence that begins with the
+// accept. It describes other content in words. The error continues a sentence whose subject is the
 // address.
 func (m *Manager) ReadResource(ctx context.Context, server, uri string) ([]event.Block, error) {
 	var out []event.Block
@@ -79,18 +79,18 @@ func resourceBlock(part wire.ResourceContents, uri string, clean func(string) st
 		switch {
 		case err != nil:
 			return event.Block{Label: label, Text: "[Cannot be shown: the data is not valid base64]"}
-		case takenImage(part.MIMEType) && len(data) <= workspace.MaxImage:
+		case acceptedImage(part.MIMEType) && len(data) <= workspace.MaxImage:
 			return event.Block{Label: label, Text: fmt.Sprintf("[image %s, %d bytes]", part.MIMEType, len(data)), MediaType: part.MIMEType, Data: data}
 		case isText(part.MIMEType) && utf8.Valid(data):
 			return event.Block{Label: label, Text: clean(string(data))}
 		}
 		return event.Block{Label: label, Text: fmt.Sprintf("[%s, %d bytes: not text]", cmp.Or(part.MIMEType, "binary data"), len(data))}
 	}
-	return event.Block{Label: uri, Text: fmt.Sprintf("[content that eca does not know: %T]", part)}
+	return event.Block{Label: uri, Text: fmt.Sprintf("[unsupported content: %T]", part)}
 }
 
-// takenImage reports whether models accept images of a media type.
-func takenImage(media string) bool {
+// acceptedImage reports whether models accept images of a media type.
+func acceptedImage(media string) bool {
 	return slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, media)
 }
 
@@ -109,7 +109,7 @@ func (c *connection) listResources(ctx context.Context, s *server) ([]Resource, 
 	err := pages(ctx, c, wire.MethodResourcesList, func(page *wire.ListResourcesResult) wire.Cursor {
 		for _, r := range page.Resources {
 			if r.URI == "" || oneLine(r.URI) != r.URI || len(r.URI) > maxURI || len(out) == maxResources {
-				s.m.deps.Log.Warn("a resource of an MCP server is left out", "server", s.name, "resource", shorten.Bytes(r.URI, 100))
+				s.m.deps.Log.Warn("omitting a resource of an MCP server", "server", s.name, "resource", shorten.Bytes(r.URI, 100))
 				continue
 			}
 			out = append(out, Resource{

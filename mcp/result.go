@@ -79,7 +79,7 @@ func contents(list ...json.RawMessage) (out content) {
 			if strings.TrimSpace(rest) == "" {
 				binary("data "+u.media, u.media, u.data)
 			} else if raw, err := decodeBase64(u.data); err == nil && strings.HasPrefix(u.media, "image/") {
-				out.images = append(out.images, event.Image{MediaType: u.media, Data: raw}) // the text mentions it
+				out.images = append(out.images, event.Image{MediaType: u.media, Data: raw}) // the text describes it
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func contents(list ...json.RawMessage) (out content) {
 				binary(what, res.MIMEType, res.Blob)
 			}
 		default:
-			add(fmt.Sprintf("[content that eca does not know: %T]", c))
+			add(fmt.Sprintf("[unsupported content: %T]", c))
 		}
 	}
 	return out

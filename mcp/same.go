@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// saysSame reports whether the texts of a result repeat its structured content: servers also send
-// it as text, for clients that do not support it. Some servers wrap a value that is not an object
-// into an object with a single member.
+// saysSame reports whether the texts of a result repeat its structured content. Servers send both,
+// because some clients support only text. Some servers wrap a value that is not an object in an
+// object with one member.
 func saysSame(structured json.RawMessage, said []string) bool {
 	value, ok := parseJSON(string(structured))
 	if !ok || len(said) == 0 {

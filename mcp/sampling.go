@@ -54,7 +54,7 @@ type sampleParams struct {
 	Tools     json.RawMessage `json:"tools"`
 }
 
-// sample lets the chat's model answer a server, if the user allows it.
+// sample sends a server's request to the chat's model, if the user allows it.
 func (u askable) sample(ctx context.Context, r ServerRequest) (any, error) {
 	var p sampleParams
 	if err := json.Unmarshal(r.Params, &p); err != nil {
@@ -92,7 +92,7 @@ func (u askable) allowSample(ctx context.Context, asker Asker, server string, ca
 	allowed, n := call.samples.next()
 	switch {
 	case n > maxSamples:
-		return &jsonrpc.Error{Code: -1, Message: fmt.Sprintf("one call may ask the model %d times", maxSamples)}
+		return &jsonrpc.Error{Code: -1, Message: fmt.Sprintf("one call may ask the model only %d times", maxSamples)}
 	case allowed:
 		return nil
 	}
@@ -101,8 +101,8 @@ func (u askable) allowSample(ctx context.Context, asker Asker, server string, ca
 		Text: fmt.Sprintf("The MCP server `%s` wants to ask the model %s, at your cost, for the call of %s (up to %d tokens). It says:\n\n%s",
 			server, call.Model, call.Tool, request.MaxOutput, shownSample(request)),
 		Options: []Option{
-			{allowLabel, "The model answers this"},
-			{allowCallLabel, fmt.Sprintf("Also what else the server asks during this call, up to %d times", maxSamples)},
+			{allowLabel, "The model answers this request"},
+			{allowCallLabel, fmt.Sprintf("Also the server's later requests during this call, up to %d", maxSamples)},
 			{denyLabel, "Tell the server that you refuse"},
 		},
 	})
@@ -110,7 +110,7 @@ func (u askable) allowSample(ctx context.Context, asker Asker, server string, ca
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		u.deps.Log.Warn("the user could not be asked whether an MCP server may use the model", "server", server, "err", err)
+		u.deps.Log.Warn("cannot ask the user whether an MCP server may use the model", "server", server, "err", err)
 		return errDenied
 	case cancelled || answer != allowLabel && answer != allowCallLabel:
 		return errDenied
@@ -148,7 +148,7 @@ func (p sampleParams) request() (llm.Request, error) {
 			case llm.Image:
 				images++
 				if message.Role == llm.Assistant {
-					return out, errors.New("models do not say images")
+					return out, errors.New("the model's messages cannot have images")
 				}
 			}
 		}
@@ -185,8 +185,8 @@ func sampleParts(raw json.RawMessage) ([]llm.Part, error) {
 			out = append(out, llm.Text{Text: c.Text})
 		case "image":
 			data, err := base64.StdEncoding.DecodeString(c.Data)
-			if err != nil || !takenImage(c.MIMEType) || len(data) > workspace.MaxImage {
-				return nil, errors.New("an image is too large, or none that models take")
+			if err != nil || !acceptedImage(c.MIMEType) || len(data) > workspace.MaxImage {
+				return nil, errors.New("an image is too large or of an unsupported type")
 			}
 			out = append(out, llm.Image{MediaType: c.MIMEType, Data: data})
 		default:

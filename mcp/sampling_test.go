@@ -21,7 +21,7 @@ func TestSampleRequest(t *testing.T) {
 		message("user", text(strings.Repeat("x", maxSampleText+1))):               "more than 256 KiB",
 		message("user", `{"type":"image","mimeType":"image/png","data":"?"}`):     "an image is too large",
 		message("user", `{"type":"image","mimeType":"image/svg","data":"AAAA"}`):  "an image is too large",
-		message("assistant", `{"type":"image","mimeType":"image/png","data":""}`): "do not say images",
+		message("assistant", `{"type":"image","mimeType":"image/png","data":""}`): "cannot have images",
 		`{"maxTokens":0,"messages":[]}`:                                           "maxTokens",
 	} {
 		var p sampleParams

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// server supervises one configured server. Its goroutine (run) owns all fields without another
-// comment; other goroutines send it commands.
+// server supervises one configured server. Its goroutine (run) owns all fields whose comment does
+// not say otherwise; other goroutines send it commands.
 type server struct {
 	name       string
 	m          *Manager
@@ -43,7 +43,7 @@ type server struct {
 	startAfterStop bool
 	waiting        []chan<- connectResult
 
-	refreshing   <-chan refreshed // a refresh of lists that is under way
+	refreshing   <-chan refreshed // the running refresh of lists
 	refreshPause <-chan time.Time // until lists may be fetched again
 }
 
@@ -122,7 +122,7 @@ func (s *server) runCommands() {
 	}
 }
 
-// remove ends the server and returns when it has ended completely.
+// remove stops the server and returns when it has ended completely.
 func (s *server) remove() {
 	s.cancel()
 	<-s.done
@@ -161,7 +161,7 @@ func (s *server) run() {
 			s.refresh(s.conn)
 		case r := <-s.refreshing:
 			s.refreshing = nil
-			s.refreshPause, _ = s.m.deps.After(time.Second) // limits the refreshes for a server that reports changes all the time
+			s.refreshPause, _ = s.m.deps.After(time.Second) // limits the refreshes for a server that constantly reports changes
 			s.storeLists(r)
 		case <-s.refreshPause:
 			s.refreshPause = nil
@@ -195,7 +195,7 @@ func (s *server) endReason() string {
 	if s.m.ctx.Err() != nil {
 		return "eca is shutting down"
 	}
-	return "it is not configured any more"
+	return "it is no longer configured"
 }
 
 // set changes the state and publishes it.
@@ -261,8 +261,8 @@ func (s *server) connect() {
 	}()
 }
 
-// recoverPanic runs code that handles a server's data, and returns an error if it panics: data of a
-// server must not end eca.
+// recoverPanic runs code that handles a server's data, and returns an error if it panics: a server's
+// data must not crash eca.
 func (s *server) recoverPanic(do func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -316,9 +316,9 @@ const FailedMessage = "MCP server failed"
 // fail records why a start or a run ended, and schedules a restart if that may help.
 func (s *server) fail(err error) {
 	reason := err.Error()
-	level := slog.LevelError // editors show lines with this word
+	level := slog.LevelError // editors show log lines of this level
 	if errors.Is(err, errUnauthorized) {
-		level = slog.LevelWarn // the user is asked to log in
+		level = slog.LevelWarn // the user gets a request to log in
 	}
 	s.m.deps.Log.Log(s.ctx, level, FailedMessage, "server", s.name, "reason", reason)
 	var permanent permanentError
@@ -336,7 +336,7 @@ func (s *server) fail(err error) {
 	s.answer(connectResult{err: s.unreachable(reason)})
 }
 
-// answer releases the calls that wait for the connection.
+// answer sends the outcome to the calls that wait for the connection.
 func (s *server) answer(r connectResult) {
 	for _, w := range s.waiting {
 		w <- r
@@ -350,8 +350,8 @@ func (s *server) stop(why string) {
 	s.shutDown(why)
 }
 
-// shutDown moves to an idle state, whatever the current state is. why is the reason for calls that are
-// running or waiting.
+// shutDown moves to an idle state from any state. why is the reason that running and waiting calls
+// get.
 func (s *server) shutDown(why string) {
 	s.startAfterStop = false
 	s.backoff.cancel()
@@ -391,7 +391,6 @@ func (s *server) idleState() State {
 	return Stopped
 }
 
-// closeInBackground closes a connection in the background.
 func (s *server) closeInBackground(c *connection, why string) {
 	done := make(chan struct{})
 	s.closed = done

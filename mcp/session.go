@@ -15,10 +15,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// session is the connection to a server on the level of JSON-RPC, over a transport. It numbers
-// requests and matches answers and progress reports with them. It cancels abandoned requests at the
-// server, and has the server's own requests answered (incoming.go). It does not interpret the
-// content of requests and answers.
+// session is a JSON-RPC connection to a server over a transport. It numbers requests, matches answers
+// and progress reports with them, and cancels abandoned requests at the server. It passes the
+// server's requests to handlers (incoming.go). It does not interpret the content of messages.
 type session struct {
 	transport transport
 	self      self
@@ -39,7 +38,7 @@ type session struct {
 	closed        bool
 	version       string                  // of the protocol; empty until negotiated
 	reports       map[string]func(string) // receivers of progress, by token
-	unreadAnswers int                     // requests of the server, including refused ones, whose answers have not been sent
+	unreadAnswers int                     // answers to the server, including refusals, that have not been sent
 }
 
 // self is the description of eca that servers get.
@@ -74,8 +73,8 @@ func (s *session) start(ctx context.Context) error {
 	return s.causeOr(s.transport.start(s.ctx, s.handleMessage, s.cancel))
 }
 
-// close ends the session and returns when all its goroutines have ended. why is the reason for eca
-// to close it; if the server ended the session earlier, that reason is kept.
+// close ends the session and returns when all its goroutines have ended. why is eca's reason;
+// if the server ended the session earlier, the server's reason is kept.
 func (s *session) close(why string) {
 	s.cancel(cmp.Or(s.transport.ended(), fmt.Errorf("eca stopped the server: %s", why)))
 	s.mu.Lock()
@@ -104,7 +103,7 @@ func (s *session) causeOr(err error) error {
 	return err
 }
 
-// modern reports whether the version of the protocol works without a handshake.
+// modern reports whether the protocol version has no handshake.
 func (s *session) modern() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +118,7 @@ func (s *session) agree(version string) {
 	s.transport.agreed(version)
 }
 
-// call sends a request and decodes the answer into result, unless result is nil.
+// call sends a request and decodes the answer into result; a nil result ignores the answer.
 func (s *session) call(ctx context.Context, method string, params, result any) error {
 	raw, err := s.ask(ctx, request{method: method, params: params})
 	if err != nil || result == nil {
@@ -193,7 +192,7 @@ func (s *session) exchange(ctx context.Context, r request, inputs map[string]jso
 				return answerOr(answer, s.causeOr(err))
 			}
 		case <-ctx.Done():
-			giveUp() // in case the server answers too late
+			giveUp() // ignore a late answer
 			s.withdraw(ctx, r.method, id)
 			return nil, ctx.Err()
 		case <-s.ctx.Done():
@@ -291,7 +290,7 @@ func (s *session) notify(ctx context.Context, method string, params any) error {
 // caller has returned.
 func (s *session) withdraw(ctx context.Context, method, id string) {
 	if method == string(wire.MethodInitialize) || method == string(wire.MethodServerDiscover) {
-		return // it must not be cancelled, and an older server does not know it yet
+		return // initialize must not be cancelled, and older servers do not know server/discover
 	}
 	reason := context.Cause(ctx).Error()
 	s.background(func() {
@@ -316,7 +315,7 @@ func (s *session) handleMessage(e envelope) {
 	case e.isNotification():
 		s.notified(e.Method, e.Params)
 	default:
-		s.pending.Deliver(e.key(), e.Message) // a second answer has no receiver
+		s.pending.Deliver(e.key(), e.Message) // ignored if already answered
 	}
 }
 
@@ -346,5 +345,5 @@ func (s *session) reportProgress(params json.RawMessage) {
 	progress(p.Message)
 }
 
-// pingTime is how long a server may take to answer a ping.
+// pingTime limits the wait for the answer to a ping.
 const pingTime = 5 * time.Second

@@ -19,13 +19,13 @@ import (
 
 // line is a transport whose other end is the test.
 type line struct {
-	out  chan envelope
-	hear func(envelope)
-	over func(error)
+	out     chan envelope
+	receive func(envelope)
+	lost    func(error)
 }
 
-func (l *line) start(_ context.Context, hear func(envelope), over func(error)) error {
-	l.hear, l.over = hear, over
+func (l *line) start(_ context.Context, receive func(envelope), lost func(error)) error {
+	l.receive, l.lost = receive, lost
 	return nil
 }
 
@@ -63,7 +63,7 @@ func (l *line) say(t *testing.T, text string) {
 		t.Fatal(err)
 	}
 	for _, e := range list {
-		l.hear(e)
+		l.receive(e)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestEndOfSession(t *testing.T) {
 	s, l := newLine(t, nil)
 	pending := ask(t.Context(), s, request{method: "a"})
 	l.next(t)
-	l.over(errors.New("it fell over"))
+	l.lost(errors.New("it fell over"))
 	if got := <-pending; got.err == nil || got.err.Error() != "it fell over" {
 		t.Errorf("pending: %+v", got)
 	}
@@ -284,7 +284,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	for range n {
 		e := l.next(t)
-		work.Go(func() { l.hear(envelope{Message: jsonrpc.Message{ID: e.ID, Result: e.Params}}) })
+		work.Go(func() { l.receive(envelope{Message: jsonrpc.Message{ID: e.ID, Result: e.Params}}) })
 	}
 	work.Wait()
 }
@@ -359,11 +359,11 @@ type lateEnd struct {
 	noticed chan struct{} // until this is closed
 }
 
-func (l *lateEnd) start(life context.Context, hear func(envelope), over func(error)) error {
-	return l.transport.start(life, hear, func(err error) {
+func (l *lateEnd) start(life context.Context, receive func(envelope), lost func(error)) error {
+	return l.transport.start(life, receive, func(err error) {
 		go func() {
 			<-l.noticed
-			over(err)
+			lost(err)
 		}()
 	})
 }

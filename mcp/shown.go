@@ -30,7 +30,7 @@ func shownSchema(raw json.RawMessage) json.RawMessage {
 }
 
 // writeOut escapes hidden characters in descriptions and titles. names means that the keys of an
-// object are names of properties.
+// object are property names.
 func writeOut(value any, names bool) (changed bool) {
 	switch v := value.(type) {
 	case map[string]any:

@@ -20,7 +20,7 @@ const (
 	Stopping   State = "stopping"
 )
 
-// may reports whether a server can move from one state to another.
+// may reports whether a server can move from s to next.
 func (s State) may(next State) bool {
 	switch s {
 	case Disabled:
@@ -53,7 +53,7 @@ const (
 	firstRestart = time.Second
 	slowest      = time.Minute
 	maxRestarts  = 5           // in a row; after that only the user or a call starts the server
-	stable       = time.Minute // a server that ran this long gets all its restarts again
+	stable       = time.Minute // a server that ran this long may use all restarts again
 )
 
 // pause returns the delay before the next restart; false means that there are no more restarts.

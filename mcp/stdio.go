@@ -27,12 +27,12 @@ type stdio struct {
 	children *proc.Pool
 	log      *slog.Logger
 	stderr   *stderr
-	hear     func(envelope)
+	receive  func(envelope)
 
 	proc *lineproc.Process // nil until it has started
 	work sync.WaitGroup
 
-	printed *atomic.Pointer[string] // the first line that is not a message, before any message
+	printed *atomic.Pointer[string] // the first line that is not a message, if it came before all messages
 
 	gotMessage bool // only the reader uses it
 	strayBytes int  // logged bytes that are not messages; only the reader uses it
@@ -46,8 +46,8 @@ func newStdio(l Launch, children *proc.Pool, log *slog.Logger) *stdio {
 const stdinGrace = 300 * time.Millisecond
 
 // start implements transport: it starts the child.
-func (t *stdio) start(_ context.Context, hear func(envelope), over func(error)) (err error) {
-	t.hear = hear
+func (t *stdio) start(_ context.Context, receive func(envelope), lost func(error)) (err error) {
+	t.receive = receive
 	t.proc, err = lineproc.Start(t.children, proc.Spec{
 		Path: t.launch.Command, Args: t.launch.Args, Dir: t.launch.Dir, Env: t.launch.Env, Stderr: t.stderr,
 	}, lineproc.Options{Limit: maxMessage, TooLong: errTooLong, Grace: stdinGrace, Line: t.message, ExitError: t.exitError})
@@ -64,7 +64,7 @@ func (t *stdio) start(_ context.Context, hear func(envelope), over func(error)) 
 	}
 	t.work.Go(func() {
 		<-t.proc.Ended()
-		over(t.proc.Cause())
+		lost(t.proc.Cause())
 	})
 	return nil
 }
@@ -77,13 +77,13 @@ func (t *stdio) exitError(exit *proc.Exit) error {
 	}
 	line, more := t.stderr.reason()
 	if exit.Code == 0 {
-		text += ", as programs do that are not MCP servers"
+		text += ", so it might not be an MCP server"
 	}
 	if line != "" {
 		text += ": " + line
 	}
 	if more {
-		text += fmt.Sprintf(" (`eca mcp test %s --log-level info` shows all that it wrote)", t.server)
+		text += fmt.Sprintf(" (`eca mcp test %s --log-level info` shows all its output)", t.server)
 	}
 	return errors.New(text)
 }
@@ -124,7 +124,7 @@ func (t *stdio) send(ctx context.Context, e envelope) error {
 	}
 }
 
-// unread reports whether the child has not read all of its input yet, if that can be determined.
+// unread reports whether the child has unread input (left), if that can be determined (known).
 func (t *stdio) unread() (left, known bool) {
 	raw, err := t.proc.Input().SyscallConn()
 	if err != nil {
@@ -150,15 +150,15 @@ func (t *stdio) message(_ <-chan struct{}, line []byte, _ bool) error {
 	}
 	for _, e := range list {
 		if e.Method == string(wire.MethodInitialize) || e.Method == string(wire.MethodServerDiscover) {
-			return permanentError{errEcho} // only clients send that
+			return permanentError{errEcho} // only clients send this request
 		}
-		t.hear(e)
+		t.receive(e)
 	}
 	return nil
 }
 
 // errEcho ends the connection to a program that copies its input, such as cat.
-var errEcho = errors.New("it sends back what it is sent, as programs do that are not MCP servers; correct its command")
+var errEcho = errors.New("it echoes its input, so it is not an MCP server; correct its command")
 
 // logStray logs a line that is not a message, up to a limit.
 func (t *stdio) logStray(line []byte) {
@@ -171,10 +171,10 @@ func (t *stdio) logStray(line []byte) {
 const (
 	maxLogLine = 2000      // bytes of a line in the log
 	maxLogged  = 256 << 10 // bytes of a connection's stderr in the log
-	maxPrinted = 300       // bytes of a line in place of a message that become a reason
+	maxPrinted = 300       // bytes shown of a line that is not a message
 )
 
-// stderr logs what a server writes to its stderr, up to a limit, and keeps the end of it.
+// stderr logs a server's stderr, up to a limit, and keeps its end.
 type stderr struct {
 	log   *slog.Logger
 	clean func(string) string
@@ -214,7 +214,7 @@ func (s *stderr) flush() {
 	switch {
 	case line == "" || s.logged > maxLogged:
 	case s.logged+len(line) > maxLogged:
-		s.log.Info("MCP server stderr", "text", "[it writes too much; the rest is left out]")
+		s.log.Info("MCP server stderr", "text", "[too much output; the rest is omitted]")
 		s.logged = maxLogged + 1
 	default:
 		s.log.Info("MCP server stderr", "text", s.clean(line))
@@ -222,7 +222,8 @@ func (s *stderr) flush() {
 	}
 }
 
-// reason returns the line that most likely tells why a server ended.
+// reason returns the line that most likely explains why a server ended. more reports whether it
+// wrote other lines.
 func (s *stderr) reason() (line string, more bool) {
 	text := s.tail.String()
 	return lineproc.Reason(text), strings.Contains(text, "\n")

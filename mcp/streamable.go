@@ -23,16 +23,16 @@ import (
 )
 
 // streamable is a transport over Streamable HTTP: each message is a POST, whose answer is one
-// message or a stream of them. If a stream ends before its answer, it is resumed, provided that the
-// server gave a position.
+// message or a stream of them. If a stream ends before the answer, it is resumed, provided that the
+// server sent a position.
 type streamable struct {
 	client  *http.Client
 	address string
 	log     *slog.Logger
 
-	life context.Context
-	hear func(envelope)
-	work sync.WaitGroup // listening
+	life    context.Context
+	receive func(envelope)
+	work    sync.WaitGroup // listening
 
 	mu      sync.Mutex // guards the fields below
 	session string
@@ -43,8 +43,8 @@ const (
 	// The delays before a stream is resumed, unless the server gives one.
 	firstResume = time.Second
 	lastResume  = 30 * time.Second
-	soonest     = 100 * time.Millisecond // the least delay, whatever the server says
-	// maxResumes is how often in a row a stream is resumed without receiving anything.
+	soonest     = 100 * time.Millisecond // the minimum delay, whatever the server requests
+	// maxResumes limits the consecutive resumptions of a stream that receive nothing.
 	maxResumes = 5
 	// lingering is how long a stream may stay open after its answer, so that its
 	// connection can be used again.
@@ -54,8 +54,8 @@ const (
 )
 
 // start implements transport. There is nothing to open.
-func (t *streamable) start(life context.Context, hear func(envelope), _ func(error)) error {
-	t.life, t.hear = life, hear
+func (t *streamable) start(life context.Context, receive func(envelope), _ func(error)) error {
+	t.life, t.receive = life, receive
 	return nil
 }
 
@@ -172,7 +172,7 @@ func (t *streamable) handleJSON(body io.Reader, e envelope) error {
 	found := false
 	for _, one := range list {
 		found = found || one.Method == "" && one.key() == e.key()
-		t.hear(one)
+		t.receive(one)
 	}
 	if !found {
 		return errors.New("the server sent the answer to another request")
@@ -180,7 +180,7 @@ func (t *streamable) handleJSON(body io.Reader, e envelope) error {
 	return nil
 }
 
-// refused turns an HTTP error into an error, or passes on the JSON-RPC error in its body.
+// refused returns the error for an HTTP error, or passes on the JSON-RPC error in its body.
 func (t *streamable) refused(e envelope, resp *http.Response, session string) error {
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // errors are ignored: the status matters most
 	if resp.StatusCode == http.StatusUnauthorized {
@@ -196,7 +196,7 @@ func (t *streamable) refused(e envelope, resp *http.Response, session string) er
 			return t.forget(session)
 		}
 		if e.isRequest() {
-			t.hear(envelope{Message: jsonrpc.Message{ID: e.ID, Error: said.Error}})
+			t.receive(envelope{Message: jsonrpc.Message{ID: e.ID, Error: said.Error}})
 			return nil
 		}
 	}
@@ -245,7 +245,7 @@ func (t *streamable) read(body io.Reader, at *cursor, want string) (answered boo
 		}
 		for _, one := range eventEnvelopes(e, t.log) {
 			answered = answered || want != "" && one.Method == "" && one.key() == want
-			t.hear(one)
+			t.receive(one)
 		}
 		if answered {
 			return true, nil
@@ -253,8 +253,8 @@ func (t *streamable) read(body io.Reader, at *cursor, want string) (answered boo
 	}
 }
 
-// follow reads the stream of a request until its answer arrives, over as many connections as it
-// takes.
+// follow reads the stream of a request until the answer arrives, and resumes the stream if
+// necessary.
 func (t *streamable) follow(ctx context.Context, cancel context.CancelFunc, body io.Reader, e envelope) error {
 	var at cursor
 	answered, err := t.read(body, &at, e.key())
@@ -271,7 +271,7 @@ func (t *streamable) follow(ctx context.Context, cancel context.CancelFunc, body
 			fruitless = 0
 		default:
 			if fruitless++; fruitless == maxResumes {
-				return fmt.Errorf("the stream ended before the answer, and did not go on: %w", err)
+				return fmt.Errorf("the stream ended before the answer, and did not continue: %w", err)
 			}
 		}
 		at.progressed = false
@@ -332,8 +332,8 @@ func (t *streamable) resume(ctx context.Context, at *cursor, want string, opened
 	return t.read(resp.Body, at, want)
 }
 
-// listen implements transport: it reads the stream of unsolicited messages for as long as there is
-// one.
+// listen implements transport: it reads the stream of unsolicited messages as long as the
+// server offers one.
 func (t *streamable) listen() <-chan struct{} {
 	open := make(chan struct{})
 	opened := sync.OnceFunc(func() { close(open) })
@@ -345,7 +345,7 @@ func (t *streamable) listen() <-chan struct{} {
 			_, err := t.resume(t.life, &at, "", opened)
 			var status *statusError
 			if t.life.Err() != nil || errors.As(err, &status) || errors.Is(err, errForgotten) || errors.Is(err, errUnauthorized) {
-				return // there is no such stream; or the next request finds out why
+				return // there is no such stream, or the next request will report the error
 			}
 			if at.progressed {
 				fruitless = 0

@@ -136,7 +136,7 @@ func TestNoResume(t *testing.T) {
 	}{
 		"no id":    {": hello\n\n", noStream, "the stream ended before the answer: EOF"},
 		"refused":  {"id: 1\nretry: 10\ndata: \n\n", noStream, "could not be resumed: the server answered HTTP 405"},
-		"no news":  {"id: 1\nretry: 10\ndata: \n\n", func(w http.ResponseWriter, _ *http.Request) { stream(w, "") }, "did not go on"},
+		"no news":  {"id: 1\nretry: 10\ndata: \n\n", func(w http.ResponseWriter, _ *http.Request) { stream(w, "") }, "did not continue"},
 		"no event": {"id: 1\nretry: 10\ndata: \n\n", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "not an event stream"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// Tasks are calls whose results are fetched later. There are those of version 2025-11-25, which the
-// client requests for tools that require them, and those of the extension, where the server decides
-// that a call becomes a task. The model sees neither: a call ends when its task does.
+// Tasks are calls whose results are fetched later. There are two kinds. In version 2025-11-25, the
+// client requests a task, for tools that require it. In the extension, the server decides that a call
+// becomes a task. The model sees neither: a call ends when its task does.
 
 // tasksExtension is the name of the extension.
 const tasksExtension = "io.modelcontextprotocol/tasks"
@@ -74,7 +74,7 @@ func (t task) interval() time.Duration {
 	return min(max(d, minPoll), maxPoll)
 }
 
-// errTaskCancelled is the error of a task that the server gave up.
+// errTaskCancelled is the error of a task that the server cancelled.
 var errTaskCancelled = errors.New("the server cancelled the task")
 
 // finish waits for the end of a task and returns the result of its call. The end of ctx cancels the
@@ -182,7 +182,7 @@ func (f *following) ask(ctx context.Context, t task) {
 func (f *following) answerInputs(ctx context.Context, t task) error {
 	var w inputRequest
 	if err := json.Unmarshal(t.Requests, &w.Requests); err != nil && len(t.Requests) > 0 {
-		return fmt.Errorf("what the task asks for cannot be read: %w", err)
+		return fmt.Errorf("cannot read the task's requests: %w", err)
 	}
 	for key := range w.Requests {
 		if f.answered[key] {
@@ -232,7 +232,7 @@ func (f *following) poll(ctx context.Context, t task) (task, error) {
 			case err == nil:
 				f.failures = 0
 				return next, nil
-			case errors.Is(err, errForgotten): // the call has begun: it must not be repeated
+			case errors.Is(err, errForgotten): // without errForgotten, because the call has begun and must not be repeated
 				return t, errors.New("the server ended the session, so the outcome of the task is unknown")
 			case answered(err) || ctx.Err() != nil || errors.Is(err, errUnauthorized):
 				return t, err
@@ -266,7 +266,7 @@ func (c *connection) cancelTask(ctx context.Context, t task) {
 		ctx, cancel := context.WithTimeout(ctx, pingTime)
 		defer cancel()
 		if _, err := c.session.ask(ctx, request{method: string(wire.MethodTasksCancel), params: map[string]any{"taskId": t.ID}, header: t.header()}); err != nil {
-			c.session.log.Debug("a task of an MCP server could not be cancelled", "err", err)
+			c.session.log.Debug("cannot cancel a task of an MCP server", "err", err)
 		}
 	})
 }
@@ -284,7 +284,7 @@ func (a *activeCall) task(id string) {
 	a.taskID = id
 }
 
-// concerned moves the call whose task a server's request names to the end of the list.
+// concerned moves the call that a server's request belongs to, according to its task id, to the end.
 func concerned(calls []ActiveCall, params json.RawMessage) []ActiveCall {
 	var p struct {
 		Meta map[string]json.RawMessage `json:"_meta"`

@@ -139,7 +139,7 @@ func TestCallsBecomeTasks(t *testing.T) {
 				start := time.Now()
 				res, err := conn.call(t.Context(), tool, tools.Call{}, func(text string) { said = append(said, text) })
 				got := strings.Join(res.Outputs, " ") + fmt.Sprint(err)
-				if !strings.Contains(got, c.want) || strings.Contains(got, "broke off") {
+				if !strings.Contains(got, c.want) || strings.Contains(got, "was lost") {
 					t.Errorf("%q, want %q", got, c.want)
 				}
 				if n := server.count("tasks/get "); n != c.polls || time.Since(start) < time.Duration(min(n, 1))*time.Second {

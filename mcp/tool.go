@@ -15,8 +15,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Tool is a tool of an MCP server. It stays usable, if the server is, when the server restarts or
-// its tools change.
+// Tool is a tool of an MCP server. It can still be called after the server restarted or changed its
+// tools.
 type Tool struct {
 	spec   tools.Spec
 	server *server
@@ -125,7 +125,7 @@ func (c *connection) call(ctx context.Context, t *Tool, call tools.Call, out too
 	cause := context.Cause(ctx)
 	switch {
 	case c.ctx.Err() != nil:
-		return tools.Result{}, fmt.Errorf("the server is gone: %w. What the call did until then is not known", c.cause())
+		return tools.Result{}, fmt.Errorf("the server is gone: %w. eca does not know what the call did", c.cause())
 	case errors.Is(cause, errLate):
 		c.session.background(c.alive)
 		return tools.Result{}, cause
@@ -139,13 +139,13 @@ func (c *connection) call(ctx context.Context, t *Tool, call tools.Call, out too
 	case errors.As(err, new(callError)):
 	case !answered(err):
 		c.session.background(c.alive)
-		return tools.Result{}, fmt.Errorf("the connection broke off before the answer: %w", c.cleaned(err))
+		return tools.Result{}, fmt.Errorf("the connection was lost before the answer: %w", c.cleaned(err))
 	}
 	return tools.Result{}, c.cleaned(err)
 }
 
-// perform carries a call out, including the task that it may become. If the server requires it, the
-// user opens pages first.
+// perform carries a call out, including the task that it may become. If the server requires it, eca
+// has the user open pages first.
 func (c *connection) perform(ctx context.Context, t *Tool, arguments json.RawMessage, running *activeCall, out tools.Sink) (json.RawMessage, error) {
 	if len(arguments) == 0 {
 		arguments = json.RawMessage(`{}`)
@@ -186,8 +186,8 @@ func (c *connection) perform(ctx context.Context, t *Tool, arguments json.RawMes
 	}
 }
 
-// callError is the error of a call that had begun. It says nothing about the connection, and the
-// call must not be repeated.
+// callError is the error of a call that had begun. The connection may still be
+// good, and the call must not be repeated.
 type callError string
 
 func (e callError) Error() string { return string(e) }
@@ -197,8 +197,8 @@ func (c *connection) cleaned(err error) error {
 	return errors.New(shorten.Bytes(c.clean(err.Error()), maxDescription))
 }
 
-// mirrored returns the arguments that the server also wants in headers, as versions without a
-// handshake allow.
+// mirrored returns the arguments that the server also requires as headers. Only versions without a
+// handshake allow that.
 func (c *connection) mirrored(spec tools.Spec, params any) map[string]string {
 	if !c.session.modern() {
 		return nil
@@ -210,7 +210,7 @@ func (c *connection) mirrored(spec tools.Spec, params any) map[string]string {
 	return wire.GenerateParamHeaders(&wire.Tool{RawInputSchema: spec.Schema}, raw)
 }
 
-// listTools fetches all tools of the server. leftOut says which of them cannot be used, and why.
+// listTools fetches all tools of the server. leftOut has the reasons why tools cannot be used.
 func (c *connection) listTools(ctx context.Context, s *server) (out []*Tool, leftOut []string, err error) {
 	if c.server.Tools == nil {
 		return nil, nil, nil
@@ -223,10 +223,10 @@ func (c *connection) listTools(ctx context.Context, s *server) (out []*Tool, lef
 		for _, raw := range page.Tools {
 			name, tool, err := c.newTool(s, raw)
 			if err == nil && len(out) == maxTools {
-				err = fmt.Errorf("a server has at most %d", maxTools)
+				err = fmt.Errorf("only %d tools are supported", maxTools)
 			}
 			if err != nil {
-				s.m.deps.Log.Warn("a tool of an MCP server is left out", "server", s.name, "tool", shorten.Bytes(name, 100), "err", err)
+				s.m.deps.Log.Warn("omitting a tool of an MCP server", "server", s.name, "tool", shorten.Bytes(name, 100), "err", err)
 				if len(leftOut) < maxLeftOut {
 					leftOut = append(leftOut, fmt.Sprintf("the tool %q: %v", shorten.Bytes(name, 100), err))
 				}
@@ -284,14 +284,14 @@ func caution(a wire.ToolAnnotation) string {
 	case a.DestructiveHint != nil && *a.DestructiveHint:
 		return "the server says that this tool may destroy something"
 	case a.OpenWorldHint != nil && *a.OpenWorldHint:
-		return "the server says that this tool reaches beyond what it knows, as into the web"
+		return "the server says that this tool may reach other systems, such as the web"
 	}
 	return ""
 }
 
 const (
 	maxToolName = 256 // bytes
-	maxLeftOut  = 20  // tools that are left out, of which the reason is kept
+	maxLeftOut  = 20  // reasons kept for omitted tools
 )
 
 // objectSchema converts a schema of arguments to the form that providers and clients require: an

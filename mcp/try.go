@@ -46,7 +46,7 @@ func (m *Manager) Try(ctx context.Context, name string) (Status, error) {
 		case <-statusChanged:
 		case <-patience:
 			if s.printed.Load() != nil {
-				s.enqueue(func() { s.stop("it printed text in place of an answer") })
+				s.enqueue(func() { s.stop("it printed text instead of an answer") })
 				status.State, status.Reason = Failed, s.printedText()
 				return status, nil
 			}
@@ -59,8 +59,8 @@ func (m *Manager) Try(ctx context.Context, name string) (Status, error) {
 	}
 }
 
-// printedPatience is how long Try waits for a program that printed text in place of an answer. Some
-// servers print a greeting before they can answer, so outside of Try they get all of their time.
+// printedPatience is how long Try waits for a program that printed text instead of an answer. Some
+// servers print a greeting before they can answer, so other callers wait for the full time limit.
 const printedPatience = 8 * time.Second
 
 // printedText describes for the user the text that a starting program printed.
@@ -69,10 +69,10 @@ func (s *server) printedText() string {
 	if text == nil {
 		return ""
 	}
-	return fmt.Sprintf("it printed %q and no answer, as programs do that are not MCP servers: correct its command, or add the argument that makes it serve over stdio", *text)
+	return fmt.Sprintf("it printed %q instead of an answer, so it might not be an MCP server: correct its command, or add the argument that makes it serve over stdio", *text)
 }
 
-// listed adds the lists to a status that are usually fetched later.
+// listed adds the lists that are otherwise fetched later to a status.
 func (s *server) listed(ctx context.Context, status Status) (Status, error) {
 	conn, err := s.connection(ctx)
 	if err != nil {

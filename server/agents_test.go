@@ -20,7 +20,7 @@ func TestSubstituteWithMoreRightsIsSaid(t *testing.T) {
 	r.Await(0, "the start", fake.Ready())
 	mark := r.Mark()
 	r.turn(t, map[string]any{"chatId": "c", "message": "two", "trust": true})
-	r.Await(mark, "the rights of a removed agent", fake.Content("text", "careful", "goes on with", "code", "can change files and run commands", "more rights", "can only read", "Auto-approve is on"))
+	r.Await(mark, "the rights of a removed agent", fake.Content("text", "careful", "continues with", "code", "can change files and run commands", "more rights", "can only read", "Auto-approve is on"))
 	mark = r.Mark()
 	r.turn(t, map[string]any{"chatId": "new", "message": "one", "agent": "explorer"})
 	r.Await(mark, "the rights of an agent for subagents", fake.Content("text", "explorer", "more rights", "can only read"))
@@ -46,11 +46,11 @@ func TestUnknownAgentIsSaid(t *testing.T) {
 		mark := r.Mark()
 		r.turn(t, params)
 		name := []string{"careful", "paln"}[i]
-		r.Await(mark, "the reason", fake.Content("text", name, "goes on with", "plan"))
+		r.Await(mark, "the reason", fake.Content("text", name, "continues with", "plan"))
 		mark = r.Mark()
 		r.turn(t, map[string]any{"chatId": params["chatId"], "message": "again"})
 		for _, m := range r.Since(mark) {
-			if strings.Contains(m.String(), "goes on with") {
+			if strings.Contains(m.String(), "continues with") {
 				t.Errorf("it is said twice: %s", m)
 			}
 		}

@@ -171,7 +171,7 @@ func TestBudgetInMoneyForAModelWithoutAPrice(t *testing.T) {
 		"budget":    map[string]any{"chat": []string{"$0.01", "500 tokens"}},
 		"providers": map[string]any{"mock": map[string]any{"models": map[string]any{"m": map[string]any{"cost": nil}}}},
 	}})
-	expect(t, ask(t, r, "c", "hello"), "The price of mock/m is not known, so budgets in money do not count it", "Answered.")
+	expect(t, ask(t, r, "c", "hello"), "eca does not know the price of mock/m, so budgets in money do not count it", "Answered.")
 	if text := ask(t, r, "c", "hello"); strings.Contains(text, "price") || !strings.Contains(text, "Answered.") {
 		t.Errorf("the second turn: %s", text)
 	}
@@ -184,7 +184,7 @@ func TestBudgetCommandForAModelWithoutAPrice(t *testing.T) {
 	r := newRig(t, options{model: fourCents(9), config: map[string]any{
 		"providers": map[string]any{"mock": map[string]any{"models": map[string]any{"m": map[string]any{"cost": nil}}}},
 	}})
-	expect(t, ask(t, r, "c", "/budget chat $5"), "| chat | $0.00 of $5.00 | /budget |", "The price of mock/m is not known, so budgets in money do not count it")
+	expect(t, ask(t, r, "c", "/budget chat $5"), "| chat | $0.00 of $5.00 | /budget |", "eca does not know the price of mock/m, so budgets in money do not count it")
 	if text := ask(t, r, "c", "/budget chat 500 tokens"); strings.Contains(text, "price") {
 		t.Errorf("tokens need no price: %s", text)
 	}

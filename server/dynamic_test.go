@@ -79,7 +79,7 @@ func TestConfigCommandSlow(t *testing.T) {
 	})
 	r.save(t, r.globalFile(), `{"providers": {"other": {"key": "${cmd:echo no such entry >&2; exit 3}"}}}`)
 	r.Open(r.root, nil)
-	r.Await(0, "what is not there yet", fake.Contains("$/showMessage", ": providers.mock.key: the command still runs"))
+	r.Await(0, "what is not there yet", fake.Contains("$/showMessage", ": providers.mock.key: the command is still running"))
 	r.Await(0, "what failed", fake.Contains("$/showMessage", r.globalFile()+":1:26: providers.other.key: ${cmd:...}: exit code 3: no such entry"))
 	done := make(chan string)
 	go func() { done <- string(r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "hi"})) }()

@@ -44,7 +44,7 @@ func TestMCPLogin(t *testing.T) {
 	t.Parallel()
 	v, c, state := newVault(t), newClock(), tempDir(t)
 	r := vaultRig(t, v, c, state, plainVault)
-	r.Await(0, "it wants a login", vaultIs(vaultLocked, `"error":"the server wants a login: `))
+	r.Await(0, "it wants a login", vaultIs(vaultLocked, `"error":"the server requires a login: `))
 	r.logInVault(v)
 	v.set(func() {
 		if got := strings.Join(v.asked, "|"); got != "read offline_access" {
@@ -93,8 +93,8 @@ func TestMCPLoginForMore(t *testing.T) {
 	r.logInVault(v)
 	mark := r.Mark()
 	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "look"})
-	r.Await(mark, "the refusal", fake.Contains("chat/contentReceived", `"toolCalled"`, `"error":true`, "further permission (write)"))
-	r.Await(mark, "the status", fake.Contains("tool/serverUpdated", `"status":"requires-auth"`, `"hasAuth":true`, "further permission (write); log in again"))
+	r.Await(mark, "the refusal", fake.Contains("chat/contentReceived", `"toolCalled"`, `"error":true`, "more permissions (write)"))
+	r.Await(mark, "the status", fake.Contains("tool/serverUpdated", `"status":"requires-auth"`, `"hasAuth":true`, "more permissions (write); log in again"))
 	r.Await(mark, "the end", fake.Finished())
 	r.logInVault(v)
 	mark = r.Mark()

@@ -75,7 +75,7 @@ func playSDKServer(t *testing.T, transport string, entry map[string]any, hasTask
 		config: map[string]any{"mcpServers": map[string]any{"sdk": entry}, "toolCall": map[string]any{"approval": map[string]any{"byDefault": "allow"}}},
 	})
 	r.Answer("chat/askQuestion", func(_ context.Context, params json.RawMessage) (any, error) {
-		for part, answer := range map[string]string{"colour": "blue", "pay.example": "I open it myself", "Think of a number": "Allow for this call"} {
+		for part, answer := range map[string]string{"colour": "blue", "pay.example": "Open it myself", "Think of a number": "Allow for this call"} {
 			if strings.Contains(string(params), part) {
 				return map[string]any{"answer": answer}, nil
 			}

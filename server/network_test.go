@@ -160,7 +160,7 @@ func TestNetworkReload(t *testing.T) {
 	r.Await(0, "the start", fake.Ready())
 	mark := r.Mark()
 	r.save(t, r.workspaceFile(), string(section))
-	r.Await(mark, "the refusal", fake.Contains("$/showMessage", "network counts in your own configuration only"))
+	r.Await(mark, "the refusal", fake.Contains("$/showMessage", "network can be set only in your own configuration"))
 	if got := r.hello(t); !strings.Contains(got, "not trusted here") {
 		t.Errorf("a workspace's certificates count: %s", got)
 	}

@@ -196,7 +196,7 @@ func TestSearchTakesAnything(t *testing.T) {
 	r.Await(mark, "an answer", fake.Content("text", "Nothing was found"))
 	mark = r.Mark()
 	prompted(t, r, "a", "/search wor* role:nobody")
-	r.Await(mark, "an answer", fake.Content("text", "**words**", "role:nobody is unknown"))
+	r.Await(mark, "an answer", fake.Content("text", "**words**", "unknown role:nobody"))
 }
 
 // A store of an eca without an index is indexed at the first search, and a deleted index is built

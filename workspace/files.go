@@ -19,13 +19,13 @@ type Listing struct {
 
 // Mark identifies the time of a listing. The zero Mark precedes all others.
 type Mark struct {
-	index   *name // identifies the index without keeping it in memory
+	index   *indexID // identifies the index without keeping it in memory
 	version uint64
 }
 
-// name identifies an index by its address. It is not empty because all values of size zero may
-// share an address.
-type name struct{ _ byte }
+// indexID identifies an index by its address. It has a field because values of size zero may share
+// an address.
+type indexID struct{ _ byte }
 
 // Folder is one folder of a listing.
 type Folder struct {
@@ -56,8 +56,8 @@ func (l *Listing) visit(f *folder, yield func(Folder) bool) bool {
 	return true
 }
 
-// Names visits the names of the folder's files in lexical order. Some may be links,
-// devices and similar files.
+// Names visits the names of the folder's files in lexical order. They include links, devices and
+// similar files.
 func (f Folder) Names() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range f.folder.ends {
@@ -69,8 +69,8 @@ func (f Folder) Names() iter.Seq[string] {
 }
 
 // Listing lists the files below root, which is one of the roots, and marks the folders that
-// changed since an earlier listing. It includes all changes made before the call. That requires
-// ordered change notifications from the system. If they are unavailable or take too long, ok is
+// changed since an earlier listing. It includes all changes made before the call. For that, the
+// system must support ordered change notifications. If they are unavailable or take too long, ok is
 // false and the caller has to walk. The first call starts building the index. Files in use
 // (Touch) count as changed.
 //
@@ -96,10 +96,10 @@ func (f *Finder) Listing(ctx context.Context, roots []string, root string, since
 type listingRequest struct {
 	root   string
 	since  Mark
-	answer chan *Listing // buffered; receives nil if the listing is not known
+	answer chan *Listing // buffered; receives nil if there is no listing
 }
 
-// list requests a listing from the owner after all changes so far have arrived as hints.
+// list requests a listing from the owner. It waits until all changes so far have arrived as hints.
 func (ix *index) list(ctx context.Context, root string, since Mark) *Listing {
 	ix.lastQuery.Store(ix.now().UnixNano())
 	select {
@@ -134,7 +134,7 @@ func (ix *index) list(ctx context.Context, root string, since Mark) *Listing {
 func (ix *index) serve(ctx context.Context, w listingRequest) {
 	ix.apply(ctx)
 	w.answer <- ix.listing(w)
-	if ix.limit > 0 { // otherwise no caller gets a listing
+	if ix.limit > 0 { // without a watch, no caller gets a listing
 		ix.renew(ctx)
 	} else {
 		ix.signal()
@@ -155,9 +155,9 @@ func (ix *index) listing(w listingRequest) *Listing {
 		return nil
 	}
 	for _, r := range s.roots {
-		if r.path == w.root && !r.parted {
-			l := &Listing{folder: r.folder, changed: map[string]bool{}, mark: Mark{ix.name, ix.touched.version}}
-			l.all = w.since.index != ix.name || !ix.touched.since(w.since.version, func(dir string) {
+		if r.path == w.root && !r.containsRoot {
+			l := &Listing{folder: r.folder, changed: map[string]bool{}, mark: Mark{ix.id, ix.touched.version}}
+			l.all = w.since.index != ix.id || !ix.touched.since(w.since.version, func(dir string) {
 				if rel, err := filepath.Rel(r.top, dir); err == nil && within(r.top, dir) {
 					l.changed[folderPath(rel)] = true
 				}
@@ -179,7 +179,7 @@ func folderPath(rel string) string {
 // maxTouched is the maximum number of folders that are tracked individually.
 const maxTouched = 50_000
 
-// touched records which folders changed, and in which order.
+// touched records which folders changed, and when.
 type touched struct {
 	mu            sync.Mutex // scanners have several goroutines
 	version       uint64
@@ -212,9 +212,9 @@ func (t *touched) add(folders map[string]bool) {
 	}
 }
 
-// noting wraps a watch function and records each folder before it is read: a new folder may
-// contain files that caused no notification.
-func (t *touched) noting(next func(dir string)) func(dir string) {
+// recordingWatch wraps a watch function and records each folder before it is read, because a
+// new folder may contain files that caused no notification.
+func (t *touched) recordingWatch(next func(dir string)) func(dir string) {
 	return func(dir string) {
 		t.mu.Lock()
 		t.folders[dir] = t.version
@@ -223,7 +223,8 @@ func (t *touched) noting(next func(dir string)) func(dir string) {
 	}
 }
 
-// since visits the paths that changed after a version. It returns false if they are not known.
+// since visits the paths that changed after a version. It returns false if the records do not
+// reach back that far.
 func (t *touched) since(version uint64, fn func(dir string)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 
 const (
 	maxFound  = 100 // results of a query (eca-protocol 4.7)
-	maxRecent = 50  // files remembered as in use
+	maxRecent = 50  // files in use that are remembered
 )
 
 // Found is a file or folder that matches a query.
@@ -47,7 +47,7 @@ func (f *Finder) Find(ctx context.Context, roots []string, query string) ([]Foun
 	if isPath(query) {
 		return list(roots, query), ctx.Err()
 	}
-	const attempts = 3 // an index ends when a query has other roots
+	const attempts = 3 // a concurrent query with other roots ends the index
 	for range attempts {
 		ix, err := f.index(roots)
 		if err != nil {
@@ -115,7 +115,7 @@ func (f *Finder) index(roots []string) (*index, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ix := &index{
-		name: new(name), roots: slices.Clone(roots), limit: limit, now: time.Now, cancel: cancel, noted: func(paths []string) { f.Touch(paths...) },
+		id: new(indexID), roots: slices.Clone(roots), limit: limit, now: time.Now, cancel: cancel, noted: func(paths []string) { f.Touch(paths...) },
 		ready: make(chan struct{}), done: make(chan struct{}), refresh: make(chan struct{}, 1), listings: make(chan listingRequest), next: make(chan struct{}),
 	}
 	ix.lastQuery.Store(time.Now().UnixNano())

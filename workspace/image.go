@@ -7,7 +7,7 @@ import (
 )
 
 // CheckImage returns nil if data begins with a complete header of the given type, one of ImageType's,
-// and the image has pixels. It does not decode them. The error completes a sentence that begins with
+// and the image has pixels. It does not decode them. The error continues a sentence whose subject is
 // the image's name.
 func CheckImage(data []byte, mediaType string) error {
 	var width, height int
@@ -52,7 +52,7 @@ func jpegSize(data []byte) (width, height int, ok bool) {
 			at++
 			continue
 		}
-		const dht, jpg, dac = 0xc4, 0xc8, 0xcc // in between the frame headers
+		const dht, jpg, dac = 0xc4, 0xc8, 0xcc // in the range of frame headers, but other markers
 		if marker >= 0xc0 && marker <= 0xcf && marker != dht && marker != jpg && marker != dac {
 			if at+9 > len(data) {
 				return 0, 0, false

@@ -21,7 +21,7 @@ const (
 	watchedAge   = 2 * time.Minute  // the same with notifications
 	keepFor      = 10 * time.Minute // how long an index without queries is kept
 	pause        = 50 * time.Millisecond
-	longest      = 500 * time.Millisecond // how long hints may be collected
+	longest      = 500 * time.Millisecond // maximum time to collect hints
 	refreshWait  = 100 * time.Millisecond // how long a query waits for a refresh
 )
 
@@ -35,10 +35,10 @@ type snapshot struct {
 
 // indexRoot is one root of a snapshot.
 type indexRoot struct {
-	path   string // as the client named it
-	top    string // with links resolved
-	parted bool   // contains another root, whose files are listed only there
-	folder *folder
+	path         string // as the client named it
+	top          string // with links resolved
+	containsRoot bool   // contains another root, whose files are listed only there
+	folder       *folder
 }
 
 // placed is a folder of a root.
@@ -51,7 +51,7 @@ type placed struct {
 // hints and replaces the snapshot. Queries read the snapshot; only the first has to wait for a
 // walk.
 type index struct {
-	name   *name
+	id     *indexID
 	roots  []string
 	limit  int // folders that may be watched
 	noted  func(paths []string)
@@ -208,7 +208,7 @@ func (ix *index) walk(ctx context.Context) error {
 	ix.touched.all()
 	for _, root := range ix.resolvedRoots() {
 		sc := ix.scanner(root.top, left)
-		root.parted = len(sc.skip) > 0
+		root.containsRoot = len(sc.skip) > 0
 		if tree != nil {
 			sc.watch = ix.adder(tree, &s.watched)
 		}
@@ -226,7 +226,7 @@ func (ix *index) walk(ctx context.Context) error {
 	return nil
 }
 
-// resolvedRoots are the roots, each once, with links resolved. One that is missing is left out.
+// resolvedRoots returns the roots, each once, with links resolved. It omits missing folders.
 func (ix *index) resolvedRoots() []indexRoot {
 	var out []indexRoot
 	for _, path := range ix.roots {
@@ -287,7 +287,7 @@ func (ix *index) watch(ctx context.Context) {
 	}
 	ix.hints.Store(tree)
 	if ix.walk(ctx) == nil && ix.hints.Load() == nil {
-		ix.limit = 0 // the system refuses, and is unlikely to allow it soon
+		ix.limit = 0 // the system refused, and is unlikely to allow watches soon
 	}
 }
 
@@ -297,7 +297,7 @@ func (ix *index) unwatch() {
 	}
 }
 
-// apply reads the folders again that the hints name.
+// apply rereads the folders that the hints name.
 func (ix *index) apply(ctx context.Context) {
 	tree, s := ix.hints.Load(), ix.current.Load()
 	if tree == nil {
@@ -328,7 +328,7 @@ func (ix *index) apply(ctx context.Context) {
 			continue
 		}
 		sc := ix.scanner(r.top, max(left, 0))
-		sc.watch = ix.touched.noting(ix.adder(tree, &now.watched))
+		sc.watch = ix.touched.recordingWatch(ix.adder(tree, &now.watched))
 		f, err := sc.refresh(ctx, r.folder, c, c.withParents())
 		if err != nil {
 			return // ctx ended

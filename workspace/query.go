@@ -130,7 +130,7 @@ func (m *matcher) fuzzy(t *term, path inPath, name text) (kind, at int) {
 	m.plain = append(append(m.plain[:0], m.folder.text.plain...), name.plain...)
 	gaps, inner := scatter(m.plain, m.lower, t.text)
 	if inner > 1 {
-		return noMatch, 0 // almost any letters occur in a long path
+		return noMatch, 0 // a long path contains almost any letters
 	}
 	return pathFuzzy, gaps + innerCost*inner
 }

@@ -14,7 +14,7 @@ import (
 // match is an entry that matches a query, with its quality.
 type match struct {
 	quality
-	recent int // rank among the files in use, the last one 0; maxRecent if it is not in use
+	recent int // rank among the files in use: 0 is the last used, maxRecent means not in use
 	root   int
 	dir    bool
 	folder *folder // that contains it

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// maxLinks is the most symlinks that are followed for one path, as in the kernel; a longer chain
-// leads nowhere.
+// maxLinks limits the symlinks that are followed for one path, as in the kernel. A longer chain does
+// not resolve.
 const maxLinks = 40
 
 // resolve follows a path as the kernel does, one name after the other: after a symlink, .. is the
@@ -26,7 +26,7 @@ func (r *Resolver) resolve(path string) string {
 		path = dir + "/" + path
 	}
 	at, links, exists := "/", 0, true
-	// asWritten means that at is a prefix of path; then it can grow without a copy.
+	// asWritten means that at is a prefix of path, so that it can grow without a copy.
 	asWritten, written := true, 0
 	for rest := path; rest != ""; {
 		var name string

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// maxLinks bounds chains of dangling links; a longer chain leads nowhere known.
+// maxLinks limits chains of dangling links. A longer chain does not resolve.
 const maxLinks = 16
 
 // resolve follows the links of the longest existing prefix of a path. A dangling

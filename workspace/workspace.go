@@ -14,7 +14,7 @@
 // only by path.
 //
 // Finder.Listing lists the files below a root and the folders that changed since an earlier
-// listing. It returns a complete answer or none; without one, the caller has to walk.
+// listing. Without a complete answer, it returns none, and the caller has to walk.
 package workspace
 
 import (
@@ -50,7 +50,7 @@ func New(roots ...string) *Workspace {
 
 // FromURI returns the path of a file URI as clients write them: percent-encoded or
 // with plain spaces, file:///C:/..., file:/... (eca-protocol 2.4). A plain path is
-// returned as it is.
+// returned unchanged.
 func FromURI(uri string) string {
 	rest, ok := strings.CutPrefix(uri, "file:")
 	if !ok {
@@ -107,7 +107,7 @@ func Abs(roots []string, path string) string {
 	return filepath.Clean(path)
 }
 
-// Contains reports whether an absolute path leads into one of the roots.
+// Contains reports whether an absolute path resolves to a path in one of the roots.
 func (w *Workspace) Contains(path string) bool { return w.ContainsResolved(Resolve(path)) }
 
 // ContainsResolved is Contains for a path that Resolve returned. It does not access the file
@@ -121,8 +121,7 @@ func within(root, path string) bool {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// Resolve returns where an absolute path leads: with the links of its longest existing
-// part resolved.
+// Resolve returns an absolute path with the symlinks in its longest existing part resolved.
 func Resolve(path string) string {
 	var r Resolver
 	return r.resolve(path)
@@ -141,7 +140,7 @@ type link struct {
 // NewResolver returns a Resolver that has not read any symlinks yet.
 func NewResolver() *Resolver { return &Resolver{links: map[string]link{}} }
 
-// Resolve returns where an absolute path leads, as the function Resolve does.
+// Resolve is like the function Resolve.
 func (r *Resolver) Resolve(path string) string { return r.resolve(path) }
 
 // binaryHead is the number of bytes of a file that are checked for binary content.
@@ -152,8 +151,7 @@ func IsBinary(data []byte) bool {
 	return bytes.IndexByte(data[:min(len(data), binaryHead)], 0) >= 0
 }
 
-// MaxImage is the most bytes of an image that can be shown to a model: providers accept 5 MB of
-// base64.
+// MaxImage is the maximum size of an image for a model, in bytes: providers accept 5 MB of base64.
 const MaxImage = 3_750_000
 
 // ImageType returns the media type of an image that models accept, or an empty string for other

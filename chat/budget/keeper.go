@@ -32,7 +32,7 @@ import (
 type Options struct {
 	Dir    string               // eca's state folder
 	Config func() config.Budget // the configured limits
-	// Source returns what sets a configured limit: a flag, or otherwise a key with its file, as one text.
+	// Source returns where a limit is configured: a flag, or a key with its file as one text.
 	Source func(scope string, limit config.Amount) (flag, key string)
 	Now    func() time.Time
 	Log    *slog.Logger
@@ -50,13 +50,13 @@ type Keeper struct {
 
 var _ chat.Budget = (*Keeper)(nil)
 
-// turn is a running turn and what it has spent.
+// turn is a running turn with its spending.
 type turn struct {
 	id       string
 	limits   config.Budget
 	spent    config.Amount
-	mark     time.Time          // its time is counted up to here
-	pauses   int                // number of Pause calls that are not yet resumed; time does not count while it is above 0
+	mark     time.Time          // its time has been counted up to this moment
+	pauses   int                // number of Pause calls without a resume; time does not count while it is above 0
 	extended map[string]float64 // limits raised by Extend, by scope and kind
 	unpriced []string           // models it used that have no price
 	own      ownLimits          // own limits of its chat; nil until they are read
@@ -76,7 +76,7 @@ func (k *Keeper) Close() { k.ledger.close() }
 // Forget deletes a chat's recorded spending and its limits.
 func (k *Keeper) Forget(ctx context.Context, chatID string) {
 	if err := k.ledger.forget(ctx, chatID); err != nil {
-		k.opts.Log.Warn("the spending of a deleted chat could not be removed", "chat", chatID, "err", err)
+		k.opts.Log.Warn("cannot remove the spending of a deleted chat", "chat", chatID, "err", err)
 	}
 }
 
@@ -170,7 +170,7 @@ func (k *Keeper) check(ctx context.Context, chatID string, notify bool) (out cha
 		}
 	}
 	if unreadable != nil && slices.ContainsFunc(limits, func(l Limit) bool { return l.Scope != scopeTurn }) {
-		warn("file", "The spending of other eca processes cannot be read (%s: %v), so the budgets of the chat and the day count only this process. If the file is damaged, move it away.", k.ledger.path(), unreadable)
+		warn("file", "eca cannot read the spending of its other processes (%s: %v), so the budgets of the chat and the day count only this process. If the file is damaged, move it away.", k.ledger.path(), unreadable)
 	}
 	for _, l := range limits {
 		if l.kind == kindCost {
@@ -223,8 +223,8 @@ func (k *Keeper) Extend(ctx context.Context, chatID string) {
 	}
 }
 
-// admit returns an error if a limit is reached. It is for requests outside turns, which nobody else
-// checks.
+// admit returns an error if a limit is reached. It is for requests outside turns; turns call
+// Check.
 func (k *Keeper) admit(ctx context.Context, o llm.Origin) error {
 	if state := k.check(ctx, payer(o), false); state.Reached != "" {
 		return fmt.Errorf("%w: %s %s", chat.ErrBudget, state.Reached, state.Remedy)

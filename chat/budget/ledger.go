@@ -24,7 +24,7 @@ import (
 // File is the name of the file in eca's state folder.
 const File = "spending.db"
 
-// kept is how long usage is kept: that of a minute, and that of a chat after its last change.
+// kept is how long the usage of a minute is kept, and the usage of a chat after its last change.
 const kept = 62 * 24 * time.Hour
 
 // usage is the usage of requests.
@@ -224,7 +224,7 @@ func explain(path string, err error) error {
 		return err
 	}
 	if safeio.DatabaseDamaged(err) {
-		return fmt.Errorf("%s is damaged; move it away: eca then begins another, without the earlier spending", path)
+		return fmt.Errorf("%s is damaged; move it away: eca then creates a new file, without the earlier spending", path)
 	}
 	return fmt.Errorf("%s: %w; `eca doctor` checks whether its folder can be written", path, err)
 }
@@ -256,8 +256,8 @@ func (l *ledger) write(ctx context.Context, todo batch) error {
 	return errors.Join(err, finish(tx, err))
 }
 
-// since returns the usage of each model since a time. If it returns an error, the usage is only that
-// of this process which has not been written.
+// since returns the usage of each model since a time. If it returns an error, the usage
+// includes only what this process has not written yet.
 func (l *ledger) since(ctx context.Context, from time.Time) (map[string]usage, error) {
 	out := map[string]usage{}
 	err := l.use(ctx, func(db *sql.DB) error {
@@ -333,7 +333,7 @@ func (l *ledger) limits(ctx context.Context, id string) (own ownLimits, err erro
 		return nil, err
 	}
 	if err := json.Unmarshal([]byte(text), &own); err != nil {
-		return nil, fmt.Errorf("the chat's own budget: %w", err)
+		return nil, fmt.Errorf("read the chat's own budget: %w", err)
 	}
 	return own, nil
 }

@@ -44,7 +44,7 @@ func (l Limit) owner() string {
 
 // remedy describes what the user can do once a limit is reached.
 func (k *Keeper) remedy(l Limit) string {
-	out := fmt.Sprintf("`/budget %s` with a higher limit, or `off`, changes it for this chat.", l.Scope)
+	out := fmt.Sprintf("To change it for this chat, use `/budget %s` with a higher limit or `off`.", l.Scope)
 	if !l.Own && k.opts.Source != nil {
 		switch flag, key := k.opts.Source(l.Scope, l.amount()); {
 		case flag != "":
@@ -54,7 +54,7 @@ func (k *Keeper) remedy(l Limit) string {
 		}
 	}
 	if l.Scope == scopeTurn {
-		out = "The next prompt begins with the whole budget again. " + out
+		out = "The next prompt has the full budget again. " + out
 	}
 	return out
 }
@@ -71,7 +71,7 @@ func (l Limit) amount() config.Amount {
 }
 
 // PriceUnknown is the format of the warning about a model without a price.
-const PriceUnknown = "The price of %s is not known, so budgets in money do not count it: set `cost` of the model in the configuration, or a budget in tokens."
+const PriceUnknown = "eca does not know the price of %s, so budgets in money do not count it: set the model's `cost` in the configuration, or a token budget."
 
 // Money reports whether the limit is an amount of money, which needs the prices of models.
 func (l Limit) Money() bool { return l.kind == kindCost }
@@ -158,7 +158,7 @@ func (k *Keeper) own(ctx context.Context, chatID string) (ownLimits, error) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if t.own == nil { // otherwise SetLimits changed them meanwhile
+	if t.own == nil { // SetLimits may have set them in the meantime
 		t.own = own
 	}
 	return t.own, nil
@@ -182,7 +182,7 @@ func (k *Keeper) ofTurn(chatID string) (limits config.Budget, running string, sp
 	return t.limits, t.id, spent, extended
 }
 
-// part returns the part of an amount that a kind of limit is about.
+// part returns the part of an amount that a kind of limit applies to.
 func part(kind string, a config.Amount) float64 {
 	switch kind {
 	case kindCost:

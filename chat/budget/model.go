@@ -34,7 +34,7 @@ func (m model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 		var used llm.Usage
 		answered, output := false, 0
 		defer func() {
-			if used.Total() == 0 && answered { // some servers do not report usage, and none does for an answer that was stopped
+			if used.Total() == 0 && answered { // some servers never report usage, and no server does for an answer that was stopped
 				used = chat.EstimateUsage(req, output)
 			}
 			if used.Total() > 0 {

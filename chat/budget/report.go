@@ -29,7 +29,7 @@ func (k *Keeper) Report(ctx context.Context) (out Report, err error) {
 	month := time.Date(today.Year(), today.Month(), 1, 0, 0, 0, 0, time.Local)
 	since := func(from time.Time) []Used {
 		by, sinceErr := k.ledger.since(ctx, from)
-		err = cmp.Or(err, sinceErr) // it is the same for all periods
+		err = cmp.Or(err, sinceErr) // all periods have the same error
 		return byCost(by)
 	}
 	return Report{LastHour: since(k.opts.Now().Add(-time.Hour)), Today: since(today), Month: since(month)}, err
@@ -53,7 +53,7 @@ func Sum(list []Used) (sum Used) {
 	return sum
 }
 
-// Chat returns what a chat has used, including requests that were taken back since.
+// Chat returns what a chat has used, including requests that were rolled back later.
 func (k *Keeper) Chat(ctx context.Context, chatID string) (config.Amount, error) {
 	return k.ledger.chat(ctx, chatID)
 }

@@ -4,8 +4,7 @@ import (
 	"slices"
 )
 
-// Details describe a tool call for clients that can show more than text. Exactly
-// one field is set.
+// Details describe a tool call for clients that can show more than text. Exactly one field is set.
 type Details struct {
 	FileChange   *FileChange   `json:"fileChange,omitempty"`
 	ShellCommand *ShellCommand `json:"shellCommand,omitempty"`
@@ -46,11 +45,11 @@ type ShellCommand struct {
 	Sandbox    *Sandbox  `json:"sandbox,omitempty"` // set if the line runs without approval in this sandbox
 }
 
-// Effect is the effect of one part of a shell line.
+// Effect is what one part of a shell line does.
 type Effect struct {
 	Command string `json:"command"` // as written, shortened; empty: the whole line
 	Effect  string `json:"effect"`
-	Target  string `json:"target,omitempty"` // the file that is written, or the command that is run
+	Target  string `json:"target,omitempty"` // the file that the part writes, or the command that it runs
 	Reason  string `json:"reason,omitempty"` // why it is not read-only
 }
 
@@ -62,7 +61,7 @@ const (
 	EffectUnknown = "unknown"
 )
 
-// Sandbox describes the bounds of a command.
+// Sandbox describes the restrictions of a command.
 type Sandbox struct {
 	Level   string `json:"level"`   // read-only or workspace
 	Network string `json:"network"` // none or all

@@ -3,7 +3,7 @@
 //
 // The log of a chat (chat/eventlog, stored by chat/store) is a sequence of these
 // events and the only source of truth: what clients show, what is replayed after a
-// restart, and the history that the model is sent are all derived from it.
+// restart, and the history that the model gets are all derived from it.
 //
 // The package contains data types and their JSON encoding, no behaviour. It guarantees
 // that decoding an encoded event yields the same event, and that an event of an unknown
@@ -143,7 +143,7 @@ type ToolJudged struct {
 	Decision  string          `json:"decision,omitempty"` // of the policy: allow, ask or deny; empty for a call that cannot run
 	Rule      string          `json:"rule,omitempty"`     // the rule that decided
 	Reason    string          `json:"reason,omitempty"`   // the reason for the decision, for the user
-	Offer     bool            `json:"offer,omitempty"`    // the question also offers to run commands in the workspace sandbox without questions
+	Offer     bool            `json:"offer,omitempty"`    // the question also offers to run commands in the workspace sandbox without asking
 	Summary   string          `json:"summary,omitempty"`
 	Details   *Details        `json:"details,omitempty"`
 
@@ -168,7 +168,7 @@ type ToolUpdated struct {
 }
 
 // Image is an image that a tool returned or the model generated. The log contains its data, so that
-// the model is sent the same image after a restart, even if the file is gone.
+// the model gets the same image after a restart, even if the file is gone.
 type Image struct {
 	MediaType string `json:"mediaType"` // image/png, image/jpeg, image/gif or image/webp
 	Data      []byte `json:"data"`
@@ -188,19 +188,19 @@ type ToolFinished struct {
 	// ToolJudged.
 	Opaque json.RawMessage `json:"opaque,omitempty"`
 
-	Stops []SandboxStop `json:"stops,omitempty"` // what the sandbox refused the command
+	Stops []SandboxStop `json:"stops,omitempty"` // accesses that the sandbox denied to the command
 
 	// Instructions are the instruction files (AGENTS.md) of the folders that the call touched, for
 	// the model. They are not shown.
 	Instructions []Instructions `json:"instructions,omitempty"`
 }
 
-// SandboxStop is what the sandbox refused a command.
+// SandboxStop is an access that the sandbox denied to a command.
 type SandboxStop struct {
 	Text    string   `json:"text"`              // such as "connection to a.example"
-	Hosts   []string `json:"hosts,omitempty"`   // that it could not connect to
-	Port    string   `json:"port,omitempty"`    // of a server of this machine that it could not connect to
-	Folder  string   `json:"folder,omitempty"`  // in which it could not write
+	Hosts   []string `json:"hosts,omitempty"`   // that the command could not connect to
+	Port    string   `json:"port,omitempty"`    // on this machine that it could not connect to
+	Folder  string   `json:"folder,omitempty"`  // in which it could not write a file
 	Decided bool     `json:"decided,omitempty"` // the user has decided about it
 	Again   bool     `json:"again,omitempty"`   // the user let the command run again
 }
@@ -231,14 +231,14 @@ type HookFinished struct {
 	CallID string `json:"callId,omitempty"` // the tool call that the hook ran for
 }
 
-// PromptAmended changes what the model is sent in place of the preceding user message.
+// PromptAmended changes what the model gets in place of the preceding user message.
 type PromptAmended struct {
 	Said    []Said   `json:"said,omitempty"`    // messages that replace it, except its context
 	Prompt  *string  `json:"prompt,omitempty"`  // replaces its text
 	Context []string `json:"context,omitempty"` // texts of hooks that are added to it
 }
 
-// Said is one message of a prompt that comes from elsewhere, such as a prompt of an MCP server.
+// Said is one message of a prompt that the user did not write, such as a prompt of an MCP server.
 type Said struct {
 	Role   SaidBy  `json:"role"`
 	Text   string  `json:"text"`
@@ -308,13 +308,13 @@ type TitleChanged struct {
 // Notice is text from eca itself, not from the model. The model never sees it.
 type Notice struct {
 	Text string `json:"text"`
-	// Chat is the id of a new fork of this chat, which clients are to show.
+	// Chat is the id of a new fork of this chat, which clients should show.
 	Chat string `json:"chat,omitempty"`
 	// Markdown is set if the text is a Markdown document, such as the output of a command, and not
 	// a status line.
 	Markdown bool `json:"markdown,omitempty"`
-	// System is set in a notice that the system prompt would be different if it was generated now:
-	// the digest of that prompt, so that the user gets the notice once.
+	// System is set in a notice that the pinned system prompt is out of date: it is the digest of
+	// the prompt that eca would generate now. The user gets one notice for each digest.
 	System string `json:"system,omitempty"`
 }
 
@@ -335,7 +335,7 @@ const (
 	FinishedLoop        FinishReason = "loop"        // the model repeated the same calls; the user is asked what to do
 	FinishedBudget      FinishReason = "budget"      // a budget limit was reached; the user is asked what to do. See Err
 	FinishedByHook      FinishReason = "hook"        // a hook ended it
-	FinishedBlocked     FinishReason = "blocked"     // a hook ended it before the first request; later requests leave the prompt out
+	FinishedBlocked     FinishReason = "blocked"     // a hook ended it before the first request; later requests omit the prompt
 	FinishedFailed      FinishReason = "failed"      // see Err
 	FinishedSuperseded  FinishReason = "superseded"  // by a newer prompt; clients show no reason
 	FinishedInterrupted FinishReason = "interrupted" // the daemon exited; if it was killed, this is written when the chat is next loaded
@@ -403,15 +403,15 @@ type Flag struct {
 	After     Seq    `json:"after"` // the event that begins the message before the flag
 }
 
-// Compacted replaces all earlier messages with Summary in what the model is sent from here on. The
-// messages stay in the log.
+// Compacted replaces all earlier messages with Summary in later requests to the model. The messages
+// stay in the log.
 type Compacted struct {
 	Summary string `json:"summary"`
 	Auto    bool   `json:"auto,omitempty"` // eca compacted because the context was full; otherwise the user asked for it
 }
 
-// Pruned removes the results of some old calls from what the model is sent from here on, because the
-// context was full.
+// Pruned removes the results of some old calls from later requests to the model, because the context
+// was full.
 type Pruned struct {
 	CallIDs []string `json:"callIds"`
 }
@@ -419,11 +419,11 @@ type Pruned struct {
 // Continued is emitted when an answer broke off and the model is asked to continue it.
 type Continued struct {
 	Text   string `json:"text,omitempty"`   // the notice for the user
-	Prompt string `json:"prompt,omitempty"` // the request to continue; empty if nothing of the answer was kept, so the prompt is sent again
+	Prompt string `json:"prompt,omitempty"` // the request to continue; empty if the answer was discarded, so the same prompt is sent again
 }
 
-// ImagesRefused removes all earlier images from what one model is sent from here on, because its
-// provider refused one of them.
+// ImagesRefused removes all earlier images from later requests to one model, because its provider
+// refused one of them.
 type ImagesRefused struct {
 	Model string `json:"model"` // full id
 	Text  string `json:"text"`  // the notice for the user
@@ -434,7 +434,8 @@ type Truncated struct {
 	ContentID string `json:"contentId,omitempty"` // id of the first removed message; empty: all messages were removed
 }
 
-// TasksCleared removes the chat's list of tasks, which were all done when the user sent a new prompt.
+// TasksCleared removes the chat's task list, because the user sent a new prompt after all tasks were
+// done.
 type TasksCleared struct{}
 
 // Report is the result of a background subagent, for the model.

@@ -21,7 +21,7 @@ func EncodeBody(b Body) (version int, raw []byte, err error) {
 	if u, ok := b.(Unknown); ok {
 		return Version + 1, u.Raw, nil
 	}
-	// Raw JSON of a model stays as it is, except for white space, because it is sent back.
+	// A model's raw JSON must stay unchanged, except for white space, because it is sent back.
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
@@ -29,8 +29,8 @@ func EncodeBody(b Body) (version int, raw []byte, err error) {
 	return Version, bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
-// Stored returns a body as it is when read back from the store, where raw JSON has no white space.
-// The copy in memory must be the same; otherwise requests to the model would differ after a restart.
+// Stored returns a body in the form that the store returns, in which raw JSON has no white space.
+// The copy in memory must have the same form; otherwise requests to the model would differ after a restart.
 func Stored(b Body) Body {
 	switch b := b.(type) {
 	case ToolJudged:

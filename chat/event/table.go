@@ -3,12 +3,12 @@ package event
 import "encoding/json"
 
 // row describes one event type. Each type has its row in this file, as the method that makes it a
-// Body; All lists the types. The rest of the package handles all events alike.
+// Body; All lists the types. The other files handle all events alike.
 type row struct {
 	kind   Kind
 	decode func(json.RawMessage) (Body, error)
 
-	// begins is set if the event begins a message. A message is the unit in which a chat is counted
+	// begins is set if the event begins a message. Messages are the units in which chats are counted
 	// and cut: a user message, a run of the model's text, a block of reasoning, a tool call, the
 	// result of a call, a flag, or a compaction. Any other event belongs to the preceding message.
 	begins bool
@@ -169,7 +169,7 @@ func Volatile(b Body) bool { return b.row().volatile }
 // Delta is a piece of a text that arrives over time. Consecutive deltas of one text can be joined.
 type Delta interface {
 	Body
-	Of() string             // id of the block of reasoning or the call that it belongs to; empty for the answer
+	Of() string             // id of the call or the block of reasoning that the text belongs to; empty for the answer
 	Piece() string          // the text of this piece
 	With(piece string) Body // a delta of the same text with another piece
 }

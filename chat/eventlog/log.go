@@ -483,7 +483,7 @@ func (l *Log) storeFailed(err error) {
 	if l.failing {
 		return
 	}
-	l.log.Warn("chat could not be stored", "chat", l.meta.ID, "err", err)
+	l.log.Warn("cannot store a chat", "chat", l.meta.ID, "err", err)
 	l.failing = true
 	l.addEntry("", event.Notice{Text: "\n\nThis chat cannot be saved at the moment and will be lost when eca exits: " + err.Error() + "\n"})
 }

@@ -39,7 +39,7 @@ func (r *Reader) Try(ctx context.Context) (e event.Event, ok bool, err error) {
 	return r.next(ctx, false)
 }
 
-// Position returns the sequence number of the next event. It is that of the last delta if that can
+// Position returns the sequence number of the next event, or of the last delta if that delta can
 // still grow.
 func (r *Reader) Position() event.Seq { return r.seq }
 

@@ -14,8 +14,8 @@ import (
 
 // Cache is the reference's cache of one workspace, for reading.
 type Cache struct {
-	dir  string // folder with the index and a file for each chat; or
-	file string // single file with one chat or all chats
+	dir  string // folder with the index and a file for each chat; or empty
+	file string // single file with one chat or all chats; empty if dir is set
 }
 
 // OpenCache opens the cache at a path: the folder of a workspace, its folder `chats` or
@@ -101,7 +101,7 @@ func (d document) warning() string {
 	if d.version == fmt.Sprint(want) {
 		return ""
 	}
-	return fmt.Sprintf("the chats were written in version %q of their format, not %d; the output may be incomplete", d.version, want)
+	return fmt.Sprintf("the chats have format version %q, not %d; the output may be incomplete", d.version, want)
 }
 
 // chatFile returns the name of a chat's file (eca-features 13.5).

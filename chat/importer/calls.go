@@ -11,12 +11,12 @@ import (
 // outputs assigns messages with outputs to calls. Providers repeat ids in later turns, so
 // an output belongs to the last preceding call with its id.
 type outputs struct {
-	of    map[int]*Record // by the index of the call
-	taken map[int]bool    // indexes of outputs that have a call
+	byCall  map[int]*Record // by the index of the call
+	matched map[int]bool    // indexes of outputs that have a call
 }
 
 func pair(messages []Record) outputs {
-	out := outputs{of: map[int]*Record{}, taken: map[int]bool{}}
+	out := outputs{byCall: map[int]*Record{}, matched: map[int]bool{}}
 	type key struct {
 		server bool
 		id     string
@@ -37,7 +37,7 @@ func pair(messages []Record) outputs {
 			continue
 		}
 		if call, ok := open[k]; ok {
-			out.of[call], out.taken[i] = &messages[i], true
+			out.byCall[call], out.matched[i] = &messages[i], true
 			delete(open, k)
 		}
 	}
@@ -54,7 +54,7 @@ func (c *converter) call(fields transitMap, output *Record) {
 		Summary: text(fields.Get("summary")), Details: c.details(fields.Get("details")),
 	}
 	c.emit(event.ToolProposed{Tool: tool, Summary: judged.Summary}, judged)
-	if output == nil { // whether it ran is not known
+	if output == nil { // the call may or may not have run
 		c.emit(event.ToolStarted{CallID: tool.CallID}, event.ToolRejected{CallID: tool.CallID, Reason: event.Interrupted})
 		return
 	}
@@ -74,7 +74,7 @@ func (c *converter) call(fields transitMap, output *Record) {
 	if same := reflect.DeepEqual(of.Get("details"), fields.Get("details")); !same {
 		end.Details = c.details(of.Get("details"))
 	}
-	// A call that was rejected has an output, but no time.
+	// A rejected call has an output, but no time.
 	ran := of.Get("total-time-ms") != nil
 	c.finish(end, *output, ran)
 }
@@ -158,7 +158,7 @@ func (c *converter) details(v any) *event.Details {
 		}
 		return &event.Details{ShellCommand: shell}
 	default:
-		c.leave("details of the type " + kind)
+		c.omit("details of the type " + kind)
 		return nil
 	}
 }

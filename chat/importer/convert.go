@@ -101,15 +101,15 @@ func (c *converter) message(i int, m Record) {
 	case "reason":
 		c.reason(fields)
 	case "tool_call":
-		c.call(fields, c.outputs.of[i])
+		c.call(fields, c.outputs.byCall[i])
 	case "server_tool_use":
-		c.serverCall(fields, c.outputs.of[i])
+		c.serverCall(fields, c.outputs.byCall[i])
 	case "tool_call_output":
-		if !c.outputs.taken[i] { // its call is missing, but the output repeats it
+		if !c.outputs.matched[i] { // its call is missing, but the output contains the call's fields
 			c.call(fields, &m)
 		}
 	case "server_tool_result":
-		if !c.outputs.taken[i] {
+		if !c.outputs.matched[i] {
 			c.serverCall(transitMap{{Key: "id", Value: fields.Get("tool-use-id")}}, &m)
 		}
 	case "system":
@@ -124,12 +124,12 @@ func (c *converter) message(i int, m Record) {
 	case "flag":
 		c.flag(text(m.fields.Get("content-id")), text(fields.Get("text")))
 	default:
-		c.leave("message with the role " + role)
+		c.omit("message with the role " + role)
 	}
 }
 
-// leave counts a part that events cannot represent.
-func (c *converter) leave(kind string) {
+// omit counts a part that events cannot represent.
+func (c *converter) omit(kind string) {
 	c.leftOut[shorten.Bytes(kind, 60)]++
 }
 
@@ -148,7 +148,7 @@ func (c *converter) user(contentID string, parts []part) {
 		msg.Text, msg.Context = msg.Context[0].Text, msg.Context[1:]
 	}
 	if msg.Text == "" {
-		c.leave("empty message of the user")
+		c.omit("empty message of the user")
 		return
 	}
 	at := c.at
@@ -168,10 +168,10 @@ func (c *converter) endTurn() {
 	}
 }
 
-// flag converts a flag. It leaves out a flag before the first message.
+// flag converts a flag. It omits a flag before the first message.
 func (c *converter) flag(contentID, s string) {
 	if c.begun == 0 {
-		c.leave("flag before the first message")
+		c.omit("flag before the first message")
 		return
 	}
 	turn := c.turn
@@ -254,16 +254,16 @@ func (c *converter) parts(content any) []part {
 		if s, ok := content.Get("text").(string); ok {
 			return []part{{text: s}}
 		}
-		c.leave("content of the type " + kind)
+		c.omit("content of the type " + kind)
 		return nil
 	}
-	c.leave("content that is not text")
+	c.omit("content that is not text")
 	return nil
 }
 
 // image returns a text that replaces an image, which is not imported.
 func (c *converter) image(fields transitMap) string {
-	c.leave("image")
+	c.omit("image")
 	size := base64.StdEncoding.DecodedLen(len(text(fields.Get("base64"))))
 	return fmt.Sprintf("[an image that was not imported: %s, about %d bytes]", cmp.Or(text(fields.Get("media-type")), "unknown type"), size)
 }
@@ -276,7 +276,7 @@ func (c *converter) object(v any) json.RawMessage {
 		}
 	}
 	if v != nil {
-		c.leave("arguments that are not a map")
+		c.omit("arguments that are not a map")
 	}
 	return json.RawMessage("{}")
 }

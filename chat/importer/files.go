@@ -20,7 +20,7 @@ const (
 	maxDepth = 200
 )
 
-// Version is the version of the reference's chat files that this package knows.
+// Version is the version of the reference's chat files that this package supports.
 const Version = 7
 
 // legacyVersion is the version of the single file in which older versions kept all chats.
@@ -98,7 +98,7 @@ func parse(r io.Reader, path string) (document, error) {
 			doc.chats = append(doc.chats, persisted{id: e.Key, fields: fields})
 		}
 	default:
-		return document{}, fmt.Errorf("%s: there are no chats in it", path)
+		return document{}, fmt.Errorf("%s: no chats in it", path)
 	}
 	return doc, nil
 }
@@ -143,7 +143,7 @@ func sources(folder string) ([]source, error) {
 		}
 		path := filepath.Join(dir, e.Name())
 		src := source{path: path}
-		if info, err := os.Stat(path); err == nil { // otherwise reading it returns the error
+		if info, err := os.Stat(path); err == nil { // if not, reading the file returns the error
 			src.size, src.modified = info.Size(), info.ModTime()
 		}
 		out = append(out, src)

@@ -27,7 +27,7 @@ func Folders(cache string, roots []string) ([]string, error) {
 	var out []string
 	for _, hash := range hashes(roots) {
 		for _, e := range entries {
-			// The part before the hash is only for people.
+			// The part before the hash is only for human readers.
 			if e.Name() == hash || strings.HasSuffix(e.Name(), "_"+hash) {
 				out = append(out, filepath.Join(cache, e.Name()))
 			}

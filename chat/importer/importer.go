@@ -5,7 +5,7 @@
 // Guarantees: the cache is only read; a chat is imported at most once, even if the process
 // dies during the import or several daemons start at the same time; a chat that the user
 // deleted is not imported again, and an existing chat is not overwritten; a file that
-// cannot be read does not stop the import of others; the Report counts what was left out.
+// cannot be read does not stop the import of others; the Report counts what was omitted.
 // An imported chat is complete: each turn has ended and each call has one result.
 //
 // The caller decides when to import. Later changes of a chat in the reference's cache are
@@ -38,7 +38,7 @@ type Store interface {
 // Report is the result of an import. It covers the files that are new or have changed.
 type Report struct {
 	Imported  []string       // ids of imported chats
-	Known     int            // number of chats that exist already, or were imported before
+	Known     int            // number of chats that already exist, or were imported before
 	Empty     int            // number of chats with neither a title nor a message that can be imported
 	Subagents int            // number of chats of subagents, which are not imported
 	Busy      int            // number of chats that are in use; the next import tries them again
@@ -87,8 +87,8 @@ func (r *Report) file(ctx context.Context, store Store, s source, roots []string
 	var failed []error
 	done := true
 	for _, p := range doc.chats {
-		// Chats are marked without the state of the file, so that a chat is not imported
-		// again when the reference changes the file.
+		// The mark of a chat does not contain the state of the file, so that the chat is not
+		// imported again when the reference changes the file.
 		mark := s.path
 		if doc.legacy {
 			mark += "#" + p.id
@@ -117,7 +117,7 @@ func (r *Report) chat(ctx context.Context, store Store, mark string, p persisted
 		return nil
 	}
 	if !chat.ValidID(p.id) {
-		return errors.New("the id cannot be used")
+		return errors.New("invalid id")
 	}
 	c, err := convert(p, roots, s.modified)
 	if err != nil {
@@ -125,14 +125,14 @@ func (r *Report) chat(ctx context.Context, store Store, mark string, p persisted
 	}
 	if len(c.events) == 0 {
 		r.Empty++
-		r.leave(c.leftOut)
+		r.omit(c.leftOut)
 		return nil
 	}
 	release, ok, err := store.Lock(p.id)
 	switch {
 	case err == nil && !ok:
 		return errBusy
-	case err == nil: // without lock files, chats are used unlocked
+	case err == nil: // if lock files are not possible, continue without the lock
 		defer release()
 	}
 	added, err := store.Import(ctx, mark, c.meta, c.events)
@@ -144,11 +144,11 @@ func (r *Report) chat(ctx context.Context, store Store, mark string, p persisted
 		return nil
 	}
 	r.Imported = append(r.Imported, p.id)
-	r.leave(c.leftOut)
+	r.omit(c.leftOut)
 	return nil
 }
 
-func (r *Report) leave(leftOut map[string]int) {
+func (r *Report) omit(leftOut map[string]int) {
 	for kind, n := range leftOut {
 		r.LeftOut[kind] += n
 	}

@@ -127,8 +127,8 @@ func (w *writer) flush() []Record {
 	return []Record{r}
 }
 
-// reason is the inverse of converter.reason. Provider data of eca's own chats is left out,
-// because it is not in the reference's format.
+// reason is the inverse of converter.reason. It omits the provider data of eca's own chats,
+// because that is not in the reference's format.
 func (w *writer) reason(b event.ReasoningFinished, at time.Time) Record {
 	content := transitMap{field("id", b.ID), field("total-time-ms", b.ElapsedMS)}
 	if r := w.reasons[b.ID]; r != nil {
@@ -144,8 +144,8 @@ func (w *writer) reason(b event.ReasoningFinished, at time.Time) Record {
 	return message("reason", content, at)
 }
 
-// output returns the records for the result of a call. A call that was never complete has
-// no records.
+// output returns the records for the result of a call. A call whose arguments are
+// incomplete has no records.
 func (w *writer) output(b event.ToolFinished, at time.Time, more ...transitField) []Record {
 	call, ok := w.calls[b.CallID]
 	if !ok {

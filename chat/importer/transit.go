@@ -40,7 +40,7 @@ func (m transitMap) Has(key string) bool {
 // MarshalJSON implements json.Marshaler. It keeps the order of the keys.
 func (m transitMap) MarshalJSON() ([]byte, error) { return appendJSON(nil, m) }
 
-// transitTagged is a value with a tag that this package does not know.
+// transitTagged is a value with an unknown tag.
 type transitTagged struct {
 	Tag   string `json:"tag"`
 	Value any    `json:"value"`

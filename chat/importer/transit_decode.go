@@ -12,7 +12,7 @@ import (
 )
 
 // errTooLarge is returned for input beyond the limits.
-var errTooLarge = errors.New("more data than is accepted")
+var errTooLarge = errors.New("too much data")
 
 // decodeTransit reads one value, which must be the whole content of r. size limits the input, and
 // the total size of all strings after cache codes are expanded, in bytes; depth limits the nesting of
@@ -24,7 +24,7 @@ func decodeTransit(r io.Reader, size int64, depth int) (any, error) {
 	v, err := d.value(false)
 	if err == nil {
 		if _, end := d.json.Token(); !errors.Is(end, io.EOF) {
-			err = errors.New("there is something after the value")
+			err = errors.New("unexpected data after the value")
 		}
 	}
 	if err != nil {
@@ -50,8 +50,8 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The cache of the compact encoding: when a keyword, tag or key that is long enough occurs for the
-// first time, it gets a code, which replaces it from then on.
+// The cache of the compact encoding: the first occurrence of a long keyword, tag or key gets a code,
+// which replaces all later occurrences.
 const (
 	cacheBase     = '0'
 	cacheDigits   = 44
@@ -229,7 +229,7 @@ func (d *transitDecoder) end() error {
 		return err
 	}
 	if t != json.Delim(']') && t != json.Delim('}') {
-		return fmt.Errorf("%v where an end belongs", t)
+		return fmt.Errorf("expected an end, not %v", t)
 	}
 	return nil
 }
@@ -242,7 +242,7 @@ func (d *transitDecoder) text(s string, asKey bool) (any, error) {
 	if strings.HasPrefix(s, "^") {
 		i, ok := cacheIndex(s)
 		if !ok || i >= len(d.cache) {
-			return nil, fmt.Errorf("the code %q stands for nothing", s)
+			return nil, fmt.Errorf("unknown code %q", s)
 		}
 		s = d.cache[i]
 	} else if cacheable(s, asKey) {

@@ -27,7 +27,7 @@ type Hit struct {
 	At        time.Time
 	Snippet   []Part
 	// Before is the cursor of the first message after the hit; empty if the hit is the last message.
-	// A window of the chat before this cursor ends with the hit.
+	// It is the parameter `before` for a window that ends with the hit.
 	Before string
 	// Subagent is set if the message is in the chat of a subagent: the id of that chat. Chat is then
 	// the parent chat, and the hit is its call.
@@ -56,7 +56,7 @@ const (
 )
 
 // Search updates the index and returns the newest messages that match a query. It waits for the
-// update at most for patience; 0 means until it is done. here are the caller's folders.
+// update for at most patience; 0 means until it is done. here lists the caller's folders.
 func (x *Index) Search(ctx context.Context, q Query, here []string, limit int, patience time.Duration) (Result, error) {
 	out := Result{Problems: q.Problems}
 	if q.Empty() {

@@ -20,7 +20,7 @@ const (
 // message is an indexed message.
 type message struct {
 	chat string
-	seq  event.Seq // its position: the result of a call; for other messages, the first event
+	seq  event.Seq // position of the message: a call's result, or the first event of another message
 	role Role
 	at   time.Time
 	text string
@@ -72,7 +72,7 @@ func (r *reader) finish() {
 		role, text := content(c.Item)
 		at := c.ID
 		if call, ok := c.Item.(transcript.Call); ok {
-			at = c.Revision // clients show a past call at its result
+			at = c.Revision // clients show a finished call at its result
 			if call.Subagent() != nil {
 				r.children = append(r.children, child{call.Subagent().ChatID, r.chat, at})
 			}
@@ -87,8 +87,8 @@ func (r *reader) finish() {
 	clear(r.items)
 }
 
-// content returns the role and the text of an item. Slash commands have no text: otherwise a search
-// would find its own command.
+// content returns the role and the text of an item. Slash commands have no text, so that a search
+// does not find its own command.
 func content(i transcript.Item) (Role, string) {
 	switch i := i.(type) {
 	case transcript.Prompt:

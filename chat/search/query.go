@@ -26,7 +26,7 @@ const (
 // roles lists all roles. The index stores a role as its position in this list.
 func roles() []Role { return []Role{User, Assistant, Reasoning, Tool, Summary} }
 
-// Here is the value of the filter workspace: that means the caller's own folders.
+// Here is the value of the filter workspace that stands for the caller's folders.
 const Here = "here"
 
 // Limits of a query. Text beyond them is ignored.
@@ -56,7 +56,7 @@ type term struct {
 }
 
 // Parse parses a user's query: words, "quoted phrases", prefixes (words that end with an asterisk),
-// and the filters role:, workspace:, since: and until:. There is no other syntax, and any text is a
+// and the filters role:, workspace:, since: and until:. There is no other syntax, and every text is a
 // valid query.
 func Parse(text string, now time.Time) Query {
 	var q Query
@@ -118,7 +118,7 @@ func cut(text string) (word string, quoted bool, rest string) {
 	return text, false, ""
 }
 
-// indexed replaces the characters at which the index splits texts with single spaces.
+// indexed replaces each run of characters at which the index splits texts with a space.
 func indexed(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return !unicode.In(r, unicode.L, unicode.N, unicode.M, unicode.Co)
@@ -131,7 +131,7 @@ func (q *Query) filter(name, value string, now time.Time) {
 	case "role":
 		role := Role(strings.ToLower(value))
 		if !slices.Contains(roles(), role) {
-			q.Problems = append(q.Problems, fmt.Sprintf("role:%s is unknown; roles are user, assistant, reasoning, tool and summary", shorten(value)))
+			q.Problems = append(q.Problems, fmt.Sprintf("unknown role:%s; roles are user, assistant, reasoning, tool and summary", shorten(value)))
 			return
 		}
 		q.Roles = append(q.Roles, role)
@@ -155,7 +155,7 @@ func (q *Query) filter(name, value string, now time.Time) {
 	}
 }
 
-// shorten shortens a text of the user for messages.
+// shorten shortens a user's text for messages.
 func shorten(s string) string {
 	const most = 60
 	if len(s) > most {

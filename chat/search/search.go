@@ -1,4 +1,4 @@
-// Package search finds messages in all chats of the machine.
+// Package search finds messages in all chats of the chat store.
 //
 // An Index is a file next to the chat store, search.db, with a full-text index of all messages
 // (SQLite's FTS5). Update compares it with the store and indexes new messages. Search runs Update
@@ -8,9 +8,9 @@
 //
 // Guarantees: every text is a valid query. Once Update has run, messages that were removed from the
 // store are no longer found, and their text is neither in the file nor in its write-ahead log. The
-// file may be deleted at any time; the next Update builds it again. It also builds a damaged one again.
+// file may be deleted at any time; the next Update rebuilds it. A damaged file is rebuilt too.
 //
-// It does not rank results. It does not index eca's own messages (notices, answers of commands),
+// It does not rank results. It does not index eca's own messages (notices, output of commands),
 // files or images.
 package search
 
@@ -118,7 +118,7 @@ INSERT INTO words(words, rank) VALUES ('secure-delete', 1);
 `
 
 // ErrNewer is returned if a newer version of eca created the index.
-var ErrNewer = errors.New("the search index was made by a newer version of eca; quit this version and start the newer one")
+var ErrNewer = errors.New("the search index was created by a newer version of eca; quit this version and start the newer one")
 
 func (x *Index) open(ctx context.Context) (*sql.DB, Source, error) {
 	x.mu.Lock()
@@ -135,9 +135,9 @@ func (x *Index) open(ctx context.Context) (*sql.DB, Source, error) {
 		return nil, nil, errors.Join(fmt.Errorf("open search index: %w", err), source.Close())
 	}
 	db, err := connect(ctx, x.path)
-	if safeio.DatabaseDamaged(err) { // the index holds nothing that the store does not have
+	if safeio.DatabaseDamaged(err) { // the index can be rebuilt from the store
 		for _, file := range []string{x.path, x.path + "-wal", x.path + "-shm"} {
-			_ = os.Remove(file) // if it stays, connect fails again
+			_ = os.Remove(file) // if that fails, connect fails too
 		}
 		db, err = connect(ctx, x.path)
 	}

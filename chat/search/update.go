@@ -44,7 +44,7 @@ func (x *Index) Update(ctx context.Context) error {
 	if err != nil || !complete {
 		return err
 	}
-	// If the store has changed meanwhile, its state is different, and the next Update indexes the changes.
+	// If the store has changed in the meantime, its state is different, and the next Update runs again.
 	_, err = db.ExecContext(ctx, "DELETE FROM state; INSERT INTO state VALUES (?)", state)
 	return err
 }
@@ -98,8 +98,8 @@ func (x *Index) catchUp(ctx context.Context, db *sql.DB, source Source) (complet
 	return complete, err
 }
 
-// shrink removes deleted text from the write-ahead log. If another process is reading, the log stays
-// until the next shrink.
+// shrink removes deleted text from the write-ahead log. While another process is
+// reading, it has no effect.
 func (x *Index) shrink(ctx context.Context, db *sql.DB) error {
 	_, err := db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 	return err
@@ -145,7 +145,7 @@ func forget(ctx context.Context, tx *sql.Tx, id string) error {
 	return err
 }
 
-// forgetFrom removes the messages of a chat from an event on.
+// forgetFrom removes the messages of a chat that begin at or after an event.
 func forgetFrom(ctx context.Context, tx *sql.Tx, id string, from event.Seq) (removed bool, err error) {
 	for _, q := range []string{
 		"DELETE FROM children WHERE chat = ? AND seq >= ?",
@@ -196,7 +196,7 @@ func (b *batch) fill(ctx context.Context, changed []string) (rest []string, err 
 	return nil, b.write(ctx)
 }
 
-// chat indexes the new events of a chat. whole is false if there are more than fit into a
+// chat indexes the new events of a chat. whole is false if they do not all fit into the
 // transaction.
 func (b *batch) chat(ctx context.Context, id string) (whole bool, err error) {
 	meta, _, found, err := b.source.Meta(ctx, id)
@@ -271,7 +271,8 @@ func (b *batch) read(ctx context.Context, id string, from event.Seq) (r *reader,
 	}
 }
 
-// write adds the messages of all chats, the oldest first, which is fastest for the index.
+// write adds the messages of all chats. It adds the oldest first, because that is the fastest order
+// for the index.
 func (b *batch) write(ctx context.Context) error {
 	slices.SortStableFunc(b.messages, func(a, b message) int { return a.at.Compare(b.at) })
 	put, err := b.tx.PrepareContext(ctx, "INSERT OR IGNORE INTO messages (id, chat, seq, role, at) VALUES (?, ?, ?, ?, ?)")

@@ -48,8 +48,8 @@ func (s *Store) Updated(ctx context.Context) (map[string]time.Time, error) {
 	return out, s.explain(rows.Err())
 }
 
-// MessageAfter returns the first message that begins after an event; ok is false if the
-// event belongs to the last one.
+// MessageAfter returns the first message that begins after an event; ok is false if the event
+// belongs to the last message.
 func (s *Store) MessageAfter(ctx context.Context, id string, seq event.Seq) (at chat.Cursor, ok bool, err error) {
 	db, err := s.open()
 	if err != nil {

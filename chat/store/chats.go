@@ -13,8 +13,8 @@ import (
 // Chat is a chat without its events.
 type Chat struct {
 	chat.Meta
-	Prompts  int // number of the user's messages
-	Commands int // number of those that are slash commands, which the model never gets
+	Prompts  int // number of user messages
+	Commands int // number of user messages that are slash commands, which the model never gets
 }
 
 // Chats returns the chats of a workspace, or all chats if roots is empty, the most recently

@@ -62,9 +62,9 @@ func explain(err error, path string, writable func(dir string) error) error {
 	return &diskError{path, text, advice, err}
 }
 
-// moveAwayAdvice returns the instructions for continuing without the stored chats.
+// moveAwayAdvice tells users how to continue without the stored chats.
 func moveAwayAdvice(path string) string {
-	return fmt.Sprintf("; restore it from a backup, or move it, %[1]s-wal and %[1]s-shm away: eca then begins an empty one, without the earlier chats", filepath.Base(path))
+	return fmt.Sprintf("; restore it from a backup, or move it, %[1]s-wal and %[1]s-shm away: eca then creates an empty one, without the earlier chats", filepath.Base(path))
 }
 
 // writeSize is the size of Writable's trial file: a full disk may still accept an empty file.
@@ -83,8 +83,8 @@ func Writable(dir string) error {
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
-// Remedy returns advice for a directory that cannot be written to and is set by an environment
-// variable; err is the error from Writable.
+// Remedy returns advice for a directory that cannot be written to. variable is the environment
+// variable that sets the directory; err is the error from Writable.
 func Remedy(err error, variable string) string {
 	if cause := safeio.DiskCause(err); cause == safeio.NoSpace || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Sprintf("free some space or set %s to a folder on another disk", variable)

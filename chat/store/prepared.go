@@ -6,8 +6,8 @@ import (
 	"errors"
 )
 
-// database is an open file with prepared statements for the queries of every turn, since parsing them
-// takes as long as running them.
+// database is an open file with prepared statements for the queries of every turn, because parsing
+// a statement takes as long as running it.
 type database struct {
 	*sql.DB
 	version, getMeta, setMeta, touch, count, putEvent, putMessage *sql.Stmt
@@ -50,7 +50,7 @@ func (d *database) begin(ctx context.Context) (*transaction, error) {
 		return nil, err
 	}
 	out := &transaction{tx, d}
-	if err := current(ctx, out.of(d.version)); err != nil {
+	if err := current(ctx, out.bind(d.version)); err != nil {
 		return nil, errors.Join(err, tx.Rollback())
 	}
 	return out, nil
@@ -69,5 +69,5 @@ func current(ctx context.Context, version *sql.Stmt) error {
 	return nil
 }
 
-// of binds a prepared statement to the transaction, which closes it.
-func (t *transaction) of(stmt *sql.Stmt) *sql.Stmt { return t.Stmt(stmt) }
+// bind returns a prepared statement for use in the transaction, which closes it.
+func (t *transaction) bind(stmt *sql.Stmt) *sql.Stmt { return t.Stmt(stmt) }

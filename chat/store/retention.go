@@ -51,8 +51,8 @@ func (s *Store) Expired(ctx context.Context, before time.Time) ([]string, error)
 	return out, s.explain(rows.Err())
 }
 
-// Shrink empties the write-ahead log, which may still hold deleted text. If another process is
-// reading, the log stays until a later Shrink.
+// Shrink empties the write-ahead log, which may still contain deleted text. While another process is
+// reading, it has no effect.
 func (s *Store) Shrink(ctx context.Context) error {
 	db, err := s.open()
 	if err != nil {
@@ -62,10 +62,10 @@ func (s *Store) Shrink(ctx context.Context) error {
 	return s.explain(err)
 }
 
-// Kept has the numbers of chats and of pinned chats.
+// Kept counts all chats and the pinned chats.
 type Kept struct{ Chats, Pinned int }
 
-// Kept counts the chats in the store, without those of subagents.
+// Kept counts the chats in the store, except those of subagents.
 func (s *Store) Kept(ctx context.Context) (k Kept, err error) {
 	db, err := s.open()
 	if err != nil {

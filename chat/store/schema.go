@@ -68,7 +68,7 @@ INSERT INTO messages (chat, place, seq, name)
 UPDATE chats SET messages = (SELECT count(*) FROM messages WHERE chat = id);
 `
 
-// schema3 adds the chats of subagents, which lists leave out.
+// schema3 adds the chats of subagents, which lists omit.
 const schema3 = `
 ALTER TABLE chats ADD COLUMN parent TEXT NOT NULL DEFAULT ''; -- parent chat; set only for the chat of a subagent
 CREATE INDEX chats_children ON chats(parent) WHERE parent <> '';
@@ -86,8 +86,8 @@ CREATE TABLE IF NOT EXISTS pins (
 // ErrNewer is returned if a newer version of eca wrote the store.
 var ErrNewer = errors.New("the chat store was written by a newer version of eca; quit this version and start the newer one, or set XDG_STATE_HOME to another folder")
 
-// migrate brings the file to schemaVersion in one transaction. The caller has the lock
-// of the file open.lock.
+// migrate brings the file to schemaVersion in one transaction. The caller holds the
+// lock open.lock.
 func migrate(db *sql.DB) error {
 	var v int
 	if err := db.QueryRow("PRAGMA user_version").Scan(&v); err != nil {

@@ -1,7 +1,7 @@
 // Package store stores chats and their events in SQLite. docs/storage.md describes
 // the file format.
 //
-// Guarantees: deleted text is overwritten in the file, and Shrink removes it from the log too.
+// Guarantees: deleted text is overwritten in the file, and Shrink removes it from the write-ahead log.
 // Once Append has returned, its events survive a crash of the process (kill -9); once Sync has
 // returned, they survive a crash of the machine. Several daemons can share a store: writes are
 // transactions with a busy timeout, and Lock reserves a chat for the daemon that appends to it.
@@ -53,7 +53,7 @@ type Store struct {
 
 var _ chat.Store = (*Store)(nil)
 
-// New returns the store in dir, which is created when it is first used.
+// New returns the store in dir. The directory is created at first use.
 func New(dir string) *Store { return &Store{dir: dir, dec: event.NewDecoder()} }
 
 // Move sets the folder of a store that has not been used yet.
@@ -87,9 +87,9 @@ func (s *Store) open() (*database, error) {
 		return nil, fmt.Errorf("open chat store: %w", explain(err, path, Writable))
 	}
 	// Two processes must not create the file or switch it to WAL at the same time.
-	turnstile := flock.New(filepath.Join(s.dir, "open.lock"))
-	if err := turnstile.Lock(); err == nil {
-		defer turnstile.Close()
+	openLock := flock.New(filepath.Join(s.dir, "open.lock"))
+	if err := openLock.Lock(); err == nil {
+		defer openLock.Close()
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			defer removeIfEmpty(path) // the disk may be full
 		}
@@ -118,17 +118,17 @@ func (s *Store) open() (*database, error) {
 	return s.db, nil
 }
 
-// checkNotEmpty returns an error for a file that exists but is empty: SQLite would take it for a new
-// database. The caller holds the turnstile, so that no other process is creating the file.
+// checkNotEmpty returns an error for a file that exists but is empty: SQLite would mistake it for a
+// new database. The caller holds openLock, so that no other process is creating the file.
 func checkNotEmpty(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() > 0 {
 		return nil //nolint:nilerr // opening the file reports the reason
 	}
 	if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 0 {
-		return nil // the log still has the contents
+		return nil // the write-ahead log still has the content
 	}
-	return &diskError{path, "the file is empty, and eca never leaves it so", moveAwayAdvice(path), nil}
+	return &diskError{path, "the file is empty, but eca never leaves it empty", moveAwayAdvice(path), nil}
 }
 
 // removeIfEmpty removes a file that was created but not written to.
@@ -198,7 +198,7 @@ func putMeta(tx *transaction, meta chat.Meta) error {
 	if err != nil {
 		return err
 	}
-	res, err := tx.of(tx.db.setMeta).Exec(
+	res, err := tx.bind(tx.db.setMeta).Exec(
 		millis(meta.Updated), meta.Title, meta.Named, meta.Model, meta.Agent, meta.Variant, meta.Trust, meta.ID)
 	if err != nil {
 		return err
@@ -214,7 +214,7 @@ func putMeta(tx *transaction, meta chat.Meta) error {
 }
 
 func putEvents(tx *transaction, id string, events []event.Event) error {
-	put, begun := tx.of(tx.db.putEvent), 0
+	put, begun := tx.bind(tx.db.putEvent), 0
 	for _, e := range events {
 		version, body, err := event.EncodeBody(e.Body)
 		if err != nil {
@@ -230,7 +230,7 @@ func putEvents(tx *transaction, id string, events []event.Event) error {
 		if f, ok := e.Body.(event.Flag); ok {
 			place = f.After
 		}
-		if _, err := tx.of(tx.db.putMessage).Exec(id, place, e.Seq, event.Name(e.Body)); err != nil {
+		if _, err := tx.bind(tx.db.putMessage).Exec(id, place, e.Seq, event.Name(e.Body)); err != nil {
 			return fmt.Errorf("event %d: %w", e.Seq, err)
 		}
 		begun++
@@ -238,14 +238,14 @@ func putEvents(tx *transaction, id string, events []event.Event) error {
 	if begun == 0 {
 		return nil
 	}
-	_, err := tx.of(tx.db.count).Exec(begun, id)
+	_, err := tx.bind(tx.db.count).Exec(begun, id)
 	return err
 }
 
 // Extend implements chat.Store.
 func (s *Store) Extend(ctx context.Context, id string, events []event.Event) error {
 	err := s.write(ctx, "append to chat "+id, func(tx *transaction) error {
-		res, err := tx.of(tx.db.touch).Exec(millis(events[len(events)-1].Time), id)
+		res, err := tx.bind(tx.db.touch).Exec(millis(events[len(events)-1].Time), id)
 		if err != nil {
 			return err
 		}
@@ -264,7 +264,7 @@ func (s *Store) Extend(ctx context.Context, id string, events []event.Event) err
 func (s *Store) ChangeMeta(ctx context.Context, id string, change func(*chat.Meta)) (meta chat.Meta, err error) {
 	err = s.write(ctx, "change chat "+id, func(tx *transaction) error {
 		var found bool
-		if meta, _, found, err = readMeta(ctx, tx.of(tx.db.getMeta), id); err != nil {
+		if meta, _, found, err = readMeta(ctx, tx.bind(tx.db.getMeta), id); err != nil {
 			return err
 		}
 		if !found {
@@ -352,7 +352,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	})
 }
 
-// longLog is the size of the write-ahead log, in bytes, from which Sync checkpoints it.
+// longLog is the size of the write-ahead log, in bytes, above which Sync checkpoints it.
 const longLog = 1 << 20
 
 // Sync implements chat.Store. While the write-ahead log is short, Sync only syncs its file: after a

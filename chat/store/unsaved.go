@@ -61,8 +61,8 @@ func (s *Store) WriteAhead(_ context.Context, id string, pieces []event.Event) e
 	return s.explain(u.(*unsaved).write(lines.Bytes()))
 }
 
-// saved empties the file of a chat at the next write. It is called when all text of the chat is in the
-// database.
+// saved marks the content of a chat's file as stored in the database, so that the next write replaces
+// it.
 func (s *Store) saved(id string) {
 	if u, ok := s.locked.Load(id); ok {
 		u := u.(*unsaved)
@@ -125,8 +125,8 @@ func (s *Store) recover(ctx context.Context, id string) {
 	}
 }
 
-// restore is recover for a caller that has just locked the chat. If the text cannot be stored
-// now, the file stays; the chat can be read without it.
+// restore is like recover, for a caller that has just locked the chat. If the text cannot be stored,
+// the file stays, and the chat can be read without the text.
 func (u *unsaved) restore(ctx context.Context, s *Store, id string) {
 	raw, err := os.ReadFile(u.path)
 	if err != nil {

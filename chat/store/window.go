@@ -45,7 +45,7 @@ func (s *Store) List(ctx context.Context, roots []string, by chat.Order, limit i
 		}
 		out = append(out, c)
 	}
-	// SQLite does not guarantee the order of an aggregate, although it keeps this one.
+	// SQLite does not guarantee the order of an aggregate, although it keeps it here.
 	slices.SortFunc(out, func(a, b chat.Summary) int {
 		if by == chat.ByCreated {
 			return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.ID, a.ID))
@@ -79,7 +79,7 @@ func summary(text string) (c chat.Summary, rest string, err error) {
 // Find implements chat.Store.
 func (s *Store) Find(ctx context.Context, id, name string, last bool) (at chat.Cursor, found bool, err error) {
 	if name == "" {
-		return chat.Cursor{}, false, nil // most messages have no name: none of them is meant
+		return chat.Cursor{}, false, nil // many messages have no name, so an empty name identifies nothing
 	}
 	db, err := s.open()
 	if err != nil {
@@ -147,7 +147,7 @@ func (q *windowQuery) span(w chat.Window) chat.Span {
 	if out.Returned = n; n == 0 {
 		out.From, out.To = maxPlace, maxPlace
 		if out.Total == 0 {
-			out.From = 1 // notices of eca before the first message
+			out.From = 1 // include eca's notices before the first message
 		}
 		return out
 	}

@@ -53,7 +53,8 @@ func (f *Fold) call(e event.Event) (event.Seq, Item) {
 	return c.id, c.value
 }
 
-// known returns the call with an id. If it was not announced, known adds it with an unknown tool.
+// known returns the call with an id. If the call was not announced, known adds it with an unknown
+// tool.
 func (f *Fold) known(id string, seq event.Seq) *openCall {
 	c := f.calls[id]
 	if c == nil {

@@ -1,7 +1,7 @@
 package transcript
 
 // Merger joins the changes of a streamed text into one change, for callers that show a finished part
-// of a chat. It drops progress, which is outdated by then, and passes on all other changes. The zero
+// of a chat. It drops progress, which is out of date by then, and passes on all other changes. The zero
 // value is ready to use.
 type Merger struct {
 	waiting Change // an answer or a block of reasoning that may still grow; Item is nil if there is nothing to merge

@@ -1,6 +1,6 @@
 // Package transcript turns the events of a chat into the items that a conversation shows: messages,
-// reasoning, tool calls with their stages, notices, usage. All faces render these items, so what
-// users see of an event is decided here once.
+// reasoning, tool calls with their stages, notices, usage. All user interfaces show these items,
+// so this package alone decides what users see of an event.
 //
 // A Fold turns each event into at most one Change: a new item, or the new state of an item. A Merger
 // joins the changes of a text that was streamed, for callers that show a finished part of a chat.
@@ -82,7 +82,7 @@ type Call struct {
 // Ended reports whether the call has a result or was rejected.
 func (c Call) Ended() bool { return c.Stage >= Finished }
 
-// Arguments returns the arguments as a JSON object, which is empty until they are complete.
+// Arguments returns the arguments as a JSON object. It is empty until they are complete.
 func (c Call) Arguments() json.RawMessage {
 	if c.Judgment.CallID == "" {
 		return json.RawMessage("{}")
@@ -119,8 +119,8 @@ type Turn struct {
 	End *event.TurnFinished // nil until the turn has ended
 }
 
-// InterruptedText tells users about a turn that was cut off when eca exited. Without it, a partial
-// answer looks like a complete one.
+// InterruptedText marks a turn that was cut off when eca exited. Without it, a partial answer would
+// look complete.
 const InterruptedText = "Interrupted: eca ended before this turn was finished"
 
 // Title is a new title of the chat.
@@ -273,7 +273,7 @@ func (f *Fold) reason(e event.Event) (event.Seq, Item) {
 	}
 	switch b := e.Body.(type) {
 	case event.ReasoningStarted:
-		delete(f.reasoning, b.ID) // an earlier block with this id that was not finished
+		delete(f.reasoning, b.ID) // discard an unfinished block with the same id
 		return block(b.ID).id, Reasoning{ID: b.ID}
 	case event.ReasoningDelta:
 		g := block(b.ID)

@@ -21,7 +21,7 @@ const scanTime = time.Minute
 // running is a command whose end has not been recorded.
 type running struct {
 	chat, root string
-	others     []fileName // paths that tools of other chats wrote meanwhile
+	others     []fileName // paths that tools of other chats have written since it began
 }
 
 // Begin implements chat.Files.
@@ -40,13 +40,13 @@ func (f *Files) Begin(ctx context.Context, chatID string, call tools.Call, plan 
 		name := shortHash(chatID) + "-" + rand.Text()
 		notCovered, err := f.begin(ctx, root, name, chatID)
 		if err != nil {
-			return nil, nil, errors.Join(fmt.Errorf("it could not be undone: the files of %s could not be recorded: %w", root, err), f.End(*p))
+			return nil, nil, errors.Join(fmt.Errorf("it could not be undone: cannot record the files of %s: %w", root, err), f.End(*p))
 		}
 		p.Roots = append(p.Roots, event.UndoFolder{Path: root, Record: name})
 		left = append(left, notCovered...)
 	}
 	if len(p.Roots) == 0 {
-		return nil, nil, errors.New("it could not be undone: there is no workspace folder")
+		return nil, nil, errors.New("it could not be undone without a workspace folder")
 	}
 	if plan.Command != nil && plan.Command.Background {
 		left = append(left, "what it changes later, in the background")
@@ -115,12 +115,12 @@ func (f *Files) end(ctx context.Context, folder event.UndoFolder) error {
 		err = r.storePoint(folder.Record, p)
 	}
 	if err != nil {
-		return fmt.Errorf("what the command changed in %s could not be recorded: %w", folder.Path, err)
+		return fmt.Errorf("cannot record what the command changed in %s: %w", folder.Path, err)
 	}
 	return nil
 }
 
-// wrote notes, in running commands of other chats, that a tool of this chat writes a file.
+// wrote tells the running commands of other chats that a tool of this chat writes a file.
 func (f *Files) wrote(chatID, path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -470,13 +470,13 @@ func TestNotCovered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"what git ignores", "large (70 MB)", "pipe", "what it changes later, in the background"}
+	want := []string{"files that git ignores", "large (70 MB)", "pipe", "what it changes later, in the background"}
 	if diff := cmp.Diff(want, left); diff != "" {
 		t.Error(diff)
 	}
 	before := tree(t, filepath.Join(l.root, "src"))
 	l.command(`truncate -s 71M large; rm src/private`)
-	l.rollback("the old content of " + filepath.Join(l.root, "large") + " was not kept")
+	l.rollback("the old content of " + filepath.Join(l.root, "large") + " was not saved")
 	if diff := cmp.Diff(before, tree(t, filepath.Join(l.root, "src"))); diff != "" {
 		t.Error(diff)
 	}

@@ -21,14 +21,14 @@ type objects struct {
 	max  int64
 }
 
-// errNoRoom is returned if the contents would exceed max.
+// errNoRoom is returned if the contents would exceed their limit (max).
 var errNoRoom = errors.New("the space for undo is used up")
 
-// inMemory is the maximum size, in bytes, of a content that is read into memory and hashed before it
-// is written.
+// inMemory is the size, in bytes, up to which content is read into memory and hashed before it is
+// written.
 const inMemory = 1 << 20
 
-// put stores a content and returns its hash. size is its expected size, in bytes.
+// put stores the content of a file and returns its hash. size is the expected size, in bytes.
 func (o *objects) put(content io.Reader, size int64) (name string, err error) {
 	if size <= inMemory {
 		data, err := io.ReadAll(io.LimitReader(content, maxFile+1))
@@ -128,7 +128,7 @@ func (o *objects) sizes() (map[string]int64, error) {
 		}
 		info, err := d.Info()
 		if err != nil {
-			return nil //nolint:nilerr // removed meanwhile
+			return nil //nolint:nilerr // removed in the meantime
 		}
 		rel, err := filepath.Rel(o.dir, file)
 		out[strings.ReplaceAll(rel, string(filepath.Separator), "")] = info.Size()

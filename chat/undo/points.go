@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// point is a command with an undo point. It is stored.
+// point is a command with an undo point. Its fields are stored.
 type point struct {
 	Chat         string
 	ID           string // id of the record when the command ran
-	From, To     int    // the steps after From, up to To, are its changes
+	From, To     int    // its changes are the steps From+1 to To
 	Began, Ended time.Time
-	Others       []fileName // paths that tools of other chats wrote meanwhile
+	Others       []fileName // paths that tools of other chats wrote while it ran
 }
 
 // ended reports whether the state after the command was recorded.
@@ -197,7 +197,7 @@ func (f *Files) Clean(ctx context.Context, age time.Duration) error {
 	for _, e := range entries {
 		dir := filepath.Join(f.o.Dir(), e.Name())
 		info, err := os.Stat(filepath.Join(dir, "points"))
-		if err != nil || info.ModTime().Before(before) { // each command changes it
+		if err != nil || info.ModTime().Before(before) { // each command updates the time
 			errs = append(errs, f.remove(ctx, dir))
 			continue
 		}

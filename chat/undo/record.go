@@ -30,8 +30,8 @@ import (
 //	objects/         contents of files
 //
 // A snapshot scans the folder and adds a step if something has changed. The file of a step is written
-// last, so that the record is valid if the process dies. If the base cannot be read, the record begins
-// again with a new ID and state 0.
+// last, so that the record is valid if the process dies. If the base cannot be read, the record starts
+// over with a new ID and state 0.
 type record struct {
 	dir  string
 	root string // symlinks resolved
@@ -59,7 +59,7 @@ type base struct {
 	Files  []change // from an empty folder
 }
 
-// change is the change of a path; nil means that nothing exists there. It is stored.
+// change is the change of a path; nil means that nothing exists there. Its fields are stored.
 type change struct {
 	Path     fileName
 	Old, New *entry
@@ -105,7 +105,7 @@ func (r *record) lock(ctx context.Context) (unlock func(), err error) {
 	if ok, err := file.TryLockContext(ctx, time.Millisecond); !ok && err != nil && ctx.Err() != nil {
 		_ = file.Close()
 		r.mu.Unlock()
-		return nil, fmt.Errorf("another process records the files: %w", err)
+		return nil, fmt.Errorf("another process is recording the files: %w", err)
 	}
 	return func() {
 		_ = file.Close()
@@ -113,8 +113,8 @@ func (r *record) lock(ctx context.Context) (unlock func(), err error) {
 	}, nil
 }
 
-// snapshot records the current state of the folder, and describes what is not covered. The caller holds
-// the lock.
+// snapshot records the current state of the folder. It returns descriptions of what it does not
+// cover. The caller holds the lock.
 func (r *record) snapshot(ctx context.Context) (notCovered []string, err error) {
 	if err := r.load(); err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (r *record) forget() { r.id, r.number, r.files, r.stored = "", 0, nil, nil 
 // load updates the record from the disk.
 func (r *record) load() error {
 	if info, err := os.Stat(r.base()); r.id != "" && (err != nil || !os.SameFile(info, r.stored) || !info.ModTime().Equal(r.stored.ModTime())) {
-		r.forget() // another process wrote a new base
+		r.forget() // another process has written a new base
 	}
 	if r.id == "" {
 		if err := r.objects.sweep(func(name string) bool { return !strings.HasPrefix(name, "new-") }); err != nil {

@@ -23,7 +23,7 @@ type span struct {
 	first, last event.Seq // sequence numbers of the events around them in the chat's log
 	cut         bool      // the process died during one of them, so there was no scan after it
 	changes     map[string]change
-	unknown     error // why the changes are not known
+	unknown     error // why the changes are unknown
 }
 
 // Rollback implements chat.Files.
@@ -132,7 +132,7 @@ func (f *Files) span(ctx context.Context, folder event.UndoFolder) *span {
 		_, err = s.record.snapshot(ctx)
 	}
 	if err == nil && s.record.id != s.ID {
-		err = errors.New("the record was begun again since")
+		err = errors.New("the record was recreated since then")
 	}
 	s.To, s.unknown = s.record.number, err
 	return s
@@ -184,7 +184,7 @@ func (s *span) undo(ctx context.Context, failed map[string]bool) (problems []str
 		case !c.New.same(now):
 			problems = append(problems, full+" was changed since")
 		case c.Old != nil && c.Old.Kind == isSpecial, c.Old != nil && c.Old.Kind == isFile && c.Old.Hash == "":
-			problems = append(problems, "the old content of "+full+" was not kept")
+			problems = append(problems, "the old content of "+full+" was not saved")
 		case c.Old != nil && c.Old.Kind == isFile && !s.record.objects.has(c.Old.Hash, c.Old.Size):
 			problems = append(problems, "the old content of "+full+" no longer exists")
 		default:
@@ -333,7 +333,7 @@ func (r *record) create(c change, p safeio.Entry, extra fs.FileMode) error {
 	}
 	return p.Replace(content, c.Old.Mode, func() error {
 		if now, err := entryAt(p); err != nil || now != nil && !c.New.same(now) {
-			return errors.Join(errors.New("it was changed meanwhile"), err)
+			return errors.Join(errors.New("it has just been changed"), err)
 		}
 		return nil
 	})

@@ -35,10 +35,10 @@ type entry struct {
 	// If these differ, the file has changed since it was read.
 	Size, Modified, Changed int64
 	Inode                   uint64
-	Recent                  bool // it was read so soon after a change that the next change may leave them equal
+	Recent                  bool // it was read so soon after a change that the next change may not change these times
 }
 
-// same reports whether two entries are equal in all that would be restored.
+// same reports whether two entries are equal in everything that a rollback restores.
 func (e *entry) same(other *entry) bool {
 	if e == nil || other == nil {
 		return e == other
@@ -76,7 +76,7 @@ func describe(info fs.FileInfo) entry {
 
 // Limits of a workspace folder.
 const (
-	maxFiles, maxBytes = 50_000, 2 << 30 // of a larger folder, only small files are saved
+	maxFiles, maxBytes = 50_000, 2 << 30 // in a larger folder, only small files are saved
 	maxSmall           = 1 << 20         // size of such a small file
 	maxSmallBytes      = 1 << 30         // total size of such small files
 	maxEntries         = 500_000         // a folder with more entries is not recorded
@@ -100,11 +100,11 @@ type scan struct {
 	ctx   context.Context
 	root  *os.Root
 	path  string   // path of root, symlinks resolved
-	own   []string // eca's own folders, which are left out
+	own   []string // eca's own folders, which the scan omits
 	files map[string]*entry
 	bytes int64
 
-	ignored bool     // something was left out because git ignores it
+	ignored bool     // something was omitted because git ignores it
 	left    []string // descriptions of what is not covered
 }
 
@@ -173,7 +173,7 @@ func (s *scan) folder(dir *os.Root, name string, rules *ignore.Rules, depth int)
 		}
 		info, err := dir.Lstat(e.Name())
 		if err != nil {
-			continue // removed meanwhile
+			continue // removed in the meantime
 		}
 		if err := s.add(below, info); err != nil {
 			return err
@@ -212,7 +212,7 @@ func (s *scan) add(name string, info fs.FileInfo) error {
 	case isLink:
 		target, err := s.root.Readlink(filepath.FromSlash(name))
 		if err != nil {
-			return nil //nolint:nilerr // removed or replaced meanwhile
+			return nil //nolint:nilerr // removed or replaced in the meantime
 		}
 		e.Link = fileName(target)
 	case isSpecial:
@@ -285,17 +285,17 @@ func (s *scan) readFile(name string, e *entry, keep func(io.Reader, int64) (stri
 	}
 	opened.Recent = opened.recent(time.Now())
 	if opened.Hash, err = keep(f, opened.Size); err != nil {
-		return fmt.Errorf("%s could not be kept: %w", name, err)
+		return fmt.Errorf("cannot save %s: %w", name, err)
 	}
 	*e = opened
 	return nil
 }
 
-// notCovered describes what was left out, shortened.
+// notCovered returns a short list of what was omitted.
 func (s *scan) notCovered() []string {
 	var out []string
 	if s.ignored {
-		out = append(out, "what git ignores")
+		out = append(out, "files that git ignores")
 	}
 	slices.Sort(s.left)
 	left := slices.Compact(s.left)

@@ -7,13 +7,13 @@
 // have changed since the last scan. It does not read or write the user's Git repository, and runs no
 // other programs.
 //
-// It restores only files that still are as eca or its command left them. A file that another program
-// has changed since is left alone, and the user is notified. All changes during a command are
-// attributed to the command, except those of other chats. Content that was not saved (too large) or
-// has been deleted since (too old) cannot be restored.
+// It restores a file only if the file is still as eca or its command left it. If another program has
+// changed the file since then, eca does not restore it and notifies the user. All changes during a command are
+// attributed to the command, except those of other chats. Content that was too large to save, or
+// that has been deleted because of its age, cannot be restored.
 //
 // Files are opened without following symlinks (internal/safeio): if a file, or a folder on its path,
-// has become a symlink since, it is not restored.
+// has been replaced with a symlink, it is not restored.
 package undo
 
 import (
@@ -122,7 +122,7 @@ func (f *Files) restore(ctx context.Context, c event.FileChanged) error {
 	}
 	unchanged := func() error {
 		if now, err := version(p); err != nil || !same(now, c.After) {
-			return errors.Join(errors.New("it was changed meanwhile"), err)
+			return errors.Join(errors.New("it has just been changed"), err)
 		}
 		return nil
 	}

@@ -58,7 +58,7 @@ func TestConfigCommands(t *testing.T) {
 		}
 	}
 	for key, want := range map[string]string{
-		"chat.titl":     "there is no key chat.titl; did you mean chat.title?",
+		"chat.titl":     "unknown key chat.titl; did you mean chat.title?",
 		"network":       "network is not set",
 		"a..b":          "is not a path of keys",
 		"defaultModels": "did you mean defaultModel?",

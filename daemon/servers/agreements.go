@@ -153,7 +153,7 @@ func launchSum(s config.MCPServer) string {
 	return consent.Sum(parts...)
 }
 
-// spokenVersion implements mcp.Deps.Spoken.
+// spokenVersion implements mcp.Deps.LastVersion.
 func (a *agreements) spokenVersion(name string, s config.MCPServer) string {
 	known, err := a.store.Get(a.key(name))
 	if err != nil || known.Spoken == nil || known.Spoken.Launch != launchSum(s) || a.opts.Now().Sub(known.Spoken.At) > spokenVersionAge {
@@ -162,7 +162,7 @@ func (a *agreements) spokenVersion(name string, s config.MCPServer) string {
 	return known.Spoken.Version
 }
 
-// keepSpokenVersion implements mcp.Deps.Spoke.
+// keepSpokenVersion implements mcp.Deps.SaveVersion.
 func (a *agreements) keepSpokenVersion(name string, s config.MCPServer, version string) {
 	if a.spokenVersion(name, s) == version {
 		return

@@ -168,7 +168,7 @@ func (sv *Servers) retryLogins() {
 		if status.State != mcp.NeedsLogin || sv.logins.Find(status.Name) != nil {
 			continue
 		}
-		if a, _ := sv.launchedAccount(status.Name); a != nil && a.Hopeful() {
+		if a, _ := sv.launchedAccount(status.Name); a != nil && a.Usable() {
 			sv.manager.Start(status.Name)
 		}
 	}

@@ -111,7 +111,7 @@ func New(o Options) *Servers {
 		},
 		Roots:  sv.roots,
 		Agreed: sv.agreements.changedTools, Agree: sv.agreements.agreeToTool,
-		Spoken: sv.agreements.spokenVersion, Spoke: sv.agreements.keepSpokenVersion,
+		LastVersion: sv.agreements.spokenVersion, SaveVersion: sv.agreements.keepSpokenVersion,
 		Asker: func() mcp.Asker {
 			if c := o.Questions(); c != nil {
 				return asker{c}

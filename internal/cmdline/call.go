@@ -98,6 +98,7 @@ func (w *walker) command(r run) {
 		w.unresolved("the name of a command is computed")
 		c.Why = "the name of a command is computed"
 		c.loses(lossesOfEach(r.words, &w.steps))
+		textLister{w}.splitName(r, &c)
 		w.add(c)
 		return
 	}
@@ -120,8 +121,11 @@ func (w *walker) command(r run) {
 	}
 	listed := len(w.out.Commands)
 	inner, ok := w.wrapper(r)
-	if c.Effect == Unknown && len(w.out.Commands) == listed && c.Destroys == "" && len(c.Deletes) == 0 {
+	if c.Effect == Unknown && (len(w.out.Commands) == listed || inner == runsTexts) && c.Destroys == "" && len(c.Deletes) == 0 {
 		c.loses(lossesOfArguments(r.words, &w.steps))
+	}
+	if inner == unread {
+		c.loses(unknownText(first.text))
 	}
 	if ok {
 		if base(first.text) != first.text { // any program with that file name
@@ -156,6 +160,8 @@ type wrapperKind int
 const (
 	opaque      wrapperKind = iota // may do more than run the listed commands
 	transparent                    // only runs the listed commands
+	runsTexts                      // opaque, and the commands in its texts are listed
+	unread                         // opaque, and runs a text that is not known
 )
 
 // wrapper lists the commands that a command runs according to its arguments. ok reports whether it
@@ -163,6 +169,9 @@ const (
 func (w *walker) wrapper(r run) (kind wrapperKind, ok bool) {
 	args := r.words[1:]
 	name := base(r.words[0].text)
+	if isShell(name) {
+		return w.shell(r, name), true
+	}
 	switch name {
 	case "timeout", "nice", "nohup", "stdbuf", "time", "command", "builtin", "ionice", "setsid", "env", "sudo", "doas", "exec":
 		own := parseWrapper(name, args)
@@ -172,7 +181,10 @@ func (w *walker) wrapper(r run) (kind wrapperKind, ok bool) {
 		case own.loose, own.globbed, own.has("-S"), own.why != "" && own.mark == 0:
 			w.unresolved("eca does not know what " + name + " runs")
 		}
-		if len(own.operands) == 0 || own.loose || own.has("-S") {
+		if own.has("-S") {
+			return textLister{w}.list(r), true
+		}
+		if len(own.operands) == 0 || own.loose {
 			return opaque, true
 		}
 		w.inner(r, own.operands, false)
@@ -186,7 +198,12 @@ func (w *walker) wrapper(r run) (kind wrapperKind, ok bool) {
 		switch {
 		case own.loose, own.globbed, own.why != "", replaced != "" && len(rest) > 0 && (strings.Contains(rest[0].text, replaced) || !safeForAnyArgs(rest[0].text)):
 			w.unresolved("eca does not know what xargs runs")
-			return opaque, true
+			if slices.ContainsFunc(rest, func(word word) bool {
+				return replaced != "" && word.text == replaced && (isShell(rest[0].text) || word.from == rest[0].from)
+			}) && !r.input.known() {
+				return unread, true
+			}
+			return textLister{w}.list(r), true
 		case len(rest) == 0:
 			return transparent, true // echo
 		}
@@ -194,13 +211,11 @@ func (w *walker) wrapper(r run) (kind wrapperKind, ok bool) {
 		return transparent, true
 	case "find":
 		return w.find(r)
-	case "sh", "bash", "dash", "zsh", "ksh", "ash", "fish":
-		return w.shell(r, name), true
 	case "eval":
 		text, known := joined(args)
 		if !known {
 			w.unresolved("it evaluates a text that is computed")
-			return opaque, true
+			return textLister{w}.list(r), true
 		}
 		if stmts := w.text(text, r.depth+1, false); len(args) == 1 {
 			w.nest(args[0].from, nestedText{stmts: stmts})
@@ -210,7 +225,7 @@ func (w *walker) wrapper(r run) (kind wrapperKind, ok bool) {
 		return transparent, true
 	case "source", ".", "parallel", "watch", "ssh", "su", "pkexec", "runuser", "chroot", "unshare", "nsenter", "strace", "script", "flock", "busybox", "chrt", "trap", "alias", "enable", "hash", "mapfile", "readarray", "complete", "coproc":
 		w.unresolved(name + " runs texts")
-		return opaque, true
+		return textLister{w}.list(r), true
 	}
 	return opaque, false
 }
@@ -321,16 +336,16 @@ func (w *walker) shell(r run, name string) wrapperKind {
 		login = strings.Contains(flags, "l")
 		flags = strings.ReplaceAll(flags, "l", "")
 		if option.loose() || !strings.HasPrefix(option.text, "-") || !ok || strings.Trim(flags, "eux") != "" || len(args) == 1 || !args[1].known || args[1].glob {
-			w.unresolved(name + " runs a program that is not here to be read")
-			return opaque
+			text = computedInput
+		} else {
+			text, from = args[1].text, args[1].from
 		}
-		text, from = args[1].text, args[1].from
-	} else if r.input == nil {
+	} else if r.input == nil || r.input.piped {
 		text = computedInput
 	}
 	if text == computedInput {
 		w.unresolved(name + " runs a program that is not here to be read")
-		return opaque
+		return textLister{w}.list(r)
 	}
 	before := w.out
 	w.out.Unresolved, w.out.Computed = "", ""

@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -11,6 +12,17 @@ type loss struct {
 	why      string   // what is lost in any case; empty if it depends on the operands
 	deletes  []string // folders and files that are deleted with their contents
 	discards []string // words that lose their changes if they name files
+}
+
+// add adds what another command loses.
+func (l *loss) add(other loss) {
+	l.why = cmp.Or(l.why, other.why)
+	for _, name := range other.deletes {
+		if !slices.Contains(l.deletes, name) {
+			l.deletes = append(l.deletes, name)
+		}
+	}
+	l.discards = append(l.discards, other.discards...)
 }
 
 func (c *Command) loses(l loss) { c.Destroys, c.Deletes, c.Discards = l.why, l.deletes, l.discards }
@@ -63,6 +75,9 @@ func lossesOfArguments(words []word, steps *int) loss {
 	name, args := words[0].text, words[1:]
 	for i, word := range args {
 		program := base(word.text)
+		if isShell(program) {
+			return lossesOfTexts(args[i+1:])
+		}
 		if base(name) != "git" && program != subcommand(name, args) && slices.Contains([]string{"rm", "find", "rsync", "shred", "git"}, program) {
 			return lossesOfEach(args[i:], steps)
 		}
@@ -84,6 +99,9 @@ func gitLosses(args []word) loss {
 	i := slices.IndexFunc(args, func(a word) bool { return a.text == sub })
 	if sub == "" || i < 0 {
 		return loss{}
+	}
+	if !args[i].known {
+		return loss{why: "eca does not know what git " + sub + " does"}
 	}
 	o := losers("git " + sub).parse(args[i+1:])
 	first := ""

@@ -188,6 +188,9 @@ type walker struct {
 
 	parser *syntax.Parser
 
+	stdin     *hereText // standard input of the current statement, unless it redirects it
+	lastInput *hereText // standard input of the last simple command
+
 	scope *scope // of the text; nil if its variables are not known
 	steps int    // taken to compute the values of words, up to maxSteps
 	loops int    // number of loops around the current node
@@ -296,19 +299,22 @@ func (w *walker) stmt(s *syntax.Stmt, depth int) {
 	if s.Background {
 		w.computed("a part of it continues in the background")
 	}
-	var input *hereText // standard input from a here-document
+	input := w.stdin
 	for _, r := range s.Redirs {
 		w.redirect(r, depth, &input)
 	}
 	switch s.Cmd.(type) {
 	case *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.Block, *syntax.Subshell, *syntax.FuncDecl:
 		w.compound++
-		defer func() { w.compound-- }()
+		outer := w.stdin
+		w.stdin = input.inherited()
+		defer func() { w.compound, w.stdin = w.compound-1, outer }()
 	}
 	switch cmd := s.Cmd.(type) {
 	case nil:
 	case *syntax.CallExpr:
 		w.call(cmd, depth, input)
+		w.lastInput = input
 	case *syntax.BinaryCmd:
 		if _, timed := cmd.Y.Cmd.(*syntax.TimeClause); timed && (cmd.Op == syntax.Pipe || cmd.Op == syntax.PipeAll) {
 			w.unresolved("after a pipe, time is a program") // not the keyword of the shell
@@ -370,12 +376,6 @@ func (w *walker) inside(n syntax.Node, depth int) {
 	})
 }
 
-// hereText is standard input that the program's text contains.
-type hereText struct {
-	text string
-	from *syntax.Word // the here-document's end, or the here-string
-}
-
 // redirect records the file that a redirection writes, and sets input if it redirects standard
 // input.
 func (w *walker) redirect(r *syntax.Redirect, depth int, input **hereText) {
@@ -393,7 +393,7 @@ func (w *walker) redirect(r *syntax.Redirect, depth int, input **hereText) {
 	if r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
 		text := w.hereDocument(r, depth)
 		if standard {
-			*input = &hereText{text, r.Word}
+			*input = &hereText{text: text, from: r.Word}
 		}
 		return
 	}
@@ -422,7 +422,7 @@ func (w *walker) redirect(r *syntax.Redirect, depth int, input **hereText) {
 			name = computedInput
 		}
 		if standard {
-			*input = &hereText{name, r.Word}
+			*input = &hereText{text: name, from: r.Word}
 		}
 	case syntax.DplIn, syntax.DplOut:
 		if strings.Trim(name, "0123456789-") == "" && to.known {

@@ -1,7 +1,6 @@
 package cmdline
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -355,14 +354,7 @@ func lossesOfEach(words []word, steps *int) (all loss) {
 	choice := slices.Clone(words)
 	for n := range count {
 		choose(choice, words, varying, n)
-		one := losses(choice[0].text, choice[1:])
-		all.why = cmp.Or(all.why, one.why)
-		for _, name := range one.deletes {
-			if !slices.Contains(all.deletes, name) {
-				all.deletes = append(all.deletes, name)
-			}
-		}
-		all.discards = append(all.discards, one.discards...)
+		all.add(losses(choice[0].text, choice[1:]))
 	}
 	return all
 }
@@ -396,6 +388,11 @@ func (w *walker) ended(s *syntax.Stmt, before []string) {
 func (w *walker) binary(cmd *syntax.BinaryCmd, depth int) {
 	before := w.scope.snapshot()
 	w.stmt(cmd.X, depth)
+	if cmd.Op == syntax.Pipe || cmd.Op == syntax.PipeAll {
+		outer := w.stdin
+		w.stdin = textLister{w}.printed(cmd.X)
+		defer func() { w.stdin = outer }()
+	}
 	if w.scope == nil {
 		w.stmt(cmd.Y, depth)
 		return

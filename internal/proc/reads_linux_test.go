@@ -200,15 +200,17 @@ func TestSwappedPathsAreNotFollowed(t *testing.T) {
 // repository cannot.
 func TestReadersOfWorktrees(t *testing.T) {
 	ws, policy := reader(t)
-	linked, claims := filepath.Join(ws, "..", "linked"), filepath.Join(ws, "..", "false")
+	linked, claims, stolen := filepath.Join(ws, "..", "linked"), filepath.Join(ws, "..", "false"), filepath.Join(ws, "..", "stolen")
 	if out, err := exec.Command("git", "-C", ws, "worktree", "add", "-q", linked).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := os.Mkdir(claims, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(claims, ".git"), []byte("gitdir: "+ws+"/.git\n"), 0o644); err != nil {
-		t.Fatal(err)
+	for dir, repo := range map[string]string{claims: ws + "/.git", stolen: ws + "/.git/worktrees/linked"} { // the second belongs to linked
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, ".git"), []byte("gitdir: "+repo+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	// A work tree that brings what should be the repository's word with it.
 	planted, other := filepath.Join(ws, "..", "planted"), filepath.Clean(filepath.Join(ws, "..", "other"))
@@ -226,7 +228,7 @@ func TestReadersOfWorktrees(t *testing.T) {
 	if exit, out := bounded(t, policy, planted, "cat ../other/b.txt"); exit.Code == 0 {
 		t.Errorf("a planted repository makes another folder readable: %s", out)
 	}
-	for root, want := range map[string]int{linked: 0, filepath.Join(ws, "src"): 0, claims: 128} {
+	for root, want := range map[string]int{linked: 0, filepath.Join(ws, "src"): 0, claims: 128, stolen: 128} {
 		root = filepath.Clean(root)
 		policy.Read = sandbox.Reads([]string{root}, os.Getenv)
 		if exit, out := bounded(t, policy, root, "git log -1 && git status --short"); exit.Code != want {

@@ -63,8 +63,8 @@ func (m *Messages) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.De
 	})
 }
 
-// headers returns the headers of a request. The user's configuration wins, except that betas are
-// combined.
+// headers returns the headers of a request. The user's configuration takes precedence, except
+// that betas are combined.
 func (m *Messages) headers(req llm.Request) map[string]string {
 	// Compressed streams arrive in large chunks.
 	out := map[string]string{"Anthropic-Version": version, "Accept-Encoding": "identity"}
@@ -107,7 +107,7 @@ func ListModels(ctx context.Context, e llm.Endpoint) ([]string, error) {
 	at := strings.TrimSuffix(URL(e.URL, ""), "/messages") + "/models?limit=1000"
 	headers := map[string]string{"Anthropic-Version": version}
 	for k, v := range e.Headers {
-		headers[http.CanonicalHeaderKey(k)] = v // the user's headers win
+		headers[http.CanonicalHeaderKey(k)] = v // the user's headers take precedence
 	}
 	e.URL, e.Headers = at, headers
 	var out []string

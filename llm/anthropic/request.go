@@ -85,8 +85,8 @@ func (m message) has(kind string) bool {
 	return slices.ContainsFunc(m.Content, func(b block) bool { return b.Type == kind })
 }
 
-// encode returns the body of a request. from is the receiver of the request, in the form of origin;
-// tools maps the names of tools that the model gets to the real ones.
+// encode returns the body of a request. from is the origin whose reasoning
+// may be sent (see origin). tools maps the tool names that the model gets to the real ones.
 func encode(req llm.Request, from string) (body []byte, tools llm.Aliases, err error) {
 	e := encoder{from: from, thinks: req.Reasoning, tools: llm.NewAliases(maxName), calls: llm.NewAliases(maxName)}
 	r := request{Model: req.Model, MaxTokens: req.MaxOutput, Stream: true}
@@ -124,8 +124,8 @@ func encode(req llm.Request, from string) (body []byte, tools llm.Aliases, err e
 }
 
 // inputSchema returns a tool's schema in the form that the API accepts: an object without
-// alternatives at the top level. The tool itself checks what the changed schema no longer
-// expresses.
+// alternatives at the top level. The tool itself checks the conditions that this
+// removes.
 func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 {
 		raw = json.RawMessage(`{}`)
@@ -223,7 +223,7 @@ func (e *encoder) content(m llm.Message) []block {
 	return append(results, rest...)
 }
 
-// result encodes a tool's result. more has the images of a failed call, which must follow the
+// result encodes a tool's result. more has the images of a failed call. They must follow the
 // results, because the result of a failed call may contain only text.
 func (e *encoder) result(r llm.ToolResult) (result block, more []block) {
 	result = block{Type: "tool_result", ToolUseID: e.calls.Add(r.ID), Content: text(r.Text), IsError: r.Failed}
@@ -248,8 +248,8 @@ func text(s string) []block {
 	return []block{{Type: "text", Text: s}}
 }
 
-// image encodes an image. If the API does not accept it, the block is a text that says that the
-// image is missing, so that the conversation can continue.
+// image encodes an image. If the API does not accept it, the block is a text that mentions
+// the missing image, so that the conversation can continue.
 func image(i llm.Image, from llm.Role) block {
 	size := base64.StdEncoding.EncodedLen(len(i.Data))
 	known := slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, i.MediaType)

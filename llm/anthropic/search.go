@@ -7,7 +7,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// The API's own search, and how often one answer may search.
+// The API's own search tool, and the limit of searches in one answer.
 const (
 	webSearchTool = "web_search_20250305"
 	maxSearches   = 10
@@ -37,7 +37,7 @@ type (
 // search is a search that may be waiting for its result.
 type search struct {
 	use   searchBlock
-	ran   bool // its arguments have been passed on
+	ran   bool // its arguments have been passed on to the consumer
 	ended bool
 }
 
@@ -134,6 +134,6 @@ func searchResult(content json.RawMessage) *llm.ServerResult {
 	var failed struct {
 		Code string `json:"error_code"`
 	}
-	_ = json.Unmarshal(content, &failed) // without a code, it failed for an unknown reason
+	_ = json.Unmarshal(content, &failed) // without a code, the reason is unknown
 	return &llm.ServerResult{Failed: true, Outputs: []string{strings.TrimSpace("The search failed. " + failed.Code)}}
 }

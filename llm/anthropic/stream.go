@@ -289,8 +289,8 @@ func (s *stream) close(index int) {
 	}
 }
 
-// endThinking ends thinking blocks when another block continues: some servers do not send their
-// end.
+// endThinking ends open thinking blocks when another block continues, because some servers do not
+// send their end.
 func (s *stream) endThinking(other int) {
 	for i := range s.blocks {
 		if p := &s.blocks[i]; p.thinks() && !p.ended && p.index != other {

@@ -24,8 +24,8 @@ func CanThink(model string) bool {
 }
 
 // bindsThinking reports whether a model binds its thinking to everything before it in the
-// conversation, and refuses the conversation if that has changed. Such a model is asked to drop the
-// thinking instead, because tools change and old results are pruned.
+// conversation, and refuses the conversation if that has changed. eca has such a model drop the thinking
+// instead, because tools change and old results are pruned.
 func bindsThinking(model string) bool {
 	v, claude := claudeVersion(model)
 	return claude && v >= 501
@@ -60,9 +60,9 @@ func thinking(req llm.Request, maxTokens int64, msgs []message) map[string]any {
 	return out
 }
 
-// loopThinks reports whether thinking with a budget is possible: while the model calls tools, its
-// first message after the user's message must begin with thinking. It does not if another API or a
-// model without thinking made the calls.
+// loopThinks reports whether thinking with a budget is possible. While the model calls tools, its
+// first message after the user's message must begin with thinking. That is not so if the calls were
+// made through another API or by a model without thinking.
 func loopThinks(msgs []message) bool {
 	first := len(msgs)
 	for i := len(msgs) - 1; i > 0 && msgs[i].has("tool_result"); i -= 2 {

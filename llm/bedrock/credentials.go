@@ -65,7 +65,7 @@ func (a AWS) authenticate(ctx context.Context, at string, body []byte, now time.
 		return nil, errors.New("unknown region: set AWS_REGION, or region in the profile, or the provider's url")
 	}
 	if err := v4.NewSigner().SignHTTP(ctx, keys, req, hash(body), "bedrock", region, now); err != nil {
-		return nil, fmt.Errorf("the request cannot be signed: %w", err)
+		return nil, fmt.Errorf("cannot sign the request: %w", err)
 	}
 	out := map[string]string{}
 	for name := range req.Header {
@@ -116,8 +116,8 @@ func (a AWS) keys() (aws.Credentials, error) {
 
 func (a AWS) profileName() string { return cmp.Or(a.Getenv("AWS_PROFILE"), "default") }
 
-// profile reads the profile from both shared files; the credentials file wins. It returns an error
-// if there is no such profile.
+// profile reads the profile from both shared files; the credentials file takes precedence. It
+// returns an error if there is no such profile.
 func (a AWS) profile() (profile, error) {
 	name := a.profileName()
 	home := cmp.Or(a.Getenv("HOME"), a.Getenv("USERPROFILE"))

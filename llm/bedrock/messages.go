@@ -47,7 +47,7 @@ type (
 // in their message, no text is blank, and ids have valid characters. Reasoning is sent only to the
 // vendor that produced it.
 func turns(req llm.Request, from string) []converseTurn {
-	e := encoder{from: from, own: takesOwnResults(req.Model), ids: map[string]string{}, used: map[string]bool{}}
+	e := encoder{from: from, own: acceptsStatusAndImages(req.Model), ids: map[string]string{}, used: map[string]bool{}}
 	var out []converseTurn
 	for _, m := range req.Messages {
 		content := e.blocks(m.Parts)
@@ -75,7 +75,7 @@ func afterResults(b contentBlock) int {
 
 type encoder struct {
 	from string
-	own  bool              // results may have a status and images (see takesOwnResults)
+	own  bool              // results may have a status and images (see acceptsStatusAndImages)
 	ids  map[string]string // of calls, from eca's ids to the ids that are sent
 	used map[string]bool
 }
@@ -152,8 +152,8 @@ func (e *encoder) id(id string) string {
 	return unique
 }
 
-// imageBlock encodes an image. If no model accepts its type, the block is a text that says that the
-// image was left out.
+// imageBlock encodes an image. If no model accepts its type, the block is a text that mentions
+// the missing image.
 func imageBlock(img llm.Image) contentBlock {
 	format, isImage := strings.CutPrefix(img.MediaType, "image/")
 	if !isImage || len(img.Data) == 0 || !slices.Contains([]string{"png", "jpeg", "gif", "webp"}, format) {

@@ -66,12 +66,12 @@ func thinking(id string, maxOutput int64) map[string]any {
 	return nil
 }
 
-// caching lists where a model accepts cache points. A cache point elsewhere makes it refuse the
+// caching lists where a model accepts cache points. With a cache point elsewhere, it refuses the
 // request.
 type caching struct {
 	system   bool
 	tools    bool
-	messages int  // how many of the last user messages
+	messages int  // how many of the last user messages get one
 	results  bool // also in messages with tool results
 	point    *cachePoint
 }
@@ -94,7 +94,7 @@ func cachingOf(req llm.Request) caching {
 	return caching{}
 }
 
-// takesOwnResults reports whether a model accepts results with a status and with images.
-func takesOwnResults(id string) bool {
+// acceptsStatusAndImages reports whether a model accepts results with a status and with images.
+func acceptsStatusAndImages(id string) bool {
 	return slices.Contains([]string{"anthropic", "amazon"}, vendor(id))
 }

@@ -75,8 +75,8 @@ func encode(req llm.Request, from string) ([]byte, error) {
 	return llm.MergeExtra(body, extra)
 }
 
-// toolsOf returns the tools. Converse refuses a history with calls if there are no tools, so
-// without any it returns the tools that the history calls, by name only.
+// toolsOf returns the tools. Converse refuses a history with calls if the request has no tools. In
+// that case, toolsOf returns the tools that the history calls, by name only.
 func toolsOf(req llm.Request, cache caching) *toolConfig {
 	specs := req.Tools
 	if len(specs) == 0 {
@@ -161,8 +161,8 @@ func isMember(key string) bool {
 	}, key)
 }
 
-// choosesReasoning reports whether the user's payload sets how the model reasons. Then eca does
-// not, to avoid a contradiction.
+// choosesReasoning reports whether the user's payload sets how the model reasons. If so, eca
+// does not set it.
 func choosesReasoning(extra map[string]any) bool {
 	m, _ := extra[fields].(map[string]any)
 	return slices.ContainsFunc([]string{"thinking", "reasoning_config", "reasoningConfig", "reasoning_effort"}, func(key string) bool {

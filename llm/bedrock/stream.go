@@ -45,7 +45,7 @@ type reasoningDelta struct {
 	Redacted  []byte `json:"redactedContent"`
 }
 
-// block is a content block that has not ended. Text blocks need none.
+// block is a call or a block of reasoning that has not ended.
 type block struct {
 	id        string
 	call      bool // otherwise reasoning
@@ -204,7 +204,7 @@ func (s *stream) stop(last *streamEvent) error {
 // exception converts an error that arrived in the stream.
 func (s *stream) exception(m message) error {
 	text := cmp.Or(m.text, llm.ErrorText(m.payload), "no further explanation")
-	e := &llm.Error{Kind: llm.ErrUnknown, Message: fmt.Sprintf("%s failed: %s (%s)", s.provider, text, cmp.Or(m.exception, "of an unknown kind"))}
+	e := &llm.Error{Kind: llm.ErrUnknown, Message: fmt.Sprintf("%s failed: %s (%s)", s.provider, text, cmp.Or(m.exception, "unknown kind"))}
 	switch m.exception {
 	case "throttlingException":
 		e.Kind = llm.ErrRateLimited // its message may contain "too many tokens"

@@ -47,8 +47,8 @@ type Cassette struct {
 	Default *Turn  `yaml:"default,omitempty"` // for prompts that no turn answers
 }
 
-// Turn answers one user message. With User, it answers messages that match; without, it answers the
-// message with the same index as the turn.
+// Turn answers one user message. If User is set, it answers messages that match; otherwise, it
+// answers the message with the same index as the turn.
 type Turn struct {
 	User  string `yaml:"user,omitempty"` // regular expression
 	Said  string `yaml:"said,omitempty"` // the recorded user message, for readers of the file
@@ -214,7 +214,7 @@ func (p *Player) step(req llm.Request) (*Step, vars, error) {
 	}
 	if v.step >= len(turn.Steps) {
 		return nil, v, &llm.Error{Kind: llm.ErrBadRequest, Message: fmt.Sprintf(
-			"The cassette's turn for %q has only %s, and tool results ask for another; add a step to the file, or record it again", shorten.Text(v.user, maxQuoted), counted(len(turn.Steps), "step"))}
+			"The cassette's turn for %q has only %s, but the tool results need another; add a step to the file, or record it again", shorten.Text(v.user, maxQuoted), counted(len(turn.Steps), "step"))}
 	}
 	s := &turn.Steps[v.step]
 	for i := range s.Cases {

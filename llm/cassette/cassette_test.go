@@ -78,7 +78,7 @@ default:
 		{[]llm.Message{user("hi"), said, results("x"), said, user("second")}, "default"}, // its place belongs to a word
 		{[]llm.Message{user("a"), said, user("b"), said, user("c")}, "third"},
 		{[]llm.Message{user("a"), said, user("b"), said, user("c"), said, user("d")}, "default"},
-		{[]llm.Message{user("hi"), said, results("x")}, `!bad_request The cassette's turn for "hi" has only 1 step, and tool results ask for another; add a step to the file, or record it again`},
+		{[]llm.Message{user("hi"), said, results("x")}, `!bad_request The cassette's turn for "hi" has only 1 step, but the tool results need another; add a step to the file, or record it again`},
 	} {
 		if got := ask(t, p, llm.Request{System: system, Messages: c.msgs}); got != c.want {
 			t.Errorf("%v:\ngot  %s\nwant %s", c.msgs, got, c.want)

@@ -25,7 +25,7 @@ func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 		}
 		fault := p.failing(s)
 		if fault != nil && !fault.Late {
-			yield(llm.Delta{}, fault.typed())
+			yield(llm.Delta{}, fault.asProvider())
 			return
 		}
 		for d := range deltas(s, v) {
@@ -39,7 +39,7 @@ func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 		}
 		switch {
 		case fault != nil:
-			yield(llm.Delta{}, fault.typed())
+			yield(llm.Delta{}, fault.asProvider())
 		case s.Hang:
 			<-ctx.Done()
 			yield(llm.Delta{}, ctx.Err())
@@ -55,8 +55,8 @@ func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 	}
 }
 
-// typed converts the error to a provider's error.
-func (e *Error) typed() *llm.Error {
+// asProvider returns the error as a provider would have sent it.
+func (e *Error) asProvider() *llm.Error {
 	resp := &http.Response{StatusCode: e.Status, Header: http.Header{}}
 	if e.RetryAfter > 0 {
 		resp.Header.Set("Retry-After", fmt.Sprint(e.RetryAfter))

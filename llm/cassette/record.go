@@ -100,7 +100,7 @@ func (r *Recorder) arguments(step *Step, d llm.Delta, workspace string) {
 	}
 }
 
-// add puts a step where the player will look for it, and writes the file.
+// add adds a step at the index where the player looks for it, and writes the file.
 func (r *Recorder) add(req llm.Request, step Step) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

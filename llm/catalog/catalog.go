@@ -1,4 +1,4 @@
-// Package catalog has public facts about models: names, limits, capabilities and prices.
+// Package catalog provides public facts about models: names, limits, capabilities and prices.
 //
 // It has two sources: the public catalogue of models.dev, a file in the cache folder that is
 // fetched once a day, and, with lower priority, a small snapshot that is embedded in the program
@@ -7,8 +7,8 @@
 //
 // It guarantees that a lookup never fails and never waits for the network or the disk: before
 // Refresh it uses only the snapshot, which is parsed at first use. The size of external data is
-// limited, and unexpected parts are left out. A catalogue that cannot be fetched or parsed changes
-// nothing.
+// limited, and unexpected parts are left out. If a catalogue cannot be fetched or parsed, the
+// previous one stays in use.
 //
 // It does not read the user's configuration or the providers' own lists of models; the daemon
 // combines them and prefers those.
@@ -115,7 +115,7 @@ func (c *Catalog) Facts(provider, url string, names ...string) llm.Facts {
 	}
 	for _, idx := range indexes {
 		for _, name := range names {
-			if m := c.elsewhere(idx, name); m != nil {
+			if m := c.anyProvider(idx, name); m != nil {
 				f.Fill(m.facts.WithoutCosts())
 			}
 		}
@@ -123,9 +123,9 @@ func (c *Catalog) Facts(provider, url string, names ...string) llm.Facts {
 	return f
 }
 
-// elsewhere finds a model by its name alone. It prefers the vendors of models, which are the
+// anyProvider finds a model by its name alone. It prefers the vendors of models, which are the
 // providers in the snapshot, because resellers often reduce limits.
-func (c *Catalog) elsewhere(idx *index, name string) *model {
+func (c *Catalog) anyProvider(idx *index, name string) *model {
 	same := idx.byName[normal(name)]
 	if len(same) == 0 {
 		return nil

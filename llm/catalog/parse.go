@@ -96,11 +96,11 @@ func (n *number) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// parse reads a catalogue in models.dev's format. Values of an unexpected type or size are left
-// out, and so are deprecated models.
+// parse reads a catalogue in models.dev's format. It omits deprecated models and values of an
+// unexpected type or size.
 func parse(data []byte, source llm.Source) (*index, error) {
 	if len(data) > maxBytes {
-		return nil, fmt.Errorf("the catalogue has %d bytes; %d are too many", len(data), maxBytes+1)
+		return nil, fmt.Errorf("the catalogue has more than %d bytes", maxBytes)
 	}
 	var raw map[string]rawProvider
 	var mistyped *json.UnmarshalTypeError // the rest is decoded anyway

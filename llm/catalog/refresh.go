@@ -34,7 +34,7 @@ func (c *Catalog) Refresh(ctx context.Context, fetch bool) error {
 }
 
 // load reads the cached file if it has changed since it was last read. fresh means that the file
-// need not be fetched.
+// is less than a day old.
 func (c *Catalog) load() (fresh bool, err error) {
 	info, err := os.Stat(c.opts.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -63,11 +63,11 @@ func (c *Catalog) load() (fresh bool, err error) {
 func (c *Catalog) fetch(ctx context.Context) error {
 	data, err := c.get(ctx)
 	if err != nil {
-		return fmt.Errorf("%s could not be fetched: %w", c.opts.URL, err)
+		return fmt.Errorf("cannot fetch %s: %w", c.opts.URL, err)
 	}
 	idx, err := parse(data, FromModelsDev)
 	if err == nil && idx.size == 0 { // for example from a network with a login page
-		err = errors.New("it names no models")
+		err = errors.New("it has no models")
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.opts.URL, err)

@@ -116,7 +116,7 @@ func encode(req llm.Request, origin string) ([]byte, error) {
 // call must directly follow the user's text or a function's result.
 func contents(msgs []llm.Message, origin string) []content {
 	out := []content{}
-	names := map[string]string{} // of the called functions, by call id
+	names := map[string]string{} // names of the called functions, by call id
 	for _, m := range msgs {
 		c := content{Role: "user"}
 		if m.Role == llm.Assistant {
@@ -136,7 +136,7 @@ func contents(msgs []llm.Message, origin string) []content {
 }
 
 // modelParts encodes a message of the model. It records the names of calls in names, because their
-// results need them. Reasoning without a signature is left out, because the API does not use it.
+// results need them. It omits reasoning without a signature, because the API does not use it.
 func modelParts(m llm.Message, origin string, names map[string]string) []part {
 	var parts []part
 	onCalls, calls := map[int]string{}, 0

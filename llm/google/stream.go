@@ -222,8 +222,8 @@ func (s *stream) endThinking() {
 	s.EndThinking(opaque)
 }
 
-// end emits what is known only at the end. The signatures of an answer without calls may be
-// dropped. They are dropped, because they would need an empty reasoning block after the answer.
+// end emits what is known only at the end. It drops the signatures of an answer without calls:
+// the API does not require them, and they would need an empty reasoning block after the answer.
 func (s *stream) end() error {
 	stop := llm.StopEnd
 	switch s.finish {

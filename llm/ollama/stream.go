@@ -108,7 +108,7 @@ func (s *stream) message(l *line) {
 	}
 }
 
-// call passes on a call. Calls arrive complete. Older servers send no id.
+// call passes on a call. Calls arrive complete. Older servers do not send an id.
 func (s *stream) call(id, name string, arguments json.RawMessage) {
 	s.EndThinking(nil)
 	for n := len(s.calls) + 1; id == "" || slices.Contains(s.calls, id); n++ {

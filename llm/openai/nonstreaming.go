@@ -8,16 +8,16 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// NonStreaming is a model behind a Chat Completions endpoint that is asked for its answer without
-// streaming. It returns only text, and is for servers that do not stream and for short answers.
+// NonStreaming is a model behind a Chat Completions endpoint, without streaming. It returns only
+// text, and is for servers that do not stream and for short answers.
 type NonStreaming struct {
 	at llm.Endpoint
 }
 
 var _ llm.Model = (*NonStreaming)(nil)
 
-// NewNonStreaming returns a client for the Chat Completions endpoint. Of the endpoint's time limits, only
-// the total limit applies.
+// NewNonStreaming returns a client for the Chat Completions endpoint. Only the total
+// limit of the endpoint's time limits applies.
 func NewNonStreaming(at llm.Endpoint) *NonStreaming { return &NonStreaming{at} }
 
 // Stream implements llm.Model: it yields one TextDelta with the complete text.
@@ -62,7 +62,7 @@ func (c *NonStreaming) ask(ctx context.Context, req llm.Request) (text string, u
 		return "", usage, err
 	}
 	if len(answer.Choices) == 0 {
-		return "", usage, &llm.Error{Kind: llm.ErrProtocol, Message: c.at.Name() + " answered without an answer"}
+		return "", usage, &llm.Error{Kind: llm.ErrProtocol, Message: c.at.Name() + " sent no answer"}
 	}
 	m := answer.Choices[0].Message
 	usage.Input, usage.Output = answer.Usage.Prompt, answer.Usage.Completion

@@ -56,8 +56,8 @@ type responsesRequest struct {
 	ParallelToolCalls    param.Opt[bool]   `json:"parallel_tool_calls,omitzero"`
 }
 
-// given returns an optional value that is left out if it is the zero value.
-func given[T comparable](v T) param.Opt[T] {
+// optional returns an optional value that is omitted if it is the zero value.
+func optional[T comparable](v T) param.Opt[T] {
 	var zero T
 	if v == zero {
 		return param.Opt[T]{}
@@ -79,8 +79,8 @@ func responsesBody(req llm.Request, from string) ([]byte, error) {
 	}
 	more := map[string]any{"stream": true, "input": input}
 	r := responsesRequest{
-		Model: req.Model, Store: param.NewOpt(false), Instructions: given(req.Instructions()), MaxOutputTokens: given(max(0, req.MaxOutput)),
-		PromptCacheKey: given(req.CacheKey), PromptCacheRetention: given(retention(req)), ParallelToolCalls: given(len(req.Tools) > 0),
+		Model: req.Model, Store: param.NewOpt(false), Instructions: optional(req.Instructions()), MaxOutputTokens: optional(max(0, req.MaxOutput)),
+		PromptCacheKey: optional(req.CacheKey), PromptCacheRetention: optional(retention(req)), ParallelToolCalls: optional(len(req.Tools) > 0),
 	}
 	if req.Reasoning {
 		r.Reasoning = &reasoningOptions{Effort: "medium", Summary: "auto"}

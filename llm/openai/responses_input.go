@@ -157,7 +157,7 @@ func imageContent(i llm.Image) inputContent {
 	return inputContent{Type: "input_image", Detail: "auto", ImageURL: i.DataURL()}
 }
 
-// textContent returns the long form of a text, because compatible servers are used to it.
+// textContent returns the long form of a text, because compatible servers expect it.
 func textContent(role llm.Role, text string) inputContent {
 	kind := "input_text"
 	if role == llm.Assistant {

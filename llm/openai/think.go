@@ -12,9 +12,9 @@ import (
 type Think struct {
 	Start, End string
 
-	// Steady splits text where the suite of eca-recorded expects it: the end of the text is always
-	// held back for the length of a tag, and usage is passed on when it arrives. Otherwise only
-	// text that matches the beginning of a tag is held back.
+	// Steady splits text where the suite of eca-recorded expects it: a tag's length of text is
+	// always held back, and usage is passed on when it arrives. Otherwise, only text that matches
+	// the beginning of a tag is held back.
 	Steady bool
 }
 

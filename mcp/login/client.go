@@ -17,25 +17,25 @@ import (
 // usualName is the name under which eca registers itself.
 const usualName = "ECA (Editor Code Assistant)"
 
-// choice is the client that eca acts as, with the redirect prepared for it.
+// choice is the OAuth client that eca uses, with the listener for its redirect.
 type choice struct {
 	registration oauth.Registration
 	landing      *oauth.Browser
 	ours         bool // eca registered it
 }
 
-// choose picks the client: the configured one, the one that eca registered here before, or a new
-// one. old is the previous login, perhaps at another login server.
+// choose picks the client: the configured one, the one that eca registered at this login server
+// before, or a new one. old is the previous login, which may be from another login server.
 func (a *Account) choose(ctx context.Context, client *oauth.Client, at oauth.Authority, scopes []string, old auth.Credential) (choice, error) {
 	if id := a.server.ClientID; id != "" && (!document(id) || at.Documents || at.Register == "") {
-		b, err := a.land(client, a.redirect())
+		b, err := a.listen(client, a.redirect())
 		return choice{registration: oauth.Registration{ID: id, Secret: a.server.ClientSecret}, landing: b}, err
 	}
 	if at.Register == "" {
 		return choice{}, fmt.Errorf("the login server %s does not register clients; register eca there (with the redirect %s) and set mcpServers.%s.clientId", at.Issuer, a.redirect(), name(a.server.Key))
 	}
 	if old.For.Issuer == at.Issuer && old.For.Redirect != "" && old.For.ClientID != "" && a.fits(old.For.Redirect) {
-		b, err := a.land(client, old.For.Redirect)
+		b, err := a.listen(client, old.For.Redirect)
 		if err == nil {
 			r := oauth.Registration{ID: old.For.ClientID, Secret: old.ClientSecret.Reveal()}
 			if r.Secret != "" && !old.For.Basic {
@@ -44,7 +44,7 @@ func (a *Account) choose(ctx context.Context, client *oauth.Client, at oauth.Aut
 			return choice{r, b, true}, nil
 		}
 	}
-	b, err := a.land(client, a.redirect())
+	b, err := a.listen(client, a.redirect())
 	if err != nil {
 		return choice{}, err
 	}
@@ -56,11 +56,11 @@ func (a *Account) choose(ctx context.Context, client *oauth.Client, at oauth.Aut
 	return choice{r, b, true}, nil
 }
 
-// document reports whether a client's id is the address of its metadata.
+// document reports whether a client id is the address of the client's metadata.
 func document(id string) bool { return strings.HasPrefix(id, "https://") }
 
-// redirect is the address that browsers return to. If the port is fixed, the user has registered
-// the address somewhere: with https, as eca has always done (eca-features 19).
+// redirect returns the address that the browser returns to. It uses https if the port is fixed,
+// because that is the address that users have registered (eca-features 19).
 func (a *Account) redirect() string {
 	if a.server.Port > 0 {
 		return fmt.Sprintf("https://localhost:%d/auth/callback", a.server.Port)
@@ -76,28 +76,28 @@ func (a *Account) fits(redirect string) bool {
 	return strings.HasPrefix(redirect, "http://localhost:")
 }
 
-// land starts to listen for the browser.
-func (a *Account) land(client *oauth.Client, redirect string) (*oauth.Browser, error) {
+// listen starts to listen for the browser's return.
+func (a *Account) listen(client *oauth.Client, redirect string) (*oauth.Browser, error) {
 	b, err := client.Land(redirect)
 	if err != nil {
 		return nil, err
 	}
 	if b.Pasting {
 		b.Close()
-		return nil, fmt.Errorf("the login could not return to %s: the port is taken by another program", redirect)
+		return nil, fmt.Errorf("cannot listen at %s for the login: another program uses the port", redirect)
 	}
 	return b, nil
 }
 
 // scopes returns the scopes to request: those that the server requires, otherwise all that it
-// lists. If the server requires more than the last login had, the scopes of that login are added.
+// lists. If the server requires more scopes than the last login had, the old scopes are added.
 // If the login server supports offline_access, it is requested so that the login lasts.
-func scopes(said oauth.Challenge, r oauth.Resource, at oauth.Authority, old auth.Credential) []string {
-	out := slices.Clone(said.Scopes)
+func scopes(challenge oauth.Challenge, r oauth.Resource, at oauth.Authority, old auth.Credential) []string {
+	out := slices.Clone(challenge.Scopes)
 	if len(out) == 0 {
 		out = slices.Clone(r.Scopes)
 	}
-	if said.Error == "insufficient_scope" {
+	if challenge.Error == "insufficient_scope" {
 		out = append(strings.Fields(old.For.Scope), out...)
 	}
 	if len(out) > 0 && slices.Contains(at.Scopes, offline) {
@@ -114,8 +114,7 @@ func scopes(said oauth.Challenge, r oauth.Resource, at oauth.Authority, old auth
 
 const offline = "offline_access"
 
-// unattended reports whether a login server gives tokens only to clients: neither a user nor a
-// browser takes part.
+// unattended reports whether a login server supports only logins without a user and a browser.
 func unattended(at oauth.Authority) bool {
 	return slices.Contains(at.Grants, "client_credentials") && !slices.Contains(at.Grants, "authorization_code")
 }
@@ -126,7 +125,7 @@ func checkPKCE(at oauth.Authority) error {
 	if slices.Contains(at.PKCE, "S256") {
 		return nil
 	}
-	return errors.New("the login server " + at.Issuer + " does not say that it knows PKCE with S256 (code_challenge_methods_supported); without it a login could be stolen, so eca does not begin one")
+	return errors.New("the login server " + at.Issuer + " does not announce PKCE with S256 (code_challenge_methods_supported); eca does not log in without it, because the login could be stolen")
 }
 
 // name is the part of a key that names the server.

@@ -13,29 +13,29 @@ import (
 	"github.com/seed-dec29ce4/eca/auth/oauth"
 )
 
-// Login logs in: it discovers the login server, has open show the user a URL, and returns when the
-// login is stored, or with the reason why it failed. The user has until the end of ctx. Logins
-// without a user do not call open.
+// Login discovers the login server, calls open to show the user a URL, and returns when the login is
+// stored, or with the reason for the failure. The user has until the end of ctx. A login without a
+// user does not call open.
 func (a *Account) Login(ctx context.Context, open func(url string)) error { return a.login(ctx, open) }
 
 // errUser means that a login needs a user.
 var errUser = errors.New("the login needs a user")
 
-// login logs in; if open is nil, only without a user.
+// login is like Login. If open is nil, it supports only logins without a user.
 func (a *Account) login(ctx context.Context, open func(url string)) error {
 	if plain(a.server.URL) {
-		return errors.New("the server is reached over plain HTTP, where everybody on the way could read the token; it needs an https url")
+		return errors.New("the server uses plain HTTP, over which others could read the token; use an https url")
 	}
 	a.logins.mu.Lock()
-	said := a.logins.challenges[a.server.Key]
+	challenge := a.logins.challenges[a.server.Key]
 	a.logins.mu.Unlock()
 	client := a.client(ctx)
-	at, resource, err := a.discover(ctx, client, said)
+	at, resource, err := a.discover(ctx, client, challenge)
 	if err != nil {
 		return err
 	}
 	old, _ := a.stored()
-	want := scopes(said, resource, at, old)
+	want := scopes(challenge, resource, at, old)
 	if unattended(at) {
 		return a.loginAsClient(ctx, client, at, resource, want)
 	}
@@ -66,10 +66,10 @@ func (a *Account) login(ctx context.Context, open func(url string)) error {
 	return a.store(ctx, p, tokens, chosen)
 }
 
-// loginAsClient logs in without a user: the configured client gets its own tokens.
+// loginAsClient gets tokens for the configured client, without a user.
 func (a *Account) loginAsClient(ctx context.Context, client *oauth.Client, at oauth.Authority, r oauth.Resource, want []string) error {
 	if a.server.ClientID == "" || a.server.ClientSecret == "" {
-		return fmt.Errorf("the login server %s knows no users, only clients: set mcpServers.%s.clientId and clientSecret", at.Issuer, name(a.server.Key))
+		return fmt.Errorf("the login server %s supports only clients, not users: set mcpServers.%s.clientId and clientSecret", at.Issuer, name(a.server.Key))
 	}
 	chosen := choice{registration: oauth.Registration{ID: a.server.ClientID, Secret: a.server.ClientSecret}}
 	p := at.As(chosen.registration)
@@ -85,7 +85,7 @@ func (a *Account) loginAsClient(ctx context.Context, client *oauth.Client, at oa
 func (a *Account) store(ctx context.Context, p oauth.Provider, t oauth.Tokens, by choice) error {
 	c := auth.NewLogin(t.Access, t.Refresh, t.Expires)
 	c.For = auth.Binding{
-		TokenURL: p.TokenURL, ClientID: p.ClientID, Basic: p.SecretInHeader, Provider: a.bound(),
+		TokenURL: p.TokenURL, ClientID: p.ClientID, Basic: p.SecretInHeader, Provider: a.boundURL(),
 		Issuer: p.Issuer, Resource: p.Resource, Revoke: p.RevokeURL, Scope: strings.Join(p.Scopes, " "),
 	}
 	if by.ours {
@@ -103,11 +103,10 @@ func (a *Account) store(ctx context.Context, p oauth.Provider, t oauth.Tokens, b
 	return nil
 }
 
-// discover finds the login server for the server, and the server's name for itself. A server
-// without metadata is its own login server (2025-03-26), if necessary at the paths that were usual
-// in that version.
-func (a *Account) discover(ctx context.Context, client *oauth.Client, said oauth.Challenge) (oauth.Authority, oauth.Resource, error) {
-	resource, err := client.Resource(ctx, a.server.URL, said.Metadata)
+// discover returns the login server and the resource metadata of the MCP server. A server without
+// metadata is its own login server (2025-03-26), if necessary at the default paths of that version.
+func (a *Account) discover(ctx context.Context, client *oauth.Client, challenge oauth.Challenge) (oauth.Authority, oauth.Resource, error) {
+	resource, err := client.Resource(ctx, a.server.URL, challenge.Metadata)
 	if err != nil && !errors.Is(err, oauth.ErrNoMetadata) {
 		return oauth.Authority{}, resource, fmt.Errorf("cannot use the server's metadata: %w", err)
 	}
@@ -117,7 +116,7 @@ func (a *Account) discover(ctx context.Context, client *oauth.Client, said oauth
 		return at, resource, err
 	}
 	var errs []error
-	const most = 5 // how many issuers of one server are tried
+	const most = 5 // issuers tried for one server
 	for _, issuer := range resource.Issuers[:min(len(resource.Issuers), most)] {
 		at, err := client.Authority(ctx, issuer)
 		if err == nil {

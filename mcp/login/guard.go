@@ -24,8 +24,8 @@ func (a *Account) client(ctx context.Context) *oauth.Client {
 	}
 }
 
-// onPrivateNetwork reports whether the server itself is on this machine or in a private network; its login
-// server may be there as well then.
+// onPrivateNetwork reports whether the MCP server is on this machine or in a private network. If so,
+// its login server may be there too.
 func (a *Account) onPrivateNetwork(ctx context.Context) bool {
 	u, err := url.Parse(a.server.URL)
 	if err != nil {
@@ -63,7 +63,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		if g.private || fetch.Public(at.Addr()) {
 			return nil
 		}
-		return fmt.Errorf("%s is at %s, which is not of the public internet; the MCP server that leads there is", host, at.Addr())
+		return fmt.Errorf("the public MCP server refers to %s at the private address %s", host, at.Addr())
 	}
 	return g.next.RoundTrip(req.WithContext(netclient.WithGuard(req.Context(), may)))
 }

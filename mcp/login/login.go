@@ -1,15 +1,15 @@
 // Package login logs in to MCP servers that require it, by OAuth as the Model Context Protocol uses
 // it (its pages on authorization from 2025-03-26 to 2026-07-28, eca-features 19).
 //
-// It covers everything between a server's refusal and a token: the content of the refusal
-// (Account.Refused), the login itself (flow.go), the choice of the client that eca acts as
-// (client.go), and the addresses that eca may contact for it (guard.go).
+// It covers everything between a server's refusal and a token: parsing the refusal
+// (Account.Refused), logging in (flow.go), choosing the OAuth client (client.go), and limiting the
+// addresses that eca contacts (guard.go).
 //
-// Guarantees: a browser opens only when the user starts a login. Tokens are kept for one server's
-// address and go nowhere else. They are renewed once, however many callers request them, even in
-// several processes. Metadata is trusted only about its publisher. It leads eca to addresses of
-// this machine or network only if the server is there itself. There is no login without PKCE, and
-// none over plain HTTP to another machine.
+// Guarantees: a browser opens only when the user starts a login. A token is bound to one server's
+// address and sent to no other. It is renewed only once, even if several processes request it at the
+// same time. Metadata is trusted only about its publisher, and can refer eca to addresses of this
+// machine or network only if the server is there too. Logins without PKCE, and logins over plain
+// HTTP to another machine, are refused.
 //
 // It does not send the tokens, does not open browsers, and does not know the configuration or the
 // state of a server.
@@ -47,14 +47,14 @@ type Deps struct {
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 }
 
-// Server is an MCP server of the configuration, with everything resolved.
+// Server is a configured MCP server, with all variables expanded.
 type Server struct {
 	Key string // of its stored login (Key)
 	URL string
 
 	ClientID     string // empty: eca registers itself. An https address is the address of the client's metadata
 	ClientSecret string
-	ClientName   string // under which eca registers itself; empty means its usual one
+	ClientName   string // under which eca registers itself; empty means usualName
 	Port         int    // of the redirect; 0 means any
 }
 
@@ -62,9 +62,9 @@ type Server struct {
 type Logins struct {
 	deps Deps
 
-	mu         sync.Mutex                 // guards the fields below
-	challenges map[string]oauth.Challenge // the last challenge of each server, by key
-	poor       map[string]string          // the tokens with too little permission, by key
+	mu           sync.Mutex                 // guards the fields below
+	challenges   map[string]oauth.Challenge // the last challenge of each server, by key
+	insufficient map[string]string          // tokens that lack permissions, by key
 }
 
 // New returns the logins of a store.
@@ -74,10 +74,10 @@ func New(d Deps) *Logins {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		}
 	}
-	return &Logins{deps: d, challenges: map[string]oauth.Challenge{}, poor: map[string]string{}}
+	return &Logins{deps: d, challenges: map[string]oauth.Challenge{}, insufficient: map[string]string{}}
 }
 
-// Of returns the login to a server, whether it exists or not.
+// Of returns the account of a server, even if no login exists.
 func (l *Logins) Of(s Server) *Account { return &Account{logins: l, server: s} }
 
 // Account is the login to one server.
@@ -94,14 +94,14 @@ func (e *NeededError) Error() string { return e.Reason }
 // Needed distinguishes this error from others (mcp.Login).
 func (*NeededError) Needed() {}
 
-// bound is the part of the server's address that a login is bound to.
-func (a *Account) bound() string { return oauth.Canonical(a.server.URL) }
+// boundURL returns the part of the server's address to which a login is bound.
+func (a *Account) boundURL() string { return oauth.Canonical(a.server.URL) }
 
 // stored returns the stored login, if it is for this server.
 func (a *Account) stored() (auth.Credential, bool) {
 	all, _ := a.logins.deps.Store().All() // read errors are reported with the configuration
 	c, ok := all[a.server.Key]
-	return c, ok && c.Type == auth.OAuth && c.For.Provider == a.bound()
+	return c, ok && c.Type == auth.OAuth && c.For.Provider == a.boundURL()
 }
 
 // Exists reports whether there is a login that has not ended.
@@ -110,20 +110,20 @@ func (a *Account) Exists() bool {
 	return ok && !c.Ended
 }
 
-// Hopeful reports whether there is a login that has not ended and that the server has not refused
-// for a lack of permission. Starting the server with it may help.
-func (a *Account) Hopeful() bool {
+// Usable reports whether there is a login that has not ended, and that the server has not refused
+// because it lacks permissions.
+func (a *Account) Usable() bool {
 	c, ok := a.stored()
 	a.logins.mu.Lock()
 	defer a.logins.mu.Unlock()
-	return ok && !c.Ended && c.Access.Reveal() != a.logins.poor[a.server.Key]
+	return ok && !c.Ended && c.Access.Reveal() != a.logins.insufficient[a.server.Key]
 }
 
 // Token returns the access token for requests to the server; it is empty without a login.
 func (a *Account) Token(ctx context.Context) (string, error) {
 	token, err := a.token(ctx, "")
 	if errors.Is(err, auth.ErrNone) || errors.Is(err, auth.ErrEnded) {
-		return "", nil // the server will tell what it requires
+		return "", nil // the server's refusal will say what it requires
 	}
 	return token, err
 }
@@ -137,7 +137,7 @@ func (a *Account) token(ctx context.Context, rejected string) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case c.For.Provider != a.bound():
+	case c.For.Provider != a.boundURL():
 		return "", auth.ErrNone
 	}
 	return c.Access.Reveal(), nil
@@ -170,22 +170,22 @@ func (a *Account) provider(c auth.Credential) oauth.Provider {
 // try. An empty token without an error means that the refusal is not about logins. A *NeededError
 // means that the user has to log in.
 func (a *Account) Refused(ctx context.Context, status int, headers []string, sent string) (token string, err error) {
-	said := oauth.ParseChallenge(headers)
+	challenge := oauth.ParseChallenge(headers)
 	if status == http.StatusForbidden {
-		err := a.wantsMore(said)
+		err := a.wantsMore(challenge)
 		if _, needed := errors.AsType[*NeededError](err); needed {
 			a.logins.mu.Lock()
-			a.logins.poor[a.server.Key] = sent
+			a.logins.insufficient[a.server.Key] = sent
 			a.logins.mu.Unlock()
 		}
 		return "", err
 	}
-	a.logins.remember(a.server.Key, said)
+	a.logins.remember(a.server.Key, challenge)
 	token, err = a.token(ctx, sent)
 	if !errors.Is(err, auth.ErrEnded) && !errors.Is(err, auth.ErrNone) {
 		return token, err
 	}
-	reason := "the server wants a login: connect it in an editor, run `eca mcp login`, or give it an Authorization header"
+	reason := "the server requires a login: connect it in an editor, run `eca mcp login`, or give it an Authorization header"
 	if errors.Is(err, auth.ErrEnded) {
 		reason = "the login has ended; log in again"
 	}
@@ -200,35 +200,35 @@ func (a *Account) Refused(ctx context.Context, status int, headers []string, sen
 	return "", &NeededError{reason}
 }
 
-// wantsMore returns which permission a login lacks. A permission that was already requested does
-// not count: the server would refuse forever.
-func (a *Account) wantsMore(said oauth.Challenge) error {
-	if said.Error != "insufficient_scope" || len(said.Scopes) == 0 {
+// wantsMore returns an error with the permissions that a login lacks. It ignores those that were
+// already requested: the server would refuse the next login too.
+func (a *Account) wantsMore(challenge oauth.Challenge) error {
+	if challenge.Error != "insufficient_scope" || len(challenge.Scopes) == 0 {
 		return nil
 	}
 	var has []string
 	if c, ok := a.stored(); ok {
 		has = strings.Fields(c.For.Scope)
 	}
-	lacks := slices.DeleteFunc(slices.Clone(said.Scopes), func(s string) bool { return slices.Contains(has, s) })
+	lacks := slices.DeleteFunc(slices.Clone(challenge.Scopes), func(s string) bool { return slices.Contains(has, s) })
 	if len(lacks) == 0 {
 		return nil
 	}
-	a.logins.remember(a.server.Key, said)
-	return &NeededError{fmt.Sprintf("the server wants further permission (%s); log in again", shorten.Bytes(strings.Join(lacks, " "), 200))}
+	a.logins.remember(a.server.Key, challenge)
+	return &NeededError{fmt.Sprintf("the server requires more permissions (%s); log in again", shorten.Bytes(strings.Join(lacks, " "), 200))}
 }
 
-func (l *Logins) remember(key string, said oauth.Challenge) {
+func (l *Logins) remember(key string, challenge oauth.Challenge) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.challenges[key] = said
+	l.challenges[key] = challenge
 }
 
 // revokeTime limits how long revoking a token at a logout may take.
 const revokeTime = 10 * time.Second
 
-// Forget deletes the login, for whichever address it was, and reports whether it existed. revoke
-// notifies the login server; it is nil if that server does not support it.
+// Forget deletes the login, whichever address it is for, and reports whether it existed. revoke
+// revokes it at the login server; it is nil if that server does not support revocation.
 func (a *Account) Forget(ctx context.Context) (existed bool, revoke func(context.Context), err error) {
 	store := a.logins.deps.Store()
 	all, _ := store.All() // an unreadable login cannot be revoked
@@ -241,13 +241,13 @@ func (a *Account) Forget(ctx context.Context) (existed bool, revoke func(context
 	if err != nil || c.For.Revoke == "" || token == "" {
 		return existed, nil, err
 	}
-	at := *a // the guard is as strict as it was for the login
+	at := *a // with the address of the login, for the guard
 	at.server.URL = c.For.Provider
 	return existed, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, revokeTime)
 		defer cancel()
 		if err := at.client(ctx).Revoke(ctx, at.provider(c), token, hint); err != nil {
-			at.logins.deps.Log.Warn("a login to an MCP server is forgotten, but could not be taken back", "server", at.server.Key, "err", err)
+			at.logins.deps.Log.Warn("deleted a login to an MCP server, but could not revoke it", "server", at.server.Key, "err", err)
 		}
 	}, nil
 }
@@ -264,7 +264,7 @@ func Key(server, scope string, folders []string) string {
 	return server + "#scope:" + scope
 }
 
-// plain reports whether a URL leads to another machine without TLS.
+// plain reports whether a URL refers to another machine without TLS.
 func plain(address string) bool {
 	u, err := url.Parse(address)
 	return err != nil || u.Scheme != "https" && !localhost.Is(u.Hostname())

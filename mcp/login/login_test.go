@@ -210,25 +210,25 @@ func TestClientLogsInItself(t *testing.T) {
 }
 
 // A login with too little permission does not justify a start of the server; another login does.
-func TestHopeful(t *testing.T) {
+func TestUsable(t *testing.T) {
 	a := newAuthority(t)
 	account := a.accounts(t).Of(Server{Key: "s", URL: a.URL + "/mcp"})
-	if account.Hopeful() {
+	if account.Usable() {
 		t.Error("there is no login")
 	}
 	if err := browse(t, account); err != nil {
 		t.Fatal(err)
 	}
 	token, err := account.Token(t.Context())
-	if err != nil || token == "" || !account.Hopeful() {
+	if err != nil || token == "" || !account.Usable() {
 		t.Fatalf("%q, %v", token, err)
 	}
 	var needed *NeededError
 	more := []string{`Bearer error="insufficient_scope", scope="more"`}
-	if _, err := account.Refused(t.Context(), http.StatusForbidden, more, token); !errors.As(err, &needed) || account.Hopeful() {
-		t.Errorf("%v, hopeful %v", err, account.Hopeful())
+	if _, err := account.Refused(t.Context(), http.StatusForbidden, more, token); !errors.As(err, &needed) || account.Usable() {
+		t.Errorf("%v, usable %v", err, account.Usable())
 	}
-	if err := browse(t, account); err != nil || !account.Hopeful() {
+	if err := browse(t, account); err != nil || !account.Usable() {
 		t.Errorf("after another login: %v", err)
 	}
 }
@@ -250,7 +250,7 @@ func TestGuard(t *testing.T) {
 		if err == nil {
 			_ = resp.Body.Close()
 		}
-		if (err == nil) != inside || !inside && !strings.Contains(err.Error(), "not of the public internet") {
+		if (err == nil) != inside || !inside && !strings.Contains(err.Error(), "private address") {
 			t.Errorf("inside %v: %v", inside, err)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -182,11 +181,11 @@ func (g *gitAnswers) program() (string, error) {
 		name = "git.exe"
 	}
 	for _, dir := range filepath.SplitList(g.getenv("PATH")) {
-		if info, err := os.Stat(dir); err != nil || !trusted(dir, info, g.inside) {
+		if state, err := stateOf(dir); err != nil || !trusted(dir, state, g.inside) {
 			continue
 		}
 		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && !g.inside(path) && (runtime.GOOS == "windows" || executable(info, err)) {
+		if state, err := stateOf(path); err == nil && state.mode.IsRegular() && !g.inside(path) && (runtime.GOOS == "windows" || executable(state, err)) {
 			return path, nil
 		}
 	}

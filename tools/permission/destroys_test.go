@@ -91,6 +91,23 @@ func TestIrreversible(t *testing.T) {
 		{"find . -name x -exec rm -rf {} +", true},
 		{"ls | xargs rm -rf", true},
 		{"sudo rm -rf src", true},
+		// A text that a shell runs is judged like the command itself; asked about, if it is not known.
+		{"echo 'rm -rf src' | sh", true},
+		{"echo 'rm -rf build' | sh", false},
+		{"printf 'rm -rf %s\\n' build src | sudo bash -s", true},
+		{"cat <<'E' | bash\ngit clean -fdx\nE", true},
+		{"bash -s <<E\ncd src\nrm -rf build\nE", true},
+		{"env -S 'rm -rf src'", true},
+		{"su -c 'rm -rf src'", true},
+		{"parallel 'rm -rf {}' ::: a b", true},
+		{"echo 'rm -rf src' | xargs -I% sh -c %", true},
+		{"docker exec c sh -c 'rm -rf src'", true},
+		{"bash -c \"$(cat x)\"", true},
+		{"cat x | sh", true},
+		{"cat x | sh -s src", true},
+		{"git $s", true},
+		{"bash x", false},
+		{"cat x | bash y", false},
 	} {
 		p := real(t, `{}`, dir)
 		v := judge(t, p, "code", dir, c.command)

@@ -56,7 +56,7 @@ func TestProtectedPlaces(t *testing.T) {
 		"echo x > a.txt": false, "cat .git/config": false, "git commit -m .git": false, "npm test": false, "ls .eca": false, "git log > log.txt": false,
 		"echo x > .git/hooks/pre-commit": true, "echo x >> ~/.bashrc": true, "echo x >> $HOME/.zshrc": true, "cp a.txt .git/hooks/x": true, "tee .eca/config.json": true, "mv a.txt folder/x": true,
 		"cd .git && touch x": true, "cd .git/hooks; echo x > y": true, "sed -i s/a/b/ .git/config": true, "dd of=.git/config": true, "cp --target-directory=.git/hooks a.txt": true, "git config core.pager x": true,
-		"sh -c 'echo x > .git/config'": true, "ln -s x .bashrc": true, "sudo cp a.txt /root/.profile": true, "echo x > .GIT/config": true, "cp a own/x": true, "python -c 1 > AGENTS.md": true,
+		"sh -c 'echo x > .git/config'": true, "echo 'cp a .git/hooks/x' | sh": true, "env -S 'cp a .envrc'": true, "ln -s x .bashrc": true, "sudo cp a.txt /root/.profile": true, "echo x > .GIT/config": true, "cp a own/x": true, "python -c 1 > AGENTS.md": true,
 		"cp a.txt almost/HEAD": true, "mkdir half/objects": true, "curl -X HEAD https://x.example": false, "cp a.txt x.code-workspace": true,
 		"git submodule add ./x y": true, "git -C a submodule -q update --init --recursive": true, "git submodule deinit y": true, "git submodule update": false, "git add submodule": false,
 		"d=.git/hooks; cp a.txt $d/x": true, `for f in .envrc; do touch "$f"; done`: true, "f=env; echo x > .${f}rc": true, "cp a.txt .{envrc,x}": true, "cp a.txt .g[i]t/config": true, "x=config; git $x core.pager y": true,

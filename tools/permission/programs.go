@@ -28,7 +28,7 @@ type programs struct {
 
 // program is the cached result of examining a file.
 type program struct {
-	info        os.FileInfo
+	state       fileState
 	real        string // resolved path
 	interpreter string // of a script
 	why         string // why it is not run unasked; empty if it is
@@ -118,7 +118,7 @@ func starts(name string) []string {
 
 // folder is the cached state of a folder of PATH.
 type folder struct {
-	info    os.FileInfo
+	state   fileState
 	trusted bool            // programs in it may be run
 	missing map[string]bool // names that are not in it
 }
@@ -136,10 +136,14 @@ func learn[V any](known map[string]V, name string, value V) {
 
 // settled reports whether a file was last changed long enough ago that another change certainly alters
 // its time.
-func settled(info os.FileInfo) bool { return time.Since(info.ModTime()) > time.Minute }
+func (s fileState) settled() bool { return time.Since(time.Unix(0, s.modified)) > time.Minute }
 
-func sameFile(a, b os.FileInfo) bool {
-	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
+// fileState is a file's state. A change of the file changes it.
+type fileState struct {
+	device, number uint64
+	modified       int64 // nanoseconds since 1970
+	size           int64
+	mode           fs.FileMode
 }
 
 // search looks for the programs of one command.
@@ -167,17 +171,17 @@ func (s *search) lookIn(dir string) *folder {
 	if !filepath.IsAbs(dir) {
 		return nil
 	}
-	info, err := os.Stat(dir)
-	if err != nil || !info.IsDir() {
+	state, err := stateOf(dir)
+	if err != nil || !state.mode.IsDir() {
 		return nil
 	}
 	s.mu.Lock()
 	f, known := s.folders[dir]
 	s.mu.Unlock()
-	if known && sameFile(f.info, info) {
+	if known && f.state == state {
 		return f
 	}
-	f = &folder{info: info, trusted: trusted(dir, info, s.inside), missing: map[string]bool{}}
+	f = &folder{state: state, trusted: trusted(dir, state, s.inside), missing: map[string]bool{}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.folders[dir] = f
@@ -185,17 +189,17 @@ func (s *search) lookIn(dir string) *folder {
 }
 
 // trusted reports whether programs in a folder of PATH may be run.
-func trusted(dir string, info os.FileInfo, inside func(string) bool) bool {
+func trusted(dir string, state fileState, inside func(string) bool) bool {
 	const others = 0o002
-	return filepath.IsAbs(dir) && info.IsDir() && info.Mode().Perm()&others == 0 && !inside(dir)
+	return filepath.IsAbs(dir) && state.mode.IsDir() && state.mode.Perm()&others == 0 && !inside(dir)
 }
 
 // find returns the file of a program and the result of examining it. file is empty if there is no such
 // program.
 func (s *search) find(name string) (file string, p program) {
 	if strings.Contains(name, "/") {
-		if info, err := os.Stat(name); filepath.IsAbs(name) && err == nil {
-			return name, s.look(name, info)
+		if state, err := stateOf(name); filepath.IsAbs(name) && err == nil {
+			return name, s.look(name, state)
 		}
 		return "", program{}
 	}
@@ -205,11 +209,11 @@ func (s *search) find(name string) (file string, p program) {
 			continue
 		}
 		file := filepath.Join(s.path[i], name)
-		info, err := os.Stat(file)
-		if executable(info, err) {
-			return file, s.look(file, info)
+		state, err := stateOf(file)
+		if executable(state, err) {
+			return file, s.look(file, state)
 		}
-		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) && settled(f.info) {
+		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) && f.state.settled() {
 			s.mu.Lock()
 			learn(f.missing, name, true)
 			s.mu.Unlock()
@@ -226,22 +230,22 @@ func (s *search) lacks(f *folder, name string) bool {
 }
 
 // executable reports whether a file is a program.
-func executable(info os.FileInfo, err error) bool {
+func executable(state fileState, err error) bool {
 	const anybody = 0o111
-	return err == nil && info.Mode().IsRegular() && info.Mode()&anybody != 0
+	return err == nil && state.mode.IsRegular() && state.mode&anybody != 0
 }
 
 // look examines a file. A cached result is valid while stat shows the same file.
-func (s *search) look(file string, info os.FileInfo) program {
+func (s *search) look(file string, state fileState) program {
 	s.mu.Lock()
 	p, known := s.known[file]
 	s.mu.Unlock()
-	if known && sameFile(p.info, info) {
+	if known && p.state == state {
 		return p
 	}
-	p = program{info: info}
-	p.real, p.interpreter, p.why = examine(file, info, s.inside)
-	if settled(info) { // otherwise it may still be written
+	p = program{state: state}
+	p.real, p.interpreter, p.why = examine(file, state, s.inside)
+	if state.settled() { // otherwise it may still be written
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		learn(s.known, file, p)
@@ -251,7 +255,7 @@ func (s *search) look(file string, info os.FileInfo) program {
 
 // examine returns the resolved path of a program and the interpreter of a script. If it may not run
 // without a question, why is the reason.
-func examine(file string, info os.FileInfo, inside func(string) bool) (real, interpreter, why string) {
+func examine(file string, state fileState, inside func(string) bool) (real, interpreter, why string) {
 	real, err := filepath.EvalSymlinks(file)
 	const shared = 0o022
 	switch {
@@ -259,7 +263,7 @@ func examine(file string, info os.FileInfo, inside func(string) bool) (real, int
 		return "", "", "the program " + file + " cannot be examined: " + err.Error()
 	case inside(real):
 		return "", "", "the program " + file + " is in the workspace"
-	case info.Mode().Perm()&shared != 0:
+	case state.mode.Perm()&shared != 0:
 		return "", "", "other users may change the program " + file
 	}
 	f, err := os.Open(real)

@@ -1,0 +1,200 @@
+package cmdline
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Some commands run texts in ways that eca does not follow exactly: a shell that reads a pipe, su -c,
+// parallel. Such a program stays Unresolved. If a text is known, its commands are listed nevertheless,
+// so that rules and warnings apply to them.
+
+// textLister lists these commands.
+type textLister struct{ *walker }
+
+// hereText is standard input that the program's text contains or a command prints.
+type hereText struct {
+	text  string       // computedInput if it is not known
+	from  *syntax.Word // the here-document's end, or the here-string
+	piped bool         // the command does not redirect its input itself; from is nil
+}
+
+func isShell(name string) bool {
+	switch base(name) {
+	case "sh", "bash", "dash", "zsh", "ksh", "ash", "fish":
+		return true
+	}
+	return false
+}
+
+// known reports whether the text is known.
+func (h *hereText) known() bool { return h != nil && h.text != computedInput }
+
+// inherited returns the standard input that a group passes to its commands.
+func (h *hereText) inherited() *hereText {
+	if h == nil {
+		return nil
+	}
+	return &hereText{text: h.text, piped: true}
+}
+
+// list lists the commands in the texts that a command may run: its arguments of several words, and
+// its standard input. It returns unread if such a text is not known.
+func (w textLister) list(r run) wrapperKind {
+	kind, name := runsTexts, base(r.words[0].text)
+	args := r.words[1:]
+	reads := len(args) == 0 || isShell(args[len(args)-1].text) // its standard input
+	operands := false
+	for i, arg := range args {
+		option := args[max(i-1, 0)].text
+		expected := name == "eval" || strings.HasPrefix(option, "-") && strings.ContainsAny(option[len(option)-1:], "cS")
+		if values, known := arg.texts(); known {
+			for _, text := range values {
+				if text = withoutOption(text, name); strings.ContainsAny(text, " \t\n") {
+					w.text(text, r.depth+1, true)
+				}
+			}
+		} else if expected || arg.printedByCommand() && (isShell(name) || name == "source" || name == ".") {
+			kind = unread
+		}
+		operands = operands || !strings.HasPrefix(arg.text, "-")
+		reads = reads || isShell(name) && slices.Contains([]string{"-", "-s", "/dev/stdin"}, arg.text)
+	}
+	last := args[max(len(args)-1, 0):]
+	switch {
+	case r.loose && len(last) > 0 && isShell(name) && strings.HasPrefix(last[0].text, "-"):
+		kind = unread // the text is appended
+	case r.input.known():
+		w.text(r.input.text, r.depth+1, true)
+	case r.input != nil && (reads || !operands || name == "su" || name == "runuser"):
+		kind = unread
+	}
+	return kind
+}
+
+// texts returns the possible values of a word, if they are known.
+func (a word) texts() (values []string, known bool) {
+	if a.known {
+		return []string{a.text}, true
+	}
+	if b := a.possible; b != nil && !b.data && !b.status {
+		return b.values, true
+	}
+	return nil, false
+}
+
+// printedByCommand reports whether a word is the name of a pipe that a command writes to: <(...).
+func (a word) printedByCommand() bool {
+	_, is := a.from.Parts[0].(*syntax.ProcSubst)
+	return is
+}
+
+// withoutOption removes an option before a text, as in -S'rm x', --command='rm x', or alias 'x=rm y'.
+func withoutOption(text, name string) string {
+	head, value, cut := strings.Cut(text, "=")
+	if i := strings.IndexAny(text, "cS"); strings.HasPrefix(text, "-") && !strings.HasPrefix(text, "--") && i > 0 {
+		return text[i+1:]
+	}
+	if cut && !strings.Contains(head, " ") && (name == "alias" || strings.HasPrefix(text, "--")) {
+		return value
+	}
+	return text
+}
+
+// splitName lists the command that a variable holds: x='rm y'; $x. c runs it.
+func (w textLister) splitName(r run, c *Command) {
+	parts := r.words[0].from.Parts
+	p, ok := parts[0].(*syntax.ParamExp)
+	if !ok || len(parts) > 1 || !plain(p) {
+		return
+	}
+	b, unknown := w.variable(p, 0)
+	if b.data { // a line of the input
+		c.loses(unknownText(c.Name))
+	}
+	if unknown != "" || b.data || b.status {
+		return
+	}
+	for _, value := range b.values {
+		if splits(value) {
+			w.text(value+" "+strings.Join(texts(r.words[1:]), " "), r.depth+1, true)
+		}
+	}
+}
+
+// unknownText is what a command may lose by running a text that is not known.
+func unknownText(name string) loss {
+	return loss{why: "eca does not know the text that " + name + " runs"}
+}
+
+// lossesOfTexts returns what the texts lose that a shell gets as arguments.
+func lossesOfTexts(args []word) (all loss) {
+	for _, arg := range args {
+		if !arg.known || !strings.Contains(arg.text, " ") {
+			continue
+		}
+		for _, c := range Parse(arg.text).Commands {
+			all.add(loss{c.Destroys, c.Deletes, c.Discards})
+		}
+	}
+	return all
+}
+
+// printed returns what a statement prints, as the standard input of the next command of a pipe.
+func (w textLister) printed(s *syntax.Stmt) *hereText {
+	out := &hereText{text: computedInput, piped: true}
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if pipe, is := s.Cmd.(*syntax.BinaryCmd); is && (pipe.Op == syntax.Pipe || pipe.Op == syntax.PipeAll) {
+		call, ok = pipe.Y.Cmd.(*syntax.CallExpr)
+	}
+	if !ok || len(call.Args) == 0 {
+		return out
+	}
+	name := constant(call.Args[0])
+	switch name {
+	case "cat", "tee":
+		if (name == "tee" || len(call.Args) == 1) && w.lastInput.known() {
+			out.text = w.lastInput.text
+		}
+		return out
+	case "echo", "printf":
+	default:
+		return out
+	}
+	var words []string
+	for _, arg := range call.Args[1:] {
+		b, unknown := w.valuesOf(arg, 0)
+		if unknown != "" || b.data || b.status || len(b.values) != 1 {
+			return out
+		}
+		words = append(words, b.values[0])
+	}
+	lines := strings.NewReplacer(`\n`, "\n", `\t`, "\t")
+	if name == "echo" {
+		for len(words) > 0 && slices.Contains([]string{"-e", "-n", "-E", "-en", "-ne"}, words[0]) {
+			words = words[1:]
+		}
+		out.text = lines.Replace(strings.Join(words, " "))
+	} else if len(words) > 0 {
+		out.text = formatted(lines.Replace(strings.NewReplacer("%b", "%s", "%q", "%s").Replace(words[0])), words[1:])
+	}
+	return out
+}
+
+// formatted returns what printf prints, except for conversions other than %s.
+func formatted(format string, args []string) string {
+	parts := strings.Split(format, "%s")
+	var b strings.Builder
+	for first := true; first || len(args) > 0 && len(parts) > 1; first = false {
+		for i, part := range parts {
+			b.WriteString(part)
+			if i+1 < len(parts) && len(args) > 0 {
+				b.WriteString(args[0])
+				args = args[1:]
+			}
+		}
+	}
+	return b.String()
+}
