@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -45,7 +46,7 @@ func fileTree(ctx context.Context, roots []string) Block {
 	var b strings.Builder
 	b.WriteString("Files of the workspace. \"…\" stands for what is not shown.\n")
 	for _, root := range roots {
-		b.WriteString(root + "\n")
+		b.WriteString(visible.Name(root) + "\n")
 		for _, line := range tree(ctx, root, max(mapLines/len(roots), 1)) {
 			b.WriteString(line + "\n")
 		}
@@ -85,12 +86,12 @@ func level(ctx context.Context, root string, depth, limit int) (lines []string, 
 		case hidden:
 			line += "…"
 		case !f.Dir:
-			line += filepath.Base(f.Path)
+			line += visible.Name(filepath.Base(f.Path))
 		case f.Depth < depth:
-			line += filepath.Base(f.Path) + "/"
+			line += visible.Name(filepath.Base(f.Path)) + "/"
 		default:
 			deeper = true
-			line += filepath.Base(f.Path) + "/…"
+			line += visible.Name(filepath.Base(f.Path)) + "/…"
 		}
 		if line != "" && len(lines) == limit {
 			full = true

@@ -184,7 +184,7 @@ func (k *checkup) validity(c netclient.Certificate, expired doctor.Status) docto
 
 func (k *checkup) checkStore(ctx context.Context) []doctor.Finding {
 	list, err := k.engine.List(ctx, chat.ByUpdated, 0)
-	if err != nil {
+	if err = cmp.Or(err, k.store.CheckWritable()); err != nil {
 		return []doctor.Finding{doctor.Found(doctor.Problem, "chats", "%s", strings.TrimSuffix(err.Error(), store.SeeDoctor))}
 	}
 	return []doctor.Finding{doctor.Found(doctor.OK, "chats", "%s can be read; chats of these workspace folders: %d", k.store.Path(), len(list))}

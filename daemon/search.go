@@ -98,7 +98,8 @@ func (d *Daemon) Search(ctx context.Context, query string, limit int, all bool) 
 	if all {
 		wait = 0
 	}
-	return d.indexer.index.Search(ctx, search.Parse(query, d.opts.Now()), d.Roots(), limit, wait)
+	result, err := d.indexer.index.Search(ctx, search.Parse(query, d.opts.Now()), d.Roots(), limit, wait)
+	return result, store.Explain(err, filepath.Join(filepath.Dir(d.store.Path()), search.File))
 }
 
 // ExportChat writes a stored chat as /export does.

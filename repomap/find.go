@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/repomap/lang"
 )
 
@@ -213,7 +214,7 @@ func HitsText(hits []Hit, tokens int) string {
 	var b strings.Builder
 	room := tokens * bytesPerToken
 	for i, h := range hits {
-		line := fmt.Sprintf("%s:%d: %s", h.Path, h.Line, h.Signature)
+		line := fmt.Sprintf("%s:%d: %s", visible.Name(h.Path), h.Line, h.Signature)
 		if h.In != "" {
 			line += " (in " + h.In + ")"
 		}

@@ -203,7 +203,7 @@ func (m *modules) nearest(f *file, candidates []int32, parts []string, named fun
 			continue
 		}
 		score, rest := trailing(p, parts)
-		if score < best || score == 0 || score == 1 && !visible(f.path, rest) {
+		if score < best || score == 0 || score == 1 && !importable(f.path, rest) {
 			continue
 		}
 		if near := shared(f.path, p); score > best || near > most {
@@ -239,9 +239,9 @@ func holdsSources(folder string) bool {
 	return false
 }
 
-// visible reports whether a module with a one-part name can be imported from a file: it is in a
+// importable reports whether a module with a one-part name can be imported from a file: it is in a
 // folder above the file, or at the top of the sources.
-func visible(file, rest string) bool {
+func importable(file, rest string) bool {
 	if rest == "" || rest == "." || strings.HasPrefix(file, rest+"/") || strings.TrimSuffix(file, path.Ext(file)) == rest {
 		return true
 	}

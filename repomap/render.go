@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
 // bytesPerToken is the estimate used throughout eca.
@@ -117,7 +119,7 @@ func (p *page) show(file, def, room int) bool {
 	f := &p.m.Files[file]
 	size := 0
 	if !p.listed[file] {
-		size = len(f.Path) + 1
+		size = len(visible.Name(f.Path)) + 1
 	}
 	for d := def; d >= 0; d = f.Definitions[d].Parent {
 		if p.shown[file] == nil || !p.shown[file][d] {
@@ -156,7 +158,7 @@ func (p *page) rest() {
 			size = len(file) - len(dir) + len(",")
 		}
 		if dir == "" {
-			size = len(file) + 1
+			size = len(visible.Name(file)) + 1
 		}
 		if p.used+size <= p.room {
 			p.used += size
@@ -170,7 +172,7 @@ func (p *page) rest() {
 // empty for a file with its own line.
 func groupOf(file string) string {
 	dir, base := path.Split(file)
-	if strings.ContainsAny(base, "{,} ") {
+	if strings.ContainsAny(base, "{,} ") || visible.Name(file) != file {
 		return ""
 	}
 	return dir
@@ -202,7 +204,7 @@ func (p *page) text() string {
 			}
 			continue
 		}
-		b.WriteString(f.Path + "\n")
+		b.WriteString(visible.Name(f.Path) + "\n")
 		for d := range p.shown[i] {
 			if p.shown[i][d] {
 				b.WriteString(f.indent(d))

@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/repomap/lang"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -174,7 +175,7 @@ func (x *Index) Text(ctx context.Context, roots []string, focus Focus, tokens in
 		}
 		share, head := (room-out.Len())/(len(roots)-i), ""
 		if len(roots) > 1 {
-			head = root + ":\n"
+			head = visible.Name(root) + ":\n"
 		}
 		if text := m.Text((share - len(head)) / bytesPerToken); text != "" {
 			out.WriteString(head + text)

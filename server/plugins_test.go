@@ -129,11 +129,8 @@ func TestPlugin(t *testing.T) {
 	if got := ask(t, r, "c", "/plugin-install kit"); !strings.Contains(got, "kit@mine is installed already") {
 		t.Errorf("again: %s", got)
 	}
-	if got := ask(t, r, "c", "/plugin-install escape@mine"); !strings.Contains(got, "escape@mine is in the configuration now, but cannot be used") || !strings.Contains(got, `"../elsewhere" is not a path within`) {
+	if got := ask(t, r, "c", "/plugin-install escape@mine"); !strings.Contains(got, "escape@mine was not installed") || !strings.Contains(got, `"../elsewhere" is not a path within`) {
 		t.Errorf("escape: %s", got)
-	}
-	if got := ask(t, r, "c", "/plugin-uninstall escape"); !strings.Contains(got, "Uninstalled escape@mine") {
-		t.Errorf("uninstall: %s", got)
 	}
 	if got := ask(t, r, "c", "/plugin-uninstall base"); !strings.Contains(got, "base@mine was not installed by you; kit@mine needs it") {
 		t.Errorf("a dependency: %s", got)

@@ -189,6 +189,19 @@ func TestContextPicture(t *testing.T) {
 	}
 }
 
+// A model that answered more tokens than its limit has another limit.
+func TestContextBeyondTheLimit(t *testing.T) {
+	used := event.UsageReported{InputTokens: 100, OutputTokens: 10, ContextLimit: 1}
+	got := drawContext(used, "m/m", 75)
+	if want := "Context of `m/m`: 110 tokens, more than the model's limit of 1. The model answered, so the limit is wrong: correct `limit.context`"; !strings.Contains(got, want) || strings.Contains(got, "11000") {
+		t.Error(got)
+	}
+	used.ContextLimit = 110
+	if got := drawContext(used, "m/m", 75); !strings.Contains(got, "110 of 110 tokens (100.0%)") {
+		t.Error(got)
+	}
+}
+
 // Requests without a price are not shown as free.
 func TestCostText(t *testing.T) {
 	for used, want := range map[budget.Used]string{

@@ -161,10 +161,13 @@ func drawContext(u event.UsageReported, model string, autoCompact int) string {
 
 	var b strings.Builder
 	fmt.Fprintf(&b, "Context of `%s`: %s", model, thousands(used))
-	if u.ContextLimit > 0 {
-		fmt.Fprintf(&b, " of %s tokens (%s)", thousands(u.ContextLimit), percent(used, u.ContextLimit))
-	} else {
+	switch {
+	case u.ContextLimit == 0:
 		b.WriteString(" tokens; the model's limit is not known")
+	case used > u.ContextLimit:
+		fmt.Fprintf(&b, " tokens, more than the model's limit of %s. The model answered, so the limit is wrong: correct `limit.context` of the model in the configuration", thousands(u.ContextLimit))
+	default:
+		fmt.Fprintf(&b, " of %s tokens (%s)", thousands(u.ContextLimit), percent(used, u.ContextLimit))
 	}
 	b.WriteString("\n\n")
 	for row := range slices.Chunk(cells, gridWidth) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	lib "modernc.org/sqlite/lib"
@@ -33,34 +34,74 @@ func (s *Store) explain(err error) error {
 	s.mu.Lock()
 	path := filepath.Join(s.dir, File)
 	s.mu.Unlock()
-	return explain(err, path, Writable)
+	return Explain(err, path)
 }
 
-// explain calls writable on the file's folder if SQLite's error code is ambiguous.
-func explain(err error, path string, writable func(dir string) error) error {
+// Explain turns disk errors of the SQLite file at path into text for users. It returns other errors
+// unchanged.
+func Explain(err error, path string) error { return explain(err, path, probe) }
+
+// CheckWritable returns an error if the store's files cannot be read and written.
+func (s *Store) CheckWritable() error { return Explain(probe(s.Path()), s.Path()) }
+
+// probe returns why the file at path, its log or its folder cannot be read and written.
+func probe(path string) error {
+	dir := filepath.Dir(path)
+	for _, file := range []string{dir, path, path + "-wal", path + "-shm"} {
+		if info, err := os.Stat(file); err == nil && file != dir && info.IsDir() {
+			return &fs.PathError{Op: "open", Path: file, Err: syscall.EISDIR}
+		}
+		if err := access(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return &fs.PathError{Op: "open", Path: file, Err: err}
+		}
+	}
+	return safeio.Cause(Writable(dir))
+}
+
+// explain calls probe if SQLite's error code is ambiguous.
+func explain(err error, path string, probe func(path string) error) error {
 	if err == nil || errors.As(err, new(*diskError)) {
 		return err
 	}
-	text, advice := safeio.DiskCause(err), SeeDoctor
-	var pathed *fs.PathError
-	if errors.As(err, &pathed) {
-		path = pathed.Path
-	}
+	text, cause := "", err
 	switch code := safeio.SQLiteCode(err); {
 	case safeio.DatabaseDamaged(err):
-		text, advice = "the file is damaged", moveAwayAdvice(path)
+		text = damaged
 	case code == lib.SQLITE_FULL:
 		text = safeio.NoSpace
-	case code == lib.SQLITE_READONLY:
-		text = "the file system or file is read-only"
-	case code == lib.SQLITE_IOERR, code == lib.SQLITE_CANTOPEN:
-		text = cmp.Or(safeio.DiskCause(writable(filepath.Dir(path))), text)
+	case code == lib.SQLITE_READONLY, code == lib.SQLITE_IOERR, code == lib.SQLITE_CANTOPEN:
+		if found := probe(path); found != nil {
+			cause = found
+		} else if code == lib.SQLITE_READONLY {
+			text = "the file system or file is read-only"
+		}
 	}
-	if text == "" {
+	text = cmp.Or(text, safeio.DiskCause(cause))
+	var pathed *fs.PathError
+	if errors.As(cause, &pathed) {
+		path = pathed.Path
+	}
+	advice := SeeDoctor
+	switch {
+	case errors.Is(cause, syscall.EISDIR):
+		text, advice = "a folder is in the place of the file", moveAwayAdvice(path)
+	case text == damaged:
+		advice = moveAwayAdvice(path)
+	case text == "":
 		return err
+	case errors.Is(cause, fs.ErrPermission):
+		if info, err := os.Stat(path); err == nil {
+			all := path
+			if !info.IsDir() {
+				all = strings.TrimSuffix(strings.TrimSuffix(path, "-wal"), "-shm") + "*" // SQLite copies the file's permissions
+			}
+			advice = fmt.Sprintf("; run `chmod u+rwX %s`, or `chown` if it belongs to another user", all)
+		}
 	}
 	return &diskError{path, text, advice, err}
 }
+
+const damaged = "the file is damaged"
 
 // moveAwayAdvice tells users how to continue without the stored chats.
 func moveAwayAdvice(path string) string {

@@ -61,9 +61,9 @@ func TestDiskIsAskedWhatSQLiteDoesNotKnow(t *testing.T) {
 		{&fs.PathError{Op: "mkdir", Path: "p", Err: syscall.EROFS}, nil, "p: the file system is read-only" + SeeDoctor},
 		{errors.New("x"), syscall.ENOSPC, "x"},
 	} {
-		got := explain(fmt.Errorf("%w", c.err), path, func(dir string) error {
-			if dir != "d" {
-				t.Errorf("%s is asked", dir)
+		got := explain(fmt.Errorf("%w", c.err), path, func(file string) error {
+			if file != path {
+				t.Errorf("%s is asked", file)
 			}
 			return c.disk
 		})

@@ -84,12 +84,13 @@ func TestChats(t *testing.T) {
 	old := chat.Meta{ID: "old", Created: at(1), Updated: at(2), Roots: []string{"/w", "/v"}}
 	young := chat.Meta{ID: "young", Title: "T", Named: true, Created: at(1), Updated: at(3), Model: "m", Agent: "a", Variant: "v", Trust: true, Roots: []string{"/w"}}
 	hi := event.UserMessage{Text: "hi"}
+	command := event.UserMessage{Text: "/help", Command: true}
 	for _, m := range []chat.Meta{old, young} {
-		if err := s.Append(ctx, m, []event.Event{{Seq: 1, Body: hi, Begins: true}, {Seq: 2, Body: event.ToolProposed{}, Begins: true}, {Seq: 3, Body: hi, Begins: true}}); err != nil {
+		if err := s.Append(ctx, m, []event.Event{{Seq: 1, Body: command, Begins: true}, {Seq: 2, Body: event.ToolProposed{}, Begins: true}, {Seq: 3, Body: hi, Begins: true}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for roots, want := range map[string][]Chat{"": {{young, 2, 0}, {old, 2, 0}}, "/w/": {{young, 2, 0}}, "/v /w": {{old, 2, 0}}, "/v": nil} {
+	for roots, want := range map[string][]Chat{"": {{young, 2, 1, "hi"}, {old, 2, 1, "hi"}}, "/w/": {{young, 2, 1, "hi"}}, "/v /w": {{old, 2, 1, "hi"}}, "/v": nil} {
 		got, err := s.Chats(ctx, strings.Fields(roots))
 		if err != nil || !cmp.Equal(got, want) {
 			t.Errorf("%q: %v\n%s", roots, err, cmp.Diff(want, got))

@@ -84,7 +84,7 @@ func (s *Store) open() (*database, error) {
 	}
 	path := filepath.Join(s.dir, File)
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("open chat store: %w", explain(err, path, Writable))
+		return nil, fmt.Errorf("open chat store: %w", Explain(err, path))
 	}
 	// Two processes must not create the file or switch it to WAL at the same time.
 	openLock := flock.New(filepath.Join(s.dir, "open.lock"))
@@ -111,7 +111,9 @@ func (s *Store) open() (*database, error) {
 	if err := migrate(db); err != nil {
 		return nil, errors.Join(openError(path, err), db.Close())
 	}
-	_ = os.Chmod(path, 0o600)
+	if info, err := os.Stat(path); err == nil {
+		_ = os.Chmod(path, info.Mode()&0o700)
+	}
 	if s.db, err = prepare(db); err != nil {
 		return nil, errors.Join(openError(path, err), db.Close())
 	}
@@ -140,7 +142,7 @@ func removeIfEmpty(path string) {
 
 // openError wraps an error from opening the file, so that its text has the path exactly once.
 func openError(path string, err error) error {
-	if explained := explain(err, path, Writable); errors.As(explained, new(*diskError)) {
+	if explained := Explain(err, path); errors.As(explained, new(*diskError)) {
 		return fmt.Errorf("open chat store: %w", explained)
 	}
 	return fmt.Errorf("open chat store %s: %w", path, err)

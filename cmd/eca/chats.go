@@ -96,7 +96,7 @@ func listChatsCommand(stdout, stderr io.Writer) *cobra.Command {
 	var workspaces []string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List chats, the last updated first", Long: "Lists chats, the last updated first. Chats without a title in which only slash commands were entered are left out.", Args: cobra.NoArgs,
+		Use: "list", Short: "List chats, the last updated first", Long: "Lists chats, the last updated first. A chat without a title is listed with the beginning of its first prompt. Chats without a title in which only slash commands were entered are left out.", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := withStore(func(s *store.Store) error {
 				roots := make([]string, len(workspaces))
@@ -119,7 +119,7 @@ func listChatsCommand(stdout, stderr io.Writer) *cobra.Command {
 				} else if len(list) == 0 {
 					fmt.Fprintln(stderr, "eca:", errNoChats)
 				}
-				return printChats(cmd.Context(), s, list, asJSON, stdout)
+				return printChats(list, asJSON, stdout)
 			})
 			if errors.Is(err, errNoChats) {
 				fmt.Fprintln(stderr, "eca:", err)
@@ -143,7 +143,7 @@ func missingFolder(roots []string) string {
 	return ""
 }
 
-func printChats(ctx context.Context, s *store.Store, list []store.Chat, asJSON bool, stdout io.Writer) error {
+func printChats(list []store.Chat, asJSON bool, stdout io.Writer) error {
 	if asJSON {
 		enc := json.NewEncoder(stdout)
 		enc.SetEscapeHTML(false)
@@ -155,28 +155,14 @@ func printChats(ctx context.Context, s *store.Store, list []store.Chat, asJSON b
 		return nil
 	}
 	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	const beginning = 60
 	for _, c := range list {
-		if c.Title == "" {
-			var err error
-			if c.Title, err = firstWords(ctx, s, c.ID); err != nil {
-				return err
-			}
+		if c.Title == "" { // none was generated, or it came after the end
+			c.Title = shorten.Text(strings.Join(strings.Fields(c.First), " "), beginning)
 		}
 		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(c.ID), c.Updated.Local().Format("2006-01-02 15:04"), printable(strings.Join(c.Roots, ", ")), printable(c.Title))
 	}
 	return t.Flush()
-}
-
-// firstWords returns the beginning of the first prompt of a chat, for a list.
-func firstWords(ctx context.Context, s *store.Store, id string) (text string, err error) {
-	const limit = 60 // characters
-	err = walk(ctx, s, id, func(e event.Event) bool {
-		if m, ok := e.Body.(event.UserMessage); ok && !m.Command {
-			text = shorten.Text(strings.Join(strings.Fields(m.Text), " "), limit)
-		}
-		return text == ""
-	})
-	return text, err
 }
 
 func searchChatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {

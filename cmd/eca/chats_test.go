@@ -50,6 +50,10 @@ func TestChats(t *testing.T) {
 	if out := chats(0, "export", listed.ID); !json.Valid([]byte(out)) || !strings.Contains(out, "eca-chat") {
 		t.Errorf("export: %s", out)
 	}
+	// Without a title, which a model may give too late, the list has the first prompt.
+	if out := chats(0, "list"); !strings.Contains(out, here.root+"  where is the walrus\n") {
+		t.Errorf("list: %s", out)
+	}
 	file := filepath.Join(here.root, "out.json")
 	chats(0, "export", listed.ID, file)
 	chats(1, "export", listed.ID, file) // it exists

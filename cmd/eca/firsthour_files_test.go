@@ -182,6 +182,40 @@ func wrongFlags() []wrongInput {
 	return out
 }
 
+// wrongPlugins are mistakes about plugins and their sources.
+func wrongPlugins() []wrongInput {
+	const config = `{"plugins": {"good": {"source": "%ROOT%/good"}, "none": {"source": "%ROOT%/none"}, "bad": {"source": "%ROOT%/bad"}, "list": {"source": "%ROOT%/list"},
+		"missing": {"source": "%ROOT%/missing"}, "refused": {"source": "http://127.0.0.1:1/x.git"}}}`
+	var out []wrongInput
+	for name, c := range map[string]struct {
+		ref  string
+		env  []string
+		want []string
+	}{
+		"unknown plugin":            {ref: "linter@good", want: []string{"the source good has no plugin linter; did you mean linters?"}},
+		"plugin that is not alike":  {ref: "zzz@good", want: []string{"the source good has no plugin zzz; there are: linters, gone"}},
+		"unknown source":            {ref: "linters@god", want: []string{"there is no source god in plugins; did you mean good?"}},
+		"folder without a list":     {ref: "x@none", want: []string{"none/.eca-plugin/marketplace.json", "does not exist; a source lists its plugins in this file"}},
+		"folder that is missing":    {ref: "x@missing", want: []string{"there is no folder", "/missing"}},
+		"list with a comma":         {ref: "x@bad", want: []string{"bad/.eca-plugin/marketplace.json:2: invalid JSON"}},
+		"list of another kind":      {ref: "x@list", want: []string{"it must be a JSON object, not a JSON array"}},
+		"plugin without a folder":   {ref: "gone@good", want: []string{"gone@good was not installed", "there is no folder gone"}},
+		"folder in place of a name": {ref: "/tmp/plugin", want: []string{"must be one word", "add a folder or a URL to plugins in the configuration"}},
+		"refused connection":        {ref: "x@refused", want: []string{"http://127.0.0.1:1/x.git cannot be fetched", "check the URL, your access to it, and the network"}},
+		"no git":                    {ref: "x@refused", env: []string{"PATH=/nowhere"}, want: []string{"http://127.0.0.1:1/x.git cannot be fetched", "install git"}},
+	} {
+		out = append(out, wrongInput{
+			name: "plugin: " + name, args: []string{"plugin", "install", c.ref}, env: c.env, config: config, code: 1, want: c.want, not: []string{"in the configuration now"}, posix: true,
+			files: map[string]string{
+				"good/.eca-plugin/marketplace.json": `{"plugins": [{"name": "linters", "source": "linters"}, {"name": "gone", "source": "gone"}]}`,
+				"good/linters/rules/r.md":           "x", "none/README.md": "x", "list/.eca-plugin/marketplace.json": "[]",
+				"bad/.eca-plugin/marketplace.json": "{\"plugins\": [\n{\"name\": \"x\", \"source\": \"x\"},]}",
+			},
+		})
+	}
+	return out
+}
+
 // wrongPlaces are folders in which nothing can be stored.
 func wrongPlaces() []wrongInput {
 	out := []wrongInput{

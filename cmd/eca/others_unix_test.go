@@ -5,10 +5,12 @@ package main
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
@@ -69,4 +71,83 @@ func TestConfigurationOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// If the chat store may not be read or written, every command names the file, the cause and the
+// remedy once; exec still answers, and the daemon serves chats that it does not store.
+func TestChatStoreWithoutPermission(t *testing.T) {
+	needs.Long(t)
+	p := newProvider(t, tape("fine"))
+	for _, c := range []struct {
+		file string
+		mode os.FileMode
+		read bool   // chats can be read
+		want string // %S is the store
+	}{
+		{"chats.db", 0, false, "%S: permission denied; run `chmod u+rwX %S*`"},
+		{"chats.db", 0o400, true, "%S: permission denied; run `chmod u+rwX %S*`"},
+		{"chats.db-wal", 0, false, "%S-wal: permission denied; run `chmod u+rwX %S*`"},
+		{".", 0o500, false, "%D: permission denied; run `chmod u+rwX %D`"},
+		{".", 0, false, "%D cannot be read (mode 0000): run `chmod 700 %D`"},
+		{"chats.db", os.ModeDir, false, "%S: a folder is in the place of the file; restore it from a backup, or move it"},
+	} {
+		t.Run(c.file+" "+c.mode.String(), func(t *testing.T) {
+			here := newPlace(t, p.env()...)
+			if _, errOut, code := runProgram(t, here, "", "exec", "hi"); code != 0 {
+				t.Fatal(errOut)
+			}
+			dir := filepath.Join(filepath.Dir(here.root), "state", "eca")
+			at := filepath.Join(dir, c.file)
+			if c.mode.IsDir() {
+				if err := errors.Join(os.Remove(at), os.Mkdir(at, 0o700)); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				if f, err := os.OpenFile(at, os.O_CREATE, 0o600); err == nil {
+					_ = f.Close()
+				}
+				if err := os.Chmod(at, c.mode); err != nil {
+					t.Fatal(err)
+				}
+				defer os.Chmod(at, 0o700)
+			}
+			want := strings.NewReplacer("%S", filepath.Join(dir, "chats.db"), "%D", dir).Replace(c.want)
+			for _, args := range [][]string{{"exec", "hi"}, {"doctor", "--offline"}, {"chats", "list"}, {"chats", "search", "hi"}, {"exec", "--continue", "hi"}} {
+				answers := args[0] == "exec" && len(args) == 2 && !strings.Contains(c.want, "0000")
+				if c.read && (args[0] == "chats" || len(args) == 3 && args[0] == "exec") {
+					continue // reading works
+				}
+				out, errOut, code := runCommand(t, unprivileged(t, here.command(args...)), "")
+				if n := strings.Count(out+errOut, want); n != 1 || (code == 0) != answers || answers != (out == "fine\n") {
+					t.Errorf("eca %q: exit code %d, %q is said %d times: %s%s", args, code, want, n, out, errOut)
+				}
+			}
+			if strings.Contains(c.want, "0000") {
+				return // the server refuses to start, as exec does
+			}
+			server := connect(t, unprivileged(t, here.command("server")))
+			server.Open(here.root, nil)
+			for _, id := range []string{"a", "b"} {
+				mark := server.Mark()
+				server.Call("chat/prompt", map[string]any{"chatId": id, "message": "hi"})
+				server.Await(mark, "the answer", fake.Contains("chat/contentReceived", "fine"))
+				server.Await(mark, "the end", fake.Contains("chat/contentReceived", "finished"))
+			}
+			server.Await(0, "the message", fake.Contains("chat/contentReceived", "cannot be saved", want))
+		})
+	}
+}
+
+// unprivileged returns a command that runs without root's right to ignore permissions.
+func unprivileged(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
+	if os.Geteuid() != 0 {
+		return cmd
+	}
+	setpriv, err := exec.LookPath("setpriv")
+	if err != nil {
+		t.Skip("root ignores permissions, and there is no setpriv")
+	}
+	cmd.Args = append([]string{setpriv, "--bounding-set=-dac_override,-dac_read_search", cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = setpriv
+	return cmd
 }

@@ -14,7 +14,11 @@ func private(dir string, info fs.FileInfo) error {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
 		return fmt.Errorf("the state directory %s belongs to another user (uid %d); set XDG_STATE_HOME to a directory of yours", dir, stat.Uid)
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+	mode := info.Mode().Perm()
+	if mode&0o500 != 0o500 {
+		return fmt.Errorf("the state directory %s cannot be read (mode %04o): run `chmod 700 %s`, or set XDG_STATE_HOME to another directory", dir, mode, dir)
+	}
+	if mode&0o077 != 0 {
 		return fmt.Errorf("others can use the state directory %s (mode %04o), which has chats and keys: run `chmod 700 %s`, or set XDG_STATE_HOME to another directory", dir, mode, dir)
 	}
 	return nil

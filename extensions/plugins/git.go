@@ -114,13 +114,19 @@ func (s *Store) Fetch(ctx context.Context, src Source) (commit string, err error
 	}
 }
 
+var errNoGit = errors.New("the program git was not found in PATH; install git")
+
 // run performs a fetch.
 func (s *Store) run(repo repository, f *fetch) {
 	ctx, cancel := context.WithTimeoutCause(s.ctx, s.opts.Limit, fmt.Errorf("it took longer than %s", s.opts.Limit))
 	defer cancel()
 	f.commit, f.err = s.checkout(ctx, repo)
 	if f.err != nil {
-		f.err = fmt.Errorf("%s cannot be fetched: %w", withoutSecrets(repo.location), f.err)
+		advice := "; check the URL, your access to it, and the network"
+		if errors.Is(f.err, errNoGit) {
+			advice = ""
+		}
+		f.err = fmt.Errorf("%s cannot be fetched: %w%s", withoutSecrets(repo.location), f.err, advice)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,6 +247,8 @@ func (g git) run(ctx context.Context, args ...string) (string, error) {
 	switch {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
+	case err != nil && !proc.Installed("git"):
+		return "", errNoGit
 	case err != nil:
 		return "", fmt.Errorf("git cannot be started: %w", err)
 	case exit.Code != 0:
@@ -264,7 +272,7 @@ func (g git) cause(stderr string, code int) string {
 	if text = strings.Join(strings.Fields(strings.Join(lines, " ")), " "); text == "" {
 		return fmt.Sprintf("git ended with exit code %d", code)
 	}
-	return text
+	return strings.TrimSuffix(text, ".")
 }
 
 // maxOutput is how much of git's output is kept, in bytes.

@@ -149,6 +149,9 @@ func (r *reader) read(m *market) {
 		Plugins []json.RawMessage `json:"plugins"`
 	}
 	switch line, err := r.decodeFile(m.dir, marketFile, &list); {
+	case errors.Is(err, fs.ErrNotExist):
+		m.broken = fmt.Sprintf("%s: %v; a source lists its plugins in this file", path, err)
+		return
 	case err != nil && line > 0:
 		m.broken = fmt.Sprintf("%s:%d: %v", path, line, err)
 		return
@@ -266,7 +269,7 @@ func decode(data []byte, v any) (line int, err error) {
 	case errors.As(err, &kind):
 		offset, err = kind.Offset, fmt.Errorf("%s cannot be a JSON %s", kind.Field, kind.Value)
 		if kind.Field == "" {
-			err = fmt.Errorf("it must not be a JSON %s", kind.Value)
+			err = fmt.Errorf("it must be a JSON object, not a JSON %s", kind.Value)
 		}
 	}
 	return 1 + bytes.Count(data[:min(int(offset), len(data))], []byte("\n")), err

@@ -272,6 +272,9 @@ func (s *Store) Find(in Inputs, ref string) ([]Offer, error) {
 	}
 	out := make([]Offer, len(found))
 	for i, f := range found {
+		if _, err := resolveBelow(f.market.dir, f.entry.Path); err != nil {
+			return nil, fmt.Errorf("%s of the source %s is wrong: %w", marketFile, f.market.source.Name, err)
+		}
 		out[i] = Offer{f.entry.Name, f.market.source.Name, f.entry.Description}
 	}
 	return out, nil
@@ -293,7 +296,7 @@ func parseRef(ref string) (name, source string, err error) {
 	name, source, qualified := strings.Cut(ref, "@")
 	switch {
 	case !validName(name):
-		return "", "", fmt.Errorf("%q is not a plugin: the name must be one word without @, : and slashes", ref)
+		return "", "", fmt.Errorf("%q is not a plugin: the name must be one word without @, : and slashes (add a folder or a URL to plugins in the configuration, as a source)", ref)
 	case qualified && source == "":
 		return "", "", fmt.Errorf("%q names no source after the @", ref)
 	}

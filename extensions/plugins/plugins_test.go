@@ -110,9 +110,9 @@ func TestOrder(t *testing.T) {
 		{"one source", []string{"alone@b"}, []string{"alone@b"}, ""},
 		{"twice", []string{"alone@b", "alone@b"}, []string{"alone@b"}, ""},
 		{"unknown", []string{"nothing", "alone@c", "other@a", "a b", "x@", "base"}, []string{"base@a"}, `plugins.install: no source has a plugin nothing
-plugins.install: alone@c: there is no source c in plugins
-plugins.install: other@a: the source a has no plugin other
-plugins.install: "a b" is not a plugin: the name must be one word without @, : and slashes
+plugins.install: alone@c: there is no source c in plugins; there are: a, b
+plugins.install: other@a: the source a has no plugin other; there are: top, left, base, loop1, loop2, alone, self
+plugins.install: "a b" is not a plugin: the name must be one word without @, : and slashes (add a folder or a URL to plugins in the configuration, as a source)
 plugins.install: "x@" names no source after the @
 `},
 		{"none", nil, nil, ""},
@@ -208,7 +208,7 @@ func TestHostile(t *testing.T) {
 		`the plugin link is not used: "plugins/link" is a link that leads out of`, "the plugin gone is not used: there is no folder plugins/gone",
 		"the plugin file is not used: plugins/good/rules/r.md is not a folder",
 		`plugin 9 is left out: its name "a/b" must be one word`, "plugin 10 is left out: good is listed twice", "plugin 11 is left out: none has no source",
-		"plugin 12 is left out: it must not be a JSON number", "plugin 13 is left out: name cannot be a JSON number", "plugin 14 is left out: dependencies cannot be a JSON string",
+		"plugin 12 is left out: it must be a JSON object, not a JSON number", "plugin 13 is left out: name cannot be a JSON number", "plugin 14 is left out: dependencies cannot be a JSON string",
 		"good/eca.json: ", "inner/eca.json: it is larger than 1048576 bytes", "inner/.mcp.json: it is not a regular file",
 	} {
 		if !strings.Contains(filepath.ToSlash(got), want) {

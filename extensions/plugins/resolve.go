@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
 // foundPlugin is a plugin with its source.
@@ -127,11 +129,11 @@ func (r *reader) find(ref, from string) []foundPlugin {
 		m := r.market(source)
 		switch f, ok := m.plugin(name); {
 		case m == nil:
-			r.problem(at, 0, "%s: there is no source %s in plugins", ref, source)
+			r.problem(at, 0, "%s: there is no source %s in plugins%s", ref, source, r.alternatives(source, ""))
 		case ok:
 			return []foundPlugin{f}
 		case !m.missing && m.broken == "":
-			r.problem(at, 0, "%s: the source %s has no plugin %s", ref, source, name)
+			r.problem(at, 0, "%s: the source %s has no plugin %s%s", ref, source, name, r.alternatives(name, source))
 		}
 		return nil
 	}
@@ -170,9 +172,33 @@ func (r *reader) find(ref, from string) []foundPlugin {
 		}
 	}
 	if len(out) == 0 && len(r.missing) == 0 {
-		r.problem(at, 0, "no source has a plugin %s", name)
+		r.problem(at, 0, "no source has a plugin %s%s", name, r.alternatives(name, anySource))
 	}
 	return out
+}
+
+// anySource stands for all sources in alternatives.
+const anySource = "*"
+
+// alternatives completes a message about an unknown name of a plugin or, if from is empty, of a
+// source: it names a similar one, or else those of the source or all sources.
+func (r *reader) alternatives(word, from string) string {
+	var names []string
+	for _, src := range r.in.Sources {
+		if from == "" {
+			names = append(names, src.Name)
+		} else if m := r.markets[src.Name]; m != nil && (from == anySource || from == src.Name) {
+			for _, e := range m.entries {
+				names = append(names, e.Name)
+			}
+		}
+	}
+	similar := suggest.DidYouMean(word, names)
+	if similar != "" || len(names) == 0 || from == anySource {
+		return similar
+	}
+	const enough = 200
+	return "; there are: " + shorten.Text(strings.Join(names, ", "), enough)
 }
 
 // plugin returns a plugin of a source; a nil market has no plugins.

@@ -9,10 +9,23 @@ package visible
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf16"
+	"unicode/utf8"
 )
+
+// Name returns a path in a form that is unambiguous in a line of text: unchanged, or as a quoted
+// string if it has characters that are not visible, spaces at an end, or a quotation mark at the
+// beginning.
+func Name(path string) string {
+	hidden := func(r rune) bool { return !strconv.IsPrint(r) || r == utf8.RuneError }
+	if strings.TrimSpace(path) == path && !strings.HasPrefix(path, `"`) && strings.IndexFunc(path, hidden) < 0 {
+		return path
+	}
+	return strconv.Quote(path)
+}
 
 // Text returns untrusted text in a form that is safe to show: terminal control characters, and
 // characters that are invisible or change the direction of text, are escaped, so that the user sees

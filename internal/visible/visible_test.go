@@ -18,3 +18,20 @@ func TestText(t *testing.T) {
 		}
 	}
 }
+
+func TestName(t *testing.T) {
+	for name, want := range map[string]string{
+		"/a b/ü.go":           "/a b/ü.go",
+		`C:\a\n`:              `C:\a\n`,
+		"a\nb":                `"a\nb"`,
+		"a\r":                 `"a\r"`,
+		" x":                  `" x"`,
+		`"x"`:                 `"\"x\""`,
+		"a\u2028b\u202ec\x1b": `"a\u2028b\u202ec\x1b"`,
+		"\xff":                `"\xff"`,
+	} {
+		if got := Name(name); got != want {
+			t.Errorf("%q: %s, want %s", name, got, want)
+		}
+	}
+}

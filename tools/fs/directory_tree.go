@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -52,7 +53,7 @@ func runDirectoryTree(ctx context.Context, path string, maxDepth int) (tools.Res
 		return tools.Result{}, fmt.Errorf("%s is not a directory", path)
 	}
 	var b strings.Builder
-	b.WriteString(path)
+	b.WriteString(visible.Name(path))
 	b.WriteByte('\n')
 	dirs, files := 0, 0
 	err = workspace.Walk(ctx, path, func(f workspace.File) error {
@@ -61,7 +62,7 @@ func runDirectoryTree(ctx context.Context, path string, maxDepth int) (tools.Res
 			return filepath.SkipAll
 		}
 		b.WriteString(strings.Repeat(" ", f.Depth))
-		b.WriteString(filepath.Base(f.Path))
+		b.WriteString(visible.Name(filepath.Base(f.Path)))
 		b.WriteByte('\n')
 		if !f.Dir {
 			files++

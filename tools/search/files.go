@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/seed-dec29ce4/eca/internal/linesearch"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -66,7 +67,7 @@ func (s *scanner) file(ctx context.Context, found *results, path string, follow 
 	if size > maxFile {
 		return nil
 	}
-	in := scan{scanner: s, path: path, results: found}
+	in := scan{scanner: s, path: visible.Name(path), results: found}
 	have, total := 0, int64(0) // bytes in the buffer, and bytes read
 	for {
 		n := f.read(s.buf[have:])
@@ -83,7 +84,7 @@ func (s *scanner) file(ctx context.Context, found *results, path string, follow 
 			return nil
 		case end:
 			if s.mode == modeCount && in.count > 0 {
-				found.add(path)
+				found.add(in.path)
 				found.number(in.count)
 				found.end()
 			}
@@ -98,7 +99,7 @@ func (s *scanner) file(ctx context.Context, found *results, path string, follow 
 // scan is the search of one file.
 type scan struct {
 	*scanner
-	path    string
+	path    string // as it is shown
 	results *results
 	line    int // number of lines before the current block; only for modeContent
 	count   int // matching lines

@@ -16,6 +16,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -152,7 +153,7 @@ func runGlob(ctx context.Context, dirs []string, pattern string) (tools.Result, 
 	all := len(hits)
 	var out strings.Builder
 	for _, h := range hits[:min(all, maxGlobbed)] {
-		out.WriteString(h.path + "\n")
+		out.WriteString(visible.Name(h.path) + "\n")
 	}
 	if all > maxGlobbed {
 		fmt.Fprintf(&out, "\n[%d of %d files are shown; narrow the pattern to see others]\n", maxGlobbed, all)
