@@ -231,7 +231,7 @@ func wrongPlaces() []wrongInput {
 		empty        bool
 	}{
 		{"chats.db", "move it, chats.db-wal and chats.db-shm away", [][]string{exec, doctor, {"stats"}, {"read-chat", "--workspace", "."}, {"exec", "--continue", "hi"}}, false},
-		{"chats.db", "the file is empty, and eca never leaves it so; restore it from a backup, or move it", [][]string{exec, doctor, {"stats"}, {"read-chat", "--workspace", "."}, {"exec", "--continue", "hi"}}, true},
+		{"chats.db", "the file is empty, but eca never leaves it empty; restore it from a backup, or move it", [][]string{exec, doctor, {"stats"}, {"read-chat", "--workspace", "."}, {"exec", "--continue", "hi"}}, true},
 		{"permissions.json", "move it away: until then nothing is remembered", [][]string{exec, doctor, check, {"permission", "list"}, {"permission", "forget", "x"}}, false},
 		{"trust.json", "move it away: until then no folder is trusted", [][]string{exec, doctor, check, {"trust", "--list"}, {"trust", "--revoke"}}, false},
 		{"credentials.json", "move it away and log in again", [][]string{exec, doctor, check, {"login"}, {"login", "anthropic"}, {"logout", "openai"}}, false},
