@@ -76,7 +76,7 @@ func TestBudgetOfWorkspaces(t *testing.T) {
 			if day, dayErr := ParseBudget(cfg.Budget.Day); err != nil || dayErr != nil || turn != c.turn || day != (Amount{Cost: 20, Time: 8 * time.Hour}) {
 				t.Errorf("%s, trusted %v: %+v, %v; %+v, %v", name, trusted, turn, err, day, dayErr)
 			}
-			if wrong := cfg.MistakesAt("budget"); c.problem == "" && len(wrong) > 0 {
+			if wrong := cfg.MistakesBelow("budget"); c.problem == "" && len(wrong) > 0 {
 				t.Errorf("%s, trusted %v: %v", name, trusted, wrong)
 			} else if c.problem != "" && len(cfg.Problems) != 1 {
 				t.Errorf("%s, trusted %v: %v", name, trusted, cfg.Problems)

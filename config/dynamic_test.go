@@ -51,7 +51,7 @@ func TestExpand(t *testing.T) {
 		"${file:" + dir + "}":             "not a regular file",
 		"${cmd:bad}":                      "${cmd:...}: exit code 1",
 		"${netrc:other@m}":                "there is no such entry in " + filepath.Join(dir, "netrc"),
-		"${netrc:}":                       "names no machine",
+		"${netrc:}":                       "has no machine",
 		"${classpath:prompts/none.md}":    "unknown prompt; there are prompts/",
 		"${classpath:logo.svg}":           "only prompts/*.md",
 		"${classpath:prompts/tools/x.md}": "unknown tool x",

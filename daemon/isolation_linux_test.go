@@ -421,7 +421,7 @@ http.server.ThreadingHTTPServer(("127.0.0.1", 8123), http.server.SimpleHTTPReque
 		t.Errorf("a port that is listed: %s", out)
 	}
 	configure(`, "sandboxNetwork": {"allow": ["localhost"]}`)
-	if out := run("three", "curl -s -x http://127.0.0.1:3128 --noproxy '' http://localhost:"+port, false); !strings.Contains(out, "not of the public internet") {
+	if out := run("three", "curl -s -x http://127.0.0.1:3128 --noproxy '' http://localhost:"+port, false); !strings.Contains(out, "not on the public internet") {
 		t.Errorf("a name of this machine: %s", out)
 	}
 }

@@ -1,5 +1,5 @@
-// Package e2a implements the envelope of calls, whatever protocol they came over, and the frames
-// that answer them: E2A 1.0 as defined in contract e2a.md. Comments cite its sections.
+// Package e2a implements the envelope for calls from any protocol and the frames that answer them:
+// E2A 1.0 as defined in contract e2a.md. Comments cite its sections.
 //
 // It owns the types, the compatible spellings and their precedence (DecodeEnvelope), the rules for
 // a well-formed stream of frames (Stream), and the content blocks of prompts.

@@ -1,14 +1,14 @@
-// Package ecp holds the wire types of the Evaluation Context Protocol, which the agent face and the
-// runtime share.
+// Package ecp contains the wire types of the Evaluation Context Protocol, which the agent face and
+// the runtime share.
 //
-// It owns the shapes of the three methods and of their JSON-RPC envelope, and the rules for reading
-// the other side's bytes (contract sections 1.1 to 1.3). It guarantees that accepted messages
+// It owns the forms of the three methods and of their JSON-RPC envelope, and the rules for reading
+// the other side's messages (contract sections 1.1 to 1.3). It guarantees that accepted messages
 // follow those rules, that keys are matched by their exact names, that unknown keys of results
-// survive, and that Encode writes one line of ASCII. It does not read or write streams, and knows
-// no transport.
+// survive, and that Encode writes one line of ASCII. It does not read or write streams, and does
+// not depend on a transport.
 package ecp
 
-// The methods. All are called by the runtime; the agent calls nothing.
+// The methods. The runtime calls them; the agent calls nothing.
 const (
 	MethodInitialize = "agent/initialize"
 	MethodStep       = "agent/step"

@@ -15,9 +15,9 @@ const (
 	CodeInvalidRequest = jsonrpc.CodeInvalidRequest // not an object, or not JSON-RPC 2.0
 	CodeNoMethod       = jsonrpc.CodeMethodNotFound // a method that the agent does not have
 	CodeInvalidParams  = jsonrpc.CodeInvalidParams  // params that are not an object, or have invalid values
-	CodeFailed         = -32000                     // the agent failed to do it
+	CodeFailed         = -32000                     // the agent failed
 
-	CodeVersionUnsupported = -32001 // agent/initialize: the agent does not speak the runtime's version
+	CodeVersionUnsupported = -32001 // agent/initialize: the agent does not support the runtime's version
 )
 
 // version of JSON-RPC that both sides speak.
@@ -37,7 +37,7 @@ type Request struct {
 	Method string
 	Params json.RawMessage // an object; {} if none were sent
 
-	// Answer is set if the message is a response. Agents call nothing, so it is ignored.
+	// Answer is set if the message is a response. Agents send no calls, so they ignore it.
 	Answer bool
 }
 
@@ -96,8 +96,8 @@ func (r Response) MarshalJSON() ([]byte, error) {
 }
 
 // ParseResponse reads an answer of an agent: an object with jsonrpc, an id, and exactly one of
-// result and error. A key counts even if its value is null (1.3). Answers tells the caller which
-// call it belongs to.
+// result and error. A key is present even if its value is null (1.3). Answers tells the caller
+// which call it belongs to.
 func ParseResponse(raw []byte) (Response, error) {
 	fields, err := object(raw)
 	if err != nil {

@@ -19,7 +19,7 @@ type InitializeParams struct {
 // InitializeResult describes the agent.
 type InitializeResult struct {
 	Name            string       `json:"name"`                       // non-empty
-	Version         string       `json:"version,omitempty"`          // of the agent; not part of the protocol, others ignore it
+	Version         string       `json:"version,omitempty"`          // of the agent; not part of the protocol
 	ProtocolVersion string       `json:"protocol_version,omitempty"` // MAJOR.MINOR; empty for agents up to 0.4
 	Capabilities    Capabilities `json:"capabilities"`               // may be empty, not null
 }
@@ -46,15 +46,15 @@ func ParseInitializeResult(raw json.RawMessage) (InitializeResult, error) {
 	return r, err
 }
 
-// Approval decides about tool calls that would ask the user.
+// Approval is what happens to tool calls that need the user's approval.
 type Approval string
 
 const (
-	// ApproveNone refuses them, which is the default.
+	// ApproveNone refuses all of these calls. It is the default.
 	ApproveNone Approval = "none"
 	// ApproveEdits allows changes to files inside the workspace and refuses the rest.
 	ApproveEdits Approval = "auto-edit"
-	// ApproveAll allows them all. Denied calls stay denied.
+	// ApproveAll allows all of these calls. Denied calls stay denied.
 	ApproveAll Approval = "all"
 )
 

@@ -14,8 +14,8 @@ import (
 // requires other numbers as strings (contract 4, rule 6).
 var ErrFloat = errors.New("floating-point numbers are not allowed")
 
-// Canonical returns the canonical form of a document as it is, without added defaults (contract 4,
-// "raw"). Of repeated members it keeps the last one. The error is a *SyntaxError, or wraps ErrFloat.
+// Canonical returns the canonical form of a document without adding defaults (contract 4, "raw").
+// Of repeated members it keeps the last one. The error is a *SyntaxError, or wraps ErrFloat.
 func Canonical(doc []byte) ([]byte, error) {
 	v, err := Parse(doc)
 	if err != nil {
@@ -30,8 +30,8 @@ func (v Value) Canonical() ([]byte, error) {
 	return v.append(make([]byte, 0, v.size()))
 }
 
-// Canonicalized returns a value that contains only the canonical form, so that a value that is part of
-// many documents is converted only once. Members and items of the result cannot be accessed.
+// Canonicalized returns a value that contains only the canonical form, so that a value in many
+// documents is converted only once. Members and items of the result cannot be accessed.
 func (v Value) Canonicalized() (Value, error) {
 	c, err := v.Canonical()
 	return Value{Kind: canonical, Text: string(c)}, err

@@ -18,7 +18,7 @@ func TestDecodeErrorsNameTheField(t *testing.T) {
 		strings.Replace(minimal, `"caller":{`, `"caller":{"system":"a",`, 1): "caller.system: duplicate field",
 		strings.Replace(minimal, `"target"`, `"Target"`, 1):                  "target: missing field",
 		`[]`: "expected an object, not an array",
-		strings.Replace(minimal, `"inputs"`, `"mode":{"type":"sync","timeout_ms":5.0},"inputs"`, 1): "mode.timeout_ms: 5.0 is not a whole number",
+		strings.Replace(minimal, `"inputs"`, `"mode":{"type":"sync","timeout_ms":5.0},"inputs"`, 1): "mode.timeout_ms: 5.0 must be a whole number",
 	} {
 		if _, err := DecodeRequest([]byte(doc)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q in\n%s", err, want, doc)

@@ -98,7 +98,8 @@ func ObjectValue(members ...Member) Value { return Value{Kind: Object, Members: 
 // maxDepth is how deeply arrays and objects may be nested (contract 4, rule 8).
 const maxDepth = 127
 
-// SyntaxError is the error for a document that is not JSON, or violates the stricter rules of ESRP.
+// SyntaxError is the error for a document that is not valid JSON or violates the stricter rules of
+// ESRP.
 type SyntaxError struct {
 	Offset int // in bytes
 	Line   int // from 1
@@ -138,7 +139,7 @@ func (p *parser) document() (Value, error) {
 		return Value{}, err
 	}
 	if p.space(); p.at < len(p.doc) {
-		return Value{}, errors.New("something follows the value")
+		return Value{}, errors.New("unexpected data after the value")
 	}
 	return v, nil
 }
@@ -166,7 +167,7 @@ func (p *parser) value(depth int) (Value, error) {
 	p.space()
 	switch c := p.peek(); {
 	case p.at >= len(p.doc):
-		return Value{}, errors.New("a value is missing")
+		return Value{}, errors.New("missing value")
 	case c == '{' || c == '[':
 		if depth == maxDepth {
 			return Value{}, fmt.Errorf("nested deeper than %d levels", maxDepth)
@@ -187,7 +188,7 @@ func (p *parser) value(depth int) (Value, error) {
 			return v, nil
 		}
 	}
-	return Value{}, errors.New("no value begins here")
+	return Value{}, errors.New("expected a value")
 }
 
 func (p *parser) object(depth int) (Value, error) {
@@ -201,7 +202,7 @@ func (p *parser) object(depth int) (Value, error) {
 			p.space()
 		}
 		if p.peek() != '"' {
-			return Value{}, errors.New("a member's name is missing")
+			return Value{}, errors.New("missing member name")
 		}
 		key, err := p.string()
 		if err != nil {
@@ -318,7 +319,7 @@ func (p *parser) string() (string, error) {
 			p.at += size
 		}
 	}
-	return "", errors.New("a string does not end")
+	return "", errors.New("unterminated string")
 }
 
 // escape reads the rest of an escape after the backslash.

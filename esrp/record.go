@@ -129,7 +129,7 @@ func (d *decoder) plain(into reflect.Value, v Value, at string) {
 		limit := uint64(math.MaxUint64) >> (64 - into.Type().Bits())
 		n, err := strconv.ParseUint(v.Text, 10, 64)
 		if err != nil || n > limit {
-			d.fail(at, "%s is not a whole number from 0 to %d", v.Text, limit)
+			d.fail(at, "%s must be a whole number from 0 to %d", v.Text, limit)
 		}
 		into.SetUint(n)
 	default:

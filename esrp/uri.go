@@ -41,7 +41,7 @@ func ParseURI(s string) (URI, error) {
 		return bad(reason)
 	}
 	if !ok || escaped == "" {
-		return bad("there is no path")
+		return bad("missing path")
 	}
 	for _, code := range []string{"%2f", "%5c", "%00"} {
 		if strings.Contains(strings.ToLower(escaped), code) {

@@ -177,12 +177,12 @@ func (d document) approval() (map[string]any, *fault) {
 					return nil, flt
 				}
 			default:
-				return nil, faultf(line, "tools.%s is unknown; there are byDefault, allow, ask and deny", key)
+				return nil, faultf(line, "unknown key tools.%s; tools can have byDefault, allow, ask and deny", key)
 			}
 		}
 		return out, nil
 	default:
-		return nil, faultf(line, "tools must be a list, or have byDefault, allow, ask and deny, not %s", kindName(v))
+		return nil, faultf(line, "tools must be a list, or an object with byDefault, allow, ask and deny, not %s", kindName(v))
 	}
 }
 

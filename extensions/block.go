@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/template"
 )
 
-// Query describes the reader and the turn for which texts are rendered.
+// Query describes the turn, and the agent and model, for which texts are rendered.
 type Query struct {
 	Reader
 	Roots    []string

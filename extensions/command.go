@@ -120,7 +120,7 @@ func (d document) arguments() ([]Argument, *fault) {
 	for i, e := range list {
 		m, ok := e.(map[string]any)
 		if !ok {
-			return nil, faultf(line, "arguments must be a list of name, description and required; it has %s in it", kindName(e))
+			return nil, faultf(line, "arguments must be a list of entries with name, description and required, not of %s", kindName(e))
 		}
 		entry := document{meta: m, lines: map[string]int{"name": line, "description": line}}
 		a := Argument{Required: true}

@@ -74,7 +74,7 @@ func cutFrontmatter(text string) (front, body string, found bool, flt *fault) {
 	}
 	next, _, _ := strings.Cut(rest, "\n")
 	if key, _, ok := strings.Cut(next, ":"); ok && key != "" && !strings.ContainsAny(key, " \t#") {
-		return "", "", false, faultf(1, "the frontmatter that begins here has no end: a line of three dashes")
+		return "", "", false, faultf(1, "the frontmatter that begins here has no closing line of three dashes")
 	}
 	return "", text, false, nil
 }
@@ -96,7 +96,7 @@ func parseFrontmatter(front string) (meta map[string]any, lines map[string]int, 
 	}
 	meta, lines = map[string]any{}, map[string]int{}
 	if len(file.Docs) > 1 {
-		return nil, nil, faultf(2, "the frontmatter has several documents")
+		return nil, nil, faultf(2, "the frontmatter must be a single YAML document")
 	}
 	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
 		return meta, lines, nil
@@ -176,8 +176,8 @@ func lineOf(n ast.Node) int {
 	return 2
 }
 
-// The getters below return a key's value, or a fault that describes what it must be. Absent and
-// null are equivalent.
+// The getters below return a key's value, or a fault that says what the value must be. A null value
+// counts as absent.
 
 func (d document) line(key string) int { return max(d.lines[key], 1) }
 
@@ -211,7 +211,7 @@ func (d document) texts(key string) ([]string, *fault) {
 	for _, e := range list {
 		s, ok := e.(string)
 		if !ok {
-			return nil, faultf(d.line(key), "%s must be a list of texts; it has %s in it", key, kindName(e))
+			return nil, faultf(d.line(key), "%s must be a list of texts, not of %s", key, kindName(e))
 		}
 		out = append(out, strings.TrimSpace(s))
 	}

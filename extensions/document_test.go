@@ -21,7 +21,7 @@ func TestDocument(t *testing.T) {
 		{name: "only a comment", text: "---\n# nothing\n---\nBody", body: "Body"},
 		{name: "dashes in the body", text: "---\na: 1\n---\nx\n---\ny", body: "x\n---\ny", keys: "a"},
 		{name: "a rule of Markdown", text: "---\nJust a text: with a colon\n", body: "---\nJust a text: with a colon"},
-		{name: "no end", text: "---\nname: x\nBody\n", line: 1, cause: "has no end"},
+		{name: "no end", text: "---\nname: x\nBody\n", line: 1, cause: "has no closing line"},
 		{name: "bad YAML", text: "---\na: 1\nb: [\n---\n", line: 3, cause: "a [ and its ] do not match"},
 		{name: "a key twice", text: "---\na: 1\na: 2\n---\n", line: 3, cause: "occurs twice"},
 		{name: "a list", text: "---\n- a\n- b\n---\n", line: 2, cause: "lines like description: TEXT, not a sequence"},

@@ -1,5 +1,5 @@
-// Package extensions reads what users add to eca in files: agents, skills, rules and
-// custom commands (eca-features 12, 14, 15, 20). Hooks have a package below it.
+// Package extensions reads the files with which users extend eca: agents, skills, rules and custom
+// commands (eca-features 12, 14, 15, 20). Hooks have a package below it.
 //
 //	agents    *.md in <config home>/agents and <root>/.eca/agents
 //	skills    SKILL.md below <config home>/skills, <root>/.eca/skills, <root>/.agents/skills, skills[].path
@@ -12,9 +12,9 @@
 // its line and cause, and the others load. A file is read again only when it, or a file that it
 // includes, may have changed. The search is bounded, even with symlinks.
 //
-// The package decides nothing: package config merges agents into the configuration, rules and
+// The package makes no decisions: package config merges agents into the configuration, rules and
 // skills become text for a model, and the approval policy decides who may use them. It does not
-// watch files; Set.Files lists what to watch.
+// watch files; Set.Files lists the files to watch.
 package extensions
 
 import (
@@ -34,7 +34,7 @@ type Set struct {
 
 	Problems []config.Problem // files or parts of files that are not used, by file and line
 	Units    []config.Unit    // files that need trust, trusted or not; for agents, only the part outside their configuration
-	Files    []string         // what to watch: files, and folders as path/* (see package watch)
+	Files    []string         // paths to watch: files, and folders as path/* (see package watch)
 
 	roots []string // workspace folders, with symlinks resolved
 }

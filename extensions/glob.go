@@ -73,7 +73,7 @@ func globClass(rest string) (class, after string, err error) {
 		not, content = "^/", c
 	}
 	if content == "" || strings.Contains(content, "/") {
-		return "", "", errors.New("a class in brackets is empty, or has a slash in it")
+		return "", "", errors.New("a class in brackets is empty or contains a slash")
 	}
 	quoted := strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `^`, `\^`, `&`, `\&`).Replace(content)
 	return "[" + not + quoted + "]", after, nil

@@ -44,8 +44,8 @@ You review.
 		},
 		{name: "steps", text: "---\nname: x\nsteps: many\n---\n", line: 3, cause: "steps must be a whole number"},
 		{name: "mode", text: "---\nmode: boss\n---\n", line: 2, cause: "mode must be"},
-		{name: "tools", text: "---\ntools: 7\n---\n", line: 2, cause: "tools must be a list, or have"},
-		{name: "a misspelled decision", text: "---\na: 1\ntools:\n  denied: [x]\n---\n", line: 3, cause: "tools.denied is unknown"},
+		{name: "tools", text: "---\ntools: 7\n---\n", line: 2, cause: "tools must be a list, or an object with"},
+		{name: "a misspelled decision", text: "---\na: 1\ntools:\n  denied: [x]\n---\n", line: 3, cause: "unknown key tools.denied"},
 		{name: "byDefault", text: "---\ntools: {byDefault: perhaps}\n---\n", line: 2, cause: "must be ask, allow or deny"},
 		{name: "a pattern of another tool", text: "---\ntools: [eca__grep(x)]\n---\n", line: 2, cause: "only eca__shell_command"},
 		{name: "an open pattern", text: "---\ntools: [\"eca__shell_command(x\"]\n---\n", line: 2, cause: "no closing parenthesis"},
@@ -139,7 +139,7 @@ func TestCommand(t *testing.T) {
 	for text, cause := range map[string]string{
 		"{{a}} and $1":                                      "cannot be mixed",
 		"---\narguments: x\n---\n":                          "arguments must be a list, not a text",
-		"---\narguments: [x]\n---\n":                        "it has a text in it",
+		"---\narguments: [x]\n---\n":                        "not of a text",
 		"---\narguments: [{name: a, required: yup}]\n---\n": "required must be true or false, not a text",
 	} {
 		if _, flt := parseCommand("/x/c.md", text); flt == nil || !strings.Contains(flt.cause, cause) {

@@ -38,7 +38,7 @@ func NewLoader(now func() time.Time) *Loader {
 // key identifies a file in one role: the same file may be a rule and a command.
 type key struct{ kind, path string }
 
-// mark identifies a state of one input of a Set.
+// mark is the state of one input of a Set, for comparisons.
 type mark struct {
 	key
 	entry  *entry
@@ -107,7 +107,7 @@ func (g *gather) problem(path string, line int, format string, args ...any) {
 	g.set.Problems = append(g.set.Problems, config.Problem{Origin: config.Origin{Source: path, Line: line}, Cause: fmt.Sprintf(format, args...)})
 }
 
-// files returns what to watch.
+// files returns the paths to watch.
 func (g *gather) files() []string {
 	slices.Sort(g.watch)
 	g.watch = slices.Compact(g.watch)

@@ -260,7 +260,7 @@ func TestLinks(t *testing.T) {
 		h.write(fmt.Sprintf("shared/many/%d/x", i), "")
 	}
 	set, _ = h.load()
-	if len(set.Skills) != 2 || len(set.Problems) != 1 || !strings.Contains(set.Problems[0].Cause, "the rest is left out") {
+	if len(set.Skills) != 2 || len(set.Problems) != 1 || !strings.Contains(set.Problems[0].Cause, "the rest is ignored") {
 		t.Errorf("%v", h.describe(set))
 	}
 }

@@ -65,8 +65,8 @@ func TestPlugins(t *testing.T) {
 	}
 	text := filepath.ToSlash(strings.Join(wrong, "\n"))
 	for _, part := range []string{
-		"one/agents/shared.md: the agent shared is not used", "one/rules: rules: it is a link that leads out of the plugin",
-		"one/commands/leak.md is a link that leads out of the plugin", "two-plugin/skills/all is a link that leads out",
+		"one/agents/shared.md: the agent shared is not used", "one/rules: rules: the link leads out of the plugin",
+		"one/commands/leak.md leads out of the plugin", "two-plugin/skills/all leads out of the plugin",
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("no %q in\n%s", part, text)

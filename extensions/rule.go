@@ -10,7 +10,7 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// Access is what a tool is about to do with a file.
+// Access is how a tool is about to use a file.
 type Access string
 
 // Kinds of access for which a rule can be enforced.

@@ -30,7 +30,7 @@ type foundFile struct {
 
 // search selects the files below a folder.
 type search struct {
-	flat  bool                   // not in subfolders
+	flat  bool                   // does not search subfolders
 	want  func(name string) bool // selects files by name
 	ends  bool                   // a folder with a selected file is not searched further
 	loose bool                   // a file whose path the user configured is selected whatever its name
@@ -51,12 +51,12 @@ type walk struct {
 }
 
 // find lists the file at path, or the files below a folder in the order of their names. It also
-// returns what to watch, even if nothing exists yet.
+// returns the paths to watch, even if nothing exists yet.
 func (s search) find(path, root string) (files []foundFile, watch []string, err error) {
 	info, statErr := os.Stat(path)
 	switch {
 	case statErr == nil && s.leaves(path):
-		return nil, []string{path}, errors.New("it is a link that leads out of the plugin; it is not followed")
+		return nil, []string{path}, errors.New("the link leads out of the plugin and is not followed")
 	case errors.Is(statErr, fs.ErrNotExist):
 		return nil, []string{path}, nil
 	case statErr != nil:
@@ -80,10 +80,10 @@ func (s search) find(path, root string) (files []foundFile, watch []string, err 
 		level = next
 	}
 	if err == nil && w.full {
-		err = fmt.Errorf("there are more than %d files, %d folders or %d levels below it; the rest is left out", maxFiles, maxFolders, maxDepth)
+		err = fmt.Errorf("it has more than %d files, %d folders or %d levels; the rest is ignored", maxFiles, maxFolders, maxDepth)
 	}
 	for _, link := range w.out {
-		err = errors.Join(err, fmt.Errorf("%s is a link that leads out of the plugin; it is not followed", link))
+		err = errors.Join(err, fmt.Errorf("the link %s leads out of the plugin and is not followed", link))
 	}
 	return w.files, w.watch, err
 }
@@ -145,8 +145,8 @@ func (w *walk) folder(dir string) (below []string, err error) {
 	return below, nil
 }
 
-// enter reports whether to search a folder: not the folders of version control and package
-// managers, and none twice.
+// enter reports whether to search a folder. Folders of version control and package managers are
+// skipped, and no folder is searched twice.
 func (w *walk) enter(path, name string, link bool) bool {
 	if slices.Contains([]string{".git", ".hg", ".svn", "node_modules"}, name) {
 		return false

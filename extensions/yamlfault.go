@@ -28,7 +28,7 @@ func plainYAML(text string) string {
 	for _, m := range []struct{ parts, plain string }{ // the first match wins
 		{"mapping value is not allowed|pre-defined", "a key does not fit here: put a text with a colon in quotes, and begin keys of one level in the same column"},
 		{"end character of", "a quoted text has no closing quote"},
-		{"found character '\t'|tab character", "a tab is where only spaces may be: indent with spaces"},
+		{"found character '\t'|tab character", "tabs are not allowed here: indent with spaces"},
 		{"reserved character|that cannot start any token", "a text cannot begin with this character: put it in quotes"},
 		{"'}'|flow map", "a { and its } do not match: close it, or put the text in quotes"},
 		{"']'|sequence end", "a [ and its ] do not match: close it, or put the text in quotes"},

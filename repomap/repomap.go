@@ -66,11 +66,11 @@ type Index struct {
 	// forever.
 	gitTime time.Duration
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	trees  map[string]*tree
 	closed bool
 
-	collecting sync.Mutex // guards what follows
+	collecting sync.Mutex // guards the fields below
 	readers    int        // number of readers of whole repositories
 	percent    int        // the GC percentage before
 }

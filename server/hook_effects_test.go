@@ -282,7 +282,7 @@ turns: []
 	var want []string
 	for name, why := range map[string]string{
 		"bad-matcher": "is not a valid regular expression", "bad-shape": "must be a pattern or an object", "bad-selector": "argsMatchers",
-		"bad-compact": "must be", "bad-event": "there is no event", "bad-type": "there is only shell", "bad-both": "either shell or file", "bad-none": "it has no actions",
+		"bad-compact": "must be", "bad-event": "unknown event", "bad-type": "it must be shell", "bad-both": "either shell or file", "bad-none": "it has no actions",
 	} {
 		if p := "hooks." + name + ": "; !strings.Contains(h.client, p) || !strings.Contains(h.client, why) {
 			t.Errorf("%s is not named with %q", name, why)

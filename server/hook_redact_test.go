@@ -88,7 +88,7 @@ func TestFailedHookWithholdsResult(t *testing.T) {
 		cause  string
 	}{
 		"exit code":              {action: map[string]any{"shell": script + "; exit 3"}, cause: "exit code 3"},
-		"time limit":             {action: map[string]any{"shell": script + "; sleep 600", "timeout": 300}, cause: "did not end within 300ms"},
+		"time limit":             {action: map[string]any{"shell": script + "; sleep 600", "timeout": 300}, cause: "did not finish within 300ms"},
 		"invalid JSON":           {action: map[string]any{"shell": `echo '{"replacedOutput": '`}, cause: "invalid JSON"},
 		"not a text":             {action: map[string]any{"shell": `echo '{"replacedOutput": ["clean"]}'`}, cause: "replacedOutput must be a string"},
 		"too long":               {action: map[string]any{"shell": `: replacedOutput; head -c 400000 /dev/zero | tr '\0' x`}, cause: "too long"},

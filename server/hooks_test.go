@@ -221,7 +221,7 @@ func TestHooks(t *testing.T) {
 				case wayTimeout:
 					want, status = hookOutcome{noModel: words}, 1
 					if shown {
-						want.client = []string{"did not end within 300ms and was killed"}
+						want.client = []string{"did not finish within 300ms and was killed"}
 					}
 				case wayGarbage:
 					want.noModel = words

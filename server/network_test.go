@@ -131,7 +131,7 @@ func TestNetworkErrors(t *testing.T) {
 		want     string
 	}{
 		"unknown CA":     {proxyPassword, nil, `is signed by "Company CA", which is not trusted here`},
-		"no certificate": {proxyPassword, []string{"caCertFile"}, "demands a client certificate"},
+		"no certificate": {proxyPassword, []string{"caCertFile"}, "requires a client certificate"},
 		"wrong password": {"wrong-password", []string{"caCertFile", "clientCert", "clientKey"}, "does not accept the user and the password"},
 		"special signs":  {"wrong-#-password", nil, "HTTPS_PROXY is not a usable proxy"},
 	} {

@@ -26,7 +26,7 @@ func TestWebFetch(t *testing.T) {
 	model := fmt.Sprintf("cassette: 1\nturns:\n  - steps:\n      - calls: [{id: call_1, tool: eca__web_fetch, arguments: {url: %q}}]\n      - {text: Done.}\n", site.URL)
 	r := newRig(t, options{model: model})
 	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go", "trust": true})
-	r.Await(0, "a refusal", fake.Content("toolCalled", `"error":true`, "not of the public internet", "toolCall.webFetch.privateHosts"))
+	r.Await(0, "a refusal", fake.Content("toolCalled", `"error":true`, "not on the public internet", "toolCall.webFetch.privateHosts"))
 	r.Await(0, "the end", fake.Finished())
 	if asked != 0 {
 		t.Fatal("the server was asked")

@@ -43,7 +43,7 @@ func (j Job) Exit() (code int, ok bool) {
 	return j.ExitCode, j.Status != JobRunning && j.Status != JobKilled && j.ExitCode >= 0
 }
 
-// Outcome describes the state of a job, in the words that the model gets.
+// Outcome describes the state of a job in the text that the model gets.
 func (j Job) Outcome() string {
 	if code, ok := j.Exit(); ok {
 		return fmt.Sprintf("%s, exit code %d", j.Status, code)

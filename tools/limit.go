@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Limits are the limits of a tool's outputs. If an output is cut, its whole text is saved in a file
+// Limits are the limits of a tool's outputs. If an output is cut, the whole text is saved in a file
 // that the model can read. Images are not affected.
 type Limits struct {
 	Lines int      // lines of one output; 0 means unlimited
@@ -66,9 +66,9 @@ func (l Limits) gather(outputs []string) []string {
 // maxImages is the most images in one result.
 const maxImages = 20
 
-// Showable replaces images that no provider accepts by a note, since one of them would make the
-// whole conversation unusable. It determines types from the content; limit is the most bytes of an
-// image.
+// Showable replaces images that no provider accepts with a note, because one of them would make the
+// whole conversation unusable. It determines types from the content. limit is the maximum size of
+// an image in bytes.
 func Showable(res Result, limit int) Result {
 	var shown []event.Image
 	left := 0

@@ -4,14 +4,14 @@ import "context"
 
 // WithNews wraps a tool so that its results also report other events to a chat, such as the end of
 // a background job. news returns each event of a chat once.
-func WithNews(t Tool, news func(chatID string) []string) Tool { return &newsy{t, news} }
+func WithNews(t Tool, news func(chatID string) []string) Tool { return &withNews{t, news} }
 
-type newsy struct {
+type withNews struct {
 	Tool
 	takeNews func(chatID string) []string
 }
 
-func (t *newsy) Run(ctx context.Context, call Call, out Sink) (Result, error) {
+func (t *withNews) Run(ctx context.Context, call Call, out Sink) (Result, error) {
 	res, err := t.Tool.Run(ctx, call, out)
 	if err != nil || ctx.Err() != nil {
 		return res, err // events must not be lost if the result is not shown

@@ -19,14 +19,14 @@ const (
 	muchWritten  = maxKept / 8         // bytes
 )
 
-// Outputs saves whole outputs of tools as files in one folder, which only the user can read and
-// which several processes may share. Old files, and the oldest if there are too many, are removed
-// from time to time. It is safe for concurrent use.
+// Outputs saves complete tool outputs as files in one folder, which only the user can read and
+// which several processes may share. Old files are removed from time to time, and the oldest if
+// there are too many. It is safe for concurrent use.
 type Outputs struct {
 	dir string
 	now func() time.Time
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	swept   time.Time  // time of the last sweep
 	written int        // bytes written since then
 }
@@ -88,7 +88,7 @@ func (o *Outputs) Clean(age time.Duration) {
 	o.remove(age, 0)
 }
 
-// remove removes files that are older than age, and the oldest of too many, but none of the newest
+// remove removes files that are older than age, and the oldest of too many, but keeps the newest
 // few. The caller holds the lock.
 func (o *Outputs) remove(age time.Duration, newest int) {
 	now := o.now()

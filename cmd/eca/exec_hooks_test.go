@@ -21,8 +21,8 @@ func TestExecNamesHooksThatFail(t *testing.T) {
 	for name, c := range map[string]struct{ hook, want string }{
 		"exit code":      {`"actions": [{"type": "shell", "shell": "echo boom >&2; exit 3"}]`, "boom"},
 		"silent":         {`"actions": [{"type": "shell", "shell": "python3 nothing-here.py 2>/dev/null >&2; exit 9"}]`, "exit code 9"},
-		"time limit":     {`"actions": [{"type": "shell", "shell": "sleep 60", "timeout": 100}]`, "did not end within 100ms"},
-		"limit of all":   {`"timeout": 100, "actions": [{"type": "shell", "shell": "sleep 60"}]`, "did not end within 100ms"},
+		"time limit":     {`"actions": [{"type": "shell", "shell": "sleep 60", "timeout": 100}]`, "did not finish within 100ms"},
+		"limit of all":   {`"timeout": 100, "actions": [{"type": "shell", "shell": "sleep 60"}]`, "did not finish within 100ms"},
 		"missing file":   {`"actions": [{"type": "shell", "file": "gone.sh"}]`, "gone.sh cannot be read"},
 		"no program":     {`"actions": [{"type": "shell", "shell": "no-such-program-of-eca"}]`, "no-such-program-of-eca"},
 		"wrong approval": {`"actions": [{"type": "shell", "shell": "echo '{\"approval\": \"dney\"}'"}]`, "must be allow, ask or deny"},
@@ -116,7 +116,7 @@ func TestExecSeparatesAnswersToAFollowUp(t *testing.T) {
 func TestExecNamesHooksOfTheEndThatFail(t *testing.T) {
 	needs.POSIX(t)
 	needs.Long(t)
-	for script, want := range map[string]string{"sleep 60": "hook was stopped because eca exits", "echo boom >&2; exit 3": "boom"} {
+	for script, want := range map[string]string{"sleep 60": "hook was stopped because eca is shutting down", "echo boom >&2; exit 3": "boom"} {
 		p := newProvider(t, tape("fine"))
 		here := newPlace(t, p.env()...)
 		here.env = append(here.env, `ECA_CONFIG={"chat": {"title": false}, "hooks": {"bye": {"type": "sessionEnd", "actions": [{"type": "shell", "shell": "`+script+`"}]}}}`)

@@ -182,7 +182,7 @@ func TestPredictions(t *testing.T) {
 		"empty":    {" \n", "the patch is empty"},
 		"skipped":  {gold + newFile("conftest.py", "import pytest", "def pytest_runtest_setup(item):", "    if 'half' in item.name: pytest.skip('no')"), "2 of 3 tests do not pass: test_m0.py::test_half[four"},
 		"breaks":   {gold + newFile("conftest.py", "import m0", "m0.twice = lambda x: 0"), "1 of 1 tests passed before: test_m0.py::test_twice"},
-		"ends":     {gold + newFile("conftest.py", "def pytest_sessionfinish(session, exitstatus):", "    session.exitstatus = 3"), "the tests ended with 3 although no test failed"},
+		"ends":     {gold + newFile("conftest.py", "def pytest_sessionfinish(session, exitstatus):", "    session.exitstatus = 3"), "the tests exited with 3 although no test failed"},
 		"no tests": {gold + newFile("conftest.py", "import os", "os._exit(0)"), "the log has no result of a test"},
 		"unsuited": {strings.ReplaceAll(gold, "m0.py", "gone.py"), "the patch cannot be applied"},
 		"fuzz":     {strings.Replace(gold, "# Arith", "# Other", 1), ""},
@@ -248,7 +248,7 @@ func TestSWEBenchRefused(t *testing.T) {
 	for want, c := range map[string][2]string{
 		"needs an environment with in_image": {"environment: {kind: docker, image: x}", grader},
 		"swebench in a new one":              {"environment: {kind: docker, image: x, in_image: true}", grader + ", {type: command, run: x}"},
-		"is not one of parse_log_":           {"environment: {kind: docker, image: x, in_image: true}", strings.Replace(grader, "gotest", "tap", 1)},
+		"must be one of parse_log_":          {"environment: {kind: docker, image: x, in_image: true}", strings.Replace(grader, "gotest", "tap", 1)},
 	} {
 		if r := invoke(t, "run", manifest(t, "true", coding(c[0], c[1]))); r.code == 0 || !strings.Contains(r.err, want) {
 			t.Errorf("%v: exit %d: %s", c, r.code, r.err)

@@ -51,7 +51,7 @@ func TestServeRefusesToStart(t *testing.T) {
 		t.Errorf("without a token: %d %q", code, errs)
 	}
 	s := h.start("serve", "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0")
-	if code, _, errs := h.ends("serve", "--listen", "127.0.0.1:0"); code != 1 || !strings.Contains(errs, "another service uses") {
+	if code, _, errs := h.ends("serve", "--listen", "127.0.0.1:0"); code != 1 || !strings.Contains(errs, "another service is using") {
 		t.Errorf("a second one: %d %q", code, errs)
 	}
 	wrong := *h
@@ -316,7 +316,7 @@ turns:
 		t.Fatalf("%s: %v", out.Outputs[2].Data, err)
 	}
 	for _, r := range refused {
-		if r.Tool != "eca__shell_command" || !strings.Contains(r.Reason, "nobody can be asked") {
+		if r.Tool != "eca__shell_command" || !strings.Contains(r.Reason, "there is no user to ask") {
 			t.Errorf("%+v", r)
 		}
 	}

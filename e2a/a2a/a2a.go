@@ -1,20 +1,20 @@
 // Package a2a is the A2A face: other agents send messages to eca over HTTP and get tasks.
 //
-// It owns A2A's wire format, that is 1.0 and the names and forms of 0.3 (wire.go, legacy.go), tasks
-// and their storage (task.go, store.go, records.go), push notifications (push.go, deliver.go), the
+// It owns A2A's wire format (1.0, and the names and forms of 0.3: wire.go, legacy.go), tasks and
+// their storage (task.go, store.go, records.go), push notifications (push.go, deliver.go), the
 // methods over JSON-RPC (rpc.go, methods.go) and HTTP+JSON (rest.go), the agent card (card.go), and
 // access control over HTTP (access.go). A message becomes a turn of e2a/turn, and its task consists
 // of the items of that turn.
 //
-// Guarantees: a message is answered with a task. A task continues when its caller disconnects, until
-// it ends, is canceled, or the server closes. A subscriber receives the current task and every later
-// event, in order, however slowly it reads. A call that needs approval sets the task to
+// Guarantees: a message is answered with a task. A task continues after its caller disconnects,
+// until it ends, is canceled, or the server closes. A subscriber receives the current task and
+// every later event, in order, however slowly it reads. A call that needs approval sets the task to
 // TASK_STATE_INPUT_REQUIRED, and runs only if the next message of the task approves it. A task ends
 // once.
 //
-// Tasks are stored on disk, within limits, for the next server of the same folder (records.go). That
-// server shows tasks that were running when the previous one stopped as failed. Pieces of an
-// unfinished answer are not stored with the task: they are in the chat (contextId).
+// Tasks are stored on disk, within limits, for the next server of the same folder (records.go).
+// That server marks tasks as failed that were running when the previous one stopped. Pieces of an
+// unfinished answer are stored only in the chat (contextId), not with the task.
 //
 // It does not use A2A's Go SDK: see docs/a2a.md.
 package a2a

@@ -35,7 +35,7 @@ func (s *Server) serveCard(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	_, _ = w.Write(body) // a caller that has left does not read it
+	_, _ = w.Write(body) // the caller may have disconnected
 }
 
 // endpointURL returns the URL of Endpoint as the caller reaches it.

@@ -354,7 +354,7 @@ func TestRecordLimit(t *testing.T) {
 		}
 		switch what {
 		case "file":
-			if parts := got.Task.History[0].Parts; parts[0].Raw != nil || !strings.Contains(textOf(parts), "not kept") || *parts[1].Text != "look" {
+			if parts := got.Task.History[0].Parts; parts[0].Raw != nil || !strings.Contains(textOf(parts), "not stored") || *parts[1].Text != "look" {
 				t.Errorf("%v", parts)
 			}
 			if *file.Parts[0].Raw != long {
@@ -365,7 +365,7 @@ func TestRecordLimit(t *testing.T) {
 				t.Errorf("%d messages", len(h))
 			}
 		case "answer":
-			if text := textOf(got.Task.Artifacts[0].Parts); !strings.HasSuffix(text, "[The rest is in the chat only.]") {
+			if text := textOf(got.Task.Artifacts[0].Parts); !strings.HasSuffix(text, "[The rest is only in the chat.]") {
 				t.Errorf("%d bytes", len(text))
 			}
 		}

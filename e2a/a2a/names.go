@@ -6,7 +6,7 @@ import (
 )
 
 // camelCaseParams renames the keys of params from snake case (task_id) to A2A's camel case (taskId),
-// because writers of Protocol Buffers may use either. Keys that callers choose, such as those in
+// because encoders of Protocol Buffers may use either. Keys that callers choose, such as those in
 // metadata and data, stay the same.
 func camelCaseParams(params json.RawMessage) json.RawMessage {
 	if !strings.Contains(string(params), "_") {
@@ -43,11 +43,11 @@ func camelCaseKeys(raw json.RawMessage, within map[string]bool) json.RawMessage 
 	return encodeOr(out, raw)
 }
 
-// encodeOr returns the JSON of a value, or before if encoding fails.
-func encodeOr(v any, before json.RawMessage) json.RawMessage {
+// encodeOr returns the JSON of a value, or fallback if encoding fails.
+func encodeOr(v any, fallback json.RawMessage) json.RawMessage {
 	body, err := json.Marshal(v)
 	if err != nil {
-		return before
+		return fallback
 	}
 	return body
 }

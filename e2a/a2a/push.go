@@ -153,7 +153,7 @@ func (s *Server) checkPush(p *pushConfig) error {
 		return failure(codeParams, "the url of the push notification configuration: %v", err)
 	}
 	if len(p.ID) > maxHookID {
-		return failure(codeParams, "the id of a push notification configuration has %d bytes at most", maxHookID)
+		return failure(codeParams, "the id of a push notification configuration must not exceed %d bytes", maxHookID)
 	}
 	fields := []struct{ name, text string }{{"token", p.Token}}
 	if a := p.Authentication; a != nil {
@@ -217,7 +217,7 @@ func (s *Server) registerHook(j *job, p pushConfig, legacy bool) (pushConfig, er
 		j.hooks[at] = h
 	case len(j.hooks) >= maxHooks:
 		h.cancel()
-		return pushConfig{}, failure(codeParams, "a task has %d push notification configurations at most", maxHooks)
+		return pushConfig{}, failure(codeParams, "a task can have at most %d push notification configurations", maxHooks)
 	default:
 		j.hooks = append(j.hooks, h)
 	}
@@ -230,7 +230,7 @@ func (j *job) currentHooks() []*hook {
 	return slices.Clone(j.hooks)
 }
 
-// hooked returns a configuration without its secrets. In 0.3 the id may be missing.
+// hookConfig returns a configuration without its secrets. In 0.3 the id may be missing.
 func (j *job) hookConfig(id string, legacy bool) (pushConfig, bool) {
 	for _, h := range j.currentHooks() {
 		if h.config.ID == id || legacy && id == "" {

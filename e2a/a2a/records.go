@@ -47,7 +47,7 @@ type records struct {
 }
 
 // errTaken means that another server uses the folder of records.
-var errTaken = errors.New("another eca serve of this folder stores its tasks there")
+var errTaken = errors.New("another eca serve already stores the tasks of this folder")
 
 // openRecords creates the folder if necessary and locks it. It returns errTaken if another server
 // has locked it.
@@ -177,7 +177,7 @@ func (rec record) encode() ([]byte, error) {
 	if len(t.Artifacts) > 0 && jsonSize(t.Artifacts) > maxRecord/2 {
 		a := t.Artifacts[0]
 		text := textOf(a.Parts)
-		a.Parts = []part{textPart(strings.ToValidUTF8(text[:min(len(text), maxRecord/8)], "") + "\n[The rest is in the chat only.]")}
+		a.Parts = []part{textPart(strings.ToValidUTF8(text[:min(len(text), maxRecord/8)], "") + "\n[The rest is only in the chat.]")}
 		t.Artifacts = []artifact{a}
 	}
 	if body, err = json.Marshal(rec); err == nil && len(body) > maxRecord {
@@ -191,7 +191,7 @@ func withoutFiles(parts []part) []part {
 	parts = slices.Clone(parts)
 	for i, p := range parts {
 		if p.Raw != nil {
-			text := fmt.Sprintf("[A file of %d bytes, not kept.]", len(*p.Raw)*3/4)
+			text := fmt.Sprintf("[A file of %d bytes, not stored.]", len(*p.Raw)*3/4)
 			parts[i].Raw, parts[i].Text = nil, &text
 		}
 	}

@@ -71,13 +71,13 @@ func (s *Server) execute(w http.ResponseWriter, r *http.Request, c *call) {
 // readBody reads the body of a call. status is the HTTP status for the answer to an error.
 func readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, err error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); r.ContentLength != 0 && (err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json")) {
-		return nil, http.StatusUnsupportedMediaType, failure(codeContentType, "calls are application/json, not %q", r.Header.Get("Content-Type"))
+		return nil, http.StatusUnsupportedMediaType, failure(codeContentType, "Content-Type must be application/json, not %q", r.Header.Get("Content-Type"))
 	}
 	switch body, err = httpguard.ReadBody(w, r, maxBody); {
 	case errors.Is(err, httpguard.ErrTooLarge):
-		return nil, http.StatusRequestEntityTooLarge, failure(codeRequest, "calls have %d MiB at most", maxBody>>20)
+		return nil, http.StatusRequestEntityTooLarge, failure(codeRequest, "a call must not exceed %d MiB", maxBody>>20)
 	case err != nil:
-		return nil, http.StatusBadRequest, failure(codeRequest, "the call did not arrive: %v", err)
+		return nil, http.StatusBadRequest, failure(codeRequest, "cannot read the call: %v", err)
 	}
 	return body, http.StatusOK, nil
 }
@@ -90,8 +90,8 @@ func requestedVersion(r *http.Request) string {
 	return r.URL.Query().Get("A2A-Version")
 }
 
-// knownVersion reports whether a version is supported. An empty version is: the names of the methods
-// differ between versions.
+// knownVersion reports whether a version is supported. An empty version is supported, because the
+// names of the methods show which version a caller uses.
 func knownVersion(v string) bool {
 	major, rest, _ := strings.Cut(strings.TrimSpace(v), ".")
 	minor, _, _ := strings.Cut(rest, ".")
@@ -180,10 +180,10 @@ func (s *Server) call(ctx context.Context, c *call) (result any, stream *subscri
 		result, err := s.push(c)
 		return result, nil, err
 	}
-	return nil, nil, failure(codeMethod, "there is no method %q", c.method)
+	return nil, nil, failure(codeMethod, "unknown method %q", c.method)
 }
 
-// await returns the answer to SendMessage when the task has ended or waits for its caller, or
+// await returns the answer to SendMessage once the task has ended or waits for its caller, or
 // immediately if the caller wants that.
 func (s *Server) await(ctx context.Context, c *call, p *sendParams, sub *subscription) (any, *subscription, error) {
 	immediate := p.Configuration.ReturnImmediately || c.legacy && p.Configuration.Blocking != nil && !*p.Configuration.Blocking
@@ -221,7 +221,7 @@ func (c *call) answer(w http.ResponseWriter, status int, result any, err error) 
 	}
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a caller that has left does not read it
+	_, _ = w.Write(body) // the caller may have disconnected
 }
 
 func (c *call) response(result any, err error) jsonrpc.Message {

@@ -195,8 +195,8 @@ func (j *job) addToHistory(m message) {
 }
 
 // removePending removes a call that was decided or has ended, together with the question that it
-// asked. The task resumes when nothing is pending any more. The decision may have come from another
-// client than the caller.
+// asked. The task resumes when nothing is pending any more. The decision may have come from a
+// client other than the task's caller.
 func (j *job) removePending(call string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -67,7 +67,7 @@ type agent struct {
 	sessions map[string]*session
 }
 
-// Serve answers a client until the client disconnects, out cannot be written, or ctx ends.
+// Serve answers a client until it disconnects, out cannot be written, or ctx ends.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	if o.Now == nil {
 		o.Now = time.Now

@@ -110,7 +110,7 @@ func (a *agent) do(c *call) (any, error) {
 	if ok {
 		return do(c)
 	}
-	return nil, failure(codeMethod, "there is no method %q", c.Method)
+	return nil, failure(codeMethod, "unknown method %q", c.Method)
 }
 
 // initialize answers with the abilities of eca (A5). It always returns eca's own protocol version;
@@ -186,7 +186,7 @@ func (a *agent) authenticate(c *call) (any, error) {
 		return nil, err
 	}
 	if p.MethodID != loginMethod {
-		return nil, failure(codeParams, "there is no login method %q; run eca login in a terminal", p.MethodID)
+		return nil, failure(codeParams, "unknown login method %q; run eca login in a terminal", p.MethodID)
 	}
 	return empty, nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// dialog sends the requests for permission and the questions of a turn to the client. Open requests
-// end with the turn.
+// dialog sends a turn's permission requests and questions to the client. Pending ones are cancelled
+// when the turn ends.
 type dialog struct {
 	session *session
 	prompt  *prompt
@@ -43,9 +43,9 @@ const (
 	rejectAlways = "reject_always"
 )
 
-// permission asks the user about a call and passes the decision on. Any answer other than permission
-// is a refusal. If the user rejected such calls for the session, the call is refused without asking,
-// and the model may continue with something else.
+// permission asks the user about a call and passes the decision on. Every answer except a
+// permission is a refusal. If the user rejected such calls for the session, the call is refused
+// without asking, and the model may continue with something else.
 func (d *dialog) permission(shown update, c transcript.Call) {
 	s, a := d.session, d.session.agent
 	kind, what := kindOfCall(c)

@@ -42,7 +42,7 @@ type errorData struct {
 // readMessage decodes a line.
 func readMessage(line []byte) (jsonrpc.Message, *jsonrpc.Error) {
 	if !json.Valid(line) {
-		return jsonrpc.Message{}, failure(jsonrpc.CodeParse, "the line is not JSON")
+		return jsonrpc.Message{}, failure(jsonrpc.CodeParse, "invalid JSON")
 	}
 	m, bad := jsonrpc.Decode(line)
 	var types struct {

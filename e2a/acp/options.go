@@ -164,7 +164,7 @@ func changeOf(id string, value json.RawMessage) (turn.Settings, error) {
 		}
 		return turn.Settings{Variant: &text}, nil
 	}
-	return turn.Settings{}, failure(codeParams, "there is no option %q", id)
+	return turn.Settings{}, failure(codeParams, "unknown option %q", id)
 }
 
 // set changes a session and shows the differences.

@@ -21,7 +21,7 @@ type prompt struct {
 	endedWithQuestion bool // the turn ended with a question that the next prompt answers
 }
 
-// set sets a flag and returns its previous value.
+// setFlag sets a flag and returns its previous value.
 func (p *prompt) setFlag(flag *bool) (was bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +84,7 @@ func (a *agent) prompt(c *call) {
 		unwatch()
 		switch {
 		case a.ctx.Err() != nil:
-			return // the client has left
+			return // the client has disconnected
 		case p.isCancelled():
 			reason, err = turn.Cancelled, nil
 		}

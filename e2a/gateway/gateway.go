@@ -3,8 +3,8 @@
 // It owns the methods (contract e2a.md 10; methods.go), the frames that show the items of a turn
 // (frames.go), and the two transports: lines of JSON (lines.go) and WebSocket (socket.go).
 // Guarantees: the frames of one envelope have the invariants of e2a.Stream. Each envelope gets
-// exactly one final frame, whatever happens, as long as the caller reads frames. It does not
-// listen or start an engine: its callers do both.
+// exactly one final frame if the caller keeps reading. The package does not listen or start an
+// engine: its callers do both.
 package gateway
 
 import (

@@ -46,9 +46,9 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 		return err
 	}
 	read := make(chan line)
-	go readLines(ctx, in, read) // ends with the input, or with ctx once a line was read
+	go readLines(ctx, in, read) // returns at the end of the input, or after the next line once ctx has ended
 	answered := make(chan struct{})
-	go func() { // ends when everything is answered, or the caller has stopped reading
+	go func() { // returns when everything is answered, or the caller has stopped reading
 		defer close(answered)
 		g.answerAll(ctx, read, send)
 	}()

@@ -85,7 +85,7 @@ func (a *answer) run(ctx context.Context) error {
 	case e2a.MethodCommands:
 		return a.commandList()
 	}
-	return turn.Errorf(codeUnknownMethod, "there is no method %q", method)
+	return turn.Errorf(codeUnknownMethod, "unknown method %q", method)
 }
 
 // result sends the final frame, unless there is an error.
@@ -150,7 +150,7 @@ func (a *answer) decide(approve bool) error {
 	if save := tools.Scope(p.Save.Value); approve && save != "" {
 		scopes := []tools.Scope{tools.ForSession, tools.ForWorkspace, tools.Everywhere}
 		if !slices.Contains(scopes, save) {
-			return turn.Errorf(turn.BadParams, "params.save: %q is none of %v", save, scopes)
+			return turn.Errorf(turn.BadParams, "params.save must be one of %v, not %q", scopes, save)
 		}
 		d.Remember = save
 	}

@@ -29,7 +29,7 @@ func (g *Gateway) Socket() http.Handler {
 		// The caller has already checked the origin.
 		conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 		if err != nil {
-			g.opts.Log.Debug("no WebSocket", "err", err) // Accept has answered
+			g.opts.Log.Debug("cannot accept a WebSocket", "err", err) // Accept has answered
 			return
 		}
 		defer func() { _ = conn.CloseNow() }()

@@ -80,7 +80,7 @@ const maxAttachment = 250 << 10
 // media type. field names the member in errors.
 func blob(ctx context.Context, encoded, field string, a attachment) (block, error) {
 	if encoded == "" {
-		return block{}, fmt.Errorf("%s must be base64, and not empty", field)
+		return block{}, fmt.Errorf("%s must be non-empty base64", field)
 	}
 	if strings.HasPrefix(encoded, "data:") {
 		_, encoded, _ = strings.Cut(encoded, ",")

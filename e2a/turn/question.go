@@ -24,7 +24,7 @@ type pending struct {
 	turns        map[string]*Turn       // by chat id: the turn that shows the chat's questions
 	calls        map[*Turn][]string     // ids of the calls that were shown for a decision
 	answers      map[string]chan string // by question id
-	disconnected bool                   // no caller will decide or answer any more
+	disconnected bool                   // no caller is left to decide or answer
 }
 
 var _ ask.Client = (*pending)(nil)

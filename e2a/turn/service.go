@@ -36,7 +36,7 @@ type Host interface {
 	// Watch applies changes of configuration files until ctx ends.
 	Watch(ctx context.Context, changed func())
 	Engine() *chat.Engine
-	// Extensions returns the user's additions in files, including agents.
+	// Extensions returns the extensions in the user's files, including agents.
 	Extensions() *extensions.Set
 	// ModelChoice returns the models that are known without the network.
 	ModelChoice() chat.ModelChoice
@@ -135,6 +135,6 @@ func (s *Service) Bind(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, func() { unbind(); cancel() }
 }
 
-// Leave announces that no caller will answer any more: pending and later calls are refused, and
-// questions are declined, which the models are informed of.
+// Leave announces that no caller is left. Pending and later calls are refused, questions are
+// declined, and the models are informed.
 func (s *Service) Leave() { s.pending.leave() }

@@ -39,7 +39,7 @@ func (s *Service) existing(ctx context.Context, id string) (*chat.Session, error
 	}
 	session, ok, err := s.host.Engine().OpenExisting(ctx, id)
 	if err == nil && !ok {
-		err = Errorf(NotFound, "there is no session %q", id)
+		err = Errorf(NotFound, "unknown session %q", id)
 	}
 	return session, err
 }
@@ -78,8 +78,9 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 	return s.host.Engine().Delete(id)()
 }
 
-// History shows the session so far, in the same form as Follow, but with the user's prompts. It shows
-// a turn that was cut off when its process was killed as interrupted, like its calls.
+// History shows the session so far, in the same form as Follow, but with the user's prompts. If a
+// turn was cut off because its process was killed, History shows the turn and its calls as
+// interrupted.
 func (s *Service) History(ctx context.Context, id string, v Viewer) (Session, error) {
 	session, err := s.existing(ctx, id)
 	if err != nil {

@@ -137,7 +137,7 @@ func (t *Turn) Follow(v Viewer) (Outcome, error) {
 	return f.outcome, err
 }
 
-// errClosed ends a turn whose chat was closed while the turn was running.
+// errClosed is the error of a turn whose chat was closed while the turn was running.
 var errClosed = Errorf(Disconnected, "the session was closed")
 
 // follower shows a turn to a viewer.

@@ -6,7 +6,7 @@
 // so the next caller continues the conversation, until reset or initialize begins another.
 //
 // Guarantees:
-//   - Requests of the runtime are executed one after the other, in the order of their arrival, except
+//   - Requests are executed one after the other, in the order of their arrival, except
 //     that reset stops the running step.
 //   - Each request gets one answer.
 //   - Tool calls are approved only if the approval policy of initialize allows it, and no workspace

@@ -29,11 +29,11 @@ func parse(raw []byte) (list []message, batch bool) {
 		req, bad := ecp.ParseRequest(parts[0])
 		return []message{{req, bad}}, false
 	case parts == nil:
-		return []message{{bad: ecp.Errorf(ecp.CodeParse, "Parse error: the message is not JSON")}}, false
+		return []message{{bad: ecp.Errorf(ecp.CodeParse, "Parse error: invalid JSON")}}, false
 	case n == 0:
 		return []message{{bad: ecp.Errorf(ecp.CodeInvalidRequest, "Invalid Request: the batch is empty")}}, false
 	case n > maxWaiting:
-		return []message{{bad: ecp.Errorf(ecp.CodeInvalidRequest, "Invalid Request: a batch has at most %d messages, not %d", maxWaiting, n)}}, false
+		return []message{{bad: ecp.Errorf(ecp.CodeInvalidRequest, "Invalid Request: a batch must not exceed %d messages, but has %d", maxWaiting, n)}}, false
 	}
 	for _, p := range parts {
 		req, bad := ecp.ParseRequest(p)

@@ -38,7 +38,7 @@ func (g *gate) current() (*run, ecp.Budgets) {
 	return g.run, g.config.Budgets
 }
 
-// offers reports whether the configuration allows to offer a tool to models.
+// offers reports whether the configuration allows offering a tool to models.
 func (g *gate) offers(spec tools.Spec) bool {
 	names := []string{spec.FullName(), spec.Written(), shortName(spec.Server, spec.Name)}
 	named := func(list []string) bool {
@@ -84,7 +84,7 @@ type guarded struct {
 func (t guarded) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.Result, error) {
 	r, budgets := t.gate.current()
 	if r != nil && !r.admitCall(ctx, call, budgets) {
-		// The call ends when the turn is stopped, which follows.
+		// The turn is about to be stopped, which ends the call.
 		<-ctx.Done()
 		return tools.Result{}, context.Cause(ctx)
 	}

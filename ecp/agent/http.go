@@ -47,11 +47,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	plain, events := accepts(r.Header.Values("Accept"))
 	if !plain && !events {
-		http.Error(w, "answers are application/json or text/event-stream", http.StatusNotAcceptable)
+		http.Error(w, "Accept must include application/json or text/event-stream", http.StatusNotAcceptable)
 		return
 	}
 	if t := r.Header.Get("Content-Type"); t != "" && !isJSON(t) {
-		http.Error(w, "messages are application/json", http.StatusUnsupportedMediaType)
+		http.Error(w, "Content-Type must be application/json", http.StatusUnsupportedMediaType)
 		return
 	}
 	h.post(w, r, !plain)

@@ -22,8 +22,8 @@ type settings struct {
 	readyTimeLeft time.Duration // how long steps may still wait for plugins and MCP servers
 }
 
-// engineOptions are the engine's options for evaluations: no titles, because each costs a request to
-// a model.
+// engineOptions are the engine's options for evaluations. They disable titles, because each title
+// costs a request to a model.
 const engineOptions = `{"chat": {"title": false}}`
 
 // readyTime is how long steps together wait for plugins and MCP servers.

@@ -31,7 +31,7 @@ type queue struct {
 // ticket is a call's place in the queue.
 type ticket struct {
 	ctx  context.Context
-	turn chan struct{} // closed when it is the call's turn; nil: it need not wait
+	turn chan struct{} // closed when it is the call's turn; nil if the call need not wait
 	done func()        // must be called after wait
 }
 
@@ -50,7 +50,7 @@ func (q *queue) enqueue(ctx context.Context, stop bool) (ticket, error) {
 	switch {
 	case q.closed:
 		return ticket{}, errClosed
-	case len(q.calls) >= maxWaiting && (!stop || len(q.calls) >= 2*maxWaiting): // stop makes room
+	case len(q.calls) >= maxWaiting && (!stop || len(q.calls) >= 2*maxWaiting): // a call with stop makes room by cancelling the others
 		return ticket{}, errBusy
 	}
 	if stop {

@@ -19,7 +19,7 @@ type run struct {
 	session  *chat.Session
 	turn     string // id
 	cancel   context.CancelFunc
-	over     chan struct{} // closed when the turn has ended and all its events were read
+	over     chan struct{} // closed when the turn has ended and all its events have been read
 
 	children map[string]*child // subagents by the id of their call; owned by follow
 
@@ -32,7 +32,7 @@ type run struct {
 	refused  map[callKey]bool // calls that the budget did not allow to run
 	ran      int              // calls that were allowed to run in this step
 	running  map[string]bool  // the turn's own calls that were allowed to run and have not ended
-	stop     string           // why the turn is to be stopped (ecp.Stop...); empty: it is not
+	stop     string           // why the turn must stop (ecp.Stop...); empty if it need not
 	stopNow  bool             // stop without waiting for running calls
 	question *question        // the question that waits for an answer, or nil
 	failed   error            // the error of reading the events

@@ -1,5 +1,5 @@
-// Package cache keeps answers of agents and judges in a folder, so a repeated question is not paid
-// for twice.
+// Package cache stores the answers of agents and judges in a folder, so that repeating a question
+// costs nothing.
 //
 // Guarantees: Get returns exactly the value that was stored under the same key; several processes
 // may use one folder; unreadable entries count as missing. A key must include everything that the
@@ -70,9 +70,9 @@ type judge struct {
 	asked map[string]int // how often each question was asked
 }
 
-// Judge returns a judge that caches the answers of next in s. identity is part of the keys, and
-// distinguishes judges. Votes, and attempts with the same text, repeat a question; each repetition has
-// its own answer.
+// Judge returns a judge that caches the answers of next in s. identity distinguishes judges, and is
+// part of the keys. Several votes, or attempts with the same text, repeat a question; each
+// repetition has its own answer.
 func Judge(next grade.Judge, s *Store, identity string) grade.CachingJudge {
 	return &judge{next: next, store: s, identity: identity, asked: map[string]int{}}
 }

@@ -109,7 +109,7 @@ func (p *packer) add(path string, e fs.DirEntry, err error) error {
 		return err
 	}
 	if p.files, p.size = p.files+1, p.size+info.Size(); p.files > maxBundleFiles || p.size > maxBundleBytes {
-		return fmt.Errorf("what the manifest refers to has more than %d files or %d MiB: leave out what the agent does not need", maxBundleFiles, maxBundleBytes>>20)
+		return fmt.Errorf("the manifest refers to more than %d files or %d MiB: leave out files that the agent does not need", maxBundleFiles, maxBundleBytes>>20)
 	}
 	header := &tar.Header{Name: filepath.ToSlash(name), Mode: 0o644, Format: tar.FormatPAX}
 	switch {
@@ -126,7 +126,7 @@ func (p *packer) add(path string, e fs.DirEntry, err error) error {
 		}
 		return p.out.WriteHeader(header)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is neither a file, a folder nor a link", name)
+		return fmt.Errorf("%s is not a file, a folder or a link", name)
 	}
 	if info.Mode()&0o111 != 0 {
 		header.Mode = 0o755
@@ -183,7 +183,7 @@ func unpack(from io.Reader, dir string) error {
 func extract(root *os.Root, h *tar.Header, content io.Reader) error {
 	name := filepath.FromSlash(h.Name)
 	if !filepath.IsLocal(name) {
-		return errors.New("it lies outside")
+		return errors.New("it is outside the archive")
 	}
 	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
@@ -193,7 +193,7 @@ func extract(root *os.Root, h *tar.Header, content io.Reader) error {
 		return root.MkdirAll(name, 0o755)
 	case tar.TypeSymlink:
 		if !inside(h.Name, h.Linkname) {
-			return errors.New("the link leads outside")
+			return errors.New("the link leads out of the archive")
 		}
 		return root.Symlink(h.Linkname, name)
 	case tar.TypeReg:
@@ -204,5 +204,5 @@ func extract(root *os.Root, h *tar.Header, content io.Reader) error {
 		_, err = io.Copy(f, content)
 		return errors.Join(err, f.Close())
 	}
-	return errors.New("it is neither a file, a folder nor a link")
+	return errors.New("it is not a file, a folder or a link")
 }

@@ -19,7 +19,7 @@ import (
 type Options struct {
 	URL   string // of one or more servers, separated by commas
 	Seed  []byte // of the nkey; empty if the servers require none
-	Role  string // RoleController, RoleWorker or RoleViewer: decides which inbox is used
+	Role  string // RoleController, RoleWorker or RoleViewer; determines the inbox
 	CA    string // file with the certificate authorities of the servers; empty uses the system's
 	Lease time.Duration
 	Log   *slog.Logger
@@ -69,7 +69,7 @@ func (c *Cluster) Close() { c.conn.Close() }
 func (c *Cluster) runs(ctx context.Context) (*jet.KV, error) {
 	kv, err := c.conn.KV(ctx, runsBucket)
 	if errors.Is(err, jet.ErrNotFound) {
-		return nil, fmt.Errorf("this NATS server has no runs yet; ecp submit creates one: %w", err)
+		return nil, fmt.Errorf("this NATS server has no runs yet; create one with ecp submit: %w", err)
 	}
 	return kv, err
 }

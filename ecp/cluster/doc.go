@@ -1,5 +1,5 @@
-// Package cluster spreads the attempts of an evaluation over several machines, with NATS JetStream
-// between them.
+// Package cluster distributes the attempts of an evaluation over several machines, with NATS
+// JetStream between them.
 //
 // All runs share one stream of work, which has a message for each attempt that is waiting or running.
 // Each run has its own stream of results. Object Stores contain manifests, the files that they refer

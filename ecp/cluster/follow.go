@@ -23,7 +23,7 @@ const (
 // FollowOptions configure a Follower.
 type FollowOptions struct {
 	Lead      bool   // publish work if no other process does; needs the rights of a controller
-	Snapshot  bool   // read the existing results, and end
+	Snapshot  bool   // read only the existing results
 	Artifacts string // folder for diffs; empty for none
 }
 
@@ -151,7 +151,7 @@ func (s *session) loop(ctx, inner context.Context, results <-chan arrival, state
 	over := ctx.Done()
 	var stopping time.Time
 	for ticks := 1; ; {
-		if s.seen >= start { // all results of earlier leaders are known
+		if s.seen >= start { // all results of earlier leaders have been read
 			if s.opts.Snapshot {
 				s.settleRest()
 				return
@@ -215,7 +215,7 @@ func (f *Follower) lastResult(ctx context.Context) (uint64, error) {
 func (s *session) drained(ctx context.Context, since time.Time) bool {
 	idle := s.state.State == StateFinished || time.Since(since) > 2*s.c.lease
 	if !idle {
-		// Before the results: a worker publishes its result before it removes the work.
+		// Check this before the results: a worker publishes its result before it removes the work.
 		var err error
 		if idle, err = s.idle(ctx); err != nil {
 			s.warn(err)
@@ -362,7 +362,7 @@ func (s *session) offer(ctx context.Context, key attemptKey, e *entry) {
 	c := e.job.Case()
 	raw, err := json.Marshal(work{V: docVersion, Run: s.doc.Run, Key: key, Place: c.Position, Name: c.Scenario.Name})
 	if err == nil {
-		// Its result shows whether it arrived; until then it is offered again.
+		// The result of the attempt shows whether it arrived; until then it is offered again.
 		err = s.c.conn.Offer(workSubject(s.doc.Run, e.lane, key), raw, s.c.lease)
 	}
 	s.warn(err)

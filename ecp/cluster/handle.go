@@ -20,10 +20,10 @@ func (w *worker) handle(ctx context.Context, msg *jet.Delivery, wait time.Durati
 	var job work
 	err := json.Unmarshal(msg.Data, &job)
 	if err == nil && job.V > docVersion {
-		err = fmt.Errorf("its version is %d, and this worker knows up to %d: update it", job.V, docVersion)
+		err = fmt.Errorf("its version is %d, but this worker supports only versions up to %d: update the worker", job.V, docVersion)
 	}
 	if err == nil && !validToken(job.Run) {
-		err = fmt.Errorf("%q is not a run", job.Run)
+		err = fmt.Errorf("%q is not a valid run id", job.Run)
 	}
 	if err != nil {
 		w.leaveToOthers(msg, wait, "the message cannot be used", err)
@@ -96,11 +96,11 @@ func (t *attempt) perform(ctx context.Context) (done bool, err error) {
 		return false, fmt.Errorf("this worker does not offer the environment %s", kind)
 	}
 	if c.VariantKey != t.job.Key.Variant {
-		return t.publish(broken("manifest", "the worker's ecp makes other variants of the manifest than the one that submitted it: use the same version"))
+		return t.publish(broken("manifest", "the worker's ecp does not get the same variants from the manifest as the ecp that submitted it: use the same version"))
 	}
 	a := t.r.session.Make(t.r.ctx, c, t.job.Key.Attempt)
 	if t.r.ctx.Err() != nil {
-		return t.w.hard.Err() == nil, nil //nolint:nilerr // the run was cancelled, or this worker ends
+		return t.w.hard.Err() == nil, nil //nolint:nilerr // the run was cancelled, or this worker is shutting down
 	}
 	return t.publish(a)
 }
@@ -123,7 +123,7 @@ func (t *attempt) publish(a report.Attempt) (done bool, err error) {
 	}
 	_, err = t.r.results.Append(ctx, msg, 0, t.subject)
 	if errors.Is(err, jet.ErrConflict) {
-		t.w.c.log.Info("cluster: another worker's result counts", "subject", t.subject)
+		t.w.c.log.Info("cluster: another worker has already published a result", "subject", t.subject)
 		return true, nil
 	}
 	return err == nil, err

@@ -64,7 +64,7 @@ func (c *Cluster) checkLane(ctx context.Context, name string, l Lane, limited bo
 // SetLimit sets how many attempts of a lane may run at the same time. It takes effect immediately.
 func (c *Cluster) SetLimit(ctx context.Context, name string, l Lane) error {
 	if !validToken(name) || l.Limit < 1 || l.Limit > 10_000 {
-		return fmt.Errorf("lane %q, limit %d: a limit is 1 to 10000", name, l.Limit)
+		return fmt.Errorf("lane %q, limit %d: a limit must be 1 to 10000", name, l.Limit)
 	}
 	if err := c.conn.EnsureConsumer(ctx, workStream, jet.ConsumerSpec{Name: "lane-" + name, Subject: laneWork(name), Lease: c.lease, MaxInFlight: l.Limit}); err != nil {
 		return err

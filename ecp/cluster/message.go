@@ -66,7 +66,7 @@ func (c *Cluster) attempt(ctx context.Context, raw []byte) (report.Attempt, stri
 		}
 	}
 	if err == nil && r.Attempt == nil {
-		err = fmt.Errorf("a result of version %d without an attempt", r.V)
+		err = fmt.Errorf("the result (version %d) contains no attempt", r.V)
 	}
 	if err != nil {
 		return broken("storage", "cannot read the result: "+err.Error()), ""

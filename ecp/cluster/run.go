@@ -116,7 +116,7 @@ func readDoc(raw []byte) (*Stored, error) {
 		return nil, fmt.Errorf("invalid document of a run: %w", err)
 	}
 	if out.V > docVersion {
-		return nil, fmt.Errorf("the run was submitted by ecp %s, whose documents have version %d; this one reads up to %d: update it", out.Program, out.V, docVersion)
+		return nil, fmt.Errorf("the run was submitted by ecp %s, whose documents have version %d; this ecp reads only versions up to %d: update it", out.Program, out.V, docVersion)
 	}
 	return out, nil
 }
@@ -124,7 +124,7 @@ func readDoc(raw []byte) (*Stored, error) {
 // Doc returns the document of a run.
 func (c *Cluster) Doc(ctx context.Context, run string) (*Stored, error) {
 	if !validToken(run) {
-		return nil, fmt.Errorf("%q is not the id of a run", run)
+		return nil, fmt.Errorf("%q is not a valid run id", run)
 	}
 	kv, err := c.runs(ctx)
 	if err != nil {

@@ -25,7 +25,7 @@ type State struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// over reports whether no more attempts are started.
+// over reports whether no more attempts may start.
 func (s State) over() bool {
 	return s.State == StateStopping || s.State == StateCancelled || s.State == StateFinished
 }
@@ -51,7 +51,7 @@ type Summary struct {
 // first.
 const stateTries = 20
 
-// setState changes the state of a run, unless that is final.
+// setState changes the state of a run, unless its state is final.
 func (c *Cluster) setState(ctx context.Context, run string, to State) error {
 	kv, err := c.runs(ctx)
 	if err != nil {

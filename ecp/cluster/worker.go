@@ -24,7 +24,7 @@ type WorkerOptions struct {
 	Trust []string      // public keys whose manifests it runs; TrustAnyone accepts all
 	Lanes []string      // the lanes that it works on; empty means all lanes of Kinds
 	Dir   string        // for the files of runs
-	Grace time.Duration // how long attempts may continue when the worker is asked to end
+	Grace time.Duration // how long attempts may continue when the worker shuts down
 	// Prepare returns the options for a run, and a function that is called when the run has ended.
 	Prepare func(Settings) (runtime.Options, func(), error) `json:"-"`
 }
@@ -89,7 +89,7 @@ func (w *worker) waitForRuns(ctx context.Context) {
 		if !errors.Is(err, jet.ErrNotFound) {
 			w.c.log.Warn("cluster: open the bucket of runs", "err", err)
 		} else if !said {
-			w.c.log.Info("cluster: there are no runs yet; waiting for the first")
+			w.c.log.Info("cluster: no runs yet; waiting for the first")
 		}
 		jet.Pause(ctx, time.Second)
 	}
@@ -220,7 +220,7 @@ func (w *worker) enter(run string) *workerRun {
 	return r
 }
 
-// leave releases a run. The next attempt loads a run again that could not be loaded.
+// leave releases a run. If the run could not be loaded, the next attempt loads it again.
 func (w *worker) leave(run string, r *workerRun, failed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -269,7 +269,7 @@ func (w *worker) load(r *workerRun, run string) (err error) {
 		return fmt.Errorf("run %s, signed by %q: %w", run, r.doc.SignedBy, errTrust)
 	}
 	if r.doc.Run != run { // the document was replaced by that of another run
-		return fmt.Errorf("the document of run %s is of run %s", run, r.doc.Run)
+		return fmt.Errorf("the document of run %s is that of run %s", run, r.doc.Run)
 	}
 	if r.results, err = w.c.conn.Stream(r.ctx, resultStreams+run); err != nil {
 		return err

@@ -197,7 +197,7 @@ func TestEffects(t *testing.T) {
 		"includes":        {Spec{Type: Changes, Includes: []string{"src/*.go", "a.*"}}, true, false, ""},
 		"not included":    {Spec{Type: Changes, Includes: []string{"docs/**"}}, false, false, "Nothing changed in docs/**"},
 		"exit code":       {Spec{Type: Command, Run: "1234", ExitCode: 4}, true, false, ""},
-		"other exit code": {Spec{Type: Command, Run: "1234"}, false, false, "ended with 4, expected 0"},
+		"other exit code": {Spec{Type: Command, Run: "1234"}, false, false, "exited with 4, expected 0"},
 		"output":          {Spec{Type: Command, Run: "1", ExitCode: 1, Condition: "contains", Value: &value}, true, false, ""},
 		"can not run":     {Spec{Type: Command, Run: "broken"}, false, true, "no shell"},
 		"status":          {Spec{Type: Status, Want: "paused"}, false, false, "expected paused"},

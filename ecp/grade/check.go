@@ -73,7 +73,7 @@ func (s Spec) Check() []Problem {
 		return s.checkChanges()
 	case Command, Reward:
 		if strings.TrimSpace(s.Run) == "" {
-			return []Problem{{"run", s.Type + " needs something to run"}}
+			return []Problem{{"run", s.Type + " needs a command (run)"}}
 		}
 		if out := s.checkTime(); out != nil {
 			return out
@@ -90,7 +90,7 @@ func (s Spec) Check() []Problem {
 		}
 		return nil
 	}
-	return []Problem{{"type", fmt.Sprintf("there is no grader %q; there are %s", s.Type, strings.Join(Types(true), ", "))}}
+	return []Problem{{"type", fmt.Sprintf("unknown grader %q; the graders are %s", s.Type, strings.Join(Types(true), ", "))}}
 }
 
 func (s Spec) checkTime() []Problem {

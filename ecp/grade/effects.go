@@ -118,7 +118,7 @@ func (s Spec) gradeCommand(ctx context.Context, subject Subject, t Tools) Check 
 	case subject.Workspace == "":
 		return Check{Field: field, Err: errNoWorkspace}
 	case t.Command == nil:
-		return Check{Field: field, Err: errors.New("commands cannot be run here")}
+		return Check{Field: field, Err: errors.New("commands are not available here")}
 	}
 	limit := s.limit(commandTime)
 	limited, cancel := context.WithTimeout(ctx, limit)
@@ -132,11 +132,11 @@ func (s Spec) gradeCommand(ctx context.Context, subject Subject, t Tools) Check 
 	case limited.Err() != nil:
 		return Check{Field: field, Reasoning: fmt.Sprintf("%q took longer than %s. %s", s.Run, limit, shown(output))}
 	case int64(code) != s.ExitCode:
-		return Check{Field: field, Reasoning: fmt.Sprintf("%q ended with %d, expected %d. It printed %s", s.Run, code, s.ExitCode, shown(output))}
+		return Check{Field: field, Reasoning: fmt.Sprintf("%q exited with %d, expected %d. It printed %s", s.Run, code, s.ExitCode, shown(output))}
 	case s.Condition != "":
 		c := s.gradeText(output, false)
 		c.Field = field
 		return c
 	}
-	return Check{Field: field, Passed: true, Reasoning: fmt.Sprintf("%q ended with %d", s.Run, code)}
+	return Check{Field: field, Passed: true, Reasoning: fmt.Sprintf("%q exited with %d", s.Run, code)}
 }

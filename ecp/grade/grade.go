@@ -1,4 +1,4 @@
-// Package grade grades an agent's work by a manifest's expectations (ECP, graders).
+// Package grade grades an agent's work by the expectations in a manifest (ECP, graders).
 //
 // It owns the graders: text, tool calls, trajectories, files, commands, and a model as a judge. A
 // grader is data (Spec) that is validated before the run (Check). Grading is a function of that data
@@ -137,7 +137,8 @@ type Tools struct {
 	Votes int64
 	// Command runs a shell command in a folder and returns its exit code and the end of its output.
 	Command func(ctx context.Context, dir, command string) (code int, output string, err error)
-	// Reference makes the graders of v1 judge like the reference, also where eca differs on purpose.
+	// Reference makes the graders of v1 judge like the reference, even where eca differs on
+	// purpose.
 	Reference bool
 }
 
@@ -195,7 +196,7 @@ func (s Spec) grade(ctx context.Context, subject Subject, t Tools) Check {
 	case LLMJudge:
 		return s.gradeJudge(ctx, subject, t)
 	}
-	return Check{Err: fmt.Errorf("there is no grader %q", s.Type)}
+	return Check{Err: fmt.Errorf("unknown grader %q", s.Type)}
 }
 
 // verdict returns a check whose reasoning is yes if it passed, and no otherwise.

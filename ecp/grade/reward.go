@@ -79,7 +79,7 @@ func parseReward(kind, text string) (map[string]float64, error) {
 	case "json":
 		var read map[string]*float64
 		if err := json.Unmarshal([]byte(text), &read); err != nil {
-			return nil, fmt.Errorf("reward.json is not an object of numbers, of at most 2048 bytes: %w", err)
+			return nil, fmt.Errorf("reward.json must be an object of numbers with at most 2048 bytes: %w", err)
 		}
 		values := map[string]float64{}
 		for name, v := range read {
@@ -95,7 +95,7 @@ func parseReward(kind, text string) (map[string]float64, error) {
 	case "text":
 		v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("reward.txt has %.40q, which is not a number", strings.TrimSpace(text))
+			return nil, fmt.Errorf("reward.txt contains %.40q, which is not a number", strings.TrimSpace(text))
 		}
 		return map[string]float64{"reward": v}, nil
 	}

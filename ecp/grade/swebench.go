@@ -31,8 +31,8 @@ const (
 	sweBenchTime = 30 * time.Minute
 )
 
-// WithExitCode changes a test script to print the exit code of its test command, which is not 0 if
-// the tests broke off without a failure in the log.
+// WithExitCode changes a test script to print the exit code of its test command. That code is not 0
+// if the tests were aborted without a failure in the log.
 func WithExitCode(script string) string {
 	var out strings.Builder
 	for line := range strings.Lines(script) {
@@ -71,7 +71,7 @@ unset GIT_INDEX_FILE
 func (s Spec) gradeSWEBench(ctx context.Context, subject Subject, t Tools) Check {
 	const field = "tests"
 	if t.Command == nil {
-		return Check{Field: field, Err: errors.New("commands cannot run here")}
+		return Check{Field: field, Err: errors.New("commands are not available here")}
 	}
 	limit := s.limit(sweBenchTime)
 	limited, cancel := context.WithTimeout(ctx, limit)
@@ -112,7 +112,7 @@ func (s Spec) judgeLog(log string) (score float64, reason string) {
 	}
 	failed := slices.ContainsFunc(slices.Collect(maps.Values(results)), func(status string) bool { return status == testFailed || status == testError })
 	if code := exitOf(rest); code != 0 && !failed {
-		return 0, fmt.Sprintf("the tests ended with %d although no test failed, so their log is not reliable: %s", code, shown(lastLines(rest)))
+		return 0, fmt.Sprintf("the tests exited with %d although no test failed, so their log is not reliable: %s", code, shown(lastLines(rest)))
 	}
 	var failing, broken []string
 	for _, name := range s.FailToPass {
@@ -197,10 +197,10 @@ func namedTests(names []string) string {
 // checkSWEBench returns the errors in a grader of this type.
 func (s Spec) checkSWEBench() (out []Problem) {
 	if strings.TrimSpace(s.Run) == "" {
-		out = append(out, Problem{"run", "swebench needs something to run"})
+		out = append(out, Problem{"run", "swebench needs a command (run)"})
 	}
 	if !slices.Contains(LogParsers(), s.Parser) {
-		out = append(out, Problem{"parser", fmt.Sprintf("%q is not one of %s", s.Parser, strings.Join(LogParsers(), ", "))})
+		out = append(out, Problem{"parser", fmt.Sprintf("%q must be one of %s", s.Parser, strings.Join(LogParsers(), ", "))})
 	}
 	if len(s.FailToPass) == 0 {
 		out = append(out, Problem{"fail_to_pass", "swebench needs tests that fail before the change and pass after it"})

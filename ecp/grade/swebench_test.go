@@ -55,7 +55,7 @@ func TestJudgeLog(t *testing.T) {
 		"no end":           {s, start + "PASSED f1\nPASSED f2\nPASSED p1\n", 0, `no ">>>>> End Test Output"`},
 		"no start":         {s, "PASSED f1\nPASSED f2\nPASSED p1\n", 0, `no ">>>>> Start Test Output"`},
 		"outside":          {s, "PASSED f1\nPASSED f2\nPASSED p1\n" + start + end, 0, "no result of a test"},
-		"broke off":        {s, start + "PASSED f1\nPASSED f2\nPASSED p1\necp-test-exit: 2" + end, 0, "ended with 2 although no test failed"},
+		"broke off":        {s, start + "PASSED f1\nPASSED f2\nPASSED p1\necp-test-exit: 2" + end, 0, "exited with 2 although no test failed"},
 		"not applied":      {s, "error\n>>>>> Patch Apply Failed\n", 0, "cannot be applied: 'error'"},
 		"a test prints it": {s, start + "PASSED f1\nPASSED f2\nPASSED p1\n>>>>> Patch Apply Failed" + end, 1, ""},
 		"fail only":        {failOnly, start + "PASSED x" + end, 1, ""},

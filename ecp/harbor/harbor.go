@@ -133,7 +133,7 @@ type file struct {
 func read(dir string) (t Task, err error) {
 	path := filepath.Join(dir, "task.toml")
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return t, fmt.Errorf("%s: it has a task.yaml: this is the older form of Terminal-Bench, which is not read; convert it with Harbor's own command first", dir)
+		return t, fmt.Errorf("%s: task.yaml is the older format of Terminal-Bench; convert it with Harbor's own command first", dir)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -162,7 +162,7 @@ func parse(text string) (f file, problems []error) {
 		if slices.Contains([]string{"metadata", "source", "solution"}, key[0]) || len(key) > 2 && key[0] == "task" && key[1] == "authors" {
 			continue // these tables do not affect the result
 		}
-		problems = append(problems, fmt.Errorf("%s: this key is not known", key))
+		problems = append(problems, fmt.Errorf("%s: unknown key", key))
 	}
 	return f, append(problems, f.refused()...)
 }
@@ -178,7 +178,7 @@ func (f *file) refused() (out []error) {
 	if version == "" {
 		version = f.Version
 	}
-	no(!slices.Contains([]string{"1.0", "1.1", "1.2", "1.3", "1.4"}, version), "schema_version", fmt.Sprintf("%q is not one of 1.0 to 1.4", version))
+	no(!slices.Contains([]string{"1.0", "1.1", "1.2", "1.3", "1.4"}, version), "schema_version", fmt.Sprintf("%q must be 1.0 to 1.4", version))
 	for key, mode := range map[string]string{"agent": f.Agent.Network, "verifier": f.Verifier.Network, "environment": f.Environment.Network} {
 		no(!slices.Contains([]string{"", "public", "no-network"}, mode), key+".network_mode", fmt.Sprintf("%q cannot be enforced; use no-network or public", mode))
 	}
@@ -189,18 +189,18 @@ func (f *file) refused() (out []error) {
 	const user = "programs run as the image's own user"
 	no(f.Agent.User != nil, "agent.user", user)
 	no(f.Verifier.User != nil, "verifier.user", user)
-	const values = "a manifest has no values of variables; put them into the image or into tests/test.sh"
+	const values = "a manifest cannot set variables; set them in the image or in tests/test.sh"
 	no(len(f.Verifier.Env) > 0, "verifier.env", values)
 	no(len(f.Environment.Env) > 0, "environment.env", values)
 	no(f.Verifier.Mode != "" && f.Verifier.Mode != "shared" || f.Verifier.Environment != nil, "verifier.environment_mode", "tests run in the agent's container (shared)")
-	no(f.Verifier.Collect != nil, "verifier.collect", "nothing runs between the agent and the tests")
+	no(f.Verifier.Collect != nil, "verifier.collect", "no command can run between the agent and the tests")
 	no(f.Environment.GPUs > 0, "environment.gpus", "containers get no GPU")
 	no(f.Environment.TPU != nil, "environment.tpu", "containers get no TPU")
 	no(f.Environment.OS != "" && f.Environment.OS != "linux", "environment.os", fmt.Sprintf("%q is not linux", f.Environment.OS))
 	no(f.Environment.Workdir != "" && !strings.HasPrefix(f.Environment.Workdir, "/"), "environment.workdir", "it is not an absolute path")
-	no(f.Environment.Healthcheck != nil, "environment.healthcheck", "nothing waits for services")
-	no(len(f.Environment.MCP) > 0, "environment.mcp_servers", "agents bring their own MCP servers along")
-	no(f.Environment.Skills != "", "environment.skills_dir", "agents bring their own skills along")
+	no(f.Environment.Healthcheck != nil, "environment.healthcheck", "waiting for services is not supported")
+	no(len(f.Environment.MCP) > 0, "environment.mcp_servers", "agents use their own MCP servers")
+	no(f.Environment.Skills != "", "environment.skills_dir", "agents use their own skills")
 	no(len(f.Steps) > 0 || f.Strategy != nil, "steps", "a task with several instructions cannot be imported")
 	if _, err := f.memory(); err != nil {
 		out = append(out, err)
@@ -298,7 +298,7 @@ func (t *Task) files(dir string) (out []error) {
 		out = append(out, errors.New("trajectory.json: agents begin without a prior conversation"))
 	}
 	if there(".harborignore") {
-		out = append(out, errors.New(".harborignore: all of tests/ is used; remove what it names"))
+		out = append(out, errors.New(".harborignore: all of tests/ is used; remove the files that it names"))
 	}
 	if t.Image == "" {
 		if t.Dockerfile = "environment/Dockerfile"; !there(t.Dockerfile) {

@@ -106,7 +106,7 @@ func TestRefusedKeys(t *testing.T) {
 		"[[environment.mcp_servers]]\nname = \"x\"":                      "environment.mcp_servers: ",
 		"[environment]\nskills_dir = \"x\"":                              "environment.skills_dir: ",
 		"[[steps]]\nname = \"x\"":                                        "steps: ",
-		"[environment]\nmemroy_mb = 5":                                   "environment.memroy_mb: this key is not known",
+		"[environment]\nmemroy_mb = 5":                                   "environment.memroy_mb: unknown key",
 		"[environment":                                                   "toml: ",
 	} {
 		if !strings.HasPrefix(text, "version") && text != "" {
@@ -132,7 +132,7 @@ func TestRefusedFiles(t *testing.T) {
 		"compose":        {map[string]string{"environment/docker-compose.yaml": "services:"}, "several containers"},
 		"trajectory":     {map[string]string{"trajectory.json": "{}"}, "trajectory.json"},
 		"ignored":        {map[string]string{".harborignore": "x"}, ".harborignore"},
-		"older":          {map[string]string{"task.toml": "", "task.yaml": "instruction: x"}, "older form of Terminal-Bench"},
+		"older":          {map[string]string{"task.toml": "", "task.yaml": "instruction: x"}, "older format of Terminal-Bench"},
 	} {
 		dir := t.TempDir()
 		lay(t, filepath.Join(dir, "task"), c.files)

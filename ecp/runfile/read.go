@@ -52,7 +52,7 @@ func (f *File) load() error {
 		return err
 	}
 	if made != version {
-		return fmt.Errorf("it has version %d, and this ecp reads version %d: make it again, or use the ecp that made it", made, version)
+		return fmt.Errorf("it has version %d, but this ecp reads version %d: create it again, or use the ecp that created it", made, version)
 	}
 	var doc, variants, failures string
 	if err := f.db.QueryRow("SELECT doc, variants, failures FROM run").Scan(&doc, &variants, &failures); err != nil {

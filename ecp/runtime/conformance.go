@@ -219,7 +219,7 @@ func wants(r ecp.Response, err error, code int) error {
 	case err != nil:
 		return err
 	case r.Err == nil:
-		return errors.New("it was answered with a result")
+		return errors.New("the answer was a result")
 	case r.Err.Code != code:
 		return withCode(r.Err)
 	}

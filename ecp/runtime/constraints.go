@@ -16,7 +16,7 @@ func (e element) seconds() float64 {
 		return 0
 	}
 	if *v == 0 || *v > maxSeconds {
-		e.problem("must be a number of seconds above 0, at most %d", maxSeconds)
+		e.problem("must be a number of seconds above 0 and at most %d", maxSeconds)
 		return 0
 	}
 	return *v
@@ -44,7 +44,7 @@ func (e element) constraints() (c Constraints) {
 			}
 		case "scenario": // read by step
 		default:
-			e.d.warn(&node{line: k.line, col: k.col}, v.path, "the constraint is not known and has no effect")
+			e.d.warn(&node{line: k.line, col: k.col}, v.path, "the unknown constraint has no effect")
 		}
 	}
 	return c

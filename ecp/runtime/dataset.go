@@ -192,7 +192,7 @@ func (f *filler) text(s string) string {
 		name = strings.TrimSpace(name)
 		value, known := f.record[name]
 		if !known && f.err == nil {
-			f.err = fmt.Errorf("there is no {{%s}}; it has %s", name, strings.Join(slices.Sorted(maps.Keys(f.record)), ", "))
+			f.err = fmt.Errorf("unknown {{%s}}; the record has %s", name, strings.Join(slices.Sorted(maps.Keys(f.record)), ", "))
 		}
 		b.WriteString(value)
 		s = after

@@ -101,7 +101,7 @@ func TestFill(t *testing.T) {
 	if again := m.Scenarios[0]; again.Name != "{{a}}" || again.Steps[0].Constraints.Checks[0].Tools[0] != "{{a}}" {
 		t.Errorf("the scenario itself was changed: %+v", again)
 	}
-	for record, want := range map[string]string{"(": "pattern", "": "there is no {{b}}"} {
+	for record, want := range map[string]string{"(": "pattern", "": "unknown {{b}}"} {
 		values := map[string]string{"a": "A"}
 		if record != "" {
 			values["b"] = record

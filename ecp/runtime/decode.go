@@ -68,7 +68,7 @@ func (e element) mapping(known ...string) element {
 	}
 	for _, k := range e.keys {
 		if known != nil && !slices.Contains(known, k.name) {
-			e.at(k.name, &node{line: k.line, col: k.col}).problem("the key is not known here%s; there are %s", suggest.DidYouMean(k.name, known), strings.Join(known, ", "))
+			e.at(k.name, &node{line: k.line, col: k.col}).problem("unknown key%s; the keys are %s", suggest.DidYouMean(k.name, known), strings.Join(known, ", "))
 		}
 	}
 	return e
@@ -182,7 +182,7 @@ func (e element) scenario() Scenario {
 	}
 	switch empty := list.missing() || list.kind == kindList && len(list.list) == 0; {
 	case sc.Rows == nil && empty:
-		e.d.problem(e.node, list.path, "there is nothing to run: the scenario needs steps or a dataset")
+		e.d.problem(e.node, list.path, "the scenario needs steps or a dataset")
 	case sc.Rows != nil && !empty:
 		e.d.warn(rows.node, rows.path, "the dataset is not read, because the scenario has steps")
 	}
@@ -304,7 +304,7 @@ func (e element) count() *int64 {
 	}
 	v, ok := e.value().(int64)
 	if !ok || v < 0 {
-		e.problem("must be an integer from 0 on")
+		e.problem("must be an integer, 0 or more")
 	}
 	return &v
 }
@@ -319,7 +319,7 @@ func (e element) amount() *float64 {
 		f, ok = float64(n), true
 	}
 	if !ok || f < 0 || math.IsInf(f, 0) || math.IsNaN(f) {
-		e.problem("must be a number from 0 on")
+		e.problem("must be a number, 0 or more")
 	}
 	return &f
 }

@@ -29,7 +29,7 @@ func (e element) environment() *Environment {
 func (e *Environment) check(at element) {
 	switch {
 	case e.Kind == KindLocal && (e.Image != "" || e.Dockerfile != "" || e.CPUs > 0 || e.MemoryMB > 0 || e.InImage):
-		at.problem("image, dockerfile, cpus, memory_mb and in_image are for docker and podman; local has none of them")
+		at.problem("image, dockerfile, cpus, memory_mb and in_image are only for docker and podman, not for local")
 	case e.Workdir != "" && (!e.InImage || !strings.HasPrefix(e.Workdir, "/")):
 		at.problem("workdir is an absolute path in the image, and needs in_image: true")
 	case (e.Kind == KindDocker || e.Kind == KindPodman) && (e.Image == "") == (e.Dockerfile == ""):
@@ -62,7 +62,7 @@ func (e element) grants() (g Grants) {
 	g.Env, g.Network, g.Read = env.texts(), deref(e.get("network").boolean()), read.texts()
 	for _, name := range g.Env {
 		if !variableName.MatchString(name) {
-			env.problem("%q is not the name of a variable; values do not belong into a manifest", name)
+			env.problem("%q is not a valid variable name; a manifest must not contain values", name)
 		}
 	}
 	for _, tool := range e.get("build_caches").items() {

@@ -102,7 +102,7 @@ func (c *httpConn) read(resp *http.Response, id []byte) (ecp.Response, error) {
 	data, err := io.ReadAll(body)
 	switch {
 	case err != nil:
-		return ecp.Response{}, fmt.Errorf("the answer broke off: %w", err)
+		return ecp.Response{}, fmt.Errorf("the answer was interrupted: %w", err)
 	case len(data) > maxLine:
 		return ecp.Response{}, fmt.Errorf("the answer is larger than %d MiB", maxLine>>20)
 	case len(bytes.TrimSpace(data)) == 0:
@@ -132,7 +132,7 @@ func (c *httpConn) readEvents(body io.Reader, id []byte) (ecp.Response, error) {
 			return ecp.Response{}, broken("the stream ended without an answer%s", c.strayOutput.suffix())
 		}
 		if err != nil {
-			return ecp.Response{}, fmt.Errorf("the stream broke off: %w", err)
+			return ecp.Response{}, fmt.Errorf("the stream was interrupted: %w", err)
 		}
 		data := bytes.TrimSpace(e.Data)
 		if len(data) == 0 {

@@ -52,7 +52,7 @@ func parseJournal(data []byte) (lines []Line, size int64, err error) {
 		if text := bytes.TrimSpace(data[:i]); len(text) > 0 {
 			var line Line
 			if err := json.Unmarshal(text, &line); err != nil || line.Case == "" || line.Digest == "" || line.Attempt < 1 {
-				return nil, 0, fmt.Errorf("%d: no line of a journal%s", n, olderJournal(text))
+				return nil, 0, fmt.Errorf("%d: not a line of a journal%s", n, olderJournal(text))
 			}
 			lines = append(lines, line)
 		}
@@ -119,8 +119,8 @@ type attemptKey struct {
 	attempt             int
 }
 
-// finished returns the last result of each attempt, unless that was stopped, or, with retryErrors, is
-// an error.
+// finished returns the last result of each attempt, except stopped attempts and, with retryErrors,
+// errors.
 func finished(lines []Line, retryErrors bool) map[attemptKey]report.Attempt {
 	out := map[attemptKey]report.Attempt{}
 	for _, l := range lines {

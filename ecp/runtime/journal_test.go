@@ -91,7 +91,7 @@ func FuzzJournal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		lines, size, err := parseJournal(data)
 		if err != nil {
-			if !strings.Contains(err.Error(), "no line of a journal") {
+			if !strings.Contains(err.Error(), "not a line of a journal") {
 				t.Fatal(err)
 			}
 			return

@@ -218,8 +218,8 @@ func (p *Plan) At(at Position, id string) (Case, error) {
 	return c, nil
 }
 
-// named is a scenario with a record's values. A name without placeholders gets the number of the
-// record.
+// withRecord returns a scenario with the values of a record. A name without placeholders gets the
+// number of the record.
 func withRecord(sc Scenario, record map[string]string, n int) Scenario {
 	filled, _ := fill(sc, record) // read has checked this
 	if filled.Name == sc.Name {

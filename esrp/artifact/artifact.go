@@ -1,10 +1,10 @@
-// Package artifact stores file contents by hash. eca uses it for contents that tools replaced, which
-// can then be restored after a restart.
+// Package artifact stores file contents by hash. eca uses it for contents that tools replaced, so
+// that they can be restored after a restart.
 //
 // An item is a file dir/ab/cdef..., named by the lower-case hexadecimal SHA-256 of its content; the
 // same content is stored once. Only the owner can read the files (0600 in 0700). dir/tmp contains
 // files that are being written, dir/lock is a lock file. Other files in dir are left alone, and
-// everything may be deleted at any time.
+// everything in dir may be deleted at any time.
 //
 // Guarantees: an item exists completely or not at all, even if a process dies while writing it. An
 // item survives the death of the process as soon as Put has returned. Get returns the stored content,
@@ -20,8 +20,8 @@
 // after every Put; each further process can exceed it by a sixteenth, or by one item if that is
 // more, until the next walk.
 //
-// The package starts no goroutines: the owner of a Store calls Collect from time to time. It does not
-// know which items are referenced, and the quota takes precedence, so a referenced item can be
+// The package starts no goroutines: the owner of a Store calls Collect from time to time. Put does
+// not know which items are referenced, and the quota takes precedence, so a referenced item can be
 // missing.
 package artifact
 
@@ -73,7 +73,7 @@ type Store struct {
 	mu    sync.Mutex // guards the estimate; held while an item is stored
 	used  int64      // size of all items at the last walk, plus later additions
 	added int64      // the later additions alone
-	known bool       // the folder was walked, so used is valid
+	known bool       // used is valid, because the folder was walked
 }
 
 // New returns the store in dir, which the first Put creates.
@@ -98,7 +98,7 @@ func Hash(data []byte) string {
 
 // Put stores data and returns its hash. An existing item becomes as new as one just stored. Errors:
 // ErrTooLarge above Options.MaxItem or the quota, ErrFull if nothing can be removed to make room,
-// and errors of the file system; nothing is stored then.
+// and errors of the file system. After an error, nothing was stored.
 func (s *Store) Put(ctx context.Context, data []byte) (hash string, err error) {
 	if limit := min(s.o.MaxItem, s.o.Quota-s.o.Quota%block); int64(len(data)) > limit {
 		return "", fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, len(data), limit)
@@ -124,7 +124,7 @@ func (s *Store) refresh(ctx context.Context, hash string, data []byte) (found bo
 	path := s.path(hash)
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() != int64(len(data)) {
-		return false, nil //nolint:nilerr // if there is a problem, storing the item reports it
+		return false, nil //nolint:nilerr // storing the item will report the problem
 	}
 	if old, err := os.ReadFile(path); err != nil || !bytes.Equal(old, data) {
 		return false, nil //nolint:nilerr // as above

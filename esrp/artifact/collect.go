@@ -24,13 +24,14 @@ type item struct {
 	size int64     // on the disk
 }
 
-// Collect removes the items that are older than minAge and for which keep returns false; a nil keep
-// keeps none. If the remaining items exceed the quota, Collect removes more, oldest first, regardless
-// of keep. minAge must be longer than the time between a Put and the moment when keep knows the hash.
+// Collect removes the items that are older than minAge and for which keep returns false; if keep is
+// nil, it removes all of that age. If the remaining items exceed the quota, it removes more, oldest
+// first, regardless of keep. minAge must be longer than the time between a Put and the moment when
+// keep knows the hash.
 //
-// removed and freed (bytes on disk) include items that other processes removed at the same moment.
-// An item that cannot be removed does not stop the others; err is the first such error, or that of
-// ctx.
+// removed and freed (bytes on disk) include items that other processes removed at the same time. If
+// an item cannot be removed, Collect continues with the others; err is the first such error, or
+// that of ctx.
 func (s *Store) Collect(ctx context.Context, keep func(hash string) bool, minAge time.Duration) (removed int, freed int64, err error) {
 	items, total, err := s.walk(ctx)
 	if err != nil {
@@ -80,7 +81,7 @@ func (s *Store) reserve(ctx context.Context, size int64) error {
 		return err
 	}
 	if total+size > s.o.Quota {
-		// Frees an eighth more than necessary, so that the next Put does not walk again.
+		// Free an eighth more than necessary, so that the next Put does not walk again.
 		goal := max(0, s.o.Quota-s.o.Quota/8-size)
 		for _, it := range items {
 			if total <= goal {

@@ -20,11 +20,11 @@ const uriPrefix = esrp.Scheme + "artifacts/sha256/"
 type bodies struct {
 	c     *Chain
 	clean func(string) string
-	whole bool  // no body was removed since the last record
+	whole bool  // no body has been removed since the last record
 	err   error // the first
 
-	// For a record in pendingRecords: the bodies to write with it, in base64, and the hashes of those
-	// that were written with earlier records. Nil if bodies are stored directly.
+	// For a record in pendingRecords: the bodies to write with it, in base64, and the hashes of
+	// those written with earlier records. Nil if bodies are stored directly.
 	pending map[string]string
 	stored  map[string]bool
 }

@@ -126,7 +126,7 @@ func (m tail) end() int64 { return m.Start + m.Len + 1 }
 func (m tail) encode() ([]byte, error) {
 	text, err := json.Marshal(m)
 	if err != nil || len(text) >= headSize {
-		return nil, errors.Join(err, fmt.Errorf("head has %d bytes", len(text)))
+		return nil, errors.Join(err, fmt.Errorf("head would have %d bytes", len(text)))
 	}
 	out := bytes.Repeat([]byte{' '}, headSize)
 	copy(out, text)
@@ -141,7 +141,7 @@ func parseTail(data []byte) (tail, error) {
 		return m, err
 	}
 	if again, err := m.encode(); err != nil || !bytes.Equal(again, data) {
-		return m, errors.New("it was changed")
+		return m, errors.New("head was changed")
 	}
 	return m, nil
 }
@@ -154,8 +154,8 @@ func (c *Chain) append(clean func(string) string, build func(*bodies) (event str
 		if err != nil {
 			return err
 		}
-		// Before bodies are removed, a line is written. So if the last line is from this method, all
-		// bodies still exist.
+		// A line is written before bodies are removed. So if the last line was written by this
+		// method, all bodies still exist.
 		b := &bodies{c: c, clean: clean, whole: last.Hash == c.ours}
 		event, record := build(b)
 		if b.err != nil {

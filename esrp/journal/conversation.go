@@ -30,7 +30,7 @@ type Turn struct {
 	Requests []*Asked
 	Compact  bool   // the user only ran /compact
 	Writer   string // full id of the model that wrote summaries, if that differs from Model
-	// Continues is the largest number of times in a row that the model was asked to continue an answer.
+	// Continues is the maximum number of consecutive requests to continue an answer.
 	Continues int
 	calls     []*toolCall
 }
@@ -41,7 +41,7 @@ type PromptContext struct {
 	Image       llm.Image
 }
 
-// Asked is a request to a model, with the answer.
+// Asked is a recorded request to a model, with the answer.
 type Asked struct {
 	Seq     uint64
 	Model   string // full id
@@ -54,7 +54,8 @@ type Asked struct {
 
 	Says string // a prompt that the user sent during the turn
 	Full bool   // the conversation was near its limit and was compacted
-	// GoesOn means that the model was asked to continue after Failure. Otherwise Failure ended the turn.
+	// GoesOn means that the model was asked to continue after Failure. Otherwise Failure ended the
+	// turn.
 	GoesOn bool
 
 	messages []message
@@ -76,8 +77,8 @@ type Played struct {
 	GoOn    bool               // the turn continued after the user's refusal
 }
 
-// Take returns the recorded outcome of a call with the same name and arguments, and never returns an
-// outcome twice. It prefers the call with the same id, and then the first one.
+// Take returns the recorded outcome of a call with the same name and arguments. It prefers the call
+// with the same id, and then the first one. It never returns an outcome twice.
 func (t *Turn) Take(id, name string, arguments json.RawMessage) (Played, bool) {
 	same := cleanJSON(arguments, func(s string) string { return s })
 	var found *toolCall
@@ -99,9 +100,9 @@ func (t *Turn) Take(id, name string, arguments json.RawMessage) (Played, bool) {
 	return found.played, true
 }
 
-// Compare returns the index of the first message that differs from the record, and both texts, or -1
-// if all are equal. Ids are compared only by which of them are equal, because providers and eca
-// generate new ones.
+// Compare returns the index of the first message that differs from the record, and both texts; -1
+// if all messages are equal. Providers and eca generate new ids, so Compare only checks that ids
+// are equal to each other in the same places.
 func (a *Asked) Compare(messages []llm.Message) (at int, want, got string) {
 	recorded := a.messages
 	if a.question && len(messages) > 0 {

@@ -99,10 +99,10 @@ type conversationReader struct {
 
 	last    *Asked    // the last request of the conversation
 	seen    []message // the messages of last, without reasoning, which is not always sent again
-	summary string    // with which the next request must begin instead of the earlier messages
+	summary string    // the next request must begin with it instead of the earlier messages
 }
 
-// reading is the turn being read.
+// turnReader is the turn being read.
 type turnReader struct {
 	Turn
 	said     map[string]string // results of tool calls as the model got them, by call id
@@ -123,7 +123,7 @@ func (r *conversationReader) turn(calls []Call) error {
 	}
 	switch first := calls[0]; {
 	case t.requests > 0 && t.begins && r.lastOfTurns() == nil:
-		return cannotReplay(first, "the conversation was compacted, and nothing before that is on record")
+		return cannotReplay(first, "the conversation was compacted, and the journal has nothing from before")
 	case t.requests > 0:
 	case len(t.Requests) == 0:
 		return cannotReplay(first, "the turn has tool calls, but no request that led to them")
@@ -168,7 +168,7 @@ func (r *conversationReader) call(t *turnReader, call Call) error {
 	asked, err := r.asked(call)
 	if call.Response.Status != esrp.Succeeded && err == nil {
 		if asked.Failure = failureOf(call); asked.Failure == nil {
-			return cannotReplay(call, "the model failed in a way that changed the conversation, or that is not known")
+			return cannotReplay(call, "the model failed in an unknown way, or one that changed the conversation")
 		}
 	}
 	switch purpose := param(call.Request, "purpose"); {
@@ -291,7 +291,7 @@ func (r *conversationReader) request(t *turnReader, call Call, a *Asked) error {
 	default:
 		for _, m := range new[:max(0, len(new)-1)] {
 			if m.isPrompt() || r.last == nil && r.summary == "" {
-				return cannotReplay(call, "something that is not on record precedes the prompt: the chat was forked or imported, was not recorded from its beginning, or the prompt has several messages")
+				return cannotReplay(call, "unrecorded messages precede the prompt: the chat was forked or imported, was not recorded from its beginning, or the prompt has several messages")
 			}
 		}
 		if t.Prompt, t.Contexts, err = prompt(r.c, a.messages[len(a.messages)-1]); err != nil {
@@ -426,7 +426,7 @@ func (r *conversationReader) finish(t *turnReader, calls []Call) error {
 	return nil
 }
 
-// madeAs returns the arguments with which the model made the call with an id. It returns false if no
+// madeAs returns the arguments that the model gave to the call with an id. It returns false if no
 // call, or more than one, has the id, or if there are no arguments.
 func (t *turnReader) madeAs(id string) (arguments []byte, ok bool) {
 	for _, a := range t.Requests {

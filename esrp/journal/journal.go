@@ -1,6 +1,6 @@
-// Package journal records the engine's calls of models and tools as ESRP requests and responses
-// (contract 12): one chain of lines for all daemons of a user, and the bodies that the lines refer to
-// by hash.
+// Package journal records the engine's model and tool calls as ESRP requests and responses
+// (contract 12): one chain of lines for all daemons of a user, and the bodies that the lines refer
+// to by hash.
 //
 // It owns two folders. journal/ contains the segments (<first seq>.jsonl), head, which records the
 // end of the chain, and lock. artifacts/sha256/ contains the bodies: messages, prompts, arguments,
@@ -74,7 +74,7 @@ type Journal struct {
 
 	erasing struct {
 		mu  sync.Mutex
-		ids []string // chats that this process has requested to erase and not erased yet
+		ids []string // chats that this process was asked to erase and has not erased yet
 	}
 
 	mu       sync.RWMutex // guards the fields below; held for reading while sending
@@ -83,7 +83,7 @@ type Journal struct {
 	done     chan struct{}
 	flushNow chan struct{}
 	erase    chan struct{} // signals that a chat is to be erased
-	late     chan struct{} // closed by Close when it has waited for patience
+	late     chan struct{} // closed by Close after patience
 	failed   atomic.Bool   // the last record was lost, which has been logged
 
 	// Owned by the goroutine.
@@ -166,8 +166,8 @@ func (j *Journal) start() {
 // recorded request by up to a millisecond.
 const batchDelay = 5 * time.Millisecond
 
-// syncDelay is how long nothing must have been recorded before a sync, so that a prompt does not wait
-// for the disk.
+// syncDelay is how long nothing must have been recorded before a sync. It prevents a prompt from
+// waiting for the disk.
 const syncDelay = 250 * time.Millisecond
 
 // write runs jobs until Close.
@@ -217,9 +217,9 @@ func (j *Journal) end(c *Chain) {
 	j.sync(c)
 }
 
-// eraseRequested erases the chats that Erase was called for, whose records have been written by now.
-// If another process has already erased such a chat and removed the request, it did not see these
-// records, so the request is written again.
+// eraseRequested erases the chats that Erase was called for. Their records have been written by
+// now. If another process has already erased such a chat and removed the request, it did not see
+// these records, so eraseRequested writes the request again.
 func (j *Journal) eraseRequested(c *Chain) {
 	j.erasing.mu.Lock()
 	ids := j.erasing.ids
@@ -304,9 +304,9 @@ func (j *Journal) wait(ctx context.Context, job func(*Chain) error) error {
 	}
 }
 
-// Sync requests that all earlier records survive a crash of the machine. The disk is synced once for
-// all requests, when nothing was recorded for syncDelay. Sync does nothing if this process has
-// recorded nothing.
+// Sync requests that all earlier records survive a crash of the machine. The disk is synced once
+// for all requests, when nothing has been recorded for syncDelay. Sync does nothing if this process
+// has recorded nothing.
 func (j *Journal) Sync() {
 	j.mu.RLock()
 	idle := j.jobs == nil
@@ -317,8 +317,9 @@ func (j *Journal) Sync() {
 }
 
 // Erase requests that the bodies of a chat and its subagents are removed, except those that other
-// chats share, and that the removal is recorded. It stores the request on disk and does not wait for
-// the removal; if this process ends first, the next one does it. Without a journal it does nothing.
+// chats share, and that the removal is recorded. It stores the request on disk and does not wait
+// for the removal; if this process exits first, the next one does it. Without a journal it does
+// nothing.
 func (j *Journal) Erase(chatID string) error {
 	j.chats.forget(chatID)
 	j.judged.forget(chatID)
@@ -403,7 +404,7 @@ func (j *Journal) recordAs(build func(*bodies) (event string, record esrp.Value)
 			err = c.append(j.o.Clean, build)
 		}
 		if errors.Is(err, errTimeUp) {
-			err = j.note(c, build)
+			err = j.noteForNext(c, build)
 		}
 		if len(c.unsynced) >= maxUnsynced {
 			j.dirty = true
@@ -423,8 +424,8 @@ func (j *Journal) recordAs(build func(*bodies) (event string, record esrp.Value)
 	})
 }
 
-// note stores a record for the next process.
-func (j *Journal) note(c *Chain, build func(*bodies) (event string, record esrp.Value)) (err error) {
+// noteForNext stores a record for the next process.
+func (j *Journal) noteForNext(c *Chain, build func(*bodies) (event string, record esrp.Value)) (err error) {
 	if j.pending == nil {
 		if j.pending, err = c.newPendingRecords(j.id().String()); err != nil {
 			return err

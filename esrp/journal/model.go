@@ -119,7 +119,7 @@ func (j *Journal) asked(o origin, id string, req llm.Request) {
 		if len(req.Tools) > 0 {
 			asJSON("tools", req.Tools)
 		}
-		if len(req.Extra) > 0 { // a body, because records cannot contain all numbers
+		if len(req.Extra) > 0 { // stored as a body, because records cannot contain floating-point numbers
 			asJSON("options", req.Extra)
 		}
 		inputs.Items = append(inputs.Items, known.history(b, req.Messages)...)

@@ -222,7 +222,7 @@ func parseLine(data []byte) (line, error) {
 	l.record, _ = v.Get("record")
 	l.event, l.prev = event.Text, prev.Text
 	if l.seq, err = strconv.ParseUint(seq.Text, 10, 63); err != nil || l.event == "" || l.record.Kind != esrp.Object || len(v.Members) != 4 {
-		return line{}, errors.New("not a line of a journal")
+		return line{}, errors.New("not a journal line")
 	}
 	return l, nil
 }

@@ -16,7 +16,7 @@ import (
 // asked decodes a model call, and adds the tools that it offered to the conversation.
 func (r *conversationReader) asked(call Call) (*Asked, error) {
 	out := &Asked{Seq: call.Seq, Model: deref(call.Request.Target.Variant)}
-	out.Context, _ = strconv.ParseInt(param(call.Request, "context"), 10, 64) // absent: unknown
+	out.Context, _ = strconv.ParseInt(param(call.Request, "context"), 10, 64) // 0 if absent, which means unknown
 	for _, in := range call.Request.Inputs {
 		if in.Name != "message" && in.Name != "tools" {
 			continue

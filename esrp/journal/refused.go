@@ -19,7 +19,7 @@ const RefusedInvalid = "invalid"
 
 // judgements tracks the announced calls that have neither run nor been refused.
 type judgements struct {
-	mu sync.Mutex // guards of
+	mu sync.Mutex // guards the field of
 	of map[string]map[string]event.ToolJudged
 }
 

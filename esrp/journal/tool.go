@@ -21,9 +21,9 @@ const ServiceTool = "tool"
 // maxFile limits the size of a file whose content before and after a call is recorded.
 const maxFile = 16 << 20
 
-// Tool wraps a tool so that each call that runs is recorded, with the contents before and after of the
-// files that the call reports to tools.FileLog. It must be the outermost wrapper, so that it records
-// results after other wrappers have cut them and removed secrets.
+// Tool wraps a tool so that each call that runs is recorded, with the contents, before and after
+// the call, of the files that it reports to tools.FileLog. It must be the outermost wrapper, so
+// that it records results after other wrappers have cut them and removed secrets.
 func (j *Journal) Tool(t tools.Tool) tools.Tool { return tool{t, j} }
 
 type tool struct {

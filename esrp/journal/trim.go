@@ -59,8 +59,8 @@ func (c *Chain) erase(chatID string, now time.Time) error {
 	})
 }
 
-// removing is the path of a file that exists while bodies are being removed. If a process dies meanwhile,
-// the next one finishes the removal.
+// removing is the path of a file that exists while bodies are being removed. If a process dies
+// during the removal, the next one finishes it.
 func (c *Chain) removing() string { return filepath.Join(c.dir, "erasing") }
 
 // owned returns the hashes of the bodies of a chat and its subagents, and of the bodies of all other
@@ -198,7 +198,7 @@ func (c *Chain) Trim(l Limits, now time.Time) error {
 				return err
 			}
 			alone = len(names) == 1
-			const share = 8 // removes an eighth of the segments at a time, because each sweep is slow
+			const share = 8 // remove an eighth of the segments at a time, because each sweep is slow
 			for n := range max(1, len(names)/share) {
 				if err := c.drop(names[n:]); err != nil {
 					return err

@@ -17,7 +17,7 @@ type Report struct {
 	Segments, Lines, Bodies int
 	Erased                  int    // bodies that were removed with their chats
 	Torn                    int    // bytes of an incomplete line of a killed process; the next append removes them
-	Unwritten               uint64 // number of a line that head describes and the segment lacks; 0 means none
+	Unwritten               uint64 // number of the line that head describes but the segment lacks; 0 means none
 }
 
 // Damage is a position where the journal is not valid.
@@ -97,7 +97,7 @@ func (v *verifier) segment(s sealed, first, last bool) error {
 		v.begin = &tail{Segment: s.name, Seq: seq}
 		v.next = seq
 	} else if seq != v.next {
-		return damage("it should begin with line %d of the journal: a segment is missing", v.next)
+		return damage("it must begin with line %d of the journal: a segment is missing", v.next)
 	}
 	offset := int64(0)
 	rest, err := v.c.lines(s, func(data []byte) error {
@@ -111,9 +111,9 @@ func (v *verifier) segment(s sealed, first, last bool) error {
 		}
 		switch {
 		case l.seq != v.next:
-			return damage("it has the number %d, but should have %d", l.seq, v.next)
+			return damage("its number is %d instead of %d", l.seq, v.next)
 		case l.prev != v.prev:
-			return damage("its prev is not the hash of the line before: one of them was changed")
+			return damage("its prev is not the hash of the previous line: one of them was changed")
 		}
 		if again, err := encodeLine(l.event, l.seq, l.prev, l.record); err != nil || !bytes.Equal(again, data) {
 			return damage("it is not in canonical form")
@@ -133,7 +133,7 @@ func (v *verifier) segment(s sealed, first, last bool) error {
 		return err
 	}
 	if n++; len(rest) > 0 && !last {
-		return damage("the last line has no end")
+		return damage("the last line is incomplete")
 	}
 	if v.rest = rest; last && offset == 0 {
 		v.lastStart, v.lastLen = -1, 0
@@ -193,11 +193,11 @@ func (v *verifier) end(list []sealed, head []byte) error {
 			known = known || t.Segment == fmt.Sprint(v.begin.Seq) && t.Prev == v.begin.Prev
 		}
 		if !known {
-			return &Damage{v.begin.Segment, 0, "the segments before it are missing, and were not removed by eca"}
+			return &Damage{v.begin.Segment, 0, "earlier segments are missing, and eca did not remove them"}
 		}
 	}
 	if len(head) == 0 {
-		return &Damage{"head", 0, "it is missing, so the end of the journal is not certain"}
+		return &Damage{"head", 0, "it is missing, so the end of the journal cannot be verified"}
 	}
 	m, err := parseTail(head)
 	if err != nil {
@@ -217,7 +217,7 @@ func (v *verifier) end(list []sealed, head []byte) error {
 		v.r.Torn, v.r.Unwritten = len(v.rest), m.Seq
 		return nil
 	case m.Seq >= v.next:
-		return &Damage{name, 0, fmt.Sprintf("the journal should go on to line %d, and ends with %d", m.Seq, v.next-1)}
+		return &Damage{name, 0, fmt.Sprintf("the journal ends with line %d instead of %d", v.next-1, m.Seq)}
 	}
 	return &Damage{name, 0, "the last line, or head, was changed"}
 }
@@ -242,7 +242,7 @@ func (v *verifier) contents() error {
 // requests were trimmed.
 func (v *verifier) isKept(chat string) bool { return chat != "" && !v.chats.isErased(chat) }
 
-// CheckEnd checks only the last line, which is fast even for a long journal, and detects that the
+// CheckEnd checks only the last line, which is fast even for a long journal. It detects that the
 // journal was cut, replaced or restored. Its errors are those of Verify.
 func (c *Chain) CheckEnd() error {
 	var before tail

@@ -15,9 +15,9 @@ import (
 // storeTime limits how long storing a request may take, for example while NATS has no quorum.
 const storeTime = 10 * time.Second
 
-// accept stores a request, of which doc is the JSON, as a job, or finds the job that already has its
-// key. It returns the last event of the job. When it returns without an error, the job survives the
-// death of this process. Errors caused by the caller are *Failure.
+// accept stores a request as a job, or finds the job that already has its key. doc is the JSON of
+// the request. It returns the last event of the job. When it returns without an error, the job
+// survives the death of this process. Errors caused by the caller are *Failure.
 func (s *Service) accept(ctx context.Context, r esrp.Request, doc []byte) (entry, error) {
 	if err := r.ValidateStrictly(); err != nil {
 		return entry{}, failureOf(err)

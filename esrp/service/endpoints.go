@@ -29,7 +29,7 @@ func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp
 	}
 	if t := r.Header.Get("Content-Type"); t != "" {
 		if kind, _, err := mime.ParseMediaType(t); err != nil || kind != "application/json" {
-			return q, j, refuse(http.StatusUnsupportedMediaType, esrp.InvalidInputSchema, "requests are application/json")
+			return q, j, refuse(http.StatusUnsupportedMediaType, esrp.InvalidInputSchema, "Content-Type must be application/json")
 		}
 	}
 	doc, err := httpguard.ReadBody(w, r, h.o.MaxBody)

@@ -102,7 +102,7 @@ func (e *Engine) Check(r esrp.Request) error {
 		}
 		input = argumentsInput
 	default:
-		return semantic("there is no operation %s of %s; GET /v1/capabilities lists the operations", t.Operation, t.Service)
+		return semantic("unknown operation %s of %s; GET /v1/capabilities lists the operations", t.Operation, t.Service)
 	}
 	for _, in := range r.Inputs {
 		if in.Name != input {
@@ -110,7 +110,7 @@ func (e *Engine) Check(r esrp.Request) error {
 		}
 	}
 	if len(r.Inputs) > 1 {
-		return semantic("there are %d inputs %s; one is allowed", len(r.Inputs), input)
+		return semantic("there are %d inputs %s; only one is allowed", len(r.Inputs), input)
 	}
 	if in := r.Inputs[0]; in.Encoding == esrp.Base64 {
 		return semantic("the input %s must be text, not base64", in.Name)
@@ -138,7 +138,7 @@ func (e *Engine) tool(name string) (tools.Tool, error) {
 	e.ready()
 	t, ok := e.host.Tools().Lookup(name)
 	if !ok || t.Spec().FullName() != name || t.Spec().OwnChat {
-		return nil, semantic("there is no tool %s", name)
+		return nil, semantic("unknown tool %s", name)
 	}
 	return t, nil
 }

@@ -179,7 +179,7 @@ func (h *handler) write(w http.ResponseWriter, status int, r esrp.Response) {
 }
 
 func writeJSON(w http.ResponseWriter, status int, doc []byte) {
-	const answerTime = 90 * time.Second                                            // the body of a refused request may still arrive: the server reads it before it answers
+	const answerTime = 90 * time.Second                                            // long, because the server first reads the whole body of a refused request
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // test servers may not support it
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

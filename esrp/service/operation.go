@@ -22,8 +22,8 @@ type Operations interface {
 	// Check returns an error, which is a *Failure, if the operation of a request does not exist or its
 	// inputs are invalid. It is called before a request is accepted.
 	Check(r esrp.Request) error
-	// Repeatable reports whether a request can safely be repeated. The key of a request that cannot is
-	// the hash of its payload, unless the caller sets a key (contract 8).
+	// Repeatable reports whether a request can safely be repeated. If it cannot, its key is the
+	// hash of its payload, unless the caller sets a key (contract 8).
 	Repeatable(r esrp.Request) bool
 	// Run executes a request until ctx ends. Errors that are not *Failure are reported as UNKNOWN.
 	Run(ctx context.Context, c Call) (Result, error)

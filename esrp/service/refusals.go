@@ -74,7 +74,7 @@ func (r *refusals) note(call event.ToolJudged, why event.RejectReason) {
 	reason := ""
 	switch why {
 	case event.RejectedByUser:
-		reason = "not approved: nobody can be asked here (" + cmp.Or(call.Reason, call.Rule, "no rule allows it") + ")"
+		reason = "not approved: there is no user to ask (" + cmp.Or(call.Reason, call.Rule, "no rule allows it") + ")"
 	case event.RejectedByConfig:
 		reason = "denied by " + cmp.Or(call.Rule, "the configuration")
 	case event.RejectedByHook:

@@ -5,7 +5,7 @@
 // and the last event contains its state (event.go). A writer appends an event only if the last event
 // is the one that it has read, so that of two concurrent writers one is refused. Long data is in an
 // Object Store. A Service answers HTTP (http.go, endpoints.go, stream.go, accept.go) and is stateless:
-// any service of the same NATS answers for any job. A Worker fetches jobs from the stream and runs
+// any service on the same NATS can answer for any job. A Worker fetches jobs from the stream and runs
 // them with its Operations (worker.go). NATS is embedded, or a cluster. Each request is a job, also
 // if its caller waits for the answer.
 //
@@ -114,7 +114,7 @@ func (s *Service) start(ctx context.Context) (err error) {
 		s.warnOfOldJobs()
 		s.nats, err = embed.Start(embed.Options{Name: "esrp", Dir: filepath.Join(s.o.Dir, "jetstream"), Token: s.o.Token, Listen: s.o.NATSListen})
 		if errors.Is(err, embed.ErrInUse) {
-			return fmt.Errorf("another service uses %s", s.o.Dir)
+			return fmt.Errorf("another service is using %s", s.o.Dir)
 		}
 		if err != nil {
 			return err
@@ -227,8 +227,8 @@ func (s *Service) dial(ctx context.Context) (*jet.Conn, error) {
 	return jet.Dial(ctx, jet.Options{Name: "esrp", Token: s.o.Token, Server: s.nats, Log: s.o.Log})
 }
 
-// Dial connects to NATS, and waits for the first connection until ctx ends. It sends the token, unless
-// the token is empty or the URL contains credentials. It returns an error if NATS refuses the
+// Dial connects to NATS, and waits for the first connection until ctx ends. It sends the token,
+// unless that is empty or the URL contains credentials. It returns an error if NATS refuses the
 // credentials.
 func Dial(ctx context.Context, url, token string, log *slog.Logger) (*jet.Conn, error) {
 	return jet.Dial(ctx, jet.Options{URL: url, Name: "esrp", Token: token, Wait: true, Log: log})

@@ -19,7 +19,7 @@ import (
 type WorkerOptions struct {
 	Operations Operations
 	Jobs       int // number of jobs that run at the same time; default 4
-	Attempts   int // how often a job is started before it fails because its workers were lost; default 5
+	Attempts   int // how often a job is started if its workers are lost, before it fails; default 5
 	Now        func() time.Time
 	NewID      func() string // UUIDs
 	Log        *slog.Logger
@@ -193,8 +193,7 @@ func (a *attempt) giveUp(last entry) error {
 	return err
 }
 
-// run runs the job and appends its end. wrong is the error because of which the request cannot be run,
-// or nil.
+// run runs the job and appends its end. wrong is the reason why the request cannot be run, or nil.
 func (a *attempt) run(r esrp.Request, wrong error) error {
 	ctx, stop := context.WithCancelCause(a.w.ctx)
 	defer stop(nil)

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Hooks in the format of Claude Code's settings run like eca's own hooks. This file has the
+// Hooks in the format of Claude Code's settings run like eca's own hooks. This file contains the
 // differences: the format of the settings, the names of tools and arguments, additional input
 // fields, and the format of the output.
 
@@ -95,9 +95,9 @@ func renamed(t Tool, args map[string]json.RawMessage, back bool) map[string]json
 // maxSettings is the limit of a settings file, in bytes.
 const maxSettings = 1 << 20
 
-// ReadClaude returns the hooks in files with Claude Code's settings. A missing file has no hooks;
-// problems names hooks that cannot be used. A file that is invalid or empty, as happens while it is
-// edited and saved, keeps its hooks from before.
+// ReadClaude returns the hooks in files with Claude Code's settings. A missing file has no hooks.
+// problems names hooks that cannot be used. If a file is invalid or empty, as happens while it is
+// edited and saved, its previous hooks stay in effect.
 func ReadClaude(before []Definition, paths ...string) (defs []Definition, problems []Problem) {
 	for _, path := range paths {
 		data, err := safeio.Read(path, maxSettings)
@@ -144,7 +144,7 @@ func parseClaude(path string, data []byte) (defs []Definition, problems []Proble
 	for _, name := range slices.Sorted(maps.Keys(settings.Hooks)) {
 		event, known := claudeEvents()[name]
 		if !known {
-			wrong("hooks.%s: there is no such event in eca; its hooks do not run", name)
+			wrong("hooks.%s: eca has no such event; its hooks do not run", name)
 			continue
 		}
 		var groups []struct {
@@ -166,7 +166,7 @@ func parseClaude(path string, data []byte) (defs []Definition, problems []Proble
 			}
 			for _, h := range g.Hooks {
 				if h.Type != "command" || h.Command == "" {
-					wrong("hooks.%s: the type %q is not supported; there is only command", name, h.Type)
+					wrong("hooks.%s: the type %q is not supported; use command", name, h.Type)
 					continue
 				}
 				millis := claudeLimit
@@ -258,7 +258,7 @@ func (c Call) claude(text string) (o output, reason string, blocked bool) {
 	}
 	var said claudeOutput
 	if err := json.Unmarshal([]byte(text), &said); err != nil {
-		o.problems = append(o.problems, fmt.Sprintf("it is not as Claude Code's hooks: %v", err))
+		o.problems = append(o.problems, fmt.Sprintf("it does not have the form of Claude Code's hooks: %v", err))
 		return o, "", false
 	}
 	o.AdditionalContext = said.Specific.Context

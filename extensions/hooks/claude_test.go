@@ -41,7 +41,7 @@ func TestReadClaude(t *testing.T) {
 		wrong.WriteString(filepath.Base(p.Source) + ": " + p.Cause + "\n")
 	}
 	for _, want := range []string{
-		"settings.json: hooks.Notification: there is no such event", `settings.json: hooks.PreToolUse: the type "prompt" is not supported`,
+		"settings.json: hooks.Notification: eca has no such event", `settings.json: hooks.PreToolUse: the type "prompt" is not supported`,
 		"settings.json: hooks.Stop: json: cannot unmarshal", "broken.json: it is not valid JSON", filepath.Base(dir) + ": it is not a regular file",
 	} {
 		if !strings.Contains(wrong.String(), want) {

@@ -16,8 +16,8 @@ import (
 // that the script does not block.
 const maxOutput = 256 << 10
 
-// ran is how a script ended.
-type ran struct {
+// scriptRun is how a script ended.
+type scriptRun struct {
 	status   int
 	stdout   string
 	stderr   string
@@ -27,10 +27,10 @@ type ran struct {
 }
 
 // run runs a script with its input. Errors are reported as status 1 with a problem.
-func (s *Set) run(ctx context.Context, a action, root string, input []byte) ran {
+func (s *Set) run(ctx context.Context, a action, root string, input []byte) scriptRun {
 	path, args, err := command(a, root)
 	if err != nil {
-		return ran{status: 1, problem: err.Error()}
+		return scriptRun{status: 1, problem: err.Error()}
 	}
 	stdout, stderr := proc.Head{Limit: maxOutput}, proc.Head{Limit: maxOutput}
 	limited, cancel := context.WithTimeout(ctx, a.limit)
@@ -39,7 +39,7 @@ func (s *Set) run(ctx context.Context, a action, root string, input []byte) ran 
 		Path: path, Args: args, Dir: root, Env: []string{"ECA_EXECUTABLE=" + s.opts.Executable, "CLAUDE_PROJECT_DIR=" + root},
 		Stdin: bytes.NewReader(input), Stdout: &stdout, Stderr: &stderr, Sandbox: a.bound,
 	})
-	r := ran{status: exit.Code, stdout: text(&stdout), stderr: text(&stderr), complete: !stdout.Cut, ran: err == nil}
+	r := scriptRun{status: exit.Code, stdout: text(&stdout), stderr: text(&stderr), complete: !stdout.Cut, ran: err == nil}
 	switch problem := problemOf(exit, a.limit); {
 	case ctx.Err() != nil:
 		r.status, r.problem, r.ran = 1, "it was stopped", true
@@ -55,7 +55,7 @@ func (s *Set) run(ctx context.Context, a action, root string, input []byte) ran 
 func problemOf(exit proc.Exit, limit time.Duration) string {
 	switch {
 	case exit.Killed:
-		return fmt.Sprintf("it did not end within %s and was killed", limit)
+		return fmt.Sprintf("it did not finish within %s and was killed", limit)
 	case exit.MemoryCause() != "":
 		return exit.MemoryCause()
 	case exit.Code < 0:

@@ -1,13 +1,14 @@
 // Package hooks runs the scripts that users attach to events. A script sees an event before or
 // after it happens, and may change its effects (eca-features, section 18).
 //
-// A Set holds the hooks of one configuration. Run runs the hooks of an event one after the other,
+// A Set contains the hooks of one configuration. Run runs the hooks of an event one after the other,
 // sorted by name, and returns their requests as data. The caller decides about them and may ignore
 // some: a hook never overrules the approval policy for tools.
 //
-// A definition that cannot be used is reported with its cause, and the others run. A script that
-// hangs, floods its output or prints nonsense costs at most its time limit and changes nothing;
-// processes that it started end with it (internal/proc); the kept part of its output is limited.
+// A definition that cannot be used is reported with its cause, and the others run. If a script
+// hangs, floods its output or prints invalid output, it changes nothing and is killed at its time
+// limit at the latest; the processes that it started are killed with it (internal/proc). Only a
+// part of its output is kept.
 //
 // The package does not decide when hooks run, shows nothing to the user (an Observer does), and
 // does not load definitions (New accepts them from any source).
@@ -133,7 +134,8 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Set holds the hooks of one configuration. A nil Set has no hooks. It is safe for concurrent use.
+// Set contains the hooks of one configuration. A nil Set has no hooks. It is safe for concurrent
+// use.
 type Set struct {
 	opts Options
 	list map[Event][]hook
@@ -192,7 +194,7 @@ func compile(d Definition) (h hook, wrong []Problem) {
 	problem := func(cause string, path ...string) { wrong = append(wrong, Problem{Path: path, Cause: cause}) }
 	event, ok := eventNamed(d.Type)
 	if !ok {
-		problem(fmt.Sprintf("there is no event %q for a hook%s", d.Type, suggest.DidYouMean(d.Type, eventNames())), "type")
+		problem(fmt.Sprintf("unknown event %q%s", d.Type, suggest.DidYouMean(d.Type, eventNames())), "type")
 		return hook{}, wrong
 	}
 	h = hook{Definition: d, event: event, visible: d.Visible == nil || *d.Visible}
@@ -215,7 +217,7 @@ func compile(d Definition) (h hook, wrong []Problem) {
 		}
 		switch {
 		case a.Type != "shell":
-			problem(fmt.Sprintf("action %d has the type %q; there is only shell", i+1, a.Type), "actions", strconv.Itoa(i), "type")
+			problem(fmt.Sprintf("action %d has the type %q; it must be shell", i+1, a.Type), "actions", strconv.Itoa(i), "type")
 		case (a.Shell == "") == (a.File == ""):
 			problem(fmt.Sprintf("action %d needs either shell or file", i+1), "actions", strconv.Itoa(i))
 		default:

@@ -200,7 +200,7 @@ func TestProblemOfAHook(t *testing.T) {
 		{}:                             "",
 		{Code: 3}:                      "",
 		{Code: -1}:                     "it was killed",
-		{Code: -1, Killed: true}:       "it did not end within 2s and was killed",
+		{Code: -1, Killed: true}:       "it did not finish within 2s and was killed",
 		{Code: 137, OutOfMemory: true}: "it was killed because the machine had no more memory",
 		{Code: -1, OutOfMemory: true, MemoryLimit: 64 << 20}: "it used more memory than a sandboxed command may (64 MiB) and was killed",
 	} {

@@ -178,8 +178,7 @@ func (s selector) matchesArguments(args map[string]json.RawMessage) bool {
 	return true
 }
 
-// fits treats a pattern that times out as a match, since the hook may be there to prevent
-// something.
+// fits treats a pattern that times out as a match, since the hook may have to prevent something.
 func fits(re *regexp2.Regexp, s string) bool {
 	ok, err := re.MatchString(s)
 	return ok || err != nil

@@ -19,11 +19,11 @@ const (
 	notFound      = 127
 )
 
-// guardResult prevents a failed postToolCall hook from passing on a result that it was meant to
-// change. If the script replaces results, or it is unknown what it would have done, the result is
-// withheld; otherwise it passes. In both cases the user and the model are notified. The script's
-// stderr is not shown to the model, since it may quote the result.
-func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r ran, said output, o Observer) {
+// guardResult prevents a failed postToolCall hook from passing on a result that it should have
+// changed. If the script replaces results, or might do so, the result is withheld; otherwise it
+// passes. In both cases the user and the model are notified. The script's stderr is not shown to
+// the model, since it may quote the result.
+func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r scriptRun, said output, o Observer) {
 	if c.Event != PostToolCall || h.Claude { // hooks of Claude Code cannot replace a result
 		return
 	}
@@ -41,7 +41,7 @@ func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r ran, said o
 	}
 	notice := fmt.Sprintf("Hook '%s' failed after %s: %s.", a.name, c.Tool.Name, cause)
 	if rewrites {
-		text := fmt.Sprintf("[Tool output withheld: the hook '%s' failed (%s), and it may have to change this output before it is read. The call itself has run.]", a.name, cause)
+		text := fmt.Sprintf("[Tool output withheld: the hook '%s' failed (%s), which may have to change this output first. The call itself has run.]", a.name, cause)
 		out.Output = &text
 		c.Fields["tool_response"] = text
 		notice += " The model gets no result, because the hook may have to change it first. Fix the hook, or remove it."
@@ -56,7 +56,7 @@ func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r ran, said o
 
 // failure describes how a script failed; empty if it did not. rewrites means that its output must
 // be JSON.
-func failure(r ran, said output, rewrites bool) string {
+func failure(r scriptRun, said output, rewrites bool) string {
 	switch {
 	case r.problem != "":
 		return strings.TrimSuffix(r.problem, ".")
@@ -81,7 +81,7 @@ func failure(r ran, said output, rewrites bool) string {
 
 // rewrites reports whether an action may replace results: its script contains the key, it has
 // replaced one before, or its script could not be read or run.
-func (s *Set) rewrites(a action, root string, r ran) bool {
+func (s *Set) rewrites(a action, root string, r scriptRun) bool {
 	if _, before := s.replaced.Load(a.name); before || !r.ran || r.status == notFound || r.status == notExecutable {
 		return true
 	}

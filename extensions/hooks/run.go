@@ -71,7 +71,7 @@ type Report struct {
 	Status int
 	Output string
 	Error  string
-	Failed bool // it did not do its work, so it may have failed to forbid or change something
+	Failed bool // it failed, so it may not have prevented or changed something that it should have
 }
 
 // Observer receives what the user should see. It may be nil.
@@ -174,7 +174,7 @@ func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcom
 	case rep.Failed:
 		s.opts.Log.Log(ctx, level, "hook failed", "hook", a.name, "event", c.Event, "status", r.status, "err", forDisplay(rep.Error))
 	case o == nil && ctx.Err() != nil:
-		s.opts.Log.Error("hook was stopped because eca exits", "hook", a.name, "event", c.Event)
+		s.opts.Log.Error("hook was stopped because eca is shutting down", "hook", a.name, "event", c.Event)
 	}
 	if o == nil {
 		return
@@ -213,7 +213,7 @@ func (s *Set) input(h hook, a action, c Call) []byte {
 	}
 	raw, err := json.Marshal(fields)
 	if err != nil {
-		s.opts.Log.Error("the input of a hook cannot be written", "hook", a.name, "err", err)
+		s.opts.Log.Error("cannot encode the input of a hook", "hook", a.name, "err", err)
 	}
 	return raw
 }

@@ -31,7 +31,7 @@ func IsGit(location string) bool {
 
 func newRepository(s Source) (repository, error) {
 	if s.Commit != "" && !isCommit(s.Commit) {
-		return repository{}, fmt.Errorf("commit must be the whole id of a commit, 40 or 64 of 0-9 and a-f, not %.80q", s.Commit)
+		return repository{}, fmt.Errorf("commit must be a full commit id, 40 or 64 characters 0-9 and a-f, not %.80q", s.Commit)
 	}
 	return repository{s.Location, s.Commit}, nil
 }
@@ -223,8 +223,8 @@ func (g git) get(ctx context.Context, commit string) error {
 	return err
 }
 
-// run runs git and returns its output. Nothing from the repository is executed, git asks for no
-// password, and the working directory of eca has no effect.
+// run runs git and returns its output. Nothing from the repository is executed, git does not prompt
+// for a password, and the working directory of eca has no effect.
 func (g git) run(ctx context.Context, args ...string) (string, error) {
 	own := filepath.Join(g.dir, ".git")
 	all := append([]string{
@@ -270,7 +270,7 @@ func (g git) cause(stderr string, code int) string {
 		lines = lines[len(lines)-4:]
 	}
 	if text = strings.Join(strings.Fields(strings.Join(lines, " ")), " "); text == "" {
-		return fmt.Sprintf("git ended with exit code %d", code)
+		return fmt.Sprintf("git exited with code %d", code)
 	}
 	return strings.TrimSuffix(text, ".")
 }
@@ -278,8 +278,8 @@ func (g git) cause(stderr string, code int) string {
 // maxOutput is how much of git's output is kept, in bytes.
 const maxOutput = 64 << 10
 
-// Tidy removes the checkouts of a source's repository that are neither current nor in keep. Updates
-// leave them behind.
+// Tidy removes the checkouts of a source's repository that are neither current nor in keep: those
+// that updates have replaced.
 func (s *Store) Tidy(src Source, keep []string) error {
 	repo, err := newRepository(src)
 	if err != nil {

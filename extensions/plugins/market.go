@@ -109,7 +109,7 @@ func (r *reader) open(m *market) {
 			m.broken = "only a git repository can be pinned to a commit"
 		case err != nil:
 			r.look(src.Location)
-			m.broken = fmt.Sprintf("there is no folder %s", src.Location)
+			m.broken = fmt.Sprintf("the folder %s does not exist", src.Location)
 		case !info.IsDir():
 			m.broken = fmt.Sprintf("%s is not a folder", src.Location)
 		default:
@@ -160,7 +160,7 @@ func (r *reader) read(m *market) {
 		return
 	}
 	if len(list.Plugins) > maxEntries {
-		r.problem(path, 0, "it has more than %d plugins; the rest is left out", maxEntries)
+		r.problem(path, 0, "it has more than %d plugins; the rest are ignored", maxEntries)
 		list.Plugins = list.Plugins[:maxEntries]
 	}
 	seen := map[string]bool{}
@@ -168,9 +168,9 @@ func (r *reader) read(m *market) {
 		e, err := parseEntry(raw)
 		switch {
 		case err != nil:
-			r.problem(path, 0, "plugin %d is left out: %v", i+1, err)
+			r.problem(path, 0, "plugin %d is ignored: %v", i+1, err)
 		case seen[e.Name]:
-			r.problem(path, 0, "plugin %d is left out: %s is listed twice", i+1, e.Name)
+			r.problem(path, 0, "plugin %d is ignored: %s is listed twice", i+1, e.Name)
 		default:
 			seen[e.Name] = true
 			m.entries = append(m.entries, e)

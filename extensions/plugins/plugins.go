@@ -48,7 +48,7 @@ type Inputs struct {
 	Install []string // name, or name@source
 }
 
-// Source is a collection of plugins.
+// Source is a folder or repository that offers plugins.
 type Source struct {
 	Name     string
 	Location string // a git URL or a folder
@@ -134,7 +134,7 @@ type Store struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	closed    bool
 	fetches   map[repository]*fetch
 	failed    map[repository]error // errors of fetches, until the next attempt
@@ -268,7 +268,7 @@ func (s *Store) Find(in Inputs, ref string) ([]Offer, error) {
 		for i, p := range r.problems {
 			causes[i] = p.Cause
 		}
-		return nil, errors.New(cmp.Or(strings.Join(causes, "; "), fmt.Sprintf("there is no plugin %q", ref)))
+		return nil, errors.New(cmp.Or(strings.Join(causes, "; "), fmt.Sprintf("unknown plugin %q", ref)))
 	}
 	out := make([]Offer, len(found))
 	for i, f := range found {
@@ -296,7 +296,7 @@ func parseRef(ref string) (name, source string, err error) {
 	name, source, qualified := strings.Cut(ref, "@")
 	switch {
 	case !validName(name):
-		return "", "", fmt.Errorf("%q is not a plugin: the name must be one word without @, : and slashes (add a folder or a URL to plugins in the configuration, as a source)", ref)
+		return "", "", fmt.Errorf("%q is not a valid plugin: the name must be one word without @, : and slashes (add a folder or a URL to plugins in the configuration, as a source)", ref)
 	case qualified && source == "":
 		return "", "", fmt.Errorf("%q names no source after the @", ref)
 	}

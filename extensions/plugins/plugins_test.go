@@ -112,7 +112,7 @@ func TestOrder(t *testing.T) {
 		{"unknown", []string{"nothing", "alone@c", "other@a", "a b", "x@", "base"}, []string{"base@a"}, `plugins.install: no source has a plugin nothing
 plugins.install: alone@c: there is no source c in plugins; there are: a, b
 plugins.install: other@a: the source a has no plugin other; there are: top, left, base, loop1, loop2, alone, self
-plugins.install: "a b" is not a plugin: the name must be one word without @, : and slashes (add a folder or a URL to plugins in the configuration, as a source)
+plugins.install: "a b" is not a valid plugin: the name must be one word without @, : and slashes (add a folder or a URL to plugins in the configuration, as a source)
 plugins.install: "x@" names no source after the @
 `},
 		{"none", nil, nil, ""},
@@ -207,8 +207,8 @@ func TestHostile(t *testing.T) {
 		`the plugin up is not used: "../../etc" is not a path within`, `the plugin hidden-up is not used`, `the plugin root is not used: "/etc" is not a path`,
 		`the plugin link is not used: "plugins/link" is a link that leads out of`, "the plugin gone is not used: there is no folder plugins/gone",
 		"the plugin file is not used: plugins/good/rules/r.md is not a folder",
-		`plugin 9 is left out: its name "a/b" must be one word`, "plugin 10 is left out: good is listed twice", "plugin 11 is left out: none has no source",
-		"plugin 12 is left out: it must be a JSON object, not a JSON number", "plugin 13 is left out: name cannot be a JSON number", "plugin 14 is left out: dependencies cannot be a JSON string",
+		`plugin 9 is ignored: its name "a/b" must be one word`, "plugin 10 is ignored: good is listed twice", "plugin 11 is ignored: none has no source",
+		"plugin 12 is ignored: it must be a JSON object, not a JSON number", "plugin 13 is ignored: name cannot be a JSON number", "plugin 14 is ignored: dependencies cannot be a JSON string",
 		"good/eca.json: ", "inner/eca.json: it is larger than 1048576 bytes", "inner/.mcp.json: it is not a regular file",
 	} {
 		if !strings.Contains(filepath.ToSlash(got), want) {
@@ -236,8 +236,8 @@ func TestBrokenSources(t *testing.T) {
 	got := causes(set)
 	for _, want := range []string{
 		"plugins.empty: the source cannot be used: ", "marketplace.json: file does not exist", "marketplace.json:3: invalid JSON",
-		"plugins.gone: the source cannot be used: there is no folder", "plugins.pinned: the source cannot be used: only a git repository can be pinned",
-		`plugins.badpin: the source cannot be used: commit must be the whole id of a commit`, "plugins.unset: the source cannot be used: it has no source",
+		"plugins.gone: the source cannot be used: the folder", "plugins.pinned: the source cannot be used: only a git repository can be pinned",
+		`plugins.badpin: the source cannot be used: commit must be a full commit id`, "plugins.unset: the source cannot be used: it has no source",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

@@ -39,7 +39,7 @@ func (r *reader) resolve() *Set {
 			return n
 		}
 		if len(nodes) == maxPlugins {
-			r.problem("plugins.install", 0, "there are more than %d plugins, dependencies included; the rest is left out", maxPlugins)
+			r.problem("plugins.install", 0, "there are more than %d plugins, dependencies included; the rest are ignored", maxPlugins)
 			return nil
 		}
 		n := &node{foundPlugin: f, neededBy: neededBy}
@@ -158,8 +158,8 @@ func (r *reader) find(ref, from string) []foundPlugin {
 		return out
 	}
 	if len(unusable) > 0 {
-		// The plugin may be from one of these sources, so a plugin of the same name from elsewhere
-		// is not what the user meant.
+		// One of these sources may have the plugin, so the user does not mean a plugin of the same
+		// name in another source.
 		r.problem(at, 0, "no usable source has a plugin %s; %s cannot be used", name, strings.Join(unusable, ", "))
 		return nil
 	}

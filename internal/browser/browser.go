@@ -21,7 +21,7 @@ const patience = 3 * time.Second
 func Open(ctx context.Context, address string, getenv func(string) string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return errors.New("browsers are given http and https addresses only")
+		return errors.New("only http and https addresses are opened in a browser")
 	}
 	program, args, err := command(getenv)
 	if err != nil {
@@ -37,7 +37,7 @@ func Open(ctx context.Context, address string, getenv func(string) string) error
 	select {
 	case <-p.Done():
 		if exit := p.Wait(); exit.Code != 0 {
-			return fmt.Errorf("%s ended with code %d", program, exit.Code)
+			return fmt.Errorf("%s exited with code %d", program, exit.Code)
 		}
 	case <-late.C:
 	case <-ctx.Done():

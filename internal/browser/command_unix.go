@@ -13,5 +13,5 @@ func command(getenv func(string) string) (program string, args []string, err err
 	case getenv("WSL_DISTRO_NAME") != "":
 		return "wslview", nil, nil // part of wslu, which WSL installs
 	}
-	return "", nil, errors.New("there is no display")
+	return "", nil, errors.New("no display is available")
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // changes reports whether the purpose of a command is to change something. Users and read-only
-// agents get it as a reason; false only means that no change is known.
+// agents are shown that as the reason. false only means that no change is known.
 func changes(name string, args []word) bool {
 	switch base(name) {
 	case "rm", "mv", "cp", "touch", "mkdir", "rmdir", "ln", "chmod", "chown", "chgrp", "tee", "dd", "truncate", "install", "shred", "unlink",

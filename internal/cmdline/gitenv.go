@@ -34,9 +34,9 @@ func HarmlessGit() []string {
 	}
 }
 
-// GitCeilings returns the environment variable that keeps git from searching for a repository above
-// the root folders, where it would find one that was not judged. A root within another root may
-// belong to the repository of that one.
+// GitCeilings returns the environment variable that prevents git from searching for a repository
+// above the root folders, where it would find one that was not judged. A root within another root
+// may belong to the repository of the outer root.
 func GitCeilings(roots []string) string {
 	var above []string
 	for _, root := range roots {

@@ -5,7 +5,7 @@ import (
 )
 
 // program describes how a program parses its arguments. Options that are not in its table are
-// unknown, and a command with one of them asks.
+// unknown, and eca asks about a command with one of them.
 type program struct {
 	// options is the table, in the form of a usage message. An entry has the spellings of an
 	// option, separated by commas. `-n,--lines=N` takes a value, `--color[=WHEN]` may have an

@@ -1,5 +1,5 @@
-// Package cmdline parses shell programs and lists the commands that they run, with their
-// arguments and what is known about their effects.
+// Package cmdline parses shell programs and lists the commands that they run, with their arguments
+// and their known effects.
 //
 // It guarantees two things. A Program whose Unresolved is empty lists every command that its
 // text runs, including those in substitutions, here-documents, wrappers (env, xargs, find -exec)
@@ -7,9 +7,9 @@
 // writes no file, runs no program that is not listed and opens no connection, whatever its words
 // expand to.
 //
-// It works on the text alone and knows neither files nor the environment. The caller finds out
-// where paths lead, and which programs a repository's configuration starts (see Command.Git).
-// It understands bash and POSIX shells and guarantees nothing for other shells.
+// It works on the text alone, and does not read files or the environment. The caller determines
+// where paths lead, and which programs a repository's configuration starts (see Command.Git). It
+// understands bash and POSIX shells and guarantees nothing for other shells.
 package cmdline
 
 import (
@@ -20,7 +20,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Effect is what is known of a command.
+// Effect is the known effect of a command.
 type Effect int
 
 // Effects. Programs on no list are Unknown.
@@ -145,7 +145,7 @@ func parse(text string, parser *syntax.Parser) Program {
 	return w.out
 }
 
-// Reads reports whether the program only reads. If it does not, why is the first reason found.
+// Reads reports whether the program only reads. If not, why is the first reason found.
 func (p Program) Reads() (ok bool, why string) {
 	switch {
 	case p.Unresolved != "":

@@ -46,7 +46,7 @@ const (
 	maxArgument = 100 << 10 // bytes of one argument; operating systems have a similar limit
 )
 
-var errPlace = errors.New("an argument cannot be passed there safely: put {{...}} where a word of a command stands, or into quotes")
+var errPlace = errors.New("an argument cannot be passed there safely: put {{...}} in place of a word of a command, or in quotes")
 
 // ParseTemplate parses a line. It returns an error if an argument could become code.
 func ParseTemplate(line string) (*Template, error) {
@@ -63,7 +63,7 @@ func ParseTemplate(line string) (*Template, error) {
 	t.text = b.String()
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(t.text), "")
 	if err != nil {
-		return nil, fmt.Errorf("the command is not a shell line: %w", err)
+		return nil, fmt.Errorf("the command is not a valid shell line: %w", err)
 	}
 	if len(t.holes) == 0 {
 		return t, nil
@@ -102,7 +102,7 @@ func (t *Template) placeAll(file *syntax.File) error {
 			for i, w := range n.Args {
 				t.placeWord(w, ownWord)
 				if at := t.startOf(w); at != nil && i == 0 {
-					wrong = cmp.Or(wrong, fmt.Errorf("{{%s}}: an argument cannot say which program runs", at.name))
+					wrong = cmp.Or(wrong, fmt.Errorf("{{%s}}: an argument cannot determine which program runs", at.name))
 				} else if at != nil {
 					at.first = options
 				}

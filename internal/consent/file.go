@@ -1,14 +1,14 @@
-// Package consent keeps what the user agreed to: which files of which workspace folders
-// (trust.json), how MCP servers are started and what their tools say (mcp-agreed.json), and
-// the File that other records of this kind are kept in.
+// Package consent stores what the user agreed to: the trusted files of workspace folders
+// (trust.json), and the launch commands and tool descriptions of MCP servers (mcp-agreed.json).
+// Other packages can store similar records in a File.
 //
-// A record is one JSON file for the user alone, which several processes read and change. It
-// guarantees: a change sees what all others wrote and is made alone among all processes;
-// readers see the old content or the new one; a file that cannot be read, or is of another
-// version, is an error and never overwritten, so that nothing counts as agreed to that was
-// not recorded. Values of environment variables are kept as sums only. The lock is a file
-// beside the record, which stays. Other packages decide what needs consent, and what
-// follows from a difference.
+// A record is one JSON file that only the user can access, and that several processes read and
+// change. Guarantees: changes are serialized among all processes, and each sees all earlier ones;
+// readers see the old content or the new one; a file that cannot be read, or has another version,
+// is an error and is never overwritten, so that nothing counts as agreed to that was not recorded.
+// Only hashes of the values of environment variables are stored. The lock is a file beside the
+// record and is never removed. Other packages decide what needs consent, and what a difference
+// means.
 package consent
 
 import (
@@ -27,31 +27,31 @@ import (
 )
 
 const (
-	// version is the only one that is understood.
+	// version is the only supported version.
 	version = 1
-	// maxSize bounds a file, in bytes: a larger file was not written by eca.
+	// maxSize is the maximum size of a file in bytes. eca writes no larger ones.
 	maxSize = 16 << 20
-	// patience is how long a change waits for those of other processes, which take a
-	// millisecond each, on a busy disk some hundred.
+	// patience is how long a change waits for the changes of other processes. Each takes about a
+	// millisecond, and a hundred on a busy disk.
 	patience = 30 * time.Second
-	// retry is how long it waits before it tries the lock again.
+	// retry is the pause between attempts to take the lock.
 	retry = 5 * time.Millisecond
 )
 
 // File is a record. It need not exist; its folder is created with the first change.
 type File struct {
 	Path string
-	What string // it records, for errors
-	Lost string // what happens when the user moves it away, for errors
+	What string // what the file records, for errors
+	Lost string // what happens if the user moves the file away, for errors
 }
 
-// DamagedError is a record that cannot be used as it is.
+// DamagedError is the error for a record that cannot be used.
 type DamagedError struct {
 	File   File
 	Line   int // of the invalid JSON, from 1; 0 if unknown
 	Column int // in bytes from 1
 	cause  error
-	newer  bool // another version wrote it
+	newer  bool // a newer version of eca wrote the file
 }
 
 func (e *DamagedError) Error() string {
@@ -82,8 +82,8 @@ type Format struct {
 
 func (f *Format) format() *Format { return f }
 
-// Read decodes the record as it is now, which stays as it is if there is no file. After an
-// error, which is a *DamagedError, it is not to be used.
+// Read decodes the current record; without a file, it leaves into unchanged. After an error, which
+// is a *DamagedError, into must not be used.
 func (f File) Read(into Record) error {
 	data, err := safeio.Read(f.Path, maxSize)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,7 +105,7 @@ func (f File) Read(into Record) error {
 	return nil
 }
 
-// damaged says where in the file the JSON is invalid.
+// damaged returns the error for invalid JSON, with its position in the file.
 func (f File) damaged(data []byte, err error) error {
 	out := &DamagedError{File: f, cause: err}
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
@@ -115,14 +115,14 @@ func (f File) damaged(data []byte, err error) error {
 	return out
 }
 
-// Change reads the record, calls change, which changes it, and writes it, alone among all
-// processes. It fails if others do not let it for half a minute.
+// Change reads the record, calls change to modify it, and writes it, with a lock that excludes
+// other processes. It fails if it does not get the lock within half a minute.
 func (f File) Change(record Record, change func()) error {
 	if err := f.change(record, change); err != nil {
 		if errors.As(err, new(*DamagedError)) {
 			return err
 		}
-		return fmt.Errorf("the record of %s is as it was: %w", f.What, err)
+		return fmt.Errorf("the record of %s was not changed: %w", f.What, err)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (f File) change(record Record, change func()) error {
 	return safeio.Unwritable(f.Path, safeio.Write(f.Path, append(data, '\n'), 0o600))
 }
 
-// setEntry sets an entry of a map that may not be made yet.
+// setEntry sets an entry of a map, which may be nil.
 func setEntry[M ~map[K]V, K comparable, V any](m *M, key K, value V) {
 	if *m == nil {
 		*m = M{}

@@ -21,8 +21,8 @@ type Folder struct {
 // Folders are the trusted folders, by resolved path. A nil map trusts nothing.
 type Folders map[string]Folder
 
-// Agreed is a file as the user agreed to it: its hash, the text that was shown, and hashes of its
-// parts by their names. Hashes are opaque here.
+// Agreed is a file that the user agreed to: its hash, the text that was shown, and hashes of its
+// parts by name. This package does not interpret the hashes.
 type Agreed struct {
 	Sum   string
 	Text  string
@@ -43,7 +43,7 @@ type FolderStore struct {
 // NewFolders returns the store in a folder, which is created when something is recorded.
 func NewFolders(dir string, now func() time.Time) *FolderStore {
 	return &FolderStore{now: now, File: File{
-		Path: filepath.Join(dir, "trust.json"), What: "trusted folders", Lost: "until then no folder is trusted, afterwards you trust them again",
+		Path: filepath.Join(dir, "trust.json"), What: "trusted folders", Lost: "until then no folder is trusted; afterwards you can trust them again",
 	}}
 }
 
@@ -71,7 +71,7 @@ func (f Folders) Shown(root, file string) string {
 }
 
 // Changes names the parts of a file that differ from when it was last trusted. before is false if
-// it was never trusted; a record of an earlier version names no parts.
+// the file was never trusted. For a record of an earlier version, Changes names no parts.
 func (f Folders) Changes(root, file string, parts map[string]string) (changed []string, before bool) {
 	folder := f[Resolve(root)]
 	if _, before = folder.Files[name(root, file)]; !before {

@@ -19,15 +19,14 @@ type Server struct {
 	Spoken *Spoken         `json:"spoken,omitempty"`
 }
 
-// Spoken is the version of the protocol with which a server answered when the newest was offered
-// last.
+// Spoken is the protocol version with which a server answered when eca last offered the newest one.
 type Spoken struct {
 	Version string    `json:"version"`
 	Launch  string    `json:"launch"` // hash of its Launch
 	At      time.Time `json:"at"`
 }
 
-// Launch is how a server is started or reached, as it is written in the configuration.
+// Launch is how a server is started or reached, as written in the configuration.
 type Launch struct {
 	Command string            `json:"command,omitempty"`
 	Args    []string          `json:"args,omitempty"`
@@ -35,7 +34,7 @@ type Launch struct {
 	URL     string            `json:"url,omitempty"`
 }
 
-// Tool is the description of a tool by its server.
+// Tool is a server's description of one of its tools.
 type Tool struct {
 	Sum         string `json:"sum"` // hash of the description, parameters included
 	Description string `json:"description,omitempty"`
@@ -79,7 +78,7 @@ func (l Launch) Difference(now Launch, present func(string) string) string {
 		case !has:
 			out = append(out, "env has no "+name+" any more")
 		case before != after:
-			out = append(out, "env has another "+name)
+			out = append(out, "env has a different "+name)
 		}
 	}
 	return strings.Join(out, "; ")
@@ -109,7 +108,7 @@ type ServerStore struct {
 // NewServers returns the store in a folder, which is created when something is recorded.
 func NewServers(dir string, now func() time.Time) *ServerStore {
 	return &ServerStore{now: now, File: File{
-		Path: filepath.Join(dir, "mcp-agreed.json"), What: "agreed MCP servers", Lost: "until then changes of servers cannot be recognised, afterwards they count as new",
+		Path: filepath.Join(dir, "mcp-agreed.json"), What: "agreed MCP servers", Lost: "until then changes of servers cannot be detected; afterwards all servers count as new",
 	}}
 }
 

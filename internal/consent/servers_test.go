@@ -17,7 +17,7 @@ func TestDifference(t *testing.T) {
 		"command was `a` and is `b`":  {Command: "b", Args: was.Args, Env: was.Env},
 		"args was `x y` and is `x y`": {Command: "a", Args: []string{"x", "y"}, Env: was.Env},
 		"command was `a` and is nothing; args was `x y` and is nothing; url was nothing and is `u`": {URL: "u", Env: was.Env},
-		"env has another K; env has no L any more; env has M now":                                   {Command: "a", Args: was.Args, Env: map[string]string{"K": "2", "M": "1"}},
+		"env has a different K; env has no L any more; env has M now":                               {Command: "a", Args: was.Args, Env: map[string]string{"K": "2", "M": "1"}},
 	} {
 		if got := was.Difference(now, func(text string) string { return text }); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -1,9 +1,9 @@
 // Package doctor runs checks in parallel, each within a time limit, and reports their findings for
 // people and for programs.
 //
-// A report has the sections and findings in the order of the checks, whatever their duration. When
-// it is returned, all checks have ended; they must obey their context. The package does not know
-// the checks, and does not remove secrets: use Map for that.
+// A report lists sections and findings in the order of the checks, whatever their duration. Run
+// returns when all checks have ended, so checks must respect their context. The package does not
+// know the checks, and does not remove secrets: use Map for that.
 package doctor
 
 import (

@@ -53,9 +53,9 @@ func NewHosts(list []string) (Hosts, error) {
 		case ok:
 			out = append(out, hosts...)
 		case strings.HasPrefix(entry, "@"):
-			errs = append(errs, fmt.Errorf("%q is not a registry that eca knows: @npm, @pypi, @go, @crates", entry))
+			errs = append(errs, fmt.Errorf("unknown registry %q; use @npm, @pypi, @go or @crates", entry))
 		case entry == "" || strings.ContainsAny(strings.TrimPrefix(entry, "*."), "*/ ") || fetch.Valid(strings.TrimPrefix(entry, "*.")) != nil:
-			errs = append(errs, fmt.Errorf("%q is not a host", entry))
+			errs = append(errs, fmt.Errorf("%q is not a valid host", entry))
 		default:
 			out = append(out, entry)
 		}
@@ -105,7 +105,7 @@ type Refusal struct {
 // maxRefused is how many refusals are stored for a client.
 const maxRefused = 100
 
-// NewClient registers a command that may also connect to the given addresses, as host:port. The
+// NewClient registers a command that isAllowed also connect to the given addresses, as host:port. The
 // caller must call Close.
 func (p *Proxy) NewClient(allowed []string) *Client {
 	c := &Client{proxy: p, token: rand.Text(), allowed: allowed}
@@ -145,8 +145,8 @@ func (p *Proxy) client(req *http.Request) *Client {
 	return p.clients[token]
 }
 
-// may reports whether the user allowed an address for the client.
-func (c *Client) may(host, port string) bool {
+// isAllowed reports whether the user allowed an address for the client.
+func (c *Client) isAllowed(host, port string) bool {
 	return c != nil && slices.Contains(c.allowed, net.JoinHostPort(normal(host), port))
 }
 
@@ -259,7 +259,7 @@ func (p *Proxy) serve(c net.Conn) {
 	for _, name := range []string{"Proxy-Connection", "Proxy-Authorization"} {
 		req.Header.Del(name)
 	}
-	req.Close = true // the next request may be for another host
+	req.Close = true // the next request isAllowed be for another host
 	if !p.track(to) {
 		_ = to.Close()
 		return
@@ -270,7 +270,7 @@ func (p *Proxy) serve(c net.Conn) {
 	}
 }
 
-// refusedError is why a host must not be connected to.
+// refusedError is the reason why a host must not be connected to.
 type refusedError struct {
 	cause    string
 	unlisted bool
@@ -280,7 +280,7 @@ func (e refusedError) Error() string { return e.cause }
 
 // dial connects to a host, if that is allowed.
 func (p *Proxy) dial(client *Client, host, port string) (net.Conn, error) {
-	listed := p.Hosts().Contain(host) || client.may(host, port)
+	listed := p.Hosts().Contain(host) || client.isAllowed(host, port)
 	if !listed {
 		return nil, refusedError{fmt.Sprintf("eca's sandbox does not let this command connect to %s: the host is not in toolCall.sandboxHosts. Ask the user to list it there, or to approve the command.", net.JoinHostPort(host, port)), true}
 	}
@@ -292,7 +292,7 @@ func (p *Proxy) dial(client *Client, host, port string) (net.Conn, error) {
 			return err
 		}
 		if !byAddress && !fetch.Public(at.Addr()) {
-			return refusedError{cause: fmt.Sprintf("eca's sandbox does not let this command connect to %s: its address %s is not of the public internet. The user can list the address itself in toolCall.sandboxHosts.", host, at.Addr())}
+			return refusedError{cause: fmt.Sprintf("eca's sandbox does not let this command connect to %s: its address %s is not on the public internet. The user can list the address itself in toolCall.sandboxHosts.", host, at.Addr())}
 		}
 		return nil
 	}}

@@ -98,7 +98,7 @@ func TestProxy(t *testing.T) {
 	}
 	port := plain.URL[strings.LastIndexByte(plain.URL, ':'):]
 	for address, want := range map[string]string{
-		"http://localhost" + port:   "not of the public internet", // listed, but by a name that leads to this machine
+		"http://localhost" + port:   "not on the public internet", // listed, but by a name that leads to this machine
 		"http://127.0.0.2" + port:   "not in toolCall.sandboxHosts",
 		"http://[::1]" + port:       "not in toolCall.sandboxHosts",
 		"http://127.1" + port:       "not in toolCall.sandboxHosts",

@@ -2,8 +2,8 @@ package fetch
 
 import "net/netip"
 
-// special returns networks that are not public although netip does not say so: their addresses have
-// a meaning only for this machine or its provider.
+// special returns networks that are not public although netip does not report that: their addresses
+// have a meaning only for this machine or its provider.
 func special() []netip.Prefix {
 	list := []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",

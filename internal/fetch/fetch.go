@@ -7,8 +7,9 @@
 // resolves to several or changing addresses does not bypass the check. Redirects, time and bytes
 // (after decompression) are limited.
 //
-// Not guaranteed: that a public server is harmless; and the check of addresses if a proxy is used,
-// which resolves the name itself. A name that resolves locally is checked nevertheless.
+// Not guaranteed: that a public server is harmless; and, if a proxy is used, that addresses are
+// checked, because the proxy resolves the name itself. A name that resolves locally is checked even
+// then.
 package fetch
 
 import (
@@ -113,8 +114,8 @@ func (g *Getter) Get(ctx context.Context, address string, limit int) (*Page, err
 	return g.get(ctx, address, limit, false)
 }
 
-// GetFromHost is Get if only the address's host was approved: a redirect to another host is an
-// error that names it.
+// GetFromHost is like Get, for calls where only the address's host was approved: a redirect to
+// another host is an error that names it.
 func (g *Getter) GetFromHost(ctx context.Context, address string, limit int) (*Page, error) {
 	return g.get(ctx, address, limit, true)
 }
@@ -124,7 +125,7 @@ func (g *Getter) get(ctx context.Context, address string, limit int, oneHost boo
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, g.time, fmt.Errorf("the page did not come within %s", g.time))
+	ctx, cancel := context.WithTimeoutCause(ctx, g.time, fmt.Errorf("the page did not arrive within %s", g.time))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -156,7 +157,7 @@ func (g *Getter) get(ctx context.Context, address string, limit int, oneHost boo
 	limit = min(limit, MaxBytes)
 	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(limit)+1))
 	if err != nil && len(body) <= limit {
-		return nil, fmt.Errorf("the page broke off: %w", explain(ctx, err))
+		return nil, fmt.Errorf("the connection broke off: %w", explain(ctx, err))
 	}
 	page := &Page{URL: resp.Request.URL.Redacted(), Status: resp.StatusCode, Type: resp.Header.Get("Content-Type"), Body: body}
 	if len(body) > limit {
@@ -165,7 +166,7 @@ func (g *Getter) get(ctx context.Context, address string, limit int, oneHost boo
 	return page, nil
 }
 
-// explain removes the method and URL that net/http adds, which the model knows.
+// explain removes the method and URL that net/http adds, because the model knows them.
 func explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -203,7 +204,7 @@ func (g *Getter) mayDial(host string, a netip.Addr) error {
 	if Public(a) || g.excepted(host, a) {
 		return nil
 	}
-	return fmt.Errorf("%s is at %s, which is not of the public internet; the user can except it in %s.privateHosts", host, a, g.rules.Section)
+	return fmt.Errorf("%s is at %s, which is not on the public internet; the user can except it in %s.privateHosts", host, a, g.rules.Section)
 }
 
 // excepted reports whether the user excepted a host, or a network that contains its address.
@@ -279,7 +280,7 @@ func normal(host string) (string, error) {
 	host = strings.TrimSuffix(host, ".")
 	if a, err := netip.ParseAddr(host); err == nil {
 		if a.Zone() != "" {
-			return "", errors.New("addresses with a zone are of this machine")
+			return "", errors.New("addresses with a zone belong to this machine")
 		}
 		return a.Unmap().String(), nil
 	}

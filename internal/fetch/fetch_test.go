@@ -122,7 +122,7 @@ func TestNoWayIn(t *testing.T) {
 	client := network.Client(netclient.Options{Guarded: true})
 	_, err := client.Do(mustRequest(ctx, "http://localhost:"+port))
 	var refused *netclient.Error
-	if !errors.As(err, &refused) || refused.Kind != netclient.KindForbidden || len(asked) == 0 || !strings.Contains(err.Error(), "not of the public internet") {
+	if !errors.As(err, &refused) || refused.Kind != netclient.KindForbidden || len(asked) == 0 || !strings.Contains(err.Error(), "not on the public internet") {
 		t.Errorf("dialed %v: %v", asked, err)
 	}
 	if _, err := client.Do(mustRequest(t.Context(), secret.URL)); !errors.As(err, &refused) || refused.Kind != netclient.KindForbidden {
@@ -215,7 +215,7 @@ func TestGet(t *testing.T) {
 	}
 	late := getter(t, Rules{Private: []string{"127.0.0.1"}}, nil)
 	late.time = 50 * time.Millisecond
-	if _, err := late.Get(t.Context(), server.URL+"/endless", 100); err == nil || !strings.Contains(err.Error(), "did not come within 50ms") {
+	if _, err := late.Get(t.Context(), server.URL+"/endless", 100); err == nil || !strings.Contains(err.Error(), "did not arrive within 50ms") {
 		t.Errorf("endless: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -66,7 +66,7 @@ func TestNameOfThisMachine(t *testing.T) {
 	defer secret.Close()
 	_, port, _ := strings.Cut(strings.TrimPrefix(secret.URL, "http://"), ":")
 	address := "http://public.example:" + port + "/"
-	if page, err := getter(t, Rules{}, nil).Get(context.Background(), address, 100); err == nil || !strings.Contains(err.Error(), "not of the public internet") {
+	if page, err := getter(t, Rules{}, nil).Get(context.Background(), address, 100); err == nil || !strings.Contains(err.Error(), "not on the public internet") {
 		t.Errorf("%+v, %v", page, err)
 	}
 	if reached.Load() > 0 {

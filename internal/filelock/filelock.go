@@ -1,6 +1,6 @@
 // Package filelock takes locks that exclude other processes.
 //
-// The operating system releases a lock when its process exits for any reason. Errors tell whether
+// The operating system releases a lock when its process exits for any reason. Errors report whether
 // another process holds the lock or the file cannot be written, and what to do. The package does
 // not exclude goroutines of the same process; callers need a mutex for that.
 package filelock

@@ -43,24 +43,24 @@ func (o Outcome) Lines() (lines []string) {
 			lines = append(lines, fmt.Sprintf("%s made %d more such places, which were moved as well", subject, len(o.Moved)-maxNamed))
 			break
 		}
-		lines = append(lines, fmt.Sprintf("%s made %s, which other programs obey or run; it was moved to %s", subject, Quote(item.Path()), Quote(item.at)))
+		lines = append(lines, fmt.Sprintf("%s made %s, which other programs use or run; it was moved to %s", subject, Quote(item.Path()), Quote(item.at)))
 	}
 	for i, f := range o.Failed {
 		if i == maxNamed {
 			lines = append(lines, fmt.Sprintf("%s made %d more such places, which could not be moved either", subject, len(o.Failed)-maxNamed))
 			break
 		}
-		lines = append(lines, fmt.Sprintf("WARNING: %s made %s, which other programs obey or run; it could not be moved away: %s. Look at it before you use another program in this folder", subject, Quote(f.Path), Quote(f.Err.Error())))
+		lines = append(lines, fmt.Sprintf("WARNING: %s made %s, which other programs use or run; it could not be moved away: %s. Look at it before you use another program in this folder", subject, Quote(f.Path), Quote(f.Err.Error())))
 	}
 	if o.Missed != "" {
-		lines = append(lines, fmt.Sprintf("WARNING: %s may have made files that other programs obey or run, such as git hooks or .envrc, which eca did not find: %s. Remove what the command made before you use another program in this folder", subject, Quote(o.Missed)))
+		lines = append(lines, fmt.Sprintf("WARNING: %s may have made files that other programs use or run, such as git hooks or .envrc, which eca did not find: %s. Remove what the command made before you use another program in this folder", subject, Quote(o.Missed)))
 	}
 	if !o.Damaged.IsZero() {
 		lines = append(lines, "WARNING: eca was ended while a command ran that began at "+o.Damaged.Format(time.RFC3339)+
-			", and the record of it is damaged. If it ran in this folder, look for files that it made and that other programs obey or run, such as git hooks or .envrc")
+			", and the record of it is damaged. If it ran in this folder, look for files that it made and that other programs use or run, such as git hooks or .envrc")
 	}
 	if !o.Whole() {
-		lines = append(lines, "until this is settled, eca asks in this workspace also about commands that it would run without a question by its own rules")
+		lines = append(lines, "until this is settled, eca asks in this workspace even about commands that its own rules would allow")
 	}
 	return lines
 }

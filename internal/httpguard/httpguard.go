@@ -96,7 +96,7 @@ func (g *Guard) Admit(w http.ResponseWriter, r *http.Request) (done bool, refuse
 		limitRead(w)
 	}
 	if !g.knownHost(r.Host) {
-		return false, &Refusal{http.StatusForbidden, "this host is not served: a page may have pointed its name here"}
+		return false, &Refusal{http.StatusForbidden, "unknown host name: a web page may have pointed its own name at this machine"}
 	}
 	if g.local && !fromHere(r.RemoteAddr) {
 		return false, &Refusal{http.StatusForbidden, "without a token, only this machine may call"}
@@ -107,7 +107,7 @@ func (g *Guard) Admit(w http.ResponseWriter, r *http.Request) (done bool, refuse
 	}
 	known := slices.ContainsFunc(g.origins, func(o string) bool { return strings.EqualFold(o, origin) })
 	if !known && (!g.pages.Served || !served(origin, r)) {
-		return false, &Refusal{http.StatusForbidden, "pages of this origin may not call"}
+		return false, &Refusal{http.StatusForbidden, "web pages of this origin are not allowed to call"}
 	}
 	w.Header().Set("Access-Control-Allow-Origin", origin)
 	w.Header().Set("Vary", "Origin")
@@ -138,8 +138,8 @@ func (g *Guard) Authorize(w http.ResponseWriter, r *http.Request) *Refusal {
 	return &Refusal{http.StatusUnauthorized, "the bearer token is missing or wrong"}
 }
 
-// TokenInPath serves requests whose path begins with the token, since a link cannot set a header:
-// next gets the rest of the path. Answers are not cached by others.
+// TokenInPath serves requests whose path begins with the token, since a link cannot set a header.
+// next gets the rest of the path. Proxies must not cache the answers.
 func (g *Guard) TokenInPath(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -264,7 +264,7 @@ func ListenAddress(address, token string) (string, error) {
 		host = "127.0.0.1"
 	}
 	if token == "" && !localhost.Is(host) {
-		return "", errors.New("at " + host + " others can call, and so run programs here: set a token, or listen at 127.0.0.1")
+		return "", errors.New("at " + host + " other machines can call and run programs: set a token, or listen at 127.0.0.1")
 	}
 	return net.JoinHostPort(host, port), nil
 }

@@ -84,10 +84,10 @@ func (b *Blobs) PutBytes(ctx context.Context, data []byte) (digest string, err e
 }
 
 // errDigest means that contents do not match the digest in their name.
-var errDigest = errors.New("its contents are not those that were uploaded")
+var errDigest = errors.New("its contents differ from those that were uploaded")
 
-// Get writes a blob to the writer that begin returns, and verifies its digest. If two processes
-// store the same blob at the same time, that may disturb a reader, which then starts again, once.
+// Get writes a blob to the writer that begin returns, and verifies its digest. A process that
+// stores the same blob at the same time may disturb a reader; the reader then starts again, once.
 // The error is ErrNotFound if the blob does not exist.
 func (b *Blobs) Get(ctx context.Context, digest string, limit int64, begin func() (io.Writer, error)) error {
 	var err error
@@ -125,8 +125,8 @@ func (b *Blobs) getOnce(ctx context.Context, digest string, limit int64, w io.Wr
 	return nil
 }
 
-// beginTime limits how long the servers may take to begin a download. If they stop, a request may stay
-// without an answer.
+// beginTime limits how long the servers may take to begin a download: a request to a server that
+// stops may never be answered.
 const beginTime = 10 * time.Second
 
 // stallTime is how long a reader waits for the next chunk before it checks why none arrives.
@@ -249,7 +249,7 @@ func (r *blobReader) Seek(offset int64, whence int) (int64, error) {
 		offset += r.size
 	}
 	if offset < 0 {
-		return 0, errors.New("a negative place")
+		return 0, errors.New("negative position")
 	}
 	if offset != r.off {
 		r.off = offset

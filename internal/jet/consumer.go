@@ -22,7 +22,7 @@ type ConsumerSpec struct {
 func (c *Conn) EnsureConsumer(ctx context.Context, stream string, spec ConsumerSpec) error {
 	_, err := c.js.CreateOrUpdateConsumer(ctx, stream, spec.config())
 	if err != nil {
-		return fmt.Errorf("make the consumer %s: %w", spec.Name, err)
+		return fmt.Errorf("create the consumer %s: %w", spec.Name, err)
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ func (c *Conn) RestartConsumer(ctx context.Context, stream string, spec Consumer
 		_, err = c.js.CreateConsumer(ctx, stream, cfg)
 	}
 	if err != nil {
-		return fmt.Errorf("make the consumer %s again: %w", spec.Name, err)
+		return fmt.Errorf("recreate the consumer %s: %w", spec.Name, err)
 	}
 	return nil
 }

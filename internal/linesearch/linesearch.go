@@ -1,9 +1,9 @@
 // Package linesearch quickly finds the lines of a text that match a regular expression.
 //
-// It gives the same results as package regexp, applied to each line without its end (\n, and any \r
-// before it): ^ and $ match at the ends of a line, no match spans lines, and each invalid UTF-8
+// It returns the same results as package regexp, applied to each line without its end (\n, and any
+// \r before it): ^ and $ match at the ends of a line, no match spans lines, and each invalid UTF-8
 // byte counts as U+FFFD. TestAsRegexp and FuzzSearch check that. It does not report the position of
-// a match in its line.
+// a match within its line.
 //
 // If every match must contain one of a few literals, it searches for the rarest byte of these;
 // otherwise a lazily built DFA takes one step per byte. If the DFA becomes too large, package

@@ -87,7 +87,7 @@ func explain(err, ended error, at *url.URL, j *route) *Error {
 	out := classify(err, address(at))
 	if j.certificateRequested.Load() && (out.Kind == KindTLS || out.Kind == KindLost || out.Kind == KindClientCertificate) {
 		out.Kind = KindClientCertificate
-		out.Message = address(at) + " demands a client certificate: set network.clientCert and network.clientKey"
+		out.Message = address(at) + " requires a client certificate: set network.clientCert and network.clientKey"
 	}
 	return out
 }
@@ -102,7 +102,7 @@ func throughProxy(op *net.OpError, at, proxy *url.URL) *Error {
 		}
 		return out
 	}
-	text := "nothing more is known"
+	text := "unknown reason"
 	if op.Err != nil {
 		text = op.Err.Error()
 	}
@@ -113,7 +113,7 @@ func throughProxy(op *net.OpError, at, proxy *url.URL) *Error {
 }
 
 func proxyAuth(proxy *url.URL) *Error {
-	e := &Error{Kind: KindProxyAuth, Message: "the proxy " + bare(proxy) + " wants a user and a password: write them into its URL in the environment (http://user:password@host:port)"}
+	e := &Error{Kind: KindProxyAuth, Message: "the proxy " + bare(proxy) + " requires a user and a password: put them into its URL in the environment (http://user:password@host:port)"}
 	if proxy.User != nil {
 		e.Message = "the proxy " + bare(proxy) + " does not accept the user and the password in its URL in the environment"
 	}
@@ -173,7 +173,7 @@ func classify(err error, host string) *Error {
 			out.Message = "no connection to " + to + ": it does not answer"
 		}
 	case errors.As(err, &op) && op.Op == "remote error":
-		out.Kind, out.Message = KindTLS, hostName(host)+" broke TLS off: "+strings.TrimPrefix(op.Err.Error(), "tls: ")
+		out.Kind, out.Message = KindTLS, hostName(host)+" aborted TLS: "+strings.TrimPrefix(op.Err.Error(), "tls: ")
 		if strings.Contains(op.Err.Error(), "internal error") {
 			out.Kind = KindLost // may be temporary
 		}
@@ -183,7 +183,7 @@ func classify(err error, host string) *Error {
 			}
 		}
 	case errors.As(err, new(tls.RecordHeaderError)):
-		out.Kind, out.Message = KindTLS, hostName(host)+" does not speak TLS there; perhaps the url must begin with http://, or the port is another one"
+		out.Kind, out.Message = KindTLS, hostName(host)+" does not use TLS on this port; the url may need http:// or another port"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		out.Message = hostName(host) + " closed the connection"
 	case errors.Is(err, context.DeadlineExceeded):
@@ -205,7 +205,7 @@ func certificate(err error, host string) string {
 		if unknown.Cert != nil && unknown.Cert.Issuer.CommonName != "" {
 			by = fmt.Sprintf("%.80q", unknown.Cert.Issuer.CommonName)
 		}
-		return fmt.Sprintf("the certificate of %s is signed by %s, which is not trusted here; if it is your organisation's, put its certificate into a file and name that in network.caCertFile", hostName(host), by)
+		return fmt.Sprintf("the certificate of %s is signed by %s, which is not trusted here; if it is your organisation's, save its certificate in a file and set network.caCertFile", hostName(host), by)
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return fmt.Sprintf("the certificate of %s is not valid now: only from %s until %s; or this machine's clock is wrong", hostName(host), day(invalid.Cert.NotBefore), day(invalid.Cert.NotAfter))
 	case errors.As(err, &name):

@@ -135,7 +135,7 @@ func (id *Identity) readClient(sum io.Writer) (at Source, err error) {
 	_, _ = sum.Write(keyPEM)
 	encrypted, err := inspectKey(keyPEM)
 	if err == nil && encrypted && id.files.Passphrase == "" {
-		err = errors.New("the key is encrypted, and there is no passphrase for it (network.clientKeyPassphrase)")
+		err = errors.New("the key is encrypted: set network.clientKeyPassphrase")
 	}
 	if err != nil {
 		return key, err
@@ -280,5 +280,5 @@ func authorities(data []byte) ([]*x509.Certificate, error) {
 			return out, nil
 		}
 	}
-	return nil, errors.New("there is no certificate in the file")
+	return nil, errors.New("the file contains no certificate")
 }

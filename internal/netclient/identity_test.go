@@ -64,10 +64,10 @@ func TestKeys(t *testing.T) {
 		if !strings.Contains(string(key), "ENCRYPTED") {
 			continue
 		}
-		if got := complaints(clientFiles(a, key, "open-sesamE", testkit.CertPEM(me))); got != "network.clientKey: the passphrase does not fit the key" {
+		if got := complaints(clientFiles(a, key, "open-sesamE", testkit.CertPEM(me))); got != "network.clientKey: wrong passphrase for the key" {
 			t.Errorf("%s, wrong passphrase: %s", name, got)
 		}
-		if got := complaints(clientFiles(a, key, "", testkit.CertPEM(me))); got != "network.clientKey: the key is encrypted, and there is no passphrase for it (network.clientKeyPassphrase)" {
+		if got := complaints(clientFiles(a, key, "", testkit.CertPEM(me))); got != "network.clientKey: the key is encrypted: set network.clientKeyPassphrase" {
 			t.Errorf("%s, no passphrase: %s", name, got)
 		}
 	}
@@ -104,8 +104,8 @@ func TestFiles(t *testing.T) {
 		"CA with comments":  {ca(a.Write("many.pem", append([]byte("# Our CA\n"), append(testkit.PEM("CERTIFICATE", a.Cert.Raw), cert...)...))), ""},
 		"no such CA":        {ca("/nowhere/ca.pem"), "network.caCertFile: /nowhere/ca.pem cannot be read: "},
 		"a folder":          {ca(filepath.Dir(a.File())), "it is not a regular file"},
-		"an empty CA":       {ca(a.Write("empty.pem", nil)), "network.caCertFile: there is no certificate in the file"},
-		"a key as CA":       {ca(a.Write("key.pem", key)), "network.caCertFile: there is no certificate in the file"},
+		"an empty CA":       {ca(a.Write("empty.pem", nil)), "network.caCertFile: the file contains no certificate"},
+		"a key as CA":       {ca(a.Write("key.pem", key)), "network.caCertFile: the file contains no certificate"},
 		"a damaged CA":      {ca(damaged), "network.caCertFile: certificate 1 of the file cannot be read"},
 		"client":            {clientFiles(a, key, "", cert), ""},
 		"SEC 1":             {clientFiles(a, testkit.PEM("EC PRIVATE KEY", sec1), "", cert), ""},
@@ -114,7 +114,7 @@ func TestFiles(t *testing.T) {
 		"an RSA key":        {clientFiles(a, testkit.PEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey)), "", cert), "network.clientKey: certificate and key cannot be used together"},
 		"no key":            {Files{Cert: Source{"network.clientCert", damaged}, Key: Source{Name: "network.clientKey"}}, "network.clientCert: a client certificate without network.clientKey has no effect"},
 		"no certificate":    {Files{Cert: Source{Name: "network.clientCert"}, Key: Source{"network.clientKey", damaged}}, "network.clientKey: a client key without network.clientCert has no effect"},
-		"certificate twice": {Files{Cert: Source{"network.clientCert", a.File()}, Key: Source{"network.clientKey", a.File()}}, "network.clientKey: there is no private key in PEM in the file"},
+		"certificate twice": {Files{Cert: Source{"network.clientCert", a.File()}, Key: Source{"network.clientKey", a.File()}}, "network.clientKey: the file contains no private key in PEM"},
 	} {
 		got := complaints(c.files)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {

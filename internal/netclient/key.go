@@ -19,14 +19,14 @@ import (
 )
 
 // errPassphrase means that the passphrase is wrong or the key is damaged.
-var errPassphrase = errors.New("the passphrase does not fit the key")
+var errPassphrase = errors.New("wrong passphrase for the key")
 
 // keyBlock finds the private key in a file.
 func keyBlock(data []byte) (*pem.Block, error) {
 	for {
 		var block *pem.Block
 		if block, data = pem.Decode(data); block == nil {
-			return nil, errors.New("there is no private key in PEM in the file")
+			return nil, errors.New("the file contains no private key in PEM")
 		}
 		if strings.HasSuffix(block.Type, "PRIVATE KEY") {
 			return block, nil

@@ -1,5 +1,5 @@
-// Package netclient makes all HTTP clients of the program: it decides through which proxy a server
-// is reached, which certificates are trusted, and which client certificate eca presents
+// Package netclient creates all HTTP clients of the program: it decides through which proxy a
+// server is reached, which certificates are trusted, and which client certificate eca presents
 // (eca-features 8).
 //
 // It owns the connections. Clients with equal Options share connections and reuse them. HTTP/2 is
@@ -45,7 +45,7 @@ type Options struct {
 type Network struct {
 	proxies *Proxies
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	identity   *Identity
 	clients    map[Options]*http.Client
 	transports map[Options]*http.Transport // for the current identity
@@ -63,8 +63,8 @@ func New(getenv func(string) string) *Network {
 // Proxies returns the proxies in effect.
 func (n *Network) Proxies() *Proxies { return n.proxies }
 
-// Use sets the certificates for all further requests. It reports whether they differ from those
-// before.
+// Use sets the certificates for all further requests, and reports whether they differ from the
+// previous ones.
 func (n *Network) Use(id *Identity) (changed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

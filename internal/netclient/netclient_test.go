@@ -95,8 +95,8 @@ func TestCertificates(t *testing.T) {
 		"no limit":     {good.URL, Options{}, "", "HTTP/2.0 200 hello"},
 		"expired":      {expired.URL, Options{Connect: limit}, KindCertificate, "is not valid now: only from"},
 		"other name":   {misnamed.URL, Options{Connect: limit}, KindCertificate, "is for elsewhere.example"},
-		"unknown CA":   {stranger.URL, Options{Connect: limit}, KindCertificate, `is signed by "Other CA", which is not trusted here; if it is your organisation's, put its certificate into a file and name that in network.caCertFile`},
-		"no TLS":       {"https" + strings.TrimPrefix(plain.URL, "http"), Options{Connect: limit}, KindTLS, "does not speak TLS"},
+		"unknown CA":   {stranger.URL, Options{Connect: limit}, KindCertificate, `is signed by "Other CA", which is not trusted here; if it is your organisation's, save its certificate in a file and set network.caCertFile`},
+		"no TLS":       {"https" + strings.TrimPrefix(plain.URL, "http"), Options{Connect: limit}, KindTLS, "does not use TLS"},
 		"nobody":       {"http://127.0.0.1:1", Options{Connect: limit}, KindConnect, "connection refused by 127.0.0.1:1"},
 		"no such name": {"http://no-such-host.invalid", Options{Connect: limit}, KindDNS, `host "no-such-host.invalid"`},
 	} {
@@ -152,7 +152,7 @@ func TestClientCertificate(t *testing.T) {
 
 	// Even if the connection fails, the server's request is known.
 	_, err := get(network(t, nil, trusting(ours)), Options{Connect: limit}, srv.URL)
-	if kindOf(err) != KindClientCertificate || !strings.Contains(err.Error(), "demands a client certificate: set network.clientCert") {
+	if kindOf(err) != KindClientCertificate || !strings.Contains(err.Error(), "requires a client certificate: set network.clientCert") {
 		t.Errorf("without one: %v", err)
 	}
 
@@ -196,14 +196,14 @@ func TestProxy(t *testing.T) {
 		"forwarded":                      {"http://" + host(open), "http://models.example/", "", "HTTP/1.1 200 hello"},
 		"tunnel, credentials":            {"http://" + written + host(closed), "https://models.example/", "", "HTTP/2.0 200 hello"},
 		"forwarded, credentials":         {written + host(closed), "http://models.example/", "", "HTTP/1.1 200 hello"},
-		"tunnel, no credentials":         {"http://" + host(closed), "https://models.example/", KindProxyAuth, "wants a user and a password"},
+		"tunnel, no credentials":         {"http://" + host(closed), "https://models.example/", KindProxyAuth, "requires a user and a password"},
 		"tunnel, wrong credentials":      {"http://me:s3cretly@" + host(closed), "https://models.example/", KindProxyAuth, "does not accept the user and the password"},
 		"forwarded, wrong credentials":   {"http://me:s3cretly@" + host(closed), "http://models.example/", KindProxyAuth, "does not accept the user and the password"},
 		"over TLS":                       {"https://" + written + host(overTLS), "https://models.example/", "", "HTTP/2.0 200 hello"},
 		"over TLS, forwarded":            {"https://" + written + host(overTLS), "http://models.example/", "", "HTTP/1.1 200 hello"},
 		"over TLS, wrong credentials":    {"https://me:s3cretly@" + host(overTLS), "https://models.example/", KindProxyAuth, "does not accept the user and the password"},
 		"over TLS, not trusted":          {"https://me:s3cretly@" + host(foreign), "https://models.example/", KindCertificate, `cannot be used: the certificate of 127.0.0.1:`},
-		"TLS to a proxy without":         {"https://me:s3cretly@" + host(open), "https://models.example/", KindTLS, "does not speak TLS"},
+		"TLS to a proxy without":         {"https://me:s3cretly@" + host(open), "https://models.example/", KindTLS, "does not use TLS"},
 		"refused by the proxy":           {"http://" + host(open), "https://forbidden.example/", KindProxy, "does not connect to forbidden.example:443: it answers 403 Forbidden"},
 		"nobody behind the proxy":        {"http://" + host(open), "https://broken.example/", KindProxy, "answers 502 Bad Gateway"},
 		"nobody there":                   {"http://me:s3cretly@127.0.0.1:1", "https://models.example/", KindProxy, "the proxy http://127.0.0.1:1 cannot be used: connection refused by 127.0.0.1:1"},
@@ -212,7 +212,7 @@ func TestProxy(t *testing.T) {
 		"SOCKS, plain":                   {"socks5h://" + socks.Addr, "http://models.example/", "", "HTTP/1.1 200 hello"},
 		"SOCKS, credentials":             {"socks5://" + written + closedSocks.Addr, "https://models.example/", "", "HTTP/2.0 200 hello"},
 		"SOCKS, wrong credentials":       {"socks5://me:s3cretly@" + closedSocks.Addr, "https://models.example/", KindProxyAuth, "does not accept the user and the password"},
-		"SOCKS, no credentials":          {"socks5://" + closedSocks.Addr, "https://models.example/", KindProxyAuth, "wants a user and a password"},
+		"SOCKS, no credentials":          {"socks5://" + closedSocks.Addr, "https://models.example/", KindProxyAuth, "requires a user and a password"},
 		"SOCKS, nobody behind":           {"socks5://" + socks.Addr, "https://broken.example/", KindProxy, "does not connect to broken.example:443"},
 		"not a proxy":                    {"ftp://me:s3cretly@" + host(open), "https://models.example/", KindProxy, "https_proxy is not a usable proxy"},
 		"unescaped password":             {"http://me:s3cretly#@" + host(open), "https://models.example/", KindProxy, "special characters"},

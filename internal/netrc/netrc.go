@@ -60,11 +60,11 @@ func ParseKey(text string) (Key, error) {
 	k.Machine, k.Port, _ = cutPort(rest)
 	switch {
 	case k.Machine == "":
-		return Key{}, fmt.Errorf("netrc: %q names no machine; write [login@]machine[:port]", text)
+		return Key{}, fmt.Errorf("netrc: %q has no machine; use the form [login@]machine[:port]", text)
 	case strings.HasSuffix(rest, ":"):
 		return Key{}, fmt.Errorf("netrc: %q has no port after the colon", text)
 	case strings.ContainsFunc(k.Machine+k.Port, func(r rune) bool { return r <= ' ' || r == '"' }):
-		return Key{}, fmt.Errorf("netrc: %q is not of the form [login@]machine[:port]", text)
+		return Key{}, fmt.Errorf("netrc: %q must have the form [login@]machine[:port]", text)
 	}
 	return k, nil
 }

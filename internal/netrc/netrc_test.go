@@ -87,13 +87,13 @@ func TestMistakes(t *testing.T) {
 	first := "machine a password " + secret + "\n"
 	for text, want := range map[string]string{
 		"login x machine a":                           "line 1: login comes before",
-		first + "machine b password two " + secret:    "line 2: machine, login",
+		first + "machine b password two " + secret:    "line 2: expected machine, login",
 		first + "\n\nmachine b password":              "line 4: password has no value",
-		first + "machine b password \"" + secret:      "line 2: a double quote",
-		first + `machine b password "` + secret + `\`: "line 2: a double quote",
-		first + "machine b password \xff" + secret:    "line 2: it is not UTF-8",
+		first + "machine b password \"" + secret:      "line 2: unclosed double quote",
+		first + `machine b password "` + secret + `\`: "line 2: unclosed double quote",
+		first + "machine b password \xff" + secret:    "line 2: invalid UTF-8",
 		first + "machine":                             "line 2: machine has no value",
-		first + `"" x`:                                "line 2: machine, login",
+		first + `"" x`:                                "line 2: expected machine, login",
 		"macdef":                                      "line 1: macdef has no value",
 	} {
 		entries, err := Parse([]byte(text))

@@ -35,7 +35,7 @@ func Parse(data []byte) ([]Entry, error) {
 			continue
 		case "machine", "login", "user", "password", "passwd", "account", "port", "protocol":
 		default:
-			return out, fmt.Errorf("line %d: machine, login, password, account, port, default or macdef was expected; a value with spaces needs double quotes", at)
+			return out, fmt.Errorf("line %d: expected machine, login, password, account, port, default or macdef; put a value with spaces in double quotes", at)
 		}
 		value, err := s.value(word)
 		if err != nil {
@@ -90,7 +90,7 @@ func (s *scanner) word() (string, error) {
 	word := string(s.remaining[:end])
 	s.remaining = s.remaining[end:]
 	if !utf8.ValidString(word) {
-		return "", fmt.Errorf("line %d: it is not UTF-8 text", s.line)
+		return "", fmt.Errorf("line %d: invalid UTF-8", s.line)
 	}
 	return word, nil
 }
@@ -127,7 +127,7 @@ func (s *scanner) quoted() (string, error) {
 		case '"':
 			s.remaining = s.remaining[i+1:]
 			if !utf8.ValidString(out.String()) {
-				return "", fmt.Errorf("line %d: it is not UTF-8 text", begun)
+				return "", fmt.Errorf("line %d: invalid UTF-8", begun)
 			}
 			return out.String(), nil
 		case '\\':
@@ -150,7 +150,7 @@ func (s *scanner) quoted() (string, error) {
 		}
 	}
 	s.remaining = nil
-	return "", fmt.Errorf("line %d: a double quote is never closed", begun)
+	return "", fmt.Errorf("line %d: unclosed double quote", begun)
 }
 
 // skipMacro skips a macro: the rest of the line with its name, and the lines up to an empty one.

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Config describes what is exported, and where to. The zero value exports nothing.
+// Config defines what is exported, and to which address. The zero value exports nothing.
 type Config struct {
 	Traces, Metrics Target
 	Resource        []Attribute

@@ -102,7 +102,7 @@ func (b *bounded) ReadAt(p []byte, off int64) (int, error) {
 		b.err = context.Cause(b.ctx)
 		return 0, b.err
 	case b.left <= 0:
-		b.err = errors.New("it leads round in circles")
+		b.err = errors.New("its objects are read too often")
 		return 0, b.err
 	case off < 0 || off >= int64(len(b.data)):
 		return 0, io.EOF

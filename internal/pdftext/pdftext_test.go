@@ -100,7 +100,7 @@ func TestReadsAreCounted(t *testing.T) {
 			t.Fatal(n, err)
 		}
 	}
-	if n, err := b.ReadAt(make([]byte, 10), 0); n != 0 || err == nil || !strings.Contains(err.Error(), "in circles") {
+	if n, err := b.ReadAt(make([]byte, 10), 0); n != 0 || err == nil || !strings.Contains(err.Error(), "read too often") {
 		t.Errorf("%d, %v", n, err)
 	}
 	if _, err := b.ReadAt(make([]byte, 1), 5); err == nil {

@@ -67,11 +67,11 @@ func searchMemoryGroups(root, own string, memory, swap int64, writable func(path
 	}
 	switch {
 	case !ok:
-		return memoryGroups{}, errors.New("eca is in no control group of cgroup v2")
+		return memoryGroups{}, errors.New("eca is not in a control group of cgroup v2")
 	case path == "/.." || strings.HasPrefix(path, "/../"):
 		return memoryGroups{}, errors.New("eca's control group is not one of those mounted on " + root)
 	case !lists(filepath.Join(root, "cgroup.controllers"), "memory"):
-		return memoryGroups{}, errors.New("cgroup v2 has no controller for memory here; cgroup v1 may have it")
+		return memoryGroups{}, errors.New("cgroup v2 has no memory controller here; cgroup v1 may have it")
 	}
 	found, refused := "", error(nil)
 	for dir := filepath.Join(root, path); ; dir = filepath.Dir(dir) {
@@ -81,7 +81,7 @@ func searchMemoryGroups(root, own string, memory, swap int64, writable func(path
 			if err := cmp.Or(writable(dir), writable(filepath.Join(dir, "cgroup.procs"))); err == nil {
 				found = dir
 			} else if refused == nil {
-				refused = fmt.Errorf("eca cannot make control groups in %s: %w; \"systemd-run --user --scope eca ...\" may start eca where it can", dir, err)
+				refused = fmt.Errorf("eca cannot create control groups in %s: %w; try \"systemd-run --user --scope eca ...\"", dir, err)
 			}
 		}
 		if limit, err := readNumber(filepath.Join(dir, "memory.max")); err == nil && found != "" {
@@ -97,7 +97,7 @@ func searchMemoryGroups(root, own string, memory, swap int64, writable func(path
 	case refused != nil:
 		return memoryGroups{}, refused
 	}
-	return memoryGroups{}, fmt.Errorf("no control group above eca's (%s) has the controller for memory switched on for others", path)
+	return memoryGroups{}, fmt.Errorf("no control group above eca's (%s) has enabled the memory controller for its subgroups", path)
 }
 
 // lists reports whether a file with a space-separated list contains an entry.

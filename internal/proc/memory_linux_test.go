@@ -44,14 +44,14 @@ func TestSearchMemoryGroups(t *testing.T) {
 		"in a group whose children have the control": {"0::/user.slice/user-1.slice/user@1.service/app\n", session, inUserService, "user.slice/user-1.slice/user@1.service/app", 3 * gib, ""},
 		"root, anywhere":                             {"0::/user.slice/user-1.slice/session-2.scope\n", session, func(string) bool { return true }, "user.slice/user-1.slice", 6 * gib, ""},
 		"root, at the top":                           {"0::/\n", session, func(string) bool { return true }, "", 6 * gib, ""},
-		"a login session, above which all is root's": {"0::/user.slice/user-1.slice/session-2.scope\n", session, inUserService, "", 0, "user-1.slice: permission denied; \"systemd-run"},
+		"a login session, above which all is root's": {"0::/user.slice/user-1.slice/session-2.scope\n", session, inUserService, "", 0, "user-1.slice: permission denied; try \"systemd-run"},
 		"a folder without the processes": {
 			"0::/user.slice/user-1.slice/user@1.service/app/a\n", session,
 			func(path string) bool { return inUserService(path) && !strings.HasSuffix(path, "cgroup.procs") }, "", 0, "app: permission denied",
 		},
 		"memory with cgroup v1":                    {"0::/\n", map[string]string{"cgroup.controllers": "hugetlb", "cgroup.subtree_control": ""}, inUserService, "", 0, "cgroup v1 may have it"},
-		"not switched on":                          {"0::/a/b\n", map[string]string{"cgroup.controllers": "memory", "cgroup.subtree_control": "pids", "a/cgroup.subtree_control": ""}, func(string) bool { return true }, "", 0, "(/a/b) has the controller for memory switched on"},
-		"no cgroup v2":                             {"4:memory:/x\n", session, inUserService, "", 0, "in no control group"},
+		"not switched on":                          {"0::/a/b\n", map[string]string{"cgroup.controllers": "memory", "cgroup.subtree_control": "pids", "a/cgroup.subtree_control": ""}, func(string) bool { return true }, "", 0, "(/a/b) has enabled the memory controller"},
+		"no cgroup v2":                             {"4:memory:/x\n", session, inUserService, "", 0, "not in a control group"},
 		"outside the namespace of what is mounted": {"0::/../x\n", session, inUserService, "", 0, "not one of those mounted"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,12 +31,12 @@ func gaps(bool) []string {
 
 // Isolation reports that children cannot have namespaces on this system.
 func (*Pool) Isolation() sandbox.Isolation {
-	return sandbox.Isolation{Without: "eca knows no namespaces on " + runtime.GOOS}
+	return sandbox.Isolation{Without: "eca does not support namespaces on " + runtime.GOOS}
 }
 
 // MemoryLimit returns an error: there is no memory limit on this system.
 func (*Pool) MemoryLimit() (int64, error) {
-	return 0, errors.New("eca knows no limits on memory on " + runtime.GOOS)
+	return 0, errors.New("eca does not support memory limits on " + runtime.GOOS)
 }
 
 // Network is a network namespace. Only Linux has them.

@@ -1,9 +1,8 @@
 // Package agent has the native tool spawn_agent, with which a model delegates a task to another
 // agent (eca-features, sections 12 and 17).
 //
-// The package knows the available agents and the format of requests. It does not
-// manage the chat of a subagent, its permissions and its end: the engine does, which each call can
-// access (tools.Subagents).
+// The package defines the available agents and the format of requests. It does not manage a
+// subagent's chat, permissions or end: the engine does, and calls reach it through tools.Subagents.
 package agent
 
 import (
@@ -30,7 +29,7 @@ type Agent struct {
 
 // Options are the available agents.
 type Options struct {
-	// All lists the agents that any agent can start.
+	// All lists every agent that some agent can start.
 	All []Agent
 	// For lists the agents that the given agent can start.
 	For func(agent string) []Agent
@@ -38,12 +37,12 @@ type Options struct {
 
 type args struct {
 	Agent      string `json:"agent" jsonschema:"The name of the agent."`
-	Task       string `json:"task" jsonschema:"The task, with all that the agent has to know for it."`
-	Activity   string `json:"activity,omitempty" jsonschema:"The task in a few words, for the user to see."`
-	Model      string `json:"model,omitempty" jsonschema:"A model to use in place of the agent's own. Only if the user asked for it."`
+	Task       string `json:"task" jsonschema:"The task, with everything that the agent needs to know."`
+	Activity   string `json:"activity,omitempty" jsonschema:"The task in a few words, shown to the user."`
+	Model      string `json:"model,omitempty" jsonschema:"A model to use instead of the agent's own. Only if the user asked for it."`
 	Variant    string `json:"variant,omitempty" jsonschema:"A variant of the model. Only if the user asked for it."`
-	Background bool   `json:"background,omitempty" jsonschema:"Return at once; the result follows later."`
-	Resume     string `json:"resume,omitempty" jsonschema:"The id of a subagent's chat that shall go on with this task, in place of a new one."`
+	Background bool   `json:"background,omitempty" jsonschema:"Return immediately; the result follows later."`
+	Resume     string `json:"resume,omitempty" jsonschema:"The id of a subagent's chat that should continue with this task; empty starts a new one."`
 }
 
 // maxActivity is how much of a task is shown to the user, in runes.

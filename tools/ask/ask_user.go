@@ -23,8 +23,8 @@ var askUserDoc string
 
 // Client shows questions to the user.
 type Client interface {
-	// Ask waits until the user has answered or ctx ends. An error tells the model why the question
-	// cannot be asked.
+	// Ask waits until the user has answered or ctx ends. The text of an error tells the model why
+	// the question cannot be asked.
 	Ask(ctx context.Context, q Question) (Answer, error)
 }
 
@@ -34,7 +34,7 @@ type Question struct {
 	ChatID, CallID string // the tool call that asks
 	Text           string
 	Options        []Option // may be empty
-	Freeform       bool     // the user may answer in other words than the options
+	Freeform       bool     // the user may also type an answer
 }
 
 // Option is one of the answers to choose from.
@@ -55,7 +55,7 @@ type Answer struct {
 type askUserArgs struct {
 	Question      string   `json:"question" jsonschema:"The question."`
 	Options       []Option `json:"options,omitempty" jsonschema:"Answers to choose from."`
-	AllowFreeform bool     `json:"allowFreeform,omitempty" jsonschema:"Whether the user may answer in other words (default: true)."`
+	AllowFreeform bool     `json:"allowFreeform,omitempty" jsonschema:"Whether the user may also type an answer (default: true)."`
 }
 
 // Tools returns the tools of this package; empty without a client.

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Board sends a question to all clients that have joined it, and uses the first answer: it cancels
-// the requests to the others. A client that joins while a question is open gets it, too. A question
-// has the same id for all clients.
+// Board sends a question to all clients that have joined it, uses the first answer, and cancels the
+// requests to the others. A client that joins while a question is open gets it, too. A question has
+// the same id for all clients.
 type Board struct {
 	newID func() string
 
@@ -35,8 +35,8 @@ type result struct {
 // ErrGone is the error of a client that left before it answered, and that may come back.
 var ErrGone = errors.New("the client is gone")
 
-// errNobody means that no client can show the question.
-var errNobody = errors.New("no client shows questions")
+// errNoClient means that no client can show the question.
+var errNoClient = errors.New("no client shows questions")
 
 // NewBoard returns a board without clients.
 func NewBoard(newID func() string) *Board {
@@ -99,7 +99,7 @@ func (b *Board) Ask(ctx context.Context, question Question) (Answer, error) {
 	b.mu.Lock()
 	if b.last == 0 {
 		b.mu.Unlock()
-		return Answer{}, errNobody
+		return Answer{}, errNoClient
 	}
 	q.gone = len(b.clients) == 0
 	b.open[q] = struct{}{}

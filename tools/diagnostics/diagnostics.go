@@ -46,7 +46,7 @@ type Source interface {
 
 // Reporter reports new diagnostics. Create it with New.
 type Reporter struct {
-	mu    sync.Mutex // guards what follows, and the fields of each batch
+	mu    sync.Mutex // guards the fields below, and the fields of each batch
 	chats map[string]*batch
 	order []string // chats, the one with the latest edit last
 }

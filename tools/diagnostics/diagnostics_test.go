@@ -52,7 +52,7 @@ func TestFresh(t *testing.T) {
 
 // source says that each line with the word bad is an error, once it has checked the file.
 type source struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	asked   int
 	slow    bool          // it does not check files in time
 	entered chan struct{} // sends when Changed begins; may be nil

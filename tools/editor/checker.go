@@ -29,7 +29,7 @@ type Checker struct {
 	known map[string][]tools.Diagnostic // diagnostics before edits that are not checked yet
 }
 
-// NewChecker returns a Checker that waits at most so long for the editor.
+// NewChecker returns a Checker. wait limits how long it waits for the editor.
 func NewChecker(c Client, wait time.Duration) *Checker {
 	return &Checker{client: c, wait: wait, known: map[string][]tools.Diagnostic{}}
 }

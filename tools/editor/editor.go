@@ -50,8 +50,8 @@ var ErrStarting = errors.New("the language server is still starting")
 // Options configure the tools.
 type Options struct {
 	Client     Client
-	Timeout    time.Duration // of one call; 0 waits until the turn ends. lspTimeoutSeconds
-	Navigation bool          // offer the tools for definitions and references. toolCall.editorNav.enabled
+	Timeout    time.Duration // of one call (lspTimeoutSeconds); 0 waits until the turn ends
+	Navigation bool          // offer the tools for definitions and references (toolCall.editorNav.enabled)
 }
 
 // Tools returns the tools that the client supports.

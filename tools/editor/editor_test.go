@@ -62,7 +62,7 @@ func TestLocateFails(t *testing.T) {
 		{filepath.Join(dir, "none"), 1, "is not a file"},
 		{dir, 1, "is not a file"},
 		{path, 3, "has 2 lines"},
-		{path, 2, `"z" is not on line 2 of ` + path + ", which is: two"},
+		{path, 2, `"z" is not on line 2 of ` + path + ", which reads: two"},
 		{long, 3, "line 2: bufio.Scanner: token too long"},
 	} {
 		if _, err := locate(c.path, c.line, "z", 0); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -32,7 +32,7 @@ func locate(path string, line int, symbol string, character int) (tools.Position
 	} else if col := column(text, name, 0, character); col > 0 {
 		at.Character = col
 	} else if character < 1 {
-		return tools.Position{}, fmt.Errorf("%q is not on line %d of %s, which is: %s", symbol, line, path, shorten.Bytes(text, shownLine))
+		return tools.Position{}, fmt.Errorf("%q is not on line %d of %s, which reads: %s", symbol, line, path, shorten.Bytes(text, shownLine))
 	}
 	// The editor may have unsaved changes; then a given column is correct.
 	return at, nil

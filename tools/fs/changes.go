@@ -18,7 +18,7 @@ import (
 // The user's client may take seconds to save a file. Calls of the same chat wait for that. A call
 // of another chat waits for turnTime and then writes to the disk without its turn.
 type changes struct {
-	mu    sync.Mutex // guards what follows, and the fields of each file
+	mu    sync.Mutex // guards the fields below, and the fields of each file
 	files map[string]*changingFile
 }
 
@@ -37,8 +37,8 @@ const turnTime = time.Second
 
 func newChanges() *changes { return &changes{files: map[string]*changingFile{}} }
 
-// lockFile waits for a call's turn to change a file. ok is false if another chat still has it. The
-// caller must call end.
+// lockFile waits for a call's turn to change a file. ok is false if another chat's call still has
+// the turn. The caller must call end.
 func (c *changes) lockFile(ctx context.Context, chatID, path string) (f *changingFile, ok bool, end func(), err error) {
 	key := workspace.Resolve(path)
 	c.mu.Lock()
@@ -89,7 +89,7 @@ type changed struct {
 
 var (
 	errChanged = errors.New("the file was changed in the meantime: read it again")
-	errUnsaved = errors.New("the user has unsaved changes of the file, and the editor did not save this one: ask the user to save or to close the file")
+	errUnsaved = errors.New("the file has unsaved changes in the editor, which did not save this change: ask the user to save or close the file")
 	errSaved   = errors.New("the client has saved it")
 )
 
@@ -171,7 +171,7 @@ func (f *changingFile) write(ctx context.Context, call tools.Call, path, content
 		err = nil
 	case err == nil && saving && call.Unsaved != nil:
 		if text, ok := call.Unsaved(p.Path()); ok && asOnDisk(text, content) != content {
-			note += "\n[The editor did not save the change and shows the text from before: the change is on the disk only.]"
+			note += "\n[The editor did not save the change and still shows the old text: the change is only on disk.]"
 		}
 	}
 	return note, err

@@ -102,7 +102,7 @@ func TestEditsOfOneChatWait(t *testing.T) {
 // text that the user has not saved yet does not get there.
 func TestRefusedSave(t *testing.T) {
 	for name, c := range map[string]struct{ disk, editor, want, says string }{
-		"nothing unsaved": {"two", "two", "TWO", "the change is on the disk only"},
+		"nothing unsaved": {"two", "two", "TWO", "the change is only on disk"},
 		"unsaved text":    {"two", "two and more", "two", "unsaved changes"},
 	} {
 		t.Run(name, func(t *testing.T) {

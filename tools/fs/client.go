@@ -58,7 +58,7 @@ func save(call tools.Call, p safeio.Entry, content string) (ok bool) {
 		if now == content || now == before {
 			break
 		}
-		next, ok := otherWords(say, content, now)
+		next, ok := nextText(say, content, now)
 		if !ok || !call.Save(p.Path(), next) {
 			break // the client did what it could
 		}
@@ -67,13 +67,13 @@ func save(call tools.Call, p safeio.Entry, content string) (ok bool) {
 	return true
 }
 
-// otherWords returns the text to send next, if sending said led to now on the disk instead of
-// content; ok is false if there is no such text.
-func otherWords(said, content, now string) (next string, ok bool) {
+// nextText returns the text to send next, if the client wrote onDisk to the disk when it was sent
+// said, but should have written content. ok is false if there is no such text.
+func nextText(said, content, onDisk string) (next string, ok bool) {
 	switch {
-	case said != content && now == said: // sent text is used literally after all
+	case said != content && onDisk == said: // the client writes text literally after all
 		return content, true
-	case strings.HasSuffix(said, "\n") && (now == content+"\n" || now == content+crlf):
+	case strings.HasSuffix(said, "\n") && (onDisk == content+"\n" || onDisk == content+crlf):
 		return strings.TrimSuffix(strings.TrimSuffix(said, "\n"), "\r"), true
 	}
 	return "", false

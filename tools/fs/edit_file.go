@@ -17,7 +17,7 @@ type editFileArgs struct {
 	Path     string `json:"path" jsonschema:"The absolute path of the file."`
 	Original string `json:"original_content" jsonschema:"The exact content to find and replace."`
 	New      string `json:"new_content" jsonschema:"The content to put in its place."`
-	All      bool   `json:"all_occurrences,omitempty" jsonschema:"Replace every occurrence (default: false, and then it must be the only one)."`
+	All      bool   `json:"all_occurrences,omitempty" jsonschema:"Replace every occurrence (default: false; the content must then occur only once)."`
 }
 
 func editFile(c *changes) tools.Tool {
@@ -28,7 +28,7 @@ func editFile(c *changes) tools.Tool {
 			plan := tools.Plan{Summary: "Editing " + filepath.Base(path), Paths: []string{path}}
 			before, after, err := edited(call, path, a)
 			if err != nil {
-				return unseen(call, plan, err)
+				return planWithoutDetails(call, plan, err)
 			}
 			plan.Details = change(path, before, after)
 			return plan, nil

@@ -36,7 +36,7 @@ const maxFile = 32 << 20
 
 // Options configure the tools.
 type Options struct {
-	ReadMaxLines int // the most lines that read_file returns; toolCall.readFile.maxLines
+	ReadMaxLines int // maximum number of lines that read_file returns (toolCall.readFile.maxLines)
 }
 
 // Tools returns the tools of this package.
@@ -45,9 +45,9 @@ func Tools(o Options) []tools.Tool {
 	return []tools.Tool{directoryTree(), readFile(o), writeFile(c), editFile(c), multiEdit(c), previewFileChange(), moveFile(c)}
 }
 
-// unseen converts an error of a call about a path outside the workspace to a plan without
-// details: the model learns what exists there only after the user has approved.
-func unseen(call tools.Call, plan tools.Plan, err error) (tools.Plan, error) {
+// planWithoutDetails converts an error of a call about a path outside the workspace to a plan
+// without details, because the model must not learn what exists there until the user has approved.
+func planWithoutDetails(call tools.Call, plan tools.Plan, err error) (tools.Plan, error) {
 	if workspace.New(call.Roots...).Contains(plan.Paths[0]) {
 		return tools.Plan{}, err
 	}
@@ -93,9 +93,9 @@ func readRegular(call tools.Call, n int, path string) ([]byte, error) {
 	return data, err
 }
 
-// announce notifies the call's log of a change that is about to be made. A failing log does not
-// stop the call: note tells in the call's result that the change cannot be undone. An error means
-// that the change must not be made.
+// announce notifies the call's log of a change that is about to be made. If the log fails, the
+// change is still made, and note tells the model that it cannot be undone. An error means that the
+// change must not be made.
 func announce(ctx context.Context, call tools.Call, tell func(tools.FileLog) error) (note string, err error) {
 	if call.Files != nil {
 		if err := tell(call.Files); err != nil {

@@ -450,7 +450,7 @@ func TestPreviewFileChange(t *testing.T) {
 	}{
 		{"a.txt", "two", "2", "@@ -1,2 +1,2 @@\n one\n-two\n+2", false},
 		{"new/b.txt", "", "x\n", "@@ -0,0 +1 @@\n+x", false},
-		{"a.txt", "", "x\n", "exists already", true},
+		{"a.txt", "", "x\n", "already exists", true},
 		{"a.txt", "three", "x", "not found", true},
 		{"none.txt", "three", "x", "does not exist", true},
 	} {

@@ -23,7 +23,7 @@ type multiEditArgs struct {
 type editArgs struct {
 	Original string `json:"original_content" jsonschema:"The exact content to find and replace."`
 	New      string `json:"new_content" jsonschema:"The content to put in its place."`
-	All      bool   `json:"all_occurrences,omitempty" jsonschema:"Replace every occurrence (default: false, and then it must be the only one)."`
+	All      bool   `json:"all_occurrences,omitempty" jsonschema:"Replace every occurrence (default: false; the content must then occur only once)."`
 }
 
 func multiEdit(c *changes) tools.Tool {
@@ -34,7 +34,7 @@ func multiEdit(c *changes) tools.Tool {
 			plan := tools.Plan{Summary: fmt.Sprintf("Editing %s (%d edits)", filepath.Base(path), len(a.Edits)), Paths: []string{path}}
 			before, after, err := editedAll(call, path, a.Edits)
 			if err != nil {
-				return unseen(call, plan, err)
+				return planWithoutDetails(call, plan, err)
 			}
 			plan.Details = change(path, before, after)
 			return plan, nil

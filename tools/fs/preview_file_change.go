@@ -24,7 +24,7 @@ func previewFileChange() tools.Tool {
 		case err != nil:
 			return path, nil, err
 		case a.Original == "" && existed:
-			return path, nil, fmt.Errorf("%s exists already: original_content must say what to replace", path)
+			return path, nil, fmt.Errorf("%s already exists: original_content must contain the text to replace", path)
 		case a.Original != "":
 			if before, after, err = edited(call, path, a); err != nil {
 				return path, nil, err
@@ -38,7 +38,7 @@ func previewFileChange() tools.Tool {
 			path, details, err := preview(call, a)
 			plan := tools.Plan{Summary: "Previewing change of " + filepath.Base(path), Details: details, Paths: []string{path}}
 			if err != nil {
-				return unseen(call, plan, err)
+				return planWithoutDetails(call, plan, err)
 			}
 			return plan, nil
 		},

@@ -19,7 +19,7 @@ var readFileDoc string
 type readFileArgs struct {
 	Path       string `json:"path" jsonschema:"The absolute path of the file."`
 	LineOffset int    `json:"line_offset,omitempty" jsonschema:"Line to start reading from, counted from 0 (default: 0)."`
-	Limit      int    `json:"limit,omitempty" jsonschema:"How many lines to read at most."`
+	Limit      int    `json:"limit,omitempty" jsonschema:"Maximum number of lines to read."`
 }
 
 func readFile(o Options) tools.Tool {

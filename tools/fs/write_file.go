@@ -29,7 +29,7 @@ func writeFile(c *changes) tools.Tool {
 			plan := tools.Plan{Summary: "Writing " + filepath.Base(path), Paths: []string{path}}
 			before, existed, err := current(call, path)
 			if err != nil {
-				return unseen(call, plan, err)
+				return planWithoutDetails(call, plan, err)
 			}
 			verb := "Creating "
 			if existed {

@@ -6,7 +6,7 @@
 // restarts with the chat, and a compaction, which removes the text of a rule, makes the rule
 // unfetched again.
 //
-// The package knows neither files nor their formats: it gets instructions through Source.
+// The package does not read files or know their formats: a Source provides the instructions.
 package guide
 
 import (
@@ -37,7 +37,7 @@ type Rule struct {
 	Text string
 }
 
-// Access is what a tool is about to do with a file.
+// Access is how a tool is about to use a file.
 type Access string
 
 // Kinds of access.
@@ -46,8 +46,8 @@ const (
 	Modify Access = "modify"
 )
 
-// Source provides the user's instructions for the current turn. They are those for the agent and
-// the model of a call.
+// Source provides the user's instructions for the current turn: those for the agent and the model
+// of a call.
 type Source interface {
 	// Skills lists the names of the skills.
 	Skills() []string
@@ -80,7 +80,7 @@ func SkillTool(s Source) tools.Tool {
 		Run: func(_ context.Context, _ tools.Call, a skillArgs, _ tools.Sink) (tools.Result, error) {
 			k, ok := s.Skill(a.Name)
 			if !ok {
-				return tools.Result{}, fmt.Errorf("there is no skill %q; there are: %s", a.Name, strings.Join(s.Skills(), ", "))
+				return tools.Result{}, fmt.Errorf("unknown skill %q; available: %s", a.Name, strings.Join(s.Skills(), ", "))
 			}
 			return tools.Text(fmt.Sprintf("Skill: %s\nFolder: %s (paths in the text are relative to it)\n\n%s", k.Name, k.Dir, k.Body)), nil
 		},
@@ -101,9 +101,9 @@ func FetchRuleTool(s Source) tools.Tool {
 			r, found, err := s.Rule(call, a.ID)
 			switch {
 			case !found:
-				return tools.Result{}, fmt.Errorf("there is no rule with the id %q; ids are the ones listed under Rules", a.ID)
+				return tools.Result{}, fmt.Errorf("unknown rule id %q; use an id listed under Rules", a.ID)
 			case !s.Applies(call, a.ID, a.Path):
-				return tools.Result{}, fmt.Errorf("the rule %s is not for %s", a.ID, a.Path)
+				return tools.Result{}, fmt.Errorf("the rule %s does not apply to %s", a.ID, a.Path)
 			case slices.Contains(call.Rules, a.ID):
 				return tools.Text("This rule was fetched before and is still in this conversation."), nil
 			case err != nil:
@@ -114,8 +114,8 @@ func FetchRuleTool(s Source) tools.Tool {
 	}.Build()
 }
 
-// Gate wraps a tool that uses files. It refuses a call as long as the model has not fetched the
-// rules that are enforced for this access, and names them.
+// Gate wraps a tool that uses files. It refuses a call until the model has fetched the rules that
+// are enforced for this access. The refusal names them.
 func Gate(t tools.Tool, access Access, s Source) tools.Tool { return &gated{t, access, s} }
 
 type gated struct {
@@ -139,7 +139,7 @@ func (g *gated) Plan(ctx context.Context, call tools.Call) (tools.Plan, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return tools.Plan{}, fmt.Errorf("the call did not run: a rule for this file has to be read first. Call, and then try again: %w", errors.Join(missing...))
+		return tools.Plan{}, fmt.Errorf("the call did not run: first read the rules for this file, then try again. Call: %w", errors.Join(missing...))
 	}
 	return plan, nil
 }

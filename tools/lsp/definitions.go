@@ -43,10 +43,10 @@ func definitions(servers map[string]config.LSPServer) (defs []definition, proble
 			continue
 		}
 		d := definition{name: name, named: true, env: o.Env}
-		if i := slices.IndexFunc(known, func(l language) bool { return l.isCalled(name) || len(l.called(name)) > 0 }); i >= 0 {
+		if i := slices.IndexFunc(known, func(l language) bool { return l.hasName(name) || len(l.programsNamed(name)) > 0 }); i >= 0 {
 			l := known[i]
 			d.files, d.markers, d.outermost, d.programs = l.files, l.markers, l.outermost, l.programs
-			if only := l.called(name); len(only) > 0 {
+			if only := l.programsNamed(name); len(only) > 0 {
 				d.programs = only
 			}
 		}
@@ -62,13 +62,13 @@ func definitions(servers map[string]config.LSPServer) (defs []definition, proble
 	return defs, problems
 }
 
-// isCalled reports whether a name in the configuration refers to the language.
-func (l language) isCalled(name string) bool {
+// hasName reports whether a name in the configuration refers to the language.
+func (l language) hasName(name string) bool {
 	return l.name == name || slices.Contains(l.aliases, name)
 }
 
-// called returns the programs of the language that a name refers to.
-func (l language) called(name string) (out []program) {
+// programsNamed returns the programs of the language that a name refers to.
+func (l language) programsNamed(name string) (out []program) {
 	for _, p := range l.programs {
 		if p.name == name || strings.HasPrefix(p.name, name+"-") {
 			out = append(out, p)
@@ -80,10 +80,10 @@ func (l language) called(name string) (out []program) {
 // without removes a language, or the programs that a name refers to.
 func without(known []language, name string) (out []language) {
 	for _, l := range known {
-		if l.isCalled(name) { // checked first, since a program may have the name of the language
+		if l.hasName(name) { // checked first, since a program may have the name of the language
 			continue
 		}
-		if gone := l.called(name); len(gone) > 0 {
+		if gone := l.programsNamed(name); len(gone) > 0 {
 			l.programs = slices.DeleteFunc(slices.Clone(l.programs), func(p program) bool {
 				return slices.ContainsFunc(gone, func(g program) bool { return g.name == p.name })
 			})
@@ -192,7 +192,7 @@ func (v *View) ownPackages() (out []string) {
 }
 
 // includes reports whether a program belongs to the package in a version that is a language server.
-// Programs outside of packages count as language servers.
+// Programs outside packages count as language servers.
 func (n npmPackage) includes(path string) bool {
 	if n.name == "" {
 		return true

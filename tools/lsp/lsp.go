@@ -115,7 +115,7 @@ func (v *View) Problems() map[string]string {
 			for _, p := range d.programs {
 				names = append(names, p.name)
 			}
-			problems[d.name] = fmt.Sprintf("there is no program %s (PATH is searched); install it, or correct lsp.%s.command", strings.Join(names, " or "), d.name)
+			problems[d.name] = fmt.Sprintf("cannot find %s in PATH; install it, or correct lsp.%s.command", strings.Join(names, " or "), d.name)
 		}
 	}
 	return problems

@@ -58,7 +58,7 @@ func (v *View) opened(ctx context.Context, path string) (s *server, uri string, 
 	real := workspace.Resolve(path)
 	version, err := s.open(ctx, real)
 	if err == nil && version == 0 {
-		err = fmt.Errorf("%s is not a text that a language server can read", path)
+		err = fmt.Errorf("%s is not a text file that a language server can read", path)
 	}
 	return s, s.uri(real), err
 }
@@ -79,5 +79,5 @@ func (s *server) position(p place) tools.Position {
 	if p.TargetURI != "" {
 		uri, start = p.TargetURI, p.TargetSelectionRange.Start
 	}
-	return tools.Position{Path: s.named(workspace.FromURI(uri)), Line: start.Line + 1, Character: start.Character + 1}
+	return tools.Position{Path: s.workspacePath(workspace.FromURI(uri)), Line: start.Line + 1, Character: start.Character + 1}
 }

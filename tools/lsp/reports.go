@@ -138,7 +138,7 @@ func (v *View) Known(ctx context.Context, path string) (files map[string][]tools
 	if s.available(limited) != nil || !s.check(limited, limit, []string{workspace.Resolve(path)}) {
 		return nil, false, false
 	}
-	return s.wrong(path), true, true
+	return s.allDiagnostics(path), true, true
 }
 
 // Changed implements diagnostics.Source.
@@ -160,7 +160,7 @@ func (v *View) Changed(ctx context.Context, paths []string) (files map[string][]
 		if s.check(ctx, v.settings.Wait, real) {
 			checked = append(checked, own...)
 		}
-		for path, list := range s.wrong(own...) {
+		for path, list := range s.allDiagnostics(own...) {
 			files[path] = list
 		}
 	}
@@ -300,9 +300,9 @@ func (s *server) pull(ctx context.Context, path string, version int) {
 	s.reports.arrived(s.manager.opts.Now())
 }
 
-// wrong returns the diagnostics of all files, by the path that was given or else the workspace's
-// name for the file.
-func (s *server) wrong(given ...string) map[string][]tools.Diagnostic {
+// allDiagnostics returns the diagnostics of all files by path: the given path of a file, or else
+// the workspace's name for it.
+func (s *server) allDiagnostics(given ...string) map[string][]tools.Diagnostic {
 	names := map[string]string{}
 	for _, path := range given {
 		names[workspace.Resolve(path)] = path
@@ -312,7 +312,7 @@ func (s *server) wrong(given ...string) map[string][]tools.Diagnostic {
 	defer s.mu.Unlock()
 	for _, in := range []map[string][]tools.Diagnostic{s.reports.pushed, s.reports.pulled} {
 		for real, list := range in {
-			name := cmp.Or(names[real], s.named(real))
+			name := cmp.Or(names[real], s.workspacePath(real))
 			pushed := out[name]
 			for _, d := range list {
 				d.At.Path = name

@@ -32,19 +32,19 @@ type server struct {
 	used, started time.Time   // guarded by manager.mu
 	waited        atomic.Bool // an edit has waited for it to start
 
-	ready  chan struct{} // closed when it accepts requests, or has ended
-	ended  chan struct{}
-	halt   chan struct{} // closed to stop it
-	conn   *jsonrpc.Conn // set before ready is closed, unless it could not start
-	offers initialized   // set before ready is closed, unless it could not start
-	stderr lineproc.Tail
+	ready         chan struct{} // closed when it accepts requests, or has ended
+	ended         chan struct{}
+	stopRequested chan struct{} // closed to stop the server
+	conn          *jsonrpc.Conn // set before ready is closed, unless it could not start
+	offers        initialized   // set before ready is closed, unless it could not start
+	stderr        lineproc.Tail
 
 	turn    chan struct{}                   // contains one element while notifications about documents are sent
 	folders map[string]map[string]time.Time // files in the folders of documents; guarded by turn
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	stopped bool
-	why     error // why it ended
+	why     error // why the server ended
 	docs    map[string]*document
 	reports reports
 }
@@ -59,7 +59,7 @@ func newServer(m *Servers, f found, root string, roots []string) *server {
 	}
 	return &server{
 		manager: m, server: f, root: root, names: names, inside: workspace.New(roots...),
-		ready: make(chan struct{}), ended: make(chan struct{}), halt: make(chan struct{}),
+		ready: make(chan struct{}), ended: make(chan struct{}), stopRequested: make(chan struct{}),
 		turn: make(chan struct{}, 1), folders: map[string]map[string]time.Time{},
 		docs: map[string]*document{}, reports: newReports(),
 	}
@@ -71,7 +71,7 @@ func (s *server) stop(reason error) {
 	defer s.mu.Unlock()
 	if !s.stopped {
 		s.stopped, s.why = true, reason
-		close(s.halt)
+		close(s.stopRequested)
 	}
 }
 
@@ -129,7 +129,7 @@ func (s *server) serve() error {
 	s.conn = jsonrpc.NewConn(input, in, jsonrpc.Options{MaxFrame: maxMessage, Log: s.manager.opts.Log, FirstID: 1})
 	s.conn.Start(context.Background(), s.handle)
 	err = s.converse(child)
-	s.farewell(child)
+	s.shutDown(child)
 	if err != nil && input.flooded.Load() {
 		err = errors.New("it sent more than eca reads")
 	}
@@ -153,7 +153,7 @@ func (s *server) converse(child proc.Child) error {
 	defer cancel()
 	go func() {
 		select {
-		case <-s.halt:
+		case <-s.stopRequested:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -164,22 +164,22 @@ func (s *server) converse(child proc.Child) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("it did not start within %s", startTime)
 	case err != nil && ctx.Err() == nil:
-		return s.ownEnd(child, err)
+		return s.exitReason(child, err)
 	case err != nil:
 		return err
 	}
 	if err := s.conn.Notify(ctx, "initialized", struct{}{}); err != nil {
-		return s.ownEnd(child, err)
+		return s.exitReason(child, err)
 	}
 	close(s.ready)
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	for {
 		select {
-		case <-s.halt:
+		case <-s.stopRequested:
 			return nil
 		case <-s.conn.EOF():
-			return s.ownEnd(child, errors.New("it closed its output"))
+			return s.exitReason(child, errors.New("it closed its output"))
 		case <-tick.C:
 		}
 		if s.manager.idle(s) {
@@ -191,8 +191,8 @@ func (s *server) converse(child proc.Child) error {
 	}
 }
 
-// ownEnd returns why a server ended that was not stopped.
-func (s *server) ownEnd(child proc.Child, err error) error {
+// exitReason returns why a server ended that was not stopped.
+func (s *server) exitReason(child proc.Child, err error) error {
 	if proc.Within(child.Done(), closeTime) {
 		exit := child.Wait()
 		err = errors.New("it " + lineproc.Describe(&exit))
@@ -206,8 +206,8 @@ func (s *server) ownEnd(child proc.Child, err error) error {
 	return err
 }
 
-// farewell stops the child.
-func (s *server) farewell(child proc.Child) {
+// shutDown stops the child.
+func (s *server) shutDown(child proc.Child) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	select {
@@ -251,8 +251,8 @@ func (s *server) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 	return nil, nil
 }
 
-// named returns the workspace's name for a resolved path.
-func (s *server) named(real string) string {
+// workspacePath returns the workspace's name for a resolved path.
+func (s *server) workspacePath(real string) string {
 	for _, root := range s.names {
 		if rest, ok := strings.CutPrefix(real, root.resolved); ok && (rest == "" || os.IsPathSeparator(rest[0])) {
 			return root.written + rest

@@ -17,7 +17,7 @@ type Servers struct {
 	opts Options
 	work sync.WaitGroup // running servers
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	running map[string]*server
 	paused  map[string]pause
 	failed  map[string]error // the first failure of each program
@@ -41,7 +41,7 @@ func (s *Servers) Failures() (out []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(s.failed)) {
-		out = append(out, fmt.Sprintf("The language server %s failed: %v. Edits are made without its errors until it works; `eca doctor` tries it, and lsp in the configuration turns it off.", name, s.failed[name]))
+		out = append(out, fmt.Sprintf("The language server %s failed: %v. Until it works, edits do not report its errors. Test it with `eca doctor`, or turn it off with lsp in the configuration.", name, s.failed[name]))
 	}
 	return out
 }
@@ -118,7 +118,7 @@ func (v *View) runningOrNew(key string, create func() *server) (*server, error) 
 		return nil, errClosed
 	}
 	if p := v.paused[key]; now.Before(p.until) {
-		return nil, fmt.Errorf("it has failed, and is started again in %s: %w", p.until.Sub(now).Round(time.Second), p.reason)
+		return nil, fmt.Errorf("it failed and will be restarted in %s: %w", p.until.Sub(now).Round(time.Second), p.reason)
 	}
 	if len(v.running) >= maxRunning {
 		oldest := slices.MinFunc(slices.Collect(maps.Keys(v.running)), func(a, b string) int { return v.running[a].used.Compare(v.running[b].used) })

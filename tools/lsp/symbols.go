@@ -119,7 +119,7 @@ func (v *View) projectSymbols(ctx context.Context, query string) (out []string, 
 		}
 	}
 	if len(asked) == 0 && err == nil {
-		return nil, errors.New("no language server runs for this workspace: give the path of a file")
+		return nil, errors.New("no language server is running for this workspace: give the path of a file")
 	}
 	for _, s := range asked {
 		found, askErr := s.workspaceSymbols(ctx, query)

@@ -1,6 +1,6 @@
 // Package repomap has the native tool repo_map, which shows a model the definitions in a
 // repository. The package defines the tool's parameters and the size limits of maps. It does not
-// make the maps, which come through an interface.
+// make the maps: a Mapper does.
 package repomap
 
 import (
@@ -24,19 +24,19 @@ const (
 
 // Mapper makes maps.
 type Mapper interface {
-	// RepoMap returns a map of the folders in at most so many tokens. The focus is paths of
-	// files and folders, and names.
+	// RepoMap returns a map of the folders in at most the given number of tokens. The focus
+	// consists of names and of paths of files and folders.
 	RepoMap(ctx context.Context, roots, focus []string, tokens int) (string, error)
 
-	// FindDefinitions returns the definitions that a query asks for, best first, one a line
-	// with path and line, in at most so many tokens; empty if nothing matches.
+	// FindDefinitions returns the definitions that match a query, best first, one per line with
+	// path and line, in at most the given number of tokens; empty if nothing matches.
 	FindDefinitions(ctx context.Context, roots []string, query string, focus []string, tokens int) (string, error)
 }
 
 type args struct {
-	Query  string   `json:"query,omitempty" jsonschema:"Instead of a map, list the definitions with this name, a name in something (Basket.AddItem) or words of one (add item), best first, each with its file and line."`
-	Focus  []string `json:"focus,omitempty" jsonschema:"Paths of files or directories, names of definitions, or words that they may have: what is connected with them comes first."`
-	Budget int      `json:"budget,omitempty" jsonschema:"How many tokens the map may have, 100 to 30000 (default: 4000)."`
+	Query  string   `json:"query,omitempty" jsonschema:"Instead of a map, list the definitions with this name, a qualified name (Basket.AddItem) or words of one (add item), best first, each with its file and line."`
+	Focus  []string `json:"focus,omitempty" jsonschema:"Paths of files or directories, names of definitions, or words in such names: related definitions come first."`
+	Budget int      `json:"budget,omitempty" jsonschema:"The size of the map in tokens, 100 to 30000 (default: 4000)."`
 }
 
 // Tools returns the tools of this package.

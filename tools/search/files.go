@@ -32,7 +32,7 @@ func (r *results) end() {
 	r.ends = append(r.ends, len(r.text))
 }
 
-// first returns at most so many of the lines.
+// first returns at most the given number of lines.
 func (r *results) first(most int) []byte {
 	if most >= len(r.ends) {
 		return r.text

@@ -29,7 +29,7 @@ const (
 	maxFound   = 100_000 // files considered to find the newest
 	maxPattern = 1000    // bytes of a pattern
 
-	// maxAlternatives limits the combinations of a glob's braces. Each is matched against each
+	// maxAlternatives limits the combinations of a glob's braces. Each is matched against every
 	// file, so a line of braces could take forever.
 	maxAlternatives = 200
 )
@@ -74,7 +74,7 @@ func validGlob(name, pattern string) error {
 	case len(pattern) > maxPattern:
 		return fmt.Errorf("INVALID_ARGS: %s is longer than %d bytes", name, maxPattern)
 	case !doublestar.ValidatePattern(pattern):
-		return fmt.Errorf("INVALID_ARGS: %s %q is not a glob", name, pattern)
+		return fmt.Errorf("INVALID_ARGS: %s %q is not a valid glob", name, pattern)
 	case alternatives(pattern) > maxAlternatives:
 		return fmt.Errorf("INVALID_ARGS: the braces of %s have more than %d combinations: use several patterns", name, maxAlternatives)
 	}
@@ -108,7 +108,7 @@ func globDirs(call tools.Call, a globArgs) ([]string, error) {
 		return []string{workspace.Abs(call.Roots, a.Path)}, nil
 	}
 	if len(call.Roots) == 0 {
-		return nil, errors.New("INVALID_ARGS: there is no workspace folder: say in path where to look")
+		return nil, errors.New("INVALID_ARGS: there is no workspace folder: set path")
 	}
 	return slices.Clone(call.Roots), nil
 }

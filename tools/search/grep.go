@@ -1,6 +1,6 @@
 // Package search has the native tools grep and glob. They need no external program, respect ignore
 // files, and stop when they are cancelled or have enough results; grep skips binary files. The
-// policy that lets a call run decides where they may search.
+// permission policy decides where a call may search.
 package search
 
 import (
@@ -25,7 +25,7 @@ var grepDoc string
 // Limits of the results of a search.
 const (
 	defaultMax = 1000    // results
-	mostMax    = 500_000 // whatever the call asks for, since all results are in memory
+	mostMax    = 500_000 // even if the call requests more, since all results are in memory
 )
 
 // Output modes.

@@ -45,7 +45,7 @@ func TestGrep(t *testing.T) {
 		{map[string]any{"pattern": "nowhere"}, "No matches found for nowhere", false},
 		{map[string]any{"pattern": "hello", "path": "$/sub/c.txt"}, "$/sub/c.txt", false},
 		{map[string]any{"pattern": "("}, "INVALID_ARGS: pattern: error parsing regexp: missing closing ): `(`", true},
-		{map[string]any{"pattern": "x", "include": "[a"}, `INVALID_ARGS: include "[a" is not a glob`, true},
+		{map[string]any{"pattern": "x", "include": "[a"}, `INVALID_ARGS: include "[a" is not a valid glob`, true},
 		{map[string]any{"pattern": "x", "include": strings.Repeat("{a,aa}", 30)}, "INVALID_ARGS: the braces of include have more than 200 combinations", true},
 		{map[string]any{"pattern": "x", "output_mode": "loud"}, "INVALID_ARGS: grep: ", true},
 		{map[string]any{"pattern": "x", "path": "/nowhere"}, "/nowhere does not exist", true},

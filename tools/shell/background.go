@@ -26,7 +26,7 @@ type Jobs struct {
 	// startupElapsed fires when start should no longer wait for a job to fail.
 	startupElapsed func(b *job) <-chan time.Time
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	next     int
 	jobs     []*job // in the order of their numbers, with up to maxEnded ended ones
 	closed   bool
@@ -73,14 +73,14 @@ func (j *Jobs) start(ctx context.Context, children *proc.Pool, info tools.Job, s
 		end := j.info(b)
 		return tools.Result{
 			Failed:  end.Status != tools.JobCompleted,
-			Outputs: []string{fmt.Sprintf("The background command %q ended at once: %s.", end.Label, end.Outcome()), render(b.lines.last(maxLines))},
+			Outputs: []string{fmt.Sprintf("The background command %q ended immediately: %s.", end.Label, end.Outcome()), render(b.lines.last(maxLines))},
 		}, nil
 	case <-ctx.Done():
 		j.end(b)
 		return tools.Result{}, errors.New("the command was stopped")
 	case <-j.startupElapsed(b):
 	}
-	out := fmt.Sprintf("%q runs in the background as %s (process %d). bg_job reads its output and ends it; the whole output is written to %s.", info.Label, j.info(b).ID, b.process.Pid(), b.log)
+	out := fmt.Sprintf("%q runs in the background as %s (process %d). Use bg_job to read its output or kill it; the whole output is written to %s.", info.Label, j.info(b).ID, b.process.Pid(), b.log)
 	if list, _ := b.lines.unread(); len(list) > 0 {
 		out += "\nSo far it has printed:\n" + render(list)
 	}
@@ -100,7 +100,7 @@ func (j *Jobs) launch(children *proc.Pool, info tools.Job, spec proc.Spec, after
 		}
 	}
 	if running >= maxJobs {
-		return nil, fmt.Errorf("%d background commands run already; end one first", maxJobs)
+		return nil, fmt.Errorf("%d background commands are already running; kill one first", maxJobs)
 	}
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return nil, err
@@ -359,7 +359,7 @@ func (c *capped) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	if c.remaining == 0 {
-		_, _ = c.f.WriteString("\n[further output is not kept]\n")
+		_, _ = c.f.WriteString("\n[further output was discarded]\n")
 	}
 	return len(p), nil
 }

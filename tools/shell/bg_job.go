@@ -31,7 +31,7 @@ func (j *Jobs) bgJob() tools.Tool {
 		}
 		b, ok := j.find(a.JobID)
 		if !ok || j.info(b).ChatID != call.ChatID {
-			return nil, fmt.Errorf("there is no job %q in this chat; list shows those that there are", a.JobID)
+			return nil, fmt.Errorf("unknown job %q; list shows the jobs of this chat", a.JobID)
 		}
 		return b, nil
 	}
@@ -100,7 +100,7 @@ func (j *Jobs) readOutput(b *job) string {
 		head = fmt.Sprintf("%s has ended: %s.", info.ID, info.Outcome())
 	}
 	if lost > 0 {
-		head += fmt.Sprintf(" %d lines are not kept any more; all of the output's beginning is in %s.", lost, b.log)
+		head += fmt.Sprintf(" %d earlier lines were discarded; the beginning of the output is in %s.", lost, b.log)
 	}
 	if len(list) == 0 {
 		return head + " There is no new output."

@@ -21,8 +21,8 @@ import (
 // customTimeout limits the time of a custom tool. It is long, because custom tools may build and test.
 const customTimeout = time.Hour
 
-// Custom is a tool that the user configured (eca-features 17): a command with arguments
-// that the model gives.
+// Custom is a tool that the user configured (eca-features 17): a command with arguments from the
+// model.
 type Custom struct {
 	Name        string
 	Description string
@@ -48,7 +48,7 @@ func CustomTool(o Options, c Custom) (tools.Tool, error) {
 		return nil, errors.New("it has no command")
 	}
 	if runtime.GOOS == "windows" && o.Path == "" {
-		return nil, errors.New("on Windows custom tools need a POSIX shell: name one in toolCall.shellCommand.path")
+		return nil, errors.New("on Windows custom tools need a POSIX shell: set toolCall.shellCommand.path")
 	}
 	full := map[string]any{"type": "object", "properties": map[string]any{}}
 	for k, v := range c.Schema {
@@ -72,7 +72,7 @@ func CustomTool(o Options, c Custom) (tools.Tool, error) {
 	}
 	for _, name := range command.Names() {
 		if _, ok := schema.Properties[name]; !ok {
-			return nil, fmt.Errorf("its command has {{%s}}, and its schema no such property", name)
+			return nil, fmt.Errorf("its command uses {{%s}}, which is not a property of its schema", name)
 		}
 	}
 	return &customTool{o, tools.Spec{

@@ -99,7 +99,7 @@ func (o Options) remembered(call tools.Call, programs []string) exceptions {
 
 // sandboxPrograms returns the programs that a remembered exception of a command applies to. Each is
 // named by its approval key, or by its name if it has none. Programs that only read are left out if
-// there are others. sandboxPrograms returns nil if the name of a program is not known.
+// there are others. It returns nil if the name of a program is unknown.
 func sandboxPrograms(p cmdline.Program, dir string) []string {
 	var out, readers []string
 	for _, c := range p.Commands {
@@ -266,7 +266,8 @@ func (r attempt) stop() event.SandboxStop {
 	return s
 }
 
-// wants returns the accesses that a run needs. ok is false if they cannot be allowed within the sandbox.
+// wants returns the accesses that a run needs. ok is false if they cannot be allowed within the
+// sandbox.
 func (r attempt) wants() (list []access, ok bool) {
 	for _, address := range r.refused {
 		list = append(list, access{address: address})
@@ -277,8 +278,8 @@ func (r attempt) wants() (list []access, ok bool) {
 	return list, len(list) > 0
 }
 
-// deniedPath returns the file or folder that must be made writable for a run; empty if there is no such
-// path. It is never the home folder, a parent of it or of the workspace, or a protected place.
+// deniedPath returns the file or folder that must be made writable for a run; empty if there is no
+// such path. It is never the home folder, a parent of it or of the workspace, or a protected path.
 func (r attempt) deniedPath() string {
 	p := r.spec.Sandbox
 	if r.stopped.path == "" || p.Level != sandbox.Workspace || p.Guard == nil {
@@ -310,7 +311,7 @@ func (r attempt) deniedPath() string {
 			return ""
 		}
 	}
-	for _, dir := range p.Write { // a protected place if it should be writable already
+	for _, dir := range p.Write { // if it should already be writable, it is a protected path
 		if real, err := filepath.EvalSymlinks(dir); err == nil && strings.HasPrefix(at, real+"/") {
 			return ""
 		}

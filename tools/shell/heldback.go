@@ -40,7 +40,7 @@ func (o Options) afterwards(ctx context.Context, call tools.Call, search *heldba
 		return note
 	}
 	const keep = "Keep"
-	if o.Ask(ctx, call, fmt.Sprintf("The command made %s, which other programs obey or run. Keep it?", outcome.Paths()), []Choice{
+	if o.Ask(ctx, call, fmt.Sprintf("The command created %s, which other programs use or run. Keep it?", outcome.Paths()), []Choice{
 		{Label: keep, Description: "Put it back where the command made it."},
 		{Label: "Hold back", Description: "Leave it in eca's state folder."},
 	}) != keep {

@@ -16,7 +16,7 @@ const (
 
 // lines keeps the last lines of the output of a job.
 type lines struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	recent  []tools.JobLine
 	bytes   int
 	dropped int                // number of lines that are not kept any more

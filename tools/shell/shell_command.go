@@ -317,7 +317,7 @@ func (o Options) summary(command string, roots []string) string {
 type capture struct {
 	sink tools.Sink
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	buf       []byte
 	truncated bool
 }

@@ -319,8 +319,8 @@ func TestJobs(t *testing.T) {
 		{"a", "list", "job-1: a server ($ echo one; echo oops ...), running for "},
 		{"b", "list", "There are no background jobs in this chat."},
 		{"a", "read_output", "job-1 is running. There is no new output."},
-		{"b", "read_output", "there is no job \"job-1\" in this chat"},
-		{"b", "kill", "there is no job \"job-1\" in this chat"},
+		{"b", "read_output", "unknown job \"job-1\""},
+		{"b", "kill", "unknown job \"job-1\""},
 	} {
 		got, plan := call(c.chat, "bg_job", map[string]any{"action": c.action, "job_id": "job-1"})
 		if !strings.HasPrefix(got, c.want) || plan.ReadOnly && c.action == "kill" {

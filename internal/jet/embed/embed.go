@@ -34,7 +34,7 @@ const maxMessage = 8 << 20
 // startTime is how long a server may take to start on a busy machine.
 const startTime = 30 * time.Second
 
-// ErrInUse means that another process has the folder.
+// ErrInUse means that another process is using the folder.
 var ErrInUse = errors.New("it is in use")
 
 // Server is a running server. The caller must call Close.
@@ -73,7 +73,7 @@ func Start(o Options) (*Server, error) {
 	s.Start()
 	if !s.ReadyForConnections(startTime) {
 		out.Close()
-		return nil, fmt.Errorf("embedded NATS does not start; can it listen at %q?", o.Listen)
+		return nil, fmt.Errorf("embedded NATS does not start; check that it can listen at %q", o.Listen)
 	}
 	return out, nil
 }
