@@ -72,7 +72,7 @@ func (b *builder) whole(path string, data []byte, err error, last []byte) (*laye
 	var l *layer
 	var broken *Problem
 	if err != nil {
-		broken = &Problem{Origin: Origin{Source: path}, Cause: err.Error(), Broken: true}
+		broken = &Problem{Origin: Origin{Source: path}, Cause: safeio.Cause(err).Error(), Broken: true}
 	} else {
 		l, broken = parse(path, data)
 	}

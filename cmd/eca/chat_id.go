@@ -36,10 +36,7 @@ func chatNamed(ctx context.Context, s *store.Store, name string) (string, error)
 	}
 	switch len(matches) {
 	case 0:
-		if len(name) < minChatPrefix {
-			return "", fmt.Errorf("%w: %s; the beginning of an id needs at least %d characters; `eca chats list` lists the ids", errUnknownChat, name, minChatPrefix)
-		}
-		return "", fmt.Errorf("%w: %s; `eca chats list` lists them", errUnknownChat, name)
+		return "", fmt.Errorf("%w: %s%s; `eca chats list` lists them", errUnknownChat, name, shortPrefix(name))
 	case 1:
 		return matches[0].ID, nil
 	}
@@ -48,6 +45,14 @@ func chatNamed(ctx context.Context, s *store.Store, name string) (string, error)
 		fmt.Fprintf(&b, "\n  %s  %s", printable(c.ID), printable(c.Title))
 	}
 	return "", fmt.Errorf("%s is the beginning of several chats; use more characters of the id:%s", name, b.String())
+}
+
+// shortPrefix says that name is too short for the beginning of an id, if it is.
+func shortPrefix(name string) string {
+	if len(name) >= minChatPrefix {
+		return ""
+	}
+	return fmt.Sprintf("; the beginning of an id needs at least %d characters", minChatPrefix)
 }
 
 // chatsNamed calls chatNamed for each name. It returns the distinct ids that it found, and the errors

@@ -176,7 +176,8 @@ func searchChatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Comman
 			}
 			return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
 				waiting := noticeLater(stderr, "Indexing chats")
-				found, err := d.Search(cmd.Context(), strings.Join(args, " "), limit, true)
+				query := strings.Join(args, " ")
+				found, err := d.Search(cmd.Context(), query, limit, true)
 				waiting.Stop()
 				if err != nil {
 					return err
@@ -186,6 +187,9 @@ func searchChatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Comman
 				}
 				if asJSON {
 					return printHitsJSON(found, stdout)
+				}
+				if len(found.Hits) == 0 && strings.Count(query, `"`)%2 != 0 {
+					fmt.Fprintln(stderr, "eca: a quote is not closed, so all words after it must stand together")
 				}
 				return printHits(found, stdout, stderr)
 			})

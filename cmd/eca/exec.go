@@ -87,6 +87,7 @@ type execFlags struct {
 	limits    execLimits
 
 	turnBudget []string // limits, as limits.budget returns them
+	taken      []string // see errNoPrompt
 }
 
 // execLimits are the limits of the turn.
@@ -111,8 +112,10 @@ func (l *execLimits) budget(set func(flag string) bool) (out []string, err error
 	if _, err := strconv.ParseFloat(cost, 64); err == nil {
 		cost = "$" + cost
 	}
-	for _, limit := range []struct{ flag, text string }{
-		{"max-cost", cost}, {"max-tokens", fmt.Sprintf("%d tokens", l.tokens)}, {"max-time", fmt.Sprintf("%f s", l.time.Seconds())},
+	for _, limit := range []struct{ flag, text, form string }{
+		{"max-cost", cost, "write $2.50"},
+		{"max-tokens", fmt.Sprintf("%d tokens", l.tokens), "write fewer"},
+		{"max-time", fmt.Sprintf("%f s", l.time.Seconds()), "write as in 90s or 10m"},
 	} {
 		if !set(limit.flag) {
 			continue
@@ -120,9 +123,9 @@ func (l *execLimits) budget(set func(flag string) bool) (out []string, err error
 		amount, err := config.ParseBudget([]string{limit.text})
 		switch {
 		case err != nil:
-			return nil, usage.Errorf("--%s: %w", limit.flag, err)
+			return nil, usage.Errorf("--%s: %s", limit.flag, strings.Replace(err.Error(), config.BudgetForm, limit.form, 1))
 		case limit.flag == "max-cost" && amount.Cost == 0:
-			return nil, usage.Errorf("--max-cost: %q is not an amount of money; write $2.50", cost)
+			return nil, usage.Errorf("--max-cost: %q is not an amount of money; %s", cost, limit.form)
 		}
 		out = append(out, limit.text)
 	}
@@ -156,6 +159,7 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 			if err != nil {
 				return err
 			}
+			f.taken = textFlags(cmd.Flags())
 			in, err := newExecInput(cmd.Context(), f, args, stdin, stderr)
 			var wrong *usage.Error
 			if errors.As(err, &wrong) || errors.Is(err, context.Canceled) {
@@ -275,8 +279,8 @@ func (c *execClient) prepare(ctx context.Context) {
 const waitingForModels = "Waiting for providers to list their models"
 
 // startServers starts the MCP servers, waits for them, and reports those that are not available.
-func (c *execClient) startServers(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, serverPatience)
+func (c *execClient) startServers(run context.Context) {
+	ctx, cancel := context.WithTimeout(run, serverPatience)
 	defer cancel()
 	stop := c.awaiting(func() string {
 		names := c.startingServers()
@@ -287,7 +291,9 @@ func (c *execClient) startServers(ctx context.Context) {
 	})
 	c.daemon.StartMCPServers(ctx)
 	stop()
-	c.missingServers()
+	if run.Err() == nil { // after Ctrl-C, nothing is sent to a model
+		c.missingServers()
+	}
 }
 
 // check validates the names in the flags and the configuration before anything is sent to a model:
@@ -321,7 +327,7 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 			return "", err
 		}
 		if !known || chat.IsSubagent(chatID) {
-			return "", fmt.Errorf("there is no chat %q; `eca chats list` lists the chats, `eca chats list --workspace %s` those of this directory", chatID, c.root())
+			return "", fmt.Errorf("there is no chat %q%s; `eca chats list` lists the chats, `eca chats list --workspace %s` those of this directory", chatID, shortPrefix(chatID), c.root())
 		}
 		if err := c.checkFolder(ctx, chatID); err != nil {
 			return "", err

@@ -116,6 +116,9 @@ func TestExecContinuesTheChatWhoseIDBeginsSo(t *testing.T) {
 	here := newPlace(t, p.env()...)
 	runProgram(t, here, "", "exec", "one")
 	list, _, _ := runProgram(t, here, "", "chats", "list")
+	if !strings.HasSuffix(list, "  one\n") {
+		t.Errorf("a chat without a title is listed as %q", list)
+	}
 	id, _, _ := strings.Cut(list, " ")
 	for _, wrong := range []string{id[:3], "zzzz"} {
 		if _, errOut, code := runProgram(t, here, "", "exec", "--chat", wrong, "two"); code != 1 || !strings.Contains(errOut, "there is no chat \""+wrong) {

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/seed-dec29ce4/eca/internal/safeio"
@@ -52,7 +54,7 @@ func newExecInput(ctx context.Context, f execFlags, args []string, stdin io.Read
 		}
 	}
 	if strings.TrimSpace(in.prompt) == "" {
-		return nil, errNoPrompt()
+		return nil, errNoPrompt(f.taken...)
 	}
 	if in.folder, err = execFolder(f.folder); err != nil {
 		return nil, err
@@ -73,20 +75,59 @@ func newExecInput(ctx context.Context, f execFlags, args []string, stdin io.Read
 	if f.output == "-" {
 		return nil, usage.Errorf("--output is for a file; the answer goes to stdout without it (write ./- for a file of that name)")
 	}
-	if f.output != "" { // an unwritable file must fail before the turn costs anything
-		if info, err := os.Stat(filepath.Dir(f.output)); err != nil {
+	if f.output != "" {
+		if err := checkOutput(f.output); err != nil {
 			return nil, fmt.Errorf("--output: cannot write %s: %w", f.output, err)
-		} else if target, err := os.Stat(f.output); err == nil && target.IsDir() {
-			return nil, fmt.Errorf("--output: cannot write %s: it is a directory; name a file", f.output)
-		} else if !info.IsDir() {
-			return nil, fmt.Errorf("--output: cannot write %s: %s is not a directory", f.output, filepath.Dir(f.output))
 		}
 	}
 	return in, nil
 }
 
-func errNoPrompt() error {
-	return usage.Errorf("the prompt is empty; give it as an argument, or on stdin")
+// checkOutput fails if a file cannot be written, before the turn costs anything. It does not change
+// the file. Pipes and devices are not opened, because that may block.
+func checkOutput(path string) error {
+	dir := filepath.Dir(path)
+	if info, err := os.Stat(dir); err != nil {
+		return err
+	} else if !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", dir)
+	}
+	info, err := os.Stat(path)
+	var file *os.File
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if file, err = os.CreateTemp(dir, ".eca-output-*"); err == nil {
+			defer os.Remove(file.Name())
+		}
+	case err != nil:
+	case info.IsDir():
+		err = errors.New("it is a directory; name a file")
+	case info.Mode().IsRegular():
+		file, err = os.OpenFile(path, os.O_WRONLY, 0)
+	}
+	if file != nil {
+		_ = file.Close()
+	}
+	return safeio.Cause(err)
+}
+
+// errNoPrompt returns the error of an empty prompt. taken are the flags that may have taken it.
+func errNoPrompt(taken ...string) error {
+	return usage.Errorf("the prompt is empty; give it as an argument, or on stdin%s", strings.Join(taken, ""))
+}
+
+// textFlags describes the flags that are set to a text, which may have been meant as the prompt.
+func textFlags(flags *pflag.FlagSet) (out []string) {
+	flags.Visit(func(f *pflag.Flag) {
+		text := f.Value.String()
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			text = list.GetSlice()[len(list.GetSlice())-1]
+		} else if f.Value.Type() != "string" {
+			return
+		}
+		out = append(out, fmt.Sprintf("; --%s has taken %q as its value", f.Name, text))
+	})
+	return out
 }
 
 func isTerminal(stdin io.Reader) bool {

@@ -146,6 +146,42 @@ func wrongHooks() []wrongInput {
 	}
 }
 
+// wrongFlags are mistakes in flags, and files named by flags.
+func wrongFlags() []wrongInput {
+	out := []wrongInput{
+		{name: "trusted files with a broken one", args: []string{"trust", "--list"}, files: map[string]string{".eca/config.json": `{"hooks": {`}, code: 0, want: []string{".eca/config.json:1:"}},
+		{name: "output that cannot be created", args: []string{"exec", "-o", strings.Repeat("x", 300), "hi"}, code: 1, want: []string{"--output: cannot write xxx"}, not: []string{"fine"}},
+		{name: "model instead of the prompt", args: []string{"exec", "-m", "hi"}, code: 2, want: []string{"the prompt is empty", `--model has taken "hi"`}},
+		{name: "image instead of the prompt", args: []string{"exec", "--image", "hi"}, code: 2, want: []string{"the prompt is empty", `--image has taken "hi"`}},
+		{name: "id of a chat that is too short", args: []string{"exec", "--chat", "a", "hi"}, code: 1, want: []string{`no chat "a"`, "at least 4 characters"}, not: []string{"fine"}},
+		{name: "cost without a number", args: []string{"exec", "--max-cost", "abc", "hi"}, code: 2, want: []string{"--max-cost", "write $2.50"}, not: []string{"200k", "30 minutes"}},
+		{name: "login to a program", args: []string{"mcp", "login", "y"}, bare: true, config: `{"mcpServers": {"y": {"command": "sh"}}}`, code: 1, want: []string{"y is a program", "eca mcp test y"}},
+		{name: "query with an open quote", args: []string{"chats", "search", `"unclosed`}, code: 0, want: []string{"a quote is not closed", "nothing was found"}},
+		{name: "configuration that is a folder", args: []string{"config", "show", "--config-file", "."}, code: 1, want: []string{"cannot read .: it is not a regular file"}},
+		{name: "api of another server", args: []string{"exec", "hi"}, bare: true, config: `{"chat": {"title": false}, "providers": {"mine": {"api": "openai-chat", "url": "%URL%", "fetchModels": false, "retry": {"maxRetries": 0}, "models": {"m": {}}}}}`, code: 1, want: []string{"the api or the url of the provider may be another one", "providers.mine.url"}, not: []string{"fine"}},
+		{name: "output in a missing folder", args: []string{"exec", "-o", "nope/x", "hi"}, code: 1, want: []string{"cannot write nope/x: nope: "}, not: []string{"fine"}},
+	}
+	for _, args := range [][]string{
+		{"config", "show"},
+		{"models"},
+		{"login"},
+		{"logout", "openai"},
+		{"plugin", "list"},
+		{"chats", "list"},
+		{"trust", "--list"},
+		{"permission", "list"},
+		{"mcp", "add", "a", "b"},
+		{"doctor", "--offline"},
+	} {
+		name := strings.Join(args, " ")
+		out = append(out, wrongInput{name: "no such configuration: " + name, args: append(args, "--config-file", "my.json"), code: 1, want: []string{"eca " + args[0], "my.json: the file does not exist"}, once: "my.json"})
+	}
+	for _, args := range [][]string{{"config", "show", "defaultAgent"}, {"plugin", "list"}, {"trust", "--list"}, {"permission", "list"}, {"chats", "search", "x"}} {
+		out = append(out, wrongInput{name: "broken file: " + strings.Join(args, " "), bare: true, args: args, config: `{"providers":`, code: 0, want: []string{"eca: cannot read "}, once: "config.json:1:"})
+	}
+	return out
+}
+
 // wrongPlugins are mistakes about plugins and their sources.
 func wrongPlugins() []wrongInput {
 	const config = `{"plugins": {"good": {"source": "%ROOT%/good"}, "none": {"source": "%ROOT%/none"}, "bad": {"source": "%ROOT%/bad"}, "list": {"source": "%ROOT%/list"},
@@ -195,7 +231,7 @@ func wrongPlaces() []wrongInput {
 		empty        bool
 	}{
 		{"chats.db", "move it, chats.db-wal and chats.db-shm away", [][]string{exec, doctor, {"stats"}, {"read-chat", "--workspace", "."}, {"exec", "--continue", "hi"}}, false},
-		{"chats.db", "the file is empty, and eca never leaves it so; restore it from a backup, or move it", [][]string{exec, doctor, {"stats"}, {"read-chat", "--workspace", "."}, {"exec", "--continue", "hi"}}, true},
+		{"chats.db", "the file is empty, but eca never leaves it empty; restore it from a backup, or move it", [][]string{exec, doctor, {"stats"}, {"read-chat", "--workspace", "."}, {"exec", "--continue", "hi"}}, true},
 		{"permissions.json", "move it away: until then nothing is remembered", [][]string{exec, doctor, check, {"permission", "list"}, {"permission", "forget", "x"}}, false},
 		{"trust.json", "move it away: until then no folder is trusted", [][]string{exec, doctor, check, {"trust", "--list"}, {"trust", "--revoke"}}, false},
 		{"credentials.json", "move it away and log in again", [][]string{exec, doctor, check, {"login"}, {"login", "anthropic"}, {"logout", "openai"}}, false},

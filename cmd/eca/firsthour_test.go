@@ -41,7 +41,7 @@ const maxWrongTime = 15 * time.Second
 // and the remedy. The demo model never answers once anything is configured.
 func TestWrongInputsEndWithCauseAndRemedy(t *testing.T) {
 	needs.Long(t) // it starts eca hundreds of times
-	for _, w := range slices.Concat(wrongArguments(), wrongConfigurations(), wrongProviders(t), wrongPlaces(), wrongFiles(), wrongModels(), wrongAccounts(), wrongChats(), wrongHooks(), wrongValues(), wrongPlugins()) {
+	for _, w := range slices.Concat(wrongArguments(), wrongConfigurations(), wrongProviders(t), wrongPlaces(), wrongFiles(), wrongModels(), wrongAccounts(), wrongChats(), wrongHooks(), wrongValues(), wrongPlugins(), wrongFlags()) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			if w.posix {
@@ -180,7 +180,7 @@ func wrongArguments() []wrongInput {
 		{name: "binary data on stdin", args: []string{"exec", "what is this?"}, stdin: "\x89PNG\x00\x01", code: 1, want: []string{"stdin", "binary", "--image"}, not: []string{"fine"}},
 		{name: "cache that is not named", args: []string{"cache", "clear"}, code: 2, want: []string{"eca cache clear: ", "--sandbox", "Usage: "}},
 		{name: "stored chats without a place", args: []string{"read-chat"}, code: 1, want: []string{"eca read-chat: ", "--workspace"}, not: []string{"eca: missing"}},
-		{name: "key that there is not", args: []string{"config", "show", "zzzz"}, code: 1, want: []string{"no key zzzz", "eca config schema"}},
+		{name: "key that there is not", args: []string{"config", "show", "zzzz"}, code: 1, want: []string{"unknown key zzzz", "eca config schema"}},
 		{name: "decision that is not remembered", args: []string{"permission", "forget", "x"}, code: 1, want: []string{`"x"`, "eca permission list"}},
 		{name: "value that there is not", args: []string{"config", "check"}, config: `{"toolCall": {"unasked": "work"}}`, code: 1, want: []string{"toolCall.unasked must be one of off, reads, workspace", `did you mean "workspace"?`}},
 		{name: "value that there is not, in a run", args: []string{"doctor", "--offline"}, config: `{"toolCall": {"unasked": "work"}}`, code: 1, want: []string{`not "work"; it counts as off; did you mean "workspace"?`}},
@@ -238,7 +238,7 @@ func wrongArguments() []wrongInput {
 		{name: "unknown flag without a command", args: []string{"--bogus"}, code: 2, want: []string{"unknown flag --bogus"}, not: []string{"is ignored"}},
 		{name: "unknown flag before a command", args: []string{"--bogus", "exec", "server"}, code: 2, want: []string{"unknown flag --bogus"}, not: []string{"is ignored", "fine"}},
 		{name: "MCP server that there is already", args: []string{"mcp", "add", "files", "--", "y"}, config: `{"mcpServers": {"files": {"command": "x"}}}`, code: 1, want: []string{"files exists already", "eca mcp remove files"}},
-		{name: "MCP server that is none", args: []string{"mcp", "test", "files"}, config: `{"mcpServers": {"files": {"command": "true"}}}`, code: 1, want: []string{"files: failed", "not MCP servers"}, not: []string{"level=ERROR"}},
+		{name: "MCP server that is none", args: []string{"mcp", "test", "files"}, config: `{"mcpServers": {"files": {"command": "true"}}}`, code: 1, want: []string{"files: failed", "might not be an MCP server"}, not: []string{"level=ERROR"}},
 		{name: "MCP server at no host", args: []string{"mcp", "test", "far"}, config: `{"mcpServers": {"far": {"url": "https://mcp.invalid/mcp"}}}`, code: 1, want: []string{"far: failed", "mcp.invalid"}, not: []string{"Post ", "level=ERROR"}},
 		{name: "MCP server that prints text", args: []string{"mcp", "test", "x"}, config: `{"mcpServers": {"x": {"command": "sh", "args": ["-c", "echo Welcome; sleep 1000"]}}}`, code: 1, want: []string{`it printed "Welcome" instead of an answer`, "correct its command", "configured in", "config.json:1"}, posix: true},
 		{name: "MCP server that refuses connections", args: []string{"mcp", "test", "x"}, config: `{"mcpServers": {"x": {"url": "http://127.0.0.1:1/mcp"}}}`, code: 1, want: []string{"connection refused", "http://127.0.0.1:1", "configured in", "config.json:1"}},
@@ -275,7 +275,7 @@ func wrongConfigurations() []wrongInput {
 		{name: "configuration that is null", bare: true, args: exec, config: "// nothing\nnull", code: 1, want: []string{"config.json", "the file contains only null", "remove it"}},
 		{name: "configuration that is null, checked", bare: true, args: check, config: "null", code: 1, want: []string{"error: the file contains only null"}},
 		{name: "configuration that is a list", bare: true, args: exec, config: "[]", code: 1, want: []string{"config.json", "must be a JSON object"}},
-		{name: "configuration of the environment that is null", bare: true, args: exec, env: []string{"ECA_CONFIG=null"}, code: 1, want: []string{"ECA_CONFIG", "it says null", "unset it"}},
+		{name: "configuration of the environment that is null", bare: true, args: exec, env: []string{"ECA_CONFIG=null"}, code: 1, want: []string{"ECA_CONFIG", "it contains only null", "unset it"}},
 		{name: "misspelled section", bare: true, args: exec, config: `{"provders": {"openai": {"key": "x"}}}`, code: 1, want: []string{"provders", "did you mean providers?"}},
 		{name: "configuration without a provider", bare: true, args: exec, config: `{"chat": {"title": false}}`, code: 1, want: []string{"provider is configured", "eca login", "ANTHROPIC_API_KEY"}},
 		{name: "variable that is not set", bare: true, args: exec, config: `{"providers": {"openai": {"key": "${env:NOPE}"}}}`, code: 1, want: []string{"NOPE", "not set", "config.json"}},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // commandTime limits each ${cmd:...} of the configuration in commands that a user waits for.
@@ -67,6 +69,28 @@ func forReaders(sf serverFlags, cmd *cobra.Command) serverFlags {
 	return sf
 }
 
+// checkConfigFile fails if the file of --config-file cannot be read. path is empty without the flag.
+func checkConfigFile(path string) error {
+	if path == "" {
+		return nil
+	}
+	file, err := safeio.Open("", path)
+	switch {
+	case err == nil:
+		return file.Close()
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("cannot read %s: the file does not exist; correct --config-file, or leave it out", path)
+	}
+	return fmt.Errorf("--config-file: cannot read %s: %w", path, safeio.Cause(err))
+}
+
+// printBroken lists the configuration files that could not be read.
+func printBroken(d *daemon.Daemon, stderr io.Writer) {
+	for _, text := range d.Config().Broken() {
+		fmt.Fprintf(stderr, "eca: %s\n", printable(d.Clean(text)))
+	}
+}
+
 // quietDaemon is like hereDaemon, but shows mistakes in the configuration as messages, not as a
 // log.
 func quietDaemon(sf serverFlags, cmd *cobra.Command, stderr io.Writer) (*daemon.Daemon, error) {
@@ -96,18 +120,25 @@ func withConfig(sf serverFlags, stderr io.Writer, fn func(*daemon.Daemon) error)
 	return withFolder(sf, cwd, stderr, fn)
 }
 
+// brokenError lists the configuration files that could not be read.
+type brokenError string
+
+// Error implements error.
+func (e brokenError) Error() string { return string(e) }
+
 // unbroken calls fn only if the whole configuration could be read: an unreadable file could contain
 // any setting.
 func unbroken(fn func(*daemon.Daemon) error) func(*daemon.Daemon) error {
 	return func(d *daemon.Daemon) error {
 		if broken := d.Config().Broken(); len(broken) > 0 {
-			return errors.New(strings.Join(broken, "\n"))
+			return brokenError(strings.Join(broken, "\n"))
 		}
 		return fn(d)
 	}
 }
 
-// withFolder calls fn with a daemon that is configured for a folder and starts no programs.
+// withFolder calls fn with a daemon that is configured for a folder and starts no programs. It then
+// lists the configuration files that could not be read, unless the error of fn does.
 func withFolder(sf serverFlags, dir string, stderr io.Writer, fn func(*daemon.Daemon) error) error {
 	sf.logLevel = "error" // these commands report other problems in their output
 	log, err := logger(sf.logLevel, stderr)
@@ -123,5 +154,11 @@ func withFolder(sf serverFlags, dir string, stderr io.Writer, fn func(*daemon.Da
 	defer d.Close()
 	d.Configure(nil, []string{dir})
 	d.Extensions()
-	return fn(d)
+	err = fn(d)
+	switch err.(type) { //nolint:errorlint // never wrapped
+	case brokenError, exitError:
+	default:
+		printBroken(d, stderr)
+	}
+	return err
 }

@@ -124,6 +124,12 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if _, lenient := cmd.Annotations[usage.Lenient]; lenient || !cmd.HasParent() { // an editor shows it
+				return nil
+			}
+			return checkConfigFile(f.configFile)
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.stdio {
 				return serve(cmd.Context(), f, stdin, stdout, stderr)
@@ -134,7 +140,8 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	flags := root.PersistentFlags()
-	flags.StringVar(&f.logLevel, "log-level", "info", "how much to log to stderr: error, warn, info or debug")
+	flags.StringVar(&f.logLevel, "log-level", "info", "how much to log to stderr: error, warn, info or debug; without it, most commands log only errors")
+	flags.Lookup("log-level").DefValue = "" // the help would name it, and it only applies to servers
 	flags.BoolVar(&f.verbose, "verbose", false, "log every protocol message to stderr")
 	flags.StringVar(&f.configFile, "config-file", "", "read this file instead of the usual configuration files")
 	flags.StringVar(&f.record, "record", "", "record the models' answers as cassettes into this directory")

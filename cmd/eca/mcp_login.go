@@ -22,6 +22,9 @@ func mcpLoginCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 				if err := knownServer(d, args[0], nil); err != nil {
 					return err
 				}
+				if s := d.Config().MCPServers[args[0]]; s.URL == "" {
+					return fmt.Errorf("the MCP server %s is a program, and only servers with a url have a login; `eca mcp test %s` starts it", printable(args[0]), printable(args[0]))
+				}
 				err := loginToServer(cmd.Context(), d, args[0], stdout, stderr)
 				if cmd.Context().Err() != nil {
 					fmt.Fprintf(stderr, "eca mcp login: interrupted before the login was done\n")

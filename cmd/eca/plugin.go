@@ -51,6 +51,7 @@ func withPlugins(ctx context.Context, sf serverFlags, stdout, stderr io.Writer, 
 		return err
 	}
 	defer d.Close()
+	printBroken(d, stderr)
 	text, err := fn(ctx, d.Plugins())
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"maps"
 	"net/http"
@@ -29,9 +30,11 @@ type remedyModel struct {
 // Stream implements llm.Model.
 func (r *remedyModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
+		received := false
 		for d, err := range r.Model.Stream(ctx, req) {
+			received = received || err == nil && !slices.Contains([]llm.DeltaKind{llm.UsageDelta, llm.RetryDelta, llm.AgainDelta}, d.Kind)
 			var failed *llm.Error
-			if errors.As(err, &failed) {
+			if errors.As(err, &failed) && (failed.Kind != llm.ErrPrematureStop || !received) {
 				text := r.remedy(failed)
 				if failed.Status == http.StatusNotFound && !failed.Page {
 					text = strings.TrimPrefix(text+". `eca models` lists the models", ". ")
@@ -80,6 +83,8 @@ func (v *view) remedy(name string, e *llm.Error) string {
 		return strings.TrimPrefix(from+". ", ". ") + "firstByteTimeoutSeconds and streamIdleTimeoutSeconds in the configuration set how long to wait"
 	case e.Kind == llm.ErrMalformed:
 		return strings.TrimSuffix("If this happens again, a proxy changes the stream, or the url is that of another API. "+from, ". ")
+	case e.Kind == llm.ErrPrematureStop && !errors.Is(e.Cause, io.ErrUnexpectedEOF): // a connection that broke
+		return strings.TrimSuffix("If this happens again, the api or the url of the provider may be another one. "+from, ". ")
 	case e.NotStreamed:
 		return "eca needs answers that are streamed: make the proxy pass them on without buffering, or set the url to the server of the model. " + strings.TrimSuffix("The request went to "+e.Address+". "+from, ". ")
 	case e.Address != "" && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed || e.Kind == llm.ErrProtocol):

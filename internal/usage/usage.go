@@ -348,11 +348,15 @@ func kind(f *pflag.Flag, cause error) string {
 }
 
 // Message returns the text of an error for the user, without the name of a failed system call
-// before a file's path.
+// before a file's path, and without a path that the text names just before.
 func Message(err error) string {
 	text := err.Error()
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		text = strings.Replace(text, path.Op+" "+path.Path+": ", path.Path+": ", 1)
+		before, after, found := strings.Cut(text, path.Op+" "+path.Path+": ")
+		if found && !strings.HasSuffix(before, path.Path+": ") {
+			before += path.Path + ": "
+		}
+		text = before + after
 	}
 	return text
 }

@@ -1,7 +1,9 @@
 package usage_test
 
 import (
+	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -108,6 +110,20 @@ func TestVisible(t *testing.T) {
 		}
 		if usage.Raw(w) != io.Writer(&out) {
 			t.Error("Raw returns another stream")
+		}
+	}
+}
+
+func TestMessageNamesAPathOnce(t *testing.T) {
+	failed := &fs.PathError{Op: "open", Path: "a/b", Err: fs.ErrPermission}
+	for _, c := range []struct{ format, want string }{
+		{"%w", "a/b: permission denied"},
+		{"cannot read a/b: %w", "cannot read a/b: permission denied"},
+		{"cannot read a/b/c: %w", "cannot read a/b/c: a/b: permission denied"},
+		{"--image: %w", "--image: a/b: permission denied"},
+	} {
+		if got := usage.Message(fmt.Errorf(c.format, failed)); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
 }
