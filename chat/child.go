@@ -162,8 +162,8 @@ func (s subagents) start(ctx context.Context, sub event.Subagent, r tools.Subage
 			return fail(err)
 		}
 	}
-	// Decisions of the user reach the subagent from here on, because its calls may be announced before
-	// Submit returns.
+	// Before Submit, because calls may be announced before it returns, and the user's decisions about
+	// them must reach the subagent.
 	s.children.open(c)
 	if !sub.Background { // the call of a background subagent ends immediately, without updates
 		s.rec.emit(event.ToolUpdated{CallID: s.callID, Details: &event.Details{Subagent: &sub}})

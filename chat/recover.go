@@ -11,17 +11,17 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// A request that fails before any of its answer is shown is retried by its client (llm.WithRetry).
-// Text that was shown cannot be taken back: an answer that breaks off stays, and the model is asked
-// to continue it (eca-features 8).
+// llm.WithRetry repeats a request that fails before any of its answer is shown. Text that was shown cannot
+// be withdrawn: if the answer breaks off later, the text stays, and the model is asked to continue it
+// (eca-features 8).
 
 // recovery counts the attempts to get a complete answer. It is reset when the model has called
 // tools.
 type recovery struct {
-	overflows int    // requests that were shortened
+	overflows int    // consecutive requests that were refused as too long
 	continues int    // requests to continue an answer
-	pauses    int    // consecutive answers that the provider paused
-	text      string // text of the answers that broke off
+	pauses    int    // answers that the provider paused
+	text      string // text of the answer so far
 }
 
 // Prompts that ask a model to continue. They are stored with the chat, so that its history stays the
@@ -35,7 +35,7 @@ const (
 // recoverFromError prepares the next request after a failed one. It returns the error that ends the
 // turn if the request cannot be repeated.
 func (t *turn) recoverFromError(r *recovery, a *answer, err error) error {
-	t.images.trial = t.images.trial && a.any // the images were not the cause
+	t.images.trial = t.images.trial && a.any // if it also failed without images, they were not the cause
 	switch {
 	case tooLongFor(err):
 		t.rec.emit(t.abandoned()...)
@@ -72,8 +72,8 @@ func (t *turn) continueAnswer(r *recovery, err error) error {
 	}
 	r.continues++
 	info, ok := t.model.Retry.Continue(r.continues, e)
-	lasting := !ok || r.continues > 1 || info.Delay > fallbackPatience
-	switched := lasting && t.fallBack(err)
+	giveUp := !ok || r.continues > 1 || info.Delay > fallbackPatience // on this model
+	switched := giveUp && t.fallBack(err)
 	if !ok && !switched {
 		return err
 	}
@@ -95,7 +95,7 @@ func (t *turn) continueAnswer(r *recovery, err error) error {
 	t.rec.emit(append(bodies,
 		event.Continued{Text: fmt.Sprintf("\n\n%s Asking the model %s (%d/%d).\n\n", sentence(err), what, info.Attempt, info.Max), Prompt: prompt})...)
 	if t.budget.warn().Reached != "" {
-		return nil // the next request ends the turn, or the user agrees to continue without a pause
+		return nil // no pause: before the next request, the turn ends or the user is asked
 	}
 	t.rec.emit(event.Progress{Retry: true, Text: retryText(e, info, t.session.eng.deps.Now())})
 	ctx, _, stop := t.budget.timed()
@@ -107,11 +107,12 @@ func (t *turn) continueAnswer(r *recovery, err error) error {
 	return nil
 }
 
-// maxPauses is how many times in a row an answer is resumed that its provider has paused.
+// maxPauses limits how often paused answers are resumed between two rounds of tool calls.
 const maxPauses = 5
 
-// resumes reports whether to send the history again, to resume an answer that the provider paused.
-func (r *recovery) resumes(stop llm.StopReason) bool {
+// shouldResume reports whether to send the history again, to resume an answer that the provider paused, and
+// counts the pause.
+func (r *recovery) shouldResume(stop llm.StopReason) bool {
 	if stop != llm.StopPaused || r.pauses == maxPauses {
 		return false
 	}

@@ -171,7 +171,7 @@ func (t *turn) answer() error {
 			a.calls = nil
 		}
 		if len(a.calls) == 0 {
-			if r.resumes(a.stop) || t.continueCodeBlock(&r, a) {
+			if r.shouldResume(a.stop) || t.continueCodeBlock(&r, a) {
 				continue
 			}
 			t.noteIncomplete(a, a.hasText || strings.TrimSpace(r.text) != "")

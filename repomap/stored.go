@@ -20,15 +20,17 @@ import (
 // The stored form of a tree is one file, named by a hash of the root:
 //
 //	"eca repo map\n", the format's number and lang.Version, the root;
-//	the number of files, and of each: path, size, time (zigzag), language, role, a text,
-//	  the number of definitions, and of each: kind, line, parent+1, offsets in the text of its
-//	  signature and its name (begin and length of both);
-//	  the number of uses, and of each: 8 bytes little-endian, count;
+//	the number of files, and of each: path, size, time (a signed varint), language,
+//	  role, a text,
+//	  the number of definitions, and of each: kind, line, parent+1, and where its signature and
+//	  its name are in that text, each as start and length;
+//	  the number of uses, 8 bytes of each (little-endian), and then a byte with the count of each;
 //	  its imports, a text with a line end after each;
 //	4 bytes: CRC-32C of all that.
 //
-// Numbers are unsigned varints; a text is its length in bytes and the bytes. A racy file is stored
-// with a wrong size, so that it is read again.
+// Other numbers are unsigned varints; a text is its length in bytes and the bytes. A file that was read so
+// soon after a change that another one may go unnoticed (racy) is stored with a wrong size, so that it is
+// read again.
 const (
 	storedMagic  = "eca repo map\n"
 	storedFormat = 4
@@ -42,7 +44,8 @@ func (x *Index) storedPath(root string) string {
 	return filepath.Join(x.opts.CacheDir, "repomap", fmt.Sprintf("%x", sha256.Sum256([]byte(root)))[:32]+storedExt)
 }
 
-// load reads the stored form. If it is missing or damaged, all source files are read again.
+// load reads the stored form. If it is missing, damaged or of another version, all source files are read
+// again.
 func (x *Index) load(t *tree) {
 	if x.opts.CacheDir == "" {
 		return
@@ -53,6 +56,8 @@ func (x *Index) load(t *tree) {
 	}
 	if files, err := decode(data, t.root, x.langs()); err == nil {
 		t.files = files
+		now := x.opts.Now()
+		_ = os.Chtimes(x.storedPath(t.root), now, now) // for dropOld
 	}
 }
 
@@ -86,7 +91,8 @@ func (x *Index) dropOld(dir string) {
 	}
 }
 
-// encode writes the stored form in pieces, since it has a quarter of the size of the sources.
+// encode writes the stored form in pieces, so that the whole form (about a quarter of the sources' size)
+// need not be in memory.
 func encode(w io.Writer, root string, files []*file) error {
 	const piece = 1 << 18
 	var sum uint32
@@ -272,7 +278,7 @@ func (r *reading) file(langs *lang.Languages) *file {
 	return f
 }
 
-// part reads the offsets of a part of a text, and returns that part.
+// part reads where a part of text is, and returns that part.
 func (r *reading) part(text string) string {
 	at := r.number(len(text))
 	n := r.number(len(text) - at)

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// details converts the details of a call (7.4).
+// details converts the details of a call (eca-protocol 7.4).
 func details(d *event.Details) protocol.Details {
 	switch {
 	case d == nil:
@@ -41,7 +41,7 @@ func details(d *event.Details) protocol.Details {
 	return nil
 }
 
-// taskDetails converts a list of tasks (7.4).
+// taskDetails converts a list of tasks (eca-protocol 7.4).
 func taskDetails(l *event.Tasks) protocol.TaskDetails {
 	out := protocol.TaskDetails{Type: "task", Tasks: []protocol.Task{}, InProgress: []int{}, ActiveSummary: l.ActiveSummary}
 	for _, t := range l.Tasks {
@@ -63,7 +63,7 @@ func taskDetails(l *event.Tasks) protocol.TaskDetails {
 	return out
 }
 
-// jsonDetails returns the outputs that are JSON objects or lists (7.4).
+// jsonDetails returns the outputs that are JSON objects or arrays (eca-protocol 7.4).
 func jsonDetails(outputs []string) protocol.Details {
 	var jsons []string
 	for _, o := range outputs {
@@ -82,7 +82,7 @@ func jsonDetails(outputs []string) protocol.Details {
 	return protocol.JSONOutputsDetails{Type: "jsonOutputs", JSONs: jsons}
 }
 
-// usage converts token usage (7.2). sessionTokens is the number of tokens in the context now.
+// usage converts token usage (eca-protocol 7.2). sessionTokens is the number of tokens in the context now.
 func (r *renderer) usage(u event.UsageReported) protocol.UsageContent {
 	used := u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
 	out := protocol.UsageContent{Type: "usage", SessionTokens: used}
@@ -100,20 +100,20 @@ func (r *renderer) usage(u event.UsageReported) protocol.UsageContent {
 		Categories: []protocol.ContextCategory{}, UsedTokens: used, ContextLimit: u.ContextLimit, FreeColor: "#5c6370", FreeEmoji: "⬜",
 	}
 	if u.ContextLimit > 0 {
-		out.AutoCompactPercentage = r.cfg.AutoCompactPercentage // a part of the limit, so it needs one
+		out.AutoCompactPercentage = r.cfg.AutoCompactPercentage // a percentage of ContextLimit
 		free := max(u.ContextLimit-used, 0)
 		breakdown.FreeTokens = &free
 	}
 	for _, s := range u.Share {
-		color, emoji := categoryLook(s.Category)
+		color, emoji := categoryStyle(s.Category)
 		breakdown.Categories = append(breakdown.Categories, protocol.ContextCategory{Name: s.Category, Tokens: s.Tokens, Color: color, Emoji: emoji})
 	}
 	out.ContextBreakdown = breakdown
 	return out
 }
 
-// categoryLook returns the color and the emoji of a category (7.2).
-func categoryLook(name string) (color, emoji string) {
+// categoryStyle returns the color and the emoji of a category (eca-protocol 7.2).
+func categoryStyle(name string) (color, emoji string) {
 	switch name {
 	case "System prompt":
 		return "#61afef", "🟦"

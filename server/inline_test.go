@@ -251,8 +251,8 @@ turns:
 	}
 	// The error object itself has the reason (4.13).
 	for name, want := range map[string]string{
-		"nothing": `"error":{"code":-32803,"message":"no completion for this place","type":"info"}}`,
-		"blank":   `"error":{"code":-32803,"message":"no completion for this place","type":"info"}}`,
+		"nothing": `"error":{"code":-32803,"message":"no completion at this position","type":"info"}}`,
+		"blank":   `"error":{"code":-32803,"message":"no completion at this position","type":"info"}}`,
 		"limited": `"error":{"code":-32803,"message":"mock answered 429 Too Many Requests: slow down","type":"warning"}}`,
 		"refused": `"error":{"code":-32803,"message":"mock answered 401 Unauthorized: bad key. The key is providers.mock.key of ECA_CONFIG:1: change it there","type":"error"}}`,
 		"long":    `"error":{"code":-32803,"message":"the answer reached the model's output limit and is not complete","type":"error"}}`,

@@ -16,8 +16,8 @@ type questions struct {
 	views *views
 }
 
-// Ask implements ask.Client. A chat asks one question at a time, because clients can only show one.
-// It asks after all earlier events of the chat have been shown.
+// Ask implements ask.Client. It first waits until the client has been sent all earlier events of the
+// chat, and until the chat's previous question is answered, because clients can only show one.
 func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, error) {
 	switch v, ok := q.views.shown(question.ChatID); {
 	case ok:
@@ -30,7 +30,7 @@ func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, 
 		if err := v.showUntil(ctx, v.session.FlushedSeq()); err != nil {
 			return ask.Answer{}, err
 		}
-	case q.follow == nil: // a following client gets the questions of every chat
+	case q.follow == nil: // only a following client (follow.go) is asked for chats that it does not show
 		return ask.Answer{}, errors.New("the client does not show this chat")
 	}
 	params := protocol.QuestionParams{

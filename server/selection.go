@@ -9,7 +9,7 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// selections implement the methods by which users pick agents and models.
+// selections implements the methods that let users select agents and models.
 type selections struct {
 	*connection
 	host     Host
@@ -17,9 +17,9 @@ type selections struct {
 	views    *views
 }
 
-// picked returns the chat that a selection is for. ok is false if the chat does not exist yet, or
-// if the store cannot be read; then the selection applies to the connection, for new chats.
-func (s *selections) picked(ctx context.Context, id string) (session *chat.Session, ok bool, err error) {
+// selectedChat returns the chat with this id. ok is false if the chat does not exist yet, if it belongs to
+// a subagent, or if the store cannot be read. The selection then applies to new chats of the connection.
+func (s *selections) selectedChat(ctx context.Context, id string) (session *chat.Session, ok bool, err error) {
 	session, ok, err = s.host.Engine().OpenExisting(ctx, id)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, chat.ErrClosed) {
 		s.log.Warn("cannot find out whether a chat exists; the selection applies to new chats", "chat", id, "err", err)
@@ -28,7 +28,7 @@ func (s *selections) picked(ctx context.Context, id string) (session *chat.Sessi
 	return session, ok, err
 }
 
-// ChatSelectedAgentChanged implements protocol.Server (4.9).
+// ChatSelectedAgentChanged implements protocol.Server (eca-protocol 4.9).
 func (s *selections) ChatSelectedAgentChanged(ctx context.Context, p protocol.SelectedAgentParams) error {
 	agent, found := s.host.Config().FindAgent(p.Name())
 	if !found {
@@ -36,7 +36,7 @@ func (s *selections) ChatSelectedAgentChanged(ctx context.Context, p protocol.Se
 			s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: s.host.Config().Substitution(p.Name(), agent, nil)})
 		})
 	}
-	session, known, err := s.picked(ctx, string(p.ChatID))
+	session, known, err := s.selectedChat(ctx, string(p.ChatID))
 	if err != nil {
 		return err
 	}
@@ -70,18 +70,18 @@ func (s *selections) ChatSelectedAgentChanged(ctx context.Context, p protocol.Se
 	return nil
 }
 
-// ChatSelectedBehaviorChanged implements protocol.Server: the seed's name for
-// chat/selectedAgentChanged.
+// ChatSelectedBehaviorChanged implements protocol.Server: the name of chat/selectedAgentChanged in the first
+// published version of the protocol.
 func (s *selections) ChatSelectedBehaviorChanged(ctx context.Context, p protocol.SelectedAgentParams) error {
 	return s.ChatSelectedAgentChanged(ctx, p)
 }
 
-// ChatSelectedModelChanged implements protocol.Server (4.9).
+// ChatSelectedModelChanged implements protocol.Server (eca-protocol 4.9).
 func (s *selections) ChatSelectedModelChanged(ctx context.Context, p protocol.SelectedModelParams) error {
 	if p.Model == "" {
 		return nil
 	}
-	session, known, err := s.picked(ctx, string(p.ChatID))
+	session, known, err := s.selectedChat(ctx, string(p.ChatID))
 	if err != nil {
 		return err
 	}
@@ -106,9 +106,9 @@ func (s *selections) ChatSelectedModelChanged(ctx context.Context, p protocol.Se
 		})
 		return nil
 	}
-	// The client sends the model of a new chat with its first prompt. The model selected for a chat
-	// that has an id is not sent in the general configuration, because other chats would take it
-	// over.
+	// The chat does not exist yet, and its first prompt will name its model. If the client has already
+	// given the chat an id, the model is not sent in the general configuration, because other chats would
+	// adopt it.
 	sel := pickedModel{defaultModel: s.host.ModelChoice().Default, variants: update.Variants, variant: update.SelectVariant}
 	if p.ChatID == "" && usable {
 		sel.model = string(p.Model)

@@ -15,13 +15,13 @@ import (
 const (
 	maxKept      = 512 << 20           // bytes of all files
 	keptFor      = 30 * 24 * time.Hour // age of a file at which it is removed
-	betweenSweep = time.Hour           // time between sweeps, unless much is written
-	muchWritten  = maxKept / 8         // bytes
+	betweenSweep = time.Hour           // time between sweeps, unless muchWritten is reached
+	muchWritten  = maxKept / 8         // bytes after which a sweep is due
 )
 
 // Outputs saves complete tool outputs as files in one folder, which only the user can read and
-// which several processes may share. Old files are removed from time to time, and the oldest if
-// there are too many. It is safe for concurrent use.
+// which several processes may share. Old files are removed from time to time, and so are the oldest
+// while all files exceed maxKept. It is safe for concurrent use.
 type Outputs struct {
 	dir string
 	now func() time.Time
@@ -31,7 +31,7 @@ type Outputs struct {
 	written int        // bytes written since then
 }
 
-// NewOutputs saves outputs in a folder, which is created with the first one.
+// NewOutputs returns Outputs that saves in a folder. The first save creates the folder.
 func NewOutputs(dir string, now func() time.Time) *Outputs { return &Outputs{dir: dir, now: now} }
 
 // Dir returns the folder, which need not exist.
@@ -81,15 +81,15 @@ func (o *Outputs) sweep(written int) {
 	o.remove(keptFor, 1)
 }
 
-// Clean removes the outputs that are older than age.
+// Clean removes the outputs that are older than age, and the oldest ones while all exceed maxKept.
 func (o *Outputs) Clean(age time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.remove(age, 0)
 }
 
-// remove removes files that are older than age, and the oldest of too many, but keeps the newest
-// few. The caller holds the lock.
+// remove removes files that are older than age, and the oldest while all files exceed maxKept. It never
+// removes the given number of newest files. The caller holds the lock.
 func (o *Outputs) remove(age time.Duration, newest int) {
 	now := o.now()
 	type kept struct {
@@ -107,7 +107,7 @@ func (o *Outputs) remove(age time.Duration, newest int) {
 	}
 	slices.SortFunc(files, func(a, b kept) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.path, b.path)) })
 	total := int64(0)
-	for i, f := range files { // newest first; the newest is never removed
+	for i, f := range files { // newest first
 		if total += f.size; i >= newest && (total > maxKept || now.Sub(f.at) > age) {
 			_ = os.Remove(f.path)
 		}

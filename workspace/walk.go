@@ -16,13 +16,14 @@ type File struct {
 	Path    string // absolute
 	Rel     string // relative to the walked folder, with slashes
 	Dir     bool
-	Regular bool // neither a folder nor a link, a device or something similar
+	Regular bool // a regular file
 	Depth   int  // 1 for direct children
 }
 
 // Walk visits the entries below dir (which may itself be a link to a folder) in lexical order,
-// folders before their content. It skips hidden entries, `.git`, entries that ignore files
-// exclude, and unreadable entries. Links are visited but not followed. fn may return
+// folders before their content. It skips hidden entries, entries that ignore files exclude, and the
+// content of unreadable folders. Links are visited but not followed. If dir is not a folder, it has no
+// entries. fn may return
 // filepath.SkipDir or filepath.SkipAll, as for filepath.WalkDir.
 func Walk(ctx context.Context, dir string, fn func(File) error) error {
 	top, err := filepath.EvalSymlinks(dir)
@@ -78,7 +79,7 @@ func (w *walk) folder(path, rel string, depth int, rules *ignore.Rules) error {
 
 // readFolder lists the entries of a folder that are neither hidden nor ignored, sorted by name,
 // and returns the folder's rules. The argument contains the parent's rules; nil means the
-// top of a walk. Entries read before an error count.
+// top of a walk. If reading fails midway, the entries read so far are returned with the error.
 func readFolder(path string, rules *ignore.Rules) ([]fs.DirEntry, *ignore.Rules, error) {
 	entries, err := os.ReadDir(path)
 	git, file := false, false

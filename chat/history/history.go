@@ -1,9 +1,8 @@
-// Package history turns the events of a chat into the messages that its models are sent, and keeps
-// the state that later turns need, such as the list of tasks.
+// Package history turns the events of a chat into the messages for its models, and keeps the state that later turns need, such as the list of tasks.
 //
 // It guarantees that providers accept the messages, even after crashes and failed requests: each
-// call has exactly one result, reasoning is followed by text or a call, and nothing occurs twice. It
-// makes no requests and stores nothing; package chat does.
+// call that eca runs has exactly one result, reasoning is followed by text or a call, and no call or
+// reasoning occurs twice. It does not make requests or store anything; package chat does both.
 package history
 
 import (
@@ -17,13 +16,13 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// History builds the messages that the model is sent from a chat's events. A running chat and a
+// History converts a chat's events into the messages that eca sends to the model. A running chat and a
 // chat that is loaded from the store build them in the same way, so both send the same bytes. It is
 // not safe for concurrent use. It has more than 25 fields because it is the state of one pass over
 // all kinds of events.
 type History struct {
 	done    []llm.Message   // complete messages
-	prompts int             // number of user messages so far
+	prompts int             // number of prompts that the user has written for the model
 	ids     map[string]bool // ids of calls and blocks of reasoning
 	tasks   *event.Tasks    // the list of tasks; nil if there are no tasks
 	models  modelChange
@@ -34,12 +33,12 @@ type History struct {
 	usedAfterCompaction int64 // used after the last compaction, successful or not; 0 means unknown
 	justCompacted       bool  // there was no request since the last compaction
 
-	promptStart int  // number of messages before the last prompt
+	promptStart int  // number of messages before the last prompt, when it was added
 	counted     bool // the last prompt is counted in prompts
 
 	system         event.SystemPrompt // the pinned system prompt; without parts if none is pinned
 	reportedPrompt string             // digest of a newer system prompt that the user was notified of
-	imagesWithheld map[string]int     // by model: number of messages, from the first, that it is sent without images
+	imagesWithheld map[string]int     // by model: how many of the oldest messages it gets without images
 
 	rules      map[string]string   // by call: path-scoped rule that the call added to the history
 	instructed map[string][]string // by call: files whose instructions the call added to the history
@@ -51,7 +50,7 @@ type History struct {
 	// The assistant message that is being built.
 	parts   []llm.Part
 	text    strings.Builder
-	reason  map[string]*strings.Builder
+	reason  map[string]*strings.Builder // by id: text of reasoning that has not ended
 	calls   []event.ToolJudged
 	results map[string]llm.ToolResult
 	open    []string // ids of announced calls that have no result yet
@@ -78,12 +77,12 @@ func (h *History) Add(b event.Body) {
 			h.rights[b.Agent] = config.Rights(*b.Rights)
 		}
 	case event.TextDelta:
-		h.output()
+		h.beforeOutput()
 		h.text.WriteString(b.Text)
 	case event.ReasoningStarted, event.ReasoningDelta, event.ReasoningFinished:
 		h.reasoning(b)
 	case event.ToolProposed:
-		h.output()
+		h.beforeOutput()
 		h.endText()
 		h.parts = append(h.parts, llm.ToolCall{ID: b.CallID}) // a placeholder, which flush fills in
 		h.ids[b.CallID] = true
@@ -145,8 +144,8 @@ func (h *History) placeholder(id string) int {
 	})
 }
 
-// judged adds a complete call. A call that the provider runs becomes an ordinary call if it has no
-// API, because it was imported.
+// judged adds a complete call. Imported calls of a provider's own tools have no API; they become ordinary
+// calls.
 func (h *History) judged(b event.ToolJudged) {
 	if b.Origin == tools.OriginServer && b.API != "" {
 		if at := h.placeholder(b.CallID); at >= 0 {
@@ -164,7 +163,7 @@ func (h *History) judged(b event.ToolJudged) {
 func (h *History) reasoning(b event.Body) {
 	switch b := b.(type) {
 	case event.ReasoningStarted:
-		h.output()
+		h.beforeOutput()
 		h.ids[b.ID] = true
 		h.reason[b.ID] = &strings.Builder{}
 	case event.ReasoningDelta:
@@ -181,9 +180,9 @@ func (h *History) reasoning(b event.Body) {
 	}
 }
 
-// output is called before output of the model is added. If calls of the message that is being built
+// beforeOutput is called before output of the model is added. If calls of the message that is being built
 // were judged already, the output belongs to the next response, so the message is complete.
-func (h *History) output() {
+func (h *History) beforeOutput() {
 	if len(h.calls) > 0 {
 		h.flush()
 	}
@@ -212,7 +211,7 @@ func (h *History) flush() {
 			parts = append(parts, p)
 			continue
 		case !known:
-			continue // the call was never complete
+			continue // the call was never complete, or a provider's call has nothing to send back
 		}
 		parts = append(parts, llm.ToolCall{ID: c.CallID, Name: ModelName(c.Tool), Arguments: c.Arguments, API: c.API, Opaque: c.Opaque})
 		r, ok := h.results[c.CallID]
@@ -234,9 +233,9 @@ func (h *History) flush() {
 	clear(h.began)
 }
 
-// withoutTrailingReasoning moves reasoning at the end of a message before its first call, since it
-// may belong to the calls. In a message without calls it drops that reasoning, because providers
-// refuse reasoning that nothing follows.
+// withoutTrailingReasoning returns parts that do not end with reasoning. If there are calls, it moves the
+// trailing reasoning in front of the first one, to which it may belong. Otherwise it drops that reasoning,
+// because providers refuse reasoning that nothing follows.
 func withoutTrailingReasoning(parts []llm.Part) []llm.Part {
 	isCall := func(p llm.Part) bool { _, ok := p.(llm.ToolCall); return ok }
 	for end := len(parts); end > 0; end = len(parts) {
@@ -299,7 +298,7 @@ func (h *History) System() (pinned event.SystemPrompt, reported string) {
 	return h.system, h.reportedPrompt
 }
 
-// ImagesWithheld returns the number of messages, from the first, that a model is sent without images.
+// ImagesWithheld returns how many of the oldest messages a model gets without images.
 func (h *History) ImagesWithheld(model string) int { return h.imagesWithheld[model] }
 
 // Rules returns the ids of the path-scoped rules in the history, sorted.

@@ -16,7 +16,7 @@ import (
 const CompletionTimeout = 30 * time.Second
 
 // ErrNothing is returned if the model has nothing to propose.
-var ErrNothing = errors.New("no completion for this place")
+var ErrNothing = errors.New("no completion at this position")
 
 // ErrPosition is returned if a cursor is not in its document.
 var ErrPosition = errors.New("the position is not in the document")
@@ -30,8 +30,8 @@ type Cursor struct {
 }
 
 // Complete returns the text that a model proposes at a cursor. It returns ErrPosition, ErrNothing,
-// the error of ctx, an *llm.Error of kind ErrTimeout after CompletionTimeout, or another error of the
-// model.
+// the error of ctx, an *llm.Error of kind ErrTimeout after CompletionTimeout, or the error that prevented
+// the request or the answer.
 func (e *Engine) Complete(ctx context.Context, c Cursor) (string, error) {
 	at, ok := offset(c.Document, c.Line, c.Character)
 	if !ok {
@@ -45,7 +45,7 @@ func (e *Engine) Complete(ctx context.Context, c Cursor) (string, error) {
 	defer cancel()
 	var out strings.Builder
 	var strip stripper
-	var failed *llm.Error // the error of the last attempt, while the request is retried
+	var failed *llm.Error // the error that caused the latest retry; nil without one
 	for d, err := range ask(limited, m.Client, e.completion(m, c, at)) {
 		switch {
 		case err != nil && ctx.Err() == nil && limited.Err() != nil:
@@ -56,7 +56,7 @@ func (e *Engine) Complete(ctx context.Context, c Cursor) (string, error) {
 			out.WriteString(strip.write(d.Text))
 		case d.Kind == llm.RetryDelta:
 			failed = d.Err
-			if d.Err.Kind == llm.ErrNetwork { // too slow for a user who is typing
+			if d.Err.Kind == llm.ErrNetwork { // a retry takes too long for a user who is typing
 				return "", d.Err
 			}
 		}
@@ -68,8 +68,9 @@ func (e *Engine) Complete(ctx context.Context, c Cursor) (string, error) {
 	return out.String(), nil
 }
 
-// completionModel chooses the model. If the built-in choice cannot be used, it is the default model.
-// A model that the user chose is never replaced, because the text would be sent to another provider.
+// completionModel returns the configured completion model. If the user has not configured one and the
+// built-in one cannot be used, it returns the default model. A model that the user chose is never
+// replaced, because the text would be sent to another provider.
 func (e *Engine) completionModel() (chat.Model, error) {
 	cfg := e.deps.Config()
 	m, err := e.deps.Models.Resolve(cfg.Completion.Model, "")

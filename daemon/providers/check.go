@@ -154,7 +154,7 @@ func (m *Models) check(ctx context.Context, described llm.Provider, offline bool
 		return doctor.Found(doctor.Problem, "", "%s", problem)
 	}
 	p := v.all[name]
-	if !listsModels(p.Provider) && len(v.list(name, p)) == 0 {
+	if !hasModelList(p.Provider) && len(v.list(name, p)) == 0 {
 		_ = m.UpdateCatalog(ctx, !offline) // the catalogue may have some; its errors have a check of their own
 		if v = m.view(); len(v.list(name, p)) == 0 {
 			return doctor.Found(doctor.Problem, "", "%s", v.noModels(name))
@@ -166,7 +166,7 @@ func (m *Models) check(ctx context.Context, described llm.Provider, offline bool
 		return doctor.Found(doctor.OK, "", "%s, can be used", has)
 	case offline:
 		return doctor.Found(doctor.Note, "", "%s, not asked", has)
-	case !listsModels(p.Provider):
+	case !hasModelList(p.Provider):
 		err := reach(ctx, m.http(p.Provider, v.limits(p.Provider).Connect), p.URL)
 		switch {
 		case err != nil && ctx.Err() != nil:

@@ -132,7 +132,7 @@ func (v *view) describe() []llm.Provider {
 			for _, model := range v.list(name, p) {
 				d.Models = append(d.Models, llm.ProviderModel{Name: model, Facts: v.facts(name, p, model), Server: serverTools(p.Models[model])})
 			}
-			if len(d.Models) == 0 && !listsModels(p.Provider) {
+			if len(d.Models) == 0 && !hasModelList(p.Provider) {
 				d.Missing = "models in the configuration"
 			}
 		}

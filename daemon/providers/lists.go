@@ -43,11 +43,11 @@ func (v *view) fetchedOf(name string, p provider) (models map[string]llm.Facts, 
 
 // sameModels reports whether two provider configurations must list the same models.
 func sameModels(a, b config.Provider) bool {
-	return a.API == b.API && a.URL == b.URL && a.Key == b.Key && maps.Equal(a.ExtraHeaders, b.ExtraHeaders) && listsModels(a) == listsModels(b)
+	return a.API == b.API && a.URL == b.URL && a.Key == b.Key && maps.Equal(a.ExtraHeaders, b.ExtraHeaders) && hasModelList(a) == hasModelList(b)
 }
 
-// listsModels reports whether a provider is asked for its models.
-func listsModels(p config.Provider) bool {
+// hasModelList reports whether a provider is asked for its models.
+func hasModelList(p config.Provider) bool {
 	return usable(p) && p.API != apiCassette && p.API != bedrock.API && (p.FetchModels == nil || *p.FetchModels)
 }
 
@@ -79,7 +79,7 @@ func (m *Models) ListModels(ctx context.Context, only ...string) {
 	providers := maps.Clone(v.all)
 	maps.DeleteFunc(providers, func(name string, p provider) bool {
 		_, known := v.fetchedOf(name, p)
-		return known && p.API != ollama.API || !listsModels(p.Provider) || only != nil && !slices.Contains(only, name)
+		return known && p.API != ollama.API || !hasModelList(p.Provider) || only != nil && !slices.Contains(only, name)
 	})
 	limited, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -98,7 +98,7 @@ func (m *Models) AskLocalModels(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	for name, p := range m.view().all {
-		if p.API == ollama.API && listsModels(p.Provider) {
+		if p.API == ollama.API && hasModelList(p.Provider) {
 			_, _ = m.ask(ctx, limited, name, p) // the server may not be running
 		}
 	}

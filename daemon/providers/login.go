@@ -166,7 +166,7 @@ func (l *Logins) CheckKey(ctx context.Context, name string, values map[string]st
 		return "", err
 	}
 	configured.Key, configured.URL = c.Key.Reveal(), cmp.Or(configured.URL, c.URL)
-	if !listsModels(configured) {
+	if !hasModelList(configured) {
 		return fmt.Sprintf("%s has no list of models, so the first prompt will show whether it accepts the key.", l.config().Spelled(name)), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, keyCheckTime)

@@ -57,7 +57,7 @@ func namedModels(v *view) (out []namedModel) {
 	add := func(key, at []string, model string) {
 		provider, _, full := strings.Cut(model, "/")
 		p, known := v.all[provider]
-		if origin, ok := v.cfg.Origin(at...); full && known && listsModels(p.Provider) && (!ok || !origin.IsDefault()) {
+		if origin, ok := v.cfg.Origin(at...); full && known && hasModelList(p.Provider) && (!ok || !origin.IsDefault()) {
 			out = append(out, namedModel{key, at, model, provider})
 		}
 	}
@@ -114,7 +114,7 @@ func (v *view) unusable(name string, p provider) string {
 		return "it needs " + v.missing(name, p)
 	case p.Key != "" && !headerSafe(p.Key):
 		return badKey
-	case usable(p.Provider) && !listsModels(p.Provider) && !catalogued(p) && len(v.list(name, p)) == 0:
+	case usable(p.Provider) && !hasModelList(p.Provider) && !catalogued(p) && len(v.list(name, p)) == 0:
 		return v.noModels(name)
 	}
 	return ""
@@ -136,7 +136,7 @@ func (v *view) impossible(model string) string {
 		return ""
 	}
 	p, known := v.all[name]
-	if !known || !usable(p.Provider) || listsModels(p.Provider) {
+	if !known || !usable(p.Provider) || hasModelList(p.Provider) {
 		return ""
 	}
 	if list := v.list(name, p); len(list) == 0 || slices.Contains(list, strings.TrimPrefix(model, name+"/")) {

@@ -207,7 +207,7 @@ func (m *Models) Unavailable() []string {
 	for _, name := range slices.Sorted(maps.Keys(v.all)) {
 		p := v.all[name]
 		f, asked := v.fetched[name]
-		if !asked || !v.chosen(name, p) || !listsModels(p.Provider) || !sameModels(f.from, p.Provider) || len(v.list(name, p)) > 0 || others && p.API == ollama.API && localhost.IsURL(p.URL) {
+		if !asked || !v.chosen(name, p) || !hasModelList(p.Provider) || !sameModels(f.from, p.Provider) || len(v.list(name, p)) > 0 || others && p.API == ollama.API && localhost.IsURL(p.URL) {
 			continue
 		}
 		out = append(out, v.noList(name, p))

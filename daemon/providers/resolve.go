@@ -21,7 +21,7 @@ import (
 // offered reports whether a provider's models can be selected. An Ollama server must have answered
 // first, because users start it themselves.
 func (v *view) offered(name string, p provider) bool {
-	if p.API != ollama.API || !listsModels(p.Provider) {
+	if p.API != ollama.API || !hasModelList(p.Provider) {
 		return complete(p.Provider)
 	}
 	_, answered := v.fetchedOf(name, p)
@@ -32,7 +32,7 @@ func (v *view) offered(name string, p provider) bool {
 // running Ollama need not be the user's choice, and another local server may be only a preset, so
 // they count only if they have models.
 func (v *view) hasSelectableModels(name string, p provider) bool {
-	return v.offered(name, p) && (listsModels(p.Provider) && p.API != ollama.API || len(v.list(name, p)) > 0)
+	return v.offered(name, p) && (hasModelList(p.Provider) && p.API != ollama.API || len(v.list(name, p)) > 0)
 }
 
 // needsKey reports whether a provider needs a key. If the configuration does not set that, it needs
@@ -140,7 +140,7 @@ func (v *view) listed(id string) (known, certain bool) {
 // it, or the provider is not asked and has a list.
 func (v *view) listsCertainly(name string, p provider) bool {
 	_, fetched := v.fetchedOf(name, p)
-	return fetched || !listsModels(p.Provider) && len(v.list(name, p)) > 0
+	return fetched || !hasModelList(p.Provider) && len(v.list(name, p)) > 0
 }
 
 // resolve implements Resolve without requests.

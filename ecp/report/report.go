@@ -1,7 +1,7 @@
 // Package report defines the results of an evaluation (ECP, reports), and the formats that show them.
 //
-// It owns the JSON of reports, which is the reference's with additional keys, and what is derived from
-// it: HTML, JUnit, Markdown, annotations, comparisons and trends.
+// It owns the JSON of reports, which is that of the reference (the ECP project's own runtime) with
+// additional keys, and what is derived from it: HTML, JUnit, Markdown, annotations, comparisons and trends.
 //
 // Guarantees: an agent's output is escaped wherever it is shown; the JSON is ASCII; every version
 // can read the reports of earlier ones. It starts no processes and reads no clock.
@@ -20,8 +20,7 @@ import (
 )
 
 // SchemaVersion is the version of the keys that eca adds to the reference's reports. In version 1,
-// the key status contained the verdict of scenarios and attempts, and the agent's status of steps. Up
-// to version 2, the id of a scenario was its position in the manifest.
+// the key status held what is now verdict (scenarios, attempts) or agent_status (steps). Up to version 2, the id of a scenario was its position in the manifest.
 const SchemaVersion = 3
 
 // keyed is the first version in which scenarios have stable ids.
@@ -57,8 +56,8 @@ const (
 )
 
 // Report is the JSON form of a run. The fields Manifest to Scenarios are the reference's. Passed, Total
-// and Failed count the checks of all attempts, except those that could not be judged. It has more than 25 fields because
-// the reference's report does.
+// and Failed count the checks of all attempts, except those that could not be judged. It has more
+// than 25 fields because each is a key of the report.
 type Report struct {
 	Manifest string `json:"manifest"`
 	Passed   int    `json:"passed"`
@@ -151,7 +150,7 @@ type Scenario struct {
 	ExitReason string             `json:"exit_reason"`
 	ID         string             `json:"id"`                    // independent of the scenario's position in the manifest
 	Aliases    []string           `json:"aliases,omitempty"`     // ids that it had earlier
-	Group      string             `json:"scenario_id,omitempty"` // id of the scenario in the manifest, which its records share
+	Group      string             `json:"scenario_id,omitempty"` // id of the manifest's scenario, equal for all records of its dataset
 	VariantKey string             `json:"variant_key,omitempty"` // identifies the agent and its configuration
 	Status     string             `json:"verdict"`               // Passed, Failed or Error
 	DurationMS int64              `json:"duration_ms"`
@@ -193,7 +192,7 @@ type Repeat struct {
 	Passed   int                `json:"passed"`
 	PassRate float64            `json:"pass_rate"`
 	CI95     [2]float64         `json:"ci95"`       // Wilson's interval of the pass rate
-	PassAllK map[string]float64 `json:"pass_all_k"` // the probability that k attempts in a row pass
+	PassAllK map[string]float64 `json:"pass_all_k"` // the probability that each of k attempts passes
 }
 
 // Step is one message and its result. The fields Input to Checks are the reference's.
@@ -220,7 +219,7 @@ type Step struct {
 	Extra   map[string]json.RawMessage `json:"extra,omitempty"` // further keys of the agent
 }
 
-// Message is the text of an error. It is decoded from an object in reports of version 1.
+// Message is the text of an error. Reports of version 1 have an object in its place, which is accepted.
 type Message string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -241,16 +240,16 @@ func (m *Message) UnmarshalJSON(raw []byte) error {
 // Execution is the type of the only check of a step that was not executed.
 const Execution = "execution"
 
-// NotExecuted marks a step as not executed. If counts is set, its check counts as failed, as in the
+// NotExecuted marks a step as not executed. With asFailure, its check counts as failed, as in the
 // reference; otherwise the check is an error.
-func (s *Step) NotExecuted(outcome, reason, message string, counts bool) {
+func (s *Step) NotExecuted(outcome, reason, message string, asFailure bool) {
 	text := Message(message)
 	s.Outcome, s.ExitReason, s.Error, s.Status, s.Verdict = outcome, reason, &text, Error, Error
 	check := Check{Type: Execution, Field: "agent", Reasoning: message}
 	if outcome == StatusFailed {
 		check.Reasoning = reason + ": " + message
 	}
-	if !counts {
+	if !asFailure {
 		check.Error = message
 	}
 	s.Checks = []Check{check}
@@ -310,7 +309,7 @@ func Parse(data []byte) (*Report, error) {
 	for i := range r.Scenarios {
 		r.Scenarios[i].upgrade(r.SchemaVersion)
 	}
-	if r.SchemaVersion == 1 { // version 1 counted checks that could not be judged as failed
+	if r.SchemaVersion == 1 { // version 1 counted unjudged checks as failures
 		r.total()
 	}
 	return r, nil
@@ -363,7 +362,7 @@ func outcomeV1(failed bool) (outcome, reason string) {
 	return StatusOK, ReasonOK
 }
 
-// verdictOf derives the verdict of a scenario from its checks, for reports of the reference.
+// verdictOf derives a verdict from checks, for reports that have none.
 func verdictOf(steps []Step) string {
 	verdict := Passed
 	for _, st := range steps {
@@ -379,7 +378,7 @@ func verdictOf(steps []Step) string {
 	return verdict
 }
 
-// Kinds of problems that are not the agent's.
+// Kinds of problems with a judgment.
 const (
 	KindJudge  = "judge"
 	KindGrader = "grader"

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// Isolation starts a few processes to determine which namespaces children of the pool can have. The
-// result stays valid until the system is reconfigured.
+// Isolation starts a few processes to determine which namespaces and overlays children of the pool can
+// have. A feature whose test fails or takes too long counts as missing.
 func (p *Pool) Isolation() sandbox.Isolation {
 	if why := unbound(p != nil && p.supervisor != ""); why != "" {
 		return sandbox.Isolation{Without: why}

@@ -2,21 +2,21 @@ package redact
 
 import "strings"
 
-// finder removes known values, and then texts that look like secrets, one kind after the other.
+// finder replaces known secrets, and then each kind of text that looks like a secret.
 type finder struct {
 	literals *literals
 	kinds    []kind // in the order of their removal
-	of       []int  // by literal: index in kinds
+	kindOf   []int  // by literal: index in kinds
 	lengths  []int  // by literal
 }
 
-// kind is a known value or a look.
+// kind is a known secret, or a pattern of texts that look like one.
 type kind struct {
-	value string // empty for a look
+	value string // the known secret; empty for a pattern
 	look
 }
 
-// maxLiteral is how much of a known value is put into the automaton, whose size grows with it.
+// maxLiteral is how many bytes of a known secret are put into the automaton (literals), to keep it small.
 const maxLiteral = 16
 
 func newFinder(known []string, looks []look) finder {
@@ -25,7 +25,7 @@ func newFinder(known []string, looks []look) finder {
 	add := func(k kind, literals ...string) {
 		for _, l := range literals {
 			list = append(list, l)
-			f.of, f.lengths = append(f.of, len(f.kinds)), append(f.lengths, len(l))
+			f.kindOf, f.lengths = append(f.kindOf, len(f.kinds)), append(f.lengths, len(l))
 		}
 		f.kinds = append(f.kinds, k)
 	}
@@ -39,7 +39,8 @@ func newFinder(known []string, looks []look) finder {
 	return f
 }
 
-// wholeValue matches a known value.
+// wholeValue returns the range of a known secret, which clean has compared, unless an earlier secret
+// overlaps it.
 func wholeValue(_ string, value span, from int) (span, bool) {
 	return secretIf(value.start >= from, value.start, value.end)
 }
@@ -48,7 +49,7 @@ func wholeValue(_ string, value span, from int) (span, bool) {
 func (f finder) clean(s string) string {
 	var places [][]span // by kind
 	f.literals.find(s, func(literal int32, end int) {
-		n := f.of[literal]
+		n := f.kindOf[literal]
 		at := span{end - f.lengths[literal], end}
 		if value := f.kinds[n].value; value != "" {
 			if !strings.HasPrefix(s[at.start:], value) {
@@ -88,7 +89,7 @@ func (k kind) secrets(s string, places []span) []span {
 		}
 		secret, ok := k.match(s, at, from)
 		if !ok {
-			skip = max(skip, secret.end)
+			skip = max(skip, secret.end) // a failed match may return how far to skip
 			continue
 		}
 		out = append(out, secret)

@@ -32,8 +32,8 @@ func resolveAll(paths []string) []string {
 	return out
 }
 
-// repositories returns the git folder of a root or of the repository around it, the main git folder
-// if the root is a linked worktree, and the ignore files of the folders above.
+// repositories returns, for a root and each folder above it, the git folder and the ignore files. For a
+// linked worktree, it also returns the main git folder.
 func repositories(root string) []string {
 	var out []string
 	for dir := root; ; dir = filepath.Dir(dir) {
@@ -53,8 +53,8 @@ func repositories(root string) []string {
 }
 
 // commonFolder returns the main git folder of a linked worktree, given its .git file. A workspace
-// could put the path of any folder into that file, so the repository has to confirm the worktree with
-// the file gitdir, which git keeps below the main git folder.
+// could put the path of any folder into that file, so the folder is used only if it refers back: its file
+// worktrees/NAME/gitdir must name the .git file.
 func commonFolder(file string) []string {
 	text, ok := strings.CutPrefix(firstLine(file), "gitdir: ")
 	if !ok {
@@ -114,8 +114,8 @@ func smallFile(path string) string {
 	return string(data)
 }
 
-// gitConfiguration returns the user's git configuration files, and the files to which they refer. Git
-// fails if it cannot read one of them.
+// gitConfiguration returns the user's git configuration files, and the files to which they refer. Without
+// them, git fails or warns.
 func gitConfiguration(getenv func(string) string) []string {
 	home, base := getenv("HOME"), getenv("XDG_CONFIG_HOME")
 	if base == "" && home != "" {
@@ -134,7 +134,7 @@ func gitConfiguration(getenv func(string) string) []string {
 	}
 	for i := 0; i < len(files) && i < 50; i++ {
 		out = append(out, files[i])
-		included, others := namedFiles(files[i], home)
+		included, others := referencedFiles(files[i], home)
 		for _, file := range included {
 			if !slices.Contains(files, file) {
 				files = append(files, file)
@@ -145,9 +145,9 @@ func gitConfiguration(getenv func(string) string) []string {
 	return out
 }
 
-// namedFiles returns the files that a git configuration file includes, and other files to which it
+// referencedFiles returns the files that a git configuration file includes, and other files to which it
 // refers.
-func namedFiles(config, home string) (included, others []string) {
+func referencedFiles(config, home string) (included, others []string) {
 	for s := bufio.NewScanner(strings.NewReader(smallFile(config))); s.Scan(); {
 		key, value, _ := strings.Cut(s.Text(), "=")
 		value = strings.Trim(strings.TrimSpace(value), `"`)
@@ -156,7 +156,7 @@ func namedFiles(config, home string) (included, others []string) {
 		} else if !filepath.IsAbs(value) {
 			value = filepath.Join(filepath.Dir(config), value)
 		}
-		switch strings.ToLower(strings.TrimSpace(key)) {
+		switch strings.ToLower(strings.TrimSpace(key)) { // the section is not checked
 		case "path":
 			included = append(included, value)
 		case "excludesfile", "attributesfile", "file":
@@ -166,7 +166,7 @@ func namedFiles(config, home string) (included, others []string) {
 	return included, others
 }
 
-// within reports whether path is folder or below it.
+// within reports whether path equals folder or is below it.
 func within(folder, path string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && path != "" && filepath.IsLocal(rel)
@@ -178,7 +178,7 @@ func programs(getenv func(string) string) []string {
 	home := getenv("HOME")
 	for _, dir := range filepath.SplitList(getenv("PATH")) {
 		if !filepath.IsAbs(dir) || strings.HasPrefix(dir, "/usr/") || within(dir, home) || slices.Contains(out, dir) {
-			continue // the home folder and folders around it are never readable as a whole
+			continue // Apply adds /usr; the home folder and folders around it must not be readable as a whole
 		}
 		out = append(out, dir)
 		if prefix := filepath.Dir(dir); prefix != "/" && prefix != home && filepath.Base(dir) == "bin" {

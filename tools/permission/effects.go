@@ -11,14 +11,14 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Limits of the effects in a question.
+// Limits of the effects that an approval request lists.
 const (
 	maxEffects         = 20  // in the details
 	maxEffectsInReason = 3   // in the reason
 	maxEffectText      = 200 // bytes of each
 )
 
-// effectsOf returns the known effect of each part of a command.
+// effectsOf returns the effect of each part of a command, as far as it is known, up to maxEffects.
 func effectsOf(c *tools.Command) []event.Effect {
 	if c == nil {
 		return nil
@@ -47,8 +47,8 @@ func effectsOf(c *tools.Command) []event.Effect {
 	return out[:min(len(out), maxEffects)]
 }
 
-// innerCommand returns the command that command i runs, if i is a wrapper (env, sudo, xargs). Only a
-// wrapped command demands that patterns name it.
+// innerCommand returns the command that command i runs, if i is a wrapper (env, sudo, xargs). The
+// command that a wrapper runs has Demands.
 func innerCommand(commands []cmdline.Command, i int) string {
 	for _, inner := range commands {
 		if inner.Text != commands[i].Text && len(inner.Demands) > 0 && strings.Contains(commands[i].Text, " "+inner.Text) {
@@ -101,8 +101,8 @@ func clip(text string) string {
 	return text
 }
 
-// explain adds details for the user to the verdict on a command: the effects of its parts if it asks,
-// and its sandbox if it runs.
+// explain adds details for the user to the verdict on a command. If eca asks, these are the effects of
+// the command's parts. If the command runs without asking, it is the sandbox.
 func (p *Policy) explain(call tools.Call, plan tools.Plan, v *tools.Verdict) {
 	if plan.Command == nil {
 		return

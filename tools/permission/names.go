@@ -2,8 +2,8 @@ package permission
 
 import "github.com/seed-dec29ce4/eca/internal/sandbox"
 
-// ProtectedNames returns the names of protected places for the sandbox, without .git. The sandbox itself
-// protects a part of .git, because git commands must change the rest.
+// ProtectedNames returns the names of the files and folders that the sandbox protects. .git is not among
+// them: git commands must change most of it, so the sandbox protects parts of it itself.
 func ProtectedNames() sandbox.Names {
 	var folders []string
 	for _, name := range protectedFolders() {

@@ -14,13 +14,13 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// kept is the file with the decisions for workspaces and all folders. Several daemons share it: changes
-// are made under a lock, and each read notices changes of other processes. If the file cannot be
-// read, nothing is remembered.
+// kept is the file with the decisions for single workspaces and for everywhere. Several daemons share it:
+// changes are made under a lock, and each read notices the changes of other processes. While the file
+// cannot be read, eca asks as if it were empty, and no decision can be added.
 type kept struct {
 	file consent.File
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	seen fs.FileInfo
 	doc  document
 }
@@ -101,7 +101,7 @@ func (k *kept) add(workspace string, keys []string) error {
 // change rewrites the file under its lock.
 func (k *kept) change(fn func(*document)) error {
 	if k == nil {
-		return errors.New("there is no place to remember it")
+		return errors.New("eca has no file for remembered decisions")
 	}
 	var doc document
 	return k.file.Change(&doc, func() {
@@ -117,14 +117,14 @@ func (k *kept) change(fn func(*document)) error {
 
 // Remembered is a decision that is remembered beyond a session.
 type Remembered struct {
-	Key       string // name of the tool, and for commands the program
+	Key       string // name of the tool; for commands also the program, or "in" and a folder
 	Workspace string // empty: everywhere
 	// Void is true if the key was made by an earlier version and has no effect any more, because the
 	// program runs code from its arguments.
 	Void bool
 }
 
-// isVoid reports whether a key is for a command that is no longer remembered.
+// isVoid reports whether a key has no effect any more; see Remembered.Void.
 func isVoid(key string) bool {
 	for _, tool := range []string{"shell_command ", "git "} {
 		if command, ok := strings.CutPrefix(key, tools.Native+"__"+tool); ok {
@@ -155,8 +155,8 @@ func (m *Memory) Kept() ([]Remembered, error) {
 	return out, nil
 }
 
-// Forget removes a key for the session, all workspaces and everywhere. existed reports whether the file
-// had it.
+// Forget removes a key from the session, from the list of every workspace, and from the global list.
+// existed reports whether the file had it.
 func (m *Memory) Forget(key string) (existed bool, err error) {
 	return m.forget(func(k string) bool { return k == key })
 }
