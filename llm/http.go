@@ -200,6 +200,15 @@ func (e Endpoint) address() string {
 	return u.String()
 }
 
+// host returns the host of the endpoint's URL, with its port.
+func (e Endpoint) host() string {
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
 // drainTime and drainSize limit the reading of an answer after its last event.
 const (
 	drainTime = 50 * time.Millisecond
@@ -325,7 +334,7 @@ func (e Endpoint) transportError(ctx context.Context, err error) error {
 	case why.Permanent():
 		out.Kind = ErrUnreachable
 	case errors.Is(err, io.EOF): // before the answer began; later, the error is ErrUnexpectedEOF
-		out.Kind, out.Message = ErrPrematureStop, e.Name()+" closed the connection without an answer"
+		out.Kind, out.Message = ErrPrematureStop, e.Name()+": "+e.host()+" closed the connection without an answer"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		out.Kind, out.Message = ErrPrematureStop, e.Name()+" closed the connection in the middle of its answer"
 	}

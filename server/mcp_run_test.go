@@ -84,7 +84,12 @@ func (s *mcpServer) answer(method, name, args string) string {
 	case "tools/list":
 		s.lists++
 		if s.extra {
-			s.once.Do(func() { close(s.relisted) })
+			s.once.Do(func() {
+				close(s.relisted) // so the call is answered before the list, for which the turn has to wait
+				s.mu.Unlock()
+				time.Sleep(300 * time.Millisecond)
+				s.mu.Lock()
+			})
 		}
 		list := []string{}
 		for _, tool := range []string{"look", "long", "change", "hidden", "extra"} {

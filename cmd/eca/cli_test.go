@@ -359,6 +359,18 @@ turns:
 
 // Requests that change nothing, and members that are there twice, are answered as the reference
 // answers them; the log says so.
+func TestServerLogsAFailedMCPServerAsAnError(t *testing.T) {
+	here := newPlace(t, `ECA_CONFIG={"mcpServers": {"gone": {"command": "no-such-program-of-eca"}}}`)
+	proc := here.serve(t)
+	proc.Open(here.root, nil)
+	proc.Await(0, "the failure", fake.Contains("tool/serverUpdated", `"name":"gone"`, `"status":"failed"`))
+	proc.Notify("exit", nil)
+	proc.wait(t)
+	if !strings.Contains(proc.stderr.String(), `level=ERROR msg="MCP server failed"`) {
+		t.Errorf("the log: %s", proc.stderr)
+	}
+}
+
 func TestServerLogsRequestsWithoutEffect(t *testing.T) {
 	here := newPlace(t)
 	proc := here.serve(t)

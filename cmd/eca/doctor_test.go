@@ -108,6 +108,15 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 	expect(found, broken+":2:3", doctor.Problem, "invalid literal")
+	times := 0
+	for subject := range found {
+		if strings.Contains(subject, broken) {
+			times++
+		}
+	}
+	if times != 1 {
+		t.Errorf("the broken file is listed %d times: %+v", times, found)
+	}
 	expect(found, "ECA_CONFIG:1:43", doctor.Problem, "network.caCertFile: /nowhere/ca.pem cannot be read")
 	expect(found, "default model", doctor.Problem, "nowhere/m (ECA_CONFIG:1) cannot be used, openai/gpt-5.2 is used: ")
 	expect(found, "provider wrong", doctor.Problem, "key from ECA_CONFIG:2, does not list its models: wrong answered 401 Unauthorized: who is")

@@ -56,6 +56,19 @@ func TestExecNamesFlagsThatWereNotGiven(t *testing.T) {
 	}
 }
 
+// A call that failed is shown with its command and the reason.
+func TestExecShowsWhatFailed(t *testing.T) {
+	needs.POSIX(t)
+	p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "echo bad >&2; exit 3"}}`))
+	_, errOut, _ := runProgram(t, newPlace(t, p.env()...), "", "exec", "--approve", "all", "go")
+	for line := range strings.Lines(errOut) {
+		if strings.Contains(line, "failed: ") && strings.Contains(line, "echo bad >&2; exit 3: ") && strings.HasSuffix(line, "; bad\n") {
+			return
+		}
+	}
+	t.Errorf("the failure is not shown: %s", errOut)
+}
+
 // Only the options that would have let a refused call run are named.
 func TestExecNamesOnlyWhatWouldHaveAllowedTheCalls(t *testing.T) {
 	needs.POSIX(t)

@@ -392,6 +392,17 @@ func wrongProviders(t *testing.T) []wrongInput {
 		{name: "rate limit", args: exec, config: quick, answer: refusing(429, "slow down"), code: 1, want: []string{"429", "slow down"}},
 		{name: "server error", args: exec, config: quick, answer: refusing(500, "boom"), code: 1, want: []string{"500", "boom", "Retrying"}, not: []string{"overloaded"}},
 		{name: "unavailable", args: exec, config: quick, answer: refusing(503, "later"), code: 1, want: []string{"503", "later"}},
+		{name: "provider that asks to wait longer than a run retries", args: exec, config: `{"chat": {"title": false}, "providers": {"openai": {"rateLimitMaxWaitSeconds": 600}}}`, answer: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "121")
+			w.WriteHeader(503)
+		}, code: 1, want: []string{"503", "2m0s"}, not: []string{"Retrying"}},
+		{name: "connection that is closed", args: exec, config: quick, answer: func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				_ = conn.Close()
+			}
+		}, code: 1, want: []string{"openai: %HOST% closed the connection without an answer. Retrying"}},
 		{name: "login with a wrong key", args: []string{"login", "openai"}, stdin: "sk-wrong\n", answer: refusing(401, "bad key"), code: 1, want: []string{"openai", "does not accept the key", "bad key"}},
 		{name: "doctor with a wrong key", args: []string{"doctor"}, answer: refusing(401, "bad key"), code: 1, want: []string{"PROBLEM", "bad key", "OPENAI_API_KEY"}},
 		{name: "local server that does not run", bare: true, args: exec, env: []string{"OLLAMA_API_URL=http://gpu.invalid:11434"}, code: 1, want: []string{"ollama", "gpu.invalid", "OLLAMA_API_URL"}},
