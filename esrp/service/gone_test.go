@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,8 +15,11 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // taken submits a request.
@@ -106,6 +110,46 @@ func TestServiceIsGone(t *testing.T) {
 	if ops.count("held") != 1 {
 		t.Errorf("run %d times", ops.count("held"))
 	}
+}
+
+// A worker stops a job whose server is gone for good, with all its jobs, and takes jobs of the next server.
+func TestServerIsGoneForGood(t *testing.T) {
+	needs.Long(t)
+	at := addresses([]*server.Server{node(t, server.Options{})})
+	ops := newEcho()
+	open := func() *Service {
+		o := options(t.TempDir(), ops)
+		o.NATS, o.Lease = at, time.Second
+		s, err := Open(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	gone := open()
+	conn, err := Dial(t.Context(), at, token, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWorker(conn, WorkerOptions{Operations: ops, Jobs: 1, Log: quiet()})
+	defer w.Close()
+	eventually(t, gone, taken(t, gone, request("hold", "held", asyncMode, "")), "holding")
+	gone.Close()
+	nc, err := nats.Connect(at, nats.Token(token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(js.DeleteStream(t.Context(), streamName), js.DeleteObjectStore(t.Context(), bucketName)); err != nil {
+		t.Fatal(err)
+	}
+	stays := open()
+	defer stays.Close()
+	succeededOnce(t, stays, []string{taken(t, stays, request("echo", "next", asyncMode, ""))})
 }
 
 // The folder of an earlier version is named with what to do.
