@@ -18,7 +18,7 @@ const (
 	maxEffectText      = 200 // bytes of each
 )
 
-// effectsOf returns the effect of each part of a command, as far as it is known, up to maxEffects.
+// effectsOf returns the effect of each part of a command, which may be EffectUnknown; at most maxEffects.
 func effectsOf(c *tools.Command) []event.Effect {
 	if c == nil {
 		return nil
