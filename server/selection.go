@@ -28,7 +28,7 @@ func (s *selections) selectedChat(ctx context.Context, id string) (session *chat
 	return session, ok, err
 }
 
-// ChatSelectedAgentChanged implements protocol.Server (eca-protocol 4.9).
+// ChatSelectedAgentChanged implements protocol.Server.
 func (s *selections) ChatSelectedAgentChanged(ctx context.Context, p protocol.SelectedAgentParams) error {
 	agent, found := s.host.Config().FindAgent(p.Name())
 	if !found {
@@ -76,7 +76,7 @@ func (s *selections) ChatSelectedBehaviorChanged(ctx context.Context, p protocol
 	return s.ChatSelectedAgentChanged(ctx, p)
 }
 
-// ChatSelectedModelChanged implements protocol.Server (eca-protocol 4.9).
+// ChatSelectedModelChanged implements protocol.Server.
 func (s *selections) ChatSelectedModelChanged(ctx context.Context, p protocol.SelectedModelParams) error {
 	if p.Model == "" {
 		return nil

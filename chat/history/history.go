@@ -234,7 +234,7 @@ func (h *History) flush() {
 }
 
 // withoutTrailingReasoning returns parts that do not end with reasoning. If there are calls, it moves the
-// trailing reasoning in front of the first one, to which it may belong. Otherwise it drops that reasoning,
+// trailing reasoning before the first one, to which it may belong. Otherwise it drops that reasoning,
 // because providers refuse reasoning that nothing follows.
 func withoutTrailingReasoning(parts []llm.Part) []llm.Part {
 	isCall := func(p llm.Part) bool { _, ok := p.(llm.ToolCall); return ok }
