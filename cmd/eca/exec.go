@@ -44,7 +44,8 @@ stdin is context for the model.
   auto-edit  approve changes to files in this directory, ask about the rest
   workspace  also run commands that stay in the sandbox of this directory, without network and
              with an undo point, if the system supports this; ask about the rest
-  all        approve everything, in the sandbox; ask about commands that need to leave it
+  all        approve everything, in the sandbox, also what cannot be undone; ask about commands
+             that need to leave it
   none       refuse everything that needs approval
 The model gets a refusal as the result of the call, and continues.
 

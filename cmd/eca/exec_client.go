@@ -41,7 +41,7 @@ type execClient struct {
 	execLines
 	execCalls
 	checked  bool            // the flags and the configuration have been checked; see check
-	mistakes []string        // notices about the configuration that arrived before the check
+	mistakes []string        // notices that arrived before the check, and that its error makes redundant
 	answer   strings.Builder // the text since the last tool call
 	notice   string          // the last notice of eca itself
 	usage    execUsage       // as last reported
@@ -361,7 +361,7 @@ func (c *execClient) handle(_ context.Context, req *jsonrpc.Request) (any, error
 		var p struct{ Message string }
 		switch {
 		case json.Unmarshal(req.Params, &p) != nil || c.repeatsUnavailable(p.Message):
-		case !c.checked && strings.HasPrefix(p.Message, "Configuration: "):
+		case !c.checked && (c.flags.model != "" || strings.HasPrefix(p.Message, "Configuration: ")):
 			c.mistakes = append(c.mistakes, p.Message)
 		default:
 			c.noteLocked(p.Message)

@@ -196,7 +196,7 @@ func wrongPlugins() []wrongInput {
 		"plugin that is not alike":  {ref: "zzz@good", want: []string{"the source good has no plugin zzz; there are: linters, gone"}},
 		"unknown source":            {ref: "linters@god", want: []string{"there is no source god in plugins; did you mean good?"}},
 		"folder without a list":     {ref: "x@none", want: []string{"none/.eca-plugin/marketplace.json", "does not exist; a source lists its plugins in this file"}},
-		"folder that is missing":    {ref: "x@missing", want: []string{"there is no folder", "/missing"}},
+		"folder that is missing":    {ref: "x@missing", want: []string{"the folder ", "/missing does not exist"}},
 		"list with a comma":         {ref: "x@bad", want: []string{"bad/.eca-plugin/marketplace.json:2: invalid JSON"}},
 		"list of another kind":      {ref: "x@list", want: []string{"it must be a JSON object, not a JSON array"}},
 		"plugin without a folder":   {ref: "gone@good", want: []string{"gone@good was not installed", "there is no folder gone"}},

@@ -46,7 +46,7 @@ func (m *Models) Problems(cfg *config.Loaded, rules *catalog.Variants, storedLog
 	return append(out, v.fallbackProblems()...)
 }
 
-// namedModel is a full model name in the configuration, of a provider that is asked for its models.
+// namedModel is a full model name in the configuration, of a provider that is asked for its models or cannot be used.
 type namedModel struct {
 	key, at  []string // the key, and the place of the name
 	model    string
@@ -57,7 +57,7 @@ func namedModels(v *view) (out []namedModel) {
 	add := func(key, at []string, model string) {
 		provider, _, full := strings.Cut(model, "/")
 		p, known := v.all[provider]
-		if origin, ok := v.cfg.Origin(at...); full && known && hasModelList(p.Provider) && (!ok || !origin.IsDefault()) {
+		if origin, ok := v.cfg.Origin(at...); full && known && (hasModelList(p.Provider) || !usable(p.Provider)) && (!ok || !origin.IsDefault()) {
 			out = append(out, namedModel{key, at, model, provider})
 		}
 	}
@@ -71,13 +71,13 @@ func namedModels(v *view) (out []namedModel) {
 }
 
 // UnlistedModels asks the providers of configured models which models they have. It returns errors
-// for models that they lack, and notes for models whose providers could not be asked before ctx
-// ended. Models of providers that are not asked are among the Problems.
+// for models that they lack, and notes for models whose providers need a login, or could not be asked
+// before ctx ended. Models of providers that are not asked are among the Problems.
 func (m *Models) UnlistedModels(ctx context.Context) []config.Finding {
 	v := m.view()
 	var asked []string
 	for _, n := range namedModels(v) {
-		if v.all[n.provider].Key != redact.Mark { // the mark replaces the output of a command that is not run
+		if p := v.all[n.provider]; usable(p.Provider) && p.Key != redact.Mark { // the mark replaces the output of a command that is not run
 			asked = append(asked, n.provider)
 		}
 	}
@@ -93,11 +93,15 @@ func (m *Models) KnownUnlistedModels() (out []config.Finding) {
 	v := m.view()
 	for _, n := range namedModels(v) {
 		known, certain := v.listed(n.model)
-		if known {
-			continue
-		}
 		severity, why := config.SeverityError, v.unlisted(n.model)
-		if !certain {
+		switch p := v.all[n.provider]; {
+		case !usable(p.Provider) && v.unusable(n.provider, p) != "": // reported already
+			continue
+		case !usable(p.Provider):
+			severity, why = config.SeverityNote, fmt.Sprintf("%s cannot be used: provider %s needs %s", v.cfg.SpelledModel(n.model), v.cfg.Spelled(n.provider), v.missing(n.provider, p))
+		case known:
+			continue
+		case !certain:
 			severity, why = config.SeverityNote, fmt.Sprintf("%s is not checked: provider %s did not list its models", v.cfg.SpelledModel(n.model), v.cfg.Spelled(n.provider))
 		}
 		p := v.cfg.Problem(n.at, "%s: %s", config.KeyPath(v.cfg.SpelledPath(n.key...)), why)
