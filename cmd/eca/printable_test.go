@@ -53,7 +53,7 @@ func TestTerminalOrdersOfProjects(t *testing.T) {
 	fake := `{"providers":{"fake":{"api":"openai-chat","url":"` + models.URL + `","key":"k"}}}`
 	matcher := `{"toolCall":{"approval":{"deny":{"t\u001b[2J":{"argsMatchers":{"c":["("]}}}}}}`
 	for _, c := range []struct{ config, args, want string }{
-		{`{"defaultModel":"a\u001b]0;owned\u0007\u001b[2J"}`, "exec hi", `unknown model a\u001b]0;owned\u0007\u001b[2J`},
+		{`{"defaultModel":"a\u001b]0;owned\u0007\u001b[2J"}`, "exec hi", `defaultModel: a\u001b]0;owned\u0007\u001b[2J does not name its provider`},
 		{`{"mcpServers":{"s\u001b[2J":{"command":"x"}}}`, "models", `s\u001b[2J`},
 		{`{"hooks":{"h\u001b[2J":{"type":"preRequest","actions":[{"type":"shell","shell":"x"}]}}}`, "models", `h\u001b[2J`},
 		{matcher, "exec hi", `t\u001b[2J`},

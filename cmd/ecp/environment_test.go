@@ -174,11 +174,11 @@ func TestWrongEnvironments(t *testing.T) {
 		"tests: hidden, environment: {kind: local, agent: {read: [.]}}":             "environment.agent.read.0 has .",
 		"tests: nothing, environment: local":                                        "tests:",
 		"environment: {kind: local, agent: {read: [nothing]}}":                      "nothing: no such file",
-		"environment: {kind: local, image: x}":                                      "local has none of them",
+		"environment: {kind: local, image: x}":                                      "only for docker and podman, not for local",
 		"environment: docker":                                                       "needs an image or a dockerfile",
 		"environment: {kind: docker, dockerfile: hidden/Dockerfile}, tests: hidden": "because the image has hidden;",
 		"environment: vm": `"vm" must be one of local, docker, podman`,
-		`environment: {kind: local, agent: {env: ["KEY=secret"]}}`:                           "not the name of a variable",
+		`environment: {kind: local, agent: {env: ["KEY=secret"]}}`:                           "is not a valid variable name",
 		"environment: {kind: podman, image: x, graders: {read: [repo/tests, hidden/tests]}}": `called "tests"`,
 	} {
 		m := manifest(t, "true", coding(text, `{type: command, run: "true"}`))
@@ -202,10 +202,10 @@ func TestHostileAgentsInEnvironments(t *testing.T) {
 	outside := t.TempDir()
 	write(t, filepath.Join(outside, "kept"), "x")
 	for name, c := range map[string]struct{ agent, kind, say string }{
-		"writes outside":    {fmt.Sprintf("echo y > %[1]s/kept; rm -f %[1]s/kept; touch /tmp/ecp-escaped /dev/shm/ecp-escaped", outside), "", "ended with 0"},
+		"writes outside":    {fmt.Sprintf("echo y > %[1]s/kept; rm -f %[1]s/kept; touch /tmp/ecp-escaped /dev/shm/ecp-escaped", outside), "", "exited with 0"},
 		"more than may be":  {"truncate -s 2G big", "workspace", "more than 50000 files or 1024 MiB"},
 		"kills its parents": {"kill -9 $PPID; kill -9 $$", "exit", ""},
-		"leaves processes":  {"for i in 1 2 3 4 5 6 7 8 9; do setsid sleep 600 >/dev/null 2>&1 & done", "", "ended with 0"},
+		"leaves processes":  {"for i in 1 2 3 4 5 6 7 8 9; do setsid sleep 600 >/dev/null 2>&1 & done", "", "exited with 0"},
 		"floods":            {"yes | head -c 100000000 >&2", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

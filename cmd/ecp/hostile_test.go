@@ -247,7 +247,7 @@ func TestHostileServers(t *testing.T) {
 			fmt.Fprint(w, "{")
 			flush(w)
 			panic(http.ErrAbortHandler)
-		}, kind: "http", say: "broke off"},
+		}, kind: "http", say: "the answer was interrupted"},
 		"redirects": {serve: func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.String(), http.StatusMovedPermanently)
 		}, kind: "http", say: "redirects (301)"},

@@ -138,7 +138,7 @@ func TestImportRefused(t *testing.T) {
 		"is not a task repository":      {"swebench", dir, "-o", out, "--target", "x"},
 		"--out and --target":            {"harbor", dir, "-o", out},
 		"--engine must be docker or":    {"harbor", dir, "-o", out, "--target", "x", "--engine", "local"},
-		"is not the name of a":          {"harbor", filepath.Join(dir, "good"), "-o", out, "--target", "x", "--env", "A=b"},
+		"is not a valid variable name":  {"harbor", filepath.Join(dir, "good"), "-o", out, "--target", "x", "--env", "A=b"},
 	} {
 		r := invoke(t, append([]string{"import"}, args...)...)
 		if _, err := os.Stat(out); r.code == 0 || !strings.Contains(r.err, want) || err == nil {
@@ -155,7 +155,7 @@ func TestImportRefused(t *testing.T) {
 func TestInImageRefused(t *testing.T) {
 	fakeContainer(t)
 	for setup, want := range map[string]string{
-		"environment: {kind: local, in_image: true}":                                      "in_image are for docker and podman",
+		"environment: {kind: local, in_image: true}":                                      "in_image are only for docker and podman",
 		"environment: {kind: docker, image: x, workdir: /a}":                              "needs in_image",
 		"environment: {kind: docker, image: x, in_image: true, workdir: a}":               "is an absolute path",
 		"workspace: {}, environment: {kind: docker, image: x, in_image: true}":            "leave one of them out",
