@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/testkit/daemontest"
 	"github.com/seed-dec29ce4/eca/remote"
 )
@@ -177,8 +178,9 @@ func TestResumeInAnotherChatOfTheSameName(t *testing.T) {
 // The loaded messages and the events after them are the chat, each word once: the load ends where
 // the stream goes on.
 func TestLoadDuringStream(t *testing.T) {
+	needs.Long(t)
 	t.Parallel()
-	const n = 1500
+	const n = 3000
 	r := newRig(t, pulses(n, "2ms"), nil, nil)
 	page := r.events(r.token, "")
 	page.await(0, "session:connected")
@@ -218,7 +220,7 @@ func TestLoadDuringStream(t *testing.T) {
 	late.await(0, "session:connected")
 	_, result, _ := r.send(r.request(other, "GET", "/api/v1/chats/c", nil))
 	page.await(0, "chat:content-received", `"state":"finished"`)
-	late.await(0, "chat:content-received", `"state":"finished"`)
+	late.await(0, "chat:status-changed", `"idle"`) // also if it loads after the end
 	for i, l := range loads {
 		if got := l.text + text(after(t, page.all(), l.position)); got != pulsed(n) {
 			t.Errorf("load %d: %d bytes and %d, not %d", i, len(l.text), len(got)-len(l.text), len(pulsed(n)))

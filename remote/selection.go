@@ -47,7 +47,7 @@ func (f api) model(c *call) (any, error) {
 	if err := f.checkModel(c.ctx, session, model); err != nil {
 		return nil, badRequest(err.Error())
 	}
-	return nil, f.choose(c, model)
+	return nil, f.choose(c, session, model)
 }
 
 // variant chooses a variant of the chat's model.
@@ -59,14 +59,18 @@ func (f api) variant(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, f.choose(c, session.Meta().Model)
+	return nil, f.choose(c, session, session.Meta().Model)
 }
 
-// choose chooses a model with the variant that a request names.
-func (f api) choose(c *call, model string) error {
+// choose chooses a model with the variant that a request names. It changes the chat before it notifies the
+// daemon, which changes it later, so that the device's next request finds the model.
+func (f api) choose(c *call, session *chat.Session, model string) error {
 	variant := c.text("variant")
 	if known, _ := f.opts.Models.Variants(model); variant != "" && !slices.Contains(known, variant) {
 		return badRequest(fmt.Sprintf("the model %s has no variant %q", model, variant))
+	}
+	if _, err := session.Change(func(m *chat.Meta) { m.Model, m.Variant = model, variant }).Wait(c.ctx); err != nil {
+		return err
 	}
 	return f.hub.conn.Notify(c.ctx, "chat/selectedModelChanged", map[string]any{"chatId": c.path("id"), "model": model, "variant": variant})
 }

@@ -78,7 +78,7 @@ func TestClaudeFiles(t *testing.T) {
 	// A changed settings file counts.
 	mark = r.Mark()
 	r.save(t, filepath.Join(r.root, ".claude", "settings.json"), `{"hooks": {"Unknown": []}}`)
-	r.Await(mark, "a problem in it", fake.Contains("$/showMessage", "hooks.Unknown: there is no such event"))
+	r.Await(mark, "a problem in it", fake.Contains("$/showMessage", "hooks.Unknown: eca has no such event"))
 	if err := os.Remove(r.globalFile()); err != nil {
 		t.Fatal(err)
 	}
