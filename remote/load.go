@@ -77,7 +77,7 @@ func (f *Face) closeGate(ctx context.Context, dev Device, session *chat.Session)
 	}
 	// A page receives its streams and the answer to its load over different connections.
 	select {
-	case <-time.After(settleTime - time.Since(wrote)):
+	case <-time.After(arrivalTime - time.Since(wrote)):
 	case <-ctx.Done():
 	}
 	return g

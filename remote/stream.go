@@ -26,9 +26,11 @@ const (
 	// standstill is how long chats that run are not shown at the start of a stream: the page loads
 	// them first.
 	standstill = 2 * time.Second
-	// settleTime is how long a page needs to show what it has received, and to take over a chat that it
-	// has loaded.
-	settleTime = 300 * time.Millisecond
+	// arrivalTime is how long what was written needs to reach a page.
+	arrivalTime = 300 * time.Millisecond
+	// settleTime is how long a page needs to receive a chat that it loads, and to take it over. A page that
+	// needs longer loses what comes next, until it loads the chat again.
+	settleTime = time.Second
 	// maxSettleTime is the longest pause between two repetitions of a question for a slow page.
 	maxSettleTime = 10 * time.Second
 )

