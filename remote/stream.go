@@ -29,8 +29,8 @@ const (
 	// arrivalTime is how long what was written needs to reach a page.
 	arrivalTime = 300 * time.Millisecond
 	// settleTime is how long a page needs to receive a chat that it loads, and to take it over. A page that
-	// needs longer loses what comes next, until it loads the chat again.
-	settleTime = time.Second
+	// needs longer loses what comes next, until it loads the chat again. The device's next load waits as long.
+	settleTime = 500 * time.Millisecond
 	// maxSettleTime is the longest pause between two repetitions of a question for a slow page.
 	maxSettleTime = 10 * time.Second
 )

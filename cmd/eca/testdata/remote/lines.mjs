@@ -81,8 +81,8 @@ const together = async () => {
 await step('3: chats that run at the same time', async () => {
   await page.goto(`${given.site}/remote?host=${given.line}&pass=${given.token}&protocol=http`);
   await page.locator('.chat-sidebar-new').waitFor();
-  // A page that the machine holds up for more than a second between an answer and its use loses words
-  // (settleTime in remote). That is rare; a defect is not.
+  // A page that the machine holds up for more than half a second between an answer and its use loses
+  // words (settleTime in remote). That is rare; a defect is not.
   for (let rest = 2; ; rest--) {
     try {
       await together();
