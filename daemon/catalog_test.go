@@ -107,10 +107,10 @@ func TestCatalogFetch(t *testing.T) {
 	defer srv.Close()
 	provider := `"providers": {"acme": {"api": "openai-chat", "url": "http://127.0.0.1:1", "fetchModels": false, "models": {"m": {}}}}`
 	for options, want := range map[string]int32{
-		`{` + provider + `}`:                                                             1,
-		`{"fetchModels": false, ` + provider + `}`:                                       0,
-		`{"pureConfig": true, ` + provider + `}`:                                         0,
-		`{"env": "test", ` + provider + `}`:                                              0,
+		`{` + provider + `}`:                       1,
+		`{"fetchModels": false, ` + provider + `}`: 0,
+		`{"pureConfig": true, ` + provider + `}`:   0,
+		`{"env": "test", ` + provider + `}`:        0,
 		`{"providers": {"tape": {"api": "cassette", "url": "/x", "models": {"m": {}}}}}`: 0,
 		`{}`: 0,
 	} {
