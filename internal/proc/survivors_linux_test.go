@@ -75,7 +75,11 @@ func playEscape(p *Pool, level sandbox.Level, script string, kill bool) string {
 	if kill {
 		script += "; sleep 300"
 	}
-	c, err := p.Start(Spec{Path: "bash", Args: []string{"-c", script}, Dir: "/", Stdout: w, Sandbox: sandbox.Policy{Level: level}})
+	spec := Spec{Path: "bash", Args: []string{"-c", script}, Dir: "/", Stdout: w, Sandbox: sandbox.Policy{Level: level}}
+	c, err := p.Start(spec)
+	for tries := 1; err != nil && tries < 10; tries++ { // the script may kill the supervisor before it reports the start
+		c, err = p.Start(spec)
+	}
 	_ = w.Close()
 	if err != nil {
 		return err.Error()
