@@ -442,6 +442,10 @@ func (s *Server) advanceChat(ctx context.Context, p followParams) (bool, error) 
 			if !ok && v.reader.Position() < p.Seq {
 				return errBeyond
 			}
+			if ok && e.Seq >= p.Seq { // the reader moved past an event that had no more text
+				v.reader = v.session.ReadAt(p.Seq, 0)
+				return nil
+			}
 			if err := v.show(ctx, e); err != nil {
 				return err
 			}
