@@ -106,13 +106,13 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 	if ct := resp.Header.Get("Content-Type"); strings.HasPrefix(ct, "application/json") || strings.HasPrefix(ct, htmlType) {
 		text, _ := io.ReadAll(io.LimitReader(watched, maxErrorBody))
 		if page, ok := webPage(resp, text); ok {
-			return &Error{Kind: ErrProtocol, Address: e.address(), Page: true, Message: e.Name() + " answered with " + page}
+			return &Error{Kind: ErrProtocol, Address: e.address().String(), Page: true, Message: e.Name() + " answered with " + page}
 		}
 		if len(bytes.TrimSpace(text)) == 0 {
-			return &Error{Kind: ErrProtocol, Address: e.address(), Message: fmt.Sprintf("%s did not stream but answered with %s, and no text", e.Name(), ct)}
+			return &Error{Kind: ErrProtocol, Address: e.address().String(), Message: fmt.Sprintf("%s did not stream but answered with %s, and no text", e.Name(), ct)}
 		}
 		whole := json.Valid(text) && !bytes.Contains(text, []byte(`"error"`))
-		return &Error{Kind: ErrProtocol, Address: e.address(), NotStreamed: whole, Message: fmt.Sprintf("%s did not stream but answered with %s: %s", e.Name(), ct, ErrorText(text))}
+		return &Error{Kind: ErrProtocol, Address: e.address().String(), NotStreamed: whole, Message: fmt.Sprintf("%s did not stream but answered with %s: %s", e.Name(), ct, ErrorText(text))}
 	}
 	counted := &countingReader{r: watched}
 	err = read(counted)
@@ -128,7 +128,7 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 	case errors.As(err, &typed):
 		return typed
 	case errors.Is(err, io.EOF) && counted.plainText():
-		return &Error{Kind: ErrProtocol, Address: e.address(), Message: fmt.Sprintf("%s did not stream but answered %s: %q", e.Name(), resp.Status, shorten.Bytes(string(counted.begin), maxPageBegin))}
+		return &Error{Kind: ErrProtocol, Address: e.address().String(), Message: fmt.Sprintf("%s did not stream but answered %s: %q", e.Name(), resp.Status, shorten.Bytes(string(counted.begin), maxPageBegin))}
 	case errors.Is(err, io.EOF) && counted.n == 0:
 		return &Error{Kind: ErrPrematureStop, Message: fmt.Sprintf("%s answered %s with nothing: the body is empty", e.Name(), resp.Status), Cause: err}
 	case errors.Is(err, io.EOF):
@@ -190,23 +190,14 @@ func (e Endpoint) sameOriginClient() *http.Client {
 	return &c
 }
 
-// address returns the endpoint's URL without the parts that may be secret.
-func (e Endpoint) address() string {
+// address returns the endpoint's URL without the parts that may be secret; empty if it cannot be parsed.
+func (e Endpoint) address() *url.URL {
 	u, err := url.Parse(e.URL)
 	if err != nil {
-		return ""
+		return &url.URL{}
 	}
 	u.User, u.RawQuery, u.Fragment = nil, "", ""
-	return u.String()
-}
-
-// host returns the host of the endpoint's URL, with its port.
-func (e Endpoint) host() string {
-	u, err := url.Parse(e.URL)
-	if err != nil {
-		return ""
-	}
-	return u.Host
+	return u
 }
 
 // drainTime and drainSize limit the reading of an answer after its last event.
@@ -235,7 +226,7 @@ func (e Endpoint) statusError(resp *http.Response) *Error {
 		text = page
 	}
 	out := StatusError(e.Name(), resp, text, e.Now())
-	out.Address, out.Page = e.address(), isPage
+	out.Address, out.Page = e.address().String(), isPage
 	out.Body = string(body)
 	if out.Kind == ErrRateLimited && out.RetryAfter == 0 && out.Unpaid() {
 		out.Kind = ErrBadRequest // waiting does not help
@@ -286,7 +277,7 @@ func (e Endpoint) exchange(ctx context.Context, question, answer any) error {
 	if text, _ := begin.Peek(1); len(text) > 0 && text[0] != '{' && text[0] != '[' { // inspect the beginning without consuming it
 		text, _ = begin.Peek(maxErrorBody)
 		if page, ok := webPage(resp, text); ok {
-			return &Error{Kind: ErrProtocol, Address: e.address(), Page: true, Message: e.Name() + " answered with " + page}
+			return &Error{Kind: ErrProtocol, Address: e.address().String(), Page: true, Message: e.Name() + " answered with " + page}
 		}
 	}
 	if err := json.NewDecoder(begin).Decode(answer); err != nil {
@@ -334,7 +325,7 @@ func (e Endpoint) transportError(ctx context.Context, err error) error {
 	case why.Permanent():
 		out.Kind = ErrUnreachable
 	case errors.Is(err, io.EOF): // before the answer began; later, the error is ErrUnexpectedEOF
-		out.Kind, out.Message = ErrPrematureStop, e.Name()+": "+e.host()+" closed the connection without an answer"
+		out.Kind, out.Message = ErrPrematureStop, e.Name()+": "+e.address().Host+" closed the connection without an answer"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		out.Kind, out.Message = ErrPrematureStop, e.Name()+" closed the connection in the middle of its answer"
 	}

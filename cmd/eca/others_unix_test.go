@@ -143,10 +143,7 @@ func unprivileged(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	if os.Geteuid() != 0 {
 		return cmd
 	}
-	setpriv, err := exec.LookPath("setpriv")
-	if err != nil {
-		t.Skip("root ignores permissions, and there is no setpriv")
-	}
+	setpriv := needs.Program(t, "setpriv", "util-linux") // root ignores permissions
 	cmd.Args = append([]string{setpriv, "--bounding-set=-dac_override,-dac_read_search", cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = setpriv
 	return cmd
