@@ -40,10 +40,14 @@ func (t *turn) recoverFromError(r *recovery, a *answer, err error) error {
 	case tooLongFor(err):
 		t.rec.emit(t.abandoned()...)
 		r.overflows++
-		if err := t.compactor.recoverOverflow(r.overflows); err != nil && !t.fallBack(err) {
-			return err
+		failed := t.compactor.recoverOverflow(r.overflows)
+		switch {
+		case failed == nil, t.fallBack(failed):
+			return nil
+		case errors.Is(failed, errTooLong): // a proxy may have refused a request that is not long
+			return fmt.Errorf("%w The provider's answer was: %w", failed, err)
 		}
-		return nil
+		return failed
 	case refusesImage(err) && t.images.leaveOut(err):
 		return nil
 	case !a.any && t.fallBack(err):

@@ -193,7 +193,11 @@ func (c *checker) object(o *hujson.Object, k *key, path []string) {
 			same = Kebab(key)
 		}
 		if first, twice := before[same]; twice {
-			c.say(SeverityWarning, at, here, "%s is also in line %d; only this one counts", KeyPath(here), first.line)
+			where := fmt.Sprintf("in line %d", first.line)
+			if first.line == at.line {
+				where = "before in this line"
+			}
+			c.say(SeverityWarning, at, here, "%s is also %s; only this one counts", KeyPath(here), where)
 		}
 		before[same] = at
 		switch sub := k.at([]string{key}); {
@@ -217,6 +221,9 @@ func (c *checker) object(o *hujson.Object, k *key, path []string) {
 // meant returns the path of the key that was probably intended, or nil if no key is similar.
 func (c *checker) meant(k *key, path []string, key string, value hujson.ValueTrimmed) []string {
 	fields := slices.Sorted(maps.Keys(k.fields()))
+	if ours := keyOfPeers(path, key); ours != nil {
+		return ours
+	}
 	if best := suggest.Nearest(key, fields); best != "" {
 		return append(slices.Clone(path), best)
 	}
@@ -231,6 +238,29 @@ func (c *checker) meant(k *key, path []string, key string, value hujson.ValueTri
 	}
 	if len(elsewhere) == 1 {
 		return strings.Split(strings.NewReplacer("*", "<name>", ".[]", "").Replace(elsewhere[0]), ".")
+	}
+	return nil
+}
+
+// keyOfPeers returns the path of our key with the meaning of another assistant's key, or nil.
+func keyOfPeers(path []string, key string) []string {
+	switch {
+	case len(path) == 0:
+		return map[string][]string{
+			"approval_policy": {"toolCall", "approval"},
+			"mcp":             {"mcpServers"},
+			"mcp_servers":     {"mcpServers"},
+			"model":           {"defaultModel"},
+			"permission":      {"toolCall", "approval"},
+			"permissions":     {"toolCall", "approval"},
+			"readOnly":        {"agent", "<name>", "readOnly"},
+			"sandbox":         {"toolCall", "sandbox"},
+			"sandbox_mode":    {"toolCall", "sandbox"},
+		}[key]
+	case len(path) == 2 && path[0] == "providers":
+		if ours := (map[string]string{"apiKey": "key", "api_key": "key", "baseURL": "url", "baseUrl": "url", "base_url": "url"})[key]; ours != "" {
+			return append(slices.Clone(path), ours)
+		}
 	}
 	return nil
 }
@@ -331,12 +361,15 @@ func checkProviderTools(l *Loaded, say func(path []string, format string, args .
 	}
 }
 
-// unset reports environment variables that providers need and that are not set.
+// unset reports environment variables that providers and MCP servers need and that are not set.
 func (c *checker) unset(l *Loaded) {
 	for path, names := range l.unset {
 		keys := splitKey(path)
 		o, ok := l.Origin(keys...)
-		if !ok || keys[0] != "providers" {
+		for at := keys; !ok && len(at) > 1; at = at[:len(at)-1] { // elements of a list have the list's origin
+			o, ok = l.Origin(at[:len(at)-1]...)
+		}
+		if !ok || keys[0] != "providers" && keys[0] != "mcpServers" {
 			continue
 		}
 		c.source = o.Source

@@ -195,7 +195,7 @@ type Compact struct {
 
 // Agent is one agent.<name>.
 type Agent struct {
-	Mode                  Strings       `json:"mode" enum:"primary subagent" trust:"safe" doc:"Whether users choose it (primary) or other agents start it (subagent); without it, both." each:"primary or subagent."`
+	Mode                  Strings       `json:"mode" enum:"primary subagent" strict:"true" trust:"safe" doc:"Whether users choose it (primary) or other agents start it (subagent); without it, both." each:"primary or subagent."`
 	Description           string        `json:"description" trust:"safe" doc:"A description of its purpose, for other agents."`
 	SystemPrompt          string        `json:"systemPrompt" trust:"safe" doc:"Its system prompt; takes precedence over prompts.chat."`
 	Prompts               Prompts       `json:"prompts" trust:"safe" doc:"Its own texts for the model."`

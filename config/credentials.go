@@ -62,6 +62,11 @@ func (b *builder) credentials() {
 				b.origins[join([]string{"providers", name, from.field})] = Origin{Source: source}
 			}
 		}
+		for field, key := range map[string]string{"key": "keyEnv", "url": "urlEnv"} {
+			if variable := named(key); variable != "" && named(field) == "" {
+				b.unset[join([]string{"providers", name, key})] = []string{variable}
+			}
+		}
 	}
 }
 

@@ -114,6 +114,9 @@ func (p pruner) prune(v any, k *key, path []string) (any, bool) {
 	}
 	switch v := v.(type) {
 	case string:
+		if k.elem() != nil {
+			k = k.elem() // a list that is written as a single value
+		}
 		open := !p.expanded && strings.Contains(v, "${")
 		if k.tag.Get("strict") != "" && v != "" && !open && !slices.Contains(k.enum(), v) {
 			hint := ""

@@ -137,6 +137,12 @@ func (b *builder) walk(v any, path []string, fn func(path []string, written stri
 			b.walk(sub, at, fn)
 		case at[0] != "mcpServers":
 			fn(at, text, func(s string) { set(s) })
+			return
+		}
+		if unset := unsetVariables(text, b.in.Getenv); len(unset) > 0 {
+			b.unset[join(at)] = unset
+		}
+		switch {
 		case CheckExpressions(at, text) != nil:
 			b.problemAt(at, "%s: %v", KeyPath(at), CheckExpressions(at, text))
 		case strings.Contains(text, "${plugin:root}"):
@@ -155,6 +161,17 @@ func (b *builder) walk(v any, path []string, fn func(path []string, written stri
 			visit(strconv.Itoa(i), sub, func(to any) { v[i] = to })
 		}
 	}
+}
+
+// unsetVariables lists the environment variables that a text of an MCP server refers to and that are
+// not set.
+func unsetVariables(text string, getenv func(string) string) (out []string) {
+	for _, found := range regexp.MustCompile(`\$\{env:(\w+)\}`).FindAllStringSubmatch(text, -1) {
+		if getenv(found[1]) == "" {
+			out = append(out, found[1])
+		}
+	}
+	return out
 }
 
 // layerOf returns the layer that provides a value.

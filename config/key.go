@@ -84,7 +84,7 @@ func (k *key) expand() {
 	}
 	switch k.typ.Kind() {
 	case reflect.Slice:
-		k.element = newKey(k.typ.Elem(), reflect.StructTag(fmt.Sprintf("enum:%q", k.tag.Get("enum"))), docs)
+		k.element = newKey(k.typ.Elem(), reflect.StructTag(fmt.Sprintf("enum:%q strict:%q", k.tag.Get("enum"), k.tag.Get("strict"))), docs)
 	case reflect.Map:
 		k.element = newKey(k.typ.Elem(), "", docs)
 	case reflect.Struct:

@@ -45,12 +45,16 @@ func (b *toolbox) badToolNames(cfg *config.Loaded) []config.Problem {
 		if path[len(path)-1] != name {
 			what += ": " + strconv.Quote(name)
 		}
-		hint := suggest.DidYouMean(name, sameForm(names(), name))
+		hint := suggest.DidYouMean(name, sameForm(slices.Concat(names(), slices.Sorted(maps.Keys(cfg.MCPServers))), name))
+		if ours := toolOfPeers(name); ours != "" {
+			hint = "; did you mean " + ours + "?"
+		}
 		if path[len(path)-1] == name && isPattern(name) {
 			hint = noPatterns
 		}
 		p := cfg.Problem(path, "%s: there is no such tool, so this has no effect%s", what, hint)
-		if hint == "" || slices.Contains(path, "allow") { // it may be a tool of a server in another workspace, or the rule restricts nothing
+		elsewhere := hint == "" && !strings.HasPrefix(name, tools.FullName(tools.Native, "")) // it may be a server of another workspace, or its tool
+		if elsewhere || slices.Contains(path, "allow") {                                      // such a rule restricts nothing
 			p = config.Problem{Origin: origin, Cause: p.Cause}
 		}
 		out = append(out, p)
@@ -94,6 +98,29 @@ func badArguments(cfg *config.Loaded, path []string, tool string, rule config.Ap
 		}
 	}
 	return out
+}
+
+// toolOfPeers returns the name of our tool that does the same as a tool of another assistant with
+// this name, or "".
+func toolOfPeers(name string) string {
+	ours := map[string][]string{
+		"shell_command":  {"bash", "shell", "sh", "terminal", "exec", "exec_command", "execute_command", "run_command", "run_shell_command", "run_in_terminal", "run_terminal_cmd"},
+		"edit_file":      {"edit", "multiedit", "patch", "apply_patch", "replace", "str_replace_editor"},
+		"write_file":     {"write", "create_file", "write_to_file"},
+		"read_file":      {"read", "view", "read_many_files"},
+		"directory_tree": {"ls", "list", "list_dir", "list_directory"},
+		"grep":           {"search_file_content", "grep_search", "search_files"},
+		"web_fetch":      {"webfetch", "fetch"},
+		"ask_user":       {"askuserquestion", "ask_followup_question"},
+		"spawn_agent":    {"agent", "subagent"},
+	}
+	name = strings.ToLower(strings.TrimPrefix(name, tools.FullName(tools.Native, "")))
+	for tool, theirs := range ours {
+		if slices.Contains(theirs, name) {
+			return tools.FullName(tools.Native, tool)
+		}
+	}
+	return ""
 }
 
 // noPatterns is the hint for a pattern in place of a tool's name.

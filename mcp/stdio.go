@@ -17,6 +17,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/lineproc"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/shorten"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
 // stdio is a transport over a child's stdin and stdout: one JSON message per line. Other lines are
@@ -52,8 +53,11 @@ func (t *stdio) start(_ context.Context, receive func(envelope), lost func(error
 		Path: t.launch.Command, Args: t.launch.Args, Dir: t.launch.Dir, Env: t.launch.Env, Stderr: t.stderr,
 	}, lineproc.Options{Limit: maxMessage, TooLong: errTooLong, Grace: stdinGrace, Line: t.message, ExitError: t.exitError})
 	if err != nil {
+		missing := errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "no such file") || strings.Contains(err.Error(), "executable file not found")
 		switch {
-		case errors.Is(err, fs.ErrNotExist), strings.Contains(err.Error(), "no such file"), strings.Contains(err.Error(), "executable file not found"):
+		case missing && strings.Contains(t.launch.Command, " "):
+			err = fmt.Errorf("start %s: there is no program with this name: if it has arguments, move them from command to args", t.launch.Command)
+		case missing:
 			err = fmt.Errorf("start %s: the program was not found: install it, or correct the command", t.launch.Command)
 		case errors.Is(err, fs.ErrPermission), strings.Contains(err.Error(), "permission denied"):
 			err = fmt.Errorf("start %s: it cannot be executed: correct the command, or make the file executable (chmod +x)", t.launch.Command)
@@ -83,7 +87,7 @@ func (t *stdio) exitError(exit *proc.Exit) error {
 		text += ": " + line
 	}
 	if more {
-		text += fmt.Sprintf(" (`eca mcp test %s --log-level info` shows all its output)", t.server)
+		text += fmt.Sprintf(" (`eca mcp test %s --log-level info` shows all its output)", visible.Argument(t.server))
 	}
 	return errors.New(text)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc/scanner"
 	"github.com/seed-dec29ce4/eca/internal/usage"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/server"
 )
 
@@ -328,7 +329,7 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 			return "", err
 		}
 		if !known || chat.IsSubagent(chatID) {
-			return "", fmt.Errorf("there is no chat %q%s; `eca chats list` lists the chats, `eca chats list --workspace %s` those of this directory", chatID, shortPrefix(chatID), c.root())
+			return "", fmt.Errorf("there is no chat %q%s; `eca chats list` lists the chats, `eca chats list --workspace %s` those of this directory", chatID, shortPrefix(chatID), visible.Argument(c.root()))
 		}
 		if err := c.checkFolder(ctx, chatID); err != nil {
 			return "", err
@@ -392,7 +393,7 @@ func (c *execClient) checkFolder(ctx context.Context, chatID string) error {
 	if len(roots) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the chat %s belongs to %s; continue it there: eca exec -C %s --chat %s", chatID, strings.Join(roots, ", "), shellWord(roots[0]), chatID)
+	return fmt.Errorf("the chat %s belongs to %s; continue it there: eca exec -C %s --chat %s", chatID, strings.Join(roots, ", "), visible.Argument(roots[0]), chatID)
 }
 
 // checkModel checks the model that --model or the configuration selects.
@@ -413,15 +414,20 @@ func (c *execClient) checkModel(ctx context.Context, cfg *config.Loaded, continu
 			return fmt.Errorf("no provider that is configured can be used: %s", strings.Join(why, "; "))
 		}
 	}
-	if origin, set := cfg.Origin("defaultModel"); set && !origin.IsDefault() && strings.Contains(cfg.DefaultModel, "/") {
-		if _, err := c.daemon.CheckModel(ctx, cfg.DefaultModel); err != nil {
+	key, model := []string{"defaultModel"}, cfg.DefaultModel
+	if agent := cfg.AgentOrDefault(c.flags.agent); cfg.Agents[agent].DefaultModel != "" {
+		key, model = []string{"agent", agent, "defaultModel"}, cfg.Agents[agent].DefaultModel
+	}
+	if origin, set := cfg.Origin(key...); set && !origin.IsDefault() && strings.Contains(model, "/") {
+		if _, err := c.daemon.CheckModel(ctx, model); err != nil {
 			for _, mistake := range cfg.MistakesAt("providers") {
 				err = fmt.Errorf("%w\n%s", err, mistake)
 			}
-			return fmt.Errorf("defaultModel (%s): %w", origin, err)
+			return fmt.Errorf("%s (%s): %w", config.KeyPath(key), origin, err)
 		}
+		return nil
 	}
-	if wrong := cfg.MistakesAt("defaultModel"); len(wrong) > 0 {
+	if wrong := append(cfg.MistakesBelow(key...), cfg.MistakesAt("defaultModel")...); len(wrong) > 0 {
 		return fmt.Errorf("the configuration does not say which model to use; correct it, or choose one with --model: %s", wrong[0])
 	}
 	return nil

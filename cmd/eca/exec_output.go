@@ -4,12 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/usage"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
 // execScreen shows a run: the answer on stdout, eca's own messages on stderr.
@@ -124,23 +123,12 @@ func (c *execClient) sandboxNotes(v execContent) {
 func (c *execClient) continuation(chatID string) string {
 	line := "Continue with: eca exec"
 	if c.configFile != "" {
-		line += " --config-file " + shellWord(c.configFile)
+		line += " --config-file " + visible.Argument(c.configFile)
 	}
 	if c.flags.folder != "" {
-		line += " -C " + shellWord(c.flags.folder)
+		line += " -C " + visible.Argument(c.flags.folder)
 	}
 	return line + " --chat " + chatID + ` "..."`
-}
-
-// shellWord quotes an argument for the platform's shell, if necessary.
-func shellWord(word string) string {
-	switch {
-	case regexp.MustCompile(`^[\w@%+=:,./\\-]+$`).MatchString(word) && (runtime.GOOS == "windows" || !strings.Contains(word, `\`)):
-		return word
-	case runtime.GOOS == "windows":
-		return `"` + word + `"`
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // writeLine writes a line of JSON.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/mcp"
 )
 
@@ -157,7 +158,7 @@ func (c *execClient) missingServers() {
 		s, _ := c.daemon.MCPStatus(name, "")
 		switch s.State {
 		case mcp.Starting:
-			c.note(fmt.Sprintf("The MCP server %s has not started within %s, so its tools are missing; `eca mcp test %s` shows why.", printable(name), serverPatience, printable(name)))
+			c.note(fmt.Sprintf("The MCP server %s has not started within %s, so its tools are missing; `eca mcp test %s` shows why.", printable(name), serverPatience, visible.Argument(name)))
 		case mcp.Failed:
 			c.note(fmt.Sprintf("The MCP server %s does not run, so its tools are missing: %s", printable(name), printable(c.daemon.Presentable(c.daemon.FailureReason(s)))))
 		case mcp.NeedsLogin:

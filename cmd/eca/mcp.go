@@ -22,6 +22,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/internal/usage"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/mcp"
 )
 
@@ -101,7 +102,7 @@ func mcpAddCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 			}
 			return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
 				if _, exists := d.Config().MCPServers[args[0]]; exists {
-					return fmt.Errorf("the MCP server %s exists already; remove it first: eca mcp remove %s", printable(args[0]), printable(args[0]))
+					return fmt.Errorf("the MCP server %s exists already; remove it first: eca mcp remove %s", printable(args[0]), visible.Argument(args[0]))
 				}
 				if !workspace { // a server for all folders also runs in other folders
 					if err := makeAbsolute(&s, stdout); err != nil {
@@ -115,7 +116,7 @@ func mcpAddCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 				if why := cannotStart(s); why != "" {
 					fmt.Fprintf(stderr, "eca mcp add: warning: %s\n", printable(why))
 				}
-				next := fmt.Sprintf("`eca mcp test %s` starts it.", args[0])
+				next := fmt.Sprintf("`eca mcp test %s` starts it.", visible.Argument(args[0]))
 				if _, inEffect := d.Config().MCPServers[args[0]]; !inEffect {
 					next = "It has no effect until you trust this folder: `eca trust` shows what is in it and asks."
 				}
@@ -149,8 +150,12 @@ func pair(to *map[string]string) func(string) error {
 	}
 }
 
-// tryServer starts a server. While it waits, it shows the command or URL and the time limit.
+// tryServer shows mistakes in a server's configuration and starts it. While it waits, it shows the
+// command or URL and the time limit.
 func tryServer(ctx context.Context, d *daemon.Daemon, name string, stderr io.Writer) (mcp.Status, error) {
+	for _, mistake := range d.Config().MistakesBelow("mcpServers", name) {
+		fmt.Fprintf(stderr, "eca mcp test: %s\n", printable(mistake.String()))
+	}
 	if s, known := d.Config().MCPServers[name]; known && config.CheckTransport(s.Command, s.URL) == nil {
 		how := strings.Join(append([]string{s.Command}, s.Args...), " ")
 		if s.URL != "" {
@@ -245,10 +250,10 @@ func parseServer(s *config.MCPServer, transport string, args []string, dash int)
 		}
 	}
 	if transport == "stdio" && s.URL != "" {
-		return usage.Errorf("--transport stdio is for a program: eca mcp add %s -- COMMAND [ARG...]", name)
+		return usage.Errorf("--transport stdio is for a program: eca mcp add %s -- COMMAND [ARG...]", visible.Argument(name))
 	}
 	if remote && s.Command != "" {
-		return usage.Errorf("--transport %s is for an address: eca mcp add %s URL", transport, name)
+		return usage.Errorf("--transport %s is for an address: eca mcp add %s URL", transport, visible.Argument(name))
 	}
 	return nil
 }

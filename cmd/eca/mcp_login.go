@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/mcp"
 )
 
@@ -23,7 +24,7 @@ func mcpLoginCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 					return err
 				}
 				if s := d.Config().MCPServers[args[0]]; s.URL == "" {
-					return fmt.Errorf("the MCP server %s is a program, and only servers with a url have a login; `eca mcp test %s` starts it", printable(args[0]), printable(args[0]))
+					return fmt.Errorf("the MCP server %s is a program, and only servers with a url have a login; `eca mcp test %s` starts it", printable(args[0]), visible.Argument(args[0]))
 				}
 				err := loginToServer(cmd.Context(), d, args[0], stdout, stderr)
 				if cmd.Context().Err() != nil {
@@ -47,7 +48,7 @@ func loginToServer(ctx context.Context, d *daemon.Daemon, name string, stdout, s
 	case err != nil:
 		return fmt.Errorf("cannot log in to the MCP server %s: %w", printable(name), err)
 	case loggedIn && status.State == mcp.Running:
-		_, err = fmt.Fprintf(stdout, "Logged in to %s. `eca mcp test %s` shows its tools.\n", printable(name), printable(name))
+		_, err = fmt.Fprintf(stdout, "Logged in to %s. `eca mcp test %s` shows its tools.\n", printable(name), visible.Argument(name))
 		return err
 	case loggedIn:
 		fmt.Fprintf(stdout, "Logged in to %s, but it does not work with that login.\n", printable(name))

@@ -2,7 +2,7 @@
 // serves requests.
 //
 // Outputs and exit codes are the reference's (contract 10): 0 success; 1 the data is invalid or
-// cannot be read; 2 wrong usage.
+// cannot be read; 2 wrong usage; 130 interrupted.
 package main
 
 import (
@@ -45,6 +45,8 @@ type dataError struct {
 
 func (e *dataError) Error() string { return e.step + ": " + e.cause.Error() }
 
+func (e *dataError) Unwrap() error { return e.cause }
+
 // step returns the error of a step, or nil if it succeeded.
 func step(name string, err error) error {
 	if err == nil {
@@ -68,6 +70,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	switch {
 	case err == nil:
 		return 0
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(stderr, "esrp: interrupted")
+		return usage.Interrupted
 	case errors.As(err, &data):
 		cause := strings.ReplaceAll(data.cause.Error(), "\n", "\n    ")
 		fmt.Fprintf(stderr, "Error: %s\n\nCaused by:\n    %s\n", data.step, cause)
@@ -98,13 +103,32 @@ func command(stdin io.Reader) *cobra.Command {
 // files reads the files that commands name; - is standard input.
 type files struct{ stdin io.Reader }
 
-func (f *files) read(name string) (doc []byte, err error) {
+// read returns a file's content. It stops waiting for standard input when ctx ends.
+func (f *files) read(ctx context.Context, name string) (doc []byte, err error) {
 	if name == "-" {
-		doc, err = io.ReadAll(f.stdin)
+		doc, err = f.readStdin(ctx)
 	} else {
 		doc, err = os.ReadFile(name)
 	}
 	return doc, step("Failed to read file: "+name, err)
+}
+
+func (f *files) readStdin(ctx context.Context) ([]byte, error) {
+	type result struct {
+		doc []byte
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		doc, err := io.ReadAll(f.stdin)
+		done <- result{doc, err}
+	}()
+	select {
+	case r := <-done:
+		return r.doc, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 func validateCommand(f *files) *cobra.Command {
@@ -191,7 +215,7 @@ func (f *files) fileCommand(use, short string, form func(name string, doc []byte
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			doc, err := f.read(args[0])
+			doc, err := f.read(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -128,6 +129,20 @@ func TestServeNeedsAToken(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run(ctx, []string{"serve", "--listen", "127.0.0.1:0"}, strings.NewReader(""), &out, &errs); code != 1 || !strings.Contains(errs.String(), "ESRP_TOKEN is not set") {
 		t.Errorf("%d %s%s", code, out.String(), errs.String())
+	}
+}
+
+// Reading standard input ends when the program is interrupted.
+func TestInterruptWhileReading(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	stdin, writer := io.Pipe()
+	defer writer.Close()
+	var stderr strings.Builder
+	done := make(chan int)
+	go func() { done <- run(ctx, []string{"hash", "-"}, stdin, io.Discard, &stderr) }()
+	cancel()
+	if code := <-done; code != usage.Interrupted || stderr.String() != "esrp: interrupted\n" {
+		t.Errorf("exit code %d: %s", code, stderr.String())
 	}
 }
 

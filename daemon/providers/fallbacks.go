@@ -35,7 +35,9 @@ func (v *view) uselessFallback(of string, list []string, i int) string {
 		return v.cfg.SpelledModel(model) + " is its own fallback"
 	case slices.Contains(list[:i], model):
 		return v.cfg.SpelledModel(model) + " is named twice"
-	case full && !known && provider != demoProvider:
+	case !full:
+		return v.withoutProvider(model)
+	case !known && provider != demoProvider:
 		return fmt.Sprintf("there is no provider %q%s", provider, v.cfg.SimilarProvider(provider))
 	}
 	return v.impossible(model)

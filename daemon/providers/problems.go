@@ -36,7 +36,7 @@ func (m *Models) Problems(cfg *config.Loaded, rules *catalog.Variants, storedLog
 			return
 		}
 		why := v.impossible(model)
-		if path[0] == "defaultModel" && !strings.Contains(model, "/") {
+		if !strings.Contains(model, "/") {
 			why = v.withoutProvider(model)
 		}
 		if why != "" {
@@ -149,8 +149,8 @@ func (v *view) impossible(model string) string {
 	return v.unlisted(model)
 }
 
-// withoutProvider returns the message that a default model has no effect because it does not name
-// its provider.
+// withoutProvider returns the message that a model has no effect because it does not name its
+// provider.
 func (v *view) withoutProvider(model string) string {
 	hint := ""
 	for _, id := range v.spelledIDs() {

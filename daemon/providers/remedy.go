@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"iter"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -107,7 +109,7 @@ func withRetryLimit(v *view, name string, e *llm.Error, remedy string) string {
 func (v *view) unsetText(name string) string {
 	var out []string
 	for _, path := range v.cfg.UnsetBelow("providers", name) {
-		if len(path) < 3 || !slices.Contains([]string{"key", "url", "extraHeaders"}, path[2]) || path[2] == "key" && v.all[name].Key != "" && v.cfg.Providers[name].Key == "" {
+		if len(path) < 3 || !slices.Contains([]string{"key", "keyEnv", "url", "urlEnv", "extraHeaders"}, path[2]) || path[2] == "key" && v.all[name].Key != "" && v.cfg.Providers[name].Key == "" {
 			continue
 		}
 		origin, _ := v.cfg.Origin(path...)
@@ -137,6 +139,9 @@ func (v *view) keyRemedy(name string, p provider) string {
 		return fmt.Sprintf("The key comes from the environment variable %s: change it there, or enter one that wins: %s", p.auth.Variable, login)
 	case p.auth.State == auth.Authenticated:
 		return ""
+	}
+	if u, err := url.Parse(p.URL); err == nil && u.User != nil {
+		return fmt.Sprintf("The user and the password are in the provider's url: correct them in %s", cmp.Or(v.urlSource(name, p.Provider), v.keyPath(name, "url")))
 	}
 	return fmt.Sprintf("No key was sent: enter one with %s, or set %s in the configuration", login, v.keyPath(name, "key"))
 }

@@ -253,7 +253,7 @@ func (v *view) missing(name string, p provider) string {
 	case p.API == bedrock.API && p.auth.State != auth.Authenticated: // the URL may follow from the credentials
 	case p.URL == "" && p.API == bedrock.API:
 		return "a region: set AWS_REGION, or " + v.keyPath(name, "url") + " to the region's runtime endpoint"
-	case p.URL == "" && len(v.cfg.Unset("providers", name, "url")) > 0:
+	case p.URL == "" && (len(v.cfg.Unset("providers", name, "url")) > 0 || p.URLEnv != ""):
 		return "a url: " + v.unsetText(name)
 	case p.URL == "" && p.API == apiCassette:
 		return "a url: set " + v.keyPath(name, "url") + " to the path of a cassette"
@@ -267,8 +267,11 @@ func (v *view) missing(name string, p provider) string {
 	if p.auth.State == auth.Expired {
 		return "a new login: the last one has expired, or was for another server (/login " + v.cfg.Spelled(name) + ", or eca login " + v.cfg.Spelled(name) + ")"
 	}
-	if len(v.cfg.Unset("providers", name, "key")) > 0 {
+	if len(v.cfg.Unset("providers", name, "key")) > 0 || len(v.cfg.Unset("providers", name, "keyEnv")) > 0 {
 		return "a key: " + v.unsetText(name)
+	}
+	if p.KeyRC != "" {
+		return fmt.Sprintf("a key: no netrc file has the entry %q of %s", p.KeyRC, v.keyPath(name, "keyRc"))
 	}
 	if wrong := v.cfg.MistakesBelow("providers", name, "key"); len(wrong) > 0 {
 		return "a key: " + wrong[0].String()

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/consent"
 	"github.com/seed-dec29ce4/eca/internal/shorten"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/mcp"
 )
 
@@ -130,7 +131,7 @@ func (a *agreements) checkLaunch(name string, s config.MCPServer) error {
 			return nil
 		}
 		a.holdLaunch(name, heldLaunch{now, difference})
-		return fmt.Errorf("it is to be started in another way than when you agreed to it: %s. Start the server to agree, or run: eca mcp allow %s", difference, name)
+		return fmt.Errorf("it is to be started in another way than when you agreed to it: %s. Start the server to agree, or run: eca mcp allow %s", difference, visible.Argument(name))
 	}
 	a.agreeToLaunch(name, now)
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/internal/consent"
 	"github.com/seed-dec29ce4/eca/internal/shorten"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
@@ -95,7 +96,7 @@ func (sv *Servers) ChangedServers() []string {
 	var out []string
 	changes := sv.changedServers()
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
-		out = append(out, fmt.Sprintf("The MCP server %s has changed since you agreed to it. %s\nEach call of a changed tool needs your approval. To agree to all changes, run: eca mcp allow %s", name, changes[name], name))
+		out = append(out, fmt.Sprintf("The MCP server %s has changed since you agreed to it. %s\nEach call of a changed tool needs your approval. To agree to all changes, run: eca mcp allow %s", name, changes[name], visible.Argument(name)))
 	}
 	return out
 }

@@ -256,7 +256,8 @@ func (sv *Servers) TryMCPServer(ctx context.Context, name string) (mcp.Status, e
 	return sv.manager.Try(ctx, name)
 }
 
-// FailureReason returns why a server failed, with its host and the position of its configuration.
+// FailureReason returns why a server failed, with its host, the position of its configuration, and
+// variables that are not set.
 func (sv *Servers) FailureReason(s mcp.Status) string {
 	cfg := sv.opts.Config()
 	var where []string
@@ -265,6 +266,9 @@ func (sv *Servers) FailureReason(s mcp.Status) string {
 	}
 	if origin, ok := cfg.Origin("mcpServers", s.Name); ok {
 		where = append(where, "configured in "+origin.String())
+	}
+	for _, path := range cfg.UnsetBelow("mcpServers", s.Name) {
+		where = append(where, config.KeyPath(path)+" refers to "+strings.Join(cfg.Unset(path...), ", ")+", which is not set")
 	}
 	if len(where) == 0 {
 		return s.Reason

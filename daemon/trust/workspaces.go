@@ -24,6 +24,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/consent"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
@@ -212,10 +213,10 @@ func (w *Workspaces) CheckTrust(context.Context) []doctor.Finding {
 			continue
 		}
 		if changed := w.ChangedSinceTrust(u); changed != "" {
-			out = append(out, doctor.Found(doctor.Warning, "trust", "%s: you trusted this before; since then: %s. It has no effect until you trust it again (eca trust %q)", u.File, changed, u.Root))
+			out = append(out, doctor.Found(doctor.Warning, "trust", "%s: you trusted this before; since then: %s. It has no effect until you trust it again (eca trust %s)", u.File, changed, visible.Argument(u.Root)))
 			continue
 		}
-		out = append(out, doctor.Found(doctor.Note, "trust", "%s: without effect until trusted (eca trust %q)", u.File, u.Root))
+		out = append(out, doctor.Found(doctor.Note, "trust", "%s: without effect until trusted (eca trust %s)", u.File, visible.Argument(u.Root)))
 		for _, n := range u.Needs[:min(len(u.Needs), maxListed)] {
 			out = append(out, doctor.Found(doctor.Note, "not trusted", "%s %s", u.Place(n, u.Root), n.What))
 		}
@@ -237,7 +238,7 @@ func (w *Workspaces) TrustNotice() string {
 	}
 	var folders []string
 	for _, u := range units {
-		if dir := fmt.Sprintf("eca trust %q", u.Root); !slices.Contains(folders, dir) {
+		if dir := "eca trust " + visible.Argument(u.Root); !slices.Contains(folders, dir) {
 			folders = append(folders, dir)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
 // errTime means that a step took too long.
@@ -175,7 +176,7 @@ func (a *Agent) notes() (out []string) {
 		out = append(out, "note: config.tools names unknown tools: "+strings.Join(names, ", "))
 	}
 	for _, u := range a.opts.Host.Untrusted() {
-		out = append(out, fmt.Sprintf("note: %s has no effect until it is trusted (eca trust %q)", u.File, u.Root))
+		out = append(out, fmt.Sprintf("note: %s has no effect until it is trusted (eca trust %s)", u.File, visible.Argument(u.Root)))
 	}
 	return out
 }

@@ -98,8 +98,13 @@ func Execute(ctx context.Context, root *cobra.Command) (*cobra.Command, error) {
 	var wrong error
 	show := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		rest := cmd.Flags().Args()
+		if named, left, err := cmd.Find(rest); err == nil && named != cmd { // --help is before the command's name
+			named.InitDefaultHelpFlag()
+			cmd, rest = named, left
+		}
 		if cmd.HasSubCommands() {
-			wrong = refuseUnknown(cmd, cmd.Flags().Args())
+			wrong = refuseUnknown(cmd, rest)
 		}
 		if wrong == nil {
 			show(cmd, args)

@@ -1,6 +1,11 @@
 package visible
 
-import "testing"
+import (
+	"os/exec"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
+)
 
 func TestText(t *testing.T) {
 	for text, want := range map[string]string{
@@ -32,6 +37,30 @@ func TestName(t *testing.T) {
 	} {
 		if got := Name(name); got != want {
 			t.Errorf("%q: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// A shell reads Argument's result as the same word, without running anything.
+func TestArgument(t *testing.T) {
+	needs.POSIX(t)
+	for word, want := range map[string]string{
+		"/a/b-c.d":      "/a/b-c.d",
+		"":              "''",
+		"a b":           "'a b'",
+		"x$(id)`id`":    "'x$(id)`id`'",
+		"it's":          `'it'\''s'`,
+		"a!b":           "'a!b'",
+		"-a\nb":         `$'-a\x0ab'`,
+		"'\\\u202e":     `$'\'\\\xe2\x80\xae'`,
+		"bad\xff\ufffd": `$'bad\xff\xef\xbf\xbd'`,
+	} {
+		got := Argument(word)
+		if got != want {
+			t.Errorf("%q: %s, want %s", word, got, want)
+		}
+		if out, err := exec.Command("bash", "-c", "printf %s "+got).Output(); err != nil || string(out) != word {
+			t.Errorf("a shell reads %s as %q: %v", got, out, err)
 		}
 	}
 }
