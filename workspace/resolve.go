@@ -28,7 +28,12 @@ func (r *Resolver) resolve(path string) string {
 	at, links, exists := "/", 0, true
 	// asWritten means that at is a prefix of path, so that it can grow without a copy.
 	asWritten, written := true, 0
-	for rest := path; rest != ""; {
+	rest := path
+	if below, ok := strings.CutPrefix(path, r.real); ok && len(r.real) > 1 && (below == "" || below[0] == '/') {
+		at, rest = r.real, strings.TrimPrefix(below, "/")
+		written = len(path) - len(rest)
+	}
+	for rest != "" {
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
 		start := written

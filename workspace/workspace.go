@@ -117,6 +117,9 @@ func (w *Workspace) ContainsResolved(real string) bool {
 }
 
 func within(root, path string) bool {
+	if below, ok := strings.CutPrefix(path, root); ok && (below == "" || below[0] == filepath.Separator) && !strings.Contains(below, "..") {
+		return true
+	}
 	rel, err := filepath.Rel(root, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
@@ -129,7 +132,10 @@ func Resolve(path string) string {
 
 // Resolver resolves several paths consistently: it reads each symlink once and remembers it. It
 // should be used only briefly, and not concurrently. The zero Resolver remembers nothing.
-type Resolver struct{ links map[string]link }
+type Resolver struct {
+	links map[string]link
+	real  string // a folder that is known to exist and to have no symlinks in its path; may be empty
+}
 
 // link is the remembered state of a path: target is empty if the path was not a link.
 type link struct {
@@ -139,6 +145,10 @@ type link struct {
 
 // NewResolver returns a Resolver that has not read any symlinks yet.
 func NewResolver() *Resolver { return &Resolver{links: map[string]link{}} }
+
+// SetReal tells the Resolver that dir, a clean absolute path, is a folder without symlinks in its path. It
+// does not check this.
+func (r *Resolver) SetReal(dir string) { r.real = dir }
 
 // Resolve is like the function Resolve.
 func (r *Resolver) Resolve(path string) string { return r.resolve(path) }

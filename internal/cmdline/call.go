@@ -12,11 +12,16 @@ import (
 // call lists a simple command and the commands that it runs.
 func (w *walker) call(c *syntax.CallExpr, depth int, input *hereText) {
 	first := len(w.out.Commands)
-	defer func() {
-		if slices.ContainsFunc(w.out.Commands[first:], func(c Command) bool { return c.Effect != Reads }) {
-			w.out.tree.act(c)
+	w.listCall(c, depth, input)
+	for i := first; i < len(w.out.Commands); i++ {
+		if w.out.Commands[i].Effect != Reads {
+			w.out.tree.acts = append(w.out.tree.acts, c)
+			return
 		}
-	}()
+	}
+}
+
+func (w *walker) listCall(c *syntax.CallExpr, depth int, input *hereText) {
 	var before []string // assignments as written
 	var demands []string
 	for _, a := range c.Assigns {
@@ -82,7 +87,7 @@ func (w *walker) command(r run) {
 	}
 	c := Command{
 		Name: first.text, Args: texts[1:],
-		Text:    strings.Join(append(slices.Clone(r.before), texts...), " "),
+		Text:    strings.Join(slices.Concat(r.before, texts), " "),
 		Demands: r.demands,
 		Source:  r.source,
 	}
@@ -140,7 +145,7 @@ func (w *walker) command(r run) {
 		c.Key = key(r.words, c.Effect == Reads && !scripted(first.text))
 	}
 	switch {
-	case c.Effect == Reads && w.loops > 0 && slices.Contains([]string{"cd", "pushd", "popd"}, first.text):
+	case c.Effect == Reads && w.loops > 0 && (first.text == "cd" || first.text == "pushd" || first.text == "popd"):
 		w.computed("a loop changes the folder")
 	case c.Effect != Reads && slices.ContainsFunc(r.words, func(word word) bool { return word.possible != nil }):
 		w.computed("some of its arguments are computed")
@@ -151,6 +156,9 @@ func (w *walker) command(r run) {
 
 // base returns the name of a program without its folder.
 func base(name string) string {
+	if plainName(name, "+-_") {
+		return name
+	}
 	return strings.TrimSuffix(path.Base(strings.ReplaceAll(name, `\`, "/")), ".exe")
 }
 

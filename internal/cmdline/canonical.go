@@ -1,7 +1,6 @@
 package cmdline
 
 import (
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -23,7 +22,7 @@ type Form struct {
 type tree struct {
 	stmts  []*syntax.Stmt
 	nested map[*syntax.Word]*nestedText
-	acts   map[*syntax.CallExpr]bool // calls that may do more than read
+	acts   []*syntax.CallExpr // calls that may do more than read
 	source string
 
 	options map[*syntax.Word]string // options that are printed in place of a word
@@ -31,14 +30,6 @@ type tree struct {
 	unprintable string // why there is no canonical form, whatever Form is
 
 	parser atomic.Pointer[syntax.Parser] // to be used again, because it has large buffers
-}
-
-// act records that a call may do more than read.
-func (t *tree) act(c *syntax.CallExpr) {
-	if t.acts == nil {
-		t.acts = map[*syntax.CallExpr]bool{}
-	}
-	t.acts[c] = true
 }
 
 // replaceOption makes the printer print another option in place of a word.
@@ -89,7 +80,15 @@ func (p Program) Canonical(f Form) (text string, judged Program, why string) {
 
 // sameCommands reports whether two programs run the same commands.
 func sameCommands(a, b Program) bool {
-	return slices.EqualFunc(a.Commands, b.Commands, func(x, y Command) bool { return x.Name == y.Name || x.Effect != Reads && y.Effect != Reads })
+	if len(a.Commands) != len(b.Commands) {
+		return false
+	}
+	for i := range a.Commands {
+		if x, y := &a.Commands[i], &b.Commands[i]; x.Name != y.Name && (x.Effect == Reads || y.Effect == Reads) {
+			return false
+		}
+	}
+	return true
 }
 
 func (t *tree) print(f Form) (text, why string) {

@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -27,7 +28,7 @@ func (p *printer) call(c *syntax.CallExpr) {
 		p.words(w, command, sep)
 		named = named || !p.vanishes
 	}
-	p.acted = p.acted || p.acts[c]
+	p.acted = p.acted || slices.Contains(p.acts, c)
 	switch command {
 	case "cd", "pushd", "popd", "builtin", "command", "eval", "exit", "return", "source", ".":
 		if command == "exit" || command == "return" {
@@ -55,22 +56,8 @@ func (p *printer) under(to string) string {
 
 // constant returns the value of a word without expansions; empty for other words.
 func constant(w *syntax.Word) string {
-	if len(w.Parts) != 1 {
-		return ""
-	}
-	switch part := w.Parts[0].(type) {
-	case *syntax.Lit:
-		if !strings.ContainsAny(part.Value, `\*?[]{}`) {
-			return part.Value
-		}
-	case *syntax.SglQuoted:
-		if !part.Dollar {
-			return part.Value
-		}
-	case *syntax.DblQuoted:
-		if lit, ok := soleLit(part.Parts); ok && !strings.Contains(lit, `\`) && !part.Dollar {
-			return lit
-		}
+	if text, ok := literal(w); ok {
+		return text
 	}
 	return ""
 }

@@ -52,6 +52,19 @@ func (p *printer) words(w *syntax.Word, command, sep string) {
 		print(p.quote(option))
 		return
 	}
+	if text, ok := literal(w); ok && text != "" {
+		p.first, p.vanishes = false, false
+		p.line += strings.Count(text, "\n")
+		if p.substitutions > 0 || strings.IndexByte(text, '\'') >= 0 {
+			print(p.quote(text))
+			return
+		}
+		p.str(sep)
+		p.str("'")
+		p.str(text)
+		p.str("'")
+		return
+	}
 	named := p.first
 	p.first, p.vanishes = false, true
 	for _, pieces := range p.braces(p.pieces(w, anArgument)) {

@@ -21,7 +21,15 @@ func changes(name string, args []word) bool {
 		return p.parse(args).mark == writes
 	}
 	sub := subcommand(name, args)
-	return sub != "" && strings.Contains(" "+changingSubcommands(base(name))+" ", " "+sub+" ")
+	if sub == "" {
+		return false
+	}
+	for other := range strings.FieldsSeq(changingSubcommands(base(name))) {
+		if other == sub {
+			return true
+		}
+	}
+	return false
 }
 
 // changingSubcommands returns the subcommands of a program whose purpose is to change something.
@@ -57,7 +65,7 @@ func changingSubcommands(name string) string {
 
 // subcommand returns the first word that is not an option, for programs with subcommands.
 func subcommand(name string, args []word) string {
-	if !slices.Contains(multiCommands(), base(name)) {
+	if !hasSubcommands(base(name)) {
 		return ""
 	}
 	for i := 0; i < len(args); i++ {
@@ -100,11 +108,13 @@ func runsByOption(name string, args []word) string {
 	return p.parse(args).refused
 }
 
-// multiCommands are programs with subcommands.
-func multiCommands() []string {
-	return []string{
-		"git", "gh", "go", "npm", "pnpm", "yarn", "bun", "deno", "cargo", "rustup", "docker", "podman", "kubectl", "helm",
+// hasSubcommands reports whether a program has subcommands.
+func hasSubcommands(program string) bool {
+	switch program {
+	case "git", "gh", "go", "npm", "pnpm", "yarn", "bun", "deno", "cargo", "rustup", "docker", "podman", "kubectl", "helm",
 		"terraform", "aws", "gcloud", "az", "pip", "pip3", "uv", "poetry", "conda", "brew", "apt", "apt-get", "dnf", "systemctl",
-		"mvn", "gradle", "dotnet", "mix", "bundle", "gem", "composer", "flutter", "dart", "swift", "nix", "clojure", "clj", "lein",
+		"mvn", "gradle", "dotnet", "mix", "bundle", "gem", "composer", "flutter", "dart", "swift", "nix", "clojure", "clj", "lein":
+		return true
 	}
+	return false
 }

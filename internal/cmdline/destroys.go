@@ -78,8 +78,11 @@ func lossesOfArguments(words []word, steps *int) loss {
 		if isShell(program) {
 			return lossesOfTexts(args[i+1:])
 		}
-		if base(name) != "git" && program != subcommand(name, args) && slices.Contains([]string{"rm", "find", "rsync", "shred", "git"}, program) {
-			return lossesOfEach(args[i:], steps)
+		switch program {
+		case "rm", "find", "rsync", "shred", "git":
+			if base(name) != "git" && program != subcommand(name, args) {
+				return lossesOfEach(args[i:], steps)
+			}
 		}
 	}
 	return loss{}

@@ -301,9 +301,9 @@ func remoteOrRef(text string, n int) bool {
 // plainName reports whether a name begins with a letter or a digit and otherwise consists of letters,
 // digits and the characters in others.
 func plainName(name, others string) bool {
-	for i, r := range name {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-		if !letter && (i == 0 || !strings.ContainsRune(others, r)) {
+	for i, c := range []byte(name) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && (i == 0 || strings.IndexByte(others, c) < 0) {
 			return false
 		}
 	}

@@ -226,6 +226,7 @@ func (w *walker) text(text string, depth int, own bool) []*syntax.Stmt {
 	}
 	if w.out.tree == nil {
 		w.out.tree = &tree{stmts: file.Stmts, source: text}
+		w.out.Commands = make([]Command, 0, min(1+strings.Count(text, "|")+strings.Count(text, "&&")+strings.Count(text, ";"), 8)) //nolint:mnd // most programs have fewer commands
 	}
 	w.comments(text)
 	w.stmts(file.Stmts, depth)

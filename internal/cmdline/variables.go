@@ -351,6 +351,9 @@ func lossesOfEach(words []word, steps *int) (all loss) {
 	if *steps += (count - 1) * len(words); *steps > maxSteps {
 		varying, count = nil, 1
 	}
+	if len(varying) == 0 {
+		return losses(words[0].text, words[1:])
+	}
 	choice := slices.Clone(words)
 	for n := range count {
 		choose(choice, words, varying, n)

@@ -26,6 +26,9 @@ func (w word) loose() bool {
 
 // word returns a word's value, and lists the commands in its substitutions.
 func (w *walker) word(from *syntax.Word, depth int) word {
+	if text, ok := literal(from); ok {
+		return word{text: text, known: true, from: from}
+	}
 	out, uses, substitutes := word{known: true, from: from}, false, false
 	var b strings.Builder
 	var part func(p syntax.WordPart, inQuotes bool)
@@ -74,10 +77,6 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 			w.inside(p, depth)
 		}
 	}
-	switch lit := from.Lit(); lit {
-	case "{}", "[", "]": // not special to the shell
-		return word{text: lit, known: true, from: from}
-	}
 	for _, p := range from.Parts {
 		part(p, false)
 	}
@@ -95,6 +94,34 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 		}
 	}
 	return out
+}
+
+// literal returns the value of a word that is a single text in which nothing is special to the shell, as
+// most words are. ok is false for all other words.
+func literal(w *syntax.Word) (text string, ok bool) {
+	if len(w.Parts) != 1 {
+		return "", false
+	}
+	switch part := w.Parts[0].(type) {
+	case *syntax.Lit:
+		switch part.Value {
+		case "{}", "[", "]": // not special on their own
+			return part.Value, true
+		}
+		for _, c := range []byte(part.Value) {
+			switch c {
+			case '\\', '*', '?', '[', ']', '{', '}', '~':
+				return "", false
+			}
+		}
+		return part.Value, true
+	case *syntax.SglQuoted:
+		return part.Value, !part.Dollar
+	case *syntax.DblQuoted:
+		text, ok = soleLit(part.Parts)
+		return text, ok && !part.Dollar && strings.IndexByte(text, '\\') < 0
+	}
+	return "", false
 }
 
 // isTop reports whether a word is "$(git rev-parse --show-toplevel)", with the quotes.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -28,7 +29,8 @@ func (f *forms) all() []string {
 	if f == nil {
 		return nil
 	}
-	out := append([]string{f.value}, f.more...)
+	out := make([]string, 0, len(f.more)+2) //nolint:mnd // the value and where it leads
+	out = append(append(out, f.value), f.more...)
 	if f.leads != "" {
 		out = append(out, f.leads)
 	}
@@ -45,22 +47,40 @@ func (j *judgment) formsOf(call tools.Call, plan tools.Plan, printed *tools.Prin
 	out := make(arguments, len(m))
 	for name, raw := range m {
 		f := &forms{}
-		if json.Unmarshal(raw, &f.value) != nil {
+		if text, ok := plainString(raw); ok {
+			f.value = text
+		} else if json.Unmarshal(raw, &f.value) != nil {
 			f.value = string(bytes.TrimSpace(raw))
 			out[name] = f
 			continue
 		}
-		switch abs := workspace.Abs(call.Roots, f.value); {
-		case plan.Command != nil && f.value == plan.Command.Text:
+		out[name] = f
+		if plan.Command != nil && f.value == plan.Command.Text {
 			f.more = parts(plan.Command, printed.Program)
+			continue
+		}
+		switch abs := workspace.Abs(call.Roots, f.value); {
 		case slices.Contains(plan.Paths, abs):
 			j.pathForms(f, abs, j.leads(abs), call.Roots)
 		case plan.Address != "" && name == "url" && f.value != plan.Address:
 			f.leads = plan.Address
 		}
-		out[name] = f
 	}
 	return out
+}
+
+// plainString returns the value of a JSON string of ASCII characters without escapes.
+func plainString(raw json.RawMessage) (text string, ok bool) {
+	if len(raw) < len(`""`) || raw[0] != '"' {
+		return "", false
+	}
+	inner := raw[1 : len(raw)-1]
+	for _, c := range inner {
+		if c < ' ' || c >= utf8.RuneSelf || c == '\\' {
+			return "", false
+		}
+	}
+	return string(inner), true
 }
 
 // pathForms adds the other forms of a path; real is the path with its symlinks resolved.

@@ -206,9 +206,15 @@ func (j *judgment) globOutside(c *tools.Command) (why string) {
 type workDirs struct {
 	possible []string
 	links    *workspace.Resolver
+	first    [1]string // memory of possible
 }
 
-func (j *judgment) newWorkDirs(dir string) *workDirs { return &workDirs{[]string{dir}, j.links} }
+func (j *judgment) newWorkDirs(dir string) *workDirs {
+	l := &workDirs{links: j.links}
+	l.first[0] = dir
+	l.possible = l.first[:]
+	return l
+}
 
 const maxWorkDirs = 8
 

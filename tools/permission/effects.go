@@ -94,11 +94,25 @@ func effectWords(effects []event.Effect, reason string) string {
 
 // clip shortens a text to one line, for a question.
 func clip(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
+	if !isClipped(text) {
+		text = strings.Join(strings.Fields(text), " ")
+	}
 	if len(text) > maxEffectText {
 		text = strings.ToValidUTF8(text[:maxEffectText], "") + "..."
 	}
 	return text
+}
+
+// isClipped reports whether a text is ASCII with single spaces between its words.
+func isClipped(text string) bool {
+	last := byte(' ')
+	for _, c := range []byte(text) {
+		if c < ' ' || c >= 0x80 || c == ' ' && last == ' ' {
+			return false
+		}
+		last = c
+	}
+	return last != ' '
 }
 
 // explain adds details for the user to the verdict on a command. If eca asks, these are the effects of

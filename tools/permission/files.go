@@ -18,7 +18,7 @@ type Files struct {
 
 // Files returns the files that a command names, for the programs that eca knows.
 func (p *Policy) Files(c *tools.Command) Files {
-	j := p.judgment()
+	j := p.judgment([]string{c.Dir})
 	f := Files{Reads: []string{}, Writes: []string{}, Unknown: []string{}}
 	dirs := j.newWorkDirs(c.Dir)
 	add := func(list *[]string, names ...string) {

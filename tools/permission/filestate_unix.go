@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stateOf returns the state of a file. It follows symlinks. It is faster than os.Stat, of which judging a
+// stateOf returns the state of a file, or an error without its path. It follows symlinks. It is faster than os.Stat, of which judging a
 // command needs one for each folder of PATH.
 func stateOf(path string) (fileState, error) {
 	var st unix.Stat_t
@@ -18,7 +18,7 @@ func stateOf(path string) (fileState, error) {
 		err = unix.Stat(path, &st)
 	}
 	if err != nil {
-		return fileState{}, &fs.PathError{Op: "stat", Path: path, Err: err}
+		return fileState{}, err
 	}
 	mode := fs.FileMode(st.Mode & 0o7777)
 	switch st.Mode & unix.S_IFMT {

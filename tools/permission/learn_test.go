@@ -20,7 +20,7 @@ func TestNamesThatAreTriedAreBounded(t *testing.T) {
 	}
 	s := newPrograms(os.Getenv)
 	in := func() *search {
-		return &search{programs: s, path: []string{dir}, inside: func(string) bool { return false }}
+		return s.search(dir, func(string) bool { return false })
 	}
 	most := 0
 	for i := range 3 * maxLearned {

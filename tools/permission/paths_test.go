@@ -155,11 +155,11 @@ func TestKept(t *testing.T) {
 	a, b := t.TempDir(), t.TempDir()
 	inside := &Policy{contains: func(string) bool { return true }}
 	allows := func(m *Memory, root, command string) tools.Scope {
-		return m.allows(inside.judgment(), tools.Call{Roots: []string{root}}, spec("eca__shell_command"), planOf(`{"command":"`+command+`"}`, root))
+		return m.allows(inside.judgment(nil), tools.Call{Roots: []string{root}}, spec("eca__shell_command"), planOf(`{"command":"`+command+`"}`, root))
 	}
 	remember := func(m *Memory, root, command string, scope tools.Scope) {
 		t.Helper()
-		if err := m.remember(inside.judgment(), tools.Call{Roots: []string{root}}, spec("eca__shell_command"), planOf(`{"command":"`+command+`"}`, root), scope); err != nil {
+		if err := m.remember(inside.judgment(nil), tools.Call{Roots: []string{root}}, spec("eca__shell_command"), planOf(`{"command":"`+command+`"}`, root), scope); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -220,7 +220,7 @@ func TestKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := NewMemory(file)
-	if allows(broken, a, "go test") != tools.Once || broken.remember(inside.judgment(), tools.Call{}, spec("a__b"), tools.Plan{}, tools.Everywhere) == nil {
+	if allows(broken, a, "go test") != tools.Once || broken.remember(inside.judgment(nil), tools.Call{}, spec("a__b"), tools.Plan{}, tools.Everywhere) == nil {
 		t.Error("a foreign file is used")
 	}
 }

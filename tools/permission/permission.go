@@ -66,6 +66,7 @@ type Policy struct {
 	memory    *Memory
 	git       *gitAnswers
 	programs  *programs
+	roots     *knownRoots
 	getenv    func(string) string // may be nil
 }
 
@@ -93,6 +94,7 @@ func New(cfg *config.Config, o Options) (*Policy, []*RuleError) {
 		agents: map[string]rules{}, disabled: map[string][]expression{}, readOnly: map[string]bool{},
 		unasked:  map[string]string{"": cfg.UnaskedCommands("")},
 		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, bounds: o.Bounds, git: newGitAnswers(o), programs: newPrograms(o.Getenv), getenv: o.Getenv, names: newProtectedNames(),
+		roots: &knownRoots{known: map[string]fileState{}},
 	}
 	for _, path := range o.Protected {
 		p.protected = append(p.protected, sandbox.Fold(path), sandbox.Fold(workspace.Resolve(path)))
@@ -123,12 +125,15 @@ type judgment struct {
 	keyed   bool
 }
 
-func (p *Policy) judgment() *judgment { return &judgment{Policy: p, links: workspace.NewResolver()} }
+// judgment starts a decision. roots are the workspace folders of the call.
+func (p *Policy) judgment(roots []string) *judgment {
+	return &judgment{Policy: p, links: p.roots.resolver(roots)}
+}
 
 // Judge implements tools.Policy. Verdict.Places has the resolved paths that were judged; tools open
 // only these.
 func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
-	j := p.judgment()
+	j := p.judgment(call.Roots)
 	irreversible := j.destroys(call.Roots, plan.Command)
 	printed := p.print(plan.Command)
 	names := nameOf(spec)
@@ -272,7 +277,7 @@ func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan, print
 
 // Remember implements tools.Policy.
 func (p *Policy) Remember(call tools.Call, spec tools.Spec, plan tools.Plan, scope tools.Scope) error {
-	j := p.judgment()
+	j := p.judgment(call.Roots)
 	if len(call.Places) == len(plan.Paths) {
 		j.judged = make(map[string]string, len(plan.Paths))
 		for i, path := range plan.Paths {

@@ -24,7 +24,26 @@ type programs struct {
 	mu      sync.Mutex // guards what follows; not held while files are looked at
 	known   map[string]program
 	folders map[string]*folder
+	path    *searchPath // the last value of PATH
 }
+
+// searchPath is a value of PATH.
+type searchPath struct {
+	value  string
+	dirs   []string         // each of them once
+	places map[string]place // of programs, by name; guarded by programs.mu
+}
+
+// place is where a program was found.
+type place struct {
+	file  string
+	until time.Time
+}
+
+// placeKept is the time for which a place is used without a look at the folders of PATH, as a shell does
+// for as long as it runs. During that time, a program that appears in an earlier folder is not found. The
+// program that runs is safe nevertheless: stat has to show the file that was examined.
+const placeKept = 2 * time.Second
 
 // program is the cached result of examining a file.
 type program struct {
@@ -43,7 +62,7 @@ func (s *programs) resolve(printed *tools.Printed, inside func(string) bool) (wh
 	if s.getenv == nil || runtime.GOOS == "windows" {
 		return ""
 	}
-	in := search{programs: s, path: filepath.SplitList(s.getenv("PATH")), inside: inside}
+	in := s.search(s.getenv("PATH"), inside)
 	printed.Programs, printed.Execute = []tools.NamedProgram{}, []string{} // not nil, even if all commands are builtins
 	var used []string
 	add := func(name string, needed bool) string {
@@ -83,13 +102,28 @@ func (s *programs) resolve(printed *tools.Printed, inside func(string) bool) (wh
 		}
 	}
 	var path []string
-	for _, dir := range in.path {
+	for _, dir := range in.dirs {
 		if slices.Contains(used, dir) && !slices.Contains(path, dir) {
 			path = append(path, dir)
 		}
 	}
 	printed.Path = strings.Join(path, string(filepath.ListSeparator))
 	return ""
+}
+
+// search starts a search in the folders of a value of PATH.
+func (s *programs) search(path string, inside func(string) bool) *search {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.path == nil || s.path.value != path {
+		s.path = &searchPath{value: path, places: map[string]place{}}
+		for _, dir := range filepath.SplitList(path) {
+			if !slices.Contains(s.path.dirs, dir) {
+				s.path.dirs = append(s.path.dirs, dir)
+			}
+		}
+	}
+	return &search{programs: s, searchPath: s.path, looked: make([]lookedFolder, len(s.path.dirs)), inside: inside}
 }
 
 // builtin reports whether bash has a command built in. Wrappers run the program of that name instead.
@@ -149,20 +183,24 @@ type fileState struct {
 // search looks for the programs of one command.
 type search struct {
 	*programs
-	path   []string
-	looked []*folder // states of the first folders of path; nil for one that cannot be used
+	*searchPath
+	looked []lookedFolder // by index of the folder
 	inside func(string) bool
+}
+
+// lookedFolder is the state of a folder at the time of the search.
+type lookedFolder struct {
+	looked bool
+	folder *folder // nil if it cannot be used
 }
 
 // folder returns the state of folder i of PATH.
 func (s *search) folder(i int) *folder {
-	if s.looked == nil {
-		s.looked = make([]*folder, 0, len(s.path))
+	f := &s.looked[i]
+	if !f.looked {
+		f.looked, f.folder = true, s.lookIn(s.dirs[i])
 	}
-	for len(s.looked) <= i {
-		s.looked = append(s.looked, s.lookIn(s.path[len(s.looked)]))
-	}
-	return s.looked[i]
+	return f.folder
 }
 
 // lookIn returns the state of a folder; nil if it cannot be used. A cached state is valid while stat
@@ -203,21 +241,42 @@ func (s *search) find(name string) (file string, p program) {
 		}
 		return "", program{}
 	}
-	for i := range s.path {
-		f := s.folder(i)
-		if f == nil || !f.trusted || s.lacks(f, name) {
-			continue
+	s.mu.Lock()
+	at := s.places[name]
+	examined, known := s.known[at.file]
+	s.mu.Unlock()
+	now := time.Now()
+	if known && now.Before(at.until) {
+		if state, err := stateOf(at.file); err == nil && state == examined.state {
+			return at.file, examined
 		}
-		file := filepath.Join(s.path[i], name)
-		state, err := stateOf(file)
-		if executable(state, err) {
-			return file, s.look(file, state)
-		}
-		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) && f.state.settled() {
+	}
+	for i := range s.dirs {
+		if file, p = s.findIn(i, name); file != "" {
 			s.mu.Lock()
-			learn(f.missing, name, true)
+			learn(s.places, name, place{file, now.Add(placeKept)})
 			s.mu.Unlock()
+			return file, p
 		}
+	}
+	return "", program{}
+}
+
+// findIn is find for folder i of PATH.
+func (s *search) findIn(i int, name string) (file string, p program) {
+	f := s.folder(i)
+	if f == nil || !f.trusted || s.lacks(f, name) {
+		return "", program{}
+	}
+	file = filepath.Join(s.dirs[i], name)
+	state, err := stateOf(file)
+	if executable(state, err) {
+		return file, s.look(file, state)
+	}
+	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) && f.state.settled() {
+		s.mu.Lock()
+		learn(f.missing, name, true)
+		s.mu.Unlock()
 	}
 	return "", program{}
 }

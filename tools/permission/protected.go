@@ -186,11 +186,17 @@ func (p *Policy) expandVariable(word string) string {
 
 // protectedNames is an index of protectedFolders, protectedFiles and protectedPatterns.
 type protectedNames struct {
-	folders  map[string][]string // folders of several components, as /a/b/, by the first component
-	folder   map[string]bool     // folders of one component
+	folders  map[string]protectedFolder // by the first component
+	begins   [256]bool                  // the bytes with which the names in folders begin
 	files    map[string]bool
 	twoNames map[string]bool // patterns without *: the last two components
 	patterns []namePattern
+}
+
+// protectedFolder is the first component of protected folders.
+type protectedFolder struct {
+	itself bool     // it is protected
+	longer []string // folders of several components, as /a/b/
 }
 
 // namePattern is a pattern for the last two components of a path, with the beginning and end of the
@@ -198,13 +204,16 @@ type protectedNames struct {
 type namePattern struct{ pattern, begin, end string }
 
 func newProtectedNames() protectedNames {
-	n := protectedNames{folders: map[string][]string{}, folder: map[string]bool{}, files: map[string]bool{}, twoNames: map[string]bool{}}
+	n := protectedNames{folders: map[string]protectedFolder{}, files: map[string]bool{}, twoNames: map[string]bool{}}
 	for _, name := range protectedFolders() {
-		if first, _, several := strings.Cut(name, "/"); several {
-			n.folders[first] = append(n.folders[first], "/"+name+"/")
+		first, _, several := strings.Cut(name, "/")
+		f := n.folders[first]
+		if several {
+			f.longer = append(f.longer, "/"+name+"/")
 		} else {
-			n.folder[name] = true
+			f.itself = true
 		}
+		n.folders[first], n.begins[first[0]] = f, true
 	}
 	for _, name := range protectedFiles() {
 		n.files[name] = true
@@ -226,15 +235,18 @@ func (n protectedNames) match(path string) bool {
 	for rest := path; rest != ""; {
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
-		if n.folder[name] || slices.ContainsFunc(n.folders[name], func(f string) bool { return strings.Contains(path+"/", f) }) {
+		if name == "" || !n.begins[name[0]] {
+			continue
+		}
+		if f := n.folders[name]; f.itself || slices.ContainsFunc(f.longer, func(f string) bool { return strings.Contains(path+"/", f) }) {
 			return true
 		}
 	}
-	dir, name := pathpkg.Split(path)
+	name := path[strings.LastIndexByte(path, '/')+1:]
 	if n.files[name] {
 		return true
 	}
-	twoNames := pathpkg.Base(dir) + "/" + name
+	twoNames := path[strings.LastIndexByte(path[:max(len(path)-len(name)-1, 0)], '/')+1:]
 	return n.twoNames[twoNames] || slices.ContainsFunc(n.patterns, func(p namePattern) bool {
 		if !strings.HasPrefix(name, p.begin) || !strings.HasSuffix(name, p.end) {
 			return false
@@ -258,6 +270,11 @@ func (p *Policy) protects(path string) bool {
 // and refs.
 func partOfBareRepository(path string) bool {
 	for dir, name := pathpkg.Split(path); name != ""; dir, name = pathpkg.Split(strings.TrimRight(dir, "/")) {
+		switch len(name) { // of those below
+		case 4, 5, 6, 7, 9, 15:
+		default:
+			continue
+		}
 		switch strings.ToLower(name) {
 		case "head", "objects", "refs", "config", "config.worktree", "hooks", "info", "commondir":
 		default:
