@@ -57,7 +57,7 @@ func (a *focusResolver) addPath(rel string, worth float64) bool {
 	return a.out.add(in, worth)
 }
 
-// addBase adds the files with a base name such as `rank.go`. It returns false if there are none.
+// addBase adds the files with a base name such as `rank.go`. It returns false if it finds no file.
 func (a *focusResolver) addBase(name string, worth float64) bool {
 	if a.bases == nil {
 		a.bases = make(map[string][]int, len(a.t.order))
