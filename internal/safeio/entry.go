@@ -201,9 +201,9 @@ func (p Entry) Read(limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// Replace atomically replaces or creates the file. It writes a temporary file completely, calls
-// beforeRename, and renames the file if told returns no error. Other hard links to an old file keep the old
-// content. An existing file keeps its mode unless mode (permissions) is not zero.
+// Replace atomically replaces or creates the file. It writes a temporary file, calls beforeRename,
+// and renames the file unless beforeRename fails. Other hard links to the old file keep the old
+// content. If mode is zero, an existing file keeps its permissions.
 func (p Entry) Replace(content []byte, mode fs.FileMode, beforeRename func() error) error {
 	info, err := p.statRegular()
 	switch {
