@@ -49,7 +49,7 @@ func (a *answer) delta(d llm.Delta) {
 	if !a.any && !slices.Contains(silent, d.Kind) {
 		a.any = true
 		t.images.confirmRefusal()
-		t.rec.enter(progressGenerating)
+		t.rec.showProgress(progressGenerating)
 	}
 	if d.Kind != llm.ToolEnd { // ToolEnd repeats the whole arguments
 		a.output += len(d.Text)
@@ -99,7 +99,7 @@ func (a *answer) delta(d llm.Delta) {
 	case llm.RetryDelta:
 		t.rec.emit(event.Progress{Retry: true, Text: retryText(d.Err, d.Retry, t.session.eng.deps.Now())})
 	case llm.AgainDelta:
-		t.rec.enter(progressWaiting)
+		t.rec.showProgress(progressWaiting)
 	}
 }
 

@@ -109,7 +109,7 @@ func (b *turnBudget) warn() BudgetState {
 	of := b.payer()
 	state := keeper.Check(b.ctx, of.session.id)
 	for _, text := range state.Warnings {
-		of.rec.say("\n" + text + "\n")
+		of.rec.showNotice("\n" + text + "\n")
 	}
 	return state
 }
@@ -117,7 +117,7 @@ func (b *turnBudget) warn() BudgetState {
 // warnIfSpent notifies the user if the last request of the turn reached a limit.
 func (b *turnBudget) warnIfSpent() {
 	if state := b.warn(); state.Reached != "" && b.assignment == nil {
-		b.rec.say("\n" + state.Reached + "\n")
+		b.rec.showNotice("\n" + state.Reached + "\n")
 	}
 }
 
@@ -177,6 +177,6 @@ func (b *turnBudget) admit() error {
 			return errBudget{state, asked}
 		}
 		b.session.eng.deps.Budget.Extend(b.ctx, b.session.id)
-		b.rec.enter(progressWaiting)
+		b.rec.showProgress(progressWaiting)
 	}
 }

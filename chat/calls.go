@@ -96,7 +96,7 @@ func (t *callRunner) runCall(c *call) (stop bool, err error) {
 		t.failCall(judged, err)
 		return false, nil
 	}
-	charged, callID := t.charged(c.CallID)
+	charged, callID := t.recordedIn(c.CallID)
 	tc := tools.Call{ID: c.CallID, ChatID: t.session.id, Agent: t.agent, Model: t.model.ID, Roots: t.Roots, Arguments: args, Files: fileLog{charged, callID}, Tasks: read(t.rec, (*history.History).Tasks), Rules: read(t.rec, (*history.History).Rules), Subagents: subagents{t.turnContext, t.children, c.CallID}}
 	p, err := t.plan(tool, tc)
 	if err != nil {
@@ -170,7 +170,7 @@ func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out dec
 	case t.trusted() && !h.mustAsk && !verdict.AlwaysAsk || own:
 		tc.Authorization.Auto = true
 		out.point, _ = t.undoPoint(tc, plan, judged)
-	case !t.asks():
+	case !t.canAskUser():
 		return reject(event.ToolRejected{Message: noQuestions, Unasked: true})
 	default:
 		judged.Manual = true
@@ -189,7 +189,7 @@ func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out dec
 		tc.Authorization.Approved, tc.Authorization.Auto = !d.Auto, d.Auto
 		if d.Remember != tools.Once || !d.Auto {
 			if err := t.Policy.Remember(tc, h.tool.Spec(), plan, d.Remember); err != nil {
-				t.rec.say("This will be forgotten when eca exits: " + err.Error())
+				t.rec.showNotice("This will be forgotten when eca exits: " + err.Error())
 			}
 		}
 	}
@@ -200,7 +200,7 @@ func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out dec
 // undoPoint records the files before a call that runs without asking the user, if it can change
 // files in ways that eca does not see, such as a shell command. It adds that to the call's reason.
 func (t *callRunner) undoPoint(tc tools.Call, plan tools.Plan, judged *event.ToolJudged) (*event.UndoPoint, error) {
-	of, callID := t.charged(tc.ID)
+	of, callID := t.recordedIn(tc.ID)
 	tc.ID = callID
 	point, left, err := t.session.eng.deps.Files.Begin(t.ctx, of.session.id, tc, plan)
 	switch {
@@ -224,11 +224,11 @@ func (t *callRunner) closeUndoPoint(point *event.UndoPoint) {
 		return
 	}
 	err := t.session.eng.deps.Files.End(*point)
-	of, _ := t.charged(point.CallID)
+	of, _ := t.recordedIn(point.CallID)
 	of.rec.emit(event.UndoPoint{CallID: point.CallID, Roots: point.Roots, Ended: true})
 	if err != nil {
 		t.session.eng.deps.Log.Warn("could not record the changes of a command", "err", err)
-		t.rec.say("A rollback will only restore what this command has removed: " + err.Error())
+		t.rec.showNotice("A rollback will only restore what this command has removed: " + err.Error())
 	}
 }
 
@@ -355,7 +355,7 @@ func (t *callRunner) execute(tool tools.Tool, tc tools.Call, instructions []even
 		CallID: tc.ID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: elapsed, Details: res.Details, Stops: res.Stops, Context: extra, Instructions: instructions,
 	}, event.Progress{Text: progressGenerating})
 	if stop != nil {
-		t.rec.say(stop.Notice())
+		t.rec.showNotice(stop.Notice())
 		t.byHook.Store(true)
 	}
 }

@@ -158,7 +158,7 @@ func (c *children) awaitBackground(steered func() bool) (more bool, err error) {
 		if said || reported {
 			return true, nil
 		}
-		c.rec.enter(progressSubagent)
+		c.rec.showProgress(progressSubagent)
 		select {
 		case <-c.ended:
 		case <-c.ctx.Done():

@@ -88,7 +88,7 @@ func (c *compactor) compact(instructions string, auto bool) error {
 	if c.Config.Conformance().CompactByTool {
 		summarize = c.summarizeByTool
 	} else {
-		c.rec.enter(progressCompacting)
+		c.rec.showProgress(progressCompacting)
 	}
 	summary, err := summarize(instructions)
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *compactor) compact(instructions string, auto bool) error {
 	}
 	c.rec.emit(event.Compacted{Summary: summary, Auto: auto})
 	if stop != nil {
-		c.rec.say(stop.Notice())
+		c.rec.showNotice(stop.Notice())
 		return errByHook
 	}
 	return nil

@@ -26,7 +26,7 @@ func compactSpec() llm.ToolSpec {
 // summarizeByTool makes the model write the summary as the argument of a tool, and shows the call. If
 // the model answers with text instead, that text is the summary.
 func (c *compactor) summarizeByTool(instructions string) (string, error) {
-	c.rec.enter(progressWaiting)
+	c.rec.showProgress(progressWaiting)
 	messages := read(c.rec, (*history.History).Messages)
 	req := c.summaryRequest(c.model, messages, c.summaryQuestion(instructions), 0)
 	req.Purpose = ""

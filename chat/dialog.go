@@ -86,7 +86,7 @@ func (d *dialogue) closeDialog() {
 // before each text that the dialog shows.
 func (t *turn) continueDialog(d Dialog, text string) error {
 	t.session.setDialog(d)
-	t.rec.enter(progressDialog) // Next may take long
+	t.rec.showProgress(progressDialog) // Next may take long
 	say := func(text string) {
 		t.session.setDialog(d)
 		t.rec.emit(event.Notice{Text: text, Markdown: true})

@@ -25,13 +25,13 @@ func (t *turn) expand(c Command) error {
 	if c.Expand == nil {
 		return nil
 	}
-	t.rec.enter(progressExpanding)
+	t.rec.showProgress(progressExpanding)
 	said, err := c.Expand(t.ctx)
 	switch {
 	case t.ctx.Err() != nil:
 		return context.Cause(t.ctx)
 	case err != nil:
-		t.rec.say(err.Error())
+		t.rec.showNotice(err.Error())
 		return errBlocked
 	}
 	t.rec.emit(event.PromptAmended{Said: said})

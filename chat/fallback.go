@@ -65,7 +65,7 @@ func (t *turn) fallBack(err error) bool {
 	}
 	f := &t.fallbacks
 	for _, problem := range f.problems {
-		t.rec.say(fmt.Sprintf("\n\nA fallback model is skipped: %s. Correct fallbackModels in the configuration.\n", strings.TrimRight(problem, ". ")))
+		t.rec.showNotice(fmt.Sprintf("\n\nA fallback model is skipped: %s. Correct fallbackModels in the configuration.\n", strings.TrimRight(problem, ". ")))
 	}
 	f.problems = nil
 	if len(f.models) == 0 {
@@ -78,6 +78,6 @@ func (t *turn) fallBack(err error) bool {
 		text += fmt.Sprintf(" %s %s.", t.model.shown(), lost)
 	}
 	t.rec.emit(event.Notice{Text: text + "\n\n"})
-	t.rec.enter(progressWaiting)
+	t.rec.showProgress(progressWaiting)
 	return true
 }

@@ -76,7 +76,7 @@ func (o hookObserver) Finished(a hooks.Action, r hooks.Report) {
 }
 
 // Said implements hooks.Observer.
-func (o hookObserver) Said(text string) { o.rec.say(text) }
+func (o hookObserver) Said(text string) { o.rec.showNotice(text) }
 
 // startEvent returns the hook event of a chat's first turn in this process.
 func (t *turnHooks) startEvent() hooks.Event {
@@ -88,17 +88,17 @@ func (t *turnHooks) startEvent() hooks.Event {
 
 // runBeforeRequest reports whether any hook runs before the first request.
 func (t *turnHooks) runBeforeRequest() bool {
-	return t.Hooks.Any(hooks.PreRequest) || !t.session.begun && t.Hooks.Any(t.startEvent())
+	return t.Hooks.Any(hooks.PreRequest) || !t.session.startHooksRan && t.Hooks.Any(t.startEvent())
 }
 
 // runPreRequestHooks runs the hooks that precede the first request. plain means that the prompt is the
 // user's own text, which hooks may replace. An error ends the turn.
 func (t *turnHooks) runPreRequestHooks(prompt string, plain bool) error {
 	if !t.runBeforeRequest() {
-		t.session.begun = true
+		t.session.startHooksRan = true
 		return nil
 	}
-	t.rec.enter(progressHooks)
+	t.rec.showProgress(progressHooks)
 	if err := t.beginChat(); err != nil {
 		return err
 	}
@@ -107,12 +107,12 @@ func (t *turnHooks) runPreRequestHooks(prompt string, plain bool) error {
 	case err != nil:
 		return err
 	case out.Stop != nil:
-		t.rec.say(out.Stop.Notice())
+		t.rec.showNotice(out.Stop.Notice())
 		return errBlocked
 	case len(out.Blocked) > 0:
 		// Repeat the reason as a notice: not every client shows the outcome of hooks.
 		for _, b := range out.Blocked {
-			t.rec.say(strings.TrimSuffix("Request blocked by hook '"+b.Hook+"': "+b.Text, ": "))
+			t.rec.showNotice(strings.TrimSuffix("Request blocked by hook '"+b.Hook+"': "+b.Text, ": "))
 		}
 		return errBlocked
 	}
@@ -128,7 +128,7 @@ func (t *turnHooks) runPreRequestHooks(prompt string, plain bool) error {
 // beginChat runs the chatStart or subagentStart hooks once per session. Their texts for the model
 // are part of the system prompt as long as the chat is open.
 func (t *turnHooks) beginChat() error {
-	if t.session.begun {
+	if t.session.startHooksRan {
 		return nil
 	}
 	if err := t.session.eng.awaitBegin(t.ctx); err != nil {
@@ -143,10 +143,10 @@ func (t *turnHooks) beginChat() error {
 		return err
 	}
 	if out.Stop != nil {
-		t.rec.say(out.Stop.Notice())
+		t.rec.showNotice(out.Stop.Notice())
 		return errBlocked
 	}
-	t.session.begun = true
+	t.session.startHooksRan = true
 	if text := history.FromHooks(out.Context); text != "" {
 		t.session.instructions.Store(&text)
 	}
@@ -169,7 +169,7 @@ func (t *turnHooks) runPostRequestHooks(followUp bool) (next string, err error) 
 		return "", err
 	}
 	if out.Stop != nil {
-		t.rec.say(out.Stop.Notice())
+		t.rec.showNotice(out.Stop.Notice())
 		return "", errByHook
 	}
 	return strings.Join(out.FollowUps, "\n\n"), nil
@@ -209,7 +209,7 @@ func (t *turnHooks) runPreToolCallHooks(p planned) (hookedCall, error) {
 	switch {
 	case out.Stop != nil:
 		h.stop, h.rejected = true, &event.ToolRejected{CallID: p.call.ID, Reason: event.StoppedByHook}
-		t.rec.say(out.Stop.Notice())
+		t.rec.showNotice(out.Stop.Notice())
 	case err != nil:
 		h.rejected = &event.ToolRejected{CallID: p.call.ID, Reason: event.RejectedByHook, Message: "A hook changed this call so that it cannot run: " + err.Error()}
 	case len(out.Blocked) > 0 || out.Approval == string(tools.Deny):
@@ -284,10 +284,10 @@ func (t *turnHooks) runPreCompactHooks(trigger, instructions string) error {
 	case err != nil:
 		return err
 	case out.Stop != nil:
-		t.rec.say(out.Stop.Notice())
+		t.rec.showNotice(out.Stop.Notice())
 		return errByHook
 	case len(out.Blocked) > 0:
-		t.rec.say("Compaction blocked by hook '" + out.Blocked[0].Hook + "'.")
+		t.rec.showNotice("Compaction blocked by hook '" + out.Blocked[0].Hook + "'.")
 		return errCompactBlocked
 	}
 	return nil

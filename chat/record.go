@@ -14,9 +14,9 @@ import (
 type turnRecord struct {
 	log   *eventlog.Log
 	turn  string             // id of the turn
-	watch []func(event.Body) // called with each event in order; they run with mu locked, so they must not wait
-	// report passes each event of a child turn to its parent; it may be nil. It is called without
-	// mu, so that no turn locks another turn's record while it holds its own lock.
+	watch []func(event.Body) // called with each event in order while mu is locked, so they must not wait
+	// report passes each event of a child turn to its parent; it may be nil. emit calls it after
+	// releasing mu, so that no turn locks another turn's record while it holds its own lock.
 	report func(event.Body)
 	ended  chan struct{} // closed when the terminal event has been appended
 
@@ -39,11 +39,11 @@ func (r *turnRecord) emit(bodies ...event.Body) {
 	}
 }
 
-// say shows the user a notice.
-func (r *turnRecord) say(text string) { r.emit(event.Notice{Text: text}) }
+// showNotice shows the user a notice.
+func (r *turnRecord) showNotice(text string) { r.emit(event.Notice{Text: text}) }
 
-// enter shows a progress text unless it is already shown.
-func (r *turnRecord) enter(phase string) {
+// showProgress shows a progress text unless it is already shown.
+func (r *turnRecord) showProgress(phase string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.phase != phase {
@@ -51,9 +51,9 @@ func (r *turnRecord) enter(phase string) {
 	}
 }
 
-// finish appends the events that compose returns and then the terminal event, unless the turn has
-// ended already. compose gets the history and the running actions of hooks; no other event can come
-// between.
+// finish appends the events that compose returns, and then the terminal event. It does nothing if the
+// turn has already ended. compose gets the history and the running actions of hooks. No other event
+// is appended between its events and the terminal event.
 func (r *turnRecord) finish(end event.TurnFinished, compose func(h *history.History, scripts []event.HookStarted) []event.Body) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// llm.WithRetry repeats a request that fails before any of its answer is shown. Text that was shown cannot
-// be withdrawn: if the answer breaks off later, the text stays, and the model is asked to continue it
+// llm.WithRetry repeats a request that fails before a part of the answer is shown. Clients cannot
+// withdraw text: if an answer breaks off later, its text stays, and eca asks the model to continue it
 // (eca-features 8).
 
 // recovery counts the attempts to get a complete answer. It is reset when the model has called
@@ -107,7 +107,7 @@ func (t *turn) continueAnswer(r *recovery, err error) error {
 	if llm.Sleep(ctx, info.Delay) != nil && t.ctx.Err() != nil {
 		return context.Cause(t.ctx)
 	}
-	t.rec.enter(progressWaiting)
+	t.rec.showProgress(progressWaiting)
 	return nil
 }
 
@@ -137,7 +137,7 @@ func (t *turn) continueCodeBlock(r *recovery, a *answer) bool {
 	}
 	r.continues++
 	t.rec.emit(event.Continued{Prompt: promptCode})
-	t.rec.enter(progressWaiting)
+	t.rec.showProgress(progressWaiting)
 	return true
 }
 

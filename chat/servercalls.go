@@ -15,9 +15,9 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// A provider may run its own tools while it answers. Their calls are shown as tool calls of the server
-// "llm". They need no approval, because the configuration of the model allows them, and no hooks run
-// for them.
+// A provider may run its own tools while it answers. eca shows their calls as tool calls of the server
+// "llm". These calls need no approval, because the configuration of the model enables the tools. No
+// hooks run for them.
 
 // serverLLM is the server name of such calls (eca-protocol 7.1).
 const serverLLM = "llm"
@@ -37,9 +37,9 @@ const (
 // serverCall is a call that the provider runs.
 type serverCall struct {
 	event.Tool
-	id    string // the provider's
-	began time.Time
-	ran   bool // ToolStarted was emitted
+	id      string // the provider's
+	began   time.Time
+	started bool // ToolStarted was emitted
 }
 
 // source is a page that the answer cites.
@@ -52,9 +52,9 @@ func (a *answer) beginServerCall(d llm.Delta) {
 	t.rec.emit(event.ToolProposed{Tool: c.Tool, Summary: serverSummary(d.Name, nil)})
 	switch d.Name {
 	case llm.WebSearch:
-		t.rec.enter(progressSearching)
+		t.rec.showProgress(progressSearching)
 	case llm.ImageGeneration:
-		t.rec.enter(progressImage)
+		t.rec.showProgress(progressImage)
 	}
 }
 
@@ -70,10 +70,10 @@ func (a *answer) findServerCall(id string) *serverCall {
 
 func (a *answer) runServerCall(d llm.Delta) {
 	c := a.findServerCall(d.ID)
-	if c == nil || c.ran {
+	if c == nil || c.started {
 		return
 	}
-	c.ran = true
+	c.started = true
 	args := llm.ArgumentsObject(json.RawMessage(d.Text))
 	key := map[string]string{llm.WebSearch: "webSearch", llm.ImageGeneration: "imageGeneration"}[c.Name]
 	a.t.rec.emit(event.ToolJudged{
@@ -110,7 +110,7 @@ func (a *answer) endServerCall(d llm.Delta) {
 		res.Outputs[i] = strings.ToValidUTF8(o, "�")
 	}
 	t.rec.emit(event.ToolFinished{CallID: c.CallID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: t.since(c.began), Opaque: d.Opaque})
-	t.rec.enter(progressGenerating)
+	t.rec.showProgress(progressGenerating)
 }
 
 // endServerCalls ends the calls that the provider did not end, and lists the sources that the answer

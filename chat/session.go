@@ -40,10 +40,9 @@ func (s state) canBecome(next state) bool {
 	return false
 }
 
-// Session is one chat that is open in this process. All changes of the chat are made on its
-// goroutine: prompts and decisions in this file, edits in edit.go. Reads do not wait for that
-// goroutine (chatReader). It has more than 40 methods because each operation of clients on a chat is
-// one.
+// Session is one chat that is open in this process. Its goroutine makes all changes of the chat:
+// prompts and decisions (this file) and edits (edit.go). Reads do not wait for the goroutine
+// (chatReader). Each operation of clients on a chat is a method, so Session has more than 40 methods.
 type Session struct {
 	chatReader
 	mail *mailbox
@@ -51,15 +50,14 @@ type Session struct {
 	ctx        context.Context // ends when the session is closed
 	cancel     context.CancelCauseFunc
 	background sync.WaitGroup                // title requests and syncs of the store
-	titled     atomic.Pointer[chan struct{}] // closed when the last title request has ended
-	gone       chan struct{}                 // closed when the session's goroutine has ended
+	titleDone  atomic.Pointer[chan struct{}] // closed when the last title request has ended
+	loopDone   chan struct{}                 // closed when the session's goroutine has ended
 
 	lease lease
 	began sync.Map    // ids (the keys) of the turns that began in this process
 	busy  atomic.Bool // state is running
-	// beginning cancels the turn that is being started, without waiting for the session's
-	// goroutine, which may be resolving the contexts of the prompt. Nil while no turn is being
-	// started.
+	// beginning cancels a turn while the session's goroutine starts it and may, for example, resolve
+	// the contexts of the prompt. It is nil while no turn is starting.
 	beginning atomic.Pointer[context.CancelCauseFunc]
 	lastStop  atomic.Pointer[stopRequest]
 	cost      cost
@@ -69,19 +67,19 @@ type Session struct {
 
 	dialogue
 
-	// The fields below are owned by the session's goroutine. While a turn runs, it owns history
-	// and begun.
-	state   state
-	turn    *turn
-	history *history.History
-	begun   bool // the chatStart or subagentStart hooks have run
+	// The session's goroutine owns the fields below. While a turn runs, the turn owns history and
+	// startHooksRan.
+	state         state
+	turn          *turn
+	history       *history.History
+	startHooksRan bool // the chatStart or subagentStart hooks have run
 }
 
 func newSession(e *Engine, meta Meta, last event.Seq) *Session {
 	s := &Session{
 		chatReader: chatReader{meta.ID, e, eventlog.New(e.deps.Store, meta, last, e.deps.Current().Config.Conformance().UnmergedDeltas, e.deps.Now, e.deps.Log)},
 		mail:       newMailbox(),
-		gone:       make(chan struct{}),
+		loopDone:   make(chan struct{}),
 	}
 	if last > 0 {
 		s.dialogState.Store(int32(unknownDialog))
@@ -93,7 +91,7 @@ func newSession(e *Engine, meta Meta, last event.Seq) *Session {
 
 // loop is the session's goroutine. It runs commands one after the other.
 func (s *Session) loop() {
-	defer close(s.gone)
+	defer close(s.loopDone)
 	for s.state != closed {
 		var done <-chan struct{}
 		if s.turn != nil {
@@ -107,7 +105,7 @@ func (s *Session) loop() {
 				}
 			}
 		case <-done:
-			s.reap()
+			s.turnEnded()
 		}
 	}
 }
@@ -121,8 +119,8 @@ func (s *Session) become(next state) {
 	s.busy.Store(next == running)
 }
 
-// reap makes the session idle after its turn has ended.
-func (s *Session) reap() {
+// turnEnded makes the session idle after its turn has ended.
+func (s *Session) turnEnded() {
 	s.turn = nil
 	s.become(idle)
 	s.lease.release()
@@ -130,8 +128,8 @@ func (s *Session) reap() {
 	s.syncLater()
 }
 
-// syncLater syncs the store in the background, so that appended events survive a crash of the
-// machine and no caller waits for the disk.
+// syncLater syncs the store in the background. The appended events then survive a crash of the
+// machine, and no caller waits for the disk.
 func (s *Session) syncLater() {
 	s.background.Go(func() {
 		if err := s.eng.deps.Store.Sync(context.WithoutCancel(s.ctx)); err != nil {
@@ -141,7 +139,7 @@ func (s *Session) syncLater() {
 }
 
 // Done is closed when the chat has been closed.
-func (s *Session) Done() <-chan struct{} { return s.gone }
+func (s *Session) Done() <-chan struct{} { return s.loopDone }
 
 // Prompt is a message of the user, with the settings to answer it.
 type Prompt struct {
@@ -153,12 +151,12 @@ type Prompt struct {
 	Variant  string
 	Trust    *bool // nil leaves auto-approve as it is
 	Contexts []contexts.Ref
-	// Limited is set if the sender may only change chats: the prompt is refused with ErrLimited if
-	// it calls a command that may change more, or if it would answer one that asks.
+	// Limited is set if the sender may only change chats. If the prompt calls a command that may
+	// change more, or answers a question of such a command, it fails with ErrLimited.
 	Limited bool
 
-	// MayBeEmpty is set if the model is to be asked even without text and contexts. Otherwise
-	// Submit returns ErrEmptyPrompt.
+	// MayBeEmpty allows a prompt without text and contexts. Without MayBeEmpty, Submit returns
+	// ErrEmptyPrompt for such a prompt.
 	MayBeEmpty bool
 
 	work *assignment // set only for a subagent
@@ -177,8 +175,8 @@ type Accepted struct {
 	turn *turn
 }
 
-// Submission is the pending outcome of a prompt. It is available as soon as the session has begun a
-// turn; it does not wait for the model.
+// Submission is the pending outcome of a prompt. The outcome is available as soon as the session has
+// started a turn, before the model answers.
 type Submission = Pending[Accepted]
 
 // Submit hands a prompt to the session without waiting for it. It supersedes a running turn, which is
@@ -191,8 +189,8 @@ func (s *Session) Submit(p Prompt) *Submission {
 	return command(s, func() (Accepted, error) { return s.acceptSafely(p) })
 }
 
-// isEmpty reports whether a prompt is refused because it asks nothing: it has no text and no
-// contexts, and no dialog waits for input. While the chat's events have not been read, it returns false.
+// isEmpty reports whether a prompt is refused because it has no text and no contexts, and no dialog
+// waits for input. Until the session has read the chat's events, isEmpty returns false.
 func (s *Session) isEmpty(p Prompt) bool {
 	return !p.MayBeEmpty && strings.TrimSpace(p.Text) == "" && len(p.Contexts) == 0 && dialogState(s.dialogState.Load()) == noDialog
 }
@@ -207,8 +205,8 @@ type Decision struct {
 	// GoOn continues the turn after a rejection: the model gets the reason and may try something
 	// else. Otherwise the turn ends and the user is asked what to do.
 	GoOn bool
-	// Unasked is set if the call is rejected because there was no user to ask. The model gets that
-	// reason instead of a rejection by the user.
+	// Unasked is set if the call is rejected because there was no user to ask. The model gets this
+	// reason, and not a rejection by the user.
 	Unasked bool
 }
 
@@ -275,7 +273,7 @@ func (s *Session) Unsteer() {
 	})
 }
 
-// IdleState is the state of a session after all commands that were given before.
+// IdleState is the state of a session after all earlier commands.
 type IdleState struct {
 	Idle bool      // no turn runs and no dialog is open
 	Next event.Seq // sequence number of the next event
@@ -316,7 +314,7 @@ func (s *Session) Cancel() {
 // by identity.
 type stopRequest struct{ cause error }
 
-// requestStop cancels a turn that is being started, and all that were submitted but not started.
+// requestStop cancels a turn that is starting, and all submitted turns that have not started yet.
 func (s *Session) requestStop(cause error) *stopRequest {
 	h := &stopRequest{cause}
 	s.lastStop.Store(h)
@@ -334,7 +332,7 @@ func (s *Session) close(cause error) {
 		s.closeDialog()
 		s.become(closed)
 	})
-	<-s.gone
+	<-s.loopDone
 	s.eng.histories.take(s)
 	s.background.Wait()
 	s.log.Close()
@@ -349,7 +347,7 @@ func (s *Session) endTurn(cause error) (id string) {
 	id = s.turn.id
 	s.turn.cancel(cause)
 	<-s.turn.done
-	s.reap()
+	s.turnEnded()
 	return id
 }
 
@@ -363,7 +361,7 @@ func (s *Session) acceptSafely(p Prompt) (acc Accepted, err error) {
 			if s.turn != nil {
 				s.turn.finish(err)
 				s.turn.cancel(nil)
-				s.reap()
+				s.turnEnded()
 			}
 		}
 	}()

@@ -27,7 +27,7 @@ func (t *turn) titleLater() {
 	if text != "" {
 		t.vars() // compute them now, because they depend on the model as well
 	}
-	s.titled.Store(&done)
+	s.titleDone.Store(&done)
 	s.background.Go(func() {
 		defer close(done)
 		defer func() {
@@ -45,7 +45,7 @@ func (e *Engine) AwaitTitle(ctx context.Context, id string) {
 	if !ok {
 		return
 	}
-	if done := s.titled.Load(); done != nil {
+	if done := s.titleDone.Load(); done != nil {
 		select {
 		case <-*done:
 		case <-ctx.Done():
@@ -53,8 +53,8 @@ func (e *Engine) AwaitTitle(ctx context.Context, id string) {
 	}
 }
 
-// title asks the model for a title, if there is a conversation (see textForTitle). Failures are only
-// logged. The turn may end meanwhile.
+// title asks the model for a title, if there is a conversation (see textForTitle). It only logs
+// failures. The turn may end before the model answers.
 func (t *turn) title(model Model, conversation string) {
 	if conversation == "" {
 		return
@@ -79,7 +79,7 @@ func (t *turn) title(model Model, conversation string) {
 		}
 		return
 	}
-	err = t.session.whenFree(ctx, func() {
+	err = t.session.appendWhenFree(ctx, func() {
 		t.session.log.Append("", t.session.cost.sideUsage(model, llm.PurposeTitle, usage))
 		if title := oneLine(text, titleLength); title != "" && ctx.Err() == nil {
 			setGeneratedTitle(t.session.log, title)
@@ -104,9 +104,9 @@ func (t *turn) titleModel(own Model) Model {
 	return m
 }
 
-// whenFree runs change, which appends to the chat. While a turn runs in this process, it does so
+// appendWhenFree runs change, which appends to the chat. While a turn runs in this process, it does so
 // immediately. Otherwise it runs change as an edit, and retries while another process uses the chat.
-func (s *Session) whenFree(ctx context.Context, change func()) error {
+func (s *Session) appendWhenFree(ctx context.Context, change func()) error {
 	if s.lease.share() {
 		defer s.lease.release()
 		change()

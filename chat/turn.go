@@ -141,11 +141,11 @@ func (t *turn) converse() error {
 			return err
 		}
 		if followed == maxFollowUps {
-			t.rec.say("Hooks have continued this turn too often, so it ends here.")
+			t.rec.showNotice("Hooks have continued this turn too often, so it ends here.")
 			return nil
 		}
 		t.rec.emit(event.UserMessage{ContentID: t.session.eng.deps.NewID(), Text: next, Steer: true})
-		t.rec.enter(progressWaiting)
+		t.rec.showProgress(progressWaiting)
 	}
 }
 

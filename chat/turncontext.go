@@ -59,14 +59,14 @@ func (t *turnContext) newID(id string) string {
 		return t.session.eng.deps.NewID()
 	}
 	unique := id
-	for n := 2; t.knows(unique) || !t.ids.claim(unique, t.rec); n++ {
+	for n := 2; t.hasID(unique) || !t.ids.claim(unique, t.rec); n++ {
 		unique = fmt.Sprintf("%s-%d", id, n)
 	}
 	return unique
 }
 
-// knows reports whether the chat or its parent has a call or a block of reasoning with this id.
-func (t *turnContext) knows(id string) bool {
+// hasID reports whether the chat or its parent has a call or a block of reasoning with this id.
+func (t *turnContext) hasID(id string) bool {
 	has := func(h *history.History) bool { return h.Has(id) }
 	return read(t.rec, has) || t.assignment != nil && read(t.assignment.parentTurn.rec, has)
 }
@@ -92,20 +92,20 @@ func (t *turnContext) trusted() bool {
 	return t.session.log.Meta().Trust || t.assignment != nil && t.assignment.parentTurn.session.log.Meta().Trust
 }
 
-// asks reports whether the user can be asked about a call.
-func (t *turnContext) asks() bool { return t.assignment == nil || !t.assignment.sub.Background }
+// canAskUser reports whether the user can be asked about a call.
+func (t *turnContext) canAskUser() bool { return t.assignment == nil || !t.assignment.sub.Background }
 
-// charged returns the turn and the call for which changes to files are recorded. Those of a subagent
-// are recorded for the parent's call, so that they are undone with it.
-func (t *turnContext) charged(callID string) (*turnContext, string) {
+// recordedIn returns the turn and the call to which the log attributes changes of files. It attributes
+// changes by a subagent to the parent's call, so that undoing that call undoes them too.
+func (t *turnContext) recordedIn(callID string) (*turnContext, string) {
 	if t.assignment != nil {
 		return t.assignment.parentTurn, t.id
 	}
 	return t, callID
 }
 
-// judge returns the policy's verdict about a call. For a subagent it is the stricter one of the
-// verdicts for its agent and the parent's agent.
+// judge returns the policy's verdict about a call. For a subagent, it returns the stricter of two
+// verdicts: for the subagent's agent and for the parent's agent.
 func (t *turnContext) judge(tc tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
 	v := t.Policy.Judge(tc, spec, plan)
 	if t.assignment != nil {

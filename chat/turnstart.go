@@ -62,7 +62,7 @@ func (t *turn) start() Accepted {
 				return err
 			}
 			t.title(t.model, t.textForTitle())
-			t.rec.enter(progressWaiting)
+			t.rec.showProgress(progressWaiting)
 			return t.converse()
 		})
 	case t.hooks.runBeforeRequest() || o.command.Expand != nil: // these may take long, and the caller does not wait for them
@@ -70,12 +70,12 @@ func (t *turn) start() Accepted {
 			if err := t.prepare(o.command, !o.isCommand); err != nil {
 				return err
 			}
-			t.rec.enter(progressWaiting)
+			t.rec.showProgress(progressWaiting)
 			t.titleLater()
 			return t.converse()
 		})
 	default:
-		t.session.begun = true
+		t.session.startHooksRan = true
 		t.rec.emit(event.Progress{Text: progressWaiting})
 		t.titleLater()
 		go t.run(t.converse)

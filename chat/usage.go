@@ -78,9 +78,9 @@ func Price(c config.Cost, u llm.Usage) (float64, bool) {
 	if c.CacheWrite != nil {
 		write = *c.CacheWrite
 	}
-	// Price lists do not contain the price of cache entries that live for an hour. For Claude it is
-	// twice the input price, and that for five minutes is 1.25 times the input price. If cache writes
-	// are free, these are free too.
+	// Price lists have only the price of cache entries that live for five minutes. For Claude, that
+	// is 1.25 times the input price, and entries that live for an hour cost twice the input price. If
+	// cache writes are free, so are entries that live for an hour.
 	long := max(write, 2**c.Input)
 	if write == 0 {
 		long = 0

@@ -70,8 +70,9 @@ func ParseCursor(s string) (Cursor, error) {
 // lastSeq is greater than the sequence number of any event.
 const lastSeq = 1<<62 - 1
 
-// Window selects the messages between two cursors, which are exclusive; nil means no bound. It
-// selects at most Limit messages: the newest, or the oldest if Forward is set. Limit 0 selects all.
+// Window selects the messages after After and before Before, without the messages at these cursors.
+// A nil cursor means no bound. Window selects at most Limit messages: the newest, or the oldest if
+// Forward is set. Limit 0 selects all.
 type Window struct {
 	Before, After *Cursor
 	Limit         int
@@ -89,8 +90,8 @@ type Span struct {
 	Total       int    // number of messages in the chat
 }
 
-// PlacedFlag is a flag with its place among the messages: it is shown right before NextMessage,
-// however late it was set.
+// PlacedFlag is a flag with its position among the messages. Clients show it right before
+// NextMessage, even if the user set it later than that message.
 type PlacedFlag struct {
 	Seq         event.Seq // the flag's event
 	NextMessage event.Seq // the event that begins the next message; greater than any event if the flag is last

@@ -67,5 +67,5 @@ func between(roots []string, path string) []string {
 		dirs = append(dirs, dir)
 	}
 	slices.Reverse(dirs)
-	return dirs[:workspace.Counted(root, dirs)]
+	return dirs[:workspace.CountBeforeIgnored(root, dirs)]
 }

@@ -49,7 +49,8 @@ func zipped(files []file, at time.Time) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// tarred packs files, with their directories if the format asks for them (.deb does).
+// tarred packs files into a .tar.gz archive. With directories, which .deb requires, it adds an entry
+// for each directory.
 func tarred(files []file, at time.Time, directories bool) ([]byte, error) {
 	var out bytes.Buffer
 	compressed, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -94,8 +95,8 @@ func tarred(files []file, at time.Time, directories bool) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// archives writes the archives of one platform: those that editor plugins download, which have the
-// program alone, and one with all programs and documents.
+// archives writes the archives of one platform: the ones that editor plugins download, which contain
+// only eca, and one with all programs and documents.
 func (r *release) archives(b *build) error {
 	native, err := zipped([]file{{b.exe("eca"), 0o755, b.programs["eca"]}}, r.time)
 	if err != nil {
@@ -147,7 +148,7 @@ func (r *release) archives(b *build) error {
 	return r.write(folder+".cdx.json", bom)
 }
 
-// archiveName is the name of the archive with all programs.
+// archiveName returns the name of the archive with all programs.
 func (r *release) archiveName(t target) string {
 	return "eca-" + r.version + "-" + t.os + "-" + t.arch + ".tar.gz"
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// target is a platform, with its names in each world.
+// target is a platform, with its names in Go, in editor plugins, in npm and in Python wheels.
 type target struct {
 	os, arch string
 	assets   []string // archives that editor plugins download, without ".zip"
@@ -24,7 +24,7 @@ type target struct {
 
 func (t target) String() string { return t.os + "/" + t.arch }
 
-// exe is the file name of a program.
+// exe returns the file name of a program.
 func (t target) exe(program string) string {
 	if t.os == "windows" {
 		return program + ".exe"
@@ -43,12 +43,12 @@ func targets() []target {
 	}
 }
 
-// build is what was made for one platform.
+// build is the result of the build for one platform.
 type build struct {
 	target
 	programs map[string][]byte // by name, without ".exe"
-	modules  []module          // that the programs contain
-	licences []byte            // texts of all of them
+	modules  []module          // the Go modules in the programs
+	licences []byte            // the licence texts of all modules
 }
 
 // compile builds programs into a directory.
@@ -59,7 +59,7 @@ func (r *release) compile(ctx context.Context, dir, goos, goarch string, program
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = r.root
-	// The settings that change what is compiled, whatever the machine has set.
+	// Fix all settings that influence the build, so that the machine's own settings have no effect.
 	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, bytes.TrimSpace(out))
@@ -67,7 +67,7 @@ func (r *release) compile(ctx context.Context, dir, goos, goarch string, program
 	return nil
 }
 
-// build compiles the programs for a platform and collects what they contain.
+// build compiles the programs for a platform, and collects their modules and licences.
 func (r *release) build(ctx context.Context, t target) (*build, error) {
 	dir, err := os.MkdirTemp("", "eca-release-")
 	if err != nil {
@@ -91,7 +91,8 @@ func (r *release) build(ctx context.Context, t target) (*build, error) {
 	return b, err
 }
 
-// describe asks a program for this machine for completions, and for its commit.
+// describe builds eca for this machine, and sets the commit, the time, the completions and the manual
+// page of the release.
 func (r *release) describe(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "eca-release-")
 	if err != nil {
@@ -118,7 +119,7 @@ func (r *release) describe(ctx context.Context) error {
 		}
 	}
 	if err != nil || r.commit == "" {
-		return errors.Join(errors.New("the program does not know its commit; build in a clone (go does not read worktrees of git)"), err)
+		return errors.Join(errors.New("go build recorded no commit; build in a clone, because Go cannot read the commit in a git worktree"), err)
 	}
 	if dirty && !strings.HasSuffix(r.version, "-dev") {
 		return fmt.Errorf("the working tree has changes that are not in v%s; commit or stash them", r.version)

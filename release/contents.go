@@ -20,7 +20,7 @@ import (
 // module is a Go module that a program contains.
 type module struct{ path, version string }
 
-// modulesOf reads from programs which modules they contain, without the main one, sorted.
+// modulesOf returns the modules that programs contain, sorted, without the main module.
 func modulesOf(programs map[string][]byte) ([]module, error) {
 	found := map[string]module{}
 	for name, body := range programs {
@@ -42,7 +42,8 @@ func modulesOf(programs map[string][]byte) ([]module, error) {
 	return all, nil
 }
 
-// licences joins the licence files of Go and of all modules. A module without one is an error.
+// licences returns the licence texts of Go and of all modules. It fails if a module has no licence
+// file.
 func (r *release) licences(ctx context.Context, modules []module) ([]byte, error) {
 	args := []string{"list", "-m", "-f", "{{.Path}}\t{{.Dir}}"}
 	for _, m := range modules {
@@ -86,7 +87,7 @@ func (r *release) licences(ctx context.Context, modules []module) ([]byte, error
 	return texts.Bytes(), nil
 }
 
-// sbom is the bill of materials in CycloneDX's JSON.
+// sbom returns the software bill of materials in the JSON format of CycloneDX.
 func (r *release) sbom(b *build) ([]byte, error) {
 	type component struct {
 		Type    string `json:"type"`

@@ -16,7 +16,7 @@ const (
 	contact  = "The eca authors <security@users.noreply.github.com>"
 )
 
-// installed is what packages of Linux put into the root directory.
+// installed returns the files of Linux packages, with paths relative to the root directory.
 func (r *release) installed(b *build, zshDir string) ([]file, error) {
 	var page bytes.Buffer
 	w, err := gzip.NewWriterLevel(&page, gzip.BestCompression)
@@ -39,7 +39,8 @@ func (r *release) installed(b *build, zshDir string) ([]file, error) {
 	}), nil
 }
 
-// systemVersion is a version as .deb and .rpm order them: prereleases sort before releases.
+// systemVersion returns the version in the format of .deb and .rpm, in which a tilde makes a
+// prerelease sort before the release.
 func (r *release) systemVersion() string { return strings.Replace(r.version, "-", "~", 1) }
 
 func (r *release) deb(b *build) error {

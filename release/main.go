@@ -1,9 +1,9 @@
-// Command release builds what a release publishes: programs for six platforms, archives with the
-// names that editor plugins download, packages, checksums, and a signature.
+// Command release builds the files of a release: programs for six platforms, archives with the names
+// that editor plugins download, packages, checksums, and a signature.
 //
-// It guarantees that two builds of one commit with one version of Go are equal byte by byte: all
-// times are the commit's, all entries are sorted, and no file has a path of the machine that built
-// it. It publishes nothing and asks no network beyond what `go build` needs. `make release` runs it.
+// Two builds of the same commit with the same version of Go are byte-identical: all times are that of
+// the commit, all entries are sorted, and no file contains a path of the build machine. The command
+// publishes nothing, and only `go build` uses the network. `make release` runs it.
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// release is one release while it is made.
+// release is a release under construction.
 type release struct {
 	root, out string
 	version   string // without "v"
@@ -75,8 +75,8 @@ func run(ctx context.Context, out, platforms, key, password string) error {
 	return r.checksums(key, password)
 }
 
-// emptied makes an empty directory of out. It deletes the files of an earlier release, and nothing
-// else.
+// emptied creates the directory out, or empties it if it contains an earlier release. It fails if the
+// directory contains anything else.
 func emptied(out string) error {
 	entries, err := os.ReadDir(out)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -92,7 +92,7 @@ func emptied(out string) error {
 	return os.MkdirAll(out, 0o755)
 }
 
-// platform builds the programs of one platform and packs them in all ways.
+// platform builds the programs of one platform and writes its archives and packages.
 func (r *release) platform(ctx context.Context, t target) error {
 	b, err := r.build(ctx, t)
 	if err != nil {
@@ -121,7 +121,8 @@ func (r *release) write(name string, body []byte) error {
 	return os.WriteFile(filepath.Join(r.out, name), body, 0o644)
 }
 
-// version is the tag of the commit. Builds of untagged commits sort before all releases.
+// version returns the tag of the commit without "v". For an untagged commit, it returns 0.0.0-dev,
+// which sorts before all releases.
 func version(ctx context.Context) string {
 	tag, err := git(ctx, "describe", "--tags", "--exact-match", "--match", "v[0-9]*")
 	if err != nil {
@@ -139,7 +140,7 @@ func git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// choose reads the flag -platforms.
+// choose parses the value of the flag -platforms.
 func choose(list string) ([]target, error) {
 	all := targets()
 	if list == "" {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// manual makes the page of `man eca` from docs/commands.md, which a test holds to the help of the
-// program.
+// manual returns the manual page eca(1). It converts docs/commands.md, which a test compares with the
+// help texts of the program.
 func manual(path, version string, date time.Time) ([]byte, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -40,7 +40,7 @@ func manual(path, version string, date time.Time) ([]byte, error) {
 	return []byte(page.String()), nil
 }
 
-// roff quotes a line of text.
+// roff escapes a line of text for roff.
 func roff(line string) string {
 	line = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(line)
 	if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {

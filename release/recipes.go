@@ -16,11 +16,12 @@ import (
 //go:embed recipes
 var recipeFiles embed.FS
 
-// recipes writes the files by which other package managers install the archives. They name all
-// platforms, so a partial release has none.
+// recipes writes the files from which Homebrew, Scoop, Arch Linux, Nix and Docker install the
+// archives. The files refer to the archives of all platforms, so a release of some platforms has no
+// recipes.
 func (r *release) recipes(built []target) error {
 	if len(built) < len(targets()) {
-		fmt.Println("recipes: left out, because they need all platforms")
+		fmt.Println("skipping recipes, which need all platforms")
 		return nil
 	}
 	byPlatform := map[string]string{}
@@ -47,10 +48,10 @@ func (r *release) recipes(built []target) error {
 	return nil
 }
 
-// sumsFile is the list of checksums.
+// sumsFile is the name of the list of checksums.
 const sumsFile = "SHA256SUMS"
 
-// checksums writes the list of all files, and its signature.
+// checksums writes the checksums of all files and, if a key is given, their signature.
 func (r *release) checksums(key, password string) error {
 	var list bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(r.sums)) {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// npmScope is where the packages of npm are published.
+// npmScope is the npm scope of the packages.
 const npmScope = "@seed-dec29ce4/"
 
 func (t target) npmName() string { return "eca-" + t.npm[0] + "-" + t.npm[1] }
@@ -45,7 +45,8 @@ func (r *release) npm(b *build) error {
 		file{"bin/" + b.exe("eca"), 0o755, b.programs["eca"]}, file{"LICENSE-THIRD-PARTY.txt", 0o644, b.licences})
 }
 
-// npmWrapper writes the package that users install: npm adds the one for their platform.
+// npmWrapper writes the npm package that users install. It depends on the packages of all platforms,
+// of which npm installs only the matching one.
 func (r *release) npmWrapper(built []target) error {
 	platforms := map[string]string{}
 	for _, t := range built {
@@ -60,7 +61,7 @@ func (r *release) npmWrapper(built []target) error {
 	}, file{"launcher.js", 0o755, launcher})
 }
 
-// pythonVersion is a version as PEP 440 writes it.
+// pythonVersion returns the version in the format of PEP 440.
 func (r *release) pythonVersion() string {
 	return strings.NewReplacer("-dev", ".dev0", "-alpha.", "a", "-beta.", "b", "-rc.", "rc").Replace(r.version)
 }

@@ -30,7 +30,7 @@ func newBuild(t target) *build {
 	return &build{target: t, programs: programs, modules: []module{{"example.org/a", "v1.0.0"}}, licences: []byte("free\n")}
 }
 
-// Editor plugins download these names, and expect the program at the root.
+// Editor plugins download archives with these names, and expect the program at the root.
 func TestNamesOfEditorPlugins(t *testing.T) {
 	r := newRelease(t)
 	for _, target := range targets() {
@@ -58,7 +58,7 @@ func TestNamesOfEditorPlugins(t *testing.T) {
 	}
 }
 
-// The order in which things are packed does not depend on chance.
+// Packing the same files again gives identical archives.
 func TestFilesAreReproducible(t *testing.T) {
 	var first map[string]string
 	for range 5 {
@@ -82,7 +82,7 @@ func TestFilesAreReproducible(t *testing.T) {
 	}
 }
 
-// Attack: a file of the release is exchanged, and the list of checksums with it.
+// Attack: someone replaces a file of the release and its checksum.
 func TestSignature(t *testing.T) {
 	r := newRelease(t)
 	public, private, err := minisign.GenerateKey(rand.Reader)
@@ -109,11 +109,11 @@ func TestSignature(t *testing.T) {
 	list, _ := os.ReadFile(filepath.Join(r.out, "SHA256SUMS"))
 	signature, _ := os.ReadFile(filepath.Join(r.out, "SHA256SUMS.minisig"))
 	if !minisign.Verify(public, list, signature) {
-		t.Error("the signature does not hold")
+		t.Error("the signature is invalid")
 	}
 	forged := bytes.Replace(list, []byte(sha256hex([]byte("program"))), []byte(sha256hex([]byte("malware"))), 1)
 	if bytes.Equal(list, forged) || minisign.Verify(public, forged, signature) {
-		t.Error("the signature holds for another program")
+		t.Error("the signature is valid for another program")
 	}
 }
 
@@ -146,7 +146,7 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// A mistyped directory does not lose its files.
+// A release does not delete the files of a mistyped directory.
 func TestOnlyReleasesAreReplaced(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name string) {
@@ -197,7 +197,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// The bill names what the program contains.
+// The bill of materials names the modules of a program.
 func TestContents(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

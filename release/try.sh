@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds a release for linux/amd64 twice, in two clones at different paths, and compares the files.
-# Then it installs each kind of package for which this machine has the installer, without changing
-# the system, and runs the README's demo from it. Packages that cannot be tried are named.
+# Then it installs each kind of package for which this machine has an installer, without changing the
+# system, and runs the README's demo. It prints NOT TESTED for each package that it cannot install.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
@@ -16,7 +16,7 @@ diff -r "$work/first-dist" "$work/second-dist"
 cd "$work/first-dist"
 sha256sum --check --quiet SHA256SUMS ./*.zip.sha256
 
-# demo PROGRAM: the answer shows the beginning of the program.
+# demo PROGRAM runs the README's demo and checks that the answer shows source code.
 demo() {
   local answer
   answer=$(cd "$work/first" && env -i PATH="$PATH" HOME="$(mktemp -d "$work/home.XXXX")" "$1" exec "Where does this program start? Show me." </dev/null 2>&1)

@@ -8,31 +8,32 @@ import (
 	"github.com/seed-dec29ce4/eca/repomap/lang"
 )
 
-// aim finds named paths and definitions in a tree, and adds them to a target. It is for one focus;
-// its look-up tables are created when they are first needed, so that the many words of a long text
-// do not each require a pass over all files.
-type aim struct {
+// focusResolver finds the paths and names of one focus in a tree, and adds them to a target. It
+// builds its lookup tables when it first needs them. Without the tables, each word of a long text
+// would need a pass over all files.
+type focusResolver struct {
 	t   *tree
 	out *target
 
-	bases  map[string][]int // shown files, by the last part of their path
-	spaces []space
+	bases     map[string][]int // shown files, by the last part of their path
+	languages []langFolders
 
-	// Files by the names that they define: the files for name n are definers[from[n]:from[n+1]].
-	from     []int32
-	definers []int32
+	// definers has the files by the names that they define. The files for name n are
+	// definers[definersFrom[n]:definersFrom[n+1]].
+	definersFrom []int32
+	definers     []int32
 }
 
-// space is a language in a tree, with the folders that contain files of it: a private name is
-// distinct in each of them.
-type space struct {
+// langFolders is a language in a tree, with the folders that contain its files. The same private
+// name in two folders is two names.
+type langFolders struct {
 	lang    *lang.Language
-	folders []uint64 // see file.folder
+	folders []uint64 // see file.folderSalt
 }
 
-// atPath adds a file, or the files in a folder. rel is relative to the root, and clean. It returns
-// false if neither exists.
-func (a *aim) atPath(rel string, worth float64) bool {
+// addPath adds a file, or the files in a folder. rel is clean and relative to the root. addPath
+// returns false if there is no such file or folder.
+func (a *focusResolver) addPath(rel string, worth float64) bool {
 	if rel == "." {
 		return true // the whole repository is not a focus
 	}
@@ -56,8 +57,8 @@ func (a *aim) atPath(rel string, worth float64) bool {
 	return a.out.add(in, worth)
 }
 
-// atBase adds the files with a name such as `rank.go`. It returns false if none exist.
-func (a *aim) atBase(name string, worth float64) bool {
+// addBase adds the files with a base name such as `rank.go`. It returns false if it finds no file.
+func (a *focusResolver) addBase(name string, worth float64) bool {
 	if a.bases == nil {
 		a.bases = make(map[string][]int, len(a.t.order))
 		for i, f := range a.t.order {
@@ -70,35 +71,35 @@ func (a *aim) atBase(name string, worth float64) bool {
 	return a.out.add(a.bases[name], worth)
 }
 
-// atName adds the definitions of a name, in all languages. It returns false if it finds no definition.
-func (a *aim) atName(name string, worth float64) bool {
+// addName adds the definitions of a name, in all languages. It returns false if it finds no definition.
+func (a *focusResolver) addName(name string, worth float64) bool {
 	if i := strings.LastIndexAny(name, ".:#"); i >= 0 {
 		name = name[i+1:]
 	}
-	if a.from == nil {
-		a.collect()
+	if a.definersFrom == nil {
+		a.indexDefiners()
 	}
 	var in []int
-	for _, s := range a.spaces {
+	for _, s := range a.languages {
 		h := s.lang.Hash(name)
 		if !lang.Private(h) {
-			in = a.defining(in, s.lang, h)
+			in = a.appendDefiners(in, s.lang, h)
 			continue
 		}
 		for _, folder := range s.folders {
-			in = a.defining(in, s.lang, h^folder)
+			in = a.appendDefiners(in, s.lang, h^folder)
 		}
 	}
 	return a.out.add(in, worth)
 }
 
-// defining appends the files of a language that define a name, given its hash as in file.hashes.
-func (a *aim) defining(in []int, l *lang.Language, hash uint64) []int {
+// appendDefiners appends the files of a language that define a name. hash is a value of file.hashes.
+func (a *focusResolver) appendDefiners(in []int, l *lang.Language, hash uint64) []int {
 	id, ok := a.t.names.ids.find(hash)
 	if !ok {
 		return in
 	}
-	for _, i := range a.definers[a.from[id]:a.from[id+1]] {
+	for _, i := range a.definers[a.definersFrom[id]:a.definersFrom[id+1]] {
 		if a.t.order[i].lang == l {
 			in = append(in, int(i))
 			a.out.names[id] = true
@@ -107,10 +108,10 @@ func (a *aim) defining(in []int, l *lang.Language, hash uint64) []int {
 	return in
 }
 
-// collect builds the table of which files define which names, and the list of languages and
+// indexDefiners builds the table of the files that define each name, and the list of languages and
 // folders.
-func (a *aim) collect() {
-	a.from = make([]int32, len(a.t.names.tell)+1)
+func (r *focusResolver) indexDefiners() {
+	r.definersFrom = make([]int32, len(r.t.names.distinctiveness)+1)
 	total := int32(0)
 	at := map[*lang.Language]int{} // index in spaces
 	type place struct {
@@ -118,36 +119,36 @@ func (a *aim) collect() {
 		folder string
 	}
 	seen := map[place]bool{}
-	for _, f := range a.t.order {
+	for _, f := range r.t.order {
 		if f.lang == nil || len(f.own) == 0 {
 			continue
 		}
 		for _, id := range f.own {
-			a.from[id+1]++
+			r.definersFrom[id+1]++
 			total++
 		}
 		n, known := at[f.lang]
 		if !known {
-			n = len(a.spaces)
+			n = len(r.languages)
 			at[f.lang] = n
-			a.spaces = append(a.spaces, space{lang: f.lang})
+			r.languages = append(r.languages, langFolders{lang: f.lang})
 		}
 		if p := (place{f.lang, path.Dir(f.path)}); !seen[p] {
 			seen[p] = true
-			a.spaces[n].folders = append(a.spaces[n].folders, f.folder())
+			r.languages[n].folders = append(r.languages[n].folders, f.folderSalt())
 		}
 	}
-	for id := range len(a.from) - 1 {
-		a.from[id+1] += a.from[id]
+	for id := range len(r.definersFrom) - 1 {
+		r.definersFrom[id+1] += r.definersFrom[id]
 	}
-	a.definers = make([]int32, total)
-	next := slices.Clone(a.from)
-	for i, f := range a.t.order {
+	r.definers = make([]int32, total)
+	next := slices.Clone(r.definersFrom)
+	for i, f := range r.t.order {
 		if f.lang == nil {
 			continue
 		}
 		for _, id := range f.own {
-			a.definers[next[id]] = int32(i) //nolint:gosec // at most maxFiles
+			r.definers[next[id]] = int32(i) //nolint:gosec // at most maxFiles
 			next[id]++
 		}
 	}

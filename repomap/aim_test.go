@@ -34,15 +34,15 @@ func TestAim(t *testing.T) {
 		"a", "a/b", "a-b", "a/f0.go", "f0.go", "f1.go", "package.json", "c/package.json", "data.bin", "c/data.bin", "none", "a/none", ".", "..", "", "hidden", "Shared", "sharedToo", "shared", "a.hidden", "Basket", "core.Basket", "vendor",
 	} {
 		for name, c := range map[string]struct {
-			aim  func(*aim) bool
+			aim  func(*focusResolver) bool
 			want func(i int, f *file) bool
 		}{
-			"path": {func(a *aim) bool { return a.atPath(tr.relative(word), 1) }, func(_ int, f *file) bool {
+			"path": {func(a *focusResolver) bool { return a.addPath(tr.relative(word), 1) }, func(_ int, f *file) bool {
 				rel := tr.relative(word)
 				return f.shown() && (f.path == rel || strings.HasPrefix(f.path, rel+"/"))
 			}},
-			"base": {func(a *aim) bool { return a.atBase(word, 1) }, func(_ int, f *file) bool { return f.shown() && path.Base(f.path) == word }},
-			"name": {func(a *aim) bool { a.atName(word, 1); return true }, func(_ int, f *file) bool {
+			"base": {func(a *focusResolver) bool { return a.addBase(word, 1) }, func(_ int, f *file) bool { return f.shown() && path.Base(f.path) == word }},
+			"name": {func(a *focusResolver) bool { a.addName(word, 1); return true }, func(_ int, f *file) bool {
 				name := word[strings.LastIndexAny(word, ".")+1:]
 				return slices.ContainsFunc(f.defs, func(d lang.Definition) bool { return d.Name == name })
 			}},
@@ -55,7 +55,7 @@ func TestAim(t *testing.T) {
 				}
 			}
 			want.add(in, 1)
-			found := c.aim(&aim{t: tr, out: &got})
+			found := c.aim(&focusResolver{t: tr, out: &got})
 			if len(got.files) != len(want.files) || found != (len(in) > 0) && name != "name" && tr.relative(word) != "." {
 				t.Errorf("%s %q: %v, want %v; found: %v", name, word, got.files, want.files, found)
 			}
@@ -75,11 +75,11 @@ func TestAim(t *testing.T) {
 
 // A word counts as often as it is said.
 func TestCounted(t *testing.T) {
-	got := fmt.Sprint(counted("see a.go, (a.go) and `b`; a.go."))
+	got := fmt.Sprint(mentions("see a.go, (a.go) and `b`; a.go."))
 	if want := "[{see 1} {a.go 3} {and 1} {b 1}]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if n := len(counted(strings.Repeat("x ", maxWords) + "last")); n != 1 {
+	if n := len(mentions(strings.Repeat("x ", maxWords) + "last")); n != 1 {
 		t.Errorf("%d words", n)
 	}
 }

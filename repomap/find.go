@@ -20,29 +20,29 @@ type Hit struct {
 	In   string // names of the enclosing definitions, separated by dots; empty at the top level
 	lang.Definition
 
-	match match
+	match matchKind
 	score float64
 }
 
 // match is how well a name matches a query; higher is better.
-type match int
+type matchKind int
 
 const (
-	noMatch    match = iota
-	someWords        // one word of the query is in the name; the others are in the enclosing definitions, the path or the signature
-	partOfName       // the name contains the query
-	allWords         // the name contains all words
-	beginning        // the name begins with the query
-	folded           // equal except for case and underscores
+	noMatch    matchKind = iota
+	someWords            // the name contains a word of the query; the enclosing definitions, the path or the signature contain the others
+	partOfName           // the name contains the query
+	allWords             // the name contains all words
+	beginning            // the name begins with the query
+	folded               // equal except for case and underscores
 	exactly
 )
 
-// maxHits is the most hits of a search that are shown.
+// maxHits is the maximum number of hits that HitsText shows.
 const maxHits = 200
 
-// Find returns the definitions that match a query, the best first: by how well their names match,
-// then by their rank. A query is a name, a name qualified by that of an enclosing definition
-// (`Basket.AddItem`, `shop::add`), or words in any order (`add item`, `class basket`).
+// Find returns the definitions that match a query. Better matches of the name come first; equal
+// matches are sorted by rank. A query is a name, a qualified name (`Basket.AddItem`, `shop::add`),
+// or words in any order (`add item`, `class basket`).
 func (m *Map) Find(query string) []Hit {
 	q := newQuery(query)
 	if q.name == "" {
@@ -54,10 +54,10 @@ func (m *Map) Find(query string) []Hit {
 		for d := range f.Definitions {
 			def := &f.Definitions[d]
 			if def.Kind == lang.Extension {
-				continue // the definition is in another container
+				continue // an extension only reopens a type that is defined elsewhere
 			}
-			if how := q.match(f, d); how > noMatch {
-				out = append(out, Hit{Path: f.Path, In: f.enclosing(d), Definition: *def, match: how, score: f.Scores[d]})
+			if match := q.match(f, d); match > noMatch {
+				out = append(out, Hit{Path: f.Path, In: f.enclosing(d), Definition: *def, match: match, score: f.Scores[d]})
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func (m *Map) Find(query string) []Hit {
 }
 
 func compareHits(a, b Hit) int {
-	return cmp.Or(cmp.Compare(b.match, a.match), cmp.Compare(step(b.score), step(a.score)), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line))
+	return cmp.Or(cmp.Compare(b.match, a.match), cmp.Compare(rankStep(b.score), rankStep(a.score)), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line))
 }
 
 // enclosing returns the names of the definitions around a definition, the outermost first.
@@ -98,7 +98,7 @@ func newQuery(text string) query {
 	}
 	for i, p := range parts {
 		eachWord(p, func(word []byte) bool {
-			if len(q.words) < maxAsked-1 {
+			if len(q.words) < maxDistinctWords-1 {
 				q.words = append(q.words, string(stem(word)))
 			}
 			return true
@@ -113,75 +113,76 @@ func newQuery(text string) query {
 }
 
 // match returns how well one definition matches.
-func (q *query) match(f *File, d int) match {
+func (q *query) match(f *File, d int) matchKind {
 	def := &f.Definitions[d]
 	name := fold(def.Name)
-	var how match
+	var best matchKind
 	switch {
 	case def.Name == q.name:
-		how = exactly
+		best = exactly
 	case name == q.folded:
-		how = folded
+		best = folded
 	case q.folded != "" && strings.HasPrefix(name, q.folded):
-		how = beginning
+		best = beginning
 	default:
-		how = q.matchWords(f, d, name)
+		best = q.matchWords(f, d, name)
 	}
-	if how > someWords && len(q.within) > 0 && !q.isWithin(f, d) {
+	if best > someWords && len(q.within) > 0 && !q.isWithin(f, d) {
 		return noMatch
 	}
-	return how
+	return best
 }
 
-// matchWords searches for the query's words in a name and, if that contains one of them, in the
-// name's surroundings.
-func (q *query) matchWords(f *File, d int, name string) match {
+// matchWords searches for the words of the query in the name of a definition. If the name contains
+// one of them, matchWords searches for the others in the signatures of the definition and of its
+// enclosing definitions, and in the path.
+func (q *query) matchWords(f *File, d int, name string) matchKind {
 	if len(q.words) == 0 {
 		return noMatch
 	}
-	left := uint64(1)<<len(q.words) - 1 // a bit for each word
-	wanted := left
-	strike := func(text string) {
+	missing := uint64(1)<<len(q.words) - 1 // a bit for each word
+	all := missing
+	markFound := func(text string) {
 		eachWord(text, func(word []byte) bool {
 			s := stem(word)
 			for i, w := range q.words {
 				if w == string(s) {
-					left &^= 1 << i
+					missing &^= 1 << i
 				}
 			}
-			return left > 0
+			return missing > 0
 		})
 	}
-	strike(f.Definitions[d].Name)
+	markFound(f.Definitions[d].Name)
 	switch {
-	case left == 0:
+	case missing == 0:
 		return allWords
 	case len(q.folded) > 2 && strings.Contains(name, q.folded):
 		return partOfName
-	case left == wanted:
+	case missing == all:
 		return noMatch
 	}
 	for p := d; p >= 0; p = f.Definitions[p].Parent {
-		strike(f.Definitions[p].Signature)
+		markFound(f.Definitions[p].Signature)
 	}
-	if strike(f.Path); left > 0 {
+	if markFound(f.Path); missing > 0 {
 		return noMatch
 	}
 	return someWords
 }
 
-// isWithin reports whether a definition is in all the containers that the query names: other
-// definitions, the type of a method, folders, or the file.
+// isWithin reports whether a definition is in all the containers that the query names. A container
+// is an enclosing definition, the type of a method, a folder, or the file.
 func (q *query) isWithin(f *File, d int) bool {
-	around := fold(f.Path + " " + f.enclosing(d) + " " + f.Definitions[d].Signature)
-	return !slices.ContainsFunc(q.within, func(part string) bool { return !strings.Contains(around, part) })
+	containers := fold(f.Path + " " + f.enclosing(d) + " " + f.Definitions[d].Signature)
+	return !slices.ContainsFunc(q.within, func(part string) bool { return !strings.Contains(containers, part) })
 }
 
 // FindText returns the definitions in some repositories that match a query, one per line
-// (`path:line: signature`), in at most the given number of tokens; it is empty if nothing matches.
-// Paths are relative if there is one root. Roots that cannot be read are omitted, unless none can
-// be read.
-func (x *Index) FindText(ctx context.Context, roots []string, asked string, focus Focus, tokens int) (string, error) {
+// (`path:line: signature`), in at most the given number of tokens. The text is empty if no
+// definition matches. Paths are relative if there is only one root. FindText omits roots that it
+// cannot read; if it can read none, it fails.
+func (x *Index) FindText(ctx context.Context, roots []string, query string, focus Focus, tokens int) (string, error) {
 	var hits []Hit
 	var failed []error
 	for _, root := range roots {
@@ -193,7 +194,7 @@ func (x *Index) FindText(ctx context.Context, roots []string, asked string, focu
 			failed = append(failed, err)
 			continue
 		}
-		found := m.Find(asked)
+		found := m.Find(query)
 		if len(roots) > 1 {
 			for i := range found {
 				found[i].Path = path.Join(filepath.ToSlash(root), found[i].Path)
@@ -212,7 +213,7 @@ func (x *Index) FindText(ctx context.Context, roots []string, asked string, focu
 // hits.
 func HitsText(hits []Hit, tokens int) string {
 	var b strings.Builder
-	room := tokens * bytesPerToken
+	maxLen := tokens * bytesPerToken
 	for i, h := range hits {
 		line := fmt.Sprintf("%s:%d: %s", visible.Name(h.Path), h.Line, h.Signature)
 		if h.In != "" {
@@ -222,8 +223,8 @@ func HitsText(hits []Hit, tokens int) string {
 		if left := len(hits) - i; left > 1 {
 			more = fmt.Sprintf("%d more\n", left)
 		}
-		if i == maxHits || b.Len()+len(line)+1+len(more) > room {
-			if b.Len() > 0 && b.Len()+len(more) <= room {
+		if i == maxHits || b.Len()+len(line)+1+len(more) > maxLen {
+			if b.Len() > 0 && b.Len()+len(more) <= maxLen {
 				b.WriteString(more)
 			}
 			break

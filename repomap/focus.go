@@ -7,24 +7,24 @@ import (
 	"unicode"
 )
 
-// target is a focus, resolved in a tree.
+// target is a focus, resolved to the files and names of a tree.
 type target struct {
 	files map[int]float64 // by index in tree.order: the file's share of the focus
 	names map[int32]bool  // by number
 
 	unmatched []string // requested paths and names that were not found
 
-	hints map[int]float64 // by index in tree.order, like files: files that have the words of a text
+	hints map[int]float64 // like files, for files that contain words of the text
 	words *wordset        // of the text; may be nil
 	rare  []float64       // by number of a word: its rarity
 }
 
 // Weights of the parts of a focus.
 const (
-	askedFile = 1.0
-	askedName = .6 // divided among the files that define it
-	toldFile  = .6
-	toldName  = .3
+	requestedFileWeight = 1.0
+	requestedNameWeight = .6 // divided among the files that define it
+	textFileWeight      = .6
+	textNameWeight      = .3
 )
 
 // maxWords is how many words of a text are used.
@@ -32,33 +32,33 @@ const maxWords = 2000
 
 func (t *tree) target(f Focus) target {
 	out := target{files: map[int]float64{}, names: map[int32]bool{}, hints: map[int]float64{}}
-	aim := aim{t: t, out: &out}
-	var asked []string
+	aim := focusResolver{t: t, out: &out}
+	var notPaths []string
 	for _, p := range f.Paths {
-		if rel := t.relative(p); !aim.atPath(rel, askedFile) {
-			asked = append(asked, p)
+		if rel := t.relative(p); !aim.addPath(rel, requestedFileWeight) {
+			notPaths = append(notPaths, p)
 		}
 	}
-	named := append(asked, f.Names...)
+	named := append(notPaths, f.Names...)
 	for _, n := range named {
-		if !aim.atBase(n, askedFile) && !aim.atName(n, askedName) {
+		if !aim.addBase(n, requestedFileWeight) && !aim.addName(n, requestedNameWeight) {
 			out.unmatched = append(out.unmatched, n)
 		}
 	}
-	for _, w := range counted(f.Text) {
+	for _, w := range mentions(f.Text) {
 		times := float64(w.times)
 		switch {
-		case strings.Contains(w.text, "/") && aim.atPath(t.relative(w.text), toldFile*times):
-		case strings.Contains(w.text, ".") && aim.atBase(w.text, toldFile*times):
+		case strings.Contains(w.text, "/") && aim.addPath(t.relative(w.text), textFileWeight*times):
+		case strings.Contains(w.text, ".") && aim.addBase(w.text, textFileWeight*times):
 		default:
 			for _, part := range strings.FieldsFunc(w.text, func(r rune) bool { return r == '.' || r == '/' || r == '#' }) {
-				if telling(part) {
-					aim.atName(part, toldName*times)
+				if looksLikeName(part) {
+					aim.addName(part, textNameWeight*times)
 				}
 			}
 		}
 	}
-	t.aimAtWords(&out, strings.Join(append(named, f.Text), " "), wordsWorth*float64(max(1, len(named))))
+	t.addTextWords(&out, strings.Join(append(named, f.Text), " "), wordsWeight*float64(max(1, len(named))))
 	return out
 }
 
@@ -68,8 +68,8 @@ type mention struct {
 	times int
 }
 
-// counted returns the words of a text that may be names, without duplicates.
-func counted(text string) []mention {
+// mentions returns the words of a text that may be names, without duplicates.
+func mentions(text string) []mention {
 	var out []mention
 	at := map[string]int{}
 	for i, word := range strings.FieldsFunc(text, func(r rune) bool {
@@ -90,8 +90,8 @@ func counted(text string) []mention {
 	return out
 }
 
-// telling reports whether a word in a text is more likely a name than an ordinary word.
-func telling(word string) bool {
+// looksLikeName reports whether a word in a text is more likely a name than an ordinary word.
+func looksLikeName(word string) bool {
 	if len(word) < 4 {
 		return false
 	}

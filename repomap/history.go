@@ -17,34 +17,35 @@ import (
 
 // Limits and weights of a repository's log.
 const (
-	maxCommits  = 200
-	maxTouched  = 30      // files in a commit; larger commits are ignored
-	halfLife    = 50      // commits
-	maxLog      = 4 << 20 // bytes
-	maxRecent   = 50      // files newer than the last commit; if there are more, they come from a checkout
-	editedWorth = 1.0     // of a file that was edited since the last commit
+	maxCommits   = 200
+	maxTouched   = 30      // files in a commit; larger commits are ignored
+	halfLife     = 50      // commits
+	maxLog       = 4 << 20 // bytes
+	maxRecent    = 50      // files newer than the last commit; if there are more, they come from a checkout
+	editedWeight = 1.0     // of a file that was edited since the last commit
 )
 
 // history is the information from a repository's log about its files.
 type history struct {
-	key   string             // changes whenever the log does
-	files map[string]float64 // by path: at most 1, for files that changed often and lately
+	key   string             // see logKey
+	files map[string]float64 // by path: how often and how recently commits changed the file, at most 1
 	last  int64              // time of the last commit in Unix nanoseconds; 0 without one
 
 	recent map[string]bool // files that changed since the last commit
 }
 
-// weight returns 0 for a file that has not changed for long, at most 2.
+// weight returns a number from 0 (no recent change) to 2 (changed by most of the last commits and
+// edited since).
 func (h *history) weight(f *file) float64 {
 	w := h.files[f.path]
 	if h.recent[f.path] {
-		w += editedWorth
+		w += editedWeight
 	}
 	return w
 }
 
 // since finds the files that were edited since the last commit.
-func (h *history) since(files []*file) {
+func (h *history) findRecent(files []*file) {
 	h.recent = nil
 	if h.last == 0 {
 		return
@@ -75,12 +76,12 @@ func (l *logReading) wait() history {
 // readLog runs git log, unless nothing has changed since the last time. Without git, or outside
 // a repository, the history is empty.
 func (x *Index) readLog(ctx context.Context, t *tree) *logReading {
-	l := &logReading{done: make(chan struct{}), log: t.log}
+	l := &logReading{done: make(chan struct{}), log: t.history}
 	key := ""
 	if x.opts.Git != "" {
 		key = logKey(t.root)
 	}
-	if key == t.log.key {
+	if key == t.history.key {
 		close(l.done)
 		return l
 	}
@@ -146,9 +147,8 @@ func parseLog(out []byte) history {
 // maxRef is the limit for small files in .git, in bytes.
 const maxRef = 1 << 20
 
-// logKey is a text that changes when the log does; empty outside a repository. It asks
-// logKey returns a text that changes whenever the log does; empty outside a repository. It
-// starts no program.
+// logKey returns a text that changes whenever the log changes. It returns "" outside a repository.
+// It reads files of git and starts no program.
 func logKey(root string) string {
 	for dir := root; ; dir = filepath.Dir(dir) {
 		git := filepath.Join(dir, ".git")

@@ -20,13 +20,13 @@ const landmarks = ` readme contributing architecture agents.md claude.md
 // from which code is generated.
 const landmarkExts = ` .cabal .opam .csproj .fsproj .sln .gemspec .rockspec .podspec .xcodeproj .proto .graphql .thrift `
 
-// isLandmark reports whether a file is a landmark, wherever it is.
+// isLandmark reports whether a file is a landmark. Its folder does not matter.
 func isLandmark(rel string) bool {
 	base := strings.ToLower(path.Base(rel))
 	if strings.ContainsAny(base, " \n") {
 		return false
 	}
-	if listed(landmarks, base) {
+	if inList(landmarks, base) {
 		return true
 	}
 	ext := path.Ext(base)
@@ -35,13 +35,13 @@ func isLandmark(rel string) bool {
 		case ".md", ".rst", ".txt", ".org", ".adoc":
 			return stem == "readme" || stem == "contributing" || stem == "architecture"
 		}
-		return stem == "dockerfile" || listed(landmarkExts, ext)
+		return stem == "dockerfile" || inList(landmarkExts, ext)
 	}
 	return false
 }
 
-// listed reports whether a word is in a list separated by white space.
-func listed(list, word string) bool {
+// inList reports whether a word is in a list separated by white space.
+func inList(list, word string) bool {
 	for {
 		i := strings.Index(list, word)
 		if i < 0 {

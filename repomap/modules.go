@@ -7,27 +7,27 @@ import (
 
 // modules finds the files of a tree by the names under which other files import them.
 type modules struct {
-	order   []*file
-	exact   map[string]int32   // by path, with and without extension: the first file; for a folder, its index file
-	stems   map[string][]int32 // files, by the last part of their module's name, folded
-	dirs    map[string]int32   // folders, by path
-	ends    map[string][]int32 // folders, by the last part of their path, folded
-	folders []string           // paths, by number of the folder
-	members [][]int32          // files with source code, by number of the folder
-	home    []int32            // by file: number of its folder
+	order             []*file
+	exact             map[string]int32   // by path, with and without extension: the first file; for a folder, its index file
+	stems             map[string][]int32 // files, by the last part of their module's name, folded
+	dirs              map[string]int32   // folders, by path
+	foldersByLastPart map[string][]int32 // folders, by the last part of their path, folded
+	folders           []string           // paths, by number of the folder
+	members           [][]int32          // files with source code, by number of the folder
+	home              []int32            // by file: number of its folder
 }
 
 // Limits of resolving an import.
 const (
-	maxCandidates = 256 // files or folders with the same last part of the name
-	maxDropped    = 2   // last parts of a module's name that may be names defined in the module
-	maxPassed     = 3   // length of a chain of files that re-export a name
+	maxCandidates    = 256 // files or folders with the same last part of the name
+	maxDropped       = 2   // last parts of a module's name that may be names defined in the module
+	maxReexportChain = 3   // length of a chain of files that re-export a name
 )
 
 func newModules(order []*file) *modules {
 	m := &modules{
 		order: order, exact: make(map[string]int32, 2*len(order)), stems: make(map[string][]int32, len(order)),
-		dirs: map[string]int32{}, ends: map[string][]int32{}, home: make([]int32, len(order)),
+		dirs: map[string]int32{}, foldersByLastPart: map[string][]int32{}, home: make([]int32, len(order)),
 	}
 	put := func(name string, i int32) {
 		if _, taken := m.exact[name]; !taken {
@@ -43,7 +43,7 @@ func newModules(order []*file) *modules {
 			m.dirs[dir] = d
 			m.folders, m.members = append(m.folders, dir), append(m.members, nil)
 			end := fold(path.Base(dir))
-			m.ends[end] = append(m.ends[end], d)
+			m.foldersByLastPart[end] = append(m.foldersByLastPart[end], d)
 		}
 		m.home[i] = d
 		if f.lang == nil {
@@ -62,7 +62,7 @@ func newModules(order []*file) *modules {
 
 // standsForFolder reports whether a file, given without its extension, is the index file of its
 // folder.
-func standsForFolder(stem string) bool {
+func isIndexFile(stem string) bool {
 	switch stem {
 	case "index", "mod", "__init__", "init", "lib":
 		return true
@@ -74,7 +74,7 @@ func standsForFolder(stem string) bool {
 // the file is its index file.
 func moduleOf(file string) string {
 	stem := strings.TrimSuffix(file, path.Ext(file))
-	if base := path.Base(stem); standsForFolder(base) {
+	if base := path.Base(stem); isIndexFile(base) {
 		if stem = path.Dir(stem); base == "lib" && path.Base(stem) == "src" { // in Rust
 			stem = path.Dir(stem)
 		}
@@ -108,7 +108,7 @@ func (m *modules) resolve(f *file) (out []int32) {
 	}
 	dir := path.Dir(f.path)
 	for _, name := range f.uses.Imports {
-		to, ok := m.find(f, dir, name, maxPassed)
+		to, ok := m.find(f, dir, name, maxReexportChain)
 		if !ok || to >= 0 && m.order[to] == f {
 			continue
 		}
@@ -124,7 +124,7 @@ func (m *modules) resolve(f *file) (out []int32) {
 }
 
 // find resolves an import of a file. passed limits how many re-exporting files are followed.
-func (m *modules) find(f *file, dir, name string, passed int) (to int32, ok bool) {
+func (m *modules) find(f *file, dir, name string, maxReexports int) (to int32, ok bool) {
 	family := f.lang.Family()
 	if family == "c" || strings.HasPrefix(name, ".") {
 		full := path.Join(dir, name)
@@ -147,10 +147,10 @@ func (m *modules) find(f *file, dir, name string, passed int) (to int32, ok bool
 		last := fold(parts[len(parts)-1])
 		if family != "go" {
 			if to, ok := m.nearest(f, m.stems[last], parts, func(i int32) (string, bool) { return moduleOf(m.order[i].path), m.order[i].lang.Family() == family }); ok {
-				return m.reexportedFrom(to, below, passed), true
+				return m.reexportedFrom(to, below, maxReexports), true
 			}
 		}
-		if to, ok := m.nearest(f, m.ends[last], parts, func(d int32) (string, bool) { return m.folders[d], len(m.members[d]) > 0 }); ok {
+		if to, ok := m.nearest(f, m.foldersByLastPart[last], parts, func(d int32) (string, bool) { return m.folders[d], len(m.members[d]) > 0 }); ok {
 			return ^to, true
 		}
 		if family == "go" {
@@ -161,11 +161,11 @@ func (m *modules) find(f *file, dir, name string, passed int) (to int32, ok bool
 	return 0, false
 }
 
-// reexportedFrom returns the file from which an index file re-exports a name, or the file itself if it
-// does not.
+// reexportedFrom returns the file from which an index file re-exports a name. If the index file does
+// not re-export the name, reexportedFrom returns the index file.
 func (m *modules) reexportedFrom(to int32, name string, passed int) int32 {
 	f := m.order[to]
-	if name == "" || passed == 0 || !passesOn(f) {
+	if name == "" || passed == 0 || !reexports(f) {
 		return to
 	}
 	for _, from := range f.uses.Imports {
@@ -185,7 +185,7 @@ func (m *modules) header(dir, name string) (to int32, ok bool) {
 	for _, i := range m.stems[stem][:min(len(m.stems[stem]), maxCandidates)] {
 		p := m.order[i].path
 		if p == name || strings.HasSuffix(p, "/"+name) {
-			if near := shared(dir, p); near > most {
+			if near := commonPathLen(dir, p); near > most {
 				to, most = i, near
 			}
 		}
@@ -193,20 +193,20 @@ func (m *modules) header(dir, name string) (to int32, ok bool) {
 	return to, most >= 0
 }
 
-// nearest returns the candidate whose path ends with the most parts of a module's name; of several,
-// the one nearest to the file.
-func (m *modules) nearest(f *file, candidates []int32, parts []string, named func(int32) (string, bool)) (to int32, ok bool) {
+// nearest returns the candidate whose path ends with the most parts of a module's name. Of equal
+// candidates, it returns the one nearest to the importing file.
+func (m *modules) nearest(f *file, candidates []int32, parts []string, pathOf func(int32) (string, bool)) (to int32, ok bool) {
 	best, most := 0, 0
 	for _, c := range candidates[:min(len(candidates), maxCandidates)] {
-		p, ok := named(c)
+		p, ok := pathOf(c)
 		if !ok {
 			continue
 		}
-		score, rest := trailing(p, parts)
+		score, rest := matchTrailingParts(p, parts)
 		if score < best || score == 0 || score == 1 && !importable(f.path, rest) {
 			continue
 		}
-		if near := shared(f.path, p); score > best || near > most {
+		if near := commonPathLen(f.path, p); score > best || near > most {
 			to, best, most = c, score, near
 		}
 	}
@@ -215,14 +215,14 @@ func (m *modules) nearest(f *file, candidates []int32, parts []string, named fun
 
 // trailing returns how many of the last parts of a module's name a path ends with, and the rest of
 // the path. Folders such as src are not part of a module's name.
-func trailing(p string, parts []string) (score int, rest string) {
+func matchTrailingParts(p string, parts []string) (score int, rest string) {
 	for n := len(parts) - 1; n >= 0 && p != "." && p != ""; {
 		dir, base := path.Split(p)
 		switch {
 		case fold(base) == fold(parts[n]):
 			score++
 			n--
-		case score > 0 && holdsSources(base):
+		case score > 0 && isSourceFolder(base):
 		default:
 			return score, p
 		}
@@ -231,7 +231,7 @@ func trailing(p string, parts []string) (score int, rest string) {
 	return score, p
 }
 
-func holdsSources(folder string) bool {
+func isSourceFolder(folder string) bool {
 	switch folder {
 	case "src", "lib", "main", "java", "kotlin", "scala", "python", "include", "app":
 		return true
@@ -246,7 +246,7 @@ func importable(file, rest string) bool {
 		return true
 	}
 	for part := range strings.SplitSeq(rest, "/") {
-		if !holdsSources(part) {
+		if !isSourceFolder(part) {
 			return false
 		}
 	}
@@ -254,7 +254,7 @@ func importable(file, rest string) bool {
 }
 
 // shared returns the length in bytes of the longest common prefix of two paths, in whole parts.
-func shared(a, b string) (n int) {
+func commonPathLen(a, b string) (n int) {
 	for i := 0; i < len(a) && i < len(b) && a[i] == b[i]; i++ {
 		if a[i] == '/' {
 			n = i
@@ -264,7 +264,7 @@ func shared(a, b string) (n int) {
 }
 
 // passesOn reports whether a file re-exports the names that it imports.
-func passesOn(f *file) bool {
+func reexports(f *file) bool {
 	ext := path.Ext(f.path)
-	return strings.HasPrefix(ext, ".h") || standsForFolder(strings.TrimSuffix(path.Base(f.path), ext))
+	return strings.HasPrefix(ext, ".h") || isIndexFile(strings.TrimSuffix(path.Base(f.path), ext))
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/seed-dec29ce4/eca/repomap/lang"
 )
 
-// names assigns numbers to the names that files define. The order of the numbers has no meaning: it
-// depends on the history of an index.
+// names assigns numbers to the names that files define. The order of the numbers has no meaning:
+// earlier updates of the tree determine it.
 type names struct {
-	ids  table
-	seen [1 << 14]uint64 // a bit by hash: most names in a file are not defined anywhere
-	dead int             // number of names that may have lost their last definition
-	tell []float32       // by number: how distinctive the name looks
-	last []int32         // by number: the last file that defined it, by a running number
-	file int32
+	ids             table
+	seen            [1 << 14]uint64 // a bit by hash: a quick check, since no file defines most of the names in a file
+	dead            int             // number of names that may have lost their last definition
+	distinctiveness []float32       // by number, see distinctivenessOf
+	lastFile        []int32         // by number: the value of file when number last saw a definition of the name
+	file            int32           // number of calls of number
 }
 
 // table maps hashes of lang.Language.Hash, which are already well distributed, to numbers.
@@ -27,11 +27,11 @@ type table struct {
 	hashes []uint64   // by number
 }
 
-// nameSlot contains a number plus one, 0 if it is free, and half of the hash: most mismatches are
-// detected without a look at hashes.
+// nameSlot is one slot of a table. Comparing half of the hash detects most mismatches without
+// reading table.hashes.
 type nameSlot struct {
-	half uint32
-	id   int32
+	half uint32 // the upper half of the hash
+	id   int32  // the number plus one; 0 if the slot is free
 }
 
 func newTable(n int) table {
@@ -42,9 +42,9 @@ func newTable(n int) table {
 	return table{slots: make([]nameSlot, size)}
 }
 
-// at returns the slot of a name, or the slot where it would be added. It skips the lowest bit, see
-// lang.Private.
-func (t *table) at(hash uint64) int {
+// slot returns the index of the slot of a name, or of the free slot for it. It ignores the lowest
+// bit of the hash, see lang.Private.
+func (t *table) slot(hash uint64) int {
 	mask := len(t.slots) - 1
 	i, half := int(hash>>1)&mask, uint32(hash>>32) //nolint:gosec // masked
 	for t.slots[i].id != 0 && (t.slots[i].half != half || t.hashes[t.slots[i].id-1] != hash) {
@@ -54,7 +54,7 @@ func (t *table) at(hash uint64) int {
 }
 
 func (t *table) find(hash uint64) (id int32, ok bool) {
-	s := t.slots[t.at(hash)]
+	s := t.slots[t.slot(hash)]
 	return s.id - 1, s.id != 0
 }
 
@@ -64,11 +64,11 @@ func (t *table) add(hash uint64) int32 {
 	if 2*len(t.hashes) > len(t.slots) {
 		t.slots = newTable(len(t.slots)).slots
 		for i, h := range t.hashes[:len(t.hashes)-1] {
-			t.slots[t.at(h)] = nameSlot{uint32(h >> 32), int32(i + 1)} //nolint:gosec // maxFiles of maxBytes have fewer names
+			t.slots[t.slot(h)] = nameSlot{uint32(h >> 32), int32(i + 1)} //nolint:gosec // maxFiles of maxBytes have fewer names
 		}
 	}
 	id := int32(len(t.hashes)) //nolint:gosec // as above
-	t.slots[t.at(hash)] = nameSlot{uint32(hash >> 32), id}
+	t.slots[t.slot(hash)] = nameSlot{uint32(hash >> 32), id}
 	return id - 1
 }
 
@@ -78,35 +78,35 @@ type ref struct {
 	count uint8
 }
 
-// few is the largest number of new names for which all files are searched. If there are more, all
-// files are linked again.
-const few = 64
+// maxNewNames is the maximum number of new names for which link searches all files for uses. If
+// there are more new names, link links all files again.
+const maxNewNames = 64
 
 // link updates the links between files. changed are the files that were read again, known is the
 // former number of files.
 func (n *names) link(all, changed []*file, known, workers int) {
-	if n.ids.slots == nil || known == 0 || 4*len(changed) > len(all) || n.dead > len(n.tell)/2 {
+	if n.ids.slots == nil || known == 0 || 4*len(changed) > len(all) || n.dead > len(n.distinctiveness)/2 {
 		n.linkAll(all, workers)
 		return
 	}
 	var added []uint64
 	for _, f := range changed {
-		fresh := len(n.tell)
+		nextID := len(n.distinctiveness)
 		hashes := f.hashes()
 		n.number(f, hashes)
 		for i, h := range hashes {
-			if int(f.named[i]) == fresh { // numbers are assigned in this order
+			if int(f.named[i]) == nextID { // numbers are assigned in this order
 				added = append(added, h)
-				fresh++
+				nextID++
 			}
 		}
 		n.dead += len(f.own) // the definitions may have changed, so the count is an upper bound
 	}
-	if len(added) > few {
+	if len(added) > maxNewNames {
 		n.linkAll(all, workers)
 		return
 	}
-	r := resolver{names: n, mine: make([]int32, len(n.tell))}
+	r := resolver{names: n, definedIn: make([]int32, len(n.distinctiveness))}
 	for _, f := range changed {
 		r.resolve(f)
 	}
@@ -141,7 +141,7 @@ func (n *names) linkAll(all []*file, workers int) {
 		n.number(f, hashes[i])
 	}
 	inParts(len(all), workers, func(from, to int) {
-		r := resolver{names: n, mine: make([]int32, len(n.tell))}
+		r := resolver{names: n, definedIn: make([]int32, len(n.distinctiveness))}
 		for _, f := range all[from:to] {
 			r.resolve(f)
 		}
@@ -160,15 +160,15 @@ func inParts(size, workers int, do func(from, to int)) {
 
 func (n *names) add(h uint64, name string) int32 {
 	id := n.ids.add(h)
-	n.last = append(n.last, 0)
-	n.tell = append(n.tell, looks(name))
+	n.lastFile = append(n.lastFile, 0)
+	n.distinctiveness = append(n.distinctiveness, distinctivenessOf(name))
 	n.seen[h>>50] |= 1 << (h >> 44 & 63)
 	return id
 }
 
-// looks returns how distinctive a name looks: English words and short names are used for many
-// things, most of them local.
-func looks(name string) float32 {
+// distinctivenessOf estimates by its spelling how distinctive a name is. English words and short
+// names get low values: most of their uses are local variables.
+func distinctivenessOf(name string) float32 {
 	w := float32(1)
 	inner := strings.TrimLeft(name, "_")
 	if len(inner) < 4 {
@@ -202,12 +202,12 @@ func (f *file) hashes() []uint64 {
 	if len(f.defs) == 0 {
 		return nil
 	}
-	out, folder := make([]uint64, len(f.defs)), f.folder()
+	out, salt := make([]uint64, len(f.defs)), f.folderSalt()
 	for i := range f.defs {
 		if d := &f.defs[i]; d.Kind != lang.Extension {
 			h := f.lang.Hash(d.Name)
 			if lang.Private(h) {
-				h ^= folder
+				h ^= salt
 			}
 			out[i] = h
 		}
@@ -215,8 +215,8 @@ func (f *file) hashes() []uint64 {
 	return out
 }
 
-// number records the names of a file's definitions, and once for each name that the file defines
-// it.
+// number assigns numbers to the names of a file's definitions (named), and collects the distinct
+// numbers (own).
 func (n *names) number(f *file, hashes []uint64) {
 	n.file++
 	f.named, f.own = make([]int32, len(f.defs)), nil
@@ -230,16 +230,16 @@ func (n *names) number(f *file, hashes []uint64) {
 			id = n.add(h, f.defs[i].Name)
 		}
 		f.named[i] = id
-		if n.last[id] != n.file {
-			n.last[id] = n.file
+		if n.lastFile[id] != n.file {
+			n.lastFile[id] = n.file
 			f.own = append(f.own, id)
 		}
 	}
 }
 
-// folder returns a value that distinguishes the private names of the file's folder from those of
-// others.
-func (f *file) folder() uint64 {
+// folderSalt returns a value that distinguishes the private names of the file's folder from those of
+// other folders.
+func (f *file) folderSalt() uint64 {
 	const prime = 1099511628211
 	h := uint64(14695981039346656037)
 	dir, _ := path.Split(f.path)
@@ -249,23 +249,23 @@ func (f *file) folder() uint64 {
 	return (h ^ h>>32) &^ 1
 }
 
-// localise changes the hashes of private names in the file's uses, as hashes does for its
-// definitions.
-func (f *file) localise() {
-	folder := f.folder()
+// saltPrivateUses changes the hashes of private names in the file's uses in the same way as hashes
+// changes those of the definitions.
+func (f *file) saltPrivateUses() {
+	salt := f.folderSalt()
 	for i, h := range f.uses.Names {
 		if lang.Private(h) {
-			f.uses.Names[i] = h ^ folder
+			f.uses.Names[i] = h ^ salt
 		}
 	}
 }
 
-// resolver links one file after the other.
+// resolver finds the names in the uses of files, one file after the other.
 type resolver struct {
-	names *names
-	mine  []int32 // by name: the last file that defines it, by a running number
-	file  int32
-	refs  []ref
+	names     *names
+	definedIn []int32 // by name: the value of file when resolve last saw a definition of the name
+	file      int32   // number of calls of resolve
+	refs      []ref
 }
 
 // resolve links one file. A name that the file itself defines does not refer to other files.
@@ -273,14 +273,14 @@ func (r *resolver) resolve(f *file) {
 	n := r.names
 	r.file++
 	for _, id := range f.own {
-		r.mine[id] = r.file
+		r.definedIn[id] = r.file
 	}
 	r.refs = r.refs[:0]
 	for i, h := range f.uses.Names {
 		if n.seen[h>>50]&(1<<(h>>44&63)) == 0 {
 			continue
 		}
-		if id, ok := n.ids.find(h); ok && r.mine[id] != r.file {
+		if id, ok := n.ids.find(h); ok && r.definedIn[id] != r.file {
 			r.refs = append(r.refs, ref{id, f.uses.Counts[i]})
 		}
 	}

@@ -37,25 +37,25 @@ type File struct {
 	Scores      []float64         // by definition: its importance, comparable within one map
 }
 
-// boost is the factor for a name that was requested.
-const boost = 10
+// requestedNameFactor multiplies the weight of a requested name.
+const requestedNameFactor = 10
 
-// toldWord is the weight of the words of a text in the name of a definition.
-const toldWord = .2
+// wordHintWeight is the weight of words of a text that occur in the name of a definition.
+const wordHintWeight = .2
 
-// ranking computes one map. All computations are in the order of files and their definitions, so
-// that sums are the same in each run, and use no state of earlier maps.
+// ranking computes one map. It adds up floating-point numbers in the order of files and definitions,
+// so that sums are the same in each run. It uses no state of earlier maps.
 type ranking struct {
 	t     *tree
 	focus target
 
-	role    []float32 // by file: weight of its role
-	defined []float32 // by name: sum of the weights of the files that define it
-	weight  []float32 // by name: weight of one use
-	links   links
-	begin   []float64 // by file: probability that walks start there
-	rank    []float64 // by file
-	flow    []float32 // by name: flow along its links to each file that defines it, before weighting by role
+	role          []float32 // by file: weight of its role
+	definerWeight []float32 // by name: sum of the weights of the files that define it
+	useWeight     []float32 // by name: weight of one use
+	links         links
+	start         []float64 // by file: probability that walks start there
+	rank          []float64 // by file
+	flow          []float32 // by name: flow to each file that defines the name, before weighting by role
 
 	direct []float32 // by file: flow along imports, before weighting by role
 
@@ -64,8 +64,8 @@ type ranking struct {
 
 func (t *tree) rank(f Focus) *Map {
 	r := &ranking{t: t, focus: t.target(f)}
-	r.weigh()
-	r.beginnings()
+	r.computeUseWeights()
+	r.computeStart()
 	r.link()
 	r.walk()
 	return r.result()
@@ -75,23 +75,23 @@ func (t *tree) rank(f Focus) *Map {
 func (r *ranking) result() *Map {
 	t := r.t
 	defs := 0
-	places := make([]place, 0, len(t.order))
+	places := make([]filePosition, 0, len(t.order))
 	for i, f := range t.order {
 		if f.shown() {
 			defs += len(f.defs)
-			p := place{file: int32(i), step: int32(step(r.rank[i])), tier: r.tier(i)} //nolint:gosec // at most maxFiles, and a logarithm
+			p := filePosition{file: int32(i), step: int32(rankStep(r.rank[i])), tier: r.tier(i)} //nolint:gosec // at most maxFiles, and a logarithm
 			places = append(places, p)
 		}
 	}
-	slices.SortFunc(places, func(a, b place) int {
+	slices.SortFunc(places, func(a, b filePosition) int {
 		return cmp.Or(cmp.Compare(a.tier, b.tier), cmp.Compare(b.step, a.step), cmp.Compare(a.file, b.file))
 	})
-	if len(places) > 0 && r.aimless() {
-		places = mixed(places, t.mods.home)
+	if len(places) > 0 && r.unfocused() {
+		places = interleaveFolders(places, t.mods.home)
 	}
 	m := &Map{Root: t.root, Cut: t.cut, Unmatched: r.focus.unmatched, Files: make([]File, len(places))}
 	scores := make([]float64, defs)
-	r.seen = make([]uint8, len(t.names.tell))
+	r.seen = make([]uint8, len(t.names.distinctiveness))
 	for n, p := range places {
 		f := t.order[p.file]
 		out := &m.Files[n]
@@ -105,15 +105,15 @@ func (r *ranking) result() *Map {
 	return m
 }
 
-// place is the position of a file in a map.
-type place struct {
+// filePosition has the keys by which a map sorts a file.
+type filePosition struct {
 	file int32
 	step int32 // of its rank, see step
 	tier int
 }
 
-// aimless reports whether nothing in the repository matches the focus.
-func (r *ranking) aimless() bool { return len(r.focus.files)+len(r.focus.hints) == 0 }
+// unfocused reports whether nothing in the repository matches the focus.
+func (r *ranking) unfocused() bool { return len(r.focus.files)+len(r.focus.hints) == 0 }
 
 // tier returns 0 for requested files, otherwise the tier of the role.
 func (r *ranking) tier(i int) int {
@@ -123,22 +123,22 @@ func (r *ranking) tier(i int) int {
 	return r.t.order[i].role.tier()
 }
 
-// mixed limits the share of one folder among the first places: files beyond three quarters wait for
-// files of other folders in the same tier.
-func mixed(places []place, home []int32) []place {
+// interleaveFolders limits the share of one folder among the first positions to three quarters. It
+// moves the other files of the folder down, after files of other folders in the same tier.
+func interleaveFolders(places []filePosition, home []int32) []filePosition {
 	const few = 8
-	out := make([]place, 0, len(places))
-	had := map[int32]int{} // by folder: number of its files in out
-	var waiting []place    // all of the same folder
-	full := func(p place) bool { return had[home[p.file]] >= max(few, 3*(len(out)+1)/4) }
-	add := func(p place) {
+	out := make([]filePosition, 0, len(places))
+	count := map[int32]int{}   // by folder: number of its files in out
+	var waiting []filePosition // all of the same folder
+	full := func(p filePosition) bool { return count[home[p.file]] >= max(few, 3*(len(out)+1)/4) }
+	add := func(p filePosition) {
 		out = append(out, p)
-		had[home[p.file]]++
+		count[home[p.file]]++
 	}
 	for _, p := range places {
 		if len(waiting) > 0 && waiting[0].tier < p.tier {
 			out, waiting = append(out, waiting...), nil
-			clear(had)
+			clear(count)
 		}
 		if full(p) {
 			waiting = append(waiting, p)
@@ -153,20 +153,20 @@ func mixed(places []place, home []int32) []place {
 	return append(out, waiting...)
 }
 
-// step rounds a rank, so that small differences, such as those caused by an edit, do not change the
-// order.
-func step(rank float64) int {
+// rankStep rounds a rank to an eighth of a power of two. Small differences, such as those after an
+// edit, then do not change the order.
+func rankStep(rank float64) int {
 	if rank <= 0 {
 		return math.MinInt32
 	}
 	return int(math.Floor(8 * math.Log2(rank)))
 }
 
-// weigh computes the weight of one use of each name: the rarer the name, the higher.
-func (r *ranking) weigh() {
-	n := len(r.t.names.tell)
+// computeUseWeights computes the weight of one use of each name. Rare names weigh more.
+func (r *ranking) computeUseWeights() {
+	n := len(r.t.names.distinctiveness)
 	r.role = make([]float32, len(r.t.order))
-	r.defined, r.weight = make([]float32, n), make([]float32, n)
+	r.definerWeight, r.useWeight = make([]float32, n), make([]float32, n)
 	definers, users, strength := make([]int32, n), make([]int32, n), make([]float32, n)
 	files := 0
 	for i, f := range r.t.order {
@@ -179,7 +179,7 @@ func (r *ranking) weigh() {
 		}
 		files++
 		for _, id := range f.own {
-			r.defined[id] += r.role[i]
+			r.definerWeight[id] += r.role[i]
 			definers[id]++
 		}
 		for j, id := range f.named {
@@ -192,7 +192,7 @@ func (r *ranking) weigh() {
 		}
 	}
 	var rare [256]float32 // by number of users, as most names have few
-	for id := range r.weight {
+	for id := range r.useWeight {
 		if definers[id] == 0 {
 			continue
 		}
@@ -204,10 +204,10 @@ func (r *ranking) weigh() {
 				rare[u] = w
 			}
 		}
-		r.weight[id] = w / float32(definers[id]) * r.t.names.tell[id] * strength[id]
+		r.useWeight[id] = w / float32(definers[id]) * r.t.names.distinctiveness[id] * strength[id]
 	}
 	for id := range r.focus.names {
-		r.weight[id] *= boost
+		r.useWeight[id] *= requestedNameFactor
 	}
 }
 
@@ -228,10 +228,10 @@ func (r *ranking) score(i int, f *file, out []float64) {
 		if id := f.named[j]; id >= 0 {
 			s += float64(r.flow[id]) * w
 			if r.focus.names[id] {
-				s = s*boost + r.rank[i]
+				s = s*requestedNameFactor + r.rank[i]
 			}
 			if hint {
-				s += r.focus.told(f.defs[j].Name) * r.focus.hints[i] * toldWord
+				s += r.focus.rarity(f.defs[j].Name) * r.focus.hints[i] * wordHintWeight
 			}
 			n := r.seen[id]
 			s /= float64(int(1) << n) // each further overload counts half
@@ -244,8 +244,8 @@ func (r *ranking) score(i int, f *file, out []float64) {
 	}
 }
 
-// linkStrength returns how strongly the use of a name links to the file that defines it. Macros and
-// constants are used everywhere, whatever their file is about.
+// linkStrength returns the weight of a link to a definition of a kind. Files use macros and
+// constants whatever the file is about, so links to them say little.
 func linkStrength(k lang.Kind) float32 {
 	switch k {
 	case lang.Macro:

@@ -19,50 +19,50 @@ func Tokens(text string) int { return (len(text) + bytesPerToken - 1) / bytesPer
 // Parameters of the text.
 const (
 	outlineShare = .6  // of the budget, for definitions; the rest is for names of further files
-	fatigue      = .9  // each further definition of a file counts this much of the previous one
-	patience     = 200 // consecutive definitions that do not fit before the search stops
+	repeatFactor = .9  // each further definition of a file counts this much of the previous one
+	maxMisses    = 200 // consecutive definitions that do not fit before the search stops
 )
 
 // Text renders the map in at most the given number of tokens: files in the order of their paths
 // with the most important signatures, indented by nesting. It is empty if nothing fits. Line
 // numbers are left out, since they would change with every edit.
 func (m *Map) Text(tokens int) string {
-	p := &page{m: m, room: tokens * bytesPerToken, shown: make([][]bool, len(m.Files)), listed: make([]bool, len(m.Files))}
-	p.outlines(int(float64(p.room) * outlineShare))
-	p.rest()
+	p := &mapText{m: m, budget: tokens * bytesPerToken, shown: make([][]bool, len(m.Files)), named: make([]bool, len(m.Files))}
+	p.outlines(int(float64(p.budget) * outlineShare))
+	p.listFileNames()
 	return p.text()
 }
 
-// page is a text that is being composed.
-type page struct {
+// mapText is the text of a map under construction.
+type mapText struct {
 	m      *Map
-	room   int            // bytes available in all
+	budget int            // bytes available in all
 	used   int            // bytes
 	shown  [][]bool       // by file and definition; nil for a file without shown definitions
-	listed []bool         // by file: its name is in the text
+	named  []bool         // by file: its name is in the text
 	groups map[string]int // by folder: number of its files that are listed by name only
 }
 
 // choice is the next definition of a file that could be shown.
 type choice struct {
-	file  int
-	worth int
-	next  int     // its index in order
-	order []int32 // the file's definitions, best first; computed when the first is taken
-	tired float64
+	file   int
+	step   int
+	next   int     // its index in order
+	order  []int32 // the file's definitions, best first; computed when the first is taken
+	factor float64
 }
 
-// outlines shows definitions, best first, until no more fit. The definitions of a file are sorted
-// only when one of them is reached, which for most files never happens.
-func (p *page) outlines(room int) {
+// outlines shows definitions, best first, until no more fit. It sorts the definitions of a file only
+// when the first of them is next, which for most files never happens.
+func (p *mapText) outlines(room int) {
 	files := make(choices, 0, len(p.m.Files))
 	for i := range p.m.Files {
 		if scores := p.m.Files[i].Scores; len(scores) > 0 {
-			files = append(files, choice{file: i, worth: step(slices.Max(scores)), tired: 1})
+			files = append(files, choice{file: i, step: rankStep(slices.Max(scores)), factor: 1})
 		}
 	}
 	heap.Init(&files)
-	for misses := 0; len(files) > 0 && misses < patience; {
+	for misses := 0; len(files) > 0 && misses < maxMisses; {
 		c := &files[0]
 		scores := p.m.Files[c.file].Scores
 		if c.order == nil {
@@ -74,12 +74,12 @@ func (p *page) outlines(room int) {
 			misses++
 		}
 		c.next++
-		c.tired *= fatigue
+		c.factor *= repeatFactor
 		if c.next == len(c.order) {
 			heap.Pop(&files)
 			continue
 		}
-		c.worth = step(scores[c.order[c.next]] * c.tired)
+		c.step = rankStep(scores[c.order[c.next]] * c.factor)
 		heap.Fix(&files, 0)
 	}
 }
@@ -88,7 +88,7 @@ func (p *page) outlines(room int) {
 func bestFirst(scores []float64) []int32 {
 	steps, order := make([]int, len(scores)), make([]int32, len(scores))
 	for i, s := range scores {
-		steps[i], order[i] = step(s), int32(i) //nolint:gosec // a file has less definitions than bytes
+		steps[i], order[i] = rankStep(s), int32(i) //nolint:gosec // a file has less definitions than bytes
 	}
 	slices.SortFunc(order, func(a, b int32) int { return cmp.Or(cmp.Compare(steps[b], steps[a]), cmp.Compare(a, b)) })
 	return order
@@ -100,7 +100,7 @@ type choices []choice
 func (c choices) Len() int      { return len(c) }
 func (c choices) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
 func (c choices) Less(i, j int) bool {
-	return c[i].worth > c[j].worth || c[i].worth == c[j].worth && c[i].file < c[j].file
+	return c[i].step > c[j].step || c[i].step == c[j].step && c[i].file < c[j].file
 }
 
 // Push is not used: the heap starts with all files.
@@ -115,10 +115,10 @@ func (c *choices) Pop() any {
 }
 
 // show adds a definition and the definitions around it, if they fit.
-func (p *page) show(file, def, room int) bool {
+func (p *mapText) show(file, def, room int) bool {
 	f := &p.m.Files[file]
 	size := 0
-	if !p.listed[file] {
+	if !p.named[file] {
 		size = len(visible.Name(f.Path)) + 1
 	}
 	for d := def; d >= 0; d = f.Definitions[d].Parent {
@@ -130,7 +130,7 @@ func (p *page) show(file, def, room int) bool {
 		return false
 	}
 	p.used += size
-	p.listed[file] = true
+	p.named[file] = true
 	if p.shown[file] == nil {
 		p.shown[file] = make([]bool, len(f.Definitions))
 	}
@@ -140,11 +140,12 @@ func (p *page) show(file, def, room int) bool {
 	return true
 }
 
-// rest fills the remaining space with the names of the next files, those of one folder on one line.
-func (p *page) rest() {
+// listFileNames fills the remaining space with the names of the next files. Files of one folder
+// share a line.
+func (p *mapText) listFileNames() {
 	p.groups = map[string]int{}
 	for i := range p.m.Files {
-		if p.listed[i] {
+		if p.named[i] {
 			continue
 		}
 		file := p.m.Files[i].Path
@@ -160,16 +161,16 @@ func (p *page) rest() {
 		if dir == "" {
 			size = len(visible.Name(file)) + 1
 		}
-		if p.used+size <= p.room {
+		if p.used+size <= p.budget {
 			p.used += size
-			p.listed[i] = true
+			p.named[i] = true
 			p.groups[dir]++
 		}
 	}
 }
 
-// groupOf returns the folder, with a slash, of a file that shares a line with others: `dir/{a,b}`;
-// empty for a file with its own line.
+// groupOf returns the folder, with a slash, under which a file can share a line with others:
+// `dir/{a,b}`. It returns "" for a file that needs its own line.
 func groupOf(file string) string {
 	dir, base := path.Split(file)
 	if strings.ContainsAny(base, "{,} ") || visible.Name(file) != file {
@@ -178,10 +179,10 @@ func groupOf(file string) string {
 	return dir
 }
 
-func (p *page) text() string {
+func (p *mapText) text() string {
 	var order []int
 	for i := range p.m.Files {
-		if p.listed[i] {
+		if p.named[i] {
 			order = append(order, i)
 		}
 	}

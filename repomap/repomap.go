@@ -1,21 +1,21 @@
-// Package repomap makes a map of a repository: its files and their definitions, the most important
-// first, within a budget of tokens.
+// Package repomap makes a map of a repository: the most important files and definitions, within a
+// budget of tokens.
 //
-// Files are read by lexers (repomap/lang). The use in one file of a name that another file defines
-// is a link, whose weight grows with the rarity of the name. A random walk along the links, which
-// restarts at the requested paths and names (Focus), ranks files and definitions. Tests, generated
-// and vendored code count little unless requested.
+// Lexers read the files (repomap/lang). If a file uses a name that another file defines, the first
+// file links to the second. Links for rare names weigh more. A random walk along the links ranks
+// files and definitions; it restarts at the requested paths and names (Focus). Tests, generated
+// code and vendored code weigh little unless they are requested.
 //
-// Guarantees: the map depends only on the files and their times, the repository's log and the
-// focus, not on the history of an Index. A text never exceeds its budget. Its files are in the
-// order of their paths and it has no line numbers, so that an edit changes few of its lines and
-// prompt caches stay valid. An Index reads only changed files. It uses less memory than the
-// sources' size; its cache is outside the repository and can be deleted.
+// Guarantees: a map depends only on the files, their modification times, the git log and the focus.
+// Earlier maps of the same Index do not influence it. A text never exceeds its budget. The text
+// lists files by path and has no line numbers, so an edit changes few of its lines and prompt
+// caches stay valid. An Index reads only changed files. It needs less memory than the source files
+// have bytes. Its cache is outside the repository and can be deleted.
 //
-// It follows no symlinks, reads no file above 1 MiB and no more than 50,000 files of a repository.
-// Each Map checks every file's size and time, unless Options.Files knows in which folders something
-// has changed since the last map: then it checks only these and the requested ones.
-// asked for.
+// The package follows no symlinks, skips files above 1 MiB and stops after 50,000 files of a
+// repository. Each call of Map checks the size and modification time of every file. If
+// Options.Files reports the folders that changed since the last map, Map checks only those folders
+// and the requested ones.
 package repomap
 
 import (
@@ -42,27 +42,27 @@ const (
 
 // Options are the options and dependencies of an Index.
 type Options struct {
-	CacheDir string           // where maps are stored between runs; empty disables that
-	Git      string           // the git program to read the log with; empty disables that
-	Children *proc.Pool       // starts git; nil starts it without a supervisor
-	Workers  int              // files that are read in parallel; default: the number of processors
+	CacheDir string           // folder for the definitions of files between runs; empty: no cache
+	Git      string           // path of the git program that reads the log; empty: no log
+	Children *proc.Pool       // starts git; nil starts git without a supervisor
+	Workers  int              // number of files that are read in parallel; default: GOMAXPROCS
 	Now      func() time.Time // default: time.Now
 
-	Getenv func(string) string // provides the location of git's configuration; default: no variables
+	Getenv func(string) string // returns the variables that locate git's configuration; default: no variables
 
-	// Files lists the files below a root, and where something changed since an earlier listing
-	// (workspace.Finder.Listing); ok is false if that is unknown. It is used from the second map of
-	// a root on: the first map reads everything, and should not compete with another walk. Nil
-	// means that there are no notifications.
+	// Files lists the files below a root and marks the folders that changed since an earlier
+	// listing (workspace.Finder.Listing). ok is false if no listing is available. An Index calls
+	// Files from the second map of a root on: the first map reads all files anyway, and a second
+	// walk at the same time would slow it down. If Files is nil, every map walks the tree.
 	Files func(ctx context.Context, root string, since workspace.Mark) (l *workspace.Listing, ok bool)
 }
 
-// Index has the files of some repositories. It is safe for concurrent use. The caller must call
-// Close.
+// Index holds the definitions and links of the files in some repositories. It is safe for
+// concurrent use. The caller must call Close.
 type Index struct {
-	opts  Options
-	langs func() *lang.Languages // created when first needed
-	// gitTime is how long git may take: a file in a repository, such as a pipe, can block it
+	opts      Options
+	languages func() *lang.Languages // created when first needed
+	// gitTime is the timeout for git: a special file in a repository, such as a pipe, can block git
 	// forever.
 	gitTime time.Duration
 
@@ -86,43 +86,43 @@ func New(o Options) *Index {
 	if o.Getenv == nil {
 		o.Getenv = func(string) string { return "" }
 	}
-	return &Index{opts: o, langs: sync.OnceValue(lang.New), gitTime: 10 * time.Second, trees: map[string]*tree{}}
+	return &Index{opts: o, languages: sync.OnceValue(lang.New), gitTime: 10 * time.Second, trees: map[string]*tree{}}
 }
 
-// tree has the files below one root.
+// tree holds the files below one root.
 type tree struct {
 	root string
-	// turn has one element: its holder owns the fields below. It is a channel so that waiting can
-	// end early.
-	turn chan struct{}
+	// owner is a lock for the fields below, a channel with capacity 1. A mutex would not do: a
+	// caller whose context ends must stop waiting.
+	owner chan struct{}
 
-	loaded bool             // loading the stored form was attempted
-	dirty  int              // number of files that are not in the stored form
-	files  map[string]*file // by path relative to root, with slashes
-	order  []*file          // the same, sorted by path
-	names  names
-	mods   *modules // imports between files; nil until the files are linked
-	log    history
-	cut    bool // there are more files than the limit
+	loaded  bool             // load was called
+	dirty   int              // number of files that differ from the cache on disk
+	files   map[string]*file // by path relative to root, with slashes
+	order   []*file          // the files, sorted by path
+	names   names
+	mods    *modules // imports between files; nil until the files are linked
+	history history
+	cut     bool // there are more files than the limit
 
-	// The content of a listing: dirs has the files by folder as of mark. Both are empty after a
-	// walk.
+	// mark identifies the last listing (Options.Files), and dirs has the files of that listing by
+	// folder. Both are empty after a walk.
 	mark workspace.Mark
 	dirs map[string][]*file
 }
 
-// file is the stored information about one file.
+// file is one file of a tree, with its definitions and links.
 type file struct {
-	path  string
-	size  int64
-	mtime int64 // Unix nanoseconds
-	racy  bool  // it was read so soon after mtime that another change may have the same time
-	lang  *lang.Language
-	role  fileRole
-	mark  bool // it is a landmark: not read, and shown by its name
-	main  bool // it defines the main function of a program
-	defs  []lang.Definition
-	uses  lang.Uses
+	path     string
+	size     int64
+	mtime    int64 // Unix nanoseconds
+	racy     bool  // it was read so soon after mtime that another change may have the same time
+	lang     *lang.Language
+	role     fileRole
+	landmark bool // it is a landmark: not read, and shown by its name
+	main     bool // it defines the main function of a program
+	defs     []lang.Definition
+	uses     lang.Uses
 
 	named []int32 // by definition: number of its name; -1 if other files cannot use it
 	own   []int32 // names that it defines, without duplicates, in the order of defs
@@ -132,10 +132,10 @@ type file struct {
 }
 
 // shown reports whether maps contain the file.
-func (f *file) shown() bool { return f.lang != nil || f.mark }
+func (f *file) shown() bool { return f.lang != nil || f.landmark }
 
-// Map returns the map of the repository at root. The error is that of ctx, or that the root cannot
-// be read. If ctx ends early, the files read so far are kept.
+// Map returns the map of the repository at root. It fails if ctx ends or if the root cannot be
+// read. If ctx ends, the Index keeps the files that it has read so far.
 func (x *Index) Map(ctx context.Context, root string, focus Focus) (*Map, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -143,8 +143,8 @@ func (x *Index) Map(ctx context.Context, root string, focus Focus) (*Map, error)
 	}
 	t := x.tree(root)
 	select {
-	case t.turn <- struct{}{}:
-		defer func() { <-t.turn }()
+	case t.owner <- struct{}{}:
+		defer func() { <-t.owner }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -157,13 +157,13 @@ func (x *Index) Map(ctx context.Context, root string, focus Focus) (*Map, error)
 	return t.rank(focus), nil
 }
 
-// Text returns the maps of some repositories in at most the given number of tokens in all, each
-// below its root if there are several. Roots that cannot be read are omitted, unless none can be
-// read.
+// Text returns the maps of some repositories, in at most the given number of tokens altogether. If
+// there are several roots, each map follows a line with its root. Text omits roots that it cannot
+// read; if it can read none, it fails.
 func (x *Index) Text(ctx context.Context, roots []string, focus Focus, tokens int) (string, error) {
 	var out strings.Builder
 	var failed error
-	room := tokens * bytesPerToken
+	maxLen := tokens * bytesPerToken
 	for i, root := range roots {
 		m, err := x.Map(ctx, root, focus)
 		if ctx.Err() != nil {
@@ -173,12 +173,12 @@ func (x *Index) Text(ctx context.Context, roots []string, focus Focus, tokens in
 			failed = err
 			continue
 		}
-		share, head := (room-out.Len())/(len(roots)-i), ""
+		budget, header := (maxLen-out.Len())/(len(roots)-i), ""
 		if len(roots) > 1 {
-			head = visible.Name(root) + ":\n"
+			header = visible.Name(root) + ":\n"
 		}
-		if text := m.Text((share - len(head)) / bytesPerToken); text != "" {
-			out.WriteString(head + text)
+		if text := m.Text((budget - len(header)) / bytesPerToken); text != "" {
+			out.WriteString(header + text)
 		}
 	}
 	if out.Len() == 0 {
@@ -192,13 +192,14 @@ func (x *Index) tree(root string) *tree {
 	defer x.mu.Unlock()
 	t := x.trees[root]
 	if t == nil {
-		t = &tree{root: root, turn: make(chan struct{}, 1), files: map[string]*file{}}
+		t = &tree{root: root, owner: make(chan struct{}, 1), files: map[string]*file{}}
 		x.trees[root] = t
 	}
 	return t
 }
 
-// Close stores all trees. A closed Index can still be used, but stores nothing more.
+// Close writes all trees to the cache on disk. A closed Index can still be used, but no longer
+// writes to the cache.
 func (x *Index) Close() {
 	x.mu.Lock()
 	var trees []*tree
@@ -211,16 +212,16 @@ func (x *Index) Close() {
 	x.mu.Unlock()
 	for _, t := range trees {
 		select {
-		case t.turn <- struct{}{}:
+		case t.owner <- struct{}{}:
 			x.save(t)
-			<-t.turn
+			<-t.owner
 		default: // an abandoned Map is still running
 		}
 	}
 }
 
-// collectOften makes garbage collection more frequent until done is called: reading a whole
-// repository produces much garbage and should not double the memory.
+// collectOften makes garbage collection more frequent until done is called. Reading a whole
+// repository produces much garbage; at the normal frequency, it would double the memory in use.
 func (x *Index) collectOften() (done func()) {
 	const percent = 25
 	x.collecting.Lock()

@@ -243,11 +243,11 @@ func TestStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := decode(good, mustAbs(t, root), x.langs())
+	files, err := decode(good, mustAbs(t, root), x.languages())
 	if err != nil || len(files) != len(want.Files) {
 		t.Fatalf("%d files are stored: %v", len(files), err)
 	}
-	if _, err := decode(good, "/another", x.langs()); !errors.Is(err, errDamaged) {
+	if _, err := decode(good, "/another", x.languages()); !errors.Is(err, errDamaged) {
 		t.Errorf("another root's: %v", err)
 	}
 	old := filepath.Join(filepath.Dir(stored), "old"+storedExt)
@@ -274,7 +274,7 @@ func TestStored(t *testing.T) {
 	for i := 0; i < len(good); i += 1 + len(good)/300 {
 		bad := append([]byte(nil), good...)
 		bad[i] ^= 0x55
-		if _, err := decode(bad, mustAbs(t, root), x.langs()); err == nil {
+		if _, err := decode(bad, mustAbs(t, root), x.languages()); err == nil {
 			t.Errorf("byte %d is changed and nobody sees it", i)
 		}
 	}
@@ -303,7 +303,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(whole[:len(whole)-4])
 	f.Fuzz(func(t *testing.T, body []byte) {
 		data := appendChecksum(body)
-		files, err := decode(data, "/r", x.langs())
+		files, err := decode(data, "/r", x.languages())
 		if err != nil {
 			return
 		}
@@ -463,9 +463,9 @@ func TestParseLog(t *testing.T) {
 			t.Errorf("%q: %+v", text, h)
 		}
 	}
-	files := []*file{{path: "old.go", mtime: 5}, {path: "new.go", mtime: 500e9, lang: New(Options{}).langs().ByName("go")}}
-	h.since(files)
-	if h.weight(files[0]) != 0 || h.weight(files[1]) != editedWorth {
+	files := []*file{{path: "old.go", mtime: 5}, {path: "new.go", mtime: 500e9, lang: New(Options{}).languages().ByName("go")}}
+	h.findRecent(files)
+	if h.weight(files[0]) != 0 || h.weight(files[1]) != editedWeight {
 		t.Errorf("%v", h.recent)
 	}
 }

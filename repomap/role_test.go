@@ -12,16 +12,16 @@ func TestSaysGenerated(t *testing.T) {
 	} {
 		for _, before := range []string{"", "/", "Do AD@ any", strings.Repeat("yA@D", 50)} {
 			for _, behind := range []string{"", " y", "DA@y\n"} {
-				if !saysGenerated([]byte(before + mark + behind)) {
+				if !hasGeneratedNotice([]byte(before + mark + behind)) {
 					t.Errorf("%q is not found", before+mark+behind)
 				}
-				if cut := before + mark[:len(mark)-1]; saysGenerated([]byte(cut)) || saysGenerated([]byte(mark[1:]+behind)) {
+				if cut := before + mark[:len(mark)-1]; hasGeneratedNotice([]byte(cut)) || hasGeneratedNotice([]byte(mark[1:]+behind)) {
 					t.Errorf("%q or %q is found", cut, mark[1:]+behind)
 				}
 			}
 		}
 	}
-	if saysGenerated(nil) {
+	if hasGeneratedNotice(nil) {
 		t.Error("nothing says something")
 	}
 }

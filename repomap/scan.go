@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// racy is the age from which a file's time distinguishes every later change, since file systems
-// have coarse clocks.
+// racy is the minimum age of a modification time that proves that a file is unchanged. File systems
+// have coarse clocks: two changes within a shorter time may get the same modification time.
 const racy = 2 * time.Second
 
 // batch is the number of files that a worker takes at a time.
@@ -20,16 +20,16 @@ const batch = 32
 
 // candidate is a file that may be part of a map.
 type candidate struct {
-	rel, path string
-	lang      *lang.Language // nil if its first line determines the language
-	mark      bool           // it is a landmark, shown by its name
-	odd       bool           // it may be a symlink, a device or similar
+	rel, path      string
+	lang           *lang.Language // nil if its first line determines the language
+	landmark       bool           // it is a landmark, shown by its name
+	maybeIrregular bool           // it may be a symlink, a device or similar
 }
 
 // job is a batch of files for a worker.
 type job struct {
 	files []candidate
-	found []*file // by candidate; nil for files that are not read
+	found []*file // by candidate; nil for a file that cannot be read or is too large
 }
 
 // update synchronizes a tree with the disk.
@@ -42,7 +42,7 @@ func (x *Index) update(ctx context.Context, t *tree, focus Focus) error {
 	log := x.readLog(ctx, t)
 	defer log.wait()
 
-	u := &updating{x: x, t: t, jobs: make(chan *job, 64)}
+	u := &updateRun{x: x, t: t, jobs: make(chan *job, 64)}
 	var workers sync.WaitGroup
 	for range x.opts.Workers {
 		workers.Go(func() { u.work(ctx) })
@@ -70,14 +70,14 @@ func (x *Index) update(ctx context.Context, t *tree, focus Focus) error {
 		return err
 	}
 	t.cut = cut
-	t.take(u)
-	t.log = log.wait()
-	t.log.since(t.order)
+	t.apply(u)
+	t.history = log.wait()
+	t.history.findRecent(t.order)
 	return nil
 }
 
 // updating is one run of update.
-type updating struct {
+type updateRun struct {
 	x    *Index
 	t    *tree
 	jobs chan *job
@@ -85,19 +85,19 @@ type updating struct {
 
 	// From a listing; nil after a walk.
 	listing *workspace.Listing
-	folders []part
+	folders []folderUpdate
 }
 
 // part is the content of one folder.
-type part struct {
-	path string
-	kept []*file // the known files, if unchanged; nil if the files are checked
-	look []candidate
-	jobs []*job
+type folderUpdate struct {
+	path       string
+	unchanged  []*file // the known files, if unchanged; nil if the files are checked
+	candidates []candidate
+	jobs       []*job
 }
 
 // send queues files for the workers.
-func (u *updating) send(files []candidate) *job {
+func (u *updateRun) send(files []candidate) *job {
 	j := &job{files: files, found: make([]*file, len(files))}
 	u.all = append(u.all, j)
 	u.jobs <- j
@@ -105,13 +105,13 @@ func (u *updating) send(files []candidate) *job {
 }
 
 // candidate reports whether a file may be part of a map.
-func (u *updating) candidate(rel string) (c candidate, ok bool) {
-	l, maybe := u.x.langs().Of(rel)
+func (u *updateRun) candidate(rel string) (c candidate, ok bool) {
+	l, maybe := u.x.languages().Of(rel)
 	mark := l == nil && isLandmark(rel)
-	return candidate{rel: rel, lang: l, mark: mark}, l != nil || maybe || mark
+	return candidate{rel: rel, lang: l, landmark: mark}, l != nil || maybe || mark
 }
 
-func (u *updating) walk(ctx context.Context) (cut bool, err error) {
+func (u *updateRun) walk(ctx context.Context) (cut bool, err error) {
 	var next []candidate
 	n := 0
 	err = workspace.Walk(ctx, u.t.root, func(f workspace.File) error {
@@ -139,7 +139,7 @@ func (u *updating) walk(ctx context.Context) (cut bool, err error) {
 	return cut, err
 }
 
-func (u *updating) work(ctx context.Context) {
+func (u *updateRun) work(ctx context.Context) {
 	var s lang.Scanner
 	var buf []byte
 	for j := range u.jobs {
@@ -147,23 +147,23 @@ func (u *updating) work(ctx context.Context) {
 			if ctx.Err() != nil {
 				break // and drain the jobs
 			}
-			j.found[i] = u.look(&s, c, &buf)
+			j.found[i] = u.readIfChanged(&s, c, &buf)
 		}
 	}
 }
 
 // look returns the known file if it is unchanged, otherwise it reads the file.
-func (u *updating) look(s *lang.Scanner, c candidate, buf *[]byte) *file {
+func (u *updateRun) readIfChanged(s *lang.Scanner, c candidate, buf *[]byte) *file {
 	old := u.t.files[c.rel]
-	if old != nil || c.mark || c.odd {
+	if old != nil || c.landmark || c.maybeIrregular {
 		size, mtime, ok := stat(c.path)
 		switch {
 		case !ok:
 			return nil
 		case old != nil && old.size == size && old.mtime == mtime && !old.racy:
 			return old
-		case c.mark:
-			return &file{path: c.rel, size: size, mtime: mtime, mark: true, role: roleOf(c.rel, nil)}
+		case c.landmark:
+			return &file{path: c.rel, size: size, mtime: mtime, landmark: true, role: roleOf(c.rel, nil)}
 		}
 	}
 	src, size, mtime, ok := read(c.path, buf)
@@ -177,10 +177,10 @@ func (u *updating) look(s *lang.Scanner, c candidate, buf *[]byte) *file {
 
 // scan reads one file. A file that is not source code is stored without a language, so that it is
 // not read again.
-func (u *updating) scan(s *lang.Scanner, c candidate, src []byte) (f *file) {
+func (u *updateRun) scan(s *lang.Scanner, c candidate, src []byte) (f *file) {
 	f = &file{path: c.rel, lang: c.lang}
 	if f.lang == nil {
-		f.lang = u.x.langs().OfScript(src)
+		f.lang = u.x.languages().OfScript(src)
 	}
 	if f.lang == nil || workspace.IsBinary(src) {
 		f.lang = nil
@@ -197,6 +197,6 @@ func (u *updating) scan(s *lang.Scanner, c candidate, src []byte) (f *file) {
 	for i := range f.defs {
 		f.main = f.main || isMain(&f.defs[i])
 	}
-	f.localise()
+	f.saltPrivateUses()
 	return f
 }

@@ -3,22 +3,23 @@ package repomap
 import "slices"
 
 // maxSeen is how many imports, direct and re-exported, are followed for one file.
-const maxSeen = 1000
+const maxVisibleImports = 1000
 
-// sight determines which names a file can refer to: those that are defined in files that it
-// imports, or in its own folder.
-type sight struct {
+// visibility determines which names one file can refer to: names that its folder or its imported
+// files define.
+type visibility struct {
 	r *ranking
-	// Files by the names that they define: those of name n are definers[from[n]:from[n+1]].
+	// definers has the files by the names that they define. The files for name n are
+	// definers[from[n]:from[n+1]].
 	from, definers []int32
-	seen           []int32 // by file: the last file that sees it, plus one
+	seenBy         []int32 // by file: the last file that sees it, plus one
 	file           int32
 	all            bool // the file has no known imports, so it can mean any name
-	left           int  // rest of maxSeen
+	budget         int  // rest of maxSeen
 }
 
-func newSight(r *ranking) *sight {
-	s := &sight{r: r, from: make([]int32, len(r.weight)+1), seen: make([]int32, len(r.t.order))}
+func newVisibility(r *ranking) *visibility {
+	s := &visibility{r: r, from: make([]int32, len(r.useWeight)+1), seenBy: make([]int32, len(r.t.order))}
 	total := 0
 	for _, f := range r.t.order {
 		total += len(f.own)
@@ -26,7 +27,7 @@ func newSight(r *ranking) *sight {
 			s.from[id+1]++
 		}
 	}
-	for id := range r.weight {
+	for id := range r.useWeight {
 		s.from[id+1] += s.from[id]
 	}
 	s.definers = make([]int32, total)
@@ -40,51 +41,51 @@ func newSight(r *ranking) *sight {
 	return s
 }
 
-// look starts with the next file.
-func (s *sight) look(i int) {
+// startFile makes file i the file that sees is about.
+func (s *visibility) startFile(i int) {
 	f := s.r.t.order[i]
 	if s.all = len(f.imports) == 0; s.all {
 		return
 	}
-	s.file, s.left = int32(i)+1, maxSeen //nolint:gosec // at most maxFiles
-	s.folder(s.r.t.mods.home[i])
+	s.file, s.budget = int32(i)+1, maxVisibleImports //nolint:gosec // at most maxFiles
+	s.addFolder(s.r.t.mods.home[i])
 	for _, to := range f.imports {
 		s.add(to, 2)
 	}
 }
 
-func (s *sight) folder(d int32) {
+func (s *visibility) addFolder(d int32) {
 	for _, i := range s.r.t.mods.members[d] {
-		s.seen[i] = s.file
+		s.seenBy[i] = s.file
 	}
 }
 
 // add marks an imported file as seen and, up to the given depth, the files that it re-exports.
-func (s *sight) add(to int32, deep int) {
-	if s.left--; s.left < 0 {
+func (s *visibility) add(to int32, depth int) {
+	if s.budget--; s.budget < 0 {
 		return
 	}
 	if to < 0 {
-		s.folder(^to)
+		s.addFolder(^to)
 		return
 	}
-	s.seen[to] = s.file
-	if f := s.r.t.order[to]; deep > 0 && passesOn(f) {
+	s.seenBy[to] = s.file
+	if f := s.r.t.order[to]; depth > 0 && reexports(f) {
 		for _, next := range f.imports {
-			s.add(next, deep-1)
+			s.add(next, depth-1)
 		}
 	}
 }
 
 // sees reports whether the file can mean a name that it uses.
-func (s *sight) sees(name int32) bool {
-	const most = 64 // a name with so many definitions is not informative anyway
+func (s *visibility) sees(name int32) bool {
+	const maxDefiners = 64 // a name with so many definitions is not informative anyway
 	definers := s.definers[s.from[name]:s.from[name+1]]
-	if s.all || len(definers) > most {
+	if s.all || len(definers) > maxDefiners {
 		return true
 	}
 	for _, i := range definers {
-		if s.seen[i] == s.file {
+		if s.seenBy[i] == s.file {
 			return true
 		}
 	}

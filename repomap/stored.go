@@ -22,15 +22,14 @@ import (
 //	"eca repo map\n", the format's number and lang.Version, the root;
 //	the number of files, and of each: path, size, time (a signed varint), language,
 //	  role, a text,
-//	  the number of definitions, and of each: kind, line, parent+1, and where its signature and
-//	  its name are in that text, each as start and length;
+//	  the number of definitions, and of each: kind, line, parent+1, and the positions of its
+//	  signature and its name in that text, each as start and length;
 //	  the number of uses, 8 bytes of each (little-endian), and then a byte with the count of each;
 //	  its imports, a text with a line end after each;
-//	4 bytes: CRC-32C of all that.
+//	4 bytes: CRC-32C of all preceding bytes.
 //
-// Other numbers are unsigned varints; a text is its length in bytes and the bytes. A file that was read so
-// soon after a change that another one may go unnoticed (racy) is stored with a wrong size, so that it is
-// read again.
+// Other numbers are unsigned varints. A text is its length in bytes, followed by the bytes. A racy
+// file is stored with a wrong size, so that the next process reads it again.
 const (
 	storedMagic  = "eca repo map\n"
 	storedFormat = 4
@@ -54,15 +53,15 @@ func (x *Index) load(t *tree) {
 	if err != nil {
 		return
 	}
-	if files, err := decode(data, t.root, x.langs()); err == nil {
+	if files, err := decode(data, t.root, x.languages()); err == nil {
 		t.files = files
 		now := x.opts.Now()
 		_ = os.Chtimes(x.storedPath(t.root), now, now) // for dropOld
 	}
 }
 
-// save writes the stored form, if it has changed. Errors are ignored: a map that cannot be stored
-// is computed again.
+// save writes the stored form, if it has changed. It ignores errors: without the stored form, the
+// next process reads all files again.
 func (x *Index) save(t *tree) {
 	if x.opts.CacheDir == "" || t.dirty == 0 || len(t.order) != len(t.files) {
 		return
@@ -94,9 +93,9 @@ func (x *Index) dropOld(dir string) {
 // encode writes the stored form in pieces, so that the whole form (about a quarter of the sources' size)
 // need not be in memory.
 func encode(w io.Writer, root string, files []*file) error {
-	const piece = 1 << 18
+	const flushSize = 1 << 18
 	var sum uint32
-	b := append(make([]byte, 0, piece), storedMagic...)
+	b := append(make([]byte, 0, flushSize), storedMagic...)
 	flush := func() error {
 		sum = crc32.Update(sum, crc32.MakeTable(crc32.Castagnoli), b)
 		_, err := w.Write(b)
@@ -128,20 +127,20 @@ func encode(w io.Writer, root string, files []*file) error {
 		}
 		b = append(binary.AppendUvarint(b, uint64(len(texts))), texts...)
 		b = binary.AppendUvarint(b, uint64(len(f.defs)))
-		at := 0
+		offset := 0
 		for i := range f.defs {
 			d := &f.defs[i]
 			b = append(b, byte(d.Kind))
 			b = binary.AppendUvarint(b, uint64(d.Line))
 			b = binary.AppendUvarint(b, uint64(d.Parent+1))
-			name := at + len(d.Signature)
+			name := offset + len(d.Signature)
 			if in := strings.Index(d.Signature, d.Name); in >= 0 {
-				name = at + in
+				name = offset + in
 			}
-			for _, n := range []int{at, len(d.Signature), name, len(d.Name)} {
+			for _, n := range []int{offset, len(d.Signature), name, len(d.Name)} {
 				b = binary.AppendUvarint(b, uint64(n))
 			}
-			at += len(d.Signature) + len(d.Name)
+			offset += len(d.Signature) + len(d.Name)
 		}
 		b = binary.AppendUvarint(b, uint64(len(f.uses.Names)))
 		for _, name := range f.uses.Names {
@@ -153,7 +152,7 @@ func encode(w io.Writer, root string, files []*file) error {
 			texts = append(append(texts, name...), '\n')
 		}
 		b = append(binary.AppendUvarint(b, uint64(len(texts))), texts...)
-		if len(b) >= piece/2 {
+		if len(b) >= flushSize/2 {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -172,13 +171,13 @@ func appendText(b []byte, s string) []byte {
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
-// decode decodes the stored form of a root's tree. It validates everything even if the checksum
-// matches: the file can be from another version, or forged.
+// decode decodes the stored form of a root's tree. A matching checksum is not enough, since another
+// version or an attacker may have written the file: decode validates every value.
 func decode(data []byte, root string, langs *lang.Languages) (map[string]*file, error) {
 	if len(data) < 4 || binary.LittleEndian.Uint32(data[len(data)-4:]) != checksum(data[:len(data)-4]) {
 		return nil, errDamaged
 	}
-	r := &reading{data: data[:len(data)-4]}
+	r := &decoder{data: data[:len(data)-4]}
 	if string(r.take(len(storedMagic))) != storedMagic || r.number(1<<30) != storedFormat || r.number(1<<30) != lang.Version || r.text() != root {
 		return nil, errDamaged
 	}
@@ -186,26 +185,26 @@ func decode(data []byte, root string, langs *lang.Languages) (map[string]*file, 
 	files := make(map[string]*file, min(n, len(r.data)))
 	for range n {
 		f := r.file(langs)
-		if r.bad {
+		if r.failed {
 			return nil, errDamaged
 		}
 		files[f.path] = f
 	}
-	if r.bad || len(r.data) > 0 {
+	if r.failed || len(r.data) > 0 {
 		return nil, errDamaged
 	}
 	return files, nil
 }
 
 // reading decodes a stored form; bad is set at the first error.
-type reading struct {
-	data []byte
-	bad  bool
+type decoder struct {
+	data   []byte
+	failed bool
 }
 
-func (r *reading) take(n int) []byte {
-	if r.bad || n < 0 || n > len(r.data) {
-		r.bad = true
+func (r *decoder) take(n int) []byte {
+	if r.failed || n < 0 || n > len(r.data) {
+		r.failed = true
 		return nil
 	}
 	out := r.data[:n]
@@ -214,37 +213,37 @@ func (r *reading) take(n int) []byte {
 }
 
 // number reads a number up to a limit.
-func (r *reading) number(limit int) int {
+func (r *decoder) number(limit int) int {
 	v, n := binary.Uvarint(r.data)
-	if r.bad || n <= 0 || v > uint64(limit) {
-		r.bad = true
+	if r.failed || n <= 0 || v > uint64(limit) {
+		r.failed = true
 		return 0
 	}
 	r.data = r.data[n:]
 	return int(v)
 }
 
-func (r *reading) text() string { return string(r.take(r.number(1 << 30))) }
+func (r *decoder) text() string { return string(r.take(r.number(1 << 30))) }
 
-func (r *reading) file(langs *lang.Languages) *file {
+func (r *decoder) file(langs *lang.Languages) *file {
 	f := &file{path: r.text(), size: int64(r.number(maxBytes + 1))}
 	mtime, n := binary.Varint(r.data)
 	if n <= 0 {
-		r.bad = true
+		r.failed = true
 		return f
 	}
 	r.data = r.data[n:]
 	f.mtime = mtime
 	name := r.text()
 	if f.lang = langs.ByName(name); name != "" && f.lang == nil {
-		r.bad = true
+		r.failed = true
 	}
-	f.mark = f.lang == nil && isLandmark(f.path)
+	f.landmark = f.lang == nil && isLandmark(f.path)
 	f.role = fileRole(r.number(int(roles) - 1))
 	texts := r.text()
 	defs := r.number(len(r.data))
-	if r.bad || defs > 0 && f.lang == nil {
-		r.bad = true
+	if r.failed || defs > 0 && f.lang == nil {
+		r.failed = true
 		return f
 	}
 	if defs > 0 {
@@ -253,10 +252,10 @@ func (r *reading) file(langs *lang.Languages) *file {
 	for i := range f.defs {
 		kind := lang.Kind(r.number(255))
 		d := lang.Definition{Kind: kind, Line: r.number(maxBytes + 1), Parent: r.number(i) - 1}
-		d.Signature = r.part(texts)
-		d.Name = r.part(texts)
-		if r.bad || !kind.Valid() {
-			r.bad = true
+		d.Signature = r.substring(texts)
+		d.Name = r.substring(texts)
+		if r.failed || !kind.Valid() {
+			r.failed = true
 			return f
 		}
 		f.defs[i] = d
@@ -264,7 +263,7 @@ func (r *reading) file(langs *lang.Languages) *file {
 	}
 	if uses := r.number(len(r.data) / 9); uses > 0 {
 		names, counts := r.take(8*uses), r.take(uses)
-		if r.bad {
+		if r.failed {
 			return f
 		}
 		f.uses = lang.Uses{Names: make([]uint64, uses), Counts: bytes.Clone(counts)}
@@ -278,11 +277,11 @@ func (r *reading) file(langs *lang.Languages) *file {
 	return f
 }
 
-// part reads where a part of text is, and returns that part.
-func (r *reading) part(text string) string {
+// substring reads a start and a length, and returns that part of text.
+func (r *decoder) substring(text string) string {
 	at := r.number(len(text))
 	n := r.number(len(text) - at)
-	if r.bad {
+	if r.failed {
 		return ""
 	}
 	return text[at : at+n]

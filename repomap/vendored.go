@@ -25,17 +25,17 @@ const vendorFiles = ` configure config.guess config.sub aclocal.m4 libtool.m4 lt
 	proguard.pro proguard-rules.pro .pnp.cjs .pnp.js .pnp.loader.mjs sqlite3.c sqlite3.h catch.hpp catch_amalgamated.hpp
 	catch_amalgamated.cpp doctest.h uthash.h stb_image.h stb_image_write.h miniz.c miniz.h `
 
-// vendorScripts are libraries for browsers, whose file names contain at most a version besides
-// these names (`jquery-3.1.js`, `jquery.ui.js`).
+// vendorScripts are libraries for browsers. A file name consists of one of these names and a version
+// (`lodash-4.17.js`); the names of jquery and its plugins need no version (`jquery.ui.js`).
 const vendorScripts = ` jquery angular backbone bootstrap d3 dojo ember extjs foundation handlebars html5shiv knockout less lodash
 	modernizr mootools prototype raphael react react-dom require scriptaculous select2 sinon socket.io three underscore vue yui zepto `
 
-// vendoredPath reports whether a file is third-party code judging by its path.
+// vendoredPath reports whether the path of a file shows that the file is third-party code.
 func vendoredPath(dir, base string) bool {
 	depth := 0
 	for rest := dir; rest != ""; {
 		part, below, _ := strings.Cut(rest, "/")
-		if listed(vendorFolders, part) || listed(outerVendorFolders, part) && (depth == 0 || strings.HasPrefix(part, "dep") && below != "") {
+		if inList(vendorFolders, part) || inList(outerVendorFolders, part) && (depth == 0 || strings.HasPrefix(part, "dep") && below != "") {
 			return true
 		}
 		if depth > 0 || part != "src" && part != "lib" && part != "source" {
@@ -43,7 +43,7 @@ func vendoredPath(dir, base string) bool {
 		}
 		rest = below
 	}
-	if listed(vendorFiles, base) {
+	if inList(vendorFiles, base) {
 		return true
 	}
 	switch path.Ext(base) {
@@ -54,7 +54,7 @@ func vendoredPath(dir, base string) bool {
 			return false
 		}
 		name, _, plugin := strings.Cut(library, ".")
-		return listed(vendorScripts, library) && library != stem ||
+		return inList(vendorScripts, library) && library != stem ||
 			plugin && name == "jquery" || name == "jquery"
 	}
 	return false

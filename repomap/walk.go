@@ -7,14 +7,14 @@ import (
 
 // Parameters of the random walk (PageRank).
 const (
-	damping  = .7 // probability to follow a link instead of starting again
-	rounds   = 30
-	accuracy = 1e-5 // ranks are compared in logarithmic steps of a twelfth
-	pull     = .8   // share of the starting points that is in the focus, if there is one
+	damping    = .7   // probability to follow a link instead of starting again
+	rounds     = 30   // at most
+	accuracy   = 1e-5 // the walk ends when all ranks together change less in a round
+	focusShare = .8   // share of the starting points that is in the focus, if there is one
 )
 
-// links are the uses and definitions of names in all files, in contiguous slices: the walk reads
-// them repeatedly.
+// links has the uses and definitions of names in all files. They are in contiguous slices because
+// each round of the walk reads all of them.
 type links struct {
 	from []int32   // by file: index of its first link; one more entry for the end
 	name []int32   // by link
@@ -30,8 +30,8 @@ type links struct {
 
 // Weights of imports.
 const (
-	importShare = .4 // of a file's output goes to the files that it imports
-	far         = .2 // factor for a use of a name that is not defined in an imported file or in the same folder
+	importShare      = .4 // of a file's output goes to the files that it imports
+	notVisibleFactor = .2 // factor for a use of a name that is not defined in an imported file or in the same folder
 )
 
 // link computes for each use of a name its share of the file's output.
@@ -53,23 +53,23 @@ func (r *ranking) link() {
 		from: make([]int32, len(files)+1), name: make([]int32, 0, total), part: make([]float32, 0, total),
 		ownFrom: make([]int32, len(files)+1), own: make([]int32, 0, owned), importFrom: make([]int32, len(files)+1), imported: make([]int32, 0, imports), importPart: make([]float32, 0, imports),
 	}
-	s := newSight(r)
+	s := newVisibility(r)
 	for i, f := range files {
 		l.linkImports(r, i)
-		s.look(i)
+		s.startFile(i)
 		begin := len(l.name)
 		sum := float32(0)
 		for _, ref := range f.refs {
-			if w := r.weight[ref.name] * often(ref.count); w > 0 {
+			if w := r.useWeight[ref.name] * useCountFactor(ref.count); w > 0 {
 				if !s.sees(ref.name) {
-					w *= far
+					w *= notVisibleFactor
 				}
 				l.name, l.part = append(l.name, ref.name), append(l.part, w)
 				sum += w
 			}
 		}
 		for k := begin; k < len(l.part); k++ {
-			l.part[k] /= sum * r.defined[l.name[k]]
+			l.part[k] /= sum * r.definerWeight[l.name[k]]
 		}
 		l.own = append(l.own, f.own...)
 		l.from[i+1], l.ownFrom[i+1] = int32(len(l.name)), int32(len(l.own)) //nolint:gosec // maxFiles of maxBytes have fewer names
@@ -104,63 +104,64 @@ func (l *links) linkImports(r *ranking, i int) {
 	l.importFrom[i+1] = int32(len(l.imported)) //nolint:gosec // a file has few imports
 }
 
-// often returns the weight of the number of uses of a name: little more than that of one.
-func often(uses uint8) float32 { return roots[min(int(uses), len(roots)-1)] }
+// useCountFactor returns the factor for the weight of a name that a file uses several times: the
+// square root of the number of uses, at most 4.
+func useCountFactor(uses uint8) float32 { return roots[min(int(uses), len(roots)-1)] }
 
-// roots are square roots, up to the number beyond which further uses do not count.
+// roots has the square roots of 0 to 16.
 var roots = [...]float32{
 	0, 1, 1.4142135623730951, 1.7320508075688772, 2, 2.23606797749979, 2.449489742783178, 2.6457513110645907,
 	2.8284271247461903, 3, 3.1622776601683795, 3.3166247903554, 3.4641016151377544, 3.605551275463989,
 	3.7416573867739413, 3.872983346207417, 4,
 }
 
-// beginnings distributes the starting points of the walk.
-func (r *ranking) beginnings() {
+// computeStart computes the probability that a walk starts at each file.
+func (r *ranking) computeStart() {
 	files := r.t.order
-	r.begin = make([]float64, len(files))
-	var sum, aimed float64
+	r.start = make([]float64, len(files))
+	var sum, focusSum float64
 	for i, f := range files {
 		if !f.shown() {
 			continue
 		}
-		w := float64(r.role[i]) * (1 + 3*r.t.log.weight(f))
+		w := float64(r.role[i]) * (1 + 3*r.t.history.weight(f))
 		switch {
 		case f.main:
 			w *= 3
 		case f.lang == nil:
 			w *= landmarkWeight(f.path)
 		}
-		r.begin[i] = w
+		r.start[i] = w
 		sum += w
-		aimed += r.focus.files[i] + r.focus.hints[i]
+		focusSum += r.focus.files[i] + r.focus.hints[i]
 	}
 	if sum == 0 {
 		return
 	}
-	for i := range r.begin {
-		r.begin[i] /= sum
-		if aimed > 0 {
-			r.begin[i] = (1-pull)*r.begin[i] + pull*(r.focus.files[i]+r.focus.hints[i])/aimed
+	for i := range r.start {
+		r.start[i] /= sum
+		if focusSum > 0 {
+			r.start[i] = (1-focusShare)*r.start[i] + focusShare*(r.focus.files[i]+r.focus.hints[i])/focusSum
 		}
 	}
 }
 
-// walk ranks files: in each round, a file distributes its rank to the files that it imports, and
-// along its names to the files that define them.
+// walk ranks files by PageRank. In each round, a file distributes its rank to the files that it
+// imports and to the files that define the names it uses.
 func (r *ranking) walk() {
 	l := &r.links
-	r.rank = slices.Clone(r.begin)
-	r.flow, r.direct = make([]float32, len(r.weight)), make([]float32, len(r.rank))
+	r.rank = slices.Clone(r.start)
+	r.flow, r.direct = make([]float32, len(r.useWeight)), make([]float32, len(r.rank))
 	next := make([]float64, len(r.rank))
 	for range rounds {
-		stuck := r.flows()
+		dangling := r.computeFlow()
 		change := 0.0
-		for i, begin := range r.begin {
+		for i, begin := range r.start {
 			in := r.direct[i]
 			for _, id := range l.own[l.ownFrom[i]:l.ownFrom[i+1]] {
 				in += r.flow[id]
 			}
-			next[i] = (1-damping)*begin + damping*(float64(in*r.role[i])+stuck*begin)
+			next[i] = (1-damping)*begin + damping*(float64(in*r.role[i])+dangling*begin)
 			change += math.Abs(next[i] - r.rank[i])
 		}
 		r.rank, next = next, r.rank
@@ -168,37 +169,37 @@ func (r *ranking) walk() {
 			break
 		}
 	}
-	r.flows()
+	r.computeFlow()
 }
 
-// flows sums up the output of all files to names and to imports, and returns the rank of files
-// without output.
-func (r *ranking) flows() (stuck float64) {
+// computeFlow sums up the output of all files to names and to imports. It returns the total rank of
+// the dangling files: those without links and imports.
+func (r *ranking) computeFlow() (dangling float64) {
 	clear(r.flow)
 	clear(r.direct)
 	l := &r.links
 	for i, rank := range r.rank {
-		from, to := l.from[i], l.from[i+1]
-		imports, importTo := l.importFrom[i], l.importFrom[i+1]
-		if from == to && imports == importTo {
-			stuck += rank
+		first, end := l.from[i], l.from[i+1]
+		firstImport, endImport := l.importFrom[i], l.importFrom[i+1]
+		if first == end && firstImport == endImport {
+			dangling += rank
 			continue
 		}
-		give := float32(rank)
-		if imports < importTo {
-			direct := give
-			if from < to {
-				direct *= importShare
+		toNames := float32(rank)
+		if firstImport < endImport {
+			toImports := toNames
+			if first < end {
+				toImports *= importShare
 			}
-			give -= direct
-			for k := imports; k < importTo; k++ {
-				r.direct[l.imported[k]] += direct * l.importPart[k]
+			toNames -= toImports
+			for k := firstImport; k < endImport; k++ {
+				r.direct[l.imported[k]] += toImports * l.importPart[k]
 			}
 		}
-		names, parts := l.name[from:to], l.part[from:to]
+		names, parts := l.name[first:end], l.part[first:end]
 		for k, id := range names {
-			r.flow[id] += give * parts[k]
+			r.flow[id] += toNames * parts[k]
 		}
 	}
-	return stuck
+	return dangling
 }

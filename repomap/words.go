@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// Weights of words in a text, as opposed to names in it. They direct a map to the files that have
-// the rarest of these words in their paths and in the names of their definitions.
+// Limits and weights for ordinary words in a focus. A file gets a share of the focus if its path or
+// the names of its definitions contain rare words of the text.
 const (
-	wordsWorth = .6 // of a text, or of each requested name
-	wordFiles  = 40 // at most this many files
-	inBase     = 1.0
-	inFolder   = .5
-	inName     = .5  // of a definition
-	inNameMore = .1  // for each further definition, up to a limit
-	common     = .25 // of all files; a word that occurs in more is ignored
-	maxAsked   = 64  // different words that are used
-	maxWord    = 32  // bytes of a word
+	wordsWeight      = .6 // of a text, or of each requested name
+	maxWordFiles     = 40 // at most this many files
+	inBase           = 1.0
+	inFolder         = .5
+	inName           = .5  // of a definition
+	inNameMore       = .1  // for each further definition, up to a limit
+	common           = .25 // of all files; a word that occurs in more is ignored
+	maxDistinctWords = 64  // different words that are used
+	maxWord          = 32  // bytes of a word
 )
 
 // idle are words that are not specific to any code, or occur in most questions about code.
-const idle = ` able about add added adds after again all allow also always and another any are back because been before being below between
+const stopWords = ` able about add added adds after again all allow also always and another any are back because been before being below between
 	both but bug call can cannot case change changed changes code correct correctly could did different does doesn done dont down each
 	either else ensure even every fix fixed fixes for from get gets give given goes good handle has have having here how instead into
 	issue its itself just keep know less let like made main make makes making many may merge might more most move much must need needs
@@ -43,10 +43,10 @@ func wordsOf(text string) *wordset {
 	w := &wordset{index: map[string]int{}}
 	n := 0
 	eachWord(text, func(word []byte) bool {
-		if n++; n > maxWords || len(w.index) == maxAsked {
+		if n++; n > maxWords || len(w.index) == maxDistinctWords {
 			return false
 		}
-		if len(word) < 3 || listed(idle, string(word)) {
+		if len(word) < 3 || inList(stopWords, string(word)) {
 			return true
 		}
 		if s := stem(word); w.index[string(s)] == 0 {
@@ -113,30 +113,30 @@ func stem(word []byte) []byte {
 }
 
 // aimAtWords adds the files that contain the most words of a text. worth is divided among them.
-func (t *tree) aimAtWords(out *target, text string, worth float64) {
+func (t *tree) addTextWords(out *target, text string, worth float64) {
 	words := wordsOf(text)
 	n := len(words.index)
 	if n == 0 {
 		return
 	}
 	width := n + 1
-	has := make([]float32, width*len(t.order)) // by file and word: how well the file matches the word
-	have := make([]int, width)                 // by word: number of files that have it
+	scores := make([]float32, width*len(t.order)) // by file and word: how well the file matches the word
+	fileCount := make([]int, width)               // by word: number of files that have it
 	for i, f := range t.order {
 		if f.shown() {
-			row := has[i*width : (i+1)*width]
-			f.words(words, row)
+			row := scores[i*width : (i+1)*width]
+			f.matchWords(words, row)
 			for k, v := range row {
 				if v > 0 {
-					have[k]++
+					fileCount[k]++
 				}
 			}
 		}
 	}
-	rare := make([]float64, width)
+	rarity := make([]float64, width)
 	for k := 1; k < width; k++ {
-		if have[k] > 0 && float64(have[k]) <= max(3, common*float64(len(t.order))) {
-			rare[k] = math.Log(1 + float64(len(t.order))/float64(have[k]))
+		if fileCount[k] > 0 && float64(fileCount[k]) <= max(3, common*float64(len(t.order))) {
+			rarity[k] = math.Log(1 + float64(len(t.order))/float64(fileCount[k]))
 		}
 	}
 	type found struct {
@@ -146,15 +146,15 @@ func (t *tree) aimAtWords(out *target, text string, worth float64) {
 	var best []found
 	for i, f := range t.order {
 		score := 0.0
-		for k, v := range has[i*width : (i+1)*width] {
-			score += float64(v) * rare[k]
+		for k, v := range scores[i*width : (i+1)*width] {
+			score += float64(v) * rarity[k]
 		}
 		if score > 0 {
-			best = append(best, found{i, score * math.Sqrt(float64(f.role.weight())) * (1 + t.log.weight(f))})
+			best = append(best, found{i, score * math.Sqrt(float64(f.role.weight())) * (1 + t.history.weight(f))})
 		}
 	}
 	slices.SortFunc(best, func(a, b found) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.file, b.file)) })
-	best = best[:min(len(best), wordFiles)]
+	best = best[:min(len(best), maxWordFiles)]
 	sum := 0.0
 	for _, b := range best {
 		sum += b.score * b.score
@@ -163,11 +163,11 @@ func (t *tree) aimAtWords(out *target, text string, worth float64) {
 		out.hints[b.file] += worth * b.score * b.score / sum
 	}
 	out.words = words
-	out.rare = rare
+	out.rare = rarity
 }
 
 // words records how well a file matches each of the words.
-func (f *file) words(words *wordset, row []float32) {
+func (f *file) matchWords(words *wordset, row []float32) {
 	dir, base := path.Split(f.path)
 	note := func(text string, worth float32) {
 		eachWord(text, func(word []byte) bool {
@@ -195,7 +195,7 @@ func (f *file) words(words *wordset, row []float32) {
 
 // told returns the sum of the rarities of the requested words that occur in the name of a
 // definition.
-func (t *target) told(name string) float64 {
+func (t *target) rarity(name string) float64 {
 	if t.words == nil {
 		return 0
 	}

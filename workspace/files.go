@@ -68,14 +68,13 @@ func (f Folder) Names() iter.Seq[string] {
 	}
 }
 
-// Listing lists the files below root, which is one of the roots, and marks the folders that
-// changed since an earlier listing. It includes all changes made before the call. For that, the
-// system must support ordered change notifications. If they are unavailable or take too long, ok is
-// false and the caller has to walk. The first call starts building the index. Files in use
-// (Touch) count as changed.
+// Listing lists the files below root, which must be one of the roots, and marks the folders that
+// changed since an earlier listing. It includes all changes made before the call, which requires
+// ordered change notifications. If they are unavailable or take too long, ok is false and the caller
+// has to walk. The first call starts building the index. Files in use (Touch) count as changed.
 //
-// Some changes, such as writes through memory maps, cause no notification. A walk finds them: a
-// listing starts one if the last walk is older than two minutes.
+// Some changes, such as writes through memory maps, cause no notification; only a walk finds them.
+// Listing therefore starts a walk if the last one is older than two minutes.
 func (f *Finder) Listing(ctx context.Context, roots []string, root string, since Mark) (l *Listing, ok bool) {
 	ix, err := f.index(roots)
 	if err != nil {
@@ -99,7 +98,8 @@ type listingRequest struct {
 	answer chan *Listing // buffered; receives nil if there is no listing
 }
 
-// list requests a listing from the owner. It waits until all changes so far have arrived as hints.
+// list requests a listing from the goroutine that owns the index, after all hints about earlier
+// changes have arrived.
 func (ix *index) list(ctx context.Context, root string, since Mark) *Listing {
 	ix.lastQuery.Store(ix.now().UnixNano())
 	select {
@@ -129,13 +129,13 @@ func (ix *index) list(ctx context.Context, root string, since Mark) *Listing {
 	return nil
 }
 
-// serve answers a request, and walks again if the last walk is old, because notifications are
+// serve answers a request. If the last walk is old, it walks again, because notifications are
 // incomplete.
 func (ix *index) serve(ctx context.Context, w listingRequest) {
 	ix.apply(ctx)
 	w.answer <- ix.listing(w)
 	if ix.limit > 0 { // without a watch, no caller gets a listing
-		ix.renew(ctx)
+		ix.walkIfExpired(ctx)
 	} else {
 		ix.signal()
 	}
@@ -151,7 +151,7 @@ func (ix *index) listing(w listingRequest) *Listing {
 	for _, r := range s.roots {
 		entries += r.folder.total()
 	}
-	if entries >= maxEntries { // some are missing
+	if entries >= maxEntries { // the index may be incomplete
 		return nil
 	}
 	for _, r := range s.roots {
@@ -223,8 +223,8 @@ func (t *touched) recordingWatch(next func(dir string)) func(dir string) {
 	}
 }
 
-// since visits the paths that changed after a version. It returns false if the records do not
-// reach back that far.
+// since visits the paths that changed after a version. It returns false if there are no complete
+// records since that version.
 func (t *touched) since(version uint64, fn func(dir string)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

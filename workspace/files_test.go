@@ -173,7 +173,7 @@ func TestListingOfLittle(t *testing.T) {
 	ix := f.current
 	f.mu.Unlock()
 	s := *ix.current.Load()
-	s.at = time.Time{}
+	s.walkedAt = time.Time{}
 	ix.current.Store(&s)
 	for deadline := time.Now().Add(patience); k.again < 41 && time.Now().Before(deadline); {
 		k.again = 0

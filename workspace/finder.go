@@ -22,11 +22,12 @@ type Found struct {
 	Dir  bool
 }
 
-// Finder finds files by the text that a user types. It is safe for concurrent use; the zero
-// value is ready, and Close must be called.
+// Finder finds files by the text that a user types. It is safe for concurrent use. The zero value is
+// ready to use. The caller must call Close.
 //
-// The first query walks the roots. The resulting index is kept up to date while queries arrive.
-// Ten minutes after the last query, its memory and watches are released.
+// The first query walks the roots and creates an index, which is kept up to date while queries
+// arrive. Ten minutes after the last query, the Finder releases the memory and the watches of the
+// index.
 type Finder struct {
 	mu      sync.Mutex // guards the fields below
 	current *index     // of the roots of the last query; may be nil
@@ -37,11 +38,11 @@ type Finder struct {
 	watchLimit int // for tests; 0 is watch.TreeLimit
 }
 
-// Find returns at most 100 files and folders, best first. The order depends only on the files
-// and on which of them are in use (eca-protocol 4.7). A query that begins with `/`, `~`, `./` or
-// `../` lists that folder, or its entries that begin with the last name; relative paths start at
-// the first root. Other queries search the paths below the roots, ignoring case. Find fails if
-// ctx ends or the Finder is closed.
+// Find returns at most 100 files and folders, best first. The order depends only on the files and on
+// the files in use (eca-protocol 4.7). A query that begins with `/`, `~`, `./` or `../` is a path:
+// Find lists that folder, or the entries of its parent that begin with the last name. Relative paths
+// start at the first root. Other queries search the paths below the roots, ignoring case. Find fails
+// if ctx ends or the Finder is closed.
 func (f *Finder) Find(ctx context.Context, roots []string, query string) ([]Found, error) {
 	query = strings.TrimSpace(query)
 	if isPath(query) {
@@ -65,8 +66,8 @@ func (f *Finder) Find(ctx context.Context, roots []string, query string) ([]Foun
 	return nil, errEnded
 }
 
-// Touch marks files as in use: they come first among equally good matches. Paths are absolute;
-// the last one ranks highest.
+// Touch marks files as in use. They come first among equally good matches; the last one ranks
+// highest. Paths are absolute.
 func (f *Finder) Touch(paths ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,7 +116,7 @@ func (f *Finder) index(roots []string) (*index, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ix := &index{
-		id: new(indexID), roots: slices.Clone(roots), limit: limit, now: time.Now, cancel: cancel, noted: func(paths []string) { f.Touch(paths...) },
+		id: new(indexID), roots: slices.Clone(roots), limit: limit, now: time.Now, cancel: cancel, onWritten: func(paths []string) { f.Touch(paths...) },
 		ready: make(chan struct{}), done: make(chan struct{}), refresh: make(chan struct{}, 1), listings: make(chan listingRequest), next: make(chan struct{}),
 	}
 	ix.lastQuery.Store(time.Now().UnixNano())

@@ -9,15 +9,15 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/ignore"
 )
 
-// folder is a folder of an index, with its packed file names and its subfolders. It is
-// immutable once it is part of a snapshot.
+// folder is a folder of an index, with its file names and its subfolders. It is immutable once it is
+// part of a snapshot.
 type folder struct {
-	text       text // its path from the root, with slashes and one at the end; empty for the root
+	text       text // path relative to the root, with slashes and a final slash; empty for the root
 	subs       []*folder
-	outerRules *ignore.Rules // that apply to the folder itself; nil for a root
+	outerRules *ignore.Rules // rules of the parent folder; nil for a root
 
-	// The concatenated file names in lexical order, as written and in lower case; ends has the
-	// end of each.
+	// names and lower have the concatenated file names in lexical order, as written and in lower
+	// case. ends has the end offset of each name, and masks its maskOf.
 	names, lower string
 	ends         []uint32
 	masks        []uint64
@@ -31,7 +31,7 @@ type text struct {
 }
 
 func newText(s string) text {
-	low := lowered(s)
+	low := toLowerSameLen(s)
 	return text{plain: s, lower: low, mask: maskOf(low)}
 }
 
@@ -74,7 +74,7 @@ func (f *folder) fill(entries []fs.DirEntry, rules *ignore.Rules) {
 		f.ends = append(f.ends, uint32(names.Len())) //nolint:gosec // names of one folder are less than 4 GiB
 	}
 	f.names = names.String()
-	f.lower = lowered(f.names)
+	f.lower = toLowerSameLen(f.names)
 	from := uint32(0)
 	for _, to := range f.ends {
 		f.masks = append(f.masks, maskOf(f.lower[from:to]))
@@ -85,9 +85,9 @@ func (f *folder) fill(entries []fs.DirEntry, rules *ignore.Rules) {
 // entries counts the files and folders directly in the folder.
 func (f *folder) entries() int { return len(f.ends) + len(f.subs) }
 
-// lowered converts a text to lower case. It leaves letters unchanged whose lower case has a
+// toLowerSameLen converts a text to lower case. It leaves letters unchanged whose lower case has a
 // different length in bytes.
-func lowered(s string) string {
+func toLowerSameLen(s string) string {
 	i := 0
 	for i < len(s) && s[i] < utf8.RuneSelf && (s[i] < 'A' || s[i] > 'Z') {
 		i++
@@ -113,8 +113,9 @@ func lowered(s string) string {
 	return string(b)
 }
 
-// maskOf returns the set of characters of a text: one bit for each letter and digit; other
-// characters share bits. A text can contain another one only if it has all of its bits.
+// maskOf returns the set of characters of a text. Each letter and digit has its own bit; other
+// characters share bits. A text can contain another text only if its mask has all bits of the other
+// mask.
 func maskOf(s string) uint64 {
 	m := uint64(0)
 	for i := range len(s) {

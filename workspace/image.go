@@ -6,9 +6,9 @@ import (
 	"errors"
 )
 
-// CheckImage returns nil if data begins with a complete header of the given type, one of ImageType's,
-// and the image has pixels. It does not decode them. The error continues a sentence whose subject is
-// the image's name.
+// CheckImage checks that data begins with a complete header of a type that ImageType returns, and
+// that the width and height are not zero. It does not decode the pixels. Callers put the name of the
+// image before the text of the error.
 func CheckImage(data []byte, mediaType string) error {
 	var width, height int
 	var ok bool
@@ -66,13 +66,13 @@ func jpegSize(data []byte) (width, height int, ok bool) {
 
 // webpSize reads the first chunk (RFC 9649).
 func webpSize(data []byte) (width, height int, ok bool) {
-	const lossless, others = 25, 30 // bytes that are needed
+	const minLossless, minOther = 25, 30 // bytes that are needed
 	switch {
-	case len(data) < lossless:
+	case len(data) < minLossless:
 	case string(data[12:16]) == "VP8L":
 		bits := binary.LittleEndian.Uint32(data[21:])
 		return int(bits&0x3fff) + 1, int(bits>>14&0x3fff) + 1, data[20] == 0x2f
-	case len(data) < others:
+	case len(data) < minOther:
 	case string(data[12:16]) == "VP8X":
 		return 1 + int(data[24]) + int(data[25])<<8 + int(data[26])<<16, 1 + int(data[27]) + int(data[28])<<8 + int(data[29])<<16, true
 	case string(data[12:16]) == "VP8 ":

@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	unwatchedAge = 5 * time.Second  // how long a walk answers queries without change notifications
-	watchedAge   = 2 * time.Minute  // the same with notifications
-	keepFor      = 10 * time.Minute // how long an index without queries is kept
-	pause        = 50 * time.Millisecond
-	longest      = 500 * time.Millisecond // maximum time to collect hints
+	unwatchedAge = 5 * time.Second  // maximum age of a walk without change notifications
+	watchedAge   = 2 * time.Minute  // maximum age of a walk with notifications
+	idleTimeout  = 10 * time.Minute // time after the last query until the index ends
+	quietPeriod  = 50 * time.Millisecond
+	maxDelay     = 500 * time.Millisecond // maximum time to collect hints
 	refreshWait  = 100 * time.Millisecond // how long a query waits for a refresh
 )
 
 // snapshot is the immutable state of an index at one time.
 type snapshot struct {
-	roots   []indexRoot
-	folders []placed // all folders in one list
-	at      time.Time
-	watched bool // notifications of changes since then arrive
+	roots    []indexRoot
+	folders  []folderInRoot // all folders in one list
+	walkedAt time.Time
+	watched  bool // notifications of changes since then arrive
 }
 
 // indexRoot is one root of a snapshot.
@@ -41,23 +41,23 @@ type indexRoot struct {
 	folder       *folder
 }
 
-// placed is a folder of a root.
-type placed struct {
+// folderInRoot is a folder of a root.
+type folderInRoot struct {
 	root int
 	*folder
 }
 
-// index is the index of the files below some roots. One goroutine owns it: it walks, receives
-// hints and replaces the snapshot. Queries read the snapshot; only the first has to wait for a
-// walk.
+// index is the index of the files below some roots. One goroutine owns it (run): this goroutine
+// walks, receives hints and replaces the snapshot. Queries read the snapshot. Only queries before the
+// first snapshot have to wait for a walk.
 type index struct {
-	id     *indexID
-	roots  []string
-	limit  int // folders that may be watched
-	noted  func(paths []string)
-	now    func() time.Time
-	ended  func() // called at the end
-	cancel context.CancelFunc
+	id        *indexID
+	roots     []string
+	limit     int // folders that may be watched
+	onWritten func(paths []string)
+	now       func() time.Time
+	ended     func() // called at the end
+	cancel    context.CancelFunc
 
 	ready     chan struct{}       // closed with the first snapshot
 	done      chan struct{}       // closed at the end
@@ -110,12 +110,12 @@ func (ix *index) stale(s *snapshot) bool {
 	if tree := ix.hints.Load(); tree != nil && tree.Pending() {
 		return true
 	}
-	return ix.old(s)
+	return ix.expired(s)
 }
 
-func (ix *index) old(s *snapshot) bool {
-	age := ix.now().Sub(s.at)
-	return s.watched && age >= watchedAge || !s.watched && age >= unwatchedAge
+func (ix *index) expired(s *snapshot) bool {
+	walkAge := ix.now().Sub(s.walkedAt)
+	return s.watched && walkAge >= watchedAge || !s.watched && walkAge >= unwatchedAge
 }
 
 // run owns the index until ctx ends or queries stop.
@@ -133,29 +133,29 @@ func (ix *index) run(ctx context.Context) {
 	}
 	ix.watch(ctx)
 	ix.signal()
-	idle := time.NewTimer(keepFor)
+	idle := time.NewTimer(idleTimeout)
 	defer idle.Stop()
 	for {
-		var told <-chan struct{}
+		var hinted <-chan struct{}
 		if tree := ix.hints.Load(); tree != nil {
-			told = tree.Changed
+			hinted = tree.Changed
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-idle.C:
-			left := keepFor - ix.now().Sub(time.Unix(0, ix.lastQuery.Load()))
+			left := idleTimeout - ix.now().Sub(time.Unix(0, ix.lastQuery.Load()))
 			if left <= 0 {
 				return
 			}
 			idle.Reset(left)
 		case <-ix.refresh:
 			ix.apply(ctx)
-			ix.renew(ctx)
+			ix.walkIfExpired(ctx)
 		case w := <-ix.listings:
 			ix.serve(ctx, w)
-		case <-told:
-			if w, ok := ix.settle(ctx, told); ok {
+		case <-hinted:
+			if w, ok := ix.settle(ctx, hinted); ok {
 				ix.serve(ctx, w)
 				continue
 			}
@@ -165,29 +165,29 @@ func (ix *index) run(ctx context.Context) {
 	}
 }
 
-// renew walks if the last walk is old, and releases the waiting queries.
-func (ix *index) renew(ctx context.Context) {
-	again := ix.old(ix.current.Load())
-	if again && ix.walk(ctx) != nil {
+// walkIfExpired walks if the last walk is old, and releases the waiting queries.
+func (ix *index) walkIfExpired(ctx context.Context) {
+	expired := ix.expired(ix.current.Load())
+	if expired && ix.walk(ctx) != nil {
 		return
 	}
 	ix.signal()
-	if again && ix.hints.Load() == nil {
+	if expired && ix.hints.Load() == nil {
 		ix.watch(ctx)
 		ix.signal()
 	}
 }
 
-// settle waits until no hint arrives for a moment, or a caller needs a refresh or a listing. It
-// returns the request for a listing.
+// settle waits until no hint arrives for a moment, or until a caller needs a refresh or a listing. If
+// a caller needs a listing, it returns the request.
 func (ix *index) settle(ctx context.Context, hints <-chan struct{}) (w listingRequest, ok bool) {
-	quiet, limit := time.NewTimer(pause), time.NewTimer(longest)
+	quiet, limit := time.NewTimer(quietPeriod), time.NewTimer(maxDelay)
 	defer quiet.Stop()
 	defer limit.Stop()
 	for {
 		select {
 		case <-hints:
-			quiet.Reset(pause)
+			quiet.Reset(quietPeriod)
 			continue
 		case w = <-ix.listings:
 			return w, true
@@ -203,14 +203,14 @@ func (ix *index) settle(ctx context.Context, hints <-chan struct{}) (w listingRe
 // walk reads all folders. If a tree is watched, it adds the folders that are not watched yet.
 func (ix *index) walk(ctx context.Context) error {
 	tree := ix.hints.Load()
-	s := &snapshot{at: ix.now(), watched: tree != nil}
+	s := &snapshot{walkedAt: ix.now(), watched: tree != nil}
 	left := maxEntries
 	ix.touched.all()
 	for _, root := range ix.resolvedRoots() {
 		sc := ix.scanner(root.top, left)
 		root.containsRoot = len(sc.skip) > 0
 		if tree != nil {
-			sc.watch = ix.adder(tree, &s.watched)
+			sc.watch = ix.watchFunc(tree, &s.watched)
 		}
 		root.folder = &folder{}
 		if err := sc.scanBelow(ctx, root.folder); err != nil {
@@ -238,8 +238,8 @@ func (ix *index) resolvedRoots() []indexRoot {
 	return out
 }
 
-// scanner returns a scanner that skips other roots: a root inside another one is listed only
-// under its own path.
+// scanner returns a scanner that skips other roots. A root inside another root is listed only under
+// its own path.
 func (ix *index) scanner(top string, left int) *scanner {
 	sc := &scanner{top: top, remaining: left, skip: map[string]bool{}}
 	for _, r := range ix.resolvedRoots() {
@@ -250,8 +250,9 @@ func (ix *index) scanner(top string, left int) *scanner {
 	return sc
 }
 
-// adder watches folders as they are read; ok becomes false if one cannot be.
-func (ix *index) adder(tree *watch.Tree, ok *bool) func(string) {
+// watchFunc returns a function that adds a folder to a tree. If that fails, the function sets ok to
+// false.
+func (ix *index) watchFunc(tree *watch.Tree, ok *bool) func(string) {
 	var mu sync.Mutex
 	failed := false
 	return func(dir string) {
@@ -267,8 +268,8 @@ func (ix *index) adder(tree *watch.Tree, ok *bool) func(string) {
 	}
 }
 
-// watch walks once more and watches each folder before it is read. If that is not possible, the
-// index keeps relying on walks.
+// watch walks once more, and watches each folder before it reads the folder. If folders cannot be
+// watched, the index continues to rely on walks.
 func (ix *index) watch(ctx context.Context) {
 	s := ix.current.Load()
 	if len(s.folders) > ix.limit || len(s.roots) == 0 {
@@ -305,7 +306,7 @@ func (ix *index) apply(ctx context.Context) {
 	}
 	h := tree.Take()
 	if len(h.Written) > 0 {
-		ix.noted(h.Written)
+		ix.onWritten(h.Written)
 	}
 	ix.touched.add(h.Touched)
 	now := *s
@@ -320,7 +321,7 @@ func (ix *index) apply(ctx context.Context) {
 		if lost || h.Lost {
 			// The next query starts a walk, which watches it.
 			ix.unwatch()
-			now.watched, now.at = false, time.Time{}
+			now.watched, now.walkedAt = false, time.Time{}
 			ix.publish(&now)
 			return
 		}
@@ -328,7 +329,7 @@ func (ix *index) apply(ctx context.Context) {
 			continue
 		}
 		sc := ix.scanner(r.top, max(left, 0))
-		sc.watch = ix.touched.recordingWatch(ix.adder(tree, &now.watched))
+		sc.watch = ix.touched.recordingWatch(ix.watchFunc(tree, &now.watched))
 		f, err := sc.refresh(ctx, r.folder, c, c.withParents())
 		if err != nil {
 			return // ctx ended
@@ -414,8 +415,8 @@ func (ix *index) signal() {
 }
 
 // list appends a folder and all folders below it.
-func (f *folder) list(root int, out []placed) []placed {
-	out = append(out, placed{root, f})
+func (f *folder) list(root int, out []folderInRoot) []folderInRoot {
+	out = append(out, folderInRoot{root, f})
 	for _, sub := range f.subs {
 		out = sub.list(root, out)
 	}

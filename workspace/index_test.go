@@ -98,7 +98,7 @@ func TestWatched(t *testing.T) {
 	needsWatches(t, root)
 	f, roots := newFinder(t), []string{root}
 	ix := watched(t, f, roots)
-	walked := ix.current.Load().at
+	walked := ix.current.Load().walkedAt
 	in := func(names ...string) string { return filepath.Join(append([]string{root}, names...)...) }
 
 	put(t, root, "sub/new")
@@ -126,8 +126,8 @@ func TestWatched(t *testing.T) {
 	await(t, f, roots, "log", "sub/in.log")
 	do(t, os.Remove(in("sub", "x", ".gitignore")))
 	await(t, f, roots, "log", "sub/in.log sub/x/out.log")
-	if now := ix.current.Load(); now.at != walked || !now.watched {
-		t.Errorf("it was walked again: %v, watched: %v", now.at.Sub(walked), now.watched)
+	if now := ix.current.Load(); now.walkedAt != walked || !now.watched {
+		t.Errorf("it was walked again: %v, watched: %v", now.walkedAt.Sub(walked), now.watched)
 	}
 	// A folder that is renamed takes wrong watches along: everything is looked at again.
 	do(t, os.Rename(in("sub"), in("moved")))
@@ -160,7 +160,7 @@ func TestWatchedRoot(t *testing.T) {
 	ix := f.current
 	f.mu.Unlock()
 	s := *ix.current.Load()
-	s.at = time.Time{} // as if it had been long ago
+	s.walkedAt = time.Time{} // as if it had been long ago
 	ix.current.Store(&s)
 	await(t, f, roots, "", "b")
 }
@@ -266,9 +266,9 @@ func TestIdle(t *testing.T) {
 			return f.current != nil
 		}
 		find(t, f, []string{root}, "")
-		time.Sleep(keepFor / 2)
+		time.Sleep(idleTimeout / 2)
 		find(t, f, []string{root}, "")
-		time.Sleep(keepFor - time.Second)
+		time.Sleep(idleTimeout - time.Second)
 		synctest.Wait()
 		if !has() {
 			t.Error("it was given up while it was used")

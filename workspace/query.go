@@ -4,11 +4,11 @@ import "strings"
 
 // Kinds of matches, best first.
 const (
-	namePrefix = iota // the name begins with the query
-	nameInside        // the name contains the query
-	pathInside        // only the path contains it
-	nameFuzzy         // the name has its letters in order
-	pathFuzzy         // only the path has its letters in order
+	namePrefix   = iota // the name begins with the query
+	nameContains        // the name contains the query
+	pathContains        // only the path contains the query
+	nameFuzzy           // the name has the letters of the query in order
+	pathFuzzy           // only the path has the letters of the query in order
 	noMatch
 )
 
@@ -21,16 +21,16 @@ type query struct {
 }
 
 type term struct {
-	text string // in lower case
-	mask uint64
-	head int // length of its folder part, up to the last slash
+	text      string // in lower case
+	mask      uint64
+	folderLen int // length of its folder part, up to the last slash
 }
 
 func newQuery(s string) query {
-	words := strings.Fields(lowered(s))
+	words := strings.Fields(toLowerSameLen(s))
 	var q query
 	for _, w := range words[:min(len(words), maxTerms)] {
-		q.terms = append(q.terms, term{text: w, mask: maskOf(w), head: strings.LastIndexByte(w, '/') + 1})
+		q.terms = append(q.terms, term{text: w, mask: maskOf(w), folderLen: strings.LastIndexByte(w, '/') + 1})
 	}
 	return q
 }
@@ -45,36 +45,36 @@ type quality struct {
 // matcher matches entries against a query, folder by folder.
 type matcher struct {
 	query
-	worst  int // this kind and higher ones no longer count
-	folder *folder
-	found  [maxTerms]inPath
+	worst       int // matches of this kind and of higher kinds no longer count
+	folder      *folder
+	pathMatches [maxTerms]pathMatch
 
 	// Reused buffers for paths that have to be searched completely.
 	plain, lower []byte
 }
 
-// inPath is the result of matching a term against a folder's path.
-type inPath struct {
-	at   int  // offset of the term, or -1
-	head bool // the path ends with the term's head
-	used int  // how many of the term's first letters the path has, in order
+// pathMatch is the result of matching a term against a folder's path.
+type pathMatch struct {
+	at        int  // offset of the term, or -1
+	hasFolder bool // the path ends with the term's head
+	letters   int  // how many of the term's first letters the path has, in order
 }
 
-// enter sets the folder of the next entries.
-func (m *matcher) enter(f *folder) {
+// setFolder sets the folder of the next entries.
+func (m *matcher) setFolder(f *folder) {
 	m.folder = f
 	for i, t := range m.terms {
-		m.found[i] = inPath{
-			at:   strings.Index(f.text.lower, t.text),
-			head: t.head > 0 && strings.HasSuffix(f.text.lower, t.text[:t.head]),
-			used: subsequence(f.text.lower, t.text),
+		m.pathMatches[i] = pathMatch{
+			at:        strings.Index(f.text.lower, t.text),
+			hasFolder: t.folderLen > 0 && strings.HasSuffix(f.text.lower, t.text[:t.folderLen]),
+			letters:   subsequence(f.text.lower, t.text),
 		}
 	}
 }
 
-// judge matches an entry of the folder. Without a query, every file matches and no folder
+// match matches an entry of the folder. Without a query, every file matches and no folder
 // does; files nearest to the root come first.
-func (m *matcher) judge(name text, dir bool) (quality, bool) {
+func (m *matcher) match(name text, dir bool) (quality, bool) {
 	length := len(m.folder.text.plain) + len(name.plain)
 	if len(m.terms) == 0 {
 		return quality{at: strings.Count(m.folder.text.plain, "/")}, !dir
@@ -92,38 +92,38 @@ func (m *matcher) judge(name text, dir bool) (quality, bool) {
 
 // term matches one word.
 func (m *matcher) term(n int, name text) (kind, at int) {
-	t, path := &m.terms[n], m.found[n]
-	if t.head == 0 && name.mask&t.mask == t.mask {
+	t, path := &m.terms[n], m.pathMatches[n]
+	if t.folderLen == 0 && name.mask&t.mask == t.mask {
 		switch i := strings.Index(name.lower, t.text); {
 		case i == 0:
 			return namePrefix, 0
 		case i > 0:
-			return nameInside, i
+			return nameContains, i
 		}
 	}
 	folder := m.folder.text
 	switch {
-	case m.worst <= pathInside || (folder.mask|name.mask)&t.mask != t.mask:
+	case m.worst <= pathContains || (folder.mask|name.mask)&t.mask != t.mask:
 		return noMatch, 0
 	case path.at >= 0:
-		return pathInside, path.at
-	case path.head && strings.HasPrefix(name.lower, t.text[t.head:]):
-		return pathInside, len(folder.lower) - t.head
+		return pathContains, path.at
+	case path.hasFolder && strings.HasPrefix(name.lower, t.text[t.folderLen:]):
+		return pathContains, len(folder.lower) - t.folderLen
 	}
 	return m.fuzzy(t, path, name)
 }
 
 // fuzzy searches for the letters of a word.
-func (m *matcher) fuzzy(t *term, path inPath, name text) (kind, at int) {
-	const fewest = 2 // letters; a single letter cannot be scattered
-	if len(t.text) < fewest || m.worst <= nameFuzzy {
+func (m *matcher) fuzzy(t *term, path pathMatch, name text) (kind, at int) {
+	const minLetters = 2 // letters; a single letter cannot be scattered
+	if len(t.text) < minLetters || m.worst <= nameFuzzy {
 		return noMatch, 0
 	}
 	if name.mask&t.mask == t.mask && subsequence(name.lower, t.text) == len(t.text) {
 		gaps, inner := scatter(name.plain, name.lower, t.text)
 		return nameFuzzy, gaps + innerCost*inner
 	}
-	if m.worst <= pathFuzzy || subsequence(name.lower, t.text[path.used:]) < len(t.text)-path.used {
+	if m.worst <= pathFuzzy || subsequence(name.lower, t.text[path.letters:]) < len(t.text)-path.letters {
 		return noMatch, 0
 	}
 	m.lower = append(append(m.lower[:0], m.folder.text.lower...), name.lower...)
@@ -135,7 +135,7 @@ func (m *matcher) fuzzy(t *term, path inPath, name text) (kind, at int) {
 	return pathFuzzy, gaps + innerCost*inner
 }
 
-// innerCost is the cost of a piece that does not begin a word, in skipped letters.
+// innerCost is the cost of a piece that begins inside a word. It equals the cost of 8 skipped letters.
 const innerCost = 8
 
 // subsequence returns how many of the first bytes of q occur in s in order.

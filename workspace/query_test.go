@@ -85,7 +85,7 @@ func TestBestIsSorted(t *testing.T) {
 		for _, p := range s.folders {
 			m := matcher{query: q, worst: noMatch}
 			t := topOf(1 << 20)
-			m.look(p, t)
+			m.addMatches(p, t)
 			all = append(all, t.matches...)
 		}
 		slices.SortFunc(all, func(a, b match) int { return a.compare(&b) })
@@ -103,16 +103,16 @@ func TestBestIsSorted(t *testing.T) {
 	})
 }
 
-func topOf(size int) *top { return &top{size: size} }
+func topOf(size int) *topMatches { return &topMatches{size: size} }
 
 // fill puts files into a folder.
 func fill(f *folder, names []string) {
 	for _, n := range names {
 		f.names += n
 		f.ends = append(f.ends, uint32(len(f.names)))
-		f.masks = append(f.masks, maskOf(lowered(n)))
+		f.masks = append(f.masks, maskOf(toLowerSameLen(n)))
 	}
-	f.lower = lowered(f.names)
+	f.lower = toLowerSameLen(f.names)
 }
 
 func FuzzJudge(f *testing.F) {
@@ -120,12 +120,12 @@ func FuzzJudge(f *testing.F) {
 	f.Add("é/", "ÉÀß", "éß")
 	f.Fuzz(func(t *testing.T, dir, name, text string) {
 		m := matcher{query: newQuery(text), worst: noMatch}
-		m.enter(&folder{text: newText(dir)})
+		m.setFolder(&folder{text: newText(dir)})
 		n := newText(name)
 		if len(n.lower) != len(n.plain) {
 			t.Fatalf("%q in lower case has another length: %q", n.plain, n.lower)
 		}
-		if q, ok := m.judge(n, false); ok && (q.kind >= noMatch || q.at < 0) {
+		if q, ok := m.match(n, false); ok && (q.kind >= noMatch || q.at < 0) {
 			t.Fatalf("%+v", q)
 		}
 	})

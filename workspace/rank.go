@@ -51,15 +51,15 @@ func compareJoined(a1, a2, b1, b2 string) int {
 	return cmp.Compare(len(a1)+len(a2), len(b1)+len(b2))
 }
 
-// top collects the best matches. It sorts as little as possible, because a short query matches
-// most of a large workspace.
-type top struct {
+// topMatches collects the best matches. A short query matches most files of a large workspace, so
+// topMatches sorts only when it has twice as many matches as it needs.
+type topMatches struct {
 	size    int
 	matches []match
 	full    bool // matches[size-1] is the worst match that counts
 }
 
-func (t *top) add(m match) {
+func (t *topMatches) add(m match) {
 	if t.full && m.compare(&t.matches[t.size-1]) > 0 {
 		return
 	}
@@ -68,7 +68,7 @@ func (t *top) add(m match) {
 	}
 }
 
-func (t *top) trim() {
+func (t *topMatches) trim() {
 	slices.SortFunc(t.matches, func(a, b match) int { return a.compare(&b) })
 	if len(t.matches) >= t.size {
 		t.matches, t.full = t.matches[:t.size], true
@@ -76,7 +76,7 @@ func (t *top) trim() {
 }
 
 // worst returns the first kind of match that is no longer good enough.
-func (t *top) worst() int {
+func (t *topMatches) worst() int {
 	if !t.full {
 		return noMatch
 	}
@@ -91,7 +91,7 @@ type location struct {
 
 // best returns the best matches, in order. inUse are absolute paths, the last used first.
 func best(s *snapshot, q query, inUse []string) []Found {
-	final := top{size: maxFound}
+	final := topMatches{size: maxFound}
 	used := map[location]bool{}
 	m := matcher{query: q, worst: noMatch}
 	for recent, path := range inUse {
@@ -101,8 +101,8 @@ func best(s *snapshot, q query, inUse []string) []Found {
 		}
 		name := f.file(i)
 		used[location{f, name.plain}] = true
-		m.enter(f)
-		if quality, ok := m.judge(name, false); ok {
+		m.setFolder(f)
+		if quality, ok := m.match(name, false); ok {
 			final.add(match{quality: quality, recent: recent, root: root, folder: f, name: name.plain})
 		}
 	}
@@ -123,40 +123,40 @@ func best(s *snapshot, q query, inUse []string) []Found {
 }
 
 // match searches all folders, several at the same time.
-func (s *snapshot) match(q query, size int) []top {
-	const share = 256 // least number of folders per goroutine
-	workers := max(1, min(runtime.GOMAXPROCS(0), len(s.folders)/share))
-	tops := make([]top, workers)
+func (s *snapshot) match(q query, size int) []topMatches {
+	const minFolders = 256 // least number of folders per goroutine
+	workers := max(1, min(runtime.GOMAXPROCS(0), len(s.folders)/minFolders))
+	tops := make([]topMatches, workers)
 	var next atomic.Int64
-	look := func(t *top) {
+	search := func(t *topMatches) {
 		t.size = size
 		m := matcher{query: q}
-		const portion = 64
+		const batch = 64
 		for {
-			from := int(next.Add(portion)) - portion
+			from := int(next.Add(batch)) - batch
 			if from >= len(s.folders) {
 				return
 			}
-			for _, p := range s.folders[from:min(from+portion, len(s.folders))] {
+			for _, p := range s.folders[from:min(from+batch, len(s.folders))] {
 				m.worst = t.worst()
-				m.look(p, t)
+				m.addMatches(p, t)
 			}
 		}
 	}
 	var running sync.WaitGroup
 	for i := range tops[1:] {
-		running.Go(func() { look(&tops[i+1]) })
+		running.Go(func() { search(&tops[i+1]) })
 	}
-	look(&tops[0])
+	search(&tops[0])
 	running.Wait()
 	return tops
 }
 
-// look adds the matches directly in a folder.
-func (m *matcher) look(p placed, t *top) {
-	m.enter(p.folder)
+// search adds the matches directly in a folder.
+func (m *matcher) addMatches(p folderInRoot, t *topMatches) {
+	m.setFolder(p.folder)
 	add := func(name text, dir bool) {
-		if q, ok := m.judge(name, dir); ok {
+		if q, ok := m.match(name, dir); ok {
 			t.add(match{quality: q, recent: maxRecent, root: p.root, dir: dir, folder: p.folder, name: name.plain})
 		}
 	}

@@ -25,42 +25,42 @@ func (r *Resolver) resolve(path string) string {
 		}
 		path = dir + "/" + path
 	}
-	at, links, exists := "/", 0, true
-	// asWritten means that at is a prefix of path, so that it can grow without a copy.
-	asWritten, written := true, 0
+	resolved, links, exists := "/", 0, true
+	// isPrefix means that resolved is a prefix of path: a slice of path can replace it without a copy.
+	isPrefix, offset := true, 0
 	rest := path
 	if below, ok := strings.CutPrefix(path, r.real); ok && len(r.real) > 1 && (below == "" || below[0] == '/') {
-		at, rest = r.real, strings.TrimPrefix(below, "/")
-		written = len(path) - len(rest)
+		resolved, rest = r.real, strings.TrimPrefix(below, "/")
+		offset = len(path) - len(rest)
 	}
 	for rest != "" {
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
-		start := written
-		written += len(name) + 1
+		start := offset
+		offset += len(name) + 1
 		switch name {
 		case "":
-			asWritten = asWritten && start == 0
+			isPrefix = isPrefix && start == 0
 			continue
 		case ".":
-			asWritten = false
+			isPrefix = false
 			continue
 		case "..":
-			at, exists, asWritten = filepath.Dir(at), true, false
+			resolved, exists, isPrefix = filepath.Dir(resolved), true, false
 			continue
 		}
 		switch {
-		case asWritten:
-			at = path[:start+len(name)]
-		case at == "/":
-			at += name
+		case isPrefix:
+			resolved = path[:start+len(name)]
+		case resolved == "/":
+			resolved += name
 		default:
-			at += "/" + name
+			resolved += "/" + name
 		}
 		if !exists {
 			continue
 		}
-		found := r.look(at)
+		found := r.readLinkOnce(resolved)
 		if exists = found.exists; !exists || found.target == "" {
 			continue
 		}
@@ -68,16 +68,16 @@ func (r *Resolver) resolve(path string) string {
 			exists = false
 			continue
 		}
-		rest, asWritten = found.target+"/"+rest, false
-		if at = filepath.Dir(at); filepath.IsAbs(found.target) {
-			at = "/"
+		rest, isPrefix = found.target+"/"+rest, false
+		if resolved = filepath.Dir(resolved); filepath.IsAbs(found.target) {
+			resolved = "/"
 		}
 	}
-	return at
+	return resolved
 }
 
-// look reads the symlink at a path whose folders are resolved, once per path.
-func (r *Resolver) look(path string) link {
+// readLinkOnce reads the symlink at a path whose folders are resolved, or returns the cached result.
+func (r *Resolver) readLinkOnce(path string) link {
 	if found, known := r.links[path]; known {
 		return found
 	}

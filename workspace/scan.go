@@ -26,8 +26,8 @@ func (s *scanner) path(f *folder) string {
 	return filepath.Join(s.top, filepath.FromSlash(f.text.plain))
 }
 
-// scanBelow fills a folder and all folders below it, level by level, so that the deepest entries are
-// the ones that do not fit. It fails only if ctx ends.
+// scanBelow fills a folder and all folders below it, level by level. If not all entries fit, the
+// deepest ones are missing. It fails only if ctx ends.
 func (s *scanner) scanBelow(ctx context.Context, top *folder) error {
 	level := []*folder{top}
 	for len(level) > 0 {
@@ -38,7 +38,7 @@ func (s *scanner) scanBelow(ctx context.Context, top *folder) error {
 		var next []*folder
 		for _, f := range level {
 			if s.remaining -= f.entries(); s.remaining < 0 {
-				f.cut(-s.remaining)
+				f.truncate(-s.remaining)
 				s.remaining = 0
 			}
 			next = append(next, f.subs...)
@@ -48,8 +48,8 @@ func (s *scanner) scanBelow(ctx context.Context, top *folder) error {
 	return nil
 }
 
-// cut removes the entries that do not fit.
-func (f *folder) cut(n int) {
+// truncate removes the entries that do not fit.
+func (f *folder) truncate(n int) {
 	drop := min(n, len(f.subs))
 	f.subs = f.subs[:len(f.subs)-drop]
 	keep := len(f.ends) - (n - drop)
@@ -59,11 +59,11 @@ func (f *folder) cut(n int) {
 // readAll fills folders, several at the same time.
 func (s *scanner) readAll(ctx context.Context, level []*folder) {
 	var next atomic.Int64
-	var broken atomic.Pointer[any]
+	var panicked atomic.Pointer[any]
 	read := func() {
 		defer func() {
 			if p := recover(); p != nil {
-				broken.Store(&p)
+				panicked.Store(&p)
 			}
 		}()
 		for ctx.Err() == nil {
@@ -74,16 +74,16 @@ func (s *scanner) readAll(ctx context.Context, level []*folder) {
 			s.read(level[i])
 		}
 	}
-	const fewest = 4 // least number of folders per goroutine
-	workers := min(runtime.GOMAXPROCS(0), len(level)/fewest)
+	const minFolders = 4 // least number of folders per goroutine
+	workers := min(runtime.GOMAXPROCS(0), len(level)/minFolders)
 	var running sync.WaitGroup
 	for range workers - 1 {
 		running.Go(read)
 	}
 	read()
 	running.Wait()
-	if p := broken.Load(); p != nil {
-		panic(*p) // on the caller's goroutine, which can handle it
+	if p := panicked.Load(); p != nil {
+		panic(*p) // on the caller's goroutine, which recovers
 	}
 }
 
@@ -100,8 +100,8 @@ func (s *scanner) read(f *folder) {
 	}
 }
 
-// changes are the folders of a root to read again, by their relative paths with a final slash; true
-// includes all folders below.
+// changes are the folders of a root to read again, by their relative paths with a final slash. The
+// value is true if all folders below have to be read again too.
 type changes map[string]bool
 
 // withParents returns the changed folders and all of their parents.
@@ -143,7 +143,7 @@ func (s *scanner) refresh(ctx context.Context, f *folder, changed changes, touch
 		s.remaining += f.entries()
 		s.read(&now)
 		if s.remaining -= now.entries(); s.remaining < 0 {
-			now.cut(-s.remaining)
+			now.truncate(-s.remaining)
 			s.remaining = 0
 		}
 	}

@@ -20,11 +20,10 @@ type File struct {
 	Depth   int  // 1 for direct children
 }
 
-// Walk visits the entries below dir (which may itself be a link to a folder) in lexical order,
-// folders before their content. It skips hidden entries, entries that ignore files exclude, and the
-// content of unreadable folders. Links are visited but not followed. If dir is not a folder, it has no
-// entries. fn may return
-// filepath.SkipDir or filepath.SkipAll, as for filepath.WalkDir.
+// Walk visits the entries below dir in lexical order, each folder before its content. It skips hidden
+// entries, entries that ignore files exclude, and the content of unreadable folders. It visits
+// symlinks but does not follow them, except for dir itself. If dir is not a folder, Walk visits
+// nothing. fn may return filepath.SkipDir or filepath.SkipAll, as for filepath.WalkDir.
 func Walk(ctx context.Context, dir string, fn func(File) error) error {
 	top, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -77,9 +76,10 @@ func (w *walk) folder(path, rel string, depth int, rules *ignore.Rules) error {
 	return nil
 }
 
-// readFolder lists the entries of a folder that are neither hidden nor ignored, sorted by name,
-// and returns the folder's rules. The argument contains the parent's rules; nil means the
-// top of a walk. If reading fails midway, the entries read so far are returned with the error.
+// readFolder lists the entries of a folder that are neither hidden nor ignored, sorted by name, and
+// returns the ignore rules of the folder. rules are those of the parent; nil means that the folder is
+// the top of a walk. If reading fails midway, readFolder returns the entries that it has read and the
+// error.
 func readFolder(path string, rules *ignore.Rules) ([]fs.DirEntry, *ignore.Rules, error) {
 	entries, err := os.ReadDir(path)
 	git, file := false, false
@@ -100,18 +100,19 @@ func readFolder(path string, rules *ignore.Rules) ([]fs.DirEntry, *ignore.Rules,
 	if !strings.HasSuffix(slashed, "/") {
 		slashed += "/"
 	}
-	kept := entries[:0]
+	visible := entries[:0]
 	for _, e := range entries {
 		if e.Name()[0] != '.' && !rules.Ignored(slashed+e.Name(), e.IsDir()) {
-			kept = append(kept, e)
+			visible = append(visible, e)
 		}
 	}
-	return kept, rules, err
+	return visible, rules, err
 }
 
-// Counted returns how many of the folders precede the first one that the ignore rules exclude.
-// Each folder is in the previous one, and the first is in root. Hidden folders count.
-func Counted(root string, dirs []string) int {
+// CountBeforeIgnored returns how many of the folders precede the first one that the ignore rules
+// exclude. The first folder must be in root, and each other folder in the previous one. Hidden
+// folders are not excluded.
+func CountBeforeIgnored(root string, dirs []string) int {
 	if len(dirs) == 0 {
 		return 0
 	}

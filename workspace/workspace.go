@@ -1,20 +1,19 @@
-// Package workspace represents the folders the user works in: which paths belong to them, and
-// which of their files are relevant (ignore rules).
+// Package workspace represents the folders in which the user works. It decides which paths belong to
+// them, and which of their files matter (ignore rules).
 //
-// A Workspace is immutable. Contains resolves symbolic links before it judges a path, even for
-// files that do not exist yet. Walk neither follows a link out of a root nor descends into
-// ignored folders.
+// A Workspace is immutable. Contains resolves symlinks before it checks a path, even if the file does
+// not exist yet. Walk follows no symlinks and does not descend into ignored folders.
 //
-// A Finder answers queries for files from an index: immutable snapshots of the files below the
-// roots, created by a walk and updated by change notifications. A notification is only a hint
-// about which folder to read again; without notifications, or after lost ones, the next query
-// starts a walk. A query waits for the first walk, and at most a tenth of a second for a later
-// one; nothing else waits for the index. The index contains at most 1,500,000 files and folders,
-// preferring those nearest to the root. Hidden and ignored files are not in it and can be found
-// only by path.
+// A Finder answers queries for files from an index. The index is a sequence of immutable snapshots of
+// the files below the roots: a walk creates the first one, and change notifications lead to new ones.
+// A notification is only a hint that a folder has to be read again. If there are no notifications, or
+// some were lost, the next query starts a walk. A query waits for the first walk, and at most 0.1
+// seconds for a later one. The index has at most 1,500,000 files and folders; if there are more, it
+// omits the deepest ones. It does not contain hidden and ignored files, which a query can find only
+// by path.
 //
-// Finder.Listing lists the files below a root and the folders that changed since an earlier
-// listing. Without a complete answer, it returns none, and the caller has to walk.
+// Finder.Listing lists the files below a root, and the folders that changed since an earlier listing.
+// If it cannot give a complete answer, it returns no listing, and the caller has to walk.
 package workspace
 
 import (
@@ -33,8 +32,7 @@ type Workspace struct {
 	resolved []string // the same with links resolved
 }
 
-// New returns the workspace of the given folders. Relative ones are resolved
-// against the process's directory.
+// New returns the workspace of the given folders. Relative paths start at the current directory.
 func New(roots ...string) *Workspace {
 	w := &Workspace{}
 	for _, r := range roots {
@@ -48,9 +46,8 @@ func New(roots ...string) *Workspace {
 	return w
 }
 
-// FromURI returns the path of a file URI as clients write them: percent-encoded or
-// with plain spaces, file:///C:/..., file:/... (eca-protocol 2.4). A plain path is
-// returned unchanged.
+// FromURI returns the path of a file URI. It accepts all forms that clients write: percent-encoded or
+// with plain spaces, file:///C:/..., file:/... (eca-protocol 2.4). It returns a plain path unchanged.
 func FromURI(uri string) string {
 	rest, ok := strings.CutPrefix(uri, "file:")
 	if !ok {
@@ -89,7 +86,7 @@ func hasDrive(p string) bool {
 // Roots returns the root folders. The slice must not be changed.
 func (w *Workspace) Roots() []string { return w.roots }
 
-// Abs makes a path absolute: `~` is the home folder, relative paths are below the
+// Abs returns the absolute form of a path. `~` is the home folder, and relative paths start at the
 // first root.
 func Abs(roots []string, path string) string {
 	if path == "~" || strings.HasPrefix(path, "~/") {
@@ -110,8 +107,8 @@ func Abs(roots []string, path string) string {
 // Contains reports whether an absolute path resolves to a path in one of the roots.
 func (w *Workspace) Contains(path string) bool { return w.ContainsResolved(Resolve(path)) }
 
-// ContainsResolved is Contains for a path that Resolve returned. It does not access the file
-// system, so the answer holds for exactly the path that the caller uses afterwards.
+// ContainsResolved is Contains for a path that Resolve returned. It does not read symlinks again, so
+// its answer is about exactly the path that the caller passes.
 func (w *Workspace) ContainsResolved(real string) bool {
 	return slices.ContainsFunc(w.resolved, func(root string) bool { return within(root, real) })
 }
@@ -130,14 +127,15 @@ func Resolve(path string) string {
 	return r.resolve(path)
 }
 
-// Resolver resolves several paths consistently: it reads each symlink once and remembers it. It
-// should be used only briefly, and not concurrently. The zero Resolver remembers nothing.
+// Resolver resolves several paths consistently: it reads each symlink once and caches the result. The
+// cache is never updated, so a Resolver should be short-lived. It is not safe for concurrent use. The
+// zero Resolver has no cache.
 type Resolver struct {
 	links map[string]link
-	real  string // a folder that is known to exist and to have no symlinks in its path; may be empty
+	real  string // a folder that exists and has no symlinks in its path; may be empty
 }
 
-// link is the remembered state of a path: target is empty if the path was not a link.
+// link is the cached state of a path. target is empty if the path was not a symlink.
 type link struct {
 	target string
 	exists bool

@@ -90,15 +90,15 @@ type step struct {
 	Changes []change
 }
 
-// patience is how long to wait for the lock.
-const patience = 30 * time.Second
+// lockTimeout is how long to wait for the lock.
+const lockTimeout = 30 * time.Second
 
 // lock locks the record.
 func (r *record) lock(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Join(r.dir, "changes"), private); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
 	r.mu.Lock()
 	file := flock.New(filepath.Join(r.dir, "lock"), flock.SetPermissions(0o600))
@@ -125,7 +125,7 @@ func (r *record) snapshot(ctx context.Context) (notCovered []string, err error) 
 	}
 	defer root.Close()
 	s := &scan{ctx: ctx, root: root, path: r.root, own: r.own, files: make(map[string]*entry, len(r.files))}
-	if err := s.look(r.files); err != nil {
+	if err := s.list(r.files); err != nil {
 		return nil, err
 	}
 	if err := s.read(r.files, r.objects.put); err != nil {

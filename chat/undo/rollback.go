@@ -21,7 +21,7 @@ type span struct {
 	record      *record
 	point                 // covers all the commands
 	first, last event.Seq // sequence numbers of the events around them in the chat's log
-	cut         bool      // the process died during one of them, so there was no scan after it
+	interrupted bool      // the process died during one of them, so there was no scan after it
 	changes     map[string]change
 	unknown     error // why the changes are unknown
 }
@@ -40,7 +40,7 @@ func (f *Files) Rollback(ctx context.Context, events []event.Event) (problems []
 	}
 	for _, e := range events {
 		c, ok := e.Body.(event.FileChanged)
-		if !ok || slices.ContainsFunc(spans, func(s *span) bool { return s.has(c, e.Seq) }) {
+		if !ok || slices.ContainsFunc(spans, func(s *span) bool { return s.includesChange(c, e.Seq) }) {
 			continue
 		}
 		steps = append(steps, step{e.Seq, func() []string {
@@ -103,7 +103,7 @@ func (f *Files) spans(ctx context.Context, events []event.Event) []*span {
 			continue
 		}
 		o := out[last]
-		o.From, o.To, o.cut = min(o.From, s.From), max(o.To, s.To), o.cut || s.cut
+		o.From, o.To, o.interrupted = min(o.From, s.From), max(o.To, s.To), o.interrupted || s.interrupted
 		o.Others = append(o.Others, s.Others...)
 		o.last = max(o.last, s.last)
 		if s.until().After(o.until()) {
@@ -125,7 +125,7 @@ func (f *Files) span(ctx context.Context, folder event.UndoFolder) *span {
 	if s.unknown != nil || s.ended() {
 		return s
 	}
-	s.cut = true
+	s.interrupted = true
 	unlock, err := s.record.lock(ctx)
 	if err == nil {
 		defer unlock()
@@ -138,8 +138,8 @@ func (f *Files) span(ctx context.Context, folder event.UndoFolder) *span {
 	return s
 }
 
-// has reports whether undoing the span also undoes a tool's change.
-func (s *span) has(c event.FileChanged, at event.Seq) bool {
+// includesChange reports whether undoing the span also undoes a tool's change.
+func (s *span) includesChange(c event.FileChanged, at event.Seq) bool {
 	rel, err := filepath.Rel(s.record.root, c.Path)
 	if err != nil || !filepath.IsLocal(rel) || at < s.first || at > s.last || s.unknown != nil {
 		return false
@@ -169,7 +169,7 @@ func (s *span) undo(ctx context.Context, failed map[string]bool) (problems []str
 	var todo []change
 	for _, name := range slices.Sorted(maps.Keys(s.changes)) {
 		c := s.changes[name]
-		now, err := s.record.now(name)
+		now, err := s.record.current(name)
 		full := filepath.Join(s.record.root, filepath.FromSlash(name))
 		known := len(problems)
 		switch {
@@ -179,7 +179,7 @@ func (s *span) undo(ctx context.Context, failed map[string]bool) (problems []str
 		case c.Old.same(now):
 		case foreign[name]:
 			problems = append(problems, full+" may have been changed by another chat while the command ran")
-		case s.cut && c.New != nil:
+		case s.interrupted && c.New != nil:
 			problems = append(problems, full+" was changed, but eca ended before the command did, so eca does not know who changed it")
 		case !c.New.same(now):
 			problems = append(problems, full+" was changed since")
@@ -233,8 +233,8 @@ func (r *record) open(name string) (safeio.Entry, error) {
 	return safeio.OpenEntry(r.root, filepath.Join(r.root, filepath.FromSlash(name)), false)
 }
 
-// now returns the current entry at a path, or nil if nothing exists there.
-func (r *record) now(name string) (*entry, error) {
+// current returns the current entry at a path, or nil if nothing exists there.
+func (r *record) current(name string) (*entry, error) {
 	p, err := r.open(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, safeio.ErrNotFolder) {
 		return nil, nil //nolint:nilnil // nil means that nothing exists there

@@ -104,13 +104,13 @@ type scan struct {
 	files map[string]*entry
 	bytes int64
 
-	ignored bool     // something was omitted because git ignores it
-	left    []string // descriptions of what is not covered
+	ignored   bool     // something was omitted because git ignores it
+	uncovered []string // descriptions of what is not covered
 }
 
-// look fills files with the entries of the folder, without reading files. before has the entries of
+// list fills files with the entries of the folder, without reading files. before has the entries of
 // the previous scan, which are included even if git ignores them now.
-func (s *scan) look(before map[string]*entry) error {
+func (s *scan) list(before map[string]*entry) error {
 	if err := s.folder(s.root, "", ignore.ForTree(s.path), 0); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (s *scan) folder(dir *os.Root, name string, rules *ignore.Rules, depth int)
 	}
 	entries, err := readFolder(dir)
 	if err != nil || depth > maxDepth {
-		s.left = append(s.left, path.Join(name, "*"))
+		s.uncovered = append(s.uncovered, path.Join(name, "*"))
 		return nil //nolint:nilerr // it is listed in left
 	}
 	full := path.Join(filepath.ToSlash(s.path), name)
@@ -183,7 +183,7 @@ func (s *scan) folder(dir *os.Root, name string, rules *ignore.Rules, depth int)
 		}
 		next, err := dir.OpenRoot(e.Name())
 		if err != nil {
-			s.left = append(s.left, below)
+			s.uncovered = append(s.uncovered, below)
 			continue
 		}
 		err = s.folder(next, below, rules, depth+1)
@@ -216,7 +216,7 @@ func (s *scan) add(name string, info fs.FileInfo) error {
 		}
 		e.Link = fileName(target)
 	case isSpecial:
-		s.left = append(s.left, name)
+		s.uncovered = append(s.uncovered, name)
 	}
 	s.files[name] = &e
 	if len(s.files) > maxEntries {
@@ -242,7 +242,7 @@ func (s *scan) read(before map[string]*entry, keep func(content io.Reader, size 
 		}
 		if e.Size > limit || e.Size > room {
 			if large++; large <= maxNamed {
-				s.left = append(s.left, fmt.Sprintf("%s (%d MB)", name, e.Size>>20))
+				s.uncovered = append(s.uncovered, fmt.Sprintf("%s (%d MB)", name, e.Size>>20))
 			}
 			continue
 		}
@@ -255,13 +255,13 @@ func (s *scan) read(before map[string]*entry, keep func(content io.Reader, size 
 		case errors.Is(err, fs.ErrNotExist):
 			delete(s.files, name)
 		case errors.Is(err, fs.ErrPermission), errors.Is(err, errReplaced):
-			s.left = append(s.left, name)
+			s.uncovered = append(s.uncovered, name)
 		case err != nil:
 			return err
 		}
 	}
 	if large > maxNamed {
-		s.left = append(s.left, fmt.Sprintf("%d more large files", large-maxNamed))
+		s.uncovered = append(s.uncovered, fmt.Sprintf("%d more large files", large-maxNamed))
 	}
 	return nil
 }
@@ -297,8 +297,8 @@ func (s *scan) notCovered() []string {
 	if s.ignored {
 		out = append(out, "files that git ignores")
 	}
-	slices.Sort(s.left)
-	left := slices.Compact(s.left)
+	slices.Sort(s.uncovered)
+	left := slices.Compact(s.uncovered)
 	out = append(out, left[:min(len(left), maxNamed)]...)
 	if n := len(left) - maxNamed; n > 0 {
 		out = append(out, fmt.Sprintf("%d more", n))

@@ -7,10 +7,10 @@
 // have changed since the last scan. It does not read or write the user's Git repository, and runs no
 // other programs.
 //
-// It restores a file only if the file is still as eca or its command left it. If another program has
-// changed the file since then, eca does not restore it and notifies the user. All changes during a command are
-// attributed to the command, except those of other chats. Content that was too large to save, or
-// that has been deleted because of its age, cannot be restored.
+// A rollback restores a file only if no other program has changed the file since; otherwise it
+// notifies the user. All changes during a command count as changes by the command, except those of
+// other chats. A rollback cannot restore content that was too large to save, or that was deleted
+// because of its age.
 //
 // Files are opened without following symlinks (internal/safeio): if a file, or a folder on its path,
 // has been replaced with a symlink, it is not restored.

@@ -2,7 +2,7 @@ package redact
 
 import "strings"
 
-// finder replaces known secrets, and then each kind of text that looks like a secret.
+// finder finds and replaces secrets: first the known values, then the matches of each pattern.
 type finder struct {
 	literals *literals
 	kinds    []kind // in the order of their removal
@@ -13,13 +13,14 @@ type finder struct {
 // kind is a known secret, or a pattern of texts that look like one.
 type kind struct {
 	value string // the known secret; empty for a pattern
-	look
+	pattern
 }
 
-// maxLiteral is how many bytes of a known secret are put into the automaton (literals), to keep it small.
+// maxLiteral is the number of bytes of a known secret that the automaton (literals) contains. A
+// longer prefix would only make the automaton larger.
 const maxLiteral = 16
 
-func newFinder(known []string, looks []look) finder {
+func newFinder(known []string, patterns []pattern) finder {
 	var f finder
 	var list []string
 	add := func(k kind, literals ...string) {
@@ -30,24 +31,24 @@ func newFinder(known []string, looks []look) finder {
 		f.kinds = append(f.kinds, k)
 	}
 	for _, value := range known {
-		add(kind{value: value, look: look{match: wholeValue, to: Mark}}, value[:min(len(value), maxLiteral)])
+		add(kind{value: value, pattern: pattern{match: wholeValue, replacement: Mark}}, value[:min(len(value), maxLiteral)])
 	}
-	for _, l := range looks {
-		add(kind{look: l}, l.literals...)
+	for _, l := range patterns {
+		add(kind{pattern: l}, l.literals...)
 	}
 	f.literals = newLiterals(list)
 	return f
 }
 
-// wholeValue returns the range of a known secret, which clean has compared, unless an earlier secret
-// overlaps it.
+// wholeValue is the matcher of a known secret. Clean has already compared the value, so wholeValue
+// only rejects a value that overlaps an earlier secret.
 func wholeValue(_ string, value span, from int) (span, bool) {
 	return secretIf(value.start >= from, value.start, value.end)
 }
 
 // clean returns s without secrets.
 func (f finder) clean(s string) string {
-	var places [][]span // by kind
+	var positions [][]span // by kind
 	f.literals.find(s, func(literal int32, end int) {
 		n := f.kindOf[literal]
 		at := span{end - f.lengths[literal], end}
@@ -57,12 +58,12 @@ func (f finder) clean(s string) string {
 			}
 			at.end = at.start + len(value)
 		}
-		if places == nil {
-			places = make([][]span, len(f.kinds))
+		if positions == nil {
+			positions = make([][]span, len(f.kinds))
 		}
-		places[n] = append(places[n], at)
+		positions[n] = append(positions[n], at)
 	})
-	for n, list := range places {
+	for n, list := range positions {
 		if len(list) == 0 {
 			continue
 		}
@@ -71,25 +72,25 @@ func (f finder) clean(s string) string {
 		if len(secrets) == 0 {
 			continue
 		}
-		s = replace(s, secrets, k.to)
-		for later := n + 1; later < len(places); later++ {
-			places[later] = move(places[later], secrets, len(k.to))
+		s = replace(s, secrets, k.replacement)
+		for later := n + 1; later < len(positions); later++ {
+			positions[later] = shift(positions[later], secrets, len(k.replacement))
 		}
 	}
 	return s
 }
 
 // secrets returns the secrets of this kind in s, given the positions of its literals.
-func (k kind) secrets(s string, places []span) []span {
+func (k kind) secrets(s string, found []span) []span {
 	var out []span
-	from, skip := 0, 0
-	for _, at := range places {
-		if at.start < skip {
+	from, skipTo := 0, 0
+	for _, at := range found {
+		if at.start < skipTo {
 			continue
 		}
 		secret, ok := k.match(s, at, from)
 		if !ok {
-			skip = max(skip, secret.end) // a failed match may return how far to skip
+			skipTo = max(skipTo, secret.end) // a failed match may return how far to skip
 			continue
 		}
 		out = append(out, secret)
@@ -99,11 +100,11 @@ func (k kind) secrets(s string, places []span) []span {
 }
 
 // replace returns s with the given ranges replaced.
-func replace(s string, places []span, to string) string {
+func replace(s string, spans []span, to string) string {
 	var b strings.Builder
 	b.Grow(len(s))
 	from := 0
-	for _, p := range places {
+	for _, p := range spans {
 		b.WriteString(s[from:p.start])
 		b.WriteString(to)
 		from = p.end
@@ -112,17 +113,17 @@ func replace(s string, places []span, to string) string {
 	return b.String()
 }
 
-// move returns the positions of ranges after other ranges were replaced by a text of the given
+// shift returns the positions of ranges after other ranges were replaced by a text of the given
 // length. Ranges that overlap replaced ones are dropped.
-func move(places, replaced []span, length int) []span {
-	out := places[:0]
-	n, by := 0, 0
-	for _, p := range places {
+func shift(spans, replaced []span, length int) []span {
+	out := spans[:0]
+	n, offset := 0, 0
+	for _, p := range spans {
 		for ; n < len(replaced) && replaced[n].start < p.end; n++ {
-			by += length - (replaced[n].end - replaced[n].start)
+			offset += length - (replaced[n].end - replaced[n].start)
 		}
 		if n == 0 || replaced[n-1].end <= p.start {
-			out = append(out, span{p.start + by, p.end + by})
+			out = append(out, span{p.start + offset, p.end + offset})
 		}
 	}
 	return out

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// rules are what looks like a secret, said as briefly as can be: each expression is replaced
-// everywhere, one after the other.
+// rules returns regular expressions for text that looks like a secret, and their replacements. They
+// are the specification of the patterns: each rule is applied to the whole text, one after the other.
 func rules() (list []*regexp.Regexp, to []string) {
 	add := func(expr, replacement string) {
 		list, to = append(list, regexp.MustCompile(expr)), append(to, replacement)
@@ -33,7 +33,7 @@ func rules() (list []*regexp.Regexp, to []string) {
 	return list, to
 }
 
-// FuzzString holds the one pass to the rules, one after the other.
+// FuzzString checks that String, which needs one pass, has the same result as all rules in turn.
 func FuzzString(f *testing.F) {
 	for _, text := range []string{
 		"sk-abcdefghijklmnopqrstuvwx and sk-sk-sk-sk-sk-sk-sk-sk-", "ghp_abcdefghijklmnopqrstuvwxyz0123 ghP_abcdefghijklmnopqrstuvwxyz0123",
@@ -49,8 +49,8 @@ func FuzzString(f *testing.F) {
 	}
 	list, to := rules()
 	f.Fuzz(func(t *testing.T, text, one, two string) {
-		// The marks of other secrets are part of the text for the rules, and K and S have relatives
-		// beyond ASCII.
+		// Skip secrets that can match a replacement. Skip the long s and the Kelvin sign, which
+		// case-insensitive expressions treat as s and k.
 		if strings.ContainsAny(one+two, "[]") || strings.Contains(Mark, one) || strings.Contains(Mark, two) || strings.ContainsAny(text, "\u017f\u212a") {
 			return
 		}
@@ -75,7 +75,7 @@ func FuzzString(f *testing.F) {
 	})
 }
 
-// Text that only begins like a secret takes no longer than anything else.
+// BenchmarkString compares ordinary text with text that contains secrets, or only their beginnings.
 func BenchmarkString(b *testing.B) {
 	const size = 8 << 20
 	r := New("a-value-of-the-user", "another-value-0123456789", "f00dfeedf00dfeedf00dfeed")
@@ -93,7 +93,7 @@ func BenchmarkString(b *testing.B) {
 			}
 		})
 	}
-	b.Run("Floor", func(b *testing.B) { // each byte looked at in a table
+	b.Run("Floor", func(b *testing.B) { // one table lookup per byte
 		text := strings.Repeat("0123456789abcdef", size/16)
 		table := [256]uint8{'x': 1}
 		b.SetBytes(size)
@@ -109,7 +109,7 @@ func BenchmarkString(b *testing.B) {
 	})
 }
 
-// BenchmarkNew is what a redactor costs that cleans one line.
+// BenchmarkNew measures a redactor that cleans only one line.
 func BenchmarkNew(b *testing.B) {
 	for b.Loop() {
 		New("a-value-of-the-user", "another-value-0123456789").String("one line")

@@ -6,9 +6,9 @@ package redact
 // Published implementations are too slow for texts of 2 MB and take longer to build than most texts
 // take to clean.
 type literals struct {
-	class  [256]uint8 // of a byte; 0 is for bytes that are in no literal
+	class  [256]uint8 // by byte: its number in the alphabet; 0 for bytes that no literal contains
 	stride uint32     // entries of next for each state
-	next   []uint32   // by state and class: the first entry of the next state, and found
+	next   []uint32   // by state and class: the index of the next state's first entry, combined with the flag found
 	ends   [][]int32  // by state: the literals that end in it
 }
 

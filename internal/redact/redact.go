@@ -1,10 +1,10 @@
-// Package redact removes secrets from text: known secret values, and texts that look like
-// credentials of common services. In doubt it removes.
+// Package redact removes secrets from text: known secret values, and text that looks like a
+// credential of a common service. If in doubt, it removes the text.
 //
-// No known value of six bytes or more remains, including its forms in JSON and in the log. Known
-// values in other encodings are not found, and the patterns for credentials are never complete. The
-// time is linear in the length of the text: one pass finds possible positions of secrets, and only
-// these are checked.
+// It removes every known value of six bytes or more, including its escaped forms in JSON and in the
+// log. It does not find known values in other encodings, and its patterns do not cover the
+// credentials of every service. The time is linear in the length of the text: one pass finds the
+// positions where a secret may be, and the patterns are tried only there.
 package redact
 
 import (
@@ -20,8 +20,8 @@ import (
 // Mark is the replacement for a secret.
 const Mark = "[REDACTED]"
 
-// minSecret is the shortest known value that is removed: shorter ones ("x", "test") occur in
-// ordinary text.
+// minSecret is the minimum length of a known value. Shorter values ("x", "test") occur in ordinary
+// text.
 const minSecret = 6
 
 // Redactor removes secrets. It is immutable and safe for concurrent use.
@@ -31,11 +31,11 @@ type Redactor struct {
 }
 
 // New returns a redactor for credentials and for the given values.
-func New(secrets ...string) *Redactor { return newRedactor(secrets, allLooks) }
+func New(secrets ...string) *Redactor { return newRedactor(secrets, allPatterns) }
 
-// newRedactor returns a redactor for values and patterns. The automaton is built for the first
-// text, since most redactors of a log or of errors never get one.
-func newRedactor(secrets []string, looks func() []look) *Redactor {
+// newRedactor returns a redactor for values and patterns. It builds the automaton when String gets
+// the first text: many redactors for logs and errors never get one.
+func newRedactor(secrets []string, patterns func() []pattern) *Redactor {
 	r := &Redactor{}
 	for _, s := range secrets {
 		if len(s) < minSecret || strings.Contains(Mark, s) {
@@ -48,10 +48,10 @@ func newRedactor(secrets []string, looks func() []look) *Redactor {
 			}
 		}
 	}
-	// A secret that contains another one must come first.
+	// A secret that contains another secret must come first.
 	slices.SortFunc(r.values, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	r.values = slices.Compact(r.values)
-	r.finder = sync.OnceValue(func() finder { return newFinder(r.values, looks()) })
+	r.finder = sync.OnceValue(func() finder { return newFinder(r.values, patterns()) })
 	return r
 }
 
@@ -72,8 +72,8 @@ func (r *Redactor) String(s string) string {
 	return r.finder().clean(s)
 }
 
-// Value removes secrets from a decoded JSON value, in place if possible: those that clean finds in
-// its strings and names, and strings in members with a name such as password.
+// Value removes secrets from a decoded JSON value. It applies clean to all strings and member names,
+// and replaces strings whose member has a name such as password. It may change v.
 func Value(v any, clean func(string) string) any { return value("", v, clean) }
 
 func value(name string, v any, clean func(string) string) any {
@@ -104,8 +104,8 @@ func SecretName(name string) bool {
 		func(word string) bool { return strings.Contains(name, word) })
 }
 
-// Writer applies clean to each write before it passes the text to w; a log record is one write. A
-// secret that is split between two writes is not found.
+// Writer returns a writer that applies clean to each write and passes the result to w. It does not
+// find a secret that is split between two writes. A log record is one write.
 func Writer(w io.Writer, clean func(string) string) io.Writer { return &writer{w, clean} }
 
 type writer struct {
@@ -123,14 +123,15 @@ func (w *writer) Write(p []byte) (int, error) {
 
 // Known returns a redactor for the given values only, without the patterns for secrets.
 func Known(secrets ...string) *Redactor {
-	return newRedactor(secrets, func() []look { return nil })
+	return newRedactor(secrets, func() []pattern { return nil })
 }
 
-// Credentials is Known without values that are too short to be a credential: replacing an ordinary
-// word in a model's input would make it useless.
+// Credentials returns a redactor like Known, but ignores values that are too short for a credential
+// or look like a path. Replacing an ordinary word in the input of a model would make the input
+// useless.
 func Credentials(secrets ...string) *Redactor {
-	const least = 8
+	const minLen = 8
 	return Known(slices.DeleteFunc(slices.Clone(secrets), func(s string) bool {
-		return len(s) < least || s == "undefined" || s[0] == '/'
+		return len(s) < minLen || s == "undefined" || s[0] == '/'
 	})...)
 }

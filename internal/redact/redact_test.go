@@ -28,7 +28,7 @@ func TestString(t *testing.T) {
 	}
 }
 
-// A secret with characters that are escaped is found however it is written.
+// String finds all escaped forms of a secret.
 func TestEscaped(t *testing.T) {
 	const secret = `p"a<s>s&\word`
 	var plain strings.Builder

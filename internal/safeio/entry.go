@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// Entry is a file, existing or not, in a folder that is kept open. When the folder was opened, no
-// part of its path was a symlink. Only regular files are read and replaced, and it is an error if
-// the file is replaced in the meantime. The caller must call Close.
+// Entry is the name of a file in an open folder. The file need not exist. When OpenEntry opened the
+// folder, no part of its path was a symlink. Read and Replace accept only regular files, and Read
+// fails if another process replaces the file at the same time. The caller must call Close.
 type Entry struct {
 	dir  *os.Root
-	name string // in dir; not a symlink when it was checked
+	name string // in dir
 	path string // absolute
 }
 
-// OpenEntry opens the entry at an absolute path without symlinks. It opens the folder step by step
-// from base, one of the folders above; with create, it creates missing folders. Without base it
-// starts at the topmost folder that can be opened; folders above that, which only other users may
-// read (/home), are not checked.
+// OpenEntry opens the folder of an absolute path. It opens one folder after the other, starting at
+// base, a folder above the path, and fails at a symlink. With create, it creates missing folders. If
+// base is empty, it starts at the topmost folder that the process can open. It does not check the
+// folders above that one, which only other users may read (such as /home).
 func OpenEntry(base, path string, create bool) (Entry, error) {
 	if base != "" {
 		return openBelow(base, path, create)
@@ -54,7 +54,7 @@ func openBelow(base, path string, create bool) (Entry, error) {
 		if name == "." {
 			continue
 		}
-		next, err := enter(dir, name, create)
+		next, err := openSubfolder(dir, name, create)
 		_ = dir.Close()
 		if err != nil {
 			return Entry{}, err
@@ -72,17 +72,17 @@ func (p Entry) Close() { _ = p.dir.Close() }
 
 // Move renames the file, folder or symlink at from to an entry that does not exist yet.
 func Move(from, to Entry) error {
-	switch there, _, err := to.Stat(); {
+	switch existing, _, err := to.Stat(); {
 	case err != nil:
 		return err
-	case there != nil:
+	case existing != nil:
 		return fmt.Errorf("%s: %w", to.path, fs.ErrExist)
 	}
 	return rename(from, to)
 }
 
-// Stat describes the entry, of any type, and returns its target if it is a symlink; info is nil if
-// the entry does not exist.
+// Stat describes the entry, which may have any type. target is the target of a symlink. info is nil
+// if the entry does not exist.
 func (p Entry) Stat() (info fs.FileInfo, target string, err error) {
 	info, err = p.dir.Lstat(p.name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -100,9 +100,9 @@ func (p Entry) Unlink() error { return p.dir.Remove(p.name) }
 // Link creates a symlink at the entry, which must not exist.
 func (p Entry) Link(target string) error { return p.dir.Symlink(target, p.name) }
 
-// Folder creates a folder at the entry, unless there is one, and sets its permissions.
+// Folder creates a folder at the entry unless it exists, and sets its permissions.
 func (p Entry) Folder(mode fs.FileMode) error {
-	dir, err := enter(p.dir, p.name, true)
+	dir, err := openSubfolder(p.dir, p.name, true)
 	if err != nil {
 		return err
 	}
@@ -116,14 +116,14 @@ func (p Entry) Folder(mode fs.FileMode) error {
 
 // Remove deletes the regular file.
 func (p Entry) Remove() error {
-	if _, err := p.look(); err != nil {
+	if _, err := p.statRegular(); err != nil {
 		return err
 	}
 	return p.dir.Remove(p.name)
 }
 
-// enter opens a subfolder, which must not be a symlink.
-func enter(dir *os.Root, name string, create bool) (*os.Root, error) {
+// openSubfolder opens a subfolder, which must not be a symlink.
+func openSubfolder(dir *os.Root, name string, create bool) (*os.Root, error) {
 	info, err := dir.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) && create {
 		const mode = 0o755
@@ -159,9 +159,9 @@ var ErrNotFolder = errors.New("not a directory")
 // errSwapped means that another process changed a path while it was used.
 var errSwapped = errors.New("it was replaced by something else in between; nothing was done")
 
-// look describes the regular file; nil if it does not exist. It returns an error for everything
-// else.
-func (p Entry) look() (fs.FileInfo, error) {
+// statRegular describes the file. It returns nil if the file does not exist, and fails if there is
+// something other than a regular file.
+func (p Entry) statRegular() (fs.FileInfo, error) {
 	info, err := p.dir.Lstat(p.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -179,7 +179,7 @@ func (p Entry) look() (fs.FileInfo, error) {
 // Read returns the content of the file, and an error if it has more than limit bytes. If the file
 // does not exist, the error is fs.ErrNotExist.
 func (p Entry) Read(limit int64) ([]byte, error) {
-	info, err := p.look()
+	info, err := p.statRegular()
 	switch {
 	case err != nil:
 		return nil, err
@@ -201,11 +201,11 @@ func (p Entry) Read(limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// Replace atomically replaces or creates the file. It writes a temporary file completely, calls
-// told, and renames the file if told returns no error. Other hard links to an old file keep the old
-// content. An existing file keeps its mode unless mode (permissions) is not zero.
-func (p Entry) Replace(content []byte, mode fs.FileMode, told func() error) error {
-	info, err := p.look()
+// Replace atomically replaces or creates the file. It writes a temporary file, calls beforeRename,
+// and renames the file unless beforeRename fails. Other hard links to the old file keep the old
+// content. If mode is zero, an existing file keeps its permissions.
+func (p Entry) Replace(content []byte, mode fs.FileMode, beforeRename func() error) error {
+	info, err := p.statRegular()
 	switch {
 	case err != nil:
 		return err
@@ -224,10 +224,10 @@ func (p Entry) Replace(content []byte, mode fs.FileMode, told func() error) erro
 	_, err = f.Write(content)
 	err = errors.Join(err, f.Chmod(mode), f.Close())
 	if err == nil {
-		err = told()
+		err = beforeRename()
 	}
 	if err == nil {
-		_, err = p.look() // check again that the file may be replaced
+		_, err = p.statRegular() // check again that the file may be replaced
 	}
 	if err == nil {
 		err = p.dir.Rename(name, p.name)

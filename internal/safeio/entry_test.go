@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// A folder that becomes a link between two steps is noticed: no step follows links.
+// No step follows a symlink, so a folder that becomes a symlink between two steps causes an error.
 func TestNoStepFollowsLinks(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	needs.Symlink(t, outside, filepath.Join(root, "link"))
@@ -20,7 +20,7 @@ func TestNoStepFollowsLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dir.Close()
-	if next, err := enter(dir, "link", true); err == nil {
+	if next, err := openSubfolder(dir, "link", true); err == nil {
 		_ = next.Close()
 		t.Error("a link is entered")
 	}
@@ -39,8 +39,7 @@ func TestNoStepFollowsLinks(t *testing.T) {
 	}
 }
 
-// Files and folders move between the folders that were opened, wherever their names lead
-// by then, and never onto something.
+// Move uses the open folders even if their paths lead elsewhere by then, and never replaces an entry.
 func TestMove(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	for _, dir := range []string{"from", "to/sub"} {
@@ -51,7 +50,7 @@ func TestMove(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "from", "a"), []byte("a"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	held := func(path string, create bool) Entry {
+	open := func(path string, create bool) Entry {
 		t.Helper()
 		p, err := OpenEntry(root, filepath.Join(root, filepath.FromSlash(path)), create)
 		if err != nil {
@@ -60,10 +59,10 @@ func TestMove(t *testing.T) {
 		t.Cleanup(p.Close)
 		return p
 	}
-	if err := Move(held("from/a", false), held("to/sub", false)); !errors.Is(err, fs.ErrExist) {
+	if err := Move(open("from/a", false), open("to/sub", false)); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("moved onto a folder: %v", err)
 	}
-	from, to := held("from/a", false), held("to/new/b", true)
+	from, to := open("from/a", false), open("to/new/b", true)
 	if runtime.GOOS != "windows" { // which does not let open folders be renamed
 		if err := os.Rename(filepath.Join(root, "to"), filepath.Join(root, "elsewhere")); err != nil {
 			t.Fatal(err)
@@ -79,17 +78,17 @@ func TestMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(filepath.Join(outside, "new", "b")); err == nil {
-		t.Error("it was moved to where the name led")
+		t.Error("Move followed the new path")
 	}
 	if there, _, err := to.Stat(); err != nil || there == nil {
-		t.Errorf("it is not where it should be: %v", err)
+		t.Errorf("the file is not in the open folder: %v", err)
 	}
 	if _, err := OpenEntry(root, filepath.Join(root, "to", "x"), true); err == nil && runtime.GOOS != "windows" {
 		t.Error("a link is opened")
 	}
 }
 
-// From the top, too, no link is followed.
+// OpenEntry without a base follows no symlink either.
 func TestOpenEntryFromTop(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -107,7 +106,7 @@ func TestOpenEntryFromTop(t *testing.T) {
 		t.Errorf("%q, %v", data, err)
 	}
 	if _, err := p.Read(0); err == nil {
-		t.Error("the limit does not hold")
+		t.Error("the limit is ignored")
 	}
 	if err := p.Remove(); err != nil {
 		t.Error(err)

@@ -17,9 +17,9 @@ const (
 	othersSearch = 0o011
 )
 
-// CheckOthers returns an error that names the remedy, if users other than the owner and root can
-// change a file, or replace it because they can write to a folder above it. Like OpenSSH, it accepts
-// write permission for a group that has the number of the owner: only the owner is in it.
+// CheckOthers returns an error if users other than the owner and root can write to a file or to a
+// folder above it. The error names the remedy. Like OpenSSH, CheckOthers accepts write permission for
+// a group whose number is that of the owner: such a group has only one member.
 func CheckOthers(path string) error {
 	paths := []string{path}
 	if target, err := filepath.EvalSymlinks(path); err == nil && target != path {

@@ -1,12 +1,13 @@
-// Package safeio reads and writes files that other programs may have created or may replace at the
-// same time, above all those of a workspace.
+// Package safeio reads and writes files, such as those of a workspace, that other programs may have
+// created or may replace at the same time.
 //
-// Only regular files are read, up to a limit, and reading never blocks on a pipe or a device.
-// Writes are atomic: readers see the old content or the new (Write also syncs it to the disk
-// first). An Entry stays in the folder that was checked, even if the path of the folder leads
-// elsewhere later. The package does not decide which paths may be used, and does not lock.
+// It reads only regular files, up to a limit, and never blocks on a pipe or a device. Writes are
+// atomic: readers see either the old or the new content. Write also syncs the content to the disk
+// before it replaces the file. An Entry keeps its checked folder open: it uses that folder even if
+// the path later leads to another one. The package does not decide which paths are allowed, and does
+// not lock files.
 //
-// Errors are those of the file system, with the path; see Cause.
+// Errors are those of the file system and contain the path. Cause removes the path.
 package safeio
 
 import (
@@ -22,11 +23,12 @@ import (
 // ErrNotRegular means that there is something other than a regular file at a path.
 var ErrNotRegular = errors.New("it is not a regular file")
 
-// Read returns the content of a file of at most limit bytes. Symlinks are followed.
+// Read returns the content of a file. It fails if the file has more than limit bytes. It follows
+// symlinks.
 func Read(path string, limit int64) ([]byte, error) { return ReadWithin("", path, limit) }
 
-// ReadWithin is Read for a file in a folder. If folder is not empty, symlinks must not lead out of
-// it.
+// ReadWithin is Read for a file in a folder. If folder is not empty, it fails if a symlink leads out
+// of the folder.
 func ReadWithin(folder, path string, limit int64) ([]byte, error) {
 	f, err := Open(folder, path)
 	if err != nil {
@@ -36,7 +38,8 @@ func ReadWithin(folder, path string, limit int64) ([]byte, error) {
 	return ReadOpen(f, limit)
 }
 
-// Open opens a regular file for reading. If folder is not empty, symlinks must not lead out of it.
+// Open opens a regular file for reading. If folder is not empty, it fails if a symlink leads out of
+// the folder.
 func Open(folder, path string) (*os.File, error) {
 	f, err := open(folder, path)
 	if err != nil {
@@ -91,9 +94,9 @@ func OpenIn(root *os.Root, path string) (*os.File, error) {
 	return root.OpenFile(path, os.O_RDONLY|noWait, 0)
 }
 
-// Same reports whether a file has not changed between two Stat calls; nil means that there was no
-// file. Since writers replace files, it also detects changes within the resolution of the
-// modification time.
+// Same reports whether a file is unchanged between two Stat calls; nil means that there was no file.
+// It also compares the identity of the file: a writer that replaces the file (Write) is detected even
+// if the modification times are equal.
 func Same(before, now fs.FileInfo) bool {
 	if before == nil || now == nil {
 		return before == nil && now == nil
@@ -109,8 +112,8 @@ func Cause(err error) error {
 	return err
 }
 
-// Write atomically replaces or creates the file at path, through a temporary file in the same
-// folder that is synced to the disk before the rename. A symlink is replaced, not followed.
+// Write atomically replaces or creates the file at path. It writes a temporary file in the same
+// folder, syncs it to the disk, and renames it. It replaces a symlink instead of following it.
 func Write(path string, data []byte, mode fs.FileMode) error {
 	return WriteFrom(path, mode, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -155,11 +158,11 @@ func DatabaseDamaged(err error) bool {
 	return code == corrupt || code == notDatabase
 }
 
-// NoSpace is what DiskCause returns for a full disk.
+// NoSpace is the result of DiskCause for a full disk.
 const NoSpace = "no space left on device"
 
-// DiskCause returns why the disk refused a write, in words for the user; empty if the error has
-// another cause.
+// DiskCause returns the reason for a failed write, in words for the user. It returns "" if neither
+// the state of the disk nor a permission is the reason.
 func DiskCause(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
@@ -174,8 +177,8 @@ func DiskCause(err error) string {
 	return ""
 }
 
-// Unwritable wraps the error of a file that cannot be written with its path, the cause and, if the
-// disk is the cause, a pointer to eca doctor. It returns nil if err is nil.
+// Unwritable wraps the error of a failed write. The text has the path, the cause and, if DiskCause
+// knows the cause, a pointer to eca doctor. It returns nil if err is nil.
 func Unwritable(path string, err error) error {
 	if err == nil {
 		return nil

@@ -4,13 +4,13 @@ import "slices"
 
 // condition is the condition of a branch.
 type condition interface {
-	holds(r *renderer) bool
+	isTrue(r *renderer) bool
 }
 
 type (
-	// truth: the value is neither missing, false, empty nor zero.
+	// truth is true unless the value is missing, false, empty or zero.
 	truth      struct{ value operand }
-	negation   struct{ of condition }
+	negation   struct{ negated condition }
 	comparison struct {
 		a  operand
 		op string
@@ -20,18 +20,18 @@ type (
 	disjunction struct{ any []condition }
 )
 
-func (c truth) holds(r *renderer) bool    { return isTrue(r.value(c.value)) }
-func (c negation) holds(r *renderer) bool { return !c.of.holds(r) }
+func (c truth) isTrue(r *renderer) bool    { return isTrue(r.value(c.value)) }
+func (c negation) isTrue(r *renderer) bool { return !c.negated.isTrue(r) }
 
-func (c conjunction) holds(r *renderer) bool {
-	return !slices.ContainsFunc(c.all, func(c condition) bool { return !c.holds(r) })
+func (c conjunction) isTrue(r *renderer) bool {
+	return !slices.ContainsFunc(c.all, func(c condition) bool { return !c.isTrue(r) })
 }
 
-func (c disjunction) holds(r *renderer) bool {
-	return slices.ContainsFunc(c.any, func(c condition) bool { return c.holds(r) })
+func (c disjunction) isTrue(r *renderer) bool {
+	return slices.ContainsFunc(c.any, func(c condition) bool { return c.isTrue(r) })
 }
 
-func (c comparison) holds(r *renderer) bool {
+func (c comparison) isTrue(r *renderer) bool {
 	a, b := r.value(c.a), r.value(c.b)
 	switch c.op {
 	case "=", "==":
@@ -79,8 +79,8 @@ func isTrue(v any) bool {
 	return false
 }
 
-// condition parses the part after if: values and comparisons with not, and, or (and binds more
-// tightly), or all or any before several values.
+// condition parses the part of a tag after "if". There are two forms: values and comparisons joined
+// by not, and, or (and binds more tightly than or); and a list of values after all or any.
 func (p *parser) condition(s string) condition {
 	w := p.words(s)
 	if len(w) == 0 {
@@ -111,7 +111,7 @@ func isOperator(word string) bool {
 	return slices.Contains([]string{"=", "==", "!=", "<", "<=", ">", ">="}, word)
 }
 
-// term parses a value or a comparison after any number of nots.
+// term parses a value or a comparison, which any number of nots may precede.
 func (p *parser) term(w []string) condition {
 	negated := false
 	for len(w) > 0 && w[0] == "not" {

@@ -76,8 +76,8 @@ func (p *parser) skip(n int) string {
 	return piece
 }
 
-// block parses nodes up to the end of the template or a tag that ends or divides blocks, which it
-// returns.
+// block parses nodes until the template ends, or until a tag that ends or divides a block. It returns
+// the nodes and that tag.
 func (p *parser) block(depth int) (nodes []node, end string) {
 	if depth > maxNesting {
 		p.fail("more than %d blocks within each other", maxNesting)
@@ -90,12 +90,12 @@ func (p *parser) block(depth int) (nodes []node, end string) {
 		if kind == "" {
 			continue
 		}
-		inside := p.mark(kind)
+		content := p.mark(kind)
 		switch kind {
 		case "{{":
-			nodes = append(nodes, p.output(inside))
+			nodes = append(nodes, p.output(content))
 		case "{%":
-			n, end := p.tag(inside, depth)
+			n, end := p.tag(content, depth)
 			if end != "" {
 				return nodes, end
 			}
@@ -107,7 +107,7 @@ func (p *parser) block(depth int) (nodes []node, end string) {
 	return nodes, ""
 }
 
-// nextMark finds the next {{, {% or {#; if it finds no mark, at is the end of the text.
+// nextMark finds the next {{, {% or {#. If it finds no mark, at is the length of the text.
 func nextMark(s string) (at int, kind string) {
 	for i := 0; ; i++ {
 		next := strings.IndexByte(s[i:], '{')
@@ -122,7 +122,7 @@ func nextMark(s string) (at int, kind string) {
 	}
 }
 
-// mark returns the text between a mark and its end. Ends in quotes are skipped.
+// mark returns the text between a mark and its end. It ignores ends in quotes.
 func (p *parser) mark(kind string) string {
 	end := map[string]string{"{{": "}}", "{%": "%}", "{#": "#}"}[kind]
 	quoted := false
@@ -143,14 +143,14 @@ func (p *parser) mark(kind string) string {
 	return ""
 }
 
-// tag parses a tag and its block; or it returns the tag, if that ends or divides the enclosing
-// block.
-func (p *parser) tag(inside string, depth int) (n node, end string) {
+// tag parses a tag and its block. If the tag ends or divides the enclosing block, it returns the tag
+// instead.
+func (p *parser) tag(content string, depth int) (n node, end string) {
 	name := ""
-	if words := strings.Fields(inside); len(words) > 0 {
+	if words := strings.Fields(content); len(words) > 0 {
 		name = words[0]
 	}
-	rest := strings.TrimSpace(strings.TrimPrefix(inside, name))
+	rest := strings.TrimSpace(strings.TrimPrefix(content, name))
 	switch name {
 	case "if", "ifequal", "ifunequal":
 		n = p.choice(name, rest, depth)
@@ -162,7 +162,7 @@ func (p *parser) tag(inside string, depth int) (n node, end string) {
 		}
 	case "safe", "endsafe": // values are never escaped
 	case "else", "elif", "empty", "endif", "endifequal", "endifunequal", "endfor", "endcomment", "endverbatim":
-		return nil, inside
+		return nil, content
 	default:
 		p.fail("there is no tag %q", name)
 	}
@@ -251,11 +251,11 @@ func (p *parser) loop(rest string, depth int) node {
 }
 
 // output parses {{ value|filter:argument }}.
-func (p *parser) output(inside string) node {
-	pieces := splitOutside(inside, '|')
+func (p *parser) output(content string) node {
+	pieces := splitUnquoted(content, '|')
 	out := output{value: p.operand(strings.TrimSpace(pieces[0]))}
 	for _, piece := range pieces[1:] {
-		args := splitOutside(strings.TrimSpace(piece), ':')
+		args := splitUnquoted(strings.TrimSpace(piece), ':')
 		f := filter{name: strings.TrimSpace(args[0])}
 		for _, a := range args[1:] {
 			f.args = append(f.args, p.operand(strings.TrimSpace(a)))
@@ -268,8 +268,8 @@ func (p *parser) output(inside string) node {
 	return out
 }
 
-// splitOutside splits at a separator that is not in quotes.
-func splitOutside(s string, sep byte) []string {
+// splitUnquoted splits at a separator that is not in quotes.
+func splitUnquoted(s string, sep byte) []string {
 	var out []string
 	quoted, from := false, 0
 	for i := range len(s) {
@@ -322,7 +322,7 @@ func (p *parser) operand(s string) operand {
 	return out
 }
 
-// tryOperand is operand without fail.
+// tryOperand is operand, but returns false instead of failing.
 func (p *parser) tryOperand(s string) (out operand, ok bool) {
 	if n := len(s); n >= 2 && s[0] == '"' && s[n-1] == '"' && !strings.Contains(s[1:n-1], `"`) {
 		return operand{constant: s[1 : n-1]}, true

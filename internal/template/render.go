@@ -42,7 +42,7 @@ func (r *renderer) one(n node) error {
 		return r.write(str(v))
 	case choice:
 		for _, b := range n.branches {
-			if b.condition == nil || b.condition.holds(r) {
+			if b.condition == nil || b.condition.isTrue(r) {
 				return r.all(b.body)
 			}
 		}
@@ -182,7 +182,7 @@ func (f filter) apply(r *renderer, v any) any {
 			return strings.ReplaceAll(s, from, to)
 		}
 	}
-	return v // safe, and filters that do not apply to the value
+	return v // safe changes nothing; other filters do not apply to the value
 }
 
 func isScalar(v any) bool {

@@ -1,18 +1,16 @@
-// Package template renders the small template language of eca's prompts: a part of
-// Django's, as the users of the reference write it (eca-features, section 10).
+// Package template renders eca's prompts. The template language is a subset of Django's, as users of
+// the reference server write it (eca-features, section 10).
 //
 //	{{ name }}  {{ name|filter:"argument"|filter }}
 //	{% if a and not b %} {% elif a = "x" %} {% else %} {% endif %}
 //	{% for item in list %} {{ forloop.counter }} {% empty %} {% endfor %}
 //	{% comment %} {% endcomment %}  {% verbatim %} {% endverbatim %}  {# remark #}
 //
-// Guarantees: rendering reads nothing but the variables it is given, calls nothing and
-// takes bounded time and memory, whatever the template says. Values are inserted as they
-// are: nothing in them is read as a template, and nothing is escaped. A missing variable
-// is empty. Text without tags comes out byte for byte.
+// Guarantees: a template can read only the given variables and call only the built-in filters. Time
+// and memory are bounded for every template. Values are inserted unchanged: tags in a value have no
+// effect, and nothing is escaped. A missing variable is empty. Text without tags is not changed.
 //
-// It has no inheritance, no inclusion of files and no code: a template that wants them,
-// or anything else unknown, does not parse.
+// There is no inheritance, no inclusion of files and no code. Parse rejects unknown tags and filters.
 package template
 
 import (
@@ -69,8 +67,7 @@ func (t *Template) Render(vars Vars) (string, error) {
 	return r.out.String(), nil
 }
 
-// Text renders a text that may be a template; an invalid template is returned unchanged with the
-// error.
+// Text parses and renders source. If that fails, it returns source unchanged, and the error.
 func Text(source string, vars Vars) (string, error) {
 	if !strings.Contains(source, "{{") && !strings.Contains(source, "{%") && !strings.Contains(source, "{#") {
 		return source, nil

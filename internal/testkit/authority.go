@@ -58,12 +58,12 @@ func (a *Authority) File() string {
 	return a.Write("ca.pem", PEM("CERTIFICATE", a.Cert.Raw))
 }
 
-// Elsewhere returns the same authority with another folder.
+// Elsewhere returns the same authority, which writes its files to another folder.
 func (a *Authority) Elsewhere() *Authority {
 	return &Authority{t: a.t, Cert: a.Cert, key: a.key, dir: a.t.TempDir()}
 }
 
-// Write writes a file into a folder of the authority, and returns its path.
+// Write writes a file into the authority's folder, and returns its path.
 func (a *Authority) Write(name string, data []byte) string {
 	a.t.Helper()
 	path := filepath.Join(a.dir, name)

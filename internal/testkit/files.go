@@ -1,7 +1,7 @@
-// Package testkit has helpers for tests of several packages: folders and git repositories, txtar
-// test cases, certificate authorities, proxies, clients that stall, and servers from npm
-// (.ci/node). A test fails if a helper cannot create something, and is skipped if a program is not
-// installed.
+// Package testkit has helpers for the tests of several packages: folders and git repositories, txtar
+// test cases, certificate authorities, proxies, clients that stall, a language server, and servers
+// from npm (.ci/node). If a helper fails, the test fails. If a required program is not installed, the
+// test is skipped.
 //
 // Package daemontest starts real daemons. Package needs checks the requirements of tests.
 package testkit
@@ -16,7 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// TempDir is t.TempDir with links resolved, like the paths that eca shows.
+// TempDir returns t.TempDir with symlinks resolved, like the paths that eca shows.
 func TempDir(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -35,13 +35,14 @@ func Folder(t testing.TB, files map[string]string) (root string) {
 	return root
 }
 
-// OutOfTempPrefix is the prefix of the folders of OutOfTemp. Its dot makes Go's commands ignore
-// them; tests that walk the tree skip them too, since they change during other tests.
+// OutOfTempPrefix is the prefix of the folders that OutOfTemp creates. Go's commands ignore these
+// folders because of the dot. Tests that walk the source tree must skip them, because other tests
+// change them at the same time.
 const OutOfTempPrefix = ".testing-"
 
-// OutOfTemp returns a new folder outside the temporary folder, to which the sandbox lets
-// commands write: it is beside the tests, and the temporary folder is a different one until the
-// test ends.
+// OutOfTemp returns a new folder in the current directory, which is outside the temporary folder.
+// The sandbox lets commands write to the temporary folder, so tests of the sandbox need a folder
+// outside it. Until the test ends, TMPDIR is a new folder.
 func OutOfTemp(t *testing.T) string {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
@@ -57,7 +58,7 @@ func OutOfTemp(t *testing.T) string {
 	return dir
 }
 
-// WriteFiles writes files below a folder, creating the folders in between.
+// WriteFiles writes files below a folder, and creates missing folders.
 func WriteFiles(t testing.TB, root string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
@@ -71,8 +72,8 @@ func WriteFiles(t testing.TB, root string, files map[string]string) {
 	}
 }
 
-// Git runs git in a folder, with an author for tests, and returns its output. The configuration of
-// the user and the machine is not used. Without git the test is skipped.
+// Git runs git in a folder, with a fixed author, and returns the output. It ignores the configuration
+// of the user and the machine. It skips the test if git is not installed.
 func Git(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), needs.Git(t), append([]string{

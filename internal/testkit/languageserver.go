@@ -16,21 +16,23 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// LanguageServer is the name of the argument that makes a test program serve a language on its
-// standard streams: call ServeLanguage first in TestMain. The language has errors (ERR word), warnings (WARN word),
-// definitions (DEF name) and uses (USE name), which are errors in files of a project without such a
-// definition. Further arguments choose how the server behaves:
+// LanguageServer is the command-line argument that makes a test program a language server on its
+// standard streams. For this, TestMain must call ServeLanguage first. The server knows a toy language
+// with errors (ERR word), warnings (WARN word), definitions (DEF name) and uses (USE name). A use
+// without a definition in the project is an error. Further arguments choose how the server behaves:
 //
-//	unversioned  its reports do not say about which version they are
-//	staged       each report comes after a repetition of the one before
-//	pull         it is asked for diagnostics; dependent says that those of a file depend on others
-//	mute         it reports nothing
-//	stuck        it does not answer initialize
-//	crash        it ends when a document changes; crash-start ends at once
-//	flood        it sends messages without end after initialize
-//	many         it reports 100,000 errors in each file
-//	others       it reports about files outside the workspace
-//	deaf         it stops reading after initialize
+//	unversioned  reports have no document version
+//	staged       the server repeats the previous report before each new one
+//	pull         the client has to request diagnostics
+//	dependent    with pull: the diagnostics of a file depend on other files
+//	mute         the server reports nothing
+//	stuck        the server does not answer initialize
+//	crash        the server exits when a document changes
+//	crash-start  the server exits immediately
+//	flood        the server sends messages without end after initialize
+//	many         the server reports 100,000 errors in each file
+//	others       the server reports diagnostics of files outside the workspace
+//	deaf         the server stops reading after initialize
 const LanguageServer = "serve-test-language"
 
 // ServeLanguage serves the language if the program's arguments request it.
@@ -38,8 +40,8 @@ func ServeLanguage(args []string) bool {
 	if len(args) < 2 || args[1] != LanguageServer {
 		return false
 	}
-	s := &languageServer{modes: args[2:], texts: map[string]string{}, versions: map[string]int{}, last: map[string]any{}}
-	if s.is("crash-start") {
+	s := &languageServer{modes: args[2:], texts: map[string]string{}, versions: map[string]int{}, lastReports: map[string]any{}}
+	if s.hasMode("crash-start") {
 		fmt.Fprintln(os.Stderr, "cannot start")
 		os.Exit(3)
 	}
@@ -50,15 +52,15 @@ func ServeLanguage(args []string) bool {
 }
 
 type languageServer struct {
-	modes    []string
-	conn     *jsonrpc.Conn
-	root     string
-	texts    map[string]string // by URI
-	versions map[string]int
-	last     map[string]any
+	modes       []string
+	conn        *jsonrpc.Conn
+	root        string
+	texts       map[string]string // by URI
+	versions    map[string]int
+	lastReports map[string]any
 }
 
-func (s *languageServer) is(mode string) bool {
+func (s *languageServer) hasMode(mode string) bool {
 	return slices.Contains(s.modes, mode)
 }
 
@@ -72,27 +74,27 @@ func (s *languageServer) handle(_ context.Context, req *jsonrpc.Request) (any, e
 		ContentChanges []struct{ Text string }
 		Position       struct{ Line int }
 	}
-	_ = json.Unmarshal(req.Params, &p) // then it is empty
+	_ = json.Unmarshal(req.Params, &p) // p stays empty for invalid parameters
 	uri := p.TextDocument.URI
 	switch req.Method {
 	case "initialize":
 		return s.initialize(p.RootURI)
 	case "initialized":
-		if s.is("flood") {
+		if s.hasMode("flood") {
 			go func() {
 				line := map[string]string{"message": strings.Repeat("x", 1<<16)}
 				for s.conn.Notify(context.Background(), "window/logMessage", line) == nil {
 				}
 			}()
 		}
-		if s.is("deaf") {
+		if s.hasMode("deaf") {
 			select {}
 		}
 	case "textDocument/didOpen":
 		s.texts[uri], s.versions[uri] = p.TextDocument.Text, p.TextDocument.Version
 		s.reportAll()
 	case "textDocument/didChange":
-		if s.is("crash") {
+		if s.hasMode("crash") {
 			os.Exit(1)
 		}
 		s.texts[uri], s.versions[uri] = p.ContentChanges[0].Text, p.TextDocument.Version
@@ -104,7 +106,7 @@ func (s *languageServer) handle(_ context.Context, req *jsonrpc.Request) (any, e
 	case "textDocument/diagnostic":
 		return map[string]any{"kind": "full", "items": s.check(uri)}, nil
 	case "textDocument/definition", "textDocument/references":
-		return s.places(uri, p.Position.Line, req.Method), nil
+		return s.locations(uri, p.Position.Line, req.Method), nil
 	case "textDocument/documentSymbol":
 		return s.symbols(uri), nil
 	case "workspace/symbol":
@@ -120,19 +122,19 @@ func (s *languageServer) handle(_ context.Context, req *jsonrpc.Request) (any, e
 }
 
 func (s *languageServer) initialize(root string) (any, error) {
-	if s.is("stuck") {
+	if s.hasMode("stuck") {
 		return jsonrpc.Deferred, nil
 	}
 	s.root = workspace.FromURI(root)
 	s.read()
-	can := map[string]any{"textDocumentSync": map[string]any{"openClose": true, "change": 1, "save": true}}
-	if s.is("pull") {
-		can["diagnosticProvider"] = map[string]any{"interFileDependencies": s.is("dependent")}
+	capabilities := map[string]any{"textDocumentSync": map[string]any{"openClose": true, "change": 1, "save": true}}
+	if s.hasMode("pull") {
+		capabilities["diagnosticProvider"] = map[string]any{"interFileDependencies": s.hasMode("dependent")}
 	}
-	return map[string]any{"capabilities": can}, nil
+	return map[string]any{"capabilities": capabilities}, nil
 }
 
-// read reads the files of the project that no client has open.
+// read reads the files of the project that the client has not opened.
 func (s *languageServer) read() {
 	paths, _ := filepath.Glob(filepath.Join(s.root, "*.toy")) // the pattern is valid
 	for _, path := range paths {
@@ -148,7 +150,7 @@ func (s *languageServer) read() {
 func toyWords() *regexp.Regexp { return regexp.MustCompile(`(ERR|WARN|DEF|USE) (\w+)`) }
 
 func (s *languageServer) check(uri string) []any {
-	if s.is("many") {
+	if s.hasMode("many") {
 		out := make([]any, 100_000)
 		for i := range out {
 			out[i] = toyDiagnostic(i, 0, 1, fmt.Sprintf("error %d", i))
@@ -196,27 +198,27 @@ func toyRange(line, column int) any {
 	return map[string]any{"start": at, "end": at}
 }
 
-// reportAll reports about all files, the open ones last.
+// reportAll reports the diagnostics of all files. Open files come last.
 func (s *languageServer) reportAll() {
-	if s.is("mute") || s.is("pull") {
+	if s.hasMode("mute") || s.hasMode("pull") {
 		return
 	}
-	if s.is("others") {
+	if s.hasMode("others") {
 		s.report("file:///etc/passwd", []any{toyDiagnostic(0, 0, 1, "elsewhere")}, nil)
 		s.report(workspace.ToURI(filepath.Join(filepath.Dir(s.root), "beside.toy")), []any{toyDiagnostic(0, 0, 1, "elsewhere")}, nil)
 	}
 	uris := slices.SortedFunc(maps.Keys(s.texts), func(a, b string) int { return s.versions[a] - s.versions[b] })
 	for _, uri := range uris {
 		list := s.check(uri)
-		if s.is("staged") {
-			if last, ok := s.last[uri]; ok {
+		if s.hasMode("staged") {
+			if last, ok := s.lastReports[uri]; ok {
 				s.report(uri, last, nil)
 			}
 			time.Sleep(50 * time.Millisecond) // the stages are apart
-			s.last[uri] = list
+			s.lastReports[uri] = list
 		}
 		var version any
-		if v, open := s.versions[uri]; open && !s.is("unversioned") && !s.is("staged") {
+		if v, open := s.versions[uri]; open && !s.hasMode("unversioned") && !s.hasMode("staged") {
 			version = v
 		}
 		s.report(uri, list, version)
@@ -231,17 +233,17 @@ func (s *languageServer) report(uri string, list, version any) {
 	_ = s.conn.Notify(context.Background(), "textDocument/publishDiagnostics", p) // the client may be gone
 }
 
-// places finds the definitions, or the uses, of the name on a line.
-func (s *languageServer) places(uri string, line int, method string) (out []any) {
-	wanted := ""
+// locations finds the definitions, or the uses, of the name on a line.
+func (s *languageServer) locations(uri string, line int, method string) (out []any) {
+	target := ""
 	s.words(uri, func(_, name string, l, _ int) {
 		if l == line {
-			wanted = name
+			target = name
 		}
 	})
 	for _, other := range slices.Sorted(maps.Keys(s.texts)) {
 		s.words(other, func(kind, name string, l, column int) {
-			if name == wanted && (kind == "DEF") == (method == "textDocument/definition") {
+			if name == target && (kind == "DEF") == (method == "textDocument/definition") {
 				out = append(out, map[string]any{"uri": other, "range": toyRange(l, column)})
 			}
 		})

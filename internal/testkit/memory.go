@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// PeakMemory returns the most memory that a process has used, in bytes. It returns 0 if the system
-// does not say, or if the process has ended.
+// PeakMemory returns the peak resident memory of a process in bytes. It returns 0 if the system does
+// not provide the value (only Linux does), or if the process has ended.
 func PeakMemory(pid int) (bytes int64) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// NodeTools returns the node to use and the folder of the installed packages. It skips the test
-// if none are found, or one of those that the test names is not among them.
+// NodeTools returns the path of node and the folder of the installed npm packages. It skips the test
+// if ECA_NODE_TOOLS is not set or one of the given packages is missing.
 func NodeTools(t testing.TB, getenv func(string) string, packages ...string) (node, modules string) {
 	t.Helper()
 	const install = "mkdir -p DIR && cp .ci/node/package*.json DIR && npm ci --ignore-scripts --prefix DIR"
@@ -35,7 +35,7 @@ func NodeTools(t testing.TB, getenv func(string) string, packages ...string) (no
 			return path, modules
 		}
 	}
-	t.Fatal("there is no node")
+	t.Fatal("node is neither installed in ECA_NODE_TOOLS nor on PATH")
 	return "", ""
 }
 
@@ -44,13 +44,13 @@ func fileExists(path string) bool {
 	return err == nil
 }
 
-// NodeServer returns the entry point of a reference server: everything, filesystem or memory.
+// NodeServer returns the entry point of an MCP reference server: everything, filesystem or memory.
 func NodeServer(modules, name string) string {
 	return filepath.Join(modules, "@modelcontextprotocol", "server-"+name, "dist", "index.js")
 }
 
-// Everything starts the server everything over HTTP (streamableHttp or sse) and returns its
-// address. The server stops when the test ends.
+// Everything starts the MCP reference server "everything" over HTTP (streamableHttp or sse) and
+// returns its address. The server stops when the test ends.
 func Everything(t testing.TB, node, modules, transport string) (url string) {
 	t.Helper()
 	address := OnPort(t, " on port ", func(port string) []string { return []string{node, NodeServer(modules, "everything"), transport} })
@@ -61,23 +61,23 @@ func Everything(t testing.TB, node, modules, transport string) (url string) {
 	return address + path
 }
 
-// OnPort starts a server on a port of this machine, which it passes in argv and in the variable
-// PORT, and returns its address. It waits until the server prints ready with the port. The server
-// stops when the test ends.
+// OnPort starts a server on a free port of this machine and returns its address. The server gets the
+// port through argv and the environment variable PORT. OnPort waits until the server prints ready,
+// followed by the port. The server stops when the test ends.
 func OnPort(t testing.TB, ready string, argv func(port string) []string) (address string) {
 	t.Helper()
-	said := ""
-	for range 3 { // another process may take the port before the server does
-		if address, said = onPort(t, ready, argv); address != "" {
+	output := ""
+	for range 3 { // another process may take the port before the server listens on it
+		if address, output = tryOnPort(t, ready, argv); address != "" {
 			return address
 		}
 	}
-	t.Fatalf("the server does not start:\n%s", said)
+	t.Fatalf("the server does not start:\n%s", output)
 	return ""
 }
 
-// onPort is one attempt; the address is empty if the server exits.
-func onPort(t testing.TB, ready string, argv func(port string) []string) (address, said string) {
+// tryOnPort is one attempt; the address is empty if the server exits.
+func tryOnPort(t testing.TB, ready string, argv func(port string) []string) (address, output string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -104,12 +104,12 @@ func onPort(t testing.TB, ready string, argv func(port string) []string) (addres
 		_ = r.Close()
 	})
 	lines := bufio.NewReader(r)
-	for !strings.Contains(said, ready+port) {
+	for !strings.Contains(output, ready+port) {
 		line, err := lines.ReadString('\n')
-		if said += line; err != nil {
-			return "", said
+		if output += line; err != nil {
+			return "", output
 		}
 	}
 	work.Go(func() { _, _ = io.Copy(io.Discard, lines) })
-	return "http://127.0.0.1:" + port, said
+	return "http://127.0.0.1:" + port, output
 }

@@ -18,31 +18,32 @@ import (
 
 // Seen records the requests to a test server.
 type Seen struct {
-	mu   sync.Mutex // guards what
-	what []string
+	mu       sync.Mutex // guards what
+	requests []string
 }
 
 func (s *Seen) add(w string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.what = append(s.what, w)
+	s.requests = append(s.requests, w)
 }
 
 // String lists the requests in order.
 func (s *Seen) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return strings.Join(s.what, " ")
+	return strings.Join(s.requests, " ")
 }
 
-// Proxy is an HTTP proxy: it forwards requests and creates tunnels, to the address that dial has
-// for a host. It requires the given user and password unless they are empty.
+// Proxy is an HTTP proxy that forwards requests and creates tunnels.
 type Proxy struct {
 	*httptest.Server
 	Seen
 }
 
-// NewProxy starts a proxy, with TLS if config is not nil.
+// NewProxy starts a proxy, with TLS if config is not nil. dial maps the host and port of a request to
+// the address that the proxy connects to. If credentials (user:password) is not empty, the proxy
+// requires them.
 func NewProxy(t testing.TB, config *tls.Config, credentials string, dial map[string]string) *Proxy {
 	t.Helper()
 	p := &Proxy{}
@@ -180,9 +181,9 @@ func (s *Socks) serve(conn net.Conn, credentials string, dial map[string]string)
 		return
 	}
 	host := string(next(int(next(1)[0])))
-	at := net.JoinHostPort(host, strconv.Itoa(int(binary.BigEndian.Uint16(next(2)))))
-	s.add(at)
-	server, err := net.Dial("tcp", dial[at])
+	target := net.JoinHostPort(host, strconv.Itoa(int(binary.BigEndian.Uint16(next(2)))))
+	s.add(target)
+	server, err := net.Dial("tcp", dial[target])
 	if err != nil {
 		_, _ = conn.Write([]byte{5, 5, 0, 1, 0, 0, 0, 0, 0, 0}) // connection refused
 		return

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Stalled makes a client send text to an HTTP server and then nothing more. It returns what the
-// client receives and after how long the server drops it. The time is that of testing/synctest, so
-// no real time passes, and a server that waits forever fails the test. Only the handler and the
-// limits of server are used.
+// Stalled connects a client to an HTTP server that sends text and then nothing more. It returns the
+// server's answer and the time until the server closes the connection. The clock is that of
+// testing/synctest, so no real time passes. A server that waits forever fails the test. Stalled uses
+// only the handler and the timeouts of server.
 func Stalled(t *testing.T, server *http.Server, text string) (answer string, after time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -29,11 +29,11 @@ func Stalled(t *testing.T, server *http.Server, text string) (answer string, aft
 		go func() { served <- s.Serve(l) }()
 		start := time.Now()
 		if _, err := io.WriteString(client, text); err != nil {
-			t.Errorf("the client cannot speak: %v", err)
+			t.Errorf("the client cannot send: %v", err)
 		}
 		got, err := io.ReadAll(client)
 		if err != nil {
-			t.Errorf("the client cannot listen: %v", err)
+			t.Errorf("the client cannot receive: %v", err)
 		}
 		answer, after = string(got), time.Since(start)
 		_ = s.Close()

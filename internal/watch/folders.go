@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// folders are the folders to watch, each with the names in it that matter. Their paths contain no
-// symlinks.
+// folders has the folders to watch and, for each of them, the names that matter. The paths contain
+// no symlinks.
 type folders map[string]map[string]bool
 
 func foldersOf(paths []string) folders {
 	f := folders{}
 	for _, p := range paths {
-		f.follow(p)
+		f.addPath(p)
 	}
 	return f
 }
 
-// maxLinks is the most symlinks in one path, as in common systems.
+// maxLinks is the maximum number of symlinks in one path, as in common systems.
 const maxLinks = 40
 
-// follow resolves an absolute path name by name, as the system does, and notes each name whose
-// change would make it lead elsewhere.
-func (f folders) follow(path string) {
+// addPath resolves an absolute path name by name, as the system does. It adds each name whose change
+// would make the path lead elsewhere.
+func (f folders) addPath(path string) {
 	dir, rest := split(path)
 	for links := 0; len(rest) > 0 && links <= maxLinks; {
 		name := rest[0]
@@ -36,7 +36,7 @@ func (f folders) follow(path string) {
 		info, err := os.Lstat(full)
 		switch {
 		case err == nil && info.Mode()&fs.ModeSymlink != 0:
-			f.note(dir, name)
+			f.add(dir, name)
 			target, err := os.Readlink(full)
 			if err != nil {
 				return
@@ -50,16 +50,16 @@ func (f folders) follow(path string) {
 		case err == nil && info.IsDir() && len(rest) > 1:
 			dir, rest = full, rest[1:]
 		default:
-			f.note(dir, name) // the file, or something in place of a folder
+			f.add(dir, name) // the file, or something in place of a folder
 			return
 		}
 	}
 }
 
-// all stands for all names in a folder.
-const all = "*"
+// allNames stands for all names in a folder.
+const allNames = "*"
 
-func (f folders) note(dir, name string) {
+func (f folders) add(dir, name string) {
 	if f[dir] == nil {
 		f[dir] = map[string]bool{}
 	}
@@ -77,13 +77,13 @@ func split(path string) (root string, names []string) {
 	return volume + string(filepath.Separator), names
 }
 
-// concerns reports whether an event at a path matters. Events of other names in a watched folder do
-// not, unless all its names matter. All other events, such as those of a folder itself or of one
-// that was renamed since, require resolving the paths again.
-func (f folders) concerns(path string) bool {
+// matters reports whether an event at a path requires resolving the paths again. The only events
+// that do not are those of other names in a watched folder. Events of a folder itself do, and so do
+// events of folders that are not watched under that path, for example because they were renamed.
+func (f folders) matters(path string) bool {
 	if _, ok := f[path]; ok {
 		return true
 	}
 	names, ok := f[filepath.Dir(path)]
-	return !ok || names[all] || names[filepath.Base(path)]
+	return !ok || names[allNames] || names[filepath.Base(path)]
 }

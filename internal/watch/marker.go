@@ -7,9 +7,10 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// marker is an unnamed file that a Tree watches too: it is written to, and when its event arrives,
-// all events of earlier changes have arrived as well. The file is in no folder and disappears with
-// the process; on file systems without unnamed files, it has a name for a moment.
+// marker is an unnamed file that a Tree watches in addition to its folders. Sync writes to the file
+// and waits for the event. Events arrive in order, so all events of earlier changes have arrived by
+// then. The file is in no folder and disappears with the process. On file systems without unnamed
+// files, it has a name for a moment.
 type marker struct {
 	file *os.File      // nil until the first Sync
 	path string        // the path for the watch, which is also the name of its events
@@ -19,27 +20,27 @@ type marker struct {
 // Sync waits until the hints include all changes in the watched folders before the call. It returns
 // false if the system cannot guarantee that, or if ctx ends first.
 func (t *Tree) Sync(ctx context.Context) bool {
-	if !ordered {
+	if !eventsOrdered {
 		return false
 	}
-	// Only one write at a time: the system merges the events of adjacent writes, so that the event
-	// could not be attributed to one. The turn ends with the event, in marked.
+	// Allow only one write at a time: the system merges the events of adjacent writes, and an event
+	// could then not be attributed to a write. isMarkerEvent releases the lock.
 	select {
-	case t.turn <- struct{}{}:
-	case <-t.ended:
+	case t.markerLock <- struct{}{}:
+	case <-t.readerDone:
 		return false
 	case <-ctx.Done():
 		return false
 	}
 	seen, err := t.writeMarker()
 	if err != nil {
-		<-t.turn
+		<-t.markerLock
 		return false
 	}
 	select {
 	case <-seen:
 		return true
-	case <-t.ended:
+	case <-t.readerDone:
 	case <-ctx.Done():
 	}
 	return false
@@ -66,7 +67,8 @@ func (t *Tree) setSeen(ch chan struct{}) {
 	t.marker.seen = ch
 }
 
-// openMarker returns the marker, which is watched. The caller must have the turn.
+// openMarker returns the file of the marker, and creates and watches it at first. The caller must hold
+// markerLock.
 func (t *Tree) openMarker() (*os.File, error) {
 	t.mu.Lock()
 	file := t.marker.file
@@ -74,7 +76,7 @@ func (t *Tree) openMarker() (*os.File, error) {
 	if file != nil {
 		return file, nil
 	}
-	file, path, err := nameless()
+	file, path, err := openUnnamed()
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +98,8 @@ func (t *Tree) openMarker() (*os.File, error) {
 	return file, nil
 }
 
-// marked reports whether an event is that of the marker, and releases its waiter.
-func (t *Tree) marked(ev fsnotify.Event) bool {
+// isMarkerEvent reports whether an event is that of the marker. If so, it releases the waiting Sync.
+func (t *Tree) isMarkerEvent(ev fsnotify.Event) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if ev.Name != t.marker.path {
@@ -106,7 +108,7 @@ func (t *Tree) marked(ev fsnotify.Event) bool {
 	if ev.Has(fsnotify.Write) && t.marker.seen != nil {
 		close(t.marker.seen)
 		t.marker.seen = nil
-		<-t.turn
+		<-t.markerLock
 	}
 	return true
 }

@@ -7,14 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ordered reports whether the events of all watched folders arrive in the order of the changes.
-const ordered = true
+// eventsOrdered reports whether the events of all watched folders arrive in the order of the changes.
+const eventsOrdered = true
 
-// nameless opens a new file without a name, and returns a path that refers to it while it is open.
-func nameless() (*os.File, string, error) {
-	file, err := unnamed()
+// openUnnamed opens a new file without a name, and returns a path that refers to the file while it is
+// open.
+func openUnnamed() (*os.File, string, error) {
+	file, err := openTmpfile()
 	if err != nil { // not every file system supports that
-		file, err = unlinked()
+		file, err = openUnlinked()
 	}
 	if err != nil {
 		return nil, "", err
@@ -22,8 +23,8 @@ func nameless() (*os.File, string, error) {
 	return file, fmt.Sprintf("/proc/self/fd/%d", file.Fd()), nil
 }
 
-// unnamed creates a file that never has a name.
-func unnamed() (*os.File, error) {
+// openTmpfile creates a file that never has a name.
+func openTmpfile() (*os.File, error) {
 	fd, err := unix.Open(os.TempDir(), unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, err
@@ -31,8 +32,8 @@ func unnamed() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "marker"), nil
 }
 
-// unlinked creates a file and removes its name.
-func unlinked() (*os.File, error) {
+// openUnlinked creates a file and removes its name.
+func openUnlinked() (*os.File, error) {
 	file, err := os.CreateTemp("", ".eca-watch-*")
 	if err != nil {
 		return nil, err

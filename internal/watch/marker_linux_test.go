@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// Both ways to get a file without a name lead to one that can be watched, and none is left.
+// A Tree can watch the files of openTmpfile and openUnlinked, and neither leaves a file behind.
 func TestNameless(t *testing.T) {
 	t.Setenv("TMPDIR", tempDir(t))
-	for name, open := range map[string]func() (*os.File, error){"unnamed": unnamed, "unlinked": unlinked} {
+	for name, open := range map[string]func() (*os.File, error){"unnamed": openTmpfile, "unlinked": openUnlinked} {
 		t.Run(name, func(t *testing.T) {
 			file, err := open()
 			if name == "unnamed" && err != nil {
@@ -25,7 +25,7 @@ func TestNameless(t *testing.T) {
 			}
 			path := fmt.Sprintf("/proc/self/fd/%d", file.Fd())
 			tree := newTree(t, 10, path)
-			told(t, tree, "a write", func() error {
+			collectHints(t, tree, "a write", func() error {
 				_, err := file.WriteAt([]byte{0}, 0)
 				return err
 			}, func(h Hints) bool { return slices.Contains(h.Written, path) })

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// ordered reports whether the events of all watched folders arrive in the order of the changes,
-// which this system does not guarantee.
-const ordered = false
+// eventsOrdered reports whether the events of all watched folders arrive in the order of the changes.
+// This system does not guarantee that.
+const eventsOrdered = false
 
-// nameless is never called.
-func nameless() (*os.File, string, error) { return nil, "", errors.ErrUnsupported }
+// openUnnamed is never called, because eventsOrdered is false.
+func openUnnamed() (*os.File, string, error) { return nil, "", errors.ErrUnsupported }
 
-// Remote reports whether a folder is on a file system that other machines may change without a
-// notification on this one, judging by its path.
+// Remote reports whether the path of a folder shows that other machines may change the folder without
+// a notification on this machine.
 func Remote(dir string) bool { return strings.HasPrefix(dir, `\\`) }

@@ -2,8 +2,8 @@ package watch
 
 import "syscall"
 
-// Remote reports whether a folder is on a file system that may change without a notification on
-// this machine: a network file system, or one that a program provides.
+// Remote reports whether a folder is on a file system that can change without a notification on this
+// machine: a network file system, or a FUSE file system.
 func Remote(dir string) bool {
 	var st syscall.Statfs_t
 	if syscall.Statfs(dir, &st) != nil {

@@ -13,8 +13,8 @@ import (
 
 // Limits of the hints that a Tree collects.
 const (
-	maxChanged = 50_000 // paths; if there are more, all hints count as lost
-	maxWritten = 20     // files; if there are more, a program wrote them
+	maxChanged = 50_000 // paths; if there are more, Hints.Lost is set
+	maxWritten = 20     // files; if there are more, Hints.Written is nil
 )
 
 // ErrTooMany means that a tree has more folders than can be watched.
@@ -32,47 +32,47 @@ func TreeLimit() int {
 	return 0
 }
 
-// Hints are possible changes below some folders since the last hints.
+// Hints are possible changes in the watched folders since the last call of Take.
 type Hints struct {
-	Changed map[string]bool // paths that were created or deleted, and telling files that were written
-	Touched map[string]bool // folders in which anything happened, including changes of file contents and times
-	Written []string        // files whose content changed, the last one last; nil if there were many
-	Lost    bool            // hints were lost: watch again from the beginning
+	Changed map[string]bool // paths that were created or deleted, and rule files that were written
+	Touched map[string]bool // folders with any event, including changes of file contents and times
+	Written []string        // files whose content changed, the most recent one last; nil if there were many
+	Lost    bool            // hints were lost: create a new Tree
 }
 
-// Tree watches individual folders, without their subfolders. Every change in a folder after Add
-// leads to a value from Changed and to hints, or to hints with Lost, as long as the system reports
-// it.
+// Tree watches individual folders, without their subfolders. Every change in a folder after Add that
+// the system reports leads to a value from Changed and to hints, or to hints with Lost.
 type Tree struct {
 	// Changed delivers a value when there are hints. Values that are not received are merged into
 	// one.
 	Changed <-chan struct{}
 
-	changed chan struct{}
-	events  *fsnotify.Watcher
-	limit   int
-	telling []string
-	running sync.WaitGroup
-	ended   chan struct{} // closed when no more events arrive
-	turn    chan struct{} // full while the event of a write to the marker is awaited
+	changed    chan struct{}
+	events     *fsnotify.Watcher
+	limit      int
+	ruleFiles  []string
+	running    sync.WaitGroup
+	readerDone chan struct{} // closed when no more events arrive
+	markerLock chan struct{} // full while the event of a write to the marker is awaited
 
-	mu      sync.Mutex // guards the fields below
-	folders map[string]bool
-	hints   Hints
-	many    bool // too many files were written
-	marker  marker
-	closed  bool
+	mu             sync.Mutex // guards the fields below
+	folders        map[string]bool
+	hints          Hints
+	tooManyWritten bool // too many files were written
+	marker         marker
+	closed         bool
 }
 
-// NewTree watches no folders yet, and never more than limit. telling are the names of files whose
-// content determines which other files matter. The caller must call Close.
-func NewTree(limit int, telling ...string) (*Tree, error) {
+// NewTree returns a tree without folders that watches at most limit folders. ruleFiles are the names
+// of files, such as .gitignore, whose content determines which other files matter. The caller must
+// call Close.
+func NewTree(limit int, ruleFiles ...string) (*Tree, error) {
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, fmt.Errorf("files cannot be watched: %w", err)
 	}
 	changed := make(chan struct{}, 1)
-	t := &Tree{Changed: changed, changed: changed, events: events, limit: limit, telling: telling, folders: map[string]bool{}, ended: make(chan struct{}), turn: make(chan struct{}, 1)}
+	t := &Tree{Changed: changed, changed: changed, events: events, limit: limit, ruleFiles: ruleFiles, folders: map[string]bool{}, readerDone: make(chan struct{}), markerLock: make(chan struct{}, 1)}
 	t.running.Go(t.read)
 	return t, nil
 }
@@ -96,7 +96,7 @@ func (t *Tree) Add(dir string) error {
 	if !known && full {
 		return ErrTooMany
 	}
-	// Even if it is known already: it may be another folder of the same name.
+	// Also for a known path: another folder may have taken the place of the watched one.
 	if err := t.events.Add(dir); err != nil {
 		t.mu.Lock()
 		delete(t.folders, dir)
@@ -114,10 +114,10 @@ func (t *Tree) Take() Hints {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.hints
-	if t.many {
+	if t.tooManyWritten {
 		h.Written = nil
 	}
-	t.hints, t.many = Hints{}, false
+	t.hints, t.tooManyWritten = Hints{}, false
 	return h
 }
 
@@ -129,17 +129,17 @@ func (t *Tree) Pending() bool {
 }
 
 func (t *Tree) read() {
-	defer close(t.ended)
+	defer close(t.readerDone)
 	for {
 		select {
 		case ev, ok := <-t.events.Events:
 			if !ok {
 				return
 			}
-			if t.marked(ev) {
+			if t.isMarkerEvent(ev) {
 				continue
 			}
-			t.note(ev)
+			t.record(ev)
 		case _, ok := <-t.events.Errors: // an overflow, or an error with the same effect
 			if !ok {
 				return
@@ -155,8 +155,8 @@ func (t *Tree) read() {
 	}
 }
 
-// note records an event.
-func (t *Tree) note(ev fsnotify.Event) {
+// record records an event.
+func (t *Tree) record(ev fsnotify.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := &t.hints
@@ -167,7 +167,7 @@ func (t *Tree) note(ev fsnotify.Event) {
 	switch {
 	case ev.Has(fsnotify.Rename) && t.folders[ev.Name]:
 		h.Lost = true // events from the watches below it now have wrong paths
-	case ev.Has(fsnotify.Create) || ev.Has(fsnotify.Remove) || ev.Has(fsnotify.Rename) || ev.Has(fsnotify.Write) && slices.Contains(t.telling, filepath.Base(ev.Name)):
+	case ev.Has(fsnotify.Create) || ev.Has(fsnotify.Remove) || ev.Has(fsnotify.Rename) || ev.Has(fsnotify.Write) && slices.Contains(t.ruleFiles, filepath.Base(ev.Name)):
 		if ev.Has(fsnotify.Remove) {
 			delete(t.folders, ev.Name)
 		}
@@ -182,13 +182,13 @@ func (t *Tree) note(ev fsnotify.Event) {
 		if !ev.Has(fsnotify.Create) && !ev.Has(fsnotify.Write) {
 			return
 		}
-		t.written(ev.Name)
+		t.addWritten(ev.Name)
 	case ev.Has(fsnotify.Write):
-		t.written(ev.Name)
+		t.addWritten(ev.Name)
 	}
 }
 
-func (t *Tree) written(path string) {
+func (t *Tree) addWritten(path string) {
 	h := &t.hints
 	for i, p := range h.Written {
 		if p == path {
@@ -197,7 +197,7 @@ func (t *Tree) written(path string) {
 		}
 	}
 	if len(h.Written) == maxWritten {
-		t.many = true
+		t.tooManyWritten = true
 		return
 	}
 	h.Written = append(h.Written, path)

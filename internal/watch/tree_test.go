@@ -32,14 +32,14 @@ func newTree(t *testing.T, limit int, dirs ...string) *Tree {
 	return tree
 }
 
-// told does something and collects hints until they are enough.
-func told(t *testing.T, tree *Tree, what string, do func() error, enough func(Hints) bool) {
+// collectHints calls do and collects hints until enough returns true.
+func collectHints(t *testing.T, tree *Tree, what string, do func() error, enough func(Hints) bool) {
 	t.Helper()
 	if err := do(); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 	var all Hints
-	deadline := time.After(patience)
+	deadline := time.After(changeTimeout)
 	for {
 		h := tree.Take()
 		for p := range h.Changed {
@@ -73,18 +73,18 @@ func TestTree(t *testing.T) {
 		}
 	}
 	tree := newTree(t, 10, root, sub)
-	told(t, tree, "a new file", save(in("a"), "1"), changed(in("a")))
-	told(t, tree, "a write", save(in("a"), "2"), func(h Hints) bool { return slices.Contains(h.Written, in("a")) })
-	told(t, tree, "a replacement", replace(in("a"), "3"), changed(in("a"), in("a~")))
-	told(t, tree, "a new folder", func() error { return os.Mkdir(in("deep"), 0o700) }, changed(in("deep")))
-	told(t, tree, "its end", remove(in("deep")), changed(in("deep")))
-	told(t, tree, "the end of a watched folder", remove(sub), changed(sub))
-	told(t, tree, "another in its place", func() error { return errors.Join(os.Mkdir(sub, 0o700), tree.Add(sub)) }, changed(sub))
-	told(t, tree, "a file in it", save(in("b"), ""), changed(in("b")))
-	told(t, tree, "a watched folder that is renamed", func() error { return os.Rename(sub, sub+"2") }, func(h Hints) bool { return h.Lost })
+	collectHints(t, tree, "a new file", save(in("a"), "1"), changed(in("a")))
+	collectHints(t, tree, "a write", save(in("a"), "2"), func(h Hints) bool { return slices.Contains(h.Written, in("a")) })
+	collectHints(t, tree, "a replacement", replace(in("a"), "3"), changed(in("a"), in("a~")))
+	collectHints(t, tree, "a new folder", func() error { return os.Mkdir(in("deep"), 0o700) }, changed(in("deep")))
+	collectHints(t, tree, "its end", remove(in("deep")), changed(in("deep")))
+	collectHints(t, tree, "the end of a watched folder", remove(sub), changed(sub))
+	collectHints(t, tree, "another in its place", func() error { return errors.Join(os.Mkdir(sub, 0o700), tree.Add(sub)) }, changed(sub))
+	collectHints(t, tree, "a file in it", save(in("b"), ""), changed(in("b")))
+	collectHints(t, tree, "a watched folder that is renamed", func() error { return os.Rename(sub, sub+"2") }, func(h Hints) bool { return h.Lost })
 }
 
-// Memory is bounded, and so are watches.
+// A Tree limits the number of hints and of watches.
 func TestTreeBounds(t *testing.T) {
 	root := tempDir(t)
 	tree := newTree(t, 2, root)
@@ -92,7 +92,7 @@ func TestTreeBounds(t *testing.T) {
 	for i := range maxWritten + 1 {
 		names = append(names, filepath.Join(root, fmt.Sprint(i)))
 	}
-	told(t, tree, "many files", func() error {
+	collectHints(t, tree, "many files", func() error {
 		for _, n := range names {
 			if err := os.WriteFile(n, nil, 0o600); err != nil {
 				return err
@@ -102,9 +102,9 @@ func TestTreeBounds(t *testing.T) {
 	}, func(h Hints) bool { return len(h.Changed) == len(names) })
 	tree.mu.Lock()
 	for _, n := range names {
-		tree.written(n)
+		tree.addWritten(n)
 	}
-	many := tree.many
+	many := tree.tooManyWritten
 	tree.mu.Unlock()
 	if h := tree.Take(); !many || len(h.Written) > 0 {
 		t.Errorf("a program's work is nobody's: %v", h.Written)
@@ -112,7 +112,7 @@ func TestTreeBounds(t *testing.T) {
 
 	tree.Take()
 	for i := range maxChanged + 1 {
-		tree.note(fsnotify.Event{Name: fmt.Sprint(i), Op: fsnotify.Create})
+		tree.record(fsnotify.Event{Name: fmt.Sprint(i), Op: fsnotify.Create})
 	}
 	if h := tree.Take(); !h.Lost || len(h.Changed) != maxChanged {
 		t.Errorf("too many changes: %d, lost: %v", len(h.Changed), h.Lost)
@@ -144,9 +144,9 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// Changes before Sync are among the hints after it, each time.
+// After Sync, the hints contain all earlier changes.
 func TestTreeSync(t *testing.T) {
-	if !ordered {
+	if !eventsOrdered {
 		t.Skip("NOT TESTED: events of several folders come in no order on this system; run it on Linux")
 	}
 	root := tempDir(t)
@@ -159,7 +159,7 @@ func TestTreeSync(t *testing.T) {
 		}
 	}
 	tree := newTree(t, 100, dirs...)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), changeTimeout)
 	defer cancel()
 	for round := range 50 {
 		dir := dirs[round%len(dirs)]
@@ -191,18 +191,18 @@ func TestTreeSync(t *testing.T) {
 	}
 }
 
-// All concurrent callers get an answer, and no answer comes too early. However a process ends, it
-// leaves nothing behind: there is no time at which there is something.
-func TestTreeSyncAtOnce(t *testing.T) {
-	if !ordered {
+// Concurrent calls of Sync all return, and none returns too early. The marker never has a name, so a
+// process that is killed leaves no file behind.
+func TestTreeSyncConcurrent(t *testing.T) {
+	if !eventsOrdered {
 		t.Skip("NOT TESTED: events of several folders come in no order on this system; run it on Linux")
 	}
 	t.Setenv("TMPDIR", tempDir(t))
 	root := tempDir(t)
 	tree := newTree(t, 10, root)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), changeTimeout)
 	defer cancel()
-	if !tree.Sync(ctx) { // where files without names cannot be made, one has a name for a moment
+	if !tree.Sync(ctx) { // creates the marker, which has a name for a moment on some file systems
 		t.Fatal("not in time")
 	}
 	var all sync.WaitGroup

@@ -1,19 +1,17 @@
-// Package watch reports that one of a few files may have changed. The files and their folders need
-// not exist; files may be replaced by rename, as editors do when they save, and any part of a path
-// may be a symlink.
+// Package watch reports changes of files. It uses the notifications of the system and does not poll.
 //
-// A path that ends in /* stands for all names in that folder, without its subfolders.
+// A Watcher watches a few files and reports that one of them may have changed. The files and their
+// folders need not exist. Editors may replace a file by renaming another one, and any part of a path
+// may be a symlink. A path that ends in /* stands for all names in that folder, without its
+// subfolders. A Watcher watches folders, never files: the folder of each file, the folders of all
+// symlinks in its path, and the deepest existing folder if a part of the path is missing. A value
+// from Changed is only a hint: the caller has to read the files. The Watcher does not notice that a
+// folder above the watched ones was renamed. After Set, and after each value from Changed, the next
+// change leads to another value. If the system cannot watch a folder, the Watcher reports it once and
+// watches the others.
 //
-// The package watches folders, never files: the folder of a file, those of the symlinks on the way
-// to it, and the deepest existing folder if something is missing. It does not poll. Events are
-// hints: the caller reads the files. Renaming a folder above the watched ones goes unnoticed.
-//
-// A Tree instead watches whole folders that its owner chooses, and reports created, deleted and
-// changed files in them. On Linux, Sync waits until all earlier changes have been reported.
-//
-// After Set, and after each value from Changed, a change leads to another value, as long as the
-// system can watch. A folder that cannot be watched is reported once; the others are watched
-// nevertheless.
+// A Tree watches the folders that its owner chooses, and reports created, deleted and changed files
+// in them. On Linux, Sync waits until all earlier changes have been reported.
 package watch
 
 import (
@@ -30,11 +28,11 @@ import (
 )
 
 const (
-	// pause is how long there must be no event before a burst of events counts as one change:
-	// saving a file takes several steps.
-	pause = 50 * time.Millisecond
-	// longest limits that wait while events keep arriving.
-	longest = 500 * time.Millisecond
+	// quietPeriod is the time without events that ends a burst. Saving a file causes several events,
+	// which count as one change.
+	quietPeriod = 50 * time.Millisecond
+	// maxDelay ends a burst while events keep arriving.
+	maxDelay = 500 * time.Millisecond
 )
 
 // Watcher watches a set of files.
@@ -51,15 +49,15 @@ type Watcher struct {
 	folders atomic.Pointer[folders] // replaced atomically by scan
 	running sync.WaitGroup
 
-	mu    sync.Mutex // guards paths; the reader of events must not need it, or it could deadlock with the system
+	mu    sync.Mutex // guards paths; read must not take it, because its holder may wait in events.Add for read
 	paths []string
 
 	reporting sync.Mutex // guards reported
 	reported  map[string]bool
 }
 
-// New returns a watcher without files. The caller must call Close. failed is called with the
-// folders that cannot be watched, once for each cause. It must not call the watcher.
+// New returns a watcher without files. The caller must call Close. The watcher calls failed for each
+// folder that it cannot watch, once per error text. failed must not call the watcher.
 func New(failed func(error)) *Watcher {
 	changed := make(chan struct{}, 1)
 	w := &Watcher{Changed: changed, changed: changed, hints: make(chan struct{}, 1), failed: failed, reported: map[string]bool{}}
@@ -87,8 +85,8 @@ func (w *Watcher) Close() {
 	w.running.Wait()
 }
 
-// Set replaces the watched files. It is followed by a value from Changed, since earlier changes are
-// unknown.
+// Set replaces the watched files. It always leads to a value from Changed, because the files may have
+// changed before the call.
 func (w *Watcher) Set(paths []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,8 +111,8 @@ func (w *Watcher) hint() {
 	}
 }
 
-// maxScans limits the attempts to keep up with a process that changes folders all the time; its
-// events lead to another scan.
+// maxScans limits the attempts of scanLocked if another process changes folders all the time. The
+// events of that process lead to another scan.
 const maxScans = 10
 
 // scanLocked watches exactly the folders that matter now.
@@ -122,23 +120,23 @@ func (w *Watcher) scanLocked() {
 	if w.events == nil {
 		return
 	}
-	last := folders(nil)
+	previous := folders(nil)
 	for range maxScans {
-		now := foldersOf(w.paths)
-		if last != nil && reflect.DeepEqual(last, now) {
+		current := foldersOf(w.paths)
+		if previous != nil && reflect.DeepEqual(previous, current) {
 			break // no folder appeared while the watches were set
 		}
-		w.folders.Store(&now)
-		for dir := range now {
+		w.folders.Store(&current)
+		for dir := range current {
 			// Even if it is watched already: it may be another folder of the same name.
 			if err := w.add(dir); err != nil && !isGone(err) {
 				w.report(err.Error(), fmt.Errorf("%s cannot be watched: %w", dir, explain(err)))
 			}
 		}
-		last = now
+		previous = current
 	}
 	for _, dir := range w.events.WatchList() {
-		if _, ok := last[dir]; !ok {
+		if _, ok := previous[dir]; !ok {
 			_ = w.events.Remove(dir) // fails if the folder is deleted
 		}
 	}
@@ -153,8 +151,8 @@ func (w *Watcher) report(cause string, err error) {
 	}
 }
 
-// isGone reports whether an error means that there is nothing to watch any more, or that the
-// watcher is closed.
+// isGone reports whether an error means that the folder no longer exists, or that the watcher is
+// closed.
 func isGone(err error) bool {
 	return errors.Is(err, syscall.ENOENT) || errors.Is(err, fsnotify.ErrClosed)
 }
@@ -175,7 +173,7 @@ func (w *Watcher) read() {
 			if !ok {
 				return
 			}
-			if !w.folders.Load().concerns(ev.Name) {
+			if !w.folders.Load().matters(ev.Name) {
 				continue
 			}
 		case err, ok := <-w.events.Errors:
@@ -191,7 +189,7 @@ func (w *Watcher) read() {
 	}
 }
 
-// fire updates the watched folders before it sends a value, so that no later change is missed.
+// fire updates the watched folders and then sends a value. In this order, no later change is missed.
 func (w *Watcher) fire() {
 	w.mu.Lock()
 	w.scanLocked()
@@ -210,11 +208,11 @@ func settle(hints, done <-chan struct{}, fire func()) {
 		case <-done:
 			return
 		}
-		quiet, limit := time.NewTimer(pause), time.NewTimer(longest)
+		quiet, limit := time.NewTimer(quietPeriod), time.NewTimer(maxDelay)
 		for burst := true; burst; {
 			select {
 			case <-hints:
-				quiet.Reset(pause)
+				quiet.Reset(quietPeriod)
 			case <-quiet.C:
 				burst = false
 			case <-limit.C:

@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a change may take to be noticed. Only a broken test waits.
-const patience = time.Minute
+// changeTimeout is the maximum time until a change is reported. Only a failing test waits that long.
+const changeTimeout = time.Minute
 
 func start(t *testing.T, paths ...string) *Watcher {
 	t.Helper()
@@ -31,18 +31,18 @@ func start(t *testing.T, paths ...string) *Watcher {
 
 func set(t *testing.T, w *Watcher, paths ...string) {
 	t.Helper()
-	noticed(t, w, "Set", func() error { w.Set(paths); return nil })
+	waitForChange(t, w, "Set", func() error { w.Set(paths); return nil })
 }
 
-// noticed does something and waits until the watcher has told of it.
-func noticed(t *testing.T, w *Watcher, what string, do func() error) {
+// waitForChange calls do and waits for a value from Changed.
+func waitForChange(t *testing.T, w *Watcher, what string, do func() error) {
 	t.Helper()
 	if err := do(); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 	select {
 	case <-w.Changed:
-	case <-time.After(patience):
+	case <-time.After(changeTimeout):
 		t.Fatalf("%s went unnoticed", what)
 	}
 }
@@ -60,7 +60,7 @@ func save(path, text string) func() error {
 	return func() error { return os.WriteFile(path, []byte(text), 0o600) }
 }
 
-// replace saves as many editors do.
+// replace saves a file as many editors do: it renames a new file to the old name.
 func replace(path, text string) func() error {
 	return func() error {
 		return errors.Join(save(path+"~", text)(), os.Rename(path+"~", path))
@@ -72,16 +72,16 @@ func remove(path string) func() error { return func() error { return os.RemoveAl
 func TestFile(t *testing.T) {
 	path := filepath.Join(tempDir(t), "config.json")
 	w := start(t, path)
-	noticed(t, w, "creation", save(path, "1"))
-	noticed(t, w, "a write in place", save(path, "2"))
-	noticed(t, w, "a replacement", replace(path, "3"))
-	noticed(t, w, "another", replace(path, "4"))
-	noticed(t, w, "a write after it", save(path, "5"))
-	noticed(t, w, "deletion", remove(path))
-	noticed(t, w, "a new life", save(path, "6"))
+	waitForChange(t, w, "creation", save(path, "1"))
+	waitForChange(t, w, "a write in place", save(path, "2"))
+	waitForChange(t, w, "a replacement", replace(path, "3"))
+	waitForChange(t, w, "another", replace(path, "4"))
+	waitForChange(t, w, "a write after it", save(path, "5"))
+	waitForChange(t, w, "deletion", remove(path))
+	waitForChange(t, w, "a new life", save(path, "6"))
 }
 
-// Folders come and go; their files are seen as soon as they exist.
+// The watcher sees files in folders that appear later or disappear.
 func TestFolders(t *testing.T) {
 	root := tempDir(t)
 	a := filepath.Join(root, "a")
@@ -90,22 +90,22 @@ func TestFolders(t *testing.T) {
 		return func() error { return errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), save(path, text)()) }
 	}
 	w := start(t, path)
-	noticed(t, w, "creation of all", create("1"))
-	noticed(t, w, "a write", save(path, "2"))
-	noticed(t, w, "deletion of all", remove(a))
-	noticed(t, w, "creation of the first", func() error { return os.Mkdir(a, 0o700) })
-	noticed(t, w, "creation of the rest", create("3"))
-	noticed(t, w, "a write", save(path, "4"))
+	waitForChange(t, w, "creation of all", create("1"))
+	waitForChange(t, w, "a write", save(path, "2"))
+	waitForChange(t, w, "deletion of all", remove(a))
+	waitForChange(t, w, "creation of the first", func() error { return os.Mkdir(a, 0o700) })
+	waitForChange(t, w, "creation of the rest", create("3"))
+	waitForChange(t, w, "a write", save(path, "4"))
 	away := filepath.Dir(path) + ".old"
-	noticed(t, w, "renaming away", func() error { return os.Rename(filepath.Dir(path), away) })
-	noticed(t, w, "a new folder in its place", create("5"))
-	noticed(t, w, "a write", save(path, "6"))
-	noticed(t, w, "a file in place of a folder", func() error { return errors.Join(os.RemoveAll(a), save(a, "")()) })
-	noticed(t, w, "the folder again", func() error { return errors.Join(os.Remove(a), create("7")()) })
-	noticed(t, w, "a write", save(path, "8"))
+	waitForChange(t, w, "renaming away", func() error { return os.Rename(filepath.Dir(path), away) })
+	waitForChange(t, w, "a new folder in its place", create("5"))
+	waitForChange(t, w, "a write", save(path, "6"))
+	waitForChange(t, w, "a file in place of a folder", func() error { return errors.Join(os.RemoveAll(a), save(a, "")()) })
+	waitForChange(t, w, "the folder again", func() error { return errors.Join(os.Remove(a), create("7")()) })
+	waitForChange(t, w, "a write", save(path, "8"))
 }
 
-// Dotfiles: the file, and the folder it is in, are links to elsewhere.
+// As with many dotfiles, the file and its folder are symlinks.
 func TestLinks(t *testing.T) {
 	needs.Symlinks(t)
 	root := tempDir(t)
@@ -120,22 +120,22 @@ func TestLinks(t *testing.T) {
 	}
 	target, path := filepath.Join(dots, "eca.json"), filepath.Join(home, "eca", "config.json")
 	w := start(t, path)
-	noticed(t, w, "a link to a folder", link("../other", filepath.Join(home, "eca")))
-	noticed(t, w, "a dangling link to a file", link("../dots/eca.json", filepath.Join(other, "config.json")))
-	noticed(t, w, "the target's creation", save(target, "1"))
-	noticed(t, w, "a write to the target", save(target, "2"))
-	noticed(t, w, "its replacement", replace(target, "3"))
-	noticed(t, w, "a write through the link", save(path, "4"))
-	noticed(t, w, "another target", link(filepath.Join(root, "dots", "new.json"), filepath.Join(other, "config.json")))
-	noticed(t, w, "its creation", save(filepath.Join(dots, "new.json"), "5"))
-	noticed(t, w, "a folder in place of the link", func() error {
+	waitForChange(t, w, "a link to a folder", link("../other", filepath.Join(home, "eca")))
+	waitForChange(t, w, "a dangling link to a file", link("../dots/eca.json", filepath.Join(other, "config.json")))
+	waitForChange(t, w, "the target's creation", save(target, "1"))
+	waitForChange(t, w, "a write to the target", save(target, "2"))
+	waitForChange(t, w, "its replacement", replace(target, "3"))
+	waitForChange(t, w, "a write through the link", save(path, "4"))
+	waitForChange(t, w, "another target", link(filepath.Join(root, "dots", "new.json"), filepath.Join(other, "config.json")))
+	waitForChange(t, w, "its creation", save(filepath.Join(dots, "new.json"), "5"))
+	waitForChange(t, w, "a folder in place of the link", func() error {
 		return errors.Join(os.Remove(filepath.Join(home, "eca")), os.Mkdir(filepath.Join(home, "eca"), 0o700), save(path, "6")())
 	})
-	noticed(t, w, "a link to itself", link("config.json", path))
-	noticed(t, w, "a file again", func() error { return errors.Join(os.Remove(path), save(path, "7")()) })
+	waitForChange(t, w, "a link to itself", link("config.json", path))
+	waitForChange(t, w, "a file again", func() error { return errors.Join(os.Remove(path), save(path, "7")()) })
 }
 
-// Only what the files need is watched.
+// Set removes the watches that the new files do not need.
 func TestSet(t *testing.T) {
 	root := tempDir(t)
 	a, b := filepath.Join(root, "a", "x"), filepath.Join(root, "b", "y")
@@ -143,21 +143,21 @@ func TestSet(t *testing.T) {
 	if got := w.events.WatchList(); !reflect.DeepEqual(got, []string{root}) {
 		t.Errorf("watched: %v", got)
 	}
-	noticed(t, w, "a folder", func() error { return os.Mkdir(filepath.Dir(b), 0o700) })
+	waitForChange(t, w, "a folder", func() error { return os.Mkdir(filepath.Dir(b), 0o700) })
 	set(t, w, b)
 	if got := w.events.WatchList(); !reflect.DeepEqual(got, []string{filepath.Dir(b)}) {
 		t.Errorf("watched: %v", got)
 	}
-	noticed(t, w, "a file", save(b, "1"))
+	waitForChange(t, w, "a file", save(b, "1"))
 	f := *w.folders.Load()
 	for path, want := range map[string]bool{b: true, b + "~": false, filepath.Dir(b): true, filepath.Join(root, "gone", "z"): true} {
-		if f.concerns(path) != want {
+		if f.matters(path) != want {
 			t.Errorf("concerns %s: %v", path, !want)
 		}
 	}
 }
 
-// A folder that cannot be watched is reported once, and the rest is watched.
+// The watcher reports a folder that it cannot watch once, and watches the others.
 func TestFailure(t *testing.T) {
 	root := tempDir(t)
 	full, fine := filepath.Join(root, "full"), filepath.Join(root, "fine")
@@ -175,7 +175,7 @@ func TestFailure(t *testing.T) {
 		return w.events.Add(dir)
 	}
 	set(t, w, filepath.Join(full, "x"), filepath.Join(fine, "x"))
-	noticed(t, w, "a file elsewhere", save(filepath.Join(fine, "x"), "1"))
+	waitForChange(t, w, "a file elsewhere", save(filepath.Join(fine, "x"), "1"))
 	set(t, w, filepath.Join(full, "x"))
 	w.Close()
 	w.Set(nil)
@@ -187,7 +187,7 @@ func TestFailure(t *testing.T) {
 	none.Close()
 }
 
-// A burst is one change, and an endless one a change every half second.
+// A burst of hints counts as one change. A burst without end counts as a change every half second.
 func TestSettle(t *testing.T) {
 	for _, c := range []struct{ hints, fired int }{{1, 1}, {20, 1}, {100, 2}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestSettle(t *testing.T) {
 				hints <- struct{}{}
 				time.Sleep(10 * time.Millisecond)
 			}
-			time.Sleep(longest)
+			time.Sleep(maxDelay)
 			synctest.Wait()
 			if fired != c.fired {
 				t.Errorf("%d hints: fired %d times, want %d", c.hints, fired, c.fired)
@@ -207,13 +207,13 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// A star stands for all names in a folder, also when the folder comes later.
+// A star stands for all names in a folder, even if the folder is created later.
 func TestAllNames(t *testing.T) {
 	dir := tempDir(t)
 	sub := filepath.Join(dir, "a", "b")
 	w := start(t, filepath.Join(sub, "*"))
-	noticed(t, w, "the folder", func() error { return os.MkdirAll(sub, 0o700) })
-	noticed(t, w, "a file", save(filepath.Join(sub, "one"), "1"))
-	noticed(t, w, "its change", save(filepath.Join(sub, "one"), "2"))
-	noticed(t, w, "its end", func() error { return os.Remove(filepath.Join(sub, "one")) })
+	waitForChange(t, w, "the folder", func() error { return os.MkdirAll(sub, 0o700) })
+	waitForChange(t, w, "a file", save(filepath.Join(sub, "one"), "1"))
+	waitForChange(t, w, "its change", save(filepath.Join(sub, "one"), "2"))
+	waitForChange(t, w, "its end", func() error { return os.Remove(filepath.Join(sub, "one")) })
 }

@@ -58,7 +58,7 @@ func TestJudge(t *testing.T) {
 	// The first commit has no state before it. The file is the last in any list, and five
 	// tokens are enough for it only where the message leads to it.
 	for _, want := range []string{
-		"1 commits that changed 1 of the 4 files that maps know",
+		"1 commits, 1 changed files; maps have up to 4 files",
 		"5 tokens: 1 of 1: The parser prints",
 		"map                        1.000  1.000",
 		"list of paths              0.000  1.000",

@@ -31,10 +31,10 @@ const (
 // result is the result for one repository.
 type result struct {
 	name, head     string
-	commits, files int              // number of judged ones
-	known          int              // number of files in the map at the newest commit
-	found          map[string][]int // by representation and budget: number of files
-	notes          []string
+	commits, files int              // number of evaluated commits, and of the files that they changed
+	known          int              // largest number of files in a map
+	found          map[string][]int // by representation and budget: number of changed files that it shows
+	notes          []string         // one per commit and budget, for -v
 }
 
 // clone is a clone of a repository in which commits are checked out.
@@ -73,15 +73,15 @@ func judge(ctx context.Context, repo string, o options) (*result, error) {
 		name = filepath.Base(filepath.Dir(source))
 	}
 	r := &result{name: name, head: strings.TrimSpace(head), found: map[string][]int{}}
-	told := repomap.New(repomap.Options{Git: o.git})
-	defer told.Close()
-	bare := repomap.New(repomap.Options{})
-	defer bare.Close()
+	focused := repomap.New(repomap.Options{Git: o.git})
+	defer focused.Close()
+	unfocused := repomap.New(repomap.Options{})
+	defer unfocused.Close()
 	for i, id := range strings.Fields(ids) {
 		if i%o.apart != 0 {
 			continue
 		}
-		if err := r.commit(ctx, c, id, told, bare, o); err != nil {
+		if err := r.commit(ctx, c, id, focused, unfocused, o); err != nil {
 			return nil, fmt.Errorf("commit %.12s: %w", id, err)
 		}
 	}
@@ -96,7 +96,7 @@ func (r *result) commit(ctx context.Context, c clone, id string, told, bare *rep
 	if _, err := c.run(ctx, "checkout", "-q", "-f", "--detach", id+"^"); err != nil {
 		return err
 	}
-	if err := c.age(ctx); err != nil {
+	if err := c.setFileTimes(ctx); err != nil {
 		return err
 	}
 	touched, err := c.run(ctx, "diff-tree", "-r", "-z", "--no-commit-id", "--name-only", "--no-renames", "--diff-filter=M", id)
@@ -116,20 +116,20 @@ func (r *result) commit(ctx context.Context, c clone, id string, told, bare *rep
 		known[all.Files[i].Path] = true
 	}
 	r.known = max(r.known, len(known))
-	want := map[string]bool{}
+	changed := map[string]bool{}
 	for _, file := range strings.Split(touched, "\x00") {
 		if known[file] {
-			want[file] = true
+			changed[file] = true
 		}
 	}
-	if len(want) == 0 || len(want) > o.files {
+	if len(changed) == 0 || len(changed) > o.files {
 		return nil
 	}
 	m, err := told.Map(ctx, c.dir, repomap.Focus{Text: message})
 	if err != nil {
 		return err
 	}
-	r.commits, r.files = r.commits+1, r.files+len(want)
+	r.commits, r.files = r.commits+1, r.files+len(changed)
 	paths := sorted(known)
 	others, err := c.otherMaps(ctx, o, message)
 	if err != nil {
@@ -137,22 +137,22 @@ func (r *result) commit(ctx context.Context, c clone, id string, told, bare *rep
 	}
 	for b, tokens := range o.budgets {
 		seen := linesOf(m.Text(tokens))
-		r.count(mapped, b, o, want, seen)
-		r.count(plain, b, o, want, linesOf(all.Text(tokens)))
+		r.count(mapped, b, o, changed, seen)
+		r.count(plain, b, o, changed, linesOf(all.Text(tokens)))
 		if others != nil {
-			r.count(other, b, o, want, linesOf(others[b]))
+			r.count(other, b, o, changed, linesOf(others[b]))
 		}
-		r.count(list, b, o, want, cut(paths, tokens, func(p, _ string) string { return p }))
-		r.count(tree, b, o, want, cut(paths, tokens, branch))
+		r.count(list, b, o, changed, cut(paths, tokens, func(p, _ string) string { return p }))
+		r.count(tree, b, o, changed, cut(paths, tokens, branch))
 		if o.verbose {
 			subject, _, _ := strings.Cut(message, "\n")
 			missed := map[string]bool{}
-			for p := range want {
+			for p := range changed {
 				if !seen[p] {
 					missed[p] = true
 				}
 			}
-			r.notes = append(r.notes, fmt.Sprintf("%.10s %d tokens: %d of %d: %s\n    missed: %s", id, tokens, len(want)-len(missed), len(want), subject, strings.Join(sorted(missed), " ")))
+			r.notes = append(r.notes, fmt.Sprintf("%.10s %d tokens: %d of %d: %s\n    missed: %s", id, tokens, len(changed)-len(missed), len(changed), subject, strings.Join(sorted(missed), " ")))
 		}
 	}
 	return nil
@@ -187,14 +187,14 @@ func (c clone) otherMaps(ctx context.Context, o options, message string) ([]stri
 	return maps, nil
 }
 
-// count adds the number of wanted files that a text shows.
-func (r *result) count(way string, budget int, o options, want, shown map[string]bool) {
-	if r.found[way] == nil {
-		r.found[way] = make([]int, len(o.budgets))
+// count adds the number of changed files that a text shows.
+func (r *result) count(representation string, budget int, o options, changed, shown map[string]bool) {
+	if r.found[representation] == nil {
+		r.found[representation] = make([]int, len(o.budgets))
 	}
-	for p := range want {
+	for p := range changed {
 		if shown[p] {
-			r.found[way][budget]++
+			r.found[representation][budget]++
 		}
 	}
 }
@@ -214,8 +214,8 @@ func linesOf(text string) map[string]bool {
 	return out
 }
 
-// cut returns the first paths whose lines fit into a budget; line returns the text for a path after
-// the previous one.
+// cut returns the first paths whose lines fit into a budget. line returns the text for a path, given
+// the previous path.
 func cut(paths []string, tokens int, line func(p, before string) string) map[string]bool {
 	out, room, before := map[string]bool{}, 4*tokens, ""
 	for _, p := range paths {
@@ -228,18 +228,18 @@ func cut(paths []string, tokens int, line func(p, before string) string) map[str
 	return out
 }
 
-// branch returns the lines for a path in an indented tree: its name, and those of its folders that
-// the previous path does not share.
-func branch(p, before string) string {
+// branch returns the lines for a path in an indented tree: a line for each folder that the previous
+// path does not share, and a line with the name.
+func branch(p, previous string) string {
 	var out strings.Builder
-	have := strings.Split(path.Dir(before), "/")
+	previousFolders := strings.Split(path.Dir(previous), "/")
 	same := true
 	folders := strings.Split(path.Dir(p), "/")
 	if folders[0] == "." {
 		folders = nil
 	}
 	for i, f := range folders {
-		if same = same && before != "" && i < len(have) && have[i] == f; !same {
+		if same = same && previous != "" && i < len(previousFolders) && previousFolders[i] == f; !same {
 			out.WriteString(strings.Repeat(" ", i) + f + "\n")
 		}
 	}
@@ -247,9 +247,10 @@ func branch(p, before string) string {
 	return out.String()
 }
 
-// age sets the time of each file to a value that depends only on its content and is older than any
-// commit: the time of the checkout would reveal which files the commit changed.
-func (c clone) age(ctx context.Context) error {
+// setFileTimes sets the modification time of each file to a value that depends only on its content
+// and is older than any commit. The time of the checkout would reveal the files that the commit
+// changed.
+func (c clone) setFileTimes(ctx context.Context) error {
 	listing, err := c.run(ctx, "ls-tree", "-r", "-z", "HEAD")
 	if err != nil {
 		return err
@@ -296,7 +297,7 @@ func (r *result) write(out io.Writer, o options) error {
 	for _, n := range r.notes {
 		fmt.Fprintln(out, n)
 	}
-	fmt.Fprintf(out, "%s %.12s: %d commits that changed %d of the %d files that maps know\n", r.name, r.head, r.commits, r.files, r.known)
+	fmt.Fprintf(out, "%s %.12s: %d commits, %d changed files; maps have up to %d files\n", r.name, r.head, r.commits, r.files, r.known)
 	if r.commits == 0 {
 		return nil
 	}
@@ -305,12 +306,12 @@ func (r *result) write(out io.Writer, o options) error {
 	for _, b := range o.budgets {
 		fmt.Fprintf(w, "\t%d", b)
 	}
-	for _, way := range []string{mapped, plain, other, list, tree} {
-		if r.found[way] == nil {
+	for _, representation := range []string{mapped, plain, other, list, tree} {
+		if r.found[representation] == nil {
 			continue
 		}
-		fmt.Fprintf(w, "\n  %s", way)
-		for _, n := range r.found[way] {
+		fmt.Fprintf(w, "\n  %s", representation)
+		for _, n := range r.found[representation] {
 			fmt.Fprintf(w, "\t%.3f", float64(n)/float64(r.files))
 		}
 	}

@@ -56,8 +56,8 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	flags := flag.NewFlagSet("history", flag.ContinueOnError)
 	flags.SetOutput(errs)
 	flags.Usage = func() {
-		fmt.Fprint(errs, `Judges maps by the history of git repositories: given the message of a commit,
-how many of the files that it changed does the map of the state before it show?
+		fmt.Fprint(errs, `Evaluates maps with the history of git repositories: given the message of a commit,
+how many of the files that the commit changed does the map of the state before the commit show?
 
 Usage:
   go run ./repomap/history [flags] REPO...
@@ -66,14 +66,14 @@ Flags:
 `)
 		flags.PrintDefaults()
 	}
-	budgets := flags.String("budgets", "1000,4000,8000", "tokens that the maps may have")
-	flags.IntVar(&o.commits, "commits", 60, "commits of a repository that are judged")
-	flags.IntVar(&o.apart, "apart", 8, "judge each so many-th commit without merges")
-	flags.IntVar(&o.files, "files", 10, "leave out commits that changed more of the files that maps know")
-	flags.IntVar(&o.skip, "skip", 0, "begin so many commits below the newest")
-	flags.BoolVar(&o.verbose, "v", false, "say of each commit what was found and what was not")
-	flags.StringVar(&o.other, "other", "", "a program that makes other maps: it gets the budgets as arguments and the message as input,\nand prints a map for each budget with form feeds between them")
-	flags.StringVar(&o.git, "git", "git", "the program that is asked for commits")
+	budgets := flags.String("budgets", "1000,4000,8000", "budgets of the maps in tokens")
+	flags.IntVar(&o.commits, "commits", 60, "maximum number of commits per repository")
+	flags.IntVar(&o.apart, "apart", 8, "use every `n`th commit that is not a merge")
+	flags.IntVar(&o.files, "files", 10, "skip commits that changed more files of the map than this")
+	flags.IntVar(&o.skip, "skip", 0, "number of newest commits to skip")
+	flags.BoolVar(&o.verbose, "v", false, "print the missed files of each commit")
+	flags.StringVar(&o.other, "other", "", "a `program` that makes other maps: it gets the budgets as arguments and the message as input,\nand prints a map for each budget, separated by form feeds")
+	flags.StringVar(&o.git, "git", "git", "the git `program`")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ Flags:
 	}
 	if flags.NArg() == 0 {
 		flags.Usage()
-		return errors.New("which repositories?")
+		return errors.New("no repository given")
 	}
 	for _, repo := range flags.Args() {
 		r, err := judge(ctx, repo, o)

@@ -7,16 +7,16 @@ func bash() *Language {
 		shebang: []string{"sh", "bash", "zsh", "ksh", "dash", "ash"},
 		text: text{
 			quotes: []quote{
-				{open: `"`, close: `"`, escape: '\\', lines: true, hole: "$("},
+				{open: `"`, close: `"`, escape: '\\', lines: true, interpolation: "$("},
 				{open: "'", close: "'", lines: true},
 				{open: "`", close: "`", escape: '\\', lines: true},
 			},
-			inside: "-.:", at: "#<$\\", special: bashSpecial,
+			nameBytes: "-.:", specialBytes: "#<$\\", special: bashSpecial,
 		},
 		words: words(
-			all(word{role: definer, kind: Function}, "function"),
-			all(word{role: reserved}, "if then elif else fi for while until do done case esac in select time"),
-			all(word{role: reserved, soft: true}, "local export readonly declare typeset return exit echo printf set unset shift test source eval exec cd read"),
+			wordsAs(word{role: definer, kind: Function}, "function"),
+			wordsAs(word{role: reserved}, "if then elif else fi for while until do done case esac in select time"),
+			wordsAs(word{role: reserved, soft: true}, "local export readonly declare typeset return exit echo printf set unset shift test source eval exec cd read"),
 		),
 		outline: (&lines{name: bashName, other: bashOther, stops: func(o *outline, i int) bool { return o.isMark(i, '{') || o.isMark(i, '(') }, locals: true}).read,
 	}
@@ -60,9 +60,9 @@ func bashSpecial(x *lexer) bool {
 		case hasPrefix(src[i:], "$'"):
 			x.quoted(&quote{close: "'", escape: '\\', lines: true}, i, i+2)
 			return true
-		case hasPrefix(src[i:], "${") && x.hopeful():
+		case hasPrefix(src[i:], "${") && x.mayScanAhead():
 			// Braces in it do not belong to the code.
-			end := endOfQuote(src[:min(len(src), i+500)], i+2, &quote{close: "}", escape: '\\', hole: "${"}, 0)
+			end := endOfQuote(src[:min(len(src), i+500)], i+2, &quote{close: "}", escape: '\\', interpolation: "${"}, 0)
 			if src[end-1] == '}' {
 				x.stringTo(i, end)
 				return true
@@ -86,7 +86,7 @@ func bashSpecial(x *lexer) bool {
 			at++
 		}
 		if at < len(src) && (x.l.classes[src[at]] == letter || src[at] == '"' || src[at] == '\'') {
-			return hereText(x, at, false)
+			return readHeredoc(x, at, false)
 		}
 	}
 	if hasPrefix(src[i:], "<<<") {

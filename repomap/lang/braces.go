@@ -13,17 +13,17 @@ type braces struct {
 	// name returns the index of the name that the keyword at a token defines; -1 if it defines
 	// nothing. If name is nil, the name is the next token.
 	name func(o *outline, at int) int
-	// other reads a definition without a keyword and returns the index of the token after it, or 0.
+	// other reads a definition without a keyword. It returns the index of the token after the
+	// definition, or 0 if there is no definition.
 	other func(o *outline, at int) int
 	// anyName means that keywords can be the names of functions in types.
 	anyName bool
-	// operators are the marks of which operator names consist: `def +(x`.
+	// operators are the marks that operator names consist of: `def +(x`.
 	operators string
-	// head returns the index at which the signature of a type continues after its apparent end,
-	// otherwise the index of that end.
-	head func(o *outline, i int) int
-	// value returns where the signature of a function ends that is the value at a token; 0 if the
-	// value is not a function.
+	// typeHead returns the index at which the signature of a type continues after its apparent end
+	// i. If the signature does not continue, it returns i.
+	typeHead func(o *outline, i int) int
+	// value returns the end of the signature if the value at a token is a function, otherwise 0.
 	value func(o *outline, at int) int
 }
 
@@ -77,7 +77,7 @@ func (b *braces) definition(o *outline, at int) int {
 		}
 		return 0
 	}
-	from, kind := b.begin(o, at), w.kind
+	from, kind := b.startOf(o, at), w.kind
 	for i := from; i < at; i++ {
 		if before := o.word(i); before.role == definer && before.kind == Enum {
 			kind = Enum
@@ -87,24 +87,24 @@ func (b *braces) definition(o *outline, at int) int {
 		kind = Method
 	}
 	if operator != "" {
-		return b.operates(o, w, kind, at, name, operator)
+		return b.operatorDefinition(o, w, kind, at, name, operator)
 	}
 	end := b.end(o, name+1, kind == Property || kind == Constant || kind == Variable)
-	if w.hasMembers && b.head != nil {
-		if i := b.head(o, end); i > end {
+	if w.hasMembers && b.typeHead != nil {
+		if i := b.typeHead(o, end); i > end {
 			end = b.end(o, i, false)
 		}
 	}
 	if (kind == Constant || kind == Variable) && b.value != nil && o.isMark(end, '=') {
-		if behind := b.value(o, end+1); behind > 0 {
-			kind, end = Function, behind
+		if signatureEnd := b.value(o, end+1); signatureEnd > 0 {
+			kind, end = Function, signatureEnd
 		}
 	}
 	return b.body(o, w, o.define(kind, name, from, end), kind, from, end)
 }
 
-// operator returns a name that consists of marks, or ends with some, such as `unary_-`; otherwise
-// empty.
+// operator returns an operator name: one that consists of marks, or ends with marks, such as
+// `unary_-`. It returns "" for other names.
 func (b *braces) operator(o *outline, name int) string {
 	i := name
 	if o.at(i).kind == nameToken {
@@ -124,18 +124,18 @@ func (b *braces) operator(o *outline, name int) string {
 	return string(o.src[o.at(name).start:o.at(end-1).end])
 }
 
-// operates reads the definition of an operator.
-func (b *braces) operates(o *outline, w word, kind Kind, at, name int, operator string) int {
-	from, behind := b.begin(o, at), name
-	for stop := int(o.at(name).start) + len(operator); behind < len(o.tokens) && int(o.at(behind).start) < stop; {
-		behind++
+// operatorDefinition reads the definition of an operator.
+func (b *braces) operatorDefinition(o *outline, w word, kind Kind, at, name int, operator string) int {
+	from, nameEnd := b.startOf(o, at), name
+	for stop := int(o.at(name).start) + len(operator); nameEnd < len(o.tokens) && int(o.at(nameEnd).start) < stop; {
+		nameEnd++
 	}
-	end := b.end(o, behind, false)
+	end := b.end(o, nameEnd, false)
 	return b.body(o, w, o.defineAs(operator, kind, name, "", from, end), kind, from, end)
 }
 
-// begin returns where a definition begins: at its modifiers before the keyword.
-func (b *braces) begin(o *outline, at int) int {
+// startOf returns where a definition begins: at its modifiers before the keyword.
+func (b *braces) startOf(o *outline, at int) int {
 	for range 16 {
 		switch before := o.word(at - 1); {
 		case (before.role == modifier || before.role == definer) && !o.isMark(at-2, '.'):
@@ -187,7 +187,7 @@ func (b *braces) body(o *outline, w word, def int, kind Kind, from, end int) int
 	return end
 }
 
-// end returns the index after a signature, which is being read at i.
+// end returns the index of the token after a signature. The signature continues at i.
 func (b *braces) end(o *outline, i int, value bool) int {
 	angles := 0
 	for i < len(o.tokens) {
@@ -248,7 +248,7 @@ func (b *braces) lineEnds(o *outline, i int) bool {
 	case ',', ':', '=', '|', '&', '+', '<', '.':
 		return false
 	}
-	if before := o.word(i - 1); before.role == continuing && !before.last {
+	if before := o.word(i - 1); before.role == continuing && !before.standsAlone {
 		return false
 	}
 	return t.kind == nameToken || t.kind == stringToken || t.mark == '@' || t.mark == '#' || t.mark == '}' || t.mark == '(' && !o.isMark(i-1, '>') && (!b.indents || !o.isMark(i-1, ']') && !o.isMark(i-1, ')'))

@@ -8,11 +8,11 @@ func c() *Language {
 		exts: []string{".c", ".h"},
 		text: cText(),
 		words: words(cWords(),
-			all(word{role: definer, kind: Struct, hasMembers: true}, "struct union"),
-			all(word{role: definer, kind: Enum}, "enum"),
-			all(word{role: modifier, kind: Type}, "typedef"),
+			wordsAs(word{role: definer, kind: Struct, hasMembers: true}, "struct union"),
+			wordsAs(word{role: definer, kind: Enum}, "enum"),
+			wordsAs(word{role: modifier, kind: Type}, "typedef"),
 		),
-		outline: (&declared{prototypes: true, macros: true}).read,
+		outline: (&typeFirst{prototypes: true, macros: true}).read,
 	}
 }
 
@@ -24,15 +24,15 @@ func cText() text {
 			{open: `"`, close: `"`, escape: '\\'},
 			{open: "'", close: "'", escape: '\\'},
 		},
-		at: "#\"", special: cSpecial, ticks: true,
+		specialBytes: "#\"", special: cSpecial, ticks: true,
 	}
 }
 
 func cWords() map[string]word {
 	return words(
-		all(word{role: modifier}, "static extern inline const volatile register"),
-		all(word{role: reserved}, "auto break case continue default do else for goto if return sizeof switch while defined __attribute__ __declspec __asm__ asm _Alignas _Static_assert"),
-		all(word{role: reserved, soft: true}, `void char short int long float double signed unsigned bool size_t NULL true false
+		wordsAs(word{role: modifier}, "static extern inline const volatile register"),
+		wordsAs(word{role: reserved}, "auto break case continue default do else for goto if return sizeof switch while defined __attribute__ __declspec __asm__ asm _Alignas _Static_assert"),
+		wordsAs(word{role: reserved, soft: true}, `void char short int long float double signed unsigned bool size_t NULL true false
 			uint8_t uint16_t uint32_t uint64_t int8_t int16_t int32_t int64_t`),
 	)
 }
@@ -126,7 +126,7 @@ func cMacro(x *lexer, at, end int) {
 	t.mark = macroMark
 	t.first = true
 	x.add(nameToken, start, at)
-	x.used(hash(src[start:at])^x.l.seed, start, at)
+	x.countUse(hash(src[start:at])^x.l.seed, start, at)
 	if at < end && src[at] == '(' {
 		if i := bytes.IndexByte(src[at:end], ')'); i >= 0 {
 			x.add(stringToken, at, at+i+1)

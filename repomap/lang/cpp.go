@@ -6,17 +6,17 @@ func cpp() *Language {
 		exts: []string{".cc", ".cpp", ".cxx", ".c++", ".hh", ".hpp", ".hxx", ".h++", ".inl", ".ipp", ".tpp", ".cu", ".cuh"},
 		text: cText(),
 		words: words(cWords(),
-			all(word{role: definer, kind: Struct, hasMembers: true}, "struct union"),
-			all(word{role: definer, kind: Class, hasMembers: true}, "class"),
-			all(word{role: definer, kind: Enum}, "enum"),
-			all(word{role: definer, kind: Module, hasMembers: true}, "namespace"),
-			all(word{role: modifier, kind: Type}, "typedef using"),
-			all(word{role: modifier}, "constexpr consteval constinit explicit friend mutable private protected public template typename virtual"),
-			all(word{role: reserved}, `alignof and and_eq bitand bitor catch co_await co_return co_yield const_cast
+			wordsAs(word{role: definer, kind: Struct, hasMembers: true}, "struct union"),
+			wordsAs(word{role: definer, kind: Class, hasMembers: true}, "class"),
+			wordsAs(word{role: definer, kind: Enum}, "enum"),
+			wordsAs(word{role: definer, kind: Module, hasMembers: true}, "namespace"),
+			wordsAs(word{role: modifier, kind: Type}, "typedef using"),
+			wordsAs(word{role: modifier}, "constexpr consteval constinit explicit friend mutable private protected public template typename virtual"),
+			wordsAs(word{role: reserved}, `alignof and and_eq bitand bitor catch co_await co_return co_yield const_cast
 				decltype delete dynamic_cast new noexcept not not_eq nullptr operator or or_eq reinterpret_cast requires
 				static_assert static_cast this throw try typeid xor xor_eq alignas`),
-			all(word{role: reserved, soft: true}, "final override std concept"),
+			wordsAs(word{role: reserved, soft: true}, "final override std concept"),
 		),
-		outline: (&declared{prototypes: true, macros: true}).read,
+		outline: (&typeFirst{prototypes: true, macros: true}).read,
 	}
 }

@@ -7,34 +7,34 @@ func csharp() *Language {
 		Name: "csharp",
 		exts: []string{".cs"},
 		text: text{
-			imports: importing{paths: "using", others: "System Microsoft"},
+			imports: importing{paths: "using", standard: "System Microsoft"},
 			line:    []string{"//"},
 			block:   []block{{open: "/*", close: "*/"}},
 			quotes: []quote{
 				{open: `"`, close: `"`, escape: '\\'},
 				{open: "'", close: "'", escape: '\\'},
 			},
-			at: "\"$@#", special: csharpSpecial,
+			specialBytes: "\"$@#", special: csharpSpecial,
 		},
 		words: words(
-			all(word{role: definer, kind: Class, hasMembers: true}, "class"),
-			all(word{role: definer, kind: Struct, hasMembers: true}, "struct"),
-			all(word{role: definer, kind: Interface, hasMembers: true}, "interface"),
-			all(word{role: definer, kind: Enum}, "enum"),
-			all(word{role: definer, kind: Module, hasMembers: true}, "namespace"),
-			all(word{role: definer, kind: Class, hasMembers: true, soft: true}, "record"),
-			all(word{role: modifier, kind: Type}, "using"),
-			all(word{role: modifier}, `abstract const explicit extern implicit internal override private protected public
+			wordsAs(word{role: definer, kind: Class, hasMembers: true}, "class"),
+			wordsAs(word{role: definer, kind: Struct, hasMembers: true}, "struct"),
+			wordsAs(word{role: definer, kind: Interface, hasMembers: true}, "interface"),
+			wordsAs(word{role: definer, kind: Enum}, "enum"),
+			wordsAs(word{role: definer, kind: Module, hasMembers: true}, "namespace"),
+			wordsAs(word{role: definer, kind: Class, hasMembers: true, soft: true}, "record"),
+			wordsAs(word{role: modifier, kind: Type}, "using"),
+			wordsAs(word{role: modifier}, `abstract const explicit extern implicit internal override private protected public
 				readonly sealed static unsafe virtual volatile`),
-			all(word{role: modifier, soft: true}, "async partial required"),
-			all(word{role: continuing, soft: true}, "where"),
-			all(word{role: reserved}, `as base break case catch checked continue default delegate do else event finally
+			wordsAs(word{role: modifier, soft: true}, "async partial required"),
+			wordsAs(word{role: continuing, soft: true}, "where"),
+			wordsAs(word{role: reserved}, `as base break case catch checked continue default delegate do else event finally
 				fixed for foreach goto if in is lock new operator out params ref return sizeof stackalloc switch this throw try
 				typeof unchecked while true false null`),
-			all(word{role: reserved, soft: true}, `bool byte char decimal double float int long object sbyte short string uint
+			wordsAs(word{role: reserved, soft: true}, `bool byte char decimal double float int long object sbyte short string uint
 				ulong ushort void var await get set init value yield dynamic`),
 		),
-		outline: (&declared{properties: true}).read,
+		outline: (&typeFirst{properties: true}).read,
 	}
 }
 
@@ -76,7 +76,7 @@ func csharpSpecial(x *lexer) bool {
 		q.escape, q.doubled, q.lines = 0, true, true
 	}
 	if bytes.IndexByte(prefix, '$') >= 0 {
-		q.hole = "{"
+		q.interpolation = "{"
 	}
 	x.quoted(&q, x.pos, i+1)
 	return true

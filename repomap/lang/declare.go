@@ -1,16 +1,16 @@
 package lang
 
-// declared finds definitions in languages where a name follows its type and precedes its
+// typeFirst finds definitions in languages where a name follows its type and precedes its
 // parameters: `static int name(int x) {`. It reads one statement after the other, at the top level
 // and in the bodies of types and namespaces.
-type declared struct {
-	prototypes bool // `int name(int x);` is a definition at the top level too
+type typeFirst struct {
+	prototypes bool // `int name(int x);` at the top level is a definition
 	properties bool // `int Name { get; }` and `int Name => 1;` are definitions
 	// macros means that a name in capitals before parentheses is not a function.
 	macros bool
 }
 
-func (d *declared) read(o *outline) {
+func (d *typeFirst) read(o *outline) {
 	for i := 0; i < len(o.tokens); {
 		if n := len(o.levels); n > 0 && i >= o.levels[n-1].end {
 			if i == o.levels[n-1].end {
@@ -30,7 +30,7 @@ type parts struct {
 	params  int // the first parentheses after a name
 	name    int // the name before params
 	equals  int
-	end     int // the token that ends it: a brace or a semicolon
+	end     int // the token that ends the statement: a brace or a semicolon
 	arrow   int // `=>`
 	alias   int // `typedef` or `using`
 	typedef bool
@@ -39,7 +39,7 @@ type parts struct {
 
 // statement reads a statement and returns the index of the token after it, or of the first token of
 // its body.
-func (d *declared) statement(o *outline, at int) int {
+func (d *typeFirst) statement(o *outline, at int) int {
 	if o.isMark(at, macroMark) {
 		end := at + 2
 		if t := o.at(end); t.kind == stringToken && o.adjoins(at+1) && o.isMark(at, macroMark) && o.src[t.start] == '(' {
@@ -63,7 +63,7 @@ func (d *declared) statement(o *outline, at int) int {
 	}
 	if p.params > 0 && (p.equals < 0 || p.equals > p.params) {
 		d.function(o, p, body)
-	} else if body && d.compact(o, p) {
+	} else if body && d.isCompactConstructor(o, p) {
 		o.define(Method, p.end-1, p.from, p.end)
 	} else if d.macros && p.equals > 0 && o.is(p.from, "template") && o.is(p.equals-2, "concept") && o.isName(p.equals-1) {
 		o.define(Trait, p.equals-1, p.from, p.equals)
@@ -81,7 +81,7 @@ func (d *declared) statement(o *outline, at int) int {
 }
 
 // parts scans a statement up to its body or its end.
-func (d *declared) parts(o *outline, at int) parts {
+func (d *typeFirst) parts(o *outline, at int) parts {
 	if o.is(at, "__extension__") {
 		at++
 	}
@@ -109,14 +109,14 @@ func (d *declared) parts(o *outline, at int) parts {
 				i = o.skip(i)
 				continue
 			}
-			if p.params > 0 && d.initialised(o, p, i) {
+			if p.params > 0 && d.isInitialiser(o, p, i) {
 				i = o.skip(i)
 				continue
 			}
 			p.end = i
 			return p
 		case t.mark == '[' && i == p.from, t.mark == '@' && !o.is(i+1, "interface"):
-			i = d.attribute(o, i)
+			i = d.skipAttribute(o, i)
 			if p.params < 0 && p.typeAt < 0 && p.equals < 0 {
 				p.from = i
 			}
@@ -125,7 +125,7 @@ func (d *declared) parts(o *outline, at int) parts {
 			p.end = i
 			return p
 		case t.mark == '(' && (o.is(i-1, "operator") || o.isMark(i+1, '*')): // part of the name, or a pointer to a function
-		case t.mark == '(' && p.params < 0 && p.equals < 0 && p.arrow < 0 && (o.isName(i-1) && i > p.from || d.operator(o, p.from, i)):
+		case t.mark == '(' && p.params < 0 && p.equals < 0 && p.arrow < 0 && (o.isName(i-1) && i > p.from || d.isOperatorParams(o, p.from, i)):
 			p.params, p.name = i, i-1
 		case t.mark == '<' && d.properties && o.isName(i-1) && i > p.from && p.typeAt < 0 && p.params < 0 && p.equals < 0 && p.arrow < 0:
 			next := angles(o, i)
@@ -155,17 +155,17 @@ func (d *declared) parts(o *outline, at int) parts {
 	}
 }
 
-// initialised reports whether a brace is not the beginning of a constructor's body, but of an
-// initialiser before it: `Name(int x) : a{x}, b(x) {`.
-func (d *declared) initialised(o *outline, p parts, brace int) bool {
+// isInitialiser reports whether a brace begins an initialiser before the body of a constructor:
+// `Name(int x) : a{x}, b(x) {`.
+func (d *typeFirst) isInitialiser(o *outline, p parts, brace int) bool {
 	next := o.skip(brace)
 	return o.isName(brace-1) && brace-1 > o.skip(p.params) && (o.isMark(next, ',') || o.isMark(next, '{')) && o.at(brace).mate > 0
 }
 
-// operator reports whether a parenthesis begins the parameters of `operator+`.
-func (d *declared) operator(o *outline, from, at int) bool {
-	const longest = 6 // tokens, as in `operator const char*(`
-	for i := at - 1; i >= max(from, at-longest); i-- {
+// isOperatorParams reports whether a parenthesis begins the parameters of `operator+`.
+func (d *typeFirst) isOperatorParams(o *outline, from, at int) bool {
+	const maxTokens = 6 // tokens, as in `operator const char*(`
+	for i := at - 1; i >= max(from, at-maxTokens); i-- {
 		if o.is(i, "operator") {
 			return true
 		}
@@ -173,8 +173,8 @@ func (d *declared) operator(o *outline, from, at int) bool {
 	return false
 }
 
-// attribute returns the index of the token after `[x]` or `@Name(…)`.
-func (d *declared) attribute(o *outline, at int) int {
+// skipAttribute returns the index of the token after `[x]` or `@Name(…)`.
+func (d *typeFirst) skipAttribute(o *outline, at int) int {
 	if o.isMark(at, '[') {
 		return o.skip(at)
 	}
@@ -190,8 +190,8 @@ func (d *declared) attribute(o *outline, at int) int {
 
 // angles returns the index of the token after `<…>`. It gives up after 200 tokens.
 func angles(o *outline, at int) int {
-	const free = 1 << 12
-	if o.wastedScans > 4*at+free {
+	const allowance = 1 << 12
+	if o.wastedScans > 4*at+allowance {
 		return at + 1
 	}
 	depth, i := 0, at
@@ -214,7 +214,7 @@ func angles(o *outline, at int) int {
 
 // typeOrSpace reads `class Name … {`, `namespace a.b {`; it returns 0 if the keyword is only part
 // of a type, as in `struct name *f() {`.
-func (d *declared) typeOrSpace(o *outline, p parts) int {
+func (d *typeFirst) typeOrSpace(o *outline, p parts) int {
 	w := o.word(p.typeAt)
 	kind, name := w.kind, p.typeAt+1
 	if kind == Enum || kind == Class { // `enum class`, `record struct`
@@ -226,12 +226,12 @@ func (d *declared) typeOrSpace(o *outline, p parts) int {
 		if next > 0 {
 			name = next
 		}
-		if next = attributes(o, name); next == name && (o.isMark(name, '[') || o.isMark(name, '@')) {
-			next = d.attribute(o, name)
+		if next = skipAttributes(o, name); next == name && (o.isMark(name, '[') || o.isMark(name, '@')) {
+			next = d.skipAttribute(o, name)
 		}
 	}
 	// Macros for visibility, and `alignas(8)` may come first: the last name is used.
-	for o.isName(name) && (o.isName(name+1) && !o.is(name+1, "final") && o.word(name+1).role != continuing || d.macros && o.isMark(name+1, '(') && (kind != Class || capitals(o.text(name))) && o.isName(o.skip(name+1))) {
+	for o.isName(name) && (o.isName(name+1) && !o.is(name+1, "final") && o.word(name+1).role != continuing || d.macros && o.isMark(name+1, '(') && (kind != Class || isAllCaps(o.text(name))) && o.isName(o.skip(name+1))) {
 		name++
 		if o.isMark(name, '(') {
 			name = o.skip(name)
@@ -293,7 +293,7 @@ func mate(o *outline, at int) int {
 }
 
 // enumMembers reports whether an enumeration has members other than its values.
-func (d *declared) enumMembers(o *outline, brace int) bool {
+func (d *typeFirst) enumMembers(o *outline, brace int) bool {
 	end := mate(o, brace)
 	for i := brace + 1; i < end; i = o.skip(i) {
 		if o.isMark(i, ';') {
@@ -304,7 +304,7 @@ func (d *declared) enumMembers(o *outline, brace int) bool {
 }
 
 // enumBody continues after the values.
-func (d *declared) enumBody(o *outline, brace, def int) int {
+func (d *typeFirst) enumBody(o *outline, brace, def int) int {
 	end := mate(o, brace)
 	i := brace + 1
 	for i < end && !o.isMark(i, ';') {
@@ -315,7 +315,7 @@ func (d *declared) enumBody(o *outline, brace, def int) int {
 }
 
 // function reads `type name(…)`.
-func (d *declared) function(o *outline, p parts, body bool) {
+func (d *typeFirst) function(o *outline, p parts, body bool) {
 	name := p.name
 	kind := Function
 	if o.inType() {
@@ -349,10 +349,10 @@ func (d *declared) function(o *outline, p parts, body bool) {
 	}
 	destructor := o.isMark(name-1, '~')
 	typed := first > p.from && !destructor
-	if typed && o.isMark(first-1, '.') && !d.explicit(o, p, first, body) || o.is(name-1, "new") || o.is(name-1, "return") || o.is(name-1, "else") {
+	if typed && o.isMark(first-1, '.') && !d.implementsInterface(o, p, first, body) || o.is(name-1, "new") || o.is(name-1, "return") || o.is(name-1, "else") {
 		return
 	}
-	if d.properties && o.word(p.from).role != 0 && delegates(o, p.from, name) {
+	if d.properties && o.word(p.from).role != 0 && hasDelegate(o, p.from, name) {
 		o.define(Type, name, p.from, p.end)
 		return
 	}
@@ -364,14 +364,14 @@ func (d *declared) function(o *outline, p parts, body bool) {
 		default:
 			return
 		}
-		if d.macros && capitals(o.text(name)) {
+		if d.macros && isAllCaps(o.text(name)) {
 			return
 		}
 	}
-	if !typed && !o.inType() && kind == Function && (!body || d.macros && capitals(o.text(name))) {
+	if !typed && !o.inType() && kind == Function && (!body || d.macros && isAllCaps(o.text(name))) {
 		return
 	}
-	if d.macros && !typed && o.inType() && capitals(o.text(name)) {
+	if d.macros && !typed && o.inType() && isAllCaps(o.text(name)) {
 		return
 	}
 	if o.at(p.params).mate < 0 {
@@ -412,8 +412,8 @@ func operatorName(o *outline, from, name int) (at int, text string) {
 	return at, "operator " + text
 }
 
-// compact reports whether a statement is a record's compact constructor, `Point {`.
-func (d *declared) compact(o *outline, p parts) bool {
+// isCompactConstructor reports whether a statement is a record's compact constructor, `Point {`.
+func (d *typeFirst) isCompactConstructor(o *outline, p parts) bool {
 	parent := o.parent()
 	if d.properties || d.macros || !o.inType() || parent < 0 || p.params > 0 || p.equals > 0 || p.typeAt >= 0 || !o.isName(p.end-1) {
 		return false
@@ -422,9 +422,9 @@ func (d *declared) compact(o *outline, p parts) bool {
 	return string(o.text(p.end-1)) == string(o.sig[f.nameFrom:f.nameTo])
 }
 
-// explicit reports whether a name after a dot implements a member of an interface: `int
-// IShape.Corners() {`.
-func (d *declared) explicit(o *outline, p parts, name int, body bool) bool {
+// implementsInterface reports whether a name after a dot implements a member of an interface:
+// `int IShape.Corners() {`.
+func (d *typeFirst) implementsInterface(o *outline, p parts, name int, body bool) bool {
 	if !d.properties || !o.inType() || !body && p.arrow < 0 {
 		return false
 	}
@@ -447,8 +447,8 @@ func (d *declared) explicit(o *outline, p parts, name int, body bool) bool {
 	return at > p.from && !o.isMark(at-1, '.')
 }
 
-// delegates reports whether a signature declares a function type.
-func delegates(o *outline, from, to int) bool {
+// hasDelegate reports whether a signature declares a function type.
+func hasDelegate(o *outline, from, to int) bool {
 	for i := from; i < to; i++ {
 		if o.is(i, "delegate") {
 			return true
@@ -457,8 +457,8 @@ func delegates(o *outline, from, to int) bool {
 	return false
 }
 
-// capitals reports whether a name is all in capitals, as macros are.
-func capitals(name []byte) bool {
+// isAllCaps reports whether a name is all in capitals, as macros are.
+func isAllCaps(name []byte) bool {
 	for _, c := range name {
 		if c >= 'a' && c <= 'z' {
 			return false
@@ -468,7 +468,7 @@ func capitals(name []byte) bool {
 }
 
 // property reads `type Name {` and `type Name =>`.
-func (d *declared) property(o *outline, p parts) {
+func (d *typeFirst) property(o *outline, p parts) {
 	end := p.end
 	if p.arrow > 0 {
 		end = p.arrow

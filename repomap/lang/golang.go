@@ -15,17 +15,17 @@ func golang() *Language {
 			},
 		},
 		words: words(
-			all(word{role: definer, kind: Function}, "func"),
-			all(word{role: definer, kind: Type}, "type"),
-			all(word{role: definer, kind: Constant}, "const"),
-			all(word{role: definer, kind: Variable}, "var"),
-			all(word{role: reserved}, `break case chan continue default defer else fallthrough for go goto if import
+			wordsAs(word{role: definer, kind: Function}, "func"),
+			wordsAs(word{role: definer, kind: Type}, "type"),
+			wordsAs(word{role: definer, kind: Constant}, "const"),
+			wordsAs(word{role: definer, kind: Variable}, "var"),
+			wordsAs(word{role: reserved}, `break case chan continue default defer else fallthrough for go goto if import
 				interface map package range return select struct switch`),
-			all(word{role: reserved, soft: true}, `any bool byte error float32 float64 int int8 int16 int32 int64 rune
+			wordsAs(word{role: reserved, soft: true}, `any bool byte error float32 float64 int int8 int16 int32 int64 rune
 				string uint uint8 uint16 uint32 uint64 uintptr true false nil iota append cap clear copy delete len make
 				max min new panic print println recover`),
 		),
-		outline: outlineGo, opaque: goBody,
+		outline: outlineGo, skipsBody: goBody,
 		private: func(c byte) bool { return c >= 'a' && c <= 'z' || c == '_' },
 	}
 }

@@ -7,18 +7,18 @@ func haskell() *Language {
 		Name: "haskell",
 		exts: []string{".hs", ".hs-boot", ".hsc"}, shebang: []string{"runhaskell", "runghc"},
 		text: text{
-			imports: importing{paths: "import"},
-			block:   []block{{open: "{-", close: "-}", nested: true}},
-			quotes:  []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
-			inside:  "'", at: "'-#", special: haskellSpecial,
+			imports:   importing{paths: "import"},
+			block:     []block{{open: "{-", close: "-}", nested: true}},
+			quotes:    []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
+			nameBytes: "'", specialBytes: "'-#", special: haskellSpecial,
 		},
 		words: words(
-			all(word{role: definer, kind: Type}, "data newtype type"),
-			all(word{role: definer, kind: Class, hasMembers: true}, "class"),
-			all(word{role: definer, kind: Extension, hasMembers: true}, "instance"),
-			all(word{role: definer, kind: Module}, "module"),
-			all(word{role: reserved}, "case deriving do else foreign if import in infix infixl infixr let of then where"),
-			all(word{role: reserved, soft: true}, "family qualified hiding as forall String Int Maybe Bool Just Nothing True False return pure"),
+			wordsAs(word{role: definer, kind: Type}, "data newtype type"),
+			wordsAs(word{role: definer, kind: Class, hasMembers: true}, "class"),
+			wordsAs(word{role: definer, kind: Extension, hasMembers: true}, "instance"),
+			wordsAs(word{role: definer, kind: Module}, "module"),
+			wordsAs(word{role: reserved}, "case deriving do else foreign if import in infix infixl infixr let of then where"),
+			wordsAs(word{role: reserved, soft: true}, "family qualified hiding as forall String Int Maybe Bool Just Nothing True False return pure"),
 		),
 		outline: outlineHaskell,
 	}
@@ -63,10 +63,10 @@ func outlineHaskell(o *outline) {
 	}
 }
 
-// signedTogether is how many names in preceding signatures are remembered.
+// signedTogether is the number of preceding definitions that haskellSigned checks.
 const signedTogether = 128
 
-// haskellSigned reports whether one of the signatures directly before is that of the name.
+// haskellSigned reports whether one of the preceding signatures declares the name.
 func haskellSigned(o *outline, at int) bool {
 	for i := len(o.defs) - 1; i >= max(0, len(o.defs)-signedTogether); i-- {
 		if d := o.defs[i]; d.kind == Function && string(o.sig[d.nameFrom:d.nameTo]) == string(o.text(at)) {

@@ -1,16 +1,17 @@
 package lang
 
-// hidden is a body that the outline skips: it is only read for the names in it, and produces no
-// tokens. Most of a program is in such bodies.
+// hidden is the state of the lexer in a body that the outline skips. The lexer counts the names in
+// the body and produces no tokens. Most of a program is in such bodies.
 type hidden struct {
 	on           bool
-	unterminated bool   // a body had no end: its names, up to the end of the file, are counted already
+	unterminated bool   // a body had no end, so the lexer has already counted all names up to the end of the file
 	open         []byte // the open brackets, the body's own first
 	scratch      token  // what lexer.add returns while a body is hidden
 }
 
-// skipBody skips to the bracket that ends the body that was just begun. Without such a bracket, as in
-// unfinished code, the body is read as ordinary code, since it may be the rest of the file.
+// skipBody skips to the bracket that ends the body that just began. If there is no such bracket, as
+// in unfinished code, the lexer reads the body as ordinary code, because it may be the rest of the
+// file.
 func (x *lexer) skipBody() {
 	h := &x.hidden
 	h.on, h.open = true, append(h.open[:0], '{')
@@ -30,7 +31,7 @@ func (x *lexer) skim() {
 		switch l.classes[c] {
 		case letter:
 			end, h := l.readName(src, pos)
-			if end-pos >= shortest {
+			if end-pos >= minNameLen {
 				x.uses.addUnlessKeyword(l, h^l.seed, c)
 			}
 			pos = end
@@ -75,7 +76,7 @@ func (x *lexer) endsBody(c byte) bool {
 		return false
 	}
 	want := opening(c)
-	for depth := 1; depth <= min(bracketsBack, len(h.open)); depth++ {
+	for depth := 1; depth <= min(maxOpenBrackets, len(h.open)); depth++ {
 		i := len(h.open) - depth
 		if h.open[i] == want {
 			h.open = h.open[:i]

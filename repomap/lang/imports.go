@@ -8,10 +8,10 @@ import (
 // importing describes the import syntax of a language. All strings are space-separated lists of
 // words.
 type importing struct {
-	paths   string // keywords before a module, as in `import a.b.C` and `use a::{b, c}`
-	texts   string // keywords before a quoted file name, as in `require("./a")`
-	leading string // first parts of a module's name that do not identify it
-	others  string // first parts of standard library modules
+	paths    string // keywords before a module, as in `import a.b.C` and `use a::{b, c}`
+	texts    string // keywords before a quoted file name, as in `require("./a")`
+	leading  string // first parts of a module's name that add drops
+	standard string // first parts of standard library modules
 	// qualified means that qualified names anywhere refer to modules: `task::spawn(x)`.
 	qualified bool
 }
@@ -36,13 +36,13 @@ func (o *outline) imports(included []string) []string {
 	for i := 0; i < len(o.tokens); {
 		next := i + 1
 		if t := &o.tokens[i]; t.kind == nameToken && !o.isMark(i-1, '.') {
-			switch kind := o.l.importing[t.word]; {
+			switch kind := o.l.importKinds[t.word]; {
 			case kind == importsText:
 				r.text(i)
 			case kind == importsPath && (t.first || o.word(i-1).role == modifier || o.isMark(i-1, ';') || o.isMark(i-1, ')')):
 				next = r.module(i)
 			case o.l.text.imports.qualified && o.marks(i+1, "::") && !o.isMark(i-1, ':'):
-				_, next = r.path(i, "", deepestGroup)
+				_, next = r.path(i, "", maxGroupDepth)
 			}
 		}
 		i = max(next, i+1)
@@ -50,8 +50,8 @@ func (o *outline) imports(included []string) []string {
 	return r.out
 }
 
-// listed reports whether a word is in a space-separated list.
-func listed(list, word string) bool {
+// inList reports whether a word is in a space-separated list.
+func inList(list, word string) bool {
 	for list != "" {
 		var one string
 		if one, list, _ = strings.Cut(list, " "); one == word {
@@ -72,12 +72,12 @@ func (r *importReader) add(name string) {
 	im := r.o.l.text.imports
 	name = strings.TrimSuffix(name, "/self")
 	first, rest, several := strings.Cut(name, "/")
-	for several && listed(im.leading, first) {
+	for several && inList(im.leading, first) {
 		name = rest
 		first, rest, several = strings.Cut(name, "/")
 	}
-	const longest = 200
-	if name == "" || len(name) > longest || strings.Contains(name, "\n") || listed(im.others, first) || listed(im.leading, name) || r.seen[name] || len(r.out) >= maxImports {
+	const maxLen = 200
+	if name == "" || len(name) > maxLen || strings.Contains(name, "\n") || inList(im.standard, first) || inList(im.leading, name) || r.seen[name] || len(r.out) >= maxImports {
 		return
 	}
 	if r.seen == nil {
@@ -90,9 +90,9 @@ func (r *importReader) add(name string) {
 // text reads the string of an import, or all strings of a group in parentheses.
 func (r *importReader) text(at int) {
 	o := r.o
-	const near = 64 // most tokens between the keyword and its string
+	const maxTokens = 64 // most tokens between the keyword and its string
 	group := o.isMark(at+1, '(') && o.at(at+1).mate > 0
-	end := at + near
+	end := at + maxTokens
 	i := at + 1
 	if group {
 		end = int(o.at(at + 1).mate)
@@ -130,9 +130,9 @@ func (r *importReader) module(at int) (next int) {
 	if !o.is(at, "from") || !o.is(next, "import") {
 		return next
 	}
-	const longest = 400 // tokens
+	const maxTokens = 400 // tokens
 	group := o.isMark(next+1, '(')
-	for i = next + 1; i < min(next+longest, len(o.tokens)); i++ { // `from a.b import c, d`
+	for i = next + 1; i < min(next+maxTokens, len(o.tokens)); i++ { // `from a.b import c, d`
 		switch {
 		case o.tokens[i].first && !group, o.isMark(i, ')'):
 			return i
@@ -145,23 +145,23 @@ func (r *importReader) module(at int) (next int) {
 	return i
 }
 
-// deepestGroup is the deepest nesting of groups.
-const deepestGroup = 6
+// maxGroupDepth is the deepest nesting of groups.
+const maxGroupDepth = 6
 
 // path reads one module, and those in braces after it. It returns the module and the index of the
 // token after it.
 func (r *importReader) path(i int, prefix string, depth int) (string, int) {
 	o := r.o
-	const longestPath = 64
+	const maxParts = 64
 	line := o.at(i).line
 	for o.isMark(i, '.') { // relative to the file's own package
 		i++
 	}
-	for n := 0; n < longestPath; n++ {
+	for n := 0; n < maxParts; n++ {
 		switch {
 		case o.isMark(i, '{'):
 			end := int(o.at(i).mate)
-			if depth == deepestGroup || end < 0 {
+			if depth == maxGroupDepth || end < 0 {
 				return prefix, i
 			}
 			for i++; i < end; i++ {

@@ -8,8 +8,8 @@ func javascript() *Language {
 		exts: []string{".js", ".mjs", ".cjs", ".jsx"}, shebang: []string{"node", "deno", "bun"},
 		text: scriptText(),
 		words: words(scriptWords(),
-			all(word{role: modifier}, "export default"),
-			all(word{role: modifier, soft: true}, "async static get set"),
+			wordsAs(word{role: modifier}, "export default"),
+			wordsAs(word{role: modifier, soft: true}, "async static get set"),
 		),
 		outline: (&braces{lines: true, name: scriptName, other: scriptOther, value: scriptFunction}).read,
 	}
@@ -23,22 +23,22 @@ func scriptText() text {
 		quotes: []quote{
 			{open: `"`, close: `"`, escape: '\\'},
 			{open: "'", close: "'", escape: '\\'},
-			{open: "`", close: "`", escape: '\\', lines: true, hole: "${"},
+			{open: "`", close: "`", escape: '\\', lines: true, interpolation: "${"},
 		},
-		start: "$", at: "/#", special: scriptSpecial,
+		nameStart: "$", specialBytes: "/#", special: scriptSpecial,
 	}
 }
 
 func scriptWords() map[string]word {
 	return words(
-		all(word{role: definer, kind: Function}, "function"),
-		all(word{role: definer, kind: Class, hasMembers: true}, "class"),
-		all(word{role: definer, kind: Constant}, "const"),
-		all(word{role: definer, kind: Variable}, "let var"),
-		all(word{role: continuing}, "extends"),
-		all(word{role: reserved}, `await break case catch continue debugger delete do else finally for if import in
+		wordsAs(word{role: definer, kind: Function}, "function"),
+		wordsAs(word{role: definer, kind: Class, hasMembers: true}, "class"),
+		wordsAs(word{role: definer, kind: Constant}, "const"),
+		wordsAs(word{role: definer, kind: Variable}, "let var"),
+		wordsAs(word{role: continuing}, "extends"),
+		wordsAs(word{role: reserved}, `await break case catch continue debugger delete do else finally for if import in
 			instanceof new return super switch this throw try typeof void while with yield null true false`),
-		all(word{role: reserved, soft: true}, "of undefined console require"),
+		wordsAs(word{role: reserved, soft: true}, "of undefined console require"),
 	)
 }
 
@@ -71,7 +71,7 @@ func scriptSpecial(x *lexer) bool {
 			return false
 		}
 	}
-	if !x.hopeful() {
+	if !x.mayScanAhead() {
 		return false
 	}
 	if end := endOfRegexp(src, i); end > 0 {
@@ -149,7 +149,7 @@ func scriptOther(o *outline, at int) int {
 			return next
 		}
 	}
-	if next := scriptSeveral(o, at); next > 0 {
+	if next := scriptNextDeclarator(o, at); next > 0 {
 		return next
 	}
 	if !o.tokens[at].first || o.tokens[at].kind != nameToken || len(o.levels) > 0 {
@@ -158,8 +158,8 @@ func scriptOther(o *outline, at int) int {
 	return scriptAssignment(o, at)
 }
 
-// scriptSeveral reads further declarations after a comma: `const a = 1, b = 2`.
-func scriptSeveral(o *outline, at int) int {
+// scriptNextDeclarator reads further declarations after a comma: `const a = 1, b = 2`.
+func scriptNextDeclarator(o *outline, at int) int {
 	if !o.isMark(at-1, ',') || !o.isName(at) || len(o.defs) == 0 || o.is(at+2, "require") {
 		return 0
 	}
@@ -268,7 +268,7 @@ func scriptExpression(o *outline, at int) int {
 		case ';', '}', ')', ']':
 			return i
 		}
-		if t.first && !scriptGoesOn(o, i) {
+		if t.first && !scriptContinues(o, i) {
 			return i
 		}
 		i = o.skip(i)
@@ -276,8 +276,8 @@ func scriptExpression(o *outline, at int) int {
 	return i
 }
 
-// scriptGoesOn reports whether the first token of a line continues an expression.
-func scriptGoesOn(o *outline, i int) bool {
+// scriptContinues reports whether the first token of a line continues an expression.
+func scriptContinues(o *outline, i int) bool {
 	const operators = ".?:&|+-*/%<=,!~^("
 	before := o.at(i - 1).mark
 	return before != 0 && strings.IndexByte(operators, before) >= 0 || before == '>' && (o.isMark(i-2, '=') || o.isMark(i, '(')) ||
@@ -337,8 +337,8 @@ func scriptFunction(o *outline, at int) int {
 	return 0
 }
 
-// handedOn reports whether a value is only the name of something that is defined elsewhere.
-func handedOn(o *outline, at int) bool {
+// isReference reports whether a value is only a name, such as that of a function defined elsewhere.
+func isReference(o *outline, at int) bool {
 	if !o.isName(at) {
 		return false
 	}
@@ -362,7 +362,7 @@ func scriptAssignment(o *outline, at int) int {
 	}
 	end := scriptFunction(o, i+2)
 	if end == 0 {
-		if !o.is(i-2, "exports") && (!o.is(at, "exports") || i != at+2) || handedOn(o, i+2) || !o.isName(i) {
+		if !o.is(i-2, "exports") && (!o.is(at, "exports") || i != at+2) || isReference(o, i+2) || !o.isName(i) {
 			return 0
 		}
 		if o.isMark(i+2, '{') || o.is(i+2, "require") || o.is(i+2, "void") {

@@ -5,31 +5,31 @@ func kotlin() *Language {
 		Name: "kotlin", family: "jvm",
 		exts: []string{".kt", ".kts"},
 		text: text{
-			imports: importing{paths: "import", others: "java javax kotlin"},
+			imports: importing{paths: "import", standard: "java javax kotlin"},
 			line:    []string{"//"},
 			block:   []block{{open: "/*", close: "*/", nested: true}},
 			quotes: []quote{
-				{open: `"""`, close: `"""`, lines: true, hole: "${"},
-				{open: `"`, close: `"`, escape: '\\', hole: "${"},
+				{open: `"""`, close: `"""`, lines: true, interpolation: "${"},
+				{open: `"`, close: `"`, escape: '\\', interpolation: "${"},
 				{open: "'", close: "'", escape: '\\'},
 			},
-			at: "`", special: backticked,
+			specialBytes: "`", special: backticked,
 		},
 		words: words(
-			all(word{role: definer, kind: Function}, "fun"),
-			all(word{role: definer, kind: Class, hasMembers: true}, "class"),
-			all(word{role: definer, kind: Interface, hasMembers: true}, "interface"),
-			all(word{role: definer, kind: Object, hasMembers: true}, "object"),
-			all(word{role: definer, kind: Type}, "typealias"),
-			all(word{role: definer, kind: Property}, "val var"),
-			all(word{role: modifier, soft: true}, `abstract actual annotation companion const crossinline data enum expect
+			wordsAs(word{role: definer, kind: Function}, "fun"),
+			wordsAs(word{role: definer, kind: Class, hasMembers: true}, "class"),
+			wordsAs(word{role: definer, kind: Interface, hasMembers: true}, "interface"),
+			wordsAs(word{role: definer, kind: Object, hasMembers: true}, "object"),
+			wordsAs(word{role: definer, kind: Type}, "typealias"),
+			wordsAs(word{role: definer, kind: Property}, "val var"),
+			wordsAs(word{role: modifier, soft: true}, `abstract actual annotation companion const crossinline data enum expect
 				external final infix inline inner internal lateinit noinline open operator override private protected public
 				reified sealed suspend tailrec value vararg`),
-			all(word{role: continuing, soft: true}, "where by"),
-			all(word{role: reserved}, "as break continue do else false for if in is null package return super this throw true try typeof when while"),
-			all(word{role: reserved, soft: true}, "import init get set it field String Int Long Boolean Unit Any Double Float constructor catch finally"),
+			wordsAs(word{role: continuing, soft: true}, "where by"),
+			wordsAs(word{role: reserved}, "as break continue do else false for if in is null package return super this throw true try typeof when while"),
+			wordsAs(word{role: reserved, soft: true}, "import init get set it field String Int Long Boolean Unit Any Double Float constructor catch finally"),
 		),
-		outline: (&braces{lines: true, name: kotlinName, head: kotlinHead}).read,
+		outline: (&braces{lines: true, name: kotlinName, typeHead: kotlinHead}).read,
 	}
 }
 

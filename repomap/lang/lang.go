@@ -1,15 +1,16 @@
-// Package lang reads source code for a map of a repository: which names a
-// file defines, with their kinds, lines and signatures, and which names it uses.
+// Package lang finds the names that a source file defines, with their kinds, lines and signatures,
+// and the names that it uses.
 //
-// Each language has a file with a table of its lexical elements (comments, strings, names,
-// keywords) and the outline that finds its definitions. The lexer and the outlines are shared.
-// Nothing is parsed, so that incomplete or invalid code and dialects give reasonable results.
+// Each language has a Go file with a table of its lexical elements (comments, strings, names,
+// keywords) and a function that finds its definitions (the outline). All languages share one lexer,
+// and similar languages share an outline. There is no parser, so incomplete code, invalid code and
+// dialects still give reasonable results.
 //
 // Guarantees: no input causes a panic; time is linear in the length of the input; equal input gives
-// equal output. Definitions are those that other files could use; definitions local to a function
-// are omitted.
+// equal output. Scan omits definitions that are local to a function, because other files cannot use
+// them.
 //
-// It does not read files, resolve imports or know types: a use is a name.
+// The package does not read files, resolve imports or know types. A use is only a name.
 package lang
 
 import (
@@ -69,25 +70,25 @@ type Definition struct {
 	Signature string // one line, without the body; at most MaxSignature bytes
 }
 
-// Uses are the names that a file uses, in the order of their first use. The names themselves are
-// not stored.
+// Uses are the names that a file uses, in the order of their first use. Only the hashes of the names
+// are stored.
 type Uses struct {
 	Names  []uint64 // see Language.Hash
 	Counts []uint8  // by name: the number of uses, at most MaxCount
 
-	// Imports are the files and modules that the file imports, without duplicates: parts are
-	// separated by slashes, and those that begin with "./" or "../" are relative to the file's
-	// folder. It is nil for languages whose imports are not read.
+	// Imports are the files and modules that the file imports, without duplicates. Slashes separate
+	// the parts of a name. A name that begins with "./" or "../" is relative to the file's folder.
+	// Imports is nil for languages without import rules.
 	Imports []string
 }
 
-// MaxCount is the largest number of uses that is counted.
+// MaxCount is the maximum of Uses.Counts.
 const MaxCount = 255
 
 // Private reports whether a name is visible only in its own folder.
 func Private(name uint64) bool { return name&1 != 0 }
 
-// MaxSignature is the most bytes of a signature.
+// MaxSignature is the maximum length of a signature in bytes.
 const MaxSignature = 160
 
 // Version identifies the tables and outlines. It must change when they do, which invalidates stored
@@ -104,27 +105,26 @@ type Language struct {
 	names   []string // names of files, such as Makefile
 	shebang []string // interpreters
 
-	text    text
-	words   map[string]word
-	outline func(*outline)
-	opaque  func(*lexer) bool     // reports whether the outline skips the brace just read, which is in no other bracket
-	private func(first byte) bool // reports by a name's first byte whether the name is visible only in its own folder
+	text      text
+	words     map[string]word
+	outline   func(*outline)
+	skipsBody func(*lexer) bool     // reports whether the outline skips the brace just read, which is in no other bracket
+	private   func(first byte) bool // reports by a name's first byte whether the name is visible only in its own folder
 
 	classes [256]class
 	tails   [256]bool
 	plain   bool       // names consist of letters, digits and _ only
 	table   []wordSlot // words, by hash
 	meaning []word     // by token.word; the first is unused
-	// importing has by token.word the kind of import that the word begins, if any.
-	importing []uint8
-	seed      uint64
+	// importKinds has by token.word the kind of import that the word begins, if any.
+	importKinds []uint8
+	seed        uint64
 }
 
 // Family identifies the languages whose files use each other's names, such as C and C++.
 func (l *Language) Family() string { return l.family }
 
-// Hash returns the number by which uses refer to a name. It is the same for all languages of a
-// family.
+// Hash returns the hash of a name, as in Uses.Names. It is the same for all languages of a family.
 func (l *Language) Hash(name string) uint64 {
 	if l.text.caseless {
 		name = strings.ToLower(name)
@@ -132,11 +132,11 @@ func (l *Language) Hash(name string) uint64 {
 	if name == "" {
 		return 0
 	}
-	return l.mark(hash([]byte(name))^l.seed, name[0])
+	return l.withPrivacyBit(hash([]byte(name))^l.seed, name[0])
 }
 
-// mark stores in a name's hash whether the name is private.
-func (l *Language) mark(h uint64, first byte) uint64 {
+// withPrivacyBit stores in a name's hash whether the name is private.
+func (l *Language) withPrivacyBit(h uint64, first byte) uint64 {
 	if h &^= 1; l.private != nil && l.private(first) {
 		h |= 1
 	}
@@ -145,15 +145,15 @@ func (l *Language) mark(h uint64, first byte) uint64 {
 
 // Languages is the set of all languages. It is immutable.
 type Languages struct {
-	all  []*Language
-	ext  map[string]*Language
-	name map[string]*Language
-	run  map[string]*Language
+	all         []*Language
+	ext         map[string]*Language
+	name        map[string]*Language
+	interpreter map[string]*Language
 }
 
 // New builds the tables.
 func New() *Languages {
-	ls := &Languages{ext: map[string]*Language{}, name: map[string]*Language{}, run: map[string]*Language{}}
+	ls := &Languages{ext: map[string]*Language{}, name: map[string]*Language{}, interpreter: map[string]*Language{}}
 	for _, l := range tables() {
 		l.prepare()
 		ls.all = append(ls.all, l)
@@ -164,7 +164,7 @@ func New() *Languages {
 			ls.name[n] = l
 		}
 		for _, n := range l.shebang {
-			ls.run[n] = l
+			ls.interpreter[n] = l
 		}
 	}
 	return ls
@@ -212,7 +212,7 @@ func (ls *Languages) OfScript(head []byte) *Language {
 		if f == "env" || strings.HasPrefix(f, "-") || strings.Contains(f, "=") {
 			continue
 		}
-		return ls.run[strings.TrimRight(f, "0123456789.")]
+		return ls.interpreter[strings.TrimRight(f, "0123456789.")]
 	}
 	return nil
 }

@@ -97,11 +97,11 @@ func check(t *testing.T, l *Language, src []byte) {
 	if !reflect.DeepEqual(defs, again) || !reflect.DeepEqual(uses, uses2) {
 		t.Fatalf("%s: a second scan differs", l.Name)
 	}
-	if l.opaque == nil {
+	if l.skipsBody == nil {
 		return
 	}
 	all := *l
-	all.opaque = nil
+	all.skipsBody = nil
 	again, uses2 = s.Scan(&all, src)
 	if !reflect.DeepEqual(defs, again) || !reflect.DeepEqual(uses, uses2) {
 		t.Fatalf("%s: a scan that hides no bodies differs: %v, %v", l.Name, defs, again)

@@ -27,7 +27,7 @@ func TestReadName(t *testing.T) {
 		}
 		// Somewhere else, with other bytes after it.
 		want := hash(append([]byte("x"), src[:end]...)[1:])
-		if got, h := l.readName(src, 0); got != end || h != want || l.Hash(string(src[:end])) != l.mark(h^l.seed, src[0]) {
+		if got, h := l.readName(src, 0); got != end || h != want || l.Hash(string(src[:end])) != l.withPrivacyBit(h^l.seed, src[0]) {
 			t.Fatalf("%q: %q with %x, want %q with %x", src, src[:got], h, src[:end], want)
 		}
 		if got := l.alphanumeric(src, 1); got != end {

@@ -6,8 +6,8 @@ type lines struct {
 	// name returns the index of the name that the keyword at a token defines; -1 if it defines
 	// nothing. If name is nil, the name is the next token.
 	name func(o *outline, at int) int
-	// other reads a definition without a keyword, at the first token of a line, and returns the
-	// index of the token after it, or 0.
+	// other reads a definition without a keyword that begins with the first token of a line. It
+	// returns the index of the token after the definition, or 0 if there is no definition.
 	other func(o *outline, at int) int
 	// stops reports whether a signature ends before a token on its line.
 	stops func(o *outline, i int) bool

@@ -1,8 +1,8 @@
 package lang
 
-// lisp finds definitions in parentheses that begin a line or are not nested: `(defn name`.
+// lisp finds definitions such as `(defn name`. Their parentheses must begin a line or not be nested.
 type lisp struct {
-	conditions bool // definitions after a reader conditional's keyword count too: `#?(:clj (defn name`
+	conditions bool // a definition may also follow the keyword of a reader conditional: `#?(:clj (defn name`
 	// name returns the index of the name after the keyword at a token, or -1.
 	name func(o *outline, at int) int
 	// params reports whether a token is the parameter list, which ends a signature.

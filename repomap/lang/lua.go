@@ -12,19 +12,20 @@ func lua() *Language {
 				{open: `"`, close: `"`, escape: '\\'},
 				{open: "'", close: "'", escape: '\\'},
 			},
-			at: "-[#", special: luaSpecial,
+			specialBytes: "-[#", special: luaSpecial,
 		},
 		words: words(
-			all(word{role: definer, kind: Function}, "function"),
-			all(word{role: modifier}, "local"),
-			all(word{role: reserved}, "and break do else elseif end false for goto if in nil not or repeat return then true until while"),
-			all(word{role: reserved, soft: true}, "self require pairs ipairs print table string"),
+			wordsAs(word{role: definer, kind: Function}, "function"),
+			wordsAs(word{role: modifier}, "local"),
+			wordsAs(word{role: reserved}, "and break do else elseif end false for goto if in nil not or repeat return then true until while"),
+			wordsAs(word{role: reserved, soft: true}, "self require pairs ipairs print table string"),
 		),
 		outline: (&lines{name: luaName, other: luaOther, stops: func(o *outline, i int) bool { return o.isMark(i-1, ')') }, opens: luaOpens}).read,
 	}
 }
 
-// luaOpens reports whether a function without a name begins whose body continues after the line.
+// luaOpens reports whether a token begins an anonymous function whose body continues on the next
+// line.
 func luaOpens(o *outline, i int) bool {
 	if !o.is(i, "function") || !o.isMark(i+1, '(') || o.inFunction() {
 		return false

@@ -7,15 +7,16 @@ import (
 
 // Factors of hash.
 const (
-	mixLast = 0x9e3779b97f4a7c15
-	mixMore = 0xd6e8feb86659fd93
+	mixFinal = 0x9e3779b97f4a7c15
+	mixBlock = 0xd6e8feb86659fd93
 )
 
-// hash is fast and gives the same result on every machine; it is not secure against attacks.
+// hash returns a hash that is the same on every machine. It is fast, and does not withstand crafted
+// collisions.
 func hash(b []byte) uint64 {
-	h := uint64(len(b)) * mixLast
+	h := uint64(len(b)) * mixFinal
 	for ; len(b) >= 8; b = b[8:] {
-		h = mix(h^binary.LittleEndian.Uint64(b), mixMore)
+		h = mix(h^binary.LittleEndian.Uint64(b), mixBlock)
 	}
 	var rest uint64
 	if cap(b) >= 8 { // the bytes after it are read as well, and shifted out
@@ -25,7 +26,7 @@ func hash(b []byte) uint64 {
 			rest = rest<<8 | uint64(c)
 		}
 	}
-	h = mix(h^rest, mixLast)
+	h = mix(h^rest, mixFinal)
 	return h ^ h>>29
 }
 
@@ -44,7 +45,7 @@ func (l *Language) readName(src []byte, start int) (end int, h uint64) {
 	if l.plain && start+8 <= len(src) {
 		w := binary.LittleEndian.Uint64(src[start:])
 		if n := nameBytes(w); n < 8 { // most names: the same as hash, in one step
-			h = mix(uint64(n)*mixLast^firstBytes(w, n), mixLast) //nolint:gosec // 0 to 7
+			h = mix(uint64(n)*mixFinal^firstBytes(w, n), mixFinal) //nolint:gosec // 0 to 7
 			return start + n, h ^ h>>29
 		}
 		end = l.alphanumeric(src, start+8)

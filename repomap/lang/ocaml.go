@@ -7,30 +7,30 @@ func ocaml() *Language {
 		Name: "ocaml",
 		exts: []string{".ml", ".mli"},
 		text: text{
-			block:  []block{{open: "(*", close: "*)", nested: true}},
-			quotes: []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
-			inside: "'", at: "'{", special: ocamlSpecial,
+			block:     []block{{open: "(*", close: "*)", nested: true}},
+			quotes:    []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
+			nameBytes: "'", specialBytes: "'{", special: ocamlSpecial,
 		},
 		words: words(
-			all(word{role: definer, kind: Function}, "let external"),
-			all(word{role: definer, kind: Function}, "val"),
-			all(word{role: definer, kind: Type}, "type"),
-			all(word{role: definer, kind: Module, hasMembers: true}, "module"),
-			all(word{role: definer, kind: Class, hasMembers: true}, "class"),
-			all(word{role: definer, kind: Method}, "method"),
-			all(word{role: definer, kind: Type}, "exception"),
-			all(word{role: definer, kind: Function}, "and"),
-			all(word{role: reserved}, `as assert begin constraint do done downto else end false for fun function functor if in
+			wordsAs(word{role: definer, kind: Function}, "let external"),
+			wordsAs(word{role: definer, kind: Function}, "val"),
+			wordsAs(word{role: definer, kind: Type}, "type"),
+			wordsAs(word{role: definer, kind: Module, hasMembers: true}, "module"),
+			wordsAs(word{role: definer, kind: Class, hasMembers: true}, "class"),
+			wordsAs(word{role: definer, kind: Method}, "method"),
+			wordsAs(word{role: definer, kind: Type}, "exception"),
+			wordsAs(word{role: definer, kind: Function}, "and"),
+			wordsAs(word{role: reserved}, `as assert begin constraint do done downto else end false for fun function functor if in
 				include inherit initializer lazy match mutable new nonrec object of open or private rec sig struct then to true try
 				virtual when while with`),
-			all(word{role: reserved, soft: true}, "int string unit bool list option array float char bytes self Some None Ok Error"),
+			wordsAs(word{role: reserved, soft: true}, "int string unit bool list option array float char bytes self Some None Ok Error"),
 		),
 		outline: outlineOCaml,
 	}
 }
 
-// outlineOCaml finds definitions at the left margin, or indented in a module or a class; further
-// indented ones are local.
+// outlineOCaml finds definitions at the left margin, and indented definitions in a module or a class.
+// Definitions with more indentation are local.
 func outlineOCaml(o *outline) {
 	last := Function // what `and` continues
 	for i := 0; i < len(o.tokens); i++ {
@@ -38,9 +38,9 @@ func outlineOCaml(o *outline) {
 		if !t.first {
 			continue
 		}
-		goesOn := o.is(i, "functor") || o.is(i, "struct") || o.is(i, "sig") || o.is(i, "end") && o.isMark(i+1, '=')
+		continuesModule := o.is(i, "functor") || o.is(i, "struct") || o.is(i, "sig") || o.is(i, "end") && o.isMark(i+1, '=')
 		for n := len(o.levels); n > 0 && int(t.col) <= o.levels[n-1].col; n-- {
-			if goesOn && int(t.col) == o.levels[n-1].col { // `module M : sig … end = struct … end`
+			if continuesModule && int(t.col) == o.levels[n-1].col { // `module M : sig … end = struct … end`
 				o.levels[n-1].end = 0
 				break
 			}
@@ -83,7 +83,7 @@ func outlineOCaml(o *outline) {
 		if w.hasMembers && o.isMark(to-1, ':') { // its signature is next
 			to--
 		}
-		if kind == Type { // the beginning of what it is tells
+		if kind == Type { // the signature includes the beginning of the type's definition
 			for to < min(end+12, len(o.tokens)) && !o.tokens[to].first {
 				to = o.skip(to)
 			}
@@ -180,7 +180,7 @@ func ocamlSpecial(x *lexer) bool {
 	if end >= len(src) || src[end] != '|' {
 		return false
 	}
-	if !x.hopeful() {
+	if !x.mayScanAhead() {
 		return false
 	}
 	closing := append(append([]byte{'|'}, src[i+1:end]...), '}')

@@ -25,8 +25,8 @@ type word struct {
 	hasMembers bool
 	// soft words can be names as well.
 	soft bool
-	// last means that a continuing word need not be followed by anything.
-	last bool
+	// standsAlone means that nothing has to follow a continuing word on its line.
+	standsAlone bool
 }
 
 // words merges tables of words.
@@ -40,8 +40,8 @@ func words(lists ...map[string]word) map[string]word {
 	return out
 }
 
-// all assigns one meaning to each word in a space-separated list.
-func all(w word, list string) map[string]word {
+// wordsAs assigns one meaning to each word in a space-separated list.
+func wordsAs(w word, list string) map[string]word {
 	out := map[string]word{}
 	for _, name := range strings.Fields(list) {
 		out[name] = w
@@ -72,15 +72,15 @@ type outline struct {
 	l           *Language
 	src         []byte
 	tokens      []token
-	defs        []found
+	defs        []rawDefinition
 	levels      []level
 	sig         []byte // all signatures and names, concatenated
 	steps       int    // number of calls of skip, for tests
 	wastedScans int    // tokens searched for a missing end
 }
 
-// found is a definition whose strings are in outline.sig.
-type found struct {
+// rawDefinition is a definition whose strings are in outline.sig.
+type rawDefinition struct {
 	nameFrom, nameTo int
 	sigFrom, sigTo   int
 	line             int
@@ -88,7 +88,7 @@ type found struct {
 	kind             Kind
 }
 
-// level is a body that is being read.
+// level is a body that the outline is reading.
 type level struct {
 	end    int // index of the closing token
 	parent int // index of the definition that it belongs to; -1 if none
@@ -115,7 +115,8 @@ func (o *outline) result() []Definition {
 	return out
 }
 
-// at returns a token; the zero token beyond the end.
+// at returns the token at index i. For an index out of range, it returns a token without kind and
+// mate.
 func (o *outline) at(i int) *token {
 	if i < 0 || i >= len(o.tokens) {
 		return &token{mate: -1}
@@ -144,7 +145,7 @@ func (o *outline) isName(i int) bool {
 // word returns the meaning of a token; the zero word if it has none.
 func (o *outline) word(i int) word { return o.l.meaning[o.at(i).word] }
 
-// adjoins reports whether there is nothing between a token and the next.
+// adjoins reports whether the next token follows without a gap.
 func (o *outline) adjoins(i int) bool { return i+1 < len(o.tokens) && o.at(i).end == o.at(i+1).start }
 
 // marks reports whether the tokens from i on are the given marks without gaps.
@@ -172,8 +173,8 @@ func (o *outline) indentation(i int) int {
 	if i >= len(o.tokens) {
 		return 0
 	}
-	const texts = 8 // number of strings considered
-	for range texts {
+	const maxStrings = 8 // number of strings considered
+	for range maxStrings {
 		line := o.tokens[i].line
 		i, _ = slices.BinarySearchFunc(o.tokens[:i], line, func(t token, line int32) int { return cmp.Compare(t.line, line) })
 		if i == 0 || o.tokens[i].first {
@@ -184,15 +185,15 @@ func (o *outline) indentation(i int) int {
 	return int(o.tokens[i].col)
 }
 
-// deepest is the deepest nesting of definitions; deeper ones are reported at that depth.
-const deepest = 12
+// maxDepth is the maximum nesting of definitions. Deeper definitions get a parent at that depth.
+const maxDepth = 12
 
-// parent returns the definition whose body is being read; -1 at the top level.
+// parent returns the index of the definition of the current body; -1 at the top level.
 func (o *outline) parent() int {
 	if len(o.levels) == 0 {
 		return -1
 	}
-	return o.levels[min(len(o.levels), deepest)-1].parent
+	return o.levels[min(len(o.levels), maxDepth)-1].parent
 }
 
 // inType reports whether the current body is that of a type.
@@ -216,11 +217,12 @@ func (o *outline) define(kind Kind, name, from, to int) int {
 // plainName removes the quoting that makes a keyword a name.
 func plainName(name string) string { return strings.TrimPrefix(strings.Trim(name, "`"), "r#") }
 
-// defineAs is define with a given name and the beginning of a signature.
+// defineAs is define for a name that may differ from the text of the token, and for a signature with
+// a prefix.
 func (o *outline) defineAs(name string, kind Kind, at int, prefix string, from, to int) int {
-	f := found{kind: kind, line: int(o.at(at).line), parent: o.parent(), sigFrom: len(o.sig)}
+	f := rawDefinition{kind: kind, line: int(o.at(at).line), parent: o.parent(), sigFrom: len(o.sig)}
 	o.sig = append(o.sig, prefix...)
-	f.nameFrom = o.sign(from, to, f.sigFrom, at)
+	f.nameFrom = o.appendSignature(from, to, f.sigFrom, at)
 	f.sigTo = len(o.sig)
 	if !hasPrefix(o.sig[f.nameFrom:], name) { // it differs from the token's text, or was truncated
 		f.nameFrom = f.sigFrom + bytes.Index(o.sig[f.sigFrom:], []byte(name))
@@ -234,18 +236,18 @@ func (o *outline) defineAs(name string, kind Kind, at int, prefix string, from, 
 	return len(o.defs) - 1
 }
 
-// line returns tokens formatted by sign.
-func (o *outline) line(from, to int) string {
+// formatTokens returns tokens formatted by sign.
+func (o *outline) formatTokens(from, to int) string {
 	start := len(o.sig)
-	o.sign(from, to, start, from)
+	o.appendSignature(from, to, start, from)
 	text := string(o.sig[start:])
 	o.sig = o.sig[:start]
 	return text
 }
 
-// sign appends tokens as one line without comments, truncated if it is too long. It returns the
+// appendSignature appends tokens as one line without comments, truncated if it is too long. It returns the
 // offset of the token at name in the result, or the beginning of the result.
-func (o *outline) sign(from, to, start, name int) (nameFrom int) {
+func (o *outline) appendSignature(from, to, start, name int) (nameFrom int) {
 	const ellipsis = "…"
 	limit := start + MaxSignature - len(ellipsis)
 	nameFrom = start

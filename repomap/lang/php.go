@@ -15,24 +15,24 @@ func php() *Language {
 				{open: "'", close: "'", escape: '\\', lines: true},
 				{open: "`", close: "`", escape: '\\', lines: true},
 			},
-			at: "#?</", special: phpSpecial,
+			specialBytes: "#?</", special: phpSpecial,
 		},
 		words: words(
-			all(word{role: definer, kind: Function}, "function"),
-			all(word{role: definer, kind: Class, hasMembers: true}, "class"),
-			all(word{role: definer, kind: Interface, hasMembers: true}, "interface"),
-			all(word{role: definer, kind: Trait, hasMembers: true}, "trait"),
-			all(word{role: definer, kind: Enum, hasMembers: true, soft: true}, "enum"),
-			all(word{role: definer, kind: Module, hasMembers: true}, "namespace"),
-			all(word{role: definer, kind: Constant}, "const"),
-			all(word{role: modifier}, "abstract final private protected public static"),
-			all(word{role: modifier, soft: true}, "readonly"),
-			all(word{role: continuing}, "extends implements"),
-			all(word{role: reserved}, `and array as break callable case catch clone continue declare default do echo else
+			wordsAs(word{role: definer, kind: Function}, "function"),
+			wordsAs(word{role: definer, kind: Class, hasMembers: true}, "class"),
+			wordsAs(word{role: definer, kind: Interface, hasMembers: true}, "interface"),
+			wordsAs(word{role: definer, kind: Trait, hasMembers: true}, "trait"),
+			wordsAs(word{role: definer, kind: Enum, hasMembers: true, soft: true}, "enum"),
+			wordsAs(word{role: definer, kind: Module, hasMembers: true}, "namespace"),
+			wordsAs(word{role: definer, kind: Constant}, "const"),
+			wordsAs(word{role: modifier}, "abstract final private protected public static"),
+			wordsAs(word{role: modifier, soft: true}, "readonly"),
+			wordsAs(word{role: continuing}, "extends implements"),
+			wordsAs(word{role: reserved}, `and array as break callable case catch clone continue declare default do echo else
 				elseif empty enddeclare endfor endforeach endif endswitch endwhile eval exit finally fn for foreach global goto
 				if include include_once instanceof insteadof isset match new or print require require_once return switch throw
 				try unset use var while xor yield true false null`),
-			all(word{role: reserved, soft: true}, "list string int bool float mixed void self parent this object iterable"),
+			wordsAs(word{role: reserved, soft: true}, "list string int bool float mixed void self parent this object iterable"),
 		),
 		outline: (&braces{anyName: true, name: phpName, other: phpOther}).read,
 	}
@@ -96,10 +96,10 @@ func phpSpecial(x *lexer) bool {
 		phpComment(x)
 		return true
 	case hasPrefix(rest, "?>"):
-		phpOutside(x, x.pos+2)
+		phpSkipOutput(x, x.pos+2)
 		return true
 	case x.line == 1 && x.pos == x.lineStart && rest[0] == '<':
-		phpOutside(x, x.pos)
+		phpSkipOutput(x, x.pos)
 		return true
 	case hasPrefix(rest, "<?"):
 		x.pos += 2
@@ -108,7 +108,7 @@ func phpSpecial(x *lexer) bool {
 		}
 		return true
 	case hasPrefix(rest, "<<<"):
-		return hereText(x, x.pos+3, true)
+		return readHeredoc(x, x.pos+3, true)
 	}
 	return false
 }
@@ -125,8 +125,8 @@ func phpComment(x *lexer) {
 	x.pos += end
 }
 
-// phpOutside skips literal output.
-func phpOutside(x *lexer, from int) {
+// phpSkipOutput skips literal output.
+func phpSkipOutput(x *lexer, from int) {
 	open := bytes.Index(x.src[from:], []byte("<?"))
 	if open < 0 {
 		x.skipTo(len(x.src))
@@ -140,9 +140,9 @@ func phpOutside(x *lexer, from int) {
 	}
 }
 
-// hereText reads a heredoc, which begins on the next line and ends with a line that is, or with
-// loose begins with, the word after the mark: `<<<WORD`, `<<~WORD`.
-func hereText(x *lexer, at int, loose bool) bool {
+// readHeredoc reads a heredoc: `<<<WORD`, `<<~WORD`. It begins on the next line, and ends with a line
+// that consists of the word. With prefixEnds, it ends with a line that begins with the word.
+func readHeredoc(x *lexer, at int, prefixEnds bool) bool {
 	src := x.src
 	for at < len(src) && (src[at] == ' ' || src[at] == '"' || src[at] == '\'') {
 		at++
@@ -154,7 +154,7 @@ func hereText(x *lexer, at int, loose bool) bool {
 	if end == at || src[at] >= '0' && src[at] <= '9' {
 		return false
 	}
-	if !x.hopeful() {
+	if !x.mayScanAhead() {
 		return false
 	}
 	word := src[at:end]
@@ -165,13 +165,13 @@ func hereText(x *lexer, at int, loose bool) bool {
 	}
 	for i := end + line + 1; ; {
 		stop := bytes.IndexByte(src[i:], '\n')
-		whole := src[i:]
+		fullLine := src[i:]
 		if stop >= 0 {
-			whole = src[i : i+stop]
+			fullLine = src[i : i+stop]
 		}
-		text := bytes.TrimSpace(whole)
-		if bytes.Equal(text, word) || loose && bytes.HasPrefix(text, word) && (len(text) == len(word) || !x.l.tails[text[len(word)]]) {
-			indent := len(whole) - len(bytes.TrimLeft(whole, " \t"))
+		text := bytes.TrimSpace(fullLine)
+		if bytes.Equal(text, word) || prefixEnds && bytes.HasPrefix(text, word) && (len(text) == len(word) || !x.l.tails[text[len(word)]]) {
+			indent := len(fullLine) - len(bytes.TrimLeft(fullLine, " \t"))
 			x.stringTo(x.pos, i+indent+len(word))
 			return true
 		}

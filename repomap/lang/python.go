@@ -16,12 +16,12 @@ func python() *Language {
 			},
 		},
 		words: words(
-			all(word{role: definer, kind: Function}, "def"),
-			all(word{role: definer, kind: Class, hasMembers: true}, "class"),
-			all(word{role: modifier}, "async"),
-			all(word{role: reserved}, `and as assert await break continue del elif else except finally for from global if
+			wordsAs(word{role: definer, kind: Function}, "def"),
+			wordsAs(word{role: definer, kind: Class, hasMembers: true}, "class"),
+			wordsAs(word{role: modifier}, "async"),
+			wordsAs(word{role: reserved}, `and as assert await break continue del elif else except finally for from global if
 				import in is lambda nonlocal not or pass raise return try while with yield None True False`),
-			all(word{role: reserved, soft: true}, "self cls print len str int list dict set tuple float bool super range"),
+			wordsAs(word{role: reserved, soft: true}, "self cls print len str int list dict set tuple float bool super range"),
 		),
 		outline: outlinePython,
 	}

@@ -1,7 +1,7 @@
 package lang
 
-// maxHoles is the deepest nesting of strings in embedded code.
-const maxHoles = 12
+// maxInterpolations is the maximum nesting of strings in embedded code.
+const maxInterpolations = 12
 
 // endOfQuote returns the end of a string whose content begins at i.
 func endOfQuote(src []byte, i int, q *quote, depth int) int {
@@ -10,8 +10,8 @@ func endOfQuote(src []byte, i int, q *quote, depth int) int {
 		switch {
 		case c == '\n' && !q.lines:
 			return i
-		case q.hole != "" && depth < maxHoles && c == q.hole[0] && hasPrefix(src[i:], q.hole):
-			i = endOfHole(src, i+len(q.hole), q, depth)
+		case q.interpolation != "" && depth < maxInterpolations && c == q.interpolation[0] && hasPrefix(src[i:], q.interpolation):
+			i = endOfInterpolation(src, i+len(q.interpolation), q, depth)
 		case c == q.escape && c != 0:
 			i += 2
 		case c == q.close[0] && hasPrefix(src[i:], q.close):
@@ -28,13 +28,13 @@ func endOfQuote(src []byte, i int, q *quote, depth int) int {
 	return len(src)
 }
 
-// endOfHole returns the end of embedded code in a string.
-func endOfHole(src []byte, i int, q *quote, depth int) int {
+// endOfInterpolation returns the end of embedded code in a string.
+func endOfInterpolation(src []byte, i int, q *quote, depth int) int {
 	closing := byte('}')
-	if q.hole[len(q.hole)-1] == '(' {
+	if q.interpolation[len(q.interpolation)-1] == '(' {
 		closing = ')'
 	}
-	open, braces := q.hole[len(q.hole)-1], 1
+	open, braces := q.interpolation[len(q.interpolation)-1], 1
 	for i < len(src) {
 		switch c := src[i]; {
 		case c == '\n' && !q.lines:
@@ -47,20 +47,20 @@ func endOfHole(src []byte, i int, q *quote, depth int) int {
 			if braces--; braces == 0 {
 				return i
 			}
-		case open == '(' && q.hole[0] == '$' && c == '\\': // in a shell: an escaped byte
+		case open == '(' && q.interpolation[0] == '$' && c == '\\': // in a shell: an escaped byte
 			i += 2
-		case open == '(' && q.hole[0] == '$' && c == '\'':
+		case open == '(' && q.interpolation[0] == '$' && c == '\'':
 			i = endOfQuote(src, i+1, &quote{close: "'", lines: q.lines}, depth+1)
 		case c == '"' || c == '`' && q.open == "`":
-			inner := quote{open: string(c), close: string(c), escape: '\\', lines: q.lines, hole: q.hole}
+			inner := quote{open: string(c), close: string(c), escape: '\\', lines: q.lines, interpolation: q.interpolation}
 			if c == '"' && q.open == "`" { // in a script: an ordinary string
-				inner.hole, inner.lines = "", false
+				inner.interpolation, inner.lines = "", false
 			}
 			i = endOfQuote(src, i+1, &inner, depth+1)
 		case c == '\'' && q.open == "`":
 			i = endOfQuote(src, i+1, &quote{close: "'", escape: '\\'}, depth+1)
-		case c == '\'' && open == '{' && letterAt(src, i) > 0:
-			i += letterAt(src, i)
+		case c == '\'' && open == '{' && charLiteralLen(src, i) > 0:
+			i += charLiteralLen(src, i)
 		case c == '/' && q.open == "`" && beginsRegexp(src, i):
 			if end := endOfRegexp(src, i); end > 0 {
 				i = end
@@ -74,8 +74,8 @@ func endOfHole(src []byte, i int, q *quote, depth int) int {
 	return len(src)
 }
 
-// letterAt returns the length of a character literal, such as '"' or '\n'; otherwise 0.
-func letterAt(src []byte, i int) int {
+// charLiteralLen returns the length of a character literal, such as '"' or '\n'; otherwise 0.
+func charLiteralLen(src []byte, i int) int {
 	if i+2 < len(src) && src[i+1] != '\\' && src[i+2] == '\'' {
 		return 3
 	}

@@ -11,20 +11,20 @@ func ruby() *Language {
 			imports: importing{texts: "require require_relative load autoload", qualified: true},
 			line:    []string{"#"},
 			quotes: []quote{
-				{open: `"`, close: `"`, escape: '\\', lines: true, hole: "#{"},
+				{open: `"`, close: `"`, escape: '\\', lines: true, interpolation: "#{"},
 				{open: "'", close: "'", escape: '\\', lines: true},
-				{open: "`", close: "`", escape: '\\', lines: true, hole: "#{"},
+				{open: "`", close: "`", escape: '\\', lines: true, interpolation: "#{"},
 			},
-			start: "@$", tail: "?!", at: "%/<=?_\"'`", special: rubySpecial,
+			nameStart: "@$", nameEnd: "?!", specialBytes: "%/<=?_\"'`", special: rubySpecial,
 		},
 		words: words(
-			all(word{role: definer, kind: Function}, "def"),
-			all(word{role: definer, kind: Class, hasMembers: true}, "class"),
-			all(word{role: definer, kind: Module, hasMembers: true}, "module"),
-			all(word{role: modifier, soft: true}, "private protected public private_class_method module_function memoize"),
-			all(word{role: reserved}, `alias and begin break case do else elsif end ensure false for if in next nil not or redo
+			wordsAs(word{role: definer, kind: Function}, "def"),
+			wordsAs(word{role: definer, kind: Class, hasMembers: true}, "class"),
+			wordsAs(word{role: definer, kind: Module, hasMembers: true}, "module"),
+			wordsAs(word{role: modifier, soft: true}, "private protected public private_class_method module_function memoize"),
+			wordsAs(word{role: reserved}, `alias and begin break case do else elsif end ensure false for if in next nil not or redo
 				rescue retry return self super then true undef unless until when while yield`),
-			all(word{role: reserved, soft: true}, "attr_accessor attr_reader attr_writer require require_relative include extend raise puts new"),
+			wordsAs(word{role: reserved, soft: true}, "attr_accessor attr_reader attr_writer require require_relative include extend raise puts new"),
 		),
 		outline: (&lines{name: rubyName, other: rubyOther, stops: rubyStops, methods: true}).read,
 	}
@@ -154,9 +154,9 @@ func rubySpecial(x *lexer) bool {
 		}
 		switch c := rest[2]; {
 		case c == '~' || c == '-':
-			return hereText(x, i+3, false)
+			return readHeredoc(x, i+3, false)
 		case c >= 'A' && c <= 'Z' && (!value || spaced):
-			return hereText(x, i+2, false)
+			return readHeredoc(x, i+2, false)
 		}
 		return false
 	case '?': // a character literal
@@ -166,10 +166,10 @@ func rubySpecial(x *lexer) bool {
 		}
 		return false
 	case '/':
-		if value && !spaced || value && p.kind != nameToken || !x.hopeful() {
+		if value && !spaced || value && p.kind != nameToken || !x.mayScanAhead() {
 			return false
 		}
-		end := endOfQuote(src[:min(len(src), i+maxRegexp)], i+1, &quote{close: "/", escape: '\\', hole: "#{"}, 0)
+		end := endOfQuote(src[:min(len(src), i+maxRegexp)], i+1, &quote{close: "/", escape: '\\', interpolation: "#{"}, 0)
 		if end <= i+1 || src[end-1] != '/' {
 			x.wastedScans += end - i
 			return false

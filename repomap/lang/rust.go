@@ -7,36 +7,36 @@ func rust() *Language {
 		Name: "rust",
 		exts: []string{".rs"},
 		text: text{
-			imports: importing{paths: "use mod", leading: "crate self super", others: "std core alloc", qualified: true},
-			line:    []string{"//"},
-			block:   []block{{open: "/*", close: "*/", nested: true}},
-			quotes:  []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
-			at:      "'\"#", special: rustSpecial,
+			imports:      importing{paths: "use mod", leading: "crate self super", standard: "std core alloc", qualified: true},
+			line:         []string{"//"},
+			block:        []block{{open: "/*", close: "*/", nested: true}},
+			quotes:       []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
+			specialBytes: "'\"#", special: rustSpecial,
 		},
 		words: words(
-			all(word{role: definer, kind: Function}, "fn"),
-			all(word{role: definer, kind: Struct}, "struct"),
-			all(word{role: definer, kind: Struct, soft: true}, "union"),
-			all(word{role: definer, kind: Enum}, "enum"),
-			all(word{role: definer, kind: Trait, hasMembers: true}, "trait"),
-			all(word{role: definer, kind: Extension, hasMembers: true}, "impl"),
-			all(word{role: definer, kind: Module, hasMembers: true}, "mod"),
-			all(word{role: definer, kind: Type}, "type"),
-			all(word{role: definer, kind: Constant}, "const static"),
-			all(word{role: definer, kind: Macro, soft: true}, "macro_rules macro"),
-			all(word{role: modifier}, "async extern pub unsafe"),
-			all(word{role: modifier, soft: true}, "default safe"),
-			all(word{role: continuing}, "where"),
-			all(word{role: reserved}, `as await break continue crate dyn else for if in let loop match move mut ref return
+			wordsAs(word{role: definer, kind: Function}, "fn"),
+			wordsAs(word{role: definer, kind: Struct}, "struct"),
+			wordsAs(word{role: definer, kind: Struct, soft: true}, "union"),
+			wordsAs(word{role: definer, kind: Enum}, "enum"),
+			wordsAs(word{role: definer, kind: Trait, hasMembers: true}, "trait"),
+			wordsAs(word{role: definer, kind: Extension, hasMembers: true}, "impl"),
+			wordsAs(word{role: definer, kind: Module, hasMembers: true}, "mod"),
+			wordsAs(word{role: definer, kind: Type}, "type"),
+			wordsAs(word{role: definer, kind: Constant}, "const static"),
+			wordsAs(word{role: definer, kind: Macro, soft: true}, "macro_rules macro"),
+			wordsAs(word{role: modifier}, "async extern pub unsafe"),
+			wordsAs(word{role: modifier, soft: true}, "default safe"),
+			wordsAs(word{role: continuing}, "where"),
+			wordsAs(word{role: reserved}, `as await break continue crate dyn else for if in let loop match move mut ref return
 				self super use while true false`),
-			all(word{role: reserved, soft: true}, `Self bool char f32 f64 i8 i16 i32 i64 i128 isize str u8 u16 u32 u64 u128 usize
+			wordsAs(word{role: reserved, soft: true}, `Self bool char f32 f64 i8 i16 i32 i64 i128 isize str u8 u16 u32 u64 u128 usize
 				String Vec Option Result Some None Ok Err Box auto`),
 		),
 		outline: (&braces{name: rustName, other: rustForeign}).read,
 	}
 }
 
-// rustName finds the name after a keyword; for `impl Trait for Type` it is that of the type.
+// rustName finds the name after a keyword. The name of `impl Trait for Type` is Type.
 func rustName(o *outline, at int) int {
 	name := at + 1
 	switch o.word(at).kind {
@@ -128,7 +128,7 @@ func rustRaw(x *lexer) bool {
 	start := x.pos
 	end, h := x.l.readName(x.src, start)
 	x.pos = end
-	x.used(h^x.l.seed, start, end)
+	x.countUse(h^x.l.seed, start, end)
 	t := &x.hidden.scratch
 	if !x.hidden.on {
 		t = &x.tokens[len(x.tokens)-1]

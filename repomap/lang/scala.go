@@ -5,31 +5,31 @@ func scala() *Language {
 		Name: "scala", family: "jvm",
 		exts: []string{".scala", ".sc"}, names: nil,
 		text: text{
-			imports: importing{paths: "import", leading: "_root_", others: "java javax scala"},
+			imports: importing{paths: "import", leading: "_root_", standard: "java javax scala"},
 			line:    []string{"//"},
 			block:   []block{{open: "/*", close: "*/", nested: true}},
 			quotes: []quote{
-				{open: `"""`, close: `"""`, lines: true, hole: "${"},
-				{open: `"`, close: `"`, escape: '\\', hole: "${"},
+				{open: `"""`, close: `"""`, lines: true, interpolation: "${"},
+				{open: `"`, close: `"`, escape: '\\', interpolation: "${"},
 			},
-			start: "$", at: "'`", special: scalaSpecial,
+			nameStart: "$", specialBytes: "'`", special: scalaSpecial,
 		},
 		words: words(
-			all(word{role: definer, kind: Function}, "def"),
-			all(word{role: definer, kind: Class, hasMembers: true}, "class"),
-			all(word{role: definer, kind: Trait, hasMembers: true}, "trait"),
-			all(word{role: definer, kind: Object, hasMembers: true}, "object"),
-			all(word{role: definer, kind: Enum, hasMembers: true}, "enum"),
-			all(word{role: definer, kind: Type}, "type"),
-			all(word{role: definer, kind: Module, hasMembers: true}, "package"),
-			all(word{role: definer, kind: Property}, "val var"),
-			all(word{role: modifier}, "abstract case final implicit lazy override private protected sealed"),
-			all(word{role: modifier, soft: true}, "inline open opaque transparent infix"),
-			all(word{role: continuing}, "extends with"),
-			all(word{role: continuing, soft: true}, "derives"),
-			all(word{role: reserved}, `catch do else finally for forSome given if import macro match new null return
+			wordsAs(word{role: definer, kind: Function}, "def"),
+			wordsAs(word{role: definer, kind: Class, hasMembers: true}, "class"),
+			wordsAs(word{role: definer, kind: Trait, hasMembers: true}, "trait"),
+			wordsAs(word{role: definer, kind: Object, hasMembers: true}, "object"),
+			wordsAs(word{role: definer, kind: Enum, hasMembers: true}, "enum"),
+			wordsAs(word{role: definer, kind: Type}, "type"),
+			wordsAs(word{role: definer, kind: Module, hasMembers: true}, "package"),
+			wordsAs(word{role: definer, kind: Property}, "val var"),
+			wordsAs(word{role: modifier}, "abstract case final implicit lazy override private protected sealed"),
+			wordsAs(word{role: modifier, soft: true}, "inline open opaque transparent infix"),
+			wordsAs(word{role: continuing}, "extends with"),
+			wordsAs(word{role: continuing, soft: true}, "derives"),
+			wordsAs(word{role: reserved}, `catch do else finally for forSome given if import macro match new null return
 				super then throw true false try while yield`),
-			all(word{role: reserved, soft: true}, "this end using extension as String Int Boolean Unit Any Long Double Seq List Option"),
+			wordsAs(word{role: reserved, soft: true}, "this end using extension as String Int Boolean Unit Any Long Double Seq List Option"),
 		),
 		outline: (&braces{lines: true, indents: true, name: scalaName, operators: "+-*/%&|^!=<>?:~#@\\"}).read,
 	}
@@ -73,13 +73,14 @@ func backticked(x *lexer) bool {
 		}
 		x.pos = end + 1
 		x.add(nameToken, start, end+1)
-		x.used(hash(x.src[start+1:end])^x.l.seed, start, end+1)
+		x.countUse(hash(x.src[start+1:end])^x.l.seed, start, end+1)
 		return true
 	}
 	return false
 }
 
-// tickSpecial reads character literals; other ticks are left alone, as in 'a in Rust and OCaml.
+// tickSpecial reads character literals. It returns false for other ticks, such as that of 'a in Rust
+// and OCaml.
 func tickSpecial(x *lexer) bool {
 	rest := x.src[x.pos:min(len(x.src), x.pos+12)]
 	if len(rest) < 3 {

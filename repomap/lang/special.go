@@ -6,7 +6,7 @@ import "bytes"
 func (x *lexer) special() bool {
 	src, l := x.src, x.l
 	c := src[x.pos]
-	if l.text.special != nil && bytes.IndexByte([]byte(l.text.at), c) >= 0 && l.text.special(x) {
+	if l.text.special != nil && bytes.IndexByte([]byte(l.text.specialBytes), c) >= 0 && l.text.special(x) {
 		return true
 	}
 	rest := src[x.pos:]
@@ -104,9 +104,9 @@ func (x *lexer) stringTo(start, end int) {
 	x.skipTo(end)
 }
 
-// hopeful reports whether to search for an end that may be missing. It keeps the amount of
-// unsuccessful searching in proportion to the text read so far.
-func (x *lexer) hopeful() bool {
-	const free = 1 << 16
-	return x.wastedScans <= 4*x.pos+free
+// mayScanAhead reports whether the lexer may search for an end that may be missing. It limits
+// unsuccessful searches to a multiple of the text read so far, so that the total time is linear.
+func (x *lexer) mayScanAhead() bool {
+	const allowance = 1 << 16
+	return x.wastedScans <= 4*x.pos+allowance
 }

@@ -12,22 +12,22 @@ func sql() *Language {
 			quotes: []quote{
 				{open: "'", close: "'", lines: true, doubled: true},
 			},
-			start: "#@", inside: "$", at: "$\"`[", special: sqlSpecial, caseless: true,
+			nameStart: "#@", nameBytes: "$", specialBytes: "$\"`[", special: sqlSpecial, caseless: true,
 		},
 		words: words(
-			all(word{role: definer, kind: Table}, "table"),
-			all(word{role: definer, kind: View}, "view"),
-			all(word{role: definer, kind: Index}, "index"),
-			all(word{role: definer, kind: Function}, "function procedure aggregate"),
-			all(word{role: definer, kind: Trigger}, "trigger"),
-			all(word{role: definer, kind: Type}, "type domain"),
-			all(word{role: definer, kind: Module}, "schema database package"),
-			all(word{role: definer, kind: Object}, "sequence"),
-			all(word{role: reserved}, `add all alter and as asc begin between by case check column constraint create cross default
+			wordsAs(word{role: definer, kind: Table}, "table"),
+			wordsAs(word{role: definer, kind: View}, "view"),
+			wordsAs(word{role: definer, kind: Index}, "index"),
+			wordsAs(word{role: definer, kind: Function}, "function procedure aggregate"),
+			wordsAs(word{role: definer, kind: Trigger}, "trigger"),
+			wordsAs(word{role: definer, kind: Type}, "type domain"),
+			wordsAs(word{role: definer, kind: Module}, "schema database package"),
+			wordsAs(word{role: definer, kind: Object}, "sequence"),
+			wordsAs(word{role: reserved}, `add all alter and as asc begin between by case check column constraint create cross default
 				delete desc distinct drop else end exists foreign from full group having if in inner insert into is join key left
 				like limit not null on or order outer primary references replace returning returns right select set then union
 				unique update using values when where with`),
-			all(word{role: reserved, soft: true}, "int integer bigint text varchar char boolean timestamp timestamptz date numeric serial uuid json jsonb"),
+			wordsAs(word{role: reserved, soft: true}, "int integer bigint text varchar char boolean timestamp timestamptz date numeric serial uuid json jsonb"),
 		),
 		outline: outlineSQL,
 	}
@@ -91,7 +91,7 @@ func sqlSpecial(x *lexer) bool {
 		if c == '[' {
 			closing = ']'
 		}
-		if !x.hopeful() {
+		if !x.mayScanAhead() {
 			return false
 		}
 		end := i + 1

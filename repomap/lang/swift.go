@@ -10,37 +10,37 @@ func swift() *Language {
 			line:  []string{"//"},
 			block: []block{{open: "/*", close: "*/", nested: true}},
 			quotes: []quote{
-				{open: `"""`, close: `"""`, escape: '\\', lines: true, hole: `\(`},
-				{open: `"`, close: `"`, escape: '\\', hole: `\(`},
+				{open: `"""`, close: `"""`, escape: '\\', lines: true, interpolation: `\(`},
+				{open: `"`, close: `"`, escape: '\\', interpolation: `\(`},
 			},
-			at: "#`", special: swiftSpecial,
+			specialBytes: "#`", special: swiftSpecial,
 		},
 		words: words(
-			all(word{role: definer, kind: Function}, "func"),
-			all(word{role: definer, kind: Method}, "init"),
-			all(word{role: definer, kind: Class, hasMembers: true}, "class"),
-			all(word{role: definer, kind: Class, hasMembers: true, soft: true}, "actor"),
-			all(word{role: definer, kind: Struct, hasMembers: true}, "struct"),
-			all(word{role: definer, kind: Enum, hasMembers: true}, "enum"),
-			all(word{role: definer, kind: Interface, hasMembers: true}, "protocol"),
-			all(word{role: definer, kind: Extension, hasMembers: true}, "extension"),
-			all(word{role: definer, kind: Type}, "typealias associatedtype"),
-			all(word{role: definer, kind: Property}, "let var"),
-			all(word{role: definer, kind: Macro, soft: true}, "macro"),
-			all(word{role: modifier}, "fileprivate internal private public static"),
-			all(word{role: modifier, soft: true}, `async borrowing consuming convenience dynamic final indirect infix isolated lazy mutating nonisolated
+			wordsAs(word{role: definer, kind: Function}, "func"),
+			wordsAs(word{role: definer, kind: Method}, "init"),
+			wordsAs(word{role: definer, kind: Class, hasMembers: true}, "class"),
+			wordsAs(word{role: definer, kind: Class, hasMembers: true, soft: true}, "actor"),
+			wordsAs(word{role: definer, kind: Struct, hasMembers: true}, "struct"),
+			wordsAs(word{role: definer, kind: Enum, hasMembers: true}, "enum"),
+			wordsAs(word{role: definer, kind: Interface, hasMembers: true}, "protocol"),
+			wordsAs(word{role: definer, kind: Extension, hasMembers: true}, "extension"),
+			wordsAs(word{role: definer, kind: Type}, "typealias associatedtype"),
+			wordsAs(word{role: definer, kind: Property}, "let var"),
+			wordsAs(word{role: definer, kind: Macro, soft: true}, "macro"),
+			wordsAs(word{role: modifier}, "fileprivate internal private public static"),
+			wordsAs(word{role: modifier, soft: true}, `async borrowing consuming convenience dynamic final indirect infix isolated lazy mutating nonisolated
 				nonmutating open optional override package postfix prefix required unowned weak`),
-			all(word{role: continuing}, "where"),
-			all(word{role: continuing, last: true}, "throws rethrows"),
-			all(word{role: reserved}, `as break case catch continue default defer deinit do else fallthrough for guard if
+			wordsAs(word{role: continuing}, "where"),
+			wordsAs(word{role: continuing, standsAlone: true}, "throws rethrows"),
+			wordsAs(word{role: reserved}, `as break case catch continue default defer deinit do else fallthrough for guard if
 				import in inout is operator repeat return self Self subscript super switch throw try while true false nil`),
-			all(word{role: reserved, soft: true}, "Any String Int Bool Double Float Void get set some any"),
+			wordsAs(word{role: reserved, soft: true}, "Any String Int Bool Double Float Void get set some any"),
 		),
 		outline: (&braces{lines: true, name: swiftName, operators: "/=-+!*%<>&|^~"}).read,
 	}
 }
 
-// swiftName finds the name after a keyword; for an initialiser it is the keyword.
+// swiftName finds the name after a keyword. The name of an initialiser is the keyword.
 func swiftName(o *outline, at int) int {
 	w := o.word(at)
 	switch {

@@ -8,16 +8,16 @@ import (
 
 // text describes the lexical elements of a language.
 type text struct {
-	line   []string // what begins a line comment
-	block  []block
-	quotes []quote
-	start  string // bytes that can begin names, besides letters and _
-	inside string // bytes that names can contain, besides letters, digits and _
-	tail   string // bytes of which a name may have one at its end
+	line      []string // the marks that begin a line comment
+	block     []block
+	quotes    []quote
+	nameStart string // bytes that can begin names, besides letters and _
+	nameBytes string // bytes that names can contain, besides letters, digits and _
+	nameEnd   string // bytes of which a name may have one at its end
 	// special reads other elements: it is called first at each byte in at, and returns false if
 	// it finds no such element.
-	at      string
-	special func(*lexer) bool
+	specialBytes string
+	special      func(*lexer) bool
 
 	imports importing
 
@@ -33,11 +33,11 @@ type block struct {
 
 // quote is a kind of string literal.
 type quote struct {
-	open, close string
-	escape      byte   // escapes the next byte; 0 if there is no escape
-	lines       bool   // it may span lines; otherwise a line end closes it
-	hole        string // begins embedded code, such as ${; may be empty
-	doubled     bool   // a doubled closing quote stands for itself
+	open, close   string
+	escape        byte   // escapes the next byte; 0 if there is no escape
+	lines         bool   // it may span lines; otherwise a line end closes it
+	interpolation string // begins embedded code, such as ${; may be empty
+	doubled       bool   // a doubled closing quote stands for itself
 }
 
 // class is the lexical class of a byte.
@@ -92,11 +92,11 @@ func (l *Language) prepare() {
 			l.classes[c] = bracket
 		}
 	}
-	l.plain = l.text.start+l.text.inside == ""
-	for _, c := range []byte(l.text.start) {
+	l.plain = l.text.nameStart+l.text.nameBytes == ""
+	for _, c := range []byte(l.text.nameStart) {
 		l.classes[c] = letter
 	}
-	for _, c := range []byte(l.text.start + l.text.inside) {
+	for _, c := range []byte(l.text.nameStart + l.text.nameBytes) {
 		l.tails[c] = true
 	}
 	l.classes['\\'] = special
@@ -109,14 +109,14 @@ func (l *Language) prepare() {
 	for _, q := range l.text.quotes {
 		l.classes[q.open[0]] = special
 	}
-	for _, c := range []byte(l.text.at) {
+	for _, c := range []byte(l.text.specialBytes) {
 		l.classes[c] = special
 	}
 	if l.family == "" {
 		l.family = l.Name
 	}
 	l.seed = hash([]byte("family " + l.family))
-	l.meaning, l.importing = []word{{}}, []uint8{0}
+	l.meaning, l.importKinds = []word{{}}, []uint8{0}
 	begins := map[string]uint8{}
 	for _, w := range strings.Fields(l.text.imports.paths) {
 		begins[w] = importsPath
@@ -140,7 +140,7 @@ func (l *Language) prepare() {
 	}
 	slices.Sort(sorted)
 	for _, w := range sorted {
-		l.meaning, l.importing = append(l.meaning, l.words[w]), append(l.importing, begins[w])
+		l.meaning, l.importKinds = append(l.meaning, l.words[w]), append(l.importKinds, begins[w])
 		h := hash([]byte(w)) ^ l.seed
 		i := int(h) & (size - 1)
 		for l.table[i].word != 0 {
@@ -248,7 +248,7 @@ func (x *lexer) add(kind tokenKind, start, end int) *token {
 func (x *lexer) name() {
 	start, src, l := x.pos, x.src, x.l
 	end, h := l.readName(src, start)
-	if l.text.tail != "" && end < len(src) && bytes.IndexByte([]byte(l.text.tail), src[end]) >= 0 && (end+1 == len(src) || src[end+1] != '=') {
+	if l.text.nameEnd != "" && end < len(src) && bytes.IndexByte([]byte(l.text.nameEnd), src[end]) >= 0 && (end+1 == len(src) || src[end+1] != '=') {
 		end++
 		h = hash(src[start:end])
 	}
@@ -265,15 +265,15 @@ func (x *lexer) name() {
 	h ^= l.seed
 	word := l.wordOf(h)
 	if word == 0 {
-		x.used(h, start, end)
+		x.countUse(h, start, end)
 	}
 	x.add(nameToken, start, end).word = word
 }
 
-// used counts a name that is not a keyword.
-func (x *lexer) used(h uint64, start, end int) {
-	if end-start >= shortest && !x.hidden.unterminated {
-		x.uses.add(x.l.mark(h, x.src[start]))
+// countUse counts a name that is not a keyword.
+func (x *lexer) countUse(h uint64, start, end int) {
+	if end-start >= minNameLen && !x.hidden.unterminated {
+		x.uses.add(x.l.withPrivacyBit(h, x.src[start]))
 	}
 }
 
@@ -302,7 +302,7 @@ func (x *lexer) mark(c byte) {
 	switch c {
 	case '(', '[', '{':
 		x.open = append(x.open, at)
-		if c == '{' && x.l.opaque != nil && len(x.open) == 1 && !x.hidden.unterminated && x.l.opaque(x) {
+		if c == '{' && x.l.skipsBody != nil && len(x.open) == 1 && !x.hidden.unterminated && x.l.skipsBody(x) {
 			x.skipBody()
 		}
 	case ')', ']', '}':
@@ -320,13 +320,13 @@ func opening(closing byte) byte {
 	return '{'
 }
 
-// bracketsBack is how many open brackets are searched for a match.
-const bracketsBack = 8
+// maxOpenBrackets is the maximum number of open brackets that close searches for a match.
+const maxOpenBrackets = 8
 
 // close pairs a bracket. If brackets are unbalanced, as in unfinished code, it takes the nearest
 // match; a brace also closes other brackets inside it.
 func (x *lexer) close(at int32, want byte) {
-	for depth := 1; depth <= min(bracketsBack, len(x.open)); depth++ {
+	for depth := 1; depth <= min(maxOpenBrackets, len(x.open)); depth++ {
 		i := len(x.open) - depth
 		o := x.open[i]
 		if x.tokens[o].mark == want {
@@ -340,7 +340,7 @@ func (x *lexer) close(at int32, want byte) {
 	}
 }
 
-// last returns the token before pos; the zero token at the beginning.
+// last returns the token before pos; at the beginning, it returns the zero token.
 func (x *lexer) last() token {
 	if len(x.tokens) == 0 {
 		return token{}

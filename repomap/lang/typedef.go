@@ -3,7 +3,7 @@ package lang
 import "bytes"
 
 // alias reads `typedef … name, *name;` and `using name = …;`.
-func (d *declared) alias(o *outline, p parts) int {
+func (d *typeFirst) alias(o *outline, p parts) int {
 	body := o.isMark(p.end, '{')
 	end := p.end
 	if body { // `typedef struct {…} name;`
@@ -20,7 +20,7 @@ func (d *declared) alias(o *outline, p parts) int {
 	}
 	from, specifiers := p.from, "" // specifiers are the part that all declarators share
 	if body {
-		from, specifiers = o.skip(p.end), o.line(p.from, p.end)+" "
+		from, specifiers = o.skip(p.end), o.formatTokens(p.from, p.end)+" "
 		if tag := d.tag(o, p); tag > 0 {
 			o.define(o.word(p.typeAt).kind, tag, p.typeAt, p.end)
 		} else {
@@ -28,27 +28,27 @@ func (d *declared) alias(o *outline, p parts) int {
 		}
 	}
 	for from < end {
-		comma := d.comma(o, from, end)
-		name, at := declarator(o, from, comma, body)
+		declaratorEnd := d.comma(o, from, end)
+		name, at := declarator(o, from, declaratorEnd, body)
 		if name >= 0 {
-			o.defineAs(string(o.text(name)), Type, name, specifiers, from, comma)
+			o.defineAs(string(o.text(name)), Type, name, specifiers, from, declaratorEnd)
 		}
-		if specifiers == "" && comma < end && name >= 0 { // the specifiers precede the first declarator
+		if specifiers == "" && declaratorEnd < end && name >= 0 { // the specifiers precede the first declarator
 			for at > from && (o.isMark(at-1, '*') || o.isMark(at-1, '&')) {
 				at--
 			}
-			specifiers = o.line(from, at) + " "
+			specifiers = o.formatTokens(from, at) + " "
 		}
-		from = comma + 1
+		from = declaratorEnd + 1
 	}
 	return end + 1
 }
 
 // tag returns the index of the name after `struct`, or 0.
-func (d *declared) tag(o *outline, p parts) int {
+func (d *typeFirst) tag(o *outline, p parts) int {
 	at := p.typeAt + 1
 	for at > 0 && at < p.end {
-		next := attributes(o, at)
+		next := skipAttributes(o, at)
 		if next == at && o.word(at).role == definer { // `enum class`
 			next++
 		}
@@ -63,9 +63,9 @@ func (d *declared) tag(o *outline, p parts) int {
 	return at
 }
 
-// attributes returns the index of the token after `__attribute__((…))` and similar ones, whose
+// skipAttributes returns the index of the token after `__attribute__((…))` and similar ones, whose
 // parentheses contain no declared name; otherwise at.
-func attributes(o *outline, at int) int {
+func skipAttributes(o *outline, at int) int {
 	switch {
 	case o.is(at, "__attribute__"), o.is(at, "__declspec"), o.is(at, "alignas"), o.is(at, "_Alignas"),
 		o.is(at, "decltype"), o.is(at, "typeof"), o.is(at, "__typeof__"), o.is(at, "__typeof"):
@@ -78,8 +78,8 @@ func attributes(o *outline, at int) int {
 	return at
 }
 
-// comma returns where a declarator ends.
-func (d *declared) comma(o *outline, at, end int) int {
+// declaratorEnd returns the index of the comma after a declarator, or end.
+func (d *typeFirst) comma(o *outline, at, end int) int {
 	for at < end && !o.isMark(at, ',') {
 		if o.isMark(at, '<') && o.isName(at-1) {
 			at = angles(o, at)
@@ -96,7 +96,7 @@ func declarator(o *outline, from, end int, bare bool) (name, begin int) {
 	name = -1
 	group := -1 // the outermost parentheses
 	for i := from; i < end; {
-		if next := attributes(o, i); next > i {
+		if next := skipAttributes(o, i); next > i {
 			i = next
 			continue
 		}
@@ -121,7 +121,7 @@ func declarator(o *outline, from, end int, bare bool) (name, begin int) {
 			i, end, name = inside, min(after-1, end), -1
 			continue
 		case !o.isName(i) || o.marks(i+1, "::"):
-		case name >= 0 && attribute(o, from, name, i, bare):
+		case name >= 0 && isAttributeMacro(o, from, name, i, bare):
 			if o.isMark(i+1, '(') {
 				i++
 			}
@@ -136,9 +136,10 @@ func declarator(o *outline, from, end int, bare bool) (name, begin int) {
 	return name, begin
 }
 
-// attribute reports whether a name after another one is an attribute macro: `name __packed`, `name
-// ALIGNED(8)`. After a token that can only be a type it is the name.
-func attribute(o *outline, from, name, at int, bare bool) bool {
+// isAttributeMacro reports whether the token at is an attribute macro after the declared name, as in
+// `name __packed` and `name ALIGNED(8)`. If the token before can only be a type, it returns false:
+// then the token at is the declared name.
+func isAttributeMacro(o *outline, from, name, at int, bare bool) bool {
 	if bytes.HasPrefix(o.text(at), []byte("__")) {
 		return true
 	}
@@ -146,5 +147,5 @@ func attribute(o *outline, from, name, at int, bare bool) bool {
 		return true
 	}
 	named := o.at(name).word == 0 && name > from && (o.isMark(name-1, '*') || o.isName(name-1)) || bare
-	return named && capitals(o.text(at)) && !capitals(o.text(name))
+	return named && isAllCaps(o.text(at)) && !isAllCaps(o.text(name))
 }

@@ -6,15 +6,15 @@ func typescript() *Language {
 		exts: []string{".ts", ".mts", ".cts"},
 		text: scriptText(),
 		words: words(scriptWords(),
-			all(word{role: definer, kind: Interface, hasMembers: true, soft: true}, "interface"),
-			all(word{role: definer, kind: Enum}, "enum"),
-			all(word{role: definer, kind: Type, soft: true}, "type"),
-			all(word{role: definer, kind: Module, hasMembers: true, soft: true}, "namespace module"),
-			all(word{role: modifier}, "export default"),
-			all(word{role: modifier, soft: true}, `abstract accessor async declare get override private protected public
+			wordsAs(word{role: definer, kind: Interface, hasMembers: true, soft: true}, "interface"),
+			wordsAs(word{role: definer, kind: Enum}, "enum"),
+			wordsAs(word{role: definer, kind: Type, soft: true}, "type"),
+			wordsAs(word{role: definer, kind: Module, hasMembers: true, soft: true}, "namespace module"),
+			wordsAs(word{role: modifier}, "export default"),
+			wordsAs(word{role: modifier, soft: true}, `abstract accessor async declare get override private protected public
 				readonly set static`),
-			all(word{role: continuing, soft: true}, "implements is keyof infer"),
-			all(word{role: reserved, soft: true}, "any boolean never number object string symbol unknown bigint as"),
+			wordsAs(word{role: continuing, soft: true}, "implements is keyof infer"),
+			wordsAs(word{role: reserved, soft: true}, "any boolean never number object string symbol unknown bigint as"),
 		),
 		outline: (&braces{lines: true, typeBrace: true, name: typescriptName, other: scriptOther, value: scriptFunction}).read,
 	}

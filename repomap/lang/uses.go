@@ -2,8 +2,9 @@ package lang
 
 import "math/bits"
 
-// shortest is the length from which names are counted; shorter ones are not distinctive.
-const shortest = 3
+// minNameLen is the minimum length of the names that the lexer counts. Shorter names are not
+// distinctive.
+const minNameLen = 3
 
 // counter counts the names in one file after the other.
 type counter struct {
@@ -21,8 +22,8 @@ type useSlot struct {
 
 // begin prepares for a file of the given size in bytes.
 func (c *counter) begin(size int) {
-	const fewest, bytesPerSlot = 1 << 8, 16
-	n := max(fewest, 1<<bits.Len(uint(size/bytesPerSlot))) //nolint:gosec // sizes are positive
+	const minSlots, bytesPerSlot = 1 << 8, 16
+	n := max(minSlots, 1<<bits.Len(uint(size/bytesPerSlot))) //nolint:gosec // sizes are positive
 	if n > len(c.slots) {
 		c.slots, c.round = make([]useSlot, n), 0
 	}
@@ -49,10 +50,10 @@ func (c *counter) add(h uint64) {
 	}
 }
 
-// addUnlessKeyword counts a name, given its hash without the mark, unless it is a keyword. Keywords
-// are looked up once for each name in a file.
+// addUnlessKeyword counts a name unless it is a keyword. h is the hash without the privacy bit. It
+// looks up a name among the keywords only at the first use in a file.
 func (c *counter) addUnlessKeyword(l *Language, h uint64, first byte) {
-	marked := l.mark(h, first)
+	marked := l.withPrivacyBit(h, first)
 	s := &c.slots[c.find(marked)]
 	switch {
 	case s.round != c.round:
@@ -64,7 +65,7 @@ func (c *counter) addUnlessKeyword(l *Language, h uint64, first byte) {
 	}
 }
 
-// put adds a missing name with the count of a keyword, 0.
+// put adds a missing name with count 0, the count of keywords.
 func (c *counter) put(h uint64) *useSlot {
 	if 2*len(c.used) >= c.mask {
 		c.grow()
@@ -85,16 +86,16 @@ func (c *counter) find(h uint64) int {
 
 // grow doubles the number of slots.
 func (c *counter) grow() {
-	kept := make([]useSlot, len(c.used))
+	slots := make([]useSlot, len(c.used))
 	for i, at := range c.used {
-		kept[i] = c.slots[at]
+		slots[i] = c.slots[at]
 	}
 	c.mask = 2*c.mask + 1
 	if c.mask >= len(c.slots) {
 		c.slots, c.round = make([]useSlot, c.mask+1), 0
 	}
 	c.nextRound()
-	for i, s := range kept {
+	for i, s := range slots {
 		at := c.find(s.hash)
 		s.round = c.round
 		c.slots[at], c.used[i] = s, int32(at) //nolint:gosec // files have less than 4 GiB

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stateOf returns the state of a file, or an error without its path. It follows symlinks. It is faster than os.Stat, of which judging a
-// command needs one for each folder of PATH.
+// stateOf returns the state of a file, or an error without its path. It follows symlinks. It is faster
+// than os.Stat, because judging a command needs one call for each folder of PATH.
 func stateOf(path string) (fileState, error) {
 	var st unix.Stat_t
 	err := unix.Stat(path, &st)

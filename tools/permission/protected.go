@@ -270,11 +270,6 @@ func (p *Policy) protects(path string) bool {
 // and refs.
 func partOfBareRepository(path string) bool {
 	for dir, name := pathpkg.Split(path); name != ""; dir, name = pathpkg.Split(strings.TrimRight(dir, "/")) {
-		switch len(name) { // of those below
-		case 4, 5, 6, 7, 9, 15:
-		default:
-			continue
-		}
 		switch strings.ToLower(name) {
 		case "head", "objects", "refs", "config", "config.worktree", "hooks", "info", "commondir":
 		default:

@@ -1,8 +1,8 @@
-// Package daemontest provides a workspace, a scripted model with a real HTTP server, and real
-// daemons, for tests of faces. It is for tests only.
+// Package daemontest provides a workspace, a scripted model behind a real HTTP server, and real
+// daemons, for tests of the packages through which clients use a daemon.
 //
-// Everything that it creates is removed in the right order when the test ends, and the user's own
-// configuration is not used.
+// It removes everything that it creates when the test ends, and it does not use the user's
+// configuration.
 package daemontest
 
 import (
@@ -23,13 +23,13 @@ import (
 // Object is JSON.
 type Object = map[string]any
 
-// Main runs the tests of a package, and fails if they leave goroutines.
+// Main runs the tests of a package, and fails if goroutines are left.
 func Main(m *testing.M) {
-	// The pattern matcher keeps a clock running for a moment after a match with a time limit.
+	// regexp2 keeps a clock goroutine running for a moment after a match with a timeout.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
 }
 
-// World is the environment of a face in a test.
+// World is the environment of a test: a workspace, a model and the settings of daemons.
 type World struct {
 	t     testing.TB
 	dir   string
@@ -41,9 +41,9 @@ type World struct {
 	requests []string
 }
 
-// New creates a workspace, and a model that plays a cassette, given without its first line. The
-// models m and n of the provider mock are that model. change, which may be nil, changes the
-// configuration.
+// New creates a workspace and a model that plays a cassette. model is the text of the cassette
+// without the first line. The models mock/m and mock/n both play it. change may be nil; otherwise it
+// changes the configuration.
 func New(t testing.TB, model string, change func(config Object)) *World {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

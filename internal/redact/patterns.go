@@ -2,24 +2,25 @@ package redact
 
 import "strings"
 
-// look is a kind of text that looks like a secret.
-type look struct {
-	literals []string // in lower case; each text of this kind contains one of them
-	match    matcher
-	to       string // the replacement
+// pattern is a kind of text that looks like a secret.
+type pattern struct {
+	literals    []string // in lower case; each text of this kind contains one of them
+	match       matcher
+	replacement string // the replacement
 }
 
-// matcher returns the secret in s around a literal. Text before from has been matched already. If
-// there is no secret, end may tell that literals before it need not be tried.
+// matcher returns the secret in s around a literal. The secret must not begin before from, because
+// an earlier secret ends there. If there is no secret, matcher may return the end of a range in
+// which no other literal can succeed.
 type matcher func(s string, literal span, from int) (secret span, ok bool)
 
 // span is a range of a text.
 type span struct{ start, end int }
 
-// allLooks returns all kinds in the order in which they are removed.
-func allLooks() []look {
+// allPatterns returns all kinds in the order in which they are removed.
+func allPatterns() []pattern {
 	const begin, end = "-----BEGIN ", "-----END "
-	return []look{
+	return []pattern{
 		{[]string{"sk-"}, prefixed("sk-", wordOrDash, 16), Mark},                                                 // OpenAI, Anthropic and others
 		{[]string{"gho_", "ghp_", "ghr_", "ghs_", "ghu_"}, prefixed("gh?_", alphanumeric, 20), Mark},             // GitHub
 		{[]string{"github_pat_"}, prefixed("github_pat_", word, 20), Mark},                                       //
@@ -38,9 +39,9 @@ func allLooks() []look {
 	}
 }
 
-// prefixed matches a word that begins with a prefix, in which ? stands for any character, and has
-// at least the given number of characters after it.
-func prefixed(prefix string, in func(byte) bool, least int) matcher {
+// prefixed matches a word that consists of a prefix and at least minLen characters of a set. In the
+// prefix, ? stands for any character except capitals.
+func prefixed(prefix string, set func(byte) bool, minLen int) matcher {
 	return func(s string, literal span, from int) (span, bool) {
 		if !begins(s, literal.start, from) {
 			return span{}, false
@@ -50,8 +51,8 @@ func prefixed(prefix string, in func(byte) bool, least int) matcher {
 				return span{}, false
 			}
 		}
-		end := run(s, literal.end, in)
-		return secretIf(end-literal.end >= least, literal.start, end)
+		end := run(s, literal.end, set)
+		return secretIf(end-literal.end >= minLen, literal.start, end)
 	}
 }
 
@@ -113,7 +114,8 @@ func privateKey(begin, end string) matcher {
 	}
 }
 
-// keyLine returns the end of the line that names a private key; the name begins at start.
+// keyLine returns the end of a BEGIN or END line of a private key. The name of the key begins at
+// start.
 func keyLine(s string, start int) (end int, ok bool) {
 	const dashes = "-----"
 	end = run(s, start, func(c byte) bool { return upper(c) || c == ' ' })
@@ -171,7 +173,7 @@ func parameter(s string, literal span, from int) (span, bool) {
 	return secretIf(end > literal.end, literal.end, end)
 }
 
-// secretIf returns a secret if it is one.
+// secretIf returns the range and true if ok is true.
 func secretIf(ok bool, start, end int) (span, bool) {
 	if !ok {
 		return span{}, false
@@ -179,23 +181,23 @@ func secretIf(ok bool, start, end int) (span, bool) {
 	return span{start, end}, true
 }
 
-// begins reports whether a word begins at start in unmatched text.
+// begins reports whether a word begins at start, and start is not before from.
 func begins(s string, start, from int) bool {
 	return start >= from && (start == 0 || !word(s[start-1]))
 }
 
-// run returns the end of the run of characters in a set that begins at start.
-func run(s string, start int, in func(byte) bool) int {
-	for start < len(s) && in(s[start]) {
+// run returns the end of the sequence of characters in a set that begins at start.
+func run(s string, start int, set func(byte) bool) int {
+	for start < len(s) && set(s[start]) {
 		start++
 	}
 	return start
 }
 
-// startOf returns the start of the run of characters in a set that ends at end, but not before
+// startOf returns the start of the sequence of characters in a set that ends at end, but at least
 // from.
-func startOf(s string, end, from int, in func(byte) bool) int {
-	for end > from && in(s[end-1]) {
+func startOf(s string, end, from int, set func(byte) bool) int {
+	for end > from && set(s[end-1]) {
 		end--
 	}
 	return end
