@@ -40,8 +40,9 @@ func (ToolArgsDelta) row() row      { return row{kind: "tool_args"} }
 func (ToolJudged) row() row         { return row{kind: "tool_judged"} }
 func (ToolStarted) row() row        { return row{kind: "tool_started"} }
 func (ToolUpdated) row() row        { return row{kind: "tool_updated", interleaves: true} }
-func (b ToolFinished) row() row     { return row{kind: "tool_finished", begins: true, name: b.CallID} }
-func (b ToolRejected) row() row     { return row{kind: "tool_rejected", begins: true, name: b.CallID} }
+func (b ToolFinished) row() row { return row{kind: "tool_finished", begins: true, name: b.CallID} }
+
+func (b ToolRejected) row() row { return row{kind: "tool_rejected", begins: true, name: b.CallID} }
 
 // Tokens and cost of a request. With `purpose`, a side request; with `subagent`, a request of a
 // subagent's chat; that chat contains the event too.
