@@ -64,6 +64,6 @@ update: docs ## rewrite the goldens, and what docs does; read the diff
 	go test ./tools/permission -run TestQuestionsOfTheFixture -update
 
 docs: ## rewrite the schema and the parts of docs that are made by programs
-	go test ./config -update
+	go test ./chat/event ./config -update
 	go test ./cmd/eca -run TestCommandsDoc -update
 	go test ./server -run 'TestProtocolDoc|TestToolsDoc|TestFaults' -update

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
 // throttle bounds wrong passwords and tokens, per address and in all.
@@ -140,20 +142,16 @@ func (f *Face) deviceOf(token string) (Device, bool) {
 	return f.passwordDevice(token)
 }
 
-// Methods of the ECA protocol that the page calls, by the rights that they need. All others need
-// Trust, since they change what eca may do.
-var (
-	watchMethods = []string{ //nolint:gochecknoglobals // a table
-		"host/attach", "chat/list", "chat/open", "chat/history", "chat/search", "chat/queryContext", "chat/queryFiles", "chat/queryCommands",
-		"jobs/list", "jobs/readOutput", "providers/list",
+// messageRights returns the rights that each message of the page needs.
+func messageRights() map[string]Rights {
+	out := map[string]Rights{"host/attach": Watch, "": Control} // those without a method are answers to questions
+	for _, m := range protocol.Methods() {
+		if m.Direction == protocol.ToServer {
+			out[m.Name] = m.Needs
+		}
 	}
-	controlMethods = []string{ //nolint:gochecknoglobals // a table
-		"", // answers to questions
-		"chat/prompt", "chat/promptStop", "chat/promptSteer", "chat/promptSteerRemove", "chat/toolCallApprove", "chat/toolCallReject",
-		"chat/delete", "chat/clear", "chat/rollback", "chat/addFlag", "chat/removeFlag", "chat/fork", "chat/update",
-		"chat/selectedAgentChanged", "chat/selectedBehaviorChanged", "chat/selectedModelChanged", "jobs/kill",
-	}
-)
+	return out
+}
 
 // Allow implements Gate.
 func (f *Face) Allow(token, method string, params []byte) (allowed []byte, ok bool) {
@@ -197,17 +195,12 @@ func (f *Face) MayAnswer(token string, params, answer []byte) bool {
 	return mayAnswer(dev.Rights, params, answer)
 }
 
-// Needs returns the rights that a message of the page needs.
+// Needs returns the rights that a message of the page needs. A message that is not of the protocol
+// needs Trust.
 func (f *Face) Needs(method string, params []byte) Rights {
-	needed := Trust
-	switch {
-	case slices.Contains(watchMethods, method):
-		needed = Watch
-	case slices.Contains(controlMethods, method):
-		needed = Control
-		if grants(params) || method == "chat/prompt" && f.changesMore(params) {
-			needed = Trust
-		}
+	needed, known := f.rights[method]
+	if !known || needed == Control && (grants(params) || method == "chat/prompt" && f.changesMore(params)) {
+		return Trust
 	}
 	return needed
 }

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/remote"
-	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
 // Each route answers what is wrong with a request with the right status and an error object.
@@ -437,19 +435,5 @@ func TestPairing(t *testing.T) {
 	}
 	if n, err := devices.Revoke(""); n == 0 || err != nil || admit(early) {
 		t.Error("after all were revoked", n, err)
-	}
-}
-
-// Which devices may call a method is a decision about each method, not a default.
-func TestEachMethodNeedsRights(t *testing.T) {
-	t.Parallel()
-	trusted := strings.Fields(`initialize initialized shutdown exit workspace/didChangeWorkspaceFolders mcp/startServer mcp/stopServer
-		mcp/connectServer mcp/logoutServer mcp/enableServer mcp/disableServer mcp/updateServer mcp/addServer mcp/removeServer
-		providers/login providers/loginInput providers/logout completion/inline rewrite/prompt`)
-	face := remote.New(remote.Options{Log: slog.Default()})
-	for _, m := range protocol.Methods() {
-		if m.Direction == protocol.ToServer && (face.Needs(m.Name, nil) == remote.Trust) != slices.Contains(trusted, m.Name) {
-			t.Errorf("add %s to watchMethods, controlMethods, or the methods of this test that need trust", m.Name)
-		}
 	}
 }

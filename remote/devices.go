@@ -16,41 +16,18 @@ import (
 
 	"github.com/seed-dec29ce4/eca/internal/consent"
 	"github.com/seed-dec29ce4/eca/internal/safeio"
+	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// Rights say what a device may do. Higher rights include the lower ones.
-type Rights int
+// Rights say what a device may do.
+type Rights = protocol.Rights
 
 // The rights.
 const (
-	Watch   Rights = iota + 1 // read chats
-	Control                   // prompt, stop, approve, answer and edit
-	Trust                     // auto-approve, remembered approvals and MCP servers
+	Watch   = protocol.Watch
+	Control = protocol.Control
+	Trust   = protocol.Trust
 )
-
-func (r Rights) String() string {
-	switch r {
-	case Watch:
-		return "watch"
-	case Trust:
-		return "trust"
-	}
-	return "control"
-}
-
-// MarshalText implements encoding.TextMarshaler.
-func (r Rights) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (r *Rights) UnmarshalText(text []byte) error {
-	for known := Watch; known <= Trust; known++ {
-		if known.String() == string(text) {
-			*r = known
-			return nil
-		}
-	}
-	return fmt.Errorf("%q is not one of watch, control and trust", text)
-}
 
 // Device is a paired device.
 type Device struct {

@@ -80,6 +80,7 @@ type Face struct {
 	opts      Options
 	devices   *Devices
 	throttle  *throttle
+	rights    map[string]Rights // that the page needs for a message
 	questions questions
 	replays   semaphore // held while a stream shows a chat from its beginning
 	started   time.Time
@@ -111,7 +112,7 @@ func New(o Options) *Face {
 	}
 	return &Face{
 		opts: o, devices: OpenDevices(o.StateDir, o.Now), throttle: &throttle{now: o.Now}, started: o.Now(), trusting: map[string]bool{},
-		replays: make(semaphore, maxReplays),
+		replays: make(semaphore, maxReplays), rights: messageRights(),
 	}
 }
 

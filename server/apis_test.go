@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,27 +12,63 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// wireAPIs are all wire formats, each with a model that reasons, sees and calls tools.
-func wireAPIs() map[string]string {
-	return map[string]string{
-		"openai-responses": "gpt-5.2",
-		"openai-chat":      "some-model",
-		"anthropic":        "claude-sonnet-4-6",
-		"google":           "gemini-3-pro",
-		"ollama":           "qwen3-vl",
-		"bedrock":          "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
-	}
+// wireTest is what the tests of all wire formats must know about one.
+type wireTest struct {
+	model   string                                             // a model that reasons, sees and calls tools
+	valid   func(body string) error                            // checks a request against the documentation of the API
+	history string                                             // key of the messages in a request
+	lenient bool                                               // messages of one role may follow each other
+	read    func(message map[string]any) (m turnSaid, ok bool) // reads a message; ok is false for a system prompt
 }
 
-// A wire format that the configuration accepts is covered by the tests of all formats.
-func TestEveryAPIHasAModel(t *testing.T) {
-	t.Parallel()
-	models := wireAPIs()
-	for _, api := range apis {
-		if models[api] == "" {
-			t.Errorf("wireAPIs has no model of %s", api)
-		}
+// wireTests has a method for each wire format, with the format's name without dashes. A new format
+// has its method in a file of its own.
+type wireTests struct{}
+
+func (wireTests) OpenaiResponses() wireTest {
+	return wireTest{"gpt-5.2", validResponses, "input", true, readResponses}
+}
+
+func (wireTests) OpenaiChat() wireTest {
+	return wireTest{"some-model", validChat, "messages", true, readChat}
+}
+
+func (wireTests) Anthropic() wireTest {
+	return wireTest{"claude-sonnet-4-6", validAnthropic, "messages", false, readAnthropic}
+}
+
+func (wireTests) Google() wireTest {
+	return wireTest{"gemini-3-pro", validGoogle, "contents", false, readGoogle}
+}
+
+func (wireTests) Ollama() wireTest {
+	return wireTest{"qwen3-vl", validOllama, "messages", true, readChat}
+}
+
+func (wireTests) Bedrock() wireTest {
+	return wireTest{"us.anthropic.claude-sonnet-4-5-20250929-v1:0", validBedrock, "messages", false, readBedrock}
+}
+
+// wireTestOf returns the wireTest of an API.
+func wireTestOf(api string) wireTest {
+	name := ""
+	for part := range strings.SplitSeq(api, "-") {
+		name += strings.ToUpper(part[:1]) + part[1:]
 	}
+	method := reflect.ValueOf(wireTests{}).MethodByName(name)
+	if !method.IsValid() {
+		panic("add the method " + name + " to wireTests, in a file of its own")
+	}
+	return method.Call(nil)[0].Interface().(wireTest)
+}
+
+// wireAPIs are all wire formats, each with a model that reasons, sees and calls tools.
+func wireAPIs() map[string]string {
+	out := map[string]string{}
+	for _, api := range apis {
+		out[api] = wireTestOf(api).model
+	}
+	return out
 }
 
 // allAPIs makes a provider for each wire format, with the format's name, on one server.

@@ -31,6 +31,7 @@ func list(t *testing.T, r *rig, params map[string]any) (chats map[string]map[str
 	return chats, order
 }
 
+// Covers: chat/list
 func TestList(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps:\n    - {text: hi}\nturns: []\n"})
@@ -92,6 +93,7 @@ func TestEditsOfUnknownChats(t *testing.T) {
 	}
 }
 
+// Covers: chat/cleared
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	r, chat, ids := talked(t, 3)
@@ -149,6 +151,8 @@ turns:
 
 // A rollback restores files, even after a restart. It skips files that another program has changed
 // since, and notifies the user.
+//
+// Covers: chat/rollback
 func TestRollbackFiles(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: changes})
@@ -203,6 +207,7 @@ func TestRollbackFiles(t *testing.T) {
 	}
 }
 
+// Covers: chat/addFlag, chat/removeFlag
 func TestFlags(t *testing.T) {
 	t.Parallel()
 	r, chat, ids := talked(t, 2)
@@ -250,6 +255,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// Covers: chat/fork, chat/opened
 func TestFork(t *testing.T) {
 	t.Parallel()
 	r, chat, ids := talked(t, 2)
@@ -295,6 +301,7 @@ func TestFork(t *testing.T) {
 	}
 }
 
+// Covers: chat/clear, chat/update
 func TestClearAndUpdate(t *testing.T) {
 	t.Parallel()
 	r, chat, _ := talked(t, 1)
@@ -350,6 +357,8 @@ func TestUpdateWhileModelPauses(t *testing.T) {
 
 // A steer is sent to the model at the next boundary, and shown. If it was not sent by the end of
 // the turn, it is dropped.
+//
+// Covers: chat/promptSteer, chat/promptSteerRemove
 func TestSteer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: `
@@ -424,6 +433,8 @@ func TestStopOfNothing(t *testing.T) {
 }
 
 // Selections of model and agent (4.9) are scoped to known chats, and otherwise to the session.
+//
+// Covers: chat/selectedAgentChanged, chat/selectedBehaviorChanged, chat/selectedModelChanged
 func TestSelection(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: talk, config: map[string]any{"providers": map[string]any{"mock": map[string]any{"models": map[string]any{

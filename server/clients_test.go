@@ -49,6 +49,8 @@ func (r *rig) mayWrite() bool {
 
 // A client that follows the seed protocol exactly: no chat ids of its own, the behaviour family of
 // names, no server in tool calls.
+//
+// Covers: initialize, initialized, shutdown, exit, chat/queryCommands
 func TestSeedClient(t *testing.T) {
 	t.Parallel()
 	r := newDay(t)
@@ -135,6 +137,8 @@ func TestSeedClient(t *testing.T) {
 }
 
 // A client written to the current protocol.
+//
+// Covers: chat/prompt, chat/deleted
 func TestCurrentClient(t *testing.T) {
 	t.Parallel()
 	r := newDay(t)
@@ -291,6 +295,8 @@ func TestBeforeInitialize(t *testing.T) {
 
 // Prompts and deletes of the same chat in quick succession: every request is answered, and after
 // the deletion nothing of the chat is sent unless a prompt starts it again.
+//
+// Covers: chat/delete
 func TestPromptAndDelete(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps:\n    - {text: 'a b c', delay: 1ms}\nturns: []\n"})

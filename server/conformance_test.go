@@ -19,6 +19,9 @@ import (
 // TestConformance is the checklist of eca-protocol 15, by its numbers. Checks that need the process
 // itself are in TestConformance in cmd/eca. Each check runs under the rules, which see every
 // message (rules_test.go); some checks only produce the messages that the rules check.
+//
+// Covers: chat/toolCallApprove, chat/toolCallReject, chat/promptStop, chat/contentReceived
+// Covers: chat/statusChanged, jobs/updated, $/progress
 func TestConformance(t *testing.T) {
 	needs.Long(t)
 	needs.POSIX(t)

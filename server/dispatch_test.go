@@ -10,38 +10,18 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// Every method of the interface is in the table under its own name, and both match the methods that
-// the protocol lists.
-func TestTableIsComplete(t *testing.T) {
+// Every method of the interface has a row.
+func TestEachMethodHasARow(t *testing.T) {
 	t.Parallel()
-	methods := table(families{})
-	listed := map[string]bool{}
+	rows := map[string]bool{}
 	for _, m := range protocol.Methods() {
-		if m.Direction != protocol.ToServer {
-			continue
-		}
-		listed[m.Name] = true
-		if methods[m.Name] == nil {
-			t.Errorf("%s is not in the table", m.Name)
-		}
-	}
-	for name := range methods {
-		if !listed[name] {
-			t.Errorf("%s is not listed in protocol.Methods", name)
-		}
+		rows[strings.ToLower(strings.ReplaceAll(m.Name, "/", ""))] = m.Handle != nil
 	}
 	face := reflect.TypeFor[protocol.Server]()
-	names := map[string]bool{}
-	for name := range methods {
-		names[strings.ToLower(strings.ReplaceAll(name, "/", ""))] = true
-	}
 	for i := range face.NumMethod() {
-		if name := face.Method(i).Name; !names[strings.ToLower(name)] {
-			t.Errorf("%s has no entry in the table", name)
+		if name := face.Method(i).Name; !rows[strings.ToLower(name)] {
+			t.Errorf("add a row for %s to protocol.Methods", name)
 		}
-	}
-	if face.NumMethod() != len(methods) {
-		t.Errorf("%d methods, %d entries", face.NumMethod(), len(methods))
 	}
 }
 

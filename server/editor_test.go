@@ -89,6 +89,7 @@ func never(ctx context.Context, _ json.RawMessage) (any, error) {
 	return nil, ctx.Err()
 }
 
+// Covers: editor/getDiagnostics, editor/getDefinition, editor/getReferences
 func TestEditorTools(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, call, method, answer, params, output string }{
@@ -211,6 +212,7 @@ func TestEditorIsStarting(t *testing.T) {
 	}
 }
 
+// Covers: chat/askQuestion
 func TestAnswersToQuestions(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -299,6 +301,8 @@ func TestEditorNavDisabled(t *testing.T) {
 }
 
 // The end of a turn cancels its open requests: the client gets $/cancelRequest with their id.
+//
+// Covers: $/cancelRequest
 func TestStopTakesRequestsBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ method, call, progress string }{

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -69,71 +68,80 @@ func readHistory(api string, body []byte) ([]turnSaid, error) {
 		}
 		out = append(out, m)
 	}
-	key := map[string]string{"openai-responses": "input", "google": "contents"}[api]
-	if key == "" {
-		key = "messages"
-	}
-	for _, item := range items(b[key]) {
-		m := turnSaid{role: str(item["role"])}
-		switch api {
-		case "openai-responses":
-			switch item["type"] {
-			case "function_call":
-				m = turnSaid{role: "assistant", calls: []string{str(item["call_id"])}}
-			case "function_call_output":
-				m = turnSaid{role: "user", results: []string{str(item["call_id"])}}
-			default:
-				m.texts = contentTexts(item["content"])
-			}
-			add(false, m)
-		case "openai-chat", "ollama":
-			if m.role == "system" {
-				continue
-			}
-			if m.role == "tool" {
-				m = turnSaid{role: "user", results: []string{str(item["tool_call_id"])}}
-			} else {
-				m.texts = contentTexts(item["content"])
-				for _, c := range items(item["tool_calls"]) {
-					m.calls = append(m.calls, str(c["id"]))
-				}
-				if len(m.calls) > 0 && strings.Join(m.texts, "") == "" {
-					m.texts = nil // these may be empty beside calls
-				}
-			}
-			add(false, m)
-		case "anthropic":
-			for _, c := range items(item["content"]) {
-				switch c["type"] {
-				case "text":
-					m.texts = append(m.texts, str(c["text"]))
-				case "tool_use":
-					m.calls = append(m.calls, str(c["id"]))
-				case "tool_result":
-					m.results = append(m.results, str(c["tool_use_id"]))
-				}
-			}
-			add(true, m)
-		case "bedrock", "google":
-			parts := item["content"]
-			if api == "google" {
-				parts = item["parts"]
-				m.role = strings.Replace(m.role, "model", "assistant", 1)
-			}
-			for _, c := range items(parts) {
-				if s, ok := c["text"].(string); ok {
-					m.texts = append(m.texts, s)
-				}
-				for k, to := range map[string]*[]string{"toolUse": &m.calls, "toolResult": &m.results, "functionCall": &m.calls, "functionResponse": &m.results} {
-					if v, ok := c[k].(map[string]any); ok {
-						*to = append(*to, cmp.Or(str(v["toolUseId"]), str(v["name"])))
-					}
-				}
-			}
-			add(true, m)
+	format := wireTestOf(api)
+	for _, item := range items(b[format.history]) {
+		if m, ok := format.read(item); ok {
+			add(!format.lenient, m)
 		}
 	}
 	return out, nil
+}
+
+func readResponses(item map[string]any) (turnSaid, bool) {
+	switch item["type"] {
+	case "function_call":
+		return turnSaid{role: "assistant", calls: []string{str(item["call_id"])}}, true
+	case "function_call_output":
+		return turnSaid{role: "user", results: []string{str(item["call_id"])}}, true
+	}
+	return turnSaid{role: str(item["role"]), texts: contentTexts(item["content"])}, true
+}
+
+func readChat(item map[string]any) (turnSaid, bool) {
+	switch item["role"] {
+	case "system":
+		return turnSaid{}, false
+	case "tool":
+		return turnSaid{role: "user", results: []string{str(item["tool_call_id"])}}, true
+	}
+	m := turnSaid{role: str(item["role"]), texts: contentTexts(item["content"])}
+	for _, c := range items(item["tool_calls"]) {
+		m.calls = append(m.calls, str(c["id"]))
+	}
+	if len(m.calls) > 0 && strings.Join(m.texts, "") == "" {
+		m.texts = nil // these may be empty beside calls
+	}
+	return m, true
+}
+
+func readAnthropic(item map[string]any) (turnSaid, bool) {
+	m := turnSaid{role: str(item["role"])}
+	for _, c := range items(item["content"]) {
+		switch c["type"] {
+		case "text":
+			m.texts = append(m.texts, str(c["text"]))
+		case "tool_use":
+			m.calls = append(m.calls, str(c["id"]))
+		case "tool_result":
+			m.results = append(m.results, str(c["tool_use_id"]))
+		}
+	}
+	return m, true
+}
+
+func readGoogle(item map[string]any) (turnSaid, bool) {
+	role := strings.Replace(str(item["role"]), "model", "assistant", 1)
+	return readParts(role, item["parts"], "functionCall", "functionResponse", "name"), true
+}
+
+func readBedrock(item map[string]any) (turnSaid, bool) {
+	return readParts(str(item["role"]), item["content"], "toolUse", "toolResult", "toolUseId"), true
+}
+
+// readParts reads parts that have one key each, which is their type.
+func readParts(role string, parts any, call, result, id string) turnSaid {
+	m := turnSaid{role: role}
+	for _, c := range items(parts) {
+		if s, ok := c["text"].(string); ok {
+			m.texts = append(m.texts, s)
+		}
+		for k, to := range map[string]*[]string{call: &m.calls, result: &m.results} {
+			if v, ok := c[k].(map[string]any); ok {
+				*to = append(*to, str(v[id]))
+			}
+		}
+	}
+	return m
 }
 
 func items(v any) []map[string]any {

@@ -107,6 +107,7 @@ turns:
     steps: [{text: "half of", cut: true}]
 `
 
+// Covers: rewrite/prompt, rewrite/contentReceived
 func TestRewrite(t *testing.T) {
 	t.Parallel()
 	for _, api := range []string{"openai-responses", "openai-chat"} {
@@ -212,6 +213,7 @@ func completionParams(more map[string]any) map[string]any {
 	return p
 }
 
+// Covers: completion/inline
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	r := newInlineRig(t, options{api: "openai-chat", model: `

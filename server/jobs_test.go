@@ -13,6 +13,8 @@ import (
 
 // A job outlives its turn. The client gets its beginning and end, reads its output without secrets,
 // and can end it. The model is notified of its end once.
+//
+// Covers: jobs/list, jobs/kill, jobs/readOutput
 func TestJobs(t *testing.T) {
 	needs.Long(t)
 	r := newRig(t, options{})

@@ -40,6 +40,8 @@ func (r *loginRig) logInVault(v *vault) {
 
 // A login from the refusal to the tools. It survives a restart, is renewed with single-use tokens,
 // and is revoked.
+//
+// Covers: mcp/connectServer, mcp/logoutServer
 func TestMCPLogin(t *testing.T) {
 	t.Parallel()
 	v, c, state := newVault(t), newClock(), tempDir(t)

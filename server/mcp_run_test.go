@@ -206,6 +206,8 @@ func TestMCPTools(t *testing.T) {
 }
 
 // A server is started, stopped, and disappears between two messages.
+//
+// Covers: mcp/startServer, mcp/stopServer
 func TestMCPLives(t *testing.T) {
 	t.Parallel()
 	server := newMCPServer(t)

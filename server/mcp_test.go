@@ -57,6 +57,8 @@ func readFile(t *testing.T, path string) string {
 const webEntry = `{"type":"mcp","name":"web","status":"disabled","url":"http://127.0.0.1:1/x","disabled":true,"hasAuth":false}`
 
 // Configured servers are listed as written, with their state.
+//
+// Covers: tool/serverUpdated
 func TestMCPList(t *testing.T) {
 	t.Parallel()
 	r := newMCPRig(t, mcpConfig, "")
@@ -93,6 +95,9 @@ func TestMCPList(t *testing.T) {
 }
 
 // Edits change the user's file, one value at a time, in the order of the requests.
+//
+// Covers: mcp/enableServer, mcp/disableServer, mcp/updateServer, mcp/removeServer
+// Covers: tool/serverRemoved
 func TestMCPEdit(t *testing.T) {
 	t.Parallel()
 	r := newMCPRig(t, mcpConfig, "")
@@ -132,6 +137,7 @@ func TestMCPEdit(t *testing.T) {
 	}
 }
 
+// Covers: mcp/addServer
 func TestMCPAdd(t *testing.T) {
 	t.Parallel()
 	r := newMCPRig(t, "", "// local\n{}\n")

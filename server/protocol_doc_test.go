@@ -15,75 +15,6 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// coveredBy names the test that shows the behaviour of each method best.
-var coveredBy = map[string]string{
-	"initialize":                          "TestSeedClient",
-	"initialized":                         "TestSeedClient",
-	"shutdown":                            "TestSeedClient",
-	"exit":                                "TestSeedClient",
-	"workspace/didChangeWorkspaceFolders": "TestWorkspaceFoldersChange",
-	"chat/prompt":                         "TestCurrentClient",
-	"chat/toolCallApprove":                "TestConformance",
-	"chat/toolCallReject":                 "TestConformance",
-	"chat/promptStop":                     "TestConformance",
-	"chat/promptSteer":                    "TestSteer",
-	"chat/promptSteerRemove":              "TestSteer",
-	"chat/queryContext":                   "TestQueriesAsRecorded",
-	"chat/queryFiles":                     "TestQueriesAsRecorded",
-	"chat/queryCommands":                  "TestSeedClient",
-	"chat/delete":                         "TestPromptAndDelete",
-	"chat/clear":                          "TestClearAndUpdate",
-	"chat/rollback":                       "TestRollbackFiles",
-	"chat/addFlag":                        "TestFlags",
-	"chat/removeFlag":                     "TestFlags",
-	"chat/fork":                           "TestFork",
-	"chat/update":                         "TestClearAndUpdate",
-	"chat/list":                           "TestList",
-	"chat/open":                           "TestOpen",
-	"chat/history":                        "TestHistoryPages",
-	"chat/search":                         "TestSearch",
-	"chat/selectedAgentChanged":           "TestSelection",
-	"chat/selectedBehaviorChanged":        "TestSelection",
-	"chat/selectedModelChanged":           "TestSelection",
-	"mcp/startServer":                     "TestMCPLives",
-	"mcp/stopServer":                      "TestMCPLives",
-	"mcp/connectServer":                   "TestMCPLogin",
-	"mcp/logoutServer":                    "TestMCPLogin",
-	"mcp/enableServer":                    "TestMCPEdit",
-	"mcp/disableServer":                   "TestMCPEdit",
-	"mcp/updateServer":                    "TestMCPEdit",
-	"mcp/addServer":                       "TestMCPAdd",
-	"mcp/removeServer":                    "TestMCPEdit",
-	"providers/list":                      "TestProviderLogin",
-	"providers/login":                     "TestProviderLogin",
-	"providers/loginInput":                "TestProviderLogin",
-	"providers/logout":                    "TestProviderLogin",
-	"jobs/list":                           "TestJobs",
-	"jobs/kill":                           "TestJobs",
-	"jobs/readOutput":                     "TestJobs",
-	"completion/inline":                   "TestCompletion",
-	"rewrite/prompt":                      "TestRewrite",
-
-	"chat/contentReceived":    "TestConformance",
-	"chat/cleared":            "TestRollback",
-	"chat/opened":             "TestFork",
-	"chat/statusChanged":      "TestConformance",
-	"chat/deleted":            "TestCurrentClient",
-	"config/updated":          "TestReload",
-	"tool/serverUpdated":      "TestMCPList",
-	"tool/serverRemoved":      "TestMCPEdit",
-	"providers/updated":       "TestProviderLogin",
-	"jobs/updated":            "TestConformance",
-	"rewrite/contentReceived": "TestRewrite",
-	"$/progress":              "TestConformance",
-	"$/showMessage":           "TestReload",
-	"$/cancelRequest":         "TestStopTakesRequestsBack",
-	"editor/getDiagnostics":   "TestEditorTools",
-	"editor/getDefinition":    "TestEditorTools",
-	"editor/getReferences":    "TestEditorTools",
-	"chat/askQuestion":        "TestAnswersToQuestions",
-}
-
 // extensionsDoc describes extensions that clients get only if they request them in initialize.
 const extensionsDoc = `
 ## Extensions
@@ -99,38 +30,40 @@ A client gets these only if it asks for them in ` + "`initialize`" + `.
 `
 
 // TestProtocolDoc compares docs/protocol.md with the code: the methods are those of
-// protocol.Methods, and the test of each method mentions it, directly or in a function that it
-// uses.
+// protocol.Methods. A line "Covers:" in the comment of a test names the methods whose behaviour the
+// test shows best. The test mentions them, directly or in a function that it uses.
 func TestProtocolDoc(t *testing.T) {
 	t.Parallel()
-	tests := parseTests(t)
+	tests, coveredBy := parseTests(t)
 	var doc strings.Builder
 	doc.WriteString("# Protocol\n\nEvery method of the ECA protocol that eca speaks. This page is generated: `go test ./server -run TestProtocolDoc -update`.\n\n" +
 		"\"Section\" is the section of the [contract](contracts/README.md). \"Since\" is *first* for methods of the first published protocol, and *current* for later ones. " +
-		"\"Test\" is a test in `server`. `TestConformance` in `server` and `cmd/eca` works through the checklist of the contract; `TestMatrix` shows what each client needs (the clients' scripts are in `server/testdata/clients`).\n\n" +
-		"| method | direction | kind | since | section | test |\n|---|---|---|---|---|---|\n")
+		"\"Device\" is the right that a device of [the remote server](remote.md) needs. \"Test\" is a test in `server`. `TestConformance` in `server` and `cmd/eca` works through the checklist of the contract; `TestMatrix` shows what each client needs (the clients' scripts are in `server/testdata/clients`).\n\n" +
+		"| method | direction | kind | since | section | device | test |\n|---|---|---|---|---|---|---|\n")
 	for _, m := range protocol.Methods() {
 		test := coveredBy[m.Name]
 		switch {
 		case test == "":
-			t.Errorf("%s has no test in coveredBy", m.Name)
-		case tests[test] == nil || !strings.HasPrefix(test, "Test"):
-			t.Errorf("%s is covered by %s, which does not exist", m.Name, test)
+			t.Errorf("no test covers %s: add \"Covers: %s\" to the comment of one", m.Name, m.Name)
 		case !tests.mention(test, regexp.MustCompile(regexp.QuoteMeta(m.Name)+`([^A-Za-z]|$)`), map[string]bool{}):
 			t.Errorf("%s is covered by %s, which does not mention it", m.Name, test)
 		}
-		kind, since := "notification", "current"
+		delete(coveredBy, m.Name)
+		kind, since, device := "notification", "current", ""
 		if m.Request {
 			kind = "request"
 		}
 		if m.Seed {
 			since = "first"
 		}
-		fmt.Fprintf(&doc, "| `%s` | %s | %s | %s | %s | `%s` |\n", m.Name, m.Direction, kind, since, m.Section, test)
+		if m.Direction == protocol.ToServer {
+			device = m.Needs.String()
+		}
+		fmt.Fprintf(&doc, "| `%s` | %s | %s | %s | %s | %s | `%s` |\n", m.Name, m.Direction, kind, since, m.Section, device, test)
 	}
 	doc.WriteString(extensionsDoc)
-	if len(coveredBy) != len(protocol.Methods()) {
-		t.Errorf("coveredBy has %d methods, the protocol %d", len(coveredBy), len(protocol.Methods()))
+	for name, test := range coveredBy {
+		t.Errorf("%s covers %s, which is not a method", test, name)
 	}
 	page := filepath.Join("..", "docs", "protocol.md")
 	if *update {
@@ -147,15 +80,16 @@ func TestProtocolDoc(t *testing.T) {
 // share a name.
 type declarations map[string][]ast.Node
 
-func parseTests(t *testing.T) declarations {
+// parseTests also returns the test that covers each method.
+func parseTests(t *testing.T) (out declarations, coveredBy map[string]string) {
 	t.Helper()
 	files, err := filepath.Glob("*_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := declarations{}
+	out, coveredBy = declarations{}, map[string]string{}
 	for _, file := range files {
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,6 +97,13 @@ func parseTests(t *testing.T) declarations {
 			switch d := d.(type) {
 			case *ast.FuncDecl:
 				out[d.Name.Name] = append(out[d.Name.Name], d)
+				for line := range strings.Lines(d.Doc.Text()) {
+					if methods, ok := strings.CutPrefix(strings.TrimSpace(line), "Covers: "); ok {
+						for method := range strings.SplitSeq(methods, ", ") {
+							coveredBy[method] = d.Name.Name
+						}
+					}
+				}
 			case *ast.GenDecl:
 				for _, spec := range d.Specs {
 					if v, ok := spec.(*ast.ValueSpec); ok {
@@ -174,8 +115,7 @@ func parseTests(t *testing.T) declarations {
 			}
 		}
 	}
-	delete(out, "coveredBy")
-	return out
+	return out, coveredBy
 }
 
 // mention reports whether a declaration, or one that it uses, has a string with the method.

@@ -114,6 +114,9 @@ const (
 
 // A login from the first question to an answer of the model, with the client's messages; then a
 // restart, and a logout.
+//
+// Covers: providers/list, providers/login, providers/loginInput, providers/logout
+// Covers: providers/updated
 func TestProviderLogin(t *testing.T) {
 	t.Parallel()
 	state := tempDir(t)

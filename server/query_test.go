@@ -37,6 +37,8 @@ func (r *rig) query(method string, params map[string]any) string {
 }
 
 // The reference server's answers to the same queries about the same files (eca-recorded, queries).
+//
+// Covers: chat/queryContext, chat/queryFiles
 func TestQueriesAsRecorded(t *testing.T) {
 	t.Parallel()
 	root := tempDir(t)
@@ -92,6 +94,8 @@ func TestQueriesAsRecorded(t *testing.T) {
 }
 
 // When workspace folders are added and removed, queries, new turns and the configuration follow.
+//
+// Covers: workspace/didChangeWorkspaceFolders
 func TestWorkspaceFoldersChange(t *testing.T) {
 	t.Parallel()
 	first, second := tempDir(t), tempDir(t)

@@ -28,6 +28,8 @@ func (r *rig) workspaceFile() string { return filepath.Join(r.root, ".eca", "con
 
 // The client gets each change of a file once, with the whole configuration. While a file is broken,
 // its previous content counts.
+//
+// Covers: config/updated, $/showMessage
 func TestReload(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{})

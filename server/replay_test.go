@@ -144,6 +144,7 @@ func talked(t *testing.T, n int) (*rig, string, []string) {
 	return r, chat, ids
 }
 
+// Covers: chat/open
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	r, chat, _ := talked(t, 3)
@@ -177,6 +178,8 @@ type meta struct {
 }
 
 // Pages, read backwards and forwards, add up to the whole chat.
+//
+// Covers: chat/history
 func TestHistoryPages(t *testing.T) {
 	t.Parallel()
 	r, chat, ids := talked(t, 4)

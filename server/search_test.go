@@ -73,6 +73,7 @@ func TestSearchIsNegotiated(t *testing.T) {
 	}
 }
 
+// Covers: chat/search
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: echoes, init: searching()})

@@ -12,23 +12,7 @@ import (
 
 // validRequest checks a request against the documentation of its API: an invalid request would be
 // refused, and block the chat.
-func validRequest(api, body string) error {
-	switch api {
-	case "anthropic":
-		return validAnthropic(body)
-	case "bedrock":
-		return validBedrock(body)
-	case "google":
-		return validGoogle(body)
-	case "ollama":
-		return validOllama(body)
-	case "openai-chat":
-		return validChat(body)
-	case "openai-responses":
-		return validResponses(body)
-	}
-	return fmt.Errorf("no rules for %s", api)
-}
+func validRequest(api, body string) error { return wireTestOf(api).valid(body) }
 
 // callsRule checks calls and their results: each id once, one result for each call, and a call
 // before each result.

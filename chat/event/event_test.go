@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -64,37 +65,64 @@ func TestStoredIsWhatComesBack(t *testing.T) {
 	}
 }
 
-// A type that All does not list would be lost at the next start.
-func TestAllListsEveryType(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "table.go", nil, 0)
+var update = flag.Bool("update", false, "rewrite the table of docs/storage.md")
+
+// Each row is in All, because its event would be lost at the next start otherwise. docs/storage.md
+// has the comments of the rows, and mentions the events without one.
+func TestEachRowIsListedAndDescribed(t *testing.T) {
+	comments := map[string]string{}
+	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := map[string]bool{"Unknown": true}
-	for _, b := range All() {
-		listed[reflect.TypeOf(b).Name()] = true
-	}
-	for _, d := range file.Decls {
-		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == "row" {
-			if name := f.Recv.List[0].Type.(*ast.Ident).Name; !listed[name] {
-				t.Errorf("%s has a row, but All does not list it", name)
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == "row" {
+				comments[f.Recv.List[0].Type.(*ast.Ident).Name] = strings.Join(strings.Fields(f.Doc.Text()), " ")
 			}
 		}
 	}
-}
-
-// docs/storage.md describes each event that is stored.
-func TestEventsAreDescribed(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "storage.md"))
+	page := filepath.Join("..", "..", "docs", "storage.md")
+	data, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
+	const begin, end = "<!-- events -->\n", "<!-- end -->"
+	before, rest, _ := strings.Cut(string(data), begin)
+	_, after, found := strings.Cut(rest, end)
+	if !found {
+		t.Fatalf("%s has no %q and %q", page, begin, end)
+	}
+	table := "| kind | meaning |\n|---|---|\n"
 	for _, b := range All() {
-		kind := string(KindOf(b))
+		name, kind := reflect.TypeOf(b).Name(), string(KindOf(b))
+		comment, hasRow := comments[name]
 		family, _, _ := strings.Cut(kind, "_")
-		if !Volatile(b) && !strings.Contains(string(page), "`"+kind+"`") && !strings.Contains(string(page), "`"+family+"_*`") {
-			t.Errorf("docs/storage.md says nothing about %s", kind)
+		switch {
+		case !hasRow:
+			t.Errorf("All lists %s twice", name)
+		case comment != "":
+			table += "| `" + kind + "` | " + strings.TrimSuffix(comment, ".") + " |\n"
+		case !Volatile(b) && !strings.Contains(before+after, "`"+kind+"`") && !strings.Contains(before+after, "`"+family+"_*`"):
+			t.Errorf("the row of %s has no comment, and %s does not describe it", name, page)
 		}
+		delete(comments, name)
+	}
+	delete(comments, "Unknown")
+	for name := range comments {
+		t.Errorf("%s has a row, but All does not list it", name)
+	}
+	want := before + begin + table + end + after
+	if *update && !t.Failed() {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if string(data) != want {
+		t.Errorf("%s is out of date: go test ./chat/event -update", page)
 	}
 }
 

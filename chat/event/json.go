@@ -4,17 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 )
 
 // Version is stored with every encoded event. A program decodes events of a later version
 // as Unknown.
 const Version = 1
-
-func decode[T Body](raw json.RawMessage) (Body, error) {
-	var b T
-	err := json.Unmarshal(raw, &b)
-	return b, err
-}
 
 // EncodeBody returns the version and the JSON of a body, as stored.
 func EncodeBody(b Body) (version int, raw []byte, err error) {
@@ -57,15 +52,14 @@ func compact(raw json.RawMessage) json.RawMessage {
 
 // Decoder decodes stored bodies.
 type Decoder struct {
-	kinds map[Kind]func(json.RawMessage) (Body, error)
+	kinds map[Kind]reflect.Type
 }
 
 // NewDecoder returns a Decoder; it is safe for concurrent use.
 func NewDecoder() *Decoder {
-	d := &Decoder{kinds: map[Kind]func(json.RawMessage) (Body, error){}}
+	d := &Decoder{kinds: map[Kind]reflect.Type{}}
 	for _, b := range All() {
-		r := b.row()
-		d.kinds[r.kind] = r.decode
+		d.kinds[KindOf(b)] = reflect.TypeOf(b)
 	}
 	return d
 }
@@ -73,13 +67,13 @@ func NewDecoder() *Decoder {
 // Body decodes a stored body. An unknown kind becomes Unknown. It returns an error if the body does
 // not match its kind.
 func (d *Decoder) Body(kind Kind, version int, raw []byte) (Body, error) {
-	dec, ok := d.kinds[kind]
+	known, ok := d.kinds[kind]
 	if !ok || version > Version {
 		return Unknown{Name: kind, Raw: append(json.RawMessage(nil), raw...)}, nil
 	}
-	b, err := dec(raw)
-	if err != nil {
+	b := reflect.New(known)
+	if err := json.Unmarshal(raw, b.Interface()); err != nil {
 		return nil, fmt.Errorf("decode %s event: %w", kind, err)
 	}
-	return b, nil
+	return b.Elem().Interface().(Body), nil
 }

@@ -1,12 +1,9 @@
 package event
 
-import "encoding/json"
-
-// row describes one event type. Each type has its row in this file, as the method that makes it a
-// Body; All lists the types. The other files handle all events alike.
+// row describes one event type. Each type has its row as the method that makes it a Body; All lists
+// the types. The comment of a row is the description of the event in docs/storage.md.
 type row struct {
-	kind   Kind
-	decode func(json.RawMessage) (Body, error)
+	kind Kind
 
 	// begins is set if the event begins a message. Messages are the units in which chats are counted
 	// and cut: a user message, a run of the model's text, a block of reasoning, a tool call, the
@@ -24,87 +21,83 @@ const CompactionName = "lastCompaction"
 // KindFlag is the kind of Flag. The store positions a flag after the message that it marks.
 const KindFlag Kind = "flag"
 
-func (TurnStarted) row() row { return row{kind: "turn_started", decode: decode[TurnStarted]} }
+func (TurnStarted) row() row { return row{kind: "turn_started"} }
 
-func (b UserMessage) row() row {
-	return row{kind: "user_message", decode: decode[UserMessage], begins: true, name: b.ContentID}
-}
+// The user's prompt. In the middle of a turn, it is a prompt that the user sent while the turn
+// ran. With `command`, it was a command for eca, and the model gets only the command's
+// `prompt`, if there is one.
+func (b UserMessage) row() row { return row{kind: "user_message", begins: true, name: b.ContentID} }
 
-func (SystemPrompt) row() row { return row{kind: "system_prompt", decode: decode[SystemPrompt]} }
+// The parts of the system prompt for the following requests. Without parts, the next request
+// creates a new one.
+func (SystemPrompt) row() row       { return row{kind: "system_prompt"} }
+func (TextDelta) row() row          { return row{kind: "text"} }
+func (b ReasoningStarted) row() row { return row{kind: "reasoning_started", begins: true, name: b.ID} }
+func (ReasoningDelta) row() row     { return row{kind: "reasoning"} }
+func (ReasoningFinished) row() row  { return row{kind: "reasoning_finished"} }
+func (b ToolProposed) row() row     { return row{kind: "tool_proposed", begins: true, name: b.CallID} }
+func (ToolArgsDelta) row() row      { return row{kind: "tool_args"} }
+func (ToolJudged) row() row         { return row{kind: "tool_judged"} }
+func (ToolStarted) row() row        { return row{kind: "tool_started"} }
+func (ToolUpdated) row() row        { return row{kind: "tool_updated", interleaves: true} }
+func (b ToolFinished) row() row { return row{kind: "tool_finished", begins: true, name: b.CallID} }
 
-// A TextDelta begins a message unless it continues a run of text: see Begins.
-func (TextDelta) row() row { return row{kind: "text", decode: decode[TextDelta]} }
+func (b ToolRejected) row() row { return row{kind: "tool_rejected", begins: true, name: b.CallID} }
 
-func (b ReasoningStarted) row() row {
-	return row{kind: "reasoning_started", decode: decode[ReasoningStarted], begins: true, name: b.ID}
-}
+// Tokens and cost of a request. With `purpose`, a side request; with `subagent`, a request of a
+// subagent's chat; that chat contains the event too.
+func (b UsageReported) row() row { return row{kind: "usage", interleaves: b.Purpose != ""} }
 
-func (ReasoningDelta) row() row { return row{kind: "reasoning", decode: decode[ReasoningDelta]} }
+// The chat's title.
+func (TitleChanged) row() row { return row{kind: "title", interleaves: true} }
 
-func (ReasoningFinished) row() row {
-	return row{kind: "reasoning_finished", decode: decode[ReasoningFinished]}
-}
+// Text from eca, at any position. With `chat`, it names a new fork; with `system`, it announces
+// a change of the system prompt.
+func (Notice) row() row   { return row{kind: "notice"} }
+func (Progress) row() row { return row{kind: "progress", interleaves: true, volatile: true} }
 
-func (b ToolProposed) row() row {
-	return row{kind: "tool_proposed", decode: decode[ToolProposed], begins: true, name: b.CallID}
-}
+// With `dialog`, eca asked a question that the next `user_message` answers. With `blocked`, the
+// prompt never reaches the model, not even later.
+func (TurnFinished) row() row { return row{kind: "turn_finished"} }
 
-func (ToolArgsDelta) row() row { return row{kind: "tool_args", decode: decode[ToolArgsDelta]} }
+// Before each change of a file by a tool, with the hash of its contents before (`null` for a
+// new file) and the hash after.
+func (FileChanged) row() row { return row{kind: "file_changed"} }
 
-func (ToolJudged) row() row { return row{kind: "tool_judged", decode: decode[ToolJudged]} }
+// Before a command whose changes a rollback can undo (`roots`: the recorded folders and the
+// record's name), and again after it, with `ended`.
+func (UndoPoint) row() row { return row{kind: "undo_point"} }
 
-func (ToolStarted) row() row { return row{kind: "tool_started", decode: decode[ToolStarted]} }
-
-func (ToolUpdated) row() row {
-	return row{kind: "tool_updated", decode: decode[ToolUpdated], interleaves: true}
-}
-
-func (b ToolFinished) row() row {
-	return row{kind: "tool_finished", decode: decode[ToolFinished], begins: true, name: b.CallID}
-}
-
-func (b ToolRejected) row() row {
-	return row{kind: "tool_rejected", decode: decode[ToolRejected], begins: true, name: b.CallID}
-}
-
-func (b UsageReported) row() row {
-	return row{kind: "usage", decode: decode[UsageReported], interleaves: b.Purpose != ""}
-}
-
-func (TitleChanged) row() row {
-	return row{kind: "title", decode: decode[TitleChanged], interleaves: true}
-}
-
-func (Notice) row() row { return row{kind: "notice", decode: decode[Notice]} }
-
-func (Progress) row() row {
-	return row{kind: "progress", decode: decode[Progress], interleaves: true, volatile: true}
-}
-
-func (TurnFinished) row() row { return row{kind: "turn_finished", decode: decode[TurnFinished]} }
-
-func (FileChanged) row() row { return row{kind: "file_changed", decode: decode[FileChanged]} }
-
-func (UndoPoint) row() row { return row{kind: "undo_point", decode: decode[UndoPoint]} }
-
+// A mark that the user set.
 func (b Flag) row() row {
-	return row{kind: KindFlag, decode: decode[Flag], begins: true, name: b.ContentID, interleaves: true}
+	return row{kind: KindFlag, begins: true, name: b.ContentID, interleaves: true}
 }
 
-func (Compacted) row() row {
-	return row{kind: "compacted", decode: decode[Compacted], begins: true, name: CompactionName}
-}
+// A summary that replaces everything before it, except for a prompt without an answer. The
+// originals stay in the log.
+func (Compacted) row() row { return row{kind: "compacted", begins: true, name: CompactionName} }
 
-func (Pruned) row() row        { return row{kind: "pruned", decode: decode[Pruned]} }
-func (Continued) row() row     { return row{kind: "continued", decode: decode[Continued]} }
-func (ImagesRefused) row() row { return row{kind: "images_refused", decode: decode[ImagesRefused]} }
-func (Truncated) row() row     { return row{kind: "truncated", decode: decode[Truncated]} }
-func (TasksCleared) row() row  { return row{kind: "tasks_cleared", decode: decode[TasksCleared]} }
-func (HookStarted) row() row   { return row{kind: "hook_started", decode: decode[HookStarted]} }
-func (HookFinished) row() row  { return row{kind: "hook_finished", decode: decode[HookFinished]} }
-func (PromptAmended) row() row { return row{kind: "prompt_amended", decode: decode[PromptAmended]} }
-func (Report) row() row        { return row{kind: "report", decode: decode[Report]} }
-func (u Unknown) row() row     { return row{kind: u.Name} }
+// Calls whose results eca no longer sends. The originals stay in the log.
+func (Pruned) row() row { return row{kind: "pruned"} }
+
+// The answer broke off. `prompt` is sent to the model as a user message; the user saw `text`.
+func (Continued) row() row { return row{kind: "continued"} }
+
+// Images from before this event are no longer sent.
+func (ImagesRefused) row() row { return row{kind: "images_refused"} }
+func (Truncated) row() row     { return row{kind: "truncated"} }
+func (TasksCleared) row() row  { return row{kind: "tasks_cleared"} }
+func (HookStarted) row() row   { return row{kind: "hook_started"} }
+func (HookFinished) row() row  { return row{kind: "hook_finished"} }
+
+// A change by hooks: the text or, for prompts of MCP servers, the messages (`said`) that
+// replace the previous prompt, and text that is added to it.
+func (PromptAmended) row() row { return row{kind: "prompt_amended"} }
+
+// The result of a background subagent, which the model gets as a user message. If it is
+// missing, the process died before the result arrived.
+func (Report) row() row    { return row{kind: "report"} }
+func (u Unknown) row() row { return row{kind: u.Name} }
 
 // All returns one empty event of each type except Unknown. A test checks that it is complete.
 func All() []Body {
@@ -147,8 +140,8 @@ func All() []Body {
 // KindOf returns the kind of a body.
 func KindOf(b Body) Kind { return b.row().kind }
 
-// Begins reports whether an event begins a message. previous is the kind of the last event that
-// does not interleave text.
+// Begins reports whether an event begins a message. A TextDelta does, unless it continues a run of
+// text. previous is the kind of the last event that does not interleave text.
 func Begins(previous Kind, b Body) bool {
 	if _, ok := b.(TextDelta); ok {
 		return previous != KindOf(b)

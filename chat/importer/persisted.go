@@ -109,10 +109,7 @@ func (w *writer) add(e event.Event) []Record {
 		return append(w.flush(), message("flag", transitMap{field("text", b.Text)}, e.Time, field("content-id", b.ContentID)))
 	case event.TurnFinished:
 		return w.flush()
-	case event.Compacted, event.FileChanged, event.HookFinished, event.HookStarted, event.ImagesRefused, event.Notice, event.Progress,
-		event.PromptAmended, event.Pruned, event.SystemPrompt, event.TasksCleared, event.TitleChanged, event.ToolArgsDelta, event.ToolProposed,
-		event.ToolStarted, event.ToolUpdated, event.Truncated, event.TurnStarted, event.UndoPoint, event.Unknown, event.UsageReported:
-		// not stored by the reference
+	default: // the reference does not store it
 	}
 	return nil
 }

@@ -4,18 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"os"
 	"reflect"
 	"strings"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/llm"
-	"github.com/seed-dec29ce4/eca/llm/anthropic"
 	"github.com/seed-dec29ce4/eca/llm/bedrock"
-	"github.com/seed-dec29ce4/eca/llm/cassette"
-	"github.com/seed-dec29ce4/eca/llm/google"
-	"github.com/seed-dec29ce4/eca/llm/ollama"
 	"github.com/seed-dec29ce4/eca/llm/openai"
 )
 
@@ -71,43 +66,8 @@ func (m *Models) recorded(c llm.Model) llm.Model {
 }
 
 func (v *view) newClient(name string, p config.Provider) (llm.Model, error) {
-	switch p.API {
-	case openai.APIResponses, "openai": // "openai" is an older name
-		responses := v.endpoint(name, p)
-		chat := responses
-		responses.URL = openai.URL(p.URL, p.Path, openai.APIResponses)
-		chat.URL = openai.URL(p.URL, "", openai.APIChat)
-		if p.Path != "" || strings.HasPrefix(p.URL, "https://api.openai.com") {
-			return openai.NewResponses(responses), nil
-		}
-		return openai.WithFallback(openai.NewResponses(responses), openai.NewChat(chat, chatOptions(name, p, v.cfg.Conformance().UnmergedDeltas))), nil
-	case openai.APIChat:
-		e := v.endpoint(name, p)
-		e.URL = openai.URL(p.URL, p.Path, openai.APIChat)
-		return openai.NewChat(e, chatOptions(name, p, v.cfg.Conformance().UnmergedDeltas)), nil
-	case anthropic.API:
-		e := v.endpoint(name, p)
-		e.URL = anthropic.URL(p.URL, p.Path)
-		return anthropic.NewMessages(e), nil
-	case bedrock.API:
-		return bedrock.New(v.endpoint(name, p), v.aws()), nil
-	case google.API:
-		return google.New(v.endpoint(name, p)), nil
-	case ollama.API:
-		return ollama.New(v.endpoint(name, p), p.Path), nil
-	case apiCassette:
-		data, err := os.ReadFile(p.URL)
-		if err != nil {
-			if from := v.urlSource(name, p); from != "" {
-				err = fmt.Errorf("%w (named by %s)", err, from)
-			}
-			return nil, fmt.Errorf("provider %s: the cassette cannot be read: %w", v.cfg.Spelled(name), err)
-		}
-		player, err := cassette.Parse(data)
-		if err != nil {
-			return nil, fmt.Errorf("provider %s: %s:%w", v.cfg.Spelled(name), p.URL, err)
-		}
-		return player, nil
+	if f := formatOf(p.API); f.client != nil {
+		return f.client(v, name, p)
 	}
 	return nil, fmt.Errorf("provider %s: unknown api %q; this version supports %s", v.cfg.Spelled(name), p.API, wireFormats())
 }
@@ -131,13 +91,9 @@ func chatOptions(name string, p config.Provider, unmergedDeltas bool) openai.Cha
 func (v *view) endpoint(name string, p config.Provider) llm.Endpoint {
 	limits := v.limits(p)
 	headers := map[string]string{"User-Agent": "eca", "X-Llm-Application-Name": "eca"}
-	switch {
-	case p.Key == "":
-	case p.API == anthropic.API:
-		headers[anthropic.KeyHeader] = p.Key
-	case p.API == google.API:
-		headers[google.KeyHeader] = p.Key
-	default:
+	if header := formatOf(p.API).keyHeader; p.Key != "" && header != "" {
+		headers[header] = p.Key
+	} else if p.Key != "" {
 		headers["Authorization"] = "Bearer " + p.Key
 	}
 	for k, v := range p.ExtraHeaders {

@@ -5,16 +5,13 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/localhost"
 	"github.com/seed-dec29ce4/eca/llm"
-	"github.com/seed-dec29ce4/eca/llm/anthropic"
 	"github.com/seed-dec29ce4/eca/llm/bedrock"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
-	"github.com/seed-dec29ce4/eca/llm/google"
 	"github.com/seed-dec29ce4/eca/llm/ollama"
 	"github.com/seed-dec29ce4/eca/llm/openai"
 )
@@ -91,7 +88,8 @@ func (v *view) facts(name string, p provider, model string) llm.Facts {
 		public.Context, public.Output = llm.Fact[int64]{}, llm.Fact[int64]{}
 	}
 	f.Fill(public)
-	f.Fill(assumed(false, likelyReasons(p.API, sent)))
+	reasons := formatOf(p.API).reasons
+	f.Fill(assumed(false, reasons != nil && reasons(sent)))
 	if f.Context.Known() && f.Output.Value >= f.Context.Value {
 		f.Output = llm.Fact[int64]{} // ignored, because it leaves no room for a prompt
 	}
@@ -129,18 +127,6 @@ func assumed(images, reasoning bool) llm.Facts {
 	return llm.Facts{Images: flag(images), Reasoning: flag(reasoning), Tools: flag(true)}
 }
 
-// likelyReasons reports whether an unknown model is asked to reason. It is not if a model that
-// cannot reason would refuse the request.
-func likelyReasons(api, model string) bool {
-	switch api {
-	case bedrock.API:
-		return bedrock.Reasons(model)
-	case google.API, ollama.API:
-		return false
-	}
-	return !strings.HasPrefix(model, "gpt-4") && !strings.HasPrefix(model, "gpt-3") && anthropic.CanThink(model)
-}
-
 // limit and price convert facts to the types of the engine.
 func limit(f llm.Facts) config.Limit {
 	return config.Limit{Context: f.Context.Value, Output: f.Output.Value}
@@ -158,16 +144,6 @@ func price(f llm.Facts) config.Cost {
 
 func serverTools(mc config.Model) llm.ServerTools {
 	return llm.ServerTools{WebSearch: mc.WebSearch, ImageGeneration: mc.ImageGen}
-}
-
-// searchPrice returns the price of 1000 searches in the providers' own price lists, or nil if it is
-// unknown.
-func searchPrice(api string) *float64 {
-	prices := map[string]float64{anthropic.API: 10, openai.APIResponses: 10, "openai": 10, google.API: 14}
-	if price, ok := prices[api]; ok {
-		return &price
-	}
-	return nil
 }
 
 // variantsOf returns the variants of a provider's model.

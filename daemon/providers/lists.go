@@ -14,11 +14,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/llm"
-	"github.com/seed-dec29ce4/eca/llm/anthropic"
-	"github.com/seed-dec29ce4/eca/llm/bedrock"
-	"github.com/seed-dec29ce4/eca/llm/google"
 	"github.com/seed-dec29ce4/eca/llm/ollama"
-	"github.com/seed-dec29ce4/eca/llm/openai"
 )
 
 // fetched is the outcome of asking a provider for its models. It is valid while the provider has
@@ -48,7 +44,7 @@ func sameModels(a, b config.Provider) bool {
 
 // hasModelList reports whether a provider is asked for its models.
 func hasModelList(p config.Provider) bool {
-	return usable(p) && p.API != apiCassette && p.API != bedrock.API && (p.FetchModels == nil || *p.FetchModels)
+	return usable(p) && formatOf(p.API).list != nil && (p.FetchModels == nil || *p.FetchModels)
 }
 
 // complete reports whether a provider has all the values that it needs. Its models can then be
@@ -152,18 +148,5 @@ func listModels(ctx context.Context, api string, at llm.Endpoint) (map[string]ll
 	if at.Provider == copilot {
 		return copilotModels(ctx, at)
 	}
-	switch api {
-	case google.API:
-		return google.ListModels(ctx, at)
-	case ollama.API:
-		return ollama.ListModels(ctx, at)
-	case anthropic.API:
-		names, err := anthropic.ListModels(ctx, at)
-		models := map[string]llm.Facts{}
-		for _, name := range names {
-			models[name] = llm.Facts{} // the server returns only names
-		}
-		return models, err
-	}
-	return openai.ListModels(ctx, at)
+	return formatOf(api).list(ctx, at)
 }

@@ -188,8 +188,9 @@ func (v *view) resolve(name, current string) (Model, error) {
 		Server: serverTools(mc),
 		Retry:  v.retryPolicy(p.Provider),
 	}
-	if out.Cost.WebSearch = mc.Cost.WebSearch; out.Cost.WebSearch == nil {
-		out.Cost.WebSearch = searchPrice(p.API)
+	out.Cost.WebSearch = mc.Cost.WebSearch
+	if known := formatOf(p.API).searchPrice; out.Cost.WebSearch == nil && known > 0 {
+		out.Cost.WebSearch = &known
 	}
 	out.Client = v.opts.Record(out.Client, out.ID)
 	out.Reads = client.reads(mc, out.Name)

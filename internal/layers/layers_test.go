@@ -62,7 +62,7 @@ func allowed(from, to string) bool {
 	case to == "auth/oauth":
 		return slices.Contains([]string{"daemon/login", "daemon/providers", "mcp/login"}, from)
 	case to == "server/protocol":
-		return from == "server" // the engine knows no wire types
+		return from == "server" || from == "remote" // the engine knows no wire types
 	case from == "repomap" && to == "repomap/lang":
 		return true
 	case from == "ecp/cluster" && to == "ecp/runtime":

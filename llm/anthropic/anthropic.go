@@ -101,16 +101,16 @@ func URL(base, path string) string {
 // maxPages limits how many pages of a list of models are fetched.
 const maxPages = 20
 
-// ListModels asks a server for the names of its models. e.URL is the provider's URL as users write
+// ListModels asks a server for its models, of which it returns only the names. e.URL is the provider's URL as users write
 // it. Errors are those of llm.Endpoint.Exchange.
-func ListModels(ctx context.Context, e llm.Endpoint) ([]string, error) {
+func ListModels(ctx context.Context, e llm.Endpoint) (map[string]llm.Facts, error) {
 	at := strings.TrimSuffix(URL(e.URL, ""), "/messages") + "/models?limit=1000"
 	headers := map[string]string{"Anthropic-Version": version}
 	for k, v := range e.Headers {
 		headers[http.CanonicalHeaderKey(k)] = v // the user's headers take precedence
 	}
 	e.URL, e.Headers = at, headers
-	var out []string
+	out := map[string]llm.Facts{}
 	for range maxPages {
 		var page struct {
 			Data []struct {
@@ -124,7 +124,7 @@ func ListModels(ctx context.Context, e llm.Endpoint) ([]string, error) {
 		}
 		for _, d := range page.Data {
 			if d.ID != "" {
-				out = append(out, d.ID)
+				out[d.ID] = llm.Facts{}
 			}
 		}
 		if !page.HasMore || page.LastID == "" {

@@ -1,6 +1,12 @@
 package protocol
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+)
 
 // Server has every method that a client may call (sections 3 and 4). A face implements all of them;
 // the compiler checks that.
@@ -102,69 +108,159 @@ const (
 	ToClient Direction = "server → client"
 )
 
-// Method describes one method of the protocol, for docs/protocol.md.
+// Rights say what a device of the remote server may do. Higher rights include the lower ones.
+type Rights int
+
+// The rights.
+const (
+	Watch   Rights = iota + 1 // read chats
+	Control                   // prompt, stop, approve, answer and edit
+	Trust                     // auto-approve, remembered approvals and MCP servers
+)
+
+func (r Rights) String() string {
+	switch r {
+	case Watch:
+		return "watch"
+	case Trust:
+		return "trust"
+	}
+	return "control"
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (r Rights) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (r *Rights) UnmarshalText(text []byte) error {
+	for known := Watch; known <= Trust; known++ {
+		if known.String() == string(text) {
+			*r = known
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is not one of watch, control and trust", text)
+}
+
+// Method describes one method of the protocol.
 type Method struct {
 	Name      string // on the wire
 	Direction Direction
 	Request   bool // a request; else a notification
 	Seed      bool // also in the first published protocol
 	Section   string
+	Needs     Rights // that a remote device needs to call it; more if its params grant something
+	Handle    Handler
 }
 
-// Methods lists all methods of the protocol, in the order of the contract.
+// Handler decodes the params of a message and calls a method of a face. It is nil for methods that
+// the client implements.
+type Handler func(ctx context.Context, face Server, log *slog.Logger, req *jsonrpc.Request) (any, error)
+
+// request returns the row of a method with an answer.
+func request[P, R any](name string, method func(Server, context.Context, Request[P]) (AsyncResult[R], error), section string, seed bool, needs Rights) Method {
+	return Method{name, ToServer, true, seed, section, needs, func(ctx context.Context, face Server, log *slog.Logger, req *jsonrpc.Request) (any, error) {
+		params, err := decodeParams[P](log, req)
+		if err != nil {
+			return nil, err
+		}
+		later, err := method(face, ctx, Request[P]{Params: params, Answered: req.Answered()})
+		if err != nil {
+			return nil, err
+		}
+		return jsonrpc.Later(func(ctx context.Context) (any, error) {
+			res, err := later(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return res, nil
+		}), nil
+	}}
+}
+
+// notification returns the row of a method without an answer.
+func notification[P any](name string, method func(Server, context.Context, P) error, section string, seed bool, needs Rights) Method {
+	return Method{name, ToServer, false, seed, section, needs, func(ctx context.Context, face Server, log *slog.Logger, req *jsonrpc.Request) (any, error) {
+		params, err := decodeParams[P](log, req)
+		if err != nil {
+			return nil, err
+		}
+		return nil, method(face, ctx, params)
+	}}
+}
+
+// decodeParams reads params. A handler can return its error as it is.
+func decodeParams[P any](log *slog.Logger, req *jsonrpc.Request) (p P, err error) {
+	if _, none := any(p).(None); none {
+		return p, nil
+	}
+	repeated, err := Decode(req.Params, &p)
+	if repeated != "" {
+		log.Warn("a member of the params is there twice; the last one counts", "method", req.Method, "member", repeated)
+	}
+	if err != nil {
+		return p, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", req.Method, err)
+	}
+	return p, nil
+}
+
+// Methods lists all methods of the protocol, in the order of the contract. A row states the section,
+// whether the first published protocol has the method, and the rights of remote devices.
 func Methods() []Method {
 	const both, current = true, false
-	request := func(name, section string, seed bool) Method { return Method{name, ToServer, true, seed, section} }
-	notification := func(name, section string, seed bool) Method { return Method{name, ToServer, false, seed, section} }
-	tell := func(name string, seed bool) Method { return Method{name, ToClient, false, seed, "5"} }
-	ask := func(name string, seed bool) Method { return Method{name, ToClient, true, seed, "6"} }
+	tell := func(name string, seed bool) Method {
+		return Method{Name: name, Direction: ToClient, Seed: seed, Section: "5"}
+	}
+	ask := func(name string, seed bool) Method {
+		return Method{Name: name, Direction: ToClient, Request: true, Seed: seed, Section: "6"}
+	}
 	return []Method{
-		request("initialize", "3.1", both),
-		notification("initialized", "3.2", both),
-		request("shutdown", "3.3", both),
-		notification("exit", "3.3", both),
-		notification("workspace/didChangeWorkspaceFolders", "3.4", current),
-		request("chat/prompt", "4.1", both),
-		notification("chat/toolCallApprove", "4.2", both),
-		notification("chat/toolCallReject", "4.3", both),
-		notification("chat/promptStop", "4.4", both),
-		notification("chat/promptSteer", "4.5", current),
-		notification("chat/promptSteerRemove", "4.6", current),
-		request("chat/queryContext", "4.7", both),
-		request("chat/queryFiles", "4.7", current),
-		request("chat/queryCommands", "4.7", both),
-		request("chat/delete", "4.8", both),
-		request("chat/clear", "4.8", current),
-		request("chat/rollback", "4.8", current),
-		request("chat/addFlag", "4.8", current),
-		request("chat/removeFlag", "4.8", current),
-		request("chat/fork", "4.8", current),
-		request("chat/update", "4.8", current),
-		request("chat/list", "4.8", current),
-		request("chat/open", "4.8", current),
-		request("chat/history", "4.8", current),
-		request("chat/search", "extension", current),
-		notification("chat/selectedAgentChanged", "4.9", current),
-		notification("chat/selectedBehaviorChanged", "4.9", both),
-		notification("chat/selectedModelChanged", "4.9", current),
-		notification("mcp/startServer", "4.10", both),
-		notification("mcp/stopServer", "4.10", both),
-		notification("mcp/connectServer", "4.10", current),
-		notification("mcp/logoutServer", "4.10", current),
-		notification("mcp/enableServer", "4.10", current),
-		notification("mcp/disableServer", "4.10", current),
-		request("mcp/updateServer", "4.10", current),
-		request("mcp/addServer", "4.10", current),
-		request("mcp/removeServer", "4.10", current),
-		request("providers/list", "4.11", current),
-		request("providers/login", "4.11", current),
-		request("providers/loginInput", "4.11", current),
-		request("providers/logout", "4.11", current),
-		request("jobs/list", "4.12", current),
-		request("jobs/kill", "4.12", current),
-		request("jobs/readOutput", "4.12", current),
-		request("completion/inline", "4.13", current),
-		request("rewrite/prompt", "4.14", current),
+		request("initialize", Server.Initialize, "3.1", both, Trust),
+		notification("initialized", Server.Initialized, "3.2", both, Trust),
+		request("shutdown", Server.Shutdown, "3.3", both, Trust),
+		notification("exit", Server.Exit, "3.3", both, Trust),
+		notification("workspace/didChangeWorkspaceFolders", Server.WorkspaceDidChangeWorkspaceFolders, "3.4", current, Trust),
+		request("chat/prompt", Server.ChatPrompt, "4.1", both, Control),
+		notification("chat/toolCallApprove", Server.ChatToolCallApprove, "4.2", both, Control),
+		notification("chat/toolCallReject", Server.ChatToolCallReject, "4.3", both, Control),
+		notification("chat/promptStop", Server.ChatPromptStop, "4.4", both, Control),
+		notification("chat/promptSteer", Server.ChatPromptSteer, "4.5", current, Control),
+		notification("chat/promptSteerRemove", Server.ChatPromptSteerRemove, "4.6", current, Control),
+		request("chat/queryContext", Server.ChatQueryContext, "4.7", both, Watch),
+		request("chat/queryFiles", Server.ChatQueryFiles, "4.7", current, Watch),
+		request("chat/queryCommands", Server.ChatQueryCommands, "4.7", both, Watch),
+		request("chat/delete", Server.ChatDelete, "4.8", both, Control),
+		request("chat/clear", Server.ChatClear, "4.8", current, Control),
+		request("chat/rollback", Server.ChatRollback, "4.8", current, Control),
+		request("chat/addFlag", Server.ChatAddFlag, "4.8", current, Control),
+		request("chat/removeFlag", Server.ChatRemoveFlag, "4.8", current, Control),
+		request("chat/fork", Server.ChatFork, "4.8", current, Control),
+		request("chat/update", Server.ChatUpdate, "4.8", current, Control),
+		request("chat/list", Server.ChatList, "4.8", current, Watch),
+		request("chat/open", Server.ChatOpen, "4.8", current, Watch),
+		request("chat/history", Server.ChatHistory, "4.8", current, Watch),
+		request("chat/search", Server.ChatSearch, "extension", current, Watch),
+		notification("chat/selectedAgentChanged", Server.ChatSelectedAgentChanged, "4.9", current, Control),
+		notification("chat/selectedBehaviorChanged", Server.ChatSelectedBehaviorChanged, "4.9", both, Control),
+		notification("chat/selectedModelChanged", Server.ChatSelectedModelChanged, "4.9", current, Control),
+		notification("mcp/startServer", Server.MCPStartServer, "4.10", both, Trust),
+		notification("mcp/stopServer", Server.MCPStopServer, "4.10", both, Trust),
+		notification("mcp/connectServer", Server.MCPConnectServer, "4.10", current, Trust),
+		notification("mcp/logoutServer", Server.MCPLogoutServer, "4.10", current, Trust),
+		notification("mcp/enableServer", Server.MCPEnableServer, "4.10", current, Trust),
+		notification("mcp/disableServer", Server.MCPDisableServer, "4.10", current, Trust),
+		request("mcp/updateServer", Server.MCPUpdateServer, "4.10", current, Trust),
+		request("mcp/addServer", Server.MCPAddServer, "4.10", current, Trust),
+		request("mcp/removeServer", Server.MCPRemoveServer, "4.10", current, Trust),
+		request("providers/list", Server.ProvidersList, "4.11", current, Watch),
+		request("providers/login", Server.ProvidersLogin, "4.11", current, Trust),
+		request("providers/loginInput", Server.ProvidersLoginInput, "4.11", current, Trust),
+		request("providers/logout", Server.ProvidersLogout, "4.11", current, Trust),
+		request("jobs/list", Server.JobsList, "4.12", current, Watch),
+		request("jobs/kill", Server.JobsKill, "4.12", current, Control),
+		request("jobs/readOutput", Server.JobsReadOutput, "4.12", current, Watch),
+		request("completion/inline", Server.CompletionInline, "4.13", current, Trust),
+		request("rewrite/prompt", Server.RewritePrompt, "4.14", current, Trust),
 
 		tell("chat/contentReceived", both),
 		tell("chat/cleared", current),

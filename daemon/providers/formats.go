@@ -1,0 +1,98 @@
+package providers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/llm/anthropic"
+	"github.com/seed-dec29ce4/eca/llm/bedrock"
+	"github.com/seed-dec29ce4/eca/llm/cassette"
+	"github.com/seed-dec29ce4/eca/llm/google"
+	"github.com/seed-dec29ce4/eca/llm/ollama"
+	"github.com/seed-dec29ce4/eca/llm/openai"
+)
+
+// format is a wire format: what eca must know to use its servers.
+type format struct {
+	client func(v *view, name string, p config.Provider) (llm.Model, error)
+	// list asks a server for its models. It is nil if servers do not list them.
+	list func(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, error)
+	// keyHeader is the header that contains the key. Without it, the key is a bearer token.
+	keyHeader string
+	// reasons reports whether an unknown model is asked to reason. It is nil if a model that cannot
+	// reason would refuse the request.
+	reasons     func(model string) bool
+	searchPrice float64 // of 1000 searches, in the providers' own price lists; 0 if unknown
+}
+
+// formatOf returns the row of an API. An unknown API has no client.
+func formatOf(api string) format {
+	switch api {
+	case openai.APIResponses, "openai": // "openai" is an older name
+		return format{client: responsesClient, list: openai.ListModels, reasons: likelyReasons, searchPrice: 10}
+	case openai.APIChat:
+		return format{client: chatClient, list: openai.ListModels, reasons: likelyReasons}
+	case anthropic.API:
+		return format{client: func(v *view, name string, p config.Provider) (llm.Model, error) {
+			e := v.endpoint(name, p)
+			e.URL = anthropic.URL(p.URL, p.Path)
+			return anthropic.NewMessages(e), nil
+		}, list: anthropic.ListModels, keyHeader: anthropic.KeyHeader, reasons: likelyReasons, searchPrice: 10}
+	case bedrock.API:
+		return format{client: func(v *view, name string, p config.Provider) (llm.Model, error) {
+			return bedrock.New(v.endpoint(name, p), v.aws()), nil
+		}, reasons: bedrock.Reasons}
+	case google.API:
+		return format{client: func(v *view, name string, p config.Provider) (llm.Model, error) {
+			return google.New(v.endpoint(name, p)), nil
+		}, list: google.ListModels, keyHeader: google.KeyHeader, searchPrice: 14}
+	case ollama.API:
+		return format{client: func(v *view, name string, p config.Provider) (llm.Model, error) {
+			return ollama.New(v.endpoint(name, p), p.Path), nil
+		}, list: ollama.ListModels}
+	case apiCassette:
+		return format{client: cassetteClient}
+	}
+	return format{list: openai.ListModels, reasons: likelyReasons}
+}
+
+// likelyReasons reports whether a model is likely to accept a request to reason.
+func likelyReasons(model string) bool {
+	return !strings.HasPrefix(model, "gpt-4") && !strings.HasPrefix(model, "gpt-3") && anthropic.CanThink(model)
+}
+
+func responsesClient(v *view, name string, p config.Provider) (llm.Model, error) {
+	responses := v.endpoint(name, p)
+	chat := responses
+	responses.URL = openai.URL(p.URL, p.Path, openai.APIResponses)
+	chat.URL = openai.URL(p.URL, "", openai.APIChat)
+	if p.Path != "" || strings.HasPrefix(p.URL, "https://api.openai.com") {
+		return openai.NewResponses(responses), nil
+	}
+	return openai.WithFallback(openai.NewResponses(responses), openai.NewChat(chat, chatOptions(name, p, v.cfg.Conformance().UnmergedDeltas))), nil
+}
+
+func chatClient(v *view, name string, p config.Provider) (llm.Model, error) {
+	e := v.endpoint(name, p)
+	e.URL = openai.URL(p.URL, p.Path, openai.APIChat)
+	return openai.NewChat(e, chatOptions(name, p, v.cfg.Conformance().UnmergedDeltas)), nil
+}
+
+func cassetteClient(v *view, name string, p config.Provider) (llm.Model, error) {
+	data, err := os.ReadFile(p.URL)
+	if err != nil {
+		if from := v.urlSource(name, p); from != "" {
+			err = fmt.Errorf("%w (named by %s)", err, from)
+		}
+		return nil, fmt.Errorf("provider %s: the cassette cannot be read: %w", v.cfg.Spelled(name), err)
+	}
+	player, err := cassette.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("provider %s: %s:%w", v.cfg.Spelled(name), p.URL, err)
+	}
+	return player, nil
+}
