@@ -99,7 +99,7 @@ func TestTerminalBench(t *testing.T) {
 	}
 }
 
-// What a manifest cannot express is refused by its file and key.
+// Settings that a manifest cannot express are refused by their file and key.
 func TestTerminalBenchRefused(t *testing.T) {
 	service := func(line string) map[string]string {
 		return map[string]string{"docker-compose.yaml": compose + line + "\n"}
