@@ -2,19 +2,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/ecp/cluster"
+	"github.com/seed-dec29ce4/eca/internal/jet"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
@@ -43,23 +40,16 @@ func (f *clusterFlags) dial(ctx context.Context, role string, s streams) (*clust
 	return cluster.Dial(ctx, cluster.Options{URL: f.nats, Seed: seed, CA: f.ca, Role: role, Log: log})
 }
 
-// readSeed reads an nkey. It refuses a file that other users can read.
+// readSeed reads the file of --nkey, if there is one.
 func readSeed(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
 	}
-	info, err := os.Stat(path)
+	seed, err := jet.ReadSeed(path)
 	if err != nil {
 		return nil, fmt.Errorf("--nkey: %w", err)
 	}
-	if info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
-		return nil, fmt.Errorf("--nkey: other users can read %s: run chmod 600 on it", path)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("--nkey: %w", err)
-	}
-	return []byte(strings.TrimSpace(string(text))), nil
+	return seed, nil
 }
 
 const clusterHelp = `Sets up a cluster that evaluates on many machines, and steers its runs.
@@ -110,39 +100,14 @@ func clusterCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-// makeKeys writes an nkey for each role, which only the user can read, and the server configuration for
-// these keys.
+// makeKeys writes the keys of all roles.
 func makeKeys(dir string, s streams) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	keys := cluster.Keys{}
-	for _, role := range []string{cluster.RoleController, cluster.RoleWorker, cluster.RoleViewer} {
-		seed, public, err := cluster.NewKey()
-		if err != nil {
-			return err
-		}
-		keys[role] = []string{public}
-		if err := writeNew(filepath.Join(dir, role+".nk"), append(seed, '\n')); err != nil {
-			return err
-		}
-	}
-	config := filepath.Join(dir, "accounts.conf")
-	if err := writeNew(config, []byte(cluster.ServerConfig(keys))); err != nil {
-		return err
-	}
-	fmt.Fprintf(s.out, "%s: include it in the configuration of the nats-servers\nworkers trust: --trust %s\n", config, keys[cluster.RoleController][0])
-	return nil
-}
-
-// writeNew writes a new file that only the user can read.
-func writeNew(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	config, trust, err := cluster.WriteKeys(dir)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Close())
+	fmt.Fprintf(s.out, "%s: include it in the configuration of the nats-servers\nworkers trust: --trust %s\n", config, trust)
+	return nil
 }
 
 func (f *clusterFlags) list(ctx context.Context, s streams) error {

@@ -269,3 +269,23 @@ func TestWorkspaceDiff(t *testing.T) {
 		}
 	}
 }
+
+// A fixture that is too large is refused at once, without reading it.
+func TestHugeFixture(t *testing.T) {
+	needs.POSIX(t) // Windows would fill the disk
+	quiet(t)
+	m := manifest(t, agentTarget(t, "ok"), `
+  - name: one
+    steps:
+      - {input: hi, graders: [{type: text_match, condition: contains, value: x}], constraints: {scenario: {workspace: fixture}}}
+`)
+	huge := filepath.Join(filepath.Dir(m), "fixture", "huge")
+	write(t, huge, "")
+	if err := os.Truncate(huge, 1<<40); err != nil { // reading it would take longer than any test
+		t.Fatal(err)
+	}
+	run, r := evaluated(t, m)
+	if text := reasons(r); run.code != exitError || !strings.Contains(text, "it has more than 50000 files or 1024 MiB") {
+		t.Errorf("exit %d: %s", run.code, text)
+	}
+}

@@ -20,7 +20,8 @@ import (
 const importHelp = `Writes a manifest for tasks in another format. FORMAT is
 
   harbor    SOURCE is a task's folder (with task.toml), or one with folders of tasks. They stay
-            where they are; the manifest refers to them
+            where they are; the manifest refers to them. Tasks of Terminal-Bench (with task.yaml)
+            are copied beside the manifest
   swebench  SOURCE is a file with instances of SWE-bench (a JSON array or JSON lines), or a task
             repository (with sweb.yaml). Their tests are written beside the manifest
 
@@ -114,12 +115,15 @@ func (f *importFlags) reads() (out []string, err error) {
 	return out, nil
 }
 
-// write checks the manifest and writes it.
-func (f *importFlags) write(text []byte) error {
+// write checks the manifest, writes the files that it refers to with writeFiles, and then the manifest.
+func (f *importFlags) write(text []byte, writeFiles func() error) error {
 	if _, problems := runtime.Parse(text, f.path()); len(problems) > 0 {
 		return runtime.Problems(problems)
 	}
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
+		return err
+	}
+	if err := writeFiles(); err != nil {
 		return err
 	}
 	return os.WriteFile(f.path(), text, 0o644)
@@ -153,15 +157,14 @@ func (f *importFlags) swebench(source string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := f.write(text); err != nil {
-		return err
-	}
-	if f.predictions != "" {
-		if err := os.WriteFile(filepath.Join(f.dir, idle), []byte(swebench.Idle), 0o644); err != nil {
-			return err
+	if err := f.write(text, func() error {
+		if f.predictions != "" {
+			if err := os.WriteFile(filepath.Join(f.dir, idle), []byte(swebench.Idle), 0o644); err != nil {
+				return err
+			}
 		}
-	}
-	if err := swebench.WriteTests(list, f.dir); err != nil {
+		return swebench.WriteTests(list, f.dir)
+	}); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "Wrote %s with %d instances.\nNext: ecp run --manifest %[1]s\n", f.path(), len(list))
@@ -188,7 +191,7 @@ func (f *importFlags) harbor(source string, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := f.write(text); err != nil {
+	if err := f.write(text, func() error { return harbor.Copy(tasks, f.dir, f.force) }); err != nil {
 		return err
 	}
 	for _, t := range tasks {

@@ -105,6 +105,33 @@ func TestImport(t *testing.T) {
 	}
 }
 
+// Tasks of Terminal-Bench run too: the exit code of their tests is the verdict.
+func TestImportTerminalBench(t *testing.T) {
+	for does, passed := range map[string]int{"echo hello > greeting.txt": 1, "true": 0} {
+		calls := fakeContainer(t)
+		dir := t.TempDir()
+		task := filepath.Join(dir, "greet")
+		for name, text := range map[string]string{
+			"task.yaml": "instruction: Write hello into greeting.txt.\nmax_agent_timeout_sec: 60\n", "Dockerfile": "FROM img\n",
+			"docker-compose.yaml": "services:\n  client:\n    build: .\n    command: [sh, -c, sleep infinity]\n",
+			"run-tests.sh":        "[[ $(cat greeting.txt) = $(cat $TEST_DIR/expected) ]]\n", "tests/expected": "hello\n", "solution.sh": "true\n",
+		} {
+			write(t, filepath.Join(task, name), text)
+		}
+		out := filepath.Join(dir, "out")
+		if r := invoke(t, "import", "harbor", task, "-o", out, "--target", "sh /ecp/agent.sh", "--read", shellAgent(t, does)); r.code != 0 || !strings.Contains(r.out, "1 tasks") {
+			t.Fatalf("exit %d: %s", r.code, r.err)
+		}
+		run, r := evaluated(t, filepath.Join(out, "manifest.yaml"))
+		if len(r.Errors) > 0 || r.Passed != passed || r.Total != 1 {
+			t.Errorf("%s: exit %d: %s", does, run.code, reasons(r))
+		}
+		if list := calls(); !strings.Contains(list, "\ncp "+filepath.Join(out, "terminal-bench", "greet", "tests")) {
+			t.Error(list)
+		}
+	}
+}
+
 // A container that does not start is an error of its attempt, and so is a missing reward.
 func TestImportErrors(t *testing.T) {
 	fakeContainer(t)

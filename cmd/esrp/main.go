@@ -95,7 +95,7 @@ func command(stdin io.Reader) *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	files := &files{stdin}
 	root.AddCommand(validateCommand(files), canonicalizeCommand(files), hashCommand(files), parseCommand(), journalCommand(), replayCommand(),
-		serveCommand(), workerCommand())
+		serveCommand(), workerCommand(), keysCommand())
 	usage.Strict(root)
 	return root
 }

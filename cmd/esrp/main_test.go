@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -103,6 +104,8 @@ func TestFailures(t *testing.T) {
 		{"unknown command", "", []string{"frobnicate"}, 2, []string{"Usage", "frobnicate"}},
 		{"unknown flag", "", []string{"hash", "--frob", "x"}, 2, []string{"Usage", "frob"}},
 		{"a file too many", "", []string{"hash", "a", "b"}, 2, []string{"Usage"}},
+		{"a key without NATS", "", []string{"serve", "--nkey", "x"}, 2, []string{"--nkey and --tls-ca need --nats"}},
+		{"a key that is missing", "", []string{"worker", "--nats", "nats://127.0.0.1:1", "--nkey", "missing.nk"}, 1, []string{"Failed to work", "missing.nk"}},
 		{"two forms", "", []string{"hash", "--typed", "--payload", "-"}, 2, []string{"Usage", "typed"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -116,6 +119,24 @@ func TestFailures(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Keys are secret, and existing ones are not replaced.
+func TestKeys(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "keys")
+	code, out, errs := call("", "keys", dir)
+	if code != 0 || !strings.Contains(out, filepath.Join(dir, "accounts.conf")) {
+		t.Errorf("%d %s%s", code, out, errs)
+	}
+	for _, name := range []string{"server.nk", "worker.nk", "accounts.conf"} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	if code, _, errs := call("", "keys", dir); code != 1 || !strings.Contains(errs, "exists") {
+		t.Errorf("%d %s", code, errs)
 	}
 }
 

@@ -37,11 +37,12 @@ import (
 const tokenVariable = "ESRP_TOKEN"
 
 type serveFlags struct {
-	listen, nats, natsListen string
-	noWorker                 bool
-	jobs                     int
-	rate                     float64
-	hosts, origins           []string
+	listen, natsListen string
+	nats               natsFlags
+	noWorker           bool
+	jobs               int
+	rate               float64
+	hosts, origins     []string
 }
 
 func serveCommand() *cobra.Command {
@@ -57,12 +58,15 @@ tools that the configuration allows, and, with ecp run, any program.`,
 			if f.jobs < 1 || f.rate <= 0 {
 				return usage.Errorf("--jobs and --rate must be more than 0")
 			}
+			if f.nats.url == "" && (f.nats.nkey != "" || f.nats.ca != "") {
+				return usage.Errorf("--nkey and --tls-ca need --nats")
+			}
 			return step("Failed to serve", f.serve(cmd.Context(), cmd.ErrOrStderr()))
 		},
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "listen at `HOST:PORT`; without a host at this machine's")
-	flags.StringVar(&f.nats, "nats", "", "use the NATS cluster at this `URL` instead of an embedded server")
+	f.nats.register(c, "use the NATS cluster at this `URL` instead of an embedded server")
 	flags.StringVar(&f.natsListen, "nats-listen", "", "let workers come to the embedded NATS at `HOST:PORT`, with the same token")
 	flags.BoolVar(&f.noWorker, "no-worker", false, "run no job here, leave all to workers")
 	flags.IntVar(&f.jobs, "jobs", 4, "run so many jobs here at the same time")
@@ -167,7 +171,7 @@ func (f serveFlags) serve(ctx context.Context, stderr io.Writer) error {
 	state := settings.StateDir(os.Getenv)
 	s, err := service.Open(ctx, service.Options{
 		Dir: filepath.Join(state, "esrp"), Token: token, Operations: ops,
-		NATS: f.nats, NATSListen: f.natsListen, Log: log,
+		NATS: f.nats.access(service.RoleServer), NATSListen: f.natsListen, Log: log,
 	})
 	if err != nil {
 		return err
@@ -195,13 +199,13 @@ func (f serveFlags) serve(ctx context.Context, stderr io.Writer) error {
 }
 
 func workerCommand() *cobra.Command {
-	var url string
+	var nats natsFlags
 	var jobs int
 	c := &cobra.Command{
 		Use:   "worker",
 		Short: "Run jobs of services that share a NATS",
 		Long: `Runs jobs of services that share a NATS, in this directory. The token in ` + tokenVariable + ` is sent
-to that NATS, unless the URL has credentials.`,
+to that NATS, unless the URL has credentials or there is an nkey.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if jobs < 1 {
@@ -214,7 +218,9 @@ to that NATS, unless the URL has credentials.`,
 			}
 			defer d.Close()
 			defer keepClean(ctx, d)()
-			conn, err := service.Dial(ctx, url, os.Getenv(tokenVariable), log)
+			access := nats.access(service.RoleWorker)
+			access.Token = os.Getenv(tokenVariable)
+			conn, err := service.Dial(ctx, access, log)
 			if err != nil {
 				if ctx.Err() != nil {
 					return nil
@@ -228,7 +234,7 @@ to that NATS, unless the URL has credentials.`,
 			return nil
 		},
 	}
-	c.Flags().StringVar(&url, "nats", "", "NATS that the services use, as a `URL`")
+	nats.register(c, "NATS that the services use, as a `URL`")
 	c.Flags().IntVar(&jobs, "jobs", 4, "run so many jobs at the same time")
 	_ = c.MarkFlagRequired("nats")
 	return c

@@ -1,10 +1,6 @@
 package cluster
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
@@ -14,11 +10,6 @@ const (
 	RoleWorker     = "worker"     // makes attempts
 	RoleViewer     = "viewer"     // reads
 )
-
-// Rights are the subjects that a role may publish to and subscribe to.
-type Rights struct {
-	Publish, DenyPublish, Subscribe []string
-}
 
 // inboxPrefix returns the prefix of the subjects on which a role gets answers. The roles have different
 // ones, so that none can read the answers to another.
@@ -31,8 +22,8 @@ func inboxPrefix(role string) string {
 
 // RightsOf returns the rights of a role. Only a controller creates, purges or removes streams,
 // publishes work, or writes documents of runs. A worker only adds results and blobs.
-func RightsOf(role string) Rights {
-	r := Rights{Subscribe: []string{inboxPrefix(role) + ".>"}}
+func RightsOf(role string) jet.Rights {
+	r := jet.Rights{Subscribe: []string{inboxPrefix(role) + ".>"}}
 	if role == RoleController {
 		r.Publish = []string{"ecp.work.>", "ecp.plan.>", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$KV." + runsBucket + ".>", "$O." + fixturesBucket + ".>"}
 		return r
@@ -59,30 +50,29 @@ func RightsOf(role string) Rights {
 // Keys are the public nkeys of roles.
 type Keys map[string][]string
 
-// ServerConfig returns the part of a nats-server configuration that gives the roles their rights.
-func ServerConfig(keys Keys) string {
-	var b strings.Builder
-	b.WriteString("accounts {\n  ECP {\n    jetstream: enabled\n    users: [\n")
+// roles returns the roles with their rights and keys.
+func roles(keys Keys) (out []jet.Role) {
 	for _, role := range []string{RoleController, RoleWorker, RoleViewer} {
-		rights := RightsOf(role)
-		for _, key := range keys[role] {
-			fmt.Fprintf(&b, "      # %s\n      {nkey: %s, permissions: {publish: {allow: %s", role, key, quotedList(rights.Publish))
-			if len(rights.DenyPublish) > 0 {
-				fmt.Fprintf(&b, ", deny: %s", quotedList(rights.DenyPublish))
-			}
-			fmt.Fprintf(&b, "}, subscribe: {allow: %s}}}\n", quotedList(rights.Subscribe))
-		}
+		out = append(out, jet.Role{Name: role, Rights: RightsOf(role), Keys: keys[role]})
 	}
-	b.WriteString("    ]\n  }\n}\n")
-	return b.String()
+	return out
 }
 
-func quotedList(subjects []string) string {
-	out := slices.Clone(subjects)
-	for i := range out {
-		out[i] = `"` + out[i] + `"`
+// account is the name of the servers' account.
+const account = "ECP"
+
+// ServerConfig returns the part of a nats-server configuration that gives the roles their rights.
+func ServerConfig(keys Keys) string { return jet.Accounts(account, roles(keys)) }
+
+// WriteKeys writes an nkey for each role to a folder, and ServerConfig, whose path it returns. trust is
+// the public key that workers have to trust.
+func WriteKeys(dir string) (config, trust string, err error) {
+	all := roles(nil)
+	config, err = jet.WriteKeys(dir, account, all)
+	if err != nil {
+		return "", "", err
 	}
-	return "[" + strings.Join(out, ", ") + "]"
+	return config, all[0].Keys[0], nil
 }
 
 // NewKey creates an nkey. seed is the secret; public identifies the key to servers and workers.

@@ -1,9 +1,10 @@
 // Package harbor reads tasks in Harbor's format (a folder with task.toml, instruction.md,
-// environment/ and tests/), and turns them into scenarios of a manifest.
+// environment/ and tests/) or in its older form of Terminal-Bench (task.yaml), and turns them into
+// scenarios of a manifest.
 //
 // Guarantees: settings that affect the result but cannot be expressed in a manifest are errors with
 // the file, the key and the reason. Task.Notes lists other settings that are ignored. The package
-// reads tasks and returns text; it runs no programs.
+// runs no programs, and writes nothing but the copies that Copy makes.
 package harbor
 
 import (
@@ -30,6 +31,7 @@ type Task struct {
 	Network     bool
 	AgentS      float64 // time limit of the agent, in seconds
 	TestsS      float64 // time limit of the tests, in seconds
+	Older       bool    // in Terminal-Bench's format
 	Notes       []string
 }
 
@@ -42,22 +44,19 @@ const (
 // Tasks reads a task's folder, or a folder of tasks. The error lists all problems.
 func Tasks(dir string) (tasks []Task, err error) {
 	dirs := []string{dir}
-	if _, err := os.Stat(filepath.Join(dir, "task.toml")); errors.Is(err, os.ErrNotExist) {
+	if !isTask(dir) {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			return nil, err
 		}
 		dirs = nil
 		for _, e := range entries {
-			for _, name := range []string{"task.toml", "task.yaml"} {
-				if _, err := os.Stat(filepath.Join(dir, e.Name(), name)); err == nil {
-					dirs = append(dirs, filepath.Join(dir, e.Name()))
-					break
-				}
+			if d := filepath.Join(dir, e.Name()); isTask(d) {
+				dirs = append(dirs, d)
 			}
 		}
 		if len(dirs) == 0 {
-			return nil, fmt.Errorf("%s has no task.toml, and no folder with one", dir)
+			return nil, fmt.Errorf("%s has no task.toml or task.yaml, and no folder with one", dir)
 		}
 	}
 	var problems []error
@@ -76,6 +75,12 @@ func Tasks(dir string) (tasks []Task, err error) {
 	}
 	return tasks, errors.Join(problems...)
 }
+
+// isTask reports whether a folder is a task.
+func isTask(dir string) bool { return exists(dir, newerTask) || exists(dir, olderTask) }
+
+// newerTask describes a task in Harbor's format.
+const newerTask = "task.toml"
 
 // file is the content of task.toml. Fields of type any are only tested for presence.
 type file struct {
@@ -131,9 +136,9 @@ type file struct {
 
 // read reads one task.
 func read(dir string) (t Task, err error) {
-	path := filepath.Join(dir, "task.toml")
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return t, fmt.Errorf("%s: task.yaml is the older format of Terminal-Bench; convert it with Harbor's own command first", dir)
+	path := filepath.Join(dir, newerTask)
+	if !exists(dir, newerTask) {
+		return readOlder(dir)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -276,10 +281,7 @@ func (f *file) task() Task {
 
 // files checks the files next to task.toml, and reads the instruction.
 func (t *Task) files(dir string) (out []error) {
-	there := func(name string) bool {
-		_, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(name)))
-		return err == nil
-	}
+	there := func(name string) bool { return exists(dir, name) }
 	data, err := os.ReadFile(filepath.Join(dir, "instruction.md"))
 	if t.Instruction = string(data); err != nil {
 		out = append(out, err)

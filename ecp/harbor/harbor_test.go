@@ -132,7 +132,6 @@ func TestRefusedFiles(t *testing.T) {
 		"compose":        {map[string]string{"environment/docker-compose.yaml": "services:"}, "several containers"},
 		"trajectory":     {map[string]string{"trajectory.json": "{}"}, "trajectory.json"},
 		"ignored":        {map[string]string{".harborignore": "x"}, ".harborignore"},
-		"older":          {map[string]string{"task.toml": "", "task.yaml": "instruction: x"}, "older format of Terminal-Bench"},
 	} {
 		dir := t.TempDir()
 		lay(t, filepath.Join(dir, "task"), c.files)
@@ -140,7 +139,7 @@ func TestRefusedFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Tasks(t.TempDir()); err == nil || !strings.Contains(err.Error(), "has no task.toml") {
+	if _, err := Tasks(t.TempDir()); err == nil || !strings.Contains(err.Error(), "has no task.toml or task.yaml") {
 		t.Error(err)
 	}
 	dir := t.TempDir()

@@ -38,8 +38,14 @@ func Manifest(tasks []Task, dir string, o Options) ([]byte, error) {
 
 // scenario returns the scenario for a task. Paths are relative to dir.
 func (t *Task) scenario(dir string, o Options) (yaml.MapSlice, error) {
+	root, dockerfile := t.Dir, t.Dockerfile
+	check := yaml.MapSlice{{Key: "type", Value: "reward"}, {Key: "run", Value: "chmod +x /tests/test.sh && /tests/test.sh"}}
+	if t.Older {
+		root, dockerfile = filepath.Join(dir, t.copied()), "environment/"+t.Dockerfile
+		check = yaml.MapSlice{{Key: "type", Value: "command"}, {Key: "run", Value: "TEST_DIR=/tests bash /tests/" + olderTests}}
+	}
 	refer := func(name string) (string, error) {
-		from, err := filepath.Abs(filepath.Join(t.Dir, filepath.FromSlash(name)))
+		from, err := filepath.Abs(filepath.Join(root, filepath.FromSlash(name)))
 		if err != nil {
 			return "", err
 		}
@@ -60,7 +66,7 @@ func (t *Task) scenario(dir string, o Options) (yaml.MapSlice, error) {
 	if t.Image != "" {
 		env = append(env, yaml.MapItem{Key: "image", Value: t.Image})
 	} else {
-		file, err := refer(t.Dockerfile)
+		file, err := refer(dockerfile)
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +94,7 @@ func (t *Task) scenario(dir string, o Options) (yaml.MapSlice, error) {
 		{Key: "constraints", Value: yaml.MapSlice{
 			{Key: "timeout_s", Value: t.AgentS},
 			{Key: "scenario", Value: yaml.MapSlice{{Key: "id", Value: t.ID}, {Key: "tests", Value: tests}, {Key: "environment", Value: env}}},
-			{Key: "checks", Value: []yaml.MapSlice{{{Key: "type", Value: "reward"}, {Key: "run", Value: "chmod +x /tests/test.sh && /tests/test.sh"}, {Key: "timeout_s", Value: t.TestsS}}}},
+			{Key: "checks", Value: []yaml.MapSlice{append(check, yaml.MapItem{Key: "timeout_s", Value: t.TestsS})}},
 		}},
 	}}}}, nil
 }

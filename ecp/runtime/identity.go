@@ -145,15 +145,17 @@ func usesJudge(st Step) bool {
 	return slices.ContainsFunc(slices.Concat(st.Graders, st.Constraints.Checks), func(s grade.Spec) bool { return s.Type == grade.LLMJudge })
 }
 
-// tree returns a digest of a folder: paths, contents, symlinks, and executable bits. If a file cannot
-// be read, the error is part of the digest; the attempt will report it.
+// tree returns a digest of a folder: paths, contents, symlinks, and executable bits. Of files beyond the
+// size limit of a workspace, it covers the size and the modification time instead of the contents,
+// because reading them could take hours. If a file cannot be read, the error is part of the digest;
+// the attempt will report it.
 func (i *identifier) tree(path string) string {
 	path = inFolder(i.dir, path)
 	if known, ok := i.trees[path]; ok {
 		return known
 	}
 	h := sha256.New()
-	files := 0
+	files, size := 0, int64(0)
 	err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -166,11 +168,14 @@ func (i *identifier) tree(path string) string {
 			fmt.Fprintf(h, "%q\n", rel)
 			return err
 		}
-		print, err := fingerprint(name, e)
+		info, err := e.Info()
 		if err != nil {
 			return err
 		}
-		info, err := e.Info()
+		print := fmt.Sprint(info.Size(), info.ModTime().UnixNano())
+		if size += info.Size(); size <= maxFixtureBytes {
+			print, err = fingerprint(name, e)
+		}
 		if err != nil {
 			return err
 		}

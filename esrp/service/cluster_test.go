@@ -103,14 +103,14 @@ func TestClusterLosesANode(t *testing.T) {
 	needs.Long(t)
 	nodes, ops := clusterOf(t, 3), newEcho()
 	o := options(t.TempDir(), ops)
-	o.NATS, o.Lease = addresses(nodes), 3*time.Second
+	o.NATS.URL, o.Lease = addresses(nodes), 3*time.Second
 	s, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	for range 2 {
-		nc, err := Dial(t.Context(), o.NATS, "", quiet())
+		nc, err := Dial(t.Context(), o.NATS, quiet())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func TestClusterLosesANode(t *testing.T) {
 	for _, id := range ids[:4] {
 		eventually(t, s, id, "holding")
 	}
-	nc, err := nats.Connect(o.NATS)
+	nc, err := nats.Connect(o.NATS.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,15 +170,15 @@ func TestDial(t *testing.T) {
 	if !alone.ReadyForConnections(time.Minute) {
 		t.Fatal("NATS does not start")
 	}
-	if nc, err := Dial(t.Context(), alone.ClientURL(), "wrong", quiet()); err == nil || !strings.Contains(strings.ToLower(err.Error()), "authorization") {
+	if nc, err := Dial(t.Context(), Access{URL: alone.ClientURL(), Token: "wrong"}, quiet()); err == nil || !strings.Contains(strings.ToLower(err.Error()), "authorization") {
 		t.Errorf("connected %v, %v", nc, err)
 	}
-	if _, err := Dial(t.Context(), "nats://%zz", "", quiet()); err == nil {
+	if _, err := Dial(t.Context(), Access{URL: "nats://%zz"}, quiet()); err == nil {
 		t.Error("that is no URL")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Dial(ctx, "nats://127.0.0.1:1", "", quiet()); err == nil || !strings.Contains(err.Error(), "connect to NATS") {
+	if _, err := Dial(ctx, Access{URL: "nats://127.0.0.1:1"}, quiet()); err == nil || !strings.Contains(err.Error(), "connect to NATS") {
 		t.Errorf("nobody waits any more, and there is %v", err)
 	}
 	o := options(t.TempDir(), newEcho())

@@ -83,7 +83,7 @@ func TestServiceIsGone(t *testing.T) {
 	ops := newEcho()
 	open := func() *Service {
 		o := options(t.TempDir(), ops)
-		o.NATS, o.Lease = at, time.Second
+		o.NATS.URL, o.Lease = at, time.Second
 		s, err := Open(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
@@ -92,7 +92,7 @@ func TestServiceIsGone(t *testing.T) {
 	}
 	gone, stays := open(), open()
 	defer stays.Close()
-	conn, err := Dial(t.Context(), at, token, quiet())
+	conn, err := Dial(t.Context(), Access{URL: at, Token: token}, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestServerIsGoneForGood(t *testing.T) {
 	ops := newEcho()
 	open := func() *Service {
 		o := options(t.TempDir(), ops)
-		o.NATS, o.Lease = at, time.Second
+		o.NATS.URL, o.Lease = at, time.Second
 		s, err := Open(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
@@ -127,7 +127,7 @@ func TestServerIsGoneForGood(t *testing.T) {
 		return s
 	}
 	gone := open()
-	conn, err := Dial(t.Context(), at, token, quiet())
+	conn, err := Dial(t.Context(), Access{URL: at, Token: token}, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}

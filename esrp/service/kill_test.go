@@ -43,7 +43,7 @@ func play(what string) error {
 	kind, where, _ := strings.Cut(what, " ")
 	o := WorkerOptions{Operations: ops}
 	if kind == "worker" {
-		nc, err := Dial(context.Background(), where, token, quiet())
+		nc, err := Dial(context.Background(), Access{URL: where, Token: token}, quiet())
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func play(what string) error {
 	} else {
 		service := Options{Dir: where, Token: token, Operations: ops, Log: quiet()}
 		if kind == "node" {
-			service.NATS = where
+			service.NATS.URL = where
 		}
 		s, err := Open(context.Background(), service)
 		if err != nil {
@@ -170,7 +170,7 @@ func TestKilledWorker(t *testing.T) {
 		ids = append(ids, submit("echo", fmt.Sprint("job ", i)))
 	}
 	close(ops.hold) // jobs in this process do not hold
-	nc, err := Dial(t.Context(), "nats://"+s.NATSAddress(), token, quiet())
+	nc, err := Dial(t.Context(), Access{URL: "nats://" + s.NATSAddress(), Token: token}, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}

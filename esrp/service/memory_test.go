@@ -19,7 +19,7 @@ import (
 func TestThirdNodeServesAnOutput(t *testing.T) {
 	needs.Long(t)
 	address, nodes := nodesOf(t, 1, time.Minute)
-	conn, err := Dial(t.Context(), address, token, quiet())
+	conn, err := Dial(t.Context(), Access{URL: address, Token: token}, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}

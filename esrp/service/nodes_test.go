@@ -33,7 +33,7 @@ func nodesOf(t *testing.T, n int, lease time.Duration) (address string, out []*S
 	address = addresses([]*server.Server{alone})
 	for range n {
 		o := options(t.TempDir(), newEcho())
-		o.NATS, o.Lease = address, lease
+		o.NATS.URL, o.Lease = address, lease
 		s, err := Open(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
@@ -194,7 +194,7 @@ func TestWorkerIsLostBetweenEvents(t *testing.T) {
 	defer http.DefaultClient.CloseIdleConnections()
 	r := &rig{t: t, s: nodes[1], base: other.URL}
 	work := func(address string) *Worker {
-		conn, err := Dial(t.Context(), address, token, quiet())
+		conn, err := Dial(t.Context(), Access{URL: address, Token: token}, quiet())
 		if err != nil {
 			t.Fatal(err)
 		}

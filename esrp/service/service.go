@@ -42,7 +42,7 @@ type Options struct {
 	Token      string // required from callers and, with NATSListen, from workers
 	Operations Operations
 
-	NATS       string // URL of a cluster; empty: an embedded server
+	NATS       Access // to a cluster; without a URL: an embedded server
 	NATSListen string // host:port where the embedded server accepts workers; empty means only this process
 
 	Lease   time.Duration // how long a worker may be silent before another worker gets its job; default 30 s
@@ -110,7 +110,7 @@ func orDefault[T int | time.Duration](v, otherwise T) T {
 
 // start connects to NATS, and creates the stream, the bucket and the consumer if they do not exist.
 func (s *Service) start(ctx context.Context) (err error) {
-	if s.o.NATS == "" {
+	if s.o.NATS.URL == "" {
 		s.warnOfOldJobs()
 		s.nats, err = embed.Start(embed.Options{Name: "esrp", Dir: filepath.Join(s.o.Dir, "jetstream"), Token: s.o.Token, Listen: s.o.NATSListen})
 		if errors.Is(err, embed.ErrInUse) {
@@ -222,16 +222,9 @@ func (s *Service) Worker(ctx context.Context, o WorkerOptions) (*Worker, error) 
 
 func (s *Service) dial(ctx context.Context) (*jet.Conn, error) {
 	if s.nats == nil {
-		return Dial(ctx, s.o.NATS, "", s.o.Log)
+		return Dial(ctx, s.o.NATS, s.o.Log)
 	}
 	return jet.Dial(ctx, jet.Options{Name: "esrp", Token: s.o.Token, Server: s.nats, Log: s.o.Log})
-}
-
-// Dial connects to NATS, and waits for the first connection until ctx ends. It sends the token,
-// unless that is empty or the URL contains credentials. It returns an error if NATS refuses the
-// credentials.
-func Dial(ctx context.Context, url, token string, log *slog.Logger) (*jet.Conn, error) {
-	return jet.Dial(ctx, jet.Options{URL: url, Name: "esrp", Token: token, Wait: true, Log: log})
 }
 
 // NATSAddress returns the address of the embedded NATS for workers, or "" if they cannot connect.
