@@ -132,7 +132,7 @@ func newBrowserRig(t *testing.T, files, rights string) *browserRig {
 	provider := newProvider(t, remoteTape)
 	settings, err := json.Marshal(map[string]any{
 		"chat":   map[string]any{"title": false},
-		"remote": map[string]any{"enabled": true, "origins": []string{strings.Replace(r.site.URL, "127.0.0.1", "localhost", 1)}},
+		"remote": map[string]any{"enabled": true, "push": true, "origins": []string{strings.Replace(r.site.URL, "127.0.0.1", "localhost", 1)}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -186,6 +186,14 @@ func TestRemotePhone(t *testing.T) {
 	needs.Long(t)
 	needs.POSIX(t)
 	newBrowserRig(t, "", "control").drive("phone.mjs")
+}
+
+// TestRemotePush turns notifications on in our own page in Chromium, by a device that may only watch,
+// and has its service worker show some: testdata/remote/push.mjs.
+func TestRemotePush(t *testing.T) {
+	needs.Long(t)
+	needs.POSIX(t)
+	newBrowserRig(t, "", "watch").drive("push.mjs")
 }
 
 // webClient returns the folder with the reference's built web client.
