@@ -67,8 +67,11 @@ await step('without a page, the newest notification of a chat is shown', async (
   const session = await context.newCDPSession(other);
   await session.send('ServiceWorker.enable');
   await page.close();
+  await waitFor('the page is gone', () => worker.evaluate(async () => (await self.clients.matchAll()).length === 0));
   await deliver('approval', 'one', session);
+  await waitFor('a notification', async () => (await shown()).length === 1);
   await deliver('finished', 'one', session);
+  await waitFor('the newer one', async () => (await shown())[0].body === 'eca has finished');
   await deliver('question', 'two', session);
   const want = [{ title: 'eca: todo', body: 'eca has finished', tag: 'one' }, { title: 'eca: todo', body: 'A question waits for your answer', tag: 'two' }];
   await waitFor('two notifications', async () => (await shown()).length === 2);
