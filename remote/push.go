@@ -111,11 +111,11 @@ func (d *Devices) subscribed(dev Device, endpoint string) bool {
 var errPushOff = &failure{http.StatusNotFound, "push_off", "notifications are off; remote.push turns them on"}
 
 // pushOn reports whether devices may subscribe to notifications.
-func (f *Face) pushOn() bool { return f.opts.Push != nil && f.opts.Config().Remote.Push }
+func pushOn(o Options) bool { return o.Push != nil && o.Config().Remote.Push }
 
 // pushKey returns the key that a browser needs to subscribe.
 func (f api) pushKey(*call) (any, error) {
-	if !f.pushOn() {
+	if !pushOn(f.opts) {
 		return nil, errPushOff
 	}
 	key, err := f.devices.pushKey()
@@ -132,7 +132,7 @@ func (f api) subscribe(c *call) (any, error) {
 	s.Endpoint = c.text("endpoint")
 	_ = json.Unmarshal(c.body["keys"], &s.Keys) // Check finds what is missing
 	switch {
-	case !f.pushOn():
+	case !pushOn(f.opts):
 		return nil, errPushOff
 	case c.device.ID == passwordDevice:
 		return nil, &failure{http.StatusForbidden, "forbidden", "only a paired device can get notifications, not the password"}
@@ -198,6 +198,9 @@ func (p *pushes) release(deviceID string) {
 	}
 }
 
+// notifier notifies devices about turns.
+type notifier struct{ *Face }
+
 // promptedChat is a chat that is about to be prompted, and the position of the prompt in its log.
 type promptedChat struct {
 	session *chat.Session
@@ -205,10 +208,10 @@ type promptedChat struct {
 }
 
 // notifyDevices notifies devices about the turns of all chats until stop is called.
-func (f *Face) notifyDevices(ctx context.Context) (stop func()) {
+func (f notifier) notifyDevices(ctx context.Context) (stop func()) {
 	prompts := make(chan promptedChat, maxWatched)
 	subscription := f.opts.Engine.Subscribe(func(n chat.News) {
-		if n.Kind != chat.ChatBegun && n.Kind != chat.ChatPrompted || !f.pushOn() {
+		if n.Kind != chat.ChatBegun && n.Kind != chat.ChatPrompted || !pushOn(f.opts) {
 			return
 		}
 		if session, ok := f.opts.Engine.Lookup(n.ChatID); ok {
@@ -232,7 +235,7 @@ func (f *Face) notifyDevices(ctx context.Context) (stop func()) {
 }
 
 // watchTurn notifies devices about a turn: the one with an id, or the next one of the chat.
-func (f *Face) watchTurn(ctx context.Context, p promptedChat, turn string) {
+func (f notifier) watchTurn(ctx context.Context, p promptedChat, turn string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	refused := time.AfterFunc(turnPatience, cancel)
@@ -332,8 +335,8 @@ func (s *turnState) wait(callID, kind string) string {
 }
 
 // push sends a notification to all devices that subscribed to this workspace. It does not wait.
-func (f *Face) push(chatID, kind string) {
-	if !f.pushOn() {
+func (f notifier) push(chatID, kind string) {
+	if !pushOn(f.opts) {
 		return
 	}
 	roots := f.opts.Roots()
@@ -362,7 +365,7 @@ func (f *Face) push(chatID, kind string) {
 
 // deliver sends a notification to a browser. A subscription that its push service no longer knows is
 // removed.
-func (f *Face) deliver(ctx context.Context, dev Device, s pushSubscription, text []byte) {
+func (f notifier) deliver(ctx context.Context, dev Device, s pushSubscription, text []byte) {
 	problem := ""
 	for _, pause := range pushPauses() {
 		select {
@@ -394,7 +397,7 @@ func (f *Face) deliver(ctx context.Context, dev Device, s pushSubscription, text
 	f.opts.Log.Warn("remote: a notification was not delivered", "device", dev.Name, "problem", problem)
 }
 
-func (f *Face) post(ctx context.Context, s pushSubscription, text []byte) (status int, err error) {
+func (f notifier) post(ctx context.Context, s pushSubscription, text []byte) (status int, err error) {
 	key, err := f.devices.pushKey()
 	if err != nil {
 		return 0, err

@@ -135,7 +135,7 @@ func (f *Face) Run(ctx context.Context, started func()) {
 	}
 	f.hub = hub
 	defer hub.end()
-	defer f.notifyDevices(ctx)()
+	defer notifier{f}.notifyDevices(ctx)()
 	handler := f.handler()
 	changed := make(chan struct{}, 1)
 	f.work.Go(func() {
