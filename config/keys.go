@@ -118,6 +118,8 @@ type Remote struct {
 	Port     int    `json:"port" min:"0" max:"65535" doc:"The port it listens at. Without it: the first free one from 7777 to 7796."`
 	Password string `json:"password" doc:"A password for clients. Without it, only devices that were paired with eca remote pair can connect."`
 
+	Push bool `json:"push" doc:"Whether devices may subscribe to notifications, which eca sends over the push services of their browsers."`
+
 	Hosts   []string `json:"hosts" doc:"Other names under which clients reach it, such as that of a proxy." each:"A name without a port."`
 	Origins []string `json:"origins" doc:"Web pages elsewhere that may call it. Without it: https://web.eca.dev." each:"An origin, like https://example.com."`
 

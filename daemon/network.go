@@ -38,6 +38,12 @@ func (w *webAccess) webhooks() *fetch.Poster {
 	return fetch.NewPoster(w.network, fetch.Rules{Allow: p.AllowHosts, Deny: p.DenyHosts, Private: p.PrivateHosts, Section: "a2a.push"}, "eca/"+w.opts.Version)
 }
 
+// PushServices returns the sender of notifications to the push services of browsers. Their addresses
+// come from paired devices.
+func (w *webAccess) PushServices() *fetch.Poster {
+	return fetch.NewPoster(w.network, fetch.Rules{}, "eca/"+w.opts.Version)
+}
+
 // badHosts returns problems for entries of toolCall.webFetch and a2a.push that are not hosts: an
 // invalid entry does not restrict anything.
 func badHosts(cfg *config.Loaded) []config.Problem {

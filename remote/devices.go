@@ -39,6 +39,8 @@ type Device struct {
 	Used    time.Time `json:"used,omitzero"`
 	// Expires is when the token stops working unless it is used before; zero once it was used.
 	Expires time.Time `json:"expires,omitzero"`
+	// Push has the subscriptions of its browsers to notifications, the oldest first.
+	Push []pushSubscription `json:"push,omitempty"`
 }
 
 // Endpoint is a server that listens.
@@ -54,10 +56,12 @@ type record struct {
 	consent.Format
 	Devices   []Device   `json:"devices"`
 	Endpoints []Endpoint `json:"endpoints"`
+	// PushKey identifies this machine to push services.
+	PushKey string `json:"pushKey,omitempty"`
 }
 
 // Devices is the file with the paired devices. Several processes share it. It has no tokens, only
-// their hashes.
+// their hashes; the key and the subscriptions for notifications are secrets, too.
 type Devices struct {
 	file consent.File
 	now  func() time.Time
@@ -178,7 +182,7 @@ func (d *Devices) find(token string) (Device, bool) {
 	err = d.update(func(r *record) {
 		for i := range r.Devices {
 			if r.Devices[i].ID == dev.ID && r.Devices[i].Hash == dev.Hash {
-				r.Devices[i], known = dev, true
+				r.Devices[i].Used, r.Devices[i].Expires, known = dev.Used, dev.Expires, true
 			}
 		}
 	})

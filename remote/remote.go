@@ -11,7 +11,8 @@
 // remote.bindHost, only this machine can connect; no answer, redirect or log has a token or the
 // password; a client that does not read delays and loses nothing but its own stream.
 //
-// It does not keep chats running when the editor ends, and makes no connections of its own.
+// It does not keep chats running when the editor ends. It makes no connections of its own, unless the
+// user turns on remote.push and a device subscribes to notifications.
 //
 // The entry points are New, Face.Run, and Devices for the commands.
 package remote
@@ -54,7 +55,9 @@ type Options struct {
 	// Page returns the handler of the chat page. It is called once, and the handler ends with ctx.
 	Page func(ctx context.Context, g Gate) http.Handler
 	// Limit bounds how many connections a listener accepts.
-	Limit    func(net.Listener) net.Listener
+	Limit func(net.Listener) net.Listener
+	// Push sends notifications to the push services of browsers.
+	Push     PushService
 	StateDir string
 	Version  string
 	Log      *slog.Logger
@@ -82,6 +85,7 @@ type Face struct {
 	throttle  *throttle
 	rights    map[string]Rights // that the page needs for a message
 	questions questions
+	pushes    pushes
 	replays   semaphore // held while a stream shows a chat from its beginning
 	started   time.Time
 	leaving   atomic.Bool
@@ -132,6 +136,7 @@ func (f *Face) Run(ctx context.Context, started func()) {
 	}
 	f.hub = hub
 	defer hub.end()
+	defer notifier{f}.notifyDevices(ctx)()
 	handler := f.handler()
 	changed := make(chan struct{}, 1)
 	f.work.Go(func() {
@@ -362,5 +367,10 @@ func (f *Face) Check(context.Context) []doctor.Finding {
 	if err != nil {
 		return append(out, doctor.Found(doctor.Warning, "remote", "%v", err))
 	}
-	return append(out, doctor.Found(doctor.Note, "remote", "%s paired", doctor.Count(len(list), "device")))
+	out = append(out, doctor.Found(doctor.Note, "remote", "%s paired", doctor.Count(len(list), "device")))
+	if cfg.Push {
+		subscribed := slices.DeleteFunc(list, func(dev Device) bool { return len(dev.Push) == 0 })
+		out = append(out, doctor.Found(doctor.Note, "remote", "notifications: %s subscribed", doctor.Count(len(subscribed), "device")))
+	}
+	return out
 }

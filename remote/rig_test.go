@@ -20,6 +20,8 @@ import (
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/editors/web"
+	"github.com/seed-dec29ce4/eca/internal/fetch"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/internal/testkit/daemontest"
 	"github.com/seed-dec29ce4/eca/remote"
 	"github.com/seed-dec29ce4/eca/server"
@@ -44,6 +46,8 @@ func attach(d *daemon.Daemon, state, root string, log *slog.Logger) *remote.Face
 	face := remote.New(remote.Options{
 		Engine: d.Engine(), Models: d, Config: d.Config, Watch: d.Watch, Roots: d.Roots, Serve: join, StateDir: state, Version: "test", Log: log,
 		Limit: func(l net.Listener) net.Listener { return l },
+		// The push service of a test is at a loopback address.
+		Push: fetch.NewPoster(netclient.New(func(string) string { return "" }), fetch.Rules{Private: []string{"127.0.0.1"}}, "test"),
 		Page: func(ctx context.Context, g remote.Gate) http.Handler {
 			h, _ := web.New(ctx, web.Options{
 				Serve:  func(ctx context.Context, in io.Reader, out io.Writer) error { return join(ctx, in, out, nil) },

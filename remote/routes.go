@@ -72,7 +72,7 @@ func (c *call) take(body []byte) error {
 		var text string
 		var on bool
 		switch key {
-		case "message", "model", "agent", "variant", "title", "save", "name", "requestId", "answer", "contentId", "text":
+		case "message", "model", "agent", "variant", "title", "save", "name", "requestId", "answer", "contentId", "text", "endpoint":
 			if json.Unmarshal(value, &text) != nil {
 				return fmt.Errorf("%s is not a string", key)
 			}
@@ -133,6 +133,9 @@ func routes() map[string]route {
 		"POST /chats/{id}/update":           {Control, api.update},
 		"POST /answer":                      {Control, api.answer},
 		"POST /trust":                       {Trust, api.trust},
+		"GET /push":                         {Watch, api.pushKey},
+		"POST /push":                        {Watch, api.subscribe},
+		"DELETE /push":                      {Watch, api.unsubscribe},
 		"POST /mcp":                         {Trust, api.addServer},
 		"DELETE /mcp/{name}":                {Trust, api.removeServer},
 		"DELETE /chats/{id}":                {Control, chatCall("chat/delete")},

@@ -46,6 +46,7 @@ func attachRemote(d *daemon.Daemon, f serverFlags, log *slog.Logger) {
 			return pages
 		},
 		Limit:    func(l net.Listener) net.Listener { return netutil.LimitListener(l, maxConnections) },
+		Push:     d.PushServices(),
 		StateDir: stateOf(f), Version: version, Log: log,
 	}))
 }

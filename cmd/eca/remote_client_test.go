@@ -132,7 +132,7 @@ func newBrowserRig(t *testing.T, files, rights string) *browserRig {
 	provider := newProvider(t, remoteTape)
 	settings, err := json.Marshal(map[string]any{
 		"chat":   map[string]any{"title": false},
-		"remote": map[string]any{"enabled": true, "origins": []string{strings.Replace(r.site.URL, "127.0.0.1", "localhost", 1)}},
+		"remote": map[string]any{"enabled": true, "push": true, "origins": []string{strings.Replace(r.site.URL, "127.0.0.1", "localhost", 1)}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -154,21 +154,24 @@ func newBrowserRig(t *testing.T, files, rights string) *browserRig {
 	return r
 }
 
-// drive runs one of the programs in testdata/remote.
-func (r *browserRig) drive(script string) {
+// drive runs one of the programs in testdata/remote with Chromium.
+func (r *browserRig) drive(script string) { r.driveWith("chromium", script) }
+
+// driveWith runs one of the programs in testdata/remote with a browser.
+func (r *browserRig) driveWith(browser, script string) {
 	r.t.Helper()
-	chromium := needs.Program(r.t, "chromium", "chromium")
+	program := needs.Program(r.t, browser, browser)
 	node, modules := testkit.NodeTools(r.t, os.Getenv, "playwright-core")
 	given, err := json.Marshal(map[string]any{
 		"site": strings.Replace(r.site.URL, "127.0.0.1", "localhost", 1), "host": "eca.localhost:" + r.port, "port": r.port,
 		"others": append([]string{}, r.others...), "line": fmt.Sprint("eca.localhost:", r.line.Addr().(*net.TCPAddr).Port),
-		"token": r.token, "root": r.place.root, "modules": modules, "chromium": chromium, "patience": 60_000, "times": 12, "cuts": []int{1, 10},
+		"token": r.token, "root": r.place.root, "modules": modules, "browser": program, "patience": 60_000, "times": 12, "cuts": []int{1, 10},
 		"pictures": os.Getenv("ECA_WEB_PICTURES"),
 	})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	cmd := exec.CommandContext(r.t.Context(), node, filepath.Join("testdata", "remote", script), string(given))
+	cmd := exec.CommandContext(r.t.Context(), node, "--experimental-websocket", filepath.Join("testdata", "remote", script), string(given))
 	cmd.Env = r.place.env
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -186,6 +189,22 @@ func TestRemotePhone(t *testing.T) {
 	needs.Long(t)
 	needs.POSIX(t)
 	newBrowserRig(t, "", "control").drive("phone.mjs")
+}
+
+// TestRemotePush turns notifications on in our own page in Chromium, by a device that may only watch,
+// and has its service worker show some: testdata/remote/push.mjs.
+func TestRemotePush(t *testing.T) {
+	needs.Long(t)
+	needs.POSIX(t)
+	newBrowserRig(t, "", "watch").drive("push.mjs")
+}
+
+// TestRemoteFirefox uses our own page in Firefox, and calls the API from a page on localhost:
+// testdata/remote/firefox.mjs.
+func TestRemoteFirefox(t *testing.T) {
+	needs.Long(t)
+	needs.POSIX(t)
+	newBrowserRig(t, "", "control").driveWith("firefox-esr", "firefox.mjs")
 }
 
 // webClient returns the folder with the reference's built web client.

@@ -20,9 +20,9 @@ if (process.argv.includes("--tests")) {
   process.exit();
 }
 
-const out = await build({ ...common, minify: true, entryPoints: { app: "src/main.tsx", style: "src/style.css" }, outdir: "dist" });
+const out = await build({ ...common, minify: true, entryPoints: { app: "src/main.tsx", style: "src/style.css", sw: "src/sw.ts" }, outdir: "dist" });
 const files = new Map(out.outputFiles.map((file) => [file.path.replaceAll("\\", "/").split("/").at(-1), Buffer.from(file.contents)]));
-for (const name of ["index.html", "icon.svg"]) files.set(name, readFileSync(join(here, "src", name)));
+for (const name of ["index.html", "icon.svg", "manifest.json"]) files.set(name, readFileSync(join(here, "src", name)));
 let compressed = 0;
 for (const contents of files.values()) compressed += gzipSync(contents).length;
 console.log(`dist: ${(compressed / 1024).toFixed(1)} KB compressed, limit ${maxCompressed / 1024} KB`);

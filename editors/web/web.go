@@ -32,13 +32,14 @@ import (
 // dist is what build.mjs builds from src; CI compares the two. The script is compressed, so that the
 // program stays small.
 //
-//go:embed dist/app.js.gz dist/icon.svg dist/index.html dist/style.css
+//go:embed dist/app.js.gz dist/icon.svg dist/index.html dist/manifest.json dist/style.css dist/sw.js
 var dist embed.FS
 
 // policy lets the page load its own files, show images of tool results, and connect to where
-// it came from. Model output is never parsed as HTML, which trusted types enforce.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+// it came from. Model output is never parsed as HTML, which trusted types enforce; their only policy is
+// for the URL of the service worker.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; manifest-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types eca-worker"
 
 // subprotocol is the one that the page and the server speak. The page sends its session as a
 // second one, because a browser lets it set no header.

@@ -220,7 +220,7 @@ func TestScript(t *testing.T) {
 // everything else out.
 func TestWebPolicy(t *testing.T) {
 	r := newRig(t)
-	for path, want := range map[string]string{"/": "text/html", "/app.js": "text/javascript", "/style.css": "text/css", "/icon.svg": "image/svg+xml"} {
+	for path, want := range map[string]string{"/": "text/html", "/app.js": "text/javascript", "/style.css": "text/css", "/icon.svg": "image/svg+xml", "/sw.js": "text/javascript", "/manifest.json": "application/json"} {
 		res, err := http.Get(r.http.URL + path)
 		if err != nil {
 			t.Fatal(err)
@@ -231,7 +231,7 @@ func TestWebPolicy(t *testing.T) {
 			t.Errorf("%s: %d, %s", path, res.StatusCode, res.Header.Get("Content-Type"))
 		}
 		csp := res.Header.Get("Content-Security-Policy")
-		for _, part := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"} {
+		for _, part := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types eca-worker"} {
 			if !strings.Contains(csp, part) {
 				t.Errorf("%s: no %s in %s", path, part, csp)
 			}

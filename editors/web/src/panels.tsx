@@ -2,6 +2,7 @@
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Login } from "./login.tsx";
+import { Notifications } from "./notifications.tsx";
 import type { Job, JobOutput, ToolServer } from "./protocol.ts";
 import { line, visible } from "./text.ts";
 import { useChanges } from "./use.ts";
@@ -75,6 +76,7 @@ function Servers(): VNode {
   const servers = [...state.servers.values()].sort((a, b) => a.name.localeCompare(b.name));
   return (
     <>
+      <Notifications />
       <h2>Tool servers</h2>
       <ul class="rows">
         {servers.map((server) => (

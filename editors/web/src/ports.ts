@@ -1,7 +1,8 @@
 // The two ports: WebSocket to `eca web`, and messages to the extension of VS Code.
 import type { Message, Port, Problem, Saved } from "./rpc.ts";
 
-const key = "eca";
+/** Where a browser keeps the session, or the device's token. */
+export const sessionKey = "eca";
 
 interface VsCodeApi {
   postMessage(message: unknown): void;
@@ -68,6 +69,11 @@ class SocketPort extends BasePort {
 
   constructor() {
     super();
+    const chat = new URLSearchParams(location.hash.slice(1)).get("chat"); // of a notification
+    if (chat) {
+      this.save({ ...this.load(), chat });
+      history.replaceState(null, "", location.pathname);
+    }
     window.addEventListener("online", () => this.retry());
     queueMicrotask(() => void this.start());
   }
@@ -78,24 +84,24 @@ class SocketPort extends BasePort {
       history.replaceState(null, "", location.pathname); // a used token is of no use in the history
       try {
         const response = await fetch("session", { method: "POST", body: JSON.stringify({ token }) });
-        if (response.ok) localStorage.setItem(key, ((await response.json()) as { session: string }).session);
-        else if (!localStorage.getItem(key)) return this.refused("This link was used already, or is of an earlier eca web.");
+        if (response.ok) localStorage.setItem(sessionKey, ((await response.json()) as { session: string }).session);
+        else if (!localStorage.getItem(sessionKey)) return this.refused("This link was used already, or is of an earlier eca web.");
       } catch {
         // The socket says what is wrong.
       }
     }
-    if (localStorage.getItem(key)) this.connect();
+    if (localStorage.getItem(sessionKey)) this.connect();
     else this.refused("This page needs a link from eca web.");
   }
 
   private refused(text: string): void {
-    localStorage.removeItem(key);
+    localStorage.removeItem(sessionKey);
     this.onState(false, { text, remedy: "Open the newest link that eca web has printed in its terminal, or start eca web again.", final: true });
   }
 
   private connect(): void {
     clearTimeout(this.timer);
-    const socket = new WebSocket(new URL("socket", location.href.replace(/^http/, "ws").replace(/#.*/, "")), ["eca", `session.${localStorage.getItem(key) ?? ""}`]);
+    const socket = new WebSocket(new URL("socket", location.href.replace(/^http/, "ws").replace(/#.*/, "")), ["eca", `session.${localStorage.getItem(sessionKey) ?? ""}`]);
     this.socket = socket;
     socket.onopen = () => {
       this.tries = 0;
@@ -127,19 +133,19 @@ class SocketPort extends BasePort {
   }
 
   retry(): void {
-    if (!this.socket && localStorage.getItem(key)) this.connect();
+    if (!this.socket && localStorage.getItem(sessionKey)) this.connect();
   }
 
   load(): Saved {
     try {
-      return JSON.parse(sessionStorage.getItem(key) ?? "{}") as Saved;
+      return JSON.parse(sessionStorage.getItem(sessionKey) ?? "{}") as Saved;
     } catch {
       return {};
     }
   }
 
   save(state: Saved): void {
-    sessionStorage.setItem(key, JSON.stringify(state));
+    sessionStorage.setItem(sessionKey, JSON.stringify(state));
   }
 }
 

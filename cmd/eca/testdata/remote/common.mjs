@@ -6,7 +6,7 @@ import path from 'node:path';
 export const given = JSON.parse(process.argv[2]);
 export const require = createRequire(path.join(given.modules, 'x'));
 const { chromium } = require('playwright-core');
-export const browser = await chromium.launch({ executablePath: given.chromium, args: ['--no-sandbox'] });
+export const browser = await chromium.launch({ executablePath: given.browser, args: ['--no-sandbox'] });
 
 /** Has the test do something: prompt in the editor, or wait for what the editor sees. */
 export async function control(name, parameters) {
