@@ -59,3 +59,16 @@ export function shortPath(path: string, folders: readonly string[]): string {
   }
   return path;
 }
+
+const rejections: Record<string, string> = {
+  userChoiceDeny: "You rejected it.",
+  userConfigDeny: "The configuration does not allow it.",
+  userPromptStop: "You stopped the turn.",
+  userStop: "The turn ended before it ran.",
+  hookRejected: "A hook rejected it.",
+};
+
+/** Why a call did not run, in words: the protocol has codes. */
+export function rejection(reason: string): string {
+  return rejections[reason] ?? visible(reason);
+}
