@@ -4,7 +4,7 @@
 // parts of words and of emoji.
 const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
 
-/** Writes out what a text hides or what turns it around. What should be a text may be anything. */
+/** Writes out what a text hides or what turns it around. It accepts any value, because messages can have another shape than expected. */
 export function visible(text: unknown): string {
   return pretty(text).replaceAll("\r\n", "\n").replace(hidden, (c) => {
     const code = c.codePointAt(0) ?? 0;
