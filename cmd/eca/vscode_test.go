@@ -133,3 +133,10 @@ func TestVSCodeFirstStart(t *testing.T) {
 	p := newPlace(t)
 	v.run(t, p, "first.mjs", map[string]any{"releases": releases, "mirror": mirror.URL})
 }
+
+// TestVSCodeBadInput has daemons that hang, die and send nonsense, an answer of 50 MB, 100,000 files
+// and no network.
+func TestVSCodeBadInput(t *testing.T) {
+	v := newVSCode(t)
+	v.run(t, newPlace(t, "OPENAI_API_KEY=sk-test-0123456789abcdef", "OPENAI_API_URL=http://127.0.0.1:1"), "bad.mjs", nil)
+}

@@ -76,12 +76,21 @@ export class FrameReader {
     const text = all.subarray(0, this.body).toString("utf8");
     this.keep(all.subarray(this.body));
     this.body = -1;
+    let message: unknown;
     try {
-      const message: unknown = JSON.parse(text);
-      if (typeof message === "object" && message !== null && !Array.isArray(message)) this.onMessage(message as Message);
-      else this.onProblem(`sent a message that is not an object: ${text.slice(0, 200)}`);
+      message = JSON.parse(text);
     } catch (error) {
       this.onProblem(`sent invalid JSON (${String(error)}): ${text.slice(0, 200)}`);
+      return true;
+    }
+    if (typeof message !== "object" || message === null || Array.isArray(message)) {
+      this.onProblem(`sent a message that is not an object: ${text.slice(0, 200)}`);
+      return true;
+    }
+    try {
+      this.onMessage(message as Message);
+    } catch (error) {
+      this.onProblem(`sent a message that cannot be used (${String(error)}): ${text.slice(0, 200)}`);
     }
     return true;
   }

@@ -70,7 +70,7 @@ export class Status implements vscode.Disposable {
         this.questions.delete(params.id);
         break;
       case "config/updated":
-        if (params.chat?.selectModel) this.model = params.chat.selectModel;
+        if (params.chat?.selectModel) this.model = line(params.chat.selectModel);
         break;
       default:
         return;
@@ -88,7 +88,7 @@ export class Status implements vscode.Disposable {
     switch (content.type) {
       case "toolCallRun":
         if (!content.manualApproval) break;
-        this.calls.set(key, { chat, summary: content.summary ?? content.name ?? "" });
+        this.calls.set(key, { chat, summary: line(content.summary ?? content.name) });
         this.offer();
         break;
       case "toolCallRunning":
@@ -97,7 +97,7 @@ export class Status implements vscode.Disposable {
         this.calls.delete(key);
         break;
       case "usage":
-        this.cost = content.sessionCost ?? this.cost;
+        this.cost = content.sessionCost === undefined ? this.cost : line(content.sessionCost, 20);
         break;
       case "progress":
         if (content.state === "finished") this.rest(chat);
@@ -108,7 +108,7 @@ export class Status implements vscode.Disposable {
   fromPage(message: Message): void {
     const params = (message.params ?? {}) as { chatId?: string; toolCallId?: string; model?: string };
     if (message.method === "chat/toolCallApprove" || message.method === "chat/toolCallReject") this.calls.delete(`${params.chatId ?? ""}/${params.toolCallId ?? ""}`);
-    else if ((message.method === "chat/prompt" || message.method === "chat/selectedModelChanged") && params.model) this.model = params.model;
+    else if ((message.method === "chat/prompt" || message.method === "chat/selectedModelChanged") && params.model) this.model = line(params.model);
     else if (message.method === undefined) this.questions.delete(message.id);
     else return;
     this.changed();

@@ -41,6 +41,7 @@ export class Supervisor implements vscode.Disposable {
   private ends: number[] = []; // when it ended without being asked
   private again: NodeJS.Timeout | undefined;
   private disposed = false;
+  private reported: Daemon | undefined; // the last one whose nonsense the user knows about
 
   constructor(
     private readonly context: vscode.ExtensionContext,
@@ -132,7 +133,7 @@ export class Supervisor implements vscode.Disposable {
     const daemon: Daemon = new Daemon(program.path, ["server"], folder, {
       onMessage: (message) => this.onMessage(message),
       onLog: (text) => this.logLines(text),
-      onProblem: (problem) => this.log.warn(`eca ${problem}`),
+      onProblem: (problem) => this.nonsense(daemon, problem),
       onExit: (cause) => this.ended(daemon, cause),
       onSilence: (silent) => void this.silence(daemon, silent),
     });
@@ -179,7 +180,22 @@ export class Supervisor implements vscode.Disposable {
       return;
     }
     this.set({ kind: "stopped", problem: { text: `${text} Its running turns have ended.`, remedy: "It is being started again…" } });
+    void this.warn(`${text} Its running turns have ended, and it is started again.`); // the view says so for a moment only
     this.again = setTimeout(() => void this.start().catch(() => undefined), 300 * 2 ** this.ends.length);
+  }
+
+  /** Logs what cannot be read, and tells the user about the first of each daemon. */
+  private nonsense(daemon: Daemon, problem: string): void {
+    this.log.warn(`eca ${problem}`);
+    if (this.reported === daemon) return;
+    this.reported = daemon;
+    void this.warn("eca sent something that cannot be read, and it was skipped. If something is missing in the chat, restart eca (eca: Restart).");
+  }
+
+  /** Warns in a notification, which stays in the list of them all. */
+  private async warn(text: string): Promise<void> {
+    const log = "Show Log";
+    if ((await vscode.window.showWarningMessage(text, log)) === log) this.log.show();
   }
 
   private async silence(daemon: Daemon, silent: boolean): Promise<void> {

@@ -3,9 +3,9 @@
 // Control characters, and characters that reorder or hide text.
 const hidden = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
 
-/** One line of at most `width` characters, without what hides or reorders text. */
-export function line(text: string | undefined, width = 300): string {
-  const one = (text ?? "").replace(/\s+/g, " ").replace(hidden, "·").trim();
+/** One line of at most `width` characters, without what hides or reorders text. It accepts any value, because messages can have another shape than expected. */
+export function line(text: unknown, width = 300): string {
+  const one = (typeof text === "string" ? text : text === undefined ? "" : JSON.stringify(text)).replace(/\s+/g, " ").replace(hidden, "·").trim();
   return one.length > width ? `${one.slice(0, width - 1)}…` : one;
 }
 

@@ -41,6 +41,17 @@ void test("what is not a message is skipped", () => {
   assert.equal(problems.length, 4);
 });
 
+void test("a message that cannot be used is reported, and the next one is read", () => {
+  const problems: string[] = [];
+  let read = 0;
+  const reader = new FrameReader(() => {
+    if (++read === 1) throw new TypeError("of another shape");
+  }, (problem) => problems.push(problem));
+  reader.push(Buffer.concat([encode(one), encode(one)]));
+  assert.equal(read, 2);
+  assert.match(problems.join(), /cannot be used.*of another shape/);
+});
+
 void test("a large message in small chunks is read in reasonable time", () => {
   const big: Message = { jsonrpc: "2.0", method: "x", params: "y".repeat(50 << 20) };
   const stream = encode(big);
@@ -109,4 +120,5 @@ void test("versions and texts", () => {
   assert.equal(compareVersions("0.1.0", "0.1.0"), 0);
   assert.equal(line("a\n\u001b[31m b\u202e", 50), "a ·[31m b·");
   assert.equal(line("abcdef", 4), "abc…");
+  assert.deepEqual([line({ a: 1 }), line(undefined), line(5)], ['{"a":1}', "", "5"]);
 });

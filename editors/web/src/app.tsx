@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Client } from "./client.ts";
 import { Composer } from "./composer.tsx";
 import { Dock } from "./dock.tsx";
+import { Broken, Guard } from "./guard.tsx";
 import { Log } from "./log.tsx";
 import { Panels, type Panel } from "./panels.tsx";
 import { Sidebar } from "./sidebar.tsx";
@@ -24,20 +25,32 @@ export function App(): VNode {
   useShortcuts(client, setPanel);
   return (
     <div class={`page${side ? " with-side" : ""}`}>
-      <Sidebar shown={side} close={() => setSide(false)} />
+      <Guard of={client.state} instead={<Broken what="The list of chats" />}>
+        <Sidebar shown={side} close={() => setSide(false)} />
+      </Guard>
       <main>
         <Header title={title} toggleSide={() => setSide(!side)} side={side} setPanel={setPanel} />
         <Problem />
         <Notices />
         <Log chat={chat} key={chat.id} />
         <div class="bottom">
-          <Tasks details={chat.tasks} />
-          <Dock />
-          <Composer />
+          <Guard of={chat} instead={<Broken what="The list of tasks" />}>
+            <Tasks details={chat.tasks} />
+          </Guard>
+          <Guard of={chat} instead={<Broken what="What waits for you" />}>
+            <Dock />
+          </Guard>
+          <Guard of={chat} instead={<Broken what="The prompt" />}>
+            <Composer />
+          </Guard>
         </div>
       </main>
       <Announcer />
-      {panel && <Panels panel={panel} show={setPanel} close={() => setPanel(undefined)} />}
+      {panel && (
+        <Guard instead={<Broken what="The panel" />}>
+          <Panels panel={panel} show={setPanel} close={() => setPanel(undefined)} />
+        </Guard>
+      )}
     </div>
   );
 }

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { CopyButton, Diff, useCut } from "./code.tsx";
 import { ItemView } from "./items.tsx";
 import { type Call, type Chat } from "./state.ts";
-import { line, pretty, seconds, shortPath, visible } from "./text.ts";
+import { line, pretty, rejection, seconds, shortPath, visible } from "./text.ts";
 import { useChanges, useClient } from "./use.ts";
 
 const icons: Record<Call["stage"], [string, string]> = {
@@ -44,7 +44,7 @@ export function CallView({ call }: { call: Call; rev: number }): VNode {
           {(details?.type === "fileChange" && call.stage === "done" ? [] : call.outputs).map((output, i) => (
             <Output key={i} text={output} />
           ))}
-          {call.reason && call.stage === "rejected" && <p class="dim">{visible(call.reason)}</p>}
+          {call.reason && call.stage === "rejected" && <p class="dim">{rejection(call.reason)}</p>}
         </div>
       )}
     </details>

@@ -3,6 +3,7 @@
 import { Rpc, type Port, type Problem } from "./rpc.ts";
 import * as wire from "./protocol.ts";
 import { addNotice, apply, chatOf, endTurn, newState, prepend, rootOf, type Call, type Chat, type Question, type State } from "./state.ts";
+import { line } from "./text.ts";
 
 /** How many messages are read when a chat is opened: the first must be there soon, and each may be long. */
 const openSize = 8;
@@ -118,9 +119,23 @@ export class Client {
     } else if (method === "host/decide") {
       this.onDecision((params as { decision: Decision }).decision);
     } else {
-      this.notified(method, params);
+      try {
+        this.notified(method, params);
+      } catch (error) {
+        this.unusable(method, error);
+      }
     }
     this.changed();
+  }
+
+  private reported = 0; // the generation whose first unusable message the user knows about
+
+  /** Reports what the page cannot use, once per connection: there may be many such messages. */
+  private unusable(method: string, error: unknown): void {
+    console.warn(method, error);
+    if (this.reported === this.generation) return;
+    this.reported = this.generation;
+    this.fail(`eca sent ${line(method, 60)}, which the page cannot use. If something is missing, restart eca`, error);
   }
 
   private notified(method: string, params: unknown): void {

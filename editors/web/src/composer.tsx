@@ -17,6 +17,7 @@ export function Composer(): VNode {
   const named = useRef(new Map<string, ContextItem>()); // what the words of the text stand for
   const sending = useRef(false); // a prompt waits for the daemon
   const area = useRef<HTMLTextAreaElement>(null);
+  const measured = useRef(""); // the text at the last rendering
   const cursor = useRef<number | undefined>(undefined); // where it goes once the new text is there
   const menu = useMenu(area, (next, at, offer) => {
     if (offer.context) named.current.set(offer.label, offer.context);
@@ -31,6 +32,10 @@ export function Composer(): VNode {
     // Not later: what is selected or typed after the new text was seen would meet another cursor.
     if (cursor.current !== undefined) el.setSelectionRange(cursor.current, cursor.current);
     cursor.current = undefined;
+    const grown = text.startsWith(measured.current);
+    measured.current = text;
+    // Most keys only add to the text: measuring it in its old height lays the page out once, not three times.
+    if (grown && el.style.height && el.scrollHeight <= el.clientHeight) return;
     // The row keeps its height while the text is measured: otherwise the log, which gets the rest of the
     // page, would move up for a moment, as if its reader had scrolled.
     const row = el.parentElement;

@@ -1,23 +1,18 @@
 // One item of a chat.
-import { Component, type ComponentChildren, type VNode } from "preact";
+import type { ComponentChildren, VNode } from "preact";
 import { memo } from "preact/compat";
 import { useState } from "preact/hooks";
 import { CallView } from "./call.tsx";
 import { CopyButton, useCut } from "./code.tsx";
+import { Broken, Guard } from "./guard.tsx";
 import { Markdown } from "./markdown.tsx";
 import type { Chat, Item } from "./state.ts";
 import { seconds, visible } from "./text.ts";
 import { useClient } from "./use.ts";
 
 /** Shows the plain text of what could not be shown otherwise: nested too deeply, for example. */
-class Fallback extends Component<{ text: string; children: ComponentChildren }, { failed: boolean }> {
-  static override getDerivedStateFromError(): { failed: boolean } {
-    return { failed: true };
-  }
-
-  override render(): ComponentChildren {
-    return this.state.failed ? <div class="plain">{visible(this.props.text)}</div> : this.props.children;
-  }
+function Fallback({ text, children }: { text: string; children: ComponentChildren }): VNode {
+  return <Guard instead={<div class="plain">{visible(text)}</div>}>{children}</Guard>;
 }
 
 function Reason({ item }: { item: Item & { kind: "reason" } }): VNode {
@@ -150,4 +145,12 @@ function Shown({ chat, item }: { chat: Chat; item: Item }): VNode {
   }
 }
 
-export const ItemView = memo(Shown as (props: { chat: Chat; item: Item; rev: number }) => VNode, (a, b) => a.item === b.item && a.rev === b.rev && a.chat === b.chat);
+function Guarded(props: { chat: Chat; item: Item; rev: number }): VNode {
+  return (
+    <Guard instead={<Broken what="This message" />}>
+      <Shown {...props} />
+    </Guard>
+  );
+}
+
+export const ItemView = memo(Guarded, (a, b) => a.item === b.item && a.rev === b.rev && a.chat === b.chat);

@@ -1,5 +1,6 @@
 // The state of the page, and how the daemon's messages change it. Nothing here is shown or sent.
 import type * as wire from "./protocol.ts";
+import { pretty } from "./text.ts";
 
 interface Base {
   key: number;
@@ -159,18 +160,18 @@ function call(state: State, chat: Chat, c: wire.Content): void {
   if (c.type === "toolCallRun" && c.manualApproval) one.stage = "waiting";
   if (c.type === "toolCalled" && c.error) one.stage = "failed";
   one.summary = c.summary ?? one.summary;
-  one.details = c.details ?? one.details;
+  if (c.details && typeof c.details === "object") one.details = c.details;
   one.arguments = c.arguments ?? one.arguments;
   one.permission = c.permission?.reason ?? one.permission;
   one.reason = c.reason ?? one.reason;
   one.ms = c.totalTimeMs ?? one.ms;
   one.size += c.argumentsText?.length ?? 0;
-  if (c.outputs) one.outputs = c.outputs.map((output) => output.text ?? "");
+  if (Array.isArray(c.outputs)) one.outputs = c.outputs.map((output) => output.text ?? "");
   if (c.type === "toolCallPrepare" && one.details?.subagentChatId) one.stage = "running";
 }
 
 function text(state: State, chat: Chat, c: wire.Content, role: string | undefined): void {
-  const said = c.text ?? "";
+  const said = pretty(c.text ?? "");
   if (role === "user") {
     add(state, chat, { kind: "user", text: said, ...(c.contentId ? { contentId: c.contentId } : {}) });
     if (chat.steer?.trim() === said.trim()) delete chat.steer;
@@ -250,7 +251,7 @@ function content(state: State, chat: Chat, c: wire.Content, role: string | undef
       return;
     }
     case "usage":
-      chat.usage = { tokens: c.sessionTokens ?? 0, limit: c.limit?.context, cost: c.sessionCost, lastCost: c.lastMessageCost };
+      chat.usage = { tokens: Number(c.sessionTokens) || 0, limit: c.limit?.context, cost: c.sessionCost, lastCost: c.lastMessageCost };
       return;
     case "metadata":
       chat.title = c.title;
@@ -262,14 +263,14 @@ function content(state: State, chat: Chat, c: wire.Content, role: string | undef
       add(state, chat, { kind: "image", mediaType: c.mediaType ?? "", base64: c.base64 ?? "" });
       return;
     case "flag":
-      add(state, chat, { kind: "flag", text: c.text ?? "", ...(c.contentId ? { contentId: c.contentId } : {}) });
+      add(state, chat, { kind: "flag", text: pretty(c.text ?? ""), ...(c.contentId ? { contentId: c.contentId } : {}) });
       return;
     case "hookActionFinished":
       add(state, chat, { kind: "hook", name: c.name ?? "", failed: (c.status ?? 0) !== 0, output: [c.output, typeof c.error === "string" ? c.error : ""].filter(Boolean).join("\n") });
       return;
   }
   if (c.server === "eca" && c.name === "task") {
-    if (c.type === "toolCalled" && c.details?.tasks) chat.tasks = c.details; // shown as one list, not as calls
+    if (c.type === "toolCalled" && Array.isArray(c.details?.tasks)) chat.tasks = c.details; // shown as one list, not as calls
     return;
   }
   call(state, chat, c);
@@ -297,13 +298,13 @@ function clear(chat: Chat): void {
 function configure(state: State, p: { chatId?: string; chat?: wire.ChatConfig }): void {
   const news = p.chat ?? {};
   const target = p.chatId === undefined ? state : chatOf(state, p.chatId);
-  if (news.variants) [target.variants, target.variant] = [news.variants, null];
+  if (Array.isArray(news.variants)) [target.variants, target.variant] = [news.variants, null];
   if (news.selectVariant !== undefined) target.variant = news.selectVariant;
-  if (news.selectModel) target.model = news.selectModel;
-  if (news.selectAgent) target.agent = news.selectAgent;
+  if (typeof news.selectModel === "string") target.model = news.selectModel;
+  if (typeof news.selectAgent === "string") target.agent = news.selectAgent;
   if (news.selectTrust !== undefined) target.trust = news.selectTrust;
-  state.models = news.models ?? state.models;
-  state.agents = news.agents ?? state.agents;
+  if (Array.isArray(news.models)) state.models = news.models;
+  if (Array.isArray(news.agents)) state.agents = news.agents;
   state.welcome = news.welcomeMessage ?? state.welcome;
   if (p.chatId !== undefined) chatOf(state, p.chatId).rev++;
 }
@@ -328,7 +329,12 @@ function opened(state: State, p: { chatId: string; title?: string }): void {
   }
 }
 
-/** Applies a notification of the daemon. Unknown ones are ignored. */
+function named(name: unknown): string {
+  if (typeof name !== "string") throw new TypeError("it has no name");
+  return name;
+}
+
+/** Applies a notification of the daemon, and throws if it cannot be used. Unknown ones are ignored. */
 export function apply(state: State, method: string, params: unknown): void {
   if (typeof params !== "object" || params === null) return;
   const p = params as never;
@@ -354,16 +360,16 @@ export function apply(state: State, method: string, params: unknown): void {
     case "config/updated":
       return configure(state, p);
     case "tool/serverUpdated":
-      state.servers.set((p as wire.ToolServer).name, p);
+      state.servers.set(named((p as wire.ToolServer).name), p);
       return;
     case "tool/serverRemoved":
       state.servers.delete((p as wire.ToolServer).name);
       return;
     case "providers/updated":
-      state.providers.set((p as wire.Provider).id, p);
+      state.providers.set(named((p as wire.Provider).id), p);
       return;
     case "jobs/updated":
-      state.jobs = (p as { jobs?: wire.Job[] }).jobs ?? [];
+      state.jobs = [...((p as { jobs?: wire.Job[] }).jobs ?? [])];
       return;
     case "$/showMessage": {
       const { type, message } = p as { type?: string; message?: string };

@@ -4,16 +4,16 @@
 // parts of words and of emoji.
 const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
 
-/** Writes out what a text hides or what turns it around. */
-export function visible(text: string): string {
-  return text.replaceAll("\r\n", "\n").replace(hidden, (c) => {
+/** Writes out what a text hides or what turns it around. It accepts any value, because messages can have another shape than expected. */
+export function visible(text: unknown): string {
+  return pretty(text).replaceAll("\r\n", "\n").replace(hidden, (c) => {
     const code = c.codePointAt(0) ?? 0;
     return code < 32 ? String.fromCodePoint(0x2400 + code) : `\\u${code < 0x10000 ? code.toString(16).padStart(4, "0") : `{${code.toString(16)}}`}`;
   });
 }
 
 /** One line of at most `width` characters. */
-export function line(text: string | undefined, width = 200): string {
+export function line(text: unknown, width = 200): string {
   const one = visible(text ?? "").replace(/\s+/g, " ").trim();
   return one.length > width ? `${one.slice(0, width - 1)}…` : one;
 }
@@ -58,4 +58,17 @@ export function shortPath(path: string, folders: readonly string[]): string {
     if (path.startsWith(`${folder}/`) || path.startsWith(`${folder}\\`)) return path.slice(folder.length + 1);
   }
   return path;
+}
+
+const rejections: Record<string, string> = {
+  userChoiceDeny: "You rejected it.",
+  userConfigDeny: "The configuration does not allow it.",
+  userPromptStop: "You stopped the turn.",
+  userStop: "The turn ended before it ran.",
+  hookRejected: "A hook rejected it.",
+};
+
+/** Why a call did not run, in words: the protocol has codes. */
+export function rejection(reason: string): string {
+  return rejections[reason] ?? visible(reason);
 }

@@ -154,3 +154,12 @@ test("code that goes on in another item is still code", () => {
   assert.equal(openFence("````\n```\n"), "````");
   assert.equal(openFence("```\nx\n```\n"), "");
 });
+
+test("messages of another shape change nothing, or are refused", () => {
+  const state = newState();
+  const wrong = { text: 5, id: "1", name: 7, server: {}, summary: {}, details: "x", arguments: 5, outputs: 6, permission: 4, argumentsText: 3 } as unknown as Partial<Content>;
+  for (const type of ["text", "reasonText", "toolCallPrepare", "toolCallRun", "toolCalled", "usage", "image", "progress"]) say(state, { ...wrong, type });
+  apply(state, "config/updated", { chat: { models: 5, agents: {}, variants: "x", selectModel: 6 } });
+  assert.deepEqual([state.models, state.agents, state.variants, state.model], [[], [], [], undefined]);
+  for (const [method, params] of [["tool/serverUpdated", {}], ["providers/updated", { id: 5 }], ["jobs/updated", { jobs: 8 }]] as const) assert.throws(() => apply(state, method, params));
+});

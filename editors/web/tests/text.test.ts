@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { applyOffer, offers, wordBefore } from "../src/complete.ts";
-import { ago, line, safeLink, seconds, shortPath, tokens, visible } from "../src/text.ts";
+import { ago, line, rejection, safeLink, seconds, shortPath, tokens, visible } from "../src/text.ts";
 
 test("what a text hides is written out, and nothing else changes", () => {
   for (const [text, want] of [
@@ -53,4 +53,9 @@ test("what is offered, and taken", () => {
   assert.deepEqual(applyOffer("see @a", 6, word, first), { text: "see @a.go ", cursor: 10 });
   const commands = offers({ sign: "/", query: "co", at: 0 }, [{ name: "doctor" }, { name: "compact", description: "shortens", arguments: [{ name: "what" }] }], []);
   assert.deepEqual(commands.map((one) => [one.label, one.about]), [["/compact", "<what> shortens"], ["/doctor", ""]]);
+});
+
+test("a rejection is in words, not in the protocol's codes", () => {
+  assert.equal(rejection("userChoiceDeny"), "You rejected it.");
+  assert.equal(rejection("the window was closed\u202e"), "the window was closed\\u202e");
 });

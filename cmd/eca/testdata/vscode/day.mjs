@@ -313,8 +313,7 @@ await step('the page is loaded again in mid-stream: nothing lost, nothing double
 await step('the window is loaded again in mid-stream', async () => {
   await w.say('long');
   await w.shown('tock');
-  await w.page.reload();
-  await w.page.locator('.monaco-workbench').waitFor();
+  await w.reload();
   await w.shown('tock');
   assert.equal(await w.log.getByText('long', { exact: true }).count(), 1);
   assert.equal(await w.log.getByText('slow', { exact: true }).count(), 1);
@@ -329,7 +328,7 @@ await step('the daemon is killed in mid-stream, and started again', async () => 
   await until('one daemon runs', () => daemons().length === 1);
   const [pid] = daemons();
   process.kill(pid, 'SIGKILL');
-  await w.frame.getByText('was killed (SIGKILL)').waitFor();
+  await w.notification('was killed (SIGKILL)');
   await gone(w.frame.locator('.banner'));
   await gone(w.stop);
   await w.shown('tock');

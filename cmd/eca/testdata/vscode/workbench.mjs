@@ -11,6 +11,8 @@ const require = createRequire(path.join(given.modules, 'x'));
 const { chromium } = require('playwright-core');
 const axe = fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 export const problems = []; // what pages and their policies complain about
+/** How long a window may take until its extensions and views are there: it starts many programs. */
+const startPatience = 90_000;
 export const foreign = []; // requests that the chat's frames make to anywhere else
 
 /** Starts the server with the extension installed, as a user installs it, and opens Chromium. */
@@ -56,9 +58,9 @@ export class Window {
     page.on('request', (r) => { if (r.frame()?.name() === 'pending-frame' && !/^(https:\/\/[^/]*vscode-resource|data:|blob:)/.test(r.url()) && !r.url().startsWith(workbench.origin)) foreign.push(r.url()); });
     await page.goto(folder ? `${workbench.origin}/?folder=${encodeURIComponent(folder)}` : `${workbench.origin}/?ew=true`);
     const window = new Window(page);
-    await page.locator('.monaco-workbench').waitFor({ timeout: 60_000 });
-    if (folder) await page.getByRole('button', { name: /Yes, I trust/ }).click();
-    await window.status.waitFor(); // the extension is there
+    await page.locator('.monaco-workbench').waitFor({ timeout: startPatience });
+    if (folder) await page.getByRole('button', { name: /Yes, I trust/ }).click({ timeout: startPatience });
+    await window.status.waitFor({ timeout: startPatience }); // the extension is there
     return window;
   }
 
@@ -71,6 +73,12 @@ export class Window {
     this.stop = this.frame.getByRole('button', { name: 'Stop', exact: true });
     this.status = page.locator('[id="seed-dec29ce4.eca.eca.status"]');
     this.tab = page.locator('.activitybar a[aria-label="eca"]');
+  }
+
+  /** Loads the window again; the chat is shown then. */
+  async reload() {
+    await this.page.reload({ timeout: startPatience });
+    await this.prompt.waitFor({ timeout: startPatience });
   }
 
   button(name) { return this.frame.getByRole('button', { name, exact: true }); }
@@ -162,6 +170,10 @@ export function steps(workbench, current) {
       const text = await window?.frame.locator('body').innerText({ timeout: 2_000 }).catch(() => 'no chat');
       const all = await window?.page.locator('.monaco-workbench').innerText({ timeout: 2_000 }).catch(() => '');
       console.error(`${name}: ${e.stack}\n--- the chat\n${text}\n--- the workbench\n${all?.slice(-3000)}\n--- problems\n${problems.join('\n')}`);
+      // What comes late is slow, and what does not come has stalled.
+      const since = Date.now();
+      const late = await window?.prompt.waitFor({ timeout: 60_000 }).then(() => `there ${Date.now() - since} ms later`, () => 'not there a minute later');
+      console.error(`--- the prompt is ${late}`);
       if (given.pictures) await window?.page.screenshot({ path: path.join(given.pictures, 'failed.png') }).catch(() => {});
       await workbench.close();
       process.exit(1);

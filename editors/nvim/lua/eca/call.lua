@@ -3,6 +3,14 @@ local M = {}
 local text = require("eca.text")
 
 local icons = { preparing = "…", waiting = "?", running = "▶", done = "✓", failed = "✗", rejected = "⊘" }
+-- Why a call did not run, in words: the protocol has codes.
+local rejections = {
+  userChoiceDeny = "you rejected it",
+  userConfigDeny = "the configuration does not allow it",
+  userPromptStop = "you stopped the turn",
+  userStop = "the turn ended before it ran",
+  hookRejected = "a hook rejected it",
+}
 local colors = { waiting = "EcaToolAsk", failed = "EcaToolError", rejected = "EcaToolError" }
 
 local function seconds(ms) return type(ms) == "number" and ms >= 100 and (" · %.1f s"):format(ms / 1000) or "" end
@@ -77,7 +85,7 @@ function M.lines(call, with_outputs)
       add("")
       add(output.text or "")
     end
-    if call.reason then add("rejected: " .. tostring(call.reason)) end
+    if call.reason then add("rejected: " .. (rejections[call.reason] or tostring(call.reason))) end
   end
   return lines, kinds
 end
