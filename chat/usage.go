@@ -6,8 +6,8 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/history"
-	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/llm/spending"
 )
 
 // usage returns the event for the usage of a response, with its cost and the use of the context.
@@ -57,41 +57,12 @@ func (c *cost) sideUsage(model Model, purpose llm.Purpose, u llm.Usage) event.Us
 
 // charge adds the cost of a response to the total, and sets both in rep, if the price is known.
 func (c *cost) charge(rep *event.UsageReported, model Model, u llm.Usage) {
-	price, ok := Price(model.Cost, u)
+	price, ok := spending.Price(model.Cost, u)
 	if !ok {
 		return
 	}
 	total := c.add(price)
 	rep.Cost, rep.TotalCost = &price, &total
-}
-
-// Price returns the cost of a usage in dollars, and false if the prices of input and output are not
-// both known.
-func Price(c config.Cost, u llm.Usage) (float64, bool) {
-	if c.Input == nil || c.Output == nil {
-		return 0, false
-	}
-	read, write := *c.Input, *c.Input
-	if c.CacheRead != nil {
-		read = *c.CacheRead
-	}
-	if c.CacheWrite != nil {
-		write = *c.CacheWrite
-	}
-	// Price lists do not contain the price of cache entries that live for an hour. For Claude it is
-	// twice the input price, and that for five minutes is 1.25 times the input price. If cache writes
-	// are free, these are free too.
-	long := max(write, 2**c.Input)
-	if write == 0 {
-		long = 0
-	}
-	const million = 1e6
-	written := float64(u.CacheWrite-u.CacheWriteLong)*write + float64(u.CacheWriteLong)*long
-	searches := 0.0
-	if c.WebSearch != nil {
-		searches = float64(u.WebSearches) * *c.WebSearch / 1000
-	}
-	return searches + (float64(u.Input)**c.Input+float64(u.Output)**c.Output+float64(u.CacheRead)*read+written)/million, true
 }
 
 // Categories of the context (eca-protocol 7.2).
