@@ -7,7 +7,6 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/history"
 	"github.com/seed-dec29ce4/eca/llm"
-	"github.com/seed-dec29ce4/eca/llm/spending"
 )
 
 // usage returns the event for the usage of a response, with its cost and the use of the context.
@@ -57,7 +56,7 @@ func (c *cost) sideUsage(model Model, purpose llm.Purpose, u llm.Usage) event.Us
 
 // charge adds the cost of a response to the total, and sets both in rep, if the price is known.
 func (c *cost) charge(rep *event.UsageReported, model Model, u llm.Usage) {
-	price, ok := spending.Price(model.Cost, u)
+	price, ok := llm.Price(model.Cost, u)
 	if !ok {
 		return
 	}

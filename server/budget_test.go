@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-dec29ce4/eca/llm/spending"
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/llm/spending"
 )
 
 // fourCents is a script of which each answer costs $0.04 and uses 300 tokens.

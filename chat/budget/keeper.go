@@ -60,7 +60,7 @@ type turn struct {
 	pauses   int                // number of Pause calls without a resume; time does not count while it is above 0
 	extended map[string]float64 // limits raised by Extend, by scope and kind
 	unpriced []string           // models it used that have no price
-	own      spending.OwnLimits          // own limits of its chat; nil until they are read
+	own      spending.OwnLimits // own limits of its chat; nil until they are read
 }
 
 // New returns a keeper. Close must be called.

@@ -59,7 +59,7 @@ func (m model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 
 func (m model) charge(o llm.Origin, used llm.Usage) {
 	u := spending.Usage{Amount: config.Amount{Tokens: used.Total()}, Requests: 1}
-	if price, known := spending.Price(m.cost, used); known {
+	if price, known := llm.Price(m.cost, used); known {
 		u.Cost, u.Priced = price, 1
 	}
 	m.keeper.charge(o, m.id, u)

@@ -28,7 +28,7 @@ func (c counted) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 				return
 			}
 			u := spending.Usage{Amount: config.Amount{Tokens: used.Total()}, Requests: 1}
-			if price, known := spending.Price(c.cost, used); known {
+			if price, known := llm.Price(c.cost, used); known {
 				u.Cost, u.Priced = price, 1
 			}
 			c.ledger.Add("", c.id, u)

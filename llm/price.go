@@ -1,13 +1,10 @@
-package spending
+package llm
 
-import (
-	"github.com/seed-dec29ce4/eca/config"
-	"github.com/seed-dec29ce4/eca/llm"
-)
+import "github.com/seed-dec29ce4/eca/config"
 
 // Price returns the cost of a usage in dollars, and false if the prices of input and output are not
 // both known.
-func Price(c config.Cost, u llm.Usage) (float64, bool) {
+func Price(c config.Cost, u Usage) (float64, bool) {
 	if c.Input == nil || c.Output == nil {
 		return 0, false
 	}
