@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/history"
-	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -57,41 +56,12 @@ func (c *cost) sideUsage(model Model, purpose llm.Purpose, u llm.Usage) event.Us
 
 // charge adds the cost of a response to the total, and sets both in rep, if the price is known.
 func (c *cost) charge(rep *event.UsageReported, model Model, u llm.Usage) {
-	price, ok := Price(model.Cost, u)
+	price, ok := llm.Price(model.Cost, u)
 	if !ok {
 		return
 	}
 	total := c.add(price)
 	rep.Cost, rep.TotalCost = &price, &total
-}
-
-// Price returns the cost of a usage in dollars, and false if the prices of input and output are not
-// both known.
-func Price(c config.Cost, u llm.Usage) (float64, bool) {
-	if c.Input == nil || c.Output == nil {
-		return 0, false
-	}
-	read, write := *c.Input, *c.Input
-	if c.CacheRead != nil {
-		read = *c.CacheRead
-	}
-	if c.CacheWrite != nil {
-		write = *c.CacheWrite
-	}
-	// Price lists have only the price of cache entries that live for five minutes. For Claude, that
-	// is 1.25 times the input price, and entries that live for an hour cost twice the input price. If
-	// cache writes are free, so are entries that live for an hour.
-	long := max(write, 2**c.Input)
-	if write == 0 {
-		long = 0
-	}
-	const million = 1e6
-	written := float64(u.CacheWrite-u.CacheWriteLong)*write + float64(u.CacheWriteLong)*long
-	searches := 0.0
-	if c.WebSearch != nil {
-		searches = float64(u.WebSearches) * *c.WebSearch / 1000
-	}
-	return searches + (float64(u.Input)**c.Input+float64(u.Output)**c.Output+float64(u.CacheRead)*read+written)/million, true
 }
 
 // Categories of the context (eca-protocol 7.2).

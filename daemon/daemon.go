@@ -163,6 +163,9 @@ const demoNotice = "No model provider is configured, so answers come from the bu
 // demoFallbackNotice is shown when the demo model replaces a provider that cannot be used.
 const demoFallbackNotice = "Until that is fixed, answers come from the built-in demo model " + providers.DemoModel + ": a script, not a language model."
 
+// TelemetryNotice returns why telemetry cannot be exported, or "". It is valid after Close, too.
+func (d *Daemon) TelemetryNotice() string { return d.exporter.Notice() }
+
 // Notices are messages for the user, each shown once.
 func (d *Daemon) Notices() []string {
 	var out []string
@@ -189,7 +192,7 @@ func (d *Daemon) Notices() []string {
 	if n := d.searchNotice.Load(); n != nil {
 		out = append(out, *n)
 	}
-	if n := d.exporter.Notice(); n != "" {
+	if n := d.TelemetryNotice(); n != "" {
 		out = append(out, n)
 	}
 	if n := d.TrustNotice(); n != "" {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-dec29ce4/eca/chat/budget"
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/llm/spending"
 )
 
 // fourCents is a script of which each answer costs $0.04 and uses 300 tokens.
@@ -194,7 +194,7 @@ func TestBudgetCommandForAModelWithoutAPrice(t *testing.T) {
 func TestBudgetWithADamagedRecord(t *testing.T) {
 	t.Parallel()
 	state := tempDir(t)
-	if err := os.WriteFile(filepath.Join(state, budget.File), []byte(strings.Repeat("no database ", 500)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(state, spending.File), []byte(strings.Repeat("no database ", 500)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r := newRig(t, options{model: fourCents(9), state: state, config: limited("day", "$0.06")})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
@@ -18,8 +19,9 @@ import (
 type failing struct {
 	failures map[string][]string // by the provider's name of the model: answers in order, the last forever; "" is the script's
 
-	mu    sync.Mutex // guards asked
+	mu    sync.Mutex // guards the fields below
 	asked []string
+	at    []time.Time // of the requests in asked
 }
 
 // Answers of a failing server. Each is a status and what follows it.
@@ -27,6 +29,8 @@ const (
 	slowDown   = "429 retry-in-30 {\"error\":{\"message\":\"slow down\",\"type\":\"rate_limit\"}}"
 	overloaded = "503 - {\"error\":{\"message\":\"overloaded\"}}"
 	unknown    = "404 - {\"error\":{\"message\":\"The model does not exist\",\"code\":\"model_not_found\"}}"
+	quota      = "429 - {\"error\":{\"message\":\"You exceeded your current quota\",\"code\":\"insufficient_quota\"}}"
+	rejected   = "429 - {\"error\":{\"message\":\"slow down\",\"type\":\"rate_limit\"}}"
 	noCredit   = "402 - {\"error\":{\"message\":\"pay first\"}}"
 	badRequest = "400 - {\"error\":{\"message\":\"temperature must be a number\"}}"
 	lateError  = "200 - data: {\"error\":{\"message\":\"overloaded\",\"code\":503}}\n\n"
@@ -50,7 +54,7 @@ func (f *failing) wrap(next http.Handler) http.Handler {
 				n++
 			}
 		}
-		f.asked = append(f.asked, req.Model)
+		f.asked, f.at = append(f.asked, req.Model), append(f.at, time.Now())
 		f.mu.Unlock()
 		list := f.failures[req.Model]
 		if len(list) == 0 || list[min(n, len(list)-1)] == "" {
@@ -77,7 +81,7 @@ func (f *failing) models() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := strings.Join(f.asked, " ")
-	f.asked = nil
+	f.asked, f.at = nil, nil
 	return out
 }
 
@@ -115,6 +119,7 @@ func TestFallback(t *testing.T) {
 		{"a failure that passes", map[string][]string{"a": {overloaded, ""}}, "a a", []string{"Answered."}, 0},
 		{"a model that the provider does not have", map[string][]string{"a": {unknown}}, "a b", []string{"p/b continues", "Answered."}, 1},
 		{"an account without credit", map[string][]string{"a": {noCredit}}, "a b", []string{"p/b continues", "Answered."}, 1},
+		{"a quota that is used up", map[string][]string{"a": {quota}}, "a b", []string{"You exceeded your current quota", "p/b continues", "Answered."}, 1},
 		{"an error in place of an answer", map[string][]string{"a": {lateError}}, "a a b", []string{"p/b continues", "Answered."}, 1},
 		{"an answer that breaks off for good", map[string][]string{"a": {textThen}}, "a a b", []string{"Half an ", "p/b continues", "Answered."}, 1},
 		{"an answer that breaks off, and then a failure", map[string][]string{"a": {textThen, overloaded}}, "a a a b", []string{"Half an ", "p/b continues", "Answered."}, 1},
@@ -142,6 +147,30 @@ func TestFallback(t *testing.T) {
 			ask(t, r, "c", "again")
 			if got := f.models(); !strings.HasPrefix(got, "a") {
 				t.Errorf("the next prompt asked %s", got)
+			}
+		})
+	}
+}
+
+// With the usual pauses between retries, too, the next model is asked within five seconds.
+func TestFallbackIsFast(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]string{"rate limit": rejected, "overload": overloaded} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &failing{failures: map[string][]string{"a": {failure}}}
+			config := fallbackTo("p/b")
+			config["providers"] = map[string]any{"p": map[string]any{"retry": nil}}
+			r := newFailing(t, f, "cassette: 1\ndefault: {steps: [{text: Answered.}]}\nturns: []\n", config)
+			expect(t, ask(t, r, "c", "hello"), "p/b continues", "Answered.")
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			first, last := f.at[0], f.at[len(f.at)-1]
+			if took := last.Sub(first); took > 5*time.Second || f.asked[len(f.asked)-1] != "b" {
+				t.Errorf("asked %v within %s", f.asked, took)
+			}
+			if len(f.asked) < 3 {
+				t.Errorf("asked %v: the first model was not asked again", f.asked)
 			}
 		})
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/budget"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/llm/spending"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -200,7 +201,7 @@ func TestRecordingDoesNotWait(t *testing.T) {
 	if _, err := k.Report(t.Context()); err != nil { // makes the file
 		t.Fatal(err)
 	}
-	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(filepath.Join(dir, budget.File))+"?_txlock=exclusive")
+	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(filepath.Join(dir, spending.File))+"?_txlock=exclusive")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +246,7 @@ func TestForget(t *testing.T) {
 // A damaged file is named in the chat, also if a request beside the turn found it first.
 func TestDamagedFileIsNamed(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, budget.File)
+	path := filepath.Join(dir, spending.File)
 	if err := os.WriteFile(path, []byte("not a database at all"), 0o600); err != nil {
 		t.Fatal(err)
 	}

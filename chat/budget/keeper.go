@@ -26,6 +26,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/llm/spending"
 )
 
 // Options of a Keeper. All fields are required.
@@ -41,7 +42,7 @@ type Options struct {
 // Keeper implements chat.Budget.
 type Keeper struct {
 	opts   Options
-	ledger *ledger
+	ledger *spending.Ledger
 
 	mu     sync.Mutex       // guards the fields below
 	turns  map[string]*turn // running turns, by chat
@@ -59,23 +60,23 @@ type turn struct {
 	pauses   int                // number of Pause calls without a resume; time does not count while it is above 0
 	extended map[string]float64 // limits raised by Extend, by scope and kind
 	unpriced []string           // models it used that have no price
-	own      ownLimits          // own limits of its chat; nil until they are read
+	own      spending.OwnLimits // own limits of its chat; nil until they are read
 }
 
 // New returns a keeper. Close must be called.
 func New(o Options) *Keeper {
-	return &Keeper{opts: o, ledger: newLedger(o.Dir, o.Now, o.Log), turns: map[string]*turn{}, warned: map[string]bool{}}
+	return &Keeper{opts: o, ledger: spending.New(o.Dir, o.Now, o.Log), turns: map[string]*turn{}, warned: map[string]bool{}}
 }
 
 // Move sets the folder of a keeper that has not been used yet.
-func (k *Keeper) Move(dir string) { k.ledger.move(dir) }
+func (k *Keeper) Move(dir string) { k.ledger.Move(dir) }
 
 // Close writes pending usage to the file and closes it.
-func (k *Keeper) Close() { k.ledger.close() }
+func (k *Keeper) Close() { k.ledger.Close() }
 
 // Forget deletes a chat's recorded spending and its limits.
 func (k *Keeper) Forget(ctx context.Context, chatID string) {
-	if err := k.ledger.forget(ctx, chatID); err != nil {
+	if err := k.ledger.Forget(ctx, chatID); err != nil {
 		k.opts.Log.Warn("cannot remove the spending of a deleted chat", "chat", chatID, "err", err)
 	}
 }
@@ -106,7 +107,7 @@ func (k *Keeper) tick(chatID string, t *turn) {
 	}
 	t.spent.Time += passed
 	if passed = passed.Round(time.Millisecond); passed > 0 {
-		k.ledger.add(chatID, "", usage{Amount: config.Amount{Time: passed}})
+		k.ledger.Add(chatID, "", spending.Usage{Amount: config.Amount{Time: passed}})
 	}
 }
 
@@ -129,7 +130,7 @@ func (k *Keeper) Pause(chatID string) (resume func()) {
 }
 
 // charge adds the usage of a request. The usage of a subagent is added to its parent chat.
-func (k *Keeper) charge(o llm.Origin, model string, u usage) {
+func (k *Keeper) charge(o llm.Origin, model string, u spending.Usage) {
 	chatID := payer(o)
 	k.mu.Lock()
 	if t := k.turns[chatID]; t != nil && (o.Parent != "" || o.Turn == "" || o.Turn == t.id) {
@@ -139,7 +140,7 @@ func (k *Keeper) charge(o llm.Origin, model string, u usage) {
 		}
 	}
 	k.mu.Unlock()
-	k.ledger.add(chatID, model, u)
+	k.ledger.Add(chatID, model, u)
 }
 
 // payer returns the chat to which a request is charged; empty if the request is not from a chat.
@@ -170,7 +171,7 @@ func (k *Keeper) check(ctx context.Context, chatID string, notify bool) (out cha
 		}
 	}
 	if unreadable != nil && slices.ContainsFunc(limits, func(l Limit) bool { return l.Scope != scopeTurn }) {
-		warn("file", "eca cannot read the spending of its other processes (%s: %v), so the budgets of the chat and the day count only this process. If the file is damaged, move it away.", k.ledger.path(), unreadable)
+		warn("file", "eca cannot read the spending of its other processes (%s: %v), so the budgets of the chat and the day count only this process. If the file is damaged, move it away.", k.ledger.Path(), unreadable)
 	}
 	for _, l := range limits {
 		if l.kind == kindCost {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/llm/spending"
 )
 
 // The scopes and kinds of limits.
@@ -118,10 +119,10 @@ func (k *Keeper) standing(ctx context.Context, chatID string) ([]Limit, error) {
 		var readErr error
 		switch scope {
 		case scopeChat:
-			spent[scope], readErr = k.ledger.chat(ctx, chatID)
+			spent[scope], readErr = k.ledger.Chat(ctx, chatID)
 		case scopeDay:
-			var today map[string]usage
-			today, readErr = k.ledger.since(ctx, k.today())
+			var today map[string]spending.Usage
+			today, readErr = k.ledger.Since(ctx, k.today())
 			spent[scope] = total(today).Amount
 		}
 		err = cmp.Or(err, readErr) // the errors have the same cause
@@ -138,7 +139,7 @@ func (k *Keeper) standing(ctx context.Context, chatID string) ([]Limit, error) {
 }
 
 // own returns the limits that /budget set for a chat. They are read once per turn.
-func (k *Keeper) own(ctx context.Context, chatID string) (ownLimits, error) {
+func (k *Keeper) own(ctx context.Context, chatID string) (spending.OwnLimits, error) {
 	if chatID == "" {
 		return nil, nil
 	}
@@ -149,9 +150,9 @@ func (k *Keeper) own(ctx context.Context, chatID string) (ownLimits, error) {
 		return t.own, nil
 	}
 	k.mu.Unlock()
-	own, err := k.ledger.limits(ctx, chatID)
+	own, err := k.ledger.Limits(ctx, chatID)
 	if own == nil {
-		own = ownLimits{}
+		own = spending.OwnLimits{}
 	}
 	if t == nil || err != nil {
 		return own, err
@@ -193,9 +194,9 @@ func part(kind string, a config.Amount) float64 {
 	return a.Time.Seconds()
 }
 
-func total(by map[string]usage) (sum usage) {
+func total(by map[string]spending.Usage) (sum spending.Usage) {
 	for _, u := range by {
-		sum = sum.plus(u)
+		sum = sum.Plus(u)
 	}
 	return sum
 }

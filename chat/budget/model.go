@@ -7,6 +7,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/llm/spending"
 )
 
 // Model wraps a model so that its requests are counted, under its full id and with its prices.
@@ -57,8 +58,8 @@ func (m model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 }
 
 func (m model) charge(o llm.Origin, used llm.Usage) {
-	u := usage{Amount: config.Amount{Tokens: used.Total()}, Requests: 1}
-	if price, known := chat.Price(m.cost, used); known {
+	u := spending.Usage{Amount: config.Amount{Tokens: used.Total()}, Requests: 1}
+	if price, known := llm.Price(m.cost, used); known {
 		u.Cost, u.Priced = price, 1
 	}
 	m.keeper.charge(o, m.id, u)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/llm/spending"
 )
 
 // Used is the usage of the requests to a model.
@@ -28,14 +29,14 @@ func (k *Keeper) Report(ctx context.Context) (out Report, err error) {
 	today := k.today()
 	month := time.Date(today.Year(), today.Month(), 1, 0, 0, 0, 0, time.Local)
 	since := func(from time.Time) []Used {
-		by, sinceErr := k.ledger.since(ctx, from)
+		by, sinceErr := k.ledger.Since(ctx, from)
 		err = cmp.Or(err, sinceErr) // all periods have the same error
 		return byCost(by)
 	}
 	return Report{LastHour: since(k.opts.Now().Add(-time.Hour)), Today: since(today), Month: since(month)}, err
 }
 
-func byCost(by map[string]usage) (out []Used) {
+func byCost(by map[string]spending.Usage) (out []Used) {
 	for _, model := range slices.Sorted(maps.Keys(by)) {
 		if u := by[model]; model != "" {
 			out = append(out, Used{model, u.Requests, u.Priced, u.Amount})
@@ -55,7 +56,7 @@ func Sum(list []Used) (sum Used) {
 
 // Chat returns what a chat has used, including requests that were rolled back later.
 func (k *Keeper) Chat(ctx context.Context, chatID string) (config.Amount, error) {
-	return k.ledger.chat(ctx, chatID)
+	return k.ledger.Chat(ctx, chatID)
 }
 
 // Limits returns the limits that apply to a chat, with the amounts spent. If it returns an error, the
@@ -67,11 +68,11 @@ func (k *Keeper) Limits(ctx context.Context, chatID string) ([]Limit, error) {
 // SetLimits replaces the configured limits of a turn, a chat or a day for one chat; an empty list
 // removes them.
 func (k *Keeper) SetLimits(ctx context.Context, chatID, scope string, limits []string) error {
-	known, err := k.ledger.limits(ctx, chatID)
+	known, err := k.ledger.Limits(ctx, chatID)
 	if err != nil {
 		return err
 	}
-	own := ownLimits{}
+	own := spending.OwnLimits{}
 	maps.Copy(own, known)
 	own[scope] = limits
 	return k.setOwn(ctx, chatID, own)
@@ -79,11 +80,11 @@ func (k *Keeper) SetLimits(ctx context.Context, chatID, scope string, limits []s
 
 // ResetLimits makes the configured limits apply to a chat again.
 func (k *Keeper) ResetLimits(ctx context.Context, chatID string) error {
-	return k.setOwn(ctx, chatID, ownLimits{})
+	return k.setOwn(ctx, chatID, spending.OwnLimits{})
 }
 
-func (k *Keeper) setOwn(ctx context.Context, chatID string, own ownLimits) error {
-	err := k.ledger.setLimits(ctx, chatID, own)
+func (k *Keeper) setOwn(ctx context.Context, chatID string, own spending.OwnLimits) error {
+	err := k.ledger.SetLimits(ctx, chatID, own)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if t := k.turns[chatID]; t != nil && err == nil {

@@ -224,7 +224,13 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, in *execInput, lo
 	o.RetryTotal, o.Ephemeral, o.Unasked, o.OnlyCommandQuestions = retryTotal, f.ephemeral, f.unaskedMode(), true
 	o.TurnBudget, o.CommandTime = f.turnBudget, commandTime
 	d := watchedDaemon(o, log)
-	defer d.Close()
+	defer func() {
+		shown := d.TelemetryNotice()
+		d.Close() // sends the rest of the telemetry
+		if n := d.TelemetryNotice(); n != shown {
+			c.note(n)
+		}
+	}()
 
 	fromClient, toServer := io.Pipe()
 	fromServer, toClient := io.Pipe()

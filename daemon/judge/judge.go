@@ -3,8 +3,8 @@
 //
 // It guarantees that a failing judge delays an evaluation only for a bounded time, that each
 // failure and long wait is reported, and that requests are recorded in eca's journal, without
-// secrets. It has no chats and no tools, and reads nothing from the workspace, because the folder
-// of an evaluation is part of what is evaluated.
+// secrets, and count for the budget of the day. It has no chats and no tools, and reads nothing from
+// the workspace, because the folder of an evaluation is part of what is evaluated.
 //
 // Entry point: New.
 package judge
@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon/providers"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/llm"
@@ -74,6 +75,9 @@ func (j *Judge) Ask(ctx context.Context, model, system, question string) (string
 	if err != nil {
 		return "", err
 	}
+	if err := j.setup().checkBudget(ctx); err != nil {
+		return "", fmt.Errorf("model %s: %w", name, err)
+	}
 	req := llm.Request{
 		Purpose: llm.PurposeTurn, Model: m.Name, System: system, Reasoning: m.Reasoning, Headers: m.Headers,
 		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: question}}}},
@@ -125,6 +129,7 @@ func (j *Judge) resolve(name string) (providers.Model, error) {
 	if strings.Contains(name, "/") {
 		m, err := j.setup().models.Resolve(name, "")
 		if err == nil || getenv("OPENAI_BASE_URL") == "" {
+			m.Client = counted{m.Client, j.setup().ledger, m.ID, m.Cost}
 			return m, err
 		}
 	}
@@ -145,7 +150,9 @@ func (j *Judge) resolve(name string) (providers.Model, error) {
 		Client: j.setup().network.Client(netclient.Options{Connect: limits.Connect}),
 	}
 	client := llm.WithRetry(openai.NewNonStreaming(at), llm.DefaultRetry())
-	return providers.Model{Name: name, Client: j.setup().calls.Model(client, "openai/"+name)}, nil
+	id := "openai/" + name
+	recorded := j.setup().calls.Model(client, id)
+	return providers.Model{Name: name, Client: counted{recorded, j.setup().ledger, id, config.Cost{}}}, nil
 }
 
 // extra returns additional fields of requests: the temperature, if the user set it or the reference

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/daemon/judge"
@@ -60,6 +61,44 @@ func TestJudgeOfTheConfiguration(t *testing.T) {
 	})
 	if text := recorded.String(); err != nil || !strings.Contains(text, "Is it kind?") || !strings.Contains(text, "RESULT: PASS") || strings.Contains(text, key) {
 		t.Errorf("on record: %s (%v)", text, err)
+	}
+}
+
+// Requests of a judge count for the budget of the day, and at the limit the judge is not asked.
+func TestJudgeSpendsTheBudgetOfTheDay(t *testing.T) {
+	var mu sync.Mutex
+	asked := 0
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked++
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, `data: {"choices":[{"delta":{"content":"RESULT: PASS"},"finish_reason":"stop"}],"usage":{"prompt_tokens":200,"completion_tokens":100}}`+"\n\ndata: [DONE]\n\n")
+	}))
+	defer provider.Close()
+	home := t.TempDir()
+	configuration := `{"budget": {"day": "$0.06"}, "providers": {"mine": {"api": "openai-chat", "url": "` + provider.URL + `", "key": "k", "fetchModels": false,
+		"models": {"m": {"cost": {"input": 100, "output": 200}}}}}}`
+	if err := os.Mkdir(filepath.Join(home, "eca"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, "eca", "config.json"), []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"XDG_CONFIG_HOME": home, "XDG_STATE_HOME": home, "XDG_CACHE_HOME": home}
+	for i, want := range []string{"", "", "today's budget is used up: $0.0800, 600 tokens; budget.day"} { // a judge for each run of ecp
+		j := judge.New(judge.Options{Model: "mine/m", Getenv: func(name string) string { return env[name] }, Environ: func() []string { return nil }})
+		answer, err := j.Ask(t.Context(), "", "Judge.", "Is it kind?")
+		j.Close()
+		switch {
+		case want == "" && (err != nil || answer != "RESULT: PASS"):
+			t.Errorf("question %d: %q, %v", i+1, answer, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("question %d: %q, %v", i+1, answer, err)
+		}
+	}
+	if asked != 2 {
+		t.Errorf("asked %d times", asked)
 	}
 }
 

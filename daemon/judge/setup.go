@@ -19,6 +19,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/redact"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
+	"github.com/seed-dec29ce4/eca/llm/spending"
 )
 
 // Options configure a Judge. All fields except Getenv are optional.
@@ -47,8 +48,8 @@ func withDefaults(o Options) Options {
 // maxCommandWait is how long the first question waits for commands of the configuration.
 const maxCommandWait = 2 * time.Second
 
-// setup is what a judge takes from the user's configuration: the models, and the journal in which
-// requests are recorded.
+// setup is what a judge takes from the user's configuration: the models, the budget of the day, and
+// the journal in which requests are recorded.
 type setup struct {
 	opts     Options
 	stateDir string
@@ -57,6 +58,7 @@ type setup struct {
 	commands *config.Commands
 	creds    *auth.Store
 	calls    *journal.Journal
+	ledger   *spending.Ledger
 	models   *providers.Models
 
 	reading sync.Mutex // held while the configuration is read
@@ -87,6 +89,7 @@ func newSetup(o Options) *setup {
 		},
 	})
 	s.use(cfg)
+	s.ledger = spending.New(s.stateDir, time.Now, o.Log)
 	s.models = providers.New(providers.Options{
 		Current: func() (*config.Loaded, *catalog.Variants) {
 			now := s.current.Load()
@@ -146,5 +149,6 @@ func (s *setup) close() {
 	s.creds.Close()
 	s.network.Close()
 	s.calls.Close()
+	s.ledger.Close()
 	s.children.Close()
 }

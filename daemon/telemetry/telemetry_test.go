@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,6 +47,17 @@ func (reading) Spec() tools.Spec { return tools.Spec{Server: "eca", Name: "read_
 
 func (reading) Run(context.Context, tools.Call, tools.Sink) (tools.Result, error) {
 	return tools.Result{}, errors.New("secret text")
+}
+
+// remote is a tool of an MCP server whose result reports a failure.
+type remote struct{ tools.Tool }
+
+func (remote) Spec() tools.Spec {
+	return tools.Spec{Server: "library", Name: "find", Origin: tools.OriginMCP}
+}
+
+func (remote) Run(context.Context, tools.Call, tools.Sink) (tools.Result, error) {
+	return tools.Result{Failed: true, Outputs: []string{"not found"}}, nil
 }
 
 // The turn of a subagent is in the trace of the turn that started it, below its call, and so are
@@ -107,6 +119,50 @@ func TestTrace(t *testing.T) {
 	}
 	if len(tele.turns) > 0 {
 		t.Errorf("%d turns stay", len(tele.turns))
+	}
+}
+
+// A call of an MCP server's tool is a client's request, with the server's name and a duration of its own.
+func TestCallsOfMCPServers(t *testing.T) {
+	var mu sync.Mutex
+	bodies := map[string]string{}
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		bodies[r.URL.Path] += string(body)
+	}))
+	defer server.Close()
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	tele := New(Options{
+		Client: client, Now: time.Now, Clean: func(s string) string { return s }, Changed: func() {}, Log: slog.New(slog.DiscardHandler),
+		NewID: func() string { return "id" },
+	})
+	c, errs := Parse(map[string]string{"otel.exporter.otlp.endpoint": server.URL}, "1")
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	tele.Use(c)
+	_, _ = tele.Tool(remote{}).Run(t.Context(), tools.Call{ChatID: "c", ID: "c1"}, nil)
+	tele.Close()
+	mu.Lock()
+	defer mu.Unlock()
+	for path, wants := range map[string][]string{
+		"/v1/traces":  {"tools/call find", "mcp.method.name", "tools/call", "eca.mcp.server", "library", "error.type", "tool_error"},
+		"/v1/metrics": {"mcp.client.operation.duration", "library__find", "tool_error", "eca-tool-called"},
+	} {
+		for _, want := range wants {
+			if !strings.Contains(bodies[path], want) {
+				t.Errorf("%s lacks %s", path, want)
+			}
+		}
+	}
+	if strings.Contains(bodies["/v1/metrics"], "eca.tool.duration") {
+		t.Error("it is measured as a call of eca's own tools")
 	}
 }
 

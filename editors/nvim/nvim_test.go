@@ -3,6 +3,7 @@ package nvim
 
 import (
 	"context"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
 // TestNvimClient uses the plugin in a real Neovim, by what its user types, with the real daemon
@@ -34,10 +36,20 @@ func TestNvimClient(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", eca, "../../cmd/eca").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	tape, err := os.ReadFile("tests/wire.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	player, err := cassette.Parse(tape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wire := httptest.NewServer(player.Handler(nil))
+	defer wire.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // each wait of the tests has its own limit
 	defer cancel()
 	cmd := exec.CommandContext(ctx, nvim, "--headless", "--clean", "-l", "tests/run.lua")
-	cmd.Env = append(os.Environ(), "ECA="+eca, "NVIM_PROGRAM="+nvim)
+	cmd.Env = append(os.Environ(), "ECA="+eca, "NVIM_PROGRAM="+nvim, "WIRE="+wire.URL)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	if passed := strings.Count("\n"+string(out), "\nok "); err != nil || passed == 0 {

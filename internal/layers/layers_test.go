@@ -91,7 +91,7 @@ func allowed(from, to string) bool {
 
 // mayImport says whether a package may import a foreign package.
 func mayImport(from, path string) bool {
-	if (from == "ecp/runfile" || from == "chat/search" || from == "chat/budget") && (strings.HasPrefix(path, "modernc.org/") || path == "database/sql") {
+	if (from == "ecp/runfile" || from == "chat/search" || from == "llm/spending") && (strings.HasPrefix(path, "modernc.org/") || path == "database/sql") {
 		return true // they have records of their own, beside that of chats
 	}
 	if from == "editors/web" && strings.HasPrefix(path, "github.com/coder/websocket") {

@@ -43,9 +43,9 @@ const (
 	startTime     = 30 * time.Second // for initialize
 	idleTime      = 10 * time.Minute
 	maxRunning    = 8
-	maxMemory     = 4 << 30 // bytes
-	checkInterval = 15 * time.Second
-	firstPause    = time.Second // after the first failure
+	maxMemory     = 4 << 30          // bytes; see Servers.maxMemory
+	checkInterval = 15 * time.Second // see Servers.checkInterval
+	firstPause    = time.Second      // after the first failure
 	longestPause  = 5 * time.Minute
 	healthyTime   = time.Minute // a server that ran this long did not fail at its start
 	closeTime     = 500 * time.Millisecond

@@ -172,7 +172,7 @@ func (s *server) converse(child proc.Child) error {
 		return s.exitReason(child, err)
 	}
 	close(s.ready)
-	tick := time.NewTicker(checkInterval)
+	tick := time.NewTicker(s.manager.checkInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -185,8 +185,8 @@ func (s *server) converse(child proc.Child) error {
 		if s.manager.idle(s) {
 			s.stop(nil)
 		}
-		if size, ok := proc.Memory(child.Pid()); ok && size > maxMemory {
-			return fmt.Errorf("it used more than %d MiB of memory", int64(maxMemory)>>20)
+		if size, ok := proc.Memory(child.Pid()); ok && size > s.manager.maxMemory {
+			return fmt.Errorf("it used more than %d MiB of memory", s.manager.maxMemory>>20)
 		}
 	}
 }

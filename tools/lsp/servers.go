@@ -17,6 +17,10 @@ type Servers struct {
 	opts Options
 	work sync.WaitGroup // running servers
 
+	// Tests change these limits before the first server starts.
+	maxMemory     int64
+	checkInterval time.Duration
+
 	mu      sync.Mutex // guards the fields below
 	running map[string]*server
 	paused  map[string]pause
@@ -33,7 +37,10 @@ type pause struct {
 
 // New returns Servers without a running server. The caller must call Close.
 func New(o Options) *Servers {
-	return &Servers{opts: o, running: map[string]*server{}, paused: map[string]pause{}, failed: map[string]error{}}
+	return &Servers{
+		opts: o, maxMemory: maxMemory, checkInterval: checkInterval,
+		running: map[string]*server{}, paused: map[string]pause{}, failed: map[string]error{},
+	}
 }
 
 // Failures describes for the user each server that has failed, once.

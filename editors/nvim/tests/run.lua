@@ -1,9 +1,9 @@
 -- The tests of the plugin. This Neovim drives another, which has the plugin, by what its user types:
 --
---   ECA=/path/to/eca nvim --headless --clean -l tests/run.lua [part of a name]
+--   ECA=/path/to/eca WIRE=http://127.0.0.1:PORT nvim --headless --clean -l tests/run.lua [part of a name]
 --
 -- Each test prints "ok NAME", or "not ok NAME" and why. The daemon is the real one, with the script in tape.yaml as its
--- model, or fake.lua, which misbehaves.
+-- model, or fake.lua, which misbehaves. WIRE is a provider with the script in wire.yaml, which work.lua needs.
 local here = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h")
 local only = arg and arg[1]
 local eca = assert(vim.env.ECA, "ECA is not set: the path of the program")
@@ -230,9 +230,10 @@ local function test(name, options, fn)
   io.stdout:flush()
 end
 
-local t = { test = test, editor = editor, await = await, contains = contains, lacks = lacks, equal = equal }
+local t =
+  { test = test, editor = editor, await = await, contains = contains, lacks = lacks, equal = equal, here = here }
 function t.fake(kind) return { nvim, "-l", here .. "/fake.lua", kind } end
-for _, name in ipairs({ "parts", "day", "faults" }) do
+for _, name in ipairs({ "parts", "day", "work", "faults" }) do
   assert(loadfile(here .. "/" .. name .. ".lua"))(t)
 end
 io.stdout:write(failed == 0 and "all passed\n" or ("%d failed\n"):format(failed))

@@ -3,11 +3,24 @@ local server = require("eca.server")
 
 local severities = { "error", "warning", "information", "hint" }
 
+-- A file without diagnostics and without a language server never gets any, so the daemon need not wait for them.
+local function is_checked(buf)
+  return buf ~= -1 and (#vim.lsp.get_clients({ bufnr = buf }) > 0 or #vim.diagnostic.get(buf) > 0)
+end
+
 server.on_request("editor/getDiagnostics", function(params, answer)
   local buf
-  if params.uri then buf = vim.fn.bufnr(vim.fn.fnameescape(vim.uri_to_fname(params.uri))) end
+  if params.uri then
+    buf = vim.fn.bufnr(vim.fn.fnameescape(vim.uri_to_fname(params.uri)))
+    -- The daemon may have changed the file, and waits for what the language servers say about the new text.
+    if buf ~= -1 and vim.api.nvim_buf_is_loaded(buf) then vim.cmd.checktime(buf) end
+    if not is_checked(buf) then
+      answer({ status = "no-server", message = "no language server for this file" })
+      return
+    end
+  end
   local out = {}
-  for _, d in ipairs(buf == -1 and {} or vim.diagnostic.get(buf)) do
+  for _, d in ipairs(vim.diagnostic.get(buf)) do
     out[#out + 1] = {
       uri = vim.uri_from_bufnr(d.bufnr),
       severity = severities[d.severity],

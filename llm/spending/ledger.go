@@ -1,4 +1,12 @@
-package budget
+// Package spending records the usage of requests to models in a file that all eca processes of the
+// user share: of each minute and model, and of each chat.
+//
+// Adding usage never waits for the file. Usage that cannot be written stays in memory, and is
+// counted in this process. The package knows no limits: chat/budget compares the usage of chats with
+// them.
+//
+// Entry point: New.
+package spending
 
 import (
 	"context"
@@ -27,14 +35,15 @@ const File = "spending.db"
 // kept is how long the usage of a minute is kept, and the usage of a chat after its last change.
 const kept = 62 * 24 * time.Hour
 
-// usage is the usage of requests.
-type usage struct {
+// Usage is the usage of requests.
+type Usage struct {
 	config.Amount
 	Requests, Priced int
 }
 
-func (u usage) plus(v usage) usage {
-	return usage{u.Plus(v.Amount), u.Requests + v.Requests, u.Priced + v.Priced}
+// Plus returns the sum.
+func (u Usage) Plus(v Usage) Usage {
+	return Usage{u.Amount.Plus(v.Amount), u.Requests + v.Requests, u.Priced + v.Priced}
 }
 
 // slot is the key of usage: a minute and a model. The time of turns is counted under an empty model.
@@ -45,26 +54,26 @@ type slot struct {
 
 // batch is usage that has not been written to the file.
 type batch struct {
-	slots map[slot]usage
+	slots map[slot]Usage
 	chats map[string]config.Amount
 }
 
-func newBatch() batch { return batch{map[slot]usage{}, map[string]config.Amount{}} }
+func newBatch() batch { return batch{map[slot]Usage{}, map[string]config.Amount{}} }
 
 func (b batch) empty() bool { return len(b.slots) == 0 && len(b.chats) == 0 }
 
 func (b batch) merge(more batch) {
 	for at, u := range more.slots {
-		b.slots[at] = b.slots[at].plus(u)
+		b.slots[at] = b.slots[at].Plus(u)
 	}
 	for chat, a := range more.chats {
 		b.chats[chat] = b.chats[chat].Plus(a)
 	}
 }
 
-// ledger is the file with the usage of all daemons of the user. Adding usage never waits for the file.
+// Ledger is the file with the usage of all daemons of the user. Adding usage never waits for the file.
 // Usage that cannot be written stays in memory and is counted in this process.
-type ledger struct {
+type Ledger struct {
 	log *slog.Logger
 	now func() time.Time
 
@@ -83,12 +92,13 @@ type ledger struct {
 	closed bool
 }
 
-func newLedger(dir string, now func() time.Time, log *slog.Logger) *ledger {
-	return &ledger{dir: dir, now: now, log: log, writing: make(chan struct{}, 1), pending: newBatch()}
+// New returns a ledger with its file in eca's state folder. Close must be called.
+func New(dir string, now func() time.Time, log *slog.Logger) *Ledger {
+	return &Ledger{dir: dir, now: now, log: log, writing: make(chan struct{}, 1), pending: newBatch()}
 }
 
-// add adds usage, which a goroutine then writes to the file.
-func (l *ledger) add(chat, model string, u usage) {
+// Add adds usage, which a goroutine then writes to the file.
+func (l *Ledger) Add(chat, model string, u Usage) {
 	b := newBatch()
 	b.slots[slot{l.now().Unix() / 60, model}] = u
 	if chat != "" {
@@ -125,14 +135,14 @@ CREATE TABLE IF NOT EXISTS chats (
 `
 
 // open opens the file. The caller holds the token.
-func (l *ledger) open(ctx context.Context) error {
+func (l *Ledger) open(ctx context.Context) error {
 	if l.closed {
 		return errors.New("the spending file is closed")
 	}
 	if l.db != nil {
 		return nil
 	}
-	path := l.path()
+	path := l.Path()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -164,7 +174,7 @@ func (l *ledger) open(ctx context.Context) error {
 	return nil
 }
 
-func (l *ledger) path() string {
+func (l *Ledger) Path() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return filepath.Join(l.dir, File)
@@ -179,7 +189,7 @@ func finish(tx *sql.Tx, err error) error {
 }
 
 // acquire waits for the token.
-func (l *ledger) acquire(ctx context.Context) (release func(), err error) {
+func (l *Ledger) acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case l.writing <- struct{}{}:
 		return func() { <-l.writing }, nil
@@ -190,7 +200,7 @@ func (l *ledger) acquire(ctx context.Context) (release func(), err error) {
 
 // use writes the pending usage and then calls read. The error is nil only if the file has all usage
 // that was added before.
-func (l *ledger) use(ctx context.Context, read func(*sql.DB) error) error {
+func (l *Ledger) use(ctx context.Context, read func(*sql.DB) error) error {
 	release, err := l.acquire(ctx)
 	if err != nil {
 		return err
@@ -200,7 +210,7 @@ func (l *ledger) use(ctx context.Context, read func(*sql.DB) error) error {
 	todo := l.pending
 	l.pending, l.queued = newBatch(), false
 	l.mu.Unlock()
-	err = explain(l.path(), l.write(ctx, todo))
+	err = explain(l.Path(), l.write(ctx, todo))
 	if err != nil {
 		l.mu.Lock()
 		l.pending.merge(todo)
@@ -215,7 +225,7 @@ func (l *ledger) use(ctx context.Context, read func(*sql.DB) error) error {
 	if err != nil {
 		return err
 	}
-	return explain(l.path(), read(l.db))
+	return explain(l.Path(), read(l.db))
 }
 
 // explain names the file and what to do about an error of the file.
@@ -230,7 +240,7 @@ func explain(path string, err error) error {
 }
 
 // write writes a batch. The caller holds the token.
-func (l *ledger) write(ctx context.Context, todo batch) error {
+func (l *Ledger) write(ctx context.Context, todo batch) error {
 	if err := l.open(ctx); err != nil || todo.empty() {
 		return err
 	}
@@ -256,10 +266,10 @@ func (l *ledger) write(ctx context.Context, todo batch) error {
 	return errors.Join(err, finish(tx, err))
 }
 
-// since returns the usage of each model since a time. If it returns an error, the usage
+// Since returns the usage of each model since a time. If it returns an error, the usage
 // includes only what this process has not written yet.
-func (l *ledger) since(ctx context.Context, from time.Time) (map[string]usage, error) {
-	out := map[string]usage{}
+func (l *Ledger) Since(ctx context.Context, from time.Time) (map[string]Usage, error) {
+	out := map[string]Usage{}
 	err := l.use(ctx, func(db *sql.DB) error {
 		rows, err := db.QueryContext(ctx, "SELECT model, sum(requests), sum(priced), sum(tokens), sum(cost), sum(millis) FROM spent WHERE minute >= ? GROUP BY model", from.Unix()/60)
 		if err != nil {
@@ -268,7 +278,7 @@ func (l *ledger) since(ctx context.Context, from time.Time) (map[string]usage, e
 		defer rows.Close()
 		for rows.Next() {
 			var model string
-			var u usage
+			var u Usage
 			var millis int64
 			if err := rows.Scan(&model, &u.Requests, &u.Priced, &u.Tokens, &u.Cost, &millis); err != nil {
 				return err
@@ -282,18 +292,18 @@ func (l *ledger) since(ctx context.Context, from time.Time) (map[string]usage, e
 	defer l.mu.Unlock()
 	for at, u := range l.pending.slots {
 		if at.minute >= from.Unix()/60 {
-			out[at.model] = out[at.model].plus(u)
+			out[at.model] = out[at.model].Plus(u)
 		}
 	}
 	return out, err
 }
 
-// ownLimits are the limits that /budget set for a chat, by scope. The configured limits apply to
+// OwnLimits are the limits that /budget set for a chat, by scope. The configured limits apply to
 // missing scopes.
-type ownLimits map[string][]string
+type OwnLimits map[string][]string
 
-// chat returns the usage of a chat.
-func (l *ledger) chat(ctx context.Context, id string) (a config.Amount, err error) {
+// Chat returns the usage of a chat.
+func (l *Ledger) Chat(ctx context.Context, id string) (a config.Amount, err error) {
 	err = l.use(ctx, func(db *sql.DB) error {
 		var millis int64
 		err := db.QueryRowContext(ctx, "SELECT tokens, cost, millis FROM chats WHERE chat = ?", id).Scan(&a.Tokens, &a.Cost, &millis)
@@ -308,16 +318,16 @@ func (l *ledger) chat(ctx context.Context, id string) (a config.Amount, err erro
 	return a.Plus(l.pending.chats[id]), err
 }
 
-// limits returns a chat's own limits. It does not write pending usage or create the file, because
+// Limits returns a chat's own limits. It does not write pending usage or create the file, because
 // requests wait for it and most chats do not have limits.
-func (l *ledger) limits(ctx context.Context, id string) (own ownLimits, err error) {
+func (l *Ledger) Limits(ctx context.Context, id string) (own OwnLimits, err error) {
 	release, err := l.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	if l.db == nil {
-		if _, err := os.Stat(l.path()); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(l.Path()); errors.Is(err, fs.ErrNotExist) {
 			return nil, nil
 		}
 	}
@@ -338,8 +348,8 @@ func (l *ledger) limits(ctx context.Context, id string) (own ownLimits, err erro
 	return own, nil
 }
 
-// setLimits stores a chat's own limits.
-func (l *ledger) setLimits(ctx context.Context, id string, own ownLimits) error {
+// SetLimits stores a chat's own limits.
+func (l *Ledger) SetLimits(ctx context.Context, id string, own OwnLimits) error {
 	text, err := json.Marshal(own)
 	if err != nil {
 		return err
@@ -351,23 +361,23 @@ func (l *ledger) setLimits(ctx context.Context, id string, own ownLimits) error 
 	})
 }
 
-// forget removes a chat. Its usage stays in the sums of days.
-func (l *ledger) forget(ctx context.Context, id string) error {
+// Forget removes a chat. Its usage stays in the sums of days.
+func (l *Ledger) Forget(ctx context.Context, id string) error {
 	return l.use(ctx, func(db *sql.DB) error {
 		_, err := db.ExecContext(ctx, "DELETE FROM chats WHERE chat = ?", id)
 		return err
 	})
 }
 
-// move sets the folder of a ledger that has not been used yet.
-func (l *ledger) move(dir string) {
+// Move sets the folder of a ledger that has not been used yet.
+func (l *Ledger) Move(dir string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dir = dir
 }
 
-// close writes the pending usage and closes the file.
-func (l *ledger) close() {
+// Close writes the pending usage and closes the file.
+func (l *Ledger) Close() {
 	l.mu.Lock()
 	l.closing = true
 	l.mu.Unlock()

@@ -1,0 +1,113 @@
+package lsp
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
+)
+
+// serverFor returns the ready server of a file.
+func (r *rig) serverFor(name string) *server {
+	r.Helper()
+	s, err := r.use().of(filepath.Join(r.dir, name))
+	if err != nil {
+		r.Fatal(err)
+	}
+	if err := s.available(r.Context()); err != nil {
+		r.Fatal(err)
+	}
+	return s
+}
+
+func (r *rig) awaitEnd(s *server) {
+	r.Helper()
+	select {
+	case <-s.ended:
+	case <-time.After(20 * time.Second):
+		r.Fatal("the server still runs")
+	}
+}
+
+// A server without use is stopped. That is not a failure: the next edit starts it again.
+func TestIdleServersAreStopped(t *testing.T) {
+	needs.POSIX(t)
+	r := newRig(t, "", map[string]string{"a.toy": "DEF a\n"})
+	r.servers.checkInterval = 10 * time.Millisecond
+	r.want(r.write("a.toy", "ERR x\n"), "a.toy:1:5: error: x [toy 7]")
+	s := r.serverFor("a.toy")
+	time.Sleep(10 * r.servers.checkInterval)
+	if s.reason() != nil {
+		t.Fatalf("it was stopped while in use: %v", s.reason())
+	}
+	setUsed := func(at time.Time) {
+		r.servers.mu.Lock()
+		defer r.servers.mu.Unlock()
+		s.used = at
+	}
+	setUsed(time.Now().Add(time.Minute - idleTime))
+	time.Sleep(10 * r.servers.checkInterval)
+	if s.reason() != nil {
+		t.Fatalf("it was stopped before %s without use: %v", idleTime, s.reason())
+	}
+	setUsed(time.Now().Add(-idleTime - time.Minute))
+	r.awaitEnd(s)
+	r.servers.work.Wait()
+	r.want(r.write("a.toy", "ERR x\nERR y\n"), "a.toy:2:5: error: y [toy 7]")
+	if list := r.servers.Failures(); len(list) != 0 {
+		t.Errorf("%q", list)
+	}
+}
+
+// A server that uses too much memory is ended, which the user learns, and edits go on.
+func TestServersThatUseTooMuchMemory(t *testing.T) {
+	needs.POSIX(t)
+	if runtime.GOOS != "linux" {
+		t.Skip("memory is limited on Linux only")
+	}
+	r := newRig(t, "", map[string]string{"a.toy": "DEF a\n"})
+	r.servers.maxMemory, r.servers.checkInterval = 1<<20, 10*time.Millisecond
+	s, err := r.use().of(filepath.Join(r.dir, "a.toy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.awaitEnd(s)
+	r.servers.work.Wait()
+	if list := r.servers.Failures(); len(list) != 1 || !strings.Contains(list[0], "it used more than 1 MiB of memory") {
+		t.Errorf("%q", list)
+	}
+	r.want(r.write("a.toy", "ERR x\n"), "") // within the pause after a failure
+}
+
+// The server that was used least recently makes room for another.
+func TestRunningServersAreLimited(t *testing.T) {
+	needs.POSIX(t)
+	r := newRig(t, "", nil)
+	toy := r.settings.Config.Servers["toy"]
+	toy.RootMarkers = []string{"top"}
+	r.settings.Config.Servers["toy"] = toy
+	var all []*server
+	for i := range maxRunning + 1 {
+		dir := filepath.Join(r.dir, fmt.Sprint("p", i))
+		if err := os.MkdirAll(filepath.Join(dir, "top"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if i == maxRunning {
+			r.serverFor("p0/a.toy")
+		}
+		all = append(all, r.serverFor(fmt.Sprintf("p%d/a.toy", i)))
+	}
+	r.awaitEnd(all[1])
+	if ended := slices.IndexFunc(all, func(s *server) bool { return s != all[1] && s.reason() != nil }); ended >= 0 {
+		t.Errorf("server %d has ended: %v", ended, all[ended].reason())
+	}
+	if list := r.servers.Failures(); len(list) != 0 {
+		t.Errorf("%q", list)
+	}
+}
