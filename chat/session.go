@@ -42,7 +42,7 @@ func (s state) canBecome(next state) bool {
 
 // Session is one chat that is open in this process. Its goroutine makes all changes of the chat:
 // prompts and decisions (this file) and edits (edit.go). Reads do not wait for the goroutine
-// (chatReader). Each operation of clients on a chat is a method, so Session has more than 40 methods.
+// (chatReader). It has more than 40 methods because each operation of clients on a chat is a method.
 type Session struct {
 	chatReader
 	mail *mailbox

@@ -40,7 +40,7 @@ func (ToolArgsDelta) row() row      { return row{kind: "tool_args"} }
 func (ToolJudged) row() row         { return row{kind: "tool_judged"} }
 func (ToolStarted) row() row        { return row{kind: "tool_started"} }
 func (ToolUpdated) row() row        { return row{kind: "tool_updated", interleaves: true} }
-func (b ToolFinished) row() row { return row{kind: "tool_finished", begins: true, name: b.CallID} }
+func (b ToolFinished) row() row     { return row{kind: "tool_finished", begins: true, name: b.CallID} }
 
 func (b ToolRejected) row() row { return row{kind: "tool_rejected", begins: true, name: b.CallID} }
 

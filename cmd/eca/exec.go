@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -437,20 +436,6 @@ func (c *execClient) checkModel(ctx context.Context, cfg *config.Loaded, continu
 		return fmt.Errorf("the configuration does not say which model to use; correct it, or choose one with --model: %s", wrong[0])
 	}
 	return nil
-}
-
-// ignoredFiles describes files that look like the configuration of a workspace and are not read.
-func ignoredFiles(d *daemon.Daemon, root string) (out []string) {
-	for _, f := range d.Misnamed() {
-		out = append(out, f.Source+": "+f.Message)
-	}
-	for last, dir := root, filepath.Dir(root); dir != last; last, dir = dir, filepath.Dir(dir) {
-		file := filepath.Join(dir, ".eca", "config.json")
-		if _, err := os.Stat(file); err == nil {
-			out = append(out, fmt.Sprintf("%s is not read, because %s is not a folder of this workspace: run eca there, or move its settings to your own configuration", file, dir))
-		}
-	}
-	return out
 }
 
 // checkFlags refuses flags that do not fit the model of the turn: a cost limit that could never be

@@ -162,3 +162,17 @@ func withFolder(sf serverFlags, dir string, stderr io.Writer, fn func(*daemon.Da
 	}
 	return err
 }
+
+// ignoredFiles describes files that look like the configuration of a workspace and are not read.
+func ignoredFiles(d *daemon.Daemon, root string) (out []string) {
+	for _, f := range d.Misnamed() {
+		out = append(out, f.Source+": "+f.Message)
+	}
+	for last, dir := root, filepath.Dir(root); dir != last; last, dir = dir, filepath.Dir(dir) {
+		file := filepath.Join(dir, ".eca", "config.json")
+		if _, err := os.Stat(file); err == nil {
+			out = append(out, fmt.Sprintf("%s is not read, because %s is not a folder of this workspace: run eca there, or move its settings to your own configuration", file, dir))
+		}
+	}
+	return out
+}

@@ -12,7 +12,7 @@ import (
 // call lists a simple command and the commands that it runs.
 func (w *walker) call(c *syntax.CallExpr, depth int, input *hereText) {
 	first := len(w.out.Commands)
-	w.listCall(c, depth, input)
+	listCall(w, c, depth, input)
 	for i := first; i < len(w.out.Commands); i++ {
 		if w.out.Commands[i].Effect != Reads {
 			w.out.tree.acts = append(w.out.tree.acts, c)
@@ -21,7 +21,7 @@ func (w *walker) call(c *syntax.CallExpr, depth int, input *hereText) {
 	}
 }
 
-func (w *walker) listCall(c *syntax.CallExpr, depth int, input *hereText) {
+func listCall(w *walker, c *syntax.CallExpr, depth int, input *hereText) {
 	var before []string // assignments as written
 	var demands []string
 	for _, a := range c.Assigns {
