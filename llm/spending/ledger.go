@@ -174,6 +174,7 @@ func (l *Ledger) open(ctx context.Context) error {
 	return nil
 }
 
+// Path returns the path of the file.
 func (l *Ledger) Path() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
