@@ -35,7 +35,7 @@ const (
 // recoverFromError prepares the next request after a failed one. It returns the error that ends the
 // turn if the request cannot be repeated.
 func (t *turn) recoverFromError(r *recovery, a *answer, err error) error {
-	t.images.trial = t.images.trial && a.any // if it also failed without images, they were not the cause
+	t.images.trial = false // a request without images has failed, too: they were not the cause
 	switch {
 	case tooLongFor(err):
 		t.rec.emit(t.abandoned()...)
@@ -114,8 +114,8 @@ func (t *turn) continueAnswer(r *recovery, err error) error {
 // maxPauses limits how often paused answers are resumed between two rounds of tool calls.
 const maxPauses = 5
 
-// shouldResume reports whether to send the history again, to resume an answer that the provider paused, and
-// counts the pause.
+// shouldResume reports whether to resume an answer that the provider paused, by sending the history
+// again. It counts the pause.
 func (r *recovery) shouldResume(stop llm.StopReason) bool {
 	if stop != llm.StopPaused || r.pauses == maxPauses {
 		return false

@@ -40,9 +40,9 @@ func (s state) canBecome(next state) bool {
 	return false
 }
 
-// Session is one chat that is open in this process. Its goroutine makes all changes of the chat:
-// prompts and decisions (this file) and edits (edit.go). Reads do not wait for the goroutine
-// (chatReader). It has more than 40 methods because each operation of clients on a chat is a method.
+// Session is one chat that is open in this process. Its goroutine runs all commands: prompts and
+// decisions (this file) and edits (edit.go). A running turn and title requests also append events.
+// Reads do not wait for the goroutine (chatReader). It has more than 40 methods because each operation of clients on a chat is a method.
 type Session struct {
 	chatReader
 	mail *mailbox
@@ -161,7 +161,7 @@ type Prompt struct {
 
 	work *assignment // set only for a subagent
 
-	issuedAfter *stopRequest // the last stop request before the prompt; any later one ends the turn
+	issuedAfter *stopRequest // the stop request that Submit made for this prompt; a later one ends its turn
 }
 
 // Accepted is the outcome of a prompt.
@@ -179,8 +179,8 @@ type Accepted struct {
 // started a turn, before the model answers.
 type Submission = Pending[Accepted]
 
-// Submit hands a prompt to the session without waiting for it. It supersedes a running turn, which is
-// cancelled and shows nothing more.
+// Submit hands a prompt to the session without waiting for it. When the session accepts the prompt, it
+// cancels a running turn, which ends as superseded.
 func (s *Session) Submit(p Prompt) *Submission {
 	if s.isEmpty(p) {
 		return command(s, func() (Accepted, error) { return Accepted{}, ErrEmptyPrompt })

@@ -108,7 +108,7 @@ func (r *ranking) result() *Map {
 // filePosition has the keys by which a map sorts a file.
 type filePosition struct {
 	file int32
-	step int32 // of its rank, see step
+	step int32 // of its rank, see rankStep
 	tier int
 }
 

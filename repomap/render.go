@@ -19,7 +19,7 @@ func Tokens(text string) int { return (len(text) + bytesPerToken - 1) / bytesPer
 // Parameters of the text.
 const (
 	outlineShare = .6  // of the budget, for definitions; the rest is for names of further files
-	repeatFactor = .9  // each further definition of a file counts this much of the previous one
+	repeatFactor = .9  // to the power of n-1, the weight of a file's nth definition
 	maxMisses    = 200 // consecutive definitions that do not fit before the search stops
 )
 
@@ -84,7 +84,7 @@ func (p *mapText) outlines(room int) {
 	}
 }
 
-// bestFirst returns the indices of scores in descending order.
+// bestFirst returns the indices of scores, the highest score first.
 func bestFirst(scores []float64) []int32 {
 	steps, order := make([]int, len(scores)), make([]int32, len(scores))
 	for i, s := range scores {

@@ -124,8 +124,8 @@ type file struct {
 	defs     []lang.Definition
 	uses     lang.Uses
 
-	named []int32 // by definition: number of its name; -1 if other files cannot use it
-	own   []int32 // names that it defines, without duplicates, in the order of defs
+	named []int32 // the number of the name of each of defs; -1 if other files cannot use it
+	own   []int32 // numbers of the names that it defines, without duplicates, in the order of defs
 	refs  []ref   // names that it uses and other files define; see names
 
 	imports []int32 // its imports, as returned by modules.resolve
@@ -198,7 +198,7 @@ func (x *Index) tree(root string) *tree {
 	return t
 }
 
-// Close writes all trees to the cache on disk. A closed Index can still be used, but no longer
+// Close writes changed trees to the cache on disk, except one that a Map is still using. A closed Index can still be used, but no longer
 // writes to the cache.
 func (x *Index) Close() {
 	x.mu.Lock()

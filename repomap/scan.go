@@ -76,7 +76,7 @@ func (x *Index) update(ctx context.Context, t *tree, focus Focus) error {
 	return nil
 }
 
-// updating is one run of update.
+// updateRun is one run of update.
 type updateRun struct {
 	x    *Index
 	t    *tree
@@ -88,7 +88,7 @@ type updateRun struct {
 	folders []folderUpdate
 }
 
-// part is the content of one folder.
+// folderUpdate is the content of one folder.
 type folderUpdate struct {
 	path       string
 	unchanged  []*file // the known files, if unchanged; nil if the files are checked

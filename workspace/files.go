@@ -134,7 +134,7 @@ func (ix *index) list(ctx context.Context, root string, since Mark) *Listing {
 func (ix *index) serve(ctx context.Context, w listingRequest) {
 	ix.apply(ctx)
 	w.answer <- ix.listing(w)
-	if ix.limit > 0 { // without a watch, no caller gets a listing
+	if ix.limit > 0 { // otherwise nothing is watched, and no caller gets a listing
 		ix.walkIfExpired(ctx)
 	} else {
 		ix.signal()

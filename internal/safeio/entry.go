@@ -11,7 +11,7 @@ import (
 )
 
 // Entry is the name of a file in an open folder. The file need not exist. When OpenEntry opened the
-// folder, no part of its path was a symlink. Read and Replace accept only regular files, and Read
+// folder, no part of its path below the folder where it started was a symlink. Read and Replace accept only regular files, and Read
 // fails if another process replaces the file at the same time. The caller must call Close.
 type Entry struct {
 	dir  *os.Root
@@ -21,8 +21,8 @@ type Entry struct {
 
 // OpenEntry opens the folder of an absolute path. It opens one folder after the other, starting at
 // base, a folder above the path, and fails at a symlink. With create, it creates missing folders. If
-// base is empty, it starts at the topmost folder that the process can open. It does not check the
-// folders above that one, which only other users may read (such as /home).
+// base is empty, it starts at the highest folder from which the process can open each folder of the
+// path. It does not check the folders above that one.
 func OpenEntry(base, path string, create bool) (Entry, error) {
 	if base != "" {
 		return openBelow(base, path, create)
@@ -157,7 +157,7 @@ func openSubfolder(dir *os.Root, name string, create bool) (*os.Root, error) {
 var ErrNotFolder = errors.New("not a directory")
 
 // errSwapped means that another process changed a path while it was used.
-var errSwapped = errors.New("it was replaced by something else in between; nothing was done")
+var errSwapped = errors.New("another process replaced it at the same time")
 
 // statRegular describes the file. It returns nil if the file does not exist, and fails if there is
 // something other than a regular file.

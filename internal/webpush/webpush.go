@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	// MaxText is how many bytes a message has at most. Shorter ones are padded, so that their length
-	// tells a push service nothing.
+	// MaxText is the maximum length of a text in bytes. Shorter texts are padded, so that all messages
+	// have the same length.
 	MaxText = 1000
 	// maxEndpoint is how many bytes the address of a subscription has at most. Known ones have 200 to 500.
 	maxEndpoint = 2000
@@ -61,7 +61,7 @@ func (s Subscription) Check() error {
 	case len(s.Endpoint) > maxEndpoint:
 		return fmt.Errorf("the endpoint has more than %d bytes", maxEndpoint)
 	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "":
-		return errors.New("the endpoint is not a URL")
+		return errors.New("the endpoint is not an absolute URL without a user name and a fragment")
 	}
 	_, _, err = s.secrets()
 	return err
@@ -136,7 +136,7 @@ func (k Key) Message(s Subscription, text []byte, contact string, ttl time.Durat
 	header.Set("Content-Encoding", "aes128gcm")
 	header.Set("Content-Type", "application/octet-stream")
 	header.Set("TTL", fmt.Sprint(int(ttl.Seconds())))
-	header.Set("Urgency", "high") // phones get others only when they wake up
+	header.Set("Urgency", "high") // a sleeping phone gets less urgent messages only when it wakes up
 	return header, body, nil
 }
 

@@ -107,16 +107,16 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*Subscription){
-		"endpoint is missing":      func(s *Subscription) { s.Endpoint = "" },
-		"endpoint is not a URL":    func(s *Subscription) { s.Endpoint = "https://a b" },
-		"endpoint has a user":      func(s *Subscription) { s.Endpoint = "https://me@example.com/" },
-		"endpoint is long":         func(s *Subscription) { s.Endpoint = "https://example.com/" + strings.Repeat("x", maxEndpoint) },
-		"key is missing":           func(s *Subscription) { s.Keys.P256DH = "" },
-		"key is not on the curve":  func(s *Subscription) { s.Keys.P256DH = "BA" + strings.Repeat("A", 85) },
-		"key is the point at zero": func(s *Subscription) { s.Keys.P256DH = "AA" },
-		"secret is missing":        func(s *Subscription) { s.Keys.Auth = "" },
-		"secret is short":          func(s *Subscription) { s.Keys.Auth = "AAAA" },
-		"secret is not base64":     func(s *Subscription) { s.Keys.Auth = "%%" },
+		"endpoint is missing":             func(s *Subscription) { s.Endpoint = "" },
+		"endpoint is not an absolute URL": func(s *Subscription) { s.Endpoint = "https://a b" },
+		"endpoint has a user":             func(s *Subscription) { s.Endpoint = "https://me@example.com/" },
+		"endpoint is long":                func(s *Subscription) { s.Endpoint = "https://example.com/" + strings.Repeat("x", maxEndpoint) },
+		"key is missing":                  func(s *Subscription) { s.Keys.P256DH = "" },
+		"key is not on the curve":         func(s *Subscription) { s.Keys.P256DH = "BA" + strings.Repeat("A", 85) },
+		"key is the point at zero":        func(s *Subscription) { s.Keys.P256DH = "AA" },
+		"secret is missing":               func(s *Subscription) { s.Keys.Auth = "" },
+		"secret is short":                 func(s *Subscription) { s.Keys.Auth = "AAAA" },
+		"secret is not base64":            func(s *Subscription) { s.Keys.Auth = "%%" },
 	} {
 		s := example()
 		if change(&s); s.Check() == nil {

@@ -8,8 +8,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// Server has every method that a client may call (sections 3 and 4). A face implements all of them;
-// the compiler checks that.
+// Server has every method that a client may call (sections 3 and 4, and
+// extensions). The code that serves the protocol to a client, a face, implements all of them; the
+// compiler checks that.
 //
 // Handlers run one after the other, in the order in which messages arrive, and must not block. They
 // return an AsyncResult for work that may take time.
@@ -115,7 +116,7 @@ type Rights int
 const (
 	Watch   Rights = iota + 1 // read chats
 	Control                   // prompt, stop, approve, answer and edit
-	Trust                     // auto-approve, remembered approvals and MCP servers
+	Trust                     // everything else, such as auto-approve, remembered approvals, logins and MCP servers
 )
 
 func (r Rights) String() string {
@@ -204,7 +205,8 @@ func decodeParams[P any](log *slog.Logger, req *jsonrpc.Request) (p P, err error
 	return p, nil
 }
 
-// Methods lists all methods of the protocol, in the order of the contract. A row states the section,
+// Methods lists all methods of the protocol, in the order of the contract, with extensions beside related
+// methods. Only the client's $/cancelRequest is missing: package jsonrpc handles it. A row states the section,
 // whether the first published protocol has the method, and the rights of remote devices.
 func Methods() []Method {
 	const both, current = true, false

@@ -201,6 +201,7 @@ export class Supervisor implements vscode.Disposable {
   private async silence(daemon: Daemon, silent: boolean): Promise<void> {
     if (!silent) { this.log.info("eca answers again"); return; }
     this.log.warn("eca does not answer");
+    if (this.state.kind !== "running") return; // the start has a limit of its own
     const restart = "Restart eca";
     const answer = await vscode.window.showWarningMessage("eca does not answer. Its turns end if it is restarted.", restart, "Wait");
     if (answer === restart && this.daemon === daemon) await this.restart();
