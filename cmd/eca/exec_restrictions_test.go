@@ -57,7 +57,7 @@ func TestExecRefusesLostRestrictions(t *testing.T) {
 		}
 	}
 	for _, config := range []string{
-		`{}`, `{"toolCall": {"approval": {"deny": {"github": {}, "eca__no_tool_like_it": {}}, "allow": {"eca__read_fil": {}}}}}`,
+		`{}`, `{"toolCall": {"approval": {"deny": {"github": {}, "github__no_tool_like_it": {}}, "allow": {"eca__read_fil": {}}}}}`,
 		`{"toolCall": {"outputTruncation": {"line": 3}}}`, `{"chat": {"titel": false}}`,
 		`{"toolCall": {"webFetch": {"privateHost": ["a.example"]}}}`,
 	} {

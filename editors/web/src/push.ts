@@ -10,6 +10,7 @@ function ask(method: string, body?: unknown): Promise<Response> {
 
 /** The server's key, or undefined where there are no notifications. */
 export async function pushKey(): Promise<string | undefined> {
+  if ("acquireVsCodeApi" in window) return undefined; // no server serves the page of VS Code
   if (!("serviceWorker" in navigator) || !("PushManager" in window) || !("Notification" in window)) return undefined;
   try {
     const response = await ask("GET");
