@@ -117,7 +117,7 @@ func canAsk() map[string]any {
 func TestUntrusted(t *testing.T) {
 	t.Parallel()
 	h := newHostile(t, nil)
-	h.Await(0, "a message", fake.Contains("$/showMessage", `eca trust \"`+h.root+`\"`, "hooks.a", "mcpServers.m", "providers.mock", "toolCall.approval.byDefault", "compact.model"))
+	h.Await(0, "a message", fake.Contains("$/showMessage", "eca trust "+h.root, "hooks.a", "mcpServers.m", "providers.mock", "toolCall.approval.byDefault", "compact.model"))
 	h.Await(0, "a message about texts", fake.Contains("$/showMessage", "r.md:1", "SKILL.md", "${env:MOCK_KEY}"))
 	if got := h.daemon.Config().WelcomeMessage; got != "from the folder" {
 		t.Errorf("what is harmless has no effect: %q", got)
