@@ -104,15 +104,15 @@ func badArguments(cfg *config.Loaded, path []string, tool string, rule config.Ap
 // this name, or "".
 func toolOfPeers(name string) string {
 	ours := map[string][]string{
-		"shell_command":  {"bash", "shell", "sh", "terminal", "exec", "exec_command", "execute_command", "run_command", "run_shell_command", "run_in_terminal", "run_terminal_cmd"},
+		"shell_command":  {"bash", "shell", "sh", "exec", "exec_command", "execute_command", "run_command", "run_shell_command", "run_in_terminal", "run_terminal_cmd"},
 		"edit_file":      {"edit", "multiedit", "patch", "apply_patch", "replace", "str_replace_editor"},
 		"write_file":     {"write", "create_file", "write_to_file"},
 		"read_file":      {"read", "view", "read_many_files"},
 		"directory_tree": {"ls", "list", "list_dir", "list_directory"},
 		"grep":           {"search_file_content", "grep_search", "search_files"},
-		"web_fetch":      {"webfetch", "fetch"},
+		"web_fetch":      {"webfetch"},
 		"ask_user":       {"askuserquestion", "ask_followup_question"},
-		"spawn_agent":    {"agent", "subagent"},
+		"spawn_agent":    {"subagent"},
 	}
 	name = strings.ToLower(strings.TrimPrefix(name, tools.FullName(tools.Native, "")))
 	for tool, theirs := range ours {

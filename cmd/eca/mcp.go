@@ -154,7 +154,7 @@ func pair(to *map[string]string) func(string) error {
 // command or URL and the time limit.
 func tryServer(ctx context.Context, d *daemon.Daemon, name string, stderr io.Writer) (mcp.Status, error) {
 	for _, mistake := range d.Config().MistakesBelow("mcpServers", name) {
-		fmt.Fprintf(stderr, "eca mcp test: %s\n", printable(mistake.String()))
+		fmt.Fprintf(stderr, "Configuration: %s\n", printable(mistake.String()))
 	}
 	if s, known := d.Config().MCPServers[name]; known && config.CheckTransport(s.Command, s.URL) == nil {
 		how := strings.Join(append([]string{s.Command}, s.Args...), " ")

@@ -34,13 +34,14 @@ func Name(path string) string {
 // this system: quoted if the shell would read anything else into it. Hidden characters are written
 // as escapes.
 func Argument(word string) string {
+	plain := regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 	switch {
 	case runtime.GOOS == "windows" && strings.ContainsAny(word, "$`'"): // PowerShell expands them between double quotes
 		return "'" + strings.ReplaceAll(word, "'", "''") + "'"
-	case runtime.GOOS == "windows" && !regexp.MustCompile(`^[\w@%+=:,./\\-]+$`).MatchString(word):
-		return `"` + word + `"`
-	case runtime.GOOS == "windows", regexp.MustCompile(`^[\w@%+=:,./-]+$`).MatchString(word):
+	case plain.MatchString(word), runtime.GOOS == "windows" && plain.MatchString(strings.ReplaceAll(word, `\`, "/")):
 		return word
+	case runtime.GOOS == "windows":
+		return `"` + word + `"`
 	case strings.IndexFunc(word, isHidden) < 0:
 		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}

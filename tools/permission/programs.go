@@ -103,7 +103,7 @@ func (s *programs) resolve(printed *tools.Printed, inside func(string) bool) (wh
 	}
 	var path []string
 	for _, dir := range in.dirs {
-		if slices.Contains(used, dir) && !slices.Contains(path, dir) {
+		if slices.Contains(used, dir) {
 			path = append(path, dir)
 		}
 	}
