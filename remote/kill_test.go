@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/internal/testkit/daemontest"
 	"github.com/seed-dec29ce4/eca/remote"
 )
@@ -21,7 +22,7 @@ import (
 // killableRig is a rig whose daemon is a process of its own.
 func killableRig(t *testing.T, model string) (r *rig, start func() (kill func())) {
 	t.Helper()
-	port := freePort(t)
+	port := testkit.FreePort(t)
 	w := daemontest.New(t, model, func(c object) { c["remote"] = object{"enabled": true, "port": port} })
 	r = &rig{t: t, world: w, port: port, devices: remote.OpenDevices(w.State(), time.Now)}
 	r.token, _ = r.pair(remote.Trust)

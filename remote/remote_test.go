@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/internal/testkit/daemontest"
 	"github.com/seed-dec29ce4/eca/remote"
 )
@@ -372,7 +373,7 @@ func TestDecisionOnce(t *testing.T) {
 func TestUntrusted(t *testing.T) {
 	t.Parallel()
 	w := daemontest.New(t, "turns: []\n", nil)
-	port := freePort(t)
+	port := testkit.FreePort(t)
 	if err := os.Mkdir(filepath.Join(w.Root, ".eca"), 0o755); err != nil {
 		t.Fatal(err)
 	}

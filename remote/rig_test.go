@@ -22,6 +22,7 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/web"
 	"github.com/seed-dec29ce4/eca/internal/fetch"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/internal/testkit/daemontest"
 	"github.com/seed-dec29ce4/eca/remote"
 	"github.com/seed-dec29ce4/eca/server"
@@ -97,7 +98,7 @@ type object = map[string]any
 // newRig starts a daemon whose model plays a cassette. capabilities are the editor's for chats.
 func newRig(t *testing.T, model string, settings, capabilities object) *rig {
 	t.Helper()
-	port := freePort(t)
+	port := testkit.FreePort(t)
 	w := daemontest.New(t, model, func(c object) {
 		c["remote"] = object{"enabled": true, "port": port}
 		for key, value := range settings {
@@ -149,16 +150,6 @@ func (r *rig) open(capabilities object) {
 	})
 	r.Editor = fake.Connect(r.t, out, in)
 	r.Open(r.world.Root, object{"capabilities": object{"codeAssistant": object{"chat": true, "chatCapabilities": capabilities}}})
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 func (r *rig) pair(rights remote.Rights) (token string, dev remote.Device) {

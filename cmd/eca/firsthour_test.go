@@ -1,9 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // wrongInput is a mistake of a new user, and the expected reaction of eca.
@@ -357,12 +358,7 @@ func wrongConfigurations() []wrongInput {
 
 func wrongProviders(t *testing.T) []wrongInput {
 	exec := []string{"exec", "hi"}
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := closed.Addr().String()
-	_ = closed.Close()
+	nobody := fmt.Sprint("127.0.0.1:", testkit.FreePort(t))
 	const atPage = `{"chat": {"title": false}, "providers": {"mine": {"api": "openai-chat", "url": "%URL%", "key": "k", "requiresAuth": true, "models": {"m": {}}}}}`
 	quick := `{"chat": {"title": false}, "providers": {"openai": {"retry": {"maxRetries": 1, "baseDelayMs": 10}}}}`
 	return []wrongInput{

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // exporting is the configuration of working with telemetry.
@@ -125,14 +127,9 @@ func TestCollector(t *testing.T) {
 	if collector == "" {
 		t.Skip("NOT TESTED: ECA_OTEL_COLLECTOR is not set; it names OpenTelemetry's collector, as .ci/run builds it from internal/devtools/collector")
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
+	address := fmt.Sprint("127.0.0.1:", testkit.FreePort(t))
 	config := "receivers: {otlp: {protocols: {http: {endpoint: \"" + address + "\"}}}}\nexporters: {debug: {verbosity: detailed}}\n" +
 		"service: {telemetry: {metrics: {level: none}}, pipelines: {traces: {receivers: [otlp], exporters: [debug]}, metrics: {receivers: [otlp], exporters: [debug]}}}\n"
-	_ = free.Close()
 	var log bytes.Buffer
 	cmd := exec.Command(collector, "--config", "yaml:"+config)
 	cmd.Stdout, cmd.Stderr = &log, &log

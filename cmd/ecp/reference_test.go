@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // references runs a test with each of the reference runtimes: 0.4, which sends no protocol version,
@@ -102,13 +104,8 @@ func conforms(t *testing.T, target string) {
 // served starts a server on a port that the caller passes to it, and waits until it listens.
 func served(t *testing.T, command func(port string) *exec.Cmd) (url string) {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	_ = free.Close()
-	_, port, _ := net.SplitHostPort(address)
+	port := strconv.Itoa(testkit.FreePort(t))
+	address := "127.0.0.1:" + port
 	cmd := command(port)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,6 +25,7 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -89,13 +88,8 @@ func newRig(t *testing.T, servers int) *rig {
 			keys[role] = []string{r.public[role]}
 		}
 	}
-	for range 5 {
-		if r.startServers(servers, ServerConfig(keys)) {
-			return r
-		}
-	}
-	t.Fatal("the servers do not start")
-	return nil
+	r.startServers(servers, ServerConfig(keys))
+	return r
 }
 
 func (r *rig) must(err error) {
@@ -105,14 +99,13 @@ func (r *rig) must(err error) {
 	}
 }
 
-// startServers returns false if another process took a port in the meantime.
-func (r *rig) startServers(count int, accounts string) bool {
-	ports := freePorts(r.t, 2*count)
+func (r *rig) startServers(count int, accounts string) {
+	r.t.Helper()
+	ports := testkit.FreePorts(r.t, 2*count)
 	var routes []string
 	for i := range count {
 		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", ports[count+i]))
 	}
-	r.servers = nil
 	for i := range count {
 		text := fmt.Sprintf("server_name: n%d\nlisten: 127.0.0.1:%d\njetstream {store_dir: %q, max_file_store: 1GB}\n%s", i, ports[i], r.t.TempDir(), accounts)
 		if count > 1 {
@@ -124,20 +117,11 @@ func (r *rig) startServers(count int, accounts string) bool {
 		r.servers = append(r.servers, n)
 		r.t.Cleanup(n.stop)
 	}
-	return !slices.ContainsFunc(r.servers, func(n *node) bool { return !n.s.ReadyForConnections(time.Minute) })
-}
-
-func freePorts(t *testing.T, n int) (ports []int) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
+	for _, n := range r.servers {
+		if !n.s.ReadyForConnections(time.Minute) {
+			r.t.Fatalf("the server of %s does not start", n.config)
 		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
-	return ports
 }
 
 // url names all servers.

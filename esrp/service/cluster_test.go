@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // node starts a NATS server with JetStream.
@@ -34,36 +34,13 @@ func node(t *testing.T, o server.Options) *server.Server {
 	return s
 }
 
-// clusterOf starts NATS servers that form a cluster. Each must know the ports of all, so another
-// program may take one of the ports before the server listens on it.
+// clusterOf starts NATS servers that form a cluster.
 func clusterOf(t *testing.T, nodes int) []*server.Server {
 	t.Helper()
-	for range 3 {
-		if out := tryCluster(t, nodes); out != nil {
-			return out
-		}
-	}
-	t.Fatal("the cluster does not start")
-	return nil
-}
-
-// tryCluster returns nil if a node does not start.
-func tryCluster(t *testing.T, nodes int) []*server.Server {
-	t.Helper()
-	var ports []int
-	var held []net.Listener
+	ports := testkit.FreePorts(t, nodes)
 	var routes []*url.URL
-	for range nodes {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		held = append(held, l)
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-		routes = append(routes, &url.URL{Scheme: "nats", Host: l.Addr().String()})
-	}
-	for _, l := range held {
-		_ = l.Close()
+	for _, port := range ports {
+		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprint("127.0.0.1:", port)})
 	}
 	var out []*server.Server
 	for n, port := range ports {
@@ -74,10 +51,7 @@ func tryCluster(t *testing.T, nodes int) []*server.Server {
 	}
 	for _, s := range out {
 		if !s.ReadyForConnections(time.Minute) {
-			for _, s := range out {
-				s.Shutdown()
-			}
-			return nil
+			t.Fatal("the cluster does not start")
 		}
 	}
 	return out
