@@ -121,7 +121,8 @@ func (b *turnBudget) warnIfSpent() {
 	}
 }
 
-// silence is how long an answer must have paused before a time limit ends its request.
+// silence is how long eca waits after a time limit for the next part of an answer that was arriving. If
+// none comes, the request ends.
 const silence = 5 * time.Second
 
 // errOutOfTime is the cancellation cause of a request that reached a time limit.

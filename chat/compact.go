@@ -152,7 +152,7 @@ func (c *compactor) summarizeWith(model Model, instructions string) (string, err
 		if err == nil || !tooLongFor(err) && !again {
 			return summary, err
 		}
-		// Half of the size that was too long; the first size is an estimate.
+		// Try half of the last budget. The first request had none, so its estimated size counts.
 		budget = cmp.Or(budget, estimate(req).total()) / 2
 		const least = 500
 		if budget < least {

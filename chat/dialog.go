@@ -14,8 +14,8 @@ import (
 // Its methods are called by one turn at a time.
 type Dialog interface {
 	// Next handles an input of the user; the first one is the text after the command. It shows
-	// texts with say. It may wait; if ctx is done meanwhile, the user has sent another prompt, which
-	// is the next input. open reports whether the dialog continues.
+	// texts with say. It may wait; ctx is done if meanwhile the user sends another prompt, which is the
+	// next input, or stops the turn. open reports whether the dialog continues.
 	Next(ctx context.Context, s *Session, text string, say func(string)) (open bool, err error)
 	// Secret reports whether the next input is secret: it is neither stored nor shown.
 	Secret() bool
@@ -39,29 +39,29 @@ const (
 	unknownDialog // the chat's events have not been read yet
 )
 
-// dialogue has the open dialog of a chat, if any.
-type dialogue struct {
-	openDialog  Dialog       // nil if no dialog is open; owned by the running turn, or else by the session's goroutine
-	dialogState atomic.Int32 // a dialogState, for other goroutines
+// dialogSlot has the open dialog of a chat, if any.
+type dialogSlot struct {
+	openDialog Dialog       // nil if no dialog is open; owned by the running turn, or else by the session's goroutine
+	shownState atomic.Int32 // a dialogState, for other goroutines
 }
 
 // InDialog reports whether the next prompt is the input of a dialog.
-func (d *dialogue) InDialog() bool {
-	state := dialogState(d.dialogState.Load())
+func (d *dialogSlot) InDialog() bool {
+	state := dialogState(d.shownState.Load())
 	return state == inDialog || state == inSecret
 }
 
 // AwaitsSecret reports whether the next prompt is secret, so that it must not be shown or logged.
-func (d *dialogue) AwaitsSecret() bool { return dialogState(d.dialogState.Load()) == inSecret }
+func (d *dialogSlot) AwaitsSecret() bool { return dialogState(d.shownState.Load()) == inSecret }
 
 // MayAwaitSecret reports whether the next prompt may be secret. It is true also while the chat's
 // events have not been read, for example after a restart.
-func (d *dialogue) MayAwaitSecret() bool {
-	return d.AwaitsSecret() || dialogState(d.dialogState.Load()) == unknownDialog
+func (d *dialogSlot) MayAwaitSecret() bool {
+	return d.AwaitsSecret() || dialogState(d.shownState.Load()) == unknownDialog
 }
 
 // setDialog sets the open dialog; nil means that no dialog is open.
-func (d *dialogue) setDialog(next Dialog) {
+func (d *dialogSlot) setDialog(next Dialog) {
 	d.openDialog = next
 	state := noDialog
 	switch {
@@ -71,19 +71,19 @@ func (d *dialogue) setDialog(next Dialog) {
 	default:
 		state = inDialog
 	}
-	d.dialogState.Store(int32(state))
+	d.shownState.Store(int32(state))
 }
 
 // closeDialog closes the open dialog, if any.
-func (d *dialogue) closeDialog() {
+func (d *dialogSlot) closeDialog() {
 	if d.openDialog != nil {
 		d.openDialog.Close()
 		d.setDialog(nil)
 	}
 }
 
-// continueDialog passes the user's input to the dialog. It updates whether the next input is secret
-// before each text that the dialog shows.
+// continueDialog passes the user's input to the dialog. Before it shows a text of the dialog, it records
+// whether the next input is secret.
 func (t *turn) continueDialog(d Dialog, text string) error {
 	t.session.setDialog(d)
 	t.rec.showProgress(progressDialog) // Next may take long
@@ -124,18 +124,18 @@ func (lostDialog) Close() {}
 
 // setStored sets the state for other goroutines once the chat's events have been read. awaits means
 // that a dialog was open at the last event.
-func (d *dialogue) setStored(awaits bool) {
+func (d *dialogSlot) setStored(awaits bool) {
 	switch {
 	case d.openDialog != nil:
 	case awaits:
-		d.dialogState.Store(int32(inSecret))
+		d.shownState.Store(int32(inSecret))
 	default:
-		d.dialogState.Store(int32(noDialog))
+		d.shownState.Store(int32(noDialog))
 	}
 }
 
-// recallDialog passes a prompt to lostDialog if a dialog was open when the chat's last process ended.
-// A command ends that state.
+// recallDialog opens lostDialog, which gets the prompt, if a dialog was open when the chat's last process
+// ended. If the prompt is a command, that dialog counts as closed.
 func (t *turn) recallDialog(isCommand bool) {
 	if t.session.openDialog != nil || !read(t.rec, (*history.History).AwaitsDialog) {
 		return

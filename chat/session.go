@@ -65,7 +65,7 @@ type Session struct {
 	// instructions are text for the model that hooks returned when the chat was opened.
 	instructions atomic.Pointer[string]
 
-	dialogue
+	dialogSlot
 
 	// The session's goroutine owns the fields below. While a turn runs, the turn owns history and
 	// startHooksRan.
@@ -82,7 +82,7 @@ func newSession(e *Engine, meta Meta, last event.Seq) *Session {
 		loopDone:   make(chan struct{}),
 	}
 	if last > 0 {
-		s.dialogState.Store(int32(unknownDialog))
+		s.shownState.Store(int32(unknownDialog))
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	go s.loop()
@@ -192,7 +192,7 @@ func (s *Session) Submit(p Prompt) *Submission {
 // isEmpty reports whether a prompt is refused because it has no text and no contexts, and no dialog
 // waits for input. Until the session has read the chat's events, isEmpty returns false.
 func (s *Session) isEmpty(p Prompt) bool {
-	return !p.MayBeEmpty && strings.TrimSpace(p.Text) == "" && len(p.Contexts) == 0 && dialogState(s.dialogState.Load()) == noDialog
+	return !p.MayBeEmpty && strings.TrimSpace(p.Text) == "" && len(p.Contexts) == 0 && dialogState(s.shownState.Load()) == noDialog
 }
 
 // Decision approves or rejects a tool call.

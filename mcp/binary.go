@@ -56,7 +56,8 @@ type dataURL struct{ media, data string }
 // maxDataURLs limits the data URLs of one text that are shown; any others are only mentioned.
 const maxDataURLs = 20
 
-// cutDataURLs replaces binary data URLs in a text with descriptions.
+// cutDataURLs replaces binary data URLs in a text with descriptions. A text that is only one data URL
+// becomes empty: its data is shown, so a description would repeat it.
 func cutDataURLs(text string) (rest string, urls []dataURL) {
 	if !strings.Contains(text, ";base64,") {
 		return text, nil
@@ -84,11 +85,11 @@ func cutDataURLs(text string) (rest string, urls []dataURL) {
 // content declares as binary.
 func withoutBinary(structured json.RawMessage) string {
 	text := string(structured)
-	if bytes.Contains(structured, []byte("ype")) || strings.Contains(text, ";base64,") {
+	if bytes.Contains(structured, []byte("ype")) /* mimeType, media_type, ... */ || strings.Contains(text, ";base64,") {
 		d := json.NewDecoder(bytes.NewReader(structured))
 		d.UseNumber()
 		var value any
-		if d.Decode(&value) == nil && nameBinary(value) {
+		if d.Decode(&value) == nil && describeBinary(value) {
 			var out bytes.Buffer
 			e := json.NewEncoder(&out)
 			e.SetEscapeHTML(false)
@@ -101,13 +102,13 @@ func withoutBinary(structured json.RawMessage) string {
 	return visible.Text(text)
 }
 
-// nameBinary describes binary data instead of showing it, in objects that declare a media type.
+// describeBinary replaces binary data with descriptions, in objects that declare a media type.
 // changed reports whether it replaced anything.
-func nameBinary(value any) (changed bool) {
+func describeBinary(value any) (changed bool) {
 	switch v := value.(type) {
 	case []any:
 		for _, one := range v {
-			changed = nameBinary(one) || changed
+			changed = describeBinary(one) || changed
 		}
 	case map[string]any:
 		media := ""
@@ -119,7 +120,7 @@ func nameBinary(value any) (changed bool) {
 		for key, one := range v {
 			text, ok := one.(string)
 			if !ok {
-				changed = nameBinary(one) || changed
+				changed = describeBinary(one) || changed
 			} else if isEncoded(media, text) {
 				v[key], changed = fmt.Sprintf("[%s, %d bytes]", media, base64.RawStdEncoding.DecodedLen(len(text))), true
 			}

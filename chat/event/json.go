@@ -14,7 +14,7 @@ const Version = 1
 // EncodeBody returns the version and the JSON of a body, as stored.
 func EncodeBody(b Body) (version int, raw []byte, err error) {
 	if u, ok := b.(Unknown); ok {
-		return Version + 1, u.Raw, nil
+		return Version + 1, u.Raw, nil // so that Body decodes it as Unknown again
 	}
 	// A model's raw JSON must stay unchanged, except for white space, because it is sent back.
 	var out bytes.Buffer

@@ -96,7 +96,7 @@ func (a *answer) Show(c transcript.Change) error {
 		return a.custom("notice", textDelta{Text: item.Text})
 	case transcript.Compaction:
 		return a.custom("compacted", compactionDelta{item.Auto})
-	case transcript.NoTasks:
+	case transcript.NoTasks: // other task lists are details of tool calls
 		return a.custom("tasks", tasksDelta{[]event.Task{}})
 	case transcript.Report, transcript.Hook, transcript.Flag:
 		// not part of the protocol

@@ -57,7 +57,7 @@ func derive(p *syntax.ParamExp, values []string) (out []string, ok bool) {
 			return nil, false
 		}
 		switch p.Exp.Op {
-		case syntax.DefaultUnset: // for a variable that is not set
+		case syntax.DefaultUnset: // the variable is set, so its value stays
 		case syntax.DefaultUnsetOrNull:
 			if value == "" {
 				value = operand
@@ -72,8 +72,8 @@ func derive(p *syntax.ParamExp, values []string) (out []string, ok bool) {
 	return out, ok
 }
 
-// cut returns the length of the shortest or longest beginning, or end, of a value that a pattern
-// matches in which * alone is special; 0 if it matches none.
+// cut returns the length of the shortest or longest part of a value that a pattern matches; 0 if there
+// is none. The part is at the beginning, or at the end if end is true. Only * is special in the pattern.
 func cut(value, pattern string, longest, end bool) int {
 	found := 0
 	for n := range len(value) + 1 {
@@ -118,10 +118,11 @@ const maxNumber = 1 << 30
 // as expressions again, and those may run commands.
 const notComputed = "it contains an arithmetic expression that eca cannot evaluate"
 
-// arithmetic computes + - * / % of decimal numbers and of variables that can only be such.
+// arithmetic computes + - * / % of decimal numbers, and of variables whose possible values are all
+// decimal numbers.
 type arithmetic struct {
 	*walker
-	references int // of variables to the variable whose value is computed
+	references int // number of variables that were followed to reach the expression; see named
 }
 
 // values returns what $(( )) may be.
@@ -168,7 +169,7 @@ func (w arithmetic) numbers(x syntax.ArithmExpr) (out []int, unknown string) {
 		}
 		return out, ""
 	}
-	return nil, notComputed // assignments, and -x: a sign before a sign is another operator
+	return nil, notComputed // an assignment, or a sign: --x is another operator than - -x
 }
 
 // calculate computes one step; ok is false where a shell reports an error, or the number is large.
@@ -201,7 +202,7 @@ func (w arithmetic) operand(x *syntax.Word) (out []int, unknown string) {
 		return nil, notComputed
 	}
 	var values []string
-	signed := false // with $, the shell inserts the value into the expression, where a sign may be read as --
+	signed := false // values may be negative. With $ they may not: if x is -1, 1-$x becomes 1--1
 	switch part := x.Parts[0].(type) {
 	case *syntax.Lit:
 		if !isName(part.Value) {

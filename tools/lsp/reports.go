@@ -218,7 +218,7 @@ func (s *server) check(ctx context.Context, limit time.Duration, paths []string)
 // dependents returns the most recently used documents that an edit of others may break, with their
 // versions.
 func (s *server) dependents(edited map[string]int) map[string]int {
-	if !s.offers.pullsAll() {
+	if !s.offers.pullsDependents() {
 		return nil
 	}
 	s.mu.Lock()

@@ -34,9 +34,9 @@ type server struct {
 
 	ready         chan struct{} // closed when it accepts requests, or has ended
 	ended         chan struct{}
-	stopRequested chan struct{} // closed to stop the server
-	conn          *jsonrpc.Conn // set before ready is closed, unless it could not start
-	offers        initialized   // set before ready is closed, unless it could not start
+	stopRequested chan struct{}    // closed to stop the server
+	conn          *jsonrpc.Conn    // set before ready is closed, unless it could not start
+	offers        initializeResult // set before ready is closed, unless it could not start
 	stderr        lineproc.Tail
 
 	turn    chan struct{}                   // contains one element while notifications about documents are sent

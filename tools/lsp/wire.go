@@ -149,7 +149,8 @@ type wireSymbol struct {
 	Children       []wireSymbol `json:"children"`
 }
 
-type initialized struct {
+// initializeResult is the answer to initialize.
+type initializeResult struct {
 	Capabilities struct {
 		TextDocumentSync   json.RawMessage `json:"textDocumentSync"`
 		DiagnosticProvider json.RawMessage `json:"diagnosticProvider"`
@@ -157,7 +158,7 @@ type initialized struct {
 }
 
 // saves reports whether the server wants notifications of saved files, and whether with their text.
-func (i initialized) saves() (wanted, text bool) {
+func (i initializeResult) saves() (wanted, text bool) {
 	var sync struct {
 		Save json.RawMessage `json:"save"`
 	}
@@ -174,13 +175,14 @@ func (i initialized) saves() (wanted, text bool) {
 }
 
 // pulls reports whether diagnostics can be requested.
-func (i initialized) pulls() bool {
+func (i initializeResult) pulls() bool {
 	p := string(i.Capabilities.DiagnosticProvider)
 	return p != "" && p != "null" && p != "false"
 }
 
-// pullsAll reports whether a change of one document can change the diagnostics of others.
-func (i initialized) pullsAll() bool {
+// pullsDependents reports whether a change of one document can change the diagnostics of others, so
+// that those of all open documents must be requested again.
+func (i initializeResult) pullsDependents() bool {
 	var options struct {
 		InterFileDependencies bool `json:"interFileDependencies"`
 	}

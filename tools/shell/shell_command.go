@@ -50,7 +50,7 @@ type Options struct {
 	Children   *proc.Pool // starts commands; nil: without a supervisor
 	Jobs       *Jobs      // background commands
 
-	Getenv func(string) string // the environment that commands get
+	Getenv func(string) string // reads eca's environment, for git settings that must be made harmless
 
 	// Sandbox returns the restrictions for the command of a call; nil means none.
 	Sandbox func(tools.Call) sandbox.Policy
@@ -58,8 +58,8 @@ type Options struct {
 	// Bash is the copy of bash that runs commands which the user did not approve.
 	Bash *Bash
 
-	// Network returns the network namespace of a chat, in which the command of a call runs and may
-	// also connect to some addresses. If it is nil or returns nil, no proxy is used.
+	// Network makes spec run the command of a call in the network of its chat, and lets it connect to
+	// addresses through a proxy. If Network is nil or returns nil, spec stays as it is.
 	Network func(call tools.Call, spec *proc.Spec, addresses []string) *Connection
 	// HeldBack moves away protected places that a sandboxed command has created; nil leaves them.
 	HeldBack *heldback.Store
@@ -124,7 +124,7 @@ func (o Options) shellCommand() tools.Tool {
 	}.Build()
 }
 
-// Check runs an empty command in the same way as other commands. path is the shell.
+// Check runs a command that only exits, to find out whether commands can start. path is the shell.
 func (o Options) Check(ctx context.Context) (path string, err error) {
 	path, args := o.shell()
 	const code = 7
@@ -181,7 +181,7 @@ func (o Options) inBackground(ctx context.Context, call tools.Call, a shellArgs,
 		return note
 	})
 	if err != nil {
-		search.Cancel() // unless it has started
+		search.Cancel() // has no effect if the command has started: its search goes on
 		connection.Close()
 	} else if resumed != "" {
 		res.Outputs = append(res.Outputs, resumed)
@@ -240,7 +240,7 @@ func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout tim
 	return res, exit, stderr.String(), nil
 }
 
-// outOfMemory returns the message that a command was killed for lack of memory; empty if it was not.
+// outOfMemory returns the message about a command that was killed for lack of memory.
 func outOfMemory(exit proc.Exit) string {
 	return "The command ended early: " + exit.MemoryCause() + ". Run fewer jobs at a time (make -j1, go test -p 1), or less at once."
 }
