@@ -181,7 +181,7 @@ func (o Options) inBackground(ctx context.Context, call tools.Call, a shellArgs,
 		return note
 	})
 	if err != nil {
-		search.Cancel() // has no effect if the command has started: its search goes on
+		search.Cancel() // has no effect after Finish
 		connection.Close()
 	} else if resumed != "" {
 		res.Outputs = append(res.Outputs, resumed)
