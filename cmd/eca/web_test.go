@@ -71,7 +71,7 @@ default: {steps: [{text: There is no answer to that.}]}
 `
 
 // startWeb starts eca web and returns its first link, and the links that it prints later.
-func startWeb(t *testing.T, p place, args ...string) (cmd *exec.Cmd, link string, later <-chan string) {
+func startWeb(t testing.TB, p place, args ...string) (cmd *exec.Cmd, link string, later <-chan string) {
 	t.Helper()
 	cmd = p.command(append([]string{"web", "--no-open"}, args...)...)
 	var stderr bytes.Buffer
@@ -107,7 +107,7 @@ func startWeb(t *testing.T, p place, args ...string) (cmd *exec.Cmd, link string
 }
 
 // webSession exchanges a link for a session.
-func webSession(t *testing.T, link string) (address, session string) {
+func webSession(t testing.TB, link string) (address, session string) {
 	t.Helper()
 	address, token, _ := strings.Cut(link, "#token=")
 	status, body := askWeb(t, "POST", address+"session", "", "", `{"token":"`+token+`"}`)
@@ -121,7 +121,7 @@ func webSession(t *testing.T, link string) (address, session string) {
 	return address, got.Session
 }
 
-func askWeb(t *testing.T, method, url, host, origin, body string) (int, string) {
+func askWeb(t testing.TB, method, url, host, origin, body string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
@@ -143,7 +143,7 @@ func askWeb(t *testing.T, method, url, host, origin, body string) (int, string) 
 }
 
 // dialWeb connects like a page of the origin.
-func dialWeb(t *testing.T, address, session, origin string) (*websocket.Conn, error) {
+func dialWeb(t testing.TB, address, session, origin string) (*websocket.Conn, error) {
 	t.Helper()
 	conn, _, err := websocket.Dial(t.Context(), address+"socket", &websocket.DialOptions{ //nolint:bodyclose // the library closes it
 		Subprotocols: []string{"eca", "session." + session}, HTTPHeader: http.Header{"Origin": {origin}},
@@ -155,7 +155,7 @@ func dialWeb(t *testing.T, address, session, origin string) (*websocket.Conn, er
 }
 
 // attachWeb connects a page that follows chats, and lists the chats.
-func attachWeb(t *testing.T, link string) *websocket.Conn {
+func attachWeb(t testing.TB, link string) *websocket.Conn {
 	t.Helper()
 	address, session := webSession(t, link)
 	conn, err := dialWeb(t, address, session, strings.TrimSuffix(address, "/"))

@@ -72,8 +72,9 @@ func derive(p *syntax.ParamExp, values []string) (out []string, ok bool) {
 	return out, ok
 }
 
-// cut returns the length of the shortest or longest part of a value that a pattern matches; 0 if there
-// is none. The part is at the beginning, or at the end if end is true. Only * is special in the pattern.
+// cut returns the length of the shortest or longest part of a value that a pattern matches, or 0 if no
+// part matches. The part is at the beginning, or at the end if end is true. Only * is special in the
+// pattern.
 func cut(value, pattern string, longest, end bool) int {
 	found := 0
 	for n := range len(value) + 1 {
