@@ -27,6 +27,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/safeio"
+	"github.com/seed-dec29ce4/eca/llm"
 )
 
 // File is the name of the file in eca's state folder.
@@ -39,6 +40,15 @@ const kept = 62 * 24 * time.Hour
 type Usage struct {
 	config.Amount
 	Requests, Priced int
+}
+
+// Of returns the usage of one request.
+func Of(used llm.Usage, cost config.Cost) Usage {
+	u := Usage{Amount: config.Amount{Tokens: used.Total()}, Requests: 1}
+	if price, known := llm.Price(cost, used); known {
+		u.Cost, u.Priced = price, 1
+	}
+	return u
 }
 
 // Plus returns the sum.
