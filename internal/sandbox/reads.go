@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // Reads lists the paths that a read-only command needs in the given workspace roots: the roots, their
@@ -166,18 +168,12 @@ func referencedFiles(config, home string) (included, others []string) {
 	return included, others
 }
 
-// within reports whether path equals folder or is below it.
-func within(folder, path string) bool {
-	rel, err := filepath.Rel(folder, path)
-	return err == nil && path != "" && filepath.IsLocal(rel)
-}
-
 // programs returns the folders of PATH, and the library folders next to them.
 func programs(getenv func(string) string) []string {
 	var out []string
 	home := getenv("HOME")
 	for _, dir := range filepath.SplitList(getenv("PATH")) {
-		if !filepath.IsAbs(dir) || strings.HasPrefix(dir, "/usr/") || within(dir, home) || slices.Contains(out, dir) {
+		if !filepath.IsAbs(dir) || strings.HasPrefix(dir, "/usr/") || safeio.Within(dir, home) || slices.Contains(out, dir) {
 			continue // Apply adds /usr; the home folder and folders around it must not be readable as a whole
 		}
 		out = append(out, dir)
