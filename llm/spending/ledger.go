@@ -16,10 +16,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +26,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // File is the name of the file in eca's state folder.
@@ -156,12 +155,8 @@ func (l *Ledger) open(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
-	if !strings.HasPrefix(uri.Path, "/") {
-		uri.Path = "/" + uri.Path // a drive letter
-	}
 	// Without WAL several processes can create the file at the same time.
-	db, err := sql.Open("sqlite", uri.String()+"?_pragma=busy_timeout(2000)&_pragma=synchronous(NORMAL)&_pragma=cache_size(-500)&_txlock=immediate")
+	db, err := sql.Open("sqlite", workspace.ToURI(path)+"?_pragma=busy_timeout(2000)&_pragma=synchronous(NORMAL)&_pragma=cache_size(-500)&_txlock=immediate")
 	if err != nil {
 		return err
 	}
