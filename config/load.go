@@ -432,7 +432,7 @@ func (b *builder) extraLayers() {
 		before, origin := b.merged["extraConfigs"], b.origins[join(at)]
 		owner := root
 		for _, folder := range b.in.Roots {
-			if rel, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(rel) {
+			if safeio.Within(folder, path) {
 				owner = folder // it belongs to the folder, regardless of the file that names it
 			}
 		}

@@ -144,8 +144,7 @@ func (n *named) find(path string) (string, bool) {
 			at = filepath.Join(base, at)
 		}
 		at = filepath.Clean(at)
-		rel, err := filepath.Rel(n.root, at)
-		if err != nil || !filepath.IsLocal(rel) {
+		if !safeio.Within(n.root, at) {
 			continue
 		}
 		if info, err := os.Stat(at); err == nil && info.Mode().IsRegular() {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -52,7 +53,7 @@ func between(roots []string, path string) []string {
 	path = filepath.Clean(path)
 	root := ""
 	for _, r := range roots { // of nested roots, the innermost
-		if rel, err := filepath.Rel(r, path); err == nil && filepath.IsLocal(rel) && len(r) > len(root) {
+		if safeio.Within(r, path) && len(r) > len(root) {
 			root = r
 		}
 	}

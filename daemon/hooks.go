@@ -8,6 +8,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/importer"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
@@ -32,7 +33,7 @@ func (r *reader) readClaudeHooks(in inputs) []hooks.Definition {
 // workspace, it also adds a unit for it to the configuration.
 func trustsHooks(in inputs, roots []string, file string, defs []hooks.Definition) bool {
 	for _, root := range roots {
-		if rel, err := filepath.Rel(root, file); err != nil || !filepath.IsLocal(rel) || len(defs) == 0 {
+		if !safeio.Within(root, file) || len(defs) == 0 {
 			continue
 		}
 		var needs []config.Need

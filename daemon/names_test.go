@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // Whatever a provider is called in the configuration, the user can name it so, and eca calls
@@ -121,19 +120,13 @@ func TestModelWithoutItsProvider(t *testing.T) {
 
 // No custom tool gets the name of a tool of eca, also of one that this client does not have.
 func TestNamesOfToolsAreTaken(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "docs", "tools.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, _, _ := strings.Cut(string(page), "<!-- end -->")
-	rows := regexp.MustCompile("(?m)^\\| `([a-z_]+)` ").FindAllStringSubmatch(table, -1)
 	custom := map[string]any{}
-	for _, row := range rows {
-		custom[row[1]] = map[string]any{"description": "d", "command": "true", "schema": map[string]any{}}
+	for _, name := range testkit.DocumentedTools(t, "..") {
+		custom[name] = map[string]any{"description": "d", "command": "true", "schema": map[string]any{}}
 	}
 	raw, err := json.Marshal(map[string]any{"customTools": custom})
-	if err != nil || len(custom) < 20 {
-		t.Fatal(len(custom), err)
+	if err != nil {
+		t.Fatal(err)
 	}
 	d := newDaemon(t, "{}", nil)
 	d.Configure(raw, []string{t.TempDir()})

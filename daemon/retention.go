@@ -11,6 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/search"
 	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 const retentionKey = "chatRetentionDays"
@@ -34,7 +35,7 @@ func (s *services) retentionOfWorkspace() string {
 		return ""
 	}
 	for _, root := range s.Roots() {
-		if rel, err := filepath.Rel(root, o.Source); err == nil && filepath.IsLocal(rel) && filepath.IsAbs(o.Source) && o.Source != s.Config().Owner("") {
+		if filepath.IsAbs(o.Source) && safeio.Within(root, o.Source) && o.Source != s.Config().Owner("") {
 			return o.Source
 		}
 	}

@@ -109,11 +109,7 @@ func (s *Set) Empty() bool {
 
 // Skill returns the skill with the given name.
 func (s *Set) Skill(name string) (Skill, bool) {
-	i := slices.IndexFunc(s.Skills, func(k Skill) bool { return k.Name == name })
-	if i < 0 {
-		return Skill{}, false
-	}
-	return s.Skills[i], true
+	return first(s.Skills, func(k Skill) bool { return k.Name == name })
 }
 
 // Refused returns why the file of a command or a skill with this name is not used; empty if there
@@ -145,9 +141,12 @@ func (s *Set) Refused(name string) string {
 
 // Command returns the custom command with the given name.
 func (s *Set) Command(name string) (Command, bool) {
-	i := slices.IndexFunc(s.Commands, func(c Command) bool { return c.Name == name })
-	if i < 0 {
-		return Command{}, false
+	return first(s.Commands, func(c Command) bool { return c.Name == name })
+}
+
+func first[T any](list []T, match func(T) bool) (item T, ok bool) {
+	if i := slices.IndexFunc(list, match); i >= 0 {
+		return list[i], true
 	}
-	return s.Commands[i], true
+	return item, false
 }

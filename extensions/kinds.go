@@ -22,9 +22,7 @@ func (g *gather) agents() {
 	want := func(name string) bool {
 		return markdown(name) && plain(name) && !strings.EqualFold(name, "README.md")
 	}
-	parse := func(path, text string) (any, *fault) { return asAny(parseAgent(path, text)) }
-	g.look(kindAgent, search{flat: true, want: want}, g.locations(nil, ".eca/agents"), parse, func(f foundFile, item any) {
-		a := item.(Agent)
+	look(g, kindAgent, search{flat: true, want: want}, g.locations(nil, ".eca/agents"), parseAgent, func(f foundFile, a Agent) {
 		a.Root, a.Plugin, a.pluginDir = f.root, f.plugin.Name, f.plugin.Dir
 		if first, taken := byID[a.ID]; taken {
 			g.reportDuplicate(f, first.File, first.Root, first.Plugin, "agent", a.ID)
@@ -55,9 +53,7 @@ func (g *gather) reportDuplicate(f foundFile, first, root, plugin, what, name st
 func (g *gather) skills() {
 	byName := map[string]Skill{}
 	s := search{want: func(name string) bool { return name == skillFile }, ends: true}
-	parse := func(path, text string) (any, *fault) { return asAny(parseSkill(path, text)) }
-	g.look(kindSkill, s, g.locations(g.in.Skills, ".eca/skills", ".agents/skills"), parse, func(f foundFile, item any) {
-		k := item.(Skill)
+	look(g, kindSkill, s, g.locations(g.in.Skills, ".eca/skills", ".agents/skills"), parseSkill, func(f foundFile, k Skill) {
 		k.Root, k.Plugin, k.Name = f.root, f.plugin.Name, f.plugin.qualify(k.Name)
 		if first, taken := byName[k.Name]; taken {
 			g.reportDuplicate(f, first.File, first.Root, first.Plugin, "skill", k.Name)
@@ -70,9 +66,7 @@ func (g *gather) skills() {
 
 func (g *gather) rules() {
 	seen := map[string]bool{}
-	parse := func(path, text string) (any, *fault) { return asAny(parseRule(path, text)) }
-	g.look(kindRule, search{want: plain, loose: true}, g.locations(g.in.Rules, ".eca/rules"), parse, func(f foundFile, item any) {
-		r := item.(Rule)
+	look(g, kindRule, search{want: plain, loose: true}, g.locations(g.in.Rules, ".eca/rules"), parseRule, func(f foundFile, r Rule) {
 		r.Plugin = f.plugin.Name
 		if r.ID = resolve(f.path); seen[r.ID] || r.Text == "" {
 			return
@@ -93,9 +87,7 @@ func (g *gather) rules() {
 func (g *gather) commands() {
 	byName := map[string]Command{}
 	s := search{want: func(name string) bool { return markdown(name) && plain(name) }, loose: true}
-	parse := func(path, text string) (any, *fault) { return asAny(parseCommand(path, text)) }
-	g.look(kindCommand, s, g.locations(g.in.Commands, ".eca/commands"), parse, func(f foundFile, item any) {
-		c := item.(Command)
+	look(g, kindCommand, s, g.locations(g.in.Commands, ".eca/commands"), parseCommand, func(f foundFile, c Command) {
 		c.Root, c.Plugin, c.Name = f.root, f.plugin.Name, f.plugin.qualify(c.Name)
 		if first, taken := byName[c.Name]; taken {
 			g.reportDuplicate(f, first.File, first.Root, first.Plugin, "command", c.Name)

@@ -192,7 +192,7 @@ func (g *gather) claude(dir, root, folder string) []location {
 }
 
 // look calls use for each usable file of the given locations.
-func (g *gather) look(kind string, s search, places []location, parse func(path, text string) (any, *fault), use func(f foundFile, item any)) {
+func look[T any](g *gather, kind string, s search, places []location, parse func(path, text string) (T, *fault), use func(f foundFile, item T)) {
 	for _, p := range places {
 		s.boundary = p.plugin.Dir
 		files, watch, err := s.find(p.path, p.root)
@@ -208,7 +208,7 @@ func (g *gather) look(kind string, s search, places []location, parse func(path,
 				continue
 			}
 			g.used[k] = true
-			read := parse
+			read := func(path, text string) (any, *fault) { return asAny(parse(path, text)) }
 			if p.claude && kind == kindAgent {
 				read = func(path, text string) (any, *fault) { return asAny(parseClaudeAgent(path, text)) }
 			}
@@ -222,7 +222,7 @@ func (g *gather) look(kind string, s search, places []location, parse func(path,
 				g.set.Units = append(g.set.Units, *e.unit)
 			}
 			if e.item != nil {
-				g.deferred = append(g.deferred, func() { use(f, e.item) })
+				g.deferred = append(g.deferred, func() { use(f, e.item.(T)) })
 			}
 		}
 	}

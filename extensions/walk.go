@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // Limits of the search below one folder, since symlinks may lead anywhere.
@@ -94,11 +96,7 @@ func (s search) leaves(path string) bool {
 		return false
 	}
 	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return true
-	}
-	below, err := filepath.Rel(s.boundary, real)
-	return err != nil || !filepath.IsLocal(below)
+	return err != nil || !safeio.Within(s.boundary, real)
 }
 
 // folder reads one folder and returns its subfolders.

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"encoding/json"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,44 +12,8 @@ import (
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
-
-// allFiles describes all files below a directory, including .git.
-func allFiles(t *testing.T, root string) map[string]string {
-	t.Helper()
-	out := map[string]string{}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := os.Lstat(path)
-		if err != nil {
-			return err
-		}
-		text := info.Mode().String()
-		switch {
-		case info.Mode()&fs.ModeSymlink != 0:
-			target, err := os.Readlink(path)
-			if err != nil {
-				return err
-			}
-			text += " " + target
-		case info.Mode().IsRegular():
-			data, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			text += " " + string(data)
-		}
-		rel, err := filepath.Rel(root, path)
-		out[rel] = text
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
 
 const commandModel = `
 cassette: 1
@@ -91,10 +54,10 @@ func TestRollbackUndoesCommands(t *testing.T) {
 	if out, err := setup.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	before := allFiles(t, root)
+	before := testkit.Tree(t, root)
 	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "change", "trust": true})
 	r.Await(0, "the end", fake.Finished())
-	after := allFiles(t, root)
+	after := testkit.Tree(t, root)
 	if after["src/b.txt"] != "" || !strings.HasSuffix(after["src/a.txt"], "newer\r\nline\r\n") || !strings.HasSuffix(after["gen/999.x"], " formatted\n") || after["moved.txt"] == "" || after["deep/file"] == "" {
 		t.Fatal("the commands did not run")
 	}
@@ -108,7 +71,7 @@ func TestRollbackUndoesCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.Call("chat/rollback", map[string]any{"chatId": "c", "contentId": first.Contents[0].Content.ContentID})
-	if diff := cmp.Diff(before, allFiles(t, root)); diff != "" {
+	if diff := cmp.Diff(before, testkit.Tree(t, root)); diff != "" {
 		t.Errorf("not as before (-want +got):\n%s", diff)
 	}
 }
@@ -132,7 +95,7 @@ func TestRollbackStopsCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before := allFiles(t, r.root)
+	before := testkit.Tree(t, r.root)
 	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "change", "trust": true})
 	r.Await(0, "output", fake.Content("progress", "begun"))
 	var first struct {
@@ -142,7 +105,7 @@ func TestRollbackStopsCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Call("chat/rollback", map[string]any{"chatId": "c", "contentId": first.Contents[0].Content.ContentID})
-	if diff := cmp.Diff(before, allFiles(t, r.root)); diff != "" {
+	if diff := cmp.Diff(before, testkit.Tree(t, r.root)); diff != "" {
 		t.Errorf("not as before (-want +got):\n%s", diff)
 	}
 }

@@ -39,7 +39,7 @@ func (m model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 				used = chat.EstimateUsage(req, output)
 			}
 			if used.Total() > 0 {
-				m.charge(req.Origin, used)
+				m.keeper.charge(req.Origin, m.id, spending.Of(used, m.cost))
 			}
 		}()
 		for d, err := range m.Model.Stream(ctx, req) {
@@ -55,12 +55,4 @@ func (m model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 			}
 		}
 	}
-}
-
-func (m model) charge(o llm.Origin, used llm.Usage) {
-	u := spending.Usage{Amount: config.Amount{Tokens: used.Total()}, Requests: 1}
-	if price, known := llm.Price(m.cost, used); known {
-		u.Cost, u.Priced = price, 1
-	}
-	m.keeper.charge(o, m.id, u)
 }

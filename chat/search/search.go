@@ -19,10 +19,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -31,6 +29,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/internal/safeio"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // File is the name of the index in the store's directory.
@@ -151,11 +150,7 @@ func (x *Index) open(ctx context.Context) (*sql.DB, Source, error) {
 
 // connect opens a file and creates the tables if it does not have them.
 func connect(ctx context.Context, path string) (*sql.DB, error) {
-	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
-	if !strings.HasPrefix(uri.Path, "/") {
-		uri.Path = "/" + uri.Path // a drive letter
-	}
-	db, err := sql.Open("sqlite", uri.String()+
+	db, err := sql.Open("sqlite", workspace.ToURI(path)+
 		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=secure_delete(ON)&_pragma=journal_size_limit(0)&_pragma=cache_size(-2000)&_txlock=immediate")
 	if err != nil {
 		return nil, err

@@ -21,10 +21,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -34,6 +32,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/internal/filelock"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // File is the name of the file in the store's directory.
@@ -97,11 +96,7 @@ func (s *Store) open() (*database, error) {
 	if err := checkNotEmpty(path); err != nil {
 		return nil, fmt.Errorf("open chat store: %w", err)
 	}
-	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
-	if !strings.HasPrefix(uri.Path, "/") {
-		uri.Path = "/" + uri.Path // a drive letter
-	}
-	db, err := sql.Open("sqlite", uri.String()+
+	db, err := sql.Open("sqlite", workspace.ToURI(path)+
 		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=secure_delete(ON)&_pragma=journal_size_limit(0)&_pragma=cache_size(-2000)&_txlock=immediate")
 	if err != nil {
 		return nil, fmt.Errorf("open chat store: %w", err)

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // said returns events with the given bodies and consecutive sequence numbers.
@@ -191,8 +191,7 @@ func TestCopy(t *testing.T) {
 // A store of the first version is migrated.
 func TestMigration(t *testing.T) {
 	dir, ctx := t.TempDir(), context.Background()
-	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Join(dir, File))}
-	db, err := sql.Open("sqlite", uri.String())
+	db, err := sql.Open("sqlite", workspace.ToURI(filepath.Join(dir, File)))
 	if err != nil {
 		t.Fatal(err)
 	}

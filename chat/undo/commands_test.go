@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -106,40 +105,6 @@ func sh(t *testing.T, dir, line string) {
 	}
 }
 
-// tree describes all that is below a directory.
-func tree(t *testing.T, root string) map[string]string {
-	t.Helper()
-	out := map[string]string{}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		text := info.Mode().String()
-		switch {
-		case info.Mode()&fs.ModeSymlink != 0:
-			target, _ := os.Readlink(path)
-			text += " " + target
-		case info.Mode().IsRegular():
-			data, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			text += " " + string(data)
-		}
-		rel, _ := filepath.Rel(root, path)
-		out[rel] = text
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 // project is a directory with what is hard to bring back.
 func project(t *testing.T) string {
 	t.Helper()
@@ -168,7 +133,7 @@ func newLog(t *testing.T) *chatLog {
 
 func (l *chatLog) same(want map[string]string) {
 	l.t.Helper()
-	if diff := cmp.Diff(want, tree(l.t, l.root)); diff != "" {
+	if diff := cmp.Diff(want, testkit.Tree(l.t, l.root)); diff != "" {
 		l.t.Errorf("not as before (-want +got):\n%s", diff)
 	}
 }
@@ -197,7 +162,7 @@ func TestRollbackOfCommands(t *testing.T) {
 		`mkfifo pipe`,
 	} {
 		l := newLog(t)
-		before := tree(t, l.root)
+		before := testkit.Tree(t, l.root)
 		l.command(line)
 		l.rollback()
 		l.same(before)
@@ -207,7 +172,7 @@ func TestRollbackOfCommands(t *testing.T) {
 			t.Fatal(line)
 		}
 	}
-	if got := tree(t, outside)["data"]; !strings.HasSuffix(got, "outside") {
+	if got := testkit.Tree(t, outside)["data"]; !strings.HasSuffix(got, "outside") {
 		t.Errorf("outside: %q", got)
 	}
 }
@@ -215,7 +180,7 @@ func TestRollbackOfCommands(t *testing.T) {
 // Commands and tools in a row, and at the same time, are undone together.
 func TestRollbackOfSeveral(t *testing.T) {
 	l := newLog(t)
-	before := tree(t, l.root)
+	before := testkit.Tree(t, l.root)
 	l.command(`echo 1 >src/private; echo new >new`)
 	l.write("src/private", "2")
 	l.command(`echo 3 >src/private; rm new; mv src/run run`)
@@ -237,10 +202,10 @@ func TestRollbackOfSeveral(t *testing.T) {
 func TestRollbackLeavesWhatTheUserChanged(t *testing.T) {
 	l := newLog(t)
 	l.command(`echo 1 >src/private; echo new >new; rm src/crlf.txt; mkdir made; echo x >made/x`)
-	before := tree(t, l.root)
+	before := testkit.Tree(t, l.root)
 	sh(t, l.root, `echo mine >src/private; echo mine >src/crlf.txt; echo y >made/y; rm new`)
 	l.rollback("src/crlf.txt was changed since", "src/private was changed since", "made cannot be restored")
-	got := tree(t, l.root)
+	got := testkit.Tree(t, l.root)
 	for _, name := range []string{"src/private", "src/crlf.txt"} {
 		if !strings.HasSuffix(got[name], "mine\n") {
 			t.Errorf("%s: %q", name, got[name])
@@ -269,9 +234,9 @@ func TestRollbackOfCommandsFollowsNoLinks(t *testing.T) {
 	outside := testkit.TempDir(t)
 	l.command(`echo 1 >src/deep/data`)
 	sh(t, l.root, `cp src/deep/data `+outside+`; mv src/deep aside; ln -s `+outside+` src/deep`)
-	want := tree(t, outside)
+	want := testkit.Tree(t, outside)
 	l.rollback("was changed since")
-	if diff := cmp.Diff(want, tree(t, outside)); diff != "" {
+	if diff := cmp.Diff(want, testkit.Tree(t, outside)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -289,7 +254,7 @@ func TestRollbackOfTwoChats(t *testing.T) {
 	third.write("tool", "third")
 	end()
 	l.rollback("theirs may have been changed by another chat", "tool may have been changed by another chat")
-	got := tree(t, l.root)
+	got := testkit.Tree(t, l.root)
 	if got["mine"] != "" || got["mine2"] != "" || got["theirs"] == "" || got["tool"] == "" {
 		t.Errorf("%v", got)
 	}
@@ -298,7 +263,7 @@ func TestRollbackOfTwoChats(t *testing.T) {
 
 	l = newLog(t)
 	other = &chatLog{t: t, files: l.files, id: "other", root: l.root}
-	before := tree(t, l.root)
+	before := testkit.Tree(t, l.root)
 	l.command(`echo 1 >one`)
 	other.command(`echo 2 >two`)
 	l.rollback()
@@ -309,12 +274,12 @@ func TestRollbackOfTwoChats(t *testing.T) {
 // eca dies while a command runs: what the command removed comes back, and the rest is named.
 func TestRollbackAfterDeath(t *testing.T) {
 	l := newLog(t)
-	before := tree(t, l.root)
+	before := testkit.Tree(t, l.root)
 	l.begin()
 	sh(t, l.root, `rm -r src/deep; echo 1 >src/private; echo 2 >new`)
 	l.files = commandFiles(filepath.Dir(l.files.o.Dir()))
 	l.rollback("new was changed, but eca ended", "src/private was changed, but eca ended")
-	got := tree(t, l.root)
+	got := testkit.Tree(t, l.root)
 	if got["src/deep/data"] != before["src/deep/data"] || got["src/deep"] != before["src/deep"] || !strings.HasSuffix(got["src/private"], "1\n") || got["new"] == "" {
 		t.Errorf("%v", got)
 	}
@@ -345,7 +310,7 @@ func TestKilledWhileRecording(t *testing.T) {
 		time.Sleep(time.Duration(60+37*n) * time.Millisecond) // a kill at a random moment
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		before := tree(t, l.root)
+		before := testkit.Tree(t, l.root)
 		next := &chatLog{t: t, files: commandFiles(state), id: fmt.Sprint("next", n), root: l.root}
 		next.command(`echo x >f1; rm -r src; echo new >new`)
 		next.files = commandFiles(state)
@@ -415,7 +380,7 @@ func TestBeginFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.files = commandFiles(filepath.Dir(l.files.o.Dir()))
-		before := tree(t, l.root)
+		before := testkit.Tree(t, l.root)
 		l.events = nil
 		l.command(`echo 2 >one; rm -r src`)
 		l.rollback()
@@ -445,7 +410,7 @@ func TestRecordsArePruned(t *testing.T) {
 	}
 	l.rollback("eca no longer knows")
 	other.rollback()
-	if got := tree(t, l.root)["src/private"]; !strings.HasSuffix(got, "only in this chat\n") {
+	if got := testkit.Tree(t, l.root)["src/private"]; !strings.HasSuffix(got, "only in this chat\n") {
 		t.Errorf("%q", got)
 	}
 	now = now.Add(time.Hour)
@@ -456,7 +421,7 @@ func TestRecordsArePruned(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 	l.events = nil
-	before := tree(t, l.root)
+	before := testkit.Tree(t, l.root)
 	l.command(`rm -r src`)
 	l.rollback()
 	l.same(before)
@@ -474,10 +439,10 @@ func TestNotCovered(t *testing.T) {
 	if diff := cmp.Diff(want, left); diff != "" {
 		t.Error(diff)
 	}
-	before := tree(t, filepath.Join(l.root, "src"))
+	before := testkit.Tree(t, filepath.Join(l.root, "src"))
 	l.command(`truncate -s 71M large; rm src/private`)
 	l.rollback("the old content of " + filepath.Join(l.root, "large") + " was not saved")
-	if diff := cmp.Diff(before, tree(t, filepath.Join(l.root, "src"))); diff != "" {
+	if diff := cmp.Diff(before, testkit.Tree(t, filepath.Join(l.root, "src"))); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/permission"
 )
@@ -86,7 +87,7 @@ func RulePath(rule string) []string {
 // sourceAuthor returns the author of a configuration source: the workspace for a file in it.
 func sourceAuthor(roots []string, source string) author {
 	for _, root := range roots {
-		if rel, err := filepath.Rel(root, source); err == nil && filepath.IsAbs(source) && filepath.IsLocal(rel) {
+		if filepath.IsAbs(source) && safeio.Within(root, source) {
 			return byWorkspaceConfig
 		}
 	}

@@ -24,14 +24,9 @@ func (c counted) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 	return func(yield func(llm.Delta, error) bool) {
 		var used llm.Usage
 		defer func() {
-			if used.Total() == 0 { // failed requests, and servers that report no usage
-				return
+			if used.Total() > 0 { // not for failed requests, and servers that report no usage
+				c.ledger.Add("", c.id, spending.Of(used, c.cost))
 			}
-			u := spending.Usage{Amount: config.Amount{Tokens: used.Total()}, Requests: 1}
-			if price, known := llm.Price(c.cost, used); known {
-				u.Cost, u.Priced = price, 1
-			}
-			c.ledger.Add("", c.id, u)
 		}()
 		for d, err := range c.Model.Stream(ctx, req) {
 			if d.Kind == llm.UsageDelta {

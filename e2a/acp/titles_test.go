@@ -2,15 +2,14 @@ package acp
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/transcript"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // The title of a question contains everything that the user agrees to, because some clients show
@@ -79,18 +78,9 @@ func judged(name, server, summary, arguments string) transcript.Call {
 
 // Each tool in the table of docs/tools.md has a kind.
 func TestEachToolHasAKind(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "tools.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, _, _ := strings.Cut(string(page), "<!-- end -->")
-	rows := regexp.MustCompile("(?m)^\\| `([a-z_]+)` ").FindAllStringSubmatch(table, -1)
-	if len(rows) < 20 {
-		t.Fatalf("the table has %d tools", len(rows))
-	}
-	for _, row := range rows {
-		if kindOf(transcript.Call{Tool: event.Tool{Name: row[1], Server: "eca"}}) == "other" && row[1] != "ask_user" {
-			t.Errorf("kindOf does not know %s", row[1])
+	for _, name := range testkit.DocumentedTools(t, filepath.Join("..", "..")) {
+		if kindOf(transcript.Call{Tool: event.Tool{Name: name, Server: "eca"}}) == "other" && name != "ask_user" {
+			t.Errorf("kindOf does not know %s", name)
 		}
 	}
 }

@@ -328,7 +328,7 @@ func resolveBelow(base, rel string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("there is no folder %s: %w", rel, safeio.Cause(err))
 	}
-	if below, err := filepath.Rel(realBase, real); err != nil || !filepath.IsLocal(below) {
+	if !safeio.Within(realBase, real) {
 		return "", fmt.Errorf("%q is a link that leads out of %s", rel, base)
 	}
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {

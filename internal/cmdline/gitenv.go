@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // GitEnv returns environment variables with which the given settings (name=value) override those in
@@ -41,8 +43,7 @@ func GitCeilings(roots []string) string {
 	var above []string
 	for _, root := range roots {
 		if !slices.ContainsFunc(roots, func(other string) bool {
-			rel, err := filepath.Rel(other, root)
-			return err == nil && rel != "." && filepath.IsLocal(rel)
+			return safeio.Within(other, root) && !safeio.Within(root, other)
 		}) {
 			above = append(above, filepath.Dir(root))
 		}

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // Folder is a trusted folder.
@@ -123,7 +125,7 @@ func (s *FolderStore) Revoke(root string) (revoked []string, err error) {
 	var r folderRecord
 	err = s.File.Change(&r, func() {
 		for folder := range r.Folders {
-			if rel, err := filepath.Rel(root, folder); err == nil && filepath.IsLocal(rel) {
+			if safeio.Within(root, folder) {
 				delete(r.Folders, folder)
 				revoked = append(revoked, folder)
 			}

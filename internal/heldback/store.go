@@ -217,7 +217,7 @@ func overlap(a, b []string) bool {
 	for _, x := range a {
 		for _, y := range b {
 			x, y := real(x), real(y)
-			if within(x, y) || within(y, x) {
+			if safeio.Within(x, y) || safeio.Within(y, x) {
 				return true
 			}
 		}
@@ -230,9 +230,4 @@ func real(path string) string {
 		return real
 	}
 	return filepath.Clean(path)
-}
-
-func within(dir, path string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
 }

@@ -104,6 +104,13 @@ func Same(before, now fs.FileInfo) bool {
 	return os.SameFile(before, now) && before.ModTime().Equal(now.ModTime()) && before.Size() == now.Size() && before.Mode() == now.Mode()
 }
 
+// Within reports whether a path is a folder or below it. It compares the paths as they are written:
+// resolve symlinks first.
+func Within(folder, path string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
 // Cause removes the path from a file system error, for callers that add it themselves.
 func Cause(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {

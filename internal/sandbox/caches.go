@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/filelock"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // cache is a folder in which build tools keep downloads and build results.
@@ -96,7 +97,7 @@ func (c Caches) prepare(roots []string) (layers []Overlay, env, write []string, 
 		covered := func(o Overlay) bool { return real == o.Dir || strings.HasPrefix(real, o.Dir+"/") }
 		switch {
 		case err == nil && (touches(real, roots) || slices.ContainsFunc(layers, covered)):
-		case err == nil && c.Overlay && !within(real, base):
+		case err == nil && c.Overlay && !safeio.Within(real, base):
 			layers = append(layers, c.layer(base, k.dir, real))
 		case k.variable != "" && (errors.Is(err, fs.ErrNotExist) || slices.Contains(withoutOverlay(), k.variable)):
 			own := filepath.Join(base, "own", layerName(k.dir))
@@ -124,7 +125,7 @@ func layerName(dir string) string { return strings.ReplaceAll(dir, "/", "_") }
 // touches reports whether a folder is in a root, or a root is in the folder. Such a folder gets no
 // private layer, because its files belong to the workspace.
 func touches(dir string, roots []string) bool {
-	return slices.ContainsFunc(roots, func(root string) bool { return within(dir, root) || within(root, dir) })
+	return slices.ContainsFunc(roots, func(root string) bool { return safeio.Within(dir, root) || safeio.Within(root, dir) })
 }
 
 // maxLayers bounds the number of children that use private caches over one folder at the same time.

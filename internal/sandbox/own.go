@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // makeOwn creates eca's own folders that do not exist but are in a folder that the child may write to.
@@ -14,7 +16,7 @@ import (
 func (g Guard) makeOwn() error {
 	for _, dir := range g.Own {
 		real := ResolvePath(dir).Real
-		writable := slices.ContainsFunc(g.write, func(w string) bool { return within(ResolvePath(w).Real, real) })
+		writable := slices.ContainsFunc(g.write, func(w string) bool { return safeio.Within(ResolvePath(w).Real, real) })
 		if _, err := os.Lstat(real); !writable || !errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -39,7 +41,7 @@ func (f *finder) protectOwnPaths() {
 		f.pinParentsOf(resolved.Links...)
 		f.places.Keep = append(f.places.Keep, resolved.Real)
 		for _, root := range f.roots {
-			if within(resolved.Real, root) {
+			if safeio.Within(resolved.Real, root) {
 				f.places.Keep = append(f.places.Keep, root)
 			}
 		}
@@ -57,7 +59,7 @@ func (f *finder) protectHome() {
 	resolved := ResolvePath(f.places.guard.Home)
 	f.pinLinkChain(resolved)
 	f.pinParentsOf(resolved.Links...)
-	if slices.ContainsFunc(f.roots, func(root string) bool { return root != resolved.Real && within(root, resolved.Real) }) {
+	if slices.ContainsFunc(f.roots, func(root string) bool { return root != resolved.Real && safeio.Within(root, resolved.Real) }) {
 		f.scanFolder(resolved.Real, 0)
 	}
 	for _, dir := range []string{resolved.Real, filepath.Join(resolved.Real, ".config"), filepath.Join(resolved.Real, ".local")} {

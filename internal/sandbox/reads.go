@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
+	"github.com/seed-dec29ce4/eca/internal/worktree"
 )
 
 // Reads lists the paths that a read-only command needs in the given workspace roots: the roots, their
@@ -39,8 +42,9 @@ func repositories(root string) []string {
 	for dir := root; ; dir = filepath.Dir(dir) {
 		git := filepath.Join(dir, ".git")
 		if info, err := os.Lstat(git); err == nil {
-			if out = append(out, git); info.Mode().IsRegular() {
-				out = append(out, commonFolder(git)...)
+			out = append(out, git)
+			if common, ok := worktree.Common(dir); ok && info.Mode().IsRegular() {
+				out = append(out, common)
 			}
 		}
 		for _, name := range []string{".gitignore", ".gitattributes", ".ignore", ".rgignore"} {
@@ -50,50 +54,6 @@ func repositories(root string) []string {
 			return out
 		}
 	}
-}
-
-// commonFolder returns the main git folder of a linked worktree, given its .git file. A workspace
-// could put the path of any folder into that file, so the folder is used only if it refers back: its file
-// worktrees/NAME/gitdir must name the .git file.
-func commonFolder(file string) []string {
-	text, ok := strings.CutPrefix(firstLine(file), "gitdir: ")
-	if !ok {
-		return nil
-	}
-	folder := text
-	if !filepath.IsAbs(folder) {
-		folder = filepath.Join(filepath.Dir(file), folder)
-	}
-	known := firstLine(filepath.Join(folder, "gitdir"))
-	if !filepath.IsAbs(known) {
-		known = filepath.Join(folder, known)
-	}
-	common := firstLine(filepath.Join(folder, "commondir"))
-	if common == "" || !sameFile(known, file) {
-		return nil
-	}
-	if !filepath.IsAbs(common) {
-		common = filepath.Join(folder, common)
-	}
-	if parent := filepath.Dir(folder); filepath.Base(parent) != "worktrees" || !sameFile(filepath.Dir(parent), common) {
-		return nil
-	}
-	return []string{common}
-}
-
-func sameFile(a, b string) bool {
-	x, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	y, err := os.Stat(b)
-	return err == nil && os.SameFile(x, y)
-}
-
-// firstLine returns the first line of a small file, or an empty string if it cannot be read.
-func firstLine(path string) string {
-	line, _, _ := strings.Cut(smallFile(path), "\n")
-	return strings.TrimSpace(line)
 }
 
 // smallFile returns the first MiB of a regular file, or an empty string if it cannot be read.
@@ -166,18 +126,12 @@ func referencedFiles(config, home string) (included, others []string) {
 	return included, others
 }
 
-// within reports whether path equals folder or is below it.
-func within(folder, path string) bool {
-	rel, err := filepath.Rel(folder, path)
-	return err == nil && path != "" && filepath.IsLocal(rel)
-}
-
 // programs returns the folders of PATH, and the library folders next to them.
 func programs(getenv func(string) string) []string {
 	var out []string
 	home := getenv("HOME")
 	for _, dir := range filepath.SplitList(getenv("PATH")) {
-		if !filepath.IsAbs(dir) || strings.HasPrefix(dir, "/usr/") || within(dir, home) || slices.Contains(out, dir) {
+		if !filepath.IsAbs(dir) || strings.HasPrefix(dir, "/usr/") || safeio.Within(dir, home) || slices.Contains(out, dir) {
 			continue // Apply adds /usr; the home folder and folders around it must not be readable as a whole
 		}
 		out = append(out, dir)

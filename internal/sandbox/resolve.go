@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // ResolvedPath is a path with its symlinks resolved.
@@ -52,7 +54,7 @@ func ResolvePath(path string) ResolvedPath {
 // dir must not contain symlinks.
 func (r ResolvedPath) Within(dir string) bool {
 	for _, at := range append(r.Links, r.Real) {
-		if within(dir, at) {
+		if safeio.Within(dir, at) {
 			return true
 		}
 	}

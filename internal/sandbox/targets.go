@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // maxLinkDepth is the depth to which a protected folder is searched for symlinks.
@@ -48,13 +50,13 @@ func (f *finder) pinLinkChain(resolved ResolvedPath) {
 
 // containsRootOr reports whether a folder contains a workspace root or the given path.
 func (f *finder) containsRootOr(dir, place string) bool {
-	return within(dir, place) || slices.ContainsFunc(f.roots, func(root string) bool { return within(dir, root) })
+	return safeio.Within(dir, place) || slices.ContainsFunc(f.roots, func(root string) bool { return safeio.Within(dir, root) })
 }
 
 // childMayWrite reports whether a path is in a folder that the child may write to. It ignores
 // protection.
 func (f *finder) childMayWrite(at string) bool {
-	return slices.ContainsFunc(f.writable, func(dir string) bool { return within(dir, at) })
+	return slices.ContainsFunc(f.writable, func(dir string) bool { return safeio.Within(dir, at) })
 }
 
 // protectContents protects the targets of symlinks below a protected path, and records its files for

@@ -7,9 +7,11 @@
 package testkit
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -33,6 +35,62 @@ func Folder(t testing.TB, files map[string]string) (root string) {
 	root = t.TempDir()
 	WriteFiles(t, root, files)
 	return root
+}
+
+// Tree describes everything below a folder: by path, its mode and its content or target.
+func Tree(t testing.TB, root string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		text := info.Mode().String()
+		switch {
+		case info.Mode()&fs.ModeSymlink != 0:
+			target, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			text += " " + target
+		case info.Mode().IsRegular():
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			text += " " + string(data)
+		}
+		rel, err := filepath.Rel(root, path)
+		out[rel] = text
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// DocumentedTools returns the names of the tools in the table of docs/tools.md. root is the path of
+// the repository.
+func DocumentedTools(t testing.TB, root string) []string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(root, "docs", "tools.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, _, _ := strings.Cut(string(page), "<!-- end -->")
+	var out []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` ").FindAllStringSubmatch(table, -1) {
+		out = append(out, row[1])
+	}
+	if len(out) < 20 {
+		t.Fatalf("docs/tools.md has only the tools %q", out)
+	}
+	return out
 }
 
 // OutOfTempPrefix is the prefix of the folders that OutOfTemp creates. Go's commands ignore these

@@ -2,6 +2,8 @@
 //
 // A folder counts as a linked worktree only if the repository confirms it, so that a folder cannot
 // claim to belong to a repository. The package reads files and does not run git.
+//
+// Entry points: Main and Common.
 package worktree
 
 import (
@@ -15,25 +17,27 @@ import (
 // Main returns the root of the repository that the linked worktree at a path belongs to; other
 // paths are returned unchanged.
 func Main(path string) string {
+	if common, ok := Common(path); ok && filepath.Base(common) == ".git" {
+		return filepath.Dir(common)
+	}
+	return path
+}
+
+// Common returns the main git folder of the linked worktree at a path. ok is false for other paths.
+func Common(path string) (folder string, ok bool) {
 	marker := filepath.Join(path, ".git")
 	line, ok := strings.CutPrefix(firstLine(marker), "gitdir:")
 	if !ok {
-		return path
+		return "", false
 	}
 	private := relativeTo(path, strings.TrimSpace(line))
 	common := firstLine(filepath.Join(private, "commondir"))
 	known := firstLine(filepath.Join(private, "gitdir"))
 	if common == "" || known == "" || !same(relativeTo(private, known), marker) {
-		return path
+		return "", false
 	}
 	common = relativeTo(private, common)
-	if info, err := os.Stat(common); err != nil || !info.IsDir() || filepath.Base(common) != ".git" {
-		return path
-	}
-	if filepath.Dir(private) != filepath.Join(common, "worktrees") {
-		return path
-	}
-	return filepath.Dir(common)
+	return common, same(filepath.Dir(private), filepath.Join(common, "worktrees"))
 }
 
 // same reports whether two paths refer to the same file.

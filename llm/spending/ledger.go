@@ -16,10 +16,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +25,8 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/safeio"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // File is the name of the file in eca's state folder.
@@ -39,6 +39,15 @@ const kept = 62 * 24 * time.Hour
 type Usage struct {
 	config.Amount
 	Requests, Priced int
+}
+
+// Of returns the usage of one request.
+func Of(used llm.Usage, cost config.Cost) Usage {
+	u := Usage{Amount: config.Amount{Tokens: used.Total()}, Requests: 1}
+	if price, known := llm.Price(cost, used); known {
+		u.Cost, u.Priced = price, 1
+	}
+	return u
 }
 
 // Plus returns the sum.
@@ -146,12 +155,8 @@ func (l *Ledger) open(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
-	if !strings.HasPrefix(uri.Path, "/") {
-		uri.Path = "/" + uri.Path // a drive letter
-	}
 	// Without WAL several processes can create the file at the same time.
-	db, err := sql.Open("sqlite", uri.String()+"?_pragma=busy_timeout(2000)&_pragma=synchronous(NORMAL)&_pragma=cache_size(-500)&_txlock=immediate")
+	db, err := sql.Open("sqlite", workspace.ToURI(path)+"?_pragma=busy_timeout(2000)&_pragma=synchronous(NORMAL)&_pragma=cache_size(-500)&_txlock=immediate")
 	if err != nil {
 		return err
 	}

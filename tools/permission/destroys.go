@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/ignore"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -61,25 +62,19 @@ func (j *judgment) expendable(roots []string, dir, name string, cmd cmdline.Comm
 			path = filepath.Join(j.links.Resolve(parent), last)
 		}
 		switch {
-		case slices.ContainsFunc(roots, func(root string) bool { return within(j.links.Resolve(root), path) }):
+		case slices.ContainsFunc(roots, func(root string) bool { return safeio.Within(path, j.links.Resolve(root)) }):
 			return false
 		case j.inside(path):
 			if !ignored(path) {
 				return false
 			}
-		case path == temp || !within(path, temp):
+		case path == temp || !safeio.Within(temp, path):
 			return false
-		case within(home, path), within(home, temp) && within(path, home):
+		case safeio.Within(path, home), safeio.Within(temp, home) && safeio.Within(home, path):
 			return false // the home folder is below the temporary folder
 		}
 	}
 	return true
-}
-
-// within reports whether a path is the folder dir, or below it.
-func within(path, dir string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && (rel == "." || filepath.IsLocal(rel))
 }
 
 // ignored reports whether git ignores a folder or one of its parents.

@@ -174,7 +174,7 @@ func (j repositories) bounded(r repo) (why string) {
 		return "its repository, " + r.top + ", is outside the workspace"
 	case !j.inside(r.dir) && !j.linkedBack(r):
 		return "the repository's " + r.dir + " is outside the workspace"
-	case r.common != r.dir && !j.inside(r.common) && !within(j.links.Resolve(r.dir), filepath.Join(j.links.Resolve(r.common), "worktrees")):
+	case r.common != r.dir && !j.inside(r.common) && !safeio.Within(filepath.Join(j.links.Resolve(r.common), "worktrees"), j.links.Resolve(r.dir)):
 		return "the repository's " + r.common + " is outside the workspace"
 	}
 	for _, name := range []string{"objects", "objects/pack", "objects/info", "refs", "refs/heads", "packed-refs", "logs", "index", "HEAD", "info", "info/exclude", "shallow"} {

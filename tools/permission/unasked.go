@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -193,5 +194,5 @@ func (j *judgment) whyAsk(r rules, spec named, c *tools.Command) (why string) {
 // resolved.
 func (j *judgment) writable(path string) bool {
 	real := j.links.Resolve(path)
-	return j.contains(real) || slices.ContainsFunc(j.sandbox.Writable, func(dir string) bool { return within(real, j.links.Resolve(dir)) })
+	return j.contains(real) || slices.ContainsFunc(j.sandbox.Writable, func(dir string) bool { return safeio.Within(j.links.Resolve(dir), real) })
 }
