@@ -44,7 +44,7 @@ export function watchReports(): vscode.Disposable {
 function isChecked(uri: vscode.Uri): boolean {
   if (reported.has(kindOf(uri.path))) return true;
   const open = vscode.workspace.textDocuments.find((one) => one.uri.toString() === uri.toString());
-  return isDeclared(uri.path, vscode.extensions.all, ownId, open?.languageId);
+  return isDeclared(uri.path, vscode.extensions.all, open?.languageId);
 }
 
 const severities = ["error", "warning", "information", "hint"];
