@@ -14,6 +14,7 @@ package daemon
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,7 @@ import (
 	"github.com/seed-dec29ce4/eca/daemon/trust"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/llm/cassette"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
 	"github.com/seed-dec29ce4/eca/mcp"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -92,7 +94,7 @@ func New(o Options) *Daemon {
 		Credentials: func() *auth.Store { return d.current().storage.creds },
 		Settle:      d.settle, Changed: func() { d.changes.Publish(changes.Models) },
 		Network: d.network, Record: func(m llm.Model, id string) llm.Model { return d.exporter.Model(d.calls.Model(m, id), id) },
-		Getenv: o.Getenv, CacheDir: o.CacheDir, CatalogURL: o.CatalogURL, RecordDir: o.RecordDir, Version: o.Version,
+		Getenv: o.Getenv, CacheDir: o.CacheDir, CatalogURL: o.CatalogURL, RecordDir: o.RecordDir, Recordings: cassette.Folders(filepath.Join(o.StateDir, recordingsFile)), Version: o.Version,
 		RetryTotal: o.RetryTotal, Log: o.Log, Now: o.Now, Sleep: o.Sleep, Random: o.Random,
 	})
 	d.Logins = providers.NewLogins(d.Models, d.reload, func() { d.changes.Publish(changes.Credentials) })

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/budget"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/store"
+	"github.com/seed-dec29ce4/eca/daemon/providers"
 	"github.com/seed-dec29ce4/eca/daemon/telemetry"
 	"github.com/seed-dec29ce4/eca/esrp/journal"
 )
@@ -49,15 +50,19 @@ func checkJournalEnd(state string) error {
 	return nil
 }
 
+// recordingsFile lists the folders with recordings.
+const recordingsFile = "recordings"
+
 // recordedStore is the chat store with observers. It passes stored events to the journal, which
 // learns from them about calls that did not run, and to telemetry; it deletes a chat's journal
-// entries with the chat; and it notifies the indexer of text to add or remove.
+// entries and recordings with the chat; and it notifies the indexer of text to add or remove.
 type recordedStore struct {
 	*store.Store
 	calls    *journal.Journal
 	exporter *telemetry.Telemetry
 	indexer  *indexer
 	spending *budget.Keeper
+	models   *providers.Models
 }
 
 var _ chat.Store = recordedStore{}
@@ -96,10 +101,14 @@ func (s recordedStore) Sync(ctx context.Context) error {
 	return s.Store.Sync(ctx)
 }
 
-// Delete implements chat.Store. It deletes from the journal first: if the process dies in between,
-// the chat still exists and can be deleted again.
+// Delete implements chat.Store. It deletes from the store last: if the process dies before, the chat
+// still exists and can be deleted again.
 func (s recordedStore) Delete(ctx context.Context, id string) error {
 	defer s.indexer.notify()
 	s.spending.Forget(ctx, id)
-	return errors.Join(s.calls.Erase(id), s.Store.Delete(ctx, id))
+	chats, err := s.Subagents(ctx, id)
+	for _, one := range append(chats, id) {
+		err = errors.Join(err, s.models.DeleteRecordings(one))
+	}
+	return errors.Join(err, s.calls.Erase(id), s.Store.Delete(ctx, id))
 }

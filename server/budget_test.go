@@ -115,6 +115,33 @@ func TestTheUserIsToldOnceOfABudget(t *testing.T) {
 	expect(t, ask(t, r, "c", "hello"), "This chat's budget is used up: $0.1600 of $0.1400.")
 }
 
+// A limit of each scope and kind is exceeded by no more than the request that reaches it, however
+// many requests the turn would need.
+func TestABudgetIsExceededByOneRequest(t *testing.T) {
+	t.Parallel()
+	glob := func(n int) string {
+		return fmt.Sprintf("      - {calls: [{id: g%d, tool: eca__glob, arguments: {pattern: \"%d*\"}}], usage: {input: 200, output: 100}}\n", n, n)
+	}
+	model := "cassette: 1\nturns:\n  - steps:\n"
+	for n := range 9 {
+		model += glob(n)
+	}
+	for _, scope := range []string{"turn", "chat", "day"} {
+		for limit, requests := range map[string]int{
+			"$0.01": 1, "$0.04": 1, "$0.05": 2, "$0.11": 3, "1 token": 1, "300 tokens": 1, "301 tokens": 2, "1000 tokens": 4,
+		} {
+			t.Run(scope+" "+limit, func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, options{model: model, config: limited(scope, limit)})
+				expect(t, ask(t, r, "c", "hello"), "budget is used up")
+				if got := r.requestCount(); got != requests {
+					t.Errorf("%d requests of $0.04 and 300 tokens each, want %d", got, requests)
+				}
+			})
+		}
+	}
+}
+
 // A subagent's requests are its parent's: the budget of the parent's turn ends the subagent, and
 // then the turn.
 func TestSubagentsSpendTheBudgetOfTheirParent(t *testing.T) {

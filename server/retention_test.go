@@ -19,7 +19,7 @@ import (
 // aged prompts chats and makes the chats in old one month old.
 func aged(t *testing.T, state, root string, chats []string, old ...string) {
 	t.Helper()
-	r := newRig(t, options{model: echoes, state: state, root: root, init: searching()})
+	r := newRig(t, options{model: echoes, state: state, root: root, init: searching(), record: filepath.Join(state, "tapes")})
 	for _, id := range chats {
 		prompted(t, r, id, "the secret of "+id+strings.Repeat(" is xylo"+id, 3000)) // more than a page of a file
 	}
@@ -90,6 +90,29 @@ func TestRetention(t *testing.T) {
 	})
 	if err != nil || !found["xylofresh"] {
 		t.Errorf("the text of a chat that stays is not found: the test sees nothing (%v)", err)
+	}
+	// The process that deleted the chat recorded nothing itself.
+	for id, kept := range map[string]bool{"fresh": true, "old": false, "pinned": true, "used": true} {
+		if _, err := os.Stat(filepath.Join(state, "tapes", id+".yaml")); (err == nil) != kept {
+			t.Errorf("the recording of %s is kept: %v", id, err == nil)
+		}
+	}
+}
+
+// With a chat, the recordings of its subagents are deleted.
+func TestRecordingsOfSubagentsAreDeleted(t *testing.T) {
+	t.Parallel()
+	tapes := filepath.Join(tempDir(t), "tapes")
+	model := "cassette: 1\nturns:\n  - user: part one\n    steps: [{text: Part.}]\n" +
+		"  - user: work\n    steps:\n      - {calls: [" + spawn("call_1", "explorer", "part one", "") + "]}\n      - {text: Done.}\n"
+	r := newRig(t, options{model: model, record: tapes})
+	expect(t, ask(t, r, "c", "work"), "Done.")
+	if files, _ := filepath.Glob(filepath.Join(tapes, "*.yaml")); len(files) != 2 {
+		t.Fatalf("recorded: %v", files)
+	}
+	r.Call("chat/delete", map[string]any{"chatId": "c"})
+	if files, _ := filepath.Glob(filepath.Join(tapes, "*")); len(files) > 0 {
+		t.Errorf("left: %v", files)
 	}
 }
 

@@ -54,6 +54,7 @@ type options struct {
 	config map[string]any // merged over the rig's own
 	api    string         // openai-responses unless set
 	state  string         // keeps the store of an earlier rig
+	record string         // a folder for recordings
 	root   string
 	init   map[string]any
 	env    map[string]string               // in addition to the rig's own
@@ -129,7 +130,7 @@ func newHost(t testing.TB, o options) *rig {
 	began := time.Now()
 	noon := time.Date(began.Year(), began.Month(), began.Day(), 12, 0, 0, 0, time.Local)
 	r.daemon = daemon.New(daemon.Options{
-		Getenv: func(k string) string { return env[k] }, StateDir: r.state, CacheDir: filepath.Join(r.state, "cache"),
+		Getenv: func(k string) string { return env[k] }, StateDir: r.state, CacheDir: filepath.Join(r.state, "cache"), RecordDir: o.record,
 		Random:    func() float64 { return 0.5 },                           // waits are shown
 		Now:       func() time.Time { return noon.Add(time.Since(began)) }, // no day ends during a test
 		WrapStore: o.store,

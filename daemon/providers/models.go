@@ -46,6 +46,7 @@ type Options struct {
 	CacheDir   string
 	CatalogURL string // empty: the catalogue is not fetched
 	RecordDir  string // empty: nothing is recorded
+	Recordings cassette.Folders
 	Version    string
 	RetryTotal time.Duration // see daemon.Options
 	Log        *slog.Logger
@@ -79,9 +80,17 @@ func New(o Options) *Models {
 		Path: filepath.Join(o.CacheDir, catalogFile), URL: o.CatalogURL, Client: m.http(config.Provider{}, llm.DefaultLimits().Connect), Now: o.Now,
 	})
 	if o.RecordDir != "" {
-		m.recorder = cassette.NewRecorder(o.RecordDir, m.clean, func(err error) { o.Log.Warn("recording failed", "err", err) })
+		m.recorder = cassette.NewRecorder(o.RecordDir, o.Recordings, m.clean, func(err error) { o.Log.Warn("recording failed", "err", err) })
 	}
 	return m
+}
+
+// DeleteRecordings deletes the recordings of a chat, whichever process wrote them.
+func (m *Models) DeleteRecordings(chat string) error {
+	if m.recorder == nil {
+		return m.opts.Recordings.Delete(chat)
+	}
+	return m.recorder.Delete(chat)
 }
 
 // httpVersion1 is the value of providers.<name>.httpClient.version that forbids HTTP/2.

@@ -259,8 +259,14 @@ func (m model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 	if !ok {
 		return m.Model.Stream(ctx, req)
 	}
+	return m.export(ctx, req, c.Content)
+}
+
+// export is Stream with telemetry. It is a function of its own because the closure moves req to the
+// heap, which must cost nothing without telemetry.
+func (m model) export(ctx context.Context, req llm.Request, content bool) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		a := answer{start: m.t.o.Now(), content: c.Content}
+		a := answer{start: m.t.o.Now(), content: content}
 		defer func() { m.t.answered(m.id, req, &a) }()
 		for d, err := range m.Model.Stream(ctx, req) {
 			a.add(d, err, m.t.o.Now)

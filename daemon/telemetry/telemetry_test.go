@@ -180,14 +180,43 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// Without a configuration, the model is called directly.
-func BenchmarkOff(b *testing.B) {
+// withoutExport returns two turns of the same work: a request to a model, a call of a tool, and the
+// stored events. The first has telemetry that is not configured, the second has none.
+func withoutExport(t testing.TB) (off, floor func()) {
 	tele := New(Options{Now: time.Now, Changed: func() {}})
-	defer tele.Close()
+	t.Cleanup(tele.Close)
 	tele.Use(otlp.Config{})
-	m := tele.Model(scripted{}, "mock/m")
-	for b.Loop() {
-		for range m.Stream(b.Context(), llm.Request{}) {
+	events := []event.Event{{Body: event.TurnStarted{Model: "mock/m"}}, {Body: event.UsageReported{}}, {Body: event.TurnFinished{}}}
+	turn := func(m llm.Model, tool tools.Tool, log func([]event.Event)) func() {
+		return func() {
+			log(events)
+			for range m.Stream(t.Context(), llm.Request{}) {
+			}
+			_, _ = tool.Run(t.Context(), tools.Call{}, nil)
 		}
+	}
+	off = turn(tele.Model(scripted{}, "mock/m"), tele.Tool(remote{}), func(e []event.Event) { tele.Log("c", "", e) })
+	return off, turn(scripted{}, remote{}, func([]event.Event) {})
+}
+
+// Without a configuration, telemetry allocates nothing.
+func TestOff(t *testing.T) {
+	off, floor := withoutExport(t)
+	if got, want := testing.AllocsPerRun(100, off), testing.AllocsPerRun(100, floor); got > want {
+		t.Errorf("%v allocations, %v without telemetry", got, want)
+	}
+}
+
+// BenchmarkOff: what telemetry costs a turn without a configuration. The floor is the same turn
+// without telemetry.
+func BenchmarkOff(b *testing.B) {
+	off, floor := withoutExport(b)
+	for name, turn := range map[string]func(){"off": off, "floor": floor} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				turn()
+			}
+		})
 	}
 }

@@ -163,7 +163,8 @@ turns:
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec := NewRecorder(dir, redact.New("hunter22").String, func(err error) { t.Error(err) })
+	folders := Folders(filepath.Join(t.TempDir(), "state", "recordings"))
+	rec := NewRecorder(dir, folders, redact.New("hunter22").String, func(err error) { t.Error(err) })
 	m := rec.Wrap(p)
 	const system = "## Workspace folders\n- /ws\n"
 	history := [][]llm.Message{
@@ -194,5 +195,27 @@ turns:
 	}
 	if got := ask(t, again, llm.Request{Purpose: llm.PurposeTitle}); got != "My title" {
 		t.Errorf("title %q", got)
+	}
+
+	// Another process deletes the chat's recording, but not one that has become the script of a test.
+	changed := strings.Replace(string(data), "said: go", "user: go", 1)
+	for text, kept := range map[string]bool{string(data): false, changed: true, "cassette: 1\nturns: [\n": true, "a: b\n": true} {
+		path := filepath.Join(dir, "chat_1.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := folders.Delete("chat/1"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); (err == nil) != kept {
+			t.Errorf("kept: %v, of\n%s", err == nil, text)
+		}
+	}
+	if err := rec.Delete("chat/1"); err != nil {
+		t.Fatal(err)
+	}
+	ask(t, m, llm.Request{System: system, Messages: history[0], CacheKey: "chat/1"})
+	if data, err := os.ReadFile(filepath.Join(dir, "chat_1.yaml")); err != nil || strings.Contains(string(data), "My title") {
+		t.Errorf("a new chat has the recording of the deleted one (%v):\n%s", err, data)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 
@@ -21,18 +20,27 @@ import (
 // Recorder writes one cassette per chat from live traffic. A response is recorded when it is
 // complete; failed responses are not. Secrets are removed from texts before they are written.
 type Recorder struct {
-	dir   string
-	clean func(string) string
-	warn  func(error)
+	dir     string
+	folders Folders
+	clean   func(string) string
+	warn    func(error)
 
 	mu    sync.Mutex // guards tapes and the files
 	tapes map[string]*Cassette
 }
 
-// NewRecorder records into dir. clean removes secrets from a text; warn reports
-// recordings that could not be written.
-func NewRecorder(dir string, clean func(string) string, warn func(error)) *Recorder {
-	return &Recorder{dir: dir, clean: clean, warn: warn, tapes: map[string]*Cassette{}}
+// NewRecorder records into dir, and adds dir to folders. clean removes secrets from a text; warn
+// reports recordings that could not be written.
+func NewRecorder(dir string, folders Folders, clean func(string) string, warn func(error)) *Recorder {
+	return &Recorder{dir: dir, folders: folders, clean: clean, warn: warn, tapes: map[string]*Cassette{}}
+}
+
+// Delete deletes the recordings of a chat. A new chat with the same id begins a new recording.
+func (r *Recorder) Delete(chat string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.tapes, chat)
+	return r.folders.Delete(chat)
 }
 
 // Wrap returns m with its traffic recorded.
@@ -107,6 +115,9 @@ func (r *Recorder) add(req llm.Request, step Step) error {
 	name, isTitle := strings.CutSuffix(req.CacheKey, "/title")
 	tape := r.tapes[name]
 	if tape == nil {
+		if err := r.folders.add(r.dir); err != nil {
+			return err
+		}
 		tape = &Cassette{Version: version}
 		r.tapes[name] = tape
 	}
@@ -144,6 +155,5 @@ func (r *Recorder) write(name string, tape *Cassette) error {
 	if err != nil {
 		return err
 	}
-	file := regexp.MustCompile(`[^A-Za-z0-9_-]+`).ReplaceAllString(name, "_") + ".yaml"
-	return safeio.Write(filepath.Join(r.dir, file), data, 0o600)
+	return safeio.Write(filepath.Join(r.dir, fileName(name)), data, 0o600)
 }

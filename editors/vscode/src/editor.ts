@@ -1,5 +1,6 @@
 // Answers what the daemon asks the editor: diagnostics, definitions, references.
 import * as vscode from "vscode";
+import { isDeclared, kindOf } from "./checked";
 import { reason } from "./text";
 
 const navigationLimit = 20_000;
@@ -30,9 +31,26 @@ export async function answerEditor(method: string, params: unknown): Promise<obj
   return answer((params ?? {}));
 }
 
+/** The kinds of files about which something has reported in this session, even an empty list. */
+const reported = new Set<string>();
+
+/** Notes about which kinds of files something reports. */
+export function watchReports(): vscode.Disposable {
+  const note = (uris: readonly vscode.Uri[]): void => { for (const uri of uris) reported.add(kindOf(uri.path)); };
+  note(vscode.languages.getDiagnostics().map(([uri]) => uri));
+  return vscode.languages.onDidChangeDiagnostics((event) => { note(event.uris); });
+}
+
+function isChecked(uri: vscode.Uri): boolean {
+  if (reported.has(kindOf(uri.path))) return true;
+  const open = vscode.workspace.textDocuments.find((one) => one.uri.toString() === uri.toString());
+  return isDeclared(uri.path, vscode.extensions.all, open?.languageId);
+}
+
 const severities = ["error", "warning", "information", "hint"];
 
 function diagnostics({ uri }: Params): object {
+  if (uri && !isChecked(vscode.Uri.parse(uri))) return { status: "no-server", message: "nothing in VS Code checks this file" };
   const all: readonly [vscode.Uri, readonly vscode.Diagnostic[]][] = uri
     ? [[vscode.Uri.parse(uri), vscode.languages.getDiagnostics(vscode.Uri.parse(uri))]]
     : vscode.languages.getDiagnostics();

@@ -1,6 +1,7 @@
 // The extension: makes its parts, and says which command does what.
 import * as vscode from "vscode";
 import { Diffs } from "./diffs";
+import { watchReports } from "./editor";
 import { InlineCompletion } from "./inline";
 import { Rewrites } from "./rewrite";
 import { Session } from "./session";
@@ -20,7 +21,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const view = new ChatView(context.extensionUri, session);
   const rewrites = new Rewrites(supervisor, diffs, session);
   context.subscriptions.push(
-    log, supervisor, diffs, session, rewrites,
+    log, supervisor, diffs, session, rewrites, watchReports(),
     vscode.window.registerWebviewViewProvider(viewId, view, { webviewOptions: { retainContextWhenHidden: true } }),
     vscode.languages.registerInlineCompletionItemProvider([{ scheme: "file" }, { scheme: "untitled" }], new InlineCompletion(supervisor, log)),
     vscode.workspace.onDidChangeWorkspaceFolders((event) => supervisor.changeFolders(event)),

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deflateRawSync } from "node:zlib";
+import { isDeclared, kindOf, type Declared } from "../src/checked";
 import { assetName, assetUrl } from "../src/download";
 import { encode, FrameReader, type Message } from "../src/frames";
 import { sides } from "../src/patch";
@@ -121,4 +122,24 @@ void test("versions and texts", () => {
   assert.equal(line("a\n\u001b[31m b\u202e", 50), "a ·[31m b·");
   assert.equal(line("abcdef", 4), "abc…");
   assert.deepEqual([line({ a: 1 }), line(undefined), line(5)], ['{"a":1}', "", "5"]);
+});
+
+void test("a file is checked if a running extension declares its language", () => {
+  const grammar: Declared = { isActive: true, packageJSON: { contributes: { languages: [{ id: "go", extensions: [".go"] }, { id: "make", filenames: ["Makefile"] }] } } };
+  const server = (isActive: boolean, packageJSON: Declared["packageJSON"]): Declared => ({ isActive, packageJSON: { main: "x.js", ...packageJSON } });
+  const gopls = { activationEvents: ["onLanguage:go"] };
+  const cases: [string, Declared[], string | undefined, boolean][] = [
+    ["/w/a.go", [grammar], undefined, false],
+    ["/w/a.go", [grammar, server(true, gopls)], undefined, true],
+    ["/w/A.GO", [grammar, server(true, gopls)], undefined, true],
+    ["/w/a.go", [grammar, server(false, gopls)], undefined, false], // it has not started
+    ["/w/a.txt", [grammar, server(true, gopls)], undefined, false],
+    ["/w/a.txt", [grammar, server(true, gopls)], "go", true], // the user chose the language
+    ["/w/a.go", [grammar, server(true, gopls)], "plaintext", false],
+    ["/w/Makefile", [grammar, server(true, { contributes: { languages: [{ id: "make" }] } })], undefined, true],
+    ["/w/a.txt", [grammar, server(true, { activationEvents: ["*", "onLanguage", "onStartupFinished", 7] })], undefined, false],
+    ["/w/a.go", [grammar, server(true, { activationEvents: "onLanguage:go", contributes: { languages: [{}] } })], undefined, false],
+  ];
+  for (const [path, extensions, open, want] of cases) assert.equal(isDeclared(path, extensions, open), want, `${path} ${open ?? ""} ${JSON.stringify(extensions)}`);
+  assert.deepEqual(["/w/x.y/a.test.Go", "/w.d/Makefile", "/w/.env"].map(kindOf), [".go", "makefile", ".env"]);
 });
