@@ -21,8 +21,11 @@ import (
 // process that records nothing can delete the recordings of others.
 type Folders string
 
-// maxFolders is the size in bytes up to which the list is read.
-const maxFolders = 1 << 20
+// Sizes in bytes up to which the list of folders and a recording are read.
+const (
+	maxFolders   = 1 << 20
+	maxRecording = 1 << 30
+)
 
 // list returns the folders.
 func (f Folders) list() (dirs []string, err error) {
@@ -67,7 +70,7 @@ func (f Folders) Delete(chat string) error {
 	}
 	for _, dir := range dirs {
 		path := filepath.Join(dir, fileName(chat))
-		data, readErr := os.ReadFile(path)
+		data, readErr := safeio.Read(path, maxRecording)
 		if readErr != nil || !isRecording(data) {
 			continue // most folders have no recording of the chat, and some may have been removed
 		}
