@@ -44,9 +44,12 @@ type Store struct {
 	dec *event.Decoder
 
 	mu     sync.Mutex // guards the fields below
-	dir    string
-	db     *database // nil until it is first needed
-	closed bool
+	dir      string
+	db       *database // nil until it is first needed
+	readOnly *readOnly // nil unless db cannot be opened
+	closed   bool
+
+	reader bool // never converts the file
 
 	locked sync.Map // *unsaved by chat, for the chats that this store has locked
 }
@@ -97,18 +100,14 @@ func (s *Store) open() (*database, error) {
 	if err := checkNotEmpty(path); err != nil {
 		return nil, fmt.Errorf("open chat store: %w", err)
 	}
-	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
-	if !strings.HasPrefix(uri.Path, "/") {
-		uri.Path = "/" + uri.Path // a drive letter
-	}
-	db, err := sql.Open("sqlite", uri.String()+
+	db, err := sql.Open("sqlite", uri(path)+
 		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=secure_delete(ON)&_pragma=journal_size_limit(0)&_pragma=cache_size(-2000)&_txlock=immediate")
 	if err != nil {
 		return nil, fmt.Errorf("open chat store: %w", err)
 	}
 	// One connection: SQLite has one writer anyway, and reads are short.
 	db.SetMaxOpenConns(1)
-	if err := migrate(db); err != nil {
+	if err := migrate(db, !s.reader); err != nil {
 		return nil, errors.Join(openError(path, err), db.Close())
 	}
 	if info, err := os.Stat(path); err == nil {
@@ -118,6 +117,15 @@ func (s *Store) open() (*database, error) {
 		return nil, errors.Join(openError(path, err), db.Close())
 	}
 	return s.db, nil
+}
+
+// uri returns the URI of a file for SQLite.
+func uri(path string) string {
+	out := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
+	if !strings.HasPrefix(out.Path, "/") {
+		out.Path = "/" + out.Path // a drive letter
+	}
+	return out.String()
 }
 
 // checkNotEmpty returns an error for a file that exists but is empty: SQLite would mistake it for a
@@ -153,12 +161,15 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	if s.db == nil {
-		return nil
+	var errs []error
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
 	}
-	db := s.db
-	s.db = nil
-	return db.Close()
+	if s.readOnly != nil {
+		errs = append(errs, s.readOnly.Close())
+	}
+	s.db, s.readOnly = nil, nil
+	return errors.Join(errs...)
 }
 
 // Append implements chat.Store.
@@ -280,7 +291,7 @@ func (s *Store) ChangeMeta(ctx context.Context, id string, change func(*chat.Met
 
 // Meta implements chat.Store.
 func (s *Store) Meta(ctx context.Context, id string) (chat.Meta, event.Seq, bool, error) {
-	db, err := s.open()
+	db, err := s.openToRead()
 	if err != nil {
 		return chat.Meta{}, 0, false, err
 	}
@@ -312,7 +323,7 @@ func readMeta(ctx context.Context, getMeta *sql.Stmt, id string) (chat.Meta, eve
 
 // Events implements chat.Store.
 func (s *Store) Events(ctx context.Context, id string, from event.Seq, limit int) ([]event.Event, error) {
-	db, err := s.open()
+	db, err := s.openToRead()
 	if err != nil {
 		return nil, err
 	}
