@@ -18,7 +18,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Options has the dependencies and settings that differ between a real start and a test.
+// Options has the dependencies and settings that differ between a real start and a test, and between
+// commands. It has more than 25 fields because each is set alone by some command or test.
 type Options struct {
 	Getenv     func(string) string // default: os.Getenv
 	Environ    func() []string     // default: os.Environ, or nothing if Getenv is set
@@ -59,7 +60,7 @@ type Options struct {
 	Ephemeral bool
 
 	// ReadChats means that chats are only read: the chat store is not converted to the format of this
-	// version, and what is searched is indexed in memory if the index cannot be written.
+	// version, and searches index them in memory if nothing can be written.
 	ReadChats bool
 
 	// WrapStore wraps the chat store; nil means no wrapper.

@@ -43,7 +43,7 @@ const File = "chats.db"
 type Store struct {
 	dec *event.Decoder
 
-	mu     sync.Mutex // guards the fields below
+	mu       sync.Mutex // guards the fields below
 	dir      string
 	db       *database // nil until it is first needed
 	readOnly *readOnly // nil unless db cannot be opened
