@@ -256,7 +256,7 @@ func ServeUntil(ctx context.Context, listener net.Listener, handler http.Handler
 // address. An address that other machines can reach requires a token, since a caller can run
 // programs.
 //
-// variable is the environment variable with the token; empty if there is none.
+// variable is the environment variable with the token; or empty.
 func ListenAddress(address, token, variable string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
