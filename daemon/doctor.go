@@ -3,6 +3,8 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"runtime"
@@ -184,8 +186,15 @@ func (k *checkup) validity(c netclient.Certificate, expired doctor.Status) docto
 
 func (k *checkup) checkStore(ctx context.Context) []doctor.Finding {
 	list, err := k.engine.List(ctx, chat.ByUpdated, 0)
-	if err = cmp.Or(err, k.store.CheckWritable()); err != nil {
-		return []doctor.Finding{doctor.Found(doctor.Problem, "chats", "%s", strings.TrimSuffix(err.Error(), store.SeeDoctor))}
+	if errors.Is(err, store.ErrOlder) {
+		return []doctor.Finding{doctor.Found(doctor.Note, "chats", "%s: %v", k.store.Path(), err)}
+	}
+	can := ""
+	if err == nil {
+		err, can = k.store.CheckWritable(), fmt.Sprintf("; the stored chats can be read (of these workspace folders: %d), but nothing is added to them", len(list))
+	}
+	if err != nil {
+		return []doctor.Finding{doctor.Found(doctor.Problem, "chats", "%s%s", strings.TrimSuffix(err.Error(), store.SeeDoctor), can)}
 	}
 	return []doctor.Finding{doctor.Found(doctor.OK, "chats", "%s can be read; chats of these workspace folders: %d", k.store.Path(), len(list))}
 }

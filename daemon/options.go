@@ -12,12 +12,14 @@ import (
 
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon/settings"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Options has the dependencies and settings that differ between a real start and a test.
+// Options has the dependencies and settings that differ between a real start and a test, and between
+// commands. It has more than 25 fields because each is set alone by some command or test.
 type Options struct {
 	Getenv     func(string) string // default: os.Getenv
 	Environ    func() []string     // default: os.Environ, or nothing if Getenv is set
@@ -57,6 +59,10 @@ type Options struct {
 	// Ephemeral keeps chats, and the records of calls, in a folder that is removed by Close.
 	Ephemeral bool
 
+	// ReadChats means that chats are only read: the chat store is not converted to the format of this
+	// version, and searches index them in memory if nothing can be written.
+	ReadChats bool
+
 	// WrapStore wraps the chat store; nil means no wrapper.
 	WrapStore func(chat.Store) chat.Store
 
@@ -67,6 +73,13 @@ type Options struct {
 	// counts as removed; default: llm.Sleep.
 	Sleep  func(context.Context, time.Duration) error
 	Random func() float64 // in [0,1), the jitter of retry delays; default: random
+}
+
+func (o Options) openStore(dir string) *store.Store {
+	if o.ReadChats {
+		return store.NewReader(dir)
+	}
+	return store.New(dir)
 }
 
 // ownFolders returns eca's own folders, whose content decides what eca does and is allowed to do.

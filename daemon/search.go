@@ -26,9 +26,10 @@ func newIndexer(s *store.Store, o Options) *indexer {
 		index: search.New(search.Options{
 			Open: func() (string, search.Source) {
 				dir := filepath.Dir(s.Path())
-				return dir, store.New(dir)
+				return dir, o.openStore(dir)
 			},
 			Workspace: store.WorkspaceKey, Now: o.Now,
+			InMemory: func() bool { return o.ReadChats && s.CheckWritable() != nil },
 		}),
 		log: o.Log, news: make(chan struct{}, 1), work: newBackground(),
 	}

@@ -64,7 +64,7 @@ func newServices(o Options) *services {
 		opts:     o,
 		children: proc.NewPool(o.Supervisor, 1),
 		network:  netclient.New(o.Getenv),
-		store:    store.New(o.StateDir),
+		store:    o.openStore(o.StateDir),
 		memory:   permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
 		jobs:     shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
 		bash:     shell.NewBash(filepath.Join(o.CacheDir, "shell")),

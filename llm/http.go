@@ -326,6 +326,9 @@ func (e Endpoint) transportError(ctx context.Context, err error) error {
 		out.Kind = ErrUnreachable
 	case errors.Is(err, io.EOF): // before the answer began; later, the error is ErrUnexpectedEOF
 		out.Kind, out.Message = ErrPrematureStop, e.Name()+": "+e.address().Host+" closed the connection without an answer"
+		if e.address().Scheme == "http" {
+			out.Message += netclient.PerhapsTLS
+		}
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		out.Kind, out.Message = ErrPrematureStop, e.Name()+" closed the connection in the middle of its answer"
 	}

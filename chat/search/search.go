@@ -56,6 +56,9 @@ type Options struct {
 	// Workspace returns the key of a set of folders: resolved paths, one per line.
 	Workspace func(roots []string) string
 	Now       func() time.Time
+
+	// InMemory reports whether the index is built in memory, because its file cannot be written.
+	InMemory func() bool
 }
 
 // Index is the index of one store. It opens its file at first use.
@@ -130,6 +133,14 @@ func (x *Index) open(ctx context.Context) (*sql.DB, Source, error) {
 	}
 	dir, source := x.opts.Open()
 	x.path = filepath.Join(dir, File)
+	if x.opts.InMemory() {
+		db, err := connectMemory(ctx)
+		if err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("create search index: %w", err), source.Close())
+		}
+		x.db, x.source = db, source
+		return db, source, nil
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("open search index: %w", err), source.Close())
 	}
@@ -157,6 +168,19 @@ func connect(ctx context.Context, path string) (*sql.DB, error) {
 	}
 	db.SetMaxOpenConns(2) // one for writing, one for searching
 	db.SetMaxIdleConns(2)
+	if err := prepare(ctx, db); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// connectMemory creates an index that ends with its connection.
+func connectMemory(ctx context.Context) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
 	if err := prepare(ctx, db); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -57,6 +57,7 @@ func newIndex(tb testing.TB, s *source) *Index {
 	dir := tb.TempDir()
 	x := New(Options{
 		Open:      func() (string, Source) { return dir, s },
+		InMemory:  func() bool { return false },
 		Workspace: func(roots []string) string { return strings.Join(roots, "\n") },
 		Now:       time.Now,
 	})

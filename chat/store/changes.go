@@ -13,7 +13,7 @@ import (
 
 // State returns a fingerprint that differs after a chat is added, removed or appended to.
 func (s *Store) State(ctx context.Context) (string, error) {
-	db, err := s.open()
+	db, err := s.openToRead()
 	if err != nil {
 		return "", err
 	}
@@ -27,7 +27,7 @@ func (s *Store) State(ctx context.Context) (string, error) {
 
 // Updated returns the time of the last change of each chat, including those of subagents.
 func (s *Store) Updated(ctx context.Context) (map[string]time.Time, error) {
-	db, err := s.open()
+	db, err := s.openToRead()
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (s *Store) Updated(ctx context.Context) (map[string]time.Time, error) {
 // MessageAfter returns the first message that begins after an event; ok is false if the event
 // belongs to the last message.
 func (s *Store) MessageAfter(ctx context.Context, id string, seq event.Seq) (at chat.Cursor, ok bool, err error) {
-	db, err := s.open()
+	db, err := s.openToRead()
 	if err != nil {
 		return at, false, err
 	}

@@ -21,7 +21,7 @@ type Chat struct {
 // Chats returns the chats of a workspace, or all chats if roots is empty, the most recently
 // updated first. It leaves out the chats of subagents.
 func (s *Store) Chats(ctx context.Context, roots []string) ([]Chat, error) {
-	db, err := s.open()
+	db, err := s.openToRead()
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,34 @@ func TestEveryFailingWrite(t *testing.T) {
 	}
 }
 
+// On a full disk, SQLite cannot create its log, and the chats can be read all the same.
+func TestChatsAreReadOnAFullDisk(t *testing.T) {
+	dir, ctx := t.TempDir(), context.Background()
+	s := New(dir)
+	if err := session()[0](ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	disk := newFaultyDisk(t)
+	disk.begin(failure{errno: unix.ENOSPC, lasting: true}, 1)
+	defer disk.heal()
+	s = New(dir)
+	defer s.Close()
+	list, err := s.Chats(ctx, nil)
+	events, eventsErr := s.Events(ctx, "c", 1, 10)
+	if err != nil || eventsErr != nil || len(list) != 1 || len(events) != 2 {
+		t.Errorf("%v, %v; %v, %v", list, err, events, eventsErr)
+	}
+	if err := session()[1](ctx, s); err == nil {
+		t.Error("something was written")
+	}
+	if disk.failed == 0 {
+		t.Error("no call failed")
+	}
+}
+
 // playWithFault plays the session while its n-th call fails; false if it has fewer calls. states are
 // the contents before the first step and after each.
 func playWithFault(t *testing.T, disk *faultyDisk, fault failure, n int, states []map[string]any) bool {

@@ -13,7 +13,7 @@ import (
 // Imported reports whether MarkImported or Import has marked a source. Marks outlive the chats,
 // so that chats the user deleted are not imported again.
 func (s *Store) Imported(ctx context.Context, source string) (bool, error) {
-	db, err := s.open()
+	db, err := s.openToRead()
 	if err != nil {
 		return false, err
 	}

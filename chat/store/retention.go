@@ -20,7 +20,7 @@ func (s *Store) Pin(ctx context.Context, id string, on bool) error {
 
 // Pinned reports whether a chat is pinned.
 func (s *Store) Pinned(ctx context.Context, id string) (bool, error) {
-	db, err := s.open()
+	db, err := s.openToRead()
 	if err != nil {
 		return false, err
 	}
@@ -76,7 +76,7 @@ type Kept struct{ Chats, Pinned int }
 
 // Kept counts the chats in the store, except those of subagents.
 func (s *Store) Kept(ctx context.Context) (k Kept, err error) {
-	db, err := s.open()
+	db, err := s.openToRead()
 	if err != nil {
 		return k, err
 	}

@@ -87,8 +87,8 @@ CREATE TABLE IF NOT EXISTS pins (
 var ErrNewer = errors.New("the chat store was written by a newer version of eca; quit this version and start the newer one, or set XDG_STATE_HOME to another folder")
 
 // migrate brings the file to schemaVersion in one transaction. The caller holds the
-// lock open.lock.
-func migrate(db *sql.DB) error {
+// lock open.lock. Without convert, it returns ErrOlder for a file of an older version.
+func migrate(db *sql.DB, convert bool) error {
 	var v int
 	if err := db.QueryRow("PRAGMA user_version").Scan(&v); err != nil {
 		return err
@@ -99,6 +99,8 @@ func migrate(db *sql.DB) error {
 		return err
 	case v > schemaVersion:
 		return ErrNewer
+	case v > 0 && !convert:
+		return ErrOlder
 	}
 	tx, err := db.Begin()
 	if err != nil {

@@ -42,10 +42,13 @@ const File = "chats.db"
 type Store struct {
 	dec *event.Decoder
 
-	mu     sync.Mutex // guards the fields below
-	dir    string
-	db     *database // nil until it is first needed
-	closed bool
+	mu       sync.Mutex // guards the fields below
+	dir      string
+	db       *database // nil until it is first needed
+	readOnly *readOnly // nil unless db cannot be opened
+	closed   bool
+
+	reader bool // never converts the file
 
 	locked sync.Map // *unsaved by chat, for the chats that this store has locked
 }
@@ -103,7 +106,7 @@ func (s *Store) open() (*database, error) {
 	}
 	// One connection: SQLite has one writer anyway, and reads are short.
 	db.SetMaxOpenConns(1)
-	if err := migrate(db); err != nil {
+	if err := migrate(db, !s.reader); err != nil {
 		return nil, errors.Join(openError(path, err), db.Close())
 	}
 	if info, err := os.Stat(path); err == nil {
@@ -148,12 +151,15 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	if s.db == nil {
-		return nil
+	var errs []error
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
 	}
-	db := s.db
-	s.db = nil
-	return db.Close()
+	if s.readOnly != nil {
+		errs = append(errs, s.readOnly.Close())
+	}
+	s.db, s.readOnly = nil, nil
+	return errors.Join(errs...)
 }
 
 // Append implements chat.Store.
@@ -275,7 +281,7 @@ func (s *Store) ChangeMeta(ctx context.Context, id string, change func(*chat.Met
 
 // Meta implements chat.Store.
 func (s *Store) Meta(ctx context.Context, id string) (chat.Meta, event.Seq, bool, error) {
-	db, err := s.open()
+	db, err := s.openToRead()
 	if err != nil {
 		return chat.Meta{}, 0, false, err
 	}
@@ -307,7 +313,7 @@ func readMeta(ctx context.Context, getMeta *sql.Stmt, id string) (chat.Meta, eve
 
 // Events implements chat.Store.
 func (s *Store) Events(ctx context.Context, id string, from event.Seq, limit int) ([]event.Event, error) {
-	db, err := s.open()
+	db, err := s.openToRead()
 	if err != nil {
 		return nil, err
 	}

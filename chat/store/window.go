@@ -17,7 +17,7 @@ import (
 
 // List implements chat.Store.
 func (s *Store) List(ctx context.Context, roots []string, by chat.Order, limit int) ([]chat.Summary, error) {
-	db, err := s.open()
+	db, err := s.openToRead()
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (s *Store) Find(ctx context.Context, id, name string, last bool) (at chat.C
 	if name == "" {
 		return chat.Cursor{}, false, nil // many messages have no name, so an empty name identifies nothing
 	}
-	db, err := s.open()
+	db, err := s.openToRead()
 	if err != nil {
 		return chat.Cursor{}, false, err
 	}
@@ -101,7 +101,7 @@ func (s *Store) Find(ctx context.Context, id, name string, last bool) (at chat.C
 
 // Window implements chat.Store.
 func (s *Store) Window(ctx context.Context, id string, w chat.Window) (chat.Span, error) {
-	db, err := s.open()
+	db, err := s.openToRead()
 	if err != nil {
 		return chat.Span{}, err
 	}

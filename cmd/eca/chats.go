@@ -50,11 +50,17 @@ func chatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	cmd.AddCommand(
 		listChatsCommand(stdout, stderr),
 		searchChatsCommand(sf, stdout, stderr),
-		showChatCommand(stdout),
+		showChatCommand(stdout, stderr),
 		&cobra.Command{
 			Use: "export CHAT [FILE]", Short: "Write a chat as JSON, without known secrets; /import reads it", Long: exportHelp, Args: cobra.RangeArgs(1, 2),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				return withConfig(*sf, stderr, func(d *daemon.Daemon) error { return exportChat(cmd.Context(), d, args, stdout) })
+				return readStore(stderr, func(s *store.Store) error {
+					id, err := chatNamed(cmd.Context(), s, args[0])
+					if err != nil {
+						return err
+					}
+					return withConfig(*sf, stderr, func(d *daemon.Daemon) error { return exportChat(cmd.Context(), d, id, args[1:], stdout) })
+				})
 			},
 		},
 		&cobra.Command{
@@ -78,8 +84,22 @@ func chatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 // errNoChats means that no chat has been stored yet.
 var errNoChats = errors.New("there are no chats yet")
 
+// readStore calls fn with the chat store, for a command that only reads. If fn succeeds although the
+// store cannot be written, readStore says so on stderr.
+func readStore(stderr io.Writer, fn func(*store.Store) error) error {
+	return openStore(store.NewReader, func(s *store.Store) error {
+		err := fn(s)
+		if unwritable := s.CheckWritable(); err == nil && unwritable != nil {
+			fmt.Fprintf(stderr, "eca: the chats can be read, but not changed: %s\n", strings.TrimSuffix(unwritable.Error(), store.SeeDoctor))
+		}
+		return err
+	})
+}
+
 // withStore calls fn with the chat store. A missing store is an error.
-func withStore(fn func(*store.Store) error) error {
+func withStore(fn func(*store.Store) error) error { return openStore(store.New, fn) }
+
+func openStore(open func(dir string) *store.Store, fn func(*store.Store) error) error {
 	if err := checkState(os.Getenv); err != nil {
 		return err
 	}
@@ -87,7 +107,7 @@ func withStore(fn func(*store.Store) error) error {
 	if _, err := os.Stat(filepath.Join(dir, store.File)); errors.Is(err, os.ErrNotExist) {
 		return errNoChats
 	}
-	s := store.New(dir)
+	s := open(dir)
 	defer s.Close()
 	return fn(s)
 }
@@ -98,7 +118,7 @@ func listChatsCommand(stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List chats, the last updated first", Long: "Lists chats, the last updated first. A chat without a title is listed with the beginning of its first prompt. Chats without a title in which only slash commands were entered are left out.", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := withStore(func(s *store.Store) error {
+			err := readStore(stderr, func(s *store.Store) error {
 				roots := make([]string, len(workspaces))
 				for i, w := range workspaces {
 					var err error
@@ -174,7 +194,7 @@ func searchChatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Comman
 			if limit < 1 || limit > search.MaxLimit {
 				return usage.Errorf("--limit must be between 1 and %d, not %d", search.MaxLimit, limit)
 			}
-			return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
+			search := func(d *daemon.Daemon) error {
 				waiting := noticeLater(stderr, "Indexing chats")
 				query := strings.Join(args, " ")
 				found, err := d.Search(cmd.Context(), query, limit, true)
@@ -192,7 +212,12 @@ func searchChatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Comman
 					fmt.Fprintln(stderr, "eca: a quote is not closed, so all words after it must stand together")
 				}
 				return printHits(found, stdout, stderr)
-			})
+			}
+			err := readStore(stderr, func(*store.Store) error { return withConfig(*sf, stderr, search) })
+			if errors.Is(err, errNoChats) {
+				return withConfig(*sf, stderr, search)
+			}
+			return err
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", search.DefaultLimit, fmt.Sprintf("how many messages to show; %d at most", search.MaxLimit))
@@ -242,11 +267,11 @@ func printHitsJSON(found search.Result, stdout io.Writer) error {
 	return enc.Encode(out)
 }
 
-func showChatCommand(stdout io.Writer) *cobra.Command {
+func showChatCommand(stdout, stderr io.Writer) *cobra.Command {
 	return &cobra.Command{
 		Use: "show CHAT", Short: "Print what was said in a chat; `eca read-chat` prints it for scripts", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withStore(func(s *store.Store) error { return showChat(cmd.Context(), s, args[0], stdout) })
+			return readStore(stderr, func(s *store.Store) error { return showChat(cmd.Context(), s, args[0], stdout) })
 		},
 	}
 }
@@ -351,23 +376,20 @@ func outcome(c transcript.Call) string {
 	return summary + " (did not run: " + why + ")"
 }
 
-func exportChat(ctx context.Context, d *daemon.Daemon, args []string, stdout io.Writer) error {
-	ids, err := chatsNamed(ctx, args[:1])
-	if err != nil {
-		return err
+// exportChat writes a chat to the file in to, or to stdout.
+func exportChat(ctx context.Context, d *daemon.Daemon, id string, to []string, stdout io.Writer) error {
+	if len(to) == 0 || to[0] == "-" {
+		return d.ExportChat(ctx, id, stdout)
 	}
-	if len(args) == 1 || args[1] == "-" {
-		return d.ExportChat(ctx, ids[0], stdout)
-	}
-	f, err := os.OpenFile(args[1], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(to[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s exists already and is not overwritten; remove it, or choose another name", args[1])
+		return fmt.Errorf("%s exists already and is not overwritten; remove it, or choose another name", to[0])
 	}
 	if err != nil {
 		return err
 	}
-	if err = errors.Join(d.ExportChat(ctx, ids[0], f), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(args[1]))
+	if err = errors.Join(d.ExportChat(ctx, id, f), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(to[0]))
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func modelNames(d *daemon.Daemon) []cobra.Completion {
 // chatIDs returns the ids of the stored chats, the last updated first, with their titles.
 func chatIDs(ctx context.Context) []cobra.Completion {
 	var ids []cobra.Completion
-	_ = withStore(func(s *store.Store) error {
+	_ = readStore(io.Discard, func(s *store.Store) error {
 		list, err := s.Chats(ctx, nil)
 		for _, c := range list {
 			ids = append(ids, cobra.CompletionWithDesc(printable(c.ID), printable(c.Title)))

@@ -82,7 +82,7 @@ func ecpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 
 // serveHTTP serves until ctx ends. Then it stops the running steps.
 func serveHTTP(ctx context.Context, a *agent.Agent, f ecpFlags, token string, stderr io.Writer) error {
-	address, err := httpguard.ListenAddress(f.http, token)
+	address, err := httpguard.ListenAddress(f.http, token, tokenVariable)
 	if err != nil {
 		return usage.Errorf("--http: %w", err)
 	}

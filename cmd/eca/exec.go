@@ -110,8 +110,11 @@ func (l *execLimits) budget(set func(flag string) bool) (out []string, err error
 		}
 	}
 	cost := l.cost
-	if _, err := strconv.ParseFloat(cost, 64); err == nil {
-		cost = "$" + cost
+	if n, err := strconv.ParseFloat(strings.TrimPrefix(cost, "$"), 64); err == nil {
+		if n <= 0 {
+			return nil, usage.Errorf("--max-cost must be more than 0, such as 2.50, not %s", l.cost)
+		}
+		cost = "$" + strings.TrimPrefix(cost, "$")
 	}
 	for _, limit := range []struct{ flag, text, form string }{
 		{"max-cost", cost, "write $2.50"},

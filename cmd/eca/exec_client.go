@@ -40,12 +40,12 @@ type execClient struct {
 	execScreen
 	execLines
 	execCalls
-	checked  bool            // the flags and the configuration have been checked; see check
-	mistakes []string        // notices that arrived before the check, and that its error makes redundant
-	answer   strings.Builder // the text since the last tool call
-	notice   string          // the last notice of eca itself
-	usage    execUsage       // as last reported
-	wait     modelWait
+	checked      bool            // the flags and the configuration have been checked; see check
+	earlyNotices []string        // notices that arrived before the check; its error replaces them
+	answer       strings.Builder // the text since the last tool call
+	notice       string          // the last notice of eca itself
+	usage        execUsage       // as last reported
+	wait         modelWait
 }
 
 // execLines is the state of the lines that a run with --json writes.
@@ -137,7 +137,7 @@ func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error)
 	if err != nil { // it names the cause; whether other notices have arrived yet is a matter of timing
 		return exitFailed, err
 	}
-	c.showMistakes()
+	c.showEarlyNotices()
 	c.startServers(ctx)
 	began := time.Now()
 	end, err := c.turn(ctx, alive, chatID, in.prompt, in.contexts)
@@ -361,8 +361,8 @@ func (c *execClient) handle(_ context.Context, req *jsonrpc.Request) (any, error
 		var p struct{ Message string }
 		switch {
 		case json.Unmarshal(req.Params, &p) != nil || c.repeatsUnavailable(p.Message):
-		case !c.checked && (c.flags.model != "" || strings.HasPrefix(p.Message, "Configuration: ")):
-			c.mistakes = append(c.mistakes, p.Message)
+		case !c.checked:
+			c.earlyNotices = append(c.earlyNotices, p.Message)
 		default:
 			c.noteLocked(p.Message)
 		}

@@ -167,12 +167,12 @@ func (c *execClient) missingServers() {
 	}
 }
 
-// showMistakes shows the notices about the configuration that were held back until the check.
-func (c *execClient) showMistakes() {
+// showEarlyNotices shows the notices about the configuration that were held back until the check.
+func (c *execClient) showEarlyNotices() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, text := range c.mistakes {
+	for _, text := range c.earlyNotices {
 		c.noteLocked(text)
 	}
-	c.checked, c.mistakes = true, nil
+	c.checked, c.earlyNotices = true, nil
 }

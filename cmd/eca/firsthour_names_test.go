@@ -13,6 +13,10 @@ func wrongNames() []wrongInput {
 	rules := func(deny string) string { return configured(`"toolCall": {"approval": {"deny": {` + deny + `: {}}}}`) }
 	odd := "x$(touch PWNED)"
 	return []wrongInput{
+		{name: "negative cost", args: []string{"exec", "--max-cost", "-1", "hi"}, code: 2, want: []string{"--max-cost must be more than 0, such as 2.50, not -1"}, not: []string{"$-1"}},
+		{name: "address without a port", args: []string{"serve", "--listen", "foo"}, code: 2, want: []string{"must be host:port", "not foo"}, not: []string{"ECA_SERVE_TOKEN"}},
+		{name: "address of other machines", args: []string{"serve", "--listen", "0.0.0.0:1"}, code: 2, want: []string{"set ECA_SERVE_TOKEN to a token", "listen at 127.0.0.1"}},
+		{name: "port that does not exist", args: []string{"serve", "--listen", "127.0.0.1:99999"}, code: 1, want: []string{"cannot listen at 127.0.0.1:99999", "a number up to 65535"}, not: []string{"listen tcp"}},
 		{name: "rule for another assistant's shell", bare: true, args: exec, config: rules(`"Bash"`), code: 1, want: []string{"there is no such tool", "did you mean eca__shell_command?"}, not: []string{"fine"}},
 		{name: "rule for another assistant's shell, with our prefix", bare: true, args: exec, config: rules(`"eca__bash"`), code: 1, want: []string{"did you mean eca__shell_command?"}, not: []string{"fine"}},
 		{name: "rule for a tool that eca does not have", bare: true, args: exec, config: rules(`"eca__zebra"`), code: 1, want: []string{"deny.eca__zebra", "there is no such tool"}, not: []string{"fine"}},

@@ -194,6 +194,7 @@ func wrongArguments() []wrongInput {
 		{name: "unknown agent", args: []string{"exec", "--agent", "paln", "hi"}, code: 1, want: []string{`eca exec: there is no agent "paln"`, "did you mean plan?"}, not: []string{"fine"}},
 		{name: "subagent as agent", args: []string{"exec", "--agent", "explorer", "hi"}, code: 1, want: []string{`"explorer"`, "subagent"}, not: []string{"fine"}},
 		{name: "unknown chat", args: []string{"exec", "--chat", "5b1d", "hi"}, code: 1, want: []string{`eca exec: there is no chat "5b1d"`, "eca chats list --workspace"}, not: []string{"fine"}},
+		{name: "unknown chat without a provider", args: []string{"exec", "--chat", "5b1d", "hi"}, bare: true, code: 1, want: []string{`eca exec: there is no chat "5b1d"`}, not: []string{"No model provider"}},
 		{name: "invalid chat", args: []string{"exec", "--chat", "a b", "hi"}, code: 1, want: []string{`eca exec: "a b"`, "chat id"}, not: []string{"fine"}},
 		{name: "unknown model", args: []string{"exec", "--model", "openai/gpt-5.2-minni", "hi"}, code: 1, want: []string{"eca exec: ", "openai/gpt-5.2-minni", "did you mean openai/gpt-5.2-mini?"}, not: []string{"fine"}},
 		{name: "unknown provider", args: []string{"exec", "-m", "opnai/gpt-5.2", "hi"}, code: 1, want: []string{"eca exec: ", "there is no provider opnai", "did you mean openai?"}, not: []string{"fine"}},
@@ -398,7 +399,7 @@ func wrongProviders(t *testing.T) []wrongInput {
 			if err == nil {
 				_ = conn.Close()
 			}
-		}, code: 1, want: []string{"openai: %HOST% closed the connection without an answer. Retrying"}},
+		}, code: 1, want: []string{"openai: %HOST% closed the connection without an answer; if it uses TLS, the url needs https://. Retrying"}},
 		{name: "login with a wrong key", args: []string{"login", "openai"}, stdin: "sk-wrong\n", answer: refusing(401, "bad key"), code: 1, want: []string{"openai", "does not accept the key", "bad key"}},
 		{name: "doctor with a wrong key", args: []string{"doctor"}, answer: refusing(401, "bad key"), code: 1, want: []string{"PROBLEM", "bad key", "OPENAI_API_KEY"}},
 		{name: "local server that does not run", bare: true, args: exec, env: []string{"OLLAMA_API_URL=http://gpu.invalid:11434"}, code: 1, want: []string{"ollama", "gpu.invalid", "OLLAMA_API_URL"}},

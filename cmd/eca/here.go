@@ -33,7 +33,7 @@ func hereDaemon(sf serverFlags, stderr io.Writer) (*daemon.Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.CommandTime = commandTime
+	o.CommandTime, o.ReadChats = commandTime, true
 	d := watchedDaemon(o, log)
 	d.Configure(nil, []string{cwd})
 	return d, nil
@@ -149,7 +149,7 @@ func withFolder(sf serverFlags, dir string, stderr io.Writer, fn func(*daemon.Da
 	if err != nil {
 		return err
 	}
-	o.CommandTime = -1
+	o.CommandTime, o.ReadChats = -1, true
 	d := daemon.New(o)
 	defer d.Close()
 	d.Configure(nil, []string{dir})

@@ -137,7 +137,7 @@ func (f readChatFlags) records(ctx context.Context) (list records, warning strin
 	_, err = os.Stat(filepath.Join(dir, store.File))
 	switch {
 	case err == nil:
-		s := store.New(dir)
+		s := store.NewReader(dir)
 		list, err := f.stored(ctx, s)
 		return list, "", func() { _ = s.Close() }, err
 	case len(f.workspaces) > 0:

@@ -59,9 +59,9 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 				return err
 			}
 			token := os.Getenv(serveTokenVariable)
-			address, err := httpguard.ListenAddress(f.listen, token)
+			address, err := httpguard.ListenAddress(f.listen, token, serveTokenVariable)
 			if err != nil {
-				return fmt.Errorf("--listen: %w (the token is in %s)", err, serveTokenVariable)
+				return usage.Errorf("--listen: %w", err)
 			}
 			cwd, err := workingDir()
 			if err != nil {
@@ -151,9 +151,26 @@ func listen(flag, address string) (net.Listener, error) {
 		return nil, fmt.Errorf("%s: %s is in use, perhaps by another eca; choose another port, or 0 for any that is free", flag, address)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
+		return nil, fmt.Errorf("%s: cannot listen at %s: %s", flag, address, cannotListen(err))
 	}
 	return listener, nil
+}
+
+// cannotListen explains an error of net.Listen.
+func cannotListen(err error) string {
+	var address *net.AddrError
+	var unknown *net.DNSError
+	switch {
+	case errors.As(err, &address):
+		return address.Err + "; a port is a number up to 65535"
+	case errors.As(err, &unknown):
+		return "unknown port or host"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "this machine does not have that address"
+	case errors.Is(err, syscall.EACCES):
+		return "permission denied; choose a port above 1023"
+	}
+	return err.Error()
 }
 
 // serveUntil serves until ctx ends. Then it calls leave to stop running work, and lets open

@@ -107,7 +107,7 @@ func readStats(ctx context.Context, workspaces []string) ([]chatStats, error) {
 	}
 	dir := settings.StateDir(os.Getenv)
 	var list []store.Chat
-	s := store.New(dir)
+	s := store.NewReader(dir)
 	defer s.Close()
 	if _, err := os.Stat(filepath.Join(dir, store.File)); !errors.Is(err, os.ErrNotExist) {
 		if list, err = s.Chats(ctx, roots); err != nil {

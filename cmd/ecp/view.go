@@ -54,7 +54,7 @@ func viewCommand(s streams) *cobra.Command {
 }
 
 func (f *viewFlags) view(ctx context.Context, paths []string, s streams) error {
-	address, err := httpguard.ListenAddress(f.http, "") // only addresses of this machine
+	address, err := httpguard.ListenAddress(f.http, "", "") // only addresses of this machine
 	if err != nil {
 		return usage.Errorf("--http: %w", err)
 	}

@@ -157,7 +157,7 @@ func (f serveFlags) serve(ctx context.Context, stderr io.Writer) error {
 	if token == "" {
 		return errors.New(tokenVariable + " is not set: callers need a token")
 	}
-	address, err := httpguard.ListenAddress(f.listen, token)
+	address, err := httpguard.ListenAddress(f.listen, token, tokenVariable)
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}

@@ -255,7 +255,9 @@ func ServeUntil(ctx context.Context, listener net.Listener, handler http.Handler
 // ListenAddress completes a listening address: without a host it is this machine's loopback
 // address. An address that other machines can reach requires a token, since a caller can run
 // programs.
-func ListenAddress(address, token string) (string, error) {
+//
+// variable is the name of the environment variable with the token. It may be empty.
+func ListenAddress(address, token, variable string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", errors.New("the address must be host:port, like 127.0.0.1:8765, not " + (&url.URL{Path: address}).String())
@@ -264,7 +266,11 @@ func ListenAddress(address, token string) (string, error) {
 		host = "127.0.0.1"
 	}
 	if token == "" && !localhost.Is(host) {
-		return "", errors.New("at " + host + " other machines can call and run programs: set a token, or listen at 127.0.0.1")
+		remedy := "listen at 127.0.0.1"
+		if variable != "" {
+			remedy = "set " + variable + " to a token that callers must know, or " + remedy
+		}
+		return "", errors.New("at " + host + " other machines could call and run programs; " + remedy)
 	}
 	return net.JoinHostPort(host, port), nil
 }

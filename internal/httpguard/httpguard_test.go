@@ -12,11 +12,11 @@ func TestListenAddress(t *testing.T) {
 		"127.0.0.1:8765": "127.0.0.1:8765", ":0": "127.0.0.1:0", "localhost:1": "localhost:1", "[::1]:2": "[::1]:2",
 		"0.0.0.0:1": "", "10.1.2.3:1": "", "8765": "", "example.org:80": "",
 	} {
-		if got, err := ListenAddress(address, ""); got != want || (err != nil) != (want == "") {
+		if got, err := ListenAddress(address, "", ""); got != want || (err != nil) != (want == "") {
 			t.Errorf("%s: %q, %v", address, got, err)
 		}
 	}
-	if got, err := ListenAddress("0.0.0.0:1", "token"); got != "0.0.0.0:1" || err != nil {
+	if got, err := ListenAddress("0.0.0.0:1", "token", ""); got != "0.0.0.0:1" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -85,6 +85,9 @@ func explain(err, ended error, at *url.URL, j *route) *Error {
 		return throughProxy(op, at, j.proxy)
 	}
 	out := classify(err, address(at))
+	if at.Scheme == "http" && out.Kind == KindLost && strings.HasSuffix(out.Message, closedConnection) {
+		out.Message += PerhapsTLS
+	}
 	if j.certificateRequested.Load() && (out.Kind == KindTLS || out.Kind == KindLost || out.Kind == KindClientCertificate) {
 		out.Kind = KindClientCertificate
 		out.Message = address(at) + " requires a client certificate: set network.clientCert and network.clientKey"
@@ -184,8 +187,8 @@ func classify(err error, host string) *Error {
 		}
 	case errors.As(err, new(tls.RecordHeaderError)):
 		out.Kind, out.Message = KindTLS, hostName(host)+" does not use TLS on this port; the url may need http:// or another port"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		out.Message = hostName(host) + " closed the connection"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
+		out.Message = hostName(host) + closedConnection
 	case errors.Is(err, context.DeadlineExceeded):
 		out.Message = hostName(host) + " did not answer in time"
 	default:
@@ -193,6 +196,13 @@ func classify(err error, host string) *Error {
 	}
 	return out
 }
+
+// closedConnection ends the message of a connection that ended early.
+const closedConnection = " closed the connection"
+
+// PerhapsTLS follows the message of a connection over http that ended without an answer: many servers
+// end it when they expect TLS.
+const PerhapsTLS = "; if it uses TLS, the url needs https://"
 
 // certificate explains why a server's certificate is not trusted; empty for other errors.
 func certificate(err error, host string) string {
@@ -213,8 +223,8 @@ func certificate(err error, host string) string {
 		for _, ip := range name.Certificate.IPAddresses {
 			names = append(names, ip.String())
 		}
-		if len(names) == 0 {
-			names = []string{"no host"}
+		if len(names) == 0 { // Go does not read the common name
+			return fmt.Sprintf("the certificate of %s names no host; create one whose subjectAltName has the host", hostName(host))
 		}
 		return fmt.Sprintf("the certificate of %s is for %.200s", hostName(host), strings.Join(names, ", "))
 	case errors.As(err, &invalid), errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, new(x509.SystemRootsError)):

@@ -81,6 +81,7 @@ func TestCertificates(t *testing.T) {
 	good := server(t, &tls.Config{Certificates: []tls.Certificate{ours.Issue(testkit.Tomorrow(), "127.0.0.1")}})
 	expired := server(t, &tls.Config{Certificates: []tls.Certificate{ours.Issue(time.Now().Add(-time.Hour), "127.0.0.1")}})
 	misnamed := server(t, &tls.Config{Certificates: []tls.Certificate{ours.Issue(testkit.Tomorrow(), "elsewhere.example")}})
+	unnamed := server(t, &tls.Config{Certificates: []tls.Certificate{ours.Issue(testkit.Tomorrow())}})
 	stranger := server(t, &tls.Config{Certificates: []tls.Certificate{others.Issue(testkit.Tomorrow(), "127.0.0.1")}})
 	plain := server(t, nil)
 	n := network(t, nil, trusting(ours))
@@ -95,6 +96,7 @@ func TestCertificates(t *testing.T) {
 		"no limit":     {good.URL, Options{}, "", "HTTP/2.0 200 hello"},
 		"expired":      {expired.URL, Options{Connect: limit}, KindCertificate, "is not valid now: only from"},
 		"other name":   {misnamed.URL, Options{Connect: limit}, KindCertificate, "is for elsewhere.example"},
+		"no name":      {unnamed.URL, Options{Connect: limit}, KindCertificate, "names no host; create one whose subjectAltName has the host"},
 		"unknown CA":   {stranger.URL, Options{Connect: limit}, KindCertificate, `is signed by "Other CA", which is not trusted here; if it is your organisation's, save its certificate in a file and set network.caCertFile`},
 		"no TLS":       {"https" + strings.TrimPrefix(plain.URL, "http"), Options{Connect: limit}, KindTLS, "does not use TLS"},
 		"nobody":       {"http://127.0.0.1:1", Options{Connect: limit}, KindConnect, "connection refused by 127.0.0.1:1"},
