@@ -6,12 +6,14 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
 // hub is the client that sends what the devices do, and that knows the state outside chats.
 type hub struct {
 	*link
+	news *chat.Subscription // tells other clients what devices change
 
 	mu      sync.Mutex // guards the fields below
 	config  chatConfig
@@ -40,7 +42,7 @@ type chatConfig struct {
 
 // newHub connects a hub.
 func (f *Face) newHub(ctx context.Context) (*hub, error) {
-	h := &hub{shown: map[string][]notification{}}
+	h := &hub{shown: map[string][]notification{}, news: f.opts.Engine.Subscribe(func(chat.News) {})}
 	h.link = f.connect(ctx, func(_ context.Context, req *jsonrpc.Request) (any, error) {
 		if req.IsCall {
 			return nil, jsonrpc.MethodNotFound(req.Method)
@@ -49,10 +51,16 @@ func (f *Face) newHub(ctx context.Context) (*hub, error) {
 		return nil, nil
 	})
 	if err := f.introduce(ctx, h.link, false); err != nil {
-		h.end()
+		h.leave()
 		return nil, err
 	}
 	return h, nil
+}
+
+// leave ends the connection.
+func (h *hub) leave() {
+	h.news.Close()
+	h.end()
 }
 
 // take notes what a notification says.

@@ -70,8 +70,8 @@ func (f *Face) closeGate(ctx context.Context, dev Device, session *chat.Session)
 		s.late = err != nil || !done || !s.sync(limited) || s.late
 		cancel()
 		s.mu.Lock()
-		if s.wrote.After(wrote) {
-			wrote = s.wrote
+		if at := s.wrote[g.chatID]; at.After(wrote) {
+			wrote = at
 		}
 		s.mu.Unlock()
 	}

@@ -135,7 +135,7 @@ func (f *Face) Run(ctx context.Context, started func()) {
 		return
 	}
 	f.hub = hub
-	defer hub.end()
+	defer hub.leave()
 	defer notifier{f}.notifyDevices(ctx)()
 	handler := f.handler()
 	changed := make(chan struct{}, 1)

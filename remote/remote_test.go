@@ -68,6 +68,40 @@ func TestChatInBoth(t *testing.T) {
 	r.Await(0, "the deletion", fake.Contains("chat/deleted", "p-1"))
 }
 
+// A device's choice of agent, model and variant is in the chat when it is answered, and shown to all.
+func TestSelections(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "turns:\n  - steps: [{text: Hello.}]\n", nil, nil)
+	page := r.events(r.token, "")
+	page.await(0, "session:connected")
+	if status, result := r.do("POST", "/chats/c/prompt", object{"message": "hi"}); status != 200 {
+		t.Fatal(status, result)
+	}
+	page.await(0, "chat:content-received", `"state":"finished"`)
+	session, ok := r.daemon.Engine().Lookup("c")
+	if !ok {
+		t.Fatal("the chat is not there")
+	}
+	for i := range 50 {
+		agent := []string{"plan", "code"}[i%2]
+		if status, result := r.do("POST", "/chats/c/agent", object{"agent": agent}); status != 204 || session.Meta().Agent != agent {
+			t.Fatalf("%d: %d %s: the agent is %s", i, status, result, session.Meta().Agent)
+		}
+	}
+	from := len(page.all())
+	mark := r.Mark()
+	if status, result := r.do("POST", "/chats/c/model", object{"model": "mock/m", "variant": "high"}); status != 204 || session.Meta().Model != "mock/m" || session.Meta().Variant != "high" {
+		t.Errorf("%d %s: %+v", status, result, session.Meta())
+	}
+	page.await(from, "config:updated", `"chatId":"c"`, `"selectVariant":"high"`)
+	r.Await(mark, "the choice", fake.Contains("config/updated", `"chatId":"c"`, `"selectVariant":"high"`))
+	if status, result := r.do("POST", "/chats/c/agent", object{"agent": "plan"}); status != 204 {
+		t.Error(status, result)
+	}
+	page.await(from, "config:updated", `"chatId":"c"`, `"selectAgent":"plan"`)
+	r.Await(mark, "the agent", fake.Contains("config/updated", `"chatId":"c"`, `"selectAgent":"plan"`))
+}
+
 // pulses is a model that answers with n pieces of text, one each pause.
 func pulses(n int, pause string) string {
 	return fmt.Sprintf("turns:\n  - steps: [{text: '0123456789 ', repeat: %d, delay: %s}]\n", n, pause)

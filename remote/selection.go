@@ -62,32 +62,39 @@ func (f api) variant(c *call) (any, error) {
 	return nil, f.choose(c, session, session.Meta().Model)
 }
 
-// choose chooses a model with the variant that a request names. It changes the chat before it notifies the
-// daemon, which changes it later, so that the device's next request finds the model.
+// change changes a chat before the request is answered, so that the device's next request finds the change.
+func (f api) change(c *call, session *chat.Session, change func(m *chat.Meta)) error {
+	if _, err := session.Change(change).Wait(c.ctx); err != nil {
+		return err
+	}
+	f.hub.news.Announce(chat.ChatChanged, session.ID())
+	return nil
+}
+
+// choose chooses a model with the variant that a request names.
 func (f api) choose(c *call, session *chat.Session, model string) error {
 	variant := c.text("variant")
 	if known, _ := f.opts.Models.Variants(model); variant != "" && !slices.Contains(known, variant) {
 		return badRequest(fmt.Sprintf("the model %s has no variant %q", model, variant))
 	}
-	if _, err := session.Change(func(m *chat.Meta) { m.Model, m.Variant = model, variant }).Wait(c.ctx); err != nil {
-		return err
-	}
-	return f.hub.conn.Notify(c.ctx, "chat/selectedModelChanged", map[string]any{"chatId": c.path("id"), "model": model, "variant": variant})
+	return f.change(c, session, func(m *chat.Meta) { m.Model, m.Variant = model, variant })
 }
 
 // agent chooses a chat's agent.
 func (f api) agent(c *call) (any, error) {
-	agent := c.text("agent")
-	if agent == "" {
+	name := c.text("agent")
+	if name == "" {
 		return nil, badRequest("agent is missing")
 	}
-	if _, err := f.existing(c); err != nil {
+	session, err := f.existing(c)
+	if err != nil {
 		return nil, err
 	}
-	if _, known := f.opts.Config().FindAgent(agent); !known {
-		return nil, badRequest(fmt.Sprintf("there is no agent %q that chats can use", agent))
+	agent, known := f.opts.Config().FindAgent(name)
+	if !known {
+		return nil, badRequest(fmt.Sprintf("there is no agent %q that chats can use", name))
 	}
-	return nil, f.hub.conn.Notify(c.ctx, "chat/selectedAgentChanged", map[string]any{"chatId": c.path("id"), "agent": agent})
+	return nil, f.change(c, session, func(m *chat.Meta) { m.Agent = agent })
 }
 
 // server returns the name of the MCP server that a request is about.

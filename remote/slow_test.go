@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -84,6 +85,17 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	}
 }
 
+// usage waits until at most limit goroutines are left, and returns how many there are and how large the heap is.
+func usage(limit int) (goroutines int, heap uint64) {
+	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > limit && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return runtime.NumGoroutine(), m.HeapAlloc
+}
+
 // Streams that end leave no goroutines and no memory.
 func TestStreamsLeaveNothing(t *testing.T) { //nolint:paralleltest // it measures the process
 	needs.Long(t)
@@ -114,28 +126,98 @@ func TestStreamsLeaveNothing(t *testing.T) { //nolint:paralleltest // it measure
 		}
 		r.awaitStreams(0)
 	}
-	measure := func(limit int) (goroutines int, heap uint64) {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > limit && time.Now().Before(deadline); {
-			time.Sleep(time.Millisecond)
-		}
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return runtime.NumGoroutine(), m.HeapAlloc
-	}
 	round()
 	time.Sleep(time.Second) // what ends with the streams has ended
-	goroutines, heap := measure(math.MaxInt)
+	goroutines, heap := usage(math.MaxInt)
 	for range rounds {
 		round()
 	}
 	const few, little = 5, 8 << 20
-	goroutinesAfter, heapAfter := measure(goroutines + few)
+	goroutinesAfter, heapAfter := usage(goroutines + few)
 	t.Logf("%d goroutines and %d KB, then %d and %d KB", goroutines, heap>>10, goroutinesAfter, heapAfter>>10)
 	if goroutinesAfter > goroutines+few || heapAfter > heap+little {
 		t.Errorf("%d streams left %d goroutines and %d KB", rounds*devices*each, goroutinesAfter-goroutines, (int64(heapAfter)-int64(heap))>>10)
 	}
+}
+
+// awaitWords reads a stream until a turn has finished. It returns an error unless the stream shows n numbered
+// words in order, each once.
+func awaitWords(body io.Reader, n int) error {
+	lines, next, rest := bufio.NewReader(body), 0, ""
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return fmt.Errorf("the stream ended after word %d: %w", next, err)
+		}
+		data, _ := strings.CutPrefix(line, "data: ")
+		rest += text([]event{{name: "chat:content-received", data: data}})
+		for {
+			word, after, whole := strings.Cut(rest, " ")
+			if !whole {
+				break
+			}
+			if strings.TrimRight(word, "x") != fmt.Sprint("w", next) {
+				return fmt.Errorf("%q is shown as word %d", word, next)
+			}
+			next, rest = next+1, after
+		}
+		if strings.Contains(data, `"state":"finished"`) {
+			if next != n {
+				return fmt.Errorf("%d words are shown, not %d", next, n)
+			}
+			return nil
+		}
+	}
+}
+
+// While 16 streams show a chat that grows by 200 deltas per second, neither goroutines nor memory grow.
+// ECA_REMOTE_SOAK is how long the chat grows.
+func TestStreamsDoNotGrow(t *testing.T) { //nolint:paralleltest // it measures the process
+	needs.Long(t)
+	const devices, each, pause, samples, size = 4, 4, 5 * time.Millisecond, 5, 1 << 20
+	duration := 5 * time.Second
+	if given := os.Getenv("ECA_REMOTE_SOAK"); given != "" {
+		var err error
+		if duration, err = time.ParseDuration(given); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := int(duration / pause)
+	long := strings.ReplaceAll(words(n), " ", strings.Repeat("x", size/n)+" ")
+	r := newRig(t, fmt.Sprintf("turns:\n  - steps: [{text: '%s', delay: %s}]\n", long, pause), nil, nil)
+	results := make(chan error, devices*each)
+	for range devices {
+		token, _ := r.pair(remote.Watch)
+		for range each {
+			res, err := r.client().Do(r.request(token, "GET", "/api/v1/events", nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = res.Body.Close() })
+			go func() { results <- awaitWords(res.Body, n) }()
+		}
+	}
+	r.awaitStreams(devices * each)
+	r.Call("chat/prompt", object{"chatId": "c", "message": "go"})
+	const few, little = 5, 8 << 20
+	goroutines, heap, begun := math.MaxInt-few, uint64(0), time.Now()
+	for i := range samples {
+		time.Sleep(duration / (samples + 1)) // the turn runs on after the last one
+		r.Forget()                           // what the editor of the test was shown
+		goroutinesNow, heapNow := usage(goroutines + few)
+		t.Logf("after %s: %d goroutines and %d KB", time.Since(begun).Round(time.Second/10), goroutinesNow, heapNow>>10)
+		if i == 0 {
+			goroutines, heap = goroutinesNow, heapNow
+		} else if goroutinesNow > goroutines+few || heapNow > heap+little {
+			t.Errorf("it began with %d goroutines and %d KB", goroutines, heap>>10)
+		}
+	}
+	for range devices * each {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	t.Logf("all of the %d words were shown after %s", n, time.Since(begun).Round(time.Second/10))
 }
 
 // A question that is answered in the editor is closed in all pages within a second, beside the time that

@@ -52,9 +52,9 @@ type stream struct {
 
 	moving semaphore // held while a chat is moved to another position
 
-	mu       sync.Mutex // guards the fields below
-	wrote    time.Time  // when something was written last
-	farewell string     // shown before the stream ends
+	mu       sync.Mutex           // guards the fields below
+	wrote    map[string]time.Time // when something of a chat was written last, for arrivalTime
+	farewell string               // shown before the stream ends
 	followed map[string]bool
 	waiting  map[string]bool            // chats that stand still
 	loaded   bool                       // the device has loaded a chat
@@ -62,6 +62,7 @@ type stream struct {
 	asked    map[string]json.RawMessage // open questions, by request id
 
 	// Owned by the goroutine that writes.
+	buffered  []string       // chats that the next write shows
 	positions []chatPosition // the chat that moved last comes last
 	idText    string
 }
@@ -70,6 +71,7 @@ type stream struct {
 type frame struct {
 	event   string // empty: nothing is shown, but at counts
 	data    json.RawMessage
+	chat    string        // whose page shows it; may be empty
 	at      chatPosition  // after it; without a chat if it leaves the positions, without a Seq if it ends the chat's
 	flushed chan struct{} // closed when everything before it was written; may be nil
 }
@@ -87,7 +89,7 @@ var eventNames = map[string]string{ //nolint:gochecknoglobals // a table
 func (f *Face) newStream(ctx context.Context, dev Device, http1, resuming bool, resumed []chatPosition) *stream {
 	s := &stream{
 		f: f, device: dev, moving: make(semaphore, 1), frames: make(chan frame), began: f.opts.Now(), http1: http1, ready: make(chan struct{}), positions: slices.Clone(resumed),
-		idText: formatID(resumed), followed: map[string]bool{}, waiting: map[string]bool{}, early: map[string]bool{}, asked: map[string]json.RawMessage{},
+		idText: formatID(resumed), followed: map[string]bool{}, waiting: map[string]bool{}, early: map[string]bool{}, wrote: map[string]time.Time{}, asked: map[string]json.RawMessage{},
 	}
 	s.ctx, s.end = context.WithCancel(ctx)
 	subagents := map[string]position{}
@@ -158,7 +160,7 @@ func (s *stream) put(fr frame) {
 
 // frame returns the event for a notification.
 func (s *stream) frame(method string, params json.RawMessage) frame {
-	fr := frame{event: eventNames[method], data: params}
+	fr := frame{event: eventNames[method], data: params, chat: shownIn(params)}
 	switch method {
 	case "chat/cleared", "chat/deleted": // what follows has no position
 		var p struct {
@@ -187,6 +189,18 @@ func (s *stream) frame(method string, params json.RawMessage) frame {
 		}
 	}
 	return fr
+}
+
+// shownIn returns the chat that shows a notification: that of a subagent is shown in its parent.
+func shownIn(params json.RawMessage) string {
+	var p struct {
+		ChatID       string `json:"chatId"`
+		ParentChatID string `json:"parentChatId"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return ""
+	}
+	return cmp.Or(p.ParentChatID, p.ChatID)
 }
 
 const untitled = "New chat"
@@ -336,7 +350,11 @@ func (s *stream) write(w http.ResponseWriter) {
 		if buf.Reset(); buf.Cap() > maxKept {
 			*buf = bytes.Buffer{}
 		}
-		return err == nil && rc.Flush() == nil
+		if err != nil || rc.Flush() != nil {
+			return false
+		}
+		s.noteWrite(time.Now())
+		return true
 	}
 	flushed := s.untilReady(buf)
 	if !flush() {
@@ -388,15 +406,23 @@ func (s *stream) write(w http.ResponseWriter) {
 			if !flush() {
 				return
 			}
-			s.mu.Lock()
-			s.wrote = time.Now()
-			s.mu.Unlock()
 		}
 		last = time.Now()
 		if flushed != nil {
 			close(flushed)
 		}
 	}
+}
+
+// noteWrite notes when the buffered chats were written.
+func (s *stream) noteWrite(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.wrote, func(_ string, at time.Time) bool { return now.Sub(at) > arrivalTime })
+	for _, id := range s.buffered {
+		s.wrote[id] = now
+	}
+	s.buffered = s.buffered[:0]
 }
 
 // untilReady collects frames until the stream's server shows what happens, or the stream ends: a client
@@ -441,6 +467,9 @@ func (s *stream) append(buf *bytes.Buffer, fr frame) {
 	}
 	if fr.event == "" { // the id is sent with the next event
 		return
+	}
+	if fr.chat != "" && !slices.Contains(s.buffered, fr.chat) {
+		s.buffered = append(s.buffered, fr.chat)
 	}
 	fmt.Fprintf(buf, "event: %s\n", fr.event)
 	if s.idText != "" {

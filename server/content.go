@@ -40,7 +40,7 @@ type renderer struct {
 
 func newRenderer(chatID string, cfg *config.Loaded) *renderer {
 	return &renderer{
-		chatID: chatID, cfg: cfg, fold: transcript.New(), turns: map[string]bool{}, stages: map[string]transcript.Stage{},
+		chatID: chatID, cfg: cfg, fold: transcript.NewPieces(), turns: map[string]bool{}, stages: map[string]transcript.Stage{},
 		tasks: new(taskDetails(&event.Tasks{})),
 	}
 }

@@ -177,12 +177,28 @@ type Fold struct {
 	order     []string // ids of calls, in the order in which they began
 	turns     map[string]*open[Turn]
 	hooks     map[string]*open[Hook]
+	pieces    bool // see NewPieces
 }
 
 // New returns a Fold without items.
 func New() *Fold {
 	return &Fold{
 		reasoning: map[string]*growing{}, calls: map[string]*openCall{}, turns: map[string]*open[Turn]{}, hooks: map[string]*open[Hook]{},
+	}
+}
+
+// NewPieces returns a Fold whose answers and reasoning have only a Piece, and no Text: it needs no memory
+// for a text that grows.
+func NewPieces() *Fold {
+	f := New()
+	f.pieces = true
+	return f
+}
+
+// grow adds a piece to a text.
+func (f *Fold) grow(g *growing, piece string) {
+	if !f.pieces {
+		g.text.WriteString(piece)
 	}
 }
 
@@ -199,7 +215,7 @@ func (f *Fold) Add(e event.Event) (c Change, ok bool) {
 		if f.answer == nil {
 			f.answer = &growing{id: e.Seq}
 		}
-		f.answer.text.WriteString(b.Text)
+		f.grow(f.answer, b.Text)
 		c.ID, c.Item = f.answer.id, Answer{Text: f.answer.text.String(), Piece: b.Text}
 	case event.ReasoningStarted, event.ReasoningDelta, event.ReasoningFinished:
 		c.ID, c.Item = f.reason(e)
@@ -277,7 +293,7 @@ func (f *Fold) reason(e event.Event) (event.Seq, Item) {
 		return block(b.ID).id, Reasoning{ID: b.ID}
 	case event.ReasoningDelta:
 		g := block(b.ID)
-		g.text.WriteString(b.Text)
+		f.grow(g, b.Text)
 		return g.id, Reasoning{ID: b.ID, Text: g.text.String(), Piece: b.Text}
 	case event.ReasoningFinished:
 		g := block(b.ID)

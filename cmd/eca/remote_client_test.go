@@ -17,6 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/testkit"
@@ -103,11 +106,11 @@ func (l *line) cut(down bool) {
 	l.conns = nil
 }
 
-// newBrowserRig starts eca with the remote server, and a web server with the files of a folder and
+// newBrowserRig starts eca with the remote server, after prepare, and a web server with the files of a folder and
 // with controls for the test's program: /control/prompt?chat=C&text=T prompts in the editor,
 // /control/saw?method=M&part=P waits for what the editor sees, and /control/cut?down=true cuts the line
 // to eca until down=false mends it.
-func newBrowserRig(t *testing.T, files, rights string) *browserRig {
+func newBrowserRig(t *testing.T, files, rights string, prepare ...func(place)) *browserRig {
 	t.Helper()
 	r := &browserRig{t: t}
 	mux := http.NewServeMux()
@@ -140,6 +143,9 @@ func newBrowserRig(t *testing.T, files, rights string) *browserRig {
 	r.place = newPlace(t, append(provider.env(), "ECA_CONFIG="+string(settings))...)
 	if err := os.WriteFile(filepath.Join(r.place.root, "old.txt"), []byte("first\nsecond\nthird\n"), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	for _, p := range prepare {
+		p(r.place)
 	}
 	r.process = r.place.serve(t)
 	r.Open(r.place.root, nil)
@@ -224,6 +230,24 @@ func webClient(t *testing.T) string {
 // page.
 func TestReferenceWebClient(t *testing.T) {
 	newBrowserRig(t, webClient(t), "trust").drive("client.mjs")
+}
+
+// TestReferenceWebClientWithManyChats has 1,000 chats: testdata/remote/many.mjs.
+func TestReferenceWebClientWithManyChats(t *testing.T) {
+	newBrowserRig(t, webClient(t), "trust", func(here place) {
+		s := store.New(filepath.Join(filepath.Dir(here.root), "state", "eca"))
+		const chats = 1000
+		for i := range chats {
+			at := time.Now().Add(time.Duration(i-chats) * time.Minute)
+			meta := chat.Meta{ID: fmt.Sprintf("chat-%d", i), Title: fmt.Sprintf("Number %d", i), Roots: []string{here.root}, Created: at, Updated: at}
+			if err := s.Append(t.Context(), meta, []event.Event{{Seq: 1, Time: at, Body: event.UserMessage{ContentID: "u", Text: fmt.Sprintf("This is %d.", i)}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}).drive("many.mjs")
 }
 
 // TestReferenceWebClientOverBadLines does the same with several servers, lines that are cut, and chats
