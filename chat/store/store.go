@@ -38,7 +38,8 @@ import (
 // File is the name of the file in the store's directory.
 const File = "chats.db"
 
-// Store implements chat.Store. It opens its file at first use.
+// Store implements chat.Store. It opens its file at first use. It has more than 40 methods because it also
+// serves the importer, the search index, retention and the commands that list chats.
 type Store struct {
 	dec *event.Decoder
 

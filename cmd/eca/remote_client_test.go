@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -140,7 +141,8 @@ func newBrowserRig(t *testing.T, files, rights string, prepare ...func(place)) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.place = newPlace(t, append(provider.env(), "ECA_CONFIG="+string(settings))...)
+	outside := recordProxy(t)
+	r.place = newPlace(t, append(provider.env(), "ECA_CONFIG="+string(settings), "HTTP_PROXY="+outside, "HTTPS_PROXY="+outside)...)
 	if err := os.WriteFile(filepath.Join(r.place.root, "old.txt"), []byte("first\nsecond\nthird\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -160,6 +162,18 @@ func newBrowserRig(t *testing.T, files, rights string, prepare ...func(place)) *
 	return r
 }
 
+// recordProxy returns the URL of a proxy, and fails the test if eca connects to another machine through
+// it. Connections to this machine need no proxy.
+func recordProxy(t *testing.T) string {
+	t.Helper()
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		t.Errorf("eca wanted to connect to %s", q.Host)
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	t.Cleanup(proxy.Close)
+	return proxy.URL
+}
+
 // drive runs one of the programs in testdata/remote with Chromium.
 func (r *browserRig) drive(script string) { r.driveWith("chromium", script) }
 
@@ -171,14 +185,14 @@ func (r *browserRig) driveWith(browser, script string) {
 	given, err := json.Marshal(map[string]any{
 		"site": strings.Replace(r.site.URL, "127.0.0.1", "localhost", 1), "host": "eca.localhost:" + r.port, "port": r.port,
 		"others": append([]string{}, r.others...), "line": fmt.Sprint("eca.localhost:", r.line.Addr().(*net.TCPAddr).Port),
-		"token": r.token, "root": r.place.root, "modules": modules, "browser": program, "patience": 60_000, "times": 12, "cuts": []int{1, 10},
+		"client": os.Getenv("ECA_WEB_CLIENT") != "", "token": r.token, "root": r.place.root, "modules": modules, "browser": program, "patience": 60_000, "times": 12, "cuts": []int{1, 10},
 		"pictures": os.Getenv("ECA_WEB_PICTURES"),
 	})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	cmd := exec.CommandContext(r.t.Context(), node, "--experimental-websocket", filepath.Join("testdata", "remote", script), string(given))
-	cmd.Env = r.place.env
+	cmd.Env = append(slices.Clone(r.place.env), "HTTP_PROXY=", "HTTPS_PROXY=") // the requests of a browser do not count
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	cmd.WaitDelay = 10 * time.Second // a browser that is left running has its output open
@@ -205,12 +219,12 @@ func TestRemotePush(t *testing.T) {
 	newBrowserRig(t, "", "watch").drive("push.mjs")
 }
 
-// TestRemoteFirefox uses our own page in Firefox, and calls the API from a page on localhost:
-// testdata/remote/firefox.mjs.
+// TestRemoteFirefox uses our own page in Firefox and, if ECA_WEB_CLIENT is set, the reference's, and calls
+// the API from a page on localhost: testdata/remote/firefox.mjs.
 func TestRemoteFirefox(t *testing.T) {
 	needs.Long(t)
 	needs.POSIX(t)
-	newBrowserRig(t, "", "control").driveWith("firefox-esr", "firefox.mjs")
+	newBrowserRig(t, os.Getenv("ECA_WEB_CLIENT"), "control").driveWith("firefox-esr", "firefox.mjs")
 }
 
 // webClient returns the folder with the reference's built web client.

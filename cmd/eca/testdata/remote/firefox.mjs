@@ -1,4 +1,4 @@
-// Our own page and calls of other pages in Firefox, which is driven over WebDriver BiDi. See
+// Our own page, calls of other pages and the reference's page in Firefox, which is driven over WebDriver BiDi. See
 // TestRemoteFirefox. What it prints are the steps that went well.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -69,6 +69,19 @@ try {
   await press('Servers and jobs');
   await waitFor('the switch for notifications', `[...document.querySelectorAll('button')].some((b) => b.innerText.startsWith('Notify this device'))`);
   console.log('the page offers notifications');
+  if (given.client) {
+    await open(`${given.site}/remote?host=${given.host}&pass=${given.token}&protocol=http`);
+    await waitFor("the reference's page is connected", `document.querySelector('textarea.field') !== null`);
+    await evaluate(`{
+      const field = document.querySelector('textarea.field');
+      field.focus();
+      Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value').set.call(field, 'hello');
+      field.dispatchEvent(new Event('input', { bubbles: true }));
+    }`);
+    await evaluate(`document.querySelector('textarea.field').dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true }))`);
+    await waitFor('the answer in the reference\'s page', `[...document.querySelectorAll('.assistant-message')].some((m) => m.innerText.includes('Hello,'))`);
+    console.log("14: a prompt in the reference's page is answered");
+  }
 } catch (error) {
   console.error(error);
   code = 1;
