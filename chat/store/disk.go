@@ -111,8 +111,16 @@ func moveAwayAdvice(path string) string {
 // writeSize is the size of Writable's trial file: a full disk may still accept an empty file.
 const writeSize = 64 << 10
 
-// Writable tests whether a directory can be written to: it creates a file and removes it.
+// Writable tests whether a directory can be written to: it creates a file and removes it. The error names
+// the directory and the cause.
 func Writable(dir string) error {
+	if err := tryWriting(dir); err != nil {
+		return fmt.Errorf("cannot write to %s: %w", dir, safeio.Cause(err))
+	}
+	return nil
+}
+
+func tryWriting(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}

@@ -346,3 +346,10 @@ func deref[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&p)) }
 // address is the reverse, for a function. It is returned too: it has to be reachable as long as SQLite
 // may call it.
 func address[F any](f F) (uintptr, any) { return *(*uintptr)(unsafe.Pointer(&f)), f }
+
+// The error about a directory does not name the file that was tried.
+func TestWritableNamesTheDirectory(t *testing.T) {
+	if err := Writable("/proc/self"); err == nil || err.Error() != "cannot write to /proc/self: no such file or directory" {
+		t.Error(err)
+	}
+}
