@@ -56,6 +56,23 @@ func TestRefusedPrompts(t *testing.T) {
 	}
 }
 
+// A chat in which another process is busy cannot be changed, and the answer says why.
+func TestBusyElsewhere(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "default: {steps: [{text: Done.}]}\nturns: [{user: '^hang', steps: [{text: Waits., hang: true}]}]\n", nil, nil)
+	if status, body := r.do("POST", "/chats/c/prompt", object{"message": "hello"}); status != 200 {
+		t.Fatal(status, body)
+	}
+	r.Await(0, "the end", fake.Contains("chat/statusChanged", `"idle"`))
+	holdElsewhere(t, r, "c")
+	for request, body := range map[string]object{"POST /chats/c/clear": {}, "DELETE /chats/c": nil, "POST /chats/c/rollback": {"contentId": "x"}} {
+		method, path, _ := strings.Cut(request, " ")
+		if status, answer := r.do(method, path, body); status != 409 || !strings.Contains(answer, "chat_busy") || !strings.Contains(answer, "another eca process") {
+			t.Errorf("%s: %d %s", request, status, answer)
+		}
+	}
+}
+
 // holdElsewhere has another daemon begin a turn in a chat, which does not end.
 func holdElsewhere(t *testing.T, r *rig, chatID string) {
 	t.Helper()

@@ -237,6 +237,8 @@ func (f api) serveRoute(w http.ResponseWriter, r *http.Request, to route, dev De
 		refused.write(w)
 	case errors.Is(err, chat.ErrNoChat): // another process has deleted it
 		errNoChat.write(w)
+	case errors.Is(err, chat.ErrBusyElsewhere), errors.As(err, &rpc) && rpc.Message == chat.ErrBusyElsewhere.Error():
+		(&failure{http.StatusConflict, "chat_busy", chat.ErrBusyElsewhere.Error()}).write(w)
 	case errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeInvalidParams:
 		badRequest("the request is not valid").write(w)
 	default:
