@@ -84,6 +84,9 @@ func hasLog(path string) bool { return stampOf(path+"-wal").size > 0 }
 // to see what other processes write. If they cannot be created and there is no log to read, no other
 // process has the file open, and SQLite can read the file alone (immutable).
 func openReadOnly(path string) (*readOnly, error) {
+	if err := checkNotEmpty(path); err != nil {
+		return nil, err
+	}
 	if _, err := os.Stat(path); err != nil {
 		return nil, err // SQLite's error does not have the cause
 	}

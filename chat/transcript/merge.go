@@ -5,12 +5,12 @@ package transcript
 // value is ready to use.
 type Merger struct {
 	waiting Change // an answer or a block of reasoning that may still grow; Item is nil if there is nothing to merge
-	shown   int    // bytes of its text that were shown before
+	text    []byte // its pieces
 }
 
 // Add adds a change and returns the changes that are complete.
 func (m *Merger) Add(c Change) []Change {
-	piece, text := pieceOf(c.Item)
+	piece := pieceOf(c.Item)
 	switch item := c.Item.(type) {
 	case Progress:
 		return nil
@@ -30,39 +30,38 @@ func (m *Merger) Add(c Change) []Change {
 	var done []Change
 	if m.waiting.Item == nil || m.waiting.ID != c.ID {
 		done = m.Flush()
-		m.shown = len(text) - len(piece)
 	}
-	m.waiting = c
+	m.waiting, m.text = c, append(m.text, piece...)
 	return done
 }
 
 // Flush returns the merged text so far, if any.
 func (m *Merger) Flush() []Change {
-	c := m.waiting
-	m.waiting = Change{}
+	c, text := m.waiting, string(m.text)
+	m.waiting, m.text = Change{}, m.text[:0]
 	switch item := c.Item.(type) {
 	case Answer:
-		item.Piece = item.Text[m.shown:]
+		item.Piece = text
 		c.Item = item
 	case Reasoning:
-		item.Piece = item.Text[m.shown:]
+		item.Piece = text
 		c.Item = item
 	default:
 	}
-	if text, _ := pieceOf(c.Item); text == "" {
+	if text == "" {
 		return nil
 	}
 	return []Change{c}
 }
 
-// pieceOf returns the added piece and the whole text of a streamed text.
-func pieceOf(i Item) (piece, text string) {
+// pieceOf returns what a change adds to a streamed text.
+func pieceOf(i Item) string {
 	switch i := i.(type) {
 	case Answer:
-		return i.Piece, i.Text
+		return i.Piece
 	case Reasoning:
-		return i.Piece, i.Text
+		return i.Piece
 	default:
-		return "", ""
+		return ""
 	}
 }

@@ -111,7 +111,7 @@ func TestExecRefusesLimitsThatAreNone(t *testing.T) {
 	p := newProvider(t, workingTape())
 	here := newPlace(t, working(p))
 	for line, want := range map[string]string{
-		"--max-cost 0": "not more than 0", "--max-cost=-1": "not more than 0", "--max-cost 5EUR": "unknown unit or currency, eur", "--max-cost much": "not a limit", "--max-cost=": "is empty",
+		"--max-cost 0": "must be more than 0", "--max-cost=-1": "must be more than 0", "--max-cost 5EUR": "unknown unit or currency, eur", "--max-cost much": "not a limit", "--max-cost=": "is empty",
 		"--max-cost 5m": "not an amount of money", "--max-tokens 0": "must be more than 0", "--max-tokens=-5": "must be more than 0", "--max-tokens many": "whole number",
 		"--max-time 0s": "above 0", "--max-time=-1m": "above 0", "--max-time long": "a time such as", "--max-time NaN": "above 0",
 	} {

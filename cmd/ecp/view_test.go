@@ -84,7 +84,7 @@ func TestViewRefused(t *testing.T) {
 		"there is no run file (*.ecprun) in this folder": {},
 		"ecp view takes run files":                       {"not.json"},
 		"open the run file":                              {"missing.ecprun"},
-		"--http: at 0.0.0.0 other machines can":          {"--http", "0.0.0.0:0"},
+		"--http: at 0.0.0.0 other machines could":        {"--http", "0.0.0.0:0"},
 		"--http: the address must be host":               {"--http", "x"},
 	} {
 		got := invoke(t, append([]string{"view", "--no-open"}, args...)...)
