@@ -163,12 +163,7 @@ func (s *stream) frame(method string, params json.RawMessage) frame {
 	fr := frame{event: eventNames[method], data: params, chat: shownIn(params)}
 	switch method {
 	case "chat/cleared", "chat/deleted": // what follows has no position
-		var p struct {
-			ChatID string `json:"chatId"`
-		}
-		if json.Unmarshal(params, &p) == nil {
-			fr.at.chat = p.ChatID
-		}
+		fr.at.chat = fr.chat
 	case "chat/opened": // a page shows an empty title as none
 		var p struct {
 			ChatID string `json:"chatId"`
