@@ -45,7 +45,10 @@ func loginCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *c
 				l.terminal = f
 			}
 			err = l.run(cmd.Context(), method)
-			if cmd.Context().Err() != nil || errors.Is(err, errInterrupted) {
+			if err != nil && (cmd.Context().Err() != nil || errors.Is(err, errInterrupted)) {
+				if errors.Is(err, context.Canceled) { // the signal ended what the login waited for
+					err = errNotLoggedIn
+				}
 				fmt.Fprintln(stderr, "eca login:", err)
 				return exitError{exitInterrupted}
 			}

@@ -27,7 +27,7 @@ func mcpLoginCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 					return fmt.Errorf("the MCP server %s is a program, and only servers with a url have a login; `eca mcp test %s` starts it", printable(args[0]), visible.Argument(args[0]))
 				}
 				err := loginToServer(cmd.Context(), d, args[0], stdout, stderr)
-				if cmd.Context().Err() != nil {
+				if err != nil && cmd.Context().Err() != nil {
 					fmt.Fprintf(stderr, "eca mcp login: interrupted before the login was done\n")
 					return exitError{exitInterrupted}
 				}
