@@ -117,7 +117,7 @@ func parseLimit(text string) (Amount, error) {
 	return Amount{Time: max(1, time.Duration(n*seconds*float64(time.Second)))}, nil
 }
 
-// orTokens returns the unit after k or M, which can be left out for tokens.
+// orTokens returns the unit after k or M; no unit means tokens.
 func orTokens(unit string) string {
 	if unit == "" {
 		return "tokens"
@@ -189,7 +189,7 @@ func tightensBudget(v any) bool {
 }
 
 // BudgetSource returns the flag of `eca exec` that set a limit of budget.<scope>, or else the key
-// with its file. An amount has one kind.
+// with its file. limit must have only one kind: money, tokens or time.
 func (l *Loaded) BudgetSource(scope string, limit Amount) (flag, key string) {
 	origin, ok := l.Origin("budget", scope)
 	switch flags := l.turnBudget; {

@@ -19,8 +19,8 @@ func builtin(name string) []byte {
 	return data
 }
 
-// builtinDefaults returns the layer of the default values. Keys declare their own defaults; those
-// of lists and objects are in a file.
+// builtinDefaults returns the layer of the default values. The tags of keys declare their defaults;
+// the defaults of lists and objects are in defaults.jsonc.
 func builtinDefaults(keys *key) *layer {
 	l, broken := parse(defaults, builtin("defaults.jsonc"))
 	if broken != nil {

@@ -22,9 +22,9 @@ type Severity string
 
 // The severities, the worst first.
 const (
-	SeverityError   Severity = "error"   // broken or invalid: it does not do what was intended
-	SeverityWarning Severity = "warning" // it has no effect, or probably not the intended one
-	SeverityNote    Severity = "note"    // it works, but the user should know about it
+	SeverityError   Severity = "error"   // the setting is invalid and does not work
+	SeverityWarning Severity = "warning" // the setting has no effect, or probably not the intended one
+	SeverityNote    Severity = "note"    // the setting works, but the user should know about it
 )
 
 // Finding is a remark about a configuration.
@@ -49,9 +49,9 @@ func (f Finding) Place() string {
 
 // Findings returns all remarks about the configuration, ordered by position: unknown keys, values
 // of a wrong type, out of range or not in a key's list, duplicate keys, names that refer to
-// nothing, and the Problems. It is the only list of mistakes: clients, `eca config check` and `eca
-// doctor` show it. The first call computes the list, so add to the Problems before it. Callers must
-// not change the list.
+// nothing, and the Problems. Clients, `eca config check` and `eca doctor` all show this list. The
+// first call computes it, so callers that add to Problems must do so before. Callers must not change
+// the list.
 func (l *Loaded) Findings() []Finding {
 	if l.findings == nil {
 		return nil
@@ -64,7 +64,7 @@ func (l *Loaded) Mistakes() []Finding {
 	return slices.DeleteFunc(slices.Clone(l.Findings()), func(f Finding) bool { return f.Severity == SeverityNote })
 }
 
-// check examines layer by layer everything that the user and plugins wrote.
+// check examines all layers that the user and plugins wrote.
 func check(l *Loaded) []Finding {
 	c := newChecker()
 	for _, layer := range l.layers {
@@ -93,11 +93,11 @@ func check(l *Loaded) []Finding {
 			Source: p.Source, Line: p.Line, Column: p.Column, Key: KeyPath(splitKey(p.key)), Severity: SeverityError,
 			Message: p.Cause, path: p.key,
 		}
-		problems[f.place()] = p.Column > 0
+		problems[f.positionKey()] = p.Column > 0
 		c.found = append(c.found, f)
 	}
-	for _, f := range found { // at the same position, keep the problem from loading, which names the value used instead
-		if f.Severity != SeverityError || !problems[f.place()] {
+	for _, f := range found { // at the same position, keep only the problem from loading, because it names the value that replaces the wrong one
+		if f.Severity != SeverityError || !problems[f.positionKey()] {
 			c.found = append(c.found, f)
 		}
 	}
@@ -114,8 +114,8 @@ func splitKey(joined string) []string {
 	return strings.Split(joined, "\x00")
 }
 
-// place returns a key for the position of a finding.
-func (f Finding) place() string { return fmt.Sprintf("%s\x00%d:%d", f.Source, f.Line, f.Column) }
+// positionKey returns a map key for the position of a finding.
+func (f Finding) positionKey() string { return fmt.Sprintf("%s\x00%d:%d", f.Source, f.Line, f.Column) }
 
 // checker compares layers with the keys.
 type checker struct {
@@ -143,10 +143,10 @@ func (c *checker) layer(l *layer) {
 		return // it is empty, or loading has reported it as a problem
 	}
 	c.source, c.lines = l.source, newLines([]byte(l.text))
-	c.value(&root, c.keys.at(l.below), l.below, position{})
+	c.value(&root, c.keys.lookup(l.pathPrefix), l.pathPrefix, position{})
 }
 
-func (c *checker) say(severity Severity, at position, path []string, format string, args ...any) {
+func (c *checker) report(severity Severity, at position, path []string, format string, args ...any) {
 	c.found = append(c.found, Finding{
 		Source: c.source, Line: at.line, Column: at.column, Key: KeyPath(path), Severity: severity, Message: fmt.Sprintf(format, args...), path: join(path),
 	})
@@ -155,13 +155,13 @@ func (c *checker) say(severity Severity, at position, path []string, format stri
 // value checks the value at a path; at is the position of its key.
 func (c *checker) value(v *hujson.Value, k *key, path []string, at position) {
 	if isNull(v) {
-		return // removes the value of a lower layer
+		return // null is valid for every key: it removes the value of earlier layers
 	}
 	if k.deprecated {
-		c.say(SeverityNote, at, path, "%s still works; it is the %s", KeyPath(path), lowerFirst(strings.TrimSuffix(k.doc(), ".")))
+		c.report(SeverityNote, at, path, "%s still works; it is the %s", KeyPath(path), lowerFirst(strings.TrimSuffix(k.doc(), ".")))
 	}
-	if plain := plainValue(v); !k.takes(plain) {
-		c.say(SeverityError, at, path, "%s must be %s, not %s; it is ignored", KeyPath(path), typeNames(k.types), kindName(plain))
+	if plain := plainValue(v); !k.acceptsType(plain) {
+		c.report(SeverityError, at, path, "%s must be %s, not %s; it is ignored", KeyPath(path), typeNames(k.types), kindName(plain))
 		return
 	}
 	switch v := v.Value.(type) {
@@ -197,13 +197,13 @@ func (c *checker) object(o *hujson.Object, k *key, path []string) {
 			if first.line == at.line {
 				where = "before in this line"
 			}
-			c.say(SeverityWarning, at, here, "%s is also %s; only this one counts", KeyPath(here), where)
+			c.report(SeverityWarning, at, here, "%s is also %s; only this one counts", KeyPath(here), where)
 		}
 		before[same] = at
-		switch sub := k.at([]string{key}); {
+		switch sub := k.lookup([]string{key}); {
 		case sub != nil:
 			c.value(&m.Value, sub, here, at)
-		case !k.open():
+		case !k.acceptsAnything():
 			severity := SeverityWarning
 			if c.source == initializationOptions {
 				severity = SeverityNote // the user did not write it: an editor sends the keys of its version
@@ -212,7 +212,7 @@ func (c *checker) object(o *hujson.Object, k *key, path []string) {
 			if meant != nil {
 				hint = fmt.Sprintf("; did you mean %s?", KeyPath(meant))
 			}
-			c.say(severity, at, here, "unknown key %s; it has no effect%s", KeyPath(here), hint)
+			c.report(severity, at, here, "unknown key %s; it has no effect%s", KeyPath(here), hint)
 			c.found[len(c.found)-1].meant = join(meant)
 		}
 	}
@@ -221,7 +221,7 @@ func (c *checker) object(o *hujson.Object, k *key, path []string) {
 // meant returns the path of the key that was probably intended, or nil if no key is similar.
 func (c *checker) meant(k *key, path []string, key string, value hujson.ValueTrimmed) []string {
 	fields := slices.Sorted(maps.Keys(k.fields()))
-	if ours := keyOfPeers(path, key); ours != nil {
+	if ours := keyOfOtherAssistant(path, key); ours != nil {
 		return ours
 	}
 	if best := suggest.Nearest(key, fields); best != "" {
@@ -242,8 +242,8 @@ func (c *checker) meant(k *key, path []string, key string, value hujson.ValueTri
 	return nil
 }
 
-// keyOfPeers returns the path of our key with the meaning of another assistant's key, or nil.
-func keyOfPeers(path []string, key string) []string {
+// keyOfOtherAssistant returns the path of our key with the meaning of another assistant's key, or nil.
+func keyOfOtherAssistant(path []string, key string) []string {
 	switch {
 	case len(path) == 0:
 		return map[string][]string{
@@ -290,23 +290,23 @@ func (c *checker) literal(v hujson.Literal, k *key, path []string, at position) 
 		if best := suggest.Nearest(word, words); best != "" {
 			hint = fmt.Sprintf("; did you mean %q?", best)
 		}
-		c.say(SeverityError, at, path, "%s must be one of %s, not %.40q%s", KeyPath(path), strings.Join(words, ", "), word, hint)
+		c.report(SeverityError, at, path, "%s must be one of %s, not %.40q%s", KeyPath(path), strings.Join(words, ", "), word, hint)
 	case '0':
-		if why := k.outside(v.Float()); why != "" {
-			c.say(SeverityError, at, path, "%s must be %s, not %v; it is ignored", KeyPath(path), why, v.Float())
+		if why := k.violatedRange(v.Float()); why != "" {
+			c.report(SeverityError, at, path, "%s must be %s, not %v; it is ignored", KeyPath(path), why, v.Float())
 		}
 	}
 }
 
 // references checks names that must refer to something.
 func (c *checker) references(l *Loaded) {
-	say := func(path []string, format string, args ...any) {
+	report := func(path []string, format string, args ...any) {
 		o, ok := l.Origin(path...)
 		if !ok || o.IsDefault() {
 			return
 		}
 		c.source = o.Source
-		c.say(SeverityError, position{o.Line, o.Column}, path, format, args...)
+		c.report(SeverityError, position{o.Line, o.Column}, path, format, args...)
 	}
 	names := slices.Sorted(maps.Keys(l.Agents))
 	for _, at := range []struct {
@@ -317,32 +317,32 @@ func (c *checker) references(l *Loaded) {
 			continue
 		}
 		if _, subagent := l.Agents[at.name]; subagent {
-			say(at.path, "%s: %q is a subagent, which only other agents start; %s is used", KeyPath(at.path), at.name, l.AgentOrDefault(""))
+			report(at.path, "%s: %q is a subagent, which only other agents start; %s is used", KeyPath(at.path), at.name, l.AgentOrDefault(""))
 			continue
 		}
-		say(at.path, "%s: there is no agent %q, so %s is used%s", KeyPath(at.path), at.name, l.AgentOrDefault(""), suggest.DidYouMean(at.name, names))
+		report(at.path, "%s: there is no agent %q, so %s is used%s", KeyPath(at.path), at.name, l.AgentOrDefault(""), suggest.DidYouMean(at.name, names))
 	}
 	for _, agent := range names {
 		for _, by := range l.Agents[agent].SpawnableBy {
 			if _, known := l.Agents[by]; !known {
 				path := []string{"agent", agent, "spawnableBy"}
-				say(path, "%s: there is no agent %q%s", KeyPath(path), by, suggest.DidYouMean(by, names))
+				report(path, "%s: there is no agent %q%s", KeyPath(path), by, suggest.DidYouMean(by, names))
 			}
 		}
 	}
-	checkProviderTools(l, say)
+	checkProviderTools(l, report)
 	l.EachModel(func(path []string, model string) {
 		name, rest, full := strings.Cut(model, "/")
 		if _, known := l.Providers[name]; full && (name == "" || rest == "") {
-			say(path, "%s: %q is not the name of a model: it must be provider/model", KeyPath(path), model)
+			report(path, "%s: %q is not the name of a model: it must be provider/model", KeyPath(path), model)
 		} else if full && !known && name != "demo" {
-			say(path, "%s: there is no provider %q%s", KeyPath(path), name, l.SimilarProvider(name))
+			report(path, "%s: there is no provider %q%s", KeyPath(path), name, l.SimilarProvider(name))
 		}
 	})
 }
 
 // checkProviderTools reports tools of providers whose wire format has none.
-func checkProviderTools(l *Loaded, say func(path []string, format string, args ...any)) {
+func checkProviderTools(l *Loaded, report func(path []string, format string, args ...any)) {
 	searches := []string{"anthropic", "openai-responses", "openai", "google"}
 	draws := []string{"openai-responses", "openai", "google"}
 	for _, name := range slices.Sorted(maps.Keys(l.Providers)) {
@@ -354,7 +354,7 @@ func checkProviderTools(l *Loaded, say func(path []string, format string, args .
 				apis []string
 			}{{"webSearch", p.Models[model].WebSearch, searches}, {"imageGeneration", p.Models[model].ImageGen, draws}} {
 				if path := []string{"providers", name, "models", model, tool.key}; tool.on && p.API != "" && !slices.Contains(tool.apis, p.API) {
-					say(path, "%s: the wire format %s has no such tool, so this has no effect", KeyPath(path), p.API)
+					report(path, "%s: the wire format %s has no such tool, so this has no effect", KeyPath(path), p.API)
 				}
 			}
 		}
@@ -375,7 +375,7 @@ func (c *checker) unset(l *Loaded) {
 		c.source = o.Source
 		keys = l.SpelledPath(keys...)
 		for _, name := range names {
-			c.say(SeverityWarning, position{o.Line, o.Column}, keys, "%s: the environment variable %s is not set", KeyPath(keys), name)
+			c.report(SeverityWarning, position{o.Line, o.Column}, keys, "%s: the environment variable %s is not set", KeyPath(keys), name)
 		}
 	}
 }
@@ -389,18 +389,18 @@ func (c *checker) exposed(l *Loaded) {
 		}
 		c.source = layer.source
 		if err := safeio.CheckOthers(layer.source); err != nil {
-			c.say(SeverityWarning, position{}, nil, "%v. Someone who can change this file can make eca run programs as you", err)
+			c.report(SeverityWarning, position{}, nil, "%v. Someone who can change this file can make eca run programs as you", err)
 		}
 		found := false
 		eachText(layer.content, nil, func(path []string, text string) {
 			name := path[len(path)-1]
-			harmless := text == "" || strings.Contains(text, "${") || checkLoose(path, text) != nil || filepath.IsAbs(text) || strings.HasPrefix(text, "~") || IsWebURL(text)
+			harmless := text == "" || strings.Contains(text, "${") || checkForeignVariable(path, text) != nil || filepath.IsAbs(text) || strings.HasPrefix(text, "~") || IsWebURL(text)
 			if found || harmless || !redact.SecretName(name) || !safeio.OthersRead(layer.source) {
 				return
 			}
 			found = true
 			o := layer.origin(path)
-			c.say(SeverityWarning, position{o.Line, o.Column}, path, "%s is a secret, and other users can read this file: run `chmod 600 %s`", KeyPath(path), layer.source)
+			c.report(SeverityWarning, position{o.Line, o.Column}, path, "%s is a secret, and other users can read this file: run `chmod 600 %s`", KeyPath(path), layer.source)
 		})
 	}
 }

@@ -30,7 +30,7 @@ func CamelCase(s string) string {
 }
 
 // camelServers renames the MCP servers in a client's options. It also renames all references to
-// their tools, so that a rule keeps the tool that it applies to.
+// their tools, so that each rule still applies to the same tool.
 func (l *layer) camelServers() {
 	servers, _ := l.content["mcpServers"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(servers)) {

@@ -36,9 +36,9 @@ type Commands struct {
 
 // commandSource is a text that contains commands.
 type commandSource struct {
-	text     string
-	commands map[string]*commandRun
-	before   map[string]string // the output of commands of the previous text
+	text            string
+	commands        map[string]*commandRun
+	previousOutputs map[string]string // the output of commands of the previous text
 }
 
 // commandRun is a command that is running or has run.
@@ -48,7 +48,7 @@ type commandRun struct {
 	err   error
 	final bool      // it exceeded the time limit and does not run again
 	end   time.Time // when it ended
-	late  bool      // a load did not wait for it; guarded by Commands.mu
+	late  bool      // a load ended before the command did, so Finished must signal its end; guarded by Commands.mu
 }
 
 // NewCommands returns a Commands that runs commands with the given function, each for at most limit.
@@ -64,7 +64,7 @@ func (c *Commands) Close() {
 	c.running.Wait()
 }
 
-// Finished delivers a value when a command ends for which no load has waited.
+// Finished delivers a value when a command ends that was still running at the end of a load.
 func (c *Commands) Finished() <-chan struct{} { return c.finished }
 
 // Wait waits until no command is running, or ctx ends.
@@ -99,17 +99,18 @@ func (c *Commands) unfinished() []*commandRun {
 	return out
 }
 
-// begin announces that a text is being loaded: commands that failed in it may run again.
+// begin is called when the load of a text begins. If the text has changed, all its commands run again;
+// otherwise those that failed do so after retryCommands.
 func (c *Commands) begin(source, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.sources[source]
 	if s == nil || s.text != text {
-		before := map[string]string{}
+		previous := map[string]string{}
 		if s != nil {
-			before = s.values()
+			previous = s.values()
 		}
-		c.sources[source] = &commandSource{text: text, commands: map[string]*commandRun{}, before: before}
+		c.sources[source] = &commandSource{text: text, commands: map[string]*commandRun{}, previousOutputs: previous}
 		return
 	}
 	for command, r := range s.commands {
@@ -140,8 +141,9 @@ func (r *commandRun) ended() bool {
 }
 
 // get returns the output of a command in a text, and starts the command if it has not run for that
-// text. While it runs, the value is the previous one. If this is the last attempt of a load, Finished
-// signals the end of the command.
+// text. While the command runs, runs is true and value is the output of the same command in the
+// previous text. last means that the load will not ask again; Finished then signals the end of the
+// command.
 func (c *Commands) get(source, command string, last bool) (value string, runs bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,7 +161,7 @@ func (c *Commands) get(source, command string, last bool) (value string, runs bo
 		return r.value, false, r.err
 	}
 	r.late = r.late || last
-	return s.before[command], true, nil
+	return s.previousOutputs[command], true, nil
 }
 
 func (c *Commands) do(r *commandRun, command string) {
@@ -189,7 +191,7 @@ func (c *Commands) secrets() []string {
 	defer c.mu.Unlock()
 	var out []string
 	for _, s := range c.sources {
-		for _, values := range []map[string]string{s.before, s.values()} {
+		for _, values := range []map[string]string{s.previousOutputs, s.values()} {
 			for _, v := range values {
 				out = append(out, v)
 			}

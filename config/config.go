@@ -11,8 +11,8 @@
 // wrong type) are left out and listed in Problems with their file, line and cause; the rest works.
 // For every value in use, Origin names its source. A ${cmd:...} runs once until its file changes,
 // and its output is a secret. Only EditFile writes a file, and it keeps comments and format. The
-// package does not watch files, but lists those to watch. Check and Schema know every key; loading
-// does not interpret their texts.
+// package does not watch files, but lists those to watch (Files). The tags of Config declare every
+// key; loading, Findings and Schema use them.
 package config
 
 import (
@@ -29,10 +29,10 @@ type Config struct {
 	MCPServers               map[string]MCPServer   `json:"mcpServers" doc:"MCP servers, by name." each:"A server that eca starts (command) or connects to (url). ${...} is resolved when it starts."`
 	DefaultModel             string                 `json:"defaultModel" trust:"safe" doc:"The model of new chats, as provider/model. Without it, eca chooses a usable model."`
 	FallbackModels           []string               `json:"fallbackModels" doc:"The models that take over a turn, in this order, when its model cannot be used: its rate limit or quota is reached, its provider fails, or the provider does not have it." each:"A model, as provider/model."`
-	Models                   Roles                  `json:"models" doc:"The models of requests beside a prompt's own."`
+	Models                   Roles                  `json:"models" doc:"Models for requests other than the turns that you start."`
 	FetchModels              *bool                  `json:"fetchModels" doc:"Whether eca fetches the providers' lists of models and the public catalogue of models."`
 	DefaultAgent             string                 `json:"defaultAgent" default:"code" trust:"safe" doc:"The agent of new chats."`
-	Agents                   map[string]Agent       `json:"agent" doc:"Agents, by name: ways for a model to work." each:"An agent."`
+	Agents                   map[string]Agent       `json:"agent" doc:"Agents, by name. An agent combines a system prompt, tools and rules." each:"An agent."`
 	Prompts                  Prompts                `json:"prompts" doc:"Texts for the model."`
 	Chat                     Chat                   `json:"chat" doc:"How chats behave."`
 	DisabledTools            []string               `json:"disabledTools" trust:"stricter" doc:"Tools the model does not get: names, servers, or patterns of names." each:"A tool's name, a server's, or a pattern."`
@@ -193,7 +193,7 @@ type Compact struct {
 	Model string `json:"model" doc:"The model that writes summaries, as provider/model. Without it: the chat's own."`
 }
 
-// Agent is one agent.<name>.
+// Agent is the value of agent.<name>.
 type Agent struct {
 	Mode                  Strings       `json:"mode" enum:"primary subagent" strict:"true" trust:"safe" doc:"Whether users choose it (primary) or other agents start it (subagent); without it, both." each:"primary or subagent."`
 	Description           string        `json:"description" trust:"safe" doc:"A description of its purpose, for other agents."`
@@ -208,13 +208,13 @@ type Agent struct {
 	MaxSteps              *int          `json:"maxSteps" min:"1" trust:"stricter" doc:"How many batches of tool calls it may make as a subagent."`
 	DisabledTools         []string      `json:"disabledTools" trust:"stricter" doc:"Tools that it does not get. Replaces the general disabledTools." each:"A tool's name, a server's, or a pattern."`
 	ToolCall              AgentToolCall `json:"toolCall" doc:"Which of its calls run."`
-	AutoCompactPercentage *int          `json:"autoCompactPercentage" min:"0" max:"100" trust:"safe" doc:"The general autoCompactPercentage, for this agent."`
+	AutoCompactPercentage *int          `json:"autoCompactPercentage" min:"0" max:"100" trust:"safe" doc:"Replaces the general autoCompactPercentage for this agent."`
 }
 
 // AgentToolCall is an agent's own part of toolCall; nil and empty fields inherit the global values.
 type AgentToolCall struct {
 	Approval *Approval `json:"approval" doc:"Each list here replaces the general list."`
-	Unasked  string    `json:"unasked" enum:"off reads workspace" strict:"true" wrong:"off" trust:"stricter" doc:"toolCall.unasked for this agent."`
+	Unasked  string    `json:"unasked" enum:"off reads workspace" strict:"true" wrong:"off" trust:"stricter" doc:"Replaces toolCall.unasked for this agent."`
 }
 
 // Prompts are texts for the model: templates, see docs/prompts.md.
@@ -257,7 +257,7 @@ type Chat struct {
 
 // Values of toolCall.unasked.
 const (
-	UnaskedOff       = "off"       // only calls that a rule, memory or the user allows
+	UnaskedOff       = "off"       // only calls that a rule, a remembered approval or auto-approve allows
 	UnaskedReads     = "reads"     // also commands that only read, in the read-only sandbox
 	UnaskedWorkspace = "workspace" // also other commands, in the sandbox of the workspace
 )
@@ -302,8 +302,8 @@ type ToolCall struct {
 		StartWaitSeconds  float64 `json:"startWaitSeconds" default:"20" min:"0" doc:"How long the first edit waits for a language server to start, in seconds."`
 	} `json:"diagnostics" doc:"Errors and warnings that edits cause (docs/diagnostics.md)."`
 	OutputTruncation struct {
-		Lines  int `json:"lines" default:"2000" min:"1" doc:"Lines."`
-		SizeKb int `json:"sizeKb" default:"50" min:"1" doc:"Kilobytes."`
+		Lines  int `json:"lines" default:"2000" min:"1" doc:"The most lines."`
+		SizeKb int `json:"sizeKb" default:"50" min:"1" doc:"The most kilobytes."`
 	} `json:"outputTruncation" trust:"safe" doc:"How much of a tool's output the model gets; the rest goes into a file."`
 }
 
@@ -355,10 +355,9 @@ func (c *Config) AgentOrDefault(name string) string {
 	return agent
 }
 
-// FindAgent is like AgentOrDefault. known reports whether the name was empty or that of a primary
-// agent.
+// FindAgent is like AgentOrDefault. known is true if name was empty or the name of a primary agent.
 func (c *Config) FindAgent(name string) (agent string, known bool) {
-	// The seed protocol's names (eca-protocol, section 9).
+	// The names of the first published protocol (eca-protocol, section 9).
 	switch name {
 	case "agent", "build":
 		name = "code"

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/netrc"
 )
 
-// Prefixes of the sources of values that were not written for eca alone.
+// Prefixes of Origin.Source for values from sources that other programs also read.
 const (
 	environmentSource = "environment variable "
 	netrcSource       = "netrc file "
@@ -70,7 +70,7 @@ func (b *builder) credentials() {
 	}
 }
 
-// variable looks up environment variables; the first one that is set wins.
+// variable returns a function that looks up environment variables; the first one that is set wins.
 func (b *builder) variable(names ...string) func() (value, source string) {
 	return func() (string, string) {
 		for _, name := range names {
@@ -90,7 +90,7 @@ func (b *builder) password(provider, key string) (value, source string) {
 	at := []string{"providers", provider, "keyRc"}
 	paths := b.netrcFiles()
 	for _, path := range paths {
-		b.looked(path)
+		b.recordFile(path)
 	}
 	e, ok, err := netrc.FindKey(paths, key)
 	if err != nil {
@@ -118,7 +118,7 @@ func (b *builder) netrcFiles() []string {
 	}
 	l := b.layerOf(at)
 	r := b.resolver(l, true)
-	r.netrc = func() []string { return nil } // its own path cannot depend on it
+	r.netrc = func() []string { return nil } // the path of the netrc file cannot depend on its content
 	path := r.expand(name).text
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		path = filepath.Join(home, rest)
@@ -129,8 +129,8 @@ func (b *builder) netrcFiles() []string {
 	return []string{path}
 }
 
-// googlePreset keeps configurations for the reference server working, which supports only Google's
-// OpenAI-compatible API: a configured url without an api means that one.
+// googlePreset selects Google's OpenAI-compatible API if the user configured a url for google but no
+// api. The reference server supports only this API, so its users' configurations keep working.
 func (b *builder) googlePreset() {
 	url, api := []string{"providers", "google", "url"}, join([]string{"providers", "google", "api"})
 	own := !b.originOf(url).IsDefault() || b.in.Getenv("GOOGLE_API_URL") != ""

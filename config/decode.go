@@ -22,8 +22,8 @@ func (b *builder) decode() *Config {
 	return cfg
 }
 
-// fill sets the same fields as encoding/json. encoding/json would need the whole configuration as
-// JSON first and would build encoders for all its types, which takes a third of the time to read a
+// fill sets the same fields as encoding/json would. encoding/json needs the whole configuration as
+// JSON first and builds encoders for all its types, which takes a third of the time to read a
 // configuration.
 func fill(to reflect.Value, v any, k *key) error {
 	if v == nil {
@@ -69,8 +69,8 @@ func fill(to reflect.Value, v any, k *key) error {
 		}
 	case reflect.Struct:
 		m, _ := v.(map[string]any)
-		for _, name := range sortedKeys(m) { // of two spellings the last one wins
-			if field := k.named(name); field != nil {
+		for _, name := range sortedKeys(m) { // if a key occurs in two spellings, the last one wins
+			if field := k.member(name); field != nil {
 				if err := fill(to.FieldByIndex(field.index), m[name], field); err != nil {
 					return err
 				}
@@ -101,16 +101,16 @@ type pruner struct {
 	report    func(path []string, format string, args ...any)
 }
 
-// prune removes keys of objects and elements of lists. It returns the rest, and reports whether the
-// value itself is valid.
+// prune removes invalid members of objects and elements of lists from a value. It returns the
+// remaining value, and reports whether the value itself is valid.
 func (p pruner) prune(v any, k *key, path []string) (any, bool) {
 	if v == nil || k.typ.Kind() == reflect.Interface {
 		return v, true
 	}
 	name := func() string { return KeyPath(spelledPath(p.spellings, path)) }
-	if !k.takes(v) {
-		p.report(path, "%s must be %s, not %s; %s", name(), typeNames(k.types), kindName(v), k.instead())
-		return k.insteadOf()
+	if !k.acceptsType(v) {
+		p.report(path, "%s must be %s, not %s; %s", name(), typeNames(k.types), kindName(v), k.consequence())
+		return k.replacement()
 	}
 	switch v := v.(type) {
 	case string:
@@ -123,11 +123,11 @@ func (p pruner) prune(v any, k *key, path []string) (any, bool) {
 			if meant := suggest.Nearest(v, k.enum()); meant != "" {
 				hint = fmt.Sprintf("; did you mean %q?", meant)
 			}
-			p.report(path, "%s must be one of %s, not %.40q; %s%s", name(), strings.Join(k.enum(), ", "), v, k.instead(), hint)
-			return k.insteadOf()
+			p.report(path, "%s must be one of %s, not %.40q; %s%s", name(), strings.Join(k.enum(), ", "), v, k.consequence(), hint)
+			return k.replacement()
 		}
 	case float64:
-		if why := k.outside(v); why != "" {
+		if why := k.violatedRange(v); why != "" {
 			p.report(path, "%s must be %s, not %v; it is ignored", name(), why, v)
 			return v, false
 		}
@@ -141,7 +141,7 @@ func (p pruner) prune(v any, k *key, path []string) (any, bool) {
 		return left, true
 	case map[string]any:
 		for name, sub := range v {
-			field := k.named(name)
+			field := k.member(name)
 			if field == nil {
 				continue
 			}

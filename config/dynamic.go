@@ -13,8 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// node is a part of a text with dynamic strings (eca-features 3.2): text, or ${kind:...} with the
-// content of its braces.
+// node is a part of a text with dynamic strings (eca-features 3.2): either plain text, or an
+// expression ${kind:...} with the nodes between its braces.
 type node struct {
 	text  string // text, or the kind of an expression
 	parts []node
@@ -25,7 +25,7 @@ type node struct {
 const maxNesting = 8
 
 // parseDynamic splits a text into nodes. Within a command, balanced braces belong to the command.
-// Unclosed expressions are text; open is the kind of the first one.
+// An expression without a closing brace counts as text; open is the kind of the outermost one.
 func parseDynamic(s string) (parts []node, open string) {
 	type frame struct {
 		kind   string
@@ -34,7 +34,7 @@ func parseDynamic(s string) (parts []node, open string) {
 	}
 	stack := []frame{{}}
 	from := 0 // start of the remaining text
-	take := func(end int) {
+	flush := func(end int) {
 		if end > from {
 			top := &stack[len(stack)-1]
 			top.parts = append(top.parts, node{text: s[from:end]})
@@ -42,7 +42,7 @@ func parseDynamic(s string) (parts []node, open string) {
 	}
 	for i := 0; i < len(s); {
 		if kind := opening(s[i:]); kind != "" && len(stack) <= maxNesting {
-			take(i)
+			flush(i)
 			stack = append(stack, frame{kind: kind})
 			i += len("${:") + len(kind)
 			from = i
@@ -54,7 +54,7 @@ func parseDynamic(s string) (parts []node, open string) {
 		case s[i] == '}' && top.braces > 0:
 			top.braces--
 		case s[i] == '}' && top.kind != "":
-			take(i)
+			flush(i)
 			done := node{text: top.kind, parts: top.parts, expr: true}
 			stack = stack[:len(stack)-1]
 			stack[len(stack)-1].parts = append(stack[len(stack)-1].parts, done)
@@ -62,7 +62,7 @@ func parseDynamic(s string) (parts []node, open string) {
 		}
 		i++
 	}
-	take(len(s))
+	flush(len(s))
 	for len(stack) > 1 {
 		f := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
@@ -92,16 +92,16 @@ func opening(s string) string {
 // resolver evaluates the dynamic strings of one file. Expressions without a function here are
 // errors.
 type resolver struct {
-	getenv   func(string) string
-	dir      string // for relative files
-	within   string // if set, only files in this folder are read, and nothing else is resolved
-	plugin   string // the plugin's folder; empty if the text is not from a plugin
-	looked   func(path string)
-	recall   func(path string) (string, bool)           // returns the last content of a file that is missing temporarily; may be nil
-	read     func(path, text string)                    // records the content of a file; may be nil
-	netrc    func() []string                            // the netrc files
-	resource func(name string) (string, error)          // built-in texts
-	command  func(command string) (string, bool, error) // the bool is true while the command is running
+	getenv     func(string) string
+	dir        string // the base of relative paths
+	within     string // if set, only files in this folder are read, and env, netrc and cmd are not resolved
+	plugin     string // the plugin's folder; empty if the text is not from a plugin
+	recordFile func(path string)
+	recall     func(path string) (string, bool)           // returns the last content of a file that is missing temporarily; may be nil
+	read       func(path, text string)                    // records the content of a file; may be nil
+	netrc      func() []string                            // the netrc files
+	resource   func(name string) (string, error)          // built-in texts
+	command    func(command string) (string, bool, error) // the bool is true while the command is running
 }
 
 // expansion is the result of resolving a text.
@@ -118,9 +118,9 @@ type expansion struct {
 
 // piece is a part of a value.
 type piece struct {
-	text   string
-	secret bool // certainly secret: from a netrc file or a command
-	outer  bool // does not come from the text itself
+	text     string
+	secret   bool // comes from a netrc file or a command, and so counts as a secret
+	external bool // does not come from the text itself
 }
 
 // expand resolves a text. Expressions that cannot be resolved become empty and cause an error.
@@ -135,7 +135,7 @@ func (r *resolver) expand(s string) expansion {
 		x.errs = append(x.errs, openError(open))
 	}
 	x.text = r.eval(parts, &x, 0)
-	x.pieces = outer(x.pieces, s)
+	x.pieces = externalPieces(x.pieces, s)
 	return x
 }
 
@@ -146,7 +146,7 @@ func (r *resolver) eval(parts []node, x *expansion, depth int) string {
 	for _, n := range parts {
 		p := piece{text: n.text}
 		if n.expr {
-			p = r.one(n, x, depth)
+			p = r.evalExpression(n, x, depth)
 		}
 		out.WriteString(p.text)
 		if depth == 0 {
@@ -156,8 +156,8 @@ func (r *resolver) eval(parts []node, x *expansion, depth int) string {
 	return out.String()
 }
 
-// one evaluates one expression.
-func (r *resolver) one(n node, x *expansion, depth int) piece {
+// evalExpression evaluates one expression.
+func (r *resolver) evalExpression(n node, x *expansion, depth int) piece {
 	if r.within != "" && slices.Contains([]string{"env", "netrc", "cmd"}, n.text) {
 		x.errs = append(x.errs, fmt.Errorf("${%s:...} does nothing until the workspace folder is trusted", n.text))
 		return piece{}
@@ -210,8 +210,8 @@ func (r *resolver) one(n node, x *expansion, depth int) piece {
 	case n.text == "cmd":
 		x.sources = append(x.sources, "the output of a command")
 	}
-	ours := n.text == "classpath" || n.text == "plugin"
-	return piece{text: text, outer: !ours, secret: n.text == "netrc" || n.text == "cmd"}
+	builtIn := n.text == "classpath" || n.text == "plugin"
+	return piece{text: text, external: !builtIn, secret: n.text == "netrc" || n.text == "cmd"}
 }
 
 // variable evaluates ${env:NAME} and ${env:NAME:default}. The default is evaluated only if it is
@@ -225,19 +225,19 @@ func (r *resolver) variable(n node, x *expansion, depth int) piece {
 			break
 		}
 	}
-	called := r.eval(name, x, depth+1)
-	if value := r.getenv(called); value != "" {
-		x.variable = called
-		x.sources = append(x.sources, "the environment variable "+called)
-		return piece{text: value, outer: true}
+	variable := r.eval(name, x, depth+1)
+	if value := r.getenv(variable); value != "" {
+		x.variable = variable
+		x.sources = append(x.sources, "the environment variable "+variable)
+		return piece{text: value, external: true}
 	}
 	if fallback == nil {
-		x.unset = append(x.unset, called)
+		x.unset = append(x.unset, variable)
 	}
-	// A default in plain text is part of the text; an expression in it is not.
+	// A default in plain text is part of the configured text; the value of an expression in it is not.
 	p := piece{text: r.eval(fallback, x, depth+1)}
 	for _, f := range fallback {
-		p.outer = p.outer || f.expr
+		p.external = p.external || f.expr
 		p.secret = p.secret || f.expr && (f.text == "netrc" || f.text == "cmd")
 	}
 	return p
@@ -247,7 +247,7 @@ func (r *resolver) variable(n node, x *expansion, depth int) piece {
 func (r *resolver) password(key string) (string, error) {
 	files := r.netrc()
 	for _, f := range files {
-		r.looked(f)
+		r.recordFile(f)
 	}
 	e, ok, err := netrc.FindKey(files, key)
 	switch {
@@ -261,14 +261,14 @@ func (r *resolver) password(key string) (string, error) {
 	return e.Password(), err
 }
 
-// outer returns the pieces that do not come from the text itself, and joins adjacent ones. It
+// externalPieces returns the pieces that do not come from the text itself, and joins adjacent ones. It
 // leaves out pieces that the text itself also contains.
-func outer(pieces []piece, written string) []piece {
+func externalPieces(pieces []piece, written string) []piece {
 	var out []piece
 	for i, p := range pieces {
 		switch {
-		case !p.outer:
-		case i > 0 && pieces[i-1].outer && len(out) > 0:
+		case !p.external:
+		case i > 0 && pieces[i-1].external && len(out) > 0:
 			last := &out[len(out)-1]
 			last.text += p.text
 			last.secret = last.secret || p.secret
@@ -288,7 +288,7 @@ func (r *resolver) file(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(r.dir, path)
 	}
-	r.looked(path)
+	r.recordFile(path)
 	text, err := includeFile(path, r.within)
 	if errors.Is(err, fs.ErrNotExist) && r.recall != nil {
 		if last, ok := r.recall(path); ok {

@@ -11,7 +11,7 @@ import (
 func testResolver(dir string) *resolver {
 	return &resolver{
 		getenv: env(map[string]string{"A": "x", "NAME": "key", "COMMAND": "${cmd:bad}"}), dir: dir, plugin: "/plug",
-		looked: func(string) {}, netrc: func() []string { return []string{filepath.Join(dir, "netrc")} },
+		recordFile: func(string) {}, netrc: func() []string { return []string{filepath.Join(dir, "netrc")} },
 		resource: func(name string) (string, error) { return resource(name, nil) },
 		command: func(command string) (string, bool, error) {
 			if strings.Contains(command, "bad") {

@@ -44,7 +44,7 @@ func edit(source string, src []byte, changes []Change) ([]byte, error) {
 	if _, broken := parse(source, text); broken != nil {
 		return nil, errors.New(broken.String())
 	}
-	text = withObject(withNewline(text))
+	text = ensureObject(withNewline(text))
 	before := text
 	for _, c := range changes {
 		var err error
@@ -67,8 +67,8 @@ func edit(source string, src []byte, changes []Change) ([]byte, error) {
 	return text, nil
 }
 
-// withObject returns a text that contains an object when parsed, and adds one if necessary.
-func withObject(text []byte) []byte {
+// ensureObject returns a text that contains an object when parsed, and adds one if necessary.
+func ensureObject(text []byte) []byte {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return []byte("{}\n")
 	}
@@ -83,7 +83,7 @@ func (c Change) apply(text []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%q is not a path of keys", c.path)
 	}
 	if c.ifEmpty {
-		if p, err := find(text, c.path); err != nil || p.index < 0 || len(p.rest) > 1 || !nothingIn(p.object.Value.(*hujson.Object).Members[p.index].Value) {
+		if p, err := find(text, c.path); err != nil || p.index < 0 || len(p.rest) > 1 || !isEmptyObject(p.object.Value.(*hujson.Object).Members[p.index].Value) {
 			return text, err
 		}
 	}
@@ -97,8 +97,8 @@ func (c Change) apply(text []byte) ([]byte, error) {
 	return set(text, c.path, raw)
 }
 
-// place is the position in a text to which a path of keys leads.
-type place struct {
+// location is the position in a text to which a path of keys leads.
+type location struct {
 	text   []byte
 	root   *hujson.Value
 	object *hujson.Value // the last existing object on the path
@@ -108,16 +108,16 @@ type place struct {
 
 // find follows a path. It returns an error if a value on the path is not an object. Null counts as
 // missing, as it does when layers are merged.
-func find(text []byte, path []string) (place, error) {
+func find(text []byte, path []string) (location, error) {
 	root, err := hujson.Parse(text)
 	if err != nil {
-		return place{}, err
+		return location{}, err
 	}
-	p := place{text: text, root: &root, object: &root}
+	p := location{text: text, root: &root, object: &root}
 	for i, key := range path {
 		object, ok := p.object.Value.(*hujson.Object)
 		if !ok {
-			return place{}, fmt.Errorf("%s is not an object", KeyPath(path[:i]))
+			return location{}, fmt.Errorf("%s is not an object", KeyPath(path[:i]))
 		}
 		p.rest, p.index = path[i:], lastMember(object, path[:i], key)
 		if p.index < 0 || i == len(path)-1 {
@@ -134,8 +134,8 @@ func find(text []byte, path []string) (place, error) {
 
 func isNull(v *hujson.Value) bool { return v.Value.Kind() == 'n' }
 
-// nothingIn reports whether a value is an object that contains only white space.
-func nothingIn(v hujson.Value) bool {
+// isEmptyObject reports whether a value is an object that contains only white space.
+func isEmptyObject(v hujson.Value) bool {
 	object, ok := v.Value.(*hujson.Object)
 	return ok && len(object.Members) == 0 && len(bytes.TrimSpace(object.AfterExtra)) == 0
 }

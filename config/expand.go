@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// expand resolves the dynamic strings in effect. Strings that a higher layer replaced are neither
-// read nor run.
+// expand resolves the dynamic strings in effect. If a later layer replaced a string, its files are not
+// read and its commands are not run.
 func (b *builder) expand() {
 	var waiting []func(last bool) bool
 	b.walk(b.merged, nil, func(path []string, written string, set func(string)) {
-		again := func(last bool) bool { return b.one(path, written, set, last) }
+		again := func(last bool) bool { return b.resolveString(path, written, set, last) }
 		if strings.ContainsAny(written, "${%") && !again(false) {
 			waiting = append(waiting, again)
 		}
@@ -29,9 +29,9 @@ func (b *builder) expand() {
 	}
 }
 
-// one resolves a string. If a command is still running and this is not the last attempt, it does
-// nothing and returns false.
-func (b *builder) one(path []string, written string, set func(string), last bool) bool {
+// resolveString resolves the string at a path and stores the result with set. If one of its commands
+// is still running and this is not the last attempt, it does nothing and returns false.
+func (b *builder) resolveString(path []string, written string, set func(string), last bool) bool {
 	x := b.resolver(b.layerOf(path), last).expand(written)
 	if x.pending && !last {
 		return false
@@ -60,34 +60,34 @@ func (b *builder) one(path []string, written string, set func(string), last bool
 	if x.variable != "" && b.originOf(path).IsDefault() { // a default only mentions the variable
 		b.origins[join(path)] = Origin{Source: environmentSource + x.variable}
 	}
-	b.note(path, x.pieces)
+	b.recordPieces(path, x.pieces)
 	return true
 }
 
 // expressionLike matches text that looks like an expression.
 var expressionLike = regexp.MustCompile(`\$\{([A-Za-z]\w*):[^}\s]*\}`)
 
-// looseExpression matches text that looks like a variable or an expression in the form of other
+// foreignVariable matches text that looks like a variable or an expression in the form of other
 // programs.
-var looseExpression = regexp.MustCompile(`\$\{[^}]*\}|\{\{[^}]*\}\}|(?:^|\s)(?:\$(?:env:)?[A-Za-z_]\w*|\$?\{\w+:[^}]*\}|%[A-Za-z_]\w*%)$`)
+var foreignVariable = regexp.MustCompile(`\$\{[^}]*\}|\{\{[^}]*\}\}|(?:^|\s)(?:\$(?:env:)?[A-Za-z_]\w*|\$?\{\w+:[^}]*\}|%[A-Za-z_]\w*%)$`)
 
-// looseName matches the name of the variable in a looseExpression.
-var looseName = regexp.MustCompile(`(?:env:|[${%])\s*([A-Za-z_]\w*)\s*(?:$|[}%])`)
+// foreignVariableName matches the name of the variable in a foreignVariable.
+var foreignVariableName = regexp.MustCompile(`(?:env:|[${%])\s*([A-Za-z_]\w*)\s*(?:$|[}%])`)
 
-// checkLoose returns an error for a variable in the form of another program, in a value that only
+// checkForeignVariable returns an error for a variable in the form of another program, in a value that only
 // eca reads: it would be used literally.
-func checkLoose(path []string, written string) error {
+func checkForeignVariable(path []string, written string) error {
 	server := path[0] == "mcpServers" && len(path) > 2 && path[2] == "env" // elsewhere, $NAME is a variable
 	address := len(path) > 2 && path[0] == "providers" && path[2] == "url"
 	if !server && !address && !isSent(path) {
 		return nil
 	}
-	for _, m := range looseExpression.FindAllString(written, -1) {
+	for _, m := range foreignVariable.FindAllString(written, -1) {
 		if m = strings.TrimSpace(m); opening(m) != "" {
 			continue
 		}
 		hint := "to use an environment variable, write ${env:NAME}"
-		if name := looseName.FindStringSubmatch(m); name != nil {
+		if name := foreignVariableName.FindStringSubmatch(m); name != nil {
 			hint = "did you mean ${env:" + name[1] + "}?"
 		}
 		return fmt.Errorf("unknown expression %s; %s", m, hint)
@@ -108,10 +108,10 @@ func CheckExpressions(path []string, written string) error {
 	}
 	for _, m := range expressionLike.FindAllStringSubmatch(written, -1) {
 		if !slices.Contains(kinds(), m[1]) {
-			return fmt.Errorf("unknown expression %s; there are ${kind:...} with %s", m[0], listed(kinds()))
+			return fmt.Errorf("unknown expression %s; there are ${kind:...} with %s", m[0], joinAnd(kinds()))
 		}
 	}
-	return checkLoose(path, written)
+	return checkForeignVariable(path, written)
 }
 
 // isSent reports whether a value is part of each request to a provider. A broken expression in it
@@ -120,14 +120,15 @@ func isSent(path []string) bool {
 	return len(path) > 2 && path[0] == "providers" && slices.Contains([]string{"key", "extraHeaders"}, path[2])
 }
 
-// listed joins words with commas and "and".
-func listed(words []string) string {
+// joinAnd joins words with commas and "and".
+func joinAnd(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// walk calls fn with every string that may be dynamic. In MCP servers that is only ${plugin:root},
-// whose meaning depends on the file: see MCPServer.
+// walk calls fn with every string that may be dynamic, except those of MCP servers: these are resolved
+// when the server starts, see MCPServer. There, walk replaces only ${plugin:root}, because its meaning
+// depends on the file.
 func (b *builder) walk(v any, path []string, fn func(path []string, written string, set func(string))) {
 	visit := func(key string, sub any, set func(any)) {
 		at := append(slices.Clone(path), key)
@@ -190,7 +191,7 @@ func (l *Loaded) layerOf(path []string) *layer {
 func (b *builder) resolver(l *layer, last bool) *resolver {
 	toolText := b.in.ToolText // a copy: the result of a load must not keep b, which refers to the previous configuration
 	r := &resolver{
-		getenv: b.in.Getenv, looked: b.looked, recall: b.in.recall,
+		getenv: b.in.Getenv, recordFile: b.recordFile, recall: b.in.recall,
 		read:     func(path, text string) { b.included[path] = text },
 		netrc:    b.netrcFiles,
 		resource: func(name string) (string, error) { return resource(name, toolText) },
@@ -214,11 +215,11 @@ func (in Inputs) recall(path string) (text string, ok bool) {
 	return text, ok && !in.gone(path)
 }
 
-// secretMark is the first byte of a piece of Origin.included that is certainly secret.
+// secretMark is the first byte of a piece of Origin.included that counts as a secret.
 const secretMark = "\x01"
 
-// note records which parts of a value do not come from the value's own text.
-func (l *Loaded) note(path []string, pieces []piece) {
+// recordPieces records which parts of a value do not come from the value's own text.
+func (l *Loaded) recordPieces(path []string, pieces []piece) {
 	for len(path) > 1 {
 		if _, ok := l.origins[join(path)]; ok {
 			break
@@ -246,7 +247,7 @@ func (b *builder) textResolver() *resolver {
 	files := b.netrcFiles()
 	r := b.resolver(nil, true)
 	r.netrc = func() []string { return files }
-	r.looked, r.recall, r.read = func(string) {}, nil, nil
+	r.recordFile, r.recall, r.read = func(string) {}, nil, nil
 	return r
 }
 
@@ -265,7 +266,7 @@ func (l *Loaded) Expand(ctx context.Context, text string, at Place) (out string,
 	}
 	r := *l.resolve
 	r.dir, r.plugin = at.Dir, at.Plugin
-	r.looked = func(path string) { files = append(files, path) }
+	r.recordFile = func(path string) { files = append(files, path) }
 	if source := at.Dir + "\x00" + text; l.commands != nil {
 		l.commands.begin(source, text)
 		r.command = func(command string) (string, bool, error) { return l.commands.get(source, command, false) }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Roles is the models section: the models of requests that do not answer a prompt.
+// Roles is the models section: the models for requests other than the turns that users start.
 type Roles struct {
 	Title    string `json:"title" doc:"The model that writes the titles of chats, as provider/model. Without it: the chat's own."`
 	Subagent string `json:"subagent" doc:"The model of subagents whose agent sets no defaultModel, as provider/model. Without it: that of the chat that starts them."`
@@ -25,9 +25,9 @@ func (c *Config) Fallbacks(agent, model string) []string {
 	return c.FallbackModels
 }
 
-// EachFallbackList calls fn with each list of fallbacks. of is the model that the list is for, or
-// empty.
-func (c *Config) EachFallbackList(fn func(path []string, of string, list []string)) {
+// EachFallbackList calls fn with each list of fallback models and its path of keys. model is the
+// model whose failure the list is for; it is empty for the lists of agents and the general list.
+func (c *Config) EachFallbackList(fn func(path []string, model string, list []string)) {
 	fn([]string{"fallbackModels"}, "", c.FallbackModels)
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
 		fn([]string{"agent", name, "fallbackModels"}, "", c.Agents[name].FallbackModels)

@@ -23,8 +23,8 @@ func (in Inputs) globalFile() string {
 	return ""
 }
 
-// Owner returns the file in which to change the value at a path of keys: the file that the value
-// comes from, otherwise the global one (or --config-file). It is empty if there is no such file.
+// Owner returns the file to edit when the value at a path of keys is to be changed: the file that
+// sets the value, otherwise the global file (or --config-file). It is empty if there is no such file.
 func (l *Loaded) Owner(path ...string) string {
 	if o, ok := l.Origin(path...); ok {
 		if _, isFile := l.texts[o.Source]; isFile {
@@ -38,10 +38,10 @@ func (l *Loaded) Owner(path ...string) string {
 const maxFile = 16 << 20
 
 // file adds a file's layer; root is set for workspace files. It reports whether the file exists.
-// While a file is edited and saved, it may be broken, empty or missing for a moment. Meanwhile, its
-// last version is used.
+// While an editor saves a file, it may be broken, empty or missing for a moment. In that case, the
+// last valid content of the file stays in effect.
 func (b *builder) file(path, root string) bool {
-	b.looked(path)
+	b.recordFile(path)
 	var last []byte // the content when the file was last in effect; nil if it was not
 	if b.in.Previous != nil {
 		last = b.in.Previous.texts[path]
@@ -58,17 +58,17 @@ func (b *builder) file(path, root string) bool {
 			err, last = fmt.Errorf("%s links to %s, which does not exist; create that, or remove the link", link, target), nil
 		}
 	}
-	if l, data := b.whole(path, data, err, last); l != nil {
+	if l, data := b.layerOrLast(path, data, err, last); l != nil {
 		b.texts[path] = data
 		b.layer(l, root)
 	}
 	return true
 }
 
-// whole returns the layer and the text of a file; err is the error of reading it. If the file
-// cannot be used, whole reports a problem and uses the last text. If there is no last text, the
-// layer is nil.
-func (b *builder) whole(path string, data []byte, err error, last []byte) (*layer, []byte) {
+// layerOrLast parses a file and returns its layer and text; err is the error of reading the file. If
+// the file cannot be used, layerOrLast reports a problem and returns the layer of the last valid text.
+// If there is no such text, the layer is nil.
+func (b *builder) layerOrLast(path string, data []byte, err error, last []byte) (*layer, []byte) {
 	var l *layer
 	var broken *Problem
 	if err != nil {
@@ -119,8 +119,8 @@ func blank(data []byte) bool {
 	return len(bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))) == 0
 }
 
-// looked adds a file to Files.
-func (b *builder) looked(path string) {
+// recordFile adds a file to Files.
+func (b *builder) recordFile(path string) {
 	if !slices.Contains(b.Files, path) {
 		b.Files = append(b.Files, path)
 	}

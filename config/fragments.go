@@ -7,15 +7,15 @@ import (
 )
 
 // Fragment is configuration from a file that is not one of the user's JSON files, for example an
-// agent from a Markdown file. Fragments are above the defaults and below everything that the user
-// wrote, in their order.
+// agent from a Markdown file. Fragments override the defaults, and the user's JSON overrides
+// fragments. A later fragment overrides an earlier one.
 type Fragment struct {
 	Source  string         // a file's path
 	Root    string         // the workspace folder that the file belongs to, if any
 	Plugin  string         // the folder of the plugin that the file belongs to, if any
-	Path    []string       // where Content belongs: agent, reviewer
-	Content map[string]any // as encoding/json decodes it; it is not changed
-	Lines   map[string]int // of the keys of Content
+	Path    []string       // the path of keys at which Content is inserted, such as agent, reviewer
+	Content map[string]any // as encoding/json decodes it; Load does not change it
+	Lines   map[string]int // the line of each key of Content
 }
 
 // fragments adds the layers of the fragments.
@@ -87,12 +87,13 @@ func (b *builder) inheritAgent(agents map[string]any, name string, done map[stri
 		return
 	}
 	b.inheritAgent(agents, parent, done, append(children, name))
-	b.under(agent, from, []string{"agent", name}, []string{"agent", parent})
+	b.inheritMembers(agent, from, []string{"agent", name}, []string{"agent", parent})
 	done[name] = true
 }
 
-// under adds the missing members of an object from another object, with their origins.
-func (b *builder) under(base, other map[string]any, at, from []string) {
+// inheritMembers copies the members that base lacks from other, with their origins. at is the path of
+// base, and from the path of other.
+func (b *builder) inheritMembers(base, other map[string]any, at, from []string) {
 	for key, v := range other {
 		if key == "inherit" {
 			continue
@@ -106,12 +107,12 @@ func (b *builder) under(base, other map[string]any, at, from []string) {
 			mine = map[string]any{}
 			base[key] = mine
 			b.origins[join(to)] = b.originOf(src)
-			b.under(mine, sub, to, src)
+			b.inheritMembers(mine, sub, to, src)
 		case !exists:
 			base[key] = clone(v)
 			b.origins[join(to)] = b.originOf(src)
 		case isMap && both:
-			b.under(mine, sub, to, src)
+			b.inheritMembers(mine, sub, to, src)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 package config
 
-// Hook is one hooks.<name> (eca-features 18.1). extensions/hooks interprets and checks it.
+// Hook is the value of hooks.<name> (eca-features 18.1). extensions/hooks interprets and checks it.
 type Hook struct {
 	Type        string       `json:"type" enum:"sessionStart sessionEnd chatStart chatEnd chatStatusChanged subagentStart preRequest postRequest subagentPostRequest preToolCall postToolCall preCompact postCompact prePrompt postPrompt" doc:"The event."`
 	Description string       `json:"description" doc:"A description of the hook."`
@@ -13,7 +13,7 @@ type Hook struct {
 
 // HookAction is one action of a hook. Exactly one of Shell and File is set.
 type HookAction struct {
-	Type    string `json:"type" enum:"shell" doc:"shell."`
+	Type    string `json:"type" enum:"shell" doc:"The kind of action. The only one is shell."`
 	Shell   string `json:"shell" doc:"The script itself, for bash."`
 	File    string `json:"file" doc:"The script's path: absolute, ~/..., or relative to the first workspace folder."`
 	Timeout *int   `json:"timeout" min:"1" doc:"Its time limit in milliseconds (default: 30000)."`

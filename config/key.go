@@ -15,16 +15,16 @@ import (
 // key is one key of the configuration. The type and the tags of its field declare it.
 //
 //	doc      what it is for; required
-//	each     the same for its elements; after a |, for the elements of those
+//	each     what its elements are for; after a |, what their elements are for
 //	default  its default value, unless it is a list or an object
 //	enum     the words that it, or its elements, accept
 //	strict   other words are dropped when the configuration is loaded
 //	wrong    the word that replaces a value that the key does not accept
-//	types    the JSON types of an any
+//	types    the JSON types that a field of the Go type any accepts
 //	min, max the range of a number; max needs min
 //	trust    its effect in a file that is not trusted, see trustEffect
-//	pending  it is accepted, but without effect
-//	rest     the field has the values of an object whose names users choose
+//	pending  it is accepted, but has no effect
+//	rest     the field holds those members of the object whose names users choose
 //
 // Loading, checking and showing keys use this type, and so do the JSON Schema and the reference in
 // docs/configuration.md.
@@ -32,10 +32,10 @@ type key struct {
 	typ   reflect.Type // without pointers
 	index []int        // of the field in its struct
 	tag   reflect.StructTag
-	docs  []string // of elements: from the tag of their field
-	types []string // in JSON; any if empty
+	docs  []string // for elements of a list or object: what they are for, from the tag each
+	types []string // the JSON types that it accepts; empty means all
 
-	expanded bool // guards the fields below: most keys are never expanded
+	expanded bool // the fields below are set; this happens on first use, because most keys are never used
 	members  map[string]*key
 	element  *key
 
@@ -45,7 +45,7 @@ type key struct {
 // newKeys returns the root of all keys.
 func newKeys() *key { return newKey(reflect.TypeFor[Config](), "", nil) }
 
-// newKey describes a value of a type in a field with a tag, or its elements.
+// newKey describes a field with a type and a tag, or an element of a list or object.
 func newKey(typ reflect.Type, tag reflect.StructTag, docs []string) *key {
 	for typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()
@@ -58,7 +58,7 @@ func newKey(typ reflect.Type, tag reflect.StructTag, docs []string) *key {
 }
 
 // WireFormats returns the values of api of a provider.
-func WireFormats() []string { return newKeys().at([]string{"providers", "*", "api"}).enum() }
+func WireFormats() []string { return newKeys().lookup([]string{"providers", "*", "api"}).enum() }
 
 // fields returns the keys of an object whose names eca defines.
 func (k *key) fields() map[string]*key {
@@ -157,23 +157,24 @@ func (k *key) limit(name string) *float64 {
 	return &n
 }
 
-// insteadOf returns the replacement for a value that the key does not accept; ok is false if the
-// value of the layers below applies.
-func (k *key) insteadOf() (v any, ok bool) {
+// replacement returns the value that replaces one that the key does not accept. ok is false if there
+// is none; the value of an earlier layer then applies.
+func (k *key) replacement() (v any, ok bool) {
 	word := k.tag.Get("wrong")
 	return word, word != ""
 }
 
-// instead describes insteadOf in words.
-func (k *key) instead() string {
-	if word, ok := k.insteadOf(); ok {
+// consequence says in a message what happens to a value that the key does not accept.
+func (k *key) consequence() string {
+	if word, ok := k.replacement(); ok {
 		return fmt.Sprintf("it counts as %s", word)
 	}
 	return "it is ignored"
 }
 
-// outside describes the range of the key if a number is not in it; empty if the number is valid.
-func (k *key) outside(n float64) string {
+// violatedRange describes the range of the key in words if a number is outside it. It is empty if the
+// number is valid.
+func (k *key) violatedRange(n float64) string {
 	least, most := k.limit("min"), k.limit("max")
 	switch {
 	case least != nil && most != nil && (n < *least || n > *most):
@@ -184,8 +185,8 @@ func (k *key) outside(n float64) string {
 	return ""
 }
 
-// named returns the key of a field, ignoring case as decoding does; nil if there is no such key.
-func (k *key) named(name string) *key {
+// member returns the key of a field, ignoring case as decoding does; nil if there is no such key.
+func (k *key) member(name string) *key {
 	if field := k.fields()[name]; field != nil {
 		return field
 	}
@@ -197,12 +198,12 @@ func (k *key) named(name string) *key {
 	return k.elem()
 }
 
-// open reports whether the key accepts any content.
-func (k *key) open() bool { return k.fields() == nil && k.elem() == nil }
+// acceptsAnything reports whether the key accepts any content.
+func (k *key) acceptsAnything() bool { return k.fields() == nil && k.elem() == nil }
 
-// at follows a path in the notation of the schema: * is a name that users choose, [] an element of
+// lookup follows a path in the notation of the schema: * is a name that users choose, [] an element of
 // a list.
-func (k *key) at(path []string) *key {
+func (k *key) lookup(path []string) *key {
 	for _, name := range path {
 		if field := k.fields()[name]; field != nil {
 			k = field
@@ -259,7 +260,7 @@ func (k *key) defaults(into map[string]any) {
 	}
 }
 
-// takes reports whether the key accepts the type of a decoded value.
-func (k *key) takes(v any) bool {
+// acceptsType reports whether the key accepts the type of a decoded value.
+func (k *key) acceptsType(v any) bool {
 	return len(k.types) == 0 || slices.ContainsFunc(k.types, func(typ string) bool { return isType(v, typ) })
 }

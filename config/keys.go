@@ -21,8 +21,8 @@ func (s *Strings) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(s))
 }
 
-// SandboxNetwork is toolCall.sandboxNetwork: full network access for the sandboxes of the modes on
-// and required, or hosts.
+// SandboxNetwork is the value of toolCall.sandboxNetwork: true gives full network access to commands
+// that run in the sandbox because of the modes on and required; an object lists hosts.
 type SandboxNetwork struct {
 	All   bool     `json:"-"` // written as true
 	Allow []string `json:"allow" doc:"Hosts that sandboxed commands without network reach through eca's proxy, as in sandboxHosts." each:"A host, *.suffix for all below one, or @npm, @pypi, @go, @crates."`
@@ -52,7 +52,7 @@ type PathEntry struct {
 	Path string `json:"path" doc:"A file or a folder: absolute, ~/..., or relative to a workspace folder."`
 }
 
-// CustomTool is one customTools.<name> (eca-features 17).
+// CustomTool is the value of customTools.<name> (eca-features 17).
 type CustomTool struct {
 	Description string         `json:"description" doc:"A description of the tool, for the model."`
 	Command     string         `json:"command" doc:"The command; {{name}} stands for an argument."`
@@ -66,7 +66,7 @@ type Plugins struct {
 	Sources map[string]PluginSource `json:"-" rest:"true" doc:"A marketplace."`
 }
 
-// PluginSource is one plugins.<name>: the location of a marketplace.
+// PluginSource is the value of plugins.<name>: the location of a marketplace.
 type PluginSource struct {
 	Source string `json:"source" doc:"Where it is: a git URL or a folder."`
 	Commit string `json:"commit" doc:"The full id of the git commit to use. Without it: the commit that was fetched first, until /plugin-update."`
@@ -148,12 +148,12 @@ type Index struct {
 	} `json:"repoMap" doc:"The map of the repository."`
 }
 
-// IgnoreFile is one index.ignoreFiles.
+// IgnoreFile is an element of index.ignoreFiles.
 type IgnoreFile struct {
 	Type string `json:"type" enum:"gitignore" doc:"gitignore: files that .gitignore excludes."`
 }
 
-// HTTPClient is providers.<name>.httpClient.
+// HTTPClient is the value of providers.<name>.httpClient.
 type HTTPClient struct {
 	Version string `json:"version" enum:"http-1.1 http-2" strict:"true" doc:"The HTTP version."`
 }

@@ -20,15 +20,15 @@ type layer struct {
 
 	spellings map[string]string // providers' names as written here, by the name in effect
 
-	dir      string         // for relative files; empty means the working directory
+	dir      string         // the base of relative paths; empty means the working directory
 	plugin   string         // the folder of the plugin that it belongs to
 	root     string         // the workspace folder that it belongs to
-	withheld map[string]any // all its content, if it is not trusted
-	within   string         // the only folder that it may read files from; empty if it is trusted
+	withheld map[string]any // the complete content of a layer that is not trusted
+	within   string         // for a layer that is not trusted, the only folder from which it may read files
 
-	below    []string // where its text belongs; empty except in a plugin's hooks.json without hooks
-	fragment bool     // it is not JSON, see Fragment
-	empty    string   // why it has no content although it is not {}
+	pathPrefix []string // where its text belongs; empty except in a plugin's hooks.json without hooks
+	fragment   bool     // it is not JSON, see Fragment
+	empty      string   // why it has no content although it is not {}
 }
 
 // position is a position in a text; both numbers start at 1, columns count bytes.
@@ -40,8 +40,8 @@ func (l *layer) origin(path []string) Origin {
 	return Origin{Source: l.source, Line: p.line, Column: p.column}
 }
 
-// move moves a value to another path, together with its positions. An existing value at that path
-// wins.
+// move moves a value to another path, together with its positions. If there is a value at that path
+// already, this value stays, and the moved one is dropped.
 func (l *layer) move(from, to []string) {
 	src, ok := l.object(from[:len(from)-1], false)
 	last := from[len(from)-1]

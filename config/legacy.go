@@ -34,8 +34,8 @@ func renamed() [][2]string {
 	}
 }
 
-// aliases lists second names of keys: these roles have keys of their own in the reference, and models
-// names all roles.
+// aliases lists second names of keys. In the reference server, compactions, completions and rewrites
+// each have a key for their model; in eca, the section models also names all of them.
 func aliases() [][2]string {
 	return [][2]string{
 		{"models.compact", "compact.model"},
@@ -94,8 +94,8 @@ func (l *layer) rename(from, to []string) {
 	l.move(from, to)
 }
 
-// textOf returns the dynamic string for a path of earlier versions, which meant a built-in text
-// unless it was absolute.
+// textOf returns the dynamic string for a path in a key of earlier versions. A relative path below
+// prompts/ named a built-in text.
 func textOf(path string) string {
 	if strings.HasPrefix(path, "prompts/") && !filepath.IsAbs(path) {
 		return "${classpath:" + path + "}"
@@ -133,8 +133,8 @@ func (l *layer) migrateProviders() {
 	}
 }
 
-// migrateApproval turns toolCall.manualApproval into approval: all tools ask or are allowed by
-// default, or those of a list ask.
+// migrateApproval converts toolCall.manualApproval to toolCall.approval: true becomes byDefault ask,
+// false becomes byDefault allow, and a list of tools becomes ask rules.
 func (l *layer) migrateApproval() {
 	from := []string{"toolCall", "manualApproval"}
 	toolCall, _ := l.content["toolCall"].(map[string]any)

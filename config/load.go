@@ -27,15 +27,15 @@ type Inputs struct {
 	// Fragments are additions of users in other kinds of files; see Fragment.
 	Fragments []Fragment
 
-	// Previous is the configuration that was in effect until now; may be nil. A file that cannot be
-	// read or parsed keeps its version from there.
+	// Previous is the configuration that was in effect until now; may be nil. If a file cannot be read
+	// or parsed, its content in Previous stays in effect.
 	Previous *Loaded
 	// Gone reports whether a file from Previous that is missing now counts as removed: some editors
 	// remove a file before they write it again. If it is nil, every missing file counts as removed.
 	Gone func(path string) bool
 
-	// PluginLayers are the configurations of installed plugins, lowest first. They are below
-	// everything that the user sets.
+	// PluginLayers are the configurations of installed plugins. A later one overrides an earlier one,
+	// and the user's settings override all of them.
 	PluginLayers []PluginLayer
 
 	// Commands runs ${cmd:...}. If it is nil, each ${cmd:...} is a problem.
@@ -51,8 +51,8 @@ type Inputs struct {
 	// configuration, including those of agents. Empty means that it is not set.
 	Unasked string
 
-	// TurnBudget are the limits of a turn from the command line. Each replaces the configured limits
-	// of its kind: of money, tokens or time.
+	// TurnBudget are the limits of a turn from the command line. Each replaces the configured limits of
+	// the same kind (money, tokens or time).
 	TurnBudget []string
 
 	// Trusts reports whether the user trusts a workspace's file in its current form. It is called for
@@ -63,12 +63,12 @@ type Inputs struct {
 
 // PluginLayer is a part of the configuration that comes from a plugin (eca-features 21).
 type PluginLayer struct {
-	File string // its path, for relative files and messages
+	File string // the path of the file, for messages and as the base of relative paths
 	Root string // the plugin's folder: ${plugin:root}
-	Text []byte // its content; nil means that of the file
+	Text []byte // the content to use instead of that of File; nil means none
 	Only string // the only key that is used; empty means all
-	// Hooks means that the content is hooks by name, or has them under hooks. It is the prefix for
-	// their names.
+	// Hooks is set if the content is hooks by name, or has them under the key hooks. It is the prefix
+	// for the names of the hooks.
 	Hooks string
 }
 
@@ -96,7 +96,7 @@ type Loaded struct {
 	turnBudget Amount           // from the command line
 	findings   func() []Finding // computed on first use
 	layers     []*layer         // lowest first
-	resolve    *resolver        // for texts that are not configuration
+	resolve    *resolver        // for dynamic strings in other texts, such as those of agents and skills
 	commands   *Commands
 }
 
@@ -106,7 +106,7 @@ type Origin struct {
 	Line   int    // 0 if unknown
 	Column int    // in bytes from 1; 0 if unknown
 
-	included string // the parts of the value that are not in its own text, see note
+	included string // the parts of the value that are not in its own text, see recordPieces
 }
 
 // IsDefault reports whether the value is built in.
@@ -195,8 +195,8 @@ func (l *Loaded) Configured() bool {
 // value empty or incomplete.
 func (l *Loaded) Unset(path ...string) []string { return l.unset[join(path)] }
 
-// Sources lists what the value at a path comes from besides its file, in words: environment
-// variables, files, netrc entries and commands that it refers to.
+// Sources describes the environment variables, files, netrc entries and commands that the value at a
+// path refers to, in words for messages.
 func (l *Loaded) Sources(path ...string) []string { return l.sources[join(path)] }
 
 // UnsetBelow lists the paths at or below a path whose values refer to unset environment variables.
@@ -210,8 +210,8 @@ func (l *Loaded) UnsetBelow(path ...string) [][]string {
 	return out
 }
 
-// Origin returns the origin of the value at a path of keys. For an object it is the highest layer
-// that sets part of it.
+// Origin returns the origin of the value at a path of keys. For an object, it is the last layer that
+// sets a part of it.
 func (l *Loaded) Origin(path ...string) (Origin, bool) {
 	o, ok := l.origins[join(path)]
 	return o, ok
@@ -348,7 +348,7 @@ func (b *builder) layer(l *layer, root string) {
 		l.camelServers()
 	}
 	b.userOnly(l)
-	b.gate(l)
+	b.withholdUntrusted(l)
 	if b.in.Commands != nil {
 		b.in.Commands.begin(l.source, l.text)
 	}
@@ -364,14 +364,14 @@ func (b *builder) pluginLayers() {
 	for _, p := range b.in.PluginLayers {
 		data, err := p.Text, error(nil)
 		if data == nil {
-			b.looked(p.File)
+			b.recordFile(p.File)
 			data, err = safeio.Read(p.File, maxFile)
 		}
 		var last []byte
 		if b.in.Previous != nil {
 			last = b.in.Previous.plugins[p.File]
 		}
-		l, data := b.whole(p.File, data, err, last)
+		l, data := b.layerOrLast(p.File, data, err, last)
 		if l == nil {
 			continue
 		}
@@ -388,11 +388,11 @@ func (b *builder) pluginLayers() {
 	}
 }
 
-// narrow reduces a layer to the content that the plugin's file is for.
+// narrow reduces a layer to the keys that this file of the plugin may set.
 func (p PluginLayer) narrow(l *layer) {
 	if p.Hooks != "" {
 		if _, nested := l.content["hooks"].(map[string]any); !nested {
-			l.below = []string{"hooks"}
+			l.pathPrefix = []string{"hooks"}
 			for _, name := range slices.Collect(maps.Keys(l.content)) {
 				l.move([]string{name}, []string{"hooks", name})
 			}
@@ -415,7 +415,7 @@ func (b *builder) extraLayers() {
 	names := texts(b.merged["extraConfigs"])
 	root := ""
 	if l := b.layerOf(at); l != nil {
-		root = l.root // a named file has the same rights as the file that names it
+		root = l.root // a file in extraConfigs has the same rights as the file that names it
 	}
 	for _, name := range names {
 		r := b.resolver(b.layerOf(at), false)
@@ -433,7 +433,7 @@ func (b *builder) extraLayers() {
 		owner := root
 		for _, folder := range b.in.Roots {
 			if safeio.Within(folder, path) {
-				owner = folder // it belongs to the folder, regardless of the file that names it
+				owner = folder // a file in a workspace folder counts as the folder's, whichever file names it
 			}
 		}
 		if !b.file(path, owner) {
@@ -443,7 +443,7 @@ func (b *builder) extraLayers() {
 	}
 }
 
-// merge merges over into base and records origins.
+// merge merges the object over into the object base, and records the origins of its values.
 func (b *builder) merge(base, over map[string]any, l *layer, path []string) {
 	for _, key := range slices.Sorted(maps.Keys(over)) {
 		v := over[key]

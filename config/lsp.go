@@ -7,16 +7,16 @@ import (
 // LSP is the lsp section: language servers by name, or false.
 type LSP struct {
 	Off     bool                 `json:"-"` // written as false
-	Servers map[string]LSPServer `json:"-" rest:"true" doc:"A language server. The name of a known one or of its language changes that one."`
+	Servers map[string]LSPServer `json:"-" rest:"true" doc:"A language server. If the name is that of a server that eca knows, or of its language, these settings change that server."`
 }
 
-// LSPServer is one lsp.<name>, in the shapes that opencode and Crush use.
+// LSPServer is the value of lsp.<name>. It accepts the keys of opencode and those of Crush.
 type LSPServer struct {
 	Command        Strings           `json:"command,omitempty" doc:"The program, or the program and its arguments." each:"The program, then its arguments."`
 	Args           []string          `json:"args,omitempty" doc:"Further arguments." each:"An argument."`
 	Extensions     []string          `json:"extensions,omitempty" doc:"The extensions of its files." each:"An extension such as .go."`
 	Filetypes      []string          `json:"filetypes,omitempty" doc:"The languages of its files, by their LSP name or as an extension." each:"A language such as typescript."`
-	RootMarkers    []string          `json:"root_markers,omitempty" doc:"Files and folders whose place is the top of a project." each:"A name such as go.mod."`
+	RootMarkers    []string          `json:"root_markers,omitempty" doc:"Files and folders that mark the root folder of a project." each:"A name such as go.mod."`
 	Env            map[string]string `json:"env,omitempty" doc:"Its environment, added to that of sandboxed commands." each:"A variable's value."`
 	Initialization map[string]any    `json:"initialization,omitempty" doc:"The initializationOptions that it gets." each:"An option."`
 	InitOptions    map[string]any    `json:"init_options,omitempty" doc:"Another name for initialization." each:"An option."`

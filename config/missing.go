@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// checkFiles reports files and folders that the configuration refers to and that do not exist.
-// Otherwise it would go unnoticed that a rule is not read or a hook does not run. Relative paths of the
-// user's own files may be meant for other workspaces.
+// checkFiles reports files and folders that the configuration names but that do not exist, so that
+// users notice a rule that is not read or a hook that does not run. It skips relative paths in the
+// user's own files, because they may be meant for other workspaces.
 func (b *builder) checkFiles() {
 	for key, list := range map[string][]PathEntry{"rules": b.Rules, "commands": b.Commands, "skills": b.Skills} {
 		for _, e := range list {
@@ -31,8 +31,8 @@ func (b *builder) checkFiles() {
 	}
 }
 
-// checkFile reports a path that does not exist, in none of the folders if it is relative. program
-// means that it must not be a folder.
+// checkFile reports a path that does not exist. A relative path has to exist in one of the folders in
+// roots. program means that the path must be a file, not a folder.
 func (b *builder) checkFile(at []string, path string, roots []string, program bool) {
 	if path == "" || strings.Contains(path, "${") {
 		return
@@ -51,7 +51,7 @@ func (b *builder) checkFile(at []string, path string, roots []string, program bo
 	for _, full := range places {
 		info, err := os.Stat(full)
 		if err == nil && info.IsDir() && program {
-			b.looked(full)
+			b.recordFile(full)
 			b.problemAt(at, "%s: %s is a folder, not a file", KeyPath(at), full)
 			return
 		}
@@ -60,7 +60,7 @@ func (b *builder) checkFile(at []string, path string, roots []string, program bo
 		}
 	}
 	for _, full := range places {
-		b.looked(full)
+		b.recordFile(full)
 	}
 	if len(places) > 0 {
 		b.problemAt(at, "%s: there is no file or folder %s", KeyPath(at), places[0])
@@ -70,8 +70,8 @@ func (b *builder) checkFile(at []string, path string, roots []string, program bo
 // plainPath matches a word of a shell that is a path without anything to expand.
 var plainPath = regexp.MustCompile(`^~?[\w./+-]*[./][\w./+-]*$`)
 
-// scriptOf returns the script that a shell command begins with, also as the argument of its
-// interpreter; empty if it begins with something else.
+// scriptOf returns the script that a shell command runs first: its first word, or the word after an
+// interpreter. It is empty if that word is not a plain path.
 func scriptOf(command string) string {
 	words := strings.Fields(command)
 	if len(words) > 1 {

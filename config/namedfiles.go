@@ -18,46 +18,49 @@ import (
 // maxNamed limits how many other files a unit's hash covers.
 const maxNamed = 64
 
-// namedFiles lists the files of a folder that values run or include: trust in a hook covers its
-// script in the current form. It omits files that commands only process, because those change.
+// namedFiles lists the files of a folder that a configuration value runs or includes. Trust in a hook,
+// for example, covers the current content of its script. namedFiles omits files that commands only
+// process, because such files change often.
 func namedFiles(root, dir string, in any) []string {
-	n := named{root: root, dir: dir}
-	n.value(in)
+	n := fileCollector{root: root, dir: dir}
+	n.addValue(in)
 	slices.Sort(n.files)
 	return n.files
 }
 
-type named struct {
+// fileCollector collects the files of the folder root that values name; dir is the folder of the file
+// that contains the values.
+type fileCollector struct {
 	root, dir string
 	files     []string
 }
 
-func (n *named) value(v any) {
+func (n *fileCollector) addValue(v any) {
 	switch v := v.(type) {
 	case string:
-		n.text(v)
+		n.addText(v)
 	case map[string]any:
-		n.object(v)
+		n.addObject(v)
 	case []any:
-		n.list(v)
+		n.addList(v)
 	}
 }
 
-// list examines a list. In a list of words without a program, the first file is the script.
-func (n *named) list(list []any) {
+// addList examines a list. In a list of words without a program, the first file is the script.
+func (n *fileCollector) addList(list []any) {
 	if words := texts(list); len(words) == len(list) {
-		if i := slices.IndexFunc(words, n.file); i >= 0 {
-			n.executables(words[i+1:])
+		if i := slices.IndexFunc(words, n.addFile); i >= 0 {
+			n.addExecutables(words[i+1:])
 			return
 		}
 	}
 	for _, e := range list {
-		n.value(e)
+		n.addValue(e)
 	}
 }
 
-// object examines the values of an object. A program and its arguments belong together.
-func (n *named) object(m map[string]any) {
+// addObject examines the values of an object. A program and its arguments belong together.
+func (n *fileCollector) addObject(m map[string]any) {
 	args, isList := m["args"].([]any)
 	command, _ := m["command"].(string)
 	path, _ := m["path"].(string)
@@ -67,37 +70,37 @@ func (n *named) object(m map[string]any) {
 		program, isText := m[key].(string)
 		switch {
 		case key == "env" && isObject:
-			n.environment(env)
+			n.addEnvironment(env)
 		case isList && isText && (key == "command" || key == "path"):
 			words := []string{program}
-			if !n.file(program) {
+			if !n.addFile(program) {
 				words = strings.Fields(program)
 			}
-			n.command(append(words, texts(args)...))
-			n.included(program)
+			n.addCommand(append(words, texts(args)...))
+			n.addIncluded(program)
 			for _, arg := range texts(args) {
-				n.included(arg)
+				n.addIncluded(arg)
 			}
 		case key == "args" && isList, key == "headers":
 		default:
-			n.value(m[key])
+			n.addValue(m[key])
 		}
 	}
 }
 
-// text examines a path or a command line.
-func (n *named) text(text string) {
-	if n.file(text) {
+// addText examines a path or a command line.
+func (n *fileCollector) addText(text string) {
+	if n.addFile(text) {
 		return
 	}
-	n.included(text)
+	n.addIncluded(text)
 	text = strings.NewReplacer("${cmd:", ";", `"$CLAUDE_PROJECT_DIR"/`, "", "$CLAUDE_PROJECT_DIR/", "", "${CLAUDE_PROJECT_DIR}/", "").Replace(text)
-	n.line(text)
+	n.addCommandLine(text)
 }
 
-// included adds the files whose content becomes part of the text: by ${file:...}, or as the output
+// addIncluded adds the files whose content becomes part of the text: by ${file:...}, or as the output
 // of ${cmd:cat ...}.
-func (n *named) included(text string) {
+func (n *fileCollector) addIncluded(text string) {
 	if !strings.Contains(text, "${") {
 		return
 	}
@@ -109,17 +112,17 @@ func (n *named) included(text string) {
 		words := strings.Fields(p.parts[0].text)
 		switch {
 		case p.text == "file":
-			n.file(p.parts[0].text)
+			n.addFile(p.parts[0].text)
 		case p.text == "cmd" && len(words) > 1 && words[0] == "cat":
 			for _, word := range words[1:] {
-				n.file(strings.Trim(word, `"'`))
+				n.addFile(strings.Trim(word, `"'`))
 			}
 		}
 	}
 }
 
-// file adds a file of the folder, and reports whether it exists.
-func (n *named) file(path string) bool {
+// addFile adds a file of the folder, and reports whether it exists.
+func (n *fileCollector) addFile(path string) bool {
 	at, ok := n.find(path)
 	if ok {
 		n.add(at)
@@ -127,14 +130,14 @@ func (n *named) file(path string) bool {
 	return ok
 }
 
-func (n *named) add(at string) {
+func (n *fileCollector) add(at string) {
 	if !slices.Contains(n.files, at) && len(n.files) < maxNamed {
 		n.files = append(n.files, at)
 	}
 }
 
 // find returns the path of a file in the folder.
-func (n *named) find(path string) (string, bool) {
+func (n *fileCollector) find(path string) (string, bool) {
 	if path == "" || len(path) > 4096 {
 		return "", false
 	}

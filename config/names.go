@@ -9,9 +9,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
-// Users spell a provider's name in their own way: my_server2 in the file is my-server-2 in effect.
-// Names that a user writes go through ProviderNamed or ModelNamed; names that a user reads go
-// through Spelled or SpelledModel.
+// A provider has two names: the user's spelling in the file (my_server2), and the name in effect, in
+// kebab-case (my-server-2). ProviderNamed and ModelNamed convert names that a user writes to names in
+// effect. Spelled and SpelledModel convert names in effect to the user's spelling, for messages.
 
 // ProviderNamed returns the provider that a user refers to: by the name in effect, by the spelling
 // of the file, or by another spelling that matches only one provider.
@@ -33,7 +33,8 @@ func (c *Config) ProviderNamed(name string) (provider string, known bool) {
 	return same[0], true
 }
 
-// lettersOf returns the part of a name that all its spellings share.
+// lettersOf returns the part of a name that all its spellings have in common: no separators, and
+// lower case.
 func lettersOf(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || unicode.IsSpace(r) {
@@ -43,8 +44,8 @@ func lettersOf(name string) string {
 	}, name)
 }
 
-// ModelNamed returns a model's id with the provider's name in effect. An id without a known
-// provider stays the same.
+// ModelNamed returns a model's id with the name in effect of its provider. It returns an id without a
+// known provider unchanged.
 func (c *Config) ModelNamed(id string) string {
 	name, model, full := strings.Cut(id, "/")
 	if provider, known := c.ProviderNamed(name); full && known {

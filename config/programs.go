@@ -12,18 +12,18 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// launcher is a program that runs other programs or scripts from its arguments. Words are separated
-// by spaces.
+// launcher describes programs that run another program or a script that their arguments name. Each
+// string is a list of words, separated by spaces.
 type launcher struct {
-	names    string
-	commands string // subcommands that precede the script or command
-	values   string // options whose value is not run
-	loads    string // options whose file is run, too
-	script   string // options with the file to run; the rest are its arguments
-	code     string // options with the program text itself, so that no file follows
-	lines    bool   // the program text is a command line
-	runs     bool   // it runs a command, not a script
-	silent   bool   // only options name the file to run
+	names       string
+	commands    string // subcommands that precede the script or command
+	values      string // options whose value is not run
+	loads       string // options whose file is run, too
+	script      string // options with the file to run; the rest are its arguments
+	code        string // options with the program text itself, so that no file follows
+	lines       bool   // the program text is a command line
+	runs        bool   // it runs a command, not a script
+	optionsOnly bool   // only options name the file to run
 }
 
 func launchers() []launcher {
@@ -47,11 +47,11 @@ func launchers() []launcher {
 		{names: "go", commands: "run", values: "-C -tags -ldflags -exec"},
 		{names: "dotnet", commands: "run exec", values: "--project -c -f --configuration --framework"},
 		{names: "bb clojure clj", values: "-Sdeps -m --main -M -X -A", loads: "-cp --classpath -i --init", script: "-f --file", code: "-e --eval"},
-		{names: "emacs", script: "--script", loads: "-l --load", code: "--eval", silent: true},
+		{names: "emacs", script: "--script", loads: "-l --load", code: "--eval", optionsOnly: true},
 		{names: "julia rscript elixir mix erl escript swift kotlin kotlinc scala groovy guile racket sbcl janet tclsh wish expect osascript gjs qjs nu xonsh mono wasmtime wasmer wine swipl octave crystal nim vite-node esno ts-node-esm", values: "-L --project --manifest", code: "-e --eval"},
-		{names: "awk gawk mawk", values: "-v -F", loads: "-f --file", silent: true},
-		{names: "make gmake just", values: "-C --directory -j", loads: "-f --file --makefile --justfile", silent: true},
-		{names: "docker podman docker-compose podman-compose", loads: "-f --file", silent: true},
+		{names: "awk gawk mawk", values: "-v -F", loads: "-f --file", optionsOnly: true},
+		{names: "make gmake just", values: "-C --directory -j", loads: "-f --file --makefile --justfile", optionsOnly: true},
+		{names: "docker podman docker-compose podman-compose", loads: "-f --file", optionsOnly: true},
 		{names: "env", values: "-u --unset -C --chdir", code: "-S --split-string", lines: true, runs: true},
 		{names: "sudo doas", values: "-u -g -h -p -C -D --user --group --chdir", runs: true},
 		{names: "exec command builtin nohup time setsid xargs caffeinate", runs: true},
@@ -88,20 +88,20 @@ var (
 	duration   = regexp.MustCompile(`^[0-9.]+[smhd]?$`)
 )
 
-// command adds the files that a command runs: its program, the script of an interpreter, and
+// addCommand adds the files that a command runs: its program, the script of an interpreter, and
 // arguments that are executables. It omits files that the command only processes, because those
 // change.
-func (n *named) command(words []string) {
+func (n *fileCollector) addCommand(words []string) {
 	for len(words) > 0 && (assignment.MatchString(words[0]) || words[0] == "" || words[0] == "!") {
 		words = words[1:]
 	}
 	if len(words) == 0 {
 		return
 	}
-	n.file(words[0])
+	n.addFile(words[0])
 	l, known := launcherNamed(words[0])
 	if !known {
-		n.executables(words[1:])
+		n.addExecutables(words[1:])
 		return
 	}
 	has := func(list, word string) bool { return slices.Contains(strings.Fields(list), word) }
@@ -114,79 +114,79 @@ func (n *named) command(words []string) {
 		}
 		switch {
 		case word == "<":
-		case has(l.code, word), l.lines && !l.runs && cluster.MatchString(word):
+		case has(l.code, word), l.lines && !l.runs && groupedC.MatchString(word):
 			if l.lines {
-				n.line(next)
+				n.addCommandLine(next)
 				i++
 			}
-			n.executables(words[min(i+1, len(words)):])
+			n.addExecutables(words[min(i+1, len(words)):])
 			return
 		case has(l.script, word):
-			n.paths(next)
-			n.executables(words[min(i+2, len(words)):])
+			n.addPathList(next)
+			n.addExecutables(words[min(i+2, len(words)):])
 			return
 		case attached && has(l.loads, option):
-			n.paths(value)
+			n.addPathList(value)
 		case has(l.loads, word):
-			n.paths(next)
+			n.addPathList(next)
 			i++
 		case word == "-m" && strings.HasPrefix(l.names, "python"):
-			n.script(filepath.FromSlash(strings.ReplaceAll(next, ".", "/")))
-			n.executables(words[min(i+2, len(words)):])
+			n.addScript(filepath.FromSlash(strings.ReplaceAll(next, ".", "/")))
+			n.addExecutables(words[min(i+2, len(words)):])
 			return
 		case has(l.values, word):
 			i++
 		case has(l.commands, word):
 		case strings.HasPrefix(word, "-") && word != "-" || l.runs && (assignment.MatchString(word) || duration.MatchString(word)):
-		case l.silent:
-			n.executables(words[i : i+1])
+		case l.optionsOnly:
+			n.addExecutables(words[i : i+1])
 		case l.runs:
-			n.command(words[i:])
+			n.addCommand(words[i:])
 			return
 		default:
-			n.script(word)
-			n.executables(words[i+1:])
+			n.addScript(word)
+			n.addExecutables(words[i+1:])
 			return
 		}
 	}
 }
 
-// cluster matches the shell option -c combined with others: -lc, -ec.
-var cluster = regexp.MustCompile(`^-[a-zA-Z]*c$`)
+// groupedC matches the shell option -c combined with others: -lc, -ec.
+var groupedC = regexp.MustCompile(`^-[a-zA-Z]*c$`)
 
-// line adds the files that a command line runs.
-func (n *named) line(text string) {
+// addCommandLine adds the files that a command line runs.
+func (n *fileCollector) addCommandLine(text string) {
 	for _, command := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(";|&()`{}\n", r) }) {
 		var words []string
 		for _, word := range strings.Fields(command) {
 			words = append(words, strings.Trim(word, `"'$`))
 		}
-		n.command(words)
+		n.addCommand(words)
 	}
 }
 
-// script adds a file that an interpreter runs, found as the interpreter finds it: as a module or a
+// addScript adds a file that an interpreter runs, found as the interpreter finds it: as a module or a
 // folder.
-func (n *named) script(path string) {
+func (n *fileCollector) addScript(path string) {
 	if path == "" {
 		return
 	}
 	for _, suffix := range []string{"", ".js", ".py", "/index.js", "/__main__.py", "/__init__.py"} {
-		if n.file(path + filepath.FromSlash(suffix)) {
+		if n.addFile(path + filepath.FromSlash(suffix)) {
 			return
 		}
 	}
 }
 
-// paths adds the files of a list in the format of PATH.
-func (n *named) paths(list string) {
+// addPathList adds the files of a list in the format of PATH.
+func (n *fileCollector) addPathList(list string) {
 	for _, path := range filepath.SplitList(list) {
-		n.script(path)
+		n.addScript(path)
 	}
 }
 
-// executables adds the executables among arguments.
-func (n *named) executables(words []string) {
+// addExecutables adds the executables among arguments.
+func (n *fileCollector) addExecutables(words []string) {
 	for _, word := range words {
 		for _, path := range append(strings.Fields(word), word) {
 			if _, value, ok := strings.Cut(path, "="); ok {
@@ -225,25 +225,25 @@ func executable(path string) bool {
 	return bytes.HasPrefix(begin, []byte("#!")) && info.Mode()&0o111 != 0
 }
 
-// environment adds the files that variables make programs run.
-func (n *named) environment(env map[string]any) {
+// addEnvironment adds the files that variables make programs run.
+func (n *fileCollector) addEnvironment(env map[string]any) {
 	for _, key := range sortedKeys(env) {
 		text, _ := env[key].(string)
 		switch name := strings.ToUpper(key); {
 		case name == "NODE_OPTIONS":
-			n.command(append([]string{"node"}, strings.Fields(text)...))
+			n.addCommand(append([]string{"node"}, strings.Fields(text)...))
 		case name == "PERL5OPT" || name == "RUBYOPT":
-			n.command(append([]string{"ruby"}, strings.Fields(text)...))
+			n.addCommand(append([]string{"ruby"}, strings.Fields(text)...))
 		case strings.HasPrefix(name, "JAVA_TOOL_OPTIONS") || strings.HasSuffix(name, "JAVA_OPTIONS"):
-			n.command(append([]string{"java"}, strings.Fields(text)...))
+			n.addCommand(append([]string{"java"}, strings.Fields(text)...))
 		case name == "BASH_ENV" || name == "ENV" || name == "PYTHONSTARTUP" || name == "LD_PRELOAD" || name == "LD_AUDIT" || name == "DYLD_INSERT_LIBRARIES":
 			for _, path := range strings.FieldsFunc(text, func(r rune) bool { return r == ':' || r == ' ' }) {
-				n.file(path)
+				n.addFile(path)
 			}
 		case slices.ContainsFunc([]string{"COMMAND", "CMD", "EDITOR", "PAGER", "SHELL", "ASKPASS"}, func(s string) bool { return strings.HasSuffix(name, s) }):
-			n.text(text)
+			n.addText(text)
 		default:
-			n.executables([]string{text})
+			n.addExecutables([]string{text})
 		}
 	}
 }

@@ -2,10 +2,11 @@ package config
 
 import "github.com/seed-dec29ce4/eca/internal/template"
 
-// checkPrompts reports prompts that are not valid templates: they are sent unchanged.
+// checkPrompts reports prompts that are not valid templates, because eca sends these to the model
+// unchanged.
 func (b *builder) checkPrompts() {
 	check := func(path []string, text string) {
-		if _, err := template.Text(text, nil); err != nil && b.keys.at(path) != nil {
+		if _, err := template.Text(text, nil); err != nil && b.keys.lookup(path) != nil {
 			b.problem(b.originOf(path), "%s is not a valid template and is used unchanged: %v", path[len(path)-1], err)
 		}
 	}

@@ -6,17 +6,19 @@ import (
 	"strings"
 )
 
-// LostRestrictions returns messages about mistakes that may let tool calls run although the
-// configuration is meant to deny them, such as a misspelled tool in a rule, and about other mistakes
-// in the file of the agent in use. An unattended program must not start if there are any. weakened
-// reports whether any message is of the first kind. agent is the requested agent; empty means the
-// default one. Agents that DropInvalidAgents removed and untrusted hooks are ignored.
+// LostRestrictions returns messages about two kinds of mistakes. Those of the first kind, such as a
+// misspelled tool in a rule, may let tool calls run that the user meant to deny; weakened reports
+// whether there is such a mistake. Those of the second kind are other mistakes in the file of the
+// agent in use. A program that runs without a user must not start if there are any messages.
+//
+// agent is the requested agent; empty means the default one. Agents that DropInvalidAgents removed,
+// and untrusted hooks, are ignored.
 func LostRestrictions(l *Loaded, agent string) (out []string, weakened bool) {
 	used := l.AgentOrDefault(agent)
 	for _, f := range l.Mistakes() {
 		switch path := splitKey(f.path); {
 		case len(path) > 0 && (path[0] == "hooks" || path[0] == "extraConfigs") && l.untrusted(f.Source):
-			continue // they have no effect
+			continue // untrusted hooks and extraConfigs have no effect
 		case len(path) > 1 && path[0] == "agent" && agentFile(f.Source) && !l.hasAgent(path[1]) && path[1] != l.DefaultAgent && path[1] != l.Chat.DefaultAgent:
 			continue // DropInvalidAgents removed this agent, and it was not requested
 		case restricts(path), restricts(splitKey(f.meant)):
@@ -57,8 +59,8 @@ func (l *Loaded) hasAgent(name string) bool {
 	return known
 }
 
-// RefusedAgent returns the first finding that explains why no agent has this name: one about its
-// Markdown file.
+// RefusedAgent returns the first finding about the Markdown file of an agent. It explains why there
+// is no agent with this name.
 func (l *Loaded) RefusedAgent(name string) (Finding, bool) {
 	for _, f := range l.Findings() {
 		if path := splitKey(f.path); definesAgent(f.Source, name) || agentFile(f.Source) && len(path) > 1 && path[0] == "agent" && path[1] == name {
@@ -123,7 +125,7 @@ func restricts(path []string) bool {
 	case path[0] == "toolCall" && len(path) > 1:
 		return slices.Contains([]string{"approval", "unasked", "sandbox", "sandboxNetwork", "sandboxProtect", "environment", "webFetch"}, path[1])
 	}
-	return slices.Contains([]string{"toolCall", "disabledTools", "hooks", "extraConfigs"}, path[0]) // hooks can block calls, and files can restrict them
+	return slices.Contains([]string{"toolCall", "disabledTools", "hooks", "extraConfigs"}, path[0]) // hooks can block calls, and the files in extraConfigs can restrict them
 }
 
 // looksLikeApproval reports whether an object has any of the keys of toolCall.approval.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Rights is what an agent may do without asking the user, in increasing order. Chats store the
-// numbers.
+// Rights says what an agent may do without asking the user. A larger number means more rights. Chats
+// store the numbers, so they must not change.
 type Rights int
 
 // Rights of agents.
@@ -48,28 +48,29 @@ func (c *Config) Rights(agent string) Rights {
 	return Asks
 }
 
-// Substitution returns a message that the agent used replaces the agent asked, and whether used has
-// more rights. before has the earlier rights of asked if asked is no longer configured; nil means
-// unknown.
-func (c *Config) Substitution(asked, used string, before *Rights) string {
-	now := c.Rights(used)
-	text := fmt.Sprintf("There is no agent %q that chats can use. This chat continues with %q, which %s.", asked, used, now)
-	missing, there := c.Agents[asked]
-	if there {
-		rights := c.Rights(asked)
-		before = &rights
+// Substitution returns a message for a chat whose agent cannot be used: another agent, the
+// substitute, takes its place. The message says so if the substitute has more rights. storedRights
+// are the rights that the chat recorded for its agent, for the case that the agent is no longer
+// configured; nil means unknown.
+func (c *Config) Substitution(agent, substitute string, storedRights *Rights) string {
+	now := c.Rights(substitute)
+	text := fmt.Sprintf("There is no agent %q that chats can use. This chat continues with %q, which %s.", agent, substitute, now)
+	missing, configured := c.Agents[agent]
+	if configured {
+		rights := c.Rights(agent)
+		storedRights = &rights
 	}
-	if before != nil && *before < now {
-		return text + fmt.Sprintf(" This agent has more rights: %q %s.", asked, *before)
+	if storedRights != nil && *storedRights < now {
+		return text + fmt.Sprintf(" This agent has more rights: %q %s.", agent, *storedRights)
 	}
 	var more []string
 	for _, tool := range missing.DisabledTools {
-		if now != ReadsOnly && !slices.Contains(c.Agents[used].DisabledTools, tool) && !slices.Contains(c.DisabledTools, tool) {
+		if now != ReadsOnly && !slices.Contains(c.Agents[substitute].DisabledTools, tool) && !slices.Contains(c.DisabledTools, tool) {
 			more = append(more, tool)
 		}
 	}
 	if len(more) > 0 {
-		return text + fmt.Sprintf(" This agent has more rights: %q cannot use %s.", asked, strings.Join(more, ", "))
+		return text + fmt.Sprintf(" This agent has more rights: %q cannot use %s.", agent, strings.Join(more, ", "))
 	}
 	return text
 }

@@ -41,7 +41,8 @@ type schema struct {
 	Additional  any                `json:"additionalProperties,omitempty"` // false, or a *schema
 }
 
-// newSchema describes a key. def is its default; pending means that it is below a pending key.
+// newSchema describes a key. def is its default. pending means that a key above this one is accepted
+// but has no effect (the tag pending).
 func newSchema(k *key, def any, pending bool) *schema {
 	pending = pending || k.tag.Get("pending") != ""
 	s := &schema{Description: k.doc(), Deprecated: k.deprecated, Minimum: k.limit("min"), Maximum: k.limit("max")}
@@ -80,11 +81,11 @@ func newSchema(k *key, def any, pending bool) *schema {
 	return s
 }
 
-// withEarlier adds the keys of earlier versions, and second names.
+// withEarlier adds the keys of earlier versions (renamed) and second names of keys (aliases).
 func withEarlier(root *key) *key {
 	add := func(old, now string, like *key) *key {
 		path := strings.Split(old, ".")
-		object := root.at(path[:len(path)-1])
+		object := root.lookup(path[:len(path)-1])
 		if object == nil || object.fields() == nil {
 			return &key{} // users choose the names of these keys
 		}
@@ -94,13 +95,13 @@ func withEarlier(root *key) *key {
 		return &k
 	}
 	for _, a := range aliases() {
-		k := add(a[0], a[1], root.at(strings.Split(a[1], ".")))
+		k := add(a[0], a[1], root.lookup(strings.Split(a[1], ".")))
 		k.deprecated, k.docs = false, []string{"The same as " + a[1] + "."}
 	}
 	for _, r := range renamed() {
 		if strings.HasSuffix(r[0], "File") {
 			add(r[0], r[1], newKey(reflect.TypeFor[string](), "", nil))
-		} else if target := root.at(strings.Split(r[1], ".")); target != nil {
+		} else if target := root.lookup(strings.Split(r[1], ".")); target != nil {
 			add(r[0], r[1], target)
 		}
 	}

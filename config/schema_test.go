@@ -115,7 +115,7 @@ func valueAt(v any, path []string) (any, bool) {
 func TestKeys(t *testing.T) {
 	keys := withEarlier(newKeys())
 	keys.each(nil, func(path []string, k *key) {
-		if strings.TrimSpace(k.doc()) == "" && !k.deprecated && !keys.at(path[:1]).deprecated && path[len(path)-1] != "[]" && path[len(path)-1] != "*" {
+		if strings.TrimSpace(k.doc()) == "" && !k.deprecated && !keys.lookup(path[:1]).deprecated && path[len(path)-1] != "[]" && path[len(path)-1] != "*" {
 			t.Errorf("the field of the key %s has no tag doc, which says what it is for", strings.Join(path, "."))
 		}
 		if !slices.Contains([]string{"", "safe", "paths", "stricter"}, k.tag.Get("trust")) {
@@ -162,14 +162,14 @@ func TestKeys(t *testing.T) {
 		providers.*.models.*.variants.*.*
 		agent.*.inherit agent.*.mode agent.*.spawnableBy agent.*.description agent.*.systemPrompt agent.*.prompts.chat agent.*.prompts.tools.*
 		agent.*.defaultModel agent.*.variant agent.*.maxSteps agent.*.disabledTools agent.*.autoCompactPercentage agent.*.toolCall.approval.byDefault`) {
-		if at := keys.at(strings.Split(key, ".")); at == nil || at.deprecated {
+		if at := keys.lookup(strings.Split(key, ".")); at == nil || at.deprecated {
 			t.Errorf("%s is not a key", key)
 		}
 	}
 	for _, key := range strings.Fields(`
 		behavior defaultBehavior chat.defaultBehavior chat.welcomeMessage compactPrompt compactPromptFile completion.systemPrompt completion.systemPromptFile
 		rewrite.systemPrompt rewrite.systemPromptFile agent.*.systemPromptFile behavior.*.mode providers.*.requiresAuth? toolCall.manualApproval`) {
-		at := keys.at(strings.Split(key, "."))
+		at := keys.lookup(strings.Split(key, "."))
 		if at == nil || !at.deprecated && key != "behavior.*.mode" {
 			t.Errorf("%s of earlier versions is not in the schema", key)
 		}

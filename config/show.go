@@ -14,16 +14,16 @@ func (v Value) Text() string {
 	if v.Secret {
 		return redact.Mark
 	}
-	raw, err := encode(v.shown())
+	raw, err := encode(v.masked())
 	if err != nil {
 		return err.Error()
 	}
 	return string(raw)
 }
 
-// shown returns the value, or redact.Mark for a secret. It also masks passwords and tokens in
+// masked returns the value, or redact.Mark for a secret. It also masks passwords and tokens in
 // addresses within the value.
-func (v Value) shown() any {
+func (v Value) masked() any {
 	if v.Secret {
 		return redact.Mark
 	}
@@ -83,11 +83,11 @@ func ParseKeyPath(s string) ([]string, error) {
 	}
 }
 
-// UnsetError reports that there is no value at a path.
+// UnsetError is the error for a path at which no value is set.
 type UnsetError struct {
 	Path    []string
-	Meant   string // the key that was probably intended; empty if no key is similar
-	Unknown bool   // eca does not know the key
+	Meant   string // the key that the user probably meant; empty if no key is similar
+	Unknown bool   // there is no such key
 }
 
 func (e *UnsetError) Error() string {
@@ -120,8 +120,8 @@ func (l *Loaded) ValuesAt(path []string) ([]Value, error) {
 	unset := &UnsetError{Path: path}
 	c := newChecker()
 	for i := range path {
-		if c.keys.at(path[:i+1]) == nil {
-			unset.Unknown, unset.Meant = true, KeyPath(c.meant(c.keys.at(path[:i]), path[:i], path[i], nil))
+		if c.keys.lookup(path[:i+1]) == nil {
+			unset.Unknown, unset.Meant = true, KeyPath(c.meant(c.keys.lookup(path[:i]), path[:i], path[i], nil))
 			break
 		}
 	}
@@ -132,7 +132,7 @@ func (l *Loaded) ValuesAt(path []string) ([]Value, error) {
 // value at the path itself is returned directly.
 func Tree(values []Value, path []string) any {
 	if len(values) == 1 && len(values[0].Path) == len(path) {
-		return values[0].shown()
+		return values[0].masked()
 	}
 	tree := map[string]any{}
 	for _, v := range values {
@@ -146,7 +146,7 @@ func Tree(values []Value, path []string) any {
 			}
 			at = sub
 		}
-		at[rest[len(rest)-1]] = v.shown()
+		at[rest[len(rest)-1]] = v.masked()
 	}
 	return tree
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// cut replaces text[from:to] with with.
+// cut replaces text[from:to] with the bytes in with.
 type cut struct {
 	from, to int
 	with     []byte
@@ -27,9 +27,9 @@ func splice(text []byte, cuts ...cut) []byte {
 }
 
 // replace replaces a value.
-func (p place) replace(old *hujson.Value, raw []byte) []byte {
+func (p location) replace(old *hujson.Value, raw []byte) []byte {
 	was := p.text[old.StartOffset:old.EndOffset]
-	// A value on one line stays on one line; a value that was not a list or object had no layout.
+	// A list or object on one line stays on one line. Other values have no layout to keep.
 	oneLine := (was[0] == '[' || was[0] == '{') && !bytes.ContainsRune(was, '\n')
 	if !oneLine && startsLine(p.text, p.object.Value.(*hujson.Object).Members[p.index].Name.StartOffset) {
 		raw = p.indented(raw, indentAt(p.text, old.StartOffset))
@@ -38,7 +38,7 @@ func (p place) replace(old *hujson.Value, raw []byte) []byte {
 }
 
 // insert adds the missing member as the last one of its object.
-func (p place) insert(raw []byte) []byte {
+func (p location) insert(raw []byte) []byte {
 	object := p.object.Value.(*hujson.Object)
 	key := append(hujson.String(p.rest[0]), ": "...)
 	outer := indentAt(p.text, p.object.StartOffset)
@@ -79,9 +79,9 @@ func (p place) insert(raw []byte) []byte {
 	return splice(p.text, cuts...)
 }
 
-// remove removes the member, with the comma that becomes superfluous, and with its line if that is
-// otherwise empty.
-func (p place) remove() []byte {
+// remove removes the member and the comma that becomes superfluous. If nothing else is on the
+// member's line, it removes the whole line.
+func (p location) remove() []byte {
 	object := p.object.Value.(*hujson.Object)
 	m := &object.Members[p.index]
 	from, to := m.Name.StartOffset, m.Value.EndOffset
@@ -115,7 +115,7 @@ func (p place) remove() []byte {
 }
 
 // indented formats a value for a line with the given indentation.
-func (p place) indented(raw []byte, indent string) []byte {
+func (p location) indented(raw []byte, indent string) []byte {
 	var b bytes.Buffer
 	if json.Indent(&b, raw, indent, p.unit()) != nil {
 		return raw
@@ -124,7 +124,7 @@ func (p place) indented(raw []byte, indent string) []byte {
 }
 
 // unit returns the file's indentation of one level.
-func (p place) unit() string {
+func (p location) unit() string {
 	if root, ok := p.root.Value.(*hujson.Object); ok && len(root.Members) > 0 {
 		at := root.Members[0].Name.StartOffset
 		if s := indentAt(p.text, at); s != "" && startsLine(p.text, at) {
@@ -134,7 +134,7 @@ func (p place) unit() string {
 	return "  "
 }
 
-func (p place) newline() string {
+func (p location) newline() string {
 	if bytes.Contains(p.text, []byte("\r\n")) {
 		return "\r\n"
 	}

@@ -22,12 +22,13 @@ func isUTF16(text []byte) bool {
 func syntaxError(text []byte, err error) (line, column int, cause string) {
 	line, column, found := splitPosition(err.Error())
 	at := newLines(text)
-	// The text that the parser sees may have one more line.
+	// The parser sees the text with a final newline (withNewline), and so may count one more line.
 	if line > len(at) {
 		line, column = len(at), len(text)-at[len(at)-1]+1
 	}
 	if offset, ok := openString(text); ok && !strings.Contains(found, "invalid character '\\''") {
-		// The parser takes the next quote, or the text after the line, as the end of the string.
+		// The parser continues the string to the next quote in the file, so it reports an error only
+		// after the actual mistake.
 		open := at.position(offset)
 		inString := strings.HasPrefix(found, `invalid literal: "`) || strings.Contains(found, "parsing string")
 		switch {
@@ -78,9 +79,9 @@ func openString(text []byte) (offset int, ok bool) {
 		rest := text[i:]
 		switch {
 		case bytes.HasPrefix(rest, []byte("//")):
-			i += length(rest, "\n")
+			i += lastByteOf(rest, "\n")
 		case bytes.HasPrefix(rest, []byte("/*")):
-			i += length(rest, "*/")
+			i += lastByteOf(rest, "*/")
 		case text[i] == '"':
 			begin := i
 			for i++; i < len(text) && text[i] != '"'; i++ {
@@ -99,8 +100,9 @@ func openString(text []byte) (offset int, ok bool) {
 	return 0, false
 }
 
-// length returns the length of a text up to an end marker, or all of it.
-func length(text []byte, end string) int {
+// lastByteOf returns the offset of the last byte of an end marker; without a marker, the length of
+// the text.
+func lastByteOf(text []byte, end string) int {
 	if n := bytes.Index(text, []byte(end)); n >= 0 {
 		return n + len(end) - 1
 	}

@@ -49,10 +49,10 @@ func tightens(path []string, v any) bool {
 	return ok
 }
 
-// withholdUnasked removes toolCall.unasked, also that of agents, from a workspace's file, whether
-// it is trusted or not: it can only make the user's own value stricter. It ignores the case of
-// keys, as decoding does. A file cannot remove an agent with null either, because that would drop
-// the user's value.
+// withholdUnasked removes toolCall.unasked, also that of agents, from the layer of a workspace's
+// file, trusted or not, and adds it to b.stricter, because the file can only make the user's value
+// stricter. It ignores the case of keys, as decoding does. It also refuses to remove an agent with
+// null, because that would remove the user's value of this key.
 func (b *builder) withholdUnasked(l *layer) {
 	withhold := func(object any, path []string) {
 		eachFold(object, "toolCall", func(_ string, calls any) {
@@ -117,11 +117,11 @@ func eachFold(object any, name string, fn func(key string, value any)) {
 	}
 }
 
-// tightener applies values that may only make the configuration stricter.
+// tightener applies values that can only make the configuration stricter.
 type tightener struct{ *builder }
 
-// tighten applies the tightenings of untrusted files above all layers. The general rules come
-// first, because agents without their own rules start from them.
+// tighten applies the tightenings of workspaces' files after all layers are merged. The general rules
+// come first, because agents without their own rules start with a copy of them.
 func (b tightener) tighten() {
 	agents := map[string][]tightening{}
 	for _, t := range b.stricter {
@@ -153,8 +153,8 @@ func (b tightener) tightenAgent(name string, agents map[string][]tightening, don
 	}
 }
 
-// inheritStrictly completes an agent from another one, but only with values that need no trust: it
-// does not inherit what that agent allows.
+// inheritStrictly lets an agent of an untrusted file inherit from parent, but only the values that
+// need no trust. It does not inherit permissions.
 func (b tightener) inheritStrictly(t tightening, parent string) {
 	agents, _ := b.merged["agent"].(map[string]any)
 	from, known := agents[parent].(map[string]any)
@@ -166,7 +166,7 @@ func (b tightener) inheritStrictly(t tightening, parent string) {
 	at := []string{"agent", t.path[1]}
 	harmless := s.object(clone(from), at)
 	if agent := b.objectAt(at); agent != nil {
-		b.under(agent, harmless, at, []string{"agent", parent})
+		b.inheritMembers(agent, harmless, at, []string{"agent", parent})
 	}
 	for _, more := range s.stricter {
 		if more.path[2] != "inherit" {
@@ -179,7 +179,7 @@ func (b tightener) inheritStrictly(t tightening, parent string) {
 func (b tightener) applyStricter(t tightening) {
 	last := len(t.path) - 1
 	if t.path[0] == "agent" && (t.path[last] == "ask" || t.path[last] == "deny") {
-		b.ownApproval(t)
+		b.copyGeneralApproval(t)
 	}
 	in := b.objectAt(t.path[:last])
 	if in == nil {
@@ -189,14 +189,14 @@ func (b tightener) applyStricter(t tightening) {
 	if general, ok := b.merged["toolCall"].(map[string]any); ok && before == nil && t.path[last] == "unasked" {
 		before = general["unasked"] // it applies to agents without their own value
 	}
-	if after := t.with(before); !equalJSON(before, after) {
+	if after := t.combine(before); !equalJSON(before, after) {
 		in[t.path[last]] = after
 		b.noteTightened(t)
 	}
 }
 
-// with combines a value with a tightening.
-func (t tightening) with(before any) any {
+// combine combines a value with a tightening.
+func (t tightening) combine(before any) any {
 	if t.path[0] == "budget" { // the smallest limit of each kind applies
 		return anyList(append(slices.Clone(texts(before)), texts(t.value)...))
 	}
@@ -242,7 +242,7 @@ func anyList(texts []string) []any {
 	return out
 }
 
-// union returns rules that match everything that either of two sets of rules matches.
+// union combines two sets of rules: a call that either set matches also matches the result.
 func union(before, more any) any {
 	base, _ := before.(map[string]any)
 	out := map[string]any{}
@@ -283,9 +283,9 @@ func matchers(rule any) (map[string]any, bool) {
 	return args, ok
 }
 
-// ownApproval copies the general rules to an agent without its own rules, because an agent's own
+// copyGeneralApproval copies the general rules to an agent without its own rules, because an agent's own
 // rules replace the general ones completely.
-func (b tightener) ownApproval(t tightening) {
+func (b tightener) copyGeneralApproval(t tightening) {
 	agent := b.objectAt(t.path[:2])
 	calls, _ := agent["toolCall"].(map[string]any)
 	if agent == nil || calls["approval"] != nil {
@@ -319,7 +319,7 @@ func (b *builder) objectAt(path []string) map[string]any {
 	return m
 }
 
-// noteTightened records the origin of a tightening.
+// noteTightened records the workspace's file as the origin of the tightened value.
 func (b tightener) noteTightened(t tightening) {
 	set := func(path []string) {
 		o := t.l.origin(path)

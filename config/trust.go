@@ -25,7 +25,7 @@ type Unit struct {
 	// Sum is a hash of everything that needs trust, including the folder's files that it refers to,
 	// such as a hook's script. Harmless parts can change without a new Sum.
 	Sum   string
-	Files []string // files of the folder that Sum covers, too
+	Files []string // the other files of the folder that Sum covers
 
 	// Text shows the user everything that needs trust, one line each, and the files that it refers to.
 	Text string
@@ -36,10 +36,11 @@ type Unit struct {
 
 	Trusted bool
 
-	link bool // it is about the target of the file, not its content
+	link bool // the file is a link out of the folder, and trust is about the target of this link
 }
 
-// Place returns the position of a need: the file relative to a folder, and the line if it is known.
+// Place returns the position of a need for messages: the file relative to the folder from, and the
+// line if it is known.
 func (u Unit) Place(n Need, from string) string {
 	name := relative(from, u.File)
 	if n.Line > 0 {
@@ -62,16 +63,16 @@ type Need struct {
 	Line int    // 0 if unknown
 }
 
-// wants has the content of a file that needs trust.
-type wants struct {
+// trustContent is the content of a file that needs trust.
+type trustContent struct {
 	data  any            // the whole content, for the hash
 	parts map[string]any // by names that users know
-	text  string         // for the user to read
-	runs  any            // the texts that may name programs
+	text  string         // shown to the user
+	runs  any            // the values that may name programs
 }
 
 // newUnit returns a unit for content that needs trust.
-func newUnit(root, file string, needs []Need, w wants) Unit {
+func newUnit(root, file string, needs []Need, w trustContent) Unit {
 	u := Unit{Root: root, File: file, Needs: needs, Parts: map[string]string{}}
 	h := sha256.New()
 	raw, _ := encode(w.data) // it was decoded from JSON
@@ -133,10 +134,10 @@ func indented(v any) string {
 	return string(raw)
 }
 
-// ForeignUnit returns the unit of a workspace's file in a foreign format. needs lists what it would
-// do, and values has the decoded JSON value for each need.
+// ForeignUnit returns the unit of a workspace's file in the format of another program, such as Claude
+// Code. needs lists the parts that need trust, and values has the decoded JSON value of each.
 func ForeignUnit(root, file string, needs []Need, values []any) Unit {
-	w := wants{data: values, runs: values, parts: map[string]any{}}
+	w := trustContent{data: values, runs: values, parts: map[string]any{}}
 	for i, v := range values {
 		w.parts[needs[i].What] = v
 		w.text += indented(v) + "\n"
@@ -155,9 +156,9 @@ func TextUnit(root, file, text string, outside bool) (u Unit, needed bool) {
 	if len(needs) == 0 {
 		return Unit{}, false
 	}
-	// The hash covers the whole text, because the text determines how the output of a command is
-	// used.
-	w := wants{data: text, parts: map[string]any{"its text": text}}
+	// The hash covers the whole text, because the text around an expression determines what its value
+	// does.
+	w := trustContent{data: text, parts: map[string]any{"its text": text}}
 	var runs []any
 	for _, n := range needs {
 		runs = append(runs, n.What)
@@ -169,10 +170,10 @@ func TextUnit(root, file, text string, outside bool) (u Unit, needed bool) {
 	return u, true
 }
 
-// gate reduces a workspace's layer to the part that takes effect: everything if the user trusts it,
-// otherwise only the harmless part. Values that only make things stricter are kept separately, because
-// they must not replace the user's values.
-func (b *builder) gate(l *layer) {
+// withholdUntrusted reduces a workspace's layer to the part that takes effect: everything if the user
+// trusts it, otherwise only the harmless part. Values that can only make the configuration stricter
+// are moved to b.stricter, because they must not replace the user's values.
+func (b *builder) withholdUntrusted(l *layer) {
 	if l.root == "" {
 		return
 	}
@@ -185,11 +186,11 @@ func (b *builder) gate(l *layer) {
 	harmless := s.object(l.content, nil)
 	if len(s.needs) > 0 {
 		slices.SortStableFunc(s.needs, func(x, y Need) int { return x.Line - y.Line })
-		u := newUnit(l.root, l.source, s.needs, wants{data: s.wanted, parts: s.parts, text: s.text, runs: s.values})
+		u := newUnit(l.root, l.source, s.needs, trustContent{data: s.trustData, parts: s.parts, text: s.text, runs: s.values})
 		u.Trusted = b.in.Trusts(u)
 		b.Units = append(b.Units, u)
 		for _, f := range u.Files {
-			b.looked(f)
+			b.recordFile(f)
 		}
 		if u.Trusted {
 			return
@@ -201,14 +202,14 @@ func (b *builder) gate(l *layer) {
 
 // splitter separates the harmless part of a layer from the part that needs trust.
 type splitter struct {
-	l        *layer
-	keys     *key
-	needs    []Need
-	wanted   []any // paths and values that need trust
-	parts    map[string]any
-	text     string
-	values   []any
-	stricter []tightening
+	l         *layer
+	keys      *key
+	needs     []Need
+	trustData []any // paths and values that need trust
+	parts     map[string]any
+	text      string
+	values    []any
+	stricter  []tightening
 }
 
 // trustEffect is the effect of a value of an untrusted file; see key.
@@ -223,7 +224,8 @@ const (
 	ignored                // no effect
 )
 
-// ownTrustEffect reads the tag trust. An object with a part that needs no trust is examined part by part.
+// ownTrustEffect returns the effect that the tag trust declares. If a part of an object needs no
+// trust, the object's parts are examined one by one.
 func (k *key) ownTrustEffect() trustEffect {
 	switch k.tag.Get("trust") {
 	case "safe":
@@ -233,22 +235,22 @@ func (k *key) ownTrustEffect() trustEffect {
 	case "stricter":
 		return stricter
 	}
-	looked := func(sub *key) bool { return sub != nil && sub.ownTrustEffect() != needsTrust }
-	if looked(k.elem()) || slices.ContainsFunc(slices.Collect(maps.Values(k.fields())), looked) {
+	needsNone := func(sub *key) bool { return sub != nil && sub.ownTrustEffect() != needsTrust }
+	if needsNone(k.elem()) || slices.ContainsFunc(slices.Collect(maps.Values(k.fields())), needsNone) {
 		return recurse
 	}
 	return needsTrust
 }
 
-// trustEffect returns the effect of the value at a path of keys in an untrusted file. Decoding ignores the
-// case of keys, but without trust only the exact spelling counts.
+// trustEffect returns the effect of the value at a path of keys in an untrusted file. Decoding
+// ignores the case of keys, but without trust only the exact spelling takes effect.
 func (k *key) trustEffect(path []string) trustEffect {
 	exact := true
 	for _, name := range path {
-		if k.open() {
+		if k.acceptsAnything() {
 			return needsTrust // its type does not restrict its content
 		}
-		field := k.named(name)
+		field := k.member(name)
 		if field == nil {
 			return ignored
 		}
@@ -297,9 +299,10 @@ func isObject(v any) bool {
 	return ok
 }
 
-// need records a value that needs trust; for a section with names, each name.
+// need records a value that needs trust. For a section such as mcpServers, it records each member
+// separately.
 func (s *splitter) need(at []string, v any) {
-	s.wanted, s.values = append(s.wanted, []any{at, v}), append(s.values, v)
+	s.trustData, s.values = append(s.trustData, []any{at, v}), append(s.values, v)
 	s.text += KeyPath(at) + ": " + indented(v) + "\n"
 	if m, ok := v.(map[string]any); ok && len(at) == 1 && len(m) > 0 {
 		for _, key := range sortedKeys(m) {

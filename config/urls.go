@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// IsWebURL reports whether an address is an HTTP or HTTPS URL with a host, and with a port that can exist
-// if it has one.
+// IsWebURL reports whether an address is an HTTP or HTTPS URL with a host. If it has a port, the
+// number must be valid.
 func IsWebURL(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -46,7 +46,7 @@ func (b *builder) checkURLs() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.MCPServers)) {
 		s, at := b.MCPServers[name], []string{"mcpServers", name}
-		withheld := func(l *layer) bool { // so that the complete settings are unknown
+		withheld := func(l *layer) bool { // an untrusted file sets more, so what is known is incomplete
 			servers, _ := l.withheld["mcpServers"].(map[string]any)
 			return servers[name] != nil
 		}

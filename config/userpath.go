@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// UserPath resolves a path from a configuration: ~ is the home folder, and a file's relative paths
-// start at the file's folder.
+// UserPath resolves a path from a configuration. ~ is the home folder. If origin is a file, relative
+// paths start at the folder of this file.
 func UserPath(path string, origin Origin) string {
 	if path == "" {
 		return ""

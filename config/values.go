@@ -15,10 +15,10 @@ import (
 // Value is one value of the effective configuration that was set explicitly.
 type Value struct {
 	Path   []string
-	Value  any // as encoding/json decodes it; objects are empty, lists are complete
+	Value  any // as encoding/json decodes it. An object is empty: its members are separate Values. A list is complete
 	Origin Origin
-	// Secret means that the value must not be shown: its name says so, it is a header or the
-	// environment of a child process, or it came from the environment or from an included file.
+	// Secret means that the value must not be shown: the name of the key suggests a secret, the value
+	// is a header or a variable of a child process, or it comes from the environment or another file.
 	Secret bool
 }
 
@@ -34,15 +34,15 @@ func (l *Loaded) Values() []Value {
 	return out
 }
 
-// Secrets lists texts that must not be shown anywhere. Values that count as secret only because
-// they were included are left out if they are clearly not secrets: folders, addresses, prose. The
-// output of commands and passwords from netrc files are always included.
+// Secrets lists texts that must not be shown anywhere. A value from another file or a variable is
+// left out if it is clearly not a secret: a folder, an address, prose. The output of commands and
+// passwords from netrc files are always in the list.
 func (l *Loaded) Secrets() []string {
 	set := map[string]bool{}
 	add := func(s string) {
 		set[s] = true
 		if words := strings.Fields(s); len(words) == 2 {
-			set[words[1]] = true // Bearer ...
+			set[words[1]] = true // the token in "Bearer TOKEN"
 		}
 	}
 	l.each(func(v Value, _ bool) {
@@ -87,14 +87,15 @@ func (l *Loaded) Secrets() []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// Credentials lists the texts whose names clearly mark them as secret, and passwords in addresses.
-// It has fewer texts than Secrets, for output in which a word removed by mistake would matter.
+// Credentials lists the values of keys whose names clearly mark them as secret, and passwords in
+// addresses. It has fewer texts than Secrets; use it for output in which it would matter if a word
+// was removed by mistake.
 func (l *Loaded) Credentials() []string {
 	var out []string
 	named := func(path []string, s string) {
 		words := strings.Fields(s)
 		if redact.SecretName(path[len(path)-1]) && len(words) > 0 && len(words) <= 2 {
-			out = append(out, s, words[len(words)-1]) // Bearer ...
+			out = append(out, s, words[len(words)-1]) // the token in "Bearer TOKEN"
 		}
 	}
 	for _, layer := range l.layers {
@@ -122,7 +123,7 @@ func (l *Loaded) each(fn func(v Value, set bool)) {
 	raw, err := json.Marshal(l.Config)
 	var all map[string]any
 	if err != nil || json.Unmarshal(raw, &all) != nil {
-		return // it was decoded from JSON
+		return // cannot happen: the configuration was decoded from JSON
 	}
 	l.walk(all, nil, fn)
 }
