@@ -11,14 +11,13 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// This file answers requests from servers. Workspace folders (roots) are here, questions to the user
-// in elicit.go, and requests to a model in sampling.go.
-
-// askable answers requests from servers. Each connection gets a new one.
-type askable struct{ deps Deps }
+// responder answers requests from servers. Each connection gets a new one. The answers about workspace
+// folders (roots) are in this file, questions to the user in elicit.go, and requests to a model in
+// sampling.go.
+type responder struct{ deps Deps }
 
 // handlers returns the handlers of server requests, by method.
-func (u askable) handlers() map[string]Handler {
+func (u responder) handlers() map[string]Handler {
 	out := map[string]Handler{}
 	if u.deps.Roots != nil {
 		out[string(wire.MethodListRoots)] = func(context.Context, ServerRequest) (any, error) { return u.rootList(), nil }
@@ -34,7 +33,7 @@ func (u askable) handlers() map[string]Handler {
 }
 
 // rootList lists the workspace folders.
-func (u askable) rootList() wire.ListRootsResult {
+func (u responder) rootList() wire.ListRootsResult {
 	out := wire.ListRootsResult{Roots: []wire.Root{}}
 	for _, path := range u.deps.Roots() {
 		out.Roots = append(out.Roots, wire.Root{URI: workspace.ToURI(path), Name: filepath.Base(path)})

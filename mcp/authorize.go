@@ -16,8 +16,8 @@ type authorized struct {
 	login  Login
 }
 
-// maxAttempts is how often one request is sent: with the current token, with a new one, and with
-// one that another process has stored meanwhile.
+// maxAttempts is how often one request is sent at most: with the current token, with a renewed token,
+// and with a token that another process has stored in the meantime.
 const maxAttempts = 3
 
 // loginError means that the user has to log in; cause is the reason.
@@ -28,7 +28,7 @@ func (e *loginError) Error() string { return e.cause.Error() }
 // Unwrap makes the error match errUnauthorized.
 func (e *loginError) Unwrap() error { return errUnauthorized }
 
-// unauthorized returns err as a loginError with its reason, or errUnauthorized without one.
+// unauthorized returns the loginError in err, which has a reason, or else errUnauthorized.
 func unauthorized(err error) error {
 	if login, ok := errors.AsType[*loginError](err); ok {
 		return login
@@ -36,7 +36,7 @@ func unauthorized(err error) error {
 	return errUnauthorized
 }
 
-// withLogin adds the user's login to requests, if the server can have one.
+// withLogin returns a RoundTripper that adds the user's login to requests, if the launch has one.
 func withLogin(l Launch, server *url.URL, next http.RoundTripper) http.RoundTripper {
 	if l.Login == nil {
 		return next
@@ -53,18 +53,18 @@ func (a *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 	for attempt := 1; ; attempt++ {
 		if err != nil {
 			closeBody(req)
-			return nil, needed(err)
+			return nil, asLoginError(err)
 		}
-		this := req
+		withToken := req
 		if token != "" {
-			this = req.Clone(req.Context())
-			this.Header.Set("Authorization", "Bearer "+token)
+			withToken = req.Clone(req.Context())
+			withToken.Header.Set("Authorization", "Bearer "+token)
 		}
-		resp, failed := a.next.RoundTrip(this)
+		resp, failed := a.next.RoundTrip(withToken)
 		if failed != nil || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
 			return resp, failed
 		}
-		again, ok := repeated(req)
+		again, ok := resendable(req)
 		if !ok || attempt == maxAttempts {
 			return resp, nil
 		}
@@ -81,8 +81,8 @@ func (a *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 // maxRefused is how many bytes of a refusal's unused body are read.
 const maxRefused = 64 << 10
 
-// needed converts an error that requires the user to log in to a loginError.
-func needed(err error) error {
+// asLoginError wraps an error in a loginError if only the user can resolve it, by logging in.
+func asLoginError(err error) error {
 	var user interface {
 		error
 		Needed()
@@ -93,8 +93,9 @@ func needed(err error) error {
 	return err
 }
 
-// repeated returns a request that can be sent again, if its body allows that.
-func repeated(req *http.Request) (*http.Request, bool) {
+// resendable returns a copy of a request that has been sent, to send it again. ok is false if its body
+// cannot be read a second time.
+func resendable(req *http.Request) (again *http.Request, ok bool) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return req, true
 	}
@@ -105,7 +106,7 @@ func repeated(req *http.Request) (*http.Request, bool) {
 	if err != nil {
 		return nil, false
 	}
-	again := req.Clone(req.Context())
+	again = req.Clone(req.Context())
 	again.Body = body
 	return again, true
 }

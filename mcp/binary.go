@@ -37,11 +37,12 @@ func isBinary(media string) bool {
 	return false
 }
 
-// leastEncoded is the minimum length of base64 in bytes. Shorter words could be mistaken for it.
+// leastEncoded is the minimum length in bytes of text that counts as base64. A shorter text could be
+// an ordinary word.
 const leastEncoded = 16
 
-// isEncoded reports whether a text is base64 data of a binary media type. Servers also send the
-// extracted text of a PDF under the type of the PDF.
+// isEncoded reports whether a text is base64 data of a binary media type. The type alone does not tell,
+// because some servers send the extracted text of a PDF with the type of the PDF.
 func isEncoded(media, text string) bool {
 	if !isBinary(media) || len(text) < leastEncoded || strings.ContainsAny(strings.TrimSpace(text), " \t") {
 		return false
@@ -53,11 +54,11 @@ func isEncoded(media, text string) bool {
 // dataURL is a data URL found in a text.
 type dataURL struct{ media, data string }
 
-// maxDataURLs limits the data URLs of one text that are shown; any others are only mentioned.
+// maxDataURLs limits how many data URLs of one text are decoded; the text only mentions the others.
 const maxDataURLs = 20
 
-// cutDataURLs replaces binary data URLs in a text with descriptions. A text that is only one data URL
-// becomes empty: its data is shown, so a description would repeat it.
+// cutDataURLs replaces binary data URLs in a text with descriptions. If the text consists of one data
+// URL only, rest is empty: the caller shows its data, so a description would repeat it.
 func cutDataURLs(text string) (rest string, urls []dataURL) {
 	if !strings.Contains(text, ";base64,") {
 		return text, nil

@@ -34,7 +34,7 @@ type connection struct {
 	mu    sync.Mutex // guards the fields below
 	stale list       // lists that have to be fetched
 
-	toolsListed chan struct{} // closed when changed tools have been listed; nil without a change
+	toolsListed chan struct{} // closed when changed tools have been listed; nil if no tools have changed
 	calls       []*activeCall
 	pages       map[string]chan struct{} // pages that the user was asked to open, by id
 }
@@ -63,14 +63,14 @@ func (m *Manager) reach(ctx context.Context, s *server, c config.MCPServer, sett
 		}
 		conn.server = info.Capabilities
 		if offer.Tools, offer.LeftOut, err = conn.listTools(ctx, s); err == nil {
-			m.firstPrompts(ctx, conn, s, offer)
+			m.listFirstPrompts(ctx, conn, s, offer)
 			conn.session.settle(ctx)
 			conn.watch(settings, launch.URL != "")
 			return attempt{conn: conn, offer: offer}
 		}
 		conn.close("its tools could not be listed")
 	}
-	err = explain(ctx, err, launch.Clean)
+	err = startError(ctx, err, launch.Clean)
 	if ctx.Err() != nil && s.printed.Load() != nil {
 		err = fmt.Errorf("%w; %s", err, s.printedText())
 	}
@@ -80,24 +80,24 @@ func (m *Manager) reach(ctx context.Context, s *server, c config.MCPServer, sett
 // promptsLimit is how long listing a server's prompts may delay its start.
 const promptsLimit = 5 * time.Second
 
-// firstPrompts lists the prompts of a starting server, because clients ask for the commands as soon
-// as the server is running. Lists that do not arrive in time are fetched later.
-func (m *Manager) firstPrompts(ctx context.Context, conn *connection, s *server, offer *Offer) {
+// listFirstPrompts lists the prompts of a starting server, because clients request the slash commands
+// as soon as the server is running. If the prompts do not arrive in time, they are fetched later.
+func (m *Manager) listFirstPrompts(ctx context.Context, conn *connection, s *server, offer *Offer) {
 	if conn.server.Prompts != nil {
 		ctx, cancel := limited(ctx, promptsLimit)
 		defer cancel()
 		var err error
 		if offer.Prompts, err = conn.listPrompts(ctx, s); err != nil {
-			conn.outdated(promptsList)
+			conn.markStale(promptsList)
 		}
 	}
 	if conn.server.Resources != nil {
-		conn.outdated(resourcesList)
+		conn.markStale(resourcesList)
 	}
 }
 
-// explain describes for the user why a start failed.
-func explain(ctx context.Context, err error, clean func(string) string) error {
+// startError returns an error that tells the user why a start failed.
+func startError(ctx context.Context, err error, clean func(string) string) error {
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
 		err = cause
 	}
@@ -143,13 +143,13 @@ func (m *Manager) newConnection(name string, t transport, l Launch, c config.MCP
 		slots: make(chan struct{}, parallelCalls(c)), limit: callLimit(c),
 	}
 	s.self = self{server: name, info: wire.Implementation{Name: "ECA", Version: m.deps.Version}, capabilities: m.capabilities()}
-	s.handlers, s.calls, s.notified, s.log = askable{m.deps}.handlers(), conn.active, conn.notified, m.deps.Log.With("server", name)
+	s.handlers, s.calls, s.onNotification, s.log = responder{m.deps}.handlers(), conn.activeCalls, conn.handleNotification, m.deps.Log.With("server", name)
 	return conn
 }
 
 // capabilities returns the capabilities for which eca has handlers.
 func (m *Manager) capabilities() map[string]any {
-	out, handlers := map[string]any{}, askable{m.deps}.handlers()
+	out, handlers := map[string]any{}, responder{m.deps}.handlers()
 	for method, can := range map[string]struct {
 		name  string
 		value any
@@ -181,15 +181,16 @@ func (c *connection) cause() error {
 // for calls that are still running.
 func (c *connection) close(why string) { c.session.close(why) }
 
-// notified handles a notification of the server. It runs on the transport's reader and never waits.
-func (c *connection) notified(method string, params json.RawMessage) {
+// handleNotification handles a notification of the server. It runs on the goroutine that reads from the
+// server, so it never waits.
+func (c *connection) handleNotification(method string, params json.RawMessage) {
 	switch method {
 	case wire.MethodNotificationToolsListChanged:
-		c.outdated(toolsList)
+		c.markStale(toolsList)
 	case wire.MethodNotificationPromptsListChanged:
-		c.outdated(promptsList)
+		c.markStale(promptsList)
 	case wire.MethodNotificationResourcesListChanged:
-		c.outdated(resourcesList)
+		c.markStale(resourcesList)
 	case string(wire.MethodNotificationElicitationComplete):
 		c.pageDone(params)
 	case "notifications/message":
@@ -202,8 +203,8 @@ func (c *connection) notified(method string, params json.RawMessage) {
 	}
 }
 
-// alive pings the server and ends the connection if the server is gone.
-func (c *connection) alive() {
+// ping pings the server and ends the connection if the server is gone.
+func (c *connection) ping() {
 	ctx, cancel := context.WithTimeout(c.ctx, pingTime)
 	defer cancel()
 	if c.session.modern() {
@@ -214,14 +215,15 @@ func (c *connection) alive() {
 	case err == nil || c.ctx.Err() != nil || answered(err):
 	case errors.Is(err, errUnauthorized):
 		c.session.cancel(unauthorized(err))
-	case errors.Is(err, errForgotten):
+	case errors.Is(err, errSessionLost):
 		c.session.cancel(err)
 	default:
 		c.session.cancel(fmt.Errorf("it no longer answers: %w", err))
 	}
 }
 
-// watch pings a remote server regularly, because eca would not notice otherwise that it is gone.
+// watch pings a remote server regularly, because eca would otherwise not notice that the server is
+// gone.
 func (c *connection) watch(settings Settings, remote bool) {
 	if !remote || settings.KeepAlive <= 0 {
 		return
@@ -232,7 +234,7 @@ func (c *connection) watch(settings Settings, remote bool) {
 		for {
 			select {
 			case <-t.C:
-				c.alive()
+				c.ping()
 			case <-c.ctx.Done():
 				return
 			}

@@ -51,7 +51,7 @@ type elicited struct {
 
 // elicit asks the user for the data that a server requests, one field at a time. It asks
 // only during a call, because the user would not know the reason otherwise.
-func (u askable) elicit(ctx context.Context, r ServerRequest) (any, error) {
+func (u responder) elicit(ctx context.Context, r ServerRequest) (any, error) {
 	var p struct {
 		pageRequest
 		Schema json.RawMessage `json:"requestedSchema"`
@@ -100,7 +100,7 @@ func (u askable) elicit(ctx context.Context, r ServerRequest) (any, error) {
 }
 
 // asker returns nil if no user can be asked.
-func (u askable) asker() Asker {
+func (u responder) asker() Asker {
 	if u.deps.Asker == nil {
 		return nil
 	}

@@ -67,7 +67,7 @@ func readPage(address string) (page, error) {
 
 // elicitPage asks the user to open a page. eca fetches or opens nothing before the user agrees, and
 // does not see what happens on the page.
-func (u askable) elicitPage(ctx context.Context, asker Asker, r ServerRequest, call ActiveCall, p pageRequest) (action string, err error) {
+func (u responder) elicitPage(ctx context.Context, asker Asker, r ServerRequest, call ActiveCall, p pageRequest) (action string, err error) {
 	target, err := readPage(p.URL)
 	if err != nil {
 		return "", err
@@ -151,7 +151,7 @@ func (c *connection) visit(ctx context.Context, call ActiveCall, wanted []json.R
 			return fmt.Errorf("the server wants the user to open a page at %s first, and the user did not", visible.Text(target.host))
 		}
 	}
-	asker := askable{c.m.deps}.asker()
+	asker := responder{c.m.deps}.asker()
 	if asker == nil {
 		return errors.New("no user was available to confirm that the pages are done")
 	}

@@ -56,7 +56,7 @@ func TestPagesBeforeACall(t *testing.T) {
 					return nil
 				}})
 				defer conn.m.Close()
-				conn.session.handlers, conn.session.calls, conn.session.notified = askable{conn.m.deps}.handlers(), conn.active, conn.notified
+				conn.session.handlers, conn.session.calls, conn.session.onNotification = responder{conn.m.deps}.handlers(), conn.activeCalls, conn.handleNotification
 				server := &tasker{answers: map[string][]string{"tools/call": {required, ok(`{"content":[{"type":"text","text":"the files"}]}`)}}}
 				go server.serve(t, l, conn.session)
 				go func() {

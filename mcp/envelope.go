@@ -18,14 +18,14 @@ import (
 // of servers leniently.
 type envelope struct {
 	jsonrpc.Message
-	header map[string]string // sent along over HTTP
+	header map[string]string // headers of the request that carries the message over HTTP
 }
 
 func (e envelope) hasID() bool          { return len(e.ID) > 0 && string(e.ID) != "null" }
 func (e envelope) isRequest() bool      { return e.Method != "" && e.hasID() }
 func (e envelope) isNotification() bool { return e.Method != "" && !e.hasID() }
 
-// key is the id in the form used for look-ups. Some servers return numbers as strings.
+// key returns the id without quotes, for look-ups, because some servers return a number as a string.
 func (e envelope) key() string { return idKey(e.ID) }
 
 func idKey(id json.RawMessage) string {
@@ -72,28 +72,28 @@ func eventEnvelopes(e sse.Event, log *slog.Logger) []envelope {
 
 // transport carries messages between a session and a server.
 type transport interface {
-	// start connects to the server; the connection ends with life. It passes each message of the
-	// server to receive, one at a time where their order matters; receive does not block. It calls
-	// lost with the reason when nothing can be sent or received any more. The caller must call close,
-	// even after a failed start.
+	// start connects to the server; the connection ends when the context life ends. The transport
+	// passes each message of the server to receive, which does not block; messages whose order matters
+	// are passed one at a time. When nothing can be sent or received any more, the transport calls lost
+	// with the reason. The caller must call close, even after a failed start.
 	start(life context.Context, receive func(envelope), lost func(error)) error
-	// agreed sets the protocol version to use from now on.
-	agreed(version string)
+	// setVersion sets the protocol version to use from now on.
+	setVersion(version string)
 	// listen opens a separate stream for unsolicited messages of the server, if the transport needs
 	// one. The channel is closed when the stream is open or not available. A nil channel means that
 	// no stream is needed.
 	listen() <-chan struct{}
-	// send sends a message. The answer to a request arrives through receive. send returns before that,
-	// or with an error when no answer can arrive any more.
+	// send sends a message. The answer to a request arrives through receive. send can return before
+	// the answer arrives; it returns an error if no answer can arrive any more.
 	send(ctx context.Context, e envelope) error
-	// ended returns why the server ended the connection, or nil if it did not. The reason is
-	// available before lost is called; ended may block briefly if the server is just ending.
-	ended() error
+	// endReason returns why the server ended the connection, or nil if it did not. The reason is
+	// available before lost is called; endReason may block briefly if the server is just ending.
+	endReason() error
 	// close ends everything and returns when nothing is left running.
 	close()
 }
 
-// answerError is an error that a server answered instead of a result.
+// answerError is an error with which a server answered a request.
 type answerError struct{ details *jsonrpc.Error }
 
 func (e *answerError) Error() string {
@@ -109,9 +109,9 @@ func answered(err error) bool {
 var (
 	// errUnauthorized is the error of servers that require a login.
 	errUnauthorized = errors.New("the server requires a login")
-	// errForgotten is the error of a request to a server that no longer knows the session. The server
+	// errSessionLost is the error of a request to a server that no longer knows the session. The server
 	// has not executed the request.
-	errForgotten = errors.New("the server ended the session")
+	errSessionLost = errors.New("the server ended the session")
 	// errNotStarted is the error of requests before the start.
 	errNotStarted = errors.New("the server is not started")
 )

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// greet performs the older handshake (initialize). version, if set, is the version that eca offers.
-func (s *session) greet(ctx context.Context, version string) (*wire.InitializeResult, error) {
+// olderHandshake performs the older handshake (initialize). version, if set, is the version that eca offers.
+func (s *session) olderHandshake(ctx context.Context, version string) (*wire.InitializeResult, error) {
 	info, err := s.initialize(ctx, version)
 	if err != nil {
 		return nil, err
@@ -39,10 +39,10 @@ func (s *session) initialize(ctx context.Context, version string) (*wire.Initial
 	return &info, nil
 }
 
-// initialized completes the older handshake. The server's version is used, even if it is newer than the
-// offered one.
+// initialized completes the older handshake. eca uses the version that the server names, even if it is
+// newer than the version that eca offered.
 func (s *session) initialized(ctx context.Context, info *wire.InitializeResult) error {
-	s.agree(info.ProtocolVersion)
+	s.setVersion(info.ProtocolVersion)
 	if err := s.notify(ctx, string(wire.MethodNotificationInitialized), nil); err != nil {
 		return s.causeOr(err)
 	}
@@ -50,8 +50,8 @@ func (s *session) initialized(ctx context.Context, info *wire.InitializeResult) 
 	return nil
 }
 
-// newestVersion is the version without a handshake: each request carries what the handshake
-// exchanged.
+// newestVersion is the version without a handshake: each request contains the data that earlier
+// versions exchanged in the handshake.
 const newestVersion = wire.ProtocolVersion20260728
 
 // versionError means that a server supports only versions that eca does not support.
@@ -66,17 +66,17 @@ func (e *versionError) Error() string {
 }
 
 // discover requests the description of a server of the newest version. If the answer lists no
-// versions, discover returns it with errNoVersions: it may come from an older server that answers
-// any request. sent, if not nil, is called when the request has been sent.
+// versions, discover returns it together with errNoVersions, because it may come from an older server
+// that answers every request. sent, if not nil, is called when the request has been sent.
 func (s *session) discover(ctx context.Context, sent func()) (*wire.InitializeResult, error) {
-	s.transport.agreed(newestVersion)
+	s.transport.setVersion(newestVersion)
 	var found struct {
 		wire.DiscoverResult
 		Server *wire.Implementation `json:"serverInfo"` // where drafts of the version have it
 	}
 	request := request{method: string(wire.MethodServerDiscover), version: newestVersion, onSent: sent}
 	raw, err := s.ask(ctx, request)
-	if versions := supported(err); slices.Contains(versions, newestVersion) {
+	if versions := supportedVersions(err); slices.Contains(versions, newestVersion) {
 		raw, err = s.ask(ctx, request)
 	} else if len(versions) > 0 {
 		return nil, &versionError{versions}
@@ -104,9 +104,9 @@ func (s *session) discover(ctx context.Context, sent func()) (*wire.InitializeRe
 
 var errNoVersions = errors.New("the server does not list its protocol versions")
 
-// supported returns the versions that a server listed when it refused the version of a request. It
+// supportedVersions returns the versions that a server listed when it refused the version of a request. It
 // returns nil for other errors.
-func supported(err error) []string {
+func supportedVersions(err error) []string {
 	var answer *answerError
 	if !errors.As(err, &answer) || answer.details.Code != wire.UNSUPPORTED_PROTOCOL_VERSION {
 		return nil
@@ -138,8 +138,8 @@ func (s *session) settle(ctx context.Context) {
 
 const settleTime = time.Second
 
-// subscribe asks a server without a handshake for its notifications, repeatedly: the answer comes
-// only when the server stops sending them.
+// subscribe requests the notifications of a server without a handshake. The server answers this
+// request only when it stops sending notifications, so subscribe then requests them again.
 func (s *session) subscribe(after func(time.Duration) (<-chan time.Time, func())) {
 	filter := map[string]any{"notifications": wire.SubscriptionFilter{ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true}}
 	s.background(func() {

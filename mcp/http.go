@@ -17,37 +17,37 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
-// way is one way to connect to a remote server.
-type way struct {
+// httpAttempt is an attempt to connect to a remote server: a transport and a protocol version.
+type httpAttempt struct {
 	transport func() transport
-	version   string        // to use; empty means any older version
+	version   string        // the protocol version; empty means any older version
 	limit     time.Duration // of the handshake; 0 means no limit
-	retryOnly bool          // tried only if an earlier way may have failed temporarily
+	retryOnly bool          // make this attempt only if an earlier one may have failed temporarily
 }
 
-// ways lists the ways to connect to a remote server, in the order of the attempts: the newest
-// version, then the older ones, then HTTP with SSE. The way that worked last time comes first.
-func ways(streamable, sse func() transport, limits waits, known handshake, configured string) []way {
-	newest := way{transport: streamable, version: newestVersion}
-	older := way{transport: streamable, version: configured}
-	oldest := way{transport: sse, version: configured}
+// httpAttempts lists the attempts to connect to a remote server, in order: the newest version, then the
+// older ones, then HTTP with SSE. If an older version worked last time, it comes first.
+func httpAttempts(streamable, sse func() transport, limits handshakeLimits, known handshake, configured string) []httpAttempt {
+	newest := httpAttempt{transport: streamable, version: newestVersion}
+	older := httpAttempt{transport: streamable, version: configured}
+	oldest := httpAttempt{transport: sse, version: configured}
 	switch {
 	case wire.IsModernProtocol(configured):
-		return []way{newest}
+		return []httpAttempt{newest}
 	case configured != "":
-		return []way{older, oldest}
+		return []httpAttempt{older, oldest}
 	case known.older():
-		return []way{older, newest, oldest}
+		return []httpAttempt{older, newest, oldest}
 	}
 	probe, again := newest, newest
 	probe.limit, again.retryOnly = limits.remote, true
 	if known.version != "" {
 		probe.limit = limits.stuck
 	}
-	return []way{probe, older, again, oldest}
+	return []httpAttempt{probe, older, again, oldest}
 }
 
-// openHTTP connects to a remote server by the first way that works.
+// openHTTP connects to a remote server with the first attempt that succeeds.
 func (m *Manager) openHTTP(ctx context.Context, s *server, l Launch, c config.MCPServer) (*connection, *wire.InitializeResult, error) {
 	address, err := url.Parse(l.URL)
 	if err != nil || address.Host == "" {
@@ -55,25 +55,25 @@ func (m *Manager) openHTTP(ctx context.Context, s *server, l Launch, c config.MC
 	}
 	client := &http.Client{Transport: withLogin(l, address, &hostTransport{next: m.deps.HTTP().Transport, host: address.Host, headers: l.Headers})}
 	log := m.deps.Log.With("server", s.name)
-	list := ways(
+	list := httpAttempts(
 		func() transport { return &streamable{client: client, address: l.URL, log: log} },
 		func() transport { return &olderHTTP{client: client, address: address, log: log} },
-		m.waits, s.recall(c), c.ProtocolVersion,
+		m.handshakeLimits, s.recall(c), c.ProtocolVersion,
 	)
-	var reason error // error of the older way, unless only the newest version is tried
-	again := false   // whether to retry the newest version
+	var reason error // the error to return: of the first attempt with an older version, if there is one
+	again := false   // whether to try the newest version again
 	for _, w := range list {
 		if w.retryOnly && !again {
 			continue
 		}
-		conn, info, err := m.try(ctx, s.name, w, l, c)
+		conn, info, err := m.tryOnce(ctx, s.name, w, l, c)
 		if err == nil {
 			return conn, info, nil
 		}
 		log.Debug("a way to reach an MCP server failed", "version", w.version, "err", l.Clean(err.Error()))
-		again = again || errors.Is(err, errLate) || slices.Contains(supported(err), newestVersion)
+		again = again || errors.Is(err, errTimeout) || slices.Contains(supportedVersions(err), newestVersion)
 		switch {
-		case ctx.Err() != nil || errors.Is(err, errUnauthorized) || unknownOnly(err):
+		case ctx.Err() != nil || errors.Is(err, errUnauthorized) || noCommonVersion(err):
 			return nil, nil, err
 		case w.version == newestVersion && len(list) > 1: // an older server may answer any request
 			continue
@@ -87,10 +87,10 @@ func (m *Manager) openHTTP(ctx context.Context, s *server, l Launch, c config.MC
 	return nil, nil, reason
 }
 
-// try connects by one way.
-func (m *Manager) try(ctx context.Context, name string, w way, l Launch, c config.MCPServer) (*connection, *wire.InitializeResult, error) {
+// tryOnce makes one attempt to connect.
+func (m *Manager) tryOnce(ctx context.Context, name string, w httpAttempt, l Launch, c config.MCPServer) (*connection, *wire.InitializeResult, error) {
 	if w.limit > 0 {
-		limited, cancel := context.WithTimeoutCause(ctx, w.limit, errLate)
+		limited, cancel := context.WithTimeoutCause(ctx, w.limit, errTimeout)
 		defer cancel()
 		ctx = limited
 	}
@@ -101,10 +101,10 @@ func (m *Manager) try(ctx context.Context, name string, w way, l Launch, c confi
 	case err != nil:
 	case w.version == newestVersion && c.ProtocolVersion == "":
 		if info, err = conn.session.discover(ctx, nil); err == nil {
-			conn.session.agree(newestVersion)
+			conn.session.setVersion(newestVersion)
 		}
 	default:
-		info, err = conn.session.speak(ctx, w.version)
+		info, err = conn.session.performHandshake(ctx, w.version)
 	}
 	if err == nil {
 		return conn, info, nil
@@ -116,7 +116,8 @@ func (m *Manager) try(ctx context.Context, name string, w way, l Launch, c confi
 	return nil, nil, err
 }
 
-// refuses reports whether an error may come from a server that does not know the request.
+// refuses reports whether an error may come from a server that does not know the request, so that
+// another attempt can succeed.
 func refuses(err error) bool {
 	var status *statusError
 	return answered(err) || errors.As(err, &status) && status.status < http.StatusInternalServerError
@@ -146,19 +147,19 @@ func (h *hostTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media != sse.ContentType { // the event reader has its own limit
-		resp.Body = &bounded{ReadCloser: resp.Body}
+		resp.Body = &limitedBody{ReadCloser: resp.Body}
 	}
 	return resp, nil
 }
 
-// bounded is a body that fails when it becomes too long.
-type bounded struct {
+// limitedBody is a body that fails when it becomes too long.
+type limitedBody struct {
 	io.ReadCloser
 	size int // so far
 }
 
 // Read implements io.Reader.
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *limitedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.size += n; b.size > maxMessage {
 		return 0, errTooLong

@@ -22,8 +22,8 @@ type Handler func(ctx context.Context, r ServerRequest) (any, error)
 type ServerRequest struct {
 	Server string          // its name in the configuration
 	Params json.RawMessage // as sent; may be empty
-	// Calls are the running calls of the server, the oldest first. One of them may be the reason for
-	// the request.
+	// Calls are the running calls of tools of the server, the oldest first. The server may have sent
+	// the request because of one of them.
 	Calls []ActiveCall
 }
 
@@ -62,7 +62,7 @@ func (s *session) answerInBackground(e envelope) {
 	if !full {
 		remove = s.incoming.Add(e.key(), cancel)
 	} else {
-		e.Params = nil // the parameters are not used
+		e.Params = nil // frees memory: the refusal does not need the parameters
 	}
 	s.mu.Unlock()
 	s.background(func() {
@@ -116,8 +116,8 @@ func (s *session) answer(ctx context.Context, method string, params json.RawMess
 	return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "%v", err)
 }
 
-// cancelled ends a request that the server cancelled.
-func (s *session) cancelled(params json.RawMessage) {
+// handleCancelled ends a request that the server cancelled.
+func (s *session) handleCancelled(params json.RawMessage) {
 	var p struct {
 		ID json.RawMessage `json:"requestId"`
 	}
@@ -127,11 +127,12 @@ func (s *session) cancelled(params json.RawMessage) {
 	s.incoming.Cancel(idKey(p.ID))
 }
 
-// maxRounds limits how often a server may request more input before it answers.
+// maxRounds limits how often a server may request more input before it returns a result.
 const maxRounds = 10
 
-// inputRequest is the answer of a server without a handshake that needs more input. It contains the
-// server's requests, and a state that eca returns with the input when it repeats the call.
+// inputRequest is the answer of a server of the newest version that needs more input before it can
+// return a result. It contains the server's requests, and a state that eca sends back with the
+// responses when it repeats the call.
 type inputRequest struct {
 	Type     string `json:"resultType"`
 	Requests map[string]struct {
@@ -141,14 +142,14 @@ type inputRequest struct {
 	State json.RawMessage `json:"requestState"`
 }
 
-func wantsInput(result json.RawMessage) (inputRequest, bool) {
+func parseInputRequest(result json.RawMessage) (inputRequest, bool) {
 	var w inputRequest
 	more := json.Unmarshal(result, &w) == nil && w.Type == string(wire.ResultTypeInputRequired)
 	return w, more
 }
 
-// inputs answers all the requests for input concurrently.
-func (s *session) inputs(ctx context.Context, w inputRequest) (map[string]json.RawMessage, error) {
+// answerInputRequests answers all the requests for input concurrently.
+func (s *session) answerInputRequests(ctx context.Context, w inputRequest) (map[string]json.RawMessage, error) {
 	if len(w.Requests) > maxIncoming {
 		return nil, fmt.Errorf("the server sent more than %d requests at the same time", maxIncoming)
 	}

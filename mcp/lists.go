@@ -7,7 +7,7 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// list is a set of lists that a server may change while it runs.
+// list is a set of the three lists that a server can change while it runs.
 type list uint8
 
 const (
@@ -16,8 +16,9 @@ const (
 	resourcesList
 )
 
-// outdated marks lists to fetch again. It never waits.
-func (c *connection) outdated(which list) {
+// markStale records that lists have to be fetched again, and wakes the server's supervisor. It never
+// waits.
+func (c *connection) markStale(which list) {
 	c.mu.Lock()
 	c.stale |= which
 	if which&toolsList != 0 && c.toolsListed == nil {
@@ -30,8 +31,8 @@ func (c *connection) outdated(which list) {
 	}
 }
 
-// takeOutdated returns the lists to fetch and clears the marks.
-func (c *connection) takeOutdated() list {
+// takeStale returns the lists to fetch and clears the marks.
+func (c *connection) takeStale() list {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	which := c.stale
@@ -39,8 +40,9 @@ func (c *connection) takeOutdated() list {
 	return which
 }
 
-// listed records that the tools were fetched after their last announced change.
-func (c *connection) listed() {
+// signalToolsListed wakes AwaitTools, unless the server has announced another change of its tools
+// since they were fetched.
+func (c *connection) signalToolsListed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.toolsListed != nil && c.stale&toolsList == 0 {
@@ -74,8 +76,8 @@ func (m *Manager) AwaitTools(ctx context.Context) {
 	}
 }
 
-// pages fetches a list page by page. take gets each page and returns the cursor of the next one,
-// which is empty after the last page.
+// pages fetches a list page by page. It calls take with each page; take returns the cursor of the next
+// page, or an empty cursor after the last one.
 func pages[P any, C ~string](ctx context.Context, c *connection, method wire.MCPMethod, take func(*P) C) error {
 	params := map[string]any{}
 	for range maxPages {
@@ -105,7 +107,7 @@ type refreshed struct {
 
 // refresh fetches the lists of a server that may have changed.
 func (s *server) refresh(c *connection) {
-	ch, which := make(chan refreshed, 1), c.takeOutdated()
+	ch, which := make(chan refreshed, 1), c.takeStale()
 	s.refreshing = ch
 	limit := s.m.currentSettings().Start
 	go func() {
@@ -138,7 +140,7 @@ func (s *server) storeLists(r refreshed) {
 	if r.conn != s.conn { // from an earlier connection
 		return
 	}
-	defer r.conn.listed()
+	defer r.conn.signalToolsListed()
 	for _, err := range r.errs {
 		s.m.deps.Log.Warn("cannot fetch a list of an MCP server", "server", s.name, "err", err)
 	}

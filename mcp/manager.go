@@ -19,7 +19,7 @@ type Manager struct {
 	ctx  context.Context
 	stop context.CancelFunc
 
-	waits waits
+	handshakeLimits handshakeLimits
 
 	mu       sync.Mutex // guards the fields below
 	begun    bool
@@ -46,7 +46,7 @@ func New(d Deps) *Manager {
 	ctx, stop := context.WithCancel(context.Background())
 	return &Manager{
 		deps: d, ctx: ctx, stop: stop, servers: map[string]*server{}, statusChanged: make(chan struct{}),
-		waits: waits{probe: time.Second, remote: 3 * time.Second, stuck: 10 * time.Second},
+		handshakeLimits: handshakeLimits{probe: time.Second, remote: 3 * time.Second, stuck: 10 * time.Second},
 	}
 }
 

@@ -13,8 +13,9 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// waits limit a handshake with a server that does not answer unknown requests.
-type waits struct {
+// handshakeLimits are the time limits of a handshake with a server that may not answer requests that
+// it does not know.
+type handshakeLimits struct {
 	// probe is how long a program may take to answer server/discover before eca also sends
 	// initialize. The first answer is used, so a slow start does not affect the choice of version.
 	probe time.Duration
@@ -28,17 +29,18 @@ type waits struct {
 // errStuck is the reason to restart a program that answered neither handshake.
 var errStuck = errors.New("it read two requests and answered neither")
 
-// handshake is what is known about the handshake of a server with this configuration.
+// handshake records which protocol version worked last for a server.
 type handshake struct {
-	of      config.MCPServer
-	version string // that worked last; empty means unknown
+	of      config.MCPServer // the configuration with which it worked
+	version string           // empty means unknown
 }
 
 // older reports whether to start with the older handshake. For an unknown server, the newest version
 // is tried first.
 func (h handshake) older() bool { return h.version != "" && !wire.IsModernProtocol(h.version) }
 
-// recall returns the last successful handshake of a server. Only one attempt at a time uses it.
+// recall returns the last successful handshake of a server, if its configuration is still the same.
+// Only one goroutine, that of the current start, uses it.
 func (s *server) recall(c config.MCPServer) handshake {
 	if s.opening.handshake == nil || !reflect.DeepEqual(s.opening.handshake.of, c) {
 		s.opening.handshake = &handshake{of: c}
@@ -73,13 +75,13 @@ func (m *Manager) openProgram(ctx context.Context, s *server, l Launch, c config
 		switch {
 		case err != nil:
 		case c.ProtocolVersion != "":
-			info, err = conn.session.speak(ctx, c.ProtocolVersion)
+			info, err = conn.session.performHandshake(ctx, c.ProtocolVersion)
 		case older:
-			if info, err = conn.session.greet(ctx, ""); answered(err) && conn.ctx.Err() == nil {
-				info, err = conn.session.speak(ctx, newestVersion)
+			if info, err = conn.session.olderHandshake(ctx, ""); answered(err) && conn.ctx.Err() == nil {
+				info, err = conn.session.performHandshake(ctx, newestVersion)
 			}
 		default:
-			info, err = conn.session.negotiate(ctx, m.waits, known, transport.unread)
+			info, err = conn.session.negotiate(ctx, m.handshakeLimits, known, transport.unread)
 		}
 		if err == nil {
 			return conn, info, nil
@@ -99,17 +101,17 @@ func (m *Manager) openProgram(ctx context.Context, s *server, l Launch, c config
 	}
 }
 
-// speak performs the handshake of one version.
-func (s *session) speak(ctx context.Context, version string) (*wire.InitializeResult, error) {
+// performHandshake performs the handshake of one version.
+func (s *session) performHandshake(ctx context.Context, version string) (*wire.InitializeResult, error) {
 	if !wire.IsModernProtocol(version) {
-		return s.greet(ctx, version)
+		return s.olderHandshake(ctx, version)
 	}
 	info, err := s.discover(ctx, nil)
 	if errors.Is(err, errNoVersions) {
 		err = nil // the version is known from the configuration or an earlier start
 	}
 	if err == nil {
-		s.agree(version)
+		s.setVersion(version)
 	}
 	return info, err
 }
@@ -120,11 +122,13 @@ type negotiated struct {
 	err  error
 }
 
-// negotiate sends server/discover to a program. It falls back to the older handshake when the
-// program refuses the request, or reads it and stays silent for a while. unread reports whether
-// the program has not read the request yet (left), if that can be determined (known); until it has,
-// it counts as starting.
-func (s *session) negotiate(ctx context.Context, limits waits, known handshake, unread func() (left, known bool)) (*wire.InitializeResult, error) {
+// negotiate sends server/discover to a program. It sends the older handshake when the program refuses
+// this request, or reads it and stays silent for a while.
+//
+// unread reports whether the program still has to read a request (left), if the system can tell
+// (known). Until the program has read the request, it counts as starting, and its time to answer has
+// not begun.
+func (s *session) negotiate(ctx context.Context, limits handshakeLimits, known handshake, unread func() (left, known bool)) (*wire.InitializeResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ask := func(request func(context.Context) (*wire.InitializeResult, error)) <-chan negotiated {
@@ -158,7 +162,7 @@ func (s *session) negotiate(ctx context.Context, limits waits, known handshake, 
 			wait.Reset(patience)
 		case d := <-discovered:
 			if d.err == nil {
-				s.agree(newestVersion)
+				s.setVersion(newestVersion)
 				return d.info, nil
 			}
 			discovered = nil
@@ -167,7 +171,7 @@ func (s *session) negotiate(ctx context.Context, limits waits, known handshake, 
 				return nil, d.err
 			case refused != nil:
 				return nil, refused
-			case unknownOnly(d.err):
+			case noCommonVersion(d.err):
 				return nil, d.err
 			case greeted == nil:
 				greeted = ask(greet)
@@ -203,8 +207,8 @@ func (s *session) negotiate(ctx context.Context, limits waits, known handshake, 
 	}
 }
 
-// unknownOnly reports whether an error means that eca supports none of a server's versions.
-func unknownOnly(err error) bool {
+// noCommonVersion reports whether an error means that eca supports none of a server's versions.
+func noCommonVersion(err error) bool {
 	var unknown *versionError
 	if !errors.As(err, &unknown) {
 		return false

@@ -35,7 +35,7 @@ func (k *memory) use(r *rig, _ *Settings) {
 
 // impatient makes all waits short.
 func impatient(r *rig, _ *Settings) {
-	r.m.waits = waits{probe: 50 * time.Millisecond, remote: 50 * time.Millisecond, stuck: 50 * time.Millisecond}
+	r.m.handshakeLimits = handshakeLimits{probe: 50 * time.Millisecond, remote: 50 * time.Millisecond, stuck: 50 * time.Millisecond}
 }
 
 // eca speaks the newest version that it shares with a program, without any configuration, and tries
@@ -61,7 +61,7 @@ func TestNewestVersionWithoutConfiguration(t *testing.T) {
 				}
 				r := newRig(t, map[string]string{"s": mode}, known.use, func(r *rig, _ *Settings) {
 					if mode == "deaf" || mode == "late" {
-						r.m.waits.probe = time.Millisecond
+						r.m.handshakeLimits.probe = time.Millisecond
 					}
 				})
 				if s := r.await("s", Running); s.Offer.Protocol != want.version {
@@ -137,7 +137,7 @@ func TestRemoteServersOfAllAges(t *testing.T) {
 			for range 2 {
 				r := newRig(t, map[string]string{"s": server.URL}, known.use, func(r *rig, _ *Settings) {
 					if name == "hangs" || name == "accepts" {
-						r.m.waits.remote = 50 * time.Millisecond
+						r.m.handshakeLimits.remote = 50 * time.Millisecond
 					}
 				})
 				if s := r.await("s", Running); s.Offer.Protocol != "2025-11-25" {

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
-// olderHTTP is a transport over HTTP with SSE, as version 2024-11-05 defines it: one stream carries
-// all messages of the server and begins with the address for messages to the server.
+// olderHTTP is a transport over HTTP with SSE, as version 2024-11-05 defines it. One stream carries all
+// messages of the server. Its first event contains the address to which eca sends messages.
 type olderHTTP struct {
 	client  *http.Client
 	address *url.URL
@@ -111,12 +111,13 @@ func (t *olderHTTP) send(ctx context.Context, e envelope) error {
 	return nil
 }
 
-// agreed and listen implement transport: all versions use the same stream here.
-func (t *olderHTTP) agreed(string)           {}
+// setVersion and listen implement transport: all versions use the same stream here.
+func (t *olderHTTP) setVersion(string)       {}
 func (t *olderHTTP) listen() <-chan struct{} { return nil }
 
-// ended implements transport: the end of the stream reports itself.
-func (*olderHTTP) ended() error { return nil }
+// endReason implements transport. It returns nil, because start's goroutine reports the end of the
+// stream to lost.
+func (*olderHTTP) endReason() error { return nil }
 
-// close implements transport. The stream ends with life.
+// close implements transport. It waits for the stream, which ends with the context life.
 func (t *olderHTTP) close() { t.work.Wait() }

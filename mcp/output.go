@@ -33,8 +33,8 @@ func newOutputSchema(raw json.RawMessage) *outputSchema {
 	return &outputSchema{raw: raw}
 }
 
-// check returns what is wrong with the structured content of a result; nil if the content is valid
-// or cannot be checked.
+// check returns an error if the structured content of a result does not match the schema. It returns
+// nil if the content is valid or cannot be checked.
 func (o *outputSchema) check(structured json.RawMessage) error {
 	if o == nil {
 		return nil
@@ -81,8 +81,8 @@ const (
 	maxDepth = 500
 )
 
-// bounded reports whether the check ends within the limit of steps. It follows every reference that
-// a validator follows.
+// bounded reports whether the check of value ends within the limit of steps. It follows the same
+// references as the validator.
 func (w *workload) bounded(schema, value any, depth int) bool {
 	if w.steps++; w.steps > maxSteps || depth > maxDepth {
 		return false

@@ -151,13 +151,13 @@ func (m *Manager) ask(ctx context.Context, name string, request func(context.Con
 			return nil
 		case cause != nil:
 			return cause
-		case errors.Is(err, errForgotten) && again:
-			conn.session.cancel(errForgotten)
+		case errors.Is(err, errSessionLost) && again:
+			conn.session.cancel(errSessionLost)
 		case errors.Is(err, errUnauthorized):
 			conn.session.cancel(err)
 			return err
 		default:
-			return conn.cleaned(err)
+			return conn.cleanError(err)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func (c *connection) get(ctx context.Context, method wire.MCPMethod, params any)
 func (c *connection) during(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(c.ctx, func() { cancel(c.cause()) })
-	limited, end := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("%w: the server said nothing for %s", errLate, c.limit))
+	limited, end := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("%w: the server said nothing for %s", errTimeout, c.limit))
 	return limited, func() {
 		end()
 		stop()

@@ -66,7 +66,7 @@ func TestRealEverything(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for len(conn.active()) == 0 {
+			for len(conn.activeCalls()) == 0 {
 				runtime.Gosched()
 			}
 			if got := r.text("s", "get-sum", `{"a":20,"b":22}`); !strings.Contains(got, "42") {

@@ -28,8 +28,8 @@ const (
 	maxURI       = 4096 // bytes
 )
 
-// Resources lists the resources of all servers that are running or restarting, by server. It omits
-// templates, which would have to be filled in.
+// Resources lists the resources of all servers that are running or restarting, ordered by server. It
+// omits resource templates, because a user would have to fill in their parameters.
 func (m *Manager) Resources() []Resource {
 	var out []Resource
 	for _, s := range m.Statuses() {
@@ -40,9 +40,9 @@ func (m *Manager) Resources() []Resource {
 	return out
 }
 
-// ReadResource returns the content of a resource: texts, and images of the types that models
-// accept. It describes other content in words. The error continues a sentence whose subject is the
-// address.
+// ReadResource returns the content of a resource: texts, and images of the types that models accept.
+// Other content is described in words. Callers write the address before the text of an error: "URI
+// could not be read: ...".
 func (m *Manager) ReadResource(ctx context.Context, server, uri string) ([]event.Block, error) {
 	var out []event.Block
 	err := m.ask(ctx, server, func(ctx context.Context, c *connection) error {

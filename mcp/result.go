@@ -30,7 +30,7 @@ func result(raw json.RawMessage, schema *outputSchema) (tools.Result, error) {
 	}
 	got := contents(r.Content...)
 	out := tools.Result{Failed: r.IsError, Outputs: got.texts, Images: got.images}
-	if data := string(r.Structured); data != "" && data != "null" && !saysSame(r.Structured, got.ownTexts) {
+	if data := string(r.Structured); data != "" && data != "null" && !repeatsStructured(r.Structured, got.ownTexts) {
 		out.Outputs = append(out.Outputs, withoutBinary(r.Structured))
 	}
 	if len(out.Outputs) == 0 {
@@ -45,7 +45,7 @@ func result(raw json.RawMessage, schema *outputSchema) (tools.Result, error) {
 	return out, nil
 }
 
-// content is the content that a server sent, for a model.
+// content is the content of a server's message in the form that a model gets.
 type content struct {
 	texts    []string // binary data is described in words
 	images   []event.Image

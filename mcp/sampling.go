@@ -55,7 +55,7 @@ type sampleParams struct {
 }
 
 // sample sends a server's request to the chat's model, if the user allows it.
-func (u askable) sample(ctx context.Context, r ServerRequest) (any, error) {
+func (u responder) sample(ctx context.Context, r ServerRequest) (any, error) {
 	var p sampleParams
 	if err := json.Unmarshal(r.Params, &p); err != nil {
 		return nil, &jsonrpc.Error{Code: wire.INVALID_PARAMS, Message: "cannot read the parameters: " + err.Error()}
@@ -88,7 +88,7 @@ func (u askable) sample(ctx context.Context, r ServerRequest) (any, error) {
 
 // allowSample shows the user the request that the server wants to send to the model, and asks for
 // permission.
-func (u askable) allowSample(ctx context.Context, asker Asker, server string, call ActiveCall, request llm.Request) error {
+func (u responder) allowSample(ctx context.Context, asker Asker, server string, call ActiveCall, request llm.Request) error {
 	allowed, n := call.samples.next()
 	switch {
 	case n > maxSamples:

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// server supervises one configured server. Its goroutine (run) owns all fields whose comment does
-// not say otherwise; other goroutines send it commands.
+// server supervises one configured server. Its goroutine (run) owns all fields, except those whose
+// comment names another rule. Other goroutines send commands to it (enqueue).
 type server struct {
 	name       string
 	m          *Manager
@@ -37,14 +37,14 @@ type server struct {
 	reason         string
 	offer          *Offer
 	conn           *connection     // while running
-	closed         <-chan struct{} // while stopping
+	closed         <-chan struct{} // while stopping: is closed when the connection has ended
 	opening        opening
 	backoff        backoff
 	startAfterStop bool
 	waiting        []chan<- connectResult
 
 	refreshing   <-chan refreshed // the running refresh of lists
-	refreshPause <-chan time.Time // until lists may be fetched again
+	refreshPause <-chan time.Time // fires when lists may be fetched again; nil if they may be
 }
 
 // opening is the current start, if any, and the results of earlier starts.
@@ -56,8 +56,8 @@ type opening struct {
 
 // backoff delays the restarts of a server that ends unexpectedly.
 type backoff struct {
-	due      <-chan time.Time // until the next restart
-	cancel   func()           // cancels that wait
+	due      <-chan time.Time // fires when the next restart is due
+	cancel   func()           // cancels this restart
 	restarts int              // restarts in a row
 	since    time.Time        // start of the current run
 }
@@ -75,7 +75,8 @@ type connectResult struct {
 	err  error
 }
 
-// permanentError is an error after which a start is not repeated.
+// permanentError is an error of a start that another attempt cannot resolve, such as a missing
+// program.
 type permanentError struct{ error }
 
 func (e permanentError) Unwrap() error { return e.error }
@@ -200,7 +201,7 @@ func (s *server) endReason() string {
 
 // set changes the state and publishes it.
 func (s *server) set(next State, reason string) {
-	s.state, s.reason = s.state.to(next), reason
+	s.state, s.reason = s.state.moveTo(next), reason
 	s.publish()
 }
 
@@ -261,8 +262,8 @@ func (s *server) connect() {
 	}()
 }
 
-// recoverPanic runs code that handles a server's data, and returns an error if it panics: a server's
-// data must not crash eca.
+// recoverPanic runs code that handles a server's data, and converts a panic to an error, so that such
+// data cannot crash eca.
 func (s *server) recoverPanic(do func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -288,7 +289,7 @@ func (s *server) finishStart(a attempt) {
 		s.fail(a.err)
 		return
 	}
-	if s.offer != nil { // until they have been listed again
+	if s.offer != nil { // keep the earlier lists until they have been fetched again
 		a.offer.Resources = s.offer.Resources
 		if a.offer.Prompts == nil {
 			a.offer.Prompts = s.offer.Prompts
@@ -301,7 +302,7 @@ func (s *server) finishStart(a attempt) {
 
 // connectionLost handles the end of a running server.
 func (s *server) connectionLost(c *connection, cause error) {
-	if s.m.deps.Now().Sub(s.backoff.since) >= stable {
+	if s.m.deps.Now().Sub(s.backoff.since) >= stableAfter {
 		s.backoff.restarts = 0
 	}
 	s.conn = nil
@@ -336,7 +337,7 @@ func (s *server) fail(err error) {
 	s.answer(connectResult{err: s.unreachable(reason)})
 }
 
-// answer sends the outcome to the calls that wait for the connection.
+// answer sends the outcome of a start to the calls that wait for the connection.
 func (s *server) answer(r connectResult) {
 	for _, w := range s.waiting {
 		w <- r
@@ -429,7 +430,7 @@ func (s *server) configure(c config.MCPServer) {
 	}
 	previous.Disabled = false
 	if reflect.DeepEqual(previous, c) && (s.state == Running || s.state == Starting) {
-		return // it was started while it was disabled
+		return // the server already runs with this configuration: it was started although it was disabled
 	}
 	s.restart("its configuration changed")
 }

@@ -19,13 +19,13 @@ import (
 // and progress reports with them, and cancels abandoned requests at the server. It passes the
 // server's requests to handlers (incoming.go). It does not interpret the content of messages.
 type session struct {
-	transport transport
-	self      self
-	handlers  map[string]Handler
-	calls     func() []ActiveCall // passed to Handlers
-	notified  func(method string, params json.RawMessage)
-	log       *slog.Logger
-	listening <-chan struct{} // see transport.listen; set by the handshake
+	transport      transport
+	self           self
+	handlers       map[string]Handler
+	calls          func() []ActiveCall // passed to Handlers
+	onNotification func(method string, params json.RawMessage)
+	log            *slog.Logger
+	listening      <-chan struct{} // see transport.listen; set by the handshake
 
 	ctx    context.Context // ends with the session
 	cancel context.CancelCauseFunc
@@ -43,7 +43,7 @@ type session struct {
 
 // self is the description of eca that servers get.
 type self struct {
-	server       string // its name in the configuration
+	server       string // the server's name in the configuration
 	info         wire.Implementation
 	capabilities map[string]any
 }
@@ -52,8 +52,8 @@ type self struct {
 type request struct {
 	method string
 	params any // encoded as an object, or nil
-	// progress receives reports until the context of the request ends, even after the answer, since
-	// the reports of a task arrive later. It must not block.
+	// progress receives the server's progress reports until the context of the request ends, even
+	// after the answer, because the reports of a task arrive later. It must not block.
 	progress func(text string)
 	header   map[string]string // over HTTP
 	version  string            // of the protocol, before one is negotiated
@@ -73,10 +73,10 @@ func (s *session) start(ctx context.Context) error {
 	return s.causeOr(s.transport.start(s.ctx, s.handleMessage, s.cancel))
 }
 
-// close ends the session and returns when all its goroutines have ended. why is eca's reason;
-// if the server ended the session earlier, the server's reason is kept.
+// close ends the session and returns when all its goroutines have ended. why is the reason, unless the
+// server has already ended the session for a reason of its own.
 func (s *session) close(why string) {
-	s.cancel(cmp.Or(s.transport.ended(), fmt.Errorf("eca stopped the server: %s", why)))
+	s.cancel(cmp.Or(s.transport.endReason(), fmt.Errorf("eca stopped the server: %s", why)))
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
@@ -94,8 +94,8 @@ func (s *session) background(work func()) bool {
 	return !s.closed
 }
 
-// causeOr returns the reason for the end of the session, if it has ended, instead of an error that
-// resulted from it.
+// causeOr returns the reason why the session ended, or err if the session has not ended. It returns nil
+// if err is nil.
 func (s *session) causeOr(err error) error {
 	if cause := context.Cause(s.ctx); cause != nil && err != nil {
 		return cause
@@ -110,12 +110,12 @@ func (s *session) modern() bool {
 	return wire.IsModernProtocol(s.version)
 }
 
-// agree sets the version of the protocol.
-func (s *session) agree(version string) {
+// setVersion sets the version of the protocol.
+func (s *session) setVersion(version string) {
 	s.mu.Lock()
 	s.version = version
 	s.mu.Unlock()
-	s.transport.agreed(version)
+	s.transport.setVersion(version)
 }
 
 // call sends a request and decodes the answer into result; a nil result ignores the answer.
@@ -139,14 +139,14 @@ func (s *session) ask(ctx context.Context, r request) (json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		wanted, more := wantsInput(result)
+		wanted, more := parseInputRequest(result)
 		if !more {
 			return result, nil
 		}
 		if round == maxRounds {
 			return nil, fmt.Errorf("the server requested input more than %d times", maxRounds)
 		}
-		if inputs, err = s.inputs(ctx, wanted); err != nil {
+		if inputs, err = s.answerInputRequests(ctx, wanted); err != nil {
 			return nil, err
 		}
 	}
@@ -201,7 +201,7 @@ func (s *session) exchange(ctx context.Context, r request, inputs map[string]jso
 	}
 }
 
-// answerOr returns an answer that arrived just before the end, or else err.
+// answerOr returns the answer if it arrived just before the session ended, or else err.
 func answerOr(answer <-chan jsonrpc.Message, err error) (json.RawMessage, error) {
 	select {
 	case a := <-answer:
@@ -311,9 +311,9 @@ func (s *session) handleMessage(e envelope) {
 	case e.Method == string(wire.MethodNotificationProgress):
 		s.reportProgress(e.Params)
 	case e.Method == string(wire.MethodNotificationCancelled):
-		s.cancelled(e.Params)
+		s.handleCancelled(e.Params)
 	case e.isNotification():
-		s.notified(e.Method, e.Params)
+		s.onNotification(e.Method, e.Params)
 	default:
 		s.pending.Deliver(e.key(), e.Message) // ignored if already answered
 	}

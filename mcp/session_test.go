@@ -38,9 +38,9 @@ func (l *line) send(ctx context.Context, e envelope) error {
 	}
 }
 
-func (l *line) agreed(string)           {}
+func (l *line) setVersion(string)       {}
 func (l *line) listen() <-chan struct{} { return nil }
-func (l *line) ended() error            { return nil }
+func (l *line) endReason() error        { return nil }
 func (l *line) close()                  {}
 
 // next returns the next message that the session sends.
@@ -72,7 +72,7 @@ func newLine(t *testing.T, handlers map[string]Handler) (*session, *line) {
 	l := &line{out: make(chan envelope)}
 	s := newSession(context.Background(), l)
 	s.self = self{server: "files", capabilities: map[string]any{"roots": map[string]any{}}}
-	s.handlers, s.notified, s.log = handlers, func(string, json.RawMessage) {}, slog.New(slog.DiscardHandler)
+	s.handlers, s.onNotification, s.log = handlers, func(string, json.RawMessage) {}, slog.New(slog.DiscardHandler)
 	s.calls = func() []ActiveCall { return []ActiveCall{{ChatID: "c", Tool: "t"}} }
 	if err := s.start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestInputRequired(t *testing.T) {
 		"roots/list":         func(context.Context, ServerRequest) (any, error) { return map[string]any{"roots": []any{}}, nil },
 		"elicitation/create": func(_ context.Context, r ServerRequest) (any, error) { return r.Params, nil },
 	})
-	s.agree(wire.ProtocolVersion20260728)
+	s.setVersion(wire.ProtocolVersion20260728)
 	pending := ask(t.Context(), s, request{method: "tools/call", params: map[string]any{"name": "t"}})
 	first := l.next(t)
 	for _, want := range []string{`"io.modelcontextprotocol/protocolVersion":"2026-07-28"`, `"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}},"roots":{}}`, `"name":"t"`} {

@@ -16,12 +16,12 @@ const (
 	Starting   State = "starting"
 	Running    State = "running"
 	NeedsLogin State = "requires-auth"
-	Failed     State = "failed" // a restart may be pending
+	Failed     State = "failed" // the server may be waiting for a restart
 	Stopping   State = "stopping"
 )
 
-// may reports whether a server can move from s to next.
-func (s State) may(next State) bool {
+// canMoveTo reports whether a server can move from s to next.
+func (s State) canMoveTo(next State) bool {
 	switch s {
 	case Disabled:
 		return next == Starting || next == Stopped
@@ -39,9 +39,9 @@ func (s State) may(next State) bool {
 	return false
 }
 
-// to returns the next state, if the transition is legal.
-func (s State) to(next State) State {
-	if !s.may(next) {
+// moveTo returns the next state, if the transition is legal.
+func (s State) moveTo(next State) State {
+	if !s.canMoveTo(next) {
 		bug.Reportf("an MCP server cannot go from %s to %s", s, next)
 		return s
 	}
@@ -50,10 +50,10 @@ func (s State) to(next State) State {
 
 // Delays and limits of restarts.
 const (
-	firstRestart = time.Second
-	slowest      = time.Minute
-	maxRestarts  = 5           // in a row; after that only the user or a call starts the server
-	stable       = time.Minute // a server that ran this long may use all restarts again
+	firstRestart    = time.Second
+	maxRestartDelay = time.Minute
+	maxRestarts     = 5           // in a row; after that only the user or a call starts the server
+	stableAfter     = time.Minute // a server that ran this long may use all restarts again
 )
 
 // pause returns the delay before the next restart; false means that there are no more restarts.
@@ -61,5 +61,5 @@ func pause(restarts int) (time.Duration, bool) {
 	if restarts >= maxRestarts {
 		return 0, false
 	}
-	return min(firstRestart<<restarts, slowest), true
+	return min(firstRestart<<restarts, maxRestartDelay), true
 }

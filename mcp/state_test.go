@@ -25,15 +25,15 @@ func TestTransitions(t *testing.T) {
 	for _, from := range states {
 		for _, to := range states {
 			want := strings.Contains(" "+legal[from]+" ", " "+string(to)+" ")
-			if from.may(to) != want {
+			if from.canMoveTo(to) != want {
 				t.Errorf("%s -> %s: %v, want %v", from, to, !want, want)
 			}
-			if want && from.to(to) != to {
+			if want && from.moveTo(to) != to {
 				t.Errorf("%s does not become %s", from, to)
 			}
 		}
 	}
-	if State("nonsense").may(Running) {
+	if State("nonsense").canMoveTo(Running) {
 		t.Error("an unknown state goes somewhere")
 	}
 	defer func() {
@@ -41,7 +41,7 @@ func TestTransitions(t *testing.T) {
 			t.Error("an illegal transition goes unnoticed")
 		}
 	}()
-	Stopped.to(Running)
+	Stopped.moveTo(Running)
 }
 
 func TestPause(t *testing.T) {
@@ -53,7 +53,7 @@ func TestPause(t *testing.T) {
 		}
 		got = append(got, d)
 	}
-	if len(got) != maxRestarts || got[0] != firstRestart || got[1] != 2*firstRestart || got[len(got)-1] > slowest {
+	if len(got) != maxRestarts || got[0] != firstRestart || got[1] != 2*firstRestart || got[len(got)-1] > maxRestartDelay {
 		t.Errorf("pauses: %v", got)
 	}
 }

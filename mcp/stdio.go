@@ -92,8 +92,8 @@ func (t *stdio) exitError(exit *proc.Exit) error {
 	return errors.New(text)
 }
 
-// ended implements transport.
-func (t *stdio) ended() error {
+// endReason implements transport.
+func (t *stdio) endReason() error {
 	if t.proc == nil {
 		return nil
 	}
@@ -109,8 +109,8 @@ func (t *stdio) close() {
 	t.work.Wait()
 }
 
-// agreed and listen implement transport: all versions use the same pipes here.
-func (t *stdio) agreed(string)           {}
+// setVersion and listen implement transport: all versions use the same pipes here.
+func (t *stdio) setVersion(string)       {}
 func (t *stdio) listen() <-chan struct{} { return nil }
 
 // send implements transport: it passes a message to the writer.

@@ -151,7 +151,7 @@ func TestNoiseWithoutEnd(t *testing.T) {
 
 // An answer over HTTP, and an event in one, has the same limit as a line.
 func TestEndlessAnswer(t *testing.T) {
-	whole := &bounded{ReadCloser: io.NopCloser(io.LimitReader(endless{}, 2*maxMessage))}
+	whole := &limitedBody{ReadCloser: io.NopCloser(io.LimitReader(endless{}, 2*maxMessage))}
 	if _, err := io.Copy(io.Discard, whole); !errors.Is(err, errTooLong) {
 		t.Errorf("a body: %v", err)
 	}
@@ -233,7 +233,7 @@ func TestCrash(t *testing.T) {
 	}
 	// A server that ran for a long time gets all its restarts again.
 	r.mu.Lock()
-	r.now = r.now.Add(stable)
+	r.now = r.now.Add(stableAfter)
 	r.waits = nil
 	r.mu.Unlock()
 	_, _ = r.call("s", "crash", `{}`)

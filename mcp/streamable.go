@@ -59,8 +59,8 @@ func (t *streamable) start(life context.Context, receive func(envelope), _ func(
 	return nil
 }
 
-// agreed implements transport.
-func (t *streamable) agreed(version string) {
+// setVersion implements transport.
+func (t *streamable) setVersion(version string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.version = version
@@ -72,8 +72,8 @@ func (t *streamable) state() (session, version string) {
 	return t.session, t.version
 }
 
-// ended implements transport: only the failure of a request shows that the server is gone.
-func (*streamable) ended() error { return nil }
+// endReason implements transport: only the failure of a request shows that the server is gone.
+func (*streamable) endReason() error { return nil }
 
 // close implements transport: it notifies the server that the session is over.
 func (t *streamable) close() {
@@ -212,7 +212,7 @@ func (t *streamable) forget(session string) error {
 	if t.session == session {
 		t.session = ""
 	}
-	return errForgotten
+	return errSessionLost
 }
 
 // errTooLong ends a connection over which a message exceeded the limit.
@@ -279,7 +279,7 @@ func (t *streamable) follow(ctx context.Context, cancel context.CancelFunc, body
 			return ctx.Err()
 		}
 		var status *statusError
-		if answered, err = t.resume(ctx, &at, e.key(), func() {}); errors.As(err, &status) || errors.Is(err, errForgotten) {
+		if answered, err = t.resume(ctx, &at, e.key(), func() {}); errors.As(err, &status) || errors.Is(err, errSessionLost) {
 			return fmt.Errorf("the stream ended before the answer, and could not be resumed: %w", err)
 		}
 	}
@@ -344,7 +344,7 @@ func (t *streamable) listen() <-chan struct{} {
 			at.progressed = false
 			_, err := t.resume(t.life, &at, "", opened)
 			var status *statusError
-			if t.life.Err() != nil || errors.As(err, &status) || errors.Is(err, errForgotten) || errors.Is(err, errUnauthorized) {
+			if t.life.Err() != nil || errors.As(err, &status) || errors.Is(err, errSessionLost) || errors.Is(err, errUnauthorized) {
 				return // there is no such stream, or the next request will report the error
 			}
 			if at.progressed {

@@ -195,7 +195,7 @@ func (f *following) answerInputs(ctx context.Context, t task) error {
 	if len(f.answered)+len(w.Requests) > maxRounds*maxIncoming {
 		return fmt.Errorf("the task sent more than %d requests", maxRounds*maxIncoming)
 	}
-	inputs, err := f.c.session.inputs(ctx, w)
+	inputs, err := f.c.session.answerInputRequests(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func (f *following) poll(ctx context.Context, t task) (task, error) {
 			case err == nil:
 				f.failures = 0
 				return next, nil
-			case errors.Is(err, errForgotten): // without errForgotten, because the call has begun and must not be repeated
+			case errors.Is(err, errSessionLost): // without errSessionLost, because the call has begun and must not be repeated
 				return t, errors.New("the server ended the session, so the outcome of the task is unknown")
 			case answered(err) || ctx.Err() != nil || errors.Is(err, errUnauthorized):
 				return t, err

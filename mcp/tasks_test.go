@@ -127,7 +127,7 @@ func TestCallsBecomeTasks(t *testing.T) {
 					return elicited{Action: "decline"}, nil
 				}}
 				if conn.server = withTasks(t); c.modern {
-					conn.session.agree(newestVersion)
+					conn.session.setVersion(newestVersion)
 				}
 				server := &tasker{answers: c.answers}
 				go server.serve(t, l, conn.session)
@@ -181,14 +181,14 @@ func TestTaskAsksTheUser(t *testing.T) {
 			return elicited{Action: "decline"}, nil
 		}}
 		go server.serve(t, l, conn.session)
-		conn.session.calls = conn.active
+		conn.session.calls = conn.activeCalls
 		ended := make(chan string, 1)
 		go func() {
 			res, err := conn.call(t.Context(), &Tool{name: "t", spec: tools.Spec{Name: "t"}, tasks: "required"}, tools.Call{}, func(text string) { said = append(said, text) })
 			ended <- strings.Join(res.Outputs, " ") + fmt.Sprint(err)
 		}()
 		time.Sleep(5 * time.Minute)                                             // longer than a call may be silent: the polls are answered
-		_, leave := conn.enter(tools.Call{}, "other", time.NewTimer(time.Hour)) // the newest call, which the question is not for
+		_, leave := conn.registerCall(tools.Call{}, "other", time.NewTimer(time.Hour)) // the newest call, which the question is not for
 		defer leave()
 		l.say(t, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1,"message":"still here"}}`)
 		l.say(t, `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}}`)

@@ -18,13 +18,13 @@ import (
 // Tool is a tool of an MCP server. It can still be called after the server restarted or changed its
 // tools.
 type Tool struct {
-	spec   tools.Spec
-	server *server
-	name   string // the name that the server uses
-	tasks  string // whether it is called as a task: required, optional or forbidden
-	output *outputSchema
-	now    Described   // its current description of itself
-	agreed *AgreedTool // the description that the user agreed to; nil if it is the same
+	spec      tools.Spec
+	server    *server
+	name      string // the name that the server uses
+	tasks     string // whether it is called as a task: required, optional or forbidden
+	output    *outputSchema
+	described Described   // the server's current description of it
+	agreed    *AgreedTool // the description that the user agreed to; nil if it is the same
 }
 
 var _ tools.Tool = (*Tool)(nil)
@@ -48,13 +48,13 @@ func (t *Tool) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.
 		return tools.Result{}, err
 	}
 	if t.agreed != nil && call.Authorization.Approved && t.server.m.deps.Agree != nil {
-		t.server.m.deps.Agree(t.server.name, t.now) // the user has seen the difference
-		conn.outdated(toolsList)
+		t.server.m.deps.Agree(t.server.name, t.described) // the user saw the difference when approving the call
+		conn.markStale(toolsList)
 	}
 	res, err := conn.call(ctx, t, call, out)
-	if errors.Is(err, errForgotten) {
+	if errors.Is(err, errSessionLost) {
 		// The server lost the session and did not carry out the call; a new session may help.
-		conn.session.cancel(errForgotten)
+		conn.session.cancel(errSessionLost)
 		if conn, err = t.server.connection(ctx); err != nil {
 			return tools.Result{}, err
 		}
@@ -72,7 +72,7 @@ func (t *Tool) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.
 const (
 	defaultParallel = 64
 	defaultLimit    = 120 * time.Second
-	maxCall         = time.Hour // also of a call that reports progress
+	maxCall         = time.Hour // even for a call that reports progress
 	maxProgress     = 1000      // bytes of a report
 )
 
@@ -84,7 +84,7 @@ func parallelCalls(c config.MCPServer) int {
 	return defaultParallel
 }
 
-// callLimit is how long a call may be silent.
+// callLimit returns how long the server may send neither an answer nor progress during a call.
 func callLimit(c config.MCPServer) time.Duration {
 	if c.CallTimeoutSeconds > 0 {
 		return time.Duration(c.CallTimeoutSeconds * float64(time.Second))
@@ -92,8 +92,8 @@ func callLimit(c config.MCPServer) time.Duration {
 	return defaultLimit
 }
 
-// errLate ends a call that takes too long.
-var errLate = errors.New("no answer in time")
+// errTimeout ends a call that takes too long.
+var errTimeout = errors.New("no answer in time")
 
 // call calls a tool. The end of ctx cancels the call at the server.
 func (c *connection) call(ctx context.Context, t *Tool, call tools.Call, out tools.Sink) (tools.Result, error) {
@@ -109,14 +109,14 @@ func (c *connection) call(ctx context.Context, t *Tool, call tools.Call, out too
 	defer cancel(nil)
 	stop := context.AfterFunc(c.ctx, func() { cancel(c.cause()) })
 	defer stop()
-	total := time.AfterFunc(maxCall, func() { cancel(fmt.Errorf("%w: it was cancelled after %s", errLate, maxCall)) })
+	total := time.AfterFunc(maxCall, func() { cancel(fmt.Errorf("%w: it was cancelled after %s", errTimeout, maxCall)) })
 	defer total.Stop()
 	patience := time.AfterFunc(c.limit, func() {
-		cancel(fmt.Errorf("%w: the server said nothing for %s, so the call was cancelled", errLate, c.limit))
+		cancel(fmt.Errorf("%w: the server said nothing for %s, so the call was cancelled", errTimeout, c.limit))
 	})
 	defer patience.Stop()
 
-	running, leave := c.enter(call, t.spec.Name, patience)
+	running, leave := c.registerCall(call, t.spec.Name, patience)
 	defer leave()
 	raw, err := c.perform(ctx, t, call.Arguments, running, out)
 	if err == nil {
@@ -126,22 +126,22 @@ func (c *connection) call(ctx context.Context, t *Tool, call tools.Call, out too
 	switch {
 	case c.ctx.Err() != nil:
 		return tools.Result{}, fmt.Errorf("the server is gone: %w. eca does not know what the call did", c.cause())
-	case errors.Is(cause, errLate):
-		c.session.background(c.alive)
+	case errors.Is(cause, errTimeout):
+		c.session.background(c.ping)
 		return tools.Result{}, cause
 	case cause != nil:
 		return tools.Result{}, cause
 	case errors.Is(err, errUnauthorized):
 		c.session.cancel(unauthorized(err))
 		return tools.Result{}, unauthorized(err)
-	case errors.Is(err, errForgotten):
+	case errors.Is(err, errSessionLost):
 		return tools.Result{}, err
 	case errors.As(err, new(callError)):
 	case !answered(err):
-		c.session.background(c.alive)
-		return tools.Result{}, fmt.Errorf("the connection was lost before the answer: %w", c.cleaned(err))
+		c.session.background(c.ping)
+		return tools.Result{}, fmt.Errorf("the connection was lost before the answer: %w", c.cleanError(err))
 	}
-	return tools.Result{}, c.cleaned(err)
+	return tools.Result{}, c.cleanError(err)
 }
 
 // perform carries a call out, including the task that it may become. If the server requires it, eca
@@ -156,11 +156,11 @@ func (c *connection) perform(ctx context.Context, t *Tool, arguments json.RawMes
 	}
 	say := func(text string) {
 		if out != nil && text != "" {
-			out(shorten.Bytes(c.clean(text), maxProgress) + "\n") // whole lines are shown
+			out(shorten.Bytes(c.clean(text), maxProgress) + "\n") // progress is shown line by line
 		}
 	}
 	toolCall := request{
-		method: string(wire.MethodToolsCall), params: params, header: c.mirrored(t.spec, params),
+		method: string(wire.MethodToolsCall), params: params, header: c.headerArguments(t.spec, params),
 		progress: func(text string) {
 			running.restartTimer()
 			say(text)
@@ -186,20 +186,20 @@ func (c *connection) perform(ctx context.Context, t *Tool, arguments json.RawMes
 	}
 }
 
-// callError is the error of a call that had begun. The connection may still be
-// good, and the call must not be repeated.
+// callError is the error of a call that the server had begun to carry out. The call must not be
+// repeated, and the connection may still work.
 type callError string
 
 func (e callError) Error() string { return string(e) }
 
-// cleaned returns an error that is safe to show.
-func (c *connection) cleaned(err error) error {
+// cleanError returns an error that is safe to show.
+func (c *connection) cleanError(err error) error {
 	return errors.New(shorten.Bytes(c.clean(err.Error()), maxDescription))
 }
 
-// mirrored returns the arguments that the server also requires as headers. Only versions without a
-// handshake allow that.
-func (c *connection) mirrored(spec tools.Spec, params any) map[string]string {
+// headerArguments returns the arguments that the server also requires as HTTP headers. Only the newest
+// version, which has no handshake, allows this.
+func (c *connection) headerArguments(spec tools.Spec, params any) map[string]string {
 	if !c.session.modern() {
 		return nil
 	}
@@ -239,7 +239,7 @@ func (c *connection) listTools(ctx context.Context, s *server) (out []*Tool, lef
 	if err != nil {
 		return nil, nil, c.session.causeOr(fmt.Errorf("its tools could not be listed: %w", err))
 	}
-	return s.agree(out), leftOut, nil
+	return s.markChanged(out), leftOut, nil
 }
 
 // newTool checks a tool from a server's list.
@@ -261,7 +261,7 @@ func (c *connection) newTool(s *server, raw json.RawMessage) (name string, _ *To
 	if t.Name == "" || len(t.Name) > maxToolName {
 		return t.Name, nil, fmt.Errorf("names have 1 to %d bytes", maxToolName)
 	}
-	schema, err := objectSchema(shownSchema(t.Schema))
+	schema, err := objectSchema(escapedSchema(t.Schema))
 	if err != nil {
 		return t.Name, nil, err
 	}
@@ -272,7 +272,7 @@ func (c *connection) newTool(s *server, raw json.RawMessage) (name string, _ *To
 	}
 	description := cmp.Or(t.Description, t.Title, t.Annotations.Title, "The tool "+oneLine(t.Name)+" of the MCP server "+s.name+".")
 	description = shorten.Bytes(c.clean(description), maxDescription)
-	return t.Name, &Tool{server: s, name: t.Name, tasks: t.Execution.Tasks, output: newOutputSchema(t.Output), now: Described{t.Name, description, schema}, spec: tools.Spec{
+	return t.Name, &Tool{server: s, name: t.Name, tasks: t.Execution.Tasks, output: newOutputSchema(t.Output), described: Described{t.Name, description, schema}, spec: tools.Spec{
 		Server: s.name, Name: oneLine(t.Name), Origin: tools.OriginMCP, Schema: schema, Description: description, Caution: caution(t.Annotations),
 	}}, nil
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Try starts a server, even a disabled one, and waits for the outcome: the server is running, with
-// all its lists, or the status has the reason for its failure. The error means that there was no
-// outcome within ctx.
+// Try starts a server, even a disabled one, and waits until it runs or has failed. If it runs, the
+// status has all its lists, otherwise the reason for the failure. An error means that ctx ended before
+// that.
 func (m *Manager) Try(ctx context.Context, name string) (Status, error) {
 	s, ok := m.server(name)
 	if !ok {
@@ -18,7 +18,7 @@ func (m *Manager) Try(ctx context.Context, name string) (Status, error) {
 	s.enqueue(func() {
 		defer close(begun)
 		if s.state != Starting {
-			s.awaitingBegin = false // no Begin is necessary
+			s.awaitingBegin = false // start the server even if Manager.Begin was not called
 		}
 		s.start()
 	})
@@ -37,7 +37,7 @@ func (m *Manager) Try(ctx context.Context, name string) (Status, error) {
 		status := *s.status.Load()
 		switch status.State {
 		case Running:
-			return s.listed(ctx, status)
+			return s.withAllLists(ctx, status)
 		case Starting, Stopping:
 		default:
 			return status, nil
@@ -72,8 +72,8 @@ func (s *server) printedText() string {
 	return fmt.Sprintf("it printed %q instead of an answer, so it might not be an MCP server: correct its command, or add the argument that makes it serve over stdio", *text)
 }
 
-// listed adds the lists that are otherwise fetched later to a status.
-func (s *server) listed(ctx context.Context, status Status) (Status, error) {
+// withAllLists adds to a status the prompts and resources, which are otherwise fetched later.
+func (s *server) withAllLists(ctx context.Context, status Status) (Status, error) {
 	conn, err := s.connection(ctx)
 	if err != nil {
 		return status, err

@@ -4,20 +4,21 @@ import (
 	"encoding/json"
 )
 
-// Described is a tool's description of itself.
+// Described is a server's description of a tool.
 type Described struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage
 }
 
-// AgreedTool is the description that the user agreed to.
+// AgreedTool is the description of a tool that the user agreed to.
 type AgreedTool struct{ Description string }
 
-// Described returns the tool's current description of itself.
-func (t *Tool) Described() Described { return t.now }
+// Described returns the server's current description of the tool.
+func (t *Tool) Described() Described { return t.described }
 
-// Changed reports whether the tool's description differs from the one that the user agreed to.
+// Changed reports whether the tool's description differs from the one that the user agreed to, which
+// it returns in this case.
 func (t *Tool) Changed() (before AgreedTool, changed bool) {
 	if t.agreed == nil {
 		return AgreedTool{}, false
@@ -25,27 +26,27 @@ func (t *Tool) Changed() (before AgreedTool, changed bool) {
 	return *t.agreed, true
 }
 
-// agree marks the tools of a list whose descriptions differ from those that the user agreed to.
+// markChanged marks the tools of a list whose descriptions differ from those that the user agreed to.
 // Until the user agrees to them, the model gets the old description, and the parameters without any
 // descriptive text.
-func (s *server) agree(list []*Tool) []*Tool {
+func (s *server) markChanged(list []*Tool) []*Tool {
 	if s.m.deps.Agreed == nil {
 		return list
 	}
 	var all []Described
 	for _, t := range list {
-		all = append(all, t.now)
+		all = append(all, t.described)
 	}
 	changed := s.m.deps.Agreed(s.name, all)
 	for _, t := range list {
-		before, ok := changed[t.now.Name]
+		before, ok := changed[t.described.Name]
 		if !ok {
 			continue
 		}
 		t.agreed = &before
 		t.spec.Description, t.spec.Schema = before.Description, withoutDescriptions(t.spec.Schema)
-		t.spec.Changed = "the server changed this tool's description since you agreed to it; before: " + quote(before.Description) + "; now: " + quote(t.now.Description)
-		if before.Description == t.now.Description {
+		t.spec.Changed = "the server changed this tool's description since you agreed to it; before: " + quote(before.Description) + "; now: " + quote(t.described.Description)
+		if before.Description == t.described.Description {
 			t.spec.Changed = "the server changed this tool's parameters since you agreed to it"
 		}
 	}
@@ -59,7 +60,7 @@ func (m *Manager) Relist(name string) {
 	if s, ok := m.server(name); ok {
 		s.enqueue(func() {
 			if s.conn != nil {
-				s.conn.outdated(toolsList)
+				s.conn.markStale(toolsList)
 			}
 		})
 	}
@@ -78,8 +79,8 @@ func withoutDescriptions(schema json.RawMessage) json.RawMessage {
 	return out
 }
 
-// stripDescriptions removes descriptive text from a part of a schema. names means that the keys of
-// an object are property names.
+// stripDescriptions removes descriptive text from a part of a schema. names means that the keys of an
+// object are names of properties, not keywords of JSON Schema.
 func stripDescriptions(value any, names bool) any {
 	switch v := value.(type) {
 	case map[string]any:

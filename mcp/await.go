@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// demand answers a call that needs the connection, immediately or as soon as there is a connection.
-func (s *server) demand(reply chan<- connectResult) {
+// awaitConnection sends the connection to a call that needs it, now or when the server has started. It
+// starts a server that failed.
+func (s *server) awaitConnection(reply chan<- connectResult) {
 	if s.state == Running && s.conn.ctx.Err() != nil {
 		s.connectionLost(s.conn, s.conn.cause()) // the supervisor has not noticed the loss yet
 	}
@@ -34,11 +35,11 @@ func (s *server) unreachable(reason string) error {
 	return fmt.Errorf("cannot reach the MCP server %s: %s", s.name, reason)
 }
 
-// connection returns the connection of a running server, or waits for it while the server is
-// starting. It immediately starts a failed server.
+// connection returns the connection of the server. It waits while the server is starting, and starts a
+// failed server immediately.
 func (s *server) connection(ctx context.Context) (*connection, error) {
 	reply := make(chan connectResult, 1)
-	s.enqueue(func() { s.demand(reply) })
+	s.enqueue(func() { s.awaitConnection(reply) })
 	select {
 	case r := <-reply:
 		return r.conn, r.err

@@ -13,13 +13,13 @@ func oneLine(text string) string {
 	return strings.NewReplacer("\n", `\u000a`, "\t", `\u0009`).Replace(visible.Text(text))
 }
 
-// shownSchema returns a schema whose descriptions and titles are safe to show.
-func shownSchema(raw json.RawMessage) json.RawMessage {
+// escapedSchema returns a schema whose descriptions and titles are safe to show.
+func escapedSchema(raw json.RawMessage) json.RawMessage {
 	if !bytes.Contains(raw, []byte(`\u`)) && visible.Text(string(raw)) == string(bytes.ReplaceAll(raw, []byte("\r"), nil)) {
 		return raw
 	}
 	value, ok := parseJSON(string(raw))
-	if !ok || !writeOut(value, false) {
+	if !ok || !escapeHidden(value, false) {
 		return raw
 	}
 	out, err := json.Marshal(value)
@@ -29,9 +29,9 @@ func shownSchema(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-// writeOut escapes hidden characters in descriptions and titles. names means that the keys of an
-// object are property names.
-func writeOut(value any, names bool) (changed bool) {
+// escapeHidden escapes hidden characters in the descriptions and titles of a schema. names means that
+// the keys of an object are names of properties, not keywords of JSON Schema.
+func escapeHidden(value any, names bool) (changed bool) {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, member := range v {
@@ -42,11 +42,11 @@ func writeOut(value any, names bool) (changed bool) {
 				}
 				continue
 			}
-			changed = writeOut(member, !names && hasNames(key)) || changed
+			changed = escapeHidden(member, !names && hasNames(key)) || changed
 		}
 	case []any:
 		for _, one := range v {
-			changed = writeOut(one, false) || changed
+			changed = escapeHidden(one, false) || changed
 		}
 	}
 	return changed

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// saysSame reports whether the texts of a result repeat its structured content. Servers send both,
-// because some clients support only text. Some servers wrap a value that is not an object in an
-// object with one member.
-func saysSame(structured json.RawMessage, said []string) bool {
+// repeatsStructured reports whether the texts of a result have the same content as its structured
+// content. Many servers send both, because some clients support only text. Some servers also wrap a
+// structured value that is not an object in an object with one member.
+func repeatsStructured(structured json.RawMessage, texts []string) bool {
 	value, ok := parseJSON(string(structured))
-	if !ok || len(said) == 0 {
+	if !ok || len(texts) == 0 {
 		return false
 	}
 	candidates := []any{value}
@@ -22,15 +22,15 @@ func saysSame(structured json.RawMessage, said []string) bool {
 		}
 	}
 	for _, c := range candidates {
-		for _, text := range append([]string{strings.Join(said, "\n"), strings.Join(said, "")}, said...) {
+		for _, text := range append([]string{strings.Join(texts, "\n"), strings.Join(texts, "")}, texts...) {
 			if sameAsText(c, text) {
 				return true
 			}
 		}
 		list, ok := c.([]any)
-		if same := ok && len(list) == len(said); same {
+		if same := ok && len(list) == len(texts); same {
 			for i := range list {
-				same = same && sameAsText(list[i], said[i])
+				same = same && sameAsText(list[i], texts[i])
 			}
 			if same {
 				return true
@@ -40,7 +40,7 @@ func saysSame(structured json.RawMessage, said []string) bool {
 	return false
 }
 
-// sameAsText reports whether a text is a value, or its JSON text.
+// sameAsText reports whether a text is equal to a string value, or is the JSON of a value.
 func sameAsText(value any, text string) bool {
 	if s, ok := value.(string); ok && strings.TrimSpace(s) == strings.TrimSpace(text) {
 		return true

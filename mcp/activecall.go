@@ -8,7 +8,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// activeCall is a running call with its timer, which ends the call when the server stays silent.
+// activeCall is a running call and its timer (patience), which ends the call if the server neither
+// answers nor reports progress for too long.
 type activeCall struct {
 	ActiveCall
 	c             *connection
@@ -16,10 +17,10 @@ type activeCall struct {
 	openQuestions int // questions waiting for the user; guarded by the connection's mutex
 }
 
-// enter registers a running call, and leave removes it.
-func (c *connection) enter(call tools.Call, tool string, patience *time.Timer) (a *activeCall, leave func()) {
+// registerCall adds a call to the running calls. leave removes it.
+func (c *connection) registerCall(call tools.Call, tool string, patience *time.Timer) (a *activeCall, leave func()) {
 	a = &activeCall{c: c, patience: patience}
-	a.ActiveCall = ActiveCall{ChatID: call.ChatID, CallID: call.ID, Model: call.Model, Tool: tool, pauseTimer: a.stopClock, samples: &samples{}}
+	a.ActiveCall = ActiveCall{ChatID: call.ChatID, CallID: call.ID, Model: call.Model, Tool: tool, pauseTimer: a.pauseTimer, samples: &samples{}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls = append(c.calls, a)
@@ -30,8 +31,8 @@ func (c *connection) enter(call tools.Call, tool string, patience *time.Timer) (
 	}
 }
 
-// active lists the running calls, the oldest first.
-func (c *connection) active() []ActiveCall {
+// activeCalls lists the running calls, the oldest first.
+func (c *connection) activeCalls() []ActiveCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []ActiveCall
@@ -45,10 +46,11 @@ func (c *connection) active() []ActiveCall {
 type samples struct {
 	mu       sync.Mutex // guards the fields below
 	requests int
-	allowed  bool // by the user, for the rest of the call
+	allowed  bool // the user allowed all requests for the rest of the call
 }
 
-// next counts a request and reports whether the user has allowed all further ones.
+// next counts a request. allowed reports whether the user has allowed all requests of the call, and n
+// is the number of this request.
 func (s *samples) next() (allowed bool, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +65,7 @@ func (s *samples) allow() {
 	s.allowed = true
 }
 
-// restartTimer restarts the timer, unless it is stopped.
+// restartTimer restarts the timer, unless a question to the user has paused it.
 func (a *activeCall) restartTimer() {
 	a.c.mu.Lock()
 	defer a.c.mu.Unlock()
@@ -72,8 +74,8 @@ func (a *activeCall) restartTimer() {
 	}
 }
 
-// stopClock stops the timer while the server waits for the user.
-func (a *activeCall) stopClock() (release func()) {
+// pauseTimer stops the timer while the server waits for the user.
+func (a *activeCall) pauseTimer() (release func()) {
 	a.c.mu.Lock()
 	defer a.c.mu.Unlock()
 	a.openQuestions++
