@@ -29,19 +29,19 @@ const (
 // Credential is a credential for one provider.
 type Credential struct {
 	Type   string   // APIKey or OAuth
-	Key    Secret   // of an APIKey
-	URL    string   // of the provider, unless the configuration has one
-	Models []string // of the provider, if neither the configuration nor the provider lists them
+	Key    Secret   // only for an APIKey
+	URL    string   // the provider's address, unless the configuration has one
+	Models []string // the provider's models, if neither the configuration nor the provider lists them
 
-	// Of OAuth.
-	Access  Secret
-	Refresh Secret    // empty: cannot be renewed
-	Expires time.Time // of Access, to the second; zero if not known
-	Ended   bool      // the server rejects it: the user has to log in again
+	// The following fields are only for OAuth.
+	Access  Secret    // the access token
+	Refresh Secret    // the refresh token; empty if the login cannot be renewed
+	Expires time.Time // when Access expires, to the second; zero if not known
+	Ended   bool      // the server rejected the login: the user has to log in again
 	Method  string    // how the user logged in
 	For     Binding   // the only recipients of the tokens
 
-	ClientSecret Secret // of the client that eca registered for this login; empty without one, or if the configuration has it
+	ClientSecret Secret // the secret of the client that eca registered for this login; empty if there is none, or if the configuration has it
 }
 
 // NewLogin returns the credential of tokens from OAuth. An empty refresh token means that the login
@@ -57,17 +57,17 @@ func NewLogin(access, refresh string, expires time.Time) Credential {
 // Binding lists the only recipients that tokens may be sent to, even if the configuration changes
 // later.
 type Binding struct {
-	TokenURL string `json:"tokenUrl,omitempty"` // of the endpoint that renews them
+	TokenURL string `json:"tokenUrl,omitempty"` // the endpoint that renews the tokens
 	ClientID string `json:"clientId,omitempty"`
-	Basic    bool   `json:"basic,omitempty"`    // the client's secret is sent to TokenURL in a header
-	Provider string `json:"provider,omitempty"` // scheme and host of the provider's API, or an MCP server's address; empty: any
+	Basic    bool   `json:"basic,omitempty"`    // the client's secret is sent to TokenURL in a header (HTTP Basic)
+	Provider string `json:"provider,omitempty"` // scheme and host of the provider's API, or an MCP server's address; empty means any
 
-	// Of logins to MCP servers.
-	Issuer   string `json:"issuer,omitempty"`    // that issued the tokens
-	Resource string `json:"resource,omitempty"`  // that accepts them
-	Revoke   string `json:"revokeUrl,omitempty"` // of the endpoint that revokes them
+	// The following fields are only for logins to MCP servers.
+	Issuer   string `json:"issuer,omitempty"`    // the server that issued the tokens
+	Resource string `json:"resource,omitempty"`  // the server that accepts the tokens
+	Revoke   string `json:"revokeUrl,omitempty"` // the endpoint that revokes the tokens
 	Scope    string `json:"scope,omitempty"`     // the requested scopes, separated by spaces
-	Redirect string `json:"redirect,omitempty"`  // with which eca registered the client, if it did
+	Redirect string `json:"redirect,omitempty"`  // the redirect URL with which eca registered the client, if it did
 }
 
 // Secrets lists the values that must not be shown.
@@ -81,8 +81,8 @@ func (c Credential) Secrets() []string {
 	return out
 }
 
-// Secret is a value that must not be shown. The pointer keeps it from formatters,
-// which ignore methods inside of unexported fields.
+// Secret is a value that must not be shown. It holds a pointer, because formatters print the contents
+// of unexported fields without calling their methods; of a pointer, they print only the address.
 type Secret struct{ value *string }
 
 // NewSecret returns s as a Secret.

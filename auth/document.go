@@ -15,7 +15,7 @@ const fileVersion = 1
 
 // document is the content of the file. Fields that this version does not know are kept.
 type document struct {
-	rest            map[string]json.RawMessage // all other keys
+	rest            map[string]json.RawMessage // all keys of the file, for those that this version does not know
 	entries         map[string]json.RawMessage // by provider
 	credentials     map[string]Credential      // the entries this version knows
 	keychainEntries map[string]entry           // the entries whose secrets are in the keychain
@@ -24,9 +24,9 @@ type document struct {
 // entry is one credential in the file.
 type entry struct {
 	Type   string   `json:"type"`
-	Of     string   `json:"of,omitempty"`    // of type keychain: the type of the stored credential
-	Name   string   `json:"name,omitempty"`  // the secrets' name in the keychain
-	Stamp  string   `json:"stamp,omitempty"` // random for each write, so that readers notice the change
+	Of     string   `json:"of,omitempty"`    // if Type is keychain: the type of the credential in the keychain
+	Name   string   `json:"name,omitempty"`  // the name of the secrets in the keychain
+	Stamp  string   `json:"stamp,omitempty"` // random for each write, so that readers notice a change in the keychain
 	URL    string   `json:"url,omitempty"`
 	Models []string `json:"models,omitempty"`
 	secrets
@@ -50,7 +50,7 @@ type secrets struct {
 // preserve such entries, as they do with all unknown types.
 const inKeychain = "keychain"
 
-// known reports whether this version supports a kind.
+// known reports whether this version supports a kind of credentials.
 func known(kind string) bool { return kind == APIKey || kind == OAuth }
 
 func newEntry(c Credential) entry {
@@ -101,7 +101,7 @@ func newDocument() document {
 	return document{rest: map[string]json.RawMessage{}, entries: map[string]json.RawMessage{}, credentials: map[string]Credential{}, keychainEntries: map[string]entry{}}
 }
 
-// parse parses the content of the file. Errors give positions but never content, which is secret.
+// parse parses the content of the file. Errors contain positions but no content, because it is secret.
 func parse(data []byte) (document, error) {
 	d := newDocument()
 	if err := json.Unmarshal(data, &d.rest); err != nil {

@@ -30,10 +30,11 @@ const (
 	InFile     Place = "file"
 )
 
-// keychainPause is how long a keychain is not used after a failure: each access may take seconds.
+// keychainPause is how long a keychain is not used after a failure, because each access may take
+// seconds.
 const keychainPause = time.Minute
 
-// Keep sets where new secrets are stored; stored ones are not moved. An empty place means Auto.
+// Keep sets where new secrets are stored. It does not move stored secrets. An empty place means Auto.
 func (s *Store) Keep(p Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +44,7 @@ func (s *Store) Keep(p Place) {
 	s.place = p
 }
 
-// unlock adds the credentials whose secrets are in the keychain to d.
+// unlock reads the secrets of d's entries that are in the keychain, and adds these credentials to d.
 func (s *Store) unlock(d *document) error {
 	var errs []error
 	for _, provider := range slices.Sorted(maps.Keys(d.keychainEntries)) {
@@ -78,9 +79,9 @@ func (s *Store) fromKeychain(e entry) (Credential, error) {
 	return c, nil
 }
 
-// lockAway stores the secrets of a credential in the configured place and returns the entry for
-// the file.
-func (s *Store) lockAway(provider string, c Credential, d *document) (json.RawMessage, error) {
+// storeSecrets stores the secrets of a credential in the keychain, or in the entry for the file,
+// according to the configured place. It returns the entry.
+func (s *Store) storeSecrets(provider string, c Credential, d *document) (json.RawMessage, error) {
 	e := newEntry(c)
 	s.mu.Lock()
 	place := s.place
@@ -94,7 +95,7 @@ func (s *Store) lockAway(provider string, c Credential, d *document) (json.RawMe
 			return json.Marshal(e)
 		}
 	}
-	_ = s.forget(provider, d) // a secret that stays in the keychain is unused
+	_ = s.deleteFromKeychain(provider, d) // after a failure, an unused secret stays in the keychain
 	return json.Marshal(e)
 }
 
@@ -116,8 +117,8 @@ func (s *Store) intoKeychain(provider string, e *entry) error {
 	return nil
 }
 
-// forget removes a provider's secrets from the keychain, if they are there.
-func (s *Store) forget(provider string, d *document) error {
+// deleteFromKeychain deletes a provider's secrets from the keychain, if they are there.
+func (s *Store) deleteFromKeychain(provider string, d *document) error {
 	e, ok := d.keychainEntries[provider]
 	if !ok {
 		return nil

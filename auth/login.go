@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// State is whether a provider can be used. The values are those of eca-protocol 4.11.
+// State says whether a provider can be used. The values are those of eca-protocol 4.11.
 type State string
 
 // States of a provider.
 const (
 	Authenticated   State = "authenticated"
-	Expiring        State = "expiring" // within a day, and eca cannot renew it
+	Expiring        State = "expiring" // the login expires within a day, and eca cannot renew it
 	Expired         State = "expired"  // the user has to log in again
 	Unauthenticated State = "unauthenticated"
 	Local           State = "local"       // needs no credential
@@ -34,7 +34,7 @@ type Status struct {
 	State    State
 	Type     string // kind of the credential in use; empty without one
 	Source   Source
-	Variable string    // the environment variable that contains it, if any
+	Variable string    // the environment variable that contains the credential, if any
 	Mode     string    // how the user logged in; empty for keys
 	Expires  time.Time // when the current token expires; zero if not known, or never
 }
@@ -50,19 +50,19 @@ const (
 // Step is the user's next step of a login.
 type Step struct {
 	Action  string
-	Methods []Method // of ActionChoose
-	Fields  []Field  // of ActionInput; of ActionAuthorize, if something can be pasted
-	URL     string   // to open
-	Code    string   // of ActionDeviceCode: to enter at URL
+	Methods []Method // for ActionChoose
+	Fields  []Field  // for ActionInput, and for ActionAuthorize if the user can paste an address or a code
+	URL     string   // the page to open
+	Code    string   // for ActionDeviceCode: the code to enter at URL
 	Message string   // instructions for the user
 
-	// Wait, if not nil, returns when the login in the background has ended. The notice is for the
-	// user. ErrAnswered means that another caller gets the outcome.
+	// Wait, if not nil, waits until the login, which continues in the background, has ended. It returns
+	// a notice for the user. ErrAnswered means that another caller gets the outcome.
 	Wait func(ctx context.Context) (notice string, err error)
 }
 
-// ErrAnswered means that the user's input completed the login: the caller that passed the input
-// gets the outcome.
+// ErrAnswered means that the user completed the login by an input, so the caller that passed on this
+// input gets the outcome.
 var ErrAnswered = errors.New("the login was finished by an input")
 
 // Method is one way to log in to a provider.

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/filelock"
 )
 
-// early is how long before they expire tokens are renewed (eca-features 5.2).
-const early = 60 * time.Second
+// renewBefore is how long before its expiry a token is renewed (eca-features 5.2).
+const renewBefore = 60 * time.Second
 
 // renewTime is the time limit of a renewal, including the wait for another process that renews.
 const renewTime = 90 * time.Second
@@ -25,7 +25,7 @@ var ErrEnded = errors.New("the login has expired")
 // ErrNone means that the user is not logged in.
 var ErrNone = errors.New("not logged in")
 
-// renewal is a running renewal, which all callers share.
+// renewal is a renewal that is running, and then its outcome. All callers of Token share it.
 type renewal struct {
 	done chan struct{}
 	cred Credential
@@ -36,14 +36,14 @@ type renewal struct {
 // no longer accepts the login.
 type Renewer func(ctx context.Context, old Credential) (Credential, error)
 
-// Token returns a provider's credential of kind OAuth that stays valid for a while after now.
-// rejected is an access token that the provider rejected, or empty; it is renewed even if it has
-// not expired.
+// Token returns a provider's credential of kind OAuth that stays valid for a while after now. It renews
+// the tokens if necessary. rejected is an access token that the provider rejected, or empty: if it is
+// the stored one, it is renewed even if it has not expired.
 //
-// A refresh token can be used only once. Therefore only one process renews at a time, after it has
-// checked whether another process already did; callers in one process share a renewal; and a
-// renewal continues without its callers. If the login has ended, that is stored and the error wraps
-// ErrEnded. ErrNone means that there is no such login.
+// A refresh token can often be used only once. Therefore, only one process renews at a time, after it
+// has checked whether another process already has. Callers in one process share a renewal. A renewal
+// continues even if all its callers have gone. If the server no longer accepts the login, Token stores
+// this, and the error wraps ErrEnded. ErrNone means that there is no such login.
 func (s *Store) Token(ctx context.Context, provider, rejected string, now func() time.Time, renew Renewer) (Credential, error) {
 	c, fresh, err := s.current(provider, rejected, now())
 	if err != nil || fresh {
@@ -78,7 +78,7 @@ func (s *Store) Token(ctx context.Context, provider, rejected string, now func()
 	}
 }
 
-// current returns the stored credential. fresh reports that it needs no renewal.
+// current returns the stored credential. fresh reports whether it can be used without a renewal.
 func (s *Store) current(provider, rejected string, now time.Time) (c Credential, fresh bool, err error) {
 	all, err := s.All()
 	c, ok := all[provider]
@@ -91,14 +91,14 @@ func (s *Store) current(provider, rejected string, now time.Time) (c Credential,
 		return Credential{}, false, ErrEnded
 	}
 	left := c.Expires.Sub(now)
-	fresh = c.Access.Reveal() != rejected && (c.Expires.IsZero() || left > early)
+	fresh = c.Access.Reveal() != rejected && (c.Expires.IsZero() || left > renewBefore)
 	if !fresh && c.Refresh.Reveal() == "" && c.Access.Reveal() != rejected && left > 0 {
-		fresh = true // until it expires, because it cannot be renewed
+		fresh = true // it cannot be renewed, so it is used until it expires
 	}
 	return c, fresh, nil
 }
 
-// renew renews a login while no other process does.
+// renew renews a login, while no other process can.
 func (s *Store) renew(ctx context.Context, provider, rejected string, now func() time.Time, renew Renewer) (Credential, error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return Credential{}, fmt.Errorf("renew the login: %w", err)
@@ -119,7 +119,7 @@ func (s *Store) renew(ctx context.Context, provider, rejected string, now func()
 		next, err = renew(ctx, old)
 	}
 	if errors.Is(err, ErrEnded) {
-		// Not deleted: the user should learn that it has ended, not that it never existed.
+		// The login is not deleted, so that the user learns that it has ended.
 		old.Ended, old.Access, old.Refresh, old.Expires = true, Secret{}, Secret{}, time.Time{}
 		if failed := s.replace(ctx, provider, refresh, old); failed != nil {
 			return Credential{}, errors.Join(err, failed)
@@ -133,22 +133,22 @@ func (s *Store) renew(ctx context.Context, provider, rejected string, now func()
 	return next, s.replace(ctx, provider, refresh, next)
 }
 
-// replace stores the new state of a login, unless the user has logged out or in again meanwhile.
-// refresh is the refresh token of the old login.
+// replace stores the new state of a login, unless the user has logged out, or logged in again, in the
+// meantime. refresh is the refresh token of the login that was renewed.
 func (s *Store) replace(ctx context.Context, provider, refresh string, c Credential) error {
 	return s.update(ctx, func(d *document) (bool, error) {
-		is, ok := d.credentials[provider]
+		stored, ok := d.credentials[provider]
 		if e, elsewhere := d.keychainEntries[provider]; elsewhere {
 			var err error
-			if is, err = s.fromKeychain(e); err != nil {
+			if stored, err = s.fromKeychain(e); err != nil {
 				return false, err
 			}
 			ok = true
 		}
-		if !ok || is.Refresh.Reveal() != refresh {
+		if !ok || stored.Refresh.Reveal() != refresh {
 			return false, nil
 		}
-		raw, err := s.lockAway(provider, c, d)
+		raw, err := s.storeSecrets(provider, c, d)
 		if err == nil {
 			d.entries[provider] = raw
 		}
@@ -156,8 +156,8 @@ func (s *Store) replace(ctx context.Context, provider, refresh string, c Credent
 	})
 }
 
-// closeTime is how long Close waits for renewals: the login is lost if a refresh token was used
-// and its successor is not stored.
+// closeTime is how long Close waits for renewals. If a renewal is stopped after the server has accepted
+// the refresh token, the new tokens are not stored, and the login is lost.
 const closeTime = 5 * time.Second
 
 // Close waits up to closeTime for renewals, then stops them.

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// fileName is the name of the file in the state directory. The lock is a separate file, because
-// this one is replaced.
+// The names of the file and of its lock in the state directory. The lock is a separate file, because
+// each write replaces the file.
 const (
 	fileName = "credentials.json"
 	lockName = "credentials.lock"
@@ -32,8 +32,8 @@ type Store struct {
 
 	mu      sync.Mutex  // guards the fields below
 	place   Place       // where new secrets are stored
-	checked bool        // the file has been checked
-	seen    fs.FileInfo // the file that was read last; nil if it did not exist
+	checked bool        // the fields below are set
+	seen    fs.FileInfo // the file when it was read last; nil if it did not exist
 	all     map[string]Credential
 	err     error
 	again   time.Time // when a failed keychain may be used again; zero without a failure
@@ -56,10 +56,10 @@ func New(dir string, k Keychain) *Store {
 // Path returns the file.
 func (s *Store) Path() string { return filepath.Join(s.dir, fileName) }
 
-// All returns the credentials by provider; the map must not be changed. If the file has not
-// changed, All only needs one stat; otherwise it may use the keychain. An error explains why the
-// file cannot be used and how to fix it, or which secrets the keychain does not provide; the other
-// credentials are returned.
+// All returns the credentials by provider; callers must not change the map. If the file has not
+// changed, All only needs one stat; otherwise it may use the keychain. An error explains why the file
+// cannot be used and how to fix it, or which secrets the keychain does not provide. In the second case,
+// All also returns the other credentials.
 func (s *Store) All() (map[string]Credential, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *Store) All() (map[string]Credential, error) {
 // Set stores a provider's credential in place of an earlier one.
 func (s *Store) Set(ctx context.Context, provider string, c Credential) error {
 	return s.update(ctx, func(d *document) (bool, error) {
-		raw, err := s.lockAway(provider, c, d)
+		raw, err := s.storeSecrets(provider, c, d)
 		if err == nil {
 			d.entries[provider] = raw
 		}
@@ -99,7 +99,7 @@ func (s *Store) Set(ctx context.Context, provider string, c Credential) error {
 func (s *Store) Delete(ctx context.Context, provider string) (existed bool, err error) {
 	err = s.update(ctx, func(d *document) (bool, error) {
 		_, existed = d.entries[provider]
-		err := s.forget(provider, d)
+		err := s.deleteFromKeychain(provider, d)
 		delete(d.entries, provider)
 		return existed, err
 	})
@@ -183,7 +183,7 @@ func readFile(path string) (document, error) {
 	return doc, nil
 }
 
-// brokenError describes a mistake in the file, for example while the user edits it.
+// brokenError is the error for a file that does not parse, for example while the user edits it.
 type brokenError struct{ cause error }
 
 func (e *brokenError) Error() string { return e.cause.Error() }
