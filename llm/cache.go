@@ -34,9 +34,9 @@ type CacheControl struct {
 // Mark returns the mark for a retention.
 func (r Retention) Mark() *CacheControl { return &CacheControl{Type: "ephemeral", TTL: r.TTL()} }
 
-// LongWrites returns how many of the tokens written to a cache stay there for an hour, which costs
-// more. reported is the number that the provider reported. If it is nil, all tokens count if the
-// request asked for an hour.
+// LongWrites returns how many of the tokens written to a cache stay there for an hour, which costs more:
+// the reported number, or, if the provider reported none (nil), all tokens if the request asked for an
+// hour.
 func (r Retention) LongWrites(written int64, reported *int64) int64 {
 	switch {
 	case reported != nil:
@@ -57,10 +57,10 @@ func (r Request) Cached() bool {
 	return true
 }
 
-// MarkBackwards calls mark with the indexes of n messages, last first, until mark has returned true
-// left times. With two marks, this request reads from the cache up to the first mark, which the
-// previous request wrote, and the next request reads up to the second. One mark is not enough: a
-// lookup goes back only some blocks, and one step may add more than that.
+// MarkBackwards calls mark with the indexes of n messages, the last one first, until mark has returned
+// true for left messages. With two marks, this request reads the cache up to the first mark, to which
+// the previous request wrote, and the next request reads up to the second. One mark is not enough,
+// because the provider looks back only some blocks from a mark, and one step may add more blocks.
 func MarkBackwards(n, left int, mark func(i int) bool) {
 	for i := n - 1; i >= 0 && left > 0; i-- {
 		if mark(i) {

@@ -71,7 +71,7 @@ func (e *Emitter) Think(text string) {
 	}
 }
 
-// EndThinking ends the open reasoning block, if there is one, with opaque as its Opaque.
+// EndThinking ends the open reasoning block, if there is one. opaque becomes the block's Opaque.
 func (e *Emitter) EndThinking(opaque json.RawMessage) {
 	if e.thinking != "" {
 		e.Emit(Delta{Kind: ReasoningEnd, ID: e.thinking, API: e.Origin, Opaque: opaque})
@@ -79,8 +79,9 @@ func (e *Emitter) EndThinking(opaque json.RawMessage) {
 	}
 }
 
-// EmitServerCall passes on a call that the provider has run. started means that ServerStart has been
-// passed on. end has the result, and the data that must be sent back to the API.
+// EmitServerCall passes on a call that the provider has run itself. started means that the caller has
+// already emitted its ServerStart. end contains the result, and the data that later requests must send
+// back to the API.
 func (e *Emitter) EmitServerCall(started bool, arguments any, end Delta) {
 	args, _ := json.Marshal(arguments) // strings and decoded JSON always encode
 	if !started {

@@ -7,7 +7,7 @@ type Source string
 const (
 	FromConfig   Source = "config"
 	FromProvider Source = "provider" // the provider's list of models
-	Assumed      Source = "assumed"  // not stated; true for most models
+	Assumed      Source = "assumed"  // no source has the fact; the value is right for most models
 )
 
 // Fact is one fact about a model. It is unknown if it has no source.

@@ -13,8 +13,8 @@ import (
 // package. The engine requests continuations, because only it has the conversation.
 type RetryPolicy struct {
 	MaxRetries   int // retries of one request
-	MaxPremature int // how many of these may be for answers that ended or timed out before any content
-	MaxContinues int // continuations in a row of an answer that was cut off
+	MaxPremature int // how many of these retries may follow an answer that ended, or timed out, before any content
+	MaxContinues int // how often in a row an answer that was cut off is continued
 	BaseDelay    time.Duration
 	Multiplier   float64
 	MaxDelay     time.Duration
@@ -40,9 +40,9 @@ type RetryInfo struct {
 	Delay        time.Duration
 }
 
-// WithRetry returns a model that retries failed requests to m. A request is retried only if nothing
-// of its answer has been delivered. A RetryDelta announces each retry, and an AgainDelta is its
-// first delta.
+// WithRetry returns a model that retries failed requests to m. It retries a request only if no part of
+// its answer has been delivered. A RetryDelta announces each retry, and an AgainDelta is the first delta
+// of each new attempt.
 func WithRetry(m Model, p RetryPolicy) Model { return &retrying{m, p} }
 
 type retrying struct {
@@ -84,7 +84,7 @@ func (r *retrying) Stream(ctx context.Context, req Request) iter.Seq2[Delta, err
 	}
 }
 
-// once runs one attempt and passes its deltas on.
+// once makes one attempt and passes on its deltas.
 func (r *retrying) once(ctx context.Context, req Request, yield func(Delta, error) bool) (delivered, stopped bool, err error) {
 	for d, err := range r.model.Stream(ctx, req) {
 		if err != nil {
@@ -98,7 +98,8 @@ func (r *retrying) once(ctx context.Context, req Request, yield func(Delta, erro
 	return delivered, false, nil
 }
 
-// classify returns an error as ErrCustom if one of the user's rules applies to it.
+// classify returns a copy of an error with the kind ErrCustom if one of the user's rules applies to it,
+// otherwise the error itself.
 func (p RetryPolicy) classify(err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -146,7 +147,7 @@ func (p RetryPolicy) next(n *attempts, e *Error) (RetryInfo, bool) {
 		if n.premature > p.MaxPremature {
 			return info, false
 		}
-		// The message shows the limit that will be reached first.
+		// RetryInfo contains the limit that will be reached first.
 		if p.MaxPremature-n.premature < p.MaxRetries-n.all {
 			info.Attempt, info.Max = n.premature, p.MaxPremature
 		}

@@ -21,9 +21,9 @@ var ErrEventTooLarge = errors.New("an event of the stream is larger than 16 MiB"
 // NewSSEReader returns a reader of the events of an answer.
 func NewSSEReader(r io.Reader) *sse.Reader { return sse.NewReader(r, maxEvent, ErrEventTooLarge) }
 
-// UnstreamedObject returns the JSON object that some servers send although they were asked to stream and their
-// content type claims a stream. If the answer is a stream, object is nil and stream reads it from
-// the beginning.
+// UnstreamedObject detects servers that answer a request for a stream with one JSON object, although
+// the content type of the answer is that of a stream. It returns this object. If the answer is a
+// stream, object is nil, and stream reads the answer from the beginning.
 func UnstreamedObject(answer io.Reader) (object []byte, stream io.Reader, err error) {
 	r := bufio.NewReader(answer)
 	if first, err := r.Peek(1); err != nil || first[0] != '{' {

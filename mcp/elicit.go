@@ -49,8 +49,8 @@ type elicited struct {
 	Content *map[string]any `json:"content,omitempty"`
 }
 
-// elicit asks the user for the data that a server requests, one field at a time. It asks
-// only during a call, because the user would not know the reason otherwise.
+// elicit asks the user for the data that a server requests, one field at a time. It refuses requests
+// outside calls, because the user would not know the reason for such a question.
 func (u responder) elicit(ctx context.Context, r ServerRequest) (any, error) {
 	var p struct {
 		pageRequest
@@ -99,7 +99,7 @@ func (u responder) elicit(ctx context.Context, r ServerRequest) (any, error) {
 	return elicited{Action: action, Content: &content}, nil
 }
 
-// asker returns nil if no user can be asked.
+// asker returns the Asker, or nil if there is no user to ask.
 func (u responder) asker() Asker {
 	if u.deps.Asker == nil {
 		return nil
@@ -242,7 +242,7 @@ func (f field) offers() (options []Option, freeform bool) {
 	return options, freeform
 }
 
-// show formats a value the way the user would answer it.
+// show formats a value in the form in which the user would type it.
 func (f field) show(value any) string {
 	switch v := value.(type) {
 	case float64:

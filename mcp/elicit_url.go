@@ -103,8 +103,8 @@ func (u responder) elicitPage(ctx context.Context, asker Asker, r ServerRequest,
 	}
 }
 
-// pagesWanted returns the pages that the user has to visit before the server carries a request out.
-// It returns nil for other errors.
+// pagesWanted returns the pages that the user has to visit before the server carries out a request. They
+// are in the error with which the server refused the request; for other errors, pagesWanted returns nil.
 func pagesWanted(err error) []json.RawMessage {
 	var answer *answerError
 	if !errors.As(err, &answer) || answer.details.Code != wire.URL_ELICITATION_REQUIRED {
@@ -138,7 +138,7 @@ func (c *connection) visit(ctx context.Context, call ActiveCall, wanted []json.R
 		}
 		hosts = append(hosts, target.host)
 		if p.ID != "" {
-			done, forget := c.awaitPage(p.ID) // register before the page can be completed
+			done, forget := c.awaitPage(p.ID) // before the user can complete the page
 			defer forget()
 			ids[p.ID] = done
 		}

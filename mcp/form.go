@@ -82,8 +82,8 @@ type titled struct {
 	Title string `json:"title"`
 }
 
-// readForm parses the schema that a server sends. The error names the part that eca cannot ask
-// the user for.
+// readForm parses the schema that a server sends. The error names the part for which eca cannot ask the
+// user.
 func readForm(raw json.RawMessage) (form, error) {
 	var schema struct {
 		Type       string                     `json:"type"`

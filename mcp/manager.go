@@ -169,14 +169,14 @@ func (m *Manager) Tools() []tools.Tool {
 	return out
 }
 
-// Version increases with each status change. The tools do not change without it.
+// Version increases with each status change. As long as it is the same, Tools returns the same tools.
 func (m *Manager) Version() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.version
 }
 
-// Settled waits until no server is starting, or ctx ends.
+// Settled waits until no server is starting any more, or ctx ends.
 func (m *Manager) Settled(ctx context.Context) {
 	for {
 		m.mu.Lock()

@@ -24,7 +24,7 @@ type Sampled struct {
 	Stop  llm.StopReason
 }
 
-// Limits of what servers may ask of models.
+// Limits of the requests that servers may send to models.
 const (
 	maxSamples      = 20        // for one call
 	maxSampleTokens = 8192      // of one answer
@@ -39,7 +39,7 @@ const (
 	denyLabel      = "Deny"
 )
 
-// errDenied answers a server whose request the user did not allow.
+// errDenied is the answer to a server if the user did not allow its request.
 var errDenied = &jsonrpc.Error{Code: -1, Message: "the user did not allow it"}
 
 // sampleParams are the parameters of sampling/createMessage. The user chooses the model and its

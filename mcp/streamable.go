@@ -46,10 +46,10 @@ const (
 	soonest     = 100 * time.Millisecond // the minimum delay, whatever the server requests
 	// maxResumes limits the consecutive resumptions of a stream that receive nothing.
 	maxResumes = 5
-	// lingering is how long a stream may stay open after its answer, so that its
-	// connection can be used again.
+	// lingering is how long eca waits for the end of a stream after its answer, so that the connection
+	// can be used again.
 	lingering = time.Second
-	// maxRefusal is how many bytes are read of an answer that is not a message.
+	// maxRefusal is how many bytes eca reads of an HTTP answer that is not a message of the protocol.
 	maxRefusal = 64 << 10
 )
 
@@ -72,7 +72,8 @@ func (t *streamable) state() (session, version string) {
 	return t.session, t.version
 }
 
-// endReason implements transport: only the failure of a request shows that the server is gone.
+// endReason implements transport. It returns nil, because only the failure of a request shows that the
+// server is gone.
 func (*streamable) endReason() error { return nil }
 
 // close implements transport: it notifies the server that the session is over.
@@ -126,7 +127,7 @@ func (t *streamable) send(ctx context.Context, e envelope) error {
 	defer cancel()
 	session, version := t.state()
 	if wire.IsModernProtocol(version) && e.Method == string(wire.MethodNotificationCancelled) {
-		return nil // closing the request has cancelled it
+		return nil // no message is needed: closing the HTTP request cancels the request
 	}
 	header := map[string]string{}
 	if e.Method != "" {
@@ -191,7 +192,7 @@ func (t *streamable) refused(e envelope, resp *http.Response, session string) er
 	}
 	var said envelope // often with a null id
 	if json.Unmarshal(raw, &said) == nil && said.JSONRPC == wire.JSONRPC_VERSION && said.Error != nil {
-		// Some servers report a lost session only like this.
+		// Some servers report a lost session only with this error.
 		if resp.StatusCode == http.StatusBadRequest && session != "" && strings.Contains(strings.ToLower(said.Error.Message), "session") {
 			return t.forget(session)
 		}
@@ -225,8 +226,8 @@ func newEvents(r io.Reader) *sse.Reader { return sse.NewReader(r, maxMessage, er
 // cursor is the position in a stream from which it can be resumed.
 type cursor struct {
 	id         string
-	retry      time.Duration // 0 if the server did not say
-	progressed bool          // something arrived since the stream was opened
+	retry      time.Duration // the delay that the server requested; 0 without one
+	progressed bool          // an event has arrived since the stream was opened
 }
 
 // read reads a stream until it ends, or until the answer with the wanted id arrives.

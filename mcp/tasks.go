@@ -13,9 +13,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// Tasks are calls whose results are fetched later. There are two kinds. In version 2025-11-25, the
-// client requests a task, for tools that require it. In the extension, the server decides that a call
-// becomes a task. The model sees neither: a call ends when its task does.
+// A task is a call whose result eca fetches later. There are two kinds of tasks. In version 2025-11-25,
+// the client requests a task, for tools that require it. In the extension (tasksExtension), the server
+// decides that a call becomes a task. The model does not notice: the call ends when its task ends.
 
 // tasksExtension is the name of the extension.
 const tasksExtension = "io.modelcontextprotocol/tasks"
@@ -27,7 +27,7 @@ const (
 	defaultPoll = time.Second
 	minPoll     = 50 * time.Millisecond
 	maxPoll     = 30 * time.Second
-	// maxPollErrors is how many polls in a row may fail in transit.
+	// maxPollErrors is how many polls in a row may fail without an answer of the server.
 	maxPollErrors = 3
 )
 
@@ -104,7 +104,7 @@ func (c *connection) finish(ctx context.Context, t task, running *activeCall, sa
 			return f.result.raw, f.result.err
 		}
 		if err != nil {
-			ended = answered(err) // the server no longer has the task
+			ended = answered(err) // the server answered with an error: it no longer knows the task
 			return nil, err
 		}
 		running.restartTimer()
@@ -284,7 +284,8 @@ func (a *activeCall) task(id string) {
 	a.taskID = id
 }
 
-// concerned moves the call that a server's request belongs to, according to its task id, to the end.
+// concerned returns the running calls with the call to which a server's request belongs, according to
+// its task id, at the end.
 func concerned(calls []ActiveCall, params json.RawMessage) []ActiveCall {
 	var p struct {
 		Meta map[string]json.RawMessage `json:"_meta"`

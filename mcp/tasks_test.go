@@ -187,7 +187,7 @@ func TestTaskAsksTheUser(t *testing.T) {
 			res, err := conn.call(t.Context(), &Tool{name: "t", spec: tools.Spec{Name: "t"}, tasks: "required"}, tools.Call{}, func(text string) { said = append(said, text) })
 			ended <- strings.Join(res.Outputs, " ") + fmt.Sprint(err)
 		}()
-		time.Sleep(5 * time.Minute)                                             // longer than a call may be silent: the polls are answered
+		time.Sleep(5 * time.Minute)                                                    // longer than a call may be silent: the polls are answered
 		_, leave := conn.registerCall(tools.Call{}, "other", time.NewTimer(time.Hour)) // the newest call, which the question is not for
 		defer leave()
 		l.say(t, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1,"message":"still here"}}`)
