@@ -16,7 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// throttle bounds wrong passwords and tokens, per address and in all.
+// throttle limits attempts with wrong passwords and tokens, per address and in all.
 type throttle struct {
 	now func() time.Time
 
@@ -30,7 +30,8 @@ const (
 	maxAllFailures = 60
 )
 
-// wait returns how long an address has to wait until its password is looked at; 0 if it need not.
+// wait returns how long an address has to wait before the server checks its next password; 0 means not
+// at all.
 func (t *throttle) wait(address string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -53,7 +54,7 @@ func (t *throttle) wait(address string) time.Duration {
 	return 0
 }
 
-func (t *throttle) failed(address string) {
+func (t *throttle) recordFailure(address string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.failures == nil {
@@ -62,7 +63,7 @@ func (t *throttle) failed(address string) {
 	t.failures[address] = append(t.failures[address], t.now())
 }
 
-// passwordDevice stands for everyone who has the password.
+// passwordDevice is the id of the device that stands for everyone who knows the password.
 const passwordDevice = "password"
 
 // authenticate returns the device that sent a request.
@@ -83,9 +84,9 @@ func (f *Face) authenticate(w http.ResponseWriter, r *http.Request) (Device, *fa
 	return Device{}, &failure{http.StatusUnauthorized, "unauthorized", "the password or token is missing or wrong"}
 }
 
-// identify returns the device with a token. A token of a paired device counts even while its address
-// is throttled, so that guessing cannot lock devices out; wait says how long an address has to wait
-// until its passwords are looked at.
+// identify returns the device with a token. It accepts the token of a paired device even while the
+// address is throttled, so that an attacker cannot lock out devices. If the address is throttled, wait
+// is how long.
 func (f *Face) identify(remoteAddress, token string) (dev Device, wait time.Duration, ok bool) {
 	if dev, ok := f.devices.find(token); ok {
 		return dev, 0, true
@@ -101,13 +102,13 @@ func (f *Face) identify(remoteAddress, token string) (dev Device, wait time.Dura
 		return dev, 0, true
 	}
 	if token != "" {
-		f.throttle.failed(address)
+		f.throttle.recordFailure(address)
 		f.opts.Log.Warn("remote: a wrong password or token", "from", address)
 	}
 	return Device{}, 0, false
 }
 
-// passwordDevice returns the device of the configured password, if this is it.
+// passwordDevice returns the device for remote.password, if token is this password.
 func (f *Face) passwordDevice(token string) (Device, bool) {
 	password := f.opts.Config().Remote.Password
 	if password == "" || token == "" {
@@ -120,8 +121,8 @@ func (f *Face) passwordDevice(token string) (Device, bool) {
 	return Device{ID: passwordDevice, Name: "password", Rights: Trust, Hash: hash}, true
 }
 
-// admitted reports whether a device may still be served.
-func (f *Face) admitted(dev Device) bool {
+// stillAuthorized reports whether a device that was authenticated before may still be served.
+func (f *Face) stillAuthorized(dev Device) bool {
 	if dev.ID == passwordDevice {
 		return dev.Hash == hashOf(f.opts.Config().Remote.Password)
 	}
@@ -142,9 +143,9 @@ func (f *Face) deviceOf(token string) (Device, bool) {
 	return f.passwordDevice(token)
 }
 
-// messageRights returns the rights that each message of the page needs.
+// messageRights returns the rights that a device needs for each message of the page, by method.
 func messageRights() map[string]Rights {
-	out := map[string]Rights{"host/attach": Watch, "": Control} // those without a method are answers to questions
+	out := map[string]Rights{"host/attach": Watch, "": Control} // messages without a method are answers to questions
 	for _, m := range protocol.Methods() {
 		if m.Direction == protocol.ToServer {
 			out[m.Name] = m.Needs
@@ -160,24 +161,25 @@ func (f *Face) Allow(token, method string, params []byte) (allowed []byte, ok bo
 		return nil, false
 	}
 	if method == "chat/prompt" && dev.Rights < Trust {
-		params = limited(params)
+		params = markLimited(params)
 	}
 	return params, true
 }
 
-// limited returns the params of a prompt that is refused if a dialog that another device opens
-// meanwhile would get it.
-func limited(params []byte) []byte {
+// markLimited adds "limited" to the params of a prompt: the prompt is then refused if it would answer
+// a dialog, such as a login, that another device has opened in the meantime.
+func markLimited(params []byte) []byte {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(params, &members) != nil {
-		return params // it is not a prompt
+		return params // not a valid prompt
 	}
 	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool { return looseName(name) == "limited" })
 	members["limited"] = json.RawMessage("true")
 	return encode(members)
 }
 
-// looseName returns what a member's name is compared by: the protocol ignores the differences.
+// looseName returns a member's name in lower case and without separators. The protocol accepts all
+// spellings with the same result as the same member.
 func looseName(name string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
 }
@@ -195,8 +197,8 @@ func (f *Face) MayAnswer(token string, params, answer []byte) bool {
 	return mayAnswer(dev.Rights, params, answer)
 }
 
-// Needs returns the rights that a message of the page needs. A message that is not of the protocol
-// needs Trust.
+// Needs returns the rights that a device needs to send a message. A message that is not part of the
+// protocol needs Trust.
 func (f *Face) Needs(method string, params []byte) Rights {
 	needed, known := f.rights[method]
 	if !known || needed == Control && (grants(params) || method == "chat/prompt" && f.changesMore(params)) {
@@ -205,12 +207,13 @@ func (f *Face) Needs(method string, params []byte) Rights {
 	return needed
 }
 
-// changesMore reports whether the params of a prompt change more than chats. All their texts count as
-// its chat and as its text, so that no spelling of a name hides one.
+// changesMore reports whether a prompt can change more than chats (chat.Engine.ChangesMore). Each text
+// in the params is checked both as the chat's id and as the prompt's text, because the protocol accepts
+// several spellings of these members.
 func (f *Face) changesMore(params []byte) bool {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(params, &members) != nil {
-		return false // it is not a prompt
+		return false // not a valid prompt
 	}
 	for _, value := range members {
 		text := string(value)
@@ -222,8 +225,8 @@ func (f *Face) changesMore(params []byte) bool {
 	return false
 }
 
-// grants reports whether params turn on auto-approve, or approve later calls as well. Names of
-// members are compared as loosely as the protocol does.
+// grants reports whether params turn on auto-approve, or approve later calls too. It compares the names
+// of members as loosely as the protocol does.
 func grants(params []byte) bool {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(params, &members) != nil {

@@ -37,18 +37,18 @@ type Device struct {
 	Hash    string    `json:"hash"` // of its token: SHA-256, in hex
 	Created time.Time `json:"created"`
 	Used    time.Time `json:"used,omitzero"`
-	// Expires is when the token stops working unless it is used before; zero once it was used.
+	// Expires is when the token stops working if it has not been used; zero once it has been used.
 	Expires time.Time `json:"expires,omitzero"`
-	// Push has the subscriptions of its browsers to notifications, the oldest first.
+	// Push lists the subscriptions of the device's browsers to notifications, the oldest first.
 	Push []pushSubscription `json:"push,omitempty"`
 }
 
-// Endpoint is a server that listens.
+// Endpoint is the address of a remote server of this user.
 type Endpoint struct {
 	Roots []string `json:"roots"`
 	URL   string   `json:"url"`
 	Port  int      `json:"port"`
-	PID   int      `json:"pid"` // 0: it has ended, and the port is kept for the next one
+	PID   int      `json:"pid"` // 0 if the server has ended; the workspace's next server uses the same port
 }
 
 // record is the content of the file.
@@ -60,8 +60,9 @@ type record struct {
 	PushKey string `json:"pushKey,omitempty"`
 }
 
-// Devices is the file with the paired devices. Several processes share it. It has no tokens, only
-// their hashes; the key and the subscriptions for notifications are secrets, too.
+// Devices is the file with the paired devices. Several processes share it. It contains the hashes of
+// tokens, not the tokens. It must stay private nevertheless, because the key and the subscriptions for
+// notifications are secrets.
 type Devices struct {
 	file consent.File
 	now  func() time.Time
@@ -73,11 +74,11 @@ type Devices struct {
 
 const (
 	pairingTime = 10 * time.Minute // for the first use of a token
-	usedStep    = time.Minute      // how exactly the last use is kept
+	usedStep    = time.Minute      // the last use is stored at most this often
 	maxDevices  = 100
 )
 
-// OpenDevices returns the devices that are kept in a folder. Nothing is read or written yet.
+// OpenDevices returns the devices that are stored in a folder. It does not read or write the file yet.
 func OpenDevices(stateDir string, now func() time.Time) *Devices {
 	return &Devices{now: now, file: consent.File{
 		Path: filepath.Join(stateDir, "remote.json"), What: "the paired devices", Lost: "all devices have to be paired again",
@@ -94,7 +95,7 @@ func (d *Devices) read() (record, error) {
 	if err := d.file.Read(&r); err != nil {
 		return record{}, err
 	}
-	d.cached, d.stamp = r, info // none if there is no file
+	d.cached, d.stamp = r, info // the stamp is nil if there is no file
 	return r, nil
 }
 
@@ -200,7 +201,7 @@ func (d *Devices) valid(dev Device) bool {
 	return err != nil || slices.ContainsFunc(r.Devices, func(o Device) bool { return o.ID == dev.ID && o.Hash == dev.Hash })
 }
 
-// Endpoints lists the servers that listen now, or did.
+// Endpoints lists the servers that are listening, and those that have ended.
 func (d *Devices) Endpoints() ([]Endpoint, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -208,11 +209,11 @@ func (d *Devices) Endpoints() ([]Endpoint, error) {
 	return slices.Clone(r.Endpoints), err
 }
 
-// maxEndpoints bounds how many workspaces keep their port.
+// maxEndpoints limits for how many workspaces the port is remembered.
 const maxEndpoints = 50
 
-// listening records a server.
-func (d *Devices) listening(e Endpoint) error {
+// recordEndpoint records a server in place of the workspace's earlier ones that have ended.
+func (d *Devices) recordEndpoint(e Endpoint) error {
 	return d.update(func(r *record) {
 		r.Endpoints = slices.DeleteFunc(r.Endpoints, func(o Endpoint) bool {
 			return slices.Equal(o.Roots, e.Roots) && (o.PID == 0 || o.PID == e.PID)
@@ -222,7 +223,7 @@ func (d *Devices) listening(e Endpoint) error {
 	})
 }
 
-// lastPort returns the port that a workspace was served at last, or 0.
+// lastPort returns the last port of a workspace's server, or 0.
 func (d *Devices) lastPort(roots []string) int {
 	list, _ := d.Endpoints()
 	for _, e := range slices.Backward(list) {

@@ -17,11 +17,11 @@ const (
 	maxOwnStreams = 4  // of one device over HTTP/1.1, where browsers allow six connections
 	maxListed     = 200
 	maxReplays    = 4 // at the same time
-	// recent is how long pages keep what they have loaded of a chat.
+	// recent is how long a page keeps the messages of a chat that it has loaded.
 	recent = 6 * time.Minute
 )
 
-// serveEvents serves a stream.
+// serveEvents answers GET events with a stream.
 func (f *Face) serveEvents(w http.ResponseWriter, r *http.Request, dev Device) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -30,8 +30,8 @@ func (f *Face) serveEvents(w http.ResponseWriter, r *http.Request, dev Device) {
 	resumed := f.resumable(ctx, parseID(id))
 	s := f.newStream(ctx, dev, r.ProtoMajor == 1, id != "", resumed)
 	defer s.link.end()
-	f.join(s)
-	defer f.leave(s)
+	f.addStream(s)
+	defer f.removeStream(s)
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache, no-store")
@@ -40,14 +40,14 @@ func (f *Face) serveEvents(w http.ResponseWriter, r *http.Request, dev Device) {
 	s.end()
 }
 
-// resumable returns the positions at which a stream can go on.
+// resumable returns those positions of a list at which a stream can continue.
 func (f *Face) resumable(ctx context.Context, list []chatPosition) []chatPosition {
 	return slices.DeleteFunc(list, func(p chatPosition) bool {
 		if chat.IsSubagent(p.chat) {
 			return false // its parent's position counts
 		}
 		session, ok, err := f.opts.Engine.OpenExisting(ctx, p.chat)
-		if err != nil || !ok || session.Meta().Created.UnixMilli() != p.began {
+		if err != nil || !ok || session.Meta().Created.UnixMilli() != p.created {
 			return true
 		}
 		if _, err := session.Refresh().Wait(ctx); err != nil {
@@ -58,7 +58,7 @@ func (f *Face) resumable(ctx context.Context, list []chatPosition) []chatPositio
 }
 
 // beginningOf returns when a chat that is shown was created; see chatPosition.
-func (s *stream) beginningOf(chatID string) int64 {
+func (s *stream) createdMillis(chatID string) int64 {
 	session, ok := s.f.opts.Engine.Lookup(chatID)
 	if !ok {
 		return 0
@@ -66,32 +66,34 @@ func (s *stream) beginningOf(chatID string) int64 {
 	return session.Meta().Created.UnixMilli()
 }
 
-// outdated lists the chats of which a page may have an older state.
-func (f *Face) outdated(ctx context.Context, resumed []chatPosition) []chat.Summary {
+// possiblyOutdated lists the chats of which a page may show an older state: those that are running or
+// have changed recently, except for the resumed ones.
+func (f *Face) possiblyOutdated(ctx context.Context, resumed []chatPosition) []chat.Summary {
 	return slices.DeleteFunc(f.listed(ctx), func(c chat.Summary) bool {
 		return !c.Running && f.opts.Now().Sub(c.Updated) > recent || slices.ContainsFunc(resumed, func(p chatPosition) bool { return p.chat == c.ID })
 	})
 }
 
-// wait has chats that run, or are outdated in a page, stand still at first.
-func (s *stream) wait(resumed []chatPosition) {
-	outdated := s.f.outdated(s.ctx, resumed)
+// delayChats delays chats that are running, or that may be outdated in the page, so that the page can
+// load them first.
+func (s *stream) delayChats(resumed []chatPosition) {
+	outdated := s.f.possiblyOutdated(s.ctx, resumed)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, session := range s.f.opts.Engine.Sessions() {
 		if session.Running() && !chat.IsSubagent(session.ID()) && !s.followed[session.ID()] {
-			s.waiting[session.ID()] = true
+			s.delayed[session.ID()] = true
 		}
 	}
 	for _, c := range outdated {
 		if !s.followed[c.ID] {
-			s.waiting[c.ID] = true
+			s.delayed[c.ID] = true
 		}
 	}
 }
 
-// greeting returns the first event of a stream, the state. No event about a chat follows at once:
-// until a page has loaded one, such an event may bring another one to its screen.
+// greeting returns the first event of a stream: the state outside chats. Events about chats follow
+// later, because a page that has not loaded a chat yet may switch to the chat of such an event.
 func (f *Face) greeting(ctx context.Context, dev Device, resuming bool, resumed []chatPosition) frame {
 	more := map[string]any{}
 	if resuming {
@@ -104,7 +106,7 @@ func (f *Face) greeting(ctx context.Context, dev Device, resuming bool, resumed 
 	return frame{event: "session:connected", data: encode(f.session(ctx, dev, more))}
 }
 
-// listed returns the chats of the workspace that are shown, the one that was used last at the end.
+// listed returns the chats of the workspace that pages list, the last used one at the end.
 func (f *Face) listed(ctx context.Context) []chat.Summary {
 	list, err := f.opts.Engine.List(ctx, chat.ByUpdated, 0)
 	if err != nil {
@@ -135,7 +137,7 @@ func (f *Face) summaries(ctx context.Context) []any {
 	return out
 }
 
-// session returns the state outside chats.
+// session returns the state outside chats, with the members of more added.
 func (f *Face) session(ctx context.Context, dev Device, more map[string]any) map[string]any {
 	cfg, servers := f.hub.state()
 	named := func(list []string) []any {
@@ -170,8 +172,8 @@ func (f *Face) session(ctx context.Context, dev Device, more map[string]any) map
 	return out
 }
 
-// growPeriod returns how long streams wait between two pieces of a text that grows: the longer, the
-// more streams there are, so that the editor does not wait for them.
+// growPeriod returns the time between two pieces of a growing text in a stream. It increases with the
+// number of streams, so that they do not slow down the editor.
 func (f *Face) growPeriod() time.Duration {
 	const shortest, perStream = 50 * time.Millisecond, 5 * time.Millisecond
 	f.mu.Lock()
@@ -179,8 +181,8 @@ func (f *Face) growPeriod() time.Duration {
 	return max(shortest, time.Duration(len(f.streams))*perStream)
 }
 
-// join adds a stream, and ends the oldest ones if there are too many.
-func (f *Face) join(s *stream) {
+// addStream adds a stream, and ends the oldest ones if there are too many.
+func (f *Face) addStream(s *stream) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.streams = append(f.streams, s)
@@ -197,7 +199,7 @@ func (f *Face) join(s *stream) {
 	}
 }
 
-func (f *Face) leave(s *stream) {
+func (f *Face) removeStream(s *stream) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.streams = slices.DeleteFunc(f.streams, func(o *stream) bool { return o == s })
@@ -228,8 +230,7 @@ func (f *Face) show(ctx context.Context, dev Device, fr frame) {
 	}
 }
 
-// showNotification shows a notification about a chat that the page knows.
-func (f *Face) showNotification(ctx context.Context, dev Device, chatID string, n notification) {
-	_ = chatID
+// showNotification shows a notification about a chat in the streams of a device.
+func (f *Face) showNotification(ctx context.Context, dev Device, n notification) {
 	f.show(ctx, dev, (*stream)(nil).frame(n.method, n.params))
 }

@@ -10,26 +10,27 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// hub is the client that sends what the devices do, and that knows the state outside chats.
+// hub is the ECA client that sends the requests of all devices, and that keeps the state outside
+// chats.
 type hub struct {
 	*link
-	news *chat.Subscription // tells other clients what devices change
+	news *chat.Subscription // announces changes by devices to other clients
 
 	mu      sync.Mutex // guards the fields below
 	config  chatConfig
-	servers []json.RawMessage // MCP servers, as the protocol has them
-	// The notifications for prompts that wait for their answer, by chat: the log has nothing of a
-	// prompt that is refused.
-	shown map[string][]notification
+	servers []json.RawMessage // MCP servers, as in tool/serverUpdated
+	// promptNotifications collects, by chat, the notifications about prompts whose answers have not
+	// arrived yet. If a prompt is refused, they are the only record of it: the log contains nothing.
+	promptNotifications map[string][]notification
 }
 
-// notification is a message of the server.
+// notification is a notification of the server.
 type notification struct {
 	method string
 	params json.RawMessage
 }
 
-// chatConfig is the part of config/updated that the session's state has.
+// chatConfig is the part of config/updated that is also part of the state outside chats.
 type chatConfig struct {
 	Models         []string        `json:"models"`
 	Agents         []string        `json:"agents"`
@@ -42,29 +43,29 @@ type chatConfig struct {
 
 // newHub connects a hub.
 func (f *Face) newHub(ctx context.Context) (*hub, error) {
-	h := &hub{shown: map[string][]notification{}, news: f.opts.Engine.Subscribe(func(chat.News) {})}
+	h := &hub{promptNotifications: map[string][]notification{}, news: f.opts.Engine.Subscribe(func(chat.News) {})}
 	h.link = f.connect(ctx, func(_ context.Context, req *jsonrpc.Request) (any, error) {
 		if req.IsCall {
 			return nil, jsonrpc.MethodNotFound(req.Method)
 		}
-		h.take(req.Method, req.Params)
+		h.record(req.Method, req.Params)
 		return nil, nil
 	})
 	if err := f.introduce(ctx, h.link, false); err != nil {
-		h.leave()
+		h.close()
 		return nil, err
 	}
 	return h, nil
 }
 
-// leave ends the connection.
-func (h *hub) leave() {
+// close ends the connection.
+func (h *hub) close() {
 	h.news.Close()
 	h.end()
 }
 
-// take notes what a notification says.
-func (h *hub) take(method string, params json.RawMessage) {
+// record updates the state from a notification.
+func (h *hub) record(method string, params json.RawMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var about struct {
@@ -92,28 +93,29 @@ func (h *hub) take(method string, params json.RawMessage) {
 			h.servers = append(h.servers, params)
 		}
 	case "chat/contentReceived", "chat/statusChanged":
-		if list, waits := h.shown[about.ChatID]; waits {
-			h.shown[about.ChatID] = append(list, notification{method, params})
+		if list, waits := h.promptNotifications[about.ChatID]; waits {
+			h.promptNotifications[about.ChatID] = append(list, notification{method, params})
 		}
 	}
 }
 
-// prompt sends a prompt. If it is refused, refusal is what the user is shown.
+// prompt sends a prompt. refusal contains the notifications that arrived before the answer; if the
+// prompt is refused, they tell the user why.
 func (h *hub) prompt(ctx context.Context, chatID string, params any) (result json.RawMessage, refusal []notification, err error) {
 	h.mu.Lock()
-	h.shown[chatID] = nil
+	h.promptNotifications[chatID] = nil
 	h.mu.Unlock()
 	defer func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		refusal = h.shown[chatID]
-		delete(h.shown, chatID)
+		refusal = h.promptNotifications[chatID]
+		delete(h.promptNotifications, chatID)
 	}()
 	err = h.conn.Call(ctx, "chat/prompt", params, &result)
 	return result, nil, err
 }
 
-// state returns what is known outside chats.
+// state returns the configuration for chats and the MCP servers.
 func (h *hub) state() (chatConfig, []json.RawMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -14,14 +14,15 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// link is a connection to an ECA server of this process: a stream or the hub is a client of the ECA
-// protocol, like an editor.
+// link is a connection to an ECA server in this process. Streams and the hub are its clients: they
+// use the ECA protocol, as an editor does.
 type link struct {
 	conn *jsonrpc.Conn
 	end  func() // ends the server and waits for it
 }
 
-// connect starts a server. handle gets its messages in order; while it waits, the server waits.
+// connect starts a server and returns the connection to it. handle gets the server's messages in order;
+// while handle blocks, the server waits.
 func (f *Face) connect(ctx context.Context, handle jsonrpc.Handler) *link {
 	ctx, cancel := context.WithCancel(ctx)
 	fromUs, toServer := io.Pipe()
@@ -45,7 +46,7 @@ func (f *Face) connect(ctx context.Context, handle jsonrpc.Handler) *link {
 	return l
 }
 
-// introduce begins to speak with the server.
+// introduce sends initialize and initialized. questions says whether the client can show questions.
 func (f *Face) introduce(ctx context.Context, l *link, questions bool) error {
 	params := map[string]any{
 		"clientInfo": map[string]string{"name": "eca-remote", "version": f.opts.Version},
@@ -59,13 +60,15 @@ func (f *Face) introduce(ctx context.Context, l *link, questions bool) error {
 	return l.conn.Notify(ctx, "initialized", struct{}{})
 }
 
-// position is a place in a chat's log: the next event, and how much of it was shown.
+// position is a position in a chat's log: the sequence number of the next event, and how much of its
+// text was shown.
 type position struct {
 	Seq    int64 `json:"seq"`
 	Offset int   `json:"offset"`
 }
 
-// positioned is a notification of a chat, with the position after it; zero if it has none.
+// positioned is a notification about a chat, with the position in the log after it. The position is
+// zero if the notification has none.
 type positioned struct {
 	ChatID string `json:"chatId"`
 	position
@@ -73,8 +76,8 @@ type positioned struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// chatCall calls one of the methods for clients that follow; done says whether there was something
-// to do.
+// chatCall calls one of the methods that the server has only for streams (server.Options.Follow). done
+// is the result of the method: whether it had an effect.
 func (l *link) chatCall(ctx context.Context, method string, params map[string]any) (done bool, err error) {
 	var res struct {
 		Done bool `json:"done"`
@@ -83,27 +86,27 @@ func (l *link) chatCall(ctx context.Context, method string, params map[string]an
 	return res.Done, err
 }
 
-// chatPosition is a position in the log of a chat. began is when that chat was created, in milliseconds
-// since 1970: a later chat may have the same id.
+// chatPosition is a position in the log of a chat. created is the time at which the chat was created,
+// in milliseconds since 1970. It distinguishes the chat from a later one with the same id.
 type chatPosition struct {
 	chat string
 	position
-	began int64
+	created int64
 }
 
-// maxPositions bounds the chats that an event's id names.
+// maxPositions limits how many chats the id of an event contains.
 const maxPositions = 32
 
 // formatID writes positions as the id of an event.
 func formatID(list []chatPosition) string {
 	parts := make([]string, len(list))
 	for i, p := range list {
-		parts[i] = fmt.Sprintf("%s:%d.%d.%s", url.QueryEscape(p.chat), p.Seq, p.Offset, strconv.FormatInt(p.began, 36))
+		parts[i] = fmt.Sprintf("%s:%d.%d.%s", url.QueryEscape(p.chat), p.Seq, p.Offset, strconv.FormatInt(p.created, 36))
 	}
 	return strings.Join(parts, ",")
 }
 
-// parseID reads what formatID wrote, or clients forged. It leaves out wrong parts.
+// parseID parses an id of an event. It skips invalid parts, because clients can send anything.
 func parseID(text string) (list []chatPosition) {
 	for part := range strings.SplitSeq(text, ",") {
 		name, at, _ := strings.Cut(part, ":")

@@ -19,18 +19,20 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// Ports that are tried without remote.port: those that the reference's page looks at.
+// The range of ports that the server tries without remote.port. The reference's page looks for servers
+// at these ports.
 const firstPort, lastPort = 7777, 7796
 
-// Lengths of passwords. A short one can be guessed in spite of the throttle.
+// The minimum and the recommended length of passwords. Shorter ones can be guessed despite the
+// throttle.
 const minPassword, goodPassword = 8, 12
 
-// Plan is where a configuration has the server listen, and what users should know about that.
+// Plan describes where the server listens according to a configuration, with warnings for the user.
 type Plan struct {
-	Host     string // to bind; empty: all addresses
-	Hosts    []string
+	Host     string   // the address to listen at; empty means all addresses
+	Hosts    []string // the host names that requests may contain, in addition to those of this machine
 	Warnings []string
-	cert     *certificate // nil: no TLS
+	cert     *certificate // nil means no TLS
 }
 
 // TLS reports whether the server uses TLS.
@@ -39,7 +41,7 @@ func (p Plan) TLS() bool { return p.cert != nil }
 // Beyond reports whether other machines can connect.
 func (p Plan) Beyond() bool { return !localhost.Is(p.Host) }
 
-// PlanFor returns where a configuration has the server listen. It reads the certificate.
+// PlanFor returns the plan for a configuration. It reads the certificate.
 func PlanFor(cfg config.Remote, now time.Time) Plan {
 	p := Plan{Host: "127.0.0.1"}
 	cert, err := loadCertificate(cfg, now)
@@ -54,7 +56,7 @@ func PlanFor(cfg config.Remote, now time.Time) Plan {
 	if cfg.TLS.CertURL != "" || cfg.TLS.KeyURL != "" {
 		p.Warnings = append(p.Warnings, "remote.tls.certUrl and keyUrl have no effect: others would have the same key; use certFile and keyFile")
 	}
-	if cfg.BindHost != "" && err == nil { // who wants TLS is not served without it
+	if cfg.BindHost != "" && err == nil { // if the certificate cannot be used, other machines must not connect without TLS
 		p.Host = strings.Trim(cfg.BindHost, "[]")
 		if p.cert == nil && p.Beyond() {
 			p.Warnings = append(p.Warnings, "remote.bindHost makes eca listen without TLS: everyone on the way can read and change what is sent")
@@ -81,8 +83,8 @@ func PlanFor(cfg config.Remote, now time.Time) Plan {
 	return p
 }
 
-// listen opens the port: the configured one, else the last one of the workspace, else the first
-// that is free.
+// listen opens a port: the configured one, else the port that the workspace used last, else the first
+// free one of the range.
 func (p Plan) listen(port, last int) (net.Listener, error) {
 	try := func(port int) (net.Listener, error) {
 		return net.Listen("tcp", net.JoinHostPort(p.Host, strconv.Itoa(port)))
@@ -138,7 +140,8 @@ func (p Plan) name() string {
 		return p.Host
 	}
 	if !p.Beyond() {
-		// Chrome takes localhost of a page elsewhere for another address space, but not names below it.
+		// For web pages elsewhere, Chrome treats localhost as another address space, but not names
+		// below localhost.
 		return "eca.localhost"
 	}
 	return lanAddress()
@@ -159,7 +162,7 @@ func lanAddress() string {
 	return name
 }
 
-// certificate is the user's certificate, which is read again when its files change.
+// certificate is the user's certificate. It is read again when its files change.
 type certificate struct {
 	certFile, keyFile string
 
@@ -187,8 +190,8 @@ func loadCertificate(cfg config.Remote, now time.Time) (*certificate, error) {
 	return c, nil
 }
 
-// current returns the certificate of the files as they are now. If they cannot be read, the last one
-// counts.
+// current returns the certificate in the files. If they cannot be read now, it returns the last valid
+// certificate.
 func (c *certificate) current() (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -233,7 +236,7 @@ func (c *certificate) names() []string {
 	return out
 }
 
-// config returns how connections are encrypted.
+// config returns the TLS configuration of the server.
 func (c *certificate) config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/transcript"
 )
 
-// semaphore bounds how many goroutines do something; its capacity is how many.
+// semaphore limits how many goroutines do something at the same time: as many as its capacity.
 type semaphore chan struct{}
 
 func (m semaphore) lock(ctx context.Context) bool {
@@ -29,31 +29,33 @@ func (m semaphore) lock(ctx context.Context) bool {
 
 func (m semaphore) unlock() { <-m }
 
-// gate keeps a chat still in a device's streams while the device loads it. A page wipes what it was
-// shown between its request and the answer, and shows twice what is in both.
-type gate struct {
+// loadPause pauses a chat in all streams of a device while the device loads the chat. Without it, the
+// page would lose events: it drops everything about the chat that arrives between its request and the
+// answer. It would also show an event twice that is both in a stream and in the answer.
+type loadPause struct {
 	f       *Face
 	chatID  string
 	at      int64 // the next event after the loaded ones
-	streams []gatedStream
-	missed  []*stream // those that did not stand still in time
+	streams []pausedStream
+	missed  []*stream // streams that could not be paused in time
 }
 
-type gatedStream struct {
+type pausedStream struct {
 	*stream
-	held bool // it was followed before
-	late bool // the page may show twice, or in the wrong place, what the stream showed before the load
+	followed  bool // the stream showed the chat before the load
+	showAgain bool // the page may show earlier events twice or in the wrong place, so the whole chat has to be shown again
 }
 
-// advanceTime is how long a stream may take to stand still, and to show what comes before the load.
+// advanceTime is how long a stream may take to pause, and to show the events before the load.
 const advanceTime = time.Second
 
-// closeGate brings the chat to one position in all streams of a device, and keeps it there.
-func (f *Face) closeGate(ctx context.Context, dev Device, session *chat.Session) *gate {
-	g := &gate{f: f, chatID: session.ID()}
+// pauseForLoad lets all streams of a device show the chat up to the same position, and pauses the chat
+// there.
+func (f *Face) pauseForLoad(ctx context.Context, dev Device, session *chat.Session) *loadPause {
+	g := &loadPause{f: f, chatID: session.ID()}
 	for _, s := range f.streamsOf(dev) { // in one order, so that two loads do not wait for each other
-		if held, early, ok := s.hold(ctx, g.chatID); ok {
-			g.streams = append(g.streams, gatedStream{stream: s, held: held, late: early})
+		if followed, early, ok := s.pauseChat(ctx, g.chatID); ok {
+			g.streams = append(g.streams, pausedStream{stream: s, followed: followed, showAgain: early})
 		} else {
 			g.missed = append(g.missed, s)
 		}
@@ -62,12 +64,12 @@ func (f *Face) closeGate(ctx context.Context, dev Device, session *chat.Session)
 	var wrote time.Time
 	for i := range g.streams {
 		s := &g.streams[i]
-		if !s.held {
-			continue // nothing was shown of the chat
+		if !s.followed {
+			continue // the stream has shown nothing of the chat
 		}
 		limited, cancel := context.WithTimeout(ctx, advanceTime)
 		done, err := s.link.chatCall(limited, "chat/advance", map[string]any{"chatId": g.chatID, "seq": g.at})
-		s.late = err != nil || !done || !s.sync(limited) || s.late
+		s.showAgain = err != nil || !done || !s.sync(limited) || s.showAgain
 		cancel()
 		s.mu.Lock()
 		if at := s.wrote[g.chatID]; at.After(wrote) {
@@ -75,7 +77,8 @@ func (f *Face) closeGate(ctx context.Context, dev Device, session *chat.Session)
 		}
 		s.mu.Unlock()
 	}
-	// A page receives its streams and the answer to its load over different connections.
+	// The page receives its streams and the answer over different connections: wait until the page has
+	// received what the streams wrote last.
 	select {
 	case <-time.After(arrivalTime - time.Since(wrote)):
 	case <-ctx.Done():
@@ -83,10 +86,11 @@ func (f *Face) closeGate(ctx context.Context, dev Device, session *chat.Session)
 	return g
 }
 
-// hold keeps a chat still in the stream. The caller calls s.moving.unlock then, unless ok is false.
-// early says that the chat was shown before the first load: until that load, a page keeps what it is
-// shown and repeats it afterwards.
-func (s *stream) hold(ctx context.Context, chatID string) (held, early, ok bool) {
+// pauseChat pauses a chat in the stream. Unless ok is false, the caller must call s.moveLock.unlock
+// later. followed reports whether the stream showed the chat until now. early reports whether it
+// showed the chat before the page's first load: a page keeps such events and repeats them after the
+// load.
+func (s *stream) pauseChat(ctx context.Context, chatID string) (followed, early, ok bool) {
 	limited, cancel := context.WithTimeout(ctx, advanceTime)
 	defer cancel()
 	select {
@@ -96,33 +100,34 @@ func (s *stream) hold(ctx context.Context, chatID string) (held, early, ok bool)
 	case <-limited.Done():
 		return false, false, false
 	}
-	if !s.moving.lock(limited) {
+	if !s.moveLock.lock(limited) {
 		return false, false, false
 	}
-	held, err := s.link.chatCall(limited, "chat/hold", map[string]any{"chatId": chatID})
+	followed, err := s.link.chatCall(limited, "chat/hold", map[string]any{"chatId": chatID})
 	if err != nil {
-		s.moving.unlock()
+		s.moveLock.unlock()
 		s.f.work.Go(func() { _, _ = s.link.chatCall(s.ctx, "chat/release", map[string]any{"chatId": chatID}) })
 		return false, false, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	early = s.early[chatID]
-	s.take(chatID)
-	return held, early, true
+	early = s.shownBeforeLoad[chatID]
+	s.markLoaded(chatID)
+	return followed, early, true
 }
 
-// take notes that the device loads a chat, which the stream shows from then on; mu is held.
-func (s *stream) take(chatID string) {
-	delete(s.waiting, chatID)
+// markLoaded records that the device loads a chat; the stream shows the chat from then on. The caller
+// holds mu.
+func (s *stream) markLoaded(chatID string) {
+	delete(s.delayed, chatID)
 	s.followed[chatID], s.loaded = true, true
-	clear(s.early)
+	clear(s.shownBeforeLoad)
 }
 
-// open lets the streams go on after the page has taken over what it loaded. They repeat what waits
-// for the user, which a load does not have. One that was late, or did not stand still, shows the whole
-// chat again.
-func (g *gate) open() {
+// resume lets the streams continue after the page has displayed what it loaded. The streams repeat the
+// calls and questions that wait for the user, because a load does not contain them. A stream that could
+// not be paused, or that showed too much before, shows the whole chat again.
+func (g *loadPause) resume() {
 	for _, s := range g.missed {
 		g.f.work.Go(func() {
 			select {
@@ -130,10 +135,10 @@ func (g *gate) open() {
 			case <-s.ctx.Done():
 				return
 			}
-			if s.moving.lock(s.ctx) {
-				defer s.moving.unlock()
+			if s.moveLock.lock(s.ctx) {
+				defer s.moveLock.unlock()
 				s.mu.Lock()
-				s.take(g.chatID)
+				s.markLoaded(g.chatID)
 				s.mu.Unlock()
 				s.showWhole(g.chatID)
 			}
@@ -141,15 +146,15 @@ func (g *gate) open() {
 	}
 	for _, s := range g.streams {
 		g.f.work.Go(func() {
-			defer s.moving.unlock()
+			defer s.moveLock.unlock()
 			select {
 			case <-time.After(settleTime):
 			case <-s.ctx.Done():
 				return
 			}
-			if !s.held {
+			if !s.followed {
 				s.followLocked(g.chatID, map[string]any{"seq": g.at, "remind": true})
-			} else if _, _ = s.link.chatCall(s.ctx, "chat/release", map[string]any{"chatId": g.chatID, "remind": true}); s.late {
+			} else if _, _ = s.link.chatCall(s.ctx, "chat/release", map[string]any{"chatId": g.chatID, "remind": true}); s.showAgain {
 				s.showWhole(g.chatID)
 			}
 			s.askAgain(g.chatID)
@@ -159,7 +164,7 @@ func (g *gate) open() {
 
 // loadChat returns a chat with its messages.
 func (f api) loadChat(c *call) (any, error) {
-	session, err := f.existing(c)
+	session, err := f.existingChat(c)
 	if err != nil {
 		return nil, err
 	}
@@ -171,8 +176,8 @@ func (f api) loadChat(c *call) (any, error) {
 		return nil, err
 	}
 	if span == nil {
-		c.gate = f.closeGate(c.ctx, c.device, session)
-		span = &chat.Span{From: 1, To: event.Seq(c.gate.at)}
+		c.pause = f.pauseForLoad(c.ctx, c.device, session)
+		span = &chat.Span{From: 1, To: event.Seq(c.pause.at)}
 	}
 	messages, waiting, err := read(c.ctx, session, *span)
 	if err != nil {
@@ -186,13 +191,14 @@ func (f api) loadChat(c *call) (any, error) {
 	}
 	if meta != nil {
 		out["messagesMeta"] = meta
-	} else { // as an event's id: later events come after it
+	} else { // in the form of an event's id: streams continue after this position
 		out["position"] = formatID([]chatPosition{{session.ID(), position{int64(span.To), 0}, about.Created.UnixMilli()}})
 	}
 	return out, nil
 }
 
-// window returns the messages that the query of a request selects; nil for all.
+// window returns the messages that the query of a request selects, and their description for the
+// answer. It returns nil if the query selects all messages.
 func window(c *call, session *chat.Session) (span *chat.Span, meta map[string]any, err error) {
 	query := c.r.URL.Query()
 	if !query.Has("limit") && !query.Has("before") && !query.Has("after") {
@@ -246,8 +252,8 @@ func window(c *call, session *chat.Session) (span *chat.Span, meta map[string]an
 	return &s, meta, nil
 }
 
-// read returns the messages of a span in the reference's form, with a text that is not finished, and
-// the calls that wait for approval at its end.
+// read returns the messages of a span in the reference's form, including an unfinished text, and the
+// calls that wait for approval at the end of the span.
 func read(ctx context.Context, session *chat.Session, span chat.Span) (messages, waiting []any, err error) {
 	messages, waiting = []any{}, []any{}
 	fold, reasons := transcript.New(), map[string]*strings.Builder{}
@@ -273,7 +279,7 @@ func read(ctx context.Context, session *chat.Session, span chat.Span) (messages,
 				delete(reasons, b.ID)
 			case event.TurnFinished:
 				clear(reasons)
-			case event.Flag: // its place is elsewhere, and pages do not restore it
+			case event.Flag: // belongs to an earlier message, and pages do not restore flags from a load
 				continue
 			default:
 			}

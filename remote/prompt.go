@@ -9,12 +9,12 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 )
 
-// promptPatience is how long the answer to a prompt is waited for: commands answer at their end,
-// and pages give up after 15 seconds.
+// promptPatience is how long a request waits for the answer to its prompt. A command is answered only
+// when it has ended, and pages give up after 15 seconds.
 const promptPatience = 5 * time.Second
 
-// prompt sends a prompt. If it is refused, the stream shows it with the reason too: the page has
-// forgotten its text, and does not show answers.
+// prompt answers POST chats/ID/prompt. If the prompt is refused, the device's streams show it with the
+// reason, because the page no longer has the text and does not show the answer.
 func (f api) prompt(c *call) (any, error) {
 	message, id := c.text("message"), c.path("id")
 	if message == "" {
@@ -62,7 +62,7 @@ func (f api) prompt(c *call) (any, error) {
 		}
 		if json.Unmarshal(result, &r) == nil && r.Status == "error" {
 			for _, n := range refusal {
-				f.showNotification(f.ctx, c.device, id, n)
+				f.showNotification(f.ctx, c.device, n)
 			}
 		}
 		if why := reason(refusal); err == nil && why != "" {
@@ -82,9 +82,10 @@ func (f api) prompt(c *call) (any, error) {
 	}
 }
 
-const promptRefused = "prompt_refused" // the code of an answer
+const promptRefused = "prompt_refused" // an error code of the API
 
-// refuse shows a prompt that is not sent, with the reason, and returns the answer.
+// refuse shows a prompt that is not sent, and the reason, in the device's streams. It returns the error
+// for the answer.
 func (f api) refuse(c *call, message string, status int, code, why string) (any, error) {
 	id := c.path("id")
 	content := func(role string, content map[string]any) notification {
@@ -95,12 +96,12 @@ func (f api) refuse(c *call, message string, status int, code, why string) (any,
 		content("system", map[string]any{"type": "text", "text": "\n\n" + why}),
 		content("system", map[string]any{"type": "progress", "state": "finished"}),
 	} {
-		f.showNotification(c.ctx, c.device, id, n)
+		f.showNotification(c.ctx, c.device, n)
 	}
 	return nil, &failure{status, code, why}
 }
 
-// reason returns why a prompt was refused, of what its user is shown. It is empty if nothing is.
+// reason returns the reason for a refusal: the texts from the system in its notifications.
 func reason(refusal []notification) string {
 	var b strings.Builder
 	for _, n := range refusal {

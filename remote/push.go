@@ -16,9 +16,9 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// PushService sends messages to addresses that clients chose; fetch.Poster is one.
+// PushService sends messages to addresses that clients chose; fetch.Poster implements it.
 type PushService interface {
-	// Check returns why nothing would be sent to an address.
+	// Check returns an error if Post would refuse an address.
 	Check(address string) error
 	// Post sends a body and returns the status of the answer.
 	Post(ctx context.Context, address string, header http.Header, body []byte) (status int, err error)
@@ -26,12 +26,12 @@ type PushService interface {
 
 const (
 	maxSubscriptions = 4 // of a device
-	maxPushes        = 8 // to a device at the same time; more are not sent
+	maxPushes        = 8 // notifications to a device at the same time; further ones are dropped
 	maxWatched       = 64
-	pushLife         = 12 * time.Hour // for devices that cannot be reached
-	// turnPatience is how long a turn may take to begin after its prompt. A refused prompt begins none.
+	pushLife         = 12 * time.Hour // how long push services keep a notification for a device that is offline
+	// turnPatience is how long to wait for the turn of a prompt. A refused prompt begins no turn.
 	turnPatience = time.Minute
-	// contact tells a push service who sends. Some refuse messages without it.
+	// contact identifies the sender to push services. Some refuse messages without it.
 	contact = "https://github.com/seed-dec29ce4/eca"
 )
 
@@ -155,14 +155,15 @@ func (f api) unsubscribe(c *call) (any, error) {
 	return nil, f.devices.unsubscribe(endpoint)
 }
 
-// pushes are the notifications on their way.
+// pushes records which turns and notifications are being handled.
 type pushes struct {
 	mu      sync.Mutex           // guards the fields below
-	turns   map[string]event.Seq // by chat: where the last turn began about which devices are notified
-	pending map[string]int       // by device
+	turns   map[string]event.Seq // by chat: the position of the last turn that a goroutine has claimed
+	pending map[string]int       // by device: the notifications that are being sent
 }
 
-// claim reports whether the caller is the one that notifies about a turn, which began at a position.
+// claim reports whether the caller is the first to claim the turn that began at a position. Only this
+// caller notifies devices about the turn.
 func (p *pushes) claim(chatID string, began event.Seq) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,7 +177,8 @@ func (p *pushes) claim(chatID string, began event.Seq) bool {
 	return true
 }
 
-// reserve reports whether one notification more may be sent to a device. The caller calls release then.
+// reserve reports whether one more notification may be sent to a device. If so, the caller must call
+// release when it was sent.
 func (p *pushes) reserve(deviceID string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -201,7 +203,7 @@ func (p *pushes) release(deviceID string) {
 // notifier notifies devices about turns.
 type notifier struct{ *Face }
 
-// promptedChat is a chat that is about to be prompted, and the position of the prompt in its log.
+// promptedChat is a chat that gets a prompt, and the position in its log at which the prompt will be.
 type promptedChat struct {
 	session *chat.Session
 	from    event.Seq
@@ -234,14 +236,15 @@ func (f notifier) notifyDevices(ctx context.Context) (stop func()) {
 	return subscription.Close
 }
 
-// watchTurn notifies devices about a turn: the one with an id, or the next one of the chat.
+// watchTurn notifies devices about a turn: the one with the id turn, or the chat's next turn if turn is
+// empty.
 func (f notifier) watchTurn(ctx context.Context, p promptedChat, turn string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	refused := time.AfterFunc(turnPatience, cancel)
 	defer refused.Stop()
 	began, now := false, turnState{askUser: map[string]bool{}, waiting: map[string]bool{}}
-	children := map[string]bool{} // by call
+	children := map[string]bool{} // calls whose subagents are being watched
 	for e, err := range p.session.Events(ctx, p.from) {
 		if err != nil {
 			f.opts.Log.Warn("remote: no notifications about a turn: its chat cannot be read", "chat", p.session.ID(), "err", err)
@@ -280,7 +283,7 @@ const (
 	pushFailed   = "failed"
 )
 
-// turnState is what notifications depend on.
+// turnState is the part of a turn's state that decides about notifications.
 type turnState struct {
 	running bool
 	askUser map[string]bool // calls of ask_user
@@ -318,14 +321,15 @@ func (s *turnState) update(b event.Body) string {
 				return pushQuestion
 			}
 			return pushFinished
-		default: // the user has ended it, or eca ends
+		default: // the user stopped the turn, or eca is exiting
 		}
 	default:
 	}
 	return ""
 }
 
-// wait notes a call that waits for the user. Only the first of several at a time is worth a notification.
+// wait records a call that waits for the user. It returns kind only if no other call waits already, so
+// that several calls cause one notification.
 func (s *turnState) wait(callID, kind string) string {
 	s.waiting[callID] = true
 	if len(s.waiting) > 1 {
@@ -363,8 +367,8 @@ func (f notifier) push(chatID, kind string) {
 	}
 }
 
-// deliver sends a notification to a browser. A subscription that its push service no longer knows is
-// removed.
+// deliver sends a notification to a browser, with retries. If the push service reports that the
+// subscription has ended, deliver removes it.
 func (f notifier) deliver(ctx context.Context, dev Device, s pushSubscription, text []byte) {
 	problem := ""
 	for _, pause := range pushPauses() {

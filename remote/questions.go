@@ -14,18 +14,18 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// questions are the open questions of all streams, by request id.
+// questions records the open questions of all streams, and the last ones that were answered.
 type questions struct {
-	mu      sync.Mutex // guards the fields below
-	asked   map[string][]askedQuestion
-	settled []string // the last ones that have an answer
+	mu       sync.Mutex // guards the fields below
+	byID     map[string][]shownQuestion
+	answered []string // the last ones that have an answer
 }
 
-type askedQuestion struct {
-	stream  *stream
-	params  json.RawMessage
-	answers chan answer
-	taken   bool // an answer was passed on through this stream
+type shownQuestion struct {
+	stream     *stream
+	params     json.RawMessage
+	answers    chan answer
+	answerSent bool // an answer was passed on through this stream
 }
 
 type answer struct {
@@ -33,56 +33,57 @@ type answer struct {
 	Cancelled bool   `json:"cancelled"`
 }
 
-const maxSettled = 256
+const maxAnswered = 256
 
-// open adds a question that a stream shows.
+// open adds a question that a stream shows. The channel receives its answer.
 func (q *questions) open(id string, s *stream, params json.RawMessage) <-chan answer {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.asked == nil {
-		q.asked = map[string][]askedQuestion{}
+	if q.byID == nil {
+		q.byID = map[string][]shownQuestion{}
 	}
-	q.settled = slices.DeleteFunc(q.settled, func(other string) bool { return other == id }) // the answer was lost with its stream
-	a := askedQuestion{stream: s, params: params, answers: make(chan answer, 1)}
-	q.asked[id] = append(q.asked[id], a)
+	q.answered = slices.DeleteFunc(q.answered, func(other string) bool { return other == id }) // the question is asked again, so an earlier answer was lost with its stream
+	a := shownQuestion{stream: s, params: params, answers: make(chan answer, 1)}
+	q.byID[id] = append(q.byID[id], a)
 	return a.answers
 }
 
-// close removes a question from a stream. It counts as settled then, unless the stream is gone: such
-// a question stays open, even if an answer was on its way through the stream.
+// close removes a question from a stream. The question then counts as answered, unless the stream has
+// ended (gone): it then stays open, even if an answer was on its way through the stream.
 func (q *questions) close(id string, s *stream, gone bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	list := q.asked[id]
-	i := slices.IndexFunc(list, func(a askedQuestion) bool { return a.stream == s })
+	list := q.byID[id]
+	i := slices.IndexFunc(list, func(a shownQuestion) bool { return a.stream == s })
 	switch {
-	case gone && list[i].taken:
-		q.settled = slices.DeleteFunc(q.settled, func(other string) bool { return other == id })
-	case !gone && !slices.Contains(q.settled, id):
-		q.settled = append(q.settled, id)
-		q.settled = q.settled[max(0, len(q.settled)-maxSettled):]
+	case gone && list[i].answerSent:
+		q.answered = slices.DeleteFunc(q.answered, func(other string) bool { return other == id })
+	case !gone && !slices.Contains(q.answered, id):
+		q.answered = append(q.answered, id)
+		q.answered = q.answered[max(0, len(q.answered)-maxAnswered):]
 	}
-	if q.asked[id] = slices.Delete(list, i, i+1); len(q.asked[id]) == 0 {
-		delete(q.asked, id)
+	if q.byID[id] = slices.Delete(list, i, i+1); len(q.byID[id]) == 0 {
+		delete(q.byID, id)
 	}
 }
 
-// answerState says how an answer was used.
+// answerState is the outcome of an answer to a question.
 type answerState int
 
 const (
 	answerUnknown answerState = iota // there is no such question
 	answerTaken
-	answerLate      // another answer was first
-	answerForbidden // the device may not give it
+	answerLate      // the question was already answered
+	answerForbidden // the device has no right to give this answer
 )
 
-// answer answers a question through a stream of the device, or any other. The first answer counts.
+// answer passes an answer on through a stream of the device that shows the question, or else through
+// any other stream that does. The first answer counts.
 func (q *questions) answer(id string, dev Device, a answer) answerState {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	list := q.asked[id]
-	if slices.Contains(q.settled, id) {
+	list := q.byID[id]
+	if slices.Contains(q.answered, id) {
 		return answerLate
 	}
 	if len(list) == 0 {
@@ -97,15 +98,15 @@ func (q *questions) answer(id string, dev Device, a answer) answerState {
 			by = &list[i]
 		}
 	}
-	q.settled = append(q.settled, id)
-	by.taken = true
+	q.answered = append(q.answered, id)
+	by.answerSent = true
 	by.answers <- a
 	return answerTaken
 }
 
-// questionFor returns the params of chat/askQuestion as a device with some rights is asked, and the
-// answers that it may not give: those that allow something from now on need Trust. ok is false if
-// the device is not asked, because nothing is left to decide.
+// questionFor returns the params of chat/askQuestion for a device with these rights. Options that
+// grant something permanently need Trust; for other devices, they are removed and returned in withheld.
+// ok is false if the device does not get the question, because too few options remain.
 func questionFor(rights Rights, params []byte) (shown []byte, withheld []string, ok bool) {
 	if rights != Control {
 		return params, nil, rights >= Trust
@@ -136,8 +137,8 @@ func questionFor(rights Rights, params []byte) (shown []byte, withheld []string,
 	return encode(members), withheld, len(left) > 1
 }
 
-// mayAnswer reports whether a device with some rights may give an answer, which is JSON. All its
-// texts count, so that no spelling of its members hides one.
+// mayAnswer reports whether a device with these rights may give an answer, which is JSON. It checks all
+// texts in the answer, because the protocol accepts several spellings of its members.
 func mayAnswer(rights Rights, params, answer []byte) bool {
 	_, withheld, ok := questionFor(rights, params)
 	for texts := json.NewDecoder(bytes.NewReader(answer)); ok && len(withheld) > 0; {
@@ -152,10 +153,11 @@ func mayAnswer(rights Rights, params, answer []byte) bool {
 	return ok
 }
 
-// unanswered waits until the stream's server has forgotten a question: it was answered elsewhere, or
-// the stream ended. An answer of any kind would say that the user, or the client, refuses; a client
-// that left may come back.
-func (s *stream) unanswered(ctx context.Context) error {
+// awaitForgotten returns the error for a question that this stream does not answer, because it was
+// answered elsewhere or the stream has ended. If the stream has ended, awaitForgotten first waits until
+// the stream's server has noticed that: an earlier answer would count as a refusal by the user, but the
+// page may come back.
+func (s *stream) awaitForgotten(ctx context.Context) error {
 	if s.ctx.Err() != nil {
 		<-s.link.conn.EOF()
 	}
@@ -172,14 +174,14 @@ func (s *stream) question(params json.RawMessage) (any, error) {
 		return nil, err
 	}
 	shown, _, ok := questionFor(s.device.Rights, params)
-	if !ok { // it waits for a client that may answer
+	if !ok { // the question waits for a client that may answer it
 		return jsonrpc.Later(func(ctx context.Context) (any, error) {
 			<-ctx.Done()
-			return nil, s.unanswered(ctx)
+			return nil, s.awaitForgotten(ctx)
 		}), nil
 	}
 	s.mu.Lock()
-	s.asked[q.RequestID] = shown
+	s.openQuestions[q.RequestID] = shown
 	s.mu.Unlock()
 	answers := s.f.questions.open(q.RequestID, s, params)
 	s.put(frame{event: "chat:ask-question", data: shown})
@@ -188,25 +190,25 @@ func (s *stream) question(params json.RawMessage) (any, error) {
 			s.f.questions.close(q.RequestID, s, s.ctx.Err() != nil)
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			delete(s.asked, q.RequestID)
+			delete(s.openQuestions, q.RequestID)
 		}()
 		select {
 		case a := <-answers:
 			return a, nil
 		case <-ctx.Done():
-			// A page takes a question away only when it is asked again without options.
+			// A page removes a question only if it gets the question again without options.
 			s.put(frame{event: "chat:ask-question", data: encode(map[string]any{
 				"chatId": q.ChatID, "requestId": q.RequestID, "question": "This question was answered elsewhere.",
 				"options": []any{}, "allowFreeform": false, "cancelled": true,
 			})})
-			return nil, s.unanswered(ctx)
+			return nil, s.awaitForgotten(ctx)
 		}
 	}), nil
 }
 
-// askAgain repeats the open questions of a chat that the device has loaded. A page forgets a question
-// about a chat that it has not taken over yet, and nothing says when a slow one has: it is asked a few
-// times.
+// askAgain repeats the open questions of a chat that the device has loaded. A page drops a question
+// about a chat that it does not display yet, and eca cannot see when it does. Therefore, askAgain
+// repeats the questions a few times, with growing pauses.
 func (s *stream) askAgain(chatID string) {
 	s.f.work.Go(func() {
 		for wait := settleTime; wait < maxSettleTime; wait *= 2 {
@@ -223,12 +225,12 @@ func (s *stream) askAgain(chatID string) {
 func (s *stream) repeatQuestions(chatID string) {
 	s.mu.Lock()
 	var list []json.RawMessage
-	for _, id := range slices.Sorted(maps.Keys(s.asked)) {
+	for _, id := range slices.Sorted(maps.Keys(s.openQuestions)) {
 		var q struct {
 			ChatID string `json:"chatId"`
 		}
-		if json.Unmarshal(s.asked[id], &q) == nil && q.ChatID == chatID {
-			list = append(list, s.asked[id])
+		if json.Unmarshal(s.openQuestions[id], &q) == nil && q.ChatID == chatID {
+			list = append(list, s.openQuestions[id])
 		}
 	}
 	s.mu.Unlock()

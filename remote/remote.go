@@ -2,14 +2,14 @@
 // reference's remote server, for its web client, and eca's own page.
 //
 // Each stream, and the hub that carries out requests, is a client of the ECA protocol in this
-// process, as an editor is. So pages are shown what editors are shown, and there is no second
-// rendering. The id of an event is the position after it in the log of each chat that the stream has
-// shown: a client that comes back with it gets exactly what it missed, also from another process.
+// process, as an editor is. Pages therefore show the same as editors. The id of an event contains, for
+// each chat that the stream has shown, the position in its log after the event. A client that connects
+// again with this id gets exactly the events that it missed, also from another process.
 //
-// It guarantees: nothing is served to requests for unknown hosts or from unknown origins (package
-// httpguard), or without the token of a paired device or the password; without a certificate or
-// remote.bindHost, only this machine can connect; no answer, redirect or log has a token or the
-// password; a client that does not read delays and loses nothing but its own stream.
+// Guarantees: requests for unknown hosts, from unknown origins (package httpguard), or without the
+// token of a paired device or the password are refused. Without a certificate or remote.bindHost, only
+// this machine can connect. No answer, redirect or log contains a token or the password. A client that
+// does not read delays only its own stream.
 //
 // It does not keep chats running when the editor ends. It makes no connections of its own, unless the
 // user turns on remote.push and a device subscribes to notifications.
@@ -49,12 +49,12 @@ type Options struct {
 	// Watch calls changed after each change of the configuration, until ctx ends.
 	Watch func(ctx context.Context, changed func())
 	Roots func() []string
-	// Serve speaks the ECA protocol with one client more, which follows chats, until ctx ends. period
-	// is the time between two pieces of a text that grows.
+	// Serve serves one more client of the ECA protocol, with server.Options.Follow, until ctx ends.
+	// period returns the time between two pieces of a growing text.
 	Serve func(ctx context.Context, r io.Reader, w io.Writer, period func() time.Duration) error
-	// Page returns the handler of the chat page. It is called once, and the handler ends with ctx.
+	// Page returns the handler of the chat page. It is called once; the handler works until ctx ends.
 	Page func(ctx context.Context, g Gate) http.Handler
-	// Limit bounds how many connections a listener accepts.
+	// Limit limits how many connections a listener accepts.
 	Limit func(net.Listener) net.Listener
 	// Push sends notifications to the push services of browsers.
 	Push     PushService
@@ -64,32 +64,32 @@ type Options struct {
 	Now      func() time.Time // default: time.Now
 }
 
-// Gate decides for the chat page.
+// Gate decides which messages of the chat page are allowed. A device is identified by its token.
 type Gate interface {
-	// Admit reports whether a token is one of a device. Wrong ones are throttled by address.
+	// Admit reports whether a token is that of a device. It throttles addresses that send wrong tokens.
 	Admit(remoteAddress, token string) bool
-	// Allow returns the params of a message as the device with a token may send it; ok is false if it
-	// may not.
+	// Allow returns the params with which the device may send a message; ok is false if it may not send
+	// the message.
 	Allow(token, method string, params []byte) (allowed []byte, ok bool)
-	// Question returns the params of a question as the device with a token is asked; ok is false if
-	// it is not.
+	// Question returns the params of a question for the device; ok is false if the device does not get
+	// the question.
 	Question(token string, params []byte) (shown []byte, ok bool)
-	// MayAnswer reports whether it may give an answer to a question with these params.
+	// MayAnswer reports whether the device may give an answer to a question with these params.
 	MayAnswer(token string, params, answer []byte) bool
 }
 
-// Face is the server.
+// Face is the remote server.
 type Face struct {
-	opts      Options
-	devices   *Devices
-	throttle  *throttle
-	rights    map[string]Rights // that the page needs for a message
-	questions questions
-	pushes    pushes
-	replays   semaphore // held while a stream shows a chat from its beginning
-	started   time.Time
-	leaving   atomic.Bool
-	work      sync.WaitGroup
+	opts         Options
+	devices      *Devices
+	throttle     *throttle
+	rights       map[string]Rights // that the page needs for a message
+	questions    questions
+	pushes       pushes
+	replays      semaphore // held while a stream shows a chat from its beginning
+	started      time.Time
+	shuttingDown atomic.Bool
+	work         sync.WaitGroup
 
 	ctx context.Context // of Run
 	hub *hub
@@ -102,14 +102,14 @@ type Face struct {
 
 // status describes the server to users.
 type status struct {
-	url      string // empty: it does not run
-	problem  string // why not
+	url      string // empty if the server is not running
+	problem  string // why the server is not running
 	warnings []string
-	beyond   bool
-	notice   string // for the editor; empty without one
+	beyond   bool   // other machines can connect
+	notice   string // a message for the editor; empty without one
 }
 
-// New returns a Face that does not run yet.
+// New returns a Face that is not running yet.
 func New(o Options) *Face {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -120,8 +120,8 @@ func New(o Options) *Face {
 	}
 }
 
-// Run serves until ctx ends. started is called when the server listens, or when it cannot; while it
-// runs, changes of the configuration take effect.
+// Run serves until ctx ends. It calls started when the server is listening or has failed to. Changes
+// of the configuration take effect while it runs.
 func (f *Face) Run(ctx context.Context, started func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer f.work.Wait()
@@ -135,7 +135,7 @@ func (f *Face) Run(ctx context.Context, started func()) {
 		return
 	}
 	f.hub = hub
-	defer hub.leave()
+	defer hub.close()
 	defer notifier{f}.notifyDevices(ctx)()
 	handler := f.handler()
 	changed := make(chan struct{}, 1)
@@ -157,14 +157,14 @@ func (f *Face) Run(ctx context.Context, started func()) {
 				same = reflect.DeepEqual(cfg, f.opts.Config().Remote)
 			case <-ctx.Done():
 				same = false
-				f.leaving.Store(true)
+				f.shuttingDown.Store(true)
 			}
 		}
 		stop()
 	}
 }
 
-// fail notes why the server does not run.
+// fail records why the server is not running.
 func (f *Face) fail(err error) {
 	f.opts.Log.Error("remote: the server does not run", "err", err)
 	f.mu.Lock()
@@ -172,7 +172,8 @@ func (f *Face) fail(err error) {
 	f.status = status{problem: err.Error(), notice: "The remote server does not run: " + err.Error() + "."}
 }
 
-// listen serves with a configuration until stop is called. If it cannot, the status says why.
+// listen serves with a configuration until stop is called. If it cannot listen, the status contains
+// the reason.
 func (f *Face) listen(cfg config.Remote, handler http.Handler) (stop func()) {
 	nothing := func() {}
 	if !cfg.Enabled {
@@ -185,19 +186,19 @@ func (f *Face) listen(cfg config.Remote, handler http.Handler) (stop func()) {
 	last := f.devices.lastPort(roots)
 	listener, err := plan.listen(cfg.Port, last)
 	if err != nil {
-		f.fail(f.explain(cfg.Port, err))
+		f.fail(f.listenError(cfg.Port, err))
 		return nothing
 	}
 	port, moved := listener.Addr().(*net.TCPAddr).Port, ""
 	if cfg.Port == 0 && last != 0 && port != last {
-		moved = fmt.Sprintf("The remote server of this editor is at port %d: port %d, which this workspace had, is used by %s.", port, last, f.userOf(last))
+		moved = fmt.Sprintf("The remote server of this editor is at port %d: port %d, which this workspace had, is used by %s.", port, last, f.portUser(last))
 		plan.Warnings = append(plan.Warnings, moved)
 	}
 	guard := httpguard.New(
 		httpguard.Options{Address: listener.Addr().String(), Origins: origins(cfg), Hosts: plan.Hosts, OwnTokens: true},
 		httpguard.Pages{Own: true, Served: true, Methods: "GET, POST, DELETE", Headers: "Content-Type, Authorization, Last-Event-ID"},
 	)
-	server := httpguard.NewServer(guarded(guard, handler))
+	server := httpguard.NewServer(withGuard(guard, handler))
 	server.ErrorLog = slog.NewLogLogger(f.opts.Log.Handler(), slog.LevelDebug) // scans and broken handshakes
 	limited := f.opts.Limit(listener)
 	if plan.cert != nil {
@@ -208,7 +209,7 @@ func (f *Face) listen(cfg config.Remote, handler http.Handler) (stop func()) {
 	f.mu.Lock()
 	f.status = status{url: url, warnings: plan.Warnings, beyond: plan.Beyond(), notice: moved}
 	f.mu.Unlock()
-	if err := f.devices.listening(Endpoint{Roots: roots, URL: url, Port: port, PID: os.Getpid()}); err != nil {
+	if err := f.devices.recordEndpoint(Endpoint{Roots: roots, URL: url, Port: port, PID: os.Getpid()}); err != nil {
 		f.opts.Log.Warn("remote: the address is not recorded for `eca remote pair`", "err", err)
 	}
 	f.opts.Log.Info("remote: serving", "url", url, "beyond this machine", plan.Beyond())
@@ -235,25 +236,26 @@ func (f *Face) listen(cfg config.Remote, handler http.Handler) (stop func()) {
 			_ = server.Close()
 		}
 		<-served
-		if err := f.devices.listening(Endpoint{Roots: roots, URL: url, Port: port}); err != nil {
+		if err := f.devices.recordEndpoint(Endpoint{Roots: roots, URL: url, Port: port}); err != nil {
 			f.opts.Log.Warn("remote: the port is not kept for the next start", "err", err)
 		}
 	}
 }
 
-// explain returns why the server cannot listen at the configured port; 0 is any of the usual ones.
-func (f *Face) explain(port int, err error) error {
+// listenError returns the error for a port at which the server cannot listen; port 0 means that all
+// usual ports were tried.
+func (f *Face) listenError(port int, err error) error {
 	switch {
 	case !errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("cannot listen: %w", err)
 	case port == 0:
 		return fmt.Errorf("the ports from %d to %d are in use; set remote.port to a free one", firstPort, lastPort)
 	}
-	return fmt.Errorf("port %d is used by %s; end that, or set remote.port to a free port", port, f.userOf(port))
+	return fmt.Errorf("port %d is used by %s; end that, or set remote.port to a free port", port, f.portUser(port))
 }
 
 // userOf names who uses a port.
-func (f *Face) userOf(port int) string {
+func (f *Face) portUser(port int) string {
 	list, _ := f.devices.Endpoints()
 	for _, e := range slices.Backward(list) {
 		if e.Port == port && e.PID != 0 {
@@ -263,14 +265,14 @@ func (f *Face) userOf(port int) string {
 	return "another program"
 }
 
-// Notice returns what the user should know of the start of the server; empty for nothing.
+// Notice returns a message for the user about the start of the server, or an empty text.
 func (f *Face) Notice() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.status.notice
 }
 
-// origins are the pages elsewhere that may call.
+// origins lists the origins of other web pages that may call the server.
 func origins(cfg config.Remote) []string {
 	if cfg.Origins != nil {
 		return cfg.Origins
@@ -278,8 +280,8 @@ func origins(cfg config.Remote) []string {
 	return []string{"https://web.eca.dev"}
 }
 
-// guarded checks where requests come from before they are served.
-func guarded(guard *httpguard.Guard, next http.Handler) http.Handler {
+// withGuard checks the host and the origin of requests before next serves them.
+func withGuard(guard *httpguard.Guard, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Referrer-Policy", "no-referrer")
@@ -315,7 +317,7 @@ func (f *Face) setTrust(deviceID string, on bool) {
 	f.trusting[deviceID] = on
 }
 
-// Status returns how to connect, as Markdown. It has no token and no password.
+// Status describes in Markdown how to connect, without a token or the password.
 func (f *Face) Status() string {
 	if !f.opts.Config().Remote.Enabled {
 		return "The remote server does not run. Set `remote.enabled` to `true` in your configuration and restart the editor; see docs/remote.md."
@@ -345,7 +347,7 @@ func (f *Face) Status() string {
 	return b.String()
 }
 
-// Check reports for eca doctor what can be reached from where.
+// Check reports for eca doctor which machines can connect, and how many devices are paired.
 func (f *Face) Check(context.Context) []doctor.Finding {
 	cfg := f.opts.Config().Remote
 	if !cfg.Enabled {

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// failure is an answer that is an error. Its message has no text of other errors, which may have
-// secrets.
+// failure is an error answer of the API. Its message does not contain the text of other errors, which
+// may contain secrets.
 type failure struct {
 	status  int
 	code    string
@@ -57,11 +57,11 @@ type call struct {
 	device Device
 	r      *http.Request
 	body   map[string]json.RawMessage
-	gate   *gate // set by a load; opened after the answer
+	pause  *loadPause // set by loadChat; resumed after the answer
 }
 
-// take reads a body. One without content counts as an empty object.
-func (c *call) take(body []byte) error {
+// parseBody parses the body of a request. An empty body counts as an empty object.
+func (c *call) parseBody(body []byte) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
 	}
@@ -85,14 +85,14 @@ func (c *call) take(body []byte) error {
 	return nil
 }
 
-// text returns a text of the body.
+// text returns a string of the body; empty without one.
 func (c *call) text(key string) string {
 	var s string
 	_ = json.Unmarshal(c.body[key], &s)
 	return s
 }
 
-// flag returns a truth value of the body; ok is false without one.
+// flag returns a boolean of the body; ok is false without one.
 func (c *call) flag(key string) (on, ok bool) {
 	err := json.Unmarshal(c.body[key], &on)
 	return on, err == nil && string(c.body[key]) != "null"
@@ -103,13 +103,14 @@ func (c *call) path(name string) string { return c.r.PathValue(name) }
 // api answers the requests of devices.
 type api struct{ *Face }
 
-// route is what a request leads to. A nil result is answered without a body.
+// route is the function that answers a request, and the rights that it needs. A nil result means an
+// answer without a body.
 type route struct {
 	rights Rights
 	serve  func(f api, c *call) (result any, err error)
 }
 
-// maxBody bounds the body of a request: a prompt with images.
+// maxBody limits the body of a request. A prompt with images must fit.
 const maxBody = 16 << 20
 
 // routes are the routes of the API, below /api/v1.
@@ -157,11 +158,12 @@ func routes() map[string]route {
 	return list
 }
 
-// required marks a field of a body, see chatCall.
+// required stands for the value of a field that chatCall takes from the body.
 const required = "\x00required"
 
-// chatCall passes a request about an existing chat on. fields are names and values, or marks for
-// texts of the body.
+// chatCall returns the function of a route that sends a request about an existing chat to the hub's
+// server. fields are the names and values of further params; the value required means the string of
+// this name in the body.
 func chatCall(method string, fields ...any) func(f api, c *call) (any, error) {
 	return func(f api, c *call) (any, error) {
 		params := map[string]any{"chatId": c.path("id")}
@@ -179,14 +181,15 @@ func chatCall(method string, fields ...any) func(f api, c *call) (any, error) {
 			}
 			params[name] = value
 		}
-		if _, err := f.existing(c); err != nil {
+		if _, err := f.existingChat(c); err != nil {
 			return nil, err
 		}
 		return nil, f.hub.conn.Call(c.ctx, method, params, nil)
 	}
 }
 
-// forward passes a request on and returns its result.
+// forward returns the function of a route that sends a request to the hub's server and returns its
+// result.
 func forward(method string, params func(c *call) (map[string]any, error)) func(f api, c *call) (any, error) {
 	return func(f api, c *call) (any, error) {
 		given := map[string]any{}
@@ -218,13 +221,13 @@ func (f api) serveRoute(w http.ResponseWriter, r *http.Request, to route, dev De
 		badRequest("the body is incomplete").write(w)
 		return
 	}
-	if err := c.take(body); err != nil {
+	if err := c.parseBody(body); err != nil {
 		badRequest(err.Error()).write(w)
 		return
 	}
 	result, err := to.serve(f, c)
-	if c.gate != nil {
-		defer c.gate.open()
+	if c.pause != nil {
+		defer c.pause.resume()
 	}
 	var refused *failure
 	var rpc *jsonrpc.Error
@@ -249,8 +252,8 @@ func (f api) serveRoute(w http.ResponseWriter, r *http.Request, to route, dev De
 	}
 }
 
-// existing returns the chat that a request is about.
-func (f api) existing(c *call) (*chat.Session, error) {
+// existingChat returns the chat that a request is about, or errNoChat.
+func (f api) existingChat(c *call) (*chat.Session, error) {
 	id := c.path("id")
 	if !chat.ValidID(id) {
 		return nil, errNoChat
@@ -264,7 +267,7 @@ func (f api) existing(c *call) (*chat.Session, error) {
 
 // stop ends a chat's turn.
 func (f api) stop(c *call) (any, error) {
-	session, err := f.existing(c)
+	session, err := f.existingChat(c)
 	if err != nil {
 		return nil, err
 	}
@@ -275,13 +278,13 @@ func (f api) stop(c *call) (any, error) {
 	return nil, nil
 }
 
-// steer adds to what a running turn is about.
+// steer passes a message to the running turn.
 func (f api) steer(c *call) (any, error) {
 	message := c.text("message")
 	if message == "" {
 		return nil, badRequest("message is missing")
 	}
-	session, err := f.existing(c)
+	session, err := f.existingChat(c)
 	if err != nil {
 		return nil, err
 	}
@@ -313,7 +316,7 @@ func (f api) reject(c *call) (any, error) { return f.decide(c, chat.Decision{}) 
 
 // decide decides about a call. The first decision counts.
 func (f api) decide(c *call, d chat.Decision) (any, error) {
-	session, err := f.existing(c)
+	session, err := f.existingChat(c)
 	if err != nil {
 		return nil, err
 	}
@@ -346,7 +349,7 @@ func (f api) answer(c *call) (any, error) {
 	case answerForbidden:
 		return nil, errForbidden
 	case answerLate:
-		if !cancelled { // else the user only closes what is still shown
+		if !cancelled { // closing a question that was answered elsewhere is not an error
 			return nil, errDecided
 		}
 	case answerTaken:
@@ -356,7 +359,7 @@ func (f api) answer(c *call) (any, error) {
 
 // update changes a chat's title or its auto-approve.
 func (f api) update(c *call) (any, error) {
-	if _, err := f.existing(c); err != nil {
+	if _, err := f.existingChat(c); err != nil {
 		return nil, err
 	}
 	params := map[string]any{"chatId": c.path("id")}
@@ -372,7 +375,7 @@ func (f api) update(c *call) (any, error) {
 	return nil, f.hub.conn.Call(c.ctx, "chat/update", params, nil)
 }
 
-// trust notes whether the device's prompts turn on auto-approve.
+// trust answers POST trust: it sets whether the device's prompts turn on auto-approve.
 func (f api) trust(c *call) (any, error) {
 	on, ok := c.flag("trust")
 	if !ok {
@@ -384,7 +387,7 @@ func (f api) trust(c *call) (any, error) {
 	return state, nil
 }
 
-// api returns the handler of the API for devices.
+// handler returns the handler of the API for devices.
 func (f api) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/health", func(w http.ResponseWriter, _ *http.Request) {

@@ -9,17 +9,18 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 )
 
-// Models is what is known of models; the daemon implements it.
+// Models looks up models and their variants; the daemon implements it.
 type Models interface {
-	// CheckModel returns the full id of the model that a name refers to. It asks the provider for its
-	// models if necessary, and returns an error if there is no such model.
+	// CheckModel returns the full id of the model that a name refers to. It requests the provider's list
+	// of models if necessary, and returns an error if there is no such model.
 	CheckModel(ctx context.Context, name string) (id string, err error)
 	// Variants lists the variants of a model; ok is false if the model cannot be used.
 	Variants(model string) (variants []string, ok bool)
 }
 
 // checkModel returns an error if a model cannot be used, or its provider does not have it. The user's
-// default model and that of the chat, which may be nil, need not be in a list.
+// default model and the chat's model are accepted even if the provider does not list them. session may
+// be nil.
 func (f api) checkModel(ctx context.Context, session *chat.Session, name string) error {
 	chosen := []string{f.opts.Config().DefaultModel}
 	if session != nil {
@@ -34,13 +35,13 @@ func (f api) checkModel(ctx context.Context, session *chat.Session, name string)
 	return err
 }
 
-// model chooses a chat's model, and a variant of it.
+// model answers POST chats/ID/model: it sets the chat's model, and the variant if the request names one.
 func (f api) model(c *call) (any, error) {
 	model := c.text("model")
 	if model == "" {
 		return nil, badRequest("model is missing")
 	}
-	session, err := f.existing(c)
+	session, err := f.existingChat(c)
 	if err != nil {
 		return nil, err
 	}
@@ -50,19 +51,20 @@ func (f api) model(c *call) (any, error) {
 	return nil, f.choose(c, session, model)
 }
 
-// variant chooses a variant of the chat's model.
+// variant answers POST chats/ID/variant: it sets the variant of the chat's model.
 func (f api) variant(c *call) (any, error) {
 	if c.text("variant") == "" {
 		return nil, badRequest("variant is missing")
 	}
-	session, err := f.existing(c)
+	session, err := f.existingChat(c)
 	if err != nil {
 		return nil, err
 	}
 	return nil, f.choose(c, session, session.Meta().Model)
 }
 
-// change changes a chat before the request is answered, so that the device's next request finds the change.
+// change applies a change to a chat, and waits until it has taken effect, so that the device's next
+// request sees it. It notifies the other clients.
 func (f api) change(c *call, session *chat.Session, change func(m *chat.Meta)) error {
 	if _, err := session.Change(change).Wait(c.ctx); err != nil {
 		return err
@@ -71,7 +73,7 @@ func (f api) change(c *call, session *chat.Session, change func(m *chat.Meta)) e
 	return nil
 }
 
-// choose chooses a model with the variant that a request names.
+// choose sets a chat's model, with the variant that the request names.
 func (f api) choose(c *call, session *chat.Session, model string) error {
 	variant := c.text("variant")
 	if known, _ := f.opts.Models.Variants(model); variant != "" && !slices.Contains(known, variant) {
@@ -80,13 +82,13 @@ func (f api) choose(c *call, session *chat.Session, model string) error {
 	return f.change(c, session, func(m *chat.Meta) { m.Model, m.Variant = model, variant })
 }
 
-// agent chooses a chat's agent.
+// agent answers POST chats/ID/agent: it sets the chat's agent.
 func (f api) agent(c *call) (any, error) {
 	name := c.text("agent")
 	if name == "" {
 		return nil, badRequest("agent is missing")
 	}
-	session, err := f.existing(c)
+	session, err := f.existingChat(c)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +108,8 @@ func (f api) server(c *call) (name string, err error) {
 	return name, nil
 }
 
-// controlServer passes a request about an MCP server on.
+// controlServer returns the function that sends a notification about an MCP server, such as
+// mcp/startServer.
 func controlServer(method string) func(f api, c *call) (any, error) {
 	return func(f api, c *call) (any, error) {
 		name, err := f.server(c)

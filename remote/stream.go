@@ -18,48 +18,49 @@ import (
 
 const (
 	heartbeat   = 10 * time.Second
-	writeTime   = 30 * time.Second      // for one write to a client that does not read
-	writePeriod = 16 * time.Millisecond // between two writes
-	maxWrite    = 64 << 10              // bytes of one write, apart from the last event
-	maxKept     = 4 << 10               // bytes of a buffer that are kept for the next write
-	checkPeriod = 500 * time.Millisecond
-	// standstill is how long chats that run are not shown at the start of a stream: the page loads
-	// them first.
-	standstill = 2 * time.Second
-	// arrivalTime is how long what was written needs to reach a page.
+	writeTime   = 30 * time.Second       // the time limit of one write to a client that does not read
+	writePeriod = 16 * time.Millisecond  // between two writes
+	maxWrite    = 64 << 10               // bytes of one write, apart from the last event
+	maxKept     = 4 << 10                // a larger buffer is not reused for the next write
+	checkPeriod = 500 * time.Millisecond // between two checks whether the device is still paired
+	// startDelay is how long a new stream does not show running chats, so that the page can load them
+	// first.
+	startDelay = 2 * time.Second
+	// arrivalTime is how long written data is assumed to need until it reaches the page.
 	arrivalTime = 300 * time.Millisecond
-	// settleTime is how long a page needs to receive a chat that it loads, and to take it over. A page that
-	// needs longer loses what comes next, until it loads the chat again. The device's next load waits as long.
+	// settleTime is how long a page is assumed to need to receive a chat that it loads, and to display it.
+	// A page that needs longer loses the following events until it loads the chat again. The device's
+	// next load waits as long.
 	settleTime = 500 * time.Millisecond
 	// maxSettleTime is the longest pause between two repetitions of a question for a slow page.
 	maxSettleTime = 10 * time.Second
 )
 
-// stream sends one client what all chats show, as server-sent events. It is a client of an ECA
-// server of its own, which reads the chats' logs: nothing is buffered here, and a client that does
-// not read delays only its own server.
+// stream sends the notifications about all chats to one client, as server-sent events. Each stream has
+// an ECA server in this process (link), which reads the chats' logs. The stream buffers nothing, so a
+// client that does not read delays only its own server.
 type stream struct {
-	f      *Face
-	device Device
-	link   *link
-	frames chan frame
-	ctx    context.Context
-	end    context.CancelFunc
-	began  time.Time
-	http1  bool
-	ready  chan struct{} // closed when the link can be used, and first is set
-	first  frame         // the state outside chats
+	f        *Face
+	device   Device
+	link     *link
+	frames   chan frame
+	ctx      context.Context
+	end      context.CancelFunc
+	started  time.Time
+	http1    bool
+	ready    chan struct{} // closed when the link can be used, and first is set
+	greeting frame         // the state outside chats
 
-	moving semaphore // held while a chat is moved to another position
+	moveLock semaphore // held while a chat is moved to another position
 
-	mu       sync.Mutex           // guards the fields below
-	wrote    map[string]time.Time // when something of a chat was written last, for arrivalTime
-	farewell string               // shown before the stream ends
-	followed map[string]bool
-	waiting  map[string]bool            // chats that stand still
-	loaded   bool                       // the device has loaded a chat
-	early    map[string]bool            // chats of before the stream that were shown before that load
-	asked    map[string]json.RawMessage // open questions, by request id
+	mu              sync.Mutex           // guards the fields below
+	wrote           map[string]time.Time // when something of a chat was written last, for arrivalTime
+	closeMessage    string               // shown before the stream ends
+	followed        map[string]bool
+	delayed         map[string]bool            // chats that are not shown yet, because the page may load them first
+	loaded          bool                       // the device has loaded a chat
+	shownBeforeLoad map[string]bool            // chats of before the stream that were shown before that load
+	openQuestions   map[string]json.RawMessage // open questions, by request id
 
 	// Owned by the goroutine that writes.
 	buffered  []string       // chats that the next write shows
@@ -67,13 +68,15 @@ type stream struct {
 	idText    string
 }
 
-// frame is one event on its way out.
+// frame is one event that is to be written.
 type frame struct {
-	event   string // empty: nothing is shown, but at counts
-	data    json.RawMessage
-	chat    string        // whose page shows it; may be empty
-	at      chatPosition  // after it; without a chat if it leaves the positions, without a Seq if it ends the chat's
-	flushed chan struct{} // closed when everything before it was written; may be nil
+	event string // empty if the frame only changes the position
+	data  json.RawMessage
+	chat  string // the chat that shows the event; may be empty
+	// at is the position after the event. Without a chat, the event does not change the positions.
+	// Without a Seq, the chat has no position from now on.
+	at      chatPosition
+	flushed chan struct{} // closed when everything before the frame was written; may be nil
 }
 
 // eventNames maps the notifications that streams show to the names of events.
@@ -84,12 +87,12 @@ var eventNames = map[string]string{ //nolint:gochecknoglobals // a table
 	"jobs/updated": "jobs:updated", "$/showMessage": "session:message", "$/progress": "session:progress",
 }
 
-// newStream returns a stream that goes on at positions if it is resuming. Its link waits until write
-// sends what it shows.
+// newStream returns a stream. If it is resuming, it continues at the positions resumed. Its server
+// waits until write has sent earlier frames.
 func (f *Face) newStream(ctx context.Context, dev Device, http1, resuming bool, resumed []chatPosition) *stream {
 	s := &stream{
-		f: f, device: dev, moving: make(semaphore, 1), frames: make(chan frame), began: f.opts.Now(), http1: http1, ready: make(chan struct{}), positions: slices.Clone(resumed),
-		idText: formatID(resumed), followed: map[string]bool{}, waiting: map[string]bool{}, early: map[string]bool{}, wrote: map[string]time.Time{}, asked: map[string]json.RawMessage{},
+		f: f, device: dev, moveLock: make(semaphore, 1), frames: make(chan frame), started: f.opts.Now(), http1: http1, ready: make(chan struct{}), positions: slices.Clone(resumed),
+		idText: formatID(resumed), followed: map[string]bool{}, delayed: map[string]bool{}, shownBeforeLoad: map[string]bool{}, wrote: map[string]time.Time{}, openQuestions: map[string]json.RawMessage{},
 	}
 	s.ctx, s.end = context.WithCancel(ctx)
 	subagents := map[string]position{}
@@ -103,9 +106,10 @@ func (f *Face) newStream(ctx context.Context, dev Device, http1, resuming bool, 
 			s.end()
 			return
 		}
-		// From now on, the server says which chats begin, so a list that is made now lacks none.
-		s.wait(resumed)
-		s.first = f.greeting(s.ctx, dev, resuming, resumed)
+		// From now on, the server reports chats that begin. Chats that began earlier are in the lists
+		// that are read now, so none is missed.
+		s.delayChats(resumed)
+		s.greeting = f.greeting(s.ctx, dev, resuming, resumed)
 		close(s.ready)
 		for _, p := range resumed {
 			if !chat.IsSubagent(p.chat) {
@@ -113,15 +117,15 @@ func (f *Face) newStream(ctx context.Context, dev Device, http1, resuming bool, 
 			}
 		}
 		select {
-		case <-time.After(standstill):
-			s.startWaiting()
+		case <-time.After(startDelay):
+			s.showDelayed()
 		case <-s.ctx.Done():
 		}
 	})
 	return s
 }
 
-// handle takes a message of the stream's server.
+// handle handles a message of the stream's server.
 func (s *stream) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 	switch {
 	case req.Method == "chat/askQuestion":
@@ -150,7 +154,7 @@ func (s *stream) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 	return nil, nil
 }
 
-// put hands a frame to the goroutine that writes.
+// put passes a frame to the goroutine that writes.
 func (s *stream) put(fr frame) {
 	select {
 	case s.frames <- fr:
@@ -162,9 +166,9 @@ func (s *stream) put(fr frame) {
 func (s *stream) frame(method string, params json.RawMessage) frame {
 	fr := frame{event: eventNames[method], data: params, chat: shownIn(params)}
 	switch method {
-	case "chat/cleared", "chat/deleted": // what follows has no position
+	case "chat/cleared", "chat/deleted": // the chat has no position until its next event
 		fr.at.chat = fr.chat
-	case "chat/opened": // a page shows an empty title as none
+	case "chat/opened": // pages would show an empty title
 		var p struct {
 			ChatID string `json:"chatId"`
 			Title  string `json:"title"`
@@ -186,7 +190,8 @@ func (s *stream) frame(method string, params json.RawMessage) frame {
 	return fr
 }
 
-// shownIn returns the chat that shows a notification: that of a subagent is shown in its parent.
+// shownIn returns the chat that shows a notification. A notification of a subagent is shown in its
+// parent's chat.
 func shownIn(params json.RawMessage) string {
 	var p struct {
 		ChatID       string `json:"chatId"`
@@ -207,7 +212,8 @@ func simpleStatus(running bool) string {
 	return "idle"
 }
 
-// sync waits until everything that was put before was written.
+// sync waits until all frames that were put before have been written. It returns false if ctx or the
+// stream ends first.
 func (s *stream) sync(ctx context.Context) bool {
 	done := make(chan struct{})
 	select {
@@ -226,7 +232,8 @@ func (s *stream) sync(ctx context.Context) bool {
 	return false
 }
 
-// chatBegan follows a chat that is prompted, unless the page loads it first.
+// chatBegan begins to show a chat that was prompted. If the stream is new, it delays the chat, so that
+// the page can load it first.
 func (s *stream) chatBegan(params json.RawMessage) {
 	var p struct {
 		ChatID string `json:"chatId"`
@@ -237,31 +244,31 @@ func (s *stream) chatBegan(params json.RawMessage) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.followed[p.ChatID] || s.waiting[p.ChatID] {
+	if s.followed[p.ChatID] || s.delayed[p.ChatID] {
 		return
 	}
-	if p.Seq > 1 && s.f.opts.Now().Sub(s.began) < standstill {
-		s.waiting[p.ChatID] = true
+	if p.Seq > 1 && s.f.opts.Now().Sub(s.started) < startDelay {
+		s.delayed[p.ChatID] = true
 		return
 	}
 	s.followed[p.ChatID] = true
-	s.early[p.ChatID] = p.Seq > 1 && !s.loaded
+	s.shownBeforeLoad[p.ChatID] = p.Seq > 1 && !s.loaded
 	s.f.work.Go(func() { s.follow(p.ChatID, map[string]any{"seq": p.Seq}) })
 }
 
-// forget notes that a chat was deleted. A later chat may have the same id.
+// forget removes a deleted chat from the stream's state, because a later chat may have the same id.
 func (s *stream) forget(chatID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.followed, chatID)
-	delete(s.waiting, chatID)
-	delete(s.early, chatID)
+	delete(s.delayed, chatID)
+	delete(s.shownBeforeLoad, chatID)
 }
 
-// follow shows a chat from a position on. The chat is marked as followed already.
+// follow shows a chat from a position on. The caller has already added the chat to s.followed.
 func (s *stream) follow(chatID string, params map[string]any) {
-	if s.moving.lock(s.ctx) {
-		defer s.moving.unlock()
+	if s.moveLock.lock(s.ctx) {
+		defer s.moveLock.unlock()
 		s.followLocked(chatID, params)
 	}
 }
@@ -274,36 +281,37 @@ func (s *stream) followLocked(chatID string, params map[string]any) {
 	}
 	params["chatId"] = chatID
 	done, err := s.link.chatCall(s.ctx, "chat/follow", params)
-	s.noteFollowed(chatID, done, err)
+	s.recordFollowed(chatID, done, err)
 }
 
-// startWaiting shows the chats that the page has not loaded meanwhile. A page may have a part of them
-// from before it lost its connection, and only the chat that it loads again is complete.
-func (s *stream) startWaiting() {
+// showDelayed shows the delayed chats that the page has not loaded in the meantime. It shows them from
+// the beginning, because the page may have only a part of them, from before it lost its connection.
+func (s *stream) showDelayed() {
 	s.mu.Lock()
-	waiting := slices.Sorted(maps.Keys(s.waiting))
+	waiting := slices.Sorted(maps.Keys(s.delayed))
 	s.mu.Unlock()
 	for _, id := range waiting {
-		if !s.moving.lock(s.ctx) {
+		if !s.moveLock.lock(s.ctx) {
 			return
 		}
 		s.mu.Lock()
-		still := s.waiting[id]
-		delete(s.waiting, id)
+		still := s.delayed[id]
+		delete(s.delayed, id)
 		s.followed[id] = true
-		s.early[id] = !s.loaded
+		s.shownBeforeLoad[id] = !s.loaded
 		s.mu.Unlock()
-		if still { // else the page has loaded it
+		if still { // otherwise, the page has loaded it
 			s.showWhole(id)
 		}
-		s.moving.unlock()
+		s.moveLock.unlock()
 	}
 }
 
-// showWhole has the page drop what it has of a chat, shows the chat from its beginning, and follows it.
+// showWhole makes the page clear a chat, shows the chat from its beginning, and continues with its new
+// events.
 func (s *stream) showWhole(chatID string) {
-	// Streams that begin together take turns: each copy of a long chat takes memory. One whose client
-	// does not read delays the others only for a moment.
+	// Only a few streams do this at the same time, because each copy of a long chat takes memory. The
+	// wait is short, so that a client that does not read cannot delay the others for long.
 	turn, cancel := context.WithTimeout(s.ctx, advanceTime)
 	defer cancel()
 	if s.f.replays.lock(turn) {
@@ -313,11 +321,11 @@ func (s *stream) showWhole(chatID string) {
 		Found bool `json:"found"`
 	}
 	err := s.link.conn.Call(s.ctx, "chat/open", map[string]any{"chatId": chatID}, &res)
-	s.noteFollowed(chatID, res.Found, err)
+	s.recordFollowed(chatID, res.Found, err)
 }
 
-// noteFollowed notes whether a chat is followed.
-func (s *stream) noteFollowed(chatID string, done bool, err error) {
+// recordFollowed removes a chat from s.followed if following it failed.
+func (s *stream) recordFollowed(chatID string, done bool, err error) {
 	if err != nil && s.ctx.Err() == nil {
 		s.f.opts.Log.Warn("remote: a chat cannot be followed", "chat", chatID, "err", err)
 	}
@@ -328,10 +336,10 @@ func (s *stream) noteFollowed(chatID string, done bool, err error) {
 	}
 }
 
-// close ends the stream with a message to its user.
+// close shows a message to the user of the page and ends the stream.
 func (s *stream) close(message string) {
 	s.mu.Lock()
-	s.farewell = message
+	s.closeMessage = message
 	s.mu.Unlock()
 	s.end()
 }
@@ -348,7 +356,7 @@ func (s *stream) write(w http.ResponseWriter) {
 		if err != nil || rc.Flush() != nil {
 			return false
 		}
-		s.noteWrite(time.Now())
+		s.recordWrite(time.Now())
 		return true
 	}
 	flushed := s.untilReady(buf)
@@ -378,19 +386,19 @@ func (s *stream) write(w http.ResponseWriter) {
 		case <-beat.C:
 			buf.WriteString(":\n\n")
 		case <-check.C:
-			if !s.f.admitted(s.device) {
+			if !s.f.stillAuthorized(s.device) {
 				s.end()
 			}
 			continue
 		case <-s.ctx.Done():
 			s.mu.Lock()
-			farewell := s.farewell
+			farewell := s.closeMessage
 			s.mu.Unlock()
 			if farewell != "" {
 				buf.WriteString("retry: 20000\n")
 				s.append(buf, frame{event: "session:message", data: encode(map[string]string{"type": "warning", "message": farewell})})
 			}
-			if s.f.leaving.Load() {
+			if s.f.shuttingDown.Load() {
 				s.append(buf, frame{event: "session:disconnecting", data: encode(map[string]string{"reason": "shutdown"})})
 			}
 			flush()
@@ -409,8 +417,8 @@ func (s *stream) write(w http.ResponseWriter) {
 	}
 }
 
-// noteWrite notes when the buffered chats were written.
-func (s *stream) noteWrite(now time.Time) {
+// recordWrite records when events of the buffered chats were written.
+func (s *stream) recordWrite(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.wrote, func(_ string, at time.Time) bool { return now.Sub(at) > arrivalTime })
@@ -420,8 +428,8 @@ func (s *stream) noteWrite(now time.Time) {
 	s.buffered = s.buffered[:0]
 }
 
-// untilReady collects frames until the stream's server shows what happens, or the stream ends: a client
-// that is connected may send a prompt at once. The state comes first.
+// untilReady waits until the stream's server is ready. It buffers the greeting first, and then the
+// frames that arrived during the wait. It returns the channels to close when these frames are written.
 func (s *stream) untilReady(buf *bytes.Buffer) (flushed []chan struct{}) {
 	var early []frame
 	for ready := false; !ready; {
@@ -429,7 +437,7 @@ func (s *stream) untilReady(buf *bytes.Buffer) (flushed []chan struct{}) {
 		case fr := <-s.frames:
 			early = append(early, fr)
 		case <-s.ready:
-			s.append(buf, s.first)
+			s.append(buf, s.greeting)
 			ready = true
 		case <-s.ctx.Done():
 			return nil
@@ -448,11 +456,11 @@ func (s *stream) untilReady(buf *bytes.Buffer) (flushed []chan struct{}) {
 func (s *stream) append(buf *bytes.Buffer, fr frame) {
 	if fr.at.chat != "" {
 		i := slices.IndexFunc(s.positions, func(p chatPosition) bool { return p.chat == fr.at.chat })
-		if i >= 0 { // as long as it has a position, it is the same chat
-			fr.at.began = s.positions[i].began
+		if i >= 0 { // a chat with a position is still the same chat, so its creation time is known
+			fr.at.created = s.positions[i].created
 			s.positions = slices.Delete(s.positions, i, i+1)
 		} else {
-			fr.at.began = s.beginningOf(fr.at.chat)
+			fr.at.created = s.createdMillis(fr.at.chat)
 		}
 		if fr.at.Seq > 0 {
 			s.positions = append(s.positions, fr.at)
@@ -460,7 +468,7 @@ func (s *stream) append(buf *bytes.Buffer, fr frame) {
 		s.positions = s.positions[max(0, len(s.positions)-maxPositions):]
 		s.idText = formatID(s.positions)
 	}
-	if fr.event == "" { // the id is sent with the next event
+	if fr.event == "" { // the next event contains the new id
 		return
 	}
 	if fr.chat != "" && !slices.Contains(s.buffered, fr.chat) {
@@ -473,7 +481,7 @@ func (s *stream) append(buf *bytes.Buffer, fr frame) {
 	fmt.Fprintf(buf, "data: %s\n\n", fr.data)
 }
 
-// encode returns the JSON of a value of maps, lists and texts.
+// encode returns a value as JSON. The value consists of maps, lists and texts, so this cannot fail.
 func encode(v any) json.RawMessage {
 	text, err := jsonrpc.Marshal(v)
 	if err != nil {
