@@ -8,8 +8,8 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Buffers gives access to files in the user's client, unsaved changes included. A nil function is
-// not supported by the client.
+// Buffers gives access to the files that are open in the user's client, with their unsaved changes. If a
+// function is nil, the client does not support it.
 type Buffers struct {
 	// Read returns the text of a file; Write replaces it. After an error, use the file on the disk.
 	Read  func(ctx context.Context, chatID, path string) (string, error)
@@ -42,8 +42,8 @@ func (t *buffered) Run(ctx context.Context, call Call, out Sink) (Result, error)
 func (t *buffered) connect(ctx context.Context, call Call) Call {
 	chatID, roots := call.ChatID, call.Roots
 	if t.buffers.Read != nil {
-		call.Unsaved = func(place string) (string, bool) {
-			path, ok := clientPath(roots, place)
+		call.Unsaved = func(resolved string) (string, bool) {
+			path, ok := clientPath(roots, resolved)
 			if !ok {
 				return "", false
 			}
@@ -52,19 +52,20 @@ func (t *buffered) connect(ctx context.Context, call Call) Call {
 		}
 	}
 	if t.buffers.Write != nil {
-		call.Save = func(place, text string) bool {
-			path, ok := clientPath(roots, place)
+		call.Save = func(resolved, text string) bool {
+			path, ok := clientPath(roots, resolved)
 			return ok && t.buffers.Write(ctx, chatID, path, text) == nil
 		}
 	}
 	return call
 }
 
-// clientPath returns the client's name for a resolved path in the workspace: below a root as the
-// client wrote it. ok is false if the path is outside the workspace.
-func clientPath(roots []string, place string) (string, bool) {
+// clientPath returns the path by which the client knows the file at a resolved path: below a workspace
+// folder as the client wrote it, with links not resolved. ok is false if the file is outside the
+// workspace.
+func clientPath(roots []string, resolved string) (string, bool) {
 	for _, root := range roots {
-		rel, err := filepath.Rel(workspace.Resolve(root), place)
+		rel, err := filepath.Rel(workspace.Resolve(root), resolved)
 		if err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
 			return filepath.Join(root, rel), true
 		}

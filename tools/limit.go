@@ -50,8 +50,8 @@ func (t *limited) Run(ctx context.Context, call Call, out Sink) (Result, error) 
 // separateOutputs is how many outputs of one result are cut individually.
 const separateOutputs = 4
 
-// gather joins all outputs after the first few, if they would be cut together: limits apply to each
-// output, and servers may send thousands.
+// gather joins all outputs after the first few if together they exceed the limits. Otherwise, a server
+// could evade the limits, which apply to each output, by sending thousands of outputs.
 func (l Limits) gather(outputs []string) []string {
 	if len(outputs) <= separateOutputs {
 		return outputs

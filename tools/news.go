@@ -14,7 +14,7 @@ type withNews struct {
 func (t *withNews) Run(ctx context.Context, call Call, out Sink) (Result, error) {
 	res, err := t.Tool.Run(ctx, call, out)
 	if err != nil || ctx.Err() != nil {
-		return res, err // events must not be lost if the result is not shown
+		return res, err // do not take the events: they would be lost, because this result is not shown
 	}
 	res.Outputs = append(res.Outputs, t.takeNews(call.ChatID)...)
 	return res, nil

@@ -19,9 +19,9 @@ const (
 	muchWritten  = maxKept / 8         // bytes after which a sweep is due
 )
 
-// Outputs saves complete tool outputs as files in one folder, which only the user can read and
-// which several processes may share. Old files are removed from time to time, and so are the oldest
-// while all files exceed maxKept. It is safe for concurrent use.
+// Outputs saves complete tool outputs as files in one folder, which only the user can read. Several
+// processes can share the folder. From time to time, Outputs removes old files, and the oldest ones if
+// all files together exceed maxKept. It is safe for concurrent use.
 type Outputs struct {
 	dir string
 	now func() time.Time
@@ -81,7 +81,7 @@ func (o *Outputs) sweep(written int) {
 	o.remove(keptFor, 1)
 }
 
-// Clean removes the outputs that are older than age, and the oldest ones while all exceed maxKept.
+// Clean removes the outputs that are older than age, and the oldest ones if all together exceed maxKept.
 func (o *Outputs) Clean(age time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -40,8 +40,8 @@ func (t *redacted) Run(ctx context.Context, call Call, out Sink) (Result, error)
 	return res, err
 }
 
-// byLine passes on whole lines, since a secret can be split between two chunks. A line that is
-// longer than most bytes is left out.
+// byLine returns a Sink that passes on only whole lines, because a secret can be split between two
+// chunks. It leaves out a line that is longer than most bytes.
 func byLine(out Sink) Sink {
 	const most = 64 << 10
 	var mu sync.Mutex

@@ -23,8 +23,8 @@ type openQuestion struct {
 	Question
 	ctx     context.Context // ends with the question
 	results chan result     // receives the first answer, or the error of the last client
-	waiting int             // number of clients that may still answer
-	gone    bool            // a client has left without answering
+	waiting int             // the number of clients that may still answer
+	gone    bool            // a client has left before it answered
 }
 
 type result struct {
@@ -43,8 +43,8 @@ func NewBoard(newID func() string) *Board {
 	return &Board{newID: newID, clients: map[int]Client{}, open: map[*openQuestion]struct{}{}}
 }
 
-// Join adds a client. leave removes it; the client itself has to end requests that it has not
-// answered.
+// Join adds a client. leave removes the client; it does not end requests that the client has not
+// answered, so the client has to do that.
 func (b *Board) Join(c Client) (leave func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,7 +68,7 @@ func (b *Board) Empty() bool {
 	return len(b.clients) == 0
 }
 
-// pass sends a question to one client. The caller holds mu.
+// pass sends a question to one client, in another goroutine. The caller holds mu.
 func (b *Board) pass(q *openQuestion, c Client) {
 	q.waiting++
 	go func() {
@@ -88,9 +88,10 @@ func (b *Board) pass(q *openQuestion, c Client) {
 	}()
 }
 
-// Ask implements Client. It fails if all current clients fail. But if a client leaves instead, or
-// all have left before the question, the question stays open until a client answers or ctx ends:
-// the user may be switching devices, and only the user knows whether to wait or to stop the chat.
+// Ask implements Client. It fails if all current clients fail, or if no client has ever joined. If a
+// client leaves before it answers, or all clients have left before the question, the question stays
+// open until a client answers or ctx ends: the user may be switching devices, and only the user knows
+// whether to wait or to stop the chat.
 func (b *Board) Ask(ctx context.Context, question Question) (Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

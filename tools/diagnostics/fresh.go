@@ -33,8 +33,9 @@ func lineCount(text string) int {
 	return n
 }
 
-// identity is equal for two diagnostics about the same mistake at different positions. Numbers
-// after a colon or the word line in the message are positions too, which edits shift.
+// identity is equal for two diagnostics about the same mistake at different positions. It ignores
+// numbers after a colon or the word "line" in the message, because they are positions that an edit can
+// shift.
 type identity struct {
 	severity              tools.Severity
 	message, source, code string
@@ -44,8 +45,9 @@ func identify(d tools.Diagnostic, places *regexp.Regexp) identity {
 	return identity{d.Severity, places.ReplaceAllString(d.Message, "$1#"), d.Source, d.Code}
 }
 
-// fresh returns the diagnostics in now that are not in known, which are about the text before the
-// changes. A diagnostic on a changed line is not new if the replaced lines had the same one.
+// fresh returns the new diagnostics: those in now that are not in known. known are the diagnostics of
+// the text before the changes. A diagnostic on a changed line is not new if one of the replaced lines
+// had the same diagnostic.
 func fresh(known, now []tools.Diagnostic, changes []hunk) (out []tools.Diagnostic) {
 	places := regexp.MustCompile(`(:|\bline )\d+`)
 	type at struct {
@@ -78,8 +80,8 @@ func fresh(known, now []tools.Diagnostic, changes []hunk) (out []tools.Diagnosti
 	return out
 }
 
-// mapped returns the new number of an unchanged line with n < 0, or for a changed line the index n
-// of its hunk.
+// mapped returns the new number of an unchanged line, and n < 0. For a changed line, n is the index of
+// its hunk.
 func mapped(line int, changes []hunk) (now, n int) {
 	for i, h := range changes {
 		switch {

@@ -163,7 +163,7 @@ func (o Options) execute(ctx context.Context, call tools.Call, e execution, out 
 	if err == nil {
 		last, err = o.askAndRetry(ctx, call, e, programs, known, first, out)
 	}
-	note := o.afterwards(ctx, call, search)
+	note := o.moveHeldBack(ctx, call, search)
 	if err != nil {
 		return tools.Result{}, err
 	}

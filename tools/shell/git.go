@@ -69,8 +69,9 @@ func (o Options) git() tools.Tool {
 	}.Build()
 }
 
-// onlyGit returns an error for lines that run other programs than git and gh, because rules that allow
-// this tool are meant for these. The policy judges programs that git itself runs.
+// onlyGit returns an error for a line that runs programs other than git, gh and those of besideGit,
+// because a rule that allows this tool is meant to allow only git. The policy judges the programs that
+// git itself runs.
 func onlyGit(p cmdline.Program) error {
 	switch {
 	case p.Unresolved != "":

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// notes returns the lines of a result about the outcomes of searches.
+// notes returns the lines about outcomes of searches that are added to the result of a command.
 func notes(outcomes ...heldback.Outcome) string {
 	var lines []string
 	for _, o := range outcomes {
@@ -21,8 +21,8 @@ func notes(outcomes ...heldback.Outcome) string {
 	return strings.Join(lines, "\n")
 }
 
-// recordSearch records that a search for protected places is due after a command. If it fails, the
-// command does not start; only the user can allow it to run without the search.
+// recordSearch records that a search for protected files is due after a command. If the record cannot be
+// written, the command does not start; only the user can allow it to run without the search.
 func (o Options) recordSearch(spec proc.Spec) (*heldback.Search, error) {
 	search, err := o.HeldBack.Begin(spec.Sandbox.Places)
 	if err != nil {
@@ -31,9 +31,9 @@ func (o Options) recordSearch(spec proc.Spec) (*heldback.Search, error) {
 	return search, nil
 }
 
-// afterwards moves away protected places that a command created, and asks the user whether to restore
-// them.
-func (o Options) afterwards(ctx context.Context, call tools.Call, search *heldback.Search) string {
+// moveHeldBack moves away the protected files that a command created, and asks the user whether to
+// restore them. It returns lines for the command's result.
+func (o Options) moveHeldBack(ctx context.Context, call tools.Call, search *heldback.Search) string {
 	outcome := search.Finish()
 	note := notes(outcome)
 	if len(outcome.Moved) == 0 || o.Ask == nil || call.Subagent() || ctx.Err() != nil {

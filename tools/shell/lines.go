@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	maxLines     = 2000    // lines that are kept, the last ones
-	maxLineBytes = 2 << 10 // longer lines are split
-	maxLinesSize = 1 << 20 // bytes of all lines that are kept
+	maxLines     = 2000    // how many lines are kept
+	maxLineBytes = 2 << 10 // a longer line is split
+	maxLinesSize = 1 << 20 // bytes of all kept lines together
 )
 
 // lines keeps the last lines of the output of a job.
@@ -60,7 +60,7 @@ func (s stream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// add finishes a line.
+// add moves an unfinished line to the kept lines.
 func (l *lines) add(open *strings.Builder, stderr bool) {
 	text := strings.ToValidUTF8(strings.TrimSuffix(open.String(), "\r"), "�")
 	open.Reset()
@@ -74,7 +74,7 @@ func (l *lines) add(open *strings.Builder, stderr bool) {
 	}
 }
 
-// end finishes the lines without a line end.
+// end finishes the last lines of stdout and stderr if they have no line end.
 func (l *lines) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -33,8 +33,8 @@ func (o Options) plain() bool {
 	return slices.Contains([]string{"bash", "sh", "dash"}, name(path)) && !slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") })
 }
 
-// prepare returns the process for the command of a call: the text that the user approved, or else the
-// canonical form of what was judged.
+// prepare returns the process for the command of a call. It runs the original text if the user approved
+// it, otherwise the canonical form of the text that the policy judged.
 func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
 	printed := call.Printed
 	if call.Authorization.Approved || printed == nil || printed.Text == "" {
@@ -50,12 +50,12 @@ func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
 		if unasked {
 			return proc.Spec{}, err
 		}
-		return spec, nil // allowed by a rule of the user: the usual shell
+		return spec, nil // a rule of the user allowed the command, so it may run in the usual shell
 	}
 	// -p: no functions, start-up files and settings from the environment. The messages of the shell
 	// begin with the path of the original, not of the copy.
 	spec.Path, spec.Args = shell, []string{"-p", "-c", pinned(printed) + printed.Text, originalBash}
-	spec.Environ = withoutShellSettings(spec.Environ) // for shells that the text runs
+	spec.Environ = withoutShellSettings(spec.Environ) // other shells that the text starts do not have -p
 	if real, err := filepath.EvalSymlinks(shell); err == nil && spec.Sandbox.Read != nil {
 		spec.Sandbox.Read = append(slices.Clone(spec.Sandbox.Read), real) // the system reads what it executes
 	}
@@ -92,9 +92,9 @@ func withoutShellSettings(environ []string) []string {
 	})
 }
 
-// pinned returns commands for the beginning of a text that make bash use the judged programs for their
-// names. For a text with type or command, which would print the pinned paths, it returns nothing: there,
-// bash finds the same programs in PATH.
+// pinned returns commands (hash -p) that precede a text and make bash run exactly the programs that were
+// judged. It returns nothing for a text with the builtins type or command, because these would print the
+// pinned paths; bash then finds the same programs in PATH.
 func pinned(printed *tools.Printed) string {
 	if slices.ContainsFunc(printed.Program.Commands, func(c cmdline.Command) bool { return c.Name == "type" || c.Name == "command" }) {
 		return ""
@@ -110,7 +110,7 @@ func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + 
 
 const originalBash = "/bin/bash"
 
-// Bash is a private copy of bash, the only shell that commands which run unasked may execute.
+// Bash is a private copy of bash. Commands that run without asking can execute no other shell.
 type Bash struct {
 	dir string
 

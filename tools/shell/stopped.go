@@ -13,15 +13,15 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// maxComplaint is the number of bytes at the end of stderr that are searched for refusals.
-const maxComplaint = 4 << 10
+// maxSearched is the number of bytes at the end of stderr that are searched for refusals.
+const maxSearched = 4 << 10
 
 // stop is an access that the sandbox refused.
 type stop struct {
-	what string // description; empty: none
-	path string // the file, if it is one
-	host string // the host, if it is one
-	port string // the port of a server of this machine, if it is one
+	what string // a description; empty if nothing was refused
+	path string // the file that the command could not use, if any
+	host string // the host that it could not reach, if any
+	port string // the port of a server of this machine that it could not reach, if any
 }
 
 // stoppedBy returns the access that the sandbox refused to a failed command, according to the messages
@@ -32,8 +32,8 @@ func stoppedBy(p sandbox.Policy, code int, stderr string) stop {
 	if !p.Bounds() || code == 0 || code == cannotExecute || code == notFound {
 		return stop{}
 	}
-	if len(stderr) > maxComplaint {
-		stderr = stderr[len(stderr)-maxComplaint:]
+	if len(stderr) > maxSearched {
+		stderr = stderr[len(stderr)-maxSearched:]
 	}
 	unnamed := stop{}
 	for line := range strings.Lines(stderr) {
@@ -85,7 +85,7 @@ func refusedService(line string) bool {
 }
 
 // ownServer returns the port of a server of this machine to which a command could not connect, although
-// eca can: the sandbox has its own loopback interface.
+// eca itself can, because the sandbox has a loopback interface of its own.
 func ownServer(line string) (port string) {
 	if low := strings.ToLower(line); !strings.Contains(low, "refused") && !strings.Contains(low, "connect to server") {
 		return ""
