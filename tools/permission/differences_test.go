@@ -16,12 +16,12 @@ import (
 // is in docs/permissions.md.
 func TestOtherDifferences(t *testing.T) {
 	const (
-		readers  = "`plan` and `explorer` ran every call that the configuration allowed"
-		hints    = "`byDefault: allow` let every tool of a server run"
-		changed  = "an allowed MCP tool stayed allowed, even if its description changed"
-		shells   = "an `allow` pattern for commands was the same for every shell"
-		patterns = "patterns were read by Java"
-		legacy   = "`manualApproval` with a list of tools came after `allow`"
+		readers  = "`plan` and `explorer` run every call that the configuration allows"
+		hints    = "`byDefault: allow` lets every tool of an MCP server run"
+		changed  = "an allowed MCP tool stays allowed, even if its description changes"
+		shells   = "an `allow` pattern for commands applies to every shell"
+		patterns = "patterns are Java's regular expressions"
+		legacy   = "`manualApproval` with a list of tools comes after `allow`"
 	)
 	doc, err := os.ReadFile(filepath.FromSlash("../../docs/permissions.md"))
 	if err != nil {

@@ -61,13 +61,13 @@ func asReference(t *testing.T, a *config.Approval, spec tools.Spec, args map[str
 func TestUserConfigs(t *testing.T) {
 	const (
 		same     = ""
-		hidden   = "an `allow` pattern saw the text only"
-		missed   = "a `deny` pattern saw the text only"
-		links    = "path patterns saw the path as the model wrote it"
-		reserved = "`allow` rules, remembered approvals and auto-approve covered"
-		computed = "an `allow` pattern also allowed commands that the text does not show"
-		shape    = "an `allow` pattern for a program also allowed what its options turn it into"
-		quotes   = "a `deny` pattern was evaded by quotes"
+		hidden   = "an `allow` pattern is compared with the whole text only"
+		missed   = "a `deny` or `ask` pattern is compared with the whole text only"
+		links    = "path patterns are compared with the path as the model wrote it"
+		reserved = "`allow` rules, remembered approvals and auto-approve cover"
+		computed = "an `allow` pattern also allows commands that the text does not show"
+		shape    = "an `allow` pattern for a program also allows options that make the program write or run something"
+		quotes   = "quotes and folders evade a `deny` pattern"
 	)
 	root := makeFiles(t, map[string]string{"src/a.go": "", "secrets/key": "", "docs/a.md": "", "a.txt": ""})
 	needs.Symlink(t, filepath.Join(root, "secrets"), filepath.Join(root, "docs", "link"))
