@@ -41,7 +41,7 @@ type Credential struct {
 	Method  string    // how the user logged in
 	For     Binding   // the only recipients of the tokens
 
-	ClientSecret Secret // the secret of the client that eca registered for this login; empty if there is none, or if the configuration has it
+	ClientSecret Secret // the secret of the client that eca registered for this login; empty without one, or if the configuration has it
 }
 
 // NewLogin returns the credential of tokens from OAuth. An empty refresh token means that the login

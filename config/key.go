@@ -157,8 +157,8 @@ func (k *key) limit(name string) *float64 {
 	return &n
 }
 
-// replacement returns the value that replaces one that the key does not accept. ok is false if there
-// is none; the value of an earlier layer then applies.
+// replacement returns the value that replaces one that the key does not accept. ok is false
+// without one; the value of an earlier layer then applies.
 func (k *key) replacement() (v any, ok bool) {
 	word := k.tag.Get("wrong")
 	return word, word != ""

@@ -46,7 +46,7 @@ func (b *builder) checkURLs() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.MCPServers)) {
 		s, at := b.MCPServers[name], []string{"mcpServers", name}
-		withheld := func(l *layer) bool { // an untrusted file sets more, so what is known is incomplete
+		withheld := func(l *layer) bool { // an untrusted file sets more, so the known settings are incomplete
 			servers, _ := l.withheld["mcpServers"].(map[string]any)
 			return servers[name] != nil
 		}

@@ -81,7 +81,7 @@ func (v *view) followChild(ctx, waiting context.Context, session *chat.Session, 
 		}
 		if err != nil {
 			v.views.log.Error("cannot show a subagent", "chat", session.ID(), "err", err)
-			if !pauseUnless(waiting) { // the call has ended
+			if !pauseBeforeRetry(waiting) { // the call has ended
 				return
 			}
 			continue
@@ -97,10 +97,10 @@ func (v *view) followChild(ctx, waiting context.Context, session *chat.Session, 
 			continue
 		}
 		if v.views.follow != nil {
-			e = join(ctx, reader, e)
+			e = joinPieces(ctx, reader, e)
 		}
 		v.sendAt(ctx, r.chatID, reader, r.live(e))
-		if v.views.follow != nil && grows(reader, e) {
+		if v.views.follow != nil && isGrowing(reader, e) {
 			v.awaitPhase(waiting)
 		}
 		if _, over := e.Body.(event.TurnFinished); over {

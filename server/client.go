@@ -29,8 +29,8 @@ func (c *connection) client() client {
 // keeps no state, sends chat/list when the page is opened, and has one trust switch for all chats.
 func (c client) hasPage() bool { return c == clientVSCode }
 
-// config returns the part of the configuration that a client is sent: all of it, except fields that
-// would do harm if they were sent to this client twice. news holds only the fields that changed.
+// config returns the configuration to send to a client: all fields, except fields that this client must
+// not get again unless they have changed. news contains only the changed fields.
 func (c client) config(all, news protocol.ChatConfig) protocol.ChatConfig {
 	switch c {
 	case clientEmacs: // applies a selection to every chat, even to chats with their own selection
@@ -45,7 +45,7 @@ func (c client) config(all, news protocol.ChatConfig) protocol.ChatConfig {
 // details returns the details of a call that a client can read, or nil.
 func (c client) details(d protocol.Details) protocol.Details {
 	if _, change := d.(protocol.FileChangeDetails); c == clientNeovim && !change {
-		return nil // it takes any details for a diff, and then the call cannot be approved or rejected
+		return nil // this client treats all details as a diff, and then cannot approve or reject the call
 	}
 	return d
 }

@@ -19,22 +19,22 @@ import (
 // every chat, and that can resume at any position in a chat's log. The protocol has these additions
 // for it:
 //
-//	$/began       a chat that is not followed gets a prompt: the chat's id, title, and position
-//	$/positioned  wraps a notification and adds the position after it; without a method, it has
-//	              only the position, and without a seq, the chat has none any more
+//	$/began       a chat that the client does not follow gets a prompt: the chat's id, title, and position
+//	$/positioned  wraps a notification and adds the position in the log after it. Without a method, it
+//	              contains only the position; without a seq, the chat has no position from now on
 //	chat/follow   shows a chat from a position on
 //	chat/hold     pauses a chat that is followed
 //	chat/advance  shows a paused chat up to an event
 //	chat/release  ends the pause
 
-// followParams are the parameters of all these requests.
+// followParams are the parameters of the requests chat/follow, chat/hold, chat/advance and chat/release.
 type followParams struct {
 	ChatID string    `json:"chatId"`
 	Seq    event.Seq `json:"seq"` // the next event to show
 	Offset int       `json:"offset"`
-	// Subagents are the positions in subagents' chats of which the client has been shown a part.
+	// Subagents are the positions in the chats of subagents, by chat, up to which the client was shown them.
 	Subagents map[string]position `json:"subagents"`
-	// Remind requests what a client that has loaded the messages does not know; see view.remind.
+	// Remind requests the state that is not part of loaded messages; see view.remind.
 	Remind bool `json:"remind"`
 }
 
@@ -61,8 +61,8 @@ type began struct {
 	Seq    event.Seq `json:"seq"`
 }
 
-// foldedMessages is how many messages before a position are read to find the turns and calls that
-// are running there.
+// foldedMessages is how many messages before a position the view reads to find out which turns and
+// calls are running at the position.
 const foldedMessages = 200
 
 // maxPause limits a pause, in case the client never ends it.
@@ -129,7 +129,8 @@ func (s *Server) handleNews(n chat.News) {
 	}
 }
 
-// postBegan sends that a chat begins, after the end of a deleted chat that had the same id.
+// postBegan sends $/began. If an earlier chat with the same id is being deleted, it first waits for the
+// end of the deletion.
 func (s *Server) postBegan(b began) {
 	gone := s.views.deletion(b.ChatID)
 	if gone == nil {
@@ -162,12 +163,14 @@ func (v *view) sendAt(ctx context.Context, chatID string, reader *eventlog.Reade
 	}
 }
 
-// followQueue is how many bytes may wait for a following client. The log joins what more there is.
+// followQueue is how many bytes may wait for a following client. Text beyond that stays in the log, which
+// joins it.
 const followQueue = 32 << 10
 
-// join adds the following pieces of the same text to a piece, up to the end of the log. The log begins
-// a new entry whenever it stores one, and each message costs about the same, however long its text is.
-func join(ctx context.Context, reader *eventlog.Reader, e event.Event) event.Event {
+// joinPieces adds the following pieces of the same text to the piece e, up to the end of the log. Each
+// message costs about the same, however long its text is, so a few long messages are cheaper than many
+// short ones.
+func joinPieces(ctx context.Context, reader *eventlog.Reader, e event.Event) event.Event {
 	for {
 		d, ok := e.Body.(event.Delta)
 		if !ok || len(d.Piece()) >= largePiece {
@@ -176,7 +179,7 @@ func join(ctx context.Context, reader *eventlog.Reader, e event.Event) event.Eve
 		ahead := *reader
 		next, more, err := ahead.Try(ctx)
 		if err != nil || !more || next.Turn != e.Turn {
-			return e // reader meets the error again
+			return e // the caller's next read returns the same error
 		}
 		n, ok := next.Body.(event.Delta)
 		if !ok || n.With("") != d.With("") {
@@ -187,23 +190,24 @@ func join(ctx context.Context, reader *eventlog.Reader, e event.Event) event.Eve
 	}
 }
 
-// largePiece is the length of a piece, in bytes, that shows that a reader has more to catch up with.
+// largePiece is the length in bytes from which a piece is sent without joining further ones. A reader
+// that gets such a piece has much more to read.
 const largePiece = 4 << 10
 
-// grows reports whether e is the last piece so far of a text that grows.
-func grows(reader *eventlog.Reader, e event.Event) bool {
+// isGrowing reports whether e is the last piece so far of a text that may still grow.
+func isGrowing(reader *eventlog.Reader, e event.Event) bool {
 	d, ok := e.Body.(event.Delta)
 	return ok && reader.Offset() > 0 && len(d.Piece()) < largePiece
 }
 
-// awaitPhase waits for the next moment at which a following client's view looks at its chat, or until
-// ctx ends. There may be dozens of these clients: if all of them were sent each event at once, the
-// editor would wait. Each view has its own moment in the period. The log joins the deltas that come
-// meanwhile.
+// awaitPhase waits for the moment in the current period at which this view reads its chat, or until ctx
+// ends. There may be dozens of following clients; if all their views sent each event immediately, they
+// would slow down the editor. Therefore, each view reads its chat once in a period, at its own moment.
+// The log joins the deltas that arrive in between.
 func (v *view) awaitPhase(ctx context.Context) {
 	period := v.views.follow()
 	wait := period - (time.Duration(time.Now().UnixNano())-v.phase)%period
-	if wait < period/4 { // a timer may be early
+	if wait < period/4 { // the timer for the current period may have fired a little early
 		wait += period
 	}
 	timer := time.NewTimer(wait)
@@ -221,8 +225,8 @@ func (v *view) sendPosition(ctx context.Context) {
 	}
 }
 
-// errBeyond means that a position is after the end of a chat.
-var errBeyond = errors.New("the chat does not have this position")
+// errNoPosition means that a position is after the end of a chat.
+var errNoPosition = errors.New("the chat does not have this position")
 
 // followChat shows a chat from a position on; without one, from its end.
 func (s *Server) followChat(ctx context.Context, p followParams) (bool, error) {
@@ -239,7 +243,7 @@ func (s *Server) followChat(ctx context.Context, p followParams) (bool, error) {
 	}
 	v := s.views.get(session)
 	err = v.do(ctx, 0, func(ctx context.Context) error { return v.moveTo(ctx, p) })
-	if errors.Is(err, errBeyond) {
+	if errors.Is(err, errNoPosition) {
 		return false, nil
 	}
 	if err == nil {
@@ -248,7 +252,7 @@ func (s *Server) followChat(ctx context.Context, p followParams) (bool, error) {
 	return err == nil, err
 }
 
-// moveTo continues at a position, as if the view had shown everything before it.
+// moveTo lets the view continue at a position, as if it had shown everything before it.
 func (v *view) moveTo(ctx context.Context, p followParams) error {
 	span, err := v.session.Window(ctx, chat.Window{Limit: foldedMessages})
 	if err != nil {
@@ -264,7 +268,7 @@ func (v *view) moveTo(ctx context.Context, p followParams) error {
 			break // the reader may have moved past an event that had no more text
 		}
 		if _, cut := e.Body.(event.Truncated); cut && e.Seq >= p.Seq {
-			break // the event at the position was removed; this one is shown next
+			break // the event at the position was removed, so the view continues with the removal
 		}
 		if e.Seq >= p.Seq {
 			break
@@ -273,7 +277,7 @@ func (v *view) moveTo(ctx context.Context, p followParams) error {
 		r.live(e)
 	}
 	if reader.Position() < p.Seq {
-		return errBeyond
+		return errNoPosition
 	}
 	v.leaveChildren()
 	v.renderer, v.reader = r, v.session.ReadAt(p.Seq, p.Offset)
@@ -290,8 +294,8 @@ func (v *view) moveTo(ctx context.Context, p followParams) error {
 	return nil
 }
 
-// remind sends the pending approvals again, and that the chat is idle if it is: a client that missed the
-// end of a turn may still show that it runs.
+// remind sends the pending approvals again. If the chat is idle, it also sends that status, because a
+// client that missed the end of a turn may still show the chat as running.
 func (v *view) remind(ctx context.Context) {
 	if !v.followsTurn() {
 		v.send(ctx, v.renderer.status("idle"))
@@ -303,13 +307,13 @@ func (v *view) remind(ctx context.Context) {
 	}
 }
 
-// errPassed means that more events were shown before an action for the end of a chat could run.
-var errPassed = errors.New("the chat went on")
+// errContinued means that the view showed further events before endInterrupted could run its action.
+var errContinued = errors.New("the chat continued")
 
 // endInterrupted shows the end of a turn that was cut off when eca exited. It waits until the
 // session is idle, because a turn that has just stopped may still be writing its end.
 func (v *view) endInterrupted() {
-	for err := errPassed; errors.Is(err, errPassed); {
+	for err := errContinued; errors.Is(err, errContinued); {
 		state, failed := v.session.IdleState().Wait(v.views.ctx)
 		if failed != nil || !state.Idle {
 			return
@@ -319,7 +323,7 @@ func (v *view) endInterrupted() {
 			case !v.followsTurn(), v.session.RunsElsewhere():
 				return nil
 			case v.reader.Position() > state.Next:
-				return errPassed
+				return errContinued
 			}
 			for _, c := range v.renderer.fold.Calls() {
 				if !c.Ended() {
@@ -334,7 +338,8 @@ func (v *view) endInterrupted() {
 	}
 }
 
-// pause is the state of a paused view: its goroutine runs the steps that it receives.
+// pause is the state of a paused view. Meanwhile, the view's goroutine only runs the steps that it
+// receives.
 type pause struct{ steps chan pauseStep }
 
 type pauseStep struct {
@@ -354,14 +359,14 @@ func (s *Server) pausedView(chatID string) (v *view, h *pause) {
 	return v, v.pause
 }
 
-// pauseChat pauses a chat between two events. It does nothing for a chat that is not followed.
+// pauseChat pauses a chat between two events. It returns false if the client does not follow the chat.
 func (s *Server) pauseChat(ctx context.Context, p followParams) (bool, error) {
 	v, h := s.pausedView(p.ChatID)
 	if v == nil {
 		return false, nil
 	}
 	if h != nil {
-		return false, errors.New("the chat is paused already")
+		return false, errors.New("the chat is already paused")
 	}
 	h = &pause{steps: make(chan pauseStep)}
 	v.mu.Lock()
@@ -407,8 +412,8 @@ func (h *pause) wait(ctx context.Context) {
 	}
 }
 
-// step runs a step of a pause. ok is false if the chat is not paused.
-func (s *Server) step(ctx context.Context, chatID string, last bool, run func(*view, context.Context) error) (ok bool, err error) {
+// runStep runs a step of a chat's pause; last ends the pause. ok is false if the chat is not paused.
+func (s *Server) runStep(ctx context.Context, chatID string, last bool, run func(*view, context.Context) error) (ok bool, err error) {
 	v, h := s.pausedView(chatID)
 	if h == nil {
 		return false, nil
@@ -431,16 +436,16 @@ func (s *Server) step(ctx context.Context, chatID string, last bool, run func(*v
 	}
 }
 
-// advanceChat shows a paused chat up to an event.
+// advanceChat shows the events of a paused chat before the event p.Seq.
 func (s *Server) advanceChat(ctx context.Context, p followParams) (bool, error) {
-	return s.step(ctx, p.ChatID, false, func(v *view, ctx context.Context) error {
+	return s.runStep(ctx, p.ChatID, false, func(v *view, ctx context.Context) error {
 		for v.reader.Position() < p.Seq {
 			e, ok, err := v.reader.Try(ctx)
 			if err != nil {
 				return err
 			}
 			if !ok && v.reader.Position() < p.Seq {
-				return errBeyond
+				return errNoPosition
 			}
 			if ok && e.Seq >= p.Seq { // the reader moved past an event that had no more text
 				v.reader = v.session.ReadAt(p.Seq, 0)
@@ -456,7 +461,7 @@ func (s *Server) advanceChat(ctx context.Context, p followParams) (bool, error) 
 
 // releaseChat ends the pause of a chat.
 func (s *Server) releaseChat(ctx context.Context, p followParams) (bool, error) {
-	return s.step(ctx, p.ChatID, true, func(v *view, ctx context.Context) error {
+	return s.runStep(ctx, p.ChatID, true, func(v *view, ctx context.Context) error {
 		if p.Remind {
 			v.remind(ctx)
 		}

@@ -30,7 +30,7 @@ func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, 
 		if err := v.showUntil(ctx, v.session.FlushedSeq()); err != nil {
 			return ask.Answer{}, err
 		}
-	case q.follow == nil: // only a following client (follow.go) is asked for chats that it does not show
+	case q.follow == nil: // only a following client (follow.go) gets questions of chats that it does not show
 		return ask.Answer{}, errors.New("the client does not show this chat")
 	}
 	params := protocol.QuestionParams{

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
-// redactTrace masks in a trace what a user enters to log in: nothing in the messages marks it as
-// secret.
+// redactTrace returns a trace function that masks the text that a user enters to log in. Other filters
+// cannot find this text, because nothing in the message marks it as a secret.
 func redactTrace(trace func(incoming bool, body []byte), host Host) func(bool, []byte) {
 	if trace == nil {
 		return nil

@@ -20,14 +20,14 @@ type view struct {
 	chatID  string
 	session *chat.Session
 	ended   chan struct{}
-	phase   time.Duration // see awaitPhase
-	// The position of reader, for Monitor.
+	phase   time.Duration // the view's moment in the period; see awaitPhase
+	// The position of reader; read by Monitor.
 	position atomic.Uint64
 
 	// Owned by the view's goroutine.
 	reader    *eventlog.Reader
 	renderer  *renderer
-	title     string            // as the client knows it
+	title     string            // the title that the client shows
 	lastStart event.TurnStarted // the start of the last turn
 	// The request that started the turn being shown, until the response to it is queued.
 	opening *promptRequest
@@ -41,7 +41,7 @@ type view struct {
 	turns    map[string]*promptRequest // by turn id
 	deferred []deferredAction
 	wake     context.CancelFunc // ends the wait for the next event
-	pause    *pause             // nil unless a client that paces the view (follow.go) has paused it
+	pause    *pause             // nil unless a following client (follow.go) has paused the view
 }
 
 // deferredAction is a function that the view runs between two events, once it has shown everything
@@ -149,7 +149,7 @@ func (v *view) wakeable(ctx context.Context) (context.Context, context.CancelFun
 func (v *view) next(ctx context.Context) (e event.Event, ok bool, err error) {
 	waiting, wake := v.wakeable(ctx)
 	defer wake()
-	if v.views.follow != nil { // the client paces the view: show the next event only in its phase
+	if v.views.follow != nil { // a following client: read the next event only at the view's moment
 		if _, more, _ := v.session.ReadAt(v.reader.Position(), v.reader.Offset()).Next(waiting); more {
 			v.awaitPhase(waiting)
 		}
@@ -172,11 +172,11 @@ func (v *view) run(ctx context.Context) {
 		}
 		if err == nil && ok {
 			if v.views.follow != nil {
-				e = join(ctx, v.reader, e)
+				e = joinPieces(ctx, v.reader, e)
 			}
 			err = v.show(ctx, e)
 			v.position.Store(uint64(v.reader.Position()))
-			if v.views.follow != nil && grows(v.reader, e) {
+			if v.views.follow != nil && isGrowing(v.reader, e) {
 				waiting, wake := v.wakeable(ctx)
 				v.awaitPhase(waiting)
 				wake()
@@ -247,7 +247,9 @@ func (t *promptRequest) relativeToResponse(b event.Body) (afterResponse, last bo
 		return false, t != nil && !t.respondAtEnd
 	default:
 	}
-	return t != nil && !t.respondAtEnd, false // a reader that has fallen behind gets no Progress events
+	// Other events come after the response. A slow reader gets no Progress events, so the first event
+	// may be of this kind.
+	return t != nil && !t.respondAtEnd, false
 }
 
 // awaitTurn waits until the client has been shown that its prompt was accepted. It returns false if
@@ -275,7 +277,8 @@ func (v *view) awaitTurn(ctx context.Context, turn *promptRequest, ended <-chan 
 	}
 }
 
-// waitResponded holds the model's output back until the response to the prompt request is queued.
+// waitResponded waits until the response to the prompt request is queued, so that the model's output
+// is sent after it.
 func (t *promptRequest) waitResponded(ctx context.Context) {
 	if t.responded == nil {
 		return // a notification gets no response

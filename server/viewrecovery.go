@@ -40,8 +40,8 @@ func (v *view) recover(ctx context.Context, cause error) (ok bool) {
 	}
 }
 
-// pauseUnless waits before the next try. It returns false if ctx ends.
-func pauseUnless(ctx context.Context) bool {
+// pauseBeforeRetry waits for recoveryPause. It returns false if ctx ends first.
+func pauseBeforeRetry(ctx context.Context) bool {
 	select {
 	case <-time.After(recoveryPause):
 		return true
@@ -63,7 +63,7 @@ func (v *view) endWaits(ctx context.Context, cause error) {
 		v.awaitResponse(ctx)
 	}
 	v.leaveChildren()
-	if len(ids) > 0 { // nothing of these turns has been shown yet, and a turn's end needs a beginning
+	if len(ids) > 0 { // the client has not seen the beginning of these turns, so show it before their end
 		v.send(ctx, v.renderer.status("running"))
 	}
 	for _, id := range ids {
@@ -81,7 +81,8 @@ func (v *view) endWaits(ctx context.Context, cause error) {
 // followsTurn reports whether the client will be shown the end of a turn.
 func (v *view) followsTurn() bool { return v.renderer.inTurn() }
 
-// clearAndReplay shows the chat again, after an edit (8.7).
+// clearAndReplay clears the chat at the client and shows it again, for example after an edit
+// (8.7).
 func (v *view) clearAndReplay(ctx context.Context) error {
 	span, err := v.session.Window(ctx, chat.Window{})
 	if err != nil {

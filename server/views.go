@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// views holds the views of the chats that the client is shown.
+// views holds the views of the chats that the client shows.
 type views struct {
 	*connection
 	host Host
@@ -41,7 +41,7 @@ func (vs *views) get(session *chat.Session) *view {
 	return v
 }
 
-// shown returns the view of a chat, unless the client is not shown the chat.
+// shown returns the view of a chat. ok is false if the client does not show the chat.
 func (vs *views) shown(id string) (v *view, ok bool) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
