@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/mcp"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -27,6 +28,7 @@ type toolbox struct {
 	*services
 	servers  func() *mcp.Manager
 	reporter *diagnostics.Reporter // reports the errors and warnings that edits cause
+	parser   cmdline.Parser        // of commands
 }
 
 // toolsOf returns the tools of a snapshot: eca's own, and the current tools of the configured MCP
@@ -111,7 +113,7 @@ func (b *toolbox) shellOptions(cfg *config.Loaded) shell.Options {
 		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
 		Executable: b.opts.Executable, Children: b.children, Jobs: b.jobs, Getenv: b.opts.Getenv, Bash: b.bash,
-		Network: b.bounds.JoinNetwork, Memory: b.memory,
+		Network: b.bounds.JoinNetwork, Memory: b.memory, Parser: &b.parser,
 		HeldBack: b.heldBack,
 		Sandbox:  func(call tools.Call) sandbox.Policy { return b.bounds.Call(cfg, call) },
 		Environ:  func(call tools.Call) []string { return b.bounds.CallEnvironment(cfg, call) },

@@ -87,9 +87,12 @@ func (w *walker) command(r run) {
 	}
 	c := Command{
 		Name: first.text, Args: texts[1:],
-		Text:    strings.Join(slices.Concat(r.before, texts), " "),
+		Text:    strings.Join(texts, " "),
 		Demands: r.demands,
 		Source:  r.source,
+	}
+	if len(r.before) > 0 {
+		c.Text = strings.Join(r.before, " ") + " " + c.Text
 	}
 	if c.Source == "" {
 		c.Source = c.Text
@@ -112,9 +115,9 @@ func (w *walker) command(r run) {
 			w.computed("some of its arguments are computed")
 		}
 	}
-	j, forms := w.judgeEach(first.text, r.words[1:], r.loose)
+	j := w.assess(r.words, r.loose)
 	c.Effect, c.Why, c.Paths, c.Git, c.GitContents, c.Dir = j.effect, j.why, j.paths, j.git, j.contents, j.dir
-	c.Forms = forms
+	c.Forms = j.forms
 	if c.Effect != Reads {
 		c.loses(lossesOfEach(r.words, &w.steps))
 	}
@@ -142,7 +145,7 @@ func (w *walker) command(r run) {
 			c.Effect, c.Why = Reads, ""
 		}
 	} else if len(r.demands) == 0 && j.option == "" && c.Destroys == "" && len(c.Deletes) == 0 {
-		c.Key = key(r.words, c.Effect == Reads && !scripted(first.text))
+		c.Key = j.key
 	}
 	switch {
 	case c.Effect == Reads && w.loops > 0 && (first.text == "cd" || first.text == "pushd" || first.text == "popd"):

@@ -2,7 +2,6 @@ package cmdline
 
 import (
 	"strings"
-	"sync/atomic"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -25,11 +24,13 @@ type tree struct {
 	acts   []*syntax.CallExpr // calls that may do more than read
 	source string
 
+	assessed []*assessment // of its commands, in order
+
 	options map[*syntax.Word]string // options that are printed in place of a word
 
 	unprintable string // why there is no canonical form, whatever Form is
 
-	parser atomic.Pointer[syntax.Parser] // to be used again, because it has large buffers
+	parsers *Parser
 }
 
 // replaceOption makes the printer print another option in place of a word.
@@ -62,11 +63,7 @@ func (p Program) Canonical(f Form) (text string, judged Program, why string) {
 	if text, why = p.tree.print(f); why != "" {
 		return "", Program{}, why
 	}
-	parser := p.tree.parser.Swap(nil)
-	if parser == nil {
-		parser = syntax.NewParser(syntax.Variant(syntax.LangBash))
-	}
-	judged = parse(text, parser)
+	judged = p.tree.parsers.parse(text, p.tree.assessed)
 	const differs = "bash would read its canonical form differently"
 	if judged.tree == nil || judged.TwoReadings != "" || p.Unresolved == "" && judged.Unresolved != "" || !sameCommands(p, judged) {
 		return "", Program{}, differs

@@ -205,10 +205,12 @@ func scriptName(name string) bool {
 
 // namedByKey returns the entry for the first words of a command, and how many words name it.
 func namedByKey(words []string) (rule keyed, n int, ok bool) {
+	name := strings.Join(words[:min(3, len(words))], " ")
 	for n = min(3, len(words)); n > 0; n-- {
-		if rule, ok = keyedCommand(strings.Join(words[:n], " ")); ok {
+		if rule, ok = keyedCommand(name); ok {
 			return rule, n, true
 		}
+		name = strings.TrimSuffix(name[:len(name)-len(words[n-1])], " ")
 	}
 	if len(words) > 2 && words[1] == "run" && scriptName(words[2]) {
 		rule, ok = keyedCommand(words[0] + " run *")

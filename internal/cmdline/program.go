@@ -131,20 +131,6 @@ const (
 	maxNested   = 64 // statements in statements
 )
 
-// Parse parses a program for bash.
-func Parse(text string) Program {
-	return parse(text, syntax.NewParser(syntax.Variant(syntax.LangBash)))
-}
-
-func parse(text string, parser *syntax.Parser) Program {
-	w := &walker{parser: parser}
-	w.text(text, 0, true)
-	if w.out.tree != nil {
-		w.out.tree.parser.Store(parser)
-	}
-	return w.out
-}
-
 // Reads reports whether the program only reads. If not, why is the first reason found.
 func (p Program) Reads() (ok bool, why string) {
 	switch {
@@ -186,7 +172,10 @@ type walker struct {
 	out Program
 	src string // the text that is being parsed
 
-	parser *syntax.Parser
+	parser   *syntax.Parser
+	reader   strings.Reader
+	assessed []*assessment // of the commands so far
+	original []*assessment // of the text of which this is the canonical form
 
 	stdin     *hereText // standard input of the current statement, unless it redirects it
 	lastInput *hereText // standard input of the last simple command
@@ -214,7 +203,8 @@ func (w *walker) text(text string, depth int, own bool) []*syntax.Stmt {
 		w.unresolved("it has control characters")
 		return nil
 	}
-	file, err := w.parser.Parse(strings.NewReader(text), "")
+	w.reader.Reset(text)
+	file, err := w.parser.Parse(&w.reader, "")
 	if err != nil {
 		w.unresolved("the program cannot be parsed")
 		return nil

@@ -14,12 +14,7 @@ import (
 // allowed returns the name of the first allow rule that covers a call. If no rule covers it, but the
 // pattern of one matches the text of the command, nearMiss says what that pattern leaves uncovered.
 func (j *judgment) allowed(set ruleSet, spec named, plan tools.Plan, args arguments) (rule, nearMiss string) {
-	var patterns []pattern // patterns of all rules for the command of this call
-	for _, r := range set {
-		if r.selects(spec) {
-			patterns = append(patterns, r.patternsFor(plan.Command, args)...)
-		}
-	}
+	var patterns []pattern // of all rules for the command of this call
 	for _, r := range set {
 		if !r.selects(spec) {
 			continue
@@ -29,14 +24,17 @@ func (j *judgment) allowed(set ruleSet, spec named, plan tools.Plan, args argume
 		}
 		for arg, list := range r.args {
 			f := args[arg]
-			for i, re := range list {
-				if f == nil || !j.matches(re, f) {
+			for _, whole := range list {
+				if f == nil || !j.matches(whole.re, f) {
 					continue
 				}
 				if plan.Command == nil || f.value != plan.Command.Text {
 					return r.name, ""
 				}
-				if missing := j.uncovered(plan.Command, pattern{re, r.sources[arg][i]}, patterns); missing != "" {
+				if patterns == nil {
+					patterns = set.patternsFor(spec, plan.Command, args)
+				}
+				if missing := j.uncovered(plan.Command, whole, patterns); missing != "" {
 					nearMiss = r.name + " matches the text, but " + missing
 					continue
 				}
@@ -60,33 +58,37 @@ func (j *judgment) matches(re expression, f *forms) bool {
 
 // pattern is a compiled expression with its source.
 type pattern struct {
-	re     expression
-	source string
+	re         expression
+	source     string // without backslashes
+	everything bool   // meant to match everything
 }
 
-// patternsFor returns the patterns of a rule for the argument that holds the command.
-func (r rule) patternsFor(c *tools.Command, args arguments) []pattern {
+func newPattern(re expression, source string) pattern {
+	return pattern{
+		re, strings.ReplaceAll(source, `\`, ""),
+		slices.Contains([]string{".*", ".+", "^.*$", "^.+$", "(?s).*", "(?s).+", `[\s\S]*`, `[\s\S]+`}, source),
+	}
+}
+
+// patternsFor returns the patterns of all rules for the argument that holds the command.
+func (s ruleSet) patternsFor(spec named, c *tools.Command, args arguments) []pattern {
 	var out []pattern
-	for arg, list := range r.args {
-		if c == nil || args[arg] == nil || args[arg].value != c.Text {
+	for _, r := range s {
+		if !r.selects(spec) {
 			continue
 		}
-		for i, re := range list {
-			out = append(out, pattern{re, r.sources[arg][i]})
+		for arg, list := range r.args {
+			if args[arg] != nil && args[arg].value == c.Text {
+				out = append(out, list...)
+			}
 		}
 	}
 	return out
 }
 
-// everything reports whether a pattern is meant to match everything.
-func (p pattern) everything() bool {
-	return slices.Contains([]string{".*", ".+", "^.*$", "^.+$", "(?s).*", "(?s).+", `[\s\S]*`, `[\s\S]+`}, p.source)
-}
-
 // mentions reports whether the source of a pattern contains all of demands.
 func (p pattern) mentions(demands []string) bool {
-	source := strings.ReplaceAll(p.source, `\`, "")
-	return !slices.ContainsFunc(demands, func(d string) bool { return !strings.Contains(source, d) })
+	return !slices.ContainsFunc(demands, func(d string) bool { return !strings.Contains(p.source, d) })
 }
 
 // uncovered explains which part of a command no pattern covers; it returns an empty text if all parts
@@ -94,7 +96,7 @@ func (p pattern) mentions(demands []string) bool {
 // the workspace. A pattern for a program does not cover constructs that change what it does, unless it
 // mentions them: options that run or write something, assignments, redirections, wrapped commands.
 func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern) string {
-	if whole.everything() {
+	if whole.everything {
 		return ""
 	}
 	program := c.Program
@@ -108,7 +110,7 @@ func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern
 	dirs, known := j.newWorkDirs(c.Dir), true
 	for _, cmd := range program.Commands {
 		known = known && j.enter(dirs, cmd)
-		if cmd.Effect == cmdline.Reads && known && j.pathOutside(cmd, dirs) == "" && !cmd.Git {
+		if cmd.Effect == cmdline.Reads && !cmd.Git && known && j.pathOutside(cmd, dirs) == "" {
 			continue
 		}
 		matched := slices.ContainsFunc(patterns, func(pt pattern) bool {
@@ -206,14 +208,13 @@ func (j *judgment) globOutside(c *tools.Command) (why string) {
 type workDirs struct {
 	possible []string
 	links    *workspace.Resolver
-	first    [1]string // memory of possible
 }
 
 func (j *judgment) newWorkDirs(dir string) *workDirs {
-	l := &workDirs{links: j.links}
-	l.first[0] = dir
-	l.possible = l.first[:]
-	return l
+	if len(j.workDir) == 0 || j.workDir[0] != dir {
+		j.workDir = []string{dir}
+	}
+	return &workDirs{possible: j.workDir, links: j.links}
 }
 
 const maxWorkDirs = 8

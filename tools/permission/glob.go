@@ -44,7 +44,10 @@ func matching(dir, part string, left *int) (paths []string, ok bool) {
 		}
 		return []string{path}, true
 	}
-	pattern := strings.NewReplacer(`[`, `\[`, `\`, `\\`).Replace(part)
+	pattern := part
+	if strings.ContainsAny(part, `[\`) {
+		pattern = strings.NewReplacer(`[`, `\[`, `\`, `\\`).Replace(part)
+	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, true // opening a special file may block
 	}

@@ -119,6 +119,8 @@ type judgment struct {
 	links  *workspace.Resolver
 	judged map[string]string // resolved paths of a call that was judged earlier
 
+	workDir []string // the folder of newWorkDirs, which is nearly always the same
+
 	// The result of keysOf for the call, once computed.
 	keys    []string
 	unkeyed string

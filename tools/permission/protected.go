@@ -91,7 +91,10 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan, printed *to
 		}
 		name = strings.TrimPrefix(name, "file://")
 		for _, dir := range dirs.possible {
-			path := under(dir, expandHome(name))
+			path := dir
+			if name != "." {
+				path = under(dir, expandHome(name))
+			}
 			if j.protects(path) {
 				return path
 			}
@@ -270,6 +273,9 @@ func (p *Policy) protects(path string) bool {
 // and refs.
 func partOfBareRepository(path string) bool {
 	for dir, name := pathpkg.Split(path); name != ""; dir, name = pathpkg.Split(strings.TrimRight(dir, "/")) {
+		if strings.IndexByte("hHoOrRcCiI", name[0]) < 0 { // none of the following names begins like this
+			continue
+		}
 		switch strings.ToLower(name) {
 		case "head", "objects", "refs", "config", "config.worktree", "hooks", "info", "commondir":
 		default:

@@ -23,10 +23,10 @@ type ruleSet []rule
 type rule struct {
 	name      string // for explanations, e.g. toolCall.approval.allow.eca__read_file
 	selector  string
-	args      map[string][]expression // nil: any arguments
-	restricts bool                    // denies or asks
-	sources   map[string][]string     // the patterns of args as written
-	broken    bool                    // a pattern is invalid
+	args      map[string][]pattern // nil: any arguments
+	restricts bool                 // denies or asks
+	broken    bool                 // a pattern is invalid
+	all       bool                 // meant to match all calls of the tool
 }
 
 // RuleError is an invalid part of a rule.
@@ -63,9 +63,9 @@ func compile(name string, a *config.Approval, errs *[]*RuleError) rules {
 func compileSet(name string, set map[string]config.ApprovalRule, restricts bool, errs *[]*RuleError) ruleSet {
 	var out ruleSet
 	for selector, cr := range set {
-		r := rule{name: name + "." + selector, selector: selector, restricts: restricts}
+		r := rule{name: name + "." + selector, selector: selector, restricts: restricts, all: cr.ArgsMatchers == nil}
 		if cr.ArgsMatchers != nil {
-			r.args, r.sources = map[string][]expression{}, map[string][]string{}
+			r.args = map[string][]pattern{}
 		}
 		for arg, patterns := range cr.ArgsMatchers {
 			for i, pat := range patterns {
@@ -75,8 +75,9 @@ func compileSet(name string, set map[string]config.ApprovalRule, restricts bool,
 					r.broken = true
 					continue
 				}
-				r.args[arg] = append(r.args[arg], re)
-				r.sources[arg] = append(r.sources[arg], pat)
+				compiled := newPattern(re, pat)
+				r.args[arg] = append(r.args[arg], compiled)
+				r.all = r.all || compiled.everything
 			}
 		}
 		out = append(out, r)
@@ -125,8 +126,8 @@ func (s ruleSet) match(spec named, args arguments) string {
 		}
 		for arg, patterns := range r.args {
 			for _, value := range args[arg].all() {
-				if slices.ContainsFunc(patterns, func(re expression) bool {
-					ok, err := re.MatchString(value)
+				if slices.ContainsFunc(patterns, func(p pattern) bool {
+					ok, err := p.re.MatchString(value)
 					return ok || err != nil // a time-out counts as a match
 				}) {
 					return r.name

@@ -39,10 +39,9 @@ func (j *judgment) holdToText(v tools.Verdict, call tools.Call, spec named, plan
 		return v
 	}
 	v.Printed = printed
-	all := j.allowsEverything(call, spec)
 	readOnly := strings.HasSuffix(v.Rule, ".readOnly")
 	switch two := plan.Command.Program.TwoReadings; {
-	case v.Decision == tools.Deny, all:
+	case v.Decision == tools.Deny, j.allowsEverything(call, spec):
 		return v
 	case two != "" && (!v.AlwaysAsk || readOnly):
 		v.Decision, v.AlwaysAsk, v.Rule, v.Reason = tools.Ask, true, ruleTwoReadings, "a shell may read it differently from eca: "+two
@@ -71,17 +70,7 @@ func (p *Policy) allowsEverything(call tools.Call, spec named) bool {
 	if p.readOnly[call.Agent] {
 		return false
 	}
-	return r.byDefault == tools.Allow || slices.ContainsFunc(r.allow, func(r rule) bool {
-		if !r.selects(spec) {
-			return false
-		}
-		for _, sources := range r.sources {
-			if slices.ContainsFunc(sources, func(s string) bool { return pattern{source: s}.everything() }) {
-				return true
-			}
-		}
-		return r.args == nil
-	})
+	return r.byDefault == tools.Allow || slices.ContainsFunc(r.allow, func(r rule) bool { return r.all && r.selects(spec) })
 }
 
 // globNames returns the names that a glob matches in bash. Names with a leading dot match only a pattern

@@ -14,7 +14,10 @@ func (o Options) parse(command string) cmdline.Program {
 	if !o.posix() {
 		return cmdline.Program{Unresolved: "it is for a shell whose programs cannot be judged here"}
 	}
-	return cmdline.Parse(command)
+	if o.Parser == nil {
+		return cmdline.Parse(command)
+	}
+	return o.Parser.Parse(command)
 }
 
 // posix reports whether commands run in bash or a POSIX shell, perhaps through a wrapper that the user

@@ -25,6 +25,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/heldback"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
@@ -43,12 +44,13 @@ const (
 
 // Options configure the tool.
 type Options struct {
-	Path       string     // shell to run; empty: bash -c, else sh -c, or PowerShell on Windows
-	Args       []string   // arguments of the shell before the command
-	SummaryMax int        // length of the label; toolCall.shellCommand.summaryMaxLength
-	Executable string     // path of eca, for ECA_EXECUTABLE in the environment of commands
-	Children   *proc.Pool // starts commands; nil: without a supervisor
-	Jobs       *Jobs      // background commands
+	Path       string          // shell to run; empty: bash -c, else sh -c, or PowerShell on Windows
+	Args       []string        // arguments of the shell before the command
+	SummaryMax int             // length of the label; toolCall.shellCommand.summaryMaxLength
+	Executable string          // path of eca, for ECA_EXECUTABLE in the environment of commands
+	Children   *proc.Pool      // starts commands; nil: without a supervisor
+	Jobs       *Jobs           // background commands
+	Parser     *cmdline.Parser // parses commands; nil: a new one for each
 
 	Getenv func(string) string // reads eca's environment, for git settings that must be made harmless
 

@@ -1,0 +1,36 @@
+package cmdline
+
+import "slices"
+
+// assessment is what follows from the words of a command alone.
+type assessment struct {
+	words []word
+	loose bool
+	judgement
+	forms []string
+	key   string // if nothing else about the command forbids to remember it
+}
+
+// assess judges the words of a command. Most commands of a canonical form have the words that they had
+// in the original text, so that they need not be judged again.
+func (w *walker) assess(words []word, loose bool) *assessment {
+	n := len(w.assessed)
+	if n < len(w.original) && w.original[n].covers(words, loose) {
+		w.assessed = append(w.assessed, w.original[n])
+		return w.original[n]
+	}
+	a := &assessment{words: words, loose: loose}
+	a.judgement, a.forms = w.judgeEach(words[0].text, words[1:], loose)
+	a.paths = slices.Clip(a.paths)
+	a.key = key(words, a.effect == Reads && !scripted(words[0].text))
+	w.assessed = append(w.assessed, a)
+	return a
+}
+
+// covers reports whether an assessment is valid for a command. The words have to be known: the values
+// of others depend on the commands before.
+func (a *assessment) covers(words []word, loose bool) bool {
+	return a.loose == loose && slices.EqualFunc(a.words, words, func(x, y word) bool {
+		return x.text == y.text && x.known && y.known && x.glob == y.glob && x.top == y.top && x.possible == nil && y.possible == nil
+	})
+}
