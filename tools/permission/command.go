@@ -122,7 +122,7 @@ func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern
 				return outer.Text != cmd.Text && strings.Contains(outer.Text, cmd.Text) && fullMatch(whole.re, outer.Source)
 			})
 		}
-		if !matched && cmd.Effect == cmdline.Reads && cmd.Git && known {
+		if !matched && cmd.Effect == cmdline.Reads && cmd.Git && known && j.pathOutside(cmd, dirs) == "" {
 			if ok, _ := (repositories{j}).gitReads(cmd, dirs); ok {
 				continue
 			}

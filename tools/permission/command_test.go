@@ -75,6 +75,7 @@ func TestAllowedCommands(t *testing.T) {
 		"git status": tools.Allow, "git diff HEAD~1 -- a.txt": tools.Allow, "npm test": tools.Allow, "npm test -- --watch=false 'a b'": tools.Allow, "ls && git status": tools.Allow, "ls | head -3": tools.Allow,
 		"find . -name '*.go'": tools.Allow, "timeout 60 npm test": tools.Allow, "git status; npm test": tools.Allow, "echo a > out.txt": tools.Allow, "NODE_ENV=test npm test": tools.Allow,
 		"git log --output=log.txt": tools.Allow, "npm test 2>&1 | tail -5": tools.Allow, "npm test $FLAGS": tools.Allow, "npx tool": tools.Allow, "cat /etc/hostname": tools.Allow,
+		"npm test && git grep x": tools.Allow, "npm test && git grep -f/etc/passwd": tools.Ask, "npm test && git blame --contents=/etc/passwd a.txt": tools.Ask, "npm test && git grep -f a.txt": tools.Allow,
 		"sudo apt install x": tools.Allow, "npm run build >/dev/null": tools.Allow, "tar xf a.tar": tools.Allow,
 
 		"git status && rm -rf x": tools.Ask, "git status; rm x": tools.Ask, "git status | sh": tools.Ask, "git status\nrm x": tools.Ask, "git status & rm x": tools.Ask, "npm test || rm x": tools.Ask,
