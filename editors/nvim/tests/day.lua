@@ -293,6 +293,42 @@ t.test("the list of chats: one is resumed in another Neovim, page by page", { pa
   assert(ok, err)
 end)
 
+t.test("a search opens the chat at the message that was found", { page = 4 }, function(e)
+  e:prompt("hello walrus"):shows("Hello, **world**.")
+  e:idle()
+  for _ = 1, 3 do
+    e:prompt("hello"):idle()
+  end
+  local chat = e:lua([[return require("eca.ui").latest.id]])
+  e:lua([[vim.cmd("Eca new")]])
+  e:lua([[vim.cmd("Eca search seal")]])
+  e:says("no message was found")
+  t.await("the chat", function()
+    e:choose("user: hello walrus")
+    e:lua([[vim.cmd("Eca search walr* role:user")]]) -- the index may be behind
+    vim.wait(500)
+    return e:lua([[return require("eca.ui").latest.id]]) == chat
+  end)
+  e:shows("↓ Later messages")
+  t.equal(select(2, e:chat():gsub("❯ ", "")), 1) -- the window ends with the message
+  local above = e:lua([[
+    local buf = require("eca.ui").latest.view.buf
+    local row = vim.api.nvim_win_get_cursor(vim.fn.bufwinid(buf))[1]
+    return table.concat(vim.api.nvim_buf_get_lines(buf, row - 4, row, false), "\n")
+  ]])
+  t.contains(above, "❯ hello walrus") -- in view
+  e:type("<Esc><C-w>k"):lua([[vim.fn.search("↓ Later", "b")]])
+  e:type("<CR>")
+  t.await("the newest messages", function() return not e:chat():find("↓ Later", 1, true) end)
+  t.lacks(e:chat(), "walrus")
+  e:choose("user: hello walrus")
+  e:lua([[vim.cmd("Eca search walr* role:user")]])
+  e:shows("↓ Later messages")
+  e:prompt("write"):asks("new.txt") -- which belongs to the newest messages
+  t.lacks(e:chat(), "↓ Later")
+  e:type("<Esc>gar"):idle()
+end)
+
 t.test("two windows and two tabs: nothing lost, nothing doubled", {}, function(e)
   e:prompt("steady"):shows("step step")
   e:lua([[vim.cmd("tabnew") vim.cmd("Eca") vim.cmd("vsplit")]])

@@ -339,6 +339,10 @@ function M.send(chat, message, contexts, failed)
     text.notify("said to the running turn; it reads it before its next step")
     return
   end
+  if chat.later then -- the answer belongs to messages that are not shown
+    M.open(chat.id, function() M.send(chat, message, contexts, failed) end)
+    return
+  end
   chat.running, chat.progress = true, server.state == "running" and "Sending" or "Starting eca"
   M.on_change(chat)
   local params = { chatId = chat.id, message = message, model = chat.model, agent = chat.agent, variant = chat.variant }
@@ -375,11 +379,11 @@ function M.stop(chat)
   end, 10000)
 end
 
--- Shows a stored chat: its newest messages, and where to get those before them.
-function M.open(id, callback)
+-- Shows a stored chat: its newest messages, or those that end before a cursor, and where to get the others.
+function M.open(id, callback, before)
   local chat = M.get(id)
   if not chat.view:valid() then M.attach(chat) end
-  server.request("chat/open", { chatId = id, limit = config.options.page }, function(err, result)
+  server.request("chat/open", { chatId = id, limit = config.options.page, before = before }, function(err, result)
     if not err and not result.found then
       text.warn("the chat is not stored any more\n:Eca chats lists those that are")
       return
@@ -390,6 +394,7 @@ function M.open(id, callback)
     chat.title = result.title or chat.title
     chat.model, chat.agent, chat.variant = selection.model, selection.agent, selection.variant
     chat.variants, chat.trust = selection.variants, selection.trust
+    M.offer_later(chat, result.meta)
     chat.view:flush()
     M.offer_earlier(chat, result.meta)
     chat.view:follow()
@@ -409,6 +414,17 @@ function M.offer_earlier(chat, meta)
   }
   chat.earlier = { cursor = cursor, block = block }
   chat.view:prepend(0, function() chat.view:block(block) end)
+end
+
+-- Marks the end of messages that are not the newest.
+function M.offer_later(chat, meta)
+  chat.later = meta and meta.afterCursor
+  if not chat.later then return end
+  chat.view:block({
+    folded = true,
+    header = function() return "↓ Later messages: Enter shows the newest", "EcaSystem" end,
+    action = function() M.open(chat.id) end,
+  })
 end
 
 function M.load_earlier(chat)

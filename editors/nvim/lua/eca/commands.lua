@@ -58,6 +58,7 @@ M.commands = {
       pick.resume(id)
     end
   end,
+  search = pick.search,
   rollback = pick.rollback,
   fork = pick.fork,
   flag = pick.flag,

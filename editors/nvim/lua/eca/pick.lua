@@ -84,6 +84,34 @@ function M.resume(id)
   ui.show(chat)
 end
 
+-- Finds messages of all chats, and opens the chat at the one that is chosen.
+function M.search(query)
+  if query == "" then
+    text.warn("what should be searched for? :Eca search followed by words of the message")
+    return
+  end
+  server.request("chat/search", { query = query, limit = 50 }, function(err, result)
+    if err then return end
+    for _, problem in ipairs(result.problems or {}) do
+      text.warn(problem)
+    end
+    if #result.results == 0 then
+      local why = result.incomplete and "\nSome chats are not indexed yet: search again in a moment" or ""
+      text.notify("no message was found" .. why)
+      return
+    end
+    select("message", result.results, function(found)
+      local parts = vim.tbl_map(function(part) return part.text end, found.snippet or {})
+      local when = os.date("%Y-%m-%d %H:%M", math.floor(found.createdAt / 1000))
+      return ("%s  %s: %s"):format(when, found.role, table.concat(parts))
+    end, function(found)
+      local chat = chats.open(found.chatId, nil, found.before)
+      ui.latest = chat
+      ui.show(chat)
+    end)
+  end)
+end
+
 local function choose_prompt(chat, fn)
   local prompts = {}
   for i = #chat.prompts, 1, -1 do

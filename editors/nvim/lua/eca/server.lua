@@ -141,7 +141,7 @@ local function initialize(client, version)
         chat = true,
         rewrite = true,
         editor = { diagnostics = true, definition = true, references = true },
-        chatCapabilities = { askQuestion = true },
+        chatCapabilities = { askQuestion = true, search = true },
       },
     },
     workspaceFolders = vim.tbl_map(folder, M.folders),
