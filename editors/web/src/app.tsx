@@ -11,7 +11,7 @@ import { Sidebar } from "./sidebar.tsx";
 import { Tasks } from "./tasks.tsx";
 import { line } from "./text.ts";
 import { waitingCalls } from "./state.ts";
-import { useChanges } from "./use.ts";
+import { focusPrompt, useChanges } from "./use.ts";
 
 export function App(): VNode {
   const client = useChanges();
@@ -60,7 +60,7 @@ function useShortcuts(client: Client, setPanel: (panel: Panel) => void): void {
     const pressed = (event: KeyboardEvent): void => {
       if (event.altKey && !event.ctrlKey && !event.metaKey && event.code === "KeyN") {
         client.newChat();
-        document.getElementById("prompt")?.focus();
+        focusPrompt();
       } else if ((event.key === "F1" && client.connection.host === "browser") || (event.altKey && event.code === "Slash")) {
         setPanel("keys");
       } else {
@@ -84,7 +84,7 @@ function Header({ title, toggleSide, side, setPanel }: { title: string; toggleSi
     const input = (event.currentTarget as HTMLFormElement).elements.namedItem("title") as HTMLInputElement;
     if (input.value.trim()) void client.rename(chat, input.value.trim());
     setEditing(false);
-    document.getElementById("prompt")?.focus();
+    focusPrompt();
   };
   return (
     <header>

@@ -31,7 +31,8 @@ export class Client {
   /** Decides about the call that the page shows; what waits in another chat is shown first. */
   onDecision: (decision: Decision) => void = () => undefined;
   private listeners = new Set<() => void>();
-  private scheduled = false;
+  private scheduled = false; // a rendering is due, or the pause after one
+  private dirty = false; // something has changed since the last rendering
   private opening = new Set<string>();
   private generation = 0;
 
@@ -50,11 +51,18 @@ export class Client {
   }
 
   changed(): void {
+    this.dirty = true;
     if (this.scheduled) return;
     this.scheduled = true;
     const run = (): void => {
-      this.scheduled = false;
+      const began = performance.now();
+      this.dirty = false;
       for (const listener of this.listeners) listener();
+      // Pauses for as long as the frame took, so that keys get their turn in a page that is slow to show a stream.
+      setTimeout(() => setTimeout(() => {
+        this.scheduled = false;
+        if (this.dirty) this.changed();
+      }, performance.now() - began));
     };
     // A page in the background gets no frames, and no reader either, but must not fall behind forever.
     if (document.hidden) setTimeout(run, 250);

@@ -6,7 +6,7 @@ import { CallDetails, callTitle } from "./call.tsx";
 import type { Client, Decision } from "./client.ts";
 import { rootOf, waitingCalls, type Call, type Chat, type Question } from "./state.ts";
 import { line, visible } from "./text.ts";
-import { useChanges } from "./use.ts";
+import { focusPrompt, useChanges } from "./use.ts";
 
 export function Dock(): VNode | null {
   const client = useChanges();
@@ -140,10 +140,6 @@ function Ask({ question, count }: { question: Question; count: number }): VNode 
       </form>
     </section>
   );
-}
-
-function focusPrompt(): void {
-  document.getElementById("prompt")?.focus();
 }
 
 /** Decides, and gives the focus back to the prompt: the button that had it goes away. */

@@ -8,7 +8,7 @@ import { Broken, Guard } from "./guard.tsx";
 import { Markdown } from "./markdown.tsx";
 import type { Chat, Item } from "./state.ts";
 import { seconds, visible } from "./text.ts";
-import { useClient } from "./use.ts";
+import { focusPrompt, useClient } from "./use.ts";
 
 /** Shows the plain text of what could not be shown otherwise: nested too deeply, for example. */
 function Fallback({ text, children }: { text: string; children: ComponentChildren }): VNode {
@@ -36,6 +36,7 @@ function User({ chat, item }: { chat: Chat; item: Item & { kind: "user" } }): VN
   const id = item.contentId;
   const rollback = (include: string[]): void => {
     setAsking("");
+    focusPrompt();
     if (id) void client.rollback(chat, id, include);
   };
   const flag = (event: Event): void => {
@@ -43,6 +44,7 @@ function User({ chat, item }: { chat: Chat; item: Item & { kind: "user" } }): VN
     const input = (event.currentTarget as HTMLFormElement).elements.namedItem("flag") as HTMLInputElement;
     if (id && input.value.trim()) void client.flag(chat, id, input.value.trim());
     setAsking("");
+    focusPrompt();
   };
   return (
     <article class="user" aria-label="You">

@@ -1,6 +1,6 @@
 // Panels over the page: servers, jobs and providers; keys.
 import type { VNode } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Login } from "./login.tsx";
 import { Notifications } from "./notifications.tsx";
 import type { Job, JobOutput, ToolServer } from "./protocol.ts";
@@ -11,7 +11,8 @@ export type Panel = "servers" | "keys";
 
 export function Panels({ panel, show, close }: { panel: Panel; show: (panel: Panel) => void; close: () => void }): VNode {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  // Before the next key, which is for the dialog.
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} onClose={close} onClick={(event) => event.target === event.currentTarget && event.currentTarget.close()} aria-label={panel === "keys" ? "Keys" : "Servers and jobs"}>
       <div class="panel">

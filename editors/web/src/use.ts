@@ -10,6 +10,11 @@ export function useClient(): Client {
   return client;
 }
 
+/** Where the focus goes when what had it goes away. */
+export function focusPrompt(): void {
+  document.getElementById("prompt")?.focus();
+}
+
 /** The client, and another rendering with each change of what it knows. */
 export function useChanges(): Client {
   const client = useClient();
