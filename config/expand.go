@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/pattern"
 )
 
 // expand resolves the dynamic strings in effect. If a later layer replaced a string, its files are not
@@ -65,14 +67,14 @@ func (b *builder) resolveString(path []string, written string, set func(string),
 }
 
 // expressionLike matches text that looks like an expression.
-var expressionLike = regexp.MustCompile(`\$\{([A-Za-z]\w*):[^}\s]*\}`)
+var expressionLike = pattern.Lazy(`\$\{([A-Za-z]\w*):[^}\s]*\}`)
 
 // foreignVariable matches text that looks like a variable or an expression in the form of other
 // programs.
-var foreignVariable = regexp.MustCompile(`\$\{[^}]*\}|\{\{[^}]*\}\}|(?:^|\s)(?:\$(?:env:)?[A-Za-z_]\w*|\$?\{\w+:[^}]*\}|%[A-Za-z_]\w*%)$`)
+var foreignVariable = pattern.Lazy(`\$\{[^}]*\}|\{\{[^}]*\}\}|(?:^|\s)(?:\$(?:env:)?[A-Za-z_]\w*|\$?\{\w+:[^}]*\}|%[A-Za-z_]\w*%)$`)
 
 // foreignVariableName matches the name of the variable in a foreignVariable.
-var foreignVariableName = regexp.MustCompile(`(?:env:|[${%])\s*([A-Za-z_]\w*)\s*(?:$|[}%])`)
+var foreignVariableName = pattern.Lazy(`(?:env:|[${%])\s*([A-Za-z_]\w*)\s*(?:$|[}%])`)
 
 // checkForeignVariable returns an error for a variable in the form of another program, in a value that only
 // eca reads: it would be used literally.
@@ -82,12 +84,12 @@ func checkForeignVariable(path []string, written string) error {
 	if !server && !address && !isSent(path) {
 		return nil
 	}
-	for _, m := range foreignVariable.FindAllString(written, -1) {
+	for _, m := range foreignVariable().FindAllString(written, -1) {
 		if m = strings.TrimSpace(m); opening(m) != "" {
 			continue
 		}
 		hint := "to use an environment variable, write ${env:NAME}"
-		if name := foreignVariableName.FindStringSubmatch(m); name != nil {
+		if name := foreignVariableName().FindStringSubmatch(m); name != nil {
 			hint = "did you mean ${env:" + name[1] + "}?"
 		}
 		return fmt.Errorf("unknown expression %s; %s", m, hint)
@@ -106,7 +108,7 @@ func CheckExpressions(path []string, written string) error {
 	if program || slices.Contains([]string{"hooks", "customTools", "prompts"}, path[0]) || strings.Contains(written, "\n") {
 		return nil
 	}
-	for _, m := range expressionLike.FindAllStringSubmatch(written, -1) {
+	for _, m := range expressionLike().FindAllStringSubmatch(written, -1) {
 		if !slices.Contains(kinds(), m[1]) {
 			return fmt.Errorf("unknown expression %s; there are ${kind:...} with %s", m[0], joinAnd(kinds()))
 		}

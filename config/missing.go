@@ -6,10 +6,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/pattern"
 )
 
 // checkFiles reports files and folders that the configuration names but that do not exist, so that
@@ -68,7 +69,7 @@ func (b *builder) checkFile(at []string, path string, roots []string, program bo
 }
 
 // plainPath matches a word of a shell that is a path without anything to expand.
-var plainPath = regexp.MustCompile(`^~?[\w./+-]*[./][\w./+-]*$`)
+var plainPath = pattern.Lazy(`^~?[\w./+-]*[./][\w./+-]*$`)
 
 // scriptOf returns the script that a shell command runs first: its first word, or the word after an
 // interpreter. It is empty if that word is not a plain path.
@@ -79,7 +80,7 @@ func scriptOf(command string) string {
 			words = words[1:]
 		}
 	}
-	if len(words) == 0 || !plainPath.MatchString(words[0]) || strings.HasPrefix(words[0], "-") {
+	if len(words) == 0 || !plainPath().MatchString(words[0]) || strings.HasPrefix(words[0], "-") {
 		return ""
 	}
 	return words[0]

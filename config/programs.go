@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"io"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/internal/pattern"
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
@@ -84,15 +84,15 @@ func launcherNamed(program string) (launcher, bool) {
 // assignment matches a variable assignment before a command, duration an argument that some
 // commands expect before the command that they run.
 var (
-	assignment = regexp.MustCompile(`^[A-Za-z_]\w*=`)
-	duration   = regexp.MustCompile(`^[0-9.]+[smhd]?$`)
+	assignment = pattern.Lazy(`^[A-Za-z_]\w*=`)
+	duration   = pattern.Lazy(`^[0-9.]+[smhd]?$`)
 )
 
 // addCommand adds the files that a command runs: its program, the script of an interpreter, and
 // arguments that are executables. It omits files that the command only processes, because those
 // change.
 func (n *fileCollector) addCommand(words []string) {
-	for len(words) > 0 && (assignment.MatchString(words[0]) || words[0] == "" || words[0] == "!") {
+	for len(words) > 0 && (assignment().MatchString(words[0]) || words[0] == "" || words[0] == "!") {
 		words = words[1:]
 	}
 	if len(words) == 0 {
@@ -114,7 +114,7 @@ func (n *fileCollector) addCommand(words []string) {
 		}
 		switch {
 		case word == "<":
-		case has(l.code, word), l.lines && !l.runs && groupedC.MatchString(word):
+		case has(l.code, word), l.lines && !l.runs && groupedC().MatchString(word):
 			if l.lines {
 				n.addCommandLine(next)
 				i++
@@ -137,7 +137,7 @@ func (n *fileCollector) addCommand(words []string) {
 		case has(l.values, word):
 			i++
 		case has(l.commands, word):
-		case strings.HasPrefix(word, "-") && word != "-" || l.runs && (assignment.MatchString(word) || duration.MatchString(word)):
+		case strings.HasPrefix(word, "-") && word != "-" || l.runs && (assignment().MatchString(word) || duration().MatchString(word)):
 		case l.optionsOnly:
 			n.addExecutables(words[i : i+1])
 		case l.runs:
@@ -152,7 +152,7 @@ func (n *fileCollector) addCommand(words []string) {
 }
 
 // groupedC matches the shell option -c combined with others: -lc, -ec.
-var groupedC = regexp.MustCompile(`^-[a-zA-Z]*c$`)
+var groupedC = pattern.Lazy(`^-[a-zA-Z]*c$`)
 
 // addCommandLine adds the files that a command line runs.
 func (n *fileCollector) addCommandLine(text string) {

@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/pattern"
 )
 
 // Versions of the protocol. Agents and runtimes up to 0.4 send none; reports call that
@@ -15,7 +16,7 @@ const (
 	LegacyVersion   = "0.1"
 )
 
-var versionForm = regexp.MustCompile(`\A(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\z`)
+var versionForm = pattern.Lazy(`\A(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\z`)
 
 // Version is MAJOR.MINOR. The parts are digits without leading zeros, of any length.
 type Version struct{ Major, Minor string }
@@ -26,7 +27,7 @@ func ParseVersion(raw json.RawMessage) (Version, error) {
 	if kind(raw) != '"' || json.Unmarshal(raw, &text) != nil {
 		return Version{}, fmt.Errorf("protocol_version must be a string like %q", ProtocolVersion)
 	}
-	parts := versionForm.FindStringSubmatch(text)
+	parts := versionForm().FindStringSubmatch(text)
 	if parts == nil {
 		return Version{}, fmt.Errorf("protocol_version must be MAJOR.MINOR like %q, not %.40q", ProtocolVersion, text)
 	}

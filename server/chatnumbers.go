@@ -2,13 +2,14 @@ package server
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/seed-dec29ce4/eca/internal/pattern"
 )
 
 // numberedChat matches a chatId that is a number, or a number in quotes.
-var numberedChat = regexp.MustCompile(`"chat(?:Id|-id)"\s*:\s*"?-?[0-9.]+"?\s*[,}]`)
+var numberedChat = pattern.Lazy(`"chat(?:Id|-id)"\s*:\s*"?-?[0-9.]+"?\s*[,}]`)
 
 // chatNumbers maps a client's chat numbers to chat ids, for a client that numbers its chats.
 type chatNumbers struct {
@@ -23,7 +24,7 @@ type chatNumbers struct {
 // connection, never to a stored one. A number in quotes is taken as an id, unless the connection
 // has a chat for it.
 func (n *chatNumbers) resolve(params json.RawMessage) json.RawMessage {
-	if !numberedChat.Match(params) {
+	if !numberedChat().Match(params) {
 		return params
 	}
 	var fields map[string]json.RawMessage

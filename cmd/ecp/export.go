@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
 	"github.com/seed-dec29ce4/eca/ecp/swebench"
+	"github.com/seed-dec29ce4/eca/internal/pattern"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
@@ -52,7 +52,7 @@ Exit codes: 0; 1 the report lacks a whole patch; 2 wrong usage.`,
 }
 
 // cutDiff matches the note at the end of a diff that was cut. No line of a diff begins like it.
-var cutDiff = regexp.MustCompile(`(?m)^\.\.\. \d+ more bytes; `)
+var cutDiff = pattern.Lazy(`(?m)^\.\.\. \d+ more bytes; `)
 
 // predictions returns the patches of a report in the format for predictions of SWE-bench.
 func predictions(r *report.Report, model string) (string, error) {
@@ -73,7 +73,7 @@ func predictions(r *report.Report, model string) (string, error) {
 				return "", fmt.Errorf("the patch of %s: %w", s.Name, err)
 			}
 			p.Patch = string(data)
-		} else if cutDiff.MatchString(s.Diff) {
+		} else if cutDiff().MatchString(s.Diff) {
 			return "", fmt.Errorf("the report has only the beginning of the patch of %s; use ecp run --artifacts DIR to keep the whole patch", s.Name)
 		}
 		if err := enc.Encode(p); err != nil {

@@ -7,8 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/pattern"
 )
 
 // Judge asks a model. model is the one that the grader names, or empty for the default.
@@ -162,7 +163,7 @@ If you cannot write JSON, end with the line RESULT: PASS or RESULT: FAIL instead
 	return b.String()
 }
 
-var resultLine = regexp.MustCompile(`(?i)RESULT\W{0,6}(PASS|FAIL)\b`)
+var resultLine = pattern.Lazy(`(?i)RESULT\W{0,6}(PASS|FAIL)\b`)
 
 // maxAnswer is how much of the end of an answer is searched for a verdict, in bytes.
 const maxAnswer = 32 << 10
@@ -171,7 +172,7 @@ const maxAnswer = 32 << 10
 func parseVerdict(answer string) Vote {
 	answer = answer[max(0, len(answer)-maxAnswer):]
 	at, vote := lastObject(answer)
-	if all := resultLine.FindAllStringSubmatchIndex(answer, -1); len(all) > 0 {
+	if all := resultLine().FindAllStringSubmatchIndex(answer, -1); len(all) > 0 {
 		last := all[len(all)-1]
 		if last[0] > at {
 			v := Vote{Passed: strings.EqualFold(answer[last[2]:last[3]], "pass")}

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/pattern"
 )
 
 // Files in the container in which a swebench grader runs.
@@ -168,11 +169,11 @@ func truncatedName(results map[string]string, name string) (status string, ok bo
 	return status, ok
 }
 
-var exitLine = regexp.MustCompile(`(?m)^` + exitMark + `(\d+)\r?$`)
+var exitLine = pattern.Lazy(`(?m)^` + exitMark + `(\d+)\r?$`)
 
 // exitOf returns the exit code that a script of WithExitCode printed, or 0.
 func exitOf(log string) int {
-	found := exitLine.FindAllStringSubmatch(log, -1)
+	found := exitLine().FindAllStringSubmatch(log, -1)
 	if len(found) == 0 {
 		return 0
 	}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/pattern"
 )
 
 // Results of tests in a log.
@@ -24,9 +26,9 @@ func logParsers() map[string]func(log string) map[string]string {
 		"parse_log_pytest_options": pytestOptionsLog,
 		"parse_log_pytest_v2":      func(log string) map[string]string { return pytestLog(log, true) },
 		"parse_log_django":         djangoLog,
-		"parse_log_gotest":         matches(goLine, map[string]string{"PASS": testPassed, "FAIL": testFailed, "SKIP": testSkipped}),
-		"parse_log_cargo":          matches(cargoLine, map[string]string{"ok": testPassed, "FAILED": testFailed, "ignored": testSkipped}),
-		"parse_log_jest":           matches(jestLine, map[string]string{"✓": testPassed, "✕": testFailed, "○": testSkipped}),
+		"parse_log_gotest":         matches(goLine(), map[string]string{"PASS": testPassed, "FAIL": testFailed, "SKIP": testSkipped}),
+		"parse_log_cargo":          matches(cargoLine(), map[string]string{"ok": testPassed, "FAILED": testFailed, "ignored": testSkipped}),
+		"parse_log_jest":           matches(jestLine(), map[string]string{"✓": testPassed, "✕": testFailed, "○": testSkipped}),
 		"parse_log_maven":          mavenLog,
 	}
 }
@@ -49,7 +51,7 @@ func pytestLog(log string, both bool) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(log) {
 		if both {
-			line = terminalCodes.ReplaceAllString(line, "")
+			line = terminalCodes().ReplaceAllString(line, "")
 		}
 		words := strings.Fields(line)
 		if len(words) < 2 || line[0] == ' ' || line[0] == '\t' {
@@ -65,7 +67,7 @@ func pytestLog(log string, both bool) map[string]string {
 }
 
 // terminalCodes matches the escape sequences for colors, with or without the escape byte.
-var terminalCodes = regexp.MustCompile(`\x1b?\[[0-9;]*m`)
+var terminalCodes = pattern.Lazy(`\x1b?\[[0-9;]*m`)
 
 // pytestOptionsLog is pytestLog for tests whose parameters are absolute paths. It keeps only the last
 // element of these paths, because the rest depends on the machine.
@@ -142,10 +144,10 @@ func matches(pattern *regexp.Regexp, words map[string]string) func(log string) m
 }
 
 var (
-	goLine    = regexp.MustCompile(`^--- (?P<status>PASS|FAIL|SKIP): (?P<name>.+) \(.+\)$`)
-	cargoLine = regexp.MustCompile(`^test\s+(?P<name>\S+)\s+\.\.\.\s+(?P<status>\w+)`)
-	jestLine  = regexp.MustCompile(`^(?P<status>[✓✕○])\s(?P<name>.+?)(?:\s\(\d+(?:\.\d+)?\s*m?s\))?$`)
-	mavenTest = regexp.MustCompile(`-Dtest=(\S+)`)
+	goLine    = pattern.Lazy(`^--- (?P<status>PASS|FAIL|SKIP): (?P<name>.+) \(.+\)$`)
+	cargoLine = pattern.Lazy(`^test\s+(?P<name>\S+)\s+\.\.\.\s+(?P<status>\w+)`)
+	jestLine  = pattern.Lazy(`^(?P<status>[✓✕○])\s(?P<name>.+?)(?:\s\(\d+(?:\.\d+)?\s*m?s\))?$`)
+	mavenTest = pattern.Lazy(`-Dtest=(\S+)`)
 )
 
 // mavenLog parses one result for each command with -Dtest=NAME. The test script prints the commands
@@ -154,7 +156,7 @@ func mavenLog(log string) map[string]string {
 	out := map[string]string{}
 	name := ""
 	for line := range strings.Lines(log) {
-		if m := mavenTest.FindStringSubmatch(line); m != nil {
+		if m := mavenTest().FindStringSubmatch(line); m != nil {
 			name = m[1]
 		}
 		switch line = strings.TrimSpace(line); {

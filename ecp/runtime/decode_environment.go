@@ -2,9 +2,10 @@ package runtime
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/pattern"
 )
 
 // environment reads an environment: the name of a kind, or a mapping.
@@ -54,14 +55,14 @@ func (e *Environment) check(at element) {
 }
 
 // variableName matches names of environment variables.
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variableName = pattern.Lazy(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func (e element) grants() (g Grants) {
 	e = e.mapping("env", "network", "read", "build_caches")
 	env, read := e.get("env"), e.get("read")
 	g.Env, g.Network, g.Read = env.texts(), deref(e.get("network").boolean()), read.texts()
 	for _, name := range g.Env {
-		if !variableName.MatchString(name) {
+		if !variableName().MatchString(name) {
 			env.problem("%q is not a valid variable name; a manifest must not contain values", name)
 		}
 	}

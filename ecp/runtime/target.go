@@ -3,8 +3,9 @@ package runtime
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/pattern"
 )
 
 // lookup answers questions about the machine that a target depends on.
@@ -31,14 +32,14 @@ func hostEnv(dir, path string) lookup {
 }
 
 // word matches a word of a command line without shell syntax.
-var word = regexp.MustCompile(`(^|\s)([A-Za-z0-9_./\\-]+)`)
+var word = pattern.Lazy(`(^|\s)([A-Za-z0-9_./\\-]+)`)
 
 // resolve makes a command line independent of the current directory. Files that exist in the
 // manifest's folder but not in the current directory get their full path. python becomes python3 if
 // only python3 is installed. Words with quotes or other shell syntax stay unchanged.
 func (p lookup) resolve(target string) (resolved string, notes []string) {
 	first := true
-	resolved = word.ReplaceAllStringFunc(target, func(match string) string {
+	resolved = word().ReplaceAllStringFunc(target, func(match string) string {
 		name := strings.TrimLeft(match, " \t\r\n")
 		space := match[:len(match)-len(name)]
 		program := first

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -13,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/seed-dec29ce4/eca/internal/pattern"
 )
 
 // kind is the type of a value in a document.
@@ -266,25 +267,25 @@ func scalar(out *node, n ast.Node) {
 }
 
 var (
-	yamlNull  = regexp.MustCompile(`^(~|null|Null|NULL|)$`)
-	yamlBool  = regexp.MustCompile(`^(yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$`)
-	yamlInt   = regexp.MustCompile(`^([-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+|[-+]?[1-9][0-9_]*(:[0-5]?[0-9])+)$`)
-	yamlFloat = regexp.MustCompile(`^([-+]?[0-9][0-9_]*\.[0-9_]*([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+|\.[0-9][0-9_]*([eE][-+][0-9]+)?|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
-	yamlDate  = regexp.MustCompile(`^\d{4}-\d\d?-\d\d?([Tt ].*)?$`)
+	yamlNull  = pattern.Lazy(`^(~|null|Null|NULL|)$`)
+	yamlBool  = pattern.Lazy(`^(yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$`)
+	yamlInt   = pattern.Lazy(`^([-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+|[-+]?[1-9][0-9_]*(:[0-5]?[0-9])+)$`)
+	yamlFloat = pattern.Lazy(`^([-+]?[0-9][0-9_]*\.[0-9_]*([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+|\.[0-9][0-9_]*([eE][-+][0-9]+)?|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
+	yamlDate  = pattern.Lazy(`^\d{4}-\d\d?-\d\d?([Tt ].*)?$`)
 )
 
 // plain returns the type of an unquoted scalar.
 func plain(text string) kind {
 	switch {
-	case yamlNull.MatchString(text):
+	case yamlNull().MatchString(text):
 		return kindNull
-	case yamlBool.MatchString(text):
+	case yamlBool().MatchString(text):
 		return kindBool
-	case yamlInt.MatchString(text):
+	case yamlInt().MatchString(text):
 		return kindInt
-	case yamlFloat.MatchString(text):
+	case yamlFloat().MatchString(text):
 		return kindFloat
-	case yamlDate.MatchString(text):
+	case yamlDate().MatchString(text):
 		return kindOther
 	}
 	return kindString

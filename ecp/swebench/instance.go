@@ -15,13 +15,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 
 	"github.com/seed-dec29ce4/eca/ecp/grade"
+	"github.com/seed-dec29ce4/eca/internal/pattern"
 )
 
 // Instance is a row of the data set, or a folder of a task repository.
@@ -209,14 +209,14 @@ func (in *Instance) complete(d Defaults) {
 	if in.Type == "" {
 		in.Type = "pass_and_fail"
 	}
-	if in.Script == "" && d.TestCommand != "" && in.TestPatch != "" && commit.MatchString(in.BaseCommit) {
+	if in.Script == "" && d.TestCommand != "" && in.TestPatch != "" && commit().MatchString(in.BaseCommit) {
 		in.Script = testScript(*in, d.TestCommand)
 	}
 }
 
 var (
-	instanceID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
-	commit     = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
+	instanceID = pattern.Lazy(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
+	commit     = pattern.Lazy(`^[0-9a-f]{7,64}$`)
 )
 
 // problems lists the columns that are missing, invalid, or cannot be expressed in a manifest.
@@ -226,8 +226,8 @@ func (in *Instance) problems() (out []string) {
 			out = append(out, fmt.Sprintf(why, args...))
 		}
 	}
-	no(!instanceID.MatchString(in.ID), "instance_id: it is missing, or not a name of letters, digits, dots, dashes and underscores")
-	no(!commit.MatchString(in.BaseCommit), "base_commit: %.70q is not a commit", in.BaseCommit)
+	no(!instanceID().MatchString(in.ID), "instance_id: it is missing, or not a name of letters, digits, dots, dashes and underscores")
+	no(!commit().MatchString(in.BaseCommit), "base_commit: %.70q is not a commit", in.BaseCommit)
 	no(strings.TrimSpace(in.Problem) == "", "problem_statement: it is missing")
 	no(len(in.FailToPass) == 0, "FAIL_TO_PASS: it is missing")
 	no(in.Image == "", "image: it is missing; --image-template names it")

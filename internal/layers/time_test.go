@@ -17,6 +17,11 @@ func TestMisusedCalls(t *testing.T) {
 		}
 		seen++
 		path, room := src.path, src.room
+		for _, decl := range src.file.Decls {
+			if vars, ok := decl.(*ast.GenDecl); ok && calls(vars, "regexp", "MustCompile") && room != "examples/entry-point" {
+				t.Errorf("%s compiles a regular expression at each start; use pattern.Lazy", path)
+			}
+		}
 		ast.Inspect(src.file, func(n ast.Node) bool {
 			sel, ok := n.(*ast.SelectorExpr)
 			if !ok {
@@ -44,4 +49,17 @@ func TestMisusedCalls(t *testing.T) {
 	if seen < 40 {
 		t.Errorf("only %d files seen", seen)
 	}
+}
+
+// calls reports whether a declaration calls a function of a package while the program starts.
+func calls(decl *ast.GenDecl, pkg, function string) (found bool) {
+	ast.Inspect(decl, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == function {
+			x, ok := sel.X.(*ast.Ident)
+			found = found || ok && x.Name == pkg
+		}
+		_, deferred := n.(*ast.FuncLit)
+		return !deferred
+	})
+	return found
 }

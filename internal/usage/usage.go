@@ -14,7 +14,6 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +23,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed-dec29ce4/eca/internal/pattern"
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
@@ -191,17 +191,17 @@ func strict(cmd *cobra.Command) {
 }
 
 // together matches cobra's message about flags that exclude each other.
-var together = regexp.MustCompile(`\[([^\]]*)\] were all set$`)
+var together = pattern.Lazy(`\[([^\]]*)\] were all set$`)
 
 // missing matches cobra's message about required flags.
-var missing = regexp.MustCompile(`^required flag\(s\) "(.*)" not set$`)
+var missing = pattern.Lazy(`^required flag\(s\) "(.*)" not set$`)
 
 // groupError explains missing required flags, and flags that exclude each other.
 func groupError(err error) error {
-	if m := missing.FindStringSubmatch(err.Error()); m != nil {
+	if m := missing().FindStringSubmatch(err.Error()); m != nil {
 		return Errorf("--%s is required", strings.Join(strings.Split(m[1], `", "`), " and --"))
 	}
-	m := together.FindStringSubmatch(err.Error())
+	m := together().FindStringSubmatch(err.Error())
 	if m == nil {
 		return New(err)
 	}
