@@ -36,14 +36,17 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	needs.Long(t)
 	t.Parallel()
 	const piece, n = 1001, 6_000 // more than a socket buffers
-	r := newRig(t, fmt.Sprintf("turns:\n  - steps: [{text: '%s ', repeat: %d}]\n", strings.Repeat("x", piece-1), n), nil, nil)
+	x := strings.Repeat("x", piece-1)
+	r := newRig(t, fmt.Sprintf("turns:\n  - steps: [{text: '%s '}]\n  - steps: [{text: '%s ', repeat: %d}]\n", x, x, n-1), nil, nil)
 	second, _ := r.pair(remote.Watch)
 	slow := r.rawStream(second)
 	page := r.events(r.token, "")
 	page.await(0, "session:connected")
 	r.awaitStreams(2)
-	r.Call("chat/prompt", object{"chatId": "c", "message": "go"})
-	page.await(0, "chat:content-received", `"state":"finished"`)
+	r.Call("chat/prompt", object{"chatId": "c", "message": "short"}) // both pages are sent this completely
+	end, _ := page.await(0, "chat:content-received", `"state":"finished"`)
+	r.Call("chat/prompt", object{"chatId": "c", "message": "long"})
+	page.await(end+1, "chat:content-received", `"state":"finished"`)
 	if got := len(text(page.all())); got != piece*n {
 		t.Errorf("the page that reads was shown %d bytes, not %d", got, piece*n)
 	}

@@ -13,16 +13,17 @@ type assessment struct {
 
 // assess judges the words of a command. Most commands of a canonical form have the words that they had
 // in the original text, so that they need not be judged again.
-func (w *walker) assess(words []word, loose bool) *assessment {
+func (r run) assess(w *walker) *assessment {
 	n := len(w.assessed)
-	if n < len(w.original) && w.original[n].covers(words, loose) {
+	if n < len(w.original) && w.original[n].covers(r.words, r.loose) {
 		w.assessed = append(w.assessed, w.original[n])
 		return w.original[n]
 	}
-	a := &assessment{words: words, loose: loose}
-	a.judgement, a.forms = w.judgeEach(words[0].text, words[1:], loose)
+	name := r.words[0].text
+	a := &assessment{words: r.words, loose: r.loose}
+	a.judgement, a.forms = w.judgeEach(name, r.words[1:], r.loose)
 	a.paths = slices.Clip(a.paths)
-	a.key = key(words, a.effect == Reads && !scripted(words[0].text))
+	a.key = key(r.words, a.effect == Reads && !scripted(name))
 	w.assessed = append(w.assessed, a)
 	return a
 }

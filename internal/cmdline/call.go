@@ -115,7 +115,7 @@ func (w *walker) command(r run) {
 			w.computed("some of its arguments are computed")
 		}
 	}
-	j := w.assess(r.words, r.loose)
+	j := r.assess(w)
 	c.Effect, c.Why, c.Paths, c.Git, c.GitContents, c.Dir = j.effect, j.why, j.paths, j.git, j.contents, j.dir
 	c.Forms = j.forms
 	if c.Effect != Reads {

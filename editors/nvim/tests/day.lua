@@ -305,7 +305,7 @@ t.test("a search opens the chat at the message that was found", { page = 4 }, fu
   e:says("no message was found")
   t.await("the chat", function()
     e:choose("user: hello walrus")
-    e:lua([[vim.cmd("Eca search walr* role:user")]]) -- the index may be behind
+    e:lua([[vim.cmd("Eca search walr* role:user")]]) -- the index may not have the message yet
     vim.wait(500)
     return e:lua([[return require("eca.ui").latest.id]]) == chat
   end)

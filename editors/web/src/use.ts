@@ -10,7 +10,7 @@ export function useClient(): Client {
   return client;
 }
 
-/** Where the focus goes when what had it goes away. */
+/** Gives the focus to the prompt, when the element that has it goes away. */
 export function focusPrompt(): void {
   document.getElementById("prompt")?.focus();
 }
