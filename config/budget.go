@@ -158,26 +158,30 @@ func (b *builder) checkBudget() {
 }
 
 // withholdBudget removes the budget from a workspace's file, whether it is trusted or not: its
-// limits are added to the user's. It ignores the case of keys, as decoding does.
+// limits are added to the user's.
 func (b *builder) withholdBudget(l *layer) {
-	eachFold(l.content, "budget", func(key string, section any) {
-		if !isObject(section) { // null would remove the user's
-			delete(l.content, key)
-			b.problem(l.origin([]string{key}), "budget: a workspace's file can only add limits; it is ignored")
-			return
+	value, found := l.content["budget"]
+	if !found {
+		return
+	}
+	section, ok := value.(map[string]any)
+	if !ok { // null would remove the user's
+		delete(l.content, "budget")
+		b.problem(l.origin([]string{"budget"}), "budget: a workspace's file can only add limits; it is ignored")
+	}
+	for _, scope := range budgetScopes() {
+		v, found := section[scope]
+		if !found {
+			continue
 		}
-		for _, scope := range budgetScopes() {
-			eachFold(section, scope, func(key string, v any) {
-				delete(section.(map[string]any), key)
-				t := tightening{l, []string{"budget", scope}, v}
-				if !tightens(t.path, v) {
-					b.problem(l.origin([]string{"budget", key}), "%s: a workspace's file can only set valid limits, %s; it is ignored", KeyPath(t.path), BudgetForm)
-					return
-				}
-				b.stricter = append(b.stricter, t)
-			})
+		delete(section, scope)
+		t := tightening{l, []string{"budget", scope}, v}
+		if !tightens(t.path, v) {
+			b.problem(l.origin(t.path), "%s: a workspace's file can only set valid limits, %s; it is ignored", KeyPath(t.path), BudgetForm)
+			continue
 		}
-	})
+		b.stricter = append(b.stricter, t)
+	}
 }
 
 // tightensBudget reports whether a value is a list of limits.
@@ -218,11 +222,7 @@ func (b *builder) commandLineBudget() {
 		b.merged["budget"] = map[string]any{}
 		in = b.objectAt([]string{"budget"})
 	}
-	var limits []string
-	eachFold(in, "turn", func(key string, v any) {
-		limits = append(limits, texts(v)...)
-		delete(in, key)
-	})
+	limits := slices.Clone(texts(in["turn"]))
 	limits = slices.DeleteFunc(limits, func(text string) bool {
 		a, err := parseLimit(text)
 		return err == nil && (a.Cost > 0 && flags.Cost > 0 || a.Tokens > 0 && flags.Tokens > 0 || a.Time > 0 && flags.Time > 0)

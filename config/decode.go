@@ -143,6 +143,7 @@ func (p pruner) prune(v any, k *key, path []string) (any, bool) {
 		for name, sub := range v {
 			field := k.member(name)
 			if field == nil {
+				delete(v, name) // encoding/json would accept another case
 				continue
 			}
 			if sub, fits := p.prune(sub, field, append(slices.Clone(path), name)); fits {

@@ -150,7 +150,7 @@ func TestNetworkIsTheUsers(t *testing.T) {
 	home, root := t.TempDir(), t.TempDir()
 	for path, text := range map[string]string{
 		filepath.Join(home, "config.json"):         `{"network": {"clientCert": "mine.pem"}, "providers": {"p": {"httpClient": "http-1.1"}, "q": {"httpClient": {"version": "http-7"}}}}`,
-		filepath.Join(root, ".eca", "config.json"): "{\n\"NetWork\": {\"caCertFile\": \"theirs.pem\"}}",
+		filepath.Join(root, ".eca", "config.json"): "{\n\"network\": {\"caCertFile\": \"theirs.pem\"}}",
 	} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
@@ -165,7 +165,7 @@ func TestNetworkIsTheUsers(t *testing.T) {
 		got = append(got, p.String())
 	}
 	want := []string{
-		filepath.Join(root, ".eca", "config.json") + ":2:1: NetWork can be set only in your own configuration, not in a workspace's or a plugin's; it is ignored",
+		filepath.Join(root, ".eca", "config.json") + ":2:1: network can be set only in your own configuration, not in a workspace's or a plugin's; it is ignored",
 		filepath.Join(home, "config.json") + `:1:109: providers.q.httpClient.version must be one of http-1.1, http-2, not "http-7"; it is ignored; did you mean "http-2"?`,
 	}
 	slices.Sort(got)

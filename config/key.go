@@ -185,15 +185,11 @@ func (k *key) violatedRange(n float64) string {
 	return ""
 }
 
-// member returns the key of a field, ignoring case as decoding does; nil if there is no such key.
+// member returns the key of a member of an object; nil if there is no such key. Case matters, as in
+// the reference server.
 func (k *key) member(name string) *key {
 	if field := k.fields()[name]; field != nil {
 		return field
-	}
-	for known, field := range k.fields() {
-		if strings.EqualFold(known, name) {
-			return field
-		}
 	}
 	return k.elem()
 }
@@ -205,9 +201,7 @@ func (k *key) acceptsAnything() bool { return k.fields() == nil && k.elem() == n
 // a list.
 func (k *key) lookup(path []string) *key {
 	for _, name := range path {
-		if field := k.fields()[name]; field != nil {
-			k = field
-		} else if k = k.elem(); k == nil {
+		if k = k.member(name); k == nil {
 			return nil
 		}
 	}

@@ -131,6 +131,6 @@ func restricts(path []string) bool {
 // looksLikeApproval reports whether an object has any of the keys of toolCall.approval.
 func looksLikeApproval(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
-		return slices.Contains([]string{"deny", "ask", "allow", "bydefault"}, strings.ToLower(name))
+		return slices.Contains([]string{"deny", "ask", "allow", "byDefault"}, name)
 	})
 }

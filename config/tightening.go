@@ -51,39 +51,40 @@ func tightens(path []string, v any) bool {
 
 // withholdUnasked removes toolCall.unasked, also that of agents, from the layer of a workspace's
 // file, trusted or not, and adds it to b.stricter, because the file can only make the user's value
-// stricter. It ignores the case of keys, as decoding does. It also refuses to remove an agent with
+// stricter. It also refuses to remove an agent with
 // null, because that would remove the user's value of this key.
 func (b *builder) withholdUnasked(l *layer) {
-	withhold := func(object any, path []string) {
-		eachFold(object, "toolCall", func(_ string, calls any) {
-			eachFold(calls, "unasked", func(key string, v any) {
-				delete(calls.(map[string]any), key)
-				t := tightening{l, append(path[:len(path):len(path)], "toolCall", "unasked"), v}
-				if !tightens(t.path, v) {
-					b.problem(l.origin(t.path), "%s must be one of %s; it is ignored", KeyPath(t.path), strings.Join(unaskedValues(), ", "))
-					return
-				}
-				b.stricter = append(b.stricter, t)
-			})
-		})
+	withhold := func(object map[string]any, path []string) {
+		calls, _ := object["toolCall"].(map[string]any)
+		v, found := calls["unasked"]
+		if !found {
+			return
+		}
+		delete(calls, "unasked")
+		t := tightening{l, append(path[:len(path):len(path)], "toolCall", "unasked"), v}
+		if !tightens(t.path, v) {
+			b.problem(l.origin(t.path), "%s must be one of %s; it is ignored", KeyPath(t.path), strings.Join(unaskedValues(), ", "))
+			return
+		}
+		b.stricter = append(b.stricter, t)
 	}
 	withhold(l.content, nil)
-	eachFold(l.content, "agent", func(key string, agents any) {
-		named, ok := agents.(map[string]any)
+	value, found := l.content["agent"]
+	agents, ok := value.(map[string]any)
+	if found && !ok {
+		delete(l.content, "agent")
+		b.problem(l.origin([]string{"agent"}), "agent: a workspace's file cannot remove agents; it is ignored")
+	}
+	for _, name := range sortedKeys(agents) {
+		path := []string{"agent", name}
+		agent, ok := agents[name].(map[string]any)
 		if !ok {
-			delete(l.content, key)
-			b.problem(l.origin([]string{key}), "agent: a workspace's file cannot remove agents; it is ignored")
+			delete(agents, name)
+			b.problem(l.origin(path), "%s: a workspace's file cannot remove agents; it is ignored", KeyPath(path))
+			continue
 		}
-		for _, name := range sortedKeys(named) {
-			path := []string{"agent", name}
-			if !isObject(named[name]) {
-				delete(named, name)
-				b.problem(l.origin(path), "%s: a workspace's file cannot remove agents; it is ignored", KeyPath(path))
-				continue
-			}
-			withhold(named[name], path)
-		}
-	})
+		withhold(agent, path)
+	}
 }
 
 // unasked replaces the user's values of toolCall.unasked with the one from the command line.
@@ -91,29 +92,16 @@ func (b *builder) unasked() {
 	if b.in.Unasked == "" {
 		return
 	}
-	eachFold(b.merged, "agent", func(_ string, agents any) {
-		named, _ := agents.(map[string]any)
-		for _, agent := range named {
-			eachFold(agent, "toolCall", func(_ string, calls any) {
-				eachFold(calls, "unasked", func(key string, _ any) { delete(calls.(map[string]any), key) })
-			})
-		}
-	})
+	agents, _ := b.merged["agent"].(map[string]any)
+	for _, value := range agents {
+		agent, _ := value.(map[string]any)
+		calls, _ := agent["toolCall"].(map[string]any)
+		delete(calls, "unasked")
+	}
 	path := []string{"toolCall", "unasked"}
 	if in := b.objectAt(path[:1]); in != nil {
-		eachFold(in, path[1], func(key string, _ any) { delete(in, key) })
 		in[path[1]] = b.in.Unasked
 		b.origins[join(path)] = Origin{Source: "the command line"}
-	}
-}
-
-// eachFold calls fn for the members of an object that have a name, ignoring case.
-func eachFold(object any, name string, fn func(key string, value any)) {
-	m, _ := object.(map[string]any)
-	for _, key := range sortedKeys(m) {
-		if strings.EqualFold(key, name) {
-			fn(key, m[key])
-		}
 	}
 }
 

@@ -242,23 +242,15 @@ func (k *key) ownTrustEffect() trustEffect {
 	return needsTrust
 }
 
-// trustEffect returns the effect of the value at a path of keys in an untrusted file. Decoding
-// ignores the case of keys, but without trust only the exact spelling takes effect.
+// trustEffect returns the effect of the value at a path of keys in an untrusted file.
 func (k *key) trustEffect(path []string) trustEffect {
-	exact := true
 	for _, name := range path {
 		if k.acceptsAnything() {
 			return needsTrust // its type does not restrict its content
 		}
-		field := k.member(name)
-		if field == nil {
+		if k = k.member(name); k == nil {
 			return ignored
 		}
-		exact = exact && (k.fields()[name] != nil || field == k.elem())
-		k = field
-	}
-	if !exact {
-		return needsTrust
 	}
 	return k.ownTrustEffect()
 }

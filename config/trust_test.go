@@ -65,7 +65,7 @@ func TestWhatNeedsTrust(t *testing.T) {
 		`{"welcomeMessage": "${file:../hello.md} ${classpath:prompts/title.md}"}`:                                                         "",
 
 		`{"hooks": {"h": {"type": "sessionStart", "actions": [{"type": "shell", "shell": "touch x"}]}}}`: "hooks.h",
-		`{"Hooks": {"h": {}}}`: "Hooks.h",
+		`{"Hooks": {"h": {}}}`: "", // unknown
 		`{"mcpServers": {"a": {"command": "x"}, "b": {"url": "y"}}}`:            "mcpServers.a mcpServers.b",
 		`{"providers": {"openai": {"url": "http://evil", "keyRc": "me@host"}}}`: "providers.openai",
 		`{"providers": null}`:                                                                      "providers",
