@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"context"
+
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/budget"
 	"github.com/seed-dec29ce4/eca/daemon/providers"
@@ -25,4 +27,10 @@ func (m engineModels) Resolve(name, current string) (chat.Model, error) {
 func (d *Daemon) ModelChoice() chat.ModelChoice {
 	ids, standard := d.Choice()
 	return chat.ModelChoice{IDs: ids, Default: standard}
+}
+
+// Cost returns what the requests of a chat have cost, in dollars.
+func (d *Daemon) Cost(ctx context.Context, chatID string) (float64, error) {
+	used, err := d.spending.Chat(ctx, chatID)
+	return used.Cost, err
 }

@@ -44,8 +44,8 @@ stdin is context for the model.
   auto-edit  approve changes to files in this directory, ask about the rest
   workspace  also run commands that stay in the sandbox of this directory, without network and
              with an undo point, if the system supports this; ask about the rest
-  all        approve everything, in the sandbox, also what cannot be undone; ask about commands
-             that need to leave it
+  all        approve everything, also what cannot be undone; commands run in the sandbox of this
+             directory, and eca asks about those that need to leave it
   none       refuse everything that needs approval
 The model gets a refusal as the result of the call, and continues.
 
@@ -117,7 +117,7 @@ func (l *execLimits) budget(set func(flag string) bool) (out []string, err error
 		cost = "$" + strings.TrimPrefix(cost, "$")
 	}
 	for _, limit := range []struct{ flag, text, form string }{
-		{"max-cost", cost, "write $2.50"},
+		{"max-cost", cost, "write dollars as in 2.50"},
 		{"max-tokens", fmt.Sprintf("%d tokens", l.tokens), "write fewer"},
 		{"max-time", fmt.Sprintf("%f s", l.time.Seconds()), "write as in 90s or 10m"},
 	} {

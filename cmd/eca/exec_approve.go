@@ -140,7 +140,7 @@ func (c *execClient) remedies() []string {
 	for _, option := range []struct{ name, text string }{
 		{approveAutoEdit, "--approve auto-edit (changes of files in this directory)"},
 		{approveWorkspace, "--approve workspace (also commands, in the sandbox of this directory)"},
-		{approveAll, "--approve all (everything, still in the sandbox)"},
+		{approveAll, "--approve all (everything; commands stay in the sandbox)"},
 		{allowByRule, "a rule in toolCall.approval.allow of the configuration (calls like these)"},
 	} {
 		if c.needed.options[option.name] {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -82,6 +83,18 @@ func TestExecJSONTellsOfTheLimit(t *testing.T) {
 	}
 	if out, errOut, code := runProgram(t, here, "", "exec", "go on", "--chat", result.ChatID, "--max-cost", "1"); code != 0 || out != "More.\n" {
 		t.Errorf("the chat goes on: exit %d, %s%s", code, out, errOut)
+	}
+}
+
+// The cost is not rounded to cents, as it is for editors: scripts add up the cost of many runs.
+func TestExecJSONHasTheExactCost(t *testing.T) {
+	p := newProvider(t, workingTape())
+	here := newPlace(t, strings.Replace(working(p), `{"input":100,"output":200}`, `{"input":0.5,"output":1}`, 1))
+	out, errOut, code := runProgram(t, here, "", "exec", "work", "--json", "--approve", "all")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	var result struct{ Cost float64 }
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &result); err != nil || code != 0 || math.Abs(result.Cost-0.0008) > 1e-9 {
+		t.Errorf("exit %d, %v, %+v\n%s", code, err, result, errOut)
 	}
 }
 

@@ -294,7 +294,7 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 		}
 	}
 	if c.flags.output != "" && text != "" && (code == 0 || code == exitRefused) {
-		if err := os.WriteFile(c.flags.output, []byte(text+"\n"), 0o666); err != nil { // like a shell's redirection
+		if err := writeOutput(c.flags.output, []byte(text+"\n")); err != nil {
 			failed, code = errors.Join(failed, fmt.Errorf("--output: %w", err)), exitFailed
 		}
 	}
@@ -308,6 +308,9 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 		}
 		if c.usage.Cost != "" {
 			result["cost"] = json.Number(c.usage.Cost)
+			if cost, err := c.daemon.Cost(context.Background(), chatID); err == nil && cost > 0 { // not rounded to cents
+				result["cost"] = cost
+			}
 		}
 		if len(c.refused) > 0 {
 			result["refused"] = c.refused

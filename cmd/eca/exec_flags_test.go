@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -389,6 +390,41 @@ func TestExecWithoutRoomForTheChat(t *testing.T) {
 	out, errOut, code = runScript(t, limited, script, "doctor", "--offline")
 	if code != 1 || !strings.Contains(out, "PROBLEM  state directory: ") {
 		t.Errorf("doctor: exit %d, %s%s", code, out, errOut)
+	}
+}
+
+// If the answer cannot be written completely, the file of --output keeps its content.
+func TestExecKeepsTheFileOfOutput(t *testing.T) {
+	needs.POSIX(t)
+	p := newProvider(t, tape(strings.Repeat("long ", 4000)))
+	here := newPlace(t, p.env()...)
+	script := filepath.Join(here.root, "limited.sh")
+	limited := here
+	limited.env = append(limited.env, "ECA_TEST_PROGRAM="+here.command().Path)
+	if err := errors.Join(
+		os.WriteFile(script, []byte("ulimit -f 8\nexec \"$ECA_TEST_PROGRAM\" \"$@\"\n"), 0o700),
+		os.WriteFile(filepath.Join(here.root, "old.txt"), []byte("old"), 0o640),
+		os.Symlink("old.txt", filepath.Join(here.root, "link.txt")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"old.txt", "link.txt", "new.txt"} {
+		_, errOut, code := runScript(t, limited, script, "exec", "--ephemeral", "-o", name, "hi")
+		if code != 1 || !strings.Contains(errOut, "--output: cannot write ") {
+			t.Errorf("%s: exit %d, %s", name, code, errOut)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(here.root, "*.txt"))
+	hidden, _ := filepath.Glob(filepath.Join(here.root, ".eca-output*"))
+	if got, readErr := os.ReadFile(filepath.Join(here.root, "old.txt")); err != nil || readErr != nil || string(got) != "old" || len(files) != 2 || len(hidden) > 0 {
+		t.Errorf("%q, %v, %q %q", got, readErr, files, hidden)
+	}
+	if _, errOut, code := runProgram(t, here, "", "exec", "-o", "link.txt", "hi"); code != 0 {
+		t.Fatalf("exit %d, %s", code, errOut)
+	}
+	info, err := os.Stat(filepath.Join(here.root, "old.txt"))
+	if err != nil || info.Mode().Perm() != 0o640 || info.Size() < 1000 {
+		t.Errorf("through the link: %v, %v", info, err)
 	}
 }
 

@@ -111,6 +111,38 @@ func checkOutput(path string) error {
 	return safeio.Cause(err)
 }
 
+// writeOutput writes a file. If that fails, an existing file keeps its content, unless it is in a
+// folder in which no other file can be created. A new file gets the usual mode.
+func writeOutput(path string, data []byte) (err error) {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	mode := fs.FileMode(0o666)
+	switch info, err := os.Lstat(path); {
+	case err == nil && !info.Mode().IsRegular(): // a pipe, a device, or a link to a file that does not exist
+		return os.WriteFile(path, data, mode)
+	case err == nil:
+		mode = info.Mode().Perm()
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	temporary := filepath.Join(filepath.Dir(path), fmt.Sprintf(".eca-output-%d", os.Getpid()))
+	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return os.WriteFile(path, data, mode)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(temporary)
+		}
+	}()
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, safeio.Cause(err))
+	}
+	return os.Rename(temporary, path)
+}
+
 // errNoPrompt returns the error of an empty prompt. taken are the flags that may have taken it.
 func errNoPrompt(taken ...string) error {
 	return usage.Errorf("the prompt is empty; give it as an argument, or on stdin%s", strings.Join(taken, ""))

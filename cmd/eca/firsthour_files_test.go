@@ -154,7 +154,7 @@ func wrongFlags() []wrongInput {
 		{name: "model instead of the prompt", args: []string{"exec", "-m", "hi"}, code: 2, want: []string{"the prompt is empty", `--model has taken "hi"`}},
 		{name: "image instead of the prompt", args: []string{"exec", "--image", "hi"}, code: 2, want: []string{"the prompt is empty", `--image has taken "hi"`}},
 		{name: "id of a chat that is too short", args: []string{"exec", "--chat", "a", "hi"}, code: 1, want: []string{`no chat "a"`, "at least 4 characters"}, not: []string{"fine"}},
-		{name: "cost without a number", args: []string{"exec", "--max-cost", "abc", "hi"}, code: 2, want: []string{"--max-cost", "write $2.50"}, not: []string{"200k", "30 minutes"}},
+		{name: "cost without a number", args: []string{"exec", "--max-cost", "abc", "hi"}, code: 2, want: []string{"--max-cost", "write dollars as in 2.50"}, not: []string{"200k", "30 minutes"}},
 		{name: "login to a program", args: []string{"mcp", "login", "y"}, bare: true, config: `{"mcpServers": {"y": {"command": "sh"}}}`, code: 1, want: []string{"y is a program", "eca mcp test y"}},
 		{name: "query with an open quote", args: []string{"chats", "search", `"unclosed`}, code: 0, want: []string{"a quote is not closed", "nothing was found"}},
 		{name: "configuration that is a folder", args: []string{"config", "show", "--config-file", "."}, code: 1, want: []string{"cannot read .: it is not a regular file"}},

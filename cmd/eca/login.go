@@ -46,8 +46,8 @@ func loginCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *c
 			}
 			err = l.run(cmd.Context(), method)
 			if err != nil && (cmd.Context().Err() != nil || errors.Is(err, errInterrupted)) {
-				if errors.Is(err, context.Canceled) { // the signal ended what the login waited for
-					err = errNotLoggedIn
+				if errors.Is(err, context.Canceled) { // the signal ended a check of the key
+					err = errors.New("interrupted; the login is unchanged")
 				}
 				fmt.Fprintln(stderr, "eca login:", err)
 				return exitError{exitInterrupted}
@@ -356,8 +356,10 @@ func (l login) wait(ctx context.Context, step auth.Step) (string, error) {
 	}
 	select {
 	case got := <-done:
-		return got.notice, got.err
+		if !errors.Is(got.err, context.Canceled) {
+			return got.notice, got.err
+		}
 	case <-ctx.Done():
-		return "", errNotLoggedIn
 	}
+	return "", errNotLoggedIn
 }

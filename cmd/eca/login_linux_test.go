@@ -49,6 +49,20 @@ func TestLoginCanBeLeft(t *testing.T) {
 	}
 }
 
+// Ctrl-C also ends the check of a key that was entered. The message does not say that nothing was.
+func TestCheckOfAKeyCanBeLeft(t *testing.T) {
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer silent.Close()
+	o := runOnTerminal(t, newPlace(t, `ECA_CONFIG={"providers": {"acme": {"api": "openai-chat", "url": "`+silent.URL+`"}}}`), "login", "acme")
+	o.await("API key")
+	o.press("sk-entered\r")
+	o.await("Waiting for acme to check the key")
+	o.press("\x03")
+	if said, code := o.end(); code != exitInterrupted || !strings.Contains(said, "interrupted; the login is unchanged") || strings.Contains(said, "nothing was entered") {
+		t.Errorf("exit code %d: %q", code, said)
+	}
+}
+
 // childOf returns the id of the only child of a process.
 func childOf(t *testing.T, pid int) int {
 	t.Helper()

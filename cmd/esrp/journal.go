@@ -15,9 +15,22 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp/journal"
 )
 
-// stateFlag adds --state, and returns a function that returns the directory to use.
+// stateFlag adds --state, and returns a function that returns the directory to use. The command fails
+// if the directory of the flag does not exist, or if neither the flag nor the environment names one.
 func stateFlag(c *cobra.Command) func() string {
 	state := c.PersistentFlags().String("state", "", "eca's state directory; default: $XDG_STATE_HOME/eca")
+	c.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if *state != "" {
+			if _, err := os.Stat(*state); err != nil {
+				return &dataError{"Failed to read the journal", err}
+			}
+			return nil
+		}
+		if _, err := os.UserHomeDir(); err != nil && os.Getenv("XDG_STATE_HOME") == "" {
+			return fmt.Errorf("cannot find eca's state directory: %w; set HOME, XDG_STATE_HOME or --state", err)
+		}
+		return nil
+	}
 	return func() string {
 		if *state != "" {
 			return *state
@@ -33,12 +46,6 @@ func journalCommand() *cobra.Command {
 	}
 	state := stateFlag(c)
 	at := func() *journal.Chain { return journal.At(state()) }
-	c.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if _, err := os.Stat(state()); err != nil && cmd.Flags().Changed("state") {
-			return &dataError{"Failed to read the journal", err}
-		}
-		return nil
-	}
 	c.AddCommand(verifyCommand(at), showCommand(at), exportCommand(at))
 	return c
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/esrp/journal"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/llm"
 )
@@ -182,6 +183,18 @@ func TestCanonicalizeTwice(t *testing.T) {
 	code, twice, errs := call("", "canonicalize", file(t, once))
 	if code != 0 || once == "" || once != twice {
 		t.Errorf("%d, %s\n%s\n%s", code, errs, once, twice)
+	}
+}
+
+// Without a state directory there is no journal that could be called valid.
+func TestJournalWithoutStateDirectory(t *testing.T) {
+	needs.POSIX(t)
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_STATE_HOME", "")
+	for _, args := range [][]string{{"journal", "verify"}, {"journal", "show"}, {"replay", "c"}} {
+		if code, out, errs := call("", args...); code == 0 || out != "" || !strings.Contains(errs, "set HOME, XDG_STATE_HOME or --state") {
+			t.Errorf("%q: %d %q %q", args, code, out, errs)
+		}
 	}
 }
 

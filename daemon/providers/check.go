@@ -198,7 +198,8 @@ func (m *Models) check(ctx context.Context, described llm.Provider, offline bool
 
 // keySource describes where a provider's key comes from.
 func (v *view) keySource(p llm.Provider) string {
-	switch origin, _ := v.cfg.Origin("providers", p.ID, "key"); p.Auth.Source {
+	origin, set := v.cfg.Origin("providers", p.ID, "key")
+	switch p.Auth.Source {
 	case auth.FromConfig:
 		return "key from " + origin.String()
 	case auth.FromLogin:
@@ -208,6 +209,9 @@ func (v *view) keySource(p llm.Provider) string {
 			return "key from " + p.Auth.Variable
 		}
 		return "credentials of AWS's own tools"
+	}
+	if set {
+		return "key from " + origin.String() + " has no value"
 	}
 	return "needs no key"
 }

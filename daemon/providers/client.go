@@ -125,7 +125,8 @@ func (v *view) limits(p config.Provider) llm.Limits {
 			}
 		}
 	}
-	if total := v.opts.RetryTotal; total > 0 && v.cfg.FirstByteTimeoutSeconds == nil && p.FirstByteTimeoutSeconds == nil {
+	global, _ := v.cfg.Origin("firstByteTimeoutSeconds")
+	if total := v.opts.RetryTotal; total > 0 && global.IsDefault() && p.FirstByteTimeoutSeconds == nil {
 		l.FirstByte = min(l.FirstByte, total)
 	}
 	return l

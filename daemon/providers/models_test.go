@@ -103,6 +103,15 @@ func TestRemedyNamesTheSourceOfTheKey(t *testing.T) {
 	}
 }
 
+// A key without a value is the reason for a 401, not a key that is missing.
+func TestRemedyNamesAKeyWithoutAValue(t *testing.T) {
+	m := newModels(t, `{"providers": {"a": {"api": "openai-chat", "key": "", "url": "http://127.0.0.1:1"}}}`)
+	got := m.view().remedy("a", &llm.Error{Kind: llm.ErrAuth, Status: http.StatusUnauthorized})
+	if !strings.Contains(got, "No key was sent, because providers.a.key of initializationOptions:1 has no value") {
+		t.Error(got)
+	}
+}
+
 func TestLimitsAndRetry(t *testing.T) {
 	m := newModels(t, `{"streamIdleTimeoutSeconds": 7, "connectTimeoutSeconds": 0, "providers": {"a": {"api": "openai-chat", "streamIdleTimeoutSeconds": 0.5,
 		"retry": {"maxRetries": 1, "baseDelayMs": 5, "backoffMultiplier": 3, "maxDelayMs": 9, "prematureStopMaxRetries": 0, "maxAutoContinues": 7}, "rateLimitMaxWaitSeconds": 4}}}`)
@@ -116,6 +125,13 @@ func TestLimitsAndRetry(t *testing.T) {
 	want = llm.Limits{Connect: 15 * time.Second, FirstByte: 300 * time.Second, Idle: 120 * time.Second, Total: 3600 * time.Second}
 	if got := usual.limits(usual.cfg.Providers["a"]); got != want || llm.DefaultLimits() != want {
 		t.Errorf("limits without a word %+v, %+v", got, llm.DefaultLimits())
+	}
+	// A program without a user who could stop a request waits less for it, unless the user set a limit.
+	usual.opts.RetryTotal = time.Minute
+	set := newModels(t, `{"firstByteTimeoutSeconds": 200, "providers": {"a": {"api": "openai-chat"}}}`).view()
+	set.opts.RetryTotal = time.Minute
+	if a, b := usual.limits(usual.cfg.Providers["a"]).FirstByte, set.limits(set.cfg.Providers["a"]).FirstByte; a != time.Minute || b != 200*time.Second {
+		t.Errorf("limits of the first byte: %s, and %s if it is set", a, b)
 	}
 	r := m.view().retryPolicy(p)
 	if r.MaxRetries != 1 || r.MaxPremature != 0 || r.MaxContinues != 7 || r.BaseDelay != 5*time.Millisecond || r.Multiplier != 3 || r.MaxDelay != 9*time.Millisecond || r.MaxWait != 4*time.Second {

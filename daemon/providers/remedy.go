@@ -143,6 +143,9 @@ func (v *view) keyRemedy(name string, p provider) string {
 	if u, err := url.Parse(p.URL); err == nil && u.User != nil {
 		return fmt.Sprintf("The user and the password are in the provider's url: correct them in %s", cmp.Or(v.urlSource(name, p.Provider), v.keyPath(name, "url")))
 	}
+	if origin.Source != "" {
+		return fmt.Sprintf("No key was sent, because %s of %s has no value: correct it there, or enter a key with %s", v.keyPath(name, "key"), origin, login)
+	}
 	return fmt.Sprintf("No key was sent: enter one with %s, or set %s in the configuration", login, v.keyPath(name, "key"))
 }
 

@@ -60,7 +60,7 @@ func Parse(properties map[string]string, service, version string) (Config, []*Pr
 			p.fail(name, `has no effect: property names begin with "otel.", such as otel.exporter.otlp.endpoint`)
 		}
 	}
-	if len(properties) == 0 || p.flag("otel.sdk.disabled") {
+	if len(p.errs) == len(properties) || p.flag("otel.sdk.disabled") {
 		return Config{}, p.errs
 	}
 	c := Config{

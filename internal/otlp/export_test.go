@@ -397,6 +397,9 @@ func TestParse(t *testing.T) {
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Error(diff)
 	}
+	if c, errs := Parse(map[string]string{"enabled": "yes"}, "eca", "1"); c.Enabled() || len(errs) != 1 {
+		t.Errorf("a property that has no effect: %+v, %v", c, errs)
+	}
 	if c := configured(t, nil); c.Enabled() {
 		t.Error("nothing is configured, and something is exported")
 	}
