@@ -17,11 +17,18 @@ const (
 // answers to another.
 func inboxPrefix(role string) string { return "_esrp_" + role }
 
-// roles returns the roles with their rights. Only a server creates, purges or removes streams, and
-// accepts or cancels jobs. A worker takes jobs, and adds their events and outputs.
+// roles returns the roles with their rights. Only a server creates the service's streams, and accepts
+// or cancels jobs; it can neither purge nor remove jobs, nor use other streams. A worker takes jobs,
+// and adds their events and outputs.
 func roles() []jet.Role {
 	const outputs = "OBJ_" + bucketName
-	server := []string{"esrp.job.>", "esrp.stop.*", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$O." + bucketName + ".>"}
+	server := []string{"esrp.job.>", "esrp.stop.*", "$JS.API.INFO", "$JS.FC.>", "$O." + bucketName + ".>", "$JS.API.STREAM.PURGE." + outputs}
+	for _, stream := range []string{streamName, outputs} {
+		server = append(server,
+			"$JS.API.STREAM.CREATE."+stream, "$JS.API.STREAM.UPDATE."+stream, "$JS.API.STREAM.INFO."+stream,
+			"$JS.API.STREAM.MSG.GET."+stream, "$JS.API.DIRECT.GET."+stream, "$JS.API.DIRECT.GET."+stream+".>",
+			"$JS.API.CONSUMER.*."+stream+".>", "$JS.API.CONSUMER.MSG.NEXT."+stream+".>", "$JS.ACK."+stream+".>")
+	}
 	worker := []string{
 		"$JS.API.INFO", "$JS.API.STREAM.INFO." + streamName, "$JS.API.STREAM.INFO." + outputs, "$JS.FC.>",
 		"$JS.API.STREAM.MSG.GET." + streamName, "$JS.API.DIRECT.GET." + streamName + ".>", "$JS.API.DIRECT.GET." + streamName,

@@ -99,6 +99,25 @@ func TestRoles(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) { refused(t, access(RoleWorker), attack) })
 	}
+	for what, attack := range map[string]func(ctx context.Context, nc *nats.Conn, js jetstream.JetStream) error{
+		"remove the jobs": func(ctx context.Context, _ *nats.Conn, js jetstream.JetStream) error {
+			return js.DeleteStream(ctx, streamName)
+		},
+		"purge the jobs": func(ctx context.Context, nc *nats.Conn, _ jetstream.JetStream) error {
+			_, err := nc.RequestWithContext(ctx, "$JS.API.STREAM.PURGE."+streamName, nil)
+			return err
+		},
+		"make a stream": func(ctx context.Context, _ *nats.Conn, js jetstream.JetStream) error {
+			_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "mine", Subjects: []string{"mine"}})
+			return err
+		},
+		"list streams": func(ctx context.Context, nc *nats.Conn, _ jetstream.JetStream) error {
+			_, err := nc.RequestWithContext(ctx, "$JS.API.STREAM.NAMES", nil)
+			return err
+		},
+	} {
+		t.Run("a server: "+what, func(t *testing.T) { refused(t, access(RoleServer), attack) })
+	}
 	if _, err := Dial(t.Context(), Access{URL: url, Token: token}, quiet()); err == nil {
 		t.Error("a client without a key is let in")
 	}
