@@ -69,9 +69,9 @@ func fill(to reflect.Value, v any, k *key) error {
 		}
 	case reflect.Struct:
 		m, _ := v.(map[string]any)
-		for _, name := range sortedKeys(m) { // if a key occurs in two spellings, the last one wins
+		for name, sub := range m {
 			if field := k.member(name); field != nil {
-				if err := fill(to.FieldByIndex(field.index), m[name], field); err != nil {
+				if err := fill(to.FieldByIndex(field.index), sub, field); err != nil {
 					return err
 				}
 			}
