@@ -116,7 +116,8 @@ func listChatsCommand(stdout, stderr io.Writer) *cobra.Command {
 	var workspaces []string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List chats, the last updated first", Long: "Lists chats, the last updated first. A chat without a title is listed with the beginning of its first prompt. Chats without a title in which only slash commands were entered are left out.", Args: cobra.NoArgs,
+		Use: "list", Short: "List chats, the last updated first", Long: `Lists chats, the last updated first. A chat without a title is listed with the beginning of its
+first prompt. Chats without a title in which only slash commands were entered are left out.`, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := readStore(stderr, func(s *store.Store) error {
 				roots := make([]string, len(workspaces))

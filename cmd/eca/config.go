@@ -21,10 +21,11 @@ const configHelp = `Shows, checks and describes the configuration that applies t
 (${cmd:...}) are not run.`
 
 const checkHelp = `Checks the configuration of this directory for files that do not parse, unknown keys, values of the
-wrong type or out of range, names without a meaning, dynamic strings that cannot be resolved, and
-models that their providers do not list. This includes files of the workspace that are not trusted,
-as if they were, and files and folders that hooks, rules, commands and skills name. Providers are asked only about models that the configuration
-names, for at most 5 seconds.
+wrong type or out of range, names without a meaning, dynamic strings that cannot be resolved, models
+that their providers do not list, and files and folders of hooks, rules, commands and skills that do
+not exist (except for relative paths in your own files: they may be meant for other directories).
+Files of the workspace that are not trusted are checked as if they were trusted. Providers are asked
+only about models that the configuration names, for at most 5 seconds.
 
 Each line has a place (file:line:column), a severity and the problem:
   error    the setting does not work
