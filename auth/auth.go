@@ -4,7 +4,7 @@
 // The credentials are in one JSON file that only its owner can read (docs/storage.md). Several
 // daemons share it: a writer takes a lock, replaces the file atomically, and keeps entries of
 // unknown kinds; a reader notices changes of other processes. A file that others may read, or that
-// does not parse, is refused with the reason and never overwritten. If the system has a keychain,
+// does not parse, is neither used nor overwritten, and the error says why. If the system has a keychain,
 // the secrets are in the keychain and the file only refers to them. A keychain that does not answer
 // causes only a short delay. Store.Token renews a token once, even if several processes request it.
 //
@@ -39,12 +39,12 @@ type Credential struct {
 	Expires time.Time // when Access expires, to the second; zero if not known
 	Ended   bool      // the server rejected the login: the user has to log in again
 	Method  string    // how the user logged in
-	For     Binding   // the only recipients of the tokens
+	For     Binding   // where the tokens may be sent
 
-	ClientSecret Secret // the secret of the client that eca registered for this login; empty without one, or if the configuration has it
+	ClientSecret Secret // of the client that eca registered for this login; empty if it has none, or if the configuration sets it
 }
 
-// NewLogin returns the credential of tokens from OAuth. An empty refresh token means that the login
+// NewLogin returns an OAuth credential with these tokens. An empty refresh token means that the login
 // cannot be renewed.
 func NewLogin(access, refresh string, expires time.Time) Credential {
 	c := Credential{Type: OAuth, Access: NewSecret(access), Expires: expires}
@@ -54,8 +54,8 @@ func NewLogin(access, refresh string, expires time.Time) Credential {
 	return c
 }
 
-// Binding lists the only recipients that tokens may be sent to, even if the configuration changes
-// later.
+// Binding records where tokens may be sent, and the client to which they belong. It applies even if
+// the configuration changes later.
 type Binding struct {
 	TokenURL string `json:"tokenUrl,omitempty"` // the endpoint that renews the tokens
 	ClientID string `json:"clientId,omitempty"`
@@ -67,7 +67,7 @@ type Binding struct {
 	Resource string `json:"resource,omitempty"`  // the server that accepts the tokens
 	Revoke   string `json:"revokeUrl,omitempty"` // the endpoint that revokes the tokens
 	Scope    string `json:"scope,omitempty"`     // the requested scopes, separated by spaces
-	Redirect string `json:"redirect,omitempty"`  // the redirect URL with which eca registered the client, if it did
+	Redirect string `json:"redirect,omitempty"`  // of the client that eca registered; empty if eca registered none
 }
 
 // Secrets lists the values that must not be shown.
@@ -81,8 +81,8 @@ func (c Credential) Secrets() []string {
 	return out
 }
 
-// Secret is a value that must not be shown. It holds a pointer, because formatters print the contents
-// of unexported fields without calling their methods; of a pointer, they print only the address.
+// Secret is a value that must not be shown. It holds a pointer, because package fmt does not call the
+// methods of unexported fields: it would print a string, but prints only the address of a pointer.
 type Secret struct{ value *string }
 
 // NewSecret returns s as a Secret.

@@ -28,7 +28,7 @@ const (
 
 const noticeStopped = "\nPrompt stopped\n"
 
-// unwindTime is how long a cancelled turn waits for its tools to return.
+// unwindTime is how long a turn that ends waits for its tools to return.
 const unwindTime = 5 * time.Second
 
 // turn answers one prompt. It runs on one goroutine, plus one for each running tool call. It consists
@@ -38,8 +38,8 @@ type turn struct {
 	*turnContext
 	firstSeq event.Seq // sequence number of its first event
 	prompt   Prompt
-	// missingAgent is the name of the requested agent if no such agent exists. The turn then uses the default agent
-	// instead, except that the turn of a subagent fails.
+	// missingAgent is the name of the requested agent if no such agent exists. The turn of a subagent then
+	// fails; any other uses the default agent.
 	missingAgent string
 
 	steers    steers
@@ -237,8 +237,8 @@ func (t *turn) noteIncomplete(a *answer, hasText bool) {
 // toolsWait is how long a turn waits for changed tools of MCP servers.
 const toolsWait = 5 * time.Second
 
-// renewTools updates the tools of the turn after calls of MCP tools, which may have made a server
-// change its tools, so that the model can use them in its next answer.
+// renewTools updates the tools of the turn for the model's next request: a call of an MCP tool can make
+// its server change the tools.
 func (t *turn) renewTools(calls []call) {
 	deps := t.session.eng.deps
 	served := slices.ContainsFunc(calls, func(c call) bool { return c.Origin == tools.OriginMCP })
@@ -288,7 +288,7 @@ func (t *turn) finish(err error) {
 		notice = event.Notice{Text: "Tell ECA what to do differently for the rejected tool(s)"}
 	case errors.Is(err, errStopped):
 		end.Reason = event.FinishedStopped
-		if t.assignment == nil { // for a subagent, its call shows this
+		if t.assignment == nil { // the parent's call shows that a subagent was stopped
 			notice = event.Notice{Text: noticeStopped}
 		}
 	case errors.Is(err, errLoop):
@@ -355,8 +355,8 @@ func (t *turn) unwind() {
 	}
 }
 
-// decide passes a decision to the call that waits for it. If no call of this turn is waiting for it, it
-// passes the decision to all subagents and returns their pending results.
+// decide passes a decision to the call that waits for it. If no call of this turn is waiting for it, the
+// decision goes to all subagents, whose pending results are returned.
 func (t *turn) decide(callID string, d Decision) (accepted bool, children []*Pending[bool]) {
 	if t.calls.approvals.decide(callID, d) {
 		return true, nil
@@ -368,8 +368,8 @@ func (t *turn) decide(callID string, d Decision) (accepted bool, children []*Pen
 }
 
 // stream makes a request and shows its answer. If it returns an error, the answer holds what had
-// arrived by then. If the budget's time limit ends the request and the user chooses to continue, it
-// repeats the request.
+// arrived by then. If the budget's time limit ends the request and the user chooses to continue, stream
+// repeats the request, unless a part of the answer had arrived.
 func (t *turn) stream(req llm.Request) (*answer, error) {
 	for {
 		a, err := t.attempt(req)
@@ -412,7 +412,7 @@ func (t *turn) attempt(req llm.Request) (*answer, error) {
 	if a.stop == "" {
 		return a, &llm.Error{Kind: llm.ErrPrematureStop, Message: "the model's answer ended without a stop reason"}
 	}
-	if !a.reported && !t.Config.Conformance().ReferenceContent { // otherwise, usage is estimated
+	if !a.reported && !t.Config.Conformance().ReferenceContent { // the provider did not report the usage, so it is estimated
 		t.rec.emit(t.usage(req, *a))
 	}
 	return a, nil

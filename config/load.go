@@ -24,14 +24,14 @@ type Inputs struct {
 	ConfigHome  string                   // folder of the global config.json
 	Roots       []string                 // workspace folders
 
-	// Fragments are additions of users in other kinds of files; see Fragment.
+	// Fragments are configuration from other files, such as agents in Markdown; see Fragment.
 	Fragments []Fragment
 
 	// Previous is the configuration that was in effect until now; may be nil. If a file cannot be read
 	// or parsed, its content in Previous stays in effect.
 	Previous *Loaded
-	// Gone reports whether a file from Previous that is missing now counts as removed: some editors
-	// remove a file before they write it again. If it is nil, every missing file counts as removed.
+	// Gone reports whether a file from Previous that is missing now counts as removed. It should not at
+	// once, because some editors remove a file before they write it again. If it is nil, every missing file counts as removed.
 	Gone func(path string) bool
 
 	// PluginLayers are the configurations of installed plugins. A later one overrides an earlier one,
@@ -65,10 +65,10 @@ type Inputs struct {
 type PluginLayer struct {
 	File string // the path of the file, for messages and as the base of relative paths
 	Root string // the plugin's folder: ${plugin:root}
-	Text []byte // the content to use instead of that of File; nil means none
+	Text []byte // the content to use; nil means to read File
 	Only string // the only key that is used; empty means all
-	// Hooks is set if the content is hooks by name, or has them under the key hooks. It is the prefix
-	// for the names of the hooks.
+	// Hooks is the prefix for the names of hooks. If it is not empty, the content is a file of hooks: by
+	// name, or below the key hooks.
 	Hooks string
 }
 
@@ -76,8 +76,9 @@ type PluginLayer struct {
 type Loaded struct {
 	*Config
 	Problems []Problem
-	// Files are the files that were read or looked for, including those of ${file:...}. The result
-	// of Load changes only if one of them changes, or if a pending command ends.
+	// Files are the files that were read or looked for, including those of ${file:...}. With
+	// the same Inputs and environment, the result of Load changes only if one of them changes, or if a
+	// pending command ends.
 	Files []string
 	// Pending means that a ${cmd:...} is still running: Commands.Finished signals its end.
 	Pending bool
@@ -85,13 +86,13 @@ type Loaded struct {
 	Units []Unit
 
 	origins   map[string]Origin
-	spellings map[string]string   // of providers' names, by the name in effect
+	spellings map[string]string   // how the user spelled the names of providers, by the name in effect
 	unset     map[string][]string // variables by joined path, see Unset
 	sources   map[string][]string // by joined path, see Sources
 	texts     map[string][]byte   // of the configuration files that are in effect
 	plugins   map[string][]byte   // the same for the configurations of plugins
 	included  map[string]string   // content read by ${file:...}, by path
-	global    string              // the file for values that no file sets yet
+	global    string              // the file into which edits write values that no file sets yet
 
 	turnBudget Amount           // from the command line
 	findings   func() []Finding // computed on first use
@@ -106,7 +107,7 @@ type Origin struct {
 	Line   int    // 0 if unknown
 	Column int    // in bytes from 1; 0 if unknown
 
-	included string // the parts of the value that are not in its own text, see recordPieces
+	included string // the parts of the value that dynamic strings included, see recordPieces
 }
 
 // IsDefault reports whether the value is built in.
@@ -170,7 +171,8 @@ func (l *Loaded) Broken() []string {
 }
 
 // Configured reports whether the user configured anything. Options that an editor sends
-// automatically, and a workspace's files, count only if they set providers or models.
+// automatically, and a workspace's files, count only if they set providers or
+// defaultModel. A broken file counts.
 func (l *Loaded) Configured() bool {
 	if slices.ContainsFunc(l.Problems, func(p Problem) bool { return p.Broken }) {
 		return true
@@ -358,8 +360,7 @@ func (b *builder) layer(l *layer, root string) {
 	b.merge(b.merged, l.content, l, nil)
 }
 
-// pluginLayers adds the configurations of plugins. Plugins cannot configure plugins and their
-// sources.
+// pluginLayers adds the configurations of plugins. They cannot set some keys, such as plugins.
 func (b *builder) pluginLayers() {
 	for _, p := range b.in.PluginLayers {
 		data, err := p.Text, error(nil)
@@ -429,7 +430,7 @@ func (b *builder) extraLayers() {
 			b.problemAt(at, "extraConfigs: cannot resolve %q: %v", name, errors.Join(append(x.errs, err)...))
 			continue
 		}
-		before, origin := b.merged["extraConfigs"], b.origins[join(at)]
+		before, origin := b.merged["extraConfigs"], b.origins[join(at)] // the extraConfigs of the file itself is ignored
 		owner := root
 		for _, folder := range b.in.Roots {
 			if safeio.Within(folder, path) {
@@ -443,7 +444,7 @@ func (b *builder) extraLayers() {
 	}
 }
 
-// merge merges the object over into the object base, and records the origins of its values.
+// merge adds the members of over to base, replaces those that base has, and records the origins of its values.
 func (b *builder) merge(base, over map[string]any, l *layer, path []string) {
 	for _, key := range slices.Sorted(maps.Keys(over)) {
 		v := over[key]

@@ -16,7 +16,7 @@ type tightening struct {
 	value any
 }
 
-// tightens reports whether a value can make the configuration stricter.
+// tightens reports whether a value has the form that an untrusted file may set at this path.
 func tightens(path []string, v any) bool {
 	if path[0] == "budget" {
 		return tightensBudget(v)
@@ -51,8 +51,8 @@ func tightens(path []string, v any) bool {
 
 // withholdUnasked removes toolCall.unasked, also that of agents, from the layer of a workspace's
 // file, trusted or not, and adds it to b.stricter, because the file can only make the user's value
-// stricter. It also refuses to remove an agent with
-// null, because that would remove the user's value of this key.
+// stricter. It also drops an agent that is not an object, because null would remove the user's value
+// of this key.
 func (b *builder) withholdUnasked(l *layer) {
 	withhold := func(object map[string]any, path []string) {
 		calls, _ := object["toolCall"].(map[string]any)
@@ -105,7 +105,7 @@ func (b *builder) unasked() {
 	}
 }
 
-// tightener applies values that can only make the configuration stricter.
+// tightener groups the methods that apply values which can only make the configuration stricter.
 type tightener struct{ *builder }
 
 // tighten applies the tightenings of workspaces' files after all layers are merged. The general rules
@@ -141,8 +141,8 @@ func (b tightener) tightenAgent(name string, agents map[string][]tightening, don
 	}
 }
 
-// inheritStrictly lets an agent of an untrusted file inherit from parent, but only the values that
-// need no trust. It does not inherit permissions.
+// inheritStrictly copies to an agent of an untrusted file those values of its parent that need no
+// trust, and never permissions.
 func (b tightener) inheritStrictly(t tightening, parent string) {
 	agents, _ := b.merged["agent"].(map[string]any)
 	from, known := agents[parent].(map[string]any)

@@ -38,7 +38,7 @@ func (b *toolbox) toolsOf(s *Snapshot) *tools.Registry {
 	if last := s.tools.Load(); last != nil && last.version == version {
 		return last.all
 	}
-	// The configuration may have no rules for servers of another configuration.
+	// Without the tools of servers that this configuration does not have: it has no rules for them.
 	serverTools := slices.DeleteFunc(b.servers().Tools(), func(t tools.Tool) bool { return !s.hasServer(t.Spec().Server) })
 	all := native
 	if len(serverTools) > 0 {
@@ -83,7 +83,7 @@ func (b *toolbox) builtIn(s *Snapshot) []tools.Tool {
 	return b.withRulesAndSkills(list, s)
 }
 
-// bareSnapshot returns a snapshot for creating tools of which only the descriptions are used.
+// bareSnapshot returns a snapshot with which to create tools only to read their names and descriptions.
 func bareSnapshot(cfg *config.Loaded, c client) *Snapshot {
 	return &Snapshot{inputs: inputs{config: cfg, client: c, workspace: workspace.New()}}
 }
@@ -121,7 +121,8 @@ func (b *toolbox) shellOptions(cfg *config.Loaded) shell.Options {
 }
 
 // customTools creates the tools that the user configured. native has eca's own tools: a custom tool
-// must not have the name of one, because it would get its permissions. Problems are by tool name.
+// must not have the name of one, because it would inherit that tool's permissions. problems has the
+// errors by tool name.
 func (b *toolbox) customTools(cfg *config.Loaded, native []tools.Tool) (list []tools.Tool, problems map[string]error) {
 	// Tools that exist only with some clients or configurations.
 	taken := []string{"ask_user", "editor_definition", "editor_diagnostics", "editor_references", "symbols", "skill", "fetch_rule", "compact_chat"}
@@ -162,7 +163,7 @@ func (b *toolbox) badCustomTools(cfg *config.Loaded) []config.Problem {
 }
 
 // askAboutCommand returns a function that asks the user about what a command did or was prevented
-// from doing, or nil if no client shows questions.
+// from doing. It returns nil if no client shows questions.
 func askAboutCommand(c ask.Client) func(context.Context, tools.Call, string, []shell.Choice) string {
 	if c == nil {
 		return nil

@@ -41,18 +41,18 @@ const (
 	// maxIncoming limits the requests of a server that are answered at the same time; eca refuses
 	// further ones.
 	maxIncoming = 16
-	// maxUnreadAnswers limits the answers, including refusals, that a server may leave unread.
-	maxUnreadAnswers = 1000
+	// maxUnsentAnswers limits the answers, including refusals, that a server may leave unread.
+	maxUnsentAnswers = 1000
 )
 
 // errUnreadAnswers ends the session with a server that sends requests and does not read the answers.
-var errUnreadAnswers = fmt.Errorf("it sent %d requests and did not read the answers", maxUnreadAnswers)
+var errUnreadAnswers = fmt.Errorf("it sent %d requests and did not read the answers", maxUnsentAnswers)
 
 // answerInBackground answers a request of the server without blocking the reader.
 func (s *session) answerInBackground(e envelope) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.mu.Lock()
-	if s.unreadAnswers++; s.unreadAnswers > maxUnreadAnswers {
+	if s.unsentAnswers++; s.unsentAnswers > maxUnsentAnswers {
 		s.mu.Unlock()
 		cancel()
 		s.cancel(errUnreadAnswers)
@@ -70,7 +70,7 @@ func (s *session) answerInBackground(e envelope) {
 		defer func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.unreadAnswers--
+			s.unsentAnswers--
 		}()
 		answer := envelope{Message: jsonrpc.Message{ID: e.ID}}
 		if full {

@@ -25,19 +25,19 @@ type server struct {
 	done       chan struct{} // closed when the server has ended completely
 
 	status  atomic.Pointer[Status] // read by any goroutine
-	printed atomic.Pointer[string] // stray output of a starting program; nil without any
+	printed atomic.Pointer[string] // output of a starting program that is not a message; nil if it printed none
 
 	mu       sync.Mutex // guards commands
 	commands []func()
 
 	config         config.MCPServer
 	shouldRun      bool
-	awaitingBegin  bool // Manager.Begin has not been called
+	awaitingBegin  bool // the first start waits for Manager.Begin, or for a user who starts the server
 	state          State
 	reason         string
-	offer          *Offer
+	offer          *Offer          // tools and more; nil before the first start
 	conn           *connection     // while running
-	closed         <-chan struct{} // while stopping: is closed when the connection has ended
+	closed         <-chan struct{} // while stopping; closes when the connection has ended
 	opening        opening
 	backoff        backoff
 	startAfterStop bool
@@ -47,7 +47,7 @@ type server struct {
 	refreshPause <-chan time.Time // fires when lists may be fetched again; nil if they may be
 }
 
-// opening is the current start, if any, and the results of earlier starts.
+// opening is the current start, if any, and the handshake that worked in earlier ones.
 type opening struct {
 	result    <-chan attempt // while starting; also while stopping, until the start has given up
 	giveUp    context.CancelFunc
@@ -191,7 +191,7 @@ func (s *server) end() {
 	s.answer(connectResult{err: s.unreachable(s.endReason())})
 }
 
-// endReason is why the server is removed.
+// endReason returns why the server is removed.
 func (s *server) endReason() string {
 	if s.m.ctx.Err() != nil {
 		return "eca is shutting down"
@@ -221,7 +221,8 @@ func (s *server) begin() {
 	}
 }
 
-// start begins a run, unless one has begun.
+// start starts the server at the user's request, or because a call needs it. It has no effect while
+// the server runs.
 func (s *server) start() {
 	s.shouldRun, s.backoff.restarts = true, 0
 	switch s.state {
@@ -236,7 +237,7 @@ func (s *server) start() {
 	}
 }
 
-// open moves from an idle state to starting.
+// open begins a start. It requires that there is no connection.
 func (s *server) open() {
 	s.backoff.cancel()
 	s.backoff.due = nil
@@ -430,7 +431,7 @@ func (s *server) configure(c config.MCPServer) {
 	}
 	previous.Disabled = false
 	if reflect.DeepEqual(previous, c) && (s.state == Running || s.state == Starting) {
-		return // the server already runs with this configuration: it was started although it was disabled
+		return // only `disabled` changed, and the user had already started the server
 	}
 	s.restart("its configuration changed")
 }

@@ -38,7 +38,7 @@ type session struct {
 	closed        bool
 	version       string                  // of the protocol; empty until negotiated
 	reports       map[string]func(string) // receivers of progress, by token
-	unreadAnswers int                     // answers to the server, including refusals, that have not been sent
+	unsentAnswers int                     // answers to the server, including refusals, that have not been sent
 }
 
 // self is the description of eca that servers get.
@@ -66,7 +66,7 @@ func newSession(ctx context.Context, t transport) *session {
 	return s
 }
 
-// start connects to the server. It stops if ctx ends before that.
+// start connects to the server. It fails if ctx ends before the connection is made.
 func (s *session) start(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) })
 	defer stop()
@@ -84,7 +84,7 @@ func (s *session) close(why string) {
 	s.work.Wait()
 }
 
-// background runs work that ends with the session. It returns false if the session has ended.
+// background runs work that ends with the session. It returns false if close was called before.
 func (s *session) background(work func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +192,7 @@ func (s *session) exchange(ctx context.Context, r request, inputs map[string]jso
 				return answerOr(answer, s.causeOr(err))
 			}
 		case <-ctx.Done():
-			giveUp() // ignore a late answer
+			giveUp() // stop sending
 			s.withdraw(ctx, r.method, id)
 			return nil, ctx.Err()
 		case <-s.ctx.Done():
@@ -286,8 +286,8 @@ func (s *session) notify(ctx context.Context, method string, params any) error {
 	return s.causeOr(s.transport.send(ctx, out))
 }
 
-// withdraw notifies the server that a request was abandoned. It runs in the background because the
-// caller has returned.
+// withdraw notifies the server that a request was abandoned. It runs in the background, so
+// that the caller does not wait.
 func (s *session) withdraw(ctx context.Context, method, id string) {
 	if method == string(wire.MethodInitialize) || method == string(wire.MethodServerDiscover) {
 		return // initialize must not be cancelled, and older servers do not know server/discover
@@ -345,5 +345,5 @@ func (s *session) reportProgress(params json.RawMessage) {
 	progress(p.Message)
 }
 
-// pingTime limits the wait for the answer to a ping.
+// pingTime limits how long a ping, and the notification of a cancellation, may take.
 const pingTime = 5 * time.Second

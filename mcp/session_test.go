@@ -292,7 +292,7 @@ func TestManyAtOnce(t *testing.T) {
 // A server that keeps sending requests without reading the answers does not fill the memory.
 func TestUnheard(t *testing.T) {
 	s, l := newLine(t, nil)
-	for i := range maxUnreadAnswers {
+	for i := range maxUnsentAnswers {
 		l.say(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i))
 	}
 	if s.ctx.Err() != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/transcript"
 )
 
-// semaphore limits how many goroutines do something at the same time: as many as its capacity.
+// semaphore admits as many goroutines at a time as its capacity.
 type semaphore chan struct{}
 
 func (m semaphore) lock(ctx context.Context) bool {
@@ -31,19 +31,19 @@ func (m semaphore) unlock() { <-m }
 
 // loadPause pauses a chat in all streams of a device while the device loads the chat. Without it, the
 // page would lose events: it drops everything about the chat that arrives between its request and the
-// answer. It would also show an event twice that is both in a stream and in the answer.
+// answer. It would also show twice any event that is in both a stream and the answer.
 type loadPause struct {
 	f       *Face
 	chatID  string
 	at      int64 // the next event after the loaded ones
 	streams []pausedStream
-	missed  []*stream // streams that could not be paused in time
+	missed  []*stream // streams that could not be paused
 }
 
 type pausedStream struct {
 	*stream
 	followed  bool // the stream showed the chat before the load
-	showAgain bool // the page may show earlier events twice or in the wrong place, so the whole chat has to be shown again
+	showAgain bool // the page may be wrong about the chat, so the stream has to show the whole chat again
 }
 
 // advanceTime is how long a stream may take to pause, and to show the events before the load.
@@ -86,8 +86,8 @@ func (f *Face) pauseForLoad(ctx context.Context, dev Device, session *chat.Sessi
 	return g
 }
 
-// pauseChat pauses a chat in the stream. Unless ok is false, the caller must call s.moveLock.unlock
-// later. followed reports whether the stream showed the chat until now. early reports whether it
+// pauseChat pauses a chat in the stream. If ok is true, the caller holds s.moveLock and must unlock it.
+// followed reports whether the stream showed the chat until now. early reports whether it
 // showed the chat before the page's first load: a page keeps such events and repeats them after the
 // load.
 func (s *stream) pauseChat(ctx context.Context, chatID string) (followed, early, ok bool) {
@@ -124,9 +124,9 @@ func (s *stream) markLoaded(chatID string) {
 	clear(s.shownBeforeLoad)
 }
 
-// resume lets the streams continue after the page has displayed what it loaded. The streams repeat the
-// calls and questions that wait for the user, because a load does not contain them. A stream that could
-// not be paused, or that showed too much before, shows the whole chat again.
+// resume lets the streams continue after settleTime, when the page has displayed the loaded chat. The
+// streams repeat the calls and questions that wait for the user, because a load does not contain them. A
+// stream that could not be paused, or that showed events before the first load, shows the whole chat again.
 func (g *loadPause) resume() {
 	for _, s := range g.missed {
 		g.f.work.Go(func() {
@@ -197,8 +197,8 @@ func (f api) loadChat(c *call) (any, error) {
 	return out, nil
 }
 
-// window returns the messages that the query of a request selects, and their description for the
-// answer. It returns nil if the query selects all messages.
+// window returns the part of the chat that limit, before and after in the query of a request select,
+// and its description for the answer. It returns nil without any of them.
 func window(c *call, session *chat.Session) (span *chat.Span, meta map[string]any, err error) {
 	query := c.r.URL.Query()
 	if !query.Has("limit") && !query.Has("before") && !query.Has("after") {
@@ -279,7 +279,7 @@ func read(ctx context.Context, session *chat.Session, span chat.Span) (messages,
 				delete(reasons, b.ID)
 			case event.TurnFinished:
 				clear(reasons)
-			case event.Flag: // belongs to an earlier message, and pages do not restore flags from a load
+			case event.Flag: // not part of the messages: pages do not restore flags from a load
 				continue
 			default:
 			}

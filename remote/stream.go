@@ -20,7 +20,7 @@ const (
 	heartbeat   = 10 * time.Second
 	writeTime   = 30 * time.Second       // the time limit of one write to a client that does not read
 	writePeriod = 16 * time.Millisecond  // between two writes
-	maxWrite    = 64 << 10               // bytes of one write, apart from the last event
+	maxWrite    = 64 << 10               // write when so many bytes are collected; the last event may exceed it
 	maxKept     = 4 << 10                // a larger buffer is not reused for the next write
 	checkPeriod = 500 * time.Millisecond // between two checks whether the device is still paired
 	// startDelay is how long a new stream does not show running chats, so that the page can load them
@@ -29,16 +29,16 @@ const (
 	// arrivalTime is how long written data is assumed to need until it reaches the page.
 	arrivalTime = 300 * time.Millisecond
 	// settleTime is how long a page is assumed to need to receive a chat that it loads, and to display it.
-	// A page that needs longer loses the following events until it loads the chat again. The device's
-	// next load waits as long.
+	// A page that needs longer loses the following events until it loads the chat again. Until then,
+	// another load by the device waits too.
 	settleTime = 500 * time.Millisecond
 	// maxSettleTime is the longest pause between two repetitions of a question for a slow page.
 	maxSettleTime = 10 * time.Second
 )
 
 // stream sends the notifications about all chats to one client, as server-sent events. Each stream has
-// an ECA server in this process (link), which reads the chats' logs. The stream buffers nothing, so a
-// client that does not read delays only its own server.
+// an ECA server in this process (link), which reads the chats' logs. The stream itself buffers only
+// one write, so a client that does not read delays only its own server.
 type stream struct {
 	f        *Face
 	device   Device
@@ -51,15 +51,15 @@ type stream struct {
 	ready    chan struct{} // closed when the link can be used, and first is set
 	greeting frame         // the state outside chats
 
-	moveLock semaphore // held while a chat is moved to another position
+	moveLock semaphore // held while a chat is paused, or continued at another position
 
-	mu              sync.Mutex           // guards the fields below
-	wrote           map[string]time.Time // when something of a chat was written last, for arrivalTime
-	closeMessage    string               // shown before the stream ends
-	followed        map[string]bool
+	mu              sync.Mutex                 // guards the fields below
+	wrote           map[string]time.Time       // when something of a chat was written last, for arrivalTime
+	closeMessage    string                     // shown before the stream ends
+	followed        map[string]bool            // chats that the stream shows, or is about to show
 	delayed         map[string]bool            // chats that are not shown yet, because the page may load them first
 	loaded          bool                       // the device has loaded a chat
-	shownBeforeLoad map[string]bool            // chats of before the stream that were shown before that load
+	shownBeforeLoad map[string]bool            // true for chats older than the stream that it showed before the first load
 	openQuestions   map[string]json.RawMessage // open questions, by request id
 
 	// Owned by the goroutine that writes.
@@ -73,8 +73,8 @@ type frame struct {
 	event string // empty if the frame only changes the position
 	data  json.RawMessage
 	chat  string // the chat that shows the event; may be empty
-	// at is the position after the event. Without a chat, the event does not change the positions.
-	// Without a Seq, the chat has no position from now on.
+	// at is the position after the event. If at.chat is empty, the positions do not change. If at.Seq is
+	// zero, the chat has no position any more.
 	at      chatPosition
 	flushed chan struct{} // closed when everything before the frame was written; may be nil
 }
@@ -87,8 +87,8 @@ var eventNames = map[string]string{ //nolint:gochecknoglobals // a table
 	"jobs/updated": "jobs:updated", "$/showMessage": "session:message", "$/progress": "session:progress",
 }
 
-// newStream returns a stream. If it is resuming, it continues at the positions resumed. Its server
-// waits until write has sent earlier frames.
+// newStream returns a stream. A resuming stream continues at the given positions. Its server waits while
+// write sends earlier frames.
 func (f *Face) newStream(ctx context.Context, dev Device, http1, resuming bool, resumed []chatPosition) *stream {
 	s := &stream{
 		f: f, device: dev, moveLock: make(semaphore, 1), frames: make(chan frame), started: f.opts.Now(), http1: http1, ready: make(chan struct{}), positions: slices.Clone(resumed),
@@ -232,8 +232,8 @@ func (s *stream) sync(ctx context.Context) bool {
 	return false
 }
 
-// chatBegan begins to show a chat that was prompted. If the stream is new, it delays the chat, so that
-// the page can load it first.
+// chatBegan begins to show a chat in which a turn begins. A new stream delays a chat that has earlier
+// events, so that the page can load it first.
 func (s *stream) chatBegan(params json.RawMessage) {
 	var p struct {
 		ChatID string `json:"chatId"`
@@ -285,7 +285,7 @@ func (s *stream) followLocked(chatID string, params map[string]any) {
 }
 
 // showDelayed shows the delayed chats that the page has not loaded in the meantime. It shows them from
-// the beginning, because the page may have only a part of them, from before it lost its connection.
+// the beginning: a page that lost its connection may have only the events from before.
 func (s *stream) showDelayed() {
 	s.mu.Lock()
 	waiting := slices.Sorted(maps.Keys(s.delayed))
@@ -456,7 +456,7 @@ func (s *stream) untilReady(buf *bytes.Buffer) (flushed []chan struct{}) {
 func (s *stream) append(buf *bytes.Buffer, fr frame) {
 	if fr.at.chat != "" {
 		i := slices.IndexFunc(s.positions, func(p chatPosition) bool { return p.chat == fr.at.chat })
-		if i >= 0 { // a chat with a position is still the same chat, so its creation time is known
+		if i >= 0 { // a deleted chat loses its position, so this is the same chat
 			fr.at.created = s.positions[i].created
 			s.positions = slices.Delete(s.positions, i, i+1)
 		} else {
@@ -481,7 +481,7 @@ func (s *stream) append(buf *bytes.Buffer, fr frame) {
 	fmt.Fprintf(buf, "data: %s\n\n", fr.data)
 }
 
-// encode returns a value as JSON. The value consists of maps, lists and texts, so this cannot fail.
+// encode returns a value as JSON. All values that are passed can be encoded, so this cannot fail.
 func encode(v any) json.RawMessage {
 	text, err := jsonrpc.Marshal(v)
 	if err != nil {

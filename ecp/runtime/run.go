@@ -46,7 +46,7 @@ type run struct {
 type pending struct {
 	c        Case
 	index    int        // in the plan
-	reused   int        // attempts from an earlier run
+	reused   int        // attempts from an earlier run or the cache
 	mu       sync.Mutex // guards the fields below
 	attempts []report.Attempt
 	left     int  // attempts without a result
@@ -109,12 +109,12 @@ type result struct {
 	scenario report.Scenario
 }
 
-// maxNotRun limits how many cases a report lists when the budget is used up: cases beyond that number
-// which did not run are only counted.
+// maxNotRun limits how many cases a report lists when the budget is used up. Later cases that did not
+// run are counted but not listed.
 const maxNotRun = 1000
 
-// all runs the cases without a result from an earlier run, and returns all results in the plan's
-// order, except those of cases that were stopped.
+// all runs each case that has no result yet, and returns all results in the plan's order, except those
+// of cases that were stopped.
 func (r *run) all(ctx context.Context, p *Plan) []report.Scenario {
 	running, halt := context.WithCancelCause(ctx)
 	defer halt(nil)
@@ -174,7 +174,7 @@ func (r *run) warn(text string) {
 	}
 }
 
-// wasStopped reports whether an attempt ended because its run did.
+// wasStopped reports whether an attempt was cut short because the whole run ended.
 func wasStopped(a report.Attempt) bool {
 	for _, e := range a.Errors {
 		if e.Kind == kindInterrupted || e.Kind == kindBudget {
@@ -206,7 +206,7 @@ func (r *run) spend(a report.Attempt) {
 	}
 }
 
-// result combines the attempts of a scenario.
+// result combines the attempts of the case.
 func (p *pending) result() report.Scenario {
 	c, attempts := p.c, p.attempts
 	s := report.Scenario{
