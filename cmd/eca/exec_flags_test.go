@@ -415,7 +415,7 @@ func TestExecKeepsTheFileOfOutput(t *testing.T) {
 		}
 	}
 	files, err := filepath.Glob(filepath.Join(here.root, "*.txt"))
-	hidden, _ := filepath.Glob(filepath.Join(here.root, ".eca-output*"))
+	hidden, _ := filepath.Glob(filepath.Join(here.root, ".*.txt*"))
 	if got, readErr := os.ReadFile(filepath.Join(here.root, "old.txt")); err != nil || readErr != nil || string(got) != "old" || len(files) != 2 || len(hidden) > 0 {
 		t.Errorf("%q, %v, %q %q", got, readErr, files, hidden)
 	}

@@ -112,35 +112,30 @@ func checkOutput(path string) error {
 }
 
 // writeOutput writes a file. If that fails, an existing file keeps its content, unless it is in a
-// folder in which no other file can be created. A new file gets the usual mode.
-func writeOutput(path string, data []byte) (err error) {
+// folder in which no other file can be created.
+func writeOutput(path string, data []byte) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	mode := fs.FileMode(0o666)
-	switch info, err := os.Lstat(path); {
-	case err == nil && !info.Mode().IsRegular(): // a pipe, a device, or a link to a file that does not exist
-		return os.WriteFile(path, data, mode)
-	case err == nil:
-		mode = info.Mode().Perm()
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	}
-	temporary := filepath.Join(filepath.Dir(path), fmt.Sprintf(".eca-output-%d", os.Getpid()))
-	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return os.WriteFile(path, data, mode)
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(temporary)
+	const usual fs.FileMode = 0o666 // less the umask, as in a shell's redirection
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err = os.WriteFile(path, data, usual); err != nil {
+			_ = os.Remove(path)
 		}
-	}()
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err != nil {
+	case err != nil:
+	case info.Mode().IsRegular():
+		if err = safeio.Write(path, data, info.Mode().Perm()); errors.Is(err, fs.ErrPermission) {
+			err = os.WriteFile(path, data, usual)
+		}
+	default: // a pipe, a device, or a link to a file that does not exist
+		err = os.WriteFile(path, data, usual)
+	}
+	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, safeio.Cause(err))
 	}
-	return os.Rename(temporary, path)
+	return nil
 }
 
 // errNoPrompt returns the error of an empty prompt. taken are the flags that may have taken it.
