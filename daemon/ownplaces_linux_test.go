@@ -54,7 +54,7 @@ func makeTree(t *testing.T, root string, files map[string]string) {
 // up to TOP.
 func waysToChange() []string {
 	return []string{
-		`echo evil > "$N"`, `echo evil >> "$N"`, `rm "$N" && echo evil > "$N"`, `echo evil > new && mv -f new "$N"`, `sed -i s/before/evil/ "$N"`, `ln "$N" new && echo evil > new`,
+		`echo evil > "$N"`, `mkdir -p "$(dirname "$N")" && echo evil > "$N"`, `echo evil >> "$N"`, `rm "$N" && echo evil > "$N"`, `echo evil > new && mv -f new "$N"`, `sed -i s/before/evil/ "$N"`, `ln "$N" new && echo evil > new`,
 		`D=$N; while D=$(dirname "$D"); [ "$D" != "$TOP" ] && [ "$D" != / ]; do mv "$D" moved && mkdir -p "$(dirname "$N")" && echo evil > "$N"; done`,
 		`D=$N; while D=$(dirname "$D"); [ "$D" != "$TOP" ] && [ "$D" != / ]; do rm -rf "$D" && mkdir -p "$(dirname "$N")" && echo evil > "$N"; done`,
 		`D=$N; while D=$(dirname "$D"); [ "$D" != "$TOP" ] && [ "$D" != / ]; do L=$(readlink "$D") && ln -sfn elsewhere "$D" && mkdir -p elsewhere && echo evil > "$N"; done`,

@@ -72,7 +72,7 @@ func chatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 			RunE: func(cmd *cobra.Command, args []string) error { return pinChats(cmd.Context(), args, false) },
 		},
 		&cobra.Command{
-			Use: "delete CHAT...", Short: "Delete chats, with what was recorded of them", Args: cobra.MinimumNArgs(1),
+			Use: "delete CHAT...", SuggestFor: []string{"rm", "remove"}, Short: "Delete chats, with what was recorded of them", Args: cobra.MinimumNArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return withConfig(*sf, stderr, func(d *daemon.Daemon) error { return deleteChats(cmd.Context(), d, args, stdout) })
 			},
@@ -116,7 +116,7 @@ func listChatsCommand(stdout, stderr io.Writer) *cobra.Command {
 	var workspaces []string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List chats, the last updated first", Long: `Lists chats, the last updated first. A chat without a title is listed with the beginning of its
+		Use: "list", SuggestFor: []string{"ls"}, Short: "List chats, the last updated first", Long: `Lists chats, the last updated first. A chat without a title is listed with the beginning of its
 first prompt. Chats without a title in which only slash commands were entered are left out.`, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := readStore(stderr, func(s *store.Store) error {
@@ -204,7 +204,7 @@ func searchChatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Comman
 					return err
 				}
 				if len(found.Problems) > 0 { // without the invalid filter, the results would mislead
-					return errors.New(strings.Join(found.Problems, "; "))
+					return usage.Errorf("%s", strings.Join(found.Problems, "; "))
 				}
 				if asJSON {
 					return printHitsJSON(found, stdout)
@@ -270,7 +270,7 @@ func printHitsJSON(found search.Result, stdout io.Writer) error {
 
 func showChatCommand(stdout, stderr io.Writer) *cobra.Command {
 	return &cobra.Command{
-		Use: "show CHAT", Short: "Print what was said in a chat; `eca read-chat` prints it for scripts", Args: cobra.ExactArgs(1),
+		Use: "show CHAT", SuggestFor: []string{"cat", "print", "view"}, Short: "Print what was said in a chat; `eca read-chat` prints it for scripts", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return readStore(stderr, func(s *store.Store) error { return showChat(cmd.Context(), s, args[0], stdout) })
 		},

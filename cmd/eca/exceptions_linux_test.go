@@ -106,6 +106,7 @@ func TestUserIsAskedAboutWhatTheSandboxStopped(t *testing.T) {
 	for i, c := range []sandboxed{
 		{"a host", "curl -sf http://" + address + "/x", "tried to connect to " + address, "connection to " + address + " refused", func(out string) bool { return strings.Contains(out, "REACHED") }, true},
 		{"a folder", "echo x > " + kept + "/x", "tried to write to " + kept, "use of " + kept + "/x refused", written(kept + "/x"), true},
+		{"a folder, with the message on stdout", "exec 2>&1\necho x > " + kept + "/x", "tried to write to " + kept, "use of " + kept + "/x refused", written(kept + "/x"), true},
 		{"a file in the home folder", "echo x > " + home + "/new", "use of " + home + "/new refused", "use of " + home + "/new refused", written(home + "/new"), false},
 	} {
 		p := newProvider(t, fmt.Sprintf("cassette: 1\ndefault:\n  steps:\n    - calls: [{id: c%d, tool: eca__shell_command, arguments: {command: \"sh ./task.sh\"}}]\n    - {text: Done.}\nturns: []\n", i))

@@ -106,7 +106,7 @@ func wrongAccounts() []wrongInput {
 func wrongChats() []wrongInput {
 	var out []wrongInput
 	for _, query := range []string{`"`, `"" ""`, "-", "*", "(", "''", "role:user"} {
-		out = append(out, wrongInput{name: "query without a word: " + query, args: []string{"chats", "search", "--", query}, code: 1, want: []string{"eca chats search: ", "the query has no word"}, not: []string{"nothing was found"}})
+		out = append(out, wrongInput{name: "query without a word: " + query, args: []string{"chats", "search", "--", query}, code: 2, want: []string{"eca chats search: ", "the query has no word"}, not: []string{"nothing was found"}})
 	}
 	return out
 }

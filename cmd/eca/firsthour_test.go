@@ -145,6 +145,8 @@ func wrongArguments() []wrongInput {
 	return []wrongInput{
 		{name: "no command", args: nil, code: 2, want: []string{"command is missing", "--help"}},
 		{name: "unknown command", args: []string{"exce", "hi"}, code: 2, want: []string{`eca: unknown command "exce"`, "did you mean exec?"}},
+		{name: "flag written as a command", args: []string{"version"}, code: 2, want: []string{`unknown command "version"; did you mean --version?`}},
+		{name: "command that the shell has under another name", args: []string{"chats", "ls"}, code: 2, want: []string{`unknown command "ls"; did you mean list?`}},
 		{name: "help about an unknown command", args: []string{"help", "exce"}, code: 2, want: []string{`eca: unknown command "exce"`, "did you mean exec?"}, not: []string{"Available"}},
 		{name: "help of an unknown subcommand", args: []string{"config", "chek", "--help"}, code: 2, want: []string{`eca config: unknown command "chek"`, "did you mean check?"}, not: []string{"Available"}},
 		{name: "unknown command with a flag", args: []string{"exce", "--json", "hi"}, code: 2, want: []string{`eca: unknown command "exce"`, "did you mean exec?"}, not: []string{"unknown flag"}},
@@ -403,6 +405,8 @@ func wrongProviders(t *testing.T) []wrongInput {
 		{name: "login with a wrong key", args: []string{"login", "openai"}, stdin: "sk-wrong\n", answer: refusing(401, "bad key"), code: 1, want: []string{"openai", "does not accept the key", "bad key"}},
 		{name: "doctor with a wrong key", args: []string{"doctor"}, answer: refusing(401, "bad key"), code: 1, want: []string{"PROBLEM", "bad key", "OPENAI_API_KEY"}},
 		{name: "local server that does not run", bare: true, args: exec, env: []string{"OLLAMA_API_URL=http://gpu.invalid:11434"}, code: 1, want: []string{"ollama", "gpu.invalid", "OLLAMA_API_URL"}},
+		{name: "proxy that does not run", bare: true, args: exec, env: []string{"ANTHROPIC_API_KEY=k", "https_proxy=http://" + nobody}, code: 1, want: []string{"the proxy http://" + nobody + " cannot be used", "environment variable", "eca doctor"}, not: []string{"Retrying"}},
+		{name: "proxy whose name is unknown", bare: true, args: exec, env: []string{"ANTHROPIC_API_KEY=k", "https_proxy=http://proxy.invalid:3128"}, code: 1, want: []string{"proxy.invalid", "environment variable"}},
 		{name: "Ollama that does not run", bare: true, args: exec, env: []string{"OLLAMA_API_URL=http://" + nobody}, code: 1, want: []string{"ollama", "connection refused by " + nobody, "OLLAMA_API_URL"}, not: []string{"I am the demo", "Continue with"}},
 		{name: "Ollama without models", bare: true, args: exec, env: []string{"OLLAMA_API_URL=%URL%"}, answer: func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"models": []}`)

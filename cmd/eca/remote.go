@@ -131,7 +131,7 @@ func showLinks(devices *remote.Devices, token string, stdout, stderr io.Writer) 
 	}
 	list = slices.DeleteFunc(list, func(e remote.Endpoint) bool { return e.PID == 0 || !answers(e.Port) })
 	if len(list) == 0 {
-		fmt.Fprintln(stderr, "eca remote: no server runs now: set remote.enabled and start the editor")
+		fmt.Fprintln(stderr, "eca remote: no remote server runs now; it starts with the editor if remote.enabled is set")
 		return nil
 	}
 	for _, e := range list {

@@ -138,7 +138,7 @@ func printDefinitions(m *repomap.Map, query string, budget int, asJSON bool, std
 		return printIndented(out, stdout)
 	}
 	if len(hits) == 0 {
-		return fmt.Errorf("no definition matches %s: try a part of the name, or other words", printable(query))
+		return fmt.Errorf("no definition matches %q: try a part of the name, or other words", query)
 	}
 	_, err := io.WriteString(stdout, repomap.HitsText(hits, budget))
 	return err

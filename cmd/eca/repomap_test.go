@@ -31,7 +31,7 @@ func TestRepomap(t *testing.T) {
 		{[]string{here.root}, all, ""},
 		{[]string{"--budget", "10", "--focus", "Caller"}, "a.go\nb/b.go\n func Caller()\n", ""},
 		{[]string{"--query", "wanted"}, "a.go:3: func Wanted()\n", ""},
-		{[]string{"--query", "nowhere"}, "", "no definition matches nowhere"},
+		{[]string{"--query", "nowhere"}, "", `no definition matches "nowhere"`},
 		{[]string{"--query", "Caller", "--json"}, "[\n  {\n    \"path\": \"b/b.go\",\n    \"name\": \"Caller\",\n    \"kind\": \"function\",\n    \"line\": 3,\n    \"signature\": \"func Caller()\"\n  }\n]\n", ""},
 		{[]string{"b"}, "b.go\n func Caller()\n", ""},
 		{[]string{"--budget", "0"}, "", "--budget must be above 0"},

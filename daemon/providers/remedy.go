@@ -16,6 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/localhost"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/llm/ollama"
 )
@@ -80,7 +81,7 @@ func (v *view) remedy(name string, e *llm.Error) string {
 	case e.Kind == llm.ErrAuth:
 		return v.keyRemedy(name, p)
 	case e.Kind == llm.ErrNetwork, e.Kind == llm.ErrUnreachable:
-		return from
+		return connectionRemedy(e.Cause, from)
 	case e.Kind == llm.ErrTimeout && v.opts.RetryTotal > 0: // RetryTotal shortened the limit
 		return strings.TrimPrefix(from+". ", ". ") + "firstByteTimeoutSeconds and streamIdleTimeoutSeconds in the configuration set how long to wait"
 	case e.Kind == llm.ErrMalformed:
@@ -93,6 +94,21 @@ func (v *view) remedy(name string, e *llm.Error) string {
 		return strings.TrimSuffix("The request went to "+e.Address+". "+from, ". ")
 	}
 	return ""
+}
+
+// connectionRemedy returns what to do if a server could not be reached, perhaps for a reason between
+// this machine and the server. from says where its URL comes from; empty for the built-in one.
+func connectionRemedy(err error, from string) string {
+	why, ok := errors.AsType[*netclient.Error](err)
+	switch {
+	case !ok:
+		return from
+	case why.Kind == netclient.KindProxy, why.Kind == netclient.KindProxyAuth:
+		return "The proxy comes from an environment variable, which `eca doctor` names"
+	case why.Kind == netclient.KindDNS && from == "":
+		return "Check this machine's connection; if it needs a proxy, set https_proxy"
+	}
+	return from
 }
 
 // withRetryLimit adds to a remedy how to change the time limit that ended the retries.

@@ -51,19 +51,25 @@ func (e *Error) Permanent() bool {
 	case KindProxyAuth, KindCertificate, KindClientCertificate, KindTLS, KindForbidden:
 		return true
 	case KindProxy:
-		return e.Cause == nil // the proxy refuses, or its variable is invalid
-	case KindDNS:
-		var dns *net.DNSError
-		return errors.As(e.Cause, &dns) && dns.IsNotFound
-	case KindConnect: // a server on this machine will not appear by waiting
-		var op *net.OpError
-		if !errors.As(e.Cause, &op) || !errors.Is(op.Err, syscall.ECONNREFUSED) {
-			return false
-		}
-		to, ok := op.Addr.(*net.TCPAddr)
-		return ok && to.IP.IsLoopback()
+		return e.Cause == nil || absent(e.Cause) // without a cause, the proxy refuses, or its variable is invalid
+	case KindDNS, KindConnect:
+		return absent(e.Cause)
 	}
 	return false
+}
+
+// absent reports whether a connection failed because its host does not exist, or because nothing
+// listens on a port of this machine, which does not change by waiting.
+func absent(err error) bool {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		return dns.IsNotFound
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok || !errors.Is(op.Err, syscall.ECONNREFUSED) {
+		return false
+	}
+	to, ok := op.Addr.(*net.TCPAddr)
+	return ok && to.IP.IsLoopback()
 }
 
 // Explain describes the error of a failed request, also of clients from other packages. host is the

@@ -229,6 +229,9 @@ func TestProxy(t *testing.T) {
 		if kindOf(err) != c.kind || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %s: %s", name, kindOf(err), got)
 		}
+		if name == "nobody there" && !Explain(err, "").Permanent() {
+			t.Errorf("%s: waiting could help: %s", name, got)
+		}
 		for _, secret := range append(n.Proxies().Secrets(), "s3cretly", "p@ss", "p%40ss", "me:") {
 			if strings.Contains(got, secret) {
 				t.Errorf("%s: %q is shown: %s", name, secret, got)

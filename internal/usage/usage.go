@@ -265,6 +265,9 @@ func refuseUnknown(cmd *cobra.Command, args []string) error {
 			hint = fmt.Sprintf("; did you mean %s?", sub.Name())
 		}
 	}
+	if cmd.Flags().Lookup(args[0]) != nil { // eca version
+		hint = "; did you mean --" + args[0] + "?"
+	}
 	if hint == "" {
 		hint = "; " + cmd.CommandPath() + " --help lists the commands"
 	}

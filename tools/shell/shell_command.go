@@ -209,8 +209,8 @@ func (o Options) line(command, dir string) proc.Spec {
 	return spec
 }
 
-// toEnd runs a command to its end. It returns the result with its output, its exit, and the end of its
-// stderr (complaints).
+// toEnd runs a command to its end. It returns the result with its output, its exit, and its messages
+// (complaints): stderr, or stdout if stderr is empty.
 func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout time.Duration, out tools.Sink) (res tools.Result, exit proc.Exit, complaints string, err error) {
 	var stdout, stderr capture
 	stdout.sink, stderr.sink = out, out
@@ -239,7 +239,11 @@ func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout tim
 	if s := stdout.String(); s != "" {
 		res.Outputs = append(res.Outputs, "Stdout:\n"+s)
 	}
-	return res, exit, stderr.String(), nil
+	complaints = stderr.String()
+	if complaints == "" { // 2>&1
+		complaints = stdout.String()
+	}
+	return res, exit, complaints, nil
 }
 
 // outOfMemory returns the message about a command that was killed for lack of memory.
