@@ -36,7 +36,7 @@ func TestChats(t *testing.T) {
 	}
 	for _, filter := range []string{"since:yesterday", "role:bot", "workspace:"} { // is not left out
 		for _, asJSON := range []string{"--json=true", "--json=false"} {
-			if out := chats(1, "search", asJSON, filter, "walrus"); out != "" {
+			if out := chats(2, "search", asJSON, filter, "walrus"); out != "" {
 				t.Errorf("search %s: %s", filter, out)
 			}
 		}
@@ -126,7 +126,7 @@ func TestChatsByTheBeginningOfTheirIDs(t *testing.T) {
 			}
 		}
 	}
-	run(0, "chats", "delete", prefix+"-c")
+	run(0, "chats", "delete", prefix+"-co") // an id is hexadecimal: no other one begins so
 	if out, _ := run(0, "chats", "delete", prefix); !strings.Contains(out, "deleted "+listed.ID) {
 		t.Errorf("delete: %s", out)
 	}
