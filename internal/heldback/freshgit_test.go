@@ -4,9 +4,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
 // A repository as git makes it may stay where a command made it; one that can run something
@@ -47,5 +49,53 @@ func TestFreshRepository(t *testing.T) {
 	}
 	if freshRepository(t.TempDir()) {
 		t.Error("a folder that is none is a repository")
+	}
+}
+
+// The files with which git links a worktree that a command made to a protected repository may stay,
+// unless one of them leads elsewhere, or the worktree has settings of its own.
+func TestFreshWorktree(t *testing.T) {
+	needs.Program(t, "git", "git")
+	for name, change := range map[string]struct {
+		file, text string
+		fresh      string // the files that may stay
+	}{
+		"as made":                       {"OWN/description", "x", ".git commondir gitdir"},
+		"settings of its own":           {"OWN/config.worktree", "", ""},
+		"another repository's settings": {"OWN/commondir", "/tmp\n", ""},
+		"another worktree's folder":     {"OWN/gitdir", "/tmp/.git\n", ""},
+		"another folder's worktree":     {"WORK/.git", "gitdir: /tmp\n", ""},
+		"two lines":                     {"WORK/.git", "gitdir: OWN\nx\n", ""},
+	} {
+		root, err := filepath.EvalSymlinks(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		repository := filepath.Join(root, "repo", ".git")
+		work := filepath.Join(root, "work")
+		run := func(args ...string) {
+			t.Helper()
+			if out, err := exec.Command("git", append([]string{"-c", "user.name=x", "-c", "user.email=x@x", "-C", root}, args...)...).CombinedOutput(); err != nil {
+				t.Fatalf("%q: %v %s", args, err, out)
+			}
+		}
+		run("init", "-q", "repo")
+		run("-C", "repo", "commit", "-q", "--allow-empty", "-m", "x")
+		places := sandbox.FindPlaces(sandbox.Guard{Roots: []string{root}})
+		run("-C", "repo", "worktree", "add", "-q", "-b", "w", work)
+		own := filepath.Join(repository, "worktrees", "work")
+		expand := strings.NewReplacer("OWN", own, "WORK", work).Replace
+		if err := os.WriteFile(expand(change.file), []byte(expand(change.text)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var fresh []string
+		for _, file := range []string{filepath.Join(work, ".git"), filepath.Join(own, "commondir"), filepath.Join(own, "gitdir")} {
+			if freshWorktree(places, file) {
+				fresh = append(fresh, filepath.Base(file))
+			}
+		}
+		if got := strings.Join(fresh, " "); got != change.fresh {
+			t.Errorf("%s: %q may stay, want %q", name, got, change.fresh)
+		}
 	}
 }
