@@ -221,6 +221,17 @@ func TestWorktreePlacesAreHeldBack(t *testing.T) {
 			t.Errorf("%s: %v: %s", name, err, out)
 		}
 	}
+	const hook = "hooks/pre-commit"
+	head := filepath.Join(common, "HEAD") // without it, the folder is no repository for the moment
+	if out := run("C=" + common + "; mkdir $C/hooks; echo x > $C/" + hook + "; mv $C/HEAD $C/HEAD.x"); !strings.Contains(out, "it was moved to") {
+		t.Errorf("a hook in a folder without HEAD: %s", out)
+	}
+	if _, err := os.Lstat(filepath.Join(common, hook)); err == nil {
+		t.Error("a hook in a folder without HEAD stays")
+	}
+	if err := os.Rename(head+".x", head); err != nil {
+		t.Fatal(err)
+	}
 	const commonDir = "worktrees/other/commondir"
 	out := run("echo /tmp > " + filepath.Join(common, commonDir))
 	if got := read(t, filepath.Join(common, commonDir)); got != "../..\n" || !strings.Contains(out, "it was moved to") {
