@@ -170,7 +170,7 @@ func readFile(path string) (document, error) {
 	case err != nil:
 		return document{}, err
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
-		return document{}, fmt.Errorf("others may access it (its mode is %#o); if that did not happen, run: chmod 600 %s", info.Mode().Perm(), path)
+		return document{}, fmt.Errorf("other users may read or change it (its mode is %#o): run chmod 600 %s, and replace the keys in it if somebody may have read them", info.Mode().Perm(), path)
 	}
 	data, err := safeio.ReadOpen(f, maxSize)
 	if err != nil {

@@ -73,7 +73,7 @@ func TestCheck(t *testing.T) {
 		`HOME/config.json:11:26: error: defaultModel: there is no provider "antropic"; did you mean anthropic?`,
 		`HOME/config.json:12:26: error: disabledTools.1 must be a string, not the number 7; it is ignored`,
 		`HOME/config.json:13:39: warning: unknown key plugins.mine.branch; it has no effect`,
-		`ROOT/.eca/config.json:3:3: error: invalid literal: oops`,
+		`ROOT/.eca/config.json:3:3: error: invalid JSON: oops is not a value; the file must be an object in braces ({), and texts must be in double quotes`,
 		`ECA_CONFIG:1:13: error: remote.port must be between 0 and 65535, not 70000; it is ignored`,
 		`ECA_CONFIG:1:45: error: hooks.h.type must be one of sessionStart, sessionEnd, chatStart, chatEnd, chatStatusChanged, subagentStart, preRequest, postRequest, subagentPostRequest, preToolCall, postToolCall, preCompact, postCompact, prePrompt, postPrompt, not "preToolcall"; did you mean "preToolCall"?`,
 		`ECA_CONFIG:1:81: error: hooks.h.actions.0.timeout must be a whole number, not a string; it is ignored`,

@@ -55,22 +55,26 @@ func splitPosition(msg string) (line, column int, cause string) {
 // syntaxCause describes the parser's message in the user's terms.
 func syntaxCause(found string) string {
 	if m := regexp.MustCompile(`^invalid character '(\\'|[‘’‚“”„«»` + "`" + `])'`).FindStringSubmatch(found); m != nil {
-		kind := "other quotes"
+		kind := "typographic quotes"
 		if m[1] == `\'` {
 			kind = "single quotes"
 		}
 		return "invalid JSON: " + kind + "; use double quotes (\")"
 	}
+	if literal, ok := strings.CutPrefix(found, "invalid literal: "); ok {
+		return "invalid JSON: " + literal + " is not a value; the file must be an object in braces ({), and texts must be in double quotes"
+	}
 	for sign, cause := range map[string]string{
-		"expecting ',' or":  "missing comma",
-		"after object name": "missing colon",
-		"unexpected EOF":    "the text ends before the JSON is complete",
+		"expecting ',' or":  "a comma is missing before this",
+		"after object name": "a colon is missing before this",
+		"at start of value": "a value is missing before this",
+		"unexpected EOF":    "the text ends before the JSON is complete; perhaps } is missing",
 	} {
 		if strings.Contains(found, sign) {
-			return "invalid JSON: " + cause + " (" + found + ")"
+			return "invalid JSON: " + cause
 		}
 	}
-	return found
+	return "invalid JSON: " + found
 }
 
 // openString returns the start of the first string that does not end on its line.

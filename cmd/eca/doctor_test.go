@@ -107,7 +107,7 @@ func TestDoctor(t *testing.T) {
 	if code != 1 {
 		t.Errorf("exit %d", code)
 	}
-	expect(found, broken+":2:3", doctor.Problem, "invalid literal")
+	expect(found, broken+":2:3", doctor.Problem, "is not a value")
 	times := 0
 	for subject := range found {
 		if strings.Contains(subject, broken) {
