@@ -251,12 +251,12 @@ func TestCachesArePrivate(t *testing.T) {
 	home := filepath.Join(dir, "home")
 	write(t, filepath.Join(home, ".cache", "go-build", "mine"), "mine\n")
 	write(t, filepath.Join(home, ".cargo", "registry", "crate"), "crate\n")
-	for _, root := range []string{"a", "b"} {
-		if err := os.Mkdir(filepath.Join(dir, root), 0o755); err != nil {
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "elsewhere", "a") // of the same name
+	for _, root := range []string{a, b} {
+		if err := os.MkdirAll(root, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	const fill = `set -e; cd "$H"; grep -q mine .cache/go-build/mine; echo evil > .cache/go-build/mine; echo x > .cache/go-build/new; mkdir .cache/tool; echo x > .cache/tool/x
 		rm .cargo/registry/crate; mkdir .cargo/bin; echo evil > .cargo/bin/cargo; echo x > "$npm_config_cache/x"`
 	if code, out := within(t, d, a, "H="+home+"; "+fill); code != 0 {
