@@ -54,22 +54,35 @@ type nestedText struct {
 // arguments (sh -c, eval) are printed in the same way.
 //
 // judged is the result of parsing the canonical text. It runs the same commands, with the expanded
-// words as arguments. Statements keep their line numbers, for the messages of the shell. If there
+// words as arguments. A program of literal words in lists and pipes is not parsed again: its canonical
+// form only has other quotes, so judged is p itself. Statements keep their line numbers, for the messages of the shell. If there
 // is no canonical form, text is empty and why is the reason.
 func (p Program) Canonical(f Form) (text string, judged Program, why string) {
 	if p.tree == nil {
 		return "", Program{}, p.Unresolved
 	}
-	if text, why = p.tree.print(f); why != "" {
+	text, plain, why := p.tree.print(f)
+	if why != "" {
 		return "", Program{}, why
 	}
+	if plain && p.known() {
+		return text, p, ""
+	}
+	return p.parsedAgain(text, f)
+}
+
+// known reports whether all commands of a program and their arguments are known.
+func (p Program) known() bool { return p.Unresolved == "" && p.Computed == "" && !p.Expands }
+
+// parsedAgain parses a canonical form and compares it with the program that it was printed from.
+func (p Program) parsedAgain(text string, f Form) (canonical string, judged Program, why string) {
 	judged = p.tree.parsers.parse(text, p.tree.assessed)
 	const differs = "bash would read its canonical form differently"
 	if judged.tree == nil || judged.TwoReadings != "" || p.Unresolved == "" && judged.Unresolved != "" || !sameCommands(p, judged) {
 		return "", Program{}, differs
 	}
 	f.Glob = nil // globs that were not expanded stay
-	if again, why := judged.tree.print(f); why != "" || again != text {
+	if again, _, why := judged.tree.print(f); why != "" || again != text {
 		return "", Program{}, differs
 	}
 	return text, judged, ""
@@ -88,11 +101,12 @@ func sameCommands(a, b Program) bool {
 	return true
 }
 
-func (t *tree) print(f Form) (text, why string) {
-	p := &printer{Form: f, tree: t, line: 1, dir: f.Dir, why: t.unprintable}
+// print prints the tree. plain is true if it consists of commands of literal words in lists and pipes.
+func (t *tree) print(f Form) (text string, plain bool, why string) {
+	p := &printer{Form: f, tree: t, line: 1, dir: f.Dir, why: t.unprintable, plain: true}
 	p.out.Grow(2 * len(t.source)) //nolint:mnd // quotes, mostly
 	p.stmts(t.stmts)
-	return p.out.String(), p.why
+	return p.out.String(), p.plain, p.why
 }
 
 // printer prints a syntax tree to out; line is the line number that out has reached. It has more
@@ -115,6 +129,7 @@ type printer struct {
 	vanishes   bool // the last word may expand to nothing, so that the next one is the name
 	inDocument bool // in a here-document, whose lines are not printed as lines
 	acted      bool // an earlier command may have changed what globs match
+	plain      bool // so far, there are only commands of literal words in lists and pipes
 }
 
 func (p *printer) none(why string) {
@@ -176,6 +191,7 @@ func (p *printer) stmt(s *syntax.Stmt) {
 		p.str("! ")
 	}
 	merge := p.errs[s]
+	p.plain = p.plain && !s.Negated && !s.Background && !merge
 	empty := p.command(s.Cmd)
 	for _, r := range s.Redirs {
 		if !empty {
@@ -197,6 +213,11 @@ func (p *printer) stmt(s *syntax.Stmt) {
 
 // command prints a command. empty reports whether cmd is nil.
 func (p *printer) command(cmd syntax.Command) (empty bool) {
+	switch cmd.(type) {
+	case *syntax.CallExpr, *syntax.BinaryCmd:
+	default:
+		p.plain = false
+	}
 	switch cmd := cmd.(type) {
 	case nil:
 		return true

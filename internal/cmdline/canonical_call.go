@@ -10,6 +10,7 @@ import (
 // call prints a simple command.
 func (p *printer) call(c *syntax.CallExpr) {
 	sep := ""
+	p.plain = p.plain && len(c.Assigns) == 0
 	for _, a := range c.Assigns {
 		p.str(sep)
 		p.assign(a)
@@ -125,6 +126,7 @@ func (p *printer) declaration(d *syntax.DeclClause) {
 }
 
 func (p *printer) redirect(r *syntax.Redirect) {
+	p.plain = p.plain && (r.Op == syntax.DplIn || r.Op == syntax.DplOut)
 	if r.N != nil {
 		if strings.Trim(r.N.Value, "0123456789") != "" {
 			p.none("a redirection sets a variable")
@@ -149,6 +151,7 @@ func (p *printer) redirect(r *syntax.Redirect) {
 			p.str(r.Op.String() + to)
 			return
 		}
+		p.plain = false
 		if r.N != nil || r.Op == syntax.DplIn {
 			p.none("a redirection's descriptor is computed")
 			return

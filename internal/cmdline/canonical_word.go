@@ -16,6 +16,11 @@ type piece struct {
 // mayVanish reports whether an empty value of the piece removes the word.
 func (x piece) mayVanish() bool { return x.kind == expansion && !strings.HasPrefix(x.text, `"`) }
 
+// special reports whether the shell may expand the piece.
+func (x piece) special() bool {
+	return x.kind != quotedText && (x.kind != bareText || strings.Contains(x.text, "~"))
+}
+
 type pieceKind int
 
 const (
@@ -44,10 +49,12 @@ func (p *printer) words(w *syntax.Word, command, sep string) {
 		sep = " "
 	}
 	if n := p.nested[w]; n != nil {
+		p.plain = false
 		print(p.program(n))
 		return
 	}
 	if option, replaced := p.options[w]; replaced {
+		p.plain = false
 		p.first, p.vanishes = false, false
 		print(p.quote(option))
 		return
@@ -67,7 +74,9 @@ func (p *printer) words(w *syntax.Word, command, sep string) {
 	}
 	named := p.first
 	p.first, p.vanishes = false, true
-	for _, pieces := range p.braces(p.pieces(w, anArgument)) {
+	parts := p.pieces(w, anArgument)
+	p.plain = p.plain && !slices.ContainsFunc(parts, piece.special)
+	for _, pieces := range p.braces(parts) {
 		if named && slices.ContainsFunc(pieces, func(x piece) bool { return x.kind == globText }) {
 			p.none("which command it runs is a glob")
 		}
