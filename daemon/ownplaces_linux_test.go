@@ -123,14 +123,15 @@ func TestOwnFoldersElsewhere(t *testing.T) {
 	dir := testkit.OutOfTemp(t)
 	root := filepath.Join(dir, "ws")
 	makeTree(t, dir, map[string]string{
-		"ws/xdg/config/eca/config.json": "{}\n", "ws/xdg/state/eca/x": "before\n", "ws/mine.json": "{}\n", "ws/dots/cache/shell/bash": "before\n", "ws/dots/real/notes": "before\n",
-		"ws/xdg/cache": "-> ../dots/hop", "ws/dots/hop": "-> cache-parent", "ws/dots/cache-parent/eca": "-> ../cache", "ws/person": "-> dots/real",
+		"ws/xdg/config/eca/config.json": "{}\n", "ws/xdg/state/eca/x": "before\n", "ws/mine.json": "{}\n", "ws/xdg/config/eca/commands": "-> ../../../said", "ws/said/rules.txt": "before\n",
+		"ws/dots/cache/shell/bash": "before\n", "ws/dots/real/notes": "before\n",
+		"ws/ways/cache": "-> ../dots/hop", "ws/dots/hop": "-> cache-parent", "ws/dots/cache-parent/eca": "-> ../cache", "ws/person": "-> dots/real",
 	})
 	d := isolatedWith(t, map[string]string{
-		"HOME": filepath.Join(root, "person"), "XDG_CONFIG_HOME": filepath.Join(root, "xdg", "config"), "XDG_STATE_HOME": filepath.Join(root, "xdg", "state"), "XDG_CACHE_HOME": filepath.Join(root, "xdg", "cache"),
+		"HOME": filepath.Join(root, "person"), "XDG_CONFIG_HOME": filepath.Join(root, "xdg", "config"), "XDG_STATE_HOME": filepath.Join(root, "xdg", "state"), "XDG_CACHE_HOME": filepath.Join(root, "ways", "cache"),
 	}, Options{ConfigFile: filepath.Join(root, "mine.json")})
-	unchangeable(t, d, root, "xdg/config/eca/config.json", "xdg/state/eca/x", "xdg/state/eca/permissions.json", "xdg/cache/eca/shell/bash", "dots/cache/shell/bash", "mine.json")
-	for _, script := range []string{"rm person", "ln -sfn /tmp person", "mv person x", "mv dots/real x", "rm xdg/cache", "ln -sfn x dots/hop", "ln -sfn ../x dots/cache-parent/eca"} {
+	unchangeable(t, d, root, "xdg/config/eca/config.json", "xdg/state/eca/x", "xdg/state/eca/permissions.json", "ways/cache/eca/shell/bash", "said/rules.txt", "dots/cache/shell/bash", "mine.json")
+	for _, script := range []string{"rm person", "ln -sfn /tmp person", "mv person x", "mv dots/real x", "rm ways/cache", "ln -sfn x dots/hop", "ln -sfn ../x dots/cache-parent/eca"} {
 		if code, out := within(t, d, root, script); code == 0 {
 			t.Errorf("%s: worked: %s", script, out)
 		}
@@ -142,11 +143,11 @@ func TestDotfilesInTheWorkspace(t *testing.T) {
 	needs.Long(t)
 	dir := testkit.OutOfTemp(t)
 	root, home := filepath.Join(dir, "dotfiles"), filepath.Join(dir, "home")
-	makeTree(t, root, map[string]string{"eca/config.json": "{}\n", "bash/rc": "before\n", "conf/fish/config.fish": "before\n", "readme": "before\n"})
+	makeTree(t, root, map[string]string{"mine/settings.txt": "{}\n", "bash/rc": "before\n", "conf/fish/config.fish": "before\n", "readme": "before\n"})
 	makeTree(t, home, map[string]string{".config": "-> " + filepath.Join(root, "conf"), ".bashrc": "-> ../dotfiles/bash/rc"})
-	makeTree(t, root, map[string]string{"conf/eca/config.json": "-> ../../eca/config.json"})
+	makeTree(t, root, map[string]string{"conf/eca/config.json": "-> ../../mine/settings.txt"})
 	d := isolatedWith(t, map[string]string{"HOME": home}, Options{})
-	unchangeable(t, d, root, "eca/config.json", "bash/rc", "conf/fish/config.fish", "conf/eca/config.json")
+	unchangeable(t, d, root, "mine/settings.txt", "bash/rc", "conf/fish/config.fish", "conf/eca/config.json")
 	if code, out := within(t, d, root, "echo after > readme && echo x > bash/other"); code != 0 {
 		t.Errorf("other files: exit %d: %s", code, out)
 	}
