@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -115,6 +116,31 @@ func TestHiddenPlacesAreHeldBack(t *testing.T) {
 		if info, err := os.Stat(filepath.Join(root, "d", "closed")); err != nil || info.Mode().Perm() != 0o111 {
 			t.Errorf("the folder's mode is %v, %v", info, err)
 		}
+	}
+}
+
+// In a workspace with more folders than become read-only, a command can replace protected files. They
+// are moved away like new ones.
+func TestReplacedPlacesAreHeldBack(t *testing.T) {
+	needs.Long(t)
+	d, dir := isolated(t)
+	root := filepath.Join(dir, "many")
+	const folders, step = 6000, 20
+	for i := range folders {
+		write(t, filepath.Join(root, "d", fmt.Sprint(i), ".envrc"), "before\n")
+	}
+	out := workspaceCommand(t, d, root)(fmt.Sprintf("for ((i = 0; i < %d; i += %d)); do echo evil > x; mv -f x d/$i/.envrc; done; true", folders, step))
+	moved := 0
+	for i := 0; i < folders; i += step {
+		at := filepath.Join(root, "d", fmt.Sprint(i), ".envrc")
+		if _, err := os.Lstat(at); err != nil {
+			moved++
+		} else if got := read(t, at); got != "before\n" {
+			t.Errorf("%s: now %q", at, got)
+		}
+	}
+	if moved == 0 || !strings.Contains(out, "it was moved to") {
+		t.Errorf("%d files were moved away: %.500s", moved, out)
 	}
 }
 
