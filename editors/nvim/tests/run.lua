@@ -1,9 +1,11 @@
 -- The tests of the plugin. This Neovim drives another, which has the plugin, by what its user types:
 --
---   ECA=/path/to/eca WIRE=http://127.0.0.1:PORT nvim --headless --clean -l tests/run.lua [part of a name]
+--   ECA=/path/to/eca WIRE=http://127.0.0.1:PORT AGE=/path/to/nvim.test \
+--     nvim --headless --clean -l tests/run.lua [part of a name]
 --
 -- Each test prints "ok NAME", or "not ok NAME" and why. The daemon is the real one, with the script in tape.yaml as its
--- model, or fake.lua, which misbehaves. WIRE is a provider with the script in wire.yaml, which work.lua needs.
+-- model, or fake.lua, which misbehaves. work.lua needs WIRE, a provider with the script in wire.yaml, and AGE, the test
+-- program of this folder, which makes chats old.
 local here = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h")
 local only = arg and arg[1]
 local eca = assert(vim.env.ECA, "ECA is not set: the path of the program")

@@ -49,6 +49,19 @@ t.test("the result of an edit names the new errors of the editor", {
   assert((vim.uv.hrtime() - began) / 1e9 < 15)
 end)
 
+local gopls = vim.env.ECA_GOPLS -- set in CI
+if gopls then
+  t.test("the symbols of a file are those of its language server", {
+    config = config({ lsp = { gopls = { command = gopls, extensions = { ".go" } } } }),
+  }, function(e)
+    e:lua([[
+      vim.fn.writefile({ "module m", "", "go 1.26" }, "go.mod")
+      vim.fn.writefile({ "package m", "", "func Walrus() {}" }, "walrus.go")
+    ]])
+    e:prompt("outline"):shows("Outlined: Walrus.")
+  end)
+end
+
 t.test("a budget asks, and costs are listed", { config = config({ budget = { turn = "$0.05" } }) }, function(e)
   e:prompt("spend"):asks("This turn's budget is used up: $0.0800 of $0.0500.")
   t.contains(e:float(), "Go on")
@@ -93,6 +106,22 @@ t.test("search finds a message, and a pinned chat says so", { config = config({}
   e:prompt("/search seal"):shows("Nothing was found")
   e:idle()
   e:prompt("/pin"):shows("This chat is pinned")
+end)
+
+t.test("chats are deleted when they are old", { config = config({}) }, function(e)
+  e:prompt("hello walrus"):idle()
+  e:close()
+  local function search()
+    local other = t.editor({ config = config({ chatRetentionDays = 7 }) }, e)
+    other:prompt("/search walr*"):idle()
+    local found = other:chat()
+    other:close()
+    return found
+  end
+  t.contains(search(), "hello **walrus**")
+  local age = vim.system({ assert(vim.env.AGE) }, { env = { AGED_STATE = e.root .. "/state/eca" } }):wait()
+  assert(age.code == 0, age.stderr)
+  t.contains(search(), "Nothing was found")
 end)
 
 t.test("an image that the model made is shown, and opened", {
