@@ -66,6 +66,15 @@ func (o *onTerminal) end() (string, int) {
 	return string(rest), o.cmd.ProcessState.ExitCode()
 }
 
+// A user who starts the server by hand is told what it waits for.
+func TestServerOnATerminalSaysWhatItWaitsFor(t *testing.T) {
+	o := runOnTerminal(t, newPlace(t), "server")
+	o.await("waiting for an editor")
+	o.await("eca web or eca exec.")
+	o.press("\x03")
+	o.end()
+}
+
 // Keys that were pressed before a question was shown do not answer it.
 func TestExecKeysBeforeTheQuestionDoNotAnswerIt(t *testing.T) {
 	second := strings.ReplaceAll(writeCall, "new.txt", "unseen.txt")

@@ -366,6 +366,9 @@ func serve(ctx context.Context, f serverFlags, stdin io.Reader, stdout, stderr i
 		return err
 	}
 	slog.SetDefault(log.Logger)
+	if isTerminal(stdin) {
+		fmt.Fprintln(stderr, "eca server: waiting for an editor, which starts this command itself; Ctrl-C ends it. Without an editor, use eca web or eca exec.")
+	}
 	d, err := newDaemon(f, log)
 	if err != nil {
 		return err
