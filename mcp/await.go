@@ -23,7 +23,7 @@ func (s *server) awaitConnection(reply chan<- connectResult) {
 			return
 		}
 		s.waiting = append(s.waiting, reply)
-		s.open()
+		s.beginStart()
 	case NeedsLogin:
 		reply <- connectResult{err: s.unreachable("it needs a login: " + s.reason)}
 	case Disabled, Stopped, Stopping:

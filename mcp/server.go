@@ -157,7 +157,7 @@ func (s *server) run() {
 			s.stopped()
 		case <-s.backoff.due:
 			s.backoff.due = nil
-			s.open()
+			s.beginStart()
 		case <-listsChanged:
 			s.refresh(s.conn)
 		case r := <-s.refreshing:
@@ -210,14 +210,14 @@ func (s *server) publish() {
 	s.m.changed()
 }
 
-// begin starts the server if it is enabled.
+// begin starts the server if it is enabled and has waited for the manager to begin.
 func (s *server) begin() {
 	if !s.awaitingBegin {
 		return
 	}
 	s.awaitingBegin = false
 	if s.state == Starting {
-		s.connect()
+		s.connectInBackground()
 	}
 }
 
@@ -229,7 +229,7 @@ func (s *server) start() {
 	case Stopping:
 		s.startAfterStop = true
 	case Disabled, Stopped, Failed, NeedsLogin:
-		s.open()
+		s.beginStart()
 	case Starting:
 		s.begin()
 	case Running:
@@ -237,18 +237,18 @@ func (s *server) start() {
 	}
 }
 
-// open begins a start. It requires that there is no connection.
-func (s *server) open() {
+// beginStart begins a start, at once or when the manager begins. It requires that there is no connection.
+func (s *server) beginStart() {
 	s.backoff.cancel()
 	s.backoff.due = nil
 	s.set(Starting, "")
 	if !s.awaitingBegin {
-		s.connect()
+		s.connectInBackground()
 	}
 }
 
-// connect tries to reach the server in the background.
-func (s *server) connect() {
+// connectInBackground tries to reach the server; run gets the outcome.
+func (s *server) connectInBackground() {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.opening.giveUp = cancel
 	ch := make(chan attempt, 1)
@@ -406,7 +406,7 @@ func (s *server) stopped() {
 	s.set(s.idleState(), "")
 	if s.startAfterStop {
 		s.startAfterStop = false
-		s.open()
+		s.beginStart()
 	}
 }
 
@@ -418,7 +418,7 @@ func (s *server) restart(why string) {
 		s.startAfterStop = true
 		return
 	}
-	s.open()
+	s.beginStart()
 }
 
 // configure applies the current configuration.
