@@ -248,7 +248,7 @@ func TestWorktreePlacesAreHeldBack(t *testing.T) {
 		}
 	}
 	const hook = "hooks/pre-commit"
-	head := filepath.Join(common, "HEAD") // without it, the folder is no repository for the moment
+	head := filepath.Join(common, "HEAD") // without it, git does not take the folder for a repository
 	if out := run("C=" + common + "; mkdir $C/hooks; echo x > $C/" + hook + "; mv $C/HEAD $C/HEAD.x"); !strings.Contains(out, "it was moved to") {
 		t.Errorf("a hook in a folder without HEAD: %s", out)
 	}

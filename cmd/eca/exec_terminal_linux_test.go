@@ -66,7 +66,7 @@ func (o *onTerminal) end() (string, int) {
 	return string(rest), o.cmd.ProcessState.ExitCode()
 }
 
-// A user who starts the server by hand is told what it waits for.
+// The server says what it waits for if a user starts it by hand.
 func TestServerOnATerminalSaysWhatItWaitsFor(t *testing.T) {
 	o := runOnTerminal(t, newPlace(t), "server")
 	o.await("waiting for an editor")
