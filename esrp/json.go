@@ -1,6 +1,7 @@
 package esrp
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -187,6 +188,9 @@ func (p *parser) value(depth int) (Value, error) {
 			p.at += len(literal)
 			return v, nil
 		}
+	}
+	if bytes.HasPrefix(p.doc[p.at:], []byte("\xef\xbb\xbf")) {
+		return Value{}, errors.New("the text begins with a byte order mark: save it without one")
 	}
 	return Value{}, errors.New("expected a value")
 }

@@ -96,6 +96,9 @@ func Parse(text string, now time.Time) Query {
 		}
 		q.terms = append(q.terms, t)
 	}
+	if !q.Since.IsZero() && !q.Until.IsZero() && !q.Since.Before(q.Until) {
+		q.Problems = append(q.Problems, "since: is not before until:, so no message can be found")
+	}
 	if q.Empty() && len(q.Problems) == 0 && strings.TrimSpace(text) != "" {
 		q.Problems = append(q.Problems, "the query has no word to search for: write letters or digits")
 	}

@@ -155,6 +155,16 @@ first prompt. Chats without a title in which only slash commands were entered ar
 }
 
 // missingFolder returns the first of the roots that does not exist, or "".
+// searchedFolders returns the folders that a query names.
+func searchedFolders(query string) (folders []string) {
+	for _, w := range search.Parse(query, time.Now()).Workspaces {
+		if w != search.Here {
+			folders = append(folders, w)
+		}
+	}
+	return folders
+}
+
 func missingFolder(roots []string) string {
 	for _, root := range roots {
 		if _, err := os.Stat(root); errors.Is(err, os.ErrNotExist) {
@@ -205,6 +215,9 @@ func searchChatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Comman
 				}
 				if len(found.Problems) > 0 { // without the invalid filter, the results would mislead
 					return usage.Errorf("%s", strings.Join(found.Problems, "; "))
+				}
+				if missing := missingFolder(searchedFolders(query)); len(found.Hits) == 0 && missing != "" {
+					return fmt.Errorf("the folder %s does not exist and has no chats", missing)
 				}
 				if asJSON {
 					return printHitsJSON(found, stdout)
@@ -383,6 +396,9 @@ func exportChat(ctx context.Context, d *daemon.Daemon, id string, to []string, s
 		return d.ExportChat(ctx, id, stdout)
 	}
 	f, err := os.OpenFile(to[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if info, statErr := os.Stat(to[0]); statErr == nil && info.IsDir() {
+		return fmt.Errorf("%s is a folder: name a file in it", to[0])
+	}
 	if errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("%s exists already and is not overwritten; remove it, or choose another name", to[0])
 	}

@@ -223,6 +223,10 @@ func readSchema(path string) (*answerSchema, error) {
 	if err != nil {
 		return nil, err
 	}
+	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))) // some editors begin files with it
+	if len(data) == 0 {
+		return nil, fmt.Errorf("%s is empty, and not a JSON Schema", path)
+	}
 	var raw any
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return nil, fmt.Errorf("%s is an invalid JSON Schema: %w", path, err)
@@ -241,7 +245,7 @@ func readSchema(path string) (*answerSchema, error) {
 	if name := unknownType(raw); name != "" {
 		return nil, fmt.Errorf("%s is an invalid JSON Schema: there is no type %q; use one of %s", path, name, strings.Join(schemaTypes(), ", "))
 	}
-	return &answerSchema{path, string(bytes.TrimSpace(data)), resolved}, nil
+	return &answerSchema{path, string(data), resolved}, nil
 }
 
 func schemaTypes() []string {

@@ -206,6 +206,9 @@ func (l login) enter(ctx context.Context, fields []auth.Field) (outcome, notice 
 			return "", "", err
 		}
 	}
+	if rest, _ := l.in.Peek(l.in.Buffered()); l.terminal == nil && len(bytes.TrimSpace(rest)) > 0 {
+		return "", "", fmt.Errorf("standard input has more lines than are needed (%s); the login is unchanged", labels(fields))
+	}
 	waiting := noticeLater(l.notices, "Waiting for "+l.provider+" to check the key")
 	outcome, err = l.d.CheckKey(ctx, l.provider, values)
 	waiting.Stop()

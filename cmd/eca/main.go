@@ -128,6 +128,9 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 			if _, lenient := cmd.Annotations[usage.Lenient]; lenient || !cmd.HasParent() { // an editor shows it
 				return nil
 			}
+			if err := checkLogLevel(f.logLevel); err != nil {
+				return err
+			}
 			return checkConfigFile(f.configFile)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -203,6 +206,9 @@ func dropUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) []st
 			out = append(out, a)
 		case flag == nil:
 			fmt.Fprintf(stderr, "eca: unknown flag %s is ignored\n", a)
+			if !hasValue && len(out) > 0 && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") { // its value, since the commands have no arguments
+				i++
+			}
 		case flag.NoOptDefVal == "" && !hasValue && i+1 < len(args):
 			out = append(out, a, args[i+1])
 			i++
@@ -273,6 +279,10 @@ func (h withoutServers) WithGroup(name string) slog.Handler {
 	return withoutServers{h.Handler.WithGroup(name)}
 }
 
+func checkLogLevel(level string) error {
+	return usage.Choice("log-level", level, "error", "warn", "info", "debug")
+}
+
 // logger returns logs to stderr.
 func logger(level string, stderr io.Writer) (*logs, error) {
 	var l slog.Level
@@ -280,7 +290,7 @@ func logger(level string, stderr io.Writer) (*logs, error) {
 	if people {
 		level = "error"
 	}
-	if err := usage.Choice("log-level", level, "error", "warn", "info", "debug"); err != nil {
+	if err := checkLogLevel(level); err != nil {
 		return nil, err
 	}
 	if err := l.UnmarshalText([]byte(level)); err != nil {

@@ -7,11 +7,13 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -104,14 +106,19 @@ func mcpAddCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 				if _, exists := d.Config().MCPServers[args[0]]; exists {
 					return fmt.Errorf("the MCP server %s exists already; remove it first: eca mcp remove %s", printable(args[0]), visible.Argument(args[0]))
 				}
+				var replaced []string
 				if !workspace { // a server for all folders also runs in other folders
-					if err := makeAbsolute(&s, stdout); err != nil {
+					var err error
+					if replaced, err = makeAbsolute(&s); err != nil {
 						return err
 					}
 				}
 				file, err := d.AddMCPServer(args[0], s, workspace, "")
 				if err != nil {
 					return err
+				}
+				for _, text := range replaced {
+					fmt.Fprintln(stdout, text)
 				}
 				if why := cannotStart(s); why != "" {
 					fmt.Fprintf(stderr, "eca mcp add: warning: %s\n", printable(why))
@@ -239,6 +246,8 @@ func parseServer(s *config.MCPServer, transport string, args []string, dash int)
 			return usage.Errorf("unexpected arguments after the URL %s: %s; headers are given with --header NAME=VALUE", rest[0], strings.Join(rest[1:], " "))
 		}
 		s.URL = rest[0]
+	case !verbatim && s.URL == "" && hostAndPort(rest[0]):
+		return usage.Errorf("%s is not a URL: an address must begin with http:// or https://", rest[0])
 	case !verbatim && s.URL == "" && foreignScheme(rest[0]):
 		return usage.Errorf("%s is not an address of a server: it must begin with http:// or https://", rest[0])
 	default:
@@ -258,6 +267,14 @@ func parseServer(s *config.MCPServer, transport string, args []string, dash int)
 	return nil
 }
 
+// hostAndPort reports whether an argument is HOST:PORT, with or without a path.
+func hostAndPort(word string) bool {
+	first, _, _ := strings.Cut(word, "/")
+	host, port, err := net.SplitHostPort(first)
+	_, numberErr := strconv.ParseUint(port, 10, 16)
+	return err == nil && host != "" && numberErr == nil
+}
+
 // foreignScheme reports whether an argument that is not an http or https URL looks like a URL.
 func foreignScheme(word string) bool {
 	u, err := url.Parse(word)
@@ -266,12 +283,12 @@ func foreignScheme(word string) bool {
 }
 
 // makeAbsolute replaces relative paths of existing files in the command and its arguments with
-// absolute ones, because the server also runs in other folders.
-func makeAbsolute(s *config.MCPServer, stdout io.Writer) error {
+// absolute ones, because the server also runs in other folders. It returns a line for each.
+func makeAbsolute(s *config.MCPServer) (replaced []string, err error) {
 	for i, word := range append([]string{s.Command}, s.Args...) {
 		at, err := filepath.Abs(word)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		info, err := os.Stat(at)
 		isFile := err == nil && info.Mode().IsRegular()
@@ -279,19 +296,26 @@ func makeAbsolute(s *config.MCPServer, stdout io.Writer) error {
 		case word == "" || filepath.IsAbs(word) || strings.HasPrefix(word, "~") || strings.HasPrefix(word, "-"):
 		case i == 0 && !strings.ContainsAny(word, `/\`): // looked up in PATH
 		case i == 0 && !isFile:
-			return fmt.Errorf("%s: no such file in this folder", printable(word))
+			return nil, fmt.Errorf("%s: no such file in this folder%s", printable(word), perhapsAddress(word))
 		case isFile:
 			if i == 0 {
 				s.Command = at
 			} else {
 				s.Args[i-1] = at
 			}
-			if _, err := fmt.Fprintf(stdout, "It is stored as %s instead of %s, since it also runs in other folders.\n", printable(at), printable(word)); err != nil {
-				return err
-			}
+			replaced = append(replaced, fmt.Sprintf("It is stored as %s instead of %s, since it also runs in other folders.", printable(at), printable(word)))
 		}
 	}
-	return nil
+	return replaced, nil
+}
+
+// perhapsAddress adds to a message about a program that does not exist that it may be an address.
+func perhapsAddress(word string) string {
+	host, _, _ := strings.Cut(word, "/")
+	if strings.ContainsAny(host, ".:") && !strings.HasPrefix(host, ".") && filepath.Ext(host) != ".exe" {
+		return "; if it is an address, begin it with https:// or http://"
+	}
+	return ""
 }
 
 // address reports whether an argument is a URL.
@@ -307,7 +331,7 @@ func cannotStart(s config.MCPServer) string {
 	info, err := os.Stat(s.Command)
 	switch byName := !strings.ContainsAny(s.Command, `/\`); {
 	case byName && !proc.Installed(s.Command):
-		return fmt.Sprintf("there is no program %s in PATH: install it, or name it by its path", s.Command)
+		return fmt.Sprintf("there is no program %s in PATH: install it, or name it by its path%s", s.Command, perhapsAddress(s.Command))
 	case byName:
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Sprintf("there is no file %s yet: the server can start once it exists", s.Command)

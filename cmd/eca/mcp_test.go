@@ -106,6 +106,20 @@ func TestMCPCommand(t *testing.T) {
 	eca(0, "local: running", "mcp", "test", "local") // the user's own configuration is trusted
 }
 
+// A server that is refused is not announced as stored.
+func TestMCPAddSaysWhatIsStoredAfterwards(t *testing.T) {
+	here := newPlace(t)
+	if err := os.WriteFile(filepath.Join(here.root, "server.py"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, stored := range map[string]bool{"two words": false, "eca": false, "mine": true} {
+		out, stderr, code := runProgram(t, here, "", "mcp", "add", name, "--", "sh", "server.py")
+		if (code == 0) != stored || strings.Contains(out, "It is stored as") != stored {
+			t.Errorf("%s: exit %d: %s%s", name, code, out, stderr)
+		}
+	}
+}
+
 // Tools of a server's list that cannot be used are named with the reason: the server looks fine
 // otherwise, and the model never gets them.
 func TestToolsThatCannotBeUsedAreNamed(t *testing.T) {

@@ -39,7 +39,7 @@ func TestRepomap(t *testing.T) {
 		{[]string{"--bugdet", "1"}, "", "unknown flag"},
 		{[]string{"none"}, "", "none"},
 		{[]string{"c.txt"}, "", "c.txt is not a directory"},
-		{[]string{"a", "b"}, "", "wrong arguments"},
+		{[]string{"a", "b"}, "", `too many arguments: "b"`},
 	} {
 		out, stderr, code := runProgram(t, here, "", append([]string{"repomap"}, c.args...)...)
 		if out != c.out || (code == 0) != (c.fail == "") || !strings.Contains(stderr, c.fail) {

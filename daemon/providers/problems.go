@@ -102,7 +102,7 @@ func (m *Models) KnownUnlistedModels() (out []config.Finding) {
 		case known:
 			continue
 		case !certain:
-			severity, why = config.SeverityNote, fmt.Sprintf("%s is not checked: provider %s did not list its models", v.cfg.SpelledModel(n.model), v.cfg.Spelled(n.provider))
+			severity, why = config.SeverityNote, fmt.Sprintf("%s is not checked, because eca has no list of the models of provider %s", v.cfg.SpelledModel(n.model), v.cfg.Spelled(n.provider))
 		}
 		p := v.cfg.Problem(n.at, "%s: %s", config.KeyPath(v.cfg.SpelledPath(n.key...)), why)
 		out = append(out, config.Finding{Source: p.Source, Line: p.Line, Column: p.Column, Key: config.KeyPath(n.key), Severity: severity, Message: p.Cause})

@@ -243,7 +243,7 @@ func (m *Models) Unavailable() []string {
 func (v *view) noList(name string, p provider) string {
 	switch f := v.fetched[name]; {
 	case f.unreached && localhost.IsURL(p.URL):
-		return fmt.Sprintf("provider %s does not list its models: %s. Start its server, or correct that", v.cfg.Spelled(name), f.failed)
+		return fmt.Sprintf("provider %s does not list its models: %s. Start its server, or correct %s", v.cfg.Spelled(name), f.failed, v.keyPath(name, "url"))
 	case f.failed != "":
 		return fmt.Sprintf("provider %s does not list its models: %s", v.cfg.Spelled(name), f.failed)
 	case p.API == ollama.API:

@@ -64,6 +64,14 @@ func (a *agreements) holdLaunch(name string, h heldLaunch) {
 	a.heldLaunches[name] = h
 }
 
+// holdsLaunch reports whether a server does not start, because the user has not agreed to how it starts.
+func (a *agreements) holdsLaunch(name string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, held := a.heldLaunches[name]
+	return held
+}
+
 func (a *agreements) takeHeld(name string) (h heldLaunch, renewing, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -131,7 +139,7 @@ func (a *agreements) checkLaunch(name string, s config.MCPServer) error {
 			return nil
 		}
 		a.holdLaunch(name, heldLaunch{now, difference})
-		return fmt.Errorf("it is to be started in another way than when you agreed to it: %s. Start the server to agree, or run: eca mcp allow %s", difference, visible.Argument(name))
+		return fmt.Errorf("it is to be started in another way than when you agreed to it: %s. To agree, start it in the editor, or run: eca mcp allow %s", difference, visible.Argument(name))
 	}
 	a.agreeToLaunch(name, now)
 	return nil

@@ -96,7 +96,11 @@ func (sv *Servers) ChangedServers() []string {
 	var out []string
 	changes := sv.changedServers()
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
-		out = append(out, fmt.Sprintf("The MCP server %s has changed since you agreed to it. %s\nEach call of a changed tool needs your approval. To agree to all changes, run: eca mcp allow %s", name, changes[name], visible.Argument(name)))
+		until := "Each call of a changed tool needs your approval."
+		if sv.agreements.holdsLaunch(name) {
+			until = "It does not start."
+		}
+		out = append(out, fmt.Sprintf("The MCP server %s has changed since you agreed to it. %s\n%s To agree to all changes, run: eca mcp allow %s", name, changes[name], until, visible.Argument(name)))
 	}
 	return out
 }

@@ -176,11 +176,15 @@ func strict(cmd *cobra.Command) {
 					return atCommand(cmd, groupError(err))
 				}
 			}
-			if err := argumentError(given, args(cmd, given)); err != nil {
+			accepts := func(given []string) bool { return args(cmd, given) == nil }
+			if err := argumentError(given, args(cmd, given), accepts); err != nil {
 				return atCommand(cmd, err)
 			}
 			return atCommand(cmd, emptyError(cmd, given))
 		}
+	}
+	if before := cmd.PersistentPreRunE; before != nil {
+		cmd.PersistentPreRunE = func(cmd *cobra.Command, args []string) error { return atCommand(cmd, before(cmd, args)) }
 	}
 	if run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error { return atCommand(cmd, run(cmd, args)) }
@@ -274,16 +278,25 @@ func refuseUnknown(cmd *cobra.Command, args []string) error {
 	return atCommand(cmd, Errorf("unknown command %q%s", args[0], hint))
 }
 
-// argumentError explains arguments that a command does not accept.
-func argumentError(args []string, err error) error {
+// argumentError explains arguments that a command does not accept. accepts reports whether it accepts
+// other ones.
+func argumentError(args []string, err error, accepts func([]string) bool) error {
 	var e *Error
-	switch {
-	case err == nil || errors.As(err, &e):
+	if err == nil || errors.As(err, &e) {
 		return err
-	case len(args) == 0:
-		return Errorf("an argument is missing")
 	}
-	return Errorf("wrong arguments: %s", quoted(args))
+	const most = 4 // more arguments than any command needs
+	for more := 1; more <= most; more++ {
+		if accepts(append(slices.Clone(args), make([]string, more)...)) {
+			return Errorf("an argument is missing")
+		}
+	}
+	for n := len(args) - 1; n > 0; n-- {
+		if accepts(args[:n]) {
+			return Errorf("too many arguments: %s", quoted(args[n:]))
+		}
+	}
+	return Errorf("unexpected arguments: %s", quoted(args))
 }
 
 func quoted(args []string) string {

@@ -50,7 +50,7 @@ func TestWrongCommandLines(t *testing.T) {
 		"gruop --count 2":          `p: unknown command "gruop"; did you mean group?`,
 		"group leav --zork":        `p group: unknown command "leav"; did you mean leaf?`,
 		"group leaf":               `p group leaf: an argument is missing`,
-		"group leaf a b":           `p group leaf: wrong arguments: "a" "b"`,
+		"group leaf a b":           `p group leaf: too many arguments: "b"`,
 		"group leaf --cuont 2 red": `p group leaf: unknown flag --cuont; did you mean --count?`,
 		"group leaf -x red":        `p group leaf: unknown flag -x; see p group leaf --help`,
 		"group leaf red --count":   `p group leaf: --count needs a value: how many`,
