@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -84,7 +85,7 @@ func TestResume(t *testing.T) {
 }
 
 // The same holds for every moment: before the run file exists, in the middle of a write, or when
-// everything is done.
+// everything is done. ECP_KILLS sets how often the run is killed.
 func TestResumeAnyMoment(t *testing.T) {
 	needs.Long(t)
 	quiet(t)
@@ -100,7 +101,11 @@ func TestResumeAnyMoment(t *testing.T) {
 	dir := t.TempDir()
 	file, asks := filepath.Join(dir, "run"+runfile.Extension), filepath.Join(dir, "asks")
 	m := manifest(t, agentTarget(t, "log", asks), b.String())
-	for range 8 {
+	kills := 8
+	if n, err := strconv.Atoi(os.Getenv("ECP_KILLS")); err == nil {
+		kills = n
+	}
+	for range kills {
 		done := map[string]bool{}
 		for _, name := range finishedNames(file) {
 			done[name] = true

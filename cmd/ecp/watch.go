@@ -54,7 +54,7 @@ func (f *runFlags) watched() (paths []string) {
 	for _, path := range []string{f.html, f.jsonOut, f.junit, f.markdown, f.runFile} {
 		if abs, err := filepath.Abs(path); path != "" && err == nil {
 			own[abs] = true
-			for _, suffix := range []string{"-wal", "-shm", "-journal", ".old", ".old-wal", ".old-shm"} {
+			for _, suffix := range []string{"-wal", "-shm", "-journal", ".old", ".old-wal", ".old-shm", ".old-journal", ".new", ".new-journal"} {
 				own[abs+suffix] = true
 			}
 		}

@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
+
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
@@ -32,13 +35,37 @@ func Open(path string) (*File, error) {
 	if _, err := os.Stat(path); err != nil { // SQLite's own error does not name the file
 		return nil, fmt.Errorf("open the run file: %w", err)
 	}
-	db, err := open(path, "ro")
+	f, err := load(path)
+	var failed *sqlite.Error
+	if errors.As(err, &failed) && failed.Code() == lib.SQLITE_READONLY_ROLLBACK {
+		if err = rollBack(path); err == nil {
+			f, err = load(path)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open the run file %s: %w", path, err)
 	}
+	return f, nil
+}
+
+// rollBack rolls back the transaction of a process that was killed, which a reader cannot do.
+func rollBack(path string) error {
+	db, err := open(path, "rw")
+	if err != nil {
+		return err
+	}
+	_, err = db.Exec("SELECT COUNT(*) FROM sqlite_master")
+	return errors.Join(err, db.Close())
+}
+
+func load(path string) (*File, error) {
+	db, err := open(path, "ro")
+	if err != nil {
+		return nil, err
+	}
 	f := &File{db: db}
 	if err := f.load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open the run file %s: %w", path, err), db.Close())
+		return nil, errors.Join(err, db.Close())
 	}
 	return f, nil
 }

@@ -108,25 +108,15 @@ func Reuse(other, path string, head *report.Report, retryErrors bool) (*Writer, 
 	if same(other, path) {
 		return nil, fmt.Errorf("write the run file %s: it is the file whose results are reused", path)
 	}
-	if err := setAside(path); err != nil {
-		return nil, fmt.Errorf("write the run file %s: %w", path, err)
-	}
-	if _, err := f.db.Exec("VACUUM INTO ?", path); err != nil {
-		return nil, fmt.Errorf("copy the run file %s to %s: %w", other, path, err)
-	}
-	w, err := newWriter(path, "rw")
+	w, err := replace(path, func(unfinished string) error {
+		_, err := f.db.Exec("VACUUM INTO ?", unfinished)
+		return err
+	}, head)
 	if err != nil {
 		return nil, err
 	}
 	w.earlier.copied = true
-	doc, err := headDoc(head)
-	if err == nil {
-		_, err = w.conn.ExecContext(context.Background(), "UPDATE run SET doc = ?, tokens = 0, cost = 0, unpriced = 0", string(doc))
-	}
-	if err == nil {
-		err = w.load(retryErrors)
-	}
-	if err != nil {
+	if err := w.load(retryErrors); err != nil {
 		return nil, w.wrap(errors.Join(err, w.close()))
 	}
 	return w, nil

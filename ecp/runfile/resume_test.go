@@ -347,10 +347,16 @@ func TestContinueSelected(t *testing.T) {
 	}
 }
 
-// A new run does not overwrite an existing file.
+// A new run does not overwrite an existing file. It replaces the unfinished file of a process that was
+// killed.
 func TestCreateKeepsOld(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x"+runfile.Extension)
 	for _, name := range []string{"first", "second"} {
+		for _, suffix := range []string{".new", ".new-journal"} {
+			if err := os.WriteFile(path+suffix, []byte("unfinished"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
 		w, err := runfile.Create(path, &report.Report{Name: name})
 		if err != nil {
 			t.Fatal(err)
@@ -364,6 +370,9 @@ func TestCreateKeepsOld(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	if left, err := filepath.Glob(path + ".new*"); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
 	if f.Report().Name != "first" {
 		t.Errorf("%+v", f.Report())
 	}

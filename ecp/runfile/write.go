@@ -22,8 +22,6 @@ import (
 	"sync"
 	"time"
 
-	_ "modernc.org/sqlite" // the "sqlite" driver
-
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
@@ -167,51 +165,6 @@ type spending struct {
 	tokens   int64
 	cost     float64
 	unpriced bool // an attempt reported no cost
-}
-
-// Create creates a file for a run that begins. head is its report without results. It renames an
-// existing file to .old.
-func Create(path string, head *report.Report) (*Writer, error) {
-	if err := setAside(path); err != nil {
-		return nil, fmt.Errorf("write the run file %s: %w", path, err)
-	}
-	w, err := newWriter(path, "rwc")
-	if err != nil {
-		return nil, err
-	}
-	_, err = w.conn.ExecContext(context.Background(), fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d; BEGIN; %s", application, version, schema))
-	if err == nil {
-		var doc []byte
-		if doc, err = headDoc(head); err == nil {
-			_, err = w.conn.ExecContext(context.Background(), "INSERT INTO run VALUES (?,0,0,0); COMMIT", string(doc))
-		}
-	}
-	if err != nil {
-		return nil, w.wrap(errors.Join(err, w.close()))
-	}
-	return w, nil
-}
-
-// setAside renames a run file, with the files that SQLite keeps beside it, to .old.
-func setAside(path string) error {
-	info, err := os.Stat(path)
-	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
-		return nil
-	}
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a regular file")
-	}
-	for _, suffix := range []string{"-shm", "-wal", ""} {
-		if err == nil {
-			if err = os.Rename(path+suffix, path+".old"+suffix); suffix != "" && errors.Is(err, os.ErrNotExist) {
-				err = os.Remove(path + ".old" + suffix) // it belongs to the former .old
-			}
-			if suffix != "" && errors.Is(err, os.ErrNotExist) {
-				err = nil
-			}
-		}
-	}
-	return err
 }
 
 func newWriter(path, mode string) (*Writer, error) {
