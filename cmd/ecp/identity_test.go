@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,17 +16,19 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// resumed runs a manifest with a journal and returns its report.
-func resumed(t *testing.T, m, journal string, args ...string) (result, *report.Report) {
+// resumed runs a manifest with a run file and returns its report.
+func resumed(t *testing.T, m, file string, args ...string) (result, *report.Report) {
 	t.Helper()
-	return evaluated(t, m, append([]string{"--resume", journal}, args...)...)
+	return evaluated(t, m, append([]string{"--resume", file}, args...)...)
 }
 
-// Results of an earlier run are reused only if nothing has changed: the workspace, the agent's
-// program, the agent's own description, its configuration.
+// A run is continued only if nothing has changed that decides a finished result: the workspace, the
+// agent's program, the agent's own description, its configuration. Otherwise, its file stays as it is,
+// and a new run makes the attempt again.
 func TestResumeSeesWhatChanged(t *testing.T) {
 	quiet(t)
-	const agent = `while read -r line; do id=${line##*\"id\":}; id=${id%%[,\}]*}
+	const agent = `[ -e VERSION ] || exit 1
+while read -r line; do id=${line##*\"id\":}; id=${id%%[,\}]*}
 case $line in
 *agent/initialize*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"name\":\"a\",\"version\":\"$(cat VERSION)\",\"capabilities\":{}}}";;
 *) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"status\":\"done\",\"public_output\":\"ANSWER\"}}";;
@@ -40,6 +43,7 @@ esac; done
 		"a file of the fixture":  {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "fixture", "sub", "b"), "2") }, nil, true},
 		"the agent's script":     {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "agent.sh"), "exit 1\n") }, nil, false},
 		"the version it reports": {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "version"), "2") }, nil, true},
+		"it does not start":      {func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, "version")) }, nil, false},
 		"its configuration":      {func(*testing.T, string) {}, []string{"--config", "model=b"}, true},
 		"a grader":               {func(t *testing.T, dir string) { replace(t, filepath.Join(dir, "m.yaml"), "ANSWER", "ANSWE") }, nil, true},
 		"the name of the suite":  {func(t *testing.T, dir string) { replace(t, filepath.Join(dir, "m.yaml"), "name: suite", "name: other") }, nil, true},
@@ -50,7 +54,7 @@ esac; done
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			m, journal := filepath.Join(dir, "m.yaml"), filepath.Join(dir, "journal")
+			m, file := filepath.Join(dir, "m.yaml"), filepath.Join(dir, "file")
 			write(t, filepath.Join(dir, "version"), "1")
 			write(t, filepath.Join(dir, "agent.sh"), strings.ReplaceAll(agent, "VERSION", filepath.Join(dir, "version")))
 			write(t, filepath.Join(dir, "fixture", "a"), "1")
@@ -60,20 +64,39 @@ scenarios:
     steps:
       - {input: x, graders: [`+has("ANSWER")+`], constraints: {scenario: {id: the-one, workspace: fixture}}}
 `)
-			if out, r := resumed(t, m, journal); out.code != 0 || r.Reused() != 0 {
+			if out, r := resumed(t, m, file); out.code != 0 || r.Reused() != 0 {
 				t.Fatalf("exit %d: %s", out.code, out.err)
 			}
 			change.do(t, dir)
-			out, r := resumed(t, m, journal, change.args...)
-			if (out.code == 0) != change.passes {
-				t.Fatalf("exit %d: %s", out.code, out.err)
+			before, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
 			}
 			want := 0
 			if name == "nothing" || strings.HasPrefix(name, "the place") || strings.HasPrefix(name, "the name, ") {
 				want = 1
 			}
-			if r.Reused() != want || (want > 0) != strings.Contains(out.err, "of an earlier run were reused") {
-				t.Errorf("%d attempts were reused: %s", r.Reused(), out.err)
+			out, r := evaluated(t, m, append([]string{"--reuse-from", file, "--run-file", file + "2"}, change.args...)...)
+			if (out.code == 0) != change.passes || r.Reused() != want || (want > 0) != strings.Contains(out.err, "of an earlier run were reused") {
+				t.Errorf("exit %d, %d attempts were reused: %s", out.code, r.Reused(), out.err)
+			}
+			page := filepath.Join(dir, "r.html")
+			refused := invoke(t, append([]string{"run", "--manifest", m, "--resume", file, "--report", page}, change.args...)...)
+			if want > 0 {
+				if (refused.code == 0) != change.passes || !strings.Contains(refused.err, "of an earlier run were reused") {
+					t.Errorf("exit %d: %s", refused.code, refused.err)
+				}
+				return
+			}
+			after, err := os.ReadFile(file)
+			if err != nil || !bytes.Equal(before, after) {
+				t.Errorf("the file of the other run changed, %v", err)
+			}
+			if _, err := os.Stat(page); refused.code != exitError || err == nil || !strings.Contains(refused.err, `1 of its cases (the first is "one") do not belong to this run`) || !strings.Contains(refused.err, "--reuse-from "+file) {
+				t.Errorf("exit %d: %s", refused.code, refused.err)
+			}
+			if strings.Contains(refused.err, "does not start") != (name == "it does not start") {
+				t.Errorf("the reason: %s", refused.err)
 			}
 		})
 	}
@@ -91,33 +114,36 @@ func replace(t *testing.T, path, old, text string) {
 // The cost of an earlier run counts, including unfinished attempts.
 func TestBudgetOverResumes(t *testing.T) {
 	quiet(t)
-	journal := filepath.Join(t.TempDir(), "j")
+	file := filepath.Join(t.TempDir(), "j")
 	var b strings.Builder
 	for i := range 5 {
 		b.WriteString(scenario(fmt.Sprint("s", i), has("x"), "x"))
 	}
 	m := manifest(t, agentTarget(t, "ok"), b.String())
-	_, first := resumed(t, m, journal, "--max-cost", "0.5")
+	_, first := resumed(t, m, file, "--max-cost", "0.5")
 	if first.Counts.Passed != 2 {
 		t.Fatalf("%+v", first.Counts)
 	}
-	out, r := resumed(t, m, journal, "--max-cost", "0.5")
+	out, r := resumed(t, m, file, "--max-cost", "0.5")
 	if out.code != exitError || r.Counts.Passed != 2 || r.Counts.Error != 3 || r.Reused() != 2 {
 		t.Errorf("exit %d: the budget was spent again: %+v", out.code, r.Counts)
 	}
-	if out, r = resumed(t, m, journal, "--max-cost", "1"); r.Counts.Passed != 4 {
+	if out, r = resumed(t, m, file, "--max-cost", "1"); r.Counts.Passed != 4 {
 		t.Errorf("exit %d: %+v", out.code, r.Counts)
 	}
 }
 
-// With more attempts than before, only the missing ones run.
+// With more attempts than before, only the missing ones run. With fewer, finished ones would be lost.
 func TestResumeMoreAttempts(t *testing.T) {
 	quiet(t)
-	journal := filepath.Join(t.TempDir(), "j")
+	file := filepath.Join(t.TempDir(), "j")
 	m := manifest(t, agentTarget(t, "ok"), scenario("a", has("x"), "x"))
-	resumed(t, m, journal, "--repeat", "2")
-	if _, r := resumed(t, m, journal, "--repeat", "5"); r.Reused() != 2 || r.Scenarios[0].Repeat.N != 5 {
+	resumed(t, m, file, "--repeat", "2")
+	if _, r := resumed(t, m, file, "--repeat", "5"); r.Reused() != 2 || r.Scenarios[0].Repeat.N != 5 {
 		t.Errorf("%d reused: %+v", r.Reused(), r.Scenarios[0].Repeat)
+	}
+	if out := invoke(t, "run", "--manifest", m, "--resume", file, "--repeat", "4"); out.code != exitError || !strings.Contains(out.err, "--repeat is smaller") {
+		t.Errorf("exit %d: %s", out.code, out.err)
 	}
 }
 

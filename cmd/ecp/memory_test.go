@@ -4,15 +4,13 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/ecp/runfile"
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
@@ -27,23 +25,10 @@ func TestLargePlanStaysSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	const records, models = 100000, 20
-	var data, axis strings.Builder
-	data.WriteString("question,answer\n")
-	for i := range records {
-		fmt.Fprintf(&data, "what is %d,%d\n", i, i)
-	}
-	for i := range models {
-		fmt.Fprintf(&axis, ",m%d", i)
-	}
-	m := manifest(t, agentTarget(t, "ok"), `
-  - name: one
-    steps:
-      - {input: "{{question}}", graders: [{type: text_match, condition: contains, value: "{{answer}}"}], constraints: {scenario: {dataset: data.csv}}}
-`)
-	write(t, filepath.Join(filepath.Dir(m), "data.csv"), data.String())
-	jsonOut := filepath.Join(t.TempDir(), "out.json")
+	m, axis := largeManifest(t, records, models)
+	file := filepath.Join(t.TempDir(), "x"+runfile.Extension)
 	execute := func(models string) (busy time.Duration, used int64) {
-		cmd := exec.Command(self, "ecp", "run", "--manifest", m, "--matrix", "model="+models, "--max-tokens", "100", "--json-out", jsonOut)
+		cmd := exec.Command(self, "ecp", "run", "--manifest", m, "--matrix", "model="+models, "--max-tokens", "100", "--run-file", file)
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
 		if err := cmd.Start(); err != nil {
@@ -56,23 +41,26 @@ func TestLargePlanStaysSmall(t *testing.T) {
 		return cmd.ProcessState.UserTime(), peak()
 	}
 	one, _ := execute("m0")
-	all, used := execute(axis.String()[1:])
+	start := time.Now()
+	all, used := execute(axis)
+	took := time.Since(start)
 	// The first attempt does not wait until all cases were looked at.
 	if all > 4*one {
 		t.Errorf("%s of processor time with %d models, and %s with one", all, models, one)
 	}
-	raw, err := os.ReadFile(jsonOut)
+	f, err := runfile.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := report.Parse(raw)
+	defer f.Close()
+	info, err := os.Stat(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Counts.Passed == 0 || len(r.Scenarios)+r.NotRun != records*models || len(raw) > 50<<20 {
-		t.Errorf("%+v, %d not run, %d bytes", r.Counts, r.NotRun, len(raw))
+	if r := f.Report(); r.Counts.Passed == 0 || r.Counts.Passed+r.Counts.Failed+r.Counts.Error+r.NotRun != records*models || info.Size() > 50<<20 {
+		t.Errorf("%+v, %d not run, %d bytes", r.Counts, r.NotRun, info.Size())
 	}
-	t.Logf("%d MB, %s", used>>20, all)
+	t.Logf("%d MB, %s (processor %s)", used>>20, took, all)
 	if used > 150<<20 {
 		t.Errorf("it took %d MB", used>>20)
 	}

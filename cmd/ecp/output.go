@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
-	"github.com/seed-dec29ce4/eca/ecp/runfile"
 )
 
 // finish writes the requested reports and a summary for human readers. If one cannot be written, it
@@ -28,9 +27,6 @@ func (f *runFlags) finish(r *report.Report, s streams) error {
 		if out.path != "" {
 			errs = append(errs, writeFile(out.path, out.write))
 		}
-	}
-	if f.runFile != "" {
-		errs = append(errs, runfile.Write(f.runFile, r))
 	}
 	if f.json {
 		errs = append(errs, r.JSON(s.out))
@@ -170,6 +166,9 @@ func summary(w io.Writer, r *report.Report) {
 				}
 			}
 		}
+	}
+	if r.Omitted != nil && r.Omitted.NotPassed > 0 {
+		fmt.Fprintf(w, "... and %d more that did not pass\n", r.Omitted.NotPassed)
 	}
 	if b := r.Baseline; b != nil {
 		if b.Warning != "" {

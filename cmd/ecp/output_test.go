@@ -33,8 +33,8 @@ func TestOutputs(t *testing.T) {
 func TestOutputsAreCheckedFirst(t *testing.T) {
 	quiet(t)
 	dir := t.TempDir()
-	ran := filepath.Join(dir, "journal")
-	m := manifest(t, agentTarget(t, "ok"), scenario("a", has("other"), "x"))
+	ran := filepath.Join(dir, "asks")
+	m := manifest(t, agentTarget(t, "log", ran), scenario("a", has("other"), "x"))
 	empty := filepath.Join(dir, "empty.json")
 	write(t, empty, "{}")
 	missing := filepath.Join(dir, "no", "such")
@@ -49,7 +49,7 @@ func TestOutputsAreCheckedFirst(t *testing.T) {
 		{"--baseline", missing, "no such file"},
 		{"--baseline", empty, "not a report"},
 	} {
-		r := invoke(t, "run", "--manifest", m, "--journal", ran, c.flag, c.value)
+		r := invoke(t, "run", "--manifest", m, c.flag, c.value)
 		if r.code != exitError || !strings.Contains(r.err, c.flag) || !strings.Contains(r.err, c.value) || !strings.Contains(r.err, c.says) || strings.Contains(r.err, "/.such-") {
 			t.Errorf("%s %s: exit %d: %s", c.flag, c.value, r.code, r.err)
 		}

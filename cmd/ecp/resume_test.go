@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -8,12 +9,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
-	"github.com/seed-dec29ce4/eca/ecp/runtime"
+	"github.com/seed-dec29ce4/eca/ecp/runfile"
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
@@ -33,34 +35,27 @@ func TestResume(t *testing.T) {
 	}
 	for round := range 3 {
 		dir := t.TempDir()
-		journal, asks := filepath.Join(dir, "journal.jsonl"), filepath.Join(dir, "asks")
+		file, asks := filepath.Join(dir, "run"+runfile.Extension), filepath.Join(dir, "asks")
 		m := manifest(t, agentTarget(t, "log", asks), b.String())
-		cmd := exec.Command(self, "ecp", "run", "--manifest", m, "-j", "2", "--journal", journal)
+		cmd := exec.Command(self, "ecp", "run", "--manifest", m, "-j", "2", "--run-file", file)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(time.Minute); lines(journal) < 10*(round+1); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); len(finishedNames(file)) < 10*(round+1); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("the journal has %d lines", lines(journal))
+				t.Fatalf("the run file has %d results", len(finishedNames(file)))
 			}
 		}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		// As if the last write had been interrupted.
-		f, err := os.OpenFile(journal, os.O_APPEND|os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprint(f, `{"case":"59","dig`)
-		_ = f.Close()
-		done, _, err := runtime.ReadJournal(journal)
-		if err != nil || len(done) < 10*(round+1) {
-			t.Fatalf("%d lines, %v", len(done), err)
+		done := finishedNames(file)
+		if len(done) < 10*(round+1) {
+			t.Fatalf("%d results", len(done))
 		}
 		if err := os.Remove(asks); err != nil {
 			t.Fatal(err)
 		}
-		out, r := evaluated(t, m, "-j", "2", "--resume", journal)
+		out, r := evaluated(t, m, "-j", "2", "--resume", file)
 		if out.code != 0 || len(r.Scenarios) != scenarios || r.Passed != scenarios || r.Counts.Passed != scenarios {
 			t.Fatalf("exit %d: %d scenarios, %d passed: %s", out.code, len(r.Scenarios), r.Passed, out.err)
 		}
@@ -78,19 +73,19 @@ func TestResume(t *testing.T) {
 		if n := len(words); n < scenarios-len(done) {
 			t.Errorf("%d agents were asked for %d scenarios", n, scenarios-len(done))
 		}
-		for _, line := range done {
-			if slices.Contains(words, line.Name) {
-				t.Errorf("%s was run again", line.Name)
+		for _, name := range done {
+			if slices.Contains(words, name) {
+				t.Errorf("%s was run again", name)
 			}
 		}
-		if all, _, err := runtime.ReadJournal(journal); err != nil || len(all) != scenarios {
-			t.Errorf("the journal has %d lines, %v", len(all), err)
+		if all := finishedNames(file); len(all) != scenarios {
+			t.Errorf("the run file has %d results", len(all))
 		}
 	}
 }
 
-// The same holds for every moment: before the journal exists, in the middle of a line, or when
-// everything is done.
+// The same holds for every moment: before the run file exists, in the middle of a write, or when
+// everything is done. ECP_KILLS sets how often the run is killed.
 func TestResumeAnyMoment(t *testing.T) {
 	needs.Long(t)
 	quiet(t)
@@ -104,17 +99,19 @@ func TestResumeAnyMoment(t *testing.T) {
 		b.WriteString(scenario(fmt.Sprint("s", i), has("s"), fmt.Sprint("s", i)))
 	}
 	dir := t.TempDir()
-	journal, asks := filepath.Join(dir, "journal.jsonl"), filepath.Join(dir, "asks")
+	file, asks := filepath.Join(dir, "run"+runfile.Extension), filepath.Join(dir, "asks")
 	m := manifest(t, agentTarget(t, "log", asks), b.String())
-	for range 8 {
+	kills := 8
+	if n, err := strconv.Atoi(os.Getenv("ECP_KILLS")); err == nil {
+		kills = n
+	}
+	for range kills {
 		done := map[string]bool{}
-		if list, _, err := runtime.ReadJournal(journal); err == nil {
-			for _, l := range list {
-				done[l.Name] = true
-			}
+		for _, name := range finishedNames(file) {
+			done[name] = true
 		}
 		_ = os.Remove(asks)
-		cmd := exec.Command(self, "ecp", "run", "--manifest", m, "-j", "2", "--resume", journal)
+		cmd := exec.Command(self, "ecp", "run", "--manifest", m, "-j", "2", "--resume", file)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -129,48 +126,80 @@ func TestResumeAnyMoment(t *testing.T) {
 		}
 	}
 	_ = os.Remove(asks) // the command line names it, so its contents are part of the agent
-	out, r := evaluated(t, m, "-j", "2", "--resume", journal)
+	out, r := evaluated(t, m, "-j", "2", "--resume", file)
 	if out.code != 0 || len(r.Scenarios) != scenarios || r.Passed != scenarios {
 		t.Fatalf("exit %d: %d scenarios, %d passed: %s", out.code, len(r.Scenarios), r.Passed, out.err)
 	}
-	if all, _, err := runtime.ReadJournal(journal); err != nil || len(all) != scenarios {
-		t.Errorf("the journal has %d lines, %v", len(all), err)
+	if all := finishedNames(file); len(all) != scenarios {
+		t.Errorf("the run file has %d results", len(all))
 	}
 }
 
-func lines(path string) int {
-	data, _ := os.ReadFile(path)
-	return strings.Count(string(data), "\n")
+// finishedNames returns the scenarios of the results that a run file has, at most 1,000; none if there
+// is no run file yet.
+func finishedNames(path string) (names []string) {
+	f, err := runfile.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	g, _, err := f.Grid(context.Background(), report.Query{}, "", 1000)
+	if err != nil {
+		return nil
+	}
+	for _, row := range g.Rows {
+		names = append(names, row.Name)
+	}
+	return names
 }
 
-// Changed scenarios are run again, and so are errors if requested.
+// Finished scenarios are not run again, except errors if requested. New ones are added in their place.
+// A new run takes over what did not change.
 func TestResumeChanged(t *testing.T) {
 	quiet(t)
-	journal := filepath.Join(t.TempDir(), "j")
+	file := filepath.Join(t.TempDir(), "j")
 	m := manifest(t, agentTarget(t, "fail:bad"), scenario("a", has("x"), "x")+scenario("b", has("bad"), "bad"))
-	if r := invoke(t, "run", "--manifest", m, "--journal", journal); r.code != exitError || lines(journal) != 2 {
-		t.Fatalf("exit %d, %d lines", r.code, lines(journal))
+	if r := invoke(t, "run", "--manifest", m, "--run-file", file); r.code != exitError {
+		t.Fatalf("exit %d: %s", r.code, r.err)
 	}
-	invoke(t, "run", "--manifest", m, "--resume", journal)
-	if lines(journal) != 2 {
-		t.Errorf("something was run again: %d lines", lines(journal))
+	if _, r := evaluated(t, m, "--resume", file); r.Reused() != 2 {
+		t.Errorf("something was run again: %d reused", r.Reused())
 	}
-	invoke(t, "run", "--manifest", m, "--resume", journal, "--retry-errors")
-	if lines(journal) != 3 {
-		t.Errorf("the error was not tried again: %d lines", lines(journal))
+	if _, r := evaluated(t, m, "--resume", file, "--retry-errors"); r.Reused() != 1 {
+		t.Errorf("the error was not tried again: %d reused", r.Reused())
 	}
-	data, err := os.ReadFile(m)
-	if err != nil {
-		t.Fatal(err)
+	replace(t, m, "scenarios:\n", "scenarios:\n"+scenario("first", has("x"), "x"))
+	if _, r := evaluated(t, m, "--resume", file); r.Reused() != 2 || len(r.Scenarios) != 3 {
+		t.Errorf("%d reused", r.Reused())
 	}
-	write(t, m, strings.Replace(string(data), `input: "x"`, `input: "other x"`, 1))
-	invoke(t, "run", "--manifest", m, "--resume", journal)
-	if lines(journal) != 4 {
-		t.Errorf("what was changed was not run again: %d lines", lines(journal))
+	if names := finishedNames(file); !slices.Equal(names, []string{"first", "a", "b"}) {
+		t.Errorf("the run file has %v", names)
 	}
-	write(t, journal, "no journal\n")
-	if r := invoke(t, "run", "--manifest", m, "--resume", journal); r.code != exitError || !strings.Contains(r.err, ":1:") {
-		t.Errorf("exit %d: %s", r.code, r.err)
+	if _, r := evaluated(t, m, "--resume", file, "--filter", "^a$"); r.Reused() != 1 || len(r.Scenarios) != 1 || r.NotRun != 0 {
+		t.Errorf("%d reused of %d", r.Reused(), len(r.Scenarios))
+	}
+	if names := finishedNames(file); !slices.Equal(names, []string{"first", "a", "b"}) {
+		t.Errorf("the run file has %v", names)
+	}
+	replace(t, m, `name: "a"`, "name: new")
+	other := filepath.Join(t.TempDir(), "k")
+	if _, r := evaluated(t, m, "--reuse-from", file, "--run-file", other, "--retry-errors"); r.Reused() != 1 || len(r.Scenarios) != 3 {
+		t.Errorf("%d reused", r.Reused())
+	}
+	for path, want := range map[string][]string{file: {"first", "a", "b"}, other: {"first", "new", "b"}} {
+		if names := finishedNames(path); !slices.Equal(names, want) {
+			t.Errorf("the run file %s has %v", path, names)
+		}
+	}
+	for _, args := range [][]string{{"--resume", m}, {"--reuse-from", m, "--run-file", other}} {
+		if r := invoke(t, append([]string{"run", "--manifest", m}, args...)...); r.code != exitError || !strings.Contains(r.err, "not a run file") || !strings.Contains(r.err, "start again") {
+			t.Errorf("exit %d: %s", r.code, r.err)
+		}
+	}
+	for _, args := range [][]string{{"--reuse-from", file}, {"--reuse-from", file, "--resume", other}, {"--resume", file, "--watch"}, {"--retry-errors"}} {
+		if r := invoke(t, append([]string{"run", "--manifest", m}, args...)...); r.code != exitFailed {
+			t.Errorf("%v: exit %d: %s", args, r.code, r.err)
+		}
 	}
 }
 

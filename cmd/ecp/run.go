@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/ecp"
 	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/ecp/runfile"
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/internal/usage"
@@ -40,7 +42,8 @@ type runFlags struct {
 	timeout, maxTime, maxDuration           string
 	jobs                                    int
 	repeat, maxTokens, votes                int64
-	journal, resume, rerunFailed, baseline  string
+	resume, reuseFrom                       string
+	rerunFailed, baseline                   string
 	cache                                   string
 	noCache                                 bool
 	compat, filter, judge                   string
@@ -71,11 +74,11 @@ func runCommand(s streams) *cobra.Command {
 	f.settingsFlags(flags)
 	f.reportFlags(flags)
 	flags.IntVarP(&f.jobs, "jobs", "j", 1, "scenarios at the same time")
-	flags.StringVar(&f.journal, "journal", "", "write a line of JSON for each attempt that ended")
-	flags.StringVar(&f.resume, "resume", "", "continue with a journal: what finished is not run again")
+	flags.StringVar(&f.resume, "resume", "", "continue the run of a run file: what finished is not run again")
+	flags.StringVar(&f.reuseFrom, "reuse-from", "", "begin a run, in the file of --run-file, that takes from this run file the results that still apply")
 	flags.StringVar(&f.cache, "cache", os.Getenv(cacheVariable), "folder for answers of agents and judges, which are not asked again for the same (default: $ECP_CACHE)")
 	flags.BoolVar(&f.noCache, "no-cache", false, "use no cache, also if $ECP_CACHE names one")
-	flags.BoolVar(&f.retryErrors, "retry-errors", false, "with --resume, make attempts again that ended in an error")
+	flags.BoolVar(&f.retryErrors, "retry-errors", false, "with --resume or --reuse-from, make attempts again that ended in an error")
 	flags.StringVar(&f.rerunFailed, "rerun-failed", "", "run only what did not pass in a JSON report")
 	flags.StringArrayVar(&f.headers, "header", nil, "NAME: VALUE for requests to agents behind HTTP (repeatable)")
 	flags.BoolVar(&f.keep, "keep-workspaces", false, "leave the folders that agents worked in")
@@ -105,7 +108,7 @@ func (f *runFlags) reportFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.verbose, "verbose", false, "say more on stderr")
 	flags.BoolVar(&f.noVerbose, "no-verbose", false, "say no more than usual")
 	flags.StringVar(&f.html, "report", "", "write an HTML report, one file that needs no network")
-	flags.StringVar(&f.runFile, "run-file", "", "write all results to a file that ecp view shows, however many there are")
+	flags.StringVar(&f.runFile, "run-file", "", "write each result to a file as it comes; ecp view shows it, and --resume continues its run")
 	flags.StringVar(&f.jsonOut, "json-out", "", "write the JSON report to a file")
 	flags.BoolVar(&f.json, "json", false, "write the JSON report to stdout, and nothing else")
 	flags.StringVar(&f.junit, "junit", "", "write a JUnit report")
@@ -135,7 +138,11 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 		{f.maxNewFail >= 0 && f.baseline == "", "--max-new-fail needs --baseline"},
 		{f.failOnRegression && f.baseline == "", "--fail-on-regression needs --baseline"},
 		{f.failOnRegression && f.maxNewFail >= 0, "--fail-on-regression and --max-new-fail do not go together: one allows what chance explains, the other counts"},
-		{f.retryErrors && f.resume == "", "--retry-errors needs --resume"},
+		{f.retryErrors && f.resume == "" && f.reuseFrom == "", "--retry-errors needs --resume or --reuse-from"},
+		{f.reuseFrom != "" && f.runFile == "", "--reuse-from needs --run-file, the file of the new run"},
+		{f.reuseFrom != "" && f.resume != "", "--reuse-from and --resume do not go together: one begins a run, the other continues one"},
+		{f.resume != "" && f.watch, "--resume and --watch do not go together: with a changed manifest, it is another run"},
+		{f.resume != "" && f.runFile != "" && f.runFile != f.resume, "--resume adds to its run file, so --run-file cannot name another"},
 		{len(f.targets) > 1 && slices.ContainsFunc(f.targets, func(t string) bool { return !runtime.IsURL(t) }), "several --target must be URLs of one agent's servers; to compare agents use --matrix target=A,B"},
 		{f.json && f.watch, "--json and --watch do not go together"},
 	} {
@@ -215,33 +222,60 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 	return f.verdict(ctx, r)
 }
 
-// perform runs the cases, with a journal if the flags name one.
-func (f *runFlags) perform(ctx context.Context, p *runtime.Plan, o runtime.Options, s streams) (*report.Report, error) {
-	path, keep := f.journal, int64(0)
-	if f.resume != "" {
-		lines, size, err := runtime.ReadJournal(f.resume)
-		if errors.Is(err, fs.ErrNotExist) { // the run was killed before it created the journal
-			fmt.Fprintf(s.err, "note: there is no journal %s yet; all scenarios are run\n", f.resume)
-		} else if err != nil {
-			return nil, err
-		}
-		o.Earlier, o.RetryErrors = lines, f.retryErrors
-		if path == "" || path == f.resume {
-			path, keep = f.resume, max(size, 1)
-			if size == 0 {
-				keep = 0
-			}
-		}
-	}
-	if path != "" {
-		j, err := runtime.OpenJournal(path, keep)
+// maxInMemory is the number of cases up to which a run keeps its results in memory in any case, so that
+// the variants are compared.
+const maxInMemory = 10000
+
+// perform runs the cases. It keeps the results in a run file if the flags name one, or if there are too
+// many for the memory and no report needs all of them.
+func (f *runFlags) perform(ctx context.Context, p *runtime.Plan, o runtime.Options, s streams) (r *report.Report, err error) {
+	path := cmp.Or(f.resume, f.runFile)
+	all := slices.ContainsFunc([]string{f.html, f.jsonOut, f.auditOut, f.junit, f.markdown, f.baseline, f.compat}, func(flag string) bool { return flag != "" })
+	if o.StoreOnly = p.Total > maxInMemory && !all && !f.json; o.StoreOnly && path == "" {
+		dir, err := os.MkdirTemp("", "ecp-run-")
 		if err != nil {
 			return nil, err
 		}
-		defer j.Close()
-		o.Record = j.Write
+		defer func() { _ = os.RemoveAll(dir) }()
+		path = filepath.Join(dir, "run"+runfile.Extension)
 	}
-	return runtime.Run(ctx, p, o)
+	if path == "" {
+		return runtime.Run(ctx, p, o)
+	}
+	w, err := f.openRun(path, p.Head(o), s)
+	if err != nil {
+		return nil, err
+	}
+	o.Store = w
+	r, err = runtime.Run(ctx, p, o)
+	if other := (*runfile.OtherRunError)(nil); errors.As(err, &other) {
+		err = fmt.Errorf("--resume: %w. Nothing was run. To begin a run that reuses the other results: --reuse-from %[2]s --run-file NEW", err, printable(path))
+	}
+	return r, errors.Join(err, w.Close(r))
+}
+
+// openRun opens the run file to add to.
+func (f *runFlags) openRun(path string, head *report.Report, s streams) (*runfile.Writer, error) {
+	switch {
+	case f.reuseFrom != "":
+		w, err := runfile.Reuse(f.reuseFrom, path, head, f.retryErrors)
+		return w, unlessJournal(err)
+	case f.resume != "":
+		w, err := runfile.Continue(path, f.retryErrors)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return w, unlessJournal(err)
+		}
+		fmt.Fprintf(s.err, "note: there is no run file %s yet; all scenarios are run\n", path) // the run was killed before it created the file
+	}
+	return runfile.Create(path, head)
+}
+
+// unlessJournal adds to the error for a file that is not a run file what to do if it is a journal.
+func unlessJournal(err error) error {
+	if errors.Is(err, runfile.ErrNotRun) {
+		return fmt.Errorf("%w; journals of older versions cannot be continued: start again with --run-file", err)
+	}
+	return err
 }
 
 // options converts flags to the options of a run.

@@ -51,10 +51,12 @@ func watchRuns(ctx context.Context, f runFlags, s streams) error {
 // files that the run itself writes.
 func (f *runFlags) watched() (paths []string) {
 	own := map[string]bool{}
-	for _, path := range []string{f.html, f.jsonOut, f.junit, f.markdown, f.journal, f.resume} {
+	for _, path := range []string{f.html, f.jsonOut, f.junit, f.markdown, f.runFile} {
 		if abs, err := filepath.Abs(path); path != "" && err == nil {
 			own[abs] = true
-			own[abs+".old"] = true
+			for _, suffix := range []string{"-wal", "-shm", "-journal", ".old", ".old-wal", ".old-shm", ".old-journal", ".new", ".new-journal"} {
+				own[abs+suffix] = true
+			}
 		}
 	}
 	folders := 0

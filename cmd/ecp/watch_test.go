@@ -75,15 +75,15 @@ func TestInterrupt(t *testing.T) {
 	quiet(t)
 	m := manifest(t, agentTarget(t, "hang-once:bad"), scenario("a", has("x"), "x")+scenario("b", has("x"), "bad")+scenario("c", has("x"), "x"))
 	out := filepath.Join(t.TempDir(), "r.json")
-	journal := filepath.Join(t.TempDir(), "j")
+	file := filepath.Join(t.TempDir(), "j")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var errs shared
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, []string{"run", "--manifest", m, "--json-out", out, "--journal", journal, "--timeout", "600", "-j", "2"}, streams{io.Discard, &errs})
+		code <- run(ctx, []string{"run", "--manifest", m, "--json-out", out, "--run-file", file, "--timeout", "600", "-j", "2"}, streams{io.Discard, &errs})
 	}()
-	for end := time.Now().Add(time.Minute); lines(journal) < 2; time.Sleep(5 * time.Millisecond) { // the others are done
+	for end := time.Now().Add(time.Minute); len(finishedNames(file)) < 2; time.Sleep(5 * time.Millisecond) { // the others are done
 		if time.Now().After(end) {
 			t.Fatal("nothing finishes")
 		}

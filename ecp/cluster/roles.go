@@ -20,31 +20,54 @@ func inboxPrefix(role string) string {
 	return "_ecp_" + role
 }
 
+// Streams of the buckets.
+const (
+	runsStream     = "KV_" + runsBucket
+	fixturesStream = "OBJ_" + fixturesBucket
+	blobsStream    = "OBJ_" + blobsBucket
+)
+
 // RightsOf returns the rights of a role. Only a controller creates, purges or removes streams,
-// publishes work, or writes documents of runs. A worker only adds results and blobs.
+// publishes work, or writes documents of runs; it adds no results, and takes no work. A worker only
+// adds results and blobs.
+//
+// Streams of results are named after their runs, and no pattern matches only them. Where a role needs
+// a right on them, it has the right on all streams, except those that are denied.
 func RightsOf(role string) jet.Rights {
-	r := jet.Rights{Subscribe: []string{inboxPrefix(role) + ".>"}}
-	if role == RoleController {
-		r.Publish = []string{"ecp.work.>", "ecp.plan.>", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$KV." + runsBucket + ".>", "$O." + fixturesBucket + ".>"}
-		return r
+	r := jet.Rights{Publish: []string{"$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.FC.>"}, Subscribe: []string{inboxPrefix(role) + ".>"}}
+	for _, stream := range []string{runsStream, fixturesStream, blobsStream} {
+		r.Publish = append(r.Publish, jet.ReadRights(stream)...)
 	}
-	r.Publish = []string{"$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.FC.>", "$JS.API.DIRECT.GET.KV_" + runsBucket + ".>"}
-	readable := []string{"KV_" + runsBucket, "OBJ_" + fixturesBucket, "OBJ_" + blobsBucket}
-	for _, stream := range readable {
-		r.Publish = append(r.Publish, "$JS.API.CONSUMER.CREATE."+stream+".>", "$JS.API.CONSUMER.INFO."+stream+".>", "$JS.API.CONSUMER.MSG.NEXT."+stream+".>", "$JS.API.CONSUMER.DELETE."+stream+".>", "$JS.API.DIRECT.GET."+stream+".>", "$JS.API.STREAM.MSG.GET."+stream, "$JS.ACK."+stream+".>")
-	}
-	if role == RoleWorker {
-		r.Publish = append(r.Publish, "ecp.res.>", "$O."+blobsBucket+".>",
-			"$JS.API.CONSUMER.INFO."+workStream+".*", "$JS.API.CONSUMER.MSG.NEXT."+workStream+".*", "$JS.ACK."+workStream+".>",
-			"$JS.API.DIRECT.GET.*.ecp.res.>")
-		return r
-	}
-	// Streams of results are named after their runs, and no pattern matches only them.
-	r.Publish = append(r.Publish, "$JS.API.CONSUMER.CREATE.*.>", "$JS.API.CONSUMER.INFO.*.*", "$JS.API.CONSUMER.MSG.NEXT.*.*", "$JS.API.CONSUMER.DELETE.*.*")
-	for _, stream := range []string{workStream, planStream} {
-		r.DenyPublish = append(r.DenyPublish, "$JS.API.CONSUMER.*."+stream+".>", "$JS.API.CONSUMER.MSG.NEXT."+stream+".>")
+	switch role {
+	case RoleController:
+		r.Publish = append(r.Publish, controllerRights()...)
+		for _, stream := range []string{workStream, planStream, runsStream, fixturesStream, blobsStream} {
+			r.DenyPublish = append(r.DenyPublish, jet.API(stream, "STREAM.DELETE")...)
+		}
+		r.DenyPublish = append(r.DenyPublish, jet.API(workStream, "CONSUMER.MSG.NEXT >")...)
+	case RoleWorker:
+		r.Publish = append(r.Publish, "ecp.res.>", "$O."+blobsBucket+".>", "$JS.ACK."+workStream+".>", "$JS.API.DIRECT.GET.*.ecp.res.>")
+		r.Publish = append(r.Publish, jet.API(workStream, "CONSUMER.INFO *", "CONSUMER.MSG.NEXT *")...)
+	case RoleViewer:
+		r.Publish = append(r.Publish, jet.API("*", "CONSUMER.CREATE >", "CONSUMER.INFO *", "CONSUMER.MSG.NEXT *", "CONSUMER.DELETE *")...)
+		for _, stream := range []string{workStream, planStream} {
+			r.DenyPublish = append(r.DenyPublish, jet.API(stream, "CONSUMER.CREATE >", "CONSUMER.DELETE >", "CONSUMER.MSG.NEXT >")...)
+		}
 	}
 	return r
+}
+
+// controllerRights returns the subjects that only a controller publishes to.
+func controllerRights() []string {
+	out := []string{"ecp.work.>", "ecp.plan.*", "$KV." + runsBucket + ".>", "$O." + fixturesBucket + ".>", "$JS.ACK." + planStream + ".>"}
+	for _, stream := range []string{workStream, planStream, runsStream, fixturesStream, blobsStream} {
+		out = append(out, jet.SetupRights(stream)...)
+	}
+	for _, stream := range []string{workStream, planStream} {
+		out = append(out, jet.API(stream, "STREAM.MSG.GET", "STREAM.PURGE")...)
+	}
+	out = append(out, jet.API(fixturesStream, "STREAM.PURGE")...)
+	return append(out, jet.API("*", "STREAM.CREATE", "STREAM.DELETE", "DIRECT.GET", "DIRECT.GET >", "CONSUMER.CREATE >", "CONSUMER.INFO *", "CONSUMER.MSG.NEXT *", "CONSUMER.DELETE *")...)
 }
 
 // Keys are the public nkeys of roles.

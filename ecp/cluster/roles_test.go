@@ -75,6 +75,12 @@ func TestRoles(t *testing.T) {
 			return viewer.request(ctx, "$JS.API.CONSUMER.MSG.NEXT."+workStream+".lane-any-host")
 		})
 	})
+	for what, attack := range controllerAttacks(d.Run, key) {
+		t.Run("controller: "+what, func(t *testing.T) {
+			attacker := r.intrude(RoleController)
+			refused(t, attacker, func(ctx context.Context) error { return attack(ctx, attacker) })
+		})
+	}
 	t.Run("a stranger does not get in", func(t *testing.T) {
 		if _, err := Dial(t.Context(), Options{URL: r.url(), Seed: r.seeds["stranger"], Role: RoleController, Log: c.log}); !errors.Is(err, nats.ErrAuthorization) {
 			t.Error(err)
@@ -83,6 +89,41 @@ func TestRoles(t *testing.T) {
 	// Afterwards, the run is unchanged.
 	r.work(r.spec("a"))
 	r.expect(c, d, r.follow(t.Context(), c, d, FollowOptions{Lead: true}), 1)
+}
+
+// controllerAttacks are what even a controller may not do: destroy what all runs share, take part in a
+// run, or use the server for something else.
+func controllerAttacks(run string, key attemptKey) map[string]func(context.Context, intruder) error {
+	requests := map[string]string{
+		"purge results":              "$JS.API.STREAM.PURGE." + resultStreams + run,
+		"remove a result":            "$JS.API.STREAM.MSG.DELETE." + resultStreams + run,
+		"change a stream of results": "$JS.API.STREAM.UPDATE." + resultStreams + run,
+		"purge the documents":        "$JS.API.STREAM.PURGE." + runsStream,
+		"purge the blobs":            "$JS.API.STREAM.PURGE." + blobsStream,
+		"add a result":               resultSubject(run, key),
+		"write a blob":               "$O." + blobsBucket + ".M.eA==",
+		"take work":                  "$JS.API.CONSUMER.MSG.NEXT." + workStream + ".lane-any-host",
+		"acknowledge work":           "$JS.ACK." + workStream + ".lane-any-host.1.1.1.1.1",
+		"pause a lane":               "$JS.API.CONSUMER.PAUSE." + workStream + ".lane-any-host",
+		"list the streams":           "$JS.API.STREAM.NAMES",
+		"copy a stream":              "$JS.API.STREAM.SNAPSHOT." + workStream,
+		"replace a stream":           "$JS.API.STREAM.RESTORE." + workStream,
+		"move a stream":              "$JS.API.STREAM.LEADER.STEPDOWN." + workStream,
+		"use another subject":        "mine",
+	}
+	for _, stream := range []string{workStream, planStream, runsStream, fixturesStream, blobsStream} {
+		requests["remove "+stream] = "$JS.API.STREAM.DELETE." + stream
+	}
+	out := map[string]func(context.Context, intruder) error{
+		"read answers to workers": func(ctx context.Context, attacker intruder) error {
+			return attacker.listen(ctx, inboxPrefix(RoleWorker)+".>")
+		},
+		"listen to results": func(ctx context.Context, attacker intruder) error { return attacker.listen(ctx, "ecp.res.>") },
+	}
+	for what, subject := range requests {
+		out[what] = func(ctx context.Context, attacker intruder) error { return attacker.request(ctx, subject) }
+	}
+	return out
 }
 
 // intruder has the key of a role, and its own program.

@@ -90,6 +90,17 @@ type Report struct {
 	Variants    []Variant   `json:"variants,omitempty"`    // of the matrix
 	Comparisons []Pair      `json:"comparisons,omitempty"` // each further variant compared with the first one
 	Baseline    *Comparison `json:"baseline,omitempty"`
+
+	Omitted *Omitted `json:"-"` // unless Scenarios are all results
+}
+
+// MaxListed limits how many results a report lists if it does not have all: those that did not pass.
+const MaxListed = 1000
+
+// Omitted counts what a report has only in its sums, because its results are in a run file.
+type Omitted struct {
+	NotPassed      int // results
+	Reused, Cached int // attempts
 }
 
 // Counts counts scenarios.
@@ -392,17 +403,31 @@ func unjudged(status string, problems []Problem) bool {
 // Sum computes the fields that are derived from the scenarios: counts, usage, cost, errors, status,
 // statistics, variants and their comparisons.
 func (r *Report) Sum() {
-	r.total()
-	all := make([]*Scenario, len(r.Scenarios))
+	r.total().statistics(r)
+	r.Comparisons = compareVariants(r.Sides())
+}
+
+// total computes counts, usage, cost, errors and status.
+func (r *Report) total() *Tally {
+	t := NewTally()
+	r.Errors = []Problem{}
 	for i := range r.Scenarios {
-		all[i] = &r.Scenarios[i]
+		s := &r.Scenarios[i]
+		t.Add(s.Variant, s.Sums(i))
+		r.Errors = append(r.Errors, s.Errors...)
+		if r.Agent == nil {
+			r.Agent = s.Agent
+		}
 	}
-	sum := summarize(all)
-	r.Summary, r.Variants, r.Comparisons = &sum, r.variants(), compareVariants(r.Sides())
+	t.sums(r)
+	return t
 }
 
 // Cached counts the attempts from the cache.
 func (r *Report) Cached() (n int) {
+	if r.Omitted != nil {
+		return r.Omitted.Cached
+	}
 	for i := range r.Scenarios {
 		n += r.Scenarios[i].Cached
 	}
@@ -411,36 +436,17 @@ func (r *Report) Cached() (n int) {
 
 // Reused counts the attempts from an earlier run.
 func (r *Report) Reused() (n int) {
+	if r.Omitted != nil {
+		return r.Omitted.Reused
+	}
 	for i := range r.Scenarios {
 		n += r.Scenarios[i].Reused
 	}
 	return n
 }
 
-func (r *Report) total() {
-	r.ExitReason = ReasonOK
-	r.Passed, r.Total, r.Counts, r.Usage, r.CostUSD, r.Errors = 0, 0, Counts{}, Tokens{}, nil, []Problem{}
-	for i := range r.Scenarios {
-		s := &r.Scenarios[i]
-		switch s.Status {
-		case Passed:
-			r.Counts.Passed++
-		case Failed:
-			r.Counts.Failed++
-		default:
-			r.Counts.Error++
-		}
-		r.Errors = append(r.Errors, s.Errors...)
-		if s.ExitReason != "" && s.ExitReason != ReasonOK && r.ExitReason == ReasonOK || s.ExitReason == ReasonDuration {
-			r.ExitReason = s.ExitReason
-		}
-		if r.Agent == nil {
-			r.Agent = s.Agent
-		}
-		for _, a := range s.AllAttempts() {
-			r.sumSteps(a.Steps)
-		}
-	}
+// judge sets the status from the counts.
+func (r *Report) judge() {
 	r.Failed = r.Total - r.Passed
 	switch {
 	case r.Counts.Error > 0 || r.Interrupted || r.NotRun > 0:
@@ -466,6 +472,20 @@ func (r *Report) sumSteps(steps []Step) {
 		r.Usage.add(st.Usage)
 		r.CostUSD = addCost(r.CostUSD, st.CostUSD)
 	}
+}
+
+// Spent returns the tokens and the cost that the agent reported for an attempt. The cost is nil if it
+// reported none.
+func (a Attempt) Spent() (tokens int64, cost *float64) {
+	for _, st := range a.Steps {
+		u := st.Usage
+		tokens = ecp.AddTokens(tokens, u.Count(ecp.TokensInput), u.Count(ecp.TokensOutput), u.Count(ecp.TokensCacheRead), u.Count(ecp.TokensCacheWrite))
+		if st.CostUSD != nil {
+			positive := max(*st.CostUSD, 0)
+			cost = addCost(cost, &positive)
+		}
+	}
+	return tokens, cost
 }
 
 // addCost adds costs, which are nil if they are unknown.

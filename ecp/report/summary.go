@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/seed-dec29ce4/eca/ecp/stats"
@@ -80,55 +79,6 @@ func (s *Scenario) AllAttempts() []Attempt {
 	}}
 }
 
-// summarize returns the summary of the scenarios of one variant.
-func summarize(scenarios []*Scenario) Summary {
-	out := Summary{Cases: len(scenarios)}
-	samples := make([]Sample, len(scenarios))
-	var took []float64
-	for i, s := range scenarios {
-		samples[i] = s.Sample(i)
-		out.Attempts += samples[i].N
-		out.Passed += samples[i].Passed
-		out.Errors += samples[i].Errors
-		if samples[i].Passed > 0 && samples[i].Passed < samples[i].N {
-			out.Flaky++
-		}
-		for _, a := range s.AllAttempts() {
-			if !a.Cached {
-				took = append(took, float64(a.DurationMS))
-			}
-		}
-	}
-	out.P50MS, out.P95MS = stats.Percentile(took, 0.5), stats.Percentile(took, 0.95)
-	if out.Attempts == 0 {
-		return out
-	}
-	out.PassRate = float64(out.Passed) / float64(out.Attempts)
-	if graded := out.Attempts - out.Errors; graded > 0 {
-		out.GradedRate = float64(out.Passed) / float64(graded)
-	}
-	out.CI95, out.Note = interval(samples, out)
-	out.passK(samples)
-	return out
-}
-
-// interval returns the interval of the pass rate, or why it is unknown.
-func interval(samples []Sample, sum Summary) (*[2]float64, string) {
-	if len(samples) == 1 {
-		ci := stats.Wilson(sum.Passed, sum.Attempts)
-		return &ci, ""
-	}
-	clusters := clusters(samples, func(s Sample) (float64, int) { return float64(s.Passed), s.N })
-	if len(clusters) < stats.MinClusters {
-		return nil, fmt.Sprintf("no interval: there are %d scenarios, but at least %d are needed to estimate their spread", len(clusters), stats.MinClusters)
-	}
-	ci, _ := stats.ClusterInterval(clusters)
-	if ci[0] == ci[1] { // all scenarios have the same result, so their spread is unknown
-		ci = stats.Wilson(int(ci[0]*float64(len(clusters))), len(clusters))
-	}
-	return &ci, ""
-}
-
 // clusters groups samples, in the order of the groups' first samples.
 func clusters(samples []Sample, value func(Sample) (sum float64, n int)) (out []stats.Cluster) {
 	groups := places{}
@@ -154,29 +104,6 @@ func (p places) of(key string) int {
 		p[key] = at
 	}
 	return at
-}
-
-// passK averages pass@k and pass^k over the cases with at least k attempts.
-func (out *Summary) passK(samples []Sample) {
-	most := 0
-	for _, s := range samples {
-		most = max(most, s.N)
-	}
-	if most < 2 {
-		return
-	}
-	out.PassAtK, out.PassAllK = map[string]float64{}, map[string]float64{}
-	for _, k := range stats.Powers(most) {
-		var any, all stats.Cluster
-		for _, s := range samples {
-			if p, ok := stats.PassAtK(s.N, s.Passed, k); ok {
-				q, _ := stats.PassAllK(s.N, s.Passed, k)
-				any.Sum, any.N = any.Sum+p, any.N+1
-				all.Sum, all.N = all.Sum+q, all.N+1
-			}
-		}
-		out.PassAtK[strconv.Itoa(k)], out.PassAllK[strconv.Itoa(k)] = stats.Mean([]stats.Cluster{any}), stats.Mean([]stats.Cluster{all})
-	}
 }
 
 // Statistics estimates the pass rate of a scenario with its 95% confidence interval, and the

@@ -25,43 +25,24 @@ func (v *Variant) Name() string {
 	return (&Scenario{Variant: v.Labels}).VariantName()
 }
 
-// variants returns the results of the variants, in the order of their first scenarios. Without a
-// matrix it returns nil.
-func (r *Report) variants() (out []Variant) {
-	variants, members := places{}, [][]*Scenario{}
-	for i := range r.Scenarios {
-		s := &r.Scenarios[i]
-		if len(s.Variant) == 0 {
-			continue
-		}
-		at := variants.of(s.VariantName())
-		if at == len(out) {
-			out, members = append(out, Variant{Labels: s.Variant}), append(members, nil)
-		}
-		out[at].add(s)
-		members[at] = append(members[at], s)
-	}
-	for i := range out {
-		out[i].Summary = summarize(members[i])
-	}
-	return out
-}
-
 // VariantName returns the labels of a scenario's variant in one line; empty without a matrix.
 func (s *Scenario) VariantName() string { return strings.Join(s.Labels(), " ") }
 
-func (v *Variant) add(s *Scenario) {
-	one := Report{Scenarios: []Scenario{*s}}
-	one.total()
-	v.Counts.Passed += one.Counts.Passed
-	v.Counts.Failed += one.Counts.Failed
-	v.Counts.Error += one.Counts.Error
-	v.Passed += one.Passed
-	v.Total += one.Total
-	u := one.Usage
+func (v *Variant) add(s Sums) {
+	switch s.Status {
+	case Passed:
+		v.Counts.Passed++
+	case Failed:
+		v.Counts.Failed++
+	default:
+		v.Counts.Error++
+	}
+	v.Passed += s.PassedChecks
+	v.Total += s.Checks
+	u := s.Usage
 	v.Tokens = ecp.AddTokens(v.Tokens, u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens)
 	v.DurationMS += s.DurationMS
-	v.CostUSD = addCost(v.CostUSD, one.CostUSD)
+	v.CostUSD = addCost(v.CostUSD, s.CostUSD)
 }
 
 // WriteVariants writes a line for each variant of a matrix, for human readers. printable escapes the

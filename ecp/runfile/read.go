@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
+
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
@@ -32,13 +35,37 @@ func Open(path string) (*File, error) {
 	if _, err := os.Stat(path); err != nil { // SQLite's own error does not name the file
 		return nil, fmt.Errorf("open the run file: %w", err)
 	}
-	db, err := open(path, "ro")
+	f, err := load(path)
+	var failed *sqlite.Error
+	if errors.As(err, &failed) && failed.Code() == lib.SQLITE_READONLY_ROLLBACK {
+		if err = rollBack(path); err == nil {
+			f, err = load(path)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open the run file %s: %w", path, err)
 	}
+	return f, nil
+}
+
+// rollBack rolls back the transaction of a process that was killed, which a reader cannot do.
+func rollBack(path string) error {
+	db, err := open(path, "rw")
+	if err != nil {
+		return err
+	}
+	_, err = db.Exec("SELECT COUNT(*) FROM sqlite_master")
+	return errors.Join(err, db.Close())
+}
+
+func load(path string) (*File, error) {
+	db, err := open(path, "ro")
+	if err != nil {
+		return nil, err
+	}
 	f := &File{db: db}
 	if err := f.load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open the run file %s: %w", path, err), db.Close())
+		return nil, errors.Join(err, db.Close())
 	}
 	return f, nil
 }
@@ -54,15 +81,46 @@ func (f *File) load() error {
 	if made != version {
 		return fmt.Errorf("it has version %d, but this ecp reads version %d: create it again, or use the ecp that created it", made, version)
 	}
-	var doc, variants, failures string
-	if err := f.db.QueryRow("SELECT doc, variants, failures FROM run").Scan(&doc, &variants, &failures); err != nil {
+	var doc string
+	if err := f.db.QueryRow("SELECT doc FROM run").Scan(&doc); err != nil {
 		return err
 	}
-	return errors.Join(json.Unmarshal([]byte(doc), &f.head), json.Unmarshal([]byte(variants), &f.variants), json.Unmarshal([]byte(failures), &f.failures))
+	if err := json.Unmarshal([]byte(doc), &f.head); err != nil {
+		return err
+	}
+	var v variant
+	if err := f.each("SELECT name, key FROM variant ORDER BY id", func() { f.variants = append(f.variants, v) }, &v.Name, &v.Key); err != nil {
+		return err
+	}
+	failures := map[string]int{}
+	var name string
+	var n int
+	err := f.each("SELECT kind, COUNT(*) FROM result WHERE status <> 'passed' AND kind <> '' GROUP BY kind", func() { failures[name] = n }, &name, &n)
+	f.failures = report.SortedFailures(failures)
+	return err
 }
 
-// ID returns the id of the result at an index of report.Report.Scenarios.
-func ID(index int) int { return index + 1 }
+// each scans each row of a query into the same variables, and calls add.
+func (f *File) each(query string, add func(), into ...any) error {
+	rows, err := f.db.Query(query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		add()
+	}
+	return rows.Err()
+}
+
+// ID returns the id of the result at an index of the plan, or 0.
+func (f *File) ID(ctx context.Context, place int) (id int64, err error) {
+	err = f.db.QueryRowContext(ctx, "SELECT COALESCE(MAX(id), 0) FROM result WHERE place = ?", place).Scan(&id)
+	return id, err
+}
 
 // Close closes the file.
 func (f *File) Close() error { return f.db.Close() }
@@ -84,7 +142,7 @@ func (f *File) Variants() []string {
 }
 
 // orders maps the sort keys of a grid to SQL expressions, each of which has an index.
-var orders = map[string]string{"": "t.id", report.SortName: "t.name", report.SortRate: "t.rate", report.SortCost: "-t.cost", report.SortTime: "-t.ms"}
+var orders = map[string]string{"": "t.place", report.SortName: "t.name", report.SortRate: "t.rate", report.SortCost: "-t.cost", report.SortTime: "-t.ms"}
 
 // Grid returns at most limit rows, starting after a cursor that an earlier call returned as next, or
 // with the first row if after is empty. next is empty if there are no more rows. The Href of a cell is
@@ -204,7 +262,7 @@ func (f *File) cells(ctx context.Context, g *report.Grid, places map[int64]int, 
 func (f *File) Result(ctx context.Context, id int64, from, limit int) (d *report.Detail, prev, next int64, err error) {
 	var doc, status, kind, why string
 	d = &report.Detail{Scenario: &report.Scenario{}, Anchor: "result"}
-	err = f.db.QueryRowContext(ctx, "SELECT doc, status, kind, why, (SELECT COUNT(*) FROM attempt WHERE result = id) FROM result WHERE id = ?", id).Scan(&doc, &status, &kind, &why, &d.Total)
+	err = f.db.QueryRowContext(ctx, "SELECT doc, status, kind, why, attempts FROM result JOIN result_doc USING (id) WHERE id = ?", id).Scan(&doc, &status, &kind, &why, &d.Total)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, 0, 0, ErrNoResult
 	}
@@ -215,7 +273,7 @@ func (f *File) Result(ctx context.Context, id int64, from, limit int) (d *report
 		return nil, 0, 0, err
 	}
 	d.Reason = why
-	rows, err := f.db.QueryContext(ctx, "SELECT n, doc FROM attempt WHERE result = ? AND n >= ? ORDER BY n LIMIT ?", id, from, limit)
+	rows, err := f.db.QueryContext(ctx, "SELECT id % ?, doc FROM attempt_doc WHERE id >= ? AND id < ? ORDER BY id LIMIT ?", maxAttempts, attemptID(id, from), attemptID(id+1, 0), limit)
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -233,7 +291,7 @@ func (f *File) Result(ctx context.Context, id int64, from, limit int) (d *report
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return nil, 0, 0, err
 	}
-	err = f.db.QueryRowContext(ctx, "SELECT COALESCE((SELECT id FROM result WHERE status <> 'passed' AND id < ? ORDER BY id DESC LIMIT 1), 0), COALESCE((SELECT id FROM result WHERE status <> 'passed' AND id > ? ORDER BY id LIMIT 1), 0)", id, id).Scan(&prev, &next)
+	err = f.db.QueryRowContext(ctx, "SELECT COALESCE((SELECT id FROM result WHERE status <> 'passed' AND place < here.place ORDER BY place DESC LIMIT 1), 0), COALESCE((SELECT id FROM result WHERE status <> 'passed' AND place > here.place ORDER BY place LIMIT 1), 0) FROM result here WHERE id = ?", id).Scan(&prev, &next)
 	return d, prev, next, err
 }
 
@@ -242,7 +300,7 @@ func (f *File) Result(ctx context.Context, id int64, from, limit int) (d *report
 func (f *File) Side(ctx context.Context, column int) (side report.Compared, err error) {
 	v := f.variants[column]
 	side = report.Compared{Name: v.Name, Run: f.head.RunID, Key: v.Key}
-	rows, err := f.db.QueryContext(ctx, "SELECT r.id, t.name, status, n, passed, errors, case_key, aliases, grp, unjudged FROM result r JOIN task t ON t.id = r.task WHERE variant = ? ORDER BY r.id", column)
+	rows, err := f.db.QueryContext(ctx, "SELECT r.id, t.name, status, attempts, passed_attempts, errors, t.key, aliases, grp, unjudged FROM result r JOIN task t ON t.id = r.task WHERE variant = ? ORDER BY r.place", column)
 	if err != nil {
 		return side, err
 	}

@@ -1,6 +1,7 @@
 package runfile_test
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -200,6 +201,42 @@ func TestRefused(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 4 {
 		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// A file is readable if a process was killed within a transaction that had changed it.
+func TestUnfinishedTransaction(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x"+runfile.Extension)
+	if err := runfile.Write(path, made(200)); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	// With a small cache, the changed pages are written before the transaction ends.
+	if _, err := db.Exec("PRAGMA cache_size=5; BEGIN IMMEDIATE; UPDATE result SET status = 'error'"); err != nil {
+		t.Fatal(err)
+	}
+	killed := filepath.Join(t.TempDir(), "killed"+runfile.Extension)
+	for _, suffix := range []string{"", "-journal"} {
+		data, err := os.ReadFile(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(killed+suffix, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := runfile.Open(killed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, total := pages(t, f, report.Query{Status: report.Error}, 100); total != 0 {
+		t.Errorf("%d rows have changed", total)
 	}
 }
 

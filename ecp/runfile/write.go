@@ -1,14 +1,17 @@
-// Package runfile keeps the results of one run in an SQLite file, from which pages can be read
-// without reading the whole file.
+// Package runfile keeps the attempts and results of one run in an SQLite file, from which pages can
+// be read without reading the whole file.
 //
-// Guarantees: a file is written atomically; the size of a page is bounded, regardless of the number
-// of results. The package stores the contents of a report, and only computes the values by which
-// pages are sorted and filtered. It refuses files of other versions. It does not render reports, and
-// does not modify existing files.
+// Guarantees: results can be read while the run adds others; what was added a fifth of a second ago
+// survives if the process is killed, and the run can be continued; the size of a page, and of a
+// Writer for a new run, is bounded, regardless of the number of results. The package stores the
+// contents of reports, and only computes the values by which pages are sorted and filtered. It
+// refuses files of other versions. It does not render reports.
 package runfile
 
 import (
+	"context"
 	"database/sql"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,8 +19,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	_ "modernc.org/sqlite" // the "sqlite" driver
+	"sync"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
@@ -27,29 +30,48 @@ const Extension = ".ecprun"
 
 // version is the version of the schema. application is the SQLite application ID of run files, "ecpr".
 const (
-	version     = 1
+	version     = 2
 	application = 0x65637072
 )
 
+// schema creates the tables. The place of a result is its index in the plan; the id of an attempt
+// contains that of its result, see attemptID. Attempts are added before their result. The documents
+// are in tables of their own, so that resuming a run and summing it up do not read them.
 const schema = `
-CREATE TABLE run(doc TEXT NOT NULL, variants TEXT NOT NULL, failures TEXT NOT NULL);
-CREATE TABLE task(id INTEGER PRIMARY KEY, name TEXT NOT NULL, rate REAL NOT NULL, cost REAL NOT NULL, ms INTEGER NOT NULL);
+CREATE TABLE run(doc TEXT NOT NULL, tokens INTEGER NOT NULL, cost REAL NOT NULL, unpriced INTEGER NOT NULL);
+CREATE TABLE variant(id INTEGER PRIMARY KEY, name TEXT NOT NULL, key TEXT NOT NULL, labels TEXT NOT NULL);
+CREATE TABLE task(id INTEGER PRIMARY KEY, place INTEGER NOT NULL, key TEXT NOT NULL UNIQUE, name TEXT NOT NULL, n INTEGER NOT NULL, passed INTEGER NOT NULL, rate REAL NOT NULL, cost REAL NOT NULL, ms INTEGER NOT NULL);
 CREATE TABLE result(
-	id INTEGER PRIMARY KEY, task INTEGER NOT NULL, variant INTEGER NOT NULL,
-	status TEXT NOT NULL, kind TEXT NOT NULL, why TEXT NOT NULL, n INTEGER NOT NULL, passed INTEGER NOT NULL, errors INTEGER NOT NULL, cost REAL NOT NULL, ms INTEGER NOT NULL, ci95 TEXT NOT NULL,
-	case_key TEXT NOT NULL, aliases TEXT NOT NULL, grp TEXT NOT NULL, unjudged INTEGER NOT NULL, doc TEXT NOT NULL);
-CREATE TABLE attempt(result INTEGER NOT NULL, n INTEGER NOT NULL, doc TEXT NOT NULL);`
-
-// indexes are created after the inserts, which is faster.
-const indexes = `
-CREATE UNIQUE INDEX attempt_result ON attempt(result, n);
+	id INTEGER PRIMARY KEY, place INTEGER NOT NULL, task INTEGER NOT NULL, variant INTEGER NOT NULL,
+	status TEXT NOT NULL, kind TEXT NOT NULL, why TEXT NOT NULL, n INTEGER NOT NULL, passed INTEGER NOT NULL, cost REAL NOT NULL, ms INTEGER NOT NULL, ci95 TEXT NOT NULL,
+	attempts INTEGER NOT NULL, passed_attempts INTEGER NOT NULL, errors INTEGER NOT NULL, aliases TEXT NOT NULL, grp TEXT NOT NULL, unjudged INTEGER NOT NULL,
+	exit_reason TEXT NOT NULL, checks INTEGER NOT NULL, passed_checks INTEGER NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, cache_read_tokens INTEGER NOT NULL, cache_write_tokens INTEGER NOT NULL, reasoning_tokens INTEGER NOT NULL,
+	priced INTEGER NOT NULL, took BLOB NOT NULL, cached INTEGER NOT NULL);
+CREATE TABLE result_doc(id INTEGER PRIMARY KEY, doc TEXT NOT NULL);
+CREATE TABLE attempt(id INTEGER PRIMARY KEY, key BLOB NOT NULL, agent INTEGER NOT NULL, stopped INTEGER NOT NULL, status TEXT NOT NULL);
+CREATE TABLE attempt_doc(id INTEGER PRIMARY KEY, doc TEXT NOT NULL);
 CREATE INDEX result_task ON result(task, variant);
-CREATE INDEX result_variant ON result(variant, id);
+CREATE INDEX result_place ON result(place);
+CREATE INDEX result_unpassed ON result(place) WHERE status <> 'passed';
 CREATE INDEX result_failed ON result(status, kind, task) WHERE status <> 'passed';
+CREATE INDEX task_place ON task(place, id);
 CREATE INDEX task_rate ON task(rate, id);
 CREATE INDEX task_cost ON task(-cost, id);
 CREATE INDEX task_ms ON task(-ms, id);
 CREATE INDEX task_name ON task(name, id);`
+
+// The statements of a Writer.
+const (
+	insertAttempt    = "INSERT OR REPLACE INTO attempt VALUES (?,?,?,?,?)"
+	insertAttemptDoc = "INSERT OR REPLACE INTO attempt_doc VALUES (?,?)"
+	insertResult     = "INSERT OR REPLACE INTO result VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+	insertResultDoc  = "INSERT OR REPLACE INTO result_doc VALUES (?,?)"
+	addToTask        = `INSERT INTO task(place, key, name, n, passed, rate, cost, ms) VALUES (?1,?2,?3,?4,?5,CAST(?5 AS REAL)/MAX(?4,1),?6,?7) ON CONFLICT(key) DO UPDATE SET
+	place = MIN(place, ?1), name = ?3, n = n + ?4, passed = passed + ?5, rate = CAST(passed + ?5 AS REAL)/MAX(n + ?4, 1), cost = cost + ?6, ms = ms + ?7 RETURNING id`
+	takeFromTask = `UPDATE task SET (n, passed, rate, cost, ms) = (SELECT task.n - r.n, task.passed - r.passed, CAST(task.passed - r.passed AS REAL)/MAX(task.n - r.n, 1), task.cost - r.cost, task.ms - r.ms FROM result r WHERE r.id = ?1)
+	WHERE id = (SELECT task FROM result WHERE id = ?1)`
+	insertVariant = "INSERT INTO variant VALUES (?,?,?,?)"
+)
 
 // variant is a column of the grid.
 type variant struct {
@@ -64,45 +86,32 @@ func Write(path string, r *report.Report) error {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	made := filepath.Join(dir, "run")
-	if err = write(made, r); err == nil {
-		err = os.Rename(made, path)
+	if err := write(made, r); err != nil {
+		return err
 	}
-	if err != nil {
+	if err := os.Rename(made, path); err != nil {
 		return fmt.Errorf("write the run file %s: %w", path, err)
 	}
 	return nil
 }
 
-func write(path string, r *report.Report) (err error) {
-	db, err := open(path, "rwc")
+func write(path string, r *report.Report) error {
+	w, err := Create(path, r)
 	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	if _, err := db.Exec(fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d; %s", application, version, schema)); err != nil {
-		return err
-	}
-	tx, err := db.Begin()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // does nothing after a commit
-	w := &writer{tx: tx, tasks: map[string]*task{}, variants: map[variant]int{}, failures: map[string]int{}}
-	if err := w.prepare(); err != nil {
 		return err
 	}
 	for i := range r.Scenarios {
-		if err := w.result(&r.Scenarios[i]); err != nil {
-			return err
+		s := &r.Scenarios[i]
+		key := placeKey(i)
+		attempts := s.AllAttempts()
+		for n := range attempts {
+			err = errors.Join(err, w.Attempt(key, n+1, 0, attempts[n], false))
+		}
+		if err = errors.Join(err, w.Result(key, i, s)); err != nil {
+			return errors.Join(err, w.Close(r))
 		}
 	}
-	if err := w.finish(r); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(indexes); err != nil {
-		return err
-	}
-	return tx.Commit()
+	return w.Close(r)
 }
 
 // open opens a database with a single connection, which bounds its memory.
@@ -123,97 +132,299 @@ func open(path, mode string) (*sql.DB, error) {
 	return db, nil
 }
 
-// task is a row of the grid.
-type task struct {
-	id        int
-	name      string
-	n, passed int
-	cost      float64
-	ms        int64
+// A transaction ends after this many additions, or after this time.
+const (
+	maxPending = 5000
+	maxDelay   = 200 * time.Millisecond
+)
+
+// Writer adds attempts and results to a run file as they come. Its methods may be called from several
+// goroutines. Keys identify a case, its variant, and everything that determines its result.
+type Writer struct {
+	path string
+	db   *sql.DB
+	conn *sql.Conn
+
+	mu         sync.Mutex // guards the fields below
+	statements map[string]*sql.Stmt
+	pending    int  // additions in the current transaction; 0 without a transaction
+	changed    bool // since the file was opened
+	timer      *time.Timer
+	broken     error              // of a transaction that the timer ended
+	variants   map[variant]int    // ids
+	open       map[[16]byte]int64 // ids of the results whose attempts are being added
+	next       int64              // id of the next new result
+	earlier    earlier
+	planned    int                   // cases, if the run was continued
+	renamed    map[[16]byte][16]byte // keys of reused cases, to the keys of their aliases in the other run
+	spent      spending
 }
 
-// writer writes one file.
-type writer struct {
-	tx              *sql.Tx
-	insert, attempt *sql.Stmt
-	results         int
-	tasks           map[string]*task // by scenario ID
-	variants        map[variant]int
-	failures        map[string]int
+// spending sums up what all attempts used, including those that were replaced.
+type spending struct {
+	tokens   int64
+	cost     float64
+	unpriced bool // an attempt reported no cost
 }
 
-func (w *writer) prepare() (err error) {
-	w.insert, err = w.tx.Prepare("INSERT INTO result VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+func newWriter(path, mode string) (*Writer, error) {
+	w := &Writer{path: path, statements: map[string]*sql.Stmt{}, variants: map[variant]int{}, renamed: map[[16]byte][16]byte{}, open: map[[16]byte]int64{}, next: 1}
+	var err error
+	if w.db, err = open(path, mode); err == nil {
+		w.conn, err = w.db.Conn(context.Background())
+	}
+	if err != nil {
+		return nil, w.wrap(err)
+	}
+	return w, nil
+}
+
+func (w *Writer) wrap(err error) error {
 	if err == nil {
-		w.attempt, err = w.tx.Prepare("INSERT INTO attempt VALUES (?,?,?)")
+		return nil
+	}
+	return fmt.Errorf("write the run file %s: %w", w.path, err)
+}
+
+// headDoc encodes what a run file stores of a report besides its results.
+func headDoc(r *report.Report) ([]byte, error) {
+	head := *r
+	head.Scenarios, head.Audit, head.Errors = []report.Scenario{}, nil, []report.Problem{}
+	return json.Marshal(head)
+}
+
+// prepared returns a statement, which it prepares at its first use. It begins a transaction unless one is
+// open.
+func (w *Writer) prepared(query string) (*sql.Stmt, error) {
+	if w.broken != nil {
+		return nil, w.broken
+	}
+	if w.pending == 0 {
+		begin := "BEGIN IMMEDIATE"
+		if !w.changed {
+			begin = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; " + begin
+		}
+		if _, err := w.conn.ExecContext(context.Background(), begin); err != nil {
+			return nil, err
+		}
+		w.changed = true
+		w.timer = time.AfterFunc(maxDelay, w.commitLater)
+		w.pending = 1
+	}
+	st := w.statements[query]
+	if st == nil {
+		var err error
+		if st, err = w.conn.PrepareContext(context.Background(), query); err != nil {
+			return nil, err
+		}
+		w.statements[query] = st
+	}
+	return st, nil
+}
+
+func (w *Writer) exec(query string, args ...any) error {
+	st, err := w.prepared(query)
+	if err == nil {
+		_, err = st.Exec(args...)
 	}
 	return err
 }
 
-// result writes a scenario to the table result, and its attempts to the table attempt.
-func (w *writer) result(s *report.Scenario) error {
-	w.results++
-	cell, sample := s.Cell(), s.Sample(w.results)
-	t := w.tasks[s.ID]
-	if t == nil {
-		t = &task{id: len(w.tasks) + 1, name: s.Name}
-		w.tasks[s.ID] = t
+// commitLater ends a transaction after maxDelay.
+func (w *Writer) commitLater() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = errors.Join(w.broken, w.commit())
+}
+
+func (w *Writer) commit() error {
+	if w.pending == 0 {
+		return nil
 	}
-	t.n, t.passed, t.cost, t.ms = t.n+cell.N, t.passed+cell.Passed, t.cost+cell.Cost, t.ms+cell.MS
-	v := variant{s.VariantName(), s.VariantKey}
-	if _, ok := w.variants[v]; !ok {
-		w.variants[v] = len(w.variants)
+	w.timer.Stop()
+	err := w.storeSpent()
+	if err == nil {
+		_, err = w.conn.ExecContext(context.Background(), "COMMIT")
 	}
-	if cell.Kind != "" {
-		w.failures[cell.Kind]++
+	w.pending = 0
+	return err
+}
+
+func (w *Writer) storeSpent() error {
+	return w.exec("UPDATE run SET tokens = ?, cost = ?, unpriced = ?", w.spent.tokens, w.spent.cost, w.spent.unpriced)
+}
+
+// added counts an addition, and ends the transaction if it is large.
+func (w *Writer) added(err error) error {
+	if w.pending > 0 {
+		w.pending++
 	}
-	attempts := s.AllAttempts()
+	if err == nil && w.pending > maxPending {
+		err = w.commit()
+	}
+	return w.wrap(err)
+}
+
+// maxAttempts limits the attempts of a result, because an attempt's id contains its number.
+const maxAttempts = 1 << 14
+
+func attemptID(result int64, n int) int64 { return result*maxAttempts + int64(n) }
+
+// id returns the id of the result with a key.
+func (w *Writer) id(key [16]byte) int64 {
+	id, ok := w.open[key]
+	if !ok {
+		if id = w.earlier.id(w.stored(key)); id == 0 {
+			id = w.next
+			w.next++
+		}
+		w.open[key] = id
+	}
+	return id
+}
+
+// Attempt adds attempt n of a result, counted from 1. agent identifies what the agent said about
+// itself. A stopped attempt counts only for Spent.
+func (w *Writer) Attempt(key [16]byte, n int, agent int64, a report.Attempt, stopped bool) error {
+	raw, err := json.Marshal(a)
+	if err == nil && n >= maxAttempts {
+		err = fmt.Errorf("it has more than %d attempts of a case", maxAttempts)
+	}
+	if err != nil {
+		return w.wrap(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tokens, cost := a.Spent()
+	w.spent.tokens += tokens
+	if cost != nil {
+		w.spent.cost += *cost
+	}
+	w.spent.unpriced = w.spent.unpriced || cost == nil && len(a.Steps) > 0
+	id := w.id(key)
+	if old, ok := w.earlier.attempt(w.stored(key), n); ok {
+		if stopped && old.finished {
+			return w.added(w.storeSpent()) // it replaces nothing
+		}
+		if n <= w.earlier.attemptsOf(id) { // the result contains the old attempt
+			if err := w.dropResult(id); err != nil {
+				return w.wrap(err)
+			}
+		}
+	}
+	err = w.exec(insertAttempt, attemptID(id, n), key[:], agent, stopped, a.Status)
+	if err == nil {
+		err = w.exec(insertAttemptDoc, attemptID(id, n), string(raw))
+	}
+	return w.added(err)
+}
+
+// Result adds a result, whose attempts were added before. place is its index in the plan.
+func (w *Writer) Result(key [16]byte, place int, s *report.Scenario) error {
+	cell, sums := s.Cell(), s.Sums(place)
 	head := *s
 	head.Steps, head.Attempts, head.Errors, head.Notes, head.Diff = nil, nil, nil, nil, ""
-	texts := make([]string, 3)
-	for i, value := range []any{cell.CI95, s.Aliases, head} {
+	texts := make([]string, 4)
+	for i, value := range []any{cell.CI95, s.Aliases, s.Variant, head} {
 		raw, err := json.Marshal(value)
 		if err != nil {
-			return err
+			return w.wrap(err)
 		}
 		texts[i] = string(raw)
 	}
-	_, err := w.insert.Exec(w.results, t.id, w.variants[v], s.Status, cell.Kind, cell.Why, cell.N, cell.Passed, sample.Errors, cell.Cost, cell.MS, texts[0],
-		s.ID, texts[1], sample.Group, sample.Unjudged, texts[2])
-	for n := range attempts {
-		raw, encodeErr := json.Marshal(attempts[n])
-		if err = errors.Join(err, encodeErr); err == nil {
-			_, err = w.attempt.Exec(w.results, n+1, string(raw))
+	took := []byte{}
+	for _, ms := range sums.TookMS {
+		took = binary.AppendVarint(took, ms)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id := w.id(key)
+	delete(w.open, key)
+	v, err := w.variant(s, texts[2])
+	if err == nil {
+		err = w.dropResult(id)
+	}
+	if err == nil && w.earlier.hasMore(w.stored(key), sums.N) {
+		err = w.deleteAttempts(attemptID(id, sums.N), attemptID(id+1, 0))
+	}
+	var task int64
+	var st *sql.Stmt
+	if err == nil {
+		st, err = w.prepared(addToTask)
+	}
+	if err == nil {
+		err = st.QueryRow(place, s.ID, s.Name, cell.N, cell.Passed, cell.Cost, cell.MS).Scan(&task)
+	}
+	if err == nil {
+		err = w.exec(insertResult, id, place, task, v, s.Status, cell.Kind, cell.Why, cell.N, cell.Passed, cell.Cost, cell.MS, texts[0],
+			sums.N, sums.Passed, sums.Errors, texts[1], sums.Group, sums.Unjudged,
+			sums.ExitReason, sums.Checks, sums.PassedChecks, sums.Usage.InputTokens, sums.Usage.OutputTokens, sums.Usage.CacheReadTokens, sums.Usage.CacheWriteTokens, sums.Usage.ReasoningTokens,
+			sums.CostUSD != nil, took, sums.Cached)
+	}
+	if err == nil {
+		err = w.exec(insertResultDoc, id, texts[3])
+	}
+	return w.added(err)
+}
+
+// variant returns the id of a scenario's variant, which it adds if it is new.
+func (w *Writer) variant(s *report.Scenario, labels string) (int, error) {
+	v := variant{s.VariantName(), s.VariantKey}
+	id, ok := w.variants[v]
+	if !ok {
+		id = len(w.variants)
+		w.variants[v] = id
+		return id, w.exec(insertVariant, id, v.Name, v.Key, labels)
+	}
+	return id, nil
+}
+
+// Spent returns what all attempts of the run used, including those that were replaced. unpriced means
+// that some reported no cost.
+func (w *Writer) Spent() (tokens int64, cost float64, unpriced bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.spent.tokens, w.spent.cost, w.spent.unpriced
+}
+
+// Close completes the file with the report of the run, unless it is nil. If the report has only some of
+// the results of a continued run, the file gets the sums of all of them.
+func (w *Writer) Close(r *report.Report) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var err error
+	if r != nil {
+		err = w.complete(r)
+	}
+	if err == nil {
+		err = w.commit()
+	}
+	if err == nil && w.changed {
+		// Without readers, the file is then complete without others beside it.
+		_, _ = w.conn.ExecContext(context.Background(), "PRAGMA busy_timeout=0; PRAGMA journal_mode=DELETE")
+	}
+	return w.wrap(errors.Join(err, w.close()))
+}
+
+func (w *Writer) complete(r *report.Report) error {
+	if w.earlier.hasOthers() {
+		all := *r
+		all.Comparisons, all.Baseline = nil, nil
+		if err := errors.Join(w.commit(), w.sum(&all, w.planned, true)); err != nil {
+			return err
 		}
-		if err != nil {
-			break
-		}
+		r = &all
+	}
+	doc, err := headDoc(r)
+	if err == nil {
+		err = w.exec("UPDATE run SET doc = ?", string(doc))
 	}
 	return err
 }
 
-// finish writes the values that depend on all results.
-func (w *writer) finish(r *report.Report) error {
-	for _, t := range w.tasks {
-		rate := float64(t.passed) / float64(max(t.n, 1))
-		if _, err := w.tx.Exec("INSERT INTO task VALUES (?,?,?,?,?)", t.id, t.name, rate, t.cost, t.ms); err != nil {
-			return err
-		}
+func (w *Writer) close() error {
+	if w.timer != nil {
+		w.timer.Stop()
 	}
-	columns := make([]variant, len(w.variants))
-	for v, at := range w.variants {
-		columns[at] = v
-	}
-	head := *r
-	head.Scenarios, head.Audit, head.Errors = []report.Scenario{}, nil, []report.Problem{}
-	var texts []any
-	for _, value := range []any{head, columns, report.SortedFailures(w.failures)} {
-		raw, err := json.Marshal(value)
-		if err != nil {
-			return err
-		}
-		texts = append(texts, string(raw))
-	}
-	_, err := w.tx.Exec("INSERT INTO run VALUES (?,?,?)", texts...)
-	return err
+	return errors.Join(w.conn.Close(), w.db.Close())
 }

@@ -24,27 +24,55 @@ type identifier struct {
 	dir      string            // of the manifest
 	trees    map[string]string // digests of folders
 	programs map[string]string // digests of the files that a target names, by target
+	bases    map[[2]int]string // the part of a digest that cases of a variant and a scenario share
 	seen     map[string]int    // how often each key was computed
 }
+
+// identity identifies a case in all variants. It is small, because there may be many.
+type identity struct {
+	id     [idLength]byte
+	record [16]byte // hash of the record
+}
+
+// idLength is the length of the ID of a case.
+const idLength = 26
 
 func newIdentifier(m *Manifest, o Options) *identifier {
 	return &identifier{
 		manifest: m, opts: o, dir: filepath.Dir(m.Path),
-		trees: map[string]string{}, programs: map[string]string{}, seen: map[string]int{},
+		trees: map[string]string{}, programs: map[string]string{}, bases: map[[2]int]string{}, seen: map[string]int{},
 	}
 }
 
+// identify identifies the next case of a scenario, with a record of its dataset if it has one.
+func (i *identifier) identify(sc Scenario, record map[string]string) (out identity, err error) {
+	name, raw := "", []byte(nil)
+	if record != nil {
+		if name, err = recordID(record, sc.Setup.IDField); err == nil {
+			raw, err = json.Marshal(record)
+		}
+	}
+	copy(out.id[:], i.key(scenarioID(sc), name))
+	sum := sha256.Sum256(raw)
+	copy(out.record[:], sum[:])
+	return out, err
+}
+
 // newCase returns a case of a scenario, with a record of its dataset if it has one.
-func (i *identifier) newCase(sc Scenario, scenario string, record map[string]string, recordID string) Case {
-	c := Case{ID: i.key(scenario, recordID), scenario: scenario, Scenario: sc, Record: record}
+func (i *identifier) newCase(sc Scenario, scenario string, who identity, record map[string]string) Case {
+	c := Case{ID: string(who.id[:]), scenario: scenario, Scenario: sc, Record: record, recordHash: who.record}
 	for _, alias := range sc.Setup.Aliases {
-		c.Aliases = append(c.Aliases, i.hash(alias, recordID))
+		name := ""
+		if record != nil {
+			name, _ = recordID(record, sc.Setup.IDField) // identify has checked this
+		}
+		c.Aliases = append(c.Aliases, i.hash(alias, name))
 	}
 	return c
 }
 
 func (i *identifier) hash(scenario, record string) string {
-	return shortHash(26, "ecp-case-1", i.manifest.Name, scenario, record)
+	return shortHash(idLength, "ecp-case-1", i.manifest.Name, scenario, record)
 }
 
 // key identifies a case by suite, scenario and record. Cases with equal names get a number.
@@ -113,15 +141,15 @@ func (i *identifier) variantKey(v Variant) string {
 }
 
 // digest returns a hash of everything that determines a case, except the agent's self-description,
-// which is compared later.
-func (i *identifier) digest(c Case) string {
-	setup := c.Scenario.Setup
-	setup.ID, setup.Aliases, setup.IDField, setup.Repeat = "", nil, "", 0
-	judge := ""
-	if slices.ContainsFunc(c.Scenario.Steps, usesJudge) {
-		judge = i.opts.Judge
+// which is compared later. sc is the scenario of the case before a record was filled in.
+func (i *identifier) digest(c Case, sc Scenario) string {
+	at := [2]int{c.Position.Variant, c.Position.Scenario}
+	base, ok := i.bases[at]
+	if !ok {
+		base = i.base(c, sc)
+		i.bases[at] = base
 	}
-	fixture := ""
+	setup, fixture := c.Scenario.Setup, ""
 	if w := setup.Workspace; w != nil && w.Copy != "" {
 		fixture = i.tree(w.Copy)
 	}
@@ -131,14 +159,25 @@ func (i *identifier) digest(c Case) string {
 	if setup.Tests != "" {
 		fixture += " " + i.tree(setup.Tests)
 	}
-	return shortHash(52, "ecp-digest-1", canonical(struct {
-		Steps                    []Step
-		Setup                    Setup
-		Target, Program, Fixture string
-		Config, Variant          map[string]any
-		Judge                    string
-		Reference                bool
-	}{c.Scenario.Steps, setup, c.target, i.program(c.target), fixture, i.opts.Config, c.variant.Config, judge, i.opts.Reference}))
+	return shortHash(52, "ecp-digest-2", base, string(c.recordHash[:]), fixture)
+}
+
+// base returns the part of a digest that cases of a variant and a scenario share.
+func (i *identifier) base(c Case, sc Scenario) string {
+	setup := sc.Setup
+	setup.ID, setup.Aliases, setup.IDField, setup.Repeat = "", nil, "", 0
+	judge := ""
+	if slices.ContainsFunc(sc.Steps, usesJudge) {
+		judge = i.opts.Judge
+	}
+	return shortHash(52, "ecp-base-1", canonical(struct {
+		Steps           []Step
+		Setup           Setup
+		Target, Program string
+		Config, Variant map[string]any
+		Judge           string
+		Reference       bool
+	}{sc.Steps, setup, c.target, i.program(c.target), i.opts.Config, c.variant.Config, judge, i.opts.Reference}))
 }
 
 func usesJudge(st Step) bool {

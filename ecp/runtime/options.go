@@ -17,26 +17,25 @@ const DefaultTimeout = 30 * time.Second
 // Options configure a run. It has more than 25 fields because each flag of ecp run sets one.
 type Options struct {
 	Version      string
-	Timeout      time.Duration    // of one call; 0 is DefaultTimeout
-	StartTimeout time.Duration    // of agent/initialize, including the agent's start; 0 is Timeout
-	Jobs         int              // concurrent scenarios; 0 is 1
-	Scheduler    Scheduler        // runs the attempts; nil runs Jobs at a time in this process
-	Repeat       int64            // attempts of each scenario without its own number; 0 is 1
-	Config       map[string]any   // for agent/initialize; a scenario's config takes precedence
-	Variants     []Variant        // the manifest is run once for each; empty is one variant without labels
-	Filter       func(Case) bool  // selects cases; nil selects all
-	Budget       Budget           // of the run
-	Earlier      []Line           // of a journal: finished attempts are not run again, and their cost counts
-	RetryErrors  bool             // run attempts of Earlier again if they ended in an error
-	Record       func(Line) error // is called with each attempt that ended; may be nil
-	Cache        Cache            // of attempts; may be nil
-	Watch        func(Event)      // is called with progress, from several goroutines; may be nil
-	Warn         func(string)     // is called once with each warning about agents, from several goroutines; may be nil
-	Keep         bool             // keep the workspaces
-	Reference    bool             // behave like the reference, also where eca differs on purpose
-	Tools        grade.Tools      // for graders; the run sets Command
-	Judge        string           // describes the judge in Tools: model, votes, server
-	Servers      []string         // more URLs of the agent that is the manifest's target, to share the work
+	Timeout      time.Duration   // of one call; 0 is DefaultTimeout
+	StartTimeout time.Duration   // of agent/initialize, including the agent's start; 0 is Timeout
+	Jobs         int             // concurrent scenarios; 0 is 1
+	Scheduler    Scheduler       // runs the attempts; nil runs Jobs at a time in this process
+	Repeat       int64           // attempts of each scenario without its own number; 0 is 1
+	Config       map[string]any  // for agent/initialize; a scenario's config takes precedence
+	Variants     []Variant       // the manifest is run once for each; empty is one variant without labels
+	Filter       func(Case) bool // selects cases; nil selects all
+	Budget       Budget          // of the run
+	Store        Store           // of attempts and results; may be nil
+	StoreOnly    bool            // do not keep results in memory; the report lists only those that did not pass
+	Cache        Cache           // of attempts; may be nil
+	Watch        func(Event)     // is called with progress, from several goroutines; may be nil
+	Warn         func(string)    // is called once with each warning about agents, from several goroutines; may be nil
+	Keep         bool            // keep the workspaces
+	Reference    bool            // behave like the reference, also where eca differs on purpose
+	Tools        grade.Tools     // for graders; the run sets Command
+	Judge        string          // describes the judge in Tools: model, votes, server
+	Servers      []string        // more URLs of the agent that is the manifest's target, to share the work
 	Client       *http.Client
 	Headers      http.Header         // for requests to agents
 	Supervisor   string              // see proc.NewPool

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Case is one scenario to run: for one variant, with one record of its dataset.
@@ -19,6 +20,8 @@ type Case struct {
 	Repeat     int64
 
 	Position Position // in the plan
+
+	recordHash [16]byte
 
 	scenario string // id of the scenario
 	attempt  int    // the current attempt, from 1
@@ -40,12 +43,14 @@ type Position struct {
 // may be millions.
 type Plan struct {
 	Notes []string // remarks about how targets were resolved
-	Total int      // cases
+	Total int      // cases that Options.Filter selects
 
+	whole    int // cases, including those that are not selected
 	manifest *Manifest
 	opts     Options
 	ids      *identifier
-	records  [][]record // of each scenario's dataset; nil if it has none
+	records  [][]record   // of each scenario's dataset; nil if it has none
+	cases    [][]identity // of each scenario
 	variants []plannedVariant
 }
 
@@ -67,7 +72,7 @@ type plannedVariant struct {
 // NewPlan plans the cases of a manifest. It reads the datasets, and returns an error if a scenario or
 // a record cannot be run.
 func NewPlan(m *Manifest, o Options) (*Plan, error) {
-	p := &Plan{manifest: m, opts: o, ids: newIdentifier(m, o), records: make([][]record, len(m.Scenarios))}
+	p := &Plan{manifest: m, opts: o, ids: newIdentifier(m, o), records: make([][]record, len(m.Scenarios)), cases: make([][]identity, len(m.Scenarios))}
 	if problems := m.readRows(p.ids.dir); len(problems) > 0 {
 		return nil, Problems(problems)
 	}
@@ -95,13 +100,17 @@ func NewPlan(m *Manifest, o Options) (*Plan, error) {
 		}
 		base += n
 	}
+	p.ids.seen = nil
 	slices.Sort(p.Notes)
 	p.Notes = slices.Compact(p.Notes)
-	p.Total = base * len(variants)
+	p.whole = base * len(variants)
+	p.Total = p.whole
 	if o.Filter != nil {
 		p.Total = 0
-		for range p.chosen() {
-			p.Total++
+		for _, c := range p.walk(false, nil) {
+			if o.Filter(c) {
+				p.Total++
+			}
 		}
 	}
 	return p, nil
@@ -110,7 +119,9 @@ func NewPlan(m *Manifest, o Options) (*Plan, error) {
 // read reads the dataset of a scenario, and returns the number of cases per variant.
 func (p *Plan) read(i int, sc Scenario, servers bool) (int, error) {
 	if sc.Setup.Dataset == "" || p.opts.Reference {
-		return 1, nil
+		who, err := p.ids.identify(sc, nil)
+		p.cases[i] = []identity{who}
+		return 1, err
 	}
 	path := sc.Setup.Dataset
 	if !filepath.IsAbs(path) {
@@ -120,11 +131,12 @@ func (p *Plan) read(i int, sc Scenario, servers bool) (int, error) {
 	if p.records[i], err = readDataset(path); err != nil {
 		return 0, fmt.Errorf("scenario %q: dataset: %w", sc.Name, err)
 	}
+	p.cases[i] = make([]identity, len(p.records[i]))
 	for n, row := range p.records[i] {
 		r := row.fields()
 		filled, err := fill(sc, r)
 		if err == nil {
-			_, err = recordID(r, sc.Setup.IDField)
+			p.cases[i][n], err = p.ids.identify(sc, r)
 		}
 		if err == nil {
 			err = filled.Setup.check(p.ids.dir, servers)
@@ -147,11 +159,10 @@ func (p *Plan) resolve(v Variant) plannedVariant {
 	return out
 }
 
-// Cases yields the cases in the manifest's order, variant by variant.
+// Cases yields the selected cases in the manifest's order, variant by variant.
 func (p *Plan) Cases() iter.Seq[Case] {
 	return func(yield func(Case) bool) {
-		for c := range p.chosen() {
-			c.digest = p.ids.digest(c)
+		for _, c := range p.selected(nil) {
 			if !yield(c) {
 				return
 			}
@@ -159,22 +170,74 @@ func (p *Plan) Cases() iter.Seq[Case] {
 	}
 }
 
-// chosen yields the cases that pass Options.Filter, without their digests.
-func (p *Plan) chosen() iter.Seq[Case] {
-	return func(yield func(Case) bool) {
+// selected yields the cases that Options.Filter selects, with their places in the whole plan, except
+// those at places that are skipped. skip may be nil.
+func (p *Plan) selected(skip func(place int) bool) iter.Seq2[int, Case] {
+	return func(yield func(int, Case) bool) {
+		for place, c := range p.walk(false, skip) {
+			if (p.opts.Filter == nil || p.opts.Filter(c)) && !yield(place, p.withDigest(c)) {
+				return
+			}
+		}
+	}
+}
+
+// keyed yields all cases with their digests. With brief, the texts of their scenarios may lack the
+// values of their records, which takes less time for many records.
+func (p *Plan) keyed(brief bool) iter.Seq2[int, Case] {
+	return func(yield func(int, Case) bool) {
+		for place, c := range p.walk(brief, nil) {
+			if !yield(place, p.withDigest(c)) {
+				return
+			}
+		}
+	}
+}
+
+func (p *Plan) withDigest(c Case) Case {
+	c.digest = p.ids.digest(c, p.manifest.Scenarios[c.Position.Scenario])
+	return c
+}
+
+// walk yields all cases without their digests. See keyed for brief.
+func (p *Plan) walk(brief bool, skip func(place int) bool) iter.Seq2[int, Case] {
+	return func(yield func(int, Case) bool) {
+		place := 0
 		for at := range p.variants {
-			p.ids.seen = map[string]int{}
 			for i, sc := range p.manifest.Scenarios {
-				for c := range p.scenario(sc, p.records[i]) {
-					c.Position.Variant, c.Position.Scenario = at, i
-					p.complete(&c)
-					if (p.opts.Filter == nil || p.opts.Filter(c)) && !yield(c) {
+				raw := brief && !sc.identityHasFields()
+				for n := range p.cases[i] {
+					if (skip == nil || !skip(place)) && !yield(place, p.newCase(Position{at, i, n}, raw)) {
 						return
 					}
+					place++
 				}
 			}
 		}
 	}
+}
+
+// identityHasFields reports whether the keys of a scenario's cases depend on texts that are filled in
+// from records: aliases of records, or the paths of folders.
+func (s Scenario) identityHasFields() bool {
+	w := s.Setup.Workspace
+	return len(s.Setup.Aliases) > 0 || w != nil && strings.Contains(w.Copy, "{{") || strings.Contains(s.Setup.Tests, "{{")
+}
+
+// newCase returns the case at a position, without its digest. If it is raw, its scenario and its record
+// are not filled in.
+func (p *Plan) newCase(at Position, raw bool) Case {
+	sc := p.manifest.Scenarios[at.Scenario]
+	id := scenarioID(sc)
+	var record map[string]string
+	if records := p.records[at.Scenario]; records != nil && !raw {
+		record = records[at.Record].fields()
+		sc = withRecord(sc, record, at.Record)
+	}
+	c := p.ids.newCase(sc, id, p.cases[at.Scenario][at.Record], record)
+	c.Position = at
+	p.complete(&c)
+	return c
 }
 
 // complete sets the fields of a case that come from its variant.
@@ -226,24 +289,4 @@ func withRecord(sc Scenario, record map[string]string, n int) Scenario {
 		filled.Name = fmt.Sprintf("%s #%d", sc.Name, n+1)
 	}
 	return filled
-}
-
-// scenario yields the cases of a scenario: one, or one for each record of its dataset.
-func (p *Plan) scenario(sc Scenario, records []record) iter.Seq[Case] {
-	id := scenarioID(sc)
-	return func(yield func(Case) bool) {
-		if records == nil {
-			yield(p.ids.newCase(sc, id, nil, ""))
-			return
-		}
-		for n, row := range records {
-			r := row.fields()
-			record, _ := recordID(r, sc.Setup.IDField) // read has checked this
-			c := p.ids.newCase(withRecord(sc, r, n), id, r, record)
-			c.Position.Record = n
-			if !yield(c) {
-				return
-			}
-		}
-	}
 }

@@ -2,26 +2,66 @@ package runtime
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// earlier contains the attempts of an earlier run. They are reused if the digest of the case and the
-// agent's self-description are still the same.
+// earlier knows which attempts of an earlier process are reused: those whose case has the same digest
+// now, and whose agent has the same self-description.
 type earlier struct {
-	run      *run
-	attempts map[attemptKey]report.Attempt
-	agents   map[string]*report.Agent // by variant: the agent's current self-description, nil if it does not start
-	changed  int                      // attempts that were not reused only because the agent changed
+	run    *run
+	agents map[string]*report.Agent // by variant: the agent's current self-description, nil if it does not start
+	hashes map[string]int64         // of agents
+	done   []uint64                 // bits for the places of selected cases whose result is complete; nil without a store
 }
 
-// earlier returns the attempts of Options.Earlier, and adds their cost to that of the run, even if
-// they cannot be reused.
-func (r *run) earlier() *earlier {
-	for _, l := range r.opts.Earlier {
-		r.spend(l.Result)
+func newEarlier(r *run) *earlier {
+	return &earlier{run: r, agents: map[string]*report.Agent{}, hashes: map[string]int64{}}
+}
+
+// match compares the store with the plan. It returns the store's error if the store has finished
+// attempts that do not belong to the plan and that it may not remove.
+func (e *earlier) match(ctx context.Context, p *Plan) error {
+	o := &e.run.opts
+	if o.Store == nil || !o.Store.Earlier() {
+		return nil
 	}
-	return &earlier{run: r, attempts: finished(r.opts.Earlier, r.opts.RetryErrors), agents: map[string]*report.Agent{}}
+	e.done = make([]uint64, p.whole/64+1)
+	for place, c := range p.keyed(o.Filter == nil) {
+		keys := c.keys()
+		old, ok := o.Store.Has(keys)
+		if !ok {
+			continue
+		}
+		if _, known := e.agents[c.VariantKey]; !known {
+			e.agent(ctx, p.newCase(c.Position, false))
+		}
+		selected := o.Filter == nil || o.Filter(c)
+		complete, err := o.Store.Keep(report.Planned{Key: keys[0], Old: old, Place: place, Repeat: int(c.Repeat), Agent: e.hashes[c.VariantKey], Selected: selected})
+		if err != nil {
+			return err
+		}
+		if !complete || !selected {
+			continue
+		}
+		e.done[place/64] |= 1 << (place % 64)
+		if o.StoreOnly {
+			e.run.finish(place, report.Scenario{Reused: int(c.Repeat), Agent: e.agents[c.VariantKey]}, true)
+		}
+	}
+	err := o.Store.Matched(p.whole)
+	for _, agent := range e.agents {
+		if err != nil && agent == nil {
+			return fmt.Errorf("%w (the agent does not start)", err)
+		}
+	}
+	return err
+}
+
+// isDone reports whether the store has the complete result of the case at a place.
+func (e *earlier) isDone(place int) bool {
+	return e.done != nil && e.done[place/64]&(1<<(place%64)) != 0
 }
 
 // describeAgent starts an agent and returns its self-description, or nil if that fails.
@@ -35,29 +75,12 @@ func (r *run) describeAgent(ctx context.Context, c Case) *report.Agent {
 	return a.Agent
 }
 
-// find returns the attempt of the earlier run that replaces attempt n of a case.
-func (e *earlier) find(ctx context.Context, c Case, n int) (a report.Attempt, ok bool) {
-	for _, id := range append([]string{c.ID}, c.Aliases...) {
-		if a, ok = e.attempts[attemptKey{id, c.VariantKey, c.digest, n}]; ok {
-			break
-		}
-	}
-	if !ok {
-		return a, false
-	}
-	if !sameAgent(a.Agent, e.agent(ctx, c)) {
-		e.changed++
-		return report.Attempt{}, false
-	}
-	return a, true
-}
-
 // agent returns the current self-description of a case's agent.
 func (e *earlier) agent(ctx context.Context, c Case) *report.Agent {
 	now, ok := e.agents[c.VariantKey]
 	if !ok {
 		now = e.run.describeAgent(context.WithoutCancel(ctx), c)
-		e.agents[c.VariantKey] = now
+		e.agents[c.VariantKey], e.hashes[c.VariantKey] = now, agentHash(now)
 	}
 	return now
 }
@@ -101,11 +124,4 @@ func (r *run) cacheResult(c Case, n int, a report.Attempt) {
 	if r.opts.Cache != nil && a.Agent != nil && len(a.Errors) == 0 && !wasStopped(a) {
 		r.opts.Cache.Put(cacheKey(c, n, a.Agent), a)
 	}
-}
-
-func sameAgent(a, b *report.Agent) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Name == b.Name && a.Version == b.Version && a.ProtocolVersion == b.ProtocolVersion && canonical(a.Capabilities) == canonical(b.Capabilities)
 }

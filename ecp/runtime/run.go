@@ -31,11 +31,14 @@ type run struct {
 	images    images
 	isolation func() sandbox.Isolation // returns the namespaces that the system supports; computed once
 
-	mu      sync.Mutex // guards the fields below
-	results []result
+	mu      sync.Mutex    // guards the fields below
+	results []result      // unless Options.StoreOnly
+	done    int           // cases with a result
+	reused  int           // attempts of an earlier process
+	agent   *report.Agent // the first self-description
 	tokens  int64
 	cost    float64
-	broken  error // the error of writing the journal
+	broken  error // the first error of the store
 	halt    context.CancelCauseFunc
 
 	warnings []string
@@ -69,28 +72,48 @@ func newRun(p *Plan, o Options) *run {
 	return r
 }
 
-// Run evaluates the cases of a plan and returns the report. If ctx ends earlier, the report has the
-// finished cases. An error means that the journal could not be written; the report is complete even
-// then.
-func Run(ctx context.Context, p *Plan, o Options) (*report.Report, error) {
+// Head returns the report of a run of the plan that begins now, without results.
+func (p *Plan) Head(o Options) *report.Report {
 	m := p.manifest
-	r := newRun(p, o)
-	defer r.pool.Close()
-	start := o.Now()
 	out := &report.Report{
 		Manifest: m.Path, Name: m.Name, Target: m.Target, Scenarios: []report.Scenario{},
-		SchemaVersion: report.SchemaVersion, RunID: r.id, StartedAt: start.UTC().Truncate(time.Millisecond),
+		SchemaVersion: report.SchemaVersion, RunID: o.NewID(), StartedAt: o.Now().UTC().Truncate(time.Millisecond),
 		Runtime: report.Runtime{Name: "eca-ecp", Version: o.Version},
 	}
 	if o.Reference {
 		out.Runtime.Compat = "reference"
 	}
-	out.Scenarios = r.all(ctx, p)
-	out.NotRun = p.Total - len(out.Scenarios)
+	return out
+}
+
+// Run evaluates the cases of a plan and returns the report. If ctx ends earlier, the report has the
+// finished cases. An error means that the store failed. The report has the results even then, unless
+// only the store has them; it is nil if the store has attempts of another run, and nothing ran.
+func Run(ctx context.Context, p *Plan, o Options) (*report.Report, error) {
+	m := p.manifest
+	r := newRun(p, o)
+	defer r.pool.Close()
+	start := o.Now()
+	before := newEarlier(r)
+	if err := before.match(ctx, p); err != nil {
+		return nil, err
+	}
+	out := p.Head(o)
+	out.RunID = r.id
+	out.Scenarios = r.all(ctx, p, before)
+	out.NotRun = p.Total - r.done
 	out.Interrupted = out.NotRun > 0 && ctx.Err() != nil
 	took := o.Now().Sub(start)
-	out.DurationMS, out.Warnings = took.Milliseconds(), r.warnings
-	out.Sum()
+	out.DurationMS, out.Warnings, out.Agent = took.Milliseconds(), r.warnings, r.agent
+	if o.StoreOnly {
+		r.fail(o.Store.Sum(out, p.Total))
+		if out.Omitted == nil { // the store failed
+			out.Omitted = &report.Omitted{}
+		}
+		out.Omitted.Reused = r.reused
+	} else {
+		out.Sum()
+	}
 	if len(r.stops) > 0 && out.ExitReason != report.ReasonDuration {
 		out.ExitReason = report.ReasonProtocol
 	}
@@ -115,7 +138,7 @@ const maxNotRun = 1000
 
 // all runs each case that has no result yet, and returns all results in the plan's order, except those
 // of cases that were stopped.
-func (r *run) all(ctx context.Context, p *Plan) []report.Scenario {
+func (r *run) all(ctx context.Context, p *Plan, before *earlier) []report.Scenario {
 	running, halt := context.WithCancelCause(ctx)
 	defer halt(nil)
 	r.halt = halt
@@ -123,11 +146,14 @@ func (r *run) all(ctx context.Context, p *Plan) []report.Scenario {
 		timer := time.AfterFunc(t, func() { halt(fmt.Errorf("%w: %s", errDuration, t)) })
 		defer timer.Stop()
 	}
+	if r.opts.Store != nil {
+		r.spend(r.opts.Store.Spent())
+	}
 	var scheduler Scheduler = inProcess{r}
 	if r.opts.Scheduler != nil {
 		scheduler = r.opts.Scheduler
 	}
-	scheduler.Schedule(running, r.jobs(running, p), func(j Job, a *report.Attempt) { r.handleResult(running, j, a) })
+	scheduler.Schedule(running, r.jobs(running, p, before), func(j Job, a *report.Attempt) { r.handleResult(running, j, a) })
 	slices.SortFunc(r.results, func(a, b result) int { return a.index - b.index })
 	out := make([]report.Scenario, len(r.results))
 	for i := range r.results {
@@ -184,19 +210,22 @@ func wasStopped(a report.Attempt) bool {
 	return false
 }
 
-// spend adds an attempt's usage to that of the run, and stops the run if its budget is used up.
-func (r *run) spend(a report.Attempt) {
-	if r.opts.Budget.CostUSD > 0 && len(a.Steps) > 0 && !slices.ContainsFunc(a.Steps, func(st report.Step) bool { return st.CostUSD != nil }) {
+// spendAttempt adds an attempt's usage to that of the run.
+func (r *run) spendAttempt(a report.Attempt) {
+	tokens, cost := a.Spent()
+	r.spend(tokens, deref(cost), cost == nil && len(a.Steps) > 0)
+}
+
+// spend adds to the usage of the run, and stops the run if its budget is used up. unpriced means that
+// an agent reported no cost.
+func (r *run) spend(tokens int64, cost float64, unpriced bool) {
+	if r.opts.Budget.CostUSD > 0 && unpriced {
 		r.warn("the agent reports no cost, so the limit in US dollars cannot be checked")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, st := range a.Steps {
-		r.tokens = ecp.AddTokens(r.tokens, tokens(st.Usage))
-		if st.CostUSD != nil {
-			r.cost += max(*st.CostUSD, 0)
-		}
-	}
+	r.tokens = ecp.AddTokens(r.tokens, tokens)
+	r.cost += cost
 	b := r.opts.Budget
 	switch {
 	case b.Tokens > 0 && r.tokens >= b.Tokens:
@@ -247,32 +276,51 @@ func (r *run) show(e Event) {
 		return
 	}
 	r.mu.Lock()
-	e.Done, e.Total = len(r.results), r.total
+	e.Done, e.Total = r.done, r.total
 	r.mu.Unlock()
 	r.opts.Watch(e)
 }
 
-// finish stores the result of a case, and reports it as progress unless it is from an earlier run.
+// finish takes the result of a case, and reports it as progress unless it is from an earlier run.
 func (r *run) finish(index int, s report.Scenario, earlier bool) {
 	r.mu.Lock()
-	r.results = append(r.results, result{index, s})
+	r.done++
+	r.reused += s.Reused
+	if r.agent == nil {
+		r.agent = s.Agent
+	}
+	if !r.opts.StoreOnly {
+		r.results = append(r.results, result{index, s})
+	}
 	r.mu.Unlock()
 	if !earlier {
 		r.show(Event{Scenario: &s})
 	}
 }
 
-// record passes the result of an attempt to the journal. It includes stopped attempts in which a step
-// ran, because their cost counts.
-func (r *run) record(c Case, n int, a report.Attempt) {
-	ran := slices.ContainsFunc(a.Steps, func(st report.Step) bool { return st.Outcome != report.StatusSkipped })
-	if r.opts.Record == nil || wasStopped(a) && !ran {
-		return
+// store adds the result of a case to the store.
+func (r *run) store(c Case, index int, s *report.Scenario) {
+	if r.opts.Store != nil {
+		r.fail(r.opts.Store.Result(c.key(c.ID), index, s))
 	}
-	err := r.opts.Record(Line{Case: c.ID, Variant: c.VariantKey, Digest: c.digest, Attempt: n, Name: c.Scenario.Name, Result: a})
+}
+
+// storeAttempt adds an attempt to the store.
+func (r *run) storeAttempt(c Case, n int, a report.Attempt) {
+	if r.opts.Store != nil {
+		r.fail(r.opts.Store.Attempt(c.key(c.ID), n, agentHash(a.Agent), a, wasStopped(a)))
+	}
+}
+
+// fail keeps the first error of the store, and stops the run if only the store has its results. It
+// accepts nil.
+func (r *run) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err != nil && r.broken == nil {
-		r.broken = err
+	if err == nil || r.broken != nil {
+		return
+	}
+	if r.broken = err; r.opts.StoreOnly {
+		r.halt(err)
 	}
 }

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"sync"
 
@@ -87,44 +86,65 @@ func (r *run) make(ctx context.Context, c Case) report.Attempt {
 	return r.try(ctx, c)
 }
 
-// jobs yields the attempts to make. It finishes cases whose attempts are all in the journal or the
+// jobs yields the attempts to make. It finishes cases whose attempts are all in the store or the
 // cache.
-func (r *run) jobs(ctx context.Context, p *Plan) iter.Seq[Job] {
+func (r *run) jobs(ctx context.Context, p *Plan, before *earlier) iter.Seq[Job] {
 	return func(yield func(Job) bool) {
-		before := r.earlier()
-		index := 0
-		for c := range p.Cases() {
-			if ctx.Err() != nil && index >= maxNotRun {
-				break
+		listed, skip := 0, before.isDone
+		if !r.opts.StoreOnly {
+			skip = nil
+		}
+		for place, c := range p.selected(skip) {
+			if listed++; ctx.Err() != nil && listed > maxNotRun {
+				return
 			}
-			open := &pending{index: index, c: c, attempts: make([]report.Attempt, c.Repeat)}
-			index++
-			var todo []int // attempts to make, from 0
-			for n := range int(c.Repeat) {
-				a, ok := before.find(ctx, c, n+1)
-				if !ok {
-					a, ok = before.cached(ctx, c, n+1)
-				}
-				if ok {
-					open.attempts[n] = a
-					open.reused++
-				} else {
-					todo = append(todo, n)
-				}
-			}
-			if open.left = len(todo); open.left == 0 {
-				r.finish(open.index, open.result(), true)
-			}
+			open, todo := r.reuse(ctx, before, c, place)
 			for _, n := range todo {
 				if !yield(Job{open, n}) {
 					return
 				}
 			}
 		}
-		if before.changed > 0 {
-			r.warn(fmt.Sprintf("%d attempts of the earlier run are made again, because the agent describes itself differently, or no longer starts", before.changed))
-		}
 	}
+}
+
+// reuse returns a case with its attempts from the store or the cache, and the numbers of those to
+// make, from 0. Without any, it finishes the case.
+func (r *run) reuse(ctx context.Context, before *earlier, c Case, place int) (open *pending, todo []int) {
+	open = &pending{index: place, c: c, attempts: make([]report.Attempt, c.Repeat)}
+	for n := range int(c.Repeat) {
+		a, ok := r.load(c, n+1)
+		if !ok {
+			if a, ok = before.cached(ctx, c, n+1); ok {
+				r.storeAttempt(c, n+1, a)
+			}
+		}
+		if !ok {
+			todo = append(todo, n)
+			continue
+		}
+		open.attempts[n] = a
+		open.reused++
+	}
+	if open.left = len(todo); open.left == 0 {
+		s := open.result()
+		if !before.isDone(place) {
+			r.store(c, place, &s)
+		}
+		r.finish(place, s, true)
+	}
+	return open, todo
+}
+
+// load returns an attempt from the store.
+func (r *run) load(c Case, n int) (a report.Attempt, ok bool) {
+	key := c.key(c.ID)
+	if r.opts.Store == nil || !r.opts.Store.Find(key, n) {
+		return a, false
+	}
+	a, err := r.opts.Store.Load(key, n)
+	r.fail(err)
+	return a, err == nil
 }
 
 // handleResult handles the result of an attempt, or nil if the attempt was not made. The last attempt
@@ -134,7 +154,7 @@ func (r *run) handleResult(ctx context.Context, j Job, a *report.Attempt) {
 	stopped := false
 	switch {
 	case a != nil:
-		r.spend(*a)
+		r.spendAttempt(*a)
 		stopped = ctx.Err() != nil && wasStopped(*a) && cause(ctx) != kindBudget
 	case cause(ctx) == kindBudget:
 		over := r.notRun(ctx, j.c, &CallError{Kind: kindBudget}, "not run: "+context.Cause(ctx).Error())
@@ -146,13 +166,15 @@ func (r *run) handleResult(ctx context.Context, j Job, a *report.Attempt) {
 		r.cacheResult(j.c, j.Number(), *a)
 	}
 	if a.Status != "" {
-		r.record(j.c, j.Number(), *a)
+		r.storeAttempt(j.c, j.Number(), *a)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.attempts[j.attempt] = *a
 	j.skipped = j.skipped || stopped
 	if j.left--; j.left == 0 && !j.skipped {
-		r.finish(j.index, j.result(), false)
+		s := j.result()
+		r.store(j.c, j.index, &s)
+		r.finish(j.index, s, false)
 	}
 }

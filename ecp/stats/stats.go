@@ -7,6 +7,7 @@
 package stats
 
 import (
+	"maps"
 	"math"
 	"slices"
 )
@@ -122,4 +123,20 @@ func Percentile(values []float64, p float64) float64 {
 	}
 	slices.Sort(values)
 	return values[min(max(int(math.Ceil(p*float64(len(values)))), 1), len(values))-1]
+}
+
+// CountedPercentile is the value at the nearest rank, p between 0 and 1, of values that occur as often
+// as counts says.
+func CountedPercentile(counts map[int64]int, p float64) float64 {
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	rank := max(int(math.Ceil(p*float64(total))), 1)
+	for _, value := range slices.Sorted(maps.Keys(counts)) {
+		if rank -= counts[value]; rank <= 0 {
+			return float64(value)
+		}
+	}
+	return 0
 }

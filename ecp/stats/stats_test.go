@@ -186,4 +186,11 @@ func TestPercentile(t *testing.T) {
 	near(t, "p95", stats.Percentile(values, 0.95), 95, 0)
 	near(t, "p95 of one", stats.Percentile([]float64{7}, 0.95), 7, 0)
 	near(t, "p95 of nothing", stats.Percentile(nil, 0.95), 0, 0)
+	counts := map[int64]int{}
+	for _, v := range values {
+		counts[int64(v)]++
+	}
+	near(t, "p50 of counts", stats.CountedPercentile(counts, 0.5), 50, 0)
+	near(t, "p95 of counts", stats.CountedPercentile(counts, 0.95), 95, 0)
+	near(t, "p95 of no counts", stats.CountedPercentile(nil, 0.95), 0, 0)
 }

@@ -129,7 +129,13 @@ func (h *handler) overview(r *http.Request) (*report.Page, error) {
 		}
 	}
 	page := &report.Page{Title: f.Report().Name, Run: f.Report(), Failures: f.Failures(), Query: q, Grid: grid, Crumbs: h.crumbs()}
-	page.LinkPairs(func(place int) string { return base + "result/" + strconv.Itoa(runfile.ID(place)) })
+	page.LinkPairs(func(place int) string {
+		id, err := f.ID(r.Context(), place)
+		if err != nil {
+			return ""
+		}
+		return fmt.Sprintf("%sresult/%d", base, id)
+	})
 	return page, nil
 }
 

@@ -22,22 +22,15 @@ func inboxPrefix(role string) string { return "_esrp_" + role }
 // and adds their events and outputs.
 func roles() []jet.Role {
 	const outputs = "OBJ_" + bucketName
-	server := []string{"esrp.job.>", "esrp.stop.*", "$JS.API.INFO", "$JS.FC.>", "$O." + bucketName + ".>", "$JS.API.STREAM.PURGE." + outputs}
+	server := []string{"esrp.job.>", "esrp.stop.*", "$JS.API.INFO", "$JS.FC.>", "$O." + bucketName + ".>"}
+	server = append(server, jet.API(outputs, "STREAM.PURGE")...)
 	for _, stream := range []string{streamName, outputs} {
-		server = append(server,
-			"$JS.API.STREAM.CREATE."+stream, "$JS.API.STREAM.UPDATE."+stream, "$JS.API.STREAM.INFO."+stream,
-			"$JS.API.STREAM.MSG.GET."+stream, "$JS.API.DIRECT.GET."+stream, "$JS.API.DIRECT.GET."+stream+".>",
-			"$JS.API.CONSUMER.*."+stream+".>", "$JS.API.CONSUMER.MSG.NEXT."+stream+".>", "$JS.ACK."+stream+".>")
+		server = append(server, jet.SetupRights(stream)...)
+		server = append(server, jet.ReadRights(stream)...)
 	}
-	worker := []string{
-		"$JS.API.INFO", "$JS.API.STREAM.INFO." + streamName, "$JS.API.STREAM.INFO." + outputs, "$JS.FC.>",
-		"$JS.API.STREAM.MSG.GET." + streamName, "$JS.API.DIRECT.GET." + streamName + ".>", "$JS.API.DIRECT.GET." + streamName,
-		"$JS.API.CONSUMER.INFO." + streamName + "." + consumerName, "$JS.API.CONSUMER.MSG.NEXT." + streamName + "." + consumerName,
-		"$JS.ACK." + streamName + "." + consumerName + ".>",
-		"$O." + bucketName + ".>", "$JS.API.STREAM.MSG.GET." + outputs, "$JS.API.DIRECT.GET." + outputs + ".>",
-		"$JS.API.CONSUMER.CREATE." + outputs + ".>", "$JS.API.CONSUMER.INFO." + outputs + ".>", "$JS.API.CONSUMER.DELETE." + outputs + ".>",
-		"$JS.ACK." + outputs + ".>",
-	}
+	worker := []string{"$JS.API.INFO", "$JS.FC.>", "$O." + bucketName + ".>", "$JS.ACK." + streamName + "." + consumerName + ".>"}
+	worker = append(worker, jet.API(streamName, "STREAM.INFO", "STREAM.MSG.GET", "DIRECT.GET", "DIRECT.GET >", "CONSUMER.INFO "+consumerName, "CONSUMER.MSG.NEXT "+consumerName)...)
+	worker = append(worker, jet.ReadRights(outputs)...)
 	for _, kind := range []string{kindStarted, kindProgress, kindArtifact, kindReleased, kindCompleted, kindFailed} {
 		worker = append(worker, "esrp.job.*.*."+kind)
 	}

@@ -21,6 +21,29 @@ type Rights struct {
 	Publish, DenyPublish, Subscribe []string
 }
 
+// API returns the subjects of operations of JetStream's API on a stream. An operation may have the name
+// of an object after its own.
+func API(stream string, operations ...string) (subjects []string) {
+	for _, operation := range operations {
+		operation, object, ok := strings.Cut(operation, " ")
+		if ok {
+			object = "." + object
+		}
+		subjects = append(subjects, "$JS.API."+operation+"."+stream+object)
+	}
+	return subjects
+}
+
+// ReadRights returns the subjects with which a client reads and follows a stream, or the stream of a
+// bucket.
+func ReadRights(stream string) []string {
+	return append(API(stream, "STREAM.INFO", "STREAM.MSG.GET", "DIRECT.GET", "DIRECT.GET >",
+		"CONSUMER.CREATE >", "CONSUMER.INFO >", "CONSUMER.MSG.NEXT >", "CONSUMER.DELETE >"), "$JS.ACK."+stream+".>")
+}
+
+// SetupRights returns the subjects with which a client creates a stream and increases its replicas.
+func SetupRights(stream string) []string { return API(stream, "STREAM.CREATE", "STREAM.UPDATE") }
+
 // Accounts returns the part of a nats-server configuration that gives the roles of an account their
 // rights.
 func Accounts(account string, roles []Role) string {

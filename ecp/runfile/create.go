@@ -1,0 +1,86 @@
+package runfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/seed-dec29ce4/eca/ecp/report"
+)
+
+// sidecars are the suffixes of the files that SQLite keeps beside a database.
+func sidecars() []string { return []string{"-shm", "-wal", "-journal"} }
+
+// Create creates a file for a run that begins. head is its report without results. It renames an
+// existing file to .old. If the process is killed meanwhile, there is no incomplete file.
+func Create(path string, head *report.Report) (*Writer, error) {
+	return replace(path, func(unfinished string) error {
+		w, err := newWriter(unfinished, "rwc")
+		if err != nil {
+			return err
+		}
+		_, err = w.conn.ExecContext(context.Background(), fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d; BEGIN; %s; INSERT INTO run VALUES ('',0,0,0); COMMIT", application, version, schema))
+		return errors.Join(err, w.close())
+	}, head)
+}
+
+// replace replaces a run file by one that create creates under another name, and opens it.
+func replace(path string, create func(unfinished string) error, head *report.Report) (*Writer, error) {
+	unfinished := path + ".new"
+	for _, suffix := range append(sidecars(), "") { // of a process that was killed
+		if err := os.Remove(unfinished + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("write the run file %s: %w", path, err)
+		}
+	}
+	doc, err := headDoc(head)
+	if err == nil {
+		err = create(unfinished)
+	}
+	if err == nil {
+		err = begin(unfinished, string(doc))
+	}
+	if err == nil {
+		err = setAside(path)
+	}
+	if err == nil {
+		err = os.Rename(unfinished, path)
+	}
+	if err != nil {
+		_ = os.Remove(unfinished)
+		return nil, fmt.Errorf("write the run file %s: %w", path, err)
+	}
+	return newWriter(path, "rw")
+}
+
+// begin sets the report of a run file, and that the run has used nothing.
+func begin(path, doc string) error {
+	db, err := open(path, "rw")
+	if err != nil {
+		return err
+	}
+	_, err = db.Exec("UPDATE run SET doc = ?, tokens = 0, cost = 0, unpriced = 0", doc)
+	return errors.Join(err, db.Close())
+}
+
+// setAside renames a run file, with the files that SQLite keeps beside it, to .old.
+func setAside(path string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
+		return nil
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is not a regular file")
+	}
+	for _, suffix := range append(sidecars(), "") {
+		if err == nil {
+			if err = os.Rename(path+suffix, path+".old"+suffix); suffix != "" && errors.Is(err, os.ErrNotExist) {
+				err = os.Remove(path + ".old" + suffix) // it belongs to the former .old
+			}
+			if suffix != "" && errors.Is(err, os.ErrNotExist) {
+				err = nil
+			}
+		}
+	}
+	return err
+}

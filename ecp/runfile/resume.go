@@ -1,0 +1,466 @@
+package runfile
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/seed-dec29ce4/eca/ecp/report"
+)
+
+// earlier has what a Writer needs to know of the attempts and results that the file had when it was
+// opened.
+type earlier struct {
+	attempts []keptAttempt // sorted by key and number
+	agents   []int64       // hashes of self-descriptions
+	results  []keptResult  // by id
+	copied   bool          // the file is a copy, so attempts that are not kept are deleted
+
+	lastKey [16]byte // of the last search, because several follow each other for a case
+	lastEnd int      // its result
+}
+
+// keptAttempt is small, because there may be millions.
+type keptAttempt struct {
+	key      [16]byte
+	result   int32 // id
+	agent    int32 // index in agents
+	n        int16
+	finished bool // it was not stopped, and its agent started
+	again    bool // it is made again, because it was stopped or ended in an error, or its agent changed
+}
+
+func (a keptAttempt) id() int64 { return attemptID(int64(a.result), int(a.n)) }
+
+// keptResult is small, too.
+type keptResult struct {
+	place    int32
+	attempts int16 // 0 if the result is not complete
+	flags    uint16
+}
+
+// Flags of a keptResult.
+const (
+	isFinished = 1 << iota // an attempt finished
+	isPlanned              // it belongs to the plan, and so do its finished attempts
+	isSelected             // the plan of this process selects it
+	isMoved
+)
+
+func (r *keptResult) has(flag uint16) bool { return r.flags&flag != 0 }
+
+func (r *keptResult) set(flag uint16, on bool) {
+	if r.flags &^= flag; on {
+		r.flags |= flag
+	}
+}
+
+// OtherRunError is the error of Matched for a continued run. Its attempts were made with another
+// manifest, agent or configuration.
+type OtherRunError struct {
+	Cases int
+	Name  string // of the first; may be empty
+}
+
+func (e *OtherRunError) Error() string {
+	example := ""
+	if e.Name != "" {
+		example = fmt.Sprintf(" (the first is %q)", e.Name)
+	}
+	return fmt.Sprintf("%d of its cases%s do not belong to this run: the manifest, a fixture, the agent, the configuration or the judge changed, or --repeat is smaller", e.Cases, example)
+}
+
+// Continue opens the file of a run that ended or was killed. Stopped attempts cannot be found; with
+// retryErrors, neither can those that ended in an error.
+func Continue(path string, retryErrors bool) (*Writer, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, fmt.Errorf("open the run file %s: %w", path, err)
+	}
+	w, err := newWriter(path, "rw")
+	if err != nil {
+		return nil, err
+	}
+	if err := w.load(retryErrors); err != nil {
+		return nil, w.wrap(errors.Join(err, w.close()))
+	}
+	return w, nil
+}
+
+// Reuse creates a file for a run that begins, with the attempts of another run. Keep decides which of
+// them the new file keeps; the other file does not change. See Create for head, and Continue for
+// retryErrors.
+func Reuse(other, path string, head *report.Report, retryErrors bool) (*Writer, error) {
+	f, err := Open(other)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if same(other, path) {
+		return nil, fmt.Errorf("write the run file %s: it is the file whose results are reused", path)
+	}
+	w, err := replace(path, func(unfinished string) error {
+		_, err := f.db.Exec("VACUUM INTO ?", unfinished)
+		return err
+	}, head)
+	if err != nil {
+		return nil, err
+	}
+	w.earlier.copied = true
+	if err := w.load(retryErrors); err != nil {
+		return nil, w.wrap(errors.Join(err, w.close()))
+	}
+	return w, nil
+}
+
+func same(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	two, err := os.Stat(b)
+	return err == nil && os.SameFile(one, two)
+}
+
+// each calls f for each row of a query.
+func (w *Writer) each(query string, f func(scan func(...any) error) error, args ...any) error {
+	rows, err := w.conn.QueryContext(context.Background(), query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := f(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (w *Writer) load(retryErrors bool) error {
+	e := &w.earlier
+	var last, count int64
+	if err := w.conn.QueryRowContext(context.Background(), "SELECT COALESCE(MAX(id), 0), (SELECT COALESCE(MAX(id), 0) FROM result) FROM attempt").Scan(&last, &count); err != nil {
+		return err
+	}
+	w.next = max(last/maxAttempts, count) + 1
+	e.results = make([]keptResult, w.next)
+	e.attempts = make([]keptAttempt, 0, w.next)
+	err := w.each("SELECT id, place, attempts FROM result", func(scan func(...any) error) error {
+		var id int64
+		var r keptResult
+		err := scan(&id, &r.place, &r.attempts)
+		if err == nil {
+			e.results[id] = r
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := w.loadAttempts(retryErrors); err != nil {
+		return err
+	}
+	err = w.each("SELECT id, name, key FROM variant", func(scan func(...any) error) error {
+		var id int
+		var v variant
+		err := scan(&id, &v.Name, &v.Key)
+		w.variants[v] = id
+		return err
+	})
+	if err == nil {
+		err = w.conn.QueryRowContext(context.Background(), "SELECT tokens, cost, unpriced FROM run").Scan(&w.spent.tokens, &w.spent.cost, &w.spent.unpriced)
+	}
+	return err
+}
+
+func (w *Writer) loadAttempts(retryErrors bool) error {
+	e := &w.earlier
+	agents := map[int64]int32{}
+	var a keptAttempt
+	var key sql.RawBytes
+	var id, hash int64
+	into := []any{&id, &key, &hash, &a.finished, &a.again}
+	err := w.each("SELECT id, key, agent, NOT stopped AND (agent <> 0 OR status <> 'error'), stopped OR ?1 AND status = 'error' FROM attempt", func(scan func(...any) error) error {
+		if err := scan(into...); err != nil {
+			return err
+		}
+		agent, ok := agents[hash]
+		if !ok {
+			agent = int32(len(e.agents))
+			agents[hash] = agent
+			e.agents = append(e.agents, hash)
+		}
+		copy(a.key[:], key)
+		a.result, a.n, a.agent = int32(id/maxAttempts), int16(id%maxAttempts), agent
+		e.attempts = append(e.attempts, a)
+		if a.finished {
+			e.results[a.result].set(isFinished, true)
+		}
+		return nil
+	}, retryErrors)
+	slices.SortFunc(e.attempts, func(a, b keptAttempt) int {
+		return cmp.Or(bytes.Compare(a.key[:], b.key[:]), cmp.Compare(a.n, b.n))
+	})
+	return err
+}
+
+// of returns the attempts with a key.
+func (e *earlier) of(key [16]byte) []keptAttempt {
+	if key != e.lastKey || e.lastEnd == 0 {
+		e.lastKey = key
+		e.lastEnd, _ = slices.BinarySearchFunc(e.attempts, key, func(a keptAttempt, key [16]byte) int {
+			return cmp.Or(bytes.Compare(a.key[:], key[:]), -1)
+		})
+	}
+	start := e.lastEnd
+	for start > 0 && e.attempts[start-1].key == key {
+		start--
+	}
+	return e.attempts[start:e.lastEnd]
+}
+
+// id returns the id of the result that has attempts with a key, or 0.
+func (e *earlier) id(key [16]byte) int64 {
+	if all := e.of(key); len(all) > 0 {
+		return int64(all[0].result)
+	}
+	return 0
+}
+
+// attempt returns attempt n of the result with a key.
+func (e *earlier) attempt(key [16]byte, n int) (keptAttempt, bool) {
+	for _, a := range e.of(key) {
+		if int(a.n) == n {
+			return a, true
+		}
+	}
+	return keptAttempt{}, false
+}
+
+// hasMore reports whether the result with a key has attempts after the first n.
+func (e *earlier) hasMore(key [16]byte, n int) bool {
+	all := e.of(key)
+	return len(all) > 0 && int(all[len(all)-1].n) > n
+}
+
+func (e *earlier) attemptsOf(id int64) int {
+	if id < int64(len(e.results)) {
+		return int(e.results[id].attempts)
+	}
+	return 0
+}
+
+// selects reports whether the plan of this process selects a result.
+func (e *earlier) selects(id int64) bool {
+	return id >= int64(len(e.results)) || e.results[id].has(isSelected)
+}
+
+// hasOthers reports whether there are results that the plan of this process does not select.
+func (e *earlier) hasOthers() bool {
+	return slices.ContainsFunc(e.results, func(r keptResult) bool { return r.attempts > 0 && !r.has(isSelected) })
+}
+
+// Earlier reports whether the file had attempts when it was opened.
+func (w *Writer) Earlier() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.earlier.attempts) > 0
+}
+
+// Has returns the first of the keys under which the file has attempts. Only a file that Reuse created
+// looks further than the first key: a continued run has no aliases.
+func (w *Writer) Has(keys [][16]byte) ([16]byte, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.earlier.copied {
+		keys = keys[:1]
+	}
+	for _, key := range keys {
+		if w.earlier.id(key) != 0 {
+			return key, true
+		}
+	}
+	return [16]byte{}, false
+}
+
+// Keep keeps the earlier attempts of a planned case that can be reused, and reports whether its result is
+// complete.
+func (w *Writer) Keep(k report.Planned) (complete bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := &w.earlier
+	all := e.of(k.Old)
+	id := int64(all[0].result)
+	r := &e.results[id]
+	reusable, ours := 0, true
+	for i := range all {
+		a := &all[i]
+		agent := e.agents[a.agent]
+		foreign := int(a.n) > k.Repeat || agent != k.Agent
+		if a.again = a.again || foreign; !a.again {
+			reusable++
+		}
+		ours = ours && (!foreign || !a.finished)
+	}
+	r.set(isPlanned, ours || e.copied)
+	r.set(isSelected, k.Selected)
+	if int(r.place) != k.Place {
+		r.place = int32(k.Place)
+		r.set(isMoved, true)
+	}
+	complete = reusable == k.Repeat && k.Old == k.Key && int(r.attempts) == k.Repeat
+	if e.copied && k.Selected {
+		err = w.adopt(k, id, all, reusable)
+	}
+	return complete, w.wrap(err)
+}
+
+// adopt removes attempts from a copy that the new run does not reuse, and renames the others if they have
+// the key of an alias. Then their result is added again.
+func (w *Writer) adopt(k report.Planned, id int64, all []keptAttempt, reusable int) error {
+	if reusable == len(all) && k.Old == k.Key {
+		return nil
+	}
+	err := w.dropResult(id)
+	for _, a := range all {
+		if a.again && err == nil {
+			err = w.deleteAttempts(a.id()-1, a.id()+1)
+		}
+	}
+	if k.Old != k.Key && err == nil {
+		w.renamed[k.Key] = k.Old
+		err = w.exec("UPDATE attempt SET key = ? WHERE id > ? AND id < ?", k.Key[:], attemptID(id, 0), attemptID(id+1, 0))
+	}
+	return w.added(err)
+}
+
+// Matched is called after Keep was called for all cases of the plan. It removes what was not kept. If it
+// would have to remove finished attempts of a continued run, it returns an OtherRunError instead. cases is
+// the number of planned cases.
+func (w *Writer) Matched(cases int) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.planned = cases
+	e := &w.earlier
+	if !e.copied {
+		if err := w.refuseOthers(); err != nil {
+			return err
+		}
+	}
+	changed := false
+	for at := range e.results {
+		id, r := int64(at), &e.results[at]
+		var err error
+		switch {
+		case id == 0:
+			continue
+		case !r.has(isPlanned) || e.copied && !r.has(isSelected):
+			changed = changed || r.attempts > 0
+			err = errors.Join(w.deleteAttempts(attemptID(id, 0), attemptID(id+1, 0)), w.dropResult(id))
+		case r.has(isMoved) && r.attempts > 0:
+			changed = true
+			err = w.exec("UPDATE result SET place = ? WHERE id = ?", r.place, id)
+		default:
+			continue
+		}
+		if err = w.added(err); err != nil {
+			return err
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return w.added(w.exec("UPDATE task SET place = COALESCE((SELECT MIN(place) FROM result WHERE result.task = task.id), place)"))
+}
+
+// refuseOthers returns an OtherRunError if finished attempts do not belong to the plan.
+func (w *Writer) refuseOthers() error {
+	other := &OtherRunError{}
+	first := 0
+	for id, r := range w.earlier.results {
+		if !r.has(isFinished) || r.has(isPlanned) {
+			continue
+		}
+		if other.Cases++; first == 0 {
+			first = id
+		}
+	}
+	if other.Cases == 0 {
+		return nil
+	}
+	err := w.conn.QueryRowContext(context.Background(), "SELECT t.name FROM result r JOIN task t ON t.id = r.task WHERE r.id = ?", first).Scan(&other.Name)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return w.wrap(err)
+	}
+	return fmt.Errorf("the run file %s: %w", w.path, other)
+}
+
+// deleteAttempts deletes the attempts with ids between two others.
+func (w *Writer) deleteAttempts(after, before int64) error {
+	return errors.Join(
+		w.exec("DELETE FROM attempt WHERE id > ? AND id < ?", after, before),
+		w.exec("DELETE FROM attempt_doc WHERE id > ? AND id < ?", after, before))
+}
+
+// dropResult deletes the result of an earlier process, whose attempts change.
+func (w *Writer) dropResult(id int64) error {
+	if w.earlier.attemptsOf(id) == 0 {
+		return nil
+	}
+	w.earlier.results[id].attempts = 0
+	var task int64
+	st, err := w.prepared("SELECT task FROM result WHERE id = ?")
+	if err == nil {
+		err = st.QueryRow(id).Scan(&task)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		w.exec(takeFromTask, id),
+		w.exec("DELETE FROM result WHERE id = ?", id),
+		w.exec("DELETE FROM result_doc WHERE id = ?", id),
+		w.exec("DELETE FROM task WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM result WHERE task = ?1)", task))
+}
+
+// Find reports whether an earlier attempt was kept, and can be reused.
+func (w *Writer) Find(key [16]byte, n int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a, ok := w.earlier.attempt(w.stored(key), n)
+	return ok && !a.again
+}
+
+// Load returns an attempt that Find found.
+func (w *Writer) Load(key [16]byte, n int) (a report.Attempt, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kept, _ := w.earlier.attempt(w.stored(key), n)
+	var doc []byte
+	st, err := w.prepared("SELECT doc FROM attempt_doc WHERE id = ?")
+	if err == nil {
+		err = st.QueryRow(kept.id()).Scan(&doc)
+	}
+	if err == nil {
+		err = json.Unmarshal(doc, &a)
+	}
+	return a, w.wrap(err)
+}
+
+// stored returns the key under which the file had the attempts of a case when it was opened.
+func (w *Writer) stored(key [16]byte) [16]byte {
+	if old, ok := w.renamed[key]; ok {
+		return old
+	}
+	return key
+}
