@@ -107,9 +107,9 @@ func New(o Options) *Daemon {
 	d.Servers = d.newServers()
 	d.commands = d.newCommands()
 	d.undo = undo.New(undo.Options{
-		Kept: func() *artifact.Store { return d.current().storage.artifacts },
+		Artifacts: func() *artifact.Store { return d.current().storage.artifacts },
 		Dir:  func() string { return d.current().storage.undo },
-		Own:  []string{o.StateDir, o.CacheDir}, Now: o.Now, Covers: func(call tools.Call, plan tools.Plan) (bool, error) {
+		OwnFolders:  []string{o.StateDir, o.CacheDir}, Now: o.Now, Covers: func(call tools.Call, plan tools.Plan) (bool, error) {
 			return d.bounds.NeedsUndo(d.Config(), call, plan)
 		},
 	})

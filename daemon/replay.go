@@ -177,7 +177,7 @@ func (p *replayer) engine(dir string) (*chat.Engine, func()) {
 	registry := tools.NewRegistry(list...)
 	e := chat.New(chat.Deps{
 		Store: events, Models: p, ModelIDs: func() []string { return nil }, Contexts: playedContexts{p}, Commands: playedCommands{p},
-		Files: undo.New(undo.Options{Kept: func() *artifact.Store { return kept }}),
+		Files: undo.New(undo.Options{Artifacts: func() *artifact.Store { return kept }}),
 		Current: func() chat.Snapshot {
 			return chat.Snapshot{Config: p.config(cfg), Models: p, Policy: playedPolicy{p}, Tools: func() *tools.Registry { return registry }}
 		},

@@ -55,7 +55,7 @@ func (k *checkup) checkKept(ctx context.Context) []doctor.Finding {
 	if file := k.retentionOfWorkspace(); file != "" {
 		return []doctor.Finding{doctor.Found(doctor.Warning, "kept", "%s in %s is ignored, because it would delete the chats of other workspaces; set it in your own configuration", retentionKey, file)}
 	}
-	kept, err := k.store.Kept(ctx)
+	kept, err := k.store.CountChats(ctx)
 	if err != nil {
 		return nil // checkStore reports the error
 	}

@@ -182,10 +182,10 @@ func joinPieces(ctx context.Context, reader *eventlog.Reader, e event.Event) eve
 			return e // the caller's next read returns the same error
 		}
 		n, ok := next.Body.(event.Delta)
-		if !ok || n.With("") != d.With("") {
+		if !ok || n.WithPiece("") != d.WithPiece("") {
 			return e
 		}
-		e.Body = d.With(d.Piece() + n.Piece())
+		e.Body = d.WithPiece(d.Piece() + n.Piece())
 		*reader = ahead
 	}
 }
