@@ -45,7 +45,7 @@ type call struct {
 // delta handles one delta of the answer.
 func (a *answer) delta(d llm.Delta) {
 	t := a.t
-	silent := []llm.DeltaKind{llm.RetryDelta, llm.AgainDelta, llm.UsageDelta, llm.StopDelta}
+	silent := []llm.DeltaKind{llm.RetryDelta, llm.AttemptDelta, llm.UsageDelta, llm.StopDelta}
 	if !a.hasOutput && !slices.Contains(silent, d.Kind) {
 		a.hasOutput = true
 		t.images.confirmRefusal()
@@ -98,7 +98,7 @@ func (a *answer) delta(d llm.Delta) {
 		a.stop = d.Stop
 	case llm.RetryDelta:
 		t.rec.emit(event.Progress{Retry: true, Text: retryText(d.Err, d.Retry, t.session.eng.deps.Now())})
-	case llm.AgainDelta:
+	case llm.AttemptDelta:
 		t.rec.showProgress(progressWaiting)
 	}
 }

@@ -67,23 +67,23 @@ type Store interface {
 
 // Model is a model that can be used, with its properties.
 type Model struct {
-	ID        string // provider/model
-	Spelled   string // ID, with the provider's name as the user's files spell it
-	Name      string // the model's name at the provider
-	Client    llm.Model
-	Reasoning bool
-	NoImages  bool                      // it does not accept images
-	NoTools   bool                      // it cannot call tools
-	Server    llm.ServerTools           // the provider's own tools that it may use
-	Headers   map[string]string         // extraHeaders
-	Extra     map[string]any            // extraPayload; a null value removes the key from the request
-	Variants  map[string]map[string]any // by name; "default" applies if no other is chosen
-	Limit     config.Limit
-	Cost      config.Cost
+	ID          string // provider/model
+	Spelled     string // ID, with the provider's name as the user's files spell it
+	Name        string // the model's name at the provider
+	Client      llm.Model
+	Reasoning   bool
+	NoImages    bool                      // it does not accept images
+	NoTools     bool                      // it cannot call tools
+	ServerTools llm.ServerTools           // the provider's own tools that it may use
+	Headers     map[string]string         // extraHeaders
+	Extra       map[string]any            // extraPayload; a null value removes the key from the request
+	Variants    map[string]map[string]any // by name; "default" applies if no other is chosen
+	Limit       config.Limit
+	Cost        config.Cost
 
-	// Reads reports whether reasoning with the given API can be sent back to the model. It is nil
+	// ReadsReasoning reports whether reasoning with the given API can be sent back to the model. It is nil
 	// if the model is not sent reasoning of earlier turns, or if that is unknown.
-	Reads func(api string) bool
+	ReadsReasoning func(api string) bool
 
 	// Retry determines how an answer is continued that broke off. Client retries requests that
 	// failed before any of their answer arrived.

@@ -32,7 +32,7 @@ func (m Model) describeWithheld(messages []llm.Message) string {
 		for _, p := range msg.Parts {
 			switch p := p.(type) {
 			case llm.Reasoning:
-				reasoning = reasoning || m.Reads != nil && p.API != "" && !m.Reads(p.API)
+				reasoning = reasoning || m.ReadsReasoning != nil && p.API != "" && !m.ReadsReasoning(p.API)
 			case llm.Image:
 				images++
 			case llm.ToolResult:

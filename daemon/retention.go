@@ -24,8 +24,8 @@ func (s *services) retention() time.Duration {
 	if cfg == nil || len(cfg.MistakesAt(retentionKey)) > 0 || len(cfg.Broken()) > 0 || s.retentionOfWorkspace() != "" {
 		return 0
 	}
-	const longest = 100 * 365
-	return time.Duration(min(cfg.ChatRetentionDays, longest)) * 24 * time.Hour
+	const maxDays = 100 * 365
+	return time.Duration(min(cfg.ChatRetentionDays, maxDays)) * 24 * time.Hour
 }
 
 // retentionOfWorkspace returns the file of a workspace folder that sets the key, or "".

@@ -160,40 +160,40 @@ func (m *Models) check(ctx context.Context, described llm.Provider, offline bool
 			return doctor.Found(doctor.Problem, "", "%s", v.noModels(name))
 		}
 	}
-	has := v.keySource(described)
+	key := v.keySource(described)
 	switch {
 	case p.API == apiCassette:
-		return doctor.Found(doctor.OK, "", "%s, can be used", has)
+		return doctor.Found(doctor.OK, "", "%s, can be used", key)
 	case offline:
-		return doctor.Found(doctor.Note, "", "%s, not asked", has)
+		return doctor.Found(doctor.Note, "", "%s, not asked", key)
 	case !hasModelList(p.Provider):
 		err := reach(ctx, m.http(p.Provider, v.limits(p.Provider).Connect), p.URL)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return doctor.Found(doctor.Problem, "", "%s, no answer within %s", has, doctor.CheckTime)
+			return doctor.Found(doctor.Problem, "", "%s, no answer within %s", key, doctor.CheckTime)
 		case err != nil:
-			return doctor.Found(doctor.Problem, "", "%s, does not answer: %v", has, netclient.Explain(err, ""))
+			return doctor.Found(doctor.Problem, "", "%s, does not answer: %v", key, netclient.Explain(err, ""))
 		}
-		return doctor.Found(doctor.OK, "", "%s (not tried), answers; has no list of models that is asked for, %d configured", has, len(p.Models))
+		return doctor.Found(doctor.OK, "", "%s (not tried), answers; has no list of models that is asked for, %d configured", key, len(p.Models))
 	}
 	listed, err := m.ask(ctx, ctx, name, p)
 	switch {
 	case err == nil && len(listed)+len(p.Models) == 0:
-		return doctor.Found(doctor.Warning, "", "%s, answers, but lists no models; name them in %s", has, v.keyPath(name, "models"))
+		return doctor.Found(doctor.Warning, "", "%s, answers, but lists no models; name them in %s", key, v.keyPath(name, "models"))
 	case err == nil:
-		return doctor.Found(doctor.OK, "", "%s, answers and lists %s", has, doctor.Count(len(listed), "model"))
+		return doctor.Found(doctor.OK, "", "%s, answers and lists %s", key, doctor.Count(len(listed), "model"))
 	}
 	if ctx.Err() != nil {
 		err = fmt.Errorf("no answer within %s", doctor.CheckTime)
 	}
 	var failed *llm.Error
 	if errors.As(err, &failed) && !failed.Page && len(p.Models) > 0 && slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, failed.Status) {
-		return doctor.Found(doctor.Warning, "", "%s, has no list of models (%v); %d configured", has, err, len(p.Models))
+		return doctor.Found(doctor.Warning, "", "%s, has no list of models (%v); %d configured", key, err, len(p.Models))
 	}
 	if start := startServer(name, p.URL, err); start != "" {
 		err = fmt.Errorf("%s %s", sentence(err), start)
 	}
-	return doctor.Found(doctor.Problem, "", "%s, does not list its models: %v", has, err)
+	return doctor.Found(doctor.Problem, "", "%s, does not list its models: %v", key, err)
 }
 
 // keySource describes where a provider's key comes from.

@@ -172,7 +172,7 @@ func (l *Logins) CheckKey(ctx context.Context, name string, values map[string]st
 	ctx, cancel := context.WithTimeout(ctx, keyCheckTime)
 	defer cancel()
 	at := l.models.view().endpoint(name, configured)
-	at, err = at.Authorized(ctx)
+	at, err = at.Authorize(ctx)
 	var listed map[string]llm.Facts
 	if err == nil {
 		listed, err = listModels(ctx, configured.API, at)
@@ -189,11 +189,11 @@ func (l *Logins) CheckKey(ctx context.Context, name string, values map[string]st
 	if failed != nil && failed.Kind == llm.ErrAuth { // even if the answer is a web page
 		return "", fmt.Errorf("%s does not accept the key, so it was not stored: %w", l.config().Spelled(name), err)
 	}
-	return unchecked(l.config().Spelled(name), configured.URL, err), nil
+	return uncheckedNotice(l.config().Spelled(name), configured.URL, err), nil
 }
 
-// unchecked returns a message that a key is stored without a check, and why.
-func unchecked(name, address string, err error) string {
+// uncheckedNotice returns a message that a key is stored without a check, and why.
+func uncheckedNotice(name, address string, err error) string {
 	var failed *llm.Error
 	if !errors.As(err, &failed) && errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%s did not answer within %s", name, keyCheckTime)

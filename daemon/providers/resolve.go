@@ -24,7 +24,7 @@ func (v *view) offered(name string, p provider) bool {
 	if p.API != ollama.API || !hasModelList(p.Provider) {
 		return complete(p.Provider)
 	}
-	_, answered := v.fetchedOf(name, p)
+	_, answered := v.listedModels(name, p)
 	return answered
 }
 
@@ -139,7 +139,7 @@ func (v *view) listed(id string) (known, certain bool) {
 // listsCertainly reports whether the list of a provider's models is complete: the provider returned
 // it, or the provider is not asked and has a list.
 func (v *view) listsCertainly(name string, p provider) bool {
-	_, fetched := v.fetchedOf(name, p)
+	_, fetched := v.listedModels(name, p)
 	return fetched || !hasModelList(p.Provider) && len(v.list(name, p)) > 0
 }
 
@@ -185,15 +185,15 @@ func (v *view) resolve(name, current string) (Model, error) {
 		ID: provider + "/" + model, Spelled: v.cfg.Spelled(provider) + "/" + model, Name: cmp.Or(mc.ModelName, model), Client: llm.WithReasoningHistory(llm.WithRetention(client.Model, llm.Retention(p.CacheRetention)), mc.History),
 		Headers: mc.ExtraHeaders, Extra: mc.ExtraPayload, Variants: v.variantsOf(provider, p, model, f.Reasoning.Value),
 		Limit: limit(f), Cost: price(f), Reasoning: f.Reasoning.Value, NoImages: !f.Images.Value, NoTools: !f.Tools.Value,
-		Server: serverTools(mc),
-		Retry:  v.retryPolicy(p.Provider),
+		ServerTools: serverTools(mc),
+		Retry:       v.retryPolicy(p.Provider),
 	}
 	out.Cost.WebSearch = mc.Cost.WebSearch
 	if known := formatOf(p.API).searchPrice; out.Cost.WebSearch == nil && known > 0 {
 		out.Cost.WebSearch = &known
 	}
 	out.Client = v.opts.Record(out.Client, out.ID)
-	out.Reads = client.reads(mc, out.Name)
+	out.ReadsReasoning = client.readsReasoning(mc, out.Name)
 	if !out.Reasoning {
 		out.Extra = catalog.WithoutReasoning(out.Extra)
 	}

@@ -104,7 +104,7 @@ func (a *answer) add(d llm.Delta, err error, now func() time.Time) {
 	case llm.StopDelta:
 		a.stop = d.Stop
 		return
-	case llm.RetryDelta, llm.AgainDelta:
+	case llm.RetryDelta, llm.AttemptDelta:
 		return
 	}
 	if a.first.IsZero() {
