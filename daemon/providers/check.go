@@ -39,7 +39,7 @@ func (m *Models) Checks(offline bool) []doctor.Check {
 			out = append(out, providerCheck(p.Spelled, func(context.Context) []doctor.Finding {
 				return []doctor.Finding{doctor.Found(doctor.Warning, "provider "+p.Spelled, "logged in, but not configured")}
 			}))
-		case v.chosen(p.ID, v.all[p.ID]) || p.Missing == "":
+		case v.isChosen(p.ID, v.all[p.ID]) || p.Missing == "":
 			out = append(out, c.provider(p, func(f doctor.Finding) doctor.Finding {
 				if at := strings.Trim(p.API+", "+p.URL, ", "); at != "" {
 					f.Text = at + ": " + f.Text
@@ -109,7 +109,7 @@ func (c *checks) wantedModel(v *view, wanted string) doctor.Finding {
 	origin, _ := v.cfg.Origin("defaultModel")
 	model, err := v.resolve(wanted, "")
 	if err == nil {
-		if known, certain := v.listed(model.ID); !known && certain {
+		if known, certain := v.isListed(model.ID); !known && certain {
 			err = errors.New(v.unlisted(model.ID))
 		}
 	}
@@ -133,7 +133,7 @@ func (c *checks) withProviderStatus(v *view, id string, f doctor.Finding) doctor
 	c.mu.Lock()
 	status := c.failed[provider]
 	c.mu.Unlock()
-	known, certain := v.listed(id)
+	known, certain := v.isListed(id)
 	switch {
 	case status == doctor.Problem:
 		f.Status, f.Text = doctor.Warning, f.Text+"; its provider does not work, see below"
@@ -154,9 +154,9 @@ func (m *Models) check(ctx context.Context, described llm.Provider, offline bool
 		return doctor.Found(doctor.Problem, "", "%s", problem)
 	}
 	p := v.all[name]
-	if !hasModelList(p.Provider) && len(v.list(name, p)) == 0 {
+	if !hasModelList(p.Provider) && len(v.modelsOf(name, p)) == 0 {
 		_ = m.UpdateCatalog(ctx, !offline) // the catalogue may have some; its errors have a check of their own
-		if v = m.view(); len(v.list(name, p)) == 0 {
+		if v = m.view(); len(v.modelsOf(name, p)) == 0 {
 			return doctor.Found(doctor.Problem, "", "%s", v.noModels(name))
 		}
 	}

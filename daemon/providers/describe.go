@@ -129,7 +129,7 @@ func (v *view) describe() []llm.Provider {
 		case !v.offered(name, p):
 			d.Missing = "its server to run"
 		default:
-			for _, model := range v.list(name, p) {
+			for _, model := range v.modelsOf(name, p) {
 				d.Models = append(d.Models, llm.ProviderModel{Name: model, Facts: v.facts(name, p, model), ServerTools: serverTools(p.Models[model])})
 			}
 			if len(d.Models) == 0 && !hasModelList(p.Provider) {

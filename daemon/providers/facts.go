@@ -44,11 +44,11 @@ func (m *Models) UpdateCatalog(ctx context.Context, online bool) error {
 	return m.catalog.Refresh(ctx, fetch && online)
 }
 
-// list returns the sorted names of a usable provider's models: the configured models, and those
+// modelsOf returns the sorted names of a usable provider's models: the configured models, and those
 // that the provider listed, or, if it has not listed any, those in the catalogue. If the
 // configuration forbids asking the provider and has models for it, these are all. The catalogue
 // does not know the models of a Bedrock account, or of the user's own server.
-func (v *view) list(name string, p provider) []string {
+func (v *view) modelsOf(name string, p provider) []string {
 	names := slices.Collect(maps.Keys(p.Models))
 	listed, _ := v.listedModels(name, p)
 	onlyConfigured := p.FetchModels != nil && !*p.FetchModels && len(names) > 0

@@ -112,7 +112,7 @@ func (l *Logins) Login(ctx context.Context, name, method string) (auth.Step, err
 	}
 	if !slices.ContainsFunc(all, func(m auth.Method) bool { return m.Key == method }) {
 		reason := fmt.Sprintf("provider %s has no login method %.64q; it has: %s", l.config().Spelled(name), method, oneOf(all))
-		return auth.Step{}, &auth.InvalidError{Reason: cmp.Or(notOffered(name, method), reason)}
+		return auth.Step{}, &auth.InvalidError{Reason: cmp.Or(alternativeTo(name, method), reason)}
 	}
 	switch method {
 	case methodBrowser:
@@ -263,7 +263,7 @@ func (l *Logins) loginProvider(name string) (config.Provider, error) {
 	case p.API == "":
 		return p, &auth.InvalidError{Reason: fmt.Sprintf("provider %s has no api in the configuration; it cannot be used yet", l.config().Spelled(name))}
 	case len(methods(name, p)) == 0 && name == copilot:
-		return p, &auth.InvalidError{Reason: notOffered(name, "")}
+		return p, &auth.InvalidError{Reason: alternativeTo(name, "")}
 	case len(methods(name, p)) == 0:
 		return p, &auth.InvalidError{Reason: fmt.Sprintf("provider %s needs no login", l.config().Spelled(name))}
 	}

@@ -236,12 +236,12 @@ func (m *Models) CheckModel(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	v := m.view()
-	known, certain := v.listed(found.ID)
+	known, certain := v.isListed(found.ID)
 	if !known && !certain {
 		provider, _, _ := strings.Cut(found.ID, "/")
 		m.ListModels(ctx, provider)
 		v = m.view()
-		known, certain = v.listed(found.ID)
+		known, certain = v.isListed(found.ID)
 	}
 	if !known && certain {
 		return "", fmt.Errorf("unknown model %s: %s", name, v.unlisted(found.ID))

@@ -185,9 +185,9 @@ func (v *view) keyPath(provider string, keys ...string) string {
 	return config.KeyPath(v.cfg.SpelledPath(append([]string{"providers", provider}, keys...)...))
 }
 
-// chosen reports whether the user set up a provider: with an entry in the configuration, a
+// isChosen reports whether the user set up a provider: with an entry in the configuration, a
 // variable, or a login.
-func (v *view) chosen(name string, p provider) bool {
+func (v *view) isChosen(name string, p provider) bool {
 	origin, _ := v.cfg.Origin("providers", name)
 	keys, urls := v.cfg.Variables(name)
 	isSet := func(variable string) bool { return v.opts.Getenv(variable) != "" }
@@ -202,7 +202,7 @@ func (v *view) configured() bool {
 	}
 	for name, p := range v.all {
 		// A local Ollama is a default of eca, not the user's choice.
-		if v.chosen(name, p) && (p.API != ollama.API || !localhost.IsURL(p.URL)) {
+		if v.isChosen(name, p) && (p.API != ollama.API || !localhost.IsURL(p.URL)) {
 			return true
 		}
 	}
@@ -213,7 +213,7 @@ func (v *view) configured() bool {
 func (m *Models) Chosen() bool {
 	v := m.view()
 	for name, p := range v.all {
-		if v.chosen(name, p) {
+		if v.isChosen(name, p) {
 			return true
 		}
 	}
@@ -231,7 +231,7 @@ func (m *Models) Unavailable() []string {
 	for _, name := range slices.Sorted(maps.Keys(v.all)) {
 		p := v.all[name]
 		f, asked := v.lists[name]
-		if !asked || !v.chosen(name, p) || !hasModelList(p.Provider) || !sameModels(f.from, p.Provider) || len(v.list(name, p)) > 0 || others && p.API == ollama.API && localhost.IsURL(p.URL) {
+		if !asked || !v.isChosen(name, p) || !hasModelList(p.Provider) || !sameModels(f.from, p.Provider) || len(v.modelsOf(name, p)) > 0 || others && p.API == ollama.API && localhost.IsURL(p.URL) {
 			continue
 		}
 		out = append(out, v.noList(name, p))
@@ -257,7 +257,7 @@ func (v *view) errNoModel() error {
 	var why, local []string
 	for _, name := range slices.Sorted(maps.Keys(v.all)) {
 		p := v.all[name]
-		if !v.chosen(name, p) {
+		if !v.isChosen(name, p) {
 			continue
 		}
 		switch {

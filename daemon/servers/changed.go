@@ -21,7 +21,7 @@ const maxListed = 20
 func (sv *Servers) changedServers() map[string]string {
 	out := map[string]string{}
 	sv.agreements.mu.Lock()
-	for name, h := range sv.agreements.heldLaunches {
+	for name, h := range sv.agreements.pendingLaunches {
 		out[name] = "It is to be started in another way: " + h.difference + "."
 	}
 	sv.agreements.mu.Unlock()

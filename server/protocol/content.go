@@ -36,7 +36,7 @@ type ImageContent struct {
 }
 
 // ProgressContent reports what a turn is doing. State is running or finished. Text is sent even if
-// it is empty: the seed requires it. Reason is an addition of ours: how a finished turn ended
+// it is empty: the first published protocol requires it. Reason is an extension: how a finished turn ended
 // (done, stopped, rejected, failed).
 type ProgressContent struct {
 	Type   string `json:"type"`
