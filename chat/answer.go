@@ -16,20 +16,20 @@ import (
 
 // answer collects one response of the model.
 type answer struct {
-	t         *turn
-	req       llm.Request
-	any       bool                 // some of the answer was shown
-	hasText   bool                 // the answer has text that is not blank, or an image
-	reasoning map[string]string    // ids of unfinished blocks, by the provider's ids
-	started   map[string]time.Time // when blocks of reasoning began, by our ids
-	calls     []call
-	served    []*serverCall // calls that the provider runs, in the order in which they began
-	sources   []source
-	text      strings.Builder
-	usage     llm.Usage
-	reported  bool // the provider has reported usage
-	stop      llm.StopReason
-	output    int // bytes of text, to estimate usage if the provider does not report it
+	t               *turn
+	req             llm.Request
+	hasOutput       bool                 // some of the answer was shown
+	hasText         bool                 // the answer has text that is not blank, or an image
+	reasoning       map[string]string    // ids of unfinished blocks, by the provider's ids
+	reasoningStarts map[string]time.Time // when blocks of reasoning began, by our ids
+	calls           []call
+	serverCalls     []*serverCall // calls that the provider runs, in the order in which they began
+	sources         []source
+	text            strings.Builder
+	usage           llm.Usage
+	usageReported   bool // the provider has reported usage
+	stop            llm.StopReason
+	outputBytes     int // bytes of text, to estimate usage if the provider does not report it
 }
 
 // call is one tool call of the model.
@@ -37,7 +37,7 @@ type call struct {
 	event.Tool
 	providerID string
 	arguments  string
-	ended      bool // the arguments are complete
+	complete   bool // the arguments are complete
 	api        string
 	opaque     json.RawMessage // provider data that must be sent back with the call
 }
@@ -45,14 +45,14 @@ type call struct {
 // delta handles one delta of the answer.
 func (a *answer) delta(d llm.Delta) {
 	t := a.t
-	silent := []llm.DeltaKind{llm.RetryDelta, llm.AgainDelta, llm.UsageDelta, llm.StopDelta}
-	if !a.any && !slices.Contains(silent, d.Kind) {
-		a.any = true
+	silent := []llm.DeltaKind{llm.RetryDelta, llm.AttemptDelta, llm.UsageDelta, llm.StopDelta}
+	if !a.hasOutput && !slices.Contains(silent, d.Kind) {
+		a.hasOutput = true
 		t.images.confirmRefusal()
 		t.rec.showProgress(progressGenerating)
 	}
 	if d.Kind != llm.ToolEnd { // ToolEnd repeats the whole arguments
-		a.output += len(d.Text)
+		a.outputBytes += len(d.Text)
 	}
 	switch d.Kind {
 	case llm.TextDelta:
@@ -72,7 +72,7 @@ func (a *answer) delta(d llm.Delta) {
 		}
 		id := a.reasoning[d.ID]
 		delete(a.reasoning, d.ID)
-		t.rec.emit(event.ReasoningFinished{ID: id, ElapsedMS: t.since(a.started[id]), API: d.API, Opaque: d.Opaque})
+		t.rec.emit(event.ReasoningFinished{ID: id, ElapsedMS: t.since(a.reasoningStarts[id]), API: d.API, Opaque: d.Opaque})
 	case llm.ToolStart:
 		a.proposeCall(d)
 	case llm.ToolArgs:
@@ -81,7 +81,7 @@ func (a *answer) delta(d llm.Delta) {
 		}
 	case llm.ToolEnd:
 		if c := a.call(d.ID); c != nil {
-			c.arguments, c.ended, c.api, c.opaque = d.Text, true, d.API, d.Opaque
+			c.arguments, c.complete, c.api, c.opaque = d.Text, true, d.API, d.Opaque
 		}
 	case llm.ServerStart:
 		a.beginServerCall(d)
@@ -92,13 +92,13 @@ func (a *answer) delta(d llm.Delta) {
 	case llm.SourceDelta:
 		a.cite(d)
 	case llm.UsageDelta:
-		a.usage, a.reported = d.Usage, true
+		a.usage, a.usageReported = d.Usage, true
 		t.rec.emit(t.usage(a.req, *a))
 	case llm.StopDelta:
 		a.stop = d.Stop
 	case llm.RetryDelta:
 		t.rec.emit(event.Progress{Retry: true, Text: retryText(d.Err, d.Retry, t.session.eng.deps.Now())})
-	case llm.AgainDelta:
+	case llm.AttemptDelta:
 		t.rec.showProgress(progressWaiting)
 	}
 }
@@ -106,13 +106,13 @@ func (a *answer) delta(d llm.Delta) {
 func (a *answer) startReasoning(providerID string) {
 	id := a.t.newID(providerID)
 	a.reasoning[providerID] = id
-	a.started[id] = a.t.session.eng.deps.Now()
+	a.reasoningStarts[id] = a.t.session.eng.deps.Now()
 	a.t.rec.emit(event.ReasoningStarted{ID: id})
 }
 
 func (a *answer) endReasoning() {
 	for _, id := range a.reasoning {
-		a.t.rec.emit(event.ReasoningFinished{ID: id, ElapsedMS: a.t.since(a.started[id])})
+		a.t.rec.emit(event.ReasoningFinished{ID: id, ElapsedMS: a.t.since(a.reasoningStarts[id])})
 	}
 	clear(a.reasoning)
 }
@@ -140,7 +140,7 @@ func (a *answer) proposeCall(d llm.Delta) {
 // is complete.
 func (a *answer) call(providerID string) *call {
 	for i := len(a.calls) - 1; i >= 0; i-- {
-		if a.calls[i].providerID == providerID && !a.calls[i].ended {
+		if a.calls[i].providerID == providerID && !a.calls[i].complete {
 			return &a.calls[i]
 		}
 	}

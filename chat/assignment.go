@@ -12,8 +12,8 @@ import (
 // assignment is the task of a child turn. It connects the child turn with its parent turn.
 type assignment struct {
 	parentTurn *turnContext
-	call       string         // id of the parent's tool call; the child turn has the same id
-	sub        event.Subagent // agent, model and limits of the subagent
+	callID     string         // id of the parent's tool call; the child turn has the same id
+	subagent   event.Subagent // agent, model and limits of the subagent
 
 	mu           sync.Mutex      // guards the fields below
 	steps        int             // batches of tool calls so far
@@ -54,19 +54,19 @@ func (a *assignment) countStep() error {
 	if a == nil {
 		return nil
 	}
-	sub := a.sub
+	subagent := a.subagent
 	a.mu.Lock()
-	exceeded := sub.MaxSteps > 0 && a.steps >= sub.MaxSteps
+	exceeded := subagent.MaxSteps > 0 && a.steps >= subagent.MaxSteps
 	if !exceeded {
 		a.steps++
 	}
-	sub.Step = a.steps
+	subagent.Step = a.steps
 	a.mu.Unlock()
 	if exceeded {
-		return fmt.Errorf("the limit of %d steps (maxSteps) is reached", sub.MaxSteps)
+		return fmt.Errorf("the limit of %d steps (maxSteps) is reached", subagent.MaxSteps)
 	}
-	if !sub.Background { // the call of a background subagent has already ended
-		a.parentTurn.rec.emit(event.ToolUpdated{CallID: a.call, Details: &event.Details{Subagent: &sub}})
+	if !subagent.Background { // the call of a background subagent has already ended
+		a.parentTurn.rec.emit(event.ToolUpdated{CallID: a.callID, Details: &event.Details{Subagent: &subagent}})
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ var ErrBudget = errors.New("the budget is spent")
 // errBudget ends a turn whose budget is spent.
 type errBudget struct {
 	BudgetState
-	answered bool // the user was asked and chose to stop
+	userStopped bool // the user was asked and chose to stop
 }
 
 func (e errBudget) Error() string { return e.Reached }
@@ -48,7 +48,7 @@ func (errBudget) Unwrap() error { return ErrBudget }
 
 // notice returns the notice at the end of the turn.
 func (e errBudget) notice() string {
-	if e.answered {
+	if e.userStopped {
 		return fmt.Sprintf("\n\n%s\n", e.Reached)
 	}
 	return fmt.Sprintf("\n\n%s The turn stops here. %s\n", e.Reached, e.Remedy)
@@ -106,10 +106,10 @@ func (b *turnBudget) warn() BudgetState {
 	if keeper == nil {
 		return BudgetState{}
 	}
-	of := b.payer()
-	state := keeper.Check(b.ctx, of.session.id)
+	payer := b.payer()
+	state := keeper.Check(b.ctx, payer.session.id)
 	for _, text := range state.Warnings {
-		of.rec.showNotice("\n" + text + "\n")
+		payer.rec.showNotice("\n" + text + "\n")
 	}
 	return state
 }
@@ -121,17 +121,17 @@ func (b *turnBudget) warnIfSpent() {
 	}
 }
 
-// silence is how long eca waits after a time limit for the next part of an answer that was arriving. If
+// maxSilence is how long eca waits after a time limit for the next part of an answer that was arriving. If
 // none comes, the request ends.
-const silence = 5 * time.Second
+const maxSilence = 5 * time.Second
 
-// errOutOfTime is the cancellation cause of a request that reached a time limit.
-var errOutOfTime = errors.New("the time is spent")
+// errTimeLimit is the cancellation cause of a request that reached a time limit.
+var errTimeLimit = errors.New("the time limit is reached")
 
-// timed returns a context that ends a request at a time limit, so that a provider that is silent or
-// fails repeatedly does not hold up the turn. It does not end a request while an answer is arriving.
-// The caller calls heard for each part of the answer, and stop at its end.
-func (b *turnBudget) timed() (ctx context.Context, heard, stop func()) {
+// withTimeLimit returns a context that ends a request at a time limit, so that a provider that is
+// silent or fails repeatedly does not hold up the turn. It does not end a request while an answer is
+// arriving. The caller calls noteArrival for each part of the answer, and stop at its end.
+func (b *turnBudget) withTimeLimit() (ctx context.Context, noteArrival, stop func()) {
 	left := b.warn().TimeLeft
 	if left <= 0 {
 		return b.ctx, func() {}, func() {}
@@ -148,10 +148,10 @@ func (b *turnBudget) timed() (ctx context.Context, heard, stop func()) {
 			case <-timer.C:
 			}
 			if !arriving.Swap(false) {
-				cancel(errOutOfTime)
+				cancel(errTimeLimit)
 				return
 			}
-			timer.Reset(silence)
+			timer.Reset(maxSilence)
 		}
 	}()
 	return ctx, func() { arriving.Store(true) }, func() { cancel(nil) }

@@ -21,23 +21,23 @@ import (
 // them.
 type callRunner struct {
 	*turnContext
-	hooks      *turnHooks
-	children   *children
-	approvals  approvals
-	running    sync.WaitGroup
-	byHook     atomic.Bool // a hook ends the turn once the running calls have ended
-	instructed []string    // files whose instructions were added to calls of the current response
+	hooks           *turnHooks
+	children        *children
+	approvals       approvals
+	running         sync.WaitGroup
+	stoppedByHook   atomic.Bool // a hook ends the turn once the running calls have ended
+	instructedFiles []string    // files whose instructions were added to calls of the current response
 }
 
 // run handles the calls of one response: it decides about them one after the other, runs the
 // approved ones concurrently, and waits for them (eca-protocol 8.2).
 func (t *callRunner) run(calls []call) error {
-	t.instructed = nil // those of earlier calls are in the history now
-	rejected, byHook := false, false
+	t.instructedFiles = nil // those of earlier calls are in the history now
+	rejected, stoppedByHook := false, false
 	for i := range calls {
 		stop, err := t.runCall(&calls[i])
-		if errors.Is(err, errByHook) {
-			byHook = true
+		if errors.Is(err, errStoppedByHook) {
+			stoppedByHook = true
 			break // wait for the calls that run already
 		}
 		if err != nil {
@@ -56,8 +56,8 @@ func (t *callRunner) run(calls []call) error {
 		return context.Cause(t.ctx)
 	}
 	switch {
-	case byHook, t.byHook.Load():
-		return errByHook
+	case stoppedByHook, t.stoppedByHook.Load():
+		return errStoppedByHook
 	case rejected:
 		return errRejected
 	}
@@ -68,7 +68,7 @@ func (t *callRunner) run(calls []call) error {
 // invalid.
 func (t *callRunner) lookup(c *call) (tools.Tool, json.RawMessage, error) {
 	args, err := arguments(c.arguments)
-	if !c.ended {
+	if !c.complete {
 		err = errors.New("the model's answer ended before the call was complete; it did not run")
 	}
 	if err != nil {
@@ -96,8 +96,8 @@ func (t *callRunner) runCall(c *call) (stop bool, err error) {
 		t.failCall(judged, err)
 		return false, nil
 	}
-	charged, callID := t.recordedIn(c.CallID)
-	tc := tools.Call{ID: c.CallID, ChatID: t.session.id, Agent: t.agent, Model: t.model.ID, Roots: t.Roots, Arguments: args, Files: fileLog{charged, callID}, Tasks: read(t.rec, (*history.History).Tasks), Rules: read(t.rec, (*history.History).Rules), Subagents: subagents{t.turnContext, t.children, c.CallID}}
+	owner, callID := t.changeOwner(c.CallID)
+	tc := tools.Call{ID: c.CallID, ChatID: t.session.id, Agent: t.agent, Model: t.model.ID, Roots: t.Roots, Arguments: args, Files: fileLog{owner, callID}, Tasks: read(t.rec, (*history.History).Tasks), Rules: read(t.rec, (*history.History).Rules), Subagents: subagents{t.turnContext, t.children, c.CallID}}
 	p, err := t.plan(tool, tc)
 	if err != nil {
 		t.failCall(judged, err)
@@ -107,19 +107,19 @@ func (t *callRunner) runCall(c *call) (stop bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	judged = h.judged(judged)
+	judged = h.announcement(judged)
 	if h.rejected != nil && h.verdict.Decision != tools.Deny {
 		t.rec.emit(judged, *h.rejected, event.Progress{Text: progressGenerating})
 	}
 	switch {
 	case h.stop:
-		return false, errByHook
+		return false, errStoppedByHook
 	case h.rejected != nil && h.verdict.Decision != tools.Deny:
 		return false, nil
 	}
 	d, err := t.decideCall(h, &judged)
-	if err != nil || !d.runs {
-		return d.stops, err
+	if err != nil || !d.mayRun {
+		return d.stopsTurn, err
 	}
 	if !judged.Manual {
 		t.rec.emit(judged)
@@ -138,53 +138,53 @@ func (t *callRunner) runCall(c *call) (stop bool, err error) {
 	return false, nil
 }
 
-// decided is the decision about a call.
-type decided struct {
-	call  tools.Call
-	point *event.UndoPoint // nil if the call does not need one
-	runs  bool
-	stops bool // the user rejected the call, which ends the turn
+// callDecision is the decision about a call.
+type callDecision struct {
+	call      tools.Call
+	point     *event.UndoPoint // nil if the call does not need one
+	mayRun    bool
+	stopsTurn bool // the user rejected the call, which ends the turn
 }
 
 // decideCall applies the policy's verdict, and asks the user if it requires that. It adds reasons to
 // judged. If the call may not run, decideCall announces and rejects it.
-func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out decided, err error) {
+func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out callDecision, err error) {
 	tc, plan, verdict := h.call, h.plan, h.verdict
 	tc.Places, tc.Printed = verdict.Places, verdict.Printed
 	tc.Authorization.Rule = verdict.Rule
-	reject := func(r event.ToolRejected) (decided, error) {
+	reject := func(r event.ToolRejected) (callDecision, error) {
 		r.CallID, r.Reason = tc.ID, event.RejectedByConfig
 		t.rec.emit(*judged, r)
-		return decided{}, nil
+		return callDecision{}, nil
 	}
 	if verdict.Decision == tools.Allow {
 		if out.point, err = t.undoPoint(tc, plan, judged); err != nil && verdict.Rule == tools.RuleWorkspace {
 			verdict.Decision, judged.Decision = tools.Ask, string(tools.Ask)
 		}
 	}
-	own := h.tool.Spec().OwnChat
+	ownChat := h.tool.Spec().OwnChat
 	switch {
 	case verdict.Decision == tools.Deny:
 		return reject(event.ToolRejected{Message: t.denial(verdict)})
 	case verdict.Decision != tools.Ask:
-	case t.trusted() && !h.mustAsk && !verdict.AlwaysAsk || own:
+	case t.trusted() && !h.mustAsk && !verdict.AlwaysAsk || ownChat:
 		tc.Authorization.Auto = true
 		out.point, _ = t.undoPoint(tc, plan, judged)
 	case !t.canAskUser():
-		return reject(event.ToolRejected{Message: noQuestions, Unasked: true})
+		return reject(event.ToolRejected{Message: resultBackgroundApproval, Unasked: true})
 	default:
 		judged.Manual = true
 		d, err := t.ask(*judged)
 		if err != nil {
-			return decided{}, err
+			return callDecision{}, err
 		}
 		if !d.Approve {
 			rejected := event.ToolRejected{CallID: tc.ID, Reason: event.RejectedByUser, Unasked: d.Unasked}
 			if d.Unasked {
-				rejected.Message = nobodyAsked
+				rejected.Message = resultUnattendedApproval
 			}
 			t.rec.emit(rejected)
-			return decided{stops: !d.GoOn && t.assignment == nil}, nil
+			return callDecision{stopsTurn: !d.GoOn && t.assignment == nil}, nil
 		}
 		tc.Authorization.Approved, tc.Authorization.Auto = !d.Auto, d.Auto
 		if d.Remember != tools.Once || !d.Auto {
@@ -193,16 +193,16 @@ func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out dec
 			}
 		}
 	}
-	out.call, out.runs = tc, true
+	out.call, out.mayRun = tc, true
 	return out, nil
 }
 
 // undoPoint records the files before a call that runs without asking the user, if it can change
 // files in ways that eca does not see, such as a shell command. It adds that to the call's reason.
 func (t *callRunner) undoPoint(tc tools.Call, plan tools.Plan, judged *event.ToolJudged) (*event.UndoPoint, error) {
-	of, callID := t.recordedIn(tc.ID)
+	owner, callID := t.changeOwner(tc.ID)
 	tc.ID = callID
-	point, left, err := t.session.eng.deps.Files.Begin(t.ctx, of.session.id, tc, plan)
+	point, notCovered, err := t.session.eng.deps.Files.Begin(t.ctx, owner.session.id, tc, plan)
 	switch {
 	case err != nil:
 		judged.Reason += "; " + err.Error()
@@ -211,10 +211,10 @@ func (t *callRunner) undoPoint(tc tools.Call, plan tools.Plan, judged *event.Too
 		return nil, nil //nolint:nilnil // the call does not need one
 	}
 	judged.Reason += "; a rollback can undo it"
-	if len(left) > 0 {
-		judged.Reason += "; not covered by undo: " + strings.Join(left, ", ")
+	if len(notCovered) > 0 {
+		judged.Reason += "; not covered by undo: " + strings.Join(notCovered, ", ")
 	}
-	of.rec.emit(*point)
+	owner.rec.emit(*point)
 	return point, nil
 }
 
@@ -224,19 +224,19 @@ func (t *callRunner) closeUndoPoint(point *event.UndoPoint) {
 		return
 	}
 	err := t.session.eng.deps.Files.End(*point)
-	of, _ := t.recordedIn(point.CallID)
-	of.rec.emit(event.UndoPoint{CallID: point.CallID, Roots: point.Roots, Ended: true})
+	owner, _ := t.changeOwner(point.CallID)
+	owner.rec.emit(event.UndoPoint{CallID: point.CallID, Roots: point.Roots, Ended: true})
 	if err != nil {
 		t.session.eng.deps.Log.Warn("could not record the changes of a command", "err", err)
 		t.rec.showNotice("A rollback will only restore what this command has removed: " + err.Error())
 	}
 }
 
-// noQuestions is the result of a call of a background subagent that would need the user's approval.
-const noQuestions = "This call needs the user's approval, and nobody can be asked on behalf of a background subagent. It did not run. Say in your result what you could not do."
+// resultBackgroundApproval is the result of a call of a background subagent that needs approval.
+const resultBackgroundApproval = "This call needs the user's approval, and nobody can be asked on behalf of a background subagent. It did not run. Say in your result what you could not do."
 
-// nobodyAsked is the result of a call that needs approval in a run without a user.
-const nobodyAsked = "This call needs the user's approval, and nobody can be asked: this run does not approve such calls. It did not run. Do without it, and say in your answer what you could not do."
+// resultUnattendedApproval is the result of a call that needs approval in a run without a user.
+const resultUnattendedApproval = "This call needs the user's approval, and nobody can be asked: this run does not approve such calls. It did not run. Do without it, and say in your answer what you could not do."
 
 // denial returns the result of a call that a read-only agent may not make; empty if the call was
 // denied for another reason, for which there is a standard text.
@@ -247,8 +247,8 @@ func (t *callRunner) denial(v tools.Verdict) string {
 	return fmt.Sprintf("The agent %s is read-only, and this call would change something. It did not run.", t.agent)
 }
 
-// planned is a call with its plan and the policy's verdict.
-type planned struct {
+// plannedCall is a call with its plan and the policy's verdict.
+type plannedCall struct {
 	tool    tools.Tool
 	call    tools.Call
 	plan    tools.Plan
@@ -256,18 +256,18 @@ type planned struct {
 }
 
 // plan gets the plan of a call and the policy's verdict about it.
-func (t *turnContext) plan(tool tools.Tool, tc tools.Call) (planned, error) {
+func (t *turnContext) plan(tool tools.Tool, tc tools.Call) (plannedCall, error) {
 	plan, err := tool.Plan(t.ctx, tc)
 	if err != nil {
-		return planned{}, err
+		return plannedCall{}, err
 	}
 	v := t.judge(tc, tool.Spec(), plan)
 	t.session.eng.deps.Log.Debug("tool call judged", "tool", tool.Spec().FullName(), "decision", v.Decision, "rule", v.Rule, "reason", v.Reason)
-	return planned{tool, tc, plan, v}, nil
+	return plannedCall{tool, tc, plan, v}, nil
 }
 
-// judged fills in the announcement of a call.
-func (p planned) judged(j event.ToolJudged) event.ToolJudged {
+// announcement fills in the announcement of a call.
+func (p plannedCall) announcement(j event.ToolJudged) event.ToolJudged {
 	j.Arguments, j.Decision, j.Rule, j.Reason = p.call.Arguments, string(p.verdict.Decision), p.verdict.Rule, p.verdict.Reason
 	j.Summary, j.Details, j.Offer, j.NotRemembered = p.plan.Summary, p.plan.Details, p.verdict.Offer, p.verdict.NotRemembered
 	if p.verdict.Details != nil {
@@ -278,7 +278,7 @@ func (p planned) judged(j event.ToolJudged) event.ToolJudged {
 
 // fileLog records the changes that a call makes to files.
 type fileLog struct {
-	t      *turnContext // the turn and the call that the changes are recorded for; see turnContext.charged
+	t      *turnContext // the turn and the call that the changes are recorded for; see changeOwner
 	callID string
 }
 
@@ -356,7 +356,7 @@ func (t *callRunner) execute(tool tools.Tool, tc tools.Call, instructions []even
 	}, event.Progress{Text: progressGenerating})
 	if stop != nil {
 		t.rec.showNotice(stop.Notice())
-		t.byHook.Store(true)
+		t.stoppedByHook.Store(true)
 	}
 }
 

@@ -67,31 +67,31 @@ type Store interface {
 
 // Model is a model that can be used, with its properties.
 type Model struct {
-	ID        string // provider/model
-	Spelled   string // ID, with the provider's name as the user's files spell it
-	Name      string // the model's name at the provider
-	Client    llm.Model
-	Reasoning bool
-	NoImages  bool                      // it does not accept images
-	NoTools   bool                      // it cannot call tools
-	Server    llm.ServerTools           // the provider's own tools that it may use
-	Headers   map[string]string         // extraHeaders
-	Extra     map[string]any            // extraPayload; a null value removes the key from the request
-	Variants  map[string]map[string]any // by name; "default" applies if no other is chosen
-	Limit     config.Limit
-	Cost      config.Cost
+	ID          string // provider/model
+	Spelled     string // ID, with the provider's name as the user's files spell it
+	Name        string // the model's name at the provider
+	Client      llm.Model
+	Reasoning   bool
+	NoImages    bool                      // it does not accept images
+	NoTools     bool                      // it cannot call tools
+	ServerTools llm.ServerTools           // the provider's own tools that it may use
+	Headers     map[string]string         // extraHeaders
+	Extra       map[string]any            // extraPayload; a null value removes the key from the request
+	Variants    map[string]map[string]any // by name; "default" applies if no other is chosen
+	Limit       config.Limit
+	Cost        config.Cost
 
-	// Reads reports whether reasoning with the given API can be sent back to the model. It is nil
+	// ReadsReasoning reports whether reasoning with the given API can be sent back to the model. It is nil
 	// if the model is not sent reasoning of earlier turns, or if that is unknown.
-	Reads func(api string) bool
+	ReadsReasoning func(api string) bool
 
 	// Retry determines how an answer is continued that broke off. Client retries requests that
 	// failed before any of their answer arrived.
 	Retry llm.RetryPolicy
 }
 
-// shown returns the name of the model in messages to the user.
-func (m Model) shown() string { return cmp.Or(m.Spelled, m.ID) }
+// displayName returns the name of the model in messages to the user.
+func (m Model) displayName() string { return cmp.Or(m.Spelled, m.ID) }
 
 // Payload returns what a request adds to its body: the extra payload, overlaid with the variant, or
 // with the default variant if the model does not have the given one.
@@ -225,12 +225,12 @@ type Snapshot struct {
 type Engine struct {
 	deps Deps
 
-	histories historyCache
-	queue     *hookQueue
-	begin     sync.Once
-	begun     chan struct{} // closed when the sessionStart hooks have run
-	news      newsroom
-	ending    sync.Once
+	histories      historyCache
+	queue          *hookQueue
+	beginOnce      sync.Once
+	startHooksDone chan struct{} // closed when the sessionStart hooks have run
+	news           newsHub
+	endOnce        sync.Once
 
 	mu       sync.Mutex // guards the fields below
 	sessions map[string]*Session
@@ -243,7 +243,7 @@ type Engine struct {
 func New(deps Deps) *Engine {
 	return &Engine{
 		deps: deps, sessions: map[string]*Session{}, opening: map[string]chan struct{}{}, deleting: map[string]chan struct{}{},
-		queue: newHookQueue(deps.Log.Warn), begun: make(chan struct{}), histories: historyCache{max: maxCached},
+		queue: newHookQueue(deps.Log.Warn), startHooksDone: make(chan struct{}), histories: historyCache{max: maxCached},
 	}
 }
 
@@ -268,7 +268,7 @@ func (e *Engine) Open(ctx context.Context, id string) (s *Session, isNew bool, e
 		}
 		if err != nil {
 			// A store that cannot be read must not stop the user from chatting.
-			e.deps.Log.Warn("chat could not be read", "chat", id, "err", err)
+			e.deps.Log.Warn("cannot read a chat", "chat", id, "err", err)
 		}
 	}
 	if !found {
@@ -330,7 +330,7 @@ func (e *Engine) Lookup(id string) (*Session, bool) {
 }
 
 // ChangesMore reports whether a prompt may change more than chats without a tool call: it calls such a
-// command, or answers one that asks.
+// command, or is the input of an open dialog.
 func (e *Engine) ChangesMore(chatID, prompt string) bool {
 	s, open := e.Lookup(chatID)
 	return open && s.InDialog() || e.deps.Commands.ChangesMore(prompt)
@@ -339,15 +339,15 @@ func (e *Engine) ChangesMore(chatID, prompt string) bool {
 // Delete stops and removes a chat in the background; deleting an unknown chat does nothing. The
 // returned function waits until that is done. Until then the chat cannot be opened.
 func (e *Engine) Delete(id string) (wait func() error) {
-	gone := make(chan struct{})
+	done := make(chan struct{})
 	e.mu.Lock()
-	if before, ok := e.deleting[id]; ok {
+	if earlier, ok := e.deleting[id]; ok {
 		e.mu.Unlock()
-		return func() error { <-before; return nil }
+		return func() error { <-earlier; return nil }
 	}
 	s := e.sessions[id]
 	delete(e.sessions, id)
-	e.deleting[id] = gone
+	e.deleting[id] = done
 	e.mu.Unlock()
 	var err error
 	go func() {
@@ -359,20 +359,20 @@ func (e *Engine) Delete(id string) (wait func() error) {
 		e.mu.Lock()
 		delete(e.deleting, id)
 		e.mu.Unlock()
-		close(gone)
+		close(done)
 	}()
-	return func() error { <-gone; return err }
+	return func() error { <-done; return err }
 }
 
 // erase removes a chat from the store, unless another process uses it.
 func (e *Engine) erase(id string) error {
-	free, ok, err := e.lock(context.Background(), id)
+	unlock, ok, err := e.lock(context.Background(), id)
 	switch {
 	case err != nil: // lock files do not work, so no other process uses them either
 	case !ok:
 		return ErrBusyElsewhere
 	default:
-		defer free()
+		defer unlock()
 	}
 	e.endChat(id)
 	return e.remove(id)
@@ -384,7 +384,7 @@ func (e *Engine) remove(id string) error {
 		return err
 	}
 	if err := e.deps.Files.Forget(context.Background(), id); err != nil {
-		e.deps.Log.Warn("what was kept to undo commands could not be removed", "chat", id, "err", err)
+		e.deps.Log.Warn("cannot remove the undo data of a deleted chat", "chat", id, "err", err)
 	}
 	return nil
 }
@@ -402,11 +402,11 @@ func (e *Engine) CloseChats() {
 	e.mu.Lock()
 	e.closed = true
 	open := slices.Collect(maps.Values(e.sessions))
-	going := slices.Collect(maps.Values(e.deleting))
+	deletions := slices.Collect(maps.Values(e.deleting))
 	e.mu.Unlock()
 	var wg sync.WaitGroup
-	for _, gone := range going {
-		wg.Go(func() { <-gone })
+	for _, done := range deletions {
+		wg.Go(func() { <-done })
 	}
 	for _, s := range open {
 		wg.Go(func() { s.close(errShutdown) })

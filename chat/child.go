@@ -22,9 +22,9 @@ import (
 // agent can do. Its costs are added to the parent's, and its file changes are undone with the parent's
 // call. A subagent cannot start subagents.
 
-// maxEnding is how long a finishing turn waits for its subagents, so that clients see the subagents
+// childEndTimeout is how long a finishing turn waits for its subagents, so that clients see the subagents
 // finish first.
-const maxEnding = time.Second
+const childEndTimeout = time.Second
 
 // PurposeSubagent marks the usage of a subagent in its parent's chat (event.UsageReported).
 const PurposeSubagent = "subagent"
@@ -81,10 +81,10 @@ func (s subagents) Plan(r tools.SubagentRequest) (event.Subagent, error) {
 		err = fmt.Errorf("unknown model %s", r.Model)
 	}
 	if err != nil {
-		return sub, fmt.Errorf("INVALID_ARGS: %w; available: %s", err, someOf(ids))
+		return sub, fmt.Errorf("INVALID_ARGS: %w; available: %s", err, listNames(ids))
 	}
 	if _, ok := m.Variants[r.Variant]; r.Variant != "" && !ok {
-		return sub, fmt.Errorf("INVALID_ARGS: the model %s has no variant %q; available: %s", m.ID, r.Variant, someOf(slices.Sorted(maps.Keys(m.Variants))))
+		return sub, fmt.Errorf("INVALID_ARGS: the model %s has no variant %q; available: %s", m.ID, r.Variant, listNames(slices.Sorted(maps.Keys(m.Variants))))
 	}
 	sub.Model, sub.Variant = m.ID, variant
 	if agent.MaxSteps != nil {
@@ -110,8 +110,8 @@ func (s subagents) metaToResume(r tools.SubagentRequest) (Meta, error) {
 	return meta, nil
 }
 
-// someOf lists up to 50 names, and the number of the others.
-func someOf(names []string) string {
+// listNames lists up to 50 names, and the number of the others.
+func listNames(names []string) string {
 	const limit = 50
 	if len(names) > limit {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
@@ -169,7 +169,7 @@ func (s subagents) start(ctx context.Context, sub event.Subagent, r tools.Subage
 		s.rec.emit(event.ToolUpdated{CallID: s.callID, Details: &event.Details{Subagent: &sub}})
 	}
 	acc, err := session.Submit(Prompt{
-		Parent: s.session.id, TurnID: s.callID, Text: r.Task, Model: sub.Model, Agent: sub.Agent, Variant: sub.Variant, work: &assignment{parentTurn: s.turnContext, call: s.callID, sub: sub},
+		Parent: s.session.id, TurnID: s.callID, Text: r.Task, Model: sub.Model, Agent: sub.Agent, Variant: sub.Variant, assignment: &assignment{parentTurn: s.turnContext, callID: s.callID, subagent: sub},
 	}).Wait(ctx)
 	if err != nil {
 		return fail(err)
@@ -182,7 +182,7 @@ func (s subagents) start(ctx context.Context, sub event.Subagent, r tools.Subage
 // result returns the outcome of a subagent whose turn has ended.
 func (c *child) result() (text string, failed bool) {
 	said, _ := c.turn.assignment.outcome()
-	why, end := "", c.turn.rec.ending()
+	outcome, end := "", c.turn.rec.ending()
 	switch end.Reason {
 	case event.FinishedDone:
 		text := fmt.Sprintf("## Agent '%s' Result\n\nChat: %s\n\n%s", c.Agent, c.ChatID, cmp.Or(said, "It ended without any text."))
@@ -198,19 +198,19 @@ func (c *child) result() (text string, failed bool) {
 		}
 		return text, false
 	case event.FinishedFailed:
-		why = "failed: " + strings.TrimRight(end.Err, ". ")
+		outcome = "failed: " + strings.TrimRight(end.Err, ". ")
 	case event.FinishedStopped:
-		why = "was stopped by the user"
+		outcome = "was stopped by the user"
 	case event.FinishedByHook, event.FinishedBlocked:
-		why = "was stopped by a hook"
+		outcome = "was stopped by a hook"
 	case event.FinishedBudget:
-		why = "was stopped: " + strings.TrimRight(end.Err, ". ")
+		outcome = "was stopped: " + strings.TrimRight(end.Err, ". ")
 	case event.FinishedLoop:
-		why = "was stopped because it kept repeating the same calls"
+		outcome = "was stopped because it kept repeating the same calls"
 	default:
-		why = "was interrupted"
+		outcome = "was interrupted"
 	}
-	out := fmt.Sprintf("The subagent %s %s.", c.Agent, why)
+	out := fmt.Sprintf("The subagent %s %s.", c.Agent, outcome)
 	if said != "" {
 		out += " Its last message:\n\n" + said + "\n"
 	}

@@ -12,8 +12,8 @@ import (
 // children are the subagents of a turn.
 type children struct {
 	*turnContext
-	turns sync.WaitGroup // of background subagents
-	ended chan struct{}  // capacity 1; receives when a background subagent has ended
+	backgroundTurns sync.WaitGroup // of background subagents
+	wakeups         chan struct{}  // capacity 1; receives when a background subagent has ended, or the user has sent a message
 
 	mu         sync.Mutex          // guards the fields below
 	running    map[string]*child   // by call: subagents whose turns have begun
@@ -71,7 +71,7 @@ func (c *children) addBackground(k *child) {
 	c.background[k.callID] = k
 }
 
-func (c *children) reported(k *child) {
+func (c *children) markReported(k *child) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.background, k.callID)
@@ -85,7 +85,7 @@ func (c *children) remove(k *child) {
 	delete(c.claimed, k.ChatID)
 }
 
-func (c *children) all() []*child {
+func (c *children) runningChildren() []*child {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Collect(maps.Values(c.running))
@@ -100,14 +100,14 @@ func (c *children) unreported() []*child {
 
 func (c *children) wake() {
 	select {
-	case c.ended <- struct{}{}:
+	case c.wakeups <- struct{}{}:
 	default:
 	}
 }
 
 func newChildren(t *turnContext) *children {
 	return &children{
-		turnContext: t, ended: make(chan struct{}, 1),
+		turnContext: t, wakeups: make(chan struct{}, 1),
 		running: map[string]*child{}, sessions: map[string]*Session{}, background: map[string]*child{}, claimed: map[string]struct{}{},
 	}
 }
@@ -115,7 +115,7 @@ func newChildren(t *turnContext) *children {
 // runInBackground continues a subagent in the background of the turn.
 func (c *children) runInBackground(k *child) {
 	c.addBackground(k)
-	c.turns.Go(func() {
+	c.backgroundTurns.Go(func() {
 		<-k.turn.done
 		c.dismiss(k)
 		c.wake()
@@ -139,7 +139,7 @@ func (c *children) takeReports() (any bool) {
 		select {
 		case <-k.turn.rec.ended:
 			c.rec.emit(k.report())
-			c.reported(k)
+			c.markReported(k)
 			any = true
 		default:
 		}
@@ -149,35 +149,35 @@ func (c *children) takeReports() (any bool) {
 
 // awaitBackground waits until a background subagent has ended or the user has sent a message
 // (steered). more is false if no background subagent is left.
-func (c *children) awaitBackground(steered func() bool) (more bool, err error) {
+func (c *children) awaitBackground(takeSteers func() bool) (more bool, err error) {
 	for {
 		if len(c.unreported()) == 0 {
 			return false, nil
 		}
-		said, reported := steered(), c.takeReports()
-		if said || reported {
+		steered, reported := takeSteers(), c.takeReports()
+		if steered || reported {
 			return true, nil
 		}
 		c.rec.showProgress(progressSubagent)
 		select {
-		case <-c.ended:
+		case <-c.wakeups:
 		case <-c.ctx.Done():
 			return false, context.Cause(c.ctx)
 		}
 	}
 }
 
-// endAll stops all subagents when the turn ends. It waits up to maxEnding, so that clients see
+// endAll stops all subagents when the turn ends. It waits up to childEndTimeout, so that clients see
 // their ends before the end of the turn.
 func (c *children) endAll() {
-	list := c.all()
+	list := c.runningChildren()
 	for _, k := range list {
 		k.turn.cancel(errStopped)
 	}
 	if len(list) == 0 {
 		return
 	}
-	timer := time.NewTimer(maxEnding)
+	timer := time.NewTimer(childEndTimeout)
 	defer timer.Stop()
 	for _, k := range list {
 		select {

@@ -32,10 +32,10 @@ const (
 )
 
 // errTooLong ends a turn whose request cannot be made short enough.
-var errTooLong = errors.New("The conversation does not fit into the model's context any more, and could not be made shorter. Start a new chat, or choose a model with a larger context.") //nolint:staticcheck,revive // shown as it is
+var errTooLong = errors.New("The conversation no longer fits into the model's context, and could not be made shorter. Start a new chat, or choose a model with a larger context.") //nolint:staticcheck,revive // shown as it is
 
-// tooLongFor reports whether a request was refused because it is too long for the model.
-func tooLongFor(err error) bool {
+// isContextOverflow reports whether a request was refused because it is too long for the model.
+func isContextOverflow(err error) bool {
 	var e *llm.Error
 	return errors.As(err, &e) && e.Kind == llm.ErrContextOverflow
 }
@@ -61,7 +61,7 @@ func (c *compactor) compactIfFull() (ran bool, err error) {
 	}
 	err = c.compact("", true)
 	switch {
-	case err == nil, c.ctx.Err() != nil, errors.Is(err, errByHook):
+	case err == nil, c.ctx.Err() != nil, errors.Is(err, errStoppedByHook):
 		return true, err
 	case errors.Is(err, errCompactBlocked):
 		c.forbidden = true // do not run the hook again before each request
@@ -101,7 +101,7 @@ func (c *compactor) compact(instructions string, auto bool) error {
 	c.rec.emit(event.Compacted{Summary: summary, Auto: auto})
 	if stop != nil {
 		c.rec.showNotice(stop.Notice())
-		return errByHook
+		return errStoppedByHook
 	}
 	return nil
 }
@@ -144,18 +144,18 @@ func (c *compactor) summarizeWith(model Model, instructions string) (string, err
 	for budget := int64(0); ; {
 		req := c.summaryRequest(model, messages, question, budget)
 		summary, err := c.askOnce(model, req)
-		if refusesImage(err) && model.ID == c.model.ID && c.images.leaveOut(err) {
+		if isImageRefusal(err) && model.ID == c.model.ID && c.images.leaveOut(err) {
 			continue
 		}
 		// The model may have called a tool instead of answering.
-		again := errors.Is(err, errNoText) && len(req.Tools) > 0
-		if err == nil || !tooLongFor(err) && !again {
+		calledTool := errors.Is(err, errNoText) && len(req.Tools) > 0
+		if err == nil || !isContextOverflow(err) && !calledTool {
 			return summary, err
 		}
 		// Try half of the last budget. The first request had none, so its estimated size counts.
 		budget = cmp.Or(budget, estimate(req).total()) / 2
-		const least = 500
-		if budget < least {
+		const minBudget = 500
+		if budget < minBudget {
 			return "", errTooLong
 		}
 	}
@@ -206,14 +206,14 @@ func asText(messages []llm.Message, budget int64) string {
 }
 
 func partAsText(role llm.Role, p llm.Part) string {
-	const longest = 4000 // bytes of one result
+	const maxResult = 4000 // bytes of one result
 	switch p := p.(type) {
 	case llm.Text:
 		return fmt.Sprintf("%s: %s\n", role, p.Text)
 	case llm.ToolCall:
-		return fmt.Sprintf("call of %s: %s\n", p.Name, shorten.Bytes(string(p.Arguments), longest))
+		return fmt.Sprintf("call of %s: %s\n", p.Name, shorten.Bytes(string(p.Arguments), maxResult))
 	case llm.ToolResult:
-		text := shorten.Bytes(p.Text, longest)
+		text := shorten.Bytes(p.Text, maxResult)
 		for range p.Images {
 			text += "\n(an image)"
 		}
@@ -254,13 +254,13 @@ func (c *compactor) recoverOverflow(attempt int) error {
 		return nil
 	}
 	c.rec.emit(event.Notice{Text: noticeOverflow})
-	before := c.size()
+	sizeBefore := c.size()
 	if err := c.compact("", true); errors.Is(err, errCompactBlocked) {
 		return errTooLong
 	} else if err != nil {
 		return err
 	}
-	if c.size() >= before {
+	if c.size() >= sizeBefore {
 		return errTooLong
 	}
 	return nil

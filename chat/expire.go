@@ -15,7 +15,7 @@ func (s *Session) Pin(on bool) *Pending[event.Seq] {
 // Expire removes a chat that has not changed since a time. It keeps a chat that is open in this
 // process, that another process uses, or that has changed meanwhile. It runs no hooks, because they
 // are for chats that a user works with.
-func (e *Engine) Expire(ctx context.Context, id string, before time.Time) (gone bool, err error) {
+func (e *Engine) Expire(ctx context.Context, id string, before time.Time) (removed bool, err error) {
 	done := make(chan struct{})
 	e.mu.Lock()
 	_, open := e.sessions[id]
@@ -33,11 +33,11 @@ func (e *Engine) Expire(ctx context.Context, id string, before time.Time) (gone 
 		e.mu.Unlock()
 		close(done)
 	}()
-	free, ok, err := e.deps.Store.Lock(id)
+	unlock, ok, err := e.deps.Store.Lock(id)
 	if err != nil || !ok {
 		return false, err
 	}
-	defer free()
+	defer unlock()
 	meta, _, found, err := e.deps.Store.Meta(ctx, id)
 	if err != nil || !found || !meta.Updated.Before(before) {
 		return false, err

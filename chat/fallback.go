@@ -21,14 +21,14 @@ const fallbackPatience = 3 * time.Second
 
 // fallbacks are the models that can still take over a turn.
 type fallbacks struct {
-	models   []Model
-	problems []string // errors of fallback models that cannot be used, until they are reported
-	first    string   // the model that the turn began with
+	models     []Model
+	problems   []string // errors of fallback models that cannot be used, until they are reported
+	firstModel string   // the model that the turn began with
 }
 
 // chooseFallbacks resolves the fallback models of the turn and skips those that cannot be used.
 func (t *turn) chooseFallbacks() {
-	t.fallbacks.first = t.model.shown()
+	t.fallbacks.firstModel = t.model.displayName()
 	seen := []string{t.model.ID}
 	for _, name := range t.Config.Fallbacks(t.agent, t.model.ID) {
 		if name == "" { // the name of the default model; config check reports it
@@ -71,11 +71,11 @@ func (t *turn) fallBack(err error) bool {
 	if len(f.models) == 0 {
 		return false
 	}
-	failed := t.model.shown()
+	failed := t.model.displayName()
 	t.model, f.models = f.models[0], f.models[1:]
-	text := fmt.Sprintf("\n\n%s cannot be used: %s %s continues this turn; the next prompt asks %s first.", failed, sentence(err), t.model.shown(), f.first)
-	if lost := t.model.withheld(read(t.rec, (*history.History).Messages)); lost != "" {
-		text += fmt.Sprintf(" %s %s.", t.model.shown(), lost)
+	text := fmt.Sprintf("\n\n%s cannot be used: %s %s continues this turn; the next prompt asks %s first.", failed, sentence(err), t.model.displayName(), f.firstModel)
+	if lost := t.model.describeWithheld(read(t.rec, (*history.History).Messages)); lost != "" {
+		text += fmt.Sprintf(" %s %s.", t.model.displayName(), lost)
 	}
 	t.rec.emit(event.Notice{Text: text + "\n\n"})
 	t.rec.showProgress(progressWaiting)

@@ -26,16 +26,16 @@ type cachedHistory struct {
 }
 
 // put adds a session whose turn has ended. It returns the sessions to evict, never the added one.
-func (h *historyCache) put(s *Session, size int) (over []*Session) {
+func (h *historyCache) put(s *Session, size int) (evicted []*Session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.remove(s)
 	h.list, h.size = append(h.list, cachedHistory{s, size}), h.size+size
 	for h.size > h.max && len(h.list) > 1 {
-		over = append(over, h.list[0].session)
+		evicted = append(evicted, h.list[0].session)
 		h.remove(h.list[0].session)
 	}
-	return over
+	return evicted
 }
 
 // take removes a session that begins a turn or is closed.

@@ -110,12 +110,12 @@ func (q *hookQueue) close() {
 // hooks.
 const closeTimeout = 10 * time.Second
 
-// Begin starts the sessionStart hooks. A front end (ECA, ACP, A2A, ...) calls it when its client is ready. Only the first call
+// Begin starts the sessionStart hooks. A face calls it when its client is ready. Only the first call
 // has an effect.
 func (e *Engine) Begin() {
-	e.begin.Do(func() {
+	e.beginOnce.Do(func() {
 		if !e.queue.put(hookJob{run: func(ctx context.Context) {
-			defer close(e.begun)
+			defer close(e.startHooksDone)
 			if e.deps.Refresh != nil {
 				e.deps.Refresh() // plugins have hooks, too
 			}
@@ -123,7 +123,7 @@ func (e *Engine) Begin() {
 				set.Run(ctx, hooks.Call{Event: hooks.SessionStart, Roots: e.deps.Current().Roots}, nil)
 			}
 		}}) {
-			close(e.begun)
+			close(e.startHooksDone)
 		}
 	})
 }
@@ -132,7 +132,7 @@ func (e *Engine) Begin() {
 func (e *Engine) awaitBegin(ctx context.Context) error {
 	e.Begin()
 	select {
-	case <-e.begun:
+	case <-e.startHooksDone:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -141,9 +141,9 @@ func (e *Engine) awaitBegin(ctx context.Context) error {
 
 // end runs the sessionEnd hooks if the session has begun, and closes the queue.
 func (e *Engine) end() {
-	e.ending.Do(func() {
+	e.endOnce.Do(func() {
 		begun := true
-		e.begin.Do(func() { begun = false; close(e.begun) })
+		e.beginOnce.Do(func() { begun = false; close(e.startHooksDone) })
 		if set := e.deps.Current().Hooks; begun && set.Any(hooks.SessionEnd) {
 			call := hooks.Call{Event: hooks.SessionEnd, Roots: e.deps.Current().Roots}
 			e.queue.put(hookJob{run: func(ctx context.Context) { set.Run(ctx, call, nil) }})
@@ -245,13 +245,13 @@ func (a *activity) fields(status string) map[string]any {
 // watchActivity returns a function that tracks the events of the turn and queues the
 // chatStatusChanged hooks.
 func (t *turnHooks) watchActivity() func(event.Body) {
-	var now activity
+	var current activity
 	return func(b event.Body) {
-		status, changed := now.update(b)
+		status, changed := current.update(b)
 		if !changed {
 			return
 		}
-		fields := chatFields(t.session.log.Meta(), now.fields(status))
+		fields := chatFields(t.session.log.Meta(), current.fields(status))
 		if t.parent != "" {
 			fields["parent_chat_id"] = t.parent
 		}

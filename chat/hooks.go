@@ -19,8 +19,8 @@ const progressHooks = "Running hooks"
 
 // Errors for a turn that a hook has ended.
 var (
-	errByHook  = errors.New("stopped by a hook")
-	errBlocked = errors.New("stopped by a hook before the model was asked")
+	errStoppedByHook = errors.New("stopped by a hook")
+	errBlocked       = errors.New("stopped by a hook before the model was asked")
 )
 
 // maxFollowUps is how many times hooks may continue a turn. A script that ignores follow_up_active
@@ -163,21 +163,21 @@ func (t *turnHooks) runPostRequestHooks(followUp bool) (next string, err error) 
 	if !t.Hooks.Any(e) {
 		return "", nil
 	}
-	response := read(t.rec, (*history.History).LastText)
+	response, _ := t.rec.lastText()
 	out, err := t.run(hooks.Call{Event: e, Fields: map[string]any{"response": response, "follow_up_active": followUp}})
 	if err != nil {
 		return "", err
 	}
 	if out.Stop != nil {
 		t.rec.showNotice(out.Stop.Notice())
-		return "", errByHook
+		return "", errStoppedByHook
 	}
 	return strings.Join(out.FollowUps, "\n\n"), nil
 }
 
 // hookedCall is a tool call after its hooks have run.
 type hookedCall struct {
-	planned
+	plannedCall
 	mustAsk  bool                // a hook requires the user's approval
 	rejected *event.ToolRejected // set if a hook rejected the call
 	stop     bool                // a hook ended the turn
@@ -185,8 +185,8 @@ type hookedCall struct {
 
 // runPreToolCallHooks runs the hooks that precede a tool call. They can reject the call, or change its
 // arguments, which the policy then judges again. They cannot allow a call that the policy denies.
-func (t *turnHooks) runPreToolCallHooks(p planned) (hookedCall, error) {
-	h := hookedCall{planned: p}
+func (t *turnHooks) runPreToolCallHooks(p plannedCall) (hookedCall, error) {
+	h := hookedCall{plannedCall: p}
 	if !t.Hooks.Any(hooks.PreToolCall) {
 		return h, nil
 	}
@@ -201,9 +201,9 @@ func (t *turnHooks) runPreToolCallHooks(p planned) (hookedCall, error) {
 	}
 	if out.Input != nil {
 		p.call.Arguments = out.Input
-		h.planned, err = t.plan(p.tool, p.call)
+		h.plannedCall, err = t.plan(p.tool, p.call)
 		if err != nil {
-			h.planned = p
+			h.plannedCall = p
 		}
 	}
 	switch {
@@ -229,7 +229,7 @@ func (t *turnHooks) runPreToolCallHooks(p planned) (hookedCall, error) {
 }
 
 // approval returns the decision about a call if no hook intervenes.
-func (t *turnHooks) approval(p planned) tools.Decision {
+func (t *turnHooks) approval(p plannedCall) tools.Decision {
 	spec := p.tool.Spec()
 	switch {
 	case spec.Server == tools.Native && spec.Name == "ask_user" && p.verdict.Decision != tools.Deny:
@@ -285,7 +285,7 @@ func (t *turnHooks) runPreCompactHooks(trigger, instructions string) error {
 		return err
 	case out.Stop != nil:
 		t.rec.showNotice(out.Stop.Notice())
-		return errByHook
+		return errStoppedByHook
 	case len(out.Blocked) > 0:
 		t.rec.showNotice("Compaction blocked by hook '" + out.Blocked[0].Hook + "'.")
 		return errCompactBlocked

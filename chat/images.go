@@ -18,9 +18,9 @@ const (
 // images decides which images the model of a turn is sent.
 type images struct {
 	*turnContext
-	trial bool   // the current request leaves all images out, to find out whether they are the problem
-	tried bool   // such a request was made in this turn
-	fault string // the provider's error about the request with images
+	trial   bool   // the current request leaves all images out, to find out whether they are the problem
+	tried   bool   // such a request was made in this turn
+	failure string // the provider's error about the request with images
 }
 
 // visible returns messages without the images that the model does not accept or that its provider
@@ -71,21 +71,21 @@ func hasImages(messages []llm.Message) bool {
 	return slices.ContainsFunc(messages, func(m llm.Message) bool {
 		return slices.ContainsFunc(m.Parts, func(p llm.Part) bool {
 			r, _ := p.(llm.ToolResult)
-			made, _ := p.(llm.ServerCall)
+			call, _ := p.(llm.ServerCall)
 			_, image := p.(llm.Image)
-			return image || len(r.Images)+len(made.Images) > 0
+			return image || len(r.Images)+len(call.Images) > 0
 		})
 	})
 }
 
-// refusesImage reports whether a request was refused because of an image.
-func refusesImage(err error) bool {
+// isImageRefusal reports whether a request was refused because of an image.
+func isImageRefusal(err error) bool {
 	var e *llm.Error
 	return errors.As(err, &e) && e.Kind == llm.ErrInvalidImage
 }
 
-// sent reports whether the next request would contain images.
-func (i *images) sent() bool {
+// wouldSend reports whether the next request would contain images.
+func (i *images) wouldSend() bool {
 	messages := read(i.rec, (*history.History).Messages)
 	return hasImages(i.visible(messages))
 }
@@ -93,7 +93,7 @@ func (i *images) sent() bool {
 // leaveOut removes all images so far from what this model is sent, because providers do not say which
 // image they refuse. ok is false if the requests had no images.
 func (i *images) leaveOut(err error) (ok bool) {
-	if !i.sent() {
+	if !i.wouldSend() {
 		return false
 	}
 	i.refuse(sentence(err))
@@ -102,7 +102,7 @@ func (i *images) leaveOut(err error) (ok bool) {
 
 // refuse emits the event that removes the images so far from what the model is sent.
 func (i *images) refuse(cause string) {
-	i.rec.emit(event.ImagesRefused{Model: i.model.ID, Text: "\n\nThe provider rejected an image: " + cause + " Going on without the images so far.\n\n"})
+	i.rec.emit(event.ImagesRefused{Model: i.model.ID, Text: "\n\nThe provider rejected an image: " + cause + " The turn continues without the images so far.\n\n"})
 }
 
 // retryWithout reports whether to retry a request once without its images: it was refused as invalid
@@ -110,11 +110,11 @@ func (i *images) refuse(cause string) {
 // images are removed for good only if the retry succeeds; see confirmRefusal.
 func (i *images) retryWithout(a *answer, err error) bool {
 	var e *llm.Error
-	if !errors.As(err, &e) || e.Kind != llm.ErrBadRequest || a.any || i.trial || i.tried || !i.sent() {
+	if !errors.As(err, &e) || e.Kind != llm.ErrBadRequest || a.hasOutput || i.trial || i.tried || !i.wouldSend() {
 		return false
 	}
-	i.trial, i.tried, i.fault = true, true, sentence(err)
-	i.rec.emit(event.Notice{Text: "\n\n" + i.fault + " Trying once without the images, in case it is one of them.\n\n"})
+	i.trial, i.tried, i.failure = true, true, sentence(err)
+	i.rec.emit(event.Notice{Text: "\n\n" + i.failure + " Retrying once without the images, in case one of them is the cause.\n\n"})
 	return true
 }
 
@@ -122,6 +122,6 @@ func (i *images) retryWithout(a *answer, err error) bool {
 func (i *images) confirmRefusal() {
 	if i.trial {
 		i.trial = false
-		i.refuse("without its images, the request is taken. It was refused with: " + i.fault)
+		i.refuse("the request succeeded without its images. With them, it failed: " + i.failure)
 	}
 }

@@ -16,15 +16,15 @@ func (t *callRunner) instructions(paths []string) []event.Instructions {
 	if find == nil || len(paths) == 0 {
 		return nil
 	}
-	q := contexts.NestedQuery{Roots: t.Roots, Paths: paths, Claude: t.Config.ClaudeMDFallback, Known: t.instructed}
-	q.Known = slices.Concat(q.Known, read(t.rec, (*history.History).Instructed))
+	q := contexts.NestedQuery{Roots: t.Roots, Paths: paths, Claude: t.Config.ClaudeMDFallback, Known: t.instructedFiles}
+	q.Known = slices.Concat(q.Known, read(t.rec, (*history.History).InstructedFiles))
 	files, problems := find(t.ctx, q)
 	for _, p := range problems {
 		t.session.eng.deps.Log.Info("instructions of a folder are left out", "cause", p)
 	}
 	var out []event.Instructions
 	for _, f := range files {
-		t.instructed = append(t.instructed, f.Path)
+		t.instructedFiles = append(t.instructedFiles, f.Path)
 		out = append(out, event.Instructions{Path: f.Path, Text: f.Render()})
 	}
 	return out

@@ -9,9 +9,9 @@ import (
 // lease is the right to append to a chat: the chat's lock, shared by all users in this process, which
 // are turns, edits and title requests.
 type lease struct {
-	mu    sync.Mutex // guards the fields below
-	users int
-	free  func()
+	mu     sync.Mutex // guards the fields below
+	users  int
+	unlock func()
 }
 
 // acquire adds a user. The first one locks the chat.
@@ -19,15 +19,15 @@ func (l *lease) acquire(lock func() (func(), bool, error)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.users == 0 {
-		free, ok, err := lock()
+		unlock, ok, err := lock()
 		switch {
 		case err != nil:
 			// Without lock files (read-only or full disk) the chat still works, unprotected.
-			free = func() {}
+			unlock = func() {}
 		case !ok:
 			return ErrBusyElsewhere
 		}
-		l.free = free
+		l.unlock = unlock
 	}
 	l.users++
 	return nil
@@ -40,9 +40,9 @@ func (l *lease) heldElsewhere(lock func() (func(), bool, error)) bool {
 	if l.users > 0 {
 		return false
 	}
-	free, ok, err := lock()
+	unlock, ok, err := lock()
 	if ok && err == nil {
-		free()
+		unlock()
 	}
 	return err == nil && !ok
 }
@@ -63,7 +63,7 @@ func (l *lease) release() {
 	defer l.mu.Unlock()
 	l.users--
 	if l.users == 0 {
-		l.free()
+		l.unlock()
 	}
 }
 
@@ -73,7 +73,7 @@ func (l *lease) drop() {
 	defer l.mu.Unlock()
 	if l.users > 0 {
 		l.users = 0
-		l.free()
+		l.unlock()
 	}
 }
 
@@ -82,14 +82,14 @@ func (l *lease) drop() {
 const busyTime = 300 * time.Millisecond
 
 // lock locks a chat; ok is false if another process uses it.
-func (e *Engine) lock(ctx context.Context, id string) (free func(), ok bool, err error) {
+func (e *Engine) lock(ctx context.Context, id string) (unlock func(), ok bool, err error) {
 	timeout := time.NewTimer(busyTime)
 	defer timeout.Stop()
 	retry := time.NewTicker(busyTime / 30)
 	defer retry.Stop()
 	for {
-		if free, ok, err = e.deps.Store.Lock(id); ok || err != nil {
-			return free, ok, err
+		if unlock, ok, err = e.deps.Store.Lock(id); ok || err != nil {
+			return unlock, ok, err
 		}
 		select {
 		case <-retry.C:

@@ -12,15 +12,15 @@ import (
 // the history, so that load reads it again. It returns ErrNoChat if another process has deleted the
 // chat.
 func (s *Session) refresh() error {
-	news, gone, err := s.log.Refresh(s.ctx)
+	changed, deleted, err := s.log.Refresh(s.ctx)
 	switch {
 	case err != nil && (s.history != nil || s.log.Next() == 1):
 		return nil // continue with the history in memory; the log reports the failure
 	case err != nil:
 		return fmt.Errorf("the chat cannot be read: %w", err)
-	case gone:
+	case deleted:
 		return fmt.Errorf("another eca process has deleted this chat: %w", ErrNoChat)
-	case news:
+	case changed:
 		s.history = nil
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 )
 
 // errLoop ends a turn whose model repeats the same calls.
-var errLoop = errors.New("the same again and again")
+var errLoop = errors.New("the model repeats the same calls")
 
 // loopRounds is the number of rounds after which a repeating pattern ends the turn. A round is a
 // response of the model with its calls and their results.
@@ -24,7 +24,7 @@ const loopRounds = 12
 // maxPeriod is the maximum length of a repeating pattern, in rounds.
 const maxPeriod = 3
 
-const noticeLoop = "\n\nThe model has done the same for the last %d rounds, with the same results each time, so this turn ends here. Shall it go on, or what should it do differently?\n"
+const noticeLoop = "\n\nThe model has done the same for the last %d rounds, with the same results each time, so this turn ends here. Should it continue, or what should it do differently?\n"
 
 type digest = [sha256.Size]byte
 
@@ -36,8 +36,8 @@ type loopGuard struct {
 	rounds  []digest          // the last loopRounds rounds
 }
 
-// note adds the result of a call, if b is one.
-func (g *loopGuard) note(b event.Body) {
+// addResult adds the result of a call, if b is one.
+func (g *loopGuard) addResult(b event.Body) {
 	h := sha256.New()
 	var id string
 	switch b := b.(type) {
@@ -72,8 +72,8 @@ func (g *loopGuard) reset() {
 	g.results, g.rounds = nil, nil
 }
 
-// round adds the calls of a finished round, and reports whether the last rounds are a loop.
-func (g *loopGuard) round(calls []call) bool {
+// addRound adds the calls of a finished round, and reports whether the last rounds are a loop.
+func (g *loopGuard) addRound(calls []call) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	h := sha256.New()
@@ -83,8 +83,8 @@ func (g *loopGuard) round(calls []call) bool {
 	}
 	g.results = nil
 	g.rounds = append(g.rounds, digest(h.Sum(nil)))
-	if over := len(g.rounds) - loopRounds; over > 0 {
-		g.rounds = slices.Delete(g.rounds, 0, over)
+	if excess := len(g.rounds) - loopRounds; excess > 0 {
+		g.rounds = slices.Delete(g.rounds, 0, excess)
 	}
 	if len(g.rounds) < loopRounds {
 		return false

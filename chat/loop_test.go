@@ -15,8 +15,8 @@ func rounds(round func(i int) (arguments, output string)) int {
 	for i := range most {
 		arguments, output := round(i)
 		c := call{Tool: event.Tool{CallID: fmt.Sprint(i), Server: "eca", Name: "x"}, arguments: arguments}
-		g.note(event.ToolFinished{CallID: c.CallID, Outputs: []string{output}})
-		if g.round([]call{c}) {
+		g.addResult(event.ToolFinished{CallID: c.CallID, Outputs: []string{output}})
+		if g.addRound([]call{c}) {
 			return i + 1
 		}
 	}

@@ -19,20 +19,20 @@ func (t *turn) noteSwitch() {
 	if before := read(t.rec, (*history.History).PreviousModel); before == "" || before == t.model.ID {
 		return
 	}
-	if lost := t.model.withheld(read(t.rec, (*history.History).Messages)); lost != "" {
-		t.rec.emit(event.Notice{Text: fmt.Sprintf("This chat goes on with %s. It %s. It gets the rest of the conversation as it is.\n\n", t.model.shown(), lost)})
+	if lost := t.model.describeWithheld(read(t.rec, (*history.History).Messages)); lost != "" {
+		t.rec.emit(event.Notice{Text: fmt.Sprintf("This chat continues with %s. It %s. It gets the rest of the conversation unchanged.\n\n", t.model.displayName(), lost)})
 	}
 }
 
-// withheld returns the rest of a sentence that begins with the model's name and describes which parts
+// describeWithheld returns the rest of a sentence that begins with the model's name and describes which parts
 // of a history it is not sent; empty if it is sent everything.
-func (m Model) withheld(messages []llm.Message) string {
+func (m Model) describeWithheld(messages []llm.Message) string {
 	reasoning, images := false, 0
 	for _, msg := range messages {
 		for _, p := range msg.Parts {
 			switch p := p.(type) {
 			case llm.Reasoning:
-				reasoning = reasoning || m.Reads != nil && p.API != "" && !m.Reads(p.API)
+				reasoning = reasoning || m.ReadsReasoning != nil && p.API != "" && !m.ReadsReasoning(p.API)
 			case llm.Image:
 				images++
 			case llm.ToolResult:

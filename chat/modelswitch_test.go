@@ -18,15 +18,15 @@ func TestWithheld(t *testing.T) {
 		want  string
 	}{
 		{Model{}, ""}, // unknown
-		{Model{Reads: reads("x")}, ""},
-		{Model{Reads: reads("y")}, "is not sent the reasoning of the models before it, which only they can read"},
-		{Model{Reads: reads("x"), NoImages: true}, "cannot see the 3 images in it"},
+		{Model{ReadsReasoning: reads("x")}, ""},
+		{Model{ReadsReasoning: reads("y")}, "is not sent the reasoning of the models before it, which only they can read"},
+		{Model{ReadsReasoning: reads("x"), NoImages: true}, "cannot see the 3 images in it"},
 	} {
-		if got := c.model.withheld(history); got != c.want {
+		if got := c.model.describeWithheld(history); got != c.want {
 			t.Errorf("%q", got)
 		}
 	}
-	if got := (Model{Reads: reads("y")}).withheld(history[:1]); got != "" {
+	if got := (Model{ReadsReasoning: reads("y")}).describeWithheld(history[:1]); got != "" {
 		t.Errorf("nothing is lost: %q", got)
 	}
 }

@@ -23,16 +23,16 @@ const (
 	ChatDeleted
 )
 
-// newsroom passes news between the faces of one engine.
-type newsroom struct {
-	mu          sync.Mutex // guards the fields below
-	subscribers map[*Subscription]struct{}
-	beginning   map[*News]struct{} // prompts that are about to be submitted
+// newsHub delivers news to the faces of one engine.
+type newsHub struct {
+	mu             sync.Mutex // guards the fields below
+	subscribers    map[*Subscription]struct{}
+	pendingPrompts map[*News]struct{} // prompts that are about to be submitted
 }
 
 // Subscription is a face's subscription to the news of other faces.
 type Subscription struct {
-	room   *newsroom
+	hub    *newsHub
 	notify func(News)
 }
 
@@ -45,7 +45,7 @@ func (e *Engine) Subscribe(notify func(News)) *Subscription {
 		e.news.subscribers = map[*Subscription]struct{}{}
 	}
 	e.news.subscribers[s] = struct{}{}
-	prompts := slices.Collect(maps.Keys(e.news.beginning))
+	prompts := slices.Collect(maps.Keys(e.news.pendingPrompts))
 	e.news.mu.Unlock()
 	for _, n := range prompts {
 		notify(*n)
@@ -58,29 +58,29 @@ func (s *Subscription) Announce(kind NewsKind, chatID string) {
 	s.announce(News{kind, chatID}, func() {})
 }
 
-// AnnouncePrompt is like Announce for a prompt that is about to be submitted. Until the caller calls
-// begun, the news also goes to those who subscribe, because the chat does not run yet.
+// AnnouncePrompt is like Announce for a prompt that is about to be submitted. Faces that subscribe
+// before the caller calls begun get the news too, because they cannot see yet that the chat runs.
 func (s *Subscription) AnnouncePrompt(kind NewsKind, chatID string) (begun func()) {
 	b := &News{kind, chatID}
 	s.announce(*b, func() {
-		if s.room.beginning == nil {
-			s.room.beginning = map[*News]struct{}{}
+		if s.hub.pendingPrompts == nil {
+			s.hub.pendingPrompts = map[*News]struct{}{}
 		}
-		s.room.beginning[b] = struct{}{}
+		s.hub.pendingPrompts[b] = struct{}{}
 	})
 	return func() {
-		s.room.mu.Lock()
-		defer s.room.mu.Unlock()
-		delete(s.room.beginning, b)
+		s.hub.mu.Lock()
+		defer s.hub.mu.Unlock()
+		delete(s.hub.pendingPrompts, b)
 	}
 }
 
-// announce notifies all other subscribers. note runs while no other subscriber can come.
-func (s *Subscription) announce(n News, note func()) {
-	s.room.mu.Lock()
-	note()
-	others := slices.DeleteFunc(slices.Collect(maps.Keys(s.room.subscribers)), func(o *Subscription) bool { return o == s })
-	s.room.mu.Unlock()
+// announce notifies all other subscribers. It calls register while no face can subscribe.
+func (s *Subscription) announce(n News, register func()) {
+	s.hub.mu.Lock()
+	register()
+	others := slices.DeleteFunc(slices.Collect(maps.Keys(s.hub.subscribers)), func(o *Subscription) bool { return o == s })
+	s.hub.mu.Unlock()
 	for _, o := range others {
 		o.notify(n)
 	}
@@ -88,7 +88,7 @@ func (s *Subscription) announce(n News, note func()) {
 
 // Close ends the subscription. A call of notify that has begun may still run.
 func (s *Subscription) Close() {
-	s.room.mu.Lock()
-	defer s.room.mu.Unlock()
-	delete(s.room.subscribers, s)
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	delete(s.hub.subscribers, s)
 }

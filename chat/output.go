@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	quietTime   = 3 * time.Second // the output of calls that end within this time is not shown live
-	outputPause = time.Second     // minimum time between two shown lines
-	shownOutput = 100             // maximum length of a shown line, in characters
+	quietTime    = 3 * time.Second // the output of calls that end within this time is not shown live
+	outputPause  = time.Second     // minimum time between two shown lines
+	maxShownLine = 100             // maximum length of a shown line, in characters
 )
 
 // liveOutput shows the last line of a running call's output as the turn's progress, at most once per
@@ -39,9 +39,9 @@ func (o *liveOutput) add(chunk string) {
 	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
 		done, part = text[:i], text[i+1:]
 	}
-	const most = 4 << 10
-	if len(part) > most {
-		part = part[len(part)-most:]
+	const maxPart = 4 << 10
+	if len(part) > maxPart {
+		part = part[len(part)-maxPart:]
 	}
 	o.part = part
 	now := o.t.session.eng.deps.Now()
@@ -68,7 +68,7 @@ func lastLine(text string) string {
 			return r
 		}, strings.ToValidUTF8(text[i+1:], ""))
 		if line = strings.TrimSpace(line); line != "" {
-			return shorten.Text(line, shownOutput)
+			return shorten.Text(line, maxShownLine)
 		}
 		text = text[:max(i, 0)]
 	}

@@ -71,8 +71,8 @@ func (r *turnRecord) add(bodies []event.Body) []event.Body {
 		b = event.Stored(b)
 		bodies[i] = b
 		r.history.Add(b)
-		for _, see := range r.watch {
-			see(b)
+		for _, watcher := range r.watch {
+			watcher(b)
 		}
 		switch b := b.(type) {
 		case event.Progress:
@@ -104,10 +104,10 @@ func (r *turnRecord) ending() event.TurnFinished {
 }
 
 // read returns the result of question about the history of a turn.
-func read[T any](r *turnRecord, question func(*history.History) T) T {
+func read[T any](r *turnRecord, query func(*history.History) T) T {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return question(r.history)
+	return query(r.history)
 }
 
 // change changes state of the history that is not derived from events.

@@ -37,7 +37,7 @@ const (
 func (t *turn) recoverFromError(r *recovery, a *answer, err error) error {
 	t.images.trial = false // a request without images has failed, too: they were not the cause
 	switch {
-	case tooLongFor(err):
+	case isContextOverflow(err):
 		t.rec.emit(t.abandoned()...)
 		r.overflows++
 		failed := t.compactor.recoverOverflow(r.overflows)
@@ -48,13 +48,13 @@ func (t *turn) recoverFromError(r *recovery, a *answer, err error) error {
 			return fmt.Errorf("%w The provider's answer was: %w", failed, err)
 		}
 		return failed
-	case refusesImage(err) && t.images.leaveOut(err):
+	case isImageRefusal(err) && t.images.leaveOut(err):
 		return nil
-	case !a.any && t.fallBack(err):
+	case !a.hasOutput && t.fallBack(err):
 		return nil
 	case t.images.retryWithout(a, err):
 		return nil
-	case a.any:
+	case a.hasOutput:
 		return t.continueAnswer(r, err)
 	}
 	return err
@@ -102,7 +102,7 @@ func (t *turn) continueAnswer(r *recovery, err error) error {
 		return nil // no pause: before the next request, the turn ends or the user is asked
 	}
 	t.rec.emit(event.Progress{Retry: true, Text: retryText(e, info, t.session.eng.deps.Now())})
-	ctx, _, stop := t.budget.timed()
+	ctx, _, stop := t.budget.withTimeLimit()
 	defer stop()
 	if llm.Sleep(ctx, info.Delay) != nil && t.ctx.Err() != nil {
 		return context.Cause(t.ctx)
@@ -144,16 +144,8 @@ func (t *turn) continueCodeBlock(r *recovery, a *answer) bool {
 // lastText returns the text of the model's last message; ok is false if the history does not end with
 // a message of the model.
 func (r *turnRecord) lastText() (text string, ok bool) {
-	messages := read(r, (*history.History).Messages)
-	if len(messages) == 0 || messages[len(messages)-1].Role != llm.Assistant {
-		return "", false
-	}
-	for _, p := range messages[len(messages)-1].Parts {
-		if said, is := p.(llm.Text); is {
-			text += said.Text
-		}
-	}
-	return text, true
+	r.change(func(h *history.History) { text, ok = h.LastText() })
+	return text, ok
 }
 
 // openCode reports whether a Markdown text ends inside a fenced code block.

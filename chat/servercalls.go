@@ -24,8 +24,8 @@ const serverLLM = "llm"
 
 // Limits for one answer.
 const (
-	maxMadeImage = 10 << 20 // bytes of a generated image
-	maxSources   = 50
+	maxGeneratedImage = 10 << 20 // bytes of a generated image
+	maxSources        = 50
 )
 
 // Texts of a turn's progress (eca-protocol 7.3).
@@ -37,9 +37,9 @@ const (
 // serverCall is a call that the provider runs.
 type serverCall struct {
 	event.Tool
-	id      string // the provider's
-	began   time.Time
-	started bool // ToolStarted was emitted
+	id        string // the provider's
+	startedAt time.Time
+	started   bool // ToolStarted was emitted
 }
 
 // source is a page that the answer cites.
@@ -47,8 +47,8 @@ type source struct{ title, url string }
 
 func (a *answer) beginServerCall(d llm.Delta) {
 	t := a.t
-	c := &serverCall{id: d.ID, Tool: event.Tool{CallID: t.newID(d.ID), Name: d.Name, Server: serverLLM, Origin: tools.OriginServer}, began: t.session.eng.deps.Now()}
-	a.served = append(a.served, c)
+	c := &serverCall{id: d.ID, Tool: event.Tool{CallID: t.newID(d.ID), Name: d.Name, Server: serverLLM, Origin: tools.OriginServer}, startedAt: t.session.eng.deps.Now()}
+	a.serverCalls = append(a.serverCalls, c)
 	t.rec.emit(event.ToolProposed{Tool: c.Tool, Summary: serverSummary(d.Name, nil)})
 	switch d.Name {
 	case llm.WebSearch:
@@ -60,7 +60,7 @@ func (a *answer) beginServerCall(d llm.Delta) {
 
 // findServerCall returns the running call with the provider's id, or nil.
 func (a *answer) findServerCall(id string) *serverCall {
-	for _, c := range a.served {
+	for _, c := range a.serverCalls {
 		if c.id == id {
 			return c
 		}
@@ -89,13 +89,13 @@ func (a *answer) endServerCall(d llm.Delta) {
 	if c == nil || d.Result == nil {
 		return
 	}
-	a.served = slices.DeleteFunc(a.served, func(other *serverCall) bool { return other == c })
+	a.serverCalls = slices.DeleteFunc(a.serverCalls, func(other *serverCall) bool { return other == c })
 	t := a.t
 	res := tools.Result{Outputs: slices.Clone(d.Result.Outputs), Failed: d.Result.Failed}
 	for _, i := range d.Result.Images {
 		res.Images = append(res.Images, event.Image(i))
 	}
-	res = tools.Showable(res, maxMadeImage)
+	res = tools.Showable(res, maxGeneratedImage)
 	if len(res.Images) < len(d.Result.Images) {
 		d.Opaque, res.Failed = nil, true
 	}
@@ -109,14 +109,14 @@ func (a *answer) endServerCall(d llm.Delta) {
 	for i, o := range res.Outputs {
 		res.Outputs[i] = strings.ToValidUTF8(o, "�")
 	}
-	t.rec.emit(event.ToolFinished{CallID: c.CallID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: t.since(c.began), Opaque: d.Opaque})
+	t.rec.emit(event.ToolFinished{CallID: c.CallID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: t.since(c.startedAt), Opaque: d.Opaque})
 	t.rec.showProgress(progressGenerating)
 }
 
 // endServerCalls ends the calls that the provider did not end, and lists the sources that the answer
 // cites. The list is a notice, so that it does not become part of the model's text.
 func (a *answer) endServerCalls() {
-	for _, c := range slices.Clone(a.served) {
+	for _, c := range slices.Clone(a.serverCalls) {
 		a.runServerCall(llm.Delta{ID: c.id, Text: "{}"})
 		a.endServerCall(llm.Delta{ID: c.id, Result: &llm.ServerResult{Failed: true, Outputs: []string{"The provider did not say how this ended."}}})
 	}
@@ -138,13 +138,13 @@ func (a *answer) cite(d llm.Delta) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(a.sources) == maxSources {
 		return
 	}
-	at := strings.NewReplacer("(", "%28", ")", "%29", "<", "%3C", ">", "%3E", " ", "%20").Replace(d.Text)
-	if slices.ContainsFunc(a.sources, func(s source) bool { return s.url == at }) {
+	address := strings.NewReplacer("(", "%28", ")", "%29", "<", "%3C", ">", "%3E", " ", "%20").Replace(d.Text)
+	if slices.ContainsFunc(a.sources, func(s source) bool { return s.url == address }) {
 		return
 	}
 	title := strings.Join(strings.Fields(strings.ToValidUTF8(d.Name, "�")), " ")
 	title = strings.NewReplacer("[", "(", "]", ")", "`", "'", "\\", "/").Replace(shorten.Bytes(title, 200))
-	a.sources = append(a.sources, source{cmp.Or(title, u.Host), at})
+	a.sources = append(a.sources, source{cmp.Or(title, u.Host), address})
 }
 
 // serverSummary returns the label of a call.

@@ -42,7 +42,8 @@ func (s state) canBecome(next state) bool {
 
 // Session is one chat that is open in this process. Its goroutine runs all commands: prompts and
 // decisions (this file) and edits (edit.go). A running turn and title requests also append events.
-// Reads do not wait for the goroutine (chatReader). It has more than 40 methods because each operation of clients on a chat is a method.
+// Reads do not wait for the goroutine (chatReader). It has more than 40 methods because each
+// operation of clients on a chat is a method.
 type Session struct {
 	chatReader
 	mail *mailbox
@@ -53,14 +54,14 @@ type Session struct {
 	titleDone  atomic.Pointer[chan struct{}] // closed when the last title request has ended
 	loopDone   chan struct{}                 // closed when the session's goroutine has ended
 
-	lease lease
-	began sync.Map    // ids (the keys) of the turns that began in this process
-	busy  atomic.Bool // state is running
-	// beginning cancels a turn while the session's goroutine starts it and may, for example, resolve
+	lease        lease
+	startedTurns sync.Map    // ids (the keys) of the turns that began in this process
+	busy         atomic.Bool // state is running
+	// cancelStarting cancels a turn while the session's goroutine starts it and may, for example, resolve
 	// the contexts of the prompt. It is nil while no turn is starting.
-	beginning atomic.Pointer[context.CancelCauseFunc]
-	lastStop  atomic.Pointer[stopRequest]
-	cost      cost
+	cancelStarting atomic.Pointer[context.CancelCauseFunc]
+	lastStop       atomic.Pointer[stopRequest]
+	cost           cost
 
 	// instructions are text for the model that hooks returned when the chat was opened.
 	instructions atomic.Pointer[string]
@@ -159,7 +160,7 @@ type Prompt struct {
 	// ErrEmptyPrompt for such a prompt.
 	MayBeEmpty bool
 
-	work *assignment // set only for a subagent
+	assignment *assignment // set only for a subagent
 
 	issuedAfter *stopRequest // the stop request that Submit made for this prompt; a later one ends its turn
 }
@@ -215,8 +216,8 @@ type Decision struct {
 // decision was the first about a waiting call; otherwise it has no effect.
 func (s *Session) Decide(callID string, d Decision) *Pending[bool] {
 	p := &Pending[bool]{done: make(chan struct{})}
-	finish := func(counts bool, err error) {
-		p.value, p.err = counts, err
+	finish := func(accepted bool, err error) {
+		p.value, p.err = accepted, err
 		close(p.done)
 	}
 	ok := s.mail.put(func() {
@@ -224,17 +225,17 @@ func (s *Session) Decide(callID string, d Decision) *Pending[bool] {
 			finish(false, nil)
 			return
 		}
-		counts, children := s.turn.decide(callID, d)
+		accepted, children := s.turn.decide(callID, d)
 		if len(children) == 0 {
-			finish(counts, nil)
+			finish(accepted, nil)
 			return
 		}
 		go func() { // the subagents' goroutines may wait for this session's goroutine
 			for _, child := range children {
 				decided, err := child.Wait(s.ctx)
-				counts = counts || err == nil && decided
+				accepted = accepted || err == nil && decided
 			}
-			finish(counts, nil)
+			finish(accepted, nil)
 		}()
 	})
 	if !ok {
@@ -291,7 +292,7 @@ func (s *Session) Running() bool { return s.busy.Load() }
 
 // BeganHere reports whether a turn began in this process since the chat was opened.
 func (s *Session) BeganHere(turn string) bool {
-	_, here := s.began.Load(turn)
+	_, here := s.startedTurns.Load(turn)
 	return here
 }
 
@@ -316,12 +317,12 @@ type stopRequest struct{ cause error }
 
 // requestStop cancels a turn that is starting, and all submitted turns that have not started yet.
 func (s *Session) requestStop(cause error) *stopRequest {
-	h := &stopRequest{cause}
-	s.lastStop.Store(h)
-	if cancel := s.beginning.Load(); cancel != nil {
+	r := &stopRequest{cause}
+	s.lastStop.Store(r)
+	if cancel := s.cancelStarting.Load(); cancel != nil {
 		(*cancel)(cause)
 	}
-	return h
+	return r
 }
 
 // close ends the running turn with the given cause, ends all readers and stops the session's goroutine.
@@ -375,8 +376,8 @@ func (s *Session) acquire() error {
 
 // accept starts a turn that answers a prompt.
 func (s *Session) accept(p Prompt) (Accepted, error) {
-	if p.work != nil && p.work.parentTurn.ctx.Err() != nil {
-		return Accepted{}, context.Cause(p.work.parentTurn.ctx)
+	if p.assignment != nil && p.assignment.parentTurn.ctx.Err() != nil {
+		return Accepted{}, context.Cause(p.assignment.parentTurn.ctx)
 	}
 	s.endTurn(errSuperseded)
 	if p.Limited && (s.openDialog != nil || s.eng.deps.Commands.ChangesMore(p.Text)) {
@@ -385,9 +386,9 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 	if err := s.acquire(); err != nil {
 		return Accepted{}, err
 	}
-	begun := false
+	started := false
 	defer func() {
-		if !begun {
+		if !started {
 			s.lease.release()
 		}
 	}()
@@ -399,14 +400,14 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 	}
 	s.eng.histories.take(s)
 	t := newTurn(s, p)
-	s.began.Store(t.id, nil)
-	begun = true
+	s.startedTurns.Store(t.id, nil)
+	started = true
 	s.turn = t
 	s.become(running)
-	s.beginning.Store(&t.cancel)
-	defer s.beginning.Store(nil)
-	if h := s.lastStop.Load(); p.issuedAfter != nil && h != p.issuedAfter { // stopped before it started
-		t.cancel(h.cause)
+	s.cancelStarting.Store(&t.cancel)
+	defer s.cancelStarting.Store(nil)
+	if last := s.lastStop.Load(); p.issuedAfter != nil && last != p.issuedAfter { // stopped before it started
+		t.cancel(last.cause)
 	}
 	acc := t.start()
 	acc.turn = t

@@ -31,13 +31,13 @@ const (
 )
 
 // name returns the section's name in notices about changes.
-func (p Section) name() string {
-	return [...]string{"prompt", "rules", "skills", "environment", "workspace folders", "context", "volatile"}[p]
+func (s Section) name() string {
+	return [...]string{"prompt", "rules", "skills", "environment", "workspace folders", "context", "volatile"}[s]
 }
 
 // heading returns the heading above the first block of a section; empty if the block has its own.
-func (p Section) heading() string {
-	switch p {
+func (s Section) heading() string {
+	switch s {
 	case SectionRules:
 		return "## Rules\n\n"
 	case SectionSkills:
@@ -48,8 +48,8 @@ func (p Section) heading() string {
 	return ""
 }
 
-func (p Section) category() string {
-	switch p {
+func (s Section) category() string {
+	switch s {
 	case SectionRules:
 		return shareRules
 	case SectionSkills:
@@ -105,7 +105,7 @@ func (r *requests) systemPrompt() *system {
 	if r.sys != nil {
 		return r.sys
 	}
-	fresh, problems := r.makeSystem()
+	fresh, problems := r.generateSystem()
 	if r.ctx.Err() != nil {
 		return fresh // it may be incomplete
 	}
@@ -141,8 +141,8 @@ func (r *requests) note(b event.Body) {
 	}
 }
 
-// makeSystem generates the system prompt.
-func (r *requests) makeSystem() (*system, []string) {
+// generateSystem generates the system prompt.
+func (r *requests) generateSystem() (*system, []string) {
 	agent := r.Config.Agents[r.agent]
 	own := cmp.Or(agent.SystemPrompt, agent.Prompts.Chat, r.Config.Prompts.Chat)
 	blocks := []SystemBlock{

@@ -91,7 +91,7 @@ func TestSystemDrift(t *testing.T) {
 		h := history.New()
 		h.Add(before)
 		made := systemRequests(t, c.cfg, h, c.sources...)
-		fresh, _ := made.makeSystem()
+		fresh, _ := made.generateSystem()
 		if changed := changedSections(before.Parts, fresh.Parts); c.changed != nil && !slices.Equal(changed, c.changed) {
 			t.Errorf("%s: changed %q, want %q", name, changed, c.changed)
 		}

@@ -20,8 +20,8 @@ const (
 	titleInput   = 4000 // bytes of the conversation that the model gets
 )
 
-// titleLater asks the model for a title in the background, without delaying the turn.
-func (t *turn) titleLater() {
+// titleInBackground asks the model for a title in the background, without delaying the turn.
+func (t *turn) titleInBackground() {
 	s, text, done := t.session, t.textForTitle(), make(chan struct{})
 	model := t.model // a fallback model may replace it meanwhile
 	if text != "" {
@@ -35,7 +35,7 @@ func (t *turn) titleLater() {
 				s.eng.deps.Log.Error("title request panicked", "chat", s.id, "panic", p, "stack", string(debug.Stack()))
 			}
 		}()
-		t.title(model, text)
+		t.requestTitle(model, text)
 	})
 }
 
@@ -53,9 +53,9 @@ func (e *Engine) AwaitTitle(ctx context.Context, id string) {
 	}
 }
 
-// title asks the model for a title, if there is a conversation (see textForTitle). It only logs
+// requestTitle asks the model for a title, if there is a conversation (see textForTitle). It only logs
 // failures. The turn may end before the model answers.
-func (t *turn) title(model Model, conversation string) {
+func (t *turn) requestTitle(model Model, conversation string) {
 	if conversation == "" {
 		return
 	}
@@ -75,7 +75,7 @@ func (t *turn) title(model Model, conversation string) {
 	})
 	if err != nil {
 		if t.session.ctx.Err() == nil {
-			t.session.eng.deps.Log.Warn("no title", "chat", t.session.id, "err", err)
+			t.session.eng.deps.Log.Warn("the request for a title failed", "chat", t.session.id, "err", err)
 		}
 		return
 	}
@@ -86,7 +86,7 @@ func (t *turn) title(model Model, conversation string) {
 		}
 	})
 	if err != nil && t.session.ctx.Err() == nil {
-		t.session.eng.deps.Log.Warn("title not stored", "chat", t.session.id, "err", err)
+		t.session.eng.deps.Log.Warn("cannot store the title", "chat", t.session.id, "err", err)
 	}
 }
 

@@ -65,14 +65,14 @@ func newTurn(s *Session, p Prompt) *turn {
 	}
 	snap := deps.Current()
 	t := &turn{firstSeq: s.log.Next(), prompt: p, done: make(chan struct{})}
-	t.turnContext = &turnContext{Snapshot: snap, session: s, id: p.TurnID, parent: p.Parent, assignment: p.work, tools: snap.Tools()}
+	t.turnContext = &turnContext{Snapshot: snap, session: s, id: p.TurnID, parent: p.Parent, assignment: p.assignment, tools: snap.Tools()}
 	if t.id == "" {
 		t.id = deps.NewID()
 	}
 	t.ctx, t.cancel = context.WithCancelCause(s.ctx)
 	t.ids = &idRegistry{owners: map[string]*turnRecord{}}
-	if p.work != nil {
-		parent := p.work.parentTurn
+	if p.assignment != nil {
+		parent := p.assignment.parentTurn
 		t.ids = parent.ids
 		stop := context.AfterFunc(parent.ctx, func() { t.cancel(context.Cause(parent.ctx)) })
 		context.AfterFunc(t.ctx, func() { stop() })
@@ -87,12 +87,12 @@ func newTurn(s *Session, p Prompt) *turn {
 	t.compactor = &compactor{turnContext: t.turnContext, requests: t.requests, images: t.images, hooks: t.hooks, stream: t.stream}
 	t.children = newChildren(t.turnContext)
 	t.calls = &callRunner{turnContext: t.turnContext, hooks: t.hooks, children: t.children}
-	t.rec.watch = []func(event.Body){t.loop.note}
+	t.rec.watch = []func(event.Body){t.loop.addResult}
 	if t.Hooks.Any(hooks.ChatStatusChanged) {
 		t.rec.watch = append(t.rec.watch, t.hooks.watchActivity())
 	}
-	if p.work != nil {
-		t.rec.report = p.work.mirrorToParent
+	if p.assignment != nil {
+		t.rec.report = p.assignment.mirrorToParent
 	}
 	return t
 }
@@ -132,15 +132,15 @@ func (t *turn) run(work func() error) {
 
 // converse answers the prompt, and then the follow-up messages of hooks.
 func (t *turn) converse() error {
-	for followed := 0; ; followed++ {
+	for followUps := 0; ; followUps++ {
 		if err := t.answer(); err != nil {
 			return err
 		}
-		next, err := t.hooks.runPostRequestHooks(followed > 0)
+		next, err := t.hooks.runPostRequestHooks(followUps > 0)
 		if err != nil || next == "" {
 			return err
 		}
-		if followed == maxFollowUps {
+		if followUps == maxFollowUps {
 			t.rec.showNotice("Hooks have continued this turn too often, so it ends here.")
 			return nil
 		}
@@ -241,8 +241,8 @@ const toolsWait = 5 * time.Second
 // its server change the tools.
 func (t *turn) renewTools(calls []call) {
 	deps := t.session.eng.deps
-	served := slices.ContainsFunc(calls, func(c call) bool { return c.Origin == tools.OriginMCP })
-	if !served || deps.AwaitTools == nil {
+	calledMCP := slices.ContainsFunc(calls, func(c call) bool { return c.Origin == tools.OriginMCP })
+	if !calledMCP || deps.AwaitTools == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(t.ctx, toolsWait)
@@ -268,7 +268,7 @@ func (t *turn) looping(calls []call) bool {
 		t.loop.reset()
 		return false
 	}
-	return t.loop.round(calls)
+	return t.loop.addRound(calls)
 }
 
 // finish emits the terminal event, and before it a notice, rejections of open calls and reports of
@@ -296,7 +296,7 @@ func (t *turn) finish(err error) {
 		notice = event.Notice{Text: fmt.Sprintf(noticeLoop, loopRounds)}
 	case errors.Is(err, ErrBudget):
 		end.Reason, end.Err, notice = event.FinishedBudget, err.Error(), budgetNotice(err)
-	case errors.Is(err, errByHook):
+	case errors.Is(err, errStoppedByHook):
 		end.Reason = event.FinishedByHook
 	case errors.Is(err, errBlocked):
 		end.Reason = event.FinishedBlocked
@@ -343,7 +343,7 @@ func (t *turn) unwind() {
 	returned := make(chan struct{})
 	go func() {
 		t.calls.running.Wait()
-		t.children.turns.Wait()
+		t.children.backgroundTurns.Wait()
 		close(returned)
 	}()
 	timer := time.NewTimer(unwindTime)
@@ -373,14 +373,14 @@ func (t *turn) decide(callID string, d Decision) (accepted bool, children []*Pen
 func (t *turn) stream(req llm.Request) (*answer, error) {
 	for {
 		a, err := t.attempt(req)
-		if !errors.Is(err, errOutOfTime) {
+		if !errors.Is(err, errTimeLimit) {
 			return a, err
 		}
 		if err := t.budget.admit(); err != nil {
 			return a, err
 		}
-		if a.any {
-			return a, &llm.Error{Kind: llm.ErrTimeout, Message: t.model.shown() + " had stopped sending in the middle of its answer when the time limit was reached"}
+		if a.hasOutput {
+			return a, &llm.Error{Kind: llm.ErrTimeout, Message: t.model.displayName() + " had stopped sending in the middle of its answer when the time limit was reached"}
 		}
 	}
 }
@@ -388,20 +388,20 @@ func (t *turn) stream(req llm.Request) (*answer, error) {
 // attempt makes a request and shows its answer. It returns errOutOfTime if the time limit of the
 // budget ended the request.
 func (t *turn) attempt(req llm.Request) (*answer, error) {
-	a := &answer{t: t, req: req, reasoning: map[string]string{}, started: map[string]time.Time{}}
-	ctx, heard, stop := t.budget.timed()
+	a := &answer{t: t, req: req, reasoning: map[string]string{}, reasoningStarts: map[string]time.Time{}}
+	ctx, noteArrival, stop := t.budget.withTimeLimit()
 	defer stop()
 	for d, err := range t.model.Client.Stream(ctx, req) {
 		if err != nil {
 			a.endReasoning()
-			if t.ctx.Err() == nil && errors.Is(context.Cause(ctx), errOutOfTime) {
-				err = errOutOfTime
+			if t.ctx.Err() == nil && errors.Is(context.Cause(ctx), errTimeLimit) {
+				err = errTimeLimit
 			}
 			return a, err
 		}
 		a.delta(d)
-		if a.any {
-			heard()
+		if a.hasOutput {
+			noteArrival()
 		}
 	}
 	a.endReasoning()
@@ -412,7 +412,7 @@ func (t *turn) attempt(req llm.Request) (*answer, error) {
 	if a.stop == "" {
 		return a, &llm.Error{Kind: llm.ErrPrematureStop, Message: "the model's answer ended without a stop reason"}
 	}
-	if !a.reported && !t.Config.Conformance().ReferenceContent { // the provider did not report the usage, so it is estimated
+	if !a.usageReported && !t.Config.Conformance().ReferenceContent { // the provider did not report the usage, so it is estimated
 		t.rec.emit(t.usage(req, *a))
 	}
 	return a, nil

@@ -42,13 +42,13 @@ type idRegistry struct {
 }
 
 // claim reserves an id for a turn; ok is false if another turn uses it.
-func (n *idRegistry) claim(name string, r *turnRecord) (ok bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if owner, taken := n.owners[name]; taken {
+func (g *idRegistry) claim(id string, r *turnRecord) (ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if owner, taken := g.owners[id]; taken {
 		return owner == r
 	}
-	n.owners[name] = r
+	g.owners[id] = r
 	return true
 }
 
@@ -93,11 +93,13 @@ func (t *turnContext) trusted() bool {
 }
 
 // canAskUser reports whether the user can be asked about a call.
-func (t *turnContext) canAskUser() bool { return t.assignment == nil || !t.assignment.sub.Background }
+func (t *turnContext) canAskUser() bool {
+	return t.assignment == nil || !t.assignment.subagent.Background
+}
 
-// recordedIn returns the turn and the call to which the log attributes changes of files. It attributes
+// changeOwner returns the turn and the call to which the log attributes changes of files. It attributes
 // changes by a subagent to the parent's call, so that undoing that call undoes them too.
-func (t *turnContext) recordedIn(callID string) (*turnContext, string) {
+func (t *turnContext) changeOwner(callID string) (*turnContext, string) {
 	if t.assignment != nil {
 		return t.assignment.parentTurn, t.id
 	}

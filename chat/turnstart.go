@@ -10,16 +10,16 @@ import (
 	"github.com/seed-dec29ce4/eca/contexts"
 )
 
-// opening is the interpretation of a prompt.
-type opening struct {
-	message   event.UserMessage
-	isCommand bool    // the prompt is a command or the input of an open dialog
-	command   Command // set if isCommand
-	answers   bool    // the prompt is the input of an open dialog
+// interpretation is what a prompt asks for.
+type interpretation struct {
+	message       event.UserMessage
+	isCommand     bool    // the prompt is a command or the input of an open dialog
+	command       Command // set if isCommand
+	isDialogInput bool    // the prompt is the input of an open dialog
 }
 
 // asksModel reports whether the turn will ask a model.
-func (o opening) asksModel() bool { return !o.isCommand || o.command.Prompt != "" }
+func (o interpretation) asksModel() bool { return !o.isCommand || o.command.Prompt != "" }
 
 // start shows the prompt and begins to answer it, without waiting for a model.
 func (t *turn) start() Accepted {
@@ -28,8 +28,8 @@ func (t *turn) start() Accepted {
 		err = fmt.Errorf("the agent %q is not configured any more", t.missingAgent)
 	}
 	t.model = model
-	meta := t.settle(err == nil)
-	o := t.open()
+	meta := t.saveSettings(err == nil)
+	o := t.interpret()
 	if o.asksModel() {
 		t.budget.begin()
 	}
@@ -41,7 +41,7 @@ func (t *turn) start() Accepted {
 	acc := Accepted{TurnID: t.id, Done: t.done, Model: meta.Model}
 	switch {
 	case o.isCommand && o.command.Dialog != nil: // no hooks: the answers are for eca alone
-		acc.Dialog = o.answers
+		acc.Dialog = o.isDialogInput
 		go t.run(func() error { return t.command(o.command) })
 	case !o.asksModel() && (err == nil || o.command.Run != nil):
 		go t.run(func() error {
@@ -61,7 +61,7 @@ func (t *turn) start() Accepted {
 			if err := t.prepare(o.command, !o.isCommand); err != nil {
 				return err
 			}
-			t.title(t.model, t.textForTitle())
+			t.requestTitle(t.model, t.textForTitle())
 			t.rec.showProgress(progressWaiting)
 			return t.converse()
 		})
@@ -71,21 +71,21 @@ func (t *turn) start() Accepted {
 				return err
 			}
 			t.rec.showProgress(progressWaiting)
-			t.titleLater()
+			t.titleInBackground()
 			return t.converse()
 		})
 	default:
 		t.session.startHooksRan = true
 		t.rec.emit(event.Progress{Text: progressWaiting})
-		t.titleLater()
+		t.titleInBackground()
 		go t.run(t.converse)
 	}
 	return acc
 }
 
-// settle saves the settings of the prompt as those of the chat: agent, variant, auto-approve, and the
+// saveSettings saves the settings of the prompt as those of the chat: agent, variant, auto-approve, and the
 // model if it could be resolved.
-func (t *turn) settle(hasModel bool) (meta Meta) {
+func (t *turn) saveSettings(hasModel bool) (meta Meta) {
 	variant := t.prompt.Variant
 	if variant == "" {
 		variant = t.Config.Agents[t.agent].Variant
@@ -103,14 +103,14 @@ func (t *turn) settle(hasModel bool) (meta Meta) {
 	return meta
 }
 
-// open finds out whether the prompt is for the model, a command, or the input of an open dialog.
-func (t *turn) open() opening {
-	o := opening{message: event.UserMessage{ContentID: t.session.eng.deps.NewID(), Text: strings.TrimSpace(t.prompt.Text)}}
+// interpret finds out whether the prompt is for the model, a command, or the input of an open dialog.
+func (t *turn) interpret() interpretation {
+	o := interpretation{message: event.UserMessage{ContentID: t.session.eng.deps.NewID(), Text: strings.TrimSpace(t.prompt.Text)}}
 	if t.parent == "" { // the task of a subagent is written by a model, and is never a command
 		o.command, o.isCommand = t.session.eng.deps.Commands.Find(o.message.Text)
 	}
 	t.recallDialog(o.isCommand || t.parent != "")
-	if o.answers = t.session.openDialog != nil; o.answers {
+	if o.isDialogInput = t.session.openDialog != nil; o.isDialogInput {
 		o.command, o.isCommand = Command{Dialog: t.session.openDialog, Text: o.message.Text}, true
 		if t.session.openDialog.Secret() {
 			o.message.Text, t.prompt.Text = Masked, Masked
@@ -127,7 +127,7 @@ func (t *turn) open() opening {
 }
 
 // announce resolves the contexts of the prompt and emits the first events of the turn.
-func (t *turn) announce(o opening, meta Meta) {
+func (t *turn) announce(o interpretation, meta Meta) {
 	if len(t.prompt.Contexts) > 0 {
 		t.rec.emit(event.Progress{Text: progressContexts})
 	}
@@ -135,7 +135,7 @@ func (t *turn) announce(o opening, meta Meta) {
 	if o.asksModel() {
 		query.ChatID = t.session.id
 	}
-	blocks, problems := t.gather(query)
+	blocks, problems := t.resolveContexts(query)
 	for _, b := range blocks {
 		o.message.Context = append(o.message.Context, event.Block(b))
 	}
@@ -170,13 +170,13 @@ func (t *turn) noteUnseenImages(context []event.Block) {
 		}
 	}
 	if n > 0 {
-		t.rec.emit(event.Notice{Text: fmt.Sprintf("%s is not known to accept images, so eca does not send it the images of this prompt (%d). If it accepts images, set imageInput of the model in the configuration.\n\n", t.model.shown(), n)})
+		t.rec.emit(event.Notice{Text: fmt.Sprintf("%s is not known to accept images, so eca does not send it the images of this prompt (%d). If it accepts images, set imageInput of the model in the configuration.\n\n", t.model.displayName(), n)})
 	}
 }
 
-// gather resolves the contexts of the prompt. If the turn is cancelled meanwhile, it returns no
+// resolveContexts resolves the contexts of the prompt. If the turn is cancelled meanwhile, it returns no
 // problems, since those would only report the cancellation.
-func (t *turn) gather(q contexts.Query) ([]contexts.Block, []string) {
+func (t *turn) resolveContexts(q contexts.Query) ([]contexts.Block, []string) {
 	if text := contexts.Waiting(q.Refs); text != "" {
 		t.rec.emit(event.Progress{Text: text})
 	}

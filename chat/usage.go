@@ -15,7 +15,7 @@ func (t *turn) usage(req llm.Request, a answer) event.UsageReported {
 	u := a.usage
 	if u.Total() == 0 {
 		// Some compatible servers do not report usage; a rough estimate is better than zero.
-		u = llm.Usage{Input: est.total(), Output: history.Tokens(a.output)}
+		u = llm.Usage{Input: est.total(), Output: history.Tokens(a.outputBytes)}
 	}
 	rep := event.UsageReported{
 		InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite,
@@ -127,7 +127,7 @@ func estimate(req llm.Request) shares {
 			case llm.ToolResult:
 				calls += history.ResultBytes(p)
 			case llm.ServerCall:
-				calls += history.ServedBytes(p)
+				calls += history.ServerCallBytes(p)
 			}
 		}
 	}

@@ -91,8 +91,8 @@ func TestFacts(t *testing.T) {
 	}
 	for _, p := range d.Providers() {
 		switch {
-		case p.ID == "none" && !strings.HasPrefix(p.Unlisted, "none answered 404 Not Found"), p.ID == "acme" && p.Unlisted != "":
-			t.Errorf("%s: unlisted: %s", p.ID, p.Unlisted)
+		case p.ID == "none" && !strings.HasPrefix(p.ListError, "none answered 404 Not Found"), p.ID == "acme" && p.ListError != "":
+			t.Errorf("%s: unlisted: %s", p.ID, p.ListError)
 		case p.ID == "acme" && (p.Models[1].Name != "mine" || p.Models[1].Context.Source != llm.FromProvider || p.Models[1].Output.Source != llm.FromConfig):
 			t.Errorf("%+v", p.Models)
 		}

@@ -53,7 +53,7 @@ func (d *Daemon) reload() bool {
 // publishLocked makes a snapshot the current one. If other is set, it belongs to another client and
 // everything is applied; otherwise only differences are. It reports whether values, problems or
 // credentials differ from before.
-func (d *Daemon) publishLocked(next *Snapshot, other bool) (changed bool) {
+func (d *Daemon) publishLocked(next *Snapshot, otherClient bool) (changed bool) {
 	cfg := next.config
 	otherNetwork := d.network.Use(next.identity)
 	old := d.snapshot.Swap(next)
@@ -67,7 +67,7 @@ func (d *Daemon) publishLocked(next *Snapshot, other bool) (changed bool) {
 	if cfg.Conformance().FixedOrder {
 		d.RefreshCatalog(context.Background()) // only reads a file
 	}
-	if !other && reflect.DeepEqual(old.claude, next.claude) && reflect.DeepEqual(old.config.Config, cfg.Config) {
+	if !otherClient && reflect.DeepEqual(old.claude, next.claude) && reflect.DeepEqual(old.config.Config, cfg.Config) {
 		return otherNetwork || !reflect.DeepEqual(old.config.Units, cfg.Units) || !slices.Equal(old.config.Findings(), cfg.Findings()) ||
 			!reflect.DeepEqual(old.logins, next.logins)
 	}
@@ -102,11 +102,11 @@ func (d *Daemon) watch(ctx context.Context, changed func()) {
 	var watched []string
 	absenceTimer := false
 	for first := true; ; first = false {
-		if files := d.watched(); first || !slices.Equal(files, watched) {
+		if files := d.filesToWatch(); first || !slices.Equal(files, watched) {
 			w.Set(files)
 			watched = files
 		}
-		if !absenceTimer && d.absent.pending() {
+		if !absenceTimer && d.absences.pending() {
 			absenceTimer = true
 			background.Go(func() {
 				_ = d.opts.Sleep(ctx, absenceGrace) // fails if ctx ends

@@ -86,20 +86,20 @@ func New(o Options) *Daemon {
 	d.toolbox = &toolbox{services: base, servers: func() *mcp.Manager { return d.MCP() }, reporter: diagnostics.New()}
 	d.reader = newReader(d.toolbox, func() *providers.Models { return d.Models })
 	d.decisions = decisions{d.toolbox}
-	if d.discarded != "" {
+	if d.ephemeralDir != "" {
 		d.amend(func(s *Snapshot) { s.storage = d.ephemeral(s.storage) })
 	}
 	d.Models = providers.New(providers.Options{
 		Current:     func() (*config.Loaded, *catalog.Variants) { s := d.current(); return s.config, s.variants },
 		Credentials: func() *auth.Store { return d.current().storage.creds },
 		Settle:      d.settle, Changed: func() { d.changes.Publish(changes.Models) },
-		Network: d.network, Record: func(m llm.Model, id string) llm.Model { return d.exporter.Model(d.calls.Model(m, id), id) },
+		Network: d.network, Record: func(m llm.Model, id string) llm.Model { return d.exporter.Model(d.journal.Model(m, id), id) },
 		Getenv: o.Getenv, CacheDir: o.CacheDir, CatalogURL: o.CatalogURL, RecordDir: o.RecordDir, Recordings: cassette.Folders(filepath.Join(o.StateDir, recordingsFile)), Version: o.Version,
 		RetryTotal: o.RetryTotal, Log: o.Log, Now: o.Now, Sleep: o.Sleep, Random: o.Random,
 	})
 	d.Logins = providers.NewLogins(d.Models, d.reload, func() { d.changes.Publish(changes.Credentials) })
 	d.Workspaces = trust.New(trust.Options{
-		Record: d.record, Units: d.Units, Extend: func() { d.Extensions() }, Reload: d.reload,
+		Record: d.trustedFolders, Units: d.Units, Extend: func() { d.Extensions() }, Reload: d.reload,
 		Changed:   func() { d.changes.Publish(changes.Trust) },
 		Questions: d.questions, Log: o.Log,
 	})
@@ -107,9 +107,9 @@ func New(o Options) *Daemon {
 	d.Servers = d.newServers()
 	d.commands = d.newCommands()
 	d.undo = undo.New(undo.Options{
-		Kept: func() *artifact.Store { return d.current().storage.artifacts },
-		Dir:  func() string { return d.current().storage.undo },
-		Own:  []string{o.StateDir, o.CacheDir}, Now: o.Now, Covers: func(call tools.Call, plan tools.Plan) (bool, error) {
+		Artifacts:  func() *artifact.Store { return d.current().storage.artifacts },
+		Dir:        func() string { return d.current().storage.undo },
+		OwnFolders: []string{o.StateDir, o.CacheDir}, Now: o.Now, Covers: func(call tools.Call, plan tools.Plan) (bool, error) {
 			return d.bounds.NeedsUndo(d.Config(), call, plan)
 		},
 	})
@@ -144,15 +144,15 @@ func (d *Daemon) Close() {
 	d.exporter.Close()
 	d.maps.index.Close()
 	d.network.Close()
-	d.calls.Close()
+	d.journal.Close()
 	d.indexer.close()
 	d.spending.Close()
 	d.children.Close()
 	if err := d.store.Close(); err != nil {
 		d.opts.Log.Warn("cannot close the chat store", "err", err)
 	}
-	if d.discarded != "" {
-		if err := os.RemoveAll(d.discarded); err != nil {
+	if d.ephemeralDir != "" {
+		if err := os.RemoveAll(d.ephemeralDir); err != nil {
 			d.opts.Log.Error("cannot remove the folder of --ephemeral", "err", err)
 		}
 	}
@@ -213,7 +213,7 @@ func (d *Daemon) newServers() *servers.Servers {
 		Questions:   d.questions,
 		Credentials: func() *auth.Store { return d.current().storage.serverCreds },
 		ForgetTools: func(server string) error { _, err := d.memory.ForgetServer(server); return err },
-		Edits:       d.edits, ConfigFile: o.ConfigFile, Agreed: d.agreed,
+		Edits:       d.edits, ConfigFile: o.ConfigFile, Agreed: d.approvedServers,
 		Environ: d.configCommands().Environ, Clean: d.cleanOutput, Presentable: d.Presentable,
 		Sample: func(ctx context.Context, chatID, model string, r llm.Request) (mcp.Sampled, error) {
 			a, err := d.engine.SideRequest(ctx, chatID, model, r)

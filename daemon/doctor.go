@@ -88,17 +88,17 @@ func (k *checkup) checkInstallation(context.Context) []doctor.Finding {
 func (k *checkup) checkConfiguration(context.Context) []doctor.Finding {
 	cfg := k.s.config
 	var out []doctor.Finding
-	wrong := map[string]bool{}
+	hasFindings := map[string]bool{}
 	for _, f := range slices.Concat(cfg.Mistakes(), k.Misnamed()) {
 		status := doctor.Problem
 		if f.Severity == config.SeverityWarning {
 			status = doctor.Warning
 		}
 		out = append(out, doctor.Found(status, f.Place(), "%s", f.Message))
-		wrong[f.Source] = true
+		hasFindings[f.Source] = true
 	}
 	for _, path := range cfg.Files {
-		if _, err := os.Stat(path); err == nil && !wrong[path] {
+		if _, err := os.Stat(path); err == nil && !hasFindings[path] {
 			out = append(out, doctor.Found(doctor.OK, "file", "%s", path))
 		}
 	}
@@ -189,12 +189,12 @@ func (k *checkup) checkStore(ctx context.Context) []doctor.Finding {
 	if errors.Is(err, store.ErrOlder) {
 		return []doctor.Finding{doctor.Found(doctor.Note, "chats", "%s: %v", k.store.Path(), err)}
 	}
-	can := ""
+	readable := ""
 	if err == nil {
-		err, can = k.store.CheckWritable(), fmt.Sprintf("; the stored chats can be read (of these workspace folders: %d), but nothing is added to them", len(list))
+		err, readable = k.store.CheckWritable(), fmt.Sprintf("; the stored chats can be read (of these workspace folders: %d), but nothing is added to them", len(list))
 	}
 	if err != nil {
-		return []doctor.Finding{doctor.Found(doctor.Problem, "chats", "%s%s", strings.TrimSuffix(err.Error(), store.SeeDoctor), can)}
+		return []doctor.Finding{doctor.Found(doctor.Problem, "chats", "%s%s", strings.TrimSuffix(err.Error(), store.SeeDoctor), readable)}
 	}
 	return []doctor.Finding{doctor.Found(doctor.OK, "chats", "%s can be read; chats of these workspace folders: %d", k.store.Path(), len(list))}
 }
@@ -208,7 +208,7 @@ func (k *checkup) checkCredentials(context.Context) []doctor.Finding {
 	case len(entered) == 0:
 		return []doctor.Finding{doctor.Found(doctor.OK, "credentials", "none stored")}
 	}
-	return []doctor.Finding{doctor.Found(doctor.OK, "credentials", "%s: of %s", creds.Path(), doctor.Count(len(entered), "provider"))}
+	return []doctor.Finding{doctor.Found(doctor.OK, "credentials", "%s: credentials of %s", creds.Path(), doctor.Count(len(entered), "provider"))}
 }
 
 func (k *checkup) checkShell(ctx context.Context) []doctor.Finding {
@@ -219,7 +219,7 @@ func (k *checkup) checkShell(ctx context.Context) []doctor.Finding {
 		out = append(out, doctor.Found(doctor.OK, "shell", "%s runs commands", path))
 	}
 	for _, gap := range k.children.Gaps() {
-		out = append(out, doctor.Found(doctor.Warning, "what commands start", "%s", gap))
+		out = append(out, doctor.Found(doctor.Warning, "limits on commands", "%s", gap))
 	}
 	return out
 }

@@ -10,7 +10,7 @@ import (
 // changes take effect.
 func (d *Daemon) newEngine() *chat.Engine {
 	return chat.New(chat.Deps{
-		Store:        d.opts.WrapStore(recordedStore{d.store, d.calls, d.exporter, d.indexer, d.spending, d.Models}),
+		Store:        d.opts.WrapStore(recordedStore{d.store, d.journal, d.exporter, d.indexer, d.spending, d.Models}),
 		Models:       engineModels{d.Models, d.spending},
 		ModelIDs:     d.IDs,
 		Contexts:     withJobReports{withMentionedFiles{contexts.Local{Mapper: d.maps, Web: webPages{d}, Resources: d.ContextResources()}, &d.finder}, d},

@@ -18,12 +18,12 @@ func (r *reader) readClaudeHooks(in inputs) []hooks.Definition {
 	cfg, roots := in.config, in.workspace.Roots()
 	var out []hooks.Definition
 	for _, file := range r.claudeSettings(cfg, roots) {
-		some, wrong := hooks.ReadClaude(in.claude, file)
-		for _, p := range wrong {
+		definitions, problems := hooks.ReadClaude(in.claude, file)
+		for _, p := range problems {
 			cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: p.Source}, Cause: p.Cause})
 		}
-		if trustsHooks(in, roots, file, some) {
-			out = append(out, some...)
+		if trustsHooks(in, roots, file, definitions) {
+			out = append(out, definitions...)
 		}
 	}
 	return out

@@ -33,7 +33,7 @@ func (h *housekeeper) cleanUp(ctx context.Context) {
 	if err := h.undo.Clean(ctx, undoAge); err != nil && ctx.Err() == nil {
 		h.opts.Log.Warn("cannot remove old undo data", "err", err)
 	}
-	if err := h.calls.Trim(ctx); err != nil && ctx.Err() == nil {
+	if err := h.journal.Trim(ctx); err != nil && ctx.Err() == nil {
 		h.opts.Log.Warn("cannot trim the journal", "err", err)
 	}
 }

@@ -37,7 +37,7 @@ func (s *services) newJournal() *journal.Journal {
 
 // damagedJournal returns an error that says how the journal is damaged and what to do.
 func damagedJournal(state string, err error) error {
-	return fmt.Errorf("%s is damaged: %w; move the folder away to begin another: the record of earlier calls is then there", filepath.Join(state, "journal"), err)
+	return fmt.Errorf("%s is damaged: %w; move the folder away to begin another; the record of earlier calls moves with it", filepath.Join(state, "journal"), err)
 }
 
 // checkJournalEnd checks that the last line of the journal is complete.
@@ -74,7 +74,7 @@ func (s recordedStore) Append(ctx context.Context, meta chat.Meta, events []even
 	}
 	s.calls.Log(meta.ID, events)
 	s.exporter.Log(meta.ID, meta.Parent, events)
-	s.indexer.appended(events)
+	s.indexer.notifyAtEnd(events)
 	return nil
 }
 
@@ -85,7 +85,7 @@ func (s recordedStore) Extend(ctx context.Context, id string, events []event.Eve
 	}
 	s.calls.Log(id, events)
 	s.exporter.Log(id, "", events) // no parent needed: the first turn of a subagent's chat goes through Append
-	s.indexer.appended(events)
+	s.indexer.notifyAtEnd(events)
 	return nil
 }
 

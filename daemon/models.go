@@ -25,8 +25,8 @@ func (m engineModels) Resolve(name, current string) (chat.Model, error) {
 
 // ModelChoice returns the choice of models, without using the network.
 func (d *Daemon) ModelChoice() chat.ModelChoice {
-	ids, standard := d.Choice()
-	return chat.ModelChoice{IDs: ids, Default: standard}
+	ids, defaultID := d.Choice()
+	return chat.ModelChoice{IDs: ids, Default: defaultID}
 }
 
 // Cost returns what the requests of a chat have cost, in dollars.

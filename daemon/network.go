@@ -49,7 +49,7 @@ func (w *webAccess) PushServices() *fetch.Poster {
 func badHosts(cfg *config.Loaded) []config.Problem {
 	w, p := cfg.ToolCall.WebFetch, cfg.A2A.Push
 	var out []config.Problem
-	for _, of := range []struct {
+	for _, list := range []struct {
 		section, key string
 		list         []string
 	}{
@@ -60,21 +60,21 @@ func badHosts(cfg *config.Loaded) []config.Problem {
 		{"a2a.push", "denyHosts", p.DenyHosts},
 		{"a2a.push", "privateHosts", p.PrivateHosts},
 	} {
-		for i, host := range of.list {
+		for i, host := range list.list {
 			if err := fetch.Valid(host); err != nil {
-				path := append(strings.Split(of.section, "."), of.key, strconv.Itoa(i))
-				out = append(out, cfg.Problem(path, "%s.%s: %.100q is not a host: %v", of.section, of.key, host, err))
+				path := append(strings.Split(list.section, "."), list.key, strconv.Itoa(i))
+				out = append(out, cfg.Problem(path, "%s.%s: %.100q is not a host: %v", list.section, list.key, host, err))
 			}
 		}
 	}
 	return out
 }
 
-// watched lists the files to watch for changes. It leaves out relative paths of certificates, which
+// filesToWatch lists the files to watch for changes. It leaves out relative paths of certificates, which
 // variables can contain.
-func (r *reader) watched() []string {
+func (r *reader) filesToWatch() []string {
 	s := r.current()
-	files := append(slices.Clone(s.config.Files), s.storage.creds.Path(), s.storage.serverCreds.Path(), r.record.File.Path)
+	files := append(slices.Clone(s.config.Files), s.storage.creds.Path(), s.storage.serverCreds.Path(), r.trustedFolders.File.Path)
 	files = append(files, s.extensions.Files...)
 	files = append(files, s.plugins.Watch()...)
 	files = append(files, r.claudeSettings(s.config, s.roots())...)

@@ -170,21 +170,21 @@ func TestTemporaryFolderWithWaysToEca(t *testing.T) {
 		t.Errorf("the link can be replaced: %s", out)
 	}
 	d := isolatedWith(t, map[string]string{"HOME": filepath.Join(dir, "home")}, Options{ConfigFile: config, Ephemeral: true})
-	if !strings.HasPrefix(d.discarded, temp+"/") {
-		t.Fatalf("what is not kept is in %q", d.discarded)
+	if !strings.HasPrefix(d.ephemeralDir, temp+"/") {
+		t.Fatalf("what is not kept is in %q", d.ephemeralDir)
 	}
-	write(t, filepath.Join(d.discarded, "undo", "point"), "before\n")
-	unchangeable(t, d, root, config, filepath.Join(d.discarded, "undo", "point"), filepath.Join(d.discarded, "undo", "new"))
+	write(t, filepath.Join(d.ephemeralDir, "undo", "point"), "before\n")
+	unchangeable(t, d, root, config, filepath.Join(d.ephemeralDir, "undo", "point"), filepath.Join(d.ephemeralDir, "undo", "new"))
 	if code, out := within(t, d, root, "echo x > '"+temp+"/x'"); code != 0 {
 		t.Errorf("the temporary folder: exit %d: %s", code, out)
 	}
 	without := d.bounds.Isolation()
 	without.Mounts = false
 	d.bounds.Isolation = func() sandbox.Isolation { return without }
-	if code, out := run(t, d, d.bounds.Custom(d.Config(), "", tools.Call{Roots: []string{root}}), root, "echo evil > '"+d.discarded+"/undo/point'"); code == 0 {
+	if code, out := run(t, d, d.bounds.Custom(d.Config(), "", tools.Call{Roots: []string{root}}), root, "echo evil > '"+d.ephemeralDir+"/undo/point'"); code == 0 {
 		t.Errorf("without mount namespaces: %s", out)
 	}
-	if got := fmt.Sprint(read(t, config), read(t, filepath.Join(d.discarded, "undo", "point"))); got != "{}\nbefore\n" {
+	if got := fmt.Sprint(read(t, config), read(t, filepath.Join(d.ephemeralDir, "undo", "point"))); got != "{}\nbefore\n" {
 		t.Errorf("now %q", got)
 	}
 }

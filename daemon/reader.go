@@ -36,14 +36,14 @@ func newReader(b *toolbox, models func() *providers.Models) *reader {
 func (r *reader) readLocked(in inputs) inputs {
 	in.workspace = workspace.New(r.folders...)
 	var unreadable error
-	in.trust, unreadable = r.record.Read()
+	in.trust, unreadable = r.trustedFolders.Read()
 	cfg := r.load(in, r.dynamic)
 	in.config = cfg
 	if r.opts.Ephemeral {
 		cfg.Chat.Title = false // a title would cost money and never be shown
 	}
 	kept := map[string]error{
-		r.record.File.Path: unreadable, r.agreed.File.Path: r.agreed.Check(), r.memory.Path(): r.memory.Check(),
+		r.trustedFolders.File.Path: unreadable, r.approvedServers.File.Path: r.approvedServers.Check(), r.memory.Path(): r.memory.Check(),
 		filepath.Join(r.opts.StateDir, "journal"): checkJournalEnd(r.opts.StateDir),
 	}
 	for path, err := range kept {
@@ -76,7 +76,7 @@ func (r *reader) load(in inputs, commands *config.Commands) *config.Loaded {
 
 		PluginLayers: in.plugins.Configuration(),
 		Previous:     in.config,
-		Gone:         r.absent.removed,
+		Gone:         r.absences.removed,
 		Commands:     commands,
 		Patience:     maxCommandWait,
 		ToolText:     r.toolText,
@@ -125,7 +125,7 @@ func (r *reader) extensionInputs(in inputs) extensions.Inputs {
 		Skills:     paths(cfg.Skills),
 		Pure:       cfg.PureConfig,
 		Trusts:     in.trusts,
-		Gone:       r.absent.removed,
+		Gone:       r.absences.removed,
 		Claude:     cfg.ClaudeFiles,
 		ClaudeHome: r.claudeHome(),
 		Plugins:    folders,
@@ -139,5 +139,5 @@ func (r *reader) extensionInputs(in inputs) extensions.Inputs {
 // Mistakes in it are added to the problems.
 func readCredentials(cfg *config.Loaded, s *storage) map[string]auth.Credential {
 	settings.KeepLogins(cfg, s.creds, s.serverCreds)
-	return s.entered()
+	return s.credentials()
 }

@@ -3,7 +3,6 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -23,6 +22,7 @@ import (
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/esrp/journal"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -30,7 +30,7 @@ import (
 // Replayed reports how much of a chat was replayed.
 type Replayed struct {
 	Turns, Requests, Tools int
-	Left                   string // why the rest was not replayed; empty if all of it was
+	NotReplayed            string // why the rest was not replayed; empty if all of it was
 }
 
 // Difference is the first difference between a recorded chat and its replay.
@@ -50,7 +50,7 @@ func Replay(ctx context.Context, chain *journal.Chain, chatID string) (Replayed,
 		return Replayed{}, err
 	}
 	if len(record.Turns) == 0 {
-		return Replayed{}, fmt.Errorf("nothing of the chat %s can be replayed: %s", chatID, cmp.Or(record.Left, "it has no turns"))
+		return Replayed{}, fmt.Errorf("nothing of the chat %s can be replayed: %s", chatID, cmp.Or(record.NotReplayable, "it has no turns"))
 	}
 	dir, err := os.MkdirTemp("", "esrp-replay-")
 	if err != nil {
@@ -100,7 +100,7 @@ func (p *replayer) run(ctx context.Context, events func(context.Context, event.S
 			return Replayed{}, &Difference{fmt.Sprintf("turn %d: %v", n+1, err)}
 		}
 	}
-	return Replayed{len(p.record.Turns), p.requests, p.tools, p.record.Left}, nil
+	return Replayed{len(p.record.Turns), p.requests, p.tools, p.record.NotReplayable}, nil
 }
 
 // replayer plays a recorded chat to an engine.
@@ -110,8 +110,8 @@ type replayer struct {
 
 	mu           sync.Mutex // guards the fields below
 	turn         journal.Turn
-	turnRequests int                       // requests of the turn
-	calls        map[string]journal.Played // of the turn, by id
+	turnRequests int                            // requests of the turn
+	calls        map[string]journal.ToolOutcome // of the turn, by id
 	requests     int
 	tools        int
 	compacts     int   // how often a full context was reported
@@ -121,7 +121,7 @@ type replayer struct {
 func (p *replayer) begin(t journal.Turn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.turn, p.turnRequests, p.calls = t, 0, map[string]journal.Played{}
+	p.turn, p.turnRequests, p.calls = t, 0, map[string]journal.ToolOutcome{}
 }
 
 // decide rejects the calls that the user rejected, until there are no more events.
@@ -137,7 +137,7 @@ func (p *replayer) decide(events iter.Seq2[event.Event, error]) error {
 	return nil
 }
 
-func (p *replayer) call(id string) journal.Played {
+func (p *replayer) call(id string) journal.ToolOutcome {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.calls[id]
@@ -169,7 +169,7 @@ func (p *replayer) engine(dir string) (*chat.Engine, func()) {
 		agent.AutoCompactPercentage = nil
 		cfg.Agents[name] = agent
 	}
-	kept, events := artifact.New(dir+"/artifacts", artifact.Options{}), store.New(dir)
+	artifacts, events := artifact.New(dir+"/artifacts", artifact.Options{}), store.New(dir)
 	var list []tools.Tool
 	for _, spec := range p.record.Tools {
 		list = append(list, playedTool{p, spec})
@@ -177,7 +177,7 @@ func (p *replayer) engine(dir string) (*chat.Engine, func()) {
 	registry := tools.NewRegistry(list...)
 	e := chat.New(chat.Deps{
 		Store: events, Models: p, ModelIDs: func() []string { return nil }, Contexts: playedContexts{p}, Commands: playedCommands{p},
-		Files: undo.New(undo.Options{Kept: func() *artifact.Store { return kept }}),
+		Files: undo.New(undo.Options{Artifacts: func() *artifact.Store { return artifacts }}),
 		Current: func() chat.Snapshot {
 			return chat.Snapshot{Config: p.config(cfg), Models: p, Policy: playedPolicy{p}, Tools: func() *tools.Registry { return registry }}
 		},
@@ -194,7 +194,7 @@ func (p *replayer) config(base *config.Config) *config.Config {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	cfg := *base
-	cfg.Compact.Model = p.turn.Writer
+	cfg.Compact.Model = p.turn.SummaryModel
 	return &cfg
 }
 
@@ -210,7 +210,7 @@ func (p *replayer) Resolve(name, _ string) (chat.Model, error) {
 	}
 	p.mu.Unlock()
 	if p.record.Reasoning {
-		m.Reads = func(string) bool { return true }
+		m.ReadsReasoning = func(string) bool { return true }
 	}
 	return m, nil
 }
@@ -235,8 +235,8 @@ type playedModel struct{ p *replayer }
 func (m playedModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		answer, used, err := m.p.answer(req)
-		if err == nil && answer.Says != "" {
-			m.p.session.Steer(answer.Says)
+		if err == nil && answer.Steering != "" {
+			m.p.session.Steer(answer.Steering)
 			// Changes run in order, so the steering message has been taken when this one is done.
 			_, err = m.p.session.Change(func(*chat.Meta) {}).Wait(ctx)
 		}
@@ -263,37 +263,37 @@ func (m playedModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.
 
 // failure returns the error of a recorded answer, in a form that makes the engine continue or end
 // the turn as it did then.
-func failure(on *journal.Asked) *llm.Error {
-	if on.GoesOn {
-		return on.Failure
+func failure(recorded *journal.RecordedRequest) *llm.Error {
+	if recorded.Continued {
+		return recorded.Failure
 	}
-	return &llm.Error{Kind: llm.ErrBadRequest, Message: on.Failure.Message}
+	return &llm.Error{Kind: llm.ErrBadRequest, Message: recorded.Failure.Message}
 }
 
 // answer compares a request with the next recorded one and returns the recorded one with its
 // answer. used is the number of tokens to report: 1, or, if the conversation was compacted at this
 // point, so many that it is compacted again.
-func (p *replayer) answer(req llm.Request) (on *journal.Asked, used int64, err error) {
+func (p *replayer) answer(req llm.Request) (recorded *journal.RecordedRequest, used int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.turnRequests >= len(p.turn.Requests) {
 		return nil, 0, p.differs("the engine makes a request that is not on record, after %d others", p.turnRequests)
 	}
-	on = p.turn.Requests[p.turnRequests]
+	recorded = p.turn.Requests[p.turnRequests]
 	p.turnRequests++
-	if summary := req.Purpose == llm.PurposeCompact; summary != on.Summary {
-		return nil, 0, p.differs("request %d, line %d of the journal: on record is one for %s, replayed one for %s", p.turnRequests, on.Seq, purpose(on.Summary), purpose(summary))
+	if summary := req.Purpose == llm.PurposeCompact; summary != recorded.Summary {
+		return nil, 0, p.differs("request %d, line %d of the journal: on record is one for %s, replayed one for %s", p.turnRequests, recorded.Seq, purpose(recorded.Summary), purpose(summary))
 	}
-	if at, want, got := on.Compare(req.Messages); at >= 0 {
-		return nil, 0, p.differs("request %d, line %d of the journal, message %d:\non record: %s\nreplayed:  %s", p.turnRequests, on.Seq, at+1, want, got)
+	if at, want, got := recorded.Compare(req.Messages); at >= 0 {
+		return nil, 0, p.differs("request %d, line %d of the journal, message %d:\non record: %s\nreplayed:  %s", p.turnRequests, recorded.Seq, at+1, want, got)
 	}
 	p.requests++
-	if used = 1; on.Full {
+	if used = 1; recorded.Compacted {
 		const full = 1 << 40
 		p.compacts++
 		used = full * int64(p.compacts)
 	}
-	return on, used, nil
+	return recorded, used, nil
 }
 
 func purpose(summary bool) llm.Purpose {
@@ -326,14 +326,14 @@ func (t playedTool) Spec() tools.Spec {
 func (t playedTool) Plan(_ context.Context, call tools.Call) (tools.Plan, error) {
 	t.p.mu.Lock()
 	defer t.p.mu.Unlock()
-	on, ok := t.p.turn.Take(call.ID, t.spec.Name, call.Arguments)
+	outcome, ok := t.p.turn.Take(call.ID, t.spec.Name, call.Arguments)
 	if !ok {
-		return tools.Plan{}, t.p.differs("the engine calls %s with %s, which is not on record", t.spec.Name, shortened(call.Arguments))
+		return tools.Plan{}, t.p.differs("the engine calls %s with %s, which is not on record", t.spec.Name, shorten.Bytes(string(call.Arguments), 300))
 	}
-	t.p.calls[call.ID] = on
+	t.p.calls[call.ID] = outcome
 	t.p.tools++
-	if on.Refused == journal.RefusedInvalid {
-		return tools.Plan{}, errors.New(strings.Join(on.Result.Outputs, "\n"))
+	if outcome.Rejection == journal.RefusedInvalid {
+		return tools.Plan{}, errors.New(strings.Join(outcome.Result.Outputs, "\n"))
 	}
 	return tools.Plan{}, nil
 }
@@ -343,21 +343,13 @@ func (t playedTool) Run(_ context.Context, call tools.Call, _ tools.Sink) (tools
 	return t.p.call(call.ID).Result, nil
 }
 
-func shortened(data json.RawMessage) string {
-	const shown = 300
-	if len(data) > shown {
-		return strings.ToValidUTF8(string(data[:shown]), "") + "..."
-	}
-	return string(data)
-}
-
 // playedPolicy repeats the recorded decisions of the configuration and the user.
 type playedPolicy struct{ p *replayer }
 
 // Judge implements tools.Policy.
 func (p playedPolicy) Judge(call tools.Call, _ tools.Spec, _ tools.Plan) tools.Verdict {
 	v := tools.Verdict{Decision: tools.Allow, Rule: "replay", Reason: "it is on record"}
-	switch p.p.call(call.ID).Refused {
+	switch p.p.call(call.ID).Rejection {
 	case event.RejectedByUser:
 		v.Decision = tools.Ask
 	case event.RejectedByConfig:

@@ -112,7 +112,7 @@ func TestReplayLogFails(t *testing.T) {
 	}{"it can be read": {false, nil}, "it fails": {true, broken}} {
 		t.Run(name, func(t *testing.T) {
 			record, err := recordRefused(t).Conversation("c")
-			if err != nil || len(record.Turns) != 1 || record.Left != "" {
+			if err != nil || len(record.Turns) != 1 || record.NotReplayable != "" {
 				t.Fatal(record, err)
 			}
 			p := &replayer{record: record}

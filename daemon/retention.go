@@ -24,8 +24,8 @@ func (s *services) retention() time.Duration {
 	if cfg == nil || len(cfg.MistakesAt(retentionKey)) > 0 || len(cfg.Broken()) > 0 || s.retentionOfWorkspace() != "" {
 		return 0
 	}
-	const longest = 100 * 365
-	return time.Duration(min(cfg.ChatRetentionDays, longest)) * 24 * time.Hour
+	const maxDays = 100 * 365
+	return time.Duration(min(cfg.ChatRetentionDays, maxDays)) * 24 * time.Hour
 }
 
 // retentionOfWorkspace returns the file of a workspace folder that sets the key, or "".
@@ -55,7 +55,7 @@ func (k *checkup) checkKept(ctx context.Context) []doctor.Finding {
 	if file := k.retentionOfWorkspace(); file != "" {
 		return []doctor.Finding{doctor.Found(doctor.Warning, "kept", "%s in %s is ignored, because it would delete the chats of other workspaces; set it in your own configuration", retentionKey, file)}
 	}
-	kept, err := k.store.Kept(ctx)
+	kept, err := k.store.CountChats(ctx)
 	if err != nil {
 		return nil // checkStore reports the error
 	}

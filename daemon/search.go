@@ -15,10 +15,10 @@ import (
 
 // indexer keeps the search index up to date in the background.
 type indexer struct {
-	index *search.Index
-	log   *slog.Logger
-	news  chan struct{} // has an element if stored text is not in the index yet
-	work  *background
+	index   *search.Index
+	log     *slog.Logger
+	newText chan struct{} // has an element if stored text is not in the index yet
+	work    *background
 }
 
 func newIndexer(s *store.Store, o Options) *indexer {
@@ -31,7 +31,7 @@ func newIndexer(s *store.Store, o Options) *indexer {
 			Workspace: store.WorkspaceKey, Now: o.Now,
 			InMemory: func() bool { return o.ReadChats && s.CheckWritable() != nil },
 		}),
-		log: o.Log, news: make(chan struct{}, 1), work: newBackground(),
+		log: o.Log, newText: make(chan struct{}, 1), work: newBackground(),
 	}
 }
 
@@ -56,7 +56,7 @@ func (x *indexer) run(ctx context.Context) {
 			x.log.Warn("cannot update the search index", "err", err)
 		}
 		select {
-		case <-x.news:
+		case <-x.newText:
 		case <-ctx.Done():
 			return
 		}
@@ -67,13 +67,13 @@ func (x *indexer) run(ctx context.Context) {
 // notify starts an update of the index. It does not block.
 func (x *indexer) notify() {
 	select {
-	case x.news <- struct{}{}:
+	case x.newText <- struct{}{}:
 	default:
 	}
 }
 
-// appended calls notify if the events of a chat end a turn: a turn is indexed when it has ended.
-func (x *indexer) appended(events []event.Event) {
+// notifyAtEnd calls notify if the events of a chat end a turn: a turn is indexed when it has ended.
+func (x *indexer) notifyAtEnd(events []event.Event) {
 	for _, e := range events {
 		if _, end := e.Body.(event.TurnFinished); end {
 			x.notify()

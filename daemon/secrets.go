@@ -32,14 +32,14 @@ func (s *services) Presentable(text string) string { return redact.New().String(
 
 func (s *services) scrub() *scrubbers {
 	snap := s.current()
-	cfg, logins := snap.config, snap.storage.enteredForServers()
+	cfg, logins := snap.config, snap.storage.serverCredentials()
 	serverLogins := reflect.ValueOf(logins).Pointer()
 	if out := s.scrubbers.Load(); out != nil && out.cfg == cfg && out.serverLogins == serverLogins {
 		return out
 	}
 	out := &scrubbers{cfg: cfg, serverLogins: serverLogins}
 	credentials := settings.EnvironmentSecrets(s.opts.Environ())
-	for _, c := range snap.storage.entered() {
+	for _, c := range snap.storage.credentials() {
 		credentials = append(credentials, c.Key.Reveal(), c.Access.Reveal(), c.Refresh.Reveal())
 	}
 	credentials = append(credentials, settings.LoginSecrets(logins)...)
@@ -66,7 +66,7 @@ func environ(o Options) func() []string {
 // secrets lists the secrets of the configuration, of logins and of the environment.
 func (s *services) secrets(snap *Snapshot) []string {
 	out := settings.Secrets(snap.config, s.opts.Getenv)
-	out = append(out, settings.LoginSecrets(snap.storage.entered())...)
-	out = append(out, settings.LoginSecrets(snap.storage.enteredForServers())...)
+	out = append(out, settings.LoginSecrets(snap.storage.credentials())...)
+	out = append(out, settings.LoginSecrets(snap.storage.serverCredentials())...)
 	return append(out, s.network.Proxies().Secrets()...)
 }

@@ -30,30 +30,30 @@ import (
 // services holds what lives as long as the daemon, independently of the configuration, and gives
 // access to the current snapshot.
 type services struct {
-	opts     Options
-	children *proc.Pool         // starts all children except those that outlive the daemon
-	network  *netclient.Network // for all HTTP clients
-	store    *store.Store
-	calls    *journal.Journal
-	indexer  *indexer
-	exporter *telemetry.Telemetry
-	spending *budget.Keeper
-	memory   *permission.Memory
-	jobs     *shell.Jobs
-	bash     *shell.Bash     // runs commands that no user approved
-	heldBack *heldback.Store // protected files that commands created
-	bounds   *bounds.Bounds
-	lsp      *lsp.Servers
-	outputs  *tools.Outputs // results of tools that are too long for the model
-	finder   workspace.Finder
-	maps     mapper
-	record   *consent.FolderStore // the workspace files that the user trusts
-	agreed   *consent.ServerStore // the MCP servers that the user agreed to
-	absent   *absences            // of configuration files
-	plugins  *plugins.Store
-	changes  *changes.Bus
+	opts            Options
+	children        *proc.Pool         // starts all children except those that outlive the daemon
+	network         *netclient.Network // for all HTTP clients
+	store           *store.Store
+	journal         *journal.Journal
+	indexer         *indexer
+	exporter        *telemetry.Telemetry
+	spending        *budget.Keeper
+	memory          *permission.Memory
+	jobs            *shell.Jobs
+	bash            *shell.Bash     // runs commands that no user approved
+	heldBack        *heldback.Store // protected files that commands created
+	bounds          *bounds.Bounds
+	lsp             *lsp.Servers
+	outputs         *tools.Outputs // results of tools that are too long for the model
+	finder          workspace.Finder
+	maps            mapper
+	trustedFolders  *consent.FolderStore // the workspace files that the user trusts
+	approvedServers *consent.ServerStore // the MCP servers that the user agreed to
+	absences        *absences            // of configuration files
+	plugins         *plugins.Store
+	changes         *changes.Bus
 
-	discarded string // the folder of --ephemeral; empty without it
+	ephemeralDir string // the folder of --ephemeral; empty without it
 
 	snapshot  atomic.Pointer[Snapshot]
 	scrubbers atomic.Pointer[scrubbers] // those used last
@@ -61,30 +61,30 @@ type services struct {
 
 func newServices(o Options) *services {
 	s := &services{
-		opts:     o,
-		children: proc.NewPool(o.Supervisor, 1),
-		network:  netclient.New(o.Getenv),
-		store:    o.openStore(o.StateDir),
-		memory:   permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
-		jobs:     shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
-		bash:     shell.NewBash(filepath.Join(o.CacheDir, "shell")),
-		heldBack: heldback.New(o.StateDir),
-		outputs:  tools.NewOutputs(filepath.Join(o.CacheDir, "toolCallOutputs"), o.Now),
-		record:   consent.NewFolders(o.StateDir, o.Now),
-		agreed:   consent.NewServers(o.StateDir, o.Now),
-		absent:   newAbsences(o.Now),
-		changes:  changes.New(),
+		opts:            o,
+		children:        proc.NewPool(o.Supervisor, 1),
+		network:         netclient.New(o.Getenv),
+		store:           o.openStore(o.StateDir),
+		memory:          permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
+		jobs:            shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
+		bash:            shell.NewBash(filepath.Join(o.CacheDir, "shell")),
+		heldBack:        heldback.New(o.StateDir),
+		outputs:         tools.NewOutputs(filepath.Join(o.CacheDir, "toolCallOutputs"), o.Now),
+		trustedFolders:  consent.NewFolders(o.StateDir, o.Now),
+		approvedServers: consent.NewServers(o.StateDir, o.Now),
+		absences:        newAbsences(o.Now),
+		changes:         changes.New(),
 
-		discarded: makeDiscarded(o),
+		ephemeralDir: makeEphemeralDir(o),
 	}
 	s.bounds = bounds.New(bounds.Options{
 		Config: func() *config.Config { return s.Config().Config }, Children: s.children,
 		Getenv: o.Getenv, Environ: o.Environ, IsCredential: func(text string) bool { return s.Presentable(text) != text },
 		StateDir: o.StateDir, CacheDir: o.CacheDir, Readable: []string{s.outputs.Dir(), s.jobs.Dir()}, Log: o.Log,
-		Own: o.ownFolders(s.discarded), OwnFiles: o.ownFiles(), Discarded: s.discarded,
+		OwnFolders: o.ownFolders(s.ephemeralDir), OwnFiles: o.ownFiles(), EphemeralDir: s.ephemeralDir,
 	})
 	s.plugins = plugins.New(plugins.Options{
-		Cache: filepath.Join(o.CacheDir, "plugins"), Children: s.children, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString, Gone: s.absent.removed,
+		Cache: filepath.Join(o.CacheDir, "plugins"), Children: s.children, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString, Gone: s.absences.removed,
 	})
 	s.lsp = lsp.New(lsp.Options{
 		Children: s.children, Getenv: o.Getenv, Now: o.Now, Version: o.Version, Log: o.Log,
@@ -92,7 +92,7 @@ func newServices(o Options) *services {
 	})
 	s.maps = s.newMapper()
 	s.snapshot.Store(&Snapshot{inputs: inputs{workspace: workspace.New(), storage: newStorage(o.StateDir, o.Keychain, o.Now)}})
-	s.calls = s.newJournal()
+	s.journal = s.newJournal()
 	s.exporter = s.newTelemetry()
 	s.indexer = newIndexer(s.store, o)
 	s.spending = budget.New(budget.Options{

@@ -112,16 +112,16 @@ func (d *Daemon) amendLocked(edit func(*Snapshot)) {
 // them; requests to the editor go to the first client that supports them. Tools that need a client
 // exist only while there is one; the set of tools changes between turns.
 func (d *Daemon) Join(e editor.Client, questions ask.Client) (leave func()) {
-	unask := func() {}
+	leaveBoard := func() {}
 	if questions != nil {
-		unask = d.board.Join(questions)
+		leaveBoard = d.board.Join(questions)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.editors = append(d.editors, &e)
 	d.clientsChangedLocked()
 	return func() {
-		unask()
+		leaveBoard()
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.editors = slices.DeleteFunc(d.editors, func(other *editor.Client) bool { return other == &e })
@@ -192,8 +192,8 @@ func (r *reader) newPolicy(s *Snapshot) *permission.Policy {
 		Sandbox:   enforceable,
 		Children:  r.children,
 		Getenv:    r.opts.Getenv,
-		Bounds:    func(call tools.Call) *event.Sandbox { return r.bounds.Shown(cfg, call) },
-		Protected: append(r.opts.ownFolders(r.discarded), r.opts.ownFiles()...),
+		Bounds:    func(call tools.Call) *event.Sandbox { return r.bounds.Describe(cfg, call) },
+		Protected: append(r.opts.ownFolders(r.ephemeralDir), r.opts.ownFiles()...),
 	})
 	slices.SortFunc(errs, func(a, b *permission.RuleError) int { return strings.Compare(a.Error(), b.Error()) })
 	for _, err := range errs {

@@ -32,8 +32,8 @@ func (s *storage) withChats(dir string, now func() time.Time) *storage {
 	return &out
 }
 
-// entered returns the stored credentials. An error is among the configuration's problems.
-func (s *storage) entered() map[string]auth.Credential {
+// credentials returns the stored credentials. An error is among the configuration's problems.
+func (s *storage) credentials() map[string]auth.Credential {
 	all, _ := s.creds.All()
 	return all
 }
@@ -45,8 +45,8 @@ func (s *services) CheckLogins() error {
 	return err
 }
 
-// enteredForServers is like entered, for MCP servers.
-func (s *storage) enteredForServers() map[string]auth.Credential {
+// serverCredentials is like entered, for MCP servers.
+func (s *storage) serverCredentials() map[string]auth.Credential {
 	all, _ := s.serverCreds.All()
 	return all
 }
@@ -55,14 +55,14 @@ func (s *storage) enteredForServers() map[string]auth.Credential {
 // folder from now on.
 func (s *services) storageIn(dir string) *storage {
 	s.store.Move(dir)
-	s.calls.Move(dir)
+	s.journal.Move(dir)
 	s.spending.Move(dir)
 	return newStorage(dir, s.opts.Keychain, s.opts.Now)
 }
 
-// makeDiscarded creates the folder of --ephemeral, which Close removes. Without --ephemeral it
+// makeEphemeralDir creates the folder of --ephemeral, which Close removes. Without --ephemeral it
 // returns "".
-func makeDiscarded(o Options) string {
+func makeEphemeralDir(o Options) string {
 	if !o.Ephemeral {
 		return ""
 	}
@@ -75,7 +75,7 @@ func makeDiscarded(o Options) string {
 
 // ephemeral makes the data of chats go to the folder of --ephemeral.
 func (s *services) ephemeral(kept *storage) *storage {
-	s.store.Move(s.discarded)
-	s.calls.Move(s.discarded)
-	return kept.withChats(s.discarded, s.opts.Now)
+	s.store.Move(s.ephemeralDir)
+	s.journal.Move(s.ephemeralDir)
+	return kept.withChats(s.ephemeralDir, s.opts.Now)
 }

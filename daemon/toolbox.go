@@ -102,7 +102,7 @@ func (b *toolbox) withLimits(list []tools.Tool, cfg *config.Config) []tools.Tool
 		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Whole: b.outputs,
 	}
 	for i, t := range list {
-		list[i] = b.exporter.Tool(b.calls.Tool(tools.Limit(tools.Redact(tools.WithNews(t, b.jobs.News), b.cleanOutput), limits)))
+		list[i] = b.exporter.Tool(b.journal.Tool(tools.Limit(tools.Redact(tools.WithNews(t, b.jobs.News), b.cleanOutput), limits)))
 	}
 	return list
 }

@@ -26,8 +26,8 @@ func decodeObject(doc []byte) (Object, error) {
 }
 
 // DecodeEnvelope decodes an envelope. It accepts older members (binding, payload, metadata, app_id,
-// channel_id, req_method, workspace_dir) and times as numbers, with the
-// precedence of the contract (E2A, section 3.2). It drops unknown members. The error for an invalid member is a *FieldError.
+// channel_id, req_method, workspace_dir) and times as numbers, with the precedence of the contract
+// (E2A, section 3.2). It drops unknown members. The error for an invalid member is a *FieldError.
 func DecodeEnvelope(doc []byte) (Envelope, error) {
 	data, err := decodeObject(doc)
 	if err != nil {
@@ -90,7 +90,7 @@ func (p *Provenance) migrateBinding(binding json.RawMessage) {
 		return
 	}
 	name := plain(binding)
-	p.Details = with(p.Details, Object{"migrated_from_binding": raw(name)})
+	p.Details = merge(p.Details, Object{"migrated_from_binding": raw(name)})
 	if p.SourceProtocol == ProtocolE2A && (name == ProtocolACP || name == ProtocolA2A) {
 		p.SourceProtocol = name
 	}

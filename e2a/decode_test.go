@@ -138,7 +138,7 @@ func TestEnvelopeFrom(t *testing.T) {
 		{"unknown keys", `{"colour":"red"}`, `{}`},
 		{"another version", `{"protocol_version":"2.0"}`, `{"protocol_version":"2.0"}`},
 		{
-			"the seed's 11.2", `{"request_id":"req_legacy_1","channel_id":"feishu","session_id":"s1","req_method":"chat.send","is_stream":true,"timestamp":1774524781.15,"params":{"query":"q"},"metadata":{"feishu_open_id":"ou"}}`,
+			"the contract's 11.2", `{"request_id":"req_legacy_1","channel_id":"feishu","session_id":"s1","req_method":"chat.send","is_stream":true,"timestamp":1774524781.15,"params":{"query":"q"},"metadata":{"feishu_open_id":"ou"}}`,
 			`{"channel":"feishu","channel_context":{"feishu_open_id":"ou"},"is_stream":true,"method":"chat.send","params":{"query":"q"},"request_id":"req_legacy_1","session_id":"s1","timestamp":"2026-03-26T11:33:01.150000+00:00"}`,
 		},
 	} {

@@ -68,7 +68,7 @@ func (f *fields) first(keys ...string) *string {
 func (f *fields) trimmed(keys ...string) *string {
 	for _, key := range keys {
 		if s := asText(f.data[key]); s != nil && strings.TrimSpace(*s) != "" {
-			return some(strings.TrimSpace(*s))
+			return pointerTo(strings.TrimSpace(*s))
 		}
 	}
 	return nil
@@ -146,7 +146,7 @@ func (f *fields) texts(key string) []string {
 func (f *fields) params() Object {
 	payload := asObject(f.data["payload"])
 	maps.DeleteFunc(payload, func(_ string, v json.RawMessage) bool { return isEmpty(v) })
-	return with(payload, f.object("params"))
+	return merge(payload, f.object("params"))
 }
 
 // channelContext reads channel_context, and adds app_id and the members of metadata, which are older
@@ -155,7 +155,7 @@ func (f *fields) params() Object {
 func (f *fields) channelContext() Object {
 	metadata := asObject(f.data["metadata"])
 	maps.DeleteFunc(metadata, func(key string, _ json.RawMessage) bool { return internalMetadata(key) })
-	context := with(metadata, f.object("channel_context"))
+	context := merge(metadata, f.object("channel_context"))
 	if _, ok := context["app_id"]; !ok && truthy(f.data["app_id"]) {
 		context["app_id"] = f.data["app_id"]
 	}

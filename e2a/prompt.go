@@ -11,7 +11,7 @@ import (
 // code. A missing prompt is taken from content_blocks, or the first nonempty string of text, content
 // and query.
 func ACPPromptParams(e Envelope) Object {
-	params := with(e.Params, nil)
+	params := merge(e.Params, nil)
 	if e.Method == nil || *e.Method != MethodPrompt {
 		return params
 	}
@@ -24,13 +24,13 @@ func ACPPromptParams(e Envelope) Object {
 		params["session_id"] = raw(*e.SessionID)
 	}
 	if len(e.ACPMeta) > 0 {
-		params["_meta"] = raw(with(asObject(params["_meta"]), e.ACPMeta))
+		params["_meta"] = raw(merge(asObject(params["_meta"]), e.ACPMeta))
 	}
 	return params
 }
 
-// with returns a new object with the members of both, where those of more take precedence.
-func with(o, more Object) Object {
+// merge returns a new object with the members of both, where those of more take precedence.
+func merge(o, more Object) Object {
 	out := Object{}
 	maps.Copy(out, o)
 	maps.Copy(out, more)
@@ -47,8 +47,8 @@ func promptBlocks(params Object) json.RawMessage {
 	return nil
 }
 
-// some returns a pointer to a string, or nil for an empty one.
-func some(s string) *string {
+// pointerTo returns a pointer to a string, or nil for an empty one.
+func pointerTo(s string) *string {
 	if s == "" {
 		return nil
 	}

@@ -81,7 +81,7 @@ func stream(e Envelope) *Stream {
 	return NewStream(e, func() string { n++; return fmt.Sprint("id", n) }, func() time.Time { return noon })
 }
 
-// TestStream checks the seed's example 12.8, and that no frame follows the final one.
+// TestStream checks the contract's example 12.8, and that no frame follows the final one.
 func TestStream(t *testing.T) {
 	e, err := DecodeEnvelope([]byte(`{"request_id":"req_1","jsonrpc_id":7,"session_id":"s","channel":"web","method":"chat.send","is_stream":true,"user_id":"u","agent_ref":{"a":1}}`))
 	if err != nil {

@@ -134,8 +134,8 @@ func (d *decoder) plain(into reflect.Value, v Value, at string) {
 		into.SetUint(n)
 	default:
 		d.expect(v, String, at)
-		if of := choices(into.Interface()); of != nil && !slices.Contains(of, v.Text) {
-			d.fail(at, "%q must be one of %s", v.Text, strings.Join(of, ", "))
+		if allowed := choices(into.Interface()); allowed != nil && !slices.Contains(allowed, v.Text) {
+			d.fail(at, "%q must be one of %s", v.Text, strings.Join(allowed, ", "))
 		}
 		into.SetString(v.Text)
 	}
@@ -175,8 +175,8 @@ func texts[T ~string](of ...T) []string {
 }
 
 // valueOf encodes a record, a list of records, or a field.
-func valueOf(of any) Value {
-	switch leaf := of.(type) {
+func valueOf(record any) Value {
+	switch leaf := record.(type) {
 	case Value:
 		return leaf
 	case UUID:
@@ -189,7 +189,7 @@ func valueOf(of any) Value {
 		}
 		return Value{Kind: Number, Text: leaf.literal}
 	}
-	v := reflect.ValueOf(of)
+	v := reflect.ValueOf(record)
 	switch v.Kind() {
 	case reflect.Struct:
 		out := ObjectValue()

@@ -18,11 +18,11 @@ type InvalidError struct {
 
 func (e *InvalidError) Error() string { return e.Reason }
 
-func invalid(format string, args ...any) error {
+func schemaError(format string, args ...any) error {
 	return &InvalidError{InvalidInputSchema, fmt.Sprintf(format, args...)}
 }
 
-func impossible(format string, args ...any) error {
+func semanticError(format string, args ...any) error {
 	return &InvalidError{InvalidInputSemantic, fmt.Sprintf(format, args...)}
 }
 
@@ -36,11 +36,11 @@ func (r Request) Validate() error {
 		{"caller.system", r.Caller.System}, {"target.service", r.Target.Service}, {"target.operation", r.Target.Operation},
 	} {
 		if must.value == "" {
-			return invalid("empty %s", must.name)
+			return schemaError("empty %s", must.name)
 		}
 	}
 	if len(r.Inputs) == 0 {
-		return invalid("empty inputs: there must be at least one")
+		return schemaError("empty inputs: there must be at least one")
 	}
 	for i, in := range r.Inputs {
 		if err := in.validate(i); err != nil {
@@ -53,17 +53,17 @@ func (r Request) Validate() error {
 func (b Body) validate(i int) error {
 	switch {
 	case b.Name == "":
-		return invalid("empty input name at index %d", i)
+		return schemaError("empty input name at index %d", i)
 	case b.ContentType == "":
-		return invalid("empty content type for input '%s'", b.Name)
+		return schemaError("empty content type for input '%s'", b.Name)
 	case b.Encoding != Path:
 		return nil
 	case strings.HasPrefix(b.Data, Scheme):
 		if reason := checkLight(b.Data); reason != "" {
-			return invalid("invalid workspace URI of input '%s': %s", b.Name, reason)
+			return schemaError("invalid workspace URI of input '%s': %s", b.Name, reason)
 		}
 	case b.Data == "":
-		return invalid("empty data for input '%s'", b.Name)
+		return schemaError("empty data for input '%s'", b.Name)
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func (r Request) ValidateStrictly() error {
 		return err
 	}
 	if k := r.Params.Kind; k != Null && k != Object {
-		return invalid("params: expected an object, not %s", k)
+		return schemaError("params: expected an object, not %s", k)
 	}
 	for _, in := range r.Inputs {
 		if err := in.validateStrictly(); err != nil {
@@ -84,20 +84,20 @@ func (r Request) ValidateStrictly() error {
 		}
 	}
 	if path, ok := r.Value().Duplicate(); ok {
-		return invalid("%s: duplicate field", path)
+		return schemaError("%s: duplicate field", path)
 	}
 	hash, err := r.HashPayload()
 	switch {
 	case errors.Is(err, ErrFloat):
-		return invalid("cannot hash the payload: %v", err)
+		return schemaError("cannot hash the payload: %v", err)
 	case err != nil:
 		return err
 	case r.PayloadHash == nil:
 		return nil
 	case !isSHA256(*r.PayloadHash) || strings.ToLower(*r.PayloadHash) != *r.PayloadHash:
-		return invalid("payload_hash is not a SHA-256 in lower-case hexadecimal digits")
+		return schemaError("payload_hash is not a SHA-256 in lower-case hexadecimal digits")
 	case *r.PayloadHash != hash:
-		return impossible("payload_hash does not match: the payload has %s", hash)
+		return semanticError("payload_hash does not match: the payload has %s", hash)
 	}
 	return nil
 }
@@ -106,14 +106,14 @@ func (b Body) validateStrictly() error {
 	switch b.Encoding {
 	case Base64:
 		if _, err := base64.StdEncoding.DecodeString(b.Data); err != nil {
-			return invalid("data of input '%s' is no base64: %v", b.Name, err)
+			return schemaError("data of input '%s' is not base64: %v", b.Name, err)
 		}
 	case Path:
 		if !strings.HasPrefix(b.Data, Scheme) {
-			return impossible("input '%s' names a file outside of the workspace", b.Name)
+			return semanticError("input '%s' names a file outside of the workspace", b.Name)
 		}
 		if _, err := ParseURI(b.Data); err != nil {
-			return impossible("input '%s': %v", b.Name, err)
+			return semanticError("input '%s': %v", b.Name, err)
 		}
 	}
 	return nil
@@ -127,21 +127,21 @@ func (r Response) Validate() error {
 	}
 	switch {
 	case r.Status == Failed && r.Error == nil:
-		return invalid("missing error: a failed response must have one")
+		return schemaError("missing error: a failed response must have one")
 	case r.Status == Accepted && r.Job == nil:
-		return invalid("missing job: an accepted response must have one")
+		return schemaError("missing job: an accepted response must have one")
 	}
 	for _, a := range r.Artifacts {
 		if strings.HasPrefix(a.URI, Scheme) {
 			if reason := checkLight(a.URI); reason != "" {
-				return invalid("invalid artifact URI %q: %s", a.URI, reason)
+				return schemaError("invalid artifact URI %q: %s", a.URI, reason)
 			}
 		}
 		if !isSHA256(a.SHA256) {
-			return invalid("invalid SHA256 of artifact %s", a.ID)
+			return schemaError("invalid SHA256 of artifact %s", a.ID)
 		}
 		if a.SizeBytes == 0 {
-			return invalid("artifact size zero: %s", a.ID)
+			return schemaError("artifact size zero: %s", a.ID)
 		}
 	}
 	return nil
@@ -154,13 +154,13 @@ func (r Response) ValidateStrictly() error {
 	}
 	switch {
 	case r.Status == Succeeded && r.Error != nil:
-		return impossible("a response that succeeded has an error")
+		return semanticError("a response that succeeded has an error")
 	case r.Job == nil:
 		return nil
 	case r.Status == Accepted && r.Job.State.Final(),
 		r.Status == Succeeded && r.Job.State != JobSucceeded,
 		r.Status == Failed && r.Job.State != JobFailed && r.Job.State != JobCancelled:
-		return impossible("the response says %s, its job %s", r.Status, r.Job.State)
+		return semanticError("the response says %s, its job %s", r.Status, r.Job.State)
 	}
 	return nil
 }
@@ -169,16 +169,16 @@ func (r Response) ValidateStrictly() error {
 func checkVersion(v string) error {
 	parts := strings.Split(v, ".")
 	if len(parts) != 2 {
-		return invalid("invalid version format: %q is not major.minor", v)
+		return schemaError("invalid version format: %q is not major.minor", v)
 	}
 	for _, part := range parts {
 		n, err := strconv.ParseUint(part, 10, 8)
 		if err != nil || strconv.FormatUint(n, 10) != part {
-			return invalid("invalid version format: %q is not a number from 0 to 255", part)
+			return schemaError("invalid version format: %q is not a number from 0 to 255", part)
 		}
 	}
 	if parts[0] != "1" {
-		return invalid("version mismatch: got %s, expected %s", v, Version)
+		return schemaError("version mismatch: got %s, expected %s", v, Version)
 	}
 	return nil
 }

@@ -12,15 +12,15 @@ import (
 // -. Most names are valid already. Other APIs and MCP servers have no such limit, and one invalid
 // name would make the whole conversation unusable.
 type Aliases struct {
-	longest int
-	letter  bool              // aliases must begin with a letter or _
-	byName  map[string]string // aliases by name
-	byAlias map[string]string // names by alias
+	maxLength   int
+	letterFirst bool              // aliases must begin with a letter or _
+	byName      map[string]string // aliases by name
+	byAlias     map[string]string // names by alias
 }
 
 // NewAliases returns aliases of at most longest bytes.
-func NewAliases(longest int) Aliases {
-	return Aliases{longest: longest, byName: map[string]string{}, byAlias: map[string]string{}}
+func NewAliases(maxLength int) Aliases {
+	return Aliases{maxLength: maxLength, byName: map[string]string{}, byAlias: map[string]string{}}
 }
 
 // Add returns the alias of a name. The same name always has the same alias, which differs from all
@@ -36,20 +36,20 @@ func (a Aliases) Add(name string) string {
 		}
 		return '_'
 	}, name)
-	if base == "" || a.letter && (base[0] == '-' || base[0] >= '0' && base[0] <= '9') {
+	if base == "" || a.letterFirst && (base[0] == '-' || base[0] >= '0' && base[0] <= '9') {
 		base = "_" + base
 	}
-	base = base[:min(len(base), a.longest)]
+	base = base[:min(len(base), a.maxLength)]
 	alias := base
-	for n := 2; a.taken(alias); n++ {
+	for n := 2; a.isTaken(alias); n++ {
 		suffix := "-" + strconv.Itoa(n)
-		alias = base[:min(len(base), a.longest-len(suffix))] + suffix
+		alias = base[:min(len(base), a.maxLength-len(suffix))] + suffix
 	}
 	a.byName[name], a.byAlias[alias] = alias, name
 	return alias
 }
 
-func (a Aliases) taken(alias string) bool {
+func (a Aliases) isTaken(alias string) bool {
 	_, ok := a.byAlias[alias]
 	return ok
 }
@@ -65,9 +65,9 @@ func (a Aliases) Name(alias string) string {
 // Form is the form of tool names and call ids that an API accepts. Lengths are in bytes; 0 means no
 // limit.
 type Form struct {
-	Name   int  // maximum length; names consist of letters, digits, _ and -
-	Letter bool // names must not begin with a digit or -
-	ID     int
+	Name        int  // maximum length; names consist of letters, digits, _ and -
+	LetterFirst bool // names must not begin with a digit or -
+	ID          int
 }
 
 // Conform returns a copy of a request in which names and ids have the form f. This is necessary
@@ -75,7 +75,7 @@ type Form struct {
 // Callers must translate the tool names in the answer back with names.
 func Conform(req Request, f Form) (out Request, names Aliases) {
 	names = NewAliases(f.Name)
-	names.letter = f.Letter
+	names.letterFirst = f.LetterFirst
 	name := func(s string) string {
 		if f.Name == 0 {
 			return s
@@ -117,12 +117,12 @@ func isCallOrResult(p Part) bool {
 
 // shortID returns an id of at most longest bytes. It depends only on id, so it is the same for a
 // call and its result, and in every request.
-func shortID(id string, longest int) string {
-	if longest == 0 || len(id) <= longest {
+func shortID(id string, maxLength int) string {
+	if maxLength == 0 || len(id) <= maxLength {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))
-	return hex.EncodeToString(sum[:])[:min(longest, 2*len(sum))]
+	return hex.EncodeToString(sum[:])[:min(maxLength, 2*len(sum))]
 }
 
 // RestoreNames wraps a consumer of deltas so that it gets the real names of tools.

@@ -53,7 +53,7 @@ func TestConform(t *testing.T) {
 	if diff := cmp.Diff([]string{"a.b", "a_b", "none/such", "unheard"}, heard); diff != "" {
 		t.Error(diff)
 	}
-	if out, _ := Conform(Request{Tools: []ToolSpec{{Name: "1pass__x"}, {Name: "-"}, {Name: "_1pass__x"}}}, Form{Name: 64, Letter: true}); out.Tools[0].Name != "_1pass__x" || out.Tools[1].Name != "_-" || out.Tools[2].Name != "_1pass__x-2" {
+	if out, _ := Conform(Request{Tools: []ToolSpec{{Name: "1pass__x"}, {Name: "-"}, {Name: "_1pass__x"}}}, Form{Name: 64, LetterFirst: true}); out.Tools[0].Name != "_1pass__x" || out.Tools[1].Name != "_-" || out.Tools[2].Name != "_1pass__x-2" {
 		t.Errorf("%+v", out.Tools)
 	}
 	if same, _ := Conform(in, Form{}); cmp.Diff(in, same) != "" {

@@ -61,10 +61,10 @@ func (r Request) Cached() bool {
 // true for left messages. With two marks, this request reads the cache up to the first mark, to which
 // the previous request wrote, and the next request reads up to the second. One mark is not enough,
 // because the provider looks back only some blocks from a mark, and one step may add more blocks.
-func MarkBackwards(n, left int, mark func(i int) bool) {
-	for i := n - 1; i >= 0 && left > 0; i-- {
+func MarkBackwards(n, count int, mark func(i int) bool) {
+	for i := n - 1; i >= 0 && count > 0; i-- {
 		if mark(i) {
-			left--
+			count--
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 func Answer(ask func(yield func(Delta, error) bool) error) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
 		c := &consumer{yield: yield}
-		if err := ask(c.take); err != nil && !c.stopped {
+		if err := ask(c.deliver); err != nil && !c.stopped {
 			yield(Delta{}, err)
 		}
 	}
@@ -23,7 +23,7 @@ type consumer struct {
 	stopped bool
 }
 
-func (c *consumer) take(d Delta, err error) bool {
+func (c *consumer) deliver(d Delta, err error) bool {
 	c.stopped = c.stopped || !c.yield(d, err)
 	return !c.stopped
 }

@@ -48,7 +48,7 @@ type Error struct {
 	Body        string        // the provider's answer, without secrets; for patterns, not for the user
 	Label       string        // label of the retry rule, for ErrCustom
 	RetryAfter  time.Duration // how long the provider asks to wait; 0 if unknown
-	GaveUp      time.Duration // RetryPolicy.Total, if the request failed because its retries took longer; otherwise 0
+	RetryLimit  time.Duration // RetryPolicy.Total, if the request failed because its retries took longer; otherwise 0
 	Cause       error
 }
 
@@ -74,8 +74,8 @@ func (e *Error) Busy() bool {
 		Mentions(said, "overload", "unavailable", "capacity"))
 }
 
-// Unpaid reports whether the provider refuses because the account has no credit left.
-func (e *Error) Unpaid() bool {
+// OutOfCredit reports whether the provider refuses because the account has no credit left.
+func (e *Error) OutOfCredit() bool {
 	said := strings.ToLower(e.Body)
 	return e.Status == http.StatusPaymentRequired || !e.Page && Mentions(said, "insufficient_quota", "insufficient balance", "credit balance is too low", "billing_hard_limit")
 }
@@ -104,13 +104,13 @@ func StatusError(provider string, resp *http.Response, message string, now time.
 	status := strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status)))
 	e.Message = fmt.Sprintf("%s answered %s: %s", provider, status, message)
 	if wait := e.RetryAfter; wait > 0 {
-		e.AskedToWait(wait)
+		e.SetRetryAfter(wait)
 	}
 	return e
 }
 
-// AskedToWait records how long the provider asks to wait, and adds it to the message.
-func (e *Error) AskedToWait(d time.Duration) {
+// SetRetryAfter records how long the provider asks to wait, and adds it to the message.
+func (e *Error) SetRetryAfter(d time.Duration) {
 	e.RetryAfter = d
 	e.Message += fmt.Sprintf(" (try again in %s)", (d + time.Second - 1).Truncate(time.Second))
 }
@@ -263,12 +263,12 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 // Replaceable reports whether another model may answer the failed request, because the model or its
 // provider cannot be used at the moment. It is false for mistakes in the request or the key.
 func (e *Error) Replaceable() bool {
-	return e.Retryable() || e.Kind == ErrUnreachable || e.exhausted() || e.unknownModel()
+	return e.Retryable() || e.Kind == ErrUnreachable || e.quotaExhausted() || e.unknownModel()
 }
 
-// exhausted reports whether the account has no quota or credit left.
-func (e *Error) exhausted() bool {
-	return e.Status == http.StatusPaymentRequired || e.says("quota", "billing", "credit balance", "insufficient credit", "insufficient balance", "insufficient funds")
+// quotaExhausted reports whether the account has no quota or credit left.
+func (e *Error) quotaExhausted() bool {
+	return e.Status == http.StatusPaymentRequired || e.mentions("quota", "billing", "credit balance", "insufficient credit", "insufficient balance", "insufficient funds")
 }
 
 // unknownModel reports whether the provider does not have the model, or not for this account.
@@ -276,15 +276,15 @@ func (e *Error) unknownModel() bool {
 	switch {
 	case e.Page || e.Kind != ErrBadRequest && e.Kind != ErrAuth && e.Kind != ErrUnknown:
 		return false
-	case e.Status == http.StatusNotFound || e.says("model_not_found"):
+	case e.Status == http.StatusNotFound || e.mentions("model_not_found"):
 		return true
 	}
-	return e.says("model") && e.says("not found", "not exist", "unknown model", "no such model", "invalid model", "deprecated", "decommissioned", "not have access")
+	return e.mentions("model") && e.mentions("not found", "not exist", "unknown model", "no such model", "invalid model", "deprecated", "decommissioned", "not have access")
 }
 
-// says reports whether the provider's answer contains one of signs. Message is used only without a
+// mentions reports whether the provider's answer contains one of signs. Message is used only without a
 // body, because it also contains eca's advice.
-func (e *Error) says(signs ...string) bool {
+func (e *Error) mentions(signs ...string) bool {
 	return Mentions(strings.ToLower(cmp.Or(e.Body, e.Message)), signs...)
 }
 

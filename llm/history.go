@@ -31,23 +31,23 @@ type reasoningFilter struct {
 func (f *reasoningFilter) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	end := len(req.Messages)
 	if f.mode == HistoryTurn {
-		for end > 0 && !prompts(req.Messages[end-1]) {
+		for end > 0 && !isPrompt(req.Messages[end-1]) {
 			end--
 		}
 	}
 	req.Messages = slices.Clone(req.Messages)
 	for i, m := range req.Messages[:end] {
 		req.Messages[i].Parts = slices.DeleteFunc(slices.Clone(m.Parts), func(p Part) bool {
-			_, is := p.(Reasoning)
-			return is
+			_, isReasoning := p.(Reasoning)
+			return isReasoning
 		})
 	}
 	return f.model.Stream(ctx, req)
 }
 
-// prompts reports whether a message contains input of the user. A message with only tool results
+// isPrompt reports whether a message contains input of the user. A message with only tool results
 // continues a turn.
-func prompts(m Message) bool {
+func isPrompt(m Message) bool {
 	return m.Role == User && slices.ContainsFunc(m.Parts, func(p Part) bool {
 		_, result := p.(ToolResult)
 		return !result

@@ -62,7 +62,7 @@ const maxErrorBody = 64 << 10
 // not a stream, a time limit, a lost connection. io.EOF from read means that the answer ended too
 // early. When ctx ends, its error is returned.
 func (e Endpoint) Post(ctx context.Context, body []byte, headers map[string]string, read func(io.Reader) error) error {
-	return e.authorized(ctx, func(e Endpoint) error {
+	return e.doAuthorized(ctx, func(e Endpoint) error {
 		err := e.post(ctx, body, headers, read)
 		if typed, ok := errors.AsType[*Error](err); ok {
 			typed.Message, typed.Body = e.withoutSecrets(typed.Message), e.withoutSecrets(typed.Body)
@@ -82,8 +82,8 @@ func (e Endpoint) withoutSecrets(text string) string {
 }
 
 func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]string, read func(io.Reader) error) error {
-	ctx, dog := Watch(ctx, e.Limits)
-	defer dog.Stop()
+	ctx, watchdog := Watch(ctx, e.Limits)
+	defer watchdog.Stop()
 	req, err := e.request(ctx, http.MethodPost, body)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 	if resp.StatusCode/100 != 2 {
 		return e.statusError(resp)
 	}
-	watched := dog.Body(resp.Body)
+	watched := watchdog.Body(resp.Body)
 	if ct := resp.Header.Get("Content-Type"); strings.HasPrefix(ct, "application/json") || strings.HasPrefix(ct, htmlType) {
 		text, _ := io.ReadAll(io.LimitReader(watched, maxErrorBody))
 		if page, ok := webPage(resp, text); ok {
@@ -119,7 +119,7 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 	var typed *Error
 	switch {
 	case err == nil:
-		e.drain(dog, watched)
+		e.drain(watchdog, watched)
 		return nil
 	case errors.Is(err, ErrStopped):
 		return err
@@ -179,10 +179,10 @@ func (e Endpoint) request(ctx context.Context, method string, body []byte) (*htt
 func (e Endpoint) sameOriginClient() *http.Client {
 	c := *e.Client
 	c.CheckRedirect = func(next *http.Request, via []*http.Request) error {
-		const most = 10
+		const maxRedirects = 10
 		from := via[0].URL
 		same := next.URL.Host == from.Host && next.URL.Scheme == from.Scheme
-		if toTLS := next.URL.Hostname() == from.Hostname() && from.Scheme == "http" && next.URL.Scheme == "https"; !same && !toTLS || len(via) >= most {
+		if toTLS := next.URL.Hostname() == from.Hostname() && from.Scheme == "http" && next.URL.Scheme == "https"; !same && !toTLS || len(via) >= maxRedirects {
 			return http.ErrUseLastResponse
 		}
 		return nil
@@ -208,8 +208,8 @@ const (
 
 // drain reads the rest of an answer after its last event, because a connection can be reused only
 // after its answer has been read to the end.
-func (e Endpoint) drain(dog *Watchdog, rest io.Reader) {
-	timer := time.AfterFunc(drainTime, dog.Stop)
+func (e Endpoint) drain(watchdog *Watchdog, rest io.Reader) {
+	timer := time.AfterFunc(drainTime, watchdog.Stop)
 	defer timer.Stop()
 	_, _ = io.CopyN(io.Discard, rest, drainSize)
 }
@@ -228,7 +228,7 @@ func (e Endpoint) statusError(resp *http.Response) *Error {
 	out := StatusError(e.Name(), resp, text, e.Now())
 	out.Address, out.Page = e.address().String(), isPage
 	out.Body = string(body)
-	if out.Kind == ErrRateLimited && out.RetryAfter == 0 && out.Unpaid() {
+	if out.Kind == ErrRateLimited && out.RetryAfter == 0 && out.OutOfCredit() {
 		out.Kind = ErrBadRequest // waiting does not help
 	}
 	if e.Explain != nil {
@@ -244,7 +244,7 @@ const maxDocument = 16 << 20
 // question is not nil, it is posted as JSON. Errors contain neither the URL, which may contain a
 // key, nor credentials. Only ctx limits the time.
 func (e Endpoint) Exchange(ctx context.Context, question, answer any) error {
-	return e.authorized(ctx, func(e Endpoint) error { return e.exchange(ctx, question, answer) })
+	return e.doAuthorized(ctx, func(e Endpoint) error { return e.exchange(ctx, question, answer) })
 }
 
 func (e Endpoint) exchange(ctx context.Context, question, answer any) error {
@@ -319,10 +319,10 @@ func (e Endpoint) transportError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	why := netclient.Explain(err, "")
-	out := &Error{Kind: ErrNetwork, Cause: err, Message: e.Name() + ": " + why.Message}
+	explanation := netclient.Explain(err, "")
+	out := &Error{Kind: ErrNetwork, Cause: err, Message: e.Name() + ": " + explanation.Message}
 	switch {
-	case why.Permanent():
+	case explanation.Permanent():
 		out.Kind = ErrUnreachable
 	case errors.Is(err, io.EOF): // before the answer began; later, the error is ErrUnexpectedEOF
 		out.Kind, out.Message = ErrPrematureStop, e.Name()+": "+e.address().Host+" closed the connection without an answer"
@@ -366,20 +366,20 @@ func ErrorText(body []byte) string {
 	return shorten.Bytes(strings.Join(strings.Fields(string(body)), " "), 500)
 }
 
-// Authorized returns the endpoint with a valid token in its headers, for requests that do not use
+// Authorize returns the endpoint with a valid token in its headers, for requests that do not use
 // Post or Exchange.
-func (e Endpoint) Authorized(ctx context.Context) (Endpoint, error) {
+func (e Endpoint) Authorize(ctx context.Context) (Endpoint, error) {
 	var out Endpoint
-	err := e.authorized(ctx, func(e Endpoint) error {
+	err := e.doAuthorized(ctx, func(e Endpoint) error {
 		out = e
 		return nil
 	})
 	return out, err
 }
 
-// authorized makes a request with a token, and repeats it once with a new token if the first one is
+// doAuthorized makes a request with a token, and repeats it once with a new token if the first one is
 // refused.
-func (e Endpoint) authorized(ctx context.Context, do func(Endpoint) error) error {
+func (e Endpoint) doAuthorized(ctx context.Context, do func(Endpoint) error) error {
 	if e.Bearer == nil || e.Headers["Authorization"] != "" {
 		return do(e)
 	}
@@ -387,7 +387,7 @@ func (e Endpoint) authorized(ctx context.Context, do func(Endpoint) error) error
 	if err != nil {
 		return err
 	}
-	err = do(e.with(token))
+	err = do(e.withToken(token))
 	var refused *Error
 	if token == "" || !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized {
 		return err
@@ -399,11 +399,11 @@ func (e Endpoint) authorized(ctx context.Context, do func(Endpoint) error) error
 	case next == "" || next == token:
 		return err
 	}
-	return do(e.with(next))
+	return do(e.withToken(next))
 }
 
-// with returns the endpoint with a token.
-func (e Endpoint) with(token string) Endpoint {
+// withToken returns the endpoint with a token.
+func (e Endpoint) withToken(token string) Endpoint {
 	e.Bearer = nil
 	if token != "" {
 		e.Headers = maps.Clone(e.Headers)

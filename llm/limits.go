@@ -69,16 +69,16 @@ func (w *Watchdog) Stop() {
 func (w *Watchdog) Body(r io.Reader) io.Reader { return &watchedBody{w, r, false} }
 
 type watchedBody struct {
-	w    *Watchdog
-	r    io.Reader
-	seen bool
+	w       *Watchdog
+	r       io.Reader
+	started bool
 }
 
 func (b *watchedBody) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	if n > 0 {
-		b.w.progress(!b.seen)
-		b.seen = true
+		b.w.progress(!b.started)
+		b.started = true
 	}
 	return n, err
 }

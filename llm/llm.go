@@ -27,11 +27,11 @@ type Model interface {
 	Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
 }
 
-// Reader is a Model that reports which earlier reasoning it can send back, because an API accepts
+// ReasoningReader is a Model that reports which earlier reasoning it can send back, because an API accepts
 // only its own reasoning.
-type Reader interface {
-	// Reads reports whether reasoning with the origin api (Reasoning.API) can be sent to a model.
-	Reads(model, api string) bool
+type ReasoningReader interface {
+	// ReadsReasoning reports whether reasoning with the origin api (Reasoning.API) can be sent to a model.
+	ReadsReasoning(model, api string) bool
 }
 
 // Purpose is what a request is for. Scripted models and logs use it.
@@ -54,19 +54,19 @@ type Request struct {
 	System  string
 	// SystemTail follows System. It may change from request to request, so explicit cache marks do
 	// not include it.
-	SystemTail string
-	Messages   []Message
-	Tools      []ToolSpec
-	Server     ServerTools       // tools that the provider may run itself
-	MaxOutput  int64             // tokens; 0 leaves it to the provider
-	Context    int64             // context limit in tokens; 0 means unknown
-	Reasoning  bool              // the model can reason and should
-	CacheKey   string            // stable per chat; providers may use it for prompt caching
-	Retention  Retention         // how long the prompt should stay cached; see WithRetention
-	Headers    map[string]string // for this model, in addition to its provider's
-	Extra      map[string]any    // merged into the body last: extraPayload and variants
-	Origin     Origin            // for logs and the journal; never sent to a provider
-	Patience   time.Duration     // upper limit of RetryPolicy.Total for this request; 0: no limit
+	SystemTail  string
+	Messages    []Message
+	Tools       []ToolSpec
+	ServerTools ServerTools       // tools that the provider may run itself
+	MaxOutput   int64             // tokens; 0 leaves it to the provider
+	Context     int64             // context limit in tokens; 0 means unknown
+	Reasoning   bool              // the model can reason and should
+	CacheKey    string            // stable per chat; providers may use it for prompt caching
+	Retention   Retention         // how long the prompt should stay cached; see WithRetention
+	Headers     map[string]string // for this model, in addition to its provider's
+	Extra       map[string]any    // merged into the body last: extraPayload and variants
+	Origin      Origin            // for logs and the journal; never sent to a provider
+	Patience    time.Duration     // upper limit of RetryPolicy.Total for this request; 0: no limit
 }
 
 // Origin is the chat, turn and agent that make a request. All fields may be empty.
@@ -187,7 +187,7 @@ const (
 	UsageDelta               // Usage; at most once
 	StopDelta                // Stop
 	RetryDelta               // Err, Retry: the request failed and will be retried
-	AgainDelta               // the delay is over: the request is repeated
+	AttemptDelta             // the delay is over: the request is repeated
 	ServerStart              // ID, Name: the provider begins a call of one of its own tools
 	ServerRun                // ID, Text: the arguments, a JSON object; API
 	ServerEnd                // ID, Opaque, Result; after ServerRun

@@ -55,18 +55,18 @@ func mergeField(base json.RawMessage, over any) (json.RawMessage, error) {
 	case json.RawMessage:
 		return over, nil
 	case map[string]any:
-		var was map[string]any
+		var old map[string]any
 		if len(base) > 0 && base[0] == '{' {
 			dec := json.NewDecoder(bytes.NewReader(base))
 			dec.UseNumber()
-			if err := dec.Decode(&was); err != nil {
+			if err := dec.Decode(&old); err != nil {
 				return nil, err
 			}
 		}
-		if was == nil {
-			was = map[string]any{}
+		if old == nil {
+			old = map[string]any{}
 		}
-		return json.Marshal(DeepMerge(was, over))
+		return json.Marshal(DeepMerge(old, over))
 	}
 	return json.Marshal(over)
 }

@@ -41,31 +41,31 @@ type RetryInfo struct {
 }
 
 // WithRetry returns a model that retries failed requests to m. It retries a request only if no part of
-// its answer has been delivered. A RetryDelta announces each retry, and an AgainDelta is the first delta
+// its answer has been delivered. A RetryDelta announces each retry, and an AttemptDelta is the first delta
 // of each new attempt.
-func WithRetry(m Model, p RetryPolicy) Model { return &retrying{m, p} }
+func WithRetry(m Model, p RetryPolicy) Model { return &retryingModel{m, p} }
 
-type retrying struct {
+type retryingModel struct {
 	model  Model
 	policy RetryPolicy
 }
 
-func (r *retrying) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
+func (r *retryingModel) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
-		policy := r.policy.within(req.Patience)
+		policy := r.policy.withLimit(req.Patience)
 		for n := (attempts{}); ; {
 			begin := policy.now()
-			delivered, stopped, err := r.once(ctx, req, yield)
+			delivered, stopped, err := r.attempt(ctx, req, yield)
 			if stopped || err == nil {
 				return
 			}
 			e := AsError(err)
 			n.waited += policy.now().Sub(begin)
-			info, again := policy.next(&n, e)
-			if delivered || !again || ctx.Err() != nil {
+			info, retry := policy.next(&n, e)
+			if delivered || !retry || ctx.Err() != nil {
 				if e.Retryable() && policy.exhausted(&n) {
-					gaveUp := *e
-					gaveUp.GaveUp, err = policy.Total, &gaveUp
+					failed := *e
+					failed.RetryLimit, err = policy.Total, &failed
 				}
 				yield(Delta{}, err)
 				return
@@ -77,15 +77,15 @@ func (r *retrying) Stream(ctx context.Context, req Request) iter.Seq2[Delta, err
 				yield(Delta{}, err)
 				return
 			}
-			if !yield(Delta{Kind: AgainDelta}, nil) {
+			if !yield(Delta{Kind: AttemptDelta}, nil) {
 				return
 			}
 		}
 	}
 }
 
-// once makes one attempt and passes on its deltas.
-func (r *retrying) once(ctx context.Context, req Request, yield func(Delta, error) bool) (delivered, stopped bool, err error) {
+// attempt makes one attempt and passes on its deltas.
+func (r *retryingModel) attempt(ctx context.Context, req Request, yield func(Delta, error) bool) (delivered, stopped bool, err error) {
 	for d, err := range r.model.Stream(ctx, req) {
 		if err != nil {
 			return delivered, false, r.policy.classify(err)
@@ -115,8 +115,8 @@ func (p RetryPolicy) classify(err error) error {
 	return err
 }
 
-// within returns the policy with an upper limit for Total.
-func (p RetryPolicy) within(total time.Duration) RetryPolicy {
+// withLimit returns the policy with an upper limit for Total.
+func (p RetryPolicy) withLimit(total time.Duration) RetryPolicy {
 	if total > 0 && (p.Total == 0 || total < p.Total) {
 		p.Total = total
 	}
@@ -132,31 +132,31 @@ func (p RetryPolicy) now() time.Time {
 
 // attempts counts the failed attempts of one request.
 type attempts struct {
-	all, premature int
-	waited         time.Duration
+	total, premature int
+	waited           time.Duration
 }
 
 // next counts another failed attempt. It returns whether to retry the request, and after which
 // delay.
 func (p RetryPolicy) next(n *attempts, e *Error) (RetryInfo, bool) {
 	info := RetryInfo{Max: p.MaxRetries}
-	n.all++
-	info.Attempt = n.all
+	n.total++
+	info.Attempt = n.total
 	if e.Kind == ErrPrematureStop || e.Kind == ErrMalformed || e.Kind == ErrTimeout {
 		n.premature++
 		if n.premature > p.MaxPremature {
 			return info, false
 		}
 		// RetryInfo contains the limit that will be reached first.
-		if p.MaxPremature-n.premature < p.MaxRetries-n.all {
+		if p.MaxPremature-n.premature < p.MaxRetries-n.total {
 			info.Attempt, info.Max = n.premature, p.MaxPremature
 		}
 	}
-	if !e.Retryable() || n.all > p.MaxRetries {
+	if !e.Retryable() || n.total > p.MaxRetries {
 		return info, false
 	}
 	var ok bool
-	info.Delay, ok = p.delay(n.all, e)
+	info.Delay, ok = p.delay(n.total, e)
 	n.waited += info.Delay
 	return info, ok && !p.exhausted(n)
 }

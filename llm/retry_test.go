@@ -131,7 +131,7 @@ func TestRetrySaysWhenItBegins(t *testing.T) {
 			}
 			got[d.Kind] = time.Since(start)
 		}
-		if again, ok := got[AgainDelta]; !ok || again != 7*time.Second || got[RetryDelta] != 0 {
+		if again, ok := got[AttemptDelta]; !ok || again != 7*time.Second || got[RetryDelta] != 0 {
 			t.Errorf("%v", got)
 		}
 	})
@@ -341,7 +341,7 @@ func TestRetriesEndWithTheirTotal(t *testing.T) {
 		start := time.Now()
 		_, delays, err := drain(t.Context(), WithRetry(&flaky{errs: slices.Repeat([]error{&Error{Kind: ErrOverloaded}}, 20)}, policy))
 		var failed *Error
-		if took := time.Since(start); !errors.As(err, &failed) || failed.GaveUp != policy.Total || took > policy.Total || took < time.Minute {
+		if took := time.Since(start); !errors.As(err, &failed) || failed.RetryLimit != policy.Total || took > policy.Total || took < time.Minute {
 			t.Errorf("ended after %s: %v %v", took, delays, err)
 		}
 	})

@@ -36,8 +36,8 @@ type ServerResult struct {
 	Failed  bool     `json:"failed,omitempty"`
 }
 
-// MadeImage returns the result of a call that generated an image, from the image in base64.
-func MadeImage(mediaType, encoded string) *ServerResult {
+// GeneratedImage returns the result of a call that generated an image, from the image in base64.
+func GeneratedImage(mediaType, encoded string) *ServerResult {
 	data, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil || len(data) == 0 {
 		return &ServerResult{Failed: true, Outputs: []string{"[The image is left out: the provider sent damaged data.]"}}
@@ -47,8 +47,8 @@ func MadeImage(mediaType, encoded string) *ServerResult {
 
 // Texts for a model that gets an image that was generated through another API.
 const (
-	madeImage  = "[I made an image here. It is shown in the next message.]"
-	madeImages = "Images that you made in your last message:"
+	generatedImageText  = "[I made an image here. It is shown in the next message.]"
+	generatedImagesText = "Images that you made in your last message:"
 )
 
 // Portable returns messages for an API that accepts only its own server calls, those with the
@@ -77,9 +77,9 @@ func Portable(messages []Message, api string) []Message {
 				}
 				for _, i := range p.(ServerCall).Images {
 					if len(images) == 0 {
-						images = append(images, Text{madeImages})
+						images = append(images, Text{generatedImagesText})
 					}
-					parts, images = append(parts, Text{madeImage}), append(images, i)
+					parts, images = append(parts, Text{generatedImageText}), append(images, i)
 				}
 			}
 		}

@@ -20,9 +20,9 @@ func (r *renderer) showTasks(list protocol.TaskDetails) []notification {
 	return r.content(protocol.RoleAssistant, protocol.TaskList{Type: "toolCalled", Server: tools.Native, Name: "task", Details: list})
 }
 
-// call shows the stages of a call that the client has not been sent yet, up to the current one. If
+// showCall shows the stages of a call that the client has not been sent yet, up to the current one. If
 // the stage is the same as before, it shows only what changed.
-func (r *renderer) call(c transcript.Call) []notification {
+func (r *renderer) showCall(c transcript.Call) []notification {
 	sent := r.stages[c.CallID]
 	r.stages[c.CallID] = c.Stage
 	var out []notification
@@ -44,9 +44,9 @@ func (r *renderer) call(c transcript.Call) []notification {
 	switch c.Stage {
 	case transcript.Announced, transcript.Judged, transcript.Running:
 	case transcript.Finished:
-		out = append(out, r.called(c)...)
+		out = append(out, r.showResult(c)...)
 	case transcript.Rejected:
-		out = append(out, r.rejected(c)...)
+		out = append(out, r.showRejection(c)...)
 	}
 	return out
 }
@@ -68,8 +68,8 @@ func (r *renderer) toolRun(c transcript.Call) protocol.ToolRun {
 	}
 }
 
-// called shows the result of a call.
-func (r *renderer) called(c transcript.Call) []notification {
+// showResult shows the result of a call.
+func (r *renderer) showResult(c transcript.Call) []notification {
 	b := c.Result
 	shown := protocol.ToolCalled{
 		Type: "toolCalled", ToolCall: r.toolCall(c, transcript.Finished), Arguments: c.Arguments(),
@@ -108,8 +108,8 @@ func (r *renderer) called(c transcript.Call) []notification {
 	return out
 }
 
-// rejected shows that a call did not run, or was stopped.
-func (r *renderer) rejected(c transcript.Call) []notification {
+// showRejection shows that a call did not run, or was stopped.
+func (r *renderer) showRejection(c transcript.Call) []notification {
 	b := c.Rejection
 	call := r.toolCall(c, transcript.Rejected)
 	if b.Reason == event.RejectedByConfig && c.Judgment.Summary != "" && c.Judgment.Reason != "" {

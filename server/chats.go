@@ -218,7 +218,7 @@ func (cs *chats) ChatOpen(ctx context.Context, req protocol.Request[protocol.Win
 		if bad != nil {
 			return protocol.ChatOpenResult{Error: bad}, nil
 		}
-		if err := v.do(ctx, 0, func(ctx context.Context) error { return v.open(ctx, span) }); err != nil {
+		if err := v.runAfter(ctx, 0, func(ctx context.Context) error { return v.open(ctx, span) }); err != nil {
 			return protocol.ChatOpenResult{}, err
 		}
 		meta := session.Meta()

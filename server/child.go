@@ -93,14 +93,14 @@ func (v *view) followChild(ctx, waiting context.Context, session *chat.Session, 
 			continue
 		}
 		if e.Seq < from.Seq {
-			r.live(e)
+			r.showLive(e)
 			continue
 		}
-		if v.views.follow != nil {
+		if v.views.followPeriod != nil {
 			e = joinPieces(ctx, reader, e)
 		}
-		v.sendAt(ctx, r.chatID, reader, r.live(e))
-		if v.views.follow != nil && isGrowing(reader, e) {
+		v.sendAt(ctx, r.chatID, reader, r.showLive(e))
+		if v.views.followPeriod != nil && isGrowing(reader, e) {
 			v.awaitPhase(waiting)
 		}
 		if _, over := e.Body.(event.TurnFinished); over {
@@ -146,7 +146,7 @@ func (v *view) endChild(ctx context.Context, turn, callID string) {
 	}
 	// The view has fallen behind and did not start to show this subagent.
 	r := v.renderer.forChild(*sub)
-	_, err := v.session.Child(ctx, sub.ChatID, callID, func(e event.Event) { v.send(ctx, r.live(e)) })
+	_, err := v.session.Child(ctx, sub.ChatID, callID, func(e event.Event) { v.send(ctx, r.showLive(e)) })
 	if err != nil && ctx.Err() == nil {
 		v.views.log.Error("cannot show a subagent", "chat", sub.ChatID, "err", err)
 	}
@@ -170,7 +170,7 @@ func (r *replayer) child(call transcript.Call) []notification {
 	}
 	c := newReplayer(r.forChild(*sub))
 	var out []notification
-	r.subagent(sub.ChatID, call.CallID, func(e event.Event) { out = append(out, c.past(e)...) })
+	r.subagent(sub.ChatID, call.CallID, func(e event.Event) { out = append(out, c.showStored(e)...) })
 	return append(out, c.end(tailDead)...)
 }
 

@@ -47,7 +47,7 @@ func (r *rig) mayWrite() bool {
 	return err == nil && slices.ContainsFunc(body.Tools, func(tool struct{ Name string }) bool { return tool.Name == "eca__write_file" })
 }
 
-// A client that follows the seed protocol exactly: no chat ids of its own, the behaviour family of
+// A client that follows the first published protocol exactly: no chat ids of its own, the behaviour family of
 // names, no server in tool calls.
 //
 // Covers: initialize, initialized, shutdown, exit, chat/queryCommands

@@ -24,8 +24,8 @@ type connection struct {
 	log   *slog.Logger
 	newID func() string
 
-	news   *chat.Subscription   // changes that other clients make
-	follow func() time.Duration // see Options
+	news         *chat.Subscription   // changes that other clients make
+	followPeriod func() time.Duration // see Options
 
 	name         atomic.Pointer[client]                // nil before initialize
 	capabilities atomic.Pointer[protocol.Capabilities] // nil before initialize

@@ -45,9 +45,9 @@ func newRenderer(chatID string, cfg *config.Loaded) *renderer {
 	}
 }
 
-// live returns the notifications for an event. Events of a turn that began before the renderer was
+// showLive returns the notifications for an event. Events of a turn that began before the renderer was
 // created produce no notifications, because the client does not know the turn.
-func (r *renderer) live(e event.Event) []notification {
+func (r *renderer) showLive(e event.Event) []notification {
 	if _, ok := e.Body.(event.UserMessage); ok || e.Turn == "" {
 		r.turns[e.Turn] = true
 	}
@@ -95,7 +95,7 @@ func (r *renderer) render(c transcript.Change) []notification {
 		}
 		return r.content(protocol.RoleAssistant, content)
 	case transcript.Call:
-		return r.call(item)
+		return r.showCall(item)
 	case transcript.Notice:
 		return r.content(r.noticeRole(item), protocol.TextContent{Type: "text", Text: item.Text})
 	case transcript.Report:
@@ -112,7 +112,7 @@ func (r *renderer) render(c transcript.Change) []notification {
 		if item.End == nil {
 			return r.status("running")
 		}
-		out := append(r.finished(*item.End), r.afterTurns...)
+		out := append(r.endTurn(*item.End), r.afterTurns...)
 		r.afterTurns = nil
 		return out
 	case transcript.Title:
@@ -148,9 +148,9 @@ func (r *renderer) compaction(c transcript.Compaction) []notification {
 	return r.text("\n── Chat compacted ──\n")
 }
 
-// finished ends a turn. A superseded turn ends silently: only the end of the newer turn is shown
+// endTurn ends a turn. A superseded turn ends silently: only the end of the newer turn is shown
 // (4.1).
-func (r *renderer) finished(b event.TurnFinished) []notification {
+func (r *renderer) endTurn(b event.TurnFinished) []notification {
 	clear(r.stages)
 	var out []notification
 	switch b.Reason {
@@ -159,7 +159,7 @@ func (r *renderer) finished(b event.TurnFinished) []notification {
 	case event.FinishedStopped:
 		out = r.status("stopping")
 	case event.FinishedInterrupted:
-		out = r.interrupted()
+		out = r.showInterrupted()
 	}
 	status := "idle"
 	if b.Dialog {
@@ -178,14 +178,14 @@ func (r *renderer) turnElsewhere(t transcript.Turn) []notification {
 	out := r.afterTurns
 	r.afterTurns = nil
 	if t.End.Reason == event.FinishedInterrupted {
-		out = append(r.interrupted(), out...)
+		out = append(r.showInterrupted(), out...)
 	}
 	return out
 }
 
-// interrupted marks a turn that was cut off when eca exited. Without the mark, a partial answer
+// showInterrupted marks a turn that was cut off when eca exited. Without the mark, a partial answer
 // looks complete.
-func (r *renderer) interrupted() []notification {
+func (r *renderer) showInterrupted() []notification {
 	return r.text("\n" + transcript.InterruptedText + "\n")
 }
 

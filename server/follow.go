@@ -48,14 +48,14 @@ type followResult struct {
 	Done bool `json:"done"`
 }
 
-type positioned struct {
+type positionedParams struct {
 	ChatID string `json:"chatId"`
 	position
 	Method string `json:"method"`
 	Params any    `json:"params"`
 }
 
-type began struct {
+type beganParams struct {
 	ChatID string    `json:"chatId"`
 	Title  string    `json:"title"`
 	Seq    event.Seq `json:"seq"`
@@ -91,15 +91,15 @@ func (s *Server) handleNews(n chat.News) {
 		return
 	}
 	s.mu.Lock()
-	ready := s.lifecycle == initialized || s.follow != nil
+	ready := s.lifecycle == initialized || s.followPeriod != nil
 	s.mu.Unlock()
-	v, known := s.views.shown(n.ChatID)
+	v, known := s.views.viewOf(n.ChatID)
 	shown := known && !v.hasEnded()
 	session, open := s.host.Engine().Lookup(n.ChatID)
 	switch {
 	case !ready:
 	case n.Kind == chat.ChatDeleted:
-		if !known && s.follow == nil {
+		if !known && s.followPeriod == nil {
 			return
 		}
 		ended := s.views.beginDelete(n.ChatID)
@@ -113,16 +113,16 @@ func (s *Server) handleNews(n chat.News) {
 	case !open:
 	case n.Kind == chat.ChatChanged && shown:
 		s.background(func() {
-			_ = v.do(s.ctx, 0, func(ctx context.Context) error {
+			_ = v.runAfter(s.ctx, 0, func(ctx context.Context) error {
 				v.showSelection(ctx, session.Meta())
 				return nil
 			})
 		})
-	case n.Kind == chat.ChatChanged && s.follow != nil:
+	case n.Kind == chat.ChatChanged && s.followPeriod != nil:
 		s.post("chat/opened", protocol.ChatOpened{ChatID: n.ChatID, Title: session.Meta().Title})
 	case n.Kind == chat.ChatChanged, shown:
-	case s.follow != nil:
-		s.postBegan(began{n.ChatID, session.Meta().Title, session.Next()})
+	case s.followPeriod != nil:
+		s.postBegan(beganParams{n.ChatID, session.Meta().Title, session.Next()})
 	case n.Kind == chat.ChatBegun:
 		s.post("chat/opened", protocol.ChatOpened{ChatID: n.ChatID})
 		s.views.get(session)
@@ -131,7 +131,7 @@ func (s *Server) handleNews(n chat.News) {
 
 // postBegan sends $/began. If an earlier chat with the same id is being deleted, it first waits for the
 // end of the deletion.
-func (s *Server) postBegan(b began) {
+func (s *Server) postBegan(b beganParams) {
 	gone := s.views.deletion(b.ChatID)
 	if gone == nil {
 		s.post("$/began", b)
@@ -150,7 +150,7 @@ func (s *Server) postBegan(b began) {
 // position after the event, and the others carry none.
 func (v *view) sendAt(ctx context.Context, chatID string, reader *eventlog.Reader, list []notification) {
 	last := len(list) - 1
-	if v.views.follow == nil || last < 0 {
+	if v.views.followPeriod == nil || last < 0 {
 		v.send(ctx, list)
 		return
 	}
@@ -159,7 +159,7 @@ func (v *view) sendAt(ctx context.Context, chatID string, reader *eventlog.Reade
 		if i == last {
 			at = position{reader.Position(), reader.Offset()}
 		}
-		v.views.notify(ctx, "$/positioned", positioned{chatID, at, n.Method, n.Params})
+		v.views.notify(ctx, "$/positioned", positionedParams{chatID, at, n.Method, n.Params})
 	}
 }
 
@@ -182,10 +182,10 @@ func joinPieces(ctx context.Context, reader *eventlog.Reader, e event.Event) eve
 			return e // the caller's next read returns the same error
 		}
 		n, ok := next.Body.(event.Delta)
-		if !ok || n.With("") != d.With("") {
+		if !ok || n.WithPiece("") != d.WithPiece("") {
 			return e
 		}
-		e.Body = d.With(d.Piece() + n.Piece())
+		e.Body = d.WithPiece(d.Piece() + n.Piece())
 		*reader = ahead
 	}
 }
@@ -205,7 +205,7 @@ func isGrowing(reader *eventlog.Reader, e event.Event) bool {
 // would slow down the editor. Therefore, each view reads its chat once in a period, at its own moment.
 // The log joins the deltas that arrive in between.
 func (v *view) awaitPhase(ctx context.Context) {
-	period := v.views.follow()
+	period := v.views.followPeriod()
 	wait := period - (time.Duration(time.Now().UnixNano())-v.phase)%period
 	if wait < period/4 { // the timer for the current period may have fired a little early
 		wait += period
@@ -220,8 +220,8 @@ func (v *view) awaitPhase(ctx context.Context) {
 
 // sendPosition sends a following client the position after a replay.
 func (v *view) sendPosition(ctx context.Context) {
-	if v.views.follow != nil {
-		v.views.notify(ctx, "$/positioned", positioned{ChatID: v.chatID, position: position{v.reader.Position(), v.reader.Offset()}})
+	if v.views.followPeriod != nil {
+		v.views.notify(ctx, "$/positioned", positionedParams{ChatID: v.chatID, position: position{v.reader.Position(), v.reader.Offset()}})
 	}
 }
 
@@ -242,7 +242,7 @@ func (s *Server) followChat(ctx context.Context, p followParams) (bool, error) {
 		return false, nil
 	}
 	v := s.views.get(session)
-	err = v.do(ctx, 0, func(ctx context.Context) error { return v.moveTo(ctx, p) })
+	err = v.runAfter(ctx, 0, func(ctx context.Context) error { return v.moveTo(ctx, p) })
 	if errors.Is(err, errNoPosition) {
 		return false, nil
 	}
@@ -274,7 +274,7 @@ func (v *view) moveTo(ctx context.Context, p followParams) error {
 			break
 		}
 		r.turns[e.Turn] = true
-		r.live(e)
+		r.showLive(e)
 	}
 	if reader.Position() < p.Seq {
 		return errNoPosition
@@ -282,7 +282,7 @@ func (v *view) moveTo(ctx context.Context, p followParams) error {
 	v.leaveChildren()
 	v.renderer, v.reader = r, v.session.ReadAt(p.Seq, p.Offset)
 	v.renderer.statusSent = true
-	v.views.notify(ctx, "$/positioned", positioned{v.chatID, position{p.Seq, p.Offset}, "chat/opened", protocol.ChatOpened{ChatID: v.chatID, Title: v.session.Meta().Title}})
+	v.views.notify(ctx, "$/positioned", positionedParams{v.chatID, position{p.Seq, p.Offset}, "chat/opened", protocol.ChatOpened{ChatID: v.chatID, Title: v.session.Meta().Title}})
 	for _, c := range r.fold.Calls() {
 		if sub := c.Subagent(); sub != nil && c.Stage == transcript.Running {
 			v.showChildFrom(ctx, c.CallID, *sub, p.Subagents[sub.ChatID])
@@ -318,7 +318,7 @@ func (v *view) endInterrupted() {
 		if failed != nil || !state.Idle {
 			return
 		}
-		err = v.do(v.views.ctx, state.Next, func(ctx context.Context) error {
+		err = v.runAfter(v.views.ctx, state.Next, func(ctx context.Context) error {
 			switch {
 			case !v.followsTurn(), v.session.RunsElsewhere():
 				return nil
@@ -328,11 +328,11 @@ func (v *view) endInterrupted() {
 			for _, c := range v.renderer.fold.Calls() {
 				if !c.Ended() {
 					c.Stage, c.Rejection = transcript.Rejected, event.ToolRejected{CallID: c.CallID, Reason: event.Interrupted}
-					v.send(ctx, v.renderer.call(c))
+					v.send(ctx, v.renderer.showCall(c))
 				}
 			}
 			clear(v.renderer.turns)
-			v.send(ctx, v.renderer.finished(event.TurnFinished{Reason: event.FinishedInterrupted}))
+			v.send(ctx, v.renderer.endTurn(event.TurnFinished{Reason: event.FinishedInterrupted}))
 			return nil
 		})
 	}
@@ -350,7 +350,7 @@ type pauseStep struct {
 
 // pausedView returns the view of a chat and its pause; either may be nil.
 func (s *Server) pausedView(chatID string) (v *view, h *pause) {
-	v, ok := s.views.shown(chatID)
+	v, ok := s.views.viewOf(chatID)
 	if !ok || v.hasEnded() {
 		return nil, nil
 	}
@@ -374,7 +374,7 @@ func (s *Server) pauseChat(ctx context.Context, p followParams) (bool, error) {
 	v.mu.Unlock()
 	paused := make(chan struct{})
 	s.background(func() {
-		_ = v.do(s.ctx, 0, func(ctx context.Context) error {
+		_ = v.runAfter(s.ctx, 0, func(ctx context.Context) error {
 			close(paused)
 			h.wait(ctx)
 			v.mu.Lock()
@@ -386,7 +386,7 @@ func (s *Server) pauseChat(ctx context.Context, p followParams) (bool, error) {
 	select {
 	case <-paused:
 		return true, nil
-	case <-v.ended:
+	case <-v.done:
 		return false, nil
 	case <-ctx.Done():
 		return false, ctx.Err()
@@ -394,12 +394,12 @@ func (s *Server) pauseChat(ctx context.Context, p followParams) (bool, error) {
 }
 
 // wait runs the steps of a pause until the last one.
-func (h *pause) wait(ctx context.Context) {
+func (p *pause) wait(ctx context.Context) {
 	timer := time.NewTimer(maxPause)
 	defer timer.Stop()
 	for {
 		select {
-		case step := <-h.steps:
+		case step := <-p.steps:
 			step.err <- step.run(ctx)
 			if step.last {
 				return
@@ -423,7 +423,7 @@ func (s *Server) runStep(ctx context.Context, chatID string, last bool, run func
 	defer cancel()
 	select {
 	case h.steps <- step:
-	case <-v.ended:
+	case <-v.done:
 		return false, nil
 	case <-ctx.Done():
 		return false, nil
@@ -431,7 +431,7 @@ func (s *Server) runStep(ctx context.Context, chatID string, last bool, run func
 	select {
 	case err := <-step.err:
 		return err == nil, err
-	case <-v.ended:
+	case <-v.done:
 		return false, nil
 	}
 }

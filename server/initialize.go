@@ -44,7 +44,7 @@ func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.Ini
 	s.log.Debug("initialize", "client", p.ClientInfo.Name, "version", p.ClientInfo.Version, "roots", roots)
 	cfg, models, agents := s.host.Config(), s.host.ModelChoice(), s.host.Config().PrimaryAgents()
 	agent := cfg.AgentOrDefault("")
-	ids, _ := fitting(models)
+	ids, _ := fittingModels(models)
 	return protocol.Immediate(protocol.InitializeResult{
 		ChatWelcomeMessage: welcome(cfg.WelcomeMessage, models),
 		ServerInfo:         protocol.ServerInfo{Name: "eca", Version: s.version},
@@ -95,10 +95,10 @@ func (s *settings) pushConfig(ctx context.Context, always bool) {
 	defer s.mu.Unlock()
 	cfg, models, agents := s.host.Config(), s.host.ModelChoice(), s.host.Config().PrimaryAgents()
 	agent := s.currentAgent()
-	ids, cut := fitting(models)
+	ids, cut := fittingModels(models)
 	variants, _ := s.host.Variants(models.Default)
 	now := s.withSelection(protocol.ChatConfig{
-		Models: list(ids), Agents: list(agents), Behaviors: list(agents), Variants: list(variants),
+		Models: pointerToList(ids), Agents: pointerToList(agents), Behaviors: pointerToList(agents), Variants: pointerToList(variants),
 		SelectModel: models.Default, DefaultModel: models.Default,
 		SelectAgent: agent, DefaultAgent: agent, SelectBehavior: agent, DefaultBehavior: agent,
 		SelectVariant:  json.RawMessage("null"),
@@ -146,9 +146,9 @@ func (s *settings) shownAgent() string {
 // maxModelBytes keeps config/updated below 60 KB; one client loses longer messages (1.3).
 const maxModelBytes = 50 << 10
 
-// fitting returns the models that fit into a message, including the default, and how many do not
+// fittingModels returns the models that fit into a message, including the default, and how many do not
 // fit.
-func fitting(c chat.ModelChoice) (ids []string, cut int) {
+func fittingModels(c chat.ModelChoice) (ids []string, cut int) {
 	size := len(c.Default) + 3
 	for _, id := range c.IDs {
 		if id == c.Default {
@@ -165,7 +165,7 @@ func fitting(c chat.ModelChoice) (ids []string, cut int) {
 	return ids, cut
 }
 
-func list(s []string) *[]string {
+func pointerToList(s []string) *[]string {
 	if s == nil {
 		s = []string{}
 	}

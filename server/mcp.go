@@ -204,11 +204,11 @@ func (s *settings) mcpServer(name string) (protocol.MCPServer, bool) {
 		HasAuth: s.host.MCPLogin(name),
 	}
 	if c.Command != "" {
-		out.Args = list(c.Args)
+		out.Args = pointerToList(c.Args)
 	}
 	if status.Offer != nil {
 		out.Tools, out.Instructions = fittingTools(offered), shorten.Bytes(status.Offer.Instructions, maxInstructions)
-		out.Prompts, out.Resources = listed(status.Offer)
+		out.Prompts, out.Resources = offerLists(status.Offer)
 	}
 	return out, ok
 }
@@ -220,19 +220,19 @@ const (
 	maxListed       = 3 << 10 // bytes of prompts, and of resources
 )
 
-// listed describes the prompts and resources of a server: as many as fit, without descriptions if
+// offerLists describes the prompts and resources of a server: as many as fit, without descriptions if
 // necessary. The commands and contexts that clients request have the complete lists.
-func listed(o *mcp.Offer) (*[]protocol.ServerPrompt, *[]protocol.ServerResource) {
+func offerLists(o *mcp.Offer) (*[]protocol.ServerPrompt, *[]protocol.ServerResource) {
 	prompts, resources := []protocol.ServerPrompt{}, []protocol.ServerResource{}
 	for _, p := range o.Prompts {
-		item := protocol.ServerPrompt{Name: p.Name, Description: shorter(p.Description), Arguments: []protocol.CommandArgument{}}
+		item := protocol.ServerPrompt{Name: p.Name, Description: shortDescription(p.Description), Arguments: []protocol.CommandArgument{}}
 		for _, a := range p.Arguments {
-			item.Arguments = append(item.Arguments, protocol.CommandArgument{Name: a.Name, Description: shorter(a.Description), Required: a.Required})
+			item.Arguments = append(item.Arguments, protocol.CommandArgument{Name: a.Name, Description: shortDescription(a.Description), Required: a.Required})
 		}
 		prompts = append(prompts, item)
 	}
 	for _, r := range o.Resources {
-		resources = append(resources, protocol.ServerResource{URI: r.URI, Name: r.Name, Description: shorter(r.Description), MimeType: r.MediaType})
+		resources = append(resources, protocol.ServerResource{URI: r.URI, Name: r.Name, Description: shortDescription(r.Description), MimeType: r.MediaType})
 	}
 	return fittingList(prompts, func(p *protocol.ServerPrompt) {
 			p.Description = ""
@@ -261,8 +261,8 @@ func fittingList[T any](list []T, strip func(*T)) *[]T {
 	return &list
 }
 
-// shorter shortens a description for a list.
-func shorter(text string) string { return shorten.Bytes(text, maxDescription) }
+// shortDescription shortens a description for a list.
+func shortDescription(text string) string { return shorten.Bytes(text, maxDescription) }
 
 // maxDescription is the maximum length of a listed description, in bytes.
 const maxDescription = 200
@@ -285,7 +285,7 @@ func fittingTools(offered []tools.Choice) *[]protocol.ServerTool {
 	}
 	for i := range out {
 		if size > maxModelBytes {
-			out[i].Description = shorter(out[i].Description)
+			out[i].Description = shortDescription(out[i].Description)
 		}
 	}
 	return &out

@@ -98,7 +98,7 @@ func (ps *prompts) resolve(ctx context.Context, req protocol.Request[protocol.Ch
 // client has not been shown: a prompt for such a chat must be a mistake. It returns nil for all other
 // chats.
 func (ps *prompts) unseenForeignRoots(ctx context.Context, session *chat.Session) ([]string, error) {
-	_, shown := ps.views.shown(session.ID())
+	_, shown := ps.views.viewOf(session.ID())
 	roots, here := session.Meta().Roots, ps.host.Roots()
 	if shown || len(roots) == 0 || slices.ContainsFunc(roots, func(root string) bool { return slices.Contains(here, root) }) {
 		return nil, nil
@@ -267,7 +267,7 @@ func (ps *prompts) sendToTurn(id string, send func(*chat.Session)) {
 			return
 		}
 		v := ps.views.get(session)
-		_ = v.do(ps.ctx, now.Next, func(ctx context.Context) error {
+		_ = v.runAfter(ps.ctx, now.Next, func(ctx context.Context) error {
 			if !v.renderer.statusSent && !session.Running() { // otherwise the client is notified when the turn ends
 				v.send(ctx, v.renderer.status("idle"))
 			}

@@ -53,7 +53,7 @@ func TestProtocolDoc(t *testing.T) {
 		if m.Request {
 			kind = "request"
 		}
-		if m.Seed {
+		if m.InFirstVersion {
 			since = "first"
 		}
 		if m.Direction == protocol.ToServer {

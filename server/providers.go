@@ -224,7 +224,7 @@ func providerStatus(p llm.Provider) protocol.ProviderStatus {
 func providerModel(m llm.ProviderModel) protocol.ProviderModel {
 	out := protocol.ProviderModel{ID: m.Name, Capabilities: protocol.ModelCapabilities{
 		Reason: m.Reasoning.Value, Vision: m.Images.Value, Tools: m.Tools.Value,
-		WebSearch: m.Server.WebSearch, ImageGen: m.Server.ImageGeneration,
+		WebSearch: m.ServerTools.WebSearch, ImageGen: m.ServerTools.ImageGeneration,
 	}}
 	if m.InputCost.Known() && m.OutputCost.Known() {
 		out.Cost = &protocol.ModelCost{Input: m.InputCost.Value / 1e6, Output: m.OutputCost.Value / 1e6}

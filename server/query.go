@@ -48,7 +48,7 @@ func (q *queries) ChatQueryContext(_ context.Context, req protocol.Request[proto
 		offered := map[protocol.ContextItem]bool{}
 		for _, c := range p.Contexts {
 			if c.LinesRange == nil { // even with a range, the whole file can still be chosen
-				offered[chosen(c, roots)] = true
+				offered[contextItemOf(c, roots)] = true
 			}
 		}
 		items = slices.DeleteFunc(items, func(i protocol.ContextItem) bool {
@@ -78,8 +78,8 @@ func byName(found []workspace.Found, query string) (named, others []workspace.Fo
 	return named, others
 }
 
-// chosen returns a context that the client has chosen, in the form in which it would be offered.
-func chosen(c protocol.ChatContext, roots []string) protocol.ContextItem {
+// contextItemOf returns a context that the client has chosen, in the form in which it would be offered.
+func contextItemOf(c protocol.ChatContext, roots []string) protocol.ContextItem {
 	i := protocol.ContextItem{Type: c.Type}
 	if c.Path != "" && (c.Type == "file" || c.Type == "directory") {
 		i.Path = workspace.Abs(roots, c.Path)
@@ -101,7 +101,7 @@ func (q *queries) resourceItems(query string) []protocol.ContextItem {
 			break
 		}
 		out = append(out, protocol.ContextItem{
-			Type: "mcpResource", URI: r.URI, Name: r.Name, Description: shorter(r.Description), MimeType: r.MediaType, Server: r.Server,
+			Type: "mcpResource", URI: r.URI, Name: r.Name, Description: shortDescription(r.Description), MimeType: r.MediaType, Server: r.Server,
 		})
 	}
 	return out

@@ -19,7 +19,7 @@ type questions struct {
 // Ask implements ask.Client. It first waits until the client has been sent all earlier events of the
 // chat, and until the chat's previous question is answered, because clients can only show one.
 func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, error) {
-	switch v, ok := q.views.shown(question.ChatID); {
+	switch v, ok := q.views.viewOf(question.ChatID); {
 	case ok:
 		select {
 		case v.questionSlot <- struct{}{}:
@@ -30,7 +30,7 @@ func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, 
 		if err := v.showUntil(ctx, v.session.FlushedSeq()); err != nil {
 			return ask.Answer{}, err
 		}
-	case q.follow == nil: // only a following client (follow.go) gets questions of chats that it does not show
+	case q.followPeriod == nil: // only a following client (follow.go) gets questions of chats that it does not show
 		return ask.Answer{}, errors.New("the client does not show this chat")
 	}
 	params := protocol.QuestionParams{

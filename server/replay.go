@@ -38,8 +38,8 @@ func newReplayer(r *renderer) *replayer {
 	return out
 }
 
-// past returns the notifications for the next stored event.
-func (r *replayer) past(e event.Event) []notification {
+// showStored returns the notifications for the next stored event.
+func (r *replayer) showStored(e event.Event) []notification {
 	switch b := e.Body.(type) {
 	case event.ToolJudged:
 		r.adopt(b.CallID, e.Seq)
@@ -102,7 +102,7 @@ func (r *replayer) renderAll(changes []transcript.Change) (out []notification) {
 		case transcript.Turn:
 			clear(r.stages)
 			if item.End.Reason == event.FinishedInterrupted && r.parent == "" {
-				out = append(out, r.interrupted()...)
+				out = append(out, r.showInterrupted()...)
 			}
 			continue
 		default:
@@ -138,7 +138,7 @@ func (r *replayer) end(next tail) []notification {
 		} else if call.Stage == r.stages[call.CallID] {
 			continue
 		}
-		out = append(out, r.call(call)...)
+		out = append(out, r.showCall(call)...)
 	}
 	if next == tailElsewhere && r.parent == "" {
 		out = append(out, r.text("\nThis turn runs in another eca process. Its next part appears here with your next prompt, or when you open the chat again.\n")...)
@@ -146,7 +146,7 @@ func (r *replayer) end(next tail) []notification {
 	if next == tailDead {
 		delete(r.turns, "")
 		if len(r.turns) > 0 && r.parent == "" {
-			out = append(out, r.interrupted()...)
+			out = append(out, r.showInterrupted()...)
 		}
 		clear(r.turns) // their ends, if another process writes them, need not be shown
 	}
@@ -210,7 +210,7 @@ func replay(ctx context.Context, session *chat.Session, span chat.Span, show *re
 		if flags, err = placeFlags(flags, e.Seq); err != nil {
 			return nil, err
 		}
-		emit(r.past(e))
+		emit(r.showStored(e))
 		if e.Seq >= last {
 			break // the rest of a growing event is shown live
 		}
@@ -240,9 +240,9 @@ func (v *view) showTitle(ctx context.Context, meta chat.Meta) {
 
 // replay shows a span. If the span reaches the end of the chat, the view continues after it.
 func (v *view) replay(ctx context.Context, span chat.Span) error {
-	if v.views.follow != nil {
+	if v.views.followPeriod != nil {
 		for _, c := range v.children { // they are shown from their beginning
-			v.views.notify(ctx, "$/positioned", positioned{ChatID: c.chatID})
+			v.views.notify(ctx, "$/positioned", positionedParams{ChatID: c.chatID})
 		}
 	}
 	v.leaveChildren()

@@ -64,7 +64,7 @@ func TestRetention(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	defer free()
-	if _, err := other.Kept(t.Context()); err != nil {
+	if _, err := other.CountChats(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Run("after", func(t *testing.T) {

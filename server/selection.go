@@ -86,7 +86,7 @@ func (s *selections) ChatSelectedModelChanged(ctx context.Context, p protocol.Se
 		return err
 	}
 	variants, usable := s.host.Variants(string(p.Model))
-	update := protocol.ChatConfig{Variants: list(variants), SelectVariant: variantJSON(nil)}
+	update := protocol.ChatConfig{Variants: pointerToList(variants), SelectVariant: variantJSON(nil)}
 	variant := string(p.Variant)
 	if !slices.Contains(variants, variant) {
 		variant = ""

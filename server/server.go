@@ -97,8 +97,8 @@ type Server struct {
 	version string
 	methods map[string]handler
 
-	exit chan struct{} // closed by the exit notification or the parent's death
-	once sync.Once
+	exit     chan struct{} // closed by the exit notification or the parent's death
+	exitOnce sync.Once
 
 	shared bool // see Options
 
@@ -145,11 +145,11 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	s := newServer(ctx, o)
 	trace := redactTrace(o.Trace, o.Host)
 	opts := jsonrpc.Options{Decode: scanner.Decode, Trace: trace, Log: o.Log}
-	if s.follow != nil {
+	if s.followPeriod != nil {
 		opts.MaxQueued = followQueue
 	}
 	s.conn = jsonrpc.NewConn(r, w, opts)
-	if s.follow != nil {
+	if s.followPeriod != nil {
 		s.addFollowMethods()
 	}
 	s.news = o.Host.Engine().Subscribe(s.handleNews)
@@ -157,7 +157,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 		o.Monitor.views.Store(s.views)
 	}
 	s.background(s.settings.watch)
-	s.background(func() { s.settings.jobs.watch(s.settings.begun) })
+	s.background(func() { s.settings.jobs.watch(s.settings.firstPushed) })
 	s.conn.Start(ctx, s.handle)
 	var failed error
 	select {
@@ -181,17 +181,17 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	}
 	s.wait()
 	for _, v := range s.views.all() {
-		<-v.ended
+		<-v.done
 	}
 	return failed
 }
 
 // newServer returns a server without a connection.
 func newServer(ctx context.Context, o Options) *Server {
-	c := &connection{ctx: ctx, log: o.Log, newID: o.NewID, follow: o.Follow}
+	c := &connection{ctx: ctx, log: o.Log, newID: o.NewID, followPeriod: o.Follow}
 	jobs := &jobs{c, o.Host}
 	views := &views{connection: c, host: o.Host, list: map[string]*view{}, deletions: map[string]chan struct{}{}}
-	settings := &settings{connection: c, host: o.Host, jobs: jobs, begun: make(chan struct{})}
+	settings := &settings{connection: c, host: o.Host, jobs: jobs, firstPushed: make(chan struct{})}
 	s := &Server{
 		connection: c, host: o.Host, version: o.Version, shared: o.Shared, exit: make(chan struct{}), handling: make(chan struct{}, 1),
 		queues: chatQueues{last: map[string]chan struct{}{}}, numbers: chatNumbers{ids: map[string]string{}, newID: o.NewID},
@@ -248,7 +248,7 @@ func (s *Server) watchParent(pid int) {
 	}()
 }
 
-func (s *Server) leave() { s.once.Do(func() { close(s.exit) }) }
+func (s *Server) leave() { s.exitOnce.Do(func() { close(s.exit) }) }
 
 // shutdownTime limits the work of the shutdown request: clients wait three seconds.
 const shutdownTime = 2 * time.Second

@@ -19,14 +19,14 @@ type settings struct {
 	host Host
 	jobs *jobs
 
-	begun chan struct{} // closed when the client has been sent the configuration for the first time
-	once  sync.Once
+	firstPushed chan struct{} // closed when the client has been sent the configuration for the first time
+	once        sync.Once
 
-	mu    sync.Mutex                    // guards the fields below; held while sending, so that states arrive in order
-	chat  protocol.ChatConfig           // as sent
-	tools [sha256.Size]byte             // the hash of what was sent: there may be dozens of clients
-	mcp   map[string]protocol.MCPServer // as sent, by name
-	shown map[protocol.ShowMessage]bool // the messages that were current at the last push
+	mu            sync.Mutex                    // guards the fields below; held while sending, so that states arrive in order
+	chat          protocol.ChatConfig           // as sent
+	tools         [sha256.Size]byte             // the hash of what was sent: there may be dozens of clients
+	mcp           map[string]protocol.MCPServer // as sent, by name
+	shownMessages map[protocol.ShowMessage]bool // the messages that were current at the last push
 
 	providers map[string]protocol.ProviderStatus // as the client may know them, by ID; nil before the first push
 
@@ -109,7 +109,7 @@ func (s *settings) takeRequested() map[string]bool {
 // (eca-protocol 8.10). Changes take effect even if the client stops reading.
 func (s *settings) watch() {
 	select {
-	case <-s.begun:
+	case <-s.firstPushed:
 	case <-s.ctx.Done():
 		return
 	}
@@ -139,7 +139,7 @@ func (s *settings) push(ctx context.Context) {
 	first := false
 	s.once.Do(func() {
 		first = true
-		close(s.begun) // before anything is sent: a page that is opened meanwhile may miss it
+		close(s.firstPushed) // before anything is sent: a page that is opened meanwhile may miss it
 	})
 	s.pushConfig(ctx, false)
 	s.pushTools(ctx, false)
@@ -156,7 +156,7 @@ func (s *settings) push(ctx context.Context) {
 // page was reopened and has no state. It does nothing before the first push.
 func (s *settings) pushAgain(ctx context.Context) {
 	select {
-	case <-s.begun:
+	case <-s.firstPushed:
 	default:
 		return
 	}
@@ -200,10 +200,10 @@ func (s *settings) pushMessages(ctx context.Context) {
 	}
 	shown := map[protocol.ShowMessage]bool{}
 	for _, m := range now {
-		if !s.shown[m] {
+		if !s.shownMessages[m] {
 			s.notify(ctx, "$/showMessage", m)
 		}
 		shown[m] = true
 	}
-	s.shown = shown
+	s.shownMessages = shown
 }

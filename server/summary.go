@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// summary describes a call in a few readableName, or completely when the user has to approve it: some
+// summary describes a call in a few words, or completely when the user has to approve it: some
 // clients then show nothing else.
 func (r *renderer) summary(c transcript.Call, at transcript.Stage) string {
 	b := c.Judgment

@@ -25,7 +25,7 @@ func TestSwitchAPI(t *testing.T) {
 					r.turn(t, map[string]any{"chatId": chat, "message": text, "model": model})
 					heard := 0
 					for _, m := range r.Since(mark) {
-						if strings.Contains(m.String(), "This chat goes on with "+model) {
+						if strings.Contains(m.String(), "This chat continues with "+model) {
 							heard++
 						}
 					}
@@ -95,7 +95,7 @@ func TestSwitchToBlind(t *testing.T) {
 		if c.notice != "" {
 			want = 1
 		}
-		if said(mark, "This chat goes on with") != want || said(mark, c.notice) < want {
+		if said(mark, "This chat continues with") != want || said(mark, c.notice) < want {
 			t.Errorf("turn %d: no notice, or several: %v", i, r.Since(mark))
 		}
 	}

@@ -19,7 +19,7 @@ type view struct {
 	views   *views
 	chatID  string
 	session *chat.Session
-	ended   chan struct{}
+	done    chan struct{}
 	phase   time.Duration // the view's moment in the period; see awaitPhase
 	// The position of reader; read by Monitor.
 	position atomic.Uint64
@@ -30,7 +30,7 @@ type view struct {
 	title     string            // the title that the client shows
 	lastStart event.TurnStarted // the start of the last turn
 	// The request that started the turn being shown, until the response to it is queued.
-	opening *promptRequest
+	pendingRequest *promptRequest
 	// The subagents being shown, by the id of the call that started them.
 	children map[string]*childView
 
@@ -54,14 +54,14 @@ type deferredAction struct {
 // promptRequest is a chat/prompt request without a response yet. After the view has shown that the
 // prompt was accepted, it pauses until the response is queued.
 type promptRequest struct {
-	shown        chan struct{} // closed when the accepted prompt has been shown
+	promptShown  chan struct{} // closed when the accepted prompt has been shown
 	responded    <-chan struct{}
 	respondAtEnd bool // respond only after the end of the turn
 }
 
 func (v *view) hasEnded() bool {
 	select {
-	case <-v.ended:
+	case <-v.done:
 		return true
 	default:
 		return false
@@ -71,7 +71,7 @@ func (v *view) hasEnded() bool {
 // expectTurn registers the request that a turn belongs to. It must be called before the prompt is
 // submitted.
 func (v *view) expectTurn(id string, responded <-chan struct{}, respondAtEnd bool) *promptRequest {
-	t := &promptRequest{shown: make(chan struct{}), responded: responded, respondAtEnd: respondAtEnd}
+	t := &promptRequest{promptShown: make(chan struct{}), responded: responded, respondAtEnd: respondAtEnd}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.turns[id] = t
@@ -87,10 +87,10 @@ func (v *view) takeTurn(id string) *promptRequest {
 	return t
 }
 
-// do runs fn on the view's goroutine after everything before an event has been shown, and returns
+// runAfter runs fn on the view's goroutine after everything before an event has been shown, and returns
 // fn's error. It does nothing if the view ends first. If ctx ends first, fn may still run, so fn
 // must not write anything that its caller reads.
-func (v *view) do(ctx context.Context, at event.Seq, fn func(ctx context.Context) error) error {
+func (v *view) runAfter(ctx context.Context, at event.Seq, fn func(ctx context.Context) error) error {
 	done := make(chan error, 1)
 	v.mu.Lock()
 	v.deferred = append(v.deferred, deferredAction{at, func(ctx context.Context) { done <- fn(ctx) }})
@@ -100,7 +100,7 @@ func (v *view) do(ctx context.Context, at event.Seq, fn func(ctx context.Context
 	select {
 	case err := <-done:
 		return err
-	case <-v.ended:
+	case <-v.done:
 	case <-ctx.Done():
 	}
 	return ctx.Err()
@@ -108,7 +108,7 @@ func (v *view) do(ctx context.Context, at event.Seq, fn func(ctx context.Context
 
 // showUntil waits until everything before an event has been sent.
 func (v *view) showUntil(ctx context.Context, at event.Seq) error {
-	return v.do(ctx, at, func(context.Context) error { return nil })
+	return v.runAfter(ctx, at, func(context.Context) error { return nil })
 }
 
 // runDeferred runs the deferred actions that are due.
@@ -149,7 +149,7 @@ func (v *view) wakeable(ctx context.Context) (context.Context, context.CancelFun
 func (v *view) next(ctx context.Context) (e event.Event, ok bool, err error) {
 	waiting, wake := v.wakeable(ctx)
 	defer wake()
-	if v.views.follow != nil { // a following client: read the next event only at the view's moment
+	if v.views.followPeriod != nil { // a following client: read the next event only at the view's moment
 		if _, more, _ := v.session.ReadAt(v.reader.Position(), v.reader.Offset()).Next(waiting); more {
 			v.awaitPhase(waiting)
 		}
@@ -162,7 +162,7 @@ func (v *view) next(ctx context.Context) (e event.Event, ok bool, err error) {
 }
 
 func (v *view) run(ctx context.Context) {
-	defer close(v.ended)
+	defer close(v.done)
 	defer v.leaveChildren()
 	for {
 		v.runDeferred(ctx)
@@ -171,19 +171,19 @@ func (v *view) run(ctx context.Context) {
 			e, ok, err = v.next(ctx)
 		}
 		if err == nil && ok {
-			if v.views.follow != nil {
+			if v.views.followPeriod != nil {
 				e = joinPieces(ctx, v.reader, e)
 			}
 			err = v.show(ctx, e)
 			v.position.Store(uint64(v.reader.Position()))
-			if v.views.follow != nil && isGrowing(v.reader, e) {
+			if v.views.followPeriod != nil && isGrowing(v.reader, e) {
 				waiting, wake := v.wakeable(ctx)
 				v.awaitPhase(waiting)
 				wake()
 			}
 		}
 		if err != nil {
-			ok = v.recover(ctx, err)
+			ok = v.resumeReading(ctx, err)
 		}
 		if !ok {
 			return
@@ -200,19 +200,19 @@ func (v *view) show(ctx context.Context, e event.Event) error {
 		return v.clearAndReplay(ctx)
 	default:
 	}
-	if _, ok := e.Body.(event.TurnFinished); ok && v.opening == nil {
-		v.opening = v.takeTurn(e.Turn) // /resume removed the turn's beginning before it was shown
+	if _, ok := e.Body.(event.TurnFinished); ok && v.pendingRequest == nil {
+		v.pendingRequest = v.takeTurn(e.Turn) // /resume removed the turn's beginning before it was shown
 	}
 	v.applySideEffects(ctx, e)
-	afterResponse, last := v.opening.relativeToResponse(e.Body)
+	afterResponse, last := v.pendingRequest.relativeToResponse(e.Body)
 	if afterResponse {
 		v.awaitResponse(ctx)
 	}
 	v.updateChildrenBefore(ctx, e)
-	v.sendAt(ctx, v.chatID, v.reader, v.renderer.live(e))
+	v.sendAt(ctx, v.chatID, v.reader, v.renderer.showLive(e))
 	v.updateChildrenAfter(ctx, e)
 	if _, ok := e.Body.(event.TurnStarted); ok {
-		v.opening = v.takeTurn(e.Turn)
+		v.pendingRequest = v.takeTurn(e.Turn)
 	}
 	if last {
 		v.awaitResponse(ctx)
@@ -222,10 +222,10 @@ func (v *view) show(ctx context.Context, e event.Event) error {
 
 // awaitResponse lets the server respond to the prompt, and waits until the response is queued.
 func (v *view) awaitResponse(ctx context.Context) {
-	if v.opening != nil {
-		close(v.opening.shown)
-		v.opening.waitResponded(ctx)
-		v.opening = nil
+	if v.pendingRequest != nil {
+		close(v.pendingRequest.promptShown)
+		v.pendingRequest.waitResponded(ctx)
+		v.pendingRequest = nil
 	}
 }
 
@@ -256,9 +256,9 @@ func (t *promptRequest) relativeToResponse(b event.Body) (afterResponse, last bo
 // that will never happen, because the chat was deleted or rolled back to before the prompt.
 func (v *view) awaitTurn(ctx context.Context, turn *promptRequest, ended <-chan struct{}) bool {
 	select {
-	case <-turn.shown:
+	case <-turn.promptShown:
 		return true
-	case <-v.ended:
+	case <-v.done:
 		return false
 	case <-ctx.Done():
 		return true
@@ -270,7 +270,7 @@ func (v *view) awaitTurn(ctx context.Context, turn *promptRequest, ended <-chan 
 		_ = v.showUntil(ctx, v.session.FlushedSeq())
 	}()
 	select {
-	case <-turn.shown:
+	case <-turn.promptShown:
 		return true
 	case <-caughtUp:
 		return false

@@ -15,10 +15,10 @@ import (
 // own retries (eventlog.Reader) did not help.
 const recoveryPause = 250 * time.Millisecond
 
-// recover continues after the chat could not be read. It notifies the user, sets the client's chat
+// resumeReading continues after the chat could not be read. It notifies the user, sets the client's chat
 // to idle, and replays the chat as soon as it can be read. It returns false if that will never be
 // possible.
-func (v *view) recover(ctx context.Context, cause error) (ok bool) {
+func (v *view) resumeReading(ctx context.Context, cause error) (ok bool) {
 	v.views.log.Error("cannot show a chat", "chat", v.chatID, "err", cause)
 	v.endWaits(ctx, cause)
 	for {
@@ -59,7 +59,7 @@ func (v *view) endWaits(ctx context.Context, cause error) {
 	v.mu.Unlock()
 	v.awaitResponse(ctx)
 	for _, t := range expected {
-		v.opening = t
+		v.pendingRequest = t
 		v.awaitResponse(ctx)
 	}
 	v.leaveChildren()
@@ -72,7 +72,7 @@ func (v *view) endWaits(ctx context.Context, cause error) {
 	text := "\n\nThis chat cannot be shown at the moment: " + cause.Error() + "\nNothing of it is lost. It appears here again as soon as it can be read.\n"
 	v.send(ctx, v.renderer.text(text))
 	if v.followsTurn() {
-		v.send(ctx, v.renderer.finished(event.TurnFinished{Reason: event.FinishedFailed}))
+		v.send(ctx, v.renderer.endTurn(event.TurnFinished{Reason: event.FinishedFailed}))
 	}
 	v.renderer = newRenderer(v.chatID, v.views.host.Config())
 	v.renderer.statusSent = true

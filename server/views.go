@@ -30,7 +30,7 @@ func (vs *views) get(session *chat.Session) *view {
 		return v
 	}
 	v := &view{
-		views: vs, chatID: session.ID(), session: session, ended: make(chan struct{}), turns: map[string]*promptRequest{}, children: map[string]*childView{},
+		views: vs, chatID: session.ID(), session: session, done: make(chan struct{}), turns: map[string]*promptRequest{}, children: map[string]*childView{},
 		reader: session.Read(session.Next()), title: session.Meta().Title, wake: func() {}, questionSlot: make(chan struct{}, 1),
 		phase: rand.N(time.Minute),
 	}
@@ -41,8 +41,8 @@ func (vs *views) get(session *chat.Session) *view {
 	return v
 }
 
-// shown returns the view of a chat. ok is false if the client does not show the chat.
-func (vs *views) shown(id string) (v *view, ok bool) {
+// viewOf returns the view of a chat. ok is false if the client does not show the chat.
+func (vs *views) viewOf(id string) (v *view, ok bool) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	v, ok = vs.list[id]
@@ -87,7 +87,7 @@ func (vs *views) showFork(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return v.do(ctx, 0, func(ctx context.Context) error {
+	return v.runAfter(ctx, 0, func(ctx context.Context) error {
 		vs.notify(ctx, "chat/opened", protocol.ChatOpened{ChatID: id, Title: meta.Title})
 		if err := v.replay(ctx, span); err != nil {
 			vs.log.Error("cannot show a fork", "chat", id, "err", err)
@@ -107,7 +107,7 @@ func (vs *views) beginDelete(id string) (shown <-chan struct{}) {
 	}
 	if v, ok := vs.list[id]; ok {
 		delete(vs.list, id)
-		return v.ended
+		return v.done
 	}
 	return nil
 }

@@ -53,14 +53,14 @@ var _ chat.Budget = (*Keeper)(nil)
 
 // turn is a running turn with its spending.
 type turn struct {
-	id       string
-	limits   config.Budget
-	spent    config.Amount
-	mark     time.Time          // its time has been counted up to this moment
-	pauses   int                // number of Pause calls without a resume; time does not count while it is above 0
-	extended map[string]float64 // limits raised by Extend, by scope and kind
-	unpriced []string           // models it used that have no price
-	own      spending.OwnLimits // own limits of its chat; nil until they are read
+	id           string
+	limits       config.Budget
+	spent        config.Amount
+	countedUntil time.Time          // its time has been counted up to this moment
+	pauses       int                // number of Pause calls without a resume; time does not count while it is above 0
+	extended     map[string]float64 // limits raised by Extend, by scope and kind
+	unpriced     []string           // models it used that have no price
+	ownLimits    spending.OwnLimits // own limits of its chat; nil until they are read
 }
 
 // New returns a keeper. Close must be called.
@@ -83,7 +83,7 @@ func (k *Keeper) Forget(ctx context.Context, chatID string) {
 
 // Begin implements chat.Budget.
 func (k *Keeper) Begin(chatID, turnID string, limits config.Budget) (end func()) {
-	t := &turn{id: turnID, limits: limits, mark: k.opts.Now(), extended: map[string]float64{}}
+	t := &turn{id: turnID, limits: limits, countedUntil: k.opts.Now(), extended: map[string]float64{}}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.turns[chatID] = t
@@ -100,8 +100,8 @@ func (k *Keeper) Begin(chatID, turnID string, limits config.Budget) (end func())
 // tick adds the time of a turn since the last tick. The caller holds mu.
 func (k *Keeper) tick(chatID string, t *turn) {
 	now := k.opts.Now()
-	passed := now.Sub(t.mark)
-	t.mark = now
+	passed := now.Sub(t.countedUntil)
+	t.countedUntil = now
 	if t.pauses > 0 || passed <= 0 {
 		return
 	}
@@ -158,7 +158,7 @@ func (k *Keeper) Check(ctx context.Context, chatID string) (out chat.BudgetState
 
 // check implements Check. If notify is false, it returns no warnings; the next Check does.
 func (k *Keeper) check(ctx context.Context, chatID string, notify bool) (out chat.BudgetState) {
-	limits, unreadable := k.standing(ctx, chatID)
+	limits, unreadable := k.currentLimits(ctx, chatID)
 	if len(limits) == 0 || ctx.Err() != nil {
 		return out
 	}
@@ -184,10 +184,10 @@ func (k *Keeper) check(ctx context.Context, chatID string, notify bool) (out cha
 		}
 		switch share := l.Spent/l.Limit + rounding; {
 		case share >= 1 && out.Reached == "":
-			out.Reached, out.Remedy = fmt.Sprintf("%s budget is used up: %s.", strings.ToUpper(l.owner()[:1])+l.owner()[1:], l.Text()), k.remedy(l)
+			out.Reached, out.Remedy = fmt.Sprintf("%s budget is used up: %s.", strings.ToUpper(l.possessive()[:1])+l.possessive()[1:], l.Text()), k.remedy(l)
 		case share >= 1:
 		case share >= warnAt:
-			warn(l.key, "%d%% of %s budget is spent: %s.", int(share*100), l.owner(), l.Text())
+			warn(l.key, "%d%% of %s budget is spent: %s.", int(share*100), l.possessive(), l.Text())
 		}
 	}
 	return out
@@ -210,7 +210,7 @@ func (k *Keeper) unpriced(chatID string) []string {
 
 // Extend implements chat.Budget.
 func (k *Keeper) Extend(ctx context.Context, chatID string) {
-	limits, _ := k.standing(ctx, chatID)
+	limits, _ := k.currentLimits(ctx, chatID)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t := k.turns[chatID]

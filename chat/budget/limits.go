@@ -32,8 +32,8 @@ type Limit struct {
 	configured float64 // Limit before it was extended
 }
 
-// owner returns the scope of the limit as a possessive, as in "this chat's budget".
-func (l Limit) owner() string {
+// possessive returns the scope of the limit as a possessive, as in "this chat's budget".
+func (l Limit) possessive() string {
 	switch l.Scope {
 	case scopeDay:
 		return "today's"
@@ -74,8 +74,8 @@ func (l Limit) amount() config.Amount {
 // PriceUnknown is the format of the warning about a model without a price.
 const PriceUnknown = "eca does not know the price of %s, so budgets in money do not count it: set the model's `cost` in the configuration, or a token budget."
 
-// Money reports whether the limit is an amount of money, which needs the prices of models.
-func (l Limit) Money() bool { return l.kind == kindCost }
+// IsMoney reports whether the limit is an amount of money, which needs the prices of models.
+func (l Limit) IsMoney() bool { return l.kind == kindCost }
 
 // Text describes how much of the limit is spent.
 func (l Limit) Text() string { return format(l.kind, l.Spent) + " of " + format(l.kind, l.Limit) }
@@ -99,20 +99,20 @@ func Dollars(n float64) string {
 	return fmt.Sprintf("$%.4f", n)
 }
 
-// standing returns the limits that apply to a chat and its running turn, with the amounts spent. For an
+// currentLimits returns the limits that apply to a chat and its running turn, with the amounts spent. For an
 // empty chatID it returns the limits of the day. If it returns an error, the amounts include only the
 // usage of this process. It does not read the amounts of scopes without a limit.
-func (k *Keeper) standing(ctx context.Context, chatID string) ([]Limit, error) {
-	own, err := k.own(ctx, chatID)
-	limits, running, spent, extended := k.ofTurn(chatID)
+func (k *Keeper) currentLimits(ctx context.Context, chatID string) ([]Limit, error) {
+	own, err := k.chatLimits(ctx, chatID)
+	limits, running, spent, extended := k.turnLimits(chatID)
 	var out []Limit
 	for _, scope := range []string{scopeTurn, scopeChat, scopeDay} {
 		texts, isOwn := own[scope]
 		if !isOwn {
 			texts = *limits.Of(scope)
 		}
-		limit, wrong := config.ParseBudget(texts)
-		if wrong != nil || limit == (config.Amount{}) || scope == scopeChat && chatID == "" {
+		limit, parseErr := config.ParseBudget(texts)
+		if parseErr != nil || limit == (config.Amount{}) || scope == scopeChat && chatID == "" {
 			continue
 		}
 		id := cmp.Or(map[string]string{scopeTurn: running, scopeChat: chatID}[scope], k.today().Format(time.DateOnly))
@@ -127,8 +127,8 @@ func (k *Keeper) standing(ctx context.Context, chatID string) ([]Limit, error) {
 		}
 		err = cmp.Or(err, readErr) // the errors have the same cause
 		for _, kind := range []string{kindCost, kindTokens, kindTime} {
-			if n := part(kind, limit); n > 0 {
-				l := Limit{Scope: scope, Limit: n, Spent: part(kind, spent[scope]), Own: isOwn, kind: kind, configured: n}
+			if n := amountOf(kind, limit); n > 0 {
+				l := Limit{Scope: scope, Limit: n, Spent: amountOf(kind, spent[scope]), Own: isOwn, kind: kind, configured: n}
 				l.Limit = max(n, extended[scope+kind])
 				l.key = fmt.Sprint(scope, kind, id, l.Limit)
 				out = append(out, l)
@@ -138,16 +138,16 @@ func (k *Keeper) standing(ctx context.Context, chatID string) ([]Limit, error) {
 	return out, err
 }
 
-// own returns the limits that /budget set for a chat. They are read once per turn.
-func (k *Keeper) own(ctx context.Context, chatID string) (spending.OwnLimits, error) {
+// chatLimits returns the limits that /budget set for a chat. They are read once per turn.
+func (k *Keeper) chatLimits(ctx context.Context, chatID string) (spending.OwnLimits, error) {
 	if chatID == "" {
 		return nil, nil
 	}
 	k.mu.Lock()
 	t := k.turns[chatID]
-	if t != nil && t.own != nil {
+	if t != nil && t.ownLimits != nil {
 		defer k.mu.Unlock()
-		return t.own, nil
+		return t.ownLimits, nil
 	}
 	k.mu.Unlock()
 	own, err := k.ledger.Limits(ctx, chatID)
@@ -159,15 +159,15 @@ func (k *Keeper) own(ctx context.Context, chatID string) (spending.OwnLimits, er
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if t.own == nil { // SetLimits may have set them in the meantime
-		t.own = own
+	if t.ownLimits == nil { // SetLimits may have set them in the meantime
+		t.ownLimits = own
 	}
-	return t.own, nil
+	return t.ownLimits, nil
 }
 
-// ofTurn returns the limits for a chat, and the id (running), the usage and the extended limits of its
+// turnLimits returns the limits for a chat, and the id (running), the usage and the extended limits of its
 // running turn; running is empty if no turn runs.
-func (k *Keeper) ofTurn(chatID string) (limits config.Budget, running string, spent map[string]config.Amount, extended map[string]float64) {
+func (k *Keeper) turnLimits(chatID string) (limits config.Budget, running string, spent map[string]config.Amount, extended map[string]float64) {
 	spent, extended = map[string]config.Amount{}, map[string]float64{}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -183,8 +183,8 @@ func (k *Keeper) ofTurn(chatID string) (limits config.Budget, running string, sp
 	return t.limits, t.id, spent, extended
 }
 
-// part returns the part of an amount that a kind of limit applies to.
-func part(kind string, a config.Amount) float64 {
+// amountOf returns the part of an amount that a kind of limit applies to.
+func amountOf(kind string, a config.Amount) float64 {
 	switch kind {
 	case kindCost:
 		return a.Cost

@@ -39,7 +39,7 @@ func (m model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 				used = chat.EstimateUsage(req, output)
 			}
 			if used.Total() > 0 {
-				m.keeper.charge(req.Origin, m.id, spending.Of(used, m.cost))
+				m.keeper.charge(req.Origin, m.id, spending.UsageOf(used, m.cost))
 			}
 		}()
 		for d, err := range m.Model.Stream(ctx, req) {

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/spending"
 )
 
-// Used is the usage of the requests to a model.
-type Used struct {
+// ModelUsage is the usage of the requests to a model.
+type ModelUsage struct {
 	Model            string
 	Requests, Priced int // Priced is the number of requests with a known price
 	config.Amount
@@ -20,7 +20,7 @@ type Used struct {
 
 // Report is the usage of all chats of the user, by model, the most expensive first.
 type Report struct {
-	LastHour, Today, Month []Used
+	LastHour, Today, Month []ModelUsage
 }
 
 // Report returns the recent usage. If it returns an error, the report includes only the usage of this
@@ -28,7 +28,7 @@ type Report struct {
 func (k *Keeper) Report(ctx context.Context) (out Report, err error) {
 	today := k.today()
 	month := time.Date(today.Year(), today.Month(), 1, 0, 0, 0, 0, time.Local)
-	since := func(from time.Time) []Used {
+	since := func(from time.Time) []ModelUsage {
 		by, sinceErr := k.ledger.Since(ctx, from)
 		err = cmp.Or(err, sinceErr) // all periods have the same error
 		return byCost(by)
@@ -36,18 +36,18 @@ func (k *Keeper) Report(ctx context.Context) (out Report, err error) {
 	return Report{LastHour: since(k.opts.Now().Add(-time.Hour)), Today: since(today), Month: since(month)}, err
 }
 
-func byCost(by map[string]spending.Usage) (out []Used) {
+func byCost(by map[string]spending.Usage) (out []ModelUsage) {
 	for _, model := range slices.Sorted(maps.Keys(by)) {
 		if u := by[model]; model != "" {
-			out = append(out, Used{model, u.Requests, u.Priced, u.Amount})
+			out = append(out, ModelUsage{model, u.Requests, u.Priced, u.Amount})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Used) int { return cmp.Compare(b.Cost, a.Cost) })
+	slices.SortStableFunc(out, func(a, b ModelUsage) int { return cmp.Compare(b.Cost, a.Cost) })
 	return out
 }
 
 // Sum adds up a list.
-func Sum(list []Used) (sum Used) {
+func Sum(list []ModelUsage) (sum ModelUsage) {
 	for _, u := range list {
 		sum.Requests, sum.Priced, sum.Amount = sum.Requests+u.Requests, sum.Priced+u.Priced, sum.Plus(u.Amount)
 	}
@@ -62,7 +62,7 @@ func (k *Keeper) Chat(ctx context.Context, chatID string) (config.Amount, error)
 // Limits returns the limits that apply to a chat, with the amounts spent. If it returns an error, the
 // amounts include only the usage of this process.
 func (k *Keeper) Limits(ctx context.Context, chatID string) ([]Limit, error) {
-	return k.standing(ctx, chatID)
+	return k.currentLimits(ctx, chatID)
 }
 
 // SetLimits replaces the configured limits of a turn, a chat or a day for one chat; an empty list
@@ -88,7 +88,7 @@ func (k *Keeper) setOwn(ctx context.Context, chatID string, own spending.OwnLimi
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if t := k.turns[chatID]; t != nil && err == nil {
-		t.own = own
+		t.ownLimits = own
 	}
 	return err
 }

@@ -28,15 +28,15 @@ type document struct {
 }
 
 type header struct {
-	Format     string `json:"format"`
-	Version    int    `json:"version"`
-	ECA        string `json:"eca"` // version of the eca that wrote it
-	ExportedAt int64  `json:"exportedAt"`
-	Chat       about  `json:"chat"`
+	Format     string   `json:"format"`
+	Version    int      `json:"version"`
+	ECA        string   `json:"eca"` // version of the eca that wrote it
+	ExportedAt int64    `json:"exportedAt"`
+	Chat       chatInfo `json:"chat"`
 }
 
-// about is the metadata of the chat.
-type about struct {
+// chatInfo is the metadata of the chat.
+type chatInfo struct {
 	ID        string   `json:"id"`
 	Title     string   `json:"title,omitempty"`
 	Named     bool     `json:"named,omitempty"`
@@ -74,7 +74,7 @@ func transcript(ctx context.Context, s *chat.Session) ([]event.Event, error) {
 			continue
 		}
 		if n := len(out); n > 0 && out[n-1].Seq == e.Seq {
-			out[n-1].Body = event.Joined(out[n-1].Body, e.Body)
+			out[n-1].Body = event.JoinDeltas(out[n-1].Body, e.Body)
 			continue
 		}
 		out = append(out, e)
@@ -86,7 +86,7 @@ func transcript(ctx context.Context, s *chat.Session) ([]event.Event, error) {
 func (c *Commands) describe(meta chat.Meta) header {
 	return header{
 		Format: formatName, Version: formatVersion, ECA: c.deps.Version, ExportedAt: c.deps.Now().UnixMilli(),
-		Chat: about{
+		Chat: chatInfo{
 			ID: meta.ID, Title: meta.Title, Named: meta.Named, CreatedAt: meta.Created.UnixMilli(), UpdatedAt: meta.Updated.UnixMilli(),
 			Model: meta.Model, Agent: meta.Agent, Variant: meta.Variant, Roots: meta.Roots,
 		},
@@ -133,33 +133,33 @@ const maxImport = 256 << 20
 const maxSeq = 1 << 62
 
 // parseDocument reads an exported chat. It returns its metadata and its valid events, with Begins set.
-func parseDocument(r io.Reader) (about, []event.Event, error) {
+func parseDocument(r io.Reader) (chatInfo, []event.Event, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxImport+1))
 	if err != nil {
-		return about{}, nil, err
+		return chatInfo{}, nil, err
 	}
 	if len(data) > maxImport {
-		return about{}, nil, fmt.Errorf("it is larger than %d MB", maxImport>>20)
+		return chatInfo{}, nil, fmt.Errorf("it is larger than %d MB", maxImport>>20)
 	}
 	if isEDN(data) {
-		return about{}, nil, errors.New("it is an EDN file of the reference server, which is not supported; only JSON that this eca's /export wrote is")
+		return chatInfo{}, nil, errors.New("it is an EDN file of the reference server, which is not supported; only JSON that this eca's /export wrote is")
 	}
 	var head struct {
 		Format  string
 		Version int
 	}
 	if err := json.Unmarshal(data, &head); err != nil {
-		return about{}, nil, fmt.Errorf("it is not JSON: %w", err)
+		return chatInfo{}, nil, fmt.Errorf("it is not JSON: %w", err)
 	}
 	switch {
 	case head.Format != formatName:
-		return about{}, nil, errors.New("it was not written by /export")
+		return chatInfo{}, nil, errors.New("it was not written by /export")
 	case head.Version != formatVersion:
-		return about{}, nil, fmt.Errorf("it has version %d of the format, and this eca reads version %d", head.Version, formatVersion)
+		return chatInfo{}, nil, fmt.Errorf("it has version %d of the format, and this eca reads version %d", head.Version, formatVersion)
 	}
 	var d document
 	if err := json.Unmarshal(data, &d); err != nil {
-		return about{}, nil, fmt.Errorf("it is damaged: %w", err)
+		return chatInfo{}, nil, fmt.Errorf("it is damaged: %w", err)
 	}
 	events, err := decode(d.Events)
 	return d.Chat, events, err

@@ -70,15 +70,15 @@ func (c *Commands) showBudget(ctx context.Context, session *chat.Session) string
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", l.Scope, l.Text(), from)
 	}
-	if slices.ContainsFunc(limits, budget.Limit.Money) {
-		b.WriteString(c.unpriced(session))
+	if slices.ContainsFunc(limits, budget.Limit.IsMoney) {
+		b.WriteString(c.unpricedNote(session))
 	}
-	b.WriteString(uncounted(err))
+	b.WriteString(uncountedNote(err))
 	return b.String()
 }
 
-// unpriced returns a note that the price of a chat's model is not known; empty if it is.
-func (c *Commands) unpriced(session *chat.Session) string {
+// unpricedNote returns a note that the price of a chat's model is not known; empty if it is.
+func (c *Commands) unpricedNote(session *chat.Session) string {
 	m, err := c.deps.Models.Resolve(session.Meta().Model, "")
 	if err != nil || m.Cost.Input != nil && m.Cost.Output != nil {
 		return "" // the next prompt reports the error
@@ -86,23 +86,23 @@ func (c *Commands) unpriced(session *chat.Session) string {
 	return fmt.Sprintf("\n"+budget.PriceUnknown+"\n", escape(m.ID))
 }
 
-// uncounted returns a note that the spending of other processes is not included, if err is not nil.
-func uncounted(err error) string {
+// uncountedNote returns a note that the spending of other processes is not included, if err is not nil.
+func uncountedNote(err error) string {
 	if err == nil {
 		return ""
 	}
 	return fmt.Sprintf("\nOnly this process is counted, because the record of spending cannot be read: %s\n", escape(err.Error()))
 }
 
-// periods shows the recent spending of all chats.
-func (c *Commands) periods(ctx context.Context) string {
+// recentSpending shows the recent spending of all chats.
+func (c *Commands) recentSpending(ctx context.Context) string {
 	r, err := c.deps.Spending.Report(ctx)
 	var b strings.Builder
 	if len(r.Month) > 0 {
 		b.WriteString("\nAll your chats on this machine:\n\n| period | model | requests | tokens | cost |\n|---|---|---|---|---|\n")
 		for _, p := range []struct {
 			name string
-			list []budget.Used
+			list []budget.ModelUsage
 		}{{"today", r.Today}, {"this month", r.Month}} {
 			writeUsed(&b, p.name, "all", budget.Sum(p.list))
 			for _, u := range p.list {
@@ -115,17 +115,17 @@ func (c *Commands) periods(ctx context.Context) string {
 			fmt.Fprintf(&b, "\nThe rate is **%s per hour**: what the last 60 minutes cost.\n", rate)
 		}
 	}
-	return b.String() + uncounted(err)
+	return b.String() + uncountedNote(err)
 }
 
-func writeUsed(b *strings.Builder, period, model string, u budget.Used) {
+func writeUsed(b *strings.Builder, period, model string, u budget.ModelUsage) {
 	fmt.Fprintf(b, "| %s | %s | %d | %s | %s |\n", period, model, u.Requests, thousands(u.Tokens), costText(u))
 }
 
 const unknownCost = "unknown"
 
 // costText returns the cost of usage, or unknownCost if no request had a price.
-func costText(u budget.Used) string {
+func costText(u budget.ModelUsage) string {
 	if u.Priced == 0 && u.Requests > 0 {
 		return unknownCost
 	}

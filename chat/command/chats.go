@@ -143,10 +143,10 @@ func (c *Commands) help(context.Context, input) (string, error) {
 	return b.String(), nil
 }
 
-// mistyped returns a command that suggests the right name, if name is similar to the name of a
+// suggestCommand returns a command that suggests the right name, if name is similar to the name of a
 // command. Such a word is not sent to the model, which could only guess. mistyped returns false for
 // other words and for paths, which are sent to the model.
-func (c *Commands) mistyped(name string) (chat.Command, bool) {
+func (c *Commands) suggestCommand(name string) (chat.Command, bool) {
 	var names []string
 	for _, o := range c.List() {
 		names = append(names, o.Name)
@@ -262,22 +262,22 @@ func (c *Commands) flags(ctx context.Context, id string) ([]string, error) {
 }
 
 // find returns the id of the chat for a number, "latest" or an id; list is ordered by creation.
-func find(list []chat.Summary, what string) (string, error) {
+func find(list []chat.Summary, selector string) (string, error) {
 	if len(list) == 0 {
 		return "", errors.New("there is no other chat to resume")
 	}
-	if what == "latest" {
+	if selector == "latest" {
 		latest := slices.MaxFunc(list, func(a, b chat.Summary) int { return a.Updated.Compare(b.Updated) })
 		return latest.ID, nil
 	}
-	n, err := strconv.Atoi(what)
+	n, err := strconv.Atoi(selector)
 	if err == nil && n >= 1 && n <= len(list) {
 		return list[n-1].ID, nil
 	}
-	if i := slices.IndexFunc(list, func(s chat.Summary) bool { return s.ID == what }); i >= 0 {
+	if i := slices.IndexFunc(list, func(s chat.Summary) bool { return s.ID == selector }); i >= 0 {
 		return list[i].ID, nil
 	}
-	return "", fmt.Errorf("there is no chat %s; /resume lists those that can be resumed", what)
+	return "", fmt.Errorf("there is no chat %s; /resume lists those that can be resumed", selector)
 }
 
 // adopt replaces this chat with a copy of another. The messages of this chat, if they are a

@@ -119,9 +119,9 @@ type definition struct {
 type effect int
 
 const (
-	changesMore  effect = iota // files, the configuration, credentials or limits
-	changesChats               // chats at most
-	showsIfBare                // nothing without arguments, else more
+	changesMore         effect = iota // files, the configuration, credentials or limits
+	changesChats                      // chats at most
+	changesMoreWithArgs               // nothing without arguments, else more
 )
 
 // input is the input of a command.
@@ -166,7 +166,7 @@ func definitions() []definition {
 		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "optional-prompt", Description: "The prompt to show the request for"}}}, rest: true, run: (*Commands).promptShow, effect: changesChats},
 		{Info: Info{"sync-system-prompt", "Regenerate this chat's system prompt from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt, effect: changesChats},
 		{Info: Info{"subagents", "List the subagents and their configuration", nil}, run: (*Commands).subagents, effect: changesChats},
-		{Info: Info{"plugins", "Show the plugins: what is installed, and what the configured sources (or the one named after it) offer", nil}, rest: true, run: (*Commands).plugins, effect: showsIfBare},
+		{Info: Info{"plugins", "Show the plugins: what is installed, and what the configured sources (or the one named after it) offer", nil}, rest: true, run: (*Commands).plugins, effect: changesMoreWithArgs},
 		{Info: Info{"plugin-install", "Install a plugin", []Argument{{Name: "plugin", Description: "Plugin name or plugin@marketplace", Required: true}}}, run: (*Commands).pluginInstall},
 		{Info: Info{"plugin-uninstall", "Uninstall a plugin", []Argument{{Name: "plugin", Description: "Plugin name", Required: true}}}, run: (*Commands).pluginUninstall},
 		{Info: Info{"hooks", "Show the hooks, what they are attached to, and their files", nil}, run: (*Commands).hooks, effect: changesChats},
@@ -175,17 +175,17 @@ func definitions() []definition {
 		{Info: Info{"plugin-update", "Fetch the newest plugins of a source", []Argument{{Name: "source", Description: "The source's name", Required: true}}}, extra: true, run: (*Commands).pluginUpdate},
 		{Info: Info{"pin", "Keep this chat regardless of its age; off undoes it", []Argument{{Name: "off", Description: "off: chatRetentionDays applies again"}}}, extra: true, run: (*Commands).pin, effect: changesChats},
 		{Info: Info{"search", "Find messages in all chats: words, \"phrases\", beginnings*, role:, workspace:, since:, until:", []Argument{{Name: "query", Description: "What to find", Required: true}}}, rest: true, extra: true, run: (*Commands).search, effect: changesChats},
-		{Info: Info{"budget", "Show what this chat may spend, or change it: /budget chat $5, /budget turn 200k tokens, /budget day off, /budget reset", []Argument{{Name: "scope", Description: "turn, chat or day; reset: as configured"}, {Name: "limits", Description: "$2, 200k tokens or 30 minutes, with commas between them; or off"}}}, rest: true, extra: true, run: (*Commands).budget, effect: showsIfBare},
+		{Info: Info{"budget", "Show what this chat may spend, or change it: /budget chat $5, /budget turn 200k tokens, /budget day off, /budget reset", []Argument{{Name: "scope", Description: "turn, chat or day; reset: as configured"}, {Name: "limits", Description: "$2, 200k tokens or 30 minutes, with commas between them; or off"}}}, rest: true, extra: true, run: (*Commands).budget, effect: changesMoreWithArgs},
 		{Info: Info{"help", "List the commands", nil}, extra: true, run: (*Commands).help, effect: changesChats},
 	}
 }
 
 // List returns the commands in the order of the reference server: prompts of MCP servers, native
 // commands, skills, and the user's own commands. Native commands that the reference server does not
-// have come last. Prompts, skills and
-// user's commands with the name of a native command are left out, because Find returns the native one.
+// have come last. Prompts, skills and user's commands with the name of a native command are left out,
+// because Find returns the native one.
 func (c *Commands) List() []Offer {
-	fewer := c.deps.Config().Conformance().ReferenceContent
+	referenceOnly := c.deps.Config().Conformance().ReferenceContent
 	var native, builtInSkills, extra []Offer
 	for _, d := range c.list {
 		switch {
@@ -193,15 +193,15 @@ func (c *Commands) List() []Offer {
 			builtInSkills = append(builtInSkills, Offer{d.Info, typeSkill})
 		case !d.extra:
 			native = append(native, Offer{d.Info, typeNative})
-		case !fewer:
+		case !referenceOnly:
 			extra = append(extra, Offer{d.Info, typeNative})
 		}
 	}
-	prompts, skills, commands := c.customs()
+	prompts, skills, commands := c.customCommands()
 	out := slices.Concat(prompts, native, builtInSkills, skills, commands, extra)
 	return slices.DeleteFunc(out, func(o Offer) bool {
-		d, own := c.own(o.Name)
-		return own && o.Type != typeNative && !d.skill
+		d, native := c.nativeCommand(o.Name)
+		return native && o.Type != typeNative && !d.skill
 	})
 }
 
@@ -211,12 +211,12 @@ func (c *Commands) remote(context.Context, input) (string, error) { return c.dep
 // ChangesMore implements chat.Commands.
 func (c *Commands) ChangesMore(message string) bool {
 	name, rest, _ := split(message)
-	d, ok := c.own(name)
-	return ok && (d.effect == changesMore || d.effect == showsIfBare && rest != "")
+	d, ok := c.nativeCommand(name)
+	return ok && (d.effect == changesMore || d.effect == changesMoreWithArgs && rest != "")
 }
 
-// own returns the native command with a name.
-func (c *Commands) own(name string) (definition, bool) {
+// nativeCommand returns the native command with a name.
+func (c *Commands) nativeCommand(name string) (definition, bool) {
 	i := slices.IndexFunc(c.list, func(d definition) bool { return d.Name == name })
 	if i < 0 {
 		return definition{}, false
@@ -230,12 +230,12 @@ func (c *Commands) Find(message string) (chat.Command, bool) {
 	if !ok {
 		return chat.Command{}, false
 	}
-	d, ok := c.own(name)
+	d, ok := c.nativeCommand(name)
 	if !ok {
-		if found, ok := c.custom(name, rest, strings.TrimPrefix(strings.TrimSpace(message), "/")); ok {
+		if found, ok := c.customCommand(name, rest, strings.TrimPrefix(strings.TrimSpace(message), "/")); ok {
 			return found, true
 		}
-		return c.mistyped(name)
+		return c.suggestCommand(name)
 	}
 	in := input{args: splitArgs(rest), rest: rest}
 	if err := d.check(in.args); err != nil {
@@ -302,7 +302,7 @@ func (c *Commands) newCommand(name string, run func(context.Context, *chat.Sessi
 		if text = strings.TrimSpace(text); text == "" {
 			return "", nil
 		}
-		return c.fit(name, clean.String(text)), nil
+		return c.fitMessage(name, clean.String(text)), nil
 	}}
 }
 

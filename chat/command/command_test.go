@@ -51,7 +51,7 @@ func TestFit(t *testing.T) {
 		"line":  strings.Repeat("ü", 40_000),
 		"ticks": fence("", "````\n"+strings.Repeat("```\nx\n", 10_000)),
 	} {
-		got := c.fit(name, text)
+		got := c.fitMessage(name, text)
 		head, rest, cut := strings.Cut(got, "\n\nThe whole text is in `")
 		if raw, _ := json.Marshal(got); len(raw) > 50<<10 || closeFence(head) != "" {
 			t.Errorf("%s: %d bytes, open block %q", name, len(raw), closeFence(head))
@@ -122,7 +122,7 @@ func TestDocument(t *testing.T) {
 		events = append(events, event.Event{Seq: event.Seq(2*i + 1), Turn: "t", Time: at, Body: b})
 	}
 	var b bytes.Buffer
-	h := header{Format: formatName, Version: formatVersion, Chat: about{ID: "c", Title: "T"}}
+	h := header{Format: formatName, Version: formatVersion, Chat: chatInfo{ID: "c", Title: "T"}}
 	if err := writeDocument(&b, h, events, redact.New()); err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestContextBeyondTheLimit(t *testing.T) {
 
 // Requests without a price are not shown as free.
 func TestCostText(t *testing.T) {
-	for used, want := range map[budget.Used]string{
+	for used, want := range map[budget.ModelUsage]string{
 		{}:                       "$0.00",
 		{Requests: 2}:            unknownCost,
 		{Requests: 2, Priced: 1}: "$0.00",

@@ -17,24 +17,24 @@ import (
 
 // Types of commands, as clients know them.
 const (
-	typeNative = "native"
-	typeCustom = "customPrompt"
-	typeSkill  = "skill"
-	typeServed = "mcpPrompt"
+	typeNative    = "native"
+	typeCustom    = "customPrompt"
+	typeSkill     = "skill"
+	typeMCPPrompt = "mcpPrompt"
 )
 
-// custom finds a command that is not native: a command of the user, or else a skill, or else a prompt
+// customCommand finds a command that is not native: a command of the user, or else a skill, or else a prompt
 // of an MCP server (eca-features 14). line is the message without the slash.
-func (c *Commands) custom(name, rest, line string) (chat.Command, bool) {
+func (c *Commands) customCommand(name, rest, line string) (chat.Command, bool) {
 	set := c.deps.Extensions()
 	if cmd, ok := set.Command(name); ok {
-		return c.prompts(name, cmd.Prompt(rest, splitArgs(rest))), true
+		return c.promptCommand(name, cmd.Prompt(rest, splitArgs(rest))), true
 	}
 	if skill, ok := set.Skill(name); ok {
-		return c.prompts(name, skill.Invoke(rest, splitArgs(rest))), true
+		return c.promptCommand(name, skill.Invoke(rest, splitArgs(rest))), true
 	}
-	if served, ok := c.served(line); ok {
-		return served, true
+	if cmd, ok := c.mcpPrompt(line); ok {
+		return cmd, true
 	}
 	if why := set.Refused(name); why != "" {
 		return c.newCommand(name, func(context.Context, *chat.Session) (string, error) {
@@ -44,8 +44,8 @@ func (c *Commands) custom(name, rest, line string) (chat.Command, bool) {
 	return chat.Command{}, false
 }
 
-// prompts returns a command that sends a prompt to the model, or an error if the prompt is empty.
-func (c *Commands) prompts(name, text string) chat.Command {
+// promptCommand returns a command that sends a prompt to the model, or an error if the prompt is empty.
+func (c *Commands) promptCommand(name, text string) chat.Command {
 	if strings.TrimSpace(text) != "" {
 		return chat.Command{Prompt: text}
 	}
@@ -54,9 +54,9 @@ func (c *Commands) prompts(name, text string) chat.Command {
 	})
 }
 
-// customs returns the commands that are not native: prompts of MCP servers, skills, and the user's
+// customCommands returns the commands that are not native: prompts of MCP servers, skills, and the user's
 // commands.
-func (c *Commands) customs() (prompts, skills, commands []Offer) {
+func (c *Commands) customCommands() (prompts, skills, commands []Offer) {
 	set := c.deps.Extensions()
 	for _, cmd := range set.Commands {
 		args := make([]Argument, len(cmd.Arguments))
@@ -70,11 +70,11 @@ func (c *Commands) customs() (prompts, skills, commands []Offer) {
 			skills = append(skills, Offer{Info{s.Name, s.Description, []Argument{{Name: "arguments", Description: "Values for its text"}}}, typeSkill})
 		}
 	}
-	return c.servedOffers(slices.Concat(commands, skills)), skills, commands
+	return c.mcpPromptOffers(slices.Concat(commands, skills)), skills, commands
 }
 
-// where describes what a file belongs to.
-func where(root, plugin string) string {
+// location describes what a file belongs to.
+func location(root, plugin string) string {
 	switch {
 	case plugin != "":
 		return "plugin " + plugin
@@ -92,13 +92,13 @@ func (c *Commands) skills(context.Context, input) (string, error) {
 		b.WriteString("\nYou have no skills. `/skill-create` writes one.\n")
 	}
 	for _, s := range set.Skills {
-		fmt.Fprintf(&b, "- **%s** (%s): %s\n  `%s`\n", s.Name, where(s.Root, s.Plugin), s.Description, s.File)
+		fmt.Fprintf(&b, "- **%s** (%s): %s\n  `%s`\n", s.Name, location(s.Root, s.Plugin), s.Description, s.File)
 	}
-	return b.String() + wrong(set, "skills"), nil
+	return b.String() + fileProblems(set, "skills"), nil
 }
 
-// wrong lists the problems of files that are in a folder with this name, at any depth.
-func wrong(set *extensions.Set, folder string) string {
+// fileProblems lists the problems of files that are in a folder with this name, at any depth.
+func fileProblems(set *extensions.Set, folder string) string {
 	var b strings.Builder
 	for _, p := range set.Problems {
 		if slices.Contains(strings.Split(filepath.ToSlash(p.Source), "/"), folder) {
@@ -138,13 +138,13 @@ func (c *Commands) rules(context.Context, input) (string, error) {
 	if b.Len() == 0 {
 		b.WriteString("There are no rules. They are files in `.eca/rules`, or in the folder `rules` of the global configuration.\n")
 	}
-	return b.String() + wrong(set, "rules"), nil
+	return b.String() + fileProblems(set, "rules"), nil
 }
 
 // ruleScope describes what a rule belongs to.
 func ruleScope(r extensions.Rule) string {
 	if r.Plugin != "" {
-		return where(r.Root, r.Plugin)
+		return location(r.Root, r.Plugin)
 	}
 	return r.Scope()
 }
@@ -198,7 +198,7 @@ func (c *Commands) subagents(context.Context, input) (string, error) {
 	if b.Len() == 0 {
 		b.WriteString("There are no subagents: agents whose mode is subagent.\n")
 	}
-	return b.String() + wrong(c.deps.Extensions(), "agents"), nil
+	return b.String() + fileProblems(c.deps.Extensions(), "agents"), nil
 }
 
 // skillCreate asks the model to write a skill.

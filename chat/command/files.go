@@ -139,7 +139,7 @@ func fileName(meta chat.Meta) string {
 // importChat stores a chat that was exported.
 func (c *Commands) importChat(ctx context.Context, in input) (string, error) {
 	path := workspace.Abs(c.deps.Roots(), in.arg())
-	was, events, err := readDocument(path)
+	info, events, err := readDocument(path)
 	if err != nil {
 		return "", fmt.Errorf("%s cannot be imported: %w", path, err)
 	}
@@ -148,8 +148,8 @@ func (c *Commands) importChat(ctx context.Context, in input) (string, error) {
 	}
 	now := c.deps.Now().UTC()
 	meta := chat.Meta{
-		ID: was.ID, Created: events[0].Time, Updated: now, Title: title(was.Title), Named: was.Named,
-		Model: was.Model, Agent: was.Agent, Variant: was.Variant, Roots: c.deps.Roots(),
+		ID: info.ID, Created: events[0].Time, Updated: now, Title: title(info.Title), Named: info.Named,
+		Model: info.Model, Agent: info.Agent, Variant: info.Variant, Roots: c.deps.Roots(),
 		// Trust stays false: a file must not turn auto-approve on.
 	}
 	if meta.Created.After(now) {
@@ -181,10 +181,10 @@ func (c *Commands) importChat(ctx context.Context, in input) (string, error) {
 		name, count(messages, "message"), meta.ID, note, meta.ID), nil
 }
 
-func readDocument(path string) (about, []event.Event, error) {
+func readDocument(path string) (chatInfo, []event.Event, error) {
 	f, err := safeio.Open("", path)
 	if err != nil {
-		return about{}, nil, safeio.Cause(err) // the caller adds the path
+		return chatInfo{}, nil, safeio.Cause(err) // the caller adds the path
 	}
 	defer f.Close()
 	return parseDocument(f)
@@ -193,9 +193,9 @@ func readDocument(path string) (about, []event.Event, error) {
 // title shortens a title to one line of the length that clients show (eca-protocol 7.1).
 func title(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
-	const longest = 40
-	if r := []rune(s); len(r) > longest {
-		s = string(r[:longest])
+	const maxTitle = 40
+	if r := []rune(s); len(r) > maxTitle {
+		s = string(r[:maxTitle])
 	}
 	return s
 }

@@ -51,9 +51,9 @@ func hookLine(h hooks.Info) string {
 		b.WriteString("; from " + inline(h.Source))
 	}
 	b.WriteByte('\n')
-	const longest = 120
+	const maxAction = 120
 	for _, a := range h.Actions {
-		b.WriteString("  - " + inline(shorten.Text(strings.Join(strings.Fields(a), " "), longest)) + "\n")
+		b.WriteString("  - " + inline(shorten.Text(strings.Join(strings.Fields(a), " "), maxAction)) + "\n")
 	}
 	return b.String()
 }

@@ -71,29 +71,29 @@ func (l *loginDialog) Close() {
 // Next implements chat.Dialog.
 func (l *loginDialog) Next(ctx context.Context, s *chat.Session, text string, say func(string)) (open bool, err error) {
 	clean := l.c.redactor()
-	shown := func(text string) { say("\n" + clean.String(text) + "\n") }
+	sayRedacted := func(text string) { say("\n" + clean.String(text) + "\n") }
 	text = strings.TrimSpace(text)
 	if l.state != loginBegun && strings.EqualFold(text, "cancel") {
-		shown("The login is cancelled.")
+		sayRedacted("The login is cancelled.")
 		return false, nil
 	}
 	switch l.state {
 	case loginBegun:
 		if text != "" {
-			return l.chosenProvider(ctx, s, text, shown)
+			return l.beginLogin(ctx, s, text, sayRedacted)
 		}
-		return l.offerProviders(ctx, s, shown)
+		return l.offerProviders(ctx, s, sayRedacted)
 	case choosingProvider:
-		return l.chosenProvider(ctx, s, l.choice(text), shown)
+		return l.beginLogin(ctx, s, l.choice(text), sayRedacted)
 	case choosingMethod:
-		return l.chosenMethod(ctx, l.choice(text), shown)
+		return l.beginMethod(ctx, l.choice(text), sayRedacted)
 	case entering:
 		l.values[l.field().Key] = text
-		return l.enter(ctx, shown)
+		return l.enter(ctx, sayRedacted)
 	}
 	if len(l.step.Fields) == 0 {
-		shown("The login is not finished yet. `cancel` ends it.")
-		return l.wait(ctx, shown)
+		sayRedacted("The login is not finished yet. `cancel` ends it.")
+		return l.wait(ctx, sayRedacted)
 	}
 	notice, err := l.c.deps.Logins.LoginInput(ctx, l.provider, map[string]string{l.step.Fields[0].Key: text})
 	var invalid *auth.InvalidError
@@ -101,12 +101,12 @@ func (l *loginDialog) Next(ctx context.Context, s *chat.Session, text string, sa
 	case ctx.Err() != nil:
 		return true, ctx.Err()
 	case errors.As(err, &invalid):
-		shown(invalid.Reason)
-		return l.wait(ctx, shown)
+		sayRedacted(invalid.Reason)
+		return l.wait(ctx, sayRedacted)
 	case err != nil:
-		return false, l.failed(err)
+		return false, l.loginError(err)
 	}
-	return l.done(notice, shown)
+	return l.finish(notice, sayRedacted)
 }
 
 // offerProviders asks the user to choose a provider.
@@ -123,7 +123,7 @@ func (l *loginDialog) offerProviders(ctx context.Context, s *chat.Session, say f
 	}
 	hint := "Answer with its number or name, or `cancel`.\n\n" + l.list() + "\n" + notOffered
 	return l.choose(ctx, s, "Which provider do you want to log in to?", hint, say, func(answer string) (bool, error) {
-		return l.chosenProvider(ctx, s, answer, say)
+		return l.beginLogin(ctx, s, answer, say)
 	})
 }
 
@@ -148,15 +148,15 @@ func (l *loginDialog) choose(ctx context.Context, s *chat.Session, question, hin
 // chosen.
 const notOffered = "Subscriptions of ChatGPT and of Claude cannot be used, nor GitHub Copilot without an OAuth app of your own: those logins are for other programs, and eca does not pretend to be one. Choose the provider to see what works instead.\n"
 
-// chosenProvider begins the login, or asks for the method.
-func (l *loginDialog) chosenProvider(ctx context.Context, s *chat.Session, name string, say func(string)) (bool, error) {
+// beginLogin begins the login, or asks for the method.
+func (l *loginDialog) beginLogin(ctx context.Context, s *chat.Session, name string, say func(string)) (bool, error) {
 	step, err := l.c.deps.Logins.Login(ctx, name, "")
-	if open, ended := l.refused(ctx, err, say); ended {
+	if open, ended := l.showChoiceError(ctx, err, say); ended {
 		return open, nil
 	}
 	l.provider = name
 	if step.Action != auth.ActionChoose {
-		return l.take(ctx, step, say)
+		return l.beginStep(ctx, step, say)
 	}
 	l.state, l.choices = choosingMethod, nil
 	for _, m := range step.Methods {
@@ -167,21 +167,21 @@ func (l *loginDialog) chosenProvider(ctx context.Context, s *chat.Session, name 
 		hint += "\n" + step.Message + "\n"
 	}
 	return l.choose(ctx, s, "How do you want to log in to "+name+"?", hint, say, func(answer string) (bool, error) {
-		return l.chosenMethod(ctx, answer, say)
+		return l.beginMethod(ctx, answer, say)
 	})
 }
 
-func (l *loginDialog) chosenMethod(ctx context.Context, method string, say func(string)) (bool, error) {
+func (l *loginDialog) beginMethod(ctx context.Context, method string, say func(string)) (bool, error) {
 	step, err := l.c.deps.Logins.Login(ctx, l.provider, method)
-	if open, ended := l.refused(ctx, err, say); ended {
+	if open, ended := l.showChoiceError(ctx, err, say); ended {
 		return open, nil
 	}
-	return l.take(ctx, step, say)
+	return l.beginStep(ctx, step, say)
 }
 
-// refused shows an error of a choice; ended reports whether there was one. The dialog stays open if the
+// showChoiceError shows an error of a choice; ended reports whether there was one. The dialog stays open if the
 // user can choose again.
-func (l *loginDialog) refused(ctx context.Context, err error, say func(string)) (open, ended bool) {
+func (l *loginDialog) showChoiceError(ctx context.Context, err error, say func(string)) (open, ended bool) {
 	switch {
 	case err == nil:
 		return true, false
@@ -196,8 +196,8 @@ func (l *loginDialog) refused(ctx context.Context, err error, say func(string)) 
 	return true, true
 }
 
-// take begins the next step of the login.
-func (l *loginDialog) take(ctx context.Context, step auth.Step, say func(string)) (bool, error) {
+// beginStep begins the next step of the login.
+func (l *loginDialog) beginStep(ctx context.Context, step auth.Step, say func(string)) (bool, error) {
 	l.step, l.values = step, map[string]string{}
 	if step.Wait == nil {
 		l.state = entering
@@ -246,9 +246,9 @@ func (l *loginDialog) enter(ctx context.Context, say func(string)) (bool, error)
 		say(invalid.Reason)
 		return l.enter(ctx, say)
 	case err != nil:
-		return false, l.failed(err)
+		return false, l.loginError(err)
 	}
-	return l.done(notice, say)
+	return l.finish(notice, say)
 }
 
 // wait waits until the user has logged in elsewhere.
@@ -258,19 +258,19 @@ func (l *loginDialog) wait(ctx context.Context, say func(string)) (bool, error) 
 	case ctx.Err() != nil:
 		return true, ctx.Err()
 	case errors.Is(err, auth.ErrAnswered):
-		return l.done("", say)
+		return l.finish("", say)
 	case err != nil:
-		return false, l.failed(err)
+		return false, l.loginError(err)
 	}
-	return l.done(notice, say)
+	return l.finish(notice, say)
 }
 
-// failed returns the error for a login that failed.
-func (l *loginDialog) failed(err error) error {
+// loginError returns the error for a login that failed.
+func (l *loginDialog) loginError(err error) error {
 	return errors.New(l.c.redactor().String("The login failed: " + err.Error()))
 }
 
-func (l *loginDialog) done(notice string, say func(string)) (bool, error) {
+func (l *loginDialog) finish(notice string, say func(string)) (bool, error) {
 	text := "You are logged in to " + l.provider + "."
 	if notice != "" {
 		text += "\n\n" + notice

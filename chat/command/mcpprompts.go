@@ -31,15 +31,15 @@ func (p Prompt) info() Info {
 	return Info{p.Server + ":" + p.Name, p.Description, p.Arguments}
 }
 
-// servedOffers returns the prompts of MCP servers as commands, each name once. It leaves out names that
+// mcpPromptOffers returns the prompts of MCP servers as commands, each name once. It leaves out names that
 // are taken.
-func (c *Commands) servedOffers(taken []Offer) []Offer {
+func (c *Commands) mcpPromptOffers(taken []Offer) []Offer {
 	if c.deps.Prompts == nil {
 		return nil
 	}
 	var out []Offer
 	for _, p := range c.deps.Prompts.Prompts() {
-		o := Offer{p.info(), typeServed}
+		o := Offer{p.info(), typeMCPPrompt}
 		same := func(other Offer) bool { return other.Name == o.Name }
 		if !slices.ContainsFunc(taken, same) && !slices.ContainsFunc(out, same) {
 			out = append(out, o)
@@ -48,9 +48,9 @@ func (c *Commands) servedOffers(taken []Offer) []Offer {
 	return out
 }
 
-// served finds the prompt of an MCP server for a message, given without its slash. Names may contain
+// mcpPrompt finds the prompt of an MCP server for a message, given without its slash. Names may contain
 // spaces, so it takes the longest name that matches.
-func (c *Commands) served(line string) (chat.Command, bool) {
+func (c *Commands) mcpPrompt(line string) (chat.Command, bool) {
 	if c.deps.Prompts == nil {
 		return chat.Command{}, false
 	}

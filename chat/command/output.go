@@ -20,10 +20,10 @@ const (
 	headSize = 24 << 10
 )
 
-// fit returns a text as it is shown. If it is too long, fit writes it to a file, and returns its
+// fitMessage returns a text as it is shown. If it is too long, fit writes it to a file, and returns its
 // beginning and the path of the file.
-func (c *Commands) fit(name, text string) string {
-	if encoded(text) <= maxShown {
+func (c *Commands) fitMessage(name, text string) string {
+	if jsonSize(text) <= maxShown {
 		return "\n" + text + "\n"
 	}
 	where := "The whole text could not be written to a file"
@@ -37,7 +37,7 @@ func (c *Commands) fit(name, text string) string {
 		where += ": " + err.Error()
 	}
 	head := text[:min(len(text), headSize)]
-	for encoded(head) > headSize {
+	for jsonSize(head) > headSize {
 		head = head[:len(head)*3/4]
 	}
 	if i := strings.LastIndexByte(head, '\n'); i > 0 {
@@ -49,8 +49,8 @@ func (c *Commands) fit(name, text string) string {
 	return "\n" + head + closeFence(head) + "\n\n" + where + "; this is its beginning.\n"
 }
 
-// encoded returns the size of a text in JSON, in bytes.
-func encoded(s string) int {
+// jsonSize returns the size of a text in JSON, in bytes.
+func jsonSize(s string) int {
 	raw, _ := json.Marshal(s)
 	return len(raw)
 }
@@ -119,14 +119,14 @@ func (c *Commands) create(arg, base, ext string) (*os.File, error) {
 		}
 		dir = path
 	}
-	const most = 10_000
+	const maxTries = 10_000
 	for n := 1; ; n++ {
 		name := base + ext
 		if n > 1 {
 			name = fmt.Sprintf("%s-%d%s", base, n, ext)
 		}
 		f, err := open(filepath.Join(dir, name))
-		if !errors.Is(err, fs.ErrExist) || n == most {
+		if !errors.Is(err, fs.ErrExist) || n == maxTries {
 			return f, err
 		}
 	}
@@ -134,11 +134,11 @@ func (c *Commands) create(arg, base, ext string) (*os.File, error) {
 
 // slug converts a title to a part of a file name.
 func slug(title string) string {
-	const longest = 40
+	const maxSlug = 40
 	var b strings.Builder
 	for _, r := range strings.ToLower(title) {
 		switch {
-		case b.Len() >= longest:
+		case b.Len() >= maxSlug:
 		case r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)):
 			b.WriteRune(r)
 		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):

@@ -47,12 +47,12 @@ func ListPlugins(ctx context.Context, p Plugins, source string) (string, error) 
 			writeSource(&b, s, set)
 		}
 	}
-	var wrong strings.Builder
+	var problems strings.Builder
 	for _, problem := range set.Problems {
-		fmt.Fprintf(&wrong, "- %s\n", problem)
+		fmt.Fprintf(&problems, "- %s\n", problem)
 	}
-	if wrong.Len() > 0 {
-		b.WriteString("\nNot used because of errors:\n\n" + wrong.String())
+	if problems.Len() > 0 {
+		b.WriteString("\nNot used because of errors:\n\n" + problems.String())
 	}
 	return b.String(), nil
 }

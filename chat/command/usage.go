@@ -10,8 +10,8 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// spent is the usage of a model in a chat.
-type spent struct {
+// modelUsage is the usage of a model in a chat.
+type modelUsage struct {
 	model                          string
 	requests, priced               int
 	input, output, cached, written int64
@@ -24,7 +24,7 @@ func (c *Commands) costs(ctx context.Context, in input) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var list []*spent
+	var list []*modelUsage
 	var total *float64
 	model := ""
 	for _, e := range events {
@@ -36,9 +36,9 @@ func (c *Commands) costs(ctx context.Context, in input) (string, error) {
 			if b.Purpose == chat.PurposeSubagent {
 				by = "(subagents)" // subagents may use other models
 			}
-			i := slices.IndexFunc(list, func(s *spent) bool { return s.model == by })
+			i := slices.IndexFunc(list, func(s *modelUsage) bool { return s.model == by })
 			if i < 0 {
-				i, list = len(list), append(list, &spent{model: by})
+				i, list = len(list), append(list, &modelUsage{model: by})
 			}
 			list[i].add(b)
 			if b.TotalCost != nil {
@@ -53,7 +53,7 @@ func (c *Commands) costs(ctx context.Context, in input) (string, error) {
 		total = &used.Cost
 	}
 	if len(list) == 0 && total == nil {
-		return nothingYet + "\n" + c.periods(ctx), nil
+		return noAnswerYet + "\n" + c.recentSpending(ctx), nil
 	}
 	var b strings.Builder
 	if len(list) == 0 {
@@ -82,12 +82,12 @@ func (c *Commands) costs(ctx context.Context, in input) (string, error) {
 	if unpriced > 0 {
 		fmt.Fprintf(&b, "\nThe price of %s is not known: set `cost` of the model in the configuration.\n", count(unpriced, "request"))
 	}
-	return b.String() + c.periods(ctx), nil
+	return b.String() + c.recentSpending(ctx), nil
 }
 
-const nothingYet = "No model has answered in this chat yet."
+const noAnswerYet = "No model has answered in this chat yet."
 
-func (s *spent) add(u event.UsageReported) {
+func (s *modelUsage) add(u event.UsageReported) {
 	s.requests++
 	s.input += u.InputTokens
 	s.output += u.OutputTokens
@@ -128,7 +128,7 @@ func (c *Commands) context(ctx context.Context, in input) (string, error) {
 		}
 	}
 	if used == nil {
-		return nothingYet, nil
+		return noAnswerYet, nil
 	}
 	meta := in.session.Meta()
 	return drawContext(*used, meta.Model, c.deps.Config().AutoCompact(meta.Agent)) + listSystem(system), nil

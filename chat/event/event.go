@@ -202,7 +202,7 @@ type SandboxStop struct {
 	Port    string   `json:"port,omitempty"`    // on this machine that it could not connect to
 	Folder  string   `json:"folder,omitempty"`  // in which it could not write a file
 	Decided bool     `json:"decided,omitempty"` // the user has decided about it
-	Again   bool     `json:"again,omitempty"`   // the user let the command run again
+	Rerun   bool     `json:"again,omitempty"`   // the user let the command run again
 }
 
 // Instructions is an instruction file. Text is what the model gets, including its frame.

@@ -162,19 +162,19 @@ func Volatile(b Body) bool { return b.row().volatile }
 // Delta is a piece of a text that arrives over time. Consecutive deltas of one text can be joined.
 type Delta interface {
 	Body
-	Of() string             // id of the call or the block of reasoning that the text belongs to; empty for the answer
-	Piece() string          // the text of this piece
-	With(piece string) Body // a delta of the same text with another piece
+	OwnerID() string             // id of the call or the block of reasoning that the text belongs to; empty for the answer
+	Piece() string               // the text of this piece
+	WithPiece(piece string) Body // a delta of the same text with another piece
 }
 
-// Of implements Delta.
-func (TextDelta) Of() string { return "" }
+// OwnerID implements Delta.
+func (TextDelta) OwnerID() string { return "" }
 
-// Of implements Delta.
-func (d ReasoningDelta) Of() string { return d.ID }
+// OwnerID implements Delta.
+func (d ReasoningDelta) OwnerID() string { return d.ID }
 
-// Of implements Delta.
-func (d ToolArgsDelta) Of() string { return d.CallID }
+// OwnerID implements Delta.
+func (d ToolArgsDelta) OwnerID() string { return d.CallID }
 
 // Piece implements Delta.
 func (d TextDelta) Piece() string { return d.Text }
@@ -185,22 +185,24 @@ func (d ReasoningDelta) Piece() string { return d.Text }
 // Piece implements Delta.
 func (d ToolArgsDelta) Piece() string { return d.Text }
 
-// With implements Delta.
-func (TextDelta) With(piece string) Body { return TextDelta{Text: piece} }
+// WithPiece implements Delta.
+func (TextDelta) WithPiece(piece string) Body { return TextDelta{Text: piece} }
 
-// With implements Delta.
-func (d ReasoningDelta) With(piece string) Body { return ReasoningDelta{ID: d.ID, Text: piece} }
+// WithPiece implements Delta.
+func (d ReasoningDelta) WithPiece(piece string) Body { return ReasoningDelta{ID: d.ID, Text: piece} }
 
-// With implements Delta.
-func (d ToolArgsDelta) With(piece string) Body { return ToolArgsDelta{CallID: d.CallID, Text: piece} }
+// WithPiece implements Delta.
+func (d ToolArgsDelta) WithPiece(piece string) Body {
+	return ToolArgsDelta{CallID: d.CallID, Text: piece}
+}
 
-// Joined returns one delta with the text of two; for other events, or deltas of different kinds, it
+// JoinDeltas returns one delta with the text of two; for other events, or deltas of different kinds, it
 // returns b.
-func Joined(a, b Body) Body {
+func JoinDeltas(a, b Body) Body {
 	first, ok := a.(Delta)
-	second, also := b.(Delta)
-	if !ok || !also || KindOf(a) != KindOf(b) {
+	second, bothOK := b.(Delta)
+	if !ok || !bothOK || KindOf(a) != KindOf(b) {
 		return b
 	}
-	return first.With(first.Piece() + second.Piece())
+	return first.WithPiece(first.Piece() + second.Piece())
 }

@@ -43,7 +43,7 @@ type Log struct {
 	store    Store
 	now      func() time.Time
 	log      *slog.Logger
-	separate bool // deltas are never merged
+	unmerged bool // deltas are never merged
 
 	// storeMu serializes writes to the store. It is locked before mu, and mu is never held
 	// during a write: Meta and Next do not wait for the disk.
@@ -55,15 +55,15 @@ type Log struct {
 	// the store has. They are equal if meta has no unsaved changes.
 	metaVersion, storedMetaVersion int
 
-	tail    []*entry      // the newest entries, without gaps; tail[0].Seq == first
-	first   event.Seq     // sequence number of tail[0], or next if the tail is empty
-	next    event.Seq     // sequence number of the next entry
-	saved   event.Seq     // all entries before this one are stored
-	shown   event.Seq     // readers may see all entries before this one: they are stored, or storing them failed
-	timer   *time.Timer   // flushes the pending deltas; nil if none are pending
-	changed chan struct{} // closed and replaced when readers may have something new to read
-	failing bool          // the last attempt to store failed
-	closed  bool
+	tail       []*entry      // the newest entries, without gaps; tail[0].Seq == first
+	tailStart  event.Seq     // sequence number of tail[0], or next if the tail is empty
+	nextSeq    event.Seq     // sequence number of the next entry
+	storedEnd  event.Seq     // all entries before this one are stored
+	visibleEnd event.Seq     // readers may see all entries before this one: they are stored, or storing them failed
+	timer      *time.Timer   // flushes the pending deltas; nil if none are pending
+	changed    chan struct{} // closed and replaced when readers may have something new to read
+	failing    bool          // the last attempt to store failed
+	closed     bool
 	// replacing is true during Cut and Adopt, while the store replaces events. Readers wait: the
 	// event that replaces them (see Cut) already has a sequence number, but is not stored yet.
 	replacing bool
@@ -99,9 +99,9 @@ func (e *entry) delta() []byte {
 }
 
 // New returns the log of a chat. last is the sequence number of its last stored event, or 0 for a
-// new chat. If separate is true, deltas are not merged.
-func New(store Store, meta Meta, last event.Seq, separate bool, now func() time.Time, logger *slog.Logger) *Log {
-	l := &Log{store: store, now: now, log: logger, separate: separate, meta: meta, changed: make(chan struct{})}
+// new chat. If unmerged is true, deltas are not merged.
+func New(store Store, meta Meta, last event.Seq, unmerged bool, now func() time.Time, logger *slog.Logger) *Log {
+	l := &Log{store: store, now: now, log: logger, unmerged: unmerged, meta: meta, changed: make(chan struct{})}
 	if last == 0 {
 		l.metaVersion = 1
 	}
@@ -111,7 +111,7 @@ func New(store Store, meta Meta, last event.Seq, separate bool, now func() time.
 
 // resetTail drops the entries in memory. next is the sequence number of the next entry.
 func (l *Log) resetTail(next event.Seq) {
-	l.tail, l.first, l.next, l.saved, l.shown, l.previous = nil, next, next, next, next, ""
+	l.tail, l.tailStart, l.nextSeq, l.storedEnd, l.visibleEnd, l.previous = nil, next, next, next, next, ""
 }
 
 // Append adds events of a turn. When it returns, readers can see the structural events, and these
@@ -209,7 +209,7 @@ func (l *Log) Meta() Meta {
 func (l *Log) Next() event.Seq {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.next
+	return l.nextSeq
 }
 
 // Unsaved reports whether any events are not stored yet.
@@ -220,7 +220,7 @@ func (l *Log) Unsaved() bool {
 }
 
 // pending is Unsaved for a caller that holds mu.
-func (l *Log) pending() bool { return l.saved < l.next }
+func (l *Log) pending() bool { return l.storedEnd < l.nextSeq }
 
 // Flush stores all pending events, unless the store fails.
 func (l *Log) Flush() {
@@ -229,10 +229,10 @@ func (l *Log) Flush() {
 	l.flush()
 }
 
-// Refresh picks up changes that another process made to the chat: new metadata, new events (news),
-// or its deletion (gone). It does nothing while events are pending, because no other process can
+// Refresh picks up changes that another process made to the chat: new metadata, new events
+// (changed), or its deletion (deleted). It does nothing while events are pending, because no other process can
 // have changed the chat then.
-func (l *Log) Refresh(ctx context.Context) (news, gone bool, err error) {
+func (l *Log) Refresh(ctx context.Context) (changed, deleted bool, err error) {
 	l.storeMu.Lock()
 	defer l.storeMu.Unlock()
 	l.mu.Lock()
@@ -248,11 +248,11 @@ func (l *Log) Refresh(ctx context.Context) (news, gone bool, err error) {
 	case err != nil:
 		return false, false, err
 	case !found:
-		return false, l.next > 1, nil
+		return false, l.nextSeq > 1, nil
 	case !l.dirty():
 		l.meta = meta
 	}
-	if last < l.next || l.pending() {
+	if last < l.nextSeq || l.pending() {
 		return false, false, nil
 	}
 	l.resetTail(last + 1)
@@ -295,7 +295,7 @@ func (l *Log) replace(write func(Meta, event.Event) error, reserved event.Seq, m
 	change(&meta)
 	meta.Updated = e.Time
 	// The sequence numbers are used up even if write fails: readers skip the gap.
-	l.resetTail(l.next + 1 + reserved)
+	l.resetTail(l.nextSeq + 1 + reserved)
 	l.replacing = true
 	l.mu.Unlock()
 	err := write(meta, e)
@@ -339,14 +339,14 @@ func (l *Log) wake() {
 func (l *Log) addEntry(turn string, b event.Body) *entry {
 	l.seal()
 	e := &entry{Event: l.event(turn, b)}
-	l.next++
+	l.nextSeq++
 	l.tail = append(l.tail, e)
 	return e
 }
 
 // event returns the next event, without adding it to the tail.
 func (l *Log) event(turn string, b event.Body) event.Event {
-	e := event.Event{Seq: l.next, Turn: turn, Time: l.now().UTC().Truncate(time.Millisecond), Body: b, Begins: event.Begins(l.previous, b)}
+	e := event.Event{Seq: l.nextSeq, Turn: turn, Time: l.now().UTC().Truncate(time.Millisecond), Body: b, Begins: event.Begins(l.previous, b)}
 	if !event.InterleavesText(b) {
 		l.previous = event.KindOf(b)
 	}
@@ -355,8 +355,8 @@ func (l *Log) event(turn string, b event.Body) event.Event {
 
 // extend adds a delta to the open entry if it continues that entry, or opens a new one.
 func (l *Log) extend(turn string, d event.Delta) {
-	empty := d.With("")
-	if n := len(l.tail); n > 0 && !l.separate {
+	empty := d.WithPiece("")
+	if n := len(l.tail); n > 0 && !l.unmerged {
 		if e := l.tail[n-1]; e.open && e.Body == empty && e.Turn == turn {
 			e.text = append(e.text, d.Piece()...)
 			return
@@ -393,7 +393,7 @@ func (l *Log) flush() {
 	if len(batch) > 0 {
 		l.meta.Updated = batch[len(batch)-1].Time
 	}
-	meta, version, dirty, end := l.meta, l.metaVersion, l.dirty(), l.next
+	meta, version, dirty, end := l.meta, l.metaVersion, l.dirty(), l.nextSeq
 	l.mu.Unlock()
 	var err error
 	if len(batch) > 0 {
@@ -404,19 +404,19 @@ func (l *Log) flush() {
 	defer l.wake()
 	if err != nil {
 		l.storeFailed(err)
-		l.shown = l.next
+		l.visibleEnd = l.nextSeq
 		return
 	}
 	if len(batch) > 0 && dirty {
 		l.storedMetaVersion = version
 	}
 	l.failing = false
-	l.saved, l.shown = end, max(l.shown, end)
+	l.storedEnd, l.visibleEnd = end, max(l.visibleEnd, end)
 	l.trim()
 }
 
 // unsaved returns the entries that are not stored yet. The caller holds mu.
-func (l *Log) unsaved() []*entry { return l.tail[l.saved-l.first:] }
+func (l *Log) unsaved() []*entry { return l.tail[l.storedEnd-l.tailStart:] }
 
 // write stores events. It stores meta only if it has unsaved changes (dirty), so as not to
 // overwrite another process's changes; withMeta reports whether it did.
@@ -436,7 +436,7 @@ func (l *Log) writeAhead() {
 	l.storeMu.Lock()
 	defer l.storeMu.Unlock()
 	var list []event.Event
-	var from []*entry
+	var sources []*entry
 	l.mu.Lock()
 	id := l.meta.ID
 	for _, e := range l.unsaved() {
@@ -446,7 +446,7 @@ func (l *Log) writeAhead() {
 		}
 		piece := e.Event
 		piece.Body = withText(e.Body, string(text[e.persisted:]))
-		list, from = append(list, piece), append(from, e)
+		list, sources = append(list, piece), append(sources, e)
 	}
 	l.mu.Unlock()
 	if len(list) == 0 {
@@ -459,7 +459,7 @@ func (l *Log) writeAhead() {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, e := range from {
+	for i, e := range sources {
 		text, _ := deltaText(list[i].Body)
 		e.persisted += len(text)
 	}
@@ -476,7 +476,7 @@ func (l *Log) trim() {
 		keep++
 	}
 	l.tail = append([]*entry(nil), l.tail[len(l.tail)-keep:]...)
-	l.first = l.next - event.Seq(keep)
+	l.tailStart = l.nextSeq - event.Seq(keep)
 }
 
 func (l *Log) storeFailed(err error) {

@@ -166,7 +166,7 @@ func TestLogShowsWhatIsOnRecord(t *testing.T) {
 		m := &memory{}
 		l := testLog(m)
 		defer l.Close()
-		l.separate = rapid.Bool().Draw(rt, "separate")
+		l.unmerged = rapid.Bool().Draw(rt, "separate")
 		r := *l.Read(1)
 		var seen []event.Event
 		for i := range rapid.IntRange(1, 100).Draw(rt, "steps") {

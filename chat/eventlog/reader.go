@@ -118,17 +118,17 @@ func (r *Reader) fromTail() (e event.Event, ok bool, stored event.Seq, unwritten
 	if l.replacing {
 		return event.Event{}, false, 0, false, l.changed
 	}
-	if r.seq < l.first {
-		return event.Event{}, false, l.first, false, nil
+	if r.seq < l.tailStart {
+		return event.Event{}, false, l.tailStart, false, nil
 	}
-	for i := int(r.seq - l.first); i < len(l.tail); i++ {
+	for i := int(r.seq - l.tailStart); i < len(l.tail); i++ {
 		en := l.tail[i]
 		if en.Seq != r.seq {
 			bug.Reportf("log tail has a gap: want %d, have %d", r.seq, en.Seq)
 		}
 		grows := en.open
 		text := en.text
-		if en.Seq >= l.shown {
+		if en.Seq >= l.visibleEnd {
 			if structural(en.Body) {
 				break // it is being stored
 			}
@@ -267,4 +267,4 @@ func deltaText(b event.Body) (text string, ok bool) {
 	return d.Piece(), true
 }
 
-func withText(delta event.Body, text string) event.Body { return delta.(event.Delta).With(text) }
+func withText(delta event.Body, text string) event.Body { return delta.(event.Delta).WithPiece(text) }

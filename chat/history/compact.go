@@ -19,8 +19,8 @@ func (h *History) Full(limit, share int64) bool {
 	return h.usedAfterCompaction == 0 || (h.used-h.usedAfterCompaction)*100 >= limit*growth
 }
 
-// usage notes the tokens of a request of the conversation and its answer.
-func (h *History) usage(b event.UsageReported) {
+// addUsage notes the tokens of a request of the conversation and its answer.
+func (h *History) addUsage(b event.UsageReported) {
 	h.used = b.InputTokens + b.OutputTokens + b.CacheReadTokens + b.CacheWriteTokens
 	if h.justCompacted {
 		h.usedAfterCompaction, h.justCompacted = h.used, false
@@ -36,7 +36,7 @@ func (h *History) compact(c event.Compacted) {
 	h.flush()
 	h.used, h.justCompacted = 0, true
 	clear(h.rules)
-	clear(h.instructed)
+	clear(h.instructedFiles)
 	if c.Summary == "" { // an imported chat has the summary in the next message
 		h.done = nil
 		clear(h.imagesWithheld)
@@ -73,7 +73,7 @@ func (h *History) prune(callIDs []string) {
 	h.flush()
 	for _, id := range callIDs {
 		delete(h.rules, id)
-		delete(h.instructed, id)
+		delete(h.instructedFiles, id)
 	}
 	out := make([]llm.Message, len(h.done))
 	for i, m := range h.done {
@@ -117,8 +117,8 @@ const ImageBytes = 4 * 1500
 // ResultBytes returns the number of bytes of text that a result counts as.
 func ResultBytes(r llm.ToolResult) int { return len(r.Text) + ImageBytes*len(r.Images) }
 
-// ServedBytes returns the number of bytes of text that a call counts as that the provider ran.
-func ServedBytes(c llm.ServerCall) int { return len(c.Opaque) + ImageBytes*len(c.Images) }
+// ServerCallBytes returns the number of bytes of text that a call counts as that the provider ran.
+func ServerCallBytes(c llm.ServerCall) int { return len(c.Opaque) + ImageBytes*len(c.Images) }
 
 // BytesPerToken is the usual rough estimate.
 const BytesPerToken = 4

@@ -1,4 +1,5 @@
-// Package history turns the events of a chat into the messages for its models, and keeps the state that later turns need, such as the list of tasks.
+// Package history turns the events of a chat into the messages for its models, and keeps the state
+// that later turns need, such as the list of tasks.
 //
 // It guarantees that providers accept the messages, even after crashes and failed requests: each
 // call that eca runs has exactly one result, reasoning is followed by text or a call, and no call or
@@ -33,35 +34,35 @@ type History struct {
 	usedAfterCompaction int64 // used after the last compaction, successful or not; 0 means unknown
 	justCompacted       bool  // there was no request since the last compaction
 
-	promptStart int  // number of messages before the last prompt, when it was added
-	counted     bool // the last prompt is counted in prompts
+	promptStart   int  // number of messages before the last prompt, when it was added
+	promptCounted bool // the last prompt is counted in prompts
 
 	system         event.SystemPrompt // the pinned system prompt; without parts if none is pinned
 	reportedPrompt string             // digest of a newer system prompt that the user was notified of
 	imagesWithheld map[string]int     // by model: how many of the oldest messages it gets without images
 
-	rules      map[string]string   // by call: path-scoped rule that the call added to the history
-	instructed map[string][]string // by call: files whose instructions the call added to the history
+	rules           map[string]string   // by call: path-scoped rule that the call added to the history
+	instructedFiles map[string][]string // by call: files whose instructions the call added to the history
 
-	began      map[string]bool           // calls of the current message that have begun to run
-	running    map[string]event.Subagent // by call: subagents whose calls run
-	background map[string]event.Subagent // by call: background subagents that have not reported yet
+	startedCalls map[string]bool           // calls of the current message that have begun to run
+	running      map[string]event.Subagent // by call: subagents whose calls run
+	background   map[string]event.Subagent // by call: background subagents that have not reported yet
 
 	// The assistant message that is being built.
-	parts   []llm.Part
-	text    strings.Builder
-	reason  map[string]*strings.Builder // by id: text of reasoning that has not ended
-	calls   []event.ToolJudged
-	results map[string]llm.ToolResult
-	open    []string // ids of announced calls that have no result yet
+	parts          []llm.Part
+	text           strings.Builder
+	reasoningTexts map[string]*strings.Builder // by id: text of reasoning that has not ended
+	calls          []event.ToolJudged
+	results        map[string]llm.ToolResult
+	open           []string // ids of announced calls that have no result yet
 }
 
 // New returns the history of a chat without events.
 func New() *History {
 	return &History{
-		ids: map[string]bool{}, imagesWithheld: map[string]int{}, reason: map[string]*strings.Builder{},
-		results: map[string]llm.ToolResult{}, rules: map[string]string{}, instructed: map[string][]string{},
-		rights: map[string]config.Rights{}, began: map[string]bool{}, running: map[string]event.Subagent{}, background: map[string]event.Subagent{},
+		ids: map[string]bool{}, imagesWithheld: map[string]int{}, reasoningTexts: map[string]*strings.Builder{},
+		results: map[string]llm.ToolResult{}, rules: map[string]string{}, instructedFiles: map[string][]string{},
+		rights: map[string]config.Rights{}, startedCalls: map[string]bool{}, running: map[string]event.Subagent{}, background: map[string]event.Subagent{},
 	}
 }
 
@@ -71,7 +72,7 @@ func (h *History) Add(b event.Body) {
 	h.dialog.add(b)
 	switch b := b.(type) {
 	case event.UserMessage:
-		h.user(b)
+		h.addUserMessage(b)
 	case event.TurnStarted:
 		if b.Rights != nil {
 			h.rights[b.Agent] = config.Rights(*b.Rights)
@@ -80,7 +81,7 @@ func (h *History) Add(b event.Body) {
 		h.beforeOutput()
 		h.text.WriteString(b.Text)
 	case event.ReasoningStarted, event.ReasoningDelta, event.ReasoningFinished:
-		h.reasoning(b)
+		h.addReasoning(b)
 	case event.ToolProposed:
 		h.beforeOutput()
 		h.endText()
@@ -88,20 +89,20 @@ func (h *History) Add(b event.Body) {
 		h.ids[b.CallID] = true
 		h.open = append(h.open, b.CallID)
 	case event.ToolJudged:
-		h.judged(b)
+		h.addJudged(b)
 	case event.ToolStarted:
-		h.started(b.CallID)
+		h.noteStarted(b.CallID)
 	case event.ToolFinished:
-		h.finished(b)
+		h.addFinished(b)
 	case event.ToolRejected:
-		h.result(llm.ToolResult{ID: b.CallID, Text: rejection(b, h.began[b.CallID]), Failed: true})
+		h.addResult(llm.ToolResult{ID: b.CallID, Text: rejection(b, h.startedCalls[b.CallID]), Failed: true})
 	case event.Report:
 		h.flush()
 		delete(h.background, b.CallID)
 		h.done = append(h.done, llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: reportText(b)}}})
 	case event.UsageReported:
 		if b.Purpose == "" {
-			h.usage(b)
+			h.addUsage(b)
 		}
 	case event.Compacted:
 		h.compact(b)
@@ -128,7 +129,7 @@ func (h *History) Add(b event.Body) {
 	case event.TurnFinished:
 		h.flush()
 		if b.Reason == event.FinishedBlocked {
-			h.forget()
+			h.forgetPrompt()
 		}
 	case event.FileChanged, event.Flag, event.HookFinished, event.HookStarted, event.Progress, event.TitleChanged, event.ToolArgsDelta,
 		event.ToolUpdated, event.Truncated, event.UndoPoint, event.Unknown:
@@ -144,9 +145,9 @@ func (h *History) placeholder(id string) int {
 	})
 }
 
-// judged adds a complete call. Imported calls of a provider's own tools have no API; they become ordinary
+// addJudged adds a complete call. Imported calls of a provider's own tools have no API; they become ordinary
 // calls.
-func (h *History) judged(b event.ToolJudged) {
+func (h *History) addJudged(b event.ToolJudged) {
 	if b.Origin == tools.OriginServer && b.API != "" {
 		if at := h.placeholder(b.CallID); at >= 0 {
 			h.parts[at] = llm.ToolCall{ID: b.CallID, Name: b.Name, API: b.API}
@@ -159,22 +160,22 @@ func (h *History) judged(b event.ToolJudged) {
 	h.calls = append(h.calls, b)
 }
 
-// reasoning adds an event of a block of reasoning.
-func (h *History) reasoning(b event.Body) {
+// addReasoning adds an event of a block of reasoning.
+func (h *History) addReasoning(b event.Body) {
 	switch b := b.(type) {
 	case event.ReasoningStarted:
 		h.beforeOutput()
 		h.ids[b.ID] = true
-		h.reason[b.ID] = &strings.Builder{}
+		h.reasoningTexts[b.ID] = &strings.Builder{}
 	case event.ReasoningDelta:
-		if r := h.reason[b.ID]; r != nil {
+		if r := h.reasoningTexts[b.ID]; r != nil {
 			r.WriteString(b.Text)
 		}
 	case event.ReasoningFinished:
-		if r := h.reason[b.ID]; r != nil {
+		if r := h.reasoningTexts[b.ID]; r != nil {
 			h.endText()
 			h.parts = append(h.parts, llm.Reasoning{ID: b.ID, Text: r.String(), API: b.API, Opaque: b.Opaque})
-			delete(h.reason, b.ID)
+			delete(h.reasoningTexts, b.ID)
 		}
 	default:
 	}
@@ -216,7 +217,7 @@ func (h *History) flush() {
 		parts = append(parts, llm.ToolCall{ID: c.CallID, Name: ModelName(c.Tool), Arguments: c.Arguments, API: c.API, Opaque: c.Opaque})
 		r, ok := h.results[c.CallID]
 		if !ok {
-			r = llm.ToolResult{ID: c.CallID, Text: rejection(event.ToolRejected{Reason: event.Interrupted}, h.began[c.CallID]), Failed: true}
+			r = llm.ToolResult{ID: c.CallID, Text: rejection(event.ToolRejected{Reason: event.Interrupted}, h.startedCalls[c.CallID]), Failed: true}
 		}
 		results = append(results, r)
 	}
@@ -228,9 +229,9 @@ func (h *History) flush() {
 		h.done = append(h.done, llm.Message{Role: llm.User, Parts: results})
 	}
 	h.parts, h.calls, h.open = nil, nil, nil
-	clear(h.reason)
+	clear(h.reasoningTexts)
 	clear(h.results)
-	clear(h.began)
+	clear(h.startedCalls)
 }
 
 // withoutTrailingReasoning returns parts that do not end with reasoning. If there are calls, it moves the
@@ -304,9 +305,9 @@ func (h *History) ImagesWithheld(model string) int { return h.imagesWithheld[mod
 // Rules returns the ids of the path-scoped rules in the history, sorted.
 func (h *History) Rules() []string { return slices.Sorted(maps.Values(h.rules)) }
 
-// Instructed returns the files whose instructions are in the history.
-func (h *History) Instructed() (out []string) {
-	for _, files := range h.instructed {
+// InstructedFiles returns the files whose instructions are in the history.
+func (h *History) InstructedFiles() (out []string) {
+	for _, files := range h.instructedFiles {
 		out = append(out, files...)
 	}
 	return out

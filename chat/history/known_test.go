@@ -52,7 +52,7 @@ func TestInstructed(t *testing.T) {
 	}
 	known := func(what string, want ...string) {
 		t.Helper()
-		got := h.Instructed()
+		got := h.InstructedFiles()
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Errorf("%s: %v", what, got)
 		}

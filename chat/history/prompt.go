@@ -10,14 +10,14 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// user adds a message of the user, unless it is a command that the model does not see.
-func (h *History) user(m event.UserMessage) {
+// addUserMessage adds a message of the user, unless it is a command that the model does not see.
+func (h *History) addUserMessage(m event.UserMessage) {
 	h.flush()
-	h.promptStart, h.counted = len(h.done), !m.Steer && !m.Command
+	h.promptStart, h.promptCounted = len(h.done), !m.Steer && !m.Command
 	if m.Command && m.Prompt == "" {
 		return
 	}
-	if h.counted {
+	if h.promptCounted {
 		h.prompts++
 	}
 	h.done = append(h.done, userMessage(m))
@@ -73,19 +73,18 @@ func replies(said []event.Said, prompt string, context []llm.Part) []llm.Message
 	return out
 }
 
-// LastText returns the text of the last message, if that is the model's.
-func (h *History) LastText() string {
+// LastText returns the text of the last message; ok is false if that is not the model's.
+func (h *History) LastText() (text string, ok bool) {
 	messages := h.Messages()
 	if len(messages) == 0 || messages[len(messages)-1].Role != llm.Assistant {
-		return ""
+		return "", false
 	}
-	var b strings.Builder
 	for _, p := range messages[len(messages)-1].Parts {
-		if text, ok := p.(llm.Text); ok {
-			b.WriteString(text.Text)
+		if t, isText := p.(llm.Text); isText {
+			text += t.Text
 		}
 	}
-	return b.String()
+	return text, true
 }
 
 // amend changes the last prompt.
@@ -113,11 +112,11 @@ func (h *History) amend(a event.PromptAmended) {
 	h.done = append(h.done[:last:last], llm.Message{Role: h.done[last].Role, Parts: parts})
 }
 
-// forget removes the last prompt and all that follows.
-func (h *History) forget() {
+// forgetPrompt removes the last prompt and all that follows.
+func (h *History) forgetPrompt() {
 	h.done = h.done[:h.promptStart:h.promptStart]
-	if h.counted {
-		h.prompts, h.counted = h.prompts-1, false
+	if h.promptCounted {
+		h.prompts, h.promptCounted = h.prompts-1, false
 	}
 }
 

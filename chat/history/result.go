@@ -11,20 +11,20 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// finished adds the result of a call, and notes the tasks, rules and instructions that came with it.
-func (h *History) finished(b event.ToolFinished) {
+// addFinished adds the result of a call, and notes the tasks, rules and instructions that came with it.
+func (h *History) addFinished(b event.ToolFinished) {
 	if at := h.placeholder(b.CallID); at >= 0 {
 		if call, _ := h.parts[at].(llm.ToolCall); call.API != "" {
-			h.providerFinished(at, call, b)
+			h.addProviderResult(at, call, b)
 			return
 		}
 	}
 	if s, ok := h.running[b.CallID]; ok && s.Background && !b.Failed {
 		h.background[b.CallID] = s
 	}
-	h.result(llm.ToolResult{ID: b.CallID, Text: joinInstructions(joinContext(lines(b.Outputs), b.Context), b.Instructions), Failed: b.Failed, Images: images(b.Images)})
+	h.addResult(llm.ToolResult{ID: b.CallID, Text: joinInstructions(joinContext(lines(b.Outputs), b.Context), b.Instructions), Failed: b.Failed, Images: images(b.Images)})
 	for _, i := range b.Instructions {
-		h.instructed[b.CallID] = append(h.instructed[b.CallID], i.Path)
+		h.instructedFiles[b.CallID] = append(h.instructedFiles[b.CallID], i.Path)
 	}
 	if b.Details != nil && b.Details.Tasks != nil {
 		h.tasks = b.Details.Tasks
@@ -34,16 +34,16 @@ func (h *History) finished(b event.ToolFinished) {
 	}
 }
 
-// providerFinished replaces the placeholder of a call that the provider has run. A call without data
+// addProviderResult replaces the placeholder of a call that the provider has run. A call without data
 // to send back is left out, unless it generated an image.
-func (h *History) providerFinished(at int, call llm.ToolCall, b event.ToolFinished) {
+func (h *History) addProviderResult(at int, call llm.ToolCall, b event.ToolFinished) {
 	h.open = slices.DeleteFunc(h.open, func(id string) bool { return id == b.CallID })
 	if len(b.Opaque) > 0 || len(b.Images) > 0 {
 		h.parts[at] = llm.ServerCall{ID: b.CallID, Name: call.Name, API: call.API, Opaque: b.Opaque, Images: images(b.Images)}
 	}
 }
 
-func (h *History) result(r llm.ToolResult) {
+func (h *History) addResult(r llm.ToolResult) {
 	h.results[r.ID] = r
 	delete(h.running, r.ID)
 	h.open = slices.DeleteFunc(h.open, func(id string) bool { return id == r.ID })
@@ -52,9 +52,9 @@ func (h *History) result(r llm.ToolResult) {
 // OpenCalls returns the calls that have no result yet, in the order in which the model made them.
 func (h *History) OpenCalls() []string { return slices.Clone(h.open) }
 
-// started notes that a call has begun to run, and its subagent, if it has one.
-func (h *History) started(id string) {
-	h.began[id] = true
+// noteStarted notes that a call has begun to run, and its subagent, if it has one.
+func (h *History) noteStarted(id string) {
+	h.startedCalls[id] = true
 	for _, c := range h.calls {
 		if c.CallID == id && c.Details != nil && c.Details.Subagent != nil {
 			h.running[id] = *c.Details.Subagent

@@ -15,7 +15,7 @@ type outputs struct {
 	matched map[int]bool    // indexes of outputs that have a call
 }
 
-func pair(messages []Record) outputs {
+func pairOutputs(messages []Record) outputs {
 	out := outputs{byCall: map[int]*Record{}, matched: map[int]bool{}}
 	type key struct {
 		server bool
@@ -58,24 +58,24 @@ func (c *converter) call(fields transitMap, output *Record) {
 		c.emit(event.ToolStarted{CallID: tool.CallID}, event.ToolRejected{CallID: tool.CallID, Reason: event.Interrupted})
 		return
 	}
-	of, _ := output.fields.Get("content").(transitMap)
-	result, _ := of.Get("output").(transitMap)
+	content, _ := output.fields.Get("content").(transitMap)
+	result, _ := content.Get("output").(transitMap)
 	end := event.ToolFinished{
-		CallID: tool.CallID, Outputs: []string{}, ElapsedMS: max(0, integer(of.Get("total-time-ms"))),
-		Failed: of.Get("error") == true || result.Get("error") == true,
+		CallID: tool.CallID, Outputs: []string{}, ElapsedMS: max(0, integer(content.Get("total-time-ms"))),
+		Failed: content.Get("error") == true || result.Get("error") == true,
 	}
 	contents := result.Get("contents")
 	if result == nil {
-		contents = of.Get("output")
+		contents = content.Get("output")
 	}
 	for _, p := range c.parts(contents) {
 		end.Outputs = append(end.Outputs, p.text)
 	}
-	if same := reflect.DeepEqual(of.Get("details"), fields.Get("details")); !same {
-		end.Details = c.details(of.Get("details"))
+	if same := reflect.DeepEqual(content.Get("details"), fields.Get("details")); !same {
+		end.Details = c.details(content.Get("details"))
 	}
 	// A rejected call has an output, but no time.
-	ran := of.Get("total-time-ms") != nil
+	ran := content.Get("total-time-ms") != nil
 	c.finish(end, *output, ran)
 }
 
@@ -93,9 +93,9 @@ func (c *converter) serverCall(fields transitMap, output *Record) {
 		c.emit(event.ToolRejected{CallID: tool.CallID, Reason: event.Interrupted})
 		return
 	}
-	of, _ := output.fields.Get("content").(transitMap)
+	content, _ := output.fields.Get("content").(transitMap)
 	end := event.ToolFinished{CallID: tool.CallID, Outputs: []string{}}
-	if raw := of.Get("raw-content"); raw != nil {
+	if raw := content.Get("raw-content"); raw != nil {
 		if b, err := appendJSON(nil, raw); err == nil {
 			end.Outputs = append(end.Outputs, string(b))
 		}

@@ -41,9 +41,9 @@ func convert(p persisted, roots []string, modified time.Time) (converted, error)
 	if meta.Updated, ok = moment(f.Get("updated-at")); !ok {
 		meta.Updated = meta.Created
 	}
-	c := &converter{converted: converted{meta: meta, leftOut: map[string]int{}}, at: meta.Created, ids: map[string]bool{}, outputs: pair(messages)}
+	c := &converter{converted: converted{meta: meta, leftOut: map[string]int{}}, at: meta.Created, ids: map[string]bool{}, outputs: pairOutputs(messages)}
 	for i, m := range messages {
-		c.before = c.at
+		c.previousAt = c.at
 		if at, ok := m.Created(); ok {
 			c.at = at
 		}
@@ -61,22 +61,22 @@ func convert(p persisted, roots []string, modified time.Time) (converted, error)
 // converter is the state of a conversion.
 type converter struct {
 	converted
-	outputs outputs
-	turn    string // id of the current turn; empty outside turns
-	turns   int
-	at      time.Time // of the current message
-	before  time.Time // of the previous message
-	ids     map[string]bool
+	outputs    outputs
+	turn       string // id of the current turn; empty outside turns
+	turns      int
+	at         time.Time // of the current message
+	previousAt time.Time // of the previous message
+	ids        map[string]bool
 
-	previous event.Kind // see event.Begins
-	begun    event.Seq  // the event that begins the last message that is not a flag
+	previous    event.Kind // see event.Begins
+	lastMessage event.Seq  // the event that begins the last message that is not a flag
 }
 
 func (c *converter) emit(bodies ...event.Body) {
 	for _, b := range bodies {
 		e := event.Event{Seq: event.Seq(len(c.events) + 1), Turn: c.turn, Time: c.at, Body: b, Begins: event.Begins(c.previous, b)}
 		if _, flag := b.(event.Flag); e.Begins && !flag {
-			c.begun = e.Seq
+			c.lastMessage = e.Seq
 		}
 		if !event.InterleavesText(b) {
 			c.previous = event.KindOf(b)
@@ -152,7 +152,7 @@ func (c *converter) user(contentID string, parts []part) {
 		return
 	}
 	at := c.at
-	c.at = c.before
+	c.at = c.previousAt
 	c.endTurn()
 	c.at = at
 	c.turns++
@@ -170,14 +170,14 @@ func (c *converter) endTurn() {
 
 // flag converts a flag. It omits a flag before the first message.
 func (c *converter) flag(contentID, s string) {
-	if c.begun == 0 {
+	if c.lastMessage == 0 {
 		c.omit("flag before the first message")
 		return
 	}
 	turn := c.turn
 	c.turn = "" // flags are set outside turns
-	c.emit(event.Flag{ContentID: cmp.Or(contentID, c.unique("", "flag")), Text: s, After: c.begun})
-	c.turn, c.at = turn, c.before
+	c.emit(event.Flag{ContentID: cmp.Or(contentID, c.unique("", "flag")), Text: s, After: c.lastMessage})
+	c.turn, c.at = turn, c.previousAt
 }
 
 // reason converts reasoning. Provider data is kept in Opaque without an API, because it is in the

@@ -39,7 +39,7 @@ func Folders(cache string, roots []string) ([]string, error) {
 // Folder returns the name of the folder in which the reference server would keep the chats of
 // a workspace (eca-features 13.5).
 func Folder(roots []string) string {
-	const longest = 30
+	const maxName = 30
 	name := "workspace"
 	if len(roots) > 0 {
 		name = filepath.Base(roots[0])
@@ -50,7 +50,7 @@ func Folder(roots []string) string {
 		}
 		return '_'
 	}, name)
-	return name[:min(len(name), longest)] + "_" + hashes(roots)[0]
+	return name[:min(len(name), maxName)] + "_" + hashes(roots)[0]
 }
 
 // hashes returns the hashes in the folder names of a workspace (eca-features 13.5): first

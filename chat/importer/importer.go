@@ -51,21 +51,21 @@ type Report struct {
 func Import(ctx context.Context, store Store, cache string, roots []string) Report {
 	r := Report{LeftOut: map[string]int{}}
 	folders, err := Folders(cache, roots)
-	r.problem(err)
+	r.addProblem(err)
 	for _, folder := range folders {
 		list, err := sources(folder)
-		r.problem(err)
+		r.addProblem(err)
 		for _, s := range list {
 			if ctx.Err() != nil {
 				return r
 			}
-			r.problem(r.file(ctx, store, s, roots))
+			r.addProblem(r.file(ctx, store, s, roots))
 		}
 	}
 	return r
 }
 
-func (r *Report) problem(err error) {
+func (r *Report) addProblem(err error) {
 	if err != nil {
 		r.Problems = append(r.Problems, err)
 	}

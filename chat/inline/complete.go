@@ -49,7 +49,7 @@ func (e *Engine) Complete(ctx context.Context, c Cursor) (string, error) {
 	for d, err := range ask(limited, m.Client, e.completion(m, c, at)) {
 		switch {
 		case err != nil && ctx.Err() == nil && limited.Err() != nil:
-			return "", late(m, failed)
+			return "", timeoutError(m, failed)
 		case err != nil:
 			return "", err
 		case d.Kind == llm.TextDelta:
@@ -96,8 +96,8 @@ func (e *Engine) completion(m chat.Model, c Cursor, at int) llm.Request {
 	return request(llm.PurposeCompletion, m, e.render(e.deps.Config().Prompts.Completion, nil), text)
 }
 
-// late returns the error for a completion that took too long.
-func late(m chat.Model, failed *llm.Error) error {
+// timeoutError returns the error for a completion that took too long.
+func timeoutError(m chat.Model, failed *llm.Error) error {
 	out := &llm.Error{Kind: llm.ErrTimeout, Message: fmt.Sprintf("%s gave no completion within %s", m.ID, CompletionTimeout)}
 	if failed != nil {
 		out.Message += ": " + failed.Message

@@ -38,7 +38,7 @@ func (s *stripper) write(piece string) string {
 	for i := range len(piece) {
 		out = s.next(out, piece[i])
 	}
-	return s.let(out)
+	return s.emit(out)
 }
 
 // end returns the part of the held text that belongs to the answer.
@@ -46,24 +46,24 @@ func (s *stripper) end() string {
 	switch s.state {
 	case stripOpening:
 		if s.ticks < minFence {
-			return s.let(s.held)
+			return s.emit(s.held)
 		}
 		s.fence = s.ticks
 	case stripLead:
-		return s.let(s.held[:len(s.held)-trailing(s.held, isBreak)])
+		return s.emit(s.held[:len(s.held)-trailing(s.held, isBreak)])
 	case stripInfo:
 		s.fence = s.ticks
 	case stripIndent:
-		return s.let(s.held)
+		return s.emit(s.held)
 	case stripClosing:
 		if s.ticks < s.fence {
-			return s.let(s.held)
+			return s.emit(s.held)
 		}
 	}
 	return ""
 }
 
-func (s *stripper) let(out []byte) string {
+func (s *stripper) emit(out []byte) string {
 	s.wrote = s.wrote || len(out) > 0
 	return string(out)
 }

@@ -51,11 +51,11 @@ type Step struct {
 type Rewriting struct {
 	Model string // full id
 
-	client llm.Model
-	req    llm.Request
-	keep   bool   // the selection itself begins with a code fence
-	ending string // line breaks at the end of the selection
-	now    func() time.Time
+	client    llm.Model
+	req       llm.Request
+	keepFence bool   // the selection itself begins with a code fence
+	ending    string // line breaks at the end of the selection
+	now       func() time.Time
 }
 
 // Rewrite chooses the model and reads the file; it does not wait for the model. If the file cannot
@@ -73,8 +73,8 @@ func (e *Engine) Rewrite(sel Selection) (*Rewriting, error) {
 	req.Reasoning, req.Extra = m.Reasoning, m.Payload("")
 	return &Rewriting{
 		Model: m.ID, client: m.Client, req: req, now: e.deps.Now,
-		keep:   strings.HasPrefix(strings.TrimLeft(sel.Text, " \t\r\n"), "```"),
-		ending: sel.Text[len(strings.TrimRight(sel.Text, "\r\n")):],
+		keepFence: strings.HasPrefix(strings.TrimLeft(sel.Text, " \t\r\n"), "```"),
+		ending:    sel.Text[len(strings.TrimRight(sel.Text, "\r\n")):],
 	}, nil
 }
 
@@ -120,7 +120,7 @@ var errNoText = errors.New("the model answered without text")
 func (r *Rewriting) Stream(ctx context.Context) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
 		began := r.now()
-		a := answer{strip: stripper{keepFence: r.keep}}
+		a := answer{strip: stripper{keepFence: r.keepFence}}
 		for d, err := range ask(ctx, r.client, r.req) {
 			if err != nil {
 				yield(Step{}, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 // Limits of the number of results.
@@ -62,7 +63,7 @@ func (x *Index) Search(ctx context.Context, q Query, here []string, limit int, p
 	if q.Empty() {
 		return out, nil
 	}
-	incomplete, err := x.freshen(ctx, patience)
+	incomplete, err := x.updateWithin(ctx, patience)
 	if err != nil {
 		return out, err
 	}
@@ -94,23 +95,23 @@ func (x *Index) Search(ctx context.Context, q Query, here []string, limit int, p
 	return out, nil
 }
 
-// freshen is Update with a time limit.
-func (x *Index) freshen(ctx context.Context, patience time.Duration) (incomplete bool, err error) {
-	within := ctx
+// updateWithin is Update with a time limit.
+func (x *Index) updateWithin(ctx context.Context, patience time.Duration) (incomplete bool, err error) {
+	limited := ctx
 	if patience > 0 {
 		var cancel context.CancelFunc
-		within, cancel = context.WithTimeout(ctx, patience)
+		limited, cancel = context.WithTimeout(ctx, patience)
 		defer cancel()
 	}
-	err = x.Update(within)
-	if within.Err() != nil && ctx.Err() == nil {
+	err = x.Update(limited)
+	if limited.Err() != nil && ctx.Err() == nil {
 		return true, nil
 	}
 	return false, err
 }
 
-// found is a message in the index.
-type found struct {
+// foundMessage is a message in the index.
+type foundMessage struct {
 	chat    string
 	seq     event.Seq
 	role    Role
@@ -119,7 +120,7 @@ type found struct {
 }
 
 // find returns the matching messages, the newest first.
-func (x *Index) find(ctx context.Context, db *sql.DB, q Query, here []string, limit int) ([]found, error) {
+func (x *Index) find(ctx context.Context, db *sql.DB, q Query, here []string, limit int) ([]foundMessage, error) {
 	where, args := []string{"words MATCH ?"}, []any{q.match()}
 	if len(q.Roles) > 0 {
 		for _, r := range q.Roles {
@@ -127,18 +128,18 @@ func (x *Index) find(ctx context.Context, db *sql.DB, q Query, here []string, li
 		}
 		where = append(where, "m.role IN (?"+strings.Repeat(", ?", len(q.Roles)-1)+")")
 	}
-	var any []string
+	var folders []string
 	for _, w := range q.Workspaces {
-		folders := []string{w}
+		wanted := []string{w}
 		if w == Here {
-			folders = here
+			wanted = here
 		}
-		for _, f := range folders {
-			any, args = append(any, "instr(c.workspace, ?)"), append(args, "\n"+x.opts.Workspace([]string{f})+"\n")
+		for _, f := range wanted {
+			folders, args = append(folders, "instr(c.workspace, ?)"), append(args, "\n"+x.opts.Workspace([]string{f})+"\n")
 		}
 	}
-	if any != nil {
-		where = append(where, "("+strings.Join(any, " OR ")+")")
+	if folders != nil {
+		where = append(where, "("+strings.Join(folders, " OR ")+")")
 	}
 	if !q.Since.IsZero() {
 		where, args = append(where, "words.rowid >= ? AND m.at >= ?"), append(args, idAt(q.Since), q.Since.UnixMilli())
@@ -153,9 +154,9 @@ func (x *Index) find(ctx context.Context, db *sql.DB, q Query, here []string, li
 		return nil, err
 	}
 	defer rows.Close()
-	var out []found
+	var out []foundMessage
 	for rows.Next() {
-		var f found
+		var f foundMessage
 		var role int
 		var at int64
 		if err := rows.Scan(&f.chat, &f.seq, &role, &at, &f.snippet); err != nil {
@@ -169,7 +170,7 @@ func (x *Index) find(ctx context.Context, db *sql.DB, q Query, here []string, li
 
 // locate returns the hit for a message. A message of a subagent is located at the call in its parent's
 // chat. ok is false if the message no longer exists.
-func (f found) locate(ctx context.Context, db *sql.DB, source Source) (h Hit, ok bool, err error) {
+func (f foundMessage) locate(ctx context.Context, db *sql.DB, source Source) (h Hit, ok bool, err error) {
 	h = Hit{Chat: f.chat, Role: f.role, At: f.at, Snippet: parts(f.snippet)}
 	seq := f.seq
 	for chat.IsSubagent(h.Chat) {
@@ -204,11 +205,8 @@ const maxPiece = 400
 func parts(snippet string) []Part {
 	var out []Part
 	add := func(text string, match bool) {
-		if len(text) > maxPiece {
-			text = cutText(text, maxPiece) + "…"
-		}
 		if text != "" {
-			out = append(out, Part{text, match})
+			out = append(out, Part{shorten.Bytes(text, maxPiece), match})
 		}
 	}
 	for rest := snippet; rest != ""; {

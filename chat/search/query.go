@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 // Role is the speaker of a message.
@@ -34,6 +36,9 @@ const (
 	maxQuery = 16 << 10 // bytes
 	maxTerms = 32
 )
+
+// maxShown is how much of a user's text a message quotes, in bytes.
+const maxShown = 60
 
 // Query selects the messages that have all terms and pass all filters.
 type Query struct {
@@ -134,7 +139,7 @@ func (q *Query) filter(name, value string, now time.Time) {
 	case "role":
 		role := Role(strings.ToLower(value))
 		if !slices.Contains(roles(), role) {
-			q.Problems = append(q.Problems, fmt.Sprintf("unknown role:%s; roles are user, assistant, reasoning, tool and summary", shorten(value)))
+			q.Problems = append(q.Problems, fmt.Sprintf("unknown role:%s; roles are user, assistant, reasoning, tool and summary", shorten.Bytes(value, maxShown)))
 			return
 		}
 		q.Roles = append(q.Roles, role)
@@ -156,15 +161,6 @@ func (q *Query) filter(name, value string, now time.Time) {
 			q.Until = at
 		}
 	}
-}
-
-// shorten shortens a user's text for messages.
-func shorten(s string) string {
-	const most = 60
-	if len(s) > most {
-		s = cutText(s, most) + "…"
-	}
-	return s
 }
 
 // match returns the query in the syntax of FTS5. Each term is a quoted string, in which only quotes
@@ -199,14 +195,14 @@ func plain(text string) string {
 func isControl(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
 
 // cutText shortens a text to at most the given number of bytes, without cutting a character.
-func cutText(s string, most int) string {
-	if len(s) <= most {
+func cutText(s string, limit int) string {
+	if len(s) <= limit {
 		return s
 	}
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
 	}
-	return s[:most]
+	return s[:limit]
 }
 
 // ParseDate parses a date: a time before now (30m, 2h, 1d), a day (2025-01-01, which means midnight
@@ -218,14 +214,14 @@ func ParseDate(s string, now time.Time) (time.Time, error) {
 		if err == nil && n <= int64(1<<63-1)/int64(unit) {
 			return now.Add(-time.Duration(n) * unit), nil
 		}
-		return time.Time{}, fmt.Errorf("%s is too long ago", shorten(s))
+		return time.Time{}, fmt.Errorf("%s is too long ago", shorten.Bytes(s, maxShown))
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
 		t, err = time.Parse(time.DateOnly, s)
 	}
 	if err != nil {
-		return time.Time{}, fmt.Errorf("invalid date %q: use a time ago (30m, 2h, 1d), a day (2025-01-01) or an instant (2025-01-01T14:30:00Z)", shorten(s))
+		return time.Time{}, fmt.Errorf("invalid date %q: use a time ago (30m, 2h, 1d), a day (2025-01-01) or an instant (2025-01-01T14:30:00Z)", shorten.Bytes(s, maxShown))
 	}
 	return t, nil
 }

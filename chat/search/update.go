@@ -180,16 +180,16 @@ type batch struct {
 
 // fill indexes chats until the transaction is large enough, and returns the remaining chats.
 func (b *batch) fill(ctx context.Context, changed []string) (rest []string, err error) {
-	const most = 500 // chats
+	const maxChats = 500 // chats
 	for i, id := range changed {
-		if i == most || b.size >= maxBatch {
+		if i == maxChats || b.size >= maxBatch {
 			return changed[i:], b.write(ctx)
 		}
-		whole, err := b.chat(ctx, id)
+		complete, err := b.chat(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		if !whole {
+		if !complete {
 			return changed[i:], b.write(ctx)
 		}
 	}
@@ -198,7 +198,7 @@ func (b *batch) fill(ctx context.Context, changed []string) (rest []string, err 
 
 // chat indexes the new events of a chat. whole is false if they do not all fit into the
 // transaction.
-func (b *batch) chat(ctx context.Context, id string) (whole bool, err error) {
+func (b *batch) chat(ctx context.Context, id string) (complete bool, err error) {
 	meta, _, found, err := b.source.Meta(ctx, id)
 	if err != nil {
 		return false, err
@@ -215,7 +215,7 @@ func (b *batch) chat(ctx context.Context, id string) (whole bool, err error) {
 	if err == nil && created != meta.Created.UnixMilli() { // another chat with the same id
 		next = 1
 	}
-	r, next, whole, err := b.read(ctx, id, next)
+	r, next, complete, err := b.read(ctx, id, next)
 	if err != nil {
 		return false, err
 	}
@@ -227,18 +227,18 @@ func (b *batch) chat(ctx context.Context, id string) (whole bool, err error) {
 		}
 	}
 	updated := b.stored[id].UnixMilli()
-	if !whole || !b.stored[id].Before(b.recent) {
+	if !complete || !b.stored[id].Before(b.recent) {
 		updated = 0
 	}
 	_, err = b.tx.ExecContext(ctx, "INSERT OR REPLACE INTO chats (id, created, updated, next, workspace) VALUES (?, ?, ?, ?, ?)",
 		id, meta.Created.UnixMilli(), updated, next, "\n"+b.workspace(meta.Roots)+"\n")
-	return whole, err
+	return complete, err
 }
 
 // read reads the events of a chat from sequence number from on. First it removes their messages from
 // the index, because an unfinished turn is indexed again each time. If messages were removed from the
 // chat, it reads the whole chat.
-func (b *batch) read(ctx context.Context, id string, from event.Seq) (r *reader, next event.Seq, whole bool, err error) {
+func (b *batch) read(ctx context.Context, id string, from event.Seq) (r *reader, next event.Seq, complete bool, err error) {
 	const page = 256
 	r, next = newReader(id), from
 	removed, err := forgetFrom(ctx, b.tx, id, from)

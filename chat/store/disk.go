@@ -91,11 +91,11 @@ func explain(err error, path string, probe func(path string) error) error {
 		return err
 	case errors.Is(cause, fs.ErrPermission):
 		if info, err := os.Stat(path); err == nil {
-			all := path
+			files := path
 			if !info.IsDir() {
-				all = strings.TrimSuffix(strings.TrimSuffix(path, "-wal"), "-shm") + "*" // SQLite copies the file's permissions
+				files = strings.TrimSuffix(strings.TrimSuffix(path, "-wal"), "-shm") + "*" // SQLite copies the file's permissions
 			}
-			advice = fmt.Sprintf("; run `chmod u+rwX %s`, or `chown` if it belongs to another user", all)
+			advice = fmt.Sprintf("; run `chmod u+rwX %s`, or `chown` if it belongs to another user", files)
 		}
 	}
 	return &diskError{path, text, advice, err}

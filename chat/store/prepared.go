@@ -50,15 +50,15 @@ func (d *database) begin(ctx context.Context) (*transaction, error) {
 		return nil, err
 	}
 	out := &transaction{tx, d}
-	if err := current(ctx, out.bind(d.version)); err != nil {
+	if err := checkCurrent(ctx, out.bind(d.version)); err != nil {
 		return nil, errors.Join(err, tx.Rollback())
 	}
 	return out, nil
 }
 
-// current checks that the file still has the schema of this program. A newer eca may have
+// checkCurrent checks that the file still has the schema of this program. A newer eca may have
 // migrated it since it was opened, and writes in the old schema would damage it.
-func current(ctx context.Context, version *sql.Stmt) error {
+func checkCurrent(ctx context.Context, version *sql.Stmt) error {
 	var v int
 	if err := version.QueryRowContext(ctx).Scan(&v); err != nil {
 		return err

@@ -17,7 +17,7 @@ var ErrOlder = errors.New("the chats are stored in the format of an older versio
 // version, which may be running and could not use the file any more.
 func NewReader(dir string) *Store {
 	s := New(dir)
-	s.reader = true
+	s.neverConverts = true
 	return s
 }
 

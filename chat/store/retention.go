@@ -71,15 +71,15 @@ func (s *Store) Shrink(ctx context.Context) error {
 	return s.explain(err)
 }
 
-// Kept counts all chats and the pinned chats.
-type Kept struct{ Chats, Pinned int }
+// ChatCounts are the numbers of all chats and of the pinned chats.
+type ChatCounts struct{ Chats, Pinned int }
 
-// Kept counts the chats in the store, except those of subagents.
-func (s *Store) Kept(ctx context.Context) (k Kept, err error) {
+// CountChats counts the chats in the store, without those of subagents.
+func (s *Store) CountChats(ctx context.Context) (counts ChatCounts, err error) {
 	db, err := s.openToRead()
 	if err != nil {
-		return k, err
+		return counts, err
 	}
-	err = db.QueryRowContext(ctx, "SELECT (SELECT count(*) FROM chats WHERE parent = ''), (SELECT count(*) FROM pins)").Scan(&k.Chats, &k.Pinned)
-	return k, s.explain(err)
+	err = db.QueryRowContext(ctx, "SELECT (SELECT count(*) FROM chats WHERE parent = ''), (SELECT count(*) FROM pins)").Scan(&counts.Chats, &counts.Pinned)
+	return counts, s.explain(err)
 }

@@ -49,9 +49,9 @@ type Store struct {
 	readOnly *readOnly // nil unless db cannot be opened
 	closed   bool
 
-	reader bool // never converts the file
+	neverConverts bool // never converts the file
 
-	locked sync.Map // *unsaved by chat, for the chats that this store has locked
+	locked sync.Map // *unsavedFile by chat, for the chats that this store has locked
 }
 
 var _ chat.Store = (*Store)(nil)
@@ -107,7 +107,7 @@ func (s *Store) open() (*database, error) {
 	}
 	// One connection: SQLite has one writer anyway, and reads are short.
 	db.SetMaxOpenConns(1)
-	if err := migrate(db, !s.reader); err != nil {
+	if err := migrate(db, !s.neverConverts); err != nil {
 		return nil, errors.Join(openError(path, err), db.Close())
 	}
 	if info, err := os.Stat(path); err == nil {
@@ -172,7 +172,7 @@ func (s *Store) Append(ctx context.Context, meta chat.Meta, events []event.Event
 		return putEvents(tx, meta.ID, events)
 	})
 	if err == nil {
-		s.saved(meta.ID)
+		s.markSaved(meta.ID)
 	}
 	return err
 }
@@ -259,7 +259,7 @@ func (s *Store) Extend(ctx context.Context, id string, events []event.Event) err
 		return putEvents(tx, id, events)
 	})
 	if err == nil {
-		s.saved(id)
+		s.markSaved(id)
 	}
 	return err
 }
@@ -286,7 +286,7 @@ func (s *Store) Meta(ctx context.Context, id string) (chat.Meta, event.Seq, bool
 	if err != nil {
 		return chat.Meta{}, 0, false, err
 	}
-	s.recover(ctx, id)
+	s.recoverUnsaved(ctx, id)
 	m, last, found, err := readMeta(ctx, db.getMeta, id)
 	return m, last, found, s.explain(err)
 }
@@ -318,7 +318,7 @@ func (s *Store) Events(ctx context.Context, id string, from event.Seq, limit int
 	if err != nil {
 		return nil, err
 	}
-	s.recover(ctx, id)
+	s.recoverUnsaved(ctx, id)
 	rows, err := db.QueryContext(ctx, "SELECT seq, turn, at, kind, version, body FROM events WHERE chat = ? AND seq >= ? ORDER BY seq LIMIT ?", id, from, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read events of chat %s: %w", id, s.explain(err))
@@ -356,8 +356,8 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	})
 }
 
-// longLog is the size of the write-ahead log, in bytes, above which Sync checkpoints it.
-const longLog = 1 << 20
+// maxLog is the size of the write-ahead log, in bytes, above which Sync checkpoints it.
+const maxLog = 1 << 20
 
 // Sync implements chat.Store. While the write-ahead log is short, Sync only syncs its file: after a
 // checkpoint, the next commit would have to restart the log, truncate its file (journal_size_limit)
@@ -371,7 +371,7 @@ func (s *Store) Sync(ctx context.Context) error {
 	}
 	if f, err := os.OpenFile(log, os.O_RDWR, 0); err == nil {
 		defer f.Close()
-		if info, err := f.Stat(); err == nil && info.Size() < longLog {
+		if info, err := f.Stat(); err == nil && info.Size() < maxLog {
 			return s.explain(f.Sync())
 		}
 	}
@@ -392,7 +392,7 @@ func (s *Store) Lock(id string) (release func(), ok bool, err error) {
 	if err != nil || !ok {
 		return nil, false, s.explain(err)
 	}
-	u := s.unsaved(id)
+	u := s.unsavedFile(id)
 	u.restore(context.Background(), s, id)
 	s.locked.Store(id, u)
 	return func() {

@@ -182,12 +182,12 @@ func TestLogIsShortAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	add(1, strings.Repeat("x", 2*longLog))
-	if size() < longLog {
+	add(1, strings.Repeat("x", 2*maxLog))
+	if size() < maxLog {
 		t.Fatal("the log is not long")
 	}
 	add(2, "y")
-	if n := size(); n >= longLog {
+	if n := size(); n >= maxLog {
 		t.Errorf("the log has %d bytes still", n)
 	}
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// unsaved is the file with the text of a chat that is shown but not in the database yet. A commit for
+// unsavedFile is the file with the text of a chat that is shown but not in the database yet. A commit for
 // each piece would cost fifty times as much as a write to this file. The process that has locked the
 // chat owns the file, and removes it when it releases the lock. If the process dies, the file remains,
 // and the next process that locks or reads the chat moves the text to the database.
-type unsaved struct {
+type unsavedFile struct {
 	path string
 
 	mu   sync.Mutex // guards the fields below
@@ -37,10 +37,10 @@ type piece struct {
 	Body   event.Body `json:"body"`
 }
 
-func (s *Store) unsaved(id string) *unsaved {
+func (s *Store) unsavedFile(id string) *unsavedFile {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &unsaved{path: filepath.Join(s.dir, "unsaved", fileKey(id)+".jsonl")}
+	return &unsavedFile{path: filepath.Join(s.dir, "unsaved", fileKey(id)+".jsonl")}
 }
 
 var errNotLocked = errors.New("the chat is not locked")
@@ -58,14 +58,14 @@ func (s *Store) WriteAhead(_ context.Context, id string, pieces []event.Event) e
 			return err
 		}
 	}
-	return s.explain(u.(*unsaved).write(lines.Bytes()))
+	return s.explain(u.(*unsavedFile).write(lines.Bytes()))
 }
 
-// saved marks the content of a chat's file as stored in the database, so that the next write replaces
+// markSaved marks the content of a chat's file as stored in the database, so that the next write replaces
 // it.
-func (s *Store) saved(id string) {
+func (s *Store) markSaved(id string) {
 	if u, ok := s.locked.Load(id); ok {
-		u := u.(*unsaved)
+		u := u.(*unsavedFile)
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		u.size = 0
@@ -73,7 +73,7 @@ func (s *Store) saved(id string) {
 }
 
 // write appends all lines, or none if it returns an error.
-func (u *unsaved) write(lines []byte) error {
+func (u *unsavedFile) write(lines []byte) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.file == nil {
@@ -100,7 +100,7 @@ func (u *unsaved) write(lines []byte) error {
 }
 
 // remove removes the file.
-func (u *unsaved) remove() {
+func (u *unsavedFile) remove() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.file != nil {
@@ -110,10 +110,10 @@ func (u *unsaved) remove() {
 	}
 }
 
-// recover moves the text that a dead process left in the file to the database. If another process has
+// recoverUnsaved moves the text that a dead process left in the file to the database. If another process has
 // locked the chat, that process does it.
-func (s *Store) recover(ctx context.Context, id string) {
-	u := s.unsaved(id)
+func (s *Store) recoverUnsaved(ctx context.Context, id string) {
+	u := s.unsavedFile(id)
 	if _, err := os.Lstat(u.path); err != nil {
 		return
 	}
@@ -125,9 +125,9 @@ func (s *Store) recover(ctx context.Context, id string) {
 	}
 }
 
-// restore is like recover, for a caller that has just locked the chat. If the text cannot be stored,
+// restore is like recoverUnsaved, for a caller that has just locked the chat. If the text cannot be stored,
 // the file stays, and the chat can be read without the text.
-func (u *unsaved) restore(ctx context.Context, s *Store, id string) {
+func (u *unsavedFile) restore(ctx context.Context, s *Store, id string) {
 	raw, err := os.ReadFile(u.path)
 	if err != nil {
 		return
@@ -167,7 +167,7 @@ func (s *Store) pieces(raw []byte, after event.Seq) (out []event.Event) {
 			continue
 		}
 		if i := slices.IndexFunc(out, func(e event.Event) bool { return e.Seq == p.Seq }); i >= 0 {
-			out[i].Body = event.Joined(out[i].Body, body)
+			out[i].Body = event.JoinDeltas(out[i].Body, body)
 			continue
 		}
 		out = append(out, event.Event{Seq: p.Seq, Turn: p.Turn, Time: time.UnixMilli(p.At).UTC(), Begins: p.Begins, Body: body})

@@ -157,33 +157,33 @@ func (Hook) item()       {}
 func (NoTasks) item()    {}
 func (Flag) item()       {}
 
-// growing is a text that is being streamed.
-type growing struct {
+// growingText is a text that is being streamed.
+type growingText struct {
 	id   event.Seq
 	text strings.Builder
 }
 
-// open is an item that later events may change.
-type open[T any] struct {
+// openItem is an item that later events may change.
+type openItem[T any] struct {
 	id    event.Seq
 	value T
 }
 
 // Fold turns events into items. It is not safe for concurrent use.
 type Fold struct {
-	answer    *growing            // the current run of text; nil outside one
-	reasoning map[string]*growing // unfinished blocks, by id
+	answer    *growingText            // the current run of text; nil outside one
+	reasoning map[string]*growingText // unfinished blocks, by id
 	calls     map[string]*openCall
 	order     []string // ids of calls, in the order in which they began
-	turns     map[string]*open[Turn]
-	hooks     map[string]*open[Hook]
+	turns     map[string]*openItem[Turn]
+	hooks     map[string]*openItem[Hook]
 	pieces    bool // see NewPieces
 }
 
 // New returns a Fold without items.
 func New() *Fold {
 	return &Fold{
-		reasoning: map[string]*growing{}, calls: map[string]*openCall{}, turns: map[string]*open[Turn]{}, hooks: map[string]*open[Hook]{},
+		reasoning: map[string]*growingText{}, calls: map[string]*openCall{}, turns: map[string]*openItem[Turn]{}, hooks: map[string]*openItem[Hook]{},
 	}
 }
 
@@ -196,7 +196,7 @@ func NewPieces() *Fold {
 }
 
 // grow adds a piece to a text.
-func (f *Fold) grow(g *growing, piece string) {
+func (f *Fold) grow(g *growingText, piece string) {
 	if !f.pieces {
 		g.text.WriteString(piece)
 	}
@@ -213,7 +213,7 @@ func (f *Fold) Add(e event.Event) (c Change, ok bool) {
 		c.Item = Prompt{b}
 	case event.TextDelta:
 		if f.answer == nil {
-			f.answer = &growing{id: e.Seq}
+			f.answer = &growingText{id: e.Seq}
 		}
 		f.grow(f.answer, b.Text)
 		c.ID, c.Item = f.answer.id, Answer{Text: f.answer.text.String(), Piece: b.Text}
@@ -236,10 +236,10 @@ func (f *Fold) Add(e event.Event) (c Change, ok bool) {
 	case event.UsageReported:
 		c.Item = Usage{b}
 	case event.TurnStarted:
-		f.turns[e.Turn] = &open[Turn]{e.Seq, Turn{TurnStarted: b}}
+		f.turns[e.Turn] = &openItem[Turn]{e.Seq, Turn{TurnStarted: b}}
 		c.Item = Turn{TurnStarted: b}
 	case event.TurnFinished:
-		t := open[Turn]{id: e.Seq}
+		t := openItem[Turn]{id: e.Seq}
 		if known := f.turns[e.Turn]; known != nil {
 			t = *known
 		}
@@ -252,7 +252,7 @@ func (f *Fold) Add(e event.Event) (c Change, ok bool) {
 		c.Item = Progress{b}
 	case event.HookStarted:
 		h := Hook{HookFinished: event.HookFinished{ID: b.ID, Name: b.Name, Action: b.Action}}
-		f.hooks[b.ID] = &open[Hook]{e.Seq, h}
+		f.hooks[b.ID] = &openItem[Hook]{e.Seq, h}
 		c.Item = h
 	case event.HookFinished:
 		if known := f.hooks[b.ID]; known != nil {
@@ -281,9 +281,9 @@ func (f *Fold) endTurn(turn string) {
 
 // reason adds an event of a block of reasoning.
 func (f *Fold) reason(e event.Event) (event.Seq, Item) {
-	block := func(id string) *growing {
+	block := func(id string) *growingText {
 		if f.reasoning[id] == nil {
-			f.reasoning[id] = &growing{id: e.Seq}
+			f.reasoning[id] = &growingText{id: e.Seq}
 		}
 		return f.reasoning[id]
 	}

@@ -128,7 +128,7 @@ func TestMergerIsTheSameForAllPieces(t *testing.T) {
 			at := rapid.IntRange(0, len(text)).Draw(t, "at")
 			for _, piece := range []string{text[:at], text[at:]} {
 				if piece != "" { // readers return none that are empty
-					cut = append(cut, event.Event{Seq: seq, Body: d.With(piece)})
+					cut = append(cut, event.Event{Seq: seq, Body: d.WithPiece(piece)})
 				}
 			}
 		}

@@ -26,32 +26,32 @@ type running struct {
 
 // Begin implements chat.Files.
 func (f *Files) Begin(ctx context.Context, chatID string, call tools.Call, plan tools.Plan) (*event.UndoPoint, []string, error) {
-	if f.o.Covers == nil {
+	if f.opts.Covers == nil {
 		return nil, nil, nil
 	}
-	if covers, err := f.o.Covers(call, plan); !covers || err != nil {
+	if covers, err := f.opts.Covers(call, plan); !covers || err != nil {
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, scanTime)
 	defer cancel()
 	p := &event.UndoPoint{CallID: call.ID}
-	var left []string
+	var notCovered []string
 	for _, root := range outermost(call.Roots) {
 		name := shortHash(chatID) + "-" + rand.Text()
-		notCovered, err := f.begin(ctx, root, name, chatID)
+		more, err := f.begin(ctx, root, name, chatID)
 		if err != nil {
 			return nil, nil, errors.Join(fmt.Errorf("it could not be undone: cannot record the files of %s: %w", root, err), f.End(*p))
 		}
 		p.Roots = append(p.Roots, event.UndoFolder{Path: root, Record: name})
-		left = append(left, notCovered...)
+		notCovered = append(notCovered, more...)
 	}
 	if len(p.Roots) == 0 {
 		return nil, nil, errors.New("it could not be undone without a workspace folder")
 	}
 	if plan.Command != nil && plan.Command.Background {
-		left = append(left, "what it changes later, in the background")
+		notCovered = append(notCovered, "what it changes later, in the background")
 	}
-	return p, left, nil
+	return p, notCovered, nil
 }
 
 func (f *Files) begin(ctx context.Context, root, name, chatID string) ([]string, error) {
@@ -71,7 +71,7 @@ func (f *Files) begin(ctx context.Context, root, name, chatID string) ([]string,
 	if err != nil {
 		return nil, err
 	}
-	if err := r.storePoint(name, point{Chat: chatID, ID: r.id, From: r.number, Began: f.o.Now()}); err != nil {
+	if err := r.storePoint(name, point{Chat: chatID, ID: r.id, From: r.number, Began: f.opts.Now()}); err != nil {
 		return nil, err
 	}
 	f.mu.Lock()
@@ -111,7 +111,7 @@ func (f *Files) end(ctx context.Context, folder event.UndoFolder) error {
 		err = read(r.pointFile(folder.Record), &p)
 	}
 	if err == nil && p.ID == r.id {
-		p.To, p.Ended, p.Others = r.number, f.o.Now(), others
+		p.To, p.Ended, p.Others = r.number, f.opts.Now(), others
 		err = r.storePoint(folder.Record, p)
 	}
 	if err != nil {
@@ -120,8 +120,8 @@ func (f *Files) end(ctx context.Context, folder event.UndoFolder) error {
 	return nil
 }
 
-// wrote tells the running commands of other chats that a tool of this chat writes a file.
-func (f *Files) wrote(chatID, path string) {
+// noteWrite records, for the running commands of other chats, that a tool of this chat writes a file.
+func (f *Files) noteWrite(chatID, path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range f.running {
@@ -133,13 +133,13 @@ func (f *Files) wrote(chatID, path string) {
 
 // record returns the record of a folder.
 func (f *Files) record(root string) *record {
-	dir := filepath.Join(f.o.Dir(), shortHash(root))
+	dir := filepath.Join(f.opts.Dir(), shortHash(root))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r := f.records[dir]
 	if r == nil {
 		r = &record{
-			dir: dir, root: root, own: append([]string{f.o.Dir()}, f.o.Own...),
+			dir: dir, root: root, own: append([]string{f.opts.Dir()}, f.opts.OwnFolders...),
 			objects: objects{dir: filepath.Join(dir, "objects"), max: quota},
 		}
 		f.records[dir] = r

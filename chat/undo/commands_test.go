@@ -24,8 +24,8 @@ import (
 func commandFiles(state string) *Files {
 	kept := artifact.New(filepath.Join(state, "kept"), artifact.Options{})
 	return New(Options{
-		Kept: func() *artifact.Store { return kept }, Dir: func() string { return filepath.Join(state, "undo") },
-		Own: []string{state}, Now: time.Now, Covers: func(tools.Call, tools.Plan) (bool, error) { return true, nil },
+		Artifacts: func() *artifact.Store { return kept }, Dir: func() string { return filepath.Join(state, "undo") },
+		OwnFolders: []string{state}, Now: time.Now, Covers: func(tools.Call, tools.Plan) (bool, error) { return true, nil },
 	})
 }
 
@@ -245,7 +245,7 @@ func TestRollbackOfCommandsFollowsNoLinks(t *testing.T) {
 // is not undone. All else is, each by its own chat.
 func TestRollbackOfTwoChats(t *testing.T) {
 	l := newLog(t)
-	other := &chatLog{t: t, files: commandFiles(filepath.Dir(l.files.o.Dir())), id: "other", root: l.root} // another process
+	other := &chatLog{t: t, files: commandFiles(filepath.Dir(l.files.opts.Dir())), id: "other", root: l.root} // another process
 	end := l.begin()
 	sh(t, l.root, `echo mine >mine`)
 	other.command(`echo theirs >theirs`)
@@ -277,7 +277,7 @@ func TestRollbackAfterDeath(t *testing.T) {
 	before := testkit.Tree(t, l.root)
 	l.begin()
 	sh(t, l.root, `rm -r src/deep; echo 1 >src/private; echo 2 >new`)
-	l.files = commandFiles(filepath.Dir(l.files.o.Dir()))
+	l.files = commandFiles(filepath.Dir(l.files.opts.Dir()))
 	l.rollback("new was changed, but eca ended", "src/private was changed, but eca ended")
 	got := testkit.Tree(t, l.root)
 	if got["src/deep/data"] != before["src/deep/data"] || got["src/deep"] != before["src/deep"] || !strings.HasSuffix(got["src/private"], "1\n") || got["new"] == "" {
@@ -300,7 +300,7 @@ func TestKilledWhileRecording(t *testing.T) {
 		}
 	}
 	l := newLog(t)
-	state := filepath.Dir(l.files.o.Dir())
+	state := filepath.Dir(l.files.opts.Dir())
 	for n := range 8 {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestKilledWhileRecording$")
 		cmd.Env = append(os.Environ(), "UNDO_TEST_STATE="+state, "UNDO_TEST_ROOT="+l.root)
@@ -336,7 +336,7 @@ func TestBeginFails(t *testing.T) {
 		_, _, err := l.files.Begin(t.Context(), "chat", tools.Call{ID: "c", Roots: []string{l.root}}, tools.Plan{})
 		return err
 	}
-	dir := l.files.o.Dir()
+	dir := l.files.opts.Dir()
 	if err := os.WriteFile(dir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +379,7 @@ func TestBeginFails(t *testing.T) {
 		if err := os.Truncate(path, 10); err != nil {
 			t.Fatal(err)
 		}
-		l.files = commandFiles(filepath.Dir(l.files.o.Dir()))
+		l.files = commandFiles(filepath.Dir(l.files.opts.Dir()))
 		before := testkit.Tree(t, l.root)
 		l.events = nil
 		l.command(`echo 2 >one; rm -r src`)
@@ -393,7 +393,7 @@ func TestRecordsArePruned(t *testing.T) {
 	ctx := t.Context()
 	l := newLog(t)
 	now := time.Now()
-	l.files.o.Now = func() time.Time { return now }
+	l.files.opts.Now = func() time.Time { return now }
 	other := &chatLog{t: t, files: l.files, id: "other", root: l.root}
 	l.command(`echo only in this chat >src/private`)
 	other.command(`echo theirs >src/private`)
@@ -417,7 +417,7 @@ func TestRecordsArePruned(t *testing.T) {
 	if err := l.files.Clean(ctx, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if left, _ := os.ReadDir(l.files.o.Dir()); len(left) > 0 {
+	if left, _ := os.ReadDir(l.files.opts.Dir()); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 	l.events = nil
@@ -451,7 +451,7 @@ func TestNotCovered(t *testing.T) {
 func TestRootsInEachOther(t *testing.T) {
 	l := newLog(t)
 	own := filepath.Join(l.root, "state")
-	l.files.o.Own = []string{own}
+	l.files.opts.OwnFolders = []string{own}
 	sh(t, l.root, `mkdir state; echo x >state/x`)
 	p, _, err := l.files.Begin(t.Context(), "chat", tools.Call{ID: "c", Roots: []string{filepath.Join(l.root, "src"), l.root, l.root}}, tools.Plan{})
 	if err != nil || len(p.Roots) != 1 || p.Roots[0].Path != l.root {

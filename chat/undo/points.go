@@ -25,16 +25,16 @@ type point struct {
 // ended reports whether the state after the command was recorded.
 func (p point) ended() bool { return !p.Ended.IsZero() }
 
-// longest is slightly more than the maximum duration of a command (tools/shell). If the end of a
+// maxDuration is slightly more than the maximum duration of a command (tools/shell). If the end of a
 // command has not been recorded by then, its process died.
-const longest = 15 * time.Minute
+const maxDuration = 15 * time.Minute
 
 // until returns the time by which the command had ended.
 func (p point) until() time.Time {
 	if p.ended() {
 		return p.Ended
 	}
-	return p.Began.Add(longest)
+	return p.Began.Add(maxDuration)
 }
 
 func (r *record) pointFile(name string) string { return filepath.Join(r.dir, "points", name) }
@@ -69,7 +69,7 @@ func (r *record) storePoint(name string, p point) error {
 // prune removes the points that began before a time, and then the oldest points until the contents
 // take at most free bytes. It removes the steps and contents that no remaining point needs. The caller
 // holds the lock.
-func (r *record) prune(before time.Time, free int64) error {
+func (r *record) prune(before time.Time, limit int64) error {
 	if err := r.load(); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (r *record) prune(before time.Time, free int64) error {
 	if err := r.sweep(points); err != nil {
 		return err
 	}
-	for len(names) > 0 && r.objects.used > free {
+	for len(names) > 0 && r.objects.used > limit {
 		half := (len(names) + 1) / 2
 		for _, name := range names[:half] {
 			if err := r.drop(points, name); err != nil {
@@ -157,7 +157,7 @@ func (r *record) sweep(points map[string]point) error {
 
 // Forget implements chat.Files.
 func (f *Files) Forget(ctx context.Context, chatID string) error {
-	found, err := filepath.Glob(filepath.Join(f.o.Dir(), "*", "points", shortHash(chatID)+"-*"))
+	found, err := filepath.Glob(filepath.Join(f.opts.Dir(), "*", "points", shortHash(chatID)+"-*"))
 	if err != nil {
 		return err
 	}
@@ -179,14 +179,14 @@ const maxTotal = 8 << 30
 // Clean removes points that are older than age, and records that were not used for that long. Then it
 // removes the least recently used records until the others take at most maxTotal.
 func (f *Files) Clean(ctx context.Context, age time.Duration) error {
-	entries, err := os.ReadDir(f.o.Dir())
+	entries, err := os.ReadDir(f.opts.Dir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	before := f.o.Now().Add(-age)
+	before := f.opts.Now().Add(-age)
 	var errs []error
 	type used struct {
 		dir  string
@@ -195,7 +195,7 @@ func (f *Files) Clean(ctx context.Context, age time.Duration) error {
 	}
 	var list []used
 	for _, e := range entries {
-		dir := filepath.Join(f.o.Dir(), e.Name())
+		dir := filepath.Join(f.opts.Dir(), e.Name())
 		info, err := os.Stat(filepath.Join(dir, "points"))
 		if err != nil || info.ModTime().Before(before) { // each command updates the time
 			errs = append(errs, f.remove(ctx, dir))

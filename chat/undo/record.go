@@ -37,12 +37,12 @@ type record struct {
 	root string // symlinks resolved
 	own  []string
 
-	mu      sync.Mutex // held together with the lock file
-	id      string
-	number  int               // of the latest state
-	files   map[string]*entry // the latest state; nil: not read yet
-	stored  fs.FileInfo       // the base file that the fields above were read from
-	objects objects
+	mu       sync.Mutex // held together with the lock file
+	id       string
+	number   int               // of the latest state
+	files    map[string]*entry // the latest state; nil: not read yet
+	baseInfo fs.FileInfo       // the base file that the fields above were read from
+	objects  objects
 }
 
 // private is the mode of folders that only their owner may use.
@@ -159,8 +159,8 @@ func (r *record) store(files map[string]*entry, changes []change) error {
 	}
 	r.files = files
 	// Reading many small steps takes longer than writing a new base.
-	const often = 50
-	if !first && len(changes) <= len(files)/8 && r.number%often != 0 || !first && len(changes) == 0 {
+	const stepsPerBase = 50
+	if !first && len(changes) <= len(files)/8 && r.number%stepsPerBase != 0 || !first && len(changes) == 0 {
 		return nil
 	}
 	if first {
@@ -176,7 +176,7 @@ func (r *record) storeBase() error {
 	}
 	err := write(r.base(), b)
 	if err == nil {
-		r.stored, err = os.Stat(r.base())
+		r.baseInfo, err = os.Stat(r.base())
 	}
 	if err != nil {
 		r.forget()
@@ -187,11 +187,11 @@ func (r *record) storeBase() error {
 func (r *record) base() string { return filepath.Join(r.dir, "base") }
 
 // forget makes the next use read the record from the disk.
-func (r *record) forget() { r.id, r.number, r.files, r.stored = "", 0, nil, nil }
+func (r *record) forget() { r.id, r.number, r.files, r.baseInfo = "", 0, nil, nil }
 
 // load updates the record from the disk.
 func (r *record) load() error {
-	if info, err := os.Stat(r.base()); r.id != "" && (err != nil || !os.SameFile(info, r.stored) || !info.ModTime().Equal(r.stored.ModTime())) {
+	if info, err := os.Stat(r.base()); r.id != "" && (err != nil || !os.SameFile(info, r.baseInfo) || !info.ModTime().Equal(r.baseInfo.ModTime())) {
 		r.forget() // another process has written a new base
 	}
 	if r.id == "" {
@@ -203,7 +203,7 @@ func (r *record) load() error {
 		if err != nil || read(r.base(), &b) != nil || string(b.Root) != r.root {
 			return nil //nolint:nilerr // the next snapshot begins a new record
 		}
-		r.id, r.number, r.files, r.stored = b.ID, b.Number, make(map[string]*entry, len(b.Files)), info
+		r.id, r.number, r.files, r.baseInfo = b.ID, b.Number, make(map[string]*entry, len(b.Files)), info
 		r.apply(b.Files)
 	}
 	for {

@@ -217,11 +217,11 @@ func (s *span) foreign() (map[string]bool, error) {
 		if from >= to {
 			continue
 		}
-		theirs, err := s.record.between(s.ID, from, to)
+		otherChanges, err := s.record.between(s.ID, from, to)
 		if err != nil {
 			return nil, err
 		}
-		for name := range theirs {
+		for name := range otherChanges {
 			out[name] = true
 		}
 	}
@@ -268,9 +268,9 @@ func entryAt(p safeio.Entry) (*entry, error) {
 // first, and then it creates folders and their contents.
 func (r *record) putBack(todo []change) (problems []string) {
 	failed := map[fileName]bool{}
-	each := func(of func(change) func(safeio.Entry) error) {
+	each := func(actionFor func(change) func(safeio.Entry) error) {
 		for _, c := range todo {
-			do := of(c)
+			do := actionFor(c)
 			if do == nil || failed[c.Path] {
 				continue
 			}

@@ -133,15 +133,15 @@ func (s *scan) isFolder(name string, known map[string]bool) bool {
 	if name == "." {
 		return true
 	}
-	is, ok := known[name]
+	isDir, ok := known[name]
 	if !ok {
-		if is = s.isFolder(path.Dir(name), known); is {
+		if isDir = s.isFolder(path.Dir(name), known); isDir {
 			info, err := s.root.Lstat(filepath.FromSlash(name))
-			is = err == nil && info.IsDir()
+			isDir = err == nil && info.IsDir()
 		}
-		known[name] = is
+		known[name] = isDir
 	}
-	return is
+	return isDir
 }
 
 func (s *scan) folder(dir *os.Root, name string, rules *ignore.Rules, depth int) error {
@@ -151,7 +151,7 @@ func (s *scan) folder(dir *os.Root, name string, rules *ignore.Rules, depth int)
 	entries, err := readFolder(dir)
 	if err != nil || depth > maxDepth {
 		s.uncovered = append(s.uncovered, path.Join(name, "*"))
-		return nil //nolint:nilerr // it is listed in left
+		return nil //nolint:nilerr // it is listed in uncovered
 	}
 	full := path.Join(filepath.ToSlash(s.path), name)
 	if depth > 0 {
@@ -161,10 +161,10 @@ func (s *scan) folder(dir *os.Root, name string, rules *ignore.Rules, depth int)
 		rules = rules.Below(filepath.FromSlash(full), has(".git"), has(ignore.FileName))
 	}
 	for _, e := range entries {
-		below := path.Join(name, e.Name())
+		child := path.Join(name, e.Name())
 		// The sandbox keeps commands from writing to .git and, where the system supports it, to .eca,
 		// which may contain keys.
-		if e.Name() == ".git" || e.Name() == ".eca" || slices.Contains(s.own, filepath.Join(s.path, filepath.FromSlash(below))) {
+		if e.Name() == ".git" || e.Name() == ".eca" || slices.Contains(s.own, filepath.Join(s.path, filepath.FromSlash(child))) {
 			continue
 		}
 		if rules.Ignored(path.Join(full, e.Name()), e.IsDir()) {
@@ -175,7 +175,7 @@ func (s *scan) folder(dir *os.Root, name string, rules *ignore.Rules, depth int)
 		if err != nil {
 			continue // removed in the meantime
 		}
-		if err := s.add(below, info); err != nil {
+		if err := s.add(child, info); err != nil {
 			return err
 		}
 		if !info.IsDir() {
@@ -183,10 +183,10 @@ func (s *scan) folder(dir *os.Root, name string, rules *ignore.Rules, depth int)
 		}
 		next, err := dir.OpenRoot(e.Name())
 		if err != nil {
-			s.uncovered = append(s.uncovered, below)
+			s.uncovered = append(s.uncovered, child)
 			continue
 		}
-		err = s.folder(next, below, rules, depth+1)
+		err = s.folder(next, child, rules, depth+1)
 		_ = next.Close()
 		if err != nil {
 			return err
@@ -298,9 +298,9 @@ func (s *scan) notCovered() []string {
 		out = append(out, "files that git ignores")
 	}
 	slices.Sort(s.uncovered)
-	left := slices.Compact(s.uncovered)
-	out = append(out, left[:min(len(left), maxNamed)]...)
-	if n := len(left) - maxNamed; n > 0 {
+	uncovered := slices.Compact(s.uncovered)
+	out = append(out, uncovered[:min(len(uncovered), maxNamed)]...)
+	if n := len(uncovered) - maxNamed; n > 0 {
 		out = append(out, fmt.Sprintf("%d more", n))
 	}
 	return out

@@ -33,11 +33,11 @@ import (
 
 // Options of Files.
 type Options struct {
-	Kept func() *artifact.Store // where the contents that tools replace are saved
+	Artifacts func() *artifact.Store // where the contents that tools replace are saved
 	// Dir returns the folder of the records of commands, which is created with the first record.
-	Dir func() string
-	Own []string // eca's own folders, which are never recorded
-	Now func() time.Time
+	Dir        func() string
+	OwnFolders []string // eca's own folders, which are never recorded
+	Now        func() time.Time
 	// Covers reports whether a call needs an undo point, because it runs a command without the
 	// user's approval. It returns an error if such a command may not run without approval. If Covers
 	// is nil, no call needs an undo point.
@@ -46,7 +46,7 @@ type Options struct {
 
 // Files implements chat.Files.
 type Files struct {
-	o Options
+	opts Options
 
 	mu      sync.Mutex // guards the fields below
 	records map[string]*record
@@ -57,7 +57,7 @@ var _ chat.Files = (*Files)(nil)
 
 // New returns Files.
 func New(o Options) *Files {
-	return &Files{o: o, records: map[string]*record{}, running: map[string]*running{}}
+	return &Files{opts: o, records: map[string]*record{}, running: map[string]*running{}}
 }
 
 // maxFile is the maximum size, in bytes, of a file whose content is saved.
@@ -65,7 +65,7 @@ const maxFile = 64 << 20
 
 // Writing implements chat.Files.
 func (f *Files) Writing(ctx context.Context, chatID, path string, content []byte) (event.FileChanged, error) {
-	f.wrote(chatID, path)
+	f.noteWrite(chatID, path)
 	change := event.FileChanged{Path: path, After: &event.FileVersion{Hash: artifact.Hash(content)}}
 	p, err := safeio.OpenEntry("", path, false)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -84,7 +84,7 @@ func (f *Files) Writing(ctx context.Context, chatID, path string, content []byte
 		return change, err
 	}
 	change.Before = &event.FileVersion{Mode: uint32(info.Mode().Perm())}
-	change.Before.Hash, err = f.o.Kept().Put(ctx, old)
+	change.Before.Hash, err = f.opts.Artifacts().Put(ctx, old)
 	return change, err
 }
 
@@ -116,7 +116,7 @@ func (f *Files) restore(ctx context.Context, c event.FileChanged) error {
 	case c.Before == nil:
 		return p.Remove()
 	}
-	old, err := f.o.Kept().Get(ctx, c.Before.Hash)
+	old, err := f.opts.Artifacts().Get(ctx, c.Before.Hash)
 	if err != nil {
 		return fmt.Errorf("the old content of %s no longer exists: %w", c.Path, err)
 	}

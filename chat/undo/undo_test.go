@@ -18,7 +18,7 @@ func TestRestore(t *testing.T) {
 	dir := testkit.TempDir(t)
 	path := filepath.Join(dir, "a")
 	kept := artifact.New(filepath.Join(t.TempDir(), "kept"), artifact.Options{})
-	files := New(Options{Kept: func() *artifact.Store { return kept }})
+	files := New(Options{Artifacts: func() *artifact.Store { return kept }})
 	write := func(text string) event.FileChanged {
 		t.Helper()
 		c, err := files.Writing(ctx, "chat", path, []byte(text))
@@ -121,7 +121,7 @@ func TestRestoreFollowsNoLinks(t *testing.T) {
 				}
 			}
 			kept := artifact.New(filepath.Join(t.TempDir(), "kept"), artifact.Options{})
-			files := New(Options{Kept: func() *artifact.Store { return kept }})
+			files := New(Options{Artifacts: func() *artifact.Store { return kept }})
 			if kind == "changed" {
 				if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
 					t.Fatal(err)
@@ -162,7 +162,7 @@ func TestRestoreHardLink(t *testing.T) {
 	dir, outside := testkit.TempDir(t), testkit.TempDir(t)
 	path, secret := filepath.Join(dir, "a"), filepath.Join(outside, "a")
 	kept := artifact.New(filepath.Join(t.TempDir(), "kept"), artifact.Options{})
-	files := New(Options{Kept: func() *artifact.Store { return kept }})
+	files := New(Options{Artifacts: func() *artifact.Store { return kept }})
 	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func listModels(ctx context.Context, d *daemon.Daemon, asJSON bool, stdout, stde
 		defer close(synced)
 		d.SyncModels(ctx)
 	}()
-	asking := func(p llm.Provider) bool { return p.Asking }
+	asking := func(p llm.Provider) bool { return p.FetchingModels }
 	printed := map[string]bool{}
 	select {
 	case <-synced:
@@ -76,7 +76,7 @@ func listModels(ctx context.Context, d *daemon.Daemon, asJSON bool, stdout, stde
 		var late []string
 		soon := d.Providers()
 		for _, p := range soon {
-			if p.Asking {
+			if p.FetchingModels {
 				late = append(late, p.Spelled)
 			}
 		}
@@ -124,7 +124,7 @@ type (
 func printJSON(providers []llm.Provider, stdout io.Writer) error {
 	out := []providerJSON{}
 	for _, p := range providers {
-		j := providerJSON{ID: p.ID, API: p.API, URL: p.URL, Usable: usable(p), Missing: p.Missing, Unlisted: p.Unlisted, Models: []modelJSON{}}
+		j := providerJSON{ID: p.ID, API: p.API, URL: p.URL, Usable: usable(p), Missing: p.Missing, Unlisted: p.ListError, Models: []modelJSON{}}
 		for _, m := range p.Models {
 			j.Models = append(j.Models, modelJSON{p.ID + "/" + m.Name, m.Facts})
 		}
@@ -136,7 +136,7 @@ func printJSON(providers []llm.Provider, stdout io.Writer) error {
 	return enc.Encode(map[string]any{"providers": out})
 }
 
-func usable(p llm.Provider) bool { return p.Configured && p.Missing == "" && !p.Refused }
+func usable(p llm.Provider) bool { return p.Configured && p.Missing == "" && !p.KeyRefused }
 
 func printTable(providers []llm.Provider, stdout io.Writer) error {
 	models := 0
@@ -149,10 +149,10 @@ func printTable(providers []llm.Provider, stdout io.Writer) error {
 			fmt.Fprintf(stdout, "%s: logged in, but not configured\n", p.Spelled)
 		case p.Missing != "":
 			fmt.Fprintf(stdout, "%s: needs %s\n", p.Spelled, p.Missing)
-		case p.Refused:
-			fmt.Fprintf(stdout, "%s: not usable: %s\n", p.Spelled, printable(p.Unlisted))
-		case p.Unlisted != "":
-			fmt.Fprintf(stdout, "%s: usable, but did not list its models: %s\n", p.Spelled, printable(p.Unlisted))
+		case p.KeyRefused:
+			fmt.Fprintf(stdout, "%s: not usable: %s\n", p.Spelled, printable(p.ListError))
+		case p.ListError != "":
+			fmt.Fprintf(stdout, "%s: usable, but did not list its models: %s\n", p.Spelled, printable(p.ListError))
 		default:
 			fmt.Fprintf(stdout, "%s: usable\n", p.Spelled)
 		}

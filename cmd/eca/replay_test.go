@@ -122,7 +122,7 @@ turns:
 		t.Errorf("refused:\n%s\nwant\n%s", strings.Join(refused, "\n"), strings.Join(want, "\n"))
 	}
 	r, err := daemon.Replay(context.Background(), c, "c")
-	if err != nil || r.Left != "" || r.Turns != 7 || r.Requests != 12 {
+	if err != nil || r.NotReplayed != "" || r.Turns != 7 || r.Requests != 12 {
 		t.Errorf("replayed %+v, %v", r, err)
 	}
 }

@@ -161,7 +161,7 @@ func (s *callStats) count(e event.Event, waiting map[string]event.ToolJudged) {
 		}
 		if len(b.Stops) > 0 {
 			s.Stopped++
-			if b.Stops[0].Again {
+			if b.Stops[0].Rerun {
 				s.AllowedAfterStop++
 			}
 		}

@@ -206,8 +206,8 @@ func replayCommand() *cobra.Command {
 			return &dataError{"Failed to replay the chat " + args[0], err}
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "Equal: %d turns, %d model calls, %d tool calls\n", r.Turns, r.Requests, r.Tools)
-		if r.Left != "" {
-			fmt.Fprintf(cmd.OutOrStdout(), "Cannot replay the rest: %s\n", r.Left)
+		if r.NotReplayed != "" {
+			fmt.Fprintf(cmd.OutOrStdout(), "Cannot replay the rest: %s\n", r.NotReplayed)
 		}
 		return err
 	}

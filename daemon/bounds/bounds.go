@@ -41,9 +41,9 @@ type Options struct {
 	StateDir     string
 	CacheDir     string
 	Readable     []string // folders with results of earlier calls, which may be read like files of the workspace
-	Own          []string // eca's own folders, including StateDir and CacheDir, as absolute paths: commands never write there
+	OwnFolders   []string // eca's own folders, including StateDir and CacheDir, as absolute paths: commands never write there
 	OwnFiles     []string // the same, for files
-	Discarded    string   // the folder in Own that is in the temporary folder (--ephemeral); may be empty
+	EphemeralDir string   // the folder in Own that is in the temporary folder (--ephemeral); may be empty
 	Log          *slog.Logger
 }
 
@@ -65,7 +65,7 @@ type Bounds struct {
 func New(o Options) *Bounds {
 	return &Bounds{
 		opts: o, Isolation: sync.OnceValue(o.Children.Isolation), trimmed: map[string]bool{},
-		temp: sharedTemp(os.TempDir(), append(slices.DeleteFunc(slices.Clone(o.Own), func(dir string) bool { return dir == o.Discarded }), o.Getenv("HOME"))...),
+		temp: sharedTemp(os.TempDir(), append(slices.DeleteFunc(slices.Clone(o.OwnFolders), func(dir string) bool { return dir == o.EphemeralDir }), o.Getenv("HOME"))...),
 	}
 }
 
@@ -86,7 +86,7 @@ func sharedTemp(temp string, private ...string) string {
 // The folder that --ephemeral discards is in the shared one; with mount namespaces it is read-only
 // for commands, and without them commands do not share.
 func (b *Bounds) sharedTemp() string {
-	if b.temp != "" && b.opts.Discarded != "" && !b.Isolation().Mounts {
+	if b.temp != "" && b.opts.EphemeralDir != "" && !b.Isolation().Mounts {
 		return ""
 	}
 	return b.temp
@@ -105,13 +105,13 @@ const (
 	sandboxRequired = "required"
 )
 
-// For returns the sandbox policy of a child that an authority allows to run (docs/sandbox.md).
-func (b *Bounds) For(cfg *config.Config, roots []string, by author) sandbox.Policy {
+// PolicyFor returns the sandbox policy of a child that an authority allows to run (docs/sandbox.md).
+func (b *Bounds) PolicyFor(cfg *config.Config, roots []string, by author) sandbox.Policy {
 	p := b.levelFor(cfg, roots, by)
 	p.UnixSockets = p.Network && by != byAutoApprove
 	if p.Bounds() {
-		here := b.Isolation()
-		p.Isolate, p.OwnProcesses = here.Mounts, here.Processes
+		isolation := b.Isolation()
+		p.Isolate, p.OwnProcesses = isolation.Mounts, isolation.Processes
 	}
 	if p.Level == sandbox.Workspace {
 		p.Guard = b.guard(roots)
@@ -123,7 +123,7 @@ func (b *Bounds) For(cfg *config.Config, roots []string, by author) sandbox.Poli
 
 // guard returns what a child must not change in the folders to which it may write.
 func (b *Bounds) guard(roots []string) *sandbox.Guard {
-	return &sandbox.Guard{Roots: roots, Names: permission.ProtectedNames(), Own: b.opts.Own, OwnFiles: b.opts.OwnFiles, Home: b.opts.Getenv("HOME")}
+	return &sandbox.Guard{Roots: roots, Names: permission.ProtectedNames(), Own: b.opts.OwnFolders, OwnFiles: b.opts.OwnFiles, Home: b.opts.Getenv("HOME")}
 }
 
 // addCaches lets a child use caches of build tools: the user's own if the user approved the call,
@@ -199,7 +199,7 @@ func (b *Bounds) levelFor(cfg *config.Config, roots []string, by author) sandbox
 
 // Call returns the sandbox policy of what a call runs.
 func (b *Bounds) Call(cfg *config.Loaded, call tools.Call) sandbox.Policy {
-	p := b.For(cfg.Config, call.Roots, callAuthor(cfg, call))
+	p := b.PolicyFor(cfg.Config, call.Roots, callAuthor(cfg, call))
 	if p.Level == sandbox.ReadOnly { // the results of earlier calls may be read like files of the workspace
 		p.Read = sandbox.Reads(append(call.Roots[:len(call.Roots):len(call.Roots)], b.opts.Readable...), b.opts.Getenv)
 	}
@@ -225,7 +225,7 @@ func (b *Bounds) NeedsUndo(cfg *config.Loaded, call tools.Call, plan tools.Plan)
 
 // Custom returns the sandbox policy of a custom tool.
 func (b *Bounds) Custom(cfg *config.Loaded, name string, call tools.Call) sandbox.Policy {
-	return b.For(cfg.Config, call.Roots, b.customAuthor(cfg, name, call))
+	return b.PolicyFor(cfg.Config, call.Roots, b.customAuthor(cfg, name, call))
 }
 
 // Hook returns the sandbox policy of hook scripts: that of a call that the user approved, because
@@ -233,7 +233,7 @@ func (b *Bounds) Custom(cfg *config.Loaded, name string, call tools.Call) sandbo
 // the configuration requires one, they may write to the state directory, because opening the chat
 // store to read chats writes to it.
 func (b *Bounds) Hook(cfg *config.Config, roots []string) sandbox.Policy {
-	p := b.For(cfg, roots, byHand)
+	p := b.PolicyFor(cfg, roots, byHand)
 	if p.Bounds() {
 		p.Write = append(p.Write, b.opts.StateDir)
 		p.Guard.Own = slices.DeleteFunc(slices.Clone(p.Guard.Own), func(dir string) bool { return dir == b.opts.StateDir })
@@ -261,7 +261,7 @@ func (b *Bounds) LanguageServer(cfg *config.Config, roots []string, named bool, 
 			return sandbox.Policy{}, nil, fmt.Errorf("it starts only if your configuration names it (lsp): %s", strings.TrimPrefix(why, "it would only read, but "))
 		}
 	}
-	p := b.For(cfg, roots, by)
+	p := b.PolicyFor(cfg, roots, by)
 	return p, b.environment(cfg, by, p.Level), nil
 }
 
@@ -280,10 +280,10 @@ func (b *Bounds) Enforceable(cfg *config.Config, untrusted []config.Unit) permis
 		writable = append(writable, temp)
 	}
 	return permission.Sandbox{ReadsConfined: runtime.GOOS == "linux", Writable: writable, Hosts: hosts, WorkspaceUnavailable: func() string {
-		here := b.Isolation()
+		isolation := b.Isolation()
 		switch {
-		case !here.Mounts || !here.Processes || !here.Network:
-			return "the sandbox of the workspace is not available here: " + here.Without
+		case !isolation.Mounts || !isolation.Processes || !isolation.Network:
+			return "the sandbox of the workspace is not available here: " + isolation.Without
 		case len(untrusted) > 0:
 			return untrusted[0].File + " is not trusted"
 		}
@@ -310,8 +310,8 @@ func (b *Bounds) NotContained(cfg *config.Loaded, agent string, untrusted []conf
 	return s.WorkspaceUnavailable()
 }
 
-// Shown returns the sandbox of a call as the user is shown it; nil if the call runs without one.
-func (b *Bounds) Shown(cfg *config.Loaded, call tools.Call) *event.Sandbox {
+// Describe returns the sandbox of a call as the user is shown it; nil if the call runs without one.
+func (b *Bounds) Describe(cfg *config.Loaded, call tools.Call) *event.Sandbox {
 	p := b.levelFor(cfg.Config, call.Roots, callAuthor(cfg, call))
 	if !p.Bounds() || !p.Required && !b.opts.Children.Bounds().Holds {
 		return nil
@@ -335,11 +335,11 @@ func (b *Bounds) Check(context.Context) []doctor.Finding {
 		return []doctor.Finding{doctor.Found(doctor.Warning, "sandbox", "not possible: %s; commands run with your rights", s.Without)}
 	}
 	out := []doctor.Finding{doctor.Found(doctor.OK, "sandbox", "%s (toolCall.sandbox: %s)", s.With, mode)}
-	switch here := b.Isolation(); {
-	case !here.Mounts:
-		out = append(out, doctor.Found(doctor.Note, "sandbox", "not enforced: protection of .git/config, .eca, .envrc, ... in the workspace against commands that may write to it; no namespaces: %s", here.Without))
-	case here.Missing() != "":
-		out = append(out, doctor.Found(doctor.Note, "sandbox", "namespaces, without %s: %s", here.Missing(), here.Without))
+	switch isolation := b.Isolation(); {
+	case !isolation.Mounts:
+		out = append(out, doctor.Found(doctor.Note, "sandbox", "not enforced: protection of .git/config, .eca, .envrc, ... in the workspace against commands that may write to it; no namespaces: %s", isolation.Without))
+	case isolation.Missing() != "":
+		out = append(out, doctor.Found(doctor.Note, "sandbox", "namespaces, without %s: %s", isolation.Missing(), isolation.Without))
 	default:
 		out = append(out, doctor.Found(doctor.OK, "sandbox", "namespaces: protected files in the workspace are read-only, and commands see only their own processes"))
 	}

@@ -43,7 +43,7 @@ func (b *Bounds) environment(cfg *config.Config, by author, level sandbox.Level)
 		case matchesName(rules.Pass, name):
 			out = append(out, pair)
 		case level == sandbox.ReadOnly:
-			if matchesName(readersNeed(), name) {
+			if matchesName(readOnlyVariables(), name) {
 				out = append(out, pair)
 			}
 		case !b.isCredential(name, value):
@@ -56,8 +56,8 @@ func (b *Bounds) environment(cfg *config.Config, by author, level sandbox.Level)
 	return out
 }
 
-// readersNeed names the variables of a command that only reads.
-func readersNeed() []string {
+// readOnlyVariables names the variables of a command that only reads.
+func readOnlyVariables() []string {
 	return []string{
 		"HOME", "PATH", "LANG", "LANGUAGE", "LC_*", "TZ", "USER", "LOGNAME", "TMPDIR", "PWD", "XDG_CONFIG_HOME",
 		"SYSTEMROOT", "PATHEXT", "COMSPEC", "USERPROFILE", "TEMP", "TMP", // Windows

@@ -34,7 +34,7 @@ type loopback struct {
 	ports  []int
 
 	start   sync.Once // guards the fields below
-	failed  error     // why it is not open
+	openErr error     // why it is not open
 	network *proc.Network
 	pool    *proc.Pool
 	proxy   *egress.Proxy
@@ -43,8 +43,8 @@ type loopback struct {
 
 // close closes a loopback. Running children continue.
 func (l *loopback) close() {
-	l.start.Do(func() { l.failed = errors.New("eca is shutting down") })
-	if l.failed != nil {
+	l.start.Do(func() { l.openErr = errors.New("eca is shutting down") })
+	if l.openErr != nil {
 		return
 	}
 	l.pool.Close()
@@ -99,11 +99,11 @@ func (b *Bounds) loopback(chatID string, ports []int) (*loopback, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.start.Do(func() { l.failed = l.open(b.opts) })
-	if l.failed != nil {
+	l.start.Do(func() { l.openErr = l.open(b.opts) })
+	if l.openErr != nil {
 		b.loopbacks.remove(l) // the next command tries again
 	}
-	return l, l.failed
+	return l, l.openErr
 }
 
 // find returns the loopback of a chat, which may not be open yet, and those that have to be closed:

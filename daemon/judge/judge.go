@@ -32,9 +32,9 @@ import (
 // Judge answers the questions of an evaluation. It reads the user's configuration at the first
 // question.
 type Judge struct {
-	opts  Options
-	begin sync.Once
-	made  *setup // nil before the first question
+	opts      Options
+	setupOnce sync.Once
+	loaded    *setup // nil before the first question
 
 	mu     sync.Mutex      // guards broken
 	broken map[string]bool // models that failed after retries and have not answered since
@@ -47,8 +47,8 @@ func New(o Options) *Judge {
 
 // setup reads the user's configuration at the first question.
 func (j *Judge) setup() *setup {
-	j.begin.Do(func() { j.made = newSetup(j.opts) })
-	return j.made
+	j.setupOnce.Do(func() { j.loaded = newSetup(j.opts) })
+	return j.loaded
 }
 
 // Limits on waiting for a judge: an evaluation must not wait for minutes for a failing judge, and
@@ -116,9 +116,9 @@ func (j *Judge) notify(format string, args ...any) {
 
 // Close releases the resources of the judge. It must be called after the last question.
 func (j *Judge) Close() {
-	j.begin.Do(func() {})
-	if j.made != nil {
-		j.made.close()
+	j.setupOnce.Do(func() {})
+	if j.loaded != nil {
+		j.loaded.close()
 	}
 }
 
@@ -129,7 +129,7 @@ func (j *Judge) resolve(name string) (providers.Model, error) {
 	if strings.Contains(name, "/") {
 		m, err := j.setup().models.Resolve(name, "")
 		if err == nil || getenv("OPENAI_BASE_URL") == "" {
-			m.Client = counted{m.Client, j.setup().ledger, m.ID, m.Cost}
+			m.Client = countedModel{m.Client, j.setup().ledger, m.ID, m.Cost}
 			return m, err
 		}
 	}
@@ -151,8 +151,8 @@ func (j *Judge) resolve(name string) (providers.Model, error) {
 	}
 	client := llm.WithRetry(openai.NewNonStreaming(at), llm.DefaultRetry())
 	id := "openai/" + name
-	recorded := j.setup().calls.Model(client, id)
-	return providers.Model{Name: name, Client: counted{recorded, j.setup().ledger, id, config.Cost{}}}, nil
+	recorded := j.setup().journal.Model(client, id)
+	return providers.Model{Name: name, Client: countedModel{recorded, j.setup().ledger, id, config.Cost{}}}, nil
 }
 
 // extra returns additional fields of requests: the temperature, if the user set it or the reference

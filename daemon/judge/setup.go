@@ -57,7 +57,7 @@ type setup struct {
 	children *proc.Pool
 	commands *config.Commands
 	creds    *auth.Store
-	calls    *journal.Journal
+	journal  *journal.Journal
 	ledger   *spending.Ledger
 	models   *providers.Models
 
@@ -80,7 +80,7 @@ func newSetup(o Options) *setup {
 		s.stateDir = filepath.Join(cacheDir, "state")
 	}
 	s.creds = auth.New(s.stateDir, o.Keychain)
-	s.calls = journal.New(s.stateDir, journal.Options{
+	s.journal = journal.New(s.stateDir, journal.Options{
 		Clean: s.clean, Log: o.Log,
 		Enabled: func() bool { return s.current.Load().config.Journal.Enabled },
 		Limits: func() journal.Limits {
@@ -96,7 +96,7 @@ func newSetup(o Options) *setup {
 			return now.config, now.variants
 		},
 		Credentials: func() *auth.Store { return s.creds },
-		Settle:      s.settle, Changed: func() {}, Network: s.network, Record: s.calls.Model,
+		Settle:      s.settle, Changed: func() {}, Network: s.network, Record: s.journal.Model,
 		Getenv: o.Getenv, CacheDir: cacheDir, CatalogURL: o.CatalogURL, Version: o.Version,
 		Log: o.Log, Now: time.Now, Sleep: llm.Sleep,
 	})
@@ -148,7 +148,7 @@ func (s *setup) close() {
 	s.commands.Close()
 	s.creds.Close()
 	s.network.Close()
-	s.calls.Close()
+	s.journal.Close()
 	s.ledger.Close()
 	s.children.Close()
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/spending"
 )
 
-// counted is a model whose requests are added to what the user's models have spent.
-type counted struct {
+// countedModel is a model whose requests are added to what the user's models have spent.
+type countedModel struct {
 	llm.Model
 	ledger *spending.Ledger
 	id     string
@@ -20,12 +20,12 @@ type counted struct {
 }
 
 // Stream implements llm.Model.
-func (c counted) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+func (c countedModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		var used llm.Usage
 		defer func() {
 			if used.Total() > 0 { // not for failed requests, and servers that report no usage
-				c.ledger.Add("", c.id, spending.Of(used, c.cost))
+				c.ledger.Add("", c.id, spending.UsageOf(used, c.cost))
 			}
 		}()
 		for d, err := range c.Model.Stream(ctx, req) {

@@ -39,7 +39,7 @@ func (m *Models) Checks(offline bool) []doctor.Check {
 			out = append(out, providerCheck(p.Spelled, func(context.Context) []doctor.Finding {
 				return []doctor.Finding{doctor.Found(doctor.Warning, "provider "+p.Spelled, "logged in, but not configured")}
 			}))
-		case v.chosen(p.ID, v.all[p.ID]) || p.Missing == "":
+		case v.isChosen(p.ID, v.all[p.ID]) || p.Missing == "":
 			out = append(out, c.provider(p, func(f doctor.Finding) doctor.Finding {
 				if at := strings.Trim(p.API+", "+p.URL, ", "); at != "" {
 					f.Text = at + ": " + f.Text
@@ -109,7 +109,7 @@ func (c *checks) wantedModel(v *view, wanted string) doctor.Finding {
 	origin, _ := v.cfg.Origin("defaultModel")
 	model, err := v.resolve(wanted, "")
 	if err == nil {
-		if known, certain := v.listed(model.ID); !known && certain {
+		if known, certain := v.isListed(model.ID); !known && certain {
 			err = errors.New(v.unlisted(model.ID))
 		}
 	}
@@ -133,7 +133,7 @@ func (c *checks) withProviderStatus(v *view, id string, f doctor.Finding) doctor
 	c.mu.Lock()
 	status := c.failed[provider]
 	c.mu.Unlock()
-	known, certain := v.listed(id)
+	known, certain := v.isListed(id)
 	switch {
 	case status == doctor.Problem:
 		f.Status, f.Text = doctor.Warning, f.Text+"; its provider does not work, see below"
@@ -154,46 +154,46 @@ func (m *Models) check(ctx context.Context, described llm.Provider, offline bool
 		return doctor.Found(doctor.Problem, "", "%s", problem)
 	}
 	p := v.all[name]
-	if !hasModelList(p.Provider) && len(v.list(name, p)) == 0 {
+	if !hasModelList(p.Provider) && len(v.modelsOf(name, p)) == 0 {
 		_ = m.UpdateCatalog(ctx, !offline) // the catalogue may have some; its errors have a check of their own
-		if v = m.view(); len(v.list(name, p)) == 0 {
+		if v = m.view(); len(v.modelsOf(name, p)) == 0 {
 			return doctor.Found(doctor.Problem, "", "%s", v.noModels(name))
 		}
 	}
-	has := v.keySource(described)
+	key := v.keySource(described)
 	switch {
 	case p.API == apiCassette:
-		return doctor.Found(doctor.OK, "", "%s, can be used", has)
+		return doctor.Found(doctor.OK, "", "%s, can be used", key)
 	case offline:
-		return doctor.Found(doctor.Note, "", "%s, not asked", has)
+		return doctor.Found(doctor.Note, "", "%s, not asked", key)
 	case !hasModelList(p.Provider):
 		err := reach(ctx, m.http(p.Provider, v.limits(p.Provider).Connect), p.URL)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return doctor.Found(doctor.Problem, "", "%s, no answer within %s", has, doctor.CheckTime)
+			return doctor.Found(doctor.Problem, "", "%s, no answer within %s", key, doctor.CheckTime)
 		case err != nil:
-			return doctor.Found(doctor.Problem, "", "%s, does not answer: %v", has, netclient.Explain(err, ""))
+			return doctor.Found(doctor.Problem, "", "%s, does not answer: %v", key, netclient.Explain(err, ""))
 		}
-		return doctor.Found(doctor.OK, "", "%s (not tried), answers; has no list of models that is asked for, %d configured", has, len(p.Models))
+		return doctor.Found(doctor.OK, "", "%s (not tried), answers; has no list of models that is asked for, %d configured", key, len(p.Models))
 	}
 	listed, err := m.ask(ctx, ctx, name, p)
 	switch {
 	case err == nil && len(listed)+len(p.Models) == 0:
-		return doctor.Found(doctor.Warning, "", "%s, answers, but lists no models; name them in %s", has, v.keyPath(name, "models"))
+		return doctor.Found(doctor.Warning, "", "%s, answers, but lists no models; name them in %s", key, v.keyPath(name, "models"))
 	case err == nil:
-		return doctor.Found(doctor.OK, "", "%s, answers and lists %s", has, doctor.Count(len(listed), "model"))
+		return doctor.Found(doctor.OK, "", "%s, answers and lists %s", key, doctor.Count(len(listed), "model"))
 	}
 	if ctx.Err() != nil {
 		err = fmt.Errorf("no answer within %s", doctor.CheckTime)
 	}
 	var failed *llm.Error
 	if errors.As(err, &failed) && !failed.Page && len(p.Models) > 0 && slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, failed.Status) {
-		return doctor.Found(doctor.Warning, "", "%s, has no list of models (%v); %d configured", has, err, len(p.Models))
+		return doctor.Found(doctor.Warning, "", "%s, has no list of models (%v); %d configured", key, err, len(p.Models))
 	}
 	if start := startServer(name, p.URL, err); start != "" {
 		err = fmt.Errorf("%s %s", sentence(err), start)
 	}
-	return doctor.Found(doctor.Problem, "", "%s, does not list its models: %v", has, err)
+	return doctor.Found(doctor.Problem, "", "%s, does not list its models: %v", key, err)
 }
 
 // keySource describes where a provider's key comes from.

@@ -48,14 +48,14 @@ func (v *view) client(name string, p provider) (*providerClient, error) {
 	return c, nil
 }
 
-// reads returns a function that reports whether a model can be sent reasoning from an API; nil if
+// readsReasoning returns a function that reports whether a model can be sent reasoning from an API; nil if
 // it is sent no earlier reasoning, or if that is not known.
-func (c *providerClient) reads(model config.Model, name string) func(api string) bool {
-	r, ok := c.raw.(llm.Reader)
+func (c *providerClient) readsReasoning(model config.Model, name string) func(api string) bool {
+	r, ok := c.raw.(llm.ReasoningReader)
 	if !ok || model.History == llm.HistoryOff || model.History == llm.HistoryTurn {
 		return nil
 	}
-	return func(api string) bool { return r.Reads(name, api) }
+	return func(api string) bool { return r.ReadsReasoning(name, api) }
 }
 
 func (m *Models) recorded(c llm.Model) llm.Model {

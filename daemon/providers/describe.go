@@ -119,18 +119,18 @@ func (v *view) describe() []llm.Provider {
 			API: p.API, URL: bareURL(p.Provider), FetchModels: p.FetchModels,
 			Headers: slices.Sorted(maps.Keys(p.ExtraHeaders)),
 		}
-		if f := v.fetched[name]; f.failed != "" && sameModels(f.from, p.Provider) {
-			d.Unlisted, d.Refused = f.failed, f.refused
+		if f := v.lists[name]; f.failed != "" && sameModels(f.from, p.Provider) {
+			d.ListError, d.KeyRefused = f.failed, f.refused
 		}
-		d.Asking = v.asking[name] > 0
+		d.FetchingModels = v.fetching[name] > 0
 		switch {
 		case !usable(p.Provider):
 			d.Missing = v.missing(name, p)
 		case !v.offered(name, p):
 			d.Missing = "its server to run"
 		default:
-			for _, model := range v.list(name, p) {
-				d.Models = append(d.Models, llm.ProviderModel{Name: model, Facts: v.facts(name, p, model), Server: serverTools(p.Models[model])})
+			for _, model := range v.modelsOf(name, p) {
+				d.Models = append(d.Models, llm.ProviderModel{Name: model, Facts: v.facts(name, p, model), ServerTools: serverTools(p.Models[model])})
 			}
 			if len(d.Models) == 0 && !hasModelList(p.Provider) {
 				d.Missing = "models in the configuration"
@@ -141,7 +141,7 @@ func (v *view) describe() []llm.Provider {
 	for name, c := range v.storedLogins {
 		if _, configured := v.all[name]; !configured {
 			out = append(out, llm.Provider{
-				ID: name, Spelled: name, Label: label(name), Auth: unconfigured(c),
+				ID: name, Spelled: name, Label: label(name), Auth: unconfiguredStatus(c),
 			})
 		}
 	}
@@ -179,8 +179,8 @@ func bareURL(p config.Provider) string {
 	return u.String()
 }
 
-// unconfigured returns the status of a login to a provider that is no longer configured.
-func unconfigured(c auth.Credential) auth.Status {
+// unconfiguredStatus returns the status of a login to a provider that is no longer configured.
+func unconfiguredStatus(c auth.Credential) auth.Status {
 	st := auth.Status{State: auth.Authenticated, Type: c.Type, Source: auth.FromLogin, Mode: c.Method, Expires: c.Expires}
 	if c.Ended {
 		st.State = auth.Expired

@@ -44,13 +44,13 @@ func (m *Models) UpdateCatalog(ctx context.Context, online bool) error {
 	return m.catalog.Refresh(ctx, fetch && online)
 }
 
-// list returns the sorted names of a usable provider's models: the configured models, and those
+// modelsOf returns the sorted names of a usable provider's models: the configured models, and those
 // that the provider listed, or, if it has not listed any, those in the catalogue. If the
 // configuration forbids asking the provider and has models for it, these are all. The catalogue
 // does not know the models of a Bedrock account, or of the user's own server.
-func (v *view) list(name string, p provider) []string {
+func (v *view) modelsOf(name string, p provider) []string {
 	names := slices.Collect(maps.Keys(p.Models))
-	listed, _ := v.fetchedOf(name, p)
+	listed, _ := v.listedModels(name, p)
 	onlyConfigured := p.FetchModels != nil && !*p.FetchModels && len(names) > 0
 	switch {
 	case len(listed) > 0:
@@ -76,11 +76,11 @@ func catalogued(p provider) bool {
 func (v *view) facts(name string, p provider, model string) llm.Facts {
 	mc := p.Models[model]
 	sent := cmp.Or(mc.ModelName, model)
-	f := configured(mc)
-	listed, _ := v.fetchedOf(name, p)
+	f := configuredFacts(mc)
+	listed, _ := v.listedModels(name, p)
 	f.Fill(listed[sent])
 	if p.API == apiCassette {
-		f.Fill(assumed(true, false))
+		f.Fill(assumedFacts(true, false))
 		return f
 	}
 	public := v.catalog.Facts(name, p.URL, sent, model)
@@ -89,15 +89,15 @@ func (v *view) facts(name string, p provider, model string) llm.Facts {
 	}
 	f.Fill(public)
 	reasons := formatOf(p.API).reasons
-	f.Fill(assumed(false, reasons != nil && reasons(sent)))
+	f.Fill(assumedFacts(false, reasons != nil && reasons(sent)))
 	if f.Context.Known() && f.Output.Value >= f.Context.Value {
 		f.Output = llm.Fact[int64]{} // ignored, because it leaves no room for a prompt
 	}
 	return f
 }
 
-// configured returns the facts in the configuration.
-func configured(mc config.Model) llm.Facts {
+// configuredFacts returns the facts in the configuration.
+func configuredFacts(mc config.Model) llm.Facts {
 	return llm.Facts{
 		Context: tokens(mc.Limit.Context), Output: tokens(mc.Limit.Output),
 		InputCost: given(mc.Cost.Input), OutputCost: given(mc.Cost.Output),
@@ -120,9 +120,9 @@ func tokens(n int64) llm.Fact[int64] {
 	return given(&n)
 }
 
-// assumed returns the facts that are assumed for an unknown model. Such a model is not sent images:
+// assumedFacts returns the facts that are assumed for an unknown model. Such a model is not sent images:
 // it might refuse them, and then every later request of the chat would fail.
-func assumed(images, reasoning bool) llm.Facts {
+func assumedFacts(images, reasoning bool) llm.Facts {
 	flag := func(v bool) llm.Fact[bool] { return llm.Fact[bool]{Value: v, Source: llm.Assumed} }
 	return llm.Facts{Images: flag(images), Reasoning: flag(reasoning), Tools: flag(true)}
 }

@@ -24,21 +24,21 @@ func (v *view) fallbackProblems() []config.Problem {
 }
 
 // uselessFallback returns why entry i of a model's list of fallbacks cannot be used, or "".
-func (v *view) uselessFallback(of string, list []string, i int) string {
-	model := list[i]
-	provider, _, full := strings.Cut(model, "/")
+func (v *view) uselessFallback(model string, list []string, i int) string {
+	fallback := list[i]
+	provider, _, full := strings.Cut(fallback, "/")
 	_, known := v.all[provider]
 	switch {
-	case model == "":
+	case fallback == "":
 		return fmt.Sprintf("entry %d is empty", i+1)
-	case model == of:
-		return v.cfg.SpelledModel(model) + " is its own fallback"
-	case slices.Contains(list[:i], model):
-		return v.cfg.SpelledModel(model) + " is named twice"
+	case fallback == model:
+		return v.cfg.SpelledModel(fallback) + " is its own fallback"
+	case slices.Contains(list[:i], fallback):
+		return v.cfg.SpelledModel(fallback) + " is named twice"
 	case !full:
-		return v.withoutProvider(model)
+		return v.withoutProvider(fallback)
 	case !known && provider != demoProvider:
 		return fmt.Sprintf("there is no provider %q%s", provider, v.cfg.SimilarProvider(provider))
 	}
-	return v.impossible(model)
+	return v.impossible(fallback)
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/ollama"
 )
 
-// fetched is the outcome of asking a provider for its models. It is valid while the provider has
+// modelList is the outcome of asking a provider for its models. It is valid while the provider has
 // the configuration from.
-type fetched struct {
+type modelList struct {
 	from      config.Provider
 	models    map[string]llm.Facts
 	failed    string // why the list is missing
@@ -27,10 +27,10 @@ type fetched struct {
 	unreached bool   // there was no answer
 }
 
-// fetchedOf returns the models that a provider listed; ok is false if it has not listed any since
+// listedModels returns the models that a provider listed; ok is false if it has not listed any since
 // its configuration changed.
-func (v *view) fetchedOf(name string, p provider) (models map[string]llm.Facts, ok bool) {
-	f, ok := v.fetched[name]
+func (v *view) listedModels(name string, p provider) (models map[string]llm.Facts, ok bool) {
+	f, ok := v.lists[name]
 	if !ok || f.failed != "" || !sameModels(f.from, p.Provider) {
 		return nil, false
 	}
@@ -74,7 +74,7 @@ func (m *Models) ListModels(ctx context.Context, only ...string) {
 	v := m.view()
 	providers := maps.Clone(v.all)
 	maps.DeleteFunc(providers, func(name string, p provider) bool {
-		_, known := v.fetchedOf(name, p)
+		_, known := v.listedModels(name, p)
 		return known && p.API != ollama.API || !hasModelList(p.Provider) || only != nil && !slices.Contains(only, name)
 	})
 	limited, cancel := context.WithTimeout(ctx, fetchTimeout)
@@ -105,11 +105,11 @@ func (m *Models) AskLocalModels(ctx context.Context) {
 func (m *Models) ask(ctx, limited context.Context, name string, p provider) (map[string]llm.Facts, error) {
 	at := m.view().endpoint(name, p.Provider)
 	m.mu.Lock()
-	m.asking[name]++
+	m.fetching[name]++
 	m.mu.Unlock()
-	found := fetched{from: p.Provider}
+	found := modelList{from: p.Provider}
 	var err error
-	if at, err = at.Authorized(limited); err == nil {
+	if at, err = at.Authorize(limited); err == nil {
 		found.models, err = listModels(limited, p.API, at)
 	}
 	if err != nil {
@@ -118,7 +118,7 @@ func (m *Models) ask(ctx, limited context.Context, name string, p provider) (map
 	v := m.view()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.asking[name]--
+	m.fetching[name]--
 	var failed *llm.Error
 	if errors.Is(limited.Err(), context.DeadlineExceeded) && err != nil {
 		found.unreached = true
@@ -136,9 +136,9 @@ func (m *Models) ask(ctx, limited context.Context, name string, p provider) (map
 	if err != nil {
 		found.failed = err.Error()
 	}
-	still := sameModels(v.all[name].Provider, p.Provider)
-	if still && (err == nil || ctx.Err() == nil) { // a cancelled request is not a failure of the provider
-		m.fetched[name] = found
+	sameProvider := sameModels(v.all[name].Provider, p.Provider)
+	if sameProvider && (err == nil || ctx.Err() == nil) { // a cancelled request is not a failure of the provider
+		m.lists[name] = found
 	}
 	return found.models, err
 }

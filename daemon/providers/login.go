@@ -112,7 +112,7 @@ func (l *Logins) Login(ctx context.Context, name, method string) (auth.Step, err
 	}
 	if !slices.ContainsFunc(all, func(m auth.Method) bool { return m.Key == method }) {
 		reason := fmt.Sprintf("provider %s has no login method %.64q; it has: %s", l.config().Spelled(name), method, oneOf(all))
-		return auth.Step{}, &auth.InvalidError{Reason: cmp.Or(notOffered(name, method), reason)}
+		return auth.Step{}, &auth.InvalidError{Reason: cmp.Or(alternativeTo(name, method), reason)}
 	}
 	switch method {
 	case methodBrowser:
@@ -172,7 +172,7 @@ func (l *Logins) CheckKey(ctx context.Context, name string, values map[string]st
 	ctx, cancel := context.WithTimeout(ctx, keyCheckTime)
 	defer cancel()
 	at := l.models.view().endpoint(name, configured)
-	at, err = at.Authorized(ctx)
+	at, err = at.Authorize(ctx)
 	var listed map[string]llm.Facts
 	if err == nil {
 		listed, err = listModels(ctx, configured.API, at)
@@ -189,11 +189,11 @@ func (l *Logins) CheckKey(ctx context.Context, name string, values map[string]st
 	if failed != nil && failed.Kind == llm.ErrAuth { // even if the answer is a web page
 		return "", fmt.Errorf("%s does not accept the key, so it was not stored: %w", l.config().Spelled(name), err)
 	}
-	return unchecked(l.config().Spelled(name), configured.URL, err), nil
+	return uncheckedNotice(l.config().Spelled(name), configured.URL, err), nil
 }
 
-// unchecked returns a message that a key is stored without a check, and why.
-func unchecked(name, address string, err error) string {
+// uncheckedNotice returns a message that a key is stored without a check, and why.
+func uncheckedNotice(name, address string, err error) string {
 	var failed *llm.Error
 	if !errors.As(err, &failed) && errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%s did not answer within %s", name, keyCheckTime)
@@ -263,7 +263,7 @@ func (l *Logins) loginProvider(name string) (config.Provider, error) {
 	case p.API == "":
 		return p, &auth.InvalidError{Reason: fmt.Sprintf("provider %s has no api in the configuration; it cannot be used yet", l.config().Spelled(name))}
 	case len(methods(name, p)) == 0 && name == copilot:
-		return p, &auth.InvalidError{Reason: notOffered(name, "")}
+		return p, &auth.InvalidError{Reason: alternativeTo(name, "")}
 	case len(methods(name, p)) == 0:
 		return p, &auth.InvalidError{Reason: fmt.Sprintf("provider %s needs no login", l.config().Spelled(name))}
 	}

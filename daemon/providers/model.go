@@ -10,21 +10,21 @@ import (
 // Model is a usable model with what is known about it. It is for programs without chats, and
 // converts to chat.Model.
 type Model struct {
-	ID        string // provider/model
-	Spelled   string // ID, with the provider's name as the user's files spell it
-	Name      string // the provider's name for it
-	Client    llm.Model
-	Reasoning bool
-	NoImages  bool                      // it does not accept images
-	NoTools   bool                      // it cannot call tools
-	Server    llm.ServerTools           // the provider's tools that the model may use
-	Headers   map[string]string         // extraHeaders
-	Extra     map[string]any            // extraPayload; null removes a key from the request
-	Variants  map[string]map[string]any // by name
-	Limit     config.Limit
-	Cost      config.Cost
-	Reads     func(api string) bool // see chat.Model
-	Retry     llm.RetryPolicy       // see chat.Model
+	ID             string // provider/model
+	Spelled        string // ID, with the provider's name as the user's files spell it
+	Name           string // the provider's name for it
+	Client         llm.Model
+	Reasoning      bool
+	NoImages       bool                      // it does not accept images
+	NoTools        bool                      // it cannot call tools
+	ServerTools    llm.ServerTools           // the provider's tools that the model may use
+	Headers        map[string]string         // extraHeaders
+	Extra          map[string]any            // extraPayload; null removes a key from the request
+	Variants       map[string]map[string]any // by name
+	Limit          config.Limit
+	Cost           config.Cost
+	ReadsReasoning func(api string) bool // see chat.Model
+	Retry          llm.RetryPolicy       // see chat.Model
 }
 
 // Resolver finds models by their names.

@@ -65,15 +65,15 @@ type Models struct {
 
 	mu            sync.Mutex                 // guards the fields below
 	clients       map[string]*providerClient // by provider; created when first needed
-	fetched       map[string]fetched         // by provider, from the network
-	asking        map[string]int             // by provider: the number of running requests for its models
+	lists         map[string]modelList       // by provider, from the network
+	fetching      map[string]int             // by provider: the number of running requests for its models
 	copilotCached copilotKey
 }
 
 // New returns the models of the current configuration.
 func New(o Options) *Models {
 	m := &Models{
-		opts: o, clients: map[string]*providerClient{}, fetched: map[string]fetched{}, asking: map[string]int{},
+		opts: o, clients: map[string]*providerClient{}, lists: map[string]modelList{}, fetching: map[string]int{},
 		copilotLock: make(chan struct{}, 1),
 	}
 	m.catalog = catalog.New(catalog.Options{
@@ -128,8 +128,8 @@ type view struct {
 	rules        *catalog.Variants
 	storedLogins map[string]auth.Credential
 	all          map[string]provider // by name
-	fetched      map[string]fetched
-	asking       map[string]int
+	lists        map[string]modelList
+	fetching     map[string]int
 }
 
 // view returns the view of the current configuration.
@@ -143,7 +143,7 @@ func (m *Models) viewOf(cfg *config.Loaded, rules *catalog.Variants) *view {
 	v := &view{Models: m, cfg: cfg, rules: rules, storedLogins: storedLogins, all: m.providers(cfg, storedLogins)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v.fetched, v.asking = maps.Clone(m.fetched), maps.Clone(m.asking)
+	v.lists, v.fetching = maps.Clone(m.lists), maps.Clone(m.fetching)
 	return v
 }
 
@@ -182,7 +182,7 @@ func (m *Models) IDs() []string { return m.view().ids() }
 
 // Choice returns the models that can be used and the default, which may be empty, without
 // using the network.
-func (m *Models) Choice() (ids []string, standard string) {
+func (m *Models) Choice() (ids []string, defaultID string) {
 	v := m.view()
 	return v.ids(), v.defaultID()
 }
@@ -236,12 +236,12 @@ func (m *Models) CheckModel(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	v := m.view()
-	known, certain := v.listed(found.ID)
+	known, certain := v.isListed(found.ID)
 	if !known && !certain {
 		provider, _, _ := strings.Cut(found.ID, "/")
 		m.ListModels(ctx, provider)
 		v = m.view()
-		known, certain = v.listed(found.ID)
+		known, certain = v.isListed(found.ID)
 	}
 	if !known && certain {
 		return "", fmt.Errorf("unknown model %s: %s", name, v.unlisted(found.ID))

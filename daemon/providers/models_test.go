@@ -146,7 +146,7 @@ func TestUnchecked(t *testing.T) {
 		"The key is stored without a check: fake did not answer within 10s." + again:         context.DeadlineExceeded,
 		`The key is stored without a check: fake: host "far.example" was not found.` + again: &llm.Error{Kind: llm.ErrUnreachable, Message: `fake: host "far.example" was not found`},
 	} {
-		if got := unchecked("fake", "https://far.example", err); got != want {
+		if got := uncheckedNotice("fake", "https://far.example", err); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

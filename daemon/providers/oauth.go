@@ -80,9 +80,9 @@ func serverOf(address string) string {
 	return strings.ToLower(u.Scheme + "://" + u.Host)
 }
 
-// bound reports whether the tokens of a login may be sent to a provider as it is configured now. A
+// mayReceive reports whether the tokens of a login may be sent to a provider as it is configured now. A
 // changed configuration cannot redirect them to another server.
-func bound(p config.Provider, c auth.Credential) bool {
+func mayReceive(p config.Provider, c auth.Credential) bool {
 	return c.For.ClientID == p.Auth.ClientID && (c.For.Provider == "" || c.For.Provider == serverOf(cmp.Or(p.URL, c.URL)))
 }
 
@@ -96,7 +96,7 @@ func (m *Models) oauthStatus(p config.Provider, c auth.Credential) auth.Status {
 	left := c.Expires.Sub(m.opts.Now())
 	final := c.Refresh.Reveal() == "" && !c.Expires.IsZero()
 	switch {
-	case c.Ended, !bound(p, c), final && left <= 0:
+	case c.Ended, !mayReceive(p, c), final && left <= 0:
 		st.State = auth.Expired
 	case final && left < expiresSoon:
 		st.State = auth.Expiring
@@ -131,7 +131,7 @@ func (v logins) token(ctx context.Context, name string, p config.Provider, rejec
 // login returns a valid login, which it renews if necessary.
 func (v logins) login(ctx context.Context, name string, p config.Provider, rejected string) (auth.Credential, error) {
 	c, err := v.opts.Credentials().Token(ctx, name, rejected, v.opts.Now, func(ctx context.Context, old auth.Credential) (auth.Credential, error) {
-		if !bound(p, old) {
+		if !mayReceive(p, old) {
 			return auth.Credential{}, errElsewhere
 		}
 		s := oauth.Provider{TokenURL: old.For.TokenURL, ClientID: old.For.ClientID, ClientSecret: p.Auth.ClientSecret, SecretInHeader: old.For.Basic}
@@ -141,7 +141,7 @@ func (v logins) login(ctx context.Context, name string, p config.Provider, rejec
 		}
 		return auth.NewLogin(t.Access, t.Refresh, t.Expires), err
 	})
-	if err == nil && !bound(p, c) {
+	if err == nil && !mayReceive(p, c) {
 		return auth.Credential{}, errElsewhere
 	}
 	return c, err
@@ -155,14 +155,14 @@ func loginProblem(name string, err error) error {
 	var known *llm.Error
 	var unreachable *oauth.UnreachableError
 	var refused *oauth.Error
-	again := fmt.Sprintf("Log in again: /login %s, or eca login %s.", name, name)
+	advice := fmt.Sprintf("Log in again: /login %s, or eca login %s.", name, name)
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(err, auth.ErrEnded):
-		return &llm.Error{Kind: llm.ErrAuth, Message: fmt.Sprintf("The login for provider %s has expired. %s", name, again), Cause: err}
+		return &llm.Error{Kind: llm.ErrAuth, Message: fmt.Sprintf("The login for provider %s has expired. %s", name, advice), Cause: err}
 	case errors.Is(err, errElsewhere):
-		return &llm.Error{Kind: llm.ErrAuth, Message: fmt.Sprintf("Provider %s: %v. %s", name, err, again), Cause: err}
+		return &llm.Error{Kind: llm.ErrAuth, Message: fmt.Sprintf("Provider %s: %v. %s", name, err, advice), Cause: err}
 	case errors.As(err, &unreachable), errors.As(err, &refused) && refused.Status >= 500:
 		return &llm.Error{Kind: llm.ErrNetwork, Message: fmt.Sprintf("The login for provider %s cannot be renewed now: %v", name, err), Cause: err}
 	}

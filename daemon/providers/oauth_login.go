@@ -33,7 +33,7 @@ func (l *Logins) loginBrowser(ctx context.Context, name string, p config.Provide
 		if err != nil {
 			return "", err
 		}
-		return l.loggedIn(ctx, name, p, server, methodBrowser, t)
+		return l.storeLogin(ctx, name, p, server, methodBrowser, t)
 	})
 	message := "Open the link and log in. If the browser is on another machine, or ends at a page that cannot be shown, paste the address of that page here."
 	if b.Pasting {
@@ -63,7 +63,7 @@ func (l *Logins) loginDevice(ctx context.Context, name string, p config.Provider
 		if err != nil {
 			return "", err
 		}
-		return l.loggedIn(ctx, name, p, server, methodDevice, t)
+		return l.storeLogin(ctx, name, p, server, methodDevice, t)
 	})
 	return auth.Step{
 		Action: auth.ActionDeviceCode, URL: device.URL, Code: device.Code, Wait: a.Wait,
@@ -81,8 +81,8 @@ func (l *Logins) authServer(ctx context.Context, name string, p config.Provider)
 	return client, server, err
 }
 
-// loggedIn stores the tokens of a login.
-func (l *Logins) loggedIn(ctx context.Context, name string, p config.Provider, s oauth.Provider, method string, t oauth.Tokens) (notice string, err error) {
+// storeLogin stores the tokens of a login.
+func (l *Logins) storeLogin(ctx context.Context, name string, p config.Provider, s oauth.Provider, method string, t oauth.Tokens) (notice string, err error) {
 	if !headerSafe(t.Access) {
 		return "", errors.New("the login server returned a token that cannot be sent")
 	}
@@ -101,9 +101,9 @@ func (l *Logins) loggedIn(ctx context.Context, name string, p config.Provider, s
 	return l.keyNotice(name, "The login for provider %s is stored, but not used: %s has a key that wins. Remove it there to use the login."), nil
 }
 
-// notOffered returns the alternative to a login method of the reference server that eca does not
+// alternativeTo returns the alternative to a login method of the reference server that eca does not
 // have, because it needs the identity of another program. It returns "" for other methods.
-func notOffered(name, method string) string {
+func alternativeTo(name, method string) string {
 	const how = "That login is only for the vendor's own programs, and eca does not pretend to be one. "
 	switch {
 	case name == "openai" && (method == "pro" || method == "chatgpt"):
@@ -121,9 +121,9 @@ func notOffered(name, method string) string {
 func hint(name string) string {
 	switch name {
 	case "openai":
-		return notOffered(name, "pro")
+		return alternativeTo(name, "pro")
 	case "anthropic":
-		return notOffered(name, "max")
+		return alternativeTo(name, "max")
 	}
 	return ""
 }

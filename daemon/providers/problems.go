@@ -92,7 +92,7 @@ func (m *Models) UnlistedModels(ctx context.Context) []config.Finding {
 func (m *Models) KnownUnlistedModels() (out []config.Finding) {
 	v := m.view()
 	for _, n := range namedModels(v) {
-		known, certain := v.listed(n.model)
+		known, certain := v.isListed(n.model)
 		severity, why := config.SeverityError, v.unlisted(n.model)
 		switch p := v.all[n.provider]; {
 		case !usable(p.Provider) && v.unusable(n.provider, p) != "": // reported already
@@ -118,7 +118,7 @@ func (v *view) unusable(name string, p provider) string {
 		return "it needs " + v.missing(name, p)
 	case p.Key != "" && !headerSafe(p.Key):
 		return badKey
-	case usable(p.Provider) && !hasModelList(p.Provider) && !catalogued(p) && len(v.list(name, p)) == 0:
+	case usable(p.Provider) && !hasModelList(p.Provider) && !catalogued(p) && len(v.modelsOf(name, p)) == 0:
 		return v.noModels(name)
 	}
 	return ""
@@ -143,7 +143,7 @@ func (v *view) impossible(model string) string {
 	if !known || !usable(p.Provider) || hasModelList(p.Provider) {
 		return ""
 	}
-	if list := v.list(name, p); len(list) == 0 || slices.Contains(list, strings.TrimPrefix(model, name+"/")) {
+	if list := v.modelsOf(name, p); len(list) == 0 || slices.Contains(list, strings.TrimPrefix(model, name+"/")) {
 		return ""
 	}
 	return v.unlisted(model)
@@ -169,7 +169,7 @@ const maxNamed = 5
 func (v *view) unlisted(id string) string {
 	provider, model, _ := strings.Cut(id, "/")
 	hint := suggest.DidYouMean(v.cfg.SpelledModel(id), v.spelledIDs())
-	if list := v.list(provider, v.all[provider]); hint == "" && len(list) <= maxNamed {
+	if list := v.modelsOf(provider, v.all[provider]); hint == "" && len(list) <= maxNamed {
 		hint = "; it has " + strings.Join(list, ", ")
 	} else if hint == "" {
 		hint = "; `eca models` lists what it has"

@@ -35,7 +35,7 @@ func (r *remedyModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm
 	return func(yield func(llm.Delta, error) bool) {
 		received := false
 		for d, err := range r.Model.Stream(ctx, req) {
-			received = received || err == nil && !slices.Contains([]llm.DeltaKind{llm.UsageDelta, llm.RetryDelta, llm.AgainDelta}, d.Kind)
+			received = received || err == nil && !slices.Contains([]llm.DeltaKind{llm.UsageDelta, llm.RetryDelta, llm.AttemptDelta}, d.Kind)
 			var failed *llm.Error
 			if errors.As(err, &failed) && (failed.Kind != llm.ErrPrematureStop || !received) {
 				text := r.remedy(failed)
@@ -76,7 +76,7 @@ func (v *view) remedy(name string, e *llm.Error) string {
 			text += ". If it is the API that refused: " + strings.ToLower(remedy[:1]) + remedy[1:]
 		}
 		return text
-	case e.Unpaid():
+	case e.OutOfCredit():
 		return "Waiting does not help: add credit or raise the limit of the account at the provider, or use a model of another provider"
 	case e.Kind == llm.ErrAuth:
 		return v.keyRemedy(name, p)
@@ -113,10 +113,10 @@ func connectionRemedy(err error, from string) string {
 
 // withRetryLimit adds to a remedy how to change the time limit that ended the retries.
 func withRetryLimit(v *view, name string, e *llm.Error, remedy string) string {
-	if e.GaveUp == 0 || e.GaveUp != v.opts.RetryTotal || e.Kind == llm.ErrTimeout { // timeouts have a limit of their own
+	if e.RetryLimit == 0 || e.RetryLimit != v.opts.RetryTotal || e.Kind == llm.ErrTimeout { // timeouts have a limit of their own
 		return remedy
 	}
-	limit := fmt.Sprintf("eca gave up, because it retries for %s at most; %s sets a number of retries instead", e.GaveUp, v.keyPath(name, "retry", "maxRetries"))
+	limit := fmt.Sprintf("eca gave up, because it retries for %s at most; %s sets a number of retries instead", e.RetryLimit, v.keyPath(name, "retry", "maxRetries"))
 	return strings.TrimPrefix(remedy+". "+limit, ". ")
 }
 
@@ -185,9 +185,9 @@ func (v *view) keyPath(provider string, keys ...string) string {
 	return config.KeyPath(v.cfg.SpelledPath(append([]string{"providers", provider}, keys...)...))
 }
 
-// chosen reports whether the user set up a provider: with an entry in the configuration, a
+// isChosen reports whether the user set up a provider: with an entry in the configuration, a
 // variable, or a login.
-func (v *view) chosen(name string, p provider) bool {
+func (v *view) isChosen(name string, p provider) bool {
 	origin, _ := v.cfg.Origin("providers", name)
 	keys, urls := v.cfg.Variables(name)
 	isSet := func(variable string) bool { return v.opts.Getenv(variable) != "" }
@@ -202,7 +202,7 @@ func (v *view) configured() bool {
 	}
 	for name, p := range v.all {
 		// A local Ollama is a default of eca, not the user's choice.
-		if v.chosen(name, p) && (p.API != ollama.API || !localhost.IsURL(p.URL)) {
+		if v.isChosen(name, p) && (p.API != ollama.API || !localhost.IsURL(p.URL)) {
 			return true
 		}
 	}
@@ -213,7 +213,7 @@ func (v *view) configured() bool {
 func (m *Models) Chosen() bool {
 	v := m.view()
 	for name, p := range v.all {
-		if v.chosen(name, p) {
+		if v.isChosen(name, p) {
 			return true
 		}
 	}
@@ -230,8 +230,8 @@ func (m *Models) Unavailable() []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(v.all)) {
 		p := v.all[name]
-		f, asked := v.fetched[name]
-		if !asked || !v.chosen(name, p) || !hasModelList(p.Provider) || !sameModels(f.from, p.Provider) || len(v.list(name, p)) > 0 || others && p.API == ollama.API && localhost.IsURL(p.URL) {
+		f, asked := v.lists[name]
+		if !asked || !v.isChosen(name, p) || !hasModelList(p.Provider) || !sameModels(f.from, p.Provider) || len(v.modelsOf(name, p)) > 0 || others && p.API == ollama.API && localhost.IsURL(p.URL) {
 			continue
 		}
 		out = append(out, v.noList(name, p))
@@ -241,7 +241,7 @@ func (m *Models) Unavailable() []string {
 
 // noList returns the reason why a provider that was asked has no models.
 func (v *view) noList(name string, p provider) string {
-	switch f := v.fetched[name]; {
+	switch f := v.lists[name]; {
 	case f.unreached && localhost.IsURL(p.URL):
 		return fmt.Sprintf("provider %s does not list its models: %s. Start its server, or correct %s", v.cfg.Spelled(name), f.failed, v.keyPath(name, "url"))
 	case f.failed != "":
@@ -257,13 +257,13 @@ func (v *view) errNoModel() error {
 	var why, local []string
 	for _, name := range slices.Sorted(maps.Keys(v.all)) {
 		p := v.all[name]
-		if !v.chosen(name, p) {
+		if !v.isChosen(name, p) {
 			continue
 		}
 		switch {
 		case !usable(p.Provider):
 			why = append(why, fmt.Sprintf("provider %s needs %s", v.cfg.Spelled(name), v.missing(name, p)))
-		case v.fetched[name].failed != "":
+		case v.lists[name].failed != "":
 			text := v.noList(name, p)
 			if p.API == ollama.API && localhost.IsURL(p.URL) { // the user may not use it
 				local = append(local, text)

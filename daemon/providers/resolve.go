@@ -24,7 +24,7 @@ func (v *view) offered(name string, p provider) bool {
 	if p.API != ollama.API || !hasModelList(p.Provider) {
 		return complete(p.Provider)
 	}
-	_, answered := v.fetchedOf(name, p)
+	_, answered := v.listedModels(name, p)
 	return answered
 }
 
@@ -32,7 +32,7 @@ func (v *view) offered(name string, p provider) bool {
 // running Ollama need not be the user's choice, and another local server may be only a preset, so
 // they count only if they have models.
 func (v *view) hasSelectableModels(name string, p provider) bool {
-	return v.offered(name, p) && (hasModelList(p.Provider) && p.API != ollama.API || len(v.list(name, p)) > 0)
+	return v.offered(name, p) && (hasModelList(p.Provider) && p.API != ollama.API || len(v.modelsOf(name, p)) > 0)
 }
 
 // needsKey reports whether a provider needs a key. If the configuration does not set that, it needs
@@ -50,17 +50,17 @@ const apiCassette = "cassette"
 // ids returns the sorted models of usable providers, or the demo model if nothing is configured.
 func (v *view) ids() []string {
 	var ids []string
-	any := false
+	found := false
 	for name, p := range v.all {
 		if !v.hasSelectableModels(name, p) {
 			continue
 		}
-		any = true
-		for _, model := range v.list(name, p) {
+		found = true
+		for _, model := range v.modelsOf(name, p) {
 			ids = append(ids, name+"/"+model)
 		}
 	}
-	if !any && !v.configured() {
+	if !found && !v.configured() {
 		return []string{DemoModel}
 	}
 	if v.demoIsDefault() {
@@ -124,23 +124,23 @@ func (v *view) spelledIDs() []string {
 	return ids
 }
 
-// listed reports whether the list of a model's provider contains the model, and whether that list
+// isListed reports whether the list of a model's provider contains the model, and whether that list
 // is complete.
-func (v *view) listed(id string) (known, certain bool) {
+func (v *view) isListed(id string) (known, certain bool) {
 	name, model, _ := strings.Cut(id, "/")
 	p, ok := v.all[name]
 	if !ok {
 		return true, true // the demo provider
 	}
-	list := v.list(name, p)
+	list := v.modelsOf(name, p)
 	return slices.Contains(list, model), v.listsCertainly(name, p)
 }
 
 // listsCertainly reports whether the list of a provider's models is complete: the provider returned
 // it, or the provider is not asked and has a list.
 func (v *view) listsCertainly(name string, p provider) bool {
-	_, fetched := v.fetchedOf(name, p)
-	return fetched || !hasModelList(p.Provider) && len(v.list(name, p)) > 0
+	_, fetched := v.listedModels(name, p)
+	return fetched || !hasModelList(p.Provider) && len(v.modelsOf(name, p)) > 0
 }
 
 // resolve implements Resolve without requests.
@@ -185,15 +185,15 @@ func (v *view) resolve(name, current string) (Model, error) {
 		ID: provider + "/" + model, Spelled: v.cfg.Spelled(provider) + "/" + model, Name: cmp.Or(mc.ModelName, model), Client: llm.WithReasoningHistory(llm.WithRetention(client.Model, llm.Retention(p.CacheRetention)), mc.History),
 		Headers: mc.ExtraHeaders, Extra: mc.ExtraPayload, Variants: v.variantsOf(provider, p, model, f.Reasoning.Value),
 		Limit: limit(f), Cost: price(f), Reasoning: f.Reasoning.Value, NoImages: !f.Images.Value, NoTools: !f.Tools.Value,
-		Server: serverTools(mc),
-		Retry:  v.retryPolicy(p.Provider),
+		ServerTools: serverTools(mc),
+		Retry:       v.retryPolicy(p.Provider),
 	}
 	out.Cost.WebSearch = mc.Cost.WebSearch
 	if known := formatOf(p.API).searchPrice; out.Cost.WebSearch == nil && known > 0 {
 		out.Cost.WebSearch = &known
 	}
 	out.Client = v.opts.Record(out.Client, out.ID)
-	out.Reads = client.reads(mc, out.Name)
+	out.ReadsReasoning = client.readsReasoning(mc, out.Name)
 	if !out.Reasoning {
 		out.Extra = catalog.WithoutReasoning(out.Extra)
 	}
@@ -211,10 +211,10 @@ func (v *view) providerListing(name, current string) (string, error) {
 			listing = append(listing, of)
 		}
 	}
-	ofCurrent, _, _ := strings.Cut(current, "/")
+	currentProvider, _, _ := strings.Cut(current, "/")
 	ofDefault, _, _ := strings.Cut(v.defaultID(), "/")
-	if p, ok := v.all[ofCurrent]; ok && usable(p.Provider) && (slices.Contains(listing, ofCurrent) || !v.listsCertainly(ofCurrent, p)) {
-		return ofCurrent, nil
+	if p, ok := v.all[currentProvider]; ok && usable(p.Provider) && (slices.Contains(listing, currentProvider) || !v.listsCertainly(currentProvider, p)) {
+		return currentProvider, nil
 	}
 	if slices.Contains(listing, ofDefault) {
 		return ofDefault, nil
@@ -278,7 +278,7 @@ func (v *view) missing(name string, p provider) string {
 		return "a key: " + wrong[0].String()
 	}
 	if name == copilot {
-		return "a login. " + notOffered(copilot, "")
+		return "a login. " + alternativeTo(copilot, "")
 	}
 	variables, _ := v.cfg.Variables(name)
 	text := "a key: log in to it, or set " + v.keyPath(name, "key") + " or the environment variable " + variables[0]

@@ -25,21 +25,21 @@ type agreements struct {
 	opts  Options
 	store *consent.ServerStore
 
-	mu           sync.Mutex // guards the fields below
-	heldLaunches map[string]heldLaunch
-	edits        map[string]int  // by server: the number of running edits by eca
-	asked        map[string]bool // hashes of changes that the user was asked about
+	mu              sync.Mutex // guards the fields below
+	pendingLaunches map[string]pendingLaunch
+	edits           map[string]int  // by server: the number of running edits by eca
+	asked           map[string]bool // hashes of changes that the user was asked about
 }
 
-// heldLaunch is a start of a server that waits for the user's consent.
-type heldLaunch struct {
+// pendingLaunch is a start of a server that waits for the user's consent.
+type pendingLaunch struct {
 	launch     consent.Launch
 	difference string
 }
 
 func newAgreements(o Options) *agreements {
 	return &agreements{
-		opts: o, store: o.Agreed, heldLaunches: map[string]heldLaunch{}, edits: map[string]int{}, asked: map[string]bool{},
+		opts: o, store: o.Agreed, pendingLaunches: map[string]pendingLaunch{}, edits: map[string]int{}, asked: map[string]bool{},
 	}
 }
 
@@ -57,32 +57,32 @@ func (a *agreements) forget(name, key string) {
 	}
 }
 
-// holdLaunch keeps a start until the user agrees to it; takeHeld removes and returns it.
-func (a *agreements) holdLaunch(name string, h heldLaunch) {
+// addPending keeps a start until the user agrees to it; takePending removes and returns it.
+func (a *agreements) addPending(name string, h pendingLaunch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heldLaunches[name] = h
+	a.pendingLaunches[name] = h
 }
 
-// holdsLaunch reports whether a server does not start, because the user has not agreed to how it starts.
-func (a *agreements) holdsLaunch(name string) bool {
+// isPending reports whether a server does not start, because the user has not agreed to how it starts.
+func (a *agreements) isPending(name string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, held := a.heldLaunches[name]
-	return held
+	_, pending := a.pendingLaunches[name]
+	return pending
 }
 
-func (a *agreements) takeHeld(name string) (h heldLaunch, renewing, ok bool) {
+func (a *agreements) takePending(name string) (h pendingLaunch, renewing, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	h, ok = a.heldLaunches[name]
-	delete(a.heldLaunches, name)
+	h, ok = a.pendingLaunches[name]
+	delete(a.pendingLaunches, name)
 	return h, a.edits[name] > 0, ok
 }
 
-// agreeToHeld agrees to the waiting start of a server, if there is one.
-func (a *agreements) agreeToHeld(name string) bool {
-	h, _, ok := a.takeHeld(name)
+// agreeToPending agrees to the waiting start of a server, if there is one.
+func (a *agreements) agreeToPending(name string) bool {
+	h, _, ok := a.takePending(name)
 	if ok {
 		a.agreeToLaunch(name, h.launch)
 	}
@@ -96,10 +96,10 @@ func (a *agreements) key(name string) string {
 	return name + " of " + origin.Source
 }
 
-// pinsLaunch reports whether the launch of a server is recorded: only if it comes from a
+// recordsLaunch reports whether the launch of a server is recorded: only if it comes from a
 // configuration file outside the workspace. Files of the workspace are covered by trust, and
 // settings of the editor or the environment come from the user's own programs at each start.
-func (a *agreements) pinsLaunch(name string) bool {
+func (a *agreements) recordsLaunch(name string) bool {
 	cfg, ws := a.opts.Config(), a.opts.Workspace()
 	for _, key := range []string{"command", "args", "env", "url"} {
 		origin, ok := cfg.Origin("mcpServers", name, key)
@@ -124,11 +124,11 @@ func launchOf(s config.MCPServer) consent.Launch {
 // checkLaunch returns an error that describes the difference if a server must not be started as it
 // is configured now.
 func (a *agreements) checkLaunch(name string, s config.MCPServer) error {
-	if !a.pinsLaunch(name) {
+	if !a.recordsLaunch(name) {
 		return nil
 	}
 	now := launchOf(s)
-	_, renewing, _ := a.takeHeld(name)
+	_, renewing, _ := a.takePending(name)
 	known, err := a.store.Get(a.key(name))
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (a *agreements) checkLaunch(name string, s config.MCPServer) error {
 		if difference == "" {
 			return nil
 		}
-		a.holdLaunch(name, heldLaunch{now, difference})
+		a.addPending(name, pendingLaunch{now, difference})
 		return fmt.Errorf("it is to be started in another way than when you agreed to it: %s. To agree, start it in the editor, or run: eca mcp allow %s", difference, visible.Argument(name))
 	}
 	a.agreeToLaunch(name, now)
@@ -162,8 +162,8 @@ func launchSum(s config.MCPServer) string {
 	return consent.Sum(parts...)
 }
 
-// spokenVersion implements mcp.Deps.LastVersion.
-func (a *agreements) spokenVersion(name string, s config.MCPServer) string {
+// lastVersion implements mcp.Deps.LastVersion.
+func (a *agreements) lastVersion(name string, s config.MCPServer) string {
 	known, err := a.store.Get(a.key(name))
 	if err != nil || known.Spoken == nil || known.Spoken.Launch != launchSum(s) || a.opts.Now().Sub(known.Spoken.At) > spokenVersionAge {
 		return "" // the server is asked
@@ -171,9 +171,9 @@ func (a *agreements) spokenVersion(name string, s config.MCPServer) string {
 	return known.Spoken.Version
 }
 
-// keepSpokenVersion implements mcp.Deps.SaveVersion.
-func (a *agreements) keepSpokenVersion(name string, s config.MCPServer, version string) {
-	if a.spokenVersion(name, s) == version {
+// saveVersion implements mcp.Deps.SaveVersion.
+func (a *agreements) saveVersion(name string, s config.MCPServer, version string) {
+	if a.lastVersion(name, s) == version {
 		return
 	}
 	now := &consent.Spoken{Version: version, Launch: launchSum(s), At: a.opts.Now().UTC().Truncate(time.Second)}
@@ -186,7 +186,7 @@ func (a *agreements) whileRenewing(name string, edit func() error) error {
 	a.countRenewals(name, 1)
 	defer a.countRenewals(name, -1)
 	err := edit()
-	if s, ok := a.opts.Config().MCPServers[name]; ok && err == nil && a.pinsLaunch(name) {
+	if s, ok := a.opts.Config().MCPServers[name]; ok && err == nil && a.recordsLaunch(name) {
 		a.agreeToLaunch(name, launchOf(s))
 	}
 	return err
@@ -203,7 +203,7 @@ func (a *agreements) countRenewals(name string, by int) {
 // AllowMCPServer agrees to the current launch of a server and to the current descriptions of its
 // tools.
 func (sv *Servers) AllowMCPServer(name string) {
-	if sv.agreements.agreeToHeld(name) {
+	if sv.agreements.agreeToPending(name) {
 		sv.manager.Start(name)
 	}
 	status, _ := sv.manager.Status(name)
@@ -225,7 +225,7 @@ func (sv *Servers) AllowMCPServer(name string) {
 // maxKept limits the recorded part of a description, in bytes.
 const maxKept = 2 << 10
 
-func pinOf(t mcp.Described) consent.Tool {
+func recordOf(t mcp.Described) consent.Tool {
 	return consent.Tool{Sum: consent.Sum(t.Description, string(t.Schema)), Description: shorten.Bytes(t.Description, maxKept)}
 }
 
@@ -242,7 +242,7 @@ func (a *agreements) changedTools(server string, list []mcp.Described) map[strin
 	}
 	fresh := map[string]consent.Tool{}
 	for _, t := range list {
-		pin := pinOf(t)
+		pin := recordOf(t)
 		switch before, seen := known.Tools[t.Name]; {
 		case !seen:
 			fresh[t.Name] = pin
@@ -263,7 +263,7 @@ func (a *agreements) changedTools(server string, list []mcp.Described) map[strin
 }
 
 func (a *agreements) agreeToTool(server string, t mcp.Described) {
-	a.record(server, "what a tool of an MCP server says", func(s *consent.Server) { s.Tools[t.Name] = pinOf(t) })
+	a.record(server, "what a tool of an MCP server says", func(s *consent.Server) { s.Tools[t.Name] = recordOf(t) })
 }
 
 // wasAsked reports whether the user has already been asked about a change, and records that they

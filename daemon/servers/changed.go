@@ -21,7 +21,7 @@ const maxListed = 20
 func (sv *Servers) changedServers() map[string]string {
 	out := map[string]string{}
 	sv.agreements.mu.Lock()
-	for name, h := range sv.agreements.heldLaunches {
+	for name, h := range sv.agreements.pendingLaunches {
 		out[name] = "It is to be started in another way: " + h.difference + "."
 	}
 	sv.agreements.mu.Unlock()
@@ -97,7 +97,7 @@ func (sv *Servers) ChangedServers() []string {
 	changes := sv.changedServers()
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		until := "Each call of a changed tool needs your approval."
-		if sv.agreements.holdsLaunch(name) {
+		if sv.agreements.isPending(name) {
 			until = "It does not start."
 		}
 		out = append(out, fmt.Sprintf("The MCP server %s has changed since you agreed to it. %s\n%s To agree to all changes, run: eca mcp allow %s", name, changes[name], until, visible.Argument(name)))

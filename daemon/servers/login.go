@@ -60,7 +60,7 @@ func (sv *Servers) MCPLogin(name string) bool {
 // ConnectMCPServer starts a server, and logs in to it in the user's browser if the server requires
 // that. It does not wait: it calls tell with messages for the user, of kind info, warning or error.
 // Unknown names are ignored.
-func (sv *Servers) ConnectMCPServer(name string, tell func(kind, text string)) {
+func (sv *Servers) ConnectMCPServer(name string, notify func(kind, text string)) {
 	if _, ok := sv.opts.Config().MCPServers[name]; !ok {
 		return
 	}
@@ -69,15 +69,15 @@ func (sv *Servers) ConnectMCPServer(name string, tell func(kind, text string)) {
 		if previous != nil {
 			<-previous.Done() // then its port is free
 		}
-		loggedIn, err := sv.login(ctx, name, tell)
+		loggedIn, err := sv.login(ctx, name, notify)
 		switch {
 		case loggedIn:
-			tell("info", fmt.Sprintf("You are logged in to the MCP server %s.", name))
+			notify("info", fmt.Sprintf("You are logged in to the MCP server %s.", name))
 			sv.manager.Start(name)
 		case err != nil && ctx.Err() == nil:
-			tell("error", fmt.Sprintf("Login to the MCP server %s: %v", name, err))
+			notify("error", fmt.Sprintf("Login to the MCP server %s: %v", name, err))
 		case errors.Is(context.Cause(ctx), pending.ErrLate):
-			tell("warning", fmt.Sprintf("Login to the MCP server %s: %v", name, pending.ErrLate))
+			notify("warning", fmt.Sprintf("Login to the MCP server %s: %v", name, pending.ErrLate))
 		}
 		return "", err
 	})
@@ -86,10 +86,10 @@ func (sv *Servers) ConnectMCPServer(name string, tell func(kind, text string)) {
 // LoginMCPServer is like ConnectMCPServer, but waits until the server has started with the login,
 // until one of the two has failed, or until ctx ends. status is the server's state then; loggedIn
 // is false if the server did not require a login.
-func (sv *Servers) LoginMCPServer(ctx context.Context, name string, tell func(kind, text string)) (status mcp.Status, loggedIn bool, err error) {
+func (sv *Servers) LoginMCPServer(ctx context.Context, name string, notify func(kind, text string)) (status mcp.Status, loggedIn bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, pending.BrowserTime, pending.ErrLate)
 	defer cancel()
-	loggedIn, err = sv.login(ctx, name, tell)
+	loggedIn, err = sv.login(ctx, name, notify)
 	if loggedIn {
 		_ = sv.manager.Connect(ctx, name) // its status says why not
 	}
@@ -102,7 +102,7 @@ func (sv *Servers) LoginMCPServer(ctx context.Context, name string, tell func(ki
 
 // login starts a server unless it is already waiting for a login, and logs in to it if the server
 // requires that.
-func (sv *Servers) login(ctx context.Context, name string, tell func(kind, text string)) (loggedIn bool, err error) {
+func (sv *Servers) login(ctx context.Context, name string, notify func(kind, text string)) (loggedIn bool, err error) {
 	status, _ := sv.manager.Status(name)
 	if status.State != mcp.NeedsLogin {
 		_ = sv.manager.Connect(ctx, name) // its status says why not
@@ -121,7 +121,7 @@ func (sv *Servers) login(ctx context.Context, name string, tell func(kind, text 
 			sv.opts.Log.Info("cannot open a browser", "err", err)
 			text = fmt.Sprintf("To log in to the MCP server %s, open %s", name, url)
 		}
-		tell("info", text)
+		notify("info", text)
 	})
 	return err == nil, err
 }

@@ -111,7 +111,7 @@ func New(o Options) *Servers {
 		},
 		Roots:  sv.roots,
 		Agreed: sv.agreements.changedTools, Agree: sv.agreements.agreeToTool,
-		LastVersion: sv.agreements.spokenVersion, SaveVersion: sv.agreements.keepSpokenVersion,
+		LastVersion: sv.agreements.lastVersion, SaveVersion: sv.agreements.saveVersion,
 		Asker: func() mcp.Asker {
 			if c := o.Questions(); c != nil {
 				return asker{c}
@@ -246,7 +246,7 @@ func (sv *Servers) StartMCPServers(ctx context.Context) {
 //
 // If the server's start was waiting for the user's consent, this call is that consent.
 func (sv *Servers) StartMCPServer(name string) {
-	sv.agreements.agreeToHeld(name)
+	sv.agreements.agreeToPending(name)
 	sv.manager.Start(name)
 }
 

@@ -104,7 +104,7 @@ func (a *answer) add(d llm.Delta, err error, now func() time.Time) {
 	case llm.StopDelta:
 		a.stop = d.Stop
 		return
-	case llm.RetryDelta, llm.AgainDelta:
+	case llm.RetryDelta, llm.AttemptDelta:
 		return
 	}
 	if a.first.IsZero() {
@@ -115,11 +115,11 @@ func (a *answer) add(d llm.Delta, err error, now func() time.Time) {
 	}
 }
 
-// answered exports the span and the measurements of a request.
-func (t *Telemetry) answered(id string, req llm.Request, a *answer) {
+// exportAnswer exports the span and the measurements of a request.
+func (t *Telemetry) exportAnswer(id string, req llm.Request, a *answer) {
 	s := otlp.Span{Name: "chat " + id[strings.Index(id, "/")+1:], Kind: otlp.Client, Start: a.start, End: t.o.Now()}
 	s.ID = spanID("request", req.Origin.Chat, t.o.NewID())
-	t.within(&s, req.Origin.Chat)
+	t.setParent(&s, req.Origin.Chat)
 	measured := append(operation("chat", "", ""), modelAttributes(id)...)
 	s.Attributes = append(operation("chat", req.Origin.Chat, req.Origin.Agent), modelAttributes(id)...)
 	s.Attributes = append(s.Attributes, otlp.Attribute{Key: "eca.request.purpose", Value: string(req.Purpose)})
@@ -151,11 +151,11 @@ func (t *Telemetry) answered(id string, req llm.Request, a *answer) {
 	t.exporter.Span(s)
 }
 
-// called exports the span and the measurements of a tool call.
-func (t *Telemetry) called(spec tools.Spec, call tools.Call, start time.Time, res tools.Result, err error, content bool) {
+// exportCall exports the span and the measurements of a tool call.
+func (t *Telemetry) exportCall(spec tools.Spec, call tools.Call, start time.Time, res tools.Result, err error, content bool) {
 	name := spec.FullName()
 	s := otlp.Span{ID: spanID("call", call.ChatID, call.ID), Name: "execute_tool " + name, Kind: otlp.Internal, Start: start, End: t.o.Now()}
-	t.within(&s, call.ChatID)
+	t.setParent(&s, call.ChatID)
 	s.Attributes = append(operation("execute_tool", call.ChatID, call.Agent),
 		otlp.Attribute{Key: "gen_ai.tool.name", Value: name}, otlp.Attribute{Key: "gen_ai.tool.call.id", Value: call.ID})
 	measured := []otlp.Attribute{{Key: "gen_ai.tool.name", Value: name}}
@@ -198,13 +198,13 @@ func (t *Telemetry) excerpt(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// said is a message in the form of the conventions.
-type said struct {
-	Role  string     `json:"role"`
-	Parts []saidPart `json:"parts"`
+// exportedMessage is a message in the form of the conventions.
+type exportedMessage struct {
+	Role  string         `json:"role"`
+	Parts []exportedPart `json:"parts"`
 }
 
-type saidPart struct {
+type exportedPart struct {
 	Type    string `json:"type"`
 	Content string `json:"content"`
 }
@@ -213,11 +213,11 @@ type saidPart struct {
 // messages are in earlier spans, and results of tools in the spans of their calls.
 func (t *Telemetry) conversation(req llm.Request, answered string) (out []otlp.Attribute) {
 	add := func(key, role string, texts ...string) {
-		m := said{Role: role}
+		m := exportedMessage{Role: role}
 		for _, s := range texts {
-			m.Parts = append(m.Parts, saidPart{"text", t.excerpt(s)})
+			m.Parts = append(m.Parts, exportedPart{"text", t.excerpt(s)})
 		}
-		if data, err := json.Marshal([]said{m}); err == nil && len(texts) > 0 {
+		if data, err := json.Marshal([]exportedMessage{m}); err == nil && len(texts) > 0 {
 			out = append(out, otlp.Attribute{Key: key, Value: string(data)})
 		}
 	}

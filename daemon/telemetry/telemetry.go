@@ -136,18 +136,18 @@ func (t *Telemetry) Log(chat, parent string, events []event.Event) {
 	for _, e := range events {
 		switch b := e.Body.(type) {
 		case event.TurnStarted:
-			t.started(chat, parent, e, b)
+			t.startTurn(chat, parent, e, b)
 		case event.UsageReported:
-			t.spent(chat, b)
+			t.addUsage(chat, b)
 		case event.TurnFinished:
-			t.finished(chat, e, b)
+			t.endTurn(chat, e, b)
 		default: // other events have no spans
 		}
 	}
 }
 
-// started records the start of a turn.
-func (t *Telemetry) started(chat, parent string, e event.Event, b event.TurnStarted) {
+// startTurn records the start of a turn.
+func (t *Telemetry) startTurn(chat, parent string, e event.Event, b event.TurnStarted) {
 	u := &turn{id: e.Turn, trace: traceID(chat, e.Turn), start: e.Time, model: b.Model, agent: b.Agent}
 	t.mu.Lock()
 	if parentTurn := t.turns[parent]; parent != "" && parentTurn != nil {
@@ -160,9 +160,9 @@ func (t *Telemetry) started(chat, parent string, e event.Event, b event.TurnStar
 	}
 }
 
-// spent adds the usage of a response to its turn. The usage of a subagent is counted in the
+// addUsage adds the usage of a response to its turn. The usage of a subagent is counted in the
 // subagent's own chat, where it is reported too.
-func (t *Telemetry) spent(chat string, b event.UsageReported) {
+func (t *Telemetry) addUsage(chat string, b event.UsageReported) {
 	if b.Purpose == "subagent" {
 		return
 	}
@@ -185,8 +185,8 @@ func (t *Telemetry) spent(chat string, b event.UsageReported) {
 	}
 }
 
-// finished exports the span of a turn.
-func (t *Telemetry) finished(chat string, e event.Event, b event.TurnFinished) {
+// endTurn exports the span of a turn.
+func (t *Telemetry) endTurn(chat string, e event.Event, b event.TurnFinished) {
 	t.mu.Lock()
 	u := t.turns[chat]
 	if u == nil || u.id != e.Turn {
@@ -210,9 +210,9 @@ func (t *Telemetry) finished(chat string, e event.Event, b event.TurnFinished) {
 	t.exporter.Span(s)
 }
 
-// within makes a span a child of the chat's running turn. Without a running turn, the span gets its
+// setParent makes a span a child of the chat's running turn. Without a running turn, the span gets its
 // own trace.
-func (t *Telemetry) within(s *otlp.Span, chat string) {
+func (t *Telemetry) setParent(s *otlp.Span, chat string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if u := t.turns[chat]; u != nil {
@@ -267,7 +267,7 @@ func (m model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 func (m model) export(ctx context.Context, req llm.Request, content bool) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		a := answer{start: m.t.o.Now(), content: content}
-		defer func() { m.t.answered(m.id, req, &a) }()
+		defer func() { m.t.exportAnswer(m.id, req, &a) }()
 		for d, err := range m.Model.Stream(ctx, req) {
 			a.add(d, err, m.t.o.Now)
 			if !yield(d, err) {
@@ -278,7 +278,7 @@ func (m model) export(ctx context.Context, req llm.Request, content bool) iter.S
 }
 
 // Tool wraps a tool so that each call that runs is exported.
-func (t *Telemetry) Tool(of tools.Tool) tools.Tool { return tool{of, t} }
+func (t *Telemetry) Tool(inner tools.Tool) tools.Tool { return tool{inner, t} }
 
 type tool struct {
 	tools.Tool
@@ -296,6 +296,6 @@ func (w tool) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.R
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	w.t.called(w.Spec(), call, start, res, err, c.Content)
+	w.t.exportCall(w.Spec(), call, start, res, err, c.Content)
 	return res, err
 }

@@ -55,9 +55,9 @@ func (w *Workspaces) untrusted() []config.Unit {
 	return slices.DeleteFunc(w.opts.Units(), func(u config.Unit) bool { return u.Trusted })
 }
 
-// unasked lists the untrusted units that the user has not been asked about, and records them as
+// unitsToAsk lists the untrusted units that the user has not been asked about, and records them as
 // asked.
-func (w *Workspaces) unasked() []config.Unit {
+func (w *Workspaces) unitsToAsk() []config.Unit {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	units := slices.DeleteFunc(w.untrusted(), func(u config.Unit) bool { return w.asked[u.Sum] })
@@ -158,7 +158,7 @@ const trustLabel = "Trust it"
 // each content once; meanwhile the chat continues without it. If the client cannot show questions,
 // TrustNotice informs the user instead.
 func (w *Workspaces) AskUnits(ctx context.Context, chatID string, questions ask.Client) {
-	units := w.unasked()
+	units := w.unitsToAsk()
 	if len(units) == 0 {
 		return
 	}

@@ -69,7 +69,7 @@ func questionRequest(q turn.Question) inputRequest {
 // reply is the caller's reply to an input request: a decision about a call, or an answer to a
 // question.
 type reply struct {
-	to       inputRequest
+	request  inputRequest
 	decision chat.Decision
 	answer   string
 }
@@ -121,14 +121,14 @@ func parseReplies(m *message, pending []inputRequest) ([]reply, error) {
 func replyFromData(d decision, pending []inputRequest) (reply, error) {
 	for _, a := range pending {
 		if a.question && a.id == d.QuestionID.Value {
-			return reply{to: a, answer: d.Answer.Value}, nil
+			return reply{request: a, answer: d.Answer.Value}, nil
 		}
 		if a.question || a.id != d.CallID.Value && (d.CallID.Value != "" || len(pending) > 1) {
 			continue
 		}
 		switch d.Decision.Value {
 		case "approve":
-			r := reply{to: a, decision: chat.Decision{Approve: true}}
+			r := reply{request: a, decision: chat.Decision{Approve: true}}
 			if save := d.Save.Value; save == string(tools.ForSession) {
 				r.decision.Remember = tools.ForSession
 			} else if save != "" { // only the user can make decisions that last longer
@@ -136,7 +136,7 @@ func replyFromData(d decision, pending []inputRequest) (reply, error) {
 			}
 			return r, nil
 		case "reject":
-			return reply{to: a, decision: chat.Decision{GoOn: true}}, nil
+			return reply{request: a, decision: chat.Decision{GoOn: true}}, nil
 		}
 		return reply{}, failure(codeParams, "data.decision must be approve or reject, not %q", d.Decision.Value)
 	}
@@ -145,13 +145,13 @@ func replyFromData(d decision, pending []inputRequest) (reply, error) {
 
 func replyFromText(text string, a inputRequest) (reply, error) {
 	if a.question {
-		return reply{to: a, answer: text}, nil
+		return reply{request: a, answer: text}, nil
 	}
 	switch strings.ToLower(strings.TrimRight(text, ".! ")) {
 	case "yes", "y", "ok", "approve", "approved", "allow":
-		return reply{to: a, decision: chat.Decision{Approve: true}}, nil
+		return reply{request: a, decision: chat.Decision{Approve: true}}, nil
 	case "no", "n", "reject", "rejected", "deny":
-		return reply{to: a, decision: chat.Decision{GoOn: true}}, nil
+		return reply{request: a, decision: chat.Decision{GoOn: true}}, nil
 	}
 	return reply{}, failure(codeParams, "the task waits for a decision about a tool call: answer yes or no, or with data {tool_call_id, decision}")
 }
@@ -161,15 +161,15 @@ func replyFromText(text string, a inputRequest) (reply, error) {
 func (j *job) deliverReplies(replies []reply) error {
 	for _, r := range replies {
 		var err error
-		if r.to.question {
-			err = j.s.opts.Turns.Answer(r.to.id, r.answer)
+		if r.request.question {
+			err = j.s.opts.Turns.Answer(r.request.id, r.answer)
 		} else {
-			err = j.s.opts.Turns.Decide(j.contextID, r.to.id, r.decision)
+			err = j.s.opts.Turns.Decide(j.contextID, r.request.id, r.decision)
 		}
 		if err != nil {
 			return err
 		}
-		j.pending = slices.DeleteFunc(j.pending, func(a inputRequest) bool { return a.id == r.to.id })
+		j.pending = slices.DeleteFunc(j.pending, func(a inputRequest) bool { return a.id == r.request.id })
 	}
 	return nil
 }

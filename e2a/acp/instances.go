@@ -25,13 +25,13 @@ type instance struct {
 	key     string
 	turns   *turn.Service
 	closing func() // closes turns; may be called repeatedly
-	all     *instances
+	owner   *instances
 	users   int         // open sessions and requests that use it; guarded by all.mu
 	synced  atomic.Bool // the models of the providers were requested
 }
 
-// failed converts an error to the form for the client. It returns nil for nil.
-func (p *instance) failed(ctx context.Context, err error) error {
+// errorFor converts an error to the form for the client. It returns nil for nil.
+func (p *instance) errorFor(ctx context.Context, err error) error {
 	var known *jsonrpc.Error
 	if err == nil || errors.As(err, &known) {
 		return err
@@ -71,7 +71,7 @@ func (ps *instances) acquire(w Setup) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &instance{Setup: w, key: key, turns: turns, closing: sync.OnceFunc(closing), all: ps, users: 1}
+	p := &instance{Setup: w, key: key, turns: turns, closing: sync.OnceFunc(closing), owner: ps, users: 1}
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	ps.open = append(ps.open, p)
@@ -79,20 +79,20 @@ func (ps *instances) acquire(w Setup) (*instance, error) {
 }
 
 func (p *instance) retain() {
-	p.all.mu.Lock()
-	defer p.all.mu.Unlock()
+	p.owner.mu.Lock()
+	defer p.owner.mu.Unlock()
 	p.users++
 }
 
 // release closes an instance after its last use.
 func (p *instance) release() {
-	p.all.mu.Lock()
+	p.owner.mu.Lock()
 	p.users--
 	last := p.users <= 0
 	if last {
-		p.all.open = slices.DeleteFunc(p.all.open, func(other *instance) bool { return other == p })
+		p.owner.open = slices.DeleteFunc(p.owner.open, func(other *instance) bool { return other == p })
 	}
-	p.all.mu.Unlock()
+	p.owner.mu.Unlock()
 	if last {
 		p.closing()
 	}

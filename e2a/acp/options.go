@@ -170,7 +170,7 @@ func changeOf(id string, value json.RawMessage) (turn.Settings, error) {
 // set changes a session and shows the differences.
 func (s *session) set(ctx context.Context, to turn.Settings) error {
 	if _, err := s.instance.turns.Set(ctx, s.id, to); err != nil {
-		return s.instance.failed(ctx, err)
+		return s.instance.errorFor(ctx, err)
 	}
 	return s.showChanges(ctx)
 }
@@ -187,7 +187,7 @@ func (s *session) current(ctx context.Context) (shownState, error) {
 	if c.Model != "" && !slices.Contains(c.Models, c.Model) {
 		c.Models = append([]string{c.Model}, c.Models...)
 	}
-	return shownState{info.Title, c}, s.instance.failed(ctx, err)
+	return shownState{info.Title, c}, s.instance.errorFor(ctx, err)
 }
 
 // choices returns the choices that the client was shown.

@@ -113,7 +113,7 @@ func (a *agent) run(ctx context.Context, s *session, p *prompt) (turn.StopReason
 	turns := s.instance.turns
 	t, err := turns.Start(ctx, turn.Request{Session: s.id, Blocks: p.blocks})
 	if err != nil {
-		return "", s.instance.failed(ctx, err)
+		return "", s.instance.errorFor(ctx, err)
 	}
 	p.setFlag(&p.accepted)
 	d := newDialog(ctx, s, p)
@@ -123,7 +123,7 @@ func (a *agent) run(ctx context.Context, s *session, p *prompt) (turn.StopReason
 	if a.ctx.Err() != nil {
 		return "", err
 	}
-	err = s.instance.failed(ctx, err)
+	err = s.instance.errorFor(ctx, err)
 	if left := w.end(err, p.isCancelled()); left != nil {
 		a.log.Warn("cannot show the end of a turn", "err", left)
 	}

@@ -135,7 +135,7 @@ func (a *agent) sessionNew(c *call) (any, error) {
 	defer p.release()
 	made, err := p.turns.Create(c.ctx, "")
 	if err != nil {
-		return nil, p.failed(c.ctx, err)
+		return nil, p.errorFor(c.ctx, err)
 	}
 	s, err := a.openSession(c.ctx, p, made.ID)
 	if err != nil {
@@ -163,7 +163,7 @@ func (a *agent) sessionLoad(c *call, replay bool) (any, error) {
 	}
 	defer p.release()
 	if _, err := p.turns.Load(c.ctx, id); err != nil {
-		return nil, p.failed(c.ctx, err)
+		return nil, p.errorFor(c.ctx, err)
 	}
 	if err := checkFolder("cwd", w.Cwd); err != nil { // a missing session is reported first
 		return nil, err
@@ -175,7 +175,7 @@ func (a *agent) sessionLoad(c *call, replay bool) (any, error) {
 	if replay {
 		if _, err := p.turns.History(c.ctx, id, newWriter(s, nil)); err != nil {
 			a.removeSession(s)
-			return nil, p.failed(c.ctx, err)
+			return nil, p.errorFor(c.ctx, err)
 		}
 	}
 	c.afterAnswer = s.showLateInfo
@@ -220,14 +220,14 @@ func (a *agent) sessionList(c *call) (any, error) {
 		}
 		from = n
 	}
-	p, err := a.listing(cwd)
+	p, err := a.instanceFor(cwd)
 	if err != nil {
 		return nil, err
 	}
 	defer p.release()
 	list, err := p.turns.List(c.ctx, from+maxListed+1)
 	if err != nil {
-		return nil, p.failed(c.ctx, err)
+		return nil, p.errorFor(c.ctx, err)
 	}
 	out := sessionList{Sessions: []listedSession{}}
 	for i, s := range list[min(from, len(list)):] {
@@ -241,9 +241,9 @@ func (a *agent) sessionList(c *call) (any, error) {
 	return out, nil
 }
 
-// listing returns an instance for a folder: an open one with only that folder, whatever its
+// instanceFor returns an instance for a folder: an open one with only that folder, whatever its
 // configuration, or a new one. The caller must release it.
-func (a *agent) listing(cwd string) (*instance, error) {
+func (a *agent) instanceFor(cwd string) (*instance, error) {
 	cwd = filepath.Clean(cwd)
 	p := a.instances.find(func(p *instance) bool { return len(p.Folders) == 1 && p.Folders[0] == cwd })
 	if p != nil {
@@ -265,12 +265,12 @@ func (a *agent) sessionDelete(c *call) (any, error) {
 	if s != nil {
 		s.stop()
 		p = s.instance
-	} else if p, err = a.listing(a.opts.Cwd); err != nil {
+	} else if p, err = a.instanceFor(a.opts.Cwd); err != nil {
 		return nil, err
 	} else {
 		defer p.release()
 	}
-	err = p.failed(c.ctx, p.turns.Delete(c.ctx, id))
+	err = p.errorFor(c.ctx, p.turns.Delete(c.ctx, id))
 	var known *jsonrpc.Error
 	if err != nil && (!errors.As(err, &known) || known.Code != codeNotFound) {
 		return nil, err

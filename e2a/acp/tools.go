@@ -68,8 +68,8 @@ func summaryOf(c transcript.Call) string {
 	return c.Summary
 }
 
-// call shows the current stage of a call. Arguments are shown when they are complete.
-func (w *updateWriter) call(c transcript.Call) error {
+// showCall shows the current stage of a call. Arguments are shown when they are complete.
+func (w *updateWriter) showCall(c transcript.Call) error {
 	shown := w.calls[c.CallID]
 	if shown == nil {
 		shown = &shownCall{title: oneLine(c.Name)}
@@ -87,7 +87,7 @@ func (w *updateWriter) call(c transcript.Call) error {
 	switch c.Stage {
 	case transcript.Announced:
 	case transcript.Judged:
-		return w.judged(c, shown, next)
+		return w.showJudged(c, shown, next)
 	case transcript.Running:
 		next.Status = "in_progress"
 		if d := c.Updated; d != nil && d.Subagent != nil {
@@ -98,7 +98,7 @@ func (w *updateWriter) call(c transcript.Call) error {
 		}
 		return w.plan(c.Updated)
 	case transcript.Finished:
-		return w.finished(c.Result, shown, next)
+		return w.showFinished(c.Result, shown, next)
 	case transcript.Rejected:
 		next.Status = "failed"
 		next.Content = append(asContent(shown.diffs), contentOf(textBlock(refusal(c.Rejection))))
@@ -114,9 +114,9 @@ func toolName(c transcript.Call) string {
 	return c.Server + "__" + c.Name
 }
 
-// judged shows a complete call, and asks for permission if necessary. That request repeats all known
+// showJudged shows a complete call, and asks for permission if necessary. That request repeats all known
 // information, because some clients show only the request.
-func (w *updateWriter) judged(c transcript.Call, shown *shownCall, next update) error {
+func (w *updateWriter) showJudged(c transcript.Call, shown *shownCall, next update) error {
 	shown.title = titleOf(c, shown.title)
 	shown.setDiffs(c.Judgment.Details)
 	next.Title, next.CallKind, next.RawInput = shown.title, kindOf(c), c.Judgment.Arguments
@@ -157,8 +157,8 @@ func (w *updateWriter) replayQuestion(c transcript.Call) error {
 	return w.text(questionText(w.lead()+args.Question, args.Options))
 }
 
-// finished shows the result of a call: the file change of a successful call, otherwise the output.
-func (w *updateWriter) finished(r event.ToolFinished, shown *shownCall, next update) error {
+// showFinished shows the result of a call: the file change of a successful call, otherwise the output.
+func (w *updateWriter) showFinished(r event.ToolFinished, shown *shownCall, next update) error {
 	shown.setDiffs(r.Details)
 	next.Status, next.RawOutput = "completed", &rawOutput{r.Failed, []string{}}
 	list := []any{}

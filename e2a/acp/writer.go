@@ -65,7 +65,7 @@ func (w *updateWriter) Show(c transcript.Change) error {
 		return s.update(messageChunk("agent_thought_chunk", item.Piece, item.ID))
 	case transcript.Call:
 		w.message = ""
-		return w.call(item)
+		return w.showCall(item)
 	case transcript.Usage:
 		return w.usage(item)
 	case transcript.Title:

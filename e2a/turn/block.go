@@ -57,14 +57,14 @@ func readBlock(ctx context.Context, b e2a.Block) (block, error) {
 		}
 		return block{text: fmt.Sprintf("[Linked resource] %s: %s", named.name, b.URI)}, nil
 	}
-	return block{leftOut: named.because("content of type " + b.Type + " is not supported")}, nil
+	return block{leftOut: named.leftOutBecause("content of type " + b.Type + " is not supported")}, nil
 }
 
 // attachment describes the attachment in a content block.
 type attachment struct{ name, mediaType, kind string }
 
-// because returns a description of the attachment with the reason why it is left out.
-func (a attachment) because(why string) string {
+// leftOutBecause returns a description of the attachment with the reason why it is left out.
+func (a attachment) leftOutBecause(why string) string {
 	name := cmp.Or(a.name, "an attachment")
 	if a.mediaType != "" {
 		name += " (" + a.mediaType + ")"
@@ -92,17 +92,17 @@ func blob(ctx context.Context, encoded, field string, a attachment) (block, erro
 	content := string(data)
 	switch {
 	case workspace.ImageType(data) != "" && len(data) > workspace.MaxImage:
-		return block{leftOut: a.because(fmt.Sprintf("the image has %d bytes; at most %d are supported", len(data), workspace.MaxImage))}, nil
+		return block{leftOut: a.leftOutBecause(fmt.Sprintf("the image has %d bytes; at most %d are supported", len(data), workspace.MaxImage))}, nil
 	case workspace.ImageType(data) != "":
 		return block{ref: contexts.Ref{Type: "image", Base64: encoded}}, nil
 	case a.kind == "image":
-		return block{leftOut: a.because("only PNG, JPEG, GIF and WebP images are supported")}, nil
+		return block{leftOut: a.leftOutBecause("only PNG, JPEG, GIF and WebP images are supported")}, nil
 	case pdftext.Is(data):
 		if content, err = pdftext.Text(ctx, data); err != nil {
-			return block{leftOut: a.because(err.Error())}, nil
+			return block{leftOut: a.leftOutBecause(err.Error())}, nil
 		}
 	case workspace.IsBinary(data), !utf8.Valid(data):
-		return block{leftOut: a.because(fmt.Sprintf("%d bytes of binary data, which is not an image, a PDF or text", len(data)))}, nil
+		return block{leftOut: a.leftOutBecause(fmt.Sprintf("%d bytes of binary data, which is not an image, a PDF or text", len(data)))}, nil
 	}
 	if len(content) > maxAttachment {
 		content = strings.ToValidUTF8(content[:maxAttachment], "") + "\n[the rest is left out]\n"

@@ -32,8 +32,8 @@ func checkID(id string) error {
 	return nil
 }
 
-// existing returns a session, or an error with the code NotFound.
-func (s *Service) existing(ctx context.Context, id string) (*chat.Session, error) {
+// openExisting returns a session, or an error with the code NotFound.
+func (s *Service) openExisting(ctx context.Context, id string) (*chat.Session, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (s *Service) Create(ctx context.Context, id string) (Session, error) {
 
 // Load opens an existing session.
 func (s *Service) Load(ctx context.Context, id string) (Session, error) {
-	session, err := s.existing(ctx, id)
+	session, err := s.openExisting(ctx, id)
 	if err != nil {
 		return Session{}, err
 	}
@@ -72,7 +72,7 @@ func (s *Service) List(ctx context.Context, limit int) ([]chat.Summary, error) {
 
 // Delete deletes a session permanently.
 func (s *Service) Delete(ctx context.Context, id string) error {
-	if _, err := s.existing(ctx, id); err != nil {
+	if _, err := s.openExisting(ctx, id); err != nil {
 		return err
 	}
 	return s.host.Engine().Delete(id)()
@@ -82,7 +82,7 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 // turn was cut off because its process was killed, History shows the turn and its calls as
 // interrupted.
 func (s *Service) History(ctx context.Context, id string, v Viewer) (Session, error) {
-	session, err := s.existing(ctx, id)
+	session, err := s.openExisting(ctx, id)
 	if err != nil {
 		return Session{}, err
 	}
@@ -206,7 +206,7 @@ func (s *Service) Choices(ctx context.Context, id string) (Session, Choices, err
 
 // Set changes the settings for the next prompts of a session.
 func (s *Service) Set(ctx context.Context, id string, to Settings) (Session, error) {
-	session, err := s.existing(ctx, id)
+	session, err := s.openExisting(ctx, id)
 	if err != nil {
 		return Session{}, err
 	}

@@ -42,8 +42,8 @@ func (s *Store) Collect(ctx context.Context, keep func(hash string) bool, minAge
 	var rest []item
 	var first error
 	remove := func(it item) {
-		gone, err := s.remove(ctx, it)
-		if gone {
+		removedNow, err := s.remove(ctx, it)
+		if removedNow {
 			removed++
 			freed += it.size
 		}
@@ -87,8 +87,8 @@ func (s *Store) reserve(ctx context.Context, size int64) error {
 			if total <= goal {
 				break
 			}
-			gone, removeErr := s.remove(ctx, it)
-			if gone {
+			removedNow, removeErr := s.remove(ctx, it)
+			if removedNow {
 				total -= it.size
 			}
 			err = cmp.Or(err, removeErr)

@@ -31,13 +31,13 @@ type Chain struct {
 	dir, artifacts string
 	segmentSize    int64
 	lock           *flock.Flock
-	held           bool
+	locked         bool
 	head, segment  *os.File
 	unsynced       []string // bodies written since the last Sync
 	added          int64    // bytes since the last Trim
-	known          map[string]*remembered
-	wrote          string // hash of the last line that this Chain wrote
-	ours           string // hash of the last line that append wrote
+	lastRequests   map[string]*lastRequest
+	lastWritten    string // hash of the last line that this Chain wrote
+	lastAppended   string // hash of the last line that append wrote
 
 	late <-chan struct{} // closed when slow work should be left to the next process; nil means never
 }
@@ -64,7 +64,7 @@ func (c *Chain) Close() {
 
 // withLock runs f while it holds the lock.
 func (c *Chain) withLock(f func() error) error {
-	if c.held {
+	if c.locked {
 		return f()
 	}
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
@@ -73,9 +73,9 @@ func (c *Chain) withLock(f func() error) error {
 	if err := c.acquire(); err != nil {
 		return fmt.Errorf("cannot lock the journal: %w", err)
 	}
-	c.held = true
+	c.locked = true
 	defer func() {
-		c.held = false
+		c.locked = false
 		_ = c.lock.Unlock()
 	}()
 	return f()
@@ -120,11 +120,11 @@ type tail struct {
 }
 
 // end returns the size of the segment with the complete line.
-func (m tail) end() int64 { return m.Start + m.Len + 1 }
+func (t tail) end() int64 { return t.Start + t.Len + 1 }
 
 // encode returns the whole content of the file.
-func (m tail) encode() ([]byte, error) {
-	text, err := json.Marshal(m)
+func (t tail) encode() ([]byte, error) {
+	text, err := json.Marshal(t)
 	if err != nil || len(text) >= headSize {
 		return nil, errors.Join(err, fmt.Errorf("head would have %d bytes", len(text)))
 	}
@@ -156,7 +156,7 @@ func (c *Chain) append(clean func(string) string, build func(*bodies) (event str
 		}
 		// A line is written before bodies are removed. So if the last line was written by this
 		// method, all bodies still exist.
-		b := &bodies{c: c, clean: clean, whole: last.Hash == c.ours}
+		b := &bodies{c: c, clean: clean, whole: last.Hash == c.lastAppended}
 		event, record := build(b)
 		if b.err != nil {
 			return b.err
@@ -164,7 +164,7 @@ func (c *Chain) append(clean func(string) string, build func(*bodies) (event str
 		if err := c.write(last, event, record); err != nil {
 			return err
 		}
-		c.ours = c.wrote
+		c.lastAppended = c.lastWritten
 		return nil
 	})
 }
@@ -192,7 +192,7 @@ func (c *Chain) write(last tail, event string, record esrp.Value) error {
 	}
 	_, err = c.segment.WriteAt(append(line, '\n'), next.Start)
 	c.added += next.Len
-	c.wrote = next.Hash
+	c.lastWritten = next.Hash
 	return err
 }
 
@@ -202,7 +202,7 @@ func segmentName(first uint64) string { return fmt.Sprintf("%020d%s", first, suf
 // open opens head and a segment, unless they are open.
 func (c *Chain) open(segment string) (err error) {
 	path := filepath.Join(c.dir, segment)
-	if c.segment != nil && (c.segment.Name() != path || gone(c.segment)) {
+	if c.segment != nil && (c.segment.Name() != path || isRemoved(c.segment)) {
 		c.unsynced = append(c.unsynced, c.segment.Name())
 		_ = c.segment.Close()
 		c.segment = nil
@@ -212,7 +212,7 @@ func (c *Chain) open(segment string) (err error) {
 			return err
 		}
 	}
-	if c.head != nil && gone(c.head) {
+	if c.head != nil && isRemoved(c.head) {
 		_ = c.head.Close()
 		c.head = nil
 	}
@@ -222,8 +222,8 @@ func (c *Chain) open(segment string) (err error) {
 	return err
 }
 
-// gone reports whether an open file has been removed or replaced.
-func gone(f *os.File) bool {
+// isRemoved reports whether an open file has been removed or replaced.
+func isRemoved(f *os.File) bool {
 	open, err := f.Stat()
 	named, err2 := os.Stat(f.Name())
 	return err != nil || err2 != nil || !os.SameFile(open, named)

@@ -15,21 +15,21 @@ import (
 // Conversation is the part of a recorded chat that can be replayed. It ends before the first turn that
 // is not completely on record or cannot be repeated.
 type Conversation struct {
-	Turns     []Turn
-	Tools     []llm.ToolSpec // all tools that were offered to the model
-	Reasoning bool           // reasoning of earlier turns was sent to the model again
-	Left      string         // why the next turn cannot be replayed, and the record that shows it; empty if all turns can
+	Turns         []Turn
+	Tools         []llm.ToolSpec // all tools that were offered to the model
+	Reasoning     bool           // reasoning of earlier turns was sent to the model again
+	NotReplayable string         // why the next turn cannot be replayed, and the record that shows it; empty if all turns can
 }
 
 // Turn is a prompt with its requests.
 type Turn struct {
-	Prompt   string
-	Contexts []PromptContext
-	Model    string // full id
-	Agent    string
-	Requests []*Asked
-	Compact  bool   // the user only ran /compact
-	Writer   string // full id of the model that wrote summaries, if that differs from Model
+	Prompt       string
+	Contexts     []PromptContext
+	Model        string // full id
+	Agent        string
+	Requests     []*RecordedRequest
+	Compact      bool   // the user only ran /compact
+	SummaryModel string // full id of the model that wrote summaries, if that differs from Model
 	// Continues is the maximum number of consecutive requests to continue an answer.
 	Continues int
 	calls     []*toolCall
@@ -41,8 +41,8 @@ type PromptContext struct {
 	Image       llm.Image
 }
 
-// Asked is a recorded request to a model, with the answer.
-type Asked struct {
+// RecordedRequest is a recorded request to a model, with the answer.
+type RecordedRequest struct {
 	Seq     uint64
 	Model   string // full id
 	Context int64  // the model's context size in tokens, as configured then; 0 means unknown
@@ -52,11 +52,11 @@ type Asked struct {
 
 	// The following fields describe events between the answer and the next request.
 
-	Says string // a prompt that the user sent during the turn
-	Full bool   // the conversation was near its limit and was compacted
-	// GoesOn means that the model was asked to continue after Failure. Otherwise Failure ended the
+	Steering  string // a prompt that the user sent during the turn
+	Compacted bool   // the conversation was near its limit and was compacted
+	// Continued means that the model was asked to continue after Failure. Otherwise Failure ended the
 	// turn.
-	GoesOn bool
+	Continued bool
 
 	messages []message
 	question bool // the last message is eca's request for a summary, which is not compared
@@ -66,20 +66,20 @@ type Asked struct {
 type toolCall struct {
 	id, name  string
 	arguments []byte
-	played    Played
+	outcome   ToolOutcome
 	used      bool
 }
 
-// Played is the recorded outcome of a tool call.
-type Played struct {
-	Result  tools.Result
-	Refused event.RejectReason // why the call did not run, or ""; with RefusedInvalid, Result is for the model
-	GoOn    bool               // the turn continued after the user's refusal
+// ToolOutcome is the recorded outcome of a tool call.
+type ToolOutcome struct {
+	Result    tools.Result
+	Rejection event.RejectReason // why the call did not run, or ""; with RefusedInvalid, Result is for the model
+	GoOn      bool               // the turn continued after the user's refusal
 }
 
 // Take returns the recorded outcome of a call with the same name and arguments. It prefers the call
 // with the same id, and then the first one. It never returns an outcome twice.
-func (t *Turn) Take(id, name string, arguments json.RawMessage) (Played, bool) {
+func (t *Turn) Take(id, name string, arguments json.RawMessage) (ToolOutcome, bool) {
 	same := cleanJSON(arguments, func(s string) string { return s })
 	var found *toolCall
 	for _, c := range t.calls {
@@ -94,16 +94,16 @@ func (t *Turn) Take(id, name string, arguments json.RawMessage) (Played, bool) {
 		}
 	}
 	if found == nil {
-		return Played{}, false
+		return ToolOutcome{}, false
 	}
 	found.used = true
-	return found.played, true
+	return found.outcome, true
 }
 
 // Compare returns the index of the first message that differs from the record, and both texts; -1
 // if all messages are equal. Providers and eca generate new ids, so Compare only checks that ids
 // are equal to each other in the same places.
-func (a *Asked) Compare(messages []llm.Message) (at int, want, got string) {
+func (a *RecordedRequest) Compare(messages []llm.Message) (at int, want, got string) {
 	recorded := a.messages
 	if a.question && len(messages) > 0 {
 		recorded, messages = recorded[:len(recorded)-1], messages[:len(messages)-1]

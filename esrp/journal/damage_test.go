@@ -204,7 +204,7 @@ func TestSecretsAnywhere(t *testing.T) {
 		_, _ = tool.Run(context.Background(), tools.Call{ID: "c", ChatID: "chat", Arguments: nested, Files: noLog{}}, nil)
 		refused := judged("c2", "look", string(nested))
 		refused.Rule, refused.Reason = with, with
-		j.refused("chat", refused, "user", with, []string{with})
+		j.recordRefusal("chat", refused, "user", with, []string{with})
 		j.Close()
 		inJSON := strings.Trim(string(quoted(secret)), `"`)
 		_ = filepath.WalkDir(state, func(path string, d os.DirEntry, err error) error {

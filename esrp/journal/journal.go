@@ -59,18 +59,18 @@ type Limits struct {
 	Age   time.Duration // of sealed segments; 0 means no limit
 }
 
-// queued is the size of the queue. Callers block while it is full.
-const queued = 1024
+// queueSize is the size of the queue. Callers block while it is full.
+const queueSize = 1024
 
 // maxUnsynced is the number of unsynced bodies at which the journal syncs without a request.
 const maxUnsynced = 4096
 
 // Journal records calls. It is safe for concurrent use.
 type Journal struct {
-	o      Options
-	dir    atomic.Pointer[string]
-	chats  chats
-	judged judgements
+	o         Options
+	dir       atomic.Pointer[string]
+	chats     chats
+	announced announcedCalls
 
 	erasing struct {
 		mu  sync.Mutex
@@ -118,7 +118,7 @@ func New(state string, o Options) *Journal {
 	if o.Limits == nil {
 		o.Limits = func() Limits { return Limits{} }
 	}
-	j := &Journal{o: o, chats: chats{of: map[string]*chat{}}, flushNow: make(chan struct{}, 1), erase: make(chan struct{}, 1), late: make(chan struct{}), patience: patience}
+	j := &Journal{o: o, chats: chats{byID: map[string]*chat{}}, flushNow: make(chan struct{}, 1), erase: make(chan struct{}, 1), late: make(chan struct{}), patience: patience}
 	j.Move(state)
 	return j
 }
@@ -149,7 +149,7 @@ func (j *Journal) start() {
 	if j.jobs != nil || j.closed {
 		return
 	}
-	j.jobs, j.done = make(chan func(*Chain), queued), make(chan struct{})
+	j.jobs, j.done = make(chan func(*Chain), queueSize), make(chan struct{})
 	c := At(*j.dir.Load())
 	if j.o.SegmentSize > 0 {
 		c.segmentSize = j.o.SegmentSize
@@ -322,7 +322,7 @@ func (j *Journal) Sync() {
 // nothing.
 func (j *Journal) Erase(chatID string) error {
 	j.chats.forget(chatID)
-	j.judged.forget(chatID)
+	j.announced.forget(chatID)
 	c := At(*j.dir.Load())
 	j.mu.RLock()
 	idle := j.jobs == nil
@@ -361,10 +361,10 @@ func (j *Journal) Trim(ctx context.Context) error {
 // some seconds, for example because another process holds the lock, are stored for the next process.
 func (j *Journal) Close() {
 	j.mu.Lock()
-	was := j.closed
+	closed := j.closed
 	j.closed = true
 	j.mu.Unlock()
-	if was || j.done == nil {
+	if closed || j.done == nil {
 		return
 	}
 	close(j.jobs)
@@ -379,8 +379,8 @@ func (j *Journal) Close() {
 }
 
 // isDone waits up to most for the end of the goroutine, and reports whether it has ended.
-func (j *Journal) isDone(most time.Duration) bool {
-	timer := time.NewTimer(most)
+func (j *Journal) isDone(limit time.Duration) bool {
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-j.done:
@@ -404,7 +404,7 @@ func (j *Journal) recordAs(build func(*bodies) (event string, record esrp.Value)
 			err = c.append(j.o.Clean, build)
 		}
 		if errors.Is(err, errTimeUp) {
-			err = j.noteForNext(c, build)
+			err = j.storeForNext(c, build)
 		}
 		if len(c.unsynced) >= maxUnsynced {
 			j.dirty = true
@@ -424,8 +424,8 @@ func (j *Journal) recordAs(build func(*bodies) (event string, record esrp.Value)
 	})
 }
 
-// noteForNext stores a record for the next process.
-func (j *Journal) noteForNext(c *Chain, build func(*bodies) (event string, record esrp.Value)) (err error) {
+// storeForNext stores a record for the next process.
+func (j *Journal) storeForNext(c *Chain, build func(*bodies) (event string, record esrp.Value)) (err error) {
 	if j.pending == nil {
 		if j.pending, err = c.newPendingRecords(j.id().String()); err != nil {
 			return err

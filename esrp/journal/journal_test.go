@@ -482,10 +482,10 @@ func FuzzLine(f *testing.F) {
 				t.Errorf("head is read as %+v and written as %q, %v", m, again, err)
 			}
 		}
-		v := verifier{bodies: map[string]place{}, chats: newLineage(), owners: map[string][]string{}}
+		v := verifier{bodies: map[string]linePosition{}, chats: newLineage(), owners: map[string][]string{}}
 		if l, err := parseLine(data); err == nil {
 			_ = v.record(l)
-			v.note(l, data, place{})
+			v.collect(l, data, linePosition{})
 		}
 	})
 }

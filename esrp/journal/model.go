@@ -37,10 +37,10 @@ func (m model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 	return func(yield func(llm.Delta, error) bool) {
 		o := origin{id: m.j.id(), at: m.j.o.Now(), chat: req.Origin.Chat, parent: req.Origin.Parent, turn: req.Origin.Turn, agent: req.Origin.Agent}
 		o.cause = m.j.chats.model(o.id, req)
-		m.j.asked(o, m.id, req)
+		m.j.recordRequest(o, m.id, req)
 		var said answerRecorder
 		failure := errStopped // until the stream ends normally
-		defer func() { m.j.answered(o, said.all(), failure) }()
+		defer func() { m.j.recordAnswer(o, said.all(), failure) }()
 		for d, err := range m.Model.Stream(ctx, req) {
 			if err != nil {
 				failure = err
@@ -65,7 +65,7 @@ type answerRecorder struct {
 
 func (s *answerRecorder) add(d llm.Delta) {
 	switch d.Kind {
-	case llm.ToolArgs, llm.RetryDelta, llm.AgainDelta: // ToolEnd has the complete call
+	case llm.ToolArgs, llm.RetryDelta, llm.AttemptDelta: // ToolEnd has the complete call
 		return
 	case llm.TextDelta, llm.ReasoningDelta:
 		if n := len(s.deltas); n > 0 && s.deltas[n-1].Kind == d.Kind && s.deltas[n-1].ID == d.ID {
@@ -90,15 +90,15 @@ func (s *answerRecorder) all() []llm.Delta {
 	return s.deltas
 }
 
-// asked records a request.
-func (j *Journal) asked(o origin, id string, req llm.Request) {
+// recordRequest records a request.
+func (j *Journal) recordRequest(o origin, id string, req llm.Request) {
 	req.Messages = slices.Clone(req.Messages) // the engine continues to use its own slice
 	r := o.request(esrp.Target{Service: ServiceLLM, Operation: OperationChat, Variant: &id})
 	j.record(Requested, func(b *bodies) esrp.Value {
-		known := b.remembered(o.chat + "/" + string(req.Purpose))
+		known := b.lastRequest(o.chat + "/" + string(req.Purpose))
 		inputs := esrp.Value{Kind: esrp.Array}
 		add := func(name string, value any, store func() esrp.Body) {
-			inputs.Items = append(inputs.Items, b.input(known.once(b, name, value, store)))
+			inputs.Items = append(inputs.Items, b.input(known.bodyOf(b, name, value, store)))
 		}
 		asText := func(name, text string) {
 			if text != "" {
@@ -122,7 +122,7 @@ func (j *Journal) asked(o origin, id string, req llm.Request) {
 		if len(req.Extra) > 0 { // stored as a body, because records cannot contain floating-point numbers
 			asJSON("options", req.Extra)
 		}
-		inputs.Items = append(inputs.Items, known.history(b, req.Messages)...)
+		inputs.Items = append(inputs.Items, known.storeMessages(b, req.Messages)...)
 		if len(inputs.Items) == 0 {
 			inputs.Items = append(inputs.Items, b.input(esrp.Body{Name: "message", ContentType: "application/json", Encoding: esrp.UTF8}))
 		}
@@ -133,14 +133,14 @@ func (j *Journal) asked(o origin, id string, req llm.Request) {
 	})
 }
 
-// answered records the outcome of a request.
-func (j *Journal) answered(o origin, said []llm.Delta, failure error) {
+// recordAnswer records the outcome of a request.
+func (j *Journal) recordAnswer(o origin, said []llm.Delta, failure error) {
 	r, event := o.response(j.o.Now()), Completed
 	j.recordAs(func(b *bodies) (string, esrp.Value) {
 		body := b.answer(said)
 		r.Outputs = append(r.Outputs, body)
 		if failure != nil {
-			event, r.Status, r.Error = Failed, esrp.Failed, failed(failure)
+			event, r.Status, r.Error = Failed, esrp.Failed, errorOf(failure)
 			r.Outputs = append(r.Outputs, b.text("error", "text/plain", failure.Error()))
 		}
 		return event, r.Value()
@@ -150,9 +150,9 @@ func (j *Journal) answered(o origin, said []llm.Delta, failure error) {
 // modelFailed is the prefix of the message of a model's failure, before its kind.
 const modelFailed = "the model failed: "
 
-// failed classifies an error. It leaves out the text of the error, which may quote the conversation;
+// errorOf classifies an error. It leaves out the text of the error, which may quote the conversation;
 // that is recorded as an output.
-func failed(err error) *esrp.Error {
+func errorOf(err error) *esrp.Error {
 	e := &esrp.Error{Code: esrp.Unknown, Message: "the call failed"}
 	var typed *llm.Error
 	switch {
@@ -231,48 +231,48 @@ func (b *bodies) answer(said []llm.Delta) esrp.Body {
 // maxRemembered is the number of conversations whose last request is remembered.
 const maxRemembered = 64
 
-// remembered is the last recorded request of a conversation. Parts of the next request that are equal
+// lastRequest is the last recorded request of a conversation. Parts of the next request that are equal
 // to it need not be stored again.
-type remembered struct {
+type lastRequest struct {
 	messages []llm.Message
 	bodies   [][]esrp.Body
-	inputs   [][]esrp.Value    // bodies in canonical form
-	stored   map[string]stored // system prompt, tools and so on, by name
+	inputs   [][]esrp.Value         // bodies in canonical form
+	stored   map[string]storedValue // system prompt, tools and so on, by name
 }
 
-// stored is a value with its body.
-type stored struct {
+// storedValue is a value with its body.
+type storedValue struct {
 	value any
 	body  esrp.Body
 }
 
-// remembered returns the last request of a conversation, or an empty one.
-func (b *bodies) remembered(key string) *remembered {
-	known, ok := b.c.known[key]
+// lastRequest returns the last request of a conversation, or an empty one.
+func (b *bodies) lastRequest(key string) *lastRequest {
+	known, ok := b.c.lastRequests[key]
 	if !ok {
-		if b.c.known == nil || len(b.c.known) >= maxRemembered {
-			b.c.known = map[string]*remembered{}
+		if b.c.lastRequests == nil || len(b.c.lastRequests) >= maxRemembered {
+			b.c.lastRequests = map[string]*lastRequest{}
 		}
-		known = &remembered{stored: map[string]stored{}}
-		b.c.known[key] = known
+		known = &lastRequest{stored: map[string]storedValue{}}
+		b.c.lastRequests[key] = known
 	}
 	return known
 }
 
-// once returns the body of a value. It calls store unless the last request had the same value and its
+// bodyOf returns the body of a value. It calls store unless the last request had the same value and its
 // body still exists.
-func (r *remembered) once(b *bodies, name string, value any, store func() esrp.Body) esrp.Body {
+func (r *lastRequest) bodyOf(b *bodies, name string, value any, store func() esrp.Body) esrp.Body {
 	if last, ok := r.stored[name]; ok && reflect.DeepEqual(last.value, value) && b.has(last.body) {
 		return last.body
 	}
 	body := store()
-	r.stored[name] = stored{value, body}
+	r.stored[name] = storedValue{value, body}
 	return body
 }
 
-// history stores the messages of a conversation. It reuses the bodies of messages that the last
+// storeMessages stores the messages of a conversation. It reuses the bodies of messages that the last
 // request had at the same index, if they still exist.
-func (r *remembered) history(b *bodies, messages []llm.Message) []esrp.Value {
+func (r *lastRequest) storeMessages(b *bodies, messages []llm.Message) []esrp.Value {
 	bodies, inputs := make([][]esrp.Body, len(messages)), make([][]esrp.Value, len(messages))
 	out := make([]esrp.Value, 0, len(r.messages)+len(messages)) // most messages have one body, calls with results have more
 	for i, m := range messages {

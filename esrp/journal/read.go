@@ -72,15 +72,15 @@ func hashesIn(line []byte, f func(hash string)) {
 	}
 }
 
-// sealed is a segment with its size at one moment.
-type sealed struct {
+// segmentInfo is a segment with its size at one moment.
+type segmentInfo struct {
 	name string
 	size int64
 }
 
 // snapshot returns the current segments and head. It takes the lock, so that no line is being written,
 // unless the folder is a read-only copy that cannot be locked.
-func (c *Chain) snapshot() (list []sealed, head []byte, err error) {
+func (c *Chain) snapshot() (list []segmentInfo, head []byte, err error) {
 	if _, err := os.Stat(c.dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
@@ -92,7 +92,7 @@ func (c *Chain) snapshot() (list []sealed, head []byte, err error) {
 }
 
 // snapshotLocked is snapshot for callers that hold the lock.
-func (c *Chain) snapshotLocked() (list []sealed, head []byte, err error) {
+func (c *Chain) snapshotLocked() (list []segmentInfo, head []byte, err error) {
 	names, err := segments(c.dir)
 	if err != nil {
 		return nil, nil, err
@@ -102,7 +102,7 @@ func (c *Chain) snapshotLocked() (list []sealed, head []byte, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		list = append(list, sealed{name, info.Size()})
+		list = append(list, segmentInfo{name, info.Size()})
 	}
 	head, err = os.ReadFile(filepath.Join(c.dir, "head"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +113,7 @@ func (c *Chain) snapshotLocked() (list []sealed, head []byte, err error) {
 
 // lines calls f for each complete line of a segment, without its newline, and returns the bytes
 // after the last newline.
-func (c *Chain) lines(s sealed, f func(line []byte) error) (rest []byte, err error) {
+func (c *Chain) lines(s segmentInfo, f func(line []byte) error) (rest []byte, err error) {
 	file, err := os.Open(filepath.Join(c.dir, s.name))
 	if err != nil {
 		return nil, err

@@ -23,32 +23,32 @@ const maxChats = 256
 // chats tracks which call caused which.
 type chats struct {
 	mu    sync.Mutex // guards the fields below
-	of    map[string]*chat
+	byID  map[string]*chat
 	clock uint64
 }
 
 // chat is the state of a chat's current turn.
 type chat struct {
-	turn   string
-	asked  *esrp.UUID           // the last model call of the conversation
-	calls  map[string]esrp.UUID // of tools, by their ids in the chat
-	parent string
-	agent  string
-	at     uint64
+	turn        string
+	lastRequest *esrp.UUID           // the last model call of the conversation
+	calls       map[string]esrp.UUID // of tools, by their ids in the chat
+	parent      string
+	agent       string
+	usedAt      uint64
 }
 
 // chat returns the state of a chat. The caller holds mu.
 func (c *chats) chat(id string) *chat {
-	s := c.of[id]
+	s := c.byID[id]
 	if s == nil {
-		if len(c.of) >= maxChats {
-			delete(c.of, slices.MinFunc(slices.Collect(maps.Keys(c.of)), func(a, b string) int { return cmp.Compare(c.of[a].at, c.of[b].at) }))
+		if len(c.byID) >= maxChats {
+			delete(c.byID, slices.MinFunc(slices.Collect(maps.Keys(c.byID)), func(a, b string) int { return cmp.Compare(c.byID[a].usedAt, c.byID[b].usedAt) }))
 		}
 		s = &chat{calls: map[string]esrp.UUID{}}
-		c.of[id] = s
+		c.byID[id] = s
 	}
 	c.clock++
-	s.at = c.clock
+	s.usedAt = c.clock
 	return s
 }
 
@@ -63,13 +63,13 @@ func (c *chats) model(id esrp.UUID, req llm.Request) (cause *esrp.UUID) {
 	defer c.mu.Unlock()
 	s := c.chat(req.Origin.Chat)
 	if s.turn != req.Origin.Turn {
-		*s = chat{turn: req.Origin.Turn, calls: map[string]esrp.UUID{}, at: s.at}
-		if parent := c.of[req.Origin.Parent]; parent != nil && req.Origin.Parent != "" {
+		*s = chat{turn: req.Origin.Turn, calls: map[string]esrp.UUID{}, usedAt: s.usedAt}
+		if parent := c.byID[req.Origin.Parent]; parent != nil && req.Origin.Parent != "" {
 			if call, ok := parent.calls[req.Origin.Turn]; ok {
 				cause = &call
 			}
 		}
-	} else if cause = s.asked; len(req.Messages) > 0 {
+	} else if cause = s.lastRequest; len(req.Messages) > 0 {
 		for _, p := range req.Messages[len(req.Messages)-1].Parts {
 			if r, ok := p.(llm.ToolResult); ok {
 				if call, ok := s.calls[r.ID]; ok {
@@ -78,7 +78,7 @@ func (c *chats) model(id esrp.UUID, req llm.Request) (cause *esrp.UUID) {
 			}
 		}
 	}
-	s.asked, s.parent, s.agent = &id, req.Origin.Parent, req.Origin.Agent
+	s.lastRequest, s.parent, s.agent = &id, req.Origin.Parent, req.Origin.Agent
 	return cause
 }
 
@@ -88,14 +88,14 @@ func (c *chats) tool(id esrp.UUID, chatID, callID string) (cause *esrp.UUID, tur
 	defer c.mu.Unlock()
 	s := c.chat(chatID)
 	s.calls[callID] = id
-	return s.asked, s.turn, s.parent
+	return s.lastRequest, s.turn, s.parent
 }
 
 // agent returns the agent of the last request in a chat, or "" if there was no request.
 func (c *chats) agent(chatID string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := c.of[chatID]; s != nil {
+	if s := c.byID[chatID]; s != nil {
 		return s.agent
 	}
 	return ""
@@ -104,7 +104,7 @@ func (c *chats) agent(chatID string) string {
 func (c *chats) forget(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.of, id)
+	delete(c.byID, id)
 }
 
 // origin is the context of a call besides its target.

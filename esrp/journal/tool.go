@@ -38,22 +38,22 @@ func (t tool) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.R
 	}
 	o := origin{id: t.j.id(), at: t.j.o.Now(), chat: call.ChatID, agent: call.Agent}
 	o.cause, o.turn, o.parent = t.j.chats.tool(o.id, call.ChatID, call.ID)
-	t.j.called(o, t.Spec(), call)
+	t.j.recordCall(o, t.Spec(), call)
 	files := &changes{log: call.Files}
 	if call.Files != nil {
 		call.Files = files
 	}
 	var res tools.Result
 	err := errPanicked
-	defer func() { t.j.returned(o, res, err, ctx.Err(), files.list()) }()
+	defer func() { t.j.recordResult(o, res, err, ctx.Err(), files.list()) }()
 	res, err = t.Tool.Run(ctx, call, out)
 	return res, err
 }
 
 var errPanicked = errors.New("the tool panicked")
 
-// called records that a tool runs.
-func (j *Journal) called(o origin, spec tools.Spec, call tools.Call) {
+// recordCall records that a tool runs.
+func (j *Journal) recordCall(o origin, spec tools.Spec, call tools.Call) {
 	variant := "native"
 	if spec.Origin == "mcp" {
 		variant = "mcp:" + spec.Server
@@ -72,8 +72,8 @@ func (j *Journal) toolRequest(o origin, name, variant, callID string, arguments 
 	})
 }
 
-// returned records the outcome of a call.
-func (j *Journal) returned(o origin, res tools.Result, err, stopped error, files []change) {
+// recordResult records the outcome of a call.
+func (j *Journal) recordResult(o origin, res tools.Result, err, stopped error, files []change) {
 	r, event := o.response(j.o.Now()), Completed
 	outputs := slices.Clone(res.Outputs) // the engine continues to use its own slice
 	j.recordAs(func(b *bodies) (string, esrp.Value) {
@@ -85,7 +85,7 @@ func (j *Journal) returned(o origin, res tools.Result, err, stopped error, files
 		}
 		switch {
 		case stopped != nil:
-			event, r.Status, r.Error = Failed, esrp.Failed, failed(stopped)
+			event, r.Status, r.Error = Failed, esrp.Failed, errorOf(stopped)
 		case err != nil || res.Failed:
 			event, r.Status, r.Error = Failed, esrp.Failed, &esrp.Error{Code: esrp.Unknown, Message: "the tool failed"}
 		}
@@ -141,8 +141,8 @@ type change struct {
 type changes struct {
 	log tools.FileLog
 
-	mu   sync.Mutex // guards the fields below
-	seen []change
+	mu       sync.Mutex // guards the fields below
+	recorded []change
 }
 
 var _ tools.FileLog = (*changes)(nil)
@@ -155,7 +155,7 @@ func (c *changes) Writing(ctx context.Context, path string, content []byte) erro
 		n.after = append([]byte(nil), content...)
 	}
 	c.mu.Lock()
-	c.seen = append(c.seen, n)
+	c.recorded = append(c.recorded, n)
 	c.mu.Unlock()
 	return c.log.Writing(ctx, path, content)
 }
@@ -163,7 +163,7 @@ func (c *changes) Writing(ctx context.Context, path string, content []byte) erro
 // Moving implements tools.FileLog.
 func (c *changes) Moving(ctx context.Context, from, to string) error {
 	c.mu.Lock()
-	c.seen = append(c.seen, change{path: from, movedTo: to})
+	c.recorded = append(c.recorded, change{path: from, movedTo: to})
 	c.mu.Unlock()
 	return c.log.Moving(ctx, from, to)
 }
@@ -171,7 +171,7 @@ func (c *changes) Moving(ctx context.Context, from, to string) error {
 func (c *changes) list() []change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.seen
+	return c.recorded
 }
 
 // contentOf returns the content of a regular file. It returns false if the file does not exist, is not

@@ -27,7 +27,7 @@ func (c *Chain) erase(chatID string, now time.Time) error {
 		return err
 	}
 	return c.withLock(func() error {
-		mine, others, err := c.owned(chatID)
+		mine, others, err := c.bodiesOf(chatID)
 		if err != nil || len(mine) == 0 {
 			return err
 		}
@@ -63,9 +63,9 @@ func (c *Chain) erase(chatID string, now time.Time) error {
 // during the removal, the next one finishes it.
 func (c *Chain) removing() string { return filepath.Join(c.dir, "erasing") }
 
-// owned returns the hashes of the bodies of a chat and its subagents, and of the bodies of all other
+// bodiesOf returns the hashes of the bodies of a chat and its subagents, and of the bodies of all other
 // chats that were not erased.
-func (c *Chain) owned(chatID string) (mine, others map[string]bool, err error) {
+func (c *Chain) bodiesOf(chatID string) (mine, others map[string]bool, err error) {
 	byChat, chats, err := c.references()
 	if err != nil {
 		return nil, nil, err
@@ -292,14 +292,14 @@ func (c *Chain) drop(names []string) error {
 	} else {
 		last.Segment = "" // the next line starts a new segment
 	}
-	if err := c.write(last, Trimmed, trimmed(first, prev)); err != nil {
+	if err := c.write(last, Trimmed, trimRecord(first, prev)); err != nil {
 		return err
 	}
 	return os.Remove(filepath.Join(c.dir, names[0]))
 }
 
-// trimmed returns the record of a removal: the line with which the journal begins after it.
-func trimmed(first uint64, prev string) esrp.Value {
+// trimRecord returns the record of a removal: the line with which the journal begins after it.
+func trimRecord(first uint64, prev string) esrp.Value {
 	return esrp.ObjectValue(
 		esrp.Member{Key: "first_prev", Value: esrp.StringValue(prev)},
 		esrp.Member{Key: "first_seq", Value: esrp.IntValue(int64(first))}, //nolint:gosec // no journal has 2^63 lines

@@ -42,7 +42,7 @@ func (c *Chain) Verify() (Report, error) {
 		return Report{}, err
 	}
 	list = withoutUnused(list, head)
-	v := verifier{c: c, next: 1, prev: genesis, bodies: map[string]place{}, chats: newLineage(), owners: map[string][]string{}}
+	v := verifier{c: c, next: 1, prev: genesis, bodies: map[string]linePosition{}, chats: newLineage(), owners: map[string][]string{}}
 	for n, s := range list {
 		if err := v.segment(s, n == 0, n == len(list)-1); err != nil {
 			return v.r, err
@@ -56,7 +56,7 @@ func (c *Chain) Verify() (Report, error) {
 
 // withoutUnused leaves out a last segment that a killed process created for a line that head does not have
 // yet.
-func withoutUnused(list []sealed, head []byte) []sealed {
+func withoutUnused(list []segmentInfo, head []byte) []segmentInfo {
 	if len(list) == 0 || list[len(list)-1].size > 0 {
 		return list
 	}
@@ -67,7 +67,7 @@ func withoutUnused(list []sealed, head []byte) []sealed {
 	return list
 }
 
-type place struct {
+type linePosition struct {
 	segment string
 	line    int
 }
@@ -84,12 +84,12 @@ type verifier struct {
 	begin     *tail // first line of a chain whose first segments were trimmed
 	trims     []tail
 
-	bodies map[string]place
+	bodies map[string]linePosition
 	owners map[string][]string // chats by body
 	chats  lineage
 }
 
-func (v *verifier) segment(s sealed, first, last bool) error {
+func (v *verifier) segment(s segmentInfo, first, last bool) error {
 	v.r.Segments++
 	n := 0
 	damage := func(format string, args ...any) error { return &Damage{s.name, n, fmt.Sprintf(format, args...)} }
@@ -121,7 +121,7 @@ func (v *verifier) segment(s sealed, first, last bool) error {
 		if err := v.record(l); err != nil {
 			return damage("%v", err)
 		}
-		v.note(l, data, place{s.name, n})
+		v.collect(l, data, linePosition{s.name, n})
 		v.r.Lines++
 		v.lastPrev = v.prev
 		v.next, v.prev = v.next+1, esrp.HashBytes(data)
@@ -162,8 +162,8 @@ func (v *verifier) record(l line) error {
 	return fmt.Errorf("unknown event %q", l.event)
 }
 
-// note collects data for checking the bodies and the first line.
-func (v *verifier) note(l line, data []byte, at place) {
+// collect collects data for checking the bodies and the first line.
+func (v *verifier) collect(l line, data []byte, at linePosition) {
 	b, err := briefOf(data)
 	if err != nil {
 		return
@@ -183,7 +183,7 @@ func (v *verifier) note(l line, data []byte, at place) {
 }
 
 // end compares the end of the chain with head, and its beginning with the records of trims.
-func (v *verifier) end(list []sealed, head []byte) error {
+func (v *verifier) end(list []segmentInfo, head []byte) error {
 	if len(list) == 0 && len(head) == 0 {
 		return nil
 	}

@@ -109,7 +109,7 @@ func (h *handler) execute(w http.ResponseWriter, r *http.Request) (id esrp.UUID,
 		return q.ID, err
 	}
 	if q.Mode.Type == esrp.Async {
-		return id, h.accepted(w, j)
+		return id, h.writeJob(w, j)
 	}
 	limit := time.Duration(q.Mode.TimeoutMS) * time.Millisecond
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
@@ -151,12 +151,12 @@ func (h *handler) submit(w http.ResponseWriter, r *http.Request) (esrp.UUID, err
 	if err != nil {
 		return q.ID, err
 	}
-	return esrp.UUID{}, h.accepted(w, j)
+	return esrp.UUID{}, h.writeJob(w, j)
 }
 
-// accepted answers with the state of a job, or with its response if it has ended, as a job with the
+// writeJob answers with the state of a job, or with its response if it has ended, as a job with the
 // same key may have.
-func (h *handler) accepted(w http.ResponseWriter, j entry) error {
+func (h *handler) writeJob(w http.ResponseWriter, j entry) error {
 	doc, err := j.answer()
 	if err != nil {
 		return err

@@ -102,25 +102,25 @@ func (e *Engine) Check(r esrp.Request) error {
 		}
 		input = argumentsInput
 	default:
-		return semantic("unknown operation %s of %s; GET /v1/capabilities lists the operations", t.Operation, t.Service)
+		return semanticError("unknown operation %s of %s; GET /v1/capabilities lists the operations", t.Operation, t.Service)
 	}
 	for _, in := range r.Inputs {
 		if in.Name != input {
-			return semantic("unknown input %q; the only input of %s of %s is %s", in.Name, r.Target.Operation, r.Target.Service, input)
+			return semanticError("unknown input %q; the only input of %s of %s is %s", in.Name, r.Target.Operation, r.Target.Service, input)
 		}
 	}
 	if len(r.Inputs) > 1 {
-		return semantic("there are %d inputs %s; only one is allowed", len(r.Inputs), input)
+		return semanticError("there are %d inputs %s; only one is allowed", len(r.Inputs), input)
 	}
 	if in := r.Inputs[0]; in.Encoding == esrp.Base64 {
-		return semantic("the input %s must be text, not base64", in.Name)
+		return semanticError("the input %s must be text, not base64", in.Name)
 	} else if in.Encoding == esrp.UTF8 && strings.TrimSpace(in.Data) == "" {
-		return semantic("the input %s is empty", in.Name)
+		return semanticError("the input %s is empty", in.Name)
 	}
 	return nil
 }
 
-func semantic(format string, args ...any) error {
+func semanticError(format string, args ...any) error {
 	return &Failure{Code: esrp.InvalidInputSemantic, Message: fmt.Sprintf(format, args...)}
 }
 
@@ -138,7 +138,7 @@ func (e *Engine) tool(name string) (tools.Tool, error) {
 	e.ready()
 	t, ok := e.host.Tools().Lookup(name)
 	if !ok || t.Spec().FullName() != name || t.Spec().OwnChat {
-		return nil, semantic("unknown tool %s", name)
+		return nil, semanticError("unknown tool %s", name)
 	}
 	return t, nil
 }
@@ -174,7 +174,7 @@ func (e *Engine) call(ctx context.Context, c Call, arguments string) (Result, er
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(arguments), &object); err != nil || object == nil {
-		return Result{}, semantic("the arguments are not a JSON object")
+		return Result{}, semanticError("the arguments are not a JSON object")
 	}
 	call := tools.Call{
 		ID: c.Job, ChatID: "esrp-" + c.Job, Agent: e.host.Config().AgentOrDefault(""), Roots: e.host.Roots(), Arguments: json.RawMessage(arguments),
@@ -182,11 +182,11 @@ func (e *Engine) call(ctx context.Context, c Call, arguments string) (Result, er
 	}
 	plan, err := tool.Plan(ctx, call)
 	if err != nil {
-		return Result{}, semantic("%s", e.host.Clean(err.Error()))
+		return Result{}, semanticError("%s", e.host.Clean(err.Error()))
 	}
 	v := e.host.Unattended(call, tool.Spec(), plan)
 	if v.Decision != tools.Allow {
-		return Result{}, semantic("refused: %s; the policy says %s, and there is no user to ask (%s)",
+		return Result{}, semanticError("refused: %s; the policy says %s, and there is no user to ask (%s)",
 			plan.Summary, v.Decision, cmp.Or(v.Reason, v.Rule, "no rule allows it"))
 	}
 	call.Authorization, call.Places, call.Printed = tools.Authorization{Rule: v.Rule}, v.Places, v.Printed
@@ -222,21 +222,21 @@ func (e *Engine) send(ctx context.Context, c Call, prompt string) (Result, error
 	id := ""
 	for key, to := range map[string]*string{"model": &p.Model, "agent": &p.Agent, "variant": &p.Variant, "chat_id": &id} {
 		if v, ok := c.Request.Params.Get(key); ok && v.Kind != esrp.String && v.Kind != esrp.Null {
-			return Result{}, semantic("params.%s must be a string, not %s", key, v.Kind)
+			return Result{}, semanticError("params.%s must be a string, not %s", key, v.Kind)
 		} else if ok {
 			*to = v.Text
 		}
 	}
 	if id != "" && !chat.ValidID(id) {
-		return Result{}, semantic("params.chat_id %q is not a valid chat id", id)
+		return Result{}, semanticError("params.chat_id %q is not a valid chat id", id)
 	}
 	if err := e.host.CheckAgent(p.Agent); err != nil {
-		return Result{}, semantic("%v", err)
+		return Result{}, semanticError("%v", err)
 	}
 	if p.Model != "" {
 		full, err := e.host.CheckModel(ctx, p.Model)
 		if err != nil {
-			return Result{}, semantic("%v", err)
+			return Result{}, semanticError("%v", err)
 		}
 		p.Model = full
 	}
@@ -270,10 +270,10 @@ func (e *Engine) send(ctx context.Context, c Call, prompt string) (Result, error
 		session.Cancel()
 		return Result{}, cmp.Or(err, ctx.Err(), errors.New("the chat was closed"))
 	}
-	return e.finished(session, end, answer.String(), refused.output())
+	return e.turnResult(session, end, answer.String(), refused.output())
 }
 
-func (e *Engine) finished(session *chat.Session, b event.TurnFinished, answer string, refused []Output) (Result, error) {
+func (e *Engine) turnResult(session *chat.Session, b event.TurnFinished, answer string, refused []Output) (Result, error) {
 	if b.Reason != event.FinishedDone {
 		return Result{}, &Failure{
 			Code: esrp.BackendUnavailable, Final: !b.Retryable && b.Reason != event.FinishedInterrupted, Message: e.host.Clean("the turn is " + string(b.Reason) + ": " + cmp.Or(b.Err, "it has no answer")),

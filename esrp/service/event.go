@@ -81,7 +81,7 @@ const keyDigits = 24
 func newID(hash string) string {
 	digits := []byte(hash[:keyDigits] + "00000000")
 	digits[12], digits[16] = '8', "89ab"[digits[16]%4]
-	return dashed(string(digits))
+	return hyphenated(string(digits))
 }
 
 // nextID returns the id of the next job with the same key.
@@ -91,11 +91,11 @@ func nextID(id string) (string, error) {
 	if _, err := fmt.Sscanf(digits[keyDigits:], "%08x", &n); err != nil {
 		return "", err
 	}
-	return dashed(fmt.Sprintf("%s%08x", digits[:keyDigits], n+1)), nil
+	return hyphenated(fmt.Sprintf("%s%08x", digits[:keyDigits], n+1)), nil
 }
 
-// dashed returns the canonical form of a UUID that is given without dashes.
-func dashed(digits string) string {
+// hyphenated returns the canonical form of a UUID that is given without dashes.
+func hyphenated(digits string) string {
 	return digits[:8] + "-" + digits[8:12] + "-" + digits[12:16] + "-" + digits[16:20] + "-" + digits[20:]
 }
 
@@ -117,7 +117,7 @@ func idOfSubject(subject string) (id, kind string, err error) {
 	if len(parts) != all || len(parts[2]) != keyDigits || len(parts[3]) != 32-keyDigits {
 		return "", "", fmt.Errorf("%q is not the subject of a job", subject)
 	}
-	return dashed(parts[2] + parts[3]), parts[4], nil
+	return hyphenated(parts[2] + parts[3]), parts[4], nil
 }
 
 // parseEvent decodes an event from its message.

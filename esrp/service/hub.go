@@ -9,8 +9,8 @@ type hub struct {
 }
 
 type waiters struct {
-	count int
-	news  chan struct{}
+	count   int
+	changed chan struct{}
 }
 
 // subscribe returns a channel that is closed at the next event of a job, and a function to stop
@@ -23,11 +23,11 @@ func (h *hub) subscribe(job string) (news <-chan struct{}, leave func()) {
 	}
 	w := h.waiting[job]
 	if w == nil {
-		w = &waiters{news: make(chan struct{})}
+		w = &waiters{changed: make(chan struct{})}
 		h.waiting[job] = w
 	}
 	w.count++
-	return w.news, func() {
+	return w.changed, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if w.count--; w.count == 0 && h.waiting[job] == w {
@@ -41,7 +41,7 @@ func (h *hub) notify(job string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if w := h.waiting[job]; w != nil {
-		close(w.news)
+		close(w.changed)
 		delete(h.waiting, job)
 	}
 }

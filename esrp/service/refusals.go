@@ -44,7 +44,7 @@ func (r *refusals) follow(ctx context.Context, session *chat.Session, turn strin
 				session.Decide(b.CallID, chat.Decision{Auto: true, GoOn: true, Unasked: true})
 			}
 		case event.ToolRejected:
-			r.note(judged[b.CallID], b.Reason)
+			r.add(judged[b.CallID], b.Reason)
 		case event.ToolUpdated:
 			r.followSubagent(ctx, b, subagents)
 		default:
@@ -70,7 +70,7 @@ func (r *refusals) followSubagent(ctx context.Context, b event.ToolUpdated, foll
 	}
 }
 
-func (r *refusals) note(call event.ToolJudged, why event.RejectReason) {
+func (r *refusals) add(call event.ToolJudged, why event.RejectReason) {
 	reason := ""
 	switch why {
 	case event.RejectedByUser:

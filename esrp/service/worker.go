@@ -194,7 +194,7 @@ func (a *attempt) giveUp(last entry) error {
 }
 
 // run runs the job and appends its end. wrong is the reason why the request cannot be run, or nil.
-func (a *attempt) run(r esrp.Request, wrong error) error {
+func (a *attempt) run(r esrp.Request, invalid error) error {
 	ctx, stop := context.WithCancelCause(a.w.ctx)
 	defer stop(nil)
 	if unlisten, err := a.conn.Listen(stopSubject(a.e.id), func() { stop(errEnded) }); err == nil {
@@ -206,7 +206,7 @@ func (a *attempt) run(r esrp.Request, wrong error) error {
 			stop(errEnded)
 		}
 	})()
-	out, err := a.execute(ctx, stop, r, wrong)
+	out, err := a.execute(ctx, stop, r, invalid)
 	if err == nil {
 		end := esrp.JobSucceeded
 		if out.Status != esrp.Succeeded {
@@ -268,12 +268,12 @@ func (p Progress) value() esrp.Value {
 
 // execute runs the operation and returns the response; finish adds the other fields. An error means
 // that the job was stopped and has no response.
-func (a *attempt) execute(ctx context.Context, stop context.CancelCauseFunc, r esrp.Request, wrong error) (out esrp.Response, err error) {
+func (a *attempt) execute(ctx context.Context, stop context.CancelCauseFunc, r esrp.Request, invalid error) (out esrp.Response, err error) {
 	limit := time.Duration(r.Mode.TimeoutMS) * time.Millisecond
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var result Result
-	if err = wrong; err == nil {
+	if err = invalid; err == nil {
 		result, err = a.call(ctx, limited, stop, r)
 	}
 	if ctx.Err() != nil {
@@ -290,7 +290,7 @@ func (a *attempt) execute(ctx context.Context, stop context.CancelCauseFunc, r e
 	case err == nil:
 	case errors.Is(err, jet.ErrConflict):
 		return out, err
-	case limited.Err() != nil && wrong == nil: // whatever error the operation returns
+	case limited.Err() != nil && invalid == nil: // whatever error the operation returns
 		out = timedOut(r)
 	case errors.As(err, &f):
 		out = failed(f)

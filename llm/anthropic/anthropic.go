@@ -36,18 +36,18 @@ const KeyHeader = "X-Api-Key"
 const version = "2023-06-01"
 
 // Messages is a model behind the Messages endpoint.
-type Messages struct{ at llm.Endpoint }
+type Messages struct{ endpoint llm.Endpoint }
 
 var _ llm.Model = (*Messages)(nil)
 
 // NewMessages returns a client for the Messages endpoint.
-func NewMessages(at llm.Endpoint) *Messages { return &Messages{at} }
+func NewMessages(endpoint llm.Endpoint) *Messages { return &Messages{endpoint} }
 
 // origin identifies the provider that produced reasoning, because another provider cannot read it.
-func (m *Messages) origin() string { return m.at.Provider + "/" + API }
+func (m *Messages) origin() string { return m.endpoint.Provider + "/" + API }
 
-// Reads implements llm.Reader.
-func (m *Messages) Reads(_, api string) bool { return api == m.origin() }
+// ReadsReasoning implements llm.ReasoningReader.
+func (m *Messages) ReadsReasoning(_, api string) bool { return api == m.origin() }
 
 // Stream implements llm.Model.
 func (m *Messages) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
@@ -56,8 +56,8 @@ func (m *Messages) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.De
 		if err != nil {
 			return llm.EncodeError(err)
 		}
-		return m.at.Post(ctx, body, m.headers(req), func(answer io.Reader) error {
-			s := stream{Emitter: llm.Emitter{Yield: yield, Origin: m.origin()}, provider: m.at.Name(), tools: tools, retention: req.Retention}
+		return m.endpoint.Post(ctx, body, m.headers(req), func(answer io.Reader) error {
+			s := stream{Emitter: llm.Emitter{Yield: yield, Origin: m.origin()}, provider: m.endpoint.Name(), tools: tools, retention: req.Retention}
 			return s.answer(answer)
 		})
 	})
@@ -73,7 +73,7 @@ func (m *Messages) headers(req llm.Request) map[string]string {
 		beta = betaBinding
 		out["Anthropic-Beta"] = beta
 	}
-	for _, set := range []map[string]string{m.at.Headers, req.Headers} {
+	for _, set := range []map[string]string{m.endpoint.Headers, req.Headers} {
 		for k, v := range set {
 			k = http.CanonicalHeaderKey(k)
 			if k == "Anthropic-Beta" && beta != "" {

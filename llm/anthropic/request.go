@@ -87,13 +87,13 @@ func (m message) has(kind string) bool {
 
 // encode returns the body of a request. from is the origin whose reasoning
 // may be sent (see origin). tools maps the tool names that the model gets to the real ones.
-func encode(req llm.Request, from string) (body []byte, tools llm.Aliases, err error) {
-	e := encoder{from: from, thinks: req.Reasoning, tools: llm.NewAliases(maxName), calls: llm.NewAliases(maxName)}
+func encode(req llm.Request, origin string) (body []byte, tools llm.Aliases, err error) {
+	e := encoder{origin: origin, thinking: req.Reasoning, tools: llm.NewAliases(maxName), calls: llm.NewAliases(maxName)}
 	r := request{Model: req.Model, MaxTokens: req.MaxOutput, Stream: true}
 	if r.MaxTokens <= 0 {
 		r.MaxTokens = defaultMaxTokens
 	}
-	if req.Server.WebSearch { // first, because the last tool gets the cache mark
+	if req.ServerTools.WebSearch { // first, because the last tool gets the cache mark
 		r.Tools = append(r.Tools, tool{Type: webSearchTool, Name: e.tools.Add(llm.WebSearch), MaxUses: maxSearches})
 	}
 	for _, t := range req.Tools {
@@ -106,7 +106,7 @@ func encode(req llm.Request, from string) (body []byte, tools llm.Aliases, err e
 	r.System = text(req.System)
 	fixed := len(r.System)
 	r.System = append(r.System, text(req.SystemTail)...)
-	r.Messages = e.messages(llm.Portable(req.Messages, from))
+	r.Messages = e.messages(llm.Portable(req.Messages, origin))
 	r.Thinking = thinking(req, r.MaxTokens, r.Messages)
 	if req.Cached() {
 		markCache(&r, fixed, req.Retention.Mark())
@@ -175,8 +175,8 @@ func markCache(r *request, fixed int, mark *llm.CacheControl) {
 
 // encoder encodes messages.
 type encoder struct {
-	from         string
-	thinks       bool
+	origin       string
+	thinking     bool
 	tools, calls llm.Aliases
 }
 
@@ -207,7 +207,7 @@ func (e *encoder) content(m llm.Message) []block {
 		case llm.Image:
 			rest = append(rest, image(part, m.Role))
 		case llm.Reasoning:
-			if raw := replay(part); e.thinks && part.API == e.from && raw != nil {
+			if raw := replay(part); e.thinking && part.API == e.origin && raw != nil {
 				rest = append(rest, block{raw: raw})
 			}
 		case llm.ServerCall:

@@ -116,7 +116,7 @@ func TestRequests(t *testing.T) {
 // breakpoint there: this is what makes the cache hit.
 func TestPrefixIsStable(t *testing.T) {
 	prefix := func(history []llm.Message, marks, upTo int) string {
-		e := encoder{from: from, tools: llm.NewAliases(maxName), calls: llm.NewAliases(maxName)}
+		e := encoder{origin: from, tools: llm.NewAliases(maxName), calls: llm.NewAliases(maxName)}
 		r := request{Messages: e.messages(history)}
 		markCache(&r, 0, llm.Retention("").Mark())
 		var b strings.Builder

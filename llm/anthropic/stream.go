@@ -67,11 +67,11 @@ type stream struct {
 	tools     llm.Aliases
 	retention llm.Retention
 
-	blocks []part
-	called bool
-	stop   string
-	usage  llm.Usage
-	long   *int64 // tokens written to the cache for an hour; nil if not reported
+	blocks   []part
+	hasCalls bool
+	stop     string
+	usage    llm.Usage
+	long     *int64 // tokens written to the cache for an hour; nil if not reported
 
 	searches []*search
 }
@@ -81,14 +81,14 @@ const stopPaused = "pause_turn"
 
 // part is a block of the answer that is thinking, a call, or a search by the API itself.
 type part struct {
-	index     int    // the provider's index; may repeat
-	id        string // unique in the answer
-	call      bool
-	server    bool
-	ended     bool
-	sealed    sealed
-	arguments []byte
-	input     json.RawMessage // arguments that some compatible servers send with the start
+	index        int    // the provider's index; may repeat
+	id           string // unique in the answer
+	call         bool
+	server       bool
+	ended        bool
+	thinkingData thinkingData
+	arguments    []byte
+	input        json.RawMessage // arguments that some compatible servers send with the start
 }
 
 // answer reads a stream, or the single JSON object that some servers send instead.
@@ -199,12 +199,12 @@ func (s *stream) begin(ev *streamEvent) {
 	case "text":
 		s.text(b.Text)
 	case "thinking", "redacted_thinking":
-		p.sealed = sealed{b.Signature, b.Data}
+		p.thinkingData = thinkingData{b.Signature, b.Data}
 		s.blocks = append(s.blocks, p)
 		s.Emit(llm.Delta{Kind: llm.ReasoningStart, ID: p.id})
 		s.thinking(p.id, b.Thinking)
 	case "tool_use":
-		p.call, p.input, s.called = true, b.Input, true
+		p.call, p.input, s.hasCalls = true, b.Input, true
 		s.blocks = append(s.blocks, p)
 		s.Emit(llm.Delta{Kind: llm.ToolStart, ID: p.id, Name: s.tools.Name(b.Name)})
 	case blockSearch:
@@ -229,17 +229,17 @@ func (s *stream) delta(ev *streamEvent) {
 	case p == nil:
 	case d.Type == "input_json_delta" && p.server:
 		p.arguments = append(p.arguments, d.PartialJSON...)
-	case d.Type == "thinking_delta" && p.thinks():
+	case d.Type == "thinking_delta" && p.isThinking():
 		s.thinking(p.id, d.Thinking)
-	case d.Type == "signature_delta" && p.thinks():
-		p.sealed.Signature += d.Signature
+	case d.Type == "signature_delta" && p.isThinking():
+		p.thinkingData.Signature += d.Signature
 	case d.Type == "input_json_delta" && p.call && d.PartialJSON != "":
 		p.arguments = append(p.arguments, d.PartialJSON...)
 		s.Emit(llm.Delta{Kind: llm.ToolArgs, ID: p.id, Text: d.PartialJSON})
 	}
 }
 
-func (p *part) thinks() bool { return !p.call && !p.server }
+func (p *part) isThinking() bool { return !p.call && !p.server }
 
 // block returns the block with an id, or nil.
 func (s *stream) block(id string) *part {
@@ -284,7 +284,7 @@ func (s *stream) close(index int) {
 	case p.server:
 		s.runSearch(p)
 	case !p.call: // end decides whether a call is complete
-		opaque, _ := json.Marshal(p.sealed) // strings always encode
+		opaque, _ := json.Marshal(p.thinkingData) // strings always encode
 		s.Emit(llm.Delta{Kind: llm.ReasoningEnd, ID: p.id, API: s.Origin, Opaque: opaque})
 	}
 }
@@ -293,7 +293,7 @@ func (s *stream) close(index int) {
 // send their end.
 func (s *stream) endThinking(other int) {
 	for i := range s.blocks {
-		if p := &s.blocks[i]; p.thinks() && !p.ended && p.index != other {
+		if p := &s.blocks[i]; p.isThinking() && !p.ended && p.index != other {
 			s.close(p.index)
 		}
 	}
@@ -330,7 +330,7 @@ func (s *stream) end() error {
 		stop = llm.StopRefusal
 	case s.stop == "max_tokens":
 		stop = llm.StopLength
-	case s.called:
+	case s.hasCalls:
 		stop = llm.StopToolCalls
 	case s.stop == stopPaused:
 		stop = llm.StopPaused

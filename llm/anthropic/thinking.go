@@ -71,9 +71,9 @@ func loopThinks(msgs []message) bool {
 	return first == len(msgs) || msgs[first].Content[0].raw != nil
 }
 
-// sealed is the part of a thinking block that must be sent back: a signature, or the encrypted
+// thinkingData is the part of a thinking block that must be sent back: a signature, or the encrypted
 // thinking.
-type sealed struct {
+type thinkingData struct {
 	Signature string `json:"signature,omitempty"`
 	Redacted  string `json:"redacted,omitempty"`
 }
@@ -81,7 +81,7 @@ type sealed struct {
 // replay returns a thinking block as it is sent back to the model, or nil if there is nothing to
 // send.
 func replay(r llm.Reasoning) json.RawMessage {
-	var s sealed
+	var s thinkingData
 	if err := json.Unmarshal(r.Opaque, &s); err != nil {
 		return nil
 	}

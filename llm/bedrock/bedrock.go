@@ -29,15 +29,15 @@ const API = "bedrock"
 
 // Converse is a model behind the ConverseStream operation.
 type Converse struct {
-	at  llm.Endpoint
-	aws AWS
+	endpoint llm.Endpoint
+	aws      AWS
 }
 
 var _ llm.Model = (*Converse)(nil)
 
 // New returns a client for the runtime endpoint of a region (see URL). Without an Authorization
 // header in the endpoint, requests are authenticated with the credentials of aws.
-func New(at llm.Endpoint, aws AWS) *Converse { return &Converse{at, aws} }
+func New(endpoint llm.Endpoint, aws AWS) *Converse { return &Converse{endpoint, aws} }
 
 // URL returns the runtime endpoint of a region.
 func URL(region string) string {
@@ -70,8 +70,8 @@ func escape(s string) string {
 	return out.String()
 }
 
-// Reads implements llm.Reader.
-func (c *Converse) Reads(model, api string) bool { return api == c.origin(model) }
+// ReadsReasoning implements llm.ReasoningReader.
+func (c *Converse) ReadsReasoning(model, api string) bool { return api == c.origin(model) }
 
 // Stream implements llm.Model.
 func (c *Converse) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
@@ -88,7 +88,7 @@ func (c *Converse) stream(ctx context.Context, req llm.Request, yield func(llm.D
 	if err != nil {
 		return llm.EncodeError(err)
 	}
-	at := c.at
+	at := c.endpoint
 	at.URL = operation(at.URL, req.Model)
 	if at.Headers, err = c.headers(ctx, at.URL, body); err != nil {
 		return &llm.Error{Kind: llm.ErrAuth, Message: at.Name() + " cannot be reached: " + err.Error(), Cause: err}
@@ -102,14 +102,14 @@ func (c *Converse) stream(ctx context.Context, req llm.Request, yield func(llm.D
 // origin identifies the vendor that produced reasoning, because models of other vendors behind the
 // same endpoint refuse it.
 func (c *Converse) origin(model string) string {
-	return c.at.Provider + "/" + API + "/" + vendor(model)
+	return c.endpoint.Provider + "/" + API + "/" + vendor(model)
 }
 
 // headers returns the endpoint's headers and those that authenticate this request. They are set on
 // the endpoint, which keeps its headers out of error messages, because AWS repeats the signed text
 // in the error for a wrong signature.
 func (c *Converse) headers(ctx context.Context, at string, body []byte) (map[string]string, error) {
-	out := maps.Clone(c.at.Headers)
+	out := maps.Clone(c.endpoint.Headers)
 	if out == nil {
 		out = map[string]string{}
 	}
@@ -117,7 +117,7 @@ func (c *Converse) headers(ctx context.Context, at string, body []byte) (map[str
 	if out["Authorization"] != "" {
 		return out, nil
 	}
-	auth, err := c.aws.authenticate(ctx, at, body, c.at.Now())
+	auth, err := c.aws.authenticate(ctx, at, body, c.endpoint.Now())
 	maps.Copy(out, auth)
 	return out, err
 }

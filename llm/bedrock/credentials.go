@@ -109,7 +109,7 @@ func (a AWS) keys() (aws.Credentials, error) {
 	}
 	c = aws.Credentials{AccessKeyID: p["aws_access_key_id"], SecretAccessKey: p["aws_secret_access_key"], SessionToken: p["aws_session_token"]}
 	if !c.HasKeys() {
-		return c, fmt.Errorf("the AWS profile %q %s", a.profileName(), p.without())
+		return c, fmt.Errorf("the AWS profile %q %s", a.profileName(), p.unusableReason())
 	}
 	return c, nil
 }

@@ -191,6 +191,6 @@ func FuzzProfile(f *testing.F) {
 		if ok := p.read(file, section); !ok && len(p) > 0 {
 			t.Errorf("%q has no section %q, but %v", file, section, p)
 		}
-		_ = p.without()
+		_ = p.unusableReason()
 	})
 }

@@ -20,7 +20,7 @@ const (
 // errCorrupt is wrapped by errors about bytes that are not an event stream.
 var errCorrupt = errors.New("the event stream is corrupt")
 
-func corrupt(format string, args ...any) error {
+func corruptError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errCorrupt, fmt.Sprintf(format, args...))
 }
 
@@ -56,11 +56,11 @@ func (e *eventReader) next() (message, error) {
 	const frame = uint32(len(prelude)) + 4 // bytes that are neither headers nor payload
 	switch {
 	case crc32.ChecksumIEEE(prelude[:8]) != binary.BigEndian.Uint32(prelude[8:]):
-		return message{}, corrupt("the checksum of a message's lengths is wrong")
+		return message{}, corruptError("the checksum of a message's lengths is wrong")
 	case total > maxMessage || headers > maxHeaders:
-		return message{}, corrupt("a message of %d bytes with %d bytes of headers is too large", total, headers)
+		return message{}, corruptError("a message of %d bytes with %d bytes of headers is too large", total, headers)
 	case total < frame || headers > total-frame:
-		return message{}, corrupt("a message of %d bytes cannot have %d bytes of headers", total, headers)
+		return message{}, corruptError("a message of %d bytes cannot have %d bytes of headers", total, headers)
 	}
 	e.buf.Reset()
 	rest := int64(total) - int64(len(prelude))
@@ -73,7 +73,7 @@ func (e *eventReader) next() (message, error) {
 	body := e.buf.Bytes()
 	content, sum := body[:rest-4], binary.BigEndian.Uint32(body[rest-4:])
 	if crc32.Update(crc32.ChecksumIEEE(prelude[:]), crc32.IEEETable, content) != sum {
-		return message{}, corrupt("the checksum of a message is wrong")
+		return message{}, corruptError("the checksum of a message is wrong")
 	}
 	m := message{payload: content[headers:]}
 	return m, m.readHeaders(content[:headers])
@@ -85,7 +85,7 @@ func (m *message) readHeaders(b []byte) error {
 	for len(b) > 0 {
 		name, rest, ok := cut(b[1:], int(b[0]))
 		if !ok || len(rest) == 0 {
-			return corrupt("a header is cut")
+			return corruptError("a header is cut")
 		}
 		size, skip, err := headerSize(rest)
 		if err != nil {
@@ -93,7 +93,7 @@ func (m *message) readHeaders(b []byte) error {
 		}
 		value, after, ok := cut(rest[skip:], size)
 		if !ok {
-			return corrupt("the header %.40q is cut", name)
+			return corruptError("the header %.40q is cut", name)
 		}
 		if rest[0] == headerString {
 			m.set(string(name), string(value))
@@ -135,13 +135,13 @@ func headerSize(b []byte) (size, skip int, err error) {
 		return 8, 1, nil
 	case 6, headerString: // bytes or text, after a length of two bytes
 		if len(b) < 3 {
-			return 0, 0, corrupt("the length of a header is cut")
+			return 0, 0, corruptError("the length of a header is cut")
 		}
 		return int(binary.BigEndian.Uint16(b[1:3])), 3, nil
 	case 9: // a UUID
 		return 16, 1, nil
 	}
-	return 0, 0, corrupt("a header has the unknown type %d", b[0])
+	return 0, 0, corruptError("a header has the unknown type %d", b[0])
 }
 
 // cut returns the first n bytes of b and what follows; ok is false if b is shorter.

@@ -46,8 +46,8 @@ type (
 // turns encodes the history in the form that Converse accepts: roles alternate, results come first
 // in their message, no text is blank, and ids have valid characters. Reasoning is sent only to the
 // vendor that produced it.
-func turns(req llm.Request, from string) []converseTurn {
-	e := encoder{from: from, own: acceptsStatusAndImages(req.Model), ids: map[string]string{}, used: map[string]bool{}}
+func turns(req llm.Request, origin string) []converseTurn {
+	e := encoder{origin: origin, statusAndImages: acceptsStatusAndImages(req.Model), ids: map[string]string{}, used: map[string]bool{}}
 	var out []converseTurn
 	for _, m := range req.Messages {
 		content := e.blocks(m.Parts)
@@ -74,10 +74,10 @@ func afterResults(b contentBlock) int {
 }
 
 type encoder struct {
-	from string
-	own  bool              // results may have a status and images (see acceptsStatusAndImages)
-	ids  map[string]string // of calls, from eca's ids to the ids that are sent
-	used map[string]bool
+	origin          string
+	statusAndImages bool              // results may have a status and images (see acceptsStatusAndImages)
+	ids             map[string]string // of calls, from eca's ids to the ids that are sent
+	used            map[string]bool
 }
 
 func (e *encoder) blocks(parts []llm.Part) []contentBlock {
@@ -91,14 +91,14 @@ func (e *encoder) blocks(parts []llm.Part) []contentBlock {
 		case llm.Image:
 			out = append(out, imageBlock(part))
 		case llm.Reasoning:
-			if part.API == e.from && len(part.Opaque) > 0 {
+			if part.API == e.origin && len(part.Opaque) > 0 {
 				out = append(out, contentBlock{Reasoning: part.Opaque})
 			}
 		case llm.ToolCall:
 			out = append(out, contentBlock{ToolUse: &toolUse{ID: e.id(part.ID), Name: part.Name, Input: part.Arguments}})
 		case llm.ToolResult:
 			out = append(out, contentBlock{ToolResult: e.result(part)})
-			if len(part.Images) > 0 && !e.own {
+			if len(part.Images) > 0 && !e.statusAndImages {
 				out = append(out, contentBlock{Text: llm.ImagesLabel(e.ids[part.ID])})
 				for _, img := range part.Images {
 					out = append(out, imageBlock(img))
@@ -115,7 +115,7 @@ func (e *encoder) result(r llm.ToolResult) *toolResult {
 	if strings.TrimSpace(r.Text) != "" {
 		out.Content = append(out.Content, contentBlock{Text: r.Text})
 	}
-	if e.own {
+	if e.statusAndImages {
 		for _, img := range r.Images {
 			out.Content = append(out.Content, imageBlock(img))
 		}
@@ -123,7 +123,7 @@ func (e *encoder) result(r llm.ToolResult) *toolResult {
 	if out.Content == nil {
 		out.Content = []contentBlock{{Text: "(no output)"}}
 	}
-	if r.Failed && e.own {
+	if r.Failed && e.statusAndImages {
 		out.Status = "error"
 	}
 	return out

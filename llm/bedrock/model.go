@@ -25,9 +25,9 @@ func vendor(id string) string {
 	return v
 }
 
-// claude returns the version of a Claude model (see llm.ClaudeVersion); 0 for other models, and for
+// claudeVersion returns the version of a Claude model (see llm.ClaudeVersion); 0 for other models, and for
 // Claude models before the third generation.
-func claude(id string) int {
+func claudeVersion(id string) int {
 	v, _ := llm.ClaudeVersion(baseName(id))
 	if v < 300 {
 		return 0
@@ -35,17 +35,17 @@ func claude(id string) int {
 	return v
 }
 
-// nova2 reports whether a model is an Amazon Nova 2 model.
-func nova2(id string) bool { return strings.HasPrefix(baseName(id), "amazon.nova-2") }
+// isNova2 reports whether a model is an Amazon Nova 2 model.
+func isNova2(id string) bool { return strings.HasPrefix(baseName(id), "amazon.nova-2") }
 
 // Reasons reports whether a model is known to reason on request.
-func Reasons(id string) bool { return claude(id) >= 307 || nova2(id) }
+func Reasons(id string) bool { return claudeVersion(id) >= 307 || isNova2(id) }
 
 // thinking returns the model-specific fields that ask a model to reason, or nil. maxOutput is the
 // limit in tokens that reasoning and the answer share; 0 means unknown.
 func thinking(id string, maxOutput int64) map[string]any {
-	const budget, leastBudget = 2048, 1024
-	v := claude(id)
+	const budget, minBudget = 2048, 1024
+	v := claudeVersion(id)
 	switch {
 	case v >= 407: // without display, it returns none of its reasoning
 		return map[string]any{"thinking": map[string]any{"type": "adaptive", "display": "summarized"}}
@@ -56,11 +56,11 @@ func thinking(id string, maxOutput int64) map[string]any {
 		if maxOutput > 0 {
 			tokens = min(tokens, maxOutput/2)
 		}
-		if tokens < leastBudget {
+		if tokens < minBudget {
 			return nil
 		}
 		return map[string]any{"thinking": map[string]any{"type": "enabled", "budget_tokens": tokens}}
-	case nova2(id):
+	case isNova2(id):
 		return map[string]any{"reasoningConfig": map[string]any{"type": "enabled", "maxReasoningEffort": "medium"}}
 	}
 	return nil
@@ -81,7 +81,7 @@ type caching struct {
 func cachingOf(req llm.Request) caching {
 	name := baseName(req.Model)
 	point := &cachePoint{Type: "default"}
-	switch v := claude(req.Model); {
+	switch v := claudeVersion(req.Model); {
 	case !req.Cached():
 	case v >= 307, strings.Contains(name, "claude-3-5-haiku"):
 		if v >= 405 {

@@ -21,16 +21,16 @@ func readShared(path string) (string, error) {
 // that are not settings, and indented lines, which belong to settings with several values that eca
 // does not use.
 func (p profile) read(text, section string) (ok bool) {
-	inside := false
+	inSection := false
 	for line := range strings.Lines(text) {
 		indented := strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t")
 		line = strings.TrimSpace(line)
 		switch {
 		case line == "" || line[0] == '#' || line[0] == ';' || indented:
 		case line[0] == '[':
-			inside = sectionName(line) == section
-			ok = ok || inside
-		case inside:
+			inSection = sectionName(line) == section
+			ok = ok || inSection
+		case inSection:
 			if key, value, isSetting := strings.Cut(line, "="); isSetting {
 				p[strings.ToLower(strings.TrimSpace(key))] = settingValue(value)
 			}
@@ -54,8 +54,8 @@ func settingValue(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// without returns why a profile without keys cannot be used, and what to do.
-func (p profile) without() string {
+// unusableReason returns why a profile without keys cannot be used, and what to do.
+func (p profile) unusableReason() string {
 	const export = "; let the AWS command line print keys (aws configure export-credentials --format env), or use an API key in AWS_BEARER_TOKEN_BEDROCK"
 	for _, kind := range []struct{ setting, reason string }{
 		{"sso_session", "logs in with SSO, which eca does not do"},

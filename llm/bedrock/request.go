@@ -42,9 +42,9 @@ type (
 )
 
 // encode returns the body of a request. from identifies whose reasoning may be sent (see origin).
-func encode(req llm.Request, from string) ([]byte, error) {
+func encode(req llm.Request, origin string) ([]byte, error) {
 	cache := cachingOf(req)
-	r := converseRequest{Messages: turns(req, from), Tools: toolsOf(req, cache)}
+	r := converseRequest{Messages: turns(req, origin), Tools: toolsOf(req, cache)}
 	if req.System != "" {
 		r.System = []contentBlock{{Text: req.System}}
 		if cache.system {
@@ -80,7 +80,7 @@ func encode(req llm.Request, from string) ([]byte, error) {
 func toolsOf(req llm.Request, cache caching) *toolConfig {
 	specs := req.Tools
 	if len(specs) == 0 {
-		specs = called(req.Messages)
+		specs = calledTools(req.Messages)
 	}
 	var out []tool
 	for _, t := range specs {
@@ -95,7 +95,7 @@ func toolsOf(req llm.Request, cache caching) *toolConfig {
 	return &toolConfig{out}
 }
 
-func called(msgs []llm.Message) []llm.ToolSpec {
+func calledTools(msgs []llm.Message) []llm.ToolSpec {
 	var out []llm.ToolSpec
 	for _, m := range msgs {
 		for _, part := range m.Parts {
@@ -115,7 +115,7 @@ func called(msgs []llm.Message) []llm.ToolSpec {
 // common names of sampling parameters go to inferenceConfig; other keys are passed to the model.
 func converseExtra(extra map[string]any) map[string]any {
 	out := map[string]any{}
-	inside := func(member, key string, v any) {
+	setMember := func(member, key string, v any) {
 		m, _ := out[member].(map[string]any)
 		if m = maps.Clone(m); m == nil {
 			m = map[string]any{}
@@ -136,15 +136,15 @@ func converseExtra(extra map[string]any) map[string]any {
 		switch k {
 		case "model", "stream": // set by the URL
 		case "max_tokens", "maxTokens", "max_completion_tokens":
-			inside("inferenceConfig", "maxTokens", extra[k])
+			setMember("inferenceConfig", "maxTokens", extra[k])
 		case "temperature":
-			inside("inferenceConfig", "temperature", extra[k])
+			setMember("inferenceConfig", "temperature", extra[k])
 		case "top_p", "topP":
-			inside("inferenceConfig", "topP", extra[k])
+			setMember("inferenceConfig", "topP", extra[k])
 		case "stop", "stop_sequences", "stopSequences":
-			inside("inferenceConfig", "stopSequences", extra[k])
+			setMember("inferenceConfig", "stopSequences", extra[k])
 		default:
-			inside(fields, k, extra[k])
+			setMember(fields, k, extra[k])
 		}
 	}
 	return out

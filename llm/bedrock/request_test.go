@@ -199,7 +199,7 @@ func TestModels(t *testing.T) {
 			raw, _ := json.Marshal(fields)
 			asked = string(raw)
 		}
-		if got := fmt.Sprint(vendor(id), " ", claude(id), " ", cachingOf(llm.Request{Model: id}).system, " ", asked); got != want {
+		if got := fmt.Sprint(vendor(id), " ", claudeVersion(id), " ", cachingOf(llm.Request{Model: id}).system, " ", asked); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", id, got, want)
 		}
 		if Reasons(id) != (fields != nil) {

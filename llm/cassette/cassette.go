@@ -120,7 +120,7 @@ type Player struct {
 func Parse(data []byte) (*Player, error) {
 	p := &Player{tape: &Cassette{}, failures: map[*Step]int{}}
 	if err := yaml.UnmarshalWithOptions(data, p.tape, yaml.Strict()); err != nil {
-		return nil, placed(err)
+		return nil, yamlError(err)
 	}
 	// fail returns an error about the value at a path of the document.
 	fail := func(path []any, format string, args ...any) error {
@@ -191,8 +191,8 @@ func position(data []byte, path []any) string {
 	return fmt.Sprintf("%d:%d", pos.Line, pos.Column)
 }
 
-// placed returns a YAML error in one line.
-func placed(err error) error {
+// yamlError returns a YAML error in one line.
+func yamlError(err error) error {
 	text, _, _ := strings.Cut(yaml.FormatError(err, false, false), "\n")
 	if m := regexp.MustCompile(`^\[(\d+:\d+)\] `).FindStringSubmatch(text); m != nil {
 		return errors.New(m[1] + ": " + text[len(m[0]):])
@@ -210,11 +210,11 @@ func (p *Player) step(req llm.Request) (*Step, vars, error) {
 	if turn == nil {
 		return nil, v, &llm.Error{Kind: llm.ErrBadRequest, Message: fmt.Sprintf(
 			"The cassette has no turn for the prompt %q: it has %s, this is prompt %d, and there is no default; add a turn or a default to the file, or record it again",
-			shorten.Text(v.user, maxQuoted), counted(len(p.tape.Turns), "turn"), v.userIndex+1)}
+			shorten.Text(v.user, maxQuoted), count(len(p.tape.Turns), "turn"), v.userIndex+1)}
 	}
 	if v.step >= len(turn.Steps) {
 		return nil, v, &llm.Error{Kind: llm.ErrBadRequest, Message: fmt.Sprintf(
-			"The cassette's turn for %q has only %s, but the tool results need another; add a step to the file, or record it again", shorten.Text(v.user, maxQuoted), counted(len(turn.Steps), "step"))}
+			"The cassette's turn for %q has only %s, but the tool results need another; add a step to the file, or record it again", shorten.Text(v.user, maxQuoted), count(len(turn.Steps), "step"))}
 	}
 	s := &turn.Steps[v.step]
 	for i := range s.Cases {
@@ -228,7 +228,7 @@ func (p *Player) step(req llm.Request) (*Step, vars, error) {
 // maxQuoted is how much of a prompt an error quotes, in runes.
 const maxQuoted = 80
 
-func counted(n int, noun string) string {
+func count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
@@ -247,8 +247,8 @@ func (p *Player) turn(v vars) *Turn {
 	return p.tape.Default
 }
 
-// failing returns the step's error if it is due, and counts it.
-func (p *Player) failing(s *Step) *Error {
+// nextError returns the step's error if it is due, and counts it.
+func (p *Player) nextError(s *Step) *Error {
 	if s.Error == nil {
 		return nil
 	}

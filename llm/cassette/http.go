@@ -16,7 +16,7 @@ import (
 // Google, .../api/chat and .../api/show like Ollama, and .../converse-stream like Amazon Bedrock.
 // Everything else is 404. seen, if not nil, is called with the path and body of every request to a
 // model.
-func (p *Player) Handler(seen func(path string, body []byte)) http.Handler {
+func (p *Player) Handler(onRequest func(path string, body []byte)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var format wireFormat
 		switch {
@@ -47,8 +47,8 @@ func (p *Player) Handler(seen func(path string, body []byte)) http.Handler {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		if seen != nil {
-			seen(r.URL.Path, body)
+		if onRequest != nil {
+			onRequest(r.URL.Path, body)
 		}
 		req, err := format.request(body)
 		if err != nil {
@@ -65,7 +65,7 @@ func (p *Player) serve(w http.ResponseWriter, r *http.Request, format wireFormat
 		writeError(w, format, &Error{Status: http.StatusBadRequest, Message: err.Error()})
 		return
 	}
-	fault := p.failing(s)
+	fault := p.nextError(s)
 	if fault != nil && !fault.Late {
 		writeError(w, format, fault)
 		return
@@ -122,8 +122,8 @@ func readAll(r *http.Request) ([]byte, error) {
 func writeError(w http.ResponseWriter, format wireFormat, e *Error) {
 	w.Header().Set("Content-Type", "application/json")
 	body := object{"error": object{"message": e.Message, "type": "cassette"}}
-	if own, ok := format.(interface{ failure(e *Error) object }); ok {
-		body = own.failure(e)
+	if custom, ok := format.(interface{ failure(e *Error) object }); ok {
+		body = custom.failure(e)
 	}
 	if _, inBody := format.(*googleFormat); e.RetryAfter > 0 && !inBody {
 		w.Header().Set("Retry-After", strconv.FormatFloat(e.RetryAfter, 'f', -1, 64))

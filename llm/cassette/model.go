@@ -23,9 +23,9 @@ func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 			yield(llm.Delta{}, err)
 			return
 		}
-		fault := p.failing(s)
+		fault := p.nextError(s)
 		if fault != nil && !fault.Late {
-			yield(llm.Delta{}, fault.asProvider())
+			yield(llm.Delta{}, fault.providerError())
 			return
 		}
 		for d := range deltas(s, v) {
@@ -39,7 +39,7 @@ func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 		}
 		switch {
 		case fault != nil:
-			yield(llm.Delta{}, fault.asProvider())
+			yield(llm.Delta{}, fault.providerError())
 		case s.Hang:
 			<-ctx.Done()
 			yield(llm.Delta{}, ctx.Err())
@@ -55,8 +55,8 @@ func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 	}
 }
 
-// asProvider returns the error as a provider would have sent it.
-func (e *Error) asProvider() *llm.Error {
+// providerError returns the error as a provider would have sent it.
+func (e *Error) providerError() *llm.Error {
 	resp := &http.Response{StatusCode: e.Status, Header: http.Header{}}
 	if e.RetryAfter > 0 {
 		resp.Header.Set("Retry-After", fmt.Sprint(e.RetryAfter))

@@ -143,15 +143,15 @@ func (r *Recorder) write(name string, tape *Cassette) error {
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return err
 	}
-	whole := *tape
-	whole.Turns = nil
+	complete := *tape
+	complete.Turns = nil
 	for _, t := range tape.Turns {
 		if len(t.Steps) == 0 {
 			t.Steps = []Step{{Text: "(not recorded)"}}
 		}
-		whole.Turns = append(whole.Turns, t)
+		complete.Turns = append(complete.Turns, t)
 	}
-	data, err := yaml.Marshal(whole)
+	data, err := yaml.Marshal(complete)
 	if err != nil {
 		return err
 	}

@@ -48,8 +48,8 @@ type Catalog struct {
 	snapshot func() *index
 	file     atomic.Pointer[index] // nil until a file has been read
 
-	mu   sync.Mutex // guards read; held by Refresh, so that only one runs at a time
-	read time.Time  // modification time of the file in use
+	mu       sync.Mutex // guards read; held by Refresh, so that only one runs at a time
+	fileTime time.Time  // modification time of the file in use
 }
 
 // New returns a catalogue. It reads nothing.
@@ -126,12 +126,12 @@ func (c *Catalog) Facts(provider, url string, names ...string) llm.Facts {
 // anyProvider finds a model by its name alone. It prefers the vendors of models, which are the
 // providers in the snapshot, because resellers often reduce limits.
 func (c *Catalog) anyProvider(idx *index, name string) *model {
-	same := idx.byName[normal(name)]
+	same := idx.byName[normalName(name)]
 	if len(same) == 0 {
 		return nil
 	}
 	for _, m := range same {
-		if makers := c.snapshot(); makers.providers[m.provider] != nil {
+		if vendors := c.snapshot(); vendors.providers[m.provider] != nil {
 			return m
 		}
 	}

@@ -34,9 +34,9 @@ type index struct {
 }
 
 type provider struct {
-	url    string
-	models map[string]*model
-	normal map[string]*model // by normal name
+	url          string
+	models       map[string]*model
+	byNormalName map[string]*model // by normal name
 }
 
 type model struct {
@@ -124,7 +124,7 @@ func build(raw map[string]rawProvider, source llm.Source) (*index, error) {
 }
 
 func (idx *index) add(id string, raw rawProvider, source llm.Source) error {
-	p := &provider{url: normalURL(raw.API), models: map[string]*model{}, normal: map[string]*model{}}
+	p := &provider{url: normalURL(raw.API), models: map[string]*model{}, byNormalName: map[string]*model{}}
 	idx.providers[id] = p
 	if p.url != "" && idx.byURL[p.url] == nil {
 		idx.byURL[p.url] = p
@@ -139,8 +139,8 @@ func (idx *index) add(id string, raw rawProvider, source llm.Source) error {
 		}
 		m := &model{provider: id, assistant: r.assistant(), facts: r.facts(source)}
 		p.models[name] = m
-		if n := normal(name); p.normal[n] == nil {
-			p.normal[n] = m
+		if n := normalName(name); p.byNormalName[n] == nil {
+			p.byNormalName[n] = m
 			idx.byName[n] = append(idx.byName[n], m)
 		}
 	}
@@ -166,7 +166,7 @@ func (p *provider) find(name string) *model {
 	if m := p.models[name]; m != nil {
 		return m
 	}
-	return p.normal[normal(name)]
+	return p.byNormalName[normalName(name)]
 }
 
 func (r rawModel) assistant() bool {
@@ -215,9 +215,9 @@ func validName(s string) bool {
 	})
 }
 
-// normal returns the form in which the names that different providers use for one model are equal:
+// normalName returns the form in which the names that different providers use for one model are equal:
 // without a vendor prefix, in lower case, with one kind of separator.
-func normal(name string) string {
+func normalName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("._: ", r) {
 			return '-'

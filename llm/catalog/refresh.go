@@ -43,7 +43,7 @@ func (c *Catalog) load() (fresh bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if at := info.ModTime(); !at.Equal(c.read) {
+	if at := info.ModTime(); !at.Equal(c.fileTime) {
 		data, err := safeio.Read(c.opts.Path, maxBytes)
 		if err != nil {
 			return false, err
@@ -53,9 +53,9 @@ func (c *Catalog) load() (fresh bool, err error) {
 			return false, fmt.Errorf("%s: %w", c.opts.Path, err)
 		}
 		c.file.Store(idx)
-		c.read = at
+		c.fileTime = at
 	}
-	age := c.opts.Now().Sub(c.read)
+	age := c.opts.Now().Sub(c.fileTime)
 	return age >= 0 && age < maxAge, nil
 }
 
@@ -80,7 +80,7 @@ func (c *Catalog) fetch(ctx context.Context) error {
 		return err
 	}
 	if info, err := os.Stat(c.opts.Path); err == nil {
-		c.read = info.ModTime()
+		c.fileTime = info.ModTime()
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func compile(rules map[string]config.VariantRule) (out []variantRule, bad map[st
 func (v *Variants) Of(provider, api, model string, own Payloads, reasoning bool) Payloads {
 	out := Payloads{}
 	for _, r := range slices.Concat(v.builtIn(), v.own) {
-		if r.fits(provider, api, model) {
+		if r.applies(provider, api, model) {
 			maps.Copy(out, r.Variants)
 		}
 	}
@@ -89,7 +89,7 @@ func (v *Variants) Of(provider, api, model string, own Payloads, reasoning bool)
 	return out
 }
 
-func (r variantRule) fits(provider, api, model string) bool {
+func (r variantRule) applies(provider, api, model string) bool {
 	if slices.Contains(r.ExcludeProviders, provider) || len(r.API) > 0 && !slices.Contains(r.API, api) {
 		return false
 	}

@@ -34,7 +34,7 @@ const API = "google"
 const KeyHeader = "X-Goog-Api-Key"
 
 // Model is a model behind the Gemini API.
-type Model struct{ at llm.Endpoint }
+type Model struct{ endpoint llm.Endpoint }
 
 var _ llm.Model = (*Model)(nil)
 
@@ -46,26 +46,26 @@ func New(at llm.Endpoint) *Model {
 }
 
 // origin identifies the provider that produced reasoning, because another provider cannot read it.
-func (m *Model) origin() string { return m.at.Provider + "/" + API }
+func (m *Model) origin() string { return m.endpoint.Provider + "/" + API }
 
-// Reads implements llm.Reader.
-func (m *Model) Reads(_, api string) bool { return api == m.origin() }
+// ReadsReasoning implements llm.ReasoningReader.
+func (m *Model) ReadsReasoning(_, api string) bool { return api == m.origin() }
 
 // Stream implements llm.Model.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
-	req, names := llm.Conform(req, llm.Form{Name: 64, Letter: true})
+	req, names := llm.Conform(req, llm.Form{Name: 64, LetterFirst: true})
 	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
 		yield = names.RestoreNames(yield)
-		at := m.at
+		at := m.endpoint
 		body, err := encode(req, m.origin())
 		if err == nil {
-			at.URL, err = endpoint(m.at.URL, url.Values{"alt": {"sse"}}, modelPath(req.Model)+":streamGenerateContent")
+			at.URL, err = endpoint(m.endpoint.URL, url.Values{"alt": {"sse"}}, modelPath(req.Model)+":streamGenerateContent")
 		}
 		if err != nil {
 			return llm.EncodeError(err)
 		}
 		return at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
-			s := stream{Emitter: llm.Emitter{Yield: yield, Origin: m.origin()}, provider: m.at.Name()}
+			s := stream{Emitter: llm.Emitter{Yield: yield, Origin: m.origin()}, provider: m.endpoint.Name()}
 			return s.read(llm.NewSSEReader(answer))
 		})
 	})
@@ -118,7 +118,7 @@ func explain(e *llm.Error, body []byte) {
 	}
 	for _, d := range b.Error.Details {
 		if delay, err := time.ParseDuration(d.RetryDelay); err == nil && delay > 0 && e.RetryAfter == 0 {
-			e.AskedToWait(delay)
+			e.SetRetryAfter(delay)
 		}
 		if d.Reason == "API_KEY_INVALID" {
 			e.Kind = llm.ErrAuth

@@ -79,13 +79,13 @@ func encode(req llm.Request, origin string) ([]byte, error) {
 	if system := req.Instructions(); system != "" {
 		r.System = &content{Parts: []part{text(system)}}
 	}
-	if req.MaxOutput > 0 || req.Reasoning || req.Server.ImageGeneration {
+	if req.MaxOutput > 0 || req.Reasoning || req.ServerTools.ImageGeneration {
 		r.Generation = &generation{MaxOutput: req.MaxOutput}
 	}
 	if req.Reasoning {
 		r.Generation.Thinking = &thinking{Include: true}
 	}
-	if req.Server.ImageGeneration {
+	if req.ServerTools.ImageGeneration {
 		r.Generation.Modalities = []string{"TEXT", "IMAGE"}
 	}
 	var functions []function
@@ -99,7 +99,7 @@ func encode(req llm.Request, origin string) ([]byte, error) {
 	if len(functions) > 0 {
 		r.Tools = []tools{{Functions: functions}}
 	}
-	if req.Server.WebSearch {
+	if req.ServerTools.WebSearch {
 		r.Tools = append(r.Tools, tools{Search: &struct{}{}})
 		if len(functions) > 0 {
 			r.ToolConfig = &toolConfig{Invocations: true}

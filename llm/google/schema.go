@@ -31,9 +31,9 @@ const maxNodes = 5000
 
 // dialect converts one schema.
 type dialect struct {
-	root   map[string]any
-	within []string // the references being followed
-	budget int      // how many more nodes may be written
+	root       map[string]any
+	activeRefs []string // the references being followed
+	budget     int      // how many more nodes may be written
 }
 
 // schema converts a node. A node without any information becomes a string, because a type is
@@ -46,7 +46,7 @@ func (d *dialect) schema(v any) map[string]any {
 	if ref, ok := in["$ref"].(string); ok {
 		return d.reference(ref, in)
 	}
-	in = d.merged(in)
+	in = d.mergeAllOf(in)
 	out := map[string]any{}
 	if s, _ := in["description"].(string); s != "" {
 		out["description"] = s
@@ -54,17 +54,17 @@ func (d *dialect) schema(v any) map[string]any {
 	if in["nullable"] == true {
 		out["nullable"] = true
 	}
-	d.typed(in, out)
+	d.writeType(in, out)
 	return out
 }
 
 // reference converts the target of a local reference. It does not follow a recursive reference.
 func (d *dialect) reference(ref string, in map[string]any) map[string]any {
 	out := map[string]any{"type": "object"}
-	if target, ok := d.resolve(ref); ok && !slices.Contains(d.within, ref) {
-		d.within = append(d.within, ref)
+	if target, ok := d.resolve(ref); ok && !slices.Contains(d.activeRefs, ref) {
+		d.activeRefs = append(d.activeRefs, ref)
 		out = d.schema(target)
-		d.within = d.within[:len(d.within)-1]
+		d.activeRefs = d.activeRefs[:len(d.activeRefs)-1]
 	}
 	if s, _ := in["description"].(string); s != "" {
 		out["description"] = s
@@ -90,8 +90,8 @@ func (d *dialect) resolve(ref string) (any, bool) {
 	return at, true
 }
 
-// merged returns a node merged with the members of its allOf.
-func (d *dialect) merged(in map[string]any) map[string]any {
+// mergeAllOf returns a node merged with the members of its allOf.
+func (d *dialect) mergeAllOf(in map[string]any) map[string]any {
 	all, _ := in["allOf"].([]any)
 	if len(all) == 0 {
 		return in
@@ -100,7 +100,7 @@ func (d *dialect) merged(in map[string]any) map[string]any {
 	props, required := map[string]any{}, []any{}
 	for _, v := range append([]any{in}, all...) {
 		m, _ := v.(map[string]any)
-		if ref, ok := m["$ref"].(string); ok && !slices.Contains(d.within, ref) {
+		if ref, ok := m["$ref"].(string); ok && !slices.Contains(d.activeRefs, ref) {
 			target, _ := d.resolve(ref)
 			m, _ = target.(map[string]any)
 		}
@@ -120,8 +120,8 @@ func (d *dialect) merged(in map[string]any) map[string]any {
 	return out
 }
 
-// typed writes the type and the keywords that belong to it.
-func (d *dialect) typed(in, out map[string]any) {
+// writeType writes the type and the keywords that belong to it.
+func (d *dialect) writeType(in, out map[string]any) {
 	if options := d.options(in, out); len(options) > 1 {
 		out["anyOf"] = options
 		return
@@ -135,20 +135,20 @@ func (d *dialect) typed(in, out map[string]any) {
 	}
 	typ, _ := in["type"].(string)
 	if typ == "" {
-		typ = implied(in)
+		typ = guessType(in)
 	}
 	out["type"] = typ
 	switch typ {
 	case "string":
-		enum(in, out)
-		keep(in, out, "format", "date-time")
+		copyEnum(in, out)
+		copyKnown(in, out, "format", "date-time")
 	case "integer", "number":
-		values(in, out)
-		keep(in, out, "format", "int32", "int64", "float", "double")
-		numbers(in, out, "minimum", "maximum")
+		describeNumbers(in, out)
+		copyKnown(in, out, "format", "int32", "int64", "float", "double")
+		copyNumbers(in, out, "minimum", "maximum")
 	case "array":
 		out["items"] = d.schema(in["items"])
-		numbers(in, out, "minItems", "maxItems")
+		copyNumbers(in, out, "minItems", "maxItems")
 	case "object":
 		d.object(in, out)
 	case "boolean":
@@ -210,15 +210,15 @@ func (d *dialect) object(in, out map[string]any) {
 	}
 }
 
-// implied guesses the type of a node without one.
-func implied(in map[string]any) string {
+// guessType guesses the type of a node without one.
+func guessType(in map[string]any) string {
 	switch {
 	case in["properties"] != nil:
 		return "object"
 	case in["items"] != nil:
 		return "array"
 	}
-	for _, v := range allowed(in) {
+	for _, v := range allowedValues(in) {
 		switch v.(type) {
 		case float64:
 			return "number"
@@ -229,8 +229,8 @@ func implied(in map[string]any) string {
 	return "string"
 }
 
-// allowed returns the values to which a node is restricted.
-func allowed(in map[string]any) []any {
+// allowedValues returns the values to which a node is restricted.
+func allowedValues(in map[string]any) []any {
 	if c, ok := in["const"]; ok {
 		return []any{c}
 	}
@@ -238,10 +238,10 @@ func allowed(in map[string]any) []any {
 	return list
 }
 
-// enum copies the allowed strings, except empty ones, which the API refuses.
-func enum(in, out map[string]any) {
+// copyEnum copies the allowed strings, except empty ones, which the API refuses.
+func copyEnum(in, out map[string]any) {
 	var list []any
-	for _, v := range allowed(in) {
+	for _, v := range allowedValues(in) {
 		if s, _ := v.(string); s != "" {
 			list = append(list, s)
 		}
@@ -251,10 +251,10 @@ func enum(in, out map[string]any) {
 	}
 }
 
-// values adds the allowed numbers to the description, because enum can contain only strings.
-func values(in, out map[string]any) {
+// describeNumbers adds the allowed numbers to the description, because enum can contain only strings.
+func describeNumbers(in, out map[string]any) {
 	var list []string
-	for _, v := range allowed(in) {
+	for _, v := range allowedValues(in) {
 		list = append(list, fmt.Sprint(v))
 	}
 	if len(list) > 0 {
@@ -263,14 +263,14 @@ func values(in, out map[string]any) {
 	}
 }
 
-// keep copies a keyword if its value is one that the API knows.
-func keep(in, out map[string]any, key string, known ...string) {
+// copyKnown copies a keyword if its value is one that the API knows.
+func copyKnown(in, out map[string]any, key string, known ...string) {
 	if s, _ := in[key].(string); slices.Contains(known, s) {
 		out[key] = s
 	}
 }
 
-func numbers(in, out map[string]any, keys ...string) {
+func copyNumbers(in, out map[string]any, keys ...string) {
 	for _, key := range keys {
 		if n, ok := in[key].(float64); ok {
 			out[key] = n

@@ -42,12 +42,12 @@ func serverCallParts(c llm.ServerCall) []part {
 // image handles a generated image.
 func (s *stream) image(p *answerPart) {
 	s.passCalls()
-	if len(s.signed) > 0 { // the text before it must keep its signature
+	if len(s.signatures) > 0 { // the text before it must keep its signature
 		s.Think("")
 	}
 	s.endThinking()
 	s.images++
-	end := llm.Delta{ID: "image_" + strconv.Itoa(s.images), Name: llm.ImageGeneration, Result: llm.MadeImage(p.Inline.MimeType, p.Inline.Data)}
+	end := llm.Delta{ID: "image_" + strconv.Itoa(s.images), Name: llm.ImageGeneration, Result: llm.GeneratedImage(p.Inline.MimeType, p.Inline.Data)}
 	end.Opaque, _ = json.Marshal([]part{{Signature: p.Signature}}) // strings always encode
 	s.EmitServerCall(false, json.RawMessage("{}"), end)
 }
@@ -94,8 +94,8 @@ func (s *stream) endServerCall(result *part) {
 	s.Emit(end)
 }
 
-// ground stores the grounding of the answer. Each event contains that of earlier events.
-func (s *stream) ground(g *grounding) {
+// storeGrounding stores the grounding of the answer. Each event contains that of earlier events.
+func (s *stream) storeGrounding(g *grounding) {
 	if g != nil && len(g.Queries)+len(g.Chunks) > 0 {
 		s.grounding = *g
 	}

@@ -30,8 +30,8 @@ const API = "ollama"
 
 // Model is a model behind an Ollama server.
 type Model struct {
-	at     llm.Endpoint
-	server llm.Endpoint
+	endpoint llm.Endpoint
+	server   llm.Endpoint
 
 	mu     sync.Mutex // guards traits
 	traits map[string]traits
@@ -49,25 +49,25 @@ func New(server llm.Endpoint, path string) *Model {
 	at := server
 	at.URL += path
 	at.Explain = func(e *llm.Error, _ []byte) { explain(e) }
-	return &Model{at: at, server: server, traits: map[string]traits{}}
+	return &Model{endpoint: at, server: server, traits: map[string]traits{}}
 }
 
 // origin identifies the provider that produced reasoning.
-func (m *Model) origin() string { return m.at.Provider + "/" + API }
+func (m *Model) origin() string { return m.endpoint.Provider + "/" + API }
 
-// Reads implements llm.Reader.
-func (m *Model) Reads(_, api string) bool { return api == m.origin() }
+// ReadsReasoning implements llm.ReasoningReader.
+func (m *Model) ReadsReasoning(_, api string) bool { return api == m.origin() }
 
 // Stream implements llm.Model.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
 		req.Messages = llm.Portable(req.Messages, "")
-		body, err := encode(req, m.about(ctx, req.Model), m.origin())
+		body, err := encode(req, m.traitsOf(ctx, req.Model), m.origin())
 		if err != nil {
 			return llm.EncodeError(err)
 		}
-		err = m.at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
-			s := stream{Emitter: llm.Emitter{Yield: yield, Origin: m.origin()}, provider: m.at.Name()}
+		err = m.endpoint.Post(ctx, body, req.Headers, func(answer io.Reader) error {
+			s := stream{Emitter: llm.Emitter{Yield: yield, Origin: m.origin()}, provider: m.endpoint.Name()}
 			return s.read(llm.NewNDJSONReader(answer))
 		})
 		if err != nil && !errors.Is(err, llm.ErrStopped) {
@@ -77,9 +77,9 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	})
 }
 
-// about returns the traits of a model. It asks the server once. If the server does not answer, all
+// traitsOf returns the traits of a model. It asks the server once. If the server does not answer, all
 // traits are unknown and requests are not adapted.
-func (m *Model) about(ctx context.Context, model string) traits {
+func (m *Model) traitsOf(ctx context.Context, model string) traits {
 	m.mu.Lock()
 	t, known := m.traits[model]
 	m.mu.Unlock()

@@ -24,9 +24,11 @@ func (t traits) can(what string) bool {
 	return len(t.capabilities) == 0 || slices.Contains(t.capabilities, what)
 }
 
-// chats reports whether a model is for conversations. Not all servers list that capability, so a
+// isForChats reports whether a model is for conversations. Not all servers list that capability, so a
 // model without it is excluded only if it is an embedding model.
-func (t traits) chats() bool { return t.can(chatting) || !slices.Contains(t.capabilities, embedding) }
+func (t traits) isForChats() bool {
+	return t.can(chatting) || !slices.Contains(t.capabilities, embedding)
+}
 
 // Capabilities, by their names in the API.
 const (
@@ -109,7 +111,7 @@ func ListModels(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, err
 	wg.Wait()
 	out := map[string]llm.Facts{}
 	for i, m := range tags.Models {
-		if m.Name != "" && found[i].chats() {
+		if m.Name != "" && found[i].isForChats() {
 			out[m.Name] = found[i].facts()
 		}
 	}

@@ -71,7 +71,7 @@ func encode(req llm.Request, t traits, origin string) ([]byte, error) {
 	if system := req.Instructions(); system != "" {
 		r.Messages = append(r.Messages, message{Role: "system", Content: system})
 	}
-	h := history{origin: origin, sees: t.can(vision), names: map[string]string{}}
+	h := history{origin: origin, acceptsImages: t.can(vision), names: map[string]string{}}
 	for _, m := range req.Messages {
 		if m.Role == llm.Assistant {
 			r.Messages = append(r.Messages, h.assistant(m)...)
@@ -93,9 +93,9 @@ func encode(req llm.Request, t traits, origin string) ([]byte, error) {
 
 // history encodes messages in order.
 type history struct {
-	origin string
-	sees   bool              // the model accepts images
-	names  map[string]string // names of tools by call id
+	origin        string
+	acceptsImages bool              // the model accepts images
+	names         map[string]string // names of tools by call id
 }
 
 func (h *history) assistant(m llm.Message) []message {
@@ -131,7 +131,7 @@ func (h *history) user(m llm.Message) []message {
 		case llm.Text:
 			texts = append(texts, p.Text)
 		case llm.Image:
-			if h.sees {
+			if h.acceptsImages {
 				images = append(images, p.Data)
 			} else {
 				texts = append(texts, p.Placeholder())
@@ -153,7 +153,7 @@ func (h *history) result(r llm.ToolResult) message {
 		lines[0] = "Error: " + r.Text // the API has no field for failures
 	}
 	for _, i := range r.Images {
-		if h.sees {
+		if h.acceptsImages {
 			out.Images = append(out.Images, i.Data)
 		} else {
 			lines = append(lines, i.Placeholder())

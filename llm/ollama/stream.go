@@ -40,8 +40,8 @@ type stream struct {
 	llm.Emitter
 	provider string
 
-	calls []string // ids
-	said  bool     // text or a call has been received
+	calls     []string // ids
+	hasOutput bool     // text or a call has been received
 }
 
 // payload returns the document in a line. Proxies may send lines as server-sent events, with a
@@ -58,7 +58,7 @@ func payload(raw []byte) (document []byte, ok bool) {
 func (s *stream) read(lines *llm.NDJSONReader) error {
 	for {
 		raw, err := lines.Next()
-		if errors.Is(err, io.EOF) && s.said {
+		if errors.Is(err, io.EOF) && s.hasOutput {
 			return s.end(&line{unfinished: true})
 		}
 		if err != nil {
@@ -73,7 +73,7 @@ func (s *stream) read(lines *llm.NDJSONReader) error {
 			return llm.UnreadableEvent(s.provider, raw, err)
 		}
 		if len(l.Error) > 0 && string(l.Error) != "null" {
-			return s.failed(raw)
+			return s.streamError(raw)
 		}
 		s.message(&l)
 		if l.Done || l.DoneReason != "" {
@@ -85,9 +85,9 @@ func (s *stream) read(lines *llm.NDJSONReader) error {
 	}
 }
 
-// failed converts an error that arrived in the stream. It has no status and is treated as a server
+// streamError converts an error that arrived in the stream. It has no status and is treated as a server
 // error.
-func (s *stream) failed(raw []byte) error {
+func (s *stream) streamError(raw []byte) error {
 	e := llm.StatusError(s.provider, &http.Response{StatusCode: http.StatusInternalServerError}, llm.ErrorText(raw), time.Time{})
 	e.Status, e.Message = 0, s.provider+" failed: "+llm.ErrorText(raw)
 	explain(e)
@@ -99,7 +99,7 @@ func (s *stream) message(l *line) {
 		s.Think(t)
 	}
 	if t := l.Message.Content; t != "" {
-		s.said = true
+		s.hasOutput = true
 		s.EndThinking(nil)
 		s.Emit(llm.Delta{Kind: llm.TextDelta, Text: t})
 	}
@@ -114,7 +114,7 @@ func (s *stream) call(id, name string, arguments json.RawMessage) {
 	for n := len(s.calls) + 1; id == "" || slices.Contains(s.calls, id); n++ {
 		id = "call_" + strconv.Itoa(n)
 	}
-	s.calls, s.said = append(s.calls, id), true
+	s.calls, s.hasOutput = append(s.calls, id), true
 	args := string(arguments)
 	var quoted string
 	switch {

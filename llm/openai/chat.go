@@ -13,8 +13,8 @@ import (
 
 // Chat is a model behind a Chat Completions endpoint.
 type Chat struct {
-	at      llm.Endpoint
-	options ChatOptions
+	endpoint llm.Endpoint
+	options  ChatOptions
 }
 
 // ChatOptions configure the peculiarities of a server.
@@ -27,8 +27,8 @@ var _ llm.Model = (*Chat)(nil)
 // NewChat returns a client for the Chat Completions endpoint.
 func NewChat(at llm.Endpoint, o ChatOptions) *Chat { return &Chat{at, o} }
 
-// Reads implements llm.Reader.
-func (c *Chat) Reads(_, api string) bool { return api == origin(c.at, APIChat) }
+// ReadsReasoning implements llm.ReasoningReader.
+func (c *Chat) ReadsReasoning(_, api string) bool { return api == origin(c.endpoint, APIChat) }
 
 // Stream implements llm.Model.
 func (c *Chat) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
@@ -36,12 +36,12 @@ func (c *Chat) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 	req.Messages = llm.Portable(req.Messages, "")
 	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
 		yield = names.RestoreNames(yield)
-		body, err := chatBody(req, chatEncoder{from: origin(c.at, APIChat), dialect: dialectOf(c.at.URL)})
+		body, err := chatBody(req, chatEncoder{origin: origin(c.endpoint, APIChat), dialect: dialectOf(c.endpoint.URL)})
 		if err != nil {
 			return llm.EncodeError(err)
 		}
-		return c.at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
-			s := chatStream{Emitter: llm.Emitter{Yield: yield, Origin: origin(c.at, APIChat)}, at: c.at, text: thinkText{Think: c.options.Think}}
+		return c.endpoint.Post(ctx, body, req.Headers, func(answer io.Reader) error {
+			s := chatStream{Emitter: llm.Emitter{Yield: yield, Origin: origin(c.endpoint, APIChat)}, endpoint: c.endpoint, text: thinkText{Think: c.options.Think}}
 			if asksClaude(req) {
 				s.retention = req.Retention
 			}
@@ -110,7 +110,7 @@ func chatBody(req llm.Request, e chatEncoder) ([]byte, error) {
 	if e.oldLimit {
 		r.MaxTokens, r.OldMaxTokens = 0, req.MaxOutput
 	}
-	if e.own {
+	if e.isOpenAI {
 		r.CacheKey, r.Retention = req.CacheKey, retention(req)
 	}
 	if !e.strict {
@@ -152,7 +152,7 @@ func answeredResults(msgs []chatMessage) []chatMessage {
 // chatEncoder encodes the history for one server.
 type chatEncoder struct {
 	dialect
-	from string // reasoning of other origins is dropped
+	origin string // reasoning of other origins is dropped
 }
 
 // messages encodes a message. In this format, results are separate messages. They can contain only
@@ -169,7 +169,7 @@ func (e chatEncoder) messages(m llm.Message) []chatMessage {
 		case llm.Image:
 			content = append(content, chatPart{Type: "image_url", ImageURL: &chatImage{part.DataURL()}})
 		case llm.Reasoning:
-			if part.API != e.from {
+			if part.API != e.origin {
 				continue
 			}
 			if tags, ok := tagsOf(part); ok {
@@ -179,7 +179,7 @@ func (e chatEncoder) messages(m llm.Message) []chatMessage {
 			}
 		case llm.ToolCall:
 			c := chatCall{ID: e.id(part.ID), Type: "function", Function: chatFunction{part.Name, string(part.Arguments)}}
-			if part.API == e.from {
+			if part.API == e.origin {
 				c.Extra = part.Opaque
 			}
 			calls = append(calls, c)

@@ -84,13 +84,13 @@ func (u *chatUsage) usage() llm.Usage {
 // chatStream turns chunks into deltas.
 type chatStream struct {
 	llm.Emitter
-	at            llm.Endpoint
+	endpoint      llm.Endpoint
 	calls         []chatPending
 	images        int // number of images so far
 	text          thinkText
 	member        string // the member that contained the open reasoning
 	tagged        bool   // the open reasoning is between tags
-	said          bool   // text other than reasoning has been received
+	hasText       bool   // text other than reasoning has been received
 	finish        string
 	unmarked      bool // the answer ended without a finish reason
 	usage         llm.Usage
@@ -121,7 +121,7 @@ func (s *chatStream) answer(body io.Reader) error {
 		return err
 	}
 	if len(chunk.Choices) == 0 {
-		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " did not stream but answered: " + llm.ErrorText(raw)}
+		return &llm.Error{Kind: llm.ErrProtocol, Message: s.endpoint.Name() + " did not stream but answered: " + llm.ErrorText(raw)}
 	}
 	chunk.Choices[0].Delta = chunk.Choices[0].Message
 	s.chunk(chunk)
@@ -131,10 +131,10 @@ func (s *chatStream) answer(body io.Reader) error {
 func (s *chatStream) decode(raw []byte) (*chatChunk, error) {
 	var chunk chatChunk
 	if err := json.Unmarshal(raw, &chunk); err != nil {
-		return nil, llm.UnreadableEvent(s.at.Name(), raw, err)
+		return nil, llm.UnreadableEvent(s.endpoint.Name(), raw, err)
 	}
 	if len(chunk.Error) > 0 {
-		if err := llm.EventError(s.at.Name(), raw); err != nil {
+		if err := llm.EventError(s.endpoint.Name(), raw); err != nil {
 			return nil, err
 		}
 	}
@@ -153,7 +153,7 @@ func (s *chatStream) read(events *sse.Reader) error {
 		}
 		if string(raw.Data) == "[DONE]" {
 			if s.unmarked = s.finish == ""; s.unmarked && !s.complete() {
-				return &llm.Error{Kind: llm.ErrPrematureStop, Message: s.at.Name() + " ended the answer without a finish reason"}
+				return &llm.Error{Kind: llm.ErrPrematureStop, Message: s.endpoint.Name() + " ended the answer without a finish reason"}
 			}
 			return s.end()
 		}
@@ -176,7 +176,7 @@ func (s *chatStream) complete() bool {
 			return false
 		}
 	}
-	return s.said || len(s.calls) > 0 || s.images > 0
+	return s.hasText || len(s.calls) > 0 || s.images > 0
 }
 
 func (s *chatStream) chunk(c *chatChunk) {
@@ -228,7 +228,7 @@ func (s *chatStream) extras(d *chatDelta) {
 		header, data, _ := strings.Cut(i.ImageURL.URL, ",")
 		media := strings.TrimSuffix(strings.TrimPrefix(header, "data:"), ";base64")
 		s.images++
-		end := llm.Delta{ID: "image_" + strconv.Itoa(s.images), Name: llm.ImageGeneration, Result: llm.MadeImage(media, data)}
+		end := llm.Delta{ID: "image_" + strconv.Itoa(s.images), Name: llm.ImageGeneration, Result: llm.GeneratedImage(media, data)}
 		s.EmitServerCall(false, json.RawMessage("{}"), end)
 	}
 	for _, a := range d.Annotations {
@@ -274,7 +274,7 @@ func (s *chatStream) say(text string) {
 		s.endReasoning()
 	}
 	if s.text.plain() {
-		s.said = true
+		s.hasText = true
 		s.Emit(llm.Delta{Kind: llm.TextDelta, Text: text})
 		return
 	}
@@ -292,7 +292,7 @@ func (s *chatStream) piece(p thinkPiece) {
 			s.endReasoning()
 		}
 	case p.text != "":
-		s.said = true
+		s.hasText = true
 		s.Emit(llm.Delta{Kind: llm.TextDelta, Text: p.text})
 	}
 }
@@ -304,7 +304,7 @@ func (s *chatStream) endText() {
 }
 
 func (s *chatStream) endReasoning() {
-	opaque := reasoningIn(s.member)
+	opaque := memberOpaque(s.member)
 	if s.tagged {
 		opaque = s.text.opaque()
 	}

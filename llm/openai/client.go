@@ -66,16 +66,16 @@ type withFallback struct {
 	useSecond bool
 }
 
-// Reads implements llm.Reader for the model in use.
-func (f *withFallback) Reads(model, api string) bool {
+// ReadsReasoning implements llm.ReasoningReader for the model in use.
+func (f *withFallback) ReadsReasoning(model, api string) bool {
 	f.mu.Lock()
 	m := f.first
 	if f.useSecond {
 		m = f.second
 	}
 	f.mu.Unlock()
-	r, ok := m.(llm.Reader)
-	return ok && r.Reads(model, api)
+	r, ok := m.(llm.ReasoningReader)
+	return ok && r.ReadsReasoning(model, api)
 }
 
 func (f *withFallback) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {

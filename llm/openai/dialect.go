@@ -13,7 +13,7 @@ import (
 // dialect describes how a Chat Completions server differs from OpenAI.
 type dialect struct {
 	oldLimit bool // the output limit is called max_tokens
-	own      bool // OpenAI itself, or Azure: it accepts a prompt cache key
+	isOpenAI bool // OpenAI itself, or Azure: it accepts a prompt cache key
 	strict   bool // unknown fields are refused, including stream_options; ids are nine letters and digits
 }
 
@@ -27,7 +27,7 @@ func dialectOf(at string) dialect {
 	mistral := strings.HasSuffix(host, ".mistral.ai")
 	return dialect{
 		oldLimit: mistral || strings.HasSuffix(host, ".deepseek.com"), strict: mistral,
-		own: host == ".api.openai.com" || strings.HasSuffix(host, ".openai.azure.com"),
+		isOpenAI: host == ".api.openai.com" || strings.HasSuffix(host, ".openai.azure.com"),
 	}
 }
 
@@ -55,9 +55,9 @@ const (
 	inContent          = "content" // as blocks; not sent back, because not all models of such servers accept it
 )
 
-// reasoningIn returns the Opaque of reasoning that was received in a member. It is nil for
+// memberOpaque returns the Opaque of reasoning that was received in a member. It is nil for
 // reasoning_content, the default.
-func reasoningIn(member string) json.RawMessage {
+func memberOpaque(member string) json.RawMessage {
 	if member == inReasoningContent || member == "" {
 		return nil
 	}

@@ -16,9 +16,9 @@ func TestChatBody(t *testing.T) {
 		{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "one"}}},
 		{Role: llm.Assistant, Parts: []llm.Part{
 			llm.Reasoning{API: "p/openai-chat", Text: "content"},
-			llm.Reasoning{API: "p/openai-chat", Text: "plain", Opaque: reasoningIn(inReasoningOnly)},
-			llm.Reasoning{API: "p/openai-chat", Text: "text", Opaque: reasoningIn(inReasoningText)},
-			llm.Reasoning{API: "p/openai-chat", Text: "blocks", Opaque: reasoningIn(inContent)},
+			llm.Reasoning{API: "p/openai-chat", Text: "plain", Opaque: memberOpaque(inReasoningOnly)},
+			llm.Reasoning{API: "p/openai-chat", Text: "text", Opaque: memberOpaque(inReasoningText)},
+			llm.Reasoning{API: "p/openai-chat", Text: "blocks", Opaque: memberOpaque(inContent)},
 			llm.Reasoning{API: "other/openai-chat", Text: "foreign"},
 			llm.Text{Text: "two"},
 			llm.ToolCall{ID: "call_1", Name: "f", Arguments: json.RawMessage(`{}`)},
@@ -78,7 +78,7 @@ func TestChatBody(t *testing.T) {
 			{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"call_1","content":"r"}]}`,
 		},
 	} {
-		body, err := chatBody(llm.Request{Model: c.model, System: "s", MaxOutput: 9, Messages: c.messages, CacheKey: "chat", Retention: llm.Retention(c.retention)}, chatEncoder{from: "p/openai-chat", dialect: dialectOf(c.url)})
+		body, err := chatBody(llm.Request{Model: c.model, System: "s", MaxOutput: 9, Messages: c.messages, CacheKey: "chat", Retention: llm.Retention(c.retention)}, chatEncoder{origin: "p/openai-chat", dialect: dialectOf(c.url)})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -11,7 +11,7 @@ import (
 // NonStreaming is a model behind a Chat Completions endpoint, without streaming. It returns only
 // text, and is for servers that do not stream and for short answers.
 type NonStreaming struct {
-	at llm.Endpoint
+	endpoint llm.Endpoint
 }
 
 var _ llm.Model = (*NonStreaming)(nil)
@@ -37,13 +37,13 @@ func (c *NonStreaming) Stream(ctx context.Context, req llm.Request) iter.Seq2[ll
 
 func (c *NonStreaming) ask(ctx context.Context, req llm.Request) (text string, usage llm.Usage, err error) {
 	req.Extra = llm.DeepMerge(req.Extra, map[string]any{"stream": false, "stream_options": nil})
-	body, err := chatBody(req, chatEncoder{from: origin(c.at, APIChat), dialect: dialectOf(c.at.URL)})
+	body, err := chatBody(req, chatEncoder{origin: origin(c.endpoint, APIChat), dialect: dialectOf(c.endpoint.URL)})
 	if err != nil {
 		return "", usage, llm.EncodeError(err)
 	}
-	if c.at.Limits.Total > 0 {
+	if c.endpoint.Limits.Total > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.at.Limits.Total)
+		ctx, cancel = context.WithTimeout(ctx, c.endpoint.Limits.Total)
 		defer cancel()
 	}
 	var answer struct {
@@ -58,11 +58,11 @@ func (c *NonStreaming) ask(ctx context.Context, req llm.Request) (text string, u
 			Completion int64 `json:"completion_tokens"`
 		} `json:"usage"`
 	}
-	if err := c.at.Exchange(ctx, json.RawMessage(body), &answer); err != nil {
+	if err := c.endpoint.Exchange(ctx, json.RawMessage(body), &answer); err != nil {
 		return "", usage, err
 	}
 	if len(answer.Choices) == 0 {
-		return "", usage, &llm.Error{Kind: llm.ErrProtocol, Message: c.at.Name() + " sent no answer"}
+		return "", usage, &llm.Error{Kind: llm.ErrProtocol, Message: c.endpoint.Name() + " sent no answer"}
 	}
 	m := answer.Choices[0].Message
 	usage.Input, usage.Output = answer.Usage.Prompt, answer.Usage.Completion

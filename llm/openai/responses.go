@@ -14,28 +14,30 @@ import (
 )
 
 // Responses is a model behind the Responses API.
-type Responses struct{ at llm.Endpoint }
+type Responses struct{ endpoint llm.Endpoint }
 
 var _ llm.Model = (*Responses)(nil)
 
 // NewResponses returns a client for the Responses endpoint.
 func NewResponses(at llm.Endpoint) *Responses { return &Responses{at} }
 
-// Reads implements llm.Reader.
-func (r *Responses) Reads(_, api string) bool { return api == origin(r.at, APIResponses) }
+// ReadsReasoning implements llm.ReasoningReader.
+func (r *Responses) ReadsReasoning(_, api string) bool {
+	return api == origin(r.endpoint, APIResponses)
+}
 
 // Stream implements llm.Model.
 func (r *Responses) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	req, names := llm.Conform(req, llm.Form{Name: 64, ID: 64})
-	req.Messages = llm.Portable(req.Messages, origin(r.at, APIResponses))
+	req.Messages = llm.Portable(req.Messages, origin(r.endpoint, APIResponses))
 	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
 		yield = names.RestoreNames(yield)
-		body, err := responsesBody(req, origin(r.at, APIResponses))
+		body, err := responsesBody(req, origin(r.endpoint, APIResponses))
 		if err != nil {
 			return llm.EncodeError(err)
 		}
-		return r.at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
-			s := responsesStream{Emitter: llm.Emitter{Yield: yield, Origin: origin(r.at, APIResponses)}, at: r.at, calls: map[string]string{}, ended: map[string]bool{}, serverCalls: map[string]bool{}}
+		return r.endpoint.Post(ctx, body, req.Headers, func(answer io.Reader) error {
+			s := responsesStream{Emitter: llm.Emitter{Yield: yield, Origin: origin(r.endpoint, APIResponses)}, endpoint: r.endpoint, calls: map[string]string{}, endedCalls: map[string]bool{}, serverCalls: map[string]bool{}}
 			return s.read(llm.NewSSEReader(answer))
 		})
 	})
@@ -86,10 +88,10 @@ func responsesBody(req llm.Request, from string) ([]byte, error) {
 		r.Reasoning = &reasoningOptions{Effort: "medium", Summary: "auto"}
 		r.Include = []string{"reasoning.encrypted_content"}
 	}
-	if req.Server.WebSearch {
+	if req.ServerTools.WebSearch {
 		r.Include = append(r.Include, "web_search_call.action.sources")
 	}
-	tools, err := responsesTools(req.Tools, req.Server)
+	tools, err := responsesTools(req.Tools, req.ServerTools)
 	if err != nil {
 		return nil, err
 	}
@@ -119,10 +121,10 @@ type responsesEvent struct {
 // responsesStream turns stream events into deltas.
 type responsesStream struct {
 	llm.Emitter
-	at    llm.Endpoint
-	calls map[string]string // call ids of announced calls, by item id
-	ended map[string]bool   // by call id
-	said  bool              // text has been received
+	endpoint   llm.Endpoint
+	calls      map[string]string // call ids of announced calls, by item id
+	endedCalls map[string]bool   // by call id
+	hasText    bool              // text has been received
 
 	serverCalls map[string]bool // by item id of calls that the provider runs: whether the call has ended
 	searches    int64           // number of search queries
@@ -137,17 +139,17 @@ func (s *responsesStream) read(events *sse.Reader) error {
 		if string(raw.Data) == "[DONE]" {
 			// Not part of this format, but some compatible servers send it, sometimes instead of
 			// the last event.
-			if (s.said || len(s.ended) > 0) && len(s.ended) >= len(s.calls) {
+			if (s.hasText || len(s.endedCalls) > 0) && len(s.endedCalls) >= len(s.calls) {
 				return s.stop(llm.StopUnmarked)
 			}
 			continue
 		}
 		var ev responsesEvent
 		if err := json.Unmarshal(raw.Data, &ev); err != nil {
-			return llm.UnreadableEvent(s.at.Name(), raw.Data, err)
+			return llm.UnreadableEvent(s.endpoint.Name(), raw.Data, err)
 		}
 		if ev.Type == "" || ev.Type == "error" && ev.Message == "" {
-			if err := llm.EventError(s.at.Name(), raw.Data); err != nil {
+			if err := llm.EventError(s.endpoint.Name(), raw.Data); err != nil {
 				return err
 			}
 		}
@@ -172,7 +174,7 @@ func (s *responsesStream) event(ev responsesEvent) (done bool, err error) {
 	switch ev.Type {
 	case "response.output_text.delta", "response.refusal.delta":
 		if ev.Delta != "" {
-			s.said = true
+			s.hasText = true
 			s.Emit(llm.Delta{Kind: llm.TextDelta, Text: ev.Delta})
 		}
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
@@ -200,9 +202,9 @@ func (s *responsesStream) event(ev responsesEvent) (done bool, err error) {
 	case "response.completed", "response.incomplete":
 		return true, s.finish(ev.Response)
 	case "response.failed":
-		return true, s.failed(ev.Response)
+		return true, s.responseError(ev.Response)
 	case "error":
-		return true, llm.StreamError(s.at.Name(), strings.Trim(string(ev.Code), `"`), ev.Message)
+		return true, llm.StreamError(s.endpoint.Name(), strings.Trim(string(ev.Code), `"`), ev.Message)
 	}
 	return false, nil
 }
@@ -219,7 +221,7 @@ type outputItem struct {
 
 func (s *responsesStream) item(raw json.RawMessage) (item outputItem, err error) {
 	if err := json.Unmarshal(raw, &item); err != nil {
-		return item, &llm.Error{Kind: llm.ErrMalformed, Message: s.at.Name() + " sent an unreadable output item", Cause: err}
+		return item, &llm.Error{Kind: llm.ErrMalformed, Message: s.endpoint.Name() + " sent an unreadable output item", Cause: err}
 	}
 	return item, nil
 }
@@ -243,7 +245,7 @@ func (s *responsesStream) itemDone(item outputItem, raw json.RawMessage) error {
 		if _, started := s.calls[item.ID]; !started {
 			s.itemAdded(item)
 		}
-		s.ended[item.CallID] = true
+		s.endedCalls[item.CallID] = true
 		var arguments string
 		if json.Unmarshal(item.Arguments, &arguments) != nil {
 			arguments = string(item.Arguments) // some servers send the object itself
@@ -280,7 +282,7 @@ func (s *responsesStream) finish(raw json.RawMessage) error {
 		} `json:"incomplete_details"`
 	}
 	if err := json.Unmarshal(raw, &resp); err != nil {
-		return &llm.Error{Kind: llm.ErrMalformed, Message: s.at.Name() + " sent an unreadable final response", Cause: err}
+		return &llm.Error{Kind: llm.ErrMalformed, Message: s.endpoint.Name() + " sent an unreadable final response", Cause: err}
 	}
 	if resp.IncompleteDetails.Reason == "" {
 		if err := s.endCalls(resp.Output); err != nil {
@@ -304,7 +306,7 @@ func (s *responsesStream) finish(raw json.RawMessage) error {
 // stop emits the stop reason. It is StopToolCalls if there are calls, unless the provider cut off
 // the answer.
 func (s *responsesStream) stop(reason llm.StopReason) error {
-	if len(s.ended) > 0 && (reason == llm.StopEnd || reason == llm.StopUnmarked) {
+	if len(s.endedCalls) > 0 && (reason == llm.StopEnd || reason == llm.StopUnmarked) {
 		reason = llm.StopToolCalls
 	}
 	return s.Stop(reason)
@@ -314,7 +316,7 @@ func (s *responsesStream) stop(reason llm.StopReason) error {
 func (s *responsesStream) endCalls(output []json.RawMessage) error {
 	for _, raw := range output {
 		item, err := s.item(raw)
-		if _, runsThere := serverTools()[item.Type]; err != nil || !runsThere && (item.Type != "function_call" || s.ended[item.CallID]) {
+		if _, isServerCall := serverTools()[item.Type]; err != nil || !isServerCall && (item.Type != "function_call" || s.endedCalls[item.CallID]) {
 			continue
 		}
 		if err := s.itemDone(item, raw); err != nil {
@@ -324,7 +326,7 @@ func (s *responsesStream) endCalls(output []json.RawMessage) error {
 	return nil
 }
 
-func (s *responsesStream) failed(raw json.RawMessage) error {
+func (s *responsesStream) responseError(raw json.RawMessage) error {
 	var resp struct {
 		Error struct {
 			Code    string `json:"code"`
@@ -332,5 +334,5 @@ func (s *responsesStream) failed(raw json.RawMessage) error {
 		} `json:"error"`
 	}
 	_ = json.Unmarshal(raw, &resp)
-	return llm.StreamError(s.at.Name(), resp.Error.Code, resp.Error.Message)
+	return llm.StreamError(s.endpoint.Name(), resp.Error.Code, resp.Error.Message)
 }

@@ -100,9 +100,9 @@ func encodeItems(items []inputItem) (json.RawMessage, error) {
 func sizeOf(items []inputItem) int {
 	size := 2
 	for _, i := range items {
-		size += 100 + len(i.raw) + len(deref(i.Arguments)) + len(deref(i.Output))
+		size += 100 + len(i.raw) + len(textOf(i.Arguments)) + len(textOf(i.Output))
 		for _, c := range i.Content {
-			size += 60 + len(deref(c.Text)) + len(c.ImageURL)
+			size += 60 + len(textOf(c.Text)) + len(c.ImageURL)
 		}
 	}
 	return size + size/16
@@ -146,7 +146,7 @@ func (c inputContent) append(out []byte) []byte {
 	return o.End()
 }
 
-func deref(s *string) string {
+func textOf(s *string) string {
 	if s == nil {
 		return ""
 	}

@@ -40,7 +40,7 @@ func (s *responsesStream) serverCallDone(raw json.RawMessage) error {
 		Quality string `json:"quality"`
 	}
 	if err := json.Unmarshal(raw, &item); err != nil {
-		return &llm.Error{Kind: llm.ErrMalformed, Message: s.at.Name() + " sent an unreadable output item", Cause: err}
+		return &llm.Error{Kind: llm.ErrMalformed, Message: s.endpoint.Name() + " sent an unreadable output item", Cause: err}
 	}
 	ended, started := s.serverCalls[item.ID]
 	if ended {
@@ -51,9 +51,9 @@ func (s *responsesStream) serverCallDone(raw json.RawMessage) error {
 	var arguments any = json.RawMessage("{}")
 	switch item.Type {
 	case itemSearch:
-		arguments, end.Result = s.searched(item.Action)
+		arguments, end.Result = s.searchOutcome(item.Action)
 	case itemImage:
-		end.Result = llm.MadeImage("image/"+strings.ToLower(item.Format), item.Result)
+		end.Result = llm.GeneratedImage("image/"+strings.ToLower(item.Format), item.Result)
 		args := map[string]string{}
 		for key, value := range map[string]string{"prompt": item.Prompt, "size": item.Size, "quality": item.Quality} {
 			if value != "" {
@@ -72,9 +72,9 @@ func (s *responsesStream) serverCallDone(raw json.RawMessage) error {
 	return nil
 }
 
-// searched returns the arguments and the sources of a search, and counts queries. Only queries cost
+// searchOutcome returns the arguments and the sources of a search, and counts queries. Only queries cost
 // money; opening a found page does not.
-func (s *responsesStream) searched(action json.RawMessage) (arguments any, result *llm.ServerResult) {
+func (s *responsesStream) searchOutcome(action json.RawMessage) (arguments any, result *llm.ServerResult) {
 	fields := map[string]json.RawMessage{}
 	_ = json.Unmarshal(action, &fields) // without an action, the search is unknown
 	var kind string

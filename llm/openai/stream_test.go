@@ -257,7 +257,7 @@ func FuzzChatStream(f *testing.F) {
 	f.Add(chunks(delta(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"f","arguments":"{"}}]}`), finish("stop")))
 	f.Fuzz(func(t *testing.T, body string) {
 		terminal := 0
-		s := chatStream{at: llm.Endpoint{Provider: "p"}, text: thinkText{Think: DefaultThink()}, Emitter: llm.Emitter{Yield: func(d llm.Delta, _ error) bool {
+		s := chatStream{endpoint: llm.Endpoint{Provider: "p"}, text: thinkText{Think: DefaultThink()}, Emitter: llm.Emitter{Yield: func(d llm.Delta, _ error) bool {
 			if terminal > 0 {
 				t.Errorf("a delta after the end: %+v", d)
 			}

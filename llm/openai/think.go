@@ -91,9 +91,9 @@ func (t *thinkText) rest() thinkPiece {
 // certain returns how many bytes of the held text cannot belong to a tag.
 func (t *thinkText) certain(tag string) int {
 	n := len(t.held)
-	for most := min(n, len(tag)-1); most > 0; most-- {
-		if strings.HasPrefix(tag, t.held[n-most:]) || t.Steady && validCut(t.held, n-most) {
-			return n - most
+	for size := min(n, len(tag)-1); size > 0; size-- {
+		if strings.HasPrefix(tag, t.held[n-size:]) || t.Steady && validCut(t.held, n-size) {
+			return n - size
 		}
 	}
 	return n
@@ -102,18 +102,18 @@ func (t *thinkText) certain(tag string) int {
 // validCut reports whether text can be split at an index without splitting a character.
 func validCut(text string, at int) bool { return text[at]&0xC0 != 0x80 }
 
-// tagged is the Opaque of reasoning that was between tags. It is sent back between the same tags.
-type tagged struct {
+// thinkTags is the Opaque of reasoning that was between tags. It is sent back between the same tags.
+type thinkTags struct {
 	Start string `json:"start"`
 	End   string `json:"end"`
 }
 
 func (t *thinkText) opaque() json.RawMessage {
-	raw, _ := json.Marshal(tagged{t.Start, t.End}) // strings always encode
+	raw, _ := json.Marshal(thinkTags{t.Start, t.End}) // strings always encode
 	return raw
 }
 
 // tagsOf returns the tags that were around reasoning; ok is false without tags.
-func tagsOf(r llm.Reasoning) (tags tagged, ok bool) {
+func tagsOf(r llm.Reasoning) (tags thinkTags, ok bool) {
 	return tags, len(r.Opaque) > 0 && json.Unmarshal(r.Opaque, &tags) == nil && tags.Start != ""
 }

@@ -32,8 +32,8 @@ import (
 // File is the name of the file in eca's state folder.
 const File = "spending.db"
 
-// kept is how long the usage of a minute is kept, and the usage of a chat after its last change.
-const kept = 62 * 24 * time.Hour
+// retention is how long the usage of a minute is kept, and the usage of a chat after its last change.
+const retention = 62 * 24 * time.Hour
 
 // Usage is the usage of requests.
 type Usage struct {
@@ -41,8 +41,8 @@ type Usage struct {
 	Requests, Priced int
 }
 
-// Of returns the usage of one request.
-func Of(used llm.Usage, cost config.Cost) Usage {
+// UsageOf returns the usage of one request.
+func UsageOf(used llm.Usage, cost config.Cost) Usage {
 	u := Usage{Amount: config.Amount{Tokens: used.Total()}, Requests: 1}
 	if price, known := llm.Price(cost, used); known {
 		u.Cost, u.Priced = price, 1
@@ -166,7 +166,7 @@ func (l *Ledger) open(ctx context.Context) error {
 		_, err = tx.ExecContext(ctx, schema)
 		for _, old := range []string{"DELETE FROM spent WHERE minute < ?", "DELETE FROM chats WHERE changed < ?"} {
 			if err == nil {
-				_, err = tx.ExecContext(ctx, old, l.now().Add(-kept).Unix()/60)
+				_, err = tx.ExecContext(ctx, old, l.now().Add(-retention).Unix()/60)
 			}
 		}
 		err = errors.Join(err, finish(tx, err))
@@ -213,13 +213,13 @@ func (l *Ledger) use(ctx context.Context, read func(*sql.DB) error) error {
 	}
 	defer release()
 	l.mu.Lock()
-	todo := l.pending
+	batch := l.pending
 	l.pending, l.queued = newBatch(), false
 	l.mu.Unlock()
-	err = explain(l.Path(), l.write(ctx, todo))
+	err = explain(l.Path(), l.write(ctx, batch))
 	if err != nil {
 		l.mu.Lock()
-		l.pending.merge(todo)
+		l.pending.merge(batch)
 		l.mu.Unlock()
 		if l.failed == nil && ctx.Err() == nil {
 			l.log.Warn("could not write spending; other daemons of the user do not count it", "file", File, "err", err)
@@ -246,15 +246,15 @@ func explain(path string, err error) error {
 }
 
 // write writes a batch. The caller holds the token.
-func (l *Ledger) write(ctx context.Context, todo batch) error {
-	if err := l.open(ctx); err != nil || todo.empty() {
+func (l *Ledger) write(ctx context.Context, b batch) error {
+	if err := l.open(ctx); err != nil || b.empty() {
 		return err
 	}
 	tx, err := l.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	for at, u := range todo.slots {
+	for at, u := range b.slots {
 		if err == nil {
 			_, err = tx.ExecContext(ctx, `INSERT INTO spent (minute, model, requests, priced, tokens, cost, millis) VALUES (?, ?, ?, ?, ?, ?, ?)
 				ON CONFLICT DO UPDATE SET requests = requests + excluded.requests, priced = priced + excluded.priced,
@@ -262,7 +262,7 @@ func (l *Ledger) write(ctx context.Context, todo batch) error {
 				at.minute, at.model, u.Requests, u.Priced, u.Tokens, u.Cost, u.Time.Milliseconds())
 		}
 	}
-	for chat, a := range todo.chats {
+	for chat, a := range b.chats {
 		if err == nil {
 			_, err = tx.ExecContext(ctx, `INSERT INTO chats (chat, changed, budget, tokens, cost, millis) VALUES (?, ?, '', ?, ?, ?)
 				ON CONFLICT DO UPDATE SET changed = excluded.changed, tokens = tokens + excluded.tokens, cost = cost + excluded.cost, millis = millis + excluded.millis`,

@@ -19,9 +19,9 @@ const usualName = "ECA (Editor Code Assistant)"
 
 // choice is the OAuth client that eca uses, with the listener for its redirect.
 type choice struct {
-	registration oauth.Registration
-	landing      *oauth.Browser
-	ours         bool // eca registered it
+	registration    oauth.Registration
+	landing         *oauth.Browser
+	registeredByECA bool
 }
 
 // choose picks the client: the configured one, the one that eca registered at this login server
@@ -34,7 +34,7 @@ func (a *Account) choose(ctx context.Context, client *oauth.Client, at oauth.Aut
 	if at.Register == "" {
 		return choice{}, fmt.Errorf("the login server %s does not register clients; register eca there (with the redirect %s) and set mcpServers.%s.clientId", at.Issuer, a.redirect(), name(a.server.Key))
 	}
-	if old.For.Issuer == at.Issuer && old.For.Redirect != "" && old.For.ClientID != "" && a.fits(old.For.Redirect) {
+	if old.For.Issuer == at.Issuer && old.For.Redirect != "" && old.For.ClientID != "" && a.accepts(old.For.Redirect) {
 		b, err := a.listen(client, old.For.Redirect)
 		if err == nil {
 			r := oauth.Registration{ID: old.For.ClientID, Secret: old.ClientSecret.Reveal()}
@@ -68,8 +68,8 @@ func (a *Account) redirect() string {
 	return "http://localhost:0/auth/callback"
 }
 
-// fits reports whether a registered redirect still matches the configured one.
-func (a *Account) fits(redirect string) bool {
+// accepts reports whether a registered redirect still matches the configured one.
+func (a *Account) accepts(redirect string) bool {
 	if a.server.Port > 0 {
 		return redirect == a.redirect()
 	}

@@ -88,7 +88,7 @@ func (a *Account) store(ctx context.Context, p oauth.Provider, t oauth.Tokens, b
 		TokenURL: p.TokenURL, ClientID: p.ClientID, Basic: p.SecretInHeader, Provider: a.boundURL(),
 		Issuer: p.Issuer, Resource: p.Resource, Revoke: p.RevokeURL, Scope: strings.Join(p.Scopes, " "),
 	}
-	if by.ours {
+	if by.registeredByECA {
 		c.For.Redirect = by.landing.Redirect
 		if p.ClientSecret != "" {
 			c.ClientSecret = auth.NewSecret(p.ClientSecret)
@@ -112,7 +112,7 @@ func (a *Account) discover(ctx context.Context, client *oauth.Client, challenge 
 	}
 	resource.ID = cmp.Or(resource.ID, oauth.Canonical(a.server.URL))
 	if len(resource.Issuers) == 0 {
-		at, err := a.itself(ctx, client)
+		at, err := a.ownAuthority(ctx, client)
 		return at, resource, err
 	}
 	var errs []error
@@ -130,8 +130,8 @@ func (a *Account) discover(ctx context.Context, client *oauth.Client, challenge 
 	return oauth.Authority{}, resource, fmt.Errorf("cannot use the login server's metadata: %w", errors.Join(errs...))
 }
 
-// itself returns the server as its own login server.
-func (a *Account) itself(ctx context.Context, client *oauth.Client) (oauth.Authority, error) {
+// ownAuthority returns the server as its own login server.
+func (a *Account) ownAuthority(ctx context.Context, client *oauth.Client) (oauth.Authority, error) {
 	u, err := url.Parse(a.server.URL)
 	if err != nil {
 		return oauth.Authority{}, errors.New("invalid url")

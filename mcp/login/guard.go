@@ -59,11 +59,11 @@ type guard struct {
 // RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	host := req.URL.Hostname()
-	may := func(at netip.AddrPort) error {
+	allow := func(at netip.AddrPort) error {
 		if g.private || fetch.Public(at.Addr()) {
 			return nil
 		}
 		return fmt.Errorf("the public MCP server refers to %s at the private address %s", host, at.Addr())
 	}
-	return g.next.RoundTrip(req.WithContext(netclient.WithGuard(req.Context(), may)))
+	return g.next.RoundTrip(req.WithContext(netclient.WithGuard(req.Context(), allow)))
 }

@@ -43,7 +43,7 @@ type ChatUpdateParams struct {
 	ChatID ID   `json:"chatId"`
 	Title  Text `json:"title"`
 	Trust  Flag `json:"trust"`
-	Pinned Flag `json:"pinned"` // an addition of ours: the chat is never deleted because of its age
+	Pinned Flag `json:"pinned"` // an extension: the chat is never deleted because of its age
 }
 
 // ChatListParams (4.8).
@@ -125,7 +125,7 @@ type ChatHistoryResult struct {
 	Error    *WindowError      `json:"error,omitempty"`
 }
 
-// SelectedAgentParams of chat/selectedAgentChanged and, in the seed's spelling,
+// SelectedAgentParams of chat/selectedAgentChanged, which the first published protocol calls
 // chat/selectedBehaviorChanged (4.9).
 type SelectedAgentParams struct {
 	ChatID   ID   `json:"chatId"`

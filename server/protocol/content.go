@@ -36,7 +36,7 @@ type ImageContent struct {
 }
 
 // ProgressContent reports what a turn is doing. State is running or finished. Text is sent even if
-// it is empty: the seed requires it. Reason is an addition of ours: how a finished turn ended
+// it is empty: the first published protocol requires it. Reason is an extension: how a finished turn ended
 // (done, stopped, rejected, failed).
 type ProgressContent struct {
 	Type   string `json:"type"`
@@ -113,7 +113,7 @@ type ToolCalled struct {
 }
 
 // SandboxStop is what the sandbox refused a command. The hosts, the port of a server of this machine
-// and the folder are set if it could not connect to or write in them. Again is set if the user let
+// and the folder are set if it could not connect to or write in them. Rerun is set if the user let
 // the command run again.
 type SandboxStop struct {
 	Text    string   `json:"text"`
@@ -121,7 +121,7 @@ type SandboxStop struct {
 	Port    string   `json:"port,omitempty"`
 	Folder  string   `json:"folder,omitempty"`
 	Decided bool     `json:"decided,omitempty"` // by the user
-	Again   bool     `json:"again,omitempty"`
+	Rerun   bool     `json:"again,omitempty"`
 }
 
 // ToolOutput is one output of a call.

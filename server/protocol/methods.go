@@ -8,9 +8,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// Server has every method that a client may call (sections 3 and 4, and
-// extensions). The code that serves the protocol to a client, a face, implements all of them; the
-// compiler checks that.
+// Server has every method that a client may call (sections 3 and 4, and extensions). The code that
+// serves the protocol to a client, a face, implements all of them; the compiler checks that.
 //
 // Handlers run one after the other, in the order in which messages arrive, and must not block. They
 // return an AsyncResult for work that may take time.
@@ -145,13 +144,13 @@ func (r *Rights) UnmarshalText(text []byte) error {
 
 // Method describes one method of the protocol.
 type Method struct {
-	Name      string // on the wire
-	Direction Direction
-	Request   bool // a request; else a notification
-	Seed      bool // also in the first published protocol
-	Section   string
-	Needs     Rights // that a remote device needs to call it; more if its params grant something
-	Handle    Handler
+	Name           string // on the wire
+	Direction      Direction
+	Request        bool // a request; else a notification
+	InFirstVersion bool // also in the first published protocol
+	Section        string
+	Needs          Rights // that a remote device needs to call it; more if its params grant something
+	Handle         Handler
 }
 
 // Handler decodes the params of a message and calls a method of a face. It is nil for methods that
@@ -159,8 +158,8 @@ type Method struct {
 type Handler func(ctx context.Context, face Server, log *slog.Logger, req *jsonrpc.Request) (any, error)
 
 // request returns the row of a method with an answer.
-func request[P, R any](name string, method func(Server, context.Context, Request[P]) (AsyncResult[R], error), section string, seed bool, needs Rights) Method {
-	return Method{name, ToServer, true, seed, section, needs, func(ctx context.Context, face Server, log *slog.Logger, req *jsonrpc.Request) (any, error) {
+func request[P, R any](name string, method func(Server, context.Context, Request[P]) (AsyncResult[R], error), section string, inFirstVersion bool, needs Rights) Method {
+	return Method{name, ToServer, true, inFirstVersion, section, needs, func(ctx context.Context, face Server, log *slog.Logger, req *jsonrpc.Request) (any, error) {
 		params, err := decodeParams[P](log, req)
 		if err != nil {
 			return nil, err
@@ -180,8 +179,8 @@ func request[P, R any](name string, method func(Server, context.Context, Request
 }
 
 // notification returns the row of a method without an answer.
-func notification[P any](name string, method func(Server, context.Context, P) error, section string, seed bool, needs Rights) Method {
-	return Method{name, ToServer, false, seed, section, needs, func(ctx context.Context, face Server, log *slog.Logger, req *jsonrpc.Request) (any, error) {
+func notification[P any](name string, method func(Server, context.Context, P) error, section string, inFirstVersion bool, needs Rights) Method {
+	return Method{name, ToServer, false, inFirstVersion, section, needs, func(ctx context.Context, face Server, log *slog.Logger, req *jsonrpc.Request) (any, error) {
 		params, err := decodeParams[P](log, req)
 		if err != nil {
 			return nil, err
@@ -209,78 +208,78 @@ func decodeParams[P any](log *slog.Logger, req *jsonrpc.Request) (p P, err error
 // methods. Only the client's $/cancelRequest is missing: package jsonrpc handles it. A row states the section,
 // whether the first published protocol has the method, and the rights of remote devices.
 func Methods() []Method {
-	const both, current = true, false
-	tell := func(name string, seed bool) Method {
-		return Method{Name: name, Direction: ToClient, Seed: seed, Section: "5"}
+	const inBoth, onlyCurrent = true, false
+	notify := func(name string, inFirstVersion bool) Method {
+		return Method{Name: name, Direction: ToClient, InFirstVersion: inFirstVersion, Section: "5"}
 	}
-	ask := func(name string, seed bool) Method {
-		return Method{Name: name, Direction: ToClient, Request: true, Seed: seed, Section: "6"}
+	call := func(name string, inFirstVersion bool) Method {
+		return Method{Name: name, Direction: ToClient, Request: true, InFirstVersion: inFirstVersion, Section: "6"}
 	}
 	return []Method{
-		request("initialize", Server.Initialize, "3.1", both, Trust),
-		notification("initialized", Server.Initialized, "3.2", both, Trust),
-		request("shutdown", Server.Shutdown, "3.3", both, Trust),
-		notification("exit", Server.Exit, "3.3", both, Trust),
-		notification("workspace/didChangeWorkspaceFolders", Server.WorkspaceDidChangeWorkspaceFolders, "3.4", current, Trust),
-		request("chat/prompt", Server.ChatPrompt, "4.1", both, Control),
-		notification("chat/toolCallApprove", Server.ChatToolCallApprove, "4.2", both, Control),
-		notification("chat/toolCallReject", Server.ChatToolCallReject, "4.3", both, Control),
-		notification("chat/promptStop", Server.ChatPromptStop, "4.4", both, Control),
-		notification("chat/promptSteer", Server.ChatPromptSteer, "4.5", current, Control),
-		notification("chat/promptSteerRemove", Server.ChatPromptSteerRemove, "4.6", current, Control),
-		request("chat/queryContext", Server.ChatQueryContext, "4.7", both, Watch),
-		request("chat/queryFiles", Server.ChatQueryFiles, "4.7", current, Watch),
-		request("chat/queryCommands", Server.ChatQueryCommands, "4.7", both, Watch),
-		request("chat/delete", Server.ChatDelete, "4.8", both, Control),
-		request("chat/clear", Server.ChatClear, "4.8", current, Control),
-		request("chat/rollback", Server.ChatRollback, "4.8", current, Control),
-		request("chat/addFlag", Server.ChatAddFlag, "4.8", current, Control),
-		request("chat/removeFlag", Server.ChatRemoveFlag, "4.8", current, Control),
-		request("chat/fork", Server.ChatFork, "4.8", current, Control),
-		request("chat/update", Server.ChatUpdate, "4.8", current, Control),
-		request("chat/list", Server.ChatList, "4.8", current, Watch),
-		request("chat/open", Server.ChatOpen, "4.8", current, Watch),
-		request("chat/history", Server.ChatHistory, "4.8", current, Watch),
-		request("chat/search", Server.ChatSearch, "extension", current, Watch),
-		notification("chat/selectedAgentChanged", Server.ChatSelectedAgentChanged, "4.9", current, Control),
-		notification("chat/selectedBehaviorChanged", Server.ChatSelectedBehaviorChanged, "4.9", both, Control),
-		notification("chat/selectedModelChanged", Server.ChatSelectedModelChanged, "4.9", current, Control),
-		notification("mcp/startServer", Server.MCPStartServer, "4.10", both, Trust),
-		notification("mcp/stopServer", Server.MCPStopServer, "4.10", both, Trust),
-		notification("mcp/connectServer", Server.MCPConnectServer, "4.10", current, Trust),
-		notification("mcp/logoutServer", Server.MCPLogoutServer, "4.10", current, Trust),
-		notification("mcp/enableServer", Server.MCPEnableServer, "4.10", current, Trust),
-		notification("mcp/disableServer", Server.MCPDisableServer, "4.10", current, Trust),
-		request("mcp/updateServer", Server.MCPUpdateServer, "4.10", current, Trust),
-		request("mcp/addServer", Server.MCPAddServer, "4.10", current, Trust),
-		request("mcp/removeServer", Server.MCPRemoveServer, "4.10", current, Trust),
-		request("providers/list", Server.ProvidersList, "4.11", current, Watch),
-		request("providers/login", Server.ProvidersLogin, "4.11", current, Trust),
-		request("providers/loginInput", Server.ProvidersLoginInput, "4.11", current, Trust),
-		request("providers/logout", Server.ProvidersLogout, "4.11", current, Trust),
-		request("jobs/list", Server.JobsList, "4.12", current, Watch),
-		request("jobs/kill", Server.JobsKill, "4.12", current, Control),
-		request("jobs/readOutput", Server.JobsReadOutput, "4.12", current, Watch),
-		request("completion/inline", Server.CompletionInline, "4.13", current, Trust),
-		request("rewrite/prompt", Server.RewritePrompt, "4.14", current, Trust),
+		request("initialize", Server.Initialize, "3.1", inBoth, Trust),
+		notification("initialized", Server.Initialized, "3.2", inBoth, Trust),
+		request("shutdown", Server.Shutdown, "3.3", inBoth, Trust),
+		notification("exit", Server.Exit, "3.3", inBoth, Trust),
+		notification("workspace/didChangeWorkspaceFolders", Server.WorkspaceDidChangeWorkspaceFolders, "3.4", onlyCurrent, Trust),
+		request("chat/prompt", Server.ChatPrompt, "4.1", inBoth, Control),
+		notification("chat/toolCallApprove", Server.ChatToolCallApprove, "4.2", inBoth, Control),
+		notification("chat/toolCallReject", Server.ChatToolCallReject, "4.3", inBoth, Control),
+		notification("chat/promptStop", Server.ChatPromptStop, "4.4", inBoth, Control),
+		notification("chat/promptSteer", Server.ChatPromptSteer, "4.5", onlyCurrent, Control),
+		notification("chat/promptSteerRemove", Server.ChatPromptSteerRemove, "4.6", onlyCurrent, Control),
+		request("chat/queryContext", Server.ChatQueryContext, "4.7", inBoth, Watch),
+		request("chat/queryFiles", Server.ChatQueryFiles, "4.7", onlyCurrent, Watch),
+		request("chat/queryCommands", Server.ChatQueryCommands, "4.7", inBoth, Watch),
+		request("chat/delete", Server.ChatDelete, "4.8", inBoth, Control),
+		request("chat/clear", Server.ChatClear, "4.8", onlyCurrent, Control),
+		request("chat/rollback", Server.ChatRollback, "4.8", onlyCurrent, Control),
+		request("chat/addFlag", Server.ChatAddFlag, "4.8", onlyCurrent, Control),
+		request("chat/removeFlag", Server.ChatRemoveFlag, "4.8", onlyCurrent, Control),
+		request("chat/fork", Server.ChatFork, "4.8", onlyCurrent, Control),
+		request("chat/update", Server.ChatUpdate, "4.8", onlyCurrent, Control),
+		request("chat/list", Server.ChatList, "4.8", onlyCurrent, Watch),
+		request("chat/open", Server.ChatOpen, "4.8", onlyCurrent, Watch),
+		request("chat/history", Server.ChatHistory, "4.8", onlyCurrent, Watch),
+		request("chat/search", Server.ChatSearch, "extension", onlyCurrent, Watch),
+		notification("chat/selectedAgentChanged", Server.ChatSelectedAgentChanged, "4.9", onlyCurrent, Control),
+		notification("chat/selectedBehaviorChanged", Server.ChatSelectedBehaviorChanged, "4.9", inBoth, Control),
+		notification("chat/selectedModelChanged", Server.ChatSelectedModelChanged, "4.9", onlyCurrent, Control),
+		notification("mcp/startServer", Server.MCPStartServer, "4.10", inBoth, Trust),
+		notification("mcp/stopServer", Server.MCPStopServer, "4.10", inBoth, Trust),
+		notification("mcp/connectServer", Server.MCPConnectServer, "4.10", onlyCurrent, Trust),
+		notification("mcp/logoutServer", Server.MCPLogoutServer, "4.10", onlyCurrent, Trust),
+		notification("mcp/enableServer", Server.MCPEnableServer, "4.10", onlyCurrent, Trust),
+		notification("mcp/disableServer", Server.MCPDisableServer, "4.10", onlyCurrent, Trust),
+		request("mcp/updateServer", Server.MCPUpdateServer, "4.10", onlyCurrent, Trust),
+		request("mcp/addServer", Server.MCPAddServer, "4.10", onlyCurrent, Trust),
+		request("mcp/removeServer", Server.MCPRemoveServer, "4.10", onlyCurrent, Trust),
+		request("providers/list", Server.ProvidersList, "4.11", onlyCurrent, Watch),
+		request("providers/login", Server.ProvidersLogin, "4.11", onlyCurrent, Trust),
+		request("providers/loginInput", Server.ProvidersLoginInput, "4.11", onlyCurrent, Trust),
+		request("providers/logout", Server.ProvidersLogout, "4.11", onlyCurrent, Trust),
+		request("jobs/list", Server.JobsList, "4.12", onlyCurrent, Watch),
+		request("jobs/kill", Server.JobsKill, "4.12", onlyCurrent, Control),
+		request("jobs/readOutput", Server.JobsReadOutput, "4.12", onlyCurrent, Watch),
+		request("completion/inline", Server.CompletionInline, "4.13", onlyCurrent, Trust),
+		request("rewrite/prompt", Server.RewritePrompt, "4.14", onlyCurrent, Trust),
 
-		tell("chat/contentReceived", both),
-		tell("chat/cleared", current),
-		tell("chat/opened", current),
-		tell("chat/statusChanged", current),
-		tell("chat/deleted", current),
-		tell("config/updated", both),
-		tell("tool/serverUpdated", both),
-		tell("tool/serverRemoved", current),
-		tell("providers/updated", current),
-		tell("jobs/updated", current),
-		tell("rewrite/contentReceived", current),
-		tell("$/progress", current),
-		tell("$/showMessage", both),
-		tell("$/cancelRequest", current),
-		ask("editor/getDiagnostics", both),
-		ask("editor/getDefinition", current),
-		ask("editor/getReferences", current),
-		ask("chat/askQuestion", current),
+		notify("chat/contentReceived", inBoth),
+		notify("chat/cleared", onlyCurrent),
+		notify("chat/opened", onlyCurrent),
+		notify("chat/statusChanged", onlyCurrent),
+		notify("chat/deleted", onlyCurrent),
+		notify("config/updated", inBoth),
+		notify("tool/serverUpdated", inBoth),
+		notify("tool/serverRemoved", onlyCurrent),
+		notify("providers/updated", onlyCurrent),
+		notify("jobs/updated", onlyCurrent),
+		notify("rewrite/contentReceived", onlyCurrent),
+		notify("$/progress", onlyCurrent),
+		notify("$/showMessage", inBoth),
+		notify("$/cancelRequest", onlyCurrent),
+		call("editor/getDiagnostics", inBoth),
+		call("editor/getDefinition", onlyCurrent),
+		call("editor/getReferences", onlyCurrent),
+		call("chat/askQuestion", onlyCurrent),
 	}
 }

@@ -57,7 +57,7 @@ type ServerInfo struct {
 	Version string `json:"version"`
 }
 
-// ChatPromptParams (4.1). Behavior is the seed's name for Agent.
+// ChatPromptParams (4.1). Behavior is the name of Agent in the first published protocol.
 type ChatPromptParams struct {
 	ChatID   ID                `json:"chatId"`
 	Message  *string           `json:"message"`
@@ -107,7 +107,7 @@ type ChatPromptResult struct {
 }
 
 // ToolCallParams of chat/toolCallApprove and chat/toolCallReject (4.2, 4.3). Auto, GoOn and Unasked
-// are additions of ours. Auto: the client approves every call, so no user has seen this one. GoOn:
+// are extensions. Auto: the client approves every call, so no user has seen this one. GoOn:
 // after a rejection, the turn continues and the model gets the rejection. Unasked: the client
 // rejected the call because it had no user to ask.
 type ToolCallParams struct {
@@ -125,7 +125,8 @@ type ConfigUpdated struct {
 	Chat   *ChatConfig `json:"chat,omitempty"`
 }
 
-// ChatConfig is the chat part of config/updated, with the current names and the seed's.
+// ChatConfig is the chat part of config/updated, with the current names and those of the first
+// published protocol.
 type ChatConfig struct {
 	Models          *[]string       `json:"models,omitempty"`
 	Agents          *[]string       `json:"agents,omitempty"`

@@ -9,8 +9,8 @@ import (
 type Capabilities struct {
 	Diagnostics, Definition, References bool // codeAssistant.editor
 	AskQuestion                         bool // codeAssistant.chatCapabilities
-	Remount                             bool // chatCapabilities too, an addition of ours: the client's page can be reopened without state
-	Search                              bool // chatCapabilities too, an addition of ours: chat/search
+	Remount                             bool // chatCapabilities too, an extension: the client's page can be reopened without state
+	Search                              bool // chatCapabilities too, an extension: chat/search
 }
 
 // UnmarshalJSON accepts anything. A capability is true unless its value is null, false, 0 or empty.

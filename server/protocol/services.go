@@ -39,7 +39,7 @@ type MCPServer struct {
 	Prompts      *[]ServerPrompt   `json:"prompts,omitempty"`
 	Resources    *[]ServerResource `json:"resources,omitempty"`
 	Instructions string            `json:"instructions,omitempty"`
-	Error        string            `json:"error,omitempty"` // why it failed, or what it needs; an addition of ours
+	Error        string            `json:"error,omitempty"` // an extension: why it failed, or what it needs
 }
 
 // ServerPrompt is a prompt of an MCP server, under the name that the server uses (5.2).
@@ -63,7 +63,7 @@ type MCPAddResult struct {
 	Error  *WindowError `json:"error,omitempty"`
 }
 
-// MCPUpdateResult (4.10). Error is an addition of ours, in the form of 13.1.
+// MCPUpdateResult (4.10). Error is an extension, in the form of 13.1.
 type MCPUpdateResult struct {
 	Error *WindowError `json:"error,omitempty"`
 }

@@ -81,8 +81,8 @@ func (c *changes) lockFile(ctx context.Context, chatID, path string) (f *changin
 	}
 }
 
-// changed is the new state of a file.
-type changed struct {
+// fileUpdate is the new state of a file.
+type fileUpdate struct {
 	before, after string
 	note          string // for the call's result
 }
@@ -95,10 +95,10 @@ var (
 
 // change replaces the text of a file, the first path of the plan, with the result of compute. If
 // another process changes the file before it is written, compute is called again.
-func (c *changes) change(ctx context.Context, call tools.Call, path string, compute func() (before, after string, err error)) (changed, error) {
+func (c *changes) change(ctx context.Context, call tools.Call, path string, compute func() (before, after string, err error)) (fileUpdate, error) {
 	f, turn, end, err := c.lockFile(ctx, call.ChatID, path)
 	if err != nil {
-		return changed{}, err
+		return fileUpdate{}, err
 	}
 	defer end()
 	if !turn { // the client is still saving another text of this file
@@ -108,7 +108,7 @@ func (c *changes) change(ctx context.Context, call tools.Call, path string, comp
 		disk := diskText(call, path)
 		before, after, err := compute()
 		if err != nil {
-			return changed{}, err
+			return fileUpdate{}, err
 		}
 		unsaved := before != disk && !workspace.IsBinary([]byte(disk))
 		note, err := f.write(ctx, call, path, after, disk, unsaved)
@@ -116,7 +116,7 @@ func (c *changes) change(ctx context.Context, call tools.Call, path string, comp
 		case errors.Is(err, errChanged) && call.Save == nil:
 			continue
 		case err != nil:
-			return changed{}, fmt.Errorf("could not write %s: %w", path, err)
+			return fileUpdate{}, fmt.Errorf("could not write %s: %w", path, err)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -125,7 +125,7 @@ func (c *changes) change(ctx context.Context, call tools.Call, path string, comp
 		} else if f.bypassed {
 			note += "\n[Another chat changed the file while the editor saved it: read it again.]"
 		}
-		return changed{before, after, note}, nil
+		return fileUpdate{before, after, note}, nil
 	}
 }
 

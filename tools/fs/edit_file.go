@@ -26,7 +26,7 @@ func editFile(c *changes) tools.Tool {
 		Plan: func(_ context.Context, call tools.Call, a editFileArgs) (tools.Plan, error) {
 			path := workspace.Abs(call.Roots, a.Path)
 			plan := tools.Plan{Summary: "Editing " + filepath.Base(path), Paths: []string{path}}
-			before, after, err := edited(call, path, a)
+			before, after, err := applyEdit(call, path, a)
 			if err != nil {
 				return planWithoutDetails(call, plan, err)
 			}
@@ -35,7 +35,7 @@ func editFile(c *changes) tools.Tool {
 		},
 		Run: func(ctx context.Context, call tools.Call, a editFileArgs, _ tools.Sink) (tools.Result, error) {
 			path := workspace.Abs(call.Roots, a.Path)
-			made, err := c.change(ctx, call, path, func() (before, after string, err error) { return edited(call, path, a) })
+			made, err := c.change(ctx, call, path, func() (before, after string, err error) { return applyEdit(call, path, a) })
 			if err != nil {
 				return tools.Result{}, err
 			}
@@ -44,8 +44,8 @@ func editFile(c *changes) tools.Tool {
 	}.Build()
 }
 
-// edited returns a file's text before and after the edit.
-func edited(call tools.Call, path string, a editFileArgs) (before, after string, err error) {
+// applyEdit returns a file's text before and after the edit.
+func applyEdit(call tools.Call, path string, a editFileArgs) (before, after string, err error) {
 	if before, err = readText(call, 0, path); err != nil {
 		return "", "", err
 	}

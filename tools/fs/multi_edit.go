@@ -32,7 +32,7 @@ func multiEdit(c *changes) tools.Tool {
 		Plan: func(_ context.Context, call tools.Call, a multiEditArgs) (tools.Plan, error) {
 			path := workspace.Abs(call.Roots, a.Path)
 			plan := tools.Plan{Summary: fmt.Sprintf("Editing %s (%d edits)", filepath.Base(path), len(a.Edits)), Paths: []string{path}}
-			before, after, err := editedAll(call, path, a.Edits)
+			before, after, err := applyEdits(call, path, a.Edits)
 			if err != nil {
 				return planWithoutDetails(call, plan, err)
 			}
@@ -41,7 +41,7 @@ func multiEdit(c *changes) tools.Tool {
 		},
 		Run: func(ctx context.Context, call tools.Call, a multiEditArgs, _ tools.Sink) (tools.Result, error) {
 			path := workspace.Abs(call.Roots, a.Path)
-			made, err := c.change(ctx, call, path, func() (before, after string, err error) { return editedAll(call, path, a.Edits) })
+			made, err := c.change(ctx, call, path, func() (before, after string, err error) { return applyEdits(call, path, a.Edits) })
 			if err != nil {
 				return tools.Result{}, err
 			}
@@ -52,8 +52,8 @@ func multiEdit(c *changes) tools.Tool {
 	}.Build()
 }
 
-// editedAll returns a file's text before and after a series of edits.
-func editedAll(call tools.Call, path string, edits []editArgs) (before, after string, err error) {
+// applyEdits returns a file's text before and after a series of edits.
+func applyEdits(call tools.Call, path string, edits []editArgs) (before, after string, err error) {
 	if len(edits) == 0 {
 		return "", "", errors.New("INVALID_ARGS: multi_edit needs at least one edit")
 	}

@@ -26,7 +26,7 @@ func previewFileChange() tools.Tool {
 		case a.Original == "" && existed:
 			return path, nil, fmt.Errorf("%s already exists: original_content must contain the text to replace", path)
 		case a.Original != "":
-			if before, after, err = edited(call, path, a); err != nil {
+			if before, after, err = applyEdit(call, path, a); err != nil {
 				return path, nil, err
 			}
 		}

@@ -158,15 +158,15 @@ func filesOf(o config.LSPServer) map[string]string {
 	return out
 }
 
-// found is an installed server.
-type found struct {
+// installedServer is a language server with its program on this machine.
+type installedServer struct {
 	definition
 	program
 	path string // path of the program
 }
 
 // installed returns the first program of a definition that is installed.
-func (v *View) installed(d definition) (found, bool) {
+func (v *View) installed(d definition) (installedServer, bool) {
 	for _, p := range d.programs {
 		path := p.name
 		if strings.ContainsAny(path, `/\`) {
@@ -177,10 +177,10 @@ func (v *View) installed(d definition) (found, bool) {
 			dirs = strings.Join(append(v.ownPackages(), dirs), string(os.PathListSeparator))
 		}
 		if full, ok := proc.LookPath(path, dirs); ok && p.npm.includes(full) {
-			return found{d, p, full}, true
+			return installedServer{d, p, full}, true
 		}
 	}
-	return found{}, false
+	return installedServer{}, false
 }
 
 // ownPackages returns the folders with programs of the npm packages that the workspace depends on.
@@ -216,9 +216,9 @@ func (n npmPackage) includes(path string) bool {
 }
 
 // serverOf returns the installed server for a file of the workspace.
-func (v *View) serverOf(path string) (found, bool) {
+func (v *View) serverOf(path string) (installedServer, bool) {
 	if !v.workspace.Contains(path) {
-		return found{}, false
+		return installedServer{}, false
 	}
 	for _, d := range v.defs {
 		if d.files[filepath.Ext(path)] == "" {
@@ -228,7 +228,7 @@ func (v *View) serverOf(path string) (found, bool) {
 			return f, true
 		}
 	}
-	return found{}, false
+	return installedServer{}, false
 }
 
 // Any reports whether any server is installed.

@@ -16,11 +16,11 @@ import (
 // serverFor returns the ready server of a file.
 func (r *rig) serverFor(name string) *server {
 	r.Helper()
-	s, err := r.use().of(filepath.Join(r.dir, name))
+	s, err := r.use().serverFor(filepath.Join(r.dir, name))
 	if err != nil {
 		r.Fatal(err)
 	}
-	if err := s.available(r.Context()); err != nil {
+	if err := s.awaitReady(r.Context()); err != nil {
 		r.Fatal(err)
 	}
 	return s
@@ -73,7 +73,7 @@ func TestServersThatUseTooMuchMemory(t *testing.T) {
 	}
 	r := newRig(t, "", map[string]string{"a.toy": "DEF a\n"})
 	r.servers.maxMemory, r.servers.checkInterval = 1<<20, 10*time.Millisecond
-	s, err := r.use().of(filepath.Join(r.dir, "a.toy"))
+	s, err := r.use().serverFor(filepath.Join(r.dir, "a.toy"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -172,7 +172,7 @@ func (v *View) Checks() (out []Check) {
 			if !running {
 				defer s.stop(nil)
 			}
-			return s.available(ctx)
+			return s.awaitReady(ctx)
 		}})
 	}
 	return out

@@ -186,16 +186,16 @@ func TestPauses(t *testing.T) {
 	path := filepath.Join(r.dir, "a.toy")
 	for i, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		view := r.use()
-		s, err := view.of(path)
+		s, err := view.serverFor(path)
 		if err != nil {
 			t.Fatalf("start %d: %v", i, err)
 		}
-		if err := s.available(t.Context()); err == nil || !strings.Contains(err.Error(), "exit code 3: cannot start") {
+		if err := s.awaitReady(t.Context()); err == nil || !strings.Contains(err.Error(), "exit code 3: cannot start") {
 			t.Fatalf("start %d: %v", i, err)
 		}
 		r.servers.work.Wait()
 		now = now.Add(pause - time.Millisecond)
-		if _, err := view.of(path); err == nil || !strings.Contains(err.Error(), "cannot start") {
+		if _, err := view.serverFor(path); err == nil || !strings.Contains(err.Error(), "cannot start") {
 			t.Fatalf("it was started before its pause of %s was over: %v", pause, err)
 		}
 		now = now.Add(time.Millisecond)
@@ -209,7 +209,7 @@ func TestServersEnd(t *testing.T) {
 	denied := errors.New("not trusted")
 	r.settings.Bind = func(bool) (sandbox.Policy, []string, error) { return sandbox.Policy{}, nil, denied }
 	view := r.use()
-	if _, err := view.of(filepath.Join(r.dir, "a.toy")); !errors.Is(err, denied) {
+	if _, err := view.serverFor(filepath.Join(r.dir, "a.toy")); !errors.Is(err, denied) {
 		t.Errorf("%v", err)
 	}
 	r.servers.work.Wait() // the server that ran was ended
@@ -379,7 +379,7 @@ func TestFailuresAreToldOnce(t *testing.T) {
 	now, told := time.Now(), 0
 	r.servers.opts.Now, r.servers.opts.Failed = func() time.Time { return now }, func() { told++ }
 	for range 3 {
-		if _, err := r.use().of(filepath.Join(r.dir, "a.toy")); err != nil {
+		if _, err := r.use().serverFor(filepath.Join(r.dir, "a.toy")); err != nil {
 			t.Fatal(err)
 		}
 		r.servers.work.Wait()

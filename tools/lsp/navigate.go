@@ -23,7 +23,7 @@ func (v *View) References(ctx context.Context, at tools.Position, declaration bo
 }
 
 func (v *View) places(ctx context.Context, at tools.Position, method string, about *referencesContext) ([]tools.Position, error) {
-	s, uri, err := v.opened(ctx, at.Path)
+	s, uri, err := v.openFile(ctx, at.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -40,12 +40,12 @@ func (v *View) places(ctx context.Context, at tools.Position, method string, abo
 	return slices.Compact(out), nil
 }
 
-// opened returns the server of a file, after sending it the file's text on the disk.
-func (v *View) opened(ctx context.Context, path string) (s *server, uri string, err error) {
-	if s, err = v.of(path); err != nil {
+// openFile returns the server of a file, after sending it the file's text on the disk.
+func (v *View) openFile(ctx context.Context, path string) (s *server, uri string, err error) {
+	if s, err = v.serverFor(path); err != nil {
 		return nil, "", err
 	}
-	if err = s.available(ctx); err != nil {
+	if err = s.awaitReady(ctx); err != nil {
 		return nil, "", err
 	}
 	if err = s.refresh(ctx); err != nil {

@@ -58,8 +58,8 @@ func (r *reports) put(in map[string][]tools.Diagnostic, path string, list []tool
 	}
 }
 
-// arrived wakes the waiters for reports.
-func (r *reports) arrived(now time.Time) {
+// notifyArrival wakes the waiters for reports.
+func (r *reports) notifyArrival(now time.Time) {
 	r.at = now
 	close(r.latest)
 	r.latest = make(chan struct{})
@@ -78,11 +78,11 @@ func (r *reports) pause(pulls bool) time.Duration {
 	return quiet
 }
 
-// published handles a report. Reports about files outside the workspace, or about an outdated
+// handleReport handles a report. Reports about files outside the workspace, or about an outdated
 // version of a document, are dropped.
-func (s *server) published(p publishDiagnostics) {
+func (s *server) handleReport(p publishDiagnostics) {
 	path := workspace.FromURI(p.URI)
-	if !s.inside.Contains(path) {
+	if !s.workspace.Contains(path) {
 		return
 	}
 	path = workspace.Resolve(path)
@@ -97,7 +97,7 @@ func (s *server) published(p publishDiagnostics) {
 		s.reports.versioned, s.reports.repeated = p.Version != nil, slices.Equal(d.before, list)
 	}
 	s.reports.put(s.reports.pushed, path, list)
-	s.reports.arrived(s.manager.opts.Now())
+	s.reports.notifyArrival(s.manager.opts.Now())
 }
 
 // diagnostics returns the errors and warnings of a report; if there are too many, the worst.
@@ -125,7 +125,7 @@ func (v *View) Known(ctx context.Context, path string) (files map[string][]tools
 	if !v.Serves(path) {
 		return nil, false, false
 	}
-	s, err := v.of(path)
+	s, err := v.serverFor(path)
 	if err != nil {
 		return nil, false, false
 	}
@@ -135,7 +135,7 @@ func (v *View) Known(ctx context.Context, path string) (files map[string][]tools
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if s.available(limited) != nil || !s.check(limited, limit, []string{workspace.Resolve(path)}) {
+	if s.awaitReady(limited) != nil || !s.check(limited, limit, []string{workspace.Resolve(path)}) {
 		return nil, false, false
 	}
 	return s.allDiagnostics(path), true, true
@@ -169,7 +169,7 @@ func (v *View) Changed(ctx context.Context, paths []string) (files map[string][]
 
 // ready returns the server of a file if it accepts requests now.
 func (v *View) ready(path string) *server {
-	s, err := v.of(path)
+	s, err := v.serverFor(path)
 	if err != nil {
 		return nil
 	}
@@ -297,7 +297,7 @@ func (s *server) pull(ctx context.Context, path string, version int) {
 	if res.Kind != "unchanged" {
 		s.reports.put(s.reports.pulled, path, list)
 	}
-	s.reports.arrived(s.manager.opts.Now())
+	s.reports.notifyArrival(s.manager.opts.Now())
 }
 
 // allDiagnostics returns the diagnostics of all files by path: the given path of a file, or else

@@ -21,13 +21,13 @@ import (
 
 // server is one run of a language server.
 type server struct {
-	manager *Servers
-	server  found
-	root    string // of the project, resolved
-	names   []rootName
-	inside  *workspace.Workspace
-	policy  sandbox.Policy
-	environ []string
+	manager   *Servers
+	server    installedServer
+	root      string // of the project, resolved
+	names     []rootName
+	workspace *workspace.Workspace
+	policy    sandbox.Policy
+	environ   []string
 
 	used, started time.Time   // guarded by manager.mu
 	waited        atomic.Bool // an edit has waited for it to start
@@ -52,13 +52,13 @@ type server struct {
 // rootName is a workspace folder, as the client writes it and with symlinks resolved.
 type rootName struct{ written, resolved string }
 
-func newServer(m *Servers, f found, root string, roots []string) *server {
+func newServer(m *Servers, f installedServer, root string, roots []string) *server {
 	var names []rootName
 	for _, r := range roots {
 		names = append(names, rootName{r, workspace.Resolve(r)})
 	}
 	return &server{
-		manager: m, server: f, root: root, names: names, inside: workspace.New(roots...),
+		manager: m, server: f, root: root, names: names, workspace: workspace.New(roots...),
 		ready: make(chan struct{}), ended: make(chan struct{}), stopRequested: make(chan struct{}),
 		turn: make(chan struct{}, 1), folders: map[string]map[string]time.Time{},
 		docs: map[string]*document{}, reports: newReports(),
@@ -228,7 +228,7 @@ func (s *server) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 	case "textDocument/publishDiagnostics":
 		var p publishDiagnostics
 		if json.Unmarshal(req.Params, &p) == nil {
-			s.published(p)
+			s.handleReport(p)
 		}
 		return nil, nil
 	case "workspace/configuration":

@@ -66,9 +66,9 @@ func (s *Servers) Close() {
 
 var errClosed = errors.New("eca is shutting down")
 
-// of returns the server for a file, starting it if necessary. The server may not be ready yet. The
+// serverFor returns the server for a file, starting it if necessary. The server may not be ready yet. The
 // error is ErrNone if no server is installed for such files.
-func (v *View) of(path string) (*server, error) {
+func (v *View) serverFor(path string) (*server, error) {
 	f, ok := v.serverOf(path)
 	if !ok {
 		return nil, ErrNone
@@ -80,7 +80,7 @@ func (v *View) of(path string) (*server, error) {
 var ErrNone = errors.New("no language server is installed for this file")
 
 // start returns the server for a project, starting it if necessary.
-func (v *View) start(f found, project string) (*server, error) {
+func (v *View) start(f installedServer, project string) (*server, error) {
 	policy, environ, err := v.settings.Bind(f.named)
 	key := f.key(project)
 	if err != nil {
@@ -98,8 +98,8 @@ func (v *View) start(f found, project string) (*server, error) {
 	})
 }
 
-// available waits until the server accepts requests, or ctx ends.
-func (s *server) available(ctx context.Context) error {
+// awaitReady waits until the server accepts requests, or ctx ends.
+func (s *server) awaitReady(ctx context.Context) error {
 	select {
 	case <-s.ready:
 		return s.reason()
@@ -135,19 +135,19 @@ func (v *View) runningOrNew(key string, create func() *server) (*server, error) 
 	s := create()
 	s.used, s.started = now, now
 	v.running[key] = s
-	v.work.Go(func() { v.ended(key, s, s.run()) })
+	v.work.Go(func() { v.recordEnd(key, s, s.run()) })
 	return s, nil
 }
 
-// ended records that a server has ended; a nil reason is not a failure.
-func (s *Servers) ended(key string, one *server, reason error) {
-	if s.note(key, one, reason) {
+// recordEnd records that a server has ended; a nil reason is not a failure.
+func (s *Servers) recordEnd(key string, one *server, reason error) {
+	if s.recordFailure(key, one, reason) {
 		s.opts.Failed()
 	}
 }
 
-// note records a failure and reports whether it is the first of the program.
-func (s *Servers) note(key string, one *server, reason error) (first bool) {
+// recordFailure records a failure and reports whether it is the first of the program.
+func (s *Servers) recordFailure(key string, one *server, reason error) (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running[key] == one {
@@ -181,7 +181,7 @@ func (s *Servers) idle(one *server) bool {
 }
 
 // key identifies a running server.
-func (f found) key(project string) string {
+func (f installedServer) key(project string) string {
 	options, _ := json.Marshal(f.options)
 	env, _ := json.Marshal(f.env)
 	return strings.Join(slices.Concat([]string{f.path}, f.args, []string{string(options), string(env), project}), "\x00")

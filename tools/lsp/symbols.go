@@ -70,7 +70,7 @@ func (v *View) symbols(ctx context.Context, call tools.Call, a symbolsArgs) ([]s
 		return v.projectSymbols(ctx, a.Query)
 	}
 	path := workspace.Abs(call.Roots, a.Path)
-	s, uri, err := v.opened(ctx, path)
+	s, uri, err := v.openFile(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (v *View) projectSymbols(ctx context.Context, query string) (out []string, 
 			if one.Location == nil {
 				continue
 			}
-			if at := s.position(*one.Location); s.inside.Contains(at.Path) {
+			if at := s.position(*one.Location); s.workspace.Contains(at.Path) {
 				out = append(out, one.line(at, 0))
 			}
 		}
@@ -141,7 +141,7 @@ func (v *View) projectSymbols(ctx context.Context, query string) (out []string, 
 
 // workspaceSymbols queries the symbols of a project.
 func (s *server) workspaceSymbols(ctx context.Context, query string) (found []wireSymbol, err error) {
-	if err := s.available(ctx); err != nil {
+	if err := s.awaitReady(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.refresh(ctx); err != nil {
@@ -152,7 +152,7 @@ func (s *server) workspaceSymbols(ctx context.Context, query string) (found []wi
 }
 
 // projects returns the projects whose server is running or may be started without a file.
-func (v *View) projects(f found) (out []string) {
+func (v *View) projects(f installedServer) (out []string) {
 	v.mu.Lock()
 	for key, s := range v.running {
 		if key == f.key(s.root) {

@@ -45,15 +45,15 @@ func (r *results) first(most int) []byte {
 
 // scanner searches files one after another. It is not safe for concurrent use.
 type scanner struct {
-	search *linesearch.Searcher
-	mode   string
-	most   int // how many results are needed
-	buf    []byte
-	usual  int // bytes of the last batch's results
+	search         *linesearch.Searcher
+	mode           string
+	limit          int // how many results are needed
+	buf            []byte
+	lastBatchBytes int // bytes of the last batch's results
 }
 
-func newScanner(p *linesearch.Pattern, mode string, most int) *scanner {
-	return &scanner{search: p.Searcher(), mode: mode, most: most, buf: make([]byte, block)}
+func newScanner(p *linesearch.Pattern, mode string, limit int) *scanner {
+	return &scanner{search: p.Searcher(), mode: mode, limit: limit, buf: make([]byte, block)}
 }
 
 // file adds the results of a file. It skips files that cannot be read, are too large or are binary.
@@ -143,7 +143,7 @@ func (s *scan) block(text []byte, end bool) (rest []byte) {
 			s.line += bytes.Count(text[counted:start], []byte("\n"))
 			counted = start
 			s.show(text[start:stop])
-			if s.done = len(s.results.ends) >= s.most; s.done {
+			if s.done = len(s.results.ends) >= s.limit; s.done {
 				return nil
 			}
 		}

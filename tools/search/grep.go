@@ -24,8 +24,8 @@ var grepDoc string
 
 // Limits of the results of a search.
 const (
-	defaultMax = 1000    // results
-	mostMax    = 500_000 // even if the call requests more, since all results are in memory
+	defaultMax        = 1000    // results
+	maxAllowedResults = 500_000 // even if the call requests more, since all results are in memory
 )
 
 // Output modes.
@@ -72,7 +72,7 @@ func grepTool() tools.Tool {
 			if a.MaxResults <= 0 {
 				a.MaxResults = defaultMax
 			}
-			a.MaxResults = min(a.MaxResults, mostMax)
+			a.MaxResults = min(a.MaxResults, maxAllowedResults)
 			return grep(ctx, path, workspace.New(append(slices.Clone(call.Roots), path)...), a)
 		},
 	}.Build()

@@ -14,11 +14,11 @@ import (
 
 // batch is a sequence of files in the order of the tree.
 type batch struct {
-	files   []workspace.File
-	results results
-	err     error
-	trouble any           // the value of a panic
-	done    chan struct{} // closed when the batch has been searched
+	files      []workspace.File
+	results    results
+	err        error
+	panicValue any           // the value of a panic
+	done       chan struct{} // closed when the batch has been searched
 }
 
 const (
@@ -51,7 +51,7 @@ func tree(ctx context.Context, dir string, within *workspace.Workspace, p *lines
 		defer close(ordered)
 		defer close(work)
 		defer close(walked.done)
-		defer func() { walked.trouble = recover() }()
+		defer func() { walked.panicValue = recover() }()
 		walked.err = produce(ctx, dir, a.Include, work, ordered)
 	})
 	var out [][]byte
@@ -61,26 +61,26 @@ func tree(ctx context.Context, dir string, within *workspace.Workspace, p *lines
 			break
 		}
 		<-b.done
-		if b.trouble != nil {
-			panic(b.trouble) // re-raised on the caller's goroutine
+		if b.panicValue != nil {
+			panic(b.panicValue) // re-raised on the caller's goroutine
 		}
 		if b.err != nil {
 			return "", false, b.err
 		}
 		out = append(out, b.results.first(left))
 		if left -= len(b.results.ends); left < 0 {
-			return joined(out), true, nil
+			return concat(out), true, nil
 		}
 	}
 	<-walked.done
-	if walked.trouble != nil {
-		panic(walked.trouble)
+	if walked.panicValue != nil {
+		panic(walked.panicValue)
 	}
-	return joined(out), false, walked.err
+	return concat(out), false, walked.err
 }
 
-// joined concatenates the pieces with a single allocation.
-func joined(pieces [][]byte) string {
+// concat concatenates the pieces with a single allocation.
+func concat(pieces [][]byte) string {
 	size := 0
 	for _, p := range pieces {
 		size += len(p)
@@ -132,15 +132,15 @@ func produce(ctx context.Context, dir, include string, work, ordered chan<- *bat
 // batch searches the files of a batch.
 func (s *scanner) batch(ctx context.Context, b *batch, within *workspace.Workspace) {
 	defer close(b.done)
-	defer func() { b.trouble = recover() }()
-	b.results.text = make([]byte, 0, s.usual) // batches have results of similar size
-	defer func() { s.usual = len(b.results.text) }()
+	defer func() { b.panicValue = recover() }()
+	b.results.text = make([]byte, 0, s.lastBatchBytes) // batches have results of similar size
+	defer func() { s.lastBatchBytes = len(b.results.text) }()
 	for _, f := range b.files {
 		// A symlink may lead outside the search.
 		if !f.Regular && !within.Contains(f.Path) {
 			continue
 		}
-		if b.err = s.file(ctx, &b.results, f.Path, !f.Regular); b.err != nil || len(b.results.ends) >= s.most {
+		if b.err = s.file(ctx, &b.results, f.Path, !f.Regular); b.err != nil || len(b.results.ends) >= s.limit {
 			return
 		}
 		if b.err = ctx.Err(); b.err != nil {

@@ -383,7 +383,7 @@ func (o Options) askAndRetry(ctx context.Context, call tools.Call, e execution, 
 	if ctx.Err() != nil {
 		return first, errors.New("the command was stopped")
 	}
-	decided.Again = true
+	decided.Rerun = true
 	const firstRun = "the first run was stopped: "
 	if !within {
 		spec, err := prepared(approved, e)

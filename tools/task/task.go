@@ -54,7 +54,7 @@ func Tools() []tools.Tool {
 		Run: func(_ context.Context, call tools.Call, a args, _ tools.Sink) (tools.Result, error) {
 			l := list{}
 			if call.Tasks != nil {
-				l = list{next: call.Tasks.LastID, active: call.Tasks.ActiveSummary, tasks: append(l.tasks, call.Tasks.Tasks...)}
+				l = list{lastID: call.Tasks.LastID, activeSummary: call.Tasks.ActiveSummary, tasks: append(l.tasks, call.Tasks.Tasks...)}
 			}
 			if err := l.apply(a); err != nil {
 				return tools.Result{}, err
@@ -67,9 +67,9 @@ func Tools() []tools.Tool {
 // list is a copy of the list on which an operation works, so that a failed operation changes
 // nothing.
 type list struct {
-	tasks  []event.Task
-	next   int // the last id that was assigned
-	active string
+	tasks         []event.Task
+	lastID        int // of all tasks that the list ever had
+	activeSummary string
 }
 
 func (l *list) apply(a args) error {
@@ -121,8 +121,8 @@ func (l *list) add(tasks []fields) error {
 		return fmt.Errorf("a list has at most %d tasks", maxTasks)
 	}
 	for _, f := range tasks {
-		l.next++
-		l.tasks = append(l.tasks, event.Task{ID: l.next, Status: event.TaskPending, Priority: "medium"})
+		l.lastID++
+		l.tasks = append(l.tasks, event.Task{ID: l.lastID, Status: event.TaskPending, Priority: "medium"})
 		if err := l.set(&l.tasks[len(l.tasks)-1], f); err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func (l *list) check() error {
 }
 
 // each starts, completes or deletes tasks, in the order of ids.
-func (l *list) each(op string, ids []int, active string) error {
+func (l *list) each(op string, ids []int, activeSummary string) error {
 	if len(ids) == 0 {
 		return fmt.Errorf("INVALID_ARGS: %s needs ids", op)
 	}
@@ -199,22 +199,22 @@ func (l *list) each(op string, ids []int, active string) error {
 		if err != nil {
 			return err
 		}
-		open := l.open(*t)
+		blockers := l.blockers(*t)
 		switch {
 		case op == "delete":
 			l.remove(id)
-		case len(open) > 0:
-			return fmt.Errorf("task %d is blocked by %s", id, numbers(open))
+		case len(blockers) > 0:
+			return fmt.Errorf("task %d is blocked by %s", id, numbers(blockers))
 		case op == "start" && t.Status == event.TaskDone:
 			return fmt.Errorf("task %d is done already", id)
 		case op == "start":
-			t.Status, l.active = event.TaskInProgress, active
+			t.Status, l.activeSummary = event.TaskInProgress, activeSummary
 		default:
 			t.Status = event.TaskDone
 		}
 	}
-	if len(l.having(event.TaskInProgress)) == 0 {
-		l.active = ""
+	if len(l.withStatus(event.TaskInProgress)) == 0 {
+		l.activeSummary = ""
 	}
 	return nil
 }
@@ -246,18 +246,18 @@ func (l *list) find(id int) (*event.Task, error) {
 	return nil, fmt.Errorf("there is no task %d", id)
 }
 
-// open returns the ids of unfinished tasks that t waits for.
-func (l *list) open(t event.Task) []int {
-	var open []int
+// blockers returns the ids of unfinished tasks that t waits for.
+func (l *list) blockers(t event.Task) []int {
+	var blockers []int
 	for _, id := range t.BlockedBy {
 		if b, err := l.find(id); err == nil && b.Status != event.TaskDone {
-			open = append(open, id)
+			blockers = append(blockers, id)
 		}
 	}
-	return open
+	return blockers
 }
 
-func (l *list) having(status event.TaskStatus) []int {
+func (l *list) withStatus(status event.TaskStatus) []int {
 	ids := []int{}
 	for _, t := range l.tasks {
 		if t.Status == status {
@@ -269,9 +269,9 @@ func (l *list) having(status event.TaskStatus) []int {
 
 func (l *list) event() *event.Tasks {
 	for i, t := range l.tasks {
-		l.tasks[i].Blocked = t.Status != event.TaskDone && len(l.open(t)) > 0
+		l.tasks[i].Blocked = t.Status != event.TaskDone && len(l.blockers(t)) > 0
 	}
-	return &event.Tasks{Tasks: append([]event.Task{}, l.tasks...), LastID: l.next, ActiveSummary: l.active}
+	return &event.Tasks{Tasks: append([]event.Task{}, l.tasks...), LastID: l.lastID, ActiveSummary: l.activeSummary}
 }
 
 // String returns the list for the model.
@@ -280,10 +280,10 @@ func (l *list) String() string {
 		return "There are no tasks."
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d of %d tasks done.\n", len(l.having(event.TaskDone)), len(l.tasks))
+	fmt.Fprintf(&b, "%d of %d tasks done.\n", len(l.withStatus(event.TaskDone)), len(l.tasks))
 	for _, t := range l.tasks {
 		fmt.Fprintf(&b, "%d. [%s] %s (%s)", t.ID, t.Status, t.Subject, t.Priority)
-		if open := l.open(t); len(open) > 0 {
+		if open := l.blockers(t); len(open) > 0 {
 			b.WriteString(", blocked by " + numbers(open))
 		}
 		if t.Description != "" && t.Status != event.TaskDone {

@@ -92,14 +92,14 @@ func TestListStaysSound(t *testing.T) {
 				ID: id.Draw(t, "id"), IDs: rapid.SliceOfN(id, 0, 3).Draw(t, "ids"), Task: &fields{Subject: &subject, BlockedBy: &blockers},
 			}
 			a.Tasks = []fields{*a.Task}
-			next := list{next: l.next, active: l.active, tasks: append(l.tasks[:0:0], l.tasks...)}
+			next := list{lastID: l.lastID, activeSummary: l.activeSummary, tasks: append(l.tasks[:0:0], l.tasks...)}
 			if next.apply(a) != nil {
 				continue
 			}
 			l = next
 			seen := map[int]bool{}
 			for _, task := range l.tasks {
-				if seen[task.ID] || task.ID > l.next {
+				if seen[task.ID] || task.ID > l.lastID {
 					t.Fatalf("id %d twice or never given out: %+v", task.ID, l)
 				}
 				seen[task.ID] = true

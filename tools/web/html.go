@@ -20,8 +20,8 @@ const (
 	maxEscapes = 20_000  // characters that Markdown has to escape; a page with more becomes plain text
 )
 
-// bounded cuts a page to these limits.
-func bounded(page string) (short string, cut bool) {
+// truncate cuts a page to these limits.
+func truncate(page string) (short string, cut bool) {
 	short = page
 	if len(short) > maxHTML {
 		short = strings.ToValidUTF8(short[:maxHTML], "")
@@ -37,9 +37,9 @@ func bounded(page string) (short string, cut bool) {
 	return short, len(short) < len(page)
 }
 
-// readable converts a page to Markdown or plain text.
-func readable(page, address, format string) (string, error) {
-	page, cut := bounded(page)
+// convert converts a page to Markdown or plain text.
+func convert(page, address, format string) (string, error) {
+	page, cut := truncate(page)
 	read := markdown
 	if format == formatText || strings.Count(page, "[")+strings.Count(page, `\`) > maxEscapes {
 		read = func(page, _ string) (string, error) { return plain(page) }

@@ -125,7 +125,7 @@ func text(p *fetch.Page, format string) (string, error) {
 	case !isHTML || format == formatHTML:
 		return body, nil
 	}
-	return readable(body, p.URL, format)
+	return convert(body, p.URL, format)
 }
 
 // decode converts a page to UTF-8, with the encoding from its headers, its markup or its first

@@ -30,7 +30,7 @@ func (c *Chain) Conversation(chatID string) (Conversation, error) {
 			if !errors.As(err, &left) {
 				return Conversation{}, err
 			}
-			r.out.Left = left.Error()
+			r.out.NotReplayable = left.Error()
 			break
 		}
 	}
@@ -97,32 +97,32 @@ type conversationReader struct {
 	out     Conversation
 	offered map[string]bool
 
-	last    *Asked    // the last request of the conversation
-	seen    []message // the messages of last, without reasoning, which is not always sent again
-	summary string    // the next request must begin with it instead of the earlier messages
+	last    *RecordedRequest // the last request of the conversation
+	seen    []message        // the messages of last, without reasoning, which is not always sent again
+	summary string           // the next request must begin with it instead of the earlier messages
 }
 
 // turnReader is the turn being read.
 type turnReader struct {
 	Turn
-	said     map[string]string // results of tool calls as the model got them, by call id
-	made     int               // number of tool calls in answers
-	since    []*toolCall       // tool calls after the last request
-	requests int               // number of requests of the conversation
-	inRow    int               // number of requests in a row that continued an answer
-	pending  bool              // the summarized conversation ends with a prompt
-	begins   bool              // the turn begins with a request for a summary
+	sentResults       map[string]string // results of tool calls as the model got them, by call id
+	callCount         int               // number of tool calls in answers
+	newCalls          []*toolCall       // tool calls after the last request
+	requests          int               // number of requests of the conversation
+	continuations     int               // number of requests in a row that continued an answer
+	pending           bool              // the summarized conversation ends with a prompt
+	beginsWithSummary bool              // the turn begins with a request for a summary
 }
 
 func (r *conversationReader) turn(calls []Call) error {
-	t := &turnReader{said: map[string]string{}}
+	t := &turnReader{sentResults: map[string]string{}}
 	for _, call := range calls {
 		if err := r.call(t, call); err != nil {
 			return err
 		}
 	}
 	switch first := calls[0]; {
-	case t.requests > 0 && t.begins && r.lastOfTurns() == nil:
+	case t.requests > 0 && t.beginsWithSummary && r.lastOfTurns() == nil:
 		return cannotReplay(first, "the conversation was compacted, and the journal has nothing from before")
 	case t.requests > 0:
 	case len(t.Requests) == 0:
@@ -137,14 +137,14 @@ func (r *conversationReader) turn(calls []Call) error {
 		r.out.Turns = append(r.out.Turns, t.Turn)
 		return nil
 	}
-	if t.begins {
-		r.lastOfTurns().Full = true
+	if t.beginsWithSummary {
+		r.lastOfTurns().Compacted = true
 	}
 	return r.finish(t, calls)
 }
 
 // lastOfTurns returns the last request of the conversation in the turns read so far.
-func (r *conversationReader) lastOfTurns() *Asked {
+func (r *conversationReader) lastOfTurns() *RecordedRequest {
 	for _, turn := range slices.Backward(r.out.Turns) {
 		for _, a := range slices.Backward(turn.Requests) {
 			if !a.Summary {
@@ -165,23 +165,23 @@ func (r *conversationReader) call(t *turnReader, call Call) error {
 	case cancelled(call.Response):
 		return cannotReplay(call, "the model's answer was stopped")
 	}
-	asked, err := r.asked(call)
+	request, err := r.decodeRequest(call)
 	if call.Response.Status != esrp.Succeeded && err == nil {
-		if asked.Failure = failureOf(call); asked.Failure == nil {
+		if request.Failure = failureOf(call); request.Failure == nil {
 			return cannotReplay(call, "the model failed in an unknown way, or one that changed the conversation")
 		}
 	}
 	switch purpose := param(call.Request, "purpose"); {
 	case err != nil:
 		return err
-	case len(asked.messages) == 0:
+	case len(request.messages) == 0:
 		return cannotReplay(call, "the request has no messages")
-	case purpose == string(llm.PurposeCompact) && asked.Failure != nil:
+	case purpose == string(llm.PurposeCompact) && request.Failure != nil:
 		return cannotReplay(call, "the model failed to write a summary")
 	case purpose == string(llm.PurposeCompact):
-		return r.compact(t, call, asked)
+		return r.compact(t, call, request)
 	case purpose == string(llm.PurposeTurn):
-		return r.request(t, call, asked)
+		return r.request(t, call, request)
 	default:
 		return cannotReplay(call, "a request for %s is not part of a conversation", purpose)
 	}
@@ -192,10 +192,10 @@ func (r *conversationReader) tool(t *turnReader, call Call) error {
 	if err != nil {
 		return err
 	}
-	switch c.played.Refused {
+	switch c.outcome.Rejection {
 	case "", event.RejectedByUser, RefusedInvalid:
 	case event.RejectedByConfig:
-		if len(c.played.Result.Outputs) > 0 {
+		if len(c.outcome.Result.Outputs) > 0 {
 			return cannotReplay(call, "there was no user to ask about the call of a background subagent")
 		}
 	case event.RejectedByHook, event.StoppedByHook:
@@ -206,7 +206,7 @@ func (r *conversationReader) tool(t *turnReader, call Call) error {
 	if cancelled(call.Response) {
 		return cannotReplay(call, "the call was cancelled")
 	}
-	t.calls, t.since = append(t.calls, c), append(t.since, c)
+	t.calls, t.newCalls = append(t.calls, c), append(t.newCalls, c)
 	return nil
 }
 
@@ -231,16 +231,16 @@ func failureOf(call Call) *llm.Error {
 	return &llm.Error{Kind: llm.ErrorKind(kind), Message: "as on record"}
 }
 
-// since returns the messages that a request adds to those of the previous request: the previous
+// newMessages returns the messages that a request adds to those of the previous request: the previous
 // answer, results of tools, and texts of the user.
-func (r *conversationReader) since(call Call, messages []message) (new []message, err error) {
+func (r *conversationReader) newMessages(call Call, messages []message) (new []message, err error) {
 	plain := withoutReasoning(messages)
 	switch {
 	case len(plain) == 0:
 		return nil, cannotReplay(call, "the request has no messages")
 	case r.summary != "":
-		_, behind, found := strings.Cut(plain[0].Parts[0].Text, r.summary)
-		if !found || behind != "" && !strings.HasPrefix(behind, "\n\nGo on ") {
+		_, rest, found := strings.Cut(plain[0].Parts[0].Text, r.summary)
+		if !found || rest != "" && !strings.HasPrefix(rest, "\n\nGo on ") {
 			return nil, cannotReplay(call, "a hook changed the summary of the conversation")
 		}
 		return plain[1:], nil
@@ -276,17 +276,17 @@ func (m message) isPrompt() bool {
 }
 
 // request reads a request of the conversation.
-func (r *conversationReader) request(t *turnReader, call Call, a *Asked) error {
-	new, err := r.since(call, a.messages)
+func (r *conversationReader) request(t *turnReader, call Call, a *RecordedRequest) error {
+	new, err := r.newMessages(call, a.messages)
 	switch {
 	case err != nil:
 		return err
 	case t.requests > 0:
-		r.last.GoesOn = r.last.Failure != nil
-		if t.inRow++; !r.last.GoesOn && r.last.calls() {
-			t.inRow = 0
+		r.last.Continued = r.last.Failure != nil
+		if t.continuations++; !r.last.Continued && r.last.calls() {
+			t.continuations = 0
 		}
-		t.Continues = max(t.Continues, t.inRow)
+		t.Continues = max(t.Continues, t.continuations)
 		err = r.between(t, call, new)
 	default:
 		for _, m := range new[:max(0, len(new)-1)] {
@@ -307,22 +307,22 @@ func (r *conversationReader) request(t *turnReader, call Call, a *Asked) error {
 	})
 	for _, d := range a.Answer {
 		if d.Kind == llm.ToolStart && a.Failure == nil {
-			t.made++
+			t.callCount++
 		}
 	}
 	r.last, r.seen, r.summary = a, withoutReasoning(a.messages), ""
-	t.requests, t.since, t.Requests = t.requests+1, nil, append(t.Requests, a)
+	t.requests, t.newCalls, t.Requests = t.requests+1, nil, append(t.Requests, a)
 	return nil
 }
 
 // compact reads a request for a summary. The chat's own model gets the conversation and a question;
 // another model gets a transcript.
-func (r *conversationReader) compact(t *turnReader, call Call, a *Asked) error {
+func (r *conversationReader) compact(t *turnReader, call Call, a *RecordedRequest) error {
 	a.Summary = true
 	a.question = len(a.messages) > 1 || slices.ContainsFunc(call.Request.Inputs, func(b esrp.Body) bool { return b.Name == "tools" })
 	if a.question {
 		whole := a.messages[:len(a.messages)-1]
-		new, err := r.since(call, whole)
+		new, err := r.newMessages(call, whole)
 		if err == nil && t.requests > 0 && r.summary == "" {
 			err = r.between(t, call, new)
 		}
@@ -334,7 +334,7 @@ func (r *conversationReader) compact(t *turnReader, call Call, a *Asked) error {
 			t.Model, t.Agent = a.Model, deref(call.Request.Caller.AgentID)
 		}
 	} else {
-		t.Writer = a.Model
+		t.SummaryModel = a.Model
 	}
 	var text strings.Builder
 	for _, d := range a.Answer {
@@ -349,9 +349,9 @@ func (r *conversationReader) compact(t *turnReader, call Call, a *Asked) error {
 	case r.last != nil && r.last.Failure != nil:
 		return cannotReplay(call, "the conversation was compacted after an answer that failed")
 	case t.requests == 0:
-		t.begins = true
+		t.beginsWithSummary = true
 	default:
-		r.last.Full = true
+		r.last.Compacted = true
 	}
 	t.Requests = append(t.Requests, a)
 	return nil
@@ -368,17 +368,17 @@ func (r *conversationReader) between(t *turnReader, call Call, new []message) er
 		for _, p := range m.Parts {
 			switch {
 			case p.Type == "tool_result":
-				t.said[p.ID] = p.Text
+				t.sentResults[p.ID] = p.Text
 			case p.Type != "text" || len(m.Parts) > 1:
 				return cannotReplay(call, "the turn contains something other than text")
 			case strings.HasPrefix(p.Text, "<subagent-report "):
 				return cannotReplay(call, "a background subagent reported in the turn")
 			case r.last.Failure != nil, !calls && openCode(r.last.Answer):
 				// The engine requests the rest automatically.
-			case !calls || r.last.Says != "":
+			case !calls || r.last.Steering != "":
 				return cannotReplay(call, "a hook made the turn continue")
 			default:
-				r.last.Says = p.Text
+				r.last.Steering = p.Text
 			}
 		}
 	}
@@ -386,7 +386,7 @@ func (r *conversationReader) between(t *turnReader, call Call, new []message) er
 }
 
 // calls reports whether an answer contains tool calls.
-func (a *Asked) calls() bool {
+func (a *RecordedRequest) calls() bool {
 	return slices.ContainsFunc(a.Answer, func(d llm.Delta) bool { return d.Kind == llm.ToolStart })
 }
 
@@ -404,31 +404,31 @@ func openCode(answer []llm.Delta) bool {
 // finish checks the calls of a turn and adds the turn.
 func (r *conversationReader) finish(t *turnReader, calls []Call) error {
 	ofTools := slices.DeleteFunc(slices.Clone(calls), func(c Call) bool { return c.Request.Target.Service != ServiceTool })
-	if t.made != len(t.calls) {
-		return cannotReplay(calls[0], "%d tool calls were made in the turn, but %d are on record", t.made, len(t.calls))
+	if t.callCount != len(t.calls) {
+		return cannotReplay(calls[0], "%d tool calls were made in the turn, but %d are on record", t.callCount, len(t.calls))
 	}
 	for n, c := range t.calls {
-		if made, ok := t.madeAs(c.id); ok && c.played.Refused != RefusedInvalid && !bytes.Equal(made, c.arguments) {
+		if made, ok := t.callArguments(c.id); ok && c.outcome.Rejection != RefusedInvalid && !bytes.Equal(made, c.arguments) {
 			return cannotReplay(ofTools[n], "a hook changed the arguments of the call")
 		}
-		c.played.GoOn = !slices.Contains(t.since, c)
+		c.outcome.GoOn = !slices.Contains(t.newCalls, c)
 		// Instructions and hooks may have added to the output of the tool.
-		joined := strings.TrimSuffix(strings.Join(c.played.Result.Outputs, "\n"), "\n")
-		if text, ok := t.said[c.id]; ok && c.played.Refused == "" && strings.HasPrefix(text, joined) {
-			c.played.Result.Outputs = []string{text}
+		joined := strings.TrimSuffix(strings.Join(c.outcome.Result.Outputs, "\n"), "\n")
+		if text, ok := t.sentResults[c.id]; ok && c.outcome.Rejection == "" && strings.HasPrefix(text, joined) {
+			c.outcome.Result.Outputs = []string{text}
 		}
 	}
-	refused := func(c *toolCall) bool { return c.played.Refused == event.RejectedByUser }
-	if len(t.since) > 0 && !slices.ContainsFunc(t.since, refused) {
+	refused := func(c *toolCall) bool { return c.outcome.Rejection == event.RejectedByUser }
+	if len(t.newCalls) > 0 && !slices.ContainsFunc(t.newCalls, refused) {
 		return cannotReplay(ofTools[len(ofTools)-1], "the turn was ended after its last calls")
 	}
 	r.out.Turns = append(r.out.Turns, t.Turn)
 	return nil
 }
 
-// madeAs returns the arguments that the model gave to the call with an id. It returns false if no
+// callArguments returns the arguments that the model gave to the call with an id. It returns false if no
 // call, or more than one, has the id, or if there are no arguments.
-func (t *turnReader) madeAs(id string) (arguments []byte, ok bool) {
+func (t *turnReader) callArguments(id string) (arguments []byte, ok bool) {
 	for _, a := range t.Requests {
 		for _, d := range a.Answer {
 			if d.Kind == llm.ToolEnd && d.ID == id {

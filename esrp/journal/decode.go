@@ -13,9 +13,9 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// asked decodes a model call, and adds the tools that it offered to the conversation.
-func (r *conversationReader) asked(call Call) (*Asked, error) {
-	out := &Asked{Seq: call.Seq, Model: deref(call.Request.Target.Variant)}
+// decodeRequest decodes a model call, and adds the tools that it offered to the conversation.
+func (r *conversationReader) decodeRequest(call Call) (*RecordedRequest, error) {
+	out := &RecordedRequest{Seq: call.Seq, Model: deref(call.Request.Target.Variant)}
 	out.Context, _ = strconv.ParseInt(param(call.Request, "context"), 10, 64) // 0 if absent, which means unknown
 	for _, in := range call.Request.Inputs {
 		if in.Name != "message" && in.Name != "tools" {
@@ -78,10 +78,10 @@ func (r *conversationReader) body(call Call, b esrp.Body, name string, into any)
 // toolCall decodes a tool call.
 func (r *conversationReader) toolCall(call Call) (*toolCall, error) {
 	out := &toolCall{id: param(call.Request, "call_id"), name: call.Request.Target.Operation}
-	out.played.Result.Failed = call.Response.Status == esrp.Failed
+	out.outcome.Result.Failed = call.Response.Status == esrp.Failed
 	if call.Response.Error != nil {
 		why, _ := call.Response.Error.Details.Get(Refused)
-		out.played.Refused = event.RejectReason(why.Text)
+		out.outcome.Rejection = event.RejectReason(why.Text)
 	}
 	for _, b := range append(slices.Clone(call.Request.Inputs), call.Response.Outputs...) {
 		switch b.Name {
@@ -97,9 +97,9 @@ func (r *conversationReader) toolCall(call Call) (*toolCall, error) {
 		case "arguments":
 			out.arguments = data
 		case "image":
-			out.played.Result.Images = append(out.played.Result.Images, event.Image{MediaType: b.ContentType, Data: data})
+			out.outcome.Result.Images = append(out.outcome.Result.Images, event.Image{MediaType: b.ContentType, Data: data})
 		default:
-			out.played.Result.Outputs = append(out.played.Result.Outputs, string(data))
+			out.outcome.Result.Outputs = append(out.outcome.Result.Outputs, string(data))
 		}
 	}
 	return out, nil

@@ -129,8 +129,8 @@ func TestLeft(t *testing.T) {
 					id = call.Request.ID
 				}
 			}
-			if want := strings.ReplaceAll(c.want, "ID", id.String()); !strings.Contains(got.Left, want) || len(got.Turns) != 0 {
-				t.Errorf("left: %q, want %q", got.Left, want)
+			if want := strings.ReplaceAll(c.want, "ID", id.String()); !strings.Contains(got.NotReplayable, want) || len(got.Turns) != 0 {
+				t.Errorf("left: %q, want %q", got.NotReplayable, want)
 			}
 		})
 	}

@@ -17,10 +17,10 @@ const Refused = "refused"
 // are invalid.
 const RefusedInvalid = "invalid"
 
-// judgements tracks the announced calls that have neither run nor been refused.
-type judgements struct {
-	mu sync.Mutex // guards the field of
-	of map[string]map[string]event.ToolJudged
+// announcedCalls tracks the announced calls that have neither run nor been refused.
+type announcedCalls struct {
+	mu     sync.Mutex // guards the field of
+	byChat map[string]map[string]event.ToolJudged
 }
 
 // Log receives the events that are appended to a chat's log, and records the calls that did not run.
@@ -29,62 +29,62 @@ func (j *Journal) Log(chatID string, events []event.Event) {
 	for _, e := range events {
 		switch b := e.Body.(type) {
 		case event.ToolJudged:
-			j.judged.add(chatID, b)
+			j.announced.add(chatID, b)
 		case event.ToolStarted:
-			j.judged.take(chatID, b.CallID)
+			j.announced.take(chatID, b.CallID)
 		case event.ToolRejected:
-			if call, ok := j.judged.take(chatID, b.CallID); ok {
-				j.refused(chatID, call, string(b.Reason), b.Message, nil)
+			if call, ok := j.announced.take(chatID, b.CallID); ok {
+				j.recordRefusal(chatID, call, string(b.Reason), b.Message, nil)
 			}
 		case event.ToolFinished:
-			if call, ok := j.judged.take(chatID, b.CallID); ok {
-				j.refused(chatID, call, RefusedInvalid, "", b.Outputs)
+			if call, ok := j.announced.take(chatID, b.CallID); ok {
+				j.recordRefusal(chatID, call, RefusedInvalid, "", b.Outputs)
 			}
 		case event.TurnFinished:
-			j.judged.forget(chatID)
+			j.announced.forget(chatID)
 		default:
 		}
 	}
 }
 
-func (s *judgements) add(chatID string, b event.ToolJudged) {
+func (s *announcedCalls) add(chatID string, b event.ToolJudged) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.of == nil {
-		s.of = map[string]map[string]event.ToolJudged{}
+	if s.byChat == nil {
+		s.byChat = map[string]map[string]event.ToolJudged{}
 	}
-	if s.of[chatID] == nil {
-		s.of[chatID] = map[string]event.ToolJudged{}
+	if s.byChat[chatID] == nil {
+		s.byChat[chatID] = map[string]event.ToolJudged{}
 	}
-	s.of[chatID][b.CallID] = b
+	s.byChat[chatID][b.CallID] = b
 }
 
-func (s *judgements) take(chatID, callID string) (event.ToolJudged, bool) {
+func (s *announcedCalls) take(chatID, callID string) (event.ToolJudged, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b, ok := s.of[chatID][callID]
-	delete(s.of[chatID], callID)
+	b, ok := s.byChat[chatID][callID]
+	delete(s.byChat[chatID], callID)
 	return b, ok
 }
 
-func (s *judgements) forget(chatID string) {
+func (s *announcedCalls) forget(chatID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.of, chatID)
+	delete(s.byChat, chatID)
 }
 
 // plainName reports whether a line may contain the name of a nonexistent tool. A model can choose any
 // name, and lines must not contain text of a conversation.
 func plainName(name string) bool {
-	const longest = 128
+	const maxLength = 128
 	plain := func(c rune) bool {
 		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '.' || c == ':' || c == '-'
 	}
-	return name != "" && len(name) <= longest && strings.TrimFunc(name, plain) == ""
+	return name != "" && len(name) <= maxLength && strings.TrimFunc(name, plain) == ""
 }
 
-// refused records a call that did not run, with the verdict. message is the explanation for the model.
-func (j *Journal) refused(chatID string, call event.ToolJudged, why, message string, outputs []string) {
+// recordRefusal records a call that did not run, with the verdict. message is the explanation for the model.
+func (j *Journal) recordRefusal(chatID string, call event.ToolJudged, why, message string, outputs []string) {
 	if !j.o.Enabled() {
 		return
 	}
