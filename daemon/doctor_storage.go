@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -48,7 +49,7 @@ func (k *checkup) checkJournal(ctx context.Context) []doctor.Finding {
 		return []doctor.Finding{doctor.Found(doctor.Note, "journal", "too large to check now; run `esrp journal verify`")}
 	case err := <-checked:
 		if err != nil {
-			return []doctor.Finding{doctor.Found(doctor.Problem, "journal", "%v", damagedJournal(k.opts.StateDir, err))}
+			return []doctor.Finding{doctor.Found(doctor.Problem, "journal", "%s: %v", filepath.Join(k.opts.StateDir, "journal"), damagedJournal(err))}
 		}
 	}
 	return []doctor.Finding{doctor.Found(doctor.OK, "journal", "the record of calls is complete")}

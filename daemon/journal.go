@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat"
@@ -36,8 +35,8 @@ func (s *services) newJournal() *journal.Journal {
 }
 
 // damagedJournal returns an error that says how the journal is damaged and what to do.
-func damagedJournal(state string, err error) error {
-	return fmt.Errorf("%s is damaged: %w; move the folder away to begin another; the record of earlier calls moves with it", filepath.Join(state, "journal"), err)
+func damagedJournal(err error) error {
+	return fmt.Errorf("the journal is damaged: %w; eca continues it in a new file; `esrp journal verify` says what is missing. To begin another journal, move the folder away: the record of earlier calls moves with it", err)
 }
 
 // checkJournalEnd checks that the last line of the journal is complete.
@@ -45,7 +44,7 @@ func checkJournalEnd(state string) error {
 	chain := journal.At(state)
 	defer chain.Close()
 	if err := chain.CheckEnd(); err != nil {
-		return damagedJournal(state, err)
+		return damagedJournal(err)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (r *remoteRun) tasks(enabled bool) []chat.Task {
 // status returns how to connect from other machines.
 func (r *remoteRun) status() string {
 	if r.face == nil {
-		return "This process has no remote server: it runs with `eca server`, which editors start."
+		return "This process has no remote server. One runs in `eca server`, which editors start, if remote.enabled is set."
 	}
 	return r.face.Status()
 }

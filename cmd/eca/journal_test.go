@@ -271,7 +271,7 @@ func TestChangedJournalIsNamed(t *testing.T) {
 	}
 	for _, args := range [][]string{{"config", "check"}, {"exec", "--approve", "all", "go"}} {
 		stdout, stderr, _ := runProgram(t, here, "", args...)
-		if said := stdout + stderr; !strings.Contains(said, "journal is damaged: 00000000000000000001.jsonl") || !strings.Contains(said, "move the folder away to begin another") {
+		if said := stdout + stderr; !strings.Contains(said, "journal is damaged: 00000000000000000001.jsonl") || !strings.Contains(said, "To begin another journal, move the folder away") {
 			t.Errorf("%q: %s", args, said)
 		}
 	}

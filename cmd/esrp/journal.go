@@ -108,7 +108,7 @@ func showCommand(at func() *journal.Chain) *cobra.Command {
 				return list(cmd.OutOrStdout(), calls)
 			}
 			if len(calls) == 0 {
-				return &dataError{"Failed to show the chat " + id, errors.New("it is not on record; esrp journal show lists the chats that are")}
+				return &dataError{"Failed to show the chat " + id, errors.New("it is not on record; esrp journal show lists the whole ids of the chats that are")}
 			}
 			for _, c := range calls {
 				if err := show(cmd.OutOrStdout(), chain, c); err != nil {

@@ -98,6 +98,9 @@ func WriteKeys(dir, account string, roles []Role) (config string, err error) {
 // writeNew writes a new file that only the user can read.
 func writeNew(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("%s exists already, and is not overwritten: choose another folder", path)
+	}
 	if err != nil {
 		return err
 	}
