@@ -244,6 +244,13 @@ func (e element) grader(extended bool) grade.Spec {
 		}
 		at.problem("%s", p.Message)
 	}
+	if v := e.get("value"); s.Value != nil && *s.Value == "" && (s.Condition == "contains" || s.Condition == "does_not_contain") {
+		verdict := "passes"
+		if s.Condition == "does_not_contain" {
+			verdict = "fails"
+		}
+		e.d.warn(v.node, v.path, "every text contains an empty value, so this check always %s", verdict)
+	}
 	return s
 }
 
