@@ -99,7 +99,7 @@ func WriteKeys(dir, account string, roles []Role) (config string, err error) {
 func writeNew(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s exists already, and is not overwritten: choose another folder", path)
+		return fmt.Errorf("%w; it is not overwritten: choose another folder", err)
 	}
 	if err != nil {
 		return err
