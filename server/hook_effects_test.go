@@ -161,6 +161,10 @@ func TestHookApproval(t *testing.T) {
 		"ask in spite of trust":      {`{"approval":"ask"}`, nil, true},
 		"allow does not beat ask":    {`{"approval":"allow"}`, ask, false},
 		"nonsense does not beat ask": {`{"approval":"yes please"}`, ask, false},
+		"misspelled value":           {`{"approval":"denied"}`, nil, true},
+		"misspelled key":             {`{"aproval":"deny"}`, nil, true},
+		"key of another program":     {`{"hookSpecificOutput":{"permissionDecision":"deny"}}`, nil, false},
+		"invalid JSON":               {`{"approval":"deny",}`, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -191,7 +195,7 @@ func TestHookChains(t *testing.T) {
 		"out-b":    sh("postToolCall", `grep -q '"tool_response":"HIDDEN"' && echo '{"replacedOutput":"HIDDEN TWICE","suppressOutput":true}'`),
 		"follow-a": sh("postRequest", `grep -q '"follow_up_active":false' && echo '{"followUp":"GO"}'`),
 		"follow-b": sh("postRequest", `grep -q '"follow_up_active":false' && { echo ON >&2; exit 2; }`),
-		"broken":   sh("postRequest", say(`{"continue":"no","stopReason":7}`)),
+		"broken":   sh("postRequest", say(`{"continue":"no","stopReason":7,"mood":"good"}`)),
 	}, nil)
 	h.check(t, hookOutcome{
 		model: []string{
@@ -201,7 +205,7 @@ func TestHookChains(t *testing.T) {
 		noModel: []string{`"hi"`},
 		client: []string{
 			`"text":"hi\n"`, `"name":"two-1"`, `"name":"two-2"`, "UpdatedInput: {", "ReplacedPrompt: FIRST SECOND", "ReplacedOutput: HIDDEN", "FollowUp: GO", `"toolCallId":"tool-1"`,
-			"continue must be true or false; it is ignored", `"text":"GO\n\nON\n"`,
+			"continue must be true or false; it is ignored", "it printed the unknown key mood, which has no effect", `"text":"GO\n\nON\n"`,
 		},
 		noClient: []string{"ReplacedOutput: HIDDEN TWICE", "MORE\\n</add"},
 	})

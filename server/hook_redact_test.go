@@ -90,6 +90,8 @@ func TestFailedHookWithholdsResult(t *testing.T) {
 		"exit code":              {action: map[string]any{"shell": script + "; exit 3"}, cause: "exit code 3"},
 		"time limit":             {action: map[string]any{"shell": script + "; sleep 600", "timeout": 300}, cause: "did not finish within 300ms"},
 		"invalid JSON":           {action: map[string]any{"shell": `echo '{"replacedOutput": '`}, cause: "invalid JSON"},
+		"misspelled key":         {action: map[string]any{"shell": `echo '{"replaceOutput":"clean"}'`}, cause: "it printed the unknown key replaceOutput; did you mean replacedOutput?"},
+		"key of another program": {action: map[string]any{"shell": `echo '{"updatedToolOutput":"clean"}'`}, cause: "it printed the unknown key updatedToolOutput; hooks of eca print replacedOutput"},
 		"not a text":             {action: map[string]any{"shell": `echo '{"replacedOutput": ["clean"]}'`}, cause: "replacedOutput must be a string"},
 		"too long":               {action: map[string]any{"shell": `: replacedOutput; head -c 400000 /dev/zero | tr '\0' x`}, cause: "too long"},
 		"no such program":        {action: map[string]any{"shell": "no-such-redactor --in -"}, cause: "not found"},

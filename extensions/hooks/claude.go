@@ -249,7 +249,7 @@ type claudeOutput struct {
 // claude parses the output of a script for Claude Code. blocked means that the script blocks the
 // action for the given reason, as exit code 2 does.
 func (c Call) claude(text string) (o output, reason string, blocked bool) {
-	o, ok := parse(text)
+	o, ok := parse(text, "decision", "reason", "hookSpecificOutput")
 	if !ok {
 		if c.Event == PreRequest || c.Event == ChatStart || c.Event == SubagentStart {
 			o.AdditionalContext = text // in Claude Code, plain output is for the model
@@ -261,6 +261,11 @@ func (c Call) claude(text string) (o output, reason string, blocked bool) {
 		o.problems = append(o.problems, fmt.Sprintf("it does not have the form of Claude Code's hooks: %v", err))
 		return o, "", false
 	}
+	var specific struct {
+		Fields map[string]json.RawMessage `json:"hookSpecificOutput"`
+	}
+	_ = json.Unmarshal([]byte(text), &specific) // the output has been decoded before
+	o.unknown(specific.Fields, []string{"hookEventName", "permissionDecision", "permissionDecisionReason", "additionalContext", "updatedInput"})
 	o.AdditionalContext = said.Specific.Context
 	switch c.Event {
 	case PreToolCall:

@@ -96,8 +96,12 @@ func TestClaudeWords(t *testing.T) {
 			t.Errorf("%s %s: %q %v %s", c.event, c.said, reason, blocked, diff)
 		}
 	}
-	if got, _, _ := edit.claude(`{"hookSpecificOutput": {"permissionDecision": "maybe"}}`); got.Approval != "" || len(got.problems) != 1 {
-		t.Errorf("%+v", got)
+	for _, said := range []string{
+		`{"hookSpecificOutput": {"permissionDecision": "maybe"}}`, `{"hookSpecificOutput": {"permisionDecision": "deny"}}`, `{"decison": "block"}`,
+	} {
+		if got, _, _ := edit.claude(said); got.Approval != "" || len(got.problems) != 1 {
+			t.Errorf("%s: %+v", said, got)
+		}
 	}
 }
 

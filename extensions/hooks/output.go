@@ -20,21 +20,29 @@ type output struct {
 	Approval          string
 	UpdatedInput      map[string]json.RawMessage
 
-	// problems describes fields that are ignored because of their type.
+	// problems describes keys that are ignored although they were probably meant to have an effect.
 	problems []string
+	// notes describes other keys that eca does not know.
+	notes []string
+	// hides means that an unknown key was probably meant to change the result of a tool.
+	hides bool
 }
 
-// parse parses a script's output; ok is false if it is not a JSON object.
-func parse(text string) (o output, ok bool) {
+// outputKey is a key of the JSON output.
+type outputKey struct {
+	name, form string
+	to         any
+}
+
+// parse parses a script's output; ok is false if it is not a JSON object. foreign are keys that the
+// caller reads.
+func parse(text string, foreign ...string) (o output, ok bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &fields) != nil || fields == nil {
 		return output{}, false
 	}
 	goOn := true
-	for _, f := range []struct {
-		name, form string
-		to         any
-	}{
+	keys := []outputKey{
 		{"systemMessage", "a string", &o.SystemMessage},
 		{"suppressOutput", "true or false", &o.SuppressOutput},
 		{"continue", "true or false", &goOn},
@@ -45,7 +53,10 @@ func parse(text string) (o output, ok bool) {
 		{"replacedOutput", "a string", &o.ReplacedOutput},
 		{"approval", "allow, ask or deny", &o.Approval},
 		{"updatedInput", "an object", &o.UpdatedInput},
-	} {
+	}
+	known := slices.Clone(foreign)
+	for _, f := range keys {
+		known = append(known, f.name)
 		raw, given := fields[f.name]
 		if given && json.Unmarshal(raw, f.to) != nil {
 			if text, ok := f.to.(**string); ok {
@@ -59,12 +70,13 @@ func parse(text string) (o output, ok bool) {
 		o.problems = append(o.problems, fmt.Sprintf("approval is %q; it must be allow, ask or deny. It is ignored", o.Approval))
 		o.Approval = ""
 	}
+	o.unknown(fields, known)
 	return o, true
 }
 
 // only keeps the fields that an event supports.
 func (o output) only(e Event) output {
-	keep := output{Stop: o.Stop, problems: o.problems}
+	keep := output{Stop: o.Stop, problems: o.problems, notes: o.notes, hides: o.hides}
 	switch e {
 	case SessionStart, SessionEnd, ChatEnd, ChatStatusChanged:
 		return keep // their output is not shown

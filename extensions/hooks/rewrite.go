@@ -24,7 +24,7 @@ const (
 // passes. In both cases the user and the model are notified. The script's stderr is not shown to
 // the model, since it may quote the result.
 func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r scriptRun, said output, o Observer) {
-	if c.Event != PostToolCall || h.Claude { // hooks of Claude Code cannot replace a result
+	if c.Event != PostToolCall || h.Claude && !said.hides { // hooks of Claude Code cannot replace a result
 		return
 	}
 	if said.ReplacedOutput != nil || r.status == interventionCode {
@@ -34,7 +34,7 @@ func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r scriptRun, 
 	if foundNothing(a, c.Roots[0], r) {
 		return
 	}
-	rewrites := s.rewrites(a, c.Roots[0], r)
+	rewrites := said.hides || s.rewrites(a, c.Roots[0], r)
 	cause := failure(r, said, rewrites)
 	if cause == "" {
 		return
@@ -54,6 +54,17 @@ func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r scriptRun, 
 	}
 }
 
+// guardCall makes eca ask before a call if a preToolCall hook has decided something that eca cannot
+// read. The script may have denied the call.
+func (out *Outcome) guardCall(c Call, hook, cause string, o Observer) {
+	if strictness(out.Approval) < strictness("ask") {
+		out.Approval = "ask"
+	}
+	if o != nil {
+		o.Said(fmt.Sprintf("Hook '%s' failed before %s: %s. The call needs your approval, because the hook may have to deny it.", hook, c.Tool.Name, cause))
+	}
+}
+
 // failure describes how a script failed; empty if it did not. rewrites means that its output must
 // be JSON.
 func failure(r scriptRun, said output, rewrites bool) string {
@@ -69,7 +80,7 @@ func failure(r scriptRun, said output, rewrites bool) string {
 	case !r.complete:
 		return "its output is too long to be used"
 	case len(said.problems) > 0:
-		return strings.Join(said.problems, "; ")
+		return strings.TrimSuffix(strings.Join(said.problems, "; "), ".")
 	case !rewrites || strings.TrimSpace(r.stdout) == "":
 		return ""
 	}

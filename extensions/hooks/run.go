@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -157,13 +158,16 @@ func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcom
 		}
 		if ok {
 			said = parsed.only(c.Event)
-			rep.Output, rep.Error = said.effects(), join(strings.Join(said.problems, "\n"), r.stderr)
+			rep.Output, rep.Error = said.effects(), join(strings.Join(append(slices.Clone(said.problems), said.notes...), "\n"), r.stderr)
 			out.apply(c, a.name, said)
 		}
 	}
 	cause := failure(r, said, !h.Claude && strings.HasPrefix(r.stdout, "{"))
 	if rep.Failed = r.status != interventionCode && cause != "" && ctx.Err() == nil && !foundNothing(a, c.Roots[0], r); rep.Failed {
 		rep.Error = cmp.Or(rep.Error, cause)
+		if c.Event == PreToolCall && r.status == 0 {
+			out.guardCall(*c, a.name, cause, o)
+		}
 	}
 	s.guardResult(h, a, c, out, r, said, o)
 	level := slog.LevelWarn
