@@ -121,10 +121,18 @@ func (d document) agent(path string) (Agent, *fault) {
 // an agent must not run with more rights than its file intends.
 func (d document) lostRestriction() *fault {
 	known := []string{"readOnly", "disabledTools", "tools"}
-	elsewhere := []string{"toolCall", "permission", "permissions", "permissionMode"}
+	elsewhere := []string{"toolCall", "permission", "permissions", "permissionMode", "approval", "unasked", "sandbox"}
 	for _, key := range slices.Sorted(maps.Keys(d.meta)) {
 		if slices.Contains(known, key) {
 			continue
+		}
+		switch strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(key)) {
+		case "allow", "ask", "deny", "bydefault":
+			return faultf(d.line(key), "%s has no effect here; put it below tools", key)
+		case "allowedtools":
+			return faultf(d.line(key), "unknown key %s; did you mean tools?", key)
+		case "disallowedtools", "deniedtools", "excludetools", "excludedtools":
+			return faultf(d.line(key), "unknown key %s; did you mean disabledTools?", key)
 		}
 		if meant := suggest.Nearest(key, known); meant != "" {
 			return faultf(d.line(key), "unknown key %s; did you mean %s?", key, meant)

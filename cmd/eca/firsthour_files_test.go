@@ -21,6 +21,8 @@ func wrongFiles() []wrongInput {
 		{"with a misspelled key", "disabledTool: [eca__shell_command]", "did you mean disabledTools?"},
 		{"with a key of config.json", "toolCall: {approval: {deny: {eca__shell_command: {}}}}", "toolCall has no effect in a Markdown file"},
 		{"with a restriction of another program", "permission: {bash: deny}", "permission has no effect in a Markdown file"},
+		{"with a key of tools outside of it", "deny: [eca__shell_command]", "deny has no effect here; put it below tools"},
+		{"with a list of tools of another program", "disallowedTools: [Bash]", "did you mean disabledTools?"},
 		{"with a misspelled tool", "disabledTools: [eca__shell_comand]", "did you mean eca__shell_command?"},
 		{"that denies a misspelled tool", "tools: {deny: [eca__shell_comand]}", "did you mean eca__shell_command?"},
 	} {
