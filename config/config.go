@@ -44,17 +44,17 @@ type Config struct {
 	Skills                   []PathEntry            `json:"skills" trust:"paths" doc:"Skills beside those in the usual folders." each:"A file or folder."`
 	CustomTools              map[string]CustomTool  `json:"customTools" doc:"Tools of your own, by name." each:"A tool that runs a command."`
 	Hooks                    map[string]Hook        `json:"hooks" doc:"Scripts that run at events, by name; they run in the order of their names." each:"A hook."`
-	Plugins                  Plugins                `json:"plugins" doc:"Plugins: the sources by name, and what to install from them."`
+	Plugins                  Plugins                `json:"plugins" source:"no-plugin" doc:"Plugins: the sources by name, and what to install from them."`
 	Remote                   Remote                 `json:"remote" doc:"The server for remote control."`
-	Network                  Network                `json:"network" doc:"How servers are reached over TLS."`
+	Network                  Network                `json:"network" source:"user" doc:"How servers are reached over TLS. A workspace's file cannot set it."`
 	Index                    Index                  `json:"index" trust:"safe" pending:"true" doc:"The index of a workspace's files."`
 	OTLP                     map[string]any         `json:"otlp" doc:"Exports traces and metrics to an OpenTelemetry collector: properties as OpenTelemetry for Java names them, such as otel.exporter.otlp.endpoint. See docs/telemetry.md." each:"The value of a property."`
 	Auth                     Auth                   `json:"auth" doc:"How logins are stored."`
-	NetrcFile                string                 `json:"netrcFile" doc:"Where ${netrc:...} and keyRc look. Without it: ~/.netrc, then ~/_netrc."`
-	ExtraConfigs             Strings                `json:"extraConfigs" doc:"More configuration files, read in this order. They override all others. Relative paths start at the first workspace folder." each:"A file's path."`
+	NetrcFile                string                 `json:"netrcFile" source:"no-plugin" doc:"Where ${netrc:...} and keyRc look. Without it: ~/.netrc, then ~/_netrc."`
+	ExtraConfigs             Strings                `json:"extraConfigs" source:"no-plugin" doc:"More configuration files, read in this order. They override all others. Relative paths start at the first workspace folder." each:"A file's path."`
 	WelcomeMessage           string                 `json:"welcomeMessage" trust:"safe" doc:"The Markdown text that a new chat shows."`
-	PureConfig               bool                   `json:"pureConfig" doc:"In initializationOptions only: use nothing but the defaults and these options."`
-	Env                      string                 `json:"env" doc:"For test suites that compare traffic: the value test runs background work in a fixed order."`
+	PureConfig               bool                   `json:"pureConfig" source:"options" doc:"In initializationOptions only: use nothing but the defaults and these options."`
+	Env                      string                 `json:"env" source:"no-plugin" doc:"For test suites that compare traffic: the value test runs background work in a fixed order."`
 	VariantsByModel          map[string]VariantRule `json:"variantsByModel" trust:"safe" doc:"Variants of the models whose names match a pattern." each:"The variants, and where they apply."`
 	AutoCompactPercentage    int                    `json:"autoCompactPercentage" default:"75" min:"0" max:"100" trust:"safe" doc:"The conversation is compacted when it fills this percentage of the model's context; 0 means never."`
 	Compact                  Compact                `json:"compact" doc:"How conversations are compacted."`
@@ -62,13 +62,13 @@ type Config struct {
 	LSPTimeoutSeconds        float64                `json:"lspTimeoutSeconds" default:"30" min:"0" doc:"How long an editor or a language server may take to answer a question about the code. In seconds; 0 turns the limit off."`
 	MCPTimeoutSeconds        float64                `json:"mcpTimeoutSeconds" default:"60" min:"0" doc:"How long an MCP server may take to start and to list what it offers. In seconds; 0 turns the limit off."`
 	MCPKeepAliveSeconds      float64                `json:"mcpKeepAliveSeconds" default:"30" min:"0" doc:"How often remote MCP servers are pinged. In seconds; 0 means never."`
-	ChatRetentionDays        int                    `json:"chatRetentionDays" default:"0" min:"0" doc:"How many days a chat and its data are kept after its last change; 0 keeps them forever. Pinned chats are never removed. A workspace's file cannot set it."`
+	ChatRetentionDays        int                    `json:"chatRetentionDays" default:"0" min:"0" source:"user" doc:"How many days a chat and its data are kept after its last change; 0 keeps them forever. Pinned chats are never removed. A workspace's file cannot set it."`
 	Budget                   Budget                 `json:"budget" doc:"Limits for spending, in money, tokens or time. A workspace's file can only make it stricter."`
 	Journal                  Journal                `json:"journal" doc:"The record of model and tool calls that esrp journal reads."`
 	A2A                      A2A                    `json:"a2a" doc:"Options for agents that call eca serve."`
 	IncludeParentAgentsFiles bool                   `json:"includeParentAgentsFiles" default:"false" doc:"Read the AGENTS.md files of the folders above the workspace folders too."`
 	ClaudeMDFallback         bool                   `json:"claudeMdFallback" default:"true" doc:"Read CLAUDE.md in folders without AGENTS.md."`
-	ClaudeFiles              bool                   `json:"claudeFiles" default:"false" doc:"Read agents, commands, skills and hooks of Claude Code: .claude in the home and the workspace folders."`
+	ClaudeFiles              bool                   `json:"claudeFiles" default:"false" source:"user" doc:"Read agents, commands, skills and hooks of Claude Code: .claude in the home and the workspace folders. A workspace's file cannot set it."`
 
 	// Time limits of model requests in seconds; 0 turns a limit off. A provider's own
 	// values win.

@@ -145,28 +145,38 @@ func TestFilesAndOwner(t *testing.T) {
 	}
 }
 
-// Only the user decides which certificates are trusted, not a cloned repository.
-func TestNetworkIsTheUsers(t *testing.T) {
+// Some keys are the user's, and pureConfig the client's. In a workspace's file they have no effect,
+// trusted or not, and trust is not asked for them.
+func TestKeysOfTheUser(t *testing.T) {
 	home, root := t.TempDir(), t.TempDir()
 	for path, text := range map[string]string{
-		filepath.Join(home, "config.json"):         `{"network": {"clientCert": "mine.pem"}, "providers": {"p": {"httpClient": "http-1.1"}, "q": {"httpClient": {"version": "http-7"}}}}`,
-		filepath.Join(root, ".eca", "config.json"): "{\n\"network\": {\"caCertFile\": \"theirs.pem\"}}",
+		filepath.Join(home, "config.json"):         `{"network": {"clientCert": "mine.pem"}, "pureConfig": true, "providers": {"p": {"httpClient": "http-1.1"}, "q": {"httpClient": {"version": "http-7"}}}}`,
+		filepath.Join(root, ".eca", "config.json"): "{\n\"network\": {\"caCertFile\": \"theirs.pem\"},\n\"chatRetentionDays\": 1,\n\"claudeFiles\": true,\n\"pureConfig\": true}",
 	} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cfg := Load(Inputs{Getenv: func(string) string { return "" }, ConfigHome: home, Roots: []string{root}})
-	if cfg.Network != (Network{ClientCert: "mine.pem"}) {
-		t.Errorf("%+v", cfg.Network)
+	trusts := func(u Unit) bool {
+		t.Errorf("asked to trust %+v", u.Needs)
+		return true
+	}
+	cfg := Load(Inputs{Getenv: func(string) string { return "" }, ConfigHome: home, Roots: []string{root}, Trusts: trusts})
+	if cfg.Network != (Network{ClientCert: "mine.pem"}) || cfg.ChatRetentionDays != 0 || cfg.ClaudeFiles || cfg.PureConfig {
+		t.Errorf("%+v", cfg.Config)
 	}
 	var got []string
 	for _, p := range cfg.Problems {
 		got = append(got, p.String())
 	}
+	workspace := filepath.Join(root, ".eca", "config.json")
 	want := []string{
-		filepath.Join(root, ".eca", "config.json") + ":2:1: network can be set only in your own configuration, not in a workspace's or a plugin's; it is ignored",
-		filepath.Join(home, "config.json") + `:1:109: providers.q.httpClient.version must be one of http-1.1, http-2, not "http-7"; it is ignored; did you mean "http-2"?`,
+		workspace + ":2:1: network can be set only in your own configuration, not in a workspace's or a plugin's; it is ignored",
+		workspace + ":3:1: chatRetentionDays can be set only in your own configuration, not in a workspace's or a plugin's; it is ignored",
+		workspace + ":4:1: claudeFiles can be set only in your own configuration, not in a workspace's or a plugin's; it is ignored",
+		workspace + ":5:1: pureConfig has an effect only in initializationOptions; it is ignored",
+		filepath.Join(home, "config.json") + ":1:41: pureConfig has an effect only in initializationOptions; it is ignored",
+		filepath.Join(home, "config.json") + `:1:129: providers.q.httpClient.version must be one of http-1.1, http-2, not "http-7"; it is ignored; did you mean "http-2"?`,
 	}
 	slices.Sort(got)
 	slices.Sort(want)

@@ -23,6 +23,7 @@ import (
 //	types    the JSON types that a field of the Go type any accepts
 //	min, max the range of a number; max needs min
 //	trust    its effect in a file that is not trusted, see trustEffect
+//	source   where it may be set, see dropForeignKeys
 //	pending  it is accepted, but has no effect
 //	rest     the field holds those members of the object whose names users choose
 //

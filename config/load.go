@@ -349,7 +349,7 @@ func (b *builder) layer(l *layer, root string) {
 	if l.source == initializationOptions {
 		l.camelServers()
 	}
-	b.userOnly(l)
+	b.dropForeignKeys(l)
 	b.withholdUntrusted(l)
 	if b.in.Commands != nil {
 		b.in.Commands.begin(l.source, l.text)
@@ -360,7 +360,7 @@ func (b *builder) layer(l *layer, root string) {
 	b.merge(b.merged, l.content, l, nil)
 }
 
-// pluginLayers adds the configurations of plugins. They cannot set some keys, such as plugins.
+// pluginLayers adds the configurations of plugins.
 func (b *builder) pluginLayers() {
 	for _, p := range b.in.PluginLayers {
 		data, err := p.Text, error(nil)
@@ -379,12 +379,6 @@ func (b *builder) pluginLayers() {
 		b.plugins[p.File] = data
 		l.plugin = p.Root
 		p.narrow(l)
-		for _, key := range []string{"plugins", "extraConfigs", "pureConfig", "netrcFile", "env"} {
-			if _, ok := l.content[key]; ok {
-				delete(l.content, key)
-				b.Problems = append(b.Problems, Problem{Origin: l.origin([]string{key}), Cause: "a plugin cannot set " + key + "; it is ignored", key: key})
-			}
-		}
 		b.layer(l, "")
 	}
 }

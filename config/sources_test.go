@@ -100,7 +100,7 @@ func TestPluginLayers(t *testing.T) {
 	for _, p := range l.Problems {
 		got += p.String() + "\n"
 	}
-	for _, want := range []string{file + ":2:1: a plugin cannot set plugins", "config.json:1:2: welcomeMessage: ${plugin:root} has a value in files of plugins only"} {
+	for _, want := range []string{file + ":2:1: plugins cannot be set by a plugin", "config.json:1:2: welcomeMessage: ${plugin:root} has a value in files of plugins only"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no problem %q in %s", want, got)
 		}

@@ -101,7 +101,7 @@ func TestWhatNeedsTrust(t *testing.T) {
 		`{"defaultModel": "${file:` + outside + `}"}`:                                              "defaultModel",
 		`{"defaultModel": "${file:../../x}"}`:                                                      "defaultModel",
 		`{"defaultModel": "${file:${env:SECRET}}"}`:                                                "defaultModel",
-		`{"env": "test", "pureConfig": true, "netrcFile": "x", "prompts": {"chat": "x"}}`:          "env netrcFile prompts.chat pureConfig",
+		`{"env": "test", "pureConfig": true, "netrcFile": "x", "prompts": {"chat": "x"}}`:          "env netrcFile prompts.chat",
 	} {
 		f := newFolder(t, "{}", text)
 		l := f.load()

@@ -11,35 +11,19 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/search"
 	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
-	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 const retentionKey = "chatRetentionDays"
 
 // retention returns how long chats are kept after their last change; 0 means forever. It returns 0
-// if the value is invalid, if a configuration file cannot be read, or if the value comes from a
-// workspace, because it would delete chats of other workspaces.
+// if the value is invalid or if a configuration file cannot be read.
 func (s *services) retention() time.Duration {
 	cfg := s.Config()
-	if cfg == nil || len(cfg.MistakesAt(retentionKey)) > 0 || len(cfg.Broken()) > 0 || s.retentionOfWorkspace() != "" {
+	if cfg == nil || len(cfg.MistakesAt(retentionKey)) > 0 || len(cfg.Broken()) > 0 {
 		return 0
 	}
 	const maxDays = 100 * 365
 	return time.Duration(min(cfg.ChatRetentionDays, maxDays)) * 24 * time.Hour
-}
-
-// retentionOfWorkspace returns the file of a workspace folder that sets the key, or "".
-func (s *services) retentionOfWorkspace() string {
-	o, ok := s.Config().Origin(retentionKey)
-	if !ok {
-		return ""
-	}
-	for _, root := range s.Roots() {
-		if filepath.IsAbs(o.Source) && safeio.Within(root, o.Source) && o.Source != s.Config().Owner("") {
-			return o.Source
-		}
-	}
-	return ""
 }
 
 // undoAge returns how long a change of a file can be undone: no longer than its chat is kept.
@@ -52,9 +36,6 @@ func (s *services) undoAge() time.Duration {
 
 // checkKept reports what is stored, how large it is, and how long it is kept.
 func (k *checkup) checkKept(ctx context.Context) []doctor.Finding {
-	if file := k.retentionOfWorkspace(); file != "" {
-		return []doctor.Finding{doctor.Found(doctor.Warning, "kept", "%s in %s is ignored, because it would delete the chats of other workspaces; set it in your own configuration", retentionKey, file)}
-	}
 	kept, err := k.store.CountChats(ctx)
 	if err != nil {
 		return nil // checkStore reports the error

@@ -38,7 +38,7 @@ func TestClaudeFiles(t *testing.T) {
 	r.save(t, filepath.Join(home, ".claude", "CLAUDE.md"), "Be kind.")
 	r.Open(r.root, nil)
 	r.Await(0, "the start", fake.Ready())
-	r.Await(0, "the workspace has no say", fake.Contains("$/showMessage", "eca trust", "claudeFiles"))
+	r.Await(0, "the workspace has no say", fake.Contains("$/showMessage", "claudeFiles can be set only in your own configuration"))
 	if got := string(r.Call("chat/queryCommands", map[string]any{"chatId": "c", "query": "mine"})); strings.Contains(got, "mine") && strings.Contains(got, "customPrompt") {
 		t.Error(got)
 	}

@@ -84,8 +84,8 @@ turns:
 `
 
 // playHook triggers an event in a chat. It returns the texts of the requests to the model and the
-// messages to the client.
-func playHook(t *testing.T, e hooks.Event, hook map[string]any) (r *rig, requests, heard string) {
+// messages to the client. asks means that the tool call needs approval, which it gets.
+func playHook(t *testing.T, e hooks.Event, hook map[string]any, asks bool) (r *rig, requests, heard string) {
 	t.Helper()
 	root := tempDir(t)
 	if err := os.MkdirAll(filepath.Join(root, "a", "b"), 0o700); err != nil {
@@ -116,6 +116,10 @@ func playHook(t *testing.T, e hooks.Event, hook map[string]any) (r *rig, request
 		heard = b.String()
 	default:
 		r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "hi"})
+		if asks {
+			r.Await(0, "the question", fake.Content("toolCallRun", `"manualApproval":true`))
+			r.Notify("chat/toolCallApprove", map[string]any{"chatId": "c", "toolCallId": "tool-1"})
+		}
 		ended(1)
 	}
 	switch e {
@@ -199,7 +203,8 @@ func TestHooks(t *testing.T) {
 				if way == wayTimeout {
 					action["timeout"] = 300
 				}
-				r, model, client := playHook(t, e, map[string]any{"actions": []any{action}})
+				asks := e == hooks.PreToolCall && (way == wayGarbage || way == wayHuge)
+				r, model, client := playHook(t, e, map[string]any{"actions": []any{action}}, asks)
 				var want hookOutcome
 				status, shown := 0, !slices.Contains(silent, e)
 				switch way {
