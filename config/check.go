@@ -212,10 +212,23 @@ func (c *checker) object(o *hujson.Object, k *key, path []string) {
 			if meant != nil {
 				hint = fmt.Sprintf("; did you mean %s?", KeyPath(meant))
 			}
-			c.report(severity, at, here, "unknown key %s; it has no effect%s", KeyPath(here), hint)
+			c.report(severity, at, here, "unknown key %s; it has no effect%s%s", KeyPath(here), consequenceInRule(path, o), hint)
 			c.found[len(c.found)-1].meant = join(meant)
 		}
 	}
+}
+
+// consequenceInRule says what an unknown key means for the approval rule that contains it; empty for
+// other objects.
+func consequenceInRule(path []string, o *hujson.Object) string {
+	n := len(path)
+	switch {
+	case allowRule(path):
+		return allowsNothing
+	case n > 3 && path[n-3] == "approval" && (path[n-2] == "ask" || path[n-2] == "deny") && !slices.Contains(memberNames(o), "argsMatchers"):
+		return ", so this rule now applies to every call of the tool"
+	}
+	return ""
 }
 
 // meant returns the path of the key that was probably intended, or nil if no key is similar.

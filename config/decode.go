@@ -140,6 +140,9 @@ func (p pruner) prune(v any, k *key, path []string) (any, bool) {
 		}
 		return left, true
 	case map[string]any:
+		if allowRule(path) {
+			return p.pruneAllowRule(v, k, path), true
+		}
 		for name, sub := range v {
 			field := k.member(name)
 			if field == nil {
@@ -154,6 +157,40 @@ func (p pruner) prune(v any, k *key, path []string) (any, bool) {
 		}
 	}
 	return v, true
+}
+
+// allowRule reports whether a path leads to a rule that allows calls.
+func allowRule(path []string) bool {
+	n := len(path)
+	return n > 3 && slices.Equal(path[n-4:n-1], []string{"toolCall", "approval", "allow"})
+}
+
+// allowsNothing is the consequence of a mistake in a rule that allows calls.
+const allowsNothing = ", so this rule allows nothing"
+
+// pruneAllowRule removes the invalid members of a rule that allows calls. A rule that loses a member
+// allows nothing, because the rest of it would allow more calls than the user meant.
+func (p pruner) pruneAllowRule(rule map[string]any, k *key, path []string) map[string]any {
+	lost := false
+	strict := p
+	strict.report = func(path []string, format string, args ...any) {
+		lost = true
+		p.report(path, "%s", fmt.Sprintf(format, args...)+allowsNothing)
+	}
+	for _, name := range sortedKeys(rule) {
+		field := k.member(name)
+		if field == nil {
+			lost = true
+		} else if sub, fits := strict.prune(rule[name], field, append(slices.Clone(path), name)); fits {
+			rule[name] = sub
+			continue
+		}
+		delete(rule, name)
+	}
+	if lost {
+		return map[string]any{"argsMatchers": map[string]any{}} // matches no call
+	}
+	return rule
 }
 
 // originOf returns the origin of a value, or of the object that contains it.

@@ -31,7 +31,8 @@ func (b *toolbox) badToolNames(cfg *config.Loaded) []config.Problem {
 		if origin, ok := cfg.Origin(path...); !ok || origin.IsDefault() {
 			return
 		}
-		if rule.ArgsMatchers != nil && len(rule.ArgsMatchers) == 0 {
+		written, _ := cfg.Origin(append(slices.Clone(path), "argsMatchers")...)
+		if rule.ArgsMatchers != nil && len(rule.ArgsMatchers) == 0 && written.Line > 0 { // without a line, it replaces a rule with a mistake
 			out = append(out, cfg.Problem(append(slices.Clone(path), "argsMatchers"), "%s: argsMatchers is empty, so the rule matches no call; leave it out to match all calls of %s", config.KeyPath(path), tool))
 		}
 		out = append(out, badArguments(cfg, path, tool, rule, arguments()[tool])...)

@@ -317,7 +317,7 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 		return "", err
 	}
 	if lost, weakened := config.LostRestrictions(cfg, c.flags.agent); len(lost) > 0 && !local {
-		what := "the configuration is less strict than intended"
+		what := "the configuration may differ from what you intended"
 		if !weakened {
 			what = "the agent " + cfg.AgentOrDefault(c.flags.agent) + " does not work as its file says"
 		}

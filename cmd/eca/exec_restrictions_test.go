@@ -26,7 +26,8 @@ func TestExecRefusesLostRestrictions(t *testing.T) {
 		`{"toolCall": {"approval": {"byDefault": "denied"}}}`:                                                           {`toolCall.approval.byDefault is "denied"`, "ask, allow or deny"},
 		`{"toolCall": {"approval": {"deny": {"eca__shell_comand": {}}}}}`:                                               {"there is no such tool", "eca__shell_command"},
 		`{"toolCall": {"approval": {"deny": {"eca__shell_command": {"argsMatchers": {"comand": ["touch.*"]}}}}}}`:       {`has no argument "comand"`},
-		`{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argMatchers": {"command": ["ls"]}}}}}}`:           {"did you mean", "argsMatchers"},
+		`{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argMatchers": {"command": ["ls"]}}}}}}`:           {"so this rule allows nothing; did you mean", "argsMatchers"},
+		`{"toolCall": {"approval": {"deny": {"eca__shell_command": {"argMatchers": {"command": ["ls"]}}}}}}`:            {"so this rule now applies to every call of the tool; did you mean", "argsMatchers"},
 		`{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": "ls"}}}}}`:                         {"argsMatchers must be an object"},
 		`{"toolCall": {"approval": {"deny": {"eca__shell_command": {"argsMatchers": {}}}}}}`:                            {"argsMatchers is empty", "leave it out"},
 		`{"toolCall": {"approval": {"deny": {"eca__shell_command": {"argsMatchers": {"command": []}}}}}}`:               {`no patterns for "command"`},
@@ -50,7 +51,7 @@ func TestExecRefusesLostRestrictions(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(here.root, "made")); code != exitFailed || err == nil || out != "" {
 			t.Errorf("%s: exit code %d, it ran: %v\n%s", config, code, err == nil, errOut)
 		}
-		for _, want := range append(wants, "is less strict than intended; correct it", "ECA_CONFIG:1:") {
+		for _, want := range append(wants, "may differ from what you intended; correct it", "ECA_CONFIG:1:") {
 			if !strings.Contains(errOut, want) {
 				t.Errorf("%s: %q is not said: %s", config, want, errOut)
 			}

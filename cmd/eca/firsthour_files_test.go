@@ -34,8 +34,8 @@ func wrongFiles() []wrongInput {
 	}
 	out = append(out,
 		wrongInput{name: "agent's model of an unknown provider", args: ask, files: agent("model: opnai/gpt-5.2"), code: 1, want: []string{"the agent mine does not work as its file says", `there is no provider "opnai"`, "did you mean openai?"}, not: []string{"fine", "restricts less"}},
-		wrongInput{name: "misspelled tool in the file of the default agent", args: exec, config: `{"defaultAgent": "mine"}`, files: agent("disabledTools: [eca__shell_comand]"), code: 1, want: []string{"is less strict than intended", `defaultAgent: there is no agent "mine"`, "agents/mine.md:2: ", "did you mean eca__shell_command?"}, not: []string{"fine"}},
-		wrongInput{name: "misspelled tool in the file of a built-in agent", args: exec, files: map[string]string{".eca/agents/general.md": "---\ndisabledTools: [eca__shell_comand]\n---\nhi"}, code: 1, want: []string{"is less strict than intended", "agents/general.md"}, not: []string{"fine"}},
+		wrongInput{name: "misspelled tool in the file of the default agent", args: exec, config: `{"defaultAgent": "mine"}`, files: agent("disabledTools: [eca__shell_comand]"), code: 1, want: []string{"may differ from what you intended", `defaultAgent: there is no agent "mine"`, "agents/mine.md:2: ", "did you mean eca__shell_command?"}, not: []string{"fine"}},
+		wrongInput{name: "misspelled tool in the file of a built-in agent", args: exec, files: map[string]string{".eca/agents/general.md": "---\ndisabledTools: [eca__shell_comand]\n---\nhi"}, code: 1, want: []string{"may differ from what you intended", "agents/general.md"}, not: []string{"fine"}},
 	)
 	const hooks = `{"hooks": {"a": {"type": "preToolCal", "actions": [{"type": "shell", "shell": "exit 2"}]}, "b": {"type": "preRequest", "actions": [{"type": "shel"}]}}}`
 	out = append(out,
