@@ -31,3 +31,18 @@ func (b *builder) dropForeignKeys(l *layer) {
 		}
 	}
 }
+
+// keepAgents drops null for all agents, and for the agent that eca falls back on. A workspace's file
+// cannot remove any agent, see withholdUnasked.
+func keepAgents(b *builder, l *layer) {
+	drop := func(object map[string]any, path []string, why string) {
+		last := path[len(path)-1]
+		if v, found := object[last]; found && v == nil && l.root == "" {
+			delete(object, last)
+			b.Problems = append(b.Problems, Problem{Origin: l.origin(path), Cause: KeyPath(path) + ": " + why + "; it is ignored", key: join(path)})
+		}
+	}
+	drop(l.content, []string{"agent"}, "null would remove all agents")
+	agents, _ := l.content["agent"].(map[string]any)
+	drop(agents, []string{"agent", "code"}, "this agent cannot be removed, because it takes the place of agents that cannot be used")
+}

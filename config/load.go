@@ -263,6 +263,7 @@ func Load(in Inputs) *Loaded {
 	b.Config = b.decode()
 	b.nameProviders()
 	b.checkPrompts()
+	checkServerNames(b)
 	b.checkURLs()
 	b.checkBudget()
 	b.checkFiles()
@@ -350,6 +351,7 @@ func (b *builder) layer(l *layer, root string) {
 		l.camelServers()
 	}
 	b.dropForeignKeys(l)
+	keepAgents(b, l)
 	b.withholdUntrusted(l)
 	if b.in.Commands != nil {
 		b.in.Commands.begin(l.source, l.text)

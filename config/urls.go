@@ -3,11 +3,13 @@ package config
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // IsWebURL reports whether an address is an HTTP or HTTPS URL with a host. If it has a port, the
@@ -32,6 +34,34 @@ func CheckTransport(command, address string) error {
 		return errors.New("the url of an MCP server must be like https://HOST or http://HOST:PORT")
 	}
 	return nil
+}
+
+// maxServerName limits the names of MCP servers, because they are part of the names of tools.
+const maxServerName = 128
+
+// CheckServerName reports an error in the name of an MCP server.
+func CheckServerName(name string) error {
+	bad := func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }
+	switch {
+	case name == "":
+		return errors.New("the MCP server has no name")
+	case len(name) > maxServerName || strings.ContainsFunc(name, bad):
+		return fmt.Errorf("the name of an MCP server must be at most %d characters without spaces", maxServerName)
+	case strings.EqualFold(name, "eca"):
+		return errors.New("eca is the name of the native tools; choose another name for the MCP server")
+	}
+	return nil
+}
+
+// checkServerNames removes MCP servers whose tools could not be told apart from others.
+func checkServerNames(b *builder) {
+	for _, name := range slices.Sorted(maps.Keys(b.MCPServers)) {
+		if err := CheckServerName(name); err != nil {
+			at := []string{"mcpServers", name}
+			b.problemAt(at, "%s: %v. The server is not started", KeyPath(at), err)
+			delete(b.MCPServers, name)
+		}
+	}
 }
 
 // checkURLs reports providers and MCP servers whose addresses are invalid. It does not show the

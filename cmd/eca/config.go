@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -98,7 +99,7 @@ const listPatience = 5 * time.Second
 func checkConfig(ctx context.Context, d *daemon.Daemon, asJSON bool, stdout io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, listPatience)
 	defer cancel()
-	found := slices.Concat(withUntrusted(d), d.Misnamed(), d.UnlistedModels(ctx))
+	found := slices.Concat(withUntrusted(d), d.Misnamed(), missingPrograms(d.Config()), d.UnlistedModels(ctx))
 	bad := slices.ContainsFunc(found, func(f config.Finding) bool { return f.Severity != config.SeverityNote })
 	var err error
 	if asJSON {
@@ -140,6 +141,21 @@ func withUntrusted(d *daemon.Daemon) []config.Finding {
 		return cmp.Or(strings.Compare(a.Source, b.Source), a.Line-b.Line, a.Column-b.Column)
 	})
 	return found
+}
+
+// missingPrograms returns warnings about MCP servers whose programs cannot be started.
+func missingPrograms(cfg *config.Loaded) (out []config.Finding) {
+	for _, name := range slices.Sorted(maps.Keys(cfg.MCPServers)) {
+		s, path := cfg.MCPServers[name], []string{"mcpServers", name, "command"}
+		why := cannotStart(s)
+		if why == "" || s.Disabled {
+			continue
+		}
+		o, _ := cfg.Origin(path...)
+		key := config.KeyPath(path)
+		out = append(out, config.Finding{Source: o.Source, Line: o.Line, Column: o.Column, Key: key, Severity: config.SeverityWarning, Message: key + ": " + why})
+	}
+	return out
 }
 
 func showConfig(cfg *config.Loaded, path []string, origin bool, stdout io.Writer) error {

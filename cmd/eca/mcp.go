@@ -330,6 +330,8 @@ func cannotStart(s config.MCPServer) string {
 	}
 	info, err := os.Stat(s.Command)
 	switch byName := !strings.ContainsAny(s.Command, `/\`); {
+	case strings.Contains(s.Command, " ") && errors.Is(err, fs.ErrNotExist):
+		return fmt.Sprintf("there is no program %q: if it has arguments, move them from command to args", s.Command)
 	case byName && !proc.Installed(s.Command):
 		return fmt.Sprintf("there is no program %s in PATH: install it, or name it by its path%s", s.Command, perhapsAddress(s.Command))
 	case byName:

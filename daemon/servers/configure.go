@@ -1,13 +1,10 @@
 package servers
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/seed-dec29ce4/eca/config"
 )
@@ -20,7 +17,7 @@ import (
 // or the first folder if root is empty. It returns the file. A server in a folder that is not
 // trusted has no effect yet.
 func (sv *Servers) AddMCPServer(name string, s config.MCPServer, inWorkspace bool, root string) (file string, err error) {
-	if err := checkMCPName(name); err != nil {
+	if err := config.CheckServerName(name); err != nil {
 		return "", err
 	}
 	if err := config.CheckTransport(s.Command, s.URL); err != nil {
@@ -153,22 +150,6 @@ func (sv *Servers) mcpOwner(name, key string) string {
 		return cfg.Owner("mcpServers", name, key)
 	}
 	return cfg.Owner("mcpServers", name)
-}
-
-// maxMCPName limits the names of servers, because they are part of the names of tools.
-const maxMCPName = 128
-
-func checkMCPName(name string) error {
-	bad := func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }
-	switch {
-	case name == "":
-		return errors.New("the MCP server has no name")
-	case len(name) > maxMCPName || strings.ContainsFunc(name, bad):
-		return fmt.Errorf("the name of an MCP server must be at most %d characters without spaces", maxMCPName)
-	case strings.EqualFold(name, "eca"):
-		return errors.New("eca is the name of the native tools; choose another name for the MCP server")
-	}
-	return nil
 }
 
 func unknownMCPServer(name string) error { return fmt.Errorf("there is no MCP server %.128q", name) }

@@ -71,6 +71,11 @@ func (r *reader) resolve() *Set {
 			}
 		}
 	}
+	for _, src := range r.in.Sources { // report missing folders even if nothing is installed from them
+		if !IsGit(src.Location) && !isDir(src.Location) {
+			r.market(src.Name)
+		}
+	}
 	set := &Set{}
 	for _, n := range order(direct) {
 		if n.dir == "" {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
 // Config defines what is exported, and to which address. The zero value exports nothing.
@@ -51,13 +53,18 @@ const propertyContent = "otel.instrumentation.genai.capture-message-content"
 
 // Parse parses properties with the names of OpenTelemetry's autoconfiguration for Java, such as
 // otel.exporter.otlp.endpoint. service and version describe the program. Properties of components
-// that the exporter does not have (samplers, propagators, logs) have no effect. Without any
+// that the exporter does not have (samplers, propagators, logs) have no effect; one that resembles a
+// known property is an error. Without any
 // property nothing is exported.
 func Parse(properties map[string]string, service, version string) (Config, []*PropertyError) {
-	p := &parser{properties: properties}
+	p, known := &parser{properties: properties}, knownProperties()
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		if !strings.HasPrefix(name, "otel.") {
 			p.fail(name, `has no effect: property names begin with "otel.", such as otel.exporter.otlp.endpoint`)
+		} else if !slices.Contains(known, name) {
+			if meant := suggest.Nearest(name, known); meant != "" {
+				p.fail(name, "unknown property; did you mean %s?", meant)
+			}
 		}
 	}
 	if len(p.errs) == len(properties) || p.flag("otel.sdk.disabled") {
@@ -79,6 +86,24 @@ func Parse(properties map[string]string, service, version string) (Config, []*Pr
 	}
 	c.Resource = p.resource(service, version)
 	return c, p.errs
+}
+
+// knownProperties lists the properties that have an effect, and one with a similar name that has none.
+func knownProperties() []string {
+	out := []string{
+		"otel.sdk.disabled", "otel.bsp.schedule.delay", "otel.blrp.schedule.delay", "otel.metric.export.interval", "otel.service.name",
+		"otel.resource.attributes", "otel.exporter.otlp.metrics.temporality.preference", propertyContent,
+	}
+	for _, signal := range []string{"traces", "metrics"} {
+		out = append(out, "otel."+signal+".exporter")
+		for _, name := range []string{"endpoint", "headers", "timeout", "compression", "protocol"} {
+			out = append(out, "otel.exporter.otlp."+signal+"."+name)
+		}
+	}
+	for _, name := range []string{"endpoint", "headers", "timeout", "compression", "protocol"} {
+		out = append(out, "otel.exporter.otlp."+name)
+	}
+	return out
 }
 
 // parser parses properties and collects errors.

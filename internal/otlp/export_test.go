@@ -400,6 +400,9 @@ func TestParse(t *testing.T) {
 	if c, errs := Parse(map[string]string{"enabled": "yes"}, "eca", "1"); c.Enabled() || len(errs) != 1 {
 		t.Errorf("a property that has no effect: %+v, %v", c, errs)
 	}
+	if c, errs := Parse(map[string]string{"otel.exporter.otlp.endpont": "http://x"}, "eca", "1"); c.Enabled() || len(errs) != 1 || !strings.Contains(errs[0].Error(), "did you mean otel.exporter.otlp.endpoint?") {
+		t.Errorf("a misspelled property: %+v, %v", c, errs)
+	}
 	if c := configured(t, nil); c.Enabled() {
 		t.Error("nothing is configured, and something is exported")
 	}
