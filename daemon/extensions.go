@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
+	"github.com/seed-dec29ce4/eca/chat/command"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon/changes"
 	"github.com/seed-dec29ce4/eca/extensions"
@@ -20,7 +22,8 @@ func (d *Daemon) Extensions() *extensions.Set {
 	return d.current().extensions
 }
 
-// Misnamed returns findings for files and folders that are ignored because of their names.
+// Misnamed returns findings for files and folders that are ignored because of their names, such
+// as a command with the name of a native one.
 func (d *Daemon) Misnamed() []config.Finding {
 	d.mu.Lock()
 	in := d.extensionInputs(d.current().inputs)
@@ -28,6 +31,12 @@ func (d *Daemon) Misnamed() []config.Finding {
 	var out []config.Finding
 	for _, p := range extensions.Misnamed(in) {
 		out = append(out, config.Finding{Source: p.Source, Severity: config.SeverityWarning, Message: p.Cause})
+	}
+	for _, c := range d.Extensions().Commands {
+		if command.Native(c.Name) {
+			message := fmt.Sprintf("eca has its own command /%s, so this file has no effect; rename it", c.Name)
+			out = append(out, config.Finding{Source: c.File, Severity: config.SeverityWarning, Message: message})
+		}
 	}
 	return out
 }

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"path/filepath"
+	"slices"
 
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/config"
@@ -52,6 +54,7 @@ func (r *reader) readLocked(in inputs) inputs {
 		}
 	}
 	cfg.Problems = append(cfg.Problems, in.extensions.Wrong()...)
+	cfg.Problems = append(cfg.Problems, in.extensions.UnknownAgents(slices.Sorted(maps.Keys(cfg.Agents)))...)
 	for _, p := range in.plugins.Wrong() {
 		cfg.Problems = append(cfg.Problems, pluginProblem(cfg, p))
 	}

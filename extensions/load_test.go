@@ -239,14 +239,24 @@ func TestLinks(t *testing.T) {
 	link("shared", "ws/.eca/skills/link")
 	link("ws/.eca/skills", "ws/.eca/skills/circle")
 	link("nowhere", "ws/.eca/skills/dangling")
+	link("nowhere", "ws/.eca/rules")
+	link("nowhere", "ws/.eca/skills/.#lock") // as editors mark a file that is being edited
 	set, _ := h.load()
-	want := []string{"skill linked ws/.eca/skills/link/s/SKILL.md", "skill own ws/.eca/skills/own/SKILL.md"}
+	want := []string{
+		"skill linked ws/.eca/skills/link/s/SKILL.md", "skill own ws/.eca/skills/own/SKILL.md",
+		"problem ws/.eca/rules:0 rules: the link leads to nothing", "problem ws/.eca/skills:0 skills: the link /ws/.eca/skills/dangling leads to nothing",
+	}
 	if diff := cmp.Diff(want, h.describe(set)); diff != "" {
 		t.Error(diff)
 	}
 	// Folders outside that lead to each other are looked through once.
 	for _, dir := range []string{"round/a", "round/b"} {
 		if err := os.MkdirAll(filepath.Join(h.dir, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dangling := range []string{"rules", "skills/dangling"} {
+		if err := os.Remove(filepath.Join(h.dir, "ws/.eca", dangling)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -8,6 +9,10 @@ import (
 	"time"
 
 	"github.com/dlclark/regexp2"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
+	"github.com/seed-dec29ce4/eca/internal/template"
 )
 
 // Access is how a tool is about to use a file.
@@ -34,6 +39,8 @@ type Rule struct {
 	Paths   []string // globs for the files that it applies to; empty for all
 	Enforce []Access // access that is refused until the model has fetched the rule; only with Paths
 
+	agentLine int // of the key agent
+
 	models []*regexp2.Regexp
 	globs  []*regexp.Regexp
 }
@@ -54,7 +61,10 @@ func parseRule(path, text string) (Rule, *fault) {
 	if flt != nil {
 		return Rule{}, flt
 	}
-	r := Rule{ID: path, Name: filepath.Base(path), Text: d.body}
+	if _, err := template.Parse(d.body); err != nil {
+		return Rule{}, faultf(0, "it is not a valid template: %v", err)
+	}
+	r := Rule{ID: path, Name: filepath.Base(path), Text: d.body, agentLine: d.line("agent")}
 	for _, k := range []struct {
 		key string
 		to  *[]string
@@ -146,6 +156,25 @@ func (s *Set) Rule(reader Reader, id string) (Rule, bool) {
 		return Rule{}, false
 	}
 	return s.Rules[i], true
+}
+
+// UnknownAgents returns problems for rules that apply only to agents that do not exist. A nil Set has
+// none.
+func (s *Set) UnknownAgents(agents []string) (out []config.Problem) {
+	if s == nil {
+		return nil
+	}
+	for _, r := range s.Rules {
+		for _, name := range r.Agents {
+			if !slices.Contains(agents, name) {
+				out = append(out, config.Problem{
+					Origin: config.Origin{Source: r.ID, Line: r.agentLine},
+					Cause:  fmt.Sprintf("agent: there is no agent %q, so the rule does not apply to it%s", name, suggest.DidYouMean(name, agents)),
+				})
+			}
+		}
+	}
+	return out
 }
 
 // Scoped reports whether there are any path-scoped rules.

@@ -50,6 +50,8 @@ type walk struct {
 	visited map[string]bool // targets of symlinks to folders
 	full    bool
 	out     []string // symlinks that lead out of the boundary
+
+	dangling []string // symlinks that lead to nothing
 }
 
 // find lists the file at path, or the files below a folder in the order of their names. It also
@@ -60,6 +62,9 @@ func (s search) find(path, root string) (files []foundFile, watch []string, err 
 	case statErr == nil && s.leaves(path):
 		return nil, []string{path}, errors.New("the link leads out of the plugin and is not followed")
 	case errors.Is(statErr, fs.ErrNotExist):
+		if _, err := os.Lstat(path); err == nil {
+			return nil, []string{path}, errors.New("the link leads to nothing")
+		}
 		return nil, []string{path}, nil
 	case statErr != nil:
 		return nil, []string{path}, statErr
@@ -86,6 +91,9 @@ func (s search) find(path, root string) (files []foundFile, watch []string, err 
 	}
 	for _, link := range w.out {
 		err = errors.Join(err, fmt.Errorf("the link %s leads out of the plugin and is not followed", link))
+	}
+	for _, link := range w.dangling {
+		err = errors.Join(err, fmt.Errorf("the link %s leads to nothing", link))
 	}
 	return w.files, w.watch, err
 }
@@ -122,7 +130,9 @@ func (w *walk) folder(dir string) (below []string, err error) {
 			w.watch = append(w.watch, path) // the target is elsewhere
 		}
 		switch {
-		case err != nil: // deleted, or a dangling symlink
+		case link && errors.Is(err, fs.ErrNotExist) && plain(e.Name()):
+			w.dangling = append(w.dangling, path)
+		case err != nil: // deleted
 		case link && w.leaves(path):
 			w.out = append(w.out, path)
 		case info.IsDir() && (!markdown(e.Name()) || !w.want(e.Name())):

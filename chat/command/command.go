@@ -215,6 +215,12 @@ func (c *Commands) ChangesMore(message string) bool {
 	return ok && (d.effect == changesMore || d.effect == changesMoreWithArgs && rest != "")
 }
 
+// Native reports whether a name is that of a native command. Custom commands with this name have no
+// effect.
+func Native(name string) bool {
+	return slices.ContainsFunc(definitions(), func(d definition) bool { return d.Name == name })
+}
+
 // nativeCommand returns the native command with a name.
 func (c *Commands) nativeCommand(name string) (definition, bool) {
 	i := slices.IndexFunc(c.list, func(d definition) bool { return d.Name == name })

@@ -43,6 +43,13 @@ func wrongFiles() []wrongInput {
 		wrongInput{name: "MCP server in a folder that is not trusted", args: []string{"mcp", "add", "--workspace", "mine", "--", "sh"}, files: map[string]string{".eca/config.json": hooks}, code: 0, want: []string{"Added mine to ", "config.json. It has no effect until you trust this folder: `eca trust`"}, not: []string{"starts it"}},
 	)
 	for _, f := range []struct{ name, file, text, cause string }{
+		{"a rule that is not a template", ".eca/rules/a.md", "{{#if x}}oops", "rules/a.md: error: it is not a valid template: "},
+		{"a rule for an agent that does not exist", ".eca/rules/a.md", "---\nagent: plann\n---\nhi", "rules/a.md:2: error: agent: there is no agent \"plann\", so the rule does not apply to it; did you mean plan?"},
+		{"a command with the name of a native one", ".eca/commands/compact.md", "hi", "compact.md: warning: eca has its own command /compact, so this file has no effect; rename it"},
+	} {
+		out = append(out, wrongInput{name: "file without effect: " + f.name, args: []string{"config", "check"}, files: map[string]string{f.file: f.text}, code: 1, want: []string{f.cause}})
+	}
+	for _, f := range []struct{ name, file, text, cause string }{
 		{"deploy", ".eca/commands/deploy.md", "---\narguments: 5\n---\nDeploy $1", "arguments must be a list"},
 		{"Deploy", ".eca/commands/Deploy.md", "Deploy $1 {{name}}", "cannot be mixed"},
 		{"ship", ".eca/skills/ship/SKILL.md", "---\nname: [\n---\nShip", "do not match"},
