@@ -90,7 +90,11 @@ func checkForeignVariable(path []string, written string) error {
 		}
 		hint := "to use an environment variable, write ${env:NAME}"
 		if name := foreignVariableName().FindStringSubmatch(m); name != nil {
-			hint = "did you mean ${env:" + name[1] + "}?"
+			variable := name[1]
+			if slices.Contains(kinds(), variable) {
+				variable = "NAME"
+			}
+			hint = "did you mean ${env:" + variable + "}?"
 		}
 		return fmt.Errorf("unknown expression %s; %s", m, hint)
 	}

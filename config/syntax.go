@@ -61,6 +61,9 @@ func syntaxCause(found string) string {
 		}
 		return "invalid JSON: " + kind + "; use double quotes (\")"
 	}
+	if m := regexp.MustCompile(`^invalid character '([}\]])' after top-level value`).FindStringSubmatch(found); m != nil {
+		return "invalid JSON: there is one " + m[1] + " too many here"
+	}
 	if literal, ok := strings.CutPrefix(found, "invalid literal: "); ok {
 		return "invalid JSON: " + literal + " is not a value; the file must be an object in braces ({), and texts must be in double quotes"
 	}

@@ -23,6 +23,9 @@ func wrongValues() []wrongInput {
 		{name: "folders in place of files", posix: true, args: check, files: map[string]string{"../config/eca/agents/a.md/x": "", "../config/eca/commands/b.md/x": "", "../config/eca/skills/c/SKILL.md/x": ""}, code: 1, want: []string{"agents/a.md: error: it is not a regular file; replace it with one, or remove it", "commands/b.md: ", "SKILL.md: "}},
 		{name: "server that is not executable", posix: true, args: []string{"mcp", "test", "a"}, config: `{"mcpServers": {"a": {"command": "%ROOT%/serve"}}}`, files: map[string]string{"serve": "#!/bin/sh\n"}, code: 1, want: []string{"/serve: it cannot be executed: correct the command, or make the file executable (chmod +x)"}, not: []string{"fork/exec"}},
 		{name: "line break in a key", args: check, config: `{"providers": {"x\ny: No problems.": {"key": 1}}}`, code: 1, want: []string{`providers."x\ny: No problems.".key must be a string`}, not: []string{"\ny: No"}},
+		{name: "hook without types", args: check, config: `{"hooks": {"a": {"actions": [{"shell": "true"}]}, "b": {"type": "preRequest", "actions": [{"shell": "true"}]}}}`, code: 1, want: []string{"hooks.a: the hook has no type", "hooks.b: action 1 has no type: add \"type\": \"shell\""}, not: []string{`""`}},
+		{name: "kind of an expression as a variable", bare: true, args: check, config: mine("${env}"), code: 1, want: []string{"did you mean ${env:NAME}?"}},
+		{name: "misspelled decision", args: check, config: `{"toolCall": {"approval": {"byDefault": "alow"}}}`, code: 1, want: []string{"must be ask, allow or deny; did you mean allow? Until it is corrected, eca asks", "Until it is corrected, eca asks"}},
 		{name: "matcher of a trigger", args: check, config: hookFor("preCompact", "auto"), code: 0, want: []string{"No problems"}},
 	}
 }

@@ -194,7 +194,11 @@ func compile(d Definition) (h hook, wrong []Problem) {
 	problem := func(cause string, path ...string) { wrong = append(wrong, Problem{Path: path, Cause: cause}) }
 	event, ok := eventNamed(d.Type)
 	if !ok {
-		problem(fmt.Sprintf("unknown event %q%s", d.Type, suggest.DidYouMean(d.Type, eventNames())), "type")
+		text := fmt.Sprintf("unknown event %q%s", d.Type, suggest.DidYouMean(d.Type, eventNames()))
+		if d.Type == "" {
+			text = "the hook has no type: add the event at which it runs, such as preToolCall"
+		}
+		problem(text, "type")
 		return hook{}, wrong
 	}
 	h = hook{Definition: d, event: event, visible: d.Visible == nil || *d.Visible}
@@ -217,7 +221,11 @@ func compile(d Definition) (h hook, wrong []Problem) {
 		}
 		switch {
 		case a.Type != "shell":
-			problem(fmt.Sprintf("action %d has the type %q; it must be shell", i+1, a.Type), "actions", strconv.Itoa(i), "type")
+			text := fmt.Sprintf("action %d has the type %q; it must be shell", i+1, a.Type)
+			if a.Type == "" {
+				text = fmt.Sprintf(`action %d has no type: add "type": "shell"`, i+1)
+			}
+			problem(text, "actions", strconv.Itoa(i), "type")
 		case (a.Shell == "") == (a.File == ""):
 			problem(fmt.Sprintf("action %d needs either shell or file", i+1), "actions", strconv.Itoa(i))
 		default:

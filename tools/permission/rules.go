@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -50,7 +51,11 @@ func compile(name string, a *config.Approval, errs *[]*RuleError) rules {
 	case "deny":
 		r.byDefault = tools.Deny
 	default:
-		*errs = append(*errs, &RuleError{Rule: name + ".byDefault", text: fmt.Sprintf("%s.byDefault is %q; it must be ask, allow or deny. Asking", name, a.ByDefault)})
+		hint := "."
+		if best := suggest.Nearest(a.ByDefault, []string{"ask", "allow", "deny"}); best != "" {
+			hint = "; did you mean " + best + "?"
+		}
+		*errs = append(*errs, &RuleError{Rule: name + ".byDefault", text: fmt.Sprintf("%s.byDefault is %q; it must be ask, allow or deny%s Until it is corrected, eca asks", name, a.ByDefault, hint)})
 	}
 	r.deny = compileSet(name+".deny", a.Deny, true, errs)
 	r.ask = compileSet(name+".ask", a.Ask, true, errs)
