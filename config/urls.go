@@ -53,7 +53,7 @@ func CheckServerName(name string) error {
 	return nil
 }
 
-// checkServerNames removes MCP servers whose tools could not be told apart from others.
+// checkServerNames removes MCP servers whose tools would have invalid or ambiguous names.
 func checkServerNames(b *builder) {
 	for _, name := range slices.Sorted(maps.Keys(b.MCPServers)) {
 		if err := CheckServerName(name); err != nil {
