@@ -47,18 +47,22 @@ func CheckServerName(name string) error {
 		return errors.New("the MCP server has no name")
 	case len(name) > maxServerName || strings.ContainsFunc(name, bad):
 		return fmt.Errorf("the name of an MCP server must be at most %d characters without spaces", maxServerName)
-	case strings.EqualFold(name, "eca"):
+	case ofNativeTools(name):
 		return errors.New("eca is the name of the native tools; choose another name for the MCP server")
 	}
 	return nil
 }
 
-// checkServerNames removes MCP servers whose tools would have invalid or ambiguous names.
+// ofNativeTools reports whether an MCP server's tools would have the names of native ones.
+func ofNativeTools(server string) bool { return strings.EqualFold(server, "eca") }
+
+// checkServerNames removes MCP servers whose tools would have the names of native ones. Other names
+// that eca mcp add refuses work in files that were written for the reference.
 func checkServerNames(b *builder) {
 	for _, name := range slices.Sorted(maps.Keys(b.MCPServers)) {
-		if err := CheckServerName(name); err != nil {
+		if ofNativeTools(name) {
 			at := []string{"mcpServers", name}
-			b.problemAt(at, "%s: %v. The server is not started", KeyPath(at), err)
+			b.problemAt(at, "%s: %v. The server is not started", KeyPath(at), CheckServerName(name))
 			delete(b.MCPServers, name)
 		}
 	}

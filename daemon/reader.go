@@ -54,7 +54,7 @@ func (r *reader) readLocked(in inputs) inputs {
 		}
 	}
 	cfg.Problems = append(cfg.Problems, in.extensions.Wrong()...)
-	cfg.Problems = append(cfg.Problems, in.extensions.UnknownAgents(slices.Sorted(maps.Keys(cfg.Agents)))...)
+	cfg.Problems = append(cfg.Problems, in.extensions.RuleProblems(slices.Sorted(maps.Keys(cfg.Agents)))...)
 	for _, p := range in.plugins.Wrong() {
 		cfg.Problems = append(cfg.Problems, pluginProblem(cfg, p))
 	}

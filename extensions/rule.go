@@ -61,9 +61,6 @@ func parseRule(path, text string) (Rule, *fault) {
 	if flt != nil {
 		return Rule{}, flt
 	}
-	if _, err := template.Parse(d.body); err != nil {
-		return Rule{}, faultf(0, "it is not a valid template: %v", err)
-	}
 	r := Rule{ID: path, Name: filepath.Base(path), Text: d.body, agentLine: d.line("agent")}
 	for _, k := range []struct {
 		key string
@@ -158,13 +155,16 @@ func (s *Set) Rule(reader Reader, id string) (Rule, bool) {
 	return s.Rules[i], true
 }
 
-// UnknownAgents returns problems for rules that apply only to agents that do not exist. A nil Set has
-// none.
-func (s *Set) UnknownAgents(agents []string) (out []config.Problem) {
+// RuleProblems returns problems of rules that are used as far as possible: their text is not a valid
+// template, or they apply to agents that do not exist. A nil Set has none.
+func (s *Set) RuleProblems(agents []string) (out []config.Problem) {
 	if s == nil {
 		return nil
 	}
 	for _, r := range s.Rules {
+		if _, err := template.Parse(r.Text); err != nil {
+			out = append(out, config.Problem{Origin: config.Origin{Source: r.ID}, Cause: fmt.Sprintf("it is not a valid template, so its text is left out: %v", err)})
+		}
 		for _, name := range r.Agents {
 			if !slices.Contains(agents, name) {
 				out = append(out, config.Problem{

@@ -103,7 +103,7 @@ func TestSystemPromptOfExtensions(t *testing.T) {
 	has("one", nil, []string{
 		"Be <kind>.", "Tabs, as in file one.", "## Rules", "## Skills", "visible", "what can be seen", `paths="src/**"`, `enforced="modify"`,
 	}, []string{"secret", "Scoped text", "Body of it", "Never", "{% if", "nothing.md"})
-	r.Await(0, "a broken rule", fake.Contains("$/showMessage", "broken.md", "it is not a valid template"))
+	r.Await(0, "a broken rule", fake.Content("text", "Left out of the system prompt", "broken.md"))
 	has("other", map[string]any{"agent": "other"}, []string{"Be <kind>."}, []string{"Tabs"})
 
 	r.add(t, "rules/project.md", "---\nagent: code\n---\nSpaces.")

@@ -43,7 +43,7 @@ func wrongFiles() []wrongInput {
 		wrongInput{name: "MCP server in a folder that is not trusted", args: []string{"mcp", "add", "--workspace", "mine", "--", "sh"}, files: map[string]string{".eca/config.json": hooks}, code: 0, want: []string{"Added mine to ", "config.json. It has no effect until you trust this folder: `eca trust`"}, not: []string{"starts it"}},
 	)
 	for _, f := range []struct{ name, file, text, cause string }{
-		{"a rule that is not a template", ".eca/rules/a.md", "{{#if x}}oops", "rules/a.md: error: it is not a valid template: "},
+		{"a rule that is not a template", ".eca/rules/a.md", "{{#if x}}oops", "rules/a.md: error: it is not a valid template, so its text is left out: "},
 		{"a rule for an agent that does not exist", ".eca/rules/a.md", "---\nagent: plann\n---\nhi", "rules/a.md:2: error: agent: there is no agent \"plann\", so the rule does not apply to it; did you mean plan?"},
 		{"a command with the name of a native one", ".eca/commands/compact.md", "hi", "compact.md: warning: eca has its own command /compact, so this file has no effect; rename it"},
 	} {
@@ -77,7 +77,7 @@ func wrongModels() []wrongInput {
 		{name: "fallback model that its provider does not list", bare: true, args: check, answer: list, config: `{"fallbackModels": ["mine/large", "mine/tiny"], ` + provider + `}`, code: 1, want: []string{"error: fallbackModels: provider mine has no tiny", "large, small"}, not: []string{"no large"}},
 		{name: "agent's model that its provider does not list", bare: true, args: check, answer: list, config: `{` + provider + `}`, files: map[string]string{".eca/agents/mine.md": "---\nmodel: mine/tiny\n---\nhi"}, code: 1, want: []string{"agents/mine.md:2: error: agent.mine.defaultModel: provider mine has no tiny"}},
 		{name: "models that their provider lists", bare: true, args: check, answer: list, config: `{"defaultModel": "mine/large", "fallbackModels": ["mine/small"], ` + provider + `}`, code: 0, want: []string{"No problems."}},
-		{name: "model of a provider that is silent", bare: true, args: check, answer: silent, config: `{"defaultModel": "mine/large", ` + provider + `}`, code: 0, want: []string{"note: defaultModel: mine/large is not checked: provider mine did not list its models"}},
+		{name: "model of a provider that is silent", bare: true, args: check, answer: silent, config: `{"defaultModel": "mine/large", ` + provider + `}`, code: 0, want: []string{"note: defaultModel: mine/large is not checked, because eca has no list of the models of provider mine"}},
 	}
 }
 
@@ -245,7 +245,7 @@ func wrongPlaces() []wrongInput {
 		{"trust.json", "move it away: until then no folder is trusted", [][]string{exec, doctor, check, {"trust", "--list"}, {"trust", "--revoke"}}, false},
 		{"credentials.json", "move it away and log in again", [][]string{exec, doctor, check, {"login"}, {"login", "anthropic"}, {"logout", "openai"}}, false},
 		{"mcp/credentials.json", "move it away and log in again", [][]string{exec, doctor, check}, false},
-		{"journal/00000000000000000001.jsonl", "move the folder away to begin another", [][]string{doctor}, false}, // without a head
+		{"journal/00000000000000000001.jsonl", "To begin another journal, move the folder away", [][]string{doctor}, false}, // without a head
 		{"mcp-agreed.json", "move it away: until then changes of servers", [][]string{exec, doctor, check}, false},
 	} {
 		for _, args := range damaged.met {
