@@ -155,8 +155,8 @@ func (s *Set) Rule(reader Reader, id string) (Rule, bool) {
 	return s.Rules[i], true
 }
 
-// RuleProblems returns problems of rules that are used as far as possible: their text is not a valid
-// template, or they apply to agents that do not exist. A nil Set has none.
+// RuleProblems returns problems of rules that have no effect, or not their whole effect: their text is
+// not a valid template, or they apply to agents that do not exist. A nil Set has none.
 func (s *Set) RuleProblems(agents []string) (out []config.Problem) {
 	if s == nil {
 		return nil
