@@ -162,7 +162,7 @@ func TestHookApproval(t *testing.T) {
 		"allow does not beat ask":    {`{"approval":"allow"}`, ask, false},
 		"nonsense does not beat ask": {`{"approval":"yes please"}`, ask, false},
 		"misspelled value":           {`{"approval":"denied"}`, nil, true},
-		"misspelled key":             {`{"aproval":"deny"}`, nil, true},
+		"misspelled key":             {`{"approvall":"deny"}`, nil, true},
 		"key of another program":     {`{"hookSpecificOutput":{"permissionDecision":"deny"}}`, nil, false},
 		"invalid JSON":               {`{"approval":"deny",}`, nil, false},
 	} {

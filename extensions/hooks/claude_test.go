@@ -97,7 +97,7 @@ func TestClaudeWords(t *testing.T) {
 		}
 	}
 	for _, said := range []string{
-		`{"hookSpecificOutput": {"permissionDecision": "maybe"}}`, `{"hookSpecificOutput": {"permisionDecision": "deny"}}`, `{"decison": "block"}`,
+		`{"hookSpecificOutput": {"permissionDecision": "maybe"}}`, `{"hookSpecificOutput": {"permisionDecision": "deny"}}`, `{"decisionn": "block"}`,
 	} {
 		if got, _, _ := edit.claude(said); got.Approval != "" || len(got.problems) != 1 {
 			t.Errorf("%s: %+v", said, got)
