@@ -154,7 +154,6 @@ first prompt. Chats without a title in which only slash commands were entered ar
 	return cmd
 }
 
-// missingFolder returns the first of the roots that does not exist, or "".
 // searchedFolders returns the folders that a query names.
 func searchedFolders(query string) (folders []string) {
 	for _, w := range search.Parse(query, time.Now()).Workspaces {
@@ -165,6 +164,7 @@ func searchedFolders(query string) (folders []string) {
 	return folders
 }
 
+// missingFolder returns the first of the folders that does not exist, or "".
 func missingFolder(roots []string) string {
 	for _, root := range roots {
 		if _, err := os.Stat(root); errors.Is(err, os.ErrNotExist) {
@@ -396,10 +396,10 @@ func exportChat(ctx context.Context, d *daemon.Daemon, id string, to []string, s
 		return d.ExportChat(ctx, id, stdout)
 	}
 	f, err := os.OpenFile(to[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if info, statErr := os.Stat(to[0]); statErr == nil && info.IsDir() {
-		return fmt.Errorf("%s is a folder: name a file in it", to[0])
-	}
 	if errors.Is(err, os.ErrExist) {
+		if info, statErr := os.Stat(to[0]); statErr == nil && info.IsDir() {
+			return fmt.Errorf("%s is a folder: name a file in it", to[0])
+		}
 		return fmt.Errorf("%s exists already and is not overwritten; remove it, or choose another name", to[0])
 	}
 	if err != nil {

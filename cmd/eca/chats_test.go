@@ -103,6 +103,9 @@ func TestChatsByTheBeginningOfTheirIDs(t *testing.T) {
 	if _, errOut := run(1, "chats", "export", prefix, file); !strings.Contains(errOut, "exists already and is not overwritten; remove it") {
 		t.Errorf("export: %s", errOut)
 	}
+	if _, errOut := run(1, "chats", "export", prefix, here.root); !strings.Contains(errOut, "is a folder: name a file in it") {
+		t.Errorf("export to a folder: %s", errOut)
+	}
 	written, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

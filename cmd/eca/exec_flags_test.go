@@ -210,9 +210,15 @@ func TestExecWritesTheFinalAnswerToAFile(t *testing.T) {
 func TestExecHasAnAnswerThatDoesNotMatchTheSchemaRepaired(t *testing.T) {
 	p := newProvider(t, tape("It is 3.", "```json\n{\"count\": 3}\n```"))
 	here := newPlace(t, p.env()...)
-	schema := `{"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}`
-	if err := os.WriteFile(filepath.Join(here.root, "s.json"), []byte(schema), 0o600); err != nil {
-		t.Fatal(err)
+	const mark = "\xef\xbb\xbf" // some editors begin files with it
+	schema := mark + `{"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}`
+	for name, text := range map[string]string{"s.json": schema, "empty.json": mark + "\n"} {
+		if err := os.WriteFile(filepath.Join(here.root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, errOut, code := runProgram(t, here, "", "exec", "--output-schema", "empty.json", "how many?"); code != 1 || !strings.Contains(errOut, "empty.json is empty") {
+		t.Errorf("an empty schema: exit %d, %s", code, errOut)
 	}
 	out, errOut, code := runProgram(t, here, "", "exec", "--output-schema", "s.json", "-o", "out.json", "how many?")
 	if code != 0 || out != "{\"count\": 3}\n" || !strings.Contains(errOut, "asking once more") {
