@@ -16,7 +16,8 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// File is an open run file.
+// File is an open run file. Each method reads one state of the run, also while another process adds
+// results. Report, Failures and Variants return what they were when the file was opened.
 type File struct {
 	db       *sql.DB
 	head     *report.Report
@@ -88,32 +89,54 @@ func (f *File) load() error {
 	if err := json.Unmarshal([]byte(doc), &f.head); err != nil {
 		return err
 	}
-	var v variant
-	if err := f.each("SELECT name, key FROM variant ORDER BY id", func() { f.variants = append(f.variants, v) }, &v.Name, &v.Key); err != nil {
-		return err
-	}
-	failures := map[string]int{}
-	var name string
-	var n int
-	err := f.each("SELECT kind, COUNT(*) FROM result WHERE status <> 'passed' AND kind <> '' GROUP BY kind", func() { failures[name] = n }, &name, &n)
-	f.failures = report.SortedFailures(failures)
-	return err
-}
-
-// each scans each row of a query into the same variables, and calls add.
-func (f *File) each(query string, add func(), into ...any) error {
-	rows, err := f.db.Query(query)
+	tx, err := f.db.Begin()
 	if err != nil {
 		return err
 	}
+	defer rollback(tx)
+	if f.variants, err = variants(context.Background(), tx); err != nil {
+		return err
+	}
+	f.failures, err = failures(tx)
+	return err
+}
+
+// rollback ends a transaction that only reads.
+func rollback(tx *sql.Tx) { _ = tx.Rollback() }
+
+// variants returns the columns of the grid.
+func variants(ctx context.Context, tx *sql.Tx) (out []variant, err error) {
+	rows, err := tx.QueryContext(ctx, "SELECT name, key FROM variant ORDER BY id")
+	if err != nil {
+		return nil, err
+	}
 	defer rows.Close()
 	for rows.Next() {
-		if err := rows.Scan(into...); err != nil {
-			return err
+		var v variant
+		if err := rows.Scan(&v.Name, &v.Key); err != nil {
+			return nil, err
 		}
-		add()
+		out = append(out, v)
 	}
-	return rows.Err()
+	return out, rows.Err()
+}
+
+func failures(tx *sql.Tx) ([]report.Failure, error) {
+	rows, err := tx.Query("SELECT kind, COUNT(*) FROM result WHERE status <> 'passed' AND kind <> '' GROUP BY kind")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	counts := map[string]int{}
+	for rows.Next() {
+		var kind string
+		var n int
+		if err := rows.Scan(&kind, &n); err != nil {
+			return nil, err
+		}
+		counts[kind] = n
+	}
+	return report.SortedFailures(counts), rows.Err()
 }
 
 // ID returns the id of the result at an index of the plan, or 0.
@@ -133,9 +156,11 @@ func (f *File) Failures() []report.Failure { return f.failures }
 
 // Variants returns the names of the variants. A run without a matrix has one variant with an empty
 // name.
-func (f *File) Variants() []string {
-	out := make([]string, len(f.variants))
-	for i, v := range f.variants {
+func (f *File) Variants() []string { return names(f.variants) }
+
+func names(variants []variant) []string {
+	out := make([]string, len(variants))
+	for i, v := range variants {
 		out[i] = v.Name
 	}
 	return out
@@ -153,15 +178,24 @@ func (f *File) Grid(ctx context.Context, q report.Query, after string, limit int
 		order = orders[""]
 	}
 	where, args := conditions(q)
-	g = &report.Grid{Columns: f.Variants()}
-	if err := f.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM task t WHERE "+where, args...).Scan(&g.Total); err != nil {
+	tx, err := f.db.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	defer rollback(tx)
+	columns, err := variants(ctx, tx)
+	if err != nil {
+		return nil, "", err
+	}
+	g = &report.Grid{Columns: names(columns)}
+	if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM task t WHERE "+where, args...).Scan(&g.Total); err != nil {
 		return nil, "", err
 	}
 	if value, id, ok := cursor(after); ok {
 		where += " AND (" + order + ", t.id) > (?, ?)"
 		args = append(args, value, id)
 	}
-	rows, err := f.db.QueryContext(ctx, fmt.Sprintf("SELECT t.id, t.name, t.rate, t.cost, t.ms, %s FROM task t WHERE %s ORDER BY %[1]s, t.id LIMIT ?", order, where), append(args, limit)...)
+	rows, err := tx.QueryContext(ctx, fmt.Sprintf("SELECT t.id, t.name, t.rate, t.cost, t.ms, %s FROM task t WHERE %s ORDER BY %[1]s, t.id LIMIT ?", order, where), append(args, limit)...)
 	if err != nil {
 		return nil, "", err
 	}
@@ -188,7 +222,7 @@ func (f *File) Grid(ctx context.Context, q report.Query, after string, limit int
 		}
 		next = string(raw)
 	}
-	return g, next, f.cells(ctx, g, places, ids)
+	return g, next, addCells(ctx, tx, g, places, ids)
 }
 
 // cursor parses a cursor that Grid returned as next.
@@ -232,10 +266,10 @@ func conditions(q report.Query) (where string, args []any) {
 	return where, args
 }
 
-// cells fills in the cells of the rows of g. ids are the ids of the rows' tasks, and places their
+// addCells fills in the cells of the rows of g. ids are the ids of the rows' tasks, and places their
 // indexes in g.Rows.
-func (f *File) cells(ctx context.Context, g *report.Grid, places map[int64]int, ids []any) error {
-	rows, err := f.db.QueryContext(ctx, "SELECT id, task, variant, status, kind, why, n, passed, cost, ms, ci95 FROM result WHERE task IN (?"+strings.Repeat(",?", len(ids)-1)+")", ids...)
+func addCells(ctx context.Context, tx *sql.Tx, g *report.Grid, places map[int64]int, ids []any) error {
+	rows, err := tx.QueryContext(ctx, "SELECT id, task, variant, status, kind, why, n, passed, cost, ms, ci95 FROM result WHERE task IN (?"+strings.Repeat(",?", len(ids)-1)+")", ids...)
 	if err != nil {
 		return err
 	}
@@ -260,9 +294,14 @@ func (f *File) cells(ctx context.Context, g *report.Grid, places map[int64]int, 
 // Result returns a result with at most limit attempts, starting at attempt number from. prev and next
 // are the ids of the closest results that did not pass, or 0.
 func (f *File) Result(ctx context.Context, id int64, from, limit int) (d *report.Detail, prev, next int64, err error) {
+	tx, err := f.db.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	defer rollback(tx)
 	var doc, status, kind, why string
 	d = &report.Detail{Scenario: &report.Scenario{}, Anchor: "result"}
-	err = f.db.QueryRowContext(ctx, "SELECT doc, status, kind, why, attempts FROM result JOIN result_doc USING (id) WHERE id = ?", id).Scan(&doc, &status, &kind, &why, &d.Total)
+	err = tx.QueryRowContext(ctx, "SELECT doc, status, kind, why, attempts FROM result JOIN result_doc USING (id) WHERE id = ?", id).Scan(&doc, &status, &kind, &why, &d.Total)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, 0, 0, ErrNoResult
 	}
@@ -273,7 +312,7 @@ func (f *File) Result(ctx context.Context, id int64, from, limit int) (d *report
 		return nil, 0, 0, err
 	}
 	d.Reason = why
-	rows, err := f.db.QueryContext(ctx, "SELECT id % ?, doc FROM attempt_doc WHERE id >= ? AND id < ? ORDER BY id LIMIT ?", maxAttempts, attemptID(id, from), attemptID(id+1, 0), limit)
+	rows, err := tx.QueryContext(ctx, "SELECT id % ?, doc FROM attempt_doc WHERE id >= ? AND id < ? ORDER BY id LIMIT ?", maxAttempts, attemptID(id, from), attemptID(id+1, 0), limit)
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -291,7 +330,7 @@ func (f *File) Result(ctx context.Context, id int64, from, limit int) (d *report
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return nil, 0, 0, err
 	}
-	err = f.db.QueryRowContext(ctx, "SELECT COALESCE((SELECT id FROM result WHERE status <> 'passed' AND place < here.place ORDER BY place DESC LIMIT 1), 0), COALESCE((SELECT id FROM result WHERE status <> 'passed' AND place > here.place ORDER BY place LIMIT 1), 0) FROM result here WHERE id = ?", id).Scan(&prev, &next)
+	err = tx.QueryRowContext(ctx, "SELECT COALESCE((SELECT id FROM result WHERE status <> 'passed' AND place < here.place ORDER BY place DESC LIMIT 1), 0), COALESCE((SELECT id FROM result WHERE status <> 'passed' AND place > here.place ORDER BY place LIMIT 1), 0) FROM result here WHERE id = ?", id).Scan(&prev, &next)
 	return d, prev, next, err
 }
 

@@ -118,6 +118,24 @@ func killed(t *testing.T) string {
 	return copied
 }
 
+// A file that is open while the run adds its first results shows them.
+func TestReadWhileResultsAreAdded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x"+runfile.Extension)
+	made, err := runfile.Create(path, &report.Report{})
+	w := written{t, made}
+	w.check(err)
+	f, err := runfile.Open(path)
+	w.check(err)
+	w.attempt('a', 1, report.Passed, false)
+	w.result('a', 0, report.Passed)
+	w.check(w.Close(nil))
+	g, _, err := f.Grid(t.Context(), report.Query{}, "", 100)
+	if err != nil || len(g.Rows) != 1 || len(g.Rows[0].Cells) != 1 || !g.Rows[0].Cells[0].Ran {
+		t.Errorf("%+v, %v", g, err)
+	}
+	w.check(f.Close())
+}
+
 // A run that was killed keeps its attempts, also those whose result is missing. The continued run adds
 // the missing ones, replaces results and moves them.
 func TestContinue(t *testing.T) {
