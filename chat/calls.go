@@ -65,33 +65,36 @@ func (t *callRunner) run(calls []call) error {
 }
 
 // lookup returns the tool of a call and its arguments, or an empty object if the arguments are
-// invalid.
-func (t *callRunner) lookup(c *call) (tools.Tool, json.RawMessage, error) {
-	args, err := arguments(c.arguments)
+// invalid. If the error is that the agent may not use the tool, hiddenBy is the setting.
+func (t *callRunner) lookup(c *call) (tool tools.Tool, args json.RawMessage, hiddenBy string, err error) {
+	args, err = arguments(c.arguments)
 	if !c.complete {
 		err = errors.New("the model's answer ended before the call was complete; it did not run")
 	}
 	if err != nil {
-		return nil, json.RawMessage("{}"), err
+		return nil, json.RawMessage("{}"), "", err
 	}
 	tool, ok := t.tools.Lookup(history.ModelName(c.Tool))
-	if ok && t.disabled(tool.Spec()) {
-		return tool, args, fmt.Errorf("Tool '%s' is disabled for agent %s", c.Name, t.agent) //nolint:staticcheck // shown as it is
+	if ok {
+		hiddenBy = t.hiddenBy(tool.Spec())
 	}
-	if !ok || c.Origin == "unknown" {
-		return nil, args, fmt.Errorf("Tool '%s' not found", c.Name) //nolint:staticcheck // shown as it is
+	switch {
+	case hiddenBy != "":
+		return nil, args, hiddenBy, fmt.Errorf("Tool '%s' is disabled for agent %s", c.Name, t.agent) //nolint:staticcheck // shown as it is
+	case !ok || c.Origin == "unknown":
+		return nil, args, "", fmt.Errorf("Tool '%s' not found", c.Name) //nolint:staticcheck // shown as it is
 	}
-	return tool, args, nil
+	return tool, args, "", nil
 }
 
 // runCall announces a call, decides about it and starts it if it may run. stop reports that the user
 // rejected the call and the turn should end.
 func (t *callRunner) runCall(c *call) (stop bool, err error) {
-	tool, args, err := t.lookup(c)
+	tool, args, hiddenBy, err := t.lookup(c)
 	judged := event.ToolJudged{Tool: c.Tool, Arguments: args, API: c.api, Opaque: c.opaque}
 	if err != nil {
-		if tool != nil { // the user sees the reason, too
-			judged.Summary, judged.Rule, judged.Reason = err.Error(), "disabledTools", "the tool is disabled for agent "+t.agent
+		if hiddenBy != "" { // the user sees the reason, too
+			judged.Summary, judged.Rule, judged.Reason = err.Error(), hiddenBy, "the tool is disabled for agent "+t.agent
 		}
 		t.failCall(judged, err)
 		return false, nil

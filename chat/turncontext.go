@@ -124,12 +124,17 @@ func (t *turnContext) hidden(spec tools.Spec) bool {
 			return true
 		}
 	}
-	return spec.PrimaryOnly && t.parent != "" || t.disabled(spec)
+	return spec.PrimaryOnly && t.parent != "" || t.hiddenBy(spec) != ""
 }
 
-// disabled reports whether the agent, or the parent's agent, may not use a tool.
-func (t *turnContext) disabled(spec tools.Spec) bool {
-	return t.Policy.Hidden(t.agent, spec) || t.assignment != nil && t.Policy.Hidden(t.assignment.parentTurn.agent, spec)
+// hiddenBy returns the setting because of which the agent, or the parent's agent, may not use a tool.
+// It is empty if both may.
+func (t *turnContext) hiddenBy(spec tools.Spec) (rule string) {
+	rule = t.Policy.HiddenBy(t.agent, spec)
+	if rule == "" && t.assignment != nil {
+		rule = t.Policy.HiddenBy(t.assignment.parentTurn.agent, spec)
+	}
+	return rule
 }
 
 // offered returns the tools that the model may call.

@@ -335,6 +335,10 @@ func (c *checker) references(l *Loaded) {
 		}
 		report(at.path, "%s: there is no agent %q, so %s is used%s", KeyPath(at.path), at.name, l.AgentOrDefault(""), suggest.DidYouMean(at.name, names))
 	}
+	if last := l.AgentOrDefault(""); !l.Agents[last].Primary() {
+		path := []string{"agent", last, "mode"}
+		report(path, "%s: chats would have no agent, so %s stays one that they can use; set defaultAgent to another one", KeyPath(path), last)
+	}
 	for _, agent := range names {
 		for _, by := range l.Agents[agent].SpawnableBy {
 			if _, known := l.Agents[by]; !known {

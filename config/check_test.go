@@ -89,6 +89,19 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// Chats can use the agent code whatever its mode, if no other agent is left.
+func TestNoAgentForChats(t *testing.T) {
+	l := Load(Inputs{Getenv: env(map[string]string{"ECA_CONFIG": `{"agent": {"code": {"mode": "subagent"}}}`}), ConfigHome: t.TempDir()})
+	found := l.Findings()
+	want := `ECA_CONFIG:1:21: error: agent.code.mode: chats would have no agent, so code stays one that they can use; set defaultAgent to another one`
+	if len(found) != 1 || found[0].String() != want {
+		t.Errorf("%v", found)
+	}
+	if agent, known := l.FindAgent("code"); agent != "code" || !known {
+		t.Errorf("%s, %t", agent, known)
+	}
+}
+
 func TestKeyPath(t *testing.T) {
 	for path, want := range map[string]string{
 		"a": "a", "a\x00b": "a.b", "a\x00m.1\x00b": `a."m.1".b`, "\x00x": `"".x`, "say \"hi\"\x00b": `"say \"hi\"".b`,

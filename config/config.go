@@ -355,7 +355,8 @@ func (c *Config) AgentOrDefault(name string) string {
 	return agent
 }
 
-// FindAgent is like AgentOrDefault. known is true if name was empty or the name of a primary agent.
+// FindAgent is like AgentOrDefault. known is true if name was empty or the name of an agent that chats
+// can use: a primary one, or code if no other is left.
 func (c *Config) FindAgent(name string) (agent string, known bool) {
 	// The names of the first published protocol (eca-protocol, section 9).
 	switch name {
@@ -367,7 +368,7 @@ func (c *Config) FindAgent(name string) (agent string, known bool) {
 			return n, name == "" || n == name
 		}
 	}
-	return "code", name == ""
+	return "code", name == "" || name == "code"
 }
 
 // Primary reports whether users can choose the agent.

@@ -117,7 +117,7 @@ func (e *decisions) Unattended(call tools.Call, spec tools.Spec, plan tools.Plan
 	switch {
 	case s.hooks.Any(hooks.PreToolCall):
 		return tools.Verdict{Decision: tools.Deny, Rule: "hooks", Reason: "there are hooks that check tool calls, and hooks run only in chats"}
-	case s.policy.Hidden(call.Agent, spec):
+	case s.policy.HiddenBy(call.Agent, spec) != "":
 		return tools.Verdict{Decision: tools.Deny, Reason: "agent " + call.Agent + " does not have the tool"}
 	}
 	return s.policy.Judge(call, spec, plan)
@@ -130,7 +130,7 @@ func (e *decisions) ToolChoices(agent string) []tools.Choice {
 	for _, t := range e.toolsOf(s).All() {
 		spec := t.Spec()
 		if spec.Server == tools.Native {
-			disabled := s.policy.Hidden(agent, spec)
+			disabled := s.policy.HiddenBy(agent, spec) != ""
 			if spec.For != nil {
 				_, offered := spec.For(agent)
 				disabled = disabled || !offered

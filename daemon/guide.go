@@ -71,7 +71,7 @@ func (l library) Rule(call tools.Call, id string) (rule guide.Rule, found bool, 
 		Reader: readerOf(call), Roots: call.Roots, Subagent: call.Subagent() || !l.config.Agents[call.Agent].Primary(),
 		Enabled: func(tool string) bool {
 			t, ok := l.tools.toolsOf(l.Snapshot).Lookup(tool)
-			return ok && !l.policy.Hidden(call.Agent, t.Spec())
+			return ok && l.policy.HiddenBy(call.Agent, t.Spec()) == ""
 		},
 	})
 	return guide.Rule{ID: r.ID, Text: text}, true, err

@@ -363,8 +363,8 @@ func (playedPolicy) Remember(tools.Call, tools.Spec, tools.Plan, tools.Scope) er
 	return errors.New("a replay remembers nothing")
 }
 
-// Hidden implements tools.Policy.
-func (playedPolicy) Hidden(string, tools.Spec) bool { return false }
+// HiddenBy implements tools.Policy.
+func (playedPolicy) HiddenBy(string, tools.Spec) string { return "" }
 
 // playedCommands has the one command that affects a conversation: compaction.
 type playedCommands struct{ p *replayer }

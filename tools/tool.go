@@ -281,6 +281,9 @@ const (
 	Deny  Decision = "deny"
 )
 
+// RuleDisabled is the Verdict.Rule for a tool that is in disabledTools.
+const RuleDisabled = "disabledTools"
+
 // Verdict is a decision with its reason. Rule names the rule that decided, as in the configuration.
 type Verdict struct {
 	Decision Decision
@@ -322,7 +325,7 @@ type Policy interface {
 	// similar calls from now on, if that is safe. An error means that the approval could not be
 	// stored.
 	Remember(call Call, spec Spec, plan Plan, scope Scope) error
-	// Hidden reports whether an agent can never call a tool, so that the tool need not be offered
-	// to the model.
-	Hidden(agent string, spec Spec) bool
+	// HiddenBy returns the setting because of which an agent can never call a tool, so that the tool
+	// need not be offered to the model. It is empty if the agent may call it.
+	HiddenBy(agent string, spec Spec) (rule string)
 }

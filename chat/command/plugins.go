@@ -43,7 +43,12 @@ func ListPlugins(ctx context.Context, p Plugins, source string) (string, error) 
 		writeInstalled(&b, set)
 	}
 	for _, s := range p.Sources() {
-		if source == "" || s.Name == source {
+		switch {
+		case source == "":
+			writeSource(&b, s, set)
+		case s.Name == source && s.Problem != "":
+			return "", fmt.Errorf("the source %s (%s): %s", s.Name, s.Shown(), s.Problem)
+		case s.Name == source:
 			writeSource(&b, s, set)
 		}
 	}

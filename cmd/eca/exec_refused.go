@@ -15,14 +15,11 @@ type refusal struct {
 	Reason string `json:"reason"`
 }
 
-// ruleDisabled is the rule that denies calls of tools that the agent does not have.
-const ruleDisabled = "disabledTools"
-
 // refuse records that a call was not allowed to run; c.mu is held.
 func (c *execClient) refuse(call string, v execContent) {
 	reason := c.refusalReason(v.Reason, c.permissions[call], c.why[call])
 	tool, label := tools.FullName(v.Server, v.Name), v.label(c.root())
-	if c.permissions[call].Rule == ruleDisabled { // the tool was not offered to the model, so only its name is known
+	if v.Server == "unknown" { // the tool was not offered to the model, so only its name is known
 		tool, label = v.Name, v.Name
 	}
 	c.refused = append(c.refused, refusal{tool, reason})
@@ -38,7 +35,7 @@ func (c *execClient) refusalReason(rejected string, p callPermission, own string
 		return "denied by " + cmp.Or(own, "a hook")
 	case own != "":
 		return "not approved: " + own
-	case p.Rule == ruleDisabled:
+	case p.Rule == tools.RuleDisabled:
 		return "denied: " + p.Reason
 	case readOnly && p.Verdict == "deny":
 		return "denied: the agent " + agent + " is read-only"

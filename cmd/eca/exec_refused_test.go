@@ -22,9 +22,9 @@ func TestExecRefusalsAreAlike(t *testing.T) {
 		args         []string
 		reason       string
 	}{
-		"a rule for all calls":           {shell, `{"toolCall": {"approval": {"deny": {"eca__shell_command": {}}}}}`, all, "denied: the tool is disabled for agent code"},
+		"a rule for all calls":           {shell, `{"toolCall": {"approval": {"deny": {"eca__shell_command": {}}}}}`, all, "denied by toolCall.approval.deny.eca__shell_command"},
 		"a rule for some calls":          {shell, `{"toolCall": {"approval": {"deny": {"eca__shell_command": {"argsMatchers": {"command": ["touch.*"]}}}}}}`, all, "denied by toolCall.approval.deny.eca__shell_command"},
-		"byDefault":                      {writeCall, `{"toolCall": {"approval": {"byDefault": "deny"}}}`, all, "denied: the tool is disabled for agent code"},
+		"byDefault":                      {writeCall, `{"toolCall": {"approval": {"byDefault": "deny"}}}`, all, "denied by toolCall.approval.byDefault"},
 		"disabledTools":                  {shell, `{"disabledTools": ["eca__shell_command"]}`, all, "denied: the tool is disabled for agent code"},
 		"a read-only agent":              {writeCall, `{}`, append([]string{"--agent", "plan"}, all...), "denied: the tool is disabled for agent plan"},
 		"a command of a read-only agent": {shell, `{}`, []string{"--agent", "plan"}, "denied: the agent plan is read-only"},

@@ -19,7 +19,7 @@ func TestPluginCommand(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for path, text := range map[string]string{
 		filepath.Join(source, ".eca-plugin", "marketplace.json"): `{"plugins": [{"name": "one", "description": "The one", "source": "."}]}`,
-		filepath.Join(home, "eca", "config.json"):                "{\n  // mine\n  \"plugins\": {\"here\": {\"source\": " + strconv.Quote(source) + "}}\n}\n",
+		filepath.Join(home, "eca", "config.json"):                "{\n  // mine\n  \"plugins\": {\"here\": {\"source\": " + strconv.Quote(source) + `}, "gone": {"source": ` + strconv.Quote(filepath.Join(home, "gone")) + "}}\n}\n",
 	} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -34,6 +34,8 @@ func TestPluginCommand(t *testing.T) {
 		want string
 	}{
 		{"plugin list here", 0, "- **one**: The one"},
+		{"plugin list gone", 1, "the source gone ("},
+		{"plugin list", 0, "### Source gone"},
 		{"plugin install one", 0, "Installed one@here."},
 		{"plugin install one", 1, "one was not installed: one@here is installed already"},
 		{"plugin install two@here", 1, "the source here has no plugin two"},

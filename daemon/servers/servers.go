@@ -297,7 +297,7 @@ func (sv *Servers) MCPStatus(name, agent string) (status mcp.Status, offered []t
 		if _, changed := t.Changed(); changed { // the user sees the new description, the model does not yet
 			shown.Description, shown.Schema = "(changed, not agreed to) "+says.Description, says.Schema
 		}
-		offered = append(offered, tools.Choice{Spec: shown, Disabled: policy.Hidden(agent, t.Spec())})
+		offered = append(offered, tools.Choice{Spec: shown, Disabled: policy.HiddenBy(agent, t.Spec()) != ""})
 	}
 	return status, offered
 }

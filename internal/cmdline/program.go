@@ -206,7 +206,8 @@ func (w *walker) text(text string, depth int, own bool) []*syntax.Stmt {
 	w.reader.Reset(text)
 	file, err := w.parser.Parse(&w.reader, "")
 	if err != nil {
-		w.unresolved("the program cannot be parsed")
+		_, cause, _ := strings.Cut(err.Error(), ": ") // the error begins with a position
+		w.unresolved("the program cannot be parsed: " + cause)
 		return nil
 	}
 	outer, end, documents, variables := w.src, w.substitutionEnd, w.documents, w.scope

@@ -18,7 +18,7 @@ func TestQuestionsSayWhatCommandsDo(t *testing.T) {
 		"npm test > out.txt":              {"unknown:npm test writes:> out.txt=out.txt", "it writes out.txt (`npm test`: eca does not know what npm does)"},
 		"sudo rm b":                       {"writes:rm b runs:sudo rm b=rm b", "`sudo rm b` runs `rm b`"},
 		"cat a.txt; $x":                   {"reads:cat a.txt unknown:$x", "the name of a command is computed"},
-		"echo 'unclosed":                  {"unknown:", "the program cannot be parsed"},
+		"echo 'unclosed":                  {"unknown:", "the program cannot be parsed: reached EOF without closing quote `'`"},
 		"a1; a2; a3; a4; a5":              {"unknown:a1 unknown:a2 unknown:a3 unknown:a4 unknown:a5", "eca does not know what a1 does (`a2`: eca does not know what a2 does; `a3`: eca does not know what a3 does; `a4`: eca does not know what a4 does; and 1 more)"},
 		"npm " + strings.Repeat("x", 300): {"unknown:npm " + strings.Repeat("x", 196) + "...", "eca does not know what npm does"},
 	} {

@@ -177,7 +177,7 @@ func (j *judgment) inside(path string) bool { return j.contains(j.links.Resolve(
 // may be empty.
 func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, irreversible string, printed *tools.Printed) tools.Verdict {
 	if j.isDisabled(call.Agent, spec) {
-		return tools.Verdict{Decision: tools.Deny, Rule: "disabledTools", Reason: "the tool is disabled for agent " + call.Agent}
+		return tools.Verdict{Decision: tools.Deny, Rule: tools.RuleDisabled, Reason: "the tool is disabled for agent " + call.Agent}
 	}
 	only := j.onlyReads(call.Agent, spec.Spec, plan, printed)
 	if only.Decision == tools.Deny {
@@ -304,18 +304,21 @@ func (p *Policy) Remember(call tools.Call, spec tools.Spec, plan tools.Plan, sco
 	return p.memory.remember(j, call, spec, plan, scope)
 }
 
-// Hidden implements tools.Policy. Tools that are disabled, or denied for all arguments, are not offered
-// to the model.
-func (p *Policy) Hidden(agent string, spec tools.Spec) bool {
+// HiddenBy implements tools.Policy. Tools that are disabled, or denied for all arguments, are not
+// offered to the model.
+func (p *Policy) HiddenBy(agent string, spec tools.Spec) (rule string) {
 	names := nameOf(spec)
 	if p.isDisabled(agent, names) {
-		return true
+		return tools.RuleDisabled
 	}
 	r := p.rulesFor(agent)
-	if r.deny.always(names) {
-		return true
+	if rule := r.deny.always(names); rule != "" {
+		return rule
 	}
-	return r.byDefault == tools.Deny && !r.allow.names(names) && !r.ask.names(names)
+	if r.byDefault == tools.Deny && !r.allow.names(names) && !r.ask.names(names) {
+		return r.name + ".byDefault"
+	}
+	return ""
 }
 
 func (p *Policy) isDisabled(agent string, spec named) bool {

@@ -103,7 +103,7 @@ func TestDefaults(t *testing.T) {
 		}
 	}
 	for _, tool := range []string{"eca__write_file", "eca__edit_file", "eca__move_file"} {
-		if !p.Hidden("plan", spec(tool)) || p.Hidden("code", spec(tool)) {
+		if p.HiddenBy("plan", spec(tool)) == "" || p.HiddenBy("code", spec(tool)) != "" {
 			t.Errorf("%s is offered to the wrong agent", tool)
 		}
 	}
@@ -114,7 +114,7 @@ func TestHidden(t *testing.T) {
 	for tool, want := range map[string]bool{
 		"eca__grep": true, "docs__search": true, "a__x": true, "a__z": false, "b__grep": false, "eca__read_file": true, "eca__edit_file": false,
 	} {
-		if p.Hidden("code", spec(tool)) != want {
+		if (p.HiddenBy("code", spec(tool)) != "") != want {
 			t.Errorf("%s: hidden is %v", tool, !want)
 		}
 	}

@@ -160,8 +160,14 @@ func (r rules) matchArguments(spec named) bool {
 	return false
 }
 
-func (s ruleSet) always(spec named) bool {
-	return slices.ContainsFunc(s, func(r rule) bool { return r.selects(spec) && r.args == nil })
+// always returns the name of the first rule that selects a tool with any arguments, or "".
+func (s ruleSet) always(spec named) string {
+	for _, r := range s {
+		if r.selects(spec) && r.args == nil {
+			return r.name
+		}
+	}
+	return ""
 }
 
 // fullMatch reports whether an expression matches. One that exceeds the time limit does not.

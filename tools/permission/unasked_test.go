@@ -147,7 +147,7 @@ func TestWhatTheSandboxHoldsDoesNotAsk(t *testing.T) {
 		"npm test > /dev/null 2>&1": "", "make -o /dev/null": "",
 		"curl localhost:3000": "", "curl -s http://127.0.0.1:8080/health": "", "curl -d '{}' http://u:p@localhost/x?y": "", "wget -qO- http://[::1]:80/": "", "curl http://localhost:$PORT/": "",
 		"curl x.example": "curl needs the network", "curl http://localhost@x.example/": "curl needs the network", "curl localhost https://x.example": "curl needs the network", "curl http://localhost.x.example/": "curl needs the network", "curl $URL": "curl needs the network", "curl": "curl needs the network",
-		"docker ps": "docker needs the network", "make > /x/y": "it writes outside the workspace: /x/y", "cp a.txt /x/y": "it names a file outside the workspace: /x/y", "echo 'x": "the program cannot be parsed",
+		"docker ps": "docker needs the network", "make > /x/y": "it writes outside the workspace: /x/y", "cp a.txt /x/y": "it names a file outside the workspace: /x/y", "echo 'x": "the program cannot be parsed: reached EOF without closing quote `'`",
 	} {
 		command, reason = strings.ReplaceAll(command, "TEMP", temp), strings.ReplaceAll(reason, "TEMP", temp)
 		v := judge(t, p, "code", dir, command)
