@@ -33,7 +33,7 @@ type connection struct {
 	work sync.WaitGroup // background work
 
 	mu         sync.Mutex      // guards the fields below
-	over       bool            // Serve is waiting for the remaining work; no more may start
+	waiting    bool            // Serve is waiting for the remaining work; no more may start
 	lastChange <-chan struct{} // closed when the last settings change has been made; nil before the first one
 }
 
@@ -42,7 +42,7 @@ type connection struct {
 func (c *connection) background(work func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over {
+	if c.waiting {
 		return
 	}
 	c.work.Go(func() {
@@ -58,7 +58,7 @@ func (c *connection) background(work func()) {
 // wait waits for the background work and prevents more from starting.
 func (c *connection) wait() {
 	c.mu.Lock()
-	c.over = true
+	c.waiting = true
 	c.mu.Unlock()
 	c.work.Wait()
 }

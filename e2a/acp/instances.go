@@ -26,7 +26,7 @@ type instance struct {
 	turns   *turn.Service
 	closing func() // closes turns; may be called repeatedly
 	owner   *instances
-	users   int         // open sessions and requests that use it; guarded by all.mu
+	users   int         // open sessions and requests that use it; guarded by owner.mu
 	synced  atomic.Bool // the models of the providers were requested
 }
 
@@ -48,10 +48,10 @@ type instances struct {
 }
 
 // find returns an open instance that fits, or nil. The caller must release it.
-func (ps *instances) find(fits func(*instance) bool) *instance {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	for _, p := range ps.open {
+func (all *instances) find(fits func(*instance) bool) *instance {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, p := range all.open {
 		if fits(p) {
 			p.users++
 			return p
@@ -62,19 +62,19 @@ func (ps *instances) find(fits func(*instance) bool) *instance {
 
 // acquire returns the instance of a Setup, and opens it if necessary. The caller must release it.
 // acquire must not be called concurrently.
-func (ps *instances) acquire(w Setup) (*instance, error) {
-	key := strings.Join(w.Folders, "\x00") + "\x00\x00" + string(w.InitOptions)
-	if p := ps.find(func(p *instance) bool { return p.key == key }); p != nil {
+func (all *instances) acquire(setup Setup) (*instance, error) {
+	key := strings.Join(setup.Folders, "\x00") + "\x00\x00" + string(setup.InitOptions)
+	if p := all.find(func(p *instance) bool { return p.key == key }); p != nil {
 		return p, nil
 	}
-	turns, closing, err := ps.start(w)
+	turns, closing, err := all.start(setup)
 	if err != nil {
 		return nil, err
 	}
-	p := &instance{Setup: w, key: key, turns: turns, closing: sync.OnceFunc(closing), owner: ps, users: 1}
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	ps.open = append(ps.open, p)
+	p := &instance{Setup: setup, key: key, turns: turns, closing: sync.OnceFunc(closing), owner: all, users: 1}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.open = append(all.open, p)
 	return p, nil
 }
 
@@ -98,11 +98,11 @@ func (p *instance) release() {
 	}
 }
 
-func (ps *instances) close() {
-	ps.mu.Lock()
-	open := ps.open
-	ps.open = nil
-	ps.mu.Unlock()
+func (all *instances) close() {
+	all.mu.Lock()
+	open := all.open
+	all.open = nil
+	all.mu.Unlock()
 	for _, p := range open {
 		p.closing()
 	}
@@ -132,29 +132,29 @@ type pair struct {
 }
 
 // setup returns the Setup. It ignores MCP servers without a name or of an unknown kind.
-func (w setupParams) setup() (Setup, error) {
-	if !filepath.IsAbs(w.Cwd) {
-		return Setup{}, failure(codeParams, "cwd must be an absolute path, not %q", w.Cwd)
+func (p setupParams) setup() (Setup, error) {
+	if !filepath.IsAbs(p.Cwd) {
+		return Setup{}, failure(codeParams, "cwd must be an absolute path, not %q", p.Cwd)
 	}
-	p := Setup{Folders: []string{filepath.Clean(w.Cwd)}}
-	for _, folder := range w.Folders.Value {
+	out := Setup{Folders: []string{filepath.Clean(p.Cwd)}}
+	for _, folder := range p.Folders.Value {
 		if !filepath.IsAbs(folder.Value) {
 			return Setup{}, failure(codeParams, "additionalDirectories must be absolute paths, not %q", folder.Value)
 		}
-		if clean := filepath.Clean(folder.Value); !slices.Contains(p.Folders, clean) {
-			p.Folders = append(p.Folders, clean)
+		if clean := filepath.Clean(folder.Value); !slices.Contains(out.Folders, clean) {
+			out.Folders = append(out.Folders, clean)
 		}
 	}
 	servers := map[string]serverOptions{}
-	for _, s := range w.Servers {
+	for _, s := range p.Servers {
 		if options, ok := s.Value.options(); s.Value.Name != "" && ok {
 			servers[s.Value.Name] = options
 		}
 	}
 	if len(servers) > 0 {
-		p.InitOptions, _ = json.Marshal(initOptions{servers})
+		out.InitOptions, _ = json.Marshal(initOptions{servers})
 	}
-	return p, nil
+	return out, nil
 }
 
 // initOptions is the configuration of MCP servers.
@@ -207,13 +207,13 @@ func checkFolder(member, path string) error {
 }
 
 // open returns the instance for a request. The caller must release it.
-func (a *agent) open(w setupParams) (*instance, error) {
-	for i, folder := range w.Folders.Value {
+func (a *agent) open(params setupParams) (*instance, error) {
+	for i, folder := range params.Folders.Value {
 		if err := checkFolder(fmt.Sprintf("additionalDirectories[%d]", i), folder.Value); err != nil {
 			return nil, err
 		}
 	}
-	p, err := w.setup()
+	p, err := params.setup()
 	if err != nil {
 		return nil, err
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-dec29ce4/eca/auth/oauth"
 )
 
-// usualName is the name under which eca registers itself.
-const usualName = "ECA (Editor Code Assistant)"
+// defaultClientName is the name under which eca registers itself.
+const defaultClientName = "ECA (Editor Code Assistant)"
 
 // choice is the OAuth client that eca uses, with the listener for its redirect.
 type choice struct {
@@ -48,7 +48,7 @@ func (a *Account) choose(ctx context.Context, client *oauth.Client, at oauth.Aut
 	if err != nil {
 		return choice{}, err
 	}
-	r, err := client.Register(ctx, at, cmp.Or(a.server.ClientName, usualName), b.Redirect, scopes)
+	r, err := client.Register(ctx, at, cmp.Or(a.server.ClientName, defaultClientName), b.Redirect, scopes)
 	if err != nil {
 		b.Close()
 		return choice{}, fmt.Errorf("the login server %s: %w", at.Issuer, err)

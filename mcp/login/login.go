@@ -54,7 +54,7 @@ type Server struct {
 
 	ClientID     string // empty: eca registers itself. An https address is the address of the client's metadata
 	ClientSecret string
-	ClientName   string // under which eca registers itself; empty means usualName
+	ClientName   string // under which eca registers itself; empty means defaultClientName
 	Port         int    // of the redirect; 0 means any
 }
 
@@ -172,7 +172,7 @@ func (a *Account) provider(c auth.Credential) oauth.Provider {
 func (a *Account) Refused(ctx context.Context, status int, headers []string, sent string) (token string, err error) {
 	challenge := oauth.ParseChallenge(headers)
 	if status == http.StatusForbidden {
-		err := a.wantsMore(challenge)
+		err := a.missingScopes(challenge)
 		if _, needed := errors.AsType[*NeededError](err); needed {
 			a.logins.mu.Lock()
 			a.logins.insufficient[a.server.Key] = sent
@@ -200,9 +200,9 @@ func (a *Account) Refused(ctx context.Context, status int, headers []string, sen
 	return "", &NeededError{reason}
 }
 
-// wantsMore returns an error with the permissions that a login lacks. It ignores those that were
+// missingScopes returns an error that names the scopes that a login lacks. It ignores those that were
 // already requested: the server would refuse the next login too.
-func (a *Account) wantsMore(challenge oauth.Challenge) error {
+func (a *Account) missingScopes(challenge oauth.Challenge) error {
 	if challenge.Error != "insufficient_scope" || len(challenge.Scopes) == 0 {
 		return nil
 	}

@@ -139,19 +139,19 @@ func (f *changingFile) write(ctx context.Context, call tools.Call, path, content
 		return "", err
 	}
 	defer p.Close()
-	told := func() error {
+	announced := func() error {
 		note, err = announce(ctx, call, func(l tools.FileLog) error { return l.Writing(ctx, p.Path(), []byte(content)) })
 		return err
 	}
 	saving := call.Save != nil
 	if saving {
-		if err := told(); err != nil {
+		if err := announced(); err != nil {
 			return note, err
 		}
 		if save(call, p, content) {
 			return note, nil
 		}
-		told = ctx.Err
+		announced = ctx.Err
 	}
 	f.disk.Lock()
 	err = p.Replace([]byte(content), 0, func() error {
@@ -163,7 +163,7 @@ func (f *changingFile) write(ctx context.Context, call tools.Call, path, content
 		case unsaved:
 			return errUnsaved
 		}
-		return told()
+		return announced()
 	})
 	f.disk.Unlock()
 	switch {

@@ -43,13 +43,13 @@ func toCRLF(s string) string { return strings.ReplaceAll(toLF(s), "\n", crlf) }
 // that is not on the disk yet. ok is false if the client did not replace the file.
 func save(call tools.Call, p safeio.Entry, content string) (ok bool) {
 	before := onDisk(p)
-	say := content
+	sent := content
 	if call.Unsaved != nil && strings.Contains(content, crlf) && allCRLF(content) {
 		if text, ok := call.Unsaved(p.Path()); ok && withoutCR(text, before) {
-			say = toLF(content)
+			sent = toLF(content)
 		}
 	}
-	if !call.Save(p.Path(), say) {
+	if !call.Save(p.Path(), sent) {
 		return false
 	}
 	const tries = 2 // the line endings, and the last one of the file
@@ -58,23 +58,23 @@ func save(call tools.Call, p safeio.Entry, content string) (ok bool) {
 		if now == content || now == before {
 			break
 		}
-		next, ok := nextText(say, content, now)
+		next, ok := nextText(sent, content, now)
 		if !ok || !call.Save(p.Path(), next) {
 			break // the client did what it could
 		}
-		say = next
+		sent = next
 	}
 	return true
 }
 
 // nextText returns the text to send next, if the client wrote onDisk to the disk when it was sent
-// said, but should have written content. ok is false if there is no such text.
-func nextText(said, content, onDisk string) (next string, ok bool) {
+// sent, but should have written content. ok is false if there is no such text.
+func nextText(sent, content, onDisk string) (next string, ok bool) {
 	switch {
-	case said != content && onDisk == said: // the client writes text literally after all
+	case sent != content && onDisk == sent: // the client writes text literally after all
 		return content, true
-	case strings.HasSuffix(said, "\n") && (onDisk == content+"\n" || onDisk == content+crlf):
-		return strings.TrimSuffix(strings.TrimSuffix(said, "\n"), "\r"), true
+	case strings.HasSuffix(sent, "\n") && (onDisk == content+"\n" || onDisk == content+crlf):
+		return strings.TrimSuffix(strings.TrimSuffix(sent, "\n"), "\r"), true
 	}
 	return "", false
 }

@@ -135,13 +135,13 @@ func (j *Jobs) launch(children *proc.Pool, info tools.Job, spec proc.Spec, after
 		}
 		_ = out.Close()
 		b.lines.end()
-		j.ended(b, exit)
+		j.finish(b, exit)
 	}()
 	return b, nil
 }
 
-// ended records how a job ended.
-func (j *Jobs) ended(b *job, exit proc.Exit) {
+// finish records how a job ended.
+func (j *Jobs) finish(b *job, exit proc.Exit) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	defer close(b.ended)
@@ -324,8 +324,8 @@ func clearLogs(dir string, now time.Time) {
 	}
 }
 
-// of returns the jobs of a chat, running ones first.
-func (j *Jobs) of(chatID string) []tools.Job {
+// jobsOf returns the jobs of a chat, running ones first.
+func (j *Jobs) jobsOf(chatID string) []tools.Job {
 	list := slices.DeleteFunc(j.List(), func(info tools.Job) bool { return info.ChatID != chatID })
 	rank := func(info tools.Job) int {
 		if info.Status == tools.JobRunning {

@@ -29,10 +29,10 @@ func TestEndedJobs(t *testing.T) {
 	tick := began
 	jobs.now = func() time.Time { tick = tick.Add(time.Second); return tick }
 	for n := range maxEnded {
-		jobs.ended(add(n+1), proc.Exit{})
+		jobs.finish(add(n+1), proc.Exit{})
 	}
 	jobs.News("a")
-	jobs.ended(server, proc.Exit{Code: 1})
+	jobs.finish(server, proc.Exit{Code: 1})
 	if _, ok := jobs.find("job-0"); !ok || len(jobs.News("a")) != 1 {
 		t.Error("the job that ended last is forgotten before its chat heard of it")
 	}

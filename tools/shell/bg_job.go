@@ -73,7 +73,7 @@ func (j *Jobs) bgJob() tools.Tool {
 
 // describe lists a chat's jobs.
 func (j *Jobs) describe(chatID string) string {
-	list := j.of(chatID)
+	list := j.jobsOf(chatID)
 	if len(list) == 0 {
 		return "There are no background jobs in this chat."
 	}
