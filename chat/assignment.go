@@ -18,12 +18,12 @@ type assignment struct {
 	mu           sync.Mutex      // guards the fields below
 	steps        int             // batches of tool calls so far
 	text         strings.Builder // the subagent's text since its last tool call
-	previousText string          // its last nonempty text that a tool call followed
+	previousText string          // its last nonempty text before a tool call
 }
 
-// mirrorToParent handles an event of the child turn: it collects text for the subagent's result,
+// observe handles an event of the child turn: it collects text for the subagent's result,
 // and reports its usage in the parent's chat.
-func (a *assignment) mirrorToParent(b event.Body) {
+func (a *assignment) observe(b event.Body) {
 	switch b := b.(type) {
 	case event.TextDelta:
 		a.mu.Lock()
@@ -37,13 +37,13 @@ func (a *assignment) mirrorToParent(b event.Body) {
 		}
 		a.text.Reset()
 	case event.UsageReported:
-		cost := b
-		cost.Purpose, cost.ContextLimit, cost.OutputLimit, cost.Share = PurposeSubagent, 0, 0, nil
+		usage := b
+		usage.Purpose, usage.ContextLimit, usage.OutputLimit, usage.Share = PurposeSubagent, 0, 0, nil
 		if b.Cost != nil {
 			total := a.parentTurn.session.cost.add(*b.Cost)
-			cost.TotalCost = &total
+			usage.TotalCost = &total
 		}
-		a.parentTurn.rec.emit(cost)
+		a.parentTurn.rec.emit(usage)
 	default:
 	}
 }

@@ -92,7 +92,7 @@ func newTurn(s *Session, p Prompt) *turn {
 		t.rec.watch = append(t.rec.watch, t.hooks.watchActivity())
 	}
 	if p.assignment != nil {
-		t.rec.report = p.assignment.mirrorToParent
+		t.rec.report = p.assignment.observe
 	}
 	return t
 }

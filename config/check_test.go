@@ -63,7 +63,7 @@ func TestCheck(t *testing.T) {
 		`HOME/config.json:6:66: error: providers.myCo.models."m.1".limit.context must be at least 0, not -1; it is ignored`,
 		`HOME/config.json:6:82: error: providers.myCo.models."m.1".reasoningHistory must be one of all, turn, off, not "none"`,
 		`HOME/config.json:7:5: warning: providers.my-co is also in line 6; only this one counts`,
-		`HOME/config.json:7:35: error: providers.my-co.key: ${plugin:root} has a value in files of plugins only`,
+		`HOME/config.json:7:35: error: providers.my-co.key: ${plugin:root} can be used only in the files of a plugin`,
 		`HOME/config.json:7:70: error: providers.my-co.retry.maxRetries must be a whole number, not the number 1.5; it is ignored`,
 		`HOME/config.json:9:39: error: agent.x.mode.1 must be one of primary, subagent, not "secondary"; it is ignored`,
 		`HOME/config.json:9:53: error: agent.x.spawnableBy must be a string or a list, not the number 5; it is ignored`,

@@ -87,7 +87,7 @@ func fill(to reflect.Value, v any, k *key) error {
 func (b *builder) pruneLayer(l *layer) {
 	pruner{b.spellings, false, func(path []string, format string, args ...any) {
 		at := path
-		for len(at) > 1 && l.at[join(at)].line == 0 { // an element of a list
+		for len(at) > 1 && l.positions[join(at)].line == 0 { // an element of a list
 			at = at[:len(at)-1]
 		}
 		b.Problems = append(b.Problems, Problem{Origin: l.origin(at), Cause: fmt.Sprintf(format, args...), key: join(path)})

@@ -193,7 +193,7 @@ func (r *resolver) evalExpression(n node, x *expansion, depth int) piece {
 		case arg != "root":
 			err = fmt.Errorf("unknown expression ${plugin:%s}; ${plugin:root} is the plugin's folder", arg)
 		case r.plugin == "":
-			err = errors.New("${plugin:root} has a value in files of plugins only")
+			err = errors.New("${plugin:root} can be used only in the files of a plugin")
 		default:
 			text = r.plugin
 		}

@@ -23,9 +23,9 @@ func (b *builder) fragments() {
 	for _, f := range b.in.Fragments {
 		content := clone(f.Content)
 		raw, _ := json.Marshal(content) // decoded JSON always encodes
-		l := &layer{source: f.Source, text: string(raw), at: map[string]position{}, plugin: f.Plugin, fragment: true}
+		l := &layer{source: f.Source, text: string(raw), positions: map[string]position{}, plugin: f.Plugin, fragment: true}
 		for key, line := range f.Lines {
-			l.at[join(append(slices.Clone(f.Path), key))] = position{line: line}
+			l.positions[join(append(slices.Clone(f.Path), key))] = position{line: line}
 		}
 		for _, key := range slices.Backward(f.Path) {
 			content = map[string]any{key: content}

@@ -13,12 +13,12 @@ import (
 
 // layer is one parsed source.
 type layer struct {
-	source  string
-	text    string
-	content map[string]any
-	at      map[string]position // by joined path; list elements by their index
+	source    string
+	text      string
+	content   map[string]any
+	positions map[string]position // by joined path; list elements by their index
 
-	spellings map[string]string // providers' names as written here, by the name in effect
+	spellings map[string]string // providers' names as this layer spells them, by their normalized names
 
 	dir      string         // the base of relative paths; empty means the working directory
 	plugin   string         // the folder of the plugin that it belongs to
@@ -26,17 +26,17 @@ type layer struct {
 	withheld map[string]any // the complete content of a layer that is not trusted
 	within   string         // for a layer that is not trusted, the only folder from which it may read files
 
-	pathPrefix []string // where its text belongs; empty except in a plugin's hooks.json without hooks
-	fragment   bool     // it is not JSON, see Fragment
+	pathPrefix []string // under which its text belongs: "hooks" for a plugin's hooks.json that lacks this key, otherwise empty
+	fragment   bool     // it comes from a file that is not JSON, see Fragment
 	empty      string   // why it has no content although it is not {}
 }
 
-// position is a position in a text; both numbers start at 1, columns count bytes.
+// position is a position in a text. Both numbers are counted from 1, columns in bytes; 0 means unknown.
 type position struct{ line, column int }
 
 // origin returns the place of a path in this layer.
 func (l *layer) origin(path []string) Origin {
-	p := l.at[join(path)]
+	p := l.positions[join(path)]
 	return Origin{Source: l.source, Line: p.line, Column: p.column}
 }
 
@@ -58,10 +58,10 @@ func (l *layer) move(from, to []string) {
 		return
 	}
 	dst[to[len(to)-1]] = v
-	for key, p := range maps.Clone(l.at) {
+	for key, p := range maps.Clone(l.positions) {
 		if rest, ok := strings.CutPrefix(key+"\x00", join(from)+"\x00"); ok {
-			delete(l.at, key)
-			l.at[strings.TrimSuffix(join(to)+"\x00"+rest, "\x00")] = p
+			delete(l.positions, key)
+			l.positions[strings.TrimSuffix(join(to)+"\x00"+rest, "\x00")] = p
 		}
 	}
 }
@@ -86,7 +86,7 @@ func (l *layer) object(path []string, create bool) (map[string]any, bool) {
 // parse reads JSON with comments.
 func parse(source string, data []byte) (*layer, *Problem) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	l := &layer{source: source, text: string(data), content: map[string]any{}, at: map[string]position{}}
+	l := &layer{source: source, text: string(data), content: map[string]any{}, positions: map[string]position{}}
 	if blank(data) {
 		l.empty = "the file is empty"
 		return l, nil
@@ -106,7 +106,7 @@ func parse(source string, data []byte) (*layer, *Problem) {
 	if _, ok := root.Value.(*hujson.Object); !ok {
 		return nil, &Problem{Origin: Origin{Source: source, Line: 1}, Cause: "the configuration must be a JSON object: { ... }", Broken: true}
 	}
-	if source != defaults { // no user can open the defaults at a line
+	if source != defaults { // the defaults are not a file that the user can open
 		l.index(newLines(data), &root, nil)
 	}
 	root.Standardize()
@@ -132,14 +132,14 @@ func (l *layer) index(lines lines, v *hujson.Value, path []string) {
 			m := &v.Members[i]
 			if name, ok := m.Name.Value.(hujson.Literal); ok {
 				at := append(slices.Clone(path), name.String())
-				l.at[join(at)] = lines.position(m.Name.StartOffset)
+				l.positions[join(at)] = lines.position(m.Name.StartOffset)
 				l.index(lines, &m.Value, at)
 			}
 		}
 	case *hujson.Array:
 		for i := range v.Elements {
 			at := append(slices.Clone(path), strconv.Itoa(i))
-			l.at[join(at)] = lines.position(v.Elements[i].StartOffset)
+			l.positions[join(at)] = lines.position(v.Elements[i].StartOffset)
 			l.index(lines, &v.Elements[i], at)
 		}
 	}

@@ -109,7 +109,7 @@ func (l *layer) migrateProviders() {
 	providers, _ := l.content["providers"].(map[string]any)
 	names := slices.Sorted(maps.Keys(providers))
 	slices.SortStableFunc(names, func(a, b string) int {
-		p, q := l.at[join([]string{"providers", a})], l.at[join([]string{"providers", b})]
+		p, q := l.positions[join([]string{"providers", a})], l.positions[join([]string{"providers", b})]
 		return cmp.Or(p.line-q.line, p.column-q.column)
 	})
 	last := map[string]string{}
@@ -147,7 +147,7 @@ func (l *layer) migrateApproval() {
 		for i, name := range manual {
 			if name, isName := name.(string); isName && ok {
 				ask[name] = map[string]any{}
-				l.at[join([]string{"toolCall", "approval", "ask", name})] = l.at[join(append(from, strconv.Itoa(i)))]
+				l.positions[join([]string{"toolCall", "approval", "ask", name})] = l.positions[join(append(from, strconv.Itoa(i)))]
 			}
 		}
 		delete(toolCall, "manualApproval")

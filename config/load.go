@@ -149,7 +149,7 @@ func (l *Loaded) Problem(path []string, format string, args ...any) Problem {
 	out := Problem{Origin: l.originOf(path), Cause: fmt.Sprintf(format, args...), key: join(path)}
 	for _, layer := range l.layers {
 		for n := len(path); n > 0 && layer.source == out.Source; n-- {
-			if p, ok := layer.at[join(path[:n])]; ok {
+			if p, ok := layer.positions[join(path[:n])]; ok {
 				out.Line, out.Column = p.line, p.column
 				break
 			}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// extraConfigs are above all other files, in their order. Missing and broken ones are reported, and
+// extraConfigs override all other files, the later ones the earlier ones. Missing and broken ones are reported, and
 // their own extraConfigs are ignored.
 func TestExtraConfigs(t *testing.T) {
 	home, root, other := t.TempDir(), t.TempDir(), t.TempDir()
@@ -76,7 +76,7 @@ func TestExtraConfigs(t *testing.T) {
 	}
 }
 
-// A plugin's configuration is below the user's, has its own file as origin, and cannot add other
+// The user's configuration overrides a plugin's, which has its own file as origin, and cannot add other
 // plugins.
 func TestPluginLayers(t *testing.T) {
 	home, plugin := t.TempDir(), t.TempDir()
@@ -100,13 +100,13 @@ func TestPluginLayers(t *testing.T) {
 	for _, p := range l.Problems {
 		got += p.String() + "\n"
 	}
-	for _, want := range []string{file + ":2:1: plugins cannot be set by a plugin", "config.json:1:2: welcomeMessage: ${plugin:root} has a value in files of plugins only"} {
+	for _, want := range []string{file + ":2:1: plugins cannot be set by a plugin", "config.json:1:2: welcomeMessage: ${plugin:root} can be used only in the files of a plugin"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no problem %q in %s", want, got)
 		}
 	}
 	if o := l.Owner("prompts", "chat"); o != filepath.Join(home, "config.json") {
-		t.Errorf("a plugin's value is to be changed in %s", o)
+		t.Errorf("the owner of a plugin's value is %s", o)
 	}
 	in.PluginLayers = []PluginLayer{{File: filepath.Join(plugin, "none.json")}, {File: "broken", Text: []byte("{\n x")}}
 	if l := Load(in); len(l.Problems) != 3 || !strings.Contains(l.Problems[1].String()+l.Problems[0].String(), "none.json") {
@@ -118,7 +118,7 @@ func TestPluginLayers(t *testing.T) {
 	}
 }
 
-// The hooks.json of a plugin has hooks by name, with or without an object hooks around them.
+// The hooks.json of a plugin has hooks by name, with or without an enclosing object "hooks".
 func TestPluginHooks(t *testing.T) {
 	for _, text := range []string{`%s`, `{"hooks": %s}`} {
 		hooks := `{"check": {"type": "preRequest", "descrption": "x", "actions": [{"type": "shell", "shell": "true"}]}}`
@@ -129,7 +129,7 @@ func TestPluginHooks(t *testing.T) {
 	}
 }
 
-// Keys of earlier versions work, and their values have a place.
+// Keys of earlier versions work, and problems with them have a position.
 func TestLegacy(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "p.md"), "of a file")
@@ -171,7 +171,7 @@ func TestLegacy(t *testing.T) {
 	}
 }
 
-// A missing key is taken from the environment, then from the netrc file, then from the variable in
+// A provider's missing key is taken from the environment, then from the netrc file, then from the variable in
 // keyEnv; a value from the user wins each time.
 func TestKeyFallbacks(t *testing.T) {
 	dir := t.TempDir()
@@ -196,7 +196,8 @@ func TestKeyFallbacks(t *testing.T) {
 		if got := key(); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
-		if delete(vars, "P_API_KEY"); strings.HasPrefix(want, "of-netrc") {
+		delete(vars, "P_API_KEY")
+		if strings.HasPrefix(want, "of-netrc") {
 			vars["ECA_CONFIG"] = strings.Replace(text, `"keyRc": "me@host", `, "", 1)
 		}
 	}

@@ -299,12 +299,12 @@ func (s *splitter) need(at []string, v any) {
 	if m, ok := v.(map[string]any); ok && len(at) == 1 && len(m) > 0 {
 		for _, key := range sortedKeys(m) {
 			sub := append(slices.Clone(at), key)
-			s.needs = append(s.needs, Need{KeyPath(sub), s.l.at[join(sub)].line})
+			s.needs = append(s.needs, Need{KeyPath(sub), s.l.positions[join(sub)].line})
 			s.parts[KeyPath(sub)] = m[key]
 		}
 		return
 	}
-	s.needs = append(s.needs, Need{KeyPath(at), s.l.at[join(at)].line})
+	s.needs = append(s.needs, Need{KeyPath(at), s.l.positions[join(at)].line})
 	s.parts[KeyPath(at)] = v
 }
 

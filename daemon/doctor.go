@@ -60,7 +60,7 @@ func (d *Daemon) Doctor(ctx context.Context, offline bool) doctor.Report {
 		one("Commands", "sandbox", d.bounds.Check),
 		one("Environment", "variables", k.checkEnvironment),
 	)
-	report := doctor.Run(ctx, doctor.CheckTime, checks)
+	report := doctor.Run(ctx, doctor.CheckTimeout, checks)
 	clean := report.Map(redact.New(d.secrets(k.s)...).String)
 	for i, s := range report.Sections {
 		if s.Name == serversSection { // already presentable; redacting it again would hide every argument of a server

@@ -78,9 +78,9 @@ func (k *checkup) serverChecks(offline bool) []doctor.Check {
 	cfg := k.s.config
 	var out []doctor.Check
 	for _, name := range slices.Sorted(maps.Keys(cfg.MCPServers)) {
-		subject, limit := "MCP server "+name, doctor.CheckTime
+		subject, limit := "MCP server "+name, doctor.CheckTimeout
 		if cfg.MCPServers[name].Command != "" {
-			limit = doctor.StartTime
+			limit = doctor.ProgramStartTimeout
 		}
 		out = append(out, doctor.Check{Section: serversSection, Subject: subject, Limit: limit, Run: func(ctx context.Context) []doctor.Finding {
 			server := cfg.MCPServers[name]

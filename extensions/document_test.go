@@ -22,7 +22,7 @@ func TestDocument(t *testing.T) {
 		{name: "dashes in the body", text: "---\na: 1\n---\nx\n---\ny", body: "x\n---\ny", keys: "a"},
 		{name: "a rule of Markdown", text: "---\nJust a text: with a colon\n", body: "---\nJust a text: with a colon"},
 		{name: "no end", text: "---\nname: x\nBody\n", line: 1, cause: "has no closing line"},
-		{name: "bad YAML", text: "---\na: 1\nb: [\n---\n", line: 3, cause: "a [ and its ] do not match"},
+		{name: "bad YAML", text: "---\na: 1\nb: [\n---\n", line: 3, cause: "a [ has no matching ]"},
 		{name: "a key twice", text: "---\na: 1\na: 2\n---\n", line: 3, cause: "occurs twice"},
 		{name: "a list", text: "---\n- a\n- b\n---\n", line: 2, cause: "lines like description: TEXT, not a sequence"},
 		{name: "aliases", text: "---\na: &x 1\nb: *x\n---\n", line: 2, cause: "aliases"},

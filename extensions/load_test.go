@@ -139,7 +139,7 @@ func TestLoad(t *testing.T) {
 		"command fix home/commands/Fix.md",
 		"command skill extra/four/SKILL.md",
 		"problem extra/fix.md:0 the command fix is not used: /home/commands/Fix.md has the same name",
-		"problem ws/.eca/agents/broken.md:3 a [ and its ] do not match: close it, or put the text in quotes",
+		"problem ws/.eca/agents/broken.md:3 a [ has no matching ]: add it, or put the value in quotes",
 		"problem ws/.eca/agents/other.md:0 the agent a is not used: /ws/.eca/agents/a.md has the same name",
 		"problem ws/.eca/rules/data.bin:0 it is not text",
 		"problem ws/.eca/skills/bad/SKILL.md:1 a skill needs a name and a description in its frontmatter; it has no name",

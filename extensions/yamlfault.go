@@ -9,19 +9,20 @@ import (
 
 // yamlFault converts an error of the YAML parser to a fault with the line in the file.
 func yamlFault(err error) *fault {
-	f := faultf(2, "%s", plainYAML(strings.TrimSpace(err.Error())))
+	const first = 2 // line of the YAML, which follows ---
+	f := faultf(first, "%s", explainYAMLError(strings.TrimSpace(err.Error())))
 	var y yaml.Error
 	if errors.As(err, &y) {
-		f.cause = plainYAML(y.GetMessage())
+		f.cause = explainYAMLError(y.GetMessage())
 		if t := y.GetToken(); t != nil && t.Position != nil {
-			f.line = t.Position.Line + 1
+			f.line = t.Position.Line + first - 1
 		}
 	}
 	return f
 }
 
-// plainYAML explains an error of the YAML parser to the author of the file.
-func plainYAML(text string) string {
+// explainYAMLError returns an explanation of an error of the YAML parser for the author of the file.
+func explainYAMLError(text string) string {
 	if name, _, ok := strings.Cut(text, " already defined at"); ok {
 		return "the key " + strings.TrimPrefix(name, "mapping key ") + " occurs twice: remove one of them"
 	}
@@ -30,8 +31,8 @@ func plainYAML(text string) string {
 		{"end character of", "a quoted text has no closing quote"},
 		{"found character '\t'|tab character", "tabs are not allowed here: indent with spaces"},
 		{"reserved character|that cannot start any token", "a text cannot begin with this character: put it in quotes"},
-		{"'}'|flow map", "a { and its } do not match: close it, or put the text in quotes"},
-		{"']'|sequence end", "a [ and its ] do not match: close it, or put the text in quotes"},
+		{"'}'|flow map", "a { has no matching }: add it, or put the value in quotes"},
+		{"']'|sequence end", "a [ has no matching ]: add it, or put the value in quotes"},
 		{"directive", "a text cannot begin with %: put it in quotes"},
 		{"anchor|alias", "a text cannot begin with & or *: put it in quotes"},
 		{"tag", "a text cannot begin with !: put it in quotes"},

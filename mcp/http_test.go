@@ -20,18 +20,18 @@ type remote struct {
 	*httptest.Server
 	mode string
 
-	mu       sync.Mutex // guards the fields below
-	sessions int
-	session  string // the only valid one
-	tokens   []string
-	heard    []string // methods
-	stream   chan string
-	leave    chan struct{}
+	mu          sync.Mutex // guards the fields below
+	sessions    int
+	session     string // the only valid one
+	tokens      []string
+	received    []string // methods
+	stream      chan string
+	closeStream chan struct{}
 }
 
 func newRemote(t *testing.T, mode string) *remote {
 	t.Helper()
-	r := &remote{mode: mode, stream: make(chan string, 10), leave: make(chan struct{})}
+	r := &remote{mode: mode, stream: make(chan string, 10), closeStream: make(chan struct{})}
 	r.Server = httptest.NewServer(r)
 	t.Cleanup(func() {
 		r.CloseClientConnections()
@@ -43,7 +43,7 @@ func newRemote(t *testing.T, mode string) *remote {
 func (r *remote) methods() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return strings.Join(r.heard, " ")
+	return strings.Join(r.received, " ")
 }
 
 func (r *remote) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -87,7 +87,7 @@ func (r *remote) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func (r *remote) note(method string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard = append(r.heard, method)
+	r.received = append(r.received, method)
 }
 
 // serveStream serves the GET stream: notifications, or all messages for the older transport.
@@ -106,7 +106,7 @@ func (r *remote) serveStream(w http.ResponseWriter, req *http.Request) {
 		case data := <-r.stream:
 			fmt.Fprintf(w, "event: message\ndata: %s\n\n", data)
 			w.(http.Flusher).Flush()
-		case <-r.leave:
+		case <-r.closeStream:
 			return
 		case <-req.Context().Done():
 			return
@@ -191,8 +191,8 @@ func TestRemote(t *testing.T) {
 					t.Errorf("a request came without its header: %v", server.tokens)
 				}
 			}
-			if ended := strings.Contains(strings.Join(server.heard, " "), "DELETE"); ended != (mode != "sse") {
-				t.Errorf("heard: %v", server.heard)
+			if ended := strings.Contains(strings.Join(server.received, " "), "DELETE"); ended != (mode != "sse") {
+				t.Errorf("heard: %v", server.received)
 			}
 		})
 	}
@@ -256,12 +256,12 @@ func TestOlderTransportBreaks(t *testing.T) {
 	server := newRemote(t, "sse")
 	r := newRig(t, map[string]string{"s": server.URL + "/sse"})
 	r.await("s", Running)
-	close(server.leave)
+	close(server.closeStream)
 	if s := r.await("s", Failed); !strings.Contains(s.Reason, "connection was lost") {
 		t.Errorf("reason: %q", s.Reason)
 	}
 	server.mu.Lock()
-	server.leave = make(chan struct{})
+	server.closeStream = make(chan struct{})
 	server.mu.Unlock()
 	r.elapse()
 	r.await("s", Running)

@@ -111,7 +111,7 @@ func TestTwentyServers(t *testing.T) {
 	for mode := range bad {
 		modes["bad-"+mode] = strings.TrimPrefix(mode, "stubborn-")
 	}
-	r := newRig(t, modes, within(10*time.Minute))
+	r := newRig(t, modes, withStartTimeout(10*time.Minute))
 	for i := range 15 {
 		name := fmt.Sprint("good-", i)
 		r.await(name, Running)

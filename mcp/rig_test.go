@@ -132,7 +132,7 @@ func configOf(mode string) config.MCPServer {
 	return config.MCPServer{Command: mode}
 }
 
-func within(d time.Duration) func(*rig, *Settings) {
+func withStartTimeout(d time.Duration) func(*rig, *Settings) {
 	return func(_ *rig, s *Settings) { s.Start = d }
 }
 

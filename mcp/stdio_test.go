@@ -104,7 +104,7 @@ func TestCallLimit(t *testing.T) {
 	}
 }
 
-// Invalid lines and second answers do no harm.
+// Invalid lines and duplicate answers are ignored.
 func TestNoise(t *testing.T) {
 	for _, mode := range []string{"garbage", "twice"} {
 		r := newRig(t, map[string]string{"s": mode})
@@ -149,7 +149,7 @@ func TestNoiseWithoutEnd(t *testing.T) {
 	}
 }
 
-// An answer over HTTP, and an event in one, has the same limit as a line.
+// An answer over HTTP, and an event in one, has the same size limit as a line over stdio.
 func TestEndlessAnswer(t *testing.T) {
 	whole := &limitedBody{ReadCloser: io.NopCloser(io.LimitReader(endless{}, 2*maxMessage))}
 	if _, err := io.Copy(io.Discard, whole); !errors.Is(err, errTooLong) {
@@ -189,7 +189,7 @@ func TestFailedStarts(t *testing.T) {
 	if s := r.await("missing", Failed); !strings.Contains(s.Reason, "/does/not/exist") {
 		t.Errorf("missing: %+v", s)
 	}
-	r = newRig(t, map[string]string{"silent": "silent"}, within(200*time.Millisecond))
+	r = newRig(t, map[string]string{"silent": "silent"}, withStartTimeout(200*time.Millisecond))
 	if s := r.await("silent", Failed); !strings.Contains(s.Reason, "no answer within 200ms") {
 		t.Errorf("silent: %+v", s)
 	}
@@ -228,7 +228,7 @@ func TestCrash(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "exit code 7") || !strings.Contains(err.Error(), "out of cheese") {
 		t.Errorf("crash: %v", err)
 	}
-	if got := r.text("s", "echo", `{"text":"back"}`); got != "back" { // the wait has not fired: the call starts the server
+	if got := r.text("s", "echo", `{"text":"back"}`); got != "back" { // the restart is not due yet: the call starts the server
 		t.Error(got)
 	}
 	// A server that ran for a long time gets all its restarts again.
@@ -264,8 +264,8 @@ func TestHugeMessage(t *testing.T) {
 	}
 }
 
-// An unanswered call ends at its time limit, or when its caller cancels it. The server is notified
-// of both.
+// An unanswered call ends at its time limit, or when its caller cancels it. The server whose
+// call took too long is notified.
 func TestUnanswered(t *testing.T) {
 	r := newRig(t, nil)
 	r.m.Apply(Settings{}, map[string]config.MCPServer{"s": {Command: "good", CallTimeoutSeconds: 0.1}, "t": {Command: "good"}})
@@ -292,13 +292,13 @@ func TestUnanswered(t *testing.T) {
 	for strings.Count(r.log.String(), "cancelled") < 1 || !strings.Contains(r.log.String(), "server=s text=\"cancelled") {
 		select {
 		case <-late:
-			t.Fatalf("the servers did not hear of it:\n%s", r.log)
+			t.Fatalf("the server got no cancellation:\n%s", r.log)
 		default:
 			runtime.Gosched()
 		}
 	}
 	if s, _ := r.m.Status("s"); s.State != Running {
-		t.Errorf("a slow call is no reason to restart: %+v", s)
+		t.Errorf("the server was restarted after a slow call: %+v", s)
 	}
 }
 

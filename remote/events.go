@@ -57,7 +57,7 @@ func (f *Face) resumable(ctx context.Context, list []chatPosition) []chatPositio
 	})
 }
 
-// beginningOf returns when a chat that is shown was created; see chatPosition.
+// createdMillis returns when a chat that is shown was created; see chatPosition.
 func (s *stream) createdMillis(chatID string) int64 {
 	session, ok := s.f.opts.Engine.Lookup(chatID)
 	if !ok {

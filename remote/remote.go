@@ -254,7 +254,7 @@ func (f *Face) listenError(port int, err error) error {
 	return fmt.Errorf("port %d is used by %s; end that, or set remote.port to a free port", port, f.portUser(port))
 }
 
-// userOf names who uses a port.
+// portUser names who uses a port.
 func (f *Face) portUser(port int) string {
 	list, _ := f.devices.Endpoints()
 	for _, e := range slices.Backward(list) {

@@ -24,7 +24,7 @@ type Hit struct {
 	score float64
 }
 
-// match is how well a name matches a query; higher is better.
+// matchKind is how well a name matches a query; higher is better.
 type matchKind int
 
 const (

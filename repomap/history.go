@@ -44,7 +44,7 @@ func (h *history) weight(f *file) float64 {
 	return w
 }
 
-// since finds the files that were edited since the last commit.
+// findRecent finds the files that were edited since the last commit.
 func (h *history) findRecent(files []*file) {
 	h.recent = nil
 	if h.last == 0 {

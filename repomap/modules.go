@@ -60,7 +60,7 @@ func newModules(order []*file) *modules {
 	return m
 }
 
-// standsForFolder reports whether a file, given without its extension, is the index file of its
+// isIndexFile reports whether a file, given without its extension, is the index file of its
 // folder.
 func isIndexFile(stem string) bool {
 	switch stem {
@@ -213,7 +213,7 @@ func (m *modules) nearest(f *file, candidates []int32, parts []string, pathOf fu
 	return to, best > 0
 }
 
-// trailing returns how many of the last parts of a module's name a path ends with, and the rest of
+// matchTrailingParts returns how many of the last parts of a module's name a path ends with, and the rest of
 // the path. Folders such as src are not part of a module's name.
 func matchTrailingParts(p string, parts []string) (score int, rest string) {
 	for n := len(parts) - 1; n >= 0 && p != "." && p != ""; {
@@ -253,7 +253,7 @@ func importable(file, rest string) bool {
 	return true
 }
 
-// shared returns the length in bytes of the longest common prefix of two paths, in whole parts.
+// commonPathLen returns the length in bytes of the longest common prefix of two paths, in whole parts.
 func commonPathLen(a, b string) (n int) {
 	for i := 0; i < len(a) && i < len(b) && a[i] == b[i]; i++ {
 		if a[i] == '/' {
@@ -263,7 +263,7 @@ func commonPathLen(a, b string) (n int) {
 	return n
 }
 
-// passesOn reports whether a file re-exports the names that it imports.
+// reexports reports whether a file re-exports the names that it imports.
 func reexports(f *file) bool {
 	ext := path.Ext(f.path)
 	return strings.HasPrefix(ext, ".h") || isIndexFile(strings.TrimSuffix(path.Base(f.path), ext))

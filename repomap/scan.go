@@ -152,7 +152,7 @@ func (u *updateRun) work(ctx context.Context) {
 	}
 }
 
-// look returns the known file if it is unchanged, otherwise it reads the file.
+// readIfChanged returns the known file if it is unchanged, otherwise it reads the file.
 func (u *updateRun) readIfChanged(s *lang.Scanner, c candidate, buf *[]byte) *file {
 	old := u.t.files[c.rel]
 	if old != nil || c.landmark || c.maybeIrregular {

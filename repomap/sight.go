@@ -2,7 +2,7 @@ package repomap
 
 import "slices"
 
-// maxSeen is how many imports, direct and re-exported, are followed for one file.
+// maxVisibleImports is how many imports, direct and re-exported, are followed for one file.
 const maxVisibleImports = 1000
 
 // visibility determines which names one file can refer to: names that its folder or its imported

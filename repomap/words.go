@@ -22,7 +22,7 @@ const (
 	maxWord          = 32  // bytes of a word
 )
 
-// idle are words that are not specific to any code, or occur in most questions about code.
+// stopWords are words that are not specific to any code, or occur in most questions about code.
 const stopWords = ` able about add added adds after again all allow also always and another any are back because been before being below between
 	both but bug call can cannot case change changed changes code correct correctly could did different does doesn done dont down each
 	either else ensure even every fix fixed fixes for from get gets give given goes good handle has have having here how instead into
@@ -112,7 +112,7 @@ func stem(word []byte) []byte {
 	return word
 }
 
-// aimAtWords adds the files that contain the most words of a text. worth is divided among them.
+// addTextWords adds the files that contain the most words of a text. worth is divided among them.
 func (t *tree) addTextWords(out *target, text string, worth float64) {
 	words := wordsOf(text)
 	n := len(words.index)
@@ -166,7 +166,7 @@ func (t *tree) addTextWords(out *target, text string, worth float64) {
 	out.rare = rarity
 }
 
-// words records how well a file matches each of the words.
+// matchWords records how well a file matches each of the words.
 func (f *file) matchWords(words *wordset, row []float32) {
 	dir, base := path.Split(f.path)
 	note := func(text string, worth float32) {
@@ -193,7 +193,7 @@ func (f *file) matchWords(words *wordset, row []float32) {
 	}
 }
 
-// told returns the sum of the rarities of the requested words that occur in the name of a
+// rarity returns the sum of the rarities of the requested words that occur in the name of a
 // definition.
 func (t *target) rarity(name string) float64 {
 	if t.words == nil {

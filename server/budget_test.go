@@ -23,7 +23,7 @@ func limited(scope string, limits ...string) map[string]any {
 	return map[string]any{"budget": map[string]any{scope: limits}}
 }
 
-// asked is how many requests the provider has had.
+// requestCount is how many requests the provider has had.
 func (r *rig) requestCount() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -62,8 +62,8 @@ func (r *rig) system(t *testing.T) string {
 
 const anyAnswer = "cassette: 1\ndefault:\n  steps: [{text: \"An answer.\"}]\nturns: []\n"
 
-// Rules and skills are in the system prompt of the agents that they are for. A changed file counts
-// for the next chat, without delay.
+// Rules and skills are in the system prompt of the agents that they are for. A changed file takes
+// effect in the next chat.
 func TestSystemPromptOfExtensions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: anyAnswer, closed: true, config: map[string]any{
@@ -113,8 +113,8 @@ func TestSystemPromptOfExtensions(t *testing.T) {
 	r.Await(0, "its problem", fake.Contains("$/showMessage", "project.md:2: agent must be a text or a list of texts, not keys and values (what the file said before stays in effect)"))
 }
 
-// The agent plan changes nothing, whatever a model tries, even with auto-approve and with
-// everything allowed and remembered. Each native tool is tried.
+// The agent plan changes nothing, whatever a model tries, even with auto-approve and with allow rules
+// for everything. Each native tool is tried.
 func TestPlanChangesNothing(t *testing.T) {
 	t.Parallel()
 	calls := []struct{ tool, arguments string }{

@@ -81,17 +81,17 @@ func TestHookStops(t *testing.T) {
 	t.Parallel()
 	stop := say(`{"continue":false,"stopReason":"ENOUGH"}`)
 	for event, want := range map[string]hookOutcome{
-		"chatStart":    {noModel: []string{`"input"`}, client: []string{`"reason":"blocked"`}},
-		"preRequest":   {noModel: []string{`"input"`}, client: []string{`"reason":"blocked"`}},
-		"preToolCall":  {model: []string{"directory_tree|hi"}, noModel: []string{"function_call_output"}, client: []string{`"toolCallRejected"`, `"reason":"hook"`}, noClient: []string{"The answer.", "toolCalled"}},
-		"postToolCall": {noModel: []string{"function_call_output"}, client: []string{`"toolCalled"`, `"reason":"hook"`}, noClient: []string{"The answer."}},
+		"chatStart":    {notInModel: []string{`"input"`}, client: []string{`"reason":"blocked"`}},
+		"preRequest":   {notInModel: []string{`"input"`}, client: []string{`"reason":"blocked"`}},
+		"preToolCall":  {model: []string{"directory_tree|hi"}, notInModel: []string{"function_call_output"}, client: []string{`"toolCallRejected"`, `"reason":"hook"`}, notInClient: []string{"The answer.", "toolCalled"}},
+		"postToolCall": {notInModel: []string{"function_call_output"}, client: []string{`"toolCalled"`, `"reason":"hook"`}, notInClient: []string{"The answer."}},
 		"postRequest":  {client: []string{"The answer.", `"reason":"hook"`}},
 	} {
 		t.Run(event, func(t *testing.T) {
 			t.Parallel()
 			h := runHooks(t, treeModel, map[string]any{"a": sh(event, stop), "b": sh(event, "touch second")}, nil)
 			want.client = append(want.client, "Turn stopped by hook 'a': ENOUGH", `"hookActionFinished"`)
-			want.noModel = append(want.noModel, "ENOUGH")
+			want.notInModel = append(want.notInModel, "ENOUGH")
 			h.check(t, want)
 			if _, err := os.Stat(filepath.Join(h.root, "second")); err == nil {
 				t.Error("the hook behind it ran")
@@ -110,7 +110,7 @@ func TestHookStops(t *testing.T) {
 			h.prompt("/compact")
 			want := hookOutcome{client: []string{"Turn stopped by hook 'a': ENOUGH", `"reason":"hook"`}}
 			if compacted := "Chat compacted"; event == "preCompact" {
-				want.noClient = []string{compacted}
+				want.notInClient = []string{compacted}
 			} else {
 				want.client = append(want.client, compacted)
 			}
@@ -125,9 +125,9 @@ func TestHookBlocksPrompt(t *testing.T) {
 	h := runHooks(t, "cassette: 1\ndefault:\n  steps:\n    - {text: fine}\nturns: []\n", map[string]any{
 		"guard": sh("preRequest", "if grep -q '\"prompt\":\"hi\"'; then echo NO >&2; exit 2; fi", "visible", false),
 	}, nil)
-	h.check(t, hookOutcome{noModel: []string{"hi"}, client: []string{"Request blocked by hook 'guard': NO"}, noClient: []string{"hookAction"}})
+	h.check(t, hookOutcome{notInModel: []string{"hi"}, client: []string{"Request blocked by hook 'guard': NO"}, notInClient: []string{"hookAction"}})
 	h.prompt("hello")
-	h.check(t, hookOutcome{model: []string{`"hello"`}, noModel: []string{`"hi"`, "NO"}, client: []string{"fine"}})
+	h.check(t, hookOutcome{model: []string{`"hello"`}, notInModel: []string{`"hi"`, "NO"}, client: []string{"fine"}})
 	if n := strings.Count(h.model, "\n"); n != 1 {
 		t.Errorf("%d requests", n)
 	}
@@ -142,11 +142,11 @@ func TestHookApproval(t *testing.T) {
 		h := runHooks(t, treeModel, map[string]any{
 			"a": sh("preToolCall", say(`{"approval":"deny","additionalContext":"BECAUSE"}`)), "b": sh("preToolCall", say(`{"approval":"allow"}`)),
 		}, nil)
-		h.check(t, hookOutcome{model: []string{"BECAUSE"}, client: []string{`"reason":"hookRejected"`, "The answer."}, noClient: []string{"toolCalled"}})
+		h.check(t, hookOutcome{model: []string{"BECAUSE"}, client: []string{`"reason":"hookRejected"`, "The answer."}, notInClient: []string{"toolCalled"}})
 	})
 	t.Run("updated input that the policy denies", func(t *testing.T) {
 		h := runHooks(t, treeModel, map[string]any{"a": sh("preToolCall", say(`{"updatedInput":{"max_depth":9},"approval":"allow"}`))}, denied)
-		h.check(t, hookOutcome{model: []string{"configuration denies"}, client: []string{`"reason":"userConfigDeny"`}, noClient: []string{"toolCalled"}})
+		h.check(t, hookOutcome{model: []string{"configuration denies"}, client: []string{`"reason":"userConfigDeny"`}, notInClient: []string{"toolCalled"}})
 	})
 	t.Run("updated input that cannot run", func(t *testing.T) {
 		h := runHooks(t, treeModel, map[string]any{"a": sh("preToolCall", say(`{"updatedInput":{"path":7}}`))}, nil)
@@ -202,16 +202,16 @@ func TestHookChains(t *testing.T) {
 			`"FIRST SECOND\n\n<add`, "TWO\\n</additionalContext>\\n<additionalContext>\\nONE", `\"extra\":true`, `\"max_depth\":2`,
 			`HIDDEN TWICE\n<additionalContext>\nMORE`, `"GO\n\nON"`,
 		},
-		noModel: []string{`"hi"`},
+		notInModel: []string{`"hi"`},
 		client: []string{
 			`"text":"hi\n"`, `"name":"two-1"`, `"name":"two-2"`, "UpdatedInput: {", "ReplacedPrompt: FIRST SECOND", "ReplacedOutput: HIDDEN", "FollowUp: GO", `"toolCallId":"tool-1"`,
 			"continue must be true or false; it is ignored", "it printed the unknown key mood, which has no effect", `"text":"GO\n\nON\n"`,
 		},
-		noClient: []string{"ReplacedOutput: HIDDEN TWICE", "MORE\\n</add"},
+		notInClient: []string{"ReplacedOutput: HIDDEN TWICE", "MORE\\n</add"},
 	})
 	// The next turn sends the same history.
 	h.prompt("next")
-	h.check(t, hookOutcome{model: []string{`"FIRST SECOND\n`}, noModel: []string{`"hi"`}})
+	h.check(t, hookOutcome{model: []string{`"FIRST SECOND\n`}, notInModel: []string{`"hi"`}})
 	checkReplay(t, h.rig, "c", h.Since(0))
 }
 
@@ -275,9 +275,9 @@ default:
 turns: []
 `, list, nil)
 	h.check(t, hookOutcome{
-		model:    []string{"FROM THE OLD"},
-		client:   []string{"Hook 'good': GOOD RAN", "missing.sh cannot be read", "Hook 'on-error': HAS FAILED"},
-		noClient: []string{"hookRejected", "blocked"},
+		model:       []string{"FROM THE OLD"},
+		client:      []string{"Hook 'good': GOOD RAN", "missing.sh cannot be read", "Hook 'on-error': HAS FAILED"},
+		notInClient: []string{"hookRejected", "blocked"},
 	})
 	if n := strings.Count(h.client, "HAS FAILED"); n != 2 {
 		t.Errorf("runOnError ran %d times, want 2", n)
@@ -371,7 +371,7 @@ turns:
       - {text: "Short.", usage: {input: 900, output: 10}}
 `, map[string]any{"keep": sh("preCompact", "exit 2", "matcher", "auto"), "other": sh("preCompact", "exit 2", "matcher", "manual")}, nil)
 	h.prompt("second")
-	h.check(t, hookOutcome{model: []string{`"A long answer."`}, client: []string{"Compaction blocked by hook 'keep'.", "Short."}, noClient: []string{"compacted ──", "'other'"}})
+	h.check(t, hookOutcome{model: []string{`"A long answer."`}, client: []string{"Compaction blocked by hook 'keep'.", "Short."}, notInClient: []string{"compacted ──", "'other'"}})
 	if n := strings.Count(h.client, "Compaction blocked"); n != 1 {
 		t.Errorf("the hook was asked %d times", n)
 	}

@@ -43,13 +43,13 @@ func TestHookRedactsResult(t *testing.T) {
 	needs.Program(t, "jq", "jq")
 	model, client := redact(t, map[string]any{"shell": `jq '{replacedOutput: .tool_response | gsub("tulip\\d+"; "[REDACTED]")}'`}, map[string]string{})
 	hookOutcome{
-		model: []string{"password: [REDACTED]"}, noModel: []string{"tulip42"},
-		client: []string{"password: [REDACTED]"}, noClient: []string{"tulip42"},
+		model: []string{"password: [REDACTED]"}, notInModel: []string{"tulip42"},
+		client: []string{"password: [REDACTED]"}, notInClient: []string{"tulip42"},
 	}.check(t, model, client)
 }
 
 // A hook that replaces results only if a test succeeds leaves other results unchanged, and no
-// failure is shown. Without output for any other reason, the result is withheld.
+// failure is shown. If the hook prints nothing for another reason, the result is withheld.
 func TestHookThatFindsNothingLeavesTheResult(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -69,10 +69,10 @@ func TestHookThatFindsNothingLeavesTheResult(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			model, client := redact(t, map[string]any{"shell": c.shell}, map[string]string{})
 			if c.passes {
-				hookOutcome{model: []string{"tulip42"}, noModel: []string{"withheld", "failed"}, client: []string{"tulip42"}, noClient: []string{"withheld", "failed after"}}.check(t, model, client)
+				hookOutcome{model: []string{"tulip42"}, notInModel: []string{"withheld", "failed"}, client: []string{"tulip42"}, notInClient: []string{"withheld", "failed after"}}.check(t, model, client)
 				return
 			}
-			hookOutcome{noModel: []string{"tulip42"}, noClient: []string{"tulip42"}}.check(t, model, client)
+			hookOutcome{notInModel: []string{"tulip42"}, notInClient: []string{"tulip42"}}.check(t, model, client)
 		})
 	}
 }
@@ -108,16 +108,16 @@ func TestFailedHookWithholdsResult(t *testing.T) {
 			}
 			model, client := redact(t, c.action, files)
 			hookOutcome{
-				model:    []string{"Tool output withheld: the hook 'redact' failed"},
-				noModel:  []string{"tulip42", "clean"},
-				client:   []string{"Hook 'redact' failed after read_file", c.cause},
-				noClient: []string{"tulip42"},
+				model:       []string{"Tool output withheld: the hook 'redact' failed"},
+				notInModel:  []string{"tulip42", "clean"},
+				client:      []string{"Hook 'redact' failed after read_file", c.cause},
+				notInClient: []string{"tulip42"},
 			}.check(t, model, client)
 		})
 	}
 }
 
-// Any other failed hook of a tool call keeps the result, and its failure is shown.
+// If a hook that replaces no results fails, the result stays, and the failure is shown.
 func TestFailedHookIsNamed(t *testing.T) {
 	t.Parallel()
 	model, client := redact(t, map[string]any{"shell": "exit 4"}, map[string]string{})

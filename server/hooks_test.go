@@ -169,9 +169,9 @@ func allHeard(t *testing.T, heard []fake.Message) string {
 // hookOutcome is the effect of a way to end on an event: texts that the model's requests or the
 // client must have or not have.
 type hookOutcome struct {
-	model, noModel []string
-	client         []string
-	noClient       []string
+	model, notInModel []string
+	client            []string
+	notInClient       []string
 }
 
 // Every event with every way for a script to end has the outcome of section 18.
@@ -187,12 +187,12 @@ func TestHooks(t *testing.T) {
 		hooks.PreToolCall: {"max_depth"}, hooks.PostToolCall: {"CONTEXT", "OUTPUT"}, hooks.PostCompact: {"CONTEXT"},
 	}
 	two := map[hooks.Event]hookOutcome{
-		hooks.PreRequest:          {noModel: []string{`"input"`}, client: []string{"Request blocked by hook 'the-hook': WHY", `"reason":"blocked"`}},
+		hooks.PreRequest:          {notInModel: []string{`"input"`}, client: []string{"Request blocked by hook 'the-hook': WHY", `"reason":"blocked"`}},
 		hooks.PostRequest:         {model: []string{`"WHY"`, "The answer."}},
 		hooks.SubagentPostRequest: {model: []string{`"WHY"`, "The answer."}},
-		hooks.PreToolCall:         {model: []string{"A hook rejected this call", "WHY"}, client: []string{`"reason":"hookRejected"`, "The answer."}, noClient: []string{"toolCalled"}},
+		hooks.PreToolCall:         {model: []string{"A hook rejected this call", "WHY"}, client: []string{`"reason":"hookRejected"`, "The answer."}, notInClient: []string{"toolCalled"}},
 		hooks.PostToolCall:        {model: []string{`"WHY\n"`}, client: []string{`"outputs":[{"type":"text","text":"WHY"`, "The answer."}},
-		hooks.PreCompact:          {client: []string{"Compaction blocked by hook 'the-hook'."}, noModel: []string{"SUMMARY PLEASE"}, noClient: []string{"Chat compacted"}},
+		hooks.PreCompact:          {client: []string{"Compaction blocked by hook 'the-hook'."}, notInModel: []string{"SUMMARY PLEASE"}, notInClient: []string{"Chat compacted"}},
 	}
 	silent := []hooks.Event{hooks.SessionStart, hooks.SessionEnd, hooks.ChatEnd, hooks.ChatStatusChanged}
 	for _, e := range hooks.Events() {
@@ -212,7 +212,7 @@ func TestHooks(t *testing.T) {
 					want.model = honoured[e]
 					for _, w := range words {
 						if !slices.Contains(honoured[e], w) {
-							want.noModel = append(want.noModel, w)
+							want.notInModel = append(want.notInModel, w)
 						}
 					}
 					if shown {
@@ -220,18 +220,18 @@ func TestHooks(t *testing.T) {
 					}
 				case wayTwo:
 					want, status = two[e], 2
-					want.noModel = append(want.noModel, words...)
+					want.notInModel = append(want.notInModel, words...)
 				case wayOther:
-					want, status = hookOutcome{noModel: append([]string{"WHY"}, words...)}, 7
+					want, status = hookOutcome{notInModel: append([]string{"WHY"}, words...)}, 7
 				case wayTimeout:
-					want, status = hookOutcome{noModel: words}, 1
+					want, status = hookOutcome{notInModel: words}, 1
 					if shown {
 						want.client = []string{"did not finish within 300ms and was killed"}
 					}
 				case wayGarbage:
-					want.noModel = words
+					want.notInModel = words
 				case wayHuge:
-					want.noModel = []string{"xxxxxxxx"}
+					want.notInModel = []string{"xxxxxxxx"}
 					if shown {
 						want.client = []string{"too long to be used", "[cut: "}
 					}
@@ -239,7 +239,7 @@ func TestHooks(t *testing.T) {
 				subagent := strings.HasPrefix(string(e), "subagent")
 				switch {
 				case !shown:
-					want.noClient = append(want.noClient, "hookAction", "SAID")
+					want.notInClient = append(want.notInClient, "hookAction", "SAID")
 				case !subagent:
 					want.client = append(want.client, `"type":"hookActionStarted"`, fmt.Sprintf(`"status":%d,`, status)+"|"+fmt.Sprintf(`"status":%d}`, status))
 				}
@@ -266,7 +266,7 @@ func (o hookOutcome) check(t *testing.T, model, client string) {
 	for _, c := range []struct {
 		who, text  string
 		yes, never []string
-	}{{"the model", withoutTools(model), o.model, o.noModel}, {"the client", client, o.client, o.noClient}} {
+	}{{"the model", withoutTools(model), o.model, o.notInModel}, {"the client", client, o.client, o.notInClient}} {
 		for _, p := range c.yes {
 			if !slices.ContainsFunc(strings.Split(p, "|"), func(p string) bool { return strings.Contains(c.text, p) }) {
 				t.Errorf("%s does not see %s:\n%.6000s", c.who, p, c.text)

@@ -158,7 +158,7 @@ func (ix *index) listing(w listingRequest) *Listing {
 		if r.path == w.root && !r.containsRoot {
 			l := &Listing{folder: r.folder, changed: map[string]bool{}, mark: Mark{ix.id, ix.touched.version}}
 			l.all = w.since.index != ix.id || !ix.touched.since(w.since.version, func(dir string) {
-				if rel, err := filepath.Rel(r.top, dir); err == nil && within(r.top, dir) {
+				if rel, err := filepath.Rel(r.resolvedPath, dir); err == nil && within(r.resolvedPath, dir) {
 					l.changed[folderPath(rel)] = true
 				}
 			})

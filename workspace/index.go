@@ -36,7 +36,7 @@ type snapshot struct {
 // indexRoot is one root of a snapshot.
 type indexRoot struct {
 	path         string // as the client named it
-	top          string // with links resolved
+	resolvedPath string // with links resolved
 	containsRoot bool   // contains another root, whose files are listed only there
 	folder       *folder
 }
@@ -207,7 +207,7 @@ func (ix *index) walk(ctx context.Context) error {
 	left := maxEntries
 	ix.touched.all()
 	for _, root := range ix.resolvedRoots() {
-		sc := ix.scanner(root.top, left)
+		sc := ix.scanner(root.resolvedPath, left)
 		root.containsRoot = len(sc.skip) > 0
 		if tree != nil {
 			sc.watch = ix.watchFunc(tree, &s.watched)
@@ -231,8 +231,8 @@ func (ix *index) resolvedRoots() []indexRoot {
 	var out []indexRoot
 	for _, path := range ix.roots {
 		top, err := filepath.EvalSymlinks(path)
-		if err == nil && !slices.ContainsFunc(out, func(r indexRoot) bool { return r.top == top }) {
-			out = append(out, indexRoot{path: path, top: top})
+		if err == nil && !slices.ContainsFunc(out, func(r indexRoot) bool { return r.resolvedPath == top }) {
+			out = append(out, indexRoot{path: path, resolvedPath: top})
 		}
 	}
 	return out
@@ -243,8 +243,8 @@ func (ix *index) resolvedRoots() []indexRoot {
 func (ix *index) scanner(top string, left int) *scanner {
 	sc := &scanner{top: top, remaining: left, skip: map[string]bool{}}
 	for _, r := range ix.resolvedRoots() {
-		if r.top != top && within(top, r.top) {
-			sc.skip[r.top] = true
+		if r.resolvedPath != top && within(top, r.resolvedPath) {
+			sc.skip[r.resolvedPath] = true
 		}
 	}
 	return sc
@@ -276,7 +276,7 @@ func (ix *index) watch(ctx context.Context) {
 		return
 	}
 	for _, r := range s.roots {
-		if watch.Remote(r.top) {
+		if watch.Remote(r.resolvedPath) {
 			ix.limit = 0
 			return
 		}
@@ -328,7 +328,7 @@ func (ix *index) apply(ctx context.Context) {
 		if len(c) == 0 {
 			continue
 		}
-		sc := ix.scanner(r.top, max(left, 0))
+		sc := ix.scanner(r.resolvedPath, max(left, 0))
 		sc.watch = ix.touched.recordingWatch(ix.watchFunc(tree, &now.watched))
 		f, err := sc.refresh(ctx, r.folder, c, c.withParents())
 		if err != nil {
@@ -350,13 +350,13 @@ func (ix *index) apply(ctx context.Context) {
 func (r indexRoot) changes(paths map[string]bool) (c changes, lost bool) {
 	c = changes{}
 	for path := range paths {
-		if path == r.top {
+		if path == r.resolvedPath {
 			return nil, true
 		}
-		if !within(r.top, path) {
+		if !within(r.resolvedPath, path) {
 			continue
 		}
-		rel, err := filepath.Rel(r.top, path)
+		rel, err := filepath.Rel(r.resolvedPath, path)
 		if err != nil {
 			continue
 		}

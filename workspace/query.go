@@ -45,7 +45,7 @@ type quality struct {
 // matcher matches entries against a query, folder by folder.
 type matcher struct {
 	query
-	worst       int // matches of this kind and of higher kinds no longer count
+	kindLimit   int // matches of this kind and of higher kinds do not count
 	folder      *folder
 	pathMatches [maxTerms]pathMatch
 
@@ -82,7 +82,7 @@ func (m *matcher) match(name text, dir bool) (quality, bool) {
 	q := quality{length: length}
 	for i := range m.terms {
 		kind, at := m.term(i, name)
-		if kind >= m.worst {
+		if kind >= m.kindLimit {
 			return quality{}, false
 		}
 		q.kind, q.at = max(q.kind, kind), q.at+at
@@ -103,7 +103,7 @@ func (m *matcher) term(n int, name text) (kind, at int) {
 	}
 	folder := m.folder.text
 	switch {
-	case m.worst <= pathContains || (folder.mask|name.mask)&t.mask != t.mask:
+	case m.kindLimit <= pathContains || (folder.mask|name.mask)&t.mask != t.mask:
 		return noMatch, 0
 	case path.at >= 0:
 		return pathContains, path.at
@@ -116,14 +116,14 @@ func (m *matcher) term(n int, name text) (kind, at int) {
 // fuzzy searches for the letters of a word.
 func (m *matcher) fuzzy(t *term, path pathMatch, name text) (kind, at int) {
 	const minLetters = 2 // letters; a single letter cannot be scattered
-	if len(t.text) < minLetters || m.worst <= nameFuzzy {
+	if len(t.text) < minLetters || m.kindLimit <= nameFuzzy {
 		return noMatch, 0
 	}
 	if name.mask&t.mask == t.mask && subsequence(name.lower, t.text) == len(t.text) {
 		gaps, inner := scatter(name.plain, name.lower, t.text)
 		return nameFuzzy, gaps + innerCost*inner
 	}
-	if m.worst <= pathFuzzy || subsequence(name.lower, t.text[path.letters:]) < len(t.text)-path.letters {
+	if m.kindLimit <= pathFuzzy || subsequence(name.lower, t.text[path.letters:]) < len(t.text)-path.letters {
 		return noMatch, 0
 	}
 	m.lower = append(append(m.lower[:0], m.folder.text.lower...), name.lower...)

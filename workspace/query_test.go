@@ -77,13 +77,13 @@ func TestBestIsSorted(t *testing.T) {
 			}
 		}
 		grow(top, 3)
-		s := &snapshot{roots: []indexRoot{{path: "/r", top: "/r", folder: top}}}
+		s := &snapshot{roots: []indexRoot{{path: "/r", resolvedPath: "/r", folder: top}}}
 		s.folders = top.list(0, nil)
 		q := newQuery(rapid.StringMatching(`[abAB/ ]{0,4}`).Draw(r, "query"))
 
 		var all []match
 		for _, p := range s.folders {
-			m := matcher{query: q, worst: noMatch}
+			m := matcher{query: q, kindLimit: noMatch}
 			t := topOf(1 << 20)
 			m.addMatches(p, t)
 			all = append(all, t.matches...)
@@ -119,7 +119,7 @@ func FuzzJudge(f *testing.F) {
 	f.Add("Some/Path/", "NameOf.File", "npf")
 	f.Add("é/", "ÉÀß", "éß")
 	f.Fuzz(func(t *testing.T, dir, name, text string) {
-		m := matcher{query: newQuery(text), worst: noMatch}
+		m := matcher{query: newQuery(text), kindLimit: noMatch}
 		m.setFolder(&folder{text: newText(dir)})
 		n := newText(name)
 		if len(n.lower) != len(n.plain) {

@@ -14,7 +14,7 @@ import (
 // match is an entry that matches a query, with its quality.
 type match struct {
 	quality
-	recent int // rank among the files in use: 0 is the last used, maxRecent means not in use
+	recent int // rank among the files in use: 0 is the most recently used, maxRecent means not in use
 	root   int
 	dir    bool
 	folder *folder // that contains it
@@ -75,8 +75,8 @@ func (t *topMatches) trim() {
 	}
 }
 
-// worst returns the first kind of match that is no longer good enough.
-func (t *topMatches) worst() int {
+// kindLimit returns the best kind of match that is not good enough.
+func (t *topMatches) kindLimit() int {
 	if !t.full {
 		return noMatch
 	}
@@ -89,11 +89,11 @@ type location struct {
 	name   string
 }
 
-// best returns the best matches, in order. inUse are absolute paths, the last used first.
+// best returns the best matches, in order. inUse are absolute paths, the most recently used first.
 func best(s *snapshot, q query, inUse []string) []Found {
 	final := topMatches{size: maxFound}
 	used := map[location]bool{}
-	m := matcher{query: q, worst: noMatch}
+	m := matcher{query: q, kindLimit: noMatch}
 	for recent, path := range inUse {
 		root, f, i, ok := s.file(path)
 		if !ok {
@@ -138,7 +138,7 @@ func (s *snapshot) match(q query, size int) []topMatches {
 				return
 			}
 			for _, p := range s.folders[from:min(from+batch, len(s.folders))] {
-				m.worst = t.worst()
+				m.kindLimit = t.kindLimit()
 				m.addMatches(p, t)
 			}
 		}
@@ -152,7 +152,7 @@ func (s *snapshot) match(q query, size int) []topMatches {
 	return tops
 }
 
-// search adds the matches directly in a folder.
+// addMatches adds the matches directly in a folder to t.
 func (m *matcher) addMatches(p folderInRoot, t *topMatches) {
 	m.setFolder(p.folder)
 	add := func(name text, dir bool) {
@@ -171,7 +171,7 @@ func (m *matcher) addMatches(p folderInRoot, t *topMatches) {
 // file finds a file by its path.
 func (s *snapshot) file(path string) (root int, f *folder, i int, ok bool) {
 	for root, r := range s.roots {
-		for _, top := range []string{r.path, r.top} {
+		for _, top := range []string{r.path, r.resolvedPath} {
 			if !within(top, path) {
 				continue
 			}

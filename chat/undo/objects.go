@@ -42,7 +42,7 @@ func (o *objects) put(content io.Reader, size int64) (name string, err error) {
 	}
 	f, err := os.CreateTemp(o.dir, "new-*")
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(o.dir, private); err != nil {
+		if err := os.MkdirAll(o.dir, privateDirMode); err != nil {
 			return "", err
 		}
 		f, err = os.CreateTemp(o.dir, "new-*")
@@ -63,7 +63,7 @@ func (o *objects) put(content io.Reader, size int64) (name string, err error) {
 	target := o.path(name)
 	err = os.Rename(f.Name(), target)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(filepath.Dir(target), private); err == nil {
+		if err = os.MkdirAll(filepath.Dir(target), privateDirMode); err == nil {
 			err = os.Rename(f.Name(), target)
 		}
 	}
@@ -87,7 +87,7 @@ func (o *objects) putData(data []byte) (name string, err error) {
 	const mode = 0o600
 	err = os.WriteFile(o.path(name), data, mode)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(filepath.Dir(o.path(name)), private); err == nil {
+		if err = os.MkdirAll(filepath.Dir(o.path(name)), privateDirMode); err == nil {
 			err = os.WriteFile(o.path(name), data, mode)
 		}
 	}

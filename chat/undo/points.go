@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// point is a command with an undo point. Its fields are stored.
+// point is an undo point: the states of the workspace before and after a command. Its fields are stored.
 type point struct {
 	Chat         string
 	ID           string // id of the record when the command ran
@@ -60,14 +60,14 @@ func (r *record) points() (map[string]point, error) {
 
 // storePoint writes a point.
 func (r *record) storePoint(name string, p point) error {
-	if err := os.MkdirAll(filepath.Join(r.dir, "points"), private); err != nil {
+	if err := os.MkdirAll(filepath.Join(r.dir, "points"), privateDirMode); err != nil {
 		return err
 	}
 	return write(r.pointFile(name), p)
 }
 
-// prune removes the points that began before a time, and then the oldest points until the contents
-// take at most free bytes. It removes the steps and contents that no remaining point needs. The caller
+// prune removes the points that began before a time. While the contents take more than limit bytes, it
+// removes the older half of the remaining points. It removes the steps and contents that no remaining point needs. The caller
 // holds the lock.
 func (r *record) prune(before time.Time, limit int64) error {
 	if err := r.load(); err != nil {
@@ -155,7 +155,7 @@ func (r *record) sweep(points map[string]point) error {
 	return r.objects.sweep(func(name string) bool { return needed[name] })
 }
 
-// Forget implements chat.Files.
+// Forget implements chat.Files: it removes the undo points of a chat.
 func (f *Files) Forget(ctx context.Context, chatID string) error {
 	found, err := filepath.Glob(filepath.Join(f.opts.Dir(), "*", "points", shortHash(chatID)+"-*"))
 	if err != nil {
@@ -220,7 +220,8 @@ func (f *Files) Clean(ctx context.Context, age time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// clean prunes the record in a folder.
+// clean prunes the record in a folder. It removes a record that cannot be read, or that another root
+// would have in this folder.
 func (f *Files) clean(ctx context.Context, dir string, before time.Time) error {
 	var b base
 	if err := read(filepath.Join(dir, "base"), &b); err != nil {
@@ -251,6 +252,6 @@ func (f *Files) remove(ctx context.Context, dir string) error {
 		return err
 	}
 	defer unlock()
-	r.forget()
+	r.invalidate()
 	return os.RemoveAll(dir)
 }

@@ -45,8 +45,8 @@ type record struct {
 	objects  objects
 }
 
-// private is the mode of folders that only their owner may use.
-const private = 0o700
+// privateDirMode is the mode of folders that only their owner may use.
+const privateDirMode = 0o700
 
 // quota is the maximum size, in bytes, of the contents of one workspace folder, with older versions.
 const quota = 4 << 30
@@ -95,7 +95,7 @@ const lockTimeout = 30 * time.Second
 
 // lock locks the record.
 func (r *record) lock(ctx context.Context) (unlock func(), err error) {
-	if err := os.MkdirAll(filepath.Join(r.dir, "changes"), private); err != nil {
+	if err := os.MkdirAll(filepath.Join(r.dir, "changes"), privateDirMode); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
@@ -179,20 +179,20 @@ func (r *record) storeBase() error {
 		r.baseInfo, err = os.Stat(r.base())
 	}
 	if err != nil {
-		r.forget()
+		r.invalidate()
 	}
 	return err
 }
 
 func (r *record) base() string { return filepath.Join(r.dir, "base") }
 
-// forget makes the next use read the record from the disk.
-func (r *record) forget() { r.id, r.number, r.files, r.baseInfo = "", 0, nil, nil }
+// invalidate makes the next use read the record from the disk.
+func (r *record) invalidate() { r.id, r.number, r.files, r.baseInfo = "", 0, nil, nil }
 
 // load updates the record from the disk.
 func (r *record) load() error {
 	if info, err := os.Stat(r.base()); r.id != "" && (err != nil || !os.SameFile(info, r.baseInfo) || !info.ModTime().Equal(r.baseInfo.ModTime())) {
-		r.forget() // another process has written a new base
+		r.invalidate() // another process has written a new base
 	}
 	if r.id == "" {
 		if err := r.objects.sweep(func(name string) bool { return !strings.HasPrefix(name, "new-") }); err != nil {
@@ -212,7 +212,7 @@ func (r *record) load() error {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil: // truncated by a crash of the machine
-			r.forget()
+			r.invalidate()
 			return os.Remove(r.base())
 		}
 		r.number++

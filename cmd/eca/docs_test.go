@@ -28,7 +28,7 @@ func TestCommandsDoc(t *testing.T) {
 	before, rest, found := strings.Cut(text, begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !found || !ended {
-		t.Fatalf("%s has no place for the commands", page)
+		t.Fatalf("%s lacks the comments between which the commands belong", page)
 	}
 	var reference strings.Builder
 	documented := map[string]bool{}
@@ -47,7 +47,7 @@ func TestCommandsDoc(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range regexp.MustCompile("(?m)(?:^|`)(?:\\$ )?eca ([a-z][a-z0-9-]*)").FindAllStringSubmatch(before+after+string(readme), -1) {
-		if !documented["eca "+m[1]] && m[1] != "is" {
+		if !documented["eca "+m[1]] && m[1] != "is" { // a line can begin with "eca is"
 			t.Errorf("there is no command eca %s", m[1])
 		}
 	}

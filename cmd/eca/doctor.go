@@ -34,7 +34,7 @@ func doctorCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 			}
 			defer d.Close()
 			attachRemote(d, *sf, slog.Default())
-			waiting := noticeLater(stderr, fmt.Sprintf("Waiting for providers and MCP servers to answer, up to %s (%s for programs)", doctor.CheckTime, doctor.StartTime))
+			waiting := noticeLater(stderr, fmt.Sprintf("Waiting for providers and MCP servers to answer, up to %s (%s for programs)", doctor.CheckTimeout, doctor.ProgramStartTimeout))
 			report := d.Doctor(cmd.Context(), offline)
 			waiting.Stop()
 			if err := cmd.Context().Err(); err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-const ecpTape = `
+const ecpCassette = `
 cassette: 1
 turns:
   - user: read
@@ -48,7 +48,7 @@ type ecpAgent struct {
 	in     io.WriteCloser
 	out    *bufio.Reader
 	stderr *bytes.Buffer
-	next   int
+	lastID int
 }
 
 func startECP(t testing.TB, here place, args ...string) *ecpAgent {
@@ -64,8 +64,8 @@ func startECP(t testing.TB, here place, args ...string) *ecpAgent {
 
 func (a *ecpAgent) send(method string, params string) {
 	a.t.Helper()
-	a.next++
-	if _, err := fmt.Fprintf(a.in, `{"jsonrpc": "2.0", "method": %q, "params": %s, "id": %d}`+"\n", method, params, a.next); err != nil {
+	a.lastID++
+	if _, err := fmt.Fprintf(a.in, `{"jsonrpc": "2.0", "method": %q, "params": %s, "id": %d}`+"\n", method, params, a.lastID); err != nil {
 		a.t.Fatal(err)
 	}
 }
@@ -78,7 +78,7 @@ func (a *ecpAgent) call(method string, params string) ecp.Response {
 		a.t.Fatalf("%v; stderr: %s", err, a.stderr)
 	}
 	res, err := ecp.ParseResponse(line)
-	if err != nil || !res.Answers(json.RawMessage(fmt.Sprint(a.next))) {
+	if err != nil || !res.Answers(json.RawMessage(fmt.Sprint(a.lastID))) {
 		a.t.Fatalf("%v: %s", err, line)
 	}
 	return res
@@ -97,9 +97,9 @@ func (a *ecpAgent) step(input string) ecp.StepResult {
 	return step
 }
 
-// A runtime starts the program; the program ends with its input.
+// A runtime starts the program, which exits when its stdin is closed.
 func TestECP(t *testing.T) {
-	p := newProvider(t, ecpTape)
+	p := newProvider(t, ecpCassette)
 	here := newPlace(t, p.env()...)
 	if err := os.WriteFile(filepath.Join(here.root, "notes.txt"), []byte("42"), 0o644); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestECP(t *testing.T) {
 
 // Calls that are piped in together are answered, and nothing else is written to stdout.
 func TestECPPiped(t *testing.T) {
-	p := newProvider(t, ecpTape)
+	p := newProvider(t, ecpCassette)
 	in := `{"jsonrpc":"2.0","method":"agent/initialize","params":{"config":{}},"id":1}` + "\nnoise\n" + `{"jsonrpc":"2.0","method":"nope","id":3}`
 	out, errOut, code := runProgram(t, newPlace(t, p.env()...), in, "ecp")
 	if code != 0 || errOut != "" {
@@ -152,7 +152,7 @@ func TestECPPiped(t *testing.T) {
 // The runtime's limit is kept, and the answer has the results so far.
 func TestECPTimeout(t *testing.T) {
 	needs.Long(t)
-	p := newProvider(t, ecpTape)
+	p := newProvider(t, ecpCassette)
 	a := startECP(t, newPlace(t, append(p.env(), ecp.TimeoutVariable+"=2")...))
 	if step := a.step("wait"); step.Status != ecp.Paused || step.StopReason != ecp.StopTime {
 		t.Errorf("%+v", step)
@@ -176,7 +176,7 @@ func TestECPBadTimeout(t *testing.T) {
 	if limit, err := rpcLimit("2.5"); err != nil || limit != 2500*time.Millisecond {
 		t.Errorf("%v, %v", limit, err)
 	}
-	p := newProvider(t, ecpTape)
+	p := newProvider(t, ecpCassette)
 	a := startECP(t, newPlace(t, append(p.env(), ecp.TimeoutVariable+"=soon")...))
 	if step := a.step("hello"); *step.PublicOutput != "hello" {
 		t.Errorf("%+v", step)
@@ -190,7 +190,7 @@ func TestECPBadTimeout(t *testing.T) {
 // A signal ends a running step, and then the program.
 func TestECPSignal(t *testing.T) {
 	needs.POSIX(t)
-	p := newProvider(t, ecpTape)
+	p := newProvider(t, ecpCassette)
 	a := startECP(t, newPlace(t, p.env()...))
 	a.step("hello")
 	a.send(ecp.MethodStep, `{"input": "wait"}`)
@@ -245,7 +245,7 @@ func serveECP(t *testing.T, here place, args ...string) (url string, cmd *exec.C
 
 // The program over HTTP.
 func TestECPHTTP(t *testing.T) {
-	p := newProvider(t, ecpTape)
+	p := newProvider(t, ecpCassette)
 	url, cmd := serveECP(t, newPlace(t, append(p.env(), tokenVariable+"=abc")...))
 	post := func(token string) (int, string) {
 		req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(`{"jsonrpc":"2.0","method":"agent/step","params":{"input":"hi"},"id":1}`))
@@ -290,8 +290,9 @@ func TestECPWrongUsage(t *testing.T) {
 	}
 }
 
-// referenceRuntimes returns the commands of the reference runtimes, from ECA_ECP_RUNTIME or
-// installed for python3: 0.4, which sends no protocol version, and 0.10, which speaks 1.0.
+// referenceRuntimes returns the commands of the reference runtimes: those in ECA_ECP_RUNTIME, or the one
+// that is installed for python3. The versions are 0.4, which sends no protocol version, and 0.10, which
+// speaks 1.0.
 func referenceRuntimes(t *testing.T) (out [][]string) {
 	t.Helper()
 	for _, path := range filepath.SplitList(os.Getenv("ECA_ECP_RUNTIME")) {
@@ -301,7 +302,7 @@ func referenceRuntimes(t *testing.T) (out [][]string) {
 		out = append(out, []string{"python3", "-m", "ecp_runtime.cli"})
 	}
 	if out == nil {
-		t.Skip("NOT TESTED against the reference runtime: python3 -m venv DIR && DIR/bin/pip install -r .ci/python/requirements.txt, then ECA_ECP_RUNTIME=DIR/bin/ecp; the same with requirements-0.10.txt, then both paths with a colon between them")
+		t.Skip("NOT TESTED against the reference runtimes: set ECA_ECP_RUNTIME to their commands, with a colon between them; see CONTRIBUTING.md")
 	}
 	return out
 }
@@ -319,7 +320,7 @@ func TestECPReference(t *testing.T) {
 }
 
 func testECPReference(t *testing.T, reference []string) {
-	p := newProvider(t, ecpTape)
+	p := newProvider(t, ecpCassette)
 	here := newPlace(t, p.env()...)
 	if err := os.WriteFile(filepath.Join(here.root, "notes.txt"), []byte("42"), 0o644); err != nil {
 		t.Fatal(err)

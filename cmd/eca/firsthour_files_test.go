@@ -16,7 +16,7 @@ func wrongFiles() []wrongInput {
 	const refused = "eca exec: the agent \"mine\" cannot be used: "
 	var out []wrongInput
 	for _, f := range []struct{ name, meta, cause string }{
-		{"that cannot be parsed", "tools: [", "a [ and its ] do not match"},
+		{"that cannot be parsed", "tools: [", "a [ has no matching ]"},
 		{"with an unknown mode", "mode: boss", "mode must be primary, subagent, or both"},
 		{"with a misspelled key", "disabledTool: [eca__shell_command]", "did you mean disabledTools?"},
 		{"with a key of config.json", "toolCall: {approval: {deny: {eca__shell_command: {}}}}", "toolCall has no effect in a Markdown file"},

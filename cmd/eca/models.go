@@ -21,9 +21,17 @@ const modelsHelp = `Lists the configured providers, whether each is ready, and t
 directory. eca first asks the providers for their models and updates the public catalogue of
 models, unless the configuration says "fetchModels": false.
 
-Columns: the tokens of request and answer together, and of an answer; dollars per million tokens
-of input, output, and reading from and writing to the cache; "-" if unknown. The last column is
-the source of these facts: config (your configuration), provider (the provider's list),
+Columns, with "-" for what is unknown:
+
+  TOKENS      the most that a request and its answer can have together
+  ANSWER      the most that an answer can have
+  INPUT $, OUTPUT $, CACHE R/W $
+              dollars per million tokens; the last one for reading from and writing to the cache
+  REASONS, IMAGES, TOOLS
+              whether the model can do this
+  SOURCE      where these facts come from
+
+The source is config (your configuration), provider (the provider's list),
 models.dev (the public catalogue), snapshot (the list built into this version), or assumed (a
 default, because no source has them). --json names the source of each fact.
 
@@ -68,29 +76,30 @@ func listModels(ctx context.Context, d *daemon.Daemon, asJSON bool, stdout, stde
 		defer close(synced)
 		d.SyncModels(ctx)
 	}()
-	asking := func(p llm.Provider) bool { return p.FetchingModels }
 	printed := map[string]bool{}
 	select {
 	case <-synced:
 	case <-time.After(noticeAfter):
-		var late []string
-		soon := d.Providers()
-		for _, p := range soon {
+		var ready []llm.Provider
+		var waiting []string
+		for _, p := range d.Providers() {
 			if p.FetchingModels {
-				late = append(late, p.Spelled)
+				waiting = append(waiting, p.Spelled)
+			} else {
+				ready = append(ready, p)
 			}
 		}
-		if soon = slices.DeleteFunc(soon, asking); len(late) > 0 && !asJSON {
-			if err := printTable(soon, stdout); err != nil {
+		if len(waiting) > 0 && !asJSON {
+			if err := printTable(ready, stdout); err != nil {
 				return nil, err
 			}
-			for _, p := range soon {
+			for _, p := range ready {
 				printed[p.ID] = true
 			}
 		}
 		what := waitingForModels
-		if len(late) > 0 {
-			what = "Waiting for " + printable(strings.Join(late, ", ")) + " to list models"
+		if len(waiting) > 0 {
+			what = "Waiting for " + printable(strings.Join(waiting, ", ")) + " to list models"
 		}
 		fmt.Fprintln(stderr, "⏳ "+what)
 		<-synced

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// referenceFails are the tests of the reference server's suite that require defects of its requests
-// to Ollama (docs/compatibility.md).
+// referenceFails are the tests of the suite that fail because they expect defects of the reference
+// server: of its requests to Ollama (docs/compatibility.md).
 var referenceFails = []string{"ollama-test/reasoning-text", "ollama-test/tool-calling"}
 
 // clojureShim replaces Clojure's command line, with which the suite starts its MCP server.
@@ -39,7 +39,7 @@ const runReference = `(require 'entrypoint) (in-ns 'entrypoint)
 func TestReferenceSuite(t *testing.T) {
 	suite, classpath := os.Getenv("ECA_REFERENCE"), os.Getenv("ECA_REFERENCE_CLASSPATH")
 	if suite == "" || classpath == "" {
-		t.Skip("NOT TESTED: ECA_REFERENCE names no checkout of the reference server, or ECA_REFERENCE_CLASSPATH no class path for its suite; see CONTRIBUTING.md")
+		t.Skip("NOT TESTED: set ECA_REFERENCE to a checkout of the reference server and ECA_REFERENCE_CLASSPATH to the class path of its suite; see CONTRIBUTING.md")
 	}
 	needs.POSIX(t)
 	java := needs.Program(t, "java", "openjdk-17-jre-headless")

@@ -170,7 +170,7 @@ func (m *Models) check(ctx context.Context, described llm.Provider, offline bool
 		err := reach(ctx, m.http(p.Provider, v.limits(p.Provider).Connect), p.URL)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return doctor.Found(doctor.Problem, "", "%s, no answer within %s", key, doctor.CheckTime)
+			return doctor.Found(doctor.Problem, "", "%s, no answer within %s", key, doctor.CheckTimeout)
 		case err != nil:
 			return doctor.Found(doctor.Problem, "", "%s, does not answer: %v", key, netclient.Explain(err, ""))
 		}
@@ -184,7 +184,7 @@ func (m *Models) check(ctx context.Context, described llm.Provider, offline bool
 		return doctor.Found(doctor.OK, "", "%s, answers and lists %s", key, doctor.Count(len(listed), "model"))
 	}
 	if ctx.Err() != nil {
-		err = fmt.Errorf("no answer within %s", doctor.CheckTime)
+		err = fmt.Errorf("no answer within %s", doctor.CheckTimeout)
 	}
 	var failed *llm.Error
 	if errors.As(err, &failed) && !failed.Page && len(p.Models) > 0 && slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, failed.Status) {

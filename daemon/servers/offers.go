@@ -38,9 +38,9 @@ type prompts struct{ *mcp.Manager }
 // Prompts implements command.Prompts.
 func (p prompts) Prompts() []command.Prompt {
 	var out []command.Prompt
-	for _, p := range p.Manager.Prompts() {
-		c := command.Prompt{Server: p.Server, Name: p.Name, Description: p.Description, Arguments: []command.Argument{}}
-		for _, a := range p.Arguments {
+	for _, known := range p.Manager.Prompts() {
+		c := command.Prompt{Server: known.Server, Name: known.Name, Description: known.Description, Arguments: []command.Argument{}}
+		for _, a := range known.Arguments {
 			c.Arguments = append(c.Arguments, command.Argument(a))
 		}
 		out = append(out, c)
@@ -101,7 +101,7 @@ const (
 func (in instructions) Blocks(_ context.Context, q chat.SystemQuery) (blocks []chat.SystemBlock, problems []string) {
 	size := 0
 	for _, status := range in.Statuses() {
-		if status.Offer == nil || strings.TrimSpace(status.Offer.Instructions) == "" || !hasUse(status.Offer, q) {
+		if status.Offer == nil || strings.TrimSpace(status.Offer.Instructions) == "" || !wantsInstructions(status.Offer, q) {
 			continue
 		}
 		text := strings.TrimSpace(status.Offer.Instructions)
@@ -109,7 +109,7 @@ func (in instructions) Blocks(_ context.Context, q chat.SystemQuery) (blocks []c
 			text = strings.ToValidUTF8(text[:maxServerInstructions], "") + "\n[The rest is left out.]"
 		}
 		if size += len(text); size > maxAllInstructions {
-			problems = append(problems, fmt.Sprintf("the instructions of the MCP server %s: there are too many", status.Name))
+			problems = append(problems, fmt.Sprintf("the instructions of the MCP server %s are left out: those of all servers exceed %d KiB", status.Name, maxAllInstructions>>10))
 			continue
 		}
 		text = fmt.Sprintf("<mcp-server-instruction name=%q>\n%s\n</mcp-server-instruction>", status.Name, strings.ReplaceAll(text, "</mcp-server-instruction>", "<\\/mcp-server-instruction>"))
@@ -121,9 +121,9 @@ func (in instructions) Blocks(_ context.Context, q chat.SystemQuery) (blocks []c
 	return blocks, problems
 }
 
-// hasUse reports whether an agent may call one of a server's tools, or whether the server has no
-// tools.
-func hasUse(o *mcp.Offer, q chat.SystemQuery) bool {
+// wantsInstructions reports whether an agent needs the instructions of a server: it may call one of the
+// server's tools, or the server has none.
+func wantsInstructions(o *mcp.Offer, q chat.SystemQuery) bool {
 	for _, t := range o.Tools {
 		if q.Enabled(t.Spec().FullName()) {
 			return true

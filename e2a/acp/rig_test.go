@@ -82,7 +82,7 @@ func (r *rig) connect() *client {
 	return c
 }
 
-// release closes the client's side and waits for the agent's end.
+// leave closes the client's side and waits for the agent's end.
 func (c *client) leave() {
 	c.t.Helper()
 	_ = c.in.Close()

@@ -28,17 +28,17 @@ type Summary struct {
 
 // Sample is the result of a case with a variant, as input for statistics.
 type Sample struct {
-	Place   int // index among all results of the run
+	Place   int // index of the scenario in the report
 	Case    string
 	Aliases []string
-	Group   string // id of the scenario, which its records share
+	Group   string // id of the scenario in the manifest, which all cases of its records share
 	Name    string
 	Status  string
 	N       int // attempts
 	Passed  int // attempts
 	Errors  int // attempts
 
-	Unjudged bool // only the judgment is missing
+	Unjudged bool // a judge or a grader failed, so that it is not known whether the agent did
 }
 
 // rate returns the share of attempts that passed.
@@ -49,7 +49,7 @@ func (s Sample) rate() float64 {
 	return float64(s.Passed) / float64(s.N)
 }
 
-// Sample returns the result as input for statistics. place is the scenario's index in the report.
+// Sample returns the result as input for statistics. See Sample for place.
 func (s *Scenario) Sample(place int) Sample {
 	out := Sample{Place: place, Case: s.ID, Aliases: s.Aliases, Group: s.Group, Name: s.Name, Status: s.Status, Unjudged: unjudged(s.Status, s.Errors)}
 	if out.Group == "" {
@@ -109,7 +109,7 @@ func (p places) of(key string) int {
 // Statistics estimates the pass rate of a scenario with its 95% confidence interval, and the
 // probabilities that at least one, or each, of k attempts passes. It leaves out attempts that could
 // not be judged.
-func Statistics(attempts []Attempt) (*Repeat, map[string]float64) {
+func Statistics(attempts []Attempt) (r *Repeat, passAtK map[string]float64) {
 	n, c := 0, 0
 	for _, a := range attempts {
 		if unjudged(a.Status, a.Errors) {
@@ -120,15 +120,14 @@ func Statistics(attempts []Attempt) (*Repeat, map[string]float64) {
 			c++
 		}
 	}
-	r := &Repeat{N: n, Passed: c, PassAllK: map[string]float64{}}
-	any := map[string]float64{}
+	r, passAtK = &Repeat{N: n, Passed: c, PassAllK: map[string]float64{}}, map[string]float64{}
 	if n == 0 {
-		return r, any
+		return r, passAtK
 	}
 	r.PassRate, r.CI95 = float64(c)/float64(n), stats.Wilson(c, n)
 	for _, k := range stats.Powers(n) {
-		any[strconv.Itoa(k)], _ = stats.PassAtK(n, c, k)
+		passAtK[strconv.Itoa(k)], _ = stats.PassAtK(n, c, k)
 		r.PassAllK[strconv.Itoa(k)], _ = stats.PassAllK(n, c, k)
 	}
-	return r, any
+	return r, passAtK
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// small creates a journal with several segments and returns their paths.
-func small(t *testing.T, turns int, segment int64) (state string, paths []string) {
+// newSmallJournal creates a journal with several segments and returns their paths.
+func newSmallJournal(t *testing.T, turns int, segment int64) (state string, paths []string) {
 	t.Helper()
 	state = t.TempDir()
 	j := New(state, Options{SegmentSize: segment})
@@ -43,8 +43,8 @@ func small(t *testing.T, turns int, segment int64) (state string, paths []string
 	return state, paths
 }
 
-// replaced verifies a journal while a file temporarily has other content.
-func replaced(t *testing.T, state, path string, change func([]byte) []byte) (Report, error) {
+// verifyWith verifies a journal while a file temporarily has other content.
+func verifyWith(t *testing.T, state, path string, change func([]byte) []byte) (Report, error) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -55,16 +55,16 @@ func replaced(t *testing.T, state, path string, change func([]byte) []byte) (Rep
 	}
 	c := At(state)
 	defer c.Close()
-	r, found := c.Verify()
+	r, verifyErr := c.Verify()
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return r, found
+	return r, verifyErr
 }
 
-// Every changed byte of a segment, sealed or not, is found, whatever its new value.
+// Every changed byte of a segment, sealed or not, is found.
 func TestEachByteOfSegments(t *testing.T) {
-	state, paths := small(t, 1, 1) // the request in one, the response in the other
+	state, paths := newSmallJournal(t, 1, 1) // the request in one, the response in the other
 	for _, path := range paths {
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
@@ -82,17 +82,17 @@ func TestEachByteOfSegments(t *testing.T) {
 		}
 		c := At(state)
 		defer c.Close()
-		for at, is := range data {
-			other := is ^ 1
-			if at%3 == 0 && is != '\n' {
+		for at, old := range data {
+			other := old ^ 1
+			if at%3 == 0 && old != '\n' {
 				other = '\n' // which splits the line
 			}
 			put(at, other)
 			var damage *Damage
 			if _, err := c.Verify(); !errors.As(err, &damage) {
-				t.Fatalf("byte %d of %s is not missed: %v", at, filepath.Base(path), err)
+				t.Fatalf("byte %d of %s was changed, and Verify found no damage: %v", at, filepath.Base(path), err)
 			}
-			put(at, is)
+			put(at, old)
 		}
 	}
 	sound(t, state)
@@ -101,7 +101,7 @@ func TestEachByteOfSegments(t *testing.T) {
 // A truncated segment is found, wherever it ends. A truncated last line looks like the remains of a
 // killed process and is reported as such.
 func TestTruncatedSegments(t *testing.T) {
-	state, paths := small(t, 2, 1500)
+	state, paths := newSmallJournal(t, 2, 1500)
 	for n, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -120,7 +120,7 @@ func TestTruncatedSegments(t *testing.T) {
 					t.Fatalf("the last line, cut to %d bytes: %+v, %v", size-start, r, err)
 				}
 			} else if err == nil {
-				t.Fatalf("%s with %d of %d bytes is not missed: %+v", filepath.Base(path), size, len(data), r)
+				t.Fatalf("%s has %d of %d bytes, and Verify found no damage: %+v", filepath.Base(path), size, len(data), r)
 			}
 		}
 		if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -131,7 +131,7 @@ func TestTruncatedSegments(t *testing.T) {
 
 // Swapped, duplicated, removed and inserted lines are found, also across segments.
 func TestRearrangedLines(t *testing.T) {
-	state, paths := small(t, 3, 1500)
+	state, paths := newSmallJournal(t, 3, 1500)
 	first, second := paths[0], paths[1]
 	lines := func(data []byte) [][]byte { return bytes.SplitAfter(data, []byte{'\n'}) }
 	if data, err := os.ReadFile(first); err != nil || len(lines(data)) < 3 {
@@ -152,8 +152,8 @@ func TestRearrangedLines(t *testing.T) {
 		"no last end":  func(d []byte) []byte { return d[:len(d)-1] },
 		"no text":      func([]byte) []byte { return nil },
 	} {
-		if r, err := replaced(t, state, first, change); err == nil {
-			t.Errorf("%s: not missed: %+v", name, r)
+		if r, err := verifyWith(t, state, first, change); err == nil {
+			t.Errorf("%s: Verify found no damage: %+v", name, r)
 		}
 	}
 	sound(t, state)
@@ -200,7 +200,7 @@ func TestSecretsAnywhere(t *testing.T) {
 				r.Fatal(err)
 			}
 		}
-		tool := j.Tool(talking{with})
+		tool := j.Tool(failingWriter{with})
 		_, _ = tool.Run(context.Background(), tools.Call{ID: "c", ChatID: "chat", Arguments: nested, Files: noLog{}}, nil)
 		refused := judged("c2", "look", string(nested))
 		refused.Rule, refused.Reason = with, with
@@ -216,14 +216,14 @@ func TestSecretsAnywhere(t *testing.T) {
 	})
 }
 
-// talking is a tool that writes a file, returns a text, and fails with the same text.
-type talking struct{ text string }
+// failingWriter is a tool that writes a file, returns a text, and fails with the same text.
+type failingWriter struct{ text string }
 
-func (talking) Spec() tools.Spec {
+func (failingWriter) Spec() tools.Spec {
 	return tools.Spec{Server: tools.Native, Name: "look", Origin: "native"}
 }
-func (talking) Plan(context.Context, tools.Call) (tools.Plan, error) { return tools.Plan{}, nil }
-func (w talking) Run(ctx context.Context, call tools.Call, _ tools.Sink) (tools.Result, error) {
+func (failingWriter) Plan(context.Context, tools.Call) (tools.Plan, error) { return tools.Plan{}, nil }
+func (w failingWriter) Run(ctx context.Context, call tools.Call, _ tools.Sink) (tools.Result, error) {
 	if err := call.Files.Writing(ctx, "/"+w.text, []byte(w.text)); err != nil {
 		return tools.Result{}, err
 	}
@@ -238,29 +238,29 @@ func TestEraseIsFinished(t *testing.T) {
 	ask(t, j.Model(hello(), "p/m"), "mine", "t", said("only here"))
 	ask(t, j.Model(hello(), "p/m"), "other", "t", said("there"))
 	j.Close()
-	kept := At(state)
-	defer kept.Close()
+	chain := At(state)
+	defer chain.Close()
 	text := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "only here"}}}
 	data, err := json.Marshal(messageOf(text, func(s string) string { return s }, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := kept.Erase("mine", time.Now()); err != nil {
+	if err := chain.Erase("mine", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	// Simulates a process that died before it removed the body.
-	hash, err := kept.put(data)
+	hash, err := chain.put(data)
 	if err == nil {
-		err = os.WriteFile(kept.removing(), nil, 0o600)
+		err = os.WriteFile(chain.removing(), nil, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	sound(t, state)
-	if err := kept.Trim(Limits{}, time.Now()); err != nil {
+	if err := chain.Trim(Limits{}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kept.body(hash); !errors.Is(err, ErrNoBody) {
+	if _, err := chain.body(hash); !errors.Is(err, ErrNoBody) {
 		t.Errorf("it is still there: %v", err)
 	}
 	if r := sound(t, state); r.Bodies != 3 || r.Erased != 1 {
@@ -271,9 +271,9 @@ func TestEraseIsFinished(t *testing.T) {
 	}
 }
 
-// writing names the state directory for the child process of TestKilledWriter, which writes until
-// it is killed.
-const writing = "JOURNAL_TEST_WRITES"
+// writerStateVar is the environment variable with the state directory for the child processes of
+// TestKilledWriter, which write until they are killed.
+const writerStateVar = "JOURNAL_TEST_WRITES"
 
 func write(state string) {
 	j := New(state, Options{SegmentSize: 2000, Limits: func() Limits { return Limits{Bytes: 200_000} }})
@@ -303,7 +303,7 @@ func TestKilledWriter(t *testing.T) {
 		var children []*exec.Cmd
 		for range 2 {
 			c := exec.Command(os.Args[0])
-			c.Env = append(os.Environ(), writing+"="+state)
+			c.Env = append(os.Environ(), writerStateVar+"="+state)
 			out, err := c.StdoutPipe()
 			if err == nil {
 				err = c.Start()
@@ -312,7 +312,7 @@ func TestKilledWriter(t *testing.T) {
 				t.Fatal(err)
 			}
 			children = append(children, c)
-			if _, err := io.ReadFull(out, make([]byte, 7)); err != nil {
+			if _, err := io.ReadFull(out, make([]byte, len("writing"))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -340,7 +340,7 @@ func TestKilledWriter(t *testing.T) {
 
 // The quick check finds a changed end, and reports nothing while other processes write.
 func TestCheckEnd(t *testing.T) {
-	state, paths := small(t, 4, 2000)
+	state, paths := newSmallJournal(t, 4, 2000)
 	check := func() error {
 		c := At(state)
 		defer c.Close()
@@ -371,6 +371,6 @@ func TestCheckEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := check(); err == nil {
-		t.Error("a segment is missing")
+		t.Error("Verify did not report that a segment is missing")
 	}
 }

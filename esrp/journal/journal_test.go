@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if state := os.Getenv(writing); state != "" {
+	if state := os.Getenv(writerStateVar); state != "" {
 		write(state)
 	}
 	goleak.VerifyTestMain(m)

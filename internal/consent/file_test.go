@@ -21,7 +21,7 @@ func add(f File, name string) error {
 	})
 }
 
-// Concurrent writes are all kept, for the user alone.
+// All concurrent changes are kept, and only the user can read the files.
 func TestChange(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "deep", "list.json")
 	var l list
@@ -53,7 +53,7 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// Unknown content is named, and stays as it is.
+// A file with unknown content is reported by its path, and does not change.
 func TestUnreadable(t *testing.T) {
 	for _, text := range []string{"", "{", "[]", "null", `{}`, `{"version": 2}`, `{"version": 1, "names": 7}`, `{"version": 1} x`} {
 		path := filepath.Join(t.TempDir(), "list.json")

@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// Limits of a check-up of eca, whose checks run in parallel.
+// Time limits of checks.
 const (
-	CheckTime = 5 * time.Second
-	StartTime = 15 * time.Second // for starting programs, which may have to be downloaded first
+	CheckTimeout        = 5 * time.Second
+	ProgramStartTimeout = 15 * time.Second // for starting programs, which may have to be downloaded first
 )
 
 // Status is the severity of a finding.
@@ -67,13 +67,14 @@ type Report struct {
 
 // Check is one check.
 type Check struct {
-	Section string // checks of one section are adjacent
+	Section string // checks of one section must be adjacent
 	Subject string // subject of the finding if the check takes too long
 	Run     func(ctx context.Context) []Finding
 	Limit   time.Duration // 0 means that of the run
 }
 
-// Run runs all checks in parallel. A check that exceeds its limit is a problem.
+// Run runs all checks in parallel. A check that exceeds its limit and returns nothing is reported as a
+// problem.
 func Run(ctx context.Context, limit time.Duration, checks []Check) Report {
 	found := make([][]Finding, len(checks))
 	var wg sync.WaitGroup

@@ -2,9 +2,9 @@ package fetch
 
 import "net/netip"
 
-// special returns networks that are not public although netip does not report that: their addresses
-// have a meaning only for this machine or its provider.
-func special() []netip.Prefix {
+// nonPublicNetworks returns networks for which netip has no method: those that IANA has set aside for
+// special purposes, and the address of a cloud's own services.
+func nonPublicNetworks() []netip.Prefix {
 	list := []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
 		"168.63.129.16/32", // a cloud provider's own services, on all of its machines
@@ -17,8 +17,8 @@ func special() []netip.Prefix {
 	return out
 }
 
-// Public reports whether an address is on the public internet. An IPv6 address that embeds an IPv4
-// address is judged by that.
+// Public reports whether an address is on the public internet. A NAT64 or 6to4 address is judged by the
+// IPv4 address in it.
 func Public(a netip.Addr) bool {
 	if a.Zone() != "" {
 		return false
@@ -27,7 +27,7 @@ func Public(a netip.Addr) bool {
 	if !a.IsValid() || a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() || a.IsMulticast() || a.IsUnspecified() {
 		return false
 	}
-	for _, p := range special() {
+	for _, p := range nonPublicNetworks() {
 		if p.Contains(a) {
 			return false
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A pipe that stands where a certificate should be is not waited for.
+// Read does not block on a named pipe in place of a certificate.
 func TestReadPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ca.pem")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

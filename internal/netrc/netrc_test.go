@@ -82,7 +82,7 @@ func TestParseKey(t *testing.T) {
 	}
 }
 
-// Errors name the line, without its text; entries before it count.
+// Errors name the line, without its text; the entries before it are returned.
 func TestMistakes(t *testing.T) {
 	first := "machine a password " + secret + "\n"
 	for text, want := range map[string]string{
@@ -141,7 +141,7 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	if DefaultPaths("") != nil {
-		t.Error("files of nobody")
+		t.Error("DefaultPaths returns files for a user without a home")
 	}
 }
 
@@ -156,8 +156,7 @@ func TestPasswordIsNotShown(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, parsing ends; entries have machines; and what was found can be
-// written down, quoted, and found again.
+// Parse always ends, and entries survive being quoted and parsed again.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(sample))
 	f.Add([]byte("machine \"\" password \"\\"))

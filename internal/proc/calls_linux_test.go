@@ -27,7 +27,7 @@ const callsArg = "__calls"
 // other families.
 const dialArg = "__dial"
 
-// killIfCurrentArg, as first argument, has this test's program kill a process, thread by thread.
+// strikeArg, as first argument, has this test's program kill a process, thread by thread.
 const strikeArg = "__strike"
 
 func childOfTest(args []string) bool {
@@ -329,7 +329,7 @@ func TestSandboxHasNoTerminal(t *testing.T) {
 	}
 }
 
-// killIfCurrent kills a process in every way there is.
+// strike kills a process in every way there is.
 func strike(process string) {
 	pid, err := strconv.Atoi(process)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Nothing waits for a pipe, and a device has no end.
-func TestOdd(t *testing.T) {
+// Read refuses pipes, devices and folders immediately.
+func TestReadIrregularFiles(t *testing.T) {
 	dir := t.TempDir()
 	pipe, zero := filepath.Join(dir, "pipe"), filepath.Join(dir, "zero")
 	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink("/dev/zero", zero)); err != nil {

@@ -29,7 +29,7 @@ func example() Subscription {
 	}}
 }
 
-// The example of RFC 8291 comes out byte by byte.
+// The example of RFC 8291 is reproduced byte for byte.
 func TestEncryptExample(t *testing.T) {
 	text := "When I grow up, I want to be a watermelon"
 	sender, err := ecdh.P256().NewPrivateKey(decode(t, "yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw"))
@@ -46,7 +46,7 @@ func TestEncryptExample(t *testing.T) {
 	}
 }
 
-// A push service can check a message's signature with the public key, and its length tells nothing.
+// A push service can check a message's signature with the public key, and all messages have the same length.
 func TestMessage(t *testing.T) {
 	fresh, err := NewKey()
 	if err != nil {

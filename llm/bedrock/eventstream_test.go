@@ -26,7 +26,7 @@ func wire(t testing.TB, messages ...eventstream.Message) []byte {
 	return out.Bytes()
 }
 
-// text is a message with headers that are text, given in pairs.
+// textMessage is a message with headers that are text, given in pairs.
 func textMessage(payload string, headers ...string) eventstream.Message {
 	m := eventstream.Message{Payload: []byte(payload)}
 	for i := 0; i < len(headers); i += 2 {

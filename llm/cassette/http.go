@@ -14,7 +14,7 @@ import (
 // Handler serves a cassette like a provider's streaming server: POST .../responses and
 // .../chat/completions like OpenAI, .../messages like Anthropic, ...:streamGenerateContent like
 // Google, .../api/chat and .../api/show like Ollama, and .../converse-stream like Amazon Bedrock.
-// Everything else is 404. seen, if not nil, is called with the path and body of every request to a
+// Everything else is 404. onRequest, if not nil, is called with the path and body of every request to a
 // model.
 func (p *Player) Handler(onRequest func(path string, body []byte)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,8 +87,8 @@ func (p *Player) serve(w http.ResponseWriter, r *http.Request, format wireFormat
 				return
 			}
 		}
-		// A real provider flushes each delta; if there are many, the network delivers them in
-		// batches.
+		// A real provider flushes each delta. Repeated ones are flushed in batches, as the network
+		// delivers many.
 		if sent++; s.Repeat == 0 || sent%64 == 0 {
 			flush()
 		}
@@ -141,7 +141,7 @@ type wireFormat interface {
 	errorEvent(e *Error) []byte // encodes an error within the stream
 }
 
-// kind returns the format's name for the kind of an error.
+// kind chooses the name of an error by its status.
 func (e *Error) kind(rate, overloaded, request string) string {
 	switch {
 	case e.Status == http.StatusTooManyRequests:
@@ -343,8 +343,8 @@ func contentText(raw json.RawMessage) string {
 }
 
 // appendUser adds a user message. The wire formats send the blocks of one message one after the
-// other, so contexts are joined to the preceding user message. Images have no text, and the texts
-// for images of results are not the user's; both are left out.
+// other, so contexts are joined to the preceding user message. After a user message, an empty text,
+// which stands for an image, and a note about the images of a result are left out.
 func appendUser(msgs []llm.Message, text string) []llm.Message {
 	n := len(msgs)
 	followsUser := n > 0 && msgs[n-1].Role == llm.User

@@ -7,16 +7,16 @@ func bash() *Language {
 		shebang: []string{"sh", "bash", "zsh", "ksh", "dash", "ash"},
 		text: text{
 			quotes: []quote{
-				{open: `"`, close: `"`, escape: '\\', lines: true, interpolation: "$("},
-				{open: "'", close: "'", lines: true},
-				{open: "`", close: "`", escape: '\\', lines: true},
+				{open: `"`, close: `"`, escape: '\\', multiline: true, interpolation: "$("},
+				{open: "'", close: "'", multiline: true},
+				{open: "`", close: "`", escape: '\\', multiline: true},
 			},
 			nameBytes: "-.:", specialBytes: "#<$\\", special: bashSpecial,
 		},
 		words: words(
 			wordsAs(word{role: definer, kind: Function}, "function"),
 			wordsAs(word{role: reserved}, "if then elif else fi for while until do done case esac in select time"),
-			wordsAs(word{role: reserved, soft: true}, "local export readonly declare typeset return exit echo printf set unset shift test source eval exec cd read"),
+			wordsAs(word{role: reserved, canBeName: true}, "local export readonly declare typeset return exit echo printf set unset shift test source eval exec cd read"),
 		),
 		outline: (&lines{name: bashName, other: bashOther, stops: func(o *outline, i int) bool { return o.isMark(i, '{') || o.isMark(i, '(') }, locals: true}).read,
 	}
@@ -58,7 +58,7 @@ func bashSpecial(x *lexer) bool {
 	case '$':
 		switch {
 		case hasPrefix(src[i:], "$'"):
-			x.quoted(&quote{close: "'", escape: '\\', lines: true}, i, i+2)
+			x.quoted(&quote{close: "'", escape: '\\', multiline: true}, i, i+2)
 			return true
 		case hasPrefix(src[i:], "${") && x.mayScanAhead():
 			// Braces in it do not belong to the code.

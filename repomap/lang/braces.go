@@ -55,7 +55,7 @@ func (b *braces) read(o *outline) {
 // definition reads a definition, given the index of its keyword.
 func (b *braces) definition(o *outline, at int) int {
 	w := o.word(at)
-	if o.word(at+1).role == definer && !o.word(at+1).soft { // `enum class`: the last keyword is used
+	if o.word(at+1).role == definer && !o.word(at+1).canBeName { // `enum class`: the last keyword is used
 		return at + 1
 	}
 	name := at + 1
@@ -71,7 +71,7 @@ func (b *braces) definition(o *outline, at int) int {
 	}
 	word := b.anyName && w.kind == Function && o.inType() && o.at(name).kind == nameToken && o.isMark(name+1, '(')
 	if name != at && !o.isName(name) && operator == "" && !word {
-		if w.hasMembers && !w.soft && o.isMark(name, '{') && o.at(name).mate > 0 { // anonymous: its members belong to the enclosing definition
+		if w.hasMembers && !w.canBeName && o.isMark(name, '{') && o.at(name).mate > 0 { // anonymous: its members belong to the enclosing definition
 			o.levels = append(o.levels, level{end: int(o.at(name).mate), parent: o.parent(), col: -1, kind: w.kind})
 			return name + 1
 		}

@@ -32,7 +32,7 @@ func cWords() map[string]word {
 	return words(
 		wordsAs(word{role: modifier}, "static extern inline const volatile register"),
 		wordsAs(word{role: reserved}, "auto break case continue default do else for goto if return sizeof switch while defined __attribute__ __declspec __asm__ asm _Alignas _Static_assert"),
-		wordsAs(word{role: reserved, soft: true}, `void char short int long float double signed unsigned bool size_t NULL true false
+		wordsAs(word{role: reserved, canBeName: true}, `void char short int long float double signed unsigned bool size_t NULL true false
 			uint8_t uint16_t uint32_t uint64_t int8_t int16_t int32_t int64_t`),
 	)
 }

@@ -6,7 +6,7 @@ func clojure() *Language {
 		exts: []string{".clj", ".cljs", ".cljc", ".bb"}, shebang: []string{"bb", "clojure"},
 		text: text{
 			line:      []string{";"},
-			quotes:    []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
+			quotes:    []quote{{open: `"`, close: `"`, escape: '\\', multiline: true}},
 			nameStart: "*+!-<>=&", nameBytes: "*+!-<>=?'#", specialBytes: "\\", special: lispLetter,
 		},
 		words: words(
@@ -17,7 +17,7 @@ func clojure() *Language {
 			wordsAs(word{role: definer, kind: Class}, "defrecord deftype defstruct"),
 			wordsAs(word{role: definer, kind: Module}, "ns"),
 			wordsAs(word{role: reserved}, "let fn if when when-not cond case do loop recur try catch finally throw quote var nil true false and or not -> ->>"),
-			wordsAs(word{role: reserved, soft: true}, "map filter reduce str get assoc conj into first rest comment"),
+			wordsAs(word{role: reserved, canBeName: true}, "map filter reduce str get assoc conj into first rest comment"),
 		),
 		outline: (&lisp{
 			conditions: true,

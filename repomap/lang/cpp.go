@@ -15,7 +15,7 @@ func cpp() *Language {
 			wordsAs(word{role: reserved}, `alignof and and_eq bitand bitor catch co_await co_return co_yield const_cast
 				decltype delete dynamic_cast new noexcept not not_eq nullptr operator or or_eq reinterpret_cast requires
 				static_assert static_cast this throw try typeid xor xor_eq alignas`),
-			wordsAs(word{role: reserved, soft: true}, "final override std concept"),
+			wordsAs(word{role: reserved, canBeName: true}, "final override std concept"),
 		),
 		outline: (&typeFirst{prototypes: true, macros: true}).read,
 	}

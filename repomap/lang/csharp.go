@@ -22,16 +22,16 @@ func csharp() *Language {
 			wordsAs(word{role: definer, kind: Interface, hasMembers: true}, "interface"),
 			wordsAs(word{role: definer, kind: Enum}, "enum"),
 			wordsAs(word{role: definer, kind: Module, hasMembers: true}, "namespace"),
-			wordsAs(word{role: definer, kind: Class, hasMembers: true, soft: true}, "record"),
+			wordsAs(word{role: definer, kind: Class, hasMembers: true, canBeName: true}, "record"),
 			wordsAs(word{role: modifier, kind: Type}, "using"),
 			wordsAs(word{role: modifier}, `abstract const explicit extern implicit internal override private protected public
 				readonly sealed static unsafe virtual volatile`),
-			wordsAs(word{role: modifier, soft: true}, "async partial required"),
-			wordsAs(word{role: continuing, soft: true}, "where"),
+			wordsAs(word{role: modifier, canBeName: true}, "async partial required"),
+			wordsAs(word{role: continuing, canBeName: true}, "where"),
 			wordsAs(word{role: reserved}, `as base break case catch checked continue default delegate do else event finally
 				fixed for foreach goto if in is lock new operator out params ref return sizeof stackalloc switch this throw try
 				typeof unchecked while true false null`),
-			wordsAs(word{role: reserved, soft: true}, `bool byte char decimal double float int long object sbyte short string uint
+			wordsAs(word{role: reserved, canBeName: true}, `bool byte char decimal double float int long object sbyte short string uint
 				ulong ushort void var await get set init value yield dynamic`),
 		),
 		outline: (&typeFirst{properties: true}).read,
@@ -73,7 +73,7 @@ func csharpSpecial(x *lexer) bool {
 	}
 	q := quote{close: `"`, escape: '\\'}
 	if bytes.IndexByte(prefix, '@') >= 0 {
-		q.escape, q.doubled, q.lines = 0, true, true
+		q.escape, q.doubled, q.multiline = 0, true, true
 	}
 	if bytes.IndexByte(prefix, '$') >= 0 {
 		q.interpolation = "{"

@@ -144,7 +144,7 @@ func (d *typeFirst) parts(o *outline, at int) parts {
 		case t.mark == '<' && o.is(i-1, "template"):
 			i = angles(o, i)
 			continue
-		case w.role == definer && p.typeAt < 0 && p.params < 0 && p.equals < 0 && !o.isMark(i-1, '.') && (!w.soft || o.isName(i+1)):
+		case w.role == definer && p.typeAt < 0 && p.params < 0 && p.equals < 0 && !o.isMark(i-1, '.') && (!w.canBeName || o.isName(i+1)):
 			p.typeAt = i
 		case w.kind == Type && w.role == modifier && (i == p.from || o.is(p.from, "template") && o.isMark(i-1, '>')):
 			p.alias = i
@@ -218,7 +218,7 @@ func (d *typeFirst) typeOrSpace(o *outline, p parts) int {
 	w := o.word(p.typeAt)
 	kind, name := w.kind, p.typeAt+1
 	if kind == Enum || kind == Class { // `enum class`, `record struct`
-		if o.word(name).role == definer && (!o.word(name).soft || o.isName(name+1)) {
+		if o.word(name).role == definer && (!o.word(name).canBeName || o.isName(name+1)) {
 			name++
 		}
 	}

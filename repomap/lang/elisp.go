@@ -6,7 +6,7 @@ func elisp() *Language {
 		exts: []string{".el"}, names: []string{".emacs", "Cask"},
 		text: text{
 			line:      []string{";"},
-			quotes:    []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
+			quotes:    []quote{{open: `"`, close: `"`, escape: '\\', multiline: true}},
 			nameStart: "-+*/~!$%^&:<>=", nameBytes: "-+*/~!@$%^&:<>=?.", specialBytes: "?\\", special: elispSpecial,
 		},
 		words: words(
@@ -17,7 +17,7 @@ func elisp() *Language {
 			wordsAs(word{role: definer, kind: Constant}, "defconst"),
 			wordsAs(word{role: definer, kind: Class}, "cl-defstruct defclass"),
 			wordsAs(word{role: reserved}, "let let* if when unless cond progn prog1 lambda setq while dolist dotimes and or not nil interactive save-excursion quote function t"),
-			wordsAs(word{role: reserved, soft: true}, "car cdr list cons format message error require provide"),
+			wordsAs(word{role: reserved, canBeName: true}, "car cdr list cons format message error require provide"),
 		),
 		outline: (&lisp{
 			name: func(o *outline, at int) int {
@@ -35,7 +35,8 @@ func elisp() *Language {
 	}
 }
 
-// elispSpecial reads character literals: `?a`, `?\"`, `?\C-x`.
+// elispSpecial reads character literals, such as `?a` and `?\"`, and skips escaped characters of symbols.
+// Of `?\C-x` it reads `?\C`; the rest looks like a symbol, which does no harm.
 func elispSpecial(x *lexer) bool {
 	i := x.pos + 1
 	if i >= len(x.src) {

@@ -8,10 +8,10 @@ func elixir() *Language {
 			imports: importing{paths: "alias import use require"},
 			line:    []string{"#"},
 			quotes: []quote{
-				{open: `"""`, close: `"""`, escape: '\\', lines: true, interpolation: "#{"},
-				{open: "'''", close: "'''", escape: '\\', lines: true},
-				{open: `"`, close: `"`, escape: '\\', lines: true, interpolation: "#{"},
-				{open: "'", close: "'", escape: '\\', lines: true},
+				{open: `"""`, close: `"""`, escape: '\\', multiline: true, interpolation: "#{"},
+				{open: "'''", close: "'''", escape: '\\', multiline: true},
+				{open: `"`, close: `"`, escape: '\\', multiline: true, interpolation: "#{"},
+				{open: "'", close: "'", escape: '\\', multiline: true},
 			},
 			nameEnd: "?!", specialBytes: "~?", special: elixirSpecial,
 		},
@@ -22,7 +22,7 @@ func elixir() *Language {
 			wordsAs(word{role: definer, kind: Function}, "def defp defdelegate defguard defguardp defn defnp"),
 			wordsAs(word{role: definer, kind: Macro}, "defmacro defmacrop"),
 			wordsAs(word{role: reserved}, "after and case catch cond do else end fn for if import in not or quote raise receive require rescue try unless unquote use when with true false nil alias"),
-			wordsAs(word{role: reserved, soft: true}, "defstruct spec doc moduledoc type"),
+			wordsAs(word{role: reserved, canBeName: true}, "defstruct spec doc moduledoc type"),
 		),
 		outline: (&lines{name: elixirName, other: elixirOther, stops: elixirStops}).read,
 	}
@@ -104,7 +104,7 @@ func elixirSpecial(x *lexer) bool {
 	}
 	for _, q := range []string{`"""`, "'''"} {
 		if hasPrefix(src[at:], q) {
-			x.stringTo(i, endOfQuote(src, at+3, &quote{close: q, escape: '\\', lines: true}, 0))
+			x.stringTo(i, endOfQuote(src, at+3, &quote{close: q, escape: '\\', multiline: true}, 0))
 			return true
 		}
 	}

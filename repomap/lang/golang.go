@@ -11,7 +11,7 @@ func golang() *Language {
 			quotes: []quote{
 				{open: `"`, close: `"`, escape: '\\'},
 				{open: "'", close: "'", escape: '\\'},
-				{open: "`", close: "`", lines: true},
+				{open: "`", close: "`", multiline: true},
 			},
 		},
 		words: words(
@@ -21,7 +21,7 @@ func golang() *Language {
 			wordsAs(word{role: definer, kind: Variable}, "var"),
 			wordsAs(word{role: reserved}, `break case chan continue default defer else fallthrough for go goto if import
 				interface map package range return select struct switch`),
-			wordsAs(word{role: reserved, soft: true}, `any bool byte error float32 float64 int int8 int16 int32 int64 rune
+			wordsAs(word{role: reserved, canBeName: true}, `any bool byte error float32 float64 int int8 int16 int32 int64 rune
 				string uint uint8 uint16 uint32 uint64 uintptr true false nil iota append cap clear copy delete len make
 				max min new panic print println recover`),
 		),

@@ -9,7 +9,7 @@ func haskell() *Language {
 		text: text{
 			imports:   importing{paths: "import"},
 			block:     []block{{open: "{-", close: "-}", nested: true}},
-			quotes:    []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
+			quotes:    []quote{{open: `"`, close: `"`, escape: '\\', multiline: true}},
 			nameBytes: "'", specialBytes: "'-#", special: haskellSpecial,
 		},
 		words: words(
@@ -18,7 +18,7 @@ func haskell() *Language {
 			wordsAs(word{role: definer, kind: Extension, hasMembers: true}, "instance"),
 			wordsAs(word{role: definer, kind: Module}, "module"),
 			wordsAs(word{role: reserved}, "case deriving do else foreign if import in infix infixl infixr let of then where"),
-			wordsAs(word{role: reserved, soft: true}, "family qualified hiding as forall String Int Maybe Bool Just Nothing True False return pure"),
+			wordsAs(word{role: reserved, canBeName: true}, "family qualified hiding as forall String Int Maybe Bool Just Nothing True False return pure"),
 		),
 		outline: outlineHaskell,
 	}

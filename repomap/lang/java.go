@@ -9,7 +9,7 @@ func java() *Language {
 			line:    []string{"//"},
 			block:   []block{{open: "/*", close: "*/"}},
 			quotes: []quote{
-				{open: `"""`, close: `"""`, escape: '\\', lines: true},
+				{open: `"""`, close: `"""`, escape: '\\', multiline: true},
 				{open: `"`, close: `"`, escape: '\\'},
 				{open: "'", close: "'", escape: '\\'},
 			},
@@ -19,13 +19,13 @@ func java() *Language {
 			wordsAs(word{role: definer, kind: Class, hasMembers: true}, "class"),
 			wordsAs(word{role: definer, kind: Interface, hasMembers: true}, "interface"),
 			wordsAs(word{role: definer, kind: Enum, hasMembers: true}, "enum"),
-			wordsAs(word{role: definer, kind: Class, hasMembers: true, soft: true}, "record"),
+			wordsAs(word{role: definer, kind: Class, hasMembers: true, canBeName: true}, "record"),
 			wordsAs(word{role: continuing}, "extends implements throws"),
-			wordsAs(word{role: continuing, soft: true}, "permits"),
+			wordsAs(word{role: continuing, canBeName: true}, "permits"),
 			wordsAs(word{role: modifier}, "abstract default final native private protected public static strictfp synchronized transient volatile"),
 			wordsAs(word{role: reserved}, `assert break case catch continue do else finally for goto if import instanceof new
 				package return super switch this throw try while true false null`),
-			wordsAs(word{role: reserved, soft: true}, "boolean byte char double float int long short void var String Object yield sealed Override"),
+			wordsAs(word{role: reserved, canBeName: true}, "boolean byte char double float int long short void var String Object yield sealed Override"),
 		),
 		outline: (&typeFirst{}).read,
 	}

@@ -9,7 +9,7 @@ func javascript() *Language {
 		text: scriptText(),
 		words: words(scriptWords(),
 			wordsAs(word{role: modifier}, "export default"),
-			wordsAs(word{role: modifier, soft: true}, "async static get set"),
+			wordsAs(word{role: modifier, canBeName: true}, "async static get set"),
 		),
 		outline: (&braces{lines: true, name: scriptName, other: scriptOther, value: scriptFunction}).read,
 	}
@@ -23,7 +23,7 @@ func scriptText() text {
 		quotes: []quote{
 			{open: `"`, close: `"`, escape: '\\'},
 			{open: "'", close: "'", escape: '\\'},
-			{open: "`", close: "`", escape: '\\', lines: true, interpolation: "${"},
+			{open: "`", close: "`", escape: '\\', multiline: true, interpolation: "${"},
 		},
 		nameStart: "$", specialBytes: "/#", special: scriptSpecial,
 	}
@@ -38,7 +38,7 @@ func scriptWords() map[string]word {
 		wordsAs(word{role: continuing}, "extends"),
 		wordsAs(word{role: reserved}, `await break case catch continue debugger delete do else finally for if import in
 			instanceof new return super switch this throw try typeof void while with yield null true false`),
-		wordsAs(word{role: reserved, soft: true}, "of undefined console require"),
+		wordsAs(word{role: reserved, canBeName: true}, "of undefined console require"),
 	)
 }
 
@@ -63,7 +63,7 @@ func scriptSpecial(x *lexer) bool {
 	case numberToken, stringToken:
 		return false
 	case nameToken:
-		if w := x.l.meaning[p.word]; w.role != reserved || w.soft {
+		if w := x.l.meaning[p.word]; w.role != reserved || w.canBeName {
 			return false
 		}
 	case markToken:
@@ -282,7 +282,7 @@ func scriptContinues(o *outline, i int) bool {
 	before := o.at(i - 1).mark
 	return before != 0 && strings.IndexByte(operators, before) >= 0 || before == '>' && (o.isMark(i-2, '=') || o.isMark(i, '(')) ||
 		o.isMark(i-1, ')') && o.isMark(i, '>') || o.at(i).mark != 0 && strings.IndexByte(".?:&|+-/%<=,>", o.at(i).mark) >= 0 ||
-		o.word(i-1).role == reserved && !o.word(i-1).soft && !o.is(i-1, "this") && !o.is(i-1, "null") && !o.is(i-1, "true") && !o.is(i-1, "false")
+		o.word(i-1).role == reserved && !o.word(i-1).canBeName && !o.is(i-1, "this") && !o.is(i-1, "null") && !o.is(i-1, "true") && !o.is(i-1, "false")
 }
 
 // skipBody returns the index of the token after a body that opens at i, or i itself.

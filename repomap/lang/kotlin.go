@@ -9,7 +9,7 @@ func kotlin() *Language {
 			line:    []string{"//"},
 			block:   []block{{open: "/*", close: "*/", nested: true}},
 			quotes: []quote{
-				{open: `"""`, close: `"""`, lines: true, interpolation: "${"},
+				{open: `"""`, close: `"""`, multiline: true, interpolation: "${"},
 				{open: `"`, close: `"`, escape: '\\', interpolation: "${"},
 				{open: "'", close: "'", escape: '\\'},
 			},
@@ -22,12 +22,12 @@ func kotlin() *Language {
 			wordsAs(word{role: definer, kind: Object, hasMembers: true}, "object"),
 			wordsAs(word{role: definer, kind: Type}, "typealias"),
 			wordsAs(word{role: definer, kind: Property}, "val var"),
-			wordsAs(word{role: modifier, soft: true}, `abstract actual annotation companion const crossinline data enum expect
+			wordsAs(word{role: modifier, canBeName: true}, `abstract actual annotation companion const crossinline data enum expect
 				external final infix inline inner internal lateinit noinline open operator override private protected public
 				reified sealed suspend tailrec value vararg`),
-			wordsAs(word{role: continuing, soft: true}, "where by"),
+			wordsAs(word{role: continuing, canBeName: true}, "where by"),
 			wordsAs(word{role: reserved}, "as break continue do else false for if in is null package return super this throw true try typeof when while"),
-			wordsAs(word{role: reserved, soft: true}, "import init get set it field String Int Long Boolean Unit Any Double Float constructor catch finally"),
+			wordsAs(word{role: reserved, canBeName: true}, "import init get set it field String Int Long Boolean Unit Any Double Float constructor catch finally"),
 		),
 		outline: (&braces{lines: true, name: kotlinName, typeHead: kotlinHead}).read,
 	}

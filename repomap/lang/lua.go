@@ -18,7 +18,7 @@ func lua() *Language {
 			wordsAs(word{role: definer, kind: Function}, "function"),
 			wordsAs(word{role: modifier}, "local"),
 			wordsAs(word{role: reserved}, "and break do else elseif end false for goto if in nil not or repeat return then true until while"),
-			wordsAs(word{role: reserved, soft: true}, "self require pairs ipairs print table string"),
+			wordsAs(word{role: reserved, canBeName: true}, "self require pairs ipairs print table string"),
 		),
 		outline: (&lines{name: luaName, other: luaOther, stops: func(o *outline, i int) bool { return o.isMark(i-1, ')') }, opens: luaOpens}).read,
 	}

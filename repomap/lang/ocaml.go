@@ -8,7 +8,7 @@ func ocaml() *Language {
 		exts: []string{".ml", ".mli"},
 		text: text{
 			block:     []block{{open: "(*", close: "*)", nested: true}},
-			quotes:    []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
+			quotes:    []quote{{open: `"`, close: `"`, escape: '\\', multiline: true}},
 			nameBytes: "'", specialBytes: "'{", special: ocamlSpecial,
 		},
 		words: words(
@@ -23,7 +23,7 @@ func ocaml() *Language {
 			wordsAs(word{role: reserved}, `as assert begin constraint do done downto else end false for fun function functor if in
 				include inherit initializer lazy match mutable new nonrec object of open or private rec sig struct then to true try
 				virtual when while with`),
-			wordsAs(word{role: reserved, soft: true}, "int string unit bool list option array float char bytes self Some None Ok Error"),
+			wordsAs(word{role: reserved, canBeName: true}, "int string unit bool list option array float char bytes self Some None Ok Error"),
 		),
 		outline: outlineOCaml,
 	}

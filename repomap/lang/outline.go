@@ -23,8 +23,8 @@ type word struct {
 	kind Kind // of a definer
 	// hasMembers means that the body contains definitions of interest.
 	hasMembers bool
-	// soft words can be names as well.
-	soft bool
+	// canBeName means that the word can be a name as well.
+	canBeName bool
 	// standsAlone means that nothing has to follow a continuing word on its line.
 	standsAlone bool
 }
@@ -139,7 +139,7 @@ func (o *outline) isMark(i int, c byte) bool {
 // isName reports whether a token can be a name.
 func (o *outline) isName(i int) bool {
 	t := o.at(i)
-	return t.kind == nameToken && (t.word == 0 || o.l.meaning[t.word].soft)
+	return t.kind == nameToken && (t.word == 0 || o.l.meaning[t.word].canBeName)
 }
 
 // word returns the meaning of a token; the zero word if it has none.

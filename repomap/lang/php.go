@@ -11,9 +11,9 @@ func php() *Language {
 			line:    []string{"//"},
 			block:   []block{{open: "/*", close: "*/"}},
 			quotes: []quote{
-				{open: `"`, close: `"`, escape: '\\', lines: true},
-				{open: "'", close: "'", escape: '\\', lines: true},
-				{open: "`", close: "`", escape: '\\', lines: true},
+				{open: `"`, close: `"`, escape: '\\', multiline: true},
+				{open: "'", close: "'", escape: '\\', multiline: true},
+				{open: "`", close: "`", escape: '\\', multiline: true},
 			},
 			specialBytes: "#?</", special: phpSpecial,
 		},
@@ -22,17 +22,17 @@ func php() *Language {
 			wordsAs(word{role: definer, kind: Class, hasMembers: true}, "class"),
 			wordsAs(word{role: definer, kind: Interface, hasMembers: true}, "interface"),
 			wordsAs(word{role: definer, kind: Trait, hasMembers: true}, "trait"),
-			wordsAs(word{role: definer, kind: Enum, hasMembers: true, soft: true}, "enum"),
+			wordsAs(word{role: definer, kind: Enum, hasMembers: true, canBeName: true}, "enum"),
 			wordsAs(word{role: definer, kind: Module, hasMembers: true}, "namespace"),
 			wordsAs(word{role: definer, kind: Constant}, "const"),
 			wordsAs(word{role: modifier}, "abstract final private protected public static"),
-			wordsAs(word{role: modifier, soft: true}, "readonly"),
+			wordsAs(word{role: modifier, canBeName: true}, "readonly"),
 			wordsAs(word{role: continuing}, "extends implements"),
 			wordsAs(word{role: reserved}, `and array as break callable case catch clone continue declare default do echo else
 				elseif empty enddeclare endfor endforeach endif endswitch endwhile eval exit finally fn for foreach global goto
 				if include include_once instanceof insteadof isset match new or print require require_once return switch throw
 				try unset use var while xor yield true false null`),
-			wordsAs(word{role: reserved, soft: true}, "list string int bool float mixed void self parent this object iterable"),
+			wordsAs(word{role: reserved, canBeName: true}, "list string int bool float mixed void self parent this object iterable"),
 		),
 		outline: (&braces{anyName: true, name: phpName, other: phpOther}).read,
 	}

@@ -9,8 +9,8 @@ func python() *Language {
 			imports: importing{paths: "import from"},
 			line:    []string{"#"},
 			quotes: []quote{
-				{open: `"""`, close: `"""`, escape: '\\', lines: true},
-				{open: "'''", close: "'''", escape: '\\', lines: true},
+				{open: `"""`, close: `"""`, escape: '\\', multiline: true},
+				{open: "'''", close: "'''", escape: '\\', multiline: true},
 				{open: `"`, close: `"`, escape: '\\'},
 				{open: "'", close: "'", escape: '\\'},
 			},
@@ -21,7 +21,7 @@ func python() *Language {
 			wordsAs(word{role: modifier}, "async"),
 			wordsAs(word{role: reserved}, `and as assert await break continue del elif else except finally for from global if
 				import in is lambda nonlocal not or pass raise return try while with yield None True False`),
-			wordsAs(word{role: reserved, soft: true}, "self cls print len str int list dict set tuple float bool super range"),
+			wordsAs(word{role: reserved, canBeName: true}, "self cls print len str int list dict set tuple float bool super range"),
 		),
 		outline: outlinePython,
 	}

@@ -8,7 +8,7 @@ func endOfQuote(src []byte, i int, q *quote, depth int) int {
 	for i < len(src) {
 		c := src[i]
 		switch {
-		case c == '\n' && !q.lines:
+		case c == '\n' && !q.multiline:
 			return i
 		case q.interpolation != "" && depth < maxInterpolations && c == q.interpolation[0] && hasPrefix(src[i:], q.interpolation):
 			i = endOfInterpolation(src, i+len(q.interpolation), q, depth)
@@ -37,7 +37,7 @@ func endOfInterpolation(src []byte, i int, q *quote, depth int) int {
 	open, braces := q.interpolation[len(q.interpolation)-1], 1
 	for i < len(src) {
 		switch c := src[i]; {
-		case c == '\n' && !q.lines:
+		case c == '\n' && !q.multiline:
 			return i
 		case c == open:
 			braces++
@@ -50,11 +50,11 @@ func endOfInterpolation(src []byte, i int, q *quote, depth int) int {
 		case open == '(' && q.interpolation[0] == '$' && c == '\\': // in a shell: an escaped byte
 			i += 2
 		case open == '(' && q.interpolation[0] == '$' && c == '\'':
-			i = endOfQuote(src, i+1, &quote{close: "'", lines: q.lines}, depth+1)
+			i = endOfQuote(src, i+1, &quote{close: "'", multiline: q.multiline}, depth+1)
 		case c == '"' || c == '`' && q.open == "`":
-			inner := quote{open: string(c), close: string(c), escape: '\\', lines: q.lines, interpolation: q.interpolation}
+			inner := quote{open: string(c), close: string(c), escape: '\\', multiline: q.multiline, interpolation: q.interpolation}
 			if c == '"' && q.open == "`" { // in a script: an ordinary string
-				inner.interpolation, inner.lines = "", false
+				inner.interpolation, inner.multiline = "", false
 			}
 			i = endOfQuote(src, i+1, &inner, depth+1)
 		case c == '\'' && q.open == "`":

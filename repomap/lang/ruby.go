@@ -11,9 +11,9 @@ func ruby() *Language {
 			imports: importing{texts: "require require_relative load autoload", qualified: true},
 			line:    []string{"#"},
 			quotes: []quote{
-				{open: `"`, close: `"`, escape: '\\', lines: true, interpolation: "#{"},
-				{open: "'", close: "'", escape: '\\', lines: true},
-				{open: "`", close: "`", escape: '\\', lines: true, interpolation: "#{"},
+				{open: `"`, close: `"`, escape: '\\', multiline: true, interpolation: "#{"},
+				{open: "'", close: "'", escape: '\\', multiline: true},
+				{open: "`", close: "`", escape: '\\', multiline: true, interpolation: "#{"},
 			},
 			nameStart: "@$", nameEnd: "?!", specialBytes: "%/<=?_\"'`", special: rubySpecial,
 		},
@@ -21,10 +21,10 @@ func ruby() *Language {
 			wordsAs(word{role: definer, kind: Function}, "def"),
 			wordsAs(word{role: definer, kind: Class, hasMembers: true}, "class"),
 			wordsAs(word{role: definer, kind: Module, hasMembers: true}, "module"),
-			wordsAs(word{role: modifier, soft: true}, "private protected public private_class_method module_function memoize"),
+			wordsAs(word{role: modifier, canBeName: true}, "private protected public private_class_method module_function memoize"),
 			wordsAs(word{role: reserved}, `alias and begin break case do else elsif end ensure false for if in next nil not or redo
 				rescue retry return self super then true undef unless until when while yield`),
-			wordsAs(word{role: reserved, soft: true}, "attr_accessor attr_reader attr_writer require require_relative include extend raise puts new"),
+			wordsAs(word{role: reserved, canBeName: true}, "attr_accessor attr_reader attr_writer require require_relative include extend raise puts new"),
 		),
 		outline: (&lines{name: rubyName, other: rubyOther, stops: rubyStops, methods: true}).read,
 	}

@@ -9,7 +9,7 @@ func scala() *Language {
 			line:    []string{"//"},
 			block:   []block{{open: "/*", close: "*/", nested: true}},
 			quotes: []quote{
-				{open: `"""`, close: `"""`, lines: true, interpolation: "${"},
+				{open: `"""`, close: `"""`, multiline: true, interpolation: "${"},
 				{open: `"`, close: `"`, escape: '\\', interpolation: "${"},
 			},
 			nameStart: "$", specialBytes: "'`", special: scalaSpecial,
@@ -24,12 +24,12 @@ func scala() *Language {
 			wordsAs(word{role: definer, kind: Module, hasMembers: true}, "package"),
 			wordsAs(word{role: definer, kind: Property}, "val var"),
 			wordsAs(word{role: modifier}, "abstract case final implicit lazy override private protected sealed"),
-			wordsAs(word{role: modifier, soft: true}, "inline open opaque transparent infix"),
+			wordsAs(word{role: modifier, canBeName: true}, "inline open opaque transparent infix"),
 			wordsAs(word{role: continuing}, "extends with"),
-			wordsAs(word{role: continuing, soft: true}, "derives"),
+			wordsAs(word{role: continuing, canBeName: true}, "derives"),
 			wordsAs(word{role: reserved}, `catch do else finally for forSome given if import macro match new null return
 				super then throw true false try while yield`),
-			wordsAs(word{role: reserved, soft: true}, "this end using extension as String Int Boolean Unit Any Long Double Seq List Option"),
+			wordsAs(word{role: reserved, canBeName: true}, "this end using extension as String Int Boolean Unit Any Long Double Seq List Option"),
 		),
 		outline: (&braces{lines: true, indents: true, name: scalaName, operators: "+-*/%&|^!=<>?:~#@\\"}).read,
 	}

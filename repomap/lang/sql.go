@@ -10,7 +10,7 @@ func sql() *Language {
 			line:  []string{"--"},
 			block: []block{{open: "/*", close: "*/", nested: true}},
 			quotes: []quote{
-				{open: "'", close: "'", lines: true, doubled: true},
+				{open: "'", close: "'", multiline: true, doubled: true},
 			},
 			nameStart: "#@", nameBytes: "$", specialBytes: "$\"`[", special: sqlSpecial, caseless: true,
 		},
@@ -27,7 +27,7 @@ func sql() *Language {
 				delete desc distinct drop else end exists foreign from full group having if in inner insert into is join key left
 				like limit not null on or order outer primary references replace returning returns right select set then union
 				unique update using values when where with`),
-			wordsAs(word{role: reserved, soft: true}, "int integer bigint text varchar char boolean timestamp timestamptz date numeric serial uuid json jsonb"),
+			wordsAs(word{role: reserved, canBeName: true}, "int integer bigint text varchar char boolean timestamp timestamptz date numeric serial uuid json jsonb"),
 		),
 		outline: outlineSQL,
 	}
@@ -82,7 +82,7 @@ func (o *outline) isWord(i int, word string) bool {
 	return o.at(i).kind == nameToken && bytes.EqualFold(o.text(i), []byte(word))
 }
 
-// sqlSpecial reads quoted names and the bodies of functions.
+// sqlSpecial reads quoted names and dollar-quoted strings: `$tag$...$tag$`.
 func sqlSpecial(x *lexer) bool {
 	src, i := x.src, x.pos
 	switch c := src[i]; c {

@@ -10,7 +10,7 @@ func swift() *Language {
 			line:  []string{"//"},
 			block: []block{{open: "/*", close: "*/", nested: true}},
 			quotes: []quote{
-				{open: `"""`, close: `"""`, escape: '\\', lines: true, interpolation: `\(`},
+				{open: `"""`, close: `"""`, escape: '\\', multiline: true, interpolation: `\(`},
 				{open: `"`, close: `"`, escape: '\\', interpolation: `\(`},
 			},
 			specialBytes: "#`", special: swiftSpecial,
@@ -19,22 +19,22 @@ func swift() *Language {
 			wordsAs(word{role: definer, kind: Function}, "func"),
 			wordsAs(word{role: definer, kind: Method}, "init"),
 			wordsAs(word{role: definer, kind: Class, hasMembers: true}, "class"),
-			wordsAs(word{role: definer, kind: Class, hasMembers: true, soft: true}, "actor"),
+			wordsAs(word{role: definer, kind: Class, hasMembers: true, canBeName: true}, "actor"),
 			wordsAs(word{role: definer, kind: Struct, hasMembers: true}, "struct"),
 			wordsAs(word{role: definer, kind: Enum, hasMembers: true}, "enum"),
 			wordsAs(word{role: definer, kind: Interface, hasMembers: true}, "protocol"),
 			wordsAs(word{role: definer, kind: Extension, hasMembers: true}, "extension"),
 			wordsAs(word{role: definer, kind: Type}, "typealias associatedtype"),
 			wordsAs(word{role: definer, kind: Property}, "let var"),
-			wordsAs(word{role: definer, kind: Macro, soft: true}, "macro"),
+			wordsAs(word{role: definer, kind: Macro, canBeName: true}, "macro"),
 			wordsAs(word{role: modifier}, "fileprivate internal private public static"),
-			wordsAs(word{role: modifier, soft: true}, `async borrowing consuming convenience dynamic final indirect infix isolated lazy mutating nonisolated
+			wordsAs(word{role: modifier, canBeName: true}, `async borrowing consuming convenience dynamic final indirect infix isolated lazy mutating nonisolated
 				nonmutating open optional override package postfix prefix required unowned weak`),
 			wordsAs(word{role: continuing}, "where"),
 			wordsAs(word{role: continuing, standsAlone: true}, "throws rethrows"),
 			wordsAs(word{role: reserved}, `as break case catch continue default defer deinit do else fallthrough for guard if
 				import in inout is operator repeat return self Self subscript super switch throw try while true false nil`),
-			wordsAs(word{role: reserved, soft: true}, "Any String Int Bool Double Float Void get set some any"),
+			wordsAs(word{role: reserved, canBeName: true}, "Any String Int Bool Double Float Void get set some any"),
 		),
 		outline: (&braces{lines: true, name: swiftName, operators: "/=-+!*%<>&|^~"}).read,
 	}

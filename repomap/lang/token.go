@@ -35,7 +35,7 @@ type block struct {
 type quote struct {
 	open, close   string
 	escape        byte   // escapes the next byte; 0 if there is no escape
-	lines         bool   // it may span lines; otherwise a line end closes it
+	multiline     bool   // it may span lines; otherwise a line end closes it
 	interpolation string // begins embedded code, such as ${; may be empty
 	doubled       bool   // a doubled closing quote stands for itself
 }
@@ -126,7 +126,7 @@ func (l *Language) prepare() {
 	}
 	for w := range begins {
 		if _, known := l.words[w]; !known {
-			l.words[w] = word{role: reserved, soft: true}
+			l.words[w] = word{role: reserved, canBeName: true}
 		}
 	}
 	size := 8

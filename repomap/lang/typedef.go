@@ -78,7 +78,7 @@ func skipAttributes(o *outline, at int) int {
 	return at
 }
 
-// declaratorEnd returns the index of the comma after a declarator, or end.
+// comma returns the index of the comma after a declarator, or end.
 func (d *typeFirst) comma(o *outline, at, end int) int {
 	for at < end && !o.isMark(at, ',') {
 		if o.isMark(at, '<') && o.isName(at-1) {

@@ -6,15 +6,15 @@ func typescript() *Language {
 		exts: []string{".ts", ".mts", ".cts"},
 		text: scriptText(),
 		words: words(scriptWords(),
-			wordsAs(word{role: definer, kind: Interface, hasMembers: true, soft: true}, "interface"),
+			wordsAs(word{role: definer, kind: Interface, hasMembers: true, canBeName: true}, "interface"),
 			wordsAs(word{role: definer, kind: Enum}, "enum"),
-			wordsAs(word{role: definer, kind: Type, soft: true}, "type"),
-			wordsAs(word{role: definer, kind: Module, hasMembers: true, soft: true}, "namespace module"),
+			wordsAs(word{role: definer, kind: Type, canBeName: true}, "type"),
+			wordsAs(word{role: definer, kind: Module, hasMembers: true, canBeName: true}, "namespace module"),
 			wordsAs(word{role: modifier}, "export default"),
-			wordsAs(word{role: modifier, soft: true}, `abstract accessor async declare get override private protected public
+			wordsAs(word{role: modifier, canBeName: true}, `abstract accessor async declare get override private protected public
 				readonly set static`),
-			wordsAs(word{role: continuing, soft: true}, "implements is keyof infer"),
-			wordsAs(word{role: reserved, soft: true}, "any boolean never number object string symbol unknown bigint as"),
+			wordsAs(word{role: continuing, canBeName: true}, "implements is keyof infer"),
+			wordsAs(word{role: reserved, canBeName: true}, "any boolean never number object string symbol unknown bigint as"),
 		),
 		outline: (&braces{lines: true, typeBrace: true, name: typescriptName, other: scriptOther, value: scriptFunction}).read,
 	}

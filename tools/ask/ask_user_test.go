@@ -27,7 +27,7 @@ func TestArguments(t *testing.T) {
 		`{"question":"q","options":["a",{"label":"b","description":"d","value":7}],"allowFreeform":false}`: {Text: "q", Options: two},
 		`{"question":"q","options":"[\"a\",{\"label\":\"b\",\"description\":\"d\"}]"}`:                     {Text: "q", Options: two, Freeform: true},
 		`{"question":"q","options":[{"label":"a","description":null},{"label":"b","description":"d"}]}`:    {Text: "q", Options: two, Freeform: true},
-		`{"question":"q","options":[],"allowFreeform":false}`:                                              {Text: "q", Options: []Option{}, Freeform: true},
+		`{"question":"q","options":[],"allowFreeform":false}`:                                              {Text: "q", Options: []Option{}, Freeform: true}, // without options, the user has to type
 	} {
 		l := &listener{}
 		tool := Tools(l)[0]
