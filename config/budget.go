@@ -87,6 +87,8 @@ func parseLimit(text string) (Amount, error) {
 		n, unit = n*1e6, orTokens(strings.TrimSpace(millions))
 	}
 	switch {
+	case err == nil && len(unit) > 1 && (unit[0] == 'e' || unit[0] == 'E') && strings.Trim(unit[1:], "+-0123456789") == "":
+		return fail("has an exponent; write the number out")
 	case number == "" || err != nil || math.IsNaN(n) || math.IsInf(n, 0):
 		return fail("is not a limit")
 	case n <= 0:

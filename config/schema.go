@@ -98,7 +98,9 @@ func withEarlier(root *key) *key {
 		k := add(a[0], a[1], root.lookup(strings.Split(a[1], ".")))
 		k.deprecated, k.docs = false, []string{"The same as " + a[1] + "."}
 	}
-	for _, r := range renamed() {
+	inside := renamed() // the earlier keys of a section come before the section's own earlier name, which has them, too
+	slices.SortStableFunc(inside, func(a, b [2]string) int { return strings.Count(b[0], ".") - strings.Count(a[0], ".") })
+	for _, r := range inside {
 		if strings.HasSuffix(r[0], "File") {
 			add(r[0], r[1], newKey(reflect.TypeFor[string](), "", nil))
 		} else if target := root.lookup(strings.Split(r[1], ".")); target != nil {

@@ -191,7 +191,7 @@ func (p pluginManager) find(ctx context.Context, ref string) ([]plugins.Offer, e
 			return found, err
 		}
 		if err := p.d.fetch(ctx, unfetched.Sources); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("no source that is available has a plugin %s, and %w", ref, err)
 		}
 	}
 	return nil, context.Cause(ctx)
@@ -229,7 +229,7 @@ func (p pluginManager) Uninstall(ref string) ([]string, error) {
 
 // notInstalled returns an error that says why a plugin cannot be uninstalled.
 func (p pluginManager) notInstalled(ref string) error {
-	for _, loaded := range p.d.current().plugins.Installed() {
+	for _, loaded := range p.Installed().Installed() {
 		switch {
 		case loaded.Name != ref && loaded.ID() != ref:
 		case loaded.NeededBy != "":

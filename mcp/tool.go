@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
@@ -222,6 +223,9 @@ func (c *connection) listTools(ctx context.Context, s *server) (out []*Tool, lef
 	err = pages(ctx, c, wire.MethodToolsList, func(page *page) string {
 		for _, raw := range page.Tools {
 			name, tool, err := c.newTool(s, raw)
+			if err == nil && slices.ContainsFunc(out, func(t *Tool) bool { return t.name == name }) {
+				err = errors.New("the server lists this name twice; the first one counts")
+			}
 			if err == nil && len(out) == maxTools {
 				err = fmt.Errorf("only %d tools are supported", maxTools)
 			}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
@@ -281,7 +282,11 @@ func (r *record) putBack(todo []change) (problems []string) {
 			}
 			if err != nil {
 				failed[c.Path] = true
-				problems = append(problems, fmt.Sprintf("%s cannot be restored: %v", filepath.Join(r.root, filepath.FromSlash(string(c.Path))), err))
+				why := fmt.Sprintf("cannot be restored: %v", err)
+				if errors.Is(err, syscall.ENOTEMPTY) {
+					why = "was not removed, because it contains files that the command did not create"
+				}
+				problems = append(problems, filepath.Join(r.root, filepath.FromSlash(string(c.Path)))+" "+why)
 			}
 		}
 	}

@@ -211,7 +211,7 @@ func (r toolRun) question() string {
 		text += "Asked because: " + r.Permission.Reason + "\n"
 	}
 	if keys := r.keys(); r.Permission.NotRemembered != "" {
-		text += "Cannot be remembered: " + r.Permission.NotRemembered + "\n"
+		text += r.Permission.NotRemembered + ".\n"
 	} else if keys != nil {
 		text += "To be remembered with s, w or g: " + strings.Join(keys, ", ") + "\n"
 	}

@@ -22,8 +22,9 @@ const explainHelp = `Explains whether a shell command would be allowed in this d
 which rule decides and why, and which commands it contains. The command is not run. Several
 arguments are joined by spaces; put eca's own flags before them.
 
---text prints only the text that would run without your approval: the parsed command, with all
-words quoted.
+--text prints only the text that runs unless you approve the command by hand, for example because
+a rule allows it or auto-approve is on: eca prints it from what it parsed, with fixed words in
+quotes. It is printed also if the verdict is ask or deny.
 
 --json prints one document: {verdict, rule, reason, level, network, commands:
 [{command, effect, reason}], writes, unparsed, text}. If the command would run in the sandbox,

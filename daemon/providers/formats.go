@@ -83,16 +83,35 @@ func chatClient(v *view, name string, p config.Provider) (llm.Model, error) {
 }
 
 func cassetteClient(v *view, name string, p config.Provider) (llm.Model, error) {
+	player, err := v.readCassette(name, p)
+	if err != nil {
+		return nil, fmt.Errorf("provider %s: %w", v.cfg.Spelled(name), err)
+	}
+	return player, nil
+}
+
+func (v *view) readCassette(name string, p config.Provider) (*cassette.Player, error) {
 	data, err := os.ReadFile(p.URL)
 	if err != nil {
 		if from := v.urlSource(name, p); from != "" {
 			err = fmt.Errorf("%w (named by %s)", err, from)
 		}
-		return nil, fmt.Errorf("provider %s: the cassette cannot be read: %w", v.cfg.Spelled(name), err)
+		return nil, fmt.Errorf("the cassette cannot be read: %w", err)
 	}
 	player, err := cassette.Parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("provider %s: %s:%w", v.cfg.Spelled(name), p.URL, err)
+		return nil, fmt.Errorf("%s:%w", p.URL, err)
 	}
 	return player, nil
+}
+
+// unreadableCassette returns why the cassette of a provider cannot be used, or "".
+func (v *view) unreadableCassette(name string, p config.Provider) string {
+	if p.API != apiCassette || p.URL == "" {
+		return ""
+	}
+	if _, err := v.readCassette(name, p); err != nil {
+		return err.Error()
+	}
+	return ""
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 	"github.com/seed-dec29ce4/eca/internal/suggest"
+	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/llm/bedrock"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
 )
@@ -117,7 +118,9 @@ func (v *view) unusable(name string, p provider) string {
 	case p.API == "", p.URL == "" && !unset && p.API != bedrock.API && name != copilot:
 		return "it needs " + v.missing(name, p)
 	case p.Key != "" && !headerSafe(p.Key):
-		return badKey
+		return v.badKey(name, p)
+	case p.API == apiCassette:
+		return v.unreadableCassette(name, p.Provider)
 	case usable(p.Provider) && !hasModelList(p.Provider) && !catalogued(p) && len(v.modelsOf(name, p)) == 0:
 		return v.noModels(name)
 	}
@@ -125,7 +128,9 @@ func (v *view) unusable(name string, p provider) string {
 }
 
 // badKey describes a key that cannot be sent in a header. It does not show the key.
-const badKey = "its key cannot be sent: it has a space, a line break or another character that is not visible ASCII; enter it again"
+func (v *view) badKey(name string, p provider) string {
+	return "the " + v.keySource(llm.Provider{ID: name, Auth: p.auth}) + " cannot be sent: it has a space, a line break or another character that is not visible ASCII"
+}
 
 // noModels returns how to add models to a provider that is not asked for its models.
 func (v *view) noModels(name string) string {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -123,7 +124,8 @@ func (s *Store) run(repo repository, f *fetch) {
 	f.commit, f.err = s.checkout(ctx, repo)
 	if f.err != nil {
 		advice := "; check the URL, your access to it, and the network"
-		if errors.Is(f.err, errNoGit) {
+		var local *fs.PathError
+		if errors.Is(f.err, errNoGit) || errors.As(f.err, &local) {
 			advice = ""
 		}
 		f.err = fmt.Errorf("%s cannot be fetched: %w%s", withoutSecrets(repo.location), f.err, advice)

@@ -274,7 +274,7 @@ func checkBody(body []byte) error {
 	case !utf8.Valid(body):
 		return Errorf(CodeParse, "message is not valid UTF-8")
 	case !json.Valid(body):
-		return Errorf(CodeParse, "message is not valid JSON")
+		return Errorf(CodeParse, "message is not valid JSON, or nested too deeply")
 	case body[0] != '{' && body[0] != '[':
 		return Errorf(CodeInvalidRequest, "message is neither a JSON object nor a batch")
 	}

@@ -111,7 +111,11 @@ func (j *judgment) findKeys(spec tools.Spec, plan tools.Plan) (keys []string, bu
 		known = known && j.enter(dirs, c)
 		// Commands that a wrapper runs, or that name files outside the workspace, have no key. The
 		// other commands of the chain have.
-		if c.Key == "" || len(c.Demands) > 0 || !known || j.namesOutside(c, dirs) {
+		switch {
+		case j.namesOutside(c, dirs):
+			but = cmp.Or(but, cannotBeRemembered(c.Source)+": it names a path outside the workspace")
+			continue
+		case c.Key == "" || len(c.Demands) > 0 || !known:
 			but = cmp.Or(but, cannotBeRemembered(c.Source))
 			continue
 		}
