@@ -266,7 +266,7 @@ func TestStreamsDoNotGrow(t *testing.T) { //nolint:paralleltest // it measures t
 	goroutines, heap, begun := math.MaxInt-few, uint64(0), time.Now()
 	for i := range samples {
 		time.Sleep(time.Until(begun.Add(duration / 50 * time.Duration(1+i*48/(samples-1))))) // soon after the start until shortly before the end
-		r.Forget()                           // what the editor of the test was shown
+		r.Forget()                                                                           // what the editor of the test was shown
 		goroutinesNow, heapNow := usage(goroutines + few)
 		t.Logf("after %s: %d goroutines and %d KB", time.Since(begun).Round(time.Second/10), goroutinesNow, heapNow>>10)
 		if i == 0 {

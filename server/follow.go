@@ -314,25 +314,6 @@ func (v *view) remind(ctx context.Context) {
 	}
 }
 
-// remindChild sends the pending approvals of a subagent again.
-func (v *view) remindChild(ctx context.Context, callID string, sub event.Subagent) {
-	session, ok := v.views.host.Engine().Lookup(sub.ChatID)
-	if !ok {
-		return
-	}
-	r := v.renderer.forChild(sub)
-	for reader := session.Read(1); ; {
-		e, ok, err := reader.Try(ctx)
-		if !ok || err != nil {
-			break
-		}
-		if e.Turn == callID {
-			r.showLive(e)
-		}
-	}
-	v.sendPending(ctx, r)
-}
-
 // sendPending sends the approvals that are pending in a renderer's chat.
 func (v *view) sendPending(ctx context.Context, r *renderer) {
 	for _, c := range r.fold.Calls() {

@@ -174,7 +174,9 @@ func newBrowserRig(t *testing.T, files, rights string, prepare ...func(place)) *
 }
 
 // onLocalhost returns the URL of a web server at localhost.
-func onLocalhost(s *httptest.Server) string { return strings.Replace(s.URL, "127.0.0.1", "localhost", 1) }
+func onLocalhost(s *httptest.Server) string {
+	return strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
+}
 
 // recordProxy returns the URL of a proxy, and fails the test if eca connects to another machine through
 // it. Connections to this machine need no proxy.
