@@ -187,7 +187,7 @@ func TestGuessing(t *testing.T) {
 		t.Errorf("the password: %d", status)
 	}
 	said := ""
-	for i := range 30 {
+	for i := range 1000 {
 		status, body := get(fmt.Sprint("guess", i), "/api/v1/session")
 		said += body
 		if want := map[bool]int{true: 401, false: 429}[i < 10]; status != want {
@@ -338,6 +338,7 @@ func TestRights(t *testing.T) {
 	if _, list := r.do("GET", "/chats", nil); list != "[]" {
 		t.Errorf("a refused prompt made a chat: %s", list)
 	}
+	began := time.Now()
 	if n, err := r.devices.Revoke(dev.ID); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
@@ -346,8 +347,14 @@ func TestRights(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("the stream of a revoked device goes on")
 	}
+	took := time.Since(began)
+	began = time.Now()
 	if status := call(watcher, "GET", "/session", nil); status != 401 {
 		t.Errorf("a revoked device: %d", status)
+	}
+	t.Logf("the stream ended after %s; a call took %s", took, time.Since(began))
+	if took > time.Second+10*time.Since(began) {
+		t.Error("the stream of a revoked device goes on for too long")
 	}
 }
 

@@ -183,6 +183,75 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// dialAll connects to a port at all addresses of all interfaces except those of loopback, and returns the addresses
+// where that works and where it does not.
+func dialAll(t *testing.T, port int) (open, closed []string) {
+	t.Helper()
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range interfaces {
+		addresses, err := i.Addrs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range addresses {
+			n, ok := a.(*net.IPNet)
+			if !ok || n.IP.IsLoopback() {
+				continue
+			}
+			address := n.IP.String()
+			if n.IP.IsLinkLocalUnicast() && n.IP.To4() == nil {
+				address += "%" + i.Name
+			}
+			conn, err := net.DialTimeout("tcp", net.JoinHostPort(address, fmt.Sprint(port)), 5*time.Second)
+			if err != nil {
+				closed = append(closed, address)
+				continue
+			}
+			_ = conn.Close()
+			open = append(open, address)
+		}
+	}
+	return open, closed
+}
+
+// Without a certificate, no interface of this machine but loopback has the port, also if the first port is in use.
+// With bindHost, all of IPv4 have it, and /remote warns about it.
+func TestInterfaces(t *testing.T) {
+	t.Parallel()
+	for host, said := range map[string]string{"": "Open http://eca.localhost:", "0.0.0.0": "without TLS"} {
+		t.Run(host, func(t *testing.T) {
+			t.Parallel()
+			settings := object{"port": 0}
+			if host == "" {
+				if taken, err := net.Listen("tcp", "127.0.0.1:7777"); err == nil { // otherwise, another program has it
+					defer taken.Close()
+				}
+			} else {
+				settings["bindHost"] = host
+			}
+			r := newRig(t, "turns: []\n", object{"remote": settings}, nil)
+			places, err := r.devices.Endpoints()
+			if err != nil || len(places) != 1 || host == "" && places[0].Port == 7777 {
+				t.Fatal(places, err)
+			}
+			open, closed := dialAll(t, places[0].Port)
+			if host == "" && len(open) != 0 {
+				t.Errorf("it listens at %s", open)
+			}
+			for _, address := range closed {
+				if host != "" && !strings.Contains(address, ":") { // IPv4
+					t.Errorf("it does not listen at %s", address)
+				}
+			}
+			r.Call("chat/prompt", object{"chatId": "c", "message": "/remote"})
+			r.Await(0, "the address", fake.Content("text", said))
+		})
+	}
+}
+
 // With a certificate that cannot be used, only this machine can connect, without TLS, and /remote says
 // why.
 func TestExpiredCertificate(t *testing.T) {
@@ -194,19 +263,8 @@ func TestExpiredCertificate(t *testing.T) {
 	if status, result := r.do("GET", "/health", nil); status != 200 {
 		t.Error(status, result)
 	}
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range addresses {
-		n, ok := a.(*net.IPNet)
-		if !ok || n.IP.IsLoopback() || n.IP.IsLinkLocalUnicast() {
-			continue
-		}
-		if conn, err := net.Dial("tcp", net.JoinHostPort(n.IP.String(), fmt.Sprint(r.port))); err == nil {
-			_ = conn.Close()
-			t.Errorf("it listens at %s", n.IP)
-		}
+	if open, _ := dialAll(t, r.port); len(open) != 0 {
+		t.Errorf("it listens at %s", open)
 	}
 	r.Call("chat/prompt", object{"chatId": "c", "message": "/remote"})
 	r.Await(0, "the reason", fake.Content("text", "Open http://eca.localhost:", "the certificate is valid from"))

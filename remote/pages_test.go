@@ -32,7 +32,7 @@ func (r *rig) rawStream(token string) net.Conn {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+	if err := conn.(*net.TCPConn).SetReadBuffer(256 << 10); err != nil {
 		r.t.Fatal(err)
 	}
 	fmt.Fprintf(conn, "GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n\r\n", token)

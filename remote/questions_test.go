@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/remote"
 )
 
@@ -161,6 +164,78 @@ func TestQuestionOfLeavingPage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// If the editor approves a call and a page rejects it at the same moment, one of them counts, all show the same,
+// and the log names the device if it was the page. With ECA_REMOTE_SOAK, this happens 500 times.
+func TestDecisionsOfEditorAndPage(t *testing.T) {
+	needs.Long(t)
+	t.Parallel()
+	times := 20
+	if os.Getenv("ECA_REMOTE_SOAK") != "" {
+		times = 500
+	}
+	r := newRig(t, `turns: []
+default: {steps: [{calls: [{id: call, tool: eca__write_file, arguments: {path: "${workspace}/a", content: x}}]}, {text: 'Done.'}]}
+`, nil, nil)
+	second, _ := r.pair(remote.Watch)
+	pages := []*events{r.events(r.token, ""), r.events(second, "")}
+	for _, page := range pages {
+		page.await(0, "session:connected")
+	}
+	outcomes := map[int]string{204: "toolCallRejected", 409: "toolCallRunning"} // by what the page is answered
+	seen := map[int]int{}
+	wait := time.Duration(0) // until the editor decides, so that neither is always the first one
+	for i := range times {
+		id := fmt.Sprint("chat-", i)
+		mark := r.Mark()
+		r.Call("chat/prompt", object{"chatId": id, "message": "go"})
+		_, asked := pages[0].await(0, "chat:content-received", id, "toolCallRun", `"manualApproval":true`)
+		var p struct{ Content struct{ ID string } }
+		if err := json.Unmarshal([]byte(asked.data), &p); err != nil {
+			t.Fatal(err)
+		}
+		decided := make(chan int)
+		go func() {
+			status, _ := r.do("POST", "/chats/"+id+"/reject/"+p.Content.ID, nil)
+			decided <- status
+		}()
+		time.Sleep(wait)
+		r.Notify("chat/toolCallApprove", object{"chatId": id, "toolCallId": p.Content.ID})
+		status := <-decided
+		if seen[status]++; status == 204 {
+			wait -= 100 * time.Microsecond
+		} else {
+			wait += 100 * time.Microsecond
+		}
+		r.Await(mark, "the end", fake.Finished())
+		shown := [][]string{nil}
+		for _, m := range r.Since(mark) {
+			shown[0] = append(shown[0], string(m.Params))
+		}
+		for _, page := range pages {
+			page.await(0, "chat:content-received", id, `"state":"finished"`)
+			var list []string
+			for _, e := range page.all() {
+				list = append(list, e.data)
+			}
+			shown = append(shown, list)
+		}
+		for face, list := range shown {
+			for _, outcome := range outcomes {
+				shows := slices.ContainsFunc(list, func(data string) bool {
+					return strings.Contains(data, `"`+id+`"`) && strings.Contains(data, outcome)
+				})
+				if shows != (outcome == outcomes[status]) {
+					t.Errorf("%s: the page was answered %d; %s in face %d: %v", id, status, outcome, face, shows)
+				}
+			}
+		}
+	}
+	if said := strings.Count(r.log.String(), `a decision" device="test trust"`); said != seen[204] || seen[204]+seen[409] != times {
+		t.Errorf("the log names the page %d times; it was answered %v", said, seen)
+	}
+	t.Logf("the page was answered %v", seen)
 }
 
 // page connects like our page, and waits until it follows.

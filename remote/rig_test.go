@@ -214,7 +214,10 @@ func (r *rig) do(method, path string, body any) (status int, result string) {
 }
 
 // event is an event of a stream.
-type event struct{ id, name, data string }
+type event struct {
+	id, name, data string
+	at             time.Time // when it had arrived
+}
 
 // events reads a stream.
 type events struct {
@@ -270,6 +273,7 @@ func (e *events) read() {
 			one.data = value
 		case line == "" && one.name != "":
 			e.mu.Lock()
+			one.at = time.Now()
 			e.list = append(e.list, one)
 			close(e.changed)
 			e.changed = make(chan struct{})

@@ -314,11 +314,14 @@ func (f api) approve(c *call) (any, error) {
 // reject refuses a call.
 func (f api) reject(c *call) (any, error) { return f.decide(c, chat.Decision{}) }
 
-// decide decides about a call. The first decision counts.
+// decide decides about a call, also of a subagent. The first decision counts.
 func (f api) decide(c *call, d chat.Decision) (any, error) {
-	session, err := f.existingChat(c)
-	if err != nil {
-		return nil, err
+	session, ok := f.opts.Engine.Lookup(c.path("id"))
+	if !ok {
+		var err error
+		if session, err = f.existingChat(c); err != nil {
+			return nil, err
+		}
 	}
 	id := c.path("call")
 	counts, err := session.Decide(id, d).Wait(c.ctx)

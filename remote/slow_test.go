@@ -2,6 +2,7 @@ package remote_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,28 +32,86 @@ func (r *rig) awaitStreams(n int) {
 	}
 }
 
-// A client that stops reading delays no other one, and is disconnected. When it comes back, it gets what
-// it missed.
-func TestClientThatDoesNotRead(t *testing.T) {
+// delays has a chat stream pieces of text, and returns how much later than the editor a page was shown each,
+// in ascending order.
+func (r *rig) delays(page *events, chatID string, piece int) (delays []time.Duration) {
+	r.t.Helper()
+	var shown []time.Time // in the editor
+	size := 0
+	r.Watch(func(m fake.Message, at time.Time) {
+		if m.Method == "chat/contentReceived" {
+			size += len(text([]event{{name: "chat:content-received", data: string(m.Params)}}))
+		}
+		for len(shown) < size/piece {
+			shown = append(shown, at)
+		}
+	})
+	mark, from := r.Mark(), len(page.all())
+	r.Call("chat/prompt", object{"chatId": chatID, "message": "go"})
+	page.await(from, "chat:content-received", chatID, `"state":"finished"`)
+	r.Await(mark, "the end", fake.Finished())
+	r.Watch(nil)
+	size = 0
+	for _, e := range page.all()[from:] {
+		size += len(text([]event{e}))
+		for len(delays) < size/piece {
+			delays = append(delays, e.at.Sub(shown[len(delays)]))
+		}
+	}
+	slices.Sort(delays)
+	return delays
+}
+
+// A client that reads slowly, and then not at all, delays no other one, needs little memory, and is
+// disconnected. When it comes back, it gets what it missed.
+func TestClientThatDoesNotRead(t *testing.T) { //nolint:paralleltest // it measures the process
 	needs.Long(t)
-	t.Parallel()
 	const piece, n = 1001, 6_000 // more than a socket buffers
 	x := strings.Repeat("x", piece-1)
-	r := newRig(t, fmt.Sprintf("turns:\n  - steps: [{text: '%s '}]\n  - steps: [{text: '%s ', repeat: %d}]\n", x, x, n-1), nil, nil)
+	long := fmt.Sprintf("  - steps: [{text: '%s ', repeat: %d, delay: 1ms}]\n", x, n-1)
+	r := newRig(t, fmt.Sprintf("turns:\n%s  - steps: [{text: '%s '}]\n%s", long, x, long), nil, nil)
 	second, _ := r.pair(remote.Watch)
-	slow := r.rawStream(second)
 	page := r.events(r.token, "")
 	page.await(0, "session:connected")
+	without := r.delays(page, "alone", piece)
+	r.Call("chat/delete", object{"chatId": "alone"})
+	from, _ := page.await(0, "chat:deleted", "alone")
+	slow := r.rawStream(second)
 	r.awaitStreams(2)
 	r.Call("chat/prompt", object{"chatId": "c", "message": "short"}) // both pages are sent this completely
-	end, _ := page.await(0, "chat:content-received", `"state":"finished"`)
-	r.Call("chat/prompt", object{"chatId": "c", "message": "long"})
-	page.await(end+1, "chat:content-received", `"state":"finished"`)
-	if got := len(text(page.all())); got != piece*n {
+	page.await(from, "chat:content-received", `"state":"finished"`)
+	var start bytes.Buffer // what the slow client reads with 1 KB/s
+	reading := make(chan error, 1)
+	go func() {
+		for range 5 {
+			if _, err := io.CopyN(&start, slow, 1<<10); err != nil {
+				reading <- err
+				return
+			}
+			time.Sleep(time.Second)
+		}
+		reading <- nil
+	}()
+	with := r.delays(page, "c", piece)
+	if err := <-reading; err != nil {
+		t.Fatal(err)
+	}
+	p99 := func(d []time.Duration) time.Duration { return d[len(d)*99/100] }
+	t.Logf("the other page was shown the text after %s (p99) with the slow one, and after %s without", p99(with), p99(without))
+	if p99(with) > 2*p99(without)+5*time.Millisecond { // in a run of many tests, both have outliers
+		t.Error("the slow page delays the other one")
+	}
+	if got := len(text(page.all()[from:])); got != piece*n {
 		t.Errorf("the page that reads was shown %d bytes, not %d", got, piece*n)
 	}
+	_, heap := usage(math.MaxInt)
 	r.awaitStreams(1)
-	res, err := http.ReadResponse(bufio.NewReader(slow), nil)
+	_, heapAfter := usage(math.MaxInt)
+	t.Logf("the slow page took %d KB", (int64(heap)-int64(heapAfter))>>10)
+	if heap > heapAfter+1<<20 {
+		t.Error("the slow page takes too much memory")
+	}
+	res, err := http.ReadResponse(bufio.NewReader(io.MultiReader(&start, slow)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +237,7 @@ func awaitWords(body io.Reader, n int) error {
 // ECA_REMOTE_SOAK is how long the chat grows.
 func TestStreamsDoNotGrow(t *testing.T) { //nolint:paralleltest // it measures the process
 	needs.Long(t)
-	const devices, each, pause, samples, size = 4, 4, 5 * time.Millisecond, 5, 1 << 20
+	const devices, each, pause, samples, size = 4, 4, 5 * time.Millisecond, 6, 1 << 20
 	duration := 5 * time.Second
 	if given := os.Getenv("ECA_REMOTE_SOAK"); given != "" {
 		var err error
@@ -205,8 +265,8 @@ func TestStreamsDoNotGrow(t *testing.T) { //nolint:paralleltest // it measures t
 	const few, little = 5, 8 << 20
 	goroutines, heap, begun := math.MaxInt-few, uint64(0), time.Now()
 	for i := range samples {
-		time.Sleep(duration / (samples + 1)) // the turn runs on after the last one
-		r.Forget()                           // what the editor of the test was shown
+		time.Sleep(time.Until(begun.Add(duration / 50 * time.Duration(1+i*48/(samples-1))))) // soon after the start until shortly before the end
+		r.Forget()                                                                           // what the editor of the test was shown
 		goroutinesNow, heapNow := usage(goroutines + few)
 		t.Logf("after %s: %d goroutines and %d KB", time.Since(begun).Round(time.Second/10), goroutinesNow, heapNow>>10)
 		if i == 0 {

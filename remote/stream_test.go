@@ -3,6 +3,7 @@ package remote_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -129,6 +130,47 @@ func TestChatsThatAreNotLoaded(t *testing.T) {
 			t.Error("the chat that the page loaded is shown once more")
 		}
 	}
+}
+
+// A page that loads a chat whose subagent waits for approval learns which chat is the subagent's, and is shown
+// the call: in a stream that showed the chat before, and in one that did not.
+func TestLoadWithSubagent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, `turns:
+  - {user: 'child task', steps: [{calls: [{id: s2, tool: eca__write_file, arguments: {path: "${workspace}/child.txt", content: c}}]}, {text: Child done.}]}
+  - {user: '^delegate', steps: [{calls: [{id: s1, tool: eca__spawn_agent, arguments: {agent: general, task: child task, activity: looking}}]}, {text: Delegated.}]}
+`, nil, nil)
+	page := r.events(r.token, "")
+	page.await(0, "session:connected")
+	if status, result := r.do("POST", "/chats/c/prompt", object{"message": "delegate"}); status != 200 {
+		t.Fatal(status, result)
+	}
+	page.await(0, "chat:content-received", `"parentChatId":"c"`, `"manualApproval":true`)
+	var asked event
+	for _, again := range []bool{false, true} {
+		if again {
+			page.close()
+			page = r.events(r.token, "")
+			page.await(0, "session:connected")
+		}
+		from := len(page.all())
+		if status, result := r.do("GET", "/chats/c", nil); status != 200 {
+			t.Fatal(status, result)
+		}
+		from, _ = page.await(from, "chat:content-received", `"chatId":"c"`, "toolCallRunning", "subagentChatId")
+		_, asked = page.await(from, "chat:content-received", `"parentChatId":"c"`, "toolCallRun", `"manualApproval":true`)
+	}
+	var p struct {
+		ChatID  string
+		Content struct{ ID string }
+	}
+	if err := json.Unmarshal([]byte(asked.data), &p); err != nil {
+		t.Fatal(err)
+	}
+	if status, result := r.do("POST", "/chats/"+p.ChatID+"/approve/"+p.Content.ID, nil); status != 204 {
+		t.Fatal(status, result)
+	}
+	page.await(0, "chat:content-received", "Delegated.")
 }
 
 // A load does not wait until what another chat shows has arrived at the page.

@@ -109,6 +109,25 @@ func (v *view) followChild(ctx, waiting context.Context, session *chat.Session, 
 	}
 }
 
+// remindChild sends the pending approvals of a subagent again.
+func (v *view) remindChild(ctx context.Context, callID string, sub event.Subagent) {
+	session, ok := v.views.host.Engine().Lookup(sub.ChatID)
+	if !ok {
+		return
+	}
+	r := v.renderer.forChild(sub)
+	for reader := session.Read(1); ; {
+		e, ok, err := reader.Try(ctx)
+		if !ok || err != nil {
+			break
+		}
+		if e.Turn == callID {
+			r.showLive(e)
+		}
+	}
+	v.sendPending(ctx, r)
+}
+
 // updateChildrenBefore stops showing the subagents whose work ends with an event of the parent,
 // before that event is shown.
 func (v *view) updateChildrenBefore(ctx context.Context, e event.Event) {

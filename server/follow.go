@@ -283,26 +283,42 @@ func (v *view) moveTo(ctx context.Context, p followParams) error {
 	v.renderer, v.reader = r, v.session.ReadAt(p.Seq, p.Offset)
 	v.renderer.statusSent = true
 	v.views.notify(ctx, "$/positioned", positionedParams{v.chatID, position{p.Seq, p.Offset}, "chat/opened", protocol.ChatOpened{ChatID: v.chatID, Title: v.session.Meta().Title}})
+	if p.Remind {
+		v.remind(ctx)
+	}
 	for _, c := range r.fold.Calls() {
 		if sub := c.Subagent(); sub != nil && c.Stage == transcript.Running {
 			v.showChildFrom(ctx, c.CallID, *sub, p.Subagents[sub.ChatID])
 		}
 	}
-	if p.Remind {
-		v.remind(ctx)
-	}
 	return nil
 }
 
-// remind sends the pending approvals again. If the chat is idle, it also sends that status, because a
-// client that missed the end of a turn may still show the chat as running.
+// remind sends the pending approvals again, also those of running subagents. If the chat is idle, it also
+// sends that status, because a client that missed the end of a turn may still show the chat as running.
 func (v *view) remind(ctx context.Context) {
 	if !v.followsTurn() {
 		v.send(ctx, v.renderer.status("idle"))
 	}
+	v.sendPending(ctx, v.renderer)
 	for _, c := range v.renderer.fold.Calls() {
+		sub := c.Subagent()
+		if sub == nil || sub.Background || c.Stage != transcript.Running {
+			continue
+		}
+		// Loaded messages do not say which chat is the subagent's, and clients drop the events of others.
+		v.send(ctx, v.renderer.showCall(c))
+		if v.children[c.CallID] != nil { // otherwise, it is shown from its beginning
+			v.remindChild(ctx, c.CallID, *sub)
+		}
+	}
+}
+
+// sendPending sends the approvals that are pending in a renderer's chat.
+func (v *view) sendPending(ctx context.Context, r *renderer) {
+	for _, c := range r.fold.Calls() {
 		if c.Stage == transcript.Judged && c.Judgment.Manual {
-			v.send(ctx, v.renderer.content(protocol.RoleAssistant, v.renderer.toolRun(c)))
+			v.send(ctx, r.content(protocol.RoleAssistant, r.toolRun(c)))
 		}
 	}
 }

@@ -38,6 +38,10 @@ func numbered(n int) string {
 // remoteTape is what the model answers in the tests of pages. Each word of a long answer is a delta.
 var remoteTape = `cassette: 1
 turns:
+  - user: '^fast'
+    steps: [{text: "` + numbered(5000) + `end", delay: 2ms}]
+  - user: '^slow'
+    steps: [{text: "` + numbered(2500) + `end", delay: 190ms}]
   - user: '^count'
     steps: [{text: "` + numbered(2500) + `end", delay: 4ms}]
   - user: '^long command'
@@ -51,6 +55,7 @@ type browserRig struct {
 	t      *testing.T
 	place  place
 	site   *httptest.Server
+	secure *httptest.Server // the same over HTTPS
 	token  string
 	port   string   // of eca
 	others []string // ports of further servers
@@ -109,8 +114,8 @@ func (l *line) cut(down bool) {
 
 // newBrowserRig starts eca with the remote server, after prepare, and a web server with the files of a folder and
 // with controls for the test's program: /control/prompt?chat=C&text=T prompts in the editor,
-// /control/saw?method=M&part=P waits for what the editor sees, and /control/cut?down=true cuts the line
-// to eca until down=false mends it.
+// /control/saw?method=M&part=P waits for what the editor sees, /control/asked?part=P fails unless the last
+// request to the model has that part, and /control/cut?down=true cuts the line to eca until down=false mends it.
 func newBrowserRig(t *testing.T, files, rights string, prepare ...func(place)) *browserRig {
 	t.Helper()
 	r := &browserRig{t: t}
@@ -131,12 +136,18 @@ func newBrowserRig(t *testing.T, files, rights string, prepare ...func(place)) *
 		}
 		http.ServeFile(w, q, path)
 	})
-	r.site = httptest.NewServer(mux)
+	r.site, r.secure = httptest.NewServer(mux), httptest.NewTLSServer(mux)
 	t.Cleanup(r.site.Close)
+	t.Cleanup(r.secure.Close)
 	provider := newProvider(t, remoteTape)
+	mux.HandleFunc("/control/asked", func(w http.ResponseWriter, q *http.Request) {
+		if asked, _ := json.Marshal(provider.last(t)); !strings.Contains(string(asked), q.FormValue("part")) {
+			http.Error(w, string(asked), http.StatusNotFound)
+		}
+	})
 	settings, err := json.Marshal(map[string]any{
 		"chat":   map[string]any{"title": false},
-		"remote": map[string]any{"enabled": true, "push": true, "origins": []string{strings.Replace(r.site.URL, "127.0.0.1", "localhost", 1)}},
+		"remote": map[string]any{"enabled": true, "push": true, "origins": []string{onLocalhost(r.site), onLocalhost(r.secure)}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -162,6 +173,11 @@ func newBrowserRig(t *testing.T, files, rights string, prepare ...func(place)) *
 	return r
 }
 
+// onLocalhost returns the URL of a web server at localhost.
+func onLocalhost(s *httptest.Server) string {
+	return strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
+}
+
 // recordProxy returns the URL of a proxy, and fails the test if eca connects to another machine through
 // it. Connections to this machine need no proxy.
 func recordProxy(t *testing.T) string {
@@ -183,10 +199,10 @@ func (r *browserRig) driveWith(browser, script string) {
 	program := needs.Program(r.t, browser, browser)
 	node, modules := testkit.NodeTools(r.t, os.Getenv, "playwright-core")
 	given, err := json.Marshal(map[string]any{
-		"site": strings.Replace(r.site.URL, "127.0.0.1", "localhost", 1), "host": "eca.localhost:" + r.port, "port": r.port,
+		"site": onLocalhost(r.site), "secure": onLocalhost(r.secure), "host": "eca.localhost:" + r.port, "port": r.port,
 		"others": append([]string{}, r.others...), "line": fmt.Sprint("eca.localhost:", r.line.Addr().(*net.TCPAddr).Port),
-		"client": os.Getenv("ECA_WEB_CLIENT") != "", "token": r.token, "root": r.place.root, "modules": modules, "browser": program, "patience": 60_000, "times": 12, "cuts": []int{1, 10},
-		"pictures": os.Getenv("ECA_WEB_PICTURES"),
+		"client": os.Getenv("ECA_WEB_CLIENT") != "", "token": r.token, "root": r.place.root, "modules": modules, "browser": program, "patience": 60_000,
+		"pictures": os.Getenv("ECA_WEB_PICTURES"), "soak": os.Getenv("ECA_REMOTE_SOAK") != "",
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -241,7 +257,7 @@ func webClient(t *testing.T) string {
 
 // TestReferenceWebClient uses the reference's web client, unchanged, in Chromium:
 // testdata/remote/client.mjs types, clicks and looks. ECA_WEB_CLIENT names the folder with its built
-// page.
+// page. With ECA_REMOTE_SOAK, it loads 200 times while a chat streams.
 func TestReferenceWebClient(t *testing.T) {
 	newBrowserRig(t, webClient(t), "trust").drive("client.mjs")
 }
@@ -265,7 +281,8 @@ func TestReferenceWebClientWithManyChats(t *testing.T) {
 }
 
 // TestReferenceWebClientOverBadLines does the same with several servers, lines that are cut, and chats
-// that run at the same time: testdata/remote/lines.mjs.
+// that run at the same time: testdata/remote/lines.mjs. With ECA_REMOTE_SOAK, it selects running chats 200
+// times, and cuts for up to six minutes.
 func TestReferenceWebClientOverBadLines(t *testing.T) {
 	r := newBrowserRig(t, webClient(t), "trust")
 	second := r.place.serve(t)

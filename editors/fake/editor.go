@@ -222,11 +222,11 @@ func (e *Editor) Mark() int {
 	return len(e.heard)
 }
 
-// Forget drops what was heard so far: a benchmark hears much.
+// Forget drops what was heard so far, and the conversation: a benchmark hears much.
 func (e *Editor) Forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.heard = nil
+	e.heard, e.rpc = nil, bytes.Buffer{}
 }
 
 // Since returns what was heard from a mark on.

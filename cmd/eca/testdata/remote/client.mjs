@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 
-import { assertWords, browser, control, given, step, waitFor } from './common.mjs';
+import { assertWords, browser, control, given, launch, step, waitFor } from './common.mjs';
 
 let page;
 const calls = []; // requests to eca
@@ -91,17 +91,21 @@ await step('5: a chat of the editor is listed and does not take the screen', asy
 });
 
 await step('2: loads while it streams show each word once', async () => {
-  await newChat();
-  await say('count');
-  await shown('w5 ');
-  for (let i = 0; i < 8; i++) {
-    await page.reload();
+  const loads = given.soak ? 200 : 8;
+  for (let i = 0; i < loads;) {
+    await newChat();
+    await say('fast');
     await shown('w5 ');
-    await page.waitForTimeout(200 * (i % 3));
+    for (let more = true; more;) {
+      await page.reload();
+      await shown('w5 ');
+      more = await page.locator('.progress-area').count() > 0 && ++i < loads;
+      await page.waitForTimeout(200 * (i % 3));
+    }
+    await waitFor('the end', async () => (await answer()).endsWith('end'));
+    await idle();
+    assertWords(await answer(), 5000, `after ${i} loads`);
   }
-  await waitFor('the end', async () => (await answer()).endsWith('end'));
-  await idle();
-  assertWords(await answer(), 2500, 'after loads');
 });
 
 await step('6: what waits for approval is shown after a reload and in a second page, and decided once', async () => {
@@ -196,6 +200,59 @@ await step('11: rename, clear and delete, which the editor sees', async () => {
   await control('saw', { method: 'chat/deleted', part: 'chatId' });
 });
 
+await step('2: a chat with a flag and a subagent that waits is the same after a reload', async () => {
+  await newChat();
+  await say('hello');
+  await ended('Hello,');
+  page.once('dialog', (d) => d.accept('before the subagent'));
+  await page.locator('.user-message').first().hover();
+  await page.locator('[title="Add flag after this message"]').first().click();
+  await page.locator('.flag-banner', { hasText: 'before the subagent' }).waitFor();
+  await say('delegate');
+  const accept = page.getByRole('button', { name: 'Accept', exact: true });
+  await accept.waitFor();
+  const parts = () => Promise.all(['.user-message', '.assistant-message', '.subagent-card'].map((c) => page.locator(c).allInnerTexts()));
+  const before = await parts();
+  await page.reload(); // the page does not show flags of a chat that it loads
+  await accept.waitFor();
+  assert.deepEqual(await parts(), before);
+  await accept.click();
+  await ended('Delegated.');
+  assert.equal(fs.readFileSync(path.join(given.root, 'child.txt'), 'utf8'), 'c');
+  await page.reload();
+  await shown('Delegated.');
+  await page.waitForTimeout(2000); // what is shown twice is by then
+  const [prompts, answers] = await parts();
+  assert.deepEqual([prompts, answers.length, await page.getByText('general: looking').count()], [['hello', 'delegate'], 2, 1]);
+});
+
+await step('11: contexts', async () => {
+  await newChat();
+  // The page has no list of files, and takes contexts from the window around it.
+  await page.evaluate((file) => globalThis.postMessage({ type: 'chat/addContextToSystemPrompt', data: { type: 'file', path: file } }), path.join(given.root, 'old.txt'));
+  await page.locator('.added-context', { hasText: 'old.txt' }).waitFor({ state: 'attached' }); // the page hides it
+  await say('hello');
+  await ended('Hello,');
+  await control('asked', { part: 'third' }); // is only in the file
+});
+
+await step('11: jobs', async () => {
+  await newChat();
+  await say('background');
+  await page.getByRole('button', { name: 'Accept', exact: true }).click();
+  await ended('Started.');
+  await control('saw', { method: 'jobs/updated', part: 'running' });
+  await page.getByLabel('Open settings').click();
+  await page.locator('.settings-tab', { hasText: 'Jobs' }).click();
+  await page.locator('.job-card.running [title="View output"]').click();
+  await page.locator('.job-output-content', { hasText: 'job-output' }).waitFor();
+  await page.locator('.job-card.running [title="Kill job"]').click();
+  await page.locator('.job-card.running').waitFor({ state: 'detached' });
+  await page.locator('.job-card').waitFor();
+  await page.reload();
+  await field().waitFor();
+});
+
 await step('11: stop', async () => {
   await newChat();
   await say('endless');
@@ -203,6 +260,40 @@ await step('11: stop', async () => {
   await page.locator('.progress-area .stop').click();
   await idle();
   assert.ok(calls.some((c) => c.endsWith('/stop')));
+});
+
+await step('14: a page that is served over HTTPS', async () => {
+  const { port } = new URL(given.secure);
+  const from = async (context) => {
+    const opened = await context.newPage();
+    opened.setDefaultTimeout(given.patience);
+    await opened.goto(`${given.secure}/index.html`);
+    assert.ok(await opened.evaluate(() => isSecureContext));
+    const statuses = {};
+    for (const host of ['eca.localhost', 'localhost', '127.0.0.1']) {
+      statuses[host] = await opened.evaluate(({ url, token }) => fetch(url, { headers: { Authorization: `Bearer ${token}` } }).then((r) => r.status, () => 'failed'), { url: `http://${host}:${given.port}/api/v1/session`, token: given.token });
+    }
+    return { statuses, opened };
+  };
+  const all = (status) => ({ 'eca.localhost': status, localhost: status, '127.0.0.1': status });
+  const context = await browser.newContext({ ignoreHTTPSErrors: true });
+  const { statuses, opened } = await from(context);
+  assert.deepEqual(statuses, all(200), 'from this machine');
+  await context.route((u) => /^(77[789]\d)$/.test(u.port) && u.host !== given.host, (route) => route.abort());
+  await opened.goto(`${given.secure}/remote${link}`);
+  await field(opened).waitFor();
+  await newChat(opened);
+  await say('hello', opened);
+  await ended('Hello,', opened);
+  await context.close();
+  // Chromium asks the user whether a page from elsewhere may reach this machine.
+  const elsewhere = await launch([`--ip-address-space-overrides=127.0.0.1:${port}=public,[::1]:${port}=public`]);
+  for (const allowed of [false, true]) {
+    const apart = await elsewhere.newContext({ ignoreHTTPSErrors: true });
+    if (allowed) await apart.grantPermissions(['local-network-access'], { origin: given.secure });
+    assert.deepEqual((await from(apart)).statuses, all(allowed ? 200 : 'failed'), `from elsewhere, allowed: ${allowed}`);
+  }
+  await elsewhere.close();
 });
 
 await step('26: nobody else was asked for anything', async () => { assert.deepEqual(foreign, []); });

@@ -6,7 +6,8 @@ import path from 'node:path';
 export const given = JSON.parse(process.argv[2]);
 export const require = createRequire(path.join(given.modules, 'x'));
 const { chromium } = require('playwright-core');
-export const browser = await chromium.launch({ executablePath: given.browser, args: ['--no-sandbox'] });
+export const launch = (args) => chromium.launch({ executablePath: given.browser, args: ['--no-sandbox', ...args] });
+export const browser = await launch([]);
 
 /** Has the test do something: prompt in the editor, or wait for what the editor sees. */
 export async function control(name, parameters) {
@@ -38,8 +39,8 @@ export function assertWords(text, n, what) {
   for (let i = 0; i < Math.max(n, words.length); i++) assert.equal(words[i], i < n ? `w${i}` : undefined, `${what}: word ${i} of ${words.length}`);
 }
 
-export async function waitFor(what, condition) {
-  const end = Date.now() + given.patience;
+export async function waitFor(what, condition, patience = given.patience) {
+  const end = Date.now() + patience;
   while (!(await condition())) {
     assert.ok(Date.now() < end, what);
     await new Promise((done) => { setTimeout(done, 50); });

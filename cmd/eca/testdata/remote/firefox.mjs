@@ -33,7 +33,7 @@ const send = (method, params) => new Promise((done, failed) => {
   calls.set(++last, { done, failed });
   socket.send(JSON.stringify({ id: last, method, params }));
 });
-await send('session.new', { capabilities: {} });
+await send('session.new', { capabilities: { alwaysMatch: { acceptInsecureCerts: true } } });
 const { contexts: [{ context }] } = await send('browsingContext.getTree', {});
 const open = (url) => send('browsingContext.navigate', { context, url, wait: 'complete' });
 const evaluate = async (expression) => {
@@ -52,12 +52,14 @@ const press = (name) => evaluate(`[...document.querySelectorAll('button')].find(
 
 let code = 0;
 try {
-  await open(given.site);
-  for (const host of ['eca.localhost', 'localhost', '127.0.0.1']) {
-    const call = `fetch('http://${host}:${given.port}/api/v1/session', { headers: { Authorization: 'Bearer ${given.token}' } }).then((r) => r.status, String)`;
-    assert.equal(await evaluate(call), 200, `from a page on localhost to ${host}`);
+  for (const site of [given.site, given.secure]) {
+    await open(site);
+    for (const host of ['eca.localhost', 'localhost', '127.0.0.1']) {
+      const call = `fetch('http://${host}:${given.port}/api/v1/session', { headers: { Authorization: 'Bearer ${given.token}' } }).then((r) => r.status, String)`;
+      assert.equal(await evaluate(call), 200, `from ${site} to ${host}`);
+    }
   }
-  console.log('14: a page on localhost calls the API');
+  console.log('14: a page on localhost, and one over HTTPS, call the API');
   await open(`http://${given.host}/#token=${given.token}`);
   await waitFor('the page is there', `document.querySelector('#prompt') !== null`);
   assert.equal(await evaluate('isSecureContext && location.hash === ""'), true);

@@ -27,13 +27,13 @@ const say = async (text) => {
   await page.locator('textarea.field').press('Enter');
 };
 const shown = (text) => page.locator('.messages-container').getByText(text).last().waitFor();
-const begin = async () => {
+const begin = async (text = 'count') => {
   await page.locator('.chat-sidebar-new').click();
-  await say('count');
+  await say(text);
   await shown('w5 ');
 };
-const whole = async (what) => {
-  await waitFor(`the end ${what}`, async () => (await answer()).endsWith('end'));
+const whole = async (what, patience) => {
+  await waitFor(`the end ${what}`, async () => (await answer()).endsWith('end'), patience);
   await idle();
   assertWords(await answer(), 2500, what);
 };
@@ -61,6 +61,7 @@ await step('4: another tab and back while a turn runs', async () => {
   await whole('after other tabs');
 });
 
+let selections = 0; // while the chat streams
 const together = async () => {
   const chats = [];
   for (let i = 0; i < 2; i++) {
@@ -68,9 +69,10 @@ const together = async () => {
     chats.push(await page.locator('.chat-sidebar-item').evaluateAll((items) => items.findIndex((e) => e.classList.contains('active'))));
   }
   const select = (i) => page.locator('.chat-sidebar-item-main').nth(chats[i % 2]).click();
-  for (let i = 0; i < given.times; i++) {
+  for (let i = 0; i < 12; i++) {
     await select(i);
     await shown('w5 ');
+    if (await page.locator('.progress-area').count()) selections++;
   }
   for (const i of [0, 1]) {
     await select(i);
@@ -81,16 +83,20 @@ const together = async () => {
 await step('3: chats that run at the same time', async () => {
   await page.goto(`${given.site}/remote?host=${given.line}&pass=${given.token}&protocol=http`);
   await page.locator('.chat-sidebar-new').waitFor();
-  for (let i = 0; i < 2; i++) await together();
+  while (selections < (given.soak ? 200 : 20)) await together();
 });
 
-for (const seconds of given.cuts) {
-  await step(`4: a line that is cut for ${seconds} s`, async () => {
-    await begin();
-    await control('cut', { down: true });
-    await page.waitForTimeout(seconds * 1000);
-    await control('cut', { down: false });
-    await whole('after the cut');
+for (const cuts of given.soak ? [[40, 360]] : [[1], [10]]) {
+  await step(`4: a line that is cut for ${cuts.join(' and ')} s`, async () => {
+    await begin(given.soak ? 'slow' : 'count');
+    for (const seconds of cuts) {
+      await control('cut', { down: true });
+      const before = await answer();
+      await page.waitForTimeout(seconds * 1000);
+      await control('cut', { down: false });
+      await waitFor('more of the answer', async () => (await answer()).length > before.length);
+    }
+    await whole('after the cut', given.soak ? 10 * given.patience : given.patience);
   });
 }
 

@@ -5,18 +5,22 @@ import assert from 'node:assert/strict';
 import { browser, given, step, waitFor } from './common.mjs';
 
 const headers = { Authorization: `Bearer ${given.token}` };
-const since = (begun) => `${Math.round(performance.now() - begun)} ms`;
+const since = (begun) => Math.round(performance.now() - begun);
 const listed = Array.from({ length: 200 }, (_, i) => `chat-${800 + i}`); // the newest ones, oldest first
 
-await step('12: the first event is small, and has the list of chats', async () => {
-  const begun = performance.now();
-  const events = await fetch(`http://127.0.0.1:${given.port}/api/v1/events`, { headers });
-  let text = '';
-  for await (const chunk of events.body.pipeThrough(new TextDecoderStream())) {
-    text += chunk;
-    if (text.includes('\n\n')) break;
+await step('12: the first event is small and early, and has the list of chats', async () => {
+  let text, took = Infinity;
+  for (let i = 0; i < 5; i++) { // the best of five, because other tests run beside this one
+    const begun = performance.now();
+    const events = await fetch(`http://127.0.0.1:${given.port}/api/v1/events`, { headers });
+    text = '';
+    for await (const chunk of events.body.pipeThrough(new TextDecoderStream())) {
+      text += chunk;
+      if (text.includes('\n\n')) break;
+    }
+    took = Math.min(took, since(begun));
   }
-  const took = since(begun);
+  assert.ok(took < 200, `it came after ${took} ms`);
   const [first] = text.split('\n\n');
   assert.ok(first.startsWith('event: session:connected\n'), first.slice(0, 100));
   assert.ok(first.length < 300_000, `${first.length} bytes`);
@@ -24,7 +28,7 @@ await step('12: the first event is small, and has the list of chats', async () =
   assert.deepEqual(chats.map((c) => c.id), listed);
   const again = await fetch(`http://127.0.0.1:${given.port}/api/v1/chats`, { headers });
   assert.deepEqual(await again.json(), chats);
-  console.log(`the first event has ${first.length} bytes, and came after ${took}`);
+  console.log(`the first event has ${first.length} bytes, and came after ${took} ms`);
 });
 
 await step('12: the page shows the newest chat, and can be used', async () => {
@@ -35,13 +39,15 @@ await step('12: the page shows the newest chat, and can be used', async () => {
   const empty = performance.now();
   await page.goto(`${given.site}/remote`);
   await page.locator('#host').waitFor();
-  console.log(`without a server, it is there after ${since(empty)}`);
+  const floor = since(empty); // the page without a server
   const begun = performance.now();
   await page.goto(`${given.site}/remote?host=${given.host}&pass=${given.token}&protocol=http`);
   await page.locator('.messages-container').getByText('This is 999.').waitFor();
   const field = page.locator('textarea.field');
   await field.fill('hello');
-  console.log(`the page can be used after ${since(begun)}`);
+  const took = since(begun);
+  console.log(`the page can be used after ${took} ms, and without a server after ${floor} ms`);
+  assert.ok(took < Math.max(3000, 4 * floor), `it can be used after ${took} ms`); // other tests run beside this one
   await waitFor('all chats are listed', async () => await page.locator('.chat-sidebar-item').count() === listed.length);
   await field.press('Enter');
   await page.locator('.messages-container').getByText('Hello,').last().waitFor();
