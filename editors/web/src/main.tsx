@@ -8,7 +8,6 @@ import { ClientContext } from "./use.ts";
 
 const client = new Client(openPort());
 onNotification((chat) => client.select(chat));
-keepFocus();
 const root = document.getElementById("app");
 if (root) {
   render(
@@ -17,4 +16,5 @@ if (root) {
     </ClientContext.Provider>,
     root,
   );
+  keepFocus();
 }
