@@ -52,7 +52,7 @@
     (dolist (chat (eca--session-chats session))
       (when (buffer-live-p (cdr chat))
         (with-current-buffer (cdr chat) (eca-chat--set-chat-loading session nil))))
-    ;; What it wrote last may arrive after its end.
+    ;; Its last lines may arrive after its end.
     (run-at-time
      0.3 nil
      (lambda ()
