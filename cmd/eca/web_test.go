@@ -33,7 +33,7 @@ const dayTurns = `  - user: '^hello'
   - user: '^write'
     steps: [{calls: [{id: w1, tool: eca__write_file, arguments: {path: "${workspace}/new.txt", content: "1"}}]}, {text: Written.}]
   - user: '^ask'
-    steps: [{calls: [{id: q1, tool: eca__ask_user, arguments: {question: "Which colour?", options: [{label: Red}, {label: Green, description: like grass}]}}]}, {text: 'You said ${result:Green|something}.'}]
+    steps: [{calls: [{id: q1, tool: eca__ask_user, arguments: {question: "Which colour?", options: [{label: Red}, {label: Green, description: like grass}]}}]}, {text: 'You said ${result:Red|Green|Blue|something}.'}]
   - user: '^endless'
     steps: [{text: "It begins and", hang: true}]
   - user: '^steady'
@@ -247,7 +247,14 @@ func TestWebEnds(t *testing.T) {
 
 // TestWebDay plays a day with the chat page in Chromium: testdata/web/day.mjs types, clicks and
 // looks. ECA_WEB_PICTURES is a folder for screenshots.
-func TestWebDay(t *testing.T) {
+func TestWebDay(t *testing.T) { playWeb(t, "day.mjs") }
+
+// TestWebKeyboard uses each function of the page by keys alone.
+func TestWebKeyboard(t *testing.T) { playWeb(t, "keys.mjs") }
+
+// playWeb plays a script of testdata/web with eca web.
+func playWeb(t *testing.T, script string) {
+	t.Helper()
 	needs.Long(t)
 	needs.POSIX(t)
 	chromium := needs.Program(t, "chromium", "chromium")
@@ -267,7 +274,7 @@ func TestWebDay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), node, filepath.Join("testdata", "web", "day.mjs"), string(given))
+	cmd := exec.CommandContext(t.Context(), node, filepath.Join("testdata", "web", script), string(given))
 	cmd.Env = p.env
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

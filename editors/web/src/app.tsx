@@ -11,7 +11,7 @@ import { Sidebar } from "./sidebar.tsx";
 import { Tasks } from "./tasks.tsx";
 import { line } from "./text.ts";
 import { waitingCalls } from "./state.ts";
-import { focusPrompt, useChanges } from "./use.ts";
+import { focusPrompt, takeFocus, useChanges } from "./use.ts";
 
 export function App(): VNode {
   const client = useChanges();
@@ -55,14 +55,20 @@ export function App(): VNode {
   );
 }
 
+function beginChat(client: Client): void {
+  client.newChat();
+  focusPrompt();
+}
+
 function useShortcuts(client: Client, setPanel: (panel: Panel) => void): void {
   useEffect(() => {
     const pressed = (event: KeyboardEvent): void => {
       if (event.altKey && !event.ctrlKey && !event.metaKey && event.code === "KeyN") {
-        client.newChat();
-        focusPrompt();
+        beginChat(client);
       } else if ((event.key === "F1" && client.connection.host === "browser") || (event.altKey && event.code === "Slash")) {
         setPanel("keys");
+      } else if (event.key === "Escape") {
+        return focusPrompt();
       } else {
         return;
       }
@@ -93,7 +99,8 @@ function Header({ title, toggleSide, side, setPanel }: { title: string; toggleSi
       </button>
       {editing ? (
         <form onSubmit={save} class="title">
-          <input name="title" aria-label="Title of the chat" value={line(chat.title)} ref={(input) => input?.focus()} onKeyDown={(event) => event.key === "Escape" && setEditing(false)} />
+          {/* Not `value`: each rendering would take back what is being typed. */}
+          <input name="title" aria-label="Title of the chat" defaultValue={line(chat.title)} ref={takeFocus} onKeyDown={(event) => event.key === "Escape" && setEditing(false)} />
         </form>
       ) : (
         <h1 class="title">
@@ -102,7 +109,7 @@ function Header({ title, toggleSide, side, setPanel }: { title: string; toggleSi
           </button>
         </h1>
       )}
-      <button type="button" class="quiet" onClick={() => client.newChat()} title="New chat (Alt+N)">
+      <button type="button" class="quiet" onClick={() => beginChat(client)} title="New chat (Alt+N)">
         +<span class="wide"> New</span>
       </button>
       <button type="button" class="quiet" onClick={() => setPanel("servers")} aria-label={`Servers and jobs${failed ? `, ${failed} servers need you` : ""}`}>

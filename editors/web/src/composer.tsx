@@ -5,7 +5,7 @@ import { applyOffer, offers, wordBefore, type Offer, type Word } from "./complet
 import type { ContextItem } from "./protocol.ts";
 import { Settings } from "./settings.tsx";
 import { line } from "./text.ts";
-import { focusPrompt, useChanges } from "./use.ts";
+import { useChanges } from "./use.ts";
 
 const maxImage = 8 << 20;
 
@@ -79,10 +79,6 @@ export function Composer(): VNode {
       client.stop();
     }
   };
-  const stop = (): void => {
-    client.stop();
-    focusPrompt();
-  };
   const addFiles = useCallback((files: Iterable<File>) => {
     for (const file of files) {
       if (!file.type.startsWith("image/")) continue;
@@ -135,7 +131,6 @@ export function Composer(): VNode {
           id="prompt"
           ref={area}
           rows={1}
-          autoFocus
           value={text}
           aria-label="Prompt"
           placeholder={chat.running ? "Steer the running turn" : "Ask, or say what should change"}
@@ -151,7 +146,7 @@ export function Composer(): VNode {
           aria-activedescendant={menu.active}
         />
         {chat.running && (
-          <button type="button" class="stop" onClick={stop} disabled={chat.stopping} title="Stop (Escape in an empty prompt)">
+          <button type="button" class="stop" onClick={() => client.stop()} disabled={chat.stopping} title="Stop (Escape in an empty prompt)">
             Stop
           </button>
         )}

@@ -6,7 +6,7 @@ import { CallDetails, callTitle } from "./call.tsx";
 import type { Client, Decision } from "./client.ts";
 import { rootOf, waitingCalls, type Call, type Chat, type Question } from "./state.ts";
 import { line, visible } from "./text.ts";
-import { focusPrompt, useChanges } from "./use.ts";
+import { focusPrompt, takeFocus, useChanges } from "./use.ts";
 
 export function Dock(): VNode | null {
   const client = useChanges();
@@ -81,11 +81,11 @@ function Approval({ chat, call, count }: { chat: Chat; call: Call; count: number
         </div>
       ) : (
         <form class="buttons" onSubmit={reject} onKeyDown={(event) => event.key === "Escape" && setWords(undefined)}>
-          <input aria-label="What it should do instead" placeholder="What it should do instead" value={words} onInput={(event) => setWords(event.currentTarget.value)} ref={useFocus()} />
+          <input aria-label="What it should do instead" placeholder="What it should do instead" value={words} onInput={(event) => setWords(event.currentTarget.value)} ref={takeFocus} />
           <button type="submit" class="primary">
             Reject
           </button>
-          <button type="button" class="quiet" onClick={() => setWords(undefined)}>
+          <button type="button" class="quiet" onClick={() => decided(() => setWords(undefined))}>
             Back
           </button>
         </form>
@@ -146,15 +146,6 @@ function Ask({ question, count }: { question: Question; count: number }): VNode 
 function decided(decide: () => void): void {
   decide();
   focusPrompt();
-}
-
-/** Focuses an element once, when it appears. */
-function useFocus(): (element: HTMLElement | null) => void {
-  const seen = useRef<HTMLElement | null>(null);
-  return (element) => {
-    if (element && element !== seen.current) element.focus();
-    seen.current = element;
-  };
 }
 
 /** Calls back for decisions that come from the host. */

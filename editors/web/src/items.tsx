@@ -8,7 +8,7 @@ import { Broken, Guard } from "./guard.tsx";
 import { Markdown } from "./markdown.tsx";
 import type { Chat, Item } from "./state.ts";
 import { seconds, visible } from "./text.ts";
-import { focusPrompt, useClient } from "./use.ts";
+import { focusPrompt, takeFocus, useClient } from "./use.ts";
 
 /** Shows the plain text of what could not be shown otherwise: nested too deeply, for example. */
 function Fallback({ text, children }: { text: string; children: ComponentChildren }): VNode {
@@ -69,7 +69,7 @@ function User({ chat, item }: { chat: Chat; item: Item & { kind: "user" } }): VN
           {asking === "rollback" && (
             <>
               <span>Take back from here:</span>
-              <button type="button" class="danger" ref={(b) => b?.focus()} onClick={() => rollback(["messages", "tools"])}>
+              <button type="button" class="danger" ref={takeFocus} onClick={() => rollback(["messages", "tools"])}>
                 Messages and files
               </button>
               <button type="button" onClick={() => rollback(["messages"])}>
@@ -85,7 +85,7 @@ function User({ chat, item }: { chat: Chat; item: Item & { kind: "user" } }): VN
           )}
           {asking === "flag" && (
             <form onSubmit={flag}>
-              <input name="flag" aria-label="Text of the flag" placeholder="What is here" ref={(input) => input?.focus()} />
+              <input name="flag" aria-label="Text of the flag" placeholder="What is here" ref={takeFocus} />
               <button type="submit">Flag</button>
             </form>
           )}

@@ -3,7 +3,7 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { LoginAction, Provider } from "./protocol.ts";
 import { line, safeLink, visible } from "./text.ts";
-import { useChanges } from "./use.ts";
+import { takeFocus, useChanges } from "./use.ts";
 
 export function Login({ provider }: { provider: Provider }): VNode {
   const client = useChanges();
@@ -42,8 +42,8 @@ export function Login({ provider }: { provider: Provider }): VNode {
       {next?.message && <p>{visible(next.message)}</p>}
       {next?.action === "choose-method" && (
         <div class="row">
-          {next.methods?.map((method) => (
-            <button type="button" key={method.key} onClick={() => void ask("providers/login", { method: method.key })}>
+          {next.methods?.map((method, i) => (
+            <button type="button" key={method.key} ref={i === 0 ? takeFocus : null} onClick={() => void ask("providers/login", { method: method.key })}>
               {line(method.label, 60)}
             </button>
           ))}
@@ -57,10 +57,10 @@ export function Login({ provider }: { provider: Provider }): VNode {
       )}
       {next?.fields && next.action !== "done" && (
         <form class="row" onSubmit={input}>
-          {next.fields.map((field) => (
+          {next.fields.map((field, i) => (
             <label key={field.key}>
               {line(field.label, 60)}{" "}
-              {field.type === "secret" ? <input name={field.key} type="password" autocomplete="off" required /> : <input name={field.key} autocomplete="off" required />}
+              {field.type === "secret" ? <input name={field.key} type="password" autocomplete="off" required ref={i === 0 ? takeFocus : null} /> : <input name={field.key} autocomplete="off" required ref={i === 0 ? takeFocus : null} />}
             </label>
           ))}
           <button type="submit" class="primary">

@@ -1,6 +1,7 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
 import { Client } from "./client.ts";
+import { keepFocus } from "./focus.ts";
 import { openPort } from "./ports.ts";
 import { onNotification } from "./push.ts";
 import { ClientContext } from "./use.ts";
@@ -15,4 +16,5 @@ if (root) {
     </ClientContext.Provider>,
     root,
   );
+  keepFocus();
 }

@@ -37,7 +37,7 @@ export function Panels({ panel, show, close }: { panel: Panel; show: (panel: Pan
 const keys: [string, string][] = [
   ["Enter", "sends the prompt; while a turn runs, steers it"],
   ["Shift+Enter", "begins a new line"],
-  ["Escape", "in an empty prompt: stops the turn"],
+  ["Escape", "goes back to the prompt; in an empty prompt: stops the turn"],
   ["@  #  /", "complete contexts, files, commands; Tab or Enter takes one"],
   ["Alt+A", "accepts the call that waits"],
   ["Alt+S", "accepts it and remembers, until eca ends"],

@@ -3,7 +3,7 @@ import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { waitingCalls } from "./state.ts";
 import { ago, line } from "./text.ts";
-import { focusPrompt, useChanges } from "./use.ts";
+import { takeFocus, useChanges } from "./use.ts";
 
 /** How many chats are listed; the others are found by their title. */
 const shownChats = 100;
@@ -17,16 +17,12 @@ export function Sidebar({ shown, close }: { shown: boolean; close: () => void })
   }, [shown, client]);
   const wanted = query.toLowerCase();
   const found = client.state.list.filter((one) => (one.title ?? "").toLowerCase().includes(wanted));
-  const leave = (): void => {
-    close();
-    focusPrompt();
-  };
   const choose = (id: string): void => {
     client.select(id);
-    if (matchMedia("(max-width: 700px)").matches) leave();
+    if (matchMedia("(max-width: 700px)").matches) close();
   };
   return (
-    <nav id="chats" aria-label="Chats" hidden={!shown} onKeyDown={(event) => event.key === "Escape" && leave()}>
+    <nav id="chats" aria-label="Chats" hidden={!shown} onKeyDown={(event) => event.key === "Escape" && close()}>
       <button type="button" class="quiet narrow" onClick={close}>
         ← Back to the chat
       </button>
@@ -44,7 +40,7 @@ export function Sidebar({ shown, close }: { shown: boolean; close: () => void })
                 </small>
               </button>
               {deleting === one.id ? (
-                <button type="button" class="danger" ref={(button) => button?.focus()} onBlur={() => setDeleting("")} onClick={() => void client.remove(one.id)}>
+                <button type="button" class="danger" ref={takeFocus} onBlur={() => setDeleting("")} onClick={() => void client.remove(one.id)}>
                   Delete?
                 </button>
               ) : (

@@ -15,6 +15,11 @@ export function focusPrompt(): void {
   document.getElementById("prompt")?.focus();
 }
 
+/** Focuses an element when it appears: as its `ref`, since a function of its own for each rendering would focus it each time. */
+export function takeFocus(element: HTMLElement | null): void {
+  element?.focus();
+}
+
 /** The client, and another rendering with each change of what it knows. */
 export function useChanges(): Client {
   const client = useClient();

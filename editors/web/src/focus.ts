@@ -1,0 +1,44 @@
+// Keeps the focus in the page. The element that has it may go away: because it was pressed, or because
+// the daemon or another page has decided what it was for. Keys would then go nowhere, and the next Tab
+// would begin at the top of the page.
+import { focusPrompt } from "./use.ts";
+
+const focusable = "button:not(:disabled), textarea, input, select, summary, a[href], [tabindex]";
+
+/** Focuses what is nearest to the place, else the prompt. */
+function focusNear(place: Node): void {
+  for (let element = place as Element | null; element && !element.matches("main, .bottom, .page, body"); element = element.parentElement) {
+    const candidates = element.matches("[tabindex]") ? [element] : element.querySelectorAll(focusable);
+    for (const candidate of candidates as Iterable<HTMLElement>) {
+      if (!candidate.checkVisibility()) continue;
+      candidate.focus();
+      return;
+    }
+  }
+  focusPrompt();
+}
+
+export function keepFocus(): void {
+  // Not `autofocus`: it does nothing in a frame of another origin, such as VS Code's view.
+  const enter = (): void => {
+    if (document.activeElement === document.body) focusPrompt();
+  };
+  window.addEventListener("focus", enter);
+  if (document.hasFocus()) enter();
+  let last: HTMLElement | undefined;
+  document.addEventListener("focusin", (event) => (last = event.target as HTMLElement));
+  new MutationObserver((records) => {
+    const focused = document.activeElement;
+    const lost = focused === null || focused === document.body;
+    for (const { type, target, removedNodes } of records) {
+      if (type === "attributes") {
+        if (lost || !target.contains(focused) || (!focused.matches(":disabled") && focused.checkVisibility())) continue;
+      } else {
+        if (!lost || !last || !target.isConnected || ![...removedNodes].some((node) => node.contains(last ?? null))) continue;
+        last.focus(); // it may only have been moved
+        if (document.activeElement === last) return;
+      }
+      return focusNear(target);
+    }
+  }).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["disabled", "hidden"] });
+}
