@@ -28,6 +28,7 @@ export function keepFocus(): void {
   let last: HTMLElement | undefined;
   document.addEventListener("focusin", (event) => (last = event.target as HTMLElement));
   new MutationObserver((records) => {
+    if (!document.hasFocus()) return; // the user is elsewhere, for example in VS Code's editor
     const focused = document.activeElement;
     const lost = focused === null || focused === document.body;
     for (const { type, target, removedNodes } of records) {
