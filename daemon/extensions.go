@@ -41,6 +41,22 @@ func (d *Daemon) Misnamed() []config.Finding {
 	return out
 }
 
+// RemoveUntrustedMCPServer removes an MCP server from files of the workspace that have no effect because
+// they are not trusted. It returns the files that had it.
+func (d *Daemon) RemoveUntrustedMCPServer(name string) (files []string, err error) {
+	path := []string{"mcpServers", name}
+	for _, u := range d.Untrusted() {
+		if !slices.ContainsFunc(u.Needs, func(n config.Need) bool { return n.What == config.KeyPath(path) }) {
+			continue
+		}
+		if err := d.edits.Edit(u.File, config.Delete(path...), config.DeleteEmpty(path[0])); err != nil {
+			return files, err
+		}
+		files = append(files, u.File)
+	}
+	return files, nil
+}
+
 // UntrustedMistakes lists the mistakes in files of the workspace that have no effect because they are not
 // trusted, as they would be found if they were. Nothing of them takes effect, and their commands are
 // not run.

@@ -21,7 +21,7 @@ func aged(t *testing.T, state, root string, chats []string, old ...string) {
 	t.Helper()
 	r := newRig(t, options{model: echoes, state: state, root: root, init: searching(), record: filepath.Join(state, "tapes")})
 	for _, id := range chats {
-		prompted(t, r, id, "the secret of "+id+strings.Repeat(" is xylo"+id, 3000)) // more than a page of a file
+		prompted(t, r, id, "the secret of "+id+strings.Repeat(" is xylo"+id, 500)) // more than a page of a file
 	}
 	for _, id := range old {
 		searchFor(t, r, "xylo"+id) // it is in the index too

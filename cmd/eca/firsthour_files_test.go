@@ -52,7 +52,7 @@ func wrongFiles() []wrongInput {
 	for _, f := range []struct{ name, file, text, cause string }{
 		{"deploy", ".eca/commands/deploy.md", "---\narguments: 5\n---\nDeploy $1", "arguments must be a list"},
 		{"Deploy", ".eca/commands/Deploy.md", "Deploy $1 {{name}}", "cannot be mixed"},
-		{"ship", ".eca/skills/ship/SKILL.md", "---\nname: [\n---\nShip", "do not match"},
+		{"ship", ".eca/skills/ship/SKILL.md", "---\nname: [\n---\nShip", "has no matching ]"},
 		{"users", "../config/eca/commands/users.md", "---\narguments: 5\n---\nhi", "arguments must be a list"},
 		{"run", ".eca/commands/run.md", "List ${cmd:ls}", "until the folder is trusted"},
 	} {
@@ -163,6 +163,7 @@ func wrongFlags() []wrongInput {
 		{name: "model instead of the prompt", args: []string{"exec", "-m", "hi"}, code: 2, want: []string{"the prompt is empty", `--model has taken "hi"`}},
 		{name: "image instead of the prompt", args: []string{"exec", "--image", "hi"}, code: 2, want: []string{"the prompt is empty", `--image has taken "hi"`}},
 		{name: "id of a chat that is too short", args: []string{"exec", "--chat", "a", "hi"}, code: 1, want: []string{`no chat "a"`, "at least 4 characters"}, not: []string{"fine"}},
+		{name: "cost with an exponent", args: []string{"exec", "--max-cost", "1e300", "hi"}, code: 2, want: []string{"--max-cost", "has an exponent"}, not: []string{"two units"}},
 		{name: "cost without a number", args: []string{"exec", "--max-cost", "abc", "hi"}, code: 2, want: []string{"--max-cost", "write dollars as in 2.50"}, not: []string{"200k", "30 minutes"}},
 		{name: "login to a program", args: []string{"mcp", "login", "y"}, bare: true, config: `{"mcpServers": {"y": {"command": "sh"}}}`, code: 1, want: []string{"y is a program", "eca mcp test y"}},
 		{name: "query with an open quote", args: []string{"chats", "search", `"unclosed`}, code: 0, want: []string{"a quote is not closed", "nothing was found"}},

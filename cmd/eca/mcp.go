@@ -57,10 +57,15 @@ func mcpCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 			Use: "remove NAME", SuggestFor: []string{"rm", "delete", "uninstall"}, Short: "Remove a server from all files that have it", Args: cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error {
 				return withConfig(*sf, stderr, unbroken(func(d *daemon.Daemon) error {
-					if err := d.RemoveMCPServer(args[0]); err != nil {
-						return removable(d, args[0], err)
+					_, inEffect := d.Config().MCPServers[args[0]]
+					files, err := d.RemoveUntrustedMCPServer(args[0])
+					if err == nil && (inEffect || len(files) == 0) {
+						err = d.RemoveMCPServer(args[0])
 					}
-					_, err := fmt.Fprintf(stdout, "Removed %s.\n", args[0])
+					if err != nil {
+						return knownServer(d, args[0], err)
+					}
+					_, err = fmt.Fprintf(stdout, "Removed %s.\n", args[0])
 					return err
 				}))
 			},
@@ -196,19 +201,6 @@ func knownServer(d *daemon.Daemon, name string, err error) error {
 		hint = "; `eca mcp list` lists those that are configured"
 	}
 	return fmt.Errorf("%w%s", err, hint)
-}
-
-// removable explains why a server could not be removed: it is not configured, or only in a file that
-// is not trusted.
-func removable(d *daemon.Daemon, name string, err error) error {
-	for _, u := range d.Untrusted() {
-		for _, n := range u.Needs {
-			if n.What == config.KeyPath([]string{"mcpServers", name}) {
-				return fmt.Errorf("the MCP server %s is in %s:%d, which is not trusted, so it has no effect and eca does not change it; remove it there, or trust the folder first: eca trust", printable(name), u.File, n.Line)
-			}
-		}
-	}
-	return knownServer(d, name, err)
 }
 
 // withServers calls fn with a daemon for this folder that can start MCP servers, and stops them

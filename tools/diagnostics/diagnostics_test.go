@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -214,9 +213,7 @@ func TestOverlappingEdits(t *testing.T) {
 func TestLongListsAreCut(t *testing.T) {
 	r := newRig(t, func(string) error { return nil })
 	long := strings.Repeat("bad "+strings.Repeat("x", 2000)+"\n", 1000)
-	start := time.Now()
-	got := r.write("a.toy", long)
-	if len(got) > maxText+200 || !strings.Contains(got, "\n... and 98") || time.Since(start) > 10*time.Second {
-		t.Errorf("%d bytes after %s: %.300s", len(got), time.Since(start), got)
+	if got := r.write("a.toy", long); len(got) > maxText+200 || !strings.Contains(got, "\n... and 98") {
+		t.Errorf("%d bytes: %.300s", len(got), got)
 	}
 }

@@ -131,6 +131,7 @@ export function Composer(): VNode {
           id="prompt"
           ref={area}
           rows={1}
+          autoFocus
           value={text}
           aria-label="Prompt"
           placeholder={chat.running ? "Steer the running turn" : "Ask, or say what should change"}

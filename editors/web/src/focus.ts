@@ -19,12 +19,6 @@ function focusNear(place: Node): void {
 }
 
 export function keepFocus(): void {
-  // Not `autofocus`: it does nothing in a frame of another origin, such as VS Code's view.
-  const enter = (): void => {
-    if (document.activeElement === document.body) focusPrompt();
-  };
-  window.addEventListener("focus", enter);
-  if (document.hasFocus()) enter();
   let last: HTMLElement | undefined;
   document.addEventListener("focusin", (event) => (last = event.target as HTMLElement));
   new MutationObserver((records) => {

@@ -21,10 +21,6 @@ await step('eca starts without its view, which is opened ten seconds later', asy
   await w.frame.getByText('Welcome to ECA').waitFor();
   await until('agents and models are there', async () => await w.frame.getByTitle('Agent').locator('option').count() > 1);
   assert.match(await w.frame.getByTitle('Model').inputValue(), /openai/);
-  await w.page.keyboard.press('Control+Alt+E');
-  await w.page.keyboard.type('typed'); // nobody has clicked into the prompt
-  await until('the prompt has it', async () => await w.prompt.inputValue() === 'typed');
-  await w.prompt.fill('');
   await accessible(w, 'the start');
 });
 
