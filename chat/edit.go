@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -131,7 +132,12 @@ func (s *Session) Rename(title string) *Pending[event.Seq] {
 		if title == "" || s.log.Next() == 1 {
 			return nil
 		}
-		s.log.SetMeta(func(m *Meta) { m.Title, m.Named = title, true })
+		if s.log.Unsaved() { // edit has tried to store everything
+			return errors.New("the chat cannot be saved at the moment, so it keeps its title")
+		}
+		if err := s.log.Change(func(m *Meta) { m.Title, m.Named = title, true }); err != nil {
+			return err
+		}
 		s.log.Append("", event.TitleChanged{Title: title})
 		return nil
 	})
