@@ -233,9 +233,9 @@ func (c *Commands) listChats(ctx context.Context, list []chat.Summary, page int)
 	first := max(end-maxListed, 0)
 	for i := end - 1; i >= first; i-- {
 		s := list[i]
-		title := s.Title
-		if title == "" {
-			title = "Untitled"
+		title, err := c.deps.Engine().DisplayTitle(ctx, s.ID, s.Title)
+		if err != nil {
+			return "", err
 		}
 		fmt.Fprintf(&b, "- %d. **%s**, %s, %s, `%s`", i+1, title, age(c.deps.Now().Sub(s.Updated)), count(s.Messages, "message"), s.ID)
 		flags, err := c.flags(ctx, s.ID)
@@ -315,9 +315,9 @@ func (c *Commands) adopt(ctx context.Context, s *chat.Session, id string) (strin
 		}
 		return "", err
 	}
-	title := s.Meta().Title
-	if title == "" {
-		title = "Untitled"
+	title, err := c.deps.Engine().DisplayTitle(ctx, id, s.Meta().Title)
+	if err != nil {
+		return "", err
 	}
 	return "Resumed **" + title + "**: this is a copy; the other chat is unchanged." + kept, nil
 }

@@ -188,7 +188,7 @@ func TestResumeListsNoChatsOfCommands(t *testing.T) {
 		}
 	}
 	out, stderr, code := runProgram(t, here, "", "exec", "/resume")
-	if code != 0 || strings.Count(out, "message") != 1 || !strings.Contains(out, "- 1. **Untitled**") {
+	if code != 0 || strings.Count(out, "message") != 1 || !strings.Contains(out, "- 1. **hi**") {
 		t.Errorf("exit code %d: %s%s", code, out, stderr)
 	}
 }
