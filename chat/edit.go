@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -131,7 +132,12 @@ func (s *Session) Rename(title string) *Pending[event.Seq] {
 		if title == "" || s.log.Next() == 1 {
 			return nil
 		}
-		s.log.SetMeta(func(m *Meta) { m.Title, m.Named = title, true })
+		if s.log.Unsaved() { // edit has tried to store everything
+			return errors.New("the chat cannot be saved at the moment, so it keeps its title")
+		}
+		if err := s.log.Change(func(m *Meta) { m.Title, m.Named = title, true }); err != nil {
+			return err
+		}
 		s.log.Append("", event.TitleChanged{Title: title})
 		return nil
 	})
@@ -201,8 +207,11 @@ func (s *Session) fork(name string) (*Fork, error) {
 		end = s.turn.firstSeq
 	}
 	meta := s.log.Meta()
-	title, err := s.eng.forkTitle(s.ctx, meta.Title)
+	title, err := s.eng.DisplayTitle(s.ctx, s.id, meta.Title)
 	if err != nil {
+		return nil, err
+	}
+	if title, err = s.eng.forkTitle(s.ctx, title); err != nil {
 		return nil, err
 	}
 	copied := meta
@@ -250,9 +259,6 @@ func (e *Engine) endCopy(ctx context.Context, id string) error {
 
 // forkTitle returns a title that no chat of the workspace has: X (2), X (3) and so on.
 func (e *Engine) forkTitle(ctx context.Context, title string) (string, error) {
-	if title == "" {
-		title = "Untitled"
-	}
 	if i := strings.LastIndex(title, " ("); i > 0 && strings.HasSuffix(title, ")") && strings.Trim(title[i+2:len(title)-1], "0123456789") == "" {
 		title = title[:i]
 	}

@@ -116,8 +116,13 @@ func (t *turnHooks) runPreRequestHooks(prompt string, plain bool) error {
 		}
 		return errBlocked
 	}
-	if !plain {
+	switch {
+	case !plain:
 		out.Prompt = nil
+	case out.Prompt != nil && strings.TrimSpace(*out.Prompt) == "" && len(out.Context) == 0:
+		// The script may have removed a secret, so the original prompt is not sent instead.
+		t.rec.showNotice("Request blocked by hook '" + out.PromptBy + "': it replaced the prompt with an empty text")
+		return errBlocked
 	}
 	if out.Prompt != nil || len(out.Context) > 0 {
 		t.rec.emit(event.PromptAmended{Prompt: out.Prompt, Context: out.Context})
@@ -211,7 +216,9 @@ func (t *turnHooks) runPreToolCallHooks(p plannedCall) (hookedCall, error) {
 		h.stop, h.rejected = true, &event.ToolRejected{CallID: p.call.ID, Reason: event.StoppedByHook}
 		t.rec.showNotice(out.Stop.Notice())
 	case err != nil:
-		h.rejected = &event.ToolRejected{CallID: p.call.ID, Reason: event.RejectedByHook, Message: "A hook changed this call so that it cannot run: " + err.Error()}
+		message := "Hook '" + out.InputBy + "' changed this call so that it cannot run: " + err.Error()
+		h.rejected = &event.ToolRejected{CallID: p.call.ID, Reason: event.RejectedByHook, Message: message}
+		t.rec.showNotice(message)
 	case len(out.Blocked) > 0 || out.Approval == string(tools.Deny):
 		why := slices.Clone(out.Context)
 		for _, b := range out.Blocked {

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -135,6 +136,20 @@ func (e *Engine) Conversed(ctx context.Context, id string) (ok bool, err error) 
 		ok = ok || said && (!m.Command || m.Prompt != "")
 	})
 	return ok, err
+}
+
+// DisplayTitle returns the title of a chat. A chat without a title is called by the beginning of its
+// first prompt.
+func (e *Engine) DisplayTitle(ctx context.Context, id, title string) (string, error) {
+	if title != "" {
+		return title, nil
+	}
+	err := eventlog.Each(ctx, e.deps.Store, id, 0, func(ev event.Event) {
+		if m, said := ev.Body.(event.UserMessage); said && (!m.Command || m.Prompt != "") && title == "" {
+			title = oneLine(m.Text, titleLength)
+		}
+	})
+	return cmp.Or(title, "Untitled"), err
 }
 
 // Exists reports whether a chat is open in this process or stored. It returns an error if the

@@ -13,6 +13,7 @@ package contexts
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,6 +43,8 @@ type Ref struct {
 	Base64    string // of image
 	URL       string // of web and mcpResource
 	Server    string // of mcpResource
+
+	mistake string // of a mention: why it cannot be used
 }
 
 // Position is a position in a file, 1-based; a Line of 0 is unknown.
@@ -133,6 +136,9 @@ type resolver struct {
 
 // add resolves one reference; the error is the reason for omitting it.
 func (r *resolver) add(ref Ref) error {
+	if ref.mistake != "" {
+		return errors.New(ref.mistake)
+	}
 	switch ref.Type {
 	case "text":
 		return r.addBlock("text "+ref.Label+"\x00"+ref.Text, Block{Label: ref.Label, Text: ref.Text})

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -256,7 +258,7 @@ func TestRepoMapOfMapper(t *testing.T) {
 }
 
 func TestMentions(t *testing.T) {
-	root := testkit.Folder(t, map[string]string{"a.txt": "", "b": "", "odd.": "", "sub/c": ""})
+	root := testkit.Folder(t, map[string]string{"a.txt": "", "b": "", "odd.": "", "sub/c": "", "sub/two words.txt": ""})
 	up := "../" + filepath.Base(root)
 	for _, leaving := range []string{"@sub/../" + up + "/b", "@sub/../../" + filepath.Base(root) + "/../../etc/hosts"} {
 		for _, r := range mentions([]string{root}, leaving) {
@@ -271,7 +273,11 @@ func TestMentions(t *testing.T) {
 		"(@./a.txt) \"@./b\"?! '@./sub/'":       "file a.txt|file b|directory sub",
 		"@./odd. @" + up + "/b":                 "file odd.|file b",
 		"@./a.txt:L1-L3, @./b:L2":               "file a.txt:1-3|file b:2-2",
-		"@./a.txt:L3-L1 @./b:Lx @./b:L0":        "",
+		"@./a.txt:L3-L1, @./b:Lx @./b:L0":       "mistake L3-L1, of ./a.txt|mistake Lx of ./b|mistake L0 of ./b",
+		"@b:10 @b:10-20 @a.txt#L3 @b:L1-4 @b:":  "mistake 10 of b|mistake 10-20 of b|mistake L3 of a.txt|mistake L1-4 of b|file b",
+		"@b:1:2 @none:10 @sub:1 @./sub/:L3":     "mistake 1:2 of b|./sub/ is a folder, which has no lines",
+		`(@"sub/two words.txt") @"b":L3 @"b" b`: "file sub/two words.txt|file b:3-3|file b",
+		`@"sub/two words.txt:L1" @"none @b`:     "file sub/two words.txt:1-1|file b",
 		"me@./a.txt me@/etc/passwd #./ #a.txt":  "",
 		"@a.txt, @sub/c:L1. @sub/ @b":           "file a.txt|file sub/c:1-1|directory sub|file b",
 		"@sub @none.txt @sub/../../x @sub/none": "", // a bare word that is a folder may be somebody's name
@@ -290,10 +296,20 @@ func TestMentions(t *testing.T) {
 			if r.FirstLine > 0 {
 				line += fmt.Sprintf(":%d-%d", r.FirstLine, r.LastLine)
 			}
+			if r.mistake != "" {
+				line, _, _ = strings.Cut(r.mistake, "; write")
+				line = regexp.MustCompile(`^[:#](.*) does not select lines (.*)$`).ReplaceAllString(line, "mistake $1 $2")
+			}
 			got = append(got, line)
 		}
 		if strings.Join(got, "|") != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", message, strings.Join(got, "|"), want)
+		}
+	}
+	if runtime.GOOS != "windows" {
+		refs := mentions([]string{root}, `see @sub/two\ words.txt, then`)
+		if len(refs) != 1 || filepath.Base(refs[0].Path) != "two words.txt" {
+			t.Errorf("%+v", refs)
 		}
 	}
 	if n := len(mentions([]string{root}, strings.Repeat("@./b ", maxMentions+1))); n != maxMentions {
@@ -311,7 +327,7 @@ func FuzzMentions(f *testing.F) {
 	root := f.TempDir()
 	f.Fuzz(func(t *testing.T, message string) {
 		for word := range mentionWords(message) {
-			if !strings.Contains(message, "@"+word) {
+			if plain := strings.NewReplacer(`"`, "", `\`, ""); !strings.Contains(plain.Replace(message), "@"+plain.Replace(word)) {
 				t.Errorf("%q is not in the message", word)
 			}
 		}

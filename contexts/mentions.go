@@ -1,15 +1,18 @@
 package contexts
 
 import (
+	"fmt"
 	"iter"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -21,8 +24,9 @@ const (
 )
 
 // mentions finds @/path, @~/path, @./path and @../path in a message, and @path below a root, each
-// with an optional :L<first>-L<last> (eca-protocol 2.4). Mentions of nonexistent paths remain plain
-// text, and so does #path, which clients use to name a file without including it.
+// with an optional :L<first>-L<last> (eca-protocol 2.4). @"a path" may contain spaces. Mentions of
+// nonexistent paths remain plain text, and so does #path, which clients use to name a file without
+// including it.
 func mentions(roots []string, message string) []Ref {
 	var out []Ref
 	for word := range mentionWords(message) {
@@ -33,7 +37,8 @@ func mentions(roots []string, message string) []Ref {
 	return out
 }
 
-// mentionWords yields the text after each @ that may begin a mention, up to the next space.
+// mentionWords yields the text after each @ that may begin a mention, up to the next space, without
+// quotation marks around the path and backslashes before its spaces.
 func mentionWords(message string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for n := 0; n < maxMentions; {
@@ -44,14 +49,14 @@ func mentionWords(message string) iter.Seq[string] {
 			message = rest
 			// user@/x does not count as a mention.
 			last, _ := utf8.DecodeLastRuneInString(before)
-			if unicode.IsLetter(last) || unicode.IsDigit(last) || !beginsPath(rest) && !beginsName(rest) {
+			if unicode.IsLetter(last) || unicode.IsDigit(last) {
 				continue
 			}
-			word := rest
-			if end := strings.IndexFunc(rest, unicode.IsSpace); end >= 0 {
-				word = rest[:end]
+			word, size := cutWord(rest)
+			if !beginsPath(word) && !beginsName(word) {
+				continue
 			}
-			message = rest[len(word):]
+			message = rest[size:]
 			// "@/" and "@./.." do not request a whole folder.
 			if len(word) > maxMention || strings.Trim(word, "~./") == "" {
 				continue
@@ -62,6 +67,33 @@ func mentionWords(message string) iter.Seq[string] {
 			}
 		}
 	}
+}
+
+// cutWord returns the path at the beginning of a text, with what follows it up to a space, and how many
+// bytes of the text it takes.
+func cutWord(text string) (word string, size int) {
+	toSpace := func(text string) int {
+		if end := strings.IndexFunc(text, unicode.IsSpace); end >= 0 {
+			return end
+		}
+		return len(text)
+	}
+	if quoted, ok := strings.CutPrefix(text, `"`); ok {
+		path, rest, closed := strings.Cut(quoted[:min(len(quoted), maxMention)], `"`)
+		if closed && !strings.Contains(path, "\n") {
+			end := toSpace(rest)
+			return path + rest[:end], len(`""`) + len(path) + end
+		}
+		return "", 0
+	}
+	size = toSpace(text)
+	word = text[:size]
+	for runtime.GOOS != "windows" && strings.HasSuffix(word, `\`) && strings.HasPrefix(text[size:], " ") && len(word) < maxMention {
+		next := toSpace(text[size+1:])
+		word = strings.TrimSuffix(word, `\`) + text[size:size+1+next]
+		size += 1 + next
+	}
+	return word, size
 }
 
 func beginsPath(s string) bool {
@@ -94,19 +126,42 @@ func findPath(roots []string, name string) (path string, dir, ok bool) {
 
 // mention resolves a word; it first tries trailing punctuation as a part of the path.
 func mention(roots []string, word string) (Ref, bool) {
+	whole := word
 	for range maxPunctuation + 1 {
 		name, first, last := cutRange(word)
 		if path, dir, ok := findPath(roots, name); ok {
+			ref := Ref{Type: "file", Path: path, FirstLine: first, LastLine: last}
 			if dir {
-				return Ref{Type: "directory", Path: path}, true
+				ref = Ref{Type: "directory", Path: path}
 			}
-			return Ref{Type: "file", Path: path, FirstLine: first, LastLine: last}, true
+			if dir && first > 0 {
+				ref.mistake = name + " is a folder, which has no lines"
+			}
+			return ref, true
 		}
 		r, size := utf8.DecodeLastRuneInString(word)
 		if !unicode.IsPunct(r) && !unicode.IsSymbol(r) || r == '/' {
 			break
 		}
 		word = word[:len(word)-size]
+	}
+	return mistaken(roots, whole)
+}
+
+// mistaken returns a reference that reports a mistake, if a word is an existing path followed by
+// something else than a range of lines.
+func mistaken(roots []string, word string) (Ref, bool) {
+	name := word
+	for range maxPunctuation + 1 {
+		i := strings.LastIndexAny(name, ":#")
+		if i <= 0 {
+			break
+		}
+		name = name[:i]
+		if path, _, ok := findPath(roots, name); ok {
+			mistake := fmt.Sprintf("%s does not select lines of %s; write :L3 or :L3-L9 after the path", shorten.Text(word[i:], 100), name)
+			return Ref{Type: "file", Path: path, mistake: mistake}, true
+		}
 	}
 	return Ref{}, false
 }

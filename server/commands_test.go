@@ -127,7 +127,7 @@ func TestResume(t *testing.T) {
 		}
 		mark = r.Mark()
 		got := ask(t, r, chat, "/resume c-1")
-		if !strings.Contains(got, "Resumed **The first**") || strings.Contains(got, "are saved as **Untitled (2)**") != (round == 0) {
+		if !strings.Contains(got, "Resumed **The first**") || strings.Contains(got, "are saved as **two (2)**") != (round == 0) {
 			t.Errorf("resume: %s", got)
 		}
 		r.Await(mark, "the client is told", fake.Contains("config/updated", `"selectModel":"mock/other"`, `"chatId":"`+chat+`"`))
@@ -139,7 +139,7 @@ func TestResume(t *testing.T) {
 		}
 	}
 	list := string(r.Call("chat/list", nil))
-	for _, want := range []string{`"c-1"`, `"c-2"`, "The first", "Untitled (2)"} {
+	for _, want := range []string{`"c-1"`, `"c-2"`, "The first", "two (2)"} {
 		if !strings.Contains(list, want) {
 			t.Errorf("no %s in %s", want, list)
 		}

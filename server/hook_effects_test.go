@@ -133,6 +133,13 @@ func TestHookBlocksPrompt(t *testing.T) {
 	}
 }
 
+// A prompt that a hook has emptied is not sent, and the original neither.
+func TestHookEmptiesPrompt(t *testing.T) {
+	t.Parallel()
+	h := runHooks(t, treeModel, map[string]any{"empty": sh("preRequest", say(`{"replacedPrompt":" "}`))}, nil)
+	h.check(t, hookOutcome{notInModel: []string{`"input"`}, client: []string{`"reason":"blocked"`, "Request blocked by hook 'empty': it replaced the prompt with an empty text"}})
+}
+
 // Hooks can forbid and ask regardless of the policy, and never allow more than the policy.
 func TestHookApproval(t *testing.T) {
 	t.Parallel()
@@ -150,7 +157,7 @@ func TestHookApproval(t *testing.T) {
 	})
 	t.Run("updated input that cannot run", func(t *testing.T) {
 		h := runHooks(t, treeModel, map[string]any{"a": sh("preToolCall", say(`{"updatedInput":{"path":7}}`))}, nil)
-		h.check(t, hookOutcome{model: []string{"A hook changed this call so that it cannot run"}, client: []string{`"reason":"hookRejected"`}})
+		h.check(t, hookOutcome{model: []string{"Hook 'a' changed this call so that it cannot run"}, client: []string{`"reason":"hookRejected"`, "Hook 'a' changed this call so that it cannot run"}})
 	})
 	for name, c := range map[string]struct {
 		hook   string
@@ -165,6 +172,12 @@ func TestHookApproval(t *testing.T) {
 		"misspelled key":             {`{"approvall":"deny"}`, nil, true},
 		"key of another program":     {`{"hookSpecificOutput":{"permissionDecision":"deny"}}`, nil, false},
 		"invalid JSON":               {`{"approval":"deny",}`, nil, false},
+		"text before the JSON":       {"checking...\n" + `{"approval":"deny"}`, nil, true},
+		"JSON within a line":         {`checking... {"approval":"deny"}`, nil, true},
+		"two objects":                {`{"systemMessage":"x"}{"approval":"deny"}`, nil, true},
+		"a JSON string":              {`"deny"`, nil, true},
+		"a JSON array":               {`[1]`, nil, true},
+		"a word":                     {"checking...\nDenied.", nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

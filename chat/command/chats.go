@@ -64,7 +64,7 @@ func (c *Commands) model(ctx context.Context, in input) (string, error) {
 		return "", err
 	}
 	if !slices.Contains(choice.IDs, m.ID) {
-		return "", fmt.Errorf("no provider lists the model %s; /model lists the available models%s", m.ID, similar(choice.IDs, m.ID))
+		return "", fmt.Errorf("%s; /model lists the available models%s", unlisted(in.arg(), m.ID), similar(choice.IDs, m.ID))
 	}
 	_, err = in.session.Change(func(meta *chat.Meta) {
 		meta.Model = m.ID
@@ -75,9 +75,22 @@ func (c *Commands) model(ctx context.Context, in input) (string, error) {
 	return "This chat uses `" + m.ID + "` from now on.", err
 }
 
-// similar lists up to five models whose ids contain the model name that the user typed.
+// unlisted says that no provider lists the model that the user typed, which was taken for the model id.
+func unlisted(typed, id string) string {
+	provider, ofProvider := strings.CutSuffix(id, "/"+typed)
+	named, _, full := strings.Cut(typed, "/")
+	switch {
+	case !ofProvider:
+		return "no provider lists the model " + id
+	case full:
+		return fmt.Sprintf("there is no provider %s, and %s has no model %s", named, provider, typed)
+	}
+	return fmt.Sprintf("%s has no model %s", provider, typed)
+}
+
+// similar lists up to five models whose names contain that of the given model.
 func similar(ids []string, id string) string {
-	_, name, _ := strings.Cut(id, "/")
+	name := id[strings.LastIndex(id, "/")+1:]
 	var out []string
 	for _, known := range ids {
 		if len(out) < 5 && name != "" && strings.Contains(strings.ToLower(known), strings.ToLower(name)) {
@@ -220,9 +233,9 @@ func (c *Commands) listChats(ctx context.Context, list []chat.Summary, page int)
 	first := max(end-maxListed, 0)
 	for i := end - 1; i >= first; i-- {
 		s := list[i]
-		title := s.Title
-		if title == "" {
-			title = "Untitled"
+		title, err := c.deps.Engine().DisplayTitle(ctx, s.ID, s.Title)
+		if err != nil {
+			return "", err
 		}
 		fmt.Fprintf(&b, "- %d. **%s**, %s, %s, `%s`", i+1, title, age(c.deps.Now().Sub(s.Updated)), count(s.Messages, "message"), s.ID)
 		flags, err := c.flags(ctx, s.ID)
@@ -302,9 +315,9 @@ func (c *Commands) adopt(ctx context.Context, s *chat.Session, id string) (strin
 		}
 		return "", err
 	}
-	title := s.Meta().Title
-	if title == "" {
-		title = "Untitled"
+	title, err := c.deps.Engine().DisplayTitle(ctx, id, s.Meta().Title)
+	if err != nil {
+		return "", err
 	}
 	return "Resumed **" + title + "**: this is a copy; the other chat is unchanged." + kept, nil
 }

@@ -214,3 +214,16 @@ func TestCostText(t *testing.T) {
 		}
 	}
 }
+
+// A model that no provider lists is named as the user typed it.
+func TestUnlistedModel(t *testing.T) {
+	for _, c := range [][3]string{
+		{"nope/x", "local/nope/x", "there is no provider nope, and local has no model nope/x"},
+		{"x", "local/x", "local has no model x"},
+		{"local/x", "local/x", "no provider lists the model local/x"},
+	} {
+		if got := unlisted(c[0], c[1]); got != c[2] {
+			t.Errorf("%s: %s", c[0], got)
+		}
+	}
+}

@@ -485,5 +485,9 @@ func (l *Log) storeFailed(err error) {
 	}
 	l.log.Warn("cannot store a chat", "chat", l.meta.ID, "err", err)
 	l.failing = true
-	l.addEntry("", event.Notice{Text: "\n\nThis chat cannot be saved at the moment and will be lost when eca exits: " + err.Error() + "\n"})
+	what := "This chat"
+	if l.storedEnd > 1 {
+		what = "New messages of this chat"
+	}
+	l.addEntry("", event.Notice{Text: "\n\n" + what + " cannot be saved at the moment and will be lost when eca exits: " + err.Error() + "\n"})
 }

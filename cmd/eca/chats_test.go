@@ -154,6 +154,30 @@ func copyChat(t *testing.T, here place, id, copied string) {
 	}
 }
 
+// A title that cannot be stored is not confirmed, and the message does not claim that the stored chat
+// is lost.
+func TestRenameOnAFullDisk(t *testing.T) {
+	p := newProvider(t, tape("fine"))
+	here := newPlace(t, p.env()...)
+	if _, stderr, code := runProgram(t, here, "", "exec", "hi"); code != 0 {
+		t.Fatal(stderr)
+	}
+	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(filepath.Join(filepath.Dir(here.root), "state", "eca", "chats.db"))+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, change := range []string{"UPDATE ON chats", "INSERT ON events"} {
+		if _, err := db.Exec("CREATE TRIGGER " + strings.Fields(change)[2] + "_full BEFORE " + change + " BEGIN SELECT RAISE(ABORT, 'disk full'); END"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, stderr, code := runProgram(t, here, "", "exec", "--continue", "/rename Foo")
+	if said := out + stderr; code != exitFailed || strings.Contains(said, "is now called") || !strings.Contains(said, "New messages of this chat cannot be saved") || !strings.Contains(said, "disk full") {
+		t.Errorf("exit code %d: %s%s", code, out, stderr)
+	}
+}
+
 // The chats that eca exec makes for slash commands are of no use to continue.
 func TestResumeListsNoChatsOfCommands(t *testing.T) {
 	p := newProvider(t, tape("fine"))
@@ -164,7 +188,7 @@ func TestResumeListsNoChatsOfCommands(t *testing.T) {
 		}
 	}
 	out, stderr, code := runProgram(t, here, "", "exec", "/resume")
-	if code != 0 || strings.Count(out, "message") != 1 || !strings.Contains(out, "- 1. **Untitled**") {
+	if code != 0 || strings.Count(out, "message") != 1 || !strings.Contains(out, "- 1. **hi**") {
 		t.Errorf("exit code %d: %s%s", code, out, stderr)
 	}
 }

@@ -57,11 +57,11 @@ type execLines struct {
 
 // execCalls are the tool calls of a run, by chat and id.
 type execCalls struct {
-	calls       map[string]*toolWait      // the calls that were shown
-	permissions map[string]callPermission // the decisions about them
-	why         map[string]string         // why this client or a hook refused calls
-	refused     []refusal                 // calls that were not allowed to run
-	stopped     sandboxStops              // the accesses that the sandbox denied to commands
+	calls            map[string]*toolWait      // the calls that were shown
+	permissions      map[string]callPermission // the decisions about them
+	why, hookReasons map[string]string         // why this client, or which hook with which reason, refused calls
+	refused          []refusal                 // calls that were not allowed to run
+	stopped          sandboxStops              // the accesses that the sandbox denied to commands
 }
 
 // execNeeds collects the options that would have let refused calls run. It belongs to the goroutine
@@ -88,7 +88,7 @@ func newExecClient(f execFlags, folder string, stdout, stderr io.Writer) *execCl
 			stdout: stdout, stderr: stderr, json: f.json, document: f.schema != "",
 			oneOutput: isFile && (term.IsTerminal(int(file.Fd())) || sameOutput(file, stderr)),
 		},
-		execCalls: execCalls{calls: map[string]*toolWait{}, why: map[string]string{}, permissions: map[string]callPermission{}},
+		execCalls: execCalls{calls: map[string]*toolWait{}, why: map[string]string{}, hookReasons: map[string]string{}, permissions: map[string]callPermission{}},
 	}
 }
 

@@ -8,16 +8,16 @@ import (
 
 // execContent has the fields of a chat content that eca exec uses.
 type execContent struct {
-	Type, ID, Text, State, Reason, Incomplete, Summary, Name, Server string
-	ToolCallID                                                       string
-	ManualApproval, Failed                                           bool
-	Status                                                           json.RawMessage // of a hook: its exit code
-	Error                                                            contentError
-	Outputs                                                          []struct{ Text string }
-	SandboxStops                                                     []sandboxStop
-	Details                                                          struct{ Type, Path string }
-	Arguments                                                        struct{ Command string }
-	Permission                                                       callPermission
+	Type, ID, Text, State, Reason, Incomplete, Summary, Name, Server, Output string
+	ToolCallID                                                               string
+	ManualApproval, Failed                                                   bool
+	Status                                                                   json.RawMessage // of a hook: its exit code
+	Error                                                                    contentError
+	Outputs                                                                  []struct{ Text string }
+	SandboxStops                                                             []sandboxStop
+	Details                                                                  struct{ Type, Path string }
+	Arguments                                                                struct{ Command string }
+	Permission                                                               callPermission
 }
 
 // sandboxStop is an access that the sandbox denied to a command.

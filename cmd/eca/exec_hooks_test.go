@@ -18,16 +18,21 @@ import (
 // the call was not stopped.
 func TestExecNamesHooksThatFail(t *testing.T) {
 	needs.POSIX(t)
-	for name, c := range map[string]struct{ hook, want string }{
-		"exit code":      {`"actions": [{"type": "shell", "shell": "echo boom >&2; exit 3"}]`, "boom"},
-		"silent":         {`"actions": [{"type": "shell", "shell": "python3 nothing-here.py 2>/dev/null >&2; exit 9"}]`, "exit code 9"},
-		"time limit":     {`"actions": [{"type": "shell", "shell": "sleep 60", "timeout": 100}]`, "did not finish within 100ms"},
-		"limit of all":   {`"timeout": 100, "actions": [{"type": "shell", "shell": "sleep 60"}]`, "did not finish within 100ms"},
-		"missing file":   {`"actions": [{"type": "shell", "file": "gone.sh"}]`, "gone.sh cannot be read"},
-		"no program":     {`"actions": [{"type": "shell", "shell": "no-such-program-of-eca"}]`, "no-such-program-of-eca"},
-		"wrong approval": {`"actions": [{"type": "shell", "shell": "echo '{\"approval\": \"dney\"}'"}]`, "must be allow, ask or deny"},
-		"invalid JSON":   {`"actions": [{"type": "shell", "shell": "echo '{\"approval\": \"deny\",}'"}]`, "invalid JSON"},
-		"not visible":    {`"visible": false, "actions": [{"type": "shell", "shell": "exit 4"}]`, "exit code 4"},
+	const notStopped = "The call was not stopped, because a hook that fails does not block"
+	for name, c := range map[string]struct {
+		hook, want string
+		asks       bool
+	}{
+		"exit code":                {`"actions": [{"type": "shell", "shell": "echo boom >&2; exit 3"}]`, "boom", false},
+		"silent":                   {`"actions": [{"type": "shell", "shell": "python3 nothing-here.py 2>/dev/null >&2; exit 9"}]`, "exit code 9", false},
+		"time limit":               {`"actions": [{"type": "shell", "shell": "sleep 60", "timeout": 100}]`, "did not finish within 100ms", false},
+		"limit of all":             {`"timeout": 100, "actions": [{"type": "shell", "shell": "sleep 60"}]`, "did not finish within 100ms", false},
+		"missing file":             {`"actions": [{"type": "shell", "file": "gone.sh"}]`, "gone.sh cannot be read", false},
+		"no program":               {`"actions": [{"type": "shell", "shell": "no-such-program-of-eca"}]`, "no-such-program-of-eca", false},
+		"wrong approval":           {`"actions": [{"type": "shell", "shell": "echo '{\"approval\": \"dney\"}'"}]`, "must be allow, ask or deny", true},
+		"invalid JSON":             {`"actions": [{"type": "shell", "shell": "echo '{\"approval\": \"deny\",}'"}]`, "invalid JSON", true},
+		"a denial, then a failure": {`"actions": [{"type": "shell", "shell": "echo '{\"approval\": \"deny\"}'; exit 1"}]`, "exit code 1", true},
+		"not visible":              {`"visible": false, "actions": [{"type": "shell", "shell": "exit 4"}]`, "exit code 4", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -35,7 +40,7 @@ func TestExecNamesHooksThatFail(t *testing.T) {
 			here := newPlace(t, p.env()...)
 			here.env = append(here.env, `ECA_CONFIG={"chat": {"title": false}, "hooks": {"guard": {"type": "preToolCall", `+c.hook+`}}}`)
 			_, stderr, code := runProgram(t, here, "", "exec", "--approve", "all", "go")
-			if code != 0 || !strings.Contains(stderr, "hook guard failed: ") || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, "the call was not stopped, because a hook that fails does not block") {
+			if code != 0 || strings.Count(stderr, "failed before write_file: ") != 1 || strings.Contains(stderr, "hook guard failed") || !strings.Contains(stderr, c.want) || strings.Contains(stderr, notStopped) == c.asks || strings.Contains(stderr, "The call needs your approval") != c.asks {
 				t.Errorf("exit code %d, want %q: %s", code, c.want, stderr)
 			}
 		})
@@ -53,6 +58,17 @@ func TestExecDoesNotNameHooksThatWork(t *testing.T) {
 		if _, stderr, got := runProgram(t, here, "", "exec", "--approve", "all", "go"); got != code || strings.Contains(stderr, "hook guard failed") {
 			t.Errorf("%s: exit code %d: %s", script, got, stderr)
 		}
+	}
+}
+
+// Stderr shows what a hook prints.
+func TestExecShowsWhatHooksPrint(t *testing.T) {
+	needs.POSIX(t)
+	p := newProvider(t, tape("fine"))
+	here := newPlace(t, p.env()...)
+	here.env = append(here.env, `ECA_CONFIG={"chat": {"title": false}, "hooks": {"guard": {"type": "preRequest", "actions": [{"type": "shell", "shell": "echo 'two lines'; echo 'of text'"}]}}}`)
+	if _, stderr, code := runProgram(t, here, "", "exec", "go"); code != 0 || !strings.Contains(stderr, "· hook guard: two lines of text\n") {
+		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
@@ -80,24 +81,33 @@ func (c *execClient) failure(v execContent) {
 	c.noteLocked("  failed: " + v.label(c.root()) + ": " + why)
 }
 
-// hookFinished records why a hook rejected a call, and shows why a hook failed; c.mu is held. If a
-// hook fails after its call has started, the engine reports whether the result was kept.
+// hookFinished records why a hook rejected a call, and shows what a hook printed or why it failed; c.mu
+// is held. If a hook of a call fails, the engine reports that and the consequence.
 func (c *execClient) hookFinished(chatID string, v execContent) {
 	const rejects = "2" // the exit code
 	c.calls["hook "+v.ID].end()
 	id, why := chatID+" "+v.ToolCallID, strings.Join(strings.Fields(string(v.Error)), " ")
-	if v.ToolCallID != "" && string(v.Status) == rejects {
-		c.why[id] = strings.TrimSuffix("the hook "+v.Name+": "+why, ": ")
+	by, output := "the hook "+v.Name, strings.Join(strings.Fields(v.Output), " ")
+	switch {
+	case v.ToolCallID == "" || v.Failed:
+	case string(v.Status) == rejects:
+		c.hookReasons[id] = strings.TrimSuffix(by+": "+why, ": ")
+	case strings.Contains("\n"+v.Output, "\nApproval: deny"):
+		_, context, _ := strings.Cut(output, " AdditionalContext: ")
+		c.hookReasons[id] = strings.TrimSuffix(by+": "+context, ": ")
+	case strings.HasPrefix(v.Output, "UpdatedInput: ") && c.hookReasons[id] == "":
+		c.hookReasons[id] = by + ", which changed its arguments"
 	}
-	if call := c.calls[id]; !v.Failed || call != nil && call.next != 0 {
-		return
+	switch {
+	case v.Failed && v.ToolCallID == "":
+		c.noteLocked("· hook " + v.Name + " failed: " + why + "; eca continued without it, because a hook that fails does not block (exit code 2 does)")
+	case !v.Failed && output != "":
+		c.noteLocked("· hook " + v.Name + ": " + shorten.Bytes(output, maxHookOutput))
 	}
-	went := "eca continued without it"
-	if v.ToolCallID != "" {
-		went = "the call was not stopped"
-	}
-	c.noteLocked("· hook " + v.Name + " failed: " + why + "; " + went + ", because a hook that fails does not block (exit code 2 does)")
 }
+
+// maxHookOutput is how much of a hook's output is shown, in bytes.
+const maxHookOutput = 500
 
 // sandboxNotes shows how the sandbox affected a call; c.mu is held.
 func (c *execClient) sandboxNotes(v execContent) {

@@ -17,7 +17,8 @@ type refusal struct {
 
 // refuse records that a call was not allowed to run; c.mu is held.
 func (c *execClient) refuse(call string, v execContent) {
-	reason := c.refusalReason(v.Reason, c.permissions[call], c.why[call])
+	reason := c.refusalReason(call, v.Reason)
+	v.Summary = strings.TrimSuffix(v.Summary, ": "+c.permissions[call].Reason) // the reason follows the label
 	tool, label := tools.FullName(v.Server, v.Name), v.label(c.root())
 	if v.Server == "unknown" { // the tool was not offered to the model, so only its name is known
 		tool, label = v.Name, v.Name
@@ -26,13 +27,13 @@ func (c *execClient) refuse(call string, v execContent) {
 	c.noteLocked("· refused: " + label + ": " + reason)
 }
 
-// refusalReason returns why a call was not allowed to run. own is the reason that this client or a
-// hook recorded, if any.
-func (c *execClient) refusalReason(rejected string, p callPermission, own string) string {
+// refusalReason returns why a call was not allowed to run.
+func (c *execClient) refusalReason(call, rejected string) string {
+	p, own := c.permissions[call], c.why[call]
 	agent, readOnly := strings.CutSuffix(strings.TrimPrefix(p.Rule, "agent."), ".readOnly")
 	switch {
 	case rejected == "hookRejected":
-		return "denied by " + cmp.Or(own, "a hook")
+		return "denied by " + cmp.Or(c.hookReasons[call], "a hook")
 	case own != "":
 		return "not approved: " + own
 	case p.Rule == tools.RuleDisabled:

@@ -22,17 +22,20 @@ func TestExecRefusalsAreAlike(t *testing.T) {
 		args         []string
 		reason       string
 	}{
-		"a rule for all calls":           {shell, `{"toolCall": {"approval": {"deny": {"eca__shell_command": {}}}}}`, all, "denied by toolCall.approval.deny.eca__shell_command"},
-		"a rule for some calls":          {shell, `{"toolCall": {"approval": {"deny": {"eca__shell_command": {"argsMatchers": {"command": ["touch.*"]}}}}}}`, all, "denied by toolCall.approval.deny.eca__shell_command"},
-		"byDefault":                      {writeCall, `{"toolCall": {"approval": {"byDefault": "deny"}}}`, all, "denied by toolCall.approval.byDefault"},
-		"disabledTools":                  {shell, `{"disabledTools": ["eca__shell_command"]}`, all, "denied: the tool is disabled for agent code"},
-		"a read-only agent":              {writeCall, `{}`, append([]string{"--agent", "plan"}, all...), "denied: the tool is disabled for agent plan"},
-		"a command of a read-only agent": {shell, `{}`, []string{"--agent", "plan"}, "denied: the agent plan is read-only"},
-		"nobody to ask":                  {shell, `{}`, nil, "not approved: there is no terminal for the question"},
-		"none":                           {shell, `{}`, []string{"--approve", "none"}, "not approved: --approve none refuses all calls that need approval"},
-		"a hook":                         {shell, `{"hooks": {"no": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "echo not on Fridays >&2; exit 2"}]}}}`, all, "denied by the hook no: not on Fridays"},
-		"a hook that says nothing":       {shell, `{"hooks": {"no": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "exit 2"}]}}}`, all, "denied by the hook no"},
-		"a hook that answers":            {shell, `{"hooks": {"no": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "echo '{\"approval\": \"deny\"}'"}]}}}`, all, "denied by a hook"},
+		"a rule for all calls":             {shell, `{"toolCall": {"approval": {"deny": {"eca__shell_command": {}}}}}`, all, "denied by toolCall.approval.deny.eca__shell_command"},
+		"a rule for some calls":            {shell, `{"toolCall": {"approval": {"deny": {"eca__shell_command": {"argsMatchers": {"command": ["touch.*"]}}}}}}`, all, "denied by toolCall.approval.deny.eca__shell_command"},
+		"byDefault":                        {writeCall, `{"toolCall": {"approval": {"byDefault": "deny"}}}`, all, "denied by toolCall.approval.byDefault"},
+		"disabledTools":                    {shell, `{"disabledTools": ["eca__shell_command"]}`, all, "denied: the tool is disabled for agent code"},
+		"a read-only agent":                {writeCall, `{}`, append([]string{"--agent", "plan"}, all...), "denied: the tool is disabled for agent plan"},
+		"a call of an agent with readOnly": {writeCall, `{"agent": {"rev": {"mode": "primary", "readOnly": true}}}`, append([]string{"--agent", "rev"}, all...), "denied: the agent rev is read-only"},
+		"a command of a read-only agent":   {shell, `{}`, []string{"--agent", "plan"}, "denied: the agent plan is read-only"},
+		"nobody to ask":                    {shell, `{}`, nil, "not approved: there is no terminal for the question"},
+		"none":                             {shell, `{}`, []string{"--approve", "none"}, "not approved: --approve none refuses all calls that need approval"},
+		"a hook":                           {shell, `{"hooks": {"no": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "echo not on Fridays >&2; exit 2"}]}}}`, all, "denied by the hook no: not on Fridays"},
+		"a hook that says nothing":         {shell, `{"hooks": {"no": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "exit 2"}]}}}`, all, "denied by the hook no"},
+		"a hook that answers":              {shell, `{"hooks": {"no": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "echo '{\"approval\": \"deny\"}'"}]}}}`, all, "denied by the hook no"},
+		"a hook that gives a reason":       {shell, `{"hooks": {"no": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "echo '{\"approval\": \"deny\", \"additionalContext\": \"not today\"}'"}]}}}`, all, "denied by the hook no: not today"},
+		"a hook with invalid arguments":    {writeCall, `{"hooks": {"no": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "echo '{\"updatedInput\": {\"path\": 5}}'"}]}}}`, all, "denied by the hook no, which changed its arguments"},
 	} {
 		p := newProvider(t, calling(c.call))
 		tool := strings.TrimPrefix(strings.Split(c.call, ",")[0], "{tool: ")
@@ -47,9 +50,10 @@ func TestExecRefusalsAreAlike(t *testing.T) {
 			return stdout, stderr
 		}
 		_, said := run()
+		said = said[max(0, strings.Index(said, "· refused: ")):]
 		first, _, _ := strings.Cut(said, "\n")
 		first, _, _ = strings.Cut(first, because)
-		if !strings.HasPrefix(first, "· refused: ") || !strings.HasSuffix(first, ": "+c.reason) || strings.Contains(said, "failed:") {
+		if !strings.HasPrefix(first, "· refused: ") || !strings.HasSuffix(first, ": "+c.reason) || strings.Contains(said, "failed:") || strings.Count(first, "read-only") > 1 {
 			t.Errorf("%s: it says: %s", name, said)
 		}
 		stdout, _ := run("--json")

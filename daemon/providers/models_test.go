@@ -82,6 +82,42 @@ func TestGivingUpNamesItsLimit(t *testing.T) {
 	}
 }
 
+// If the provider asks for a longer pause than eca accepts, the message names every key that applies.
+func TestLongPauseNamesItsLimits(t *testing.T) {
+	const wait, total = "eca waits for 1m0s at most before it repeats a request; providers.a.rateLimitMaxWaitSeconds", "eca gave up, because it retries for 2m0s at most; providers.a.retry.maxRetries"
+	for _, c := range []struct {
+		config, pause string
+		wait, total   bool
+	}{
+		{``, "3600", true, true},
+		{``, "90", true, false},
+		{`"retry": {"maxRetries": 3},`, "3600", true, false},
+		{`"rateLimitMaxWaitSeconds": 4000,`, "3600", false, true},
+	} {
+		busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", c.pause)
+			w.WriteHeader(http.StatusTooManyRequests)
+		}))
+		m := newModels(t, `{"providers": {"a": {"api": "openai-chat", `+c.config+` "key": "k", "url": "`+busy.URL+`", "fetchModels": false, "models": {"m": {}}}}}`)
+		m.opts.RetryTotal = 2 * time.Minute
+		v := m.view()
+		model, err := v.client("a", v.all["a"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := ""
+		for _, err := range model.Stream(t.Context(), llm.Request{Model: "m"}) {
+			if err != nil {
+				said += err.Error()
+			}
+		}
+		busy.Close()
+		if !strings.Contains(said, "429") || strings.Contains(said, wait) != c.wait || strings.Contains(said, total) != c.total {
+			t.Errorf("%s after %s: %s", c.config, c.pause, said)
+		}
+	}
+}
+
 // The remedy for a refused key names what the key in the configuration refers to, without its text.
 func TestRemedyNamesTheSourceOfTheKey(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")

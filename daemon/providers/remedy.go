@@ -111,13 +111,16 @@ func connectionRemedy(err error, from string) string {
 	return from
 }
 
-// withRetryLimit adds to a remedy how to change the time limit that ended the retries.
+// withRetryLimit adds to a remedy how to change the limits that ended the retries.
 func withRetryLimit(v *view, name string, e *llm.Error, remedy string) string {
-	if e.RetryLimit == 0 || e.RetryLimit != v.opts.RetryTotal || e.Kind == llm.ErrTimeout { // timeouts have a limit of their own
-		return remedy
+	parts := []string{remedy}
+	if most := v.retryPolicy(v.all[name].Provider).MaxWait; e.Retryable() && e.RetryAfter > most {
+		parts = append(parts, fmt.Sprintf("eca waits for %s at most before it repeats a request; %s sets that limit", most, v.keyPath(name, "rateLimitMaxWaitSeconds")))
 	}
-	limit := fmt.Sprintf("eca gave up, because it retries for %s at most; %s sets a number of retries instead", e.RetryLimit, v.keyPath(name, "retry", "maxRetries"))
-	return strings.TrimPrefix(remedy+". "+limit, ". ")
+	if e.RetryLimit != 0 && e.RetryLimit == v.opts.RetryTotal && e.Kind != llm.ErrTimeout { // timeouts have a limit of their own
+		parts = append(parts, fmt.Sprintf("eca gave up, because it retries for %s at most; %s sets a number of retries instead", e.RetryLimit, v.keyPath(name, "retry", "maxRetries")))
+	}
+	return strings.TrimPrefix(strings.Join(parts, ". "), ". ")
 }
 
 // unsetText lists the environment variables that a provider's key, URL or headers refer to and that

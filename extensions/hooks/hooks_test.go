@@ -219,3 +219,25 @@ func TestMisspelledEvent(t *testing.T) {
 		}
 	}
 }
+
+// Output that looks like an answer must be one; other text is only shown.
+func TestAnswers(t *testing.T) {
+	for stdout, want := range map[string]string{
+		"": "", "checked 12 files": "", "[guard] fine": "", "12": "", "null": "", "do not block the door": "",
+		`{"a": 1`: "all", "log\n{\"a\": 1}": "affected", `"deny"`: "affected", "[1]": "affected", "false": "affected",
+		"log\ndeny": "preToolCall", "Approval = deny": "preToolCall", "x\n{\n  \"updatedInput\": {}\n}": "preToolCall",
+		"replacedPrompt: x": "preRequest", "x {'followUp': 'y'}": "postRequest", "x replacedOutput": "postToolCall", `x "continue": false`: "affected",
+	} {
+		for _, e := range Events() {
+			affected := !slices.Contains([]Event{SessionStart, SessionEnd, ChatEnd, ChatStatusChanged}, e)
+			expected := want == "all" || want == "affected" && affected || want == string(e) || want == "postRequest" && e == SubagentPostRequest
+			if got := (hook{event: e}).answers(stdout); got != expected {
+				t.Errorf("%s: %q: %v", e, stdout, got)
+			}
+		}
+	}
+	claude := hook{event: PreRequest, Definition: Definition{Claude: true}}
+	if claude.answers("additionalContext") || !claude.answers(`{"decision":`) {
+		t.Error("the plain text of Claude Code's hooks is for the model, broken JSON is not")
+	}
+}

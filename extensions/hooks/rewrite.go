@@ -34,8 +34,8 @@ func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r scriptRun, 
 	if foundNothing(a, c.Roots[0], r) {
 		return
 	}
-	rewrites := said.hides || s.rewrites(a, c.Roots[0], r)
-	cause := failure(r, said, rewrites)
+	rewrites := said.hides || s.rewrites(a, c.Roots[0], r) || strings.Contains(r.stdout, replacesOutput)
+	cause := failure(r, said, rewrites || h.answers(r.stdout))
 	if cause == "" {
 		return
 	}
@@ -54,20 +54,27 @@ func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r scriptRun, 
 	}
 }
 
-// guardCall makes eca ask before a call if a preToolCall hook has decided something that eca cannot
-// read. The script may have denied the call.
-func (out *Outcome) guardCall(c Call, hook, cause string, o Observer) {
-	if strictness(out.Approval) < strictness("ask") {
+// guardCall reports a failed preToolCall hook. It makes eca ask before the call if the hook has decided
+// something that eca cannot read: the script may have denied the call.
+func (out *Outcome) guardCall(c Call, hook, cause string, decided bool, o Observer) {
+	if c.Event != PreToolCall {
+		return
+	}
+	then := "The call was not stopped, because a hook that fails does not block (exit code 2 does)."
+	if decided {
+		then = "The call needs your approval, because the hook may have to deny it."
+	}
+	if decided && strictness(out.Approval) < strictness("ask") {
 		out.Approval = "ask"
 	}
 	if o != nil {
-		o.Said(fmt.Sprintf("Hook '%s' failed before %s: %s. The call needs your approval, because the hook may have to deny it.", hook, c.Tool.Name, cause))
+		o.Said(fmt.Sprintf("Hook '%s' failed before %s: %s. %s", hook, c.Tool.Name, forDisplay(strings.TrimSuffix(strings.Join(strings.Fields(cause), " "), ".")), then))
 	}
 }
 
-// failure describes how a script failed; empty if it did not. rewrites means that its output must
-// be JSON.
-func failure(r scriptRun, said output, rewrites bool) string {
+// failure describes how a script failed; empty if it did not. answers means that its output must be a
+// JSON object.
+func failure(r scriptRun, said output, answers bool) string {
 	switch {
 	case r.problem != "":
 		return strings.TrimSuffix(r.problem, ".")
@@ -81,13 +88,16 @@ func failure(r scriptRun, said output, rewrites bool) string {
 		return "its output is too long to be used"
 	case len(said.problems) > 0:
 		return strings.TrimSuffix(strings.Join(said.problems, "; "), ".")
-	case !rewrites || strings.TrimSpace(r.stdout) == "":
+	case !answers || strings.TrimSpace(r.stdout) == "":
 		return ""
 	}
-	if _, ok := parse(r.stdout); !ok {
+	if _, ok := parse(r.stdout); ok {
+		return ""
+	}
+	if strings.HasPrefix(r.stdout, "{") {
 		return "its output is invalid JSON"
 	}
-	return ""
+	return "its output must be a JSON object without other text"
 }
 
 // rewrites reports whether an action may replace results: its script contains the key, it has

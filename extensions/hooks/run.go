@@ -36,8 +36,10 @@ type Outcome struct {
 
 	Context   []string        // additionalContext
 	Prompt    *string         // replacedPrompt
+	PromptBy  string          // the hook that replaced the prompt
 	FollowUps []string        // followUp
 	Input     json.RawMessage // the tool's arguments with all updates; nil without updates
+	InputBy   string          // the last hook that updated the arguments
 	Approval  string          // the strictest decision: deny, ask or allow; empty without a decision
 	Output    *string         // replacedOutput, or the placeholder for a hidden output
 }
@@ -162,12 +164,10 @@ func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcom
 			out.apply(c, a.name, said)
 		}
 	}
-	cause := failure(r, said, !h.Claude && strings.HasPrefix(r.stdout, "{"))
+	cause := failure(r, said, h.answers(r.stdout))
 	if rep.Failed = r.status != interventionCode && cause != "" && ctx.Err() == nil && !foundNothing(a, c.Roots[0], r); rep.Failed {
 		rep.Error = cmp.Or(rep.Error, cause)
-		if c.Event == PreToolCall && r.status == 0 {
-			out.guardCall(*c, a.name, cause, o)
-		}
+		out.guardCall(*c, a.name, rep.Error, r.status == 0 || h.mayDeny(r.stdout), o)
 	}
 	s.guardResult(h, a, c, out, r, said, o)
 	level := slog.LevelWarn
@@ -253,7 +253,7 @@ func (out *Outcome) apply(c *Call, name string, o output) {
 		out.FollowUps = append(out.FollowUps, o.FollowUp)
 	}
 	if o.ReplacedPrompt != nil {
-		out.Prompt = o.ReplacedPrompt
+		out.Prompt, out.PromptBy = o.ReplacedPrompt, name
 		c.Fields["prompt"] = *o.ReplacedPrompt
 	}
 	if o.ReplacedOutput != nil {
@@ -268,7 +268,7 @@ func (out *Outcome) apply(c *Call, name string, o output) {
 		}
 		maps.Copy(args, o.UpdatedInput)
 		if raw, err := json.Marshal(args); err == nil {
-			out.Input, c.Tool.Arguments = raw, raw
+			out.Input, out.InputBy, c.Tool.Arguments = raw, name, raw
 		}
 	}
 	if strictness(o.Approval) > strictness(out.Approval) {

@@ -16,7 +16,7 @@ type streamEvent struct {
 	Type    string `json:"type"`
 	Index   int    `json:"index"`
 	Message struct {
-		Usage usage `json:"usage"`
+		Usage llm.Optional[usage] `json:"usage"`
 	} `json:"message"`
 	Block streamBlock `json:"content_block"`
 	Delta struct {
@@ -31,7 +31,7 @@ type streamEvent struct {
 		} `json:"citation"`
 		StopReason string `json:"stop_reason"`
 	} `json:"delta"`
-	Usage usage `json:"usage"`
+	Usage llm.Optional[usage] `json:"usage"`
 }
 
 type streamBlock struct {
@@ -48,15 +48,15 @@ type streamBlock struct {
 }
 
 type usage struct {
-	Input      int64 `json:"input_tokens"`
-	Output     int64 `json:"output_tokens"`
-	CacheRead  int64 `json:"cache_read_input_tokens"`
-	CacheWrite int64 `json:"cache_creation_input_tokens"`
+	Input      llm.Count `json:"input_tokens"`
+	Output     llm.Count `json:"output_tokens"`
+	CacheRead  llm.Count `json:"cache_read_input_tokens"`
+	CacheWrite llm.Count `json:"cache_creation_input_tokens"`
 	Creation   *struct {
-		Long int64 `json:"ephemeral_1h_input_tokens"`
+		Long llm.Count `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"`
 	Server struct {
-		WebSearches int64 `json:"web_search_requests"`
+		WebSearches llm.Count `json:"web_search_requests"`
 	} `json:"server_tool_use"`
 }
 
@@ -67,11 +67,12 @@ type stream struct {
 	tools     llm.Aliases
 	retention llm.Retention
 
-	blocks   []part
-	hasCalls bool
-	stop     string
-	usage    llm.Usage
-	long     *int64 // tokens written to the cache for an hour; nil if not reported
+	blocks    []part
+	hasCalls  bool
+	stop      string
+	usage     llm.Usage
+	uncounted bool   // the usage was sent in an invalid form
+	long      *int64 // tokens written to the cache for an hour; nil if not reported
 
 	searches []*search
 }
@@ -101,9 +102,9 @@ func (s *stream) answer(body io.Reader) error {
 		return s.read(llm.NewSSEReader(streamed))
 	}
 	var whole struct {
-		Content    []streamBlock `json:"content"`
-		StopReason string        `json:"stop_reason"`
-		Usage      usage         `json:"usage"`
+		Content    []streamBlock       `json:"content"`
+		StopReason string              `json:"stop_reason"`
+		Usage      llm.Optional[usage] `json:"usage"`
 	}
 	if err := json.Unmarshal(raw, &whole); err != nil || len(whole.Content) == 0 {
 		return &llm.Error{Kind: llm.ErrProtocol, Message: s.provider + " did not stream but answered: " + llm.ErrorText(raw), Cause: err}
@@ -132,7 +133,11 @@ func (s *stream) read(events *sse.Reader) error {
 		}
 		var ev streamEvent
 		if err := json.Unmarshal(raw.Data, &ev); err != nil && ev.Type == "" {
-			return llm.UnreadableEvent(s.provider, raw.Data, err)
+			failed := llm.UnreadableEvent(s.provider, raw.Data, err)
+			if s.stop != "" && failed.Kind == llm.ErrMalformed {
+				continue // the answer is complete
+			}
+			return failed
 		}
 		if ev.Type == "" || ev.Type == "error" {
 			if err := llm.EventError(s.provider, raw.Data); err != nil {
@@ -174,15 +179,19 @@ func (s *stream) event(ev *streamEvent) (done bool, err error) {
 }
 
 // count records numbers of tokens. They are totals; some servers send all of them at the start,
-// some at the end, and zeros elsewhere.
-func (s *stream) count(u usage) {
-	for to, n := range map[*int64]int64{&s.usage.Input: u.Input, &s.usage.Output: u.Output, &s.usage.CacheRead: u.CacheRead, &s.usage.CacheWrite: u.CacheWrite, &s.usage.WebSearches: u.Server.WebSearches} {
+// some at the end, and zeros elsewhere. If some are invalid, none of them is used, because a part would
+// be too low.
+func (s *stream) count(sent llm.Optional[usage]) {
+	u := sent.Value
+	s.uncounted = s.uncounted || sent.Invalid
+	for to, n := range map[*int64]llm.Count{&s.usage.Input: u.Input, &s.usage.Output: u.Output, &s.usage.CacheRead: u.CacheRead, &s.usage.CacheWrite: u.CacheWrite, &s.usage.WebSearches: u.Server.WebSearches} {
 		if n > 0 {
-			*to = n
+			*to = int64(n)
 		}
 	}
 	if u.Creation != nil && (s.long == nil || u.Creation.Long > 0) {
-		s.long = &u.Creation.Long
+		long := int64(u.Creation.Long)
+		s.long = &long
 	}
 }
 
@@ -321,6 +330,9 @@ func (s *stream) end() error {
 		s.Emit(llm.Delta{Kind: llm.ToolEnd, ID: p.id, Text: string(p.arguments)})
 	}
 	s.usage.CacheWriteLong = s.retention.LongWrites(s.usage.CacheWrite, s.long)
+	if s.uncounted {
+		s.usage = llm.Usage{WebSearches: s.usage.WebSearches}
+	}
 	s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: s.usage})
 	stop := llm.StopEnd
 	switch {

@@ -27,16 +27,16 @@ type streamEvent struct {
 		Reasoning *reasoningDelta        `json:"reasoningContent"`
 	} `json:"delta"`
 	StopReason string `json:"stopReason"`
-	Usage      *struct {
-		Input      int64 `json:"inputTokens"`
-		Output     int64 `json:"outputTokens"`
-		CacheRead  int64 `json:"cacheReadInputTokens"`
-		CacheWrite int64 `json:"cacheWriteInputTokens"`
+	Usage      llm.Optional[struct {
+		Input      llm.Count `json:"inputTokens"`
+		Output     llm.Count `json:"outputTokens"`
+		CacheRead  llm.Count `json:"cacheReadInputTokens"`
+		CacheWrite llm.Count `json:"cacheWriteInputTokens"`
 		Details    []struct {
-			Tokens int64  `json:"inputTokens"`
-			TTL    string `json:"ttl"`
+			Tokens llm.Count `json:"inputTokens"`
+			TTL    string    `json:"ttl"`
 		} `json:"cacheDetails"` // tokens written to the cache, by TTL
-	} `json:"usage"`
+	}] `json:"usage"`
 }
 
 type reasoningDelta struct {
@@ -78,7 +78,11 @@ func (s *stream) read(r *eventReader) error {
 			return s.exception(m)
 		}
 		var ev streamEvent
-		if err := json.Unmarshal(m.payload, &ev); err != nil {
+		err = json.Unmarshal(m.payload, &ev)
+		switch {
+		case err != nil && s.reason != "":
+			return s.stop(nil)
+		case err != nil:
 			return &llm.Error{Kind: llm.ErrMalformed, Message: s.provider + " sent an event that cannot be read", Cause: err}
 		}
 		if m.event == "metadata" && s.reason != "" {
@@ -174,12 +178,12 @@ func (b *block) replay() (raw json.RawMessage) {
 
 // stop emits the usage, if it was received, and the stop reason.
 func (s *stream) stop(last *streamEvent) error {
-	if last != nil && last.Usage != nil {
-		u := last.Usage
-		usage := llm.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite}
+	if last != nil && last.Usage.Sent {
+		u := last.Usage.Value
+		usage := llm.Usage{Input: int64(u.Input), Output: int64(u.Output), CacheRead: int64(u.CacheRead), CacheWrite: int64(u.CacheWrite)}
 		for _, d := range u.Details {
 			if d.TTL == llm.RetainLong.TTL() {
-				usage.CacheWriteLong += d.Tokens
+				usage.CacheWriteLong += int64(d.Tokens)
 			}
 		}
 		s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: usage})

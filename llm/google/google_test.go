@@ -167,6 +167,9 @@ func TestStream(t *testing.T) {
 		"garbage":                    {"data: <html>\n\n", `!malformed p sent something in its stream that is not of this API: "<html>"`},
 		"error":                      {event(`{"text":"a"}`, "") + `data: {"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}` + "\n\n", "t:a|!overloaded p answered 503 Service Unavailable: The model is overloaded."},
 		"error without a code":       {`data: {"error":"boom"}` + "\n\n", "!overloaded p answered 500 Internal Server Error: boom"},
+		"usage as text":              {event(`{"text":"a"}`, "") + finish("STOP") + `data: {"usageMetadata":{"promptTokenCount":"5","candidatesTokenCount":2}}` + "\n\n", "t:a|u:0,0,0|stop:end"},
+		"usage of another kind":      {`data: {"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}],"usageMetadata":[1]}` + "\n\n", "t:a|u:0,0,0|stop:end"},
+		"odd after the end":          {event(`{"text":"a"}`, "") + finish("STOP") + `data: {"candidates":7}` + "\n\n", "t:a|u:0,0,0|stop:end"},
 		"more cached than the whole": {`data: {"usageMetadata":{"promptTokenCount":5,"cachedContentTokenCount":9}}` + "\n\n" + finish("STOP"), "u:0,0,9|stop:end"},
 	} {
 		if got := read(c.body); got != c.want {

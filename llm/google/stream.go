@@ -29,8 +29,8 @@ type (
 			BlockReason string `json:"blockReason"`
 			Message     string `json:"blockReasonMessage"`
 		} `json:"promptFeedback"`
-		Usage *usage          `json:"usageMetadata"`
-		Error json.RawMessage `json:"error"`
+		Usage llm.Optional[usage] `json:"usageMetadata"`
+		Error json.RawMessage     `json:"error"`
 	}
 	answerPart struct {
 		Text      string `json:"text"`
@@ -50,16 +50,19 @@ type (
 	}
 	// usage counts cached tokens as part of the prompt, and thoughts separately from the answer.
 	usage struct {
-		Prompt     int64 `json:"promptTokenCount"`
-		ToolPrompt int64 `json:"toolUsePromptTokenCount"`
-		Cached     int64 `json:"cachedContentTokenCount"`
-		Candidates int64 `json:"candidatesTokenCount"`
-		Thoughts   int64 `json:"thoughtsTokenCount"`
+		Prompt     llm.Count `json:"promptTokenCount"`
+		ToolPrompt llm.Count `json:"toolUsePromptTokenCount"`
+		Cached     llm.Count `json:"cachedContentTokenCount"`
+		Candidates llm.Count `json:"candidatesTokenCount"`
+		Thoughts   llm.Count `json:"thoughtsTokenCount"`
 	}
 )
 
 func (u usage) tokens() llm.Usage {
-	return llm.Usage{Input: max(0, u.Prompt-u.Cached) + u.ToolPrompt, Output: u.Candidates + u.Thoughts, CacheRead: u.Cached}
+	return llm.Usage{
+		Input:  max(0, int64(u.Prompt)-int64(u.Cached)) + int64(u.ToolPrompt),
+		Output: int64(u.Candidates) + int64(u.Thoughts), CacheRead: int64(u.Cached),
+	}
 }
 
 // stream turns events into deltas.
@@ -94,7 +97,11 @@ func (s *stream) read(events *sse.Reader) error {
 		}
 		var c chunk
 		if err := json.Unmarshal(ev.Data, &c); err != nil {
-			return llm.UnreadableEvent(s.provider, ev.Data, err)
+			failed := llm.UnreadableEvent(s.provider, ev.Data, err)
+			if s.finish != "" && failed.Kind == llm.ErrMalformed {
+				continue // the answer is complete
+			}
+			return failed
 		}
 		if len(c.Error) > 0 && !bytes.Equal(c.Error, []byte("null")) {
 			return s.streamError(ev.Data)
@@ -119,8 +126,8 @@ func (s *stream) streamError(event []byte) error {
 }
 
 func (s *stream) chunk(c *chunk) error {
-	if c.Usage != nil {
-		s.usage = *c.Usage
+	if c.Usage.Sent || c.Usage.Invalid {
+		s.usage = c.Usage.Value
 	}
 	if r := c.Feedback.BlockReason; r != "" {
 		return &llm.Error{Kind: llm.ErrBadRequest, Message: s.failureMessage("blocked the request", r, c.Feedback.Message)}

@@ -155,6 +155,8 @@ func TestStream(t *testing.T) {
 		"text":                   {a + "\n\r\n" + done, "t:a|u:3,2|stop:end"},
 		"no last newline":        {a + strings.TrimSpace(done), "t:a|u:3,2|stop:end"},
 		"all in the last line":   {`{"message":{"content":"a","thinking":"x"},"done":true}`, "r+|r:x|r-p/ollama|t:a|stop:end"},
+		"count as text":          {a + `{"done":true,"prompt_eval_count":"3","eval_count":2}`, "t:a|stop:end"},
+		"negative count":         {a + `{"done":true,"prompt_eval_count":3,"eval_count":-2}`, "t:a|stop:end"},
 		"length":                 {a + `{"done":true,"done_reason":"length"}`, "t:a|stop:length"},
 		"only loaded":            {`{"done":true,"done_reason":"load"}`, "stop:end"},
 		"thinking to the end":    {`{"message":{"thinking":"x"}}` + "\n" + done, "r+|r:x|r-p/ollama|u:3,2|stop:end"},

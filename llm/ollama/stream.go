@@ -26,11 +26,11 @@ type line struct {
 			} `json:"function"`
 		} `json:"tool_calls"`
 	} `json:"message"`
-	Done       bool            `json:"done"`
-	DoneReason string          `json:"done_reason"`
-	Prompt     int64           `json:"prompt_eval_count"`
-	Answer     int64           `json:"eval_count"`
-	Error      json.RawMessage `json:"error"`
+	Done       bool                    `json:"done"`
+	DoneReason string                  `json:"done_reason"`
+	Prompt     llm.Optional[llm.Count] `json:"prompt_eval_count"`
+	Answer     llm.Optional[llm.Count] `json:"eval_count"`
+	Error      json.RawMessage         `json:"error"`
 
 	unfinished bool // the stream ended without a last line
 }
@@ -129,8 +129,9 @@ func (s *stream) call(id, name string, arguments json.RawMessage) {
 
 func (s *stream) end(l *line) error {
 	s.EndThinking(nil)
-	if l.Prompt > 0 || l.Answer > 0 { // otherwise the usage is unknown
-		s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: llm.Usage{Input: l.Prompt, Output: l.Answer}})
+	u := llm.Usage{Input: int64(l.Prompt.Value), Output: int64(l.Answer.Value)}
+	if u.Total() > 0 && !l.Prompt.Invalid && !l.Answer.Invalid { // otherwise the usage is unknown
+		s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: u})
 	}
 	stop := llm.StopEnd
 	switch {

@@ -15,13 +15,13 @@ import (
 // chatChunk is one element of the stream.
 type chatChunk struct {
 	Choices []struct {
-		Delta        chatDelta  `json:"delta"`
-		Message      chatDelta  `json:"message"` // in an answer that is not streamed
-		FinishReason string     `json:"finish_reason"`
-		Usage        *chatUsage `json:"usage"` // some servers send it here
+		Delta        chatDelta               `json:"delta"`
+		Message      chatDelta               `json:"message"` // in an answer that is not streamed
+		FinishReason string                  `json:"finish_reason"`
+		Usage        llm.Optional[chatUsage] `json:"usage"` // some servers send it here
 	} `json:"choices"`
-	Usage *chatUsage      `json:"usage"`
-	Error json.RawMessage `json:"error"`
+	Usage llm.Optional[chatUsage] `json:"usage"`
+	Error json.RawMessage         `json:"error"`
 }
 
 type chatDelta struct {
@@ -63,22 +63,22 @@ func (d *chatDelta) thinking() (text, member string) {
 
 // chatUsage has the counters of cached tokens of different servers.
 type chatUsage struct {
-	PromptTokens        int64 `json:"prompt_tokens"`
-	CompletionTokens    int64 `json:"completion_tokens"`
+	PromptTokens        llm.Count `json:"prompt_tokens"`
+	CompletionTokens    llm.Count `json:"completion_tokens"`
 	PromptTokensDetails struct {
-		CachedTokens     int64 `json:"cached_tokens"`
-		CacheWriteTokens int64 `json:"cache_write_tokens"`
+		CachedTokens     llm.Count `json:"cached_tokens"`
+		CacheWriteTokens llm.Count `json:"cache_write_tokens"`
 	} `json:"prompt_tokens_details"`
-	CachedTokens   int64 `json:"cached_tokens"`
-	CacheHitTokens int64 `json:"prompt_cache_hit_tokens"`
-	CacheCreation  int64 `json:"cache_creation_input_tokens"`
+	CachedTokens   llm.Count `json:"cached_tokens"`
+	CacheHitTokens llm.Count `json:"prompt_cache_hit_tokens"`
+	CacheCreation  llm.Count `json:"cache_creation_input_tokens"`
 }
 
 // usage converts the counters; the prompt's tokens include the cached ones.
-func (u *chatUsage) usage() llm.Usage {
-	read := cmp.Or(u.PromptTokensDetails.CachedTokens, u.CachedTokens, u.CacheHitTokens)
-	write := cmp.Or(u.PromptTokensDetails.CacheWriteTokens, u.CacheCreation)
-	return llm.Usage{Input: max(0, u.PromptTokens-read-write), Output: u.CompletionTokens, CacheRead: read, CacheWrite: write}
+func (u chatUsage) usage() llm.Usage {
+	read := int64(cmp.Or(u.PromptTokensDetails.CachedTokens, u.CachedTokens, u.CacheHitTokens))
+	write := int64(cmp.Or(u.PromptTokensDetails.CacheWriteTokens, u.CacheCreation))
+	return llm.Usage{Input: max(0, int64(u.PromptTokens)-read-write), Output: int64(u.CompletionTokens), CacheRead: read, CacheWrite: write}
 }
 
 // chatStream turns chunks into deltas.
@@ -158,6 +158,9 @@ func (s *chatStream) read(events *sse.Reader) error {
 			return s.end()
 		}
 		chunk, err := s.decode(raw.Data)
+		if s.finish != "" && err != nil && llm.AsError(err).Kind == llm.ErrMalformed {
+			continue // the answer is complete
+		}
 		if err != nil {
 			return err
 		}
@@ -181,11 +184,11 @@ func (s *chatStream) complete() bool {
 
 func (s *chatStream) chunk(c *chatChunk) {
 	u := c.Usage
-	if u == nil && len(c.Choices) > 0 {
+	if !u.Sent && len(c.Choices) > 0 {
 		u = c.Choices[0].Usage
 	}
-	if u != nil {
-		s.usage = u.usage()
+	if u.Sent || u.Invalid {
+		s.usage = u.Value.usage()
 		s.usage.CacheWriteLong = s.retention.LongWrites(s.usage.CacheWrite, nil)
 		if s.text.Steady {
 			s.emitUsage()

@@ -53,10 +53,10 @@ func (c *NonStreaming) ask(ctx context.Context, req llm.Request) (text string, u
 				Refusal string  `json:"refusal"`
 			} `json:"message"`
 		} `json:"choices"`
-		Usage struct {
-			Prompt     int64 `json:"prompt_tokens"`
-			Completion int64 `json:"completion_tokens"`
-		} `json:"usage"`
+		Usage llm.Optional[struct {
+			Prompt     llm.Count `json:"prompt_tokens"`
+			Completion llm.Count `json:"completion_tokens"`
+		}] `json:"usage"`
 	}
 	if err := c.endpoint.Exchange(ctx, json.RawMessage(body), &answer); err != nil {
 		return "", usage, err
@@ -65,7 +65,7 @@ func (c *NonStreaming) ask(ctx context.Context, req llm.Request) (text string, u
 		return "", usage, &llm.Error{Kind: llm.ErrProtocol, Message: c.endpoint.Name() + " sent no answer"}
 	}
 	m := answer.Choices[0].Message
-	usage.Input, usage.Output = answer.Usage.Prompt, answer.Usage.Completion
+	usage.Input, usage.Output = int64(answer.Usage.Value.Prompt), int64(answer.Usage.Value.Completion)
 	if m.Content == nil {
 		return m.Refusal, usage, nil
 	}

@@ -269,14 +269,14 @@ func (s *responsesStream) itemDone(item outputItem, raw json.RawMessage) error {
 func (s *responsesStream) finish(raw json.RawMessage) error {
 	var resp struct {
 		Output []json.RawMessage `json:"output"`
-		Usage  struct {
-			InputTokens        int64 `json:"input_tokens"`
-			OutputTokens       int64 `json:"output_tokens"`
+		Usage  llm.Optional[struct {
+			InputTokens        llm.Count `json:"input_tokens"`
+			OutputTokens       llm.Count `json:"output_tokens"`
 			InputTokensDetails struct {
-				CachedTokens     int64 `json:"cached_tokens"`
-				CacheWriteTokens int64 `json:"cache_write_tokens"`
+				CachedTokens     llm.Count `json:"cached_tokens"`
+				CacheWriteTokens llm.Count `json:"cache_write_tokens"`
 			} `json:"input_tokens_details"`
-		} `json:"usage"`
+		}] `json:"usage"`
 		IncompleteDetails struct {
 			Reason string `json:"reason"`
 		} `json:"incomplete_details"`
@@ -289,9 +289,9 @@ func (s *responsesStream) finish(raw json.RawMessage) error {
 			return err
 		}
 	}
-	u := resp.Usage
-	read, written := u.InputTokensDetails.CachedTokens, u.InputTokensDetails.CacheWriteTokens
-	usage := llm.Usage{Input: max(0, u.InputTokens-read-written), Output: u.OutputTokens, CacheRead: read, CacheWrite: written, WebSearches: s.searches}
+	u := resp.Usage.Value
+	read, written := int64(u.InputTokensDetails.CachedTokens), int64(u.InputTokensDetails.CacheWriteTokens)
+	usage := llm.Usage{Input: max(0, int64(u.InputTokens)-read-written), Output: int64(u.OutputTokens), CacheRead: read, CacheWrite: written, WebSearches: s.searches}
 	s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: usage})
 	stop := llm.StopEnd
 	switch {
