@@ -45,8 +45,8 @@ func TestErrorsNameTheCause(t *testing.T) {
 	}
 }
 
-// A temporary lock file excludes others while it exists. Its release deletes it, and an unlocked file
-// that a killed process left is no obstacle. Of many that try again and again, one at most has the lock.
+// A temporary lock file excludes others while it exists. Its release deletes it, and a file
+// that a killed process left can be locked. Of many that try again and again, one at most has the lock.
 func TestTryTemporary(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.lock")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {

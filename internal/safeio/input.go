@@ -61,7 +61,7 @@ func CheckOutput(path string) (isStream bool, err error) {
 }
 
 // IsStream reports whether a path is, or links to, the path of an open file of the process or of a
-// device: /dev/stdin, /dev/null, or the path that a shell makes of <(...) or >(...).
+// device: /dev/stdin, /dev/null, or the path that a shell passes for <(...) or >(...).
 func IsStream(path string) bool {
 	const maxLinks = 20
 	for range maxLinks {
