@@ -84,7 +84,7 @@ func newExecInput(ctx context.Context, f execFlags, args []string, stdin io.Read
 }
 
 // checkOutput fails if a file cannot be written, before the turn costs anything. It does not change
-// the file. Pipes and devices are not opened, because that may block.
+// the file. Streams and devices are not opened, because that may block.
 func checkOutput(path string) error {
 	dir := filepath.Dir(path)
 	if info, err := os.Stat(dir); err != nil {
@@ -104,6 +104,8 @@ func checkOutput(path string) error {
 		err = errors.New("it is a directory; name a file")
 	case info.Mode().IsRegular():
 		file, err = os.OpenFile(path, os.O_WRONLY, 0)
+	case !safeio.IsStream(path): // a named pipe blocks until another program reads it
+		err = safeio.ErrNotRegular
 	}
 	if file != nil {
 		_ = file.Close()

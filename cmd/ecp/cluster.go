@@ -32,7 +32,7 @@ func (f *clusterFlags) dial(ctx context.Context, role string, s streams) (*clust
 	if f.nats == "" {
 		return nil, usage.Errorf("--nats is missing: the URL of the cluster's NATS servers")
 	}
-	seed, err := readSeed(f.nkey)
+	seed, err := readSeed(ctx, f.nkey)
 	if err != nil {
 		return nil, err
 	}
@@ -41,11 +41,11 @@ func (f *clusterFlags) dial(ctx context.Context, role string, s streams) (*clust
 }
 
 // readSeed reads the file of --nkey, if there is one.
-func readSeed(path string) ([]byte, error) {
+func readSeed(ctx context.Context, path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
 	}
-	seed, err := jet.ReadSeed(path)
+	seed, err := jet.ReadSeed(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("--nkey: %w", err)
 	}

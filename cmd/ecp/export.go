@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 	"github.com/seed-dec29ce4/eca/ecp/swebench"
 	"github.com/seed-dec29ce4/eca/internal/pattern"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
@@ -27,11 +27,11 @@ the report shows counts.
 
 Exit codes: 0; 1 the report lacks a whole patch; 2 wrong usage.`,
 		Args: cobra.ExactArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] != "swebench" {
 				return usage.Errorf("the format must be swebench, not %q", args[0])
 			}
-			r, err := readReport(args[1])
+			r, err := readReport(cmd.Context(), args[1])
 			if err != nil {
 				return err
 			}
@@ -40,7 +40,10 @@ Exit codes: 0; 1 the report lacks a whole patch; 2 wrong usage.`,
 				return err
 			}
 			if out != "" {
-				return os.WriteFile(out, []byte(lines), 0o644)
+				return writeFile(out, func(w io.Writer) error {
+					_, err := io.WriteString(w, lines)
+					return err
+				})
 			}
 			_, err = io.WriteString(s.out, lines)
 			return err
@@ -68,7 +71,7 @@ func predictions(r *report.Report, model string) (string, error) {
 			}
 		}
 		if s.DiffFile != "" {
-			data, err := os.ReadFile(s.DiffFile)
+			data, err := safeio.Read(s.DiffFile, maxReport)
 			if err != nil {
 				return "", fmt.Errorf("the patch of %s: %w", s.Name, err)
 			}

@@ -47,7 +47,7 @@ func followCommand(s streams) *cobra.Command {
 }
 
 func (f *followFlags) follow(ctx context.Context, run string, s streams) error {
-	if err := f.run.checkOutputs(); err != nil {
+	if err := f.run.checkOutputs(ctx); err != nil {
 		return err
 	}
 	role := cluster.RoleController

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -66,7 +67,7 @@ func importCommand(s streams) *cobra.Command {
 				return usage.Errorf("--engine must be docker or podman, not %q", f.engine)
 			}
 			if args[0] == "swebench" {
-				return f.swebench(args[1], s.out)
+				return f.swebench(cmd.Context(), args[1], s.out)
 			}
 			for _, name := range sweBenchFlags() {
 				if cmd.Flags().Changed(name) {
@@ -129,11 +130,11 @@ func (f *importFlags) write(text []byte, writeFiles func() error) error {
 	return os.WriteFile(f.path(), text, 0o644)
 }
 
-func (f *importFlags) swebench(source string, out io.Writer) error {
+func (f *importFlags) swebench(ctx context.Context, source string, out io.Writer) error {
 	if err := f.free(); err != nil {
 		return err
 	}
-	list, err := swebench.Read(source, f.defaults)
+	list, err := swebench.Read(ctx, source, f.defaults)
 	if err != nil {
 		return err
 	}
@@ -148,7 +149,7 @@ func (f *importFlags) swebench(source string, out io.Writer) error {
 	}
 	const idle = "predictions.sh"
 	if f.predictions != "" {
-		if list, err = swebench.Predict(list, f.predictions); err != nil {
+		if list, err = swebench.Predict(ctx, list, f.predictions); err != nil {
 			return err
 		}
 		o.Target, o.Read = "sh /ecp/"+idle, append(o.Read, idle)

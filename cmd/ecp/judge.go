@@ -47,5 +47,19 @@ func (f *runFlags) judgeIdentity() string {
 	return strings.Join(parts, "\x00")
 }
 
+// checkJudges fails if the judge that a scenario needs is not configured, before the first attempt.
+// It checks nothing if the answers of the judge may already be known.
+func (f *runFlags) checkJudges(plan *runtime.Plan, j *judge.Judge, o runtime.Options) error {
+	if o.Reference || o.Cache != nil || f.resume != "" || f.reuseFrom != "" {
+		return nil
+	}
+	for model, scenario := range plan.Judges() {
+		if err := j.Check(model); err != nil {
+			return fmt.Errorf("scenario %q: llm_judge: %w", scenario, err)
+		}
+	}
+	return nil
+}
+
 // graders returns the tools for graders.
 func (f *runFlags) graders(j *judge.Judge) grade.Tools { return grade.Tools{Judge: j, Votes: f.votes} }

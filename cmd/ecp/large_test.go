@@ -131,12 +131,12 @@ func finishWithoutAgents(t *testing.T, path, axis, file string) {
 	for _, s := range one.Scenarios {
 		agents[s.VariantKey] = s.Agent
 	}
-	m, _, err := runtime.Load(path)
+	m, _, err := runtime.Load(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := runFlags{votes: 1, repeat: 1, jobs: 1, matrix: []string{"model=" + axis}}
-	o, err := f.options(streams{})
+	o, err := f.options(t.Context(), streams{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,6 +80,9 @@ func run(ctx context.Context, args []string, s streams) int {
 		return 0
 	case errors.As(err, &code):
 		return int(code)
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		fmt.Fprintln(s.err, "ecp: interrupted")
+		return exitInterrupted
 	case usage.IsUnread(err):
 		return usage.Unread
 	case usage.Report(s.err, err):

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // finish writes the requested reports and a summary for human readers. If one cannot be written, it
@@ -65,8 +67,26 @@ func (f *runFlags) github(r *report.Report, s streams) error {
 
 // checkOutputs checks, before anything is run, that the reports can be written and that the baseline,
 // which it reads, is a report.
-func (f *runFlags) checkOutputs() (err error) {
-	for _, out := range []struct{ flag, path string }{
+func (f *runFlags) checkOutputs(ctx context.Context) (err error) {
+	for _, out := range f.outputs() {
+		if err := checkWritable(out.path); err != nil {
+			return fmt.Errorf("%s: cannot write %s: %w", out.flag, out.path, err)
+		}
+	}
+	if f.baseline != "" {
+		if f.old, err = readReport(ctx, f.baseline); err != nil {
+			return fmt.Errorf("--baseline: %w", err)
+		}
+	}
+	return nil
+}
+
+// output is a file that a run writes, and the flag that names it.
+type output struct{ flag, path string }
+
+// outputs lists the files that the run writes.
+func (f *runFlags) outputs() (out []output) {
+	for _, o := range []output{
 		{"--report", f.html},
 		{"--json-out", f.jsonOut},
 		{"--audit-out", f.auditOut},
@@ -74,38 +94,67 @@ func (f *runFlags) checkOutputs() (err error) {
 		{"--markdown", f.markdown},
 		{"--run-file", f.runFile},
 	} {
-		if out.path == "" {
-			continue
-		}
-		if err := checkWritable(out.path); err != nil {
-			return fmt.Errorf("%s: cannot write %s: %w", out.flag, out.path, err)
+		if o.path != "" {
+			out = append(out, o)
 		}
 	}
-	if f.baseline != "" {
-		if f.old, err = readReport(f.baseline); err != nil {
-			return fmt.Errorf("--baseline: %w", err)
+	return out
+}
+
+// checkDistinct fails if two outputs are one file, or if an output is the manifest or a run file whose
+// results are used. Streams, such as /dev/stdout, take any number of outputs.
+func (f *runFlags) checkDistinct() error {
+	others := []output{{"the manifest", f.manifest}, {"--reuse-from", f.reuseFrom}}
+	if f.runFile == "" {
+		others = append(others, output{"--resume", f.resume})
+	}
+	for _, out := range f.outputs() {
+		if safeio.IsStream(out.path) {
+			continue
 		}
+		for _, other := range others {
+			if other.path != "" && sameFile(out.path, other.path) {
+				return fmt.Errorf("%s and %s are the same file, %s; each needs its own", other.flag, out.flag, out.path)
+			}
+		}
+		others = append(others, out)
 	}
 	return nil
 }
 
+// sameFile reports whether two paths lead to one file, which need not exist.
+func sameFile(a, b string) bool {
+	one, errA := os.Stat(a)
+	two, errB := os.Stat(b)
+	if errA == nil && errB == nil {
+		return os.SameFile(one, two)
+	}
+	return errA != nil && errB != nil && resolvedPath(a) == resolvedPath(b)
+}
+
+// resolvedPath returns the absolute path of a file that does not exist, with the symlinks of its folder
+// resolved.
+func resolvedPath(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
+		return filepath.Join(dir, filepath.Base(abs))
+	}
+	return abs
+}
+
 // checkWritable reports why writeFile cannot write a file.
 func checkWritable(path string) error {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return errors.New("it is a directory")
-	} else if err == nil && appends(path, info) {
-		return nil
+	if stream, err := safeio.CheckOutput(path); stream || err != nil {
+		return safeio.Cause(err)
 	}
 	f, err := beside(path)
 	if err != nil {
 		return err
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
-}
-
-// appends reports whether a path is not a file that can be replaced, such as /dev/stdout.
-func appends(path string, info os.FileInfo) bool {
-	return !info.Mode().IsRegular() || strings.HasPrefix(path, "/dev/")
 }
 
 // beside makes a temporary file next to the file that it will replace. Errors do not name it.
@@ -121,9 +170,13 @@ func beside(path string) (*os.File, error) {
 }
 
 // writeFile writes a file atomically: if it fails, an existing file stays unchanged. It follows
-// symlinks, and appends to files that are not regular, such as /dev/stdout.
+// symlinks, and appends to streams and devices, such as /dev/stdout.
 func writeFile(path string, write func(io.Writer) error) error {
-	if info, err := os.Stat(path); err == nil && appends(path, info) {
+	stream, err := safeio.CheckOutput(path)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, safeio.Cause(err))
+	}
+	if stream {
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 		if err != nil {
 			return err

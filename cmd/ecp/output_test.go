@@ -83,7 +83,7 @@ func TestOutputLinks(t *testing.T) {
 	if to, err := os.Readlink(link); err != nil || to != "1.json" {
 		t.Errorf("the link is %q, %v", to, err)
 	}
-	if _, err := readReport(file); err != nil {
+	if _, err := readReport(t.Context(), file); err != nil {
 		t.Error(err)
 	}
 }

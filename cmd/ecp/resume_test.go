@@ -84,8 +84,45 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// The same holds for every moment: before the run file exists, in the middle of a write, or when
-// everything is done. ECP_KILLS sets how often the run is killed.
+// While a run writes its run file, other runs do not write it, but readers read it. If the run is
+// killed, it can be continued at once.
+func TestRunFileInUse(t *testing.T) {
+	quiet(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "run"+runfile.Extension)
+	m := manifest(t, agentTarget(t, "hang-once:wait"), scenario("a", has("x"), "x")+scenario("b", has("wait"), "wait"))
+	cmd := exec.Command(self, "ecp", "run", "--manifest", m, "--run-file", file)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); len(finishedNames(file)) == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the run file has no result")
+		}
+	}
+	for _, flag := range []string{"--run-file", "--resume"} {
+		if r := invoke(t, "run", m, flag, file); r.code != exitError || !strings.Contains(r.err, file+": another ecp process is adding results to it") {
+			t.Errorf("%s: exit %d: %s", flag, r.code, r.err)
+		}
+	}
+	if names := finishedNames(file); !slices.Equal(names, []string{"a"}) {
+		t.Errorf("%q", names)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if r := invoke(t, "run", m, "--resume", file, "--filter", "a"); r.code != 0 {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+	if left, err := filepath.Glob(file + "?*"); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// A run that is killed at any moment is completed by --resume: before the run file exists, in the
+// middle of a write, or when everything is done. ECP_KILLS sets how often the run is killed.
 func TestResumeAnyMoment(t *testing.T) {
 	needs.Long(t)
 	quiet(t)

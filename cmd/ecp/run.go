@@ -23,6 +23,7 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/runfile"
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
@@ -150,6 +151,9 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 			return errors.New(bad.say)
 		}
 	}
+	if err := f.checkDistinct(); err != nil {
+		return err
+	}
 	if f.noFailOnError {
 		f.failOnError = false
 	}
@@ -163,14 +167,14 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 
 // evaluate runs a manifest once, writes the requested reports, and returns the result as an error.
 func evaluate(ctx context.Context, f runFlags, s streams) error {
-	o, err := f.options(s)
+	o, err := f.options(ctx, s)
 	if err == nil {
-		err = f.checkOutputs()
+		err = f.checkOutputs(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	m, warnings, err := runtime.Load(f.manifest)
+	m, warnings, err := runtime.Load(ctx, f.manifest)
 	for i := range warnings {
 		fmt.Fprintln(s.err, warnings[i].Error())
 	}
@@ -204,11 +208,14 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 		fmt.Fprintln(s.err, "note:", n)
 	}
 	if plan.Total == 0 && !o.Reference {
-		if f.rerunFailed != "" {
+		if f.rerunFailed != "" && f.filter == "" {
 			fmt.Fprintln(s.err, "everything passed in", f.rerunFailed)
 			return nil
 		}
-		return errors.New("no scenario is left to run")
+		return f.nothingSelected(m)
+	}
+	if err := f.checkJudges(plan, judge, o); err != nil {
+		return err
 	}
 	o.Watch, o.Warn = p.event, func(text string) { p.say("warning: " + text) }
 	r, err := f.perform(ctx, plan, o, s)
@@ -279,7 +286,7 @@ func unlessJournal(err error) error {
 }
 
 // options converts flags to the options of a run.
-func (f *runFlags) options(s streams) (o runtime.Options, err error) {
+func (f *runFlags) options(ctx context.Context, s streams) (o runtime.Options, err error) {
 	o = runtime.Options{
 		Version: version, Jobs: f.jobs, Repeat: f.repeat, Keep: f.keep, Reference: f.compat == "reference",
 		Judge:  f.judgeIdentity(),
@@ -313,7 +320,7 @@ func (f *runFlags) options(s streams) (o runtime.Options, err error) {
 	if o.Headers, err = parseHeaders(f.headers); err != nil {
 		return o, err
 	}
-	o.Filter, err = f.only()
+	o.Filter, err = f.only(ctx)
 	return o, err
 }
 
@@ -332,14 +339,14 @@ func parseHeaders(lines []string) (http.Header, error) {
 
 // only returns a filter for the requested cases, or nil if all are requested. Without a filter, the
 // run can start before all cases are known.
-func (f *runFlags) only() (func(runtime.Case) bool, error) {
+func (f *runFlags) only(ctx context.Context) (func(runtime.Case) bool, error) {
 	if f.filter == "" && f.rerunFailed == "" {
 		return nil, nil
 	}
 	name := regexp.MustCompile(f.filter) // checked before
 	failed := func(*report.Scenario) bool { return true }
 	if f.rerunFailed != "" {
-		old, err := readReport(f.rerunFailed)
+		old, err := readReport(ctx, f.rerunFailed)
 		if err != nil {
 			return nil, err
 		}
@@ -350,8 +357,29 @@ func (f *runFlags) only() (func(runtime.Case) bool, error) {
 	}, nil
 }
 
-func readReport(path string) (*report.Report, error) {
-	data, err := os.ReadFile(path)
+// nothingSelected returns the error for flags that select none of a manifest's cases.
+func (f *runFlags) nothingSelected(m *runtime.Manifest) error {
+	if f.rerunFailed != "" {
+		return fmt.Errorf("--filter %s matches nothing that did not pass in %s", f.filter, f.rerunFailed)
+	}
+	const shown = 10
+	names := make([]string, 0, len(m.Scenarios))
+	for i := range m.Scenarios {
+		names = append(names, printable(m.Scenarios[i].Name))
+	}
+	list := strings.Join(names[:min(shown, len(names))], ", ")
+	if more := len(names) - shown; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	if len(names) == 1 {
+		return fmt.Errorf("--filter %s does not match the only scenario, %s", f.filter, list)
+	}
+	return fmt.Errorf("--filter %s matches none of the %d scenarios (%s)", f.filter, len(names), list)
+}
+
+// readReport reads a JSON report, which may be a stream (see safeio.ReadInput).
+func readReport(ctx context.Context, path string) (*report.Report, error) {
+	data, err := safeio.ReadInput(ctx, path, maxReport)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -56,7 +55,7 @@ func submitCommand(s streams) *cobra.Command {
 }
 
 func (f *submitFlags) submit(ctx context.Context, s streams) error {
-	o, err := f.run.options(s)
+	o, err := f.run.options(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -64,7 +63,7 @@ func (f *submitFlags) submit(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	m, warnings, err := runtime.Load(f.run.manifest)
+	m, warnings, err := runtime.Load(ctx, f.run.manifest)
 	for i := range warnings {
 		fmt.Fprintln(s.err, warnings[i].Error())
 	}
@@ -85,7 +84,7 @@ func (f *submitFlags) submit(ctx context.Context, s streams) error {
 		return err
 	}
 	if plan.Total == 0 {
-		return errors.New("no scenario is left to run")
+		return f.run.nothingSelected(m)
 	}
 	c, err := f.dial(ctx, cluster.RoleController, s)
 	if err != nil {

@@ -18,6 +18,15 @@ func TestWrongInputsSayWhatWouldBeRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	nowhere := filepath.Join(dir, "nowhere.yaml")
+	out, link := filepath.Join(dir, "out"), filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		link = dir // Windows may not allow it
+	}
+	for _, v := range []string{"OPENAI_API_KEY", "ECP_LLM_JUDGE_MODEL", "ECP_CACHE"} {
+		t.Setenv(v, "")
+	}
+	started := filepath.Join(dir, "started")
+	two := manifest(t, "touch "+started, scenario("One", has("x"), "x")+scenario("Two", "{type: llm_judge, prompt: be kind}", "x"))
 	for _, c := range []struct {
 		args []string
 		code int
@@ -32,10 +41,25 @@ func TestWrongInputsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"run", "--jobs", "many", nowhere}, 2, []string{"--jobs", `"many"`, "whole number"}, []string{"strconv"}},
 		{[]string{"run", "--max-cost", "much", nowhere}, 2, []string{"--max-cost", `"much"`, "a number"}, []string{"strconv"}},
 		{[]string{"run", "--json-out", "", nowhere}, 2, []string{"--json-out is empty"}, nil},
+		{[]string{"run", nowhere, "--matrix", "model=a,b,a"}, 2, []string{`--matrix: model has the value "a" twice`}, nil},
+		{[]string{"run", nowhere, "--json-out", out, "--junit", out}, 2, []string{"--json-out and --junit are the same file, " + out}, nil},
+		{[]string{"run", nowhere, "--report", out, "--markdown", filepath.Join(link, "out")}, 2, []string{"--report and --markdown are the same file"}, nil},
+		{[]string{"run", nowhere, "--audit-out", out, "--run-file", out}, 2, []string{"--audit-out and --run-file are the same file"}, nil},
+		{[]string{"run", nowhere, "--json-out", out, "--resume", out}, 2, []string{"--resume and --json-out are the same file"}, nil},
+		{[]string{"run", nowhere, "--json-out", nowhere}, 2, []string{"the manifest and --json-out are the same file"}, nil},
+		{[]string{"run", two, "--json-out", filepath.Join(filepath.Dir(two), ".", "manifest.yaml")}, 2, []string{"the manifest and --json-out are the same file"}, nil},
+		{[]string{"run", nowhere, "--run-file", out, "--reuse-from", report, "--json-out", report}, 2, []string{"--reuse-from and --json-out are the same file"}, nil},
+		{[]string{"run", nowhere, "--json-out", os.DevNull, "--junit", out}, 1, []string{nowhere + ": no such file"}, nil},
+		{[]string{"run", two, "--filter", "Nope"}, 1, []string{"--filter Nope matches none of the 2 scenarios (One, Two)"}, nil},
+		{[]string{"run", two}, 1, []string{`scenario "Two": llm_judge: OPENAI_API_KEY not set`}, []string{"ERROR  "}},
 		{[]string{"conformance"}, 2, []string{"--target is missing", "URL"}, nil},
 		{[]string{"conformance", "--target", ""}, 2, []string{"--target is"}, nil},
 		{[]string{"trend", report}, 1, []string{"report.json", "no report matches"}, nil},
+		{[]string{"run", two, "--filter", "One"}, 1, []string{"ERROR  One"}, []string{"OPENAI_API_KEY"}}, // last, because it starts the agent
 	} {
+		if _, err := os.Stat(started); err == nil {
+			t.Error("an agent was started")
+		}
 		var stdout, stderr bytes.Buffer
 		code := run(context.Background(), c.args, streams{&stdout, &stderr})
 		out := stdout.String() + stderr.String()

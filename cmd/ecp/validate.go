@@ -15,10 +15,13 @@ func validateCommand(s streams) *cobra.Command {
 		Use:   "validate MANIFEST",
 		Short: "Check a manifest without running it",
 		Long:  "Checks a manifest without running it. Problems name file, line, column and key.\n\nExit codes: 0 it can be used; 1 it cannot; 2 wrong usage.",
-		RunE: func(*cobra.Command, []string) error {
-			m, warnings, err := runtime.Load(manifest)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m, warnings, err := runtime.Load(cmd.Context(), manifest)
 			for i := range warnings {
 				fmt.Fprintln(s.err, warnings[i].Error())
+			}
+			if cmd.Context().Err() != nil {
+				return cmd.Context().Err()
 			}
 			if err != nil {
 				fmt.Fprintln(s.err, usage.Message(err))

@@ -77,7 +77,7 @@ func (f *viewFlags) view(ctx context.Context, paths []string, s streams) error {
 			return err
 		}
 	}
-	runs, err := openRuns(paths, scratch)
+	runs, err := openRuns(ctx, paths, scratch)
 	defer func() {
 		for _, r := range runs {
 			_ = r.Close()
@@ -129,11 +129,11 @@ func (f *viewFlags) download(ctx context.Context, runs []string, scratch string,
 }
 
 // openRuns opens run files. It first converts reports to run files in a temporary folder.
-func openRuns(paths []string, scratch string) (runs []*runfile.File, err error) {
+func openRuns(ctx context.Context, paths []string, scratch string) (runs []*runfile.File, err error) {
 	for i, path := range paths {
 		run, err := runfile.Open(path)
 		if errors.Is(err, runfile.ErrNotRun) {
-			run, err = openReport(path, filepath.Join(scratch, fmt.Sprint(i)))
+			run, err = openReport(ctx, path, filepath.Join(scratch, fmt.Sprint(i)))
 		}
 		if err != nil {
 			return runs, err
@@ -143,8 +143,8 @@ func openRuns(paths []string, scratch string) (runs []*runfile.File, err error) 
 	return runs, nil
 }
 
-func openReport(path, made string) (*runfile.File, error) {
-	r, err := readReport(path)
+func openReport(ctx context.Context, path, made string) (*runfile.File, error) {
+	r, err := readReport(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("%w; ecp view takes run files and JSON reports", err)
 	}

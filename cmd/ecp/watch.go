@@ -51,10 +51,10 @@ func watchRuns(ctx context.Context, f runFlags, s streams) error {
 // files that the run itself writes.
 func (f *runFlags) watched() (paths []string) {
 	own := map[string]bool{}
-	for _, path := range []string{f.html, f.jsonOut, f.junit, f.markdown, f.runFile} {
+	for _, path := range []string{f.html, f.jsonOut, f.auditOut, f.junit, f.markdown, f.runFile} {
 		if abs, err := filepath.Abs(path); path != "" && err == nil {
 			own[abs] = true
-			for _, suffix := range []string{"-wal", "-shm", "-journal", ".old", ".old-wal", ".old-shm", ".old-journal", ".new", ".new-journal"} {
+			for _, suffix := range []string{"-wal", "-shm", "-journal", ".old", ".old-wal", ".old-shm", ".old-journal", ".new", ".new-journal", ".lock"} {
 				own[abs+suffix] = true
 			}
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
@@ -100,15 +101,18 @@ func command(stdin io.Reader) *cobra.Command {
 	return root
 }
 
+// maxFile bounds the files that commands name, in bytes.
+const maxFile = 4 << 30
+
 // files reads the files that commands name; - is standard input.
 type files struct{ stdin io.Reader }
 
-// read returns a file's content. It stops waiting for standard input when ctx ends.
+// read returns a file's content. It stops waiting for standard input, or another stream, when ctx ends.
 func (f *files) read(ctx context.Context, name string) (doc []byte, err error) {
 	if name == "-" {
 		doc, err = f.readStdin(ctx)
 	} else {
-		doc, err = os.ReadFile(name)
+		doc, err = safeio.ReadInput(ctx, name, maxFile)
 	}
 	return doc, step("Failed to read file: "+name, err)
 }

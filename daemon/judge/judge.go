@@ -70,7 +70,7 @@ const (
 
 // Ask implements grade.Judge.
 func (j *Judge) Ask(ctx context.Context, model, system, question string) (string, error) {
-	name := cmp.Or(model, j.opts.Model, j.opts.Getenv(judgeModelVariable), judgeModel)
+	name := j.name(model)
 	m, err := j.resolve(name)
 	if err != nil {
 		return "", err
@@ -106,6 +106,18 @@ func (j *Judge) Ask(ctx context.Context, model, system, question string) (string
 		return "", fmt.Errorf("model %s: %w", name, err)
 	}
 	return answer, nil
+}
+
+// Check returns the error of all questions to a model that is not configured. It asks nothing. An empty
+// model is the default.
+func (j *Judge) Check(model string) error {
+	_, err := j.resolve(j.name(model))
+	return err
+}
+
+// name returns the name of the model to ask if a grader names model, which may be empty.
+func (j *Judge) name(model string) string {
+	return cmp.Or(model, j.opts.Model, j.opts.Getenv(judgeModelVariable), judgeModel)
 }
 
 func (j *Judge) notify(format string, args ...any) {

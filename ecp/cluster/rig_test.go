@@ -202,7 +202,7 @@ scenarios:
         graders: [{type: text_match, condition: contains, value: ok}]
         constraints: {scenario: {dataset: data.csv%s}}
 `, setup), 0o600))
-	m, _, err := runtime.Load(path)
+	m, _, err := runtime.Load(r.t.Context(), path)
 	r.must(err)
 	return m
 }

@@ -282,7 +282,7 @@ func (c *Cluster) Fetch(ctx context.Context, d *Stored, dir string) (*runtime.Ma
 	if !filepath.IsLocal(d.Manifest) {
 		return nil, fmt.Errorf("%q is not the name of a manifest", d.Manifest)
 	}
-	m, _, err := runtime.Load(filepath.Join(dir, d.Manifest))
+	m, _, err := runtime.Load(ctx, filepath.Join(dir, d.Manifest))
 	if err != nil {
 		return nil, err
 	}

@@ -5,15 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/internal/filelock"
 )
 
 // sidecars are the suffixes of the files that SQLite keeps beside a database.
 func sidecars() []string { return []string{"-shm", "-wal", "-journal"} }
 
 // Create creates a file for a run that begins. head is its report without results. It renames an
-// existing file to .old. If the process is killed meanwhile, there is no incomplete file.
+// existing file to .old. If the process is killed meanwhile, there is no incomplete file. It fails if
+// another Writer of this or another process has the file open.
 func Create(path string, head *report.Report) (*Writer, error) {
 	return replace(path, func(unfinished string) error {
 		w, err := newWriter(unfinished, "rwc")
@@ -27,10 +30,23 @@ func Create(path string, head *report.Report) (*Writer, error) {
 
 // replace replaces a run file by one that create creates under another name, and opens it.
 func replace(path string, create func(unfinished string) error, head *report.Report) (*Writer, error) {
+	release, err := lock(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := replaceLocked(path, create, head); err != nil {
+		release()
+		return nil, err
+	}
+	return newLockedWriter(path, release)
+}
+
+// replaceLocked is replace for a caller that has the lock. It does not open the file.
+func replaceLocked(path string, create func(unfinished string) error, head *report.Report) error {
 	unfinished := path + ".new"
 	for _, suffix := range append(sidecars(), "") { // of a process that was killed
 		if err := os.Remove(unfinished + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("write the run file %s: %w", path, err)
+			return fmt.Errorf("write the run file %s: %w", path, err)
 		}
 	}
 	doc, err := headDoc(head)
@@ -48,9 +64,37 @@ func replace(path string, create func(unfinished string) error, head *report.Rep
 	}
 	if err != nil {
 		_ = os.Remove(unfinished)
+		return fmt.Errorf("write the run file %s: %w", path, err)
+	}
+	return nil
+}
+
+// lock excludes other writers of a run file, but not readers. Its file is beside the run file, because
+// locks of the run file itself are those of SQLite.
+func lock(path string) (release func(), err error) {
+	at := path
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		at = target
+	}
+	release, ok, err := filelock.TryTemporary(at + ".lock")
+	if err == nil && !ok {
+		err = errors.New("another ecp process is adding results to it; wait until it has finished, stop it, or name another run file")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("write the run file %s: %w", path, err)
 	}
-	return newWriter(path, "rw")
+	return release, nil
+}
+
+// newLockedWriter opens a run file for a caller that has its lock, which Close of the Writer releases.
+func newLockedWriter(path string, release func()) (*Writer, error) {
+	w, err := newWriter(path, "rw")
+	if err != nil {
+		release()
+		return nil, err
+	}
+	w.release = release
+	return w, nil
 }
 
 // begin sets the report of a run file, and that the run has used nothing.

@@ -14,6 +14,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // File is an open run file. Each method reads one state of the run, also while another process adds
@@ -33,8 +34,12 @@ var ErrNoResult = errors.New("the run has no such result")
 
 // Open opens a run file for reading.
 func Open(path string) (*File, error) {
-	if _, err := os.Stat(path); err != nil { // SQLite's own error does not name the file
+	info, err := os.Stat(path)
+	if err != nil { // SQLite's own error does not name the file
 		return nil, fmt.Errorf("open the run file: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("open the run file %s: %w: %w", path, ErrNotRun, safeio.ErrNotRegular)
 	}
 	f, err := load(path)
 	var failed *sqlite.Error

@@ -77,7 +77,7 @@ func (e *OtherRunError) Error() string {
 }
 
 // Continue opens the file of a run that ended or was killed. Stopped attempts cannot be found; with
-// retryErrors, neither can those that ended in an error.
+// retryErrors, neither can those that ended in an error. It fails if another Writer has the file open.
 func Continue(path string, retryErrors bool) (*Writer, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -86,7 +86,11 @@ func Continue(path string, retryErrors bool) (*Writer, error) {
 	if err := f.Close(); err != nil {
 		return nil, fmt.Errorf("open the run file %s: %w", path, err)
 	}
-	w, err := newWriter(path, "rw")
+	release, err := lock(path)
+	if err != nil {
+		return nil, err
+	}
+	w, err := newLockedWriter(path, release)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -393,5 +394,51 @@ func TestCreateKeepsOld(t *testing.T) {
 	}
 	if f.Report().Name != "first" {
 		t.Errorf("%+v", f.Report())
+	}
+}
+
+// Until a Writer is closed, no other can write its file, also under another name, but it can be read.
+// Nothing is left beside the file.
+func TestOneWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x"+runfile.Extension)
+	w, err := runfile.Create(path, &report.Report{Name: "first"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "other"+runfile.Extension)
+	if err := runfile.Write(other, made(1)); err != nil {
+		t.Fatal(err)
+	}
+	paths := []string{path}
+	if link := filepath.Join(t.TempDir(), "link"); os.Symlink(path, link) == nil { // Windows may not allow it
+		paths = append(paths, link)
+	}
+	for _, path := range paths {
+		for name, open := range map[string]func() (*runfile.Writer, error){
+			"create":   func() (*runfile.Writer, error) { return runfile.Create(path, &report.Report{Name: "second"}) },
+			"continue": func() (*runfile.Writer, error) { return runfile.Continue(path, false) },
+			"reuse":    func() (*runfile.Writer, error) { return runfile.Reuse(other, path, &report.Report{}, false) },
+		} {
+			if _, err := open(); err == nil || !strings.Contains(err.Error(), path+": another ecp process is adding results to it") {
+				t.Errorf("%s %s: %v", name, path, err)
+			}
+		}
+	}
+	f, err := runfile.Open(path)
+	if err != nil || f.Report().Name != "first" {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if err := errors.Join(f.Close(), w.Close(&report.Report{Name: "first"})); err != nil {
+		t.Fatal(err)
+	}
+	again, err := runfile.Continue(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(nil); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := filepath.Glob(path + "?*"); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
 	}
 }

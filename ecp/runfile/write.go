@@ -2,10 +2,10 @@
 // be read without reading the whole file.
 //
 // Guarantees: results can be read while the run adds others; what was added a fifth of a second ago
-// survives if the process is killed, and the run can be continued; the size of a page, and of a
-// Writer for a new run, is bounded, regardless of the number of results. The package stores the
-// contents of reports, and only computes the values by which pages are sorted and filtered. It
-// refuses files of other versions. It does not render reports.
+// survives if the process is killed, and the run can be continued; only one Writer at a time has a
+// file open; the size of a page, and of a Writer for a new run, is bounded, regardless of the number
+// of results. The package stores the contents of reports, and only computes the values by which pages
+// are sorted and filtered. It refuses files of other versions. It does not render reports.
 package runfile
 
 import (
@@ -144,6 +144,8 @@ type Writer struct {
 	path string
 	db   *sql.DB
 	conn *sql.Conn
+
+	release func() // releases the lock of the file; nil for a file that is not in place yet
 
 	mu         sync.Mutex // guards the fields below
 	statements map[string]*sql.Stmt
@@ -426,5 +428,9 @@ func (w *Writer) close() error {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	return errors.Join(w.conn.Close(), w.db.Close())
+	err := errors.Join(w.conn.Close(), w.db.Close())
+	if w.release != nil {
+		w.release()
+	}
+	return err
 }

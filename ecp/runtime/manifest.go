@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/ecp/grade"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // Manifest is an evaluation: an agent, and scenarios to run it on (ECP, manifest v1).
@@ -119,9 +121,9 @@ func (p Problems) Error() string {
 // maxManifest limits the size of a manifest, in bytes.
 const maxManifest = 32 << 20
 
-// Load reads a manifest and returns its warnings. The error is of type Problems if the manifest is
-// invalid.
-func Load(path string) (*Manifest, []Problem, error) {
+// Load reads a manifest, which may be a stream (see safeio.ReadInput), and returns its warnings. The
+// error is of type Problems if the manifest is invalid.
+func Load(ctx context.Context, path string) (*Manifest, []Problem, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, nil, err
@@ -135,7 +137,7 @@ func Load(path string) (*Manifest, []Problem, error) {
 	case info.Size() > maxManifest:
 		return nil, nil, fmt.Errorf("manifest: %s is larger than %d MiB", path, maxManifest>>20)
 	}
-	data, err := os.ReadFile(abs)
+	data, err := safeio.ReadInput(ctx, abs, maxManifest)
 	if err != nil {
 		return nil, nil, fmt.Errorf("manifest: %w", err)
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -60,6 +62,9 @@ func Matrix(axes []string) ([]Variant, error) {
 		if !ok || key == "" || values == "" {
 			return nil, fmt.Errorf("%q is not KEY=A,B and so on", axis)
 		}
+		if twice, ok := firstDuplicate(key, strings.Split(values, ",")); ok {
+			return nil, fmt.Errorf("%s has the value %q twice", key, twice)
+		}
 		var next []Variant
 		for _, v := range out {
 			if _, twice := v.Labels[key]; twice {
@@ -81,6 +86,22 @@ func Matrix(axes []string) ([]Variant, error) {
 		return nil, nil
 	}
 	return out, nil
+}
+
+// firstDuplicate returns the first value of an axis that equals an earlier one.
+func firstDuplicate(key string, values []string) (value string, ok bool) {
+	var seen []any
+	for _, value := range values {
+		meaning := any(value)
+		if key != "target" {
+			meaning = configValue(value)
+		}
+		if slices.ContainsFunc(seen, func(other any) bool { return reflect.DeepEqual(other, meaning) }) {
+			return value, true
+		}
+		seen = append(seen, meaning)
+	}
+	return "", false
 }
 
 // with returns a variant with one more value.

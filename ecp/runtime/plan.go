@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/ecp/grade"
 )
 
 // Case is one scenario to run: for one variant, with one record of its dataset.
@@ -157,6 +159,50 @@ func (p *Plan) resolve(v Variant) plannedVariant {
 		p.Notes = append(p.Notes, notes...)
 	}
 	return out
+}
+
+// Judges returns the models that the llm_judge graders of selected cases name, each with the name of a
+// scenario. A grader that names none has the model "".
+func (p *Plan) Judges() map[string]string {
+	out := map[string]string{}
+	for i, sc := range p.manifest.Scenarios {
+		models := sc.judges()
+		if len(models) == 0 || !p.selects(i) {
+			continue
+		}
+		for _, model := range models {
+			if _, ok := out[model]; !ok {
+				out[model] = sc.Name
+			}
+		}
+	}
+	return out
+}
+
+func (s Scenario) judges() (models []string) {
+	for _, st := range s.Steps {
+		for _, g := range st.Graders {
+			if g.Type == grade.LLMJudge {
+				models = append(models, g.Model)
+			}
+		}
+	}
+	return models
+}
+
+// selects reports whether Options.Filter selects a case of the scenario at an index.
+func (p *Plan) selects(scenario int) bool {
+	if p.opts.Filter == nil {
+		return true
+	}
+	for at := range p.variants {
+		for n := range p.cases[scenario] {
+			if p.opts.Filter(p.newCase(Position{at, scenario, n}, false)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Cases yields the selected cases in the manifest's order, variant by variant.

@@ -90,7 +90,10 @@ func TestMatrix(t *testing.T) {
 	if diff := cmp.Diff(want, got[7]); diff != "" {
 		t.Error(diff)
 	}
-	for _, bad := range [][]string{{"model"}, {"=a"}, {"model="}, {"a=1", "a=2"}, {"a=1", "a.b=2"}, {"a=" + strings.Repeat("x,", 1001)}} {
+	if got, err := Matrix([]string{"target=1,1.0"}); err != nil || len(got) != 2 {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, bad := range [][]string{{"model"}, {"=a"}, {"model="}, {"a=1", "a=2"}, {"a=1", "a.b=2"}, {"a=x,y,x"}, {"a=1,1.0"}, {"target=1,1"}, {"a=" + strings.Repeat("x,", 1001)}} {
 		if v, err := Matrix(bad); err == nil {
 			t.Errorf("%.20v: %d variants", bad, len(v))
 		}

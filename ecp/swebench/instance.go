@@ -8,6 +8,7 @@ package swebench
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/ecp/grade"
 	"github.com/seed-dec29ce4/eca/internal/pattern"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // Instance is a row of the data set, or a folder of a task repository.
@@ -72,7 +74,7 @@ const maxSource = 1 << 30
 
 // Read reads instances from a file with a JSON array or JSON lines, or from a task repository. The
 // error lists the problems of all instances.
-func Read(source string, d Defaults) ([]Instance, error) {
+func Read(ctx context.Context, source string, d Defaults) ([]Instance, error) {
 	info, err := os.Stat(source)
 	if err != nil {
 		return nil, err
@@ -86,7 +88,7 @@ func Read(source string, d Defaults) ([]Instance, error) {
 	case info.Size() > maxSource:
 		return nil, fmt.Errorf("%s is larger than %d MiB", source, maxSource>>20)
 	default:
-		list, err = readRows[Instance](source)
+		list, err = readRows[Instance](ctx, source)
 	}
 	if err != nil {
 		return nil, err
@@ -111,8 +113,8 @@ func Read(source string, d Defaults) ([]Instance, error) {
 }
 
 // readRows reads a JSON array, or a sequence of JSON values.
-func readRows[T any](path string) (out []T, err error) {
-	data, err := os.ReadFile(path)
+func readRows[T any](ctx context.Context, path string) (out []T, err error) {
+	data, err := safeio.ReadInput(ctx, path, maxSource)
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +260,7 @@ func hasAssets(v any) bool {
 // Predict sets the patches that are graded instead of an agent's changes. If from is "gold", these
 // are the solutions of the instances. Any other from is the path of a file with rows of Prediction.
 // Predict returns the instances that have a patch.
-func Predict(list []Instance, from string) ([]Instance, error) {
+func Predict(ctx context.Context, list []Instance, from string) ([]Instance, error) {
 	if from == "gold" {
 		for i := range list {
 			if list[i].Patch == "" {
@@ -268,7 +270,7 @@ func Predict(list []Instance, from string) ([]Instance, error) {
 		}
 		return list, nil
 	}
-	rows, err := readRows[Prediction](from)
+	rows, err := readRows[Prediction](ctx, from)
 	if err != nil {
 		return nil, err
 	}

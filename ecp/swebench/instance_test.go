@@ -31,7 +31,7 @@ func TestRead(t *testing.T) {
 	write(t, filepath.Join(task, "problem_statement.md"), "p")
 	write(t, filepath.Join(task, "eval.sh"), "s")
 	for _, source := range []string{write(t, filepath.Join(dir, "a.json"), "["+row+"]"), write(t, filepath.Join(dir, "a.jsonl"), row+"\n"), repo} {
-		list, err := Read(source, Defaults{})
+		list, err := Read(t.Context(), source, Defaults{})
 		if err != nil || len(list) != 1 || list[0].ID != "a__b-1" || list[0].FailToPass[0] != "f" || list[0].Problem != "p" || list[0].Script != "s" || list[0].Type != "pass_and_fail" {
 			t.Errorf("%s: %v: %+v", source, err, list)
 		}
@@ -57,14 +57,14 @@ func TestRefused(t *testing.T) {
 		"row 2: ":              row + "{",
 		"has no instances":     "[]",
 	} {
-		if _, err := Read(write(t, filepath.Join(dir, "rows.jsonl"), text), Defaults{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Read(t.Context(), write(t, filepath.Join(dir, "rows.jsonl"), text), Defaults{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if _, err := Read(write(t, filepath.Join(dir, "rows.parquet"), ""), Defaults{}); err == nil || !strings.Contains(err.Error(), "to_json") {
+	if _, err := Read(t.Context(), write(t, filepath.Join(dir, "rows.parquet"), ""), Defaults{}); err == nil || !strings.Contains(err.Error(), "to_json") {
 		t.Error(err)
 	}
-	if _, err := Read(dir, Defaults{}); err == nil || !strings.Contains(err.Error(), "not a task repository") {
+	if _, err := Read(t.Context(), dir, Defaults{}); err == nil || !strings.Contains(err.Error(), "not a task repository") {
 		t.Error(err)
 	}
 	for want, text := range map[string]string{
@@ -72,7 +72,7 @@ func TestRefused(t *testing.T) {
 		"two rows have":         strings.Repeat(`{"instance_id": "a__b-1", "model_patch": ""}`, 2),
 		"rows.jsonl has no pre": "",
 	} {
-		if _, err := Predict([]Instance{{ID: "a__b-1"}}, write(t, filepath.Join(dir, "rows.jsonl"), text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Predict(t.Context(), []Instance{{ID: "a__b-1"}}, write(t, filepath.Join(dir, "rows.jsonl"), text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}

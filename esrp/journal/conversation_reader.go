@@ -159,7 +159,7 @@ func (r *conversationReader) lastOfTurns() *RecordedRequest {
 func (r *conversationReader) call(t *turnReader, call Call) error {
 	switch {
 	case call.Response == nil:
-		return cannotReplay(call, "the call has no answer: it was interrupted")
+		return cannotReplay(call, "the call has no answer: it is still running, or eca was killed while it ran")
 	case call.Request.Target.Service == ServiceTool:
 		return r.tool(t, call)
 	case cancelled(call.Response):

@@ -2,10 +2,12 @@ package journal
 
 import (
 	"encoding/json"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/esrp"
@@ -85,6 +87,31 @@ func TestRefused(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// While a call has no answer yet, its turn cannot be replayed, and may still run.
+func TestConversationThatRuns(t *testing.T) {
+	state := t.TempDir()
+	j := New(state, Options{})
+	defer j.Close()
+	next, stop := iter.Pull2(j.Model(hello(), "p/m").Stream(t.Context(), llm.Request{
+		Purpose: llm.PurposeTurn, Model: "m", Messages: []llm.Message{said("hi")}, Origin: llm.Origin{Chat: "chat", Turn: "t"},
+	}))
+	defer stop()
+	if _, err, ok := next(); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	chain := At(state)
+	defer chain.Close()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		got, err := chain.Conversation("chat")
+		if err == nil && strings.HasSuffix(got.NotReplayable, ": the call has no answer: it is still running, or eca was killed while it ran") {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
 }
 
 // Turns that cannot be replayed are reported with their record.

@@ -58,7 +58,7 @@ type Access struct {
 func Dial(ctx context.Context, a Access, log *slog.Logger) (*jet.Conn, error) {
 	o := jet.Options{URL: a.URL, Name: "esrp", Token: a.Token, CA: a.CA, Wait: true, Log: log}
 	if a.KeyFile != "" {
-		seed, err := jet.ReadSeed(a.KeyFile)
+		seed, err := jet.ReadSeed(ctx, a.KeyFile)
 		if err != nil {
 			return nil, err
 		}

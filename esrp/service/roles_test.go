@@ -158,7 +158,7 @@ func serveAccounts(t *testing.T, accounts string) string {
 // refused checks that NATS refuses an attack of a client with the key of a role.
 func refused(t *testing.T, a Access, attack func(context.Context, *nats.Conn, jetstream.JetStream) error) {
 	t.Helper()
-	seed, err := jet.ReadSeed(a.KeyFile)
+	seed, err := jet.ReadSeed(t.Context(), a.KeyFile)
 	if err != nil {
 		t.Fatal(err)
 	}

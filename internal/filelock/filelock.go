@@ -9,6 +9,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -26,6 +29,41 @@ func Try(path string) (release func(), ok bool, err error) {
 		return nil, false, safeio.Unwritable(path, err)
 	}
 	return func() { _ = lock.Close() }, true, nil
+}
+
+// TryTemporary is Try for a lock file that release deletes. Only TryTemporary may lock it. If the
+// process is killed, the file stays, but it is not locked.
+func TryTemporary(path string) (release func(), ok bool, err error) {
+	for {
+		lock := flock.New(path, flock.SetPermissions(0o600))
+		if ok, err = lock.TryLock(); !ok {
+			return nil, false, safeio.Unwritable(path, err)
+		}
+		locked, err := lock.Stat()
+		now, statErr := os.Stat(path)
+		if err == nil && statErr == nil && os.SameFile(locked, now) {
+			return func() { deleteLocked(path, lock) }, true, nil
+		}
+		_ = lock.Close()
+		if errors.Is(statErr, fs.ErrNotExist) {
+			statErr = nil
+		}
+		if err = errors.Join(err, statErr); err != nil {
+			return nil, false, safeio.Unwritable(path, err)
+		}
+		// Its former owner deleted the file before it was locked here.
+	}
+}
+
+// deleteLocked deletes a lock file and releases its lock. The file is deleted first, because a file
+// that is not locked may be that of another process. Windows does not delete open files, so there it
+// is deleted afterwards, which fails if another process has opened it.
+func deleteLocked(path string, lock *flock.Flock) {
+	err := os.Remove(path)
+	_ = lock.Close()
+	if err != nil && runtime.GOOS == "windows" {
+		_ = os.Remove(path)
+	}
 }
 
 // Acquire waits until this process has the lock, with a pause between attempts.

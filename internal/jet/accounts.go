@@ -1,12 +1,15 @@
 package jet
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // Role is a kind of client, with the rights that servers enforce.
@@ -108,8 +111,11 @@ func writeNew(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// ReadSeed reads a file with an nkey. It refuses a file that other users can read.
-func ReadSeed(path string) ([]byte, error) {
+// maxSeed bounds the file of an nkey, in bytes.
+const maxSeed = 64 << 10
+
+// ReadSeed reads a file with an nkey, which may be a stream (see safeio.ReadInput). It refuses a file that other users can read.
+func ReadSeed(ctx context.Context, path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -117,6 +123,6 @@ func ReadSeed(path string) ([]byte, error) {
 	if info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
 		return nil, fmt.Errorf("other users can read %s: run chmod 600 on it", path)
 	}
-	text, err := os.ReadFile(path)
+	text, err := safeio.ReadInput(ctx, path, maxSeed)
 	return []byte(strings.TrimSpace(string(text))), err
 }

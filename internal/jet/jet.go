@@ -13,6 +13,7 @@ package jet
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,6 +23,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // Options describe a connection.
@@ -90,7 +93,11 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 		opts = append(opts, nats.Nkey(o.Key.Public(), o.Key.pair.Sign))
 	}
 	if o.CA != "" {
-		opts = append(opts, nats.RootCAs(o.CA))
+		authorities, err := readAuthorities(ctx, o.CA)
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, authorities)
 	}
 	if o.Inbox != "" {
 		opts = append(opts, nats.CustomInboxPrefix(o.Inbox))
@@ -119,6 +126,23 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 		return nil, fmt.Errorf("connect to NATS: %w", err)
 	}
 	return c, nil
+}
+
+// maxAuthorities bounds the file of Options.CA, in bytes.
+const maxAuthorities = 16 << 20
+
+// readAuthorities returns the option for the authorities in a file, which may be a stream (see
+// safeio.ReadInput).
+func readAuthorities(ctx context.Context, path string) (nats.Option, error) {
+	text, err := safeio.ReadInput(ctx, path, maxAuthorities)
+	if err != nil {
+		return nil, fmt.Errorf("the certificates of NATS: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s has no certificates in PEM format", path)
+	}
+	return nats.ClientTLSConfig(nil, func() (*x509.CertPool, error) { return pool, nil }), nil
 }
 
 // IsRefused reports whether a server rejected the credentials.

@@ -1,7 +1,8 @@
 // Package safeio reads and writes files, such as those of a workspace, that other programs may have
 // created or may replace at the same time.
 //
-// It reads only regular files, up to a limit, and never blocks on a pipe or a device. Writes are
+// It reads only regular files, up to a limit, and never blocks on a pipe or a device; the exception is
+// ReadInput, for files that the user names. Writes are
 // atomic: readers see either the old or the new content. Write also syncs the content to the disk
 // before it replaces the file. An Entry keeps its checked folder open: it uses that folder even if
 // the path later leads to another one. The package does not decide which paths are allowed, and does
@@ -22,6 +23,9 @@ import (
 
 // ErrNotRegular means that there is something other than a regular file at a path.
 var ErrNotRegular = errors.New("it is not a regular file")
+
+// errIsFolder is the error of CheckOutput for a folder.
+var errIsFolder = errors.New("it is a directory")
 
 // Read returns the content of a file. It fails if the file has more than limit bytes. It follows
 // symlinks.

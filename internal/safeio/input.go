@@ -1,0 +1,81 @@
+package safeio
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// ReadInput is Read for a file that the user names on a command line. It also reads streams and
+// devices (see IsStream), such as /dev/stdin and <(...) of a shell, to their end. It returns when ctx
+// ends, although such a read goes on then.
+func ReadInput(ctx context.Context, path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().IsRegular() || info.IsDir() || !IsStream(path) {
+		return Read(path, limit)
+	}
+	type result struct {
+		data []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		f, err := os.Open(path)
+		if err != nil {
+			done <- result{nil, err}
+			return
+		}
+		defer f.Close()
+		data, err := ReadOpen(f, limit)
+		done <- result{data, err}
+	}()
+	select {
+	case r := <-done:
+		return r.data, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// CheckOutput fails for a file that the user names for output if there is something at its path to
+// which nothing should be written: a folder, or a named pipe, which blocks until another program reads
+// it. isStream means that the path is that of a stream or a device, which cannot be replaced.
+func CheckOutput(path string) (isStream bool, err error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return false, nil //nolint:nilerr // the file may not exist yet, and its writer reports other errors
+	case info.IsDir():
+		return false, &fs.PathError{Op: "write", Path: path, Err: errIsFolder}
+	case IsStream(path):
+		return true, nil
+	case !info.Mode().IsRegular():
+		return false, &fs.PathError{Op: "write", Path: path, Err: ErrNotRegular}
+	}
+	return false, nil
+}
+
+// IsStream reports whether a path is, or links to, the path of an open file of the process or of a
+// device: /dev/stdin, /dev/null, or the path that a shell passes for <(...) or >(...).
+func IsStream(path string) bool {
+	const maxLinks = 20
+	for range maxLinks {
+		if (strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/")) && !strings.HasPrefix(path, "/dev/shm/") {
+			return true
+		}
+		target, err := os.Readlink(path)
+		if err != nil {
+			return false
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		path = target
+	}
+	return false
+}
