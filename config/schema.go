@@ -98,13 +98,15 @@ func withEarlier(root *key) *key {
 		k := add(a[0], a[1], root.lookup(strings.Split(a[1], ".")))
 		k.deprecated, k.docs = false, []string{"The same as " + a[1] + "."}
 	}
-	inside := renamed() // the earlier keys of a section come before the section's own earlier name, which has them, too
-	slices.SortStableFunc(inside, func(a, b [2]string) int { return strings.Count(b[0], ".") - strings.Count(a[0], ".") })
-	for _, r := range inside {
-		if strings.HasSuffix(r[0], "File") {
-			add(r[0], r[1], newKey(reflect.TypeFor[string](), "", nil))
-		} else if target := root.lookup(strings.Split(r[1], ".")); target != nil {
-			add(r[0], r[1], target)
+	for _, nested := range []bool{true, false} { // a section's earlier name has the earlier keys of the section, too
+		for _, r := range renamed() {
+			switch target := root.lookup(strings.Split(r[1], ".")); {
+			case strings.Contains(r[0], ".") != nested:
+			case strings.HasSuffix(r[0], "File"):
+				add(r[0], r[1], newKey(reflect.TypeFor[string](), "", nil))
+			case target != nil:
+				add(r[0], r[1], target)
+			}
 		}
 	}
 	add("toolCall.manualApproval", "toolCall.approval", newKey(reflect.TypeFor[[]string](), `types:"boolean array"`, nil))

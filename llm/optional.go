@@ -19,11 +19,9 @@ func (o *Optional[T]) UnmarshalJSON(raw []byte) error {
 	if bytes.Equal(raw, []byte("null")) {
 		return nil
 	}
-	if json.Unmarshal(raw, &value) != nil {
-		o.Invalid = true
-		return nil
+	if o.Invalid = json.Unmarshal(raw, &value) != nil; !o.Invalid {
+		o.Value, o.Sent = value, true
 	}
-	o.Value, o.Sent = value, true
 	return nil
 }
 

@@ -128,8 +128,8 @@ func (v *view) describe() []llm.Provider {
 			d.Missing = v.missing(name, p)
 		case !v.offered(name, p):
 			d.Missing = "its server to run"
-		case v.unreadableCassette(name, p.Provider) != "":
-			d.Missing = "another url: " + v.unreadableCassette(name, p.Provider)
+		case unreadableCassette(v, name, p.Provider) != "":
+			d.Missing = "another url: " + unreadableCassette(v, name, p.Provider)
 		default:
 			for _, model := range v.modelsOf(name, p) {
 				d.Models = append(d.Models, llm.ProviderModel{Name: model, Facts: v.facts(name, p, model), ServerTools: serverTools(p.Models[model])})

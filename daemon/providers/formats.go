@@ -83,14 +83,14 @@ func chatClient(v *view, name string, p config.Provider) (llm.Model, error) {
 }
 
 func cassetteClient(v *view, name string, p config.Provider) (llm.Model, error) {
-	player, err := v.readCassette(name, p)
+	player, err := readCassette(v, name, p)
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", v.cfg.Spelled(name), err)
 	}
 	return player, nil
 }
 
-func (v *view) readCassette(name string, p config.Provider) (*cassette.Player, error) {
+func readCassette(v *view, name string, p config.Provider) (*cassette.Player, error) {
 	data, err := os.ReadFile(p.URL)
 	if err != nil {
 		if from := v.urlSource(name, p); from != "" {
@@ -106,11 +106,11 @@ func (v *view) readCassette(name string, p config.Provider) (*cassette.Player, e
 }
 
 // unreadableCassette returns why the cassette of a provider cannot be used, or "".
-func (v *view) unreadableCassette(name string, p config.Provider) string {
+func unreadableCassette(v *view, name string, p config.Provider) string {
 	if p.API != apiCassette || p.URL == "" {
 		return ""
 	}
-	if _, err := v.readCassette(name, p); err != nil {
+	if _, err := readCassette(v, name, p); err != nil {
 		return err.Error()
 	}
 	return ""

@@ -118,9 +118,9 @@ func (v *view) unusable(name string, p provider) string {
 	case p.API == "", p.URL == "" && !unset && p.API != bedrock.API && name != copilot:
 		return "it needs " + v.missing(name, p)
 	case p.Key != "" && !headerSafe(p.Key):
-		return v.badKey(name, p)
+		return badKey(v, name, p)
 	case p.API == apiCassette:
-		return v.unreadableCassette(name, p.Provider)
+		return unreadableCassette(v, name, p.Provider)
 	case usable(p.Provider) && !hasModelList(p.Provider) && !catalogued(p) && len(v.modelsOf(name, p)) == 0:
 		return v.noModels(name)
 	}
@@ -128,7 +128,7 @@ func (v *view) unusable(name string, p provider) string {
 }
 
 // badKey describes a key that cannot be sent in a header. It does not show the key.
-func (v *view) badKey(name string, p provider) string {
+func badKey(v *view, name string, p provider) string {
 	return "the " + v.keySource(llm.Provider{ID: name, Auth: p.auth}) + " cannot be sent: it has a space, a line break or another character that is not visible ASCII"
 }
 

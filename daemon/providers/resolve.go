@@ -263,7 +263,7 @@ func (v *view) missing(name string, p provider) string {
 		return "a url: set " + v.keyPath(name, "url") + " or the environment variable " + variables[0]
 	}
 	if p.Key != "" && !headerSafe(p.Key) {
-		return "another key: " + v.badKey(name, p)
+		return "another key: " + badKey(v, name, p)
 	}
 	if p.auth.State == auth.Expired {
 		return "a new login: the last one has expired, or was for another server (/login " + v.cfg.Spelled(name) + ", or eca login " + v.cfg.Spelled(name) + ")"

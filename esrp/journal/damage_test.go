@@ -222,7 +222,9 @@ type failingWriter struct{ text string }
 func (failingWriter) Spec() tools.Spec {
 	return tools.Spec{Server: tools.Native, Name: "look", Origin: "native"}
 }
+
 func (failingWriter) Plan(context.Context, tools.Call) (tools.Plan, error) { return tools.Plan{}, nil }
+
 func (w failingWriter) Run(ctx context.Context, call tools.Call, _ tools.Sink) (tools.Result, error) {
 	if err := call.Files.Writing(ctx, "/"+w.text, []byte(w.text)); err != nil {
 		return tools.Result{}, err

@@ -2,12 +2,13 @@ package hooks
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 )
 
 // answers reports whether the output of a script looks like an answer to the event: JSON, or text that
-// contains JSON or a key of the answer, such as a denial after a line of a log. If eca cannot read such
+// contains JSON or a value for a key of the answer, such as a denial after a line of a log. If eca cannot read such
 // an output, the hook has failed. Other text is only shown.
 func (h hook) answers(stdout string) bool {
 	if strings.HasPrefix(stdout, "{") {
@@ -24,9 +25,8 @@ func (h hook) answers(stdout string) bool {
 			return true
 		}
 	}
-	lower := strings.ToLower(stdout)
 	for _, key := range keys {
-		if strings.Contains(lower, strings.ToLower(key)) {
+		if regexp.MustCompile(`(?i)\b` + key + `["']?\s*[:=]`).MatchString(stdout) {
 			return true
 		}
 	}
@@ -50,7 +50,7 @@ func (h hook) mayDeny(stdout string) bool {
 // answerKeys returns the keys whose appearance in a text means that the script answers an event; none
 // for events that hooks cannot affect.
 func answerKeys(e Event) []string {
-	const stops = `"continue"`
+	const stops = "continue"
 	switch e {
 	case ChatStart, SubagentStart, PostCompact:
 		return []string{stops, "additionalContext"}
@@ -61,7 +61,7 @@ func answerKeys(e Event) []string {
 	case PostRequest, SubagentPostRequest:
 		return []string{stops, "followUp"}
 	case PreToolCall:
-		return []string{stops, "additionalContext", "approval", "updatedInput", `"decision"`, "permissionDecision"}
+		return []string{stops, "additionalContext", "approval", "updatedInput", "decision", "permissionDecision"}
 	case PostToolCall:
 		return []string{stops, "additionalContext", replacesOutput}
 	}

@@ -226,7 +226,7 @@ func TestAnswers(t *testing.T) {
 		"": "", "checked 12 files": "", "[guard] fine": "", "12": "", "null": "", "do not block the door": "",
 		`{"a": 1`: "all", "log\n{\"a\": 1}": "affected", `"deny"`: "affected", "[1]": "affected", "false": "affected",
 		"log\ndeny": "preToolCall", "Approval = deny": "preToolCall", "x\n{\n  \"updatedInput\": {}\n}": "preToolCall",
-		"replacedPrompt: x": "preRequest", "x {'followUp': 'y'}": "postRequest", "x replacedOutput": "postToolCall", `x "continue": false`: "affected",
+		"replacedPrompt: x": "preRequest", "x {'followUp': 'y'}": "postRequest", "x replacedOutput: y": "postToolCall", "no approval needed": "", `x "continue": false`: "affected",
 	} {
 		for _, e := range Events() {
 			affected := !slices.Contains([]Event{SessionStart, SessionEnd, ChatEnd, ChatStatusChanged}, e)

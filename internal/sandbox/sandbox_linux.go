@@ -1,13 +1,11 @@
 package sandbox
 
 import (
-	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 
 	llsyscall "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
@@ -204,27 +202,6 @@ func loaders(programs []string) []string {
 		}
 	}
 	return out
-}
-
-// loaderOf returns the dynamic loader of an ELF file, or "" if the file has no loader or is not an ELF
-// file.
-func loaderOf(path string) string {
-	f, err := elf.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	for _, part := range f.Progs {
-		if part.Type != elf.PT_INTERP || part.Filesz > 4096 {
-			continue
-		}
-		name := make([]byte, part.Filesz)
-		if _, err := part.ReadAt(name, 0); err != nil {
-			return ""
-		}
-		return strings.TrimRight(string(name), "\x00")
-	}
-	return ""
 }
 
 // allow adds a rule for a path and everything below it. A path that does not exist or is inaccessible
