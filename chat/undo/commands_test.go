@@ -204,7 +204,7 @@ func TestRollbackLeavesWhatTheUserChanged(t *testing.T) {
 	l.command(`echo 1 >src/private; echo new >new; rm src/crlf.txt; mkdir made; echo x >made/x`)
 	before := testkit.Tree(t, l.root)
 	sh(t, l.root, `echo mine >src/private; echo mine >src/crlf.txt; echo y >made/y; rm new`)
-	l.rollback("src/crlf.txt was changed since", "src/private was changed since", "made cannot be restored")
+	l.rollback("src/crlf.txt was changed since", "src/private was changed since", "made was not removed, because it contains files that the command did not create")
 	got := testkit.Tree(t, l.root)
 	for _, name := range []string{"src/private", "src/crlf.txt"} {
 		if !strings.HasSuffix(got[name], "mine\n") {
