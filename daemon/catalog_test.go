@@ -106,12 +106,16 @@ func TestCatalogFetch(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer srv.Close()
 	provider := `"providers": {"acme": {"api": "openai-chat", "url": "http://127.0.0.1:1", "fetchModels": false, "models": {"m": {}}}}`
+	tape := filepath.Join(t.TempDir(), "tape.yaml")
+	if err := os.WriteFile(tape, []byte("cassette: 1\nturns: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for options, want := range map[string]int32{
 		`{` + provider + `}`:                       1,
 		`{"fetchModels": false, ` + provider + `}`: 0,
 		`{"pureConfig": true, ` + provider + `}`:   0,
 		`{"env": "test", ` + provider + `}`:        0,
-		`{"providers": {"tape": {"api": "cassette", "url": "/x", "models": {"m": {}}}}}`: 0,
+		fmt.Sprintf(`{"providers": {"tape": {"api": "cassette", "url": %q, "models": {"m": {}}}}}`, tape): 0,
 		`{}`: 0,
 	} {
 		asked.Store(0)

@@ -95,8 +95,8 @@ func testJudge(t *testing.T) {
 		t.Errorf("as the reference: exit %d: %+v", out.code, r.Errors)
 	}
 	t.Setenv("OPENAI_API_KEY", "")
-	if out, r = evaluated(t, m); out.code != exitError || !strings.Contains(r.Errors[0].Message, "OPENAI_API_KEY") {
-		t.Errorf("without a key: exit %d: %+v", out.code, r.Errors)
+	if out = invoke(t, "run", m); out.code != exitError || !strings.Contains(out.err, "OPENAI_API_KEY") {
+		t.Errorf("without a key: exit %d: %s", out.code, out.err)
 	}
 	tape := filepath.Join(t.TempDir(), "tape.yaml")
 	write(t, tape, "cassette: 1\ndefault: {steps: [{text: \"RESULT: PASS\"}]}\n")
