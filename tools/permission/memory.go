@@ -113,7 +113,7 @@ func (j *judgment) findKeys(spec tools.Spec, plan tools.Plan) (keys []string, bu
 		// other commands of the chain have.
 		switch {
 		case j.namesOutside(c, dirs):
-			but = cmp.Or(but, cannotBeRemembered(c.Source)+": it names a path outside the workspace")
+			but = cmp.Or(but, cannotBeRemembered(c.Source)+": it concerns a path outside the workspace")
 			continue
 		case c.Key == "" || len(c.Demands) > 0 || !known:
 			but = cmp.Or(but, cannotBeRemembered(c.Source))
