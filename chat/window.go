@@ -131,11 +131,18 @@ func (e *Engine) LastConversation(ctx context.Context) (s Summary, ok bool, err 
 
 // Conversed reports whether a chat has a prompt to a model, and not only slash commands.
 func (e *Engine) Conversed(ctx context.Context, id string) (ok bool, err error) {
-	err = eventlog.Each(ctx, e.deps.Store, id, 0, func(ev event.Event) {
-		m, said := ev.Body.(event.UserMessage)
-		ok = ok || said && (!m.Command || m.Prompt != "")
-	})
+	_, ok, err = e.firstPrompt(ctx, id)
 	return ok, err
+}
+
+// firstPrompt returns the first message of a chat that is not only a slash command.
+func (e *Engine) firstPrompt(ctx context.Context, id string) (text string, ok bool, err error) {
+	ok, err = eventlog.Find(ctx, e.deps.Store, id, 0, func(ev event.Event) bool {
+		m, said := ev.Body.(event.UserMessage)
+		text = m.Text
+		return said && (!m.Command || m.Prompt != "")
+	})
+	return text, ok, err
 }
 
 // DisplayTitle returns the title of a chat. A chat without a title is called by the beginning of its
@@ -144,11 +151,10 @@ func (e *Engine) DisplayTitle(ctx context.Context, id, title string) (string, er
 	if title != "" {
 		return title, nil
 	}
-	err := eventlog.Each(ctx, e.deps.Store, id, 0, func(ev event.Event) {
-		if m, said := ev.Body.(event.UserMessage); said && (!m.Command || m.Prompt != "") && title == "" {
-			title = oneLine(m.Text, titleLength)
-		}
-	})
+	text, ok, err := e.firstPrompt(ctx, id)
+	if ok {
+		title = oneLine(text, titleLength)
+	}
 	return cmp.Or(title, "Untitled"), err
 }
 

@@ -204,6 +204,15 @@ func retryRead(ctx context.Context, read func() error) error {
 
 // Each calls fn with each stored event of a chat from sequence number from on.
 func Each(ctx context.Context, store Store, id string, from event.Seq, fn func(event.Event)) error {
+	_, err := Find(ctx, store, id, from, func(e event.Event) bool {
+		fn(e)
+		return false
+	})
+	return err
+}
+
+// Find calls fn like Each until it returns true, and reports whether it did.
+func Find(ctx context.Context, store Store, id string, from event.Seq, fn func(event.Event) bool) (found bool, err error) {
 	const page = 512
 	for {
 		var events []event.Event
@@ -212,14 +221,16 @@ func Each(ctx context.Context, store Store, id string, from event.Seq, fn func(e
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("the chat cannot be read: %w", err)
+			return false, fmt.Errorf("the chat cannot be read: %w", err)
 		}
 		for _, e := range events {
-			fn(e)
+			if fn(e) {
+				return true, nil
+			}
 			from = e.Seq + 1
 		}
 		if len(events) < page {
-			return nil
+			return false, nil
 		}
 	}
 }

@@ -123,13 +123,14 @@ func (v *view) describe() []llm.Provider {
 			d.ListError, d.KeyRefused = f.failed, f.refused
 		}
 		d.FetchingModels = v.fetching[name] > 0
+		unreadable := unreadableCassette(v, name, p.Provider)
 		switch {
 		case !usable(p.Provider):
 			d.Missing = v.missing(name, p)
 		case !v.offered(name, p):
 			d.Missing = "its server to run"
-		case unreadableCassette(v, name, p.Provider) != "":
-			d.Missing = "another url: " + unreadableCassette(v, name, p.Provider)
+		case unreadable != "":
+			d.Missing = "another url: " + unreadable
 		default:
 			for _, model := range v.modelsOf(name, p) {
 				d.Models = append(d.Models, llm.ProviderModel{Name: model, Facts: v.facts(name, p, model), ServerTools: serverTools(p.Models[model])})
