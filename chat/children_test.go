@@ -2,8 +2,9 @@ package chat
 
 import "testing"
 
-// A subagent's first call may be announced, and decided about, before the call that starts the
-// subagent knows that its turn has begun: clients that name the parent's chat must be heard.
+// A client may decide about a subagent's first call before the call that starts the subagent knows
+// that the subagent's turn has begun. The decision reaches the subagent even if the client names the
+// parent's chat.
 func TestDecisionReachesASubagentThatBegins(t *testing.T) {
 	parent := &turn{children: newChildren(nil), calls: &callRunner{}}
 	session := &Session{mail: newMailbox()}
@@ -11,11 +12,11 @@ func TestDecisionReachesASubagentThatBegins(t *testing.T) {
 	parent.children.open(c)
 	parent.decide("call-of-the-subagent", Decision{Approve: true})
 	if n := len(session.mail.take()); n != 1 {
-		t.Errorf("%d decisions came through", n)
+		t.Errorf("the subagent got %d decisions, want 1", n)
 	}
 	parent.children.remove(c)
 	parent.decide("call-of-the-subagent", Decision{Approve: true})
 	if n := len(session.mail.take()); n != 0 {
-		t.Errorf("%d decisions reach one that has ended", n)
+		t.Errorf("a subagent that has ended got %d decisions", n)
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// listener is all that an engine needs besides its store: a model that keeps its last
-// request, and answers nothing.
+// listener is a model that keeps its last request and sends no answer. It also resolves models and
+// commands for the engine.
 type listener struct{ heard atomic.Pointer[string] }
 
 // Stream implements llm.Model.
@@ -79,8 +79,8 @@ func newEngine(t *testing.T, m interface {
 	return e
 }
 
-// The histories of idle chats stay in memory up to a limit, the last used ones first; the
-// other chats continue as if theirs had stayed.
+// The engine keeps the histories of the most recently used idle chats in memory, up to a limit. Chats
+// whose histories were evicted continue with the same messages.
 func TestHistoriesAreLetGo(t *testing.T) {
 	l := &listener{}
 	e := newEngine(t, l)
@@ -114,32 +114,32 @@ func TestHistoriesAreLetGo(t *testing.T) {
 		}
 		<-acc.Done
 		if !holds(id) {
-			t.Errorf("what was said in %s last is not in memory", id)
+			t.Errorf("the history of %s, which was used last, is not in memory", id)
 		}
 	}
 	say("a", "one", long)
 	say("b", "two", long)
 	say("a", "three", long)
 	if !holds("b") {
-		t.Error("there is room for both, and b was let go")
+		t.Error("b was evicted, although there is room for a and b")
 	}
 	say("b", "four", long)
 	if holds("a") {
-		t.Error("there is room for b only, and a is in memory")
+		t.Error("a is still in memory, although there is room only for b")
 	}
 	say("a", "five", 0)
 	if got := *l.heard.Load(); got != "one three five" {
 		t.Errorf("the model heard %q", got)
 	}
 	if holds("b") {
-		t.Error("there is room for a only, and b is in memory")
+		t.Error("b is still in memory, although there is room only for a")
 	}
-	say("c", "six", 5*long) // too much in any case; it was used last
+	say("c", "six", 5*long) // exceeds the limit alone, but stays because it was used last
 	say("b", "seven", 0)
 	if got := *l.heard.Load(); got != "two four seven" {
 		t.Errorf("the model heard %q", got)
 	}
 	if holds("a") || holds("c") {
-		t.Error("there is room for b only")
+		t.Error("a or c is still in memory, although there is room only for b")
 	}
 }

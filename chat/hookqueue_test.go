@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Jobs run in order; when they do not keep up, the oldest of those go that newer ones
-// replace, and no others; a closed queue runs what it has and takes nothing.
+// Jobs run in order. If the queue is full, it drops its oldest droppable jobs, and no others. A queue
+// that is closed runs the jobs that it has, and refuses new ones.
 func TestHookQueue(t *testing.T) {
 	q := newHookQueue(func(string, ...any) {})
 	var ran []int
@@ -29,10 +29,10 @@ func TestHookQueue(t *testing.T) {
 	q.put(hookJob{run: func(context.Context) { ran = nil }})
 	q.close()
 	if ran != nil {
-		t.Error("what was queued did not run")
+		t.Error("close did not run the queued job")
 	}
 	if q.put(hookJob{run: func(context.Context) {}}) {
-		t.Error("a closed queue takes jobs")
+		t.Error("the closed queue accepted a job")
 	}
-	q.do(func(context.Context) { t.Error("a closed queue runs jobs") })
+	q.do(func(context.Context) { t.Error("the closed queue ran a job") })
 }

@@ -27,7 +27,7 @@ func TestLoopGuard(t *testing.T) {
 	for name, c := range map[string]struct {
 		round   func(i int) (string, string)
 		within  int
-		endless bool // it is not a loop
+		endless bool // the guard never stops these rounds, because they are not a loop
 	}{
 		"the same":          {func(int) (string, string) { return `{"a":1}`, "r" }, 20, false},
 		"two take turns":    {func(i int) (string, string) { return fmt.Sprintf(`{"a":%d}`, i%2), "r" }, 20, false},
@@ -36,10 +36,10 @@ func TestLoopGuard(t *testing.T) {
 		"written otherwise": {func(i int) (string, string) {
 			return []string{`{"a":1,"b":2}`, `{ "b": 2, "a": 1 }`, `{"b":2,"a":1}`, `{"a": 1,"b":2}`, "{\n\"a\":1,\"b\":2}"}[i%5], "r"
 		}, 20, false},
-		"kept in other files": {func(i int) (string, string) { return "{}", "r" + tools.CutMark + fmt.Sprint(i) }, 20, false},
-		"other results":       {func(i int) (string, string) { return "{}", fmt.Sprint(i) }, 0, true},
-		"other arguments":     {func(i int) (string, string) { return fmt.Sprintf(`{"a":%d}`, i), "r" }, 0, true},
-		"now and then":        {func(i int) (string, string) { return "{}", fmt.Sprint(i / 6) }, 0, true},
+		"cut, in other files":  {func(i int) (string, string) { return "{}", "r" + tools.CutMark + fmt.Sprint(i) }, 20, false},
+		"other results":        {func(i int) (string, string) { return "{}", fmt.Sprint(i) }, 0, true},
+		"other arguments":      {func(i int) (string, string) { return fmt.Sprintf(`{"a":%d}`, i), "r" }, 0, true},
+		"new results at times": {func(i int) (string, string) { return "{}", fmt.Sprint(i / 6) }, 0, true},
 	} {
 		if n := rounds(c.round); c.endless != (n == 40) || !c.endless && n > c.within {
 			t.Errorf("%s: stopped after %d rounds", name, n)

@@ -34,8 +34,8 @@ func TestOpenCode(t *testing.T) {
 	}
 }
 
-// Images that a provider refused stay away from the model that they were refused for,
-// also when the conversation is compacted.
+// Images that a provider refused are withheld from the model that got them, also after a compaction.
+// Other models get them, and the same model gets later images.
 func TestBlind(t *testing.T) {
 	image := event.UserMessage{Text: "look", Context: []event.Block{{Label: "i", MediaType: "image/png", Data: []byte("x")}}}
 	h := history.New()

@@ -34,8 +34,8 @@ func (b *busy) Resolve(string, string) (chat.Model, error) {
 	return chat.Model{ID: "p/m", Name: "m", Client: llm.WithRetry(b, llm.RetryPolicy{MaxRetries: 1, Multiplier: 1})}, nil
 }
 
-// A chat says when it waits before a repetition, and when it waits for the model again: only
-// then is the model silent.
+// A chat shows the reason while it waits before a retry, and "Waiting model" again when it has sent
+// the request.
 func TestProgressOfARepetition(t *testing.T) {
 	e := newEngine(t, &busy{})
 	s, _, err := e.Open(t.Context(), "a")

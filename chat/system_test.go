@@ -60,8 +60,8 @@ func TestSystemOrder(t *testing.T) {
 	}
 }
 
-// The kept prompt stays, unless the agent or the model is another, or the configuration wants
-// each change; and even then not for skills alone.
+// A chat keeps its system prompt unless its agent or model changes. With autoSyncSystemPrompt, a change
+// of a source renews the prompt too, but not a change of skills alone.
 func TestSystemDrift(t *testing.T) {
 	agents := func(text string) blocks { return blocks{{Section: SectionContext, Text: text}} }
 	skills := func(text string) blocks { return blocks{{Section: SectionSkills, Text: text}} }
@@ -105,13 +105,13 @@ func TestSystemDrift(t *testing.T) {
 	}
 }
 
-// A turn that is stopped while its prompt is made keeps nothing of it.
+// A turn that is stopped while its system prompt is generated does not store the prompt.
 func TestSystemCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	made := systemRequests(t, &config.Config{Prompts: config.Prompts{Chat: "p"}}, history.New())
 	made.ctx = ctx
 	if made.systemPrompt(); made.sys != nil {
-		t.Error("kept")
+		t.Error("the stopped turn has a system prompt")
 	}
 }

@@ -22,8 +22,8 @@ func TestNewID(t *testing.T) {
 		want string
 	}{
 		{parent, "a", "a"},
-		{parent, "a", "a"}, // nothing came of it
-		{one, "a", "a-2"},  // the parent may still use it
+		{parent, "a", "a"}, // the parent has no call with this id yet
+		{one, "a", "a-2"},  // the parent may still use the id
 		{two, "a", "a-3"},
 		{one, "earlier", "earlier-2"},
 		{one, "", "new"},
@@ -34,6 +34,6 @@ func TestNewID(t *testing.T) {
 	}
 	one.rec.history.Add(event.ToolProposed{Tool: event.Tool{CallID: "a-2"}})
 	if got := one.newID("a-2"); got != "a-2-2" {
-		t.Errorf("a name of this chat became %q", got)
+		t.Errorf("an id that the chat already uses became %q, want a-2-2", got)
 	}
 }

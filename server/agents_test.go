@@ -8,7 +8,7 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// A chat never continues with more rights than its agent had without saying so.
+// If eca substitutes an agent that has more rights than the chat's agent, the chat says so.
 func TestSubstituteWithMoreRightsIsSaid(t *testing.T) {
 	t.Parallel()
 	const tape = "cassette: 1\ndefault: {steps: [{text: fine}]}\nturns: []\n"
@@ -51,7 +51,7 @@ func TestUnknownAgentIsSaid(t *testing.T) {
 		r.turn(t, map[string]any{"chatId": params["chatId"], "message": "again"})
 		for _, m := range r.Since(mark) {
 			if strings.Contains(m.String(), "continues with") {
-				t.Errorf("it is said twice: %s", m)
+				t.Errorf("the chat names the substitute again in the next turn: %s", m)
 			}
 		}
 	}

@@ -74,8 +74,9 @@ func oddParams(fields []string) (out []string) {
 	return out
 }
 
-// Malformed params always get an answer. They make no phantom chat and send nothing about chats
-// that the client does not know (the rules check that), and the daemon keeps working.
+// Requests with malformed params get an answer. They create no chat that the client is not shown, cause
+// no messages about chats that the client does not know (the rules check this), and the daemon keeps
+// working.
 func TestBadParams(t *testing.T) {
 	t.Parallel()
 	for method, fields := range fieldsOf(t) {
@@ -88,7 +89,7 @@ func TestBadParams(t *testing.T) {
 			w := newWire(t, h.daemon, "")
 			w.handshake(h.root, `{}`)
 			isRequest := slices.ContainsFunc(protocol.Methods(), func(m protocol.Method) bool { return m.Name == method && m.Request })
-			chats := map[string]bool{} // that the client was shown
+			chats := map[string]bool{} // the chats that the client was shown
 			for i, params := range oddParams(fields) {
 				id, mark := 100+2*i, w.mark()
 				if !isRequest {
@@ -107,7 +108,7 @@ func TestBadParams(t *testing.T) {
 			w.await(mark, `"chatId":"good"`, `"finished"`, `"done"`)
 			for _, id := range listed(t, w) {
 				if !chats[id] && id != "good" {
-					t.Errorf("a phantom: %q", id)
+					t.Errorf("a malformed request created the chat %q, which the client was not shown", id)
 				}
 			}
 		})
@@ -215,7 +216,7 @@ func TestTwoDaemonsTakeTurns(t *testing.T) {
 			}
 		}
 		if got := strings.Join(said, "|"); got != want {
-			t.Errorf("the model was told %s, want %s", got, want)
+			t.Errorf("the model got %s, want %s", got, want)
 		}
 	}
 	prompt(a, "one", "one")
@@ -243,7 +244,7 @@ func TestTwoDaemonsTakeTurns(t *testing.T) {
 	prompt(b, "seven", "seven")
 }
 
-// A workspace folder that does not exist is named once: everything that the model does there fails.
+// eca warns once about a workspace folder that does not exist, because every call there fails.
 func TestMissingWorkspaceFolderIsNamed(t *testing.T) {
 	r := newRig(t, options{})
 	missing := filepath.Join(t.TempDir(), "gone")
@@ -259,6 +260,6 @@ func TestMissingWorkspaceFolderIsNamed(t *testing.T) {
 		}
 	}
 	if count != 1 {
-		t.Errorf("it was named %d times", count)
+		t.Errorf("%d warnings name the folder, want 1", count)
 	}
 }

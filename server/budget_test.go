@@ -51,7 +51,7 @@ func TestTheBudgetOfADayCountsAllDaemons(t *testing.T) {
 		before := r.requestCount()
 		expect(t, ask(t, r, "c", "hello"), "Today's budget is used up: $0.0800 of $0.0600.", "/budget day")
 		if r.requestCount() != before {
-			t.Error("the model was asked")
+			t.Error("eca sent a request although today's budget is used up")
 		}
 	}
 	expect(t, ask(t, second, "b", "/costs"), "| today | mock/m | 2 | 600 | $0.0800 |", "| this month | all | 2 | 600 | $0.0800 |", "**$0.0800 per hour**", "This chat has cost **$0.0400**")
@@ -103,7 +103,7 @@ func TestBudgetCommand(t *testing.T) {
 	expect(t, ask(t, again, "c", "/budget reset"), "This chat has no budget")
 }
 
-// The notice at 80 % comes once, not before and not again.
+// The chat shows the notice about 80% of a budget once, when this share is reached.
 func TestTheUserIsToldOnceOfABudget(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: fourCents(9), config: limited("chat", "$0.14")})
@@ -142,8 +142,8 @@ func TestABudgetIsExceededByOneRequest(t *testing.T) {
 	}
 }
 
-// A subagent's requests are its parent's: the budget of the parent's turn ends the subagent, and
-// then the turn.
+// The requests of a subagent count for the budget of the parent turn. At its limit, the subagent ends,
+// and then the parent turn.
 func TestSubagentsSpendTheBudgetOfTheirParent(t *testing.T) {
 	t.Parallel()
 	const glob = "      - {calls: [{id: g%d, tool: eca__glob, arguments: {pattern: \"%d*\"}}], usage: {input: 200, output: 100}}\n"
@@ -160,7 +160,8 @@ func TestSubagentsSpendTheBudgetOfTheirParent(t *testing.T) {
 	expect(t, ask(t, r, "c", "/budget chat $1"), "| chat | $0.1200 of $1.00 | /budget |")
 }
 
-// Titles, summaries and rewrites count, and are not asked for once the budget is spent.
+// Requests for titles, summaries and rewrites count, and eca does not send them when the budget is used
+// up.
 func TestRequestsBesideTheConversationCount(t *testing.T) {
 	t.Parallel()
 	state, root := tempDir(t), tempDir(t)
@@ -187,11 +188,11 @@ func TestRequestsBesideTheConversationCount(t *testing.T) {
 	expect(t, ask(t, poor, "d", "hello"), "Today's budget is used up")
 	expect(t, ask(t, poor, "c", "/costs"), "| today | mock/m | 4 |")
 	if n := poor.requestCount(); n != 0 {
-		t.Errorf("%d requests were made without a budget", n)
+		t.Errorf("eca sent %d requests although the budget is used up", n)
 	}
 }
 
-// A limit in money cannot hold for a model without a price. The chat says so once.
+// A limit in money does not count a model without a price. The chat says so once.
 func TestBudgetInMoneyForAModelWithoutAPrice(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: fourCents(9), config: map[string]any{
@@ -205,7 +206,8 @@ func TestBudgetInMoneyForAModelWithoutAPrice(t *testing.T) {
 	expect(t, ask(t, r, "c", "hello"), "This chat's budget is used up: 600 tokens of 500 tokens.")
 }
 
-// The command that sets such a limit says so at once.
+// The command /budget says immediately that a limit in money does not count the chat's model, if the
+// model has no price.
 func TestBudgetCommandForAModelWithoutAPrice(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: fourCents(9), config: map[string]any{
@@ -213,11 +215,11 @@ func TestBudgetCommandForAModelWithoutAPrice(t *testing.T) {
 	}})
 	expect(t, ask(t, r, "c", "/budget chat $5"), "| chat | $0.00 of $5.00 | /budget |", "eca does not know the price of mock/m, so budgets in money do not count it")
 	if text := ask(t, r, "c", "/budget chat 500 tokens"); strings.Contains(text, "price") {
-		t.Errorf("tokens need no price: %s", text)
+		t.Errorf("a limit in tokens gets the notice about prices: %s", text)
 	}
 }
 
-// Turns go on although the record of spending cannot be read, and this process still counts.
+// If the record of spending cannot be read, turns continue, and limits count what this process spends.
 func TestBudgetWithADamagedRecord(t *testing.T) {
 	t.Parallel()
 	state := tempDir(t)

@@ -51,7 +51,7 @@ func TestList(t *testing.T) {
 		t.Errorf("a: %v", a)
 	}
 	if _, ok := a["title"]; ok {
-		t.Errorf("a title from nowhere: %v", a)
+		t.Errorf("chat a has a title, although none was set: %v", a)
 	}
 	if _, order := list(t, r, map[string]any{"sortBy": "createdAt"}); strings.Join(order, "") != "cba" {
 		t.Errorf("by creation: %v", order)
@@ -89,7 +89,7 @@ func TestEditsOfUnknownChats(t *testing.T) {
 		r.Notify(method, map[string]any{"chatId": "nope", "message": "x"})
 	}
 	if _, order := list(t, r, nil); len(order) > 0 || len(r.Since(mark)) > 0 {
-		t.Errorf("a phantom: %v, %v", order, r.Since(mark))
+		t.Errorf("edits of an unknown chat created chats %v or sent %v", order, r.Since(mark))
 	}
 }
 
@@ -128,7 +128,7 @@ func TestRollback(t *testing.T) {
 		r.Call("chat/rollback", map[string]any{"chatId": chat, "contentId": id})
 		r.Call("chat/addFlag", map[string]any{"chatId": chat, "contentId": id, "text": "x"})
 		if heard := r.Since(mark); len(heard) > 0 {
-			t.Errorf("the unknown message %v: %v", id, heard)
+			t.Errorf("edits at the unknown message %v sent %v", id, heard)
 		}
 	}
 }
@@ -284,7 +284,7 @@ func TestFork(t *testing.T) {
 		t.Errorf("fork %q shows\n%s\nwant\n%s", title, strings.Join(shown, "\n"), strings.Join(want, "\n"))
 	}
 	if _, title, shown := fork("call-2"); title != "Some title (3)" || len(shown) != 14 {
-		t.Errorf("fork behind a tool: %q, %d contents", title, len(shown))
+		t.Errorf("fork after a tool call: %q, %d contents", title, len(shown))
 	}
 	// Both chats continue independently.
 	mark := r.Mark()
@@ -297,7 +297,7 @@ func TestFork(t *testing.T) {
 	mark = r.Mark()
 	r.Call("chat/fork", map[string]any{"chatId": chat, "contentId": "unknown"})
 	if heard := r.Since(mark); len(heard) > 0 {
-		t.Errorf("an unknown message: %v", heard)
+		t.Errorf("a fork at an unknown message sent %v", heard)
 	}
 }
 
@@ -399,8 +399,8 @@ turns:
 	checkReplay(t, r, "c", r.Since(0))
 }
 
-// A client that still waits for a turn, for example of a daemon that died, can only stop or steer
-// it. It is notified that no turn runs.
+// A client may still wait for a turn, for example of a daemon that died, and can then only stop or steer
+// it. If no turn runs, the client gets the status idle, unless it already has it.
 func TestStopOfNothing(t *testing.T) {
 	t.Parallel()
 	first := newRig(t, options{model: "cassette: 1\ndefault: {steps: [{text: done}]}\nturns: []\n"})
@@ -415,7 +415,7 @@ func TestStopOfNothing(t *testing.T) {
 		heard := r.Since(mark)
 		first := slices.IndexFunc(heard, func(m fake.Message) bool { return m.Method == "chat/statusChanged" })
 		if !strings.Contains(string(heard[first].Params), `"running"`) {
-			t.Errorf("%s of what is known to be idle: first comes %s", method, heard[first].Params)
+			t.Errorf("%s sent the status %s again, although the client knows that the chat is idle", method, heard[first].Params)
 		}
 	}
 	for _, method := range []string{"chat/promptStop", "chat/promptSteer"} {
@@ -468,7 +468,7 @@ func TestSelection(t *testing.T) {
 		t.Errorf("selection %v, %v", opened.Selection, err)
 	}
 	if _, order := list(t, r, nil); len(order) != 1 {
-		t.Errorf("a pick made a chat: %v", order)
+		t.Errorf("choosing a model or an agent created a chat: %v", order)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestClaudeFiles(t *testing.T) {
 		t.Error(got)
 	}
 	if _, ok := r.daemon.Config().Agents["checker"]; ok {
-		t.Error("an agent counts that nobody wants")
+		t.Error("an agent of Claude Code exists, although the user did not enable claudeFiles")
 	}
 
 	mark := r.Mark()

@@ -128,10 +128,10 @@ func TestSeedClient(t *testing.T) {
 	r.Await(mark, "the server", fake.Contains("tool/serverUpdated", `"name":"files"`))
 
 	if string(r.Call("chat/delete", map[string]any{"chatId": prompted.ChatID})) != "{}" || string(r.Call("chat/delete", map[string]any{})) != "{}" {
-		t.Error("chat/delete")
+		t.Error("chat/delete did not answer {}")
 	}
 	if string(r.Call("shutdown", nil)) != "null" {
-		t.Error("shutdown")
+		t.Error("shutdown did not answer null")
 	}
 	r.Notify("exit", nil)
 }
@@ -213,12 +213,12 @@ func TestCurrentClient(t *testing.T) {
 		t.Errorf("left: %v", order)
 	}
 	if string(r.Call("shutdown", map[string]any{})) != "null" {
-		t.Error("shutdown")
+		t.Error("shutdown did not answer null")
 	}
 	r.Notify("exit", nil)
 }
 
-// Odd but real: literal messages of editors (eca-recorded).
+// eca accepts unusual messages that editors really send (eca-recorded).
 func TestClientTraits(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps:\n    - {text: hi}\nturns: []\n", closed: true})
@@ -245,10 +245,10 @@ func TestClientTraits(t *testing.T) {
 		t.Errorf("unknown method: %v", err)
 	}
 	if string(r.Call("shutdown", []any{})) != "null" {
-		t.Error("shutdown with []")
+		t.Error("shutdown with the params [] did not answer null")
 	}
 	if _, err := r.TryCall("chat/prompt", map[string]any{"message": "too late"}); err == nil {
-		t.Error("a prompt after shutdown was taken")
+		t.Error("a prompt after shutdown was accepted")
 	}
 }
 
@@ -283,7 +283,7 @@ func TestBeforeInitialize(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{closed: true})
 	if _, err := r.TryCall("chat/prompt", map[string]any{"message": "x"}); err == nil {
-		t.Error("a prompt before initialize was taken")
+		t.Error("a prompt before initialize was accepted")
 	}
 	r.Open(r.root, nil)
 	r.Await(0, "the start", fake.Contains("config/updated"))
@@ -322,8 +322,8 @@ func TestPromptAndDelete(t *testing.T) {
 	}
 }
 
-// A client that stops reading loses nothing and blocks nothing: the turn and its tools end
-// meanwhile.
+// While a client does not read, the turn and its tools run to their ends. When the client reads again,
+// it gets everything.
 func TestClientStopsReading(t *testing.T) {
 	words := 40_000
 	tape := fmt.Sprintf(`
@@ -343,7 +343,7 @@ turns:
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the tool waits for the client")
+			t.Fatal("the tool did not run while the client did not read")
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

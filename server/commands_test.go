@@ -168,7 +168,7 @@ func contentID(t *testing.T, r *rig, text string) string {
 			return p.Content.ContentID
 		}
 	}
-	t.Fatalf("nobody said %q", text)
+	t.Fatalf("no user message has the text %q", text)
 	return ""
 }
 

@@ -46,7 +46,7 @@ func conformChatIDs(t *testing.T) {
 	}
 	opened := w.since(mark, "chat/opened")
 	if about := w.since(mark, `"mine"`); len(opened) != 1 || about[0] != opened[0] || !strings.HasSuffix(opened[0], `"params":{"chatId":"mine"}}`) {
-		t.Errorf("opened: %q in front of %s", opened, about[0])
+		t.Errorf("chat/opened is %q, and the first message about the chat is %s", opened, about[0])
 	}
 }
 
@@ -228,7 +228,8 @@ turns: []
 	}
 }
 
-// A client that approves everything that it sees at once, and more than that.
+// A client approves each call immediately, and also calls that are not announced yet, are decided, or
+// belong to an unknown chat. Each call runs once.
 func conformApprove(t *testing.T) {
 	const calls = 30
 	tape := "cassette: 1\nturns:\n  - steps:\n"

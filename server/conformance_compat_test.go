@@ -108,7 +108,7 @@ func conformUnknownMethods(t *testing.T) {
 	}
 	w.call(3, "chat/list", `{}`)
 	if heard := w.since(mark); len(heard) != 1 {
-		t.Errorf("unknown notifications: %q", heard)
+		t.Errorf("unknown notifications caused messages: %q", heard)
 	}
 }
 
@@ -144,7 +144,7 @@ func conformLogin(t *testing.T) {
 	r.Call("chat/prompt", map[string]any{"message": "hi", "model": "acme/m"})
 	r.Await(mark, "an answer with the key", fake.Content("text", "Hello."))
 	if _, err := r.TryCall("providers/login", map[string]any{"provider": "nobody"}); err == nil {
-		t.Error("an unknown provider")
+		t.Error("providers/login accepted an unknown provider")
 	}
 	r.AwaitResponse("a numeric code", `"error":{"code":-32602,"message":"`)
 	if got := string(r.Call("providers/logout", map[string]any{"provider": "acme"})); got != "{}" {

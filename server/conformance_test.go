@@ -159,8 +159,8 @@ func conformBytes(t *testing.T) {
 	if body := string(h.requests[0].body); !strings.Contains(body, "漢字 👩‍💻") {
 		t.Errorf("the model got %s", body)
 	}
-	if w.call(3, "chat/list", `{}`) == "" { // the stream is in step with the length
-		t.Error("no list")
+	if w.call(3, "chat/list", `{}`) == "" { // fails if the daemon counted other bytes than the header said
+		t.Error("chat/list was not answered")
 	}
 }
 
@@ -252,7 +252,7 @@ func conformProgress(t *testing.T) {
 		r.Await(0, name, fake.Contains("$/progress", `{"type":"finish","taskId":"models","title":"`))
 		heard := r.Since(0)
 		if i := slices.IndexFunc(heard, func(m fake.Message) bool { return m.Method != "$/progress" }); i < 1 {
-			t.Errorf("%s: the first start comes behind %s", name, heard[0])
+			t.Errorf("%s: the first message is %s, not the start of a task", name, heard[0])
 		}
 	}
 }
@@ -266,7 +266,7 @@ func conformFirstConfig(t *testing.T) {
 	}
 	for _, key := range []string{"models", "agents", "behaviors", "variants"} {
 		if _, ok := m.Params.Chat[key].([]any); !ok {
-			t.Errorf("%s is no list in %s", key, body)
+			t.Errorf("%s is not a list in %s", key, body)
 		}
 	}
 	for _, key := range []string{"welcomeMessage", "selectModel", "selectAgent", "selectBehavior", "defaultModel", "defaultAgent", "defaultBehavior"} {
@@ -275,6 +275,6 @@ func conformFirstConfig(t *testing.T) {
 		}
 	}
 	if strings.Contains(body, "selectTrust") || len(w.since(0, `"selectModel"`)) != 1 {
-		t.Errorf("not the whole, once: %s", body)
+		t.Errorf("the first config/updated was not sent once, or contains selectTrust: %s", body)
 	}
 }

@@ -99,13 +99,13 @@ func TestEditsNameNewErrors(t *testing.T) {
 				t.Errorf("got:\n%s\nwant:\n%s", got, c.want)
 			}
 			if c.answer == nil && len(r.asked("editor/getDiagnostics")) > 0 {
-				t.Error("a client was asked that did not announce it")
+				t.Error("eca requested diagnostics from a client that does not support them")
 			}
 		})
 	}
 }
 
-// Edits of one response are asked about together: one of their results names what they broke.
+// eca checks the edits of one response together. One of their results names the errors of all.
 func TestEditsOfOneResponse(t *testing.T) {
 	t.Parallel()
 	config := map[string]any{"toolCall": map[string]any{"approval": map[string]any{"byDefault": "allow"}}}
@@ -122,11 +122,11 @@ func TestEditsOfOneResponse(t *testing.T) {
 	})
 	all := strings.Join(r.results(t), "\n")
 	if n := strings.Count(all, "New errors"); n != 1 {
-		t.Errorf("%d results name errors:\n%s", n, all)
+		t.Errorf("%d results name errors, want 1:\n%s", n, all)
 	}
 	for i := range 4 {
 		if line := fmt.Sprintf("$WS/f%d.go:1:1: error: bad %d", i, i); strings.Count(all, line) != 1 {
-			t.Errorf("%s is not named once:\n%s", line, all)
+			t.Errorf("%s does not occur exactly once in:\n%s", line, all)
 		}
 	}
 }

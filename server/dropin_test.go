@@ -17,7 +17,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// Users and tools of the reference server rely on the behaviour that these tests check.
+// Users and tools of the reference server rely on the behaviour that the tests in this file check.
 
 // refusing answers with 400 and a text if a request has images.
 func refusing(text string) func(http.Handler) http.Handler {
@@ -144,8 +144,8 @@ func TestGoogleBehindCompatibleURL(t *testing.T) {
 	}
 }
 
-// An Ollama proxy: its list only has "model", its stream has events, and nothing marks the end of
-// the answer.
+// A proxy for Ollama works, although its list of models has only the key "model", its stream consists
+// of events, and nothing marks the end of the answer.
 func TestOllamaAsItIs(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -200,7 +200,7 @@ func TestServedBeforeInitialized(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{closed: true})
 	if _, err := r.TryCall("chat/queryCommands", map[string]any{"query": "doc"}); err == nil {
-		t.Error("served before initialize")
+		t.Error("a request before initialize was answered without an error")
 	}
 	r.Call("initialize", map[string]any{"workspaceFolders": []any{map[string]any{"uri": "file://" + r.root, "name": "ws"}}})
 	for _, method := range []string{"chat/queryCommands", "chat/queryFiles", "chat/queryContext"} {
@@ -321,8 +321,8 @@ func TestCompletionWithoutProvider(t *testing.T) {
 		"retry": map[string]any{"baseDelayMs": 3_600_000, "maxRetries": 10},
 	}}, "completion": map[string]any{"model": "mock2/c"}}})
 	_, err := r.TryCall("completion/inline", completionParams(nil))
-	if err == nil || strings.Contains(err.Error(), "gave no completion within") { // it waited for its own time limit
-		t.Fatalf("it was answered, or late: %v", err)
+	if err == nil || strings.Contains(err.Error(), "gave no completion within") {
+		t.Fatalf("the completion did not fail, or failed only at its own time limit: %v", err)
 	}
 	r.AwaitResponse("the warning", `"type":"warning"`)
 }

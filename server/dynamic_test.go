@@ -63,7 +63,7 @@ func TestConfigCommand(t *testing.T) {
 		t.Errorf("the model was asked with %q", keys)
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, "runs")); err != nil || strings.Count(string(got), "run") != 2 {
-		t.Errorf("the command ran so: %q %v", got, err)
+		t.Errorf("the command noted %q (%v), want two runs", got, err)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestConfigCommandSlow(t *testing.T) {
 	r.Await(0, "the key, hidden", fake.Content("text", "providers.mock.key = [REDACTED]  // ECA_CONFIG:1"))
 	for _, m := range r.Since(0) {
 		if strings.Contains(m.String(), "from-command") {
-			t.Errorf("the client heard what the command printed: %s", m)
+			t.Errorf("the client got the output of the command: %s", m)
 		}
 	}
 }

@@ -139,8 +139,7 @@ func TestEditorTools(t *testing.T) {
 	}
 }
 
-// Whatever a client answers, the model gets the reason why there is no result, and the turn
-// continues.
+// If a client gives no usable answer, the model gets the reason, and the turn continues.
 func TestEditorHasNoAnswer(t *testing.T) {
 	t.Parallel()
 	refuse := func(code int, text string) fake.Answer {
@@ -185,8 +184,8 @@ func TestEditorHasNoAnswer(t *testing.T) {
 				if said := strings.TrimSpace(output); !failed || !strings.HasPrefix(said, begin) || !strings.HasSuffix(said, end) || !strings.Contains(said, c.want) {
 					t.Errorf("failed %v: %s, want %s", failed, output, c.want)
 				}
-				// A request without an answer ends too, because it was cancelled. (If its time was
-				// over before, it was not even sent.)
+				// A request without an answer ends too, because eca cancels it. If its time limit had
+				// passed before it was sent, the client never got it.
 				if len(r.asked("editor/getDiagnostics"))+len(r.asked("editor/getReferences")) > 0 && c.answer != nil {
 					<-ended
 				}
@@ -311,11 +310,11 @@ func TestStopTakesRequestsBack(t *testing.T) {
 	} {
 		t.Run(c.method, func(t *testing.T) {
 			r := newAskingRig(t, everything, nil, c.call)
-			asked, taken := make(chan struct{}, 1), make(chan struct{}, 1)
+			asked, cancelled := make(chan struct{}, 1), make(chan struct{}, 1)
 			r.Answer(c.method, func(ctx context.Context, _ json.RawMessage) (any, error) {
 				asked <- struct{}{}
 				<-ctx.Done()
-				taken <- struct{}{}
+				cancelled <- struct{}{}
 				return nil, ctx.Err()
 			})
 			for range 2 {
@@ -324,10 +323,10 @@ func TestStopTakesRequestsBack(t *testing.T) {
 				<-asked
 				r.Await(mark, "progress", fake.Content("progress", c.progress))
 				r.Notify("chat/promptStop", map[string]any{"chatId": "c"})
-				<-taken
+				<-cancelled
 				r.Await(mark, "the end", fake.Finished())
 				if talk := r.Conversation(); strings.Count(talk, `"method":"$/cancelRequest"`) != strings.Count(talk, `"method":"`+c.method+`"`) {
-					t.Errorf("not taken back:\n%s", talk)
+					t.Errorf("not every request was cancelled:\n%s", talk)
 				}
 				at, order := 0, []string{c.method, `"status":"stopping"`, `"status":"idle"`, `"state":"finished"`}
 				for _, m := range r.Since(mark) {

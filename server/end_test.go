@@ -12,15 +12,15 @@ import (
 	"github.com/seed-dec29ce4/eca/server"
 )
 
-// slowHost takes long to be configured.
+// slowHost is configured only after proceed is closed.
 type slowHost struct {
 	*daemon.Daemon
-	begun, goOn, ended chan struct{}
+	begun, proceed, ended chan struct{}
 }
 
 func (h *slowHost) Configure(options json.RawMessage, roots []string) {
 	close(h.begun)
-	<-h.goOn
+	<-h.proceed
 	h.Daemon.Configure(options, roots)
 	close(h.ended)
 }
@@ -43,11 +43,11 @@ func TestEndWhileHandling(t *testing.T) {
 	<-h.begun
 	cancel()
 	select {
-	case err := <-served: // if it is wrong, this happens soon
-		t.Fatalf("it did not wait: %v", err)
+	case err := <-served:
+		t.Fatalf("Serve returned before the message was handled: %v", err)
 	case <-time.After(100 * time.Millisecond):
 	}
-	close(h.goOn)
+	close(h.proceed)
 	<-h.ended
 	if err := <-served; err != nil {
 		t.Error(err)

@@ -113,8 +113,8 @@ func TestSystemPromptOfExtensions(t *testing.T) {
 	r.Await(0, "its problem", fake.Contains("$/showMessage", "project.md:2: agent must be a text or a list of texts, not keys and values (what the file said before stays in effect)"))
 }
 
-// The agent plan changes nothing, whatever a model tries, even with auto-approve and with allow rules
-// for everything. Each native tool is tried.
+// A model that uses the agent plan calls each native tool, and no call changes a file, even with
+// auto-approve and with allow rules for everything.
 func TestPlanChangesNothing(t *testing.T) {
 	t.Parallel()
 	calls := []struct{ tool, arguments string }{

@@ -15,13 +15,13 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// failing is a server of which some models fail; it notes which models are asked.
+// failing is a server some of whose models fail. It records the models of the requests.
 type failing struct {
 	failures map[string][]string // by the provider's name of the model: answers in order, the last forever; "" is the script's
 
 	mu    sync.Mutex // guards the fields below
 	asked []string
-	at    []time.Time // of the requests in asked
+	times []time.Time // of the requests in asked
 }
 
 // Answers of a failing server. Each is a status and what follows it.
@@ -54,7 +54,7 @@ func (f *failing) wrap(next http.Handler) http.Handler {
 				n++
 			}
 		}
-		f.asked, f.at = append(f.asked, req.Model), append(f.at, time.Now())
+		f.asked, f.times = append(f.asked, req.Model), append(f.times, time.Now())
 		f.mu.Unlock()
 		list := f.failures[req.Model]
 		if len(list) == 0 || list[min(n, len(list)-1)] == "" {
@@ -81,7 +81,7 @@ func (f *failing) models() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := strings.Join(f.asked, " ")
-	f.asked, f.at = nil, nil
+	f.asked, f.times = nil, nil
 	return out
 }
 
@@ -103,8 +103,8 @@ func fallbackTo(models ...string) map[string]any {
 	return map[string]any{"defaultModel": "p/a", "fallbackModels": models}
 }
 
-// A turn goes on with the next model whatever makes one unusable, says so once, and the next prompt
-// asks the first model first.
+// If a model cannot be used, the turn continues with the next model, and the chat says so once for each
+// model that takes over. The next prompt tries the first model first.
 func TestFallback(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -115,7 +115,7 @@ func TestFallback(t *testing.T) {
 		notices  int
 	}{
 		{"a rate limit for longer than users wait", map[string][]string{"a": {slowDown}}, "a b", []string{"p/a cannot be used: ", "slow down", "p/b continues this turn; the next prompt asks p/a first.", "Answered."}, 1},
-		{"a failure that repetitions do not mend", map[string][]string{"a": {overloaded}}, "a a b", []string{"p/b continues", "Answered."}, 1},
+		{"a failure that lasts for all retries", map[string][]string{"a": {overloaded}}, "a a b", []string{"p/b continues", "Answered."}, 1},
 		{"a failure that passes", map[string][]string{"a": {overloaded, ""}}, "a a", []string{"Answered."}, 0},
 		{"a model that the provider does not have", map[string][]string{"a": {unknown}}, "a b", []string{"p/b continues", "Answered."}, 1},
 		{"an account without credit", map[string][]string{"a": {noCredit}}, "a b", []string{"p/b continues", "Answered."}, 1},
@@ -125,7 +125,7 @@ func TestFallback(t *testing.T) {
 		{"an answer that breaks off, and then a failure", map[string][]string{"a": {textThen, overloaded}}, "a a a b", []string{"Half an ", "p/b continues", "Answered."}, 1},
 		{"two models", map[string][]string{"a": {unknown}, "b": {slowDown}}, "a b c", []string{"p/b continues", "p/c continues this turn; the next prompt asks p/a first.", "Answered."}, 2},
 		{"all models", map[string][]string{"a": {unknown}, "b": {slowDown}, "c": {overloaded}}, "a b c c", []string{"p/b continues", "p/c continues", "overloaded"}, 2},
-		{"a request that no model would take", map[string][]string{"a": {badRequest}}, "a", []string{"temperature"}, 0},
+		{"a request that every model would refuse", map[string][]string{"a": {badRequest}}, "a", []string{"temperature"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -146,7 +146,7 @@ func TestFallback(t *testing.T) {
 			}
 			ask(t, r, "c", "again")
 			if got := f.models(); !strings.HasPrefix(got, "a") {
-				t.Errorf("the next prompt asked %s", got)
+				t.Errorf("the next prompt sent requests to the models %s, want a first", got)
 			}
 		})
 	}
@@ -165,14 +165,14 @@ func TestFallbackIsFast(t *testing.T) {
 			expect(t, ask(t, r, "c", "hello"), "p/b continues", "Answered.")
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			first, last := f.at[0], f.at[len(f.at)-1]
+			first, last := f.times[0], f.times[len(f.times)-1]
 			took := last.Sub(first)
 			t.Logf("the next model was asked %s after the first one", took)
 			if took > 5*time.Second || f.asked[len(f.asked)-1] != "b" {
 				t.Errorf("asked %v within %s", f.asked, took)
 			}
 			if len(f.asked) < 3 {
-				t.Errorf("asked %v: the first model was not asked again", f.asked)
+				t.Errorf("requests to the models %v: there was no retry with the first model", f.asked)
 			}
 		})
 	}
@@ -227,13 +227,13 @@ func TestFallbackCountsForTheBudget(t *testing.T) {
 	text := ask(t, r, "c", "work")
 	expect(t, text, "p/b continues", "This turn's budget is used up: $0.0800 of $0.0700.")
 	if got := f.models(); got != "a a b" {
-		t.Error("asked:", got)
+		t.Errorf("requests to the models %s, want a a b", got)
 	}
 	expect(t, ask(t, r, "c", "/costs"), "| today | p/a | 1 |", "| today | p/b | 1 |")
 }
 
-// The list of a model replaces that of its agent, which replaces the general one. An empty list means
-// none. Lists are not followed, so two models that stand in for each other are each asked once.
+// The list of a model replaces that of its agent, which replaces the general list. An empty list turns
+// fallback models off. eca uses only the list of the first model, so two models can name each other.
 func TestFallbackLists(t *testing.T) {
 	t.Parallel()
 	of := func(models ...string) map[string]any {
@@ -272,7 +272,7 @@ func TestFallbackLists(t *testing.T) {
 	}
 }
 
-// Each role has a model of its own; without one, the model is the chat's.
+// eca uses the model that the configuration names for a role, otherwise the chat's model.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	const script = "cassette: 1\ntitle: A title\nturns:\n  - user: delegate\n    steps:\n      - calls: [{tool: eca__spawn_agent, arguments: {agent: general, task: look, activity: looking}}]\n      - text: Done.\ndefault: {steps: [{text: Answered.}]}\n"

@@ -35,9 +35,9 @@ type fault struct {
 	bytes      func(api string, whole []byte) []byte // the part of the answer that is sent; nil: all
 	then       ending
 	mime       string         // content type, unless it is the format's
-	url        string         // instead of a server's; such a fault never ends
+	url        string         // replaces the server's URL; such a fault never ends
 	tls        bool           // the server's certificate is signed by an unknown authority
-	config     map[string]any // of the provider; such a fault never ends, so that a slow machine does not meet it elsewhere
+	config     map[string]any // of the provider: short time limits. Such a fault never ends, so healthy answers need not meet the limits
 }
 
 // ending is what happens after the bytes.
@@ -109,9 +109,9 @@ func hugeEvent(api string, _ []byte) []byte {
 	return []byte("data: " + filler)
 }
 
-// TestFaults plays the matrix: each fault in each API, first for as long as eca tries, then once.
-// After each fault, the same chat continues with a history that the API would accept.
-// docs/faults.md has the outcomes.
+// TestFaults plays each fault in each API, first in all requests of a turn, then in the first request
+// only. After each fault, the same chat continues with a history that the API would accept.
+// docs/faults.md shows the outcomes.
 func TestFaults(t *testing.T) {
 	needs.Long(t)
 	if runtime.GOOS != "linux" {
@@ -170,7 +170,7 @@ func playFaults(t *testing.T, api string, add func(f fault, api string, lasting,
 		}
 		lasting := end()
 		if lasting.end == "" || lasting.requests == 0 && f.url == "" && !f.tls {
-			t.Errorf("%s: %+v", f.name, lasting)
+			t.Errorf("%s: the turn did not end, or sent no request: %+v", f.name, lasting)
 		}
 		once, next := outcome{}, model
 		if f.endless() {
@@ -191,7 +191,7 @@ func (f fault) endless() bool { return f.url != "" || f.tls || f.config != nil }
 // checkGoesOn prompts the chat of a fault after the provider has recovered.
 func checkGoesOn(t *testing.T, r *rig, s *faulty, f fault, api, model string) {
 	t.Helper()
-	// Long enough that leaving it out later makes a difference.
+	// The text is so long that a later request becomes shorter without it.
 	text := "again " + strings.Repeat("and again ", 400)
 	r.mu.Lock()
 	before := len(r.requests)

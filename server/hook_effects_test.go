@@ -94,7 +94,7 @@ func TestHookStops(t *testing.T) {
 			want.notInModel = append(want.notInModel, "ENOUGH")
 			h.check(t, want)
 			if _, err := os.Stat(filepath.Join(h.root, "second")); err == nil {
-				t.Error("the hook behind it ran")
+				t.Error("the hook after the one that stopped the turn ran")
 			}
 			h.prompt("again")
 			if strings.Contains(h.model, "ENOUGH") || strings.Contains(h.model, "Turn stopped") {
@@ -133,7 +133,7 @@ func TestHookBlocksPrompt(t *testing.T) {
 	}
 }
 
-// A prompt that a hook has emptied is not sent, and the original neither.
+// If a hook replaces a prompt by an empty text, eca sends neither the empty nor the original prompt.
 func TestHookEmptiesPrompt(t *testing.T) {
 	t.Parallel()
 	h := runHooks(t, treeModel, map[string]any{"empty": sh("preRequest", say(`{"replacedPrompt":" "}`))}, nil)
@@ -228,8 +228,8 @@ func TestHookChains(t *testing.T) {
 	checkReplay(t, h.rig, "c", h.Since(0))
 }
 
-// The context from the start of a chat is in the instructions of all its requests. The hooks run
-// once per chat, after those of the session start, and again in another process.
+// The context that chatStart hooks add is in the instructions of all requests of the chat. The chatStart
+// hooks run once per chat and process, after the sessionStart hooks.
 func TestHookStarts(t *testing.T) {
 	t.Parallel()
 	note := func(what string) string {
@@ -257,7 +257,7 @@ func TestHookStarts(t *testing.T) {
 	raw, _ := os.ReadFile(filepath.Join(h.root, "log"))
 	want := "session \nchat \"resumed\":false\nsession \nchat \"resumed\":true\nchat end \nsession end \n"
 	if string(raw) != want {
-		t.Errorf("the hooks ran so:\n%swant\n%s", raw, want)
+		t.Errorf("the hooks ran in this order:\n%swant\n%s", raw, want)
 	}
 }
 
@@ -293,7 +293,7 @@ turns: []
 		notInClient: []string{"hookRejected", "blocked"},
 	})
 	if n := strings.Count(h.client, "HAS FAILED"); n != 2 {
-		t.Errorf("runOnError ran %d times, want 2", n)
+		t.Errorf("the hook with runOnError ran %d times, want 2", n)
 	}
 	h.prompt("/hooks")
 	var want []string
@@ -302,14 +302,14 @@ turns: []
 		"bad-compact": "must be", "bad-event": "unknown event", "bad-type": "it must be shell", "bad-both": "either shell or file", "bad-none": "it has no actions",
 	} {
 		if p := "hooks." + name + ": "; !strings.Contains(h.client, p) || !strings.Contains(h.client, why) {
-			t.Errorf("%s is not named with %q", name, why)
+			t.Errorf("/hooks does not report %s with %q", name, why)
 		}
 	}
 	want = append(want, "### postToolCall", "**good**: Says so; for `eca__directory_.*`; from `ECA_CONFIG:1`", "**old-name**", "missing.sh")
 	h.check(t, hookOutcome{client: want})
 }
 
-// Stopping the turn always ends a running hook and its processes.
+// For each event of a turn, stopping the turn ends a running hook and its processes.
 func TestStopWhileHookRuns(t *testing.T) {
 	needs.POSIX(t)
 	for _, event := range []string{"chatStart", "preRequest", "preToolCall", "postToolCall", "postRequest"} {
@@ -322,7 +322,7 @@ func TestStopWhileHookRuns(t *testing.T) {
 			r.Notify("chat/promptStop", map[string]any{"chatId": "c"})
 			r.Await(0, "the end", fake.Content("progress", `"finished"`, `"stopped"`))
 			if index(r.Since(0), "hookActionFinished", "it was stopped") < 0 {
-				t.Error("the client still sees the hook running")
+				t.Error("the client was not notified that the hook was stopped")
 			}
 		})
 	}
@@ -369,7 +369,7 @@ func TestHookStatus(t *testing.T) {
 	}
 }
 
-// A hook that forbids compaction is asked once in a turn, and the turn continues with the whole
+// A hook that forbids compaction runs once in a turn, and the turn continues with the whole
 // conversation.
 func TestHookForbidsAutoCompaction(t *testing.T) {
 	t.Parallel()
@@ -386,6 +386,6 @@ turns:
 	h.prompt("second")
 	h.check(t, hookOutcome{model: []string{`"A long answer."`}, client: []string{"Compaction blocked by hook 'keep'.", "Short."}, notInClient: []string{"compacted ──", "'other'"}})
 	if n := strings.Count(h.client, "Compaction blocked"); n != 1 {
-		t.Errorf("the hook was asked %d times", n)
+		t.Errorf("the hook blocked %d compactions, want 1", n)
 	}
 }

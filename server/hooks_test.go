@@ -250,7 +250,7 @@ func TestHooks(t *testing.T) {
 				inputs := r.inputs(t)
 				switch {
 				case len(inputs) == 0 && way == wayTimeout:
-					return // on a busy machine it may be killed before its first command
+					return // on a busy machine, eca may kill the script before its first command
 				case len(inputs) == 0:
 					t.Fatal("the hook did not run")
 				}

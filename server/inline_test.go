@@ -198,7 +198,7 @@ turns:
 	r.Call("rewrite/prompt", rewriteParams("a", "second", nil))
 	r.Await(mark, "the end", over())
 	<-ended
-	<-ended // the first of a, and the second
+	<-ended // the first and the second request of rewrite a
 	if got := rewritten(t, r, mark); got != "[a started]three\n[a finished]" {
 		t.Errorf("heard %q", got)
 	}

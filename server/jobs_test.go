@@ -68,7 +68,7 @@ default:
 		}
 	}
 	if body := say("hello"); strings.Contains(body, "The background job job-") {
-		t.Errorf("news of jobs that run: %s", body)
+		t.Errorf("the model got a report about jobs that still run: %s", body)
 	}
 	mark := r.Mark()
 	r.save(t, filepath.Join(r.root, "go"), "")
@@ -78,7 +78,7 @@ default:
 		t.Errorf("its output: %s", out)
 	}
 	if body := say("and?"); strings.Count(body, "(one) has ended: failed, exit code 3") != 1 || strings.Contains(body, "sk-mock-0123456789") {
-		t.Errorf("the model was not told: %s", body)
+		t.Errorf("the model did not get the end of the job: %s", body)
 	}
 	mark = r.Mark()
 	if got := string(r.Call("jobs/kill", map[string]any{"jobId": ids["two"]})); got != `{"killed":true}` {
@@ -90,6 +90,6 @@ default:
 		t.Errorf("exit codes: %s", got)
 	}
 	if body := say("tools"); strings.Count(body, "(one) has ended") != 1 || strings.Contains(body, "(two) has ended") {
-		t.Errorf("told twice, or of what the user did: %s", body)
+		t.Errorf("the model got the end of job one again, or of job two, which the user killed: %s", body)
 	}
 }

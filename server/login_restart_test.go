@@ -57,7 +57,7 @@ func TestKeyEnteredAfterARestartStaysSecret(t *testing.T) {
 	})
 }
 
-// After a restart, a command is a command, even during a pending login: it is not a key.
+// After a restart during a pending login, eca treats a command as a command, not as the key.
 func TestCommandAfterARestartBeginsTheLoginAgain(t *testing.T) {
 	t.Parallel()
 	o := pendingLogin(t)

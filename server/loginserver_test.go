@@ -46,7 +46,7 @@ func (s *loginServer) onlyUs(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.agents) > 0 && (len(s.agents) != 1 || !s.agents["eca"]) {
-		t.Errorf("who asked: %v", s.agents)
+		t.Errorf("the requests have the user agents %v, want only eca", s.agents)
 	}
 }
 

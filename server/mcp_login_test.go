@@ -78,10 +78,10 @@ func TestMCPLogin(t *testing.T) {
 	again.Await(mark, "it wants a login", vaultIs(vaultLocked))
 	raw, err := os.ReadFile(filepath.Join(state, "mcp", "credentials.json"))
 	if err != nil || strings.Contains(string(raw), "vault") {
-		t.Errorf("what is left: %s, %v", raw, err)
+		t.Errorf("the login is still stored: %s, %v", raw, err)
 	}
 	if got := <-v.revoked; got != "refresh_token "+planted+"refresh-3" {
-		t.Errorf("taken back: %s", got)
+		t.Errorf("revoked %s, want the refresh token", got)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestMCPLoginFails(t *testing.T) {
 			r.Await(mark, "the reason", fake.Contains("$/showMessage", `"type":"error"`, "vault", c.why))
 			v.set(func() {
 				if v.n != 0 {
-					t.Error("there is a token")
+					t.Error("the login server issued a token for a failed login")
 				}
 				v.answer, v.issuer, v.silent = "", "", true
 			})
@@ -147,7 +147,7 @@ func TestMCPLoginFails(t *testing.T) {
 			r.Notify("mcp/connectServer", map[string]any{"name": "vault"})
 			second := <-v.opened
 			if first == second {
-				t.Error("both logins are the same")
+				t.Error("the second login opened the same address as the first")
 			}
 			if status := get(t, second); status != http.StatusOK {
 				t.Errorf("the browser ended with %d", status)

@@ -40,7 +40,7 @@ func TestMCPMethods(t *testing.T) {
 		commands := string(r.Call("chat/queryCommands", map[string]any{"query": name + ":p"}))
 		contexts := string(r.Call("chat/queryContext", map[string]any{"query": name + ":x"}))
 		if strings.Contains(commands, `"name":"`+name+`:p"`) != want || strings.Contains(contexts, `"server":"`+name+`"`) != want {
-			t.Errorf("%s is there: want %v\n%s\n%s", name, want, commands, contexts)
+			t.Errorf("the prompt and the resource of %s are offered: want %v\n%s\n%s", name, want, commands, contexts)
 		}
 	}
 	local := filepath.Join(r.root, ".eca", "config.json")
@@ -50,7 +50,7 @@ func TestMCPMethods(t *testing.T) {
 	r.Await(0, "it runs", running("s"))
 	for _, m := range r.Since(0) { // clients ask for the commands as soon as it runs
 		if text := string(m.Params); m.Method == "tool/serverUpdated" && strings.Contains(text, `"name":"s","status":"running"`) && !strings.Contains(text, `"prompts":[{"name":"p"`) {
-			t.Errorf("it runs before its prompts are listed: %s", text)
+			t.Errorf("the client learned that the server runs before its prompts were listed: %s", text)
 		}
 	}
 	has("s", true)

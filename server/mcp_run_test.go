@@ -85,7 +85,7 @@ func (s *mcpServer) answer(method, name, args string) string {
 		s.lists++
 		if s.extra {
 			s.once.Do(func() {
-				close(s.relisted) // so the call is answered before the list, for which the turn has to wait
+				close(s.relisted) // the call is answered first, and the turn has to wait for this list
 				s.mu.Unlock()
 				time.Sleep(300 * time.Millisecond)
 				s.mu.Lock()
@@ -205,7 +205,7 @@ func TestMCPTools(t *testing.T) {
 	}
 }
 
-// A server is started, stopped, and disappears between two messages.
+// Each request about a server leads to the status that it asks for, and a removed server disappears.
 //
 // Covers: mcp/startServer, mcp/stopServer
 func TestMCPLives(t *testing.T) {
@@ -233,7 +233,7 @@ func TestMCPLives(t *testing.T) {
 	r.Call("mcp/removeServer", map[string]any{"name": "s"})
 	r.Await(mark, "the end", fake.Contains("tool/serverRemoved", `{"name":"s"}`))
 	if got := len(r.daemon.Tools().All()); got == 0 {
-		t.Error("our own tools are gone too")
+		t.Error("removing the server also removed the native tools")
 	}
 }
 

@@ -51,7 +51,7 @@ turns: []
 	after := r.bodies()
 	last := after[len(after)-1]
 	if strings.Contains(last, "Be long.") {
-		t.Errorf("it was said again: %s", last)
+		t.Errorf("the model got the changed AGENTS.md: %s", last)
 	}
 	old, now := wireMessages(t, first), wireMessages(t, last)
 	if len(now) < len(old) {

@@ -69,7 +69,7 @@ func TestOAuthBrowser(t *testing.T) {
 	}
 	back := a.visit(t, step.URL)
 	if status := get(t, strings.ReplaceAll(back, "state=", "state=x")); status != http.StatusBadRequest {
-		t.Errorf("another's redirect was answered with %d", status)
+		t.Errorf("a redirect with another state was answered with %d", status)
 	}
 	if status := get(t, strings.ReplaceAll(back, "/callback", "/other")); status != http.StatusNotFound {
 		t.Errorf("another path was answered with %d", status)
@@ -261,7 +261,8 @@ func TestOAuthRefreshRace(t *testing.T) {
 	}
 }
 
-// If the server revokes a login, the user is notified in every daemon, until there is a new login.
+// If the server revokes a login, each daemon shows its status as expired, and prompts fail with the
+// reason until the user logs in again.
 func TestOAuthRevoked(t *testing.T) {
 	t.Parallel()
 	a, c, state := newAuthority(t), newClock(), tempDir(t)
@@ -286,7 +287,8 @@ func TestOAuthRevoked(t *testing.T) {
 	r.ask(t, "Hello.")
 }
 
-// Tokens are only sent to the server that issued them, even if the configuration changes.
+// eca sends tokens only to the provider's address for which they were issued: if the configuration
+// names another address, the login counts as expired.
 func TestOAuthBound(t *testing.T) {
 	t.Parallel()
 	a, c, state := newAuthority(t), newClock(), tempDir(t)
@@ -299,7 +301,7 @@ func TestOAuthBound(t *testing.T) {
 	}
 	r.ask(t, "needs a new login")
 	if len(thief.requests) > 0 {
-		t.Errorf("the thief was asked: %v", thief.requests)
+		t.Errorf("another server got requests with the tokens %v", thief.requests)
 	}
 }
 

@@ -44,8 +44,8 @@ func paged(t *testing.T, r *rig, limit int) (stages, contents map[string]string)
 	}
 }
 
-// With any page size, a tool call is on exactly one page, with all its stages: a client that knows
-// a call from a newer page must not take it for a new one.
+// With each page size, a tool call is on exactly one page, with all its stages. Otherwise, a client
+// could take a stage on an older page for a new call.
 func TestPagesKeepCallsWhole(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: `
@@ -86,7 +86,7 @@ turns:
 	inAllPages(t, r, map[string]string{"ran": "Prepare Run Running ed;", "unknown": "Prepare Run ed;", "rejected": "Prepare Run Rejected;"})
 }
 
-// The progress of a call is shown with it, wherever its page begins.
+// The page with a call also shows the call's progress, with each page size.
 func TestPagesKeepHowFarCallsGot(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: `
@@ -105,7 +105,7 @@ turns:
 	r.Await(0, "the end", fake.Contains("chat/contentReceived", `"chatId":"chat"`, `"finished"`))
 	inAllPages(t, r, map[string]string{"a": "Prepare Run Running ed;", "b": "Prepare Run Running ed;"})
 	if _, whole := paged(t, r, 0); !strings.Contains(whole["a"], `"step":1`) {
-		t.Errorf("no step is shown: %s", whole["a"])
+		t.Errorf("the history does not show the steps of the subagent: %s", whole["a"])
 	}
 }
 

@@ -80,7 +80,7 @@ func TestProtocolDoc(t *testing.T) {
 // share a name.
 type declarations map[string][]ast.Node
 
-// parseTests also returns the test that covers each method.
+// parseTests returns the declarations of the tests, and the test that covers each method.
 func parseTests(t *testing.T) (out declarations, coveredBy map[string]string) {
 	t.Helper()
 	files, err := filepath.Glob("*_test.go")

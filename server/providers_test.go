@@ -83,7 +83,7 @@ func (r *loginRig) list(t *testing.T) map[string]map[string]any {
 	for _, p := range res.Providers {
 		id, _ := p["id"].(string)
 		if id <= last {
-			t.Errorf("%s comes after %s", id, last)
+			t.Errorf("the providers are not sorted: %s follows %s", id, last)
 		}
 		out[id], last = p, id
 	}
@@ -236,7 +236,8 @@ func TestProviderLoginFields(t *testing.T) {
 	r.Await(mark, "the answer", fake.Content("text", "Hello."))
 }
 
-// Which key is used, and the messages about the others.
+// providers/list shows the source of the key that eca uses. When a user logs in or out, a notice names
+// another source that takes precedence or still has a key.
 func TestProviderKeySources(t *testing.T) {
 	t.Parallel()
 	state := tempDir(t)
@@ -292,7 +293,7 @@ func TestProviderKeySources(t *testing.T) {
 	other.Call("providers/logout", map[string]any{"provider": "local"})
 	other.Await(mark, "its end", fake.Contains("providers/updated", `{"id":"local","configured":false,"auth":{"status":"unauthenticated"},"models":[]}`))
 	if still := other.list(t)["local"]; still != nil {
-		t.Errorf("it is still listed: %v", still)
+		t.Errorf("a provider without configuration and login is still listed: %v", still)
 	}
 }
 

@@ -143,8 +143,8 @@ func TestWorkspaceFoldersChange(t *testing.T) {
 			t.Errorf("the client's options were lost: %s", m)
 		}
 	}
-	mark = change(first, "") // nothing new
-	change("", first)        // no folder at all
+	mark = change(first, "") // adds a folder that the workspace already has
+	change("", first)        // removes the last folder
 	if got := names("txt"); got != "repoMap, cursor" {
 		t.Errorf("with none: %s", got)
 	}

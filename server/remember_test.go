@@ -102,6 +102,6 @@ func TestWebFetchIsRememberedByHost(t *testing.T) {
 	r.Await(0, "the refusal", fake.Content("toolCalled", `"id":"away"`, `"error":true`, "which is another host"))
 	r.Await(0, "the redirect in place", fake.Content("toolCalled", `"id":"near"`, `"error":false`, "/here"))
 	if exfiltrated.Load() {
-		t.Error("the other host was asked")
+		t.Error("the redirect reached the other host without approval")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// A client that removes messages while a turn runs learns that the turn is over, exactly once.
+// If a client removes messages while a turn runs, it gets exactly one end of the turn.
 func TestRemovingMessagesEndsTheTurn(t *testing.T) {
 	t.Parallel()
 	for name, params := range map[string]map[string]any{
@@ -48,7 +48,7 @@ func TestRemovingMessagesEndsTheTurn(t *testing.T) {
 					ends++
 				}
 				if strings.Contains(string(m.Params), "eca ended before this turn") {
-					t.Errorf("the turn was stopped, and shown as: %s", m.Params)
+					t.Errorf("the stopped turn is shown as interrupted: %s", m.Params)
 				}
 			}
 			if want := map[bool]int{true: 1, false: 2}[name == "chat/delete"]; ends != want {

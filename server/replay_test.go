@@ -101,7 +101,7 @@ func checkReplay(t *testing.T, r *rig, chat string, live []fake.Message) {
 			}
 		case "toolCallRunning", "toolCalled":
 			if id != nil && (!prepared[id] || !ran[id]) { // without an id: the list of tasks is cleared
-				t.Errorf("%d: no prepare and run in front of %s", i, m)
+				t.Errorf("%d: toolCallPrepare or toolCallRun is missing before %s", i, m)
 			}
 		}
 	}

@@ -89,9 +89,9 @@ func TestRetention(t *testing.T) {
 		return err
 	})
 	if err != nil || !found["xylofresh"] {
-		t.Errorf("the text of a chat that stays is not found: the test sees nothing (%v)", err)
+		t.Errorf("the test did not find the text of a chat that was kept, so its search does not work (%v)", err)
 	}
-	// The process that deleted the chat recorded nothing itself.
+	// The process that deleted the chat was started without --record.
 	for id, kept := range map[string]bool{"fresh": true, "old": false, "pinned": true, "used": true} {
 		if _, err := os.Stat(filepath.Join(state, "tapes", id+".yaml")); (err == nil) != kept {
 			t.Errorf("the recording of %s is kept: %v", id, err == nil)
@@ -108,11 +108,11 @@ func TestRecordingsOfSubagentsAreDeleted(t *testing.T) {
 	r := newRig(t, options{model: model, record: tapes})
 	expect(t, ask(t, r, "c", "work"), "Done.")
 	if files, _ := filepath.Glob(filepath.Join(tapes, "*.yaml")); len(files) != 2 {
-		t.Fatalf("recorded: %v", files)
+		t.Fatalf("the recordings are %v, want one of the chat and one of the subagent", files)
 	}
 	r.Call("chat/delete", map[string]any{"chatId": "c"})
 	if files, _ := filepath.Glob(filepath.Join(tapes, "*")); len(files) > 0 {
-		t.Errorf("left: %v", files)
+		t.Errorf("these recordings were not deleted: %v", files)
 	}
 }
 

@@ -74,7 +74,7 @@ func TestRewriteCancelledWhilePending(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := later(c.ctx); !errors.Is(err, context.Canceled) || len(s.unfinished) != 0 {
-			t.Errorf("%s: %v, %d are left", c.name, err, len(s.unfinished))
+			t.Errorf("%s: %v, %d rewrites are unfinished", c.name, err, len(s.unfinished))
 		}
 	}
 	s.work.Wait() // nothing is running
@@ -87,7 +87,7 @@ func TestRewriteWaitsForTheOlderOne(t *testing.T) {
 		older := s.begin("a")
 		later, err := s.RewritePrompt(t.Context(), req)
 		if err != nil || older.ctx.Err() == nil {
-			t.Fatalf("the older one goes on, %v", err)
+			t.Fatalf("the newer rewrite did not cancel the older one, or failed: %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		answer := make(chan error, 1)
@@ -97,7 +97,7 @@ func TestRewriteWaitsForTheOlderOne(t *testing.T) {
 		}()
 		synctest.Wait()
 		if len(answer) > 0 {
-			t.Error("answered too early")
+			t.Error("the newer rewrite was answered before the older one had ended")
 		}
 		cancel()
 		if err := <-answer; !errors.Is(err, context.Canceled) {
@@ -128,7 +128,7 @@ func TestRewriteNotifications(t *testing.T) {
 			}
 			synctest.Wait()
 			if wire.Len() > 0 {
-				t.Errorf("in front of the answer: %s", &wire)
+				t.Errorf("sent before the answer: %s", &wire)
 			}
 			close(answered)
 			s.work.Wait()

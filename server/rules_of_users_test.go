@@ -67,7 +67,7 @@ func TestRulesOfUsers(t *testing.T) {
 	r.Await(0, "the end", fake.Finished())
 	for _, name := range []string{filepath.Join(root, "ran"), filepath.Join(outside, "ran")} {
 		if _, err := os.Lstat(name); err == nil {
-			t.Errorf("%s is there", name)
+			t.Errorf("a call that was not allowed created %s", name)
 		}
 	}
 	if _, err := os.Lstat(filepath.Join(root, "a.txt")); err != nil {

@@ -32,11 +32,11 @@ type rules struct {
 	tasks    map[string]int // running tasks of $/progress
 }
 
-// chatRules is what the rules know of one chat.
+// chatRules is the state of the rules for one chat.
 type chatRules struct {
 	known  bool   // the client named the chat, or was sent its id
-	turns  int    // that may have ends: prompts, and turns of other daemons
-	ends   int    // that were shown
+	turns  int    // turns that may have an end: prompts, and turns of other daemons
+	ends   int    // ends of turns that were shown
 	begun  bool   // the user's message or a running turn was shown since the last end
 	replay bool   // the past is being shown, until there is a new event
 	over   bool   // a turn has ended and no other has begun

@@ -57,7 +57,7 @@ func TestConfigurationIsBeingSaved(t *testing.T) {
 	r.Await(0, "the agents", fake.Contains("config/updated", `"helper"`, `"kits"`))
 	for _, f := range files {
 		if !f.counts() {
-			t.Fatalf("%s does not count at first", f.path)
+			t.Fatalf("the complete file %s has no effect", f.path)
 		}
 	}
 	start := r.Mark()
@@ -71,7 +71,7 @@ func TestConfigurationIsBeingSaved(t *testing.T) {
 				fake.Contains("$/showMessage", `"type":"warning"`, filepath.Base(f.path), "(what the file said before stays in effect)"))
 			for _, other := range files {
 				if !other.counts() {
-					t.Errorf("with %q in %s, %s does not count", text, f.path, other.path)
+					t.Errorf("with %q in %s, %s has lost its effect", text, f.path, other.path)
 				}
 			}
 		}
@@ -81,7 +81,7 @@ func TestConfigurationIsBeingSaved(t *testing.T) {
 	seen := map[string]bool{}
 	for _, m := range r.Since(start) {
 		if text := string(m.Params); m.Method == "$/showMessage" && seen[text] {
-			t.Errorf("told twice: %s", text)
+			t.Errorf("the user got this message twice: %s", text)
 		} else if m.Method == "$/showMessage" {
 			seen[text] = true
 		}

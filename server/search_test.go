@@ -115,7 +115,7 @@ func TestSearch(t *testing.T) {
 	}
 	// A window before the cursor ends with the message.
 	if hit.Before == "" {
-		t.Fatal("no cursor")
+		t.Fatal("the result has no cursor")
 	}
 	mark := r.Mark()
 	r.Call("chat/open", map[string]any{"chatId": "b", "before": hit.Before, "limit": 1})
@@ -124,7 +124,7 @@ func TestSearch(t *testing.T) {
 		t.Errorf("chat/open shows %s", shown)
 	}
 	if last := searchFor(t, r, "ferret").Results[0]; last.Before != "" {
-		t.Errorf("a message behind the last one: %v", last.Before)
+		t.Errorf("the result for the last message has the cursor %v, want none", last.Before)
 	}
 }
 
@@ -169,12 +169,12 @@ func TestSearchForgets(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(raw), "orilla") {
-			t.Errorf("%s has the text", file)
+			t.Errorf("%s still contains the removed text", file)
 		}
 	}
 }
 
-// Every text is a query, and none is an error.
+// No text causes an error as a query.
 func TestSearchTakesAnything(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: echoes, init: searching()})
@@ -187,7 +187,7 @@ func TestSearchTakesAnything(t *testing.T) {
 		searchFor(t, r, q)
 	}
 	if got := searchFor(t, r, "so\x00me").Results; len(got) != 0 {
-		t.Errorf("half words: %+v", got)
+		t.Errorf("so\\x00me found %+v", got)
 	}
 	if got := searchFor(t, r, "some:words").Results; len(got) != 1 {
 		t.Errorf("some:words: %+v", got)
@@ -228,7 +228,7 @@ func TestSearchFindsSubagents(t *testing.T) {
 			of = append(of, f)
 		}
 		if f.ChatID != "c" {
-			t.Errorf("in the chat %s", f.ChatID)
+			t.Errorf("the message was found in the chat %s, want c", f.ChatID)
 		}
 	}
 	if len(of) != 1 || of[0].Role != "assistant" || of[0].Before == "" {

@@ -69,7 +69,7 @@ var googleSearch = []string{
 	`{"candidates":[{"content":{"parts":[]},"finishReason":"STOP","groundingMetadata":{"webSearchQueries":["go release"],"groundingChunks":[{"web":{"uri":"https://go.example/dl","title":"Down[loads]"}}]}}],"usageMetadata":{"promptTokenCount":10,"candidatesTokenCount":5}}`,
 }
 
-// opened returns what a client is shown that opens a chat later.
+// opened opens a chat and returns the params of the messages that the client gets.
 func (r *rig) opened(id string) []string {
 	mark := r.Mark()
 	r.Call("chat/open", map[string]any{"chatId": id})
@@ -80,8 +80,8 @@ func (r *rig) opened(id string) []string {
 	return out
 }
 
-// served plays an answer for the model m of a wire format and goes on with the chat. It returns
-// what the client was shown in the first turn, and the bodies of the two requests.
+// served plays an answer of the model m in a wire format, and then sends a second prompt to the chat. It
+// returns the messages of the first turn, and the bodies of the requests of both turns.
 func served(t *testing.T, api, key string, events []string) (r *rig, shown string, bodies []string) {
 	t.Helper()
 	model := map[string]any{"cost": map[string]any{"input": 1, "output": 1}, "limit": map[string]any{"context": 200_000, "output": 8000}}
@@ -115,7 +115,8 @@ func contains(t *testing.T, what, text string, want ...string) {
 	}
 }
 
-// Searches by a provider are shown as calls, cost money, and go back as the API wants them.
+// Searches by a provider are shown as calls, count as costs, and are in the next request in the form that
+// the API requires.
 func TestProviderSearch(t *testing.T) {
 	t.Parallel()
 	for api, c := range map[string]struct {
@@ -188,7 +189,7 @@ func TestProviderToolsAreOff(t *testing.T) {
 	}
 }
 
-// Images that a model makes are shown, kept, and go back to it.
+// Images that a model makes are shown and stored, and are in the next request to the model.
 func TestProviderImages(t *testing.T) {
 	t.Parallel()
 	for api, c := range map[string]struct {
@@ -236,7 +237,8 @@ func TestProviderImages(t *testing.T) {
 	}
 }
 
-// A chat with an image that one model made goes on with a model of another API, which sees it.
+// If a chat with an image that a model made continues with a model of another API, that model gets the
+// image.
 func TestProviderImageForAnotherModel(t *testing.T) {
 	t.Parallel()
 	model := streamed(t, `{"type":"response.output_item.done","item":{"type":"image_generation_call","id":"ig_1","status":"completed","result":"`+madePNG+`"}}`,
@@ -255,7 +257,7 @@ func TestProviderImageForAnotherModel(t *testing.T) {
 	}
 }
 
-// A provider that pauses again and again does not hold the turn forever.
+// If a provider pauses its answer again and again, the turn ends after a limited number of requests.
 func TestProviderPauses(t *testing.T) {
 	t.Parallel()
 	pause := append(append([]string{}, anthropicSearch[:4]...), `{"type":"message_delta","delta":{"stop_reason":"pause_turn"},"usage":{"output_tokens":5}}`, `{"type":"message_stop"}`)

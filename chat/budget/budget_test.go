@@ -82,7 +82,7 @@ func TestTimeOfTurns(t *testing.T) {
 		}
 		k.Extend(t.Context(), "c")
 		if state := k.Check(t.Context(), "c"); state.Reached != "" {
-			t.Errorf("extended: %+v", state)
+			t.Errorf("the limit is still reached after it was extended: %+v", state)
 		}
 		end()
 		time.Sleep(time.Hour) // no turn runs
@@ -116,8 +116,8 @@ func TestDaysBeginAtMidnight(t *testing.T) {
 	}
 }
 
-// Requests beside the conversation are refused at a limit, whatever their purpose; those of a turn are
-// not, because the turn asks.
+// At a limit, the model refuses side requests of each purpose. It does not refuse the requests of a
+// turn, because the turn itself asks the user.
 func TestRequestsAtALimit(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t, t.TempDir(), time.Now, config.Budget{Day: []string{"100 tokens"}})
@@ -133,7 +133,9 @@ func TestRequestsAtALimit(t *testing.T) {
 	}
 }
 
-// A subagent's requests are its parent's; a title that comes after its turn is not the next turn's.
+// The budget of the running turn counts its own requests, those of its subagents, and those of the chat
+// that name no turn. The chat's budget also counts a request of an earlier turn that is made later, such
+// as the one for a title.
 func TestWhoPays(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t, t.TempDir(), time.Now, config.Budget{})
@@ -152,7 +154,7 @@ func TestWhoPays(t *testing.T) {
 	}
 }
 
-// A server that reports nothing costs what its text does.
+// If a server reports no usage, tokens are estimated from the texts of the request and the answer.
 func TestUsageIsEstimated(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t, t.TempDir(), time.Now, config.Budget{})
@@ -210,15 +212,15 @@ func TestRecordingDoesNotWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(held)
+		defer close(done)
 		m := k.Model(scripted(1), "p/m", prices())
 		for range 100 {
 			_ = ask(t, m, turnOf("c", "t"))
 		}
 	}()
-	<-held // would not happen before the lock is gone if a request waited for it
+	<-done // if a request waited for the lock, this would block until the test fails
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Whatever is cut, the block of code that is open there is closed, and the message fits.
+// fitMessage cuts a long message so that it fits, and closes a block of code that is open at the cut.
 func TestFit(t *testing.T) {
 	c := New(Deps{Extensions: func() *extensions.Set { return &extensions.Set{} }, TempDir: t.TempDir(), Roots: func() []string { return nil }})
 	for name, text := range map[string]string{
@@ -69,7 +69,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// A file that is there is never touched, and one that could not be written is removed.
+// Write never changes an existing file, and removes a file that it could not write completely.
 func TestWrite(t *testing.T) {
 	dir := t.TempDir()
 	c := New(Deps{Extensions: func() *extensions.Set { return &extensions.Set{} }, TempDir: dir, Roots: func() []string { return []string{dir} }})
@@ -96,11 +96,12 @@ func TestWrite(t *testing.T) {
 		t.Errorf("%s was written", path)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "failed.json")); !os.IsNotExist(err) {
-		t.Errorf("half a file is left: %v", err)
+		t.Errorf("the incomplete file was not removed: %v", err)
 	}
 }
 
-// A written document can be read, except for events that must not act.
+// A written document can be read again, except for events that a file must not supply, such as
+// changes of files.
 func TestDocument(t *testing.T) {
 	at := time.UnixMilli(1_700_000_000_000).UTC()
 	bodies := []event.Body{
@@ -145,7 +146,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// Whatever is imported, numbers grow and flags are after messages.
+// For each input, parseDocument returns an error, or events whose sequence numbers grow and whose
+// flags follow their messages.
 func FuzzDocument(f *testing.F) {
 	f.Add([]byte(`{"format":"eca-chat","version":1,"chat":{"id":"c"},"events":[{"seq":1,"kind":"user_message","version":1,"body":{"text":"x"}},{"seq":2,"kind":"flag","version":1,"body":{"after":1}}]}`))
 	f.Add([]byte(`{"format":"eca-chat","version":1,"events":[{"seq":5,"kind":"new","version":9,"body":{}},{"seq":5}]}`))
@@ -153,16 +155,16 @@ func FuzzDocument(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, events, err := parseDocument(bytes.NewReader(data))
 		if err != nil && events != nil {
-			t.Error("events besides an error")
+			t.Errorf("%d events are returned together with the error %v", len(events), err)
 		}
 		var last event.Seq
 		for _, e := range events {
 			if e.Seq <= last || e.Seq >= maxSeq {
-				t.Errorf("number %d behind %d", e.Seq, last)
+				t.Errorf("event %d follows event %d", e.Seq, last)
 			}
 			last = e.Seq
 			if f, ok := e.Body.(event.Flag); ok && (f.After == 0 || f.After >= e.Seq) {
-				t.Errorf("a flag at %d behind %d", e.Seq, f.After)
+				t.Errorf("flag %d belongs after event %d", e.Seq, f.After)
 			}
 			if _, _, err := event.EncodeBody(e.Body); err != nil {
 				t.Error(err)
@@ -189,7 +191,8 @@ func TestContextPicture(t *testing.T) {
 	}
 }
 
-// A model that answered more tokens than its limit has another limit.
+// If a conversation that the model answered is longer than the model's limit, /context says that the
+// limit is wrong.
 func TestContextBeyondTheLimit(t *testing.T) {
 	used := event.UsageReported{InputTokens: 100, OutputTokens: 10, ContextLimit: 1}
 	got := drawContext(used, "m/m", 75)

@@ -137,7 +137,7 @@ func TestLogDurability(t *testing.T) {
 		l.Append("t", event.TextDelta{Text: "z"})
 		l.Append("t", event.Notice{Text: "b"})
 		if got := m.stored(); got != "|notice:a|text:xyz|notice:b" {
-			t.Errorf("a structural event takes pending deltas along: %s", got)
+			t.Errorf("after a structural event that follows deltas: %s", got)
 		}
 	})
 }
@@ -210,7 +210,7 @@ func TestLogStoresWhatCannotBeRecorded(t *testing.T) {
 	}
 }
 
-// A read of the store that fails for a moment is repeated: no reader notices it.
+// The log repeats failed reads of the store, so its readers get all events and no error.
 func TestReaderRepeatsFailedReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{unreadable: 5}
@@ -235,8 +235,8 @@ func TestReaderRepeatsFailedReads(t *testing.T) {
 	})
 }
 
-// A store that fails takes nothing away: readers see everything and get one notice;
-// when it works again, the missing events are stored.
+// While the store fails, readers get all events and one notice. When the store works again, the log
+// stores the missing events.
 func TestLogSurvivesFailingStore(t *testing.T) {
 	m := &memory{fail: errors.New("disk full")}
 	l := testLog(m)
@@ -315,7 +315,8 @@ func TestLogReadersLoseNothing(t *testing.T) {
 	})
 }
 
-// Pieces are small enough for a client that loses long messages, and valid text.
+// The log cuts a long text into pieces of valid UTF-8, which are small enough for clients that lose
+// long messages.
 func TestLogCutsPieces(t *testing.T) {
 	l := testLog(&memory{})
 	text := strings.Repeat("👋", 50_000)
@@ -334,7 +335,7 @@ func TestLogCutsPieces(t *testing.T) {
 	}
 }
 
-// slowMeta answers with what it had when it was asked.
+// slowMeta returns the title that the chat had at the beginning of the call.
 type slowMeta struct {
 	*memory
 	asked, answer chan struct{}
@@ -346,7 +347,7 @@ func (s slowMeta) Meta(context.Context, string) (Meta, event.Seq, bool, error) {
 	return Meta{ID: "c", Title: "old"}, 1, true, nil
 }
 
-// A title that is set while the log loads stored events stays.
+// Loading stored events does not replace a title that was set in the meantime.
 func TestLogRefreshKeepsNewTitle(t *testing.T) {
 	s := slowMeta{&memory{}, make(chan struct{}), make(chan struct{})}
 	l := testLog(s)
@@ -375,22 +376,22 @@ func TestLogRefreshKeepsNewTitle(t *testing.T) {
 	}
 }
 
-// slowCut removes events when it is let.
+// slowCut removes events only after proceed is closed.
 type slowCut struct {
 	*memory
-	asked, let chan struct{}
+	asked, proceed chan struct{}
 }
 
 func (s slowCut) Cut(_ context.Context, _ Meta, _ event.Seq, marker event.Event) error {
 	close(s.asked)
-	<-s.let
+	<-s.proceed
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.events = []event.Event{marker}
 	return nil
 }
 
-// A reader that looks while the store removes events does not miss the marker.
+// A reader that reads while the store removes events gets the marker of the removal afterwards.
 func TestReaderSeesMarkerOfCut(t *testing.T) {
 	s := slowCut{&memory{}, make(chan struct{}), make(chan struct{})}
 	l := testLog(s)
@@ -406,7 +407,7 @@ func TestReaderSeesMarkerOfCut(t *testing.T) {
 	if e, ok, err := r.Try(t.Context()); ok || err != nil || r.Position() != 2 {
 		t.Errorf("while events are removed: %v %v %v, position %d", e, ok, err, r.Position())
 	}
-	close(s.let)
+	close(s.proceed)
 	if err := <-cut; err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,8 @@ func judged(id string) event.ToolJudged {
 	return event.ToolJudged{Tool: tool(id), Arguments: json.RawMessage(`{}`)}
 }
 
-// Whatever happened in a chat, the model is sent a history it accepts.
+// Models accept the messages of a history, also after unfinished calls, interrupted answers,
+// compaction and pruning.
 func TestHistory(t *testing.T) {
 	think := []event.Body{event.ReasoningStarted{ID: "r"}, event.ReasoningDelta{ID: "r", Text: "hm"}, event.ReasoningFinished{ID: "r"}}
 	bodies := func(parts ...any) (out []event.Body) {

@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the goldens in testdata")
 
-// check fails if the events are not a complete chat: one result for each call, one end
-// for each turn, nothing of a turn outside it.
+// check fails if the events are not a complete chat: each call has one result, each turn has one end,
+// and the events of a turn are between its beginning and its end.
 func check(t *testing.T, events []event.Event) {
 	t.Helper()
 	turn, ended := "", true
@@ -74,7 +74,8 @@ func check(t *testing.T, events []event.Event) {
 	}
 }
 
-// The samples and a chat with everything, as events, and as `read-chat` prints them.
+// The golden files show the events of the samples and of a chat with all roles, and what `read-chat`
+// prints for them.
 func TestConvert(t *testing.T) {
 	for _, name := range []string{"all-roles", "several-chats", "subagent-and-jobs", "tool-call", "two-tools"} {
 		t.Run(name, func(t *testing.T) {
@@ -147,8 +148,8 @@ func each(events []event.Event) func(func(event.Event, error) bool) {
 	}
 }
 
-// The print of an imported chat equals the reference's, except for what is
-// counted as left out.
+// `read-chat` prints an imported chat as it prints the file of the reference server, except for the
+// parts that comparable drops.
 func TestMessagesAreWhatWasImported(t *testing.T) {
 	for _, path := range []string{
 		"testdata/tool-call/e6f58bce-3f05-4d31-a39b-6a4a8c5d76e8.transit.json", "testdata/two-tools/3f4c54fb-a134-421d-96b5-62e2fb5b4782.transit.json",
@@ -200,7 +201,7 @@ func comparable(t *testing.T, rs []Record) (out []map[string]any) {
 	return out
 }
 
-// Whatever is in a file, what comes of it is a complete chat or an error.
+// For each input, the importer returns complete chats or an error.
 func FuzzConvert(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*/*" + suffix)
 	for _, path := range files {

@@ -103,7 +103,7 @@ func TestImport(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 
-	// Again: only broken files are tried.
+	// The second import tries only the broken files again.
 	if got := say(Import(ctx, s, cache, roots)); got != "imported [] known 0 empty 0 subagents 0 busy 0 problems 6" {
 		t.Error(got)
 	}
@@ -120,7 +120,7 @@ func TestImport(t *testing.T) {
 	if got := say(Import(ctx, s, cache, roots)); !strings.HasPrefix(got, "imported [] known 1 ") {
 		t.Error(got)
 	}
-	// A file that was broken or empty counts once it has a chat.
+	// A file that was broken or empty is imported when it has a chat.
 	for _, name := range []string{"truncated-1", "ca3704aa0b06f5954c79ee837faa152d84d6b2d42838f0637a15eda8337dbdce"} {
 		content := fmt.Sprintf(`{"~:version":7,"~:chat":{"~:id":"%.10s","~:messages":[{"~:role":"user","~:content":"hi"}]}}`, name)
 		if err := os.WriteFile(filepath.Join(folder, "chats", name+suffix), []byte(content), 0o600); err != nil {
@@ -132,7 +132,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// A chat that is there already is not touched; one that is in use has to wait.
+// An import does not change a chat that exists already, and imports a chat that is in use later.
 func TestImportOverOthers(t *testing.T) {
 	ctx, roots := context.Background(), []string{"/home/u/app"}
 	cache, _ := cacheFolder(t, roots, "several-chats", nil)
@@ -148,7 +148,8 @@ func TestImportOverOthers(t *testing.T) {
 	}
 }
 
-// All chats were once in one file. It counts only where there is no folder of chats.
+// Early versions of the reference server stored all chats in one file, which is imported only if
+// there is no folder of chats.
 func TestImportLegacy(t *testing.T) {
 	ctx, roots := context.Background(), []string{"/home/u/app"}
 	const legacy = `{"~:version":6,"~:chats":{"old-1":{"~:messages":[{"~:role":"user","~:content":"hi"}]},"old-2":{"~:title":"t"},"subagent-1":{}}}`
@@ -191,7 +192,8 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// A linked worktree is its repository, and its chats of before are found too.
+// For a linked worktree, the importer looks for the chats of the repository and for those that were
+// stored for the worktree itself.
 func TestLinkedWorktree(t *testing.T) {
 	dir := t.TempDir()
 	repo, linked := filepath.Join(dir, "repo"), filepath.Join(dir, "linked")
@@ -214,7 +216,7 @@ func TestLinkedWorktree(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := hashes([]string{linked}); len(got) != 1 || got[0] != want[1] {
-		t.Errorf("a submodule is no worktree: %v", got)
+		t.Errorf("the hashes of a submodule are %v, want only its own, %s", got, want[1])
 	}
 }
 

@@ -20,10 +20,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// scripted is a model that answers with given deltas, and is the only one there is.
+// scripted is a model that answers with given deltas. It resolves the default model and the names in
+// known to itself.
 type scripted struct {
 	deltas []llm.Delta
-	hang   bool // nothing more comes
+	hang   bool // after the deltas, the model sends nothing until the request ends
 	known  map[string]bool
 	asked  llm.Request
 }
@@ -106,12 +107,12 @@ func TestCompletionTimeout(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := e.Complete(ctx, Cursor{Line: 1, Character: 1}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the caller gave up: %v", err)
+			t.Errorf("the error after the caller's deadline is %v", err)
 		}
 	})
 }
 
-// An answer that is not whole is never taken for one.
+// An incomplete answer ends a rewrite with an error that names the reason, never with "finished".
 func TestIncomplete(t *testing.T) {
 	stop := func(r llm.StopReason) llm.Delta { return llm.Delta{Kind: llm.StopDelta, Stop: r} }
 	text := llm.Delta{Kind: llm.TextDelta, Text: "text"}
@@ -171,7 +172,7 @@ func TestRewriteSteps(t *testing.T) {
 		}
 	}
 	if _, err := newEngine(t, &scripted{}, `{}`).Rewrite(Selection{Text: strings.Repeat("x", maxSelection+1)}); err == nil {
-		t.Error("a selection without end was taken")
+		t.Error("a selection above maxSelection was accepted")
 	}
 }
 
@@ -212,7 +213,7 @@ func TestCursor(t *testing.T) {
 			t.Errorf("%d:%d is at %d %v, want %d", c.line, c.character, at, ok, c.want)
 		}
 	}
-	// Of a large document the model sees what is near.
+	// Of a large document, the model gets only the text around the cursor.
 	m := &scripted{deltas: says("x")}
 	line := strings.Repeat("ö", 50) + "\n"
 	large := strings.Repeat(line, 20_000)

@@ -78,7 +78,7 @@ func hits(tb testing.TB, x *Index, query string) int {
 	return len(res.Hits)
 }
 
-// A damaged index is built again: the store has everything that it had.
+// A damaged index is built again from the chats in the store.
 func TestDamagedIndexIsBuiltAgain(t *testing.T) {
 	t.Parallel()
 	s := &source{}
@@ -119,7 +119,7 @@ func TestIndexGrows(t *testing.T) {
 	}
 }
 
-// Messages of the same moment, and more messages than fit into a batch, are all kept.
+// The index contains all messages, even if they have the same time or exceed the size of a batch.
 func TestIndexIsComplete(t *testing.T) {
 	t.Parallel()
 	s := &source{}
@@ -158,7 +158,7 @@ func TestWhatIsIndexed(t *testing.T) {
 	}
 }
 
-// No text is an error.
+// No query causes an error.
 func FuzzSearch(f *testing.F) {
 	s := &source{}
 	s.say(event.UserMessage{Text: "some words of a text"}, event.TurnFinished{})

@@ -63,7 +63,7 @@ func TestDiskIsAskedWhatSQLiteDoesNotKnow(t *testing.T) {
 	} {
 		got := explain(fmt.Errorf("%w", c.err), path, func(file string) error {
 			if file != path {
-				t.Errorf("%s is asked", file)
+				t.Errorf("explain examined %s, want %s", file, path)
 			}
 			return c.disk
 		})
@@ -96,7 +96,7 @@ func TestFirstStartFails(t *testing.T) {
 	}
 	s := New(dir)
 	if _, err := s.open(); err == nil {
-		t.Fatal("it was opened")
+		t.Fatal("open succeeded, although a folder is where SQLite writes its journal")
 	}
 	if err := os.RemoveAll(inTheWay); err != nil {
 		t.Fatal(err)

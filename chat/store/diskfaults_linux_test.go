@@ -21,9 +21,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// Whatever call of SQLite to the system fails in a session, once or from then on: the change in
-// hand is made as a whole or not at all, its error is reported, and the session goes on as soon as
-// the disk works again. The same holds for a process that is killed at that moment.
+// Each write of a session fails in turn, once or permanently. The change that needs it is then made
+// completely or not at all, an incomplete change returns an error, and the session continues when the
+// disk works again. A copy of the files at that moment, as a killed process would leave them, has the
+// same state before or after the change.
 func TestEveryFailingWrite(t *testing.T) {
 	needs.Long(t)
 	states, disk := statesOf(t), newFaultyDisk(t)
@@ -72,8 +73,8 @@ func TestChatsAreReadOnAFullDisk(t *testing.T) {
 	}
 }
 
-// playWithFault plays the session while its n-th call fails; false if it has fewer calls. states are
-// the contents before the first step and after each.
+// playWithFault plays the session while its n-th call to the system fails. It returns false if the
+// session has fewer calls. states are the contents before the first step and after each step.
 func playWithFault(t *testing.T, disk *faultyDisk, fault failure, n int, states []map[string]any) bool {
 	t.Helper()
 	top, ctx := memoryDir(t), context.Background()
@@ -99,11 +100,11 @@ func playWithFault(t *testing.T, disk *faultyDisk, fault failure, n int, states 
 			t.Fatal(err)
 		}
 		done := false
-		for _, at := range []string{killed, dir} {
-			got := contents(t, at)
+		for _, stored := range []string{killed, dir} {
+			got := contents(t, stored)
 			done = cmp.Equal(got, states[i+1])
 			if !done && (err == nil || !cmp.Equal(got, states[i])) {
-				t.Errorf("step %d (%v), %s: neither as before nor as after it:\n%s", i, err, filepath.Base(at), cmp.Diff(states[i+1], got))
+				t.Errorf("step %d (%v), %s: neither as before nor as after it:\n%s", i, err, filepath.Base(stored), cmp.Diff(states[i+1], got))
 			}
 		}
 		if done {
@@ -119,7 +120,7 @@ func playWithFault(t *testing.T, disk *faultyDisk, fault failure, n int, states 
 	return seen
 }
 
-// session is what a daemon does with a store, one change after the other.
+// session returns the changes that a daemon makes to a store, in order.
 func session() []func(context.Context, *Store) error {
 	meta := func(id string) chat.Meta {
 		return chat.Meta{ID: id, Created: at(1), Updated: at(2), Title: id, Model: "a/b", Agent: "code", Roots: []string{"/w"}}
@@ -160,8 +161,8 @@ func session() []func(context.Context, *Store) error {
 	}
 }
 
-// memoryDir returns a folder in memory where there is one: a disk would take minutes to sync thousands of
-// stores.
+// memoryDir returns a folder in memory if /dev/shm exists, because syncing thousands of stores to a
+// disk takes minutes.
 func memoryDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "eca-store-")
@@ -223,11 +224,11 @@ func contents(t *testing.T, dir string) map[string]any {
 	return out
 }
 
-// failure is how calls to the system fail.
+// failure describes how calls to the system fail.
 type failure struct {
 	errno   unix.Errno
-	lasting bool // all calls after the first that fails, too
-	torn    bool // of what is written, the first half arrives
+	lasting bool // all calls after the first failed one fail too
+	torn    bool // a failed write writes the first half of its data
 }
 
 // faultyDisk gets the calls that SQLite makes to the system.
@@ -250,8 +251,9 @@ func (d *faultyDisk) fails() bool {
 	return true
 }
 
-// newFaultyDisk replaces the calls by which SQLite changes files (os_unix.c lets tests do that),
-// until the test ends. They are the process's: no other test may use a database at the same time.
+// newFaultyDisk replaces the system calls with which SQLite changes files, until the test ends
+// (os_unix.c lets tests do that). It replaces them for the whole process, so no other test may use a
+// database at the same time.
 func newFaultyDisk(t *testing.T) *faultyDisk {
 	t.Helper()
 	db, err := sql.Open("sqlite", ":memory:") // SQLite has to be initialised
@@ -339,12 +341,11 @@ func newFaultyDisk(t *testing.T) *faultyDisk {
 	return d
 }
 
-// deref makes a Go function, or a pointer to a value, of an address as SQLite's translation to Go
-// keeps it.
+// deref converts an address, as SQLite's translation to Go stores it, to a Go function or a pointer.
 func deref[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&p)) }
 
-// address is the reverse, for a function. It is returned too: it has to be reachable as long as SQLite
-// may call it.
+// address converts a function to such an address. It also returns the function, which the caller has
+// to keep reachable as long as SQLite may call it.
 func address[F any](f F) (uintptr, any) { return *(*uintptr)(unsafe.Pointer(&f)), f }
 
 // The error about a directory does not name the file that was tried.

@@ -97,7 +97,7 @@ func TestChats(t *testing.T) {
 		}
 	}
 	if !SameWorkspace([]string{"/w", "/v"}, []string{"/v", "/w/"}) || SameWorkspace(nil, []string{"/w"}) {
-		t.Error("which workspaces are the same")
+		t.Error("SameWorkspace does not ignore order and slashes, or equates a workspace with no folder")
 	}
 }
 

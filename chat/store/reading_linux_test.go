@@ -11,7 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// A command that only reads does not convert the store of an older version, which may be running.
+// A command that only reads does not upgrade the store of an older version of eca, because the older
+// version may be running.
 func TestReadersDoNotConvert(t *testing.T) {
 	dir := t.TempDir()
 	s := New(dir)

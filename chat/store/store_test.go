@@ -162,7 +162,8 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// A long log is truncated. Otherwise every later Sync would do a checkpoint.
+// After Sync has checkpointed a long log, the next write truncates the log. Otherwise, each later Sync
+// would run a checkpoint.
 func TestLogIsShortAgain(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -184,10 +185,10 @@ func TestLogIsShortAgain(t *testing.T) {
 	}
 	add(1, strings.Repeat("x", 2*maxLog))
 	if size() < maxLog {
-		t.Fatal("the log is not long")
+		t.Fatal("the log is too short to test truncation")
 	}
 	add(2, "y")
 	if n := size(); n >= maxLog {
-		t.Errorf("the log has %d bytes still", n)
+		t.Errorf("the log was not truncated: it has %d bytes", n)
 	}
 }

@@ -99,8 +99,8 @@ func TestEveryKindIsFolded(t *testing.T) {
 	}
 }
 
-// A reader that has fallen behind gets texts in other pieces than one that keeps up: what a
-// merger returns is the same for both.
+// A merger returns the same texts to a reader that keeps up and to one that has fallen behind, although
+// the second gets the texts in other pieces.
 func TestMergerIsTheSameForAllPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var whole, cut []event.Event

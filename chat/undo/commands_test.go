@@ -42,7 +42,7 @@ func (l *chatLog) add(b event.Body) {
 	l.events = append(l.events, event.Event{Seq: event.Seq(len(l.events) + 1), Time: time.Now(), Body: b})
 }
 
-// begin makes an undo point; what it returns closes it.
+// begin makes an undo point. The returned function ends it.
 func (l *chatLog) begin() (end func()) {
 	l.t.Helper()
 	p, _, err := l.files.Begin(l.t.Context(), l.id, tools.Call{ID: fmt.Sprint("call-", len(l.events)), Roots: []string{l.root}}, tools.Plan{})
@@ -68,7 +68,7 @@ func (l *chatLog) command(line string) {
 	end()
 }
 
-// write is what a file tool does.
+// write changes a file as a file tool does.
 func (l *chatLog) write(name, text string) {
 	l.t.Helper()
 	path := filepath.Join(l.root, name)
@@ -105,7 +105,8 @@ func sh(t *testing.T, dir, line string) {
 	}
 }
 
-// project is a directory with what is hard to bring back.
+// project makes a directory with files that are difficult to restore: odd names, modes, links and
+// binary contents.
 func project(t *testing.T) string {
 	t.Helper()
 	root := testkit.TempDir(t)
@@ -138,7 +139,7 @@ func (l *chatLog) same(want map[string]string) {
 	}
 }
 
-// Whatever a command does to files, a rollback brings back each byte, mode and link.
+// After each of these commands, a rollback restores all bytes, modes and links.
 func TestRollbackOfCommands(t *testing.T) {
 	needs.Long(t)
 	outside := testkit.TempDir(t)
@@ -166,18 +167,18 @@ func TestRollbackOfCommands(t *testing.T) {
 		l.command(line)
 		l.rollback()
 		l.same(before)
-		l.rollback() // again: nothing
+		l.rollback() // a second rollback changes nothing
 		l.same(before)
 		if t.Failed() {
 			t.Fatal(line)
 		}
 	}
 	if got := testkit.Tree(t, outside)["data"]; !strings.HasSuffix(got, "outside") {
-		t.Errorf("outside: %q", got)
+		t.Errorf("a rollback changed the file outside to %q", got)
 	}
 }
 
-// Commands and tools in a row, and at the same time, are undone together.
+// A rollback undoes commands and tools that ran one after the other or at the same time.
 func TestRollbackOfSeveral(t *testing.T) {
 	l := newLog(t)
 	before := testkit.Tree(t, l.root)
@@ -198,7 +199,7 @@ func TestRollbackOfSeveral(t *testing.T) {
 	l.same(before)
 }
 
-// Later changes of the user stay; all else is undone.
+// A rollback keeps and reports files that the user changed later, and undoes all other changes.
 func TestRollbackLeavesWhatTheUserChanged(t *testing.T) {
 	l := newLog(t)
 	l.command(`echo 1 >src/private; echo new >new; rm src/crlf.txt; mkdir made; echo x >made/x`)
@@ -228,7 +229,7 @@ func TestRollbackReportsAFileOnce(t *testing.T) {
 	l.rollback("src/private was changed since")
 }
 
-// A folder that has become a link since is not followed.
+// A rollback does not follow a folder that has become a link.
 func TestRollbackOfCommandsFollowsNoLinks(t *testing.T) {
 	l := newLog(t)
 	outside := testkit.TempDir(t)
@@ -241,8 +242,8 @@ func TestRollbackOfCommandsFollowsNoLinks(t *testing.T) {
 	}
 }
 
-// While commands of two chats run, or one writes a file, nobody knows whose a change is: it
-// is not undone. All else is, each by its own chat.
+// If another chat runs a command or writes a file during a command, eca cannot tell which chat made a
+// change. The rollback does not undo such a change, and undoes the other changes of its own chat.
 func TestRollbackOfTwoChats(t *testing.T) {
 	l := newLog(t)
 	other := &chatLog{t: t, files: commandFiles(filepath.Dir(l.files.opts.Dir())), id: "other", root: l.root} // another process
@@ -271,7 +272,8 @@ func TestRollbackOfTwoChats(t *testing.T) {
 	l.same(before)
 }
 
-// eca dies while a command runs: what the command removed comes back, and the rest is named.
+// If eca is killed while a command runs, a rollback restores the files that the command removed, and
+// names those that it changed or created.
 func TestRollbackAfterDeath(t *testing.T) {
 	l := newLog(t)
 	before := testkit.Tree(t, l.root)
@@ -285,7 +287,7 @@ func TestRollbackAfterDeath(t *testing.T) {
 	}
 }
 
-// A process is killed at any moment while it records: the record is good for the next one.
+// If a process is killed while it records, at any moment, the next process can use the record.
 func TestKilledWhileRecording(t *testing.T) {
 	needs.Long(t)
 	if state := os.Getenv("UNDO_TEST_STATE"); state != "" {
@@ -314,7 +316,7 @@ func TestKilledWhileRecording(t *testing.T) {
 		next := &chatLog{t: t, files: commandFiles(state), id: fmt.Sprint("next", n), root: l.root}
 		next.command(`echo x >f1; rm -r src; echo new >new`)
 		next.files = commandFiles(state)
-		// The one that was killed may have run until now, for all that is known.
+		// The record does not show when the process was killed, so it may have made these changes.
 		problems := next.files.Rollback(t.Context(), next.events)
 		for _, p := range problems {
 			if !strings.Contains(p, "another chat") {
@@ -329,7 +331,7 @@ func TestKilledWhileRecording(t *testing.T) {
 	}
 }
 
-// A file that cannot be recorded is an error, so that the user can be asked.
+// Begin fails if it cannot record the files, so that eca can ask the user about the command.
 func TestBeginFails(t *testing.T) {
 	l := newLog(t)
 	begin := func() error {
@@ -341,12 +343,12 @@ func TestBeginFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	if begin() == nil {
-		t.Error("recorded, without a folder to record in")
+		t.Error("Begin succeeded, although a file is where the folder for records should be")
 	}
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
-	// The disk is full: contents, or the space for undo.
+	// Contents above the limit for undo are refused.
 	r := l.files.record(l.root)
 	full := func(size int64) error {
 		_, err := (&objects{dir: filepath.Join(dir, "x"), max: size}).put(strings.NewReader("0123456789"), 10)
@@ -365,9 +367,9 @@ func TestBeginFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	if begin() == nil {
-		t.Error("recorded, without a folder to record")
+		t.Error("Begin succeeded, although the workspace folder does not exist")
 	}
-	// A record that was cut is begun again.
+	// A damaged record is replaced by a new one.
 	for _, file := range []string{"base", "changes/" + r.id + "-1"} {
 		l := newLog(t)
 		l.command(`echo 1 >one`)
@@ -447,7 +449,7 @@ func TestNotCovered(t *testing.T) {
 	}
 }
 
-// Workspace folders in each other are recorded once; eca's own folders never.
+// Of workspace folders inside each other, only the outermost is recorded. eca's own folders are not.
 func TestRootsInEachOther(t *testing.T) {
 	l := newLog(t)
 	own := filepath.Join(l.root, "state")

@@ -54,7 +54,7 @@ func TestRestore(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	restore(changed, "") // again: nothing
+	restore(changed, "") // the second time, it changes nothing
 	content("one")
 	restore(created, "")
 	content("(none)")
@@ -66,7 +66,7 @@ func TestRestore(t *testing.T) {
 	restore(changed, "was changed since")
 	content("by hand")
 
-	// Announced, but never made.
+	// A change that was announced and never made.
 	c, err := files.Writing(ctx, "chat", path, []byte("never"))
 	if err != nil {
 		t.Fatal(err)
@@ -99,8 +99,8 @@ func TestRestore(t *testing.T) {
 	restore(moved, "no longer exists")
 }
 
-// Somebody puts a link in place of a folder or the file before the user rolls back: the
-// target of the link stays as it is, although it has the content that eca wrote.
+// If another program replaces the file or a folder by a link before the user rolls back, restore fails
+// and does not change the target of the link, although the target has the content that eca wrote.
 func TestRestoreFollowsNoLinks(t *testing.T) {
 	ctx := context.Background()
 	for _, swap := range []string{"file", "folder", "folder above"} {
@@ -147,16 +147,16 @@ func TestRestoreFollowsNoLinks(t *testing.T) {
 			}
 			needs.Symlink(t, to, from)
 			if err := files.restore(ctx, change); err == nil {
-				t.Errorf("%s, %s: it is restored", swap, kind)
+				t.Errorf("%s, %s: restore followed the link without an error", swap, kind)
 			}
 			if data, err := os.ReadFile(secret); err != nil || string(data) != "ours" {
-				t.Errorf("%s, %s: outside is %q, %v", swap, kind, data, err)
+				t.Errorf("%s, %s: the target of the link has %q, %v", swap, kind, data, err)
 			}
 		}
 	}
 }
 
-// A file that has become another name of one outside is given its old content here alone.
+// If a file has become a hard link to a file outside, restoring it does not change the file outside.
 func TestRestoreHardLink(t *testing.T) {
 	ctx := context.Background()
 	dir, outside := testkit.TempDir(t), testkit.TempDir(t)
