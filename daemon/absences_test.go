@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// An editor that removes a file before it writes it again does not take providers, agents or
-// what plugins bring away for that moment; a file that stays away does.
+// If an editor removes a file and then writes it again, the file's providers, agents and parts of plugins
+// stay in effect in between. If a file stays away, they end.
 func TestFilesMissingForAMomentStillCount(t *testing.T) {
 	home, plugins := t.TempDir(), t.TempDir()
 	write := func(path, text string) {
@@ -93,7 +93,7 @@ func TestFilesMissingForAMomentStillCount(t *testing.T) {
 		select {
 		case <-sleeps:
 		case <-time.After(time.Minute):
-			t.Fatalf("%s is missing, and nothing waits for it to come back", what)
+			t.Fatalf("the daemon does not wait for %s to come back", what)
 		}
 	}
 	for _, f := range files {
@@ -104,7 +104,7 @@ func TestFilesMissingForAMomentStillCount(t *testing.T) {
 		slept(f.path)
 		d.refreshExtensions() // as each turn does
 		if !f.counts() {
-			t.Errorf("%s does not count while it is missing for a moment", f.path)
+			t.Errorf("%s lost its effect although it was missing only for a moment", f.path)
 		}
 		write(f.path, f.text)
 		wake <- struct{}{}
@@ -116,7 +116,7 @@ func TestFilesMissingForAMomentStillCount(t *testing.T) {
 		slept(f.path)
 		wake <- struct{}{}
 		await("the end of "+f.path, func() bool { return !f.counts() })
-		if f.path == files[1].path { // for the next, which brings it
+		if f.path == files[1].path { // the next file names the plugin that this one describes
 			write(f.path, f.text)
 			await("the plugin again", f.counts)
 		}

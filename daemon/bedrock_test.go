@@ -7,8 +7,8 @@ import (
 	"github.com/seed-dec29ce4/eca/auth"
 )
 
-// A provider on Bedrock can be used with a key, or with credentials of AWS if models are
-// configured: those are there for other purposes, too.
+// Bedrock can be used with a key. AWS credentials suffice only if the configuration lists models, because
+// users have such credentials for other purposes, too.
 func TestBedrockCredentials(t *testing.T) {
 	const models = `{"providers": {"bedrock": {"models": {"us.anthropic.claude-sonnet-4-5-20250929-v1:0": {}, "meta.llama3-3-70b-instruct-v1:0": {}}}}}`
 	aws := map[string]string{"AWS_ACCESS_KEY_ID": "AK", "AWS_SECRET_ACCESS_KEY": "S", "AWS_REGION": "eu-west-1"}

@@ -50,7 +50,7 @@ func TestFacts(t *testing.T) {
 	}}`, srv.URL+"/v1", srv.URL+"/none")
 	d := newDaemonWith(t, Options{CatalogURL: srv.URL + "/api.json"}, options, map[string]string{"OPENAI_API_KEY": "k", "OPENAI_API_URL": srv.URL + "/nothing"})
 	if m, err := d.Resolve("openai/gpt-5.2", ""); err != nil || m.Limit.Context != 400_000 {
-		t.Errorf("before the catalogue is there: %+v, %v", m.Limit, err)
+		t.Errorf("before the catalogue was fetched: %+v, %v", m.Limit, err)
 	}
 	for range 2 {
 		d.SyncModels(context.Background())
@@ -61,7 +61,7 @@ func TestFacts(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(d.opts.CacheDir, "models-dev.json")); err != nil {
 		t.Error(err)
 	}
-	// The provider that lists its models has those; one that does not is looked up.
+	// The models of a provider come from its own list or, without one, from the catalogue.
 	if got := strings.Join(d.ModelChoice().IDs, " "); got != "acme/listed acme/mine acme/new acme/quiet only/m openai/gpt-5.2" {
 		t.Errorf("models: %s", got)
 	}
@@ -87,7 +87,7 @@ func TestFacts(t *testing.T) {
 		}
 	}
 	if m, _ := d.Resolve("acme/quiet", ""); fmt.Sprint(chat.Model(m).Payload("x")) != "map[top_p:1]" {
-		t.Errorf("a model that cannot reason is asked to: %v", chat.Model(m).Payload("x"))
+		t.Errorf("the payload for a model that cannot reason is %v, want only top_p", chat.Model(m).Payload("x"))
 	}
 	for _, p := range d.Providers() {
 		switch {
@@ -99,8 +99,8 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// The catalogue is not requested if that is switched off, or useless; a file that
-// exists counts all the same.
+// eca does not fetch the catalogue if fetching is turned off or no provider would use it. It uses an
+// existing file in each case.
 func TestCatalogFetch(t *testing.T) {
 	var asked atomic.Int32
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
@@ -139,7 +139,7 @@ func TestCatalogFetch(t *testing.T) {
 	}
 }
 
-// In the mode for suites the file counts from the start.
+// With env "test", the catalogue in the cache applies from the start.
 func TestCatalogEnvTest(t *testing.T) {
 	cache := t.TempDir()
 	if err := os.WriteFile(filepath.Join(cache, "models-dev.json"), []byte(`{"openai": {"models": {"gpt-5.2": {"limit": {"context": 77}}}}}`), 0o600); err != nil {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// The lists of providers stay known while other things change; a provider
-// that changes is asked again.
+// When the configuration changes, eca requests the models only of the providers whose settings changed,
+// and keeps the lists of the others.
 func TestWatchKeepsModels(t *testing.T) {
 	var mu sync.Mutex // guards asked
 	var asked []string
@@ -72,7 +72,7 @@ func TestWatchKeepsModels(t *testing.T) {
 	save(providers("a/y", "k1", "k3"))
 	await("a/y a/of-k1 b/of-k3")
 	if after, err := d.Resolve("a/of-k1", ""); err != nil || after.Client != before.Client {
-		t.Errorf("the client of a provider that did not change is another one: %v", err)
+		t.Errorf("the client of an unchanged provider was replaced: %v", err)
 	}
 	cancel()
 	watching.Wait()
@@ -82,8 +82,7 @@ func TestWatchKeepsModels(t *testing.T) {
 	}
 }
 
-// Entries of the sandbox's lists that are not hosts or ports are named with their place; the
-// others count.
+// Entries of the sandbox's lists that are not hosts or ports are reported with their file and line.
 func TestBadSandboxEntriesAreReported(t *testing.T) {
 	home := t.TempDir()
 	file := filepath.Join(home, ".config", "eca", "config.json")

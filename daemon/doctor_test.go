@@ -14,7 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-// Obstacles to the network are found, and those of the near future.
+// The doctor finds problems with the network, and certificates that will expire soon.
 func TestDoctorNetwork(t *testing.T) {
 	ca := testkit.NewAuthority(t, "Company CA")
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"data": []}`)) }))
@@ -61,6 +61,6 @@ func TestDoctorNetwork(t *testing.T) {
 	report, text := examine(Options{Now: func() time.Time { return time.Now().Add(48 * time.Hour) }}, "not-the-password")
 	has(text, "❌ **provider acme**", "does not accept the user and the password", "❌ **network.clientCert**", "expired on")
 	if report.Healthy {
-		t.Error("healthy")
+		t.Error("the report is healthy, although the certificate has expired and the proxy refuses the password")
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Commands that nobody approved by hand get no credentials, those that only read get only what
-// they need; toolCall.environment changes that.
+// Commands that the user did not approve by hand get no credentials. Those that only read get only the
+// variables that they need. toolCall.environment changes both sets of variables.
 func TestEnvironmentOfCommands(t *testing.T) {
 	root := t.TempDir()
 	variables := []string{
@@ -67,8 +67,8 @@ func TestEnvironmentOfCommands(t *testing.T) {
 	}
 }
 
-// The credentials of eca's environment do not reach a command or a custom tool that really
-// runs.
+// A running command or custom tool does not get the credentials of eca's environment, unless the user
+// approved the call by hand.
 func TestCredentialsDoNotReachCommands(t *testing.T) {
 	t.Setenv("MY_SERVICE_TOKEN", "hunter2222")
 	root := t.TempDir()

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/shell"
 )
 
-// workspaceCommand returns what runs a command at the workspace level and returns its result.
+// workspaceCommand returns a function that runs a command at the workspace level and returns its output.
 func workspaceCommand(t *testing.T, d *Daemon, root string) func(line string) string {
 	t.Helper()
 	d.Configure(json.RawMessage(`{"toolCall": {"sandbox": "on"}}`), []string{root})
@@ -57,7 +57,7 @@ func named(t *testing.T, root, text string) (list []string) {
 	return list
 }
 
-// However a command hides a protected place that it makes, the place is moved away.
+// eca moves protected files away that these commands create and hide.
 func TestHiddenPlacesAreHeldBack(t *testing.T) {
 	needs.Long(t)
 	d, dir := isolated(t)
@@ -84,10 +84,10 @@ func TestHiddenPlacesAreHeldBack(t *testing.T) {
 	} {
 		out := run(line)
 		for _, name := range []string{".envrc", ".ENVRC"} {
-			// A module's folder has the name only to be found here.
-			for _, at := range named(t, root, name) {
-				if _, err := os.Lstat(filepath.Join(at, "config")); err == nil || filepath.Base(filepath.Dir(at)) != "modules" {
-					t.Errorf("%s: %q is there: %.500s", line, at, out)
+			// The folder of a module may stay if it has no config; it has the name so that the test finds it.
+			for _, path := range named(t, root, name) {
+				if _, err := os.Lstat(filepath.Join(path, "config")); err == nil || filepath.Base(filepath.Dir(path)) != "modules" {
+					t.Errorf("%s: %q was not moved away: %.500s", line, path, out)
 				}
 			}
 		}
@@ -95,7 +95,7 @@ func TestHiddenPlacesAreHeldBack(t *testing.T) {
 			t.Errorf("%s: %.1000s", line, out)
 		}
 		if d.heldBack.Due([]string{root}) {
-			t.Errorf("%s: a search is due", line)
+			t.Errorf("%s: another search is due, although the search was complete", line)
 		}
 		for _, name := range []string{"d", ".git/worktrees/w"} {
 			_ = os.RemoveAll(filepath.Join(root, name))
@@ -136,7 +136,7 @@ func TestReplacedPlacesAreHeldBack(t *testing.T) {
 		if _, err := os.Lstat(at); err != nil {
 			moved++
 		} else if got := read(t, at); got != "before\n" {
-			t.Errorf("%s: now %q", at, got)
+			t.Errorf("%s was replaced and not moved away: %q", at, got)
 		}
 	}
 	if moved == 0 || !strings.Contains(out, "it was moved to") {
@@ -144,8 +144,8 @@ func TestReplacedPlacesAreHeldBack(t *testing.T) {
 	}
 }
 
-// Where a command makes more than can be looked at, the user gets a warning, and no command runs unasked
-// in the workspace until everything was looked at.
+// If a command creates more repositories than eca searches, the user gets a warning, and no command runs
+// without asking in the workspace until a search was complete.
 func TestUnfinishedSearchAsks(t *testing.T) {
 	needs.Long(t)
 	j := newJudgedTool(t)
@@ -160,13 +160,13 @@ func TestUnfinishedSearchAsks(t *testing.T) {
 	}
 	j.d.Configure(nil, []string{j.root})
 	if _, allowed := j.run(t, "ls", false); allowed {
-		t.Error("a command ran unasked")
+		t.Error("a command ran without asking, although the search was incomplete")
 	}
 	if notices := strings.Join(j.d.Notices(), "\n"); !strings.Contains(notices, "too many repositories") {
 		t.Errorf("the notices are %q", notices)
 	}
 	run = workspaceCommand(t, j.d, j.root)
-	for i := range 20100 { // by the user: folders of git stay where they are for commands
+	for i := range 20100 { // the user removes them, because commands cannot move git's folders
 		_ = os.RemoveAll(filepath.Join(j.root, ".git", "modules", strconv.Itoa(i+1)))
 	}
 	if out := run("true"); strings.Contains(out, "WARNING") || j.d.heldBack.Due([]string{j.root}) {
@@ -174,11 +174,12 @@ func TestUnfinishedSearchAsks(t *testing.T) {
 	}
 	j.d.Configure(nil, []string{j.root})
 	if _, allowed := j.run(t, "ls", false); !allowed {
-		t.Error("a command still asks")
+		t.Error("a command still needs approval after a complete search")
 	}
 }
 
-// Places that are not kept read-only, because there are too many, are not taken for a command's work.
+// Protected files that are not read-only, because the workspace has too many, are not moved away as if a
+// command had created them.
 func TestLargeWorkspaceStaysAsItIs(t *testing.T) {
 	needs.Long(t)
 	d, dir := isolated(t)
@@ -192,7 +193,7 @@ func TestLargeWorkspaceStaysAsItIs(t *testing.T) {
 		t.Errorf("%.500s", out)
 	}
 	if n := len(named(t, root, ".envrc")); n != 270 {
-		t.Errorf("%d of 270 places are left", n)
+		t.Errorf("%d of 270 protected files are left", n)
 	}
 }
 
@@ -221,12 +222,12 @@ func TestSandboxCreatesNothing(t *testing.T) {
 	}
 	run("touch new")
 	if n, err := unix.Read(watch, events[:]); err != nil || !bytes.Contains(events[:n], []byte("new")) {
-		t.Errorf("the watcher sees nothing: %v", err)
+		t.Errorf("the test's watcher did not notice a file that a command created: %v", err)
 	}
 }
 
-// Places that a command makes in the git folder of a linked worktree, which is outside the
-// workspace, are moved away as well. The files that name the worktree's repository stay.
+// eca also moves protected files away that a command creates in the git folder of a linked worktree,
+// which is outside the workspace. The files that name the worktree's repository stay unchanged.
 func TestWorktreePlacesAreHeldBack(t *testing.T) {
 	needs.Long(t)
 	d, dir := isolated(t)
@@ -253,7 +254,7 @@ func TestWorktreePlacesAreHeldBack(t *testing.T) {
 		t.Errorf("a hook in a folder without HEAD: %s", out)
 	}
 	if _, err := os.Lstat(filepath.Join(common, hook)); err == nil {
-		t.Error("a hook in a folder without HEAD stays")
+		t.Error("a hook in a folder without HEAD was not moved away")
 	}
 	if err := os.Rename(head+".x", head); err != nil {
 		t.Fatal(err)
@@ -279,8 +280,8 @@ func TestWorktreePlacesAreHeldBack(t *testing.T) {
 	git(t, repos["worktree"], "status")
 }
 
-// A protected place that a command made is moved away, and the user is asked; nothing else that
-// it made is touched, and eca leaves nothing of its own in the workspace.
+// eca moves a protected file away that a command created, and asks the user. It keeps the other files
+// that the command created, and a repository that git created.
 func TestNewProtectedPlacesAreHeldBack(t *testing.T) {
 	needs.Long(t)
 	d, dir := isolated(t)
@@ -323,7 +324,7 @@ func TestNewProtectedPlacesAreHeldBack(t *testing.T) {
 	}
 	asked = nil
 	if out := run("git init -q made"); len(asked) != 0 || strings.Contains(out, "moved") {
-		t.Errorf("a repository as git makes it: asked %q: %s", asked, out)
+		t.Errorf("eca asked about a repository that git created, or moved it away: asked %q: %s", asked, out)
 	}
 	if _, err := os.Lstat(filepath.Join(root, "made", ".git", "config")); err != nil {
 		t.Error(err)
@@ -337,13 +338,13 @@ func TestNewProtectedPlacesAreHeldBack(t *testing.T) {
 	git(t, filepath.Join(root, "again"), "status")
 	answers[".envrc"] = true
 	if out := run("echo good > .envrc; echo y > y.txt"); read(t, filepath.Join(root, ".envrc")) != "good\n" || !strings.Contains(out, "the user keeps it") {
-		t.Errorf("not kept: %s", out)
+		t.Errorf("the file was not kept, although the user chose to keep it: %s", out)
 	}
 	asked = nil
 	if out := run("cat .envrc; echo z > z.txt; echo more >> .envrc"); len(asked) != 0 || strings.Contains(out, "moved") || read(t, filepath.Join(root, ".envrc")) != "good\n" {
-		t.Errorf("what was kept: asked %q: %s", asked, out)
+		t.Errorf("eca asked about the kept file, moved it away, or let a command change it: asked %q: %s", asked, out)
 	}
 	if read(t, filepath.Join(root, "y.txt")) != "y\n" || read(t, filepath.Join(root, "z.txt")) != "z\n" {
-		t.Error("other files are gone")
+		t.Error("eca removed files that are not protected")
 	}
 }

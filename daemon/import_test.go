@@ -17,8 +17,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
-// A chat of the reference server is there once, can be continued with a history the
-// model accepts, and stays deleted.
+// A chat of the reference server is imported once, can be continued with a history that the model
+// accepts, and is not imported again after it was deleted.
 func TestImportReference(t *testing.T) {
 	ctx, cache, home := context.Background(), t.TempDir(), t.TempDir()
 	player, err := cassette.Parse([]byte("cassette: 1\ndefault:\n  steps:\n    - {text: hello again}\nturns: []\n"))
@@ -34,7 +34,7 @@ func TestImportReference(t *testing.T) {
 	d.Configure(json.RawMessage(`{"chat": {"title": false}}`), []string{filepath.Join(home, "app")})
 
 	if r := d.ImportReference(ctx); len(r.Imported) > 0 || len(r.Problems) > 0 {
-		t.Fatalf("nothing to import: %+v", r)
+		t.Fatalf("an import without chats of the reference server gave %+v", r)
 	}
 	sample := "../chat/importer/testdata/two-tools"
 	folder, err := os.MkdirTemp(cache, "x")
@@ -109,7 +109,7 @@ func outline(t *testing.T, body []byte) string {
 	last := ""
 	for _, i := range req.Input {
 		if i.Type == "function_call_output" && i.CallID != last {
-			t.Errorf("an output of %q behind the call %q", i.CallID, last)
+			t.Errorf("an output of the call %q follows the call %q", i.CallID, last)
 		}
 		last = i.CallID
 		if i.Role != "" {

@@ -53,7 +53,7 @@ func isolatedAt(t *testing.T, home string) *Daemon {
 	return d
 }
 
-// within runs a script as a command that nobody approved, at the workspace level.
+// within runs a script at the workspace level, as a command that the user did not approve by hand.
 func within(t *testing.T, d *Daemon, root, script string) (code int, out string) {
 	t.Helper()
 	policy := d.bounds.Custom(d.Config(), "", tools.Call{Roots: []string{root}})
@@ -119,8 +119,8 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// Commands that may write to the workspace change nothing that other programs obey, whatever
-// they do to it or to the folders that it is in.
+// Commands that can write to the workspace cannot change its protected files: not directly, through
+// links, or by moving the folders above them.
 func TestProtectedPlacesStay(t *testing.T) {
 	needs.Long(t)
 	d, dir := isolated(t)
@@ -162,7 +162,7 @@ func TestProtectedPlacesStay(t *testing.T) {
 					_ = os.Rename(filepath.Join(clone, "moved"), filepath.Join(clone, dir))
 				}
 			}
-			if _, err := os.Lstat(filepath.Join(clone, name)); err != nil { // moved, and made again
+			if _, err := os.Lstat(filepath.Join(clone, name)); err != nil { // the script moved the folder and created another
 				_ = os.RemoveAll(filepath.Join(clone, filepath.Dir(name)))
 				_ = os.Rename(filepath.Join(clone, "moved"), filepath.Join(clone, filepath.Dir(name)))
 			}
@@ -220,7 +220,7 @@ func TestGitWorksBesideProtectedPlaces(t *testing.T) {
 	}
 }
 
-// A file .git that leads to somebody else's folder does not make that writable.
+// A file .git that names a folder of another repository or of the user does not make it writable.
 func TestForeignGitFolderStaysReadOnly(t *testing.T) {
 	d, dir := isolated(t)
 	repos := repositories(t, dir)
@@ -244,8 +244,8 @@ func shellCommand(t *testing.T, o shell.Options) tools.Tool {
 	return nil
 }
 
-// Files that a command adds to a build tool's cache exist for the next command of the workspace, and
-// neither for the user nor for another workspace. The user's own cache is read.
+// Commands read the user's cache. Files that a command adds to it exist only for later commands of the
+// same workspace, not for the user or another workspace.
 func TestCachesArePrivate(t *testing.T) {
 	d, dir := isolated(t)
 	home := filepath.Join(dir, "home")
@@ -281,7 +281,7 @@ func TestCachesArePrivate(t *testing.T) {
 	}
 	works, _ := filepath.Glob(filepath.Join(d.bounds.CacheLayers(), "*", "*", "work", "*"))
 	if len(works) > 0 {
-		t.Errorf("left behind: %q", works)
+		t.Errorf("the work folders of overlays were not removed: %q", works)
 	}
 	if _, err := d.ClearSandboxCaches(); err != nil {
 		t.Fatal(err)
@@ -291,7 +291,8 @@ func TestCachesArePrivate(t *testing.T) {
 	}
 }
 
-// The system does not define what happens to a layer that two children use at a time.
+// Commands that run at the same time have separate layers of a cache, because the system does not define
+// what happens to a layer that two commands share.
 func TestCommandsAtOnceHaveTheirOwnCaches(t *testing.T) {
 	d, dir := isolated(t)
 	home, root := filepath.Join(dir, "home"), filepath.Join(dir, "a")
@@ -314,7 +315,7 @@ func TestCommandsAtOnceHaveTheirOwnCaches(t *testing.T) {
 		t.Errorf("the first: %s", out)
 	}
 	if code, out := within(t, d, root, "cd "+home+"/.cache; ls; [ -e one ] && [ -e two ]"); code == 0 {
-		t.Errorf("both had one layer: %s", out)
+		t.Errorf("both commands wrote to the same layer: %s", out)
 	}
 }
 
@@ -338,8 +339,8 @@ func TestCachesWithoutOverlay(t *testing.T) {
 	}
 }
 
-// Commands of a chat meet on a loopback of their own, which nothing else is on. Nothing leads out
-// of it but eca's proxy.
+// The commands of a chat share a loopback interface that other chats and programs cannot reach. Their
+// only connection to the outside is eca's proxy.
 func TestLoopbackOfChat(t *testing.T) {
 	needs.Long(t)
 	d, dir := isolated(t)
@@ -400,7 +401,7 @@ http.server.ThreadingHTTPServer(("127.0.0.1", 8123), http.server.SimpleHTTPReque
 	}
 	if c, err := net.Dial("tcp", "127.0.0.1:8123"); err == nil {
 		_ = c.Close()
-		t.Error("the server is reached from outside")
+		t.Error("a program outside the chat reached the server of a command")
 	}
 	for _, line := range []string{
 		"exec 3<>/dev/tcp/127.0.0.1/" + port, "curl -sf --noproxy '*' --max-time 5 http://127.0.0.1:" + port, "curl -sf --max-time 5 -x http://127.0.0.1:3128 http://127.0.0.1:" + port,

@@ -16,7 +16,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/shell"
 )
 
-// The files that a protected place leads to by links cannot be changed under their own paths either.
+// If a protected path is a link or contains links, commands cannot change the targets under their own
+// paths either.
 func TestLinkedPlacesStay(t *testing.T) {
 	needs.Long(t)
 	d, dir := isolated(t)
@@ -88,7 +89,7 @@ func TestLinkedPartsOfRepositoryStay(t *testing.T) {
 	}
 }
 
-// Where a protected link leads to nothing, what a command puts there is moved away.
+// If a protected link has no target, eca moves a file away that a command creates there.
 func TestTargetsOfDanglingLinksAreHeldBack(t *testing.T) {
 	needs.Long(t)
 	d, dir := isolated(t)
@@ -106,7 +107,7 @@ func TestTargetsOfDanglingLinksAreHeldBack(t *testing.T) {
 		}
 	}
 	if read(t, filepath.Join(root, "later/other")) != "y\n" {
-		t.Error("another file is gone")
+		t.Error("eca removed a file that is not the target of a protected link")
 	}
 }
 
@@ -154,7 +155,8 @@ func TestOtherNamesOfFiles(t *testing.T) {
 	}
 }
 
-// With too many such files, a command does not run by the rule that keeps it in the workspace.
+// If a workspace has too many such files, not all of them can be protected, and the rule
+// sandbox.workspace does not allow a command.
 func TestTooManyOtherNamesAsk(t *testing.T) {
 	_, dir := isolated(t)
 	for i := range 100 {
@@ -166,6 +168,6 @@ func TestTooManyOtherNamesAsk(t *testing.T) {
 	}
 	guard := sandbox.Guard{Roots: []string{filepath.Join(dir, "ws")}, Names: permission.ProtectedNames()}
 	if sandbox.FindPlaces(guard).Whole {
-		t.Error("a hundred files with names outside count as held")
+		t.Error("FindPlaces claims to protect all of a hundred files with names outside the workspace")
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// A folder becomes a link out of the workspace, and back, all the time while a model writes
-// below it: allowed files are written inside, whenever the link comes and goes.
+// While a model writes files below a path, an attacker creates and removes a link there that leads out of
+// the workspace. No allowed write reaches the target of the link.
 func TestLinkThatComesAndGoes(t *testing.T) {
 	needs.Long(t) // the attacker needs a processor of its own for some time
 	root, outside := t.TempDir(), t.TempDir()
@@ -67,7 +67,7 @@ func TestLinkThatComesAndGoes(t *testing.T) {
 		allowed++
 		call.Places = v.Places
 		_, _ = tool.Run(context.Background(), call, nil)
-		_ = os.RemoveAll(link) // a folder of that name, which would end the attack
+		_ = os.RemoveAll(link) // the tool may have created a folder, in whose place the attacker could make no link
 	}
 	if allowed == 0 {
 		t.Error("no write was allowed: the attack did not happen")

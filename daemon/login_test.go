@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A key that could not be checked is stored; the user sees that, why in a sentence, and what
-// checks it again.
+// eca stores a key that it could not check. The message says so, gives the reason, and names the command
+// that checks the key again.
 func TestKeyStoredWithoutACheck(t *testing.T) {
 	const again = " `eca doctor` checks it again."
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -80,10 +80,10 @@ func TestResolve(t *testing.T) {
 		}
 	}
 	if m, _ := d.Resolve("beta/two", ""); !m.Reasoning {
-		t.Error("models of the Responses API reason")
+		t.Error("beta/two, a model of the Responses API, counts as a model without reasoning")
 	}
 	if m, _ := d.Resolve("beta/gpt-4x", ""); m.Reasoning {
-		t.Error("the old ones do not")
+		t.Error("beta/gpt-4x, an old model, counts as a model with reasoning")
 	}
 }
 
@@ -112,8 +112,8 @@ func TestDefaultModel(t *testing.T) {
 	}
 }
 
-// A compatible server without the Responses API serves OPENAI_API_URL all the same, and
-// tells which models it has.
+// OPENAI_API_URL can name a compatible server without the Responses API. eca uses its Chat Completions
+// API and its list of models.
 func TestCompatibleServer(t *testing.T) {
 	player, err := cassette.Parse([]byte("cassette: 1\ndefault:\n  steps:\n    - {text: hi}\nturns: []\n"))
 	if err != nil {
@@ -163,8 +163,8 @@ func TestCompatibleServer(t *testing.T) {
 	}
 }
 
-// Anthropic's API gets its key and lists its models in its own way; a header that the
-// user configured wins.
+// eca sends the key and requests the models as Anthropic's API requires. A header that the user
+// configured takes precedence over the key.
 func TestAnthropic(t *testing.T) {
 	player, err := cassette.Parse([]byte("cassette: 1\ndefault:\n  steps:\n    - {text: hi}\nturns: []\n"))
 	if err != nil {

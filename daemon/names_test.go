@@ -12,8 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-// Whatever a provider is called in the configuration, the user can name it so, and eca calls
-// it so.
+// The user can name a provider as the configuration does, and messages use the same spelling.
 func TestProviderInTheUsersSpelling(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer right" {
@@ -64,10 +63,10 @@ func TestProviderInTheUsersSpelling(t *testing.T) {
 			_, err = d.CheckModel(ctx, name+"/mm")
 			says("an unknown model", err, "did you mean "+name+"/m?")
 			if _, err := d.Config().ValuesAt([]string{"providers", name, "url"}); err != nil {
-				t.Errorf("its key of the configuration: %v", err)
+				t.Errorf("the configuration key with this spelling was not found: %v", err)
 			}
 			if text := d.Doctor(ctx, true).Markdown(); !strings.Contains(text, "provider "+name+"**") || !strings.Contains(text, name+"/m") {
-				t.Errorf("the doctor does not name it: %s", text)
+				t.Errorf("the doctor does not name the provider or its model in this spelling: %s", text)
 			}
 			if _, err := d.Logout(ctx, name); err != nil {
 				t.Errorf("logout: %v", err)
@@ -84,7 +83,7 @@ func quotedKey(key string) string {
 	return key
 }
 
-// The variables with a provider's key and url can be called like the provider is in the file.
+// The variables for a provider's key and URL can use the spelling of the configuration file.
 func TestVariablesInTheUsersSpelling(t *testing.T) {
 	for name, variable := range map[string]string{"my_server2": "MY_SERVER2", "MyServer": "MYSERVER", "myServer": "MY_SERVER"} {
 		d := newDaemon(t, `{"providers": {"`+name+`": {"api": "openai-chat", "models": {"m": {}}}}}`, map[string]string{variable + "_API_KEY": "k", variable + "_API_URL": "https://models.example/v1"})
@@ -94,8 +93,8 @@ func TestVariablesInTheUsersSpelling(t *testing.T) {
 	}
 }
 
-// A model's name alone means the default model's provider, then the only one that has it;
-// eca does not guess between several.
+// A model's name without a provider means the model of the default model's provider, otherwise of the
+// only provider that has it. If several other providers have it, eca reports an error.
 func TestModelWithoutItsProvider(t *testing.T) {
 	provider := func(models string) string {
 		return `{"api": "openai-chat", "url": "http://127.0.0.1:1/v1", "fetchModels": false, "models": {` + models + `}}`
@@ -118,7 +117,7 @@ func TestModelWithoutItsProvider(t *testing.T) {
 	}
 }
 
-// No custom tool gets the name of a tool of eca, also of one that this client does not have.
+// A custom tool cannot have the name of a native tool, even of one that this client does not support.
 func TestNamesOfToolsAreTaken(t *testing.T) {
 	custom := map[string]any{}
 	for _, name := range testkit.DocumentedTools(t, "..") {
@@ -132,7 +131,7 @@ func TestNamesOfToolsAreTaken(t *testing.T) {
 	d.Configure(raw, []string{t.TempDir()})
 	for name := range custom {
 		if !strings.Contains(fmt.Sprint(d.Config().Problems), "customTools."+name+" is left out: a tool of eca has this name") {
-			t.Errorf("a custom tool may be called %s", name)
+			t.Errorf("a custom tool with the name %s was not refused", name)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// At the workspace level, a command neither changes files that programs obey, nor leaves new ones.
+// At the workspace level, a command cannot change protected files, and eca moves new ones away.
 func TestObeyedFilesStay(t *testing.T) {
 	needs.Long(t)
 	d, dir := isolated(t)
@@ -42,13 +42,13 @@ func TestObeyedFilesStay(t *testing.T) {
 			t.Errorf("%s is changed: %q", name, got)
 		}
 		if _, err := os.Lstat(filepath.Join(empty, name)); err == nil {
-			t.Errorf("%s was made, and not held back", name)
+			t.Errorf("the command created %s, and eca did not move it away", name)
 		}
 	}
 }
 
-// If eca cannot record the search after a command, the command does not start; the error says why
-// and what to do, and what the user approves by hand outside the sandbox runs.
+// If eca cannot record that it has to search after a command, the command does not start, and the error
+// gives the reason and the remedies. A command that the user approves by hand outside the sandbox runs.
 func TestCommandsWithoutARecordDoNotStart(t *testing.T) {
 	d, dir := isolated(t)
 	root := filepath.Join(dir, "root")
@@ -75,7 +75,7 @@ func TestCommandsWithoutARecordDoNotStart(t *testing.T) {
 			}
 		}
 		if _, err := os.Lstat(filepath.Join(root, "made")); err == nil {
-			t.Errorf("%v did something", arguments)
+			t.Errorf("%v created a file, although it was not allowed to start", arguments)
 		}
 	}
 	if err := run(map[string]string{"command": "touch made", "outside": "the disk is full"}, tools.Authorization{Approved: true}); err != nil {

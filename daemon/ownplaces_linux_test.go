@@ -68,7 +68,7 @@ func unchangeable(t *testing.T, d *Daemon, root string, names ...string) {
 	write(t, filepath.Join(root, "evil.txt"), "evil\n")
 	for _, name := range names {
 		at, top := filepath.Join(root, name), "."
-		if filepath.IsAbs(name) { // in the test's temporary folder; a copy of those above it could be of any size
+		if filepath.IsAbs(name) { // in the test's temporary folder: moving the folders above it could copy large folders
 			at, top = name, filepath.Dir(os.TempDir())
 		}
 		before := read(t, at)
@@ -84,8 +84,8 @@ func unchangeable(t *testing.T, d *Daemon, root string, names ...string) {
 	}
 }
 
-// eca's own folders are read-only for commands although they are in the workspace, whether they
-// exist or not, and so is what programs obey in a home folder that is deep in it.
+// If eca's own folders are in the workspace, they are read-only for commands, even if they do not exist
+// yet. So are the protected files of a home folder deep in the workspace.
 func TestOwnFoldersInTheWorkspace(t *testing.T) {
 	needs.Long(t)
 	dir := testkit.OutOfTemp(t)
@@ -117,7 +117,7 @@ func TestOwnFoldersInTheWorkspace(t *testing.T) {
 	}
 }
 
-// The same for folders that variables or flags name, and that links lead to.
+// eca's own folders are also read-only if variables or flags name them, or if links lead to them.
 func TestOwnFoldersElsewhere(t *testing.T) {
 	needs.Long(t)
 	dir := testkit.OutOfTemp(t)
@@ -138,7 +138,7 @@ func TestOwnFoldersElsewhere(t *testing.T) {
 	}
 }
 
-// A workspace of dotfiles holds what the home folder has links to.
+// In a workspace of dotfiles, the files that links in the home folder lead to are read-only.
 func TestDotfilesInTheWorkspace(t *testing.T) {
 	needs.Long(t)
 	dir := testkit.OutOfTemp(t)
@@ -153,8 +153,8 @@ func TestDotfilesInTheWorkspace(t *testing.T) {
 	}
 }
 
-// The temporary folder is not shared where a link in it leads to the home folder, and what is in it
-// of eca is read-only.
+// If a link in the temporary folder leads to the home folder, commands get a private temporary folder.
+// eca's own files in the temporary folder are read-only.
 func TestTemporaryFolderWithWaysToEca(t *testing.T) {
 	needs.Long(t)
 	dir := testkit.OutOfTemp(t)
@@ -167,24 +167,24 @@ func TestTemporaryFolderWithWaysToEca(t *testing.T) {
 	}
 	linked := isolatedWith(t, map[string]string{"HOME": link}, Options{})
 	if code, out := within(t, linked, root, "rm '"+link+"' || echo x > '"+temp+"/x'"); code == 0 {
-		t.Errorf("the link can be replaced: %s", out)
+		t.Errorf("a command removed the link to the home folder, or wrote to the shared temporary folder: %s", out)
 	}
 	d := isolatedWith(t, map[string]string{"HOME": filepath.Join(dir, "home")}, Options{ConfigFile: config, Ephemeral: true})
 	if !strings.HasPrefix(d.ephemeralDir, temp+"/") {
-		t.Fatalf("what is not kept is in %q", d.ephemeralDir)
+		t.Fatalf("the folder for files of --ephemeral is %q, not in the temporary folder", d.ephemeralDir)
 	}
 	write(t, filepath.Join(d.ephemeralDir, "undo", "point"), "before\n")
 	unchangeable(t, d, root, config, filepath.Join(d.ephemeralDir, "undo", "point"), filepath.Join(d.ephemeralDir, "undo", "new"))
 	if code, out := within(t, d, root, "echo x > '"+temp+"/x'"); code != 0 {
-		t.Errorf("the temporary folder: exit %d: %s", code, out)
+		t.Errorf("a command cannot write to the temporary folder: exit %d: %s", code, out)
 	}
 	without := d.bounds.Isolation()
 	without.Mounts = false
 	d.bounds.Isolation = func() sandbox.Isolation { return without }
 	if code, out := run(t, d, d.bounds.Custom(d.Config(), "", tools.Call{Roots: []string{root}}), root, "echo evil > '"+d.ephemeralDir+"/undo/point'"); code == 0 {
-		t.Errorf("without mount namespaces: %s", out)
+		t.Errorf("without mount namespaces, a command changed an undo point: %s", out)
 	}
 	if got := fmt.Sprint(read(t, config), read(t, filepath.Join(d.ephemeralDir, "undo", "point"))); got != "{}\nbefore\n" {
-		t.Errorf("now %q", got)
+		t.Errorf("the configuration and the undo point are now %q", got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
-// A preset counts if it has everything it needs, and otherwise has no effect.
+// A preset offers its models only if it has a URL, a key and known models.
 func TestPresets(t *testing.T) {
 	for name, c := range map[string]struct {
 		config string
@@ -62,8 +62,8 @@ func player(t *testing.T) http.Handler {
 	return p.Handler(nil)
 }
 
-// The preset for Google is native, with its key in its own header; with somebody's own
-// url and no api it is the OpenAI-compatible provider that the reference has.
+// The preset for Google uses Google's own API and its header for the key. With a URL of the user and no
+// api, it uses Chat Completions, as the reference server does.
 func TestGooglePreset(t *testing.T) {
 	play := player(t)
 	asked := ""
@@ -107,7 +107,7 @@ func TestGooglePreset(t *testing.T) {
 	}
 }
 
-// Ollama needs no configuration. It is offered while it runs, and only then.
+// Ollama needs no configuration. eca offers its models only while it runs.
 func TestOllamaPreset(t *testing.T) {
 	play := player(t)
 	tags := `{"models":[]}`
@@ -144,7 +144,7 @@ func TestOllamaPreset(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if m, err := d.Resolve("ollama/deepseek-v4-pro", ""); err != nil || m.Limit != (config.Limit{}) || !m.Reasoning {
-		t.Errorf("others' limits are taken for this server's: %+v, %v", m, err)
+		t.Errorf("a model that this server does not list has limits from the catalogue: %+v, %v", m, err)
 	}
 	if text := say(t, d, "ollama/qwen3:8b"); text != "hi" {
 		t.Errorf("answer %q", text)

@@ -12,15 +12,15 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// judgedTool is a tool whose calls run as they were judged.
+// judgedTool runs calls of a tool as the policy decided about them.
 type judgedTool struct {
 	d    *Daemon
 	tool tools.Tool
 	root string
 }
 
-// run runs a command as the policy has it run, or as the user approved it; allowed says whether
-// it runs without a question.
+// run runs a command as the policy decided or, with approved, as a user who approved it. allowed reports
+// whether the command ran.
 func (j judgedTool) run(t *testing.T, command string, approved bool) (out string, allowed bool) {
 	t.Helper()
 	raw, err := json.Marshal(map[string]string{"command": command})
@@ -69,8 +69,8 @@ func newJudgedTool(t *testing.T) judgedTool {
 	return judgedTool{d, tool, root}
 }
 
-// The output of a reading command without a question, where only the judged programs start and only the
-// workspace is read, equals its output with the user's rights.
+// A reading command that runs without asking prints the same as with the user's rights, although only the
+// checked programs can start and only the workspace can be read.
 func TestUnaskedReadsPrintTheSame(t *testing.T) {
 	needs.Long(t)
 	j := newJudgedTool(t)
@@ -93,7 +93,7 @@ func TestUnaskedReadsPrintTheSame(t *testing.T) {
 	}
 }
 
-// Names that a reading command gets from others lead to nothing outside the workspace.
+// File names that a reading command gets from another command do not make it read outside the workspace.
 func TestNamesFromOthersReadNothingElse(t *testing.T) {
 	j := newJudgedTool(t)
 	secret := filepath.Join(j.root, "..", "home", "secret")
@@ -104,7 +104,7 @@ func TestNamesFromOthersReadNothingElse(t *testing.T) {
 	for _, command := range []string{"find . -name link -exec cat {} +", `find . -exec grep -s hidden {} \;`, "echo ../home/secret | xargs cat", "echo -R hidden .. | xargs grep", "echo --files0-from=../home/secret | xargs wc"} {
 		out, allowed := j.run(t, command, false)
 		if !allowed {
-			t.Errorf("%s: asks", command)
+			t.Errorf("%s: needs approval", command)
 		}
 		if strings.Contains(out, "hidden\n") {
 			t.Errorf("%s: %s", command, out)
@@ -112,15 +112,15 @@ func TestNamesFromOthersReadNothingElse(t *testing.T) {
 	}
 }
 
-// A program that a reading command does not name does not start unasked, even if something in
-// the repository or the environment wants it to.
+// If a reading command runs without asking, the sandbox lets only the checked programs start, and only
+// the workspace be read, even if the check of the text had been wrong.
 func TestUnaskedReadsStartNothingElse(t *testing.T) {
 	j := newJudgedTool(t)
 	call := tools.Call{Roots: []string{j.root}, Authorization: tools.Authorization{Rule: "sandbox.reads"}}
 	if p := j.d.bounds.Call(j.d.Config(), call); p.Read == nil || slices.Contains(p.Read, "/") || slices.Contains(p.Read, filepath.Dir(j.root)) {
 		t.Errorf("reads %v", p.Read)
 	}
-	// Judging is left out: what if it were wrong?
+	// The texts below were not checked, as if the check had missed these programs.
 	raw, _ := json.Marshal(map[string]string{"command": "cat a.txt; tac a.txt"})
 	for _, text := range []string{"tac a.txt", "/usr/bin/tac a.txt", "/bin/sh -c 'echo text'", "python3 -c 'print(\"text\")'", "cat ../home/secret"} {
 		write(t, filepath.Join(j.root, "..", "home", "secret"), "text\n")

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// answering is a model that gives the answer set next.
+// answering is a model that gives the answer to which next points.
 type answering struct{ next *[]llm.Delta }
 
 func (a answering) Stream(context.Context, llm.Request) iter.Seq2[llm.Delta, error] {
@@ -28,7 +28,8 @@ func (a answering) Stream(context.Context, llm.Request) iter.Seq2[llm.Delta, err
 	}
 }
 
-// recordChat records a turn in which a tool was called once, and its result was passed on.
+// recordChat records a turn with one tool call. told is the result that the second request contains, and
+// stop stops the first answer.
 func recordChat(t *testing.T, told string, stop bool) *journal.Chain {
 	t.Helper()
 	state := t.TempDir()
@@ -77,8 +78,8 @@ func recordChat(t *testing.T, told string, stop bool) *journal.Chain {
 	return chain
 }
 
-// A replay finds what the engine would not have asked, says what it cannot run again, and
-// runs what it can.
+// A replay reports a request that differs from the recorded one, and a turn that cannot be repeated. It
+// counts what it repeated.
 func TestReplay(t *testing.T) {
 	for name, c := range map[string]struct {
 		chat, told string
@@ -102,8 +103,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// A call that waits for the user is refused as it was. If that cannot be heard, because the
-// replay's own log fails, the replay ends and says so: nobody else would answer.
+// A replay refuses a call that the user refused. If the replay's own log fails, so that it cannot see the
+// waiting call, it ends with the error instead of waiting forever.
 func TestReplayLogFails(t *testing.T) {
 	broken := errors.New("the disk is gone")
 	for name, c := range map[string]struct {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A rule that cannot be used is named with where it stands; the others work.
+// Invalid retry rules are reported with file and line, and the other rules work.
 func TestBadRetryRules(t *testing.T) {
 	d := New(Options{StateDir: t.TempDir(), CacheDir: t.TempDir(), Getenv: func(string) string { return "" }, Random: func() float64 { return 0.25 }})
 	t.Cleanup(d.Close)
@@ -28,6 +28,6 @@ func TestBadRetryRules(t *testing.T) {
 		t.Errorf("rules: %+v", p.Rules)
 	}
 	if p.Jitter == nil || p.Jitter() != 0.25 {
-		t.Error("the daemon's randomness does not spread the waits")
+		t.Error("the retry policy does not use the daemon's source of random numbers")
 	}
 }

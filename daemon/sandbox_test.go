@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// The authority that let a call run decides how it is bound.
+// The limits of a call depend on who or what allowed it.
 func TestBounds(t *testing.T) {
 	root, state := t.TempDir(), t.TempDir()
 	file := filepath.Join(root, ".eca", "config.json")

@@ -7,8 +7,8 @@ import (
 	"github.com/seed-dec29ce4/eca/auth"
 )
 
-// Logs have none of the known secrets, and results of tools none of the credentials
-// , though they look like nothing special.
+// Known secrets are removed from logs, and known credentials from results of tools, even if their values
+// do not look like secrets.
 func TestCleanKnowsSecrets(t *testing.T) {
 	d := newDaemonWith(t, Options{Environ: func() []string {
 		return []string{"MY_TOKEN=zq-environment", "DATABASE_URL=postgres://me:zq-database@localhost/db", "USER=ada-lovelace"}

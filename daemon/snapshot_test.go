@@ -10,8 +10,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// A change of the configuration that adds or removes a tool and the rule that denies it is
-// seen as a whole: no turn meets the tool without the rule.
+// While the configuration repeatedly adds and removes a tool and the rule that denies it, no reader gets
+// the tool without the rule.
 func TestToolAndItsRuleChangeTogether(t *testing.T) {
 	needs.Long(t)
 	const with = `{

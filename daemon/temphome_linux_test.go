@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A command at the workspace level writes to the system's temporary folder, but not to a home
-// folder that is below it: then the command has a temporary folder of its own.
+// A command at the workspace level can write to the system's temporary folder. If the home folder is
+// below it, the command gets a private temporary folder instead, and cannot write to the home folder.
 func TestHomeBelowTheTemporaryFolder(t *testing.T) {
 	for name, inTemp := range map[string]bool{"home below the temporary folder": true, "home elsewhere": false} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestHomeBelowTheTemporaryFolder(t *testing.T) {
 			}
 			writable := d.bounds.Enforceable(d.Config().Config, nil).Writable
 			if slices.Contains(writable, temp) == inTemp {
-				t.Errorf("what counts as inside for questions: %q", writable)
+				t.Errorf("the policy treats these folders as writable without asking: %q", writable)
 			}
 		})
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A url that cannot be asked is said before anything is asked, by the doctor too. The models of
-// its provider can be selected all the same, as with the reference server.
+// eca and the doctor report an invalid url without sending a request. The models of its provider can
+// still be selected, as in the reference server.
 func TestURLThatCannotBeAsked(t *testing.T) {
 	for _, address := range []string{"localhost:12", "htp://x", "x"} {
 		d := New(Options{StateDir: t.TempDir(), CacheDir: t.TempDir(), Getenv: func(string) string { return "" }})

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Where callers of eca serve may have something sent is the user's to say: a workspace that
-// is not trusted says nothing, and an entry that is not a host is named.
+// The user's configuration decides to which addresses eca serve sends notifications. An untrusted
+// workspace cannot add addresses, and an entry that is not a host is reported.
 func TestWebhookRules(t *testing.T) {
 	root := t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, ".eca"), 0o755); err != nil {
@@ -39,11 +39,11 @@ func TestWebhookRules(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	if !d.Webhooks() {
-		t.Error("they are on unless the user says otherwise")
+		t.Error("notifications are off, although the user did not turn them off")
 	}
 	env["ECA_CONFIG"] = `{"a2a": {"push": {"enabled": false}}}`
 	d.Configure(nil, []string{root})
 	if d.Webhooks() {
-		t.Error("they are off")
+		t.Error("notifications are on, although the user turned them off")
 	}
 }

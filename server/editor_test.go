@@ -347,7 +347,7 @@ func TestStopTakesRequestsBack(t *testing.T) {
 			r.Answer(c.method, r.result(`{"answer":"x"}`))
 			mark := r.Mark()
 			r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "other"})
-			<-taken
+			<-cancelled
 			r.Await(mark, "the answer", fake.Content("text", "Done."))
 		})
 	}

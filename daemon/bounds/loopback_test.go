@@ -7,7 +7,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// Entries other than hosts and ports have no effect; the others count.
+// Entries that are not valid hosts or ports are reported and ignored, and the other entries apply.
 func TestPortsAndHosts(t *testing.T) {
 	cfg := &config.Config{}
 	cfg.ToolCall.SandboxPorts = []int{5432, 70000, -1, 3128, 5432}

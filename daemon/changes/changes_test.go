@@ -9,7 +9,7 @@ import (
 	"github.com/seed-dec29ce4/eca/daemon/changes"
 )
 
-// A topic published before a caller waits is not lost, comes in order, and comes once.
+// Next returns topics that were published before the call, in order and once each.
 func TestNext(t *testing.T) {
 	bus := changes.New()
 	for _, topic := range []changes.Topic{changes.Trust, changes.Models, changes.Trust} {

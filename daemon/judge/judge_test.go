@@ -16,8 +16,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// A judge has the models of the user's configuration, also where a command prints the key, and
-// its requests are on record, without that key.
+// A judge uses the models of the user's configuration, also if a command prints the key. The journal
+// records its requests without the key.
 func TestJudgeOfTheConfiguration(t *testing.T) {
 	needs.POSIX(t)
 	const key = "an_unusual_key"
@@ -60,11 +60,11 @@ func TestJudgeOfTheConfiguration(t *testing.T) {
 		return err
 	})
 	if text := recorded.String(); err != nil || !strings.Contains(text, "Is it kind?") || !strings.Contains(text, "RESULT: PASS") || strings.Contains(text, key) {
-		t.Errorf("on record: %s (%v)", text, err)
+		t.Errorf("the journal has %s (%v)", text, err)
 	}
 }
 
-// Requests of a judge count for the budget of the day, and at the limit the judge is not asked.
+// Requests of a judge count for the budget of the day. At the limit, eca sends no request.
 func TestJudgeSpendsTheBudgetOfTheDay(t *testing.T) {
 	var mu sync.Mutex
 	asked := 0
@@ -98,14 +98,14 @@ func TestJudgeSpendsTheBudgetOfTheDay(t *testing.T) {
 		}
 	}
 	if asked != 2 {
-		t.Errorf("asked %d times", asked)
+		t.Errorf("the provider got %d requests, want 2", asked)
 	}
 }
 
-// A judge that is never asked reads nothing.
+// A judge without questions does not read the environment.
 func TestUnusedJudge(t *testing.T) {
 	judge.New(judge.Options{Getenv: func(name string) string {
-		t.Errorf("%s is read", name)
+		t.Errorf("the unused judge read the variable %s", name)
 		return ""
 	}}).Close()
 }

@@ -40,7 +40,7 @@ func newModels(t *testing.T, options string) *Models {
 	})
 }
 
-// A recording loses the keys of users who logged in while it was.
+// Recordings do not contain a key that the user entered after the recording had begun.
 func TestCleanKnowsLogins(t *testing.T) {
 	m := newModels(t, `{"providers": {"keyless": {"api": "openai-chat", "url": "https://keyless.example", "models": {"m": {}}}}}`)
 	l := NewLogins(m, func() bool { return true }, func() {})
@@ -54,7 +54,7 @@ func TestCleanKnowsLogins(t *testing.T) {
 	}
 }
 
-// A request that eca exec repeated for as long as it may fails with the name of what changes that.
+// If eca exec gives up after its time for retries, the error names the setting that replaces this limit.
 func TestGivingUpNamesItsLimit(t *testing.T) {
 	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer busy.Close()
@@ -139,7 +139,8 @@ func TestRemedyNamesTheSourceOfTheKey(t *testing.T) {
 	}
 }
 
-// A key without a value is the reason for a 401, not a key that is missing.
+// If the key in the configuration has no value, the remedy for a 401 says so, and does not say that a key
+// is missing.
 func TestRemedyNamesAKeyWithoutAValue(t *testing.T) {
 	m := newModels(t, `{"providers": {"a": {"api": "openai-chat", "key": "", "url": "http://127.0.0.1:1"}}}`)
 	got := m.view().remedy("a", &llm.Error{Kind: llm.ErrAuth, Status: http.StatusUnauthorized})
@@ -156,13 +157,14 @@ func TestLimitsAndRetry(t *testing.T) {
 	if got := m.view().limits(p); got != want {
 		t.Errorf("limits %+v", got)
 	}
-	// Without a list, all of them are assumed.
+	// Limits that the configuration does not set have their defaults.
 	usual := newModels(t, `{"providers": {"a": {"api": "openai-chat"}}}`).view()
 	want = llm.Limits{Connect: 15 * time.Second, FirstByte: 300 * time.Second, Idle: 120 * time.Second, Total: 3600 * time.Second}
 	if got := usual.limits(usual.cfg.Providers["a"]); got != want || llm.DefaultLimits() != want {
-		t.Errorf("limits without a word %+v, %+v", got, llm.DefaultLimits())
+		t.Errorf("the limits without configuration are %+v, and llm.DefaultLimits %+v", got, llm.DefaultLimits())
 	}
-	// A program without a user who could stop a request waits less for it, unless the user set a limit.
+	// In a program without a user who could stop a request, the default limit for the first byte is lower. A
+	// limit that the user set stays the same.
 	usual.opts.RetryTotal = time.Minute
 	set := newModels(t, `{"firstByteTimeoutSeconds": 200, "providers": {"a": {"api": "openai-chat"}}}`).view()
 	set.opts.RetryTotal = time.Minute
@@ -175,7 +177,7 @@ func TestLimitsAndRetry(t *testing.T) {
 	}
 }
 
-// A key that could not be checked is stored; the user sees that, and why in a sentence.
+// The message about a key that could not be checked says that the key is stored, and why.
 func TestUnchecked(t *testing.T) {
 	const again = " `eca doctor` checks it again."
 	for want, err := range map[string]error{
@@ -188,8 +190,8 @@ func TestUnchecked(t *testing.T) {
 	}
 }
 
-// A request that was begun for one server gets no token of another, whether the token is
-// good as it is or has to be renewed, though nobody looked at the login before.
+// A request for one server gets no token that was issued for another server, whether the token is valid
+// or has expired.
 func TestTokensAreBound(t *testing.T) {
 	m := newModels(t, `{"providers": {"acme": {"api": "openai-chat", "url": "https://acme.example/v1", "auth": {"clientId": "c", "tokenUrl": "http://127.0.0.1:1/token"}, "models": {"m": {}}}}}`)
 	p := m.view().cfg.Providers["acme"]
@@ -213,7 +215,7 @@ func TestTokensAreBound(t *testing.T) {
 					t.Errorf("%s, %s: %q, %v", name, what, got, err)
 				}
 			case what == "the same":
-				if err == nil || errors.Is(err, errElsewhere) { // it is not renewed here
+				if err == nil || errors.Is(err, errElsewhere) { // renewing fails, because the test has no login server
 					t.Errorf("%s, %s: %q, %v", name, what, got, err)
 				}
 			case got != "" || !errors.Is(err, errElsewhere):
@@ -223,7 +225,7 @@ func TestTokensAreBound(t *testing.T) {
 	}
 }
 
-// A model that nobody knows is asked to reason where that does no harm.
+// eca asks an unknown model to reason if the API accepts this request from every model.
 func TestLikelyReasons(t *testing.T) {
 	for api, want := range map[string]string{
 		"openai-chat": "new claude-opus-9", "openai-responses": "new claude-opus-9", "anthropic": "new claude-opus-9",
@@ -240,7 +242,7 @@ func TestLikelyReasons(t *testing.T) {
 		}
 	}
 	if formatOf("google").reasons != nil || formatOf("ollama").reasons != nil {
-		t.Error("a model that cannot reason would refuse the request")
+		t.Error("unknown models of google or ollama are asked to reason, which models without reasoning refuse")
 	}
 }
 

@@ -118,7 +118,7 @@ func TestTrace(t *testing.T) {
 		}
 	}
 	if len(tele.turns) > 0 {
-		t.Errorf("%d turns stay", len(tele.turns))
+		t.Errorf("%d ended turns are still in memory", len(tele.turns))
 	}
 }
 
@@ -162,7 +162,7 @@ func TestCallsOfMCPServers(t *testing.T) {
 		}
 	}
 	if strings.Contains(bodies["/v1/metrics"], "eca.tool.duration") {
-		t.Error("it is measured as a call of eca's own tools")
+		t.Error("the call of an MCP server's tool is measured as a call of a native tool")
 	}
 }
 
