@@ -117,7 +117,7 @@ turns: []
 		})
 	}
 	if kept == 0 {
-		t.Error("nothing was kept: the test sees nothing")
+		t.Error("eca stored no file whose mode the test could check")
 	}
 }
 
@@ -130,7 +130,7 @@ func TestNothingListens(t *testing.T) {
 	e.Call("chat/prompt", map[string]any{"chatId": "c", "message": "hi"})
 	e.Await(0, "the end", fake.Finished())
 	if own := listening(t, os.Getpid()); len(own) == 0 {
-		t.Error("the provider in this process is not seen to listen: the test sees nothing")
+		t.Error("listening does not find the provider, which listens in this process")
 	}
 	if found := listening(t, e.cmd.Process.Pid); len(found) > 0 {
 		t.Errorf("listening: %v", found)

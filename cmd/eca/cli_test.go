@@ -357,8 +357,7 @@ turns:
 	}
 }
 
-// Requests that change nothing, and members that are there twice, are answered as the reference
-// answers them; the log says so.
+// If an MCP server cannot start, the server's log has a line of the level ERROR.
 func TestServerLogsAFailedMCPServerAsAnError(t *testing.T) {
 	here := newPlace(t, `ECA_CONFIG={"mcpServers": {"gone": {"command": "no-such-program-of-eca"}}}`)
 	proc := here.serve(t)
@@ -371,6 +370,8 @@ func TestServerLogsAFailedMCPServerAsAnError(t *testing.T) {
 	}
 }
 
+// The server answers requests that change nothing, and requests that have a member twice, without an
+// error. The log has one line for each.
 func TestServerLogsRequestsWithoutEffect(t *testing.T) {
 	here := newPlace(t)
 	proc := here.serve(t)
@@ -382,7 +383,7 @@ func TestServerLogsRequestsWithoutEffect(t *testing.T) {
 	proc.wait(t)
 	for _, want := range []string{"chat=nope-1", "chat=nope-2", "method=chat/queryContext member=query"} {
 		if strings.Count(proc.stderr.String(), want) != 1 {
-			t.Errorf("%q is not logged once:\n%s", want, proc.stderr)
+			t.Errorf("the log must contain %q exactly once:\n%s", want, proc.stderr)
 		}
 	}
 }

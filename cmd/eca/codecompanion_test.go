@@ -84,8 +84,8 @@ turns:
     steps: [{text: 'drip ', repeat: 100000, delay: 10ms}]
 `
 
-// CodeCompanion, the plugin for Neovim, in the way that a user uses it: the text in the buffer, and
-// the files on the disk.
+// CodeCompanion, the plugin for Neovim, runs turns of eca as a user would. The test checks the text of
+// the chat buffer and the files on the disk.
 func TestCodeCompanion(t *testing.T) {
 	p := newProvider(t, companionTape)
 	at := newPlace(t, p.env()...)
@@ -142,7 +142,7 @@ func TestCodeCompanion(t *testing.T) {
 		}
 	}
 	if n := strings.Count(got.Said["fail"], "no such luck"); n != 1 {
-		t.Errorf("told %d times what failed:\n%s", n, got.Said["fail"])
+		t.Errorf("the buffer has the error %d times, want once:\n%s", n, got.Said["fail"])
 	}
 	if got.Commands == 0 || !strings.HasPrefix(got.Model, "openai/") || !got.Mode || !got.Listed || !got.Loaded {
 		t.Errorf("commands %d, model %q, mode %v, listed %v, loaded %v", got.Commands, got.Model, got.Mode, got.Listed, got.Loaded)

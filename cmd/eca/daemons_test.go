@@ -14,9 +14,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// Two daemons share a workspace. Each writes 200 chats, many concurrently, and one of them is
-// killed meanwhile. Afterwards, everything that either showed is stored once, and no error about
-// locks was shown.
+// Two daemons share a workspace. One writes 200 chats, many concurrently. The other is killed after it
+// has begun 100. Afterwards, everything that either daemon showed is stored once, and neither showed
+// an error about locks.
 func TestTwoDaemonsManyChats(t *testing.T) {
 	needs.Long(t)
 	p := newProvider(t, `
@@ -92,7 +92,7 @@ turns: []
 		for id, lines := range shown {
 			mark := after.Mark()
 			if res := string(after.Call("chat/open", map[string]any{"chatId": id})); !strings.Contains(res, `"found":true`) {
-				t.Errorf("%s was shown and is gone: %s", id, res)
+				t.Errorf("%s was shown, but is not stored: %s", id, res)
 			}
 			var kept []string
 			for _, m := range after.Since(mark) {
@@ -102,12 +102,12 @@ turns: []
 			}
 			want, got := strings.Join(lines, "\n"), strings.Join(kept, "\n")
 			if !strings.HasPrefix(got, want) || name == "a" && got != want {
-				t.Errorf("%s was shown\n%s\nkept is\n%s", id, want, got)
+				t.Errorf("%s: the daemon showed\n%s\nstored is\n%s", id, want, got)
 			}
 			if count := map[string]int{}; true {
 				for _, line := range kept {
 					if count[line]++; count[line] > 1 {
-						t.Errorf("%s has twice: %s", id, line)
+						t.Errorf("%s: this line is stored twice: %s", id, line)
 					}
 				}
 			}

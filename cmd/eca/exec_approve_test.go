@@ -98,7 +98,7 @@ func TestExecListsWhatWasRefused(t *testing.T) {
 		p := newProvider(t, calling(writeCall))
 		out, errOut, code := runProgram(t, newPlace(t, p.env()...), "", "exec", "--json", "--approve", flag, "go")
 		if got := transcriptOf(p.last(t)); code != exitRefused || !strings.Contains(got, "this run does not approve") || strings.Contains(got, "The user rejected") {
-			t.Errorf("--approve %s: exit code %d, the model heard: %s\n%s", flag, code, got, errOut)
+			t.Errorf("--approve %s: exit code %d, the model received: %s\n%s", flag, code, got, errOut)
 		}
 		lines := strings.Split(strings.TrimSpace(out), "\n")
 		var result struct {
@@ -113,7 +113,7 @@ func TestExecListsWhatWasRefused(t *testing.T) {
 	}
 	p := newProvider(t, calling(writeCall))
 	if out, _, _ := runProgram(t, newPlace(t, p.env()...), "", "exec", "--json", "--approve", "all", "go"); strings.Contains(out, `"refused"`) {
-		t.Errorf("nothing was refused: %s", out)
+		t.Errorf("the result lists refused calls although none was refused: %s", out)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestExecApproveWorkspaceWins(t *testing.T) {
 			t.Errorf("%s: the command ran: %v\n%s", name, err == nil, errOut)
 		}
 		if said := strings.Contains(errOut, "--approve workspace: commands are not run without a question"); said == c.made || !strings.Contains(errOut, c.said) {
-			t.Errorf("%s: what is said of it:\n%s", name, errOut)
+			t.Errorf("%s: the notice about --approve workspace on stderr: %v, want %v and %q:\n%s", name, said, !c.made, c.said, errOut)
 		}
 	}
 }
@@ -206,7 +206,7 @@ func TestExecSaysWhyACallIsNotCovered(t *testing.T) {
 	}
 	p = newProvider(t, calling(writeCall))
 	if _, errOut, _ := runProgram(t, newPlace(t, p.env()...), "", "exec", "go"); strings.Contains(errOut, "permission explain") {
-		t.Errorf("it explains commands only:\n%s", errOut)
+		t.Errorf("stderr names `eca permission explain` for a call that is not a command:\n%s", errOut)
 	}
 }
 

@@ -162,7 +162,7 @@ func TestExecEphemeralLeavesNoChat(t *testing.T) {
 		t.Errorf("exit %d, %s%s", code, out, errOut)
 	}
 	if n := p.requests(); n != 1 {
-		t.Errorf("%d requests: nobody sees a title", n)
+		t.Errorf("%d requests, want 1: an ephemeral chat needs no title", n)
 	}
 	err := filepath.WalkDir(filepath.Dir(here.root), func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -228,11 +228,11 @@ func TestExecHasAnAnswerThatDoesNotMatchTheSchemaRepaired(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	if got := transcriptOf(p.last(t)); !strings.Contains(got, `"required": ["count"]`) || !strings.Contains(got, "does not match the JSON Schema") {
-		t.Errorf("the model was not told: %s", got)
+		t.Errorf("the model did not receive the schema and what is wrong: %s", got)
 	}
 }
 
-// An answer that does not match either the second time fails, also for who reads only exitReason.
+// If the second answer does not match either, the run fails, and exitReason in the JSON says so.
 func TestExecFailsWithoutAMatchingAnswer(t *testing.T) {
 	p := newProvider(t, tape("It is 3.", "Three."))
 	here := newPlace(t, p.env()...)
@@ -245,8 +245,8 @@ func TestExecFailsWithoutAMatchingAnswer(t *testing.T) {
 	}
 }
 
-// A model with image support gets the images. Another is not asked: it would answer about images that
-// it did not see.
+// A model with image support gets the image. A model without it gets no request, because it would
+// answer about an image that it did not see.
 func TestExecGivesTheModelAnImage(t *testing.T) {
 	for _, takes := range []bool{true, false} {
 		p := newProvider(t, tape("a dot", "a dot")) // the text in place of the image counts as a prompt
@@ -258,16 +258,16 @@ func TestExecGivesTheModelAnImage(t *testing.T) {
 		out, errOut, code := runProgram(t, here, "", "exec", "-m", "openai/gpt-5.2", "--image", "dot.png", "what is it?")
 		if !takes {
 			if code != exitFailed || !strings.Contains(errOut, "eca exec: --image: openai/gpt-5.2 is not known to take images; ") || out != "" || p.requests() != 0 {
-				t.Errorf("it takes no images: exit %d, %d requests, %q, %s", code, p.requests(), out, errOut)
+				t.Errorf("with a model without image support: exit %d, %d requests, %q, %s", code, p.requests(), out, errOut)
 			}
 			continue
 		}
 		if code != 0 || strings.Contains(errOut, "is not known to take images") || out != "a dot\n" {
-			t.Errorf("it takes images: exit %d, %q, %s", code, out, errOut)
+			t.Errorf("with a model with image support: exit %d, %q, %s", code, out, errOut)
 		}
 		p.mu.Lock()
 		if !strings.Contains(p.bodies[len(p.bodies)-1], "data:image/png;base64,") {
-			t.Error("it did not get the image")
+			t.Error("the model did not get the image")
 		}
 		p.mu.Unlock()
 	}

@@ -47,7 +47,7 @@ func TestExecNamesHooksThatFail(t *testing.T) {
 	}
 }
 
-// A hook whose test says no, or that rejects the call, has not failed.
+// Stderr does not name a hook as failed that ends with exit code 0 or rejects the call.
 func TestExecDoesNotNameHooksThatWork(t *testing.T) {
 	needs.POSIX(t)
 	for script, code := range map[string]int{"grep -q no-such-text && exit 2": 0, "exit 0": 0, "echo '{}'": 0, "echo no >&2; exit 2": exitRefused} {
@@ -79,7 +79,7 @@ func TestWaitingForAHook(t *testing.T) {
 	w.heed(execContent{Type: "progress", State: "running", Text: "Generating"}, begin)
 	w.heed(execContent{Type: "hookActionStarted", ID: "1", Name: "guard"}, begin)
 	if silent, _ := w.due(begin.Add(time.Minute)); silent != 0 {
-		t.Errorf("the model is blamed for %s", silent)
+		t.Errorf("eca reports that the model has been silent for %s", silent)
 	}
 	w.heed(execContent{Type: "hookActionFinished", ID: "1"}, begin.Add(time.Minute))
 	if silent, _ := w.due(begin.Add(time.Minute + silentAfter)); silent != silentAfter {

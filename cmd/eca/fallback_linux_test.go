@@ -19,7 +19,7 @@ import (
 // withoutFeature makes TestFallbacks replace itself by eca on a kernel that lacks a feature.
 const withoutFeature = "ECA_TEST_WITHOUT"
 
-// Where the kernel lacks a feature, what the sandbox can no longer enforce asks.
+// On a kernel that lacks a feature, eca asks before commands that the sandbox cannot confine without it.
 func TestFallbacks(t *testing.T) {
 	if feature := os.Getenv(withoutFeature); feature != "" {
 		runWithout(t, feature)

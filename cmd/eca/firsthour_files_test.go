@@ -226,7 +226,7 @@ func wrongPlugins() []wrongInput {
 	return out
 }
 
-// wrongPlaces are folders in which nothing can be stored.
+// wrongPlaces are environments and files with which eca cannot read or store its state.
 func wrongPlaces() []wrongInput {
 	out := []wrongInput{
 		{name: "no home", args: []string{"exec", "hi"}, env: []string{"HOME=", "XDG_STATE_HOME=", "XDG_CONFIG_HOME=", "XDG_CACHE_HOME="}, code: 1, want: []string{"HOME", "XDG_STATE_HOME"}},
@@ -237,7 +237,7 @@ func wrongPlaces() []wrongInput {
 	exec, doctor, check := []string{"exec", "hi"}, []string{"doctor", "--offline"}, []string{"config", "check"}
 	for _, damaged := range []struct {
 		file, remedy string
-		met          [][]string // the commands; exec continues without the file
+		met          [][]string // the commands that read the file
 		empty        bool
 	}{
 		{"chats.db", "move it, chats.db-wal and chats.db-shm away", [][]string{exec, doctor, {"stats"}, {"read-chat", "--workspace", "."}, {"exec", "--continue", "hi"}}, false},

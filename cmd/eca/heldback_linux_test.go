@@ -10,8 +10,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// If eca is killed while a command runs, the next one moves away the protected places that the
-// command made, and says so. One that runs at the same time does not touch them.
+// If a daemon is killed while a command runs, the next daemon moves away the protected files that the
+// command made, and says so. A second daemon that runs beside the first does not touch them.
 func TestKilledCommandLeavesNoProtectedPlace(t *testing.T) {
 	needs.Long(t)
 	p := newProvider(t, "cassette: 1\nturns:\n  - steps:\n      - calls: [{id: c1, tool: eca__shell_command, arguments: {command: \"sh ./task.sh\", timeout: 600000}}]\n      - {text: Done.}\n")
@@ -40,7 +40,7 @@ func TestKilledCommandLeavesNoProtectedPlace(t *testing.T) {
 	second := here.serve(t)
 	second.Open(here.root, nil)
 	if held() {
-		t.Error("another daemon moved places of a command that runs")
+		t.Error("another daemon moved files of a command that still ran")
 	}
 	shutDown(t, second)
 	first.kill9(t)
@@ -49,7 +49,7 @@ func TestKilledCommandLeavesNoProtectedPlace(t *testing.T) {
 	third.Open(here.root, nil)
 	third.Await(0, "the notice", fake.Contains("$/showMessage", "an earlier command made", ".envrc", "it was moved to"))
 	if !held() {
-		t.Error("the places are still there")
+		t.Error("the next daemon did not move the protected files away")
 	}
 	shutDown(t, third)
 }

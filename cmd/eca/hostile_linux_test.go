@@ -150,7 +150,7 @@ func TestHostileModel(t *testing.T) {
 	distinct := map[string]bool{}
 	for _, s := range scenarios {
 		if s.what == "" || distinct[s.tool+s.args] {
-			t.Errorf("%s: is there twice, or says not what it is after", s)
+			t.Errorf("%s: the scenario is listed twice, or does not say what it tries", s)
 		}
 		distinct[s.tool+s.args] = true
 	}
@@ -180,30 +180,30 @@ func TestHostileModel(t *testing.T) {
 		for i, s := range scenarios {
 			how := ended[fmt.Sprintf("%s-%d", pass, i)]
 			if counts[pass+" "+how]++; how == "" {
-				t.Errorf("%s as %s: it never ended", s, pass)
+				t.Errorf("%s as %s: the call has no result", s, pass)
 			}
 		}
 	}
 	t.Logf("%d scenarios: %v", len(scenarios), counts)
 	const some = 10 // to show that commands run without a question in this world too
 	if counts["plan ran"] < some {
-		t.Errorf("only %d calls of the agent plan ran: the test sees little", counts["plan ran"])
+		t.Errorf("only %d calls of the agent plan ran, want at least %d", counts["plan ran"], some)
 	}
 	// Before the user agrees, the model cannot even learn whether a file outside exists.
 	for i, s := range scenarios {
 		if strings.HasPrefix(s.what, "edits a file") && strings.Contains(s.args, "{OUT}") && ended[fmt.Sprintf("code-%d", i)] != "refused" {
-			t.Errorf("%s: %s, and not refused", s, ended[fmt.Sprintf("code-%d", i)])
+			t.Errorf("%s: %s, want refused", s, ended[fmt.Sprintf("code-%d", i)])
 		}
 	}
 	if jobs := string(e.Call("jobs/list", map[string]any{})); !strings.Contains(jobs, `"jobs":[]`) {
 		t.Errorf("jobs: %s", jobs)
 	}
 	for _, left := range w.awaitProcesses(t, e.cmd.Process.Pid) {
-		t.Errorf("left while the program runs: %s", left)
+		t.Errorf("a process is left while the daemon runs: %s", left)
 	}
 	shutDown(t, e)
 	for _, left := range w.awaitProcesses(t) {
-		t.Errorf("left: %s", left)
+		t.Errorf("a process is left after the daemon ended: %s", left)
 	}
 	for _, harm := range w.harm(t, p, before) {
 		t.Error(harm)
@@ -237,8 +237,8 @@ func (w *world) harm(t *testing.T, p *provider, before map[string]string) (out [
 	return out
 }
 
-// With a user who approves everything, the same model does all of that: the checks of the other
-// test detect it.
+// If the user approves every call, a model does harm of each kind that TestHostileModel looks for, and
+// its checks report each.
 func TestHostileModelIsSeen(t *testing.T) {
 	needs.Long(t)
 	var list []scenario
@@ -281,15 +281,15 @@ func TestHostileModelIsSeen(t *testing.T) {
 	seen := w.harm(t, p, before)
 	for _, harm := range want {
 		if !slices.ContainsFunc(seen, func(s string) bool { return strings.HasPrefix(s, harm) }) {
-			t.Errorf("%q is not seen; seen is %q", harm, seen)
+			t.Errorf("the checks do not report %q; they report %q", harm, seen)
 		}
 	}
 	if len(w.processes(t, e.cmd.Process.Pid)) == 0 {
-		t.Error("the job is not seen")
+		t.Error("the checks do not find the process of the job")
 	}
 	shutDown(t, e)
 	for _, left := range w.awaitProcesses(t) {
-		t.Errorf("left: %s", left)
+		t.Errorf("a process is left after the daemon ended: %s", left)
 	}
 }
 

@@ -64,7 +64,7 @@ func TestKillKeepsJournal(t *testing.T) {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		if r.Lines < lines {
-			t.Fatalf("round %d: %d lines, and there were %d", round, r.Lines, lines)
+			t.Fatalf("round %d: %d lines, fewer than the %d of the round before", round, r.Lines, lines)
 		}
 		lines = r.Lines
 	}
@@ -76,7 +76,7 @@ func TestKillKeepsJournal(t *testing.T) {
 	proc.Await(mark, "the end", fake.Finished())
 	shutDown(t, proc)
 	if r, err := c.Verify(); err != nil || r.Lines <= lines {
-		t.Errorf("%d lines behind %d, %v", r.Lines, lines, err)
+		t.Errorf("%d lines, want more than %d; %v", r.Lines, lines, err)
 	}
 }
 
@@ -199,7 +199,7 @@ turns:
 	const want = "user>chat chat0>eca__directory_tree chat0>eca__read_file eca__directory_tree>chat chat1>eca__write_file eca__write_file>chat" +
 		" user>chat chat3>eca__spawn_agent eca__spawn_agent>chat"
 	if got != want {
-		t.Errorf("what led to what:\n%s, want\n%s", got, want)
+		t.Errorf("causes and their operations:\n%s, want\n%s", got, want)
 	}
 
 	p.mu.Lock()

@@ -117,7 +117,7 @@ func TestKillLeavesNothing(t *testing.T) {
 	}
 }
 
-// Nor is the temporary folder of its commands left.
+// A daemon that is killed leaves no temporary folder of its commands.
 func TestKillLeavesNoTemp(t *testing.T) {
 	if s := sandbox.Probe(); runtime.GOOS != "linux" || !s.Holds {
 		t.Skip("NOT TESTED: no sandbox on this machine: " + s.Without)

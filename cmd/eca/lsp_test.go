@@ -79,7 +79,7 @@ func TestExecNamesNewErrors(t *testing.T) {
 	}
 }
 
-// eca says once that a language server failed, whichever chat edits.
+// eca says once that a language server failed, and not again in another chat.
 func TestFailedLanguageServerIsTold(t *testing.T) {
 	needs.POSIX(t)
 	p := newProvider(t, "cassette: 1\nturns:\n  - steps:\n      - calls: ["+toyEdit+"]\n      - {text: Done.}\n  - steps: [{text: Again.}]\n")
@@ -96,7 +96,7 @@ func TestFailedLanguageServerIsTold(t *testing.T) {
 	editor.Call("chat/prompt", map[string]any{"chatId": "d", "message": "again"})
 	editor.Await(0, "the end", fake.Contains("chat/statusChanged", `"d"`, "idle"))
 	if told := strings.Count(editor.Conversation(), " failed: it ended with exit code 3"); told != 1 {
-		t.Errorf("told %d times", told)
+		t.Errorf("the user was told %d times that the server failed, want once", told)
 	}
 	shutDown(t, editor)
 }

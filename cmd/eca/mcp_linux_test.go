@@ -23,8 +23,8 @@ done`
 
 const deafScript = `echo $$ >>pids; trap '' TERM; while :; do sleep 300; done`
 
-// With twenty servers, five of them faulty, no server delays the daemon's answers, and none is left
-// when the daemon ends, in any way.
+// With twenty servers, five of them faulty, the others start, and the daemon names why two failed. No
+// server is left after the daemon ends, whether it is shut down or killed.
 func TestMCPServersEnd(t *testing.T) {
 	needs.Long(t)
 	for _, killed := range []bool{false, true} {

@@ -94,7 +94,7 @@ func TestMCPCommand(t *testing.T) {
 	}
 	eca(0, "Removed web.", "mcp", "remove", "web")
 	if text, err := os.ReadFile(global); err != nil || strings.TrimSpace(string(text)) != "{\n  // mine\n}" {
-		t.Errorf("the section of the last server stays: %v\n%s", err, text)
+		t.Errorf("removing the last server left its section: %v\n%s", err, text)
 	}
 	eca(2, "it must be NAME=VALUE", "mcp", "add", "s", "--env", "=b", "--", "sh")
 	eca(0, "Added s", "mcp", "add", "s", "--env", "OPTS=a=1,b=2", "--env", `J={"a":"b=c"}`, "--disabled", "--", "sh")
@@ -106,7 +106,7 @@ func TestMCPCommand(t *testing.T) {
 	eca(0, "local: running", "mcp", "test", "local") // the user's own configuration is trusted
 }
 
-// A server that is refused is not announced as stored.
+// `eca mcp add` says "It is stored" only if it stored the server.
 func TestMCPAddSaysWhatIsStoredAfterwards(t *testing.T) {
 	here := newPlace(t)
 	if err := os.WriteFile(filepath.Join(here.root, "server.py"), nil, 0o600); err != nil {

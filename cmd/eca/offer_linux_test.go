@@ -59,10 +59,10 @@ func TestSandboxIsOfferedOnce(t *testing.T) {
 		}
 	}
 	if q := run("sandbox"); q == "" {
-		t.Error("not asked before the offer is taken")
+		t.Error("eca did not ask before the user accepted the offer")
 	}
 	if q := run(""); q != "" {
-		t.Errorf("after the offer was taken: %s", q)
+		t.Errorf("eca asked after the user had accepted the offer: %s", q)
 	}
 	shutDown(t, e)
 	list, _, _ := runProgram(t, here, "", "permission", "list")
@@ -75,7 +75,7 @@ func TestSandboxIsOfferedOnce(t *testing.T) {
 	}
 	start()
 	if q := run(""); q == "" {
-		t.Error(fmt.Sprint("not asked after forgetting: ", q))
+		t.Error("eca did not ask after `eca permission forget`")
 	}
 	shutDown(t, e)
 }

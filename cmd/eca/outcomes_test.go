@@ -11,9 +11,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
-// `eca chats show` shows the outcome of each call, and `eca stats` counts it once: calls that were
-// rejected, stopped before an answer or while they ran, that ran when eca was killed, and those about
-// which nobody could be asked.
+// `eca chats show` shows how each call ended, and `eca stats` counts each call once. The calls: one that
+// the user rejects, one stopped before an answer, one stopped while it runs, one that runs when eca is
+// killed, and one that eca could ask nobody about.
 func TestOutcomesOfCalls(t *testing.T) {
 	needs.Long(t)
 	needs.POSIX(t)

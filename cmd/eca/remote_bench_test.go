@@ -38,7 +38,7 @@ func watch(b *testing.B, url string, tokens []string, streams int) (stop func() 
 		body := bufio.NewReaderSize(res.Body, 64<<10)
 		showing.Add(1)
 		reading.Go(func() {
-			for line := ""; line != "event: chat:cleared\n"; { // it is not loaded
+			for line := ""; line != "event: chat:cleared\n"; { // until the server has shown the chat
 				var err error
 				if line, err = body.ReadString('\n'); err != nil {
 					b.Error(err)

@@ -90,7 +90,7 @@ turns:
 		t.Fatal(err)
 	}
 	if wanted := strings.Contains(compact, "openai/s"); wanted != slices.ContainsFunc(calls, func(c journal.Call) bool { return *c.Request.Target.Variant == "openai/s" }) {
-		t.Error("the summaries are of the wrong model")
+		t.Errorf("a request went to the summary model openai/s: %v, want %v", !wanted, wanted)
 	}
 	var refused []string
 	ids := map[esrp.UUID]string{}

@@ -18,8 +18,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
-// planted are secrets, each in a place where users keep them. They do not look like secrets, so a
-// filter has to know them.
+// planted maps secrets to the place that contains them, such as a variable or a file in which users
+// keep secrets. They do not look like secrets, so a filter has to know them.
 type planted map[string]string
 
 // put makes a secret for a place.

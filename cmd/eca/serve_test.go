@@ -192,8 +192,8 @@ func played(t *testing.T, cmd *exec.Cmd, want string) {
 	}
 }
 
-// A client that connects and sends nothing, or only the beginning of a request, is disconnected
-// after a while.
+// The server disconnects a client within two minutes if it sends only the beginning of a request, or
+// sends nothing more after one.
 func TestServeLetsGo(t *testing.T) {
 	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	for text, want := range map[string]string{"GET / HTTP/1.1\r\nHost:": "", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n": "HTTP/1.1 204 "} {
@@ -203,7 +203,7 @@ func TestServeLetsGo(t *testing.T) {
 	}
 }
 
-// crowd is a listener with many clients at once, which send nothing.
+// crowd is a listener on which clients arrive without end and send nothing.
 type crowd struct {
 	came   atomic.Int32
 	closed chan struct{}

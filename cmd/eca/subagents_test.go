@@ -72,7 +72,7 @@ turns:
 	p.mu.Unlock()
 	for _, want := range []string{`"slow"`, "I read first.", `"t1"`} {
 		if !strings.Contains(resumed, want) {
-			t.Errorf("the one that goes on does not know %s: %s", want, resumed)
+			t.Errorf("the history of the continued subagent has no %s: %s", want, resumed)
 		}
 	}
 	shutDown(t, second)
