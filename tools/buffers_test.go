@@ -12,8 +12,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// A client has the files of its workspace by its own names for them: below a root that is a
-// link, too. Of files elsewhere it is never asked.
+// A client is asked for a file by the path below its workspace root, also if that root is a link.
+// It is not asked for files outside the workspace.
 func TestWithBuffers(t *testing.T) {
 	dir := testkit.TempDir(t)
 	target, link := filepath.Join(dir, "real"), filepath.Join(dir, "link")
@@ -47,6 +47,6 @@ func TestWithBuffers(t *testing.T) {
 		}
 	}
 	if call.Save(filepath.Join(target, "d.txt"), "x") || asked != filepath.Join(link, "d.txt") {
-		t.Errorf("a client that fails saved %q", asked)
+		t.Errorf("Save reported success although the client failed, or asked it for the wrong path: %q", asked)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// The store of whole outputs is bounded, by age and by size; other files are none of ours.
+// The store of whole outputs removes its oldest files, by age and by total size. It removes no files
+// that are not outputs.
 func TestOutputsAreBounded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "outputs")
 	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
@@ -40,7 +41,7 @@ func TestOutputsAreBounded(t *testing.T) {
 		t.Helper()
 		for path, want := range want {
 			if _, err := os.Stat(path); (err == nil) != want {
-				t.Errorf("%s: %s is there: %v", what, filepath.Base(path), !want)
+				t.Errorf("%s: %s exists: %v, want %v", what, filepath.Base(path), !want, want)
 			}
 		}
 	}

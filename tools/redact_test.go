@@ -36,8 +36,8 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// The shown part of a growing line is bounded, and no end of a long line passes for a line: it
-// may begin in the middle of a secret.
+// byLine passes on whole lines only. It drops lines that are too long instead of passing on their
+// end, which may begin in the middle of a secret.
 func TestByLine(t *testing.T) {
 	var got strings.Builder
 	out := byLine(func(lines string) { got.WriteString(lines) })

@@ -101,7 +101,8 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// A cut output is valid text, says how to get the rest, and the rest is there.
+// An output that was cut is valid text and says how to get the rest. The file that it names has the
+// whole output.
 func TestLimit(t *testing.T) {
 	for name, text := range map[string]string{
 		"lines": strings.Repeat("line\n", 50), "bytes": strings.Repeat("é", 300), "both": strings.Repeat(strings.Repeat("é", 100)+"\n", 50),
@@ -130,7 +131,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// Many outputs do not evade the limits; those that fit stay as they are.
+// The limits apply to all outputs of a result together. Outputs that fit are not changed.
 func TestLimitOfMany(t *testing.T) {
 	dir := t.TempDir()
 	for n, want := range map[int]int{4: 4, 20: 20, 1000: 4} {
@@ -151,8 +152,8 @@ func TestLimitOfMany(t *testing.T) {
 	}
 }
 
-// Images that no provider takes are left out by name, whatever the tool says they are; a
-// text that is cut takes none with it.
+// Limit leaves out images that no provider takes, and says which and why. Cutting the text does not
+// remove images.
 func TestLimitImages(t *testing.T) {
 	gif := []byte("GIF89a picture")
 	all := []event.Image{{MediaType: "image/png", Data: gif}, {MediaType: "image/svg+xml", Data: []byte("<svg/>")}, {MediaType: "image/gif", Data: append(gif, make([]byte, workspace.MaxImage)...)}}
@@ -174,7 +175,8 @@ func TestLimitImages(t *testing.T) {
 	}
 }
 
-// Of two verdicts nothing gets easier, in either order.
+// The stricter of two verdicts has the stricter decision, and always asks if one of them does. The
+// order of the two does not matter.
 func TestStricter(t *testing.T) {
 	rank := map[Decision]int{Allow: 1, Ask: 2, Deny: 3}
 	for a := range rank {
@@ -193,7 +195,7 @@ func TestStricter(t *testing.T) {
 	}
 }
 
-// Names that no provider takes become others, each its own.
+// FullName replaces names that no provider takes, and gives different tools different names.
 func TestFullName(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	seen := map[string]bool{}

@@ -25,7 +25,7 @@ func (s *starter) Run(_ context.Context, r tools.SubagentRequest) (tools.Result,
 
 func TestSpawnAgent(t *testing.T) {
 	if len(Tools(Options{})) > 0 {
-		t.Error("there is a tool without agents")
+		t.Error("Tools returned a tool although there are no agents")
 	}
 	tool := Tools(Options{
 		All: []Agent{{Name: "one", Description: "Looks\naround."}, {Name: "two"}},
@@ -63,6 +63,6 @@ func TestSpawnAgent(t *testing.T) {
 		}
 	}
 	if _, err := tool.Plan(t.Context(), tools.Call{Arguments: json.RawMessage(`{"agent": "one", "task": "t"}`)}); err == nil {
-		t.Error("subagents start where none can")
+		t.Error("the tool accepts a call in a chat that cannot start subagents")
 	}
 }

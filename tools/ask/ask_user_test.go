@@ -44,7 +44,7 @@ func TestArguments(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	if Tools(nil) != nil {
-		t.Error("a tool without a client")
+		t.Error("Tools returned a tool although there is no client")
 	}
 	tool := Tools(&listener{})[0]
 	for _, c := range []struct{ chat, args, want string }{

@@ -70,12 +70,13 @@ func TestBoardFirstAnswer(t *testing.T) {
 	})
 }
 
-// A question fails when every client that was asked has failed. If one of them has left instead, in
-// whatever order, it stays open until another client answers or the chat is stopped.
+// A question fails when every client that was asked has returned an error. If one of the clients
+// has left instead, the question stays open until another client answers or the chat is stopped.
+// The order of the errors does not matter.
 func TestBoardFailures(t *testing.T) {
 	refusal, gone := errors.New("no"), fmt.Errorf("closed: %w", ask.ErrGone)
 	for name, c := range map[string]struct {
-		first, later []error // the clients' errors, of those that are there and those that join
+		first, later []error // the errors of the clients that are there, and of those that join later
 		fails        bool
 	}{
 		"one fails":                    {first: []error{refusal}, fails: true},

@@ -49,12 +49,12 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// source says that each line with the word bad is an error, once it has checked the file.
+// source is a checker that reports an error for each line with the word bad.
 type source struct {
 	mu      sync.Mutex // guards the fields below
 	asked   int
-	slow    bool          // it does not check files in time
-	entered chan struct{} // sends when Changed begins; may be nil
+	slow    bool          // Changed returns without results
+	entered chan struct{} // Changed closes it when it begins; may be nil
 	other   []tools.Diagnostic
 }
 
@@ -102,7 +102,7 @@ type rig struct {
 	dir    string
 }
 
-// newRig has a tool that writes a file, or moves one, with what a call does besides.
+// newRig makes a rig whose tool moves a file, or calls also with the new text and then writes a file.
 func newRig(t *testing.T, also func(text string) error) *rig {
 	s := &source{}
 	write := tools.Definition[map[string]any]{
@@ -171,7 +171,7 @@ func TestEdits(t *testing.T) {
 	r.want(r.write("b.toy", "bad 3\nbad 4\nbad 5\n"), header+"/b.toy:3:1: error: bad 5")
 }
 
-// Errors that an edit causes in other files are named, and older ones there are not.
+// The result names errors that the edit causes in other files, and not the older errors there.
 func TestOtherFiles(t *testing.T) {
 	var r *rig
 	r = newRig(t, func(text string) error {
@@ -184,7 +184,7 @@ func TestOtherFiles(t *testing.T) {
 	r.want(r.write("a.toy", "two"), header+"/other:9:2: warning: two")
 }
 
-// Edits that overlap are asked about once, in the result of the last one.
+// If edits overlap, the checker is asked once for all, and the result of the last one has the answer.
 func TestOverlappingEdits(t *testing.T) {
 	r := newRig(t, func(string) error { return nil })
 	entered := make(chan struct{})

@@ -23,8 +23,8 @@ func (e *slowEditor) diagnostics(_ context.Context, path string) ([]tools.Diagno
 	return []tools.Diagnostic{{At: tools.Position{Path: path, Line: 1}, Message: "no"}}, nil
 }
 
-// However long eca waits, an editor is asked a bounded number of times, and an error that it names
-// before the end is found.
+// Changed asks an editor only a few times, also if it may wait long. It finds an error that the
+// editor reports before the wait is over.
 func TestCheckerAsksRarely(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -26,8 +26,9 @@ func runFor(t *testing.T, all *tools.Registry, name string, call tools.Call, arg
 	return tool.Run(t.Context(), call, nil)
 }
 
-// A client that hangs while it saves a file holds up neither other files nor, for long, the
-// same file in another chat. The edit of the hanging call is refused, because the file has changed.
+// While a client hangs in saving a file, edits of other files do not wait, and an edit of the same
+// file in another chat waits for at most turnTime. The edit of the hanging call is then refused,
+// because the file has changed.
 func TestSavingClientHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
@@ -62,8 +63,8 @@ func TestSavingClientHoldsUpNobody(t *testing.T) {
 				t.Errorf("%s: after %s, %v %v", c.name, took, res.Outputs, err)
 			}
 		}
-		if told := <-result; !strings.Contains(told, "was changed in the meantime") {
-			t.Errorf("the chat with the client is told %q", told)
+		if got := <-result; !strings.Contains(got, "was changed in the meantime") {
+			t.Errorf("the edit of the hanging call returned %q", got)
 		}
 		if got := get(t, same); got != "one two THREE" {
 			t.Errorf("%q", got)
@@ -71,7 +72,7 @@ func TestSavingClientHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// Edits of one file wait for each other in a chat whose client is slow: both are in it.
+// In a chat whose client saves slowly, edits of one file wait for each other, so the file has both.
 func TestEditsOfOneChatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
@@ -98,8 +99,8 @@ func TestEditsOfOneChatWait(t *testing.T) {
 	})
 }
 
-// A text that the client refuses to save is on the disk, and the model knows what the editor shows;
-// text that the user has not saved yet does not get there.
+// If the client refuses to save an edit, the tool writes the file itself and says so. If the editor
+// has unsaved changes, the tool refuses the edit instead.
 func TestRefusedSave(t *testing.T) {
 	for name, c := range map[string]struct{ disk, editor, want, says string }{
 		"nothing unsaved": {"two", "two", "TWO", "the change is only on disk"},
@@ -124,7 +125,7 @@ func TestRefusedSave(t *testing.T) {
 	}
 }
 
-// A client that saves a file and fails afterwards has saved it.
+// If the client saved the file and failed afterwards, the edit counts as done and is not made twice.
 func TestSavedAndRefused(t *testing.T) {
 	root := t.TempDir()
 	path := put(t, root, "a.txt", "x")

@@ -9,22 +9,21 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// editor is a client that has a file: how it tells its text, and what it does with one.
+// editor is a client that has a file open.
 type editor struct {
-	read  func(disk string) string
-	write func(disk, text string) (saved string)
+	read  func(disk string) string               // returns the text that the client sends to eca
+	write func(disk, text string) (saved string) // returns what the client stores when eca sends text
 }
 
-// vim is a buffer of Neovim, as CodeCompanion fills it: a line for each piece between ends of
-// line, each of them saved with the file's own.
+// vim stores a text like CodeCompanion in a buffer of Neovim: it splits the text at line feeds, and
+// ends each line with the line end of the file.
 func vim(eol string) func(disk, text string) string {
 	return func(_, text string) string {
 		return strings.Join(strings.Split(text, "\n"), eol) + eol
 	}
 }
 
-// A client's conversion of line ends does not reach the disk, nor does an edit that has not
-// been saved.
+// An edit keeps the line ends of the file, also if the client converts them when it reads or saves.
 func TestEditInClients(t *testing.T) {
 	same := func(disk string) string { return disk }
 	literal := func(_, text string) string { return text }
@@ -56,8 +55,9 @@ func TestEditInClients(t *testing.T) {
 	}
 }
 
-// The client's text counts, with the line ends of the disk; what it does not save is not
-// said twice, and what it does on its own is left to it.
+// An edit starts from the client's unsaved text and gets the line ends of the file on disk. If the
+// client then stores another text, the tool sends the edit once more only to remove one line end
+// too many.
 func TestEditOfUnsavedInClients(t *testing.T) {
 	for name, c := range map[string]struct{ disk, unsaved, said, saved, want string }{
 		"unsaved lines": {

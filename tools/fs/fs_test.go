@@ -165,7 +165,8 @@ func TestWriteAndMove(t *testing.T) {
 	}
 }
 
-// The edit that runs is the edit that was shown, or an error.
+// An edit that runs after the file has changed keeps the changes, and fails if the file no longer
+// has the original.
 func TestEditSeesChangesInBetween(t *testing.T) {
 	root := t.TempDir()
 	path := put(t, root, "a.txt", "one\ntwo\n")
@@ -218,8 +219,8 @@ func TestReplaceMatch(t *testing.T) {
 	}
 }
 
-// An edit replaces one place and leaves every byte around it alone; if the original
-// is there exactly once, that is the place.
+// An edit replaces one part of the text and leaves every byte around it unchanged. If the text has
+// the original exactly once, that is the part.
 func FuzzReplaceMatch(f *testing.F) {
 	f.Add("a\nb\nc\n", "b", "B")
 	f.Add("\tif x {\r\n\t}\r\n", "if x {\n}", "y")
@@ -360,7 +361,7 @@ type stopping struct{ cancel func() }
 func (s stopping) Writing(context.Context, string, []byte) error { s.cancel(); return nil }
 func (s stopping) Moving(context.Context, string, string) error  { s.cancel(); return nil }
 
-// A call that was stopped while the log worked changes nothing.
+// A call that is cancelled while the log records it changes no file.
 func TestStoppedInFileLog(t *testing.T) {
 	root := t.TempDir()
 	put(t, root, "a", "1")
@@ -380,7 +381,7 @@ func TestStoppedInFileLog(t *testing.T) {
 	}
 }
 
-// The calls of one answer run at once; none undoes what another did.
+// Concurrent edits of one file do not undo each other.
 func TestEditsAtOnce(t *testing.T) {
 	root := t.TempDir()
 	var want strings.Builder
@@ -405,7 +406,7 @@ func TestEditsAtOnce(t *testing.T) {
 	}
 }
 
-// Several edits are one change, or none.
+// multi_edit makes all of its edits or none.
 func TestMultiEdit(t *testing.T) {
 	root := t.TempDir()
 	const text = "one\r\ntwo\r\nthree three\r\n"

@@ -36,7 +36,8 @@ func attack(t *testing.T, name, root string, args map[string]any, meanwhile func
 	return tool.Run(context.Background(), call, nil)
 }
 
-// A path that leads elsewhere than when the call was judged is not used, whatever the tool.
+// A file tool fails if its path leads elsewhere than when the call was judged, and touches no file
+// there.
 func TestSwappedPaths(t *testing.T) {
 	for name, args := range map[string]map[string]any{
 		"write_file": {"content": "evil\n"}, "edit_file": {"original_content": "one", "new_content": "evil"}, "read_file": {},
@@ -81,7 +82,8 @@ func TestSwappedPaths(t *testing.T) {
 	}
 }
 
-// A file with a second name outside keeps what it says there.
+// Writing a file that has a second name (a hard link) outside the workspace does not change what the
+// second name has.
 func TestHardLink(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	secret := filepath.Join(outside, "profile")

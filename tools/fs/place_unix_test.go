@@ -38,7 +38,7 @@ func TestPipes(t *testing.T) {
 	for _, device := range []string{"/dev/zero", "/dev/stdin"} {
 		args := map[string]any{"path": device}
 		if _, err := attack(t, "read_file", root, args, func() {}); err == nil {
-			t.Errorf("%s is read", device)
+			t.Errorf("read_file read the device %s", device)
 		}
 	}
 }

@@ -35,7 +35,8 @@ func (r *rig) awaitEnd(s *server) {
 	}
 }
 
-// A server without use is stopped. That is not a failure: the next edit starts it again.
+// A server that no edit has used for idleTime is stopped. This does not count as a failure, and the
+// next edit starts the server again.
 func TestIdleServersAreStopped(t *testing.T) {
 	needs.POSIX(t)
 	r := newRig(t, "", map[string]string{"a.toy": "DEF a\n"})
@@ -65,7 +66,7 @@ func TestIdleServersAreStopped(t *testing.T) {
 	}
 }
 
-// A server that uses too much memory is ended, which the user learns, and edits go on.
+// A server that uses too much memory is ended and listed as failed. Edits work without it.
 func TestServersThatUseTooMuchMemory(t *testing.T) {
 	needs.POSIX(t)
 	if runtime.GOOS != "linux" {
@@ -85,7 +86,7 @@ func TestServersThatUseTooMuchMemory(t *testing.T) {
 	r.want(r.write("a.toy", "ERR x\n"), "") // within the pause after a failure
 }
 
-// The server that was used least recently makes room for another.
+// If too many servers run, the one that was used least recently is stopped to start another.
 func TestRunningServersAreLimited(t *testing.T) {
 	needs.POSIX(t)
 	r := newRig(t, "", nil)

@@ -122,7 +122,8 @@ func TestNewErrorsAreNamed(t *testing.T) {
 	}
 }
 
-// Changes that others make on the disk are known before the next edit, and do not count as its own.
+// eca tells the server of changes that others made on the disk before it checks the next edit.
+// Errors from those changes are not reported as errors of the edit.
 func TestChangesOfOthers(t *testing.T) {
 	needs.POSIX(t)
 	r := newRig(t, "", map[string]string{"a.toy": "\n"})
@@ -135,7 +136,7 @@ func TestChangesOfOthers(t *testing.T) {
 	r.want(r.write("a.toy", "DEF a\nERR theirs\nUSE b\nERR ours\n"), "a.toy:4:5: error: ours [toy 7]")
 }
 
-// A server that misbehaves delays some edits a little, and nothing else.
+// A server that misbehaves delays edits for a bounded time.
 func TestHostileServers(t *testing.T) {
 	needs.POSIX(t)
 	for _, c := range []struct {
@@ -288,7 +289,7 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// Reports are kept within limits, whatever a server sends.
+// The numbers of kept diagnostics and of files with diagnostics have limits.
 func TestReportsAreBounded(t *testing.T) {
 	r := newReports()
 	list := make([]tools.Diagnostic, maxPerFile)
@@ -376,8 +377,8 @@ func TestCompilersThatAreServers(t *testing.T) {
 func TestFailuresAreToldOnce(t *testing.T) {
 	needs.POSIX(t)
 	r := newRig(t, "crash-start", map[string]string{"a.toy": "DEF a\n"})
-	now, told := time.Now(), 0
-	r.servers.opts.Now, r.servers.opts.Failed = func() time.Time { return now }, func() { told++ }
+	now, reported := time.Now(), 0
+	r.servers.opts.Now, r.servers.opts.Failed = func() time.Time { return now }, func() { reported++ }
 	for range 3 {
 		if _, err := r.use().serverFor(filepath.Join(r.dir, "a.toy")); err != nil {
 			t.Fatal(err)
@@ -385,7 +386,7 @@ func TestFailuresAreToldOnce(t *testing.T) {
 		r.servers.work.Wait()
 		now = now.Add(longestPause)
 	}
-	if list := r.servers.Failures(); told != 1 || len(list) != 1 || !strings.Contains(list[0], "exit code 3: cannot start") {
-		t.Errorf("told %d times: %q", told, list)
+	if list := r.servers.Failures(); reported != 1 || len(list) != 1 || !strings.Contains(list[0], "exit code 3: cannot start") {
+		t.Errorf("the failure was reported %d times, want once: %q", reported, list)
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// A repository in which git would wait forever, or a git that does, makes the command ask.
+// eca asks before a git command if git would wait forever in the repository, or if git itself never
+// ends.
 func TestGitThatHangsAsks(t *testing.T) {
 	needs.Git(t)
 	for _, pipe := range []string{".git/config", ".git/config.worktree", ".git/HEAD", ".git", ".git/commondir", ".git/objects/info/alternates", ".gitmodules", ".git/modules/s/config"} {
@@ -34,7 +35,7 @@ func TestGitThatHangsAsks(t *testing.T) {
 		}
 	}
 
-	// A git of the workspace is not asked, though it is first in PATH.
+	// eca does not run a git of the workspace, even if it is first in PATH.
 	own := makeFiles(t, map[string]string{"bin/git": "#!/bin/sh\n: >\"${0%/*}/ran\"\n", ".git/HEAD": "ref: refs/heads/main\n", ".git/config": "[core]\n\tbare = false\n", ".git/objects/x": "", ".git/refs/x": ""})
 	if err := os.Chmod(filepath.Join(own, "bin/git"), 0o700); err != nil { //nolint:gosec // it is a program
 		t.Fatal(err)
@@ -45,7 +46,7 @@ func TestGitThatHangsAsks(t *testing.T) {
 		t.Errorf("a git in the workspace: %+v", v)
 	}
 	if _, err := os.Stat(filepath.Join(own, "bin/ran")); err == nil {
-		t.Error("a git in the workspace was asked")
+		t.Error("eca ran the git of the workspace")
 	}
 
 	// A git that never ends.

@@ -25,8 +25,8 @@ func usual() []string {
 	}
 }
 
-// BenchmarkJudge judges the usual commands, from the text on, for an agent with rules of a
-// user and for one that changes nothing. The floor is parsing the same texts.
+// BenchmarkJudge parses and judges usual commands, with rules of a user, for an agent that may change
+// things and for one that may not. The floor is parsing the same commands.
 func BenchmarkJudge(b *testing.B) {
 	dir := makeFiles(b, map[string]string{".git/config": "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = x\n", "src/a.go": "", "package.json": ""})
 	p := real(b, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["npm (test|run).*", "go (test|vet|build|list).*", "git (status|diff|log|show).*", "make( test)?"]}}},

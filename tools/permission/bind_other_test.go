@@ -2,7 +2,7 @@
 
 package permission
 
-// bindArg has a meaning only where strace watches what is bound: on Linux.
+// bindArg is used on Linux only, where strace watches programs in the sandbox.
 const bindArg = "__bind"
 
 func bindAndExec(string, []string) int { return 127 }

@@ -64,7 +64,8 @@ func makeFiles(t testing.TB, files map[string]string) string {
 	return testkit.Folder(t, files)
 }
 
-// Commands that a user's patterns allow, and those they let through when they saw the text only.
+// A user's pattern allows the commands that it is meant for. It does not allow a command line because
+// its text as a whole matches.
 func TestAllowedCommands(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	const rules = `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": [
@@ -94,12 +95,13 @@ func TestAllowedCommands(t *testing.T) {
 	bare := real(t, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {}}}}}`, dir)
 	for _, command := range []string{"rm x", "npm test; $x", "f() { x; }; f"} {
 		if judge(t, every, "code", dir, command).Decision != tools.Allow || judge(t, bare, "code", dir, command).Decision != tools.Allow {
-			t.Errorf("%q: a rule for everything does not cover it", command)
+			t.Errorf("%q: a rule that allows every command does not allow it", command)
 		}
 	}
 }
 
-// A denying or asking rule sees each part, however it is written.
+// A rule that denies a command applies to each part of a command line, also to quoted, nested and
+// computed parts.
 func TestDeniedCommands(t *testing.T) {
 	dir := t.TempDir()
 	p := real(t, `{"toolCall": {"approval": {"byDefault": "allow", "deny": {"eca__shell_command": {"argsMatchers": {"command": ["rm .*", "git push.*--force.*"]}}}}}}`, dir)
@@ -116,8 +118,8 @@ func TestDeniedCommands(t *testing.T) {
 	}
 }
 
-// An agent that changes nothing: commands that only read in the workspace run, those that
-// change something are denied, and for all others the user is asked, always.
+// For an agent that may not change anything, commands that only read in the workspace run, and
+// commands that change something are denied. eca asks about all others each time.
 func TestReadOnlyAgents(t *testing.T) {
 	outside := makeFiles(t, map[string]string{"secret": "", "fifo/x": ""})
 	dir := makeFiles(t, map[string]string{"a.txt": "", "sub/b.txt": "", "--pre=x": ""})
@@ -148,11 +150,11 @@ func TestReadOnlyAgents(t *testing.T) {
 	}
 	all := real(t, `{"agent": {"plan": {"toolCall": {"approval": {"byDefault": "allow", "allow": {"eca__shell_command": {}}}}}}}`, dir)
 	if v := judge(t, all, "plan", dir, "npm test"); v.Decision != tools.Ask || !v.AlwaysAsk {
-		t.Errorf("an allowing rule lets plan run anything: %+v", v)
+		t.Errorf("a rule that allows commands lets the agent plan run npm test: %+v", v)
 	}
 	ask := real(t, `{"agent": {"plan": {"toolCall": {"approval": {"ask": {"eca__shell_command": {}}}}}}}`, dir)
 	if v := judge(t, ask, "plan", dir, "ls"); v.Decision != tools.Ask {
-		t.Errorf("who wants to be asked is not: %+v", v)
+		t.Errorf("eca does not ask about a command for which a rule says ask: %+v", v)
 	}
 	if v := judge(t, p, "plan", outside, "ls"); v.Decision != tools.Ask {
 		t.Errorf("reading elsewhere: %+v", v)
@@ -181,7 +183,8 @@ func TestRepositoryHelpers(t *testing.T) {
 			}
 		}
 	}
-	// A command that shows no contents starts none of the programs for them.
+	// Git commands that show no contents of files run unasked, because they do not start the programs that
+	// convert contents.
 	dir := makeFiles(t, map[string]string{".git/config": harmless + "[diff \"p\"]\n\ttextconv = ./x\n[filter \"lfs\"]\n\tclean = ./x\n", "sub/x": ""})
 	for command, want := range map[string]tools.Decision{
 		"git log": tools.Allow, "git log --oneline -5": tools.Allow, "git -C sub log -n 3 -- x": tools.Allow, "git branch -a": tools.Allow, "git rev-parse HEAD": tools.Allow, "git remote -v": tools.Allow,
@@ -214,8 +217,8 @@ func TestRepositoryHelpers(t *testing.T) {
 	}
 }
 
-// However often a command changes its folder, it is judged, and what follows where nobody
-// knows the folder needs a rule of its own.
+// eca judges a command that changes its folder many times. If it cannot know the folder of a part, a
+// rule has to allow that part.
 func TestManyFolders(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	p := real(t, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["cd .*"]}}}}}}`, dir)
@@ -232,8 +235,8 @@ func TestManyFolders(t *testing.T) {
 	}
 }
 
-// Where a command works, and what it names, is found as the system finds it: one name after the
-// other, links followed, before .. goes up from there.
+// eca resolves the paths of a command as the system does: name by name, following each link before
+// a .. after it.
 func TestPathsAreFollowedByName(t *testing.T) {
 	outside := makeFiles(t, map[string]string{"in/x": "", "secret": "", "in/a.txt": ""})
 	dir := makeFiles(t, map[string]string{"a.txt": "", "sub/b.txt": "", "sub2/c": "", "d/x": "", "opts/-R": "", "opts/y": "", "list": "", "--pre=x": "", ".e": ""})
@@ -258,14 +261,14 @@ func TestPathsAreFollowedByName(t *testing.T) {
 	}
 }
 
-// Which repository git uses, and what its configuration says, git is asked; and a repository, or
-// objects, outside the workspace are asked for.
+// eca asks git which repository a command uses and what its configuration is. If the repository or
+// its objects are outside the workspace, eca asks the user.
 func TestGitIsAsked(t *testing.T) {
 	needs.Long(t)
 	needs.Git(t)
 	outside := makeFiles(t, map[string]string{"repo/.git/HEAD": "ref: refs/heads/main\n", "repo/.git/config": "", "repo/.git/objects/x": "", "repo/.git/refs/x": "", "repo/.git/worktrees/w/HEAD": "ref: refs/heads/w\n", "repo/.git/worktrees/w/commondir": "../..\n", "other/HEAD": "ref: refs/heads/main\n", "other/objects/x": "", "other/refs/x": ""})
-	valid := func(at string, more map[string]string) map[string]string {
-		files := map[string]string{at + "HEAD": "ref: refs/heads/main\n", at + "config": "[core]\n\tbare = false\n", at + "objects/x": "", at + "refs/x": "", "sub/x": "", "in/objects/info/x": ""}
+	valid := func(prefix string, more map[string]string) map[string]string {
+		files := map[string]string{prefix + "HEAD": "ref: refs/heads/main\n", prefix + "config": "[core]\n\tbare = false\n", prefix + "objects/x": "", prefix + "refs/x": "", "sub/x": "", "in/objects/info/x": ""}
 		for name, text := range more {
 			files[name] = text
 		}
@@ -334,7 +337,7 @@ func TestGitIsAsked(t *testing.T) {
 	if v := judge(t, real(t, `{}`, filepath.Join(sub, "sub")), "plan", filepath.Join(sub, "sub"), "git log"); v.Decision != tools.Ask {
 		t.Errorf("a repository around the workspace: %+v", v)
 	}
-	// Changes are seen, though answers are kept.
+	// eca notices changes of the configuration although it caches git's answers.
 	p := real(t, `{}`, sub)
 	for _, c := range []struct {
 		text string

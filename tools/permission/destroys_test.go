@@ -33,8 +33,9 @@ func TestTemporaryHomeIsIrreplaceable(t *testing.T) {
 	}
 }
 
-// Irreversible effects ask also in auto-approve, and are not remembered; files that are
-// created again all the time may go. A rule of the user's that allows it counts.
+// eca asks before a command that destroys something irreversibly, also with auto-approve, and does
+// not remember the answer. It does not ask this about build results, or if the user has a rule that
+// allows the command.
 func TestIrreversible(t *testing.T) {
 	outside := makeFiles(t, map[string]string{"build/x": ""})
 	dir := makeFiles(t, map[string]string{
@@ -91,7 +92,7 @@ func TestIrreversible(t *testing.T) {
 		{"find . -name x -exec rm -rf {} +", true},
 		{"ls | xargs rm -rf", true},
 		{"sudo rm -rf src", true},
-		// A text that a shell runs is judged like the command itself; asked about, if it is not known.
+		// A text that is sent to a shell is judged like a command. If eca does not know the text, it asks.
 		{"echo 'rm -rf src' | sh", true},
 		{"echo 'rm -rf build' | sh", false},
 		{"printf 'rm -rf %s\\n' build src | sudo bash -s", true},

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// The other differences: agents, servers, shells and invalid patterns. Each row
-// is in docs/permissions.md.
+// The differences to the reference server that TestUserConfigs does not test: agents, MCP servers,
+// shells and patterns. docs/permissions.md has a row for each.
 func TestOtherDifferences(t *testing.T) {
 	const (
 		readers  = "`plan` and `explorer` run every call that the configuration allows"
@@ -71,7 +71,7 @@ func TestOtherDifferences(t *testing.T) {
 	}
 }
 
-// otherShell is how commands of a shell that is none of POSIX are judged.
+// otherShell makes the command of a plan one for a shell that eca cannot parse.
 func otherShell(_ *tools.Spec, p *tools.Plan) {
 	p.Command.Program = cmdline.Program{Unresolved: "it is for a shell whose programs cannot be judged here"}
 }

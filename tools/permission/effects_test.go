@@ -8,7 +8,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// A question says of each part of a command what it would do, as data and in words.
+// A question says what each part of the command would do, as data and in its text.
 func TestQuestionsSayWhatCommandsDo(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	p := real(t, `{}`, dir)

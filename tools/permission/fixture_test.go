@@ -50,8 +50,8 @@ func fixtureFiles(t *testing.T) string {
 	})
 }
 
-// How many commands of each kind ask, for each value of toolCall.unasked: fewer questions, and
-// none of the commands that need a network or destroy something runs as one that reads.
+// The table in docs/permissions.md has, for each value of toolCall.unasked, how many commands of
+// each kind ask. No command that needs a network or destroys something runs as one that only reads.
 func TestQuestionsOfTheFixture(t *testing.T) {
 	root := fixtureFiles(t)
 	lines := fixture(t, root)
@@ -114,8 +114,8 @@ func TestQuestionsOfTheFixture(t *testing.T) {
 	documented(t, questionTable(asks))
 }
 
-// drawn is how many of 500 commands, drawn at random from sessions of coding agents, are of
-// which kinds: there, most only read.
+// drawn says how many of 500 commands, drawn at random from sessions of coding agents, are of which
+// kinds. Most of them only read.
 func drawn() map[int][]string {
 	return map[int][]string{441: {"read"}, 38: {"build", "test", "write"}, 21: {"network", "destructive"}}
 }
@@ -159,8 +159,8 @@ func questionTable(asks map[string]map[string]int) string {
 	return out.String()
 }
 
-// documented makes sure that docs/permissions.md has a table, in the place of the one that
-// begins with the same line.
+// documented fails the test if docs/permissions.md does not have the table. With -update, it
+// replaces the table that begins with the same line.
 func documented(t *testing.T, table string) {
 	t.Helper()
 	path := filepath.FromSlash("../../docs/permissions.md")

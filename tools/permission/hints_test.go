@@ -7,8 +7,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// A server's hints make rules stricter where only the default allows, and a tool
-// that has changed is always asked about; nothing of it turns a deny around.
+// A server's hint makes a call ask if only byDefault allows it. A tool that has changed asks each
+// time. Neither affects a rule that denies.
 func TestHints(t *testing.T) {
 	const open = `{"toolCall": {"approval": {"byDefault": "allow", "allow": {"named": {}, "db__drop": {}}, "deny": {"evil": {}}}}}`
 	for _, c := range []struct {

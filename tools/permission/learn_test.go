@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// However many names are tried, what is known of them stays bounded, and programs are found.
+// eca remembers only a bounded number of names that are not in a folder, and still finds programs
+// there afterwards.
 func TestNamesThatAreTriedAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "there"), []byte("\x7fELF"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	old := time.Now().Add(-time.Hour) // what changed lately is not learned
+	old := time.Now().Add(-time.Hour) // eca remembers nothing about folders that have just changed
 	if err := os.Chtimes(dir, old, old); err != nil {
 		t.Fatal(err)
 	}

@@ -4,5 +4,5 @@ package permission
 
 import "math"
 
-// enoughPrograms is how many programs are really run: all that come up.
+// enoughPrograms is how many programs the tests really run: all that they generate.
 const enoughPrograms = math.MaxInt

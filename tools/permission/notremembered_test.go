@@ -8,8 +8,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// A question says that its answer cannot be remembered if, and only if, the call would ask again
-// although the user chose that.
+// A question says that its answer cannot be remembered if, and only if, eca would ask about the
+// same call again after the user chose to remember the answer.
 func TestNotRemembered(t *testing.T) {
 	shell := func(command, dir string) tools.Plan {
 		text, err := json.Marshal(map[string]string{"command": command})

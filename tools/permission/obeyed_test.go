@@ -30,19 +30,20 @@ func obeyed(t *testing.T) (list []string) {
 	return list
 }
 
-// Writing what programs obey asks, by file tools and by commands; the sandbox knows the same names.
+// eca asks before file tools and commands write a file that programs obey. The sandbox protects files
+// with the same names.
 func TestObeyedFilesAreProtected(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{"toolCall": {"approval": {"byDefault": "allow"}}}`), Getenv: func(string) string { return "" }})
 	p, _ := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory("")})
 	call := tools.Call{Agent: "code", Roots: []string{dir}, Arguments: json.RawMessage(`{}`)}
 	for _, name := range obeyed(t) {
-		for _, at := range []string{name, "sub/" + name, strings.ToUpper(name)} {
-			if v := p.Judge(call, spec("eca__write_file"), tools.Plan{Paths: []string{filepath.Join(dir, at)}}); v.Decision != tools.Ask || !v.AlwaysAsk || v.Rule != "protected" {
-				t.Errorf("writing %s: %+v", at, v)
+		for _, file := range []string{name, "sub/" + name, strings.ToUpper(name)} {
+			if v := p.Judge(call, spec("eca__write_file"), tools.Plan{Paths: []string{filepath.Join(dir, file)}}); v.Decision != tools.Ask || !v.AlwaysAsk || v.Rule != "protected" {
+				t.Errorf("writing %s: %+v", file, v)
 			}
-			if !matched(ProtectedNames(), path.Join(dir, at)) {
-				t.Errorf("the sandbox does not keep %s", at)
+			if !matched(ProtectedNames(), path.Join(dir, file)) {
+				t.Errorf("the sandbox does not protect %s", file)
 			}
 		}
 		if v := judge(t, p, "code", dir, "cp a.txt '"+name+"'"); v.Decision != tools.Ask || !v.AlwaysAsk || v.Rule != "protected" {
@@ -51,7 +52,7 @@ func TestObeyedFilesAreProtected(t *testing.T) {
 	}
 }
 
-// Each name of the table is needed: without it, a file that programs obey is not protected.
+// For each protected name, testdata/obeyed.txt has a file that no other name protects.
 func TestEachProtectedNameIsTested(t *testing.T) {
 	list := obeyed(t)
 	all := func(n sandbox.Names) bool {

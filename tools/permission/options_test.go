@@ -9,8 +9,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 )
 
-// tabled are the programs whose options are made up from their tables, but those that may go on
-// forever (tail -f, free -s, sleep).
+// tabled lists programs for which optioned makes up options from eca's tables. It leaves out programs
+// that may run forever (tail -f, free -s, sleep).
 func tabled() []string {
 	out := strings.Fields("ls cat head stat du wc realpath readlink file tree md5sum sha256sum b2sum cksum cut tr nl tac rev fold paste join expand unexpand column cmp comm od strings seq sort uniq xxd diff" +
 		" pwd whoami arch df id uname nproc which basename dirname uptime date grep egrep fgrep rg jq sed awk find")
@@ -20,8 +20,8 @@ func tabled() []string {
 	return out
 }
 
-// optioned makes up words of a program from its table: options in all spellings, short ones in
-// groups, with values that look like something else, before and after operands.
+// optioned generates commands from the table of a program: options in different spellings, groups of
+// short options, values that look like something else, options before and after operands.
 func optioned() *rapid.Generator[string] {
 	names := tabled()
 	// The kinds of values and operands: a file, one that leads outside, an option, the end of
@@ -78,8 +78,8 @@ func optioned() *rapid.Generator[string] {
 	})
 }
 
-// scripted makes up scripts of sed and awk out of pieces that mean another thing in another
-// place: delimiters, quotes, and what writes, reads or runs.
+// scripted generates scripts of sed and awk from pieces whose meaning depends on their position:
+// delimiters, quotes, and commands that write, read or run something.
 func scripted() *rapid.Generator[string] {
 	pieces := map[string][]string{
 		"sed":    {"1", "$", "/a/", "/", "[", "]", "[/]", `\`, `\/`, "s", "s/a/b/", "s|a|b|", "y/a/b/", "p", "d", "n", "N", "w pwn", "w", "r sub/key", "e", "e ./x.sh", "g", "I", ",", "~", "+", "!", ";", "\n", "{", "}", " ", "a", ":a", "t", "q", "#", "2", "M", "^", "]", "[^]]", "[[:space:]]", "c", "i"}, // no b, which may go on forever

@@ -13,7 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Writes that make programs run later, or change what eca may do, always ask.
+// eca asks each time before a call writes a file that makes programs run later or changes what eca
+// may do.
 func TestProtectedPlaces(t *testing.T) {
 	dir := makeFiles(t, map[string]string{
 		".git/config": "", "a.txt": "", "own/state/x": "",
@@ -70,7 +71,7 @@ func TestProtectedPlaces(t *testing.T) {
 	}
 }
 
-// A wildcard in an option that matches no file stays in it, and does not become a known option.
+// eca does not take an option with a wildcard for the known option that the wildcard would match.
 func TestGlobInOption(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	p := real(t, `{}`, dir)
@@ -83,17 +84,18 @@ func TestGlobInOption(t *testing.T) {
 	}
 }
 
-// Rules see paths as written and where they lead; in doubt the stricter counts.
+// Rules apply to a path as written and to where it leads. If the results differ, the stricter one
+// counts.
 func TestPathRules(t *testing.T) {
 	outside := makeFiles(t, map[string]string{"secret": ""})
 	dir := makeFiles(t, map[string]string{"docs/a.md": "", "secret/key": "", "src/x": ""})
 	for link, to := range map[string]string{"docs/link": filepath.Join(dir, "secret"), "docs/out": outside, "dir-evil": outside} {
 		needs.Symlink(t, to, filepath.Join(dir, filepath.FromSlash(link)))
 	}
-	// As a pattern sees it on every system.
-	at := func(rel string) string { return strings.ReplaceAll(filepath.ToSlash(dir), `\`, `\\`) + rel }
+	// pattern returns a pattern for a path below dir, with slashes on every system.
+	pattern := func(rel string) string { return strings.ReplaceAll(filepath.ToSlash(dir), `\`, `\\`) + rel }
 	options, err := json.Marshal(map[string]any{"toolCall": map[string]any{"approval": map[string]any{
-		"allow": map[string]any{"eca__write_file": map[string]any{"argsMatchers": map[string]any{"path": []string{at("/docs/.*")}}}},
+		"allow": map[string]any{"eca__write_file": map[string]any{"argsMatchers": map[string]any{"path": []string{pattern("/docs/.*")}}}},
 		"deny":  map[string]any{"eca__write_file": map[string]any{"argsMatchers": map[string]any{"path": []string{".*/secret(/.*)?"}}}},
 	}}})
 	if err != nil {
@@ -116,7 +118,7 @@ func TestPathRules(t *testing.T) {
 	}
 }
 
-// A question about a path that is a link, or goes through one, says where that leads, and one
+// A question about a path that is a link, or goes through one, says where the path leads. A question
 // about an address names the host and the whole address.
 func TestQuestionsSayWhereLinksLead(t *testing.T) {
 	elsewhere := makeFiles(t, map[string]string{"key": ""})
@@ -148,8 +150,8 @@ func TestQuestionsSayWhereLinksLead(t *testing.T) {
 	}
 }
 
-// A choice for a workspace or everywhere is known to other processes, and after
-// a restart, and can be forgotten.
+// Other processes, and later ones, read a choice that the user made for a workspace or everywhere.
+// The choice can be forgotten.
 func TestKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state", "permissions.json")
 	a, b := t.TempDir(), t.TempDir()
@@ -200,9 +202,9 @@ func TestKept(t *testing.T) {
 		t.Errorf("%v %v", existed, err)
 	}
 	if allows(NewMemory(file), b, "go test") != tools.Once {
-		t.Error("it is not forgotten")
+		t.Error("the choice still counts after Forget")
 	}
-	// An MCP server that is removed takes what was remembered of its tools along.
+	// ForgetServer removes what is remembered about the tools of an MCP server.
 	if err := again.kept.add("", []string{"calc__add", "calculator__add"}); err != nil {
 		t.Fatal(err)
 	}
@@ -221,6 +223,6 @@ func TestKept(t *testing.T) {
 	}
 	broken := NewMemory(file)
 	if allows(broken, a, "go test") != tools.Once || broken.remember(inside.judgment(nil), tools.Call{}, spec("a__b"), tools.Plan{}, tools.Everywhere) == nil {
-		t.Error("a foreign file is used")
+		t.Error("a file of another version allows a call or was overwritten")
 	}
 }

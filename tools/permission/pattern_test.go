@@ -2,7 +2,7 @@ package permission
 
 import "testing"
 
-// Patterns mean what they mean in Java, or are refused.
+// A pattern matches what it matches in Java, or it is refused.
 func TestPatterns(t *testing.T) {
 	for _, c := range []struct {
 		pattern, value string

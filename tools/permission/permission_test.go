@@ -164,11 +164,12 @@ func TestRemember(t *testing.T) {
 		}
 	}
 	if decide("eca__edit_file", tools.Plan{}) != tools.Ask {
-		t.Error("other tools are remembered by name")
+		t.Error("remembering a path for eca__write_file allows every call of eca__edit_file")
 	}
 }
 
-// A remembered command is for the workspace: the same command on other files asks.
+// A remembered command runs unasked on files of the workspace only. For files outside, eca asks
+// again.
 func TestRememberedStaysInside(t *testing.T) {
 	outside := makeFiles(t, map[string]string{"x": ""})
 	dir := makeFiles(t, map[string]string{"a": "", "sub/b": ""})
@@ -191,8 +192,8 @@ func TestRememberedStaysInside(t *testing.T) {
 	}
 }
 
-// An entry of an earlier version that stands for a program which runs code does nothing, and
-// the list says so.
+// Entries that earlier versions stored for programs that run code have no effect, and the list marks
+// them.
 func TestOldMemoryOfInterpretersIsVoid(t *testing.T) {
 	dir, file := makeFiles(t, map[string]string{"x.py": ""}), filepath.Join(t.TempDir(), "permissions.json")
 	keys := map[string]bool{ // and whether it still counts
@@ -227,7 +228,7 @@ func TestOldMemoryOfInterpretersIsVoid(t *testing.T) {
 	}
 }
 
-// A pattern that backtracks forever does not hold a turn up.
+// A pattern that backtracks for very long makes the call ask within a minute.
 func TestEvilPattern(t *testing.T) {
 	p := policy(t, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["(a+)+b"]}}}}}}`)
 	start := time.Now()

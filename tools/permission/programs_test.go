@@ -7,8 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// vocabulary lists, for each program that may pass for one that only reads, words that
-// make it do so and words that should not. A word that could write names a file of the world.
+// vocabulary lists words for each program that eca can take for one that only reads: words with
+// which it only reads, and words with which it does more. Words that may be written to name a file
+// of the world.
 func vocabulary() map[string][]string {
 	files := []string{"a.txt", "b.txt", "sub/c.go", "data.json", ".", "sub", "none", "*.txt", "?.txt", "opts/*", "list"}
 	with := func(words ...string) []string { return append(words, files...) }

@@ -2,6 +2,6 @@
 
 package permission
 
-// enoughPrograms is how many programs are really run: with the race detector it is our code
-// that is watched, not they.
+// enoughPrograms is how many programs the tests really run. With the race detector a few suffice,
+// because it watches eca's code and not the programs.
 const enoughPrograms = 60

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// loggers makes a folder of programs that log their names and then do what they are for,
-// and says where those are. The log is beside them.
+// loggers makes a folder with a program for each program of the system. It logs its name in a file
+// of the folder and then runs the program of the system. where maps names to the paths of those.
 func loggers(t *testing.T) (bin string, where map[string]string) {
 	t.Helper()
 	bin = t.TempDir()
@@ -40,10 +40,9 @@ func loggers(t *testing.T) (bin string, where map[string]string) {
 
 const logName = ".log"
 
-// compared runs programs one after another without bounds, with loggers in PATH, and
-// compares the workspace before and after each. It does not see connections but those that
-// bash itself opens to the canary, nor programs that are started by their whole path,
-// unless they leave a trace in the workspace.
+// compared runs programs one after another without a sandbox, with loggers in PATH, and compares
+// the workspace before and after each. It detects connections only if bash itself opens them to the
+// canary, and programs that are started by their whole path only if they change the workspace.
 func (w *world) compared(t failer, bin string, where map[string]string, texts []string) []seen {
 	log := filepath.Join(bin, logName)
 	out := make([]seen, len(texts))
@@ -85,7 +84,7 @@ func (w *world) compared(t failer, bin string, where map[string]string, texts []
 	return out
 }
 
-// snapshot says of every file what would change if somebody wrote it.
+// snapshot returns, for every file, values that change if the file is written.
 func snapshot(t failer, dir string) map[string]string {
 	out := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -14,7 +14,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// gitReaders are git commands that a repository's own configuration could make do more.
+// gitReaders lists git commands that only read unless a repository's configuration makes them do
+// more.
 func gitReaders() []string {
 	return []string{
 		"git status", "git status -s", "git log", "git log --oneline -3", "git log -p -2", "git log --graph --all --decorate", "git log --stat", "git log -- a.txt", "git log --format=%H -n 1", "git show", "git show --stat v1", "git diff", "git diff HEAD",
@@ -25,8 +26,8 @@ func gitReaders() []string {
 	}
 }
 
-// harmlessGitConfig is a configuration in which all that is judged to be harmless names the trap
-// wherever git would run a program or connect.
+// harmlessGitConfig has all keys that eca takes for harmless. Their values name the trap if git
+// could run a program or connect.
 func harmlessGitConfig() string {
 	return `
 [alias]
@@ -210,8 +211,8 @@ func (w *world) configure(t *testing.T, config string) {
 	}
 }
 
-// Keys that a repository's configuration may set without a question start nothing, whichever command
-// reads.
+// With all keys that eca takes for harmless in the repository's configuration, the commands of
+// gitReaders run unasked, and start nothing.
 func TestHarmlessGitConfiguration(t *testing.T) {
 	needs.Long(t)
 	w, _ := gitWorld(t, harmlessGitConfig())
@@ -229,8 +230,8 @@ func TestHarmlessGitConfiguration(t *testing.T) {
 	}
 }
 
-// Keys that start programs make the affected commands ask: the start is observed
-// ; the others that are allowed start nothing.
+// With a key that starts a program, eca asks before the command that starts it; the test observes the
+// start. Commands that run unasked nevertheless start nothing.
 func TestDangerousGitConfiguration(t *testing.T) {
 	needs.Long(t)
 	for name, c := range map[string]struct {
@@ -258,7 +259,7 @@ func TestDangerousGitConfiguration(t *testing.T) {
 				w.sign(t)
 			}
 			if got := bad(c.runs); !strings.Contains(got, "x.sh") && !strings.Contains(got, "/sh") {
-				t.Errorf("%q does nothing: %q", c.runs, got)
+				t.Errorf("%q does not start the trap: %q", c.runs, got)
 			}
 			policy := real(t, `{}`, w.dir)
 			if allowedUnasked(t, policy, w.dir, c.runs) {

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// straceWorks returns the path of strace, if that may trace here.
+// straceWorks returns the path of strace, or "" if strace is missing or may not trace here.
 func straceWorks(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("strace")
@@ -33,19 +33,19 @@ func straceWorks(t *testing.T) string {
 	return path
 }
 
-// watchedCalls are the system calls that change, execute or connect; not every
-// architecture has each.
+// watchedCalls lists system calls that change files, execute programs or connect. The question
+// marks are for architectures that lack some of them.
 const watchedCalls = "?execve,?execveat,?open,?openat,?openat2,?creat,?unlink,?unlinkat,?rename,?renameat,?renameat2,?mkdir,?mkdirat,?rmdir,?link,?linkat,?symlink,?symlinkat," +
 	"?truncate,?ftruncate,?fallocate,?chmod,?fchmod,?fchmodat,?chown,?lchown,?fchown,?fchownat,?utime,?utimes,?utimensat,?futimesat,?setxattr,?lsetxattr,?fsetxattr,?removexattr,?lremovexattr,?fremovexattr,?mknod,?mknodat," +
 	"?socket,?connect,?bind,?kill,?tkill,?tgkill,?ptrace,?mount,?umount2,?setns,?unshare,?io_uring_setup,?process_vm_writev,?chdir"
 
-// mark is where the driver goes between two programs.
+// mark begins the name of the folder to which the driver changes between two programs.
 const mark = "/eca-program-"
 
-// traced runs programs below strace, one after another, within the read-only sandbox: their attempts
-// are seen all the same, and a hole does no harm. strace stands outside the sandbox
-// and stops a process before the filter of system calls looks at its call, so it also sees
-// what the filter refuses. The network is bound like everything else.
+// traced runs programs one after another below strace, in the read-only sandbox, so that a program
+// that does more than read does no harm. strace runs outside the sandbox and stops a process before
+// the filter of system calls sees the call, so it also sees attempts that the sandbox refuses. The
+// sandbox confines the network too.
 func (w *world) traced(t failer, strace string, texts []string) []seen {
 	self, err := os.Executable()
 	if err != nil {
@@ -80,7 +80,7 @@ func (w *world) traced(t failer, strace string, texts []string) []seen {
 	return reports
 }
 
-// harmlessGit is what the shell tool adds to the environment of what only reads.
+// harmlessGit returns what the shell tool adds to the environment of commands that only read.
 func harmlessGit() []string {
 	return cmdline.GitEnv(func(string) string { return "" }, cmdline.HarmlessGit()...)
 }
@@ -167,7 +167,7 @@ func parseTrace(trace, temp, away string) []seen {
 	return out[:len(out)-1] // the text after the last mark is not a program
 }
 
-// harmlessPlace tells where everybody may write.
+// harmlessPlace reports whether programs may write to a path.
 func harmlessPlace(path, temp string) bool {
 	return slices.Contains([]string{"/dev/null", "/dev/tty"}, path) || strings.HasPrefix(path, temp+"/")
 }

@@ -31,18 +31,18 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == bindArg {
 		os.Exit(bindAndExec(os.Args[2], os.Args[3:]))
 	}
-	// The same programs each time, so that a change is what makes a test fail; -rapid.seed=0 looks
-	// for new ones.
+	// The tests generate the same programs each time, so that only a change makes them fail.
+	// -rapid.seed=0 generates new ones.
 	if err := flag.Set("rapid.seed", "1"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock")) // it ends some time after the last match
 }
 
-// Whatever a built-in agent may run without asking is really run, watched from outside:
-// it neither writes nor deletes, opens no network, reads no file of the user's outside the
-// workspace, and executes only programs that the policy listed. `go test -rapid.checks=5000`
-// looks longer.
+// The test generates programs and really runs those that a built-in agent may run unasked, watched
+// from outside. They do not write, delete or connect, read no file of the user outside the
+// workspace, and execute only programs that the policy listed. `go test -rapid.checks=5000` tries
+// more.
 func TestAllowedProgramsOnlyRead(t *testing.T) {
 	needs.Long(t)
 	for _, evil := range []bool{false, true} {
@@ -52,19 +52,19 @@ func TestAllowedProgramsOnlyRead(t *testing.T) {
 	}
 }
 
-// The same for options in all spellings and orders, made up from the tables that say what
-// they mean.
+// The same for programs with options in different spellings and orders, made up from eca's tables of
+// options.
 func TestAllowedOptionsOnlyRead(t *testing.T) {
 	runAllowed(t, newWorld(t, false), optioned(), 50)
 }
 
-// And for the scripts of sed and awk.
+// The same for scripts of sed and awk.
 func TestAllowedScriptsOnlyRead(t *testing.T) {
 	runAllowed(t, newWorld(t, false), scripted(), 20)
 }
 
-// runAllowed runs those of the generated programs that may run without asking; of too few, the
-// test would see little.
+// runAllowed runs those of the generated programs that may run unasked. It fails the test if they are
+// fewer than few.
 func runAllowed(t *testing.T, w *world, programs *rapid.Generator[string], few int) {
 	t.Helper()
 	watch := w.watcher(t)
@@ -89,17 +89,17 @@ func runAllowed(t *testing.T, w *world, programs *rapid.Generator[string], few i
 				rt.Fatalf("%q runs without asking, and %s", allowed[i], bad)
 			}
 		}
-		for _, text := range allowed { // each once; a failure has to be seen again to be made smaller
+		for _, text := range allowed { // programs that passed do not run again; rapid runs failures again to shrink them
 			ran[text] = true
 		}
 	})
 	if len(ran) < few {
-		t.Errorf("only %d programs were run: the test sees little", len(ran))
+		t.Errorf("only %d programs were run, want at least %d", len(ran), few)
 	}
 	t.Logf("of %d programs, %d were run", looked, len(ran))
 }
 
-// Tricks that somebody thought of ask, and programs that only read still run.
+// eca asks about each of the known tricks, and still runs programs that only read unasked.
 func TestKnownTricksAsk(t *testing.T) {
 	evil, w := newWorld(t, true), newWorld(t, false)
 	policy := real(t, `{}`, w.dir)
@@ -125,7 +125,7 @@ func TestKnownTricksAsk(t *testing.T) {
 	}
 }
 
-// The watcher sees what it is there for.
+// The watcher reports programs that change, read, run or connect to something that they may not.
 func TestWatcherSees(t *testing.T) {
 	w := newWorld(t, false)
 	bad := map[string]string{
@@ -151,7 +151,8 @@ func TestWatcherSees(t *testing.T) {
 	}
 }
 
-// runsAs returns what eca runs if one of the built-in agents may run a program unasked; or "".
+// runsAs returns the text that eca runs if one of the built-in agents may run a program unasked,
+// else "".
 func runsAs(t *testing.T, p *Policy, dir, text string) string {
 	t.Helper()
 	for _, agent := range []string{"code", "plan", "explorer", "general"} {
@@ -176,7 +177,7 @@ type failer interface {
 	Logf(format string, args ...any)
 }
 
-// seen is what a watcher saw of one program.
+// seen has what a watcher saw one program do.
 type seen struct {
 	changed []string // what it wrote or deleted, or tried to
 	ran     []string // paths of the programs it executed
@@ -185,7 +186,7 @@ type seen struct {
 	judged  []string // what it may execute; nil: what cmdline lists
 }
 
-// against says what a program did that it may not; or "".
+// against returns the first thing that a program did and may not do, or "".
 func (s seen) against(text string) string {
 	if s.judged == nil {
 		for _, c := range cmdline.Parse(text).Commands {
@@ -227,9 +228,9 @@ type world struct {
 	env  []string
 }
 
-// newWorld makes a git repository with traps: programs with names of others, files that
-// look like options, a repository whose configuration runs programs and, if evil, a
-// submodule that has such a one.
+// newWorld makes a git repository with traps: programs with names of others, files that look like
+// options, a repository whose configuration runs programs and, if evil, a submodule with such a
+// configuration.
 func newWorld(t *testing.T, evil bool) *world {
 	t.Helper()
 	needs.Long(t)
@@ -285,7 +286,7 @@ func newWorld(t *testing.T, evil bool) *world {
 	git(dir, "tag", "v1")
 	write("b.txt", "b\nfoo\n")
 	git(dir, "stash")
-	// No other content, but another time: git would like to note that.
+	// The file has the same contents but another time, which git would write to its index.
 	if err := os.Chtimes(filepath.Join(dir, "a.txt"), time.Unix(1_700_000_000, 0), time.Unix(1_700_000_000, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -331,8 +332,8 @@ func newWorld(t *testing.T, evil bool) *world {
 	return w
 }
 
-// watcher returns what runs programs and reports what each did, with the best that is
-// there, and says which that is.
+// watcher returns a function that runs programs and reports what each did. It uses strace if that
+// works here, and logs which way it uses.
 func (w *world) watcher(t *testing.T) func(failer, []string) []seen {
 	t.Helper()
 	if strace := straceWorks(t); strace != "" {

@@ -24,7 +24,7 @@ func TestReplacedRootIsOutside(t *testing.T) {
 	judge := func() tools.Verdict {
 		return p.Judge(tools.Call{Agent: "code", Roots: []string{root}}, spec("eca__read_file"), tools.Plan{Paths: []string{file}})
 	}
-	for range 2 { // the second time with what is known of the root
+	for range 2 { // the second time with the cached root
 		if v := judge(); v.Decision != tools.Allow || len(v.Places) != 1 || v.Places[0] != file {
 			t.Fatalf("%+v", v)
 		}
@@ -42,8 +42,8 @@ func TestReplacedRootIsOutside(t *testing.T) {
 	}
 }
 
-// eca forgets the place of a program that is gone or changed. It finds new programs in earlier folders
-// after a while.
+// eca forgets the path of a program that was removed or changed. Later it finds a new program in an
+// earlier folder of PATH.
 func TestPlacesOfPrograms(t *testing.T) {
 	dir := testkit.Folder(t, map[string]string{"first/x": "", "second/x": "", "second/tool": "\x7fELF"})
 	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
@@ -74,13 +74,13 @@ func TestPlacesOfPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	if file, p := find(); file != tool || p.why == "" {
-		t.Errorf("anybody can write it: %q %+v", file, p)
+		t.Errorf("a program that anybody can write: %q %+v", file, p)
 	}
 	if err := os.Remove(tool); err != nil {
 		t.Fatal(err)
 	}
 	if file, _ := find(); file != "" {
-		t.Errorf("it is gone: %q", file)
+		t.Errorf("find returned a program that was removed: %q", file)
 	}
 	for _, path := range []string{tool, filepath.Join(first, "tool")} {
 		if err := os.WriteFile(path, []byte("\x7fELF"), 0o755); err != nil {

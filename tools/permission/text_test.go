@@ -15,14 +15,14 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// twoReadings are texts of each class that bash and the parser may read differently.
+// twoReadings lists commands that bash and eca's parser may read differently, some for each class.
 func twoReadings() []string {
 	return []string{
 		"cat a.txt # x\\\nhead b", "cat <<E\na\\\nb\nE\n", "cat <<E\\\nF\nx\nEF\n", "cat <<\"a\\\"b\"\nx\na\\\"b\n", "cat <<E\"1\"\nx\nE1\n", "cat <<\"\"E\nx\nE\n",
 	}
 }
 
-// A text that bash may read differently from eca asks, whatever rule is for it.
+// eca asks before a command that bash may read differently, also if a rule allows it.
 func TestTwoReadingsAsk(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	for _, options := range []string{`{}`, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["(?s)cat .*"]}}}}}}`} {
@@ -30,7 +30,7 @@ func TestTwoReadingsAsk(t *testing.T) {
 		for _, text := range twoReadings() {
 			for _, agent := range []string{"code", "plan"} {
 				v := judge(t, p, agent, dir, text)
-				if strings.Contains(v.Printed.Why, "parsed") { // nothing to be read
+				if strings.Contains(v.Printed.Why, "parsed") { // eca cannot parse it, so there is no second reading
 					continue
 				}
 				if v.Decision != tools.Ask || !v.AlwaysAsk || v.Rule != "two readings" {
@@ -74,7 +74,8 @@ func TestFilesNamedLikeOptions(t *testing.T) {
 	}
 }
 
-// A program runs unasked only from where nobody else puts programs.
+// Programs run unasked only from folders that are not in the workspace and that no other user can
+// write.
 func TestProgramsOfOthersAsk(t *testing.T) {
 	needs.POSIX(t)
 	dir := makeFiles(t, map[string]string{"a.txt": "", "node_modules/.bin/ls": "", "bin/head": ""})
@@ -117,8 +118,8 @@ func TestProgramsOfOthersAsk(t *testing.T) {
 	}
 }
 
-// Knowledge about the folders of PATH counts for as long as they are the same: a program
-// that comes later is found, and a folder that others may write to by then is left out.
+// eca reads a folder of PATH again after it has changed: it finds a program that was added, and
+// leaves out a folder that others may now write to.
 func TestFoldersOfPathAreAskedAgain(t *testing.T) {
 	needs.POSIX(t)
 	dir, first, second := makeFiles(t, map[string]string{"a.txt": ""}), t.TempDir(), t.TempDir()
@@ -155,7 +156,7 @@ func TestFoldersOfPathAreAskedAgain(t *testing.T) {
 	finds(earlier)
 }
 
-// Texts that cannot be judged ask or are denied, in every mode.
+// eca asks about or denies commands that it cannot judge, with each setting of the table.
 func TestOddTextsAsk(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	for what, text := range map[string]string{

@@ -1,10 +1,10 @@
 package permission
 
-// tricks are programs that look as if they only read. Each of them once ran without
-// asking, or did in another product.
+// tricks lists commands that look as if they only read. Each of them once ran unasked in eca or in
+// another product.
 func tricks() []string {
 	return []string{
-		// xargs and find put what they read in place of words, the command included.
+		// xargs and find replace words by what they read, also in the name of the command.
 		"echo ./x.sh | xargs -I echo echo", "echo ./x.sh | xargs -tI echo echo", "echo ./x.sh | xargs -Iecho echo", "echo ./x.sh | xargs --replace=echo echo", "echo ./x.sh | xargs -ti echo {}",
 		"echo sub/. | xargs -I LANG= env LANG=./x.sh echo", "find . -name a.txt -exec sh -c 'echo {}' \\;", "find . -name x.sh -exec {} \\;", "echo -o pwn | xargs sort a.txt", "echo --output=pwn | xargs git log",
 		// Formats and options that assign, write or start something.

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Commands that only read in the workspace run without a question in every agent, unless the
-// user says otherwise or the sandbox cannot hold them to it.
+// Commands that only read in the workspace run without a question in every agent, unless the user's
+// configuration says otherwise or the sandbox cannot confine them.
 func TestReadsRunUnasked(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	const approval = `"approval": `
@@ -69,7 +69,8 @@ func TestReadsRunUnasked(t *testing.T) {
 }
 
 // With toolCall.unasked set to workspace, commands that stay in the workspace run without a
-// question where the sandbox holds it in full; whatever leaves it asks.
+// question if the sandbox can enforce all of its limits. eca asks about commands that leave the
+// workspace.
 func TestWorkspaceRunsUnasked(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": "", "sub/b.txt": ""})
 	with := func(options, why string) *Policy {
@@ -133,8 +134,8 @@ func TestWorkspaceRunsUnasked(t *testing.T) {
 	}
 }
 
-// Effects that stay in the sandbox of the workspace are not a reason to ask: names that xargs
-// reads, temporary folders, the chat's own loopback.
+// eca does not ask because of effects that stay in the sandbox of the workspace: names that xargs
+// reads, writes to temporary folders, connections on the chat's own loopback.
 func TestWhatTheSandboxHoldsDoesNotAsk(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	temp := makeFiles(t, map[string]string{"sub/x": ""})
@@ -211,8 +212,8 @@ func TestFileToolsRunUnaskedInTheWorkspace(t *testing.T) {
 	}
 }
 
-// A call that is to run outside the sandbox asks in every mode, and nothing about it is
-// remembered.
+// eca asks about a call that is to run outside the sandbox, with each setting of the table, and
+// remembers nothing about it.
 func TestLeavingTheSandboxAlwaysAsks(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	for _, options := range []string{
@@ -242,11 +243,12 @@ func TestLeavingTheSandboxAlwaysAsks(t *testing.T) {
 	plan := planOf(`{"command":"npm test"}`, dir)
 	plan.Command.Outside = "why"
 	if v := deny.Judge(tools.Call{Agent: "code", Arguments: json.RawMessage(`{"command":"npm test"}`), Roots: []string{dir}}, spec("eca__shell_command"), plan); v.Decision != tools.Deny {
-		t.Errorf("what is denied stays so: %+v", v)
+		t.Errorf("a denied command is not denied outside the sandbox: %+v", v)
 	}
 }
 
-// The line of a custom tool, with the arguments of the call in it, is judged like a command.
+// The command line of a custom tool, with the arguments of the call in it, is judged like any
+// command.
 func TestCustomToolIsJudgedAsItsLine(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	p := real(t, `{"toolCall": {"approval": {"allow": {"eca__allowed": {}}}}}`, dir)
@@ -284,8 +286,9 @@ func TestCustomToolIsJudgedAsItsLine(t *testing.T) {
 	}
 }
 
-// Names that a command reads from others may lead anywhere. They need no question where the
-// system holds what reads to the workspace, as long as none of them makes it do more.
+// Names that a program reads from another program may lead anywhere. eca does not ask about them if
+// the sandbox confines reading to the workspace and no such name can make the program do more than
+// read.
 func TestNamesFromOthersAreHeldBySandbox(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": "foo\n"})
 	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{}`), Getenv: func(string) string { return "" }})
@@ -298,7 +301,7 @@ func TestNamesFromOthersAreHeldBySandbox(t *testing.T) {
 			t.Errorf("%q: %v (%s: %s)", command, v.Decision, v.Rule, v.Reason)
 		}
 		if v := judge(t, policy(false), "code", dir, command); v.Decision != tools.Ask {
-			t.Errorf("%q, where reading is not held: %v (%s)", command, v.Decision, v.Rule)
+			t.Errorf("%q, where reading is not confined: %v (%s)", command, v.Decision, v.Rule)
 		}
 	}
 	for _, command := range []string{"ls | xargs rm", "ls | xargs sort", "ls | xargs sed -n 1p", "ls | xargs git log", "find . -exec sort {} +", "find . -exec cat /etc/passwd {} +", "ls | xargs cat ../x", "find / -exec cat {} +", "find . -execdir cat {} +"} {
@@ -308,8 +311,8 @@ func TestNamesFromOthersAreHeldBySandbox(t *testing.T) {
 	}
 }
 
-// Loops, variables and tests of commands that only read run unasked, where what runs is known: a
-// value counts like a word that is written.
+// Commands that only read run unasked with loops, variables and tests if eca knows what runs. It
+// judges the value of a variable like a word in its stead.
 func TestVariablesRunUnasked(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": "", "b.txt": "", "sub/c.txt": "", "list": "-v a[$(id)]\n/etc/passwd\n"})
 	if err := os.Symlink("/etc", filepath.Join(dir, "out")); err != nil {
@@ -345,7 +348,7 @@ func TestVariablesRunUnasked(t *testing.T) {
 		// Values lead out of the workspace, become options or other words.
 		"f=/etc/passwd; cat \"$f\"", "d=out; cat \"$d/passwd\"", "d=..; ls \"$d\"", "for f in a.txt /etc/passwd; do cat \"$f\"; done", "f=/etc/passwd; wc -l < \"$f\"", "f=/dev/tcp/h/1; cat < \"$f\"", "d=/; ls $d*", "f=~/x; cat \"$f\"", "[[ -f /etc/passwd ]]", "f=/etc/x; [[ -e $f ]]", "for f in /etc/*; do echo \"$f\"; done", "for f in out/*; do echo \"$f\"; done",
 		"o=--output=x; git diff \"$o\"", "o=-o; sort \"$o\" b.txt a.txt", "o=-exec; find . \"$o\" rm {} +", "o=-delete; find . $o", "o=-v; [ \"$o\" 'a[$(id)]' ]", "f='a.txt /etc/passwd'; cat $f", "f='/etc/*'; ls $f", "c=rm; $c a.txt",
-		// Values are other than they seem: set elsewhere, perhaps, or in another shell.
+		// Values may differ from what they seem to be: they are set conditionally, or in another shell.
 		"cat \"$f/etc/passwd\"", "echo \"$(f=a.txt)\"; cat \"$f/etc/passwd\"", "(f=a.txt); cat \"$f/etc/passwd\"", "f=a.txt | ls; cat \"$f/etc/passwd\"", "f=a.txt & cat \"$f/etc/passwd\"", "false && f=a.txt; cat \"$f/etc/passwd\"", "true || f=a.txt; cat \"$f/etc/passwd\"", "! { false && f=a.txt; } && cat \"$f/etc/passwd\"",
 		"if false; then f=a.txt; fi; cat \"$f/etc/passwd\"", "for f in; do :; done; cat \"$f/etc/passwd\"", "f=a.txt; sh -c 'cat \"$f/etc/passwd\"'", "f=a.txt < nothing; cat \"$f/etc/passwd\"", "f=a.txt; for i in 1 2; do cat \"$f\"; f=/etc/passwd; done", "f() { g=/etc/passwd; }; g=a.txt; f; cat \"$g\"",
 		"export f=a; cat \"$f\"", "declare f=a; cat \"$f\"", "readonly f=a; cat \"$f\"", "f=a; unset f; cat \"$f/etc/passwd\"", "f=a; printf -v f /etc/passwd; cat \"$f\"", "f=a; mapfile f < list; cat \"$f\"", "f=a; getopts x f; cat \"$f\"", "f=a; eval 'f=/etc/passwd'; cat \"$f\"", "f=a; f+=/../../x; cat \"$f\"", "f=a; declare -n g=f; cat \"$g\"",
@@ -353,7 +356,7 @@ func TestVariablesRunUnasked(t *testing.T) {
 		// Variables that shells and programs obey.
 		"PATH=.; ls", "IFS=a; ls", "BASH_ENV=x; bash -c ls", "ENV=x; sh -c ls", "LD_PRELOAD=./x; ls", "GIT_DIR=x; git log", "GIT_EXTERNAL_DIFF=./x; git diff", "PAGER=./x; git log", "CDPATH=/; cd etc; cat passwd", "HOME=/etc; cd; cat passwd", "PWD=/; ls", "OLDPWD=/etc; cd -; cat passwd", "PS4='$(id)'; set -x; ls", "GLOBIGNORE=x; ls", "SHELLOPTS=x; ls",
 		"for PATH in .; do ls; done", "read -r PATH < list; ls", "while read -r LD_PRELOAD; do ls; done < list", "IFS=/ read -r IFS; ls",
-		// Data: it may be an option, an operator, a folder, a text that is evaluated.
+		// Data from a file may become an option, an operator, a folder or code.
 		"while read -r a b; do [ \"$a\" \"$b\" ]; done < list", "read -r a < list; test $a x", "while read -r a; do sort \"$a\"; done < list", "while read -r a; do git log \"$a\"; done < list", "while read -r a; do find . \"$a\"; done < list", "while read -r a; do cd \"$a\" && cat passwd; done < list", "while read -r a; do cat < \"$a\"; done < list", "while read -r a; do eval \"$a\"; done < list", "while read -r a; do $a; done < list", "while read -r a; do printf \"$a\"; done < list", "sort $(cat list)", "while read -r a; do jq \"$a\" list; done < list",
 		"[[ -v a ]]", "a='x[$(id)]'; [[ -v $a ]]", "a='x[$(id)]'; [[ $a -eq 1 ]]", "[[ a =~ $(id) ]]", "test -v 'x[$(id)]'", "read 'x[$(id)]' < list", "while read -r a; do [[ $a -gt 1 ]]; done < list",
 		"f=x/etc/passwd; cat \"${f#x}\"", "f=; cat \"${f:-/etc/passwd}\"", "f=a.txt; cat \"${f%a.txt}/etc/passwd\"", "case a in a) cat /etc/passwd;; esac", "case a in b) ls;; *) cd /etc;; esac; cat passwd", "x='a[$(touch y)]'; echo $((x))", "a='x[$(touch y)]'; b=a; echo $((b * 2))", "x=$((1 / 0))\ncat \"$x\"", "o=-oyx; sort \"${o%x}\" a.txt",

@@ -56,8 +56,8 @@ func asReference(t *testing.T, a *config.Approval, spec tools.Spec, args map[str
 	return tools.Decision(a.ByDefault)
 }
 
-// Configurations as users have them behave as they did, but for what docs/permissions.md
-// names, row by row.
+// Usual configurations decide as in the reference server, except for the differences that
+// docs/permissions.md lists. Each call has its row of that list.
 func TestUserConfigs(t *testing.T) {
 	const (
 		same     = ""

@@ -19,9 +19,9 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// sourceTree makes files that look like programs, of about so many bytes together, always
-// the same ones: sizes are spread as those of source files are (half below 5 KB), words as
-// in texts (a few everywhere, most of them rare).
+// sourceTree makes files that look like programs, about size bytes together, the same files at each
+// call. Their sizes are distributed like those of source files (half below 5 KB), and their words
+// as in texts (a few are frequent, most are rare).
 func sourceTree(b *testing.B, size int) string {
 	b.Helper()
 	root := b.TempDir()

@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// In many files, some of several blocks: the same lines with the same numbers in the same
-// order as by looking at them one after another.
+// A search in many files, some of them longer than a block, finds the same lines, with the same
+// numbers and in the same order, as reading the files one after another.
 func TestGrepTree(t *testing.T) {
 	needs.Long(t)
 	root := t.TempDir()
@@ -96,7 +96,7 @@ func TestGrepLongLines(t *testing.T) {
 	}
 }
 
-// A search that is stopped ends, and leaves nothing running.
+// A search whose context is cancelled returns an error and, as TestMain checks, leaves no goroutine.
 func TestGrepStopsInTree(t *testing.T) {
 	root := t.TempDir()
 	for i := range 200 {
@@ -107,6 +107,6 @@ func TestGrepStopsInTree(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := grep(ctx, root, nil, grepArgs{Pattern: "needle"}); err == nil {
-		t.Error("a search that was stopped has a result")
+		t.Error("grep returned no error although its context was cancelled")
 	}
 }

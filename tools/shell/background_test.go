@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Of many jobs the ones that ended first are forgotten, with their files: not one that began
-// long ago and has just ended, of which the chat does not know yet.
+// If there are too many ended jobs, those that ended first are forgotten and their files removed. A
+// job that began first but has just ended is kept, because its chat does not know of the end yet.
 func TestEndedJobs(t *testing.T) {
 	jobs := NewJobs(t.TempDir(), time.Now)
 	began := time.Now()
@@ -34,13 +34,13 @@ func TestEndedJobs(t *testing.T) {
 	jobs.News("a")
 	jobs.finish(server, proc.Exit{Code: 1})
 	if _, ok := jobs.find("job-0"); !ok || len(jobs.News("a")) != 1 {
-		t.Error("the job that ended last is forgotten before its chat heard of it")
+		t.Error("the job that ended last was forgotten before its chat received the news")
 	}
 	for n, want := range map[int]bool{0: true, 1: false, 2: true} {
 		_, listed := jobs.find(fmt.Sprint("job-", n))
 		_, err := os.Stat(filepath.Join(jobs.dir, fmt.Sprintf(logName, 0, n)))
 		if listed != want || (err == nil) != want {
-			t.Errorf("job-%d: listed: %v, its output: %v", n, listed, err)
+			t.Errorf("job-%d: listed: %v, want %v; its output: %v", n, listed, want, err)
 		}
 	}
 }

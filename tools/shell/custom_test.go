@@ -18,8 +18,8 @@ func hostile() []string {
 	}
 }
 
-// Wherever an argument may stand, the command gets exactly what the model gave, and
-// nothing of it runs.
+// The command gets each argument exactly as the model gave it, and the shell runs no part of it. The
+// commands have the argument at different positions.
 func TestCustomTool(t *testing.T) {
 	posix(t)
 	for _, c := range []struct{ command, want string }{
@@ -90,7 +90,7 @@ func TestCustomToolArguments(t *testing.T) {
 	}
 }
 
-// An argument is an operand or a value, and never an option of the command.
+// A call is refused if an argument would become an option of the command.
 func TestCustomToolArgumentIsNoOption(t *testing.T) {
 	posix(t)
 	for _, c := range []struct {
@@ -125,7 +125,8 @@ func TestCustomToolArgumentIsNoOption(t *testing.T) {
 	}
 }
 
-// The line of a custom tool is judged with its arguments in it, and says what it would do.
+// The command line of a custom tool is judged with its arguments in it. The plan says whether it
+// writes.
 func TestCustomToolIsJudgedAsACommand(t *testing.T) {
 	posix(t)
 	for command, writes := range map[string]bool{`cat {{x}}`: false, `cat "{{x}}"`: false, `cat '{{x}}'`: false, `cat -- "c"'{{x}}'`: false, `echo {{x}} > "{{x}}"`: true} {

@@ -21,7 +21,8 @@ func gitTool(t *testing.T) tools.Tool {
 	return tool
 }
 
-// The tool runs git, and nothing else that could write or run something.
+// The tool accepts git and gh commands, also with pipes to programs that only read. It refuses
+// commands that start other programs, write files or set variables.
 func TestOnlyGit(t *testing.T) {
 	tool := gitTool(t)
 	for command, ok := range map[string]bool{
@@ -87,11 +88,11 @@ func TestGit(t *testing.T) {
 		t.Errorf("commit: %s", got)
 	}
 	if _, got, failed := run("git status", "look"); !failed || !strings.HasPrefix(got, "INVALID_ARGS") {
-		t.Errorf("an operation that is none: %s", got)
+		t.Errorf("an operation that does not exist: %s", got)
 	}
 }
 
-// Where git only reads, nothing of the repository runs: neither its hooks nor its monitor.
+// A git command that only reads does not run the file system monitor that the repository configures.
 func TestGitStartsNothing(t *testing.T) {
 	posix(t)
 	tool, root := gitTool(t), t.TempDir()
@@ -113,7 +114,7 @@ func TestGitStartsNothing(t *testing.T) {
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("the repository's monitor ran")
 	}
-	// The test sees something: git that may write does run it.
+	// A git command that may write runs the monitor, so the check above would detect it.
 	if !run("git add a.txt") {
 		t.Fatal("git add failed")
 	}

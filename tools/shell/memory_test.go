@@ -19,7 +19,7 @@ func TestOutOfMemory(t *testing.T) {
 			t.Errorf("%+v: %q", exit, got)
 		}
 	}
-	// Leaving the sandbox helps only where the user's word leads out of it.
+	// Approving the call helps only if an approved call runs outside the sandbox.
 	for level, want := range map[sandbox.Level]bool{sandbox.None: true, sandbox.Workspace: false} {
 		o := Options{Sandbox: func(call tools.Call) sandbox.Policy {
 			if call.Authorization.Approved {
@@ -32,6 +32,6 @@ func TestOutOfMemory(t *testing.T) {
 		}
 	}
 	if (Options{}).approvalLiftsSandbox(tools.Call{}) {
-		t.Error("there is no sandbox to leave")
+		t.Error("approvalLiftsSandbox is true without a sandbox")
 	}
 }

@@ -36,8 +36,8 @@ func outputs(t *testing.T, o Options, spec proc.Spec) string {
 	return out.String()
 }
 
-// A command that runs without a question prints the same as the text that the model wrote, line
-// numbers included; one that the user approved by hand runs as it was written.
+// A command that runs without a question has the same output as the text that the model wrote, line
+// numbers in errors included. A command that the user approved runs exactly as it was written.
 func TestPrintedCommandSaysTheSame(t *testing.T) {
 	needs.Program(t, "bash", "bash")
 	dir := t.TempDir()
@@ -45,7 +45,7 @@ func TestPrintedCommandSaysTheSame(t *testing.T) {
 	const text = "ls nothere; nosuch\n\n# comment\necho \"a b\" \\\n  c\n\nnosuch2 x; cat <<E\nbody $HOME\nE\necho $0"
 	written, err := o.prepare(tools.Call{Authorization: tools.Authorization{Approved: true}, Printed: printedAs(t, text, dir)}, text, dir)
 	if err != nil || written.Args[len(written.Args)-1] != text {
-		t.Fatalf("what was approved by hand does not run as written: %q %v", written.Args, err)
+		t.Fatalf("an approved command does not run as written: %q %v", written.Args, err)
 	}
 	programs := []tools.NamedProgram{{Name: "ls", Path: "/usr/bin/ls"}, {Name: "cat", Path: "/usr/bin/cat"}}
 	printed, err := o.prepare(tools.Call{Printed: printedAs(t, text, dir, programs...)}, text, dir)
@@ -58,7 +58,7 @@ func TestPrintedCommandSaysTheSame(t *testing.T) {
 	}
 }
 
-// The environment of the daemon does not change what a command that runs unasked does.
+// The environment of the daemon does not change what a command does that runs without a question.
 func TestPrintedCommandIgnoresTheEnvironment(t *testing.T) {
 	needs.Program(t, "bash", "bash")
 	dir, err := filepath.EvalSymlinks(t.TempDir())

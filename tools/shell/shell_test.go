@@ -118,7 +118,7 @@ func TestHugeOutputKeepsItsEnd(t *testing.T) {
 	}
 }
 
-// No command takes longer than it may, whatever the model asks for.
+// The time limit of a command is at most ten minutes, also if the model asks for more.
 func TestLimit(t *testing.T) {
 	for asked, want := range map[int]time.Duration{0: time.Minute, -1: time.Minute, 300: 300 * time.Millisecond, 600_000: 10 * time.Minute, 600_001: 10 * time.Minute, math.MaxInt: 10 * time.Minute} {
 		if got := (shellArgs{Timeout: asked}).limit(); got != want {
@@ -127,7 +127,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// A command that times out or is stopped leaves no process, nor do its children; its
+// A command that ends, times out or is stopped leaves no process, and no process of its children. Its
 // output so far is kept.
 func TestNothingIsLeft(t *testing.T) {
 	posix(t)
@@ -274,8 +274,8 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// A chat looks after its jobs with bg_job: it reads what is new, ends what runs, hears
-// once of what has ended, and sees nothing of other chats.
+// With bg_job, a chat reads the new output of its jobs and ends them. It is told once when a job has
+// ended, and does not see jobs of other chats.
 func TestJobs(t *testing.T) {
 	posix(t)
 	jobs := NewJobs(t.TempDir(), time.Now)
@@ -361,11 +361,11 @@ func TestJobs(t *testing.T) {
 		t.Errorf("no job: %q", got)
 	}
 	if changes.Load() == 0 {
-		t.Error("nobody heard of it")
+		t.Error("the callback for changes of jobs was not called")
 	}
 }
 
-// Memory is bounded, whatever a job prints, and nothing is counted wrong.
+// The kept output of a job is bounded, and the number of lost lines is right.
 func TestLines(t *testing.T) {
 	l := &lines{}
 	out, errs := stream{l, false}, stream{l, true}
@@ -434,7 +434,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Where another shell runs commands, nothing is known of them.
+// eca only understands commands that bash or sh runs directly.
 func TestForeignShell(t *testing.T) {
 	for path, want := range map[string]bool{"/bin/bash": true, "/usr/bin/sh": true, "/usr/bin/fish": false, "/bin/zsh": false, "pwsh": false, "/opt/wrap": false} {
 		if got := (Options{Path: path, Args: []string{"-c"}}).parse("ls").Unresolved == ""; got != want {
@@ -442,7 +442,7 @@ func TestForeignShell(t *testing.T) {
 		}
 	}
 	if (Options{Path: "bwrap", Args: []string{"--ro-bind", "/", "/", "bash", "-c"}}).parse("ls").Unresolved != "" {
-		t.Error("bash in a wrapper is not understood")
+		t.Error("parse understood a command that bash runs inside a wrapper")
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// Effects that the sandbox stopped are named, as programs report it.
+// stoppedBy finds in the error output of programs what the sandbox refused.
 func TestStoppedIsNamed(t *testing.T) {
 	posix(t)
 	dir := t.TempDir() // where eca may write, and the command may not
@@ -63,8 +63,8 @@ func TestStoppedIsNamed(t *testing.T) {
 	}
 }
 
-// The user's own servers cannot be reached from the sandbox; one that does not run is not blamed
-// on it.
+// If a command cannot connect from the sandbox to a local server of the user, the result names the
+// sandbox as the reason. If no such server runs, it does not.
 func TestOwnServerOutsideOfTheSandboxIsNamed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -95,7 +95,8 @@ func TestOwnServerOutsideOfTheSandboxIsNamed(t *testing.T) {
 	}
 }
 
-// The failure of a command that has another reason is not reported as the sandbox's.
+// Of more than 100 commands that fail for other reasons, at most two are reported as stopped by the
+// sandbox.
 func TestFailuresOfTheirOwnAreNotStopped(t *testing.T) {
 	posix(t)
 	root := t.TempDir()
@@ -137,7 +138,7 @@ func TestFailuresOfTheirOwnAreNotStopped(t *testing.T) {
 		}
 	}
 	if wrong > 2 {
-		t.Errorf("%d of %d commands are called stopped", wrong, len(commands))
+		t.Errorf("%d of %d commands are reported as stopped by the sandbox, want at most 2", wrong, len(commands))
 	}
 }
 

@@ -65,7 +65,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestFailureChangesNothing: the list a call was given is never changed.
+// A call that fails does not change the list of tasks that it was given.
 func TestFailureChangesNothing(t *testing.T) {
 	_, before := play(t, plan)
 	was, _ := json.Marshal(before.Details)
@@ -78,8 +78,8 @@ func TestFailureChangesNothing(t *testing.T) {
 	}
 }
 
-// TestListStaysSound plays random operations: whatever succeeds leaves a list in which
-// ids are unique, blockers exist, and nothing is done before what blocks it.
+// TestListStaysSound plays random operations. After each that succeeds, the ids in the list are
+// unique, blockers exist, and no task is done before its blockers.
 func TestListStaysSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := list{}
