@@ -232,8 +232,8 @@ func TestURIs(t *testing.T) {
 	}
 }
 
-// An os.Root blocks what the rules may have missed; together they let nothing outside be reached,
-// links included.
+// No URI that ParseURI accepts opens a file outside an os.Root, also not through links: the root
+// blocks what the rules of ParseURI miss.
 func TestURIsBelowARoot(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("secret"), 0o600); err != nil {

@@ -21,8 +21,8 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// A request in another form calls and answers by the same ids, and leaves the one it was
-// made from as it is.
+// In the result of Conform, each call has the id of its result and a name from the list of tools. The
+// original request does not change.
 func TestConform(t *testing.T) {
 	long := strings.Repeat("i", 70)
 	in := Request{
@@ -45,12 +45,12 @@ func TestConform(t *testing.T) {
 	if c := out.Messages[1].Parts[2].(ToolCall); c.ID != "x:1" || c.Name != "none_such" {
 		t.Errorf("%+v", c)
 	}
-	var heard []string
-	yield := names.RestoreNames(func(d Delta, _ error) bool { heard = append(heard, d.Name); return true })
+	var restored []string
+	yield := names.RestoreNames(func(d Delta, _ error) bool { restored = append(restored, d.Name); return true })
 	for _, name := range []string{"a_b", "a_b-2", "none_such", "unheard"} {
 		yield(Delta{Kind: ToolStart, Name: name}, nil)
 	}
-	if diff := cmp.Diff([]string{"a.b", "a_b", "none/such", "unheard"}, heard); diff != "" {
+	if diff := cmp.Diff([]string{"a.b", "a_b", "none/such", "unheard"}, restored); diff != "" {
 		t.Error(diff)
 	}
 	if out, _ := Conform(Request{Tools: []ToolSpec{{Name: "1pass__x"}, {Name: "-"}, {Name: "_1pass__x"}}}, Form{Name: 64, LetterFirst: true}); out.Tools[0].Name != "_1pass__x" || out.Tools[1].Name != "_-" || out.Tools[2].Name != "_1pass__x-2" {

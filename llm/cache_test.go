@@ -16,8 +16,8 @@ func TestLongWrites(t *testing.T) {
 	}{
 		{"", nil, 0},
 		{RetainShort, nil, 0},
-		{RetainLong, nil, 100}, // not stated: what was asked for
-		{RetainLong, n(0), 0},  // the provider knows better
+		{RetainLong, nil, 100}, // the provider reports nothing, so the requested retention counts
+		{RetainLong, n(0), 0},  // what the provider reports takes precedence
 		{RetainShort, n(40), 40},
 		{RetainLong, n(400), 100},
 	} {
@@ -28,18 +28,18 @@ func TestLongWrites(t *testing.T) {
 }
 
 func TestMarkBackwards(t *testing.T) {
-	var at []int
+	var indexes []int
 	MarkBackwards(6, 2, func(i int) bool {
-		at = append(at, i)
+		indexes = append(indexes, i)
 		return i%2 == 0
 	})
-	if got := fmt.Sprint(at); got != "[5 4 3 2]" {
+	if got := fmt.Sprint(indexes); got != "[5 4 3 2]" {
 		t.Error(got)
 	}
 	MarkBackwards(2, 4, func(i int) bool { return i < 0 }) // ends without a mark
 }
 
-// A single request is not worth a cache; everything else is.
+// Requests for turns and summaries use the cache. Single requests, such as for titles, do not.
 func TestCached(t *testing.T) {
 	for p, want := range map[Purpose]bool{PurposeTurn: true, PurposeCompact: true, "": true, PurposeTitle: false, PurposeRewrite: false, PurposeCompletion: false} {
 		if got := (Request{Purpose: p}).Cached(); got != want {

@@ -62,7 +62,7 @@ func TestExchange(t *testing.T) {
 	}
 	srv.Close()
 	if got := ask(context.Background(), srv.URL+"?key=the-key", nil); !strings.HasPrefix(got, "!p: connection refused by") || strings.Contains(got, "the-key") {
-		t.Errorf("nobody there: %s", got)
+		t.Errorf("from a server that has ended: %s", got)
 	}
 }
 
@@ -109,8 +109,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// An invalid URL is not shown, since there may be a password in it; the error says what
-// to do, and the request is not repeated.
+// The error for an invalid URL says what to do, and does not contain the URL, which may have a
+// password. The request is not repeated.
 func TestBadURL(t *testing.T) {
 	for _, address := range []string{"https://user:planted@a b/", "htp://user:planted@x", "localhost:12", "127.0.0.1:12", "x", "http:///v1"} {
 		at := Endpoint{Provider: "p", URL: address, Client: &http.Client{}, Now: time.Now}

@@ -26,7 +26,7 @@ func TestReasoningHistory(t *testing.T) {
 	for mode, want := range map[string]string{"": "early late", "all": "early late", "odd": "early late", "turn": "late", "off": ""} {
 		model := &seen{}
 		for range WithReasoningHistory(model, mode).Stream(context.Background(), Request{Messages: history}) {
-			t.Error("a delta")
+			t.Error("the stream of a model without deltas returned a delta")
 		}
 		var got []string
 		for _, m := range model.messages {
@@ -40,7 +40,7 @@ func TestReasoningHistory(t *testing.T) {
 			t.Errorf("%q: %v", mode, got)
 		}
 		if len(model.messages) != len(history) {
-			t.Errorf("%q: messages are lost", mode)
+			t.Errorf("%q: the model received %d messages of %d", mode, len(model.messages), len(history))
 		}
 	}
 	if fmt.Sprint(history[1].Parts[0]) != fmt.Sprint(Reasoning{Text: "early"}) {

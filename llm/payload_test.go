@@ -19,7 +19,7 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
-// Whatever body and payload are, the quick way and encoding/json agree.
+// For any body and payload, MergeExtra returns the same object as merging with encoding/json.
 func FuzzMergeExtra(f *testing.F) {
 	f.Add(`{"a":{"x":1},"input":[{"t":"a\"b\\"},"}",1e5,null],"z":true}`, `{"a":{"y":null,"z":2},"b":1,"z":null}`)
 	f.Add(`{}`, `{"a":{}}`)

@@ -347,7 +347,7 @@ func TestRetriesEndWithTheirTotal(t *testing.T) {
 	})
 }
 
-// Attempts that a provider leaves unanswered count into the time that repetitions may take.
+// The time of attempts without an answer counts toward the total limit of the repetitions.
 func TestRetryTotalCountsSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := modelFunc(func(ctx context.Context, _ Request) iter.Seq2[Delta, error] {

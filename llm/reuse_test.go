@@ -37,17 +37,17 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { close(p.closed); return nil }
 func (p *pipes) Addr() net.Addr { return &net.IPAddr{} }
 
-// A connection carries the next request although no caller reads after the last event;
-// one whose server does not end its answer delays no caller for long.
+// Post uses a connection again although its callers do not read after the last event. If the server
+// does not end its answer, Post waits for the end for at most drainTime.
 func TestPostReusesConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const event = "data: [DONE]\n\n"
-		heard := make(chan bool, 1) // the event was read: only then does the answer end
+		eventRead := make(chan bool, 1) // the server ends its answer only after the client has read the event
 		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, event)
 			w.(http.Flusher).Flush()
-			<-heard
+			<-eventRead
 			if r.URL.Path == "/endless" {
 				<-r.Context().Done()
 				return
@@ -64,7 +64,7 @@ func TestPostReusesConnections(t *testing.T) {
 			at := Endpoint{Provider: "p", URL: "http://models.example" + path, Client: client, Now: time.Now}
 			err := at.Post(context.Background(), []byte("{}"), nil, func(body io.Reader) error {
 				_, err := io.ReadFull(body, make([]byte, len(event)))
-				heard <- true
+				eventRead <- true
 				return err
 			})
 			if err != nil {
@@ -75,12 +75,12 @@ func TestPostReusesConnections(t *testing.T) {
 			post("")
 		}
 		if listener.opened != 1 {
-			t.Errorf("%d connections", listener.opened)
+			t.Errorf("20 requests used %d connections, want 1", listener.opened)
 		}
 		began := time.Now()
 		post("/endless")
 		if took := time.Since(began); took != drainTime {
-			t.Errorf("an answer that does not end was waited for %s", took)
+			t.Errorf("Post waited %s for the end of an endless answer, want %s", took, drainTime)
 		}
 	})
 }

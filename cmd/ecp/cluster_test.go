@@ -91,7 +91,7 @@ func TestCluster(t *testing.T) {
 		t.Fatalf("exit %d: %s%s", r.code, r.out, r.err)
 	}
 	if again := invoke(t, "cluster", "keys", dir); again.code != exitError {
-		t.Error("keys are replaced without a word")
+		t.Error("the command replaced existing keys")
 	}
 	a := testkit.NewAuthority(t, "cluster")
 	address, store := startNATS(t, filepath.Join(dir, "accounts.conf"), a)
@@ -112,7 +112,7 @@ func TestCluster(t *testing.T) {
 	}
 	later := invoke(t, as("viewer", "watch", id, "--no-lead", "--json")...)
 	if same, err := report.Parse([]byte(later.out)); err != nil || len(same.Scenarios) != 6 || same.Counts != out.Counts {
-		t.Errorf("a viewer sees: exit %d, %v: %s", later.code, err, later.err)
+		t.Errorf("a viewer gets another report: exit %d, %v: %s", later.code, err, later.err)
 	}
 	list := invoke(t, as("viewer", "cluster", "runs")...)
 	if !strings.Contains(list.out, id) || !strings.Contains(list.out, "finished") || !strings.Contains(list.out, "18/") || !strings.Contains(list.out, "at most 1 attempts") {

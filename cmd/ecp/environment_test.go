@@ -220,7 +220,7 @@ func TestHostileAgentsInEnvironments(t *testing.T) {
 	}
 	for _, escaped := range []string{"/tmp/ecp-escaped", "/dev/shm/ecp-escaped"} {
 		if _, err := os.Lstat(escaped); err == nil {
-			t.Errorf("%s is there", escaped)
+			t.Errorf("an agent wrote %s outside its sandbox", escaped)
 		}
 	}
 }

@@ -41,15 +41,15 @@ func gone(t *testing.T, file string) {
 		}
 		for end := time.Now().Add(time.Minute); proc.Alive(pid); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Errorf("process %d lives on", pid)
+				t.Errorf("process %d still runs", pid)
 				break
 			}
 		}
 	}
 }
 
-// Any misbehaviour of an agent ends as an error of its scenario that names the cause, and the next
-// scenario runs.
+// Each kind of misbehaviour of an agent becomes an error that names the cause, and leaves no process.
+// Noise on its output and child processes are no errors.
 func TestHostile(t *testing.T) {
 	needs.Long(t)
 	quiet(t)
@@ -107,9 +107,9 @@ func TestHostile(t *testing.T) {
 	})
 }
 
-// limited evaluates a manifest with a time limit; met says whether the limit is expected to be
-// reached. An expected limit is short. It is extended only if the machine was too busy for the
-// agent to reach the expected state.
+// limited evaluates a manifest with a time limit; met says whether the test expects that the limit
+// is reached. If so, the limit is short, and longer ones follow only while the error does not
+// contain say, because the machine may have been too busy.
 func limited(t *testing.T, manifest string, met bool, say string) (result, *report.Report) {
 	t.Helper()
 	if !met {

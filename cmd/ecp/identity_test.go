@@ -23,8 +23,8 @@ func resumed(t *testing.T, m, file string, args ...string) (result, *report.Repo
 }
 
 // A run is continued only if nothing has changed that decides a finished result: the workspace, the
-// agent's program, the agent's own description, its configuration. Otherwise, its file stays as it is,
-// and a new run makes the attempt again.
+// agent's program, the agent's own description, its configuration. Otherwise, its file stays as it
+// is, and a new run makes the attempt again.
 func TestResumeSeesWhatChanged(t *testing.T) {
 	quiet(t)
 	const agent = `[ -e VERSION ] || exit 1
@@ -159,7 +159,7 @@ func TestBaselineOfAnotherModel(t *testing.T) {
 		t.Errorf("exit %d: %s", out.code, out.err)
 	}
 	if _, err := os.Stat(page); err == nil {
-		t.Error("it ran")
+		t.Error("the run wrote a report although its baseline is not comparable")
 	}
 	out, r := evaluated(t, worse, "--config", "model=a", "--baseline", old, "--max-new-fail", "0")
 	if out.code != exitFailed || len(r.Baseline.NewFail) != 1 {

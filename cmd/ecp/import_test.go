@@ -93,14 +93,14 @@ func TestImport(t *testing.T) {
 			t.Errorf("%s: exit %d: %s", does, run.code, reasons(r))
 		}
 		if text := reasons(r); strings.Contains(text, "k-77") {
-			t.Errorf("the tests see a key: %s", text)
+			t.Errorf("the tests have the agent's key: %s", text)
 		}
 		list := calls()
 		if strings.Count(list, "run --name ecp-") != 1 || !strings.Contains(list, "--network none") || strings.Count(list, "stop -t 0 ecp-") != 1 || strings.Count(list, "rm --force ecp-") != 1 || strings.Contains(list, "k-77") {
 			t.Error(list)
 		}
 		if stop, tests := strings.Index(list, "stop -t 0"), strings.Index(list, "\ncp "); stop > tests {
-			t.Error("the tests are there before the agent has ended")
+			t.Error("the tests were copied before the agent was stopped")
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestOutputsAreCheckedFirst(t *testing.T) {
 			t.Errorf("%s %s: exit %d: %s", c.flag, c.value, r.code, r.err)
 		}
 		if _, err := os.Stat(ran); err == nil {
-			t.Fatalf("%s %s: it ran", c.flag, c.value)
+			t.Fatalf("%s %s: a scenario ran", c.flag, c.value)
 		}
 	}
 	// Known failures are not new, an agent without costs cannot be held to a limit, and times may have units.

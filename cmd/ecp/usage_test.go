@@ -68,12 +68,12 @@ func TestWrongInputsSayWhatWouldBeRight(t *testing.T) {
 		}
 		for _, part := range c.want {
 			if !strings.Contains(out, part) {
-				t.Errorf("%q: %q is not said: %s", c.args, part, out)
+				t.Errorf("%q: the output lacks %q: %s", c.args, part, out)
 			}
 		}
 		for _, part := range c.not {
 			if strings.Contains(out, part) {
-				t.Errorf("%q: %q is said: %s", c.args, part, out)
+				t.Errorf("%q: the output contains %q: %s", c.args, part, out)
 			}
 		}
 	}

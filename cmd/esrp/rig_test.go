@@ -313,7 +313,7 @@ func until(t *testing.T, what string, is func() bool) {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			t.Fatal(what, " does not happen")
+			t.Fatal("waited in vain for ", what)
 		}
 	}
 }

@@ -190,11 +190,11 @@ turns:
 				t.Errorf("offered: %s, not %s", got, c.offered)
 			}
 			if r.exists("w") != strings.Contains(c.offered, "write_file") {
-				t.Error("a tool that is not offered runs, or one that is does not")
+				t.Errorf("write_file ran: %v, although offered are %s", r.exists("w"), c.offered)
 			}
 			has(t, *step.Logs, c.note)
 			if a, b := step.ToolCalls[0].Name, step.ToolCalls[1].Name; a+b != "grepwrite_file" && a+b != "write_filegrep" {
-				t.Errorf("tools that are not offered have other names than those that are: %s, %s", a, b)
+				t.Errorf("the step reports the calls as %s and %s, want grep and write_file", a, b)
 			}
 		})
 	}
@@ -220,6 +220,6 @@ func TestToolsAreForgotten(t *testing.T) {
 	c.initialize(map[string]any{})
 	c.step("go")
 	if !definition(t, r.lastRequest(), "eca__grep") {
-		t.Error("the tools of the last scenario are still left out")
+		t.Error("the tools that the last scenario excluded are still not offered")
 	}
 }

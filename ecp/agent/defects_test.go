@@ -24,7 +24,7 @@ func TestDefects(t *testing.T) {
 			s.do("POST", "/ecp", `{"jsonrpc":"2.0","method":"agent/step","params":{"input":"`+input+`"},"id":2}`, nil)
 		}
 		if strings.Contains(r.lastRequest(), "of the first scenario") {
-			t.Error("the second scenario knows the first")
+			t.Error("the model receives the first scenario in the second")
 		}
 	})
 
@@ -136,7 +136,7 @@ func TestDefects(t *testing.T) {
 			}
 		}
 		if a := s.do("POST", "/ecp", resetCall, nil); a.status != 200 || a.body != isTrue {
-			t.Errorf("it does not go on: %d %s", a.status, a.body)
+			t.Errorf("the server does not answer the next request: %d %s", a.status, a.body)
 		}
 	})
 }

@@ -221,7 +221,7 @@ func TestHTTPChunks(t *testing.T) {
 	}
 }
 
-// A client that stops in the middle of a message is disconnected after a while.
+// The agent disconnects a client that stops in the middle of a message within two minutes.
 func TestHTTPHalfAMessage(t *testing.T) {
 	r := newRig(t, options{model: "turns: []"})
 	for want, token := range map[string]string{"400": "let-me-in", "401": "let-others-in"} {

@@ -42,7 +42,7 @@ turns:
 	has(t, *step.Logs, "model mock/m, agent code", "read_file", "turn over: done")
 	for _, text := range []string{*step.EvaluationContext, *step.Logs, *step.PublicOutput} {
 		if strings.Contains(text, "secret thought") {
-			t.Errorf("reasoning is told: %s", text)
+			t.Errorf("the result contains the model's reasoning: %s", text)
 		}
 	}
 	if got := string(encode(t, step.Usage)); got != `{"cache_read_tokens":3,"input_tokens":30,"output_tokens":12,"total_tokens":45}` || *step.CostUSD <= 0.005 || *step.CostUSD >= 0.01 {
@@ -85,12 +85,12 @@ default: {steps: [{text: hello}]}
 	c.reset()
 	second := c.step("after the reset")
 	if strings.Contains(r.lastRequest(), "first secret word") {
-		t.Error("the model is told what was said before the reset")
+		t.Error("after the reset, the model receives the conversation from before")
 	}
 	c.initialize(map[string]any{})
 	c.step("after initialize")
 	if strings.Contains(r.lastRequest(), "after the reset") {
-		t.Error("the model is told what was said before initialize")
+		t.Error("after initialize, the model receives the conversation from before")
 	}
 	id := func(s ecp.StepResult) any { return object(t, s.Extra["metadata"])["chat_id"] }
 	if id(first) == id(second) || !r.exists("stays.txt") {

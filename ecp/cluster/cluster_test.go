@@ -101,7 +101,7 @@ func TestLimitOfALane(t *testing.T) {
 	}
 	// The same model in another kind of environment would have another limit.
 	if err := c.openLane(t.Context(), laneToken("m", runtime.KindLocal), Lane{Model: "m", Kind: runtime.KindLocal, Limit: 2}, true); err == nil {
-		t.Error("two limits of one model are accepted")
+		t.Error("openLane accepted a second limit for the same model")
 	}
 }
 
@@ -131,7 +131,7 @@ func TestCancel(t *testing.T) {
 		t.Errorf("further attempts began: %v, %v", info.Size(), err)
 	}
 	if err := c.Control(t.Context(), d.Run, StateRunning); err == nil {
-		t.Error("a cancelled run goes on")
+		t.Error("Control accepted to continue a cancelled run")
 	}
 	next := r.submit(c, r.manifest(10, ":", ""), Submission{})
 	r.expect(c, next, r.follow(t.Context(), c, next, FollowOptions{Lead: true}), 10)

@@ -37,7 +37,7 @@ func TestCollectGarbage(t *testing.T) {
 			t.Errorf("after %s: %+v, %v", step.after, g, err)
 		}
 		if !usable(running) || usable(ended) != (step.after < resultAge) {
-			t.Errorf("after %s, the files of a run are gone, or still there", step.after)
+			t.Errorf("after %s, the files are usable: of the running run %v, want true; of the ended run %v, want %v", step.after, usable(running), usable(ended), step.after < resultAge)
 		}
 	}
 	runs, err := c.List(t.Context())

@@ -64,7 +64,7 @@ func TestKills(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		d := r.submit(c, m, Submission{})
 		if d.Replicas != 3 {
-			t.Fatalf("everything is kept %d times", d.Replicas)
+			t.Fatalf("the run has %d replicas, want 3", d.Replicas)
 		}
 		stop := make(chan struct{})
 		var chaos sync.WaitGroup
@@ -124,7 +124,7 @@ func (r *rig) killServer(stop <-chan struct{}, seed uint64) {
 		r.t.Error(err)
 	}
 	if !n.s.ReadyForConnections(time.Minute) {
-		r.t.Error("the server does not come back")
+		r.t.Error("the server is not ready a minute after its restart")
 	}
 }
 

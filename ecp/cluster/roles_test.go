@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The server refuses everything that a role may not do: each line is tried.
+// The server refuses each of these attacks by a client with the key of a role that may not do this.
 func TestRoles(t *testing.T) {
 	r := newRig(t, 1)
 	c := r.dial(RoleController)
@@ -91,8 +91,8 @@ func TestRoles(t *testing.T) {
 	r.expect(c, d, r.follow(t.Context(), c, d, FollowOptions{Lead: true}), 1)
 }
 
-// controllerAttacks are what even a controller may not do: destroy what all runs share, take part in a
-// run, or use the server for something else.
+// controllerAttacks are what even a controller may not do: destroy what all runs share, take part
+// in a run, or use the server for something else.
 func controllerAttacks(run string, key attemptKey) map[string]func(context.Context, intruder) error {
 	requests := map[string]string{
 		"purge results":              "$JS.API.STREAM.PURGE." + resultStreams + run,
@@ -126,7 +126,7 @@ func controllerAttacks(run string, key attemptKey) map[string]func(context.Conte
 	return out
 }
 
-// intruder has the key of a role, and its own program.
+// intruder is a client with the key of a role that does not use this repository's code.
 type intruder struct {
 	nc *nats.Conn
 	js jetstream.JetStream
@@ -156,7 +156,7 @@ func refused(t *testing.T, attacker intruder, attack func(context.Context) error
 	select {
 	case <-violations:
 	default:
-		t.Errorf("it is allowed: %v", err)
+		t.Errorf("the server did not refuse the attack: %v", err)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestPutGet(t *testing.T) {
 	dir, ctx := filepath.Join(t.TempDir(), "x", "artifacts"), context.Background()
 	s, other := New(dir, Options{}), New(dir, Options{})
 	if _, err := os.Stat(filepath.Dir(dir)); err == nil {
-		t.Error("New touched the disk")
+		t.Error("New made the folder")
 	}
 	if _, err := s.Get(ctx, hello); !errors.Is(err, ErrNotFound) {
 		t.Errorf("an empty store: %v", err)
@@ -185,7 +185,7 @@ func TestPutRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := New(occupied, Options{}).Put(ctx, nil); err == nil {
-		t.Error("a file as the folder")
+		t.Error("Put accepted a file in place of the store's folder")
 	}
 }
 
@@ -196,11 +196,11 @@ func TestCollect(t *testing.T) {
 	for name, old := range map[string]time.Duration{"kept": 9 * day, "old": 9 * day, "again": 9 * day, "young": time.Hour, "repaired": 9 * day} {
 		age(t, s.path(put(t, s, name)), old)
 	}
-	put(t, s, "again") // makes it new
+	put(t, s, "again") // now the item counts as new
 	if err := os.WriteFile(s.path(Hash([]byte("repaired"))), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	put(t, s, "repaired") // as well
+	put(t, s, "repaired") // this item, too
 	// Files that are not items are left alone, but files of dead writers are removed.
 	foreign := []string{"README", "aa/short", "ab/" + strings.Repeat("X", 62), "other/" + strings.Repeat("a", 59), "tmp/put-now"}
 	for _, name := range append(foreign, "tmp/put-dead") {
@@ -229,7 +229,7 @@ func TestCollect(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "tmp/put-dead")); err == nil {
-		t.Error("the file of a dead writer is left")
+		t.Error("Collect did not remove the file of a dead writer")
 	}
 	if removed, _, err := s.Collect(ctx, nil, 0); removed != 4 || err != nil {
 		t.Errorf("nothing kept: %d, %v", removed, err)
@@ -328,7 +328,8 @@ func TestQuotaIsShared(t *testing.T) {
 	}
 }
 
-// Only the first Put of a process walks the folder, which its cleaning up shows.
+// Only the first Put of a process walks the folder. The test notices a walk because it removes the
+// file of a dead writer.
 func TestPutDoesNotWalk(t *testing.T) {
 	s := New(t.TempDir(), Options{})
 	put(t, s, "1")
@@ -339,11 +340,11 @@ func TestPutDoesNotWalk(t *testing.T) {
 	age(t, dead, 48*time.Hour)
 	put(t, s, "2")
 	if _, err := os.Stat(dead); err != nil {
-		t.Error("the second Put walked")
+		t.Error("the second Put walked the folder")
 	}
 	put(t, New(s.dir, Options{}), "3")
 	if _, err := os.Stat(dead); err == nil {
-		t.Error("the first Put did not walk, or a walk shows no longer")
+		t.Error("the first Put of another process did not walk, or its walk no longer removes such files")
 	}
 }
 

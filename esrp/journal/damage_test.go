@@ -263,13 +263,13 @@ func TestEraseIsFinished(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := chain.body(hash); !errors.Is(err, ErrNoBody) {
-		t.Errorf("it is still there: %v", err)
+		t.Errorf("Trim did not remove the body of the erased chat: %v", err)
 	}
 	if r := sound(t, state); r.Bodies != 3 || r.Erased != 1 {
 		t.Errorf("%+v", r)
 	}
 	if _, err := os.Stat(filepath.Join(state, "journal", "erasing")); !os.IsNotExist(err) {
-		t.Errorf("it is still being erased: %v", err)
+		t.Errorf("Trim did not remove the note of the unfinished erasure: %v", err)
 	}
 }
 
@@ -336,7 +336,7 @@ func TestKilledWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := sound(t, state); r.Bodies != 0 {
-		t.Errorf("%+v is left", r)
+		t.Errorf("Trim left bodies: %+v", r)
 	}
 }
 

@@ -129,7 +129,7 @@ func TestCauses(t *testing.T) {
 	}
 	first, call, second := calls[0], calls[1], calls[2]
 	if first.Request.CausationID != nil {
-		t.Error("the user is no call")
+		t.Error("the first request has a call as its cause, but the user made it")
 	}
 	if id := call.Request.CausationID; id == nil || *id != first.Request.ID {
 		t.Errorf("the tool call was caused by %v, want %v", id, first.Request.ID)
@@ -163,10 +163,10 @@ func TestCauses(t *testing.T) {
 	}
 	sub, err := c.Calls("subagent-x")
 	if err != nil || len(sub) != 1 || sub[0].Request.CausationID == nil || *sub[0].Request.CausationID != call.Request.ID {
-		t.Errorf("the subagent's: %+v, %v", sub, err)
+		t.Errorf("the calls of the subagent: %+v, %v", sub, err)
 	}
 	if sub[0].Response.Status != esrp.Failed {
-		t.Error("an answer that nobody waited for counts as whole")
+		t.Error("an answer whose reader stopped early is recorded as successful")
 	}
 	_ = filepath.WalkDir(state, func(path string, d os.DirEntry, err error) error {
 		if data, _ := os.ReadFile(path); bytes.Contains(data, []byte("secret-1")) || bytes.Contains(data, []byte("hunter2")) {
@@ -231,12 +231,13 @@ func TestTornLine(t *testing.T) {
 		}
 		fill()
 		if r := sound(t, state); r.Torn != 0 {
-			t.Fatal("the torn line is still there")
+			t.Fatal("the journal still has the torn line after the next process wrote")
 		}
 	}
 }
 
-// Any changed byte of any file is found.
+// Verify reports each changed byte of head, and changed bits of the other files, which it gets at
+// random.
 func TestFlippedByte(t *testing.T) {
 	state := t.TempDir()
 	j := New(state, Options{SegmentSize: 2500})
@@ -259,15 +260,15 @@ func TestFlippedByte(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for at := range data {
+	for offset := range data {
 		changed := bytes.Clone(data)
-		changed[at] ^= 1
+		changed[offset] ^= 1
 		if err := os.WriteFile(head, changed, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		c := At(state)
 		if _, err := c.Verify(); err == nil {
-			t.Errorf("byte %d of head is not missed", at)
+			t.Errorf("byte %d of head was changed, and Verify found no damage", offset)
 		}
 		c.Close()
 	}
@@ -280,9 +281,9 @@ func TestFlippedByte(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		at, bit := rapid.IntRange(0, len(data)-1).Draw(r, "at"), rapid.IntRange(0, 7).Draw(r, "bit")
+		offset, bit := rapid.IntRange(0, len(data)-1).Draw(r, "offset"), rapid.IntRange(0, 7).Draw(r, "bit")
 		changed := bytes.Clone(data)
-		changed[at] ^= 1 << bit
+		changed[offset] ^= 1 << bit
 		if err := os.WriteFile(path, changed, 0o600); err != nil {
 			r.Fatal(err)
 		}
@@ -294,12 +295,12 @@ func TestFlippedByte(t *testing.T) {
 		}
 		var damage *Damage
 		if !errors.As(err, &damage) {
-			r.Fatalf("not found: %v", err)
+			r.Fatalf("bit %d of byte %d of %s was changed, and Verify returned %v", bit, offset, path, err)
 		}
 	})
 }
 
-// Missing lines and segments are found.
+// Verify reports a segment or a head that is missing.
 func TestMissing(t *testing.T) {
 	state := t.TempDir()
 	j := New(state, Options{SegmentSize: 1500})
@@ -324,7 +325,7 @@ func TestMissing(t *testing.T) {
 		}
 		c := At(state)
 		if _, err := c.Verify(); err == nil {
-			t.Errorf("nobody misses %s", name)
+			t.Errorf("%s was removed, and Verify found no damage", name)
 		}
 		c.Close()
 		if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -373,11 +374,11 @@ func TestErase(t *testing.T) {
 	j.Close()
 	r := sound(t, state)
 	if r.Erased != 2 || r.Bodies != 3 {
-		t.Errorf("%d bodies are gone and %d there, want 2 and 3", r.Erased, r.Bodies)
+		t.Errorf("%d bodies are erased and %d are left, want 2 and 3", r.Erased, r.Bodies)
 	}
 	_ = filepath.WalkDir(state, func(path string, d os.DirEntry, err error) error {
 		if data, _ := os.ReadFile(path); bytes.Contains(data, []byte("only here")) || bytes.Contains(data, []byte("a subagent's")) {
-			t.Errorf("it is still in %s", path)
+			t.Errorf("%s still has content of the erased chat", path)
 		}
 		return err
 	})

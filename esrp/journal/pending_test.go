@@ -63,8 +63,8 @@ func next(t *testing.T, state string) {
 	}
 }
 
-// late is a journal that is closed while it cannot be written.
-func late(t *testing.T, state string, turns int) {
+// closedWhileLocked records turns in a journal and closes it while another process holds its lock.
+func closedWhileLocked(t *testing.T, state string, turns int) {
 	t.Helper()
 	release := occupy(t, state)
 	defer release()
@@ -77,7 +77,7 @@ func late(t *testing.T, state string, turns int) {
 	j.Close()
 }
 
-// Trim waits for another process's lock only until its context ends, because the program must end.
+// Trim stops waiting for another process's lock when its context ends, because the program must end.
 func TestTrimWaitsForNobodyAtTheEnd(t *testing.T) {
 	state := t.TempDir()
 	release := occupy(t, state)
@@ -99,7 +99,7 @@ func TestTrimWaitsForNobodyAtTheEnd(t *testing.T) {
 // the notes contain no secrets.
 func TestTheNextProcessGoesOn(t *testing.T) {
 	state := t.TempDir()
-	late(t, state, 5)
+	closedWhileLocked(t, state, 5)
 	if n := lines(t, state); n != 0 {
 		t.Errorf("%d lines were written without the lock", n)
 	}
@@ -111,7 +111,7 @@ func TestTheNextProcessGoesOn(t *testing.T) {
 	if err != nil || bytes.Contains(data, []byte("secret")) {
 		t.Errorf("%v: %s", err, data)
 	}
-	late(t, state, 1)
+	closedWhileLocked(t, state, 1)
 	next(t, state)
 	if n := lines(t, state); n != 12 {
 		t.Errorf("%d lines, want 12", n)
@@ -153,7 +153,7 @@ func TestPendingSurvivesKills(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := t.TempDir()
-			late(t, state, 3)
+			closedWhileLocked(t, state, 3)
 			path := pendingFiles(t, state, recordsSuffix)[0]
 			whole, err := os.ReadFile(path)
 			if err == nil {
@@ -200,7 +200,7 @@ func TestEraseWaitsForNobody(t *testing.T) {
 	}
 	_ = filepath.WalkDir(state, func(path string, d os.DirEntry, err error) error {
 		if data, _ := os.ReadFile(path); bytes.Contains(data, []byte("only here")) {
-			t.Errorf("it is still in %s", path)
+			t.Errorf("%s still has content of the deleted chat", path)
 		}
 		return err
 	})

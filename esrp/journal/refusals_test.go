@@ -157,7 +157,7 @@ func TestLeft(t *testing.T) {
 				}
 			}
 			if want := strings.ReplaceAll(c.want, "ID", id.String()); !strings.Contains(got.NotReplayable, want) || len(got.Turns) != 0 {
-				t.Errorf("left: %q, want %q", got.NotReplayable, want)
+				t.Errorf("not replayable: %q, want %q; %d turns, want 0", got.NotReplayable, want, len(got.Turns))
 			}
 		})
 	}

@@ -125,7 +125,7 @@ func TestClusterLosesANode(t *testing.T) {
 	}
 	info := stream.CachedInfo()
 	if info.Config.Replicas != 3 || info.Cluster == nil || info.Cluster.Leader == "" {
-		t.Fatalf("the jobs are kept %d times, %+v", info.Config.Replicas, info.Cluster)
+		t.Fatalf("the stream of jobs has %d replicas, want 3; %+v", info.Config.Replicas, info.Cluster)
 	}
 	for _, n := range nodes {
 		if n.Name() == info.Cluster.Leader {
@@ -137,8 +137,8 @@ func TestClusterLosesANode(t *testing.T) {
 	succeededOnce(t, s, ids)
 }
 
-// A client that NATS refuses gets an error and does not wait forever. It waits for a NATS that
-// starts later.
+// Dial returns an error if NATS refuses the client, if the URL is invalid, and when its context ends
+// while there is no server.
 func TestDial(t *testing.T) {
 	alone := node(t, server.Options{})
 	if !alone.ReadyForConnections(time.Minute) {
@@ -148,16 +148,16 @@ func TestDial(t *testing.T) {
 		t.Errorf("connected %v, %v", nc, err)
 	}
 	if _, err := Dial(t.Context(), Access{URL: "nats://%zz"}, quiet()); err == nil {
-		t.Error("that is no URL")
+		t.Error("Dial accepted an invalid URL")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Dial(ctx, Access{URL: "nats://127.0.0.1:1"}, quiet()); err == nil || !strings.Contains(err.Error(), "connect to NATS") {
-		t.Errorf("nobody waits any more, and there is %v", err)
+		t.Errorf("after its context ended, Dial returned %v", err)
 	}
 	o := options(t.TempDir(), newEcho())
 	o.NATSListen = strings.TrimPrefix(alone.ClientURL(), "nats://")
 	if s, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("two listen at %s: %v, %v", o.NATSListen, s, err)
+		t.Errorf("Open at the address of another server, %s: %v, %v", o.NATSListen, s, err)
 	}
 }

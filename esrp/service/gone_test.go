@@ -76,14 +76,14 @@ func TestJobWhoseArtifactIsGone(t *testing.T) {
 	}
 }
 
-// Services of one NATS have the same jobs: a job goes on when the service that accepted it is gone,
-// and another one answers for it, with the same events.
+// Services that use the same NATS server share their jobs. When the service that accepted a job is
+// closed, the job continues, and another service answers requests about it.
 func TestServiceIsGone(t *testing.T) {
-	at := addresses([]*server.Server{node(t, server.Options{})})
+	natsURL := addresses([]*server.Server{node(t, server.Options{})})
 	ops := newEcho()
 	open := func() *Service {
 		o := options(t.TempDir(), ops)
-		o.NATS.URL, o.Lease = at, time.Second
+		o.NATS.URL, o.Lease = natsURL, time.Second
 		s, err := Open(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
@@ -92,7 +92,7 @@ func TestServiceIsGone(t *testing.T) {
 	}
 	gone, stays := open(), open()
 	defer stays.Close()
-	conn, err := Dial(t.Context(), Access{URL: at, Token: token}, quiet())
+	conn, err := Dial(t.Context(), Access{URL: natsURL, Token: token}, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestServiceIsGone(t *testing.T) {
 	eventually(t, gone, held, "holding")
 	gone.Close()
 	if same := taken(t, stays, doc); same != held {
-		t.Errorf("the same request is another job: %s, %s", same, held)
+		t.Errorf("the other service made a second job of the same request: %s, %s", same, held)
 	}
 	close(ops.hold)
 	succeededOnce(t, stays, []string{held, waits})
@@ -112,14 +112,15 @@ func TestServiceIsGone(t *testing.T) {
 	}
 }
 
-// A worker stops a job whose server is gone for good, with all its jobs, and takes jobs of the next server.
+// A worker stops a job whose server is gone for good, with all its jobs, and takes jobs of the next
+// server.
 func TestServerIsGoneForGood(t *testing.T) {
 	needs.Long(t)
-	at := addresses([]*server.Server{node(t, server.Options{})})
+	natsURL := addresses([]*server.Server{node(t, server.Options{})})
 	ops := newEcho()
 	open := func() *Service {
 		o := options(t.TempDir(), ops)
-		o.NATS.URL, o.Lease = at, time.Second
+		o.NATS.URL, o.Lease = natsURL, time.Second
 		s, err := Open(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
@@ -127,7 +128,7 @@ func TestServerIsGoneForGood(t *testing.T) {
 		return s
 	}
 	gone := open()
-	conn, err := Dial(t.Context(), Access{URL: at, Token: token}, quiet())
+	conn, err := Dial(t.Context(), Access{URL: natsURL, Token: token}, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestServerIsGoneForGood(t *testing.T) {
 	defer w.Close()
 	eventually(t, gone, taken(t, gone, request("hold", "held", asyncMode, "")), "holding")
 	gone.Close()
-	nc, err := nats.Connect(at, nats.Token(token))
+	nc, err := nats.Connect(natsURL, nats.Token(token))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,7 +133,7 @@ func eventually(t *testing.T, s *Service, id, says string) {
 		select {
 		case <-news:
 		case <-time.After(2 * time.Minute):
-			t.Fatalf("job %s does not say %q", id, says)
+			t.Fatalf("job %s has no event with %q", id, says)
 		}
 		leave()
 	}
@@ -185,7 +185,7 @@ func TestKilledWorker(t *testing.T) {
 	succeededOnce(t, s, ids)
 	eventually(t, s, ids[0], "its worker was lost")
 	if ops.count("victim") == 0 {
-		t.Error("the victim's job has an answer, and nobody ran it again")
+		t.Error("the job of the killed worker has an answer, although no other worker ran it again")
 	}
 }
 

@@ -119,7 +119,7 @@ func TestKeys(t *testing.T) {
 	} {
 		before := r.ops.count("payload")
 		if status, out := execute(other); status != http.StatusOK || r.ops.count("payload") != before+1 {
-			t.Errorf("%s: %d, %+v: the payload counts as the same", name, status, out.Error)
+			t.Errorf("%s: %d, %+v: the request did not run again, so its payload counted as the same", name, status, out.Error)
 		}
 	}
 
@@ -273,11 +273,11 @@ func TestStreamGoesOn(t *testing.T) {
 	_, out := r.respond("POST", "/v1/jobs", request("hold", "a", asyncMode, ""))
 	job := out.Job.ID.String()
 	s, leave := r.stream(job, "")
-	var heard []string
+	var received []string
 	last := ""
 	for range 2 { // it was queued and has started
 		id, event := s.next()
-		heard, last = append(heard, id+" "+event), id
+		received, last = append(received, id+" "+event), id
 	}
 	leave()
 	s, leave = r.stream(job, last)
@@ -288,18 +288,18 @@ func TestStreamGoesOn(t *testing.T) {
 		if id == "" {
 			break
 		}
-		heard = append(heard, id+" "+event)
+		received = append(received, id+" "+event)
 	}
 	before := 0
-	for _, h := range heard {
+	for _, event := range received {
 		var seq int
-		if _, err := fmt.Sscan(h, &seq); err != nil || seq <= before {
-			t.Errorf("heard %q", heard)
+		if _, err := fmt.Sscan(event, &seq); err != nil || seq <= before {
+			t.Errorf("received %q", received)
 		}
 		before = seq
 	}
-	if !strings.HasSuffix(heard[0], " job_queued") || !strings.HasSuffix(heard[1], " job_started") || !strings.HasSuffix(heard[len(heard)-1], "job_completed") {
-		t.Errorf("heard %q", heard)
+	if !strings.HasSuffix(received[0], " job_queued") || !strings.HasSuffix(received[1], " job_started") || !strings.HasSuffix(received[len(received)-1], "job_completed") {
+		t.Errorf("received %q", received)
 	}
 	for _, wrong := range []string{"x", "-1", "1.5", "99999999999999999999"} {
 		if status, _, _ := r.do("GET", "/v1/jobs/"+job+"/events", "", "Last-Event-ID", wrong); status != http.StatusBadRequest {

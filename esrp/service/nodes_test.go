@@ -75,7 +75,7 @@ func TestTwoNodesOneKey(t *testing.T) {
 			t.Fatalf("key %d has two jobs: %q", i, ids)
 		}
 		if j, err := accept(t, nodes[i%2], request("echo", "y", asyncMode, key)); err == nil {
-			t.Errorf("key %d: another payload has the job %s", i, j.id)
+			t.Errorf("key %d: a request with another payload was accepted as job %s", i, j.id)
 		}
 	}
 	last, err := nodes[0].stream.LastSeq(t.Context())
@@ -179,9 +179,9 @@ func (s steps) Run(_ context.Context, c Call) (Result, error) {
 	return Result{Outputs: []Output{{Name: "out", ContentType: "text/plain", Data: bytes.Repeat([]byte("x"), maxInline)}}}, nil
 }
 
-// A worker is lost after each event that it adds to a job, before it gets the answer. Another one
-// finishes the job: it has one end, nothing after it, and another node than the one that accepted it
-// has its events from each place on.
+// In each round, a worker loses its connection after one event more, before it gets the answer to
+// that event. Another worker finishes the job. The job ends once and has no event after its end,
+// and the node that did not accept it returns the events after each position.
 func TestWorkerIsLostBetweenEvents(t *testing.T) {
 	needs.Long(t)
 	address, nodes := nodesOf(t, 2, time.Second)
@@ -237,7 +237,8 @@ func TestWorkerIsLostBetweenEvents(t *testing.T) {
 	}
 }
 
-// wholeStream checks that a job's events are the same from each place on.
+// wholeStream checks that a request for a job's events after any event returns the same events as a
+// request for all.
 func (r *rig) wholeStream(id string) {
 	r.t.Helper()
 	_, all, _ := r.do("GET", "/v1/jobs/"+id+"/events", "")

@@ -80,7 +80,7 @@ func TestGuard(t *testing.T) {
 		}
 	}
 	if r.ops.count("guarded") != 0 {
-		t.Error("it ran")
+		t.Error("a refused request ran")
 	}
 	for path, want := range map[string]int{"/v1/nothing": 404, "/v1/jobs": 405, "/v1/jobs/x": 404, "/v1/artifacts/etc/passwd": 404} {
 		if status, _ := r.respond("GET", path, ""); status != want {
@@ -177,7 +177,8 @@ func TestCancel(t *testing.T) {
 	close(r.ops.hold)
 }
 
-// However many callers use a key at the same time, it runs once, and all get the same answer.
+// If many callers send a request with the same key at the same time, it runs once, and all get the
+// same answer.
 func TestIdempotency(t *testing.T) {
 	r := newRig(t, nil)
 	var all sync.WaitGroup
@@ -237,7 +238,7 @@ func TestReopen(t *testing.T) {
 	open.Dir, open.Token = t.TempDir(), ""
 	if s, err := Open(t.Context(), open); err == nil {
 		s.Close()
-		t.Error("a service without a token")
+		t.Error("Open started a service without a token")
 	}
 	q, err := esrp.DecodeRequest([]byte(doc))
 	if err != nil {
@@ -267,8 +268,8 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// A client that stops in the middle of a request is disconnected after a while. Requests above the
-// limit are refused, and running ones are not disturbed.
+// The server disconnects a client that stops in the middle of a request. It refuses requests above
+// the limit of concurrent ones, and those that run still succeed.
 func TestCrowd(t *testing.T) {
 	r := newRig(t, func(_ *Options, h *HTTPOptions) { h.Concurrency = 2 })
 	for want, given := range map[string]string{"400": token, "401": "another"} {

@@ -85,7 +85,7 @@ func TestRequests(t *testing.T) {
 			}
 			again, _, _ := encode(req, from)
 			if !bytes.Equal(body, again) {
-				t.Error("the same request makes other bytes")
+				t.Error("encoding the same request again returns other bytes")
 			}
 			if n := strings.Count(string(body), `"cache_control"`); n > 4 {
 				t.Errorf("%d cache breakpoints", n)
@@ -112,8 +112,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// A request repeats the one before it byte for byte up to where that ended, with a
-// breakpoint there: this is what makes the cache hit.
+// A request begins with the same bytes as all messages of the request before it, and has a cache
+// breakpoint at the end of those. Otherwise the provider's cache would not apply.
 func TestPrefixIsStable(t *testing.T) {
 	prefix := func(history []llm.Message, marks, upTo int) string {
 		e := encoder{origin: from, tools: llm.NewAliases(maxName), calls: llm.NewAliases(maxName)}
@@ -144,7 +144,7 @@ func TestPrefixIsStable(t *testing.T) {
 		}
 		history = append(history, model(parts...), user(results...))
 		if after := prefix(history, len(history)-3, len(history)-2); after != before {
-			t.Errorf("step %d changed what came before", i)
+			t.Errorf("the request after step %d does not begin with the messages of the request before", i)
 		}
 	}
 }

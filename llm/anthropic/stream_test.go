@@ -106,7 +106,7 @@ const whole = `r+block_1|r:Zwei Dateien, |r:größer zuerst.|r-block_1=p/anthrop
 	`c+toolu_01A=eca__read_file|c:{"path": "/w/|c:ä.txt"}|c+toolu_01B=eca__ask_user|` +
 	`c-toolu_01A={"path": "/w/ä.txt"}|c-toolu_01B={}|u:21,187,24000,1500|stop:tool_calls`
 
-// However the bytes of an answer arrive, it is the same.
+// The deltas of an answer do not depend on how its bytes are split.
 func TestEveryByteBoundary(t *testing.T) {
 	needs.Long(t)
 	raw, err := os.ReadFile("testdata/answer.sse")
@@ -136,8 +136,8 @@ func TestEveryByteBoundary(t *testing.T) {
 	}
 }
 
-// Wherever an answer is cut, it is either whole or premature, and what came before the
-// cut is what the whole answer begins with.
+// If an answer is cut, the deltas are the beginning of those of the whole answer, followed by an
+// error. An answer that is cut after its reason to stop counts as whole.
 func TestCutAnywhere(t *testing.T) {
 	needs.Long(t)
 	raw, err := os.ReadFile("testdata/answer.sse")
@@ -242,7 +242,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// Faults of the server, as the user sees them.
+// Faults of the server become the errors that the user sees.
 func TestFaults(t *testing.T) {
 	apiError := func(kind, message string) string {
 		return `{"type":"error","error":{"type":"` + kind + `","message":"` + message + `"},"request_id":"req_1"}`

@@ -112,8 +112,8 @@ output = json
 	}
 }
 
-// signed serves one request and returns what authenticated it, with whether a signature
-// over what arrived is the one that was sent.
+// signed sends a request to a server of the test. It returns the request's Authorization header,
+// whether the signature fits the request that arrived, and the error of the call.
 func signed(t *testing.T, a AWS, headers map[string]string, model string) (auth string, valid bool, failure error) {
 	t.Helper()
 	now := time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)

@@ -112,13 +112,14 @@ func TestDamagedMessages(t *testing.T) {
 	}
 }
 
-// sum puts the checksum of what is before an offset there.
+// sum writes the checksum of the bytes before an offset at that offset.
 func sum(raw []byte, at int) []byte {
 	binary.BigEndian.PutUint32(raw[at:], crc32.ChecksumIEEE(raw[:at]))
 	return raw
 }
 
-// A message that claims to be large costs no memory before it has come.
+// The reader reserves little memory for a message whose header announces a large size until the bytes
+// have arrived.
 func TestClaimedLength(t *testing.T) {
 	raw := sum([]byte{0, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0}, 8)
 	r := newEventReader(bytes.NewReader(append(raw, "little"...)))

@@ -158,8 +158,7 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// The common part of two successive requests is sent as the same bytes, but
-// for the cache points of messages.
+// Encoding a request again returns the same bytes, and does not change the configuration.
 func TestStablePrefix(t *testing.T) {
 	extra := map[string]any{"top_k": 1, "temperature": 1, "topP": 1, "a": 1, "b": 1}
 	req := llm.Request{Model: claudeID, System: "s", Extra: extra, Messages: []llm.Message{said(llm.User, text("one"))}}
@@ -207,7 +206,7 @@ func TestModels(t *testing.T) {
 		}
 	}
 	if f := thinking(claudeID, 1500); f != nil {
-		t.Errorf("there is no room for reasoning: %v", f)
+		t.Errorf("thinking reserves tokens for reasoning although the limit is too small: %v", f)
 	}
 }
 

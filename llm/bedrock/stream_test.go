@@ -125,8 +125,8 @@ func TestEverySplit(t *testing.T) {
 	}
 }
 
-// Wherever the answer is cut, what came before is delivered and the cut is seen, until
-// nothing but the usage is missing.
+// If the answer is cut, the reader returns the deltas before the cut and an error. If only the
+// usage is missing, there is no error.
 func TestEveryCut(t *testing.T) {
 	body := script(t, turn)
 	whole := len(script(t, turn[:strings.Index(turn, "metadata")]))
@@ -137,7 +137,7 @@ func TestEveryCut(t *testing.T) {
 		case !strings.HasPrefix(wantTurn, strings.TrimSuffix(shown, "|")) && n < whole:
 			t.Fatalf("cut at %d: %s", n, got)
 		case n < whole && !strings.Contains(end, "EOF"):
-			t.Fatalf("cut at %d is not seen: %s", n, got)
+			t.Fatalf("the answer was cut at %d, and the reader returned no error: %s", n, got)
 		case n >= whole && !strings.HasSuffix(got, "|c-tooluse_b=|stop:tool_calls"):
 			t.Fatalf("without its usage: %s", got)
 		}

@@ -120,11 +120,11 @@ turns:
 		last = err
 	}
 	if last == nil {
-		t.Error("a hanging step ended by itself")
+		t.Error("a hanging step ended without an error")
 	}
 }
 
-// Mistakes are reported with their places, as in other files.
+// Errors in a cassette are reported with their line and column.
 func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"cassette: 2\nturns: []":            "1:11: it has version 2; this eca reads version 1",

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// The snapshot knows everything it should of each model, and stays small.
+// The snapshot has the context, the costs and the abilities of each model, and is at most 16 KiB.
 func TestSnapshot(t *testing.T) {
 	if len(snapshotJSON) > 16<<10 {
 		t.Errorf("%d bytes", len(snapshotJSON))
@@ -27,7 +27,7 @@ func TestSnapshot(t *testing.T) {
 				t.Errorf("%s/%s: %+v", id, name, f)
 			}
 			if f.Output.Value >= f.Context.Value || f.InputCost.Value > f.OutputCost.Value || f.CacheReadCost.Value > f.InputCost.Value {
-				t.Errorf("%s/%s cannot be: %+v", id, name, f)
+				t.Errorf("%s/%s has limits or costs that contradict each other: %+v", id, name, f)
 			}
 		}
 	}
@@ -186,7 +186,7 @@ func TestRefreshBadFile(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 		if !c.Facts("openai", "", "gpt-5.2").Context.Known() {
-			t.Error("the snapshot is gone")
+			t.Error("after a failed Refresh, the snapshot is not used")
 		}
 	}
 }

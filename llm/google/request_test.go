@@ -117,7 +117,8 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// Whatever a tool brings, the result is bounded, and has nothing the API refuses.
+// For any schema of a tool, the result of parameters has a bounded size and no keyword that the API
+// refuses.
 func FuzzSchema(f *testing.F) {
 	f.Add([]byte(`{"properties":{"a":{"$ref":"#/properties/b"},"b":{"anyOf":[{"$ref":"#"},{"allOf":[{"$ref":"#/properties/a"}]}],"type":["object","array","null"]}}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {

@@ -280,11 +280,11 @@ func TestListModels(t *testing.T) {
 		delete(list, name)
 	}
 	if len(list) > 0 {
-		t.Errorf("listed too: %v", list)
+		t.Errorf("ListModels also returned: %v", list)
 	}
 	srv.Close()
 	if _, err := ListModels(context.Background(), at); err == nil || !strings.Contains(err.Error(), "connection refused") {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("from a server that has ended: %v", err)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Lists say more or less of their models; what is of another shape is left out.
+// parseModels reads lists of several providers. It ignores values of an unexpected type.
 func TestParseModels(t *testing.T) {
 	got, err := parseModels([]byte(`{"object": "list", "data": [
 		{"id": "plain", "object": "model"},

@@ -134,8 +134,8 @@ func TestChatDialects(t *testing.T) {
 	}
 }
 
-// Reasoning between tags is reasoning, however the text is cut; what only looks like a
-// tag is text.
+// Text between think tags is reasoning, also if a tag is split between chunks. Text that only looks
+// like a tag stays text.
 func TestThinkTags(t *testing.T) {
 	const back = `r-{"start":"\u003cthink\u003e","end":"\u003c/think\u003e"}`
 	for text, want := range map[string]string{
@@ -157,7 +157,7 @@ func TestThinkTags(t *testing.T) {
 				data, rest = append(data, delta(`{"content":`+string(piece)+`}`)), rest[n:]
 			}
 			got := answers(t, APIChat, "text/event-stream", chunks(append(data, finish("stop"), "[DONE]")...))
-			for _, kind := range []string{"t:", "r:"} { // how it was cut does not matter
+			for _, kind := range []string{"t:", "r:"} { // join adjacent deltas of the same kind
 				got = regexp.MustCompile(`(\|`+kind+`[^|]*)((\|`+kind+`[^|]*)+)`).ReplaceAllStringFunc("|"+got, func(s string) string {
 					return "|" + kind + strings.ReplaceAll(s, "|"+kind, "")
 				})[1:]
@@ -169,7 +169,8 @@ func TestThinkTags(t *testing.T) {
 	}
 }
 
-// The suite of eca-recorded compares how text is cut, and where usage is in it.
+// With Steady, text is split where the suite of eca-recorded expects it, and usage is passed on
+// when it arrives.
 func TestSteady(t *testing.T) {
 	think := DefaultThink()
 	think.Steady = true
@@ -232,7 +233,8 @@ func TestResponsesEvents(t *testing.T) {
 	}
 }
 
-// Reasoning goes back as it came, with a summary: without one it would be refused.
+// Reasoning is sent back as the provider sent it. If it has no summary, one is added, because the API
+// refuses it otherwise.
 func TestReasoningItem(t *testing.T) {
 	for opaque, want := range map[string]string{
 		`{"type":"reasoning","id":"r"}`:              `{"id":"r","summary":[{"type":"summary_text","text":"hm"}],"type":"reasoning"}`,
