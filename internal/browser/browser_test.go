@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Only addresses of the web get to a program, and its failure is reported.
+// Open passes only addresses of the web to the browser, and returns an error if the browser fails.
 func TestOpen(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED: puts its own xdg-open in place of the browser, which only Linux looks for; run it there")
@@ -44,7 +44,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// The browser goes on when the program that opened it has ended.
+// The browser still runs when the program that opened it has ended.
 func TestBrowserStays(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED: puts its own xdg-open in place of the browser, which only Linux looks for; run it there")

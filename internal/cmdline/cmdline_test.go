@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Programs that only read, and others, each for one reason.
+// Reads accepts programs that only read, and refuses the others. Each of those has one reason for it.
 func TestReads(t *testing.T) {
 	for _, line := range []string{
 		"ls -la", "pwd", "git log --oneline | head -5", "cd src && grep -rn foo . 2>/dev/null", "find . -name '*.go'", "git branch --show-current",
@@ -54,7 +54,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// Every command is listed, wherever it stands.
+// Parse lists each command of a program, also nested ones.
 func TestCommands(t *testing.T) {
 	for line, want := range map[string]string{
 		"a b; c | d && e || f & g":                       "a b|c|d|e|f|g",
@@ -100,8 +100,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A program that is remembered by its name runs no code that its words name: only programs that are
-// known have a key, and only with words that are known.
+// A command that can run code from its arguments has no key, so it cannot be remembered. Only known
+// programs with known arguments have one.
 func TestWhatRunsCodeHasNoKey(t *testing.T) {
 	for _, line := range []string{
 		"python3.11 -c x", "python x", "nodejs x", "node20 -e x", "perl5.36 x", "ruby3.2 x", "php8.2 x", "lua5.4 x", "psql -c x", "mysql", "sqlite3 a.db '.shell x'", "Rscript x", "java -jar x", "julia x", "deno run x", "deno eval x", "bun x y", "bunx x",
@@ -201,14 +201,14 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// Texts that nest, or go on, without end are refused, and soon.
+// Parse gives up on commands that are too long or too deeply nested.
 func TestEndless(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("echo $(", 8000) + strings.Repeat(")", 8000), strings.Repeat("( ", 20000) + "ls" + strings.Repeat(")", 20000), strings.Repeat("sudo ", 10000) + "ls",
 		strings.Repeat("ls;", 20000), strings.Repeat("eval ", 9000), strings.Repeat("x", maxText+1), strings.Repeat("${a:-", 9000) + strings.Repeat("}", 9000),
 	} {
 		if p := Parse(text); p.Unresolved == "" {
-			t.Errorf("%.20q is taken for resolved", text)
+			t.Errorf("Parse did not give up on %.20q...", text)
 		}
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Destroying work for good differs from work that git, or an undo, brings back; it is never
-// remembered.
+// Parse marks commands that destroy work which neither git nor an undo can restore. They have no
+// key, so they are not remembered.
 func TestDestroys(t *testing.T) {
 	for line, want := range map[string]string{
 		"git reset --hard": "!", "git reset --hard HEAD~3": "!", "git reset --har": "!", "git -C x reset --hard": "!", "sudo git reset --hard": "!", "git -c a.b=c reset --hard": "!", "git reset": "", "git reset --soft HEAD~1": "", "git reset HEAD a": "",
@@ -39,7 +39,7 @@ func TestDestroys(t *testing.T) {
 				got += "?" + strings.Join(c.Discards, " ")
 			}
 			if (c.Destroys != "" || len(c.Deletes) > 0) && c.Key != "" {
-				t.Errorf("%q is remembered as %q", line, c.Key)
+				t.Errorf("%q has the key %q", line, c.Key)
 			}
 		}
 		if got != want {

@@ -21,8 +21,8 @@ import (
 
 var programSeed = flag.Uint64("seed", 1, "what the programs of the differential tests are made of; 0 is something else each time") //nolint:gochecknoglobals // a flag
 
-// seed is what a test makes its programs of: the same each time, so that a change is what makes
-// it fail.
+// seed returns the seed of the generated programs. It is the same in each run, so that a test only
+// fails because of a change.
 func seed() uint64 {
 	if *programSeed == 0 {
 		return rand.Uint64()
@@ -279,9 +279,9 @@ func (w *writer) program() string {
 	return b.String()
 }
 
-// A program with a canonical form, and one reading, does the same as the text that it was printed
-// from: bash read what was judged. `go test -run CanonicalFormRunsTheSame -programs 100000 -seed 0`
-// looks longer.
+// bash gives the same output for the canonical form of a program as for its text, so bash runs what
+// was judged. The test leaves out texts with two readings. `go test -run CanonicalFormRunsTheSame
+// -programs 100000 -seed 0` tries more.
 func TestCanonicalFormRunsTheSame(t *testing.T) {
 	needs.Long(t)
 	needs.Program(t, "bash", "bash")
@@ -350,8 +350,8 @@ func TestCanonicalFormRunsTheSame(t *testing.T) {
 	}
 }
 
-// endless says that two programs are a loop that was stopped: the output of one is the beginning of
-// the other's. On a slow machine, it may be short.
+// endless reports whether two runs are of a loop that was stopped: the output of one is the
+// beginning of the output of the other. On a slow machine, the outputs may be short.
 func endless(a, b ran) bool {
 	const long, killed = 4 << 10, "137"
 	stopped := min(len(a.out), len(b.out)) > long || a.code == killed && b.code == killed
@@ -382,8 +382,8 @@ func globFor(t *testing.T) func(dir, pattern string) ([]string, bool) {
 	}
 }
 
-// A text printed for sh does the same in dash as in bash: sh -c runs what was judged,
-// whichever of them sh is.
+// A program that was printed for sh does the same in dash as in bash, so sh -c runs what was judged,
+// whether sh is dash or bash.
 func TestCanonicalFormForOtherShells(t *testing.T) {
 	needs.Long(t)
 	needs.Program(t, "bash", "bash")

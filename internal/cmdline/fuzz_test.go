@@ -119,13 +119,14 @@ func programs() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string { return program(rapid.IntRange(0, 3).Draw(t, "depth")).Draw(t, "program") })
 }
 
-// Whatever program is generated: what passes for reading contains readers only.
+// If Reads accepts a generated program, all of its commands are readers.
 func TestGeneratedPrograms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { checkReads(t, programs().Draw(t, "program")) })
 }
 
-// Among the same 500 programs in each run are ones that pass, which is all that
-// TestGeneratedPrograms looks at. A short run of it draws 20 at random, and none of them may pass.
+// Of 500 generated programs, which are the same in each run, Reads accepts some.
+// TestGeneratedPrograms only checks accepted programs, and a short run of it draws 20, so it may
+// check none.
 func TestGeneratedProgramsPass(t *testing.T) {
 	passed := 0
 	for seed := range 500 {
@@ -134,7 +135,7 @@ func TestGeneratedProgramsPass(t *testing.T) {
 		}
 	}
 	if passed < 10 {
-		t.Errorf("%d of 500 generated programs pass: TestGeneratedPrograms sees too little", passed)
+		t.Errorf("Reads accepts %d of 500 generated programs, want at least 10", passed)
 	}
 }
 

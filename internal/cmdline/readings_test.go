@@ -64,8 +64,8 @@ func TestTextsWithTwoReadings(t *testing.T) {
 	}
 }
 
-// A shell reads its input while that runs, and so do the commands in it. It must not go on
-// with what they left of it.
+// The commands of a script that a shell reads from its input can take lines from that input. In the
+// printed form the shell has the whole script beforehand, so it cannot continue after such lines.
 func TestScriptsAreReadWhole(t *testing.T) {
 	needs.Program(t, "bash", "bash")
 	dir := t.TempDir()
@@ -83,11 +83,11 @@ func TestScriptsAreReadWhole(t *testing.T) {
 		t.Errorf("the text of a here-document ran (%s)", why)
 	}
 	if !runs(text) {
-		t.Error("the text does no harm as it is written, so this test proves nothing")
+		t.Error("the text as it is written does not run the hidden command, so the check of the printed form shows nothing")
 	}
 }
 
-// Canonical text is what it says, whatever the words are made of.
+// Canonical prints words of all kinds so that bash reads them as they were judged.
 func TestCanonical(t *testing.T) {
 	glob := func(dir, pattern string) ([]string, bool) {
 		return map[string][]string{"*.go": {"-rf.go", "a.go"}, "*": {"--pre=x", "a"}}[pattern], dir == "/w"
@@ -134,7 +134,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// Texts that no parser likes are refused, and break nothing.
+// Parse refuses texts that are malformed, and does not panic.
 func TestOddTexts(t *testing.T) {
 	const deep = 100_000
 	fan := "a=x"

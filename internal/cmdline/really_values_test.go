@@ -78,8 +78,9 @@ func (w valueWriter) statement(depth int) string {
 	)()
 }
 
-// Programs with variables that pass for reading are run in bash: their commands get the words that
-// were judged, and no others. `go test -run ValuesAreThose -programs 100000 -seed 0` looks longer.
+// The test runs programs with variables that Reads accepts in bash. Their commands get the words
+// that were judged, and no others. `go test -run ValuesAreThose -programs 100000 -seed 0` tries
+// more.
 func TestValuesAreThoseThatWereJudged(t *testing.T) {
 	needs.Long(t)
 	needs.Program(t, "bash", "bash")
@@ -147,7 +148,7 @@ func coversWords(c Command, words []string) bool {
 	if !strings.Contains(c.Text, "$") {
 		return c.Text == text || strings.Contains(c.Text, "*") && matchesForm(c.Text, text)
 	}
-	// Words that nobody knows: all of them may be, or those of test that are operands.
+	// The words are unknown, which is harmless for these commands, and for operands of test.
 	return safeForAnyArgs(c.Name) || len(words) > 1 && c.Name == "["
 }
 

@@ -8,8 +8,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Whatever the template and the value: the line is a shell line that has nothing of the
-// value in it.
+// For any template and value, Fill returns a line that bash can parse, that does not contain the
+// value, and that has no more commands than with another value.
 func FuzzTemplate(f *testing.F) {
 	for _, s := range []string{`a {{x}}`, `a "b{{x}}" 'c{{x}}'`, `a=$( {{x}} )`, "a <<< {{x}}", "a > {{x}}"} {
 		f.Add(s, "$(b)")
@@ -44,14 +44,14 @@ func FuzzTemplate(f *testing.F) {
 				return true
 			})
 			if commands >= 0 && n > commands {
-				t.Errorf("%q became %q, which runs more", command, line)
+				t.Errorf("%q became %q, which has %d commands instead of %d", command, line, n, commands)
 			}
 			commands = max(commands, n)
 		}
 	})
 }
 
-// A list is several words where those are arguments, and one where a second would be a
+// A list becomes several words if they are arguments, and one word if a second one would be a
 // command or a file.
 func TestTemplateLists(t *testing.T) {
 	for command, want := range map[string]string{

@@ -25,7 +25,7 @@ func TestFolders(t *testing.T) {
 		return v
 	}
 	if view().Trusts(root, file, "a") || view().Trusts(root, file, "") {
-		t.Error("trusts without a record")
+		t.Error("Trusts is true without a record")
 	}
 	if err := s.Trust(root, map[string]Agreed{file: {Sum: "a"}}); err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !v.Trusts(link, filepath.Join(link, ".eca", "config.json"), "a") {
-			t.Error("the folder is another one through a link")
+			t.Error("Trusts is false for a path through a link to the trusted folder")
 		}
 		if info, err := os.Stat(s.File.Path); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%v %v", info.Mode(), err)
@@ -71,7 +71,7 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// A record that is broken, or newer, trusts nothing and is left as it is.
+// A record that is broken, or of a newer version, trusts no folder, and eca does not change it.
 func TestBrokenFolders(t *testing.T) {
 	for _, text := range []string{"{", `{"version": 2}`, "[]"} {
 		s := NewFolders(t.TempDir(), time.Now)

@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Checks run at once; the report has their order, and an overdue one is a problem.
+// Checks run concurrently. The report lists them in their own order, and a check that exceeds its
+// time limit as a problem.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		after := func(section, subject string, d time.Duration, s Status) Check {
@@ -35,12 +36,12 @@ func TestRun(t *testing.T) {
 			t.Error(d)
 		}
 		if took := time.Since(start); took != 10*time.Second {
-			t.Errorf("it took %s", took)
+			t.Errorf("Run took %s, want 10s", took)
 		}
 		patient := after("A", "patient", 11*time.Second, OK)
 		patient.Limit = 12 * time.Second
 		if got := Run(context.Background(), 10*time.Second, []Check{patient}); !got.Healthy {
-			t.Errorf("a limit of its own: %+v", got)
+			t.Errorf("a check with a longer limit of its own: %+v", got)
 		}
 	})
 }
@@ -50,7 +51,7 @@ func TestShow(t *testing.T) {
 		return []Finding{{OK, "a", "fine\n- ❌ b: forged \x1b[2J"}, {Note, "n", "secret"}, {Warning, "w", "x"}}
 	}}}).Map(func(s string) string { return strings.ReplaceAll(s, "secret", "*") })
 	if !r.Healthy {
-		t.Error("not healthy without a problem")
+		t.Error("the report has no problem, and Healthy is false")
 	}
 	if got, want := r.Markdown(), "\n### Models\n\n- ✅ **a**: fine - ❌ b: forged [2J\n- **n**: *\n- ⚠️ **w**: x\n"; got != want {
 		t.Errorf("%q", got)

@@ -74,7 +74,8 @@ func get(t *testing.T, proxy, address string, trusting *http.Client) (int, strin
 	return resp.StatusCode, string(body)
 }
 
-// Requests and tunnels reach what is listed, and nothing else, whatever name leads there.
+// Requests and tunnels reach listed addresses. The proxy refuses other ones, also if a listed name
+// or a redirect leads there.
 func TestProxy(t *testing.T) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/away" {
@@ -120,7 +121,8 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// Permissions and refusals of one command are not another's.
+// The hosts that are allowed for one command, and the refusals that it gets, do not count for another
+// command.
 func TestClientsAreToldApart(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "reached "+r.Header.Get("Proxy-Authorization"))
@@ -140,11 +142,11 @@ func TestClientsAreToldApart(t *testing.T) {
 	}
 	agreed.Close()
 	if code, _ := get(t, "eca:"+agreed.token+"@"+proxy, plain.URL, plain.Client()); code != 403 {
-		t.Errorf("after its end: %d", code)
+		t.Errorf("a request with the token of a command that has ended: %d", code)
 	}
 }
 
-// Other input than a request ends the connection, without an answer from anywhere else.
+// The proxy answers invalid requests itself, and closes a connection with other input.
 func TestProxyBadRequests(t *testing.T) {
 	proxy := start(t, &Proxy{Hosts: func() Hosts { return Hosts{"127.0.0.1"} }})
 	for request, want := range map[string]string{

@@ -71,8 +71,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A redirect goes nowhere that could not be asked for in the first place, and what a name
-// resolves to is decided about when it is dialed.
+// Get does not follow a redirect to an address that it would refuse itself. It decides about the
+// address of a name when it dials that address.
 func TestNoWayIn(t *testing.T) {
 	var reached atomic.Int32
 	secret := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
@@ -111,7 +111,7 @@ func TestNoWayIn(t *testing.T) {
 			t.Errorf("%s: %+v", target, page)
 		}
 	}
-	// At dial time: the name is not refused as such (nothing is known of it), its address is.
+	// The name itself is not refused. Its address is refused when it is dialed.
 	network := netclient.New(func(string) string { return "" })
 	defer network.Close()
 	var asked []string
@@ -129,7 +129,7 @@ func TestNoWayIn(t *testing.T) {
 		t.Errorf("without a guard: %v", err)
 	}
 	if n := reached.Load(); n > 0 {
-		t.Errorf("%d requests came through", n)
+		t.Errorf("%d requests reached a server that they must not reach", n)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// A page that came encrypted does not lead to one that everybody on the way can change.
+// Get does not follow a redirect from https to http.
 func TestRedirectOutOfTLS(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("plain")) }))
 	defer plain.Close()
@@ -248,7 +248,7 @@ func TestRedirectOutOfTLS(t *testing.T) {
 	}
 }
 
-// Whatever is asked for leads to a host that may be public, and says so itself.
+// An address that check accepts has a host that may be public and is not denied.
 func FuzzCheck(f *testing.F) {
 	for _, s := range []string{"http://example.com", "http://[::ffff:7f00:1]", "http://0x7f.1", "http://a@b", "http://１２７。0。0。1", "http://localhost%00", "http://[::1]:80\\@example.com"} {
 		f.Add(s)

@@ -50,8 +50,8 @@ func TestPostCheck(t *testing.T) {
 	}
 }
 
-// A notification arrives as it was made; of the answer only the status comes back, and where
-// it leads is not followed.
+// Post sends a notification unchanged, returns only the status of the answer, and follows no
+// redirect.
 func TestPost(t *testing.T) {
 	var followed atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -99,7 +99,7 @@ func TestPost(t *testing.T) {
 	}
 }
 
-// A name that leads to this machine is refused when it is dialed, whatever it led to
+// Post refuses a name that leads to this machine when it dials, also if the name led elsewhere
 // before.
 func TestPostWhereNamesLead(t *testing.T) {
 	var reached atomic.Int32
@@ -131,7 +131,7 @@ func TestPostWhereNamesLead(t *testing.T) {
 		t.Errorf("%v, %v", resp, err)
 	}
 	if n := reached.Load(); n > 0 {
-		t.Errorf("%d came through", n)
+		t.Errorf("%d notifications reached this machine", n)
 	}
 	// The certificate is that of the server: nothing but the guard is in the way.
 	open := poster(t, Rules{Private: []string{"127.0.0.0/8"}}, nil)

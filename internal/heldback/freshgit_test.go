@@ -48,7 +48,7 @@ func TestFreshRepository(t *testing.T) {
 		}
 	}
 	if freshRepository(t.TempDir()) {
-		t.Error("a folder that is none is a repository")
+		t.Error("a path that is not a folder counts as a fresh repository")
 	}
 }
 

@@ -52,12 +52,13 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// The next daemon makes up for the search of one that was killed, and touches nothing else.
+// If a daemon was killed during a command, the next daemon searches the workspace in its place, and
+// moves only what the command made.
 func TestKilledSearchIsMadeUpFor(t *testing.T) {
 	_, state, root := interrupted(t)
 	next := New(state)
 	if !next.Due([]string{root}) || !next.Due([]string{filepath.Join(root, "sub")}) || next.Due([]string{t.TempDir()}) {
-		t.Error("it is due in other folders")
+		t.Error("Due must be true for the workspace and its folders, and false for others")
 	}
 	if out := next.Resume([]string{t.TempDir()}); len(out) > 0 {
 		t.Errorf("in another workspace: %+v", out)
@@ -67,17 +68,17 @@ func TestKilledSearchIsMadeUpFor(t *testing.T) {
 		t.Fatalf("%+v", out)
 	}
 	if exists(filepath.Join(root, ".envrc")) || !exists(filepath.Join(root, ".npmrc")) || !exists(filepath.Join(root, "\xff", ".npmrc")) {
-		t.Error("other places were moved")
+		t.Error("Resume did not move .envrc, or moved files that the command did not make")
 	}
 	if next.Due([]string{root}) || len(next.Resume([]string{root})) > 0 {
-		t.Error("it is still due")
+		t.Error("the search is still due after Resume")
 	}
 	if left, _ := os.ReadDir(next.due); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
 
-// A record whose daemon lives is left alone.
+// Another daemon does not resume a search whose own daemon still runs.
 func TestLivingSearchIsLeftAlone(t *testing.T) {
 	state, root := t.TempDir(), t.TempDir()
 	search := begin(t, New(state), root)
@@ -91,14 +92,15 @@ func TestLivingSearchIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A damaged record is said once; one whose workspace is gone goes with it.
+// Resume reports a damaged record once. It removes the record of a workspace that does not exist
+// any more.
 func TestDamagedRecords(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "cut": `{"roots":["L3g`, "without a workspace": "{}", "another": "[1]"} {
 		s, _, root := interrupted(t)
 		records, _ := filepath.Glob(filepath.Join(s.due, "*"+recordSuffix))
 		write(t, records[0], text)
 		if !s.Due([]string{root}) {
-			t.Errorf("%s: it is not due", name)
+			t.Errorf("%s: the search is not due", name)
 		}
 		out := s.Resume([]string{root})
 		if len(out) != 1 || !strings.Contains(strings.Join(out[0].Lines(), "\n"), "the record of it is damaged") || s.Due([]string{root}) {
@@ -148,7 +150,8 @@ func TestMoveFollowsNoLink(t *testing.T) {
 	}
 }
 
-// To another file system places are copied, whatever they are, and large ones are refused.
+// To move a file or a folder to another file system, it is copied with its links. Large ones are
+// refused.
 func TestPlacesAreCopied(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(from, ".husky", "a", "b"), "text\n")
@@ -181,7 +184,8 @@ func TestPlacesAreCopied(t *testing.T) {
 	}
 }
 
-// Without a record no command may start, and while it is unknown whether searches are due, one is.
+// Begin fails if it cannot write a record, so the command does not start. If the records cannot be
+// read, Due is true.
 func TestRecordsThatCannotBeOpened(t *testing.T) {
 	s, _, root := interrupted(t)
 	records, _ := filepath.Glob(filepath.Join(s.due, "*"+recordSuffix))
@@ -193,7 +197,7 @@ func TestRecordsThatCannotBeOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !s.Due([]string{root}) {
-		t.Error("a lock cannot be opened, and no search is due")
+		t.Error("Due is false although a lock cannot be opened")
 	}
 	if err := os.RemoveAll(s.due); err != nil {
 		t.Fatal(err)
@@ -207,6 +211,6 @@ func TestRecordsThatCannotBeOpened(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if !s.Due([]string{root}) {
-		t.Error("the records cannot be listed, and no search is due")
+		t.Error("Due is false although the records cannot be listed")
 	}
 }

@@ -91,8 +91,8 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// Readers see the contents or an error, and never other bytes, while two processes store them and
-// a third removes old ones. The contents that are stored last stay.
+// While two writers store the same contents and a third removes old ones, readers get the contents
+// or an error, but no other bytes. The contents that are stored last are kept.
 func TestWritersOfOneBlob(t *testing.T) {
 	needs.Long(t)
 	c, _ := dial(t)
@@ -125,7 +125,7 @@ func TestWritersOfOneBlob(t *testing.T) {
 			case err != nil:
 				failed++
 			case !bytes.Equal(got, data):
-				t.Errorf("%d other bytes", len(got))
+				t.Errorf("GetBytes returned %d bytes that differ from the contents", len(got))
 			default:
 				seen++
 			}
@@ -151,7 +151,7 @@ func TestWritersOfOneBlob(t *testing.T) {
 	}
 }
 
-// Large contents are read in pieces from any place.
+// Large contents can be read in pieces from any offset, without holding all of them in memory.
 func TestOpen(t *testing.T) {
 	needs.Long(t)
 	c, _ := dial(t)

@@ -139,7 +139,8 @@ func TestHundredMegabytes(t *testing.T) {
 	r.expect(`{"jsonrpc":"2.0","id":1,"result":null}`)
 }
 
-// Handlers run in order; waiting ones are overtaken; the peer can cancel them.
+// A request whose handler returns Later does not delay the following requests, and the peer can
+// cancel it.
 func TestLaterAndCancel(t *testing.T) {
 	r, _ := serve(t, func(_ context.Context, req *Request) (any, error) {
 		if req.Method == "wait" {

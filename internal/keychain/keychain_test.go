@@ -61,7 +61,7 @@ func TestRing(t *testing.T) {
 	m := &memory{secrets: map[string]string{}}
 	r := ring(m)
 	if _, err := r.Get("p"); !errors.Is(err, ErrNone) {
-		t.Errorf("a secret out of nowhere: %v", err)
+		t.Errorf("Get without a stored secret: %v", err)
 	}
 	if err := errors.Join(r.Delete("p"), r.Set("p", "one"), r.Set("p", "two")); err != nil {
 		t.Fatal(err)
@@ -83,8 +83,8 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// A keychain that hangs costs the limit, no more, and is not asked a second time
-// meanwhile; when it is back, it works.
+// Each call waits for a hanging keychain for at most Limit, and does not ask it again while it hangs.
+// Later calls use the keychain again.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{secrets: map[string]string{}, hang: make(chan struct{})}
@@ -114,11 +114,11 @@ func TestNoSession(t *testing.T) {
 	env := map[string]string{}
 	getenv := func(k string) string { return env[k] }
 	if !noSession(getenv) {
-		t.Error("a session without any sign of one")
+		t.Error("noSession is false without XDG_RUNTIME_DIR and an address")
 	}
 	env["XDG_RUNTIME_DIR"] = dir
 	if !noSession(getenv) {
-		t.Error("a session without a bus")
+		t.Error("noSession is false although XDG_RUNTIME_DIR has no bus")
 	}
 	l, err := net.Listen("unix", filepath.Join(dir, "bus"))
 	if err != nil {
@@ -126,9 +126,9 @@ func TestNoSession(t *testing.T) {
 	}
 	defer l.Close()
 	if noSession(getenv) {
-		t.Error("the bus is not seen")
+		t.Error("noSession is true although XDG_RUNTIME_DIR has a bus")
 	}
 	if noSession(func(k string) string { return map[string]string{"DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"}[k] }) {
-		t.Error("the address is not seen")
+		t.Error("noSession is true although DBUS_SESSION_BUS_ADDRESS is set")
 	}
 }

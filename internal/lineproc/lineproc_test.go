@@ -60,7 +60,7 @@ func TestEndlessLine(t *testing.T) {
 	}
 }
 
-// A child that ignores everything is gone after Close, with all processes that it started.
+// Close ends a child that ignores signals.
 func TestStubbornChild(t *testing.T) {
 	p, _, _ := run(t, `trap "" TERM HUP; sleep 1000 & while :; do sleep 1000; done`)
 	p.Close(false)
@@ -70,13 +70,13 @@ func TestStubbornChild(t *testing.T) {
 	<-p.Child().Done()
 	select {
 	case p.Frames() <- nil:
-		t.Error("something is written to a child that is gone")
+		t.Error("the process still accepts a frame after its child has ended")
 	default:
 	}
 }
 
-// A child whose output has ended ended on its own, not because of Close: its exit code counts, even if
-// it is not known yet.
+// A child whose output has ended ended on its own, not because of Close: its exit code counts, even
+// if it is not known yet.
 func TestOwnEndComesFirst(t *testing.T) {
 	p, _, _ := run(t, `exec >&-; read x; exit 5`)
 	<-p.eof
@@ -92,7 +92,7 @@ func TestOwnEndComesFirst(t *testing.T) {
 	}
 }
 
-// A child that writes on has no end of its own.
+// OwnEnd returns no error while the child's output is open.
 func TestNoOwnEnd(t *testing.T) {
 	p, _, _ := run(t, `read x`)
 	if err := p.OwnEnd(); err != nil {

@@ -132,7 +132,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// A key that cannot be decrypted in time is said where it is needed.
+// Read does not wait for the decryption of a key. Check reports the error of a key that cannot be
+// decrypted.
 func TestLateKey(t *testing.T) {
 	a := testkit.NewAuthority(t, "Our CA")
 	me := a.Issue(testkit.Tomorrow())
@@ -145,7 +146,7 @@ func TestLateKey(t *testing.T) {
 	}
 }
 
-// No bytes make reading a key fail in another way than with an error.
+// For any bytes, decryptPKCS8 returns a valid key or an error.
 func FuzzKey(f *testing.F) {
 	f.Add([]byte{0x30, 0})
 	f.Add([]byte("0\x500\x20\x06\x09*\x86H\x86\xf7\x0d\x01\x05\x0d0\x130\x09\x06\x07*\x86H\x86\xf7\x0d\x010\x06\x06\x02*\x03\x05\x00\x04\x10aaaaaaaaaaaaaaaa"))
@@ -155,7 +156,7 @@ func FuzzKey(f *testing.F) {
 			return
 		}
 		if _, err := x509.ParsePKCS8PrivateKey(plain); err != nil {
-			t.Errorf("what was decrypted is no key: %v", err)
+			t.Errorf("decryptPKCS8 returned an invalid key: %v", err)
 		}
 	})
 }

@@ -112,7 +112,7 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// Certificates that are put into effect count for clients that were there before.
+// Use also changes the certificates of existing clients.
 func TestUse(t *testing.T) {
 	ours := testkit.NewAuthority(t, "Our CA")
 	srv := server(t, &tls.Config{Certificates: []tls.Certificate{ours.Issue(testkit.Tomorrow(), "127.0.0.1")}})
@@ -124,7 +124,7 @@ func TestUse(t *testing.T) {
 	id, _ := Read(trusting(ours))
 	again, _ := Read(trusting(ours))
 	if !n.Use(id) || n.Use(again) {
-		t.Error("the same certificates are a change, or others are none")
+		t.Error("Use must return true for other certificates, and false for the same ones")
 	}
 	resp, err := client.Get(srv.URL)
 	if err != nil {
@@ -132,7 +132,7 @@ func TestUse(t *testing.T) {
 	}
 	_ = resp.Body.Close()
 	if n.Client(Options{Connect: limit}) != client {
-		t.Error("another client for the same options")
+		t.Error("Client returned another client for the same options")
 	}
 }
 
@@ -300,8 +300,8 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-// Until a connection stands, the limit holds for all of it: a proxy that accepts and then
-// says nothing is not waited for. When it stands, the limit is over.
+// The limit applies to the whole time until a connection is made, also to a proxy that accepts and
+// then does not answer. It does not apply to the request afterwards.
 func TestConnectLimit(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -337,7 +337,7 @@ func TestConnectLimit(t *testing.T) {
 	}
 }
 
-// A request that is called off fails with its context's error, and leaks no secret.
+// A request whose context is cancelled fails with the context's error, which contains no secret.
 func TestCancel(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer srv.Close()

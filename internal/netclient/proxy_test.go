@@ -69,7 +69,7 @@ func TestNoProxy(t *testing.T) {
 		{"*.", "http://a.example", false},
 		{":80", "http://a.example", false},
 		{"/8", "http://10.1.2.3", false},
-		// This machine, whatever the variable says.
+		// This machine is reached directly without an exception.
 		{"", "http://localhost:11434", true},
 		{"", "http://LOCALHOST", true},
 		{"", "http://llm.localhost", true},
@@ -85,8 +85,8 @@ func TestNoProxy(t *testing.T) {
 	}
 }
 
-// No exception makes anything fail, and those that are no more than separators except
-// nothing.
+// no_proxy can have any text. More separators do not change its meaning, and separators alone make no
+// exception.
 func FuzzNoProxy(f *testing.F) {
 	for _, s := range []string{"*", "a.example:80,.b", "10.0.0.0/8", "[::1]:x", "::ffff:1.2.3.4/3", "*.", "%zz"} {
 		f.Add(s)
@@ -94,16 +94,16 @@ func FuzzNoProxy(f *testing.F) {
 	f.Fuzz(func(t *testing.T, exceptions string) {
 		const at = "http://sub.a.example"
 		if plain := direct(t, exceptions, at); plain != direct(t, " "+exceptions+",,", at) {
-			t.Errorf("separators matter: %q", exceptions)
+			t.Errorf("more separators change the meaning of %q", exceptions)
 		}
 		if strings.Trim(exceptions, ", \t\n") == "" && direct(t, exceptions, at) {
-			t.Errorf("%q excepts something", exceptions)
+			t.Errorf("%q has only separators, but makes an exception", exceptions)
 		}
 	})
 }
 
-// Whatever form a proxy's URL has, its password is known as a secret, and nothing that
-// is shown of it has it.
+// In each of these forms of a proxy's URL, its password is known as a secret, and the shown text
+// does not contain it.
 func TestProxySecrets(t *testing.T) {
 	for value, want := range map[string][]string{
 		"http://proxy:80":                nil,

@@ -78,7 +78,7 @@ func all(b []byte, number protowire.Number) (out [][]byte) {
 	return out
 }
 
-// told collects what Failed is called with.
+// told collects the arguments of the calls of Failed.
 type told struct {
 	mu   sync.Mutex
 	list []string
@@ -127,7 +127,7 @@ func TestSpansAreSentTogether(t *testing.T) {
 		e.Span(span("two"))
 		time.Sleep(3900 * time.Millisecond)
 		if c.count() != 0 {
-			t.Error("sent too early")
+			t.Error("the exporter sent the spans before its delay was over")
 		}
 		time.Sleep(200 * time.Millisecond)
 		synctest.Wait()
@@ -142,7 +142,7 @@ func TestSpansAreSentTogether(t *testing.T) {
 		}
 		synctest.Wait()
 		if c.count() != 2 || len(c.spans(t, 1)) != batch {
-			t.Errorf("a batch that is full waits: %d requests", c.count())
+			t.Errorf("a full batch was not sent at once: %d requests, want 2", c.count())
 		}
 	})
 }
@@ -178,7 +178,8 @@ func TestCollectorIsAway(t *testing.T) {
 	})
 }
 
-// A collector that stays away costs the oldest spans, never memory.
+// If the collector cannot be reached for long, the exporter drops the oldest spans, so that its
+// memory stays bounded.
 func TestTooManySpans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, o := &collector{}, &told{}
@@ -198,7 +199,7 @@ func TestTooManySpans(t *testing.T) {
 			t.Errorf("%d spans", len(names))
 		}
 		if n := c.count(); n > 20 {
-			t.Errorf("%d requests in five minutes", n)
+			t.Errorf("%d requests in five minutes, want at most 20", n)
 		}
 	})
 }
@@ -286,7 +287,7 @@ func TestMetrics(t *testing.T) {
 				time.Sleep(time.Hour)
 				synctest.Wait()
 				if c.count() != 2 {
-					t.Fatalf("%d requests: nothing is sent while nothing changes", c.count())
+					t.Fatalf("%d requests, want 2: one for each change", c.count())
 				}
 				for n, want := range []float64{3, tc.second} {
 					if sum, temporality := c.point(t, n); sum != want || temporality != tc.temporality {
@@ -404,10 +405,10 @@ func TestParse(t *testing.T) {
 		t.Errorf("a misspelled property: %+v, %v", c, errs)
 	}
 	if c := configured(t, nil); c.Enabled() {
-		t.Error("nothing is configured, and something is exported")
+		t.Error("Enabled is true without any configuration")
 	}
 	if c := configured(t, map[string]string{"otel.sdk.disabled": "true"}); c.Enabled() {
-		t.Error("it is disabled, and something is exported")
+		t.Error("Enabled is true although otel.sdk.disabled is set")
 	}
 	if c := configured(t, map[string]string{"otel.traces.exporter": "none", "otel.service.name": "x"}); c.Traces.URL != "" || c.Metrics.URL != "http://localhost:4318/v1/metrics" {
 		t.Errorf("%+v", c)

@@ -67,11 +67,12 @@ func TestText(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Text(ctx, file("Hello")); err == nil {
-		t.Error("a cancelled reading went on")
+		t.Error("Text returned no error although its context was cancelled")
 	}
 }
 
-// However much a file has, a part of it is given, which says so.
+// Text returns a bounded part of a file with too much text or too many pages, and says that the
+// rest is left out.
 func TestLongFiles(t *testing.T) {
 	got, err := Text(t.Context(), file(strings.Repeat("many words ", maxText/10), "the last page"))
 	if err != nil || len(got) > maxText+100 || !strings.HasSuffix(got, "[the rest of the PDF is left out]\n") {
@@ -92,7 +93,8 @@ func TestLongFiles(t *testing.T) {
 	}
 }
 
-// A file that has itself read again and again comes to an end: the bytes that were read are counted.
+// A file whose structure makes the reader read it again and again is refused, because the bytes
+// that are read are counted.
 func TestReadsAreCounted(t *testing.T) {
 	b := &bounded{ctx: t.Context(), data: make([]byte, 10), left: 15}
 	for range 2 {
@@ -104,7 +106,7 @@ func TestReadsAreCounted(t *testing.T) {
 		t.Errorf("%d, %v", n, err)
 	}
 	if _, err := b.ReadAt(make([]byte, 1), 5); err == nil {
-		t.Error("it was read on")
+		t.Error("ReadAt still returns bytes after the limit")
 	}
 }
 

@@ -34,8 +34,9 @@ func isolated(level sandbox.Level, write ...string) sandbox.Policy {
 	return sandbox.Policy{Level: level, Write: write, Isolate: true, OwnProcesses: true}
 }
 
-// Permissions and refusals within bounds are the same in namespaces, but that nothing outside
-// can change its mode, and that nothing is executed from where a reader reads.
+// A sandboxed command has the same permissions in namespaces as without, with two exceptions: it
+// cannot change the mode of files outside, and a reader cannot execute files from folders that it
+// may read.
 func TestIsolatedFiles(t *testing.T) {
 	needs.Long(t)
 	isolation(t)
@@ -144,8 +145,8 @@ func TestIsolatedCommandIsAskedToEnd(t *testing.T) {
 	}
 }
 
-// Nothing survives a command in a PID namespace: not what left its session, not when its
-// supervisor is killed from outside.
+// When a command in a PID namespace ends, or its supervisor is killed, all of its processes end,
+// also those that left its session.
 func TestIsolatedSurvivors(t *testing.T) {
 	needs.Long(t)
 	isolation(t)
@@ -161,7 +162,7 @@ func TestIsolatedSurvivors(t *testing.T) {
 	} {
 		bounded(t, isolated(sandbox.Workspace), "/", script)
 		if left := alive(); left != "" {
-			t.Errorf("%s: process %s lives on", script, left)
+			t.Errorf("%s: process %s still runs", script, left)
 		}
 	}
 	r, w, err := os.Pipe()

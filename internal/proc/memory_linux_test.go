@@ -105,8 +105,8 @@ func hoard() {
 	}
 }
 
-// A command that uses more memory than it may is killed with all its processes, and its end says
-// why; what runs after it is not affected, and nothing is left of its group.
+// A command that uses too much memory is killed with all its processes, and its Exit names the
+// limit. The next command is not affected, and the control group is removed.
 func TestMemoryLimit(t *testing.T) {
 	needSandbox(t)
 	pool := newPool(t)
@@ -175,12 +175,12 @@ func TestMemoryLimit(t *testing.T) {
 		}
 		c.Wait()
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("its group is left: %v", err)
+			t.Errorf("the control group of the killed supervisor's command still exists: %v", err)
 		}
 	})
 	pool.Close()
 	if left, _ := filepath.Glob(filepath.Join(groups.dir, "eca-*")); len(left) > 0 {
-		t.Errorf("groups are left: %v", left)
+		t.Errorf("control groups still exist after Close: %v", left)
 	}
 }
 

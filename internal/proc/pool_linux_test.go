@@ -39,7 +39,7 @@ func TestPoolKillsNoOther(t *testing.T) {
 		mine = false
 		c.ifCurrent(func() { mine = true })
 		if time.Now().After(end) {
-			t.Fatal("orders still go to the supervisor")
+			t.Fatal("a child that has ended still sends its signals to the supervisor")
 		}
 	}
 	p.idlePool.mu.Unlock()
@@ -49,8 +49,8 @@ func TestPoolKillsNoOther(t *testing.T) {
 	p.idlePool.timer.Stop()
 }
 
-// A process that left its group ends with the child, and with the pool's owner; the next child of the
-// same supervisor is not touched by that.
+// A process that left its group is killed when the child ends, and when the pool's owner dies. This
+// does not affect the next child of the same supervisor.
 func TestPoolOrphans(t *testing.T) {
 	p := newPool(t)
 	const orphan = "setsid sh -c \"trap '' TERM HUP INT; while :; do sleep 1; done\" >/dev/null 2>&1 & echo $!"
@@ -132,7 +132,7 @@ func TestPoolLateKill(t *testing.T) {
 	first.Wait()
 	second := start("read line; exit 7")
 	if first.supervisor != second.supervisor {
-		t.Fatal("the supervisor is not used again")
+		t.Fatal("the pool did not use the supervisor for the next child")
 	}
 	for _, order := range []string{"term", "kill"} { // as Kill does, once it has found the child alive
 		first.ifCurrent(func() { _, _ = first.supervisor.conn.Write([]byte(order)) })

@@ -81,7 +81,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// A child gets its input whole, and one that does not want it ends all the same.
+// A child gets its whole input. A child that does not read its input ends nevertheless.
 func TestStdin(t *testing.T) {
 	both(t, func(t *testing.T, p *Pool) {
 		input := strings.Repeat("0123456789abcdef", 1<<16)
@@ -101,7 +101,7 @@ func TestKill(t *testing.T) {
 	both(t, func(t *testing.T, p *Pool) {
 		for _, script := range []string{"echo; sleep 300", "trap '' TERM; echo; sleep 300 & wait; sleep 300"} {
 			ctx, cancel := context.WithCancel(context.Background())
-			begun := writer(func() { cancel() }) // it prints as soon as it is what is to be killed
+			begun := writer(func() { cancel() }) // the script prints when it is ready to be killed
 			exit, err := p.Run(ctx, Spec{Path: "/bin/sh", Args: []string{"-c", script}, Stdout: begun})
 			cancel()
 			if err != nil || !exit.Killed || exit.Code == 0 {
@@ -111,7 +111,7 @@ func TestKill(t *testing.T) {
 	})
 }
 
-// A child that is killed as soon as it runs is gone as well, with what it has begun.
+// A child that is killed immediately after its start ends, with the processes that it started.
 func TestKillAtOnce(t *testing.T) {
 	needs.Long(t)
 	both(t, func(t *testing.T, p *Pool) {
@@ -146,7 +146,7 @@ func TestWatch(t *testing.T) {
 	defer stop()
 	select {
 	case <-gone:
-		t.Fatal("a living process is gone")
+		t.Fatal("Watch reported the end of a process that still runs")
 	case <-time.After(50 * time.Millisecond):
 	}
 	_ = cmd.Process.Kill()
@@ -154,26 +154,26 @@ func TestWatch(t *testing.T) {
 	select {
 	case <-gone:
 	case <-time.After(time.Minute):
-		t.Fatal("a dead process is not gone")
+		t.Fatal("Watch did not report the end of a process")
 	}
 	again, stopAgain := Watch(cmd.Process.Pid)
 	defer stopAgain()
 	<-again
 	unused, stopUnused := Watch(os.Getpid())
-	stopUnused() // must not leak what waits
+	stopUnused() // must end the goroutine that waits
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
 	defer w.Close()
-	stopUnused() // must not close what got its number since
+	stopUnused() // must not close a file that has got the same descriptor since
 	if _, err := w.WriteString("x"); err != nil {
 		t.Errorf("a second stop: %v", err)
 	}
 	select {
 	case <-unused:
-		t.Error("we are gone")
+		t.Error("Watch reported the end of this process")
 	default:
 	}
 }

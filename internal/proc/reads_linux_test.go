@@ -118,8 +118,8 @@ func TestReadersPrintTheSame(t *testing.T) {
 	}
 }
 
-// A command that only reads sees nothing but the workspace, the system and the user's
-// configuration of git, whatever way it takes.
+// A command that may only read can read the workspace, the system and the user's configuration of
+// git. The test tries several ways to read other files.
 func TestReadersReadNothingElse(t *testing.T) {
 	needs.Long(t)
 	ws, policy := reader(t)
@@ -147,7 +147,7 @@ func TestReadersReadNothingElse(t *testing.T) {
 	}
 }
 
-// A program that was not judged does not start, from wherever it is called.
+// A program that was not judged does not start, neither from the shell nor from another program.
 func TestUnjudgedProgramsDoNotStart(t *testing.T) {
 	needs.Long(t)
 	ws, policy := reader(t)
@@ -196,8 +196,8 @@ func TestSwappedPathsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// A linked work tree can be read with its repository, one that only claims to be of another
-// repository cannot.
+// A command can read the repository of a linked work tree. It cannot do so from a folder that only
+// claims to be a work tree of that repository.
 func TestReadersOfWorktrees(t *testing.T) {
 	ws, policy := reader(t)
 	linked, claims, stolen := filepath.Join(ws, "..", "linked"), filepath.Join(ws, "..", "false"), filepath.Join(ws, "..", "stolen")
@@ -212,7 +212,7 @@ func TestReadersOfWorktrees(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A work tree that brings what should be the repository's word with it.
+	// A work tree that contains the files with which a repository should confirm the link.
 	planted, other := filepath.Join(ws, "..", "planted"), filepath.Clean(filepath.Join(ws, "..", "other"))
 	for name, text := range map[string]string{".git": "gitdir: meta\n", "meta/gitdir": "../.git\n", "meta/commondir": other + "\n"} {
 		file := filepath.Join(planted, name)
@@ -226,7 +226,7 @@ func TestReadersOfWorktrees(t *testing.T) {
 	policy.Execute = nil
 	policy.Read = sandbox.Reads([]string{filepath.Clean(planted)}, os.Getenv)
 	if exit, out := bounded(t, policy, planted, "cat ../other/b.txt"); exit.Code == 0 {
-		t.Errorf("a planted repository makes another folder readable: %s", out)
+		t.Errorf("a command in a planted repository could read another folder: %s", out)
 	}
 	for root, want := range map[string]int{linked: 0, filepath.Join(ws, "src"): 0, claims: 128, stolen: 128} {
 		root = filepath.Clean(root)

@@ -103,7 +103,7 @@ func TestSandboxFiles(t *testing.T) {
 	}
 }
 
-// A child's own temporary folder is gone when the child is.
+// A child's own temporary folder is removed when the child ends.
 func TestSandboxTemp(t *testing.T) {
 	needSandbox(t)
 	_, out := bounded(t, sandbox.Policy{Level: sandbox.ReadOnly}, t.TempDir(), `echo x > "$TMPDIR/x" && echo "$TMPDIR"`)

@@ -156,8 +156,8 @@ func users(t *testing.T) (path string, attrs map[string]*syscall.SysProcAttr) {
 	return path, attrs
 }
 
-// Whatever a command does to leave something running, nothing is left of it: not when it ends,
-// not when its supervisor is killed, on its own or from outside.
+// No escape leaves a process: neither when the command ends, nor when its supervisor is killed by the
+// command or from outside.
 func TestNothingSurvives(t *testing.T) {
 	needs.Long(t)
 	needSandbox(t)
@@ -172,7 +172,7 @@ func TestNothingSurvives(t *testing.T) {
 	}
 }
 
-// Nothing is left when eca is killed while commands run, neither processes nor folders.
+// If eca is killed while commands run, no processes and no folders of these are left.
 func TestNothingSurvivesKilledDaemon(t *testing.T) {
 	needSandbox(t)
 	path, attrs := users(t)
@@ -336,7 +336,7 @@ func clearNone(dir string) {
 	}
 }
 
-// The idlePool ends after a while of rest.
+// Idle supervisors end when the pool has rested for a time.
 func TestStockEnds(t *testing.T) {
 	p := newPool(t)
 	p.idlePool.rest = 50 * time.Millisecond
@@ -347,13 +347,13 @@ func TestStockEnds(t *testing.T) {
 		p.idlePool.mu.Lock()
 		defer p.idlePool.mu.Unlock()
 		if len(p.idlePool.idle) > 0 {
-			return "a supervisor goes on to wait"
+			return "a supervisor is still idle"
 		}
 		return ""
 	})
 }
 
-// A second stage that was killed while it waited costs nothing but time; nor does a supervisor.
+// If a second stage or a supervisor is killed while it is idle, the next command still succeeds.
 func TestStockIsKilled(t *testing.T) {
 	needSandbox(t)
 	p := newPool(t)
@@ -386,8 +386,8 @@ func TestStockIsKilled(t *testing.T) {
 	}
 }
 
-// Nothing of a command is in the arguments of eca's own processes, and the command has no
-// descriptors but its streams, whatever eca itself had open.
+// The arguments of eca's own processes do not contain the command. The command has no open
+// descriptors except its streams, also if eca has inheritable ones.
 func TestOrderIsPrivate(t *testing.T) {
 	needSandbox(t)
 	p := newPool(t)
@@ -432,8 +432,8 @@ func TestLongOrder(t *testing.T) {
 	}
 }
 
-// An orphan that comes to eca and ends is reaped while eca goes on, and the ends of eca's own
-// children are known to those that started them.
+// eca reaps orphans that become its children and end. The exit codes of its own children still
+// reach the code that started them.
 func TestOrphansAreReaped(t *testing.T) {
 	needs.Long(t)
 	p := newPool(t)

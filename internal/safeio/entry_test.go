@@ -22,20 +22,20 @@ func TestNoStepFollowsLinks(t *testing.T) {
 	defer dir.Close()
 	if next, err := openSubfolder(dir, "link", true); err == nil {
 		_ = next.Close()
-		t.Error("a link is entered")
+		t.Error("openSubfolder followed a link")
 	}
 	p := Entry{dir: dir, name: "link", path: "link"}
 	if _, err := p.Read(100); err == nil {
-		t.Error("a link is read")
+		t.Error("Read followed a link")
 	}
 	if err := p.Replace([]byte("x"), 0, func() error { return nil }); err == nil {
-		t.Error("a link is replaced")
+		t.Error("Replace replaced a link")
 	}
 	if err := p.Remove(); err == nil {
-		t.Error("a link is removed")
+		t.Error("Remove removed a link")
 	}
 	if found, _ := filepath.Glob(filepath.Join(root, ".eca-*")); len(found) > 0 {
-		t.Errorf("%v are left", found)
+		t.Errorf("temporary files are left: %v", found)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestMove(t *testing.T) {
 		t.Errorf("the file is not in the open folder: %v", err)
 	}
 	if _, err := OpenEntry(root, filepath.Join(root, "to", "x"), true); err == nil && runtime.GOOS != "windows" {
-		t.Error("a link is opened")
+		t.Error("OpenEntry followed a link")
 	}
 }
 

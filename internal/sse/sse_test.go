@@ -55,7 +55,8 @@ func TestSSE(t *testing.T) {
 	}
 }
 
-// Where a stream is, and what its end cuts off, is known to who wants to go on.
+// The reader knows the id of the last complete event, and returns an event that the end of the
+// stream cut off, so that a caller can continue after it.
 func TestPosition(t *testing.T) {
 	s := NewReader(strings.NewReader("id: 1\ndata: a\n\nid: 2\nretry: 1500\n\nid: x\x00y\ndata: b\n\nretry: -1\nid: 3\nevent: e\ndata: cut"), maxEvent, errLong)
 	s.ID = "0"

@@ -95,7 +95,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// However a template tries, it is bounded.
+// A template that needs too many steps or makes too much output fails.
 func TestBounds(t *testing.T) {
 	many := make([]string, 1000)
 	huge := strings.Repeat("x", maxOutput)

@@ -107,7 +107,7 @@ func TestTreeBounds(t *testing.T) {
 	many := tree.tooManyWritten
 	tree.mu.Unlock()
 	if h := tree.Take(); !many || len(h.Written) > 0 {
-		t.Errorf("a program's work is nobody's: %v", h.Written)
+		t.Errorf("with too many written files, Written must be empty: %v", h.Written)
 	}
 
 	tree.Take()
@@ -128,7 +128,7 @@ func TestTreeBounds(t *testing.T) {
 		}
 	}
 	if err := tree.Add(filepath.Join(root, "one")); err != nil {
-		t.Errorf("it took no place: %v", err)
+		t.Errorf("Add of a folder that fits within the limit: %v", err)
 	}
 	if err := tree.Add(filepath.Join(root, "two")); !errors.Is(err, ErrTooMany) {
 		t.Errorf("too many folders: %v", err)
@@ -140,7 +140,7 @@ func TestTreeBounds(t *testing.T) {
 
 func TestRemote(t *testing.T) {
 	if dir := t.TempDir(); Remote(filepath.Join(dir, "none")) {
-		t.Error("what does not exist is nowhere")
+		t.Error("Remote is true for a path that does not exist")
 	}
 }
 
@@ -183,11 +183,11 @@ func TestTreeSync(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !tree.Sync(ctx) || !tree.Take().Touched[dirs[3]] {
-		t.Error("another time of a file goes unnoticed")
+		t.Error("the hints lack a folder in which the time of a file changed")
 	}
 	tree.Close()
 	if tree.Sync(ctx) {
-		t.Error("a closed tree is in sync")
+		t.Error("Sync returned true for a closed tree")
 	}
 }
 
