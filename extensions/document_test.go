@@ -50,8 +50,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// Whatever a file has in it, each kind of it is read or refused with a cause, and what is
-// read keeps its promises.
+// For any text, the parsers of agents, skills, rules and commands return an error with a cause, or a
+// valid result.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"", "---\n---\n", "---\nname: a\ndescription: b\n---\nbody $1 $ARGS",

@@ -43,21 +43,21 @@ func (h *house) rel(path string) string {
 	return filepath.ToSlash(rel)
 }
 
-// write writes a file that seems to be as it is for long, unless it is there already.
+// write writes a file with a time an hour ago. If the file exists, its time moves on by a second.
 func (h *house) write(path, text string) {
 	h.t.Helper()
 	path = filepath.Join(h.dir, filepath.FromSlash(path))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		h.t.Fatal(err)
 	}
-	at := time.Now().Add(-time.Hour)
+	modified := time.Now().Add(-time.Hour)
 	if info, err := os.Stat(path); err == nil {
-		at = info.ModTime().Add(time.Second)
+		modified = info.ModTime().Add(time.Second)
 	}
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		h.t.Fatal(err)
 	}
-	if err := os.Chtimes(path, at, at); err != nil {
+	if err := os.Chtimes(path, modified, modified); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -157,7 +157,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// A file is read when it has changed, and no other.
+// Load reads only the files that have changed since the last Load.
 func TestLoadIncrementally(t *testing.T) {
 	h := newHouse(t)
 	for i := range 50 {
@@ -199,7 +199,7 @@ func TestLoadIncrementally(t *testing.T) {
 	h.write("ws/inc.txt", "two")
 	s := step("an included file", true, "ws/.eca/rules/including.md")
 	if !slices.ContainsFunc(s.Rules, func(r Rule) bool { return r.Text == "two" }) {
-		t.Error("what is included is not used")
+		t.Error("the rule does not have the new text of the included file")
 	}
 	if err := os.Remove(filepath.Join(h.dir, "ws/.eca/rules/8.md")); err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestLoadIncrementally(t *testing.T) {
 	step("a fresh file that is the same", false, "ws/.eca/rules/10.md")
 }
 
-// Links are followed, but not in circles, and not forever.
+// Load follows links, each folder once, and reports links that lead to nothing.
 func TestLinks(t *testing.T) {
 	needs.Symlinks(t)
 	h := newHouse(t)
@@ -300,15 +300,15 @@ func TestRulesFor(t *testing.T) {
 		}
 	}
 	if !set.Scoped() {
-		t.Error("there are path-scoped rules")
+		t.Error("Scoped is false although the set has path-scoped rules")
 	}
 	if _, ok := set.Rule(Reader{"plan", "x"}, filepath.Join(h.dir, "home", "rules", "go.md")); ok {
-		t.Error("plan has code's rule")
+		t.Error("the agent plan gets a rule that is only for code")
 	}
 }
 
-// BenchmarkUnchanged is what each turn pays with 200 files; the floor is a look at the
-// same files and no more.
+// BenchmarkUnchanged measures Load with 200 files that have not changed, as before each turn. The
+// floor is the time of os.Lstat for the same files.
 func BenchmarkUnchanged(b *testing.B) {
 	dir := b.TempDir()
 	var paths []string

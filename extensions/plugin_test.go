@@ -10,8 +10,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// Contents of plugins come after all else, under the plugin's name, and nothing that
-// links lead to elsewhere is theirs.
+// The user's agents and commands take precedence over those of plugins, and skills and commands of
+// plugins have the plugin's name. Files that links outside a plugin lead to are not loaded.
 func TestPlugins(t *testing.T) {
 	h := newHouse(t)
 	h.in.Plugins = []Plugin{{"one", filepath.Join(h.dir, "one")}, {"two", filepath.Join(h.dir, "two-plugin")}}

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-// A focus aims at the same files as a look at all files, word by word.
+// For each word of a focus, the resolver finds the same files as a search through all files.
 func TestAim(t *testing.T) {
 	root := t.TempDir()
 	files := shop()
@@ -66,14 +66,14 @@ func TestAim(t *testing.T) {
 			}
 			for id := range got.names {
 				if len(in) == 0 || !slices.ContainsFunc(in, func(i int) bool { return slices.Contains(tr.order[i].own, id) }) {
-					t.Errorf("%s %q: a name of none of the files", name, word)
+					t.Errorf("%s %q: the result has a name that none of the files defines", name, word)
 				}
 			}
 		}
 	}
 }
 
-// A word counts as often as it is said.
+// mentions counts how often a text has each word.
 func TestCounted(t *testing.T) {
 	got := fmt.Sprint(mentions("see a.go, (a.go) and `b`; a.go."))
 	if want := "[{see 1} {a.go 3} {and 1} {b 1}]"; got != want {

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-// A repository whose configuration is a pipe, which git waits for, has a map all the same.
+// If the configuration of a repository is a pipe, on which git waits, the map is made without git.
 func TestPipeAsGitConfiguration(t *testing.T) {
 	git := needs.Git(t)
 	root := t.TempDir()

@@ -9,7 +9,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-// Names, names in something, and words find definitions, the best match first.
+// A query of a name, of a name with its container, or of words finds definitions, the best match
+// first.
 func TestFind(t *testing.T) {
 	root := t.TempDir()
 	files := shop()
@@ -38,7 +39,7 @@ func TestFind(t *testing.T) {
 		}
 	}
 	if _, err := x.FindText(context.Background(), []string{root + "/none"}, "x", Focus{}, 100); err == nil {
-		t.Error("a root that does not exist is not reported")
+		t.Error("FindText returned no error for a root that does not exist")
 	}
 }
 

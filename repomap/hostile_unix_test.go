@@ -13,9 +13,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-// A repository's configuration names programs for all that git could start when its log is
-// read: pagers, signatures, diffs, monitors, and the fetch of what is missing. The map is
-// made without trust, and starts none of them.
+// The configuration of a repository names programs that git can start when it reads the log:
+// pagers, programs for signatures and diffs, monitors, and the fetch of missing objects. Making a
+// map starts none of them.
 func TestLogStartsNothing(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("NOT TESTED: git is missing (apt-get install git)")
@@ -78,9 +78,9 @@ func TestLogStartsNothing(t *testing.T) {
 		}
 		x.Close()
 		if got := ran(); got != "" {
-			t.Errorf("the map has run %s", got)
+			t.Errorf("making the map started %s", got)
 		}
-		// The test sees something: git alone would have.
+		// Without eca's options, git starts a program, so the check above would detect it.
 		git("", "log", "--name-only")
 		if got := ran(); !strings.Contains(got, want) {
 			t.Errorf("git by itself has run %q, and not %s", got, want)

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-// places returns the place of each file in a map, from 0 on.
-func places(t *testing.T, files map[string]string, f Focus) map[string]int {
+// ranks returns the position of each file in a map, from 0 on.
+func ranks(t *testing.T, files map[string]string, f Focus) map[string]int {
 	t.Helper()
 	root := t.TempDir()
 	testkit.WriteFiles(t, root, files)
@@ -23,7 +23,7 @@ func places(t *testing.T, files map[string]string, f Focus) map[string]int {
 	return out
 }
 
-// Vendored code comes last however much it uses itself, and first where it is asked for.
+// Vendored code comes last even if it uses itself much, and first if the focus names it.
 func TestVendoredIsLast(t *testing.T) {
 	files := map[string]string{"src/app.c": "#include \"app.h\"\nint main(void) { return own_start(); }\n", "src/app.h": "int own_start(void);\n", "tests/app_test.c": "int test_own(void) { return own_start(); }\n"}
 	folders := []string{"deps/lib", "contrib/lib", "external/lib", "third_party/lib", "vendor/lib", "src/deps/lib", "a/deps/lib", "x/3rdparty", "src/externals/y"}
@@ -33,15 +33,15 @@ func TestVendoredIsLast(t *testing.T) {
 			files[fmt.Sprintf("%s/f%d.c", dir, i)] = fmt.Sprintf("int %s_shared_%d(void) { return %s_shared_%d() + %s_shared_0(); }\nint main(void) { return 0; }\n", name, i, name, (i+1)%6, name)
 		}
 	}
-	at := places(t, files, Focus{})
+	rank := ranks(t, files, Focus{})
 	for _, own := range []string{"src/app.c", "src/app.h", "tests/app_test.c"} {
-		if at[own] > 2 {
-			t.Errorf("%s is in place %d of %d", own, at[own], len(at))
+		if rank[own] > 2 {
+			t.Errorf("%s has rank %d of %d, want at most 2", own, rank[own], len(rank))
 		}
 	}
 	for _, dir := range folders {
-		if at := places(t, files, Focus{Paths: []string{dir + "/f3.c"}}); at[dir+"/f3.c"] != 0 {
-			t.Errorf("%s/f3.c is asked for, and in place %d", dir, at[dir+"/f3.c"])
+		if rank := ranks(t, files, Focus{Paths: []string{dir + "/f3.c"}}); rank[dir+"/f3.c"] != 0 {
+			t.Errorf("the focus names %s/f3.c, but its rank is %d", dir, rank[dir+"/f3.c"])
 		}
 	}
 }
@@ -97,14 +97,15 @@ func TestImportsRank(t *testing.T) {
 			"b_test.go": "package a\n\nfunc TestB() { _ = ShopMessage{} }\n",
 		}, [2]string{"b_test.go", "shop.pb.go"}},
 	} {
-		at := places(t, c.files, Focus{})
-		if at[c.above[0]] >= at[c.above[1]] {
-			t.Errorf("%s: %v", c.name, at)
+		rank := ranks(t, c.files, Focus{})
+		if rank[c.above[0]] >= rank[c.above[1]] {
+			t.Errorf("%s: %v", c.name, rank)
 		}
 	}
 }
 
-// One folder does not have all of the first places.
+// Files of other folders come between the files of a large folder, unless the focus names that
+// folder.
 func TestFoldersAreMixed(t *testing.T) {
 	files := map[string]string{}
 	for i := range 200 {
@@ -113,12 +114,12 @@ func TestFoldersAreMixed(t *testing.T) {
 	for i := range 50 {
 		files[fmt.Sprintf("d%d/f.go", i)] = "package d\n\nfunc run() {}\n"
 	}
-	at := places(t, files, Focus{})
+	rank := ranks(t, files, Focus{})
 	var order []string
-	for file := range at {
+	for file := range rank {
 		order = append(order, file)
 	}
-	slices.SortFunc(order, func(a, b string) int { return at[a] - at[b] })
+	slices.SortFunc(order, func(a, b string) int { return rank[a] - rank[b] })
 	big := 0
 	for _, file := range order[:100] {
 		if strings.HasPrefix(file, "big/") {
@@ -128,10 +129,10 @@ func TestFoldersAreMixed(t *testing.T) {
 	if big < 50 || big > 75 {
 		t.Errorf("%d of the first 100 files are in one folder of 51", big)
 	}
-	at = places(t, files, Focus{Paths: []string{"big"}})
+	rank = ranks(t, files, Focus{Paths: []string{"big"}})
 	for i := range 50 {
-		if file := fmt.Sprintf("d%d/f.go", i); at[file] < 200 {
-			t.Fatalf("%s comes before files of the folder that is asked for", file)
+		if file := fmt.Sprintf("d%d/f.go", i); rank[file] < 200 {
+			t.Fatalf("%s comes before files of the folder that the focus names", file)
 		}
 	}
 }

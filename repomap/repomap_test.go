@@ -40,8 +40,8 @@ func paths(m *Map) string {
 	return strings.Join(out, " ")
 }
 
-// shop is a small repository: everybody uses core, no file uses odd, and what is vendored
-// or a test uses lonely.
+// shop is a small repository. Many files use core, no Go file uses odd, and only vendored code and
+// a test use lonely.
 func shop() map[string]string {
 	files := map[string]string{
 		"core/basket.go":  "package core\n\n// Basket holds things.\ntype Basket struct{}\n\nfunc (b *Basket) AddItem(name string) error { return nil }\n",
@@ -96,7 +96,8 @@ func TestRanking(t *testing.T) {
 	}
 }
 
-// A text has its budget, its files in order, and what a definition is in.
+// The text of a map stays within its budget, has its files in order, and shows each definition
+// below the definition that contains it.
 func TestText(t *testing.T) {
 	root := t.TempDir()
 	files := shop()
@@ -117,7 +118,7 @@ func TestText(t *testing.T) {
 			rest := strings.TrimLeft(line, " ")
 			d := len(line) - len(rest)
 			if d > depth+1 {
-				t.Fatalf("%d tokens: without what it stands in: %s\n%s", tokens, line, text)
+				t.Fatalf("%d tokens: the text lacks the definition that contains this one: %s\n%s", tokens, line, text)
 			}
 			if depth = d; d == 0 {
 				order = append(order, strings.TrimSpace(line))
@@ -140,7 +141,7 @@ lonely.go
 	}
 }
 
-// Changes in bodies and of positions change no text.
+// The text of a map does not change if only bodies or positions of definitions change.
 func TestTextIsStable(t *testing.T) {
 	root := t.TempDir()
 	testkit.WriteFiles(t, root, shop())
@@ -153,8 +154,8 @@ func TestTextIsStable(t *testing.T) {
 	}
 }
 
-// However an index came to know the files, from the disk, from edits one by one or from
-// what another stored, the map is the same.
+// The map is the same whether an index read all files, followed edits one by one, or loaded a
+// stored map.
 func TestIncremental(t *testing.T) {
 	root, cache := t.TempDir(), t.TempDir()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -168,7 +169,7 @@ func TestIncremental(t *testing.T) {
 		return b.String()
 	}
 	clock := time.Now()
-	now := func() time.Time { return clock.Add(time.Hour) } // times of files tell
+	now := func() time.Time { return clock.Add(time.Hour) } // so late that the index trusts the times of files
 	edit := func(i int) {
 		name := fmt.Sprintf("d%d/f%d.go", random.IntN(3), random.IntN(20))
 		path := filepath.Join(root, filepath.FromSlash(name))
@@ -210,7 +211,8 @@ func TestIncremental(t *testing.T) {
 	lasting.Close()
 }
 
-// A change that keeps size and time is seen if it came right after the last look.
+// The index notices a change that keeps the size and the time of a file if it comes immediately
+// after the file was read.
 func TestRacyEdit(t *testing.T) {
 	root := t.TempDir()
 	at := time.Now()
@@ -224,13 +226,13 @@ func TestRacyEdit(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 		x.Close()
-		x = New(x.opts) // and in what is stored
+		x = New(x.opts) // the same with a stored map
 	}
 	x.Close()
 }
 
-// The stored map is found again, is outside the repository, and damage to it changes
-// nothing.
+// Another index loads the stored map, which is outside the repository. A damaged one is not used
+// and made anew.
 func TestStored(t *testing.T) {
 	root, cache := t.TempDir(), t.TempDir()
 	testkit.WriteFiles(t, root, shop())
@@ -248,7 +250,7 @@ func TestStored(t *testing.T) {
 		t.Fatalf("%d files are stored: %v", len(files), err)
 	}
 	if _, err := decode(good, "/another", x.languages()); !errors.Is(err, errDamaged) {
-		t.Errorf("another root's: %v", err)
+		t.Errorf("decoding the stored map of another root: %v", err)
 	}
 	old := filepath.Join(filepath.Dir(stored), "old"+storedExt)
 	testkit.WriteFiles(t, filepath.Dir(stored), map[string]string{"old" + storedExt: "x"})
@@ -269,13 +271,13 @@ func TestStored(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(old); err == nil {
-		t.Error("an old map is kept")
+		t.Error("Close did not remove an old map")
 	}
 	for i := 0; i < len(good); i += 1 + len(good)/300 {
 		bad := append([]byte(nil), good...)
 		bad[i] ^= 0x55
 		if _, err := decode(bad, mustAbs(t, root), x.languages()); err == nil {
-			t.Errorf("byte %d is changed and nobody sees it", i)
+			t.Errorf("byte %d was changed, and decode returned no error", i)
 		}
 	}
 }
@@ -289,7 +291,7 @@ func mustAbs(t testing.TB, path string) string {
 	return abs
 }
 
-// A good checksum does not say who wrote a file.
+// decode does not trust a file because its checksum is right: any program can write one.
 func FuzzDecode(f *testing.F) {
 	root := f.TempDir()
 	testkit.WriteFiles(f, root, shop())
@@ -321,7 +323,7 @@ func appendChecksum(body []byte) []byte {
 	return append(append([]byte(nil), body...), byte(c), byte(c>>8), byte(c>>16), byte(c>>24))
 }
 
-// A caller that gives up takes nothing from the next one; callers share.
+// A cancelled call does not affect the next one, and concurrent calls get the same map.
 func TestConcurrent(t *testing.T) {
 	root := t.TempDir()
 	testkit.WriteFiles(t, root, shop())
@@ -369,7 +371,8 @@ func TestRoots(t *testing.T) {
 	}
 }
 
-// Links out of the repository, and binary files, are left alone.
+// The index does not read binary, huge or hidden files, and does not follow links out of the
+// repository.
 func TestWhatIsRead(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	testkit.WriteFiles(t, outside, map[string]string{"secret.go": "package s\nfunc Secret() {}\n"})
@@ -402,7 +405,7 @@ func TestLandmarks(t *testing.T) {
 		files[name] = "func NotRead() {}\n"
 	}
 	testkit.WriteFiles(t, root, files)
-	for range 2 { // from the files, and from what is stored
+	for range 2 { // from the files, then from the stored map
 		x := New(Options{CacheDir: cache, Now: func() time.Time { return time.Now().Add(time.Hour) }})
 		m := mapOf(t, x, root, Focus{})
 		x.Close()
@@ -422,11 +425,11 @@ func TestLandmarks(t *testing.T) {
 			t.Errorf("the order: %s", paths(m))
 		}
 		if _, ok := found["web/logo.svg"]; ok || strings.Contains(m.Text(1000), "NotRead") {
-			t.Errorf("what is no landmark: %s", paths(m))
+			t.Errorf("the map has a file that is no landmark: %s", paths(m))
 		}
 		x = New(Options{})
 		if got := paths(mapOf(t, x, root, Focus{Text: "see package.json"})); !strings.HasPrefix(got, "web/package.json ") {
-			t.Errorf("asked for: %s", got)
+			t.Errorf("the focus names package.json, which must come first: %s", got)
 		}
 		x.Close()
 	}

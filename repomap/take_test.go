@@ -18,11 +18,11 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// teller tells what a finder knows, and how often it knew.
+// teller passes on the listings of a finder, and counts them.
 type teller struct {
 	finder       workspace.Finder
-	asked, known int
-	folders      int // that were said to have changed, since it was set
+	asked, known int // calls, and those with a listing
+	folders      int // reported as changed since a test set it
 }
 
 func (s *teller) files(ctx context.Context, root string, since workspace.Mark) (*workspace.Listing, bool) {
@@ -44,7 +44,7 @@ func (s *teller) files(ctx context.Context, root string, since workspace.Mark) (
 func told(t testing.TB, root string) (*Index, *teller) {
 	t.Helper()
 	if runtime.GOOS != "linux" || watch.Remote(root) {
-		t.Skip("NOT TESTED: nobody tells of changes here; run it on Linux, on a local disk")
+		t.Skip("NOT TESTED: there are no notifications of changes here; run it on Linux, on a local disk")
 	}
 	s := &teller{}
 	t.Cleanup(s.finder.Close)
@@ -52,12 +52,12 @@ func told(t testing.TB, root string) (*Index, *teller) {
 	t.Cleanup(x.Close)
 	mapOf(t, x, root, Focus{})
 	if s.asked > 0 {
-		t.Error("the first map asks")
+		t.Error("the index asked for a listing before its first map")
 	}
 	const patience = time.Minute
 	for deadline := time.Now().Add(patience); s.known == 0; {
 		if time.Now().After(deadline) {
-			t.Fatal("nobody tells of changes")
+			t.Fatal("the finder returned no listing within a minute")
 		}
 		mapOf(t, x, root, Focus{})
 		time.Sleep(time.Millisecond) // the finder begins; nothing says when it knows
@@ -65,7 +65,7 @@ func told(t testing.TB, root string) (*Index, *teller) {
 	return x, s
 }
 
-// An index with notifications makes the same map as one that looks at everything.
+// An index with notifications makes the same map as one that looks at all files.
 func TestTold(t *testing.T) {
 	root := t.TempDir()
 	testkit.WriteFiles(t, root, map[string]string{"main.go": "package main\nfunc main() { Name1() }\n", "README.md": "x"})
@@ -110,11 +110,11 @@ func TestTold(t *testing.T) {
 		}
 	}
 	if s.known == known {
-		t.Error("nobody told anything")
+		t.Error("the finder returned no listing, so the test did not compare anything")
 	}
 }
 
-// A change without notification is seen if the file is requested.
+// The index notices a change without notification if the focus names the file.
 func TestToldWrong(t *testing.T) {
 	root := t.TempDir()
 	testkit.WriteFiles(t, root, map[string]string{"d/a.go": "package a\nfunc Before() {}\n", "b.go": "package a\nfunc Other() {}\n"})
@@ -155,7 +155,7 @@ func TestToldWrong(t *testing.T) {
 	}
 }
 
-// A map that was given up leads to a look at everything.
+// After a cancelled call, the index looks at all folders again.
 func TestToldAfterEnd(t *testing.T) {
 	root := t.TempDir()
 	testkit.WriteFiles(t, root, map[string]string{"a.go": "package a\nfunc A() {}\n"})
@@ -163,7 +163,7 @@ func TestToldAfterEnd(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := x.update(ended, x.tree(mustAbs(t, root)), Focus{}); err == nil {
-		t.Fatal("a map was made in no time")
+		t.Fatal("update returned no error although its context was cancelled")
 	}
 	for known := s.known; known == s.known; {
 		s.folders = 0
@@ -172,6 +172,6 @@ func TestToldAfterEnd(t *testing.T) {
 		}
 	}
 	if s.folders == 0 {
-		t.Error("what was known before counts")
+		t.Error("the listing after the cancelled call reported no folder as changed")
 	}
 }

@@ -37,8 +37,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// Words of a text lead to the files whose paths and definitions have the rarest of them,
-// though it names none of them exactly.
+// A text that names no file or definition exactly aims at the files whose paths and definitions
+// have the rarest of its words.
 func TestWordsOfText(t *testing.T) {
 	root := t.TempDir()
 	files := map[string]string{
@@ -62,7 +62,7 @@ func TestWordsOfText(t *testing.T) {
 	}
 	const few = 18
 	if got := text(Focus{}, few); strings.Contains(got, "compactHistory") {
-		t.Errorf("the map shows it anyway:\n%s", got)
+		t.Errorf("the map shows the definition even without the text:\n%s", got)
 	}
 	for _, f := range []Focus{{Text: "Where are old histories compacted?"}, {Names: []string{"compaction"}}, {Paths: []string{"compacting"}}} {
 		if got := text(f, few); !strings.Contains(got, "chat/compact.go\n func compactHistory()") {

@@ -34,7 +34,7 @@ func listed(t *testing.T, f *Finder, roots []string, root string, since Mark) *L
 	return nil
 }
 
-// follower knows files by what listings say has changed.
+// follower keeps the contents of files, and reads only folders that a listing reports as changed.
 type follower struct {
 	root  string
 	files map[string]map[string]string // by folder and name
@@ -91,8 +91,8 @@ func onDisk(t *testing.T, root string) string {
 	return k.render()
 }
 
-// A reader that reads only the changes of listings knows, at each time, the content of
-// each file at its last query.
+// A reader that reads only folders that listings report as changed always has the contents that the
+// files had at its last query.
 func TestListing(t *testing.T) {
 	root, err := filepath.EvalSymlinks(tree(t, "a", "d0/a", "d1/d2/b", "d2/keep"))
 	do(t, err)
@@ -156,7 +156,7 @@ func TestListingOfLittle(t *testing.T) {
 	k.again = 0
 	l := listed(t, f, roots, root, k.mark)
 	if k.follow(l); k.again != 0 || len(k.files) != 41 {
-		t.Errorf("nothing happened: %d folders of %d changed", k.again, len(k.files))
+		t.Errorf("without a change: %d folders of %d were reported as changed", k.again, len(k.files))
 	}
 	do(t, os.WriteFile(filepath.Join(root, "dir7", "a"), []byte("new"), 0o600))
 	put(t, root, "dir8/b")
@@ -180,12 +180,12 @@ func TestListingOfLittle(t *testing.T) {
 		k.follow(listed(t, f, roots, root, k.mark))
 	}
 	if k.again != 41 {
-		t.Error("what is not told is never noticed")
+		t.Error("the folders of an index that is too old were not all reported as changed")
 	}
 }
 
-// There is no listing of what has another root inside, of folders that are not roots, and
-// of those not watched.
+// Listing returns none for a root that contains another root, for a folder that is not a root, and
+// for a root that is not watched.
 func TestNoListing(t *testing.T) {
 	root, err := filepath.EvalSymlinks(tree(t, "a", "in/b"))
 	do(t, err)
@@ -197,17 +197,17 @@ func TestNoListing(t *testing.T) {
 	}
 	for _, other := range []string{root, filepath.Join(root, "nowhere")} {
 		if _, ok := f.Listing(context.Background(), roots, other, Mark{}); ok {
-			t.Errorf("%s is listed", other)
+			t.Errorf("Listing returned one for %s", other)
 		}
 	}
 	none := &Finder{watchLimit: -1}
 	defer none.Close()
 	find(t, none, []string{root}, "")
 	if _, ok := none.Listing(context.Background(), []string{root}, root, Mark{}); ok {
-		t.Error("what is not watched is listed")
+		t.Error("Listing returned one for a root that is not watched")
 	}
 	f.Close()
 	if _, ok := f.Listing(context.Background(), roots, roots[1], Mark{}); ok {
-		t.Error("a closed Finder lists")
+		t.Error("Listing of a closed Finder returned one")
 	}
 }

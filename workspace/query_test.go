@@ -54,8 +54,8 @@ func TestInUse(t *testing.T) {
 	}
 }
 
-// However the entries are spread over folders and workers, the answer is that of a plain
-// sort of all of them.
+// The answer does not depend on how the entries are spread over folders and workers: it equals a sort
+// of all entries.
 func TestBestIsSorted(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		name := rapid.StringMatching(`[abAB_]{1,3}[.]?[ab]?`)

@@ -134,7 +134,8 @@ func TestInputRequired(t *testing.T) {
 	}
 }
 
-// A task goes on without its caller, and can be found, followed again and cancelled.
+// A task continues after its caller has disconnected. The caller can read it, subscribe to it again
+// and cancel it.
 func TestCancel(t *testing.T) {
 	r := newRig(t, hangs, "")
 	r.Write("notes.txt", "nothing\n")
@@ -152,7 +153,7 @@ func TestCancel(t *testing.T) {
 		t.Errorf("%v", e)
 	}
 	if n := r.fails("SendMessage", says("more", object{"taskId": task["id"]})); n != -32004 {
-		t.Errorf("a message to a task that works: %d", n)
+		t.Errorf("a message to a running task: %d", n)
 	}
 	if got := r.call("CancelTask", id); stateOf(got) != "CANCELED" {
 		t.Errorf("%v", got)
@@ -161,10 +162,10 @@ func TestCancel(t *testing.T) {
 		t.Error(got)
 	}
 	if n := r.fails("CancelTask", id); n != -32002 {
-		t.Errorf("to cancel it again: %d", n)
+		t.Errorf("cancelling a cancelled task: %d", n)
 	}
 	if n := r.fails("SubscribeToTask", id); n != -32004 {
-		t.Errorf("to follow what ended: %d", n)
+		t.Errorf("subscribing to a task that has ended: %d", n)
 	}
 	// Its context can be used again.
 	now := says("hi", object{"contextId": task["contextId"]})
@@ -371,7 +372,7 @@ func (*recorder) Header() http.Header         { return http.Header{} }
 func (*recorder) Write(b []byte) (int, error) { return len(b), nil }
 func (r *recorder) WriteHeader(status int)    { r.status = status }
 
-// A client that stops in the middle of a call is disconnected after a while.
+// The server disconnects a client that stops in the middle of a call.
 func TestStalledCaller(t *testing.T) {
 	s := a2a.New(a2a.Options{Version: "1"})
 	t.Cleanup(s.Close)

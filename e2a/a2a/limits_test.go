@@ -85,7 +85,7 @@ func TestRunningTasks(t *testing.T) {
 	}
 	st.close()
 	if _, err := st.add(&job{id: "y", contextID: "y", done: make(chan struct{})}, func() {}); err == nil {
-		t.Error("a closed store takes tasks")
+		t.Error("a closed store accepted a task")
 	}
 }
 
@@ -106,51 +106,51 @@ func (c *counting) PostWebhook(_ context.Context, address string, _ http.Header,
 
 // Of the ends that were not delivered, a server delivers only the latest, and drops the rest.
 func TestLateNotifications(t *testing.T) {
-	dir, late := t.TempDir(), &counting{deliveries: map[string]int{}}
+	dir, receiver := t.TempDir(), &counting{deliveries: map[string]int{}}
 	before, err := openRecords(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := time.Now()
+	now := time.Now()
 	for i := range maxRestored + 5 {
 		rec := record{Hooks: []recordHook{{Config: pushConfig{URL: fmt.Sprint(i)}}}}
-		rec.Task = task{ID: fmt.Sprint("t", i), ContextID: "c", Status: status{State: completed, Timestamp: formatTime(at.Add(time.Duration(i) * time.Millisecond))}}
+		rec.Task = task{ID: fmt.Sprint("t", i), ContextID: "c", Status: status{State: completed, Timestamp: formatTime(now.Add(time.Duration(i) * time.Millisecond))}}
 		before.save(rec)
 	}
 	before.close()
 	for range 2 { // the second server has nothing to deliver
-		s := New(Options{Records: dir, Notifier: late, Now: func() time.Time { return at }, CloseGrace: time.Minute, Log: slog.New(slog.DiscardHandler)})
+		s := New(Options{Records: dir, Notifier: receiver, Now: func() time.Time { return now }, CloseGrace: time.Minute, Log: slog.New(slog.DiscardHandler)})
 		s.Close()
 	}
 	for i := range maxRestored + 5 {
-		if n, want := late.deliveries[fmt.Sprint(i)], min(max(0, i-4), 1); n != want {
-			t.Errorf("%d of the end of task %d, not %d", n, i, want)
+		if n, want := receiver.deliveries[fmt.Sprint(i)], min(max(0, i-4), 1); n != want {
+			t.Errorf("the end of task %d was delivered %d times, want %d", i, n, want)
 		}
 	}
 }
 
 // Tasks of deleted chats do not count towards the limit of ends to deliver.
 func TestLateAndDeleted(t *testing.T) {
-	dir, late := t.TempDir(), &counting{deliveries: map[string]int{}}
+	dir, receiver := t.TempDir(), &counting{deliveries: map[string]int{}}
 	before, err := openRecords(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := time.Now()
+	now := time.Now()
 	for i := range maxRestored + 1 { // the chat of the first one exists
 		before.save(record{
-			Task: task{ID: fmt.Sprint("t", i), ContextID: fmt.Sprint("c", i), Status: status{State: completed, Timestamp: formatTime(at.Add(time.Duration(i) * time.Millisecond))}},
+			Task: task{ID: fmt.Sprint("t", i), ContextID: fmt.Sprint("c", i), Status: status{State: completed, Timestamp: formatTime(now.Add(time.Duration(i) * time.Millisecond))}},
 			Chat: true, Hooks: []recordHook{{Config: pushConfig{URL: fmt.Sprint(i)}}},
 		})
 	}
 	before.close()
 	s := New(Options{
-		Records: dir, Notifier: late, Now: func() time.Time { return at }, CloseGrace: time.Minute, Log: slog.New(slog.DiscardHandler),
+		Records: dir, Notifier: receiver, Now: func() time.Time { return now }, CloseGrace: time.Minute, Log: slog.New(slog.DiscardHandler),
 		ChatExists: func(id string) (bool, error) { return id == "c0", nil },
 	})
 	s.Close()
-	if len(late.deliveries) != 1 || late.deliveries["0"] != 1 {
-		t.Errorf("%v", late.deliveries)
+	if len(receiver.deliveries) != 1 || receiver.deliveries["0"] != 1 {
+		t.Errorf("%v", receiver.deliveries)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestNotificationsOff(t *testing.T) {
 // If the store of chats cannot be read, no task is lost: its record stays, and receivers are
 // notified of its end.
 func TestUnsureChat(t *testing.T) {
-	dir, late := t.TempDir(), &counting{deliveries: map[string]int{}}
+	dir, receiver := t.TempDir(), &counting{deliveries: map[string]int{}}
 	before, err := openRecords(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestUnsureChat(t *testing.T) {
 	before.close()
 	var log bytes.Buffer
 	s := New(Options{
-		Records: dir, Notifier: late, CloseGrace: time.Minute, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Records: dir, Notifier: receiver, CloseGrace: time.Minute, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		ChatExists: func(id string) (bool, error) {
 			if id == "c-sure" {
 				return false, nil
@@ -218,8 +218,8 @@ func TestUnsureChat(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, id+recordSuffix)); (err == nil) != kept {
 			t.Errorf("%s: %v", id, err)
 		}
-		if delivered := late.deliveries[id] == 1; delivered != kept {
-			t.Errorf("%s was delivered %d times", id, late.deliveries[id])
+		if delivered := receiver.deliveries[id] == 1; delivered != kept {
+			t.Errorf("%s was delivered %d times", id, receiver.deliveries[id])
 		}
 	}
 	if text := log.String(); !strings.Contains(text, "task=unsure") || !strings.Contains(text, "the disk is away") || strings.Contains(text, "task=sure") {
@@ -330,7 +330,8 @@ func TestHistoryLimit(t *testing.T) {
 	}
 }
 
-// A record stays small whatever was sent and answered; the task in memory does not change.
+// A record is at most maxRecord large: files, old messages and long answers are left out of it. The
+// task in memory does not change.
 func TestRecordLimit(t *testing.T) {
 	long := strings.Repeat("\x01", 2*maxRecord) // six bytes each in JSON
 	file := message{MessageID: "f", Role: roleUser, Parts: []part{{Raw: &long, MediaType: "image/png"}, textPart("look")}}

@@ -275,7 +275,7 @@ func TestPushAgain(t *testing.T) {
 	}
 	r.stop()
 	if n := len(refusing.came); n > 0 {
-		t.Errorf("a redirect was followed, or a refusal not taken: %d more", n)
+		t.Errorf("%d more requests to a receiver that refused or redirected", n)
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -328,7 +328,7 @@ func TestPushGuards(t *testing.T) {
 		t.Error("a task was begun for a message that was refused")
 	}
 	if len(hook.came) > 0 {
-		t.Error("something was sent")
+		t.Error("the server sent a notification to a refused address")
 	}
 
 	off := startRig(t, daemontest.New(t, talks, func(c daemontest.Object) { c["a2a"] = object{"push": object{"enabled": false}} }), "", nil)

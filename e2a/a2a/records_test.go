@@ -67,7 +67,7 @@ func TestRestart(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, ".cut.json-123")); err == nil {
-		t.Error("what a killed server had begun to write stays for ever")
+		t.Error("the server did not remove the temporary file of a killed server")
 	}
 }
 
@@ -151,7 +151,7 @@ func TestUntold(t *testing.T) {
 			params := says("hi")
 			params["configuration"] = object{"taskPushNotificationConfig": object{"url": hook.url, "token": "tok"}}
 			id := first.call("SendMessage", params)["task"].(object)["id"].(string)
-			<-waits // the first one is being sent again, and the end waits
+			<-waits // the first notification is being sent again, and that of the end waits
 			left := dir
 			if c.closed {
 				first.stop()
@@ -179,7 +179,7 @@ func TestUntold(t *testing.T) {
 			}
 			second.stop()
 			if text, err := os.ReadFile(filepath.Join(left, id+".json")); err != nil || strings.Contains(string(text), "tok") {
-				t.Errorf("credentials are kept for nothing: %s %v", text, err)
+				t.Errorf("the record still has the receiver's credentials: %s %v", text, err)
 			}
 			third := startRig(t, world, "", keeps(left))
 			if got := third.call("GetTask", object{"id": id}); stateOf(got) != "COMPLETED" {

@@ -28,14 +28,15 @@ func choosing(option string) func(string, object) object {
 	}
 }
 
-// In a turn with a call that asks, everything is sent in order before the prompt is answered.
+// In a turn with a call that asks, the client receives all updates in order before the answer to its
+// prompt.
 func TestTurn(t *testing.T) {
 	r := newRig(t, writes)
 	c := r.connect()
 	id := c.start(r, nil)
 	c.answer = choosing("allow_once")
 	if got := c.call("session/prompt", prompt(id, "Write."))["stopReason"]; got != "end_turn" {
-		t.Errorf("it stopped with %v", got)
+		t.Errorf("the turn stopped with %v", got)
 	}
 	updates := c.updates(0)
 	if got, want := story(updates), "agent_thought agent_message call(pending) call_update() call_update(in_progress) call_update(completed) agent_message"; got != want {
@@ -72,7 +73,7 @@ func TestTurn(t *testing.T) {
 	if !slices.ContainsFunc(updates, func(u object) bool {
 		return u["sessionUpdate"] == "available_commands_update" && strings.Contains(fmt.Sprint(u), "name:compact")
 	}) {
-		t.Error("the slash commands are not told")
+		t.Error("no update lists the slash commands")
 	}
 }
 
@@ -171,8 +172,8 @@ default: {steps: [{text: Hello.}]}
 	}
 }
 
-// The prompt of a cancelled turn, whatever the turn is doing, is answered as cancelled, after its
-// updates.
+// The prompt of a cancelled turn is answered as cancelled, after its updates: while a call asks,
+// while the answer to the question is on its way, and while a command runs.
 func TestCancel(t *testing.T) {
 	r := newRig(t, `
 turns: []
@@ -212,7 +213,7 @@ default:
 			}
 		}
 		if status != "failed" {
-			t.Errorf("%s: the call is left %v", how, status)
+			t.Errorf("%s: the last status of the call is %v, want failed", how, status)
 		}
 	}
 	c.answer = choosing("allow_once")

@@ -146,7 +146,7 @@ turns:
 		t.Errorf("%q, %v", text, err)
 	}
 	if _, err := os.Stat(filepath.Join(r.Root, "a.txt")); err == nil {
-		t.Error("the client that hangs was not waited for")
+		t.Error("a.txt was written although the client has not answered")
 	}
 	c.send(object{"id": saving["id"], "result": object{}})
 	c.end(first)

@@ -126,7 +126,7 @@ func TestTheLinesEnd(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	if _, err := os.Stat(filepath.Join(r.Root, "out.txt")); err == nil {
-		t.Error("nobody approved, but it was written")
+		t.Error("the call wrote the file without an approval")
 	}
 	if _, err := c.out.ReadByte(); !errors.Is(err, io.EOF) {
 		t.Errorf("after the last frame: %v", err)
@@ -418,6 +418,6 @@ func ending(t *testing.T, s *chat.Session) event.FinishReason {
 			return end.Reason
 		}
 	}
-	t.Fatal("the turn goes on")
+	t.Fatal("the turn did not end")
 	return ""
 }

@@ -73,8 +73,8 @@ func (s *socket) final() e2a.Response {
 	}
 }
 
-// A connection carries envelopes and frames, whatever came before; its end stops only its own
-// turns.
+// A connection still carries envelopes and frames after an invalid line. Its end stops its own
+// turns, and not those of another connection.
 func TestSocket(t *testing.T) {
 	r := newRig(t, `
 turns:
@@ -139,8 +139,8 @@ func TestSocketEnds(t *testing.T) {
 	}
 }
 
-// A turn whose caller has left is stopped, whichever is noticed first: that the caller is gone, or
-// that it gets no more events.
+// A turn whose caller has left is stopped, whether the gateway first notices the caller's end or
+// that a frame cannot be sent.
 func TestLeftTurnIsStopped(t *testing.T) {
 	r := newRig(t, hangs)
 	run := func(ctx context.Context, line string, send gateway.Send) {
@@ -163,7 +163,7 @@ func TestLeftTurnIsStopped(t *testing.T) {
 		leave()
 		for end, running := time.Now().Add(time.Minute), true; running; {
 			if time.Now().After(end) {
-				t.Fatalf("round %d: the turn goes on", n)
+				t.Fatalf("round %d: the turn still runs", n)
 			}
 			run(t.Context(), `{"request_id":"b","method":"session.load","session_id":"one"}`, func(f e2a.Response) error {
 				if f.IsFinal {

@@ -120,7 +120,7 @@ func FuzzClaudeSettings(f *testing.F) {
 	})
 }
 
-// While settings are saved, what guards calls goes on to do so.
+// If a file of settings is empty or cut, as while it is saved, its earlier hooks stay in effect.
 func TestClaudeSettingsAreBeingSaved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.json")
 	write := func(text string) {

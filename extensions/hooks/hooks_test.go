@@ -46,8 +46,8 @@ func definition(name, event, script string) Definition {
 	return Definition{Name: name, Hook: config.Hook{Type: event, Actions: []config.HookAction{{Type: "shell", Shell: script}}}}
 }
 
-// A script reads the call as JSON, whatever is in it, on every system; without a
-// workspace it does not run.
+// A script reads the call as JSON, also a long one, on every system. It does not run without a
+// workspace or after the turn was cancelled.
 func TestRun(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -83,13 +83,13 @@ func TestRun(t *testing.T) {
 		}
 		call.Roots = nil
 		if out := set.Run(t.Context(), call, nil); len(out.Context) > 0 {
-			t.Error("it ran without a workspace")
+			t.Error("the script ran without a workspace")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		call.Roots = []string{t.TempDir()}
 		if out := set.Run(ctx, call, nil); len(out.Context) > 0 {
-			t.Error("it ran although it was cancelled")
+			t.Error("the script ran although its context was cancelled")
 		}
 	}
 }
@@ -123,7 +123,7 @@ func TestMatcher(t *testing.T) {
 	m, err := newMatcher(PreToolCall, `eca__(x+x+)+y`)
 	slow := Call{Tool: &Tool{Server: "eca", Name: strings.Repeat("x", 5000)}}
 	if err != nil || !m.matches(slow) {
-		t.Error("a pattern out of time does not match", err)
+		t.Error("a pattern that exceeds its time limit must count as a match", err)
 	}
 	for trigger, want := range map[string]bool{"manual": true, "auto": false} {
 		m, err := newMatcher(PreCompact, "manual")
@@ -159,14 +159,14 @@ func TestFromConfig(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if set.list[PreToolCall][0].actions[0].limit.Milliseconds() != 5 || set.list[PostRequest][0].actions[0].limit != defaultLimit {
-		t.Error("time limits")
+		t.Error("the actions do not have the configured and the default time limit")
 	}
 	if slow := set.list[PreRequest][0].actions; slow[0].limit.Milliseconds() != 7 || slow[1].limit.Milliseconds() != 8 {
-		t.Error("the hook's time limit is that of actions without their own", slow)
+		t.Error("an action without a time limit must have the hook's, and another its own", slow)
 	}
 }
 
-// Whatever a script prints, what is taken from it is what it says, and no panic.
+// For any output of a script, the parsed outcome has only valid values, and nothing panics.
 func FuzzOutput(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `null`, `[]`, `{"continue":false,"stopReason":"x"}`, `{"approval":"deny"}`, `{"approval":"no"}`, `{"updatedInput":{"a":1}}`,

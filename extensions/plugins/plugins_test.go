@@ -129,7 +129,7 @@ plugins.install: "x@" names no source after the @
 	}
 }
 
-// The manifest of a plugin adds to what it needs.
+// Dependencies in the manifest of a plugin apply as well as those in the marketplace.
 func TestManifest(t *testing.T) {
 	dir := folder(t, "a", "b", "c")
 	testkit.WriteFiles(t, dir, map[string]string{
@@ -145,8 +145,9 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// The built-in source is asked only for plugins that no source of the user has, and not at all
-// while one of these cannot be used: their plugins are not to come from somebody else.
+// The built-in source only provides plugins that no source of the user has. It provides none while
+// a source of the user cannot be used, because one of that source's plugins could then come from it
+// instead.
 func TestBuiltinIsLast(t *testing.T) {
 	mine, builtin := folder(t, "both"), folder(t, "both", "theirs")
 	in := Inputs{Sources: []Source{{Name: "eca", Location: builtin, Builtin: true}, {Name: "mine", Location: mine}}, Install: []string{"both", "theirs"}}
@@ -166,8 +167,8 @@ func TestBuiltinIsLast(t *testing.T) {
 	}
 }
 
-// Whatever a source says, nothing outside its folders is a plugin's, and the good ones
-// among its plugins load.
+// The valid plugins of a source load although other entries of its marketplace are hostile. No file
+// outside the source is loaded.
 func TestHostile(t *testing.T) {
 	outside := t.TempDir()
 	testkit.WriteFiles(t, outside, map[string]string{"secret/eca.json": `{"defaultModel": "stolen/m"}`, "eca.json": `{"defaultModel": "stolen/m"}`})
@@ -245,7 +246,7 @@ func TestBrokenSources(t *testing.T) {
 	}
 }
 
-// A folder's changes count at the next Load; without one nothing is read again.
+// Load notices changes in the folder of a source. Without a change it returns the same Set.
 func TestLoadAgain(t *testing.T) {
 	dir := folder(t, "a", "b")
 	old := time.Now().Add(-time.Hour)
@@ -257,7 +258,7 @@ func TestLoadAgain(t *testing.T) {
 	s := newStore(t, 0)
 	first, _ := s.Load(in)
 	if second, changed := s.Load(in); changed || second != first {
-		t.Error("it is another Set without a change")
+		t.Error("Load returned another Set without a change")
 	}
 	testkit.WriteFiles(t, dir, map[string]string{"plugins/a/eca.json": `{"defaultModel": "x/y"}`})
 	if set, changed := s.Load(in); !changed || len(set.Layers) != 1 {
@@ -288,11 +289,11 @@ func TestGit(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(set.Plugins[0].Dir, "..", "..", ".git")); err == nil {
 		t.Error("the checkout has a .git")
 	}
-	// News count when somebody asks for them, and a pin does not move.
+	// A new commit only counts after Fetch, and a pinned source stays at its commit.
 	testkit.WriteFiles(t, dir, map[string]string{marketFile: marketplace("a", "b"), "plugins/b/rules/r.md": "B"})
 	second := commitAll(t, dir)
 	if again, _ := s.Load(in); again != set {
-		t.Error("a commit counts that nobody asked for")
+		t.Error("Load used a new commit without a Fetch")
 	}
 	if commit, err := s.Fetch(t.Context(), in.Sources[0]); err != nil || commit != second {
 		t.Fatal(commit, err)
@@ -315,13 +316,13 @@ func TestGit(t *testing.T) {
 		t.Errorf("%+v", set)
 	}
 	if set, _ := other.Load(in); len(set.Missing) != 1 {
-		t.Errorf("a pinned commit became the current one: %+v", set)
+		t.Errorf("fetching a pinned commit also made it the commit of the source without a pin: %+v", set)
 	}
 	// Only a commit can be pinned, not a name that leads to one.
 	testkit.Git(t, dir, "tag", "-a", "-m", "one", "one", first)
 	tag := Source{Name: "s", Location: address, Commit: testkit.Git(t, dir, "rev-parse", "one")}
 	if commit, err := other.Fetch(t.Context(), tag); err == nil || !strings.Contains(err.Error(), "it has the commit") {
-		t.Errorf("the id of a tag is the commit %q: %v", commit, err)
+		t.Errorf("Fetch accepted the id of a tag as a commit, %q: %v", commit, err)
 	}
 	if err := s.Tidy(in.Sources[0], nil); err != nil {
 		t.Fatal(err)
@@ -331,7 +332,7 @@ func TestGit(t *testing.T) {
 	}
 }
 
-// A fetch that fails is a problem of its source, once, and leaves what was there.
+// A fetch that fails is one problem of its source, and the earlier checkout stays.
 func TestGitFails(t *testing.T) {
 	dir := folder(t, "a")
 	address, _ := repo(t, dir)
@@ -392,7 +393,7 @@ func TestGitLimit(t *testing.T) {
 	}
 	s.Close()
 	if _, err := s.Fetch(t.Context(), src); err == nil {
-		t.Error("a closed store fetches")
+		t.Error("Fetch of a closed store returned no error")
 	}
 }
 
@@ -425,7 +426,7 @@ func TestGitHostile(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(mark); err == nil {
-		t.Error("a command was run")
+		t.Error("a command of the repository or of its address ran")
 	}
 	for _, location := range []string{"ext::sh -c touch% " + mark, "-u", "-u@host:x", "--upload-pack=x", "fd::1"} {
 		if IsGit(location) {
@@ -437,10 +438,10 @@ func TestGitHostile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.checkout(t.Context(), repository{location: "ext::sh -c touch% " + mark}); err == nil {
-		t.Error("a command counts as a repository")
+		t.Error("checkout accepted a command as a repository")
 	}
 	if _, err := os.Stat(mark); err == nil {
-		t.Error("a command was run as a protocol")
+		t.Error("git ran the command of an ext:: address")
 	}
 }
 

@@ -67,7 +67,7 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// check holds results to what is promised of them for any input.
+// check fails the test if the result of a scan violates what Scan promises for any input.
 func check(t *testing.T, l *Language, src []byte) {
 	t.Helper()
 	var s Scanner
@@ -77,13 +77,13 @@ func check(t *testing.T, l *Language, src []byte) {
 		case d.Name == "" || !d.Kind.Valid():
 			t.Fatalf("%s: definition %d is %+v", l.Name, i, d)
 		case d.Parent >= i || d.Parent < -1:
-			t.Fatalf("%s: %q is in a later definition", l.Name, d.Name)
+			t.Fatalf("%s: the parent of %q is not an earlier definition", l.Name, d.Name)
 		case d.Line < 1 || d.Line > strings.Count(string(src), "\n")+1:
 			t.Fatalf("%s: %q is in line %d", l.Name, d.Name, d.Line)
 		case len(d.Signature) > MaxSignature || strings.Contains(d.Signature, "\n"):
 			t.Fatalf("%s: %q has signature %q", l.Name, d.Name, d.Signature)
 		case utf8.Valid(src) && !utf8.ValidString(d.Signature):
-			t.Fatalf("%s: the signature %q is cut in a letter", l.Name, d.Signature)
+			t.Fatalf("%s: the signature %q is cut in the middle of a character", l.Name, d.Signature)
 		}
 	}
 	seen := map[uint64]bool{}
@@ -152,7 +152,8 @@ func sample(t testing.TB, ls *Languages, l *Language) []byte {
 	return nil
 }
 
-// Pieces of code in any order, as they are while somebody types; and what nests deeply.
+// Scan works for code that is cut at its beginning or end, and for pieces that are repeated
+// thousands of times.
 func TestBrokenCode(t *testing.T) {
 	needs.Long(t)
 	ls := New()

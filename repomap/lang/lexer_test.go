@@ -36,7 +36,7 @@ func TestReadName(t *testing.T) {
 	}
 }
 
-// Counts survive that the table grows, and that another file was counted before.
+// The counts are right after the table has grown, and after another file was counted before.
 func TestCounter(t *testing.T) {
 	var c counter
 	for round := range 3 {
@@ -64,11 +64,11 @@ func TestCounter(t *testing.T) {
 		t.Errorf("counted too far: %v", uses)
 	}
 	if c.begin(0); len(c.result().Names) != 0 {
-		t.Error("an empty file has names")
+		t.Error("after begin, the counter still has names of the file before")
 	}
 }
 
-// A body that never ends hides nothing, and its names count once.
+// A body without an end hides no definitions after it, and its names are not counted twice.
 func TestHidden(t *testing.T) {
 	l := New().ByName("go")
 	var s Scanner
@@ -83,7 +83,7 @@ func TestHidden(t *testing.T) {
 	s.Scan(l, bytes.Replace(src, []byte("{ // }"), []byte("{}}"), 1))
 	for _, tok := range s.lex.tokens {
 		if text := string(src[tok.start:min(int(tok.end), len(src))]); text == "call" {
-			t.Error("a body that ends is not hidden")
+			t.Error("the scan did not skip a body that ends")
 		}
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// pieces are what nothing ends, what ends nothing, and what looks like the beginning of
-// much, in some language.
+// pieces are code that opens something without closing it, closes something without opening it, or
+// looks like the beginning of a definition, in some language.
 var pieces = []string{
 	"(", "{", "[", "<", ")", "}", "]", ">", "\"", "'", "`", "\\", "/", "#", "$", "@", "$@", "-", "=", "\x01", "\n", "[[[[", "[==[", "--[[", "/*", "{-", "(*",
 	"{|", "{|]", "<<A", "<<A\n", "<<<A ", "<?", "?>", "%q(", "~s(", "r#\"", "\"\"\"", "\"${", "\"#{", "${", "$(", "$a$", "=/[", "a = <", "a<", "f(", "f(\n", "x = {",
@@ -14,19 +14,20 @@ var pieces = []string{
 	"type a =", "a :: ", "a => ", "#if a\n{\n#else\n", "#define a(", "(def ", "create table a (", "export ", "import a.", "func (", "fn a<", "if {", "begin ", "end\n",
 }
 
-// repeated returns a piece of code so often that it has so many bytes.
+// repeated repeats a piece of code until it has at least size bytes.
 func repeated(piece string, size int) []byte {
 	return bytes.Repeat([]byte(piece), size/len(piece)+1)
 }
 
-// workOf counts what a scan does: tokens, steps of its outline, and bytes that were looked
-// at for nothing. Those that were read count too.
+// workOf returns a measure of the work of a scan: the bytes that it reads, its tokens, the steps of
+// its outline, and the bytes of searches without a result.
 func workOf(s *Scanner, l *Language, src []byte) int {
 	s.Scan(l, src)
 	return len(src) + len(s.lex.tokens) + s.lex.wastedScans + s.out.steps
 }
 
-// Whatever is repeated, eight times as much takes eight times the work.
+// For each repeated piece, eight times as many bytes take at most about eight times the work, twice
+// that at worst.
 func TestWorkIsLinear(t *testing.T) {
 	small, times, pieces := 2<<10, 8, pieces
 	if *everyFile { // of ten megabytes
