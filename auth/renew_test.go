@@ -64,7 +64,7 @@ func equal(a, b Credential) bool {
 	return fmt.Sprint(a.Secrets(), a.Type, a.URL, a.Expires.Unix(), a.Ended, a.Method, a.For) == fmt.Sprint(b.Secrets(), b.Type, b.URL, b.Expires.Unix(), b.Ended, b.Method, b.For)
 }
 
-// With a keychain the file has no secret, and another process finds all the same.
+// With a keychain, the file contains no secret, and another process reads the logins nevertheless.
 func TestKeychain(t *testing.T) {
 	for _, place := range []Place{Auto, InKeychain, InFile} {
 		dir, k := t.TempDir(), newRing()
@@ -98,8 +98,8 @@ func TestKeychain(t *testing.T) {
 	}
 }
 
-// A keychain that fails costs its own logins only; storing goes to the file, or says why
-// not.
+// If the keychain fails, only the logins in it cannot be read. A new login is stored in the file, or
+// the error says why not.
 func TestKeychainFails(t *testing.T) {
 	dir, k := t.TempDir(), newRing()
 	s := New(dir, k)
@@ -124,8 +124,8 @@ func TestKeychainFails(t *testing.T) {
 	}
 }
 
-// A renewal that is under way outlives who asked for it, is shared, and does not undo what
-// the user does meanwhile.
+// A renewal continues although its caller is cancelled, is shared by concurrent callers, and does
+// not undo a login or logout of the user meanwhile.
 func TestToken(t *testing.T) {
 	ctx := context.Background()
 	now := func() time.Time { return time.Unix(1e9, 0) }
@@ -177,7 +177,7 @@ func TestToken(t *testing.T) {
 		t.Errorf("stored: %v, %v", all, err)
 	}
 
-	// Logged out while it is renewed: it stays so.
+	// A login that the user removes during its renewal is not stored again.
 	if err := s.Set(ctx, "p", oauthCredential()); err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func TestRoundTrip(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	s := New(dir, nil)
 	if get(t, s, "openai") != "" {
-		t.Error("a credential out of nowhere")
+		t.Error("an empty store returned a credential")
 	}
 	if existed, err := s.Delete(context.Background(), "openai"); existed || err != nil {
 		t.Errorf("deleting nothing: %v, %v", existed, err)
@@ -109,7 +109,7 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// An unusable entry is named without its content, and stays as it is.
+// The error for an unusable entry names it without its content, and the entry does not change.
 func TestRefused(t *testing.T) {
 	good := `{"version": 1, "providers": {"p": {"type": "api-key", "key": "` + key + `"}}}`
 	for name, c := range map[string]struct {
@@ -147,7 +147,7 @@ func TestRefused(t *testing.T) {
 			if data, err := os.ReadFile(s.Path()); err != nil || string(data) != c.text {
 				t.Errorf("the file was changed: %q, %v", data, err)
 			}
-			// Mended by hand, it works at once.
+			// After the user has corrected the file, it is used without a restart.
 			writeFile(t, s, good, 0o600)
 			if got := get(t, s, "p"); got != key {
 				t.Errorf("after mending: %q", got)
@@ -203,8 +203,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	}
 }
 
-// Whatever is in the file, reading it ends with a document that can be written and
-// read again, or with an error.
+// For any file, parse returns an error, or a document that can be written and read again.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"version": 1, "x": [1], "providers": {"p": {"type": "api-key", "key": "k", "models": ["m"]}, "q": {"type": "oauth"}}}`))
 	f.Add([]byte(`{"version": 1}`))

@@ -85,11 +85,11 @@ func TestCheck(t *testing.T) {
 		t.Errorf("the model's provider is called %s", l.Completion.Model)
 	}
 	if clean := Load(Inputs{Getenv: env(nil), ConfigHome: t.TempDir()}).Findings(); len(clean) > 0 {
-		t.Errorf("nothing is configured: %v", clean)
+		t.Errorf("Findings without any configuration: %v", clean)
 	}
 }
 
-// Chats can use the agent code whatever its mode, if no other agent is left.
+// If no other agent is left for chats, they can use the agent code although its mode is subagent.
 func TestNoAgentForChats(t *testing.T) {
 	l := Load(Inputs{Getenv: env(map[string]string{"ECA_CONFIG": `{"agent": {"code": {"mode": "subagent"}}}`}), ConfigHome: t.TempDir()})
 	found := l.Findings()

@@ -107,7 +107,7 @@ func TestProblems(t *testing.T) {
 		}
 	}
 	if l.WelcomeMessage != "hi" || l.Providers["x"].CacheRetention != "" || l.Providers["x"].Models["m.2"].History != "turn" || l.Providers["x"].API != "openai-chat" || l.ToolCall.ShellCommand.SummaryMaxLength != 35 {
-		t.Errorf("the rest does not work: %+v", l.Config)
+		t.Errorf("the valid parts of the configuration have no effect: %+v", l.Config)
 	}
 	if l := Load(Inputs{Getenv: env(nil), ConfigFile: "/does/not/exist.json"}); len(l.Problems) != 1 || !strings.Contains(l.Problems[0].String(), "does not exist") {
 		t.Errorf("missing --config-file: %v", l.Problems)
@@ -128,10 +128,10 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		l := Load(Inputs{Getenv: env(map[string]string{"ECA_CONFIG": text}), InitOptions: json.RawMessage(text)})
 		if l.Config == nil {
-			t.Fatal("no configuration")
+			t.Fatal("Load returned no configuration")
 		}
 		if name := l.AgentOrDefault("nobody"); name == "" {
-			t.Error("no agent")
+			t.Error("AgentOrDefault returned no agent")
 		}
 	})
 }

@@ -269,7 +269,7 @@ func TestEditFile(t *testing.T) {
 		t.Errorf("through links: %v", err)
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 {
-		t.Errorf("the link is gone: %v %v", info, err)
+		t.Errorf("EditFile replaced the link by a file: %v %v", info, err)
 	}
 	if info, err := os.Lstat(path); err != nil || info.Mode() != 0o640 {
 		t.Errorf("mode: %v %v", info, err)

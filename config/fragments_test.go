@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A fragment is above the defaults and below what the user wrote, and its values have their place
-// as origin.
+// Values of a fragment override the defaults, values of the user override those of a fragment, and
+// the origin of a value is its line in the fragment.
 func TestFragments(t *testing.T) {
 	home := t.TempDir()
 	global := `{"agent": {"reviewer": {"description": "from JSON"}, "plan": {"maxSteps": 3}}}`

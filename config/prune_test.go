@@ -71,7 +71,7 @@ func TestAllowRuleWithMistakeAllowsNothing(t *testing.T) {
 		}
 		for _, part := range []string{want, "so this rule now applies to every call of the tool"} {
 			if !strings.Contains(all, part) {
-				t.Errorf("%s: %q is not said: %s", rule, part, all)
+				t.Errorf("%s: no problem contains %q: %s", rule, part, all)
 			}
 		}
 	}

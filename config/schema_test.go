@@ -29,7 +29,7 @@ func TestKeysAreDocumented(t *testing.T) {
 	before, rest, found := strings.Cut(text, begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !found || !ended {
-		t.Fatalf("%s has no place for the keys", page)
+		t.Fatalf("%s lacks the marks between which the keys are written", page)
 	}
 	for path, want := range map[string]string{
 		filepath.Join("..", "schema", "eca-config.json"): string(schema),

@@ -147,7 +147,8 @@ func TestAgents(t *testing.T) {
 	}
 }
 
-// However much there is, a chat carries a bounded part of it, and says so.
+// Agents limits the size of a file, the number of files and their total size, and says what it left
+// out.
 func TestAgentsBudget(t *testing.T) {
 	files := map[string]string{"AGENTS.md": "@long.txt " + strings.Repeat("\nline of the first", 5000)}
 	files["long.txt"] = strings.Repeat("y", 200<<10)

@@ -120,7 +120,7 @@ func TestBudget(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	if blocks, _ := (Local{}).Resolve(ended, Query{Refs: []Ref{{Type: "text", Text: "x"}}}); blocks != nil {
-		t.Error("a turn that is over got contexts")
+		t.Error("Resolve returned contexts although its context was cancelled")
 	}
 }
 
@@ -280,7 +280,7 @@ func TestMentions(t *testing.T) {
 		`@"sub/two words.txt:L1" @"none @b`:     "file sub/two words.txt:1-1|file b",
 		"me@./a.txt me@/etc/passwd #./ #a.txt":  "",
 		"@a.txt, @sub/c:L1. @sub/ @b":           "file a.txt|file sub/c:1-1|directory sub|file b",
-		"@sub @none.txt @sub/../../x @sub/none": "", // a bare word that is a folder may be somebody's name
+		"@sub @none.txt @sub/../../x @sub/none": "", // a word that is the name of a folder may be meant as the name of a person
 		"@./none @./none/ @ @. @.. @~ @/ @./":   "",
 		"@./.. @../ @./... @~/ @/...":           "",
 		"@@./b":                                 "file b",

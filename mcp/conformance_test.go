@@ -239,7 +239,7 @@ func playClient() error {
 	}
 	status, _ := m.Status("s")
 	if status.State != Running {
-		return fmt.Errorf("it is %s: %s", status.State, status.Reason)
+		return fmt.Errorf("the server is %s: %s", status.State, status.Reason)
 	}
 	if err := useTools(ctx, m, user); err != nil {
 		return err

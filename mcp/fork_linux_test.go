@@ -117,7 +117,7 @@ func TestKilledDaemon(t *testing.T) {
 		t.Fatalf("the daemon said %q", line)
 	}
 	if !proc.Alive(child) || !proc.Alive(grandchild) {
-		t.Fatal("they are gone too early")
+		t.Fatal("the server's processes ended before the daemon was killed")
 	}
 	if err := daemon.Kill(); err != nil {
 		t.Fatal(err)

@@ -84,7 +84,7 @@ func TestReadForm(t *testing.T) {
 	}
 }
 
-// Whatever form a server sends, an accepted answer is valid for that form.
+// For any form of a server, an answer that eca accepts is valid for that form.
 func FuzzForm(f *testing.F) {
 	f.Add(`{"type":"object","properties":{"x":{"type":"string","enum":["a"]},"y":{"type":"array","items":{"enum":["b"]}}}}`, "a")
 	f.Add(`{"type":"object","properties":{"x":{"type":"number","minimum":1,"default":2}}}`, "1")

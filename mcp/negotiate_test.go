@@ -65,10 +65,10 @@ func TestNewestVersionWithoutConfiguration(t *testing.T) {
 					}
 				})
 				if s := r.await("s", Running); s.Offer.Protocol != want.version {
-					t.Errorf("it speaks %s, want %s", s.Offer.Protocol, want.version)
+					t.Errorf("the agreed version is %s, want %s", s.Offer.Protocol, want.version)
 				}
 				if got := r.text("s", "handshake", `{}`); got != shook {
-					t.Errorf("it was asked %q, want %q", got, shook)
+					t.Errorf("the server received the handshake %q, want %q", got, shook)
 				}
 				r.m.Close()
 			}
@@ -85,7 +85,7 @@ func TestStuckProgramStartsAgain(t *testing.T) {
 	r := newRig(t, map[string]string{"s": "stuck"}, known.use, impatient)
 	r.await("s", Running)
 	if got := r.text("s", "handshake", `{}`); got != "initialize" || known.spoken["s"] != "2025-06-18" {
-		t.Errorf("it was asked %q, and %v is remembered", got, known.spoken)
+		t.Errorf("the restarted server received the handshake %q, and eca remembers %v", got, known.spoken)
 	}
 }
 
@@ -141,14 +141,14 @@ func TestRemoteServersOfAllAges(t *testing.T) {
 					}
 				})
 				if s := r.await("s", Running); s.Offer.Protocol != "2025-11-25" {
-					t.Errorf("it speaks %q", s.Offer.Protocol)
+					t.Errorf("the agreed version is %q", s.Offer.Protocol)
 				}
 				r.m.Close()
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			if discover != nil && asked != 1 {
-				t.Errorf("it was asked %d times", asked)
+				t.Errorf("the server was asked %d times for its versions, want once", asked)
 			}
 		})
 	}

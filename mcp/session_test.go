@@ -296,7 +296,7 @@ func TestUnheard(t *testing.T) {
 		l.say(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i))
 	}
 	if s.ctx.Err() != nil {
-		t.Fatalf("it ended early: %v", context.Cause(s.ctx))
+		t.Fatalf("the session ended before the limit of unsent answers: %v", context.Cause(s.ctx))
 	}
 	l.next(t)
 	l.say(t, `{"jsonrpc":"2.0","id":"a","method":"ping"}`)
@@ -304,7 +304,7 @@ func TestUnheard(t *testing.T) {
 	select {
 	case <-s.ctx.Done():
 	case <-deadline(t):
-		t.Fatal("it goes on")
+		t.Fatal("the session did not end above the limit of unsent answers")
 	}
 	if cause := context.Cause(s.ctx); !errors.Is(cause, errUnreadAnswers) {
 		t.Errorf("%v", cause)

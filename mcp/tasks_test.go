@@ -227,7 +227,7 @@ func TestTaskIsCancelled(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			cancel()
 			if err := <-ended; err == nil {
-				t.Error("it did not end")
+				t.Error("a cancelled call returned no error")
 			}
 			synctest.Wait()
 			if server.count(`tasks/cancel {"taskId":"t1"}`) != 1 {

@@ -247,8 +247,8 @@ func TestGuessing(t *testing.T) {
 	}
 }
 
-// Ten wrong passwords of one address, and sixty of all, are refused with the right one until a minute
-// has passed. A paired device is not.
+// After ten wrong passwords from one address, or sixty from all, the right password is refused too
+// until a minute has passed. A paired device is not refused.
 func TestGuessingByTheClock(t *testing.T) {
 	t.Parallel()
 	now, dir := time.Now(), t.TempDir()
@@ -268,13 +268,13 @@ func TestGuessingByTheClock(t *testing.T) {
 			t.Errorf("the password from %s: %v", address, got)
 		}
 		if !f.Admit(address+":1", paired) {
-			t.Errorf("the device at %s is refused", address)
+			t.Errorf("the paired device at %s was refused", address)
 		}
 	}
 	guess := func(address string) {
 		t.Helper()
 		if f.Admit(address+":1", "guess") {
-			t.Error("a guess is admitted")
+			t.Error("Admit accepted a wrong password")
 		}
 	}
 	for range 9 {
@@ -345,7 +345,7 @@ func TestRights(t *testing.T) {
 	select {
 	case <-page.over:
 	case <-time.After(time.Minute):
-		t.Error("the stream of a revoked device goes on")
+		t.Error("the stream of a revoked device did not end")
 	}
 	t.Logf("the stream ended after %s", time.Since(began))
 	if status := call(watcher, "GET", "/session", nil); status != 401 {
@@ -425,17 +425,17 @@ func TestPairing(t *testing.T) {
 	}
 	admit := func(token string) bool { return f.Admit("192.0.2.1:1", token) }
 	if first, second := admit(early), admit(early); !first || !second || admit("") || admit(early[1:]) {
-		t.Error("a fresh token")
+		t.Error("Admit must accept fresh tokens, and no empty or cut ones")
 	}
 	now = now.Add(11 * time.Minute)
 	if !admit(early) || admit(late) {
-		t.Error("after eleven minutes")
+		t.Error("after eleven minutes, Admit must accept the token that was used, and not the other")
 	}
 	list, err := devices.List()
 	if err != nil || len(list) != 1 || list[0].Name != "early" || list[0].Used.IsZero() {
 		t.Error(list, err)
 	}
 	if n, err := devices.Revoke(""); n == 0 || err != nil || admit(early) {
-		t.Error("after all were revoked", n, err)
+		t.Error("after Revoke of all devices, Admit must refuse the token", n, err)
 	}
 }

@@ -53,8 +53,8 @@ func words(n int) string {
 	return b.String()
 }
 
-// A client is cut off after a random event, again and again, and comes back with the id of that
-// event: all in all it is shown what another one is that was never cut off.
+// A client that is cut off again and again after random events, and comes back with the id of its
+// last event each time, receives the same in total as a client that was never cut off.
 func TestManyCuts(t *testing.T) {
 	needs.Long(t)
 	t.Parallel()

@@ -105,8 +105,8 @@ func ecKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// With a certificate, connections are encrypted with TLS 1.2 or later, whatever the form of its key, also
-// with a chain. A new one counts without a restart, and an unreadable one does not.
+// With a certificate, connections use TLS 1.2 or later, for each form of key and with a chain. A new
+// certificate is used without a restart. If it cannot be read, the old one stays in use.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	root := issue(t, "", nil, ecKey(t))
@@ -183,8 +183,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// dialAll connects to a port at all addresses of all interfaces except those of loopback, and returns the addresses
-// where that works and where it does not.
+// dialAll connects to a port at all addresses of all interfaces except those of loopback, and
+// returns the addresses where that works and where it does not.
 func dialAll(t *testing.T, port int) (open, closed []string) {
 	t.Helper()
 	interfaces, err := net.Interfaces()
@@ -217,8 +217,8 @@ func dialAll(t *testing.T, port int) (open, closed []string) {
 	return open, closed
 }
 
-// Without a certificate, no interface of this machine but loopback has the port, also if the first port is in use.
-// With bindHost, all of IPv4 have it, and /remote warns about it.
+// Without a certificate, no interface of this machine but loopback has the port, also if the first
+// port is in use. With bindHost, all of IPv4 have it, and /remote warns about it.
 func TestInterfaces(t *testing.T) {
 	t.Parallel()
 	for host, said := range map[string]string{"": "Open http://eca.localhost:", "0.0.0.0": "without TLS"} {
@@ -239,11 +239,11 @@ func TestInterfaces(t *testing.T) {
 			}
 			open, closed := dialAll(t, places[0].Port)
 			if host == "" && len(open) != 0 {
-				t.Errorf("it listens at %s", open)
+				t.Errorf("the remote server listens at %s, want loopback only", open)
 			}
 			for _, address := range closed {
 				if host != "" && !strings.Contains(address, ":") { // IPv4
-					t.Errorf("it does not listen at %s", address)
+					t.Errorf("the remote server does not listen at %s", address)
 				}
 			}
 			r.Call("chat/prompt", object{"chatId": "c", "message": "/remote"})
@@ -252,8 +252,8 @@ func TestInterfaces(t *testing.T) {
 	}
 }
 
-// With a certificate that cannot be used, only this machine can connect, without TLS, and /remote says
-// why.
+// With a certificate that cannot be used, only this machine can connect, without TLS, and /remote
+// says why.
 func TestExpiredCertificate(t *testing.T) {
 	t.Parallel()
 	ca := testkit.NewAuthority(t, "ca")
@@ -264,7 +264,7 @@ func TestExpiredCertificate(t *testing.T) {
 		t.Error(status, result)
 	}
 	if open, _ := dialAll(t, r.port); len(open) != 0 {
-		t.Errorf("it listens at %s", open)
+		t.Errorf("the remote server listens at %s, want loopback only", open)
 	}
 	r.Call("chat/prompt", object{"chatId": "c", "message": "/remote"})
 	r.Await(0, "the reason", fake.Content("text", "Open http://eca.localhost:", "the certificate is valid from"))

@@ -110,8 +110,8 @@ func TestTrustIsNotAnsweredByControl(t *testing.T) {
 	}
 }
 
-// A question that is open while a page leaves waits for the page to come back, or for another one,
-// whatever an editor that cannot show it says before or after.
+// A question that is open while a page leaves waits for that page or another one. An editor that
+// cannot show questions refuses it before or after, which does not end the question.
 func TestQuestionOfLeavingPage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -166,8 +166,9 @@ func TestQuestionOfLeavingPage(t *testing.T) {
 	}
 }
 
-// If the editor approves a call and a page rejects it at the same moment, one of them counts, all show the same,
-// and the log names the device if it was the page. With ECA_REMOTE_SOAK, this happens 500 times.
+// If the editor approves a call and a page rejects it at the same moment, one of them counts, all
+// show the same, and the log names the device if it was the page. With ECA_REMOTE_SOAK, this
+// happens 500 times.
 func TestDecisionsOfEditorAndPage(t *testing.T) {
 	needs.Long(t)
 	t.Parallel()

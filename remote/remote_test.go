@@ -80,7 +80,7 @@ func TestSelections(t *testing.T) {
 	page.await(0, "chat:content-received", `"state":"finished"`)
 	session, ok := r.daemon.Engine().Lookup("c")
 	if !ok {
-		t.Fatal("the chat is not there")
+		t.Fatal("the engine does not know the chat")
 	}
 	for i := range 50 {
 		agent := []string{"plan", "code"}[i%2]
@@ -175,8 +175,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// The id of an event of a chat that was deleted is not one of a later chat with the same name, whether
-// the stream saw the deletion or not.
+// The id of an event of a chat that was deleted is not one of a later chat with the same name,
+// whether the stream saw the deletion or not.
 func TestResumeInAnotherChatOfTheSameName(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "turns: []\ndefault: {steps: [{text: 'The answer.'}]}\n", nil, nil)
@@ -210,8 +210,8 @@ func TestResumeInAnotherChatOfTheSameName(t *testing.T) {
 	}
 }
 
-// The loaded messages and the events after them are the chat, each word once: the load ends where
-// the stream goes on.
+// The loaded messages and the events after them together have each word of the chat once, because
+// the load ends where the stream continues.
 func TestLoadDuringStream(t *testing.T) {
 	needs.Long(t)
 	t.Parallel()
@@ -335,7 +335,7 @@ func TestQuestionInAll(t *testing.T) {
 		}
 	}
 	if closed != 1 {
-		t.Errorf("%d pages were told that it is answered", closed)
+		t.Errorf("%d pages received the end of the question, want 1", closed)
 	}
 	for _, e := range spectator.all() {
 		if e.name == "chat:ask-question" {
@@ -419,6 +419,6 @@ func TestUntrusted(t *testing.T) {
 	r.Await(0, "that it does not run", fake.Content("text", "does not run"))
 	if conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 		_ = conn.Close()
-		t.Error("it listens")
+		t.Error("the remote server listens although the workspace is not trusted")
 	}
 }

@@ -32,8 +32,8 @@ func (r *rig) awaitStreams(n int) {
 	}
 }
 
-// delays has a chat stream pieces of text, and returns how much later than the editor a page was shown each,
-// in ascending order.
+// delays has a chat stream pieces of text, and returns how much later than the editor a page was
+// shown each, in ascending order.
 func (r *rig) delays(page *events, chatID string, piece int) (delays []time.Duration) {
 	r.t.Helper()
 	var shown []time.Time // in the editor
@@ -145,7 +145,8 @@ func TestClientThatDoesNotRead(t *testing.T) { //nolint:paralleltest // it measu
 	}
 }
 
-// usage waits until at most limit goroutines are left, and returns how many there are and how large the heap is.
+// usage waits until at most limit goroutines are left, and returns how many there are and how large
+// the heap is.
 func usage(limit int) (goroutines int, heap uint64) {
 	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > limit && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
@@ -200,8 +201,8 @@ func TestStreamsLeaveNothing(t *testing.T) { //nolint:paralleltest // it measure
 	}
 }
 
-// awaitWords reads a stream until a turn has finished. It returns an error unless the stream shows n numbered
-// words in order, each once.
+// awaitWords reads a stream until a turn has finished. It returns an error unless the stream shows
+// n numbered words in order, each once.
 func awaitWords(body io.Reader, n int) error {
 	lines, next, rest := bufio.NewReader(body), 0, ""
 	for {
@@ -230,8 +231,8 @@ func awaitWords(body io.Reader, n int) error {
 	}
 }
 
-// While 16 streams show a chat that grows by 200 deltas per second, neither goroutines nor memory grow.
-// ECA_REMOTE_SOAK is how long the chat grows.
+// While 16 streams show a chat that grows by 200 deltas per second, neither goroutines nor memory
+// grow. ECA_REMOTE_SOAK is how long the chat grows.
 func TestStreamsDoNotGrow(t *testing.T) { //nolint:paralleltest // it measures the process
 	needs.Long(t)
 	const devices, each, pause, samples, size = 4, 4, 5 * time.Millisecond, 6, 1 << 20
@@ -269,7 +270,7 @@ func TestStreamsDoNotGrow(t *testing.T) { //nolint:paralleltest // it measures t
 		if i == 0 {
 			goroutines, heap = goroutinesNow, heapNow
 		} else if goroutinesNow > goroutines+few || heapNow > heap+little {
-			t.Errorf("it began with %d goroutines and %d KB", goroutines, heap>>10)
+			t.Errorf("%d goroutines and %d KB, after %d and %d at the start", goroutinesNow, heapNow>>10, goroutines, heap>>10)
 		}
 	}
 	for range devices * each {
@@ -280,8 +281,8 @@ func TestStreamsDoNotGrow(t *testing.T) { //nolint:paralleltest // it measures t
 	t.Logf("all of the %d words were shown after %s", n, time.Since(begun).Round(time.Second/10))
 }
 
-// A question that is answered in the editor is closed in all pages within a second, beside the time that
-// any event takes.
+// A question that is answered in the editor is closed in all pages within a second, beside the time
+// that any event takes.
 func TestAnsweredQuestionIsClosedSoon(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, asking, nil, object{"askQuestion": true})
@@ -309,6 +310,6 @@ func TestAnsweredQuestionIsClosedSoon(t *testing.T) {
 	r.do("POST", "/trust", object{"trust": true})
 	pages[0].await(0, "trust:updated")
 	if other := time.Since(begun); took > time.Second+10*other {
-		t.Errorf("it took %s; another event takes %s", took, other)
+		t.Errorf("the question was closed after %s; another event takes %s", took, other)
 	}
 }

@@ -132,8 +132,8 @@ func TestChatsThatAreNotLoaded(t *testing.T) {
 	}
 }
 
-// A page that loads a chat whose subagent waits for approval learns which chat is the subagent's, and is shown
-// the call: in a stream that showed the chat before, and in one that did not.
+// A page that loads a chat whose subagent waits for approval learns which chat is the subagent's,
+// and is shown the call: in a stream that showed the chat before, and in one that did not.
 func TestLoadWithSubagent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, `turns:
@@ -239,8 +239,8 @@ func TestLateFirstLoad(t *testing.T) {
 	}
 }
 
-// A stream is shown what a text grew by every 50 ms, and not each delta. Dozens of streams, which would
-// delay the editor, are shown it less often.
+// A stream gets the growth of a text every 50 ms, and not each delta. With dozens of streams, which
+// would delay the editor, each gets it less often.
 func TestGrowingText(t *testing.T) {
 	needs.Long(t)
 	t.Parallel()
@@ -334,13 +334,13 @@ func TestOnlyWhatWasMissed(t *testing.T) {
 	time.Sleep(3 * time.Second) // chats that have to be shown again are by then
 	for _, e := range page.all() {
 		if e.name == "chat:cleared" || strings.Contains(e.data, "The answer.") {
-			t.Error("shown again:", e)
+			t.Error("the page was shown again what it knows:", e)
 		}
 	}
 }
 
-// A page that loads a chat after it missed the end of a turn learns that the chat is idle: the messages
-// do not say so.
+// A page that loads a chat after it missed the end of a turn learns that the chat is idle: the
+// messages do not say so.
 func TestEndOfATurnThatWasMissed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, `default: {steps: [{text: 'Done.'}]}`, nil, nil)

@@ -109,13 +109,13 @@ func TestWatched(t *testing.T) {
 	put(t, root, "sub/x/y/late")
 	await(t, f, roots, "late", "sub/x/y/late")
 	await(t, f, roots, "deep", "")
-	// Another folder in the place of one is another folder.
+	// A folder that is removed and made again is watched like a new one.
 	do(t, os.RemoveAll(in("sub", "x")))
 	put(t, root, "sub/x/again")
 	await(t, f, roots, "x/", "sub/x/again")
 	put(t, root, "sub/x/more")
 	await(t, f, roots, "more", "sub/x/more")
-	// Rules count from when they are written on.
+	// A change of .gitignore takes effect without another walk.
 	put(t, root, "sub/x/out.log", "sub/in.log")
 	await(t, f, roots, "log", "sub/in.log sub/x/out.log")
 	do(t, os.WriteFile(in("sub", "x", ".gitignore"), []byte("*.log\n"), 0o644))
@@ -127,9 +127,9 @@ func TestWatched(t *testing.T) {
 	do(t, os.Remove(in("sub", "x", ".gitignore")))
 	await(t, f, roots, "log", "sub/in.log sub/x/out.log")
 	if now := ix.current.Load(); now.walkedAt != walked || !now.watched {
-		t.Errorf("it was walked again: %v, watched: %v", now.walkedAt.Sub(walked), now.watched)
+		t.Errorf("the index walked the root again after %v, or does not watch it any more: watched %v", now.walkedAt.Sub(walked), now.watched)
 	}
-	// A folder that is renamed takes wrong watches along: everything is looked at again.
+	// The watches of a renamed folder have its old path, so the index walks everything again.
 	do(t, os.Rename(in("sub"), in("moved")))
 	await(t, f, roots, "again", "moved/x/again")
 	watched(t, f, roots)
@@ -137,17 +137,17 @@ func TestWatched(t *testing.T) {
 	await(t, f, roots, "end", "moved/x/end")
 	// The file written last comes first.
 	if got, want := find(t, f, roots, ""), "moved/x/end"; !strings.HasPrefix(got, want) {
-		t.Errorf("in use: %s", got)
+		t.Errorf("%s, want %s first", got, want)
 	}
 	f.mu.Lock()
 	same := f.current == ix
 	f.mu.Unlock()
 	if !same {
-		t.Error("another index was made")
+		t.Error("the Finder made another index for the same roots")
 	}
 }
 
-// A root that goes and comes back, and folders of a repository that appears.
+// After a root was removed and made again, the next walk finds its new files.
 func TestWatchedRoot(t *testing.T) {
 	root := tree(t, "dir/a", "dir/skip")
 	needsWatches(t, root)
@@ -206,7 +206,7 @@ func TestCheckout(t *testing.T) {
 	close(stop)
 	queries.Wait()
 	if answered == 0 {
-		t.Error("no query was answered")
+		t.Error("no query was answered during the changes")
 	}
 	want := names(3)
 	slices.Sort(want)
@@ -228,8 +228,8 @@ func TestCheckout(t *testing.T) {
 	}
 }
 
-// Where nothing can be watched, walks decide: at most one in five seconds, and a query is
-// answered from the last one if the next takes long.
+// If the root cannot be watched, a query sees changes after unwatchedAge, when the next walk may
+// begin. Earlier queries are answered from the last walk.
 func TestUnwatched(t *testing.T) {
 	for name, limit := range map[string]int{"none": -1, "too many folders": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -254,7 +254,7 @@ func TestUnwatched(t *testing.T) {
 	}
 }
 
-// An index without queries is given up.
+// The Finder drops an index that has had no query for idleTimeout.
 func TestIdle(t *testing.T) {
 	root := tree(t, "a")
 	synctest.Test(t, func(t *testing.T) {
@@ -271,12 +271,12 @@ func TestIdle(t *testing.T) {
 		time.Sleep(idleTimeout - time.Second)
 		synctest.Wait()
 		if !has() {
-			t.Error("it was given up while it was used")
+			t.Error("the Finder dropped the index although it was used")
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if has() {
-			t.Error("it is kept for nobody")
+			t.Error("the Finder kept the index although it was not used")
 		}
 		if got := find(t, f, []string{root}, ""); got != "a" {
 			t.Errorf("after that: %s", got)

@@ -59,8 +59,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// Whatever is pasted, only a code without a state, or with this login's, is taken, and at
-// most the first.
+// Paste accepts a code without a state or with the state of this login, and only the first one. The
+// test pastes any text.
 func FuzzPaste(f *testing.F) {
 	f.Add("code")
 	f.Add("code#state")

@@ -49,8 +49,8 @@ func site(t *testing.T, answers map[string]string) (at string, asked func() []st
 	}
 }
 
-// A server's metadata is where it says, else before its path, else at its root; it
-// counts only if it is the server's.
+// eca reads a server's metadata at the address that the server names, else before the server's
+// path, else at its root. It ignores metadata of another server.
 func TestResource(t *testing.T) {
 	const places = "/.well-known/oauth-protected-resource"
 	for name, c := range map[string]struct {

@@ -214,7 +214,7 @@ func TestUsable(t *testing.T) {
 	a := newAuthority(t)
 	account := a.accounts(t).Of(Server{Key: "s", URL: a.URL + "/mcp"})
 	if account.Usable() {
-		t.Error("there is no login")
+		t.Error("Usable is true for an account without a login")
 	}
 	if err := browse(t, account); err != nil {
 		t.Fatal(err)
@@ -307,6 +307,6 @@ func TestScopes(t *testing.T) {
 		}
 	}
 	if got := scopes(oauth.Challenge{}, oauth.Resource{}, oauth.Authority{Scopes: []string{offline}}, old); len(got) != 0 {
-		t.Errorf("nothing is named: %v", got)
+		t.Errorf("without scopes in the challenge and the metadata, the login requests %v", got)
 	}
 }
