@@ -31,10 +31,11 @@ type layer struct {
 	empty      string   // why it has no content although it is not {}
 }
 
-// position is a position in a text. Both numbers are counted from 1, columns in bytes; 0 means unknown.
+// position is a position in a text. Both numbers are counted from 1, columns in bytes; 0 means
+// unknown.
 type position struct{ line, column int }
 
-// origin returns the place of a path in this layer.
+// origin returns the source and the position of a path in this layer.
 func (l *layer) origin(path []string) Origin {
 	p := l.positions[join(path)]
 	return Origin{Source: l.source, Line: p.line, Column: p.column}

@@ -76,8 +76,8 @@ func (s troubled) ChangeMeta(ctx context.Context, id string, change func(*chat.M
 	return s.Store.ChangeMeta(ctx, id, change)
 }
 
-// While the disk does not answer for one chat, prompts, approvals and stops of other chats are not
-// delayed, whatever the client requests about the slow chat.
+// While the disk does not answer for one chat, and the client sends requests about that chat,
+// prompts, approvals and stops of other chats are not delayed.
 func TestSlowChatHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	stuck, entered := make(chan struct{}), make(chan string, 1000)

@@ -16,8 +16,8 @@ func clientCalled(name string) map[string]any {
 	return map[string]any{"clientInfo": map[string]any{"name": name}}
 }
 
-// VS Code replays only the last config/updated of the session when its view is opened, so each one
-// has all values, whatever changed in whatever order.
+// VS Code replays only the last config/updated of the session when its view is opened. Therefore each
+// config/updated has all values, not only the changed ones.
 func TestViewOpenedLateHasModelsAgentsAndWelcome(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{init: clientCalled("VsCode"), config: map[string]any{"providers": map[string]any{"mock": map[string]any{

@@ -429,7 +429,7 @@ type ImagesRefused struct {
 	Text  string `json:"text"`  // the notice for the user
 }
 
-// Truncated marks the place where messages were removed from the log, up to its end.
+// Truncated records that messages were removed from the log, from one message to the end.
 type Truncated struct {
 	ContentID string `json:"contentId,omitempty"` // id of the first removed message; empty: all messages were removed
 }

@@ -103,8 +103,8 @@ func TestAgentVersions(t *testing.T) {
 	})
 }
 
-// Over HTTP, an error with the code is a refused version, whatever the status. Other errors with a
-// status are transport errors.
+// Over HTTP, an error with the code VERSION_UNSUPPORTED is a refused version although its status is
+// that of an error. Other answers with such a status are transport errors.
 func TestAgentVersionOverHTTP(t *testing.T) {
 	quiet(t)
 	for code, want := range map[int]string{-32001: "version", -32000: "http"} {

@@ -54,8 +54,8 @@ esac
 	return installDocker(t, dir)
 }
 
-// installDocker puts the script docker of a folder before the real one in PATH. calls returns what the
-// script wrote into the file calls.
+// installDocker puts the script docker of a folder before the real one in PATH. calls returns what
+// the script wrote into the file calls.
 func installDocker(t *testing.T, dir string) (calls func() string) {
 	t.Helper()
 	if err := os.Chmod(filepath.Join(dir, "docker"), 0o755); err != nil {
@@ -197,8 +197,8 @@ func TestPredictions(t *testing.T) {
 	}
 }
 
-// The changes of an agent come to a fresh container, as they are, whatever it did to git and to the
-// tests there.
+// The changes of an agent are applied unchanged in a fresh container, also if the agent changed git's
+// files or the tests in its own container.
 func TestInstancesWithAgents(t *testing.T) {
 	needs.Long(t)
 	python := pytest(t)

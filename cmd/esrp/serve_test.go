@@ -289,8 +289,8 @@ func TestServeIsKilled(t *testing.T) {
 	}
 }
 
-// A turn of chat.send names the calls that were refused, those of its subagents too, and tells the
-// model that nobody can be asked. An agent that does not exist is refused, like such a model.
+// The result of chat.send lists the refused calls of the turn and of its subagents, and the model is
+// told that there is no user to ask. A request for an unknown agent, or for a subagent, is refused.
 func TestServeChatSendNamesRefusedCalls(t *testing.T) {
 	h := newHome(t, "    - {text: unused}\n", "")
 	h.write("tape.yaml", `cassette: 1

@@ -47,9 +47,10 @@ func (m *Models) Problems(cfg *config.Loaded, rules *catalog.Variants, storedLog
 	return append(out, v.fallbackProblems()...)
 }
 
-// namedModel is a full model name in the configuration, of a provider that is asked for its models or cannot be used.
+// namedModel is a full model name in the configuration, of a provider that is asked for its models
+// or cannot be used.
 type namedModel struct {
-	key, at  []string // the key, and the place of the name
+	key, at  []string // the paths of the key and of the name, which differ in a list
 	model    string
 	provider string
 }

@@ -197,7 +197,7 @@ func TestApproval(t *testing.T) {
 	} {
 		t.Run(c.approval, func(t *testing.T) {
 			outside := testkit.TempDir(t)
-			// The user has not trusted the chat, whatever the configuration says.
+			// defaultTrust has no effect: the chat of an evaluation is not trusted.
 			r := newRig(t, options{model: strings.ReplaceAll(edits, "OUTSIDE", outside), config: map[string]any{"chat": map[string]any{"defaultTrust": true}}})
 			rt := r.connect()
 			rt.initialize(map[string]any{"approval": c.approval})

@@ -161,8 +161,8 @@ func (p *Plan) resolve(v Variant) plannedVariant {
 	return out
 }
 
-// Judges returns the models that the llm_judge graders of selected cases name, each with the name of a
-// scenario. A grader that names none has the model "".
+// Judges returns the models that the llm_judge graders of selected cases name, each with the name
+// of a scenario. A grader that names none has the model "".
 func (p *Plan) Judges() map[string]string {
 	out := map[string]string{}
 	for i, sc := range p.manifest.Scenarios {
@@ -195,9 +195,9 @@ func (p *Plan) selects(scenario int) bool {
 	if p.opts.Filter == nil {
 		return true
 	}
-	for at := range p.variants {
+	for variant := range p.variants {
 		for n := range p.cases[scenario] {
-			if p.opts.Filter(p.newCase(Position{at, scenario, n}, false)) {
+			if p.opts.Filter(p.newCase(Position{variant, scenario, n}, false)) {
 				return true
 			}
 		}
@@ -216,12 +216,12 @@ func (p *Plan) Cases() iter.Seq[Case] {
 	}
 }
 
-// selected yields the cases that Options.Filter selects, with their places in the whole plan, except
-// those at places that are skipped. skip may be nil.
-func (p *Plan) selected(skip func(place int) bool) iter.Seq2[int, Case] {
+// selected yields the cases that Options.Filter selects, with their indexes in the whole plan, except
+// those at indexes that are skipped. skip may be nil.
+func (p *Plan) selected(skip func(index int) bool) iter.Seq2[int, Case] {
 	return func(yield func(int, Case) bool) {
-		for place, c := range p.walk(false, skip) {
-			if (p.opts.Filter == nil || p.opts.Filter(c)) && !yield(place, p.withDigest(c)) {
+		for index, c := range p.walk(false, skip) {
+			if (p.opts.Filter == nil || p.opts.Filter(c)) && !yield(index, p.withDigest(c)) {
 				return
 			}
 		}
@@ -232,8 +232,8 @@ func (p *Plan) selected(skip func(place int) bool) iter.Seq2[int, Case] {
 // values of their records, which takes less time for many records.
 func (p *Plan) keyed(brief bool) iter.Seq2[int, Case] {
 	return func(yield func(int, Case) bool) {
-		for place, c := range p.walk(brief, nil) {
-			if !yield(place, p.withDigest(c)) {
+		for index, c := range p.walk(brief, nil) {
+			if !yield(index, p.withDigest(c)) {
 				return
 			}
 		}
@@ -246,17 +246,17 @@ func (p *Plan) withDigest(c Case) Case {
 }
 
 // walk yields all cases without their digests. See keyed for brief.
-func (p *Plan) walk(brief bool, skip func(place int) bool) iter.Seq2[int, Case] {
+func (p *Plan) walk(brief bool, skip func(index int) bool) iter.Seq2[int, Case] {
 	return func(yield func(int, Case) bool) {
-		place := 0
-		for at := range p.variants {
+		index := 0
+		for variant := range p.variants {
 			for i, sc := range p.manifest.Scenarios {
 				raw := brief && !sc.identityHasFields()
 				for n := range p.cases[i] {
-					if (skip == nil || !skip(place)) && !yield(place, p.newCase(Position{at, i, n}, raw)) {
+					if (skip == nil || !skip(index)) && !yield(index, p.newCase(Position{variant, i, n}, raw)) {
 						return
 					}
-					place++
+					index++
 				}
 			}
 		}
@@ -270,8 +270,8 @@ func (s Scenario) identityHasFields() bool {
 	return len(s.Setup.Aliases) > 0 || w != nil && strings.Contains(w.Copy, "{{") || strings.Contains(s.Setup.Tests, "{{")
 }
 
-// newCase returns the case at a position, without its digest. If it is raw, its scenario and its record
-// are not filled in.
+// newCase returns the case at a position, without its digest. If it is raw, its scenario and its
+// record are not filled in.
 func (p *Plan) newCase(at Position, raw bool) Case {
 	sc := p.manifest.Scenarios[at.Scenario]
 	id := scenarioID(sc)

@@ -13,7 +13,7 @@ type earlier struct {
 	run    *run
 	agents map[string]*report.Agent // by variant: the agent's current self-description, nil if it does not start
 	hashes map[string]int64         // of agents
-	done   []uint64                 // bits for the places of selected cases whose result is complete; nil without a store
+	done   []uint64                 // bits for the indexes of selected cases whose result is complete; nil without a store
 }
 
 func newEarlier(r *run) *earlier {
@@ -28,7 +28,7 @@ func (e *earlier) match(ctx context.Context, p *Plan) error {
 		return nil
 	}
 	e.done = make([]uint64, p.whole/64+1)
-	for place, c := range p.keyed(o.Filter == nil) {
+	for index, c := range p.keyed(o.Filter == nil) {
 		keys := c.keys()
 		old, ok := o.Store.Has(keys)
 		if !ok {
@@ -38,16 +38,16 @@ func (e *earlier) match(ctx context.Context, p *Plan) error {
 			e.agent(ctx, p.newCase(c.Position, false))
 		}
 		selected := o.Filter == nil || o.Filter(c)
-		complete, err := o.Store.Keep(report.Planned{Key: keys[0], Old: old, Place: place, Repeat: int(c.Repeat), Agent: e.hashes[c.VariantKey], Selected: selected})
+		complete, err := o.Store.Keep(report.Planned{Key: keys[0], Old: old, Place: index, Repeat: int(c.Repeat), Agent: e.hashes[c.VariantKey], Selected: selected})
 		if err != nil {
 			return err
 		}
 		if !complete || !selected {
 			continue
 		}
-		e.done[place/64] |= 1 << (place % 64)
+		e.done[index/64] |= 1 << (index % 64)
 		if o.StoreOnly {
-			e.run.finish(place, report.Scenario{Reused: int(c.Repeat), Agent: e.agents[c.VariantKey]}, true)
+			e.run.finish(index, report.Scenario{Reused: int(c.Repeat), Agent: e.agents[c.VariantKey]}, true)
 		}
 	}
 	err := o.Store.Matched(p.whole)
@@ -59,9 +59,9 @@ func (e *earlier) match(ctx context.Context, p *Plan) error {
 	return err
 }
 
-// isDone reports whether the store has the complete result of the case at a place.
-func (e *earlier) isDone(place int) bool {
-	return e.done != nil && e.done[place/64]&(1<<(place%64)) != 0
+// isDone reports whether the store has the complete result of the case at an index.
+func (e *earlier) isDone(index int) bool {
+	return e.done != nil && e.done[index/64]&(1<<(index%64)) != 0
 }
 
 // describeAgent starts an agent and returns its self-description, or nil if that fails.

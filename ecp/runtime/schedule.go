@@ -94,11 +94,11 @@ func (r *run) jobs(ctx context.Context, p *Plan, before *earlier) iter.Seq[Job] 
 		if !r.opts.StoreOnly {
 			skip = nil
 		}
-		for place, c := range p.selected(skip) {
+		for index, c := range p.selected(skip) {
 			if listed++; ctx.Err() != nil && listed > maxNotRun {
 				return
 			}
-			open, todo := r.reuse(ctx, before, c, place)
+			open, todo := r.reuse(ctx, before, c, index)
 			for _, n := range todo {
 				if !yield(Job{open, n}) {
 					return
@@ -110,8 +110,8 @@ func (r *run) jobs(ctx context.Context, p *Plan, before *earlier) iter.Seq[Job] 
 
 // reuse returns a case with its attempts from the store or the cache, and the numbers of those to
 // make, from 0. Without any, it finishes the case.
-func (r *run) reuse(ctx context.Context, before *earlier, c Case, place int) (open *pending, todo []int) {
-	open = &pending{index: place, c: c, attempts: make([]report.Attempt, c.Repeat)}
+func (r *run) reuse(ctx context.Context, before *earlier, c Case, index int) (open *pending, todo []int) {
+	open = &pending{index: index, c: c, attempts: make([]report.Attempt, c.Repeat)}
 	for n := range int(c.Repeat) {
 		a, ok := r.load(c, n+1)
 		if !ok {
@@ -128,10 +128,10 @@ func (r *run) reuse(ctx context.Context, before *earlier, c Case, place int) (op
 	}
 	if open.left = len(todo); open.left == 0 {
 		s := open.result()
-		if !before.isDone(place) {
-			r.store(c, place, &s)
+		if !before.isDone(index) {
+			r.store(c, index, &s)
 		}
-		r.finish(place, s, true)
+		r.finish(index, s, true)
 	}
 	return open, todo
 }

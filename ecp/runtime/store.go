@@ -17,8 +17,8 @@ type Key = [16]byte
 type Store interface {
 	// Attempt adds an attempt. One that was stopped is not found later, but its cost counts.
 	Attempt(key Key, n int, agent int64, a report.Attempt, stopped bool) error
-	// Result adds a result, whose attempts were added before. place is its index in the plan.
-	Result(key Key, place int, s *report.Scenario) error
+	// Result adds a result, whose attempts were added before. index is that of its case in the plan.
+	Result(key Key, index int, s *report.Scenario) error
 
 	// Earlier reports whether there are attempts of an earlier process. If so, Keep is called for each
 	// case of the plan, and then Matched, before anything is added.

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Conversation is the part of a recorded chat that can be replayed. It ends before the first turn that
-// is not completely on record or cannot be repeated.
+// Conversation is the part of a recorded chat that can be replayed. It ends before the first turn
+// that is not completely on record or cannot be repeated.
 type Conversation struct {
 	Turns         []Turn
 	Tools         []llm.ToolSpec // all tools that were offered to the model
@@ -101,8 +101,8 @@ func (t *Turn) Take(id, name string, arguments json.RawMessage) (ToolOutcome, bo
 }
 
 // Compare returns the index of the first message that differs from the record, and both texts; -1
-// if all messages are equal. Providers and eca generate new ids, so Compare only checks that ids
-// are equal to each other in the same places.
+// if all messages are equal. Providers and eca generate new ids, so Compare does not compare their
+// text. It only checks that two ids are equal in both conversations or in neither.
 func (a *RecordedRequest) Compare(messages []llm.Message) (at int, want, got string) {
 	recorded := a.messages
 	if a.question && len(messages) > 0 {

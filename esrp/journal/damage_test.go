@@ -159,7 +159,8 @@ func TestRearrangedLines(t *testing.T) {
 	sound(t, state)
 }
 
-// A secret never reaches the disk, whatever it consists of and wherever it occurs.
+// The journal does not write a secret to the disk. The secrets have characters that JSON escapes, and
+// occur in different fields of a call.
 func TestSecretsAnywhere(t *testing.T) {
 	needs.Long(t)
 	rapid.Check(t, func(r *rapid.T) {

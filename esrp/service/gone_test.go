@@ -36,7 +36,8 @@ func taken(t *testing.T, s *Service, doc string) string {
 	return j.id
 }
 
-// A job fails with the reason if an artifact that it refers to is gone when a worker begins.
+// A job fails, and names the reason, if an artifact that it refers to was removed before a worker
+// begins it.
 func TestJobWhoseArtifactIsGone(t *testing.T) {
 	ops := newEcho()
 	s, err := Open(t.Context(), options(t.TempDir(), ops))

@@ -15,8 +15,8 @@ func (w *walker) ambiguous(why string) {
 }
 
 // comments finds comments that a shell parses differently. If a comment ends in a backslash, the
-// parser takes the next line for a part of the line before the comment. After an expansion or a
-// quote, the parser takes # for a comment in some places, and shells never do.
+// parser takes the next line for a part of the line before the comment. In some positions after an
+// expansion or a quote, the parser takes # for the beginning of a comment; shells never do.
 func (w *walker) comments(text string) {
 	if hashInWord(text) {
 		w.commentsInWords(text)

@@ -199,7 +199,6 @@ func (s *Store) ownerless(roots []string) (list []*Search, unknown bool) {
 
 // read reads the record; it returns false if the record was removed. A damaged record has no
 // places.
-// places.
 func (c *Search) read() bool {
 	info, err := os.Lstat(c.path + recordSuffix)
 	if err != nil {

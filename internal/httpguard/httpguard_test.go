@@ -21,8 +21,8 @@ func TestListenAddress(t *testing.T) {
 	}
 }
 
-// A page that points its own name here, one of another origin, and another machine without a
-// token are refused, whatever else they send.
+// The guard refuses a page that points its own name at this machine, a page of another origin, and
+// another machine without a token.
 func TestGuard(t *testing.T) {
 	const app = "https://app.example"
 	for _, c := range []struct {

@@ -202,12 +202,12 @@ func TestNoRepository(t *testing.T) {
 	}
 }
 
-// undecided are patterns that git before 2.41 reads in two ways: whether `**` after
-// something else than a slash takes folders hangs on where in memory the pattern and the
-// path lie, because it compares pointers into both. It should not, and ours does not.
+// undecided matches patterns that git before 2.41 can read in two ways. Such a git compares pointers
+// into the pattern and into the path, so their addresses in memory decide whether `**` after anything
+// but a slash matches folders. Newer versions and eca do not match folders with it.
 var undecided = regexp.MustCompile(`[^/\n]\*\*+\\?(/|$)|[^/\n]\*\*+\n`)
 
-// Any patterns whatever: git decides.
+// For generated patterns, eca ignores the same files as git.
 func TestPatternsAgainstGit(t *testing.T) {
 	g := newGit(t)
 	g.useHome(t)

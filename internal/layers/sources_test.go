@@ -26,7 +26,7 @@ type source struct {
 
 func (s source) at(n ast.Node) token.Position { return s.places.Position(n.Pos()) }
 
-// parsed are all Go files, whatever system they are for; several tests look at them.
+// parsed returns all Go files, including those for other systems. Several tests use them.
 var parsed = sync.OnceValues(func() (list []source, err error) {
 	root := filepath.Join("..", "..")
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -56,9 +56,9 @@ func sources(t *testing.T) []source {
 	return list
 }
 
-// TestSkips holds every test that is left out to say so in words of its own: what is
-// missing, and how one gets it. An error of the system's says neither. (That the words say it
-// is for readers to see.)
+// TestSkips fails if a test is skipped without a text of at least three words. The text has to say
+// what is missing and how to get it, which an error of the system does not say. Only readers can
+// check that it does.
 func TestSkips(t *testing.T) {
 	seen := 0
 	for _, src := range sources(t) {
@@ -90,7 +90,7 @@ func TestSkips(t *testing.T) {
 	}
 	const some = 20
 	if seen < some {
-		t.Errorf("only %d are seen", seen)
+		t.Errorf("found %d calls of Skip, want at least %d", seen, some)
 	}
 }
 
@@ -124,7 +124,8 @@ func leading(args []ast.Expr) string {
 	return text
 }
 
-// TestPackageComments holds each package to a comment that says what it is for, and what it does not do.
+// TestPackageComments holds each package to a comment that says what it is for, and what it does
+// not do.
 func TestPackageComments(t *testing.T) {
 	const fewest = 25 // words; less is a name, not a description
 	comments := map[string]string{}

@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// A supervisor is not ended by a request that comes as soon as its child runs: it would leave
-// behind whatever moved to a session of its own.
+// A supervisor that gets a signal immediately after its child has started does not end. Otherwise it
+// would leave processes that moved to another session.
 func TestSupervisorOutlivesStop(t *testing.T) {
 	p := newPool(t)
 	for range 20 {

@@ -81,8 +81,8 @@ func (p Places) Since(begun time.Time) Changes {
 	return out
 }
 
-// ofWorktree reports whether path is one of the files (commondir, gitdir) that link a worktree and its
-// repository. FindPlaces does not find these files any more once the worktree was moved.
+// ofWorktree reports whether path is one of the files (commondir, gitdir) that link a worktree and
+// its repository. FindPlaces does not find these files any more once the worktree was moved.
 func ofWorktree(path string) bool {
 	name := filepath.Base(path)
 	return (name == "commondir" || name == "gitdir") && filepath.Base(filepath.Dir(filepath.Dir(path))) == "worktrees"
@@ -101,7 +101,7 @@ func markOf(info fs.FileInfo) mark {
 	return mark{id.number, changed(info).UnixNano(), info.Mode().Type()}
 }
 
-// same reports whether both places are the same file.
+// same reports whether is, which was found now, is the same file as old.
 func (old place) same(is place) bool {
 	if old.recorded == nil {
 		return os.SameFile(old.info, is.info)

@@ -368,13 +368,13 @@ func TestVariablesRunUnasked(t *testing.T) {
 			}
 		}
 	}
-	// Names that nobody knows are left to the system, if it holds commands to the workspace.
+	// A command may only read names that eca does not know if the sandbox confines it to the workspace.
 	for _, command := range []string{"while read -r f; do cat \"$f\"; done < list", "wc -l $(ls)", "for f in $(ls); do echo $f; done"} {
 		if !asks(with(false, `{}`), "code", command) {
 			t.Errorf("%q runs unasked, and may read anything", command)
 		}
 	}
-	// A rule of the user's counts for values, names that globs match, and names that nobody knows.
+	// A rule of the user applies to values of variables, names that globs match, and unknown names.
 	for _, approval := range []string{`{"deny": {"eca__shell_command": {"argsMatchers": {"command": ["(cat|<) a\\.txt"]}}}}`, `{"ask": {"eca__shell_command": {"argsMatchers": {"command": ["(cat|<) a\\.txt"]}}}}`} {
 		for _, command := range []string{
 			"cat a.txt", "f=a.txt; cat \"$f\"", "n=a; cat $n.txt", "for f in b.txt a.txt; do cat \"$f\"; done", "for f in *.txt; do cat \"$f\"; done", "cat a.t?t", "f=a.txt; head < \"$f\"", "bash -lc 'f=a.txt; cat \"$f\"'", "cd sub; f=a.txt; cat \"$f\"",
