@@ -231,8 +231,8 @@ func TestRacyEdit(t *testing.T) {
 	x.Close()
 }
 
-// Another index loads the stored map, which is outside the repository. A damaged one is not used
-// and made anew.
+// Another index loads the stored map, which is outside the repository. It does not use a damaged one,
+// and replaces it.
 func TestStored(t *testing.T) {
 	root, cache := t.TempDir(), t.TempDir()
 	testkit.WriteFiles(t, root, shop())

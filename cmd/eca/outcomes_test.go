@@ -13,7 +13,7 @@ import (
 
 // `eca chats show` shows how each call ended, and `eca stats` counts each call once. The calls: one that
 // the user rejects, one stopped before an answer, one stopped while it runs, one that runs when eca is
-// killed, and one that eca could ask nobody about.
+// killed, and one in `eca exec`, which has no user to ask.
 func TestOutcomesOfCalls(t *testing.T) {
 	needs.Long(t)
 	needs.POSIX(t)

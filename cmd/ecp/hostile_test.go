@@ -49,7 +49,7 @@ func gone(t *testing.T, file string) {
 }
 
 // Each kind of misbehaviour of an agent becomes an error that names the cause, and leaves no process.
-// Noise on its output and child processes are no errors.
+// Noise on its output and child processes do not count as errors.
 func TestHostile(t *testing.T) {
 	needs.Long(t)
 	quiet(t)

@@ -289,8 +289,8 @@ func TestServeIsKilled(t *testing.T) {
 	}
 }
 
-// The result of chat.send lists the refused calls of the turn and of its subagents, and the model is
-// told that there is no user to ask. A request for an unknown agent, or for a subagent, is refused.
+// The result of chat.send lists the refused calls of the turn and of its subagents, and says that there
+// is no user to ask. A request for an unknown agent, or for a subagent, is refused.
 func TestServeChatSendNamesRefusedCalls(t *testing.T) {
 	h := newHome(t, "    - {text: unused}\n", "")
 	h.write("tape.yaml", `cassette: 1

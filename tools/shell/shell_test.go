@@ -274,8 +274,8 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// With bg_job, a chat reads the new output of its jobs and ends them. It is told once when a job has
-// ended, and does not see jobs of other chats.
+// With bg_job, a chat reads the new output of its jobs and ends them. It gets the news of a job's end
+// once, and does not see jobs of other chats.
 func TestJobs(t *testing.T) {
 	posix(t)
 	jobs := NewJobs(t.TempDir(), time.Now)
