@@ -57,7 +57,7 @@ func CheckServerName(name string) error {
 func ofNativeTools(server string) bool { return strings.EqualFold(server, "eca") }
 
 // checkServerNames removes MCP servers whose tools would have the names of native ones. Other names
-// that eca mcp add refuses work in files that were written for the reference.
+// that eca mcp add refuses work in files that were written for the reference server.
 func checkServerNames(b *builder) {
 	for _, name := range slices.Sorted(maps.Keys(b.MCPServers)) {
 		if ofNativeTools(name) {

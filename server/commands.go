@@ -17,7 +17,7 @@ func (q *queries) ChatQueryCommands(_ context.Context, req protocol.Request[prot
 			continue
 		}
 		var args []protocol.CommandArgument
-		if len(c.Arguments) > 0 || c.Type != "skill" { // the reference sends null for a skill without arguments
+		if len(c.Arguments) > 0 || c.Type != "skill" { // the reference server sends null for a skill without arguments
 			args = make([]protocol.CommandArgument, len(c.Arguments))
 		}
 		for i, a := range c.Arguments {

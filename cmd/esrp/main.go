@@ -1,8 +1,8 @@
 // Command esrp checks, canonicalises and hashes ESRP records, reads the journal of eca, and
 // serves requests.
 //
-// Outputs and exit codes are the reference's (contract 10): 0 success; 1 the data is invalid or
-// cannot be read; 2 wrong usage; 130 interrupted.
+// Outputs and exit codes are those of the reference program (contract 10): 0 success; 1 the data is
+// invalid or cannot be read; 2 wrong usage; 130 interrupted.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Package judge asks a model to grade evaluations (ECP, llm_judge): a model of OpenAI, as in the
-// reference, or provider/name for any model in the user's eca configuration.
+// reference runtime, or provider/name for any model in the user's eca configuration.
 //
 // It guarantees that a failing judge delays an evaluation only for a bounded time, that each
 // failure and long wait is reported, and that requests are recorded in eca's journal, without
@@ -60,7 +60,7 @@ const (
 	noticeAfter   = 20 * time.Second // a notice reports that the judge has not answered for so long
 )
 
-// Environment variables of the judge, as in the reference, and its model without them.
+// Environment variables of the judge, as in the reference runtime, and the judge's model without them.
 const (
 	judgeModelVariable       = "ECP_LLM_JUDGE_MODEL"
 	judgeTemperatureVariable = "ECP_LLM_JUDGE_TEMPERATURE"
@@ -168,7 +168,7 @@ func (j *Judge) resolve(name string) (providers.Model, error) {
 }
 
 // extra returns additional fields of requests: the temperature, if the user set it or the reference
-// would send it.
+// runtime would send it.
 func (j *Judge) extra(name string) map[string]any {
 	out := map[string]any{}
 	text := j.opts.Getenv(judgeTemperatureVariable)

@@ -6,8 +6,8 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// expression is a regular expression that must match a whole value, as in the reference. Most are plain
-// words.
+// expression is a regular expression that must match a whole value, as in the reference server. Most are
+// plain words.
 type expression struct {
 	text string          // the whole value, or its beginning if re is not nil
 	re   *regexp2.Regexp // nil: the text itself
