@@ -1,5 +1,5 @@
 // Package fake is an editor for tests: it speaks the ECA protocol over real pipes,
-// keeps everything it hears, and waits for expectations instead of sleeping.
+// keeps every message that it receives, and waits for expectations instead of sleeping.
 //
 // Its methods take no context and return no error: the editor fails the test, with
 // the whole conversation and all goroutines, when something does not come.
@@ -31,7 +31,7 @@ type Editor struct {
 	stop context.CancelFunc
 
 	mu        sync.Mutex // guards what follows
-	heard     []Message
+	received  []Message
 	responses []string // as they came
 	changed   chan struct{}
 	watch     func(Message, time.Time)
@@ -43,7 +43,7 @@ type Editor struct {
 // the request with its id, or the connection ends.
 type Answer func(ctx context.Context, params json.RawMessage) (any, error)
 
-// Message is a notification or a request the editor heard.
+// Message is a notification or a request that the editor received.
 type Message struct {
 	Method string
 	Params json.RawMessage
@@ -89,9 +89,9 @@ func (e *Editor) trace(incoming bool, body []byte) {
 func (e *Editor) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.heard = append(e.heard, Message{req.Method, req.Params})
+	e.received = append(e.received, Message{req.Method, req.Params})
 	if e.watch != nil {
-		e.watch(e.heard[len(e.heard)-1], time.Now())
+		e.watch(e.received[len(e.received)-1], time.Now())
 	}
 	e.signal()
 	if !req.IsCall {
@@ -202,7 +202,7 @@ func (e *Editor) Watch(fn func(m Message, at time.Time)) {
 	e.watch = fn
 }
 
-// Verdict of an expectation about what was heard so far.
+// Verdict of an expectation about the messages so far.
 type Verdict int
 
 // Verdicts. Unmeetable means that waiting is pointless.
@@ -213,37 +213,37 @@ const (
 )
 
 // Expectation judges the messages from a mark on.
-type Expectation func(heard []Message) Verdict
+type Expectation func(received []Message) Verdict
 
-// Mark returns the place after everything heard so far.
+// Mark returns the number of messages so far, from which Since and Await can continue.
 func (e *Editor) Mark() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.heard)
+	return len(e.received)
 }
 
-// Forget drops what was heard so far, and the conversation: a benchmark hears much.
+// Forget drops the messages and the conversation so far, because a benchmark receives many.
 func (e *Editor) Forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.heard, e.rpc = nil, bytes.Buffer{}
+	e.received, e.rpc = nil, bytes.Buffer{}
 }
 
-// Since returns what was heard from a mark on.
+// Since returns the messages from a mark on.
 func (e *Editor) Since(mark int) []Message {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return append([]Message(nil), e.heard[mark:]...)
+	return append([]Message(nil), e.received[mark:]...)
 }
 
-// Await waits until an expectation about what is heard from a mark on is met.
+// Await waits until an expectation about the messages from a mark on is met.
 func (e *Editor) Await(mark int, what string, expect Expectation) {
 	e.t.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	for {
 		e.mu.Lock()
-		verdict, changed := expect(e.heard[mark:]), e.changed
+		verdict, changed := expect(e.received[mark:]), e.changed
 		e.mu.Unlock()
 		switch verdict {
 		case Met:
@@ -258,7 +258,7 @@ func (e *Editor) Await(mark int, what string, expect Expectation) {
 		case <-e.conn.Done():
 			// Everything in the pipe has been handled by now.
 			e.mu.Lock()
-			verdict := expect(e.heard[mark:])
+			verdict := expect(e.received[mark:])
 			e.mu.Unlock()
 			if verdict != Met {
 				e.Fatalf("the daemon ended before %s", what)
@@ -271,8 +271,8 @@ func (e *Editor) Await(mark int, what string, expect Expectation) {
 // Contains expects a message whose method is given and whose params contain all of
 // the given pieces of JSON text.
 func Contains(method string, pieces ...string) Expectation {
-	return func(heard []Message) Verdict {
-		for _, m := range heard {
+	return func(received []Message) Verdict {
+		for _, m := range received {
 			if m.Method == method && containsAll(string(m.Params), pieces) {
 				return Met
 			}
@@ -283,9 +283,9 @@ func Contains(method string, pieces ...string) Expectation {
 
 // Times expects n such messages.
 func Times(n int, method string, pieces ...string) Expectation {
-	return func(heard []Message) Verdict {
+	return func(received []Message) Verdict {
 		seen := 0
-		for _, m := range heard {
+		for _, m := range received {
 			if m.Method == method && containsAll(string(m.Params), pieces) {
 				seen++
 			}
@@ -308,9 +308,9 @@ func containsAll(s string, pieces []string) bool {
 
 // Ready expects that every task of the daemon's start has ended.
 func Ready() Expectation {
-	return func(heard []Message) Verdict {
+	return func(received []Message) Verdict {
 		verdict, open := Unmet, map[string]bool{}
-		for _, m := range heard {
+		for _, m := range received {
 			var p struct{ Type, TaskID string }
 			if m.Method != "$/progress" || json.Unmarshal(m.Params, &p) != nil {
 				continue
@@ -340,8 +340,8 @@ func Content(kind string, pieces ...string) Expectation {
 	if kind != "text" {
 		return whole
 	}
-	return func(heard []Message) Verdict {
-		if whole(heard) == Met || Contains("chat/contentReceived", pieces...)(joined(heard)) == Met {
+	return func(received []Message) Verdict {
+		if whole(received) == Met || Contains("chat/contentReceived", pieces...)(joined(received)) == Met {
 			return Met
 		}
 		return Unmet
@@ -350,7 +350,7 @@ func Content(kind string, pieces ...string) Expectation {
 
 // joined returns the texts of the models so far, one message for each chat and each part
 // of it that nothing but reports of progress interrupts.
-func joined(heard []Message) []Message {
+func joined(received []Message) []Message {
 	type content struct {
 		ChatID  string         `json:"chatId"`
 		Role    string         `json:"role"`
@@ -365,7 +365,7 @@ func joined(heard []Message) []Message {
 			delete(open, chat)
 		}
 	}
-	for _, m := range heard {
+	for _, m := range received {
 		var c content
 		if m.Method != "chat/contentReceived" || json.Unmarshal(m.Params, &c) != nil {
 			continue

@@ -24,11 +24,11 @@ type message = jsonrpc.Message
 // scripted is a server that answers each request with its method, and sends the given
 // messages.
 type scripted struct {
-	mu    sync.Mutex
-	heard []message
-	out   io.Writer
-	began chan struct{}
-	news  chan message
+	mu       sync.Mutex
+	received []message
+	out      io.Writer
+	began    chan struct{}
+	news     chan message
 }
 
 func (s *scripted) serve(ctx context.Context, r io.Reader, w io.Writer) error {
@@ -46,7 +46,7 @@ func (s *scripted) serve(ctx context.Context, r io.Reader, w io.Writer) error {
 			return err
 		}
 		s.mu.Lock()
-		s.heard = append(s.heard, m)
+		s.received = append(s.received, m)
 		s.mu.Unlock()
 		select {
 		case s.news <- m:
@@ -146,8 +146,8 @@ func (r *rig) read(conn *websocket.Conn) string {
 	return string(body)
 }
 
-// hears waits for a message to the server.
-func (r *rig) hears(what string) message {
+// awaits waits for a message to the server that contains a text.
+func (r *rig) awaits(what string) message {
 	r.t.Helper()
 	for m := range r.news {
 		if raw, _ := json.Marshal(m); strings.Contains(string(raw), what) {
@@ -179,7 +179,7 @@ func TestTokenIsGoodOnce(t *testing.T) {
 		}
 		res.Body.Close()
 		if res.StatusCode == http.StatusOK {
-			t.Errorf("%.10q is taken", body)
+			t.Errorf("the server accepted %.10q instead of a token", body)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestSocketNeedsTheSession(t *testing.T) {
 	r := newRig(t)
 	for _, session := range []string{"", "wrong", r.token} {
 		if _, err := r.dial(session); err == nil {
-			t.Errorf("let in with %q", session)
+			t.Errorf("the socket accepted %q instead of a session", session)
 		}
 	}
 	_, session := r.exchange(r.token)
@@ -281,7 +281,7 @@ func TestAnswersGoToThePageThatAsked(t *testing.T) {
 // other pages are notified.
 func TestQuestionsWaitForAPage(t *testing.T) {
 	r := newRig(t)
-	r.hears(`"initialized"`)
+	r.awaits(`"initialized"`)
 	r.say(message{ID: json.RawMessage("5"), Method: "chat/askQuestion", Params: json.RawMessage(`{"question":"?"}`)})
 	r.say(message{ID: json.RawMessage("6"), Method: "chat/askQuestion", Params: json.RawMessage(`{"question":"!"}`)})
 	r.say(message{Method: "$/cancelRequest", Params: json.RawMessage(`{"id":6}`)})
@@ -294,7 +294,7 @@ func TestQuestionsWaitForAPage(t *testing.T) {
 	}
 	r.write(two, `{"jsonrpc":"2.0","id":5,"result":{"answer":"yes"}}`)
 	r.write(two, `{"jsonrpc":"2.0","id":5,"result":{"answer":"no"}}`)
-	if m := r.hears("answer"); !strings.Contains(string(m.Result), "yes") {
+	if m := r.awaits("answer"); !strings.Contains(string(m.Result), "yes") {
 		t.Errorf("the answer: %s", m.Result)
 	}
 	for got := ""; !strings.Contains(got, "$/cancelRequest") || !strings.Contains(got, `"id":5`); {
@@ -303,13 +303,13 @@ func TestQuestionsWaitForAPage(t *testing.T) {
 	three := r.attach(session)
 	r.write(three, `{"jsonrpc":"2.0","id":1,"method":"chat/list"}`)
 	if got := r.read(three); !strings.Contains(got, "chat/list") {
-		t.Errorf("a page that came later was asked: %s", got)
+		t.Errorf("a page that came after the answer got the question: %s", got)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, m := range r.heard {
+	for _, m := range r.received {
 		if strings.Contains(string(m.Result), "no") {
-			t.Errorf("a second answer got through: %s", m.Result)
+			t.Errorf("the server received a second answer: %s", m.Result)
 		}
 	}
 }
@@ -329,12 +329,12 @@ func TestPagesCannotEndTheServer(t *testing.T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	count := 0
-	for _, m := range r.heard {
+	for _, m := range r.received {
 		if m.Method == "initialize" || m.Method == "initialized" {
 			count++
 		}
 		if m.Method == "exit" || m.Method == "shutdown" {
-			t.Errorf("the server heard %s of a page", m.Method)
+			t.Errorf("the server received %s from a page", m.Method)
 		}
 	}
 	if count > 2 {
@@ -362,7 +362,7 @@ func TestMalformedMessages(t *testing.T) {
 		bad := r.attach(session)
 		r.write(bad, text)
 		if _, _, err := bad.Read(t.Context()); err == nil {
-			t.Errorf("%q is taken", text)
+			t.Errorf("the connection did not end after the invalid message %q", text)
 		}
 	}
 	r.write(good, `{"jsonrpc":"2.0","id":1,"method":"chat/list"}`)
