@@ -351,9 +351,9 @@ func (c *checker) references(l *Loaded) {
 	l.EachModel(func(path []string, model string) {
 		name, rest, full := strings.Cut(model, "/")
 		if _, known := l.Providers[name]; full && (name == "" || rest == "") {
-			report(path, "%s: %q is not the name of a model: it must be provider/model", KeyPath(path), model)
+			report(path, "%s: %q is not the name of a model: it must be provider/model", KeyPath(l.SpelledPath(path...)), model)
 		} else if full && !known && name != "demo" {
-			report(path, "%s: there is no provider %q%s", KeyPath(path), name, l.SimilarProvider(name))
+			report(path, "%s: there is no provider %q%s", KeyPath(l.SpelledPath(path...)), name, l.SimilarProvider(name))
 		}
 	})
 }

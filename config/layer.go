@@ -18,7 +18,7 @@ type layer struct {
 	content   map[string]any
 	positions map[string]position // by joined path; list elements by their index
 
-	spellings map[string]string // providers' names as this layer spells them, by their normalized names
+	spellings map[string]string // as this layer spells them: providers' names by their normalized names, and joined paths by those in effect
 
 	dir      string         // the base of relative paths; empty means the working directory
 	plugin   string         // the folder of the plugin that it belongs to
@@ -43,20 +43,20 @@ func (l *layer) origin(path []string) Origin {
 
 // move moves a value to another path, together with its positions. If there is a value at that path
 // already, this value stays, and the moved one is dropped.
-func (l *layer) move(from, to []string) {
+func (l *layer) move(from, to []string) (moved bool) {
 	src, ok := l.object(from[:len(from)-1], false)
 	last := from[len(from)-1]
 	v, found := src[last]
 	if !ok || !found {
-		return
+		return false
 	}
 	delete(src, last)
 	dst, ok := l.object(to[:len(to)-1], true)
 	if !ok {
-		return
+		return false
 	}
 	if _, taken := dst[to[len(to)-1]]; taken {
-		return
+		return false
 	}
 	dst[to[len(to)-1]] = v
 	for key, p := range maps.Clone(l.positions) {
@@ -65,6 +65,7 @@ func (l *layer) move(from, to []string) {
 			l.positions[strings.TrimSuffix(join(to)+"\x00"+rest, "\x00")] = p
 		}
 	}
+	return true
 }
 
 // object returns the object at a path; create adds missing objects.

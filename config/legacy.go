@@ -48,10 +48,16 @@ func aliases() [][2]string {
 // versions to their replacements.
 func (l *layer) migrate() {
 	l.migrateProviders()
-	for _, r := range append(renamed(), aliases()...) {
+	for _, r := range renamed() {
 		from, to := strings.Split(r[0], "."), strings.Split(r[1], ".")
 		for _, name := range l.matches(from) {
 			l.rename(withName(from, name), withName(to, name))
+		}
+	}
+	for _, a := range aliases() {
+		from, to := strings.Split(a[0], "."), strings.Split(a[1], ".")
+		if l.move(from, to) {
+			l.spellings[join(to)] = join(from)
 		}
 	}
 	l.migrateApproval()

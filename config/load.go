@@ -86,7 +86,7 @@ type Loaded struct {
 	Units []Unit
 
 	origins   map[string]Origin
-	spellings map[string]string   // how the user spelled the names of providers, by the name in effect
+	spellings map[string]string   // how the user spelled names of providers and paths, see layer.spellings
 	unset     map[string][]string // variables by joined path, see Unset
 	sources   map[string][]string // by joined path, see Sources
 	texts     map[string][]byte   // of the configuration files that are in effect

@@ -104,7 +104,13 @@ func (l *Loaded) SpelledModel(id string) string {
 func (l *Loaded) SpelledPath(path ...string) []string { return spelledPath(l.spellings, path) }
 
 func spelledPath(spellings map[string]string, path []string) []string {
-	if len(path) < 2 || path[0] != "providers" || spellings[path[1]] == "" {
+	if len(path) < 2 {
+		return path
+	}
+	if spelled := spellings[join(path)]; spelled != "" {
+		return strings.Split(spelled, "\x00")
+	}
+	if path[0] != "providers" || spellings[path[1]] == "" {
 		return path
 	}
 	path = slices.Clone(path)

@@ -2,12 +2,16 @@ package extensions
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
 // maxFrontmatter is the limit of the YAML frontmatter, in bytes.
@@ -192,6 +196,16 @@ func (d document) text(key string) (string, *fault) {
 	default:
 		return "", faultf(d.line(key), "%s must be a text, not %s", key, kindName(v))
 	}
+}
+
+// misspelled returns a fault for each key that has no effect and is similar to a known one.
+func (d document) misspelled(known ...string) (out []*fault) {
+	for _, key := range slices.Sorted(maps.Keys(d.meta)) {
+		if hint := suggest.DidYouMean(key, known); hint != "" && !slices.Contains(known, key) {
+			out = append(out, faultf(d.line(key), "unknown key %s; it has no effect%s", key, hint))
+		}
+	}
+	return out
 }
 
 // texts accepts a list of texts, or a single text.

@@ -39,7 +39,8 @@ type Rule struct {
 	Paths   []string // globs for the files that it applies to; empty for all
 	Enforce []Access // access that is refused until the model has fetched the rule; only with Paths
 
-	agentLine int // of the key agent
+	agentLine  int      // of the key agent
+	misspelled []*fault // keys that are similar to one of a rule and have no effect
 
 	models []*regexp2.Regexp
 	globs  []*regexp.Regexp
@@ -98,6 +99,7 @@ func parseRule(path, text string) (Rule, *fault) {
 	if len(r.Enforce) == 0 && !r.Static() {
 		r.Enforce = []Access{Modify}
 	}
+	r.misspelled = d.misspelled("agent", "model", "paths", "enforce")
 	return r, nil
 }
 
@@ -164,6 +166,9 @@ func (s *Set) RuleProblems(agents []string) (out []config.Problem) {
 	for _, r := range s.Rules {
 		if _, err := template.Parse(r.Text); err != nil {
 			out = append(out, config.Problem{Origin: config.Origin{Source: r.ID}, Cause: fmt.Sprintf("it is not a valid template, so its text is left out: %v", err)})
+		}
+		for _, flt := range r.misspelled {
+			out = append(out, config.Problem{Origin: config.Origin{Source: r.ID, Line: flt.line}, Cause: flt.cause})
 		}
 		for _, name := range r.Agents {
 			if !slices.Contains(agents, name) {

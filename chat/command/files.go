@@ -173,9 +173,9 @@ func (c *Commands) importChat(ctx context.Context, in input) (string, error) {
 			messages++
 		}
 	}
-	name := meta.Title
-	if name == "" {
-		name = "Untitled"
+	name, err := c.deps.Engine().DisplayTitle(ctx, meta.ID, meta.Title)
+	if err != nil {
+		return "", err
 	}
 	return fmt.Sprintf("Imported **%s** with %s as chat `%s`.%s\n\nOpen it from your editor's list of chats, or type `/resume %s` in a new chat.",
 		name, count(messages, "message"), meta.ID, note, meta.ID), nil

@@ -22,9 +22,9 @@ func (c *Commands) search(ctx context.Context, in input) (string, error) {
 		b.WriteString("Nothing was found.")
 	}
 	for _, h := range found.Hits {
-		title := h.Title
-		if title == "" {
-			title = "Untitled"
+		title, err := c.deps.Engine().DisplayTitle(ctx, h.Chat, h.Title)
+		if err != nil {
+			return "", err
 		}
 		fmt.Fprintf(&b, "- **%s**, %s, %s, `%s`", escape(title), h.At.Format("2006-01-02 15:04"), h.Role, h.Chat)
 		if len(h.Workspace) > 0 {

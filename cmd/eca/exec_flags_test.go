@@ -120,6 +120,9 @@ func TestExecContinuesTheChatWhoseIDBeginsSo(t *testing.T) {
 	if !strings.HasSuffix(list, "  one\n") {
 		t.Errorf("a chat without a title is listed as %q", list)
 	}
+	if found, errOut, code := runProgram(t, here, "", "exec", "/search first"); code != 0 || !strings.Contains(found, "- **one**, ") {
+		t.Errorf("a search calls a chat without a title: exit %d: %s%s", code, found, errOut)
+	}
 	id, _, _ := strings.Cut(list, " ")
 	for _, wrong := range []string{id[:3], "zzzz"} {
 		if _, errOut, code := runProgram(t, here, "", "exec", "--chat", wrong, "two"); code != 1 || !strings.Contains(errOut, "there is no chat \""+wrong) {

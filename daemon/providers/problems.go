@@ -33,15 +33,15 @@ func (m *Models) Problems(cfg *config.Loaded, rules *catalog.Variants, storedLog
 		}
 	}
 	cfg.EachModel(func(path []string, model string) {
-		if origin, ok := cfg.Origin(path...); !ok || origin.IsDefault() || model == "" {
-			return
+		if origin, ok := cfg.Origin(path...); !ok || origin.IsDefault() || model == "" || config.CheckExpressions(path, model) != nil {
+			return // an invalid expression is reported already
 		}
 		why := v.impossible(model)
 		if !strings.Contains(model, "/") {
 			why = v.withoutProvider(model)
 		}
 		if why != "" {
-			out = append(out, cfg.Problem(path, "%s: %s", config.KeyPath(path), why))
+			out = append(out, cfg.Problem(path, "%s: %s", config.KeyPath(cfg.SpelledPath(path...)), why))
 		}
 	})
 	return append(out, v.fallbackProblems()...)

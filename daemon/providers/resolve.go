@@ -304,5 +304,9 @@ func (m *Models) demo() (Model, error) {
 	if err != nil {
 		return Model{}, err
 	}
-	return Model{ID: DemoModel, Spelled: DemoModel, Name: "offline", Client: m.opts.Record(m.recorded(player), DemoModel)}, nil
+	free := 0.0
+	return Model{
+		ID: DemoModel, Spelled: DemoModel, Name: "offline", Client: m.opts.Record(m.recorded(player), DemoModel),
+		Cost: config.Cost{Input: &free, Output: &free},
+	}, nil
 }
