@@ -31,6 +31,9 @@ Exit codes: 0; 1 the report lacks a whole patch; 2 wrong usage.`,
 			if args[0] != "swebench" {
 				return usage.Errorf("the format must be swebench, not %q", args[0])
 			}
+			if out != "" && !safeio.IsStream(out) && sameFile(out, args[1]) {
+				return usage.Errorf("--out is the report itself, %s; name another file", out)
+			}
 			r, err := readReport(cmd.Context(), args[1])
 			if err != nil {
 				return err

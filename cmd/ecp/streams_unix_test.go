@@ -22,6 +22,15 @@ func TestNamedPipes(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	tasks := t.TempDir() // task folders in which one file is a pipe
+	for name, others := range map[string][]string{"harbor/instruction.md": {"harbor/task.toml"}, "older/task.yaml": nil, "bench/tasks/a/task.yaml": {"bench/sweb.yaml"}} {
+		for _, other := range others {
+			write(t, filepath.Join(tasks, other), "")
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(tasks, name)), 0o700), syscall.Mkfifo(filepath.Join(tasks, name), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	m := manifest(t, agentTarget(t, "ok"), scenario("a", has("x"), "x"))
 	for _, args := range [][]string{
 		{"validate", pipe},
@@ -37,6 +46,9 @@ func TestNamedPipes(t *testing.T) {
 		{"view", "--no-open", pipe},
 		{"export", "swebench", pipe},
 		{"import", "swebench", pipe, "--out", dir, "--target", "x"},
+		{"import", "swebench", filepath.Join(tasks, "bench"), "--out", dir, "--target", "x"},
+		{"import", "harbor", filepath.Join(tasks, "harbor"), "--out", dir, "--target", "x"},
+		{"import", "harbor", filepath.Join(tasks, "older"), "--out", dir, "--target", "x"},
 		{"submit", pipe},
 		{"cluster", "runs", "--nats", "nats://127.0.0.1:1", "--nkey", pipe},
 		{"cluster", "runs", "--nats", "nats://127.0.0.1:1", "--tls-ca", pipe},

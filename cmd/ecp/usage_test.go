@@ -52,6 +52,7 @@ func TestWrongInputsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"run", nowhere, "--json-out", os.DevNull, "--junit", out}, 1, []string{nowhere + ": no such file"}, nil},
 		{[]string{"run", two, "--filter", "Nope"}, 1, []string{"--filter Nope matches none of the 2 scenarios (One, Two)"}, nil},
 		{[]string{"run", two}, 1, []string{`scenario "Two": llm_judge: OPENAI_API_KEY not set`}, []string{"ERROR  "}},
+		{[]string{"export", "swebench", report, "-o", report}, 2, []string{"--out is the report itself, " + report}, nil},
 		{[]string{"conformance"}, 2, []string{"--target is missing", "URL"}, nil},
 		{[]string{"conformance", "--target", ""}, 2, []string{"--target is"}, nil},
 		{[]string{"trend", report}, 1, []string{"report.json", "no report matches"}, nil},

@@ -16,6 +16,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // Task is one task, reduced to what a manifest can express.
@@ -82,6 +84,9 @@ func isTask(dir string) bool { return exists(dir, newerTask) || exists(dir, olde
 // newerTask describes a task in Harbor's format.
 const newerTask = "task.toml"
 
+// maxTaskFile limits the size of a file of a task, in bytes.
+const maxTaskFile = 1 << 30
+
 // file is the content of task.toml. Fields of type any are only tested for presence.
 type file struct {
 	Schema  string `toml:"schema_version"`
@@ -140,7 +145,7 @@ func read(dir string) (t Task, err error) {
 	if !exists(dir, newerTask) {
 		return readOlder(dir)
 	}
-	data, err := os.ReadFile(path)
+	data, err := safeio.Read(path, maxTaskFile)
 	if err != nil {
 		return t, err
 	}
@@ -282,7 +287,7 @@ func (f *file) task() Task {
 // files checks the files next to task.toml, and reads the instruction.
 func (t *Task) files(dir string) (out []error) {
 	there := func(name string) bool { return exists(dir, name) }
-	data, err := os.ReadFile(filepath.Join(dir, "instruction.md"))
+	data, err := safeio.Read(filepath.Join(dir, "instruction.md"), maxTaskFile)
 	if t.Instruction = string(data); err != nil {
 		out = append(out, err)
 	} else if strings.TrimSpace(t.Instruction) == "" {

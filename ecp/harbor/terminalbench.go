@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // The files of a task of Terminal-Bench, the older form of Harbor's format.
@@ -53,7 +55,7 @@ func readOlder(dir string) (t Task, err error) {
 		return t, err
 	}
 	t.ID = filepath.Base(whole)
-	data, err := os.ReadFile(filepath.Join(dir, olderTask))
+	data, err := safeio.Read(filepath.Join(dir, olderTask), maxTaskFile)
 	if err != nil {
 		return t, err
 	}
@@ -99,7 +101,7 @@ func exists(dir, name string) bool {
 // compose takes the settings of the only service of a compose file, and returns those that a
 // manifest cannot express.
 func (t *Task) compose(path string) (problems []error) {
-	data, err := os.ReadFile(path)
+	data, err := safeio.Read(path, maxTaskFile)
 	if err != nil {
 		return []error{err}
 	}
@@ -284,7 +286,7 @@ func copyTree(from, to string) error {
 		}
 		return os.Symlink(target, to)
 	}
-	data, err := os.ReadFile(from)
+	data, err := safeio.Read(from, maxTaskFile)
 	if err != nil {
 		return err
 	}

@@ -163,7 +163,7 @@ func readTask(dir string) (in Instance, err error) {
 	in.ID = filepath.Base(dir)
 	var columns map[string]any
 	for _, name := range []string{"task.yaml", "tests.json"} {
-		data, err := os.ReadFile(filepath.Join(dir, name))
+		data, err := safeio.Read(filepath.Join(dir, name), maxSource)
 		if err != nil {
 			return in, err
 		}
@@ -179,7 +179,7 @@ func readTask(dir string) (in Instance, err error) {
 		}
 	}
 	for name, into := range map[string]*string{"problem_statement.md": &in.Problem, "hints.md": &in.Hints, "gold.patch": &in.Patch, "test.patch": &in.TestPatch, "eval.sh": &in.Script} {
-		data, err := os.ReadFile(filepath.Join(dir, name))
+		data, err := safeio.Read(filepath.Join(dir, name), maxSource)
 		if err == nil {
 			*into = string(data)
 		} else if !errors.Is(err, os.ErrNotExist) {
