@@ -35,7 +35,7 @@ export function activate(context: vscode.ExtensionContext): void {
     else await view.reveal();
   };
   const commands: Record<string, (...args: never[]) => unknown> = {
-    "eca.open": () => view.reveal(),
+    "eca.open": () => then(view.reveal(), () => session.callLater("host/focus")),
     "eca.newChat": () => then(view.reveal(), () => session.callLater("host/newChat")),
     "eca.addSelection": () => then(Promise.resolve(selectionContext()), (context) => insert(context)),
     "eca.addFile": (uri?: vscode.Uri, uris?: vscode.Uri[]) => then(fileContexts(uris ?? (uri ? [uri] : [])), (contexts) => insert(contexts)),

@@ -30,6 +30,7 @@ export class Client {
   inserted: { text: string; contexts: wire.ContextItem[] } | undefined;
   /** Decides about the call that the page shows; what waits in another chat is shown first. */
   onDecision: (decision: Decision) => void = () => undefined;
+  onFocus: () => void = () => undefined;
   private listeners = new Set<() => void>();
   private scheduled = false; // a rendering is due, or the pause after one
   private dirty = false; // something has changed since the last rendering
@@ -122,6 +123,8 @@ export class Client {
       this.inserted = params as { text: string; contexts: wire.ContextItem[] };
     } else if (method === "host/newChat") {
       this.newChat();
+    } else if (method === "host/focus") {
+      this.onFocus();
     } else if (method === "host/stop") {
       this.stop();
     } else if (method === "host/decide") {

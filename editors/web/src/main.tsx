@@ -4,7 +4,7 @@ import { Client } from "./client.ts";
 import { keepFocus } from "./focus.ts";
 import { openPort } from "./ports.ts";
 import { onNotification } from "./push.ts";
-import { ClientContext } from "./use.ts";
+import { ClientContext, focusPrompt } from "./use.ts";
 
 const client = new Client(openPort());
 onNotification((chat) => client.select(chat));
@@ -17,4 +17,5 @@ if (root) {
     root,
   );
   keepFocus();
+  client.onFocus = focusPrompt;
 }

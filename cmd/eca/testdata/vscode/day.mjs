@@ -21,6 +21,8 @@ await step('eca starts without its view, which is opened ten seconds later', asy
   await w.frame.getByText('Welcome to ECA').waitFor();
   await until('agents and models are there', async () => await w.frame.getByTitle('Agent').locator('option').count() > 1);
   assert.match(await w.frame.getByTitle('Model').inputValue(), /openai/);
+  await w.page.keyboard.press('Control+Alt+E');
+  await until('the prompt has the focus', async () => await w.prompt.evaluate((prompt) => prompt === document.activeElement && document.hasFocus()));
   await accessible(w, 'the start');
 });
 
