@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -115,7 +117,8 @@ func (l *line) cut(down bool) {
 // newBrowserRig starts eca with the remote server, after prepare, and a web server with the files of a folder and
 // with controls for the test's program: /control/prompt?chat=C&text=T prompts in the editor,
 // /control/saw?method=M&part=P waits for what the editor sees, /control/asked?part=P fails unless the last
-// request to the model has that part, and /control/cut?down=true cuts the line to eca until down=false mends it.
+// request to the model has that part, /control/cut?down=true cuts the line to eca until down=false mends it,
+// and /control/kill?chat=C kills eca, starts it again, and returns the last answer of the chat in the editor.
 func newBrowserRig(t *testing.T, files, rights string, prepare ...func(place)) *browserRig {
 	t.Helper()
 	r := &browserRig{t: t}
@@ -125,6 +128,27 @@ func newBrowserRig(t *testing.T, files, rights string, prepare ...func(place)) *
 	})
 	mux.HandleFunc("/control/cut", func(_ http.ResponseWriter, q *http.Request) {
 		r.line.cut(q.FormValue("down") == "true")
+	})
+	mux.HandleFunc("/control/kill", func(w http.ResponseWriter, q *http.Request) {
+		r.kill9(t)
+		r.start()
+		mark, answer := r.Mark(), ""
+		r.Call("chat/open", map[string]any{"chatId": q.FormValue("chat")})
+		for _, m := range r.Since(mark) {
+			var p struct {
+				Role    string
+				Content struct{ Type, Text string }
+			}
+			if m.Method != "chat/contentReceived" || json.Unmarshal(m.Params, &p) != nil || p.Content.Type != "text" {
+				continue
+			}
+			if p.Role == "user" {
+				answer = ""
+			} else if p.Role == "assistant" {
+				answer += p.Content.Text
+			}
+		}
+		_, _ = io.WriteString(w, answer)
 	})
 	mux.HandleFunc("/control/saw", func(_ http.ResponseWriter, q *http.Request) {
 		r.Await(0, "what the page did", fake.Contains(q.FormValue("method"), q.Form["part"]...))
@@ -160,9 +184,7 @@ func newBrowserRig(t *testing.T, files, rights string, prepare ...func(place)) *
 	for _, p := range prepare {
 		p(r.place)
 	}
-	r.process = r.place.serve(t)
-	r.Open(r.place.root, nil)
-	r.Await(0, "the remote server", fake.Contains("$/progress", `"finish"`, `"remote-server"`))
+	r.start()
 	out, err := r.place.command("remote", "pair", "--name", "page", "--rights", rights).Output()
 	found := regexp.MustCompile(`(?s)Token: (\S+).*http://eca\.localhost:(\d+)/`).FindSubmatch(out)
 	if err != nil || found == nil {
@@ -171,6 +193,14 @@ func newBrowserRig(t *testing.T, files, rights string, prepare ...func(place)) *
 	r.token, r.port = string(found[1]), string(found[2])
 	r.line = newLine(t, "127.0.0.1:"+r.port)
 	return r
+}
+
+// start starts eca with an editor.
+func (r *browserRig) start() {
+	r.t.Helper()
+	r.process = r.place.serve(r.t)
+	r.Open(r.place.root, nil)
+	r.Await(0, "the remote server", fake.Contains("$/progress", `"finish"`, `"remote-server"`))
 }
 
 // onLocalhost returns the URL of a web server at localhost.
@@ -202,7 +232,7 @@ func (r *browserRig) driveWith(browser, script string) {
 		"site": onLocalhost(r.site), "secure": onLocalhost(r.secure), "host": "eca.localhost:" + r.port, "port": r.port,
 		"others": append([]string{}, r.others...), "line": fmt.Sprint("eca.localhost:", r.line.Addr().(*net.TCPAddr).Port),
 		"client": os.Getenv("ECA_WEB_CLIENT") != "", "token": r.token, "root": r.place.root, "modules": modules, "browser": program, "patience": 60_000,
-		"pictures": os.Getenv("ECA_WEB_PICTURES"), "soak": os.Getenv("ECA_REMOTE_SOAK") != "",
+		"pictures": os.Getenv("ECA_WEB_PICTURES"), "soak": os.Getenv("ECA_REMOTE_SOAK") != "", "kills": cmp.Or(os.Getenv("REMOTE_KILLS"), "2"),
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -260,6 +290,20 @@ func webClient(t *testing.T) string {
 // page. With ECA_REMOTE_SOAK, it loads 200 times while a chat streams.
 func TestReferenceWebClient(t *testing.T) {
 	newBrowserRig(t, webClient(t), "trust").drive("client.mjs")
+}
+
+// TestRemoteKills has our own page and, if ECA_WEB_CLIENT is set, the reference's watch a chat of an
+// editor while eca is killed: testdata/remote/kills.mjs. REMOTE_KILLS is how often.
+func TestRemoteKills(t *testing.T) {
+	needs.Long(t)
+	needs.POSIX(t)
+	newBrowserRig(t, os.Getenv("ECA_WEB_CLIENT"), "control", func(here place) {
+		text := fmt.Sprintf(`{"remote": {"port": %d}}`, testkit.FreePort(t)) // the same after each kill
+		dir := filepath.Join(here.root, "..", "config", "eca")
+		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "config.json"), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}).drive("kills.mjs")
 }
 
 // TestReferenceWebClientWithManyChats has 1,000 chats: testdata/remote/many.mjs.

@@ -9,10 +9,11 @@ const { chromium } = require('playwright-core');
 export const launch = (args) => chromium.launch({ executablePath: given.browser, args: ['--no-sandbox', ...args] });
 export const browser = await launch([]);
 
-/** Has the test do something: prompt in the editor, or wait for what the editor sees. */
+/** Has the test do something (see newBrowserRig), and returns the answer. */
 export async function control(name, parameters) {
   const answer = await fetch(`${given.site}/control/${name}?${new URLSearchParams(parameters)}`);
   assert.equal(answer.status, 200);
+  return answer.text();
 }
 
 const begun = Date.now();
