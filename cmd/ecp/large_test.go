@@ -3,10 +3,14 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"iter"
+	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,6 +82,8 @@ func TestResumeLarge(t *testing.T) {
 		t.Errorf("%v, %v", left, err)
 	}
 
+	viewLarge(t, file, results/2)
+
 	// With a filter, the sums are those of the selected cases, and the file keeps those of all.
 	selected, failed := 0, 0
 	for n := range results / variants {
@@ -101,6 +107,64 @@ func TestResumeLarge(t *testing.T) {
 	if got := after.Report(); got.Counts != want || got.NotRun != 0 || len(got.Variants) != variants {
 		t.Errorf("the file has %+v, %d not run", got.Counts, got.NotRun)
 	}
+}
+
+// viewLarge serves a run file with ecp view, and logs how long pages take, and the viewer's memory.
+func viewLarge(t *testing.T, file string, result int) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "ecp", "view", "--no-open", file)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	peak := watchMemory(cmd.Process.Pid)
+	address, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the viewer serves after %s", time.Since(begun).Round(time.Millisecond))
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Jar: jar}
+	get := func(path string) (body string, took time.Duration) {
+		begun := time.Now()
+		res, err := client.Get(strings.TrimSpace(address) + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		data, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s %v", path, res.Status, err)
+		}
+		return string(data), time.Since(begun)
+	}
+	first, _ := get("")
+	next, _, _ := strings.Cut(first[strings.Index(first, `rel="next" href="`)+len(`rel="next" href="`):], `"`)
+	next = strings.ReplaceAll(next[strings.Index(next, "?"):], "&amp;", "&")
+	for what, path := range map[string]string{"grid": "", "next page of the grid": next, "failed results": "?status=failed", "result": fmt.Sprint("run/0/result/", result)} {
+		var all []time.Duration
+		for range 5 {
+			_, took := get(path)
+			all = append(all, took.Round(100*time.Microsecond))
+		}
+		t.Logf("%s: %s", what, all)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	t.Logf("the viewer used %d MB", peak()>>20)
 }
 
 // largeManifest writes a manifest with a dataset, and returns an axis of its matrix.
