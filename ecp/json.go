@@ -52,7 +52,8 @@ func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// kind identifies a JSON value by its first byte: { [ " n t f, or 0 for a number.
+// kind identifies a JSON value by its first byte: { [ " n t or f, and 0 for any other, such as that
+// of a number. Nothing counts as null.
 func kind(raw json.RawMessage) byte {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	if len(raw) == 0 {
@@ -68,7 +69,7 @@ func kind(raw json.RawMessage) byte {
 func text(fields map[string]json.RawMessage, key string) (*string, error) {
 	raw := fields[key]
 	if jsonrpc.IsNull(raw) {
-		return nil, nil //nolint:nilnil // no text is a value of its own
+		return nil, nil //nolint:nilnil // nil means null or missing, which is not an error
 	}
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {

@@ -234,7 +234,7 @@ func playClient() error {
 	m.Apply(Settings{}, map[string]config.MCPServer{"s": {URL: url}})
 	m.Begin()
 	m.Settled(ctx)
-	if err := user.help(ctx, m); err != nil {
+	if err := user.loginAsNeeded(ctx, m); err != nil {
 		return err
 	}
 	status, _ := m.Status("s")
@@ -276,7 +276,7 @@ func useTools(ctx context.Context, m *Manager, user *conformingUser) error {
 		fmt.Fprintln(os.Stderr, tool.Spec().Name, string(arguments), res.Outputs, err)
 		if errors.Is(err, errUnauthorized) {
 			_, _ = m.servers["s"].connection(ctx) // by then the supervisor has noticed, too
-			if err = user.help(ctx, m); err == nil {
+			if err = user.loginAsNeeded(ctx, m); err == nil {
 				_, err = tool.Run(ctx, tools.Call{ID: "c", Arguments: arguments}, nil)
 			}
 		}

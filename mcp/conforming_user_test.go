@@ -56,8 +56,8 @@ func (u *conformingUser) close() {
 	_ = os.RemoveAll(u.dir)
 }
 
-// help logs in while the server asks for it, but not forever.
-func (u *conformingUser) help(ctx context.Context, m *Manager) error {
+// loginAsNeeded logs in until the server no longer requires a login, at most ten times.
+func (u *conformingUser) loginAsNeeded(ctx context.Context, m *Manager) error {
 	for range 10 {
 		if status, _ := m.Status("s"); status.State != NeedsLogin {
 			return nil

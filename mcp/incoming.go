@@ -103,7 +103,7 @@ func (s *session) answer(ctx context.Context, method string, params json.RawMess
 	if handle == nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "eca does not know the method %s", shorten.Bytes(method, 100))
 	}
-	out, err := handle(ctx, ServerRequest{Server: s.self.server, Params: params, Calls: concerned(s.calls(), params)})
+	out, err := handle(ctx, ServerRequest{Server: s.self.server, Params: params, Calls: relatedCallLast(s.calls(), params)})
 	if err == nil {
 		result, err = json.Marshal(out)
 	}

@@ -11,12 +11,12 @@ import (
 // png is the beginning of an image, in base64.
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"
 
-// The model gets nothing twice, and gets the structured content that the texts do not repeat.
+// The model gets the structured content only if the texts do not already contain it.
 func TestStructuredContentOnce(t *testing.T) {
 	for _, c := range []struct {
 		structured string
 		texts      []string
-		twice      bool
+		added      bool
 	}{
 		{`{"a":1,"b":[true,null]}`, []string{"{\n  \"b\": [true, null],\n  \"a\": 1.0\n}"}, false},
 		{`{"a":1e3}`, []string{"here it is", `{"a":1000}`}, false},
@@ -41,7 +41,7 @@ func TestStructuredContentOnce(t *testing.T) {
 		raw, _ := json.Marshal(map[string]any{"content": content, "structuredContent": json.RawMessage(c.structured)})
 		res, err := result(raw, nil)
 		want := len(c.texts)
-		if c.twice {
+		if c.added {
 			want++
 		}
 		if err != nil || len(res.Outputs) != want {
@@ -130,7 +130,8 @@ func TestResultsMatchTheirSchema(t *testing.T) {
 	}
 }
 
-// A recursive schema, or one that takes forever, is not checked.
+// A result passes unchecked if its schema is invalid, refers to another document, or would take too
+// many steps to check (for example, because it refers to itself).
 func TestSchemasWithoutEnd(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 60) + `1` + strings.Repeat(`}`, 60)
 	for _, schema := range []string{

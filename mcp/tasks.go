@@ -27,7 +27,7 @@ const (
 	defaultPoll = time.Second
 	minPoll     = 50 * time.Millisecond
 	maxPoll     = 30 * time.Second
-	// maxPollErrors is how many polls in a row may fail without an answer of the server.
+	// maxPollErrors failed polls in a row, all without an answer of the server, end the call.
 	maxPollErrors = 3
 )
 
@@ -77,17 +77,18 @@ func (t task) interval() time.Duration {
 // errTaskCancelled is the error of a task that the server cancelled.
 var errTaskCancelled = errors.New("the server cancelled the task")
 
-// finish waits for the end of a task and returns the result of its call. The end of ctx cancels the
-// task at the server. say receives the status messages of the server.
+// finish waits for the end of a task and returns the result of its call. If it returns before the
+// task has ended, because of ctx or an error, it cancels the task at the server. say receives the
+// server's status messages.
 func (c *connection) finish(ctx context.Context, t task, running *activeCall, say func(string)) (json.RawMessage, error) {
-	running.task(t.ID)
+	running.setTaskID(t.ID)
 	ended := false
 	defer func() {
 		if !ended {
 			c.cancelTask(ctx, t)
 		}
 	}()
-	f := &following{c: c, answered: map[string]bool{}}
+	f := &taskPoller{c: c, answered: map[string]bool{}}
 	for said := ""; ; {
 		if t.Message != said {
 			said = t.Message
@@ -113,11 +114,11 @@ func (c *connection) finish(ctx context.Context, t task, running *activeCall, sa
 	}
 }
 
-// following is the state of a running task.
-type following struct {
+// taskPoller is the state of a running task.
+type taskPoller struct {
 	c        *connection
 	answered map[string]bool   // the requests of the server that were answered, by key
-	waiting  <-chan taskResult // an early request for the result; nil without one
+	waiting  <-chan taskResult // receives the answer to tasks/result; nil if it is not requested
 	result   *taskResult
 	failures int // in a row
 }
@@ -129,7 +130,7 @@ type taskResult struct {
 
 // advance takes the action that the status of a task requires. over reports whether the task has
 // ended.
-func (f *following) advance(ctx context.Context, t task) (result json.RawMessage, over bool, err error) {
+func (f *taskPoller) advance(ctx context.Context, t task) (result json.RawMessage, over bool, err error) {
 	switch wire.TaskStatus(t.Status) {
 	case wire.TaskStatusCompleted, wire.TaskStatusFailed:
 		if !t.extension {
@@ -167,7 +168,7 @@ func (f *following) advance(ctx context.Context, t task) (result json.RawMessage
 }
 
 // ask requests the result of a task, which arrives when the task has ended.
-func (f *following) ask(ctx context.Context, t task) {
+func (f *taskPoller) ask(ctx context.Context, t task) {
 	ch := make(chan taskResult, 1)
 	f.waiting = ch
 	if !f.c.session.background(func() {
@@ -179,7 +180,7 @@ func (f *following) ask(ctx context.Context, t task) {
 }
 
 // answerInputs answers the requests that a task depends on, each of them once.
-func (f *following) answerInputs(ctx context.Context, t task) error {
+func (f *taskPoller) answerInputs(ctx context.Context, t task) error {
 	var w inputRequest
 	if err := json.Unmarshal(t.Requests, &w.Requests); err != nil && len(t.Requests) > 0 {
 		return fmt.Errorf("cannot read the task's requests: %w", err)
@@ -207,9 +208,8 @@ func (f *following) answerInputs(ctx context.Context, t task) error {
 	return err
 }
 
-// poll waits and then gets the status of a task. An early answer to the request for its result also
-// ends the wait.
-func (f *following) poll(ctx context.Context, t task) (task, error) {
+// poll waits and then gets the status of a task. An answer to tasks/result also ends the wait.
+func (f *taskPoller) poll(ctx context.Context, t task) (task, error) {
 	wait := time.NewTimer(t.interval())
 	defer wait.Stop()
 	for {
@@ -232,7 +232,7 @@ func (f *following) poll(ctx context.Context, t task) (task, error) {
 			case err == nil:
 				f.failures = 0
 				return next, nil
-			case errors.Is(err, errSessionLost): // without errSessionLost, because the call has begun and must not be repeated
+			case errors.Is(err, errSessionLost): // do not wrap errSessionLost: the caller would repeat the call, which has already begun
 				return t, errors.New("the server ended the session, so the outcome of the task is unknown")
 			case answered(err) || ctx.Err() != nil || errors.Is(err, errUnauthorized):
 				return t, err
@@ -271,22 +271,22 @@ func (c *connection) cancelTask(ctx context.Context, t task) {
 	})
 }
 
-// inTask reports whether a tool has to be called as a task.
-func (c *connection) inTask(support string) bool {
+// mustBeTask reports whether a tool has to be called as a task.
+func (c *connection) mustBeTask(support string) bool {
 	caps := c.server.Tasks
 	return support == "required" && caps != nil && caps.Requests != nil && caps.Requests.Tools != nil && caps.Requests.Tools.Call != nil
 }
 
-// task records that a call has become a task.
-func (a *activeCall) task(id string) {
+// setTaskID records that a call has become a task.
+func (a *activeCall) setTaskID(id string) {
 	a.c.mu.Lock()
 	defer a.c.mu.Unlock()
 	a.taskID = id
 }
 
-// concerned returns the running calls with the call to which a server's request belongs, according to
-// its task id, at the end.
-func concerned(calls []ActiveCall, params json.RawMessage) []ActiveCall {
+// relatedCallLast returns the running calls. If the server's request names a task, the call of this
+// task is moved to the end, because handlers use the last call.
+func relatedCallLast(calls []ActiveCall, params json.RawMessage) []ActiveCall {
 	var p struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
 	}

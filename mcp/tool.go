@@ -152,7 +152,7 @@ func (c *connection) perform(ctx context.Context, t *Tool, arguments json.RawMes
 		arguments = json.RawMessage(`{}`)
 	}
 	params := map[string]any{"name": t.name, "arguments": arguments}
-	if c.inTask(t.tasks) {
+	if c.mustBeTask(t.tasks) {
 		params["task"] = map[string]any{"ttl": maxCall.Milliseconds()}
 	}
 	say := func(text string) {

@@ -11,10 +11,10 @@ import (
 
 // The view of the parent shows the chats of subagents. It shows each one between the start and the
 // end of the call that the subagent works for, because clients drop what comes later (eca-protocol
-// 7.4, 8.5). Subagents get no status. The only progress shown is that a request is retried; some
-// clients take any other progress for the parent's. The call of a background subagent ends as soon
-// as the subagent has started, so the subagent is not shown live; replays show it where it was
-// started.
+// 7.4, 8.5). Clients get no chat/statusChanged for subagents. The only progress shown is that a
+// request is retried; some clients take any other progress for the parent's. The call of a background
+// subagent ends as soon as the subagent has started, so the subagent is not shown live; replays show
+// it where it was started.
 
 // childView shows a subagent while its call runs.
 type childView struct {
@@ -57,31 +57,31 @@ func (v *view) showChildFrom(ctx context.Context, callID string, sub event.Subag
 	}
 	c := &childView{chatID: sub.ChatID, done: make(chan struct{})}
 	ctx, c.quit = context.WithCancel(ctx)
-	waiting, drain := context.WithCancel(ctx)
+	callCtx, drain := context.WithCancel(ctx)
 	c.drain = drain
 	r := v.renderer.forChild(sub)
 	v.children[callID] = c
 	go func() {
 		defer close(c.done)
 		defer c.quit()
-		v.followChild(ctx, waiting, session, callID, r, from)
+		v.followChild(ctx, callCtx, session, callID, r, from)
 	}()
 }
 
 // followChild sends what a subagent does for a call, until the subagent's turn for the call ends.
-// Once waiting ends, it sends only the events that exist already.
-func (v *view) followChild(ctx, waiting context.Context, session *chat.Session, callID string, r *renderer, from position) {
+// Once callCtx is cancelled, it sends the events that are already stored, and returns.
+func (v *view) followChild(ctx, callCtx context.Context, session *chat.Session, callID string, r *renderer, from position) {
 	for reader := session.Read(1); ; {
 		if reader.Position() == from.Seq && reader.Offset() < from.Offset {
 			reader = session.ReadAt(from.Seq, from.Offset)
 		}
-		e, ok, err := reader.Next(waiting)
+		e, ok, err := reader.Next(callCtx)
 		if !ok && err == nil {
 			e, ok, err = reader.Try(ctx)
 		}
 		if err != nil {
 			v.views.log.Error("cannot show a subagent", "chat", session.ID(), "err", err)
-			if !pauseBeforeRetry(waiting) { // the call has ended
+			if !pauseBeforeRetry(callCtx) { // the call has ended
 				return
 			}
 			continue
@@ -101,7 +101,7 @@ func (v *view) followChild(ctx, waiting context.Context, session *chat.Session, 
 		}
 		v.sendAt(ctx, r.chatID, reader, r.showLive(e))
 		if v.views.followPeriod != nil && isGrowing(reader, e) {
-			v.awaitPhase(waiting)
+			v.awaitPhase(callCtx)
 		}
 		if _, over := e.Body.(event.TurnFinished); over {
 			return
@@ -128,9 +128,9 @@ func (v *view) remindChild(ctx context.Context, callID string, sub event.Subagen
 	v.sendPending(ctx, r)
 }
 
-// updateChildrenBefore stops showing the subagents whose work ends with an event of the parent,
-// before that event is shown.
-func (v *view) updateChildrenBefore(ctx context.Context, e event.Event) {
+// endChildrenFor stops showing the subagents whose work ends with an event of the parent, before that
+// event is shown.
+func (v *view) endChildrenFor(ctx context.Context, e event.Event) {
 	switch b := e.Body.(type) {
 	case event.ToolFinished:
 		v.endChild(ctx, e.Turn, b.CallID)
@@ -142,9 +142,9 @@ func (v *view) updateChildrenBefore(ctx context.Context, e event.Event) {
 	}
 }
 
-// updateChildrenAfter starts to show the subagent that an event of the parent announces, after that
-// event has been shown.
-func (v *view) updateChildrenAfter(ctx context.Context, e event.Event) {
+// startChildFor starts to show the subagent that an event of the parent announces, after that event
+// has been shown.
+func (v *view) startChildFor(ctx context.Context, e event.Event) {
 	if b, ok := e.Body.(event.ToolUpdated); ok && v.renderer.turns[e.Turn] && b.Details.Subagent != nil {
 		v.showChild(ctx, b.CallID, *b.Details.Subagent)
 	}
@@ -180,8 +180,8 @@ func (v *view) leaveChildren() {
 	}
 }
 
-// child returns what a replay shows of a subagent. If the call is not over, it is shown live from
-// its beginning instead.
+// child returns what a replay shows of a subagent whose call has ended. view.replay shows the others
+// live.
 func (r *replayer) child(call transcript.Call) []notification {
 	sub := call.Subagent()
 	if sub == nil {

@@ -208,9 +208,9 @@ func (v *view) show(ctx context.Context, e event.Event) error {
 	if afterResponse {
 		v.awaitResponse(ctx)
 	}
-	v.updateChildrenBefore(ctx, e)
+	v.endChildrenFor(ctx, e)
 	v.sendAt(ctx, v.chatID, v.reader, v.renderer.showLive(e))
-	v.updateChildrenAfter(ctx, e)
+	v.startChildFor(ctx, e)
 	if _, ok := e.Body.(event.TurnStarted); ok {
 		v.pendingRequest = v.takeTurn(e.Turn)
 	}

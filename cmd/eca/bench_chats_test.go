@@ -22,7 +22,7 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// fill writes chats into the store of a place.
+// fill writes chats into the store of a test environment.
 func fill(b *testing.B, here place, write func(s *store.Store) error) {
 	b.Helper()
 	s := store.New(filepath.Join(filepath.Dir(here.root), "state", "eca"))
@@ -64,7 +64,8 @@ type rawClient struct {
 	id  int
 }
 
-// startClient starts a server, which ends with the benchmark.
+// startClient starts a server and returns a client connected to it. The server stops when the
+// benchmark ends.
 func startClient(b *testing.B, bin string, here place) *rawClient {
 	b.Helper()
 	cmd := here.command("server")
@@ -110,7 +111,7 @@ func (c *rawClient) call(b *testing.B, method, params string) int {
 }
 
 // BenchmarkChatList: chat/list with 10,000 chats, for all of them and for the newest 100. The floor
-// is an empty answer.
+// is the response to chat/open for an unknown chat.
 func BenchmarkChatList(b *testing.B) {
 	bin, here := build(b, "."), newPlace(b)
 	fill(b, here, func(s *store.Store) error {
@@ -140,13 +141,13 @@ func BenchmarkChatList(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(median(all).Seconds()*1000, "all-ms")
 	b.ReportMetric(float64(size), "bytes")
-	b.ReportMetric(median(page).Seconds()*1000, "100-ms")
+	b.ReportMetric(median(page).Seconds()*1000, "page-ms")
 	b.ReportMetric(median(floor).Seconds()*1000, "floor-ms")
 }
 
 // BenchmarkChatOpen: a chat of 50 MB is opened completely, and with its last 20 messages. It
-// measures the time to the first content and to the answer, and the memory. The floor is the answer
-// for an unknown chat.
+// measures the time to the first content and to the response, and the memory. The floor is the
+// response to chat/open for an unknown chat.
 func BenchmarkChatOpen(b *testing.B) {
 	bin, here := build(b, "."), newPlace(b)
 	const output = 50_000
@@ -195,7 +196,7 @@ func timed(f func()) time.Duration {
 	return time.Since(start)
 }
 
-// serveBuilt starts a built program in a place and opens its workspace.
+// serveBuilt starts a built program in a test environment and opens its workspace.
 func serveBuilt(b *testing.B, bin string, here place) *process {
 	b.Helper()
 	cmd := here.command("server")

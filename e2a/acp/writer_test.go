@@ -14,16 +14,16 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// recorded returns a writer whose updates are recorded.
-func recorded(t *testing.T, capabilities string) (w *updateWriter, updates func() string) {
+// newRecordedWriter returns a writer whose updates are recorded.
+func newRecordedWriter(t *testing.T, capabilities string) (w *updateWriter, updates func() string) {
 	t.Helper()
-	var told []string
+	var sent []string
 	n := 0
 	a := &agent{
 		ctx:  t.Context(),
 		opts: Options{NewID: func() string { n++; return fmt.Sprint("id", n) }}, log: slog.New(slog.DiscardHandler),
 		conn: jsonrpc.NewConn(strings.NewReader(""), io.Discard, jsonrpc.Options{Codec: jsonrpc.Lines, Trace: func(_ bool, body []byte) {
-			told = append(told, string(body))
+			sent = append(sent, string(body))
 		}}),
 	}
 	t.Cleanup(a.conn.Close)
@@ -34,7 +34,7 @@ func recorded(t *testing.T, capabilities string) (w *updateWriter, updates func(
 	w = newWriter(s, newDialog(t.Context(), s, &prompt{}))
 	return w, func() string {
 		var lines []string
-		for _, line := range told {
+		for _, line := range sent {
 			var m struct {
 				Method string
 				Params struct {
@@ -46,7 +46,7 @@ func recorded(t *testing.T, capabilities string) (w *updateWriter, updates func(
 			}
 			lines = append(lines, string(m.Params.Update))
 		}
-		told = nil
+		sent = nil
 		return strings.Join(lines, "\n")
 	}
 }
@@ -63,7 +63,7 @@ func show(t *testing.T, w *updateWriter, fold *transcript.Fold, bodies ...event.
 	}
 }
 
-// TestUpdates has a row for each event (C2): the resulting update, if any. Rows of one group follow
+// TestUpdates checks which updates result from events (acp-a2a.md C2). The rows of one group follow
 // each other in one turn.
 func TestUpdates(t *testing.T) {
 	const all = `{"session":{"notices":{},"compaction":{}}}`
@@ -108,7 +108,7 @@ func TestUpdates(t *testing.T) {
 			{event.UsageReported{InputTokens: 1}, ``},
 			{event.UsageReported{InputTokens: 1, ContextLimit: 100, Purpose: "title"}, ``},
 		}},
-		{"offered", all, false, []row{
+		{"with client capabilities", all, false, []row{
 			{event.Notice{Text: "So it is."}, `{"sessionUpdate":"notice","severity":"info","title":"So it is."}`},
 			{event.Compacted{}, `{"compactionId":"id1","sessionUpdate":"compaction_update","status":"completed"}`},
 		}},
@@ -157,7 +157,7 @@ func TestUpdates(t *testing.T) {
 				`{"entries":[{"content":"A","priority":"high","status":"completed"},{"content":"B","priority":"medium","status":"in_progress"},{"content":"C","priority":"low","status":"pending"}],"sessionUpdate":"plan"}`},
 		}},
 	} {
-		w, updates := recorded(t, group.capabilities)
+		w, updates := newRecordedWriter(t, group.capabilities)
 		if group.replay {
 			w.dialog = nil
 		}
@@ -192,7 +192,7 @@ func TestEnds(t *testing.T) {
 		{bodies: []event.Body{text, notice}, err: failure(codeInternal, "another"), want: "\n\nno such luck|\n\n"},
 		{bodies: []event.Body{event.TextDelta{Text: "Hi\n"}}, err: failed, want: ""},
 	} {
-		w, updates := recorded(t, `{}`)
+		w, updates := newRecordedWriter(t, `{}`)
 		show(t, w, transcript.New(), c.bodies...)
 		updates()
 		if err := w.end(c.err, c.cancelled); err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Files that no run refers to are removed after a day, and runs with their files when their results
-// have expired. The contents that a run document names stay.
+// Files that no run refers to are removed after a day. A run that has ended is removed when its
+// results have expired, and its files with it. A run that has not ended, and its files, stay.
 func TestCollectGarbage(t *testing.T) {
 	r := newRig(t, 1)
 	c := r.dial(RoleController)

@@ -15,14 +15,16 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// twoReadings lists commands that bash and eca's parser may read differently, some for each class.
+// twoReadings lists commands that bash and eca's parser may read differently: for each cause, one or
+// more commands.
 func twoReadings() []string {
 	return []string{
 		"cat a.txt # x\\\nhead b", "cat <<E\na\\\nb\nE\n", "cat <<E\\\nF\nx\nEF\n", "cat <<\"a\\\"b\"\nx\na\\\"b\n", "cat <<E\"1\"\nx\nE1\n", "cat <<\"\"E\nx\nE\n",
 	}
 }
 
-// eca asks before a command that bash may read differently, also if a rule allows it.
+// eca asks about a command that bash may read differently, also if the pattern of an allow rule
+// matches it.
 func TestTwoReadingsAsk(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	for _, options := range []string{`{}`, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["(?s)cat .*"]}}}}}}`} {
@@ -41,8 +43,8 @@ func TestTwoReadingsAsk(t *testing.T) {
 	}
 }
 
-// A command that eca cannot print asks, also in a chat with auto-approve; a command that the user
-// allows without looking at it runs as before.
+// eca asks about a command that it cannot print in canonical form, even in a chat with auto-approve.
+// If the user's rules allow every command, it runs as written.
 func TestTextWithoutForm(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	const text = "echo ${HOME/a/b}"
@@ -74,9 +76,9 @@ func TestFilesNamedLikeOptions(t *testing.T) {
 	}
 }
 
-// Programs run unasked only from folders that are not in the workspace and that no other user can
-// write.
-func TestProgramsOfOthersAsk(t *testing.T) {
+// eca skips folders of PATH that are in the workspace or writable by everyone. It asks about scripts,
+// and about links to programs of the workspace.
+func TestUntrustedProgramFolders(t *testing.T) {
 	needs.POSIX(t)
 	dir := makeFiles(t, map[string]string{"a.txt": "", "node_modules/.bin/ls": "", "bin/head": ""})
 	shared, shims := t.TempDir(), t.TempDir()
@@ -118,9 +120,9 @@ func TestProgramsOfOthersAsk(t *testing.T) {
 	}
 }
 
-// eca reads a folder of PATH again after it has changed: it finds a program that was added, and
-// leaves out a folder that others may now write to.
-func TestFoldersOfPathAreAskedAgain(t *testing.T) {
+// eca reads a folder of PATH again after it has changed: it finds a program that was added, and skips
+// a folder that everyone may now write to.
+func TestChangedPathFoldersAreReadAgain(t *testing.T) {
 	needs.POSIX(t)
 	dir, first, second := makeFiles(t, map[string]string{"a.txt": ""}), t.TempDir(), t.TempDir()
 	program := func(file string) string {
@@ -130,7 +132,7 @@ func TestFoldersOfPathAreAskedAgain(t *testing.T) {
 		}
 		return file
 	}
-	later, earlier := filepath.Join(first, "wc"), program(filepath.Join(second, "wc"))
+	inFirst, inSecond := filepath.Join(first, "wc"), program(filepath.Join(second, "wc"))
 	old := time.Now().Add(-time.Hour)
 	if err := errors.Join(os.Chmod(first, 0o755), os.Chmod(second, 0o755), os.Chtimes(first, old, old), os.Chtimes(second, old, old)); err != nil { //nolint:gosec // like /usr/bin
 		t.Fatal(err)
@@ -148,15 +150,15 @@ func TestFoldersOfPathAreAskedAgain(t *testing.T) {
 			}
 		}
 	}
-	finds(earlier)
-	finds(program(later))
+	finds(inSecond)
+	finds(program(inFirst))
 	if err := os.Chmod(first, 0o777); err != nil { //nolint:gosec // that is what is tried
 		t.Fatal(err)
 	}
-	finds(earlier)
+	finds(inSecond)
 }
 
-// eca asks about or denies commands that it cannot judge, with each setting of the table.
+// eca asks about or denies commands that it cannot judge, for each agent and mode.
 func TestOddTextsAsk(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	for what, text := range map[string]string{
