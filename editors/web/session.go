@@ -22,8 +22,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// pageDelay is how long the session waits for a page that does not read. Meanwhile the server
-// merges what it has to say. Then the page is dropped; it connects again and reads the chat.
+// pageDelay is how long the session waits if no page reads. Meanwhile the server merges what it has
+// to say. Then the pages are dropped; they connect again and read the chat.
 const pageDelay = 20 * time.Second
 
 // maxFrame bounds a message of the server, which is part of this program, in bytes.
@@ -48,6 +48,9 @@ type session struct {
 	ended  chan struct{} // closed when the server has ended
 	work   sync.WaitGroup
 
+	pageDelay time.Duration
+	room      chan struct{} // gets an element when a page has taken a message, or is gone
+
 	writing sync.Mutex // held while a message is written to the server
 	server  io.Writer
 	codec   jsonrpc.Codec // of both directions; the server's messages are read by one goroutine
@@ -66,9 +69,9 @@ func isAnswer(m jsonrpc.Message) bool { return m.Method == "" && m.ID != nil }
 type page struct {
 	name     string // prefix of its requests' ids
 	attached bool   // it gets what the server says; guarded by the session's mu
-	out      chan []byte
-	closed   <-chan struct{} // closed when its connection ends
-	drop     func()          // ends its connection
+	out      *outbox
+	ctx      context.Context // ends with its connection
+	end      func()          // ends its connection
 	gate     Gate            // decides what it may do, by its token
 	token    string
 }
@@ -89,7 +92,7 @@ func startSession(ctx context.Context, o Options) *session {
 	fromServer, toPages := io.Pipe()
 	s := &session{
 		folder: o.Folder, version: o.Version, log: o.Log, ctx: ctx, cancel: cancel, server: toServer, codec: jsonrpc.ContentLength(fromServer, maxFrame),
-		ended: make(chan struct{}), ready: make(chan struct{}), pages: map[*page]struct{}{},
+		pageDelay: pageDelay, ended: make(chan struct{}), ready: make(chan struct{}), room: make(chan struct{}, 1), pages: map[*page]struct{}{},
 	}
 	s.work.Go(func() {
 		defer close(s.ended)
@@ -190,15 +193,16 @@ func (s *session) dispatch(m jsonrpc.Message, body []byte) {
 			s.ask(p, m)
 			continue
 		}
-		s.queueMessage(p, body)
+		p.out.add(body)
 	}
+	s.makeRoom(to)
 }
 
 // ask asks a page a question, unless it may not answer.
 func (s *session) ask(p *page, m jsonrpc.Message) {
 	if params, ok := p.gate.Question(p.token, m.Params); ok {
 		m.Params = params
-		s.queueMessage(p, m.Encode())
+		p.out.add(m.Encode())
 	}
 }
 
@@ -222,7 +226,7 @@ func (s *session) answer(m jsonrpc.Message) {
 	}
 	s.mu.Unlock()
 	if to != nil {
-		s.queueMessage(to, m.Encode())
+		to.out.add(m.Encode())
 	}
 }
 
@@ -237,25 +241,57 @@ func (s *session) attachedPages() []*page {
 	return out
 }
 
-// queueMessage queues a message for a page; one that does not read is dropped.
-func (s *session) queueMessage(p *page, body []byte) {
-	select {
-	case p.out <- body:
-		return
-	default:
+// makeRoom waits while the outboxes of all pages are full, so that the server merges what it has to say.
+// After pageDelay, it drops these pages. As long as another page reads, it does not wait for pages that
+// are too slow, and drops them.
+func (s *session) makeRoom(pages []*page) {
+	var late <-chan time.Time
+	for len(pages) > 0 {
+		var full, excessive []*page
+		for _, p := range pages {
+			isFull, isExcessive := p.out.level()
+			if isFull && p.ctx.Err() == nil {
+				full = append(full, p)
+			}
+			if isExcessive {
+				excessive = append(excessive, p)
+			}
+		}
+		if len(full) < len(pages) {
+			s.drop(excessive)
+			return
+		}
+		if late == nil {
+			timer := time.NewTimer(s.pageDelay)
+			defer timer.Stop()
+			late = timer.C
+		}
+		select {
+		case <-s.room:
+		case <-s.ctx.Done():
+			return
+		case <-late:
+			s.drop(full)
+			return
+		}
 	}
-	late := time.NewTimer(pageDelay)
-	defer late.Stop()
-	select {
-	case p.out <- body:
-	case <-p.closed:
-	case <-s.ctx.Done():
-	case <-late.C:
+}
+
+// drop disconnects pages.
+func (s *session) drop(pages []*page) {
+	for _, p := range pages {
 		s.log.Warn("a page does not read and is disconnected")
 		s.mu.Lock()
 		p.attached = false
 		s.mu.Unlock()
-		p.drop()
+		p.end()
+	}
+}
+
+func (s *session) signalRoom() {
+	select {
+	case s.room <- struct{}{}:
+	default:
 	}
 }
 
@@ -279,8 +315,7 @@ func (s *session) converse(ctx context.Context, conn *websocket.Conn, gate Gate,
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	const queued = 256
-	p := &page{out: make(chan []byte, queued), closed: ctx.Done(), drop: cancel, gate: gate, token: token}
+	p := &page{out: newOutbox(), ctx: ctx, end: cancel, gate: gate, token: token}
 	s.mu.Lock()
 	s.lastPage++
 	p.name = strconv.Itoa(s.lastPage)
@@ -290,6 +325,7 @@ func (s *session) converse(ctx context.Context, conn *websocket.Conn, gate Gate,
 		s.mu.Lock()
 		delete(s.pages, p)
 		s.mu.Unlock()
+		s.signalRoom()
 	}()
 	var writer sync.WaitGroup
 	writer.Go(func() {
@@ -325,7 +361,9 @@ func (s *session) write(ctx context.Context, conn *websocket.Conn, p *page) {
 	}
 	for alive := true; alive; {
 		select {
-		case body := <-p.out:
+		case <-p.out.filled:
+			body := p.out.take()
+			s.signalRoom()
 			alive = within(func(ctx context.Context) error { return conn.Write(ctx, websocket.MessageText, body) })
 		case <-ping.C:
 			alive = within(conn.Ping)
@@ -373,11 +411,11 @@ func (s *session) handleMessage(ctx context.Context, p *page, m jsonrpc.Message)
 func (s *session) refuse(p *page, m jsonrpc.Message) {
 	const text = "This device may not do that."
 	if m.IsCall() {
-		s.queueMessage(p, jsonrpc.Message{ID: m.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", text)}.Encode())
+		p.out.add(jsonrpc.Message{ID: m.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", text)}.Encode())
 		return
 	}
 	params, _ := json.Marshal(map[string]string{"type": "warning", "message": text}) // of strings
-	s.queueMessage(p, jsonrpc.Message{Method: "$/showMessage", Params: params}.Encode())
+	p.out.add(jsonrpc.Message{Method: "$/showMessage", Params: params}.Encode())
 }
 
 // attach lets a page follow, from here on: it is answered, then asked what waits for an
@@ -399,7 +437,7 @@ func (s *session) attach(ctx context.Context, p *page, id json.RawMessage) {
 		s.log.Error("a page was not attached", "err", err)
 		return
 	}
-	s.queueMessage(p, jsonrpc.Message{ID: id, Result: result}.Encode())
+	p.out.add(jsonrpc.Message{ID: id, Result: result}.Encode())
 	for _, q := range questions {
 		s.ask(p, q)
 	}
@@ -431,7 +469,7 @@ func (s *session) settle(from *page, m jsonrpc.Message) {
 	body := jsonrpc.Message{Method: "$/cancelRequest", Params: params}.Encode()
 	for _, p := range to {
 		if p != from {
-			s.queueMessage(p, body)
+			p.out.add(body)
 		}
 	}
 }

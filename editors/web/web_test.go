@@ -12,7 +12,9 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -368,5 +370,83 @@ func TestMalformedMessages(t *testing.T) {
 	r.write(good, `{"jsonrpc":"2.0","id":1,"method":"chat/list"}`)
 	if got := r.read(good); !strings.Contains(got, "chat/list") {
 		t.Errorf("%s", got)
+	}
+}
+
+// sayMore has the server say more than sockets and outboxes hold.
+func (r *rig) sayMore() (messages int, said *atomic.Int64) {
+	r.t.Helper()
+	messages, said = 560, &atomic.Int64{}
+	text, err := json.Marshal(strings.Repeat("x", 40<<10))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	go func() {
+		for range messages {
+			r.say(message{Method: "chat/contentReceived", Params: text})
+			said.Add(1)
+		}
+	}()
+	return messages, said
+}
+
+// A page that does not read delays no other page, and is disconnected.
+func TestPageThatDoesNotRead(t *testing.T) {
+	r := newRig(t)
+	r.handler.session.pageDelay = time.Hour
+	_, session := r.exchange(r.token)
+	asleep, awake := r.attach(session), r.attach(session)
+	defer time.AfterFunc(time.Minute, func() { _ = awake.CloseNow() }).Stop()
+	messages, _ := r.sayMore()
+	awake.SetReadLimit(-1)
+	for range messages {
+		r.read(awake)
+	}
+	asleep.SetReadLimit(-1)
+	for n := 0; ; n++ {
+		if _, _, err := asleep.Read(t.Context()); err != nil {
+			break
+		} else if n == messages {
+			t.Fatal("the page that does not read was not disconnected")
+		}
+	}
+}
+
+// If no page reads, the server waits. When the page reads again, it is sent everything.
+func TestServerWaitsForThePages(t *testing.T) {
+	r := newRig(t)
+	r.handler.session.pageDelay = time.Hour
+	_, session := r.exchange(r.token)
+	conn := r.attach(session)
+	messages, said := r.sayMore()
+	for before := int64(-1); before != said.Load(); time.Sleep(200 * time.Millisecond) {
+		before = said.Load()
+	}
+	if int(said.Load()) == messages {
+		t.Error("the server did not wait")
+	}
+	conn.SetReadLimit(-1)
+	for range messages {
+		r.read(conn)
+	}
+}
+
+// If no page reads for long, the pages are disconnected.
+func TestPagesThatDoNotReadAreDisconnected(t *testing.T) {
+	r := newRig(t)
+	r.handler.session.pageDelay = 100 * time.Millisecond
+	_, session := r.exchange(r.token)
+	conn := r.attach(session)
+	messages, said := r.sayMore()
+	for int(said.Load()) < messages {
+		time.Sleep(10 * time.Millisecond)
+	}
+	conn.SetReadLimit(-1)
+	for n := 0; ; n++ {
+		if _, _, err := conn.Read(t.Context()); err != nil {
+			break
+		} else if n == messages {
+			t.Fatal("the page was not disconnected")
+		}
 	}
 }
