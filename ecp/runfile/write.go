@@ -54,6 +54,7 @@ CREATE INDEX result_task ON result(task, variant);
 CREATE INDEX result_place ON result(place);
 CREATE INDEX result_unpassed ON result(place) WHERE status <> 'passed';
 CREATE INDEX result_failed ON result(status, kind, task) WHERE status <> 'passed';
+CREATE INDEX result_flaky ON result(task) WHERE passed > 0 AND passed < n;
 CREATE INDEX task_place ON task(place, id);
 CREATE INDEX task_rate ON task(rate, id);
 CREATE INDEX task_cost ON task(-cost, id);
