@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/watch"
 )
 
-// forest makes a workspace of n files, ten in a folder.
+// forest creates a workspace with n files, ten in each folder.
 func forest(b *testing.B, n int) string {
 	b.Helper()
 	root := b.TempDir()
@@ -42,8 +42,8 @@ func ask(b *testing.B, f *Finder, root, text string) {
 	}
 }
 
-// The first keystroke in 100,000 files, the next ones, and what no program can do without:
-// a walk that does nothing.
+// BenchmarkQueryFiles measures the first and later queries in 100,000 files. The floor is a walk that
+// does nothing.
 func BenchmarkQueryFiles(b *testing.B) {
 	root := forest(b, 100_000)
 	b.Run("floor", func(b *testing.B) {
@@ -77,7 +77,7 @@ func BenchmarkQueryFiles(b *testing.B) {
 	}
 }
 
-// settle waits until notifications of changes work, where they can.
+// settle waits until notifications of changes work, if the system supports them.
 func settle(b *testing.B, f *Finder, root string) {
 	if watch.TreeLimit() == 0 {
 		return
@@ -94,7 +94,7 @@ func settle(b *testing.B, f *Finder, root string) {
 	}
 }
 
-// The needs of an index of a million files: memory, and time for the walk and for a query.
+// BenchmarkMillion measures an index of a million files: memory, and time for the walk and for a query.
 func BenchmarkMillion(b *testing.B) {
 	root := forest(b, 1_000_000)
 	f := &Finder{watchLimit: -1}
@@ -118,8 +118,8 @@ func BenchmarkMillion(b *testing.B) {
 	b.ReportMetric(walked.Seconds(), "s-cold")
 }
 
-// A checkout that replaces 10,000 files: how long a query waits at worst meanwhile, and
-// until the index knows all of it, beside what the checkout itself takes.
+// BenchmarkCheckout replaces 10,000 files, as a checkout does. It measures the longest query meanwhile,
+// the time until the index contains all changes, and the time of the checkout itself.
 func BenchmarkCheckout(b *testing.B) {
 	if watch.TreeLimit() == 0 {
 		b.Skip("NOT MEASURED: trees are not watched here; run it on Linux, on a local disk")

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// tree makes files below a new folder; a name that ends with a slash is a folder.
+// tree creates files below a new folder; a name that ends with a slash is a folder.
 func tree(t testing.TB, names ...string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -45,7 +45,7 @@ func newFinder(t testing.TB) *Finder {
 	return f
 }
 
-// find renders what a query finds, relative to root.
+// find returns the results of a query as text, relative to root.
 func find(t *testing.T, f *Finder, roots []string, query string) string {
 	t.Helper()
 	found, err := f.Find(context.Background(), roots, query)
@@ -118,7 +118,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The best of many are what a full sort would give, in the same order each time.
+// The best of many results are those of a full sort, in the same order each time.
 func TestFindBest(t *testing.T) {
 	needs.Long(t)
 	var names []string
@@ -153,7 +153,7 @@ func TestFindBest(t *testing.T) {
 	}
 }
 
-// The deepest files are left out.
+// If there are too many files, the index leaves out the deepest ones.
 func TestScanIsBounded(t *testing.T) {
 	root := tree(t, "1", "a/2", "a/b/3", "c/4", "c/5")
 	for limit, want := range map[int]string{1: "1", 3: "1 a/ c/", 5: "1 a/ a/2 a/b/ c/", 6: "1 a/ a/2 a/b/ c/ c/4", 100: "1 a/ a/2 a/b/ a/b/3 c/ c/4 c/5"} {
@@ -171,7 +171,7 @@ func TestScanIsBounded(t *testing.T) {
 	}
 }
 
-// render lists a folder's entries.
+// render returns a folder's entries as text.
 func render(f *folder) string {
 	var out []string
 	var visit func(f *folder)

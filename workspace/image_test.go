@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The first bytes of an image do not make it one.
+// A file that only begins with the first bytes of an image is not an image.
 func TestDamagedImages(t *testing.T) {
 	picture := image.NewPaletted(image.Rect(0, 0, 3, 2), color.Palette{color.Black, color.White})
 	var asPNG, asJPEG, asGIF bytes.Buffer

@@ -34,7 +34,7 @@ func TestFuzzy(t *testing.T) {
 	}
 }
 
-// Files in use come first among their like, not before what matches better.
+// Files in use come first among equally good matches, but not before better matches.
 func TestInUse(t *testing.T) {
 	root := tree(t, "main.go", "cmd/a/main.go", "cmd/b/main.go", "x/domain.go", "gone")
 	f := newFinder(t)

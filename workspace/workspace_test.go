@@ -121,7 +121,7 @@ func TestToURI(t *testing.T) {
 	}
 }
 
-// A Resolver sees one state: what it looked at once stays as it was. It resolves as Resolve does.
+// A Resolver resolves paths like Resolve, but sees one state: it reads each path only once.
 func TestResolverSeesOneState(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Reads accepts programs that only read, and refuses the others. Each of those has one reason for it.
+// Reads accepts programs that only read, and refuses others. Each refused program of the list has one
+// reason for it.
 func TestReads(t *testing.T) {
 	for _, line := range []string{
 		"ls -la", "pwd", "git log --oneline | head -5", "cd src && grep -rn foo . 2>/dev/null", "find . -name '*.go'", "git branch --show-current",
@@ -54,7 +55,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// Parse lists each command of a program, also nested ones.
+// Parse lists each command of a program, including nested ones.
 func TestCommands(t *testing.T) {
 	for line, want := range map[string]string{
 		"a b; c | d && e || f & g":                       "a b|c|d|e|f|g",

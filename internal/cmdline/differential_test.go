@@ -19,7 +19,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-var programSeed = flag.Uint64("seed", 1, "what the programs of the differential tests are made of; 0 is something else each time") //nolint:gochecknoglobals // a flag
+var programSeed = flag.Uint64("seed", 1, "seed of the programs of the differential tests; 0 chooses a random seed") //nolint:gochecknoglobals // a flag
 
 // seed returns the seed of the generated programs. It is the same in each run, so that a test only
 // fails because of a change.
@@ -36,8 +36,9 @@ var programCount = flag.Int("programs", 10_000, "how many programs of each kind 
 // otherBash is a bash of another version, such as the 3.2 that macOS has.
 var otherBash = flag.String("otherbash", "", "path of another bash, which has to do the same with printed programs") //nolint:gochecknoglobals // a flag
 
-// driver runs each of its arguments as a program in a shell of its own. The programs' output
-// and exit codes end with NUL. The programs run functions, which cost no process.
+// driver runs each of its arguments as a program in a separate subshell. The output and the exit code
+// of each program end with NUL. The commands of the programs are functions, so that they need no
+// process.
 const driver = `
 p() { printf '<%s>' "$@"; printf '\n'; }
 cat() { if [ $# -gt 0 ]; then p file "$@"; else while l=; IFS= read -r l || [ -n "$l" ]; do printf '%s\n' "$l"; done; fi; }
@@ -56,11 +57,12 @@ printf '\0' >&2
 done
 `
 
-// ran is what a program did.
+// ran is the output, exit code and error output of a program.
 type ran struct{ out, code, err string }
 
-// sourceOf is what of a shell's messages comes from the program's text: the number of the line,
-// and the word after which a redirection finds no file, or several. Some messages go into pipes.
+// sourceOf matches those parts of a shell's messages that quote the program's text: the number of the
+// line, and the word of an ambiguous redirection. A program can send messages into a pipe, so they
+// also occur in outputs.
 var sourceOf = regexp.MustCompile(`line \d+: |\S+: ambiguous redirect`) //nolint:gochecknoglobals // a constant
 
 // bareRedirection is a redirection without a command after a pipe: shells differ in its exit code.
@@ -78,7 +80,7 @@ func runAll(t *testing.T, shell, dir string, texts []string) []ran {
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			cmd := exec.CommandContext(t.Context(), shell, append([]string{"-c", driver, shell}, part...)...) // each program has a limit of its own
+			cmd := exec.CommandContext(t.Context(), shell, append([]string{"-c", driver, shell}, part...)...) // the driver limits the time of each program
 			cmd.Dir, cmd.Env = dir, []string{"LC_ALL=C", "HOME=/home/u", "PATH=/nowhere", "x=val ue", "y=", "z=*"}
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -119,7 +121,7 @@ func differentialWorld(t *testing.T) string {
 type writer struct {
 	*rand.Rand
 	odd  bool
-	docs []string // bodies of here-documents that the next line begins with
+	docs []string // bodies of here-documents, which begin on the next line
 }
 
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
@@ -142,7 +144,7 @@ func (w *writer) word() string {
 	return pick(w.Rand, plain...)
 }
 
-// soup is a text of characters that mean something.
+// soup returns a text of characters that have a meaning in shells.
 func (w *writer) soup() string {
 	var b strings.Builder
 	for range 1 + w.IntN(6) {
@@ -279,9 +281,9 @@ func (w *writer) program() string {
 	return b.String()
 }
 
-// bash gives the same output for the canonical form of a program as for its text, so bash runs what
-// was judged. The test leaves out texts with two readings. `go test -run CanonicalFormRunsTheSame
-// -programs 100000 -seed 0` tries more.
+// bash gives the same output for the canonical form of a program as for its text, so bash runs the
+// checked commands. The test leaves out texts with two readings. For a longer run, use `go test -run
+// CanonicalFormRunsTheSame -programs 100000 -seed 0`.
 func TestCanonicalFormRunsTheSame(t *testing.T) {
 	needs.Long(t)
 	needs.Program(t, "bash", "bash")
@@ -312,12 +314,12 @@ func TestCanonicalFormRunsTheSame(t *testing.T) {
 			}
 			was, is := runAll(t, "bash", dir, written), runAll(t, "bash", dir, printed)
 			for i := range written {
-				if strings.Contains(printed[i], "'./") { // before names that a glob matches
+				if strings.Contains(printed[i], "'./") { // the canonical form has ./ before names that a glob matches
 					was[i].out, is[i].out = strings.ReplaceAll(was[i].out, "./", ""), strings.ReplaceAll(is[i].out, "./", "")
 				}
 				was[i].out, is[i].out = sourceOf.ReplaceAllString(was[i].out, ""), sourceOf.ReplaceAllString(is[i].out, "")
 				if strings.Contains(was[i].err, "syntax error") || strings.Contains(was[i].err, "unexpected ") {
-					counts["not for bash"]++ // of which it may have run a part
+					counts["not for bash"]++ // bash may have run a part of it
 					continue
 				}
 				if was[i].code == is[i].code && endless(was[i], is[i]) {
@@ -358,7 +360,7 @@ func endless(a, b ran) bool {
 	return stopped && (strings.HasPrefix(a.out, b.out) || strings.HasPrefix(b.out, a.out))
 }
 
-// globFor returns what expands globs: bash itself.
+// globFor returns a function that expands globs with bash.
 func globFor(t *testing.T) func(dir, pattern string) ([]string, bool) {
 	t.Helper()
 	known := map[string][]string{}
@@ -382,8 +384,8 @@ func globFor(t *testing.T) func(dir, pattern string) ([]string, bool) {
 	}
 }
 
-// A program that was printed for sh does the same in dash as in bash, so sh -c runs what was judged,
-// whether sh is dash or bash.
+// A program that was printed for sh does the same in dash as in bash, so sh -c runs the checked
+// commands, whether sh is dash or bash.
 func TestCanonicalFormForOtherShells(t *testing.T) {
 	needs.Long(t)
 	needs.Program(t, "bash", "bash")
@@ -419,8 +421,8 @@ func TestCanonicalFormForOtherShells(t *testing.T) {
 	t.Logf("%d programs, %d do something else in dash", len(texts), different)
 }
 
-// A printed text does the same in another version of bash, for which the texts that it was
-// printed from may mean something else.
+// A canonical form does the same in another version of bash, which may read the original text
+// differently.
 func TestCanonicalFormInAnotherBash(t *testing.T) {
 	if *otherBash == "" {
 		t.Skip("NOT TESTED: bash 3.2; run it with -otherbash PATH")
@@ -432,8 +434,8 @@ func TestCanonicalFormInAnotherBash(t *testing.T) {
 	var texts []string
 	for len(texts) < *programCount {
 		p := Parse(w.program())
-		// Exit codes of redirections without a command, and $?, differ; a file that one program
-		// makes the globs of others match.
+		// Exit codes of redirections without a command differ, and so does $?. A file that one
+		// program creates changes what the globs of other programs match.
 		if out, _, none := p.Canonical(form); none == "" && out != "" && !bareRedirection.MatchString(out) && !strings.Contains(out, "${?}") && len(p.Writes) == 0 {
 			texts = append(texts, out)
 		}

@@ -8,14 +8,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// readers are the programs that may run unasked, written down a second time: what passes
-// for reading must run nothing else.
+// readers is a second list, independent of the tables, of the programs that may run without asking. A
+// program that Reads accepts must run nothing else.
 const readers = " pwd ls cat head tail wc stat du df which whoami id uname arch nproc echo true false : basename dirname realpath readlink cut nl tac rev fold tr paste join expand unexpand column" +
 	" cmp comm diff grep egrep fgrep cd md5sum sha1sum sha256sum sha512sum cksum od strings seq sleep jq test [ printf date sort uniq file tree find rg git type command" +
 	" for [[ read break continue hostname base64 hexdump zcat set exit timeout nice stdbuf time builtin ionice env xargs sh bash dash eval make gcc "
 
-// checkReads looks at a program that passes for reading in another way: every command in
-// its syntax tree must be one of the readers, and no file may be opened for writing.
+// checkReads checks a program that Reads accepts in another way: every command in its syntax tree
+// must be one of the readers, and no file may be opened for writing.
 func checkReads(t interface{ Fatalf(string, ...any) }, text string) {
 	p := Parse(text)
 	if ok, _ := p.Reads(); !ok {

@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-// Options are read as the program reads them: the value of one is not an option, letters are
-// in groups of any length, and what is not known, or may mean something else, asks.
+// eca parses options as the program does: the value of an option is not an option, and one word can
+// contain any number of short options. Reads refuses unknown and ambiguous options.
 func TestOptionsAreParsed(t *testing.T) {
 	for _, line := range []string{
 		// A value that looks like the end of options, or like an option.
 		"git grep -e -- -O./x", "sort --random-source -- -o F", "git diff --no-index -S -- --output=F", "diff -I -- -l a b", "find -name -- -o -follow", "uniq -f -- -w 3 a b", "sort -k -- -o F a", "sort -t -- --compress-program=./x a",
 		"tail -n -- --nothing a", "rg -e -- --pre=./x a", "rg -g -- -z x", "tree -P -- -o F", "file -F -- -f list", "wc --total -- --files0-from=l", "du --exclude -- -L a", "grep -e -- -R a", "jq --arg a -- -f x", "xargs -I -- ./x", "timeout -s -- 5 ./x", "stat -c -- --nothing a",
 		"date -r -- -s x", "sed -e -- -i a", "git log --author -- --output=F", "git log -S -- --ext-diff", "sha256sum -l -- -c x", "md5sum --nothing a", "column -s -- --nothing", "od -N -- --nothing",
-		// Groups of letters.
+		// Several short options in one word.
 		"sort -bdfginruo F a", "sort -bdfgirRuzmo F a", "grep -inrHoswvxR a", "rg -inHoswvxlz a", "du -abcDhHklmPSsxL a", "tree -adfxqNQpugshDFo F", "file -bikLNnrk0sf list", "diff -abBcdeinNpqstTuwl a b", "git grep -inwvhHEFlLO./x a",
-		// Abbreviations: of what is refused, of several, or that git may have from some version on.
+		// Abbreviations of refused options, of several options, or of options of newer versions of git.
 		"git blame --conten=F", "sort --ou=F a", "sort --comp=./x a", "sort --files0=l", "sort --temp=x a", "sort --r a", "wc --fi=l", "du --dere a", "grep --deref x a", "tail --s 1 a", "rg --hid x", "git log --onel", "ls --i a", "file --comp a", "date --se=x", "diff --pag a b", "sed --in a", "env --s x ls", "md5sum --ch x",
 		// Programs in no table.
 		"ls --nothing", "cat -q a", "sort --nothing a", "git log --nothing", "git status --nothing", "find . -nothing", "find . a -print b", "tree --nothing", "rg --nothing x", "jq --nothing .", "timeout --nothing 5 ls", "env --nothing ls", "xargs --nothing echo", "sort -y a", "uniq -1 a b",
@@ -53,8 +53,8 @@ func TestOptionsAreParsed(t *testing.T) {
 	}
 }
 
-// A script of sed that prints is a read; one that may write, read another file or run a
-// program is not, nor one that two seds read differently.
+// Reads accepts a script of sed that prints. It refuses a script that may write, read another file or
+// run a program, and one that two versions of sed read differently.
 func TestSedScripts(t *testing.T) {
 	for _, line := range []string{
 		"sed -n 1,5p a", "sed -n '1,240p' a b", "sed -n '$p' a", "sed -n '5p;10p' a", "sed -n -e 1p -e '$p' a", "sed -n '/foo/,/bar/p' a", "sed -n '/foo/p' a", "sed -n '/foo/I,+5p' a", "sed -n '1~2p' a", "sed 5q a", "sed -n '10,$p' a", "sed -n '$=' a", "sed '/^#/d' a", "sed -n '2{p;q}' a", "sed -n '2{p;q;}' a",
@@ -76,7 +76,7 @@ func TestSedScripts(t *testing.T) {
 	}
 }
 
-// A program of awk that only computes and prints is a read.
+// Reads accepts a program of awk that only computes and prints.
 func TestAwkPrograms(t *testing.T) {
 	for _, line := range []string{
 		"awk '{count[$1]++} END {for (k in count) print k, count[k]}' a", "awk 'BEGIN {for (i=0;i<3;i++) print i}'", "awk 'BEGIN{FS=\",\"; OFS=\"\\t\"} {gsub(/a/, \"b\"); print $1, toupper($2)}' a", "awk '{n = split($0, parts, \",\"); while (n != 0) n--; total_lines += n} END {print total_lines}' a", "awk '/a/{found=1} found{print} /b/{found=0}' a", "awk '!seen[$0]++' a",
@@ -99,7 +99,7 @@ func TestAwkPrograms(t *testing.T) {
 	}
 }
 
-// Tables are well formed: no option is in one twice, since the first would hide the other.
+// No table contains an option twice, because the first entry would hide the second.
 func TestTables(t *testing.T) {
 	tables := map[string]program{"find": findExpression()}
 	for _, name := range strings.Fields(readers) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// checkPlain fails if Canonical does not parse the form of a program again, although that would make
-// a difference, and reports whether the program is such a plain one.
+// checkPlain reports whether a program is plain, so that Canonical does not parse its form again. It
+// fails if parsing it again gives another result.
 func checkPlain(t interface{ Fatalf(string, ...any) }, text string) bool {
 	p := Parse(text)
 	if p.tree == nil || !p.known() {
@@ -36,7 +36,7 @@ func checkPlain(t interface{ Fatalf(string, ...any) }, text string) bool {
 	return true
 }
 
-// To parse the canonical form of a plain program again changes nothing.
+// Parsing the canonical form of a plain program again changes nothing.
 func TestPlainProgramsNeedNotBeParsedAgain(t *testing.T) {
 	for _, text := range []string{"ls -la", "go test ./... 2>&1 | tail -20", "cd src; ls\ncat 'a b'", `grep -rn "func main" --include='*.go' . || echo a'b'"c"`, `\if x`, `'time' ls`, "ls |'time' cat", "a'='b c", "echo 'x\ny'; ls"} {
 		if !checkPlain(t, text) {

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// hiddenCommands are texts in which bash finds a command (touch) where the parser, or an
-// earlier judge, found none.
+// hiddenCommands are texts in which bash finds a command (touch), but the parser, or an earlier
+// version of eca, does not.
 func hiddenCommands() map[string]string {
 	return map[string]string{
 		"a comment ends in a backslash":                              "ls # x\\\ntouch pwned\n",
@@ -31,8 +31,8 @@ func hiddenCommands() map[string]string {
 	}
 }
 
-// A text that bash and the parser read differently does not pass for reading: the text hides a
-// command, which bash runs.
+// Reads refuses texts that bash and the parser read differently: each text hides a command, which
+// bash runs.
 func TestTextsWithTwoReadings(t *testing.T) {
 	needs.Program(t, "bash", "bash")
 	for what, text := range hiddenCommands() {
@@ -64,12 +64,12 @@ func TestTextsWithTwoReadings(t *testing.T) {
 	}
 }
 
-// The commands of a script that a shell reads from its input can take lines from that input. In the
-// printed form the shell has the whole script beforehand, so it cannot continue after such lines.
+// If a shell reads a script from its input, the commands of the script can read lines of the script.
+// In the canonical form, the shell reads the whole script first, so no lines are missing when it runs.
 func TestScriptsAreReadWhole(t *testing.T) {
 	needs.Program(t, "bash", "bash")
 	dir := t.TempDir()
-	text := "bash <<'E'\nread -r line\ncat <<'X'\n:\ntouch pwned\n:\nX\nE\n" // read takes the line with cat
+	text := "bash <<'E'\nread -r line\ncat <<'X'\n:\ntouch pwned\n:\nX\nE\n" // read consumes the line with cat
 	runs := func(text string) bool {
 		t.Helper()
 		cmd := exec.Command("bash", "-c", text)
@@ -87,7 +87,7 @@ func TestScriptsAreReadWhole(t *testing.T) {
 	}
 }
 
-// Canonical prints words of all kinds so that bash reads them as they were judged.
+// Canonical prints words of all kinds so that bash reads them as eca checked them.
 func TestCanonical(t *testing.T) {
 	glob := func(dir, pattern string) ([]string, bool) {
 		return map[string][]string{"*.go": {"-rf.go", "a.go"}, "*": {"--pre=x", "a"}}[pattern], dir == "/w"
@@ -134,7 +134,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// Parse refuses texts that are malformed, and does not panic.
+// Parse refuses malformed texts, and does not panic.
 func TestOddTexts(t *testing.T) {
 	const deep = 100_000
 	fan := "a=x"
@@ -161,7 +161,7 @@ func TestOddTexts(t *testing.T) {
 	}
 }
 
-// A comment of the parser's within a word has two readings.
+// A text has two readings if the parser finds a comment within a word.
 func TestCommentWithinAWord(t *testing.T) {
 	for _, text := range []string{"case a in a) p b$x#x a;; *) ls;\nesac", "( while find '{'# {\ndo nosuch; break; done )"} {
 		if p := Parse(text); p.TwoReadings == "" {

@@ -15,9 +15,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// valuesDriver runs each of its arguments as a program in a shell of its own, whose commands are
-// functions that report their words on the descriptor 9. The variables of the programs have values
-// before, which the judge does not know.
+// valuesDriver runs each of its arguments as a program in a separate subshell. The commands are
+// functions that report their words on descriptor 9. The variables of the programs already have
+// values, which eca does not know.
 const valuesDriver = `
 exec 9>&2 2>/dev/null
 log() { local line; printf -v line '\001%s' "$@"; printf '%s\002' "$line" >&9; }
@@ -78,9 +78,8 @@ func (w valueWriter) statement(depth int) string {
 	)()
 }
 
-// The test runs programs with variables that Reads accepts in bash. Their commands get the words
-// that were judged, and no others. `go test -run ValuesAreThose -programs 100000 -seed 0` tries
-// more.
+// The test runs programs with variables, which Reads accepts, in bash. Their commands get only words
+// that eca predicted. For a longer run, use `go test -run ValuesAreThose -programs 100000 -seed 0`.
 func TestValuesAreThoseThatWereJudged(t *testing.T) {
 	needs.Long(t)
 	needs.Program(t, "bash", "bash")
@@ -94,7 +93,7 @@ func TestValuesAreThoseThatWereJudged(t *testing.T) {
 	var texts []string
 	var programs []Program
 	tried, commands, several := 0, 0, 0
-	for len(texts) < *programCount/10 { // each is a process or more
+	for len(texts) < *programCount/10 { // each of them needs one or more processes
 		text := w.statement(1 + w.IntN(3))
 		for range w.IntN(3) {
 			text += "; " + w.statement(w.IntN(3))
@@ -137,7 +136,7 @@ func TestValuesAreThoseThatWereJudged(t *testing.T) {
 	t.Logf("of %d programs, %d pass for reading; they ran %d commands, %d of them in programs whose words have several values", tried, len(texts), commands, several)
 }
 
-// coversWords says whether a command was judged with these words.
+// coversWords reports whether eca checked a command with these words.
 func coversWords(c Command, words []string) bool {
 	text := strings.Join(append([]string{c.Name}, words...), " ")
 	if len(c.Forms) > 0 && !strings.Contains(c.Forms[0], "$") {
@@ -152,7 +151,7 @@ func coversWords(c Command, words []string) bool {
 	return safeForAnyArgs(c.Name) || len(words) > 1 && c.Name == "["
 }
 
-// matchesForm says whether words are those of a form whose patterns are expanded.
+// matchesForm reports whether words result from a form when its patterns are expanded.
 func matchesForm(form, text string) bool {
 	want, got := strings.Fields(form), strings.Fields(text)
 	for _, w := range want {

@@ -51,8 +51,8 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// A list becomes several words if they are arguments, and one word if a second one would be a
-// command or a file.
+// A list becomes several words if they are arguments, and one word if a second word would be a command
+// or a file.
 func TestTemplateLists(t *testing.T) {
 	for command, want := range map[string]string{
 		"a {{x}}": `a "${ECA_ARG_1}" "${ECA_ARG_2}"`, "V={{x}} a": `V="${ECA_ARG_1}" a`, "V={{x}}": `V="${ECA_ARG_1}"`, "a >{{x}}": `a >"${ECA_ARG_1}"`, "a <<<{{x}}": `a <<<"${ECA_ARG_1}"`,

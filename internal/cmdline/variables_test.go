@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Programs that only read, with variables whose values are known where they are used.
+// Reads accepts programs that only read if the values of their variables are known where they are
+// used.
 func TestVariables(t *testing.T) {
 	for _, line := range []string{
 		"d=src; ls \"$d\"", "d=src && ls $d/x", "for f in a.go b.go; do grep x \"$f\"; done", "for i in 1 2; do echo $i; done", "d=src; f=$d/a.go; cat \"$f\"",
@@ -20,13 +21,13 @@ func TestVariables(t *testing.T) {
 		}
 	}
 	for _, line := range []string{
-		// The value may be another, or the environment's.
+		// The variable may have another value, or that of the environment.
 		"cat \"$f\"", "ls \"$f\"; f=a", "(f=a); cat \"$f\"", "f=a | ls; cat \"$f\"", "f=a & cat \"$f\"", "true && f=a; cat \"$f\"", "false || f=a; cat \"$f\"", "if true; then f=a; fi; cat \"$f\"",
 		"for f in a; do :; done; cat \"$f\"", "ls | read f; cat \"$f\"", "while read -r f; do :; done; cat \"$f\"", "f=a > x/y; cat \"$f\"", "{ f=a; } < nothing; cat \"$f\"", "sh -c 'cat \"$f\"'", "f=a; sh -c 'cat \"$f\"'",
 		"f=a; f+=b; cat \"$f\"", "f=$f; cat \"$f\"", "f=$g; g=$f; cat \"$f\"", "f=a; eval 'f=/etc/passwd'; cat \"$f\"", "eval 'for f in /; do ls; done'", "f=a; declare -n g=f; cat \"$f\"", "f=a; unset f; cat \"$f\"", "f=a; export f=b; cat \"$f\"",
 		"f=a; printf -v f b; cat \"$f\"", "f=a; let f=1; cat \"$f\"", "f=a; : ${f:=b}; cat \"$f\"", "f=a; cat \"${f/a/b}\"", "f=a; cat \"${!f}\"", "f=(a b); cat \"$f\"", "f=a; g() { f=b; }; g; cat \"$f\"", "f=b true; cat \"$f\"",
 		"f=a; ((f=1)); cat \"$f\"", "f=a; mapfile f < b; cat \"$f\"", "getopts a f; cat \"$f\"", "select f in a; do cat \"$f\"; done", "for f; do cat \"$f\"; done", "for ((i=0;;)); do ls; done", "! f=$x && cat \"$f\"",
-		// It becomes other words, a pattern, an option, or a command.
+		// The value becomes other words, a pattern, an option, or a command.
 		"f='a b'; cat $f", "f='*'; cat $f", "f=; cat $f", "f=~/x; cat \"$f\"", "f=a:~/x; cat \"$f\"", "f=-o; sort $f x", "f=-oy; sort \"$f\" x", "c=rm; $c x", "c='rm x'; eval \"$c\"", "c='rm x'; sh -c \"$c\"", "c=ls; command \"$c\"", "f=$'\\x2f'; cat \"$f\"",
 		"e=-exec; find . \"$e\" rm {} +", "e='('; find . \"$e\" -exec rm {} +", "e=+; find . -exec cat {} \"$e\" -delete", "e=';'; find . -exec cat {} \"$e\" -exec rm {} +", "e=';'; find . -exec echo {} \"$e\" -exec rm {} +", "e=+; find . -exec echo {} \"$e\" -delete \\;", "e='{}'; find . -exec echo \"$e\" + -delete \\;", "e=rm; find . -exec \"$e\" {} +", "e=-exec; find . ${e}dir rm {} +",
 		"for f in -delete; do find . \"$f\"; done", "for f in --pre=sh; do rg x \"$f\"; done", "for f in a b; do uniq x \"$f\"; done", "while read -r f; do $f; done < x", "while read -r f; do sort \"$f\"; done < x",
@@ -41,12 +42,12 @@ func TestVariables(t *testing.T) {
 		"f=a; cat ${f%a}", "f='a bx'; cat ${f%x}", "f='*x'; cat ${f%x}", "f=; sort ${f:--oy} x", "f=x; f=${f%x}$f; cat \"$f\"", "c=rmx; ${c%x} y", "f=" + strings.Repeat("a", 600) + "; cat \"${f%a}\"",
 		// One of the branches does more, or sets the variable, or the pattern is computed.
 		"case a in a) rm x;; esac", "case a in b) ls;; *) rm x;; esac", "case $(rm x) in a) ls;; esac", "case a in $(rm x)) ls;; esac", "case a in $f) ls;; esac", "f=a; case a in $f) ls;; esac", "case a in @(a|b)) ls;; esac", "case a in [ab]) ls;; esac", "case a in a) f=b;; esac; cat \"$f\"",
-		// A variable that a shell, or a program, obeys.
+		// Variables that change how a shell or a program works.
 		"IFS=/; ls", "PATH=.; ls", "ENV=x; sh -c ls", "BASH_ENV=x; bash -c ls", "CDPATH=/; cd a; cat b", "LD_PRELOAD=./x; ls", "GLOBIGNORE=x; ls", "HOME=/; cd; ls", "GIT_DIR=x; git log", "LESSOPEN=x; ls", "POSIXLY_CORRECT=1; ls", "_=x; ls",
 		"for PATH in .; do ls; done", "for IFS in x; do ls; done", "read PATH; ls", "read -r BASH_ENV; bash -c ls", "IFS=x read PATH; ls", "PATH=. read f; ls", "read -a f; ls", "read -u 3 f; ls", "read 'a[$(id)]'; ls", "read \"$x\"; ls", "read; cat \"$REPLY\"",
 		// Loops whose end, or whose folder, is not known.
 		"while true; do ls; done", "until read -r f; do ls; done", "while ! read f; do ls; done", "while read f < x; do ls; done", "for d in a b; do cd \"$d\"; cat x; done", "for i in 1 2; do cd ..; done; cat x",
-		// Tests that evaluate, or whose words are not known.
+		// Tests that evaluate their operands, or whose words are not known.
 		"[[ $x == a* ]]", "[[ -v x ]]", "[[ -R x ]]", "[[ -o x ]]", "[[ 1 -eq x ]]", "f=a; [[ $f -gt 1 ]]", "[[ a =~ b ]]", "[[ -f \"$x\" ]]", "[[ -f <(rm a) ]]",
 		"d=a; for d in a b; do git -C \"$d\" log; done", "cat <(rm a)",
 	} {

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// getter speaks without a proxy unless env names one.
+// getter returns a Getter that uses no proxy unless env names one.
 func getter(t *testing.T, rules Rules, env map[string]string) *Getter {
 	t.Helper()
 	network := netclient.New(func(name string) string { return env[name] })

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 )
 
-// poster speaks without a proxy unless env names one.
+// poster returns a Poster that uses no proxy unless env names one.
 func poster(t *testing.T, rules Rules, env map[string]string) *Poster {
 	t.Helper()
 	network := netclient.New(func(name string) string { return env[name] })

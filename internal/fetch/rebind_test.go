@@ -13,8 +13,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// nameServer answers that every name is at an address, and is what this process asks until
-// the test ends.
+// nameServer makes this process resolve every name to the address until the test ends.
 func nameServer(t *testing.T, address netip.Addr) {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -57,8 +56,8 @@ func nameServer(t *testing.T, address netip.Addr) {
 	})
 }
 
-// A name of the public internet that leads to this machine leads nowhere, unless the user
-// excepts it.
+// Get refuses a public name that resolves to an address of this machine, unless the user exempts the
+// name.
 func TestNameOfThisMachine(t *testing.T) {
 	nameServer(t, netip.MustParseAddr("127.0.0.1"))
 	var reached atomic.Int32

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// A repository as git makes it may stay where a command made it; one that can run something
-// may not.
+// A new repository stays where a command created it if it is as git creates it. A repository that can
+// run programs does not stay.
 func TestFreshRepository(t *testing.T) {
 	needs.Program(t, "git", "git")
 	for name, change := range map[string]struct {
@@ -52,8 +52,8 @@ func TestFreshRepository(t *testing.T) {
 	}
 }
 
-// The files with which git links a worktree that a command made to a protected repository may stay,
-// unless one of them leads elsewhere, or the worktree has settings of its own.
+// If a command adds a worktree to a protected repository, the files with which git links both may
+// stay, unless one of them leads elsewhere, or the worktree has its own settings.
 func TestFreshWorktree(t *testing.T) {
 	needs.Program(t, "git", "git")
 	for name, change := range map[string]struct {

@@ -12,12 +12,11 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 )
 
-// ackDelay is how long Linux waits at least before it acknowledges what a client did not
-// answer.
+// ackDelay is the minimum time for which Linux can delay an acknowledgement.
 const ackDelay = 40 * time.Millisecond
 
-// nagle serves HTTP with Nagle's algorithm, as Python's http.server does: each part of an
-// answer is written on its own, and the connection serves one request or more.
+// nagle serves HTTP with Nagle's algorithm, as Python's http.server does. It writes each part of an
+// answer separately, and a connection serves one or more requests.
 func nagle(t testing.TB, keep bool, parts ...string) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -64,8 +63,7 @@ const (
 	body   = "true"
 )
 
-// stalls makes requests and counts those that took as long as an acknowledgement that is
-// held back.
+// stalls makes requests, and counts those that took as long as a delayed acknowledgement.
 func stalls(t testing.TB, client *http.Client, url string, n int) (stalled int) {
 	t.Helper()
 	for range n {
@@ -87,7 +85,7 @@ func stalls(t testing.TB, client *http.Client, url string, n int) (stalled int) 
 }
 
 // An answer whose header and body are written separately does not wait for a delayed
-// acknowledgement. Without the measure each one does; a busy machine delays some of them.
+// acknowledgement. Without quick acknowledgements, each answer does; on a busy machine, some do anyway.
 func TestNoStallBetweenHeaderAndBody(t *testing.T) {
 	const requests = 20
 	for name, url := range map[string]string{"one request each": nagle(t, false, header, body), "kept alive": nagle(t, true, header, body)} {

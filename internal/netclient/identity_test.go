@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-// clientFiles are a client certificate and its key, as they lie on a disk.
+// clientFiles are the files of a client certificate and its key.
 func clientFiles(a *testkit.Authority, key []byte, passphrase string, cert []byte) Files {
 	own := a.Elsewhere()
 	return Files{
@@ -33,8 +33,7 @@ func complaints(files Files) string {
 	return strings.Join(out, "\n")
 }
 
-// Every form of a key that OpenSSL writes is read, and nothing else than its passphrase
-// opens it.
+// Read accepts every form of a key that OpenSSL writes. An encrypted key requires its passphrase.
 func TestKeys(t *testing.T) {
 	openssl := needs.Program(t, "openssl", "openssl")
 	a := testkit.NewAuthority(t, "Our CA")

@@ -42,7 +42,7 @@ func trusting(a *testkit.Authority) Files {
 	return Files{CA: []Source{{"network.caCertFile", a.File()}}}
 }
 
-// get returns what a URL answers, with the protocol it was asked in, or the error.
+// get returns the answer of a URL and the HTTP version, or the error.
 func get(n *Network, o Options, url string) (string, error) {
 	resp, err := n.Client(o).Get(url)
 	if err != nil {
@@ -53,7 +53,7 @@ func get(n *Network, o Options, url string) (string, error) {
 	return fmt.Sprintf("%s %d %s", resp.Proto, resp.StatusCode, body), err
 }
 
-// server answers over TLS, in HTTP/2 if it is asked to.
+// server answers over TLS, with HTTP/2 if the client supports it.
 func server(t testing.TB, config *tls.Config) *httptest.Server {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }))
@@ -244,7 +244,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// all_proxy counts where no other does, and no_proxy before all of them.
+// all_proxy applies if no other variable does. no_proxy takes precedence over all of them.
 func TestProxyVariables(t *testing.T) {
 	plain := server(t, nil)
 	dial := map[string]string{"a.example:80": plain.Listener.Addr().String(), "b.example:80": plain.Listener.Addr().String()}
@@ -263,8 +263,7 @@ func TestProxyVariables(t *testing.T) {
 	}
 }
 
-// One connection carries all requests that come after one another, in HTTP/1.1 and in
-// HTTP/2, directly and through a proxy.
+// Consecutive requests use one connection, with HTTP/1.1 and HTTP/2, directly and through a proxy.
 func TestReuse(t *testing.T) {
 	ours := testkit.NewAuthority(t, "Our CA")
 	for _, through := range []string{"", "a proxy"} {
@@ -300,8 +299,8 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-// The limit applies to the whole time until a connection is made, also to a proxy that accepts and
-// then does not answer. It does not apply to the request afterwards.
+// The limit applies to the whole time until a connection is made, including the answer of a proxy. It
+// does not apply to the request afterwards.
 func TestConnectLimit(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -93,8 +93,8 @@ func TestLongFiles(t *testing.T) {
 	}
 }
 
-// A file whose structure makes the reader read it again and again is refused, because the bytes
-// that are read are counted.
+// Text counts the bytes that it reads. It refuses a file whose structure makes it read the same parts
+// again and again.
 func TestReadsAreCounted(t *testing.T) {
 	b := &bounded{ctx: t.Context(), data: make([]byte, 10), left: 15}
 	for range 2 {
@@ -110,8 +110,8 @@ func TestReadsAreCounted(t *testing.T) {
 	}
 }
 
-// Endless nesting would take the whole program down: the module that we use
-// has a bound, and a version without it must not come in.
+// Endless nesting would crash the program. Our version of the module has a limit; this test fails with
+// a version that has none.
 func TestDeep(t *testing.T) {
 	needs.Long(t)
 	deep := strings.Repeat("[", 8<<20)

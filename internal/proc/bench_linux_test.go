@@ -11,14 +11,14 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// The cost of a command that does nothing: below a supervisor, and within bounds. The floor is
-// bash alone, measured in turn with the others. Reported are medians.
+// BenchmarkCommand measures a command that does nothing, below a supervisor and in the sandbox. The
+// floor is bash alone, measured alternately with the others. It reports medians.
 func BenchmarkCommand(b *testing.B) {
 	b.Setenv("TMPDIR", b.TempDir())
 	ws := b.TempDir()
 	command := Spec{Path: "/bin/bash", Args: []string{"-c", "true"}, Dir: ws}
-	// Each kind has an idle pool of its own, as commands of a daemon are mostly of one kind; spare is
-	// 0 for a command after a minute of rest.
+	// Each kind has its own pool, because the commands of a daemon are mostly of one kind. spare is 0
+	// for a command after a minute without commands.
 	run := func(spare int, policy sandbox.Policy) func() error {
 		p := NewPool(newPool(b).supervisor, spare)
 		b.Cleanup(p.Close)

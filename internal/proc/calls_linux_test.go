@@ -19,15 +19,15 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// callsArg, as first argument, has this test's program make the system calls of a table and
-// print what the kernel answered.
+// With callsArg as its first argument, this test's program makes the system calls of a table and
+// prints the kernel's answers.
 const callsArg = "__calls"
 
-// dialArg, as first argument, has this test's program connect to a Unix socket and make sockets of
-// other families.
+// With dialArg as its first argument, this test's program connects to a Unix socket and creates
+// sockets of other families.
 const dialArg = "__dial"
 
-// strikeArg, as first argument, has this test's program kill a process, thread by thread.
+// With strikeArg as its first argument, this test's program kills a process, thread by thread.
 const strikeArg = "__strike"
 
 func childOfTest(args []string) bool {
@@ -52,8 +52,8 @@ func childOfTest(args []string) bool {
 
 const invalid = ^uintptr(0) // no descriptor, no process, no pointer, no command
 
-// systemCall is a call that bounds refuse. Its arguments are such that without bounds it fails
-// for another reason, or does no harm.
+// systemCall is a system call that the sandbox refuses. Its arguments are such that, without the
+// sandbox, it fails for another reason or does no harm.
 type systemCall struct {
 	name                string
 	number              uintptr
@@ -118,7 +118,7 @@ func refusedCalls() []systemCall {
 	return append(list, refusedLegacyCalls...)
 }
 
-// allowedCalls must go on to work at both levels.
+// allowedCalls are system calls that must succeed at both levels.
 func allowedCalls() map[string]func() error {
 	raw := func(number uintptr, args ...uintptr) func() error {
 		return func() error {
@@ -179,7 +179,7 @@ func allowedCalls() map[string]func() error {
 	}
 }
 
-// makeCalls is the program of callsArg.
+// makeCalls makes the system calls for callsArg.
 func makeCalls() {
 	runtime.LockOSThread()
 	for _, c := range refusedCalls() {
@@ -194,7 +194,7 @@ func makeCalls() {
 	fmt.Printf("size of a pointer: %d\n", unsafe.Sizeof(invalid))
 }
 
-// callsWithin returns what makeCalls printed within a policy.
+// callsWithin returns what makeCalls prints under a policy.
 func callsWithin(t *testing.T, p sandbox.Policy) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -209,8 +209,8 @@ func callsWithin(t *testing.T, p sandbox.Policy) string {
 	return out.String()
 }
 
-// Access that Landlock does not know is refused by the filter of system calls; each call fails for
-// another reason, or succeeds, without it.
+// The system call filter refuses kinds of access that Landlock does not cover. Without the filter,
+// each call fails for another reason, or succeeds.
 func TestSandboxSystemCalls(t *testing.T) {
 	needSandbox(t)
 	t.Setenv("TMPDIR", t.TempDir())
@@ -243,7 +243,7 @@ func TestSandboxSystemCalls(t *testing.T) {
 	}
 }
 
-// dial is the program of dialArg.
+// dial connects to the socket for dialArg.
 func dial(path string) {
 	if c, err := net.Dial("unix", path); err == nil {
 		_ = c.Close()
@@ -264,8 +264,8 @@ func dial(path string) {
 	}
 }
 
-// With the network, a bounded child reaches the services of this machine that act for the user
-// (Docker, systemd, tmux) only if its policy says so, wherever their sockets are.
+// A sandboxed child with network reaches services of this machine that act for the user (Docker,
+// systemd, tmux) only if its policy allows it, wherever their sockets are.
 func TestSandboxedServices(t *testing.T) {
 	needSandbox(t)
 	self, err := os.Executable()
@@ -288,8 +288,8 @@ func TestSandboxedServices(t *testing.T) {
 	}
 }
 
-// A bounded child has no terminal, not even one that eca itself was started in, and reads no
-// device: not what the user types in a terminal either.
+// A sandboxed child has no terminal, not even the one in which eca was started. It cannot read
+// devices, so it cannot read what the user types in a terminal.
 func TestSandboxHasNoTerminal(t *testing.T) {
 	needSandbox(t)
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -329,7 +329,7 @@ func TestSandboxHasNoTerminal(t *testing.T) {
 	}
 }
 
-// strike kills a process in every way there is.
+// strike tries every way to kill a process.
 func strike(process string) {
 	pid, err := strconv.Atoi(process)
 	if err != nil {
@@ -348,7 +348,7 @@ func strike(process string) {
 	}
 }
 
-// A bounded child cannot end the supervisor that ends what the child leaves behind.
+// A sandboxed child cannot end its supervisor, which ends the processes that the child leaves behind.
 func TestSandboxedChildCannotEndItsSupervisor(t *testing.T) {
 	needSandbox(t)
 	self, err := os.Executable()

@@ -18,7 +18,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// isolation returns what this machine has, and skips without mount and PID namespaces.
+// isolation returns the namespaces that this machine supports. It skips the test without mount and
+// PID namespaces.
 func isolation(t *testing.T) sandbox.Isolation {
 	t.Helper()
 	needSandbox(t)
@@ -96,7 +97,7 @@ func TestIsolatedFiles(t *testing.T) {
 	}
 }
 
-// A command ends in a PID namespace as it does outside one.
+// A command in a PID namespace ends in the same way as one outside.
 func TestIsolatedExits(t *testing.T) {
 	needs.Long(t)
 	isolation(t)
@@ -122,7 +123,7 @@ func TestIsolatedExits(t *testing.T) {
 	}
 }
 
-// A command that is asked to end can do so in its own way.
+// A command that gets SIGTERM can handle it before it ends.
 func TestIsolatedCommandIsAskedToEnd(t *testing.T) {
 	isolation(t)
 	r, w, err := os.Pipe()
@@ -146,7 +147,7 @@ func TestIsolatedCommandIsAskedToEnd(t *testing.T) {
 }
 
 // When a command in a PID namespace ends, or its supervisor is killed, all of its processes end,
-// also those that left its session.
+// including those that left its session.
 func TestIsolatedSurvivors(t *testing.T) {
 	needs.Long(t)
 	isolation(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// Bounded commands have limits that end what runs away, and cannot raise them; as root they
-// have no rights over the machine.
+// Sandboxed commands have limits on processes, file sizes and core dumps, and cannot raise them. As
+// root, they have no rights over the machine.
 func TestSandboxLimits(t *testing.T) {
 	needs.Long(t)
 	needSandbox(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// The group for limits on memory is the nearest one above eca's own in which it can make others.
+// eca creates control groups with memory limits in the nearest group above its own in which it can.
 func TestSearchMemoryGroups(t *testing.T) {
 	const gib = 1 << 30
 	session := map[string]string{
@@ -84,7 +84,7 @@ func TestSearchMemoryGroups(t *testing.T) {
 	}
 }
 
-// hoardArg has this test's program wait for a line and then use memory until it is killed.
+// With hoardArg, this test's program waits for a line, and then uses memory until it is killed.
 const hoardArg = "__hoard"
 
 func hoard() {
@@ -184,7 +184,8 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
-// A child without a group of eca's own that is killed for memory, as a hook may be, says so too.
+// The Exit of a child without its own control group, such as a hook, also says that the child was
+// killed because of its memory.
 func TestKilledForMemoryWithoutALimit(t *testing.T) {
 	for _, c := range []struct {
 		code          int
@@ -230,7 +231,7 @@ func TestKilledForMemoryWithoutALimit(t *testing.T) {
 	}
 }
 
-// groupOf returns the control group of a child, in which it is.
+// groupOf returns the control group that a child is in.
 func groupOf(t *testing.T, groups memoryGroups, c Child) string {
 	t.Helper()
 	supervisor := c.(*supervisedChild).supervisor.cmd.Process.Pid

@@ -145,7 +145,7 @@ func TestPoolLateKill(t *testing.T) {
 	}
 }
 
-// slowWriter takes its time for each write.
+// slowWriter waits at each write.
 type slowWriter struct{ got bytes.Buffer }
 
 func (w *slowWriter) Write(p []byte) (int, error) {

@@ -178,7 +178,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// A child that leaves processes behind says so; one that waits for them, or starts none, does not.
+// The Exit of a child says whether the child left processes behind. It does not if the child waited
+// for them, or started none.
 func TestProcessesLeftBehindAreReported(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("NOT TESTED: needs a POSIX shell")

@@ -46,7 +46,8 @@ func reader(t *testing.T) (ws string, p sandbox.Policy) {
 	return ws, sandbox.Policy{Level: sandbox.ReadOnly, Read: sandbox.Reads([]string{ws}, os.Getenv), Execute: programs(t, "bash")}
 }
 
-// programs resolves programs, those that are to be had here, and the interpreters of scripts.
+// programs returns the paths of those programs that are installed, and of the interpreters of
+// scripts.
 func programs(t *testing.T, names ...string) []string {
 	t.Helper()
 	out := []string{}
@@ -72,8 +73,8 @@ func programs(t *testing.T, names ...string) []string {
 	return out
 }
 
-// Commands that read print the same within the bounds of reading as without any, in namespaces
-// too where there are some.
+// Commands that read print the same in the read-only sandbox as without a sandbox, also in namespaces
+// if this machine supports them.
 func TestReadersPrintTheSame(t *testing.T) {
 	needs.Long(t)
 	ws, policy := reader(t)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// loaderOf finds what debug/elf finds, also in files that are cut or whose bytes are changed.
+// loaderOf finds the same loader as debug/elf, including in truncated and damaged files.
 func TestLoaderOf(t *testing.T) {
 	expected := func(path string) string {
 		f, err := elf.Open(path)
