@@ -11,7 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/httpguard"
 )
 
-// Defects of the reference's agents (contract, section 3) that ours does not have.
+// TestDefects: each comment states a defect of the reference's agents (docs/ecp-defects.md, same
+// numbers); the subtest shows that eca's agent does not have it.
 func TestDefects(t *testing.T) {
 	const say = "turns: []\ndefault: {steps: [{text: ok}]}"
 

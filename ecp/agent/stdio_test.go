@@ -17,8 +17,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// Any input gets the answer that the contract requires, or none, and the agent keeps running (1.3,
-// 1.4).
+// Any input gets the answer that the protocol requires, or none, and the agent keeps running
+// (ecp.md 1.3, 1.4).
 func TestLines(t *testing.T) {
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: ok}]}"})
 	c := r.connect()
