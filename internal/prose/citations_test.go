@@ -35,7 +35,7 @@ func TestCitations(t *testing.T) {
 			return err
 		}
 		name = filepath.ToSlash(name)
-		if d.IsDir() && skipped(name) {
+		if d.IsDir() && isSkipped(name) {
 			return filepath.SkipDir
 		}
 		if d.IsDir() || filepath.Ext(path) != ".go" {
