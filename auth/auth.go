@@ -20,7 +20,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
-// Kinds of credentials (eca-protocol 4.11).
+// Kinds of credentials (eca-protocol.md 4.11).
 const (
 	APIKey = "api-key" // one fixed key
 	OAuth  = "oauth"   // tokens that are renewed

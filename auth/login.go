@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// State says whether a provider can be used. The values are those of eca-protocol 4.11.
+// State says whether a provider can be used. The values are those of eca-protocol.md 4.11.
 type State string
 
 // States of a provider.
@@ -19,7 +19,7 @@ const (
 	NotRunning      State = "not-running" // needs no credential, but does not answer
 )
 
-// Source is where a credential comes from (eca-protocol 4.11).
+// Source is where a credential comes from (eca-protocol.md 4.11).
 type Source string
 
 // Sources of credentials.
@@ -39,7 +39,7 @@ type Status struct {
 	Expires  time.Time // when the current token expires; zero if not known, or never
 }
 
-// Actions are the kinds of steps of a login (eca-protocol 4.11).
+// Actions are the kinds of steps of a login (eca-protocol.md 4.11).
 const (
 	ActionChoose     = "choose-method"
 	ActionInput      = "input"

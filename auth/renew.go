@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/filelock"
 )
 
-// renewBefore is how long before its expiry a token is renewed (eca-features 5.2).
+// renewBefore is how long before its expiry a token is renewed (eca-features.md 5.2).
 const renewBefore = 60 * time.Second
 
 // renewTime is the time limit of a renewal, including the wait for another process that renews.

@@ -147,7 +147,7 @@ func (a *answer) call(providerID string) *call {
 	return nil
 }
 
-// retryText describes why and when a request is retried (eca-protocol 7.3).
+// retryText describes why and when a request is retried (eca-protocol.md 7.3).
 func retryText(e *llm.Error, r llm.RetryInfo, now time.Time) string {
 	what := "The provider failed"
 	switch e.Kind {

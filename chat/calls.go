@@ -30,7 +30,7 @@ type callRunner struct {
 }
 
 // run handles the calls of one response: it decides about them one after the other, runs the
-// approved ones concurrently, and waits for them (eca-protocol 8.2).
+// approved ones concurrently, and waits for them (eca-protocol.md 8.2).
 func (t *callRunner) run(calls []call) error {
 	t.instructedFiles = nil // those of earlier calls are in the history now
 	rejected, stoppedByHook := false, false

@@ -414,7 +414,7 @@ func (e *Engine) CloseChats() {
 	wg.Wait()
 }
 
-// maxIDLength is the maximum length, in bytes, of chat ids that clients choose (eca-protocol 2.3).
+// maxIDLength is the maximum length, in bytes, of chat ids that clients choose (eca-protocol.md 2.3).
 const maxIDLength = 256
 
 // ValidID reports whether a client may use an id for a chat.

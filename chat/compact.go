@@ -25,7 +25,7 @@ const (
 	noticeOverflow = "Context window exceeded. Auto-compacting conversation...\n"
 
 	// keptResults is the number of estimated tokens of the newest results that are kept when old
-	// results are pruned (eca-features, Appendix B).
+	// results are pruned (eca-features.md, Appendix B).
 	keptResults = 40_000
 	// maxRecoveries is how many times one request is shortened.
 	maxRecoveries = 8

@@ -10,8 +10,8 @@ import (
 )
 
 // Dialog is an interactive command, such as /login, that asks the user questions in the chat. While
-// it is open, the user's prompts are its input instead of being sent to a model (eca-protocol 8.8).
-// Its methods are called by one turn at a time.
+// it is open, the user's prompts are its input instead of being sent to a model (eca-protocol.md
+// 8.8). Its methods are called by one turn at a time.
 type Dialog interface {
 	// Next handles an input of the user; the first one is the text after the command. It shows
 	// texts with say. It may wait; ctx is done if meanwhile the user sends another prompt, which is the

@@ -167,8 +167,8 @@ func (e *Engine) endChat(id string) {
 	})
 }
 
-// activity is the status of a chat for hooks (eca-features 18.2, chatStatusChanged). Its slices contain
-// sorted call ids.
+// activity is the status of a chat for hooks (eca-features.md 18.2, chatStatusChanged). Its slices
+// contain sorted call ids.
 type activity struct {
 	askUser  map[string]bool // ids of all ask_user calls
 	approval []string        // calls that wait for the user's decision

@@ -33,7 +33,7 @@ type turnHooks struct {
 	resumed bool // the chat had events before the turn
 }
 
-// chatFields returns the fields about the chat in the input of its hooks (eca-features 18.1), and
+// chatFields returns the fields about the chat in the input of its hooks (eca-features.md 18.1), and
 // more.
 func chatFields(m Meta, more map[string]any) map[string]any {
 	out := map[string]any{"chat_id": m.ID, "agent": m.Agent, "behavior": m.Agent, "full_model": m.Model, "variant": m.Variant}

@@ -9,8 +9,8 @@ import (
 )
 
 // instructions returns the instruction files of the folders that a call touches, without those that
-// the model has already got (eca-features 11). It is called for one call after the other, so the first
-// call of a response that touches a folder gets its file.
+// the model has already got (eca-features.md 11). It is called for one call after the other, so the
+// first call of a response that touches a folder gets its file.
 func (t *callRunner) instructions(paths []string) []event.Instructions {
 	find := t.session.eng.deps.Instructions
 	if find == nil || len(paths) == 0 {

@@ -11,7 +11,7 @@ import (
 
 // A chat can continue with another model. That model is sent the history without the parts that only
 // earlier models can read, such as their reasoning. The user is notified when the model changes
-// (eca-features 7).
+// (eca-features.md 7).
 
 // noteSwitch notifies the user, if the model has changed, of the parts of the history that the new
 // model is not sent.

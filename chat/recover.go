@@ -13,7 +13,7 @@ import (
 
 // llm.WithRetry repeats a request that fails before a part of the answer is shown. Clients cannot
 // withdraw text: if an answer breaks off later, its text stays, and eca asks the model to continue it
-// (eca-features 8).
+// (eca-features.md 8).
 
 // recovery counts the attempts to get a complete answer. It is reset when the model has called
 // tools.

@@ -19,7 +19,7 @@ import (
 // "llm". These calls need no approval, because the configuration of the model enables the tools. No
 // hooks run for them.
 
-// serverLLM is the server name of such calls (eca-protocol 7.1).
+// serverLLM is the server name of such calls (eca-protocol.md 7.1).
 const serverLLM = "llm"
 
 // Limits for one answer.
@@ -28,7 +28,7 @@ const (
 	maxSources        = 50
 )
 
-// Texts of a turn's progress (eca-protocol 7.3).
+// Texts of a turn's progress (eca-protocol.md 7.3).
 const (
 	progressSearching = "Searching the web"
 	progressImage     = "Generating image"

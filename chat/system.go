@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// Section is a section of the system prompt. It consists of blocks (eca-features 10).
+// Section is a section of the system prompt. It consists of blocks (eca-features.md 10).
 type Section int
 
 // Sections, in their order.

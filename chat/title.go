@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	titleLength  = 40 // runes (eca-protocol 7.1, metadata)
+	titleLength  = 40 // runes (eca-protocol.md 7.1, metadata)
 	titleTimeout = 60 * time.Second
 	titleInput   = 4000 // bytes of the conversation that the model gets
 )

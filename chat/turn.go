@@ -17,7 +17,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Texts of a turn's progress (eca-protocol 7.3).
+// Texts of a turn's progress (eca-protocol.md 7.3).
 const (
 	progressContexts   = "Parsing given context"
 	progressWaiting    = "Waiting model"
@@ -361,7 +361,7 @@ func (t *turn) decide(callID string, d Decision) (accepted bool, children []*Pen
 	if t.calls.approvals.decide(callID, d) {
 		return true, nil
 	}
-	for _, s := range t.children.openSessions() { // some clients send the parent's chat id (eca-protocol 4.2)
+	for _, s := range t.children.openSessions() { // some clients send the parent's chat id (eca-protocol.md 4.2)
 		children = append(children, s.Decide(callID, d))
 	}
 	return false, children

@@ -33,9 +33,10 @@ type turnContext struct {
 	vars func() template.Vars // variables of prompts
 }
 
-// idRegistry has the ids of the calls and reasoning blocks of a turn and its subagents, which must be unique
-// across them. Some clients send decisions with the id of the parent chat for every call (eca-protocol
-// 4.2), and keep the calls of all chats in one list, so equal ids would be confused.
+// idRegistry has the ids of the calls and reasoning blocks of a turn and its subagents, which must
+// be unique across them. Some clients send decisions with the id of the parent chat for every call
+// (eca-protocol.md 4.2), and keep the calls of all chats in one list, so equal ids would be
+// confused.
 type idRegistry struct {
 	mu     sync.Mutex             // guards owners
 	owners map[string]*turnRecord // by id: record of the turn that uses it
@@ -151,7 +152,7 @@ func (t *turnContext) offered() []tools.Tool {
 	return out
 }
 
-// promptVars returns the variables of prompts (eca-features 10).
+// promptVars returns the variables of prompts (eca-features.md 10).
 func (t *turnContext) promptVars() template.Vars {
 	vars := PromptVars(t.session.eng.deps.Machine, t.Config.ToolCall.ShellCommand.Path, t.Roots)
 	vars["isSubagent"] = t.subagent()

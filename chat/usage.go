@@ -64,7 +64,7 @@ func (c *cost) charge(rep *event.UsageReported, model Model, u llm.Usage) {
 	rep.Cost, rep.TotalCost = &price, &total
 }
 
-// Categories of the context (eca-protocol 7.2).
+// Categories of the context (eca-protocol.md 7.2).
 const (
 	shareSystem       = "System prompt"
 	shareRules        = "Rules"

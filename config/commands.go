@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// CommandTime is how long a ${cmd:...} may run (eca-features 3.2).
+// CommandTime is how long a ${cmd:...} may run (eca-features.md 3.2).
 const CommandTime = 30 * time.Second
 
 // retryCommands is how long after its end a failed command may run again.

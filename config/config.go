@@ -1,6 +1,6 @@
 // Package config turns the user's configuration into one immutable value.
 //
-// Layers, lowest first (eca-features, section 3): built-in defaults, Markdown agents, plugins,
+// Layers, lowest first (eca-features.md, section 3): built-in defaults, Markdown agents, plugins,
 // initializationOptions, ECA_CONFIG, then either the --config-file or the global file followed by
 // each workspace folder's .eca/config.json, and the files in extraConfigs. Files are JSON with
 // comments. Objects merge deeply, other values replace. Strings may contain ${env:...}, ${file:...}
@@ -83,7 +83,7 @@ type TimeLimits struct {
 	RequestTimeoutSeconds    *float64 `json:"requestTimeoutSeconds" default:"3600" min:"0" doc:"How long a whole answer may take. In seconds; 0 turns the limit off."`
 }
 
-// Provider is one providers.<name> (eca-features 4.1). Names are kebab-case.
+// Provider is one providers.<name> (eca-features.md 4.1). Names are kebab-case.
 type Provider struct {
 	API            string            `json:"api" enum:"openai-responses openai openai-chat anthropic google ollama bedrock cassette" doc:"The wire format it speaks."`
 	URL            string            `json:"url" doc:"Its address. Without it: the variable <PROVIDER>_API_URL."`
@@ -108,7 +108,7 @@ type Provider struct {
 	TimeLimits
 }
 
-// MCPServer is one mcpServers.<name> (eca-features 19). Its strings are unresolved: ${...} is
+// MCPServer is one mcpServers.<name> (eca-features.md 19). Its strings are unresolved: ${...} is
 // resolved when a server starts, so that resolved values are neither shown nor written back.
 type MCPServer struct {
 	Command      string            `json:"command,omitempty" doc:"The program to start."`
@@ -166,7 +166,7 @@ type Model struct {
 	FallbackModels []string                  `json:"fallbackModels" doc:"The fallbackModels of this model; they replace those of the agent and the general ones. An empty list means none." each:"A model, as provider/model."`
 }
 
-// VariantRule is one variantsByModel.<pattern> (eca-features 6.3).
+// VariantRule is one variantsByModel.<pattern> (eca-features.md 6.3).
 type VariantRule struct {
 	Variants         map[string]map[string]any `json:"variants" doc:"Variants of the model, by name: payloads to choose from. An empty payload removes the variant." each:"Keys that the variant merges into the body of requests.|A key of the body."`
 	ExcludeProviders []string                  `json:"excludeProviders" doc:"Providers whose models do not get these variants." each:"A provider's name."`
@@ -358,7 +358,7 @@ func (c *Config) AgentOrDefault(name string) string {
 // FindAgent is like AgentOrDefault. known is true if name was empty or the name of an agent that chats
 // can use: a primary one, or code if no other is left.
 func (c *Config) FindAgent(name string) (agent string, known bool) {
-	// The names of the first published protocol (eca-protocol, section 9).
+	// The names of the first published protocol (eca-protocol.md, section 9).
 	switch name {
 	case "agent", "build":
 		name = "code"

@@ -29,7 +29,7 @@ func (o Origin) Shared() bool {
 	return variable || strings.HasPrefix(o.Source, netrcSource)
 }
 
-// credentials fills providers' missing keys and URLs (eca-features 5.2): from
+// credentials fills providers' missing keys and URLs (eca-features.md 5.2): from
 // <PROVIDER>_API_KEY and <PROVIDER>_API_URL, else from the netrc entry that keyRc names,
 // else from the variables that keyEnv and urlEnv name.
 func (b *builder) credentials() {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// node is a part of a text with dynamic strings (eca-features 3.2): either plain text, or an
+// node is a part of a text with dynamic strings (eca-features.md 3.2): either plain text, or an
 // expression ${kind:...} with the nodes between its braces.
 type node struct {
 	text  string // text, or the kind of an expression

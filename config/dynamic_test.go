@@ -111,17 +111,17 @@ func FuzzExpand(f *testing.F) {
 		}
 		// The nodes together are the text.
 		parts, _ := parseDynamic(text)
-		if written(parts) != text {
-			t.Errorf("%q was taken apart as %q", text, written(parts))
+		if writeNodes(parts) != text {
+			t.Errorf("%q was taken apart as %q", text, writeNodes(parts))
 		}
 	})
 }
 
-func written(parts []node) string {
+func writeNodes(parts []node) string {
 	var b strings.Builder
 	for _, p := range parts {
 		if p.expr {
-			b.WriteString("${" + p.text + ":" + written(p.parts) + "}")
+			b.WriteString("${" + p.text + ":" + writeNodes(p.parts) + "}")
 		} else {
 			b.WriteString(p.text)
 		}

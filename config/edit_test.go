@@ -135,8 +135,8 @@ func split(extra hujson.Extra) (out []string) {
 	}
 }
 
-// changed applies a change to a decoded file; ok is false where edit must fail.
-func changed(v map[string]any, path []string, value any, remove bool) (ok bool) {
+// applyChange applies a change to a decoded file; ok is false where edit must fail.
+func applyChange(v map[string]any, path []string, value any, remove bool) (ok bool) {
 	for ; len(path) > 1; path = path[1:] {
 		sub, isMap := v[path[0]].(map[string]any)
 		switch {
@@ -192,7 +192,7 @@ func FuzzEdit(f *testing.F) {
 			return
 		}
 		want := l.content
-		if ok := changed(want, path, v, remove); ok != (err == nil) {
+		if ok := applyChange(want, path, v, remove); ok != (err == nil) {
 			t.Fatalf("possible: %v, but %v", ok, err)
 		}
 		if err != nil {

@@ -56,8 +56,8 @@ func clone[T any](v T) T {
 	return out
 }
 
-// inherit completes agents (eca-features 12): an agent takes all values that it does not set itself,
-// at any depth, from the agent that it names.
+// inherit completes agents (docs/contracts/eca-features.md, section 12): an agent takes from the
+// agent that it names all settings that it does not set itself, including nested ones.
 func (b *builder) inherit() {
 	agents, _ := b.merged["agent"].(map[string]any)
 	done := map[string]bool{}
@@ -91,25 +91,25 @@ func (b *builder) inheritAgent(agents map[string]any, name string, done map[stri
 	done[name] = true
 }
 
-// inheritMembers copies the members that base lacks from other, with their origins. at is the path of
-// base, and from the path of other.
-func (b *builder) inheritMembers(base, other map[string]any, at, from []string) {
-	for key, v := range other {
+// inheritMembers copies to child the members of parent that it lacks, with their origins. childPath
+// and parentPath are the paths of the two objects.
+func (b *builder) inheritMembers(child, parent map[string]any, childPath, parentPath []string) {
+	for key, v := range parent {
 		if key == "inherit" {
 			continue
 		}
-		to, src := append(slices.Clone(at), key), append(slices.Clone(from), key)
+		to, src := append(slices.Clone(childPath), key), append(slices.Clone(parentPath), key)
 		sub, isMap := v.(map[string]any)
-		have, exists := base[key]
+		have, exists := child[key]
 		mine, both := have.(map[string]any)
 		switch {
 		case !exists && isMap:
 			mine = map[string]any{}
-			base[key] = mine
+			child[key] = mine
 			b.origins[join(to)] = b.originOf(src)
 			b.inheritMembers(mine, sub, to, src)
 		case !exists:
-			base[key] = clone(v)
+			child[key] = clone(v)
 			b.origins[join(to)] = b.originOf(src)
 		case isMap && both:
 			b.inheritMembers(mine, sub, to, src)

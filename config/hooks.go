@@ -1,6 +1,7 @@
 package config
 
-// Hook is the value of hooks.<name> (eca-features 18.1). extensions/hooks interprets and checks it.
+// Hook is the value of hooks.<name> (eca-features.md 18.1). extensions/hooks interprets and checks
+// it.
 type Hook struct {
 	Type        string       `json:"type" enum:"sessionStart sessionEnd chatStart chatEnd chatStatusChanged subagentStart preRequest postRequest subagentPostRequest preToolCall postToolCall preCompact postCompact prePrompt postPrompt" doc:"The event."`
 	Description string       `json:"description" doc:"A description of the hook."`

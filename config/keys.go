@@ -52,14 +52,14 @@ type PathEntry struct {
 	Path string `json:"path" doc:"A file or a folder: absolute, ~/..., or relative to a workspace folder."`
 }
 
-// CustomTool is the value of customTools.<name> (eca-features 17).
+// CustomTool is the value of customTools.<name> (eca-features.md 17).
 type CustomTool struct {
 	Description string         `json:"description" doc:"A description of the tool, for the model."`
 	Command     string         `json:"command" doc:"The command; {{name}} stands for an argument."`
 	Schema      map[string]any `json:"schema" doc:"Its arguments, as JSON Schema: properties and required." each:"A keyword of the schema."`
 }
 
-// Plugins is the plugins section (eca-features 21): the plugins to install, and the sources by
+// Plugins is the plugins section (eca-features.md 21): the plugins to install, and the sources by
 // name.
 type Plugins struct {
 	Install []string                `json:"install" doc:"What to install." each:"A plugin, as name or name@source."`
@@ -110,7 +110,7 @@ func (p Plugins) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// Remote is the remote section (eca-features 24).
+// Remote is the remote section (eca-features.md 24).
 type Remote struct {
 	Enabled  bool   `json:"enabled" doc:"Whether it runs."`
 	Host     string `json:"host" doc:"The name under which clients reach it."`
@@ -131,7 +131,7 @@ type Remote struct {
 	} `json:"tls" doc:"Its certificate."`
 }
 
-// Network is the network section (eca-features 8).
+// Network is the network section (eca-features.md 8).
 type Network struct {
 	CACertFile          string `json:"caCertFile" doc:"A PEM file with certificates of authorities, used in addition to the system's."`
 	ClientCert          string `json:"clientCert" doc:"A PEM file with the certificate that eca shows; needs clientKey."`

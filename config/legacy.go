@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// renamed lists keys of earlier versions with their current names (eca-features 3.1); * is any key.
-// A name that ends in File contains the path of a text for the current key.
+// renamed lists keys of earlier versions with their current names (eca-features.md 3.1); * is any
+// key. A name that ends in File contains the path of a text for the current key.
 func renamed() [][2]string {
 	return [][2]string{
 		{"behavior", "agent"},

@@ -61,7 +61,7 @@ type Inputs struct {
 	Trusts func(Unit) bool
 }
 
-// PluginLayer is a part of the configuration that comes from a plugin (eca-features 21).
+// PluginLayer is a part of the configuration that comes from a plugin (eca-features.md 21).
 type PluginLayer struct {
 	File string // the path of the file, for messages and as the base of relative paths
 	Root string // the plugin's folder: ${plugin:root}

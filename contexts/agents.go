@@ -22,7 +22,7 @@ const (
 	maxAgentsParents = 64 // folders above a root that are searched
 )
 
-// AgentsQuery describes where to look for instruction files (eca-features 11).
+// AgentsQuery describes where to look for instruction files (eca-features.md 11).
 type AgentsQuery struct {
 	Roots   []string // workspace folders, searched in this order
 	Global  string   // folder of the user's own AGENTS.md; may be empty
@@ -273,7 +273,7 @@ func (f AgentsFile) Render() string {
 	return "<agents-file path=" + quoted(f.Path) + ">\n" + text + "\n</agents-file>"
 }
 
-// quoted returns the value of an attribute in quotes (eca-features 11).
+// quoted returns the value of an attribute in quotes (eca-features.md 11).
 func quoted(s string) string {
 	switch {
 	case !strings.Contains(s, `"`):

@@ -31,8 +31,8 @@ func agentsTree(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// found renders the names of files, relative to a folder.
-func found(dir string, files []AgentsFile) string {
+// renderFound renders the names of files, relative to a folder.
+func renderFound(dir string, files []AgentsFile) string {
 	var out []string
 	for _, f := range files {
 		rel, err := filepath.Rel(dir, f.Path)
@@ -115,7 +115,7 @@ func TestAgents(t *testing.T) {
 				q.Global = filepath.Join(dir, q.Global)
 			}
 			files, problems := Agents(t.Context(), q)
-			got := found(dir, files)
+			got := renderFound(dir, files)
 			if c.query.Parents { // there may be such files above the folder of the test
 				got = got[strings.Index(got+" AGENTS.md", "AGENTS.md"):]
 			}

@@ -30,7 +30,7 @@ const (
 	maxProblems = 20 // reported reasons
 )
 
-// Ref is a reference of the user to a context (eca-protocol 2.4).
+// Ref is a reference of the user to a context (eca-protocol.md 2.4).
 type Ref struct {
 	Type      string // text, file, directory, cursor, repoMap, image, web, mcpResource
 	Label     string // of text

@@ -24,7 +24,7 @@ const (
 )
 
 // mentions finds @/path, @~/path, @./path and @../path in a message, and @path below a root, each
-// with an optional :L<first>-L<last> (eca-protocol 2.4). @"a path" may contain spaces. Mentions of
+// with an optional :L<first>-L<last> (eca-protocol.md 2.4). @"a path" may contain spaces. Mentions of
 // nonexistent paths remain plain text, and so does #path, which clients use to name a file without
 // including it.
 func mentions(roots []string, message string) []Ref {

@@ -28,7 +28,7 @@ func (w rulesAndSkills) Blocks(_ context.Context, q chat.SystemQuery) (blocks []
 	}
 	rules, problems := set.RulesBlock(query)
 	add(chat.SectionRules, rules)
-	// The rules for a skill's name decide which agents may load it (eca-features 15).
+	// The rules for a skill's name decide which agents may load it (eca-features.md 15).
 	spec := tools.Spec{Server: tools.Native, Name: "skill", ReadOnly: true}
 	add(chat.SectionSkills, set.SkillsBlock(query, func(name string) bool {
 		args, err := json.Marshal(map[string]string{"name": name})

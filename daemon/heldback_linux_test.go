@@ -40,8 +40,8 @@ func workspaceCommand(t *testing.T, d *Daemon, root string) func(line string) st
 	}
 }
 
-// named lists the files below a folder whose name contains a text. Folders are made readable.
-func named(t *testing.T, root, text string) (list []string) {
+// filesNamed lists the files below a folder whose name contains a text. Folders are made readable.
+func filesNamed(t *testing.T, root, text string) (list []string) {
 	t.Helper()
 	_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && e.IsDir() {
@@ -60,7 +60,7 @@ func named(t *testing.T, root, text string) (list []string) {
 // eca moves protected files away that these commands create and hide.
 func TestHiddenPlacesAreHeldBack(t *testing.T) {
 	needs.Long(t)
-	d, dir := isolated(t)
+	d, dir := newIsolated(t)
 	root := repositories(t, dir)["clone"]
 	run := workspaceCommand(t, d, root)
 	for _, line := range []string{
@@ -85,7 +85,7 @@ func TestHiddenPlacesAreHeldBack(t *testing.T) {
 		out := run(line)
 		for _, name := range []string{".envrc", ".ENVRC"} {
 			// The folder of a module may stay if it has no config; it has the name so that the test finds it.
-			for _, path := range named(t, root, name) {
+			for _, path := range filesNamed(t, root, name) {
 				if _, err := os.Lstat(filepath.Join(path, "config")); err == nil || filepath.Base(filepath.Dir(path)) != "modules" {
 					t.Errorf("%s: %q was not moved away: %.500s", line, path, out)
 				}
@@ -100,10 +100,10 @@ func TestHiddenPlacesAreHeldBack(t *testing.T) {
 		for _, name := range []string{"d", ".git/worktrees/w"} {
 			_ = os.RemoveAll(filepath.Join(root, name))
 		}
-		for _, at := range named(t, filepath.Join(root, ".git", "modules"), ".envrc") {
+		for _, at := range filesNamed(t, filepath.Join(root, ".git", "modules"), ".envrc") {
 			_ = os.RemoveAll(at)
 		}
-		for _, e := range named(t, root, "d") {
+		for _, e := range filesNamed(t, root, "d") {
 			if filepath.Dir(e) == root && strings.HasPrefix(filepath.Base(e), "d") {
 				_ = os.RemoveAll(e)
 			}
@@ -123,7 +123,7 @@ func TestHiddenPlacesAreHeldBack(t *testing.T) {
 // are moved away like new ones.
 func TestReplacedPlacesAreHeldBack(t *testing.T) {
 	needs.Long(t)
-	d, dir := isolated(t)
+	d, dir := newIsolated(t)
 	root := filepath.Join(dir, "many")
 	const folders, step = 6000, 20
 	for i := range folders {
@@ -182,7 +182,7 @@ func TestUnfinishedSearchAsks(t *testing.T) {
 // command had created them.
 func TestLargeWorkspaceStaysAsItIs(t *testing.T) {
 	needs.Long(t)
-	d, dir := isolated(t)
+	d, dir := newIsolated(t)
 	root := filepath.Join(dir, "large")
 	write(t, filepath.Join(root, "x"), "x\n")
 	run := workspaceCommand(t, d, root)
@@ -192,7 +192,7 @@ func TestLargeWorkspaceStaysAsItIs(t *testing.T) {
 	if out := run("touch y"); strings.Contains(out, "sandbox:") {
 		t.Errorf("%.500s", out)
 	}
-	if n := len(named(t, root, ".envrc")); n != 270 {
+	if n := len(filesNamed(t, root, ".envrc")); n != 270 {
 		t.Errorf("%d of 270 protected files are left", n)
 	}
 }
@@ -200,7 +200,7 @@ func TestLargeWorkspaceStaysAsItIs(t *testing.T) {
 // The sandbox creates nothing in the workspace, not even while a command runs.
 func TestSandboxCreatesNothing(t *testing.T) {
 	needs.Long(t)
-	d, dir := isolated(t)
+	d, dir := newIsolated(t)
 	root := repositories(t, dir)["clone"]
 	run := workspaceCommand(t, d, root)
 	watch, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
@@ -230,7 +230,7 @@ func TestSandboxCreatesNothing(t *testing.T) {
 // which is outside the workspace. The files that name the worktree's repository stay unchanged.
 func TestWorktreePlacesAreHeldBack(t *testing.T) {
 	needs.Long(t)
-	d, dir := isolated(t)
+	d, dir := newIsolated(t)
 	repos := repositories(t, dir)
 	common := filepath.Join(repos["clone"], ".git")
 	git(t, repos["clone"], "worktree", "add", "-q", "-b", "other", filepath.Join(dir, "other"))
@@ -268,7 +268,7 @@ func TestWorktreePlacesAreHeldBack(t *testing.T) {
 		at := filepath.Join(common, "worktrees", "worktree", name)
 		before := read(t, at)
 		for _, script := range []string{"echo /tmp > " + at, "rm " + at, "echo /tmp > x && mv -f x " + at} {
-			if code, out := within(t, d, repos["worktree"], script); code == 0 {
+			if code, out := runInWorkspace(t, d, repos["worktree"], script); code == 0 {
 				t.Errorf("%s: worked: %s", script, out)
 			}
 		}
@@ -284,7 +284,7 @@ func TestWorktreePlacesAreHeldBack(t *testing.T) {
 // that the command created, and a repository that git created.
 func TestNewProtectedPlacesAreHeldBack(t *testing.T) {
 	needs.Long(t)
-	d, dir := isolated(t)
+	d, dir := newIsolated(t)
 	root := repositories(t, dir)["clone"]
 	d.Configure(json.RawMessage(`{"toolCall": {"sandbox": "on"}}`), []string{root})
 	answers := map[string]bool{}

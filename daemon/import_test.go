@@ -123,7 +123,7 @@ func outline(t *testing.T, body []byte) string {
 // folderOf returns the cache folder of the daemon's workspace.
 func folderOf(t *testing.T, d *Daemon, cache string) string {
 	t.Helper()
-	// eca-features 13.5
+	// eca-features.md 13.5
 	sum := sha256.Sum256([]byte(d.Roots()[0]))
 	return filepath.Join(cache, "app_"+base64.RawURLEncoding.EncodeToString(sum[:])[:8])
 }

@@ -22,9 +22,9 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/shell"
 )
 
-// isolated returns a daemon whose commands get namespaces, and a folder that is not below the
+// newIsolated returns a daemon whose commands get namespaces, and a folder that is not below the
 // temporary one.
-func isolated(t *testing.T) (*Daemon, string) {
+func newIsolated(t *testing.T) (*Daemon, string) {
 	t.Helper()
 	dir := testkit.OutOfTemp(t)
 	home := filepath.Join(dir, "home")
@@ -53,8 +53,9 @@ func isolatedAt(t *testing.T, home string) *Daemon {
 	return d
 }
 
-// within runs a script at the workspace level, as a command that the user did not approve by hand.
-func within(t *testing.T, d *Daemon, root, script string) (code int, out string) {
+// runInWorkspace runs a script at the workspace level, as a command that the user did not approve
+// by hand.
+func runInWorkspace(t *testing.T, d *Daemon, root, script string) (code int, out string) {
 	t.Helper()
 	policy := d.bounds.Custom(d.Config(), "", tools.Call{Roots: []string{root}})
 	if policy.Level != sandbox.Workspace || !policy.Isolate {
@@ -123,7 +124,7 @@ func write(t *testing.T, path, text string) {
 // links, or by moving the folders above them.
 func TestProtectedPlacesStay(t *testing.T) {
 	needs.Long(t)
-	d, dir := isolated(t)
+	d, dir := newIsolated(t)
 	repos := repositories(t, dir)
 	clone := repos["clone"]
 	names := []string{
@@ -151,7 +152,7 @@ func TestProtectedPlacesStay(t *testing.T) {
 			`p=$(dirname "$N"); b=$(basename "$N"); [ "$p" != . ] && mv "$p" moved && mkdir -p "$p" && false`,
 			`p=${N%%/*}; [ "$p" != "$N" ] && mv "$p" moved && echo x > "moved/${N#*/}"`,
 		} {
-			code, out := within(t, d, clone, "N='"+name+"'; "+script)
+			code, out := runInWorkspace(t, d, clone, "N='"+name+"'; "+script)
 			if code == 0 {
 				t.Errorf("%s: %s: worked: %s", name, script, out)
 			}
@@ -180,7 +181,7 @@ func TestProtectedPlacesStay(t *testing.T) {
 			`echo x >> "$(git rev-parse --git-common-dir)/config"`, `echo x > "$(git rev-parse --git-path hooks)/new"`, `git config core.fsmonitor ./x`,
 			`mv "$(git rev-parse --git-common-dir)" gone`, `mkdir -p "$(git rev-parse --git-common-dir)/hooks/d"`,
 		} {
-			if code, out := within(t, d, root, script); code == 0 {
+			if code, out := runInWorkspace(t, d, root, script); code == 0 {
 				t.Errorf("%s: %s: worked: %s", name, script, out)
 			}
 		}
@@ -199,7 +200,7 @@ func read(t *testing.T, path string) string {
 // Everyday git commands work, in a clone, in a linked worktree and in a submodule.
 func TestGitWorksBesideProtectedPlaces(t *testing.T) {
 	needs.Long(t)
-	d, dir := isolated(t)
+	d, dir := newIsolated(t)
 	for name, root := range repositories(t, dir) {
 		for _, script := range []string{
 			"echo x > new.txt && git add new.txt && git commit -qm second",
@@ -210,7 +211,7 @@ func TestGitWorksBesideProtectedPlaces(t *testing.T) {
 			"git merge -q topic-" + name + "; git tag t-" + name + "; git gc -q; git status --short; git fsck --no-progress",
 			"git reset -q --hard HEAD~1 && git clean -qfd && git branch -D topic-" + name,
 		} {
-			if code, out := within(t, d, root, script); code != 0 {
+			if code, out := runInWorkspace(t, d, root, script); code != 0 {
 				t.Errorf("%s: %s: exit %d: %s", name, script, code, out)
 			}
 		}
@@ -222,12 +223,12 @@ func TestGitWorksBesideProtectedPlaces(t *testing.T) {
 
 // A file .git that names a folder of another repository or of the user does not make it writable.
 func TestForeignGitFolderStaysReadOnly(t *testing.T) {
-	d, dir := isolated(t)
+	d, dir := newIsolated(t)
 	repos := repositories(t, dir)
 	root := filepath.Join(dir, "evil")
 	for _, target := range []string{filepath.Join(repos["clone"], ".git"), filepath.Join(repos["clone"], ".git", "worktrees", "worktree"), filepath.Join(dir, "home")} {
 		write(t, filepath.Join(root, ".git"), "gitdir: "+target+"\n")
-		if code, out := within(t, d, root, "echo x > "+target+"/x"); code == 0 {
+		if code, out := runInWorkspace(t, d, root, "echo x > "+target+"/x"); code == 0 {
 			t.Errorf("%s: written to: %s", target, out)
 		}
 	}
@@ -247,7 +248,7 @@ func shellCommand(t *testing.T, o shell.Options) tools.Tool {
 // Commands read the user's cache. Files that a command adds to it exist only for later commands of the
 // same workspace, not for the user or another workspace.
 func TestCachesArePrivate(t *testing.T) {
-	d, dir := isolated(t)
+	d, dir := newIsolated(t)
 	home := filepath.Join(dir, "home")
 	write(t, filepath.Join(home, ".cache", "go-build", "mine"), "mine\n")
 	write(t, filepath.Join(home, ".cargo", "registry", "crate"), "crate\n")
@@ -259,16 +260,16 @@ func TestCachesArePrivate(t *testing.T) {
 	}
 	const fill = `set -e; cd "$H"; grep -q mine .cache/go-build/mine; echo evil > .cache/go-build/mine; echo x > .cache/go-build/new; mkdir .cache/tool; echo x > .cache/tool/x
 		rm .cargo/registry/crate; mkdir .cargo/bin; echo evil > .cargo/bin/cargo; echo x > "$npm_config_cache/x"`
-	if code, out := within(t, d, a, "H="+home+"; "+fill); code != 0 {
+	if code, out := runInWorkspace(t, d, a, "H="+home+"; "+fill); code != 0 {
 		t.Fatalf("exit %d: %s", code, out)
 	}
-	if code, out := within(t, d, a, "cd "+home+"; grep -q evil .cache/go-build/mine && cat .cache/go-build/new .cache/tool/x .cargo/bin/cargo && [ ! -e .cargo/registry/crate ] && cat \"$npm_config_cache/x\""); code != 0 {
+	if code, out := runInWorkspace(t, d, a, "cd "+home+"; grep -q evil .cache/go-build/mine && cat .cache/go-build/new .cache/tool/x .cargo/bin/cargo && [ ! -e .cargo/registry/crate ] && cat \"$npm_config_cache/x\""); code != 0 {
 		t.Errorf("the next command finds: exit %d: %s", code, out)
 	}
-	if code, out := within(t, d, b, "cd "+home+"; grep -q mine .cache/go-build/mine && [ ! -e .cache/go-build/new ] && [ ! -e .cargo/bin ] && cat .cargo/registry/crate"); code != 0 {
+	if code, out := runInWorkspace(t, d, b, "cd "+home+"; grep -q mine .cache/go-build/mine && [ ! -e .cache/go-build/new ] && [ ! -e .cargo/bin ] && cat .cargo/registry/crate"); code != 0 {
 		t.Errorf("another workspace finds: exit %d: %s", code, out)
 	}
-	if code, out := within(t, d, a, "echo x > "+home+"/.bashrc || echo x > "+home+"/x"); code == 0 {
+	if code, out := runInWorkspace(t, d, a, "echo x > "+home+"/.bashrc || echo x > "+home+"/x"); code == 0 {
 		t.Errorf("the home folder was written to: %s", out)
 	}
 	if got := read(t, filepath.Join(home, ".cache", "go-build", "mine")); got != "mine\n" {
@@ -286,7 +287,7 @@ func TestCachesArePrivate(t *testing.T) {
 	if _, err := d.ClearSandboxCaches(); err != nil {
 		t.Fatal(err)
 	}
-	if code, out := within(t, d, a, "[ ! -e "+home+"/.cache/go-build/new ]"); code != 0 {
+	if code, out := runInWorkspace(t, d, a, "[ ! -e "+home+"/.cache/go-build/new ]"); code != 0 {
 		t.Errorf("after clearing: %s", out)
 	}
 }
@@ -294,7 +295,7 @@ func TestCachesArePrivate(t *testing.T) {
 // Commands that run at the same time have separate layers of a cache, because the system does not define
 // what happens to a layer that two commands share.
 func TestCommandsAtOnceHaveTheirOwnCaches(t *testing.T) {
-	d, dir := isolated(t)
+	d, dir := newIsolated(t)
 	home, root := filepath.Join(dir, "home"), filepath.Join(dir, "a")
 	write(t, filepath.Join(home, ".cache", "mine"), "mine\n")
 	if err := os.Mkdir(root, 0o755); err != nil {
@@ -305,23 +306,23 @@ func TestCommandsAtOnceHaveTheirOwnCaches(t *testing.T) {
 	}
 	first := make(chan string)
 	go func() {
-		code, out := within(t, d, root, "echo x > "+home+"/.cache/one; echo begun > turn; read line < turn; cat "+home+"/.cache/one")
+		code, out := runInWorkspace(t, d, root, "echo x > "+home+"/.cache/one; echo begun > turn; read line < turn; cat "+home+"/.cache/one")
 		first <- fmt.Sprint(code, out)
 	}()
-	if code, out := within(t, d, root, "read line < turn; cd "+home+"/.cache; [ ! -e one ] && cat mine && echo x > two; echo on > "+root+"/turn"); code != 0 {
+	if code, out := runInWorkspace(t, d, root, "read line < turn; cd "+home+"/.cache; [ ! -e one ] && cat mine && echo x > two; echo on > "+root+"/turn"); code != 0 {
 		t.Errorf("the second: exit %d: %s", code, out)
 	}
 	if out := <-first; !strings.HasPrefix(out, "0") {
 		t.Errorf("the first: %s", out)
 	}
-	if code, out := within(t, d, root, "cd "+home+"/.cache; ls; [ -e one ] && [ -e two ]"); code == 0 {
+	if code, out := runInWorkspace(t, d, root, "cd "+home+"/.cache; ls; [ -e one ] && [ -e two ]"); code == 0 {
 		t.Errorf("both commands wrote to the same layer: %s", out)
 	}
 }
 
 // Without overlays, variables lead to private caches.
 func TestCachesWithoutOverlay(t *testing.T) {
-	d, dir := isolated(t)
+	d, dir := newIsolated(t)
 	here := d.bounds.Isolation()
 	here.Overlay = false
 	d.bounds.Isolation = func() sandbox.Isolation { return here }
@@ -331,10 +332,10 @@ func TestCachesWithoutOverlay(t *testing.T) {
 	if err := os.Mkdir(root, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if code, out := within(t, d, root, `set -e; for d in "$GOCACHE" "$PIP_CACHE_DIR" "$UV_CACHE_DIR" "$XDG_CACHE_HOME" "$npm_config_cache" "$CARGO_HOME"; do echo x > "$d/x"; done`); code != 0 {
+	if code, out := runInWorkspace(t, d, root, `set -e; for d in "$GOCACHE" "$PIP_CACHE_DIR" "$UV_CACHE_DIR" "$XDG_CACHE_HOME" "$npm_config_cache" "$CARGO_HOME"; do echo x > "$d/x"; done`); code != 0 {
 		t.Errorf("exit %d: %s", code, out)
 	}
-	if code, _ := within(t, d, root, "echo x > "+home+"/.cache/go-build/x"); code == 0 {
+	if code, _ := runInWorkspace(t, d, root, "echo x > "+home+"/.cache/go-build/x"); code == 0 {
 		t.Error("the user's cache was written to")
 	}
 }
@@ -343,7 +344,7 @@ func TestCachesWithoutOverlay(t *testing.T) {
 // only connection to the outside is eca's proxy.
 func TestLoopbackOfChat(t *testing.T) {
 	needs.Long(t)
-	d, dir := isolated(t)
+	d, dir := newIsolated(t)
 	if !d.bounds.Isolation().Network {
 		t.Skip("NOT TESTED: no network namespaces on this machine: " + d.bounds.Isolation().Without)
 	}

@@ -20,7 +20,7 @@ import (
 // paths either.
 func TestLinkedPlacesStay(t *testing.T) {
 	needs.Long(t)
-	d, dir := isolated(t)
+	d, dir := newIsolated(t)
 	root := filepath.Join(dir, "ws")
 	makeTree(t, root, map[string]string{
 		".husky": "-> tools/husky", "tools/husky/pre-commit": "before\n", "tools/x": "x\n",
@@ -32,13 +32,13 @@ func TestLinkedPlacesStay(t *testing.T) {
 	outside := filepath.Join(os.TempDir(), "conf", "settings.json")
 	write(t, outside, "before\n")
 	makeTree(t, root, map[string]string{".zed/settings.json": "-> " + outside})
-	unchangeable(t, d, root, ".husky/pre-commit", "tools/husky/pre-commit", "far/settings/tasks.json", ".vscode/tasks.json", "AGENTS.md", "doc/agents.txt", "prompts/a.md", "prompts/b/b.md", outside)
+	checkUnchangeable(t, d, root, ".husky/pre-commit", "tools/husky/pre-commit", "far/settings/tasks.json", ".vscode/tasks.json", "AGENTS.md", "doc/agents.txt", "prompts/a.md", "prompts/b/b.md", outside)
 	for _, script := range []string{"rm .husky", "ln -sfn tools .husky", "rm one", "ln -sfn x deep/two", "mv deep x", "mv tools x", "mv doc x"} {
-		if code, out := within(t, d, root, script); code == 0 {
+		if code, out := runInWorkspace(t, d, root, script); code == 0 {
 			t.Errorf("%s: worked: %s", script, out)
 		}
 	}
-	if code, out := within(t, d, root, "echo y > tools/x && echo y > doc/other && echo y > temp.txt"); code != 0 {
+	if code, out := runInWorkspace(t, d, root, "echo y > tools/x && echo y > doc/other && echo y > temp.txt"); code != 0 {
 		t.Errorf("other files: exit %d: %s", code, out)
 	}
 }
@@ -46,7 +46,7 @@ func TestLinkedPlacesStay(t *testing.T) {
 // The same for the parts of a repository that name programs.
 func TestLinkedPartsOfRepositoryStay(t *testing.T) {
 	needs.Long(t)
-	d, dir := isolated(t)
+	d, dir := newIsolated(t)
 	root := filepath.Join(dir, "ws")
 	for _, name := range []string{"plain", "elsewhere", "configured", "husky"} {
 		git(t, dir, "init", "-q", filepath.Join(root, name))
@@ -76,14 +76,14 @@ func TestLinkedPartsOfRepositoryStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	makeTree(t, root, map[string]string{"elsewhere/.git": "-> ../data", "data/hooks/pre-commit": "before\n"})
-	if code, out := within(t, d, root, "cd elsewhere && echo x > x && git add x && git commit -qm x && echo y > ../parts/y"); code != 0 {
+	if code, out := runInWorkspace(t, d, root, "cd elsewhere && echo x > x && git add x && git commit -qm x && echo y > ../parts/y"); code != 0 {
 		t.Errorf("a commit: exit %d: %s", code, out)
 	}
-	unchangeable(t, d, root,
+	checkUnchangeable(t, d, root,
 		"plain/.git/info/attributes", "parts/info/attributes", "parts/config", "parts/modules/sub/config", "parts/one-module/config", "parts/store/alternates", "scripts/hooks/pre-commit", "scripts/post-merge",
 		"configured/ci/hooks/pre-push", "husky/.husky/pre-commit", "husky/.husky/_/h", "settings/git.inc", "data/config", "data/hooks/pre-commit", "elsewhere/.git/config")
 	for _, script := range []string{"rm plain/.git/info", "ln -sfn x plain/.git/hooks", "mv parts x", "mv data x", "ln -sfn x elsewhere/.git", "mv configured/ci x"} {
-		if code, out := within(t, d, root, script); code == 0 {
+		if code, out := runInWorkspace(t, d, root, script); code == 0 {
 			t.Errorf("%s: worked: %s", script, out)
 		}
 	}
@@ -92,7 +92,7 @@ func TestLinkedPartsOfRepositoryStay(t *testing.T) {
 // If a protected link has no target, eca moves a file away that a command creates there.
 func TestTargetsOfDanglingLinksAreHeldBack(t *testing.T) {
 	needs.Long(t)
-	d, dir := isolated(t)
+	d, dir := newIsolated(t)
 	root := filepath.Join(dir, "ws")
 	makeTree(t, root, map[string]string{"AGENTS.md": "-> later/agents.txt", ".husky/pre-commit": "-> ../scripts/check", "scripts/x": "x\n"})
 	d.Configure(json.RawMessage(`{"toolCall": {"sandbox": "on"}}`), []string{root})
@@ -115,7 +115,7 @@ func TestTargetsOfDanglingLinksAreHeldBack(t *testing.T) {
 // names; files with all names in the workspace can.
 func TestOtherNamesOfFiles(t *testing.T) {
 	needs.Long(t)
-	d, dir := isolated(t)
+	d, dir := newIsolated(t)
 	root := filepath.Join(dir, "ws")
 	makeTree(t, dir, map[string]string{
 		"home/notes": "before\n", "store/index.js": "before\n", "ws/.envrc": "before\n", "ws/.git/hooks/pre-commit": "before\n", "ws/.claude/settings.json": "before\n", "ws/a": "a\n",
@@ -138,7 +138,7 @@ func TestOtherNamesOfFiles(t *testing.T) {
 		"node_modules/.pnpm/p@1/node_modules/p/index.js", ".venv/lib/python3/site-packages/p/p.py",
 	} {
 		for _, script := range []string{`echo evil > "$N"`, `echo evil >> "$N"`, `truncate -s 0 "$N"`, `chmod 777 "$N"`, `mv "$(dirname "$N")" x && echo evil > "x/$(basename "$N")"`} {
-			if code, out := within(t, d, root, "N="+name+"; "+script); code == 0 {
+			if code, out := runInWorkspace(t, d, root, "N="+name+"; "+script); code == 0 {
 				t.Errorf("%s: %s: worked: %s", name, script, out)
 			}
 			if _, err := os.Lstat(filepath.Join(root, "x")); err == nil {
@@ -150,7 +150,7 @@ func TestOtherNamesOfFiles(t *testing.T) {
 	if after != before || read(t, filepath.Join(root, ".envrc"))+read(t, filepath.Join(root, ".claude/settings.json")) != "before\nbefore\n" {
 		t.Errorf("changed: %q", after)
 	}
-	if code, out := within(t, d, root, "echo y > a && grep -q y b && echo y > node_modules/.bin/x && mkdir node_modules/.cache && echo y > node_modules/plain/index.js && echo y > .venv/bin/python && cat node_modules/.pnpm/p@1/node_modules/p/index.js"); code != 0 {
+	if code, out := runInWorkspace(t, d, root, "echo y > a && grep -q y b && echo y > node_modules/.bin/x && mkdir node_modules/.cache && echo y > node_modules/plain/index.js && echo y > .venv/bin/python && cat node_modules/.pnpm/p@1/node_modules/p/index.js"); code != 0 {
 		t.Errorf("other files: exit %d: %s", code, out)
 	}
 }
@@ -158,7 +158,7 @@ func TestOtherNamesOfFiles(t *testing.T) {
 // If a workspace has too many such files, not all of them can be protected, and the rule
 // sandbox.workspace does not allow a command.
 func TestTooManyOtherNamesAsk(t *testing.T) {
-	_, dir := isolated(t)
+	_, dir := newIsolated(t)
 	for i := range 100 {
 		at := filepath.Join(dir, "ws", fmt.Sprint(i))
 		write(t, at, "x")

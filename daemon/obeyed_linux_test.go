@@ -14,7 +14,7 @@ import (
 // At the workspace level, a command cannot change protected files, and eca moves new ones away.
 func TestObeyedFilesStay(t *testing.T) {
 	needs.Long(t)
-	d, dir := isolated(t)
+	d, dir := newIsolated(t)
 	var names []string
 	for _, name := range strings.Split(read(t, filepath.Join("..", "tools", "permission", "testdata", "obeyed.txt")), "\n") {
 		if name = strings.TrimSpace(name); name != "" && !strings.HasPrefix(name, "#") {
@@ -32,7 +32,7 @@ func TestObeyedFilesStay(t *testing.T) {
 		write(t, filepath.Join(existing, name), "before\n")
 		script += "mkdir -p \"$(dirname '" + name + "')\"; echo bad > '" + name + "'; mv '" + name + "' '" + name + ".old'\n"
 	}
-	if _, out := within(t, d, existing, script); !strings.Contains(out, "Read-only file system") {
+	if _, out := runInWorkspace(t, d, existing, script); !strings.Contains(out, "Read-only file system") {
 		t.Error(out)
 	}
 	run := workspaceCommand(t, d, empty)
@@ -50,7 +50,7 @@ func TestObeyedFilesStay(t *testing.T) {
 // If eca cannot record that it has to search after a command, the command does not start, and the error
 // gives the reason and the remedies. A command that the user approves by hand outside the sandbox runs.
 func TestCommandsWithoutARecordDoNotStart(t *testing.T) {
-	d, dir := isolated(t)
+	d, dir := newIsolated(t)
 	root := filepath.Join(dir, "root")
 	if err := os.Mkdir(root, 0o755); err != nil {
 		t.Fatal(err)

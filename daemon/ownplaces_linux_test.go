@@ -62,8 +62,8 @@ func waysToChange() []string {
 	}
 }
 
-// unchangeable tries to change files that are reached by names in a root.
-func unchangeable(t *testing.T, d *Daemon, root string, names ...string) {
+// checkUnchangeable tries to change files that are reached by names in a root.
+func checkUnchangeable(t *testing.T, d *Daemon, root string, names ...string) {
 	t.Helper()
 	write(t, filepath.Join(root, "evil.txt"), "evil\n")
 	for _, name := range names {
@@ -73,13 +73,13 @@ func unchangeable(t *testing.T, d *Daemon, root string, names ...string) {
 		}
 		before := read(t, at)
 		for _, script := range waysToChange() {
-			_, out := within(t, d, root, "N='"+name+"'; TOP='"+top+"'; "+script)
+			_, out := runInWorkspace(t, d, root, "N='"+name+"'; TOP='"+top+"'; "+script)
 			if after := read(t, at); after != before {
 				t.Fatalf("%s: %s: now %q: %s", name, script, after, out)
 			}
 		}
 	}
-	if code, out := within(t, d, root, "mkdir -p some/folder && echo x > some/folder/file && mv some other && rm -r other"); code != 0 {
+	if code, out := runInWorkspace(t, d, root, "mkdir -p some/folder && echo x > some/folder/file && mv some other && rm -r other"); code != 0 {
 		t.Errorf("other files: exit %d: %s", code, out)
 	}
 }
@@ -100,8 +100,8 @@ func TestOwnFoldersInTheWorkspace(t *testing.T) {
 	for i, name := range names {
 		names[i] = filepath.Join("a/b/c/d/u", name)
 	}
-	unchangeable(t, d, root, names...)
-	if code, out := within(t, d, root, "cd a/b/c/d/u && echo after > notes.txt && mkdir -p .config/other && echo x > .config/other/x && echo x > \"$npm_config_cache/x\""); code != 0 {
+	checkUnchangeable(t, d, root, names...)
+	if code, out := runInWorkspace(t, d, root, "cd a/b/c/d/u && echo after > notes.txt && mkdir -p .config/other && echo x > .config/other/x && echo x > \"$npm_config_cache/x\""); code != 0 {
 		t.Errorf("other files of the home folder: exit %d: %s", code, out)
 	}
 	for _, root := range []string{home, filepath.Join(home, ".config"), filepath.Join(home, ".config", "eca"), filepath.Join(home, ".local", "state", "eca", "below")} {
@@ -110,7 +110,7 @@ func TestOwnFoldersInTheWorkspace(t *testing.T) {
 		}
 		for _, file := range []string{filepath.Join(home, ".config/eca/config.json"), filepath.Join(home, ".local/state/eca/permissions.json"), filepath.Join(home, ".local/state/eca/below/x")} {
 			before := read(t, file)
-			if _, out := within(t, d, root, "echo evil > '"+file+"'"); read(t, file) != before {
+			if _, out := runInWorkspace(t, d, root, "echo evil > '"+file+"'"); read(t, file) != before {
 				t.Errorf("in %s: %s is changed: %s", root, file, out)
 			}
 		}
@@ -130,9 +130,9 @@ func TestOwnFoldersElsewhere(t *testing.T) {
 	d := isolatedWith(t, map[string]string{
 		"HOME": filepath.Join(root, "person"), "XDG_CONFIG_HOME": filepath.Join(root, "xdg", "config"), "XDG_STATE_HOME": filepath.Join(root, "xdg", "state"), "XDG_CACHE_HOME": filepath.Join(root, "ways", "cache"),
 	}, Options{ConfigFile: filepath.Join(root, "mine.json")})
-	unchangeable(t, d, root, "xdg/config/eca/config.json", "xdg/state/eca/x", "xdg/state/eca/permissions.json", "ways/cache/eca/shell/bash", "said/rules.txt", "dots/cache/shell/bash", "mine.json")
+	checkUnchangeable(t, d, root, "xdg/config/eca/config.json", "xdg/state/eca/x", "xdg/state/eca/permissions.json", "ways/cache/eca/shell/bash", "said/rules.txt", "dots/cache/shell/bash", "mine.json")
 	for _, script := range []string{"rm person", "ln -sfn /tmp person", "mv person x", "mv dots/real x", "rm ways/cache", "ln -sfn x dots/hop", "ln -sfn ../x dots/cache-parent/eca"} {
-		if code, out := within(t, d, root, script); code == 0 {
+		if code, out := runInWorkspace(t, d, root, script); code == 0 {
 			t.Errorf("%s: worked: %s", script, out)
 		}
 	}
@@ -147,8 +147,8 @@ func TestDotfilesInTheWorkspace(t *testing.T) {
 	makeTree(t, home, map[string]string{".config": "-> " + filepath.Join(root, "conf"), ".bashrc": "-> ../dotfiles/bash/rc"})
 	makeTree(t, root, map[string]string{"conf/eca/config.json": "-> ../../mine/settings.txt"})
 	d := isolatedWith(t, map[string]string{"HOME": home}, Options{})
-	unchangeable(t, d, root, "mine/settings.txt", "bash/rc", "conf/fish/config.fish", "conf/eca/config.json")
-	if code, out := within(t, d, root, "echo after > readme && echo x > bash/other"); code != 0 {
+	checkUnchangeable(t, d, root, "mine/settings.txt", "bash/rc", "conf/fish/config.fish", "conf/eca/config.json")
+	if code, out := runInWorkspace(t, d, root, "echo after > readme && echo x > bash/other"); code != 0 {
 		t.Errorf("other files: exit %d: %s", code, out)
 	}
 }
@@ -166,7 +166,7 @@ func TestTemporaryFolderWithWaysToEca(t *testing.T) {
 		t.Fatal(err)
 	}
 	linked := isolatedWith(t, map[string]string{"HOME": link}, Options{})
-	if code, out := within(t, linked, root, "rm '"+link+"' || echo x > '"+temp+"/x'"); code == 0 {
+	if code, out := runInWorkspace(t, linked, root, "rm '"+link+"' || echo x > '"+temp+"/x'"); code == 0 {
 		t.Errorf("a command removed the link to the home folder, or wrote to the shared temporary folder: %s", out)
 	}
 	d := isolatedWith(t, map[string]string{"HOME": filepath.Join(dir, "home")}, Options{ConfigFile: config, Ephemeral: true})
@@ -174,8 +174,8 @@ func TestTemporaryFolderWithWaysToEca(t *testing.T) {
 		t.Fatalf("the folder for files of --ephemeral is %q, not in the temporary folder", d.ephemeralDir)
 	}
 	write(t, filepath.Join(d.ephemeralDir, "undo", "point"), "before\n")
-	unchangeable(t, d, root, config, filepath.Join(d.ephemeralDir, "undo", "point"), filepath.Join(d.ephemeralDir, "undo", "new"))
-	if code, out := within(t, d, root, "echo x > '"+temp+"/x'"); code != 0 {
+	checkUnchangeable(t, d, root, config, filepath.Join(d.ephemeralDir, "undo", "point"), filepath.Join(d.ephemeralDir, "undo", "new"))
+	if code, out := runInWorkspace(t, d, root, "echo x > '"+temp+"/x'"); code != 0 {
 		t.Errorf("a command cannot write to the temporary folder: exit %d: %s", code, out)
 	}
 	without := d.bounds.Isolation()

@@ -46,7 +46,7 @@ func (j judgedTool) run(t *testing.T, command string, approved bool) (out string
 
 func newJudgedTool(t *testing.T) judgedTool {
 	t.Helper()
-	_, dir := isolated(t)
+	_, dir := newIsolated(t)
 	root := repositories(t, dir)["clone"]
 	home := filepath.Join(dir, "home")
 	self, err := os.Executable()

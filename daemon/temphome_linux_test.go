@@ -26,18 +26,18 @@ func TestHomeBelowTheTemporaryFolder(t *testing.T) {
 			d := isolatedAt(t, home)
 			for _, name := range kept {
 				script := "echo attack >> " + filepath.Join(home, name)
-				if code, out := within(t, d, root, script); code == 0 {
+				if code, out := runInWorkspace(t, d, root, script); code == 0 {
 					t.Errorf("%s: allowed: %s", script, out)
 				}
 				if got, _ := os.ReadFile(filepath.Join(home, name)); string(got) != "text\n" {
 					t.Errorf("%s was changed to %q", name, got)
 				}
 			}
-			if code, out := within(t, d, root, `f=$(mktemp) && echo x > "$f" && echo x > new.txt && echo x >> a.txt`); code != 0 {
+			if code, out := runInWorkspace(t, d, root, `f=$(mktemp) && echo x > "$f" && echo x > new.txt && echo x >> a.txt`); code != 0 {
 				t.Errorf("a temporary file and files of the workspace cannot be written: %s", out)
 			}
 			shared := filepath.Join(temp, "shared.txt")
-			if code, out := within(t, d, root, "echo x > "+shared); (code == 0) == inTemp {
+			if code, out := runInWorkspace(t, d, root, "echo x > "+shared); (code == 0) == inTemp {
 				t.Errorf("writing to the system's temporary folder ended with %d: %s", code, out)
 			}
 			writable := d.bounds.Enforceable(d.Config().Config, nil).Writable

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Block is a content block of a prompt, as ACP defines it (contract 5.8). It is decoded from snake
+// Block is a content block of a prompt, as ACP defines it (e2a.md 5.8). It is decoded from snake
 // case or camel case, and encoded in snake case.
 type Block struct {
 	Data     string    `json:"data,omitempty"` // base64

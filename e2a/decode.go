@@ -26,8 +26,8 @@ func decodeObject(doc []byte) (Object, error) {
 }
 
 // DecodeEnvelope decodes an envelope. It accepts older members (binding, payload, metadata, app_id,
-// channel_id, req_method, workspace_dir) and times as numbers, with the precedence of the contract
-// (E2A, section 3.2). It drops unknown members. The error for an invalid member is a *FieldError.
+// channel_id, req_method, workspace_dir) and times as numbers, with the precedence of
+// e2a.md 3.2. It drops unknown members. The error for an invalid member is a *FieldError.
 func DecodeEnvelope(doc []byte) (Envelope, error) {
 	data, err := decodeObject(doc)
 	if err != nil {

@@ -50,7 +50,7 @@ const emptyEnvelope = `{"protocol_version":"1.0","provenance":{"source_protocol"
 
 const emptyResponse = `{"protocol_version":"1.0","response_id":"","request_id":null,"sequence":0,"is_final":false,"status":"in_progress","response_kind":"","timestamp":null,"provenance":{"source_protocol":"e2a","converter":null,"converted_at":null,"details":{}},"body":{},"jsonrpc_id":null,"correlation_id":null,"task_id":null,"context_id":null,"session_id":null,"message_id":null,"is_stream":false,"identity_origin":"agent","channel":null,"user_id":null,"agent_ref":null,"source_agent_id":null,"method":null,"projections":{},"channel_context":{},"metadata":{},"a2a_metadata":{},"acp_meta":{}}`
 
-// Every declared field is written, with its default (contract 1.1, 1.2, 3.1).
+// Every declared field is written, with its default (e2a.md 1.1, 1.2, 3.1).
 func TestDefaults(t *testing.T) {
 	e, err := DecodeEnvelope([]byte(`{}`))
 	if err != nil {
@@ -75,7 +75,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestEnvelopeFrom has a row for each rule of contract 3.2: the input, and the members of the
+// TestEnvelopeFrom has a row for each rule of e2a.md 3.2: the input, and the members of the
 // envelope that differ from the defaults.
 func TestEnvelopeFrom(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
@@ -138,7 +138,7 @@ func TestEnvelopeFrom(t *testing.T) {
 		{"unknown keys", `{"colour":"red"}`, `{}`},
 		{"another version", `{"protocol_version":"2.0"}`, `{"protocol_version":"2.0"}`},
 		{
-			"the contract's 11.2", `{"request_id":"req_legacy_1","channel_id":"feishu","session_id":"s1","req_method":"chat.send","is_stream":true,"timestamp":1774524781.15,"params":{"query":"q"},"metadata":{"feishu_open_id":"ou"}}`,
+			"early names", `{"request_id":"req_legacy_1","channel_id":"feishu","session_id":"s1","req_method":"chat.send","is_stream":true,"timestamp":1774524781.15,"params":{"query":"q"},"metadata":{"feishu_open_id":"ou"}}`,
 			`{"channel":"feishu","channel_context":{"feishu_open_id":"ou"},"is_stream":true,"method":"chat.send","params":{"query":"q"},"request_id":"req_legacy_1","session_id":"s1","timestamp":"2026-03-26T11:33:01.150000+00:00"}`,
 		},
 	} {
@@ -154,14 +154,14 @@ func TestEnvelopeFrom(t *testing.T) {
 			if got := members(t, e, empty); got != c.want {
 				t.Errorf("\n got %s\nwant %s", got, c.want)
 			}
-			again(t, e)
+			checkRoundTrip(t, e)
 		})
 	}
 }
 
-// again checks that a written envelope is read as the same, apart from the agent_id that is filled
-// in.
-func again(t *testing.T, e Envelope) {
+// checkRoundTrip checks that an envelope is the same after it has been written and read, apart from
+// the agent_id that is filled in.
+func checkRoundTrip(t *testing.T, e Envelope) {
 	t.Helper()
 	line, err := Line(e)
 	if err != nil {

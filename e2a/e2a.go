@@ -1,5 +1,5 @@
 // Package e2a implements the envelope for calls from any protocol and the frames that answer them:
-// E2A 1.0 as defined in contract e2a.md. Comments cite its sections.
+// E2A 1.0 (docs/contracts/e2a.md).
 //
 // It owns the types, the compatible spellings and their precedence (DecodeEnvelope), the rules for
 // a well-formed stream of frames (Stream), and the content blocks of prompts.
@@ -13,8 +13,8 @@ import "encoding/json"
 // ProtocolVersion is written into every envelope and frame.
 const ProtocolVersion = "1.0"
 
-// Envelope is a request, with all fields that contract 1.1 lists. Nil pointers are encoded as null,
-// nil maps and lists as empty ones. It has more than 25 fields because the contract does.
+// Envelope is a request, with all fields that e2a.md 1.1 lists. Nil pointers are encoded as null,
+// nil maps and lists as empty ones. It has more than 25 fields because the specification does.
 type Envelope struct {
 	ProtocolVersion string          `json:"protocol_version"`
 	Provenance      Provenance      `json:"provenance"`
@@ -50,8 +50,8 @@ type Envelope struct {
 	ACPMeta             Object   `json:"acp_meta"`
 }
 
-// Response is one frame of an answer, with all fields that contract 1.2 lists. It has more than 25
-// fields because the contract does.
+// Response is one frame of an answer, with all fields that e2a.md 1.2 lists. It has more than 25
+// fields because the specification does.
 type Response struct {
 	ProtocolVersion string          `json:"protocol_version"`
 	ResponseID      string          `json:"response_id"` // of this frame only
@@ -84,7 +84,7 @@ type Response struct {
 	ACPMeta        Object `json:"acp_meta"`
 }
 
-// Provenance is the origin of an envelope or a frame (contract 1.3).
+// Provenance is the origin of an envelope or a frame (e2a.md 1.3).
 type Provenance struct {
 	SourceProtocol string  `json:"source_protocol"` // e2a, acp or a2a
 	Converter      *string `json:"converter"`
@@ -123,7 +123,7 @@ const (
 	InProgress Status = "in_progress"
 )
 
-// ResponseKind is the kind of a frame's body (contract 2).
+// ResponseKind is the kind of a frame's body (e2a.md 2).
 type ResponseKind string
 
 // The kinds of responses. Contract 6 describes their bodies.

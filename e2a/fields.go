@@ -151,7 +151,7 @@ func (f *fields) params() Object {
 
 // channelContext reads channel_context, and adds app_id and the members of metadata, which are older
 // names. It adds them even if channel_context is not empty, as the code and the tests of the
-// reference do, in contrast to its document (contract 9).
+// reference do, in contrast to its document (e2a.md 9).
 func (f *fields) channelContext() Object {
 	metadata := asObject(f.data["metadata"])
 	maps.DeleteFunc(metadata, func(key string, _ json.RawMessage) bool { return internalMetadata(key) })

@@ -39,8 +39,8 @@ func sample(t *testing.T, name string, empty any) any {
 	return "x" // strings, and members whose default is null
 }
 
-// Each member in the contract's table 1.1 comes back unchanged in both directions and affects no
-// other member, except in the one case that the contract names.
+// Each member of an envelope (e2a.md 1.1) comes back unchanged in both directions and affects no
+// other member, with one exception.
 func TestEveryField(t *testing.T) {
 	for name, of := range map[string]struct {
 		empty string
@@ -105,7 +105,7 @@ func TestEveryField(t *testing.T) {
 	}
 }
 
-// The members of nested records (contract 1.3) are written and read by name.
+// The members of nested records (e2a.md 1.3) are written and read by name.
 func TestNestedFields(t *testing.T) {
 	for member, record := range map[string]string{
 		"provenance": `{"source_protocol":"acp","converter":"c","converted_at":"t","details":{"a":{"b":1}}}`,
@@ -138,7 +138,7 @@ func TestNestedFields(t *testing.T) {
 	}
 }
 
-// The lists in section 2 of the contract, word for word.
+// The lists of names (e2a.md 2), word for word.
 func TestNameLists(t *testing.T) {
 	var kinds []string
 	for _, k := range ResponseKinds() {

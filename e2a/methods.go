@@ -1,6 +1,6 @@
 package e2a
 
-// The methods of eca (contract 10). The gateway also accepts MethodPrompt and MethodCancel of ACP.
+// The methods of eca (e2a.md 10). The gateway also accepts MethodPrompt and MethodCancel of ACP.
 const (
 	MethodSend      = "chat.send"
 	MethodInterrupt = "chat.interrupt"

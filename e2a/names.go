@@ -1,6 +1,6 @@
 package e2a
 
-// ResponseKinds lists all kinds of responses (contract 2).
+// ResponseKinds lists all kinds of responses (e2a.md 2).
 func ResponseKinds() []ResponseKind {
 	return []ResponseKind{
 		KindComplete, KindChunk, KindError, KindACPUpdate, KindACPPromptResult, KindACPError, KindACPOutputRequest,

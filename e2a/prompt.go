@@ -5,7 +5,7 @@ import (
 	"maps"
 )
 
-// ACPPromptParams returns the params of an envelope in ACP's form (contract 4). For session/prompt it
+// ACPPromptParams returns the params of an envelope in ACP's form (e2a.md 4). For session/prompt it
 // adds prompt and session_id if they are missing, and the envelope's acp_meta to _meta. It adds the
 // latter two even if there is a prompt, as the document of the reference says, in contrast to its
 // code. A missing prompt is taken from content_blocks, or the first nonempty string of text, content

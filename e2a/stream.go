@@ -10,7 +10,7 @@ import (
 // ErrFinal is the error for a frame after the final one.
 var ErrFinal = errors.New("e2a: the answer already has its final frame")
 
-// Stream creates the frames of one answer and ensures their invariants (contract 6): they are
+// Stream creates the frames of one answer and ensures their invariants (e2a.md 6): they are
 // numbered 0, 1, 2, ..., each has its own id and time, only the last one is final, and a failure is
 // an e2a.error. It is not safe for concurrent use.
 type Stream struct {

@@ -33,7 +33,7 @@ func asJSON(t testing.TB, v any) string {
 	return string(out)
 }
 
-// TestPromptParams has a row for each rule of contract 4, and for eca's decisions in 9.
+// TestPromptParams has a row for each rule of e2a.md 4, and for eca's decisions (e2a.md 9).
 func TestPromptParams(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"another method", `{"method":"chat.send","session_id":"s","params":{"text":"hi"},"acp_meta":{"a":1}}`, `{"text":"hi"}`},
@@ -81,7 +81,8 @@ func stream(e Envelope) *Stream {
 	return NewStream(e, func() string { n++; return fmt.Sprint("id", n) }, func() time.Time { return noon })
 }
 
-// TestStream checks the contract's example 12.8, and that no frame follows the final one.
+// Frames repeat the members of the envelope and have increasing sequence numbers, and no frame
+// follows the final one (e2a.md 6).
 func TestStream(t *testing.T) {
 	e, err := DecodeEnvelope([]byte(`{"request_id":"req_1","jsonrpc_id":7,"session_id":"s","channel":"web","method":"chat.send","is_stream":true,"user_id":"u","agent_ref":{"a":1}}`))
 	if err != nil {
@@ -122,7 +123,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// The lists match the contract (section 2).
+// The lists of names have as many entries as the specification.
 func TestNames(t *testing.T) {
 	for name, got := range map[string]int{
 		"kinds 13": len(ResponseKinds()),

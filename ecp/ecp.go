@@ -2,10 +2,10 @@
 // the runtime share.
 //
 // It owns the forms of the three methods and of their JSON-RPC envelope, and the rules for reading
-// the other side's messages (contract sections 1.1 to 1.3). It guarantees that accepted messages
-// follow those rules, that keys are matched by their exact names, that unknown keys of results
-// survive, and that Encode writes one line of ASCII. It does not read or write streams, and does
-// not depend on a transport.
+// the other side's messages (docs/contracts/ecp.md, sections 1.1 to 1.3). It guarantees that
+// accepted messages follow those rules, that keys are matched by their exact names, that unknown
+// keys of results survive, and that Encode writes one line of ASCII. It does not read or write
+// streams, and does not depend on a transport.
 package ecp
 
 // The methods. The runtime calls them; the agent calls nothing.
@@ -22,7 +22,7 @@ const Endpoint = "/ecp"
 // inherits it from its runtime and may end a step early to stay within the limit.
 const TimeoutVariable = "ECP_RPC_TIMEOUT"
 
-// Status of a step (1.2).
+// Status of a step (ecp.md 1.2).
 type Status string
 
 // A step is done, or it has stopped early or waits for more input.

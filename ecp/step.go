@@ -27,8 +27,8 @@ func ParseStepParams(params json.RawMessage) (StepParams, error) {
 	return StepParams{Input: *input}, nil
 }
 
-// StepResult is the result of one step (1.2; usage since protocol 1.0). The fields from CostUSD on
-// are eca's own (6.1): other runtimes drop them, and other agents do not send them.
+// StepResult is the result of one step (ecp.md 1.2; usage since protocol 1.0). The fields from
+// CostUSD on are eca's own: other runtimes drop them, and other agents do not send them.
 type StepResult struct {
 	Status       Status
 	PublicOutput *string // the text that a user would see
@@ -88,7 +88,7 @@ func either(first, second *string) string {
 	return ""
 }
 
-// MarshalJSON writes all fields of the contract, including null ones, and eca's own.
+// MarshalJSON writes all fields of the protocol, including null ones, and eca's own.
 func (r StepResult) MarshalJSON() ([]byte, error) {
 	fields := make(map[string]any, 12)
 	for key, raw := range r.Extra {
@@ -123,7 +123,7 @@ func (r *StepResult) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// ParseStepResult reads an agent's answer to agent/step. The contract's fields must follow its
+// ParseStepResult reads an agent's answer to agent/step. The protocol's fields must follow its
 // rules. eca's own fields are used if they have the right type, and stay in Extra otherwise: other
 // agents may use the keys differently.
 func ParseStepResult(raw json.RawMessage) (StepResult, error) {
@@ -179,7 +179,7 @@ type ToolCall struct {
 	Extra     map[string]json.RawMessage
 }
 
-// Keys that eca puts into Extra of its calls (6.1).
+// Keys that eca puts into Extra of its calls.
 const (
 	CallID       = "id"          // string
 	CallResult   = "result"      // string: the result that the model got, shortened
@@ -200,7 +200,7 @@ func (c ToolCall) MarshalJSON() ([]byte, error) {
 	return jsonrpc.Marshal(fields)
 }
 
-// UnmarshalJSON checks the call against the contract's rules.
+// UnmarshalJSON checks the call against the protocol's rules.
 func (c *ToolCall) UnmarshalJSON(raw []byte) error {
 	parsed, err := parseToolCall(raw)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 )
 
 // ErrFloat is the error for a number without a canonical form: ESRP hashes only integers and
-// requires other numbers as strings (contract 4, rule 6).
+// requires other numbers as strings (esrp.md 4, rule 6).
 var ErrFloat = errors.New("floating-point numbers are not allowed")
 
-// Canonical returns the canonical form of a document without adding defaults (contract 4, "raw").
+// Canonical returns the canonical form of a document without adding defaults (esrp.md 4, "raw").
 // Of repeated members it keeps the last one. The error is a *SyntaxError, or wraps ErrFloat.
 func Canonical(doc []byte) ([]byte, error) {
 	v, err := Parse(doc)
@@ -25,7 +25,7 @@ func Canonical(doc []byte) ([]byte, error) {
 }
 
 // Canonical returns the canonical form of a value. It is not RFC 8785: members are sorted by their
-// UTF-8 bytes, and the set of escaped characters differs (contract 4).
+// UTF-8 bytes, and the set of escaped characters differs (esrp.md 4).
 func (v Value) Canonical() ([]byte, error) {
 	return v.append(make([]byte, 0, v.size()))
 }
@@ -145,8 +145,8 @@ func isInteger(literal string) bool {
 	return err == nil
 }
 
-// appendString appends a JSON string. It escapes quotes, backslashes and control characters, including
-// those beyond ASCII, and nothing else (contract 4, rule 4).
+// appendString appends a JSON string. It escapes quotes, backslashes and control characters,
+// including those beyond ASCII, and nothing else (esrp.md 4, rule 4).
 func appendString(out []byte, s string) []byte {
 	const digits = "0123456789abcdef"
 	out = append(out, '"')

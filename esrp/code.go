@@ -2,7 +2,7 @@ package esrp
 
 import "net/http"
 
-// Code is the kind of failure of an Error (contract 7).
+// Code is the kind of failure of an Error (esrp.md 7).
 type Code string
 
 // The codes.

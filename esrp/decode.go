@@ -13,7 +13,7 @@ func (e *DecodeError) Error() string {
 	return e.Field + ": " + e.Reason
 }
 
-// DecodeRequest decodes a request (contract 1.1) without validating it; see Request.Validate. The
+// DecodeRequest decodes a request (esrp.md 1.1) without validating it; see Request.Validate. The
 // error is a *SyntaxError or a *DecodeError.
 func DecodeRequest(doc []byte) (Request, error) {
 	v, err := Parse(doc)
@@ -30,7 +30,7 @@ func RequestOf(v Value) (Request, error) {
 	return r, err
 }
 
-// DecodeResponse decodes a response (contract 1.2) without validating it; see Response.Validate. The
+// DecodeResponse decodes a response (esrp.md 1.2) without validating it; see Response.Validate. The
 // error is a *SyntaxError or a *DecodeError.
 func DecodeResponse(doc []byte) (Response, error) {
 	v, err := Parse(doc)
@@ -47,7 +47,7 @@ func ResponseOf(v Value) (Response, error) {
 	return r, err
 }
 
-// DecodeJobEvent decodes an event of a job (contract 1.3).
+// DecodeJobEvent decodes an event of a job (esrp.md 1.3).
 func DecodeJobEvent(doc []byte) (e JobEvent, err error) {
 	v, err := Parse(doc)
 	if err == nil {

@@ -1,6 +1,6 @@
 package esrp
 
-// Value returns the record as the reference encodes it (contract 4, "typed"): with defaults, without
+// Value returns the record as the reference encodes it (esrp.md 4, "typed"): with defaults, without
 // missing optional members, and with UUIDs and times in canonical form.
 func (r Request) Value() Value { return valueOf(r) }
 
@@ -10,11 +10,11 @@ func (b Body) Value() Value { return valueOf(b) }
 // Value returns the record as the reference encodes it; see Request.Value.
 func (r Response) Value() Value { return valueOf(r) }
 
-// Value returns the event in the form for listeners (contract 1.3).
+// Value returns the event in the form for listeners (esrp.md 1.3).
 func (e JobEvent) Value() Value { return valueOf(e) }
 
 // HashPayload returns the hash of a request's target, inputs and parameters, which identifies the
-// request (contract 5). The caller, the time and the reason are not part of it. The error wraps
+// request (esrp.md 5). The caller, the time and the reason are not part of it. The error wraps
 // ErrFloat if the parameters contain a number that cannot be hashed.
 func (r Request) HashPayload() (string, error) { return r.hashPayload(valueOf(r.Inputs)) }
 

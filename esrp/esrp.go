@@ -1,6 +1,6 @@
 // Package esrp implements the records of calls in ESRP 1.0: requests, responses and job events as
 // Go values. It decodes, validates, hashes and canonicalizes them, parses workspace URIs, and
-// defines the legal transitions of jobs. The contract is esrp.md; comments cite its sections.
+// defines the legal transitions of jobs. docs/contracts/esrp.md describes ESRP.
 //
 // Guarantees: Canonical encodes records byte for byte as the reference does (testdata/vectors.json
 // checks that). A hash is always that of canonical bytes. A URI that ParseURI accepts names a path
@@ -15,12 +15,12 @@ import "time"
 // Version is the version of the records that eca writes.
 const Version = "1.0"
 
-// DefaultTimeout is the time limit of requests that set none (contract 1.1).
+// DefaultTimeout is the time limit of requests that set none (esrp.md 1.1).
 const DefaultTimeout = 10 * time.Minute
 
-// Request is a request to a service (contract 1.1). A nil pointer to a string means that the string is
-// missing, which differs from an empty one. The tags of this type and the following ones are described
-// in record.go.
+// Request is a request to a service (esrp.md 1.1). A nil pointer to a string means that the string
+// is missing, which differs from an empty one. The tags of this type and the following ones are
+// described in record.go.
 type Request struct {
 	Version         string   `esrp:"esrp_version"` // major.minor
 	ID              UUID     `esrp:"request_id"`
@@ -94,7 +94,7 @@ const (
 	Path   Encoding = "path" // a workspace URI, or a file's path
 )
 
-// Response answers a request (contract 1.2).
+// Response answers a request (esrp.md 1.2).
 type Response struct {
 	Version   string     `esrp:"esrp_version"`
 	RequestID UUID       `esrp:"request_id"`
@@ -121,9 +121,9 @@ type Timing struct {
 	AcceptedAt *Instant `esrp:"accepted_at"`
 	StartedAt  *Instant `esrp:"started_at"`
 	FinishedAt *Instant `esrp:"finished_at"`
-	// Duration is set with Millis. A decoded response with a duration has no typed canonical form, even
-	// if it is an integer (contract 4, rule 6), because the reference stores it as a floating-point
-	// number.
+	// Duration is set with Millis. A decoded response with a duration has no typed canonical form,
+	// even if it is an integer (esrp.md 4, rule 6), because the reference stores it as a
+	// floating-point number.
 	Duration *millis `esrp:"duration_ms"`
 }
 
@@ -157,7 +157,7 @@ const (
 	Blob ArtifactKind = "blob"
 )
 
-// Retention is how long an artifact is kept (contract 6).
+// Retention is how long an artifact is kept (esrp.md 6).
 type Retention string
 
 // The retentions.
@@ -173,7 +173,7 @@ type Job struct {
 	State JobState `esrp:"state"`
 }
 
-// Error is the reason why a call failed (contract 7).
+// Error is the reason why a call failed (esrp.md 7).
 type Error struct {
 	Code          Code           `esrp:"code"`
 	Message       string         `esrp:"message"`
@@ -194,7 +194,7 @@ const (
 	Immediate   RetryStrategy = "immediate"
 )
 
-// JobEvent is a step of a job (contract 1.3).
+// JobEvent is a step of a job (esrp.md 1.3).
 type JobEvent struct {
 	Type      JobEventType `esrp:"event_type"`
 	JobID     UUID         `esrp:"job_id"`
@@ -205,7 +205,7 @@ type JobEvent struct {
 // JobEventType is the type of a job event.
 type JobEventType string
 
-// The events of a job (contract 9).
+// The events of a job (esrp.md 9).
 const (
 	JobQueuedEvent    JobEventType = "job_queued"
 	JobStartedEvent   JobEventType = "job_started"

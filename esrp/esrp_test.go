@@ -44,21 +44,21 @@ func TestStrictRequests(t *testing.T) {
 		doc  string
 		code Code // empty if it is valid
 	}{
-		"good":              {minimal, ""},
-		"right hash":        {with(`"caller"`, `"payload_hash":"7dae8b4679134e4cbbf918cdf8f60341a9637b725a3a85e575abb32821e2c4bf","caller"`), ""},
-		"wrong hash":        {with(`"caller"`, `"payload_hash":"`+strings.Repeat("0", 64)+`","caller"`), InvalidInputSemantic},
-		"upper-case hash":   {with(`"caller"`, `"payload_hash":"7DAE8B4679134E4CBBF918CDF8F60341A9637B725A3A85E575ABB32821E2C4BF","caller"`), InvalidInputSchema},
-		"short hash":        {with(`"caller"`, `"payload_hash":"12","caller"`), InvalidInputSchema},
-		"base64":            {with(`"data":"x","encoding":"utf-8"`, `"data":"!","encoding":"base64"`), InvalidInputSchema},
-		"path":              {with(`"data":"x","encoding":"utf-8"`, `"data":"/etc/passwd","encoding":"path"`), InvalidInputSemantic},
-		"hostile URI":       {with(`"data":"x","encoding":"utf-8"`, `"data":"workspace://n/a%2fb","encoding":"path"`), InvalidInputSemantic},
-		"good URI":          {with(`"data":"x","encoding":"utf-8"`, `"data":"workspace://n/x","encoding":"path"`), ""},
-		"list of params":    {with(`"inputs"`, `"params":[],"inputs"`), InvalidInputSchema},
-		"float":             {with(`"inputs"`, `"params":{"t":0.7},"inputs"`), InvalidInputSchema},
-		"no inputs":         {minimal[:strings.Index(minimal, `"inputs"`)] + `"inputs":[]}`, InvalidInputSchema},
-		"newer minor":       {with(`"1.0"`, `"1.9"`), ""},
-		"leading zero":      {with(`"1.0"`, `"01.0"`), InvalidInputSchema},
-		"two parts too few": {with(`"1.0"`, `"1"`), InvalidInputSchema},
+		"good":             {minimal, ""},
+		"right hash":       {with(`"caller"`, `"payload_hash":"7dae8b4679134e4cbbf918cdf8f60341a9637b725a3a85e575abb32821e2c4bf","caller"`), ""},
+		"wrong hash":       {with(`"caller"`, `"payload_hash":"`+strings.Repeat("0", 64)+`","caller"`), InvalidInputSemantic},
+		"upper-case hash":  {with(`"caller"`, `"payload_hash":"7DAE8B4679134E4CBBF918CDF8F60341A9637B725A3A85E575ABB32821E2C4BF","caller"`), InvalidInputSchema},
+		"short hash":       {with(`"caller"`, `"payload_hash":"12","caller"`), InvalidInputSchema},
+		"base64":           {with(`"data":"x","encoding":"utf-8"`, `"data":"!","encoding":"base64"`), InvalidInputSchema},
+		"path":             {with(`"data":"x","encoding":"utf-8"`, `"data":"/etc/passwd","encoding":"path"`), InvalidInputSemantic},
+		"hostile URI":      {with(`"data":"x","encoding":"utf-8"`, `"data":"workspace://n/a%2fb","encoding":"path"`), InvalidInputSemantic},
+		"good URI":         {with(`"data":"x","encoding":"utf-8"`, `"data":"workspace://n/x","encoding":"path"`), ""},
+		"list of params":   {with(`"inputs"`, `"params":[],"inputs"`), InvalidInputSchema},
+		"float":            {with(`"inputs"`, `"params":{"t":0.7},"inputs"`), InvalidInputSchema},
+		"no inputs":        {minimal[:strings.Index(minimal, `"inputs"`)] + `"inputs":[]}`, InvalidInputSchema},
+		"newer minor":      {with(`"1.0"`, `"1.9"`), ""},
+		"leading zero":     {with(`"1.0"`, `"01.0"`), InvalidInputSchema},
+		"no minor version": {with(`"1.0"`, `"1"`), InvalidInputSchema},
 	} {
 		r, err := DecodeRequest([]byte(c.doc))
 		if err != nil {
@@ -100,7 +100,8 @@ func TestStrictResponses(t *testing.T) {
 	}
 }
 
-// A response made with Millis is hashed with its duration; a decoded one is not.
+// A duration set with Millis is part of the canonical form. A decoded response with a duration has no
+// canonical form (ErrFloat), because the reference stores the duration as a float.
 func TestDuration(t *testing.T) {
 	timing := &Timing{}
 	timing.Millis(1500 * time.Millisecond)
@@ -118,7 +119,7 @@ func TestDuration(t *testing.T) {
 	}
 }
 
-// TestJobs tries every transition from every state (contract 9).
+// TestJobs tries every transition from every state (docs/contracts/esrp.md, section 9).
 func TestJobs(t *testing.T) {
 	states := []JobState{JobQueued, JobStarted, JobSucceeded, JobFailed, JobCancelled}
 	legal := map[[2]JobState]bool{

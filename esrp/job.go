@@ -2,7 +2,7 @@ package esrp
 
 import "fmt"
 
-// JobState is the state of a job (contract 9).
+// JobState is the state of a job (esrp.md 9).
 type JobState string
 
 // The states of a job. The last three are final.

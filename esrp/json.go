@@ -96,7 +96,7 @@ func BoolValue(b bool) Value { return Value{Kind: Bool, Bool: b} }
 // ObjectValue returns an object.
 func ObjectValue(members ...Member) Value { return Value{Kind: Object, Members: members} }
 
-// maxDepth is how deeply arrays and objects may be nested (contract 4, rule 8).
+// maxDepth is how deeply arrays and objects may be nested (esrp.md 4, rule 8).
 const maxDepth = 127
 
 // SyntaxError is the error for a document that is not valid JSON or violates the stricter rules of
@@ -111,7 +111,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("line %d, byte %d: %s", e.Line, e.Offset, e.Reason)
 }
 
-// Parse reads one JSON value (contract 4, rule 8): no byte order mark, no comments, no trailing
+// Parse reads one JSON value (esrp.md 4, rule 8): no byte order mark, no comments, no trailing
 // commas or data, no lone surrogates, no invalid UTF-8, no raw control characters in strings, no
 // number beyond the range of a double, at most 127 levels. The error is a *SyntaxError.
 func Parse(doc []byte) (Value, error) {

@@ -42,18 +42,18 @@ func anyValue(depth int) *rapid.Generator[Value] {
 	})
 }
 
-// shuffled returns the value with the members of each object in another order.
-func shuffled(t *rapid.T, v Value) Value {
+// shuffleMembers returns the value with the members of each object in another order.
+func shuffleMembers(t *rapid.T, v Value) Value {
 	if v.Kind == Array {
 		v.Items = slices.Clone(v.Items)
 		for i := range v.Items {
-			v.Items[i] = shuffled(t, v.Items[i])
+			v.Items[i] = shuffleMembers(t, v.Items[i])
 		}
 	}
 	if len(v.Members) > 0 {
 		v.Members = rapid.Permutation(v.Members).Draw(t, "order")
 		for i := range v.Members {
-			v.Members[i].Value = shuffled(t, v.Members[i].Value)
+			v.Members[i].Value = shuffleMembers(t, v.Members[i].Value)
 		}
 	}
 	return v
@@ -71,7 +71,7 @@ func TestCanonicalProperties(t *testing.T) {
 		if again, err := Canonical(c); err != nil || !bytes.Equal(again, c) {
 			t.Fatalf("again: %s, %v\nfirst: %s", again, err, c)
 		}
-		if other, err := shuffled(t, v).Canonical(); err != nil || !bytes.Equal(other, c) {
+		if other, err := shuffleMembers(t, v).Canonical(); err != nil || !bytes.Equal(other, c) {
 			t.Fatalf("in another order: %s, %v\nfirst: %s", other, err, c)
 		}
 		back, err := Parse(c)

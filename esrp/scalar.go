@@ -10,7 +10,7 @@ import (
 )
 
 // UUID is an identifier of a record. It is parsed in the forms of ParseUUID, and formatted in lower
-// case with hyphens (contract 1.5).
+// case with hyphens (esrp.md 1.5).
 type UUID [16]byte
 
 // ParseUUID parses a UUID: hyphenated, as 32 hexadecimal digits, with urn:uuid:, or in braces.
@@ -23,7 +23,7 @@ func ParseUUID(s string) (UUID, error) {
 }
 
 // DerivedUUID returns the version 5 UUID of a name in eca's name space, which is always the same for
-// the same name (contract 12, rule 1).
+// the same name (esrp.md 12, rule 1).
 func DerivedUUID(name string) UUID {
 	space := uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://eca.dev/esrp"))
 	return UUID(uuid.NewSHA1(space, []byte(name)))
@@ -41,7 +41,7 @@ type Instant struct {
 func At(t time.Time) Instant { return Instant{Time: t.UTC()} }
 
 // ParseInstant parses an RFC 3339 time with any offset. It accepts a space instead of the T, but no
-// lower-case letters (contract 1.5).
+// lower-case letters (esrp.md 1.5).
 func ParseInstant(s string) (Instant, error) {
 	bad := fmt.Errorf("%q is not an RFC 3339 time", s)
 	if len(s) < len("2006-01-02T15:04:05Z") || strings.ContainsAny(s, "tz,") {

@@ -27,7 +27,7 @@ func (e *URIError) Error() string {
 	return fmt.Sprintf("invalid workspace URI %q: %s", e.URI, e.Reason)
 }
 
-// ParseURI parses a workspace URI by eca's rules (contract 6, "ours"), which are stricter than the
+// ParseURI parses a workspace URI by eca's rules (esrp.md 6, "ours"), which are stricter than the
 // reference's: every accepted URI names a path below its namespace. Escapes are decoded once, before
 // the rules are applied. The error is a *URIError.
 func ParseURI(s string) (URI, error) {
@@ -100,7 +100,7 @@ func checkPath(p string) string {
 	return ""
 }
 
-// Reserved reports whether clients must not write to the URI's namespace (contract 6).
+// Reserved reports whether clients must not write to the URI's namespace (esrp.md 6).
 func (u URI) Reserved() bool {
 	return u.Namespace == "system" || u.Namespace == "tmp" || u.Namespace == "cache"
 }
@@ -117,7 +117,7 @@ func (u URI) String() string {
 	return Scheme + u.Namespace + "/" + strings.Join(segments, "/")
 }
 
-// checkLight applies the reference's check of URIs in records (contract 3). It returns the problem, or
+// checkLight applies the reference's check of URIs in records (esrp.md 3). It returns the problem, or
 // "".
 func checkLight(uri string) string {
 	rest := strings.TrimPrefix(uri, Scheme)

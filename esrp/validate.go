@@ -26,7 +26,7 @@ func semanticError(format string, args ...any) error {
 	return &InvalidError{InvalidInputSemantic, fmt.Sprintf(format, args...)}
 }
 
-// Validate checks a request as the reference does (contract 3), and returns the first error, which is
+// Validate checks a request as the reference does (esrp.md 3), and returns the first error, which is
 // an *InvalidError.
 func (r Request) Validate() error {
 	if err := checkVersion(r.Version); err != nil {
@@ -68,7 +68,7 @@ func (b Body) validate(i int) error {
 	return nil
 }
 
-// ValidateStrictly is Validate plus the checks for executing untrusted requests (contract 3): it
+// ValidateStrictly is Validate plus the checks for executing untrusted requests (esrp.md 3): it
 // refuses a wrong payload hash, data that cannot be decoded, paths that are not workspace URIs,
 // parameters that are not objects, and numbers that cannot be hashed.
 func (r Request) ValidateStrictly() error {
@@ -119,7 +119,7 @@ func (b Body) validateStrictly() error {
 	return nil
 }
 
-// Validate checks a response, except its outputs, as the reference does (contract 3). The error is an
+// Validate checks a response, except its outputs, as the reference does (esrp.md 3). The error is an
 // *InvalidError.
 func (r Response) Validate() error {
 	if err := checkVersion(r.Version); err != nil {
@@ -165,7 +165,7 @@ func (r Response) ValidateStrictly() error {
 	return nil
 }
 
-// checkVersion requires major.minor with major 1 (contract 2).
+// checkVersion requires major.minor with major 1 (esrp.md 2).
 func checkVersion(v string) error {
 	parts := strings.Split(v, ".")
 	if len(parts) != 2 {

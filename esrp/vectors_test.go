@@ -70,7 +70,7 @@ func TestRawVectors(t *testing.T) {
 	}
 }
 
-// The intentional differences from the reference, where eca is stricter (contract 1.5, 2).
+// The intentional differences from the reference, where eca is stricter (esrp.md 1.5, 2).
 var (
 	notDecoded = []string{"57_seq_form"}
 	notValid   = []string{"45_version_01_0", "46_version_plus"}

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
-// Agent is an agent from a Markdown file (eca-features 12).
+// Agent is an agent from a Markdown file (eca-features.md 12).
 type Agent struct {
 	ID     string
 	File   string

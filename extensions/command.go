@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/template"
 )
 
-// Command is a prompt that users invoke as /name (eca-features 15).
+// Command is a prompt that users invoke as /name (eca-features.md 15).
 type Command struct {
 	Name        string
 	Description string

@@ -1,5 +1,5 @@
 // Package extensions reads the files with which users extend eca: agents, skills, rules and custom
-// commands (eca-features 12, 14, 15, 20). Hooks have a package below it.
+// commands (eca-features.md 12, 14, 15, 20). Hooks have a package below it.
 //
 //	agents    *.md in <config home>/agents and <root>/.eca/agents
 //	skills    SKILL.md below <config home>/skills, <root>/.eca/skills, <root>/.agents/skills, skills[].path
@@ -66,7 +66,7 @@ type Inputs struct {
 	Gone func(path string) bool
 }
 
-// Plugin is a folder with its own agents, skills, rules and commands (eca-features 21).
+// Plugin is a folder with its own agents, skills, rules and commands (eca-features.md 21).
 type Plugin struct {
 	Name string // prefix of the names of its skills and commands
 	Dir  string // symlinks resolved; files that are reached by symlinks out of it are ignored

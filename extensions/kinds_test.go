@@ -151,7 +151,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// Patterns mean what they mean in Java (eca-features 20).
+// Patterns mean what they mean in Java (eca-features.md 20).
 func TestGlob(t *testing.T) {
 	for _, c := range []struct {
 		glob, yes, no string

@@ -27,7 +27,7 @@ const (
 // matchTimeout limits one regular expression, since users' patterns may backtrack.
 const matchTimeout = 200 * time.Millisecond
 
-// Rule is a text that a model has to follow (eca-features 20).
+// Rule is a text that a model has to follow (eca-features.md 20).
 type Rule struct {
 	ID      string // the path of its file, with symlinks resolved
 	Name    string // the name of its file

@@ -15,7 +15,7 @@ const skillFile = "SKILL.md"
 // part of each request. Longer ones are cut.
 const maxSkillDescription = 1024
 
-// Skill is a set of instructions that a model loads when needed (eca-features 15, agentskills.io).
+// Skill is a set of instructions that a model loads when needed (eca-features.md 15, agentskills.io).
 type Skill struct {
 	Name        string
 	Description string

@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// Retention is how long a provider should keep a prompt in its cache (eca-features 4.1,
+// Retention is how long a provider should keep a prompt in its cache (eca-features.md 4.1,
 // cacheRetention). If it is empty, each API uses its cheapest default.
 type Retention string
 

@@ -115,7 +115,7 @@ func (e *Error) SetRetryAfter(d time.Duration) {
 	e.Message += fmt.Sprintf(" (try again in %s)", (d + time.Second - 1).Truncate(time.Second))
 }
 
-// kindOf classifies an error by its HTTP status and the provider's message (eca-features 8).
+// kindOf classifies an error by its HTTP status and the provider's message (eca-features.md 8).
 // Statuses that mean "not implemented" are not retryable.
 func kindOf(status int, message string) ErrorKind {
 	refused := status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusUnsupportedMediaType || status == http.StatusUnprocessableEntity
@@ -289,7 +289,7 @@ func (e *Error) mentions(signs ...string) bool {
 }
 
 // untilReset returns how long a rate limit still applies, or 0 if unknown. It reads the reset
-// headers of all providers (eca-features 8): for requests, tokens or everything, as a time, a
+// headers of all providers (eca-features.md 8): for requests, tokens or everything, as a time, a
 // duration or a number of seconds. It ignores limits that are not used up, because they
 // did not cause the failure.
 func untilReset(h http.Header, now time.Time) time.Duration {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Modes that determine which earlier reasoning is sent back to a model (eca-features 4.1,
+// Modes that determine which earlier reasoning is sent back to a model (eca-features.md 4.1,
 // reasoningHistory). Some providers require all of it; sending less saves tokens.
 const (
 	HistoryAll  = "all"

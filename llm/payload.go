@@ -8,7 +8,7 @@ import (
 )
 
 // MergeExtra merges extra into a JSON object: objects are merged recursively, other values replace
-// fields, null removes them (eca-features 6.3). A json.RawMessage in extra replaces a field and is
+// fields, null removes them (eca-features.md 6.3). A json.RawMessage in extra replaces a field and is
 // copied unchanged. Fields that are not in extra are not parsed, because a body may contain
 // megabytes of conversation.
 func MergeExtra(body []byte, extra map[string]any) ([]byte, error) {

@@ -33,7 +33,7 @@ func FuzzMergeExtra(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, b := range []string{body, compacted(body)} {
+		for _, b := range []string{body, compactJSON(body)} {
 			raw, err := MergeExtra([]byte(b), extra)
 			if err != nil {
 				t.Fatalf("%s: %v", b, err)
@@ -49,7 +49,7 @@ func FuzzMergeExtra(f *testing.F) {
 	})
 }
 
-func compacted(s string) string {
+func compactJSON(s string) string {
 	var b bytes.Buffer
 	if json.Compact(&b, []byte(s)) != nil {
 		return s

@@ -2,7 +2,7 @@ package llm
 
 import "github.com/seed-dec29ce4/eca/auth"
 
-// Provider is the information about a provider for users (eca-protocol 4.11). It contains no
+// Provider is the information about a provider for users (eca-protocol.md 4.11). It contains no
 // secrets.
 type Provider struct {
 	ID             string

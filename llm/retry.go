@@ -9,7 +9,7 @@ import (
 )
 
 // RetryPolicy limits how often and how long a failed request is retried, and how often a model is
-// asked to continue an answer that was cut off (eca-features 8). All retries in eca happen in this
+// asked to continue an answer that was cut off (eca-features.md 8). All retries in eca happen in this
 // package. The engine requests continuations, because only it has the conversation.
 type RetryPolicy struct {
 	MaxRetries   int // retries of one request
@@ -26,7 +26,7 @@ type RetryPolicy struct {
 	Now    func() time.Time // nil: attempts take no time
 }
 
-// DefaultRetry returns the policy of the reference server (eca-features, Appendix B).
+// DefaultRetry returns the policy of the reference server (eca-features.md, Appendix B).
 func DefaultRetry() RetryPolicy {
 	return RetryPolicy{
 		MaxRetries: 10, MaxPremature: 3, MaxContinues: 3, BaseDelay: 2 * time.Second, Multiplier: 2,

@@ -9,7 +9,7 @@ import (
 )
 
 // RetryRule is one of the user's rules for errors to retry (providers.<name>.retryRules,
-// eca-features 4.1).
+// eca-features.md 4.1).
 type RetryRule struct {
 	Label   string // shown to the user while waiting; may be empty
 	status  int    // 0: any

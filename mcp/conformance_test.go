@@ -31,9 +31,9 @@ var update = flag.Bool("update", false, "rewrite the table of docs/mcp.md")
 // extension stands in for the version of scenarios that belong to no version.
 const extension = "extension"
 
-// unspoken lists the extensions of the protocol that eca does not implement, with the reason. All
-// of them are optional. The keys are prefixes of scenario names.
-func unspoken() map[string]string {
+// unimplementedExtensions lists the extensions of the protocol that eca does not implement, with
+// the reason. All of them are optional. The keys are prefixes of scenario names.
+func unimplementedExtensions() map[string]string {
 	return map[string]string{
 		"auth/client-credentials-jwt":           "logins of programs with a signed token: eca supports only a client secret",
 		"auth/enterprise-managed-authorization": "logins through a company's identity provider",
@@ -60,7 +60,7 @@ func suite(t *testing.T, node, modules string) map[string][]string {
 			continue
 		}
 		left := false
-		for beginning := range unspoken() {
+		for beginning := range unimplementedExtensions() {
 			left = left || strings.HasPrefix(name, beginning)
 		}
 		for version := range strings.SplitSeq(strings.TrimSuffix(versions, "]"), ",") {
@@ -86,7 +86,7 @@ func program(modules string) string {
 // check is one of a scenario's results.
 type check struct{ ID, Name, Status, ErrorMessage string }
 
-func wrong(c check) bool { return c.Status == "FAILURE" || c.Status == "WARNING" }
+func hasFailed(c check) bool { return c.Status == "FAILURE" || c.Status == "WARNING" }
 
 // timed is how often a scenario that depends on timing may be repeated: a busy machine is not a
 // defect of eca.
@@ -108,7 +108,7 @@ func TestConformance(t *testing.T) {
 					t.Parallel()
 					checks := runScenario(t, node, modules, self, version, scenario)
 					for range timed {
-						if scenario == "sse-retry" && slices.ContainsFunc(checks, wrong) {
+						if scenario == "sse-retry" && slices.ContainsFunc(checks, hasFailed) {
 							checks = runScenario(t, node, modules, self, version, scenario)
 						}
 					}
@@ -117,7 +117,7 @@ func TestConformance(t *testing.T) {
 						switch {
 						case c.Status == "SUCCESS":
 							passed++
-						case wrong(c):
+						case hasFailed(c):
 							t.Errorf("%s (%s): %s", c.ID, c.Name, c.ErrorMessage)
 						}
 					}
@@ -139,12 +139,12 @@ func TestConformance(t *testing.T) {
 	}
 	table.WriteString("\neca does not run these scenarios, because it does not support their extensions: ")
 	var left []string
-	for _, name := range slices.Sorted(maps.Keys(unspoken())) {
+	for _, name := range slices.Sorted(maps.Keys(unimplementedExtensions())) {
 		shown := name
 		if strings.HasSuffix(name, "-") {
 			shown += "*"
 		}
-		left = append(left, "`"+shown+"` ("+unspoken()[name]+")")
+		left = append(left, "`"+shown+"` ("+unimplementedExtensions()[name]+")")
 	}
 	table.WriteString(strings.Join(left, ", ") + ".")
 	publish(t, table.String())

@@ -49,7 +49,7 @@ func TestPagesBeforeACall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				conn, l := calling(t)
+				conn, l := newTestConnection(t)
 				user, opened := &answers{list: c.answers}, ""
 				conn.m = New(Deps{Asker: func() Asker { return user }, OpenURL: func(_ context.Context, url string) error {
 					opened = url

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// calling returns a connection without configuration; the test plays its server.
-func calling(t *testing.T) (*connection, *line) {
+// newTestConnection returns a connection without configuration; the test plays its server.
+func newTestConnection(t *testing.T) (*connection, *line) {
 	t.Helper()
 	s, l := newLine(t, nil)
 	return &connection{
@@ -34,7 +34,7 @@ func TestLimitsOfCalls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				conn, l := calling(t)
+				conn, l := newTestConnection(t)
 				start := time.Now()
 				ended := make(chan error, 1)
 				go func() {
@@ -66,7 +66,7 @@ func TestLimitsOfCalls(t *testing.T) {
 // A server gets a limited number of calls at a time, however many are waiting.
 func TestCallsAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn, l := calling(t)
+		conn, l := newTestConnection(t)
 		ended := make(chan error, defaultParallel+1)
 		for range defaultParallel + 1 {
 			go func() {

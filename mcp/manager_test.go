@@ -22,13 +22,13 @@ func TestApply(t *testing.T) {
 	now := map[string]config.MCPServer{"stays": {Command: "good"}, "changes": changed, "comes": {Command: "good"}, "off": {Command: "good", Disabled: true}}
 	r.m.Apply(Settings{}, now)
 	r.await("comes", Running)
-	r.until("the restart", func() bool { s, _ := r.m.Status("changes"); return r.started("changes") == 2 && s.State == Running })
+	r.until("the restart", func() bool { s, _ := r.m.Status("changes"); return r.startCount("changes") == 2 && s.State == Running })
 	if _, ok := r.m.Status("goes"); ok {
 		t.Error("a removed server is still there")
 	}
 	r.await("off", Disabled)
 	for name, want := range map[string]int{"stays": 1, "goes": 1, "changes": 2, "comes": 1, "off": 0} {
-		if got := r.started(name); got != want {
+		if got := r.startCount(name); got != want {
 			t.Errorf("%s was started %d times, want %d", name, got, want)
 		}
 	}
@@ -52,14 +52,14 @@ func TestApply(t *testing.T) {
 	r.m.Apply(Settings{}, now) // a stopped server stays stopped
 	r.m.Start("nobody")
 	r.m.Stop("nobody")
-	if got := r.started("stays"); got != 2 {
+	if got := r.startCount("stays"); got != 2 {
 		t.Errorf("stays was started %d times", got)
 	}
 	if s, _ := r.m.Status("comes"); s.State != Stopped {
 		t.Errorf("comes: %+v", s)
 	}
 	r.m.Restart("stays")
-	r.until("the restart", func() bool { s, _ := r.m.Status("stays"); return r.started("stays") == 3 && s.State == Running })
+	r.until("the restart", func() bool { s, _ := r.m.Status("stays"); return r.startCount("stays") == 3 && s.State == Running })
 }
 
 // A call of an unavailable server says so, and does not wait.
@@ -87,7 +87,7 @@ func TestUnreachable(t *testing.T) {
 // A server can be stopped while it starts, and started while it stops.
 func TestStopAndStart(t *testing.T) {
 	r := newRig(t, map[string]string{"s": "silent"})
-	r.until("a start", func() bool { return r.started("s") == 1 })
+	r.until("a start", func() bool { return r.startCount("s") == 1 })
 	r.m.Stop("s")
 	r.await("s", Stopped)
 	r.m.Start("s")

@@ -1,5 +1,5 @@
 // Package mcp runs MCP servers: it starts them or connects to them, keeps them running, and makes
-// their tools callable (eca-features 19). It is the only importer of mcp-go.
+// their tools callable (eca-features.md 19). It is the only importer of mcp-go.
 //
 // It owns the connections and the child processes. A Manager has one supervisor for each configured
 // server (server.go): one goroutine that owns the server's state and makes only legal

@@ -33,8 +33,8 @@ func (k *memory) use(r *rig, _ *Settings) {
 	}
 }
 
-// impatient makes all waits short.
-func impatient(r *rig, _ *Settings) {
+// shortenWaits makes all waits short.
+func shortenWaits(r *rig, _ *Settings) {
 	r.m.handshakeLimits = handshakeLimits{probe: 50 * time.Millisecond, remote: 50 * time.Millisecond, stuck: 50 * time.Millisecond}
 }
 
@@ -82,7 +82,7 @@ func TestStuckProgramStartsAgain(t *testing.T) {
 		t.Skip("NOT TESTED: whether a program has read its input is known on Linux only")
 	}
 	known := &memory{spoken: map[string]string{}}
-	r := newRig(t, map[string]string{"s": "stuck"}, known.use, impatient)
+	r := newRig(t, map[string]string{"s": "stuck"}, known.use, shortenWaits)
 	r.await("s", Running)
 	if got := r.text("s", "handshake", `{}`); got != "initialize" || known.spoken["s"] != "2025-06-18" {
 		t.Errorf("the restarted server received the handshake %q, and eca remembers %v", got, known.spoken)

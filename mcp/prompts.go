@@ -16,7 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// Prompt is a prompt of a server (eca-features 15).
+// Prompt is a prompt of a server (eca-features.md 15).
 type Prompt struct {
 	Server, Name string
 	Description  string

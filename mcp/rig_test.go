@@ -146,7 +146,7 @@ func (r *rig) elapse() {
 	r.fire = nil
 }
 
-func (r *rig) started(name string) int {
+func (r *rig) startCount(name string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.starts[name]

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/bug"
 )
 
-// State is the state of a server (eca-features 19, eca-protocol 5.2).
+// State is the state of a server (eca-features.md 19, eca-protocol.md 5.2).
 type State string
 
 // The states of a server.

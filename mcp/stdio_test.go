@@ -202,7 +202,7 @@ func TestBackoff(t *testing.T) {
 	for n := 1; n <= maxRestarts+1; n++ {
 		r.until("a failed start", func() bool {
 			s, _ := r.m.Status("s")
-			return r.started("s") == n && s.State == Failed
+			return r.startCount("s") == n && s.State == Failed
 		})
 		r.elapse()
 	}
@@ -213,11 +213,11 @@ func TestBackoff(t *testing.T) {
 		t.Errorf("waits: %s, want %s", got, want)
 	}
 	r.mu.Unlock()
-	if r.started("missing") != 1 {
+	if r.startCount("missing") != 1 {
 		t.Error("a program that does not exist is started again")
 	}
 	r.m.Start("s")
-	r.until("one start more", func() bool { return r.started("s") == maxRestarts+2 })
+	r.until("one start more", func() bool { return r.startCount("s") == maxRestarts+2 })
 }
 
 // A crash during a call becomes the call's result, and the server is back for the next call.

@@ -121,7 +121,7 @@ func TestCallsBecomeTasks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asked := 0
-				conn, l := calling(t)
+				conn, l := newTestConnection(t)
 				conn.session.handlers = map[string]Handler{"elicitation/create": func(context.Context, ServerRequest) (any, error) {
 					asked++
 					return elicited{Action: "decline"}, nil
@@ -166,7 +166,7 @@ func TestCallsBecomeTasks(t *testing.T) {
 // stream. Progress reports count even after the first answer.
 func TestTaskAsksTheUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn, l := calling(t)
+		conn, l := newTestConnection(t)
 		conn.server = withTasks(t)
 		var said []string
 		server := &tasker{answers: map[string][]string{
@@ -210,7 +210,7 @@ func TestTaskAsksTheUser(t *testing.T) {
 func TestTaskIsCancelled(t *testing.T) {
 	for _, status := range []string{"working", "input_required"} {
 		synctest.Test(t, func(t *testing.T) {
-			conn, l := calling(t)
+			conn, l := newTestConnection(t)
 			conn.server = withTasks(t)
 			server := &tasker{answers: map[string][]string{
 				"tools/call":   {ok(`{"task":{"taskId":"t1","status":"` + status + `"}}`)},
@@ -240,7 +240,7 @@ func TestTaskIsCancelled(t *testing.T) {
 // Tools for which tasks are optional, and tools of servers without tasks, are called without a
 // task.
 func TestPlainCallsStay(t *testing.T) {
-	conn, l := calling(t)
+	conn, l := newTestConnection(t)
 	server := &tasker{answers: map[string][]string{"tools/call": {ok(`{"content":[]}`)}}}
 	go server.serve(t, l, conn.session)
 	for support, capable := range map[string]bool{"optional": true, "forbidden": true, "": true, "required": false} {

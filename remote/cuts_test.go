@@ -42,7 +42,7 @@ func contents(t *testing.T, list []event) (out []string) {
 	return out
 }
 
-func finished(e event) bool { return strings.Contains(e.data, `"state":"finished"`) }
+func isFinished(e event) bool { return strings.Contains(e.data, `"state":"finished"`) }
 
 // words is a text of n numbered words.
 func words(n int) string {
@@ -89,7 +89,7 @@ default:
 		for over := false; len(list) < want && !over; {
 			changed := page.next()
 			list = page.all()
-			over = slices.ContainsFunc(list, finished)
+			over = slices.ContainsFunc(list, isFinished)
 			if len(list) < want && !over {
 				select {
 				case <-changed:
@@ -106,7 +106,7 @@ default:
 			t.Fatalf("cut %d: after %q comes %v", n, last, list[0])
 		}
 		shown, last = append(shown, list...), list[len(list)-1].id
-		if slices.ContainsFunc(list, finished) {
+		if slices.ContainsFunc(list, isFinished) {
 			prompt()
 		}
 	}

@@ -82,7 +82,7 @@ func TestResumeAfterKill(t *testing.T) {
 	again.await(0, "chat:content-received", `"state":"finished"`)
 	again.await(0, "chat:content-received", "Interrupted")
 	got := text(shown) + text(again.all())
-	if len(text(shown)) == 0 || !strings.HasPrefix(pulsed(n), got) || len(got) == len(pulsed(n)) {
+	if len(text(shown)) == 0 || !strings.HasPrefix(pulseText(n), got) || len(got) == len(pulseText(n)) {
 		t.Errorf("%d bytes were shown, then %q", len(text(shown)), text(again.all()))
 	}
 	_, loaded := r.do("GET", "/chats/c", nil)

@@ -144,14 +144,14 @@ func newPushRig(t *testing.T) (*rig, *browser, string, remote.Device) {
 	t.Helper()
 	r, b := newRig(t, pushTape, object{"remote": object{"push": true}}, object{"askQuestion": true}), newBrowser(t)
 	token, dev := r.pair(remote.Watch)
-	if status, text := r.as(token, "POST", "/push", b.subscription("/device")); status != http.StatusNoContent {
+	if status, text := r.callAPI(token, "POST", "/push", b.subscription("/device")); status != http.StatusNoContent {
 		t.Fatalf("subscribed: %d %s", status, text)
 	}
 	return r, b, token, dev
 }
 
-// as calls the API with a token.
-func (r *rig) as(token, method, path string, body any) (status int, text string) {
+// callAPI calls the API with a token.
+func (r *rig) callAPI(token, method, path string, body any) (status int, text string) {
 	r.t.Helper()
 	status, text, _ = r.send(r.request(token, method, "/api/v1"+path, body))
 	return status, text
@@ -177,7 +177,7 @@ func TestPush(t *testing.T) {
 	r.do("POST", "/chats/b/stop", nil)
 	prompt("c", "hello")
 	b.await("finished", "c")
-	if status, text := r.as(token, "DELETE", "/push", object{"endpoint": b.service.URL + "/device"}); status != http.StatusNoContent {
+	if status, text := r.callAPI(token, "DELETE", "/push", object{"endpoint": b.service.URL + "/device"}); status != http.StatusNoContent {
 		t.Fatalf("unsubscribed: %d %s", status, text)
 	}
 	before := b.requests.Load()
@@ -256,15 +256,15 @@ func TestPushEndpoints(t *testing.T) {
 		with("endpoint", "https://169.254.169.254/latest"), with("endpoint", "https://user:secret@example.com/x"), with("endpoint", "https://2130706433/x"),
 		with("endpoint", "https://example.com/"+strings.Repeat("x", 3000)),
 	} {
-		if status, text := r.as(token, "POST", "/push", body); status != http.StatusBadRequest {
+		if status, text := r.callAPI(token, "POST", "/push", body); status != http.StatusBadRequest {
 			t.Errorf("%v: %d %s", body, status, text)
 		}
 	}
-	if status, _ := r.as("", "POST", "/push", b.subscription("/x")); status != http.StatusUnauthorized {
+	if status, _ := r.callAPI("", "POST", "/push", b.subscription("/x")); status != http.StatusUnauthorized {
 		t.Errorf("without a token: %d", status)
 	}
 	// A name is checked when it is dialed.
-	if status, text := r.as(token, "POST", "/push", with("endpoint", "https://push.localtest.invalid/x")); status != http.StatusNoContent {
+	if status, text := r.callAPI(token, "POST", "/push", with("endpoint", "https://push.localtest.invalid/x")); status != http.StatusNoContent {
 		t.Errorf("a name: %d %s", status, text)
 	}
 }
@@ -274,7 +274,7 @@ func TestPushRevoked(t *testing.T) {
 	t.Parallel()
 	r, b, token, dev := newPushRig(t)
 	for _, path := range []string{"/2", "/3", "/4", "/5", "/5"} {
-		r.as(token, "POST", "/push", b.subscription(path))
+		r.callAPI(token, "POST", "/push", b.subscription(path))
 	}
 	paths := func() (out []string) {
 		list, err := r.devices.List()
@@ -322,7 +322,7 @@ func TestPushKey(t *testing.T) {
 	}
 	r := newRig(t, "default: {steps: [{text: Hello.}]}\n", object{"remote": object{"push": true, "password": "correct horse battery"}}, nil)
 	watch, _ := r.pair(remote.Watch)
-	_, first := r.as(watch, "GET", "/push", nil)
+	_, first := r.callAPI(watch, "GET", "/push", nil)
 	_, again := r.do("GET", "/push", nil)
 	var answer struct{ Key string }
 	if err := json.Unmarshal([]byte(first), &answer); err != nil || first != again {
@@ -335,7 +335,7 @@ func TestPushKey(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v: %v", info, err)
 	}
-	if status, text := r.as("correct horse battery", "POST", "/push", newBrowser(t).subscription("/x")); status != http.StatusForbidden {
+	if status, text := r.callAPI("correct horse battery", "POST", "/push", newBrowser(t).subscription("/x")); status != http.StatusForbidden {
 		t.Errorf("with the password: %d %s", status, text)
 	}
 }

@@ -107,10 +107,10 @@ func pulses(n int, pause string) string {
 	return fmt.Sprintf("turns:\n  - steps: [{text: '0123456789 ', repeat: %d, delay: %s}]\n", n, pause)
 }
 
-func pulsed(n int) string { return strings.Repeat("0123456789 ", n) }
+func pulseText(n int) string { return strings.Repeat("0123456789 ", n) }
 
-// after returns the events of the chat c after a position.
-func after(t *testing.T, list []event, position string) (out []event) {
+// eventsAfter returns the events of the chat c after a position.
+func eventsAfter(t *testing.T, list []event, position string) (out []event) {
 	t.Helper()
 	parse := func(id string) (seq, offset int) {
 		if _, err := fmt.Sscanf(id, "c:%d.%d", &seq, &offset); err != nil && id != "" {
@@ -157,7 +157,7 @@ func TestResume(t *testing.T) {
 		whole = append(whole, list...)
 		last = list[len(list)-1].id
 	}
-	if got := text(whole); got != pulsed(n) {
+	if got := text(whole); got != pulseText(n) {
 		t.Errorf("after %d cuts: %d bytes of %d", cuts, len(got), n*len("0123456789 "))
 	}
 	t.Logf("%d cuts", cuts)
@@ -257,8 +257,8 @@ func TestLoadDuringStream(t *testing.T) {
 	page.await(0, "chat:content-received", `"state":"finished"`)
 	late.await(0, "chat:status-changed", `"idle"`) // also if it loads after the end
 	for i, l := range loads {
-		if got := l.text + text(after(t, page.all(), l.position)); got != pulsed(n) {
-			t.Errorf("load %d: %d bytes and %d, not %d", i, len(l.text), len(got)-len(l.text), len(pulsed(n)))
+		if got := l.text + text(eventsAfter(t, page.all(), l.position)); got != pulseText(n) {
+			t.Errorf("load %d: %d bytes and %d, not %d", i, len(l.text), len(got)-len(l.text), len(pulseText(n)))
 		}
 	}
 	var c struct {
@@ -270,8 +270,8 @@ func TestLoadDuringStream(t *testing.T) {
 	if err := json.Unmarshal([]byte(result), &c); err != nil {
 		t.Fatal(err)
 	}
-	if got := c.Messages[len(c.Messages)-1].Content[0].Text + text(late.all()); got != pulsed(n) {
-		t.Errorf("a late page has %d bytes, not %d", len(got), len(pulsed(n)))
+	if got := c.Messages[len(c.Messages)-1].Content[0].Text + text(late.all()); got != pulseText(n) {
+		t.Errorf("a late page has %d bytes, not %d", len(got), len(pulseText(n)))
 	}
 }
 

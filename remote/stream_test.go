@@ -114,7 +114,7 @@ func TestChatsThatAreNotLoaded(t *testing.T) {
 		}
 		return out
 	}
-	for id, want := range map[string]string{"left": pulsed(n), "short": "The short one."} {
+	for id, want := range map[string]string{"left": pulseText(n), "short": "The short one."} {
 		page.await(0, "chat:cleared", id)
 		page.await(0, "chat:content-received", `"chatId":"`+id+`"`, want[len(want)-4:])
 		if id == "left" {
@@ -226,16 +226,16 @@ func TestLateFirstLoad(t *testing.T) {
 	}
 	again, _ := page.await(restoring, "chat:cleared", `"c"`)
 	r.Await(0, "the end", fake.Content("progress", `"finished"`))
-	for deadline := time.After(time.Minute); len(text(page.all()[again:])) < len(pulsed(n)); {
+	for deadline := time.After(time.Minute); len(text(page.all()[again:])) < len(pulseText(n)); {
 		changed := page.next()
 		select {
 		case <-changed:
 		case <-deadline:
-			t.Fatalf("%d bytes are shown, not %d", len(text(page.all()[again:])), len(pulsed(n)))
+			t.Fatalf("%d bytes are shown, not %d", len(text(page.all()[again:])), len(pulseText(n)))
 		}
 	}
-	if got := text(page.all()[again:]); got != pulsed(n) {
-		t.Errorf("%d bytes are shown, not %d", len(got), len(pulsed(n)))
+	if got := text(page.all()[again:]); got != pulseText(n) {
+		t.Errorf("%d bytes are shown, not %d", len(got), len(pulseText(n)))
 	}
 }
 
@@ -254,7 +254,7 @@ func TestGrowingText(t *testing.T) {
 
 func testGrowingText(t *testing.T, streams int, period time.Duration) {
 	const n = 2000
-	r := newRig(t, fmt.Sprintf("turns:\n  - steps: [{text: %q, delay: 2ms}]\n", pulsed(n)), nil, nil)
+	r := newRig(t, fmt.Sprintf("turns:\n  - steps: [{text: %q, delay: 2ms}]\n", pulseText(n)), nil, nil)
 	page, token := r.events(r.token, ""), ""
 	page.await(0, "session:connected")
 	for i := range streams - 1 {
@@ -274,7 +274,7 @@ func testGrowingText(t *testing.T, streams int, period time.Duration) {
 			pieces++
 		}
 	}
-	if pieces > limit || text(page.all()) != pulsed(n) {
+	if pieces > limit || text(page.all()) != pulseText(n) {
 		t.Errorf("the text came in %d pieces, not in %d, and has %d bytes", pieces, limit, len(text(page.all())))
 	}
 }

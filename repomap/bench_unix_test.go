@@ -133,7 +133,7 @@ func BenchmarkEdit(b *testing.B) {
 			return x
 		},
 		"told": func(b *testing.B) *Index {
-			x, s := told(b, root)
+			x, s := newNotifiedIndex(b, root)
 			known := s.known
 			b.Cleanup(func() { b.Logf("told %d times of %d", s.known-known, b.N) })
 			return x

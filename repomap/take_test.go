@@ -39,9 +39,9 @@ func (s *teller) files(ctx context.Context, root string, since workspace.Mark) (
 	return l, ok
 }
 
-// told returns an index that gets notifications of changes in root; the test is skipped
+// newNotifiedIndex returns an index that gets notifications of changes in root; the test is skipped
 // without notifications.
-func told(t testing.TB, root string) (*Index, *teller) {
+func newNotifiedIndex(t testing.TB, root string) (*Index, *teller) {
 	t.Helper()
 	if runtime.GOOS != "linux" || watch.Remote(root) {
 		t.Skip("NOT TESTED: there are no notifications of changes here; run it on Linux, on a local disk")
@@ -69,7 +69,7 @@ func told(t testing.TB, root string) (*Index, *teller) {
 func TestTold(t *testing.T) {
 	root := t.TempDir()
 	testkit.WriteFiles(t, root, map[string]string{"main.go": "package main\nfunc main() { Name1() }\n", "README.md": "x"})
-	x, s := told(t, root)
+	x, s := newNotifiedIndex(t, root)
 	known := s.known
 	random := rand.New(rand.NewPCG(5, 6))
 	path := func() string {
@@ -118,7 +118,7 @@ func TestTold(t *testing.T) {
 func TestToldWrong(t *testing.T) {
 	root := t.TempDir()
 	testkit.WriteFiles(t, root, map[string]string{"d/a.go": "package a\nfunc Before() {}\n", "b.go": "package a\nfunc Other() {}\n"})
-	x, s := told(t, root)
+	x, s := newNotifiedIndex(t, root)
 	deaf := x.opts.Files
 	var last *workspace.Listing
 	x.opts.Files = func(ctx context.Context, root string, since workspace.Mark) (*workspace.Listing, bool) {
@@ -159,7 +159,7 @@ func TestToldWrong(t *testing.T) {
 func TestToldAfterEnd(t *testing.T) {
 	root := t.TempDir()
 	testkit.WriteFiles(t, root, map[string]string{"a.go": "package a\nfunc A() {}\n"})
-	x, s := told(t, root)
+	x, s := newNotifiedIndex(t, root)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := x.update(ended, x.tree(mustAbs(t, root)), Focus{}); err == nil {

@@ -48,7 +48,7 @@ func newAuthority(t *testing.T) *authority {
 	})
 	mux.HandleFunc("POST /token", a.token)
 	mux.HandleFunc("POST /device", func(w http.ResponseWriter, r *http.Request) {
-		a.seen(r)
+		a.noteClient(r)
 		if r.FormValue("client_id") != "my-client" || r.FormValue("scope") != "models offline" {
 			refuse(w, "invalid_request")
 			return
@@ -85,7 +85,7 @@ func newAuthority(t *testing.T) *authority {
 }
 
 func (a *authority) token(w http.ResponseWriter, r *http.Request) {
-	a.seen(r)
+	a.noteClient(r)
 	if r.FormValue("grant_type") == "refresh_token" {
 		a.mu.Lock()
 		gate := a.gate
@@ -103,7 +103,7 @@ func (a *authority) token(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.FormValue("grant_type") {
 	case "authorization_code":
-		if !a.proven(r) {
+		if !a.hasValidCode(r) {
 			refuse(w, "invalid_grant")
 			return
 		}

@@ -96,7 +96,7 @@ func TestBadParams(t *testing.T) {
 					w.send(`{"jsonrpc":"2.0","method":"` + method + `","params":` + params + `}`)
 				} else {
 					answer := w.call(id, method, params)
-					if m := chatInMessage.FindStringSubmatch(answer); method == "chat/prompt" && m != nil && len(w.since(mark, `"role":"user"`)) > 0 {
+					if m := chatInMessage.FindStringSubmatch(answer); method == "chat/prompt" && m != nil && len(w.messagesSince(mark, `"role":"user"`)) > 0 {
 						chats[m[1]] = true // it was shown, even if it could not be answered
 						w.await(mark, `"finished"`)
 					}
@@ -106,7 +106,7 @@ func TestBadParams(t *testing.T) {
 			mark := w.mark()
 			w.call(2, "chat/prompt", `{"chatId":"good","message":"hi"}`)
 			w.await(mark, `"chatId":"good"`, `"finished"`, `"done"`)
-			for _, id := range listed(t, w) {
+			for _, id := range listChatIDs(t, w) {
 				if !chats[id] && id != "good" {
 					t.Errorf("a malformed request created the chat %q, which the client was not shown", id)
 				}
@@ -115,8 +115,8 @@ func TestBadParams(t *testing.T) {
 	}
 }
 
-// listed returns the ids of all chats.
-func listed(t *testing.T, w *wire) (ids []string) {
+// listChatIDs returns the ids of all chats.
+func listChatIDs(t *testing.T, w *wire) (ids []string) {
 	t.Helper()
 	var res struct {
 		Result struct{ Chats []struct{ ID string } }
@@ -165,7 +165,7 @@ func TestPromptsWhileRunning(t *testing.T) {
 		r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "prompt " + strconv.Itoa(i)})
 	}
 	r.Await(0, "the last answer", func(heard []fake.Message) fake.Verdict {
-		if last := index(heard, `"user"`, fmt.Sprintf(`"prompt %d\n"`, prompts-1)); last >= 0 && index(heard[last:], `"finished"`) >= 0 {
+		if last := indexOf(heard, `"user"`, fmt.Sprintf(`"prompt %d\n"`, prompts-1)); last >= 0 && indexOf(heard[last:], `"finished"`) >= 0 {
 			return fake.Met
 		}
 		return fake.Unmet
@@ -193,7 +193,7 @@ func TestTwoDaemonsTakeTurns(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		r.Await(mark, "the end of "+text, func(heard []fake.Message) fake.Verdict { // after the other daemon's changes
-			if at := index(heard, `"user"`, `"`+text+`\n"`); at >= 0 && index(heard[at:], `"finished"`) >= 0 {
+			if at := indexOf(heard, `"user"`, `"`+text+`\n"`); at >= 0 && indexOf(heard[at:], `"finished"`) >= 0 {
 				return fake.Met
 			}
 			return fake.Unmet

@@ -19,7 +19,7 @@ func fourCents(answers int) string {
 		strings.Repeat("  - steps: [{text: Answered., usage: {input: 200, output: 100}}]\n", answers)
 }
 
-func limited(scope string, limits ...string) map[string]any {
+func budgetConfig(scope string, limits ...string) map[string]any {
 	return map[string]any{"budget": map[string]any{scope: limits}}
 }
 
@@ -43,8 +43,8 @@ func expect(t *testing.T, text string, pieces ...string) {
 func TestTheBudgetOfADayCountsAllDaemons(t *testing.T) {
 	t.Parallel()
 	state, root := tempDir(t), tempDir(t)
-	first := newRig(t, options{model: fourCents(3), state: state, root: root, config: limited("day", "$0.06")})
-	second := newRig(t, options{model: fourCents(3), state: state, root: root, config: limited("day", "$0.06")})
+	first := newRig(t, options{model: fourCents(3), state: state, root: root, config: budgetConfig("day", "$0.06")})
+	second := newRig(t, options{model: fourCents(3), state: state, root: root, config: budgetConfig("day", "$0.06")})
 	expect(t, ask(t, first, "a", "hello"), "Answered.")
 	expect(t, ask(t, second, "b", "hello"), "Answered.")
 	for _, r := range []*rig{first, second} {
@@ -106,7 +106,7 @@ func TestBudgetCommand(t *testing.T) {
 // The chat shows the notice about 80% of a budget once, when this share is reached.
 func TestTheUserIsToldOnceOfABudget(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, options{model: fourCents(9), config: limited("chat", "$0.14")})
+	r := newRig(t, options{model: fourCents(9), config: budgetConfig("chat", "$0.14")})
 	for i, want := range []int{0, 0, 1, 0} {
 		if got := strings.Count(ask(t, r, "c", "hello"), "% of this chat's budget is spent"); got != want {
 			t.Errorf("turn %d: %d notices, want %d", i+1, got, want)
@@ -132,7 +132,7 @@ func TestABudgetIsExceededByOneRequest(t *testing.T) {
 		} {
 			t.Run(scope+" "+limit, func(t *testing.T) {
 				t.Parallel()
-				r := newRig(t, options{model: model, config: limited(scope, limit)})
+				r := newRig(t, options{model: model, config: budgetConfig(scope, limit)})
 				expect(t, ask(t, r, "c", "hello"), "budget is used up")
 				if got := r.requestCount(); got != requests {
 					t.Errorf("%d requests of $0.04 and 300 tokens each, want %d", got, requests)
@@ -149,7 +149,7 @@ func TestSubagentsSpendTheBudgetOfTheirParent(t *testing.T) {
 	const glob = "      - {calls: [{id: g%d, tool: eca__glob, arguments: {pattern: \"%d*\"}}], usage: {input: 200, output: 100}}\n"
 	model := "cassette: 1\nturns:\n  - user: part one\n    steps:\n" + fmt.Sprintf(glob, 1, 1) + fmt.Sprintf(glob, 2, 2) + fmt.Sprintf(glob, 3, 3) + fmt.Sprintf(glob, 4, 4) +
 		"  - user: work\n    steps:\n      - {calls: [" + spawn("call_1", "explorer", "part one", "") + "], usage: {input: 200, output: 100}}\n      - {text: Done., usage: {input: 200, output: 100}}\n"
-	r := newRig(t, options{model: model, config: limited("turn", "$0.11")})
+	r := newRig(t, options{model: model, config: budgetConfig("turn", "$0.11")})
 	mark := r.Mark()
 	text := ask(t, r, "c", "work")
 	expect(t, text, "This turn's budget is used up: $0.1200 of $0.1100.")
@@ -169,8 +169,8 @@ func TestRequestsBesideTheConversationCount(t *testing.T) {
 	rewrite := func(r *rig) string {
 		mark := r.Mark()
 		r.Call("rewrite/prompt", rewriteParams("1", "plain", nil))
-		r.Await(mark, "the end of the rewrite", over())
-		return rewritten(t, r, mark)
+		r.Await(mark, "the end of the rewrite", rewriteEnded())
+		return renderRewrite(t, r, mark)
 	}
 	r := newInlineRig(t, options{model: model, state: state, root: root, config: map[string]any{"chat": map[string]any{"title": true}}})
 	mark := r.Mark()
@@ -226,7 +226,7 @@ func TestBudgetWithADamagedRecord(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(state, spending.File), []byte(strings.Repeat("no database ", 500)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, options{model: fourCents(9), state: state, config: limited("day", "$0.06")})
+	r := newRig(t, options{model: fourCents(9), state: state, config: budgetConfig("day", "$0.06")})
 	expect(t, ask(t, r, "c", "hello"), "count only this process", "Answered.")
 	if text := ask(t, r, "c", "hello"); strings.Contains(text, "count only") || !strings.Contains(text, "Answered.") {
 		t.Errorf("the second turn: %s", text)
@@ -239,7 +239,7 @@ func TestBudgetWithADamagedRecord(t *testing.T) {
 func TestTheUserStopsAtABudget(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []string{"Stop", ""} {
-		r := newRig(t, options{model: fourCents(9), config: limited("chat", "$0.02"), closed: true})
+		r := newRig(t, options{model: fourCents(9), config: budgetConfig("chat", "$0.02"), closed: true})
 		r.Answer("chat/askQuestion", func(context.Context, json.RawMessage) (any, error) {
 			return map[string]any{"answer": answer, "cancelled": answer == ""}, nil
 		})

@@ -142,7 +142,7 @@ func permission(b event.ToolJudged, asks bool) protocol.Permission {
 	return p
 }
 
-// rejectReason maps a reason to one that the protocol lists (7.1).
+// rejectReason maps a reason to one that the protocol lists (eca-protocol.md 7.1).
 func rejectReason(r event.RejectReason) string {
 	switch r {
 	case event.Interrupted:

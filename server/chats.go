@@ -47,7 +47,7 @@ func (cs *chats) ChatList(_ context.Context, req protocol.Request[protocol.ChatL
 }
 
 // edit runs edits of an existing chat. It is answered after the client has been shown their
-// effects. For unknown chats, nothing happens (eca-protocol 12).
+// effects. For unknown chats, nothing happens (eca-protocol.md 12).
 func (cs *chats) edit(ctx context.Context, id protocol.ID, edits ...func(*chat.Session) *chat.Pending[event.Seq]) (protocol.AsyncResult[protocol.Empty], error) {
 	session, ok, err := cs.host.Engine().OpenExisting(ctx, string(id))
 	if err != nil || !ok {
@@ -80,7 +80,7 @@ func (cs *chats) warnOfUnknown(id string, err error) {
 	}
 }
 
-// ChatDelete implements protocol.Server; the notification precedes the answer (4.8).
+// ChatDelete implements protocol.Server; the notification precedes the answer (eca-protocol.md 4.8).
 func (cs *chats) ChatDelete(ctx context.Context, req protocol.Request[protocol.ChatParams]) (protocol.AsyncResult[protocol.Empty], error) {
 	id := string(req.Params.ChatID)
 	if id == "" || chat.IsSubagent(id) { // a subagent's chat is deleted with its parent
@@ -269,7 +269,7 @@ func (cs *chats) ChatHistory(ctx context.Context, req protocol.Request[protocol.
 	}, nil
 }
 
-// window selects the messages that a client requests (4.8).
+// window selects the messages that a client requests (eca-protocol.md 4.8).
 func window(ctx context.Context, session *chat.Session, p protocol.WindowParams) (chat.Span, *protocol.WindowMeta, *protocol.WindowError) {
 	fail := func(code, message string) (chat.Span, *protocol.WindowMeta, *protocol.WindowError) {
 		return chat.Span{}, nil, &protocol.WindowError{Code: code, Message: message}

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// list returns the answer of chat/list by id, and the ids in order.
-func list(t *testing.T, r *rig, params map[string]any) (chats map[string]map[string]any, order []string) {
+// listChats returns the answer of chat/list by id, and the ids in order.
+func listChats(t *testing.T, r *rig, params map[string]any) (chats map[string]map[string]any, order []string) {
 	t.Helper()
 	var res struct{ Chats []map[string]any }
 	if err := json.Unmarshal(r.Call("chat/list", params), &res); err != nil || res.Chats == nil {
@@ -35,14 +35,14 @@ func list(t *testing.T, r *rig, params map[string]any) (chats map[string]map[str
 func TestList(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps:\n    - {text: hi}\nturns: []\n"})
-	if _, order := list(t, r, nil); len(order) > 0 {
+	if _, order := listChats(t, r, nil); len(order) > 0 {
 		t.Errorf("chats in a new store: %v", order)
 	}
 	for i, id := range []string{"a", "b", "c", "a"} {
 		r.Call("chat/prompt", map[string]any{"chatId": id, "message": "x"})
 		r.Await(0, "the end", fake.Times(i+1, "chat/contentReceived", `"finished"`))
 	}
-	chats, order := list(t, r, map[string]any{})
+	chats, order := listChats(t, r, map[string]any{})
 	if strings.Join(order, "") != "acb" {
 		t.Errorf("by update: %v", order)
 	}
@@ -53,19 +53,19 @@ func TestList(t *testing.T) {
 	if _, ok := a["title"]; ok {
 		t.Errorf("chat a has a title, although none was set: %v", a)
 	}
-	if _, order := list(t, r, map[string]any{"sortBy": "createdAt"}); strings.Join(order, "") != "cba" {
+	if _, order := listChats(t, r, map[string]any{"sortBy": "createdAt"}); strings.Join(order, "") != "cba" {
 		t.Errorf("by creation: %v", order)
 	}
-	if _, order := list(t, r, map[string]any{"limit": "2", "sortBy": "updatedAt"}); strings.Join(order, "") != "ac" {
+	if _, order := listChats(t, r, map[string]any{"limit": "2", "sortBy": "updatedAt"}); strings.Join(order, "") != "ac" {
 		t.Errorf("two: %v", order)
 	}
 	// Another workspace has its own chats.
 	other := newRig(t, options{state: r.state})
-	if _, order := list(t, other, nil); len(order) > 0 {
+	if _, order := listChats(t, other, nil); len(order) > 0 {
 		t.Errorf("chats of another workspace: %v", order)
 	}
 	same := newRig(t, options{state: r.state, root: r.root})
-	if _, order := list(t, same, nil); len(order) != 3 {
+	if _, order := listChats(t, same, nil); len(order) != 3 {
 		t.Errorf("after a restart: %v", order)
 	}
 }
@@ -88,7 +88,7 @@ func TestEditsOfUnknownChats(t *testing.T) {
 	for _, method := range []string{"chat/promptSteer", "chat/promptSteerRemove", "chat/promptStop"} {
 		r.Notify(method, map[string]any{"chatId": "nope", "message": "x"})
 	}
-	if _, order := list(t, r, nil); len(order) > 0 || len(r.Since(mark)) > 0 {
+	if _, order := listChats(t, r, nil); len(order) > 0 || len(r.Since(mark)) > 0 {
 		t.Errorf("edits of an unknown chat created chats %v or sent %v", order, r.Since(mark))
 	}
 }
@@ -96,8 +96,8 @@ func TestEditsOfUnknownChats(t *testing.T) {
 // Covers: chat/cleared
 func TestRollback(t *testing.T) {
 	t.Parallel()
-	r, chat, ids := talked(t, 3)
-	before := past(t, chat, r.Since(0))
+	r, chat, ids := newRigWithTurns(t, 3)
+	before := lastingView(t, chat, r.Since(0))
 	mark := r.Mark()
 	if got := string(r.Call("chat/rollback", map[string]any{"chatId": chat, "contentId": ids[1]})); got != "{}" {
 		t.Errorf("chat/rollback: %s", got)
@@ -106,7 +106,7 @@ func TestRollback(t *testing.T) {
 	if len(heard) == 0 || heard[0].Method != "chat/cleared" {
 		t.Fatalf("heard %v", heard)
 	}
-	got := past(t, chat, heard)
+	got := lastingView(t, chat, heard)
 	if want := before[:len(before)/3]; strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("left:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -119,7 +119,7 @@ func TestRollback(t *testing.T) {
 	if !strings.Contains(last, "prompt 1") || strings.Contains(last, "prompt 2") || strings.Contains(last, "prompt 3") || !strings.Contains(last, "another way") {
 		t.Errorf("the model got %s", last)
 	}
-	chats, _ := list(t, r, nil)
+	chats, _ := listChats(t, r, nil)
 	if n := chats[chat]["messageCount"]; n != 12.0 {
 		t.Errorf("%v messages", n)
 	}
@@ -202,7 +202,7 @@ func TestRollbackFiles(t *testing.T) {
 		t.Errorf("a %q, b %q, c %q, new %q", file("a.txt"), file("b.txt"), file("sub/c.txt"), file("new.txt"))
 	}
 	again.Await(mark, "the reason", fake.Content("text", "Not restored", "new.txt was changed since", `"system"`))
-	if chats, _ := list(t, again, nil); chats["c"]["messageCount"] != 0.0 {
+	if chats, _ := listChats(t, again, nil); chats["c"]["messageCount"] != 0.0 {
 		t.Errorf("left: %v", chats["c"])
 	}
 }
@@ -210,12 +210,12 @@ func TestRollbackFiles(t *testing.T) {
 // Covers: chat/addFlag, chat/removeFlag
 func TestFlags(t *testing.T) {
 	t.Parallel()
-	r, chat, ids := talked(t, 2)
+	r, chat, ids := newRigWithTurns(t, 2)
 	mark := r.Mark()
 	r.Call("chat/addFlag", map[string]any{"chatId": chat, "contentId": ids[0], "text": "start"})
 	r.Call("chat/addFlag", map[string]any{"chatId": chat, "contentId": "call-2", "text": "after the tool"})
 	heard := r.Since(mark)
-	got := past(t, chat, heard)
+	got := lastingView(t, chat, heard)
 	if len(got) != 16 || !strings.Contains(got[1], `"flag"`) || !strings.Contains(got[1], "start") || !strings.Contains(got[14], "after the tool") || !strings.Contains(got[13], `"toolCalled"`) {
 		t.Fatalf("the flags are not in their places:\n%s", strings.Join(got, "\n"))
 	}
@@ -233,14 +233,14 @@ func TestFlags(t *testing.T) {
 	}
 	mark = r.Mark()
 	r.Call("chat/open", map[string]any{"chatId": chat})
-	if got := past(t, chat, r.Since(mark)); len(got) != 15 || strings.Contains(strings.Join(got, ""), "start") {
+	if got := lastingView(t, chat, r.Since(mark)); len(got) != 15 || strings.Contains(strings.Join(got, ""), "start") {
 		t.Errorf("after the removal: %d contents", len(got))
 	}
 	// A rollback keeps the flags before its message, and removes those after it.
 	r.Call("chat/addFlag", map[string]any{"chatId": chat, "contentId": ids[0], "text": "kept"})
 	mark = r.Mark()
 	r.Call("chat/rollback", map[string]any{"chatId": chat, "contentId": ids[1]})
-	if got := strings.Join(past(t, chat, r.Since(mark)), "\n"); !strings.Contains(got, "kept") || strings.Contains(got, "after the tool") {
+	if got := strings.Join(lastingView(t, chat, r.Since(mark)), "\n"); !strings.Contains(got, "kept") || strings.Contains(got, "after the tool") {
 		t.Errorf("after the rollback:\n%s", got)
 	}
 	// The model never sees a flag.
@@ -258,10 +258,10 @@ func TestFlags(t *testing.T) {
 // Covers: chat/fork, chat/opened
 func TestFork(t *testing.T) {
 	t.Parallel()
-	r, chat, ids := talked(t, 2)
+	r, chat, ids := newRigWithTurns(t, 2)
 	r.Call("chat/update", map[string]any{"chatId": chat, "title": "Some title"})
 	r.Call("chat/addFlag", map[string]any{"chatId": chat, "contentId": ids[0], "text": "flag"})
-	before := past(t, chat, r.Since(0))
+	before := lastingView(t, chat, r.Since(0))
 	fork := func(contentID string) (id, title string, shown []string) {
 		t.Helper()
 		mark := r.Mark()
@@ -276,7 +276,7 @@ func TestFork(t *testing.T) {
 		if last := string(heard[len(heard)-1].Params); !strings.Contains(last, "Chat forked to: "+opened.Title) || !strings.Contains(last, `"chatId":"`+chat+`"`) {
 			t.Errorf("the last is %s", last)
 		}
-		return opened.ChatID, opened.Title, past(t, opened.ChatID, heard)
+		return opened.ChatID, opened.Title, lastingView(t, opened.ChatID, heard)
 	}
 	id, title, shown := fork(ids[1])
 	// Up to and including the second message; the flag is after the first.
@@ -290,7 +290,7 @@ func TestFork(t *testing.T) {
 	mark := r.Mark()
 	r.Call("chat/prompt", map[string]any{"chatId": id, "message": "in the fork"})
 	r.Await(mark, "the end", fake.Finished())
-	chats, order := list(t, r, nil)
+	chats, order := listChats(t, r, nil)
 	if len(order) != 3 || chats[id]["title"] != title || chats[chat]["messageCount"] != 13.0 {
 		t.Errorf("chats: %v", chats)
 	}
@@ -304,7 +304,7 @@ func TestFork(t *testing.T) {
 // Covers: chat/clear, chat/update
 func TestClearAndUpdate(t *testing.T) {
 	t.Parallel()
-	r, chat, _ := talked(t, 1)
+	r, chat, _ := newRigWithTurns(t, 1)
 	mark := r.Mark()
 	r.Call("chat/update", map[string]any{"chatId": chat, "title": "  A title\nof two lines that is much longer than what clients have room for "})
 	r.Await(mark, "the title", fake.Content("metadata", `"title":"A title of two lines that is much longer"`))
@@ -315,7 +315,7 @@ func TestClearAndUpdate(t *testing.T) {
 	if len(heard) != 1 || heard[0].String() != `chat/cleared {"chatId":"c-1","messages":true}` {
 		t.Errorf("clear: %v", heard)
 	}
-	chats, _ := list(t, r, nil)
+	chats, _ := listChats(t, r, nil)
 	if c := chats[chat]; c["messageCount"] != 0.0 || c["title"] != "A title of two lines that is much longer" {
 		t.Errorf("cleared: %v", c)
 	}
@@ -379,7 +379,7 @@ turns:
 	steer(" then right ")
 	r.Notify("chat/toolCallApprove", map[string]any{"chatId": "c", "toolCallId": "call_1"})
 	r.Await(0, "the end", fake.Finished())
-	got := past(t, "c", r.Since(0))
+	got := lastingView(t, "c", r.Since(0))
 	if len(got) != 4 || !strings.Contains(got[2], `"text":"left\nthen right\n"`) || !strings.Contains(got[2], `"contentId":"`) {
 		t.Errorf("shown: %s", strings.Join(got, "\n"))
 	}
@@ -432,7 +432,8 @@ func TestStopOfNothing(t *testing.T) {
 	silent(first, "chat/promptStop")
 }
 
-// Selections of model and agent (4.9) are scoped to known chats, and otherwise to the session.
+// Selections of model and agent (eca-protocol.md 4) are scoped to known chats, and otherwise to
+// the session.
 //
 // Covers: chat/selectedAgentChanged, chat/selectedBehaviorChanged, chat/selectedModelChanged
 func TestSelection(t *testing.T) {
@@ -467,7 +468,7 @@ func TestSelection(t *testing.T) {
 	if err := json.Unmarshal(r.Call("chat/open", map[string]any{"chatId": "c"}), &opened); err != nil || fmt.Sprint(opened.Selection) != "map[agent:plan model:mock/v trust:false variant:low variants:[high low]]" {
 		t.Errorf("selection %v, %v", opened.Selection, err)
 	}
-	if _, order := list(t, r, nil); len(order) != 1 {
+	if _, order := listChats(t, r, nil); len(order) != 1 {
 		t.Errorf("choosing a model or an agent created a chat: %v", order)
 	}
 }
@@ -484,13 +485,13 @@ func TestImportedChats(t *testing.T) {
 	r := newRig(t, options{root: root, state: state})
 	r.Await(0, "the start", fake.Ready())
 	r.Await(0, "the news", fake.Contains("$/showMessage", "taken over from the reference server: 1."))
-	_, order := list(t, r, nil)
+	_, order := listChats(t, r, nil)
 	if len(order) != 1 {
 		t.Fatalf("chats: %v", order)
 	}
 	mark := r.Mark()
 	r.Call("chat/open", map[string]any{"chatId": order[0]})
-	if got := past(t, order[0], r.Since(mark)); len(got) < 4 {
+	if got := lastingView(t, order[0], r.Since(mark)); len(got) < 4 {
 		t.Errorf("the chat shows %v", got)
 	}
 }

@@ -105,7 +105,7 @@ func TestSeedClient(t *testing.T) {
 	r.Await(mark, "the result", fake.Content("toolCalled", "a.txt:1:1: error: odd", `"error":false`))
 	r.Await(mark, "the end", fake.Finished())
 	// The edit asked about its file.
-	if asked := r.asked("editor/getDiagnostics"); len(asked) == 0 || asked[len(asked)-1] != "{}" {
+	if asked := r.requestParams("editor/getDiagnostics"); len(asked) == 0 || asked[len(asked)-1] != "{}" {
 		t.Errorf("asked %v", asked)
 	}
 
@@ -206,10 +206,10 @@ func TestCurrentClient(t *testing.T) {
 	}
 
 	mark = r.Mark()
-	if got := string(r.Call("chat/delete", map[string]any{"chatId": id})); got != "{}" || index(r.Since(mark), "chat/deleted", id) < 0 {
+	if got := string(r.Call("chat/delete", map[string]any{"chatId": id})); got != "{}" || indexOf(r.Since(mark), "chat/deleted", id) < 0 {
 		t.Errorf("chat/delete: %s, %v", got, r.Since(mark))
 	}
-	if _, order := list(t, r, nil); len(order) > 0 {
+	if _, order := listChats(t, r, nil); len(order) > 0 {
 		t.Errorf("left: %v", order)
 	}
 	if string(r.Call("shutdown", map[string]any{})) != "null" {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// ChatQueryCommands implements protocol.Server (4.7).
+// ChatQueryCommands implements protocol.Server (eca-protocol.md 4.7).
 func (q *queries) ChatQueryCommands(_ context.Context, req protocol.Request[protocol.QueryParams]) (protocol.AsyncResult[protocol.QueryCommandsResult], error) {
 	query := strings.ToLower(strings.TrimPrefix(strings.TrimSpace(string(req.Params.Query)), "/"))
 	out := protocol.QueryCommandsResult{ChatID: chatRef(req.Params.ChatID), Commands: []protocol.ChatCommand{}}

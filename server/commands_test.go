@@ -12,8 +12,8 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// said returns eca's own texts in a chat since a mark.
-func said(t *testing.T, r *rig, mark int) string {
+// ownTexts returns eca's own texts in a chat since a mark.
+func ownTexts(t *testing.T, r *rig, mark int) string {
 	t.Helper()
 	var b strings.Builder
 	for _, m := range r.Since(mark) {
@@ -34,7 +34,7 @@ func ask(t *testing.T, r *rig, chat, message string) string {
 	mark := r.Mark()
 	r.Call("chat/prompt", map[string]any{"chatId": chat, "message": message})
 	r.Await(mark, message, fake.Finished())
-	return said(t, r, mark)
+	return ownTexts(t, r, mark)
 }
 
 func TestQueryCommands(t *testing.T) {

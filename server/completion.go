@@ -11,7 +11,7 @@ import (
 )
 
 // CompletionInline implements protocol.Server. Its errors are objects that have a type in addition
-// to code and message (eca-protocol 4.13).
+// to code and message (eca-protocol.md 4.13).
 func (q *queries) CompletionInline(_ context.Context, req protocol.Request[protocol.CompletionParams]) (protocol.AsyncResult[protocol.CompletionResult], error) {
 	p := req.Params
 	return func(ctx context.Context) (protocol.CompletionResult, error) {

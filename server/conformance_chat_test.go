@@ -13,8 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// index returns the position of the first message with all pieces, or -1.
-func index(heard []fake.Message, pieces ...string) int {
+// indexOf returns the position of the first message with all pieces, or -1.
+func indexOf(heard []fake.Message, pieces ...string) int {
 	return slices.IndexFunc(heard, func(m fake.Message) bool { return hasAll(m.String(), pieces) })
 }
 
@@ -33,7 +33,7 @@ func conformChatIDs(t *testing.T) {
 	w.await(0, `"finished"`)
 	id := chatInMessage.FindStringSubmatch(answer)
 	first, _ := w.await(0, `"chat/contentReceived"`)
-	if id == nil || len(w.since(0, "chat/opened")) > 0 || !strings.Contains(first, id[0]) {
+	if id == nil || len(w.messagesSince(0, "chat/opened")) > 0 || !strings.Contains(first, id[0]) {
 		t.Errorf("without an id: %s, first %s", answer, first)
 	}
 	mark := w.mark()
@@ -44,8 +44,8 @@ func conformChatIDs(t *testing.T) {
 		_, at := w.await(mark, message, `"user"`)
 		w.await(at, `"finished"`)
 	}
-	opened := w.since(mark, "chat/opened")
-	if about := w.since(mark, `"mine"`); len(opened) != 1 || about[0] != opened[0] || !strings.HasSuffix(opened[0], `"params":{"chatId":"mine"}}`) {
+	opened := w.messagesSince(mark, "chat/opened")
+	if about := w.messagesSince(mark, `"mine"`); len(opened) != 1 || about[0] != opened[0] || !strings.HasSuffix(opened[0], `"params":{"chatId":"mine"}}`) {
 		t.Errorf("chat/opened is %q, and the first message about the chat is %s", opened, about[0])
 	}
 }
@@ -143,11 +143,11 @@ func conformFinished(t *testing.T) {
 
 func conformIdle(t *testing.T) {
 	for name, heard := range turnsOf(t) {
-		idle := index(heard, "chat/statusChanged", `"idle"`)
-		if end := index(heard, `"state":"finished"`); idle < 0 || idle > end || count(heard, `"status":"idle"`) != 1 {
+		idle := indexOf(heard, "chat/statusChanged", `"idle"`)
+		if end := indexOf(heard, `"state":"finished"`); idle < 0 || idle > end || count(heard, `"status":"idle"`) != 1 {
 			t.Errorf("%s: idle at %d, finished at %d of %v", name, idle, end, heard)
 		}
-		if stopping := index(heard, `"stopping"`); (stopping >= 0) != (name == "stop") || stopping > idle {
+		if stopping := indexOf(heard, `"stopping"`); (stopping >= 0) != (name == "stop") || stopping > idle {
 			t.Errorf("%s: stopping at %d of %v", name, stopping, heard)
 		}
 	}
@@ -166,7 +166,7 @@ func stages(texts []string) (out []string) {
 }
 
 func conformPrepare(t *testing.T) {
-	r, chat, _ := talked(t, 1)
+	r, chat, _ := newRigWithTurns(t, 1)
 	const want = "toolCallPrepare toolCallRun toolCallRunning toolCalled"
 	said := func(heard []fake.Message) (out []string) {
 		for _, m := range heard {
@@ -259,7 +259,7 @@ func conformApprove(t *testing.T) {
 	mark := w.mark()
 	approve("c", "call_0", "")
 	w.call(3, "chat/list", `{}`)
-	if late := w.since(mark, `"method":"chat/`); len(late) > 0 || len(w.since(0, `"toolCalled"`, `"error":false`)) != calls {
+	if late := w.messagesSince(mark, `"method":"chat/`); len(late) > 0 || len(w.messagesSince(0, `"toolCalled"`, `"error":false`)) != calls {
 		t.Errorf("after the end: %q", late)
 	}
 }
@@ -279,10 +279,10 @@ func conformStop(t *testing.T) {
 				config: map[string]any{"toolCall": map[string]any{"approval": map[string]any{"allow": map[string]any{"eca__shell_command": map[string]any{}}}}},
 				init:   map[string]any{"capabilities": json.RawMessage(everything)},
 			})
-			r.Answer("chat/askQuestion", never)
+			r.Answer("chat/askQuestion", neverAnswer)
 			r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"})
 			r.Await(0, c.name, func(heard []fake.Message) fake.Verdict {
-				if index(heard, c.until) >= 0 {
+				if indexOf(heard, c.until) >= 0 {
 					return fake.Met
 				}
 				return fake.Unmet
@@ -294,12 +294,12 @@ func conformStop(t *testing.T) {
 			r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "again"})
 			r.Await(mark, "the next turn", fake.Contains("chat/contentReceived", `"finished"`, `"done"`))
 			heard := r.Since(mark)
-			said, stopping, idle, end := index(heard, `"text":"\nPrompt stopped\n"`), index(heard, `"stopping"`), index(heard, `"idle"`), index(heard, `"finished"`)
+			said, stopping, idle, end := indexOf(heard, `"text":"\nPrompt stopped\n"`), indexOf(heard, `"stopping"`), indexOf(heard, `"idle"`), indexOf(heard, `"finished"`)
 			if said < 0 || said > stopping || stopping > idle || idle > end || count(heard, `"finished"`) != 2 {
 				t.Errorf("text at %d, stopping %d, idle %d, finished %d of %v", said, stopping, idle, end, heard)
 			}
-			calls := index(r.Since(0), `"toolCallPrepare"`) >= 0
-			if rejected := index(heard, `"toolCallRejected"`); calls != (rejected >= 0) || rejected > stopping {
+			calls := indexOf(r.Since(0), `"toolCallPrepare"`) >= 0
+			if rejected := indexOf(heard, `"toolCallRejected"`); calls != (rejected >= 0) || rejected > stopping {
 				t.Errorf("rejected at %d of %v", rejected, heard)
 			}
 		})
@@ -333,14 +333,14 @@ func conformSubagents(t *testing.T) {
 	r := newSubagentRig(t, `{text: "nothing there"}`)
 	r.Await(0, "the end", fake.Contains("chat/contentReceived", `"chatId":"c"`, `"finished"`))
 	heard := r.Since(0)
-	run, child := index(heard, `"toolCallRun"`, `"subagentChatId":"subagent-`), index(heard, `"parentChatId":"c"`)
-	if run < 0 || run > child || index(heard, `"role":"user"`, `"parentChatId":"c"`) != child {
+	run, child := indexOf(heard, `"toolCallRun"`, `"subagentChatId":"subagent-`), indexOf(heard, `"parentChatId":"c"`)
+	if run < 0 || run > child || indexOf(heard, `"role":"user"`, `"parentChatId":"c"`) != child {
 		t.Errorf("run at %d, child at %d of %v", run, child, heard)
 	}
 }
 
 func conformUnknownChats(t *testing.T) {
-	r := newRig(t, options{model: hello, init: searching()})
+	r := newRig(t, options{model: hello, init: searchParams()})
 	r.Call("chat/prompt", map[string]any{"chatId": "known", "message": "hi"})
 	r.Await(0, "the end", fake.Finished())
 	mark := r.Mark()
@@ -356,10 +356,10 @@ func conformUnknownChats(t *testing.T) {
 		}
 	}
 	r.Call("chat/open", map[string]any{"chatId": "known"})
-	if heard := r.Since(mark); index(heard, "nobody") >= 0 {
+	if heard := r.Since(mark); indexOf(heard, "nobody") >= 0 {
 		t.Errorf("heard %v", heard)
 	}
-	if _, order := list(t, r, nil); !slices.Equal(order, []string{"known"}) {
+	if _, order := listChats(t, r, nil); !slices.Equal(order, []string{"known"}) {
 		t.Errorf("chats: %v", order)
 	}
 }
@@ -370,17 +370,17 @@ func conformOpen(t *testing.T) {
 	w.await(0, `"finished"`)
 	w.awaitStart()
 	mark := w.mark()
-	if got := w.call(3, "chat/open", `{"chatId":"nope"}`); !strings.HasSuffix(got, `"result":{"found":false}}`) || len(w.since(mark)) != 1 {
-		t.Errorf("an unknown chat: %q", w.since(mark))
+	if got := w.call(3, "chat/open", `{"chatId":"nope"}`); !strings.HasSuffix(got, `"result":{"found":false}}`) || len(w.messagesSince(mark)) != 1 {
+		t.Errorf("an unknown chat: %q", w.messagesSince(mark))
 	}
 	mark = w.mark()
 	w.call(4, "chat/open", `{"chatId":"c"}`)
 	w.call(5, "chat/list", `{}`)
-	all := w.since(mark)
+	all := w.messagesSince(mark)
 	if n := len(all); n < 8 || !strings.Contains(all[0], "chat/cleared") || !strings.Contains(all[1], "chat/opened") || !strings.Contains(all[n-2], `"id":4,"result":{"found":true`) {
 		t.Errorf("opened: %q", all)
 	}
-	if len(w.since(mark, "metadata")) > 0 || len(w.since(mark, "progress")) > 0 || len(w.since(mark, "statusChanged")) > 0 {
+	if len(w.messagesSince(mark, "metadata")) > 0 || len(w.messagesSince(mark, "progress")) > 0 || len(w.messagesSince(mark, "statusChanged")) > 0 {
 		t.Errorf("too much: %q", all)
 	}
 }
@@ -396,7 +396,7 @@ func conformRollback(t *testing.T) {
 	}
 	var echo struct{ Content struct{ ContentID string } }
 	heard := r.Since(0)
-	if err := json.Unmarshal(heard[index(heard, `"role":"user"`)].Params, &echo); err != nil {
+	if err := json.Unmarshal(heard[indexOf(heard, `"role":"user"`)].Params, &echo); err != nil {
 		t.Fatal(err)
 	}
 	r.Call("chat/rollback", map[string]any{"chatId": "c", "contentId": echo.Content.ContentID, "include": []string{"tools"}})
@@ -415,7 +415,7 @@ func conformUsage(t *testing.T) {
 		mark := r.Mark()
 		r.Call("chat/prompt", map[string]any{"message": "hi", "model": model})
 		r.Await(mark, "the end", fake.Finished())
-		usage := r.Since(mark)[index(r.Since(mark), `"type":"usage"`)].String()
+		usage := r.Since(mark)[indexOf(r.Since(mark), `"type":"usage"`)].String()
 		if strings.Contains(usage, `"limit":`) != limited || strings.Contains(usage, `"sessionCost"`) != (model == "mock/m") {
 			t.Errorf("%s: %s", model, usage)
 		}

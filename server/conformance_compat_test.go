@@ -88,7 +88,7 @@ func conformGate(t *testing.T) {
 		t.Error("the calls did not fail")
 	}
 	heard := r.Since(0)
-	if count(heard, `"toolCalled"`, "not found") != len(calls) || index(heard, "editor/get") >= 0 || index(heard, "chat/askQuestion ") >= 0 {
+	if count(heard, `"toolCalled"`, "not found") != len(calls) || indexOf(heard, "editor/get") >= 0 || indexOf(heard, "chat/askQuestion ") >= 0 {
 		t.Errorf("heard %v", heard)
 	}
 }
@@ -107,7 +107,7 @@ func conformUnknownMethods(t *testing.T) {
 		w.send(`{"jsonrpc":"2.0","method":"` + method + `","params":{}}`)
 	}
 	w.call(3, "chat/list", `{}`)
-	if heard := w.since(mark); len(heard) != 1 {
+	if heard := w.messagesSince(mark); len(heard) != 1 {
 		t.Errorf("unknown notifications caused messages: %q", heard)
 	}
 }
@@ -195,7 +195,7 @@ func conformRewrite(t *testing.T) {
 		w.await(mark, `"rewriteId":"`+id+`"`, `"type":"`+terminal+`"`)
 		w.call(20+i, "chat/list", `{}`)
 		var got []string
-		for _, body := range w.since(mark) {
+		for _, body := range w.messagesSince(mark) {
 			for _, kind := range []string{`"prompting"`, `"started"`, `"type":"text"`, `"finished"`, `"type":"error"`} {
 				if name := strings.Trim(strings.TrimPrefix(kind, `"type":`), `"`); strings.Contains(body, kind) && !strings.Contains(body, "$/progress") {
 					got = append(got, name)

@@ -16,9 +16,9 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// TestConformance is the checklist of eca-protocol 15, by its numbers. Checks that need the process
-// itself are in TestConformance in cmd/eca. Each check runs under the rules, which see every
-// message (rules_test.go); some checks only produce the messages that the rules check.
+// TestConformance is the checklist of eca-protocol.md 15, by its numbers. Checks that need the
+// process itself are in TestConformance in cmd/eca. Each check runs under the rules, which see
+// every message (rules_test.go); some checks only produce the messages that the rules check.
 //
 // Covers: chat/toolCallApprove, chat/toolCallReject, chat/promptStop, chat/contentReceived
 // Covers: chat/statusChanged, jobs/updated, $/progress
@@ -116,7 +116,7 @@ func conformFrames(t *testing.T) {
 	w := newConformWire(t, "cassette: 1\ndefault:\n  steps: [{text: \"line\\n\\t \\\" \", repeat: 200, delay: 10us}]\nturns: []\n", `{}`)
 	w.call(2, "chat/prompt", `{"message":"go"}`)
 	w.await(0, `"finished"`)
-	if n := len(w.since(0)); n < 8 {
+	if n := len(w.messagesSince(0)); n < 8 {
 		t.Errorf("only %d frames", n)
 	}
 }
@@ -189,7 +189,7 @@ func conformResults(t *testing.T) {
 	if got := w.call(3, "shutdown", `null`); got != `{"jsonrpc":"2.0","id":3,"result":null}` {
 		t.Errorf("shutdown: %s", got)
 	}
-	if bad := w.since(0, `"error"`); len(bad) > 0 {
+	if bad := w.messagesSince(0, `"error"`); len(bad) > 0 {
 		t.Errorf("error keys: %q", bad)
 	}
 }
@@ -214,7 +214,7 @@ func conformSilence(t *testing.T) {
 	for id := 2; id < 20; id++ { // each is a round trip in which a notification could arrive
 		w.call(id, "chat/queryFiles", `{"query":"x"}`)
 	}
-	if heard := w.since(0, `"method":"`); len(heard) != len(w.since(0, `"data":{"method"`)) {
+	if heard := w.messagesSince(0, `"method":"`); len(heard) != len(w.messagesSince(0, `"data":{"method"`)) {
 		t.Errorf("heard %q", heard)
 	}
 	w.send(`{"jsonrpc":"2.0","method":"initialized","params":{}}`)
@@ -274,7 +274,7 @@ func conformFirstConfig(t *testing.T) {
 			t.Errorf("no %s in %s", key, body)
 		}
 	}
-	if strings.Contains(body, "selectTrust") || len(w.since(0, `"selectModel"`)) != 1 {
+	if strings.Contains(body, "selectTrust") || len(w.messagesSince(0, `"selectModel"`)) != 1 {
 		t.Errorf("the first config/updated was not sent once, or contains selectTrust: %s", body)
 	}
 }

@@ -13,7 +13,7 @@ type notification struct {
 	Params any
 }
 
-// renderer turns the items of a chat's transcript into notifications (eca-protocol, sections 7 and
+// renderer turns the items of a chat's transcript into notifications (eca-protocol.md, sections 7 and
 // 8). Its state is the transcript so far and the stages of calls that the client was sent.
 type renderer struct {
 	chatID     string
@@ -149,7 +149,7 @@ func (r *renderer) compaction(c transcript.Compaction) []notification {
 }
 
 // endTurn ends a turn. A superseded turn ends silently: only the end of the newer turn is shown
-// (4.1).
+// (eca-protocol.md 4.1).
 func (r *renderer) endTurn(b event.TurnFinished) []notification {
 	clear(r.stages)
 	var out []notification
@@ -163,7 +163,7 @@ func (r *renderer) endTurn(b event.TurnFinished) []notification {
 	}
 	status := "idle"
 	if b.Dialog {
-		status = "login" // the only kind of dialog (8.8)
+		status = "login" // the only kind of dialog (eca-protocol.md 8.8)
 	}
 	out = append(out, r.status(status)...)
 	return append(out, r.content(protocol.RoleSystem, protocol.ProgressContent{Type: "progress", State: "finished", Reason: string(b.Reason), Incomplete: string(b.Incomplete)})...)

@@ -40,11 +40,11 @@ func TestChatDeletedByAnotherDaemon(t *testing.T) {
 			case c.want == "" && (err != nil || !strings.Contains(string(res), "false") && !strings.Contains(string(res), "chat_not_found")):
 				t.Errorf("%s: %s, %v", c.method, res, err)
 			}
-			if chats, _ := list(t, b, nil); chats[id] != nil {
+			if chats, _ := listChats(t, b, nil); chats[id] != nil {
 				t.Errorf("the chat exists again: %v", chats[id])
 			}
 			a.turn(t, map[string]any{"chatId": id, "message": "again"})
-			if chats, _ := list(t, b, nil); chats[id] == nil || chats[id]["messageCount"] != 2.0 {
+			if chats, _ := listChats(t, b, nil); chats[id] == nil || chats[id]["messageCount"] != 2.0 {
 				t.Errorf("after a prompt: %v", chats[id])
 			}
 		})

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// details converts the details of a call (eca-protocol 7.4).
+// details converts the details of a call (eca-protocol.md 7.4).
 func details(d *event.Details) protocol.Details {
 	switch {
 	case d == nil:
@@ -41,7 +41,7 @@ func details(d *event.Details) protocol.Details {
 	return nil
 }
 
-// taskDetails converts a list of tasks (eca-protocol 7.4).
+// taskDetails converts a list of tasks (eca-protocol.md 7.4).
 func taskDetails(l *event.Tasks) protocol.TaskDetails {
 	out := protocol.TaskDetails{Type: "task", Tasks: []protocol.Task{}, InProgress: []int{}, ActiveSummary: l.ActiveSummary}
 	for _, t := range l.Tasks {
@@ -63,7 +63,7 @@ func taskDetails(l *event.Tasks) protocol.TaskDetails {
 	return out
 }
 
-// jsonDetails returns the outputs that are JSON objects or arrays (eca-protocol 7.4).
+// jsonDetails returns the outputs that are JSON objects or arrays (eca-protocol.md 7.4).
 func jsonDetails(outputs []string) protocol.Details {
 	var jsons []string
 	for _, o := range outputs {
@@ -82,7 +82,8 @@ func jsonDetails(outputs []string) protocol.Details {
 	return protocol.JSONOutputsDetails{Type: "jsonOutputs", JSONs: jsons}
 }
 
-// usage converts token usage (eca-protocol 7.2). sessionTokens is the number of tokens in the context now.
+// usage converts token usage (eca-protocol.md 7.2). sessionTokens is the number of tokens in the
+// context now.
 func (r *renderer) usage(u event.UsageReported) protocol.UsageContent {
 	used := u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
 	out := protocol.UsageContent{Type: "usage", SessionTokens: used}
@@ -112,7 +113,7 @@ func (r *renderer) usage(u event.UsageReported) protocol.UsageContent {
 	return out
 }
 
-// categoryStyle returns the color and the emoji of a category (eca-protocol 7.2).
+// categoryStyle returns the color and the emoji of a category (eca-protocol.md 7.2).
 func categoryStyle(name string) (color, emoji string) {
 	switch name {
 	case "System prompt":

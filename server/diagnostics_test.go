@@ -84,7 +84,7 @@ func TestEditsNameNewErrors(t *testing.T) {
 		"no capability": {`{"codeAssistant": {"chat": true}}`, []string{write("bad new\n")}, nil, "Wrote $WS/a.go"},
 		"no server":     {everything, []string{write("bad new\n")}, func(r *rig) fake.Answer { return r.result(`{"status": "no-server"}`) }, "Wrote $WS/a.go"},
 		"garbage":       {everything, []string{write("bad new\n")}, func(r *rig) fake.Answer { return r.result(`[1]`) }, "Wrote $WS/a.go"},
-		"no answer":     {everything, []string{write("bad new\n")}, func(*rig) fake.Answer { return never }, "Wrote $WS/a.go"},
+		"no answer":     {everything, []string{write("bad new\n")}, func(*rig) fake.Answer { return neverAnswer }, "Wrote $WS/a.go"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +98,7 @@ func TestEditsNameNewErrors(t *testing.T) {
 			if got := strings.Join(r.results(t), "|"); got != c.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, c.want)
 			}
-			if c.answer == nil && len(r.asked("editor/getDiagnostics")) > 0 {
+			if c.answer == nil && len(r.requestParams("editor/getDiagnostics")) > 0 {
 				t.Error("eca requested diagnostics from a client that does not support them")
 			}
 		})

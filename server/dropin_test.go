@@ -19,8 +19,8 @@ import (
 
 // Users and tools of the reference server rely on the behaviour that the tests in this file check.
 
-// refusing answers with 400 and a text if a request has images.
-func refusing(text string) func(http.Handler) http.Handler {
+// refuseImages answers with 400 and a text if a request has images.
+func refuseImages(text string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			body, _ := io.ReadAll(req.Body)
@@ -56,7 +56,7 @@ func TestRefusedImageDoesNotBlock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps: [{text: \"Seen nothing.\"}]\nturns: []\n", wrap: refusing(text)})
+			r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps: [{text: \"Seen nothing.\"}]\nturns: []\n", wrap: refuseImages(text)})
 			r.Await(0, "the start", fake.Ready())
 			r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "look", "contexts": []any{map[string]any{"type": "image", "mediaType": "image/png", "base64": onePixel}}})
 			r.Await(0, "the end", fake.Finished())

@@ -15,7 +15,7 @@ import (
 type editorRequests struct{ *connection }
 
 // client returns the requests that the client's editor supports: only those that it announced
-// (eca-protocol, section 6).
+// (eca-protocol.md, section 6).
 func (e editorRequests) client(can protocol.Capabilities) editor.Client {
 	var c editor.Client
 	if can.Diagnostics {

@@ -66,8 +66,8 @@ func (r *rig) ask(t *testing.T) (output string, failed bool) {
 	return strings.ReplaceAll(c.Content.Outputs[0].Text, r.root, "$WS"), c.Content.Error
 }
 
-// asked returns the parameters of the daemon's requests of a method.
-func (r *rig) asked(method string) (params []string) {
+// requestParams returns the parameters of the daemon's requests of a method.
+func (r *rig) requestParams(method string) (params []string) {
 	for _, m := range r.Since(0) {
 		if m.Method == method {
 			params = append(params, strings.ReplaceAll(string(m.Params), r.root, "$WS"))
@@ -83,8 +83,8 @@ func (r *rig) result(text string) fake.Answer {
 	}
 }
 
-// never is a client that does not answer.
-func never(ctx context.Context, _ json.RawMessage) (any, error) {
+// neverAnswer acts as a client that does not answer.
+func neverAnswer(ctx context.Context, _ json.RawMessage) (any, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -132,7 +132,7 @@ func TestEditorTools(t *testing.T) {
 			if output, failed := r.ask(t); failed || output != c.output {
 				t.Errorf("failed %v:\n%s\nwant\n%s", failed, output, c.output)
 			}
-			if params := r.asked(c.method); len(params) != 1 || params[0] != c.params {
+			if params := r.requestParams(c.method); len(params) != 1 || params[0] != c.params {
 				t.Errorf("asked %v, want %s", params, c.params)
 			}
 		})
@@ -161,7 +161,7 @@ func TestEditorHasNoAnswer(t *testing.T) {
 		"null":           {answer: result(`null`), want: "gave no answer"},
 		"text":           {answer: result(`"unknown method"`), want: "cannot read"},
 		"list":           {answer: result(`[1]`), want: "cannot read"},
-		"never":          {answer: never, want: "did not answer within 100ms", limit: 0.1},
+		"never":          {answer: neverAnswer, want: "did not answer within 100ms", limit: 0.1},
 	} {
 		for _, call := range []string{`editor_diagnostics {}`, `editor_references {path: $WS/a.go, line: 1, symbol: a}`} {
 			t.Run(name+" to "+call[:12], func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestEditorHasNoAnswer(t *testing.T) {
 				}
 				// A request without an answer ends too, because eca cancels it. If its time limit had
 				// passed before it was sent, the client never got it.
-				if len(r.asked("editor/getDiagnostics"))+len(r.asked("editor/getReferences")) > 0 && c.answer != nil {
+				if len(r.requestParams("editor/getDiagnostics"))+len(r.requestParams("editor/getReferences")) > 0 && c.answer != nil {
 					<-ended
 				}
 			})
@@ -241,7 +241,7 @@ func TestAnswersToQuestions(t *testing.T) {
 				t.Errorf("failed %v: %s, want %s", failed, output, c.want)
 			}
 			// A question without options can only be answered with free text.
-			if params := r.asked("chat/askQuestion"); len(params) != 1 || !strings.Contains(params[0], `"options":[],"toolCallId":"call_1","allowFreeform":true`) {
+			if params := r.requestParams("chat/askQuestion"); len(params) != 1 || !strings.Contains(params[0], `"options":[],"toolCallId":"call_1","allowFreeform":true`) {
 				t.Errorf("asked %v", params)
 			}
 		})
@@ -269,7 +269,7 @@ func TestCapabilities(t *testing.T) {
 			output, failed := r.ask(t)
 			if allowed := slices.Contains(want, "editor_diagnostics"); failed == allowed {
 				t.Errorf("failed %v: %s", failed, output)
-			} else if asked := r.asked("editor/getDiagnostics"); allowed != (len(asked) > 0) {
+			} else if asked := r.requestParams("editor/getDiagnostics"); allowed != (len(asked) > 0) {
 				t.Errorf("asked %v", asked)
 			}
 			r.mu.Lock()
@@ -368,7 +368,7 @@ func TestTwoQuestions(t *testing.T) {
 	if output, failed := r.ask(t); failed || !strings.Contains(output, "yes") {
 		t.Error(output)
 	}
-	if got := r.asked("chat/askQuestion"); len(got) != 2 || most.Load() != 1 {
+	if got := r.requestParams("chat/askQuestion"); len(got) != 2 || most.Load() != 1 {
 		t.Errorf("%d at once of %v", most.Load(), got)
 	}
 }

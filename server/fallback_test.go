@@ -19,9 +19,9 @@ import (
 type failing struct {
 	failures map[string][]string // by the provider's name of the model: answers in order, the last forever; "" is the script's
 
-	mu    sync.Mutex // guards the fields below
-	asked []string
-	times []time.Time // of the requests in asked
+	mu        sync.Mutex  // guards the fields below
+	requested []string    // models
+	times     []time.Time // of the requests to them
 }
 
 // Answers of a failing server. Each is a status and what follows it.
@@ -49,12 +49,12 @@ func (f *failing) wrap(next http.Handler) http.Handler {
 		}
 		f.mu.Lock()
 		n := 0
-		for _, name := range f.asked {
+		for _, name := range f.requested {
 			if name == req.Model {
 				n++
 			}
 		}
-		f.asked, f.times = append(f.asked, req.Model), append(f.times, time.Now())
+		f.requested, f.times = append(f.requested, req.Model), append(f.times, time.Now())
 		f.mu.Unlock()
 		list := f.failures[req.Model]
 		if len(list) == 0 || list[min(n, len(list)-1)] == "" {
@@ -80,8 +80,8 @@ func (f *failing) wrap(next http.Handler) http.Handler {
 func (f *failing) models() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := strings.Join(f.asked, " ")
-	f.asked, f.times = nil, nil
+	out := strings.Join(f.requested, " ")
+	f.requested, f.times = nil, nil
 	return out
 }
 
@@ -168,11 +168,11 @@ func TestFallbackIsFast(t *testing.T) {
 			first, last := f.times[0], f.times[len(f.times)-1]
 			took := last.Sub(first)
 			t.Logf("the next model was asked %s after the first one", took)
-			if took > 5*time.Second || f.asked[len(f.asked)-1] != "b" {
-				t.Errorf("asked %v within %s", f.asked, took)
+			if took > 5*time.Second || f.requested[len(f.requested)-1] != "b" {
+				t.Errorf("asked %v within %s", f.requested, took)
 			}
-			if len(f.asked) < 3 {
-				t.Errorf("requests to the models %v: there was no retry with the first model", f.asked)
+			if len(f.requested) < 3 {
+				t.Errorf("requests to the models %v: there was no retry with the first model", f.requested)
 			}
 		})
 	}
@@ -222,7 +222,7 @@ func TestFallbackCountsForTheBudget(t *testing.T) {
 		"      - {calls: [{tool: eca__glob, arguments: {pattern: x}}], usage: {input: 200, output: 100}}\n" +
 		"      - {calls: [{tool: eca__glob, arguments: {pattern: y}}], usage: {input: 200, output: 100}}\n      - {text: Too late.}\n"
 	config := fallbackTo("p/b")
-	merge(config, limited("turn", "$0.07"))
+	merge(config, budgetConfig("turn", "$0.07"))
 	r := newFailing(t, f, script, config)
 	text := ask(t, r, "c", "work")
 	expect(t, text, "p/b continues", "This turn's budget is used up: $0.0800 of $0.0700.")

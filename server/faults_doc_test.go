@@ -103,8 +103,8 @@ var ports = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 // requested is the address of a request: each API has its own.
 var requested = regexp.MustCompile(`The request went to (\S+/v1)\S*\.`)
 
-// plain replaces parts that differ from run to run, and characters that a table cannot hold.
-func plain(s string, f fault) string {
+// normalize replaces parts that differ from run to run, and characters that a table cannot hold.
+func normalize(s string, f fault) string {
 	s = strings.ReplaceAll(s, "acme-"+f.name, "acme")
 	s = ports.ReplaceAllString(s, "127.0.0.1:1")
 	s = requested.ReplaceAllString(s, "The request went to $1/...")

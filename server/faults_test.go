@@ -431,6 +431,6 @@ func look(t *testing.T, messages []fake.Message, f fault) outcome {
 		}
 	}
 	flush()
-	out.shown = plain(strings.Join(shown, " · "), f)
+	out.shown = normalize(strings.Join(shown, " · "), f)
 	return out
 }

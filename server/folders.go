@@ -23,8 +23,8 @@ func folders(list []protocol.WorkspaceFolder) []string {
 	return out
 }
 
-// WorkspaceDidChangeWorkspaceFolders implements protocol.Server (3.4). Turns that begin from
-// now on work in the new folders, with the configuration of those folders.
+// WorkspaceDidChangeWorkspaceFolders implements protocol.Server (eca-protocol.md 3). Turns that
+// begin from now on work in the new folders, with the configuration of those folders.
 func (s *Server) WorkspaceDidChangeWorkspaceFolders(_ context.Context, p protocol.FoldersChanged) error {
 	before, removed := s.host.Roots(), folders(p.Event.Removed)
 	after := slices.DeleteFunc(slices.Clone(before), func(root string) bool { return slices.Contains(removed, root) })

@@ -321,7 +321,7 @@ func TestStopWhileHookRuns(t *testing.T) {
 			r.Await(0, "the hook", fake.Content("hookActionStarted"))
 			r.Notify("chat/promptStop", map[string]any{"chatId": "c"})
 			r.Await(0, "the end", fake.Content("progress", `"finished"`, `"stopped"`))
-			if index(r.Since(0), "hookActionFinished", "it was stopped") < 0 {
+			if indexOf(r.Since(0), "hookActionFinished", "it was stopped") < 0 {
 				t.Error("the client was not notified that the hook was stopped")
 			}
 		})

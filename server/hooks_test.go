@@ -109,7 +109,7 @@ func playHook(t *testing.T, e hooks.Event, hook map[string]any, asks bool) (r *r
 		}
 		<-acc.Done
 		var b strings.Builder
-		for e, err := range s.Events(canceled(t), 1) {
+		for e, err := range s.Events(canceledContext(t), 1) {
 			raw, _ := json.Marshal(e.Body)
 			fmt.Fprintf(&b, "%s %v\n", raw, err)
 		}
@@ -174,7 +174,7 @@ type hookOutcome struct {
 	notInClient       []string
 }
 
-// Every event with every way for a script to end has the outcome of section 18.
+// Every event with every way for a script to end has the outcome of eca-features.md 18.
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	needs.POSIX(t)
@@ -294,7 +294,7 @@ func withoutTools(requests string) string {
 	return b.String()
 }
 
-// checkInput checks a script's input against the keys of section 18.
+// checkInput checks a script's input against the keys of eca-features.md 18.
 func checkInput(t *testing.T, r *rig, e hooks.Event, in map[string]any) {
 	t.Helper()
 	keys := "hook_name hook_type workspaces cwd db_cache_path session_id eca_executable"
@@ -339,8 +339,8 @@ func checkInput(t *testing.T, r *rig, e hooks.Event, in map[string]any) {
 	}
 }
 
-// canceled returns a context that has ended: a reader with it gets the available data.
-func canceled(t *testing.T) context.Context {
+// canceledContext returns a context that has ended: a reader with it gets the available data.
+func canceledContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx

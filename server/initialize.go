@@ -14,7 +14,7 @@ import (
 )
 
 // Initialize implements protocol.Server. It answers without using the network, because clients give
-// up after a few seconds (eca-protocol 1.2, 3.1).
+// up after a few seconds (eca-protocol.md 1.2, 3.1).
 func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.InitializeParams]) (protocol.AsyncResult[protocol.InitializeResult], error) {
 	p := req.Params
 	roots := folders(p.WorkspaceFolders)
@@ -55,7 +55,7 @@ func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.Ini
 }
 
 // Initialized implements protocol.Server: it starts the slow tasks and sends the client its initial
-// state (3.2).
+// state (eca-protocol.md 3).
 func (s *Server) Initialized(context.Context, protocol.None) error {
 	s.advance(initialized)
 	if s.shared {
@@ -87,9 +87,9 @@ func (s *Server) runTask(t chat.Task) {
 	s.settings.push(s.ctx)
 }
 
-// pushConfig sends the whole configuration (5.1) if any of it changed or if always is set. One
-// client replays only the last message when its page is opened, so every message has all keys that
-// this client cannot get elsewhere.
+// pushConfig sends the whole configuration (eca-protocol.md 5.1) if any of it changed or if always
+// is set. One client replays only the last message when its page is opened, so every message has
+// all keys that this client cannot get elsewhere.
 func (s *settings) pushConfig(ctx context.Context, always bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,8 @@ func (s *settings) shownAgent() string {
 	return s.host.Config().AgentOrDefault(s.toolsAgent)
 }
 
-// maxModelBytes keeps config/updated below 60 KB; one client loses longer messages (1.3).
+// maxModelBytes keeps config/updated below 60 KB; one client loses longer messages (eca-protocol.md
+// 1.3).
 const maxModelBytes = 50 << 10
 
 // fittingModels returns the models that fit into a message, including the default, and how many do not
@@ -172,7 +173,7 @@ func pointerToList(s []string) *[]string {
 	return &s
 }
 
-// pushTools sends the native tools (5.2) if they changed or if always is set.
+// pushTools sends the native tools (eca-protocol.md 5.2) if they changed or if always is set.
 func (s *settings) pushTools(ctx context.Context, always bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

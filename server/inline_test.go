@@ -52,7 +52,7 @@ func rewriteParams(id, prompt string, more map[string]any) map[string]any {
 	return p
 }
 
-func over() fake.Expectation {
+func rewriteEnded() fake.Expectation {
 	return func(heard []fake.Message) fake.Verdict {
 		for _, kind := range []string{"finished", "error"} {
 			if fake.Contains("rewrite/contentReceived", `"type":"`+kind+`"`)(heard) == fake.Met {
@@ -63,8 +63,8 @@ func over() fake.Expectation {
 	}
 }
 
-// rewritten renders the messages since a mark: types, and merged texts.
-func rewritten(t *testing.T, r *rig, mark int) string {
+// renderRewrite renders the messages since a mark: types, and merged texts.
+func renderRewrite(t *testing.T, r *rig, mark int) string {
 	t.Helper()
 	var out strings.Builder
 	for _, m := range r.Since(mark) {
@@ -124,10 +124,10 @@ func TestRewrite(t *testing.T) {
 			if res := r.Call("rewrite/prompt", rewriteParams("1", c.prompt, nil)); string(res) != `{"status":"prompting","model":"mock/m"}` {
 				t.Errorf("%s: answered %s", c.prompt, res)
 			}
-			r.Await(mark, "the end of "+c.prompt, over())
+			r.Await(mark, "the end of "+c.prompt, rewriteEnded())
 			// A message after the end would arrive before the answer to another request.
 			_, _ = r.TryCall("unknown/thing", nil)
-			if got := rewritten(t, r, mark); got != c.want {
+			if got := renderRewrite(t, r, mark); got != c.want {
 				t.Errorf("%s, %s: %q, want %q", api, c.prompt, got, c.want)
 			}
 		}
@@ -151,7 +151,7 @@ func TestRewriteContext(t *testing.T) {
 	for _, at := range []string{path, "main.go", "file://" + path, filepath.Join(root, "unsaved.go"), root} {
 		mark := r.Mark()
 		r.Call("rewrite/prompt", rewriteParams("x", "plain", map[string]any{"path": at}))
-		r.Await(mark, "the end", over())
+		r.Await(mark, "the end", rewriteEnded())
 		r.mu.Lock()
 		var body struct {
 			Messages []struct{ Role, Content string }
@@ -196,10 +196,10 @@ turns:
 	r.Await(mark, "both", fake.Times(2, "rewrite/contentReceived", `"two"`))
 	mark = r.Mark()
 	r.Call("rewrite/prompt", rewriteParams("a", "second", nil))
-	r.Await(mark, "the end", over())
+	r.Await(mark, "the end", rewriteEnded())
 	<-ended
 	<-ended // the first and the second request of rewrite a
-	if got := rewritten(t, r, mark); got != "[a started]three\n[a finished]" {
+	if got := renderRewrite(t, r, mark); got != "[a started]three\n[a finished]" {
 		t.Errorf("heard %q", got)
 	}
 	// The client disconnects: the remaining rewrite ends too.
@@ -235,7 +235,7 @@ turns:
     steps: [{text: "too", stop: length}]
 `})
 	const want = `{"items":[{"text":%q,"docVersion":7,"range":{"start":{"line":2,"character":2},"end":{"line":2,"character":2}}}]}`
-	// Emacs writes two keys its own way (eca-protocol 2.2).
+	// Emacs writes two keys its own way (eca-protocol.md 2.2).
 	emacs := completionParams(map[string]any{"path": "/x/a.go"})
 	emacs["doc-text"], emacs["doc-version"] = emacs["docText"], emacs["docVersion"]
 	delete(emacs, "docText")
@@ -251,7 +251,7 @@ turns:
 	if res := r.Call("completion/inline", document("fenced")); string(res) != fmt.Sprintf(want, "return 1") {
 		t.Errorf("fenced: %s", res)
 	}
-	// The error object itself has the reason (4.13).
+	// The error object itself has the reason (eca-protocol.md 4.13).
 	for name, want := range map[string]string{
 		"nothing": `"error":{"code":-32803,"message":"no completion at this position","type":"info"}}`,
 		"blank":   `"error":{"code":-32803,"message":"no completion at this position","type":"info"}}`,

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Background jobs (eca-protocol 4.12).
+// Background jobs (eca-protocol.md 4.12).
 
 // Jobs gives access to the background commands.
 type Jobs interface {

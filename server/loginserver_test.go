@@ -31,8 +31,8 @@ type loginServer struct {
 	agents    map[string]bool
 }
 
-// seen notes the client of a request.
-func (s *loginServer) seen(r *http.Request) {
+// noteClient notes the client of a request.
+func (s *loginServer) noteClient(r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.agents == nil {
@@ -50,9 +50,9 @@ func (s *loginServer) onlyUs(t *testing.T) {
 	}
 }
 
-// proven reports whether a request for tokens has the code of the last login, and comes from the
-// client that began it. The caller holds mu.
-func (s *loginServer) proven(r *http.Request) bool {
+// hasValidCode reports whether a request for tokens has the code of the last login, and comes from
+// the client that began it. The caller holds mu.
+func (s *loginServer) hasValidCode(r *http.Request) bool {
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
 	return r.FormValue("code") == planted+"code" && base64.RawURLEncoding.EncodeToString(sum[:]) == s.challenge && r.FormValue("redirect_uri") == s.redirect
 }

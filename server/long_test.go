@@ -65,7 +65,7 @@ default:
 		t.Errorf("refused %d times, compacted %d times", refused.Load(), compacted.Load())
 	}
 	// The user loses nothing of it.
-	if chats, _ := list(t, r, nil); chats["c"]["messageCount"].(float64) < turns*5 {
+	if chats, _ := listChats(t, r, nil); chats["c"]["messageCount"].(float64) < turns*5 {
 		t.Errorf("left: %v", chats["c"])
 	}
 }

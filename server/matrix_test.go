@@ -146,7 +146,8 @@ func playClient(t *testing.T, client, script string) (sections []string) {
 	return sections
 }
 
-// manyModels are so many models that Neovim would lose the list if it were sent whole (11.2).
+// manyModels are so many models that Neovim would lose the list if it were sent whole
+// (eca-protocol.md 11).
 func manyModels(client string) map[string]any {
 	models := map[string]any{"v": map[string]any{
 		"variants": map[string]any{"low": map[string]any{"top_p": 0}, "high": map[string]any{"top_p": 1}},
@@ -195,7 +196,7 @@ func (p *player) step(t *testing.T, line string) {
 		p.wire.await(p.begin, pieces...)
 	case "1", "!":
 		want := map[string]int{"1": 1}[verb]
-		if got := p.wire.since(p.begin, pieces...); len(got) != want {
+		if got := p.wire.messagesSince(p.begin, pieces...); len(got) != want {
 			t.Errorf("%d messages with %q, want %d:\n%s", len(got), pieces, want, strings.Join(got, "\n"))
 		}
 	default:

@@ -52,7 +52,7 @@ type mcpServers struct {
 }
 
 // MCPStartServer implements protocol.Server. Like the methods below, it ignores unknown names
-// (eca-protocol 4.10).
+// (eca-protocol.md 4.10).
 func (m *mcpServers) MCPStartServer(_ context.Context, p protocol.MCPParams) error {
 	return m.controlMCP(string(p.Name), m.host.StartMCPServer)
 }
@@ -119,7 +119,7 @@ func (m *mcpServers) enableMCP(name string, enabled bool) error {
 	return nil
 }
 
-// MCPAddServer implements protocol.Server. Its result reports errors (eca-protocol 13.1), like
+// MCPAddServer implements protocol.Server. Its result reports errors (eca-protocol.md 13.1), like
 // those of the next two methods.
 func (m *mcpServers) MCPAddServer(_ context.Context, req protocol.Request[protocol.MCPServerParams]) (protocol.AsyncResult[protocol.MCPAddResult], error) {
 	p, name := req.Params, string(req.Params.Name)
@@ -214,7 +214,7 @@ func (s *settings) mcpServer(name string) (protocol.MCPServer, bool) {
 }
 
 // These limit what a message has in addition to a server's tools, so that the message is not too
-// long (1.3).
+// long (eca-protocol.md 1.3).
 const (
 	maxInstructions = 3 << 10 // bytes
 	maxListed       = 3 << 10 // bytes of prompts, and of resources
@@ -292,7 +292,7 @@ func fittingTools(offered []tools.Choice) *[]protocol.ServerTool {
 }
 
 // pushMCP sends the MCP servers that changed, or all if always is set, and those that were removed
-// (5.2).
+// (eca-protocol.md 5.2).
 func (s *settings) pushMCP(ctx context.Context, always bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// pulled is an MCP server with one tool that has the given description.
-func pulled(t *testing.T, described string) *scripted {
+// newDescribedServer starts an MCP server with one tool that has the given description.
+func newDescribedServer(t *testing.T, described string) *scripted {
 	t.Helper()
 	s := &scripted{t: t, more: make(chan struct{}), answers: map[string]chan json.RawMessage{}}
 	script := `{
@@ -45,7 +45,7 @@ func TestMCPToolChanged(t *testing.T) {
 	t.Parallel()
 	state := tempDir(t)
 	open := func(t *testing.T, described string, asks bool) *rig {
-		h := httptest.NewServer(pulled(t, described))
+		h := httptest.NewServer(newDescribedServer(t, described))
 		t.Cleanup(func() {
 			h.CloseClientConnections()
 			h.Close()
@@ -164,7 +164,7 @@ func TestMCPLaunchChanged(t *testing.T) {
 // changes.
 func TestMCPVersionIsRemembered(t *testing.T) {
 	t.Parallel()
-	state, s := tempDir(t), pulled(t, "looks")
+	state, s := tempDir(t), newDescribedServer(t, "looks")
 	h := httptest.NewServer(s)
 	t.Cleanup(func() {
 		h.CloseClientConnections()

@@ -24,15 +24,15 @@ type vault struct {
 	loginServer
 
 	// Guarded by its mutex.
-	scopes  []string            // of the valid token
-	asked   []string            // scopes in the requests for authorisation
-	clients map[string][]string // redirects, by client
-	answer  string              // the user's answer, if not a code
-	issuer  string              // the issuer named in the answer, if not the login server
-	visits  sync.WaitGroup
-	silent  bool // the browser does nothing
-	opened  chan string
-	revoked chan string
+	scopes          []string            // of the valid token
+	requestedScopes []string            // in the requests for authorisation
+	clients         map[string][]string // redirects, by client
+	answer          string              // the user's answer, if not a code
+	issuer          string              // the issuer named in the answer, if not the login server
+	visits          sync.WaitGroup
+	silent          bool // the browser does nothing
+	opened          chan string
+	revoked         chan string
 }
 
 func newVault(t *testing.T) *vault {
@@ -48,7 +48,7 @@ func newVault(t *testing.T) *vault {
 	mux.HandleFunc("/mcp", v.serve)
 	object := func(path string, content map[string]any) {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-			v.seen(r)
+			v.noteClient(r)
 			_ = json.NewEncoder(w).Encode(content)
 		})
 	}
@@ -63,7 +63,7 @@ func newVault(t *testing.T) *vault {
 	mux.HandleFunc("GET /authorize", v.authorize)
 	mux.HandleFunc("POST /token", v.token)
 	mux.HandleFunc("POST /revoke", func(w http.ResponseWriter, r *http.Request) {
-		v.seen(r)
+		v.noteClient(r)
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		v.revoked <- r.FormValue("token_type_hint") + " " + r.FormValue("token")
@@ -102,7 +102,7 @@ func (v *vault) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 func (v *vault) register(w http.ResponseWriter, r *http.Request) {
-	v.seen(r)
+	v.noteClient(r)
 	var wish struct {
 		Name      string   `json:"client_name"`
 		Redirects []string `json:"redirect_uris"`
@@ -125,7 +125,7 @@ func (v *vault) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.asked = append(v.asked, q.Get("scope"))
+	v.requestedScopes = append(v.requestedScopes, q.Get("scope"))
 	v.challenge, v.redirect = q.Get("code_challenge"), q.Get("redirect_uri")
 	if !slices.Contains(v.clients[q.Get("client_id")], v.redirect) || q.Get("resource") != v.URL+"/mcp" || q.Get("code_challenge_method") != "S256" || q.Get("state") == "" {
 		http.Error(w, "no", http.StatusBadRequest)
@@ -144,7 +144,7 @@ func (v *vault) authorize(w http.ResponseWriter, r *http.Request) {
 }
 
 func (v *vault) token(w http.ResponseWriter, r *http.Request) {
-	v.seen(r)
+	v.noteClient(r)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	id, secret, ok := r.BasicAuth()
@@ -154,7 +154,7 @@ func (v *vault) token(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.FormValue("grant_type") {
 	case "authorization_code":
-		if !v.proven(r) {
+		if !v.hasValidCode(r) {
 			refuse(w, "invalid_grant")
 			return
 		}

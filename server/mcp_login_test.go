@@ -49,7 +49,7 @@ func TestMCPLogin(t *testing.T) {
 	r.Await(0, "it wants a login", vaultIs(vaultLocked, `"error":"the server requires a login: `))
 	r.logInVault(v)
 	v.set(func() {
-		if got := strings.Join(v.asked, "|"); got != "read offline_access" {
+		if got := strings.Join(v.requestedScopes, "|"); got != "read offline_access" {
 			t.Errorf("asked for %s", got)
 		}
 	})
@@ -104,7 +104,7 @@ func TestMCPLoginForMore(t *testing.T) {
 	r.Await(mark, "the result", fake.Contains("chat/contentReceived", `"toolCalled"`, `"error":null`, "seen"))
 	r.Await(mark, "the end", fake.Finished())
 	v.set(func() {
-		if got := strings.Join(v.asked, "|"); got != "read offline_access|read offline_access write" && got != "read offline_access|read offline_access write offline_access" {
+		if got := strings.Join(v.requestedScopes, "|"); got != "read offline_access|read offline_access write" && got != "read offline_access|read offline_access write offline_access" {
 			t.Errorf("asked for %s", got)
 		}
 		v.scopes = []string{"read"} // it would refuse forever

@@ -46,8 +46,8 @@ func (r *rig) prompt(t *testing.T, id string, result ...string) {
 	r.Await(mark, "the end", fake.Finished())
 }
 
-// remaining lists processes whose environment has a mark.
-func remaining(mark string) []string {
+// processesWithMark lists processes whose environment has a mark.
+func processesWithMark(mark string) []string {
 	var out []string
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {
@@ -101,14 +101,14 @@ func TestRealEverything(t *testing.T) {
 			if runtime.GOOS != "linux" {
 				return
 			}
-			if way == "stdio" && len(remaining(mark)) == 0 {
+			if way == "stdio" && len(processesWithMark(mark)) == 0 {
 				t.Error("the server's process was not found while it ran")
 			}
 			r.Call("shutdown", nil)
 			r.Notify("exit", nil)
 			r.Close()
 			r.daemon.Close()
-			if left := remaining(mark); len(left) > 0 {
+			if left := processesWithMark(mark); len(left) > 0 {
 				t.Errorf("left: %v", left)
 			}
 		})

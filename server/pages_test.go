@@ -9,10 +9,10 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// paged returns the tool calls that a client is shown when it reads a chat in pages, from the
+// callsInPages returns the tool calls that a client is shown when it reads a chat in pages, from the
 // newest to the oldest: the stages on each page, separated by semicolons, and all contents of the
 // stages. Limit 0 means one page.
-func paged(t *testing.T, r *rig, limit int) (stages, contents map[string]string) {
+func callsInPages(t *testing.T, r *rig, limit int) (stages, contents map[string]string) {
 	t.Helper()
 	stages, contents = map[string]string{}, map[string]string{}
 	for before := any(nil); ; {
@@ -104,7 +104,7 @@ turns:
 	r.Call("chat/prompt", map[string]any{"chatId": "chat", "message": "delegate", "trust": true})
 	r.Await(0, "the end", fake.Contains("chat/contentReceived", `"chatId":"chat"`, `"finished"`))
 	inAllPages(t, r, map[string]string{"a": "Prepare Run Running ed;", "b": "Prepare Run Running ed;"})
-	if _, whole := paged(t, r, 0); !strings.Contains(whole["a"], `"step":1`) {
+	if _, whole := callsInPages(t, r, 0); !strings.Contains(whole["a"], `"step":1`) {
 		t.Errorf("the history does not show the steps of the subagent: %s", whole["a"])
 	}
 }
@@ -112,9 +112,9 @@ turns:
 // inAllPages requires the given stages of calls, and the same content, with any page size.
 func inAllPages(t *testing.T, r *rig, want map[string]string) {
 	t.Helper()
-	_, whole := paged(t, r, 0)
+	_, whole := callsInPages(t, r, 0)
 	for limit := range 9 {
-		stages, contents := paged(t, r, limit)
+		stages, contents := callsInPages(t, r, limit)
 		if !maps.Equal(stages, want) {
 			t.Errorf("%d messages a page: %v", limit, stages)
 		}

@@ -25,7 +25,7 @@ type prompts struct {
 
 // ChatPrompt implements protocol.Server: it passes a prompt to its session. The response is sent
 // after the client has been shown the accepted prompt, and before the model's output is shown
-// (eca-protocol 4.1, 8.1).
+// (eca-protocol.md 4.1, 8.1).
 func (ps *prompts) ChatPrompt(ctx context.Context, req protocol.Request[protocol.ChatPromptParams]) (protocol.AsyncResult[protocol.ChatPromptResult], error) {
 	if req.Params.Message == nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "chat/prompt: message is missing")
@@ -302,7 +302,7 @@ func (ps *prompts) ChatToolCallReject(_ context.Context, p protocol.ToolCallPara
 }
 
 // decide passes a decision to the session. Unknown chats and calls are ignored: some clients
-// approve everything they see (4.2).
+// approve everything they see (eca-protocol.md 4.2).
 func (ps *prompts) decide(p protocol.ToolCallParams, d chat.Decision) {
 	if session, ok := ps.host.Engine().Lookup(string(p.ChatID)); ok {
 		session.Decide(string(p.ToolCallID), d)

@@ -124,7 +124,7 @@ func (l *logins) ProvidersLogout(_ context.Context, req protocol.Request[protoco
 
 // changeProvider makes a change and sends the client its effects after the answer. The provider's
 // status comes last, because one client repeats its prompt as soon as it gets the status
-// (eca-protocol 11.6). The status is sent even if it has not changed.
+// (eca-protocol.md 11.6). The status is sent even if it has not changed.
 func (l *logins) changeProvider(id string, answered <-chan struct{}, change func() (notice string, err error)) <-chan error {
 	done := make(chan error, 1)
 	l.inOrder(func() func() {
@@ -167,8 +167,8 @@ func (s *settings) resendProviders() {
 	s.providers = map[string]protocol.ProviderStatus{}
 }
 
-// pushProviders sends the providers that changed (eca-protocol 4.11). The first push sends nothing:
-// clients request the list when they show it.
+// pushProviders sends the providers that changed (eca-protocol.md 4.11). The first push sends
+// nothing: clients request the list when they show it.
 func (s *settings) pushProviders(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

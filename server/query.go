@@ -32,8 +32,8 @@ type Offers interface {
 type queries struct{ host Offers }
 
 // ChatQueryContext implements protocol.Server: it offers contexts that the client has not chosen
-// yet (4.7). Contexts that are not files are offered whatever the query is, after the files whose
-// names match it.
+// yet (eca-protocol.md 4.7). Contexts that are not files are offered whatever the query is, after
+// the files whose names match it.
 func (q *queries) ChatQueryContext(_ context.Context, req protocol.Request[protocol.QueryContextParams]) (protocol.AsyncResult[protocol.QueryContextResult], error) {
 	p, roots := req.Params, q.host.Roots()
 	return func(ctx context.Context) (protocol.QueryContextResult, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
-// questions asks the user through the client (eca-protocol, section 6).
+// questions asks the user through the client (eca-protocol.md, section 6).
 type questions struct {
 	*connection
 	views *views

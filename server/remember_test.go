@@ -12,9 +12,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// asked runs a turn in which every call is approved, with the scopes in save, and returns the calls
-// that the user was asked about.
-func asked(t *testing.T, r *rig, chat string, ids []string, save map[string]string) string {
+// callsAskedAbout runs a turn in which every call is approved, with the scopes in save, and returns
+// the calls that the user was asked about.
+func callsAskedAbout(t *testing.T, r *rig, chat string, ids []string, save map[string]string) string {
 	t.Helper()
 	mark := r.Mark()
 	r.Call("chat/prompt", map[string]any{"chatId": chat, "message": "go"})
@@ -55,18 +55,18 @@ func TestRememberScopes(t *testing.T) {
 	}
 	save := map[string]string{"session": "session", "workspace": "workspace", "global": "global", "odd": "for ever"}
 	here := newRig(t, options{model: model})
-	if got := asked(t, here, "one", ids, save); got != "once session workspace global odd" {
+	if got := callsAskedAbout(t, here, "one", ids, save); got != "once session workspace global odd" {
 		t.Errorf("at first: %s", got)
 	}
-	if got := asked(t, here, "two", ids, nil); got != "once odd" {
+	if got := callsAskedAbout(t, here, "two", ids, nil); got != "once odd" {
 		t.Errorf("in another chat: %s", got)
 	}
 	again := newRig(t, options{model: model, state: here.state, root: here.root})
-	if got := asked(t, again, "three", ids, nil); got != "once session odd" {
+	if got := callsAskedAbout(t, again, "three", ids, nil); got != "once session odd" {
 		t.Errorf("after a restart: %s", got)
 	}
 	elsewhere := newRig(t, options{model: model, state: here.state})
-	if got := asked(t, elsewhere, "four", ids, nil); got != "once session workspace odd" {
+	if got := callsAskedAbout(t, elsewhere, "four", ids, nil); got != "once session workspace odd" {
 		t.Errorf("in another workspace: %s", got)
 	}
 }
@@ -96,7 +96,7 @@ func TestWebFetchIsRememberedByHost(t *testing.T) {
 	}
 	model += "      - {text: Done.}\n"
 	r := newRig(t, options{model: model, config: map[string]any{"toolCall": map[string]any{"webFetch": map[string]any{"privateHosts": []string{"127.0.0.1", "localhost", "::1"}}}}})
-	if got := asked(t, r, "c", ids, map[string]string{"first": "session"}); got != "first port name" {
+	if got := callsAskedAbout(t, r, "c", ids, map[string]string{"first": "session"}); got != "first port name" {
 		t.Errorf("asked about: %s", got)
 	}
 	r.Await(0, "the refusal", fake.Content("toolCalled", `"id":"away"`, `"error":true`, "which is another host"))

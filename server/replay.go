@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// replayer shows the stored events of a chat (eca-protocol 8.6). It joins the pieces of a text,
+// replayer shows the stored events of a chat (eca-protocol.md 8.6). It joins the pieces of a text,
 // shows all stages of a tool call at the position of its result, and shows no progress. Otherwise
 // it sends what a client sees live.
 type replayer struct {
@@ -272,7 +272,7 @@ func (v *view) replay(ctx context.Context, span chat.Span) error {
 	return nil
 }
 
-// open shows a chat, or a window of it, that the client opens (8.6).
+// open shows a chat, or a window of it, that the client opens (eca-protocol.md 8.6).
 func (v *view) open(ctx context.Context, span chat.Span) error {
 	meta := v.session.Meta()
 	v.views.notify(ctx, "chat/cleared", protocol.ChatCleared{ChatID: v.chatID, Messages: true})

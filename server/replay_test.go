@@ -11,9 +11,9 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// past is a client's lasting view of a chat: texts, reasoning, flags and tool calls in their order,
-// with merged deltas and without temporary messages.
-func past(t *testing.T, chat string, heard []fake.Message) []string {
+// lastingView returns what a client keeps of a chat: texts, reasoning, flags and tool calls in
+// their order, with merged deltas and without temporary messages.
+func lastingView(t *testing.T, chat string, heard []fake.Message) []string {
 	t.Helper()
 	var out []map[string]any
 	for _, m := range heard {
@@ -75,7 +75,7 @@ func checkReplay(t *testing.T, r *rig, chat string, live []fake.Message) {
 			heard = append(heard, m)
 		}
 	}
-	want, got := past(t, chat, live), past(t, chat, heard)
+	want, got := lastingView(t, chat, live), lastingView(t, chat, heard)
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("the replay shows\n%s\nlive it was\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -121,8 +121,8 @@ default:
 turns: []
 `
 
-// talked returns a rig with a chat of n turns, and the names of its user messages.
-func talked(t *testing.T, n int) (*rig, string, []string) {
+// newRigWithTurns returns a rig with a chat of n turns, and the names of its user messages.
+func newRigWithTurns(t *testing.T, n int) (*rig, string, []string) {
 	t.Helper()
 	r := newRig(t, options{model: talk})
 	r.Await(0, "the start", fake.Ready()) // tests check all messages after this
@@ -147,7 +147,7 @@ func talked(t *testing.T, n int) (*rig, string, []string) {
 // Covers: chat/open
 func TestOpen(t *testing.T) {
 	t.Parallel()
-	r, chat, _ := talked(t, 3)
+	r, chat, _ := newRigWithTurns(t, 3)
 	checkReplay(t, r, chat, r.Since(0))
 	mark := r.Mark()
 	if got := string(r.Call("chat/open", map[string]any{"chatId": "nope"})); got != `{"found":false}` || len(r.Since(mark)) > 0 {
@@ -182,7 +182,7 @@ type meta struct {
 // Covers: chat/history
 func TestHistoryPages(t *testing.T) {
 	t.Parallel()
-	r, chat, ids := talked(t, 4)
+	r, chat, ids := newRigWithTurns(t, 4)
 	r.Call("chat/addFlag", map[string]any{"chatId": chat, "contentId": ids[1], "text": "here"})
 	page := func(params map[string]any) (meta, []json.RawMessage) {
 		t.Helper()
@@ -262,7 +262,7 @@ func texts(t *testing.T, contents []json.RawMessage) string {
 // A window shows only its messages, with the context that they need.
 func TestOpenWindow(t *testing.T) {
 	t.Parallel()
-	r, chat, _ := talked(t, 3)
+	r, chat, _ := newRigWithTurns(t, 3)
 	mark := r.Mark()
 	// The last two: a tool's result and the answer after it.
 	var res struct{ Meta meta }
@@ -287,7 +287,7 @@ func TestOpenWindow(t *testing.T) {
 	mark = r.Mark()
 	r.Call("chat/prompt", map[string]any{"chatId": chat, "message": "more"})
 	r.Await(mark, "the end", fake.Finished())
-	if got := past(t, chat, r.Since(mark)); len(got) != 7 {
+	if got := lastingView(t, chat, r.Since(mark)); len(got) != 7 {
 		t.Errorf("the turn behind the window: %v", got)
 	}
 }
@@ -317,7 +317,7 @@ turns:
 	r.Await(mark, "the status", fake.Contains("chat/statusChanged", `"running"`))
 	r.Notify("chat/toolCallApprove", map[string]any{"chatId": "c", "toolCallId": "call_1"})
 	r.Await(mark, "the end", fake.Finished())
-	got := past(t, "c", r.Since(0))
+	got := lastingView(t, "c", r.Since(0))
 	want := strings.Repeat("one two three four five six ", 40)
 	if len(got) != 4 || !strings.Contains(got[1], `"`+want+`"`) || !strings.Contains(got[3], "END") {
 		t.Errorf("the client has %q", got)

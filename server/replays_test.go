@@ -9,16 +9,17 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp/journal"
 )
 
-// recorded gives a rig a state directory whose journal is checked when its daemon has ended.
-func recorded(t *testing.T, o options) options {
+// withJournalCheck returns o with a state directory. After the daemon has ended, the test checks the
+// journal in it.
+func withJournalCheck(t *testing.T, o options) options {
 	t.Helper()
 	o.state = tempDir(t)
 	t.Cleanup(func() { checkJournal(t, o.state) })
 	return o
 }
 
-// checkJournal checks the records of the ended daemon of a state directory: the journal is
-// complete, and every chat that can be replayed gives the same result.
+// checkJournal checks the journal that a daemon left in a state directory: it is undamaged, and the
+// replay of every chat that can be replayed sends the same requests.
 func checkJournal(t *testing.T, state string) {
 	t.Helper()
 	c := journal.At(state)
@@ -39,7 +40,7 @@ func checkJournal(t *testing.T, state string) {
 		seen[*id] = true
 		_, err := daemon.Replay(context.Background(), c, *id)
 		if differs := (*daemon.Difference)(nil); errors.As(err, &differs) {
-			t.Errorf("the chat %s is replayed otherwise: %v", *id, err)
+			t.Errorf("the replay of chat %s differs: %v", *id, err)
 		}
 	}
 }

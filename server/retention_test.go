@@ -16,12 +16,12 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// aged prompts chats and makes the chats in old one month old.
-func aged(t *testing.T, state, root string, chats []string, old ...string) {
+// promptAndAge prompts chats and makes the chats in old one month old.
+func promptAndAge(t *testing.T, state, root string, chats []string, old ...string) {
 	t.Helper()
-	r := newRig(t, options{model: echoes, state: state, root: root, init: searching(), record: filepath.Join(state, "tapes")})
+	r := newRig(t, options{model: echoes, state: state, root: root, init: searchParams(), record: filepath.Join(state, "tapes")})
 	for _, id := range chats {
-		prompted(t, r, id, "the secret of "+id+strings.Repeat(" is xylo"+id, 500)) // more than a page of a file
+		promptAndWait(t, r, id, "the secret of "+id+strings.Repeat(" is xylo"+id, 500)) // more than a page of a file
 	}
 	for _, id := range old {
 		searchFor(t, r, "xylo"+id) // it is in the index too
@@ -35,13 +35,13 @@ func aged(t *testing.T, state, root string, chats []string, old ...string) {
 	}
 }
 
-// started starts a daemon with a setting, waits until its tasks have ended, and returns the
+// chatsAfterStart starts a daemon with a setting, waits until its tasks have ended, and returns the
 // remaining chats.
-func started(t *testing.T, state, root string, config map[string]any) (left []string) {
+func chatsAfterStart(t *testing.T, state, root string, config map[string]any) (left []string) {
 	t.Helper()
-	r := newRig(t, options{state: state, root: root, config: config, init: searching()})
+	r := newRig(t, options{state: state, root: root, config: config, init: searchParams()})
 	r.Await(0, "the start", fake.Ready())
-	_, left = list(t, r, nil)
+	_, left = listChats(t, r, nil)
 	slices.Sort(left)
 	return left
 }
@@ -51,7 +51,7 @@ func TestRetention(t *testing.T) {
 	t.Parallel()
 	state, root := tempDir(t), tempDir(t)
 	t.Run("before", func(t *testing.T) {
-		aged(t, state, root, []string{"fresh", "old", "pinned", "used"}, "old", "pinned", "used")
+		promptAndAge(t, state, root, []string{"fresh", "old", "pinned", "used"}, "old", "pinned", "used")
 		r := newRig(t, options{state: state, root: root})
 		r.Call("chat/update", map[string]any{"chatId": "pinned", "pinned": true})
 	})
@@ -68,7 +68,7 @@ func TestRetention(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("after", func(t *testing.T) {
-		if left := started(t, state, root, map[string]any{"chatRetentionDays": 7}); fmt.Sprint(left) != "[fresh pinned used]" {
+		if left := chatsAfterStart(t, state, root, map[string]any{"chatRetentionDays": 7}); fmt.Sprint(left) != "[fresh pinned used]" {
 			t.Errorf("left: %v", left)
 		}
 	})
@@ -123,8 +123,8 @@ func TestRetentionOfWrongValues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			state, root := tempDir(t), tempDir(t)
-			aged(t, state, root, []string{"old"}, "old")
-			if left := started(t, state, root, map[string]any{"chatRetentionDays": value}); fmt.Sprint(left) != "[old]" {
+			promptAndAge(t, state, root, []string{"old"}, "old")
+			if left := chatsAfterStart(t, state, root, map[string]any{"chatRetentionDays": value}); fmt.Sprint(left) != "[old]" {
 				t.Errorf("left: %v", left)
 			}
 		})
@@ -132,7 +132,7 @@ func TestRetentionOfWrongValues(t *testing.T) {
 	t.Run("a workspace", func(t *testing.T) {
 		t.Parallel()
 		state, root := tempDir(t), tempDir(t)
-		aged(t, state, root, []string{"old"}, "old")
+		promptAndAge(t, state, root, []string{"old"}, "old")
 		if err := os.MkdirAll(filepath.Join(root, ".eca"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func TestRetentionOfWrongValues(t *testing.T) {
 		if err := r.daemon.Trust(r.daemon.Untrusted()); err != nil || r.daemon.Config().ChatRetentionDays != 0 {
 			t.Fatalf("%v, or a workspace sets chatRetentionDays", err)
 		}
-		if left := started(t, state, root, nil); fmt.Sprint(left) != "[old]" {
+		if left := chatsAfterStart(t, state, root, nil); fmt.Sprint(left) != "[old]" {
 			t.Errorf("left: %v", left)
 		}
 	})
@@ -153,14 +153,14 @@ func TestRetentionOfWrongValues(t *testing.T) {
 func TestPinning(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: echoes})
-	prompted(t, r, "a", "hello")
+	promptAndWait(t, r, "a", "hello")
 	s := store.New(r.state)
 	defer s.Close()
 	for _, c := range []struct {
 		say  string
 		want bool
 	}{{"/pin", true}, {"/pin off", false}, {"/pin later", false}} {
-		prompted(t, r, "a", c.say)
+		promptAndWait(t, r, "a", c.say)
 		if got, err := s.Pinned(context.Background(), "a"); err != nil || got != c.want {
 			t.Errorf("%s: pinned %v, %v", c.say, got, err)
 		}

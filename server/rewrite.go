@@ -30,7 +30,7 @@ type rewrite struct {
 }
 
 // RewritePrompt implements protocol.Server. The answer comes before the model begins,
-// and before the first notification (eca-protocol 4.14).
+// and before the first notification (eca-protocol.md 4.14).
 //
 // A newer rewrite with the same id replaces an older one. From then on nothing is sent for the
 // older one, not even its end, because the client would take that for the end of the newer one.
@@ -113,7 +113,7 @@ func (rs *rewrites) end(rw *rewrite) {
 }
 
 // run sends the model's replacement for the selection. The last notification is always
-// finished or error (eca-protocol 5).
+// finished or error (eca-protocol.md 5).
 func (rs *rewrites) run(rw *rewrite, r *inline.Rewriting) {
 	send := func(c protocol.RewriteContent) {
 		if rw.ctx.Err() == nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // contentForms are the types of content with their roles and the keys that clients read
-// unconditionally (eca-protocol 7).
+// unconditionally (eca-protocol.md 7).
 var contentForms = map[string]struct{ roles, keys string }{
 	"text":               {"user system assistant", "text"},
 	"url":                {"assistant", "title url"},
@@ -36,7 +36,7 @@ func (r *rules) content(body []byte, id string, params map[string]any) {
 	c, _ := params["content"].(map[string]any)
 	kind, _ := c["type"].(string)
 	if kind == "toolCalled" && c["id"] == nil {
-		kind = "tasks cleared" // the end of a call without a call (7.4)
+		kind = "tasks cleared" // the end of a call without a call (eca-protocol.md 7.4)
 		if d, _ := c["details"].(map[string]any); c["name"] != "task" || len(d["tasks"].([]any)) != 0 {
 			r.breaks(body, "toolCalled without an id says only that the tasks are gone")
 		}
@@ -87,7 +87,7 @@ func (r *rules) content(body []byte, id string, params map[string]any) {
 }
 
 // progress counts the ends of turns: at most one for each turn, after its beginning, and after idle
-// (7.1, 8.1).
+// (eca-protocol.md 7.1, 8.1).
 func (r *rules) progress(body []byte, chat *chatRules, state any, text string) {
 	if (state == "running") != (text != "") || state != "running" && state != "finished" {
 		r.breaks(body, "progress runs with a text and finishes without")
@@ -105,7 +105,7 @@ func (r *rules) progress(body []byte, chat *chatRules, state any, text string) {
 }
 
 // call checks the order of a tool call's stages, and that later stages repeat summary and details
-// (7.1).
+// (eca-protocol.md 7.1).
 func (r *rules) call(body []byte, chat *chatRules, kind string, c map[string]any) {
 	id, _ := c["id"].(string)
 	call := chat.calls[id]

@@ -17,19 +17,19 @@ import (
 )
 
 // rules watch one connection and check the invariants of every message in every test: its form
-// (eca-protocol 1.3, 2), that nothing comes before initialized, that the client knows every chat
-// that is mentioned, and the order within a turn (7.1, 8). They check the written bytes, one Write
-// at a time.
+// (eca-protocol.md 1.3, 2), that nothing comes before initialized, that the client knows every chat
+// that is mentioned, and the order within a turn (eca-protocol.md 7.1, 8). They check the written
+// bytes, one Write at a time.
 type rules struct {
 	methods map[string]protocol.Method // of the daemon
 
-	mu       sync.Mutex // guards the fields below
-	broken   []string
-	began    bool              // the client has sent more messages than initialize
-	asked    map[string]string // methods of unanswered requests, by id
-	chats    map[string]*chatRules
-	nameless int            // prompts without a chat id whose chat was not mentioned yet
-	tasks    map[string]int // running tasks of $/progress
+	mu           sync.Mutex // guards the fields below
+	broken       []string
+	began        bool              // the client has sent more messages than initialize
+	openRequests map[string]string // methods of unanswered requests, by id
+	chats        map[string]*chatRules
+	nameless     int            // prompts without a chat id whose chat was not mentioned yet
+	tasks        map[string]int // running tasks of $/progress
 }
 
 // chatRules is the state of the rules for one chat.
@@ -69,7 +69,7 @@ type callRules struct {
 
 // newRules returns rules whose findings fail the test at its end.
 func newRules(t testing.TB) *rules {
-	r := &rules{methods: map[string]protocol.Method{}, asked: map[string]string{}, chats: map[string]*chatRules{}, tasks: map[string]int{}}
+	r := &rules{methods: map[string]protocol.Method{}, openRequests: map[string]string{}, chats: map[string]*chatRules{}, tasks: map[string]int{}}
 	for _, m := range protocol.Methods() {
 		if m.Direction == protocol.ToClient {
 			r.methods[m.Name] = m
@@ -102,14 +102,15 @@ func (r *rules) trace(incoming bool, body []byte) {
 	case !incoming:
 	case json.Unmarshal(body, &list) == nil: // a batch
 		for _, b := range list {
-			r.sent(b)
+			r.recordSent(b)
 		}
 	default:
-		r.sent(body)
+		r.recordSent(body)
 	}
 }
 
-func (r *rules) sent(body []byte) {
+// recordSent records a message of the client.
+func (r *rules) recordSent(body []byte) {
 	var m struct {
 		ID     json.RawMessage
 		Method string
@@ -119,7 +120,7 @@ func (r *rules) sent(body []byte) {
 		return
 	}
 	if len(m.ID) > 0 {
-		r.asked[string(m.ID)] = m.Method
+		r.openRequests[string(m.ID)] = m.Method
 	}
 	r.began = r.began || m.Method != "initialize" // requests before initialized are served
 	var p protocol.ChatParams
@@ -152,11 +153,12 @@ type ruledWriter struct {
 }
 
 func (w ruledWriter) Write(frame []byte) (int, error) {
-	w.rules.wrote(frame)
+	w.rules.checkWritten(frame)
 	return w.w.Write(frame)
 }
 
-func (r *rules) wrote(frame []byte) {
+// checkWritten checks a frame that the server wrote.
+func (r *rules) checkWritten(frame []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	head, body, _ := bytes.Cut(frame, []byte("\r\n\r\n"))
@@ -177,14 +179,15 @@ func (r *rules) wrote(frame []byte) {
 	}
 }
 
-// response checks an answer against the rules (2.1, 12); it reports whether the body is an answer.
+// response checks an answer against the rules (eca-protocol.md 2.1, 12); it reports whether the
+// body is an answer.
 func (r *rules) response(body []byte) bool {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(body, &m) != nil || m["method"] != nil {
 		return false
 	}
-	method, owed := r.asked[string(m["id"])]
-	delete(r.asked, string(m["id"]))
+	method, owed := r.openRequests[string(m["id"])]
+	delete(r.openRequests, string(m["id"]))
 	result, ok := m["result"]
 	if fault, failed := m["error"]; failed {
 		var e struct {
@@ -234,8 +237,8 @@ func chatIDs(v any) (ids []string) {
 	return ids
 }
 
-// allowedNulls are the only places where null is data (2.1), by method and path. Values below a
-// path with * do not belong to the protocol: a model's arguments, a tool's schema.
+// allowedNulls are the only places where null is data (eca-protocol.md 2.1), by method and path.
+// Values below a path with * do not belong to the protocol: a model's arguments, a tool's schema.
 var allowedNulls = regexp.MustCompile(`^(` + strings.Join([]string{
 	`shutdown `,
 	`config/updated chat\.selectVariant`,

@@ -227,7 +227,7 @@ func TestScenarios(t *testing.T) {
 	t.Parallel()
 	needs.POSIX(t)
 	testkit.RunCases(t, "testdata/*.txtar", *update, func(t *testing.T, c *testkit.Case) {
-		o := recorded(t, options{model: c.Section("model.yaml"), root: tempDir(t)})
+		o := withJournalCheck(t, options{model: c.Section("model.yaml"), root: tempDir(t)})
 		if s := c.Section("config.json"); s != "" {
 			if err := json.Unmarshal([]byte(s), &o.config); err != nil {
 				t.Fatal(err)

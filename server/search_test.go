@@ -10,8 +10,8 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// searching are the parameters of a client that requests chat/search.
-func searching() map[string]any {
+// searchParams are the parameters of a client that requests chat/search.
+func searchParams() map[string]any {
 	return map[string]any{"capabilities": map[string]any{"codeAssistant": map[string]any{
 		"chat": true, "chatCapabilities": map[string]any{"search": true},
 	}}}
@@ -55,8 +55,8 @@ func searchFor(t *testing.T, r *rig, query string) (out struct {
 	}
 }
 
-// prompted prompts a chat and waits for the end of the turn.
-func prompted(t *testing.T, r *rig, chat, text string) {
+// promptAndWait prompts a chat and waits for the end of the turn.
+func promptAndWait(t *testing.T, r *rig, chat, text string) {
 	t.Helper()
 	mark := r.Mark()
 	r.Call("chat/prompt", map[string]any{"chatId": chat, "message": text})
@@ -76,10 +76,10 @@ func TestSearchIsNegotiated(t *testing.T) {
 // Covers: chat/search
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, options{model: echoes, init: searching()})
-	prompted(t, r, "a", "Where does the Walrus sleep at night?")
-	prompted(t, r, "b", "the walrus and the carpenter")
-	prompted(t, r, "b", "something else")
+	r := newRig(t, options{model: echoes, init: searchParams()})
+	promptAndWait(t, r, "a", "Where does the Walrus sleep at night?")
+	promptAndWait(t, r, "b", "the walrus and the carpenter")
+	promptAndWait(t, r, "b", "something else")
 	for _, c := range []struct {
 		query string
 		want  string // chats and roles, the newest first
@@ -119,7 +119,7 @@ func TestSearch(t *testing.T) {
 	}
 	mark := r.Mark()
 	r.Call("chat/open", map[string]any{"chatId": "b", "before": hit.Before, "limit": 1})
-	shown := joined(r.Since(mark))
+	shown := joinMessages(r.Since(mark))
 	if !strings.Contains(shown, "carpenter") || strings.Contains(shown, "something else") || strings.Contains(shown, "ferret") {
 		t.Errorf("chat/open shows %s", shown)
 	}
@@ -131,12 +131,12 @@ func TestSearch(t *testing.T) {
 // Removed messages are not found, and are not in the index any more.
 func TestSearchForgets(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, options{model: echoes, init: searching()})
-	prompted(t, r, "kept", "the quokka of one chat")
+	r := newRig(t, options{model: echoes, init: searchParams()})
+	promptAndWait(t, r, "kept", "the quokka of one chat")
 	for _, id := range []string{"deleted", "cleared", "cut"} {
-		prompted(t, r, id, "a zorilla and a "+id)
+		promptAndWait(t, r, id, "a zorilla and a "+id)
 	}
-	prompted(t, r, "cut", "another zorilla")
+	promptAndWait(t, r, "cut", "another zorilla")
 	if n := len(searchFor(t, r, "zorilla").Results); n != 4 {
 		t.Fatalf("%d messages before", n)
 	}
@@ -177,8 +177,8 @@ func TestSearchForgets(t *testing.T) {
 // No text causes an error as a query.
 func TestSearchTakesAnything(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, options{model: echoes, init: searching()})
-	prompted(t, r, "a", "some words")
+	r := newRig(t, options{model: echoes, init: searchParams()})
+	promptAndWait(t, r, "a", "some words")
 	for _, q := range []string{
 		"", " ", `"`, `""`, `""""""`, `"""`, "*", "***", `"*`, `" *"`, "-", "^", "(", ")", "{}", "a:b", "body:x", "NEAR(a b)", "some NOT", "AND", "OR OR", "a + b",
 		"\x00", "so\x00me", "\xff\xfe", "som\xffe", "\u200b", "role:", "role:nobody", "since:yesterday", "until:", "workspace:", `workspace:"/a b" x`,
@@ -193,10 +193,10 @@ func TestSearchTakesAnything(t *testing.T) {
 		t.Errorf("some:words: %+v", got)
 	}
 	mark := r.Mark()
-	prompted(t, r, "a", `/search "*`)
+	promptAndWait(t, r, "a", `/search "*`)
 	r.Await(mark, "an answer", fake.Content("text", "Nothing was found"))
 	mark = r.Mark()
-	prompted(t, r, "a", "/search wor* role:nobody")
+	promptAndWait(t, r, "a", "/search wor* role:nobody")
 	r.Await(mark, "an answer", fake.Content("text", "**words**", "unknown role:nobody"))
 }
 
@@ -205,12 +205,12 @@ func TestSearchTakesAnything(t *testing.T) {
 func TestSearchFindsEarlierChats(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: echoes})
-	prompted(t, r, "a", "an aardvark")
-	again := newRig(t, options{model: echoes, state: r.state, root: r.root, init: searching()})
+	promptAndWait(t, r, "a", "an aardvark")
+	again := newRig(t, options{model: echoes, state: r.state, root: r.root, init: searchParams()})
 	if got := searchFor(t, again, "aardvark").Results; len(got) != 1 {
 		t.Errorf("found %+v", got)
 	}
-	prompted(t, r, "a", "another aardvark") // the other process continues
+	promptAndWait(t, r, "a", "another aardvark") // the other process continues
 	if got := searchFor(t, again, "aardvark").Results; len(got) != 2 {
 		t.Errorf("found %+v", got)
 	}
@@ -221,7 +221,7 @@ func TestSearchFindsSubagents(t *testing.T) {
 	t.Parallel()
 	r := newSubagentRig(t, `{text: "the pangolin hides there"}`)
 	r.Await(0, "the end", fake.Contains("chat/contentReceived", `"chatId":"c"`, `"finished"`))
-	s := newRig(t, options{state: r.state, root: r.root, init: searching()})
+	s := newRig(t, options{state: r.state, root: r.root, init: searchParams()})
 	var of []found
 	for _, f := range searchFor(t, s, "pangolin").Results {
 		if f.Subagent != "" {
@@ -236,7 +236,7 @@ func TestSearchFindsSubagents(t *testing.T) {
 	}
 	mark := s.Mark()
 	s.Call("chat/open", map[string]any{"chatId": "c", "before": of[0].Before, "limit": 1})
-	if shown := joined(s.Since(mark)); !strings.Contains(shown, "call_1") || strings.Contains(shown, "Done.") {
+	if shown := joinMessages(s.Since(mark)); !strings.Contains(shown, "call_1") || strings.Contains(shown, "Done.") {
 		t.Errorf("chat/open shows %s", shown)
 	}
 }

@@ -5,7 +5,7 @@
 // notifications of a chat come from its event log alone: each chat has a view (view.go) that reads
 // the log, and a fold without side effects (content.go) that maps events to notifications.
 //
-// It guarantees the message order of eca-protocol section 8. It sends no notification before
+// It guarantees the message order of eca-protocol.md section 8. It sends no notification before
 // `initialized`, and none about chats that the client does not know. A client that stops reading
 // delays only its own view.
 package server
@@ -115,7 +115,7 @@ type Server struct {
 	lifecycle lifecycle
 }
 
-// lifecycle of the protocol (eca-protocol, section 3).
+// lifecycle of the protocol (eca-protocol.md, section 3).
 type lifecycle int
 
 // States, in the only order in which they can be entered. A second initialize is allowed and

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// streamed makes a cassette in which the first prompt is answered with the events of a stream, and
-// all others with "Fine."
-func streamed(t *testing.T, events ...string) string {
+// streamCassette makes a cassette in which the first prompt is answered with the events of a
+// stream, and all others with "Fine."
+func streamCassette(t *testing.T, events ...string) string {
 	t.Helper()
 	var raw strings.Builder
 	for _, e := range events {
@@ -69,8 +69,8 @@ var googleSearch = []string{
 	`{"candidates":[{"content":{"parts":[]},"finishReason":"STOP","groundingMetadata":{"webSearchQueries":["go release"],"groundingChunks":[{"web":{"uri":"https://go.example/dl","title":"Down[loads]"}}]}}],"usageMetadata":{"promptTokenCount":10,"candidatesTokenCount":5}}`,
 }
 
-// opened opens a chat and returns the params of the messages that the client gets.
-func (r *rig) opened(id string) []string {
+// openChat opens a chat and returns the params of the messages that the client gets.
+func (r *rig) openChat(id string) []string {
 	mark := r.Mark()
 	r.Call("chat/open", map[string]any{"chatId": id})
 	var out []string
@@ -80,15 +80,15 @@ func (r *rig) opened(id string) []string {
 	return out
 }
 
-// served plays an answer of the model m in a wire format, and then sends a second prompt to the chat. It
-// returns the messages of the first turn, and the bodies of the requests of both turns.
-func served(t *testing.T, api, key string, events []string) (r *rig, shown string, bodies []string) {
+// playAnswer plays an answer of the model m in a wire format, and then sends a second prompt to the
+// chat. It returns the messages of the first turn, and the bodies of the requests of both turns.
+func playAnswer(t *testing.T, api, key string, events []string) (r *rig, shown string, bodies []string) {
 	t.Helper()
 	model := map[string]any{"cost": map[string]any{"input": 1, "output": 1}, "limit": map[string]any{"context": 200_000, "output": 8000}}
 	if key != "" {
 		model[key] = true
 	}
-	r = newRig(t, options{model: streamed(t, events...), api: api, config: map[string]any{"providers": map[string]any{"mock": map[string]any{
+	r = newRig(t, options{model: streamCassette(t, events...), api: api, config: map[string]any{"providers": map[string]any{"mock": map[string]any{
 		"models": map[string]any{"m": model}, "retry": map[string]any{"maxRetries": 0, "maxAutoContinues": 0},
 	}}}})
 	r.Await(0, "the start", fake.Ready())
@@ -131,7 +131,7 @@ func TestProviderSearch(t *testing.T) {
 	} {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
-			r, shown, bodies := served(t, api, "webSearch", c.events)
+			r, shown, bodies := playAnswer(t, api, "webSearch", c.events)
 			for _, want := range c.offered {
 				contains(t, "the first request", bodies[0], want)
 			}
@@ -142,7 +142,7 @@ func TestProviderSearch(t *testing.T) {
 			contains(t, "the turn", shown, `"toolCallPrepare"`, `Searching the web`, `"toolCallRun"`, `"toolCallRunning"`, `"toolCalled"`, `It is out.`, `Sources:\n\n- [Down(loads)](https://go.example/dl)`)
 			contains(t, "the call", shown, `"name":"web_search","server":"llm","origin":"server","summary":"Web searching 'go release'"`)
 			contains(t, "the cost", shown, `"lastMessageCost":"`+c.cost+`"`)
-			contains(t, "the chat, opened again", strings.Join(r.opened("c"), "\n"), `"toolCalled"`, `It is out.`, `Sources:`)
+			contains(t, "the chat, opened again", strings.Join(r.openChat("c"), "\n"), `"toolCalled"`, `It is out.`, `Sources:`)
 		})
 	}
 }
@@ -155,7 +155,7 @@ func TestUnendedProviderSearches(t *testing.T) {
 		events = append(events, fmt.Sprintf(`{"type":"response.output_item.added","item":{"type":"web_search_call","id":"ws_%d","status":"in_progress"}}`, 9-i))
 	}
 	events = append(events, `{"type":"response.output_text.delta","delta":"It is out."}`, `{"type":"response.completed","response":{"usage":{"input_tokens":10,"output_tokens":5}}}`)
-	_, shown, _ := served(t, "openai-responses", "webSearch", events)
+	_, shown, _ := playAnswer(t, "openai-responses", "webSearch", events)
 	var began, ended []string
 	for line := range strings.Lines(shown) {
 		var p struct {
@@ -180,7 +180,7 @@ func TestUnendedProviderSearches(t *testing.T) {
 func TestProviderToolsAreOff(t *testing.T) {
 	t.Parallel()
 	for api, events := range map[string][]string{"anthropic": anthropicSearch, "openai-responses": openaiSearch, "google": googleSearch} {
-		_, _, bodies := served(t, api, "", events)
+		_, _, bodies := playAnswer(t, api, "", events)
 		for _, name := range []string{`"web_search`, `googleSearch`, `image_generation`, `responseModalities`} {
 			if strings.Contains(bodies[0], name) {
 				t.Errorf("%s: the request offers %s", api, name)
@@ -215,19 +215,19 @@ func TestProviderImages(t *testing.T) {
 	} {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
-			r, shown, bodies := served(t, api, "imageGeneration", c.events(madePNG))
+			r, shown, bodies := playAnswer(t, api, "imageGeneration", c.events(madePNG))
 			contains(t, "the first request", bodies[0], c.offered)
 			contains(t, "the second request", bodies[1], c.back)
 			contains(t, "the turn", shown, `Generating image`, `"toolCalled"`, `"type":"image","mediaType":"image/png","base64":"`+madePNG+`"`)
 			if n := strings.Count(shown, `"type":"image"`); n != 1 || strings.Contains(shown, "answer is empty") {
 				t.Errorf("the turn shows %d images:\n%s", n, shown)
 			}
-			contains(t, "the chat, opened again", strings.Join(r.opened("c"), "\n"), `"type":"image","mediaType":"image/png","base64":"`+madePNG+`"`)
+			contains(t, "the chat, opened again", strings.Join(r.openChat("c"), "\n"), `"type":"image","mediaType":"image/png","base64":"`+madePNG+`"`)
 		})
 		for name, data := range map[string]string{"not base64": "%%", "not an image": notImage} {
 			t.Run(api+", "+name, func(t *testing.T) {
 				t.Parallel()
-				_, shown, bodies := served(t, api, "imageGeneration", c.events(data))
+				_, shown, bodies := playAnswer(t, api, "imageGeneration", c.events(data))
 				contains(t, "the turn", shown, `"error":true`, `left out`)
 				if strings.Contains(shown, `"type":"image"`) || strings.Contains(bodies[1], data) {
 					t.Errorf("a damaged image is used:\n%s\n%s", shown, bodies[1])
@@ -241,7 +241,7 @@ func TestProviderImages(t *testing.T) {
 // image.
 func TestProviderImageForAnotherModel(t *testing.T) {
 	t.Parallel()
-	model := streamed(t, `{"type":"response.output_item.done","item":{"type":"image_generation_call","id":"ig_1","status":"completed","result":"`+madePNG+`"}}`,
+	model := streamCassette(t, `{"type":"response.output_item.done","item":{"type":"image_generation_call","id":"ig_1","status":"completed","result":"`+madePNG+`"}}`,
 		`{"type":"response.completed","response":{"usage":{"input_tokens":1,"output_tokens":1}}}`)
 	r := newRig(t, options{model: model, providers: allAPIs(nil)})
 	r.Await(0, "the start", fake.Ready())
@@ -261,7 +261,7 @@ func TestProviderImageForAnotherModel(t *testing.T) {
 func TestProviderPauses(t *testing.T) {
 	t.Parallel()
 	pause := append(append([]string{}, anthropicSearch[:4]...), `{"type":"message_delta","delta":{"stop_reason":"pause_turn"},"usage":{"output_tokens":5}}`, `{"type":"message_stop"}`)
-	_, shown, bodies := served(t, "anthropic", "webSearch", pause)
+	_, shown, bodies := playAnswer(t, "anthropic", "webSearch", pause)
 	contains(t, "the turn", shown, "The provider paused the answer repeatedly", `"state":"finished"`)
 	contains(t, "the second request", bodies[1], `"role":"assistant"`, `"type":"server_tool_use"`)
 	if len(bodies) < 3 || len(bodies) > 10 {

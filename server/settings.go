@@ -106,7 +106,7 @@ func (s *settings) takeRequested() map[string]bool {
 }
 
 // watch notifies the client of changes of the configuration while it is connected
-// (eca-protocol 8.10). Changes take effect even if the client stops reading.
+// (eca-protocol.md 8.10). Changes take effect even if the client stops reading.
 func (s *settings) watch() {
 	select {
 	case <-s.firstPushed:

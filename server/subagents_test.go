@@ -67,7 +67,7 @@ func sameInReplay(t *testing.T, r *rig, live []fake.Message, parent string, chil
 	mark := r.Mark()
 	checkReplay(t, r, parent, live)
 	for _, chat := range children {
-		want, got := past(t, chat, live), past(t, chat, r.Since(mark))
+		want, got := lastingView(t, chat, live), lastingView(t, chat, r.Since(mark))
 		if len(want) == 0 || strings.Join(want, "\n") != strings.Join(got, "\n") {
 			t.Errorf("the replay shows of %s\n%s\nlive it was\n%s", chat, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
@@ -160,11 +160,11 @@ turns:
 		}
 		checkPlace(t, heard, c.Details.SubagentChatID)
 	}
-	if n := index(heard, `"toolCallRunning"`, `"step":1`); n < 0 {
+	if n := indexOf(heard, `"toolCallRunning"`, `"step":1`); n < 0 {
 		t.Error("no progress")
 	}
 	// Each of the five that ended sent two requests for a dollar each, and so did the parent.
-	if n := index(heard, `"chatId":"c"`, `"sessionCost":"12.00"`); n < 0 {
+	if n := indexOf(heard, `"chatId":"c"`, `"sessionCost":"12.00"`); n < 0 {
 		t.Errorf("the cost: %v", slices.DeleteFunc(slices.Clone(heard), func(m fake.Message) bool { return !strings.Contains(m.String(), "sessionCost") }))
 	}
 	sameInReplay(t, r, heard, "c", children...)
@@ -286,7 +286,7 @@ turns:
 		}
 	}
 	heard := r.Since(0)
-	inner, outer := index(heard, `"toolCallRejected"`, `"w1"`), index(heard, `"toolCallRejected"`, `"call_1"`)
+	inner, outer := indexOf(heard, `"toolCallRejected"`, `"w1"`), indexOf(heard, `"toolCallRejected"`, `"call_1"`)
 	if inner < 0 || inner > outer || count(heard, "Prompt stopped") != 1 {
 		t.Errorf("the inner call ends at %d, the outer one at %d", inner, outer)
 	}
@@ -334,7 +334,7 @@ turns:
 	r.Await(0, "the end", ofChat("c", `"finished"`, `"done"`))
 	child := childOf(t, r, "call_1")
 	first := r.Since(0)
-	if i := index(first, `"toolCalled"`, "call_1", `"error":true`, "limit of 1 steps", "Then again.", `"maxSteps":1`, `"step":1`, `"summary":"short: looking"`); i < 0 {
+	if i := indexOf(first, `"toolCalled"`, "call_1", `"error":true`, "limit of 1 steps", "Then again.", `"maxSteps":1`, `"step":1`, `"summary":"short: looking"`); i < 0 {
 		t.Errorf("the limit: %+v", calls(t, first, "toolCalled"))
 	}
 	if b := r.bodies()[0]; !strings.Contains(b, "- short: Short of it.") || strings.Contains(b, "private") {
@@ -348,7 +348,7 @@ turns:
 		"bad_5": "unknown subagent", "bad_6": "mock/m", "bad_7": "available: low", "bad_8": "the task is empty",
 	} {
 		failed := fmt.Sprintf(`"error":%v`, id != "call_2")
-		if i := index(r.Since(mark), `"toolCalled"`, `"id":"`+id+`"`, want, failed); i < 0 {
+		if i := indexOf(r.Since(mark), `"toolCalled"`, `"id":"`+id+`"`, want, failed); i < 0 {
 			t.Errorf("%s has no %q: %+v", id, want, calls(t, r.Since(mark), "toolCalled"))
 		}
 	}
@@ -378,7 +378,7 @@ turns:
 		t.Errorf("a prompt to a child: %s", got)
 	}
 	r.Await(mark, "the end", ofChat("c", `"finished"`, `"done"`))
-	if _, order := list(t, r, nil); !slices.Equal(order, []string{"c"}) {
+	if _, order := listChats(t, r, nil); !slices.Equal(order, []string{"c"}) {
 		t.Errorf("chats: %v", order)
 	}
 	r.Call("chat/delete", map[string]any{"chatId": "c"})
@@ -431,7 +431,7 @@ turns:
 	replayed := r.Mark()
 	r.Call("chat/open", map[string]any{"chatId": "c"})
 	checkPlace(t, r.Since(replayed), childOf(t, r, "call_1"))
-	if index(r.Since(replayed), `"parentChatId":"c"`, "That was quick.") < 0 {
+	if indexOf(r.Since(replayed), `"parentChatId":"c"`, "That was quick.") < 0 {
 		t.Error("the replay does not show what it did")
 	}
 
@@ -473,7 +473,7 @@ turns:
 	r.Await(mark, "the end", ofChat("c", `"finished"`, `"done"`))
 	heard := r.Since(mark)
 	checkPlace(t, heard, child)
-	if index(heard, child, "First.") < 0 || count(heard, `"role":"user"`, child) != 1 || index(heard, child, "Second.") < 0 {
+	if indexOf(heard, child, "First.") < 0 || count(heard, `"role":"user"`, child) != 1 || indexOf(heard, child, "Second.") < 0 {
 		t.Errorf("heard %v", heard)
 	}
 	if got := string(r.Call("chat/history", map[string]any{"chatId": "c"})); strings.Count(got, `"parentChatId":"c"`) < 5 || !strings.Contains(got, "Second.") {

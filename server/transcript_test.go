@@ -152,7 +152,7 @@ func (s *transcript) render(t *testing.T) string {
 	}
 	var b strings.Builder
 	for _, l := range s.lines {
-		b.WriteString(readable(s.normal(l)) + "\n")
+		b.WriteString(formatForDiff(s.normal(l)) + "\n")
 	}
 	for _, p := range settle(out) {
 		method := p["method"]
@@ -169,7 +169,7 @@ func (s *transcript) render(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintln(&b, readable(fmt.Sprintf("%s %s", method, s.normal(raw))))
+		fmt.Fprintln(&b, formatForDiff(fmt.Sprintf("%s %s", method, s.normal(raw))))
 	}
 	return b.String()
 }
@@ -197,9 +197,9 @@ func marshal(v any) (string, error) {
 	return strings.TrimSpace(b.String()), err
 }
 
-// readable formats a message: a word and compact JSON. Long values have one key or element per
+// formatForDiff formats a message: a word and compact JSON. Long values have one key or element per
 // line, so that the diff of a golden file is readable.
-func readable(message string) string {
+func formatForDiff(message string) string {
 	word, raw, _ := strings.Cut(message, " ")
 	if !json.Valid([]byte(raw)) {
 		return message
@@ -283,7 +283,7 @@ func (s *transcript) renderRequests(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintln(&b, readable(r.path+" "+s.normal(raw)))
+		fmt.Fprintln(&b, formatForDiff(r.path+" "+s.normal(raw)))
 	}
 	return b.String()
 }

@@ -60,7 +60,7 @@ func TestViewOpenedLateHasModelsAgentsAndWelcome(t *testing.T) {
 	}
 	whole("the page", `"selectTrust":false`, `"welcomeMessage":"changed"`)
 	for _, piece := range []string{`"type":"native","name":"ECA"`, `"id":"mock"`, `"jobs":[]`} {
-		if heard := r.Since(mark); !strings.Contains(strings.ReplaceAll(joined(heard), " ", ""), piece) {
+		if heard := r.Since(mark); !strings.Contains(strings.ReplaceAll(joinMessages(heard), " ", ""), piece) {
 			t.Errorf("a page that is opened again does not hear %s", piece)
 		}
 	}
@@ -116,11 +116,11 @@ func TestRemountDuringTheFirstPush(t *testing.T) {
 	mark := e.Mark()
 	e.Call("chat/list", map[string]any{})
 	if heard := e.Since(mark); count(heard, "config/updated") != 1 || count(heard, "jobs/updated") != 1 {
-		t.Errorf("the page hears %s", joined(heard))
+		t.Errorf("the page hears %s", joinMessages(heard))
 	}
 }
 
-func joined(heard []fake.Message) string {
+func joinMessages(heard []fake.Message) string {
 	var b strings.Builder
 	for _, m := range heard {
 		b.WriteString(m.String() + "\n")
@@ -262,7 +262,7 @@ func TestInterruptedTurnIsMarked(t *testing.T) {
 	}
 	b.turn(t, map[string]any{"chatId": "c", "message": "go on"})
 	b.Call("chat/open", map[string]any{"chatId": "c"})
-	if n := strings.Count(joined(b.Since(mark)), "Interrupted: eca"); n != 1 {
+	if n := strings.Count(joinMessages(b.Since(mark)), "Interrupted: eca"); n != 1 {
 		t.Errorf("the mark is shown %d times", n)
 	}
 }

@@ -90,9 +90,9 @@ func (h *hostile) traces(t *testing.T) string {
 	return strings.Join(files, " ")
 }
 
-// nothing checks that a turn ran nothing, reached the right provider, and asked the user about a
-// change.
-func (h *hostile) nothing(t *testing.T, chat string) {
+// checkNothingRan checks that a turn ran nothing, reached the right provider, and asked the user
+// about a change.
+func (h *hostile) checkNothingRan(t *testing.T, chat string) {
 	t.Helper()
 	mark := h.Mark()
 	h.Call("chat/prompt", map[string]any{"chatId": chat, "message": "hi"})
@@ -122,13 +122,13 @@ func TestUntrusted(t *testing.T) {
 	if got := h.daemon.Config().WelcomeMessage; got != "from the folder" {
 		t.Errorf("what is harmless has no effect: %q", got)
 	}
-	h.nothing(t, "c")
+	h.checkNothingRan(t, "c")
 	cfg := h.daemon.Config()
 	if len(cfg.Hooks)+len(cfg.MCPServers)+len(cfg.CustomTools) > 0 || cfg.Chat.DefaultTrust || cfg.ToolCall.ShellCommand.Path != "" || cfg.Providers["mock"].KeyRC != "" {
 		t.Errorf("%+v", cfg.Config)
 	}
 	// The same without approval, in another chat of the same daemon, and with auto-approve off.
-	h.nothing(t, "d")
+	h.checkNothingRan(t, "d")
 }
 
 // The user is asked once, in the chat. Trusted configuration takes effect from then on, until it
@@ -154,7 +154,7 @@ func TestTrusting(t *testing.T) {
 			return nil, ctx.Err()
 		}
 	})
-	h.nothing(t, "c")
+	h.checkNothingRan(t, "c")
 	<-asked
 	if question.ChatID != "c" || !strings.Contains(question.Question, "hooks.a") || len(question.Options) != 2 {
 		t.Errorf("%+v", question)

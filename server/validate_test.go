@@ -42,8 +42,8 @@ func (c *callsRule) result(id string) error {
 	return nil
 }
 
-// closed is called where all calls must have their results.
-func (c *callsRule) closed() error {
+// checkAnswered checks that all calls so far have their results.
+func (c *callsRule) checkAnswered() error {
 	if len(c.open) > 0 {
 		return fmt.Errorf("calls without result: %q", c.open)
 	}
@@ -162,10 +162,10 @@ func validAnthropic(body string) error {
 			errs = append(errs, errors.New("an empty message"))
 		}
 		if m.Role == "user" {
-			errs = append(errs, calls.closed())
+			errs = append(errs, calls.checkAnswered())
 		}
 	}
-	return errors.Join(append(errs, alternate(roles, "user", "assistant"), calls.closed())...)
+	return errors.Join(append(errs, alternate(roles, "user", "assistant"), calls.checkAnswered())...)
 }
 
 func validBedrock(body string) error {
@@ -244,13 +244,13 @@ func validBedrock(body string) error {
 			errs = append(errs, errors.New("an empty message"))
 		}
 		if m.Role == "user" {
-			errs = append(errs, calls.closed())
+			errs = append(errs, calls.checkAnswered())
 		}
 	}
 	if len(calls.seen) > 0 && len(in.ToolConfig.Tools) == 0 {
 		errs = append(errs, errors.New("calls without toolConfig"))
 	}
-	return errors.Join(append(errs, alternate(roles, "user", "assistant"), calls.closed())...)
+	return errors.Join(append(errs, alternate(roles, "user", "assistant"), calls.checkAnswered())...)
 }
 
 func validGoogle(body string) error {
@@ -346,12 +346,12 @@ func validOllama(body string) error {
 			errs = append(errs, calls.result(m.ToolCallID), matches("tool_name", m.ToolName, `.`))
 			continue
 		}
-		errs = append(errs, calls.closed())
+		errs = append(errs, calls.checkAnswered())
 		for _, c := range m.ToolCalls {
 			errs = append(errs, calls.call(c.ID), isObject("arguments", c.Function.Arguments), matches("name", c.Function.Name, `.`))
 		}
 	}
-	return errors.Join(append(errs, calls.closed())...)
+	return errors.Join(append(errs, calls.checkAnswered())...)
 }
 
 func validChat(body string) error {
@@ -406,12 +406,12 @@ func validChat(body string) error {
 			errs = append(errs, calls.result(m.ToolCallID))
 			continue
 		}
-		errs = append(errs, calls.closed())
+		errs = append(errs, calls.checkAnswered())
 		for _, c := range m.ToolCalls {
 			errs = append(errs, calls.call(c.ID), matches("id", c.ID, `^.{1,40}$`), matches("name", c.Function.Name, `^[a-zA-Z0-9_-]{1,64}$`), isObject("arguments", json.RawMessage(c.Function.Arguments)))
 		}
 	}
-	return errors.Join(append(errs, calls.closed())...)
+	return errors.Join(append(errs, calls.checkAnswered())...)
 }
 
 func validResponses(body string) error {
@@ -463,7 +463,7 @@ func validResponses(body string) error {
 					errs = append(errs, fmt.Errorf("%s says %q", item.Role, c.Type))
 				}
 			}
-			errs = append(errs, calls.closed())
+			errs = append(errs, calls.checkAnswered())
 		default:
 			errs = append(errs, fmt.Errorf("item %d is %s %s", i, item.Type, item.Role))
 		}
@@ -471,5 +471,5 @@ func validResponses(body string) error {
 			errs = append(errs, fmt.Errorf("item %d stands where what the reasoning led to should", i))
 		}
 	}
-	return errors.Join(append(errs, calls.closed())...)
+	return errors.Join(append(errs, calls.checkAnswered())...)
 }

@@ -82,7 +82,7 @@ func (v *view) endWaits(ctx context.Context, cause error) {
 func (v *view) followsTurn() bool { return v.renderer.inTurn() }
 
 // clearAndReplay clears the chat at the client and shows it again, for example after an edit
-// (8.7).
+// (eca-protocol.md 8).
 func (v *view) clearAndReplay(ctx context.Context) error {
 	span, err := v.session.Window(ctx, chat.Window{})
 	if err != nil {

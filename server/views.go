@@ -64,7 +64,8 @@ func (vs *views) newRenderer(session *chat.Session) *renderer {
 	return r
 }
 
-// selection returns the settings of a chat (4.8). A model that no longer exists is null.
+// selection returns the settings of a chat (eca-protocol.md 4.8). A model that no longer exists is
+// null.
 func (vs *views) selection(meta chat.Meta) protocol.Selection {
 	out := protocol.Selection{Agent: vs.host.Config().AgentOrDefault(meta.Agent), Variants: []string{}, Trust: meta.Trust}
 	if meta.Variant != "" {

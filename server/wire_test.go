@@ -93,8 +93,8 @@ func (w *wire) mark() int {
 	return len(w.bodies)
 }
 
-// until waits until a condition holds for all messages so far, or for their end.
-func (w *wire) until(what string, met func(bodies []string, ended bool) bool) {
+// waitUntil waits until a condition holds for all messages so far, or for their end.
+func (w *wire) waitUntil(what string, met func(bodies []string, ended bool) bool) {
 	w.t.Helper()
 	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
@@ -122,7 +122,7 @@ func (w *wire) until(what string, met func(bodies []string, ended bool) bool) {
 // after it.
 func (w *wire) await(mark int, pieces ...string) (body string, next int) {
 	w.t.Helper()
-	w.until(fmt.Sprintf("%q behind %d", pieces, mark), func(bodies []string, _ bool) bool {
+	w.waitUntil(fmt.Sprintf("%q behind %d", pieces, mark), func(bodies []string, _ bool) bool {
 		for i, b := range bodies[mark:] {
 			if hasAll(b, pieces) {
 				body, next = b, mark+i+1
@@ -137,7 +137,7 @@ func (w *wire) await(mark int, pieces ...string) (body string, next int) {
 // awaitStart waits until the tasks of the start have ended.
 func (w *wire) awaitStart() {
 	w.t.Helper()
-	w.until("end of the start", func(bodies []string, _ bool) bool {
+	w.waitUntil("end of the start", func(bodies []string, _ bool) bool {
 		var heard []fake.Message
 		for _, b := range bodies {
 			var m fake.Message
@@ -151,11 +151,11 @@ func (w *wire) awaitStart() {
 // awaitEnd waits until the daemon has closed its output.
 func (w *wire) awaitEnd() {
 	w.t.Helper()
-	w.until("end", func(_ []string, ended bool) bool { return ended })
+	w.waitUntil("end", func(_ []string, ended bool) bool { return ended })
 }
 
-// since returns the messages after a mark that have all pieces.
-func (w *wire) since(mark int, pieces ...string) (out []string) {
+// messagesSince returns the messages after a mark that have all pieces.
+func (w *wire) messagesSince(mark int, pieces ...string) (out []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, b := range w.bodies[mark:] {

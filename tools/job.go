@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// JobStatus is the state of a background job. The values are those of eca-protocol 4.12.
+// JobStatus is the state of a background job. The values are those of eca-protocol.md 4.12.
 type JobStatus string
 
 // States of a job. A running job changes once, to one of the others.

@@ -56,7 +56,7 @@ type Spec struct {
 
 	// OwnChat means that a call only affects its chat and takes no time. It runs immediately,
 	// before the next call of the same response is processed, and the user is never asked about it,
-	// since clients cannot show that (eca-protocol 7.4, task).
+	// since clients cannot show that (eca-protocol.md 7.4, task).
 	OwnChat bool
 
 	// ReadOnly means that no call changes anything outside its chat. See Plan.ReadOnly.
@@ -143,7 +143,8 @@ func (c Call) Place(n int, path string) (string, error) {
 // Subagent reports whether a subagent makes the call.
 func (c Call) Subagent() bool { return strings.HasPrefix(c.ChatID, SubagentPrefix) }
 
-// SubagentPrefix is the prefix of the ids of subagents' chats, and of no others (eca-protocol 2.3).
+// SubagentPrefix is the prefix of the ids of subagents' chats, and of no others (eca-protocol.md
+// 2.3).
 const SubagentPrefix = "subagent-"
 
 // Subagents starts subagents for a call.

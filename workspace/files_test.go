@@ -21,8 +21,8 @@ func needsListings(t *testing.T, dir string) {
 	}
 }
 
-// listed asks for a listing until there is one.
-func listed(t *testing.T, f *Finder, roots []string, root string, since Mark) *Listing {
+// waitForListing requests a listing until there is one.
+func waitForListing(t *testing.T, f *Finder, roots []string, root string, since Mark) *Listing {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		if l, ok := f.Listing(context.Background(), roots, root, since); ok {
@@ -130,7 +130,7 @@ func TestListing(t *testing.T) {
 				do(t, os.MkdirAll(dir, 0o700), os.WriteFile(path, fmt.Append(nil, round, random.Int()), 0o600))
 			}
 		}
-		k.follow(listed(t, f, roots, root, k.mark))
+		k.follow(waitForListing(t, f, roots, root, k.mark))
 		if got, want := k.render(), onDisk(t, root); got != want {
 			t.Fatalf("round %d:\n%s\nwant:\n%s", round, got, want)
 		}
@@ -147,25 +147,25 @@ func TestListingOfLittle(t *testing.T) {
 	do(t, err)
 	needsListings(t, root)
 	f, roots := newFinder(t), []string{root}
-	watched(t, f, roots)
+	waitForNotifications(t, f, roots)
 	k := &follower{root: root}
-	k.follow(listed(t, f, roots, root, k.mark))
+	k.follow(waitForListing(t, f, roots, root, k.mark))
 	if k.again != 41 {
 		t.Errorf("at first %d folders changed", k.again)
 	}
 	k.again = 0
-	l := listed(t, f, roots, root, k.mark)
+	l := waitForListing(t, f, roots, root, k.mark)
 	if k.follow(l); k.again != 0 || len(k.files) != 41 {
 		t.Errorf("without a change: %d folders of %d were reported as changed", k.again, len(k.files))
 	}
 	do(t, os.WriteFile(filepath.Join(root, "dir7", "a"), []byte("new"), 0o600))
 	put(t, root, "dir8/b")
-	if k.follow(listed(t, f, roots, root, k.mark)); k.again != 2 {
+	if k.follow(waitForListing(t, f, roots, root, k.mark)); k.again != 2 {
 		t.Errorf("two files changed: %d folders", k.again)
 	}
 	f.Touch(filepath.Join(root, "dir9", "a"), filepath.Join(filepath.Dir(root), "elsewhere"))
 	k.again = 0
-	if k.follow(listed(t, f, roots, root, k.mark)); k.again > 3 || k.again == 0 { // and those that were written
+	if k.follow(waitForListing(t, f, roots, root, k.mark)); k.again > 3 || k.again == 0 { // and those that were written
 		t.Errorf("a file is in use: %d folders changed", k.again)
 	}
 	// An old index is walked again, and from then on everything may have changed.
@@ -177,7 +177,7 @@ func TestListingOfLittle(t *testing.T) {
 	ix.current.Store(&s)
 	for deadline := time.Now().Add(patience); k.again < 41 && time.Now().Before(deadline); {
 		k.again = 0
-		k.follow(listed(t, f, roots, root, k.mark))
+		k.follow(waitForListing(t, f, roots, root, k.mark))
 	}
 	if k.again != 41 {
 		t.Error("the folders of an index that is too old were not all reported as changed")
@@ -192,7 +192,7 @@ func TestNoListing(t *testing.T) {
 	needsListings(t, root)
 	f, roots := newFinder(t), []string{root, filepath.Join(root, "in")}
 	k := &follower{root: roots[1]}
-	if k.follow(listed(t, f, roots, roots[1], Mark{})); !strings.HasPrefix(k.render(), "b: ") {
+	if k.follow(waitForListing(t, f, roots, roots[1], Mark{})); !strings.HasPrefix(k.render(), "b: ") {
 		t.Errorf("in the inner root: %s", k.render())
 	}
 	for _, other := range []string{root, filepath.Join(root, "nowhere")} {

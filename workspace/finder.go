@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxFound  = 100 // results of a query (eca-protocol 4.7)
+	maxFound  = 100 // results of a query (eca-protocol.md 4.7)
 	maxRecent = 50  // files in use that are remembered
 )
 
@@ -39,7 +39,7 @@ type Finder struct {
 }
 
 // Find returns at most 100 files and folders, best first. The order depends only on the files and on
-// the files in use (eca-protocol 4.7). A query that begins with `/`, `~`, `./` or `../` is a path:
+// the files in use (eca-protocol.md 4.7). A query that begins with `/`, `~`, `./` or `../` is a path:
 // Find lists that folder, or the entries of its parent that begin with the last name. Relative paths
 // start at the first root. Other queries search the paths below the roots, ignoring case. Find fails
 // if ctx ends or the Finder is closed.

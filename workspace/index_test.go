@@ -49,8 +49,8 @@ func await(t *testing.T, f *Finder, roots []string, query, want string) {
 	}
 }
 
-// watched queries until notifications work.
-func watched(t *testing.T, f *Finder, roots []string) *index {
+// waitForNotifications queries until notifications work.
+func waitForNotifications(t *testing.T, f *Finder, roots []string) *index {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	for time.Now().Before(deadline) {
@@ -97,7 +97,7 @@ func TestWatched(t *testing.T) {
 	}
 	needsWatches(t, root)
 	f, roots := newFinder(t), []string{root}
-	ix := watched(t, f, roots)
+	ix := waitForNotifications(t, f, roots)
 	walked := ix.current.Load().walkedAt
 	in := func(names ...string) string { return filepath.Join(append([]string{root}, names...)...) }
 
@@ -132,7 +132,7 @@ func TestWatched(t *testing.T) {
 	// The watches of a renamed folder have its old path, so the index walks everything again.
 	do(t, os.Rename(in("sub"), in("moved")))
 	await(t, f, roots, "again", "moved/x/again")
-	watched(t, f, roots)
+	waitForNotifications(t, f, roots)
 	put(t, root, "moved/x/end")
 	await(t, f, roots, "end", "moved/x/end")
 	// The file written last comes first.
@@ -152,7 +152,7 @@ func TestWatchedRoot(t *testing.T) {
 	root := tree(t, "dir/a", "dir/skip")
 	needsWatches(t, root)
 	f, roots := newFinder(t), []string{filepath.Join(root, "dir")}
-	watched(t, f, roots)
+	waitForNotifications(t, f, roots)
 	do(t, os.RemoveAll(roots[0]))
 	await(t, f, roots, "", "")
 	put(t, root, "dir/b")
@@ -177,7 +177,7 @@ func TestCheckout(t *testing.T) {
 	root := tree(t, names(0)...)
 	needsWatches(t, root)
 	f, roots := newFinder(t), []string{root}
-	watched(t, f, roots)
+	waitForNotifications(t, f, roots)
 	stop, answered := make(chan struct{}), 0
 	var queries sync.WaitGroup
 	queries.Go(func() {
@@ -212,7 +212,7 @@ func TestCheckout(t *testing.T) {
 	slices.Sort(want)
 	deadline := time.Now().Add(patience)
 	for {
-		ix := watched(t, f, roots)
+		ix := waitForNotifications(t, f, roots)
 		if _, err := f.Find(context.Background(), roots, "x"); err != nil {
 			t.Fatal(err)
 		}

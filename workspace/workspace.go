@@ -46,8 +46,9 @@ func New(roots ...string) *Workspace {
 	return w
 }
 
-// FromURI returns the path of a file URI. It accepts all forms that clients write: percent-encoded or
-// with plain spaces, file:///C:/..., file:/... (eca-protocol 2.4). It returns a plain path unchanged.
+// FromURI returns the path of a file URI. It accepts all forms that clients write: percent-encoded
+// or with plain spaces, file:///C:/..., file:/... (eca-protocol.md 2.4). It returns a plain path
+// unchanged.
 func FromURI(uri string) string {
 	rest, ok := strings.CutPrefix(uri, "file:")
 	if !ok {

@@ -29,7 +29,7 @@ func (c *Commands) initPrompt(rest string) (string, error) {
 	return text, nil
 }
 
-// syncSystemPrompt unpins the chat's system prompt (eca-features 10).
+// syncSystemPrompt unpins the chat's system prompt (eca-features.md 10).
 func (c *Commands) syncSystemPrompt(ctx context.Context, in input) (string, error) {
 	if _, err := in.session.DropSystemPrompt().Wait(ctx); err != nil {
 		return "", err

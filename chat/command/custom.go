@@ -23,8 +23,8 @@ const (
 	typeMCPPrompt = "mcpPrompt"
 )
 
-// customCommand finds a command that is not native: a command of the user, or else a skill, or else a prompt
-// of an MCP server (eca-features 14). line is the message without the slash.
+// customCommand finds a command that is not native: a command of the user, or else a skill, or else
+// a prompt of an MCP server (eca-features.md 14). line is the message without the slash.
 func (c *Commands) customCommand(name, rest, line string) (chat.Command, bool) {
 	set := c.deps.Extensions()
 	if cmd, ok := set.Command(name); ok {

@@ -190,7 +190,7 @@ func readDocument(path string) (chatInfo, []event.Event, error) {
 	return parseDocument(f)
 }
 
-// title shortens a title to one line of the length that clients show (eca-protocol 7.1).
+// title shortens a title to one line of the length that clients show (eca-protocol.md 7.1).
 func title(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	const maxTitle = 40

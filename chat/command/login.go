@@ -38,7 +38,7 @@ const (
 	waiting  // the user logs in elsewhere, for example in a browser, and may paste the resulting URL or code
 )
 
-// loginDialog is one /login (eca-protocol 8.8).
+// loginDialog is one /login (eca-protocol.md 8.8).
 type loginDialog struct {
 	c        *Commands
 	state    loginState

@@ -12,7 +12,7 @@ import (
 )
 
 // Prompts provides the prompts of MCP servers. Their commands are named server:prompt, so that the
-// prompts of two servers never collide (eca-features 15).
+// prompts of two servers never collide (eca-features.md 15).
 type Prompts interface {
 	// Prompts returns all prompts, in a stable order.
 	Prompts() []Prompt

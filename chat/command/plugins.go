@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions/plugins"
 )
 
-// Plugins manages plugins (eca-features 14, 21). A change is in effect when its method returns.
+// Plugins manages plugins (eca-features.md 14, 21). A change is in effect when its method returns.
 type Plugins interface {
 	Installed() *plugins.Set
 	Sources() []plugins.State

@@ -192,7 +192,7 @@ func drawContext(u event.UsageReported, model string, autoCompact int) string {
 	return b.String()
 }
 
-// emoji returns the emoji that represents a category in all clients (eca-protocol 7.2).
+// emoji returns the emoji that represents a category in all clients (eca-protocol.md 7.2).
 func emoji(category string) string {
 	switch category {
 	case "System prompt":

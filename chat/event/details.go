@@ -83,7 +83,7 @@ type Tasks struct {
 	ActiveSummary string `json:"activeSummary,omitempty"`
 }
 
-// TaskStatus is the status of a task. The values are those of eca-protocol 7.4.
+// TaskStatus is the status of a task. The values are those of eca-protocol.md 7.4.
 type TaskStatus string
 
 // Statuses of tasks.

@@ -254,7 +254,7 @@ const (
 	SaidByModel SaidBy = "assistant"
 )
 
-// RejectReason is the reason why a call did not run (eca-protocol 7.1, toolCallRejected).
+// RejectReason is the reason why a call did not run (eca-protocol.md 7.1, toolCallRejected).
 type RejectReason string
 
 // Reasons for a rejection.

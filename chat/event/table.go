@@ -15,7 +15,7 @@ type row struct {
 	volatile    bool // it is shown, but not stored
 }
 
-// CompactionName is the id of each compaction (eca-protocol 4.8).
+// CompactionName is the id of each compaction (eca-protocol.md 4.8).
 const CompactionName = "lastCompaction"
 
 // KindFlag is the kind of Flag. The store positions a flag after the message that it marks.

@@ -104,7 +104,7 @@ func (d document) warning() string {
 	return fmt.Sprintf("the chats have format version %q, not %d; the output may be incomplete", d.version, want)
 }
 
-// chatFile returns the name of a chat's file (eca-features 13.5).
+// chatFile returns the name of a chat's file (eca-features.md 13.5).
 func chatFile(id string) string {
 	if !regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{7,127}$`).MatchString(id) || strings.HasPrefix(id, "index") {
 		sum := sha256.Sum256([]byte(id))

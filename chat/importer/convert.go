@@ -85,7 +85,7 @@ func (c *converter) emit(bodies ...event.Body) {
 	}
 }
 
-// message converts one message (roles: eca-features 13.5).
+// message converts one message (roles: eca-features.md 13.5).
 func (c *converter) message(i int, m Record) {
 	content := m.fields.Get("content")
 	fields, _ := content.(transitMap)

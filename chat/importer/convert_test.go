@@ -126,7 +126,7 @@ func render(t *testing.T, b *strings.Builder, path string) {
 		fmt.Fprintf(b, "left out: %s: %d\n", kind, c.leftOut[kind])
 	}
 	lines := []Record{Summary(c.meta, 0)}
-	for r := range Messages(each(c.events)) {
+	for r := range Messages(eachEvent(c.events)) {
 		lines = append(lines, r)
 	}
 	for _, r := range lines {
@@ -138,7 +138,7 @@ func render(t *testing.T, b *strings.Builder, path string) {
 	}
 }
 
-func each(events []event.Event) func(func(event.Event, error) bool) {
+func eachEvent(events []event.Event) func(func(event.Event, error) bool) {
 	return func(yield func(event.Event, error) bool) {
 		for _, e := range events {
 			if !yield(e, nil) {
@@ -168,7 +168,7 @@ func TestMessagesAreWhatWasImported(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []Record
-		for r := range Messages(each(c.events)) {
+		for r := range Messages(eachEvent(c.events)) {
 			got = append(got, r)
 		}
 		if d := cmp.Diff(comparable(t, want), comparable(t, got)); d != "" {
@@ -219,7 +219,7 @@ func FuzzConvert(f *testing.F) {
 		for _, p := range doc.chats {
 			if c, err := convert(p, nil, time.Time{}); err == nil {
 				check(t, c.events)
-				for r := range Messages(each(c.events)) {
+				for r := range Messages(eachEvent(c.events)) {
 					if _, err := json.Marshal(r); err != nil {
 						t.Error(err)
 					}

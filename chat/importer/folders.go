@@ -37,7 +37,7 @@ func Folders(cache string, roots []string) ([]string, error) {
 }
 
 // Folder returns the name of the folder in which the reference server would keep the chats of
-// a workspace (eca-features 13.5).
+// a workspace (eca-features.md 13.5).
 func Folder(roots []string) string {
 	const maxName = 30
 	name := "workspace"
@@ -53,7 +53,7 @@ func Folder(roots []string) string {
 	return name[:min(len(name), maxName)] + "_" + hashes(roots)[0]
 }
 
-// hashes returns the hashes in the folder names of a workspace (eca-features 13.5): first
+// hashes returns the hashes in the folder names of a workspace (eca-features.md 13.5): first
 // the current one, and then, if it differs, that of older versions, which treated linked
 // worktrees as separate workspaces.
 func hashes(roots []string) []string {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// CompletionTimeout is the time limit of a completion (eca-features, Appendix B).
+// CompletionTimeout is the time limit of a completion (eca-features.md, Appendix B).
 const CompletionTimeout = 30 * time.Second
 
 // ErrNothing is returned if the model has nothing to propose.

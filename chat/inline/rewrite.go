@@ -79,7 +79,7 @@ func (e *Engine) Rewrite(sel Selection) (*Rewriting, error) {
 }
 
 // rewriteSystem returns the system prompt: the configured text, followed by the parts that the text
-// does not refer to with variables (eca-features 22).
+// does not refer to with variables (eca-features.md 22).
 func (e *Engine) rewriteSystem(sel Selection, cfg *config.Config, m chat.Model) string {
 	path, around, label := "", "", "selection"
 	if sel.Path != "" {

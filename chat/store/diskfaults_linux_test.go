@@ -123,10 +123,10 @@ func playWithFault(t *testing.T, disk *faultyDisk, fault failure, n int, states 
 // session returns the changes that a daemon makes to a store, in order.
 func session() []func(context.Context, *Store) error {
 	meta := func(id string) chat.Meta {
-		return chat.Meta{ID: id, Created: at(1), Updated: at(2), Title: id, Model: "a/b", Agent: "code", Roots: []string{"/w"}}
+		return chat.Meta{ID: id, Created: atMillis(1), Updated: atMillis(2), Title: id, Model: "a/b", Agent: "code", Roots: []string{"/w"}}
 	}
 	message := func(seq event.Seq, text string) event.Event {
-		return event.Event{Seq: seq, Turn: "t", Time: at(int64(seq)), Body: event.UserMessage{ContentID: fmt.Sprint("m", seq), Text: text}}
+		return event.Event{Seq: seq, Turn: "t", Time: atMillis(int64(seq)), Body: event.UserMessage{ContentID: fmt.Sprint("m", seq), Text: text}}
 	}
 	long := string(slices.Repeat([]byte("text "), 4000))
 	return []func(context.Context, *Store) error{
@@ -134,7 +134,7 @@ func session() []func(context.Context, *Store) error {
 			return s.Append(ctx, meta("c"), []event.Event{message(1, "one"), message(2, long)})
 		},
 		func(ctx context.Context, s *Store) error {
-			return s.Extend(ctx, "c", []event.Event{message(3, "three"), {Seq: 4, Time: at(4), Body: event.Flag{ContentID: "f", Text: "flag", After: 3}}})
+			return s.Extend(ctx, "c", []event.Event{message(3, "three"), {Seq: 4, Time: atMillis(4), Body: event.Flag{ContentID: "f", Text: "flag", After: 3}}})
 		},
 		func(ctx context.Context, s *Store) error {
 			_, err := s.ChangeMeta(ctx, "c", func(m *chat.Meta) { m.Title = "renamed" })
@@ -143,10 +143,10 @@ func session() []func(context.Context, *Store) error {
 		func(ctx context.Context, s *Store) error { return s.Pin(ctx, "c", true) },
 		func(ctx context.Context, s *Store) error { return s.Copy(ctx, "c", meta("fork"), 4, 10) },
 		func(ctx context.Context, s *Store) error {
-			return s.Cut(ctx, meta("fork"), 12, event.Event{Seq: 20, Time: at(20), Body: event.Truncated{}})
+			return s.Cut(ctx, meta("fork"), 12, event.Event{Seq: 20, Time: atMillis(20), Body: event.Truncated{}})
 		},
 		func(ctx context.Context, s *Store) error {
-			return s.Adopt(ctx, meta("fork"), "c", 4, event.Event{Seq: 30, Time: at(30), Body: event.Truncated{}})
+			return s.Adopt(ctx, meta("fork"), "c", 4, event.Event{Seq: 30, Time: atMillis(30), Body: event.Truncated{}})
 		},
 		func(ctx context.Context, s *Store) error { return s.RemoveFlag(ctx, "c", 4) },
 		func(ctx context.Context, s *Store) error {

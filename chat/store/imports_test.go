@@ -18,8 +18,8 @@ import (
 
 func TestImports(t *testing.T) {
 	ctx, s := context.Background(), open(t, t.TempDir())
-	meta := chat.Meta{ID: "c1", Title: "T", Created: at(1), Updated: at(2), Roots: []string{"/w"}}
-	events := []event.Event{{Seq: 1, Time: at(1), Body: event.UserMessage{Text: "hi"}}}
+	meta := chat.Meta{ID: "c1", Title: "T", Created: atMillis(1), Updated: atMillis(2), Roots: []string{"/w"}}
+	events := []event.Event{{Seq: 1, Time: atMillis(1), Body: event.UserMessage{Text: "hi"}}}
 	add := func(source string, meta chat.Meta, want bool) {
 		t.Helper()
 		added, err := s.Import(ctx, source, meta, events)
@@ -81,8 +81,8 @@ func TestImportTogether(t *testing.T) {
 
 func TestChats(t *testing.T) {
 	ctx, s := context.Background(), open(t, t.TempDir())
-	old := chat.Meta{ID: "old", Created: at(1), Updated: at(2), Roots: []string{"/w", "/v"}}
-	young := chat.Meta{ID: "young", Title: "T", Named: true, Created: at(1), Updated: at(3), Model: "m", Agent: "a", Variant: "v", Trust: true, Roots: []string{"/w"}}
+	old := chat.Meta{ID: "old", Created: atMillis(1), Updated: atMillis(2), Roots: []string{"/w", "/v"}}
+	young := chat.Meta{ID: "young", Title: "T", Named: true, Created: atMillis(1), Updated: atMillis(3), Model: "m", Agent: "a", Variant: "v", Trust: true, Roots: []string{"/w"}}
 	hi := event.UserMessage{Text: "hi"}
 	command := event.UserMessage{Text: "/help", Command: true}
 	for _, m := range []chat.Meta{old, young} {

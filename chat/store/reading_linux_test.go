@@ -44,8 +44,8 @@ func TestImmutableFileChanges(t *testing.T) {
 		t.Helper()
 		s := New(dir)
 		defer s.Close()
-		meta := chat.Meta{ID: id, Created: at(1), Updated: at(2)}
-		if err := s.Append(ctx, meta, []event.Event{{Seq: 1, Time: at(1), Body: event.UserMessage{Text: id}}}); err != nil {
+		meta := chat.Meta{ID: id, Created: atMillis(1), Updated: atMillis(2)}
+		if err := s.Append(ctx, meta, []event.Event{{Seq: 1, Time: atMillis(1), Body: event.UserMessage{Text: id}}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -32,17 +32,17 @@ func open(t testing.TB, dir string) *Store {
 	return s
 }
 
-func at(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+func atMillis(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 
 func TestRoundTrip(t *testing.T) {
 	dir, ctx := t.TempDir(), context.Background()
 	s := open(t, dir)
-	meta := chat.Meta{ID: "c1", Created: at(1), Updated: at(2), Title: "T", Model: "a/b", Agent: "code", Variant: "v", Trust: true, Roots: []string{"/w"}}
+	meta := chat.Meta{ID: "c1", Created: atMillis(1), Updated: atMillis(2), Title: "T", Model: "a/b", Agent: "code", Variant: "v", Trust: true, Roots: []string{"/w"}}
 	cost := 0.5
 	events := []event.Event{
-		{Seq: 1, Turn: "t", Time: at(5), Body: event.UserMessage{ContentID: "x", Text: "hi", Context: []event.Block{{Label: "l", Text: "t"}}}},
-		{Seq: 3, Turn: "t", Time: at(6), Body: event.UsageReported{InputTokens: 7, Cost: &cost}},
-		{Seq: 4, Time: at(7), Body: event.Unknown{Name: "from_the_future", Raw: []byte(`{"a":1}`)}},
+		{Seq: 1, Turn: "t", Time: atMillis(5), Body: event.UserMessage{ContentID: "x", Text: "hi", Context: []event.Block{{Label: "l", Text: "t"}}}},
+		{Seq: 3, Turn: "t", Time: atMillis(6), Body: event.UsageReported{InputTokens: 7, Cost: &cost}},
+		{Seq: 4, Time: atMillis(7), Body: event.Unknown{Name: "from_the_future", Raw: []byte(`{"a":1}`)}},
 	}
 	if err := s.Append(ctx, meta, events); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestTwoDaemons(t *testing.T) {
 			for i := range n {
 				for c := range chats {
 					id := fmt.Sprintf("%d-%d", d, c)
-					e := event.Event{Seq: event.Seq(i + 1), Time: at(1), Body: event.Notice{Text: fmt.Sprint(i)}}
+					e := event.Event{Seq: event.Seq(i + 1), Time: atMillis(1), Body: event.Notice{Text: fmt.Sprint(i)}}
 					if err := s.Append(ctx, chat.Meta{ID: id}, []event.Event{e}); err != nil {
 						t.Error(err)
 					}

@@ -16,12 +16,12 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// said returns events with the given bodies and consecutive sequence numbers.
-func said(from event.Seq, bodies ...event.Body) []event.Event {
+// eventsOf returns events with the given bodies and consecutive sequence numbers.
+func eventsOf(from event.Seq, bodies ...event.Body) []event.Event {
 	var out []event.Event
 	previous := event.Kind("")
 	for i, b := range bodies {
-		out = append(out, event.Event{Seq: from + event.Seq(i), Time: at(1), Body: b, Begins: event.Begins(previous, b)})
+		out = append(out, event.Event{Seq: from + event.Seq(i), Time: atMillis(1), Body: b, Begins: event.Begins(previous, b)})
 		if !event.InterleavesText(b) {
 			previous = event.KindOf(b)
 		}
@@ -38,7 +38,7 @@ func TestWindows(t *testing.T) {
 		var model []chat.Cursor // the messages, in order
 		next := event.Seq(1)
 		appendEvents := func(bodies ...event.Body) {
-			if err := s.Append(ctx, chat.Meta{ID: "c"}, said(next, bodies...)); err != nil {
+			if err := s.Append(ctx, chat.Meta{ID: "c"}, eventsOf(next, bodies...)); err != nil {
 				rt.Fatal(err)
 			}
 			next += event.Seq(len(bodies))
@@ -68,7 +68,7 @@ func TestWindows(t *testing.T) {
 				}
 				from := model[rapid.IntRange(0, len(model)-1).Draw(rt, "cut from")].Anchor
 				model = slices.DeleteFunc(model, func(c chat.Cursor) bool { return c.Anchor >= from })
-				if err := s.Cut(ctx, chat.Meta{ID: "c"}, from, event.Event{Seq: next, Time: at(1), Body: event.Truncated{}}); err != nil {
+				if err := s.Cut(ctx, chat.Meta{ID: "c"}, from, event.Event{Seq: next, Time: atMillis(1), Body: event.Truncated{}}); err != nil {
 					rt.Fatal(err)
 				}
 				next++
@@ -138,7 +138,7 @@ func checkWindows(rt *rapid.T, s *Store, model []chat.Cursor) {
 
 func TestCursors(t *testing.T) {
 	s, ctx := open(t, t.TempDir()), context.Background()
-	if err := s.Append(ctx, chat.Meta{ID: "c"}, said(1, event.UserMessage{ContentID: "u"}, event.TextDelta{})); err != nil {
+	if err := s.Append(ctx, chat.Meta{ID: "c"}, eventsOf(1, event.UserMessage{ContentID: "u"}, event.TextDelta{})); err != nil {
 		t.Fatal(err)
 	}
 	gone := chat.Cursor{Anchor: 7, Seq: 7}
@@ -162,7 +162,7 @@ func TestCursors(t *testing.T) {
 // A copy has the original's events before a sequence number, and its flags in the same positions.
 func TestCopy(t *testing.T) {
 	s, ctx := open(t, t.TempDir()), context.Background()
-	first := said(1, event.UserMessage{ContentID: "u1"}, event.TextDelta{Text: "a"}, event.UserMessage{ContentID: "u2"}, event.Flag{ContentID: "f1", After: 1}, event.Flag{ContentID: "f2", After: 3})
+	first := eventsOf(1, event.UserMessage{ContentID: "u1"}, event.TextDelta{Text: "a"}, event.UserMessage{ContentID: "u2"}, event.Flag{ContentID: "f1", After: 1}, event.Flag{ContentID: "f2", After: 3})
 	if err := s.Append(ctx, chat.Meta{ID: "c", Title: "T"}, first); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestMigration(t *testing.T) {
 		t.Fatal(err)
 	}
 	tool := event.Tool{CallID: "k"}
-	events := said(
+	events := eventsOf(
 		1, event.UserMessage{ContentID: "u"}, event.TurnStarted{}, event.ReasoningStarted{ID: "r"}, event.ReasoningDelta{ID: "r", Text: "x"}, event.ReasoningFinished{ID: "r"},
 		event.TextDelta{Text: "a"}, event.TitleChanged{Title: "T"}, event.TextDelta{Text: "b"},
 		event.ToolProposed{Tool: tool}, event.ToolJudged{Tool: tool, Arguments: []byte("{}")}, event.ToolFinished{CallID: "k"}, event.TextDelta{Text: "c"}, event.TurnFinished{},
@@ -235,7 +235,7 @@ func TestMigration(t *testing.T) {
 			}
 		}
 	}
-	if err := s.Append(ctx, chat.Meta{ID: "c", Roots: []string{"/w/a"}}, said(20, event.UserMessage{ContentID: "more"})); err != nil {
+	if err := s.Append(ctx, chat.Meta{ID: "c", Roots: []string{"/w/a"}}, eventsOf(20, event.UserMessage{ContentID: "more"})); err != nil {
 		t.Fatal(err)
 	}
 	if span, err := s.Window(ctx, "c", chat.Window{Limit: 1}); err != nil || span.Total != want+1 || span.From != 20 {
@@ -246,13 +246,13 @@ func TestMigration(t *testing.T) {
 func TestList(t *testing.T) {
 	s, ctx := open(t, t.TempDir()), context.Background()
 	want := []chat.Summary{
-		{ID: "c 2", Title: "ü 7 8 ", Model: "a/b c", Created: at(-5), Updated: at(9)},
-		{ID: "c 1", Title: "a\x00b 1", Model: "3 ", Created: at(2), Updated: at(9)},
-		{ID: "c", Created: at(3), Updated: at(4), Messages: 1},
+		{ID: "c 2", Title: "ü 7 8 ", Model: "a/b c", Created: atMillis(-5), Updated: atMillis(9)},
+		{ID: "c 1", Title: "a\x00b 1", Model: "3 ", Created: atMillis(2), Updated: atMillis(9)},
+		{ID: "c", Created: atMillis(3), Updated: atMillis(4), Messages: 1},
 	}
 	for _, c := range want {
 		meta := chat.Meta{ID: c.ID, Title: c.Title, Model: c.Model, Created: c.Created, Updated: c.Updated}
-		if err := s.Append(ctx, meta, said(1, event.UserMessage{})[:c.Messages]); err != nil {
+		if err := s.Append(ctx, meta, eventsOf(1, event.UserMessage{})[:c.Messages]); err != nil {
 			t.Fatal(err)
 		}
 	}

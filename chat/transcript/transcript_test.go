@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/transcript"
 )
 
-// folded returns the changes of a list of events, numbered from 1.
-func folded(bodies ...event.Body) []transcript.Change {
+// foldEvents returns the changes of a list of events, numbered from 1.
+func foldEvents(bodies ...event.Body) []transcript.Change {
 	var out []transcript.Change
 	f := transcript.New()
 	for i, b := range bodies {
@@ -82,7 +82,7 @@ func TestFold(t *testing.T) {
 		},
 		{"what users do not see shows nothing", []event.Body{event.SystemPrompt{}, event.Pruned{}, event.FileChanged{}, event.Continued{}, event.Unknown{Name: "new"}}, ""},
 	} {
-		if got := lines(folded(c.bodies...)); got != c.want {
+		if got := lines(foldEvents(c.bodies...)); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.name, got, c.want)
 		}
 	}
@@ -91,7 +91,7 @@ func TestFold(t *testing.T) {
 // Each kind of event is folded without a panic, and its item differs from no item.
 func TestEveryKindIsFolded(t *testing.T) {
 	for _, b := range event.All() {
-		for _, c := range folded(b) {
+		for _, c := range foldEvents(b) {
 			if c.Item == nil || c.ID != 1 {
 				t.Errorf("%T: %+v", b, c)
 			}
@@ -132,13 +132,13 @@ func TestMergerIsTheSameForAllPieces(t *testing.T) {
 				}
 			}
 		}
-		if a, b := merged(whole), merged(cut); a != b {
+		if a, b := mergeItems(whole), mergeItems(cut); a != b {
 			t.Fatalf("whole:\n%s\nin pieces:\n%s", a, b)
 		}
 	})
 }
 
-func merged(events []event.Event) string {
+func mergeItems(events []event.Event) string {
 	var out []transcript.Change
 	var m transcript.Merger
 	f := transcript.New()

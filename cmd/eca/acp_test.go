@@ -142,14 +142,14 @@ func TestACPWithoutHome(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		cmd.Env = append(cmd.Env, "SystemRoot="+os.Getenv("SystemRoot"))
 	}
-	in, out := speak(t, cmd, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`+"\n"+
+	in, out := startAndSpeak(t, cmd, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`+"\n"+
 		`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":`+quoted(at.root)+`,"mcpServers":[]}}`, `"id":2`)
 	var made struct{ Result struct{ SessionID string } }
 	if err := json.Unmarshal([]byte(out.last), &made); err != nil || made.Result.SessionID == "" {
 		t.Fatalf("%s %v", out.last, err)
 	}
 	say(t, in, `{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":`+quoted(made.Result.SessionID)+`,"prompt":[{"type":"text","text":"Hello?"}]}}`)
-	out.until(t, `"stopReason"`)
+	out.readUntil(t, `"stopReason"`)
 }
 
 // A client that loads a session whose process was killed in a turn learns that the turn and its calls
@@ -165,7 +165,7 @@ turns:
 	at := newPlace(t, p.env()...)
 	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}` + "\n"
 	cmd := at.command("acp")
-	in, out := speak(t, cmd, initialize+`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":`+quoted(at.root)+`,"mcpServers":[]}}`, `"id":2`)
+	in, out := startAndSpeak(t, cmd, initialize+`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":`+quoted(at.root)+`,"mcpServers":[]}}`, `"id":2`)
 	var made struct{ Result struct{ SessionID string } }
 	if err := json.Unmarshal([]byte(out.last), &made); err != nil || made.Result.SessionID == "" {
 		t.Fatalf("%s %v", out.last, err)
@@ -174,17 +174,17 @@ turns:
 	prompt := `{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":` + session + `,"prompt":[{"type":"text","text":"Write."}]}}`
 	load := initialize + `{"jsonrpc":"2.0","id":2,"method":"session/load","params":{"sessionId":` + session + `,"cwd":` + quoted(at.root) + `,"mcpServers":[]}}`
 	say(t, in, prompt)
-	out.until(t, "session/request_permission")
+	out.readUntil(t, "session/request_permission")
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 
 	for range 2 { // the second client loads it after a prompt has ended the turn
 		cmd = at.command("acp")
-		in, out = speak(t, cmd, load, `"status":"failed"`)
-		out.until(t, "Interrupted: eca ended before this turn was finished")
-		out.until(t, `"id":2`)
+		in, out = startAndSpeak(t, cmd, load, `"status":"failed"`)
+		out.readUntil(t, "Interrupted: eca ended before this turn was finished")
+		out.readUntil(t, `"id":2`)
 		say(t, in, prompt)
-		out.until(t, `"stopReason"`)
+		out.readUntil(t, `"stopReason"`)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}

@@ -129,17 +129,17 @@ func TestNothingListens(t *testing.T) {
 	e.Open(here.root, nil)
 	e.Call("chat/prompt", map[string]any{"chatId": "c", "message": "hi"})
 	e.Await(0, "the end", fake.Finished())
-	if own := listening(t, os.Getpid()); len(own) == 0 {
+	if own := listeningSockets(t, os.Getpid()); len(own) == 0 {
 		t.Error("listening does not find the provider, which listens in this process")
 	}
-	if found := listening(t, e.cmd.Process.Pid); len(found) > 0 {
+	if found := listeningSockets(t, e.cmd.Process.Pid); len(found) > 0 {
 		t.Errorf("listening: %v", found)
 	}
 	shutDown(t, e)
 }
 
-// listening lists the sockets on which a process accepts connections.
-func listening(t *testing.T, pid int) (out []string) {
+// listeningSockets lists the sockets on which a process accepts connections.
+func listeningSockets(t *testing.T, pid int) (out []string) {
 	t.Helper()
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	entries, err := os.ReadDir(filepath.Join(dir, "fd"))

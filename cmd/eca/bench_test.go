@@ -38,8 +38,8 @@ func build(b testing.TB, dir string) string {
 	return bin
 }
 
-// empty is a Go program that only waits for the end of its input.
-func empty(b *testing.B) string {
+// buildEmptyProgram builds a Go program that only waits for the end of its input.
+func buildEmptyProgram(b *testing.B) string {
 	b.Helper()
 	dir := b.TempDir()
 	for name, text := range map[string]string{
@@ -78,7 +78,7 @@ func firstByte(b *testing.B, p place, bin, input string, args ...string) time.Du
 // BenchmarkStart: from process start to the answer of `initialize`, compared with the first output
 // of an empty Go program.
 func BenchmarkStart(b *testing.B) {
-	eca, nothing, here := build(b, "."), empty(b), newPlace(b)
+	eca, nothing, here := build(b, "."), buildEmptyProgram(b), newPlace(b)
 	var ours, floor []time.Duration
 	for b.Loop() {
 		floor = append(floor, firstByte(b, here, nothing, ""))
@@ -96,9 +96,9 @@ func median(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-// source is a provider that streams deltas as fast as they are read, or one per interval, stamped
-// with the time of sending.
-func source(b *testing.B, deltas int, every time.Duration) *httptest.Server {
+// newStreamingProvider starts a provider that streams deltas as fast as they are read, or one per
+// interval, stamped with the time of sending.
+func newStreamingProvider(b *testing.B, deltas int, every time.Duration) *httptest.Server {
 	b.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -122,8 +122,8 @@ func source(b *testing.B, deltas int, every time.Duration) *httptest.Server {
 	return srv
 }
 
-// relay is the floor: it reads the same stream and writes one frame per delta.
-func relay(b *testing.B, url string, w io.Writer) {
+// relayStream is the floor: it reads the same stream and writes one frame per delta.
+func relayStream(b *testing.B, url string, w io.Writer) {
 	b.Helper()
 	resp, err := http.Post(url+"/v1/responses", "application/json", strings.NewReader("{}"))
 	if err != nil {
@@ -148,16 +148,16 @@ func relay(b *testing.B, url string, w io.Writer) {
 	}
 }
 
-// served starts a released eca with a provider at url, ready for prompts.
-func served(b *testing.B, bin, url string) (*fake.Editor, *exec.Cmd) {
+// startWithProvider starts a released eca with a provider at url, ready for prompts.
+func startWithProvider(b *testing.B, bin, url string) (*fake.Editor, *exec.Cmd) {
 	b.Helper()
-	p, cmd := opened(b, bin, newPlace(b, "OPENAI_API_KEY=sk-bench", "OPENAI_API_URL="+url, `ECA_CONFIG={"chat":{"title":false},"providers":{"openai":{"fetchModels":false}}}`))
+	p, cmd := startOpened(b, bin, newPlace(b, "OPENAI_API_KEY=sk-bench", "OPENAI_API_URL="+url, `ECA_CONFIG={"chat":{"title":false},"providers":{"openai":{"fetchModels":false}}}`))
 	p.Await(0, "the start", fake.Ready())
 	return p, cmd
 }
 
-// opened starts a server in a place, and opens it.
-func opened(b *testing.B, bin string, here place) (*fake.Editor, *exec.Cmd) {
+// startOpened starts a server in a place, and opens it.
+func startOpened(b *testing.B, bin string, here place) (*fake.Editor, *exec.Cmd) {
 	b.Helper()
 	cmd := exec.Command(bin, "server", "--log-level", "error")
 	cmd.Dir, cmd.Env = here.root, here.env
@@ -174,8 +174,8 @@ func opened(b *testing.B, bin string, here place) (*fake.Editor, *exec.Cmd) {
 // pipe, through the whole daemon and its store.
 func BenchmarkDeltas(b *testing.B) {
 	const n = 200_000
-	src := source(b, n, 0)
-	e, _ := served(b, build(b, "."), src.URL)
+	src := newStreamingProvider(b, n, 0)
+	e, _ := startWithProvider(b, build(b, "."), src.URL)
 	var ours, floor time.Duration
 	for b.Loop() {
 		r, w, err := os.Pipe()
@@ -184,7 +184,7 @@ func BenchmarkDeltas(b *testing.B) {
 		}
 		go func() { _, _ = io.Copy(io.Discard, r) }()
 		start := time.Now()
-		relay(b, src.URL, w)
+		relayStream(b, src.URL, w)
 		floor += time.Since(start)
 		_ = w.Close()
 
@@ -205,8 +205,8 @@ func BenchmarkDeltas(b *testing.B) {
 // editor has read it, at 500 deltas per second.
 func BenchmarkLatency(b *testing.B) {
 	const n = 1000
-	src := source(b, n, 2*time.Millisecond)
-	e, _ := served(b, build(b, "."), src.URL)
+	src := newStreamingProvider(b, n, 2*time.Millisecond)
+	e, _ := startWithProvider(b, build(b, "."), src.URL)
 	var ours, floor []time.Duration
 	for b.Loop() {
 		r, w, err := os.Pipe()
@@ -225,7 +225,7 @@ func BenchmarkLatency(b *testing.B) {
 				}
 			}
 		}()
-		relay(b, src.URL, w)
+		relayStream(b, src.URL, w)
 		_ = w.Close()
 		<-done
 
@@ -282,8 +282,8 @@ func resident(b *testing.B, pid int) float64 {
 
 // BenchmarkMemory: resident memory idle, and after 100 chats of one turn each.
 func BenchmarkMemory(b *testing.B) {
-	src := source(b, 100, 0)
-	bin, nothing := build(b, "."), empty(b)
+	src := newStreamingProvider(b, 100, 0)
+	bin, nothing := build(b, "."), buildEmptyProgram(b)
 	var idle, after, floor float64
 	for b.Loop() {
 		cmd := exec.Command(nothing)
@@ -299,7 +299,7 @@ func BenchmarkMemory(b *testing.B) {
 		_ = stdin.Close()
 		_ = cmd.Wait()
 
-		e, proc := served(b, bin, src.URL)
+		e, proc := startWithProvider(b, bin, src.URL)
 		time.Sleep(2 * time.Second)
 		idle = resident(b, proc.Process.Pid)
 		for i := range 100 {
@@ -328,7 +328,7 @@ func BenchmarkCancel(b *testing.B) {
 		closed <- time.Now()
 	}))
 	b.Cleanup(src.Close)
-	e, _ := served(b, build(b, "."), src.URL)
+	e, _ := startWithProvider(b, build(b, "."), src.URL)
 	var took []time.Duration
 	for b.Loop() {
 		mark := e.Mark()

@@ -157,7 +157,7 @@ func copyChat(t *testing.T, here place, id, copied string) {
 // A title that cannot be stored is not confirmed, and the message does not claim that the stored chat
 // is lost.
 func TestRenameOnAFullDisk(t *testing.T) {
-	p := newProvider(t, tape("fine"))
+	p := newProvider(t, answerCassette("fine"))
 	here := newPlace(t, p.env()...)
 	if _, stderr, code := runProgram(t, here, "", "exec", "hi"); code != 0 {
 		t.Fatal(stderr)
@@ -180,7 +180,7 @@ func TestRenameOnAFullDisk(t *testing.T) {
 
 // The chats that eca exec makes for slash commands are of no use to continue.
 func TestResumeListsNoChatsOfCommands(t *testing.T) {
-	p := newProvider(t, tape("fine"))
+	p := newProvider(t, answerCassette("fine"))
 	here := newPlace(t, p.env()...)
 	for _, prompt := range []string{"/help", "hi", "/costs"} {
 		if _, stderr, code := runProgram(t, here, "", "exec", prompt); code != 0 {

@@ -154,7 +154,7 @@ func TestParentWatchdog(t *testing.T) {
 
 // The README's first command: no configuration, no network, no key.
 func TestExecDemo(t *testing.T) {
-	here := unconfigured(t)
+	here := unconfiguredPlace(t)
 	if err := os.WriteFile(filepath.Join(here.root, "main.go"), []byte("package main\n\nfunc main() {\n}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestExecDemo(t *testing.T) {
 
 // With a configuration, the demo model answers if it is chosen by its name.
 func TestDemoByItsName(t *testing.T) {
-	here := unconfigured(t)
+	here := unconfiguredPlace(t)
 	here.env = append(here.env, `ECA_CONFIG={"defaultModel": "demo/offline"}`)
 	if out, errOut, code := runProgram(t, here, "", "exec", "hi"); code != 0 || !strings.Contains(out, "I am the demo model") {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
@@ -175,7 +175,7 @@ func TestDemoByItsName(t *testing.T) {
 
 // The demo's quotation consists of whole lines, and its hint names the ways to get real answers.
 func TestDemoQuotesWholeLines(t *testing.T) {
-	here := unconfigured(t)
+	here := unconfiguredPlace(t)
 	text := "package main\n\nfunc main() {\n" + strings.Repeat("\tprintln(\"some rather long words\")\n", 60) + "}\n"
 	if err := os.WriteFile(filepath.Join(here.root, "main.go"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// TestConformance has the parts of the checklist of eca-protocol 15 that need the process; the rest
-// is in server.
+// TestConformance has the parts of the checklist of eca-protocol.md 15 that need the process; the
+// rest is in server.
 func TestConformance(t *testing.T) {
 	t.Run("1 single header, single write, compact body", conformWrites)
 	t.Run("4 stdout carries nothing else under a crash, child processes, --verbose", conformStdout)

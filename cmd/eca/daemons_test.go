@@ -85,7 +85,7 @@ turns: []
 					}
 				}
 			}
-			if id, line := durable(m); line != "" {
+			if id, line := durableLine(m); line != "" {
 				shown[id] = append(shown[id], line)
 			}
 		}
@@ -96,7 +96,7 @@ turns: []
 			}
 			var kept []string
 			for _, m := range after.Since(mark) {
-				if _, line := durable(m); line != "" {
+				if _, line := durableLine(m); line != "" {
 					kept = append(kept, line)
 				}
 			}
@@ -123,8 +123,8 @@ turns: []
 	shutDown(t, after)
 }
 
-// durable renders the messages that must survive: user messages and results of tools.
-func durable(m fake.Message) (chat, line string) {
+// durableLine renders the messages that must survive: user messages and results of tools.
+func durableLine(m fake.Message) (chat, line string) {
 	var p struct {
 		ChatID, Role string
 		Content      struct {

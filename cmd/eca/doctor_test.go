@@ -16,8 +16,8 @@ import (
 
 const plantedKey = "sk-plantedKey-0123456789"
 
-// examined runs the doctor and returns its findings by subject.
-func examined(t *testing.T, here place, args ...string) (found map[string][]doctor.Finding, code int) {
+// runDoctor runs the doctor and returns its findings by subject.
+func runDoctor(t *testing.T, here place, args ...string) (found map[string][]doctor.Finding, code int) {
 	t.Helper()
 	out, stderr, code := runProgram(t, here, "", append([]string{"doctor", "--json"}, args...)...)
 	var report doctor.Report
@@ -66,7 +66,7 @@ func TestDoctor(t *testing.T) {
 		"acme": {"api": "openai-chat", "url": "`+srv.URL+`/v1"},
 		"here": {"api": "openai-chat", "url": "`+srv.URL+`/bare", "models": {"m": {}}},
 		"quiet": {"api": "openai-chat", "url": "`+srv.URL+`/bare/quiet", "fetchModels": false, "models": {"m": {}}}}}`)
-	found, code := examined(t, here)
+	found, code := runDoctor(t, here)
 	if code != 0 {
 		t.Errorf("exit %d: %+v", code, found)
 	}
@@ -84,7 +84,7 @@ func TestDoctor(t *testing.T) {
 	for len(asked) > 0 {
 		<-asked
 	}
-	found, code = examined(t, here, "--offline")
+	found, code = runDoctor(t, here, "--offline")
 	expect(found, "provider acme", doctor.Note, "key from ACME_API_KEY, not asked")
 	if code != 0 || len(asked) > 0 {
 		t.Errorf("offline: exit %d, asked %d times", code, len(asked))
@@ -103,7 +103,7 @@ func TestDoctor(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("{\n  nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	found, code = examined(t, here)
+	found, code = runDoctor(t, here)
 	if code != 1 {
 		t.Errorf("exit %d", code)
 	}

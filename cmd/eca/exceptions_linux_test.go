@@ -118,7 +118,7 @@ func TestUserIsAskedAboutWhatTheSandboxStopped(t *testing.T) {
 		user := &askedUser{}
 		e := here.serve(t)
 		e.Answer("chat/askQuestion", user.handle)
-		e.Open(here.root, capable())
+		e.Open(here.root, capableParams())
 		run := func() string {
 			t.Helper()
 			mark := e.Mark()
@@ -279,7 +279,7 @@ func TestExecNamesTheSettingForWhatWasStopped(t *testing.T) {
 		"curl: (6) Could not resolve host: one.example":                                  "list one.example in toolCall.sandboxHosts",
 		"curl: (7) Failed to connect to localhost port " + port + ": Connection refused": "list " + port + " in toolCall.sandboxPorts",
 	} {
-		p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "touch made; echo '`+said+`' >&2; exit 7"}}`))
+		p := newProvider(t, callCassette(`{tool: eca__shell_command, arguments: {command: "touch made; echo '`+said+`' >&2; exit 7"}}`))
 		_, errOut, _ := runProgram(t, newPlace(t, p.env()...), "", "exec", "--approve", "workspace", "go")
 		if !strings.Contains(errOut, want) || strings.Count(errOut, " in toolCall.sandbox") != 1 {
 			t.Errorf("%s: %q is not said, or more:\n%s", said, want, errOut)

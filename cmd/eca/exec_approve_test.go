@@ -15,8 +15,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// calling is a cassette that makes calls, each with a text before it.
-func calling(calls ...string) string {
+// callCassette is a cassette that makes tool calls, each with a text before it.
+func callCassette(calls ...string) string {
 	out := "cassette: 1\nturns:\n  - steps:\n"
 	for _, c := range calls {
 		out += "      - {text: Next., calls: [" + c + "]}\n"
@@ -33,7 +33,7 @@ const (
 // Refused calls are listed with the flags that would allow them, without the given flag.
 func TestExecNamesFlagsThatWereNotGiven(t *testing.T) {
 	needs.POSIX(t)
-	p := newProvider(t, calling(writeCall, protectedCall))
+	p := newProvider(t, callCassette(writeCall, protectedCall))
 	for flag, want := range map[string][]string{
 		"ask": {"auto-edit", "workspace", "all"}, "auto-edit": {"all"}, "workspace": {"all"}, "all": nil, "none": nil,
 	} {
@@ -59,7 +59,7 @@ func TestExecNamesFlagsThatWereNotGiven(t *testing.T) {
 // A call that failed is shown with its command and the reason.
 func TestExecShowsWhatFailed(t *testing.T) {
 	needs.POSIX(t)
-	p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "echo bad >&2; exit 3"}}`))
+	p := newProvider(t, callCassette(`{tool: eca__shell_command, arguments: {command: "echo bad >&2; exit 3"}}`))
 	_, errOut, _ := runProgram(t, newPlace(t, p.env()...), "", "exec", "--approve", "all", "go")
 	for line := range strings.Lines(errOut) {
 		if strings.Contains(line, "failed: ") && strings.Contains(line, "echo bad >&2; exit 3: ") && strings.HasSuffix(line, "; bad\n") {
@@ -77,7 +77,7 @@ func TestExecNamesOnlyWhatWouldHaveAllowedTheCalls(t *testing.T) {
 		`{tool: eca__write_file, arguments: {path: "${workspace}/../outside.txt", content: "x"}}`:     {"--approve all"},
 		`{tool: eca__shell_command, arguments: {command: "git push https://example.org/x.git main"}}`: {"--approve all", "toolCall.approval.allow"},
 	} {
-		p := newProvider(t, calling(call))
+		p := newProvider(t, callCassette(call))
 		_, errOut, code := runProgram(t, newPlace(t, p.env()...), "", "exec", "go")
 		if code != exitRefused {
 			t.Errorf("exit code %d", code)
@@ -95,7 +95,7 @@ func TestExecNamesOnlyWhatWouldHaveAllowedTheCalls(t *testing.T) {
 func TestExecListsWhatWasRefused(t *testing.T) {
 	needs.POSIX(t)
 	for flag, why := range map[string]string{"none": "--approve none", "ask": "no terminal"} {
-		p := newProvider(t, calling(writeCall))
+		p := newProvider(t, callCassette(writeCall))
 		out, errOut, code := runProgram(t, newPlace(t, p.env()...), "", "exec", "--json", "--approve", flag, "go")
 		if got := transcriptOf(p.last(t)); code != exitRefused || !strings.Contains(got, "this run does not approve") || strings.Contains(got, "The user rejected") {
 			t.Errorf("--approve %s: exit code %d, the model received: %s\n%s", flag, code, got, errOut)
@@ -111,7 +111,7 @@ func TestExecListsWhatWasRefused(t *testing.T) {
 			t.Errorf("--approve %s: %s", flag, lines[len(lines)-1])
 		}
 	}
-	p := newProvider(t, calling(writeCall))
+	p := newProvider(t, callCassette(writeCall))
 	if out, _, _ := runProgram(t, newPlace(t, p.env()...), "", "exec", "--json", "--approve", "all", "go"); strings.Contains(out, `"refused"`) {
 		t.Errorf("the result lists refused calls although none was refused: %s", out)
 	}
@@ -121,7 +121,7 @@ func TestExecListsWhatWasRefused(t *testing.T) {
 // named.
 func TestExecApproveWorkspaceWins(t *testing.T) {
 	needs.Long(t)
-	p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "touch made"}}`))
+	p := newProvider(t, callCassette(`{tool: eca__shell_command, arguments: {command: "touch made"}}`))
 	if _, errOut, _ := runProgram(t, newPlace(t, p.env()...), "", "exec", "--approve", "workspace", "go"); strings.Contains(errOut, "is not available here") {
 		t.Skip("NOT TESTED: no sandbox with namespaces on this machine; Linux with user namespaces has one")
 	}
@@ -163,7 +163,7 @@ func TestExecApproveWorkspaceWins(t *testing.T) {
 // can leave it.
 func TestExecSaysHowCommandsLeaveTheSandbox(t *testing.T) {
 	needs.POSIX(t)
-	p := newProvider(t, calling(outsideCall))
+	p := newProvider(t, callCassette(outsideCall))
 	for flag, outside := range map[string]bool{"all": true, "ask": true, "none": false} {
 		here := newPlace(t, p.env()...)
 		_, errOut, code := runProgram(t, here, "", "exec", "--approve", flag, "go")
@@ -181,7 +181,7 @@ func TestExecSaysHowCommandsLeaveTheSandbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p = newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "echo x > `+wd+`/.testing-left"}}`))
+	p = newProvider(t, callCassette(`{tool: eca__shell_command, arguments: {command: "echo x > `+wd+`/.testing-left"}}`))
 	_, errOut, _ := runProgram(t, newPlace(t, append(p.env(), "TMPDIR="+t.TempDir())...), "", "exec", "--approve", "all", "go")
 	for _, want := range []string{"sandbox: use of " + wd + "/.testing-left refused", "Commands write in " + wd + " only if", `"toolCall": {"sandbox": "off"}`} {
 		if !strings.Contains(errOut, want) || strings.Contains(errOut, "toolCall.sandbox") {
@@ -197,14 +197,14 @@ func TestExecSaysWhyACallIsNotCovered(t *testing.T) {
 	if s := sandbox.Probe(); !s.Holds {
 		t.Skip("NOT TESTED: no sandbox on this machine: " + s.Without)
 	}
-	p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "curl http://one.example"}}`))
+	p := newProvider(t, callCassette(`{tool: eca__shell_command, arguments: {command: "curl http://one.example"}}`))
 	for mode, want := range map[string]string{"workspace": "`eca permission explain --unasked workspace COMMAND`", "ask": "`eca permission explain COMMAND`"} {
 		_, errOut, code := runProgram(t, newPlace(t, p.env()...), "", "exec", "--approve", mode, "go")
 		if code != exitRefused || !strings.Contains(errOut, "(asked because: ") || !strings.Contains(errOut, "eca does not know what curl does") || !strings.Contains(errOut, want) {
 			t.Errorf("--approve %s: exit code %d\n%s", mode, code, errOut)
 		}
 	}
-	p = newProvider(t, calling(writeCall))
+	p = newProvider(t, callCassette(writeCall))
 	if _, errOut, _ := runProgram(t, newPlace(t, p.env()...), "", "exec", "go"); strings.Contains(errOut, "permission explain") {
 		t.Errorf("stderr names `eca permission explain` for a call that is not a command:\n%s", errOut)
 	}
@@ -212,7 +212,7 @@ func TestExecSaysWhyACallIsNotCovered(t *testing.T) {
 
 // Parts of the answer are separated, even if the calls between them are not shown.
 func TestExecSeparatesPartsOfTheAnswer(t *testing.T) {
-	p := newProvider(t, calling(writeCall, protectedCall))
+	p := newProvider(t, callCassette(writeCall, protectedCall))
 	out, errOut, code := runProgram(t, newPlace(t, p.env()...), "", "exec", "--approve", "none", "go")
 	if code != exitRefused || out != "Next.\n\nNext.\n\nDone.\n" || strings.Contains(errOut, "new.txt new.txt") {
 		t.Errorf("exit code %d, %q\n%s", code, out, errOut)
@@ -224,13 +224,13 @@ func TestExecSeparatesPartsOfTheAnswer(t *testing.T) {
 func TestExecTellsWhatBecomesOfCommands(t *testing.T) {
 	needs.Long(t)
 	needs.POSIX(t)
-	p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "sleep 500", background: "web server"}}`))
+	p := newProvider(t, callCassette(`{tool: eca__shell_command, arguments: {command: "sleep 500", background: "web server"}}`))
 	_, errOut, code := runProgram(t, newPlace(t, p.env()...), "", "exec", "--approve", "all", "go")
 	if code != 0 || !strings.Contains(errOut, "The background job web server ended with eca exec: $ sleep 500") {
 		t.Errorf("exit code %d:\n%s", code, errOut)
 	}
 
-	p = newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "sleep 500"}}`))
+	p = newProvider(t, callCassette(`{tool: eca__shell_command, arguments: {command: "sleep 500"}}`))
 	cmd := newPlace(t, p.env()...).command("exec", "--approve", "all", "go")
 	detachTerminal(cmd)
 	stderr, err := cmd.StderrPipe()

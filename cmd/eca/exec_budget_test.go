@@ -14,13 +14,14 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// working is a cassette of which each answer but the fourth calls a tool, and costs $0.04 of the
-// model priced.
-func working(p *provider) (config string) {
+// workingConfig is a configuration whose provider has the models priced and unpriced. With the model
+// priced, each answer of workingTape costs $0.04.
+func workingConfig(p *provider) (config string) {
 	return `ECA_CONFIG={"chat":{"title":false},"defaultModel":"mock/priced","providers":{"mock":{"api":"openai-responses","key":"k","fetchModels":false,"url":"` + p.URL + `",` +
 		`"models":{"priced":{"limit":{"context":100000,"output":1000},"cost":{"input":100,"output":200}},"unpriced":{"limit":{"context":100000,"output":1000}}}}}}`
 }
 
+// workingTape is a cassette whose answers to the first prompt call a tool, except the fourth.
 func workingTape() string {
 	out := "cassette: 1\nturns:\n  - steps:\n"
 	for i := range 3 {
@@ -55,7 +56,7 @@ func TestExecEndsAtItsLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProvider(t, workingTape())
-			here := newPlace(t, working(p))
+			here := newPlace(t, workingConfig(p))
 			out, errOut, code := runProgram(t, here, "", append([]string{"exec", "work", "--approve", "all"}, c.args...)...)
 			if name == "time" && p.requests() == 0 { // the machine was slow before the first request
 				c.requests = 0
@@ -69,7 +70,7 @@ func TestExecEndsAtItsLimit(t *testing.T) {
 
 func TestExecJSONTellsOfTheLimit(t *testing.T) {
 	p := newProvider(t, workingTape())
-	here := newPlace(t, working(p))
+	here := newPlace(t, workingConfig(p))
 	out, errOut, code := runProgram(t, here, "", "exec", "work", "--json", "--max-cost", "0.01")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	var result struct {
@@ -89,7 +90,7 @@ func TestExecJSONTellsOfTheLimit(t *testing.T) {
 // The cost is not rounded to cents, as it is for editors: scripts add up the cost of many runs.
 func TestExecJSONHasTheExactCost(t *testing.T) {
 	p := newProvider(t, workingTape())
-	here := newPlace(t, strings.Replace(working(p), `{"input":100,"output":200}`, `{"input":0.5,"output":1}`, 1))
+	here := newPlace(t, strings.Replace(workingConfig(p), `{"input":100,"output":200}`, `{"input":0.5,"output":1}`, 1))
 	out, errOut, code := runProgram(t, here, "", "exec", "work", "--json", "--approve", "all")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	var result struct{ Cost float64 }
@@ -102,7 +103,7 @@ func TestExecJSONHasTheExactCost(t *testing.T) {
 // have spent.
 func TestExecHasTheConfiguredBudget(t *testing.T) {
 	p := newProvider(t, workingTape())
-	here := newPlace(t, strings.Replace(working(p), `{"chat"`, `{"budget":{"day":"$0.10","turn":["$7","5 EUR"]},"chat"`, 1))
+	here := newPlace(t, strings.Replace(workingConfig(p), `{"chat"`, `{"budget":{"day":"$0.10","turn":["$7","5 EUR"]},"chat"`, 1))
 	_, errOut, code := runProgram(t, here, "", "exec", "work")
 	if code != exitBudget || p.requests() != 3 || !strings.Contains(errOut, "Today's budget is used up: $0.1200 of $0.1000.") || !strings.Contains(errOut, "budget.day (ECA_CONFIG:1) sets this limit") {
 		t.Errorf("exit %d, %d requests: %s", code, p.requests(), errOut)
@@ -122,7 +123,7 @@ func TestExecHasTheConfiguredBudget(t *testing.T) {
 // is made.
 func TestExecRefusesLimitsThatAreNone(t *testing.T) {
 	p := newProvider(t, workingTape())
-	here := newPlace(t, working(p))
+	here := newPlace(t, workingConfig(p))
 	for line, want := range map[string]string{
 		"--max-cost 0": "must be more than 0", "--max-cost=-1": "must be more than 0", "--max-cost 5EUR": "unknown unit or currency, eur", "--max-cost much": "not a limit", "--max-cost=": "is empty",
 		"--max-cost 5m": "not an amount of money", "--max-tokens 0": "must be more than 0", "--max-tokens=-5": "must be more than 0", "--max-tokens many": "whole number",
@@ -167,7 +168,7 @@ func TestExecEndsAtItsTimeLimitWhileTheProviderIsSilent(t *testing.T) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, begun)
 		},
-		"fails": refusing(http.StatusBadGateway, "no such upstream"),
+		"fails": refusePrompts(http.StatusBadGateway, "no such upstream"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// tape is a cassette with an answer for each prompt.
-func tape(answers ...string) string {
+// answerCassette is a cassette with an answer for each prompt.
+func answerCassette(answers ...string) string {
 	out := "cassette: 1\nturns:\n"
 	for _, a := range answers {
 		text, _ := json.Marshal(a)
@@ -28,7 +28,7 @@ func tape(answers ...string) string {
 func TestExecReadsItsPromptFromStdin(t *testing.T) {
 	for name, args := range map[string][]string{"no argument": {"exec"}, "dash": {"exec", "-"}} {
 		t.Run(name, func(t *testing.T) {
-			p := newProvider(t, tape("fine"))
+			p := newProvider(t, answerCassette("fine"))
 			out, errOut, code := runProgram(t, newPlace(t, p.env()...), "what is this?\n", args...)
 			if got := transcriptOf(p.last(t)); code != 0 || out != "fine\n" || !strings.Contains(got, "user:what is this?") {
 				t.Errorf("exit %d, %s%s, %s", code, out, errOut, got)
@@ -38,7 +38,7 @@ func TestExecReadsItsPromptFromStdin(t *testing.T) {
 }
 
 func TestExecJSONBeginsWithTheStartAndEndsWithTheResult(t *testing.T) {
-	p := newProvider(t, tape("fine"))
+	p := newProvider(t, answerCassette("fine"))
 	here := newPlace(t, p.env()...)
 	out, errOut, code := runProgram(t, here, "", "exec", "hi", "--json")
 	var lines []map[string]any
@@ -90,7 +90,7 @@ func TestExecLinesOfABusyChat(t *testing.T) {
 }
 
 func TestExecContinuesTheLastChatOfTheFolder(t *testing.T) {
-	p := newProvider(t, tape("first", "second"))
+	p := newProvider(t, answerCassette("first", "second"))
 	here := newPlace(t, p.env()...)
 	for _, command := range []string{"/costs", "/model"} {
 		if _, errOut, code := runProgram(t, here, "", "exec", command); code != 0 {
@@ -113,7 +113,7 @@ func TestExecContinuesTheLastChatOfTheFolder(t *testing.T) {
 }
 
 func TestExecContinuesTheChatWhoseIDBeginsSo(t *testing.T) {
-	p := newProvider(t, tape("first", "second"))
+	p := newProvider(t, answerCassette("first", "second"))
 	here := newPlace(t, p.env()...)
 	runProgram(t, here, "", "exec", "one")
 	list, _, _ := runProgram(t, here, "", "chats", "list")
@@ -139,7 +139,7 @@ func TestExecContinuesTheChatWhoseIDBeginsSo(t *testing.T) {
 
 func TestExecNamesTheFolderOfAChat(t *testing.T) {
 	needs.POSIX(t)
-	p := newProvider(t, tape("first", "second"))
+	p := newProvider(t, answerCassette("first", "second"))
 	here := newPlace(t, p.env()...)
 	there := filepath.Join(here.root, "there")
 	if err := os.Mkdir(there, 0o755); err != nil {
@@ -158,7 +158,7 @@ func TestExecNamesTheFolderOfAChat(t *testing.T) {
 }
 
 func TestExecEphemeralLeavesNoChat(t *testing.T) {
-	p := newProvider(t, tape("fine"))
+	p := newProvider(t, answerCassette("fine"))
 	here := newPlace(t, append(p.env(), "TMPDIR="+t.TempDir(), `ECA_CONFIG={"chat":{"title":true}}`)...)
 	out, errOut, code := runProgram(t, here, "", "exec", "--ephemeral", "a secret matter")
 	if code != 0 || out != "fine\n" || strings.Contains(errOut, "Continue with") {
@@ -185,7 +185,7 @@ func TestExecEphemeralLeavesNoChat(t *testing.T) {
 }
 
 func TestExecWorksInTheFolderOfC(t *testing.T) {
-	p := newProvider(t, tape("fine"))
+	p := newProvider(t, answerCassette("fine"))
 	here := newPlace(t, p.env()...)
 	dir := filepath.Join(here.root, "sub")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -211,7 +211,7 @@ func TestExecWritesTheFinalAnswerToAFile(t *testing.T) {
 }
 
 func TestExecHasAnAnswerThatDoesNotMatchTheSchemaRepaired(t *testing.T) {
-	p := newProvider(t, tape("It is 3.", "```json\n{\"count\": 3}\n```"))
+	p := newProvider(t, answerCassette("It is 3.", "```json\n{\"count\": 3}\n```"))
 	here := newPlace(t, p.env()...)
 	const mark = "\xef\xbb\xbf" // some editors begin files with it
 	schema := mark + `{"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}`
@@ -237,7 +237,7 @@ func TestExecHasAnAnswerThatDoesNotMatchTheSchemaRepaired(t *testing.T) {
 
 // If the second answer does not match either, the run fails, and exitReason in the JSON says so.
 func TestExecFailsWithoutAMatchingAnswer(t *testing.T) {
-	p := newProvider(t, tape("It is 3.", "Three."))
+	p := newProvider(t, answerCassette("It is 3.", "Three."))
 	here := newPlace(t, p.env()...)
 	if err := os.WriteFile(filepath.Join(here.root, "s.json"), []byte(`{"type": "object"}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ func TestExecFailsWithoutAMatchingAnswer(t *testing.T) {
 // answer about an image that it did not see.
 func TestExecGivesTheModelAnImage(t *testing.T) {
 	for _, takes := range []bool{true, false} {
-		p := newProvider(t, tape("a dot", "a dot")) // the text in place of the image counts as a prompt
+		p := newProvider(t, answerCassette("a dot", "a dot")) // the text in place of the image counts as a prompt
 		here := newPlace(t, append(p.env(), fmt.Sprintf(`ECA_CONFIG={"chat":{"title":false},"providers":{"openai":{"models":{"gpt-5.2":{"imageInput":%t}}}}}`, takes))...)
 		png, _ := base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 		if err := os.WriteFile(filepath.Join(here.root, "dot.png"), png, 0o600); err != nil {
@@ -312,7 +312,7 @@ turns: []
 // The printed command line continues a chat, with the same configuration and in the same directory.
 func TestExecPrintsTheLineThatContinuesTheChat(t *testing.T) {
 	needs.POSIX(t)
-	p := newProvider(t, tape("fine", "more"))
+	p := newProvider(t, answerCassette("fine", "more"))
 	here := newPlace(t, p.env()...)
 	here.env = append(here.env, "ECA_CONFIG=")
 	for _, dir := range []string{"it's mine", "the work"} {
@@ -378,7 +378,7 @@ func TestStateDirectoryOfOthersIsRefused(t *testing.T) {
 // not stored.
 func TestExecWithoutRoomForTheChat(t *testing.T) {
 	needs.POSIX(t)
-	p := newProvider(t, tape("fine"))
+	p := newProvider(t, answerCassette("fine"))
 	here := newPlace(t, append(p.env(), "XDG_STATE_HOME=/dev/null/state")...)
 	// checkState refuses an impossible directory; a full disk is detected at the first write.
 	if _, errOut, code := runProgram(t, here, "", "exec", "hi"); code != 1 || !strings.Contains(errOut, "XDG_STATE_HOME") {
@@ -405,7 +405,7 @@ func TestExecWithoutRoomForTheChat(t *testing.T) {
 // If the answer cannot be written completely, the file of --output keeps its content.
 func TestExecKeepsTheFileOfOutput(t *testing.T) {
 	needs.POSIX(t)
-	p := newProvider(t, tape(strings.Repeat("long ", 4000)))
+	p := newProvider(t, answerCassette(strings.Repeat("long ", 4000)))
 	here := newPlace(t, p.env()...)
 	script := filepath.Join(here.root, "limited.sh")
 	limited := here
@@ -443,7 +443,7 @@ func TestLoginSaysThatTheKeyIsAccepted(t *testing.T) {
 			http.Error(w, "bad key", http.StatusUnauthorized)
 			return
 		}
-		streamed("")(w, r)
+		answerWithText("")(w, r)
 	}, env: []string{"OPENAI_API_KEY="}}.run(t)
 	if code != 0 || !strings.Contains(out, "accepts the key") {
 		t.Errorf("exit %d, %s%s", code, out, errOut)

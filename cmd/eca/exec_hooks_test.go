@@ -36,7 +36,7 @@ func TestExecNamesHooksThatFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newProvider(t, calling(writeCall))
+			p := newProvider(t, callCassette(writeCall))
 			here := newPlace(t, p.env()...)
 			here.env = append(here.env, `ECA_CONFIG={"chat": {"title": false}, "hooks": {"guard": {"type": "preToolCall", `+c.hook+`}}}`)
 			_, stderr, code := runProgram(t, here, "", "exec", "--approve", "all", "go")
@@ -51,7 +51,7 @@ func TestExecNamesHooksThatFail(t *testing.T) {
 func TestExecDoesNotNameHooksThatWork(t *testing.T) {
 	needs.POSIX(t)
 	for script, code := range map[string]int{"grep -q no-such-text && exit 2": 0, "exit 0": 0, "echo '{}'": 0, "echo no >&2; exit 2": exitRefused} {
-		p := newProvider(t, calling(writeCall))
+		p := newProvider(t, callCassette(writeCall))
 		here := newPlace(t, p.env()...)
 		quoted, _ := json.Marshal(script)
 		here.env = append(here.env, `ECA_CONFIG={"chat": {"title": false}, "hooks": {"guard": {"type": "preToolCall", "actions": [{"type": "shell", "shell": `+string(quoted)+`}]}}}`)
@@ -64,7 +64,7 @@ func TestExecDoesNotNameHooksThatWork(t *testing.T) {
 // Stderr shows what a hook prints.
 func TestExecShowsWhatHooksPrint(t *testing.T) {
 	needs.POSIX(t)
-	p := newProvider(t, tape("fine"))
+	p := newProvider(t, answerCassette("fine"))
 	here := newPlace(t, p.env()...)
 	here.env = append(here.env, `ECA_CONFIG={"chat": {"title": false}, "hooks": {"guard": {"type": "preRequest", "actions": [{"type": "shell", "shell": "echo 'two lines'; echo 'of text'"}]}}}`)
 	if _, stderr, code := runProgram(t, here, "", "exec", "go"); code != 0 || !strings.Contains(stderr, "· hook guard: two lines of text\n") {
@@ -95,14 +95,14 @@ func TestExecKeepsTheTitle(t *testing.T) {
 		switch {
 		case err != nil:
 		case !strings.Contains(string(body), "The conversation:"):
-			streamed("fine")(w, r)
+			answerWithText("fine")(w, r)
 			if r.Method != http.MethodGet {
 				close(answer)
 			}
 		default:
 			<-answer
 			time.Sleep(300 * time.Millisecond) // a title that takes longer than the answer
-			streamed("Greetings")(w, r)
+			answerWithText("Greetings")(w, r)
 		}
 	}))
 	defer provider.Close()
@@ -133,7 +133,7 @@ func TestExecNamesHooksOfTheEndThatFail(t *testing.T) {
 	needs.POSIX(t)
 	needs.Long(t)
 	for script, want := range map[string]string{"sleep 60": "hook was stopped because eca is shutting down", "echo boom >&2; exit 3": "boom"} {
-		p := newProvider(t, tape("fine"))
+		p := newProvider(t, answerCassette("fine"))
 		here := newPlace(t, p.env()...)
 		here.env = append(here.env, `ECA_CONFIG={"chat": {"title": false}, "hooks": {"bye": {"type": "sessionEnd", "actions": [{"type": "shell", "shell": "`+script+`"}]}}}`)
 		out, stderr, code := runProgram(t, here, "", "exec", "go")

@@ -78,7 +78,7 @@ func TestExecRunsNoCallsOfARefusedAnswer(t *testing.T) {
 // not asked to go on.
 func TestExecTakesAnAnswerThatOnlyDoneEnds(t *testing.T) {
 	w := wrongInput{
-		bare: true, args: []string{"exec", "--json", "hi"}, answer: answered("data: {\"choices\":[{\"delta\":{\"content\":\"fine\"}}]}\n\ndata: [DONE]\n\n"),
+		bare: true, args: []string{"exec", "--json", "hi"}, answer: answerWithStream("data: {\"choices\":[{\"delta\":{\"content\":\"fine\"}}]}\n\ndata: [DONE]\n\n"),
 		config: `{"defaultModel": "mine/m", "chat": {"title": false}, "providers": {"mine": {"api": "openai-chat", "url": "%URL%", "key": "k", "fetchModels": false, "models": {"m": {}}}}}`,
 	}
 	stdout, _, code, _ := w.run(t)
@@ -88,8 +88,8 @@ func TestExecTakesAnAnswerThatOnlyDoneEnds(t *testing.T) {
 	}
 }
 
-// answered answers with a stream.
-func answered(stream string) http.HandlerFunc {
+// answerWithStream answers requests to a model with a stream.
+func answerWithStream(stream string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			_, _ = io.WriteString(w, `{"data":[{"id":"gpt-5.2"},{"id":"gpt-5.2-mini"}]}`)
@@ -100,9 +100,8 @@ func answered(stream string) http.HandlerFunc {
 	}
 }
 
-// streamed answers like a provider, in the format of OpenAI's Responses; lists of models have one
-// model.
-func streamed(text string) http.HandlerFunc {
-	return answered(`data: {"type":"response.output_text.delta","item_id":"m","delta":"` + text + `"}` + "\n\n" +
+// answerWithText answers requests to a model with a text, in the format of OpenAI's Responses.
+func answerWithText(text string) http.HandlerFunc {
+	return answerWithStream(`data: {"type":"response.output_text.delta","item_id":"m","delta":"` + text + `"}` + "\n\n" +
 		`data: {"type":"response.completed","response":{"id":"r","status":"completed","output":[],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}}` + "\n\n")
 }

@@ -37,7 +37,7 @@ func TestExecRefusalsAreAlike(t *testing.T) {
 		"a hook that gives a reason":       {shell, `{"hooks": {"no": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "echo '{\"approval\": \"deny\", \"additionalContext\": \"not today\"}'"}]}}}`, all, "denied by the hook no: not today"},
 		"a hook with invalid arguments":    {writeCall, `{"hooks": {"no": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "echo '{\"updatedInput\": {\"path\": 5}}'"}]}}}`, all, "denied by the hook no, which changed its arguments"},
 	} {
-		p := newProvider(t, calling(c.call))
+		p := newProvider(t, callCassette(c.call))
 		tool := strings.TrimPrefix(strings.Split(c.call, ",")[0], "{tool: ")
 		run := func(more ...string) (stdout, stderr string) {
 			t.Helper()

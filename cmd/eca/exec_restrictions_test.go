@@ -13,7 +13,7 @@ import (
 // or name, eca exec does not start: no user watches it.
 func TestExecRefusesLostRestrictions(t *testing.T) {
 	needs.Long(t)
-	p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "touch made"}}`))
+	p := newProvider(t, callCassette(`{tool: eca__shell_command, arguments: {command: "touch made"}}`))
 	for config, wants := range map[string][]string{
 		`{"toolCall": {"approvl": {"deny": {"eca__shell_command": {}}}}}`: {"ECA_CONFIG:1:15: ", "unknown key toolCall.approvl", "did you mean toolCall.approval?"},
 		`{"toolCall": {"rules": {"deny": {"eca__shell_command": {}}}}}`:   {"unknown key toolCall.rules", "did you mean toolCall.approval?"},

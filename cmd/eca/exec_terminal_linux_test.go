@@ -78,7 +78,7 @@ func TestServerOnATerminalSaysWhatItWaitsFor(t *testing.T) {
 // Keys that were pressed before a question was shown do not answer it.
 func TestExecKeysBeforeTheQuestionDoNotAnswerIt(t *testing.T) {
 	second := strings.ReplaceAll(writeCall, "new.txt", "unseen.txt")
-	p := newProvider(t, calling(writeCall, second))
+	p := newProvider(t, callCassette(writeCall, second))
 	here := newPlace(t, p.env()...)
 	o := runOnTerminal(t, here, "exec", "go")
 	o.await("/N] ")
@@ -94,7 +94,7 @@ func TestExecKeysBeforeTheQuestionDoNotAnswerIt(t *testing.T) {
 
 // After Ctrl-D at a question, the next output begins on a new line.
 func TestExecQuestionIsLeftWithCtrlD(t *testing.T) {
-	p := newProvider(t, calling(writeCall))
+	p := newProvider(t, callCassette(writeCall))
 	o := runOnTerminal(t, newPlace(t, p.env()...), "exec", "go")
 	o.await("/N] ")
 	o.press("\x04")
@@ -105,7 +105,7 @@ func TestExecQuestionIsLeftWithCtrlD(t *testing.T) {
 
 // Ctrl-C at a question interrupts the run; it does not count as a refusal by the user.
 func TestExecQuestionIsLeftWithCtrlC(t *testing.T) {
-	p := newProvider(t, calling(writeCall))
+	p := newProvider(t, callCassette(writeCall))
 	here := newPlace(t, p.env()...)
 	for _, args := range [][]string{{"exec", "go"}, {"exec", "--json", "go"}} {
 		o := runOnTerminal(t, here, args...)
@@ -125,7 +125,7 @@ func TestExecQuestionIsLeftWithCtrlC(t *testing.T) {
 // Remembering is offered if it covers the whole call, and after a key that is not an answer, the
 // question is repeated.
 func TestExecQuestionIsRepeatedAfterAKeyThatIsNoAnswer(t *testing.T) {
-	p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "echo bad >&2; make nothing; touch made"}}`))
+	p := newProvider(t, callCassette(`{tool: eca__shell_command, arguments: {command: "echo bad >&2; make nothing; touch made"}}`))
 	here := newPlace(t, p.env()...)
 	o := runOnTerminal(t, here, "exec", "go")
 	if said := o.await("[y/N] "); !strings.Contains(said, "make nothing cannot be remembered") {
@@ -156,7 +156,7 @@ func TestExecQuestionIsRepeatedAfterAKeyThatIsNoAnswer(t *testing.T) {
 // A remembered call is not asked about again.
 func TestExecDoesNotAskAboutWhatItOfferedToRemember(t *testing.T) {
 	call := `{tool: eca__shell_command, arguments: {command: "mkdir -p made && git add made"}}`
-	p := newProvider(t, calling(call, call))
+	p := newProvider(t, callCassette(call, call))
 	o := runOnTerminal(t, newPlace(t, p.env()...), "exec", "go")
 	o.await("[y/s/w/g/N] ")
 	o.press("s\n")

@@ -93,26 +93,26 @@ sleep 300
 func faces() []face {
 	return []face{
 		{"serve", func(t *testing.T, here place) *exec.Cmd {
-			cmd, url := here.serves(t)
+			cmd, url := here.startServing(t)
 			task := postA2A(t, url, "SendMessage", `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"go"}]}}`)
 			postA2A(t, url, "SendMessage", fmt.Sprintf(`{"message":{"messageId":"n","taskId":%q,"role":"ROLE_USER","parts":[{"text":"yes"}]},"configuration":{"returnImmediately":true}}`, taskID(t, task)))
 			return cmd
 		}},
 		{"e2a", func(t *testing.T, here place) *exec.Cmd {
 			cmd := here.command("e2a")
-			speak(t, cmd, `{"request_id":"r","method":"chat.send","params":{"text":"go","trust":true}}`, `"phase":"running"`)
+			startAndSpeak(t, cmd, `{"request_id":"r","method":"chat.send","params":{"text":"go","trust":true}}`, `"phase":"running"`)
 			return cmd
 		}},
 		{"acp", func(t *testing.T, here place) *exec.Cmd {
 			cmd := here.command("acp")
-			in, out := speak(t, cmd, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`+"\n"+
+			in, out := startAndSpeak(t, cmd, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`+"\n"+
 				`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":`+quoted(here.root)+`,"mcpServers":[]}}`, `"sessionId"`)
 			var made struct{ Result struct{ SessionID string } }
 			if err := json.Unmarshal([]byte(out.last), &made); err != nil {
 				t.Fatal(err)
 			}
 			say(t, in, `{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":`+quoted(made.Result.SessionID)+`,"prompt":[{"type":"text","text":"go"}]}}`)
-			out.until(t, `"session/request_permission"`)
+			out.readUntil(t, `"session/request_permission"`)
 			var asked struct{ ID json.RawMessage }
 			if err := json.Unmarshal([]byte(out.last), &asked); err != nil {
 				t.Fatal(err)
@@ -138,7 +138,7 @@ func TestFacesEnd(t *testing.T) {
 			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
-			ends(t, cmd, 0)
+			checkExit(t, cmd, 0)
 			t.Logf("it ended within %s", time.Since(began))
 			if runtime.GOOS == "linux" {
 				awaitGone(t, pids)
@@ -162,13 +162,13 @@ func TestFacesKilled(t *testing.T) {
 			if err := cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			ends(t, cmd, -1)
+			checkExit(t, cmd, -1)
 			awaitGone(t, pids)
 			if f.name != "serve" {
 				return
 			}
 			// The next server reports the outcome of the task.
-			cmd, url := here.serves(t)
+			cmd, url := here.startServing(t)
 			defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 			list := postA2A(t, url, "ListTasks", `{}`)
 			if !strings.Contains(list, `"TASK_STATE_FAILED"`) || !strings.Contains(list, "eca stopped before the task ended") || strings.Contains(list, "TASK_STATE_WORKING") {
@@ -188,7 +188,7 @@ func TestFacesEndUnread(t *testing.T) {
 		"acp": {`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}` + "\n" + `{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":` + quoted(here.root) + `,"mcpServers":[]}}`, `"sessionId"`},
 	} {
 		cmd := here.command(name)
-		in, out := speak(t, cmd, lines[0], lines[1])
+		in, out := startAndSpeak(t, cmd, lines[0], lines[1])
 		if name == "acp" {
 			var made struct{ Result struct{ SessionID string } }
 			if err := json.Unmarshal([]byte(out.last), &made); err != nil {
@@ -200,12 +200,12 @@ func TestFacesEndUnread(t *testing.T) {
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
-		ends(t, cmd, 0)
+		checkExit(t, cmd, 0)
 	}
 }
 
-// serves starts `eca serve` for this machine and returns its URL.
-func (p place) serves(t *testing.T) (cmd *exec.Cmd, url string) {
+// startServing starts `eca serve` for this machine and returns its URL.
+func (p place) startServing(t *testing.T) (cmd *exec.Cmd, url string) {
 	t.Helper()
 	cmd = p.command("serve", "--listen", "127.0.0.1:0", "--log-level", "error")
 	stderr, err := cmd.StderrPipe()
@@ -261,7 +261,7 @@ type spoken struct {
 	last string
 }
 
-func (s *spoken) until(t *testing.T, text string) {
+func (s *spoken) readUntil(t *testing.T, text string) {
 	t.Helper()
 	for {
 		line, err := s.ReadString('\n')
@@ -289,14 +289,14 @@ func (s *spoken) begin(t *testing.T, text string) {
 	}
 }
 
-// speak starts a program, writes a text to it, and reads until another text appears.
-func speak(t *testing.T, cmd *exec.Cmd, text, until string) (io.Writer, *spoken) {
+// startAndSpeak starts a program, writes a text to it, and reads until another text appears.
+func startAndSpeak(t *testing.T, cmd *exec.Cmd, text, until string) (io.Writer, *spoken) {
 	t.Helper()
 	in, out := startPiped(t, cmd)
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	say(t, in, text)
 	s := &spoken{Reader: bufio.NewReaderSize(out, 16)}
-	s.until(t, until)
+	s.readUntil(t, until)
 	return in, s
 }
 
@@ -307,8 +307,8 @@ func say(t *testing.T, in io.Writer, text string) {
 	}
 }
 
-// ends waits for a program's end with an exit code; -1 stands for a signal.
-func ends(t *testing.T, cmd *exec.Cmd, code int) {
+// checkExit waits for a program's end with an exit code; -1 stands for a signal.
+func checkExit(t *testing.T, cmd *exec.Cmd, code int) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() {

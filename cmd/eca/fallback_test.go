@@ -36,7 +36,7 @@ func TestConfigCheckReportsFallbackModels(t *testing.T) {
 // A fallback model whose provider does not exist is ignored, as config check says. Messages spell
 // the models as the configuration does.
 func TestExecIgnoresAFallbackOfNoProvider(t *testing.T) {
-	p := newProvider(t, tape("fine"))
+	p := newProvider(t, answerCassette("fine"))
 	here := newPlace(t, p.env()...)
 	here.env = append(here.env, `ECA_CONFIG={"chat": {"title": false}, "defaultModel": "my_gpu1/m", "fallbackModels": ["nobody/x", "openai/gpt-5.2"],
   "providers": {"my_gpu1": {"api": "openai-chat", "url": "http://127.0.0.1:1"}}}`)

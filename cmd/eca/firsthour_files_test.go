@@ -94,12 +94,12 @@ func wrongAccounts() []wrongInput {
 		}
 	}
 	out := []wrongInput{
-		{name: "wrong key from a variable that the configuration names", args: exec, env: []string{"MINE=sk-wrong"}, config: `{"providers": {"openai": {"key": "${env:MINE}"}}}`, answer: refusing(401, "bad key"), code: 1, want: []string{"401", "providers.openai.key", "config.json:1", "the environment variable MINE: change it there"}, not: []string{"sk-wrong"}},
-		{name: "key that is missing", bare: true, args: exec, config: provider, answer: refusing(401, "no key"), code: 1, want: []string{"401", "No key was sent: enter one with `eca login mine`", "or set providers.mine.key"}},
+		{name: "wrong key from a variable that the configuration names", args: exec, env: []string{"MINE=sk-wrong"}, config: `{"providers": {"openai": {"key": "${env:MINE}"}}}`, answer: refusePrompts(401, "bad key"), code: 1, want: []string{"401", "providers.openai.key", "config.json:1", "the environment variable MINE: change it there"}, not: []string{"sk-wrong"}},
+		{name: "key that is missing", bare: true, args: exec, config: provider, answer: refusePrompts(401, "no key"), code: 1, want: []string{"401", "No key was sent: enter one with `eca login mine`", "or set providers.mine.key"}},
 		{name: "empty document in place of a stream", bare: true, args: exec, config: provider, answer: answer(200, ""), code: 1, want: []string{"did not stream but answered with application/json, and no text. The request went to"}},
 		{name: "local server that does not run, whose key is not set", bare: true, args: exec, config: `{"providers": {"mine": {"api": "openai-chat", "url": "http://127.0.0.1:1", "key": "${env:NOPE}", "models": {"m": {}}}}}`, code: 1, want: []string{"connection refused by 127.0.0.1:1. Its url comes from providers.mine.url"}},
 		{name: "document in place of a stream", bare: true, args: exec, config: provider, answer: answer(200, `{"choices": [{"message": {"content": "hi"}}]}`), code: 1, want: []string{"mine did not stream", "eca needs answers that are streamed", "%HOST%", "providers.mine.url"}, not: []string{"Retrying"}},
-		{name: "command of a key that fails without a word", bare: true, posix: true, args: exec, config: `{"providers": {"mine": {"api": "openai-chat", "url": "%URL%", "key": "${cmd:exit 3}", "fetchModels": false, "models": {"m": {}}}}}`, answer: refusing(401, "no key"), code: 1, want: []string{"providers.mine.key", "exit code 3: it printed nothing to stderr"}},
+		{name: "command of a key that fails without a word", bare: true, posix: true, args: exec, config: `{"providers": {"mine": {"api": "openai-chat", "url": "%URL%", "key": "${cmd:exit 3}", "fetchModels": false, "models": {"m": {}}}}}`, answer: refusePrompts(401, "no key"), code: 1, want: []string{"providers.mine.key", "exit code 3: it printed nothing to stderr"}},
 	}
 	for name, refusal := range map[string]http.HandlerFunc{
 		"OpenAI's":     answer(429, `{"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}`),

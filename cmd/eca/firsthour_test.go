@@ -77,7 +77,7 @@ func TestWrongInputsEndWithCauseAndRemedy(t *testing.T) {
 func (w wrongInput) run(t *testing.T) (stdout, stderr string, code int, took time.Duration) {
 	answer := w.answer
 	if answer == nil {
-		answer = streamed("fine")
+		answer = answerWithText("fine")
 	}
 	provider := httptest.NewServer(answer)
 	t.Cleanup(provider.Close)
@@ -119,11 +119,11 @@ func (w wrongInput) run(t *testing.T) (stdout, stderr string, code int, took tim
 	return stdout, stderr, code, took
 }
 
-// refusing lists models, and answers prompts with an error.
-func refusing(status int, message string) http.HandlerFunc {
+// refusePrompts answers requests for the list of models, and refuses prompts with an error.
+func refusePrompts(status int, message string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet && status != http.StatusUnauthorized {
-			streamed("")(w, r)
+			answerWithText("")(w, r)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -378,16 +378,16 @@ func wrongProviders(t *testing.T) []wrongInput {
 	return []wrongInput{
 		{name: "refused on this machine", args: exec, env: []string{"OPENAI_API_URL=http://" + nobody}, code: 1, want: []string{"connection refused", nobody, "OPENAI_API_URL"}},
 		{name: "host that does not exist", args: exec, env: []string{"OPENAI_API_URL=http://nowhere.invalid"}, code: 1, want: []string{`"nowhere.invalid"`, "OPENAI_API_URL"}},
-		{name: "wrong key from the environment", args: exec, answer: refusing(401, "bad key"), code: 1, want: []string{"401", "bad key", "OPENAI_API_KEY", "eca login openai"}},
-		{name: "wrong key, told to a program", args: []string{"exec", "--json", "hi"}, answer: refusing(401, "bad key"), code: 1, want: []string{`"error":"`, `"exitReason":"failed"`, "bad key"}},
-		{name: "wrong key in the configuration", args: exec, config: `{"providers": {"openai": {"key": "sk-wrong"}}}`, answer: refusing(401, "bad key"), code: 1, want: []string{"401", "config.json", "providers.openai.key"}},
-		{name: "variable of a local server's key", bare: true, args: exec, config: `{"providers": {"my_gpu1": {"api": "openai-chat", "url": "%URL%/v1", "key": "${env:NOPE}", "models": {"m": {}}}}}`, answer: refusing(401, "no key"), code: 1, want: []string{"401", "no key", "providers.my_gpu1.key", "NOPE", "not set"}, not: []string{"my-gpu-1"}},
-		{name: "variable of a local server's header", bare: true, args: exec, config: `{"providers": {"mine": {"api": "openai-chat", "url": "%URL%/v1", "extraHeaders": {"X-Key": "Token ${env:NOPE}"}, "models": {"m": {}}}}}`, answer: refusing(401, "no key"), code: 1, want: []string{"401", "no key", "providers.mine.extraHeaders.X-Key", "NOPE", "not set"}},
-		{name: "variable of a local server's key, at the doctor's", bare: true, args: []string{"doctor"}, config: `{"providers": {"mine": {"api": "openai-chat", "url": "%URL%/v1", "key": "${env:NOPE}", "models": {"m": {}}}}}`, answer: refusing(401, "no key"), code: 1, want: []string{"PROBLEM", "no key", "NOPE", "not set"}},
+		{name: "wrong key from the environment", args: exec, answer: refusePrompts(401, "bad key"), code: 1, want: []string{"401", "bad key", "OPENAI_API_KEY", "eca login openai"}},
+		{name: "wrong key, told to a program", args: []string{"exec", "--json", "hi"}, answer: refusePrompts(401, "bad key"), code: 1, want: []string{`"error":"`, `"exitReason":"failed"`, "bad key"}},
+		{name: "wrong key in the configuration", args: exec, config: `{"providers": {"openai": {"key": "sk-wrong"}}}`, answer: refusePrompts(401, "bad key"), code: 1, want: []string{"401", "config.json", "providers.openai.key"}},
+		{name: "variable of a local server's key", bare: true, args: exec, config: `{"providers": {"my_gpu1": {"api": "openai-chat", "url": "%URL%/v1", "key": "${env:NOPE}", "models": {"m": {}}}}}`, answer: refusePrompts(401, "no key"), code: 1, want: []string{"401", "no key", "providers.my_gpu1.key", "NOPE", "not set"}, not: []string{"my-gpu-1"}},
+		{name: "variable of a local server's header", bare: true, args: exec, config: `{"providers": {"mine": {"api": "openai-chat", "url": "%URL%/v1", "extraHeaders": {"X-Key": "Token ${env:NOPE}"}, "models": {"m": {}}}}}`, answer: refusePrompts(401, "no key"), code: 1, want: []string{"401", "no key", "providers.mine.extraHeaders.X-Key", "NOPE", "not set"}},
+		{name: "variable of a local server's key, at the doctor's", bare: true, args: []string{"doctor"}, config: `{"providers": {"mine": {"api": "openai-chat", "url": "%URL%/v1", "key": "${env:NOPE}", "models": {"m": {}}}}}`, answer: refusePrompts(401, "no key"), code: 1, want: []string{"PROBLEM", "no key", "NOPE", "not set"}},
 		{name: "500 in place of the models", bare: true, args: exec, config: `{"providers": {"mine": {"api": "openai-chat", "url": "%URL%/v1"}}}`, answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, code: 1, want: []string{"provider mine does not list its models", "500"}, not: []string{"explanation. Start its server"}},
-		{name: "text in place of a stream", bare: true, args: exec, config: atPage, answer: answered("go away"), code: 1, want: []string{"mine did not stream", "go away", "%HOST%", "providers.mine.url"}, not: []string{"Retrying"}},
-		{name: "error in the stream", bare: true, args: exec, config: `{"chat": {"title": false}, "providers": {"mine": {"api": "openai-responses", "url": "%URL%", "fetchModels": false, "models": {"m": {}}}}}`, answer: answered(`data: {"error": {"code": 400, "message": "no such adapter"}}` + "\n\n"), code: 1, want: []string{"mine failed: no such adapter"}, not: []string{"JSON"}},
-		{name: "path that there is not", bare: true, args: exec, config: `{"providers": {"mine": {"api": "openai-chat", "url": "%URL%/v2", "fetchModels": false, "models": {"m": {}}}}}`, answer: refusing(404, "no such page"), code: 1, want: []string{"404", "no such page", "%HOST%/v2", "providers.mine.url", "config.json"}},
+		{name: "text in place of a stream", bare: true, args: exec, config: atPage, answer: answerWithStream("go away"), code: 1, want: []string{"mine did not stream", "go away", "%HOST%", "providers.mine.url"}, not: []string{"Retrying"}},
+		{name: "error in the stream", bare: true, args: exec, config: `{"chat": {"title": false}, "providers": {"mine": {"api": "openai-responses", "url": "%URL%", "fetchModels": false, "models": {"m": {}}}}}`, answer: answerWithStream(`data: {"error": {"code": 400, "message": "no such adapter"}}` + "\n\n"), code: 1, want: []string{"mine failed: no such adapter"}, not: []string{"JSON"}},
+		{name: "path that there is not", bare: true, args: exec, config: `{"providers": {"mine": {"api": "openai-chat", "url": "%URL%/v2", "fetchModels": false, "models": {"m": {}}}}}`, answer: refusePrompts(404, "no such page"), code: 1, want: []string{"404", "no such page", "%HOST%/v2", "providers.mine.url", "config.json"}},
 		{name: "web page in place of an API", bare: true, args: exec, config: atPage, answer: webPage(200), code: 1, want: []string{"mine answered with a web page", "text/html", "Sign in", "%HOST%", "a proxy or a login page", "providers.mine.url"}, not: []string{"eca models", "change it there"}},
 		{name: "web page that forbids", bare: true, args: exec, config: atPage, answer: webPage(403), code: 1, want: []string{"403", "a web page", "Sign in", "a proxy or a login page", "providers.mine.url"}, not: []string{"change it there", "<title>"}},
 		{name: "web page without a login", bare: true, args: exec, config: atPage, answer: webPage(401), code: 1, want: []string{"401", "a web page", "a proxy or a login page", "If it is the API that refused: the key is providers.mine.key", "change it there"}},
@@ -396,12 +396,12 @@ func wrongProviders(t *testing.T) []wrongInput {
 		{name: "login at a web page", bare: true, args: []string{"login", "mine"}, stdin: "sk-new\n", config: strings.Replace(atPage, `, "key": "k"`, "", 1), answer: webPage(401), code: 1, want: []string{"mine does not accept the key, so it was not stored", "401", "a web page", "a proxy or a login page"}, not: []string{"Logged in"}},
 		{name: "login at a web page that forbids", bare: true, args: []string{"login", "mine"}, stdin: "sk-new\n", config: strings.Replace(atPage, `, "key": "k"`, "", 1), answer: webPage(403), code: 1, want: []string{"mine does not accept the key, so it was not stored", "403", "a web page", "a proxy or a login page"}, not: []string{"Logged in"}},
 		{name: "login at a web page that says nothing of the key", bare: true, args: []string{"login", "mine"}, stdin: "sk-new\n", config: strings.Replace(atPage, `, "key": "k"`, "", 1), answer: webPage(200), code: 0, want: []string{"stored without a check", "a web page", "a proxy or a login page"}, not: []string{"does not accept the key"}},
-		{name: "models of a provider that refuses the key", args: []string{"models"}, answer: refusing(401, "bad key"), code: 1, want: []string{"openai: not usable", "bad key", "OPENAI_API_KEY", "no model can be used"}, not: []string{"openai: usable", "openai/gpt"}},
+		{name: "models of a provider that refuses the key", args: []string{"models"}, answer: refusePrompts(401, "bad key"), code: 1, want: []string{"openai: not usable", "bad key", "OPENAI_API_KEY", "no model can be used"}, not: []string{"openai: usable", "openai/gpt"}},
 		{name: "models of a provider that does not run", bare: true, args: []string{"models"}, config: `{"providers": {"mine": {"api": "openai-chat", "url": "http://` + nobody + `", "key": "k"}}}`, code: 1, want: []string{"connection refused by " + nobody, "providers.mine.url", "config.json"}, not: []string{"dial tcp"}},
-		{name: "forbidden", args: exec, answer: refusing(403, "not for you"), code: 1, want: []string{"403", "not for you", "OPENAI_API_KEY"}},
-		{name: "rate limit", args: exec, config: quick, answer: refusing(429, "slow down"), code: 1, want: []string{"429", "slow down"}},
-		{name: "server error", args: exec, config: quick, answer: refusing(500, "boom"), code: 1, want: []string{"500", "boom", "Retrying"}, not: []string{"overloaded"}},
-		{name: "unavailable", args: exec, config: quick, answer: refusing(503, "later"), code: 1, want: []string{"503", "later"}},
+		{name: "forbidden", args: exec, answer: refusePrompts(403, "not for you"), code: 1, want: []string{"403", "not for you", "OPENAI_API_KEY"}},
+		{name: "rate limit", args: exec, config: quick, answer: refusePrompts(429, "slow down"), code: 1, want: []string{"429", "slow down"}},
+		{name: "server error", args: exec, config: quick, answer: refusePrompts(500, "boom"), code: 1, want: []string{"500", "boom", "Retrying"}, not: []string{"overloaded"}},
+		{name: "unavailable", args: exec, config: quick, answer: refusePrompts(503, "later"), code: 1, want: []string{"503", "later"}},
 		{name: "provider that asks to wait longer than a run retries", args: exec, config: `{"chat": {"title": false}, "providers": {"openai": {"rateLimitMaxWaitSeconds": 600}}}`, answer: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "121")
 			w.WriteHeader(503)
@@ -413,8 +413,8 @@ func wrongProviders(t *testing.T) []wrongInput {
 				_ = conn.Close()
 			}
 		}, code: 1, want: []string{"openai: %HOST% closed the connection without an answer; if it uses TLS, the url needs https://. Retrying"}},
-		{name: "login with a wrong key", args: []string{"login", "openai"}, stdin: "sk-wrong\n", answer: refusing(401, "bad key"), code: 1, want: []string{"openai", "does not accept the key", "bad key"}},
-		{name: "doctor with a wrong key", args: []string{"doctor"}, answer: refusing(401, "bad key"), code: 1, want: []string{"PROBLEM", "bad key", "OPENAI_API_KEY"}},
+		{name: "login with a wrong key", args: []string{"login", "openai"}, stdin: "sk-wrong\n", answer: refusePrompts(401, "bad key"), code: 1, want: []string{"openai", "does not accept the key", "bad key"}},
+		{name: "doctor with a wrong key", args: []string{"doctor"}, answer: refusePrompts(401, "bad key"), code: 1, want: []string{"PROBLEM", "bad key", "OPENAI_API_KEY"}},
 		{name: "local server that does not run", bare: true, args: exec, env: []string{"OLLAMA_API_URL=http://gpu.invalid:11434"}, code: 1, want: []string{"ollama", "gpu.invalid", "OLLAMA_API_URL"}},
 		{name: "proxy that does not run", bare: true, args: exec, env: []string{"ANTHROPIC_API_KEY=k", "https_proxy=http://" + nobody}, code: 1, want: []string{"the proxy http://" + nobody + " cannot be used", "environment variable", "eca doctor"}, not: []string{"Retrying"}},
 		{name: "proxy whose name is unknown", bare: true, args: exec, env: []string{"ANTHROPIC_API_KEY=k", "https_proxy=http://proxy.invalid:3128"}, code: 1, want: []string{"proxy.invalid", "environment variable"}},

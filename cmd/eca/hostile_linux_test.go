@@ -61,8 +61,8 @@ func (w *world) tape(t *testing.T, scenarios []scenario, passes ...string) strin
 	return string(raw)
 }
 
-// capable are the parameters of a client that supports requests about code, and questions.
-func capable() map[string]any {
+// capableParams are the parameters of a client that supports requests about code, and questions.
+func capableParams() map[string]any {
 	return map[string]any{"capabilities": map[string]any{"codeAssistant": map[string]any{
 		"chat": true, "chatCapabilities": map[string]any{"askQuestion": true},
 		"editor": map[string]any{"diagnostics": true, "definition": true, "references": true},
@@ -161,7 +161,7 @@ func TestHostileModel(t *testing.T) {
 	passes := []string{"code", "plan", "explorer"}
 	p := newProvider(t, w.tape(t, scenarios, passes...))
 	e := w.place(t, p.env()...).serve(t)
-	e.Open(w.ws, capable())
+	e.Open(w.ws, capableParams())
 	decide(t, e, "chat/toolCallReject")
 	before := w.look(t)
 	for _, pass := range passes {
@@ -273,7 +273,7 @@ func TestHostileModelIsSeen(t *testing.T) {
 	w := newWorld(t)
 	p := newProvider(t, w.tape(t, list, "code"))
 	e := w.place(t, p.env()...).serve(t)
-	e.Open(w.ws, capable())
+	e.Open(w.ws, capableParams())
 	decide(t, e, "chat/toolCallApprove")
 	before := w.look(t)
 	e.Call("chat/prompt", map[string]any{"chatId": "c", "message": "try as code-0!"})

@@ -260,7 +260,7 @@ func TestJournalOff(t *testing.T) {
 
 // If the record of calls was changed after it was written, the next run reports it.
 func TestChangedJournalIsNamed(t *testing.T) {
-	p := newProvider(t, calling(writeCall))
+	p := newProvider(t, callCassette(writeCall))
 	here := newPlace(t, p.env()...)
 	if _, stderr, _ := runProgram(t, here, "", "exec", "--approve", "all", "go"); strings.Contains(stderr, "journal") {
 		t.Errorf("while it is whole: %s", stderr)

@@ -47,7 +47,7 @@ func TestExecNamesNewErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newProvider(t, calling(toyEdit))
+			p := newProvider(t, callCassette(toyEdit))
 			here := newPlace(t, p.env()...)
 			files := map[string]string{"a.toy": "ERR old\n", ".eca/config.json": c.workspace}
 			for name, text := range files {

@@ -77,7 +77,7 @@ func answerMCP(w http.ResponseWriter, r *http.Request) {
 // A user without an editor logs in to a remote MCP server, and out again.
 func TestMCPLogin(t *testing.T) {
 	s := guardedMCP(t, "planted-token")
-	here := unconfigured(t)
+	here := unconfiguredPlace(t)
 	run := func(args ...string) string {
 		t.Helper()
 		out, errOut, _ := runProgram(t, here, "", append([]string{"mcp"}, args...)...)
@@ -113,7 +113,7 @@ func TestMCPLogin(t *testing.T) {
 // A server that refuses the token that it has just given is not shown as one that works.
 func TestMCPLoginRefused(t *testing.T) {
 	s := guardedMCP(t, "another-token")
-	here := unconfigured(t)
+	here := unconfiguredPlace(t)
 	runProgram(t, here, "", "mcp", "add", "vault", s.URL+"/mcp")
 	out, said, err := loginToMCP(t, here)
 	if err == nil || !strings.Contains(out, "Logged in to vault, but it does not work with that login.\nvault: requires-auth") {

@@ -42,7 +42,7 @@ func TestSandboxIsOfferedOnce(t *testing.T) {
 	start := func() {
 		t.Helper()
 		e = here.serve(t)
-		e.Open(here.root, capable())
+		e.Open(here.root, capableParams())
 	}
 	const offer, words = `"sandboxOffer":true`, `set toolCall.unasked to \"workspace\"`
 	start()
@@ -95,7 +95,7 @@ func TestWorkspaceWithTooManyFoldersAsks(t *testing.T) {
 			}
 		}
 		e := here.serve(t)
-		e.Open(here.root, capable())
+		e.Open(here.root, capableParams())
 		mark := e.Mark()
 		e.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"})
 		e.Await(mark, "the call", fake.Content("toolCallRun", fmt.Sprintf(`"manualApproval":%v`, asks)))

@@ -78,7 +78,7 @@ func TestConfigurationOfOthers(t *testing.T) {
 // daemon serves chats that it does not store.
 func TestChatStoreWithoutPermission(t *testing.T) {
 	needs.Long(t)
-	p := newProvider(t, tape("fine"))
+	p := newProvider(t, answerCassette("fine"))
 	for _, c := range []struct {
 		file string
 		mode os.FileMode
@@ -131,7 +131,7 @@ func TestChatStoreWithoutPermission(t *testing.T) {
 					continue // it continues the chat, which the cassette does not
 				}
 				answers := args[0] == "exec" && len(args) == 2 && !strings.Contains(c.want, "0000")
-				out, errOut, code := runCommand(t, unprivileged(t, here.command(args...)), "")
+				out, errOut, code := runCommand(t, withoutRoot(t, here.command(args...)), "")
 				if c.read && args[0] == "chats" {
 					if code != 0 || !strings.Contains(out, "fine") && !strings.Contains(out, id) || strings.Count(errOut, want) != 1 {
 						t.Errorf("eca %q: exit code %d, want what is stored, and %q once: %s%s", args, code, want, out, errOut)
@@ -145,7 +145,7 @@ func TestChatStoreWithoutPermission(t *testing.T) {
 			if strings.Contains(c.want, "0000") {
 				return // the server refuses to start, as exec does
 			}
-			server := connect(t, unprivileged(t, here.command("server")))
+			server := connect(t, withoutRoot(t, here.command("server")))
 			server.Open(here.root, nil)
 			for _, id := range []string{"a", "b"} {
 				mark := server.Mark()
@@ -158,8 +158,8 @@ func TestChatStoreWithoutPermission(t *testing.T) {
 	}
 }
 
-// unprivileged returns a command that runs without root's right to ignore permissions.
-func unprivileged(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
+// withoutRoot returns a command that runs without root's right to ignore permissions.
+func withoutRoot(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	if os.Geteuid() != 0 {
 		return cmd
 	}

@@ -103,8 +103,8 @@ func newPlace(t testing.TB, env ...string) place {
 	}, env...)}
 }
 
-// unconfigured is a place where nothing is configured, so that the demo model answers.
-func unconfigured(t testing.TB) place {
+// unconfiguredPlace returns a place where nothing is configured, so that the demo model answers.
+func unconfiguredPlace(t testing.TB) place {
 	t.Helper()
 	needs.NoOllama(t)
 	return newPlace(t, "OLLAMA_API_URL=")

@@ -39,7 +39,7 @@ A DATE is a time ago (30m, 2h, 1d), a day (2025-01-01, from midnight UTC), or an
 instant (2025-01-01T14:30:00Z). It is compared with updated-at of chats and created-at
 of messages.`
 
-// readChatFlags are the flags of `eca read-chat` (eca-features 1).
+// readChatFlags are the flags of `eca read-chat` (eca-features.md 1).
 type readChatFlags struct {
 	path       string
 	workspaces []string

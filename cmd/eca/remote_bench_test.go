@@ -66,7 +66,7 @@ func watch(b *testing.B, url string, tokens []string, streams int) (stop func() 
 // without them.
 func BenchmarkWatchers(b *testing.B) {
 	const deltas, streams, devices = 1000, 50, 13
-	src := source(b, deltas, 2*time.Millisecond)
+	src := newStreamingProvider(b, deltas, 2*time.Millisecond)
 	here := newPlace(b, "OPENAI_API_KEY=sk-bench", "OPENAI_API_URL="+src.URL,
 		`ECA_CONFIG={"chat":{"title":false},"lsp":false,"remote":{"enabled":true,"port":0},"providers":{"openai":{"fetchModels":false}}}`)
 	state := filepath.Join(here.root, "..", "state", "eca")
@@ -79,7 +79,7 @@ func BenchmarkWatchers(b *testing.B) {
 		}
 		tokens = append(tokens, token)
 	}
-	p, cmd := opened(b, build(b, "."), here)
+	p, cmd := startOpened(b, build(b, "."), here)
 	p.Await(0, "the remote server", fake.Contains("$/progress", `"finish"`, `"remote-server"`))
 	places, err := paired.Endpoints()
 	if err != nil || len(places) != 1 {

@@ -28,8 +28,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-// numbered is a text of n different words.
-func numbered(n int) string {
+// numberedText is a text of n different words.
+func numberedText(n int) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, "w%d ", i)
@@ -41,11 +41,11 @@ func numbered(n int) string {
 var remoteTape = `cassette: 1
 turns:
   - user: '^fast'
-    steps: [{text: "` + numbered(5000) + `end", delay: 2ms}]
+    steps: [{text: "` + numberedText(5000) + `end", delay: 2ms}]
   - user: '^slow'
-    steps: [{text: "` + numbered(2500) + `end", delay: 190ms}]
+    steps: [{text: "` + numberedText(2500) + `end", delay: 190ms}]
   - user: '^count'
-    steps: [{text: "` + numbered(2500) + `end", delay: 4ms}]
+    steps: [{text: "` + numberedText(2500) + `end", delay: 4ms}]
   - user: '^long command'
     steps: [{calls: [{id: l1, tool: eca__shell_command, arguments: {command: "` + strings.Repeat("printf '%s' a-rather-long-argument >> out.txt && ", 12) + `echo the-end-of-the-command"}}]}, {text: Long done.}]
 ` + dayTurns + `default: {steps: [{text: There is no answer to that.}]}

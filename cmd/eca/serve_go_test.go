@@ -25,7 +25,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestA2AGo(t *testing.T) {
 	provider := newProvider(t, serveTape)
 	p := newPlace(t, provider.env()...)
-	url := serving(t, p, "s3cret")
+	url := startServe(t, p, "s3cret")
 	card, err := agentcard.DefaultResolver.Resolve(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)

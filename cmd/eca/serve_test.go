@@ -31,9 +31,9 @@ turns:
 default: {steps: [{text: Hello.}]}
 `
 
-// serving starts `eca serve` and returns its URL. At the end of the test, it interrupts the
+// startServe starts `eca serve`, and returns its URL. At the end of the test, it interrupts the
 // program, which must end cleanly.
-func serving(t *testing.T, p place, token string) (url string) {
+func startServe(t *testing.T, p place, token string) (url string) {
 	t.Helper()
 	p.env = append(p.env, serveTokenVariable+"="+token)
 	cmd := p.command("serve", "--listen", "127.0.0.1:0", "--log-level", "error")
@@ -68,7 +68,7 @@ func serving(t *testing.T, p place, token string) (url string) {
 func TestServe(t *testing.T) {
 	provider := newProvider(t, serveTape)
 	p := newPlace(t, provider.env()...)
-	url := serving(t, p, "s3cret")
+	url := startServe(t, p, "s3cret")
 	for _, c := range []struct {
 		path, token string
 		want        int
@@ -138,8 +138,8 @@ func TestA2AClient(t *testing.T) {
 		t.Run(binding, func(t *testing.T) {
 			provider := newProvider(t, serveTape)
 			p := newPlace(t, provider.env()...)
-			url := serving(t, p, "s3cret")
-			played(t, exec.CommandContext(t.Context(), node, filepath.Join("testdata", "a2a-client.cjs"), modules, url, "s3cret", binding), `card httpAuthSecurityScheme Bearer [ 'bearer' ] `+transport+`
+			url := startServe(t, p, "s3cret")
+			compareOutput(t, exec.CommandContext(t.Context(), node, filepath.Join("testdata", "a2a-client.cjs"), modules, url, "s3cret", binding), `card httpAuthSecurityScheme Bearer [ 'bearer' ] `+transport+`
 send TASK_STATE_COMPLETED Hello.
 stream task,statusUpdate,artifactUpdate,statusUpdate Hello.
 asked TASK_STATE_INPUT_REQUIRED
@@ -166,8 +166,8 @@ func TestA2APython(t *testing.T) {
 		t.Run(binding, func(t *testing.T) {
 			provider := newProvider(t, serveTape)
 			p := newPlace(t, provider.env()...)
-			url := serving(t, p, "s3cret")
-			played(t, exec.CommandContext(t.Context(), python, filepath.Join("testdata", "a2a-client.py"), url, "s3cret", binding), `card Bearer ['bearer'] ['HTTP+JSON', 'JSONRPC']
+			url := startServe(t, p, "s3cret")
+			compareOutput(t, exec.CommandContext(t.Context(), python, filepath.Join("testdata", "a2a-client.py"), url, "s3cret", binding), `card Bearer ['bearer'] ['HTTP+JSON', 'JSONRPC']
 send task Hello.
 stream task,status_update,artifact_update,status_update Hello.
 get True TASK_STATE_COMPLETED
@@ -181,8 +181,8 @@ end
 	}
 }
 
-// played runs a client and compares its output.
-func played(t *testing.T, cmd *exec.Cmd, want string) {
+// compareOutput runs a client and compares its output.
+func compareOutput(t *testing.T, cmd *exec.Cmd, want string) {
 	t.Helper()
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

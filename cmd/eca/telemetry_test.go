@@ -17,9 +17,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-// exporting is the configuration of working with telemetry.
-func exporting(p *provider, properties string) string {
-	return strings.Replace(working(p), `{"chat"`, `{"otlp":{`+properties+`},"chat"`, 1)
+// telemetryConfig is workingConfig with telemetry.
+func telemetryConfig(p *provider, properties string) string {
+	return strings.Replace(workingConfig(p), `{"chat"`, `{"otlp":{`+properties+`},"chat"`, 1)
 }
 
 // received is what a collector got, by path. Protobuf contains texts unchanged.
@@ -59,7 +59,7 @@ func TestTelemetry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, p := newReceived(t, http.StatusOK), newProvider(t, workingTape())
 			properties := fmt.Sprintf(`"otel.exporter.otlp.endpoint":%q,"otel.exporter.otlp.headers":"tenant=acme","otel.resource.attributes":"team=blue","otel.instrumentation.genai.capture-message-content":"%v"`, c.URL, content)
-			here := newPlace(t, exporting(p, properties))
+			here := newPlace(t, telemetryConfig(p, properties))
 			if out, errOut, code := runProgram(t, here, "", "exec", "find my files", "--approve", "all"); code != 0 {
 				t.Fatalf("exit %d\n%s%s", code, out, errOut)
 			}
@@ -102,7 +102,7 @@ func TestTelemetryIsAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProvider(t, workingTape())
-			here := newPlace(t, exporting(p, fmt.Sprintf(`"otel.exporter.otlp.endpoint":%q`, endpoint)))
+			here := newPlace(t, telemetryConfig(p, fmt.Sprintf(`"otel.exporter.otlp.endpoint":%q`, endpoint)))
 			out, errOut, code := runProgram(t, here, "", "exec", "work", "--approve", "all")
 			if code != 0 || !strings.Contains(out, "Done.") || strings.Count(errOut, "cannot export traces") != 1 {
 				t.Errorf("exit %d\n%s%s", code, out, errOut)
@@ -114,7 +114,7 @@ func TestTelemetryIsAway(t *testing.T) {
 // Properties without effect are mistakes, with what to write.
 func TestTelemetryMistakes(t *testing.T) {
 	p := newProvider(t, workingTape())
-	here := newPlace(t, exporting(p, `"otel.exporter.otlp.protocol":"grpc","otel.exporter.otlp.headers":{"a":"b"}`))
+	here := newPlace(t, telemetryConfig(p, `"otel.exporter.otlp.protocol":"grpc","otel.exporter.otlp.headers":{"a":"b"}`))
 	out, errOut, code := runProgram(t, here, "", "config", "check")
 	if code == 0 || !strings.Contains(out+errOut, `"grpc" is not supported; use http/protobuf`) || !strings.Contains(out+errOut, "otlp.otel.exporter.otlp.headers is not a text") {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
@@ -153,7 +153,7 @@ func TestCollector(t *testing.T) {
 		}
 	}
 	p := newProvider(t, workingTape())
-	here := newPlace(t, exporting(p, `"otel.exporter.otlp.endpoint":"http://`+address+`"`))
+	here := newPlace(t, telemetryConfig(p, `"otel.exporter.otlp.endpoint":"http://`+address+`"`))
 	if out, errOut, code := runProgram(t, here, "", "exec", "work", "--approve", "all"); code != 0 {
 		t.Fatalf("exit %d\n%s%s", code, out, errOut)
 	}

@@ -12,7 +12,7 @@ import (
 // On a terminal, eca trust shows what would run, or what has changed, and then asks.
 func TestTrustAsksOnATerminal(t *testing.T) {
 	needs.Long(t)
-	here := unconfigured(t)
+	here := unconfiguredPlace(t)
 	hook := func(command string) {
 		t.Helper()
 		file := filepath.Join(here.root, ".eca", "config.json")

@@ -14,7 +14,7 @@ import (
 // without a user shows which configuration has no effect, and runs nothing of it.
 func TestTrustCommand(t *testing.T) {
 	needs.POSIX(t)
-	here := unconfigured(t)
+	here := unconfiguredPlace(t)
 	file := filepath.Join(here.root, ".eca", "config.json")
 	ran := filepath.Join(here.root, "ran")
 	write := func(text string) {
@@ -88,7 +88,7 @@ func TestTrustCommand(t *testing.T) {
 func TestTrustEndsWhenWhatIsRunChanges(t *testing.T) {
 	needs.Long(t)
 	needs.POSIX(t)
-	here := unconfigured(t)
+	here := unconfiguredPlace(t)
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(here.root, filepath.FromSlash(name))

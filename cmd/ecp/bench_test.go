@@ -46,7 +46,7 @@ done
 		for range lanes {
 			all.Go(func() {
 				for range scenarios / lanes {
-					bare(b, "sh "+agent)
+					runAgentDirectly(b, "sh "+agent)
 				}
 			})
 		}
@@ -63,8 +63,8 @@ done
 	b.ReportMetric(1000*(ours-floor)/n, "overhead-ms/step")
 }
 
-// bare runs one scenario of an agent.
-func bare(b *testing.B, target string) {
+// runAgentDirectly sends the messages of one scenario to an agent, without the runtime.
+func runAgentDirectly(b *testing.B, target string) {
 	cmd := exec.Command("/bin/sh", "-c", target)
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // first run, without time and cost. Changed scenarios and errors are run again, and so is
 // everything with --no-cache.
 func TestCache(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	asked := filepath.Join(t.TempDir(), "asked")
 	t.Setenv("ASKED", asked) // if the command line named the file, its contents would be part of the agent
 	m := manifest(t, agentTarget(t, "log")+` "$ASKED"`, scenario("a", has("x"), "x")+scenario("b", has("other"), "y"))
@@ -31,7 +31,7 @@ func TestCache(t *testing.T) {
 		if _, err := os.Stat(asked); err == nil {
 			before = calls()
 		}
-		_, r := evaluated(t, m, args...)
+		_, r := evaluateManifest(t, m, args...)
 		if r.Cached() != cached || calls()-before != made || r.Counts.Passed != 1 {
 			t.Errorf("%d attempts are cached, want %d; %d were made, want %d; %+v", r.Cached(), cached, calls()-before, made, r.Counts)
 		}
@@ -48,7 +48,7 @@ func TestCache(t *testing.T) {
 	run(1, 1)
 	failing := manifest(t, agentTarget(t, "fail:x"), scenario("a", has("x"), "x"))
 	for range 2 {
-		if _, r := evaluated(t, failing); r.Cached() != 0 || r.Counts.Error != 1 {
+		if _, r := evaluateManifest(t, failing); r.Cached() != 0 || r.Counts.Error != 1 {
 			t.Errorf("an error is cached: %+v", r.Counts)
 		}
 	}

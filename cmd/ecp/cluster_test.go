@@ -83,7 +83,7 @@ func start(t *testing.T, args ...string) string {
 // A cluster as users set it up: keys, a server with TLS, a worker, a run, its report. The servers
 // store none of a worker's variables.
 func TestCluster(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	dir := filepath.Join(t.TempDir(), "keys")
 	r := invoke(t, "cluster", "keys", dir)
 	trust := regexp.MustCompile(`--trust (U\w+)`).FindStringSubmatch(r.out)
@@ -144,7 +144,7 @@ func TestCluster(t *testing.T) {
 // Errors in the connection settings of a cluster, or in a worker's rights, are reported before
 // anything is sent.
 func TestClusterUsage(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	m := manifest(t, "agent", scenario("a", has("x"), "x"))
 	open := filepath.Join(t.TempDir(), "open.nk")
 	write(t, open, "SU")

@@ -12,7 +12,7 @@ import (
 // container's command in the folder that is mounted as its workspace.
 func fakeEngine(t *testing.T, name string) (calls func() string) {
 	t.Helper()
-	quiet(t)
+	isolateEnvironment(t)
 	dir := t.TempDir()
 	log := filepath.Join(dir, "calls")
 	write(t, filepath.Join(dir, name), `#!/bin/sh
@@ -61,10 +61,10 @@ func TestContainers(t *testing.T) {
 			t.Setenv("AGENT_KEY", "key-77")
 			t.Setenv("OTHER_KEY", "key-88")
 			setup := "workspace: repo, tests: hidden, environment: {kind: " + kind + ", image: img, cpus: 1.5, memory_mb: 512, agent: {env: [AGENT_KEY], network: true, read: [repo]}}"
-			m := manifest(t, scripted(t, "echo $AGENT_KEY $OTHER_KEY > got.txt"), coding(setup, `{type: command, run: "cat got.txt tests/t; echo $AGENT_KEY; env | grep -c KEY"}`)+coding(strings.Replace(setup, "tests: hidden, ", "", 1), `{type: file, path: got.txt}`))
+			m := manifest(t, writeScriptAgent(t, "echo $AGENT_KEY $OTHER_KEY > got.txt"), codingScenario(setup, `{type: command, run: "cat got.txt tests/t; echo $AGENT_KEY; env | grep -c KEY"}`)+codingScenario(strings.Replace(setup, "tests: hidden, ", "", 1), `{type: file, path: got.txt}`))
 			write(t, filepath.Join(filepath.Dir(m), "repo", "a"), "x")
 			write(t, filepath.Join(filepath.Dir(m), "hidden", "tests", "t"), "laid over\n")
-			out, r := evaluated(t, m)
+			out, r := evaluateManifest(t, m)
 			if text := reasons(r); len(r.Errors) > 0 || !strings.Contains(text, "key-77\nlaid over\n\n0") || strings.Contains(text, "key-88") {
 				t.Errorf("exit %d: %s", out.code, text)
 			}
@@ -93,16 +93,16 @@ func TestContainers(t *testing.T) {
 // A failure of the engine is an error, not a failure of the agent.
 func TestContainersThatCannotBe(t *testing.T) {
 	fakeEngine(t, "docker")
-	_, r := evaluated(t, manifest(t, "true", coding("environment: {kind: docker, image: missing:1}", `{type: command, run: "true"}`)))
+	_, r := evaluateManifest(t, manifest(t, "true", codingScenario("environment: {kind: docker, image: missing:1}", `{type: command, run: "true"}`)))
 	if len(r.Errors) != 1 || r.Errors[0].Kind != "environment" || !strings.Contains(r.Errors[0].Message, "docker pull: ") || !strings.Contains(r.Errors[0].Message, "manifest unknown") {
 		t.Errorf("%+v", r.Errors)
 	}
-	_, r = evaluated(t, manifest(t, scripted(t, "true"), coding("environment: {kind: docker, image: img}", `{type: command, run: "echo no space left; exit 125"}`)))
+	_, r = evaluateManifest(t, manifest(t, writeScriptAgent(t, "true"), codingScenario("environment: {kind: docker, image: img}", `{type: command, run: "echo no space left; exit 125"}`)))
 	if len(r.Errors) != 1 || r.Errors[0].Kind != "grader" || !strings.Contains(r.Errors[0].Message, "docker: no space left") {
 		t.Errorf("%+v", r.Errors)
 	}
 	t.Setenv("PATH", "/nowhere")
-	_, r = evaluated(t, manifest(t, "true", coding("environment: {kind: podman, image: x}", `{type: command, run: "true"}`)))
+	_, r = evaluateManifest(t, manifest(t, "true", codingScenario("environment: {kind: podman, image: x}", `{type: command, run: "true"}`)))
 	if len(r.Errors) != 1 || r.Errors[0].Kind != "environment" || !strings.Contains(r.Errors[0].Message, "podman cannot be run") {
 		t.Errorf("%+v", r.Errors)
 	}
@@ -112,9 +112,9 @@ func TestContainersThatCannotBe(t *testing.T) {
 func TestContainersFromDockerfile(t *testing.T) {
 	calls := fakeEngine(t, "docker")
 	setup := "environment: {kind: docker, dockerfile: image/Dockerfile}"
-	m := manifest(t, scripted(t, "true"), coding(setup, `{type: status, status: done}`)+coding(setup, `{type: status, status: done}`))
+	m := manifest(t, writeScriptAgent(t, "true"), codingScenario(setup, `{type: status, status: done}`)+codingScenario(setup, `{type: status, status: done}`))
 	write(t, filepath.Join(filepath.Dir(m), "image", "Dockerfile"), "FROM scratch\n")
-	if out, r := evaluated(t, m, "-j", "2"); r.Passed != 2 {
+	if out, r := evaluateManifest(t, m, "-j", "2"); r.Passed != 2 {
 		t.Errorf("exit %d: %s", out.code, reasons(r))
 	}
 	if list := calls(); strings.Count(list, "build --quiet --tag ecp/") != 1 || !strings.Contains(list, "--file "+filepath.Dir(m)+"/image/Dockerfile "+filepath.Dir(m)+"/image\n") {
@@ -141,20 +141,20 @@ func TestDoctorKnowsEnvironments(t *testing.T) {
 
 // With a running engine, the same is done with real containers.
 func TestContainersForReal(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	if out, err := exec.Command("docker", "image", "inspect", "busybox").CombinedOutput(); err != nil {
 		t.Skipf("NOT TESTED: docker with the image busybox is needed: docker pull busybox (%s)", strings.TrimSpace(string(out)))
 	}
-	m := manifest(t, "sh /ecp/agent.sh", coding("workspace: repo, tests: hidden, environment: {kind: docker, image: busybox, agent: {read: [agent.sh]}}", `{type: command, run: "sh tests/t"}`))
+	m := manifest(t, "sh /ecp/agent.sh", codingScenario("workspace: repo, tests: hidden, environment: {kind: docker, image: busybox, agent: {read: [agent.sh]}}", `{type: command, run: "sh tests/t"}`))
 	dir := filepath.Dir(m)
 	write(t, filepath.Join(dir, "repo", "a"), "x")
 	write(t, filepath.Join(dir, "hidden", "tests", "t"), "grep -q 42 answer.txt\n")
-	script, err := os.ReadFile(strings.TrimPrefix(scripted(t, "echo 42 > answer.txt"), "sh "))
+	script, err := os.ReadFile(strings.TrimPrefix(writeScriptAgent(t, "echo 42 > answer.txt"), "sh "))
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, "agent.sh"), strings.Replace(string(script), "*/ecp-agent-*/home", "/tmp", 1))
-	if out, r := evaluated(t, m, "--timeout", "120"); r.Passed != 1 {
+	if out, r := evaluateManifest(t, m, "--timeout", "120"); r.Passed != 1 {
 		t.Errorf("exit %d: %s", out.code, reasons(r))
 	}
 }

@@ -64,7 +64,7 @@ func testJudge(t *testing.T) {
 		"":                                                                                  "error",
 	} {
 		answer.Store(text)
-		if _, r := evaluated(t, m); r.Status != want {
+		if _, r := evaluateManifest(t, m); r.Status != want {
 			t.Errorf("%q: %s, %+v", text, r.Status, r.Scenarios[0].Steps[0].Checks)
 		}
 	}
@@ -74,24 +74,24 @@ func testJudge(t *testing.T) {
 		}
 	}
 	answer.Store("I'd say RESULT: PASS but no.\nRESULT: FAIL")
-	if _, r := evaluated(t, m, "--compat", "reference"); r.Status != "passed" {
+	if _, r := evaluateManifest(t, m, "--compat", "reference"); r.Status != "passed" {
 		t.Errorf("as the reference: %s", r.Status)
 	}
 	answer.Store("RESULT: PASS")
 	status.Store(400)
-	if _, r := evaluated(t, m); r.Status != "passed" {
+	if _, r := evaluateManifest(t, m); r.Status != "passed" {
 		t.Errorf("a model without temperature: %+v", r.Errors)
 	}
 	requests.Store(0)
-	if _, r := evaluated(t, m, "--judge-votes", "3"); r.Status != "passed" || len(r.Scenarios[0].Steps[0].Checks[0].Votes) != 3 {
+	if _, r := evaluateManifest(t, m, "--judge-votes", "3"); r.Status != "passed" || len(r.Scenarios[0].Steps[0].Checks[0].Votes) != 3 {
 		t.Errorf("votes: %+v", r.Scenarios[0])
 	}
 	status.Store(401)
-	out, r := evaluated(t, m)
+	out, r := evaluateManifest(t, m)
 	if out.code != exitError || r.Errors[0].Kind != "judge" || !strings.Contains(r.Errors[0].Message, "bad key") {
 		t.Errorf("exit %d: %+v", out.code, r.Errors)
 	}
-	if out, r = evaluated(t, m, "--compat", "reference"); out.code != exitFailed || !strings.Contains(r.Scenarios[0].Steps[0].Checks[0].Reasoning, "LLM Judge Error") {
+	if out, r = evaluateManifest(t, m, "--compat", "reference"); out.code != exitFailed || !strings.Contains(r.Scenarios[0].Steps[0].Checks[0].Reasoning, "LLM Judge Error") {
 		t.Errorf("as the reference: exit %d: %+v", out.code, r.Errors)
 	}
 	t.Setenv("OPENAI_API_KEY", "")
@@ -101,7 +101,7 @@ func testJudge(t *testing.T) {
 	tape := filepath.Join(t.TempDir(), "tape.yaml")
 	write(t, tape, "cassette: 1\ndefault: {steps: [{text: \"RESULT: PASS\"}]}\n")
 	t.Setenv("ECA_CONFIG", fmt.Sprintf(`{"providers": {"tape": {"api": "cassette", "url": %q, "models": {"m": {}}}}}`, tape))
-	if out, r = evaluated(t, m, "--judge-model", "tape/m"); out.code != 0 {
+	if out, r = evaluateManifest(t, m, "--judge-model", "tape/m"); out.code != 0 {
 		t.Errorf("a model of eca's: exit %d: %+v", out.code, r.Errors)
 	}
 }
@@ -109,7 +109,7 @@ func testJudge(t *testing.T) {
 // A failing judge is asked twice more, with messages on stderr; later questions get no retries. The
 // failure is an error of the run, and never a failure of the agent.
 func TestBrokenJudge(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	var requests atomic.Int64
 	broken := atomic.Bool{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -130,13 +130,13 @@ func TestBrokenJudge(t *testing.T) {
 	file := func(name string) string { return filepath.Join(dir, name) }
 	m := manifest(t, agentTarget(t, "ok"), scenario("a", has("x")+", {type: llm_judge, prompt: be kind}", "x")+scenario("b", has("x")+", {type: llm_judge, prompt: be kind}", "x"))
 	for i := range 4 {
-		if out, _ := evaluated(t, m, "--json-out", file(fmt.Sprintf("run-%d.json", i))); out.code != 0 {
+		if out, _ := evaluateManifest(t, m, "--json-out", file(fmt.Sprintf("run-%d.json", i))); out.code != 0 {
 			t.Fatalf("exit %d: %s", out.code, out.err)
 		}
 	}
 	requests.Store(0)
 	broken.Store(true)
-	out, r := evaluated(t, m, "--json-out", file("run-9.json"), "--junit", file("junit.xml"), "--markdown", file("r.md"), "--report", file("r.html"),
+	out, r := evaluateManifest(t, m, "--json-out", file("run-9.json"), "--junit", file("junit.xml"), "--markdown", file("r.md"), "--report", file("r.html"),
 		"--baseline", file("run-0.json"), "--max-new-fail", "0")
 	if out.code != exitError || requests.Load() != 4 || strings.Count(out.err, "trying again") != 2 || !strings.Contains(out.err, "at lunch") {
 		t.Errorf("exit %d, %d requests: %s", out.code, requests.Load(), out.err)
@@ -152,7 +152,7 @@ func TestBrokenJudge(t *testing.T) {
 	if out := invoke(t, "trend", file("run-*.json"), "--exit-on-regression"); out.code != 0 || strings.Contains(out.out, "Flaky") || !strings.Contains(out.out, "STABLE") {
 		t.Errorf("trend: exit %d: %s", out.code, out.out)
 	}
-	if _, r := evaluated(t, m, "--repeat", "2"); r.Scenarios[0].Repeat.N != 0 {
+	if _, r := evaluateManifest(t, m, "--repeat", "2"); r.Scenarios[0].Repeat.N != 0 {
 		t.Errorf("%+v", r.Scenarios[0].Repeat)
 	}
 }
@@ -202,7 +202,7 @@ func testTrendDefects(t *testing.T) {
 // testSchemas is defect 19: the schema of manifests and validate accept the same manifests, and
 // reports follow their schema.
 func testSchemas(t *testing.T) {
-	schema := resolved(t, "manifest.schema.json")
+	schema := resolveSchema(t, "manifest.schema.json")
 	const head = "manifest_version: v1\nname: n\ntarget: t\n"
 	step := func(text string) string { return head + "scenarios: [{name: s, steps: [" + text + "]}]\n" }
 	grader := func(text string) string { return step("{input: x, graders: [" + text + "]}") }
@@ -298,12 +298,12 @@ func testSchemas(t *testing.T) {
 			t.Errorf("%s: schema: %v; validate: %d %s", text, bySchema, out.code, out.err)
 		}
 	}
-	out, _ := evaluated(t, manifest(t, agentTarget(t, "fail:bad"), scenario("a", has("x"), "x")+scenario("b", has("x"), "bad")), "--repeat", "2")
+	out, _ := evaluateManifest(t, manifest(t, agentTarget(t, "fail:bad"), scenario("a", has("x"), "x")+scenario("b", has("x"), "bad")), "--repeat", "2")
 	var instance any
 	if err := json.Unmarshal([]byte(out.out), &instance); err != nil {
 		t.Fatal(err)
 	}
-	if err := resolved(t, "report.schema.json").Validate(instance); err != nil {
+	if err := resolveSchema(t, "report.schema.json").Validate(instance); err != nil {
 		t.Error(err)
 	}
 	for text, want := range map[string]bool{
@@ -314,13 +314,13 @@ func testSchemas(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &value); err != nil {
 			t.Fatal(err)
 		}
-		if err := resolved(t, "agent-result.schema.json").Validate(value); (err == nil) != want {
+		if err := resolveSchema(t, "agent-result.schema.json").Validate(value); (err == nil) != want {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
 
-func resolved(t *testing.T, name string) *jsonschema.Resolved {
+func resolveSchema(t *testing.T, name string) *jsonschema.Resolved {
 	t.Helper()
 	return resolvedAt(t, "../../schema", name)
 }
@@ -393,7 +393,7 @@ func testHTTPDefects(t *testing.T) {
 			}
 			c.reply(w, string(req.ID), result)
 		}))
-		_, r := evaluated(t, manifest(t, server.URL, scenario("a", has("secret"), "x")), "--header", "X-Key: secret")
+		_, r := evaluateManifest(t, manifest(t, server.URL, scenario("a", has("secret"), "x")), "--header", "X-Key: secret")
 		server.Close()
 		switch {
 		case c.want == "" && r.Passed != 1:
@@ -419,7 +419,7 @@ func testHTTPDefects(t *testing.T) {
 	}))
 	defer drip.Close()
 	defer close(over)
-	_, r := evaluated(t, manifest(t, drip.URL, scenario("a", has("x"), "x")), "--timeout", "0.5")
+	_, r := evaluateManifest(t, manifest(t, drip.URL, scenario("a", has("x"), "x")), "--timeout", "0.5")
 	if len(r.Errors) != 1 || r.Errors[0].Kind != "timeout" {
 		t.Errorf("drip: %+v", r.Errors)
 	}

@@ -19,16 +19,16 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
-// Defects of the reference's runtime (contract, section 3) that ours does not have. Those of its
-// agents are in ecp/agent.
+// TestDefects: each comment states a defect of the reference (docs/ecp-defects.md, same numbers); the
+// subtest shows that ecp does not have it. Defects of the reference's agents are in ecp/agent.
 func TestDefects(t *testing.T) {
 	needs.Long(t)
-	quiet(t)
+	isolateEnvironment(t)
 
 	// reset is never sent, so servers keep the state of earlier scenarios.
 	t.Run("01", func(t *testing.T) {
 		a := newHTTPAgent(t)
-		_, r := evaluated(t, manifest(t, a.URL+"/ecp", scenario("a", has("1"), "x")+scenario("b", has("x 1"), "x")))
+		_, r := evaluateManifest(t, manifest(t, a.URL+"/ecp", scenario("a", has("1"), "x")+scenario("b", has("x 1"), "x")))
 		if r.Passed != 2 || !slices.Equal(a.methods(), []string{"agent/initialize", "agent/reset", "agent/step", "agent/initialize", "agent/reset", "agent/step"}) {
 			t.Errorf("%d passed; %v", r.Passed, a.methods())
 		}
@@ -38,7 +38,7 @@ func TestDefects(t *testing.T) {
 	t.Run("02", func(t *testing.T) {
 		dir := t.TempDir()
 		html := filepath.Join(dir, "r.html")
-		out, r := evaluated(t, manifest(t, agentTarget(t, "fail:bad"), scenario("a", has("x"), "x")+scenario("b", has("bad"), "bad")+scenario("c", has("y"), "y")), "--report", html)
+		out, r := evaluateManifest(t, manifest(t, agentTarget(t, "fail:bad"), scenario("a", has("x"), "x")+scenario("b", has("bad"), "bad")+scenario("c", has("y"), "y")), "--report", html)
 		if got := statuses(r); out.code != exitError || !slices.Equal(got, []string{"passed", "error", "passed"}) {
 			t.Errorf("exit %d, %v", out.code, got)
 		}
@@ -49,7 +49,7 @@ func TestDefects(t *testing.T) {
 
 	// Ids repeat, and a late answer counts for the next step.
 	t.Run("03", func(t *testing.T) {
-		_, r := evaluated(t, manifest(t, agentTarget(t, "twice"), `
+		_, r := evaluateManifest(t, manifest(t, agentTarget(t, "twice"), `
   - name: a
     steps:
       - {input: one, graders: [{type: text_match, condition: equals, value: one 1}]}
@@ -59,7 +59,7 @@ func TestDefects(t *testing.T) {
 		if r.Passed != 3 {
 			t.Errorf("%+v", r.Scenarios[0])
 		}
-		_, r = evaluated(t, manifest(t, agentTarget(t, "request"), scenario("a", has(`"id":`), "x", "y")+scenario("b", has(`"id":`), "x")))
+		_, r = evaluateManifest(t, manifest(t, agentTarget(t, "request"), scenario("a", has(`"id":`), "x", "y")+scenario("b", has(`"id":`), "x")))
 		seen := map[string]bool{}
 		for _, s := range r.Scenarios {
 			for _, st := range s.Steps {
@@ -74,7 +74,7 @@ func TestDefects(t *testing.T) {
 
 	// After a timeout, the next answers are lost too.
 	t.Run("04", func(t *testing.T) {
-		out, r := evaluated(t, manifest(t, agentTarget(t, "hang-once:bad"), `
+		out, r := evaluateManifest(t, manifest(t, agentTarget(t, "hang-once:bad"), `
   - name: a
     steps:
       - {input: bad, constraints: {timeout_s: 0.3}, graders: [{type: text_match, condition: contains, value: bad}]}
@@ -86,19 +86,19 @@ func TestDefects(t *testing.T) {
 
 	// stderr is never read: 64 KiB of output block the agent, and the output is lost.
 	t.Run("05", func(t *testing.T) {
-		_, r := evaluated(t, manifest(t, agentTarget(t, "stderr"), scenario("a", has("x"), "x")))
+		_, r := evaluateManifest(t, manifest(t, agentTarget(t, "stderr"), scenario("a", has("x"), "x")))
 		if r.Passed != 1 {
 			t.Errorf("%+v", r.Errors)
 		}
-		_, r = evaluated(t, manifest(t, agentTarget(t, "crash"), scenario("a", has("x"), "x")))
+		_, r = evaluateManifest(t, manifest(t, agentTarget(t, "crash"), scenario("a", has("x"), "x")))
 		if len(r.Errors) != 1 || !strings.Contains(r.Errors[0].Stderr, "out of memory") || !strings.Contains(r.Errors[0].Message, "exit code 9") {
 			t.Errorf("%+v", r.Errors)
 		}
 	})
 
-	// Any other object on stdout ends the run.
+	// A JSON object on stdout that is not an answer ends the run.
 	t.Run("06", func(t *testing.T) {
-		_, r := evaluated(t, manifest(t, agentTarget(t, "objects"), scenario("a", has("x"), "x")))
+		_, r := evaluateManifest(t, manifest(t, agentTarget(t, "objects"), scenario("a", has("x"), "x")))
 		if r.Passed != 1 || len(r.Scenarios[0].Notes) == 0 {
 			t.Errorf("%+v", r.Scenarios[0])
 		}
@@ -108,11 +108,11 @@ func TestDefects(t *testing.T) {
 	t.Run("07", func(t *testing.T) {
 		t.Setenv("LC_ALL", "C")
 		t.Setenv("LANG", "C")
-		_, r := evaluated(t, manifest(t, agentTarget(t, "utf8"), scenario("a", "{type: text_match, condition: equals, value: grün 日本}", "x")))
+		_, r := evaluateManifest(t, manifest(t, agentTarget(t, "utf8"), scenario("a", "{type: text_match, condition: equals, value: grün 日本}", "x")))
 		if r.Passed != 1 {
 			t.Errorf("%+v", r.Scenarios[0])
 		}
-		_, r = evaluated(t, manifest(t, agentTarget(t, "latin1"), scenario("a", "{type: text_match, condition: regex, pattern: ^gr.n$}", "x")))
+		_, r = evaluateManifest(t, manifest(t, agentTarget(t, "latin1"), scenario("a", "{type: text_match, condition: regex, pattern: ^gr.n$}", "x")))
 		if r.Passed != 1 {
 			t.Errorf("%+v", r.Scenarios[0])
 		}
@@ -121,37 +121,45 @@ func TestDefects(t *testing.T) {
 	// Agents outlive the run.
 	t.Run("08", func(t *testing.T) {
 		pids := filepath.Join(t.TempDir(), "pids")
-		_, r := evaluated(t, manifest(t, agentTarget(t, "deaf", pids), scenario("a", has("x"), "x")))
+		_, r := evaluateManifest(t, manifest(t, agentTarget(t, "deaf", pids), scenario("a", has("x"), "x")))
 		if r.Passed != 1 {
 			t.Errorf("%+v", r.Errors)
 		}
-		gone(t, pids)
+		checkExited(t, pids)
 	})
 
-	// Exit code 2 also means wrong usage.
+	// Exit codes. Like the reference, ecp uses 2 for failed checks and for wrong usage; an error
+	// has exit code 1. For wrong usage, stderr begins with ecp, and there is no report
+	// (docs/ecp-runtime.md).
 	t.Run("09", func(t *testing.T) {
 		m := manifest(t, agentTarget(t, "ok"), scenario("a", has("nothing of that"), "x"))
 		for _, c := range []struct {
 			code int
 			args []string
 		}{
-			{2, []string{"run", "--manifest", m}},
+			{exitFailed, []string{"run", "--manifest", m}},
 			{0, []string{"run", "--manifest", m, "--no-fail-on-error"}},
-			{1, []string{"run", "--manifest", m + ".missing"}},
-			{2, []string{"run"}},
-			{2, []string{"run", "--manifest", m, "--bogus"}},
-			{2, []string{"run", "--manifest", m, "--timeout", "0"}},
-			{2, []string{"run", "--manifest", m, "--timeout", "nan"}},
-			{2, []string{"run", "--manifest", m, "--compat", "other"}},
-			{2, []string{"validate"}},
-			{2, []string{"validate", m, "other.yaml"}},
-			{2, []string{"validate", "--manifest", m, "other.yaml"}},
-			{2, []string{"conformance"}},
-			{2, []string{"bogus"}},
-			{2, nil},
+			{exitError, []string{"run", "--manifest", m + ".missing"}},
 		} {
-			if r := invoke(t, c.args...); r.code != c.code {
+			if r := invoke(t, c.args...); r.code != c.code || strings.Contains(r.err, " checks passed") != (c.code != exitError) {
 				t.Errorf("%v: exit %d, want %d: %s", c.args, r.code, c.code, r.err)
+			}
+		}
+		for _, args := range [][]string{
+			{"run"},
+			{"run", "--manifest", m, "--bogus"},
+			{"run", "--manifest", m, "--timeout", "0"},
+			{"run", "--manifest", m, "--timeout", "nan"},
+			{"run", "--manifest", m, "--compat", "other"},
+			{"validate"},
+			{"validate", m, "other.yaml"},
+			{"validate", "--manifest", m, "other.yaml"},
+			{"conformance"},
+			{"bogus"},
+			nil,
+		} {
+			if r := invoke(t, args...); r.code != usage.ExitCode || !strings.HasPrefix(r.err, "ecp") || strings.Contains(r.err, " checks passed") || r.out != "" {
+				t.Errorf("%v: exit %d: %q, %s", args, r.code, r.out, r.err)
 			}
 		}
 	})
@@ -172,14 +180,14 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// An empty answer passes every check.
+	// An empty answer fails every check, even `equals: ""`.
 	t.Run("11", func(t *testing.T) {
 		m := manifest(t, agentTarget(t, "empty"), scenario("a", `{type: text_match, condition: does_not_contain, value: secret}, {type: text_match, condition: equals, value: ""}, {type: text_match, condition: regex, pattern: ^$}`, "x"))
-		_, r := evaluated(t, m)
+		_, r := evaluateManifest(t, m)
 		if r.Passed != 3 {
 			t.Errorf("%+v", r.Scenarios[0].Steps[0].Checks)
 		}
-		if _, r = evaluated(t, m, "--compat", "reference"); r.Passed != 0 || r.Scenarios[0].Steps[0].Checks[0].Reasoning != "Text was empty" {
+		if _, r = evaluateManifest(t, m, "--compat", "reference"); r.Passed != 0 || r.Scenarios[0].Steps[0].Checks[0].Reasoning != "Text was empty" {
 			t.Errorf("as the reference: %+v", r.Scenarios[0].Steps[0].Checks)
 		}
 	})
@@ -189,7 +197,7 @@ func TestDefects(t *testing.T) {
 		for _, condition := range []string{"condition: contains, value: %s", "condition: equals, value: %s 1", "condition: regex, pattern: ^%s", "condition: does_not_contain, value: %s"} {
 			yes, no := "good", "bad"
 			m := manifest(t, agentTarget(t, "ok"), scenario("a", fmt.Sprintf("{type: text_match, "+condition+"}, {type: text_match, "+condition+"}", yes, no), "good"))
-			_, r := evaluated(t, m)
+			_, r := evaluateManifest(t, m)
 			checks := r.Scenarios[0].Steps[0].Checks
 			if checks[0].Passed == checks[1].Passed || strings.ReplaceAll(checks[0].Reasoning, yes, no) == checks[1].Reasoning {
 				t.Errorf("%+v", checks)
@@ -202,7 +210,7 @@ func TestDefects(t *testing.T) {
 		if r := invoke(t, "validate", manifest(t, "x", scenario("a", "{type: text_match, condition: regex, pattern: (}", "x"))); r.code != exitError || !strings.Contains(r.err, "manifest.yaml:8:") || !strings.Contains(r.err, "graders.0.pattern") {
 			t.Errorf("exit %d: %s", r.code, r.err)
 		}
-		out, r := evaluated(t, manifest(t, agentTarget(t, "say:"+strings.Repeat("a", 40)+"!"), scenario("a", "{type: text_match, condition: regex, pattern: ^(a+)+$}", "x")))
+		out, r := evaluateManifest(t, manifest(t, agentTarget(t, "say:"+strings.Repeat("a", 40)+"!"), scenario("a", "{type: text_match, condition: regex, pattern: ^(a+)+$}", "x")))
 		if out.code != exitError || r.Errors[0].Kind != "grader" || !strings.Contains(r.Errors[0].Message, "longer than") {
 			t.Errorf("exit %d: %+v", out.code, r.Errors)
 		}
@@ -228,19 +236,19 @@ func TestDefects(t *testing.T) {
             - {type: tool_count, max: 0}
             - {type: trajectory, tools: [other], mode: superset}
 `)
-		_, r := evaluated(t, m)
+		_, r := evaluateManifest(t, m)
 		want := []bool{false, false, true, true, true, true, true, true, false, false}
 		if diff := cmp.Diff(want, verdicts(r)); diff != "" {
 			t.Error(diff)
 		}
-		if _, r = evaluated(t, m, "--compat", "reference"); !cmp.Equal(verdicts(r), []bool{true, false}) {
+		if _, r = evaluateManifest(t, m, "--compat", "reference"); !cmp.Equal(verdicts(r), []bool{true, false}) {
 			t.Errorf("as the reference: %v", verdicts(r))
 		}
 	})
 
 	// constraints have no effect.
 	t.Run("16", func(t *testing.T) {
-		_, r := evaluated(t, manifest(t, agentTarget(t, "status:paused"), `
+		_, r := evaluateManifest(t, manifest(t, agentTarget(t, "status:paused"), `
   - name: a
     steps:
       - input: x
@@ -258,7 +266,7 @@ func TestDefects(t *testing.T) {
 	// Reports lack statuses, errors, times and versions.
 	t.Run("17", func(t *testing.T) {
 		html := filepath.Join(t.TempDir(), "r.html")
-		_, r := evaluated(t, manifest(t, agentTarget(t, "fail:bad"), scenario("a", has("<b>"), "<b>")+scenario("c", has("x"), "bad")), "--report", html)
+		_, r := evaluateManifest(t, manifest(t, agentTarget(t, "fail:bad"), scenario("a", has("<b>"), "<b>")+scenario("c", has("x"), "bad")), "--report", html)
 		st := r.Scenarios[0].Steps[0]
 		if r.RunID == "" || r.StartedAt.IsZero() || r.Runtime.Version == "" || r.Agent.Name != "test" || r.Status != "error" || len(r.Errors) != 1 ||
 			st.Status != "done" || st.Usage == nil || *st.CostUSD != 0.25 || st.Timing.TotalMS != 7 || *st.Logs != "log of <b>" || r.Usage.InputTokens != 10 {
@@ -319,18 +327,18 @@ func TestDefects(t *testing.T) {
 		m := manifest(t, "sh agent.sh", scenario("a", has("from beside"), "x"))
 		write(t, filepath.Join(filepath.Dir(m), "agent.sh"), "exec "+agentTarget(t, "say:from beside")+"\n")
 		t.Chdir(t.TempDir())
-		if _, r := evaluated(t, m); r.Passed != 1 {
+		if _, r := evaluateManifest(t, m); r.Passed != 1 {
 			t.Errorf("%+v", r.Errors)
 		}
 		write(t, "agent.sh", "exec "+agentTarget(t, "say:from here")+"\n")
-		if out, r := evaluated(t, m); r.Passed != 0 || !strings.Contains(out.err, "the one in the current directory is used") {
+		if out, r := evaluateManifest(t, m); r.Passed != 0 || !strings.Contains(out.err, "the one in the current directory is used") {
 			t.Errorf("%+v %s", r.Scenarios, out.err)
 		}
 	})
 
-	// An invalid result is an error without a position.
+	// The error for an invalid result does not name the scenario and step.
 	t.Run("23", func(t *testing.T) {
-		_, r := evaluated(t, manifest(t, agentTarget(t, "status:finished"), scenario("which one", has("x"), "x")))
+		_, r := evaluateManifest(t, manifest(t, agentTarget(t, "status:finished"), scenario("which one", has("x"), "x")))
 		if e := r.Errors[0]; e.Scenario != "which one" || e.Step != 1 || e.Kind != "protocol" || !strings.Contains(e.Message, "finished") {
 			t.Errorf("%+v", e)
 		}
@@ -338,7 +346,7 @@ func TestDefects(t *testing.T) {
 
 	// config cannot be set.
 	t.Run("24", func(t *testing.T) {
-		_, r := evaluated(t, manifest(t, agentTarget(t, "ok"), `
+		_, r := evaluateManifest(t, manifest(t, agentTarget(t, "ok"), `
   - name: a
     steps:
       - input: x
@@ -354,7 +362,7 @@ func TestDefects(t *testing.T) {
 	// A missing interpreter ends the reference's inspector.
 	t.Run("30", func(t *testing.T) {
 		m := manifest(t, "no-such-python agent.py", scenario("a", has("x"), "x"))
-		out, r := evaluated(t, m, "--matrix", "target=no-such-python agent.py,/no/such/interpreter x,"+agentTarget(t, "ok"))
+		out, r := evaluateManifest(t, m, "--matrix", "target=no-such-python agent.py,/no/such/interpreter x,"+agentTarget(t, "ok"))
 		if got := statuses(r); out.code != exitError || !slices.Equal(got, []string{"error", "error", "passed"}) || !strings.Contains(r.Errors[0].Message, "no-such-python") {
 			t.Errorf("exit %d: %v %+v", out.code, got, r.Errors)
 		}
@@ -366,17 +374,17 @@ func TestDefects(t *testing.T) {
 	// An agent that cannot be initialised keeps running.
 	t.Run("31 leak", func(t *testing.T) {
 		pids := filepath.Join(t.TempDir(), "pids")
-		_, r := evaluated(t, manifest(t, agentTarget(t, "nameless", pids), scenario("a", has("x"), "x")))
+		_, r := evaluateManifest(t, manifest(t, agentTarget(t, "nameless", pids), scenario("a", has("x"), "x")))
 		if len(r.Errors) != 1 || r.Errors[0].Kind != "protocol" || !strings.Contains(r.Errors[0].Message, "name") {
 			t.Errorf("%+v", r.Errors)
 		}
-		gone(t, pids)
+		checkExited(t, pids)
 	})
 
-	// The reference's inspector parses YAML by hand: it cuts # in quotes, and does not know blocks,
-	// flows or anchors.
+	// The reference's inspector parses YAML by hand: it cuts quoted strings at #, and does not
+	// support block scalars, flow collections or anchors.
 	t.Run("31", func(t *testing.T) {
-		_, r := evaluated(t, manifest(t, agentTarget(t, "ok"), `
+		_, r := evaluateManifest(t, manifest(t, agentTarget(t, "ok"), `
   - name: "a # b"
     steps:
       - input: &text |
@@ -392,7 +400,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// Versions differ between documents.
+	// The reference's versions differ from page to page. Here, eca and ecp have the same version.
 	t.Run("32", func(t *testing.T) {
 		source, err := os.ReadFile("../eca/main.go")
 		if err != nil || !bytes.Contains(source, []byte(`var version = "`+version+`"`)) {
@@ -422,22 +430,22 @@ func verdicts(r *report.Report) (out []bool) {
 	return out
 }
 
-// httpAgent is an agent behind HTTP that records its calls.
+// httpAgent is an HTTP agent that records the methods it is called with.
 type httpAgent struct {
 	*httptest.Server
-	asked chan string
+	received chan string
 }
 
 func newHTTPAgent(t *testing.T) *httpAgent {
 	t.Helper()
-	a := &httpAgent{asked: make(chan string, 100)}
+	a := &httpAgent{received: make(chan string, 100)}
 	steps := 0
 	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var req agentRequest
 		if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
 			t.Error(err)
 		}
-		a.asked <- req.Method
+		a.received <- req.Method
 		result := `{"name":"web","capabilities":{}}`
 		switch req.Method {
 		case "agent/reset":
@@ -455,7 +463,7 @@ func newHTTPAgent(t *testing.T) *httpAgent {
 func (a *httpAgent) methods() (out []string) {
 	for {
 		select {
-		case m := <-a.asked:
+		case m := <-a.received:
 			out = append(out, m)
 		default:
 			return out

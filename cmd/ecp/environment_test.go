@@ -14,9 +14,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// scripted writes an agent that runs a shell script in its workspace at each step, and returns its
-// command line. The agent answers with the script's output.
-func scripted(t *testing.T, body string) string {
+// writeScriptAgent writes an agent that runs a shell script in its workspace at each step, and
+// returns its command line. The agent answers with the script's output.
+func writeScriptAgent(t *testing.T, body string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "agent.sh")
 	write(t, path, `case $HOME in */ecp-agent-*/home) ;; *) echo "not in an environment" >&2; exit 77 ;; esac
@@ -39,17 +39,18 @@ done
 	return "sh " + path
 }
 
-// bounded skips the test on machines without the environment local.
-func bounded(t *testing.T) {
+// needsSandbox skips the test on machines without the environment local. It also isolates the test
+// from the machine's environment variables and configuration.
+func needsSandbox(t *testing.T) {
 	t.Helper()
-	quiet(t)
+	isolateEnvironment(t)
 	if s := sandbox.Probe(); !s.Holds || runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED: the sandbox needs Linux 6.2 with Landlock: " + s.Without)
 	}
 }
 
-// coding is a scenario with an environment; setup and checks are YAML.
-func coding(setup, checks string) string {
+// codingScenario is a scenario with an environment; setup and checks are YAML.
+func codingScenario(setup, checks string) string {
 	return fmt.Sprintf("  - name: task\n    steps:\n      - input: go\n        constraints:\n          scenario: {%s}\n          checks: [%s]\n", setup, checks)
 }
 
@@ -71,7 +72,7 @@ func reasons(r *report.Report) (out string) {
 // A grader that prints its environment and searches for keys finds none; nor does an agent without
 // grants.
 func TestNoKeyReachesGraders(t *testing.T) {
-	bounded(t)
+	needsSandbox(t)
 	const canary = "canary-8c1f"
 	home := os.Getenv("HOME")
 	write(t, filepath.Join(home, ".config", "eca", "config.json"), canary)
@@ -86,8 +87,8 @@ func TestNoKeyReachesGraders(t *testing.T) {
 		"local and an agent that looks": {"environment: local", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			agent := scripted(t, look)
-			out, r := evaluated(t, manifest(t, agent, coding(c.setup, check)))
+			agent := writeScriptAgent(t, look)
+			out, r := evaluateManifest(t, manifest(t, agent, codingScenario(c.setup, check)))
 			text := reasons(r)
 			if !strings.Contains(text, "It printed 'looked'") {
 				t.Errorf("exit %d: %s", out.code, text)
@@ -99,16 +100,16 @@ func TestNoKeyReachesGraders(t *testing.T) {
 		})
 	}
 	// Without an environment, files are not protected, but variables are removed.
-	_, r := evaluated(t, manifest(t, agentTarget(t, "ok"), coding("workspace: {}", `{type: command, run: "env | grep -o 'canary[-]8c1f'; echo home $HOME; exit 3"}`)))
+	_, r := evaluateManifest(t, manifest(t, agentTarget(t, "ok"), codingScenario("workspace: {}", `{type: command, run: "env | grep -o 'canary[-]8c1f'; echo home $HOME; exit 3"}`)))
 	if text := reasons(r); strings.Contains(text, canary) || !strings.Contains(text, "home /") || strings.Contains(text, home) {
 		t.Error(text)
 	}
 }
 
-// hidden makes a task whose hidden test passes if answer.txt is right.
-func hidden(t *testing.T, agent string) string {
+// writeHiddenTestTask writes a task whose hidden test passes if answer.txt is right.
+func writeHiddenTestTask(t *testing.T, agent string) string {
 	t.Helper()
-	m := manifest(t, agent, coding("workspace: repo, tests: hidden, environment: local", `{type: command, run: "sh tests/check.sh"}`))
+	m := manifest(t, agent, codingScenario("workspace: repo, tests: hidden, environment: local", `{type: command, run: "sh tests/check.sh"}`))
 	dir := filepath.Dir(m)
 	write(t, filepath.Join(dir, "repo", "answer.txt"), "41\n")
 	write(t, filepath.Join(dir, "repo", "tests", "seen.sh"), "true\n")
@@ -119,7 +120,7 @@ func hidden(t *testing.T, agent string) string {
 // Hidden tests decide, and do not exist before the agent has ended.
 func TestHiddenTests(t *testing.T) {
 	needs.Long(t)
-	bounded(t)
+	needsSandbox(t)
 	for name, c := range map[string]struct {
 		agent  string
 		passed int
@@ -137,7 +138,7 @@ func TestHiddenTests(t *testing.T) {
 		"no workspace":          {"rm -rf ./* && cd / && rmdir \"${ECP_WORKSPACE:?}\"", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, r := evaluated(t, hidden(t, scripted(t, c.agent)))
+			out, r := evaluateManifest(t, writeHiddenTestTask(t, writeScriptAgent(t, c.agent)))
 			if r.Passed != c.passed || r.Total != 1 || len(r.Errors) > 0 {
 				t.Errorf("exit %d: %d of %d: %s", out.code, r.Passed, r.Total, reasons(r))
 			}
@@ -147,16 +148,16 @@ func TestHiddenTests(t *testing.T) {
 
 // An agent that searches the machine for the hidden tests does not find them.
 func TestHiddenTestsAreNotFound(t *testing.T) {
-	bounded(t)
-	m := hidden(t, "")
+	needsSandbox(t)
+	m := writeHiddenTestTask(t, "")
 	dir := filepath.Dir(m)
-	agent := scripted(t, fmt.Sprintf(`find / -name check.sh 2>/dev/null | sed 's/^/FOUND /'; ls -R %[1]s; cat %[1]s/hidden/tests/check.sh %[1]s/manifest.yaml; grep -rs needle- %[1]s /tmp /proc/*/cwd/; ln -s %[1]s/hidden h; cat h/tests/check.sh; ln %[1]s/hidden/tests/check.sh got; cat got; echo searched`, dir))
+	agent := writeScriptAgent(t, fmt.Sprintf(`find / -name check.sh 2>/dev/null | sed 's/^/FOUND /'; ls -R %[1]s; cat %[1]s/hidden/tests/check.sh %[1]s/manifest.yaml; grep -rs needle- %[1]s /tmp /proc/*/cwd/; ln -s %[1]s/hidden h; cat h/tests/check.sh; ln %[1]s/hidden/tests/check.sh got; cat got; echo searched`, dir))
 	data, err := os.ReadFile(m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, m, strings.Replace(string(data), `target: ""`, "target: "+agent, 1))
-	_, r := evaluated(t, m)
+	_, r := evaluateManifest(t, m)
 	said := *r.Scenarios[0].Steps[0].Output
 	if !strings.Contains(said, "searched") || strings.Contains(said, "needle") || strings.Contains(said, "FOUND") {
 		t.Error(said)
@@ -166,7 +167,7 @@ func TestHiddenTestsAreNotFound(t *testing.T) {
 // Tests that the agent could see are an error before anything runs, and so are invalid
 // environments.
 func TestWrongEnvironments(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	for text, want := range map[string]string{
 		"workspace: repo, tests: hidden":                                            "hidden tests need an environment",
 		"workspace: repo, tests: repo/tests, environment: local":                    "the agent would see repo/tests",
@@ -181,7 +182,7 @@ func TestWrongEnvironments(t *testing.T) {
 		`environment: {kind: local, agent: {env: ["KEY=secret"]}}`:                           "is not a valid variable name",
 		"environment: {kind: podman, image: x, graders: {read: [repo/tests, hidden/tests]}}": `called "tests"`,
 	} {
-		m := manifest(t, "true", coding(text, `{type: command, run: "true"}`))
+		m := manifest(t, "true", codingScenario(text, `{type: command, run: "true"}`))
 		for _, file := range []string{"repo/tests/a", "hidden/tests/b", "hidden/Dockerfile"} {
 			write(t, filepath.Join(filepath.Dir(m), file), "x")
 		}
@@ -189,7 +190,7 @@ func TestWrongEnvironments(t *testing.T) {
 			t.Errorf("%s: exit %d: %s", text, r.code, r.err)
 		}
 	}
-	m := manifest(t, "http://127.0.0.1:1/ecp", coding("environment: local", `{type: command, run: "true"}`))
+	m := manifest(t, "http://127.0.0.1:1/ecp", codingScenario("environment: local", `{type: command, run: "true"}`))
 	if r := invoke(t, "run", m); r.code != exitError || !strings.Contains(r.err, "the agent is a server, which runs elsewhere") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
@@ -198,7 +199,7 @@ func TestWrongEnvironments(t *testing.T) {
 // Damage to the machine or the workspace by an agent ends as a result of its scenario.
 func TestHostileAgentsInEnvironments(t *testing.T) {
 	needs.Long(t)
-	bounded(t)
+	needsSandbox(t)
 	outside := t.TempDir()
 	write(t, filepath.Join(outside, "kept"), "x")
 	for name, c := range map[string]struct{ agent, kind, say string }{
@@ -209,7 +210,7 @@ func TestHostileAgentsInEnvironments(t *testing.T) {
 		"floods":            {"yes | head -c 100000000 >&2", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, r := evaluated(t, manifest(t, scripted(t, c.agent), coding("environment: local", `{type: command, run: "true"}`)+strings.Replace(coding("environment: local", `{type: command, run: "true"}`), "task", "next", 1)))
+			out, r := evaluateManifest(t, manifest(t, writeScriptAgent(t, c.agent), codingScenario("environment: local", `{type: command, run: "true"}`)+strings.Replace(codingScenario("environment: local", `{type: command, run: "true"}`), "task", "next", 1)))
 			if c.kind != "" && (len(r.Errors) != 2 || r.Errors[0].Kind != c.kind) || !strings.Contains(reasons(r), c.say) || len(r.Scenarios) != 2 {
 				t.Errorf("exit %d: %s", out.code, reasons(r))
 			}
@@ -228,10 +229,10 @@ func TestHostileAgentsInEnvironments(t *testing.T) {
 // The workspace's diff is stored and shown: added, changed and removed files, links, modes and
 // binary files. git can apply it.
 func TestWorkspaceDiff(t *testing.T) {
-	bounded(t)
-	agent := scripted(t, `printf 'one\nTWO\nthree' > text.txt; rm gone.txt; chmod +x run.sh; ln -sf other link; ln -s /etc/passwd new-link; printf 'a\000b' > image.bin; rm turned; ln -s text.txt turned; mkdir -p 'a b'; echo '<b>new</b>' > 'a b/new.txt'; rm -rf .git; mkdir .git; echo x > .git/config; mkfifo pipe; rm pipe`)
+	needsSandbox(t)
+	agent := writeScriptAgent(t, `printf 'one\nTWO\nthree' > text.txt; rm gone.txt; chmod +x run.sh; ln -sf other link; ln -s /etc/passwd new-link; printf 'a\000b' > image.bin; rm turned; ln -s text.txt turned; mkdir -p 'a b'; echo '<b>new</b>' > 'a b/new.txt'; rm -rf .git; mkdir .git; echo x > .git/config; mkfifo pipe; rm pipe`)
 	for _, setup := range []string{"workspace: repo, environment: local", "workspace: {copy: repo, git: true}, environment: local"} {
-		m := manifest(t, agent, coding(setup, `{type: command, run: "echo 1 > by-grader; cp /dev/null text.txt"}, {type: changes, includes: [text.txt]}`))
+		m := manifest(t, agent, codingScenario(setup, `{type: command, run: "echo 1 > by-grader; cp /dev/null text.txt"}, {type: changes, includes: [text.txt]}`))
 		repo := filepath.Join(filepath.Dir(m), "repo")
 		for name, text := range map[string]string{"text.txt": "one\ntwo\nthree\n", "gone.txt": "gone\n", "run.sh": "true\n", "turned": "a file\n"} {
 			write(t, filepath.Join(repo, name), text)
@@ -240,7 +241,7 @@ func TestWorkspaceDiff(t *testing.T) {
 			t.Fatal(err)
 		}
 		kept, html := filepath.Join(t.TempDir(), "kept"), filepath.Join(t.TempDir(), "r.html")
-		_, r := evaluated(t, m, "--artifacts", kept, "--report", html)
+		_, r := evaluateManifest(t, m, "--artifacts", kept, "--report", html)
 		s := r.Scenarios[0]
 		for _, want := range []string{
 			"-two\n", "+TWO\n", "\\ No newline at end of file", "deleted file mode 100644\n--- a/gone.txt\n+++ /dev/null", "diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n",
@@ -273,7 +274,7 @@ func TestWorkspaceDiff(t *testing.T) {
 // A fixture that is too large is refused at once, without reading it.
 func TestHugeFixture(t *testing.T) {
 	needs.POSIX(t) // Windows would fill the disk
-	quiet(t)
+	isolateEnvironment(t)
 	m := manifest(t, agentTarget(t, "ok"), `
   - name: one
     steps:
@@ -284,7 +285,7 @@ func TestHugeFixture(t *testing.T) {
 	if err := os.Truncate(huge, 1<<40); err != nil { // reading it would take longer than any test
 		t.Fatal(err)
 	}
-	run, r := evaluated(t, m)
+	run, r := evaluateManifest(t, m)
 	if text := reasons(r); run.code != exitError || !strings.Contains(text, "it has more than 50000 files or 1024 MiB") {
 		t.Errorf("exit %d: %s", run.code, text)
 	}

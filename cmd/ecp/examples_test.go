@@ -14,18 +14,24 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// manifests are the example manifests for newcomers, with the directories that they are run from.
-func manifests(t *testing.T) map[string]string {
+// isolateExceptGoCaches is isolateEnvironment for tests that run Go. isolateEnvironment sets HOME
+// to a temporary directory, so the Go caches must be named explicitly.
+func isolateExceptGoCaches(t *testing.T) {
 	t.Helper()
 	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE", "GOPATH").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	quiet(t)
+	isolateEnvironment(t)
 	dirs := strings.Split(strings.TrimSpace(string(out)), "\n")
-	t.Setenv("GOCACHE", dirs[0]) // tests have another home
+	t.Setenv("GOCACHE", dirs[0])
 	t.Setenv("GOMODCACHE", dirs[1])
 	t.Setenv("GOPATH", dirs[2])
+}
+
+// manifests returns the example manifests and the directories in which to run them.
+func manifests(t *testing.T) map[string]string {
+	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -42,16 +48,17 @@ func manifests(t *testing.T) map[string]string {
 	return list
 }
 
-// All examples pass, without a network and without a user's configuration.
+// The examples that manifests lists pass, without a network and without a user's configuration.
 func TestExamples(t *testing.T) {
 	needs.Long(t)
+	isolateExceptGoCaches(t)
 	for path, dir := range manifests(t) {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
 			t.Chdir(dir)
 			if r := invoke(t, "validate", path); r.code != 0 || r.err != "" {
 				t.Errorf("exit %d: %s", r.code, r.err)
 			}
-			out, r := evaluated(t, path, "-j", "2", "--timeout", "600")
+			out, r := evaluateManifest(t, path, "-j", "2", "--timeout", "600")
 			if out.code != 0 || r.Passed == 0 {
 				t.Errorf("exit %d: %s", out.code, out.err)
 			}
@@ -63,8 +70,8 @@ func TestExamples(t *testing.T) {
 func TestCodingTasks(t *testing.T) {
 	needs.Long(t)
 	needs.Program(t, "python3", "python3")
-	manifests(t) // for the variables that it sets
-	bounded(t)
+	isolateExceptGoCaches(t)
+	needsSandbox(t)
 	bin := t.TempDir()
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -85,7 +92,7 @@ func TestCodingTasks(t *testing.T) {
 	if r := invoke(t, "validate", manifest); r.code != 0 || r.err != "" {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
-	out, r := evaluated(t, manifest, "-j", "2", "--timeout", "600")
+	out, r := evaluateManifest(t, manifest, "-j", "2", "--timeout", "600")
 	if out.code != exitFailed || len(r.Errors) > 0 || len(r.Scenarios) != 10 {
 		t.Errorf("exit %d: %s", out.code, out.err)
 	}
@@ -98,9 +105,10 @@ func TestCodingTasks(t *testing.T) {
 }
 
 // The reference runtime gives the same verdicts for the examples, check by check.
-func TestExamplesReference(t *testing.T) { references(t, testExamplesReference) }
+func TestExamplesReference(t *testing.T) { withReferenceRuntimes(t, testExamplesReference) }
 
 func testExamplesReference(t *testing.T, runtime []string) {
+	isolateExceptGoCaches(t)
 	for path, dir := range manifests(t) {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
 			t.Chdir(dir)
@@ -114,8 +122,8 @@ func testExamplesReference(t *testing.T, runtime []string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, ours := evaluated(t, path, "--compat", "reference", "--timeout", "600")
-			if diff := cmp.Diff(checked(theirs), checked(ours)); diff != "" {
+			_, ours := evaluateManifest(t, path, "--compat", "reference", "--timeout", "600")
+			if diff := cmp.Diff(comparableChecks(theirs), comparableChecks(ours)); diff != "" {
 				t.Errorf("theirs, ours: %s", diff)
 			}
 			if theirs.Total != ours.Total || theirs.Passed != ours.Passed || theirs.Failed != ours.Failed || theirs.Manifest != ours.Manifest {
@@ -132,7 +140,7 @@ func testExamplesReference(t *testing.T, runtime []string) {
 	}
 }
 
-// schemaDir is the path of the schemas, relative to the directory of an example.
+// schemaDir returns the path of the schemas, relative to the directory in which an example is run.
 func schemaDir(dir string) string {
 	if filepath.Base(dir) == "plain-agent" {
 		return "../../schema"
@@ -140,8 +148,8 @@ func schemaDir(dir string) string {
 	return "schema"
 }
 
-// checked lists all checks, with the fields that both runtimes report.
-func checked(r *report.Report) (out []report.Check) {
+// comparableChecks returns all checks, with the fields that both runtimes report.
+func comparableChecks(r *report.Report) (out []report.Check) {
 	for _, s := range r.Scenarios {
 		for _, st := range s.Steps {
 			for _, c := range st.Checks {

@@ -20,8 +20,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// gone checks that the processes whose ids are in a file have ended.
-func gone(t *testing.T, file string) {
+// checkExited checks that the processes whose ids are in a file have ended.
+func checkExited(t *testing.T, file string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -52,7 +52,7 @@ func gone(t *testing.T, file string) {
 // Noise on its output and child processes do not count as errors.
 func TestHostile(t *testing.T) {
 	needs.Long(t)
-	quiet(t)
+	isolateEnvironment(t)
 	for mode, want := range map[string]struct{ kind, say string }{
 		"hang":         {"timeout", "no answer within the time limit"},
 		"unterminated": {"timeout", "no answer within the time limit"},
@@ -71,63 +71,63 @@ func TestHostile(t *testing.T) {
 			pids := filepath.Join(t.TempDir(), "pids")
 			target := fmt.Sprintf("echo $$ > '%s'; exec %s", pids, agentTarget(t, mode))
 			m := manifest(t, target, scenario("bad", has("x"), strings.Repeat("x", 1<<20)))
-			out, r := limited(t, m, want.kind == "timeout" || mode == "flood", want.say)
+			out, r := evaluateWithLimit(t, m, want.kind == "timeout" || mode == "flood", want.say)
 			if out.code != exitError || len(r.Errors) != 1 || (want.kind != "" && r.Errors[0].Kind != want.kind) || !strings.Contains(r.Errors[0].Message, want.say) {
 				t.Errorf("exit %d: %+v", out.code, r.Errors)
 			}
 			if len(out.out) > 3<<20 { // it includes the input
 				t.Errorf("a report of %d bytes", len(out.out))
 			}
-			gone(t, pids)
+			checkExited(t, pids)
 		})
 	}
 	t.Run("noise", func(t *testing.T) {
-		if _, r := evaluated(t, manifest(t, agentTarget(t, "noise"), scenario("a", has("x"), "x"))); r.Passed != 1 || !strings.Contains(r.Scenarios[0].Notes[0], "20000") {
+		if _, r := evaluateManifest(t, manifest(t, agentTarget(t, "noise"), scenario("a", has("x"), "x"))); r.Passed != 1 || !strings.Contains(r.Scenarios[0].Notes[0], "20000") {
 			t.Errorf("%+v", r.Scenarios[0])
 		}
 	})
 	t.Run("exit", func(t *testing.T) {
-		_, r := evaluated(t, manifest(t, agentTarget(t, "exit"), scenario("a", has("x"), "x")))
+		_, r := evaluateManifest(t, manifest(t, agentTarget(t, "exit"), scenario("a", has("x"), "x")))
 		if len(r.Errors) != 1 || !strings.Contains(r.Errors[0].Message, "exit code 3: no config found") {
 			t.Errorf("%+v", r.Errors)
 		}
 	})
 	t.Run("missing", func(t *testing.T) {
-		_, r := evaluated(t, manifest(t, "/does/not/exist", scenario("a", has("x"), "x")))
+		_, r := evaluateManifest(t, manifest(t, "/does/not/exist", scenario("a", has("x"), "x")))
 		if len(r.Errors) != 1 || !strings.Contains(r.Errors[0].Message, "exit code 127") {
 			t.Errorf("%+v", r.Errors)
 		}
 	})
 	t.Run("fork", func(t *testing.T) {
 		pids := filepath.Join(t.TempDir(), "pids")
-		if _, r := evaluated(t, manifest(t, agentTarget(t, "fork", pids), scenario("a", has("x"), "x"))); r.Passed != 1 {
+		if _, r := evaluateManifest(t, manifest(t, agentTarget(t, "fork", pids), scenario("a", has("x"), "x"))); r.Passed != 1 {
 			t.Errorf("%+v", r.Errors)
 		}
-		gone(t, pids)
+		checkExited(t, pids)
 	})
 }
 
-// limited evaluates a manifest with a time limit; met says whether the test expects that the limit
-// is reached. If so, the limit is short, and longer ones follow only while the error does not
-// contain say, because the machine may have been too busy.
-func limited(t *testing.T, manifest string, met bool, say string) (result, *report.Report) {
+// evaluateWithLimit evaluates a manifest with a time limit; met says whether the test expects that
+// the limit is reached. If so, the limit is short, and longer ones follow only while the error does
+// not contain say, because the machine may have been too busy.
+func evaluateWithLimit(t *testing.T, manifest string, met bool, say string) (result, *report.Report) {
 	t.Helper()
 	if !met {
-		return evaluated(t, manifest, "--timeout", "120")
+		return evaluateManifest(t, manifest, "--timeout", "120")
 	}
 	for _, limit := range []string{"2", "20"} {
-		out, r := evaluated(t, manifest, "--timeout", limit)
+		out, r := evaluateManifest(t, manifest, "--timeout", limit)
 		if len(r.Errors) == 1 && strings.Contains(r.Errors[0].Message, say) {
 			return out, r
 		}
 	}
-	return evaluated(t, manifest, "--timeout", "120")
+	return evaluateManifest(t, manifest, "--timeout", "120")
 }
 
 // An answer with another id than the call's is an error at once, over each transport, and not only
 // when the time is over. The next scenario runs.
 func TestWrongAndStringifiedIDsAreErrorsAtOnce(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	for form, say := range map[string]string{
 		`"{}"`: `the answer has the id "`, `{}.0`: "the answer has the id", `{}0`: "the answer has the id", `-1`: "the answer has the id -1",
 		`null`: "the answer has the id null", `"x"`: `the answer has the id "x"`, `[{}]`: "the answer has the id", `none`: "the answer has no id",
@@ -136,9 +136,9 @@ func TestWrongAndStringifiedIDsAreErrorsAtOnce(t *testing.T) {
 			t.Run(transport+" "+form, func(t *testing.T) {
 				target := agentTarget(t, "id:"+form)
 				if transport != "stdio" {
-					target = misaddressed(t, form, transport == "events")
+					target = newWrongIDServer(t, form, transport == "events")
 				}
-				_, r := evaluated(t, manifest(t, target, scenario("a", has("x"), "x")+scenario("b", has("x"), "x")), "--timeout", "20")
+				_, r := evaluateManifest(t, manifest(t, target, scenario("a", has("x"), "x")+scenario("b", has("x"), "x")), "--timeout", "20")
 				if len(r.Errors) != 2 || r.Errors[0].Kind != "protocol" || !strings.Contains(r.Errors[0].Message, say) || r.Errors[1].Scenario != "b" {
 					t.Errorf("%+v", r.Errors)
 				}
@@ -147,8 +147,9 @@ func TestWrongAndStringifiedIDsAreErrorsAtOnce(t *testing.T) {
 	}
 }
 
-// misaddressed is a server that answers steps with another id. Its streams stay open.
-func misaddressed(t *testing.T, form string, events bool) (url string) {
+// newWrongIDServer starts a server that answers steps with another id than the request's. Its streams
+// stay open.
+func newWrongIDServer(t *testing.T, form string, events bool) (url string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var call agentRequest
@@ -176,7 +177,7 @@ func misaddressed(t *testing.T, form string, events bool) (url string) {
 
 // A killed run leaves no agent.
 func TestKilled(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -196,13 +197,13 @@ func TestKilled(t *testing.T) {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	gone(t, pids)
+	checkExited(t, pids)
 }
 
 // Any misbehaviour of a server ends as an error that names the cause, without further waiting.
 func TestHostileServers(t *testing.T) {
 	needs.Long(t)
-	quiet(t)
+	isolateEnvironment(t)
 	garbage, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -267,7 +268,7 @@ func TestHostileServers(t *testing.T) {
 				defer server.Close()
 				target = server.URL + "/ecp"
 			}
-			out, r := limited(t, manifest(t, target, scenario("bad", has("x"), "x")), c.kind != "http", c.say)
+			out, r := evaluateWithLimit(t, manifest(t, target, scenario("bad", has("x"), "x")), c.kind != "http", c.say)
 			if out.code != exitError || len(r.Errors) != 1 || c.kind != "" && r.Errors[0].Kind != c.kind || !strings.Contains(r.Errors[0].Message, c.say) || len(out.out) > 1<<16 {
 				t.Errorf("exit %d, %d bytes: %+v", out.code, len(out.out), r.Errors)
 			}
@@ -277,10 +278,10 @@ func TestHostileServers(t *testing.T) {
 
 // An agent that uses up its memory is one error, and the other attempts go on.
 func TestMemoryIsUsedUp(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	t.Setenv("MY_KEY", "x")
 	agent := shellAgent(t, "case $line in *hoard*) ulimit -v 100000; a=xxxxxxxxxxxxxxxx; while :; do a=$a$a; done ;; esac")
-	_, r := evaluated(t, manifest(t, "sh "+agent, scenario("a", has("x"), "x")+scenario("b", has("x"), "hoard")+scenario("c", has("x"), "x")+scenario("d", has("x"), "x")), "-j", "2")
+	_, r := evaluateManifest(t, manifest(t, "sh "+agent, scenario("a", has("x"), "x")+scenario("b", has("x"), "hoard")+scenario("c", has("x"), "x")+scenario("d", has("x"), "x")), "-j", "2")
 	if r.Counts.Passed != 3 || r.Counts.Error != 1 || len(r.Errors) != 1 || r.Errors[0].Scenario != "b" || !strings.Contains(r.Errors[0].Message, "the agent ended") {
 		t.Errorf("%+v: %s", r.Counts, reasons(r))
 	}

@@ -16,17 +16,17 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// resumed runs a manifest with a run file and returns its report.
-func resumed(t *testing.T, m, file string, args ...string) (result, *report.Report) {
+// evaluateWithRunFile runs a manifest with a run file and returns its report.
+func evaluateWithRunFile(t *testing.T, m, file string, args ...string) (result, *report.Report) {
 	t.Helper()
-	return evaluated(t, m, append([]string{"--resume", file}, args...)...)
+	return evaluateManifest(t, m, append([]string{"--resume", file}, args...)...)
 }
 
 // A run is continued only if nothing has changed that decides a finished result: the workspace, the
 // agent's program, the agent's own description, its configuration. Otherwise, its file stays as it
 // is, and a new run makes the attempt again.
 func TestResumeSeesWhatChanged(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	const agent = `[ -e VERSION ] || exit 1
 while read -r line; do id=${line##*\"id\":}; id=${id%%[,\}]*}
 case $line in
@@ -64,7 +64,7 @@ scenarios:
     steps:
       - {input: x, graders: [`+has("ANSWER")+`], constraints: {scenario: {id: the-one, workspace: fixture}}}
 `)
-			if out, r := resumed(t, m, file); out.code != 0 || r.Reused() != 0 {
+			if out, r := evaluateWithRunFile(t, m, file); out.code != 0 || r.Reused() != 0 {
 				t.Fatalf("exit %d: %s", out.code, out.err)
 			}
 			change.do(t, dir)
@@ -76,7 +76,7 @@ scenarios:
 			if name == "nothing" || strings.HasPrefix(name, "the place") || strings.HasPrefix(name, "the name, ") {
 				want = 1
 			}
-			out, r := evaluated(t, m, append([]string{"--reuse-from", file, "--run-file", file + "2"}, change.args...)...)
+			out, r := evaluateManifest(t, m, append([]string{"--reuse-from", file, "--run-file", file + "2"}, change.args...)...)
 			if (out.code == 0) != change.passes || r.Reused() != want || (want > 0) != strings.Contains(out.err, "of an earlier run were reused") {
 				t.Errorf("exit %d, %d attempts were reused: %s", out.code, r.Reused(), out.err)
 			}
@@ -113,33 +113,33 @@ func replace(t *testing.T, path, old, text string) {
 
 // The cost of an earlier run counts, including unfinished attempts.
 func TestBudgetOverResumes(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	file := filepath.Join(t.TempDir(), "j")
 	var b strings.Builder
 	for i := range 5 {
 		b.WriteString(scenario(fmt.Sprint("s", i), has("x"), "x"))
 	}
 	m := manifest(t, agentTarget(t, "ok"), b.String())
-	_, first := resumed(t, m, file, "--max-cost", "0.5")
+	_, first := evaluateWithRunFile(t, m, file, "--max-cost", "0.5")
 	if first.Counts.Passed != 2 {
 		t.Fatalf("%+v", first.Counts)
 	}
-	out, r := resumed(t, m, file, "--max-cost", "0.5")
+	out, r := evaluateWithRunFile(t, m, file, "--max-cost", "0.5")
 	if out.code != exitError || r.Counts.Passed != 2 || r.Counts.Error != 3 || r.Reused() != 2 {
 		t.Errorf("exit %d: the budget was spent again: %+v", out.code, r.Counts)
 	}
-	if out, r = resumed(t, m, file, "--max-cost", "1"); r.Counts.Passed != 4 {
+	if out, r = evaluateWithRunFile(t, m, file, "--max-cost", "1"); r.Counts.Passed != 4 {
 		t.Errorf("exit %d: %+v", out.code, r.Counts)
 	}
 }
 
 // With more attempts than before, only the missing ones run. With fewer, finished ones would be lost.
 func TestResumeMoreAttempts(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	file := filepath.Join(t.TempDir(), "j")
 	m := manifest(t, agentTarget(t, "ok"), scenario("a", has("x"), "x"))
-	resumed(t, m, file, "--repeat", "2")
-	if _, r := resumed(t, m, file, "--repeat", "5"); r.Reused() != 2 || r.Scenarios[0].Repeat.N != 5 {
+	evaluateWithRunFile(t, m, file, "--repeat", "2")
+	if _, r := evaluateWithRunFile(t, m, file, "--repeat", "5"); r.Reused() != 2 || r.Scenarios[0].Repeat.N != 5 {
 		t.Errorf("%d reused: %+v", r.Reused(), r.Scenarios[0].Repeat)
 	}
 	if out := invoke(t, "run", "--manifest", m, "--resume", file, "--repeat", "4"); out.code != exitError || !strings.Contains(out.err, "--repeat is smaller") {
@@ -149,7 +149,7 @@ func TestResumeMoreAttempts(t *testing.T) {
 
 // A baseline with another model is not comparable.
 func TestBaselineOfAnotherModel(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	old := filepath.Join(t.TempDir(), "old.json")
 	m := manifest(t, agentTarget(t, "ok"), scenario("a", has("x"), "x"))
 	worse := manifest(t, agentTarget(t, "ok"), scenario("a", has("other"), "x"))
@@ -161,27 +161,27 @@ func TestBaselineOfAnotherModel(t *testing.T) {
 	if _, err := os.Stat(page); err == nil {
 		t.Error("the run wrote a report although its baseline is not comparable")
 	}
-	out, r := evaluated(t, worse, "--config", "model=a", "--baseline", old, "--max-new-fail", "0")
+	out, r := evaluateManifest(t, worse, "--config", "model=a", "--baseline", old, "--max-new-fail", "0")
 	if out.code != exitFailed || len(r.Baseline.NewFail) != 1 {
 		t.Errorf("exit %d: %+v", out.code, r.Baseline)
 	}
 	// With a matrix, the common variants are compared.
 	invoke(t, "run", "--manifest", m, "--matrix", "model=a,b", "--json-out", old)
-	if out, r = evaluated(t, worse, "--matrix", "model=b,c", "--baseline", old, "--max-new-fail", "0"); out.code != exitFailed || len(r.Baseline.NewFail) != 1 || len(r.Baseline.Unpaired) != 1 || len(r.Baseline.Missing) != 0 {
+	if out, r = evaluateManifest(t, worse, "--matrix", "model=b,c", "--baseline", old, "--max-new-fail", "0"); out.code != exitFailed || len(r.Baseline.NewFail) != 1 || len(r.Baseline.Unpaired) != 1 || len(r.Baseline.Missing) != 0 {
 		t.Errorf("exit %d: %+v", out.code, r.Baseline)
 	}
 }
 
 // A renamed scenario is found by an alias. Without one, it is new, and the old one is missing.
 func TestBaselineOfRenamed(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	old := filepath.Join(t.TempDir(), "old.json")
 	invoke(t, "run", "--manifest", manifest(t, agentTarget(t, "ok"), scenario("Old name", has("x"), "x")), "--json-out", old)
-	_, r := evaluated(t, manifest(t, agentTarget(t, "ok"), scenario("New name", has("x"), "x")), "--baseline", old)
+	_, r := evaluateManifest(t, manifest(t, agentTarget(t, "ok"), scenario("New name", has("x"), "x")), "--baseline", old)
 	if b := r.Baseline; len(b.Added) != 1 || len(b.Missing) != 1 {
 		t.Errorf("%+v", b)
 	}
-	_, r = evaluated(t, manifest(t, agentTarget(t, "ok"), `
+	_, r = evaluateManifest(t, manifest(t, agentTarget(t, "ok"), `
   - name: New name
     steps:
       - {input: x, graders: [`+has("x")+`], constraints: {scenario: {aliases: [old-name]}}}
@@ -206,7 +206,7 @@ func TestIDsAreUnique(t *testing.T) {
 
 // Several servers of one agent share the work; a dead one is not used again.
 func TestServersShareTheWork(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	const scenarios = 12
 	var asked [2]atomic.Int64
 	var first atomic.Int64
@@ -241,7 +241,7 @@ func TestServersShareTheWork(t *testing.T) {
 	for i := range scenarios {
 		b.WriteString(scenario(fmt.Sprint("s", i), has("x"), "x"))
 	}
-	out, r := evaluated(t, manifest(t, "agent", b.String()), "--target", urls[0], "--target", gone.URL, "--target", urls[1], "-j", "3")
+	out, r := evaluateManifest(t, manifest(t, "agent", b.String()), "--target", urls[0], "--target", gone.URL, "--target", urls[1], "-j", "3")
 	if out.code != 0 || r.Counts.Passed != scenarios || asked[0].Load()+asked[1].Load() != scenarios || asked[0].Load() == 0 || asked[1].Load() == 0 {
 		t.Errorf("exit %d: %+v, %d and %d: %s", out.code, r.Counts, asked[0].Load(), asked[1].Load(), out.err)
 	}

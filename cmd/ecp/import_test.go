@@ -13,7 +13,7 @@ import (
 // paths of the container in commands are mapped into the folder.
 func fakeContainer(t *testing.T) (calls func() string) {
 	t.Helper()
-	quiet(t)
+	isolateEnvironment(t)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "docker"), `#!/bin/sh
 here=`+dir+`/container
@@ -51,8 +51,8 @@ echo $found > ${HERE}/logs/verifier/reward.txt
 `)
 }
 
-// imported is an agent that runs the given command, and then tries to grade itself.
-func imported(t *testing.T, does string) string {
+// selfGradingAgent returns an agent that runs the given command, and then tries to grade itself.
+func selfGradingAgent(t *testing.T, does string) string {
 	t.Helper()
 	return shellAgent(t, does+`; : > ../installed; mkdir -p $HERE/tests; echo 1 > $HERE/logs/verifier/reward.txt
     echo "echo 1 > $HERE/logs/verifier/reward.txt" > $HERE/tests/test.sh`)
@@ -82,13 +82,13 @@ func TestImport(t *testing.T) {
 		calls := fakeContainer(t)
 		dir := t.TempDir()
 		task(t, filepath.Join(dir, "tasks", "greet"), "img", "")
-		agent := imported(t, does)
+		agent := selfGradingAgent(t, does)
 		t.Setenv("MY_KEY", "k-77")
 		out := filepath.Join(dir, "out")
 		if r := invoke(t, "import", "harbor", filepath.Join(dir, "tasks"), "-o", out, "--target", "sh /ecp/agent.sh", "--read", agent, "--env", "MY_KEY"); r.code != 0 || !strings.Contains(r.out, "1 tasks") {
 			t.Fatalf("exit %d: %s", r.code, r.err)
 		}
-		run, r := evaluated(t, filepath.Join(out, "manifest.yaml"))
+		run, r := evaluateManifest(t, filepath.Join(out, "manifest.yaml"))
 		if len(r.Errors) > 0 || r.Passed != passed || r.Total != 1 || *r.Scenarios[0].Steps[0].Output != "k-77" {
 			t.Errorf("%s: exit %d: %s", does, run.code, reasons(r))
 		}
@@ -122,7 +122,7 @@ func TestImportTerminalBench(t *testing.T) {
 		if r := invoke(t, "import", "harbor", task, "-o", out, "--target", "sh /ecp/agent.sh", "--read", shellAgent(t, does)); r.code != 0 || !strings.Contains(r.out, "1 tasks") {
 			t.Fatalf("exit %d: %s", r.code, r.err)
 		}
-		run, r := evaluated(t, filepath.Join(out, "manifest.yaml"))
+		run, r := evaluateManifest(t, filepath.Join(out, "manifest.yaml"))
 		if len(r.Errors) > 0 || r.Passed != passed || r.Total != 1 {
 			t.Errorf("%s: exit %d: %s", does, run.code, reasons(r))
 		}
@@ -140,10 +140,10 @@ func TestImportErrors(t *testing.T) {
 	task(t, filepath.Join(dir, "tasks", "silent"), "img", "")
 	write(t, filepath.Join(dir, "tasks", "silent", "tests", "test.sh"), "#!/bin/sh\necho nothing to say\n")
 	out := filepath.Join(dir, "out")
-	if r := invoke(t, "import", "harbor", filepath.Join(dir, "tasks"), "-o", out, "--target", "sh /ecp/agent.sh", "--read", imported(t, "true")); r.code != 0 {
+	if r := invoke(t, "import", "harbor", filepath.Join(dir, "tasks"), "-o", out, "--target", "sh /ecp/agent.sh", "--read", selfGradingAgent(t, "true")); r.code != 0 {
 		t.Fatal(r.err)
 	}
-	run, r := evaluated(t, filepath.Join(out, "manifest.yaml"))
+	run, r := evaluateManifest(t, filepath.Join(out, "manifest.yaml"))
 	if text := reasons(r); run.code != exitError || len(r.Errors) != 2 || !strings.Contains(text, "environment: environment: docker run: no space left") || !strings.Contains(text, "it wrote no reward. It printed 'nothing to say") {
 		t.Errorf("exit %d: %s", run.code, text)
 	}
@@ -151,7 +151,7 @@ func TestImportErrors(t *testing.T) {
 
 // A failed import leaves nothing, and an existing manifest stays.
 func TestImportRefused(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	dir := t.TempDir()
 	task(t, filepath.Join(dir, "good"), "img", "")
 	task(t, filepath.Join(dir, "bad"), "img", "gpus = 2\n")
@@ -189,7 +189,7 @@ func TestInImageRefused(t *testing.T) {
 		"environment: {kind: docker, image: x, in_image: true, graders: {network: true}}": "the same network",
 		"environment: {kind: docker, image: x, in_image: true, agent: {network: false}}":  "the grader file cannot read the workspace",
 	} {
-		if r := invoke(t, "run", manifest(t, "true", coding(setup, "{type: file, path: x}"))); r.code == 0 || !strings.Contains(r.err, want) {
+		if r := invoke(t, "run", manifest(t, "true", codingScenario(setup, "{type: file, path: x}"))); r.code == 0 || !strings.Contains(r.err, want) {
 			t.Errorf("%s: exit %d: %s", setup, r.code, r.err)
 		}
 	}
@@ -197,7 +197,7 @@ func TestInImageRefused(t *testing.T) {
 
 // With a container engine, the same is done with real containers.
 func TestImportForReal(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	engine := ""
 	for _, name := range []string{"docker", "podman"} {
 		if exec.Command(name, "image", "inspect", "busybox").Run() == nil {
@@ -212,10 +212,10 @@ func TestImportForReal(t *testing.T) {
 		task(t, filepath.Join(dir, "greet"), "busybox", "")
 		t.Setenv("MY_KEY", "k-77")
 		out := filepath.Join(dir, "out")
-		if r := invoke(t, "import", "harbor", filepath.Join(dir, "greet"), "-o", out, "--target", "sh /ecp/agent.sh", "--read", imported(t, does), "--env", "MY_KEY", "--engine", engine); r.code != 0 {
+		if r := invoke(t, "import", "harbor", filepath.Join(dir, "greet"), "-o", out, "--target", "sh /ecp/agent.sh", "--read", selfGradingAgent(t, does), "--env", "MY_KEY", "--engine", engine); r.code != 0 {
 			t.Fatal(r.err)
 		}
-		run, r := evaluated(t, filepath.Join(out, "manifest.yaml"))
+		run, r := evaluateManifest(t, filepath.Join(out, "manifest.yaml"))
 		if len(r.Errors) > 0 || r.Passed != passed || r.Total != 1 || *r.Scenarios[0].Steps[0].Output != "k-77" || strings.Contains(reasons(r), "k-77") {
 			t.Errorf("%s: exit %d: %s", does, run.code, reasons(r))
 		}

@@ -26,11 +26,11 @@ import (
 )
 
 // A run with many results keeps none of them in memory, others can read its run file meanwhile, and
-// it is continued without reading the documents of its results. ECP_BENCH_N sets the number of results; the contract
-// has 2,000,000.
+// it is continued without reading the documents of its results. ECP_BENCH_N sets the number of
+// results; docs/contracts/evaluation.md promises 2,000,000.
 func TestResumeLarge(t *testing.T) {
 	needs.Long(t)
-	quiet(t)
+	isolateEnvironment(t)
 	results := 40_000
 	if n, err := strconv.Atoi(os.Getenv("ECP_BENCH_N")); err == nil {
 		results = n
@@ -191,7 +191,7 @@ func largeManifest(t *testing.T, records, variants int) (path, axis string) {
 func finishWithoutAgents(t *testing.T, path, axis, file string) {
 	t.Helper()
 	agents := map[string]*report.Agent{} // by variant: they describe their configuration
-	_, one := evaluated(t, path, "--filter", "#1$", "--matrix", "model="+axis)
+	_, one := evaluateManifest(t, path, "--filter", "#1$", "--matrix", "model="+axis)
 	for _, s := range one.Scenarios {
 		agents[s.VariantKey] = s.Agent
 	}

@@ -7,7 +7,7 @@ import (
 
 // Commands take their manifest with a flag and as a bare path.
 func TestManifestArgument(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	m := manifest(t, agentTarget(t, "ok"), scenario("a", has("x"), "x"))
 	for _, command := range []string{"run", "validate"} {
 		for _, form := range [][]string{{m}, {"--manifest", m}, {"-m", m}, {"--manifest=" + m}, {"-m", m, m}} {

@@ -19,7 +19,7 @@ import (
 // than fewer. (The race detector needs several times as much memory.)
 func TestLargePlanStaysSmall(t *testing.T) {
 	needs.Long(t)
-	quiet(t)
+	isolateEnvironment(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

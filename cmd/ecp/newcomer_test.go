@@ -10,9 +10,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// documented returns the commands of the documentation's walkthrough: the shell commands, and the
-// one of the CI job.
-func documented(t *testing.T) (commands []string, job string) {
+// documentedCommands returns the commands of the documentation's walkthrough: the shell commands,
+// and the one of the CI job.
+func documentedCommands(t *testing.T) (commands []string, job string) {
 	t.Helper()
 	data, err := os.ReadFile("../../docs/ecp-runtime.md")
 	if err != nil {
@@ -37,9 +37,9 @@ func documented(t *testing.T) (commands []string, job string) {
 // otherwise.
 func TestNewcomer(t *testing.T) {
 	needs.Long(t)
-	quiet(t)
+	isolateEnvironment(t)
 	needs.Program(t, "python3", "python3")
-	commands, job := documented(t)
+	commands, job := documentedCommands(t)
 	t.Chdir(t.TempDir())
 	walk := func(line string, want int) {
 		t.Helper()
@@ -76,7 +76,7 @@ func TestNewcomer(t *testing.T) {
 // Only a significant change is a regression: one of many scenarios may fail, most may not.
 func TestFailOnRegression(t *testing.T) {
 	needs.Long(t)
-	quiet(t)
+	isolateEnvironment(t)
 	var b strings.Builder
 	for _, name := range strings.Split("abcdefghijkl", "") {
 		b.WriteString(scenario(name, has(name), name))

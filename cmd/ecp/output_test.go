@@ -8,7 +8,7 @@ import (
 )
 
 func TestOutputs(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	dir := t.TempDir()
 	page := filepath.Join(dir, "summary.md")
 	junit := filepath.Join(dir, "j.xml")
@@ -31,7 +31,7 @@ func TestOutputs(t *testing.T) {
 // Reports that cannot be written and baselines that cannot be compared are refused before the first
 // scenario.
 func TestOutputsAreCheckedFirst(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	dir := t.TempDir()
 	ran := filepath.Join(dir, "asks")
 	m := manifest(t, agentTarget(t, "log", ran), scenario("a", has("other"), "x"))
@@ -70,7 +70,7 @@ func TestOutputsAreCheckedFirst(t *testing.T) {
 
 // A report is written to the target of a link, and the link stays.
 func TestOutputLinks(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	dir := t.TempDir()
 	link, file := filepath.Join(dir, "latest.json"), filepath.Join(dir, "1.json")
 	write(t, file, "old")
@@ -90,8 +90,8 @@ func TestOutputLinks(t *testing.T) {
 
 // An agent's text cannot control the terminal.
 func TestSummary(t *testing.T) {
-	quiet(t)
-	_, r := evaluated(t, manifest(t, agentTarget(t, "say:\x1b[2Jfine\u202edab\r\n"), scenario("a", has("x"), "x")), "--matrix", "model=p/a,p/b")
+	isolateEnvironment(t)
+	_, r := evaluateManifest(t, manifest(t, agentTarget(t, "say:\x1b[2Jfine\u202edab\r\n"), scenario("a", has("x"), "x")), "--matrix", "model=p/a,p/b")
 	var out strings.Builder
 	summary(&out, r)
 	if text := out.String(); strings.ContainsAny(text, "\x1b\r\u202e") || !strings.Contains(text, "FAILED  a [model=p/a]\n") || !strings.Contains(text, "model=p/b  0 of 1 scenarios passed") {

@@ -43,7 +43,7 @@ func outcomes(r *report.Report) (out []string) {
 // answer ends only its scenario. An older agent is supported.
 func TestAgentVersions(t *testing.T) {
 	needs.Long(t)
-	quiet(t)
+	isolateEnvironment(t)
 	const huge = "99999999999999999999999"
 	for answer, want := range map[string]struct {
 		agreed, kind string // kind: of the error, empty for none
@@ -67,7 +67,7 @@ func TestAgentVersions(t *testing.T) {
 	} {
 		t.Run(answer, func(t *testing.T) {
 			three := scenario("a", has("x"), "x", "x") + scenario("b", has("x"), "x") + scenario("c", has("x"), "x")
-			out, r := evaluated(t, manifest(t, greeting(t, answer), three))
+			out, r := evaluateManifest(t, manifest(t, greeting(t, answer), three))
 			if want.kind == "" {
 				warned := strings.Count(out.err, "names no protocol version")
 				if out.code != 0 || r.Audit.Agent.ProtocolVersion != want.agreed || r.ExitReason != "ok" || (warned == 1) != (want.agreed == "0.1") || warned > 1 || len(r.Warnings) != warned {
@@ -86,7 +86,7 @@ func TestAgentVersions(t *testing.T) {
 			if reason := map[string]string{"rpc": "agent_error"}[want.kind]; r.ExitReason != "protocol_error" && r.ExitReason != reason {
 				t.Errorf("%s", r.ExitReason)
 			}
-			if out, _ := evaluated(t, manifest(t, greeting(t, answer), three), "--compat", "reference"); out.code != exitFailed {
+			if out, _ := evaluateManifest(t, manifest(t, greeting(t, answer), three), "--compat", "reference"); out.code != exitFailed {
 				t.Errorf("as the reference: exit %d", out.code)
 			}
 		})
@@ -94,7 +94,7 @@ func TestAgentVersions(t *testing.T) {
 	t.Run("params", func(t *testing.T) {
 		seen := filepath.Join(t.TempDir(), "seen")
 		target := fmt.Sprintf("tee '%s' | %s", seen, agentTarget(t, "ok"))
-		if _, r := evaluated(t, manifest(t, target, scenario("a", has("x"), "x"))); r.Passed != 1 {
+		if _, r := evaluateManifest(t, manifest(t, target, scenario("a", has("x"), "x"))); r.Passed != 1 {
 			t.Errorf("%+v", r.Errors)
 		}
 		if text, err := os.ReadFile(seen); err != nil || !strings.HasPrefix(string(text), `{"jsonrpc":"2.0","method":"agent/initialize","params":{"protocol_version":"1.0","config":{}},"id":`) {
@@ -106,7 +106,7 @@ func TestAgentVersions(t *testing.T) {
 // Over HTTP, an error with the code VERSION_UNSUPPORTED is a refused version although its status is
 // that of an error. Other answers with such a status are transport errors.
 func TestAgentVersionOverHTTP(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	for code, want := range map[int]string{-32001: "version", -32000: "http"} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			var call agentRequest
@@ -115,7 +115,7 @@ func TestAgentVersionOverHTTP(t *testing.T) {
 			w.WriteHeader(http.StatusBadRequest)
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"no"}}`, call.ID, code)
 		}))
-		_, r := evaluated(t, manifest(t, server.URL+"/ecp", scenario("a", has("x"), "x")))
+		_, r := evaluateManifest(t, manifest(t, server.URL+"/ecp", scenario("a", has("x"), "x")))
 		server.Close()
 		if len(r.Errors) != 1 || r.Errors[0].Kind != want {
 			t.Errorf("%d: %+v", code, r.Errors)
@@ -126,7 +126,7 @@ func TestAgentVersionOverHTTP(t *testing.T) {
 // Capabilities that graders rely on have to be declared: a warning names missing ones, and a
 // manifest that requires them is not run.
 func TestCapabilities(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	const (
 		tools    = `{type: tool_usage, field: evaluation_context, tool_name: calc}`
 		evidence = `{type: text_match, field: private_thought, condition: contains, value: saw}`
@@ -140,7 +140,7 @@ func TestCapabilities(t *testing.T) {
 	} {
 		target := greeting(t, agent1(`"1.0"`, c.declared))
 		scenarios := scenario("a", has("x"), "x") + scenario("b", c.graders, "x")
-		out, r := evaluated(t, manifest(t, target, scenarios))
+		out, r := evaluateManifest(t, manifest(t, target, scenarios))
 		if out.code != 0 || strings.Count(out.err, "does not declare") != min(len(c.missing), 1) || !strings.Contains(out.err, c.missing) || len(r.Warnings) != min(len(c.missing), 1) {
 			t.Errorf("%s, %s: exit %d: %s", c.declared, c.graders, out.code, out.err)
 		}
@@ -150,7 +150,7 @@ func TestCapabilities(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(t, required, "require_capabilities: yes\n"+string(text))
-		out, r = evaluated(t, required)
+		out, r = evaluateManifest(t, required)
 		switch {
 		case c.missing == "":
 			if out.code != 0 {
@@ -177,10 +177,10 @@ func TestCapabilities(t *testing.T) {
 // A failed step skips the later ones, and the next scenario runs. The report and the audit record
 // have the outcome of each step.
 func TestDegrade(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	audit := filepath.Join(t.TempDir(), "audit.json")
 	m := manifest(t, agentTarget(t, "fail:bad"), scenario("a", has("x")+", "+has("o"), "ok", "bad", "ok", "ok")+scenario("b", has("good"), "good"))
-	out, r := evaluated(t, m, "--audit-out", audit)
+	out, r := evaluateManifest(t, m, "--audit-out", audit)
 	if diff := cmp.Diff([]string{"ok", "failed", "skipped", "skipped", "ok"}, outcomes(r)); diff != "" || out.code != exitError || r.ExitReason != "agent_error" {
 		t.Errorf("exit %d, %s, %s", out.code, r.ExitReason, diff)
 	}
@@ -212,11 +212,11 @@ func TestDegrade(t *testing.T) {
 	if out := invoke(t, "trend", audit); out.code != exitError || !strings.Contains(out.err, "skipped: "+audit) {
 		t.Errorf("trend of an audit record: exit %d: %s", out.code, out.err)
 	}
-	out, r = evaluated(t, m, "--compat", "reference") // the reference counts them
+	out, r = evaluateManifest(t, m, "--compat", "reference") // the reference counts them
 	if out.code != exitFailed || r.Total != 6 || r.Failed != 4 {
 		t.Errorf("as the reference: exit %d, %d of %d failed", out.code, r.Failed, r.Total)
 	}
-	if out, _ = evaluated(t, m, "--compat", "reference", "--no-fail-on-error"); out.code != 0 {
+	if out, _ = evaluateManifest(t, m, "--compat", "reference", "--no-fail-on-error"); out.code != 0 {
 		t.Errorf("as the reference, forgiving: exit %d", out.code)
 	}
 }
@@ -224,7 +224,7 @@ func TestDegrade(t *testing.T) {
 // Each way to fail has its exit reason.
 func TestExitReasons(t *testing.T) {
 	needs.Long(t)
-	quiet(t)
+	isolateEnvironment(t)
 	for mode, want := range map[string]string{
 		"fail:x": "agent_error", "crash": "transport_error", "exit": "transport_error", "status:x": "protocol_error", `id:"{}"`: "protocol_error", "hang": "timeout",
 		`answer:,"error":null`: "protocol_error", `answer:,"error":{"code":1.5,"message":"m"}`: "protocol_error", `answer:,"error":{"code":true,"message":"m"}`: "protocol_error",
@@ -236,7 +236,7 @@ func TestExitReasons(t *testing.T) {
 		if want == "timeout" {
 			limit = "2"
 		}
-		_, r := evaluated(t, manifest(t, agentTarget(t, mode), scenario("a", has("x"), "x")+scenario("b", has("x"), "x")), "--timeout", limit)
+		_, r := evaluateManifest(t, manifest(t, agentTarget(t, mode), scenario("a", has("x"), "x")+scenario("b", has("x"), "x")), "--timeout", limit)
 		if r.ExitReason != want || len(r.Scenarios) != 2 || r.Scenarios[1].ExitReason != want {
 			t.Errorf("%s: %s, %+v", mode, r.ExitReason, r.Errors)
 		}
@@ -249,9 +249,9 @@ func TestExitReasons(t *testing.T) {
 // The time limit of the whole run also limits the running call.
 func TestMaxDuration(t *testing.T) {
 	needs.Long(t)
-	quiet(t)
+	isolateEnvironment(t)
 	m := manifest(t, agentTarget(t, "hang-once:stop"), scenario("a", has("x"), "stop", "x")+scenario("b", has("x"), "x"))
-	out, r := evaluated(t, m, "--max-duration", "2", "--timeout", "100")
+	out, r := evaluateManifest(t, m, "--max-duration", "2", "--timeout", "100")
 	if out.code != exitError || r.ExitReason != "max_duration_exceeded" || len(r.Scenarios) != 2 || r.Scenarios[1].ExitReason != "max_duration_exceeded" ||
 		*r.Audit.Limits.MaxDuration != 2 || r.Audit.Limits.RPCTimeout != 100 || !slices.Equal(outcomes(r)[1:], []string{"skipped", "skipped"}) {
 		t.Errorf("exit %d, %s, %v, %+v", out.code, r.ExitReason, outcomes(r), r.Errors)
@@ -276,7 +276,7 @@ func TestMaxDuration(t *testing.T) {
 
 // Conformance means protocol 1.0, or the one before if an agent names no version.
 func TestConformanceVersions(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	for answer, passed := range map[string]bool{
 		agent1(``, `{}`): true, agent1(`"1.3"`, `{"reset":{}}`): true, agent1(`"2.0"`, `{}`): false, agent1(`null`, `{}`): false,
 		agent1(`"1.0"`, `{"reset":true}`): false, `"error":{"code":-32001,"message":"no"}`: false, `"result":[]`: false, `"result":7`: false,

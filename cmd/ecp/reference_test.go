@@ -20,9 +20,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-// references runs a test with each of the reference runtimes: 0.4, which sends no protocol version,
-// and 0.10, which speaks 1.0.
-func references(t *testing.T, test func(t *testing.T, runtime []string)) {
+// withReferenceRuntimes runs a test with each of the reference runtimes: 0.4, which sends no
+// protocol version, and 0.10, which speaks 1.0.
+func withReferenceRuntimes(t *testing.T, test func(t *testing.T, runtime []string)) {
 	t.Helper()
 	paths := filepath.SplitList(os.Getenv("ECA_ECP_RUNTIME"))
 	if len(paths) == 0 {
@@ -67,7 +67,7 @@ func speaks10(t *testing.T, python string) bool {
 // before each run, because the reference does not. The time limits are long.
 func sameVerdicts(t *testing.T, runtime []string, manifest, target string) {
 	t.Helper()
-	conforms(t, target)
+	checkConformance(t, target)
 	cmd := exec.Command(runtime[0], append(runtime[1:], "run", "--manifest", manifest, "--json", "--timeout", "300", "--no-fail-on-error")...)
 	cmd.Stderr = &bytes.Buffer{}
 	text, err := cmd.Output()
@@ -79,30 +79,30 @@ func sameVerdicts(t *testing.T, runtime []string, manifest, target string) {
 		t.Fatal(err)
 	}
 	if strings.HasPrefix(target, "http") {
-		conforms(t, target)
+		checkConformance(t, target)
 	}
-	_, ours := evaluated(t, manifest, "--compat", "reference", "--timeout", "300")
-	if diff := cmp.Diff(checked(theirs), checked(ours)); diff != "" || len(checked(ours)) == 0 {
+	_, ours := evaluateManifest(t, manifest, "--compat", "reference", "--timeout", "300")
+	if diff := cmp.Diff(comparableChecks(theirs), comparableChecks(ours)); diff != "" || len(comparableChecks(ours)) == 0 {
 		t.Errorf("theirs, ours: %s", diff)
 	}
 	if theirs.Passed != ours.Passed || theirs.Total != ours.Total {
 		t.Errorf("counts: %d of %d, ours %d of %d", theirs.Passed, theirs.Total, ours.Passed, ours.Total)
 	}
-	if _, ours = evaluated(t, manifest, "--timeout", "300"); ours.Passed != theirs.Passed {
+	if _, ours = evaluateManifest(t, manifest, "--timeout", "300"); ours.Passed != theirs.Passed {
 		t.Errorf("without compat: %d, theirs %d", ours.Passed, theirs.Passed)
 	}
 }
 
-// conforms requires that an agent passes the conformance checks.
-func conforms(t *testing.T, target string) {
+// checkConformance requires that an agent passes the conformance checks.
+func checkConformance(t *testing.T, target string) {
 	t.Helper()
 	if r := invoke(t, "conformance", "--target", target, "--timeout", "300"); r.code != 0 || !strings.Contains(r.out, "Conformance: 3/3 checks passed") {
 		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
 	}
 }
 
-// served starts a server on a port that the caller passes to it, and waits until it listens.
-func served(t *testing.T, command func(port string) *exec.Cmd) (url string) {
+// startServer starts a server on a port that the caller passes to it, and waits until it listens.
+func startServer(t *testing.T, command func(port string) *exec.Cmd) (url string) {
 	t.Helper()
 	port := strconv.Itoa(testkit.FreePort(t))
 	address := "127.0.0.1:" + port
@@ -127,10 +127,10 @@ func served(t *testing.T, command func(port string) *exec.Cmd) (url string) {
 
 // An agent made with the reference's SDK, as written by its init command, conforms, and gets the
 // same verdicts as from the reference.
-func TestReferenceInit(t *testing.T) { references(t, testReferenceInit) }
+func TestReferenceInit(t *testing.T) { withReferenceRuntimes(t, testReferenceInit) }
 
 func testReferenceInit(t *testing.T, runtime []string) {
-	quiet(t)
+	isolateEnvironment(t)
 	python := referencePython(t, runtime)
 	t.Chdir(t.TempDir())
 	if out, err := exec.Command(runtime[0], append(runtime[1:], "init", "sdk")...).CombinedOutput(); err != nil {
@@ -146,17 +146,17 @@ func testReferenceInit(t *testing.T, runtime []string) {
 }
 
 // So do agents of all the shapes that the SDK supports, on both transports.
-func TestReferenceSDK(t *testing.T) { references(t, testReferenceSDK) }
+func TestReferenceSDK(t *testing.T) { withReferenceRuntimes(t, testReferenceSDK) }
 
 func testReferenceSDK(t *testing.T, runtime []string) {
-	quiet(t)
+	isolateEnvironment(t)
 	python := referencePython(t, runtime)
 	agent, err := filepath.Abs("testdata/sdk-agent.py")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("no_proxy", "127.0.0.1")
-	url := served(t, func(port string) *exec.Cmd { return exec.Command(python, agent, "http", port) })
+	url := startServer(t, func(port string) *exec.Cmd { return exec.Command(python, agent, "http", port) })
 	for shape, target := range map[string]string{
 		"class": python + " " + agent + " class", "async": python + " " + agent + " async", "text": python + " " + agent + " text", "http": url,
 	} {
@@ -167,7 +167,7 @@ func testReferenceSDK(t *testing.T, runtime []string) {
 	}
 	// Their failures are errors with their own messages. Only the reference is blocked by the
 	// output of a verbose agent.
-	_, r := evaluated(t, manifest(t, python+" "+agent+" loud", scenario("a", has("hello"), "hello")+scenario("b", has("x"), "fail")+scenario("c", has("1: x"), "x")), "--timeout", "300")
+	_, r := evaluateManifest(t, manifest(t, python+" "+agent+" loud", scenario("a", has("hello"), "hello")+scenario("b", has("x"), "fail")+scenario("c", has("1: x"), "x")), "--timeout", "300")
 	if got := statuses(r); !slices.Equal(got, []string{"passed", "error", "passed"}) || !strings.Contains(r.Errors[0].Message, "RuntimeError: it was told to") {
 		t.Errorf("%v: %+v", got, r.Errors)
 	}
@@ -175,7 +175,7 @@ func testReferenceSDK(t *testing.T, runtime []string) {
 
 // The examples of the reference's repository conform too, and get the same verdicts, if they need
 // no packages other than the SDK.
-func TestReferenceExamples(t *testing.T) { references(t, testReferenceExamples) }
+func TestReferenceExamples(t *testing.T) { withReferenceRuntimes(t, testReferenceExamples) }
 
 func testReferenceExamples(t *testing.T, runtime []string) {
 	python := referencePython(t, runtime)
@@ -183,7 +183,7 @@ func testReferenceExamples(t *testing.T, runtime []string) {
 	if dir == "" {
 		t.Skip("NOT TESTED against the examples of the reference: git clone --branch v0.4.0 https://github.com/evaluation-context-protocol/ecp DIR, then ECA_ECP_EXAMPLES=DIR/examples")
 	}
-	quiet(t)
+	isolateEnvironment(t)
 	agents, err := filepath.Glob(filepath.Join(dir, "*", "agent.py"))
 	if err != nil || len(agents) < 5 {
 		t.Fatalf("%d examples in %s, %v", len(agents), dir, err)
@@ -207,7 +207,7 @@ func testReferenceExamples(t *testing.T, runtime []string) {
 			targets["stdio"] = python + " " + agent
 		}
 		if strings.Contains(string(source), "serve_http(") {
-			targets["http"] = served(t, func(port string) *exec.Cmd {
+			targets["http"] = startServer(t, func(port string) *exec.Cmd {
 				cmd := exec.Command(python, agent)
 				cmd.Env = append(os.Environ(), "ECP_TRANSPORT=http", "ECP_HTTP_PORT="+port)
 				return cmd

@@ -23,7 +23,7 @@ import (
 // one is run again.
 func TestResume(t *testing.T) {
 	needs.Long(t)
-	quiet(t)
+	isolateEnvironment(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestResume(t *testing.T) {
 		if err := os.Remove(asks); err != nil {
 			t.Fatal(err)
 		}
-		out, r := evaluated(t, m, "-j", "2", "--resume", file)
+		out, r := evaluateManifest(t, m, "-j", "2", "--resume", file)
 		if out.code != 0 || len(r.Scenarios) != scenarios || r.Passed != scenarios || r.Counts.Passed != scenarios {
 			t.Fatalf("exit %d: %d scenarios, %d passed: %s", out.code, len(r.Scenarios), r.Passed, out.err)
 		}
@@ -87,7 +87,7 @@ func TestResume(t *testing.T) {
 // While a run writes its run file, other runs do not write it, but readers read it. If the run is
 // killed, it can be continued at once.
 func TestRunFileInUse(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestRunFileInUse(t *testing.T) {
 // middle of a write, or when everything is done. ECP_KILLS sets how often the run is killed.
 func TestResumeAnyMoment(t *testing.T) {
 	needs.Long(t)
-	quiet(t)
+	isolateEnvironment(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func TestResumeAnyMoment(t *testing.T) {
 		}
 	}
 	_ = os.Remove(asks) // the command line names it, so its contents are part of the agent
-	out, r := evaluated(t, m, "-j", "2", "--resume", file)
+	out, r := evaluateManifest(t, m, "-j", "2", "--resume", file)
 	if out.code != 0 || len(r.Scenarios) != scenarios || r.Passed != scenarios {
 		t.Fatalf("exit %d: %d scenarios, %d passed: %s", out.code, len(r.Scenarios), r.Passed, out.err)
 	}
@@ -193,26 +193,26 @@ func finishedNames(path string) (names []string) {
 // Finished scenarios are not run again, except errors if requested. New ones are added in their place.
 // A new run takes over what did not change.
 func TestResumeChanged(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	file := filepath.Join(t.TempDir(), "j")
 	m := manifest(t, agentTarget(t, "fail:bad"), scenario("a", has("x"), "x")+scenario("b", has("bad"), "bad"))
 	if r := invoke(t, "run", "--manifest", m, "--run-file", file); r.code != exitError {
 		t.Fatalf("exit %d: %s", r.code, r.err)
 	}
-	if _, r := evaluated(t, m, "--resume", file); r.Reused() != 2 {
+	if _, r := evaluateManifest(t, m, "--resume", file); r.Reused() != 2 {
 		t.Errorf("something was run again: %d reused", r.Reused())
 	}
-	if _, r := evaluated(t, m, "--resume", file, "--retry-errors"); r.Reused() != 1 {
+	if _, r := evaluateManifest(t, m, "--resume", file, "--retry-errors"); r.Reused() != 1 {
 		t.Errorf("the error was not tried again: %d reused", r.Reused())
 	}
 	replace(t, m, "scenarios:\n", "scenarios:\n"+scenario("first", has("x"), "x"))
-	if _, r := evaluated(t, m, "--resume", file); r.Reused() != 2 || len(r.Scenarios) != 3 {
+	if _, r := evaluateManifest(t, m, "--resume", file); r.Reused() != 2 || len(r.Scenarios) != 3 {
 		t.Errorf("%d reused", r.Reused())
 	}
 	if names := finishedNames(file); !slices.Equal(names, []string{"first", "a", "b"}) {
 		t.Errorf("the run file has %v", names)
 	}
-	if _, r := evaluated(t, m, "--resume", file, "--filter", "^a$"); r.Reused() != 1 || len(r.Scenarios) != 1 || r.NotRun != 0 {
+	if _, r := evaluateManifest(t, m, "--resume", file, "--filter", "^a$"); r.Reused() != 1 || len(r.Scenarios) != 1 || r.NotRun != 0 {
 		t.Errorf("%d reused of %d", r.Reused(), len(r.Scenarios))
 	}
 	if names := finishedNames(file); !slices.Equal(names, []string{"first", "a", "b"}) {
@@ -220,7 +220,7 @@ func TestResumeChanged(t *testing.T) {
 	}
 	replace(t, m, `name: "a"`, "name: new")
 	other := filepath.Join(t.TempDir(), "k")
-	if _, r := evaluated(t, m, "--reuse-from", file, "--run-file", other, "--retry-errors"); r.Reused() != 1 || len(r.Scenarios) != 3 {
+	if _, r := evaluateManifest(t, m, "--reuse-from", file, "--run-file", other, "--retry-errors"); r.Reused() != 1 || len(r.Scenarios) != 3 {
 		t.Errorf("%d reused", r.Reused())
 	}
 	for path, want := range map[string][]string{file: {"first", "a", "b"}, other: {"first", "new", "b"}} {
@@ -242,29 +242,29 @@ func TestResumeChanged(t *testing.T) {
 
 // An interrupted run reports its results, and names the missing ones.
 func TestBudgets(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	var b strings.Builder
 	for i := range 5 {
 		b.WriteString(scenario(fmt.Sprint("s", i), has("x"), "x"))
 	}
 	for _, limit := range [][]string{{"--max-tokens", "30"}, {"--max-cost", "0.5"}} {
-		out, r := evaluated(t, manifest(t, agentTarget(t, "ok"), b.String()), limit...)
+		out, r := evaluateManifest(t, manifest(t, agentTarget(t, "ok"), b.String()), limit...)
 		if out.code != exitError || r.Counts.Passed != 2 || r.Counts.Error != 3 || r.Errors[0].Kind != "budget" {
 			t.Errorf("%v: exit %d: %+v", limit, out.code, r.Counts)
 		}
 	}
-	out, r := evaluated(t, manifest(t, agentTarget(t, "hang"), b.String()), "--max-time", "0.5")
+	out, r := evaluateManifest(t, manifest(t, agentTarget(t, "hang"), b.String()), "--max-time", "0.5")
 	if out.code != exitError || r.Counts.Error != 5 || r.Errors[0].Kind != "budget" {
 		t.Errorf("exit %d: %+v %+v", out.code, r.Counts, r.Errors)
 	}
 }
 
 func TestRepeat(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	flip := filepath.Join(t.TempDir(), "n")
 	// Every second agent gives another answer.
 	target := fmt.Sprintf("echo >> %s; if [ $(($(wc -l < %[1]s) %% 2)) = 0 ]; then exec %s; else exec %s; fi", flip, agentTarget(t, "say:good"), agentTarget(t, "say:bad"))
-	out, r := evaluated(t, manifest(t, target, scenario("a", has("good"), "x")), "--repeat", "4")
+	out, r := evaluateManifest(t, manifest(t, target, scenario("a", has("good"), "x")), "--repeat", "4")
 	s := r.Scenarios[0]
 	if out.code != exitFailed || s.Status != report.Failed || len(s.Attempts) != 4 || s.Repeat.Passed != 2 || s.Repeat.PassRate != 0.5 || s.PassAtK["1"] != 0.5 || s.PassAtK["4"] != 1 || r.Total != 4 || r.Passed != 2 {
 		t.Errorf("exit %d: %+v %+v", out.code, s.Repeat, s.PassAtK)
@@ -272,41 +272,41 @@ func TestRepeat(t *testing.T) {
 	if low, high := s.Repeat.CI95[0], s.Repeat.CI95[1]; low < 0.14 || low > 0.16 || high < 0.84 || high > 0.86 {
 		t.Errorf("%v", s.Repeat.CI95)
 	}
-	if out, _ = evaluated(t, manifest(t, target, scenario("a", has("good"), "x")), "--repeat", "4", "--min-pass-rate", "0.5"); out.code != 0 {
+	if out, _ = evaluateManifest(t, manifest(t, target, scenario("a", has("good"), "x")), "--repeat", "4", "--min-pass-rate", "0.5"); out.code != 0 {
 		t.Errorf("exit %d", out.code)
 	}
 }
 
 func TestBaseline(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	dir := t.TempDir()
 	old := filepath.Join(dir, "old.json")
 	two := func(a, b string) string { return scenario("a", has(a), "x") + scenario("b", has(b), "x") }
 	m := manifest(t, agentTarget(t, "ok"), two("x", "other"))
 	invoke(t, "run", "--manifest", m, "--json-out", old)
-	out, r := evaluated(t, manifest(t, agentTarget(t, "ok"), two("other", "x")), "--baseline", old)
+	out, r := evaluateManifest(t, manifest(t, agentTarget(t, "ok"), two("other", "x")), "--baseline", old)
 	if b := r.Baseline; out.code != exitFailed || len(b.NewFail) != 1 || len(b.NewPass) != 1 || !strings.HasPrefix(b.NewFail[0], "a: step 1") {
 		t.Errorf("exit %d: %+v", out.code, b)
 	}
-	if out, r = evaluated(t, m, "--baseline", old, "--max-new-fail", "0"); out.code != 0 || len(r.Baseline.NewFail) != 0 {
+	if out, r = evaluateManifest(t, m, "--baseline", old, "--max-new-fail", "0"); out.code != 0 || len(r.Baseline.NewFail) != 0 {
 		t.Errorf("known failures: exit %d: %+v", out.code, r.Baseline)
 	}
 	more := manifest(t, agentTarget(t, "ok"), two("x", "other")+scenario("new", has("x"), "x"))
-	if out, r = evaluated(t, more, "--baseline", old, "--max-new-fail", "0"); out.code != 0 || len(r.Baseline.Added) != 1 {
+	if out, r = evaluateManifest(t, more, "--baseline", old, "--max-new-fail", "0"); out.code != 0 || len(r.Baseline.Added) != 1 {
 		t.Errorf("a new scenario that passes: exit %d: %+v", out.code, r.Baseline)
 	}
 	more = manifest(t, agentTarget(t, "ok"), two("x", "other")+scenario("new", has("other"), "x"))
-	if out, r = evaluated(t, more, "--baseline", old, "--max-new-fail", "0"); out.code != exitFailed || len(r.Baseline.NewFail) != 1 {
+	if out, r = evaluateManifest(t, more, "--baseline", old, "--max-new-fail", "0"); out.code != exitFailed || len(r.Baseline.NewFail) != 1 {
 		t.Errorf("a new scenario that does not: exit %d: %+v", out.code, r.Baseline)
 	}
-	out, r = evaluated(t, m, "--rerun-failed", old)
+	out, r = evaluateManifest(t, m, "--rerun-failed", old)
 	if out.code != exitFailed || len(r.Scenarios) != 1 || r.Scenarios[0].Name != "b" {
 		t.Errorf("exit %d: %v", out.code, statuses(r))
 	}
 }
 
 func TestWorkspaces(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	m := manifest(t, agentTarget(t, "write"), `
   - name: a
     steps:
@@ -328,7 +328,7 @@ func TestWorkspaces(t *testing.T) {
 	dir := filepath.Dir(m)
 	write(t, filepath.Join(dir, "fixture", "old.txt"), "old")
 	write(t, filepath.Join(dir, "fixture", "kept.txt"), "kept")
-	_, r := evaluated(t, m)
+	_, r := evaluateManifest(t, m)
 	got, want := verdicts(r), []bool{true, true, true, false, true, false, true, true, false, false}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v %+v", got, r.Scenarios[0])
@@ -344,7 +344,7 @@ func TestWorkspaces(t *testing.T) {
 }
 
 func TestMatrixAndDataset(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	m := manifest(t, agentTarget(t, "ok"), `
   - name: "ask {{name}}"
     steps:
@@ -353,7 +353,7 @@ func TestMatrixAndDataset(t *testing.T) {
         graders: [{type: text_match, condition: contains, value: "{{answer}}"}]
 `)
 	write(t, filepath.Join(filepath.Dir(m), "people.csv"), "name,answer\nAda,Ada 1\n\"Bob, the\",nobody\n")
-	_, r := evaluated(t, m, "--matrix", "model=p/a,p/b", "--matrix", "seed=1,2", "-j", "4")
+	_, r := evaluateManifest(t, m, "--matrix", "model=p/a,p/b", "--matrix", "seed=1,2", "-j", "4")
 	if len(r.Scenarios) != 8 || r.Counts.Passed != 4 || r.Scenarios[1].Name != "ask Bob, the" || r.Scenarios[7].Variant["model"] != "p/b" || r.Scenarios[7].Variant["seed"] != "2" {
 		t.Errorf("%v", statuses(r))
 	}
@@ -361,7 +361,7 @@ func TestMatrixAndDataset(t *testing.T) {
 	if config["model"] != "p/b" || config["seed"] != 2.0 {
 		t.Errorf("%v", config)
 	}
-	if _, r = evaluated(t, m, "--filter", "^ask Ada"); len(r.Scenarios) != 1 {
+	if _, r = evaluateManifest(t, m, "--filter", "^ask Ada"); len(r.Scenarios) != 1 {
 		t.Errorf("%v", statuses(r))
 	}
 	write(t, filepath.Join(filepath.Dir(m), "people.csv"), "other\nx\n")
@@ -371,7 +371,7 @@ func TestMatrixAndDataset(t *testing.T) {
 }
 
 func TestInit(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	python := needs.Program(t, "python3", "python3")
 	t.Chdir(t.TempDir())
 	if r := invoke(t, "init"); r.code != 0 {

@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
 }
 
-// quiet keeps the environment of the machine out of the tests.
-func quiet(t *testing.T) {
+// isolateEnvironment keeps the machine's environment variables and configuration out of the test.
+func isolateEnvironment(t *testing.T) {
 	t.Helper()
 	needs.POSIX(t)
 	for _, v := range []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "ECP_LLM_JUDGE_MODEL", "ECP_RPC_TIMEOUT", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE", "ECA_CONFIG"} {
@@ -108,8 +108,8 @@ func scenario(name, graders string, inputs ...string) string {
 	return b.String()
 }
 
-// evaluated runs a manifest and returns its output and report.
-func evaluated(t *testing.T, path string, args ...string) (result, *report.Report) {
+// evaluateManifest runs a manifest and returns its output and report.
+func evaluateManifest(t *testing.T, path string, args ...string) (result, *report.Report) {
 	t.Helper()
 	r := invoke(t, append([]string{"run", "--manifest", path, "--json", "--timeout", "60"}, args...)...)
 	parsed, err := report.Parse([]byte(r.out))

@@ -10,7 +10,7 @@ import (
 
 // The rows of a dataset are steps of one conversation, regardless of the current directory.
 func TestRows(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	for _, c := range []struct {
 		kind, text, keys string
 		inputs           []string
@@ -53,7 +53,7 @@ func TestRows(t *testing.T) {
 		if r := invoke(t, "validate", m); r.code != 0 || !strings.Contains(r.out, "Graders: "+string(rune('1'+c.checks))) {
 			t.Errorf("%.60q: exit %d: %s%s", c.text, r.code, r.out, r.err)
 		}
-		_, r := evaluated(t, m)
+		_, r := evaluateManifest(t, m)
 		var inputs []string
 		checks := 0
 		for _, st := range r.Scenarios[0].Steps {
@@ -78,10 +78,10 @@ func TestRows(t *testing.T) {
 }
 
 // The reference reads the same rows, and gives the same verdicts for them.
-func TestReferenceRows(t *testing.T) { references(t, testReferenceRows) }
+func TestReferenceRows(t *testing.T) { withReferenceRuntimes(t, testReferenceRows) }
 
 func testReferenceRows(t *testing.T, runtime []string) {
-	quiet(t)
+	isolateEnvironment(t)
 	python := referencePython(t, runtime)
 	if !speaks10(t, python) {
 		t.Skip("NOT TESTED with the reference 0.4, which has no datasets; requirements-0.10.txt has the one that does")

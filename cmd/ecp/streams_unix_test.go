@@ -16,7 +16,7 @@ import (
 
 // A command that names a pipe, which blocks until another program opens it, fails at once.
 func TestNamedPipes(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -62,7 +62,7 @@ func TestNamedPipes(t *testing.T) {
 // A command reads what a shell passes as <(...), and writes to its >(...). Waiting for it ends with a
 // signal.
 func TestStreams(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	m := manifest(t, agentTarget(t, "ok"), scenario("a", has("x"), "x"))
 	text, err := os.ReadFile(m)
 	if err != nil {

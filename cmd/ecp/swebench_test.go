@@ -163,11 +163,11 @@ func importInstances(t *testing.T, python, source string, args ...string) string
 func TestPredictions(t *testing.T) {
 	needs.Long(t)
 	python := pytest(t)
-	quiet(t)
+	isolateEnvironment(t)
 	image, list := repository(t, python)
 	calls := folderContainers(t, image)
 	source := jsonLines(t, list)
-	_, r := evaluated(t, importInstances(t, python, source, "--predictions", "gold"), "-j", "2")
+	_, r := evaluateManifest(t, importInstances(t, python, source, "--predictions", "gold"), "-j", "2")
 	if len(r.Errors) > 0 || r.Passed != modules || r.Total != modules {
 		t.Errorf("solutions: %s", reasons(r))
 	}
@@ -189,7 +189,7 @@ func TestPredictions(t *testing.T) {
 		"moved":    {strings.NewReplacer("@@ -6", "@@ -2", "@@ -7", "@@ -3").Replace(gold), ""},
 	} {
 		rows := []issue{{"instance_id": "acme__calc-0", "model_name_or_path": "m", "model_patch": c.patch}}
-		_, r := evaluated(t, importInstances(t, python, source, "--predictions", jsonLines(t, rows)))
+		_, r := evaluateManifest(t, importInstances(t, python, source, "--predictions", jsonLines(t, rows)))
 		text := reasons(r)
 		if len(r.Errors) > 0 || r.Total != 1 || (r.Passed == 1) != (c.want == "") || !strings.Contains(text, c.want) {
 			t.Errorf("%s: %s", name, text)
@@ -202,7 +202,7 @@ func TestPredictions(t *testing.T) {
 func TestInstancesWithAgents(t *testing.T) {
 	needs.Long(t)
 	python := pytest(t)
-	quiet(t)
+	isolateEnvironment(t)
 	image, list := repository(t, python)
 	folderContainers(t, image)
 	source := jsonLines(t, list[1:2])
@@ -219,7 +219,7 @@ func TestInstancesWithAgents(t *testing.T) {
 		"does less": {":", "the patch is empty"},
 	} {
 		saved, patches := filepath.Join(t.TempDir(), "out.json"), filepath.Join(t.TempDir(), "patches.jsonl")
-		out, r := evaluated(t, importInstances(t, python, source, "--target", "sh ../ecp/agent.sh", "--read", shellAgent(t, "case $line in *half\\ doubles*) "+c.does+" ;; esac")), "--json-out", saved)
+		out, r := evaluateManifest(t, importInstances(t, python, source, "--target", "sh ../ecp/agent.sh", "--read", shellAgent(t, "case $line in *half\\ doubles*) "+c.does+" ;; esac")), "--json-out", saved)
 		text := reasons(r)
 		if len(r.Errors) > 0 || (r.Passed == 1) != (c.want == "") || !strings.Contains(text, c.want) {
 			t.Errorf("%s: exit %d: %s", name, out.code, text)
@@ -235,7 +235,7 @@ func TestInstancesWithAgents(t *testing.T) {
 		if r := invoke(t, "export", "swebench", saved, "-o", patches, "--model", "m"); r.code != 0 {
 			t.Error(r.err)
 		}
-		if _, again := evaluated(t, importInstances(t, python, source, "--predictions", patches)); again.Passed != 1 || len(again.Errors) > 0 {
+		if _, again := evaluateManifest(t, importInstances(t, python, source, "--predictions", patches)); again.Passed != 1 || len(again.Errors) > 0 {
 			t.Errorf("exported: %s", reasons(again))
 		}
 	}
@@ -250,7 +250,7 @@ func TestSWEBenchRefused(t *testing.T) {
 		"swebench in a new one":              {"environment: {kind: docker, image: x, in_image: true}", grader + ", {type: command, run: x}"},
 		"must be one of parse_log_":          {"environment: {kind: docker, image: x, in_image: true}", strings.Replace(grader, "gotest", "tap", 1)},
 	} {
-		if r := invoke(t, "run", manifest(t, "true", coding(c[0], c[1]))); r.code == 0 || !strings.Contains(r.err, want) {
+		if r := invoke(t, "run", manifest(t, "true", codingScenario(c[0], c[1]))); r.code == 0 || !strings.Contains(r.err, want) {
 			t.Errorf("%v: exit %d: %s", c, r.code, r.err)
 		}
 	}
@@ -258,7 +258,7 @@ func TestSWEBenchRefused(t *testing.T) {
 
 // A patch that the report has cut is not exported as if it were whole; the file with the whole is.
 func TestExportWhole(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	dir := t.TempDir()
 	r := `{"schema_version": 4, "total": 1, "passed": 1, "target": "a b", "scenarios": [{"name": "x y", "scenario_id": "x", "diff": "diff --git a/a b/a\n... 5 more bytes; use --artifacts DIR to keep the whole diff\n"FILE}]}`
 	path := filepath.Join(dir, "r.json")

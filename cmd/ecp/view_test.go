@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// viewed starts ecp view, and returns its first page.
-func viewed(t *testing.T, args ...string) string {
+// startView starts ecp view, and returns its first page.
+func startView(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	reader, writer := io.Pipe()
@@ -50,24 +50,24 @@ func viewed(t *testing.T, args ...string) string {
 
 // ecp view shows run files and JSON reports, or by default the run files of its folder.
 func TestView(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
 	m := manifest(t, agentTarget(t, "fail:bad"), scenario("first", has("x"), "x")+scenario("second", has("other"), "y"))
-	out, _ := evaluated(t, m, "--run-file", file("a.ecprun"), "--json-out", file("a.json"), "--repeat", "2")
+	out, _ := evaluateManifest(t, m, "--run-file", file("a.ecprun"), "--json-out", file("a.json"), "--repeat", "2")
 	if out.code != exitFailed {
 		t.Fatalf("exit %d: %s", out.code, out.err)
 	}
 	for _, name := range []string{"a.ecprun", "a.json"} {
-		if body := viewed(t, file(name)); !strings.Contains(body, "2 of 2 scenarios") || !strings.Contains(body, "text_match: Expected to contain &#39;other&#39;") {
+		if body := startView(t, file(name)); !strings.Contains(body, "2 of 2 scenarios") || !strings.Contains(body, "text_match: Expected to contain &#39;other&#39;") {
 			t.Errorf("%s: %s", name, body)
 		}
 	}
-	if body := viewed(t, file("a.ecprun"), file("a.json")); !strings.Contains(body, "/run/1/") {
+	if body := startView(t, file("a.ecprun"), file("a.json")); !strings.Contains(body, "/run/1/") {
 		t.Error(body)
 	}
 	t.Chdir(dir)
-	if body := viewed(t); !strings.Contains(body, "2 of 2 scenarios") {
+	if body := startView(t); !strings.Contains(body, "2 of 2 scenarios") {
 		t.Error(body)
 	}
 	if left, err := filepath.Glob(file("*")); err != nil || len(left) != 2 {
@@ -76,7 +76,7 @@ func TestView(t *testing.T) {
 }
 
 func TestViewRefused(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	dir := t.TempDir()
 	t.Chdir(dir)
 	write(t, "not.json", "{}")

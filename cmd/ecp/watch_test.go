@@ -43,7 +43,7 @@ func (s *shared) await(t *testing.T, text string, times int) {
 }
 
 func TestWatch(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	m := manifest(t, agentTarget(t, "ok"), scenario("a", has("x"), "x"))
 	html := filepath.Join(filepath.Dir(m), "report.html") // the run writes it itself
 	ctx, cancel := context.WithCancel(t.Context())
@@ -72,7 +72,7 @@ func TestWatch(t *testing.T) {
 
 // An interrupted run reports its results, and leaves nothing behind.
 func TestInterrupt(t *testing.T) {
-	quiet(t)
+	isolateEnvironment(t)
 	m := manifest(t, agentTarget(t, "hang-once:bad"), scenario("a", has("x"), "x")+scenario("b", has("x"), "bad")+scenario("c", has("x"), "x"))
 	out := filepath.Join(t.TempDir(), "r.json")
 	file := filepath.Join(t.TempDir(), "j")

@@ -1,7 +1,7 @@
 // Command esrp checks, canonicalises and hashes ESRP records, reads the journal of eca, and
 // serves requests.
 //
-// Outputs and exit codes are those of the reference program (contract 10): 0 success; 1 the data is
+// Outputs and exit codes are those of the reference program (esrp.md 10): 0 success; 1 the data is
 // invalid or cannot be read; 2 wrong usage; 130 interrupted.
 package main
 

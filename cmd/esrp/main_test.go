@@ -46,7 +46,7 @@ func withField(field string) string {
 	return strings.Replace(noInputs, `"inputs":[]`, field+`,"inputs":[{"name":"n","content_type":"text/plain","data":"","encoding":"utf-8"}]`, 1)
 }
 
-// TestOutputs: what the reference prints, and where (contract 10).
+// TestOutputs: what the reference prints, and where (esrp.md 10).
 func TestOutputs(t *testing.T) {
 	for _, c := range []struct {
 		name, stdin string

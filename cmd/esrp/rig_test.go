@@ -195,19 +195,19 @@ func (h *home) start(args ...string) *running {
 		_ = r.cmd.Process.Kill()
 		<-r.done
 		if h.t.Failed() {
-			h.t.Logf("%s said:\n%s", strings.Join(args, " "), r.said())
+			h.t.Logf("%s said:\n%s", strings.Join(args, " "), r.logText())
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})
 	select {
 	case <-ready:
 	case <-r.done:
-		h.t.Fatalf("%s ended: %s", strings.Join(args, " "), r.said())
+		h.t.Fatalf("%s ended: %s", strings.Join(args, " "), r.logText())
 	}
 	return r
 }
 
-func (r *running) said() string {
+func (r *running) logText() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.log.String()
@@ -304,8 +304,8 @@ func (r *running) await(id string) (events string, out esrp.Response) {
 	return string(all), out
 }
 
-// until waits for a condition that another process causes.
-func until(t *testing.T, what string, is func() bool) {
+// waitFor waits for a condition that another process causes.
+func waitFor(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

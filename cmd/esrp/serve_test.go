@@ -166,12 +166,12 @@ func (h *home) submit(s *running) string {
 	if status != http.StatusAccepted {
 		h.t.Fatalf("%d %+v", status, out)
 	}
-	until(h.t, "the beginning of the job", func() bool { return h.read("begun") != before })
+	waitFor(h.t, "the beginning of the job", func() bool { return h.read("begun") != before })
 	return out.Job.ID.String()
 }
 
-// finished lets jobs end. It checks that a job ended once, after the given number of beginnings.
-func (h *home) finished(s *running, id string, begun int) {
+// checkFinishes lets jobs end. It checks that a job ended once, after the given number of beginnings.
+func (h *home) checkFinishes(s *running, id string, begun int) {
 	h.t.Helper()
 	h.write("ws/go", "")
 	events, out := s.await(id)
@@ -215,8 +215,8 @@ func TestWorkerEnds(t *testing.T) {
 		t.Errorf("the worker ended with %d", code)
 	}
 	second := h.start("worker", "--nats", s.nats, "--jobs", "1")
-	until(t, "the second beginning", func() bool { return h.read("begun") == "x\nx\n" })
-	h.finished(s, id, 2)
+	waitFor(t, "the second beginning", func() bool { return h.read("begun") == "x\nx\n" })
+	h.checkFinishes(s, id, 2)
 	for _, r := range []*running{second, s} {
 		if code := r.terminate(); code != 0 {
 			t.Errorf("it ended with %d", code)
@@ -241,7 +241,7 @@ func TestServeEnds(t *testing.T) {
 			waiting <- ""
 		}
 	}()
-	until(t, "the beginning", func() bool { return h.read("begun") == "x\n" })
+	waitFor(t, "the beginning", func() bool { return h.read("begun") == "x\n" })
 	if code := s.terminate(); code != 0 {
 		t.Errorf("it ended with %d", code)
 	}
@@ -249,10 +249,10 @@ func TestServeEnds(t *testing.T) {
 		t.Error(wrong)
 	}
 	again := h.start("serve", "--listen", "127.0.0.1:0")
-	until(t, "the second beginning", func() bool { return h.read("begun") == "x\nx\n" })
+	waitFor(t, "the second beginning", func() bool { return h.read("begun") == "x\nx\n" })
 	// A caller that repeats its request gets the same job.
 	_, out := again.call("POST", "/v1/jobs", tool("eca__shell_command", held, "async"))
-	h.finished(again, out.Job.ID.String(), 2)
+	h.checkFinishes(again, out.Job.ID.String(), 2)
 }
 
 // A server that is killed with running and waiting jobs finishes them when it is started again, and
@@ -271,8 +271,8 @@ func TestServeIsKilled(t *testing.T) {
 	}
 	s.kill()
 	again := h.start("serve", "--listen", "127.0.0.1:0", "--jobs", "1")
-	until(t, "the second beginning", func() bool { return h.read("begun") == "x\nx\n" })
-	h.finished(again, id, 2)
+	waitFor(t, "the second beginning", func() bool { return h.read("begun") == "x\nx\n" })
+	h.checkFinishes(again, id, 2)
 	for _, id := range queued {
 		if _, out := again.await(id); out.Status != esrp.Succeeded {
 			t.Errorf("%+v", out)

@@ -20,7 +20,7 @@ import (
 )
 
 // GitHub Copilot requires a key of its own, valid for minutes, which GitHub issues for a GitHub
-// login (eca-features 5.2). The login uses the user's own client id, and eca identifies itself as
+// login (eca-features.md 5.2). The login uses the user's own client id, and eca identifies itself as
 // eca. GitHub decides which applications get keys.
 const (
 	copilot = "github-copilot"

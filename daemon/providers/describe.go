@@ -25,7 +25,7 @@ type provider struct {
 //
 // If there are several keys, one in the configuration itself wins, because it was written for eca.
 // The user's login comes next, before variables and netrc files, which may be meant for other
-// programs (eca-features 5.2).
+// programs (eca-features.md 5.2).
 func (m *Models) providers(loaded *config.Loaded, storedLogins map[string]auth.Credential) map[string]provider {
 	out := make(map[string]provider, len(loaded.Providers))
 	for name, cfg := range loaded.Providers {

@@ -72,7 +72,7 @@ func catalogued(p provider) bool {
 }
 
 // facts returns what is known about a provider's model. The configuration comes first, then the
-// provider, then the catalogue (eca-features 6.1).
+// provider, then the catalogue (eca-features.md 6.1).
 func (v *view) facts(name string, p provider, model string) llm.Facts {
 	mc := p.Models[model]
 	sent := cmp.Or(mc.ModelName, model)

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/ollama"
 )
 
-// Keys of the values that a user enters to log in (eca-protocol 4.11).
+// Keys of the values that a user enters to log in (eca-protocol.md 4.11).
 const (
 	fieldKey    = "api-key"
 	fieldURL    = "url"

@@ -35,4 +35,4 @@ type Resolver interface {
 }
 
 // ErrNoModel is returned by Resolve when no model can be used at all.
-var ErrNoModel = errors.New("No available model found. Configure at least one provider model.") //nolint:staticcheck,revive // the wording clients show (eca-protocol 4.1)
+var ErrNoModel = errors.New("No available model found. Configure at least one provider model.") //nolint:staticcheck,revive // the wording clients show (eca-protocol.md 4.1)

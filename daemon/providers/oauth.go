@@ -87,7 +87,7 @@ func mayReceive(p config.Provider, c auth.Credential) bool {
 }
 
 // expiresSoon is the remaining time below which a login that eca cannot renew is reported as
-// expiring (eca-protocol 4.11).
+// expiring (eca-protocol.md 4.11).
 const expiresSoon = 24 * time.Hour
 
 // oauthStatus returns the authentication status of a provider with an OAuth login.

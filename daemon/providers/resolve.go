@@ -76,7 +76,7 @@ func (v *view) demoIsDefault() bool {
 	return v.cfg.DefaultModel == DemoModel && !known
 }
 
-// defaultID picks the default model (eca-features 6.4).
+// defaultID picks the default model (eca-features.md 6.4).
 func (v *view) defaultID() string {
 	ids := v.ids()
 	// The user's choice counts even if no list names the model.

@@ -222,7 +222,7 @@ func (sv *Servers) launch(ctx context.Context, name string, s config.MCPServer) 
 }
 
 // withVariables expands $NAME and ${NAME}, which are allowed for servers in addition to dynamic
-// strings (eca-features 19). A variable that is not set stays as it is written.
+// strings (eca-features.md 19). A variable that is not set stays as it is written.
 func (sv *Servers) withVariables(text string) string {
 	if !strings.Contains(text, "$") {
 		return text

@@ -27,7 +27,7 @@ func Certificates(cfg *config.Loaded, getenv func(string) string) *netclient.Ide
 }
 
 // certificates returns the certificate files named by the network section, or by the variables that
-// replace it (eca-features 8). The authorities of all files are used together.
+// replace it (eca-features.md 8). The authorities of all files are used together.
 func certificates(cfg *config.Loaded, getenv func(string) string) netclient.Files {
 	key := func(name, value, variable string) netclient.Source {
 		origin, _ := cfg.Origin("network", name)

@@ -26,7 +26,7 @@ type Commands struct {
 const maxCommandOutput = 1 << 20
 
 // Run runs the command of a ${cmd:...} and returns its output without trailing white space
-// (eca-features 3.2).
+// (eca-features.md 3.2).
 func (c Commands) Run(ctx context.Context, command string) (string, error) {
 	if c.Mark {
 		return redact.Mark, nil

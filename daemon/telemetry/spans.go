@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// The instruments. Names with a dash are those of the reference server (eca-features 25).
+// The instruments. Names with a dash are those of the reference server (eca-features.md 25).
 
 func durations() otlp.Instrument {
 	return otlp.Instrument{Name: "gen_ai.client.operation.duration", Unit: "s", Bounds: durationBounds()}

@@ -39,8 +39,8 @@ default:
 // A message becomes a task with its answer, in both versions.
 func TestSend(t *testing.T) {
 	r := newRig(t, talks, "")
-	task := r.call("SendMessage", says("hi"))["task"].(object)
-	if stateOf(task) != "COMPLETED" || said(task) != "One two." || task["contextId"] == "" {
+	task := r.call("SendMessage", userMessage("hi"))["task"].(object)
+	if stateOf(task) != "COMPLETED" || answerOf(task) != "One two." || task["contextId"] == "" {
 		t.Fatalf("%v", task)
 	}
 	if history, _ := task["history"].([]any); len(history) != 1 || textOf(history[0]) != "hi" {
@@ -50,21 +50,21 @@ func TestSend(t *testing.T) {
 		t.Errorf("%v", task["metadata"])
 	}
 	got := r.call("GetTask", object{"id": task["id"], "historyLength": 0})
-	if stateOf(got) != "COMPLETED" || got["history"] != nil || said(got) != "One two." {
+	if stateOf(got) != "COMPLETED" || got["history"] != nil || answerOf(got) != "One two." {
 		t.Errorf("%v", got)
 	}
-	again := r.call("SendMessage", says("more", object{"contextId": task["contextId"]}))["task"].(object)
+	again := r.call("SendMessage", userMessage("more", object{"contextId": task["contextId"]}))["task"].(object)
 	if again["contextId"] != task["contextId"] || again["id"] == task["id"] {
 		t.Errorf("%v", again)
 	}
-	if n := r.fails("SendMessage", says("more", object{"taskId": task["id"]})); n != -32004 {
+	if n := r.fails("SendMessage", userMessage("more", object{"taskId": task["id"]})); n != -32004 {
 		t.Errorf("a message to a task that ended: %d", n)
 	}
 
 	old := object{"message": object{"kind": "message", "messageId": "m", "role": "user", "parts": []any{object{"kind": "text", "text": "hi"}}}}
 	legacy := r.call("message/send", old)
 	status, _ := legacy["status"].(object)
-	if legacy["kind"] != "task" || status["state"] != "completed" || !strings.Contains(said(legacy), "One two.") {
+	if legacy["kind"] != "task" || status["state"] != "completed" || !strings.Contains(answerOf(legacy), "One two.") {
 		t.Errorf("0.3: %v", legacy)
 	}
 	events := r.stream("message/stream", old)
@@ -82,7 +82,7 @@ func TestSend(t *testing.T) {
 // A stream shows the task, then each piece, then the end.
 func TestStream(t *testing.T) {
 	r := newRig(t, talks, "")
-	if got, want := r.stream("SendStreamingMessage", says("hi")).rest(), "SUBMITTED WORKING |One two.. COMPLETED"; got != want {
+	if got, want := r.stream("SendStreamingMessage", userMessage("hi")).readRest(), "SUBMITTED WORKING |One two.. COMPLETED"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -91,7 +91,7 @@ func TestStream(t *testing.T) {
 func TestInputRequired(t *testing.T) {
 	r := newRig(t, writes, "")
 	out := filepath.Join(r.Root, "out.txt")
-	task := r.call("SendMessage", says("write"))["task"].(object)
+	task := r.call("SendMessage", userMessage("write"))["task"].(object)
 	if stateOf(task) != "INPUT_REQUIRED" {
 		t.Fatalf("%v", task)
 	}
@@ -102,10 +102,10 @@ func TestInputRequired(t *testing.T) {
 		t.Errorf("%v", data)
 	}
 	to := object{"taskId": task["id"]}
-	if n := r.fails("SendMessage", says("perhaps", to)); n != -32602 {
+	if n := r.fails("SendMessage", userMessage("perhaps", to)); n != -32602 {
 		t.Errorf("no decision: %d", n)
 	}
-	if n := r.fails("SendMessage", says("other", object{"contextId": task["contextId"]})); n != -32004 {
+	if n := r.fails("SendMessage", userMessage("other", object{"contextId": task["contextId"]})); n != -32004 {
 		t.Errorf("a second task in the context: %d", n)
 	}
 	if _, err := os.Stat(out); err == nil {
@@ -114,7 +114,7 @@ func TestInputRequired(t *testing.T) {
 	decides := func(decision string) object {
 		return object{"taskId": task["id"], "parts": []any{object{"data": object{"tool_call_id": "c1", "decision": decision}}}}
 	}
-	if got := r.stream("SendStreamingMessage", says("", decides("approve"))).rest(); !strings.HasPrefix(got, "WORKING |Then: ") || !strings.HasSuffix(got, ". COMPLETED") {
+	if got := r.stream("SendStreamingMessage", userMessage("", decides("approve"))).readRest(); !strings.HasPrefix(got, "WORKING |Then: ") || !strings.HasSuffix(got, ". COMPLETED") {
 		t.Error(got)
 	}
 	if text, err := os.ReadFile(out); string(text) != "hello" {
@@ -124,8 +124,8 @@ func TestInputRequired(t *testing.T) {
 	if err := os.Remove(out); err != nil {
 		t.Fatal(err)
 	}
-	task = r.call("SendMessage", says("write"))["task"].(object)
-	task = r.call("SendMessage", says("No.", object{"taskId": task["id"]}))["task"].(object)
+	task = r.call("SendMessage", userMessage("write"))["task"].(object)
+	task = r.call("SendMessage", userMessage("No.", object{"taskId": task["id"]}))["task"].(object)
 	if stateOf(task) != "COMPLETED" {
 		t.Errorf("%v", task)
 	}
@@ -139,7 +139,7 @@ func TestInputRequired(t *testing.T) {
 func TestCancel(t *testing.T) {
 	r := newRig(t, hangs, "")
 	r.Write("notes.txt", "nothing\n")
-	first := r.stream("SendStreamingMessage", says("hi"))
+	first := r.stream("SendStreamingMessage", userMessage("hi"))
 	task := first.event()["task"].(object)
 	id := object{"id": task["id"]}
 	for e := first.event(); e["artifactUpdate"] == nil; e = first.event() {
@@ -149,16 +149,16 @@ func TestCancel(t *testing.T) {
 		t.Fatalf("%v", got)
 	}
 	second := r.stream("SubscribeToTask", id)
-	if e := second.event()["task"]; e == nil || !strings.HasPrefix(said(e.(object)), "x") {
+	if e := second.event()["task"]; e == nil || !strings.HasPrefix(answerOf(e.(object)), "x") {
 		t.Errorf("%v", e)
 	}
-	if n := r.fails("SendMessage", says("more", object{"taskId": task["id"]})); n != -32004 {
+	if n := r.fails("SendMessage", userMessage("more", object{"taskId": task["id"]})); n != -32004 {
 		t.Errorf("a message to a running task: %d", n)
 	}
 	if got := r.call("CancelTask", id); stateOf(got) != "CANCELED" {
 		t.Errorf("%v", got)
 	}
-	if got := second.rest(); !strings.HasSuffix(got, "CANCELED") {
+	if got := second.readRest(); !strings.HasSuffix(got, "CANCELED") {
 		t.Error(got)
 	}
 	if n := r.fails("CancelTask", id); n != -32002 {
@@ -168,7 +168,7 @@ func TestCancel(t *testing.T) {
 		t.Errorf("subscribing to a task that has ended: %d", n)
 	}
 	// Its context can be used again.
-	now := says("hi", object{"contextId": task["contextId"]})
+	now := userMessage("hi", object{"contextId": task["contextId"]})
 	now["configuration"] = object{"returnImmediately": true}
 	next := r.call("SendMessage", now)["task"].(object)
 	if s := stateOf(next); s != "SUBMITTED" && s != "WORKING" {
@@ -179,7 +179,7 @@ func TestCancel(t *testing.T) {
 // Errors have the right code.
 func TestErrors(t *testing.T) {
 	r := newRig(t, talks, "")
-	part := func(p object) object { return says("", object{"parts": []any{p}}) }
+	part := func(p object) object { return userMessage("", object{"parts": []any{p}}) }
 	with := func(p object, key string, v any) object { p[key] = v; return p }
 	for _, c := range []struct {
 		name, method string
@@ -192,17 +192,17 @@ func TestErrors(t *testing.T) {
 		{"id of another type", "GetTask", object{"id": 7}, -32602},
 		{"unknown task cancelled", "CancelTask", object{"id": "x"}, -32001},
 		{"unknown task followed", "SubscribeToTask", object{"id": "x"}, -32001},
-		{"message to an unknown task", "SendMessage", says("hi", object{"taskId": "x"}), -32001},
+		{"message to an unknown task", "SendMessage", userMessage("hi", object{"taskId": "x"}), -32001},
 		{"no message", "SendMessage", object{}, -32602},
-		{"no parts", "SendMessage", says("", object{"parts": []any{}}), -32602},
+		{"no parts", "SendMessage", userMessage("", object{"parts": []any{}}), -32602},
 		{"empty text", "SendMessage", part(object{}), -32602},
 		{"two contents", "SendMessage", part(object{"text": "a", "url": "b"}), -32602},
-		{"no message id", "SendMessage", says("hi", object{"messageId": ""}), -32602},
-		{"role", "SendMessage", says("hi", object{"role": "ROLE_AGENT"}), -32602},
-		{"context", "SendMessage", says("hi", object{"contextId": "a b"}), -32602},
+		{"no message id", "SendMessage", userMessage("hi", object{"messageId": ""}), -32602},
+		{"role", "SendMessage", userMessage("hi", object{"role": "ROLE_AGENT"}), -32602},
+		{"context", "SendMessage", userMessage("hi", object{"contextId": "a b"}), -32602},
 		{"file of no use", "SendMessage", part(object{"raw": "AAAA", "mediaType": "application/zip"}), -32005},
 		{"no base64", "SendMessage", part(object{"raw": "?", "mediaType": "image/png"}), -32602},
-		{"output", "SendMessage", with(says("hi"), "configuration", object{"acceptedOutputModes": []any{"video/mp4"}}), -32005},
+		{"output", "SendMessage", with(userMessage("hi"), "configuration", object{"acceptedOutputModes": []any{"video/mp4"}}), -32005},
 		{"history", "GetTask", object{"id": "x", "historyLength": -1}, -32602},
 		{"params", "GetTask", []any{}, -32602},
 	} {
@@ -244,7 +244,7 @@ func TestList(t *testing.T) {
 	r := newRig(t, talks, "")
 	made := map[any]bool{}
 	for range 5 {
-		made[r.call("SendMessage", says("hi"))["task"].(object)["id"]] = true
+		made[r.call("SendMessage", userMessage("hi"))["task"].(object)["id"]] = true
 	}
 	page := r.call("ListTasks", object{"pageSize": 2, "historyLength": 0})
 	pages, seen := 1, map[any]bool{}

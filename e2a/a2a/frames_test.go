@@ -116,7 +116,7 @@ func TestTaskEvents(t *testing.T) {
 			}
 			var modern, legacy []string
 			for _, e := range sub.queue {
-				modern, legacy = append(modern, sorted(t, e)), append(legacy, sorted(t, toLegacy(e)))
+				modern, legacy = append(modern, sortedJSON(t, e)), append(legacy, sortedJSON(t, toLegacy(e)))
 			}
 			sub.queue = nil
 			if got := strings.Join(modern, "\n"); got != inOrder(t, row.want) {
@@ -138,8 +138,8 @@ type ending struct {
 	err     error
 }
 
-// sorted returns JSON with the keys of objects sorted.
-func sorted(t *testing.T, v any) string {
+// sortedJSON returns JSON with the keys of objects sorted.
+func sortedJSON(t *testing.T, v any) string {
 	t.Helper()
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -187,7 +187,7 @@ func TestMessages(t *testing.T) {
 		if r.Variant != nil {
 			variant = *r.Variant
 		}
-		if got := fmt.Sprintf("%s %s %s %s %v %s", r.Session, r.Model, r.Agent, variant, r.Trust != nil, sorted(t, r.Blocks)); got != want {
+		if got := fmt.Sprintf("%s %s %s %s %v %s", r.Session, r.Model, r.Agent, variant, r.Trust != nil, sortedJSON(t, r.Blocks)); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", in, got, want)
 		}
 	}

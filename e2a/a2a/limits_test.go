@@ -21,7 +21,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/testkit/daemontest"
 )
 
-func ended(s *Server, id string, size int) *job {
+// newEndedJob returns a job of a completed task.
+func newEndedJob(s *Server, id string, size int) *job {
 	j := &job{
 		id: id, contextID: "c-" + id, s: s, done: make(chan struct{}), cancel: func() {}, size: size,
 		task: task{ID: id, ContextID: "c-" + id, Status: status{State: completed, Timestamp: formatTime(time.Unix(1, 0))}},
@@ -41,7 +42,7 @@ func TestKeptTasks(t *testing.T) {
 		t.Fatal(removed, err)
 	}
 	for i := range maxKept + 5 {
-		j := ended(s, fmt.Sprintf("t%04d", i), 10)
+		j := newEndedJob(s, fmt.Sprintf("t%04d", i), 10)
 		if i < 10 {
 			j.save()
 		}
@@ -59,7 +60,7 @@ func TestKeptTasks(t *testing.T) {
 	if err != nil || len(files) != 5 {
 		t.Errorf("%v %v", files, err)
 	}
-	s.drop(s.tasks.addEnded(ended(s, "huge", maxKeptBytes+1)))
+	s.drop(s.tasks.addEnded(newEndedJob(s, "huge", maxKeptBytes+1)))
 	if n := len(s.tasks.list()); n != 2 {
 		t.Errorf("%d tasks beside a huge one", n)
 	}
@@ -280,7 +281,7 @@ func TestImagesForSlowReaders(t *testing.T) {
 	e, _, _ := slow.next(t.Context())
 	const png = `,"mediaType":"image/png"}`
 	want := `[{"text":"ab"},{"raw":"MQ=="` + png + `,{"raw":"Mg=="` + png + `,{"text":"cd"},{"raw":"Mw=="` + png + `]`
-	if e.Artifact == nil || !e.Artifact.LastChunk || sorted(t, e.Artifact.Artifact.Parts) != inOrder(t, want) {
+	if e.Artifact == nil || !e.Artifact.LastChunk || sortedJSON(t, e.Artifact.Artifact.Parts) != inOrder(t, want) {
 		t.Errorf("%+v", e)
 	}
 }
@@ -381,7 +382,7 @@ func TestNoRecords(t *testing.T) {
 	}
 	s := New(Options{Records: filepath.Join(file, "below"), Log: slog.New(slog.DiscardHandler)})
 	defer s.Close()
-	j := ended(s, "t", 1)
+	j := newEndedJob(s, "t", 1)
 	j.save()
 	s.drop(s.tasks.addEnded(j))
 	if _, err := s.tasks.find("t"); err != nil {

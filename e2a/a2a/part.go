@@ -54,7 +54,7 @@ func (p part) legacy() part {
 	return out
 }
 
-// block returns the equivalent content block (contract 5.2); false means that the part has no
+// block returns the equivalent content block (e2a.md 5.2); false means that the part has no
 // content.
 func (p part) block() (e2a.Block, bool) {
 	p = p.modern()

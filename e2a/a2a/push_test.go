@@ -63,8 +63,8 @@ func newReceiver(t testing.TB, answer func(n int) int) *receiver {
 	return r
 }
 
-// until returns the states of notifications up to a final one.
-func (r *receiver) until(end string) []string {
+// readUntil returns the states of notifications up to a final one.
+func (r *receiver) readUntil(end string) []string {
 	r.t.Helper()
 	var out []string
 	for {
@@ -82,14 +82,14 @@ func (r *receiver) until(end string) []string {
 	}
 }
 
-// private allows notifications to this machine.
-func private(config daemontest.Object) {
+// allowPrivateHosts configures the server to send notifications to this machine.
+func allowPrivateHosts(config daemontest.Object) {
 	config["a2a"] = object{"push": object{"privateHosts": []any{"127.0.0.1"}}}
 }
 
 func pushRig(t testing.TB, model string, change func(*a2a.Options)) *rig {
 	t.Helper()
-	return startRig(t, daemontest.New(t, model, private), "", change)
+	return startRig(t, daemontest.New(t, model, allowPrivateHosts), "", change)
 }
 
 // With a message's own configuration, each change of the task is sent in order, with the sender's
@@ -97,7 +97,7 @@ func pushRig(t testing.TB, model string, change func(*a2a.Options)) *rig {
 func TestPush(t *testing.T) {
 	r := pushRig(t, writes, nil)
 	hook := newReceiver(t, nil)
-	params := says("write")
+	params := userMessage("write")
 	params["configuration"] = object{"taskPushNotificationConfig": object{
 		"url": hook.url + "/hook?x=1", "token": "tok", "authentication": object{"scheme": "Bearer", "credentials": "secret"},
 	}}
@@ -113,15 +113,15 @@ func TestPush(t *testing.T) {
 	if told, _ := first.body["task"].(object); len(first.body) != 1 || told["id"] != task["id"] || stateOf(told) != "WORKING" || told["history"] != nil {
 		t.Errorf("%v", first.body)
 	}
-	if got := hook.until("INPUT_REQUIRED"); len(got) != 1 {
+	if got := hook.readUntil("INPUT_REQUIRED"); len(got) != 1 {
 		t.Errorf("%v", got)
 	}
-	r.call("SendMessage", says("yes", object{"taskId": task["id"]}))
+	r.call("SendMessage", userMessage("yes", object{"taskId": task["id"]}))
 	var last notification
 	for state := ""; state != "COMPLETED"; state = stateOf(last.body["task"].(object)) {
 		last = <-hook.came
 	}
-	if !strings.HasPrefix(said(last.body["task"].(object)), "Then: ") {
+	if !strings.HasPrefix(answerOf(last.body["task"].(object)), "Then: ") {
 		t.Errorf("%v", last.body)
 	}
 	// Data that would let a caller speak as eca is not shown to callers.
@@ -135,7 +135,7 @@ func TestPush(t *testing.T) {
 // Tests the methods about configurations in 1.0.
 func TestPushConfigs(t *testing.T) {
 	r := pushRig(t, talks, nil)
-	task := r.call("SendMessage", says("hi"))["task"].(object)["id"]
+	task := r.call("SendMessage", userMessage("hi"))["task"].(object)["id"]
 	with := func(id string, more object) object {
 		o := object{"taskId": task, "id": id}
 		for k, v := range more {
@@ -204,7 +204,7 @@ func TestPushLegacy(t *testing.T) {
 	if first.header.Get("Content-Type") != "application/json" || first.header.Get("X-A2A-Notification-Token") != "tok" || first.header.Get("Authorization") != "bearer c" || first.body["kind"] != "task" || first.body["id"] != task {
 		t.Errorf("%v %v", first.header, first.body)
 	}
-	hook.until("completed")
+	hook.readUntil("completed")
 	made := r.call("tasks/pushNotificationConfig/set", object{"taskId": task, "pushNotificationConfig": object{"id": "a", "url": "https://example.com/a", "authentication": object{"schemes": []any{"Basic"}}}})
 	inner, _ := made["pushNotificationConfig"].(object)
 	if made["taskId"] != task || inner["id"] != "a" || fmt.Sprint(inner["authentication"]) != "map[schemes:[Basic]]" {
@@ -243,13 +243,13 @@ func TestPushAgain(t *testing.T) {
 	}
 	r := pushRig(t, talks, func(o *a2a.Options) { o.Sleep = sleep })
 	send := func(hook *receiver) {
-		params := says("hi")
+		params := userMessage("hi")
 		params["configuration"] = object{"taskPushNotificationConfig": object{"url": hook.url}}
 		r.call("SendMessage", params)
 	}
 	busy := newReceiver(t, func(n int) int { return []int{503, 429, 200}[min(n, 3)-1] })
 	send(busy)
-	if got := fmt.Sprint(busy.until("COMPLETED")); got != "[WORKING WORKING WORKING COMPLETED]" {
+	if got := fmt.Sprint(busy.readUntil("COMPLETED")); got != "[WORKING WORKING WORKING COMPLETED]" {
 		t.Errorf("%s", got)
 	}
 	mu.Lock()
@@ -261,7 +261,7 @@ func TestPushAgain(t *testing.T) {
 
 	refusing := newReceiver(t, func(n int) int { return []int{403, 308}[min(n, 2)-1] })
 	send(refusing)
-	if got := fmt.Sprint(refusing.until("COMPLETED")); got != "[WORKING COMPLETED]" {
+	if got := fmt.Sprint(refusing.readUntil("COMPLETED")); got != "[WORKING COMPLETED]" {
 		t.Errorf("%s", got)
 	}
 	down := newReceiver(t, func(int) int { return 500 })
@@ -296,7 +296,7 @@ func TestPushDeleted(t *testing.T) {
 		}
 	})
 	hook := newReceiver(t, func(int) int { return 503 })
-	params := says("hi")
+	params := userMessage("hi")
 	params["configuration"] = object{"taskPushNotificationConfig": object{"id": "a", "url": hook.url}}
 	task := r.call("SendMessage", params)["task"].(object)["id"]
 	<-waits
@@ -318,7 +318,7 @@ func TestPushGuards(t *testing.T) {
 		hook.url, "http://localhost" + port, "https://localhost" + port, "http://example.com/hook", "https://10.0.0.1/", "https://192.168.1.1/", "https://172.16.0.1/", "https://[::1]" + port,
 		"https://169.254.169.254/latest/meta-data", "https://[::ffff:127.0.0.1]" + port, "https://[fe80::1]/", "https://0x7f000001" + port, "file:///etc/passwd", "https://u:p@example.com/", "not a url",
 	} {
-		params := says("hi")
+		params := userMessage("hi")
 		params["configuration"] = object{"taskPushNotificationConfig": object{"url": url}}
 		if n := r.fails("SendMessage", params); n != -32602 {
 			t.Errorf("%s: %d", url, n)
@@ -332,13 +332,13 @@ func TestPushGuards(t *testing.T) {
 	}
 
 	off := startRig(t, daemontest.New(t, talks, func(c daemontest.Object) { c["a2a"] = object{"push": object{"enabled": false}} }), "", nil)
-	task := off.call("SendMessage", says("hi"))["task"].(object)["id"]
+	task := off.call("SendMessage", userMessage("hi"))["task"].(object)["id"]
 	for _, method := range []string{"CreateTaskPushNotificationConfig", "GetTaskPushNotificationConfig", "ListTaskPushNotificationConfigs", "DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/set"} {
 		if n := off.fails(method, object{"taskId": task, "id": "a", "url": "https://example.com"}); n != -32003 {
 			t.Errorf("%s: %d", method, n)
 		}
 	}
-	params := says("hi")
+	params := userMessage("hi")
 	params["configuration"] = object{"taskPushNotificationConfig": object{"url": "https://example.com"}}
 	if n := off.fails("SendMessage", params); n != -32003 {
 		t.Errorf("%d", n)
@@ -360,14 +360,14 @@ func TestPushFarewell(t *testing.T) {
 	r := pushRig(t, hangs, func(o *a2a.Options) { o.CloseGrace = time.Minute })
 	r.Write("notes.txt", "nothing\n")
 	hook := newReceiver(t, nil)
-	params := says("hi")
+	params := userMessage("hi")
 	params["configuration"] = object{"taskPushNotificationConfig": object{"url": hook.url}, "returnImmediately": true}
 	r.call("SendMessage", params)
-	if got := hook.until("WORKING"); len(got) != 1 {
+	if got := hook.readUntil("WORKING"); len(got) != 1 {
 		t.Errorf("%v", got)
 	}
 	r.stop()
-	if got := hook.until("CANCELED"); len(got) != 1 {
+	if got := hook.readUntil("CANCELED"); len(got) != 1 {
 		t.Errorf("%v", got)
 	}
 

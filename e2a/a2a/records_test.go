@@ -16,8 +16,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/testkit/daemontest"
 )
 
-// keeps stores tasks in a folder.
-func keeps(dir string) func(*a2a.Options) {
+// withRecords makes the server store its tasks in a folder.
+func withRecords(dir string) func(*a2a.Options) {
 	return func(o *a2a.Options) { o.Records = dir }
 }
 
@@ -25,8 +25,8 @@ func keeps(dir string) func(*a2a.Options) {
 func TestRestart(t *testing.T) {
 	world := daemontest.New(t, talks, nil)
 	dir := a2a.RecordsIn(world.State(), world.Root)
-	first := startRig(t, world, "", keeps(dir))
-	task := first.call("SendMessage", says("hi"))["task"].(object)
+	first := startRig(t, world, "", withRecords(dir))
+	task := first.call("SendMessage", userMessage("hi"))["task"].(object)
 	first.stop()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(files) != 2 {
@@ -45,9 +45,9 @@ func TestRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	second := startRig(t, world, "", keeps(dir))
+	second := startRig(t, world, "", withRecords(dir))
 	got := second.call("GetTask", object{"id": task["id"]})
-	if stateOf(got) != "COMPLETED" || said(got) != "One two." || got["contextId"] != task["contextId"] || textOf(got["history"].([]any)[0]) != "hi" || got["metadata"].(object)["stopReason"] != "end_turn" {
+	if stateOf(got) != "COMPLETED" || answerOf(got) != "One two." || got["contextId"] != task["contextId"] || textOf(got["history"].([]any)[0]) != "hi" || got["metadata"].(object)["stopReason"] != "end_turn" {
 		t.Errorf("%v", got)
 	}
 	if list := second.call("ListTasks", object{}); list["totalSize"] != 1.0 {
@@ -59,7 +59,7 @@ func TestRestart(t *testing.T) {
 	if n := second.fails("SubscribeToTask", object{"id": task["id"]}); n != -32004 {
 		t.Errorf("%d", n)
 	}
-	again := second.call("SendMessage", says("more", object{"contextId": task["contextId"]}))["task"].(object)
+	again := second.call("SendMessage", userMessage("more", object{"contextId": task["contextId"]}))["task"].(object)
 	if stateOf(again) != "COMPLETED" || again["contextId"] != task["contextId"] {
 		t.Errorf("%v", again)
 	}
@@ -75,21 +75,21 @@ func TestRestart(t *testing.T) {
 // and receivers are notified.
 func TestKilled(t *testing.T) {
 	for model, state := range map[string]string{hangs: "WORKING", writes: "INPUT_REQUIRED"} {
-		world := daemontest.New(t, model, private)
+		world := daemontest.New(t, model, allowPrivateHosts)
 		dir := filepath.Join(world.State(), "records")
-		first := startRig(t, world, "", keeps(dir))
+		first := startRig(t, world, "", withRecords(dir))
 		first.Write("notes.txt", "nothing\n")
 		hook := newReceiver(t, nil)
-		params := says("hi")
+		params := userMessage("hi")
 		params["configuration"] = object{"taskPushNotificationConfig": object{"url": hook.url, "token": "tok"}, "returnImmediately": true}
 		id := first.call("SendMessage", params)["task"].(object)["id"].(string)
-		hook.until(state)
+		hook.readUntil(state)
 		// Copies the records that a killed server would leave at this point.
 		left := filepath.Join(world.State(), "left")
 		if err := os.CopyFS(left, os.DirFS(dir)); err != nil {
 			t.Fatal(err)
 		}
-		second := startRig(t, world, "", keeps(left))
+		second := startRig(t, world, "", withRecords(left))
 		got := second.call("GetTask", object{"id": id})
 		message, _ := got["status"].(object)["message"].(object)
 		if stateOf(got) != "FAILED" || !strings.Contains(textOf(message), "eca stopped before the task ended") {
@@ -104,12 +104,12 @@ func TestKilled(t *testing.T) {
 			t.Errorf("%s: %s %v", state, text, err)
 		}
 		// The state is permanent.
-		if got := startRig(t, world, "", keeps(left)).call("GetTask", object{"id": id}); stateOf(got) != "FAILED" {
+		if got := startRig(t, world, "", withRecords(left)).call("GetTask", object{"id": id}); stateOf(got) != "FAILED" {
 			t.Errorf("%s: %v", state, got)
 		}
 		// A server that ends normally records the outcome of running tasks.
 		first.stop()
-		if got := startRig(t, world, "", keeps(dir)).call("GetTask", object{"id": id}); stateOf(got) != "CANCELED" || !strings.Contains(textOf(got["status"].(object)["message"]), "eca stopped") {
+		if got := startRig(t, world, "", withRecords(dir)).call("GetTask", object{"id": id}); stateOf(got) != "CANCELED" || !strings.Contains(textOf(got["status"].(object)["message"]), "eca stopped") {
 			t.Errorf("%s: %v", state, got)
 		}
 	}
@@ -130,7 +130,7 @@ func TestUntold(t *testing.T) {
 		"off":      {off: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			world := daemontest.New(t, talks, private)
+			world := daemontest.New(t, talks, allowPrivateHosts)
 			dir := filepath.Join(world.State(), "records")
 			var up atomic.Bool
 			hook := newReceiver(t, func(int) int {
@@ -148,7 +148,7 @@ func TestUntold(t *testing.T) {
 					return ctx.Err()
 				}
 			})
-			params := says("hi")
+			params := userMessage("hi")
 			params["configuration"] = object{"taskPushNotificationConfig": object{"url": hook.url, "token": "tok"}}
 			id := first.call("SendMessage", params)["task"].(object)["id"].(string)
 			<-waits // the first notification is being sent again, and that of the end waits
@@ -173,7 +173,7 @@ func TestUntold(t *testing.T) {
 			})
 			if c.told {
 				n := <-hook.came
-				if told := n.body["task"].(object); stateOf(told) != "COMPLETED" || said(told) != "One two." || n.header.Get("A2A-Notification-Token") != "tok" {
+				if told := n.body["task"].(object); stateOf(told) != "COMPLETED" || answerOf(told) != "One two." || n.header.Get("A2A-Notification-Token") != "tok" {
 					t.Errorf("%v", n)
 				}
 			}
@@ -181,7 +181,7 @@ func TestUntold(t *testing.T) {
 			if text, err := os.ReadFile(filepath.Join(left, id+".json")); err != nil || strings.Contains(string(text), "tok") {
 				t.Errorf("the record still has the receiver's credentials: %s %v", text, err)
 			}
-			third := startRig(t, world, "", keeps(left))
+			third := startRig(t, world, "", withRecords(left))
 			if got := third.call("GetTask", object{"id": id}); stateOf(got) != "COMPLETED" {
 				t.Errorf("%v", got)
 			}
@@ -197,8 +197,8 @@ func TestUntold(t *testing.T) {
 func TestTwoServers(t *testing.T) {
 	world := daemontest.New(t, talks, nil)
 	dir := a2a.RecordsIn(world.State(), world.Root)
-	first := startRig(t, world, "", keeps(dir))
-	id := first.call("SendMessage", says("hi"))["task"].(object)["id"]
+	first := startRig(t, world, "", withRecords(dir))
+	id := first.call("SendMessage", userMessage("hi"))["task"].(object)["id"]
 	var log bytes.Buffer
 	second := startRig(t, world, "", func(o *a2a.Options) {
 		o.Records, o.Log = dir, slog.New(slog.NewTextHandler(&log, nil))
@@ -209,7 +209,7 @@ func TestTwoServers(t *testing.T) {
 	if n := second.fails("GetTask", object{"id": id}); n != -32001 {
 		t.Errorf("%d", n)
 	}
-	if got := second.call("SendMessage", says("hi"))["task"].(object); stateOf(got) != "COMPLETED" {
+	if got := second.call("SendMessage", userMessage("hi"))["task"].(object); stateOf(got) != "COMPLETED" {
 		t.Errorf("%v", got)
 	}
 	if files, _ := filepath.Glob(filepath.Join(dir, "*.json")); len(files) != 1 {
@@ -224,9 +224,9 @@ func TestTwoServers(t *testing.T) {
 func TestDeletedChat(t *testing.T) {
 	world := daemontest.New(t, talks, nil)
 	dir := a2a.RecordsIn(world.State(), world.Root)
-	first := startRig(t, world, "", keeps(dir))
-	kept := first.call("SendMessage", says("hi"))["task"].(object)
-	gone := first.call("SendMessage", says("hi"))["task"].(object)
+	first := startRig(t, world, "", withRecords(dir))
+	kept := first.call("SendMessage", userMessage("hi"))["task"].(object)
+	gone := first.call("SendMessage", userMessage("hi"))["task"].(object)
 	first.stop()
 	second := startRig(t, world, "", func(o *a2a.Options) {
 		o.Records, o.ChatExists = dir, func(id string) (bool, error) { return id != gone["contextId"], nil }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// at calls the binding HTTP+JSON.
-func (r *rig) at(method, path, body string, header ...string) *http.Response {
+// callREST sends a request to the HTTP+JSON binding.
+func (r *rig) callREST(method, path, body string, header ...string) *http.Response {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), method, r.url+"/a2a/"+path, strings.NewReader(body))
 	if err != nil {
@@ -31,7 +31,7 @@ func (r *rig) at(method, path, body string, header ...string) *http.Response {
 
 func message(t *testing.T, text string) string {
 	t.Helper()
-	body, err := json.Marshal(says(text))
+	body, err := json.Marshal(userMessage(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,27 +41,27 @@ func message(t *testing.T, text string) string {
 // The same tasks are available over HTTP+JSON: each operation by its path, in A2A's media type.
 func TestRESTOperations(t *testing.T) {
 	r := newRig(t, talks, "")
-	res := r.at("POST", "message:send", message(t, "hi"))
+	res := r.callREST("POST", "message:send", message(t, "hi"))
 	if kind := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || kind != "application/a2a+json" {
 		t.Errorf("%d %s", res.StatusCode, kind)
 	}
 	task, _ := r.answer(res)["task"].(object)
-	if stateOf(task) != "COMPLETED" || said(task) != "One two." {
+	if stateOf(task) != "COMPLETED" || answerOf(task) != "One two." {
 		t.Fatalf("%v", task)
 	}
 	id := task["id"].(string)
-	if got := r.answer(r.at("GET", "tasks/"+id+"?historyLength=0", "")); got["id"] != id || got["history"] != nil {
+	if got := r.answer(r.callREST("GET", "tasks/"+id+"?historyLength=0", "")); got["id"] != id || got["history"] != nil {
 		t.Errorf("%v", got)
 	}
 	for _, query := range []string{"", "?pageSize=0&includeArtifacts=true", "?page_size=5&lastUpdatedAfter=2020-01-01T00:00:00Z&contextId=" + task["contextId"].(string)} {
-		if got := r.answer(r.at("GET", "tasks"+query, "")); got["totalSize"] != 1.0 {
+		if got := r.answer(r.callREST("GET", "tasks"+query, "")); got["totalSize"] != 1.0 {
 			t.Errorf("%s: %v", query, got)
 		}
 	}
-	if got := r.answer(r.at("GET", "extendedAgentCard", "")); got["name"] != "eca" {
+	if got := r.answer(r.callREST("GET", "extendedAgentCard", "")); got["name"] != "eca" {
 		t.Errorf("%v", got)
 	}
-	stream := r.at("POST", "message:stream", message(t, "hi"))
+	stream := r.callREST("POST", "message:stream", message(t, "hi"))
 	defer stream.Body.Close()
 	if kind := stream.Header.Get("Content-Type"); kind != "text/event-stream" {
 		t.Errorf("%s", kind)
@@ -83,7 +83,7 @@ func TestRESTOperations(t *testing.T) {
 	if got := strings.Join(kinds, " "); !strings.HasPrefix(got, "task statusUpdate artifactUpdate") || !strings.HasSuffix(got, "statusUpdate") {
 		t.Errorf("%s", got)
 	}
-	card := r.answer(r.at("GET", "../.well-known/agent-card.json", ""))
+	card := r.answer(r.callREST("GET", "../.well-known/agent-card.json", ""))
 	var bindings []string
 	for _, i := range card["supportedInterfaces"].([]any) {
 		bindings = append(bindings, i.(object)["protocolBinding"].(string)+" "+i.(object)["protocolVersion"].(string))
@@ -97,17 +97,17 @@ func TestRESTOperations(t *testing.T) {
 func TestRESTCancel(t *testing.T) {
 	r := newRig(t, hangs, "")
 	r.Write("notes.txt", "x")
-	task := r.answer(r.at("POST", "message:send", strings.Replace(message(t, "hi"), `{`, `{"configuration":{"returnImmediately":true},`, 1)))["task"].(object)
+	task := r.answer(r.callREST("POST", "message:send", strings.Replace(message(t, "hi"), `{`, `{"configuration":{"returnImmediately":true},`, 1)))["task"].(object)
 	id := task["id"].(string)
 	for _, verb := range []string{"GET", "POST"} {
-		res := r.at(verb, "tasks/"+id+":subscribe", "")
+		res := r.callREST(verb, "tasks/"+id+":subscribe", "")
 		line, err := bufio.NewReader(res.Body).ReadString('\n')
 		if err != nil || res.Header.Get("Content-Type") != "text/event-stream" {
 			t.Errorf("%s: %q %v", verb, line, err)
 		}
 		_ = res.Body.Close()
 	}
-	if got := r.answer(r.at("POST", "tasks/"+id+":cancel", "")); stateOf(got) != "CANCELED" {
+	if got := r.answer(r.callREST("POST", "tasks/"+id+":cancel", "")); stateOf(got) != "CANCELED" {
 		t.Errorf("%v", got)
 	}
 }
@@ -115,7 +115,7 @@ func TestRESTCancel(t *testing.T) {
 // Errors have an HTTP status and google.rpc.Status, with A2A's reason.
 func TestRESTErrors(t *testing.T) {
 	r := newRig(t, talks, "")
-	task := r.answer(r.at("POST", "message:send", message(t, "hi")))["task"].(object)
+	task := r.answer(r.callREST("POST", "message:send", message(t, "hi")))["task"].(object)
 	id := task["id"].(string)
 	for _, c := range []struct {
 		verb, path, body string
@@ -140,7 +140,7 @@ func TestRESTErrors(t *testing.T) {
 		{"GET", "nothing", "", nil, 404, "UNIMPLEMENTED", "not an operation"},
 		{"GET", "tasks/" + id + "/nothing", "", nil, 404, "UNIMPLEMENTED", "not an operation"},
 	} {
-		res := r.at(c.verb, c.path, c.body, c.header...)
+		res := r.callREST(c.verb, c.path, c.body, c.header...)
 		out, _ := r.answer(res)["error"].(object)
 		raw, err := json.Marshal(out)
 		if err != nil {
@@ -159,13 +159,13 @@ func TestRESTErrors(t *testing.T) {
 func TestRESTNeedsTheToken(t *testing.T) {
 	r := newRig(t, talks, "s3cret")
 	for _, token := range []string{"", "Bearer wrong"} {
-		res := r.at("GET", "tasks", "", "Authorization", token)
+		res := r.callREST("GET", "tasks", "", "Authorization", token)
 		_ = res.Body.Close()
 		if res.StatusCode != http.StatusUnauthorized {
 			t.Errorf("%q: %d", token, res.StatusCode)
 		}
 	}
-	if got := r.answer(r.at("GET", "tasks", "", "Authorization", "Bearer s3cret")); got["totalSize"] != 0.0 {
+	if got := r.answer(r.callREST("GET", "tasks", "", "Authorization", "Bearer s3cret")); got["totalSize"] != 0.0 {
 		t.Errorf("%v", got)
 	}
 }
@@ -179,7 +179,7 @@ func TestImageOfTheModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRig(t, "turns: [{steps: [{raw: "+string(raw)+"}]}]", "")
-	task := r.answer(r.at("POST", "message:send", message(t, "draw")))["task"].(object)
+	task := r.answer(r.callREST("POST", "message:send", message(t, "draw")))["task"].(object)
 	got, err := json.Marshal(task["artifacts"])
 	if want := `"parts":[{"text":"A cat."},{"mediaType":"image/png","raw":"` + image + `"}]`; err != nil || !strings.Contains(string(got), want) {
 		t.Errorf("%s %v", got, err)

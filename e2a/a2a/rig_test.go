@@ -176,8 +176,8 @@ func (s *stream) event() object {
 	}
 }
 
-// rest reads to the end and returns a summary: states, with the text between them.
-func (s *stream) rest() string {
+// readRest reads to the end and returns a summary: states, with the text between them.
+func (s *stream) readRest() string {
 	s.t.Helper()
 	var out []string
 	text := ""
@@ -224,8 +224,8 @@ func textOf(v any) string {
 	return text
 }
 
-// said returns the answer of a task.
-func said(task object) string {
+// answerOf returns the answer of a task.
+func answerOf(task object) string {
 	list, _ := task["artifacts"].([]any)
 	text := ""
 	for _, a := range list {
@@ -234,7 +234,7 @@ func said(task object) string {
 	return text
 }
 
-func says(text string, more ...object) object {
+func userMessage(text string, more ...object) object {
 	m := object{"messageId": "m", "role": "ROLE_USER", "parts": []any{object{"text": text}}}
 	for _, o := range more {
 		for k, v := range o {

@@ -21,8 +21,8 @@ default:
       usage: {input: 20, output: 7}
 `
 
-// choosing answers requests for permission with an option.
-func choosing(option string) func(string, object) object {
+// chooseOption answers requests for permission with an option.
+func chooseOption(option string) func(string, object) object {
 	return func(string, object) object {
 		return object{"outcome": object{"outcome": "selected", "optionId": option}}
 	}
@@ -34,7 +34,7 @@ func TestTurn(t *testing.T) {
 	r := newRig(t, writes)
 	c := r.connect()
 	id := c.start(r, nil)
-	c.answer = choosing("allow_once")
+	c.answer = chooseOption("allow_once")
 	if got := c.call("session/prompt", prompt(id, "Write."))["stopReason"]; got != "end_turn" {
 		t.Errorf("the turn stopped with %v", got)
 	}
@@ -45,10 +45,10 @@ func TestTurn(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(r.Root, "out.txt")); string(text) != "hello\nworld\n" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if len(c.asked) != 1 {
-		t.Fatalf("%d requests", len(c.asked))
+	if len(c.requests) != 1 {
+		t.Fatalf("%d requests", len(c.requests))
 	}
-	call := c.asked[0]["params"].(object)["toolCall"].(object)
+	call := c.requests[0]["params"].(object)["toolCall"].(object)
 	diff := call["content"].([]any)[0].(object)
 	if diff["type"] != "diff" || diff["newText"] != "hello\nworld\n" || diff["oldText"] != nil || diff["path"] != filepath.Join(r.Root, "out.txt") {
 		t.Errorf("%v", diff)
@@ -97,17 +97,17 @@ func TestPermission(t *testing.T) {
 			t.Fatalf("%v: it was written", answer)
 		}
 	}
-	if n := len(c.asked); n != 4 {
+	if n := len(c.requests); n != 4 {
 		t.Errorf("%d requests", n)
 	}
-	c.answer = choosing("allow_always")
+	c.answer = chooseOption("allow_always")
 	for range 2 {
 		c.call("session/prompt", prompt(id, "Write."))
 		if err := os.Remove(out); err != nil {
 			t.Error(err)
 		}
 	}
-	if n := len(c.asked); n != 5 {
+	if n := len(c.requests); n != 5 {
 		t.Errorf("%d requests", n)
 	}
 }
@@ -133,10 +133,10 @@ default: {steps: [{text: Hello.}]}
 `)
 	c := r.connect()
 	id := c.start(r, nil)
-	c.answer = choosing("reject_always")
+	c.answer = chooseOption("reject_always")
 	c.call("session/prompt", prompt(id, "Run it."))
 	var kinds []string
-	for _, o := range c.asked[0]["params"].(object)["options"].([]any) {
+	for _, o := range c.requests[0]["params"].(object)["options"].([]any) {
 		option := o.(object)
 		kinds = append(kinds, option["kind"].(string))
 		if option["name"] == "" || option["optionId"] != option["kind"] {
@@ -146,17 +146,17 @@ default: {steps: [{text: Hello.}]}
 	if !slices.Equal(kinds, []string{"allow_once", "allow_always", "reject_once", "reject_always"}) {
 		t.Errorf("%v", kinds)
 	}
-	if got := c.call("session/prompt", prompt(id, "Run it again."))["stopReason"]; got != "end_turn" || !strings.Contains(said(c), "Then:") {
-		t.Errorf("%v, %s", got, said(c))
+	if got := c.call("session/prompt", prompt(id, "Run it again."))["stopReason"]; got != "end_turn" || !strings.Contains(textOf(c), "Then:") {
+		t.Errorf("%v, %s", got, textOf(c))
 	}
-	if len(c.asked) != 1 {
-		t.Errorf("%d requests for one command", len(c.asked))
+	if len(c.requests) != 1 {
+		t.Errorf("%d requests for one command", len(c.requests))
 	}
 	c.call("session/prompt", prompt(id, "Other."))
 	c.call("session/prompt", prompt(id, "Write."))
 	c.call("session/prompt", prompt(id, "Write again."))
-	if len(c.asked) != 3 {
-		t.Errorf("%d requests for two commands and a tool", len(c.asked))
+	if len(c.requests) != 3 {
+		t.Errorf("%d requests for two commands and a tool", len(c.requests))
 	}
 	for _, name := range []string{"one", "two", "out.txt"} {
 		if _, err := os.Stat(filepath.Join(r.Root, name)); err == nil {
@@ -164,11 +164,11 @@ default: {steps: [{text: Hello.}]}
 		}
 	}
 	// The answers of another session are independent.
-	c.answer = choosing("allow_once")
+	c.answer = chooseOption("allow_once")
 	other := c.call("session/new", object{"cwd": r.Root, "mcpServers": []any{}})["sessionId"].(string)
 	c.call("session/prompt", prompt(other, "Write."))
-	if _, err := os.Stat(filepath.Join(r.Root, "out.txt")); err != nil || len(c.asked) != 4 {
-		t.Errorf("%v, %d requests", err, len(c.asked))
+	if _, err := os.Stat(filepath.Join(r.Root, "out.txt")); err != nil || len(c.requests) != 4 {
+		t.Errorf("%v, %d requests", err, len(c.requests))
 	}
 }
 
@@ -187,7 +187,7 @@ default:
 	asks := func(m object) bool { return m["method"] == "session/request_permission" }
 	for _, how := range []string{"session/cancel", "$/cancel_request", "answered"} {
 		n := c.begin("session/prompt", prompt(id, "Wait."))
-		asked := c.until(asks)
+		asked := c.readUntil(asks)
 		switch how {
 		case "answered": // the answer follows many messages that have not been handled
 			for range 50 {
@@ -216,14 +216,14 @@ default:
 			t.Errorf("%s: the last status of the call is %v, want failed", how, status)
 		}
 	}
-	c.answer = choosing("allow_once")
+	c.answer = chooseOption("allow_once")
 	n := c.begin("session/prompt", prompt(id, "Wait."))
-	c.until(func(m object) bool { return strings.Contains(fmt.Sprint(m), "status:in_progress") })
+	c.readUntil(func(m object) bool { return strings.Contains(fmt.Sprint(m), "status:in_progress") })
 	again := c.begin("session/prompt", prompt(id, "Rather this.")) // replaces the prompt
 	if result, _ := c.end(n)["result"].(object); result["stopReason"] != "cancelled" {
 		t.Errorf("%v", result)
 	}
-	c.until(func(m object) bool { return strings.Contains(fmt.Sprint(m), "status:in_progress") })
+	c.readUntil(func(m object) bool { return strings.Contains(fmt.Sprint(m), "status:in_progress") })
 	c.notify("session/cancel", object{"sessionId": id})
 	c.notify("session/cancel", object{"sessionId": id})
 	if result, _ := c.end(again)["result"].(object); result["stopReason"] != "cancelled" {

@@ -21,8 +21,8 @@ type clientInfo struct {
 	Version string `json:"version"`
 }
 
-// clientCapabilities are the abilities of the client (A3). A pointer that is not nil means that the
-// client has the ability.
+// clientCapabilities are the abilities of the client (acp-a2a.md A3). A pointer that is not nil
+// means that the client has the ability.
 type clientCapabilities struct {
 	FS e2a.Optional[struct {
 		Read  e2a.Optional[bool] `json:"readTextFile"`
@@ -113,8 +113,8 @@ func (a *agent) do(c *call) (any, error) {
 	return nil, failure(codeMethod, "unknown method %q", c.Method)
 }
 
-// initialize answers with the abilities of eca (A5). It always returns eca's own protocol version;
-// the client decides whether it supports that.
+// initialize answers with the abilities of eca (acp-a2a.md A1). It always returns eca's own
+// protocol version; the client decides whether it supports that.
 func (a *agent) initialize(c *call) (any, error) {
 	var p struct {
 		Version json.RawMessage `json:"protocolVersion"`

@@ -72,7 +72,7 @@ func TestClients(t *testing.T) {
 					if diff, _ := params["toolCall"].(object)["content"].([]any)[0].(object); diff["type"] != "diff" || diff["path"] != path {
 						t.Errorf("%v", params)
 					}
-					return choosing("allow_once")(method, params)
+					return chooseOption("allow_once")(method, params)
 				case "fs/read_text_file":
 					return object{"content": buffer}
 				}
@@ -131,7 +131,7 @@ func TestOddAnswers(t *testing.T) {
 		}
 		switch m["method"] {
 		case "session/request_permission":
-			c.send(object{"id": m["id"], "result": choosing("allow_once")("", nil)})
+			c.send(object{"id": m["id"], "result": chooseOption("allow_once")("", nil)})
 		case "fs/write_text_file":
 			written = true
 			c.send(object{"id": m["id"], "result": nil})

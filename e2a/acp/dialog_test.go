@@ -44,8 +44,8 @@ func TestQuestionInForm(t *testing.T) {
 		if got := c.call("session/prompt", prompt(id, "Paint."))["stopReason"]; got != "end_turn" {
 			t.Error(got)
 		}
-		if told := said(c); !strings.Contains(told, want) || len(c.asked) != 1 {
-			t.Errorf("%s: told %q, asked %d times", answer, told, len(c.asked))
+		if told := textOf(c); !strings.Contains(told, want) || len(c.requests) != 1 {
+			t.Errorf("%s: told %q, asked %d times", answer, told, len(c.requests))
 		}
 	}
 }
@@ -73,14 +73,14 @@ func TestQuestionInFormWithOtherWords(t *testing.T) {
 			return out
 		}
 		c.call("session/prompt", prompt(id, "Paint."))
-		if told := said(c); !strings.Contains(told, want) {
+		if told := textOf(c); !strings.Contains(told, want) {
 			t.Errorf("%s: told %q", answer, told)
 		}
 	}
 }
 
-// said returns all text of the model.
-func said(c *client) string {
+// textOf returns all text of the model.
+func textOf(c *client) string {
 	var out strings.Builder
 	for _, u := range c.updates(0) {
 		if u["sessionUpdate"] == "agent_message_chunk" {
@@ -98,11 +98,11 @@ func TestQuestionInWords(t *testing.T) {
 	if got := c.call("session/prompt", prompt(id, "Paint."))["stopReason"]; got != "end_turn" {
 		t.Error(got)
 	}
-	if told := said(c); told != "Well.\n\nWhich colour?\n- red: warm\n- blue" || len(c.asked) != 0 {
-		t.Errorf("told %q, asked %v", told, c.asked)
+	if told := textOf(c); told != "Well.\n\nWhich colour?\n- red: warm\n- blue" || len(c.requests) != 0 {
+		t.Errorf("told %q, asked %v", told, c.requests)
 	}
 	c.call("session/prompt", prompt(id, "blue"))
-	if told := said(c); !strings.HasSuffix(told, "Thanks.") {
+	if told := textOf(c); !strings.HasSuffix(told, "Thanks.") {
 		t.Errorf("told %q", told)
 	}
 }

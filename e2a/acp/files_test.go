@@ -32,7 +32,7 @@ func TestClientFiles(t *testing.T) {
 		c.answer = func(method string, params object) object {
 			methods[method]++
 			if method == "session/request_permission" {
-				return choosing("allow_once")(method, params)
+				return chooseOption("allow_once")(method, params)
 			}
 			if params["path"] != path || params["sessionId"] != id {
 				t.Errorf("%s of %v", method, params)
@@ -91,7 +91,7 @@ default:
 		}
 		switch m["method"] {
 		case "session/request_permission":
-			c.send(object{"id": m["id"], "result": choosing("allow_once")("", nil)})
+			c.send(object{"id": m["id"], "result": chooseOption("allow_once")("", nil)})
 		case "fs/write_text_file", "fs/read_text_file":
 			if p := m["params"].(object)["path"].(string); !strings.HasPrefix(p, r.Root) {
 				t.Errorf("%v of %s", m["method"], p)
@@ -132,7 +132,7 @@ turns:
 	c.answer = func(method string, params object) object {
 		switch {
 		case method == "session/request_permission":
-			return choosing("allow_once")(method, params)
+			return chooseOption("allow_once")(method, params)
 		case params["sessionId"] == hangs:
 			return nil
 		}
@@ -140,7 +140,7 @@ turns:
 		return object{}
 	}
 	first := c.begin("session/prompt", prompt(hangs, "first"))
-	saving := c.until(func(m object) bool { return m["method"] == "fs/write_text_file" })
+	saving := c.readUntil(func(m object) bool { return m["method"] == "fs/write_text_file" })
 	c.call("session/prompt", prompt(other, "second"))
 	if text, err := os.ReadFile(filepath.Join(r.Root, "b.txt")); string(text) != "b" {
 		t.Errorf("%q, %v", text, err)

@@ -53,10 +53,10 @@ type client struct {
 	done chan error
 	next int
 	sent map[int]string // methods of requests, by id
-	// told contains all notifications so far, asked the agent's requests.
-	told   []object
-	answer func(method string, params object) object // to the agent's requests; nil leaves them unanswered
-	asked  []object
+	// notifications and requests contain all that the agent has sent so far.
+	notifications []object
+	requests      []object
+	answer        func(method string, params object) object // to the agent's requests; nil leaves them unanswered
 }
 
 func (r *rig) connect() *client {
@@ -151,7 +151,7 @@ func (c *client) message() object {
 	id, isRequest := m["id"]
 	switch {
 	case method != "" && isRequest:
-		c.asked = append(c.asked, m)
+		c.requests = append(c.requests, m)
 		if c.answer != nil {
 			params, _ := m["params"].(object)
 			if result := c.answer(method, params); result != nil {
@@ -159,13 +159,13 @@ func (c *client) message() object {
 			}
 		}
 	case method != "":
-		c.told = append(c.told, m)
+		c.notifications = append(c.notifications, m)
 	}
 	return m
 }
 
-// until reads messages up to a wanted one.
-func (c *client) until(want func(object) bool) object {
+// readUntil reads messages up to a wanted one, which it returns.
+func (c *client) readUntil(want func(object) bool) object {
 	c.t.Helper()
 	for {
 		if m := c.message(); want(m) {
@@ -177,7 +177,7 @@ func (c *client) until(want func(object) bool) object {
 // end reads up to the answer of a request.
 func (c *client) end(id int) object {
 	c.t.Helper()
-	return c.until(func(m object) bool { return m["method"] == nil && m["id"] == float64(id) })
+	return c.readUntil(func(m object) bool { return m["method"] == nil && m["id"] == float64(id) })
 }
 
 // call sends a request and returns its result.
@@ -217,7 +217,7 @@ func prompt(session, text string) object {
 // updates returns the session updates after the given number of notifications.
 func (c *client) updates(from int) []object {
 	var out []object
-	for _, m := range c.told[from:] {
+	for _, m := range c.notifications[from:] {
 		if params, ok := m["params"].(object); ok && m["method"] == "session/update" {
 			out = append(out, params["update"].(object))
 		}

@@ -14,7 +14,7 @@ func TestSessions(t *testing.T) {
 	r := newRig(t, writes)
 	c := r.connect()
 	id := c.start(r, nil)
-	c.answer = choosing("allow_once")
+	c.answer = chooseOption("allow_once")
 	c.call("session/prompt", prompt(id, "Write."))
 	list := func(params object) []any { return c.call("session/list", params)["sessions"].([]any) }
 	for _, params := range []object{{"cwd": r.Root}, {}, {"cursor": nil, "cwd": nil}} {
@@ -31,16 +31,16 @@ func TestSessions(t *testing.T) {
 		t.Errorf("a closed session: %d", code)
 	}
 	where := object{"sessionId": id, "cwd": r.Root, "mcpServers": []any{}}
-	from := len(c.told)
+	from := len(c.notifications)
 	c.call("session/load", where)
 	if got, want := story(c.updates(from)), "user_message agent_thought agent_message call(pending) call_update() call_update(in_progress) call_update(completed) agent_message"; got != want {
 		t.Errorf("told again: %s\nwant %s", got, want)
 	}
-	asked := len(c.asked)
-	from = len(c.told)
+	asked := len(c.requests)
+	from = len(c.notifications)
 	c.call("session/resume", where)
-	if got := story(c.updates(from)); got != "" || len(c.asked) != asked {
-		t.Errorf("resumed: %s, asked %d times", got, len(c.asked)-asked)
+	if got := story(c.updates(from)); got != "" || len(c.requests) != asked {
+		t.Errorf("resumed: %s, asked %d times", got, len(c.requests)-asked)
 	}
 	c.call("session/prompt", prompt(id, "Again."))
 	for range 2 {
@@ -59,7 +59,7 @@ func TestRestart(t *testing.T) {
 	r := newRig(t, writes)
 	first := r.connect()
 	id := first.start(r, nil)
-	first.answer = choosing("allow_once")
+	first.answer = chooseOption("allow_once")
 	first.call("session/set_mode", object{"sessionId": id, "modeId": "plan"})
 	first.call("session/set_mode", object{"sessionId": id, "modeId": "code"})
 	first.call("session/prompt", prompt(id, "Write."))
@@ -202,7 +202,7 @@ func TestFailure(t *testing.T) {
 	if err != nil || !strings.Contains(string(raw), "no such luck") || !strings.Contains(string(raw), "E2A.AGENT_ERROR") {
 		t.Errorf("%s", raw)
 	}
-	if told := said(c); told != "" {
+	if told := textOf(c); told != "" {
 		t.Errorf("it is told twice: %q", told)
 	}
 }
@@ -213,7 +213,7 @@ func TestSlashCommand(t *testing.T) {
 	c := r.connect()
 	id := c.start(r, nil)
 	c.call("session/prompt", prompt(id, "/model mock/n"))
-	if told := said(c); !strings.Contains(told, "mock/n") {
+	if told := textOf(c); !strings.Contains(told, "mock/n") {
 		t.Errorf("told %q", told)
 	}
 	if got := value(t, c.call("session/resume", object{"sessionId": id, "cwd": r.Root}), "model"); got != "mock/n" {

@@ -60,18 +60,19 @@ func TestAskedTitles(t *testing.T) {
 		{"read_file", "eca", "Reading a\u202e\x1b\nb", "{\"path\":\"/x/a\\u202e\\u001b\\nb\"}", "Reading a\\u202e\\u001b ⏎ b `/x/a\\u202e\\u001b ⏎ b`"},
 		{"look", "mine", "Calling tool: mine__look\u2029", "{\"a\":\"\u202e\u2029\"}", "Calling tool mine__look\\u2029 `{\"a\":\"\\u202e\\u2029\"}`"},
 	} {
-		s := judged(c.name, c.server, c.summary, c.arguments)
+		s := judgedCall(c.name, c.server, c.summary, c.arguments)
 		if got := permissionTitle(s, titleOf(s, c.name), false, roots); got != c.want {
 			t.Errorf("%s: %s, want %s", c.arguments, got, c.want)
 		}
 	}
-	s := judged("edit_file", "eca", "Editing a", `{"path":"/x/a"}`)
+	s := judgedCall("edit_file", "eca", "Editing a", `{"path":"/x/a"}`)
 	if got := permissionTitle(s, titleOf(s, ""), true, roots); got != "Editing a" {
 		t.Errorf("its diff has its path: %s", got)
 	}
 }
 
-func judged(name, server, summary, arguments string) transcript.Call {
+// judgedCall returns a tool call that was checked but has not run.
+func judgedCall(name, server, summary, arguments string) transcript.Call {
 	tool := event.Tool{CallID: "c", Name: name, Server: server}
 	return transcript.Call{Tool: tool, Judgment: event.ToolJudged{Tool: tool, Summary: summary, Arguments: json.RawMessage(arguments)}}
 }

@@ -36,7 +36,7 @@ func asContent(diffs []diff) []any {
 }
 
 // kindOf returns ACP's kind for a tool of eca or of the model's provider. Tools of MCP servers and of
-// the user are "other" (A4).
+// the user are "other" (acp-a2a.md A4).
 func kindOf(c transcript.Call) string {
 	if c.Server != "eca" && c.Origin != tools.OriginServer {
 		return "other"

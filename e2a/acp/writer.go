@@ -8,8 +8,8 @@ import (
 	"github.com/seed-dec29ce4/eca/e2a/turn"
 )
 
-// updateWriter is a turn.Viewer that converts items to session updates (C2), for one turn or for the
-// history of a session.
+// updateWriter is a turn.Viewer that converts items to session updates (acp-a2a.md C2), for one
+// turn or for the history of a session.
 type updateWriter struct {
 	session *session
 	dialog  *dialog // asks the user; nil for the history

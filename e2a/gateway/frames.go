@@ -20,11 +20,11 @@ type chunk struct {
 	ReasoningID string        `json:"reasoning_id,omitempty"`
 }
 
-func (a *answer) chunk(c chunk) error { return a.sendFrame(a.Chunk(c)) }
+func (x *exchange) chunk(c chunk) error { return x.sendFrame(x.Chunk(c)) }
 
 // custom sends a delta of the kind custom with an event type.
-func (a *answer) custom(event string, delta any) error {
-	return a.chunk(chunk{Delta: delta, Kind: e2a.DeltaCustom, Event: event})
+func (x *exchange) custom(event string, delta any) error {
+	return x.chunk(chunk{Delta: delta, Kind: e2a.DeltaCustom, Event: event})
 }
 
 type textDelta struct {
@@ -65,21 +65,21 @@ type usageDelta struct {
 }
 
 // Show implements turn.Viewer: it sends the frame for an item (e2a.md 10).
-func (a *answer) Show(c transcript.Change) error {
+func (x *exchange) Show(c transcript.Change) error {
 	switch item := c.Item.(type) {
 	case transcript.Prompt:
-		return a.custom("user_message", textDelta{item.ContentID, item.Text})
+		return x.custom("user_message", textDelta{item.ContentID, item.Text})
 	case transcript.Answer:
-		return a.chunk(chunk{Delta: item.Piece, Kind: e2a.DeltaText})
+		return x.chunk(chunk{Delta: item.Piece, Kind: e2a.DeltaText})
 	case transcript.Reasoning:
 		if c.Began() && item.Piece == "" || item.Ended {
 			return nil
 		}
-		return a.chunk(chunk{Delta: item.Piece, Kind: e2a.DeltaReasoning, ReasoningID: item.ID})
+		return x.chunk(chunk{Delta: item.Piece, Kind: e2a.DeltaReasoning, ReasoningID: item.ID})
 	case transcript.Call:
-		return a.chunk(chunk{Delta: callDelta(item), Kind: e2a.DeltaTool})
+		return x.chunk(chunk{Delta: callDelta(item), Kind: e2a.DeltaTool})
 	case transcript.Usage:
-		return a.custom("usage", usageDelta{
+		return x.custom("usage", usageDelta{
 			item.CacheReadTokens, item.CacheWriteTokens, item.ContextLimit, item.Cost, item.InputTokens, item.OutputLimit, item.OutputTokens,
 			item.Purpose, item.TotalCost,
 		})
@@ -87,17 +87,17 @@ func (a *answer) Show(c transcript.Change) error {
 		if item.End != nil {
 			return nil // the final frame contains it
 		}
-		return a.custom("turn_started", startDelta{item.Agent, item.Model, item.Trust, item.Variant})
+		return x.custom("turn_started", startDelta{item.Agent, item.Model, item.Trust, item.Variant})
 	case transcript.Title:
-		return a.custom("metadata", titleDelta(item))
+		return x.custom("metadata", titleDelta(item))
 	case transcript.Progress:
-		return a.custom("progress", textDelta{Text: item.Text})
+		return x.custom("progress", textDelta{Text: item.Text})
 	case transcript.Notice:
-		return a.custom("notice", textDelta{Text: item.Text})
+		return x.custom("notice", textDelta{Text: item.Text})
 	case transcript.Compaction:
-		return a.custom("compacted", compactionDelta{item.Auto})
+		return x.custom("compacted", compactionDelta{item.Auto})
 	case transcript.NoTasks: // other task lists are details of tool calls
-		return a.custom("tasks", tasksDelta{[]event.Task{}})
+		return x.custom("tasks", tasksDelta{[]event.Task{}})
 	case transcript.Report, transcript.Hook, transcript.Flag:
 		// not part of the protocol
 	}
@@ -174,10 +174,10 @@ type listOption struct {
 }
 
 // Ask implements turn.Viewer: the caller answers with chat.answer and the id of the question.
-func (a *answer) Ask(q turn.Question) error {
+func (x *exchange) Ask(q turn.Question) error {
 	d := questionDelta{q.Freeform, []listOption{}, q.ID, q.Text, q.CallID}
 	for _, o := range q.Options {
 		d.Options = append(d.Options, listOption{o.Description, o.Label})
 	}
-	return a.custom("question", d)
+	return x.custom("question", d)
 }

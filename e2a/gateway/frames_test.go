@@ -12,12 +12,12 @@ import (
 	"github.com/seed-dec29ce4/eca/e2a"
 )
 
-// recorded returns an answer, and the bodies of the frames that it sends.
-func recorded() (*answer, *[]string) {
+// newRecordingExchange returns an exchange, and the kinds and bodies of the frames that it sends.
+func newRecordingExchange() (*exchange, *[]string) {
 	n := 0
 	request := "r"
 	var out []string
-	return &answer{
+	return &exchange{
 		Stream: e2a.NewStream(e2a.Envelope{RequestID: &request}, func() string { n++; return fmt.Sprint("id", n) }, func() time.Time { return time.Unix(0, 0) }),
 		send: func(r e2a.Response) error {
 			out = append(out, string(r.Kind)+" "+string(r.Body))
@@ -26,7 +26,7 @@ func recorded() (*answer, *[]string) {
 	}, &out
 }
 
-// TestFrames has a row for each event (contract e2a.md 10, acp-a2a.md C2): the resulting frames, if
+// TestFrames has a row for each event (e2a.md 10, acp-a2a.md C2): the resulting frames, if
 // any.
 func TestFrames(t *testing.T) {
 	price, total := 0.5, 1.25
@@ -89,7 +89,7 @@ func TestFrames(t *testing.T) {
 		{"report", event.Report{}, ``},
 		{"unknown", event.Unknown{}, ``},
 	} {
-		a, out := recorded()
+		a, out := newRecordingExchange()
 		fold := transcript.New()
 		fold.Adopt(transcript.Call{Tool: tool}, 1)
 		if change, ok := fold.Add(event.Event{Body: c.body}); ok {

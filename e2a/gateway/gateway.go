@@ -1,10 +1,10 @@
 // Package gateway answers E2A envelopes with frames: the adapter between E2A and e2a/turn.
 //
-// It owns the methods (contract e2a.md 10; methods.go), the frames that show the items of a turn
-// (frames.go), and the two transports: lines of JSON (lines.go) and WebSocket (socket.go).
-// Guarantees: the frames of one envelope have the invariants of e2a.Stream. Each envelope gets
-// exactly one final frame if the caller keeps reading. The package does not listen or start an
-// engine: its callers do both.
+// It owns the methods (docs/contracts/e2a.md, section 10; methods.go), the frames that show the
+// items of a turn (frames.go), and the two transports: lines of JSON (lines.go) and WebSocket
+// (socket.go). Guarantees: the frames of one envelope have the invariants of e2a.Stream. Each
+// envelope gets exactly one final frame if the caller keeps reading. The package does not listen or
+// start an engine: its callers do both.
 package gateway
 
 import (
@@ -63,22 +63,22 @@ func (g *Gateway) Run(ctx context.Context, e e2a.Envelope, send Send, accepted f
 		id := g.opts.NewID()
 		e.RequestID = &id
 	}
-	a := &answer{Stream: e2a.NewStream(e, g.opts.NewID, g.opts.Now), g: g, envelope: e, send: send, accepted: accepted}
-	if a.accepted == nil {
-		a.accepted = func() {}
+	x := &exchange{Stream: e2a.NewStream(e, g.opts.NewID, g.opts.Now), g: g, envelope: e, send: send, accepted: accepted}
+	if x.accepted == nil {
+		x.accepted = func() {}
 	}
-	err := a.run(ctx)
+	err := x.run(ctx)
 	if errors.Is(err, errSend) {
 		return err
 	}
-	if a.Ended() {
+	if x.Ended() {
 		return nil
 	}
 	failure := g.opts.Turns.Explain(ctx, err)
 	if ctx.Err() != nil && failure.Code == turn.Failed {
 		return ctx.Err()
 	}
-	return a.sendFrame(a.Fail(string(failure.Code), failure.Message, errorDetails{kindOf(failure.Code)}))
+	return x.sendFrame(x.Fail(string(failure.Code), failure.Message, errorDetails{kindOf(failure.Code)}))
 }
 
 // errorDetails contain the machine-readable kind of an error.
@@ -108,8 +108,8 @@ func kindOf(code turn.Code) string {
 	}
 }
 
-// answer is an envelope that is being answered.
-type answer struct {
+// exchange is an envelope that is being answered, and the state of its answer.
+type exchange struct {
 	*e2a.Stream
 	g        *Gateway
 	envelope e2a.Envelope
@@ -122,11 +122,11 @@ type answer struct {
 var errSend = errors.New("cannot send a frame")
 
 // sendFrame sends a frame created by one of Stream's methods.
-func (a *answer) sendFrame(r e2a.Response, err error) error {
+func (x *exchange) sendFrame(r e2a.Response, err error) error {
 	if err != nil {
 		return err
 	}
-	if err := a.send(r); err != nil {
+	if err := x.send(r); err != nil {
 		return errors.Join(errSend, err)
 	}
 	return nil

@@ -88,7 +88,7 @@ func TestApproval(t *testing.T) {
 	for _, approve := range []bool{false, true} {
 		id := fmt.Sprint("chat-", approve)
 		request := c.say(map[string]any{"method": "chat.send", session: id, "params": map[string]any{"text": "Write."}})
-		frames := c.until(request, asks)
+		frames := c.readUntil(request, asks)
 		call, _ := tool(frames[len(frames)-1])
 		if call["permission"] == nil || call["details"] == nil {
 			t.Errorf("%v", call)
@@ -105,7 +105,7 @@ func TestApproval(t *testing.T) {
 		}
 	}
 	stopped := c.say(map[string]any{"method": "chat.send", session: "chat-3", "params": map[string]any{"text": "Write."}})
-	c.until(stopped, asks)
+	c.readUntil(stopped, asks)
 	c.say(map[string]any{"method": "chat.reject", session: "chat-3", "params": map[string]any{"tool_call_id": "c1"}})
 	frames := c.answer(stopped)
 	if got := result(t, frames[len(frames)-1])["stop_reason"]; got != "rejected" {
@@ -140,7 +140,7 @@ func TestTheProgramEnds(t *testing.T) {
 		c := r.connect()
 		request := c.say(map[string]any{"method": "chat.send", "params": map[string]any{"text": "Go"}})
 		if <-r.Heard; model == writes {
-			c.until(request, asks)
+			c.readUntil(request, asks)
 		}
 		c.stop()
 		frames := c.answer(request)
@@ -210,7 +210,7 @@ default:
 `)
 	c := r.connect()
 	request := c.say(map[string]any{"method": "chat.send", session: "s", "params": map[string]any{"text": "Ask me."}})
-	frames := c.until(request, func(f e2a.Response) bool { return body(f.Body)["event_type"] == "question" })
+	frames := c.readUntil(request, func(f e2a.Response) bool { return body(f.Body)["event_type"] == "question" })
 	q, _ := body(frames[len(frames)-1].Body)["delta"].(map[string]any)
 	if q["text"] != "Which one?" || q["tool_call_id"] != "q1" || len(q["options"].([]any)) != 2 {
 		t.Errorf("%v", q)
@@ -298,7 +298,7 @@ func TestBadLines(t *testing.T) {
 	}
 }
 
-// TestPrompts checks contract 5.8 by the request that the model gets.
+// TestPrompts checks which request the model gets for the blocks of a prompt (e2a.md 5.8).
 func TestPrompts(t *testing.T) {
 	r := newRig(t, "turns: []\ndefault: {steps: [{text: '${user}'}]}")
 	r.Write("a.txt", "from the file\n")
@@ -399,14 +399,14 @@ func TestLatePrompt(t *testing.T) {
 		if err := r.gateway.Run(gone, e, func(e2a.Response) error { return nil }, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
-		if reason := ending(t, s); reason != event.FinishedStopped {
+		if reason := finishReason(t, s); reason != event.FinishedStopped {
 			t.Errorf("the turn ended: %q", reason)
 		}
 	}
 }
 
-// ending returns why the first turn of a session ended; it must end.
-func ending(t *testing.T, s *chat.Session) event.FinishReason {
+// finishReason returns why the first turn of a session ended; it must end.
+func finishReason(t *testing.T, s *chat.Session) event.FinishReason {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

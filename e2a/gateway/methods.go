@@ -37,95 +37,96 @@ func (p params) settings() turn.Settings {
 	return turn.Settings{Model: p.Model.Value, Agent: p.Agent.Value, Variant: p.Variant.Value, Trust: p.Trust.Value}
 }
 
-// run executes the method of an envelope (e2a.md 10). session/prompt and session/cancel of ACP are
-// synonyms of chat.send and chat.interrupt.
-func (a *answer) run(ctx context.Context) error {
-	a.params = paramsOf(a.envelope)
-	p, turns := a.params, a.g.opts.Turns
+// run executes the method of an envelope (docs/contracts/e2a.md, section 10). session/prompt is a
+// synonym of chat.send; session/cancel and session.close are synonyms of chat.interrupt, so
+// session.close only stops the running turn.
+func (x *exchange) run(ctx context.Context) error {
+	x.params = paramsOf(x.envelope)
+	p, turns := x.params, x.g.opts.Turns
 	method := ""
-	if a.envelope.Method != nil {
-		method = *a.envelope.Method
+	if x.envelope.Method != nil {
+		method = *x.envelope.Method
 	}
 	switch method {
 	case "": // a heartbeat
-		return a.emptyResult(nil)
+		return x.emptyResult(nil)
 	case e2a.MethodSend, e2a.MethodPrompt:
-		return a.chatSend(ctx)
+		return x.chatSend(ctx)
 	case e2a.MethodInterrupt, e2a.MethodCancel, e2a.MethodSessionClose:
-		running, err := turns.Cancel(a.session())
-		return a.result(interrupted{running}, err)
+		running, err := turns.Cancel(x.session())
+		return x.result(interrupted{running}, err)
 	case e2a.MethodApprove, e2a.MethodReject:
-		return a.emptyResult(a.decide(method == e2a.MethodApprove))
+		return x.emptyResult(x.decide(method == e2a.MethodApprove))
 	case e2a.MethodAnswer:
 		if p.QuestionID.Value == "" {
 			return turn.Errorf(turn.BadParams, "params.question_id is missing")
 		}
-		return a.emptyResult(turns.Answer(p.QuestionID.Value, p.Answer.Value))
+		return x.emptyResult(turns.Answer(p.QuestionID.Value, p.Answer.Value))
 	case e2a.MethodSessionCreate:
-		s, err := turns.Create(ctx, a.session())
-		return a.result(infoOf(s), err)
+		s, err := turns.Create(ctx, x.session())
+		return x.result(infoOf(s), err)
 	case e2a.MethodSessionLoad:
-		s, err := turns.Load(ctx, a.session())
-		return a.result(infoOf(s), err)
+		s, err := turns.Load(ctx, x.session())
+		return x.result(infoOf(s), err)
 	case e2a.MethodSessionList:
-		return a.sessionList(ctx)
+		return x.sessionList(ctx)
 	case e2a.MethodSessionDelete:
-		return a.emptyResult(turns.Delete(ctx, a.session()))
+		return x.emptyResult(turns.Delete(ctx, x.session()))
 	case e2a.MethodHistory:
-		s, err := turns.History(ctx, a.session(), a)
-		return a.result(infoOf(s), err)
+		s, err := turns.History(ctx, x.session(), x)
+		return x.result(infoOf(s), err)
 	case e2a.MethodConfigGet:
-		return a.configGet(ctx)
+		return x.configGet(ctx)
 	case e2a.MethodConfigSet:
-		s, err := turns.Set(ctx, a.session(), p.settings())
-		return a.result(infoOf(s), err)
+		s, err := turns.Set(ctx, x.session(), p.settings())
+		return x.result(infoOf(s), err)
 	case e2a.MethodModelSync:
 		turns.SyncModels(ctx)
-		return a.emptyResult(nil)
+		return x.emptyResult(nil)
 	case e2a.MethodCommands:
-		return a.commandList()
+		return x.commandList()
 	}
 	return turn.Errorf(codeUnknownMethod, "unknown method %q", method)
 }
 
 // result sends the final frame, unless there is an error.
-func (a *answer) result(result any, err error) error {
+func (x *exchange) result(result any, err error) error {
 	if err != nil {
 		return err
 	}
-	return a.sendFrame(a.Complete(result))
+	return x.sendFrame(x.Complete(result))
 }
 
-// emptyResult is result for methods without a result.
-func (a *answer) emptyResult(err error) error { return a.result(struct{}{}, err) }
+// emptyResult sends an empty object as the result, unless there is an error.
+func (x *exchange) emptyResult(err error) error { return x.result(struct{}{}, err) }
 
 // session returns the session id of the envelope, or otherwise the one in params.
-func (a *answer) session() string {
-	if s := a.envelope.SessionID; s != nil && *s != "" {
+func (x *exchange) session() string {
+	if s := x.envelope.SessionID; s != nil && *s != "" {
 		return *s
 	}
-	return a.params.SessionID.Value
+	return x.params.SessionID.Value
 }
 
-// chatSend runs a turn and sends its items.
-func (a *answer) chatSend(ctx context.Context) error {
-	p := a.params
+// chatSend runs a turn and sends a frame for each item of its transcript.
+func (x *exchange) chatSend(ctx context.Context) error {
+	p := x.params
 	prompt := ""
 	for _, s := range []text{p.Text, p.Content, p.Query} {
 		if strings.TrimSpace(prompt) == "" {
 			prompt = s.Value
 		}
 	}
-	t, err := a.g.opts.Turns.Start(ctx, turn.Request{Session: a.session(), Blocks: blocksOf(a.envelope), Text: prompt, Settings: p.settings()})
+	t, err := x.g.opts.Turns.Start(ctx, turn.Request{Session: x.session(), Blocks: blocksOf(x.envelope), Text: prompt, Settings: p.settings()})
 	if err != nil {
 		return err
 	}
-	if a.session() == "" {
-		a.SetSession(t.Session)
+	if x.session() == "" {
+		x.SetSession(t.Session)
 	}
-	a.accepted()
-	outcome, err := t.Follow(a)
-	return a.result(turnResult{outcome.Content, outcome.Reason, outcome.Usage}, err)
+	x.accepted()
+	outcome, err := t.Follow(x)
+	return x.result(turnResult{outcome.Content, outcome.Reason, outcome.Usage}, err)
 }
 
 // turnResult is the result of a turn.
@@ -139,10 +140,10 @@ type interrupted struct {
 	Interrupted bool `json:"interrupted"`
 }
 
-// decide approves or rejects a call. params.save is how long an approval is remembered: session,
-// workspace or global.
-func (a *answer) decide(approve bool) error {
-	p := a.params
+// decide approves or rejects a call. params.save is the scope in which an approval is remembered
+// (session, workspace or global). With params.go_on, the turn continues after a rejection.
+func (x *exchange) decide(approve bool) error {
+	p := x.params
 	if p.ToolCallID.Value == "" {
 		return turn.Errorf(turn.BadParams, "params.tool_call_id is missing")
 	}
@@ -154,7 +155,7 @@ func (a *answer) decide(approve bool) error {
 		}
 		d.Remember = save
 	}
-	return a.g.opts.Turns.Decide(a.session(), p.ToolCallID.Value, d)
+	return x.g.opts.Turns.Decide(x.session(), p.ToolCallID.Value, d)
 }
 
 // sessionInfo describes a session, with the possible values of its settings in config.get.
@@ -175,17 +176,17 @@ func infoOf(s turn.Session) sessionInfo {
 	return sessionInfo{Agent: s.Agent, Model: s.Model, Running: &s.Running, SessionID: s.ID, Title: &s.Title, Trust: s.Trust, Variant: s.Variant}
 }
 
-// configGet sends the settings of a session and their possible values. Without a session it sends
-// those of the next new one.
-func (a *answer) configGet(ctx context.Context) error {
-	s, c, err := a.g.opts.Turns.Choices(ctx, a.session())
+// configGet sends the settings of a session and their possible values. Without a session id, it sends
+// the settings that a new session would have.
+func (x *exchange) configGet(ctx context.Context) error {
+	s, c, err := x.g.opts.Turns.Choices(ctx, x.session())
 	var info sessionInfo
 	if s.ID != "" {
 		info = infoOf(s)
 	}
 	info.Agent, info.Agents, info.Model, info.Models = c.Agent, c.Agents, c.Model, c.Models
 	info.Trust, info.Variant, info.Variants = c.Trust, c.Variant, c.Variants
-	return a.result(info, err)
+	return x.result(info, err)
 }
 
 type sessionList struct {
@@ -202,21 +203,21 @@ type listedSession struct {
 	Updated   string `json:"updated_at"`
 }
 
-func (a *answer) sessionList(ctx context.Context) error {
+func (x *exchange) sessionList(ctx context.Context) error {
 	limit := 0
-	if n := a.params.Limit.Value; n != "" {
+	if n := x.params.Limit.Value; n != "" {
 		i, err := n.Int64()
 		if err != nil || i < 0 || i > 1<<20 {
 			return turn.Errorf(turn.BadParams, "params.limit: %s is not a valid number of sessions", n)
 		}
 		limit = int(i)
 	}
-	list, err := a.g.opts.Turns.List(ctx, limit)
+	list, err := x.g.opts.Turns.List(ctx, limit)
 	out := sessionList{make([]listedSession, len(list))}
 	for i, s := range list {
 		out.Sessions[i] = listedSession{stamp(s.Created), s.Messages, s.Model, s.Running, s.ID, s.Title, stamp(s.Updated)}
 	}
-	return a.result(out, err)
+	return x.result(out, err)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
@@ -238,16 +239,16 @@ type commandArgument struct {
 	Required    bool   `json:"required"`
 }
 
-func (a *answer) commandList() error {
+func (x *exchange) commandList() error {
 	out := commandList{[]listedCommand{}}
-	for _, c := range a.g.opts.Turns.Commands() {
+	for _, c := range x.g.opts.Turns.Commands() {
 		listed := listedCommand{[]commandArgument{}, c.Description, c.Name, c.Type}
 		for _, arg := range c.Arguments {
 			listed.Arguments = append(listed.Arguments, commandArgument{arg.Description, arg.Name, arg.Required})
 		}
 		out.Commands = append(out.Commands, listed)
 	}
-	return a.result(out, nil)
+	return x.result(out, nil)
 }
 
 // paramsOf reads the parameters of an envelope.

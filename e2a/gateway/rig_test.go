@@ -112,8 +112,8 @@ func (c *client) frame() e2a.Response {
 	return f
 }
 
-// until reads frames of a request up to a wanted one; other frames are kept separately.
-func (c *client) until(request string, want func(e2a.Response) bool) []e2a.Response {
+// readUntil reads frames of a request up to a wanted one; other frames are kept separately.
+func (c *client) readUntil(request string, want func(e2a.Response) bool) []e2a.Response {
 	c.t.Helper()
 	var frames []e2a.Response
 	for {
@@ -134,7 +134,7 @@ func (c *client) until(request string, want func(e2a.Response) bool) []e2a.Respo
 // answer reads all frames of a request.
 func (c *client) answer(request string) []e2a.Response {
 	c.t.Helper()
-	return c.until(request, func(f e2a.Response) bool { return f.IsFinal })
+	return c.readUntil(request, func(f e2a.Response) bool { return f.IsFinal })
 }
 
 // call sends an envelope and returns the final frame.

@@ -64,7 +64,7 @@ func (s *socket) frame() e2a.Response {
 	return f
 }
 
-func (s *socket) final() e2a.Response {
+func (s *socket) readFinal() e2a.Response {
 	s.t.Helper()
 	for {
 		if f := s.frame(); f.IsFinal {
@@ -84,11 +84,11 @@ default: {steps: [{text: Hello.}]}
 `)
 	s := r.dial()
 	s.say("no envelope")
-	if got := code(t, s.final()); got != "E2A.INVALID_JSON" {
+	if got := code(t, s.readFinal()); got != "E2A.INVALID_JSON" {
 		t.Error(got)
 	}
 	s.say(`{"request_id":"a","method":"chat.send","session_id":"one","params":{"text":"hi"}}`)
-	if res := result(t, s.final()); res["content"] != "Hello." {
+	if res := result(t, s.readFinal()); res["content"] != "Hello." {
 		t.Errorf("%v", res)
 	}
 	other := r.dial()
@@ -99,12 +99,12 @@ default: {steps: [{text: Hello.}]}
 		t.Fatal(err)
 	}
 	other.say(`{"request_id":"c","method":"chat.send","session_id":"two","params":{"text":"hi"}}`)
-	if res := result(t, other.final()); res["content"] != "Hello." {
+	if res := result(t, other.readFinal()); res["content"] != "Hello." {
 		t.Errorf("%v", res)
 	}
 	for n, running := 0, true; running; n++ {
 		other.say(fmt.Sprintf(`{"request_id":"d%d","method":"session.load","session_id":"one"}`, n))
-		running = result(t, other.final())["running"] == true
+		running = result(t, other.readFinal())["running"] == true
 	}
 }
 
@@ -120,7 +120,7 @@ func TestSocketEnds(t *testing.T) {
 		defer close(closed)
 		r.turns.Close()
 	}()
-	if got := code(t, s.final()); got != "E2A.DISCONNECTED" {
+	if got := code(t, s.readFinal()); got != "E2A.DISCONNECTED" {
 		t.Error(got)
 	}
 	if _, _, err := s.conn.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusGoingAway {

@@ -34,7 +34,7 @@ func TestMaxToolCalls(t *testing.T) {
 			if name == "as many as are allowed" {
 				status, stop = ecp.Done, ecp.StopEnd
 			} else {
-				has(t, *step.EvaluationContext, "Not run: write_file")
+				checkContains(t, *step.EvaluationContext, "Not run: write_file")
 			}
 			if step.Status != status || step.StopReason != stop || len(step.ToolCalls) != 3 {
 				t.Errorf("%+v", step)
@@ -95,8 +95,8 @@ turns:
 	if step.Status != ecp.Paused || step.StopReason != ecp.StopCost || !r.exists("one") || r.exists("two") {
 		t.Errorf("%+v", step)
 	}
-	if *step.CostUSD < 0.19 || *step.CostUSD > 0.21 || r.asked() != 2 {
-		t.Errorf("cost %v, %d requests", *step.CostUSD, r.asked())
+	if *step.CostUSD < 0.19 || *step.CostUSD > 0.21 || r.requestCount() != 2 {
+		t.Errorf("cost %v, %d requests", *step.CostUSD, r.requestCount())
 	}
 	r = newRig(t, options{model: model})
 	c = r.connect()
@@ -105,7 +105,7 @@ turns:
 	if step.Status != ecp.Done || step.Model != "mock/n" || object(t, step.Extra["metadata"])["cost_known"] != false {
 		t.Errorf("%+v", step)
 	}
-	has(t, *step.Logs, "the price of mock/n is unknown")
+	checkContains(t, *step.Logs, "the price of mock/n is unknown")
 }
 
 // A step that takes too long is answered with the results so far: because of its own budget, and
@@ -123,11 +123,11 @@ func TestTime(t *testing.T) {
 			r := newRig(t, c.o)
 			rt := r.connect()
 			rt.initialize(map[string]any{"budgets": c.budgets})
-			step := rt.late("slow")
+			step := rt.stepAtTimeLimit("slow")
 			if step.Status != ecp.Paused || step.StopReason != ecp.StopTime {
 				t.Errorf("%+v", step)
 			}
-			has(t, *step.EvaluationContext, "Stop reason: timeout")
+			checkContains(t, *step.EvaluationContext, "Stop reason: timeout")
 		})
 	}
 }
@@ -141,7 +141,7 @@ turns:
 `})
 	c := r.connect()
 	c.initialize(map[string]any{"approval": "all", "budgets": map[string]any{"timeout_s": 3}})
-	step := c.late("wait")
+	step := c.stepAtTimeLimit("wait")
 	if step.Status != ecp.Paused || step.StopReason != ecp.StopTime {
 		t.Errorf("%+v", step)
 	}
@@ -192,7 +192,7 @@ turns:
 			if r.exists("w") != strings.Contains(c.offered, "write_file") {
 				t.Errorf("write_file ran: %v, although offered are %s", r.exists("w"), c.offered)
 			}
-			has(t, *step.Logs, c.note)
+			checkContains(t, *step.Logs, c.note)
 			if a, b := step.ToolCalls[0].Name, step.ToolCalls[1].Name; a+b != "grepwrite_file" && a+b != "write_filegrep" {
 				t.Errorf("the step reports the calls as %s and %s, want grep and write_file", a, b)
 			}

@@ -11,7 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/httpguard"
 )
 
-// Defects of the reference's agents (contract, section 3) that ours does not have.
+// TestDefects: each comment states a defect of the reference's agents (docs/ecp-defects.md, same
+// numbers); the subtest shows that eca's agent does not have it.
 func TestDefects(t *testing.T) {
 	const say = "turns: []\ndefault: {steps: [{text: ok}]}"
 
@@ -104,7 +105,7 @@ func TestDefects(t *testing.T) {
 		if err != nil || !json.Valid([]byte(line)) {
 			t.Fatalf("%v: %s", err, line)
 		}
-		if step := complete(t, res.Result); !strings.Contains(string(step.ToolCalls[0].Arguments), "raw") {
+		if step := checkComplete(t, res.Result); !strings.Contains(string(step.ToolCalls[0].Arguments), "raw") {
 			t.Errorf("%+v", step)
 		}
 	})
@@ -118,7 +119,7 @@ func TestDefects(t *testing.T) {
 			"form":         {"Content-Type": "application/x-www-form-urlencoded"},
 			"sandboxed":    {"Origin": "null"},
 		} {
-			if a := s.do("POST", "/ecp", `{"jsonrpc":"2.0","method":"agent/step","params":{"input":"x"},"id":1}`, header); a.status < 400 || r.asked() > 0 {
+			if a := s.do("POST", "/ecp", `{"jsonrpc":"2.0","method":"agent/step","params":{"input":"x"},"id":1}`, header); a.status < 400 || r.requestCount() > 0 {
 				t.Errorf("%s: %d", name, a.status)
 			}
 		}

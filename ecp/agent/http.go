@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
-// Handler serves the protocol over HTTP (1.6): one message or array per POST to ecp.Endpoint.
+// Handler serves the protocol over HTTP (ecp.md 1.6): one message or array per POST to ecp.Endpoint.
 // Answers are JSON, or one server-sent event if the client accepts only that.
 func (a *Agent) Handler(o httpguard.Options) http.Handler {
 	return &handler{a, httpguard.New(o, httpguard.Pages{Own: true, Methods: http.MethodPost, Headers: "Content-Type, Accept, Authorization"})}

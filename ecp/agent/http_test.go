@@ -69,7 +69,7 @@ const (
 	isTrue    = `{"jsonrpc":"2.0","id":1,"result":true}`
 )
 
-// The statuses of the contract (1.6).
+// The HTTP statuses (ecp.md 1.6).
 func TestHTTPStatus(t *testing.T) {
 	r := newRig(t, options{model: "turns: []"})
 	s := r.site(httpguard.Options{Origins: []string{"https://good.example"}, Hosts: []string{"eval.example"}})
@@ -161,7 +161,7 @@ func TestHTTPStep(t *testing.T) {
 		if err != nil || !ok || !res.Answers([]byte("7")) || a.header.Get("Content-Type") != accept {
 			t.Fatalf("%v: %+v", err, a)
 		}
-		if step := complete(t, res.Result); *step.PublicOutput != "hello ä" {
+		if step := checkComplete(t, res.Result); *step.PublicOutput != "hello ä" {
 			t.Errorf("%+v", step)
 		}
 	}
@@ -187,7 +187,7 @@ func TestHTTPClientLeaves(t *testing.T) {
 	r.awaitRequest()
 	leave()
 	<-left
-	has(t, s.do("POST", "/ecp", `{"jsonrpc":"2.0","method":"agent/step","params":{"input":"next"},"id":2}`, nil).body, `"public_output":"served"`)
+	checkContains(t, s.do("POST", "/ecp", `{"jsonrpc":"2.0","method":"agent/step","params":{"input":"next"},"id":2}`, nil).body, `"public_output":"served"`)
 }
 
 // A client that stops in the middle of a message blocks no others.

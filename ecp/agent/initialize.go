@@ -30,8 +30,8 @@ const engineOptions = `{"chat": {"title": false}}`
 const readyTime = 10 * time.Second
 
 // initialize configures the agent and begins a conversation. Runtimes call it once for each
-// scenario, and some never call reset (defect 1 of the contract). If it fails, the previous settings
-// and conversation remain.
+// scenario, and some never call reset (defect 1 in docs/ecp-defects.md). If it fails, the previous
+// settings and conversation remain.
 func (a *Agent) initialize(ctx context.Context, params json.RawMessage, _ time.Time) (any, *ecp.Error) {
 	version, refused := ecp.NegotiateParams(params)
 	if refused != nil {

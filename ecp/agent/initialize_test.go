@@ -33,7 +33,7 @@ func TestBadConfig(t *testing.T) {
 		{map[string]any{"approval": "sure"}, `"sure"`},
 		{map[string]any{"budgets": map[string]any{"timeout_s": -1}}, "timeout_s"},
 	} {
-		e := c.refused(ecp.MethodInitialize, map[string]any{"config": bad.config})
+		e := c.callError(ecp.MethodInitialize, map[string]any{"config": bad.config})
 		if e.Code != ecp.CodeInvalidParams || !strings.Contains(e.Message, bad.say) {
 			t.Errorf("%v: %v", bad.config, e)
 		}
@@ -56,7 +56,7 @@ turns:
 			t.Fatal(err)
 		}
 		c.initialize(map[string]any{"workspace": dir})
-		has(t, *c.step("who?").PublicOutput, "I am "+name)
+		checkContains(t, *c.step("who?").PublicOutput, "I am "+name)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestAgent(t *testing.T) {
 	c := r.connect()
 	c.initialize(map[string]any{"agent": "reviewer"})
 	step := c.step("hi")
-	has(t, r.lastRequest(), "You review and nothing else.")
+	checkContains(t, r.lastRequest(), "You review and nothing else.")
 	if object(t, step.Extra["metadata"])["agent"] != "reviewer" {
 		t.Errorf("%s", step.Extra["metadata"])
 	}
@@ -91,5 +91,5 @@ func TestWorkspaceIsNotTrusted(t *testing.T) {
 			t.Errorf("%s was made", name)
 		}
 	}
-	has(t, *step.Logs, "has no effect until it is trusted")
+	checkContains(t, *step.Logs, "has no effect until it is trusted")
 }

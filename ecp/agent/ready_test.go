@@ -44,7 +44,7 @@ func TestReady(t *testing.T) {
 	c.answer(reset)
 	second := c.begin(ecp.MethodStep, map[string]any{"input": "hi"})
 	await(t, host.waits)
-	if n := r.asked(); n != 0 {
+	if n := r.requestCount(); n != 0 {
 		t.Errorf("the model was asked %d times before the tools were there", n)
 	}
 	close(host.ready)

@@ -117,7 +117,7 @@ func (r *rig) lastRequest() string {
 	return r.requests[len(r.requests)-1]
 }
 
-func (r *rig) asked() int {
+func (r *rig) requestCount() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.requests)
@@ -237,9 +237,9 @@ func (c *runtime) step(input string) ecp.StepResult {
 	return c.result(c.call(ecp.MethodStep, map[string]any{"input": input}))
 }
 
-// late makes a step that reaches its time limit. On a busy machine, that may happen before the
-// model is called, and then no model is named.
-func (c *runtime) late(input string) ecp.StepResult {
+// stepAtTimeLimit calls agent/step with an input for which the step reaches its time limit. On a
+// busy machine, that may happen before the model is called, and then no model is named.
+func (c *runtime) stepAtTimeLimit(input string) ecp.StepResult {
 	c.t.Helper()
 	res := c.call(ecp.MethodStep, map[string]any{"input": input})
 	step, err := ecp.ParseStepResult(res.Result)
@@ -255,11 +255,11 @@ func (c *runtime) result(res ecp.Response) ecp.StepResult {
 	if res.Err != nil {
 		c.t.Fatal(res.Err)
 	}
-	return complete(c.t, res.Result)
+	return checkComplete(c.t, res.Result)
 }
 
-// complete checks that a result has the fields that are always present.
-func complete(t testing.TB, raw json.RawMessage) ecp.StepResult {
+// checkComplete checks that a result has the fields that are always present.
+func checkComplete(t testing.TB, raw json.RawMessage) ecp.StepResult {
 	t.Helper()
 	step, err := ecp.ParseStepResult(raw)
 	if err != nil {
@@ -283,8 +283,8 @@ func (c *runtime) reset() {
 	}
 }
 
-// refused is the error of a call.
-func (c *runtime) refused(method string, params any) *ecp.Error {
+// callError returns the error of a call, which must fail.
+func (c *runtime) callError(method string, params any) *ecp.Error {
 	c.t.Helper()
 	res := c.call(method, params)
 	if res.Err == nil {
@@ -311,7 +311,7 @@ func extra[T any](t testing.TB, c ecp.ToolCall, key string) (v T) {
 	return v
 }
 
-func has(t testing.TB, text string, parts ...string) {
+func checkContains(t testing.TB, text string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
 		if !strings.Contains(text, p) {

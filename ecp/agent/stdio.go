@@ -24,9 +24,9 @@ const (
 	lastAnswersTime = 500 * time.Millisecond
 )
 
-// Serve answers the messages on r, one JSON object per line (1.4), until r ends, w cannot be written,
-// or ctx ends. It then waits a limited time for the last answers, and returns even if a read or a
-// write hangs. It does not close the agent.
+// Serve answers the messages on r, one JSON object per line (ecp.md 1.4), until r ends, w cannot be
+// written, or ctx ends. It then waits a limited time for the last answers, and returns even if a
+// read or a write hangs. It does not close the agent.
 func (a *Agent) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 	s := &stdio{agent: a, w: w, broken: make(chan struct{}), unread: make(chan struct{}, maxUnread)}
 	calls, cancel := context.WithCancelCause(ctx)

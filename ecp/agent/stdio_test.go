@@ -17,8 +17,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// Any input gets the answer that the contract requires, or none, and the agent keeps running (1.3,
-// 1.4).
+// Any input gets the answer that the protocol requires, or none, and the agent keeps running
+// (ecp.md 1.3, 1.4).
 func TestLines(t *testing.T) {
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: ok}]}"})
 	c := r.connect()
@@ -66,7 +66,7 @@ func TestLongLine(t *testing.T) {
 		}
 	}
 	c.send("")
-	has(t, c.line(), "-32700", fmt.Sprint(agent.MaxMessage))
+	checkContains(t, c.line(), "-32700", fmt.Sprint(agent.MaxMessage))
 	if out := *c.step(strings.Repeat("y", 1<<20)).PublicOutput; out != "ok" {
 		t.Errorf("%q", out)
 	}
@@ -90,7 +90,7 @@ turns:
 			t.Errorf("%q, not %q", got, want)
 		}
 	}
-	has(t, r.lastRequest(), "first", "second")
+	checkContains(t, r.lastRequest(), "first", "second")
 }
 
 // A runtime with too many open calls gets an error.
@@ -101,13 +101,13 @@ func TestTooManyCalls(t *testing.T) {
 		c.begin(ecp.MethodStep, map[string]any{"input": "hang"})
 	}
 	for range 100 - 64 {
-		has(t, c.line(), "too many calls are waiting")
+		checkContains(t, c.line(), "too many calls are waiting")
 	}
 	c.send(`{"jsonrpc":"2.0","method":"agent/reset","id":"r"}`)
 	for range 64 {
-		has(t, c.line(), `"stop_reason":"cancelled"`)
+		checkContains(t, c.line(), `"stop_reason":"cancelled"`)
 	}
-	has(t, c.line(), `"id":"r","result":true`)
+	checkContains(t, c.line(), `"id":"r","result":true`)
 }
 
 // After the end of the input, open calls end, and then the agent ends.
@@ -120,7 +120,7 @@ func TestEndOfInput(t *testing.T) {
 	}
 	_ = c.in.Close()
 	got := c.line() + c.line()
-	has(t, got, fmt.Sprintf(`"id":%d,"result":true`, id), `"id":2,"error"`)
+	checkContains(t, got, fmt.Sprintf(`"id":%d,"result":true`, id), `"id":2,"error"`)
 	if err := <-c.done; err != nil {
 		t.Error(err)
 	}
@@ -215,7 +215,7 @@ func TestClosed(t *testing.T) {
 	c := r.connect()
 	c.initialize(nil)
 	r.agent.Close()
-	has(t, c.refused(ecp.MethodStep, map[string]any{"input": "x"}).Message, "shutting down")
+	checkContains(t, c.callError(ecp.MethodStep, map[string]any{"input": "x"}).Message, "shutting down")
 }
 
 // For any input bytes, each output line is an answer, and the agent still knows its methods.

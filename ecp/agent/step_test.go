@@ -30,16 +30,16 @@ turns:
 	if step.Status != ecp.Done || step.StopReason != ecp.StopEnd || step.Model != "mock/m" {
 		t.Errorf("%+v", step)
 	}
-	has(t, *step.PublicOutput, "I look.\n\nIt says:", "the answer is 42", "😀")
+	checkContains(t, *step.PublicOutput, "I look.\n\nIt says:", "the answer is 42", "😀")
 	if names(step) != "read_file" || object(t, step.ToolCalls[0].Arguments)["path"] != filepath.Join(r.root, "notes.txt") {
 		t.Errorf("calls: %+v", step.ToolCalls)
 	}
-	has(t, extra[string](t, step.ToolCalls[0], ecp.CallResult), "the answer is 42")
+	checkContains(t, extra[string](t, step.ToolCalls[0], ecp.CallResult), "the answer is 42")
 	if extra[bool](t, step.ToolCalls[0], ecp.CallIsError) || extra[string](t, step.ToolCalls[0], ecp.CallID) != "c1" {
 		t.Errorf("%+v", step.ToolCalls[0])
 	}
-	has(t, *step.EvaluationContext, "Tools called: 1", "read_file", "done", "Stop reason: end")
-	has(t, *step.Logs, "model mock/m, agent code", "read_file", "turn over: done")
+	checkContains(t, *step.EvaluationContext, "Tools called: 1", "read_file", "done", "Stop reason: end")
+	checkContains(t, *step.Logs, "model mock/m, agent code", "read_file", "turn over: done")
 	for _, text := range []string{*step.EvaluationContext, *step.Logs, *step.PublicOutput} {
 		if strings.Contains(text, "secret thought") {
 			t.Errorf("the result contains the model's reasoning: %s", text)
@@ -52,8 +52,8 @@ turns:
 	if *again.PublicOutput != "Second." || names(again) != "" || again.Usage.Count(ecp.TokensInput) >= 30+12 {
 		t.Errorf("%+v", again)
 	}
-	has(t, *again.EvaluationContext, "Tools called: none")
-	has(t, r.lastRequest(), "What do the notes say?", "And now?") // the conversation continues
+	checkContains(t, *again.EvaluationContext, "Tools called: none")
+	checkContains(t, r.lastRequest(), "What do the notes say?", "And now?") // the conversation continues
 }
 
 // Calling initialize is optional, and it may be called again.
@@ -140,13 +140,13 @@ turns:
 	if want := "Let me ask.\n\nWhich color?\n- blue: like the sky\n- red"; *asked.PublicOutput != want {
 		t.Errorf("got %q\nwant %q", *asked.PublicOutput, want)
 	}
-	has(t, *asked.EvaluationContext, "Waiting for an answer to: Which color?", "ask_user")
+	checkContains(t, *asked.EvaluationContext, "Waiting for an answer to: Which color?", "ask_user")
 	done := c.step("green")
 	if done.Status != ecp.Done || !strings.Contains(*done.PublicOutput, "You said: The user answered: green") || strings.Contains(*done.PublicOutput, "Let me ask") {
 		t.Errorf("%q", *done.PublicOutput)
 	}
-	if names(done) != "" || r.asked() != 2 {
-		t.Errorf("calls %q, %d requests", names(done), r.asked())
+	if names(done) != "" || r.requestCount() != 2 {
+		t.Errorf("calls %q, %d requests", names(done), r.requestCount())
 	}
 }
 
@@ -229,10 +229,10 @@ func TestApproval(t *testing.T) {
 				t.Errorf("made: %s, not %s", got, c.made)
 			}
 			if c.refused != "" {
-				has(t, *step.EvaluationContext, "refused: ")
+				checkContains(t, *step.EvaluationContext, "refused: ")
 			}
 			if r.exists("new.txt") {
-				has(t, *step.EvaluationContext, "Files changed: new.txt")
+				checkContains(t, *step.EvaluationContext, "Files changed: new.txt")
 			}
 		})
 	}
@@ -262,7 +262,7 @@ turns:
 			if extra[string](t, step.ToolCalls[1], "parent_id") != "s1" || r.exists("by-sub.txt") != want {
 				t.Errorf("%+v, file is %v", step.ToolCalls[1], !want)
 			}
-			has(t, *step.EvaluationContext, "by a subagent")
+			checkContains(t, *step.EvaluationContext, "by a subagent")
 			if step.Usage.Count(ecp.TokensInput) == 0 || step.ToolCalls[1].Extra["refused"] != nil == want {
 				t.Errorf("%+v", step)
 			}
@@ -299,8 +299,8 @@ turns:
 `})
 	c := r.connect()
 	c.initialize(map[string]any{})
-	e := c.refused(ecp.MethodStep, map[string]any{"input": "bad"})
-	has(t, e.Message, "no such thing as this")
+	e := c.callError(ecp.MethodStep, map[string]any{"input": "bad"})
+	checkContains(t, e.Message, "no such thing as this")
 	if partial := object(t, e.Data)["result"].(map[string]any); e.Code != ecp.CodeFailed || partial["stop_reason"] != ecp.StopError {
 		t.Errorf("%+v", e)
 	}
@@ -314,7 +314,7 @@ func TestCommand(t *testing.T) {
 	r := newRig(t, options{model: "turns: []"})
 	c := r.connect()
 	step := c.step("/context")
-	if step.Status != ecp.Done || *step.PublicOutput == "" || r.asked() != 0 {
+	if step.Status != ecp.Done || *step.PublicOutput == "" || r.requestCount() != 0 {
 		t.Errorf("%+v", step)
 	}
 }

@@ -55,13 +55,13 @@ func TestProtocolVersion(t *testing.T) {
 		request := fmt.Sprintf(`{"jsonrpc":"2.0","method":"agent/initialize","params":%s,"id":%d}`, v.params, c.next)
 		c.send(strings.Replace(request, fmt.Sprintf(`,"id":%d`, c.next), "", 1)) // as a notification, it gets no answer
 		c.send(request)
-		agreed(t, "stdio "+v.params, c.answer(c.next), v.agreed, v.code)
+		checkAgreed(t, "stdio "+v.params, c.answer(c.next), v.agreed, v.code)
 		status, body := postMessage(t, server.URL+ecp.Endpoint, request)
 		res, err := ecp.ParseResponse([]byte(body))
 		if status != http.StatusOK || err != nil {
 			t.Errorf("%s: %d %s", v.params, status, body)
 		}
-		agreed(t, "http "+v.params, res, v.agreed, v.code)
+		checkAgreed(t, "http "+v.params, res, v.agreed, v.code)
 	}
 	if step := c.step("still there?"); *step.PublicOutput != "ok" {
 		t.Errorf("%+v", step)
@@ -69,7 +69,8 @@ func TestProtocolVersion(t *testing.T) {
 	c.reset()
 }
 
-func agreed(t *testing.T, name string, res ecp.Response, want string, code int) {
+// checkAgreed checks that an answer to agent/initialize has a version, or the error with a code.
+func checkAgreed(t *testing.T, name string, res ecp.Response, want string, code int) {
 	t.Helper()
 	if code != 0 {
 		if res.Err == nil || res.Err.Code != code || strings.HasPrefix(res.Err.Message, "VERSION_UNSUPPORTED") != (code == ecp.CodeVersionUnsupported) {

@@ -48,7 +48,7 @@ func TestBundle(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(out, "repo/bin/run")); err != nil || info.Mode()&0o100 == 0 {
 		t.Errorf("the program is %v, %v", info, err)
 	}
-	if exists(filepath.Join(out, "other.txt")) {
+	if fileExists(filepath.Join(out, "other.txt")) {
 		t.Error("what the manifest does not refer to was packed")
 	}
 }
@@ -87,7 +87,7 @@ func TestHostileBundle(t *testing.T) {
 		if err := unpack(&archive, dir); err == nil {
 			t.Errorf("%s: it is accepted", name)
 		}
-		if exists(filepath.Join(outer, "out")) || exists(filepath.Join(outer, "in", "out")) {
+		if fileExists(filepath.Join(outer, "out")) || fileExists(filepath.Join(outer, "in", "out")) {
 			t.Errorf("%s: something was written outside", name)
 		}
 	}

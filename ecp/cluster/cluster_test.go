@@ -50,7 +50,7 @@ func TestLeaderIsLost(t *testing.T) {
 	first, cancel := context.WithCancel(t.Context())
 	go func() {
 		for {
-			if messages, _ := r.counted(d); messages >= 20 {
+			if messages, _ := r.resultCounts(d); messages >= 20 {
 				cancel()
 				return
 			}
@@ -147,7 +147,7 @@ func TestBudget(t *testing.T) {
 	r.work(r.spec("a"))
 	r.work(r.spec("b"))
 	out := r.follow(t.Context(), c, d, FollowOptions{Lead: true})
-	made, _ := r.counted(d)
+	made, _ := r.resultCounts(d)
 	if made < 20 || made > 100 || out.Counts.Passed != int(made) || out.Counts.Error+out.NotRun != 200-int(made) || out.Status != report.Error {
 		t.Errorf("%d attempts were made of a budget for 20: %+v, %d not run, %s", made, out.Counts, out.NotRun, out.Status)
 	}
@@ -172,7 +172,7 @@ func TestTrust(t *testing.T) {
 			spec := r.spec("a")
 			change(&spec.Options)
 			w, job := r.handler(spec, c, d)
-			if done := w.try(job); done || began != "" && exists(began) {
+			if done := w.try(job); done || began != "" && fileExists(began) {
 				t.Errorf("it was run")
 			}
 		})
@@ -182,7 +182,7 @@ func TestTrust(t *testing.T) {
 		spec := r.spec("a")
 		spec.Options.Kinds = []string{runtime.KindLocal} // and the message is in its lane
 		w, job := r.handler(spec, c, d)
-		if w.try(job) || exists(began) {
+		if w.try(job) || fileExists(began) {
 			t.Error("it was run")
 		}
 	})
@@ -198,14 +198,14 @@ func TestTrust(t *testing.T) {
 		}
 		r.must(kv.Put(t.Context(), docKey(d.Run), []byte(forged)))
 		w, job := r.handler(r.spec("a"), c, d)
-		if w.try(job) || exists(began) {
+		if w.try(job) || fileExists(began) {
 			t.Error("it was run")
 		}
 	})
 	t.Run("trusted", func(t *testing.T) {
 		d := r.submit(c, m, Submission{})
 		w, job := r.handler(r.spec("a"), c, d)
-		if !w.try(job) || !exists(began) {
+		if !w.try(job) || !fileExists(began) {
 			t.Error("it was not run")
 		}
 	})
@@ -229,13 +229,13 @@ func TestLateResult(t *testing.T) {
 			t.Errorf("the result is %s, %v", m.Data, err)
 		}
 	}
-	if messages, subjects := r.counted(d); messages != 1 || subjects != 1 {
+	if messages, subjects := r.resultCounts(d); messages != 1 || subjects != 1 {
 		t.Errorf("%d results of %d attempts", messages, subjects)
 	}
 	h.w.leave(d.Run, run, true)
 }
 
-func exists(path string) bool {
+func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
@@ -289,11 +289,11 @@ func TestSmallRunBesideALargeOne(t *testing.T) {
 	defer leading.Wait()
 	before := uint64(0)
 	for before < 10 {
-		before, _ = r.counted(large)
+		before, _ = r.resultCounts(large)
 	}
 	small := r.submit(c, r.manifest(20, "sleep 0.02", ""), same)
 	r.expect(c, small, r.follow(t.Context(), c, small, FollowOptions{Lead: true}), 20)
-	if after, _ := r.counted(large); after-before > 4*minWindow {
+	if after, _ := r.resultCounts(large); after-before > 4*minWindow {
 		t.Errorf("%d attempts of the large run were made meanwhile", after-before)
 	}
 	if err := c.Control(t.Context(), large.Run, StateCancelled); err != nil {

@@ -139,7 +139,7 @@ func TestWorkerSleeps(t *testing.T) {
 	d := r.submit(c, r.manifest(4, "if mkdir "+began+"; then sleep 2; fi", ""), Submission{})
 	sleeper := r.process("sleeper")
 	go func() {
-		for !exists(began) {
+		for !fileExists(began) {
 			time.Sleep(5 * time.Millisecond)
 		}
 		if err := sleeper.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -166,7 +166,7 @@ func TestNoQuorum(t *testing.T) {
 	go func() {
 		defer close(gone)
 		for {
-			if messages, _ := r.counted(d); messages >= 5 {
+			if messages, _ := r.resultCounts(d); messages >= 5 {
 				break
 			}
 		}

@@ -314,8 +314,8 @@ func workerProcess(spec string) int {
 	return 0
 }
 
-// counted returns the number of messages and of subjects in the stream of results.
-func (r *rig) counted(d *Stored) (messages uint64, subjects int) {
+// resultCounts returns the number of messages and of subjects in the stream of results.
+func (r *rig) resultCounts(d *Stored) (messages uint64, subjects int) {
 	r.t.Helper()
 	_, js := r.raw(RoleController)
 	stream, err := js.Stream(r.t.Context(), resultStreams+d.Run)
@@ -337,7 +337,7 @@ func (r *rig) expect(c *Cluster, d *Stored, out *report.Report, want int) {
 		}
 		r.t.Errorf("%d passed of %d, %d not run, want %d", out.Counts.Passed, len(out.Scenarios), out.NotRun, want)
 	}
-	if messages, subjects := r.counted(d); messages != uint64(want) || subjects != want {
+	if messages, subjects := r.resultCounts(d); messages != uint64(want) || subjects != want {
 		r.t.Errorf("%d results of %d attempts, want %d", messages, subjects, want)
 	}
 }

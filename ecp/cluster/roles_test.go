@@ -62,23 +62,23 @@ func TestRoles(t *testing.T) {
 				return attacker.listen(ctx, inboxPrefix(RoleController)+".>")
 			},
 		} {
-			t.Run(role+" "+what, func(t *testing.T) { refused(t, attacker, attack) })
+			t.Run(role+" "+what, func(t *testing.T) { checkRefused(t, attacker, attack) })
 		}
 	}
 	t.Run("a viewer publishes no result and takes no work", func(t *testing.T) {
 		viewer := r.intrude(RoleViewer)
-		refused(t, viewer, func(ctx context.Context) error {
+		checkRefused(t, viewer, func(ctx context.Context) error {
 			_, err := viewer.js.Publish(ctx, resultSubject(d.Run, key), nil)
 			return err
 		})
-		refused(t, viewer, func(ctx context.Context) error {
+		checkRefused(t, viewer, func(ctx context.Context) error {
 			return viewer.request(ctx, "$JS.API.CONSUMER.MSG.NEXT."+workStream+".lane-any-host")
 		})
 	})
 	for what, attack := range controllerAttacks(d.Run, key) {
 		t.Run("controller: "+what, func(t *testing.T) {
 			attacker := r.intrude(RoleController)
-			refused(t, attacker, func(ctx context.Context) error { return attack(ctx, attacker) })
+			checkRefused(t, attacker, func(ctx context.Context) error { return attack(ctx, attacker) })
 		})
 	}
 	t.Run("a stranger does not get in", func(t *testing.T) {
@@ -137,8 +137,8 @@ func (r *rig) intrude(role string) intruder {
 	return intruder{nc, js}
 }
 
-// refused checks that the server refuses an attack.
-func refused(t *testing.T, attacker intruder, attack func(context.Context) error) {
+// checkRefused checks that the server refuses an attack.
+func checkRefused(t *testing.T, attacker intruder, attack func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func made(names ...string) (out []Call) {
+func callsOf(names ...string) (out []Call) {
 	for _, n := range names {
 		out = append(out, Call{Name: n})
 	}
@@ -40,12 +40,12 @@ func TestTrajectory(t *testing.T) {
 		{"superset", "a a", "a b", false},
 	} {
 		s := Spec{Type: Trajectory, Mode: c.mode, Tools: strings.Fields(c.want)}
-		if got := s.Grade(t.Context(), Subject{Calls: made(strings.Fields(c.got)...)}, Tools{}); got.Passed != c.passed || got.Err != nil || got.Field != "tool_calls" {
+		if got := s.Grade(t.Context(), Subject{Calls: callsOf(strings.Fields(c.got)...)}, Tools{}); got.Passed != c.passed || got.Err != nil || got.Field != "tool_calls" {
 			t.Errorf("%+v: %+v", c, got)
 		}
 	}
 	s := Spec{Type: Trajectory, Tools: []string{"a", "b"}, Scope: "scenario"}
-	if got := s.Grade(t.Context(), Subject{Before: made("a"), Calls: made("b")}, Tools{}); !got.Passed {
+	if got := s.Grade(t.Context(), Subject{Before: callsOf("a"), Calls: callsOf("b")}, Tools{}); !got.Passed {
 		t.Errorf("calls of earlier steps do not count: %+v", got)
 	}
 }
@@ -66,7 +66,7 @@ func TestCount(t *testing.T) {
 		{n(0), n(5), "a", "step", true, "expected 0 to 5"},
 	} {
 		s := Spec{Type: ToolCount, Min: c.low, Max: c.high, ToolName: c.tool, Scope: c.scope}
-		got := s.Grade(t.Context(), Subject{Before: made("b"), Calls: made("a", "a")}, Tools{})
+		got := s.Grade(t.Context(), Subject{Before: callsOf("b"), Calls: callsOf("a", "a")}, Tools{})
 		if got.Passed != c.passed || !strings.Contains(got.Reasoning, c.say) {
 			t.Errorf("%+v: %+v", c, got)
 		}
@@ -117,7 +117,7 @@ func TestUsage(t *testing.T) {
 		`No matching tool call for arguments={'a': None}. Calls seen: ['say "it"', "it's"]`:                                             {Arguments: map[string]any{"a": nil}},
 	} {
 		s.Type = ToolUsage
-		if got := s.Grade(t.Context(), Subject{Calls: made("say \"it\"", "it's")}, Tools{}); got.Reasoning != want {
+		if got := s.Grade(t.Context(), Subject{Calls: callsOf("say \"it\"", "it's")}, Tools{}); got.Reasoning != want {
 			t.Errorf("%s", got.Reasoning)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// lay writes a task with the files of a plain one and the given files; an empty text removes a
+// writeTask writes a task with the files of a plain one and the given files; an empty text removes a
 // file.
-func lay(t *testing.T, dir string, files map[string]string) string {
+func writeTask(t *testing.T, dir string, files map[string]string) string {
 	t.Helper()
 	all := map[string]string{"task.toml": "version = \"1.0\"\n", "instruction.md": "Do it.\n", "environment/Dockerfile": "FROM scratch\n", "tests/test.sh": "#!/bin/sh\n"}
 	for name, text := range files {
@@ -35,8 +35,8 @@ func lay(t *testing.T, dir string, files map[string]string) string {
 // A task's keys become keys of the manifest.
 func TestTasks(t *testing.T) {
 	dir := t.TempDir()
-	lay(t, filepath.Join(dir, "a"), nil)
-	lay(t, filepath.Join(dir, "b"), map[string]string{"environment/Dockerfile": "", "task.toml": `
+	writeTask(t, filepath.Join(dir, "a"), nil)
+	writeTask(t, filepath.Join(dir, "b"), map[string]string{"environment/Dockerfile": "", "task.toml": `
 schema_version = "1.4"
 artifacts = ["/app/out"]
 [task]
@@ -112,7 +112,7 @@ func TestRefusedKeys(t *testing.T) {
 		if !strings.HasPrefix(text, "version") && text != "" {
 			text = "version = \"1.0\"\n" + text
 		}
-		dir := lay(t, t.TempDir(), map[string]string{"task.toml": text + "\n"})
+		dir := writeTask(t, t.TempDir(), map[string]string{"task.toml": text + "\n"})
 		if _, err := Tasks(dir); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "task.toml")+": "+want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
@@ -134,7 +134,7 @@ func TestRefusedFiles(t *testing.T) {
 		"ignored":        {map[string]string{".harborignore": "x"}, ".harborignore"},
 	} {
 		dir := t.TempDir()
-		lay(t, filepath.Join(dir, "task"), c.files)
+		writeTask(t, filepath.Join(dir, "task"), c.files)
 		if _, err := Tasks(dir); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -144,7 +144,7 @@ func TestRefusedFiles(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, name := range []string{"a", "b"} {
-		lay(t, filepath.Join(dir, name), map[string]string{"task.toml": "version = \"1.0\"\n[task]\nname = \"same\"\n"})
+		writeTask(t, filepath.Join(dir, name), map[string]string{"task.toml": "version = \"1.0\"\n[task]\nname = \"same\"\n"})
 	}
 	if _, err := Tasks(dir); err == nil || !strings.Contains(err.Error(), "are both called \"same\"") {
 		t.Error(err)

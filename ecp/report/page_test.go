@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// many is a report with one attempt for each of n scenarios, every tenth of which failed.
-func many(n int) *Report {
+// reportOf returns a report with one attempt for each of n scenarios, every tenth of which failed.
+func reportOf(n int) *Report {
 	r := &Report{Name: "many", SchemaVersion: SchemaVersion}
 	for i := range n {
 		s := Scenario{Name: fmt.Sprint("task ", i), ID: fmt.Sprint("id", i), VariantKey: "v", Status: Passed}
@@ -28,7 +28,7 @@ func many(n int) *Report {
 func TestPageLimits(t *testing.T) {
 	for n, want := range map[int]int{2000: 2000, 2001: 200, 10_000: 500} {
 		var page bytes.Buffer
-		if err := many(n).HTML(&page); err != nil {
+		if err := reportOf(n).HTML(&page); err != nil {
 			t.Fatal(err)
 		}
 		text := page.String()
@@ -46,7 +46,7 @@ func TestPageLimits(t *testing.T) {
 
 // Long attempts displace others, and the page stays within its limit.
 func TestPageBytes(t *testing.T) {
-	r := many(100)
+	r := reportOf(100)
 	for i := range r.Scenarios {
 		text := strings.Repeat("x", 1<<20)
 		r.Scenarios[i].Steps = []Step{{Output: &text}}

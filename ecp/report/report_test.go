@@ -20,7 +20,7 @@ import (
 // hostile is a text with special characters of every format.
 const hostile = "</script><script>alert(1)</script> ]]> \x00\x1b[31m\u2028 :: %0A::error::x | * _ ` \xff {{.}} é😀 \u202eback\u202c"
 
-func full() *Report {
+func fullReport() *Report {
 	text := hostile
 	cost := 0.5
 	r := &Report{
@@ -43,7 +43,7 @@ func full() *Report {
 
 // An agent's output is only text, in every format.
 func TestHostile(t *testing.T) {
-	r := full()
+	r := fullReport()
 	var html, junit, markdown, annotations, text bytes.Buffer
 	if err := r.HTML(&html); err != nil {
 		t.Fatal(err)

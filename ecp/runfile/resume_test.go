@@ -88,9 +88,9 @@ func (w written) keep(plan string, repeat int) (complete string) {
 	return complete
 }
 
-// killed writes the run file of a run that was killed, and returns its path. In each result, one
-// attempt is missing.
-func killed(t *testing.T) string {
+// writeKilledRun writes the run file of a run that was killed, and returns its path. In each
+// result, one attempt is missing.
+func writeKilledRun(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x"+runfile.Extension)
 	made, err := runfile.Create(path, &report.Report{Name: "made"})
@@ -140,7 +140,7 @@ func TestReadWhileResultsAreAdded(t *testing.T) {
 // A run that was killed keeps its attempts, also those whose result is missing. The continued run adds
 // the missing ones, replaces results and moves them.
 func TestContinue(t *testing.T) {
-	path := killed(t)
+	path := writeKilledRun(t)
 	made, err := runfile.Continue(path, true)
 	w := written{t, made}
 	w.check(err)
@@ -247,7 +247,7 @@ func TestRetriesCountOnce(t *testing.T) {
 // A run whose plan lacks a finished case is not continued, and its file does not change. A new run
 // takes the others from it.
 func TestOtherRun(t *testing.T) {
-	path := killed(t)
+	path := writeKilledRun(t)
 	whole, err := runfile.Continue(path, false) // adds what SQLite keeps beside the file
 	if err != nil {
 		t.Fatal(err)
@@ -317,7 +317,7 @@ func TestOtherRun(t *testing.T) {
 // The file of a report is not the file of a run that can be continued.
 func TestContinueReport(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x"+runfile.Extension)
-	if err := runfile.Write(path, made(2)); err != nil {
+	if err := runfile.Write(path, newReport(2)); err != nil {
 		t.Fatal(err)
 	}
 	w, err := runfile.Continue(path, false)
@@ -406,7 +406,7 @@ func TestOneWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := filepath.Join(t.TempDir(), "other"+runfile.Extension)
-	if err := runfile.Write(other, made(1)); err != nil {
+	if err := runfile.Write(other, newReport(1)); err != nil {
 		t.Fatal(err)
 	}
 	paths := []string{path}

@@ -15,8 +15,9 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/runfile"
 )
 
-// made is a report of n cases and two variants; with the second variant, every seventh case failed.
-func made(n int) *report.Report {
+// newReport returns a report of n cases and two variants; with the second variant, every seventh
+// case failed.
+func newReport(n int) *report.Report {
 	r := &report.Report{Name: "made", RunID: "r", SchemaVersion: report.SchemaVersion}
 	for _, v := range []string{"a", "b"} {
 		for i := range n {
@@ -33,7 +34,8 @@ func made(n int) *report.Report {
 	return r
 }
 
-func opened(t testing.TB, r *report.Report) *runfile.File {
+// openReport writes a run file of a report, and opens it.
+func openReport(t testing.TB, r *report.Report) *runfile.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x"+runfile.Extension)
 	if err := runfile.Write(path, r); err != nil {
@@ -71,7 +73,7 @@ func pages(t *testing.T, f *runfile.File, q report.Query, limit int) (names []st
 
 // Each row is on one page, in the requested order, and filters keep the matching rows.
 func TestGrid(t *testing.T) {
-	f := opened(t, made(50))
+	f := openReport(t, newReport(50))
 	for name, c := range map[string]struct {
 		q           report.Query
 		n           int
@@ -113,10 +115,10 @@ func TestGrid(t *testing.T) {
 
 // A result equals the report's, and has links to its neighbours that did not pass.
 func TestResult(t *testing.T) {
-	r := made(10)
+	r := newReport(10)
 	r.Scenarios[3].Attempts = []report.Attempt{{Status: report.Passed}, {Status: report.Failed, Diff: "d"}, {Status: report.Passed}}
 	r.Sum()
-	f := opened(t, r)
+	f := openReport(t, r)
 	g, _, err := f.Grid(t.Context(), report.Query{}, "", 100)
 	if err != nil {
 		t.Fatal(err)
@@ -149,8 +151,8 @@ func TestResult(t *testing.T) {
 
 // The head is the report without its scenarios, and comparisons can be made from the file.
 func TestSides(t *testing.T) {
-	r := made(20)
-	f := opened(t, r)
+	r := newReport(20)
+	f := openReport(t, r)
 	if diff := cmp.Diff(r.Summary, f.Report().Summary); diff != "" || f.Report().Name != "made" || len(f.Report().Scenarios) != 0 {
 		t.Error(diff)
 	}
@@ -195,7 +197,7 @@ func TestRefused(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(folder, "full"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := runfile.Write(folder, made(1)); err == nil {
+	if err := runfile.Write(folder, newReport(1)); err == nil {
 		t.Error("a folder was replaced")
 	}
 	left, err := os.ReadDir(dir)
@@ -207,7 +209,7 @@ func TestRefused(t *testing.T) {
 // A file is readable if a process was killed within a transaction that had changed it.
 func TestUnfinishedTransaction(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x"+runfile.Extension)
-	if err := runfile.Write(path, made(200)); err != nil {
+	if err := runfile.Write(path, newReport(200)); err != nil {
 		t.Fatal(err)
 	}
 	db, err := sql.Open("sqlite", path)
@@ -243,7 +245,7 @@ func TestUnfinishedTransaction(t *testing.T) {
 // BenchmarkOpen measures the time to the first page of a run with 100,000 attempts.
 func BenchmarkOpen(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "x"+runfile.Extension)
-	if err := runfile.Write(path, made(50_000)); err != nil {
+	if err := runfile.Write(path, newReport(50_000)); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

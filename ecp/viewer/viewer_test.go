@@ -24,8 +24,8 @@ import (
 
 const token = "secret"
 
-// made is a report of n tasks and two models; its results have all optional parts.
-func made(n int) *report.Report {
+// newReport is a report of n tasks and two models; its results have all optional parts.
+func newReport(n int) *report.Report {
 	r := &report.Report{Name: "Made <b>", RunID: "r", SchemaVersion: report.SchemaVersion, Manifest: "manifest.yaml", Target: "agent", Agent: &report.Agent{Name: "a", Version: "1"}}
 	for _, v := range []string{"small", "large"} {
 		for i := range n {
@@ -63,7 +63,7 @@ func result(i int, v string) report.Scenario {
 	return s
 }
 
-func served(t *testing.T, reports ...*report.Report) *httptest.Server {
+func startViewer(t *testing.T, reports ...*report.Report) *httptest.Server {
 	t.Helper()
 	var runs []*runfile.File
 	for _, r := range reports {
@@ -112,7 +112,7 @@ func get(t *testing.T, address string, change func(*http.Request)) (int, string)
 
 // Requests without the token, and requests of other origins' pages, get nothing.
 func TestRefused(t *testing.T) {
-	s := served(t, made(3))
+	s := startViewer(t, newReport(3))
 	for name, c := range map[string]struct {
 		path   string
 		change func(*http.Request)
@@ -141,7 +141,7 @@ func TestRefused(t *testing.T) {
 
 // A run is shown page by page; cells lead to results, results to their neighbours.
 func TestPages(t *testing.T) {
-	s := served(t, made(230))
+	s := startViewer(t, newReport(230))
 	page := func(path string, want ...string) string {
 		t.Helper()
 		status, body := get(t, s.URL+"/secret/"+path, nil)
@@ -181,7 +181,7 @@ func TestPages(t *testing.T) {
 
 // Several runs are listed, and can be compared.
 func TestRuns(t *testing.T) {
-	s := served(t, made(8), made(12))
+	s := startViewer(t, newReport(8), newReport(12))
 	if _, body := get(t, s.URL+"/secret/", nil); strings.Count(body, `href="/secret/run/`) != 2 {
 		t.Error(body)
 	}
@@ -195,7 +195,7 @@ func TestRuns(t *testing.T) {
 func TestBrowser(t *testing.T) {
 	chromium := needs.Program(t, "chromium", "chromium")
 	node, modules := testkit.NodeTools(t, os.Getenv, "playwright-core", "axe-core")
-	r := made(8)
+	r := newReport(8)
 	file := filepath.Join(t.TempDir(), "report.html")
 	out, err := os.Create(file)
 	if err != nil {
@@ -207,7 +207,7 @@ func TestBrowser(t *testing.T) {
 	if err := out.Close(); err != nil {
 		t.Fatal(err)
 	}
-	order, err := json.Marshal(map[string]string{"modules": modules, "chromium": chromium, "file": "file://" + filepath.ToSlash(file), "live": served(t, r).URL + "/secret/"})
+	order, err := json.Marshal(map[string]string{"modules": modules, "chromium": chromium, "file": "file://" + filepath.ToSlash(file), "live": startViewer(t, r).URL + "/secret/"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func (b *bodies) text(name, contentType, text string) esrp.Body {
 }
 
 // bytes stores content unchanged. Empty content is part of the record itself, because an artifact
-// has content (contract 6).
+// has content (esrp.md 6).
 func (b *bodies) bytes(name, contentType string, data []byte) esrp.Body {
 	out := esrp.Body{Name: name, ContentType: contentType, Encoding: esrp.UTF8}
 	if len(data) == 0 {

@@ -29,10 +29,10 @@ func newSmallJournal(t *testing.T, turns int, segment int64) (state string, path
 	j := New(state, Options{SegmentSize: segment})
 	m := j.Model(hello(), "p/m")
 	for i := range turns {
-		ask(t, m, "chat", fmt.Sprint("t", i), said(fmt.Sprint("hi ", i)))
+		ask(t, m, "chat", fmt.Sprint("t", i), userMessage(fmt.Sprint("hi ", i)))
 	}
 	j.Close()
-	sound(t, state)
+	checkJournal(t, state)
 	names, err := segments(filepath.Join(state, "journal"))
 	if err != nil || len(names) < 2 {
 		t.Fatalf("%d segments, %v", len(names), err)
@@ -95,7 +95,7 @@ func TestEachByteOfSegments(t *testing.T) {
 			put(at, old)
 		}
 	}
-	sound(t, state)
+	checkJournal(t, state)
 }
 
 // A truncated segment is found, wherever it ends. A truncated last line looks like the remains of a
@@ -156,7 +156,7 @@ func TestRearrangedLines(t *testing.T) {
 			t.Errorf("%s: Verify found no damage: %+v", name, r)
 		}
 	}
-	sound(t, state)
+	checkJournal(t, state)
 }
 
 // The journal does not write a secret to the disk. The secrets have characters that JSON escapes, and
@@ -192,7 +192,7 @@ func TestSecretsAnywhere(t *testing.T) {
 		}, "p/m")
 		for _, err := range m.Stream(context.Background(), llm.Request{
 			Purpose: llm.PurposeTurn, System: with, SystemTail: with, Extra: map[string]any{"x": with}, Tools: []llm.ToolSpec{{Name: "t", Description: with, Schema: nested}},
-			Messages: []llm.Message{said(with), {Role: llm.Assistant, Parts: []llm.Part{
+			Messages: []llm.Message{userMessage(with), {Role: llm.Assistant, Parts: []llm.Part{
 				llm.Reasoning{Text: with, Opaque: nested}, llm.ToolCall{ID: "c", Name: "eca__look", Arguments: nested},
 			}}, {Role: llm.User, Parts: []llm.Part{llm.ToolResult{ID: "c", Text: with}}}},
 			Origin: llm.Origin{Chat: "chat", Turn: "t"},
@@ -203,7 +203,7 @@ func TestSecretsAnywhere(t *testing.T) {
 		}
 		tool := j.Tool(failingWriter{with})
 		_, _ = tool.Run(context.Background(), tools.Call{ID: "c", ChatID: "chat", Arguments: nested, Files: noLog{}}, nil)
-		refused := judged("c2", "look", string(nested))
+		refused := judgedCall("c2", "look", string(nested))
 		refused.Rule, refused.Reason = with, with
 		j.recordRefusal("chat", refused, "user", with, []string{with})
 		j.Close()
@@ -238,8 +238,8 @@ func (w failingWriter) Run(ctx context.Context, call tools.Call, _ tools.Sink) (
 func TestEraseIsFinished(t *testing.T) {
 	state := t.TempDir()
 	j := New(state, Options{})
-	ask(t, j.Model(hello(), "p/m"), "mine", "t", said("only here"))
-	ask(t, j.Model(hello(), "p/m"), "other", "t", said("there"))
+	ask(t, j.Model(hello(), "p/m"), "mine", "t", userMessage("only here"))
+	ask(t, j.Model(hello(), "p/m"), "other", "t", userMessage("there"))
 	j.Close()
 	chain := At(state)
 	defer chain.Close()
@@ -259,14 +259,14 @@ func TestEraseIsFinished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sound(t, state)
+	checkJournal(t, state)
 	if err := chain.Trim(Limits{}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := chain.body(hash); !errors.Is(err, ErrNoBody) {
 		t.Errorf("Trim did not remove the body of the erased chat: %v", err)
 	}
-	if r := sound(t, state); r.Bodies != 3 || r.Erased != 1 {
+	if r := checkJournal(t, state); r.Bodies != 3 || r.Erased != 1 {
 		t.Errorf("%+v", r)
 	}
 	if _, err := os.Stat(filepath.Join(state, "journal", "erasing")); !os.IsNotExist(err) {
@@ -285,7 +285,7 @@ func write(state string) {
 	for n := 0; ; n++ {
 		chat := fmt.Sprint("chat", n%7, "-", os.Getpid())
 		for range m.Stream(context.Background(), llm.Request{
-			Purpose: llm.PurposeTurn, Messages: []llm.Message{said(strings.Repeat(fmt.Sprint(n), 50))}, Origin: llm.Origin{Chat: chat, Turn: "t"},
+			Purpose: llm.PurposeTurn, Messages: []llm.Message{userMessage(strings.Repeat(fmt.Sprint(n), 50))}, Origin: llm.Origin{Chat: chat, Turn: "t"},
 		}) {
 		}
 		if n%5 == 0 {
@@ -329,14 +329,14 @@ func TestKilledWriter(t *testing.T) {
 		if t.Failed() {
 			t.Fatal("round ", round)
 		}
-		sound(t, state)
+		checkJournal(t, state)
 	}
 	c := At(state)
 	defer c.Close()
 	if err := c.Trim(Limits{Bytes: 1}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if r := sound(t, state); r.Bodies != 0 {
+	if r := checkJournal(t, state); r.Bodies != 0 {
 		t.Errorf("Trim left bodies: %+v", r)
 	}
 }

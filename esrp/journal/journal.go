@@ -1,6 +1,6 @@
 // Package journal records the engine's model and tool calls as ESRP requests and responses
-// (contract 12): one chain of lines for all daemons of a user, and the bodies that the lines refer
-// to by hash.
+// (docs/contracts/esrp.md, section 12): one chain of lines for all daemons of a user, and the
+// bodies that the lines refer to by hash.
 //
 // It owns two folders. journal/ contains the segments (<first seq>.jsonl), head, which records the
 // end of the chain, and lock. artifacts/sha256/ contains the bodies: messages, prompts, arguments,

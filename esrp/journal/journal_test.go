@@ -46,7 +46,7 @@ func hello() scripted {
 	return scripted{{Kind: llm.TextDelta, Text: "Hel"}, {Kind: llm.TextDelta, Text: "lo"}, {Kind: llm.StopDelta, Stop: llm.StopEnd}}
 }
 
-func said(text string) llm.Message {
+func userMessage(text string) llm.Message {
 	return llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: text}}}
 }
 
@@ -62,7 +62,7 @@ func ask(t testing.TB, m llm.Model, chat, turn string, messages ...llm.Message) 
 	}
 }
 
-func sound(t testing.TB, state string) Report {
+func checkJournal(t testing.TB, state string) Report {
 	t.Helper()
 	c := At(state)
 	defer c.Close()
@@ -103,22 +103,22 @@ func TestCauses(t *testing.T) {
 	}
 	j := New(state, Options{Clean: func(s string) string { return strings.ReplaceAll(s, "secret-1", "[REDACTED]") }})
 	m := j.Model(hello(), "p/m")
-	ask(t, m, "chat", "t1", said("do it, secret-1"))
+	ask(t, m, "chat", "t1", userMessage("do it, secret-1"))
 	tool := j.Tool(writer(path))
 	if _, err := tool.Run(context.Background(), tools.Call{
 		ID: "c1", ChatID: "chat", Agent: "code", Arguments: json.RawMessage(`{"text":"new","password":"hunter2"}`), Files: noLog{},
 	}, nil); err != nil {
 		t.Fatal(err)
 	}
-	ask(t, m, "chat", "t1", said("do it, secret-1"), llm.Message{Role: llm.User, Parts: []llm.Part{llm.ToolResult{ID: "c1", Text: "written"}}})
+	ask(t, m, "chat", "t1", userMessage("do it, secret-1"), llm.Message{Role: llm.User, Parts: []llm.Part{llm.ToolResult{ID: "c1", Text: "written"}}})
 	for range m.Stream(context.Background(), llm.Request{
-		Purpose: llm.PurposeTurn, Messages: []llm.Message{said("sub")}, Origin: llm.Origin{Chat: "subagent-x", Parent: "chat", Turn: "c1"},
+		Purpose: llm.PurposeTurn, Messages: []llm.Message{userMessage("sub")}, Origin: llm.Origin{Chat: "subagent-x", Parent: "chat", Turn: "c1"},
 	}) {
 		break // the rest is not read
 	}
 	j.Close()
 
-	if r := sound(t, state); r.Lines != 8 {
+	if r := checkJournal(t, state); r.Lines != 8 {
 		t.Errorf("%d lines, want 8", r.Lines)
 	}
 	c := At(state)
@@ -183,11 +183,11 @@ func TestHistoryIsStoredOnce(t *testing.T) {
 	m := j.Model(hello(), "p/m")
 	var history []llm.Message
 	for i := range 20 {
-		history = append(history, said(fmt.Sprintf("message %d", i)))
+		history = append(history, userMessage(fmt.Sprintf("message %d", i)))
 		ask(t, m, "chat", fmt.Sprint("t", i), history...)
 	}
 	j.Close()
-	if r := sound(t, state); r.Bodies != 20+2 { // plus the system prompt and the answer
+	if r := checkJournal(t, state); r.Bodies != 20+2 { // plus the system prompt and the answer
 		t.Errorf("%d bodies, want 22", r.Bodies)
 	}
 }
@@ -198,7 +198,7 @@ func TestTornLine(t *testing.T) {
 	state := t.TempDir()
 	fill := func() {
 		j := New(state, Options{SegmentSize: 3000})
-		ask(t, j.Model(hello(), "p/m"), "chat", "t", said("hi"))
+		ask(t, j.Model(hello(), "p/m"), "chat", "t", userMessage("hi"))
 		j.Close()
 	}
 	fill()
@@ -219,7 +219,7 @@ func TestTornLine(t *testing.T) {
 			if err := os.Truncate(path, int64(cut)); err != nil {
 				t.Fatal(err)
 			}
-			if r := sound(t, state); r.Torn != cut-start {
+			if r := checkJournal(t, state); r.Torn != cut-start {
 				t.Fatalf("%d bytes torn, want %d", r.Torn, cut-start)
 			}
 			if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -230,7 +230,7 @@ func TestTornLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		fill()
-		if r := sound(t, state); r.Torn != 0 {
+		if r := checkJournal(t, state); r.Torn != 0 {
 			t.Fatal("the journal still has the torn line after the next process wrote")
 		}
 	}
@@ -243,10 +243,10 @@ func TestFlippedByte(t *testing.T) {
 	j := New(state, Options{SegmentSize: 2500})
 	m := j.Model(hello(), "p/m")
 	for i := range 4 {
-		ask(t, m, "chat", fmt.Sprint("t", i), said(fmt.Sprint("hi ", i)))
+		ask(t, m, "chat", fmt.Sprint("t", i), userMessage(fmt.Sprint("hi ", i)))
 	}
 	j.Close()
-	sound(t, state)
+	checkJournal(t, state)
 	var files []string
 	_ = filepath.WalkDir(state, func(path string, d os.DirEntry, err error) error {
 		if !d.IsDir() && d.Name() != "lock" {
@@ -306,7 +306,7 @@ func TestMissing(t *testing.T) {
 	j := New(state, Options{SegmentSize: 1500})
 	m := j.Model(hello(), "p/m")
 	for i := range 4 {
-		ask(t, m, "chat", fmt.Sprint("t", i), said(fmt.Sprint("hi ", i)))
+		ask(t, m, "chat", fmt.Sprint("t", i), userMessage(fmt.Sprint("hi ", i)))
 	}
 	j.Close()
 	dir := filepath.Join(state, "journal")
@@ -332,7 +332,7 @@ func TestMissing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sound(t, state)
+	checkJournal(t, state)
 }
 
 // Several daemons write one chain.
@@ -346,12 +346,12 @@ func TestSeveralDaemons(t *testing.T) {
 			defer j.Close()
 			m := j.Model(hello(), "p/m")
 			for i := range turns {
-				ask(t, m, fmt.Sprint("chat", d), fmt.Sprint("t", i), said(fmt.Sprint("hi ", i)))
+				ask(t, m, fmt.Sprint("chat", d), fmt.Sprint("t", i), userMessage(fmt.Sprint("hi ", i)))
 			}
 		})
 	}
 	wg.Wait()
-	if r := sound(t, state); r.Lines != daemons*turns*2 {
+	if r := checkJournal(t, state); r.Lines != daemons*turns*2 {
 		t.Errorf("%d lines, want %d", r.Lines, daemons*turns*2)
 	}
 }
@@ -361,18 +361,18 @@ func TestErase(t *testing.T) {
 	state := t.TempDir()
 	j := New(state, Options{})
 	m := j.Model(hello(), "p/m")
-	ask(t, m, "mine", "t", said("only here"))
-	ask(t, m, "other", "t", said("also there"))
+	ask(t, m, "mine", "t", userMessage("only here"))
+	ask(t, m, "other", "t", userMessage("also there"))
 	for range m.Stream(context.Background(), llm.Request{
-		Purpose: llm.PurposeTurn, Messages: []llm.Message{said("a subagent's")}, Origin: llm.Origin{Chat: "subagent-x", Parent: "mine", Turn: "c"},
+		Purpose: llm.PurposeTurn, Messages: []llm.Message{userMessage("a subagent's")}, Origin: llm.Origin{Chat: "subagent-x", Parent: "mine", Turn: "c"},
 	}) {
 	}
 	if err := j.Erase("mine"); err != nil {
 		t.Fatal(err)
 	}
-	ask(t, m, "other", "t2", said("also there"))
+	ask(t, m, "other", "t2", userMessage("also there"))
 	j.Close()
-	r := sound(t, state)
+	r := checkJournal(t, state)
 	if r.Erased != 2 || r.Bodies != 3 {
 		t.Errorf("%d bodies are erased and %d are left, want 2 and 3", r.Erased, r.Bodies)
 	}
@@ -396,7 +396,7 @@ func TestTrim(t *testing.T) {
 	j := New(state, Options{SegmentSize: 4000, Limits: func() Limits { return Limits{Bytes: 20000} }})
 	m := j.Model(hello(), "p/m")
 	for i := range 60 {
-		ask(t, m, "chat", fmt.Sprint("t", i), said(fmt.Sprint("hi ", i, strings.Repeat("x", 300))))
+		ask(t, m, "chat", fmt.Sprint("t", i), userMessage(fmt.Sprint("hi ", i, strings.Repeat("x", 300))))
 	}
 	if err := j.Trim(t.Context()); err != nil {
 		t.Fatal(err)
@@ -414,20 +414,20 @@ func TestTrim(t *testing.T) {
 	if n := size(); n > 20000+headSize+1000 || n < 5000 {
 		t.Errorf("%d bytes are left", n)
 	}
-	sound(t, state)
+	checkJournal(t, state)
 
 	c := At(state)
 	defer c.Close()
 	if err := c.Trim(Limits{Bytes: 10}, time.Now()); err != nil { // nothing may stay, and Trim must end
 		t.Fatal(err)
 	}
-	if r := sound(t, state); r.Bodies != 0 || r.Segments != 1 {
+	if r := checkJournal(t, state); r.Bodies != 0 || r.Segments != 1 {
 		t.Errorf("%+v is left", r)
 	}
 	if err := c.Trim(Limits{Age: time.Hour}, time.Now().Add(24*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	sound(t, state)
+	checkJournal(t, state)
 }
 
 // Measures the cost of recording a call with a long history: on the call's path, and including the
@@ -435,7 +435,7 @@ func TestTrim(t *testing.T) {
 func BenchmarkCall(b *testing.B) {
 	history := make([]llm.Message, 200)
 	for i := range history {
-		history[i] = said(strings.Repeat(fmt.Sprint("message ", i, " "), 100))
+		history[i] = userMessage(strings.Repeat(fmt.Sprint("message ", i, " "), 100))
 	}
 	recorded := func(b *testing.B, path bool) {
 		j := New(b.TempDir(), Options{})

@@ -31,7 +31,7 @@ func occupy(t *testing.T, state string) (release func()) {
 // lines counts the recorded lines, all of which must be valid.
 func lines(t *testing.T, state string) int {
 	t.Helper()
-	sound(t, state)
+	checkJournal(t, state)
 	c := At(state)
 	defer c.Close()
 	var out bytes.Buffer
@@ -50,8 +50,8 @@ func pendingFiles(t *testing.T, state, suffix string) []string {
 	return list
 }
 
-// next is the next process, which records nothing itself.
-func next(t *testing.T, state string) {
+// runNextProcess is the next process, which records nothing itself.
+func runNextProcess(t *testing.T, state string) {
 	t.Helper()
 	j := New(state, Options{})
 	defer j.Close()
@@ -72,7 +72,7 @@ func closedWhileLocked(t *testing.T, state string, turns int) {
 	j.patience = time.Millisecond
 	m := j.Model(hello(), "p/m")
 	for i := range turns {
-		ask(t, m, "chat", fmt.Sprint("t", i), said("the secret"), said(fmt.Sprint("question ", i)))
+		ask(t, m, "chat", fmt.Sprint("t", i), userMessage("the secret"), userMessage(fmt.Sprint("question ", i)))
 	}
 	j.Close()
 }
@@ -84,7 +84,7 @@ func TestTrimWaitsForNobodyAtTheEnd(t *testing.T) {
 	defer release()
 	j := New(state, Options{})
 	j.patience = time.Millisecond
-	ask(t, j.Model(hello(), "p/m"), "chat", "t", said("a question"))
+	ask(t, j.Model(hello(), "p/m"), "chat", "t", userMessage("a question"))
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- j.Trim(ctx) }()
@@ -112,7 +112,7 @@ func TestTheNextProcessGoesOn(t *testing.T) {
 		t.Errorf("%v: %s", err, data)
 	}
 	closedWhileLocked(t, state, 1)
-	next(t, state)
+	runNextProcess(t, state)
 	if n := lines(t, state); n != 12 {
 		t.Errorf("%d lines, want 12", n)
 	}
@@ -142,12 +142,12 @@ func TestPendingSurvivesKills(t *testing.T) {
 		"while it was appended": func(t *testing.T, path string, whole []byte) {
 			state := filepath.Dir(filepath.Dir(filepath.Dir(path)))
 			save(t, path, whole[:bytes.IndexByte(whole, '\n')+1])
-			next(t, state)
+			runNextProcess(t, state)
 			save(t, strings.TrimSuffix(path, recordsSuffix)+begunSuffix, whole)
 		},
 		"before it was removed": func(t *testing.T, path string, whole []byte) {
 			save(t, path, whole)
-			next(t, filepath.Dir(filepath.Dir(filepath.Dir(path))))
+			runNextProcess(t, filepath.Dir(filepath.Dir(filepath.Dir(path))))
 			save(t, strings.TrimSuffix(path, recordsSuffix)+begunSuffix, whole)
 		},
 	} {
@@ -163,7 +163,7 @@ func TestPendingSurvivesKills(t *testing.T) {
 				t.Fatal(err)
 			}
 			kill(t, path, whole)
-			next(t, state)
+			runNextProcess(t, state)
 			if n := lines(t, state); n != 6 {
 				t.Errorf("%d lines, want 6", n)
 			}
@@ -183,19 +183,19 @@ func save(t *testing.T, path string, data []byte) {
 func TestEraseWaitsForNobody(t *testing.T) {
 	state := t.TempDir()
 	j := New(state, Options{})
-	ask(t, j.Model(hello(), "p/m"), "mine", "t", said("only here"))
+	ask(t, j.Model(hello(), "p/m"), "mine", "t", userMessage("only here"))
 	j.Close()
 	release := occupy(t, state)
 	j = New(state, Options{})
 	j.patience = time.Millisecond
-	ask(t, j.Model(hello(), "p/m"), "mine", "t2", said("only here, later"))
+	ask(t, j.Model(hello(), "p/m"), "mine", "t2", userMessage("only here, later"))
 	if err := j.Erase("mine"); err != nil { // with the lock taken: waiting for it would never return
 		t.Fatal(err)
 	}
 	j.Close()
 	release()
-	next(t, state)
-	if r := sound(t, state); r.Erased == 0 {
+	runNextProcess(t, state)
+	if r := checkJournal(t, state); r.Erased == 0 {
 		t.Errorf("%+v", r)
 	}
 	_ = filepath.WalkDir(state, func(path string, d os.DirEntry, err error) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp"
 )
 
-// The events of lines. The first three are ESRP's (contract 1.4), the others are eca's.
+// The events of lines. The first three are ESRP's (esrp.md 1.4), the others are eca's.
 const (
 	Requested = "service.requested"
 	Completed = "service.completed"

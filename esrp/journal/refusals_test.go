@@ -14,12 +14,12 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// calling answers with a tool call.
-func calling(id, name, arguments string) scripted {
+// answerWithCall answers with a tool call.
+func answerWithCall(id, name, arguments string) scripted {
 	return scripted{{Kind: llm.ToolStart, ID: id, Name: name}, {Kind: llm.ToolEnd, ID: id, Text: arguments}, {Kind: llm.StopDelta, Stop: llm.StopToolCalls}}
 }
 
-func judged(id, name, arguments string) event.ToolJudged {
+func judgedCall(id, name, arguments string) event.ToolJudged {
 	return event.ToolJudged{
 		Tool:      event.Tool{CallID: id, Name: name, Server: "eca", Origin: "native"},
 		Arguments: json.RawMessage(arguments), Decision: "ask", Rule: "a rule", Reason: "a reason",
@@ -37,19 +37,19 @@ func events(bodies ...event.Body) (out []event.Event) {
 func TestRefused(t *testing.T) {
 	state := t.TempDir()
 	j := New(state, Options{Clean: func(s string) string { return strings.ReplaceAll(s, "secret-1", "[REDACTED]") }})
-	ask(t, j.Model(calling("c1", "eca__look", `{}`), "p/m"), "chat", "t", said("look"))
-	unknown := judged("c2", "run secret-1 \x00 and so on", `{"password":"hunter2","x":"secret-1"}`)
+	ask(t, j.Model(answerWithCall("c1", "eca__look", `{}`), "p/m"), "chat", "t", userMessage("look"))
+	unknown := judgedCall("c2", "run secret-1 \x00 and so on", `{"password":"hunter2","x":"secret-1"}`)
 	unknown.Origin, unknown.Server = "unknown", "unknown"
-	j.Log("chat", events(judged("c1", "look", `{"at":"x"}`)))
+	j.Log("chat", events(judgedCall("c1", "look", `{"at":"x"}`)))
 	j.Log("chat", events(unknown, event.ToolFinished{CallID: "c2", Outputs: []string{"no such tool: secret-1"}, Failed: true}))
 	j.Log("chat", events(event.ToolRejected{CallID: "c1", Reason: event.RejectedByUser, Message: "no, secret-1"}))
 	// These calls ran, or were stopped while running: their wrapper records them.
-	j.Log("chat", events(judged("c3", "look", `{}`), event.ToolStarted{CallID: "c3"}, event.ToolFinished{CallID: "c3"}))
-	j.Log("chat", events(judged("c4", "look", `{}`), event.ToolStarted{CallID: "c4"}, event.ToolRejected{CallID: "c4", Reason: event.RejectedByStop}))
-	j.Log("chat", events(judged("c5", "look", `{}`), event.TurnFinished{}, event.ToolRejected{CallID: "c5"}))
+	j.Log("chat", events(judgedCall("c3", "look", `{}`), event.ToolStarted{CallID: "c3"}, event.ToolFinished{CallID: "c3"}))
+	j.Log("chat", events(judgedCall("c4", "look", `{}`), event.ToolStarted{CallID: "c4"}, event.ToolRejected{CallID: "c4", Reason: event.RejectedByStop}))
+	j.Log("chat", events(judgedCall("c5", "look", `{}`), event.TurnFinished{}, event.ToolRejected{CallID: "c5"}))
 	j.Close()
 
-	sound(t, state)
+	checkJournal(t, state)
 	c := At(state)
 	defer c.Close()
 	calls, err := c.Calls("chat")
@@ -95,7 +95,7 @@ func TestConversationThatRuns(t *testing.T) {
 	j := New(state, Options{})
 	defer j.Close()
 	next, stop := iter.Pull2(j.Model(hello(), "p/m").Stream(t.Context(), llm.Request{
-		Purpose: llm.PurposeTurn, Model: "m", Messages: []llm.Message{said("hi")}, Origin: llm.Origin{Chat: "chat", Turn: "t"},
+		Purpose: llm.PurposeTurn, Model: "m", Messages: []llm.Message{userMessage("hi")}, Origin: llm.Origin{Chat: "chat", Turn: "t"},
 	}))
 	defer stop()
 	if _, err, ok := next(); !ok || err != nil {
@@ -121,22 +121,22 @@ func TestLeft(t *testing.T) {
 		want string
 	}{
 		"a hook refuses": {func(j *Journal) {
-			j.Log("chat", events(judged("c1", "look", `{}`), event.ToolRejected{CallID: "c1", Reason: event.RejectedByHook}))
+			j.Log("chat", events(judgedCall("c1", "look", `{}`), event.ToolRejected{CallID: "c1", Reason: event.RejectedByHook}))
 		}, "line 3 of the journal, request ID: a hook refused the call"},
 		"the turn is stopped": {func(j *Journal) {
-			j.Log("chat", events(judged("c1", "look", `{}`), event.ToolRejected{CallID: "c1", Reason: event.RejectedByStop}))
+			j.Log("chat", events(judgedCall("c1", "look", `{}`), event.ToolRejected{CallID: "c1", Reason: event.RejectedByStop}))
 		}, "line 3 of the journal, request ID: the turn was stopped before the call ran"},
 		"a hook changes arguments": {func(j *Journal) {
-			j.Log("chat", events(judged("c1", "look", `{"at":"y"}`), event.ToolRejected{CallID: "c1", Reason: event.RejectedByUser}))
+			j.Log("chat", events(judgedCall("c1", "look", `{"at":"y"}`), event.ToolRejected{CallID: "c1", Reason: event.RejectedByUser}))
 		}, "line 3 of the journal, request ID: a hook changed the arguments of the call"},
 		"nothing of a call": {func(*Journal) {}, "1 tool calls were made in the turn, but 0 are on record"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := t.TempDir()
 			j := New(state, Options{})
-			ask(t, j.Model(calling("c1", "eca__look", `{}`), "p/m"), "chat", "t", said("look"))
+			ask(t, j.Model(answerWithCall("c1", "eca__look", `{}`), "p/m"), "chat", "t", userMessage("look"))
 			c.do(j)
-			ask(t, j.Model(hello(), "p/m"), "chat", "t", said("look"),
+			ask(t, j.Model(hello(), "p/m"), "chat", "t", userMessage("look"),
 				llm.Message{Role: llm.Assistant, Parts: []llm.Part{llm.ToolCall{ID: "c1", Name: "eca__look", Arguments: json.RawMessage(`{}`)}}},
 				llm.Message{Role: llm.User, Parts: []llm.Part{llm.ToolResult{ID: "c1", Text: "It did not run.", Failed: true}}})
 			j.Close()

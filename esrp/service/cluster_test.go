@@ -84,11 +84,11 @@ func TestClusterLosesANode(t *testing.T) {
 	}
 	defer s.Close()
 	for range 2 {
-		nc, err := Dial(t.Context(), o.NATS, quiet())
+		nc, err := Dial(t.Context(), o.NATS, discardLogger())
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer NewWorker(nc, WorkerOptions{Operations: ops, Log: quiet()}).Close()
+		defer NewWorker(nc, WorkerOptions{Operations: ops, Log: discardLogger()}).Close()
 	}
 	var ids []string
 	for i := range 100 {
@@ -108,7 +108,7 @@ func TestClusterLosesANode(t *testing.T) {
 		ids = append(ids, j.id)
 	}
 	for _, id := range ids[:4] {
-		eventually(t, s, id, "holding")
+		waitForEvent(t, s, id, "holding")
 	}
 	nc, err := nats.Connect(o.NATS.URL)
 	if err != nil {
@@ -144,15 +144,15 @@ func TestDial(t *testing.T) {
 	if !alone.ReadyForConnections(time.Minute) {
 		t.Fatal("NATS does not start")
 	}
-	if nc, err := Dial(t.Context(), Access{URL: alone.ClientURL(), Token: "wrong"}, quiet()); err == nil || !strings.Contains(strings.ToLower(err.Error()), "authorization") {
+	if nc, err := Dial(t.Context(), Access{URL: alone.ClientURL(), Token: "wrong"}, discardLogger()); err == nil || !strings.Contains(strings.ToLower(err.Error()), "authorization") {
 		t.Errorf("connected %v, %v", nc, err)
 	}
-	if _, err := Dial(t.Context(), Access{URL: "nats://%zz"}, quiet()); err == nil {
+	if _, err := Dial(t.Context(), Access{URL: "nats://%zz"}, discardLogger()); err == nil {
 		t.Error("Dial accepted an invalid URL")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Dial(ctx, Access{URL: "nats://127.0.0.1:1"}, quiet()); err == nil || !strings.Contains(err.Error(), "connect to NATS") {
+	if _, err := Dial(ctx, Access{URL: "nats://127.0.0.1:1"}, discardLogger()); err == nil || !strings.Contains(err.Error(), "connect to NATS") {
 		t.Errorf("after its context ended, Dial returned %v", err)
 	}
 	o := options(t.TempDir(), newEcho())

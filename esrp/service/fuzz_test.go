@@ -15,7 +15,7 @@ import (
 func openForFuzz(f *testing.F) *Service {
 	f.Helper()
 	ops := newEcho()
-	s, err := Open(f.Context(), Options{Dir: f.TempDir(), Token: token, Operations: ops, Log: quiet()})
+	s, err := Open(f.Context(), Options{Dir: f.TempDir(), Token: token, Operations: ops, Log: discardLogger()})
 	if err != nil {
 		f.Fatal(err)
 	}

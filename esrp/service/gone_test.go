@@ -22,8 +22,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// taken submits a request.
-func taken(t *testing.T, s *Service, doc string) string {
+// submit sends a request, and returns the id of its job.
+func submit(t *testing.T, s *Service, doc string) string {
 	t.Helper()
 	q, err := esrp.DecodeRequest([]byte(doc))
 	if err != nil {
@@ -49,12 +49,12 @@ func TestJobWhoseArtifactIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := taken(t, s, strings.Replace(request("echo", artifactPrefix+hash, asyncMode, ""), `"encoding":"utf-8"`, `"encoding":"path"`, 1))
-	next := taken(t, s, request("echo", "next", asyncMode, ""))
+	id := submit(t, s, strings.Replace(request("echo", artifactPrefix+hash, asyncMode, ""), `"encoding":"utf-8"`, `"encoding":"path"`, 1))
+	next := submit(t, s, request("echo", "next", asyncMode, ""))
 	if err := s.blobs.Delete(t.Context(), hash); err != nil {
 		t.Fatal(err)
 	}
-	w, err := s.Worker(t.Context(), WorkerOptions{Operations: ops, Jobs: 1, Log: quiet()})
+	w, err := s.Worker(t.Context(), WorkerOptions{Operations: ops, Jobs: 1, Log: discardLogger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,17 +93,17 @@ func TestServiceIsGone(t *testing.T) {
 	}
 	gone, stays := open(), open()
 	defer stays.Close()
-	conn, err := Dial(t.Context(), Access{URL: natsURL, Token: token}, quiet())
+	conn, err := Dial(t.Context(), Access{URL: natsURL, Token: token}, discardLogger())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := NewWorker(conn, WorkerOptions{Operations: ops, Jobs: 1, Log: quiet()})
+	w := NewWorker(conn, WorkerOptions{Operations: ops, Jobs: 1, Log: discardLogger()})
 	defer w.Close()
 	doc := request("hold", "held", asyncMode, "")
-	held, waits := taken(t, gone, doc), taken(t, gone, request("echo", "waits", asyncMode, ""))
-	eventually(t, gone, held, "holding")
+	held, waits := submit(t, gone, doc), submit(t, gone, request("echo", "waits", asyncMode, ""))
+	waitForEvent(t, gone, held, "holding")
 	gone.Close()
-	if same := taken(t, stays, doc); same != held {
+	if same := submit(t, stays, doc); same != held {
 		t.Errorf("the other service made a second job of the same request: %s, %s", same, held)
 	}
 	close(ops.hold)
@@ -129,13 +129,13 @@ func TestServerIsGoneForGood(t *testing.T) {
 		return s
 	}
 	gone := open()
-	conn, err := Dial(t.Context(), Access{URL: natsURL, Token: token}, quiet())
+	conn, err := Dial(t.Context(), Access{URL: natsURL, Token: token}, discardLogger())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := NewWorker(conn, WorkerOptions{Operations: ops, Jobs: 1, Log: quiet()})
+	w := NewWorker(conn, WorkerOptions{Operations: ops, Jobs: 1, Log: discardLogger()})
 	defer w.Close()
-	eventually(t, gone, taken(t, gone, request("hold", "held", asyncMode, "")), "holding")
+	waitForEvent(t, gone, submit(t, gone, request("hold", "held", asyncMode, "")), "holding")
 	gone.Close()
 	nc, err := nats.Connect(natsURL, nats.Token(token))
 	if err != nil {
@@ -151,7 +151,7 @@ func TestServerIsGoneForGood(t *testing.T) {
 	}
 	stays := open()
 	defer stays.Close()
-	succeededOnce(t, stays, []string{taken(t, stays, request("echo", "next", asyncMode, ""))})
+	succeededOnce(t, stays, []string{submit(t, stays, request("echo", "next", asyncMode, ""))})
 }
 
 // The folder of an earlier version is named with what to do.

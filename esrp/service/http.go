@@ -24,7 +24,7 @@ type HTTPOptions struct {
 	Concurrency int     // concurrent requests, including streams; default 1,024
 }
 
-// Handler serves HTTP (contract 8).
+// Handler serves HTTP (esrp.md 8).
 func (s *Service) Handler(o HTTPOptions) http.Handler {
 	if o.MaxBody <= 0 {
 		o.MaxBody = 4 << 20

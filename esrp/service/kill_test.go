@@ -43,13 +43,13 @@ func play(what string) error {
 	kind, where, _ := strings.Cut(what, " ")
 	o := WorkerOptions{Operations: ops}
 	if kind == "worker" {
-		nc, err := Dial(context.Background(), Access{URL: where, Token: token}, quiet())
+		nc, err := Dial(context.Background(), Access{URL: where, Token: token}, discardLogger())
 		if err != nil {
 			return err
 		}
 		defer NewWorker(nc, o).Close()
 	} else {
-		service := Options{Dir: where, Token: token, Operations: ops, Log: quiet()}
+		service := Options{Dir: where, Token: token, Operations: ops, Log: discardLogger()}
 		if kind == "node" {
 			service.NATS.URL = where
 		}
@@ -120,8 +120,8 @@ func frames(t *testing.T, s *Service, id string) (kinds []esrp.JobEventType, bod
 	}
 }
 
-// eventually waits for an event of a job that contains a text.
-func eventually(t *testing.T, s *Service, id, says string) {
+// waitForEvent waits for an event of a job that contains a text.
+func waitForEvent(t *testing.T, s *Service, id, says string) {
 	t.Helper()
 	for {
 		news, leave := s.hub.subscribe(id)
@@ -165,16 +165,16 @@ func TestKilledWorker(t *testing.T) {
 	}
 	victim, _ := child(t, "worker nats://"+s.NATSAddress())
 	ids := []string{submit("hold", "victim")}
-	eventually(t, s, ids[0], "holding") // the other process has it
+	waitForEvent(t, s, ids[0], "holding") // the other process has it
 	for i := range 199 {
 		ids = append(ids, submit("echo", fmt.Sprint("job ", i)))
 	}
 	close(ops.hold) // jobs in this process do not hold
-	nc, err := Dial(t.Context(), Access{URL: "nats://" + s.NATSAddress(), Token: token}, quiet())
+	nc, err := Dial(t.Context(), Access{URL: "nats://" + s.NATSAddress(), Token: token}, discardLogger())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := NewWorker(nc, WorkerOptions{Operations: ops, Log: quiet()})
+	w := NewWorker(nc, WorkerOptions{Operations: ops, Log: discardLogger()})
 	defer w.Close()
 	if _, err := s.wait(t.Context(), ids[len(ids)/2]); err != nil { // both workers are busy
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestKilledWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	succeededOnce(t, s, ids)
-	eventually(t, s, ids[0], "its worker was lost")
+	waitForEvent(t, s, ids[0], "its worker was lost")
 	if ops.count("victim") == 0 {
 		t.Error("the job of the killed worker has an answer, although no other worker ran it again")
 	}
@@ -222,7 +222,7 @@ func TestKilledServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	w, err := s.Worker(t.Context(), WorkerOptions{Operations: ops, Log: quiet()})
+	w, err := s.Worker(t.Context(), WorkerOptions{Operations: ops, Log: discardLogger()})
 	if err != nil {
 		t.Fatal(err)
 	}

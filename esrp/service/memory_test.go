@@ -19,12 +19,12 @@ import (
 func TestThirdNodeServesAnOutput(t *testing.T) {
 	needs.Long(t)
 	address, nodes := nodesOf(t, 1, time.Minute)
-	conn, err := Dial(t.Context(), Access{URL: address, Token: token}, quiet())
+	conn, err := Dial(t.Context(), Access{URL: address, Token: token}, discardLogger())
 	if err != nil {
 		t.Fatal(err)
 	}
 	data := bytes.Repeat([]byte("0123456789abcdef"), maxBlob/16)
-	worker := NewWorker(conn, WorkerOptions{Operations: constant{newEcho(), data}, Jobs: 1, Log: quiet()})
+	worker := NewWorker(conn, WorkerOptions{Operations: constant{newEcho(), data}, Jobs: 1, Log: discardLogger()})
 	defer worker.Close()
 	j, err := accept(t, nodes[0], request("echo", "x", asyncMode, ""))
 	if err != nil {

@@ -194,11 +194,11 @@ func TestWorkerIsLostBetweenEvents(t *testing.T) {
 	defer http.DefaultClient.CloseIdleConnections()
 	r := &rig{t: t, s: nodes[1], base: other.URL}
 	work := func(address string) *Worker {
-		conn, err := Dial(t.Context(), Access{URL: address, Token: token}, quiet())
+		conn, err := Dial(t.Context(), Access{URL: address, Token: token}, discardLogger())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return NewWorker(conn, WorkerOptions{Operations: steps{newEcho()}, Jobs: 1, Log: quiet()})
+		return NewWorker(conn, WorkerOptions{Operations: steps{newEcho()}, Jobs: 1, Log: discardLogger()})
 	}
 	for after := 1; ; after++ {
 		proxy := newCutting(t, u.Host, after)
@@ -308,7 +308,7 @@ func TestOnlyNodeIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	w, err := s.Worker(t.Context(), WorkerOptions{Operations: newEcho(), Log: quiet()})
+	w, err := s.Worker(t.Context(), WorkerOptions{Operations: newEcho(), Log: discardLogger()})
 	if err != nil {
 		t.Fatal(err)
 	}

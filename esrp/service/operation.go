@@ -23,7 +23,7 @@ type Operations interface {
 	// inputs are invalid. It is called before a request is accepted.
 	Check(r esrp.Request) error
 	// Repeatable reports whether a request can safely be repeated. If it cannot, its key is the
-	// hash of its payload, unless the caller sets a key (contract 8).
+	// hash of its payload, unless the caller sets a key (esrp.md 8).
 	Repeatable(r esrp.Request) bool
 	// Run executes a request until ctx ends. Errors that are not *Failure are reported as UNKNOWN.
 	Run(ctx context.Context, c Call) (Result, error)
@@ -55,7 +55,7 @@ type Output struct {
 	Data              []byte
 }
 
-// Failure is an error with its code (contract 7).
+// Failure is an error with its code (esrp.md 7).
 type Failure struct {
 	Code    esrp.Code
 	Message string

@@ -84,11 +84,11 @@ type rig struct {
 	base string
 }
 
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+func discardLogger() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
 func options(dir string, ops Operations) Options {
 	return Options{
-		Dir: dir, Token: token, Operations: ops, Log: quiet(),
+		Dir: dir, Token: token, Operations: ops, Log: discardLogger(),
 	}
 }
 
@@ -182,8 +182,8 @@ func (r *rig) await(id string) esrp.Response {
 	return out
 }
 
-// started waits until a job has started.
-func (r *rig) started(id string) {
+// waitUntilStarted waits until a job has started.
+func (r *rig) waitUntilStarted(id string) {
 	r.t.Helper()
 	for {
 		news, leave := r.s.hub.subscribe(id)

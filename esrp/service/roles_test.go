@@ -42,11 +42,11 @@ func TestRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	conn, err := Dial(t.Context(), access(RoleWorker), quiet())
+	conn, err := Dial(t.Context(), access(RoleWorker), discardLogger())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer NewWorker(conn, WorkerOptions{Operations: ops, Log: quiet()}).Close()
+	defer NewWorker(conn, WorkerOptions{Operations: ops, Log: discardLogger()}).Close()
 	var ids []string
 	for i := range 3 {
 		doc := request("echo", strings.Repeat("x", 1+i*300<<10), asyncMode, "")
@@ -97,7 +97,7 @@ func TestRoles(t *testing.T) {
 			return ctx.Err()
 		},
 	} {
-		t.Run(what, func(t *testing.T) { refused(t, access(RoleWorker), attack) })
+		t.Run(what, func(t *testing.T) { checkRefused(t, access(RoleWorker), attack) })
 	}
 	for what, attack := range map[string]func(ctx context.Context, nc *nats.Conn, js jetstream.JetStream) error{
 		"remove the jobs": func(ctx context.Context, _ *nats.Conn, js jetstream.JetStream) error {
@@ -116,9 +116,9 @@ func TestRoles(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run("a server: "+what, func(t *testing.T) { refused(t, access(RoleServer), attack) })
+		t.Run("a server: "+what, func(t *testing.T) { checkRefused(t, access(RoleServer), attack) })
 	}
-	if _, err := Dial(t.Context(), Access{URL: url, Token: token}, quiet()); err == nil {
+	if _, err := Dial(t.Context(), Access{URL: url, Token: token}, discardLogger()); err == nil {
 		t.Error("the server accepted a client without a key")
 	}
 	succeededOnce(t, s, ids) // nothing has changed
@@ -155,8 +155,8 @@ func serveAccounts(t *testing.T, accounts string) string {
 	return s.ClientURL()
 }
 
-// refused checks that NATS refuses an attack of a client with the key of a role.
-func refused(t *testing.T, a Access, attack func(context.Context, *nats.Conn, jetstream.JetStream) error) {
+// checkRefused checks that NATS refuses an attack of a client with the key of a role.
+func checkRefused(t *testing.T, a Access, attack func(context.Context, *nats.Conn, jetstream.JetStream) error) {
 	t.Helper()
 	seed, err := jet.ReadSeed(t.Context(), a.KeyFile)
 	if err != nil {

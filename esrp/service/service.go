@@ -1,5 +1,5 @@
 // Package service accepts ESRP requests over HTTP, and runs them on workers that are connected by
-// NATS. The contract is esrp.md 6 to 9.
+// NATS. docs/contracts/esrp.md, sections 6 to 9, describes the service.
 //
 // All jobs are in one JetStream stream (jobs.go). The events of a job are under a separate subject,
 // and the last event contains its state (event.go). A writer appends an event only if the last event

@@ -161,7 +161,7 @@ func TestCancel(t *testing.T) {
 	body := request("hold", "a", asyncMode, "")
 	_, out := r.respond("POST", "/v1/jobs", body)
 	id := out.Job.ID.String()
-	r.started(id)
+	r.waitUntilStarted(id)
 	status, out := r.respond("POST", "/v1/jobs/"+id+"/cancel", "")
 	cancelled, _ := out.Error.Details.Get("cancelled")
 	if status != 200 || out.Job.State != esrp.JobCancelled || !cancelled.Bool {

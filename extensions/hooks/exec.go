@@ -65,7 +65,7 @@ func problemOf(exit proc.Exit, limit time.Duration) string {
 }
 
 // command returns the program and arguments for an action: always bash, whatever shell the tools
-// use (eca-features 18.1).
+// use (eca-features.md 18.1).
 func command(a action, root string) (path string, args []string, err error) {
 	path, args = "bash", []string{"-c", a.Shell}
 	if runtime.GOOS == "windows" {

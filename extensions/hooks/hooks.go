@@ -1,5 +1,5 @@
 // Package hooks runs the scripts that users attach to events. A script sees an event before or
-// after it happens, and may change its effects (eca-features, section 18).
+// after it happens, and may change its effects (eca-features.md, section 18).
 //
 // A Set contains the hooks of one configuration. Run runs the hooks of an event one after the other,
 // sorted by name, and returns their requests as data. The caller decides about them and may ignore
@@ -34,7 +34,7 @@ import (
 // Event is something that hooks can be attached to.
 type Event string
 
-// The events (eca-features 18.2).
+// The events (eca-features.md 18.2).
 const (
 	SessionStart        Event = "sessionStart"
 	SessionEnd          Event = "sessionEnd"

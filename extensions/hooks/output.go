@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// output is the JSON output of a script (eca-features 18.1 and 18.2).
+// output is the JSON output of a script (eca-features.md 18.1 and 18.2).
 type output struct {
 	SystemMessage     string
 	SuppressOutput    bool

@@ -15,7 +15,7 @@ type Call struct {
 	Event Event
 	Roots []string // workspace folders; without any, no hooks run
 	// Fields are the input fields of the event, in addition to those that every script gets; see
-	// eca-features 18.2.
+	// eca-features.md 18.2.
 	Fields  map[string]any
 	Tool    *Tool  // for events of a tool
 	Trigger string // for a compaction: manual or auto

@@ -1,6 +1,6 @@
 // Package plugins finds the plugins that a user installed: folders with agents, skills,
 // rules, commands, hooks, MCP servers and configuration, offered by sources that the user
-// named (eca-features 21).
+// named (eca-features.md 21).
 //
 //	<source>/.eca-plugin/marketplace.json   {"plugins": [{"name", "description", "source", "dependencies"}]}
 //	<plugin>/.eca-plugin/plugin.json        {"dependencies": ["name", "name@source"]}

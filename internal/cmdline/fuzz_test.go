@@ -61,8 +61,8 @@ func checkReads(t interface{ Fatalf(string, ...any) }, text string) {
 			switch n.Op {
 			case syntax.RdrIn, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.DplIn, syntax.DplOut:
 			default:
-				if n.Word.Lit() != "/dev/null" && printed(n.Word) != "/dev/null" {
-					t.Fatalf("%q writes %q", text, printed(n.Word))
+				if n.Word.Lit() != "/dev/null" && printNode(n.Word) != "/dev/null" {
+					t.Fatalf("%q writes %q", text, printNode(n.Word))
 				}
 			}
 		case *syntax.FuncDecl, *syntax.ProcSubst, *syntax.DeclClause, *syntax.LetClause, *syntax.ArithmCmd, *syntax.CoprocClause:
@@ -139,7 +139,7 @@ func TestGeneratedProgramsPass(t *testing.T) {
 	}
 }
 
-func printed(n syntax.Node) string {
+func printNode(n syntax.Node) string {
 	var b strings.Builder
 	if err := syntax.NewPrinter().Print(&b, n); err != nil {
 		return err.Error()

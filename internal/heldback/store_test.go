@@ -9,8 +9,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// interrupted is a workspace in which a command made .envrc when its daemon was killed.
-func interrupted(t *testing.T) (s *Store, state, root string) {
+// interruptedWorkspace makes a workspace in which a command made .envrc when its daemon was killed.
+func interruptedWorkspace(t *testing.T) (s *Store, state, root string) {
 	t.Helper()
 	state, root = t.TempDir(), t.TempDir()
 	write(t, filepath.Join(root, ".npmrc"), "mine\n")
@@ -47,7 +47,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-func exists(path string) bool {
+func fileExists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
@@ -55,7 +55,7 @@ func exists(path string) bool {
 // If a daemon was killed during a command, the next daemon searches the workspace in its place, and
 // moves only what the command made.
 func TestKilledSearchIsMadeUpFor(t *testing.T) {
-	_, state, root := interrupted(t)
+	_, state, root := interruptedWorkspace(t)
 	next := New(state)
 	if !next.Due([]string{root}) || !next.Due([]string{filepath.Join(root, "sub")}) || next.Due([]string{t.TempDir()}) {
 		t.Error("Due must be true for the workspace and its folders, and false for others")
@@ -67,7 +67,7 @@ func TestKilledSearchIsMadeUpFor(t *testing.T) {
 	if len(out) != 1 || len(out[0].Moved) != 1 || !strings.Contains(strings.Join(out[0].Lines(), "\n"), "an earlier command made "+filepath.Join(root, ".envrc")) {
 		t.Fatalf("%+v", out)
 	}
-	if exists(filepath.Join(root, ".envrc")) || !exists(filepath.Join(root, ".npmrc")) || !exists(filepath.Join(root, "\xff", ".npmrc")) {
+	if fileExists(filepath.Join(root, ".envrc")) || !fileExists(filepath.Join(root, ".npmrc")) || !fileExists(filepath.Join(root, "\xff", ".npmrc")) {
 		t.Error("Resume did not move .envrc, or moved files that the command did not make")
 	}
 	if next.Due([]string{root}) || len(next.Resume([]string{root})) > 0 {
@@ -84,10 +84,10 @@ func TestLivingSearchIsLeftAlone(t *testing.T) {
 	search := begin(t, New(state), root)
 	write(t, filepath.Join(root, ".envrc"), "bad\n")
 	other := New(state)
-	if out := other.Resume([]string{root}); len(out) > 0 || other.Due([]string{root}) || !exists(filepath.Join(root, ".envrc")) {
+	if out := other.Resume([]string{root}); len(out) > 0 || other.Due([]string{root}) || !fileExists(filepath.Join(root, ".envrc")) {
 		t.Errorf("%+v", out)
 	}
-	if out := search.Finish(); len(out.Moved) != 1 || exists(filepath.Join(root, ".envrc")) {
+	if out := search.Finish(); len(out.Moved) != 1 || fileExists(filepath.Join(root, ".envrc")) {
 		t.Errorf("%+v", out)
 	}
 }
@@ -96,7 +96,7 @@ func TestLivingSearchIsLeftAlone(t *testing.T) {
 // any more.
 func TestDamagedRecords(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "cut": `{"roots":["L3g`, "without a workspace": "{}", "another": "[1]"} {
-		s, _, root := interrupted(t)
+		s, _, root := interruptedWorkspace(t)
 		records, _ := filepath.Glob(filepath.Join(s.due, "*"+recordSuffix))
 		write(t, records[0], text)
 		if !s.Due([]string{root}) {
@@ -107,7 +107,7 @@ func TestDamagedRecords(t *testing.T) {
 			t.Errorf("%s: %+v", name, out)
 		}
 	}
-	s, _, root := interrupted(t)
+	s, _, root := interruptedWorkspace(t)
 	if err := os.RemoveAll(root); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestMoveFollowsNoLink(t *testing.T) {
 	if err := os.Rename(filepath.Join(root, "mine"), filepath.Join(root, "a")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.moveAway(p, found[0]); err == nil || !exists(filepath.Join(root, "a", ".envrc")) || !exists(filepath.Join(outside, ".envrc")) {
+	if _, err := s.moveAway(p, found[0]); err == nil || !fileExists(filepath.Join(root, "a", ".envrc")) || !fileExists(filepath.Join(outside, ".envrc")) {
 		t.Errorf("another file was moved: %v", err)
 	}
 }
@@ -187,7 +187,7 @@ func TestPlacesAreCopied(t *testing.T) {
 // Begin fails if it cannot write a record, so the command does not start. If the records cannot be
 // read, Due is true.
 func TestRecordsThatCannotBeOpened(t *testing.T) {
-	s, _, root := interrupted(t)
+	s, _, root := interruptedWorkspace(t)
 	records, _ := filepath.Glob(filepath.Join(s.due, "*"+recordSuffix))
 	owner := strings.TrimSuffix(records[0], recordSuffix) + ownerSuffix
 	if err := os.Remove(owner); err != nil {

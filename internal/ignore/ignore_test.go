@@ -63,9 +63,9 @@ func (g *git) run(dir, stdin string, args ...string) string {
 // check compares what git and we say about everything below a folder.
 func (g *git) check(dir string) {
 	g.t.Helper()
-	want := strings.Split(g.run(dir, strings.Join(below(dir, nil, nil), "\x00")+"\x00", "check-ignore", "--no-index", "-z", "--stdin"), "\x00")
+	want := strings.Split(g.run(dir, strings.Join(pathsBelow(dir, nil, nil), "\x00")+"\x00", "check-ignore", "--no-index", "-z", "--stdin"), "\x00")
 	var got []string
-	below(dir, ForTree(dir), &got)
+	pathsBelow(dir, ForTree(dir), &got)
 	want = slices.DeleteFunc(want, func(s string) bool { return s == "" })
 	slices.Sort(want)
 	slices.Sort(got)
@@ -83,9 +83,9 @@ func (g *git) check(dir string) {
 	}
 }
 
-// below lists the paths below a folder, relative to it; with rules, only what they leave,
+// pathsBelow lists the paths below a folder, relative to it; with rules, only what they leave,
 // and other files go to ignored.
-func below(dir string, rules *Rules, ignored *[]string) []string {
+func pathsBelow(dir string, rules *Rules, ignored *[]string) []string {
 	var out []string
 	var visit func(dir, rel string, rules *Rules)
 	visit = func(dir, rel string, rules *Rules) {
@@ -170,7 +170,7 @@ func TestAgainstGit(t *testing.T) {
 
 	// Folders above count, and a linked work tree has the excludes of its repository.
 	var got []string
-	below(filepath.Join(g.root, "sub"), ForTree(filepath.Join(g.root, "sub")), &got)
+	pathsBelow(filepath.Join(g.root, "sub"), ForTree(filepath.Join(g.root, "sub")), &got)
 	if want := []string{"anchored", "build", "deep/a.log", "gen", "local", "q/local"}; !slices.Equal(got, want) {
 		t.Errorf("in sub: %q, want %q", got, want)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // firstID is the id of the first request to an editor. It is high because a client may look up an
-// id in its own table of pending requests before it checks the method (eca-protocol 1.5).
+// id in its own table of pending requests before it checks the method (eca-protocol.md 1.5).
 const firstID = 1_000_000_001
 
 // drainTimeout bounds how long Close waits for a peer to read the queued messages.

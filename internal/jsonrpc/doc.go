@@ -1,5 +1,5 @@
-// Package jsonrpc is the core of all JSON-RPC 2.0 connections: those of editors (eca-protocol
-// contract, sections 1.3, 1.5, 2.1 and 12), and those of ACP, MCP, A2A and ECP.
+// Package jsonrpc is the core of all JSON-RPC 2.0 connections: those of editors (eca-protocol.md,
+// sections 1.3, 1.5, 2.1 and 12), and those of ACP, MCP, A2A and ECP.
 //
 //   - message.go: reading and writing messages and batches, with errors that a peer can act on;
 //   - pending.go: our calls that wait for an answer, and the peer's calls that are being answered;

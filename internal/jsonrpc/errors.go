@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// Error codes on the wire (eca-protocol section 12).
+// Error codes on the wire (eca-protocol.md section 12).
 const (
 	CodeParse            = -32700
 	CodeInvalidRequest   = -32600

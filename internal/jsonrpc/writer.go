@@ -123,7 +123,7 @@ func (wr *writer) drain() {
 		}
 		for _, frame := range batch {
 			// One Write per message: a client parses each chunk on its own
-			// (eca-protocol 1.3, rule 3).
+			// (eca-protocol.md 1.3, rule 3).
 			_, err := wr.w.Write(frame)
 			wr.mu.Lock()
 			wr.queued -= len(frame)

@@ -11,19 +11,17 @@ import (
 	"testing"
 )
 
-// TestECPDefects holds docs/ecp-defects.md to its numbers, each once and in order, and to the
-// tests that it names, which are there.
+// docs/ecp-defects.md has each number once and in order, and names only tests that exist.
 func TestECPDefects(t *testing.T) {
 	const (
 		top  = "../../"
-		last = 32 // of the contract, section 3
+		last = 32
 	)
 	doc, err := os.ReadFile(filepath.FromSlash(top + "docs/ecp-defects.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Those of 0.10.0 have numbers of their own (protocol 1.0, section 18), and not all are
-	// there.
+	// The defects of 0.10.0 have separate numbers, some of which are not listed.
 	row := regexp.MustCompile(`^\| ((?:0\.10/)?\d+) \| .+ \| (.+) \|$`)
 	name := regexp.MustCompile("`([a-z0-9/]+)\\.(Test[A-Za-z0-9]+)(?:/([^`]+))?`")
 	tests, parts := map[string]map[string]bool{}, map[string]map[string]bool{} // by package

@@ -40,8 +40,8 @@ func level(room string) int {
 	return 0
 }
 
-// allowed says whether code of a package may import another.
-func allowed(from, to string) bool {
+// mayImportOwn reports whether code of a package may import another of our packages.
+func mayImportOwn(from, to string) bool {
 	switch {
 	case from == "chat" && to == "chat/history":
 		return true
@@ -182,7 +182,7 @@ func TestImports(t *testing.T) {
 			switch {
 			case ours && !testOnly && forTests(to):
 				t.Errorf("%s imports %s, which is for tests", from, to)
-			case ours && !testOnly && !allowed(from, to):
+			case ours && !testOnly && !mayImportOwn(from, to):
 				t.Errorf("%s (level %d) must not import %s (level %d)", from, level(from), to, level(to))
 			case !ours && !testOnly && !mayImport(from, imp):
 				t.Errorf("%s imports %s; only %s may", from, imp, onlyImporter(imp))
@@ -193,7 +193,7 @@ func TestImports(t *testing.T) {
 			helper := forTests(to) || to == "daemon" || strings.HasPrefix(to, from+"/") || // tests of a package may put it together
 				from == "remote" && (to == "server" || to == "editors/web") ||
 				from == "tools/lsp" && to == "tools/diagnostics" // and see what edits report of its servers
-			if ours && !helper && to != from && !allowed(from, to) && level(from) >= level(to) {
+			if ours && !helper && to != from && !mayImportOwn(from, to) && level(from) >= level(to) {
 				t.Errorf("tests of %s must not import %s", from, to)
 			}
 		}
@@ -238,7 +238,7 @@ func TestRules(t *testing.T) {
 		{"repomap", "repomap/lang", true},
 		{"contexts", "repomap", false},
 	} {
-		if allowed(c.from, c.to) != c.want {
+		if mayImportOwn(c.from, c.to) != c.want {
 			t.Errorf("%s -> %s: %v", c.from, c.to, !c.want)
 		}
 	}

@@ -42,7 +42,7 @@ func TestLimits(t *testing.T) {
 						continue
 					}
 					name := src.room + "." + ts.Name.Name
-					doc := unwrapped(d.Doc.Text() + ts.Doc.Text())
+					doc := onOneLine(d.Doc.Text() + ts.Doc.Text())
 					docs[name] += doc // a type of several systems has several
 					place[name] = src.at(ts).String()
 					if st, ok := ts.Type.(*ast.StructType); ok && st.Fields.NumFields() > maxFields && !strings.Contains(doc, whyFields) {
@@ -63,8 +63,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// unwrapped is a comment on one line.
-func unwrapped(doc string) string { return strings.Join(strings.Fields(doc), " ") }
+// onOneLine returns a comment on one line.
+func onOneLine(doc string) string { return strings.Join(strings.Fields(doc), " ") }
 
 // receiver returns the type that a function is a method of, or "".
 func receiver(d *ast.FuncDecl) string {

@@ -81,7 +81,7 @@ func TestSkips(t *testing.T) {
 			case sel.Sel.Name == "Skip" || sel.Sel.Name == "Skipf":
 				seen++
 				const fewest = 3
-				if len(strings.Fields(leading(call.Args))) < fewest {
+				if len(strings.Fields(leadingText(call.Args))) < fewest {
 					t.Errorf("%s: say NOT TESTED (or NOT MEASURED), what is missing, and how one gets it; or use what internal/needs has", src.at(call))
 				}
 			}
@@ -100,8 +100,8 @@ func isModule(dir string) bool {
 	return err == nil && filepath.Clean(dir) != filepath.Join("..", "..")
 }
 
-// leading returns the text that a call's first argument begins with, if it is written there.
-func leading(args []ast.Expr) string {
+// leadingText returns the text that a call's first argument begins with, if it is written there.
+func leadingText(args []ast.Expr) string {
 	if len(args) == 0 {
 		return ""
 	}

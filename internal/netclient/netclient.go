@@ -1,6 +1,6 @@
 // Package netclient creates all HTTP clients of the program: it decides through which proxy a
 // server is reached, which certificates are trusted, and which client certificate eca presents
-// (eca-features 8).
+// (eca-features.md 8).
 //
 // It owns the connections. Clients with equal Options share connections and reuse them. HTTP/2 is
 // used if the server supports it, unless Options forbid it. Existing clients follow Use: new

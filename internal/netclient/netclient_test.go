@@ -38,7 +38,7 @@ func network(t testing.TB, env map[string]string, files Files) *Network {
 	return n
 }
 
-func trusting(a *testkit.Authority) Files {
+func trustFiles(a *testkit.Authority) Files {
 	return Files{CA: []Source{{"network.caCertFile", a.File()}}}
 }
 
@@ -84,7 +84,7 @@ func TestCertificates(t *testing.T) {
 	unnamed := server(t, &tls.Config{Certificates: []tls.Certificate{ours.Issue(testkit.Tomorrow())}})
 	stranger := server(t, &tls.Config{Certificates: []tls.Certificate{others.Issue(testkit.Tomorrow(), "127.0.0.1")}})
 	plain := server(t, nil)
-	n := network(t, nil, trusting(ours))
+	n := network(t, nil, trustFiles(ours))
 	for name, c := range map[string]struct {
 		url  string
 		o    Options
@@ -121,8 +121,8 @@ func TestUse(t *testing.T) {
 	if _, err := client.Get(srv.URL); kindOf(err) != KindCertificate {
 		t.Errorf("without the CA: %v", err)
 	}
-	id, _ := Read(trusting(ours))
-	again, _ := Read(trusting(ours))
+	id, _ := Read(trustFiles(ours))
+	again, _ := Read(trustFiles(ours))
 	if !n.Use(id) || n.Use(again) {
 		t.Error("Use must return true for other certificates, and false for the same ones")
 	}
@@ -146,14 +146,14 @@ func TestClientCertificate(t *testing.T) {
 	srv := server(t, config)
 	me := ours.Issue(testkit.Tomorrow())
 	cert, key := ours.Write("me.pem", testkit.CertPEM(me)), ours.Write("me.key", testkit.PEM("PRIVATE KEY", testkit.PKCS8(t, me.PrivateKey)))
-	files := trusting(ours)
+	files := trustFiles(ours)
 	files.Cert, files.Key = Source{"network.clientCert", cert}, Source{"network.clientKey", key}
 	if got, err := get(network(t, nil, files), Options{Connect: limit}, srv.URL); err != nil || got != "HTTP/2.0 200 hello" {
 		t.Errorf("%s, %v", got, err)
 	}
 
 	// Even if the connection fails, the server's request is known.
-	_, err := get(network(t, nil, trusting(ours)), Options{Connect: limit}, srv.URL)
+	_, err := get(network(t, nil, trustFiles(ours)), Options{Connect: limit}, srv.URL)
 	if kindOf(err) != KindClientCertificate || !strings.Contains(err.Error(), "requires a client certificate: set network.clientCert") {
 		t.Errorf("without one: %v", err)
 	}
@@ -221,7 +221,7 @@ func TestProxy(t *testing.T) {
 		"this machine is asked directly": {"http://127.0.0.1:1", plain.URL, "", "HTTP/1.1 200 hello"},
 	} {
 		env := map[string]string{"https_proxy": c.proxy, "HTTPS_PROXY": "http://127.0.0.1:2", "HTTP_PROXY": c.proxy}
-		n := network(t, env, trusting(ours))
+		n := network(t, env, trustFiles(ours))
 		got, err := get(n, Options{Connect: limit}, c.url)
 		if err != nil {
 			got = err.Error()
@@ -282,7 +282,7 @@ func TestReuse(t *testing.T) {
 				url = "https://models.example"
 				env["https_proxy"] = testkit.NewProxy(t, nil, "", map[string]string{"models.example:443": srv.Listener.Addr().String()}).URL
 			}
-			n := network(t, env, trusting(ours))
+			n := network(t, env, trustFiles(ours))
 			for range 100 {
 				if _, err := get(n, o, url); err != nil {
 					t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func direct(t testing.TB, exceptions, address string) bool {
+func connectsDirectly(t testing.TB, exceptions, address string) bool {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
@@ -79,7 +79,7 @@ func TestNoProxy(t *testing.T) {
 		{"", "http://localhost.example", false},
 		{"", "http://127.0.0.1.example", false},
 	} {
-		if got := direct(t, c.exceptions, c.url); got != c.want {
+		if got := connectsDirectly(t, c.exceptions, c.url); got != c.want {
 			t.Errorf("no_proxy=%q: %s is reached directly: %v", c.exceptions, c.url, got)
 		}
 	}
@@ -93,10 +93,10 @@ func FuzzNoProxy(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, exceptions string) {
 		const at = "http://sub.a.example"
-		if plain := direct(t, exceptions, at); plain != direct(t, " "+exceptions+",,", at) {
+		if plain := connectsDirectly(t, exceptions, at); plain != connectsDirectly(t, " "+exceptions+",,", at) {
 			t.Errorf("more separators change the meaning of %q", exceptions)
 		}
-		if strings.Trim(exceptions, ", \t\n") == "" && direct(t, exceptions, at) {
+		if strings.Trim(exceptions, ", \t\n") == "" && connectsDirectly(t, exceptions, at) {
 			t.Errorf("%q has only separators, but makes an exception", exceptions)
 		}
 	})

@@ -3,7 +3,7 @@
 //
 // Errors name files and lines but never content, and printing or logging an entry does not show its
 // password. Files are read each time and never written. The entry `default` is never used: it would
-// send a password to any server (eca-features 3.2, 5.2).
+// send a password to any server (eca-features.md 3.2, 5.2).
 package netrc
 
 import (

@@ -98,7 +98,7 @@ func exporter(c *collector, o *told) *Exporter {
 	return New(Options{Client: &http.Client{Transport: c}, Scope: Scope{"eca", "1"}, Now: time.Now, Failed: o.add})
 }
 
-func configured(t *testing.T, properties map[string]string) Config {
+func parseConfig(t *testing.T, properties map[string]string) Config {
 	t.Helper()
 	c, errs := Parse(properties, "eca", "1")
 	if len(errs) > 0 {
@@ -121,7 +121,7 @@ func TestSpansAreSentTogether(t *testing.T) {
 		e := exporter(c, o)
 		defer e.Close()
 		e.Span(span("nobody asked"))
-		e.Use(configured(t, local()))
+		e.Use(parseConfig(t, local()))
 		e.Span(span("one"))
 		time.Sleep(time.Second)
 		e.Span(span("two"))
@@ -160,7 +160,7 @@ func TestCollectorIsAway(t *testing.T) {
 		}
 		e := exporter(c, o)
 		defer e.Close()
-		e.Use(configured(t, local()))
+		e.Use(parseConfig(t, local()))
 		e.Span(span("one"))
 		time.Sleep(7 * time.Second)
 		e.Span(span("two"))
@@ -186,7 +186,7 @@ func TestTooManySpans(t *testing.T) {
 		c.answer = func(int, string) (int, string, error) { return 0, "", errors.New("away") }
 		e := exporter(c, o)
 		defer e.Close()
-		e.Use(configured(t, local()))
+		e.Use(parseConfig(t, local()))
 		for range 3 * maxSpans {
 			e.Span(span("old"))
 			time.Sleep(time.Millisecond)
@@ -233,7 +233,7 @@ func TestRefusals(t *testing.T) {
 				e := exporter(c, o)
 				defer e.Close()
 				start := time.Now()
-				e.Use(configured(t, local()))
+				e.Use(parseConfig(t, local()))
 				e.Span(span("one"))
 				time.Sleep(time.Hour)
 				synctest.Wait()
@@ -278,7 +278,7 @@ func TestMetrics(t *testing.T) {
 				defer e.Close()
 				properties := local()
 				properties["otel.exporter.otlp.metrics.temporality.preference"] = tc.preference
-				e.Use(configured(t, properties))
+				e.Use(parseConfig(t, properties))
 				used := Instrument{Name: "used", Unit: "{token}"}
 				e.Add(used, 1, Attribute{"b", "x"}, Attribute{"a", true})
 				e.Add(used, 2, Attribute{"a", true}, Attribute{"b", "x"}) // the same set
@@ -313,7 +313,7 @@ func TestDeltaSurvivesFailures(t *testing.T) {
 		defer e.Close()
 		properties := local()
 		properties["otel.exporter.otlp.metrics.temporality.preference"] = "delta"
-		e.Use(configured(t, properties))
+		e.Use(parseConfig(t, properties))
 		e.Add(Instrument{Name: "used"}, 1)
 		time.Sleep(time.Minute + time.Millisecond)
 		e.Add(Instrument{Name: "used"}, 2)
@@ -329,7 +329,7 @@ func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, o := &collector{}, &told{}
 		e := exporter(c, o)
-		e.Use(configured(t, local()))
+		e.Use(parseConfig(t, local()))
 		e.Span(span("last"))
 		e.Add(Instrument{Name: "used", Bounds: []float64{1, 2}}, 2)
 		e.Close()
@@ -339,7 +339,7 @@ func TestClose(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) { // a collector that does not answer
 		e := New(Options{Now: time.Now, Failed: (&told{}).add, Client: &http.Client{Transport: hanging{}}})
-		e.Use(configured(t, local()))
+		e.Use(parseConfig(t, local()))
 		e.Span(span("last"))
 		start := time.Now()
 		e.Close()
@@ -375,7 +375,7 @@ func TestBuckets(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	c := configured(t, map[string]string{
+	c := parseConfig(t, map[string]string{
 		"otel.exporter.otlp.endpoint":                        "https://a.example/base",
 		"otel.exporter.otlp.metrics.endpoint":                "https://b.example/m",
 		"otel.exporter.otlp.headers":                         "authorization=Bearer%20x, tenant = 7",
@@ -404,13 +404,13 @@ func TestParse(t *testing.T) {
 	if c, errs := Parse(map[string]string{"otel.exporter.otlp.endpont": "http://x"}, "eca", "1"); c.Enabled() || len(errs) != 1 || !strings.Contains(errs[0].Error(), "did you mean otel.exporter.otlp.endpoint?") {
 		t.Errorf("a misspelled property: %+v, %v", c, errs)
 	}
-	if c := configured(t, nil); c.Enabled() {
+	if c := parseConfig(t, nil); c.Enabled() {
 		t.Error("Enabled is true without any configuration")
 	}
-	if c := configured(t, map[string]string{"otel.sdk.disabled": "true"}); c.Enabled() {
+	if c := parseConfig(t, map[string]string{"otel.sdk.disabled": "true"}); c.Enabled() {
 		t.Error("Enabled is true although otel.sdk.disabled is set")
 	}
-	if c := configured(t, map[string]string{"otel.traces.exporter": "none", "otel.service.name": "x"}); c.Traces.URL != "" || c.Metrics.URL != "http://localhost:4318/v1/metrics" {
+	if c := parseConfig(t, map[string]string{"otel.traces.exporter": "none", "otel.service.name": "x"}); c.Traces.URL != "" || c.Metrics.URL != "http://localhost:4318/v1/metrics" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -443,7 +443,7 @@ func TestGzip(t *testing.T) {
 		e := exporter(c, o)
 		properties := local()
 		properties["otel.exporter.otlp.compression"] = "gzip"
-		e.Use(configured(t, properties))
+		e.Use(parseConfig(t, properties))
 		e.Span(span("packed"))
 		e.Close()
 		r, err := gzip.NewReader(bytes.NewReader(c.bodies[0]))

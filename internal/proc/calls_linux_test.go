@@ -281,7 +281,7 @@ func TestSandboxedServices(t *testing.T) {
 	defer listener.Close()
 	for _, sockets := range []bool{false, true} {
 		p := sandbox.Policy{Level: sandbox.Workspace, Write: []string{dir}, Network: true, UnixSockets: sockets}
-		_, out := bounded(t, p, dir, self+" "+dialArg+" "+socket)
+		_, out := runBounded(t, p, dir, self+" "+dialArg+" "+socket)
 		if want := map[bool]string{true: "connected "}[sockets]; out != want {
 			t.Errorf("Unix sockets %v: %q, want %q", sockets, out, want)
 		}
@@ -311,7 +311,7 @@ func TestSandboxHasNoTerminal(t *testing.T) {
 		_ = f.Close()
 	}
 	for _, level := range []sandbox.Level{sandbox.ReadOnly, sandbox.Workspace} {
-		_, out := bounded(t, sandbox.Policy{Level: level}, "/", `
+		_, out := runBounded(t, sandbox.Policy{Level: level}, "/", `
 			(exec 3<>/dev/tty) 2>/dev/null && echo "opens /dev/tty"
 			[ -e '`+other+`' ] || echo "there is no other terminal"
 			for f in /dev/ptmx /dev/pts/[0-9]* /dev/console /dev/tty[0-9]* /dev/input/event* /dev/loop*; do

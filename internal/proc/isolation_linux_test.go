@@ -30,8 +30,8 @@ func isolation(t *testing.T) sandbox.Isolation {
 	return i
 }
 
-// isolated is a policy with namespaces.
-func isolated(level sandbox.Level, write ...string) sandbox.Policy {
+// isolatedPolicy returns a policy with namespaces.
+func isolatedPolicy(level sandbox.Level, write ...string) sandbox.Policy {
 	return sandbox.Policy{Level: level, Write: write, Isolate: true, OwnProcesses: true}
 }
 
@@ -41,7 +41,7 @@ func isolated(level sandbox.Level, write ...string) sandbox.Policy {
 func TestIsolatedFiles(t *testing.T) {
 	needs.Long(t)
 	isolation(t)
-	dir := outside(t)
+	dir := foldersOutside(t)
 	ws := filepath.Join(dir, "ws")
 	if err := os.WriteFile(filepath.Join(ws, "run.sh"), []byte("#!/bin/sh\necho ran\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -84,9 +84,9 @@ func TestIsolatedFiles(t *testing.T) {
 		{"cat /proc/1/environ", false, false},
 	} {
 		for level, want := range map[sandbox.Level]bool{sandbox.ReadOnly: c.readOnly, sandbox.Workspace: c.workspace} {
-			policy := isolated(level, ws)
+			policy := isolatedPolicy(level, ws)
 			policy.PrivateTemp = true
-			exit, out := bounded(t, policy, ws, c.script)
+			exit, out := runBounded(t, policy, ws, c.script)
 			if got := exit.Code == 0; got != want {
 				t.Errorf("%s: %s: exit %d: %s", level, c.script, exit.Code, out)
 			}
@@ -113,12 +113,12 @@ func TestIsolatedExits(t *testing.T) {
 		"(exit 5) & wait $!":               5,
 	} {
 		for _, level := range []sandbox.Level{sandbox.ReadOnly, sandbox.Workspace} {
-			if exit, out := bounded(t, isolated(level), "/", script); exit.Code != want || exit.Killed {
+			if exit, out := runBounded(t, isolatedPolicy(level), "/", script); exit.Code != want || exit.Killed {
 				t.Errorf("%s: %s: %+v, want %d: %s", level, script, exit, want, out)
 			}
 		}
 	}
-	if _, err := newPool(t).Run(context.Background(), Spec{Path: "/no/such/program", Sandbox: isolated(sandbox.Workspace)}); err == nil || !strings.Contains(err.Error(), "no such file") {
+	if _, err := newPool(t).Run(context.Background(), Spec{Path: "/no/such/program", Sandbox: isolatedPolicy(sandbox.Workspace)}); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("a program that does not exist: %v", err)
 	}
 }
@@ -132,7 +132,7 @@ func TestIsolatedCommandIsAskedToEnd(t *testing.T) {
 	}
 	defer r.Close()
 	var out bytes.Buffer
-	p, err := newPool(t).Start(Spec{Path: "bash", Args: []string{"-c", "trap 'echo bye; exit 4' TERM; echo >&2; while :; do sleep 0.01; done"}, Stdout: &out, Stderr: w, Sandbox: isolated(sandbox.Workspace)})
+	p, err := newPool(t).Start(Spec{Path: "bash", Args: []string{"-c", "trap 'echo bye; exit 4' TERM; echo >&2; while :; do sleep 0.01; done"}, Stdout: &out, Stderr: w, Sandbox: isolatedPolicy(sandbox.Workspace)})
 	_ = w.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestIsolatedSurvivors(t *testing.T) {
 		"setsid sleep " + mark + " >/dev/null 2>&1 & true",
 		"(setsid bash -c 'setsid sleep " + mark + " & disown' &) ; kill -9 1 -1; true",
 	} {
-		bounded(t, isolated(sandbox.Workspace), "/", script)
+		runBounded(t, isolatedPolicy(sandbox.Workspace), "/", script)
 		if left := alive(); left != "" {
 			t.Errorf("%s: process %s still runs", script, left)
 		}
@@ -171,7 +171,7 @@ func TestIsolatedSurvivors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	p, err := newPool(t).Start(Spec{Path: "bash", Args: []string{"-c", "setsid sleep " + mark + " & echo; wait"}, Stdout: w, Sandbox: isolated(sandbox.Workspace)})
+	p, err := newPool(t).Start(Spec{Path: "bash", Args: []string{"-c", "setsid sleep " + mark + " & echo; wait"}, Stdout: w, Sandbox: isolatedPolicy(sandbox.Workspace)})
 	_ = w.Close()
 	if err != nil {
 		t.Fatal(err)

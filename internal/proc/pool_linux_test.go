@@ -55,7 +55,7 @@ func TestPoolOrphans(t *testing.T) {
 	p := newPool(t)
 	const orphan = "setsid sh -c \"trap '' TERM HUP INT; while :; do sleep 1; done\" >/dev/null 2>&1 & echo $!"
 	for range 3 {
-		_, out, err := pooled(t, p, orphan, 0)
+		_, out, err := runInPool(t, p, orphan, 0)
 		pid, scanErr := strconv.Atoi(strings.TrimSpace(out))
 		if err != nil || scanErr != nil || Alive(pid) {
 			t.Errorf("%q lives on: %v", out, err)

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// pooled runs a script as a child of a pool and returns how it ended and what it printed; if
+// runInPool runs a script as a child of a pool and returns how it ended and what it printed; if
 // kill is not 0, it is killed after that time.
-func pooled(t *testing.T, p *Pool, script string, kill time.Duration) (Exit, string, error) {
+func runInPool(t *testing.T, p *Pool, script string, kill time.Duration) (Exit, string, error) {
 	t.Helper()
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -42,7 +42,7 @@ func pooled(t *testing.T, p *Pool, script string, kill time.Duration) (Exit, str
 }
 
 func TestPool(t *testing.T) {
-	both(t, func(t *testing.T, p *Pool) {
+	withAndWithoutSupervisor(t, func(t *testing.T, p *Pool) {
 		for script, want := range map[string]struct {
 			code int
 			out  string
@@ -53,12 +53,12 @@ func TestPool(t *testing.T) {
 			"cat":                    {0, ""},
 			"echo $EXTRA; pwd":       {0, "yes\n/\n"},
 		} {
-			if exit, out, err := pooled(t, p, script, 0); err != nil || exit.Code != want.code || exit.Killed || out != want.out {
+			if exit, out, err := runInPool(t, p, script, 0); err != nil || exit.Code != want.code || exit.Killed || out != want.out {
 				t.Errorf("%s: %+v, %q, %v", script, exit, out, err)
 			}
 		}
 		for _, script := range []string{"sleep 300", "trap '' TERM; sleep 300 & wait; sleep 300"} {
-			if exit, _, err := pooled(t, p, script, 200*time.Millisecond); err != nil || !exit.Killed || exit.Code == 0 {
+			if exit, _, err := runInPool(t, p, script, 200*time.Millisecond); err != nil || !exit.Killed || exit.Code == 0 {
 				t.Errorf("%s: %+v, %v", script, exit, err)
 			}
 		}
@@ -66,7 +66,7 @@ func TestPool(t *testing.T) {
 		for i := range 8 {
 			all.Go(func() {
 				for n := range 5 {
-					if exit, _, err := pooled(t, p, "exit "+strconv.Itoa(i+n), 0); err != nil || exit.Code != i+n {
+					if exit, _, err := runInPool(t, p, "exit "+strconv.Itoa(i+n), 0); err != nil || exit.Code != i+n {
 						t.Errorf("%d: %+v, %v", i+n, exit, err)
 					}
 				}

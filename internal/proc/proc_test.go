@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// both runs a test with and without a supervisor.
-func both(t *testing.T, fn func(t *testing.T, p *Pool)) {
+// withAndWithoutSupervisor runs a test with and without a supervisor.
+func withAndWithoutSupervisor(t *testing.T, fn func(t *testing.T, p *Pool)) {
 	t.Helper()
 	needs.POSIX(t)
 	t.Run("bare", func(t *testing.T) { fn(t, nil) })
@@ -51,7 +51,7 @@ func newPool(t testing.TB) *Pool {
 }
 
 func TestRun(t *testing.T) {
-	both(t, func(t *testing.T, p *Pool) {
+	withAndWithoutSupervisor(t, func(t *testing.T, p *Pool) {
 		for script, want := range map[string]struct {
 			code int
 			out  string
@@ -83,7 +83,7 @@ func TestRun(t *testing.T) {
 
 // A child gets its whole input. A child that does not read its input ends nevertheless.
 func TestStdin(t *testing.T) {
-	both(t, func(t *testing.T, p *Pool) {
+	withAndWithoutSupervisor(t, func(t *testing.T, p *Pool) {
 		input := strings.Repeat("0123456789abcdef", 1<<16)
 		for script, want := range map[string]string{"wc -c | tr -d ' '": "1048576\n", "echo done": "done\n"} {
 			var out bytes.Buffer
@@ -98,7 +98,7 @@ func TestStdin(t *testing.T) {
 }
 
 func TestKill(t *testing.T) {
-	both(t, func(t *testing.T, p *Pool) {
+	withAndWithoutSupervisor(t, func(t *testing.T, p *Pool) {
 		for _, script := range []string{"echo; sleep 300", "trap '' TERM; echo; sleep 300 & wait; sleep 300"} {
 			ctx, cancel := context.WithCancel(context.Background())
 			begun := writer(func() { cancel() }) // the script prints when it is ready to be killed
@@ -114,7 +114,7 @@ func TestKill(t *testing.T) {
 // A child that is killed immediately after its start ends, with the processes that it started.
 func TestKillAtOnce(t *testing.T) {
 	needs.Long(t)
-	both(t, func(t *testing.T, p *Pool) {
+	withAndWithoutSupervisor(t, func(t *testing.T, p *Pool) {
 		for range 20 {
 			c, err := p.Start(Spec{Path: "/bin/sh", Args: []string{"-c", "trap '' TERM; sleep 300 & wait; sleep 300"}})
 			if err != nil {
@@ -184,7 +184,7 @@ func TestProcessesLeftBehindAreReported(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("NOT TESTED: needs a POSIX shell")
 	}
-	both(t, func(t *testing.T, p *Pool) {
+	withAndWithoutSupervisor(t, func(t *testing.T, p *Pool) {
 		policies := []sandbox.Policy{{}}
 		if p.Bounds().Holds {
 			policies = append(policies, sandbox.Policy{Level: sandbox.Workspace, Write: []string{t.TempDir()}})

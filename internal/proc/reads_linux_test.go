@@ -19,7 +19,7 @@ import (
 func reader(t *testing.T) (ws string, p sandbox.Policy) {
 	t.Helper()
 	needSandbox(t)
-	dir := outside(t)
+	dir := foldersOutside(t)
 	ws = filepath.Join(dir, "ws")
 	if err := os.RemoveAll(filepath.Join(ws, ".git")); err != nil {
 		t.Fatal(err)
@@ -139,11 +139,11 @@ func TestReadersReadNothingElse(t *testing.T) {
 		"cat /etc/shadow", "cat /etc/hostname /etc/hosts", "tar cf - ../other/b.txt", "ln -s ../other/b.txt \"$TMPDIR/l\" && cat \"$TMPDIR/l\"", "cat /proc/1/environ", "cat /proc/$PPID/environ", "cat /proc/$$/cmdline", "ls /run", "ls /dev/pts",
 		"(setsid cat ../other/b.txt)", "env cat ../other/b.txt", "printf '../other/b.txt' | xargs cat", "cd ../other && cat b.txt", "grep -r text ../other", "sed -n p ../other/b.txt", "awk 1 ../other/b.txt", "sort --files0-from=<(printf ../other/b.txt)",
 	} {
-		if exit, out := bounded(t, policy, ws, script); exit.Code == 0 || strings.Contains(out, "\ntext") || strings.HasPrefix(out, "text") {
+		if exit, out := runBounded(t, policy, ws, script); exit.Code == 0 || strings.Contains(out, "\ntext") || strings.HasPrefix(out, "text") {
 			t.Errorf("%s: exit %d: %s", script, exit.Code, out)
 		}
 	}
-	if exit, out := bounded(t, policy, ws, "cat a.txt && ls src /usr >/dev/null && echo x >\"$TMPDIR/x\" && cat \"$TMPDIR/x\""); exit.Code != 0 {
+	if exit, out := runBounded(t, policy, ws, "cat a.txt && ls src /usr >/dev/null && echo x >\"$TMPDIR/x\" && cat \"$TMPDIR/x\""); exit.Code != 0 {
 		t.Errorf("what it may read: %s", out)
 	}
 }
@@ -166,7 +166,7 @@ func TestUnjudgedProgramsDoNotStart(t *testing.T) {
 		"cp /usr/bin/printf \"$TMPDIR/p\"; \"$TMPDIR/p\" started", "printf '#!/bin/bash\\necho started\\n' >\"$TMPDIR/p\"; \"$TMPDIR/p\"", "printf '#!/usr/bin/printf started\\n' >\"$TMPDIR/p\"; \"$TMPDIR/p\"",
 		self + " " + callsArg, "sh -c 'echo started'", "(setsid printf started)", "command -p tac <<<started", "python3 -c 'print(\"started\")'", "perl -e 'print \"started\"'",
 	} {
-		_, out := bounded(t, policy, ws, script)
+		_, out := runBounded(t, policy, ws, script)
 		for line := range strings.Lines(out) {
 			if strings.HasPrefix(line, "started") || strings.HasPrefix(line, "size of a pointer") {
 				t.Errorf("%s: %s", script, out)
@@ -174,7 +174,7 @@ func TestUnjudgedProgramsDoNotStart(t *testing.T) {
 		}
 	}
 	for _, script := range []string{"cat a.txt", "env cat a.txt", "printf a.txt | xargs cat", "find a.txt -exec cat {} +", "git log -1"} {
-		if exit, out := bounded(t, policy, ws, script); exit.Code != 0 {
+		if exit, out := runBounded(t, policy, ws, script); exit.Code != 0 {
 			t.Errorf("%s: %s", script, out)
 		}
 	}
@@ -192,7 +192,7 @@ func TestSwappedPathsAreNotFollowed(t *testing.T) {
 	}
 	policy.Execute = append(policy.Execute, filepath.Clean(program))
 	policy.Read = append(policy.Read, filepath.Clean(folder))
-	if _, out := bounded(t, policy, ws, "../program started; read x <../folder/b.txt && echo started"); strings.Contains(out, "\nstarted") || strings.HasPrefix(out, "started") {
+	if _, out := runBounded(t, policy, ws, "../program started; read x <../folder/b.txt && echo started"); strings.Contains(out, "\nstarted") || strings.HasPrefix(out, "started") {
 		t.Error(out)
 	}
 }
@@ -226,13 +226,13 @@ func TestReadersOfWorktrees(t *testing.T) {
 	}
 	policy.Execute = nil
 	policy.Read = sandbox.Reads([]string{filepath.Clean(planted)}, os.Getenv)
-	if exit, out := bounded(t, policy, planted, "cat ../other/b.txt"); exit.Code == 0 {
+	if exit, out := runBounded(t, policy, planted, "cat ../other/b.txt"); exit.Code == 0 {
 		t.Errorf("a command in a planted repository could read another folder: %s", out)
 	}
 	for root, want := range map[string]int{linked: 0, filepath.Join(ws, "src"): 0, claims: 128, stolen: 128} {
 		root = filepath.Clean(root)
 		policy.Read = sandbox.Reads([]string{root}, os.Getenv)
-		if exit, out := bounded(t, policy, root, "git log -1 && git status --short"); exit.Code != want {
+		if exit, out := runBounded(t, policy, root, "git log -1 && git status --short"); exit.Code != want {
 			t.Errorf("%s: exit %d: %s", root, exit.Code, out)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-// bounded runs a script within a policy and returns what it printed.
-func bounded(t *testing.T, p sandbox.Policy, dir, script string) (Exit, string) {
+// runBounded runs a script within a policy and returns what it printed.
+func runBounded(t *testing.T, p sandbox.Policy, dir, script string) (Exit, string) {
 	t.Helper()
 	var out bytes.Buffer
 	exit, err := newPool(t).Run(context.Background(), Spec{Path: "bash", Args: []string{"-c", script}, Dir: dir, Stdout: &out, Stderr: &out, Sandbox: p})
@@ -36,9 +36,9 @@ func needSandbox(t *testing.T) {
 	}
 }
 
-// outside makes folders outside the temporary ones, which may be written to: wherever
+// foldersOutside makes folders outside the temporary ones, which may be written to: wherever
 // these tests run, those are elsewhere.
-func outside(t *testing.T) string {
+func foldersOutside(t *testing.T) string {
 	t.Helper()
 	dir := testkit.OutOfTemp(t)
 	for _, sub := range []string{"ws/.git/hooks", "ws/.eca", "other"} {
@@ -59,7 +59,7 @@ func outside(t *testing.T) string {
 
 func TestSandboxFiles(t *testing.T) {
 	needSandbox(t)
-	dir := outside(t)
+	dir := foldersOutside(t)
 	ws := filepath.Join(dir, "ws")
 	for _, c := range []struct {
 		script              string
@@ -87,7 +87,7 @@ func TestSandboxFiles(t *testing.T) {
 			continue // a gap that is named
 		}
 		for level, want := range map[sandbox.Level]bool{sandbox.ReadOnly: c.readOnly, sandbox.Workspace: c.workspace} {
-			exit, out := bounded(t, sandbox.Policy{Level: level, Write: []string{ws}, PrivateTemp: true}, ws, c.script)
+			exit, out := runBounded(t, sandbox.Policy{Level: level, Write: []string{ws}, PrivateTemp: true}, ws, c.script)
 			if got := exit.Code == 0; got != want {
 				t.Errorf("%s: %s: exit %d: %s", level, c.script, exit.Code, out)
 			}
@@ -98,7 +98,7 @@ func TestSandboxFiles(t *testing.T) {
 			t.Fatalf("%s changed a file outside: %q %v", c.script, data, err)
 		}
 	}
-	if exit, out := bounded(t, sandbox.Policy{}, ws, "echo x > ../other/new.txt"); exit.Code != 0 {
+	if exit, out := runBounded(t, sandbox.Policy{}, ws, "echo x > ../other/new.txt"); exit.Code != 0 {
 		t.Errorf("without bounds: %s", out)
 	}
 }
@@ -106,7 +106,7 @@ func TestSandboxFiles(t *testing.T) {
 // A child's own temporary folder is removed when the child ends.
 func TestSandboxTemp(t *testing.T) {
 	needSandbox(t)
-	_, out := bounded(t, sandbox.Policy{Level: sandbox.ReadOnly}, t.TempDir(), `echo x > "$TMPDIR/x" && echo "$TMPDIR"`)
+	_, out := runBounded(t, sandbox.Policy{Level: sandbox.ReadOnly}, t.TempDir(), `echo x > "$TMPDIR/x" && echo "$TMPDIR"`)
 	dir := strings.TrimSpace(out)
 	if _, err := os.Stat(dir); !filepath.IsAbs(dir) || !os.IsNotExist(err) {
 		t.Errorf("%q: %v", out, err)
@@ -131,10 +131,10 @@ func TestSandboxNetwork(t *testing.T) {
 		"echo x >/dev/udp/127.0.0.1/" + port(udp.LocalAddr()),
 	} {
 		for _, level := range []sandbox.Level{sandbox.ReadOnly, sandbox.Workspace} {
-			if exit, out := bounded(t, sandbox.Policy{Level: level}, "/", script); exit.Code == 0 {
+			if exit, out := runBounded(t, sandbox.Policy{Level: level}, "/", script); exit.Code == 0 {
 				t.Errorf("%s: %s worked: %s", level, script, out)
 			}
-			if exit, out := bounded(t, sandbox.Policy{Level: level, Network: true}, "/", script); exit.Code != 0 {
+			if exit, out := runBounded(t, sandbox.Policy{Level: level, Network: true}, "/", script); exit.Code != 0 {
 				t.Errorf("%s with network: %s: %s", level, script, out)
 			}
 		}
@@ -160,7 +160,7 @@ func TestSandboxKill(t *testing.T) {
 	needs.Long(t)
 	needSandbox(t)
 	for range 3 {
-		_, out := bounded(t, sandbox.Policy{Level: sandbox.ReadOnly}, "/", "setsid sleep 300 >/dev/null 2>&1 & echo $!")
+		_, out := runBounded(t, sandbox.Policy{Level: sandbox.ReadOnly}, "/", "setsid sleep 300 >/dev/null 2>&1 & echo $!")
 		pid, err := strconv.Atoi(strings.TrimSpace(out))
 		if err != nil || Alive(pid) {
 			t.Fatalf("%q lives on: %v", out, err)

@@ -213,7 +213,7 @@ func TestNothingSurvivesKilledDaemon(t *testing.T) {
 			}
 			stop()
 		}
-		eventually(t, func() string {
+		waitUntilFine(t, func() string {
 			entries, _ := os.ReadDir(temp)
 			if len(entries) > 0 {
 				return fmt.Sprintf("%s: %v is left", who, entries)
@@ -223,8 +223,8 @@ func TestNothingSurvivesKilledDaemon(t *testing.T) {
 	}
 }
 
-// eventually waits until nothing is wrong any more.
-func eventually(t *testing.T, wrong func() string) {
+// waitUntilFine waits until nothing is wrong any more.
+func waitUntilFine(t *testing.T, wrong func() string) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		text := wrong()
@@ -343,7 +343,7 @@ func TestStockEnds(t *testing.T) {
 	if _, err := p.Run(context.Background(), Spec{Path: "true"}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() string {
+	waitUntilFine(t, func() string {
 		p.idlePool.mu.Lock()
 		defer p.idlePool.mu.Unlock()
 		if len(p.idlePool.idle) > 0 {
@@ -365,7 +365,7 @@ func TestStockIsKilled(t *testing.T) {
 		p.idlePool.mu.Lock()
 		supervisor := p.idlePool.idle[0].cmd.Process.Pid
 		p.idlePool.mu.Unlock()
-		eventually(t, func() string {
+		waitUntilFine(t, func() string {
 			for pid, parent := range parentsOfAll() {
 				if parent == supervisor {
 					_ = syscall.Kill(pid, syscall.SIGKILL)

@@ -22,7 +22,7 @@ func TestLinks(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if name, err := filepath.Rel(top, path); err != nil || d.IsDir() && skipped(filepath.ToSlash(name)) {
+		if name, err := filepath.Rel(top, path); err != nil || d.IsDir() && isSkipped(filepath.ToSlash(name)) {
 			return filepath.SkipDir
 		}
 		if d.IsDir() || filepath.Ext(path) != ".md" || strings.Contains(filepath.ToSlash(path), "config/prompts/") {

@@ -33,7 +33,7 @@ func TestCommentsBeginWithTheirNames(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && skipped(filepath.ToSlash(name)) {
+		if d.IsDir() && isSkipped(filepath.ToSlash(name)) {
 			return filepath.SkipDir
 		}
 		if d.IsDir() || filepath.Ext(path) != ".go" {

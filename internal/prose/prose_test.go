@@ -16,8 +16,9 @@ import (
 
 const top = "../.."
 
-// skipped are directories with texts that are not ours: recordings, samples, builds, packages.
-func skipped(path string) bool {
+// isSkipped reports whether a directory has texts that are not ours: recordings, samples, builds,
+// packages.
+func isSkipped(path string) bool {
 	base := filepath.Base(path)
 	return slices.Contains([]string{"testdata", "node_modules", "dist", ".git", "pictures", "third_party"}, base) || path == "internal/prose" || strings.HasPrefix(base, testkit.OutOfTempPrefix)
 }
@@ -34,7 +35,7 @@ func TestProse(t *testing.T) {
 		}
 		name = filepath.ToSlash(name)
 		if d.IsDir() {
-			if skipped(name) {
+			if isSkipped(name) {
 				return filepath.SkipDir
 			}
 			return nil

@@ -1,5 +1,5 @@
 // Package template renders eca's prompts. The template language is a subset of Django's, as users of
-// the reference server write it (eca-features, section 10).
+// the reference server write it (eca-features.md, section 10).
 //
 //	{{ name }}  {{ name|filter:"argument"|filter }}
 //	{% if a and not b %} {% elif a = "x" %} {% else %} {% endif %}

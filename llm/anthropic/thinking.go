@@ -10,7 +10,7 @@ import (
 // changed.
 const betaBinding = "thinking-binding-controls-2026-08-01"
 
-// The thinking budget in tokens for models that need one (eca-features 7), and the smallest one
+// The thinking budget in tokens for models that need one (eca-features.md 7), and the smallest one
 // that the API accepts.
 const (
 	thinkingBudget = 2048

@@ -112,9 +112,9 @@ output = json
 	}
 }
 
-// signed sends a request to a server of the test. It returns the request's Authorization header,
+// sendSigned sends a request to a server of the test. It returns the request's Authorization header,
 // whether the signature fits the request that arrived, and the error of the call.
-func signed(t *testing.T, a AWS, headers map[string]string, model string) (auth string, valid bool, failure error) {
+func sendSigned(t *testing.T, a AWS, headers map[string]string, model string) (auth string, valid bool, failure error) {
 	t.Helper()
 	now := time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -131,7 +131,7 @@ func signed(t *testing.T, a AWS, headers map[string]string, model string) (auth 
 	client := &http.Client{}
 	defer client.CloseIdleConnections()
 	at := llm.Endpoint{Provider: "p", URL: srv.URL, Client: client, Headers: headers, Now: func() time.Time { return now }}
-	for _, err := range New(at, a).Stream(context.Background(), llm.Request{Model: model, Messages: []llm.Message{said(llm.User, text("hi"))}}) {
+	for _, err := range New(at, a).Stream(context.Background(), llm.Request{Model: model, Messages: []llm.Message{messageOf(llm.User, text("hi"))}}) {
 		failure = err
 	}
 	return auth, valid, failure
@@ -139,7 +139,7 @@ func signed(t *testing.T, a AWS, headers map[string]string, model string) (auth 
 
 func TestSignature(t *testing.T) {
 	a := environment(t, map[string]string{"AWS_ACCESS_KEY_ID": "AKX", "AWS_SECRET_ACCESS_KEY": "S", "AWS_SESSION_TOKEN": "planted-token", "AWS_REGION": "eu-west-1"}, "", "")
-	auth, valid, err := signed(t, a, nil, "arn:aws:bedrock:eu-west-1:1:inference-profile/eu.anthropic.claude-opus-4-7-v1:0")
+	auth, valid, err := sendSigned(t, a, nil, "arn:aws:bedrock:eu-west-1:1:inference-profile/eu.anthropic.claude-opus-4-7-v1:0")
 	if !valid || !strings.HasPrefix(auth, "AWS4-HMAC-SHA256 Credential=AKX/20260506/eu-west-1/bedrock/aws4_request, SignedHeaders=host;x-amz-date;x-amz-security-token, ") {
 		t.Errorf("valid: %v, %s", valid, auth)
 	}
@@ -150,18 +150,18 @@ func TestSignature(t *testing.T) {
 
 func TestBearer(t *testing.T) {
 	both := map[string]string{"AWS_ACCESS_KEY_ID": "AKX", "AWS_SECRET_ACCESS_KEY": "S", "AWS_BEARER_TOKEN_BEDROCK": "of-the-environment"}
-	if auth, _, _ := signed(t, environment(t, both, "", ""), nil, "m"); auth != "Bearer of-the-environment" {
+	if auth, _, _ := sendSigned(t, environment(t, both, "", ""), nil, "m"); auth != "Bearer of-the-environment" {
 		t.Error(auth)
 	}
-	if auth, _, _ := signed(t, environment(t, both, "", ""), map[string]string{"Authorization": "Bearer configured"}, "m"); auth != "Bearer configured" {
+	if auth, _, _ := sendSigned(t, environment(t, both, "", ""), map[string]string{"Authorization": "Bearer configured"}, "m"); auth != "Bearer configured" {
 		t.Error(auth)
 	}
-	auth, _, err := signed(t, environment(t, nil, "", ""), nil, "m")
+	auth, _, err := sendSigned(t, environment(t, nil, "", ""), nil, "m")
 	if e := llm.AsError(err); auth != "" || e.Kind != llm.ErrAuth || !strings.Contains(e.Message, "p cannot be reached: there are no AWS credentials") {
 		t.Errorf("%q, %v", auth, err)
 	}
 	nowhere := environment(t, map[string]string{"AWS_ACCESS_KEY_ID": "AKX", "AWS_SECRET_ACCESS_KEY": "S"}, "", "")
-	if auth, _, err := signed(t, nowhere, nil, "m"); auth != "" || !strings.Contains(llm.AsError(err).Message, "unknown region") {
+	if auth, _, err := sendSigned(t, nowhere, nil, "m"); auth != "" || !strings.Contains(llm.AsError(err).Message, "unknown region") {
 		t.Errorf("%q, %v", auth, err)
 	}
 }

@@ -17,12 +17,14 @@ const (
 	novaID   = "eu.amazon.nova-pro-v1:0"
 )
 
-func said(role llm.Role, parts ...llm.Part) llm.Message { return llm.Message{Role: role, Parts: parts} }
+func messageOf(role llm.Role, parts ...llm.Part) llm.Message {
+	return llm.Message{Role: role, Parts: parts}
+}
 
 func text(s string) llm.Part { return llm.Text{Text: s} }
 
 func calls(ids ...string) llm.Message {
-	m := said(llm.Assistant)
+	m := messageOf(llm.Assistant)
 	for _, id := range ids {
 		m.Parts = append(m.Parts, llm.ToolCall{ID: id, Name: "f", Arguments: json.RawMessage(`{"x":1}`)})
 	}
@@ -32,7 +34,7 @@ func calls(ids ...string) llm.Message {
 func TestBody(t *testing.T) {
 	png := llm.Image{MediaType: "image/png", Data: []byte("png")}
 	tools := []llm.ToolSpec{{Name: "f", Description: "does it", Schema: json.RawMessage(`{"type":"object"}`)}}
-	hi := []llm.Message{said(llm.User, text("hi"))}
+	hi := []llm.Message{messageOf(llm.User, text("hi"))}
 	signed := llm.Reasoning{API: "p/bedrock/anthropic", Text: "hm", Opaque: json.RawMessage(`{"reasoningText":{"text":"hm","signature":"s"}}`)}
 	for name, c := range map[string]struct {
 		req  llm.Request
@@ -44,7 +46,7 @@ func TestBody(t *testing.T) {
 		},
 		"cache points and tools": {
 			llm.Request{Model: claudeID, System: "be kind", Tools: tools, Messages: []llm.Message{
-				said(llm.User, text("one")), calls("a"), said(llm.User, llm.ToolResult{ID: "a", Text: "r"}), said(llm.Assistant, text("two")), said(llm.User, text("three")),
+				messageOf(llm.User, text("one")), calls("a"), messageOf(llm.User, llm.ToolResult{ID: "a", Text: "r"}), messageOf(llm.Assistant, text("two")), messageOf(llm.User, text("three")),
 			}},
 			`{"system":[{"text":"be kind"},{"cachePoint":{"type":"default"}}],
 			"messages":[{"role":"user","content":[{"text":"one"}]},
@@ -55,7 +57,7 @@ func TestBody(t *testing.T) {
 			"toolConfig":{"tools":[{"toolSpec":{"name":"f","description":"does it","inputSchema":{"json":{"type":"object"}}}},{"cachePoint":{"type":"default"}}]}}`,
 		},
 		"Nova takes none after results or tools": {
-			llm.Request{Model: novaID, System: "s", Tools: tools, Messages: []llm.Message{said(llm.User, text("one")), calls("a"), said(llm.User, llm.ToolResult{ID: "a", Text: "r"})}},
+			llm.Request{Model: novaID, System: "s", Tools: tools, Messages: []llm.Message{messageOf(llm.User, text("one")), calls("a"), messageOf(llm.User, llm.ToolResult{ID: "a", Text: "r"})}},
 			`{"system":[{"text":"s"},{"cachePoint":{"type":"default"}}],
 			"messages":[{"role":"user","content":[{"text":"one"},{"cachePoint":{"type":"default"}}]},
 			{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{"x":1}}}]},
@@ -64,8 +66,8 @@ func TestBody(t *testing.T) {
 		},
 		"parallel results, failed and empty, then a steer": {
 			llm.Request{Model: "anthropic.claude-3-haiku-20240307-v1:0", Tools: tools, Messages: []llm.Message{
-				said(llm.User, text("go")), calls("a", "b"),
-				said(llm.User, llm.ToolResult{ID: "a", Text: "broken", Failed: true}, llm.ToolResult{ID: "b", Text: " "}), said(llm.User, text("hurry")),
+				messageOf(llm.User, text("go")), calls("a", "b"),
+				messageOf(llm.User, llm.ToolResult{ID: "a", Text: "broken", Failed: true}, llm.ToolResult{ID: "b", Text: " "}), messageOf(llm.User, text("hurry")),
 			}},
 			`{"messages":[{"role":"user","content":[{"text":"go"}]},
 			{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{"x":1}}},{"toolUse":{"toolUseId":"b","name":"f","input":{"x":1}}}]},
@@ -73,7 +75,7 @@ func TestBody(t *testing.T) {
 			"toolConfig":{"tools":[{"toolSpec":{"name":"f","description":"does it","inputSchema":{"json":{"type":"object"}}}}]}}`,
 		},
 		"no status for others, tools of the history": {
-			llm.Request{Model: llamaID, Messages: []llm.Message{said(llm.User, text("go")), calls("a", "b"), said(llm.User, llm.ToolResult{ID: "a", Text: "broken", Failed: true}, llm.ToolResult{ID: "b", Text: "r"})}},
+			llm.Request{Model: llamaID, Messages: []llm.Message{messageOf(llm.User, text("go")), calls("a", "b"), messageOf(llm.User, llm.ToolResult{ID: "a", Text: "broken", Failed: true}, llm.ToolResult{ID: "b", Text: "r"})}},
 			`{"messages":[{"role":"user","content":[{"text":"go"}]},
 			{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{"x":1}}},{"toolUse":{"toolUseId":"b","name":"f","input":{"x":1}}}]},
 			{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[{"text":"broken"}]}},{"toolResult":{"toolUseId":"b","content":[{"text":"r"}]}}]}],
@@ -81,7 +83,7 @@ func TestBody(t *testing.T) {
 		},
 		"images": {
 			llm.Request{Model: llamaID, Tools: tools, Messages: []llm.Message{
-				said(llm.User, text("see"), png, llm.Image{MediaType: "image/bmp", Data: []byte("x")}), calls("a"), said(llm.User, llm.ToolResult{ID: "a", Images: []llm.Image{png}}),
+				messageOf(llm.User, text("see"), png, llm.Image{MediaType: "image/bmp", Data: []byte("x")}), calls("a"), messageOf(llm.User, llm.ToolResult{ID: "a", Images: []llm.Image{png}}),
 			}},
 			`{"messages":[{"role":"user","content":[{"text":"see"},{"image":{"format":"png","source":{"bytes":"cG5n"}}},{"text":"(an image of the type \"image/bmp\", which cannot be shown to this model, was left out)"}]},
 			{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{"x":1}}}]},
@@ -89,7 +91,7 @@ func TestBody(t *testing.T) {
 			"toolConfig":{"tools":[{"toolSpec":{"name":"f","description":"does it","inputSchema":{"json":{"type":"object"}}}}]}}`,
 		},
 		"images inside of results": {
-			llm.Request{Model: "anthropic.claude-3-5-sonnet-20240620-v1:0", Tools: tools, Messages: []llm.Message{said(llm.User, text("see")), calls("a"), said(llm.User, llm.ToolResult{ID: "a", Images: []llm.Image{png}})}},
+			llm.Request{Model: "anthropic.claude-3-5-sonnet-20240620-v1:0", Tools: tools, Messages: []llm.Message{messageOf(llm.User, text("see")), calls("a"), messageOf(llm.User, llm.ToolResult{ID: "a", Images: []llm.Image{png}})}},
 			`{"messages":[{"role":"user","content":[{"text":"see"}]},
 			{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{"x":1}}}]},
 			{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[{"image":{"format":"png","source":{"bytes":"cG5n"}}}]}}]}],
@@ -97,9 +99,9 @@ func TestBody(t *testing.T) {
 		},
 		"reasoning goes back to who made it": {
 			llm.Request{Model: claudeID, Reasoning: true, MaxOutput: 4000, Messages: []llm.Message{
-				said(llm.User, text("one")),
-				said(llm.Assistant, signed, llm.Reasoning{API: "openai/openai-responses", Opaque: json.RawMessage(`{}`)}, llm.Reasoning{API: "p/bedrock/anthropic", Text: "unsigned"}, text("two")),
-				said(llm.User, text("three"), text(" \n")),
+				messageOf(llm.User, text("one")),
+				messageOf(llm.Assistant, signed, llm.Reasoning{API: "openai/openai-responses", Opaque: json.RawMessage(`{}`)}, llm.Reasoning{API: "p/bedrock/anthropic", Text: "unsigned"}, text("two")),
+				messageOf(llm.User, text("three"), text(" \n")),
 			}},
 			`{"messages":[{"role":"user","content":[{"text":"one"},{"cachePoint":{"type":"default"}}]},
 			{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"hm","signature":"s"}}},{"text":"two"}]},
@@ -107,13 +109,13 @@ func TestBody(t *testing.T) {
 			"inferenceConfig":{"maxTokens":4000},"additionalModelRequestFields":{"thinking":{"type":"enabled","budget_tokens":2000}}}`,
 		},
 		"a message that has nothing left": {
-			llm.Request{Model: llamaID, Messages: []llm.Message{said(llm.User, text("one")), said(llm.Assistant, text("")), said(llm.User, text("two"))}},
+			llm.Request{Model: llamaID, Messages: []llm.Message{messageOf(llm.User, text("one")), messageOf(llm.Assistant, text("")), messageOf(llm.User, text("two"))}},
 			`{"messages":[{"role":"user","content":[{"text":"one"},{"text":"two"}]}]}`,
 		},
 		"ids of other APIs": {
 			llm.Request{Model: llamaID, Tools: tools, Messages: []llm.Message{
-				said(llm.User, text("go")), calls("a.b", "a|b", "", strings.Repeat("x", 70), strings.Repeat("x", 71)),
-				said(llm.User, llm.ToolResult{ID: "a|b", Text: "2"}, llm.ToolResult{ID: "a.b", Text: "1"}, llm.ToolResult{ID: "", Text: "3"}, llm.ToolResult{ID: strings.Repeat("x", 70), Text: "4"}, llm.ToolResult{ID: strings.Repeat("x", 71), Text: "5"}),
+				messageOf(llm.User, text("go")), calls("a.b", "a|b", "", strings.Repeat("x", 70), strings.Repeat("x", 71)),
+				messageOf(llm.User, llm.ToolResult{ID: "a|b", Text: "2"}, llm.ToolResult{ID: "a.b", Text: "1"}, llm.ToolResult{ID: "", Text: "3"}, llm.ToolResult{ID: strings.Repeat("x", 70), Text: "4"}, llm.ToolResult{ID: strings.Repeat("x", 71), Text: "5"}),
 			}},
 			strings.NewReplacer("X64", strings.Repeat("x", 64), "X62", strings.Repeat("x", 62)).Replace(`{"messages":[{"role":"user","content":[{"text":"go"}]},
 			{"role":"assistant","content":[{"toolUse":{"toolUseId":"a_b","name":"f","input":{"x":1}}},{"toolUse":{"toolUseId":"a_b-2","name":"f","input":{"x":1}}},{"toolUse":{"toolUseId":"call","name":"f","input":{"x":1}}},
@@ -161,7 +163,7 @@ func TestBody(t *testing.T) {
 // Encoding a request again returns the same bytes, and does not change the configuration.
 func TestStablePrefix(t *testing.T) {
 	extra := map[string]any{"top_k": 1, "temperature": 1, "topP": 1, "a": 1, "b": 1}
-	req := llm.Request{Model: claudeID, System: "s", Extra: extra, Messages: []llm.Message{said(llm.User, text("one"))}}
+	req := llm.Request{Model: claudeID, System: "s", Extra: extra, Messages: []llm.Message{messageOf(llm.User, text("one"))}}
 	first, err := encode(req, "")
 	for range 20 {
 		if again, _ := encode(req, ""); err != nil || string(again) != string(first) {

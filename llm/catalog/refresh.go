@@ -18,7 +18,7 @@ import (
 
 const (
 	maxAge       = 24 * time.Hour
-	fetchTimeout = 5 * time.Second // eca-features 6.1
+	fetchTimeout = 5 * time.Second // eca-features.md 6.1
 )
 
 // Refresh reads the cached file. With fetch, it first replaces the file if it is older than a day.

@@ -23,7 +23,7 @@ type Payloads map[string]map[string]any
 var variantsJSON []byte
 
 // Variants has the rules that assign variants to models by name: the built-in rules (variants.json)
-// and the user's (eca-features 6.3).
+// and the user's (eca-features.md 6.3).
 type Variants struct {
 	builtIn func() []variantRule // compiled when first needed
 	own     []variantRule

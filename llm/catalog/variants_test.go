@@ -9,7 +9,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// The built-in rules (eca-features 6.3).
+// The built-in rules (eca-features.md 6.3).
 func TestBuiltInVariants(t *testing.T) {
 	rules, _ := NewVariants(nil)
 	if n := len(rules.builtIn()); n != 6 {

@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the goldens in testdata")
 
-// indented is JSON for people.
-func indented(t *testing.T, body []byte) string {
+// indentJSON formats JSON for people.
+func indentJSON(t *testing.T, body []byte) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := json.Indent(&b, body, "", " "); err != nil {
@@ -75,7 +75,7 @@ func TestRequests(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			c.Golden(name, indented(t, body), true)
+			c.Golden(name, indentJSON(t, body), true)
 		}
 	})
 	if _, err := encode(llm.Request{Tools: []llm.ToolSpec{{Name: "f", Schema: json.RawMessage(`[]`)}}}, own); err == nil || !strings.Contains(err.Error(), "tool f") {

@@ -8,7 +8,7 @@ import (
 )
 
 // Think has the tags that mark reasoning in the text of servers that do not separate it
-// (eca-features 4.1, thinkTagStart and thinkTagEnd).
+// (eca-features.md 4.1, thinkTagStart and thinkTagEnd).
 type Think struct {
 	Start, End string
 

@@ -60,7 +60,7 @@ func (a *Account) choose(ctx context.Context, client *oauth.Client, at oauth.Aut
 func document(id string) bool { return strings.HasPrefix(id, "https://") }
 
 // redirect returns the address that the browser returns to. It uses https if the port is fixed,
-// because that is the address that users have registered (eca-features 19).
+// because that is the address that users have registered (eca-features.md 19).
 func (a *Account) redirect() string {
 	if a.server.Port > 0 {
 		return fmt.Sprintf("https://localhost:%d/auth/callback", a.server.Port)

@@ -1,5 +1,5 @@
 // Package login logs in to MCP servers that require it, by OAuth as the Model Context Protocol uses
-// it (its pages on authorization from 2025-03-26 to 2026-07-28, eca-features 19).
+// it (its pages on authorization from 2025-03-26 to 2026-07-28, eca-features.md 19).
 //
 // It covers everything between a server's refusal and a token: parsing the refusal
 // (Account.Refused), logging in (flow.go), choosing the OAuth client (client.go), and limiting the
@@ -253,7 +253,8 @@ func (a *Account) Forget(ctx context.Context) (existed bool, revoke func(context
 }
 
 // Key returns the name under which a login is stored: that of the server, or one for a workspace or
-// for servers with the same label (authScope, eca-features 19). folders are those of the workspace.
+// for servers with the same label (authScope, eca-features.md 19). folders are those of the
+// workspace.
 func Key(server, scope string, folders []string) string {
 	switch scope {
 	case "", "global":

@@ -14,8 +14,8 @@ var pieces = []string{
 	"type a =", "a :: ", "a => ", "#if a\n{\n#else\n", "#define a(", "(def ", "create table a (", "export ", "import a.", "func (", "fn a<", "if {", "begin ", "end\n",
 }
 
-// repeated repeats a piece of code until it has at least size bytes.
-func repeated(piece string, size int) []byte {
+// repeatCode repeats a piece of code until it has at least size bytes.
+func repeatCode(piece string, size int) []byte {
 	return bytes.Repeat([]byte(piece), size/len(piece)+1)
 }
 
@@ -37,7 +37,7 @@ func TestWorkIsLinear(t *testing.T) {
 	var s Scanner
 	for _, l := range New().All() {
 		for _, piece := range pieces {
-			little, much := workOf(&s, l, repeated(piece, small)), workOf(&s, l, repeated(piece, times*small))
+			little, much := workOf(&s, l, repeatCode(piece, small)), workOf(&s, l, repeatCode(piece, times*small))
 			// The limit of wastedScans reads has a fixed part.
 			if most := 2*times*little + 1<<17; much > most {
 				t.Errorf("%s, %q: %d for %d bytes, %d for %d times as many", l.Name, piece, little, small, much, times)

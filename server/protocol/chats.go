@@ -5,40 +5,40 @@ type ChatParams struct {
 	ChatID ID `json:"chatId"`
 }
 
-// SteerParams of chat/promptSteer (4.5).
+// SteerParams of chat/promptSteer (eca-protocol.md 4).
 type SteerParams struct {
 	ChatID  ID   `json:"chatId"`
 	Message Text `json:"message"`
 }
 
-// ChatClearParams (4.8).
+// ChatClearParams (eca-protocol.md 4.8).
 type ChatClearParams struct {
 	ChatID   ID   `json:"chatId"`
 	Messages Flag `json:"messages"`
 }
 
-// RollbackParams (4.8). Include holds "messages" and "tools"; empty means both.
+// RollbackParams (eca-protocol.md 4.8). Include holds "messages" and "tools"; empty means both.
 type RollbackParams struct {
 	ChatID    ID           `json:"chatId"`
 	ContentID ID           `json:"contentId"`
 	Include   List[string] `json:"include"`
 }
 
-// FlagParams of chat/addFlag and chat/removeFlag (4.8). ContentID names the message that a flag is
-// added after, or the flag that is removed.
+// FlagParams of chat/addFlag and chat/removeFlag (eca-protocol.md 4.8). ContentID names the message
+// that a flag is added after, or the flag that is removed.
 type FlagParams struct {
 	ChatID    ID   `json:"chatId"`
 	ContentID ID   `json:"contentId"`
 	Text      Text `json:"text"`
 }
 
-// ForkParams (4.8).
+// ForkParams (eca-protocol.md 4.8).
 type ForkParams struct {
 	ChatID    ID `json:"chatId"`
 	ContentID ID `json:"contentId"`
 }
 
-// ChatUpdateParams (4.8).
+// ChatUpdateParams (eca-protocol.md 4.8).
 type ChatUpdateParams struct {
 	ChatID ID   `json:"chatId"`
 	Title  Text `json:"title"`
@@ -46,13 +46,13 @@ type ChatUpdateParams struct {
 	Pinned Flag `json:"pinned"` // an extension: the chat is never deleted because of its age
 }
 
-// ChatListParams (4.8).
+// ChatListParams (eca-protocol.md 4.8).
 type ChatListParams struct {
 	Limit  Number `json:"limit"`
 	SortBy Text   `json:"sortBy"` // updatedAt (the default) or createdAt
 }
 
-// ChatListResult (4.8). Chats is never null.
+// ChatListResult (eca-protocol.md 4.8). Chats is never null.
 type ChatListResult struct {
 	Chats []ChatSummary `json:"chats"`
 }
@@ -68,8 +68,8 @@ type ChatSummary struct {
 	MessageCount int    `json:"messageCount"`
 }
 
-// WindowParams of chat/open and chat/history (4.8). Before and After are cursors, both
-// exclusive; LastCompaction is a cursor too.
+// WindowParams of chat/open and chat/history (eca-protocol.md 4.8). Before and After are cursors,
+// both exclusive; LastCompaction is a cursor too.
 type WindowParams struct {
 	ChatID ID     `json:"chatId"`
 	Limit  Number `json:"limit"`
@@ -83,8 +83,8 @@ func (p WindowParams) Windowed() bool { return p.Limit > 0 || p.Before != "" || 
 // LastCompaction is the cursor of the last compaction.
 const LastCompaction = "lastCompaction"
 
-// WindowMeta describes a window (4.8). Counts are messages. A cursor is null if there are no more
-// messages on its side.
+// WindowMeta describes a window (eca-protocol.md 4.8). Counts are messages. A cursor is null if
+// there are no more messages on its side.
 type WindowMeta struct {
 	Total            int     `json:"total"`
 	Returned         int     `json:"returned"`
@@ -93,13 +93,13 @@ type WindowMeta struct {
 	CompactionCursor *string `json:"compactionCursor"`
 }
 
-// WindowError is an error inside a result (13.1).
+// WindowError is an error inside a result (eca-protocol.md 13.1).
 type WindowError struct {
 	Code    string `json:"code"` // chat_not_found, cursor_expired or invalid_request
 	Message string `json:"message"`
 }
 
-// ChatOpenResult (4.8, 8.6).
+// ChatOpenResult (eca-protocol.md 4.8, 8.6).
 type ChatOpenResult struct {
 	Found     bool         `json:"found"`
 	ChatID    string       `json:"chatId,omitempty"`
@@ -109,7 +109,7 @@ type ChatOpenResult struct {
 	Error     *WindowError `json:"error,omitempty"`
 }
 
-// Selection holds the settings of a chat. Model and Variant may be null (2.1).
+// Selection holds the settings of a chat. Model and Variant may be null (eca-protocol.md 2.1).
 type Selection struct {
 	Model    *string  `json:"model"`
 	Agent    string   `json:"agent"`
@@ -118,7 +118,7 @@ type Selection struct {
 	Trust    bool     `json:"trust"`
 }
 
-// ChatHistoryResult (4.8).
+// ChatHistoryResult (eca-protocol.md 4.8).
 type ChatHistoryResult struct {
 	Contents []ContentReceived `json:"contents"`
 	Meta     *WindowMeta       `json:"meta,omitempty"`
@@ -126,7 +126,7 @@ type ChatHistoryResult struct {
 }
 
 // SelectedAgentParams of chat/selectedAgentChanged, which the first published protocol calls
-// chat/selectedBehaviorChanged (4.9).
+// chat/selectedBehaviorChanged (eca-protocol.md 4).
 type SelectedAgentParams struct {
 	ChatID   ID   `json:"chatId"`
 	Agent    Text `json:"agent"`
@@ -141,7 +141,7 @@ func (p SelectedAgentParams) Name() string {
 	return string(p.Behavior)
 }
 
-// SelectedModelParams of chat/selectedModelChanged (4.9).
+// SelectedModelParams of chat/selectedModelChanged (eca-protocol.md 4).
 type SelectedModelParams struct {
 	ChatID  ID   `json:"chatId"`
 	Model   Text `json:"model"`

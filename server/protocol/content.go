@@ -63,7 +63,7 @@ type ToolPrepare struct {
 }
 
 // ToolCall has the fields all tool call contents share. Clients do not merge Summary
-// and Details between stages, so every stage repeats them (7.1).
+// and Details between stages, so every stage repeats them (eca-protocol.md 7.1).
 type ToolCall struct {
 	ID      string  `json:"id"`
 	Name    string  `json:"name"`
@@ -138,7 +138,7 @@ type ToolRejected struct {
 	Reason    string          `json:"reason"`
 }
 
-// UsageContent (7.2). Costs are decimal strings without a currency sign.
+// UsageContent (eca-protocol.md 7.2). Costs are decimal strings without a currency sign.
 // MessageCost repeats LastMessageCost under the name Emacs reads.
 type UsageContent struct {
 	Type                  string            `json:"type"`
@@ -225,7 +225,7 @@ func (ToolRejected) isContent()    {}
 func (UsageContent) isContent()    {}
 func (MetadataContent) isContent() {}
 
-// Details is a variant of a tool call's details (7.4).
+// Details is a variant of a tool call's details (eca-protocol.md 7.4).
 type Details interface{ isDetails() }
 
 // FileChangeDetails has a diff without a file header.

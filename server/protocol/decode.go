@@ -68,8 +68,8 @@ func (f *Flag) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// List is a list that some clients send as {} when it is empty (2.1). Elements that cannot be
-// decoded are left out: one odd context must not fail a prompt.
+// List is a list that some clients send as {} when it is empty (eca-protocol.md 2.1). Elements that
+// cannot be decoded are left out: one odd context must not fail a prompt.
 type List[T any] []T
 
 // UnmarshalJSON accepts lists; anything else is empty.
@@ -110,7 +110,8 @@ func Decode(params json.RawMessage, v any) (repeated string, err error) {
 	return n.repeated, nil
 }
 
-// freeForm reports whether the keys of an object belong to the user, not to the protocol (2.2).
+// freeForm reports whether the keys of an object belong to the user, not to the protocol
+// (eca-protocol.md 2.2).
 func freeForm(key string) bool {
 	switch key {
 	case "initializationOptions", "env", "headers", "data":

@@ -12,7 +12,7 @@ type Range struct {
 	End   Position `json:"end"`
 }
 
-// CompletionParams of completion/inline (4.13). Position is 1-based.
+// CompletionParams of completion/inline (eca-protocol.md 4.13). Position is 1-based.
 type CompletionParams struct {
 	DocText    string   `json:"docText"`
 	DocVersion Number   `json:"docVersion"`
@@ -20,7 +20,7 @@ type CompletionParams struct {
 	Path       Text     `json:"path"`
 }
 
-// CompletionResult (4.13).
+// CompletionResult (eca-protocol.md 4.13).
 type CompletionResult struct {
 	Items []CompletionItem `json:"items"`
 }
@@ -32,7 +32,7 @@ type CompletionItem struct {
 	Range      Range  `json:"range"`
 }
 
-// RewriteParams of rewrite/prompt (4.14). Lines of Range are 1-based, characters
+// RewriteParams of rewrite/prompt (eca-protocol.md 4.14). Lines of Range are 1-based, characters
 // 0-based.
 type RewriteParams struct {
 	ID     ID     `json:"id"`
@@ -42,7 +42,7 @@ type RewriteParams struct {
 	Range  Range  `json:"range"`
 }
 
-// RewriteResult (4.14).
+// RewriteResult (eca-protocol.md 4.14).
 type RewriteResult struct {
 	Status string `json:"status"` // prompting
 	Model  string `json:"model"`

@@ -1,17 +1,17 @@
 // Package protocol has the wire types of the ECA protocol and their JSON rules. It does nothing
-// else: package server decides who may call which method, and when. Section numbers refer to the
-// ECA wire contract.
+// else: package server decides who may call which method, and when. docs/contracts/eca-protocol.md
+// describes the protocol.
 //
-// Outbound types omit absent values instead of sending null (2.1). Inbound values are read with
-// Decode, which accepts the deviations of real clients: keys in kebab, snake or camel case, null
-// for absent, {} for empty lists, numbers for ids.
+// Outbound types omit absent values instead of sending null (eca-protocol.md 2.1). Inbound values
+// are read with Decode, which accepts the deviations of real clients: keys in kebab, snake or camel
+// case, null for absent, {} for empty lists, numbers for ids.
 package protocol
 
 import (
 	"encoding/json"
 )
 
-// InitializeParams (3.1).
+// InitializeParams (eca-protocol.md 3.1).
 type InitializeParams struct {
 	ProcessID             Number                `json:"processId"`
 	ClientInfo            ClientInfo            `json:"clientInfo"`
@@ -33,13 +33,13 @@ func (c *ClientInfo) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// WorkspaceFolder (2.4).
+// WorkspaceFolder (eca-protocol.md 2.4).
 type WorkspaceFolder struct {
 	URI  string `json:"uri"`
 	Name string `json:"name"`
 }
 
-// InitializeResult (3.1). Old clients read the models and behaviours from here.
+// InitializeResult (eca-protocol.md 3.1). Old clients read the models and behaviours from here.
 type InitializeResult struct {
 	ChatWelcomeMessage  string     `json:"chatWelcomeMessage,omitempty"`
 	ServerInfo          ServerInfo `json:"serverInfo"`
@@ -57,7 +57,8 @@ type ServerInfo struct {
 	Version string `json:"version"`
 }
 
-// ChatPromptParams (4.1). Behavior is the name of Agent in the first published protocol.
+// ChatPromptParams (eca-protocol.md 4.1). Behavior is the name of Agent in the first published
+// protocol.
 type ChatPromptParams struct {
 	ChatID   ID                `json:"chatId"`
 	Message  *string           `json:"message"`
@@ -70,7 +71,7 @@ type ChatPromptParams struct {
 	Limited  bool              `json:"limited"` // set by the remote server: see chat.Prompt
 }
 
-// ChatContext is one context of a prompt (2.4). Unsupported types are ignored.
+// ChatContext is one context of a prompt (eca-protocol.md 2.4). Unsupported types are ignored.
 type ChatContext struct {
 	Type       string      `json:"type"`
 	Path       string      `json:"path"`
@@ -92,24 +93,24 @@ type LinesRange struct {
 	End   int `json:"end"`
 }
 
-// Statuses of a prompt (4.1).
+// Statuses of a prompt (eca-protocol.md 4.1).
 const (
 	StatusPrompting = "prompting"
 	StatusLogin     = "login" // the prompt was an answer to /login
 	StatusError     = "error"
 )
 
-// ChatPromptResult (4.1).
+// ChatPromptResult (eca-protocol.md 4.1).
 type ChatPromptResult struct {
 	ChatID string `json:"chatId"`
 	Model  string `json:"model"`
 	Status string `json:"status"`
 }
 
-// ToolCallParams of chat/toolCallApprove and chat/toolCallReject (4.2, 4.3). Auto, GoOn and Unasked
-// are extensions. Auto: the client approves every call, so no user has seen this one. GoOn:
-// after a rejection, the turn continues and the model gets the rejection. Unasked: the client
-// rejected the call because it had no user to ask.
+// ToolCallParams of chat/toolCallApprove and chat/toolCallReject (eca-protocol.md 4.2, 4.3). Auto,
+// GoOn and Unasked are extensions. Auto: the client approves every call, so no user has seen this
+// one. GoOn: after a rejection, the turn continues and the model gets the rejection. Unasked: the
+// client rejected the call because it had no user to ask.
 type ToolCallParams struct {
 	ChatID     ID     `json:"chatId"`
 	ToolCallID ID     `json:"toolCallId"`
@@ -119,7 +120,7 @@ type ToolCallParams struct {
 	Auto       bool   `json:"auto"`
 }
 
-// ConfigUpdated (5.1). Absent keys mean unchanged.
+// ConfigUpdated (eca-protocol.md 5.1). Absent keys mean unchanged.
 type ConfigUpdated struct {
 	ChatID string      `json:"chatId,omitempty"`
 	Chat   *ChatConfig `json:"chat,omitempty"`
@@ -143,7 +144,7 @@ type ChatConfig struct {
 	WelcomeMessage  string          `json:"welcomeMessage,omitempty"`
 }
 
-// ToolServerUpdated (5.2).
+// ToolServerUpdated (eca-protocol.md 5.2).
 type ToolServerUpdated struct {
 	Type   string       `json:"type"` // native or mcp
 	Name   string       `json:"name"`

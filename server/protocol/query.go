@@ -1,6 +1,6 @@
 package protocol
 
-// FoldersChanged is workspace/didChangeWorkspaceFolders (3.4).
+// FoldersChanged is workspace/didChangeWorkspaceFolders (eca-protocol.md 3).
 type FoldersChanged struct {
 	Event struct {
 		Added   List[WorkspaceFolder] `json:"added"`
@@ -8,32 +8,32 @@ type FoldersChanged struct {
 	} `json:"event"`
 }
 
-// QueryParams of the chat/query requests (4.7).
+// QueryParams of the chat/query requests (eca-protocol.md 4.7).
 type QueryParams struct {
 	ChatID ID   `json:"chatId"`
 	Query  Text `json:"query"`
 }
 
-// QueryContextParams (4.7). Contexts are those the user has chosen already.
+// QueryContextParams (eca-protocol.md 4.7). Contexts are those the user has chosen already.
 type QueryContextParams struct {
 	ChatID   ID                `json:"chatId"`
 	Query    Text              `json:"query"`
 	Contexts List[ChatContext] `json:"contexts"`
 }
 
-// QueryContextResult (4.7).
+// QueryContextResult (eca-protocol.md 4.7).
 type QueryContextResult struct {
 	ChatID   *string       `json:"chatId"` // null if the request names none
 	Contexts []ContextItem `json:"contexts"`
 }
 
-// QueryFilesResult (4.7).
+// QueryFilesResult (eca-protocol.md 4.7).
 type QueryFilesResult struct {
 	ChatID *string       `json:"chatId"` // null if the request names none
 	Files  []ContextItem `json:"files"`
 }
 
-// ContextItem is a context that is offered (2.4).
+// ContextItem is a context that is offered (eca-protocol.md 2.4).
 type ContextItem struct {
 	Type        string `json:"type"`
 	Path        string `json:"path,omitempty"`
@@ -44,7 +44,7 @@ type ContextItem struct {
 	Server      string `json:"server,omitempty"`
 }
 
-// QueryCommandsResult (4.7).
+// QueryCommandsResult (eca-protocol.md 4.7).
 type QueryCommandsResult struct {
 	ChatID   *string       `json:"chatId"` // null if the request names none
 	Commands []ChatCommand `json:"commands"`

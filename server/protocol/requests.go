@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Capabilities of a client that decide which requests it gets (3.1); absent means false.
+// Capabilities of a client that decide which requests it gets (eca-protocol.md 3.1); absent means
+// false.
 type Capabilities struct {
 	Diagnostics, Definition, References bool // codeAssistant.editor
 	AskQuestion                         bool // codeAssistant.chatCapabilities
@@ -53,7 +54,7 @@ type DiagnosticsParams struct {
 }
 
 // Outcome has the fields that all answers of clients share. One client answers an unsupported
-// request with the result {status: "error", message} (11.1).
+// request with the result {status: "error", message} (eca-protocol.md 11).
 type Outcome struct {
 	Status  Text `json:"status"` // success, starting, no-server or error; may be absent
 	Message Text `json:"message"`

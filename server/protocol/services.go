@@ -1,12 +1,13 @@
 package protocol
 
-// MCPParams name a server (4.10).
+// MCPParams name a server (eca-protocol.md 4.10).
 type MCPParams struct {
 	Name Text `json:"name"`
 }
 
-// MCPServerParams of mcp/addServer and mcp/updateServer (4.10). Exactly one of Command and URL is
-// set when a server is added. Fields that are absent in an update keep their values.
+// MCPServerParams of mcp/addServer and mcp/updateServer (eca-protocol.md 4.10). Exactly one of
+// Command and URL is set when a server is added. Fields that are absent in an update keep their
+// values.
 type MCPServerParams struct {
 	Name         Text              `json:"name"`
 	Command      Text              `json:"command"`
@@ -24,7 +25,7 @@ type MCPServerParams struct {
 }
 
 // MCPServer is a configured MCP server: the params of its tool/serverUpdated, always complete
-// (5.2), and McpServer of 4.10.
+// (eca-protocol.md 5.2), and the server in the results of eca-protocol.md 4.10.
 type MCPServer struct {
 	Type     string    `json:"type"` // mcp
 	Name     string    `json:"name"`
@@ -42,14 +43,15 @@ type MCPServer struct {
 	Error        string            `json:"error,omitempty"` // an extension: why it failed, or what it needs
 }
 
-// ServerPrompt is a prompt of an MCP server, under the name that the server uses (5.2).
+// ServerPrompt is a prompt of an MCP server, under the name that the server uses (eca-protocol.md
+// 5.2).
 type ServerPrompt struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
 	Arguments   []CommandArgument `json:"arguments"`
 }
 
-// ServerResource is a resource of an MCP server (5.2).
+// ServerResource is a resource of an MCP server (eca-protocol.md 5.2).
 type ServerResource struct {
 	URI         string `json:"uri"`
 	Name        string `json:"name"`
@@ -57,18 +59,18 @@ type ServerResource struct {
 	MimeType    string `json:"mimeType,omitempty"`
 }
 
-// MCPAddResult (4.10).
+// MCPAddResult (eca-protocol.md 4.10).
 type MCPAddResult struct {
 	Server *MCPServer   `json:"server,omitempty"`
 	Error  *WindowError `json:"error,omitempty"`
 }
 
-// MCPUpdateResult (4.10). Error is an extension, in the form of 13.1.
+// MCPUpdateResult (eca-protocol.md 4.10). Error is an extension, in the form of eca-protocol.md 13.1.
 type MCPUpdateResult struct {
 	Error *WindowError `json:"error,omitempty"`
 }
 
-// MCPRemoveResult (4.10).
+// MCPRemoveResult (eca-protocol.md 4.10).
 type MCPRemoveResult struct {
 	Name    string       `json:"name,omitempty"`
 	Removed bool         `json:"removed,omitempty"`
@@ -80,24 +82,24 @@ type ServerRemoved struct {
 	Name string `json:"name"`
 }
 
-// ProviderParams name a provider (4.11).
+// ProviderParams name a provider (eca-protocol.md 4.11).
 type ProviderParams struct {
 	Provider Text `json:"provider"`
 }
 
-// LoginParams (4.11).
+// LoginParams (eca-protocol.md 4.11).
 type LoginParams struct {
 	Provider Text `json:"provider"`
 	Method   Text `json:"method"`
 }
 
-// LoginInputParams (4.11). The keys of Data are those of LoginField.
+// LoginInputParams (eca-protocol.md 4.11). The keys of Data are those of LoginField.
 type LoginInputParams struct {
 	Provider Text            `json:"provider"`
 	Data     map[string]Text `json:"data"`
 }
 
-// LoginAction is the client's next step (4.11).
+// LoginAction is the client's next step (eca-protocol.md 4.11).
 type LoginAction struct {
 	Action  string        `json:"action"` // choose-method, input, authorize, device-code or done
 	Methods []LoginMethod `json:"methods,omitempty"`
@@ -120,12 +122,13 @@ type LoginField struct {
 	Type  string `json:"type"` // secret or text
 }
 
-// ProvidersListResult (4.11).
+// ProvidersListResult (eca-protocol.md 4.11).
 type ProvidersListResult struct {
 	Providers []ProviderStatus `json:"providers"`
 }
 
-// ProviderStatus (4.11); also the params of providers/updated. It never holds a secret.
+// ProviderStatus (eca-protocol.md 4.11); also the params of providers/updated. It never holds a
+// secret.
 type ProviderStatus struct {
 	ID         string          `json:"id"`
 	Label      string          `json:"label,omitempty"`
@@ -174,17 +177,17 @@ type ModelCost struct {
 	Output float64 `json:"output"`
 }
 
-// JobParams name a background job (4.12).
+// JobParams name a background job (eca-protocol.md 4.12).
 type JobParams struct {
 	JobID ID `json:"jobId"`
 }
 
-// JobsListResult (4.12); also the params of jobs/updated.
+// JobsListResult (eca-protocol.md 4.12); also the params of jobs/updated.
 type JobsListResult struct {
 	Jobs []Job `json:"jobs"`
 }
 
-// Job is a background job (4.12).
+// Job is a background job (eca-protocol.md 4.12).
 type Job struct {
 	ID         string  `json:"id"`
 	Type       string  `json:"type"`   // shell
@@ -199,12 +202,12 @@ type Job struct {
 	ToolCallID string  `json:"toolCallId,omitempty"`
 }
 
-// JobKillResult (4.12).
+// JobKillResult (eca-protocol.md 4.12).
 type JobKillResult struct {
 	Killed bool `json:"killed"`
 }
 
-// JobOutputResult (4.12). Status and ExitCode are null for an unknown job.
+// JobOutputResult (eca-protocol.md 4.12). Status and ExitCode are null for an unknown job.
 type JobOutputResult struct {
 	Lines    []JobLine `json:"lines"`
 	Status   *string   `json:"status"`

@@ -1,5 +1,5 @@
 // Package agent has the native tool spawn_agent, with which a model delegates a task to another
-// agent (eca-features, sections 12 and 17).
+// agent (eca-features.md, sections 12 and 17).
 //
 // The package defines the available agents and the format of requests. It does not manage a
 // subagent's chat, permissions or end: the engine does, and calls reach it through tools.Subagents.
@@ -95,7 +95,7 @@ func describe(list []Agent) string {
 	return strings.TrimSpace(b.String())
 }
 
-// summary returns a short line for the user (eca-protocol 7.5).
+// summary returns a short line for the user (eca-protocol.md 7.5).
 func summary(a args) string {
 	text := cmp.Or(strings.Join(strings.Fields(a.Activity), " "), strings.Join(strings.Fields(a.Task), " "))
 	return a.Agent + ": " + shorten.Text(text, maxActivity)

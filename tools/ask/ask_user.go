@@ -1,5 +1,5 @@
 // Package ask has the native tool ask_user, with which the model asks the user a question during a
-// turn (eca-features, section 17).
+// turn (eca-features.md, section 17).
 //
 // A question has no time limit; it ends with its turn. If no client can show questions, the tool is
 // not offered. Subagents cannot ask, since no client shows their questions.
@@ -90,7 +90,7 @@ func Tools(c Client) []tools.Tool {
 	}.Build()}}
 }
 
-// headline returns the beginning of a text as one short line (eca-protocol 7.5).
+// headline returns the beginning of a text as one short line (eca-protocol.md 7.5).
 func headline(text string) string {
 	const limit = 57
 	return shorten.Text(strings.Join(strings.Fields(text), " "), limit)

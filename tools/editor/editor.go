@@ -1,5 +1,5 @@
 // Package editor has the native tools that query the user's editor about code: editor_diagnostics,
-// editor_definition and editor_references (eca-features, section 17).
+// editor_definition and editor_references (eca-features.md, section 17).
 //
 // Tools omits tools whose requests the client cannot answer. If there is no answer, or an empty
 // one, the model gets the reason. Waiting ends with the time limit or with the turn. The package
@@ -69,7 +69,7 @@ func Tools(o Options) []tools.Tool {
 	return list
 }
 
-// retryDelay is the pause before a query is repeated after ErrStarting (eca-protocol, section 6).
+// retryDelay is the pause before a query is repeated after ErrStarting (eca-protocol.md, section 6).
 const retryDelay = 2 * time.Second
 
 // withTimeout repeats ask until it has an answer, the timeout passes or the turn ends; in the last

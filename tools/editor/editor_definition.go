@@ -14,7 +14,7 @@ import (
 //go:embed editor_definition.md
 var definitionDoc string
 
-// maxLocations limits the listed locations; eca-features, Appendix B.
+// maxLocations limits the listed locations; eca-features.md, Appendix B.
 const maxLocations = 100
 
 type definitionArgs struct {

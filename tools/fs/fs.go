@@ -1,5 +1,5 @@
 // Package fs has the native tools that read and change files: directory_tree, read_file,
-// write_file, edit_file, multi_edit, preview_file_change and move_file (eca-features, section 17).
+// write_file, edit_file, multi_edit, preview_file_change and move_file (eca-features.md, section 17).
 //
 // Tools that change content describe the change as a diff in the plan, and compute it again when
 // they run, since the file may have changed while the user decided. Calls may run concurrently, but
@@ -112,7 +112,7 @@ func change(path, before, after string) *event.Details {
 	if err != nil {
 		unified = ""
 	}
-	// Clients expect hunks without the file header (eca-protocol 7.4).
+	// Clients expect hunks without the file header (eca-protocol.md 7.4).
 	if i := strings.Index(unified, "@@"); i >= 0 {
 		unified = unified[i:]
 	}

@@ -14,7 +14,7 @@ import (
 //go:embed preview_file_change.md
 var previewFileChangeDoc string
 
-// previewFileChange is edit_file without the write (eca-features 17).
+// previewFileChange is edit_file without the write (eca-features.md 17).
 func previewFileChange() tools.Tool {
 	preview := func(call tools.Call, a editFileArgs) (path string, d *event.Details, err error) {
 		path = workspace.Abs(call.Roots, a.Path)

@@ -1,5 +1,5 @@
 // Package guide has the native tools with which a model reads instructions of the user when it
-// needs them: skill and fetch_rule (eca-features 15, 17, 20). It also has the gate that refuses to
+// needs them: skill and fetch_rule (eca-features.md 15, 17, 20). It also has the gate that refuses to
 // read or change a file before the model has fetched the rules for it.
 //
 // The fetched rules of a chat are taken from its history (tools.Call.Rules). So they survive

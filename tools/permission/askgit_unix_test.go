@@ -28,7 +28,7 @@ func TestGitThatHangsAsks(t *testing.T) {
 		if err := syscall.Mkfifo(path, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p := real(t, `{}`, dir)
+		p := policyFor(t, `{}`, dir)
 		p.git.timeout = 500 * time.Millisecond
 		if v := judge(t, p, "plan", dir, "git log -p"); v.Decision != tools.Ask {
 			t.Errorf("%s is a pipe: %+v", pipe, v)
@@ -42,7 +42,7 @@ func TestGitThatHangsAsks(t *testing.T) {
 	}
 	path := os.Getenv("PATH")
 	t.Setenv("PATH", filepath.Join(own, "bin")+string(filepath.ListSeparator)+path)
-	if v := judge(t, real(t, `{}`, own), "plan", own, "git log"); v.Decision != tools.Allow {
+	if v := judge(t, policyFor(t, `{}`, own), "plan", own, "git log"); v.Decision != tools.Allow {
 		t.Errorf("a git in the workspace: %+v", v)
 	}
 	if _, err := os.Stat(filepath.Join(own, "bin/ran")); err == nil {
@@ -56,7 +56,7 @@ func TestGitThatHangsAsks(t *testing.T) {
 	}
 	t.Setenv("PATH", bin+string(filepath.ListSeparator)+path)
 	dir := makeFiles(t, map[string]string{".git/HEAD": "ref: refs/heads/main\n", ".git/config": "[core]\n\tbare = false\n", ".git/objects/x": "", ".git/refs/x": ""})
-	p := real(t, `{}`, dir)
+	p := policyFor(t, `{}`, dir)
 	p.git.timeout = 200 * time.Millisecond
 	if v := judge(t, p, "plan", dir, "git log"); v.Decision != tools.Ask {
 		t.Errorf("git hangs: %+v", v)

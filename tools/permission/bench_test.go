@@ -13,9 +13,9 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// usual are commands as models write them: mostly looking around, building and testing,
+// usualCommands are commands as models write them: mostly looking around, building and testing,
 // some of them long.
-func usual() []string {
+func usualCommands() []string {
 	return []string{
 		"ls -la", "git status", "git diff HEAD~1 -- src/main.go", "git log --oneline -10", "cat package.json", "npm test", "npm run build", "go test ./...", "go test ./... 2>&1 | tail -20", "go build ./... && go vet ./...",
 		"grep -rn 'func main' --include='*.go' .", "grep -rn foo src | head -20", "find . -name '*.ts' -not -path './node_modules/*' | head -50", "rg -n 'TODO|FIXME' src", "sed -n '1,80p' src/a.go", "wc -l src/*.go", "head -50 src/a.go && tail -20 src/a.go",
@@ -29,11 +29,11 @@ func usual() []string {
 // things and for one that may not. The floor is parsing the same commands.
 func BenchmarkJudge(b *testing.B) {
 	dir := makeFiles(b, map[string]string{".git/config": "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = x\n", "src/a.go": "", "package.json": ""})
-	p := real(b, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["npm (test|run).*", "go (test|vet|build|list).*", "git (status|diff|log|show).*", "make( test)?"]}}},
+	p := policyFor(b, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["npm (test|run).*", "go (test|vet|build|list).*", "git (status|diff|log|show).*", "make( test)?"]}}},
 		"deny": {"eca__shell_command": {"argsMatchers": {"command": ["rm -rf /.*", "sudo .*"]}}}}}}`, dir)
 	var calls []tools.Call
 	for _, agent := range []string{"code", "plan"} {
-		for _, command := range usual() {
+		for _, command := range usualCommands() {
 			args, err := json.Marshal(map[string]string{"command": command})
 			if err != nil {
 				b.Fatal(err)
@@ -41,7 +41,7 @@ func BenchmarkJudge(b *testing.B) {
 			calls = append(calls, tools.Call{Agent: agent, Arguments: args, Roots: []string{dir}})
 		}
 	}
-	commands := usual()
+	commands := usualCommands()
 	var parser cmdline.Parser // as the tool has one
 	var judged, parsed []float64
 	for b.Loop() {

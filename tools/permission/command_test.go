@@ -18,22 +18,23 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// real is a policy for a workspace on the disk.
-func real(t testing.TB, options string, roots ...string) *Policy {
+// policyFor returns the policy of a configuration for workspace folders on the disk.
+func policyFor(t testing.TB, options string, roots ...string) *Policy {
 	t.Helper()
 	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(options), Getenv: func(string) string { return "" }})
 	if len(cfg.Problems) > 0 {
 		t.Fatal(cfg.Problems)
 	}
-	p, errs := New(cfg.Config, Options{Contains: workspace.New(roots...).ContainsResolved, Memory: NewMemory(""), Getenv: os.Getenv, Children: children(t)})
+	p, errs := New(cfg.Config, Options{Contains: workspace.New(roots...).ContainsResolved, Memory: NewMemory(""), Getenv: os.Getenv, Children: testPool(t)})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	return p
 }
 
-// children starts children below the test itself, where it can supervise.
-func children(t testing.TB) *proc.Pool {
+// testPool returns a pool whose processes the test program supervises; nil on systems where it
+// cannot.
+func testPool(t testing.TB) *proc.Pool {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		return nil
@@ -71,7 +72,7 @@ func TestAllowedCommands(t *testing.T) {
 	const rules = `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": [
 		"git (status|diff|log).*", "npm (test|run build).*", "find .*", "timeout \\d+ npm test", "ls.*", "tar .*", "echo .* > out\\.txt", "NODE_ENV=test npm .*", "sudo apt .*",
 		"git log --output=log\\.txt", "for f in .*", "npx (?!evil).*", "cat .*"]}}}}}}`
-	p := real(t, rules, dir)
+	p := policyFor(t, rules, dir)
 	for command, want := range map[string]tools.Decision{
 		"git status": tools.Allow, "git diff HEAD~1 -- a.txt": tools.Allow, "npm test": tools.Allow, "npm test -- --watch=false 'a b'": tools.Allow, "ls && git status": tools.Allow, "ls | head -3": tools.Allow,
 		"find . -name '*.go'": tools.Allow, "timeout 60 npm test": tools.Allow, "git status; npm test": tools.Allow, "echo a > out.txt": tools.Allow, "NODE_ENV=test npm test": tools.Allow,
@@ -91,8 +92,8 @@ func TestAllowedCommands(t *testing.T) {
 			t.Errorf("%q: %+v", command, v)
 		}
 	}
-	every := real(t, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": [".*"]}}}}}}`, dir)
-	bare := real(t, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {}}}}}`, dir)
+	every := policyFor(t, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": [".*"]}}}}}}`, dir)
+	bare := policyFor(t, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {}}}}}`, dir)
 	for _, command := range []string{"rm x", "npm test; $x", "f() { x; }; f"} {
 		if judge(t, every, "code", dir, command).Decision != tools.Allow || judge(t, bare, "code", dir, command).Decision != tools.Allow {
 			t.Errorf("%q: a rule that allows every command does not allow it", command)
@@ -104,7 +105,7 @@ func TestAllowedCommands(t *testing.T) {
 // computed parts.
 func TestDeniedCommands(t *testing.T) {
 	dir := t.TempDir()
-	p := real(t, `{"toolCall": {"approval": {"byDefault": "allow", "deny": {"eca__shell_command": {"argsMatchers": {"command": ["rm .*", "git push.*--force.*"]}}}}}}`, dir)
+	p := policyFor(t, `{"toolCall": {"approval": {"byDefault": "allow", "deny": {"eca__shell_command": {"argsMatchers": {"command": ["rm .*", "git push.*--force.*"]}}}}}}`, dir)
 	for command, want := range map[string]tools.Decision{
 		"ls": tools.Allow, "git push": tools.Allow,
 		"rm x": tools.Deny, "ls; rm x": tools.Deny, "ls && rm x": tools.Deny, "'rm' x": tools.Deny, `r\m x`: tools.Deny, "/bin/rm x": tools.Deny, "sudo rm x": tools.Deny, "env A=1 rm x": tools.Deny,
@@ -124,7 +125,7 @@ func TestReadOnlyAgents(t *testing.T) {
 	outside := makeFiles(t, map[string]string{"secret": "", "fifo/x": ""})
 	dir := makeFiles(t, map[string]string{"a.txt": "", "sub/b.txt": "", "--pre=x": ""})
 	needs.Symlink(t, filepath.Join(outside, "secret"), filepath.Join(dir, "link"))
-	p := real(t, `{}`, dir)
+	p := policyFor(t, `{}`, dir)
 	for command, want := range map[string]tools.Decision{
 		"ls": tools.Allow, "cat a.txt | head": tools.Allow, "cd sub && cat b.txt": tools.Allow, "cat sub/../a.txt": tools.Allow, "grep -rn x .": tools.Allow, "ls *.txt": tools.Allow, "git log": tools.Allow,
 		"cat " + dir + "/a.txt": tools.Allow, "cat < a.txt": tools.Allow, "grep -n /etc a.txt": tools.Allow, "find . -name '*.go' | sort | uniq -c": tools.Allow, "cd sub; cd .. && ls": tools.Ask,
@@ -148,11 +149,11 @@ func TestReadOnlyAgents(t *testing.T) {
 			t.Errorf("agent code: %q: %+v", command, v)
 		}
 	}
-	all := real(t, `{"agent": {"plan": {"toolCall": {"approval": {"byDefault": "allow", "allow": {"eca__shell_command": {}}}}}}}`, dir)
+	all := policyFor(t, `{"agent": {"plan": {"toolCall": {"approval": {"byDefault": "allow", "allow": {"eca__shell_command": {}}}}}}}`, dir)
 	if v := judge(t, all, "plan", dir, "npm test"); v.Decision != tools.Ask || !v.AlwaysAsk {
 		t.Errorf("a rule that allows commands lets the agent plan run npm test: %+v", v)
 	}
-	ask := real(t, `{"agent": {"plan": {"toolCall": {"approval": {"ask": {"eca__shell_command": {}}}}}}}`, dir)
+	ask := policyFor(t, `{"agent": {"plan": {"toolCall": {"approval": {"ask": {"eca__shell_command": {}}}}}}}`, dir)
 	if v := judge(t, ask, "plan", dir, "ls"); v.Decision != tools.Ask {
 		t.Errorf("eca does not ask about a command for which a rule says ask: %+v", v)
 	}
@@ -176,7 +177,7 @@ func TestRepositoryHelpers(t *testing.T) {
 		"[branch]\n\tsort = -committerdate": tools.Allow, "[tag]\n\tsort = signature:grade": tools.Ask, "[svn-remote \"svn\"]\n\turl = x\n[gui]\n\tencoding = x\n[http]\n\tproxy = x\n[url \"x\"]\n\tinsteadOf = y": tools.Allow, "[user]name=n\n[diff \"a]\"]textconv=./x": tools.Ask, "[diff.p]\n\ttextconv = ./x": tools.Ask,
 	} {
 		dir := makeFiles(t, map[string]string{".git/config": harmless + extra, "sub/x": ""})
-		p := real(t, `{}`, dir)
+		p := policyFor(t, `{}`, dir)
 		for _, command := range []string{"git status", "cd sub && git log -p", "git -C sub diff"} {
 			if v := judge(t, p, "plan", dir, command); v.Decision != want {
 				t.Errorf("%q with %q: %+v", command, extra, v)
@@ -190,7 +191,7 @@ func TestRepositoryHelpers(t *testing.T) {
 		"git log": tools.Allow, "git log --oneline -5": tools.Allow, "git -C sub log -n 3 -- x": tools.Allow, "git branch -a": tools.Allow, "git rev-parse HEAD": tools.Allow, "git remote -v": tools.Allow,
 		"git log -p": tools.Ask, "git log -Sx": tools.Ask, "git log --stat": tools.Ask, "git log -n1 -u": tools.Ask, "git status": tools.Ask, "git diff": tools.Ask, "git show": tools.Ask, "git blame x": tools.Ask, "git grep x": tools.Ask,
 	} {
-		if v := judge(t, real(t, `{}`, dir), "plan", dir, command); v.Decision != want {
+		if v := judge(t, policyFor(t, `{}`, dir), "plan", dir, command); v.Decision != want {
 			t.Errorf("%q where contents are filtered: %+v", command, v)
 		}
 	}
@@ -211,7 +212,7 @@ func TestRepositoryHelpers(t *testing.T) {
 		"too many submodules":                many,
 	} {
 		dir := makeFiles(t, files)
-		if v := judge(t, real(t, `{}`, dir), "plan", dir, "git status"); v.Decision != tools.Ask {
+		if v := judge(t, policyFor(t, `{}`, dir), "plan", dir, "git status"); v.Decision != tools.Ask {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
@@ -221,7 +222,7 @@ func TestRepositoryHelpers(t *testing.T) {
 // rule has to allow that part.
 func TestManyFolders(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
-	p := real(t, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["cd .*"]}}}}}}`, dir)
+	p := policyFor(t, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["cd .*"]}}}}}}`, dir)
 	many := ""
 	for i := range 60 { // each may have happened or not
 		many += fmt.Sprintf("cd a%d; ", i)
@@ -246,7 +247,7 @@ func TestPathsAreFollowedByName(t *testing.T) {
 	if filepath.Separator == '\\' {
 		t.Skip("Windows takes .. away before it follows links")
 	}
-	p := real(t, `{}`, dir)
+	p := policyFor(t, `{}`, dir)
 	for command, want := range map[string]tools.Decision{
 		"cat sub/back/a.txt": tools.Allow, "cat sub/../a.txt": tools.Allow, "cat sub/back/../a.txt": tools.Ask, "cat sub/back/../" + filepath.Base(dir) + "/a.txt": tools.Allow, "cat -- a.txt": tools.Allow, "cd -- sub && cat b.txt": tools.Allow, "cd sub/back && cat a.txt": tools.Allow,
 		"cat link/../secret": tools.Ask, "cat link/../a.txt": tools.Ask, "cat -- link/../secret": tools.Ask, "ls link/..": tools.Ask, "cat link/../*": tools.Ask, "cat sub/back/../*": tools.Ask, "cat < link/../secret": tools.Ask, "git -C link/.. log": tools.Ask, "git diff --no-index a.txt link/../secret": tools.Ask,
@@ -295,7 +296,7 @@ func TestGitIsAsked(t *testing.T) {
 		"a configuration that git refuses":            {valid(".git/", map[string]string{".git/config": "[core\n"}), tools.Ask},
 	} {
 		dir := makeFiles(t, c.files)
-		p := real(t, `{}`, dir)
+		p := policyFor(t, `{}`, dir)
 		for _, command := range []string{"git status", "cd sub && git log -p", "git -C sub diff"} {
 			if v := judge(t, p, "plan", dir, command); v.Decision != c.want {
 				t.Errorf("%s: %q: %+v", name, command, v)
@@ -311,7 +312,7 @@ func TestGitIsAsked(t *testing.T) {
 		}
 		to := map[tools.Decision]string{tools.Allow: linked, tools.Ask: outside}[want]
 		needs.Symlink(t, to, filepath.Join(linked, filepath.FromSlash(path)))
-		if v := judge(t, real(t, `{}`, linked), "plan", linked, "git log"); v.Decision != want {
+		if v := judge(t, policyFor(t, `{}`, linked), "plan", linked, "git log"); v.Decision != want {
 			t.Errorf("%s is a link to %s: %+v", path, to, v)
 		}
 		if err := os.Remove(filepath.Join(linked, filepath.FromSlash(path))); err != nil {
@@ -328,17 +329,17 @@ func TestGitIsAsked(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(outside, "repo/.git/worktrees/w/gitdir"), []byte(c.back+"/.git\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if v := judge(t, real(t, `{}`, dir), "plan", dir, "git log"); v.Decision != c.want {
+		if v := judge(t, policyFor(t, `{}`, dir), "plan", dir, "git log"); v.Decision != c.want {
 			t.Errorf("a work tree whose repository names %s: %+v", c.back, v)
 		}
 	}
 	// The workspace is a folder in a repository.
 	sub := makeFiles(t, valid(".git/", nil))
-	if v := judge(t, real(t, `{}`, filepath.Join(sub, "sub")), "plan", filepath.Join(sub, "sub"), "git log"); v.Decision != tools.Ask {
+	if v := judge(t, policyFor(t, `{}`, filepath.Join(sub, "sub")), "plan", filepath.Join(sub, "sub"), "git log"); v.Decision != tools.Ask {
 		t.Errorf("a repository around the workspace: %+v", v)
 	}
 	// eca notices changes of the configuration although it caches git's answers.
-	p := real(t, `{}`, sub)
+	p := policyFor(t, `{}`, sub)
 	for _, c := range []struct {
 		text string
 		want tools.Decision

@@ -22,7 +22,7 @@ func TestTemporaryHomeIsIrreplaceable(t *testing.T) {
 	}
 	t.Setenv("HOME", home)
 	t.Setenv("USERPROFILE", home)
-	p := real(t, `{}`, dir)
+	p := policyFor(t, `{}`, dir)
 	for path, insists := range map[string]bool{
 		home: true, filepath.Join(home, "x"): true, filepath.Dir(home): true, temp: true, "~/x": true,
 		filepath.Join(temp, "build"): false, filepath.Join(temp, "users", "bob"): false,
@@ -110,7 +110,7 @@ func TestIrreversible(t *testing.T) {
 		{"bash x", false},
 		{"cat x | bash y", false},
 	} {
-		p := real(t, `{}`, dir)
+		p := policyFor(t, `{}`, dir)
 		v := judge(t, p, "code", dir, c.command)
 		if v.Decision != tools.Ask || v.AlwaysAsk != c.insists || c.insists != (v.Rule == "irreversible") {
 			t.Errorf("%q: %+v", c.command, v)
@@ -128,7 +128,7 @@ func TestIrreversible(t *testing.T) {
 		}
 	}
 	for _, rule := range []string{`"allow": {"eca__shell_command": {"argsMatchers": {"command": ["git (clean|reset).*"]}}}`, `"byDefault": "allow"`} {
-		p := real(t, `{"toolCall": {"approval": {`+rule+`}}}`, dir)
+		p := policyFor(t, `{"toolCall": {"approval": {`+rule+`}}}`, dir)
 		if v := judge(t, p, "code", dir, "git reset --hard"); v.Decision != tools.Allow {
 			t.Errorf("%s: %+v", rule, v)
 		}

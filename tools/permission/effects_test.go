@@ -11,7 +11,7 @@ import (
 // A question says what each part of the command would do, as data and in its text.
 func TestQuestionsSayWhatCommandsDo(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
-	p := real(t, `{}`, dir)
+	p := policyFor(t, `{}`, dir)
 	for command, want := range map[string][2]string{ // effects, and what the reason has
 		"npm test && cat a.txt":           {"unknown:npm test reads:cat a.txt", "in the workspace: eca does not know what npm does"},
 		"touch b":                         {"writes:touch b", "in the workspace: touch makes changes"},
@@ -39,7 +39,7 @@ func TestQuestionsSayWhatCommandsDo(t *testing.T) {
 			t.Errorf("%q: %s, %q", command, text, v.Reason)
 		}
 	}
-	if v := judge(t, real(t, `{"toolCall": {"unasked": "off"}}`, dir), "code", dir, "npm test"); v.Reason != "no rule names this call (`npm test`: eca does not know what npm does)" {
+	if v := judge(t, policyFor(t, `{"toolCall": {"unasked": "off"}}`, dir), "code", dir, "npm test"); v.Reason != "no rule names this call (`npm test`: eca does not know what npm does)" {
 		t.Errorf("where nothing runs unasked: %q", v.Reason)
 	}
 	p.bounds = func(call tools.Call) *event.Sandbox { return &event.Sandbox{Level: call.Authorization.Rule} }

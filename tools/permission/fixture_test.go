@@ -111,12 +111,12 @@ func TestQuestionsOfTheFixture(t *testing.T) {
 	if err != nil || !bytes.Equal(want, table.Bytes()) {
 		t.Errorf("%v; the counts are (go test ./tools/permission -run Fixture -update):\n%s", err, table.String())
 	}
-	documented(t, questionTable(asks))
+	checkDocumentedTable(t, questionTable(asks))
 }
 
-// drawn says how many of 500 commands, drawn at random from sessions of coding agents, are of which
-// kinds. Most of them only read.
-func drawn() map[int][]string {
+// sessionFrequencies maps numbers of commands to their kinds, for 500 commands drawn at random from
+// sessions of coding agents. Most of them only read.
+func sessionFrequencies() map[int][]string {
 	return map[int][]string{441: {"read"}, 38: {"build", "test", "write"}, 21: {"network", "destructive"}}
 }
 
@@ -151,7 +151,7 @@ func questionTable(asks map[string]map[string]int) string {
 	})
 	row("weighted by frequency", 500, func(value string) string {
 		asked := 0.0
-		for n, kinds := range drawn() {
+		for n, kinds := range sessionFrequencies() {
 			asked += float64(n) * share(value, kinds...)
 		}
 		return fmt.Sprintf("%.0f (%.0f%%)", asked, asked/5)
@@ -159,9 +159,9 @@ func questionTable(asks map[string]map[string]int) string {
 	return out.String()
 }
 
-// documented fails the test if docs/permissions.md does not have the table. With -update, it
-// replaces the table that begins with the same line.
-func documented(t *testing.T, table string) {
+// checkDocumentedTable fails the test if docs/permissions.md does not contain the table. With
+// -update, it replaces the table that begins with the same line.
+func checkDocumentedTable(t *testing.T, table string) {
 	t.Helper()
 	path := filepath.FromSlash("../../docs/permissions.md")
 	data, err := os.ReadFile(path)

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// obeyed lists files that programs run or obey.
-func obeyed(t *testing.T) (list []string) {
+// obeyedFiles lists files that programs run or obey.
+func obeyedFiles(t *testing.T) (list []string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "obeyed.txt"))
 	if err != nil {
@@ -37,12 +37,12 @@ func TestObeyedFilesAreProtected(t *testing.T) {
 	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{"toolCall": {"approval": {"byDefault": "allow"}}}`), Getenv: func(string) string { return "" }})
 	p, _ := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory("")})
 	call := tools.Call{Agent: "code", Roots: []string{dir}, Arguments: json.RawMessage(`{}`)}
-	for _, name := range obeyed(t) {
+	for _, name := range obeyedFiles(t) {
 		for _, file := range []string{name, "sub/" + name, strings.ToUpper(name)} {
 			if v := p.Judge(call, spec("eca__write_file"), tools.Plan{Paths: []string{filepath.Join(dir, file)}}); v.Decision != tools.Ask || !v.AlwaysAsk || v.Rule != "protected" {
 				t.Errorf("writing %s: %+v", file, v)
 			}
-			if !matched(ProtectedNames(), path.Join(dir, file)) {
+			if !matchesName(ProtectedNames(), path.Join(dir, file)) {
 				t.Errorf("the sandbox does not protect %s", file)
 			}
 		}
@@ -54,9 +54,9 @@ func TestObeyedFilesAreProtected(t *testing.T) {
 
 // For each protected name, testdata/obeyed.txt has a file that no other name protects.
 func TestEachProtectedNameIsTested(t *testing.T) {
-	list := obeyed(t)
+	list := obeyedFiles(t)
 	all := func(n sandbox.Names) bool {
-		return !slices.ContainsFunc(list, func(name string) bool { return !matched(n, "/w/"+name) })
+		return !slices.ContainsFunc(list, func(name string) bool { return !matchesName(n, "/w/"+name) })
 	}
 	names := ProtectedNames()
 	for _, part := range []*[]string{&names.Folders, &names.Files, &names.Patterns} {
@@ -70,8 +70,8 @@ func TestEachProtectedNameIsTested(t *testing.T) {
 	}
 }
 
-// matched says whether a path, or a folder that it is in, has one of the names.
-func matched(n sandbox.Names, at string) bool {
+// matchesName says whether a path, or a folder that it is in, has one of the names.
+func matchesName(n sandbox.Names, at string) bool {
 	for ; at != "/"; at = path.Dir(at) {
 		if n.Match(at) {
 			return true

@@ -9,9 +9,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 )
 
-// tabled lists programs for which optioned makes up options from eca's tables. It leaves out programs
-// that may run forever (tail -f, free -s, sleep).
-func tabled() []string {
+// optionPrograms lists programs for which optionCommands makes up options from eca's tables. It
+// leaves out programs that may run forever (tail -f, free -s, sleep).
+func optionPrograms() []string {
 	out := strings.Fields("ls cat head stat du wc realpath readlink file tree md5sum sha256sum b2sum cksum cut tr nl tac rev fold paste join expand unexpand column cmp comm od strings seq sort uniq xxd diff" +
 		" pwd whoami arch df id uname nproc which basename dirname uptime date grep egrep fgrep rg jq sed awk find")
 	for _, sub := range strings.Fields("log show whatchanged rev-list diff-tree reflog shortlog diff diff-index diff-files status blame annotate grep ls-files ls-tree describe rev-parse merge-base name-rev branch tag remote stash worktree cat-file for-each-ref show-ref count-objects check-ignore cherry symbolic-ref show-branch") {
@@ -20,10 +20,10 @@ func tabled() []string {
 	return out
 }
 
-// optioned generates commands from the table of a program: options in different spellings, groups of
-// short options, values that look like something else, options before and after operands.
-func optioned() *rapid.Generator[string] {
-	names := tabled()
+// optionCommands generates commands from the table of a program: options in different spellings,
+// groups of short options, values that look like something else, options before and after operands.
+func optionCommands() *rapid.Generator[string] {
+	names := optionPrograms()
 	// The kinds of values and operands: a file, one that leads outside, an option, the end of
 	// options, something that runs or is written.
 	words := []string{
@@ -78,9 +78,9 @@ func optioned() *rapid.Generator[string] {
 	})
 }
 
-// scripted generates scripts of sed and awk from pieces whose meaning depends on their position:
-// delimiters, quotes, and commands that write, read or run something.
-func scripted() *rapid.Generator[string] {
+// scriptCommands generates scripts of sed and awk from pieces whose meaning depends on their
+// position: delimiters, quotes, and commands that write, read or run something.
+func scriptCommands() *rapid.Generator[string] {
 	pieces := map[string][]string{
 		"sed":    {"1", "$", "/a/", "/", "[", "]", "[/]", `\`, `\/`, "s", "s/a/b/", "s|a|b|", "y/a/b/", "p", "d", "n", "N", "w pwn", "w", "r sub/key", "e", "e ./x.sh", "g", "I", ",", "~", "+", "!", ";", "\n", "{", "}", " ", "a", ":a", "t", "q", "#", "2", "M", "^", "]", "[^]]", "[[:space:]]", "c", "i"}, // no b, which may go on forever
 		"sed -n": {"1", "$", "/b/", "p", ";", "s/b/c/", "w pwn", "{", "}", "e", "I", "/", "[", `\`},

@@ -71,10 +71,11 @@ func TestProtectedPlaces(t *testing.T) {
 	}
 }
 
-// eca does not take an option with a wildcard for the known option that the wildcard would match.
+// An option with a wildcard (`--colo?=auto`) does not count as the known option `--color=auto`,
+// because bash can expand it to the name of a file.
 func TestGlobInOption(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
-	p := real(t, `{}`, dir)
+	p := policyFor(t, `{}`, dir)
 	for command, want := range map[string]tools.Decision{
 		"ls --colo?=auto": tools.Ask, "ls -l*=a": tools.Ask, "grep --inc*=a.txt x a.txt": tools.Ask, "grep --include=*.go x a.txt": tools.Allow, "cat --*=/etc/passwd": tools.Ask, "grep --fi*=../x a": tools.Ask,
 	} {
@@ -84,8 +85,8 @@ func TestGlobInOption(t *testing.T) {
 	}
 }
 
-// Rules apply to a path as written and to where it leads. If the results differ, the stricter one
-// counts.
+// A deny or ask rule applies if it matches the path as written or the resolved path. An allow rule
+// has to match the resolved path.
 func TestPathRules(t *testing.T) {
 	outside := makeFiles(t, map[string]string{"secret": ""})
 	dir := makeFiles(t, map[string]string{"docs/a.md": "", "secret/key": "", "src/x": ""})
@@ -101,7 +102,7 @@ func TestPathRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := real(t, string(options), dir)
+	p := policyFor(t, string(options), dir)
 	for path, want := range map[string]tools.Decision{
 		dir + "/docs/a.md": tools.Allow, dir + "/docs/new/b.md": tools.Allow, dir + "/src/x": tools.Ask, "docs/a.md": tools.Allow,
 		dir + "/docs/../src/x": tools.Ask, dir + "/docs/link/../../src/x": tools.Ask, dir + "/docs/out/x": tools.Ask, dir + "-evil/docs/x": tools.Ask,
@@ -126,7 +127,7 @@ func TestQuestionsSayWhereLinksLead(t *testing.T) {
 	for link, to := range map[string]string{"docs/out": elsewhere, "docs/in": filepath.Join(dir, "src"), "docs/gone": filepath.Join(elsewhere, "missing")} {
 		needs.Symlink(t, to, filepath.Join(dir, filepath.FromSlash(link)))
 	}
-	p := real(t, `{}`, dir)
+	p := policyFor(t, `{}`, dir)
 	for path, want := range map[string]string{
 		"/docs/out/key": "/docs/out/key leads to " + filepath.Join(elsewhere, "key") + ", which is outside the workspace",
 		"/docs/gone":    "/docs/gone leads to " + filepath.Join(elsewhere, "missing") + ", which is outside the workspace",
@@ -150,18 +151,18 @@ func TestQuestionsSayWhereLinksLead(t *testing.T) {
 	}
 }
 
-// Other processes, and later ones, read a choice that the user made for a workspace or everywhere.
-// The choice can be forgotten.
-func TestKept(t *testing.T) {
+// An approval that is remembered for a workspace or everywhere also applies in other and later
+// processes, until it is forgotten.
+func TestRememberedApprovals(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state", "permissions.json")
 	a, b := t.TempDir(), t.TempDir()
-	inside := &Policy{contains: func(string) bool { return true }}
+	allPathsInside := &Policy{contains: func(string) bool { return true }}
 	allows := func(m *Memory, root, command string) tools.Scope {
-		return m.allows(inside.judgment(nil), tools.Call{Roots: []string{root}}, spec("eca__shell_command"), planOf(`{"command":"`+command+`"}`, root))
+		return m.allows(allPathsInside.judgment(nil), tools.Call{Roots: []string{root}}, spec("eca__shell_command"), planOf(`{"command":"`+command+`"}`, root))
 	}
 	remember := func(m *Memory, root, command string, scope tools.Scope) {
 		t.Helper()
-		if err := m.remember(inside.judgment(nil), tools.Call{Roots: []string{root}}, spec("eca__shell_command"), planOf(`{"command":"`+command+`"}`, root), scope); err != nil {
+		if err := m.remember(allPathsInside.judgment(nil), tools.Call{Roots: []string{root}}, spec("eca__shell_command"), planOf(`{"command":"`+command+`"}`, root), scope); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -218,11 +219,15 @@ func TestKept(t *testing.T) {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
 	// A file that cannot be used allows nothing, and is not overwritten.
-	if err := os.WriteFile(file, []byte(`{"version": 9, "global": ["eca__shell_command go test"]}`), 0o600); err != nil {
+	const newer = `{"version": 9, "global": ["eca__shell_command go test"]}`
+	if err := os.WriteFile(file, []byte(newer), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	broken := NewMemory(file)
-	if allows(broken, a, "go test") != tools.Once || broken.remember(inside.judgment(nil), tools.Call{}, spec("a__b"), tools.Plan{}, tools.Everywhere) == nil {
-		t.Error("a file of another version allows a call or was overwritten")
+	if allows(broken, a, "go test") != tools.Once || broken.remember(allPathsInside.judgment(nil), tools.Call{}, spec("a__b"), tools.Plan{}, tools.Everywhere) == nil {
+		t.Error("a file of another version allows a call, or can be changed")
+	}
+	if data, err := os.ReadFile(file); err != nil || string(data) != newer {
+		t.Errorf("the file of another version was overwritten: %q, %v", data, err)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// compileRegexp compiles an anchored pattern, since the reference server matches whole values. Patterns
-// have the syntax of Java (eca-features 16): classes such as \w match only ASCII, and constructs with
-// another meaning here are refused.
+// compileRegexp compiles an anchored pattern, since the reference server matches whole values.
+// Patterns have the syntax of Java (eca-features.md 16): classes such as \w match only ASCII, and
+// constructs with another meaning here are refused.
 func compileRegexp(pattern string) (*regexp2.Regexp, error) {
 	if err := checkPattern(pattern); err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
 // Package permission decides whether a tool call runs, asks the user or is refused, by the rules of
-// the configuration (eca-features, section 16).
+// the configuration (eca-features.md, section 16).
 //
 // Precedence, first match wins:
 //

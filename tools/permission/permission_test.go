@@ -174,7 +174,7 @@ func TestRememberedStaysInside(t *testing.T) {
 	outside := makeFiles(t, map[string]string{"x": ""})
 	dir := makeFiles(t, map[string]string{"a": "", "sub/b": ""})
 	needs.Symlink(t, outside, filepath.Join(dir, "link"))
-	p := real(t, `{"toolCall": {"unasked": "off"}}`, dir)
+	p := policyFor(t, `{"toolCall": {"unasked": "off"}}`, dir)
 	call := tools.Call{Agent: "code", Roots: []string{dir}, Arguments: json.RawMessage(`{}`)}
 	for _, command := range []string{"cat a", "pytest sub", "touch a", "cd sub"} {
 		plan := planOf(`{"command":"`+command+`"}`, dir)

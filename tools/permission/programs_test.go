@@ -83,8 +83,8 @@ func gitWords() []string {
 		--exit-code --quiet -R -M -W --full-index --binary --patch-with-raw --cc --rotate-to=a.txt --skip-to=a.txt -G foo -S foo --pickaxe-all --relative --alias`)
 }
 
-// generated generates shell programs around the vocabulary.
-func generated() *rapid.Generator[string] {
+// generatedPrograms generates shell programs around the vocabulary.
+func generatedPrograms() *rapid.Generator[string] {
 	vocabulary := vocabulary()
 	// Names that matter most are drawn more often.
 	names := strings.Fields("git git git git git git git find find sort uniq file diff rg printf printf echo cat ls test")

@@ -194,7 +194,7 @@ func gitWorld(t *testing.T, config string) (w *world, bad func(text string) stri
 	}
 	w.configure(t, config)
 	watch := w.watcher(t)
-	return w, func(text string) string { return watch(t, []string{text})[0].against(text) }
+	return w, func(text string) string { return watch(t, []string{text})[0].violation(text) }
 }
 
 // configure adds to the repository's configuration.
@@ -216,7 +216,7 @@ func (w *world) configure(t *testing.T, config string) {
 func TestHarmlessGitConfiguration(t *testing.T) {
 	needs.Long(t)
 	w, _ := gitWorld(t, harmlessGitConfig())
-	policy := real(t, `{}`, w.dir)
+	policy := policyFor(t, `{}`, w.dir)
 	readers := gitReaders()
 	for _, text := range readers {
 		if v := judge(t, policy, "plan", w.dir, text); v.Decision != tools.Allow {
@@ -224,7 +224,7 @@ func TestHarmlessGitConfiguration(t *testing.T) {
 		}
 	}
 	for i, report := range w.watcher(t)(t, readers) {
-		if bad := report.against(readers[i]); bad != "" {
+		if bad := report.violation(readers[i]); bad != "" {
 			t.Errorf("%q runs without asking, and %s", readers[i], bad)
 		}
 	}
@@ -261,7 +261,7 @@ func TestDangerousGitConfiguration(t *testing.T) {
 			if got := bad(c.runs); !strings.Contains(got, "x.sh") && !strings.Contains(got, "/sh") {
 				t.Errorf("%q does not start the trap: %q", c.runs, got)
 			}
-			policy := real(t, `{}`, w.dir)
+			policy := policyFor(t, `{}`, w.dir)
 			if allowedUnasked(t, policy, w.dir, c.runs) {
 				t.Errorf("%q runs without asking", c.runs)
 			}
@@ -275,7 +275,7 @@ func TestDangerousGitConfiguration(t *testing.T) {
 				return
 			}
 			for i, report := range w.watcher(t)(t, allowed) {
-				if got := report.against(allowed[i]); got != "" {
+				if got := report.violation(allowed[i]); got != "" {
 					t.Errorf("%q runs without asking, and %s", allowed[i], got)
 				}
 			}

@@ -42,11 +42,11 @@ const watchedCalls = "?execve,?execveat,?open,?openat,?openat2,?creat,?unlink,?u
 // mark begins the name of the folder to which the driver changes between two programs.
 const mark = "/eca-program-"
 
-// traced runs programs one after another below strace, in the read-only sandbox, so that a program
+// runTraced runs programs one after another below strace, in the read-only sandbox, so that a program
 // that does more than read does no harm. strace runs outside the sandbox and stops a process before
 // the filter of system calls sees the call, so it also sees attempts that the sandbox refuses. The
 // sandbox confines the network too.
-func (w *world) traced(t failer, strace string, texts []string) []seen {
+func (w *world) runTraced(t failer, strace string, texts []string) []seen {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func TestAllowedProgramsOnlyRead(t *testing.T) {
 	needs.Long(t)
 	for _, evil := range []bool{false, true} {
 		t.Run(fmt.Sprintf("evil submodules: %v", evil), func(t *testing.T) {
-			runAllowed(t, newWorld(t, evil), generated(), 50)
+			runAllowed(t, newWorld(t, evil), generatedPrograms(), 50)
 		})
 	}
 }
@@ -55,12 +55,12 @@ func TestAllowedProgramsOnlyRead(t *testing.T) {
 // The same for programs with options in different spellings and orders, made up from eca's tables of
 // options.
 func TestAllowedOptionsOnlyRead(t *testing.T) {
-	runAllowed(t, newWorld(t, false), optioned(), 50)
+	runAllowed(t, newWorld(t, false), optionCommands(), 50)
 }
 
 // The same for scripts of sed and awk.
 func TestAllowedScriptsOnlyRead(t *testing.T) {
-	runAllowed(t, newWorld(t, false), scripted(), 20)
+	runAllowed(t, newWorld(t, false), scriptCommands(), 20)
 }
 
 // runAllowed runs those of the generated programs that may run unasked. It fails the test if they are
@@ -68,7 +68,7 @@ func TestAllowedScriptsOnlyRead(t *testing.T) {
 func runAllowed(t *testing.T, w *world, programs *rapid.Generator[string], few int) {
 	t.Helper()
 	watch := w.watcher(t)
-	policy := real(t, `{}`, w.dir)
+	policy := policyFor(t, `{}`, w.dir)
 	ran, looked := map[string]bool{}, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		if len(ran) >= enoughPrograms {
@@ -85,7 +85,7 @@ func runAllowed(t *testing.T, w *world, programs *rapid.Generator[string], few i
 			return
 		}
 		for i, report := range watch(rt, allowed) {
-			if bad := report.against(allowed[i]); bad != "" {
+			if bad := report.violation(allowed[i]); bad != "" {
 				rt.Fatalf("%q runs without asking, and %s", allowed[i], bad)
 			}
 		}
@@ -102,14 +102,14 @@ func runAllowed(t *testing.T, w *world, programs *rapid.Generator[string], few i
 // eca asks about each of the known tricks, and still runs programs that only read unasked.
 func TestKnownTricksAsk(t *testing.T) {
 	evil, w := newWorld(t, true), newWorld(t, false)
-	policy := real(t, `{}`, w.dir)
+	policy := policyFor(t, `{}`, w.dir)
 	for _, text := range tricks() {
 		if allowedUnasked(t, policy, w.dir, text) {
 			t.Errorf("%q runs without asking", text)
 		}
 	}
 	for _, text := range []string{"git status", "git diff", "git log -p", "git ls-files", "cd sub && git show"} {
-		if allowedUnasked(t, real(t, `{}`, evil.dir), evil.dir, text) {
+		if allowedUnasked(t, policyFor(t, `{}`, evil.dir), evil.dir, text) {
 			t.Errorf("%q runs without asking where a submodule's configuration runs programs", text)
 		}
 	}
@@ -119,7 +119,7 @@ func TestKnownTricksAsk(t *testing.T) {
 		}
 	}
 	for i, report := range w.watcher(t)(t, knownReaders()) {
-		if bad := report.against(knownReaders()[i]); bad != "" {
+		if bad := report.violation(knownReaders()[i]); bad != "" {
 			t.Errorf("%q runs without asking, and %s", knownReaders()[i], bad)
 		}
 	}
@@ -145,7 +145,7 @@ func TestWatcherSees(t *testing.T) {
 		}
 		// Judged as if it ran nothing but harmless programs.
 		report.judged = []string{"touch", "rm", "mv", "mkdir", "ln", "chmod", "sh", "git", "bash", "echo", "cat", "grep", "find"}
-		if got := report.against(""); !strings.Contains(got, bad[texts[i]]) {
+		if got := report.violation(""); !strings.Contains(got, bad[texts[i]]) {
 			t.Errorf("%q is reported as %q, want one that %s", texts[i], got, bad[texts[i]])
 		}
 	}
@@ -186,8 +186,8 @@ type seen struct {
 	judged  []string // what it may execute; nil: what cmdline lists
 }
 
-// against returns the first thing that a program did and may not do, or "".
-func (s seen) against(text string) string {
+// violation returns the first thing that a program did and may not do, or "".
+func (s seen) violation(text string) string {
 	if s.judged == nil {
 		for _, c := range cmdline.Parse(text).Commands {
 			s.judged = append(s.judged, filepath.Base(c.Name))
@@ -338,9 +338,9 @@ func (w *world) watcher(t *testing.T) func(failer, []string) []seen {
 	t.Helper()
 	if strace := straceWorks(t); strace != "" {
 		t.Logf("watched with %s: every system call that writes, deletes, executes or connects", strace)
-		return func(f failer, texts []string) []seen { return w.traced(f, strace, texts) }
+		return func(f failer, texts []string) []seen { return w.runTraced(f, strace, texts) }
 	}
 	t.Log("WATCHED LESS WELL: by comparing files and with logging programs, since strace is missing or may not trace (apt-get install strace)")
 	bin, where := loggers(t)
-	return func(f failer, texts []string) []seen { return w.compared(f, bin, where, texts) }
+	return func(f failer, texts []string) []seen { return w.runCompared(f, bin, where, texts) }
 }

@@ -19,7 +19,7 @@ import (
 func TestReplacedRootIsOutside(t *testing.T) {
 	dir := testkit.Folder(t, map[string]string{"ws/a.txt": "", "other/a.txt": ""})
 	root := filepath.Join(dir, "ws")
-	p := real(t, `{"toolCall": {"approval": {"byDefault": "allow"}}}`, root)
+	p := policyFor(t, `{"toolCall": {"approval": {"byDefault": "allow"}}}`, root)
 	file := filepath.Join(root, "a.txt")
 	judge := func() tools.Verdict {
 		return p.Judge(tools.Call{Agent: "code", Roots: []string{root}}, spec("eca__read_file"), tools.Plan{Paths: []string{file}})

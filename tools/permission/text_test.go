@@ -28,7 +28,7 @@ func twoReadings() []string {
 func TestTwoReadingsAsk(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	for _, options := range []string{`{}`, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["(?s)cat .*"]}}}}}}`} {
-		p := real(t, options, dir)
+		p := policyFor(t, options, dir)
 		for _, text := range twoReadings() {
 			for _, agent := range []string{"code", "plan"} {
 				v := judge(t, p, agent, dir, text)
@@ -48,14 +48,14 @@ func TestTwoReadingsAsk(t *testing.T) {
 func TestTextWithoutForm(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	const text = "echo ${HOME/a/b}"
-	if v := judge(t, real(t, `{}`, dir), "code", dir, text); v.Decision != tools.Ask || !v.AlwaysAsk {
+	if v := judge(t, policyFor(t, `{}`, dir), "code", dir, text); v.Decision != tools.Ask || !v.AlwaysAsk {
 		t.Errorf("without a rule: %+v", v)
 	}
 	for _, options := range []string{
 		`{"toolCall": {"approval": {"allow": {"eca__shell_command": {}}}}}`, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": [".*"]}}}}}}`,
 		`{"toolCall": {"approval": {"byDefault": "allow"}}}`,
 	} {
-		p := real(t, options, dir)
+		p := policyFor(t, options, dir)
 		for _, text := range []string{text, "echo $((1 + 2))", "x() { ls; }; x", "unparsable (", "select x in a; do ls; done"} {
 			if v := judge(t, p, "code", dir, text); v.Decision != tools.Allow {
 				t.Errorf("%s: %q: %+v", options, text, v)
@@ -67,7 +67,7 @@ func TestTextWithoutForm(t *testing.T) {
 // A file cannot become an option: what a glob matches is given as ./-x.
 func TestFilesNamedLikeOptions(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"-rf": "", "--pre=x": "", "a.txt": ""})
-	p := real(t, `{}`, dir)
+	p := policyFor(t, `{}`, dir)
 	for _, text := range []string{"rg x *", "grep x *", "sort *", "git grep x *", "find . -name *", "ls *", "make; ls *", "cd . && rm *"} {
 		v := judge(t, p, "code", dir, text)
 		if strings.Contains(v.Printed.Text, " '-rf'") || strings.Contains(v.Printed.Text, " '--pre=x'") || strings.Contains(v.Printed.Text, " *") {
@@ -100,7 +100,7 @@ func TestUntrustedProgramFolders(t *testing.T) {
 	needs.Symlink(t, linked, filepath.Join(links, "tail"))
 	path := strings.Join([]string{"bin", filepath.Join(dir, "node_modules/.bin"), shared, shims, links, "/usr/bin", "/bin"}, ":")
 	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{}`), Getenv: func(string) string { return "" }})
-	p, errs := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Children: children(t), Getenv: func(name string) string {
+	p, errs := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Children: testPool(t), Getenv: func(name string) string {
 		return map[string]string{"PATH": path}[name]
 	}})
 	if len(errs) > 0 {
@@ -168,7 +168,7 @@ func TestOddTextsAsk(t *testing.T) {
 	} {
 		for agent, options := range map[string]string{"code": `{"toolCall": {"unasked": "workspace"}}`, "general": `{}`, "plan": `{}`} {
 			began := time.Now()
-			v := judge(t, real(t, options, dir), agent, dir, text)
+			v := judge(t, policyFor(t, options, dir), agent, dir, text)
 			t.Logf("%s: %s", what, time.Since(began))
 			if v.Decision == tools.Allow {
 				t.Errorf("%s: %s: %+v", agent, what, v.Rule)

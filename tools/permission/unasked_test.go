@@ -45,7 +45,7 @@ func TestReadsRunUnasked(t *testing.T) {
 		{`{"agent": {"code": {"toolCall": {` + approval + `{"byDefault": "deny"}}}}}`, "code", "ls", tools.Deny, "agent.code.toolCall.approval.byDefault"},
 		{`{"agent": {"code": {"toolCall": {` + approval + `{}}}}}`, "code", "ls", tools.Allow, RuleReads},
 	} {
-		v := judge(t, real(t, c.options, dir), c.agent, dir, c.command)
+		v := judge(t, policyFor(t, c.options, dir), c.agent, dir, c.command)
 		if v.Decision != c.want || v.Rule != c.rule || v.Reason == "" {
 			t.Errorf("%s: %s: %q: %+v", c.options, c.agent, c.command, v)
 		}
@@ -56,7 +56,7 @@ func TestReadsRunUnasked(t *testing.T) {
 	if v := judge(t, without, "code", dir, "ls"); v.Decision != tools.Ask {
 		t.Errorf("without a sandbox: %+v", v)
 	}
-	p := real(t, `{}`, dir)
+	p := policyFor(t, `{}`, dir)
 	call, plan := tools.Call{Agent: "code", Arguments: json.RawMessage(`{"command":"ls"}`), Roots: []string{dir}}, planOf(`{"command":"ls"}`, dir)
 	plan.Command.Background = true
 	if v := p.Judge(call, spec("eca__shell_command"), plan); v.Decision != tools.Ask {
@@ -118,7 +118,7 @@ func TestWorkspaceRunsUnasked(t *testing.T) {
 		{with(`{"toolCall": {"unasked": "workspace", "approval": {"deny": {"eca__shell_command": {"argsMatchers": {"command": ["rm .*"]}}}}}}`, ""), "code", "npm test; rm x", tools.Deny},
 		{with(`{"toolCall": {"unasked": "workspace", "approval": {"deny": {"eca__shell_command": {"argsMatchers": {"command": ["rm .*"]}}}}}}`, ""), "code", "npm test; $x", tools.Ask},
 		{with(`{"toolCall": {"unasked": "workspace", "approval": {"ask": {"eca__shell_command": {"argsMatchers": {"command": ["npm .*"]}}}}}}`, ""), "code", "make; npm test", tools.Ask},
-		{real(t, on, dir), "code", "npm test", tools.Ask},
+		{policyFor(t, on, dir), "code", "npm test", tools.Ask},
 	} {
 		if v := judge(t, c.p, c.agent, dir, c.command); v.Decision != c.want {
 			t.Errorf("%s: %q: %+v", c.agent, c.command, v)
@@ -169,7 +169,7 @@ func TestWhatTheSandboxHoldsDoesNotAsk(t *testing.T) {
 	if err := p.Remember(call, spec("eca__shell_command"), plan, tools.ForSession); err != nil {
 		t.Fatal(err)
 	}
-	without := real(t, `{}`, dir)
+	without := policyFor(t, `{}`, dir)
 	without.memory = p.memory
 	if v := judge(t, without, "code", dir, "cp a.txt "+temp+"/x"); v.Decision != tools.Ask {
 		t.Errorf("a temporary folder is remembered like the workspace: %+v", v)
@@ -220,7 +220,7 @@ func TestLeavingTheSandboxAlwaysAsks(t *testing.T) {
 		`{}`, `{"toolCall": {"unasked": "workspace"}}`, `{"toolCall": {"approval": {"byDefault": "allow"}}}`, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {}}}}}`,
 		`{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": [".*"]}}}}}}`,
 	} {
-		p := real(t, options, dir)
+		p := policyFor(t, options, dir)
 		for _, command := range []string{"ls", "npm test"} {
 			call, plan := tools.Call{Agent: "code", Arguments: json.RawMessage(`{"command":"` + command + `"}`), Roots: []string{dir}}, planOf(`{"command":"`+command+`"}`, dir)
 			for range 2 {
@@ -239,7 +239,7 @@ func TestLeavingTheSandboxAlwaysAsks(t *testing.T) {
 			}
 		}
 	}
-	deny := real(t, `{"toolCall": {"approval": {"deny": {"eca__shell_command": {"argsMatchers": {"command": ["npm .*"]}}}}}}`, dir)
+	deny := policyFor(t, `{"toolCall": {"approval": {"deny": {"eca__shell_command": {"argsMatchers": {"command": ["npm .*"]}}}}}}`, dir)
 	plan := planOf(`{"command":"npm test"}`, dir)
 	plan.Command.Outside = "why"
 	if v := deny.Judge(tools.Call{Agent: "code", Arguments: json.RawMessage(`{"command":"npm test"}`), Roots: []string{dir}}, spec("eca__shell_command"), plan); v.Decision != tools.Deny {
@@ -251,7 +251,7 @@ func TestLeavingTheSandboxAlwaysAsks(t *testing.T) {
 // command.
 func TestCustomToolIsJudgedAsItsLine(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
-	p := real(t, `{"toolCall": {"approval": {"allow": {"eca__allowed": {}}}}}`, dir)
+	p := policyFor(t, `{"toolCall": {"approval": {"allow": {"eca__allowed": {}}}}}`, dir)
 	call := tools.Call{Agent: "code", Arguments: json.RawMessage(`{}`), Roots: []string{dir}}
 	line := func(text string, given ...string) tools.Plan {
 		plan := planOf(`{"command":"`+text+`"}`, dir)

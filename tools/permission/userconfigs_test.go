@@ -17,7 +17,7 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// asReference decides as eca-features 16 says: the whole text of each argument, deny before
+// asReference decides as eca-features.md 16 says: the whole text of each argument, deny before
 // what is outside, ask, allow and the default.
 func asReference(t *testing.T, a *config.Approval, spec tools.Spec, args map[string]string, outside bool) tools.Decision {
 	t.Helper()

@@ -16,9 +16,10 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Jobs are background commands (eca-features 23). They outlive the turn that started them and are killed
-// when the daemon exits (on Linux, even if it is killed; see package proc). The end of their output is
-// kept in memory, and its beginning in files that the model can read while the job is listed.
+// Jobs are background commands (eca-features.md 23). They outlive the turn that started them and
+// are killed when the daemon exits (on Linux, even if it is killed; see package proc). The end of
+// their output is kept in memory, and its beginning in files that the model can read while the job
+// is listed.
 type Jobs struct {
 	dir string
 	now func() time.Time

@@ -23,7 +23,7 @@ type bgJobArgs struct {
 	JobID  string `json:"job_id,omitempty" jsonschema:"Which job; needed for read_output and kill."`
 }
 
-// bgJob returns the tool bg_job (eca-features 17, 23). Each chat sees only its own jobs.
+// bgJob returns the tool bg_job (eca-features.md 17, 23). Each chat sees only its own jobs.
 func (j *Jobs) bgJob() tools.Tool {
 	own := func(call tools.Call, a bgJobArgs) (*job, error) {
 		if a.JobID == "" {

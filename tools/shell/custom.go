@@ -21,7 +21,7 @@ import (
 // customTimeout limits the time of a custom tool. It is long, because custom tools may build and test.
 const customTimeout = time.Hour
 
-// Custom is a tool that the user configured (eca-features 17): a command with arguments from the
+// Custom is a tool that the user configured (eca-features.md 17): a command with arguments from the
 // model.
 type Custom struct {
 	Name        string

@@ -26,7 +26,7 @@ type gitArgs struct {
 	Summary   string `json:"summary,omitempty" jsonschema:"A few words for the user: what this does."`
 }
 
-// git returns the tool git (eca-features 17).
+// git returns the tool git (eca-features.md 17).
 func (o Options) git() tools.Tool {
 	return tools.Definition[gitArgs]{
 		Name: "git", Description: gitDoc, Preparing: "Preparing git", PrimaryOnly: true,

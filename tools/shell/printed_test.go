@@ -15,14 +15,15 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// printedAs is a text as a built-in rule lets it run.
-func printedAs(t *testing.T, text, dir string, programs ...tools.NamedProgram) *tools.Printed {
+// canonicalFormOf returns the canonical form of a command that a built-in rule allowed to run with
+// these programs.
+func canonicalFormOf(t *testing.T, text, dir string, programs ...tools.NamedProgram) *tools.Printed {
 	t.Helper()
-	canonical, judged, why := cmdline.Parse(text).Canonical(cmdline.Form{Dir: dir})
+	canonical, program, why := cmdline.Parse(text).Canonical(cmdline.Form{Dir: dir})
 	if why != "" {
 		t.Fatal(why)
 	}
-	return &tools.Printed{Text: canonical, Program: judged, Programs: append([]tools.NamedProgram{}, programs...), Path: "/usr/bin:/bin"}
+	return &tools.Printed{Text: canonical, Program: program, Programs: append([]tools.NamedProgram{}, programs...), Path: "/usr/bin:/bin"}
 }
 
 // outputs runs a command and returns all that it printed.
@@ -36,19 +37,19 @@ func outputs(t *testing.T, o Options, spec proc.Spec) string {
 	return out.String()
 }
 
-// A command that runs without a question has the same output as the text that the model wrote, line
-// numbers in errors included. A command that the user approved runs exactly as it was written.
-func TestPrintedCommandSaysTheSame(t *testing.T) {
+// A command that runs without asking has the same output as the text that the model wrote, including
+// the line numbers in errors. A command that the user approved runs exactly as it was written.
+func TestPrintedCommandHasSameOutput(t *testing.T) {
 	needs.Program(t, "bash", "bash")
 	dir := t.TempDir()
 	o := Options{Bash: NewBash(t.TempDir())}
 	const text = "ls nothere; nosuch\n\n# comment\necho \"a b\" \\\n  c\n\nnosuch2 x; cat <<E\nbody $HOME\nE\necho $0"
-	written, err := o.prepare(tools.Call{Authorization: tools.Authorization{Approved: true}, Printed: printedAs(t, text, dir)}, text, dir)
+	written, err := o.prepare(tools.Call{Authorization: tools.Authorization{Approved: true}, Printed: canonicalFormOf(t, text, dir)}, text, dir)
 	if err != nil || written.Args[len(written.Args)-1] != text {
 		t.Fatalf("an approved command does not run as written: %q %v", written.Args, err)
 	}
 	programs := []tools.NamedProgram{{Name: "ls", Path: "/usr/bin/ls"}, {Name: "cat", Path: "/usr/bin/cat"}}
-	printed, err := o.prepare(tools.Call{Printed: printedAs(t, text, dir, programs...)}, text, dir)
+	printed, err := o.prepare(tools.Call{Printed: canonicalFormOf(t, text, dir, programs...)}, text, dir)
 	if err != nil || printed.Path == originalBash || !strings.HasPrefix(printed.Args[2], "hash -p '/usr/bin/ls' 'ls'; ") {
 		t.Fatalf("%+v %v", printed, err)
 	}
@@ -58,7 +59,7 @@ func TestPrintedCommandSaysTheSame(t *testing.T) {
 	}
 }
 
-// The environment of the daemon does not change what a command does that runs without a question.
+// The daemon's environment does not affect commands that run without asking.
 func TestPrintedCommandIgnoresTheEnvironment(t *testing.T) {
 	needs.Program(t, "bash", "bash")
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -75,7 +76,7 @@ func TestPrintedCommandIgnoresTheEnvironment(t *testing.T) {
 	o := Options{Bash: NewBash(t.TempDir())}
 	const text = "ls; mkdir -p usr; cd usr && pwd"
 	for _, text := range []string{text, "bash -c '" + text + "'", "sh -c '" + text + "'"} {
-		spec, err := o.prepare(tools.Call{Printed: printedAs(t, text, dir)}, "", dir)
+		spec, err := o.prepare(tools.Call{Printed: canonicalFormOf(t, text, dir)}, "", dir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,5 @@
 // Package shell has the native tools shell_command, git, and bg_job with its background
-// jobs, and makes the tools that users configure (eca-features, section 17).
+// jobs, and makes the tools that users configure (eca-features.md, section 17).
 //
 // A command runs in bash (or sh, or PowerShell on Windows, or the configured shell), in its own process
 // group. When it ends, times out or is stopped, no process of its group is left. Output is captured up

@@ -209,8 +209,8 @@ func awaitTrue(fn func() bool) bool {
 	return false
 }
 
-// until has a job that goes on waited for until it has printed something.
-func (j *Jobs) until(texts ...string) {
+// waitForOutput makes the start of a background job last until the job has printed the texts.
+func (j *Jobs) waitForOutput(texts ...string) {
 	j.startupElapsed = func(b *job) <-chan time.Time {
 		ch := make(chan time.Time)
 		go func() {
@@ -249,11 +249,11 @@ func TestBackground(t *testing.T) {
 		}
 		return res
 	}
-	jobs.until("nothing that it prints")
+	jobs.waitForOutput("nothing that it prints")
 	if res := call("echo broken; exit 4"); !res.Failed || !strings.Contains(strings.Join(res.Outputs, ""), "broken") {
 		t.Errorf("a command that fails at once: %+v", res)
 	}
-	jobs.until("ready")
+	jobs.waitForOutput("ready")
 	res := call("echo ready; sleep 300")
 	var pid int
 	if _, err := fmt.Sscanf(res.Outputs[0][strings.Index(res.Outputs[0], "process "):], "process %d", &pid); err != nil {
@@ -308,7 +308,7 @@ func TestJobs(t *testing.T) {
 		stop()
 		<-watching
 	}()
-	jobs.until("one", "oops")
+	jobs.waitForOutput("one", "oops")
 	started, _ := call("a", "shell_command", map[string]any{"command": "echo one; echo oops >&2; until [ -e go ]; do sleep 0.05; done; printf two; exit 3", "background": "a\nserver"})
 	if !strings.Contains(started, `"a server" runs in the background as job-1`) || !strings.Contains(started, "one") || !strings.Contains(started, "[stderr] oops") {
 		t.Fatal(started)
@@ -348,7 +348,7 @@ func TestJobs(t *testing.T) {
 	if got, _ := call("a", "bg_job", map[string]any{"action": "read_output", "job_id": "job-1"}); got != "job-1 has ended: failed, exit code 3.\ntwo" {
 		t.Errorf("output at the end: %q", got)
 	}
-	jobs.until()
+	jobs.waitForOutput()
 	call("a", "shell_command", map[string]any{"command": "trap '' TERM; sleep 300 & sleep 300", "background": "b"})
 	if got, plan := call("a", "bg_job", map[string]any{"action": "kill", "job_id": "job-2"}); got != "job-2 was ended." || plan.ReadOnly {
 		t.Errorf("kill: %q", got)

@@ -1,5 +1,5 @@
 // Package task has the native tool task, with which a model keeps a list of its tasks that
-// the user sees (eca-features, section 17).
+// the user sees (eca-features.md, section 17).
 //
 // The list is stored in the chat's events: the details of each successful call contain the
 // whole list, and the next call gets it (tools.Call.Tasks). It survives restarts, rollbacks
