@@ -152,10 +152,26 @@ func (j *judgment) pathForms(f *forms, abs, real string, roots []string) {
 		f.more = append(f.more, slash)
 	}
 	real = j.destination(real, roots)
+	for _, root := range roots {
+		f.more = append(f.more, below(root, real, "", "./")...)
+	}
+	f.more = append(f.more, below(expandHome("~"), real, "~/")...)
 	detour := filepath.IsAbs(f.value) && filepath.Clean(f.value) != f.value || strings.Contains(f.value, "..")
 	if real != abs || detour {
 		f.leads = real
 	}
+}
+
+// below returns a path relative to a folder that contains it, after each of the prefixes.
+func below(folder, path string, prefixes ...string) (out []string) {
+	rel, err := filepath.Rel(folder, path)
+	if err != nil || !filepath.IsLocal(rel) {
+		return nil
+	}
+	for _, prefix := range prefixes {
+		out = append(out, prefix+filepath.ToSlash(rel))
+	}
+	return out
 }
 
 // destination returns a resolved path as users know it.
