@@ -15,8 +15,9 @@ func TestChatDeletedByAnotherDaemon(t *testing.T) {
 	a := newRig(t, options{model: tape})
 	b := newRig(t, options{model: tape, state: a.state, root: a.root})
 	for name, c := range map[string]struct {
-		method, want string
-		params       map[string]any
+		method string
+		want   string // part of the error; empty if the result says that there is no such chat
+		params map[string]any
 	}{
 		"title":    {"chat/update", "deleted", map[string]any{"title": "Pears"}},
 		"trust":    {"chat/update", "no such chat", map[string]any{"trust": true}},

@@ -10,9 +10,10 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// Providers without call ids get numbers, starting again in each chat. A client that approves the
-// calls that it sees in the parent's chat, like eca-cli, approves nothing else with that. An
-// approval for one subagent does not count for another.
+// If a provider sends no call ids, eca numbers the calls of each response, so a parent and its subagents
+// can have the same ids. Clients such as eca-cli send every approval with the parent's chat id. An
+// approval of the parent's call must not approve a subagent's call with that id, nor an approval for one
+// subagent a call of another.
 func TestSubagentCallsHaveTheirOwnIDs(t *testing.T) {
 	t.Parallel()
 	write := func(name string) string {

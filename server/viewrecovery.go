@@ -78,7 +78,7 @@ func (v *view) endWaits(ctx context.Context, cause error) {
 	v.renderer.statusSent = true
 }
 
-// followsTurn reports whether the client will be shown the end of a turn.
+// followsTurn reports whether the view is in a turn whose end it has not shown yet.
 func (v *view) followsTurn() bool { return v.renderer.inTurn() }
 
 // clearAndReplay clears the chat at the client and shows it again, for example after an edit

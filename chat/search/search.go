@@ -38,7 +38,7 @@ const File = "search.db"
 // Source is the store of chats. The index has its own connection to it, so that turns do not wait
 // for its reads.
 type Source interface {
-	// State changes whenever a chat was added, removed or appended to.
+	// State returns a text that is another one after a chat was added, removed or appended to.
 	State(ctx context.Context) (string, error)
 	// Updated returns the time of each chat's last change.
 	Updated(ctx context.Context) (map[string]time.Time, error)
@@ -104,7 +104,7 @@ CREATE TABLE chats (
 CREATE TABLE messages (
   id   INTEGER PRIMARY KEY,                 -- increases with the time
   chat TEXT NOT NULL,
-  seq  INTEGER NOT NULL,                    -- an event of the message
+  seq  INTEGER NOT NULL,                    -- the first event of the message, or the result of a call
   role INTEGER NOT NULL,
   at   INTEGER NOT NULL
 );
@@ -112,7 +112,7 @@ CREATE INDEX messages_chat ON messages(chat, seq);
 CREATE TABLE children (                     -- chats of subagents
   id   TEXT PRIMARY KEY,
   chat TEXT NOT NULL,                       -- the parent chat
-  seq  INTEGER NOT NULL                     -- the result of the parent's call
+  seq  INTEGER NOT NULL                     -- the event with the result of the parent's call
 ) WITHOUT ROWID;
 CREATE INDEX children_chat ON children(chat, seq);
 CREATE VIRTUAL TABLE words USING fts5(body, tokenize = 'unicode61 remove_diacritics 2', prefix = '3');

@@ -64,7 +64,8 @@ func TestResume(t *testing.T) {
 				t.Fatalf("%d is %s", i, s.Name)
 			}
 		}
-		// Agents of the killed run may still have been called, but not for finished scenarios.
+		// Agents of the killed run may have written to asks after it was removed, so it can have more
+		// words than scenarios were left. None of them is a finished scenario.
 		asked, err := os.ReadFile(asks)
 		if err != nil {
 			t.Fatal(err)
@@ -162,7 +163,7 @@ func TestResumeAnyMoment(t *testing.T) {
 			}
 		}
 	}
-	_ = os.Remove(asks) // the command line names it, so its contents are part of the agent
+	_ = os.Remove(asks) // the target's command line names it, so ecp compares its contents
 	out, r := evaluateManifest(t, m, "-j", "2", "--resume", file)
 	if out.code != 0 || len(r.Scenarios) != scenarios || r.Passed != scenarios {
 		t.Fatalf("exit %d: %d scenarios, %d passed: %s", out.code, len(r.Scenarios), r.Passed, out.err)
@@ -172,8 +173,8 @@ func TestResumeAnyMoment(t *testing.T) {
 	}
 }
 
-// finishedNames returns the scenarios of the results that a run file has, at most 1,000; none if there
-// is no run file yet.
+// finishedNames returns the names of the scenarios that have a result in a run file, at most 1,000;
+// none if the file cannot be read.
 func finishedNames(path string) (names []string) {
 	f, err := runfile.Open(path)
 	if err != nil {
@@ -190,8 +191,9 @@ func finishedNames(path string) (names []string) {
 	return names
 }
 
-// Finished scenarios are not run again, except errors if requested. New ones are added in their place.
-// A new run takes over what did not change.
+// Finished scenarios are not run again, except errors if requested. New scenarios are added at
+// their position in the manifest. A new run with --reuse-from reuses the results of scenarios that did
+// not change.
 func TestResumeChanged(t *testing.T) {
 	isolateEnvironment(t)
 	file := filepath.Join(t.TempDir(), "j")
@@ -240,7 +242,7 @@ func TestResumeChanged(t *testing.T) {
 	}
 }
 
-// An interrupted run reports its results, and names the missing ones.
+// A run that reaches a limit reports the results that it has. The other scenarios count as errors.
 func TestBudgets(t *testing.T) {
 	isolateEnvironment(t)
 	var b strings.Builder
@@ -395,7 +397,7 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// options are the options of an agent's capability.
+// options returns the value of a capability that the agent reported, such as config.
 func options(t *testing.T, a *report.Agent, name string) (out map[string]any) {
 	t.Helper()
 	if err := json.Unmarshal(a.Capabilities[name], &out); err != nil {

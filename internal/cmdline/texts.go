@@ -7,17 +7,18 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Some commands run texts in ways that eca does not follow exactly: a shell that reads a pipe, su -c,
-// parallel. Such a program stays Unresolved. If a text is known, its commands are listed nevertheless,
-// so that rules and warnings apply to them.
+// Some commands run shell code from their arguments or their input (here called a text) in ways that eca
+// does not follow exactly: a shell that reads a pipe, su -c, parallel. A Program with such a command stays
+// Unresolved. If eca knows the text, it lists the commands in it nevertheless, so that rules and warnings
+// apply to them.
 
-// textLister lists these commands.
+// textLister lists the commands in such texts.
 type textLister struct{ *walker }
 
 // hereText is standard input that the program's text contains or a command prints.
 type hereText struct {
 	text  string       // computedInput if it is not known
-	from  *syntax.Word // the here-document's end, or the here-string
+	from  *syntax.Word // the delimiter of the here-document, or the here-string
 	piped bool         // the command does not redirect its input itself; from is nil
 }
 
@@ -45,10 +46,10 @@ func (h *hereText) inherited() *hereText {
 func (w textLister) list(r run) wrapperKind {
 	kind, name := runsTexts, base(r.words[0].text)
 	args := r.words[1:]
-	reads := len(args) == 0 || isShell(args[len(args)-1].text) // its standard input
+	readsInput := len(args) == 0 || isShell(args[len(args)-1].text)
 	operands := false
 	for i, arg := range args {
-		option := args[max(i-1, 0)].text
+		option := args[max(i-1, 0)].text // one that ends with c or S takes a text: sh -c, env -S
 		expected := name == "eval" || strings.HasPrefix(option, "-") && strings.ContainsAny(option[len(option)-1:], "cS")
 		if values, known := arg.texts(); known {
 			for _, text := range values {
@@ -60,15 +61,15 @@ func (w textLister) list(r run) wrapperKind {
 			kind = unread
 		}
 		operands = operands || !strings.HasPrefix(arg.text, "-")
-		reads = reads || isShell(name) && slices.Contains([]string{"-", "-s", "/dev/stdin"}, arg.text)
+		readsInput = readsInput || isShell(name) && slices.Contains([]string{"-", "-s", "/dev/stdin"}, arg.text)
 	}
 	last := args[max(len(args)-1, 0):]
 	switch {
 	case r.loose && len(last) > 0 && isShell(name) && strings.HasPrefix(last[0].text, "-"):
-		kind = unread // the text is appended
+		kind = unread // xargs appends the text after the option, as in xargs sh -c
 	case r.input.known():
 		w.text(r.input.text, r.depth+1, true)
-	case r.input != nil && (reads || !operands || name == "su" || name == "runuser"):
+	case r.input != nil && (readsInput || !operands || name == "su" || name == "runuser"):
 		kind = unread
 	}
 	return kind
@@ -85,7 +86,7 @@ func (a word) texts() (values []string, known bool) {
 	return nil, false
 }
 
-// printedByCommand reports whether a word is the name of a pipe that a command writes to: <(...).
+// printedByCommand reports whether a word begins with a process substitution: <(...).
 func (a word) printedByCommand() bool {
 	_, is := a.from.Parts[0].(*syntax.ProcSubst)
 	return is
@@ -103,7 +104,7 @@ func withoutOption(text, name string) string {
 	return text
 }
 
-// splitName lists the command that a variable holds: x='rm y'; $x. c runs it.
+// splitName lists the command in a variable that is the name of the command c, as in x='rm y'; $x.
 func (w textLister) splitName(r run, c *Command) {
 	parts := r.words[0].from.Parts
 	p, ok := parts[0].(*syntax.ParamExp)
@@ -111,7 +112,7 @@ func (w textLister) splitName(r run, c *Command) {
 		return
 	}
 	b, unknown := w.variable(p, 0)
-	if b.data { // a line of the input
+	if b.data { // the value comes from the input or the output of a command
 		c.loses(unknownText(c.Name))
 	}
 	if unknown != "" || b.data || b.status {
@@ -124,12 +125,12 @@ func (w textLister) splitName(r run, c *Command) {
 	}
 }
 
-// unknownText is what a command may lose by running a text that is not known.
+// unknownText returns the loss that a command causes by running a text that eca does not know.
 func unknownText(name string) loss {
 	return loss{why: "eca does not know the text that " + name + " runs"}
 }
 
-// lossesOfTexts returns what the texts lose that a shell gets as arguments.
+// lossesOfTexts returns the losses that the commands in a shell's arguments cause.
 func lossesOfTexts(args []word) (all loss) {
 	for _, arg := range args {
 		if !arg.known || !strings.Contains(arg.text, " ") {

@@ -14,8 +14,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// oracle lists the definitions of a Go file as its parser sees them.
-func oracle(src []byte) (map[string]int, bool) {
+// oracle lists the definitions of a Go file according to go/parser; ok is false if the file is
+// invalid.
+func oracle(src []byte) (lines map[string]int, ok bool) {
 	f, err := parser.ParseFile(gotoken.NewFileSet(), "", src, parser.SkipObjectResolution)
 	if err != nil {
 		return nil, false
@@ -61,7 +62,7 @@ func oracle(src []byte) (map[string]int, bool) {
 	return out, true
 }
 
-var everyFile = flag.Bool("all", false, "take all there is: Go's whole library, not each tenth file, and files of ten megabytes")
+var everyFile = flag.Bool("all", false, "test more: all files of Go's library instead of every tenth, and generated texts of ten megabytes")
 
 // Go's own library, against Go's own parser.
 func TestGoAgainstParser(t *testing.T) {
@@ -101,7 +102,7 @@ func TestGoAgainstParser(t *testing.T) {
 				continue
 			}
 			if wrong++; wrong < 20 {
-				t.Logf("%s:%d: %s is not one", path, d.Line, key)
+				t.Logf("%s:%d: %s is not a definition", path, d.Line, key)
 			}
 		}
 		for key, n := range want {
