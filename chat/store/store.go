@@ -382,6 +382,31 @@ func (s *Store) Sync(ctx context.Context) error {
 // Lock implements chat.Store with a lock file, which the system releases when the
 // process dies.
 func (s *Store) Lock(id string) (release func(), ok bool, err error) {
+	u := s.unsavedFile(id)
+	for {
+		other, busy := s.locked.LoadOrStore(id, u)
+		if !busy {
+			return s.lock(id, u)
+		}
+		if !other.(*unsavedFile).reading {
+			return nil, false, nil
+		}
+		<-other.(*unsavedFile).released
+	}
+}
+
+// lock locks a chat whose entry in s.locked is u.
+func (s *Store) lock(id string, u *unsavedFile) (release func(), ok bool, err error) {
+	forget := sync.OnceFunc(func() {
+		s.locked.Delete(id)
+		close(u.released)
+	})
+	defer func() {
+		close(u.recovered)
+		if !ok {
+			forget()
+		}
+	}()
 	s.mu.Lock()
 	dir := filepath.Join(s.dir, "locks")
 	s.mu.Unlock()
@@ -392,13 +417,11 @@ func (s *Store) Lock(id string) (release func(), ok bool, err error) {
 	if err != nil || !ok {
 		return nil, false, s.explain(err)
 	}
-	u := s.unsavedFile(id)
 	u.restore(context.Background(), s, id)
-	s.locked.Store(id, u)
 	return func() {
-		s.locked.Delete(id)
 		u.remove()
 		unlock()
+		forget()
 	}, true, nil
 }
 

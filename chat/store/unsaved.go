@@ -20,7 +20,10 @@ import (
 // chat owns the file, and removes it when it releases the lock. If the process dies, the file remains,
 // and the next process that locks or reads the chat moves the text to the database.
 type unsavedFile struct {
-	path string
+	path      string
+	reading   bool          // the chat is locked only to move the text that a dead process left
+	recovered chan struct{} // closed when that text is in the database, or the chat could not be locked
+	released  chan struct{} // closed when the lock is released
 
 	mu   sync.Mutex // guards the fields below
 	file *os.File   // nil until the first write
@@ -40,7 +43,7 @@ type piece struct {
 func (s *Store) unsavedFile(id string) *unsavedFile {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &unsavedFile{path: filepath.Join(s.dir, "unsaved", fileKey(id)+".jsonl")}
+	return &unsavedFile{path: filepath.Join(s.dir, "unsaved", fileKey(id)+".jsonl"), recovered: make(chan struct{}), released: make(chan struct{})}
 }
 
 var errNotLocked = errors.New("the chat is not locked")
@@ -110,17 +113,22 @@ func (u *unsavedFile) remove() {
 	}
 }
 
-// recoverUnsaved moves the text that a dead process left in the file to the database. If another process has
-// locked the chat, that process does it.
+// recoverUnsaved moves the text that a dead process left in the file to the database, or waits until
+// another goroutine has done so. If another process has locked the chat, that process does it.
 func (s *Store) recoverUnsaved(ctx context.Context, id string) {
 	u := s.unsavedFile(id)
 	if _, err := os.Lstat(u.path); err != nil {
 		return
 	}
-	if _, ours := s.locked.Load(id); ours {
+	u.reading = true
+	if other, busy := s.locked.LoadOrStore(id, u); busy {
+		select {
+		case <-other.(*unsavedFile).recovered:
+		case <-ctx.Done():
+		}
 		return
 	}
-	if release, ok, err := s.Lock(id); ok && err == nil {
+	if release, ok, err := s.lock(id, u); ok && err == nil {
 		release()
 	}
 }

@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -96,5 +98,57 @@ func TestRecordedTextSurvives(t *testing.T) {
 	}
 	if err := dying.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Readers that begin at the same time all see the text that a killed process recorded, and a turn that
+// begins meanwhile gets the chat.
+func TestRecordedTextIsSeenByAllReaders(t *testing.T) {
+	ctx := t.Context()
+	for round := range 20 {
+		dir := t.TempDir()
+		dying := New(dir)
+		release, ok, err := dying.Lock("c")
+		if !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		user := event.Event{Seq: 1, Turn: "t", Time: time.UnixMilli(1), Body: event.UserMessage{Text: "hi"}, Begins: true}
+		text := event.Event{Seq: 2, Turn: "t", Time: time.UnixMilli(1), Body: event.TextDelta{Text: "text"}, Begins: true}
+		if err := errors.Join(dying.Append(ctx, chat.Meta{ID: "c"}, []event.Event{user}), dying.WriteAhead(ctx, "c", []event.Event{text})); err != nil {
+			t.Fatal(err)
+		}
+		files, err := filepath.Glob(filepath.Join(dir, "unsaved", "*"))
+		if err != nil || len(files) != 1 {
+			t.Fatal(files, err)
+		}
+		left, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		release()
+		if err := errors.Join(os.WriteFile(files[0], left, 0o600), dying.Close()); err != nil {
+			t.Fatal(err)
+		}
+		next := New(dir)
+		var readers sync.WaitGroup
+		for i := range 8 {
+			readers.Go(func() {
+				if i == 7 {
+					release, ok, err := next.Lock("c")
+					if !ok || err != nil {
+						t.Errorf("round %d: a turn could not lock the chat: %v", round, err)
+						return
+					}
+					defer release()
+				}
+				if _, last, _, err := next.Meta(ctx, "c"); err != nil || last != 2 {
+					t.Errorf("round %d: reader %d sees %d events, want 2; %v", round, i, last, err)
+				}
+			})
+		}
+		readers.Wait()
+		if err := next.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

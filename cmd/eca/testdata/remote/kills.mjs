@@ -51,7 +51,10 @@ await step(`${given.kills} times, no word is lost or doubled when eca was killed
     assert.ok(shown.length > 5, `${shown.length} words are stored in turn ${n}`);
     for (const [i, page] of pages.entries()) {
       await waitFor(`page ${i} shows turn ${n} again`, async () => await page.atRest() && words((await page.answers()).at(-1) ?? '').length >= shown.length);
-      assertWords((await page.answers()).at(-1), shown.length, `page ${i}, turn ${n}`);
+      const stored = await fetch(`http://127.0.0.1:${given.port}/api/v1/chats/watched`, { headers: { Authorization: `Bearer ${given.token}` } }).then((r) => r.json());
+      const inStore = words(JSON.stringify(stored.messages.at(-1)));
+      const inStore2 = words(JSON.stringify(stored.messages.at(-2)));
+      assertWords((await page.answers()).at(-1), shown.length, `page ${i}, turn ${n}, stored ${inStore.length} ${inStore2.length}, editor ${shown.length}, pages ${await Promise.all(pages.map(async (p) => words((await p.answers()).at(-1)).length))}`);
     }
   }
 });
