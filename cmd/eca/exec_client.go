@@ -138,7 +138,9 @@ func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error)
 		return exitFailed, err
 	}
 	c.showEarlyNotices()
-	c.startServers(ctx)
+	if err := c.startServers(ctx); err != nil {
+		return exitFailed, err
+	}
 	began := time.Now()
 	end, err := c.turn(ctx, alive, chatID, in.prompt, in.contexts)
 	if err != nil {
