@@ -202,7 +202,7 @@ func (b *toolbox) toolArguments(cfg *config.Loaded, offered []tools.Tool) map[st
 	return out
 }
 
-// argumentsOf lists the arguments that a tool declares, sorted; nil if there are none.
+// argumentsOf lists the arguments that a tool declares, sorted; nil if it declares no argument.
 func argumentsOf(t tools.Tool) []string {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
