@@ -126,7 +126,7 @@ func (a *answer) proposeCall(d llm.Delta) {
 		c.Tool = event.Tool{Name: spec.Name, Server: spec.Server, Origin: spec.Origin}
 		summary = spec.Preparing
 	} else if d.Name == compactSpec().Name && t.Config.Conformance().CompactByTool {
-		c.Tool = event.Tool{Name: compactTool, Server: tools.Native, Origin: tools.OriginNative}
+		c.Tool = event.Tool{Name: CompactTool, Server: tools.Native, Origin: tools.OriginNative}
 		summary = progressCompactingTool
 	} else {
 		c.Tool = event.Tool{Name: d.Name, Server: "unknown", Origin: "unknown"}

@@ -13,12 +13,13 @@ import (
 // Test suites that compare traffic (env: test) expect that the model writes a summary by calling a
 // tool. Otherwise the summary is a plain answer; see summarize.
 
-const compactTool = "compact_chat"
+// CompactTool is the name of that tool.
+const CompactTool = "compact_chat"
 
 // compactSpec describes the tool to the model.
 func compactSpec() llm.ToolSpec {
 	return llm.ToolSpec{
-		Name: tools.Native + "__" + compactTool, Description: "Replace the conversation with a summary of it.",
+		Name: tools.Native + "__" + CompactTool, Description: "Replace the conversation with a summary of it.",
 		Schema: json.RawMessage(`{"type":"object","properties":{"summary":{"type":"string","description":"The summary."}},"required":["summary"]}`),
 	}
 }
@@ -39,7 +40,7 @@ func (c *compactor) summarizeByTool(instructions string) (string, error) {
 		var args struct {
 			Summary string `json:"summary"`
 		}
-		if call.Name != compactTool || json.Unmarshal([]byte(call.arguments), &args) != nil || strings.TrimSpace(args.Summary) == "" {
+		if call.Name != CompactTool || json.Unmarshal([]byte(call.arguments), &args) != nil || strings.TrimSpace(args.Summary) == "" {
 			continue
 		}
 		c.rec.emit(

@@ -76,14 +76,7 @@ func check(l *Loaded) []Finding {
 	c.unset(l)
 	c.exposed(l)
 	for _, u := range l.Units {
-		for _, n := range u.Needs {
-			if !u.Trusted {
-				c.found = append(c.found, Finding{
-					Source: u.File, Line: n.Line, Key: n.What, Severity: SeverityNote,
-					Message: n.What + " does nothing until the folder is trusted; see eca trust",
-				})
-			}
-		}
+		c.found = append(c.found, u.Withheld()...)
 	}
 	found := c.found
 	c.found = nil

@@ -35,6 +35,9 @@ func LostRestrictions(l *Loaded, agent string) (out []string, weakened bool) {
 	return out, weakened
 }
 
+// Restricts reports whether a mistake may let tool calls run that the user meant to deny.
+func (p Problem) Restricts() bool { return restricts(splitKey(p.key)) }
+
 // untrusted reports whether a file belongs to an untrusted workspace.
 func (l *Loaded) untrusted(file string) bool {
 	return slices.ContainsFunc(l.Units, func(u Unit) bool { return u.File == file && !u.Trusted })

@@ -61,6 +61,9 @@ func syntaxCause(found string) string {
 		}
 		return "invalid JSON: " + kind + "; use double quotes (\")"
 	}
+	if m := regexp.MustCompile(`^invalid character '\\u([0-9a-f]{4})'`).FindStringSubmatch(found); m != nil {
+		return "invalid JSON: an invisible character (U+" + strings.ToUpper(m[1]) + ") is here; replace it with a space, or delete it"
+	}
 	if m := regexp.MustCompile(`^invalid character '([}\]])' after top-level value`).FindStringSubmatch(found); m != nil {
 		return "invalid JSON: there is one " + m[1] + " too many here"
 	}
@@ -68,10 +71,11 @@ func syntaxCause(found string) string {
 		return "invalid JSON: " + literal + " is not a value; the file must be an object in braces ({), and texts must be in double quotes"
 	}
 	for sign, cause := range map[string]string{
-		"expecting ',' or":  "a comma is missing before this",
-		"after object name": "a colon is missing before this",
-		"at start of value": "a value is missing before this",
-		"unexpected EOF":    "the text ends before the JSON is complete; perhaps } is missing",
+		"expecting ',' or":      "a comma is missing before this",
+		"after object name":     "a colon is missing before this",
+		"after top-level value": "there is text after the closing }",
+		"at start of value":     "a value is missing before this",
+		"unexpected EOF":        "the text ends before the JSON is complete; perhaps } is missing",
 	} {
 		if strings.Contains(found, sign) {
 			return "invalid JSON: " + cause

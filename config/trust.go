@@ -63,6 +63,20 @@ type Need struct {
 	Line int    // 0 if unknown
 }
 
+// Withheld returns notes about the parts of the unit that have no effect because it is not trusted.
+func (u Unit) Withheld() (out []Finding) {
+	if u.Trusted {
+		return nil
+	}
+	for _, n := range u.Needs {
+		out = append(out, Finding{
+			Source: u.File, Line: n.Line, Key: n.What, Severity: SeverityNote,
+			Message: n.What + " does nothing until the folder is trusted; see eca trust",
+		})
+	}
+	return out
+}
+
 // trustContent is the content of a file that needs trust.
 type trustContent struct {
 	data  any            // the whole content, for the hash

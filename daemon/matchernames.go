@@ -16,7 +16,7 @@ import (
 // if it is meant to stop calls. A regular expression is not reported if there are MCP servers,
 // because it may match a tool that is not known yet. The arguments in matchers are checked like those
 // in approval rules. arguments returns what toolArguments does.
-func badMatchers(cfg *config.Loaded, arguments func() map[string][]string) []config.Problem {
+func badMatchers(cfg *config.Loaded, arguments func() map[string][]string, isMCPName func(name string) bool) []config.Problem {
 	names := func() []string { return slices.Sorted(maps.Keys(arguments())) }
 	var out []config.Problem
 	for _, hook := range slices.Sorted(maps.Keys(cfg.Hooks)) {
@@ -25,7 +25,7 @@ func badMatchers(cfg *config.Loaded, arguments func() map[string][]string) []con
 			continue
 		}
 		missing := func(name string, known []string) {
-			if isMCPName(cfg.Config, name) && !isPattern(name) {
+			if isMCPName(name) && !isPattern(name) {
 				return
 			}
 			hint := similarTool(name, known)

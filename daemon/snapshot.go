@@ -87,7 +87,7 @@ func (r *reader) newSnapshot(in inputs) *Snapshot {
 	cfg.Problems = append(cfg.Problems, r.badLanguageServers(s)...)
 	cfg.Problems = append(cfg.Problems, r.readTelemetry(s)...)
 	cfg.Problems = append(cfg.Problems, r.badCustomTools(cfg)...)
-	cfg.Problems = append(cfg.Problems, r.badToolNames(cfg)...)
+	cfg.Problems = append(cfg.Problems, r.badToolNames(cfg, nil)...)
 	cfg.DropInvalidAgents()
 	s.native = sync.OnceValue(func() *tools.Registry { return r.nativeTools(s) })
 	return s

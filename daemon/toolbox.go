@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
@@ -90,7 +91,7 @@ func bareSnapshot(cfg *config.Loaded, c client) *Snapshot {
 
 func (b *toolbox) nativeTools(s *Snapshot) *tools.Registry {
 	list := b.builtIn(s)
-	custom, _ := b.customTools(s.config, list) // problems were reported by badCustomTools
+	custom, _ := b.customTools(s.config) // problems were reported by badCustomTools
 	list = append(list, custom...)
 	return tools.NewRegistry(b.withLimits(list, s.config.Config)...)
 }
@@ -120,13 +121,15 @@ func (b *toolbox) shellOptions(cfg *config.Loaded) shell.Options {
 	}
 }
 
-// customTools creates the tools that the user configured. native has eca's own tools: a custom tool
-// must not have the name of one, because it would inherit that tool's permissions. problems has the
-// errors by tool name.
-func (b *toolbox) customTools(cfg *config.Loaded, native []tools.Tool) (list []tools.Tool, problems map[string]error) {
-	// Tools that exist only with some clients or configurations.
-	taken := []string{"ask_user", "editor_definition", "editor_diagnostics", "editor_references", "symbols", "skill", "fetch_rule", "compact_chat"}
-	for _, t := range native {
+// customTools creates the tools that the user configured. A custom tool must not have the name of
+// one of eca's own, because it would inherit that tool's permissions. problems has the errors by tool
+// name.
+func (b *toolbox) customTools(cfg *config.Loaded) (list []tools.Tool, problems map[string]error) {
+	if len(cfg.CustomTools) == 0 {
+		return nil, nil
+	}
+	taken := []string{chat.CompactTool}
+	for _, t := range b.everyTool(cfg) {
 		taken = append(taken, t.Spec().Name)
 	}
 	problems = map[string]error{}
@@ -150,10 +153,7 @@ func (b *toolbox) customTools(cfg *config.Loaded, native []tools.Tool) (list []t
 
 // badCustomTools returns problems for the custom tools that cannot be used.
 func (b *toolbox) badCustomTools(cfg *config.Loaded) []config.Problem {
-	if len(cfg.CustomTools) == 0 {
-		return nil
-	}
-	_, problems := b.customTools(cfg, b.builtIn(bareSnapshot(cfg, client{})))
+	_, problems := b.customTools(cfg)
 	var out []config.Problem
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
 		origin, _ := cfg.Origin("customTools", name)

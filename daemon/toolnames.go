@@ -4,14 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/agent"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/editor"
 	"github.com/seed-dec29ce4/eca/tools/lsp"
@@ -20,11 +23,12 @@ import (
 
 // badToolNames returns problems for tools in approval rules and in disabledTools that do not exist,
 // and for arguments in rules that a tool does not have: a rule that denies a misspelled tool or
-// argument denies nothing. The tools of an MCP server are known only while it runs, so any name
-// after the server's name is accepted, with any arguments. The tools are created only if the user's
-// files name some, because that takes longer than the rest of a start.
-func (b *toolbox) badToolNames(cfg *config.Loaded) []config.Problem {
-	arguments := sync.OnceValue(func() map[string][]string { return b.toolArguments(cfg) })
+// argument denies nothing. offered are the tools of MCP servers that have listed theirs. Of other
+// servers, any name after the server's name is accepted, with any arguments. The tools are created
+// only if the user's files name some, because that takes longer than the rest of a start.
+func (b *toolbox) badToolNames(cfg *config.Loaded, offered []tools.Tool) []config.Problem {
+	arguments := sync.OnceValue(func() map[string][]string { return b.toolArguments(cfg, offered) })
+	isMCPName := func(name string) bool { return isMCPName(cfg.Config, name, offered) }
 	names := sync.OnceValue(func() []string { return slices.Sorted(maps.Keys(arguments())) })
 	var out []config.Problem
 	checkArguments := func(path []string, tool string, rule config.ApprovalRule) {
@@ -63,7 +67,7 @@ func (b *toolbox) badToolNames(cfg *config.Loaded) []config.Problem {
 	lists := func(at []string, disabled []string, a *config.Approval) {
 		for _, name := range disabled {
 			check(append(slices.Clone(at), "disabledTools"), name, func(name string) bool {
-				return permission.Selects(name, names(), len(cfg.MCPServers) > 0) || isMCPName(cfg.Config, name)
+				return permission.Selects(name, names(), len(cfg.MCPServers) > 0) || isMCPName(name)
 			})
 		}
 		if a == nil {
@@ -73,17 +77,26 @@ func (b *toolbox) badToolNames(cfg *config.Loaded) []config.Problem {
 			for _, name := range slices.Sorted(maps.Keys(rules)) {
 				path := append(slices.Clone(at), "toolCall", "approval", key, name)
 				check(path, name, func(name string) bool {
-					return slices.Contains(names(), name) || isMCPName(cfg.Config, name) && !isPattern(name)
+					return slices.Contains(names(), name) || isMCPName(name) && !isPattern(name)
 				})
 				checkArguments(path, name, rules[name])
 			}
 		}
 	}
-	lists(nil, cfg.DisabledTools, cfg.ToolCall.Approval)
-	for _, agent := range slices.Sorted(maps.Keys(cfg.Agents)) {
-		lists([]string{"agent", agent}, cfg.Agents[agent].DisabledTools, cfg.Agents[agent].ToolCall.Approval)
+	described := func(at []string, texts map[string]string) {
+		for _, name := range slices.Sorted(maps.Keys(texts)) {
+			check(append(slices.Clone(at), "prompts", "tools", name), name, func(name string) bool {
+				return slices.Contains(names(), name) && strings.Contains(name, "__") || isMCPName(name)
+			})
+		}
 	}
-	return append(out, badMatchers(cfg, arguments)...)
+	described(nil, cfg.Prompts.Tools)
+	lists(nil, cfg.DisabledTools, cfg.ToolCall.Approval)
+	for _, name := range slices.Sorted(maps.Keys(cfg.Agents)) {
+		described([]string{"agent", name}, cfg.Agents[name].Prompts.Tools)
+		lists([]string{"agent", name}, cfg.Agents[name].DisabledTools, cfg.Agents[name].ToolCall.Approval)
+	}
+	return append(out, badMatchers(cfg, arguments, isMCPName)...)
 }
 
 // badArguments returns problems for arguments in a rule that its tool does not have, or that have
@@ -96,6 +109,31 @@ func badArguments(cfg *config.Loaded, path []string, tool string, rule config.Ap
 			out = append(out, cfg.Problem(at, "%s: %s has no argument %q, so this has no effect%s", config.KeyPath(path), tool, name, suggest.DidYouMean(name, known)))
 		case len(rule.ArgsMatchers[name]) == 0:
 			out = append(out, cfg.Problem(at, "%s: there are no patterns for %q, so the rule matches no call", config.KeyPath(path), name))
+		default:
+			out = append(out, badPatterns(cfg, path, name, rule.ArgsMatchers[name])...)
+		}
+	}
+	return out
+}
+
+// badPatterns returns problems for patterns of an argument that are written as globs, and for commands
+// that are denied only without arguments. path leads to the rule, or to the tool in a hook's matcher.
+func badPatterns(cfg *config.Loaded, path []string, argument string, patterns []string) (out []config.Problem) {
+	allows := slices.Contains(path, "allow")
+	glob, special := regexp.MustCompile(`(?:^|[^\\])[A-Za-z0-9/ ]\*(?: |$)`), regexp.MustCompile(`[\\.*+?()\[\]{}|^$]`)
+	for i, pattern := range patterns {
+		at, what := append(slices.Clone(path), "argsMatchers", argument, strconv.Itoa(i)), config.KeyPath(path)
+		switch {
+		case glob.MatchString(pattern):
+			meant := regexp.MustCompile(`\*( |$)`).ReplaceAllString(pattern, ".*$1")
+			p := cfg.Problem(at, "%s: %q is a regular expression, not a glob: its * repeats only the character before it; did you mean %q?", what, pattern, meant)
+			if allows { // such a rule restricts nothing
+				p = config.Problem{Origin: p.Origin, Cause: p.Cause}
+			}
+			out = append(out, p)
+		case argument == "command" && !allows && !special.MatchString(pattern):
+			p := cfg.Problem(at, "%s: the pattern matches only exactly %q; to match its arguments too, write %q", what, pattern, pattern+"( .*)?")
+			out = append(out, config.Problem{Origin: p.Origin, Cause: p.Cause}) // it may be intended
 		}
 	}
 	return out
@@ -133,32 +171,56 @@ func isPattern(name string) bool {
 	return strings.ContainsAny(name, `*?|()[]{}^$\`) || strings.Contains(name, ".+")
 }
 
-// toolArguments returns the arguments of native tools, including tools that only some clients have,
-// by tool name with and without the server. The name of the server alone stands for all its tools;
-// its value is nil.
-func (b *toolbox) toolArguments(cfg *config.Loaded) map[string][]string {
-	list := b.builtIn(bareSnapshot(cfg, client{questions: noClient{}}))
-	list = append(list, editor.Tools(editor.Options{Navigation: true, Client: editor.Client{
+// everyTool returns eca's own tools, including those that are offered only with some clients,
+// language servers, agents, skills or rules. They are for their names and arguments, not for calls.
+func (b *toolbox) everyTool(cfg *config.Loaded) []tools.Tool {
+	s := bareSnapshot(cfg, client{questions: noClient{}})
+	s.extensions = &extensions.Set{Skills: []extensions.Skill{{}}, Rules: []extensions.Rule{{Paths: []string{"*"}}}}
+	list := append(b.builtIn(s), editor.Tools(editor.Options{Navigation: true, Client: editor.Client{
 		Diagnostics: func(context.Context, string) ([]tools.Diagnostic, error) { return nil, nil },
 		Definition:  func(context.Context, tools.Position) ([]tools.Position, error) { return nil, nil },
 		References:  func(context.Context, tools.Position, bool) ([]tools.Position, error) { return nil, nil },
 	}})...)
-	list = append(list, b.lsp.With(lsp.Settings{}).SymbolsTool(0))
-	custom, _ := b.customTools(cfg, list)
+	list = append(list, agent.Tools(agent.Options{All: []agent.Agent{{}}})...)
+	return append(list, b.lsp.With(lsp.Settings{}).SymbolsTool(0))
+}
+
+// toolArguments returns the arguments of eca's own, of custom and of the offered tools, by tool name;
+// those of eca's own and of custom tools also by name without the server. The name of the server alone stands for all its tools;
+// its value is nil.
+func (b *toolbox) toolArguments(cfg *config.Loaded, offered []tools.Tool) map[string][]string {
+	list := b.everyTool(cfg)
+	custom, _ := b.customTools(cfg)
 	out := map[string][]string{tools.Native: nil}
+	for _, t := range offered {
+		out[t.Spec().FullName()] = argumentsOf(t)
+	}
 	for _, t := range append(list, custom...) {
-		spec := t.Spec()
-		var schema struct {
-			Properties map[string]json.RawMessage `json:"properties"`
-		}
-		arguments := []string{}
-		if json.Unmarshal(spec.Schema, &schema) == nil {
-			arguments = slices.AppendSeq(arguments, maps.Keys(schema.Properties))
-		}
-		slices.Sort(arguments)
-		out[spec.Name], out[spec.FullName()] = arguments, arguments
+		arguments := append([]string{}, argumentsOf(t)...)
+		out[t.Spec().Name], out[t.Spec().FullName()] = arguments, arguments
 	}
 	return out
+}
+
+// argumentsOf lists the arguments that a tool declares, sorted; nil if it declares no argument.
+func argumentsOf(t tools.Tool) []string {
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(t.Spec().Schema, &schema) != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(schema.Properties))
+}
+
+// BadServerTools returns problems like those of badToolNames for tools of the MCP servers that run
+// now, except those that are already among the configuration's.
+func (d *Daemon) BadServerTools() []config.Problem {
+	cfg, offered := d.Config(), d.servers().Tools()
+	if len(offered) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(d.badToolNames(cfg, offered), func(p config.Problem) bool { return slices.Contains(cfg.Problems, p) })
 }
 
 // noClient is a client that never gets requests.
@@ -167,10 +229,15 @@ type noClient struct{}
 // Ask implements ask.Client.
 func (noClient) Ask(context.Context, ask.Question) (ask.Answer, error) { return ask.Answer{}, nil }
 
-// isMCPName reports whether a name is that of an MCP server or of one of its tools.
-func isMCPName(cfg *config.Config, name string) bool {
+// isMCPName reports whether a name is that of an MCP server, or may be that of a tool of a server that
+// has no offered tools.
+func isMCPName(cfg *config.Config, name string, offered []tools.Tool) bool {
 	for server := range cfg.MCPServers {
-		if name == server || strings.HasPrefix(name, server+"__") || strings.HasPrefix(name, tools.FullName(server, "")) {
+		if name == server {
+			return true
+		}
+		listed := slices.ContainsFunc(offered, func(t tools.Tool) bool { return t.Spec().Server == server })
+		if !listed && (strings.HasPrefix(name, server+"__") || strings.HasPrefix(name, tools.FullName(server, ""))) {
 			return true
 		}
 	}

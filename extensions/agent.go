@@ -45,6 +45,9 @@ func parseAgent(path, text string) (Agent, *fault) {
 
 // agent converts a document to an agent.
 func (d document) agent(path string) (Agent, *fault) {
+	if flt := d.lostFrontmatter(); flt != nil {
+		return Agent{}, flt
+	}
 	var flt *fault
 	a := Agent{File: path, keys: map[string]any{}, lines: map[string]int{}}
 	set := func(key, from string, v any) {
@@ -116,12 +119,32 @@ func (d document) agent(path string) (Agent, *fault) {
 	return a, nil
 }
 
+// lostFrontmatter returns a fault if the restrictions of an agent are not read because its file is
+// empty, or its frontmatter is not recognized.
+func (d document) lostFrontmatter() *fault {
+	keys := append(agentKeys(), otherRestrictions()...)
+	first, _, _ := strings.Cut(d.body, "\n")
+	name, _, _ := strings.Cut(first, ":")
+	switch {
+	case d.meta != nil:
+		return nil
+	case d.unread != nil:
+		return d.unread
+	case d.body == "":
+		return faultf(1, "the file is empty; write the agent's prompt, and its frontmatter before it")
+	case strings.HasPrefix(first, delimiter) || strings.HasPrefix(first, "+++"):
+		return faultf(1, "the frontmatter must be between two lines of exactly three dashes")
+	case name != first && slices.ContainsFunc(keys, func(k string) bool { return strings.EqualFold(k, name) }):
+		return faultf(1, "the frontmatter must begin with a line of three dashes")
+	}
+	return nil
+}
+
 // lostRestriction finds a key that was meant to restrict the agent but has no effect: a misspelled
 // one, or one of config.json or of other programs. Other unknown keys may be for other programs, but
 // an agent must not run with more rights than its file intends.
 func (d document) lostRestriction() *fault {
-	known := []string{"readOnly", "disabledTools", "tools"}
-	elsewhere := []string{"toolCall", "permission", "permissions", "permissionMode", "approval", "unasked", "sandbox"}
+	known, elsewhere := []string{"readOnly", "disabledTools", "tools"}, otherRestrictions()
 	for _, key := range slices.Sorted(maps.Keys(d.meta)) {
 		if slices.Contains(known, key) {
 			continue
@@ -142,6 +165,16 @@ func (d document) lostRestriction() *fault {
 		}
 	}
 	return nil
+}
+
+// agentKeys are the keys of an agent's frontmatter.
+func agentKeys() []string {
+	return []string{"name", "description", "mode", "model", "variant", "inherit", "spawnableBy", "readOnly", "disabledTools", "tools", "steps", "maxSteps"}
+}
+
+// otherRestrictions are keys that restrict agents in config.json or in other programs.
+func otherRestrictions() []string {
+	return []string{"toolCall", "permission", "permissions", "permissionMode", "approval", "unasked", "sandbox"}
 }
 
 func anys(list []string) []any {

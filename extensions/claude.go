@@ -22,6 +22,9 @@ func parseClaudeAgent(path, text string) (Agent, *fault) {
 	if flt != nil {
 		return Agent{}, flt
 	}
+	if flt := d.lostFrontmatter(); flt != nil {
+		return Agent{}, flt
+	}
 	names, flt := d.texts("tools")
 	if flt != nil {
 		return Agent{}, flt

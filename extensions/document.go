@@ -17,6 +17,9 @@ import (
 // maxFrontmatter is the limit of the YAML frontmatter, in bytes.
 const maxFrontmatter = 32 << 10
 
+// delimiter is the line before and after the frontmatter.
+const delimiter = "---"
+
 // maxNesting is how deep the frontmatter may be nested.
 const maxNesting = 32
 
@@ -25,6 +28,8 @@ type document struct {
 	meta  map[string]any // nil without frontmatter
 	lines map[string]int // line numbers of the keys
 	body  string         // without surrounding white space
+
+	unread *fault // the text seems to have frontmatter that is not read as such
 }
 
 // fault is an error in a file.
@@ -40,7 +45,7 @@ func faultf(line int, format string, args ...any) *fault {
 }
 
 // parseDocument splits a text into frontmatter and body. The frontmatter is between two lines of
-// three dashes, the first of which is the first line of the text.
+// three dashes, the first of which is the first line of the text that is not blank.
 func parseDocument(text string) (document, *fault) {
 	if !utf8.ValidString(text) {
 		return document{}, faultf(0, "the file is not UTF-8 text")
@@ -53,32 +58,36 @@ func parseDocument(text string) (document, *fault) {
 	}
 	d := document{body: strings.TrimSpace(body)}
 	if !found {
+		d.unread = unreadFrontmatter(text)
 		return d, nil
 	}
 	d.meta, d.lines, flt = parseFrontmatter(front)
 	return d, flt
 }
 
-// cutFrontmatter splits a text. A first line of dashes without a closing one is a horizontal rule
-// of Markdown, unless a key clearly follows.
+// cutFrontmatter splits a text. The frontmatter is preceded by an empty line for each blank line at
+// the start of the text, so that line numbers are right. A first line of dashes without a closing one
+// is a horizontal rule of Markdown, unless a key clearly follows.
 func cutFrontmatter(text string) (front, body string, found bool, flt *fault) {
-	first, rest, more := strings.Cut(text, "\n")
-	if strings.TrimRight(first, " \t") != "---" || !more {
+	start := strings.TrimLeft(text, " \t\n")
+	blank := strings.Count(text[:len(text)-len(start)], "\n")
+	first, rest, more := strings.Cut(start, "\n")
+	if strings.TrimRight(first, " \t") != delimiter || !more {
 		return "", text, false, nil
 	}
 	at := 0
 	for line := range strings.Lines(rest) {
-		if strings.TrimRight(line, " \t\n") == "---" {
+		if strings.TrimRight(line, " \t\n") == delimiter {
 			if at > maxFrontmatter {
-				return "", "", false, faultf(1, "the frontmatter has more than %d bytes", maxFrontmatter)
+				return "", "", false, faultf(blank+1, "the frontmatter has more than %d bytes", maxFrontmatter)
 			}
-			return rest[:at], rest[at+len(line):], true, nil
+			return strings.Repeat("\n", blank) + rest[:at], rest[at+len(line):], true, nil
 		}
 		at += len(line)
 	}
 	next, _, _ := strings.Cut(rest, "\n")
 	if key, _, ok := strings.Cut(next, ":"); ok && key != "" && !strings.ContainsAny(key, " \t#") {
-		return "", "", false, faultf(1, "the frontmatter that begins here has no closing line of three dashes")
+		return "", "", false, faultf(blank+1, "the frontmatter that begins here has no closing line of three dashes")
 	}
 	return "", text, false, nil
 }

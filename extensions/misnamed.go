@@ -2,6 +2,7 @@ package extensions
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,7 +22,43 @@ func Misnamed(in Inputs) []config.Problem {
 	if in.ConfigHome != "" && !in.Pure {
 		out = append(out, misnamedIn(in.ConfigHome)...)
 	}
+	return append(out, misplaced(in)...)
+}
+
+// misplaced finds configuration files in places where eca reads none.
+func misplaced(in Inputs) (out []config.Problem) {
+	meant := map[string]string{}
+	for _, root := range in.Roots {
+		meant[filepath.Join(root, ".eca.json")] = filepath.Join(root, ".eca", configFile)
+		meant[filepath.Join(root, ".eca", "AGENTS.md")] = filepath.Join(root, "AGENTS.md")
+	}
+	if in.ConfigHome != "" && !in.Pure {
+		global := filepath.Join(in.ConfigHome, configFile)
+		meant[in.ConfigHome+".json"] = global
+		if home, err := os.UserHomeDir(); err == nil && !slices.Contains(in.Roots, home) {
+			meant[filepath.Join(home, ".eca", configFile)] = global
+			meant[filepath.Join(home, ".eca.json")] = global
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(meant)) {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			out = append(out, config.Problem{Origin: config.Origin{Source: path}, Cause: "nothing reads this file; did you mean " + meant[path] + "?"})
+		}
+	}
 	return out
+}
+
+// configFile is the name of a configuration file.
+const configFile = "config.json"
+
+// remedies returns, for files that other programs read in their own folders, where eca reads the
+// same.
+func remedies() map[string]string {
+	return map[string]string{
+		"hooks.json": "write its hooks below the key hooks in " + configFile, "mcp.json": "write its servers below the key mcpServers in " + configFile,
+		".mcp.json": "write its servers below the key mcpServers in " + configFile, "settings.json": "write its settings in " + configFile,
+		"rules.md": "did you mean " + filepath.Join(kindRule, "NAME.md") + "?",
+	}
 }
 
 // misnamedIn checks one folder of the configuration.
@@ -32,8 +69,10 @@ func misnamedIn(dir string) (out []config.Problem) {
 	entries, _ := os.ReadDir(dir) // a missing folder has no entries
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
-		file, folders := "config.json", []string{kindAgent, kindSkill, kindRule, kindCommand}
+		file, folders := configFile, []string{kindAgent, kindSkill, kindRule, kindCommand}
 		switch name := e.Name(); {
+		case remedies()[name] != "" && !e.IsDir():
+			say(path, "nothing reads this file; %s", remedies()[name])
 		case !plain(name):
 		case e.IsDir():
 			if meant := suggest.Nearest(name, folders); meant != "" && !slices.Contains(folders, name) {

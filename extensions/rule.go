@@ -39,8 +39,8 @@ type Rule struct {
 	Paths   []string // globs for the files that it applies to; empty for all
 	Enforce []Access // access that is refused until the model has fetched the rule; only with Paths
 
-	agentLine  int      // of the key agent
-	misspelled []*fault // keys that are similar to one of a rule and have no effect
+	agentLine   int      // of the key agent
+	ineffective []*fault // keys that are similar to one of a rule, and frontmatter that is not read as such
 
 	models []*regexp2.Regexp
 	globs  []*regexp.Regexp
@@ -48,6 +48,14 @@ type Rule struct {
 
 // Static reports whether the rule is always part of the prompt.
 func (r Rule) Static() bool { return len(r.Paths) == 0 }
+
+// Invalid returns why no prompt contains the text of the rule, or nil.
+func (r Rule) Invalid() error {
+	if _, err := template.Parse(r.Text); err != nil {
+		return fmt.Errorf("it is not a valid template, so its text is left out: %w", err)
+	}
+	return nil
+}
 
 // Scope returns "project" or "global".
 func (r Rule) Scope() string {
@@ -99,7 +107,9 @@ func parseRule(path, text string) (Rule, *fault) {
 	if len(r.Enforce) == 0 && !r.Static() {
 		r.Enforce = []Access{Modify}
 	}
-	r.misspelled = d.misspelled("agent", "model", "paths", "enforce")
+	if r.ineffective = d.misspelled("agent", "model", "paths", "enforce"); d.unread != nil {
+		r.ineffective = append(r.ineffective, d.unread)
+	}
 	return r, nil
 }
 
@@ -164,10 +174,10 @@ func (s *Set) RuleProblems(agents []string) (out []config.Problem) {
 		return nil
 	}
 	for _, r := range s.Rules {
-		if _, err := template.Parse(r.Text); err != nil {
-			out = append(out, config.Problem{Origin: config.Origin{Source: r.ID}, Cause: fmt.Sprintf("it is not a valid template, so its text is left out: %v", err)})
+		if err := r.Invalid(); err != nil {
+			out = append(out, config.Problem{Origin: config.Origin{Source: r.ID}, Cause: err.Error()})
 		}
-		for _, flt := range r.misspelled {
+		for _, flt := range r.ineffective {
 			out = append(out, config.Problem{Origin: config.Origin{Source: r.ID, Line: flt.line}, Cause: flt.cause})
 		}
 		for _, name := range r.Agents {

@@ -97,9 +97,13 @@ func (c *Commands) skills(context.Context, input) (string, error) {
 	return b.String() + fileProblems(set, "skills"), nil
 }
 
-// fileProblems lists the problems of files that are in a folder with this name, at any depth.
-func fileProblems(set *extensions.Set, folder string) string {
+// fileProblems lists the problems of files that are in a folder with this name, at any depth, and
+// more.
+func fileProblems(set *extensions.Set, folder string, more ...string) string {
 	var b strings.Builder
+	for _, text := range more {
+		fmt.Fprintf(&b, "- %s\n", text)
+	}
 	for _, p := range set.Problems {
 		if slices.Contains(strings.Split(filepath.ToSlash(p.Source), "/"), folder) {
 			fmt.Fprintf(&b, "- %s\n", p)
@@ -120,7 +124,7 @@ func (c *Commands) rules(context.Context, input) (string, error) {
 	list := func(title string, static bool) {
 		first := true
 		for _, r := range set.Rules {
-			if r.Static() != static {
+			if r.Static() != static || r.Invalid() != nil {
 				continue
 			}
 			if first {
@@ -135,10 +139,16 @@ func (c *Commands) rules(context.Context, input) (string, error) {
 	}
 	list("Always in the prompt", true)
 	list("For certain files, fetched when they are needed", false)
-	if b.Len() == 0 {
+	var invalid []string
+	for _, r := range set.Rules {
+		if err := r.Invalid(); err != nil {
+			invalid = append(invalid, fmt.Sprintf("%s: %v", r.ID, err))
+		}
+	}
+	if b.Len() == 0 && len(invalid) == 0 {
 		b.WriteString("There are no rules. They are files in `.eca/rules`, or in the folder `rules` of the global configuration.\n")
 	}
-	return b.String() + fileProblems(set, "rules"), nil
+	return b.String() + fileProblems(set, "rules", invalid...), nil
 }
 
 // ruleScope describes what a rule belongs to.

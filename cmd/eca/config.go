@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -125,12 +126,15 @@ func checkConfig(ctx context.Context, d *daemon.Daemon, asJSON bool, stdout io.W
 	return err
 }
 
-// withUntrusted returns the findings about the configuration and about untrusted files, sorted by
-// position. A finding about an untrusted file is dropped if the configuration has one of the same
+// withUntrusted returns the findings about the configuration and about untrusted files, among them
+// rules, skills and commands, sorted by position. A finding about an untrusted file is dropped if the configuration has one of the same
 // severity at the same position.
 func withUntrusted(d *daemon.Daemon) []config.Finding {
 	base := d.Config().Findings()
 	found := slices.Clone(base)
+	for _, u := range d.Extensions().Units { // those of the configuration are among its findings
+		found = append(found, u.Withheld()...)
+	}
 	for _, f := range d.UntrustedMistakes() {
 		same := func(other config.Finding) bool { return other.Place() == f.Place() && other.Severity == f.Severity }
 		if !slices.ContainsFunc(base, same) {
@@ -148,7 +152,7 @@ func missingPrograms(cfg *config.Loaded) (out []config.Finding) {
 	for _, name := range slices.Sorted(maps.Keys(cfg.MCPServers)) {
 		s, path := cfg.MCPServers[name], []string{"mcpServers", name, "command"}
 		why := cannotStart(s)
-		if why == "" || s.Disabled {
+		if script := missingScript(s); why == "" || s.Disabled || script != "" && !filepath.IsAbs(script) { // it may be relative to another folder
 			continue
 		}
 		o, _ := cfg.Origin(path...)

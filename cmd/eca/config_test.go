@@ -106,7 +106,7 @@ func TestConfigCheckNamesADefaultModelThatHasNoEffect(t *testing.T) {
 func TestConfigCheckReportsEachMistakeOnceAtItsPlace(t *testing.T) {
 	here := newPlace(t)
 	here.env = append(here.env, `ECA_CONFIG={
-  "toolCall": {"approval": {"deny": {"eca__shell_command": {"argsMatchers": {"command": ["ok",
+  "toolCall": {"approval": {"deny": {"eca__shell_command": {"argsMatchers": {"command": ["ok.*",
     "rm ("], "comand": ["x"]}}}}, "webFetch": {"allowHosts": ["a b"]}},
   "agent": {"code": {"toolCall": {"approval": {"allow": {"eca__grep": {"argsMatchers": {"pattern": [
     "["]}}}}}}},

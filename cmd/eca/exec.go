@@ -288,24 +288,6 @@ func (c *execClient) prepare(ctx context.Context) {
 // waitingForModels is shown while eca fetches the model lists of providers.
 const waitingForModels = "Waiting for providers to list their models"
 
-// startServers starts the MCP servers, waits for them, and reports those that are not available.
-func (c *execClient) startServers(run context.Context) {
-	ctx, cancel := context.WithTimeout(run, serverPatience)
-	defer cancel()
-	stop := c.awaiting(func() string {
-		names := c.startingServers()
-		if len(names) == 0 {
-			return ""
-		}
-		return fmt.Sprintf("Waiting for MCP servers to start, up to %s: %s", serverPatience, printable(strings.Join(names, ", ")))
-	})
-	c.daemon.StartMCPServers(ctx)
-	stop()
-	if run.Err() == nil { // after Ctrl-C, nothing is sent to a model
-		c.missingServers()
-	}
-}
-
 // check validates the names in the flags and the configuration before anything is sent to a model:
 // a misspelled agent must not be replaced with another one. It returns the id of the chat to prompt.
 func (c *execClient) check(ctx context.Context, prompt string) (chatID string, err error) {

@@ -127,8 +127,7 @@ type toolRun struct {
 	} `json:"details"`
 }
 
-// run sends the prompt and waits for the end of the turn. If the answer does not match the required
-// schema, run asks for a corrected answer once.
+// run runs the turn. If the answer does not match the required schema, it asks once for another one.
 func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error) {
 	if err := c.open(ctx, alive); err != nil {
 		return exitFailed, err
@@ -138,7 +137,9 @@ func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error)
 		return exitFailed, err
 	}
 	c.showEarlyNotices()
-	c.startServers(ctx)
+	if err = c.startServers(ctx); err != nil {
+		return exitFailed, err
+	}
 	began := time.Now()
 	end, err := c.turn(ctx, alive, chatID, in.prompt, in.contexts)
 	if err != nil {

@@ -2,10 +2,12 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/visible"
@@ -139,6 +141,38 @@ func (c *execClient) awaiting(what func() string) (stop func()) {
 		}
 	})
 	return func() { timer.Stop() }
+}
+
+// startServers starts the MCP servers, waits for them, and reports those that are not available. A
+// rule that is meant to restrict a tool that a running server does not have is an error.
+func (c *execClient) startServers(run context.Context) error {
+	ctx, cancel := context.WithTimeout(run, serverPatience)
+	defer cancel()
+	stop := c.awaiting(func() string {
+		names := c.startingServers()
+		if len(names) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("Waiting for MCP servers to start, up to %s: %s", serverPatience, printable(strings.Join(names, ", ")))
+	})
+	c.daemon.StartMCPServers(ctx)
+	stop()
+	if run.Err() != nil { // after Ctrl-C, nothing is sent to a model
+		return nil
+	}
+	c.missingServers()
+	var lost []string
+	for _, p := range c.daemon.BadServerTools() {
+		if p.Restricts() {
+			lost = append(lost, printable(p.String()))
+		} else {
+			c.note(printable(p.String()))
+		}
+	}
+	if len(lost) > 0 {
+		return fmt.Errorf("the configuration may differ from what you intended; correct it:\n%s", strings.Join(lost, "\n"))
+	}
+	return nil
 }
 
 // startingServers names the MCP servers that have not started yet.

@@ -42,7 +42,7 @@ const maxWrongTime = 15 * time.Second
 // and the remedy. The demo model never answers once anything is configured.
 func TestWrongInputsEndWithCauseAndRemedy(t *testing.T) {
 	needs.Long(t) // it starts eca hundreds of times
-	for _, w := range slices.Concat(wrongArguments(), wrongConfigurations(), wrongProviders(t), wrongPlaces(), wrongFiles(), wrongModels(), wrongAccounts(), wrongChats(), wrongHooks(), wrongValues(), wrongPlugins(), wrongFlags(), wrongNames()) {
+	for _, w := range slices.Concat(wrongArguments(), wrongConfigurations(), wrongProviders(t), wrongPlaces(), wrongFiles(), wrongModels(), wrongAccounts(), wrongChats(), wrongHooks(), wrongValues(), wrongPlugins(), wrongFlags(), wrongNames(), wrongRestrictions(t)) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			if w.posix {

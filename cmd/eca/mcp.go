@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -334,7 +335,26 @@ func cannotStart(s config.MCPServer) string {
 	case err == nil && runtime.GOOS != "windows" && info.Mode()&0o111 == 0:
 		return fmt.Sprintf("%s is not executable: run chmod +x %s", s.Command, s.Command)
 	}
+	if script := missingScript(s); script != "" {
+		return fmt.Sprintf("there is no file %s yet: the server can start once it exists", script)
+	}
 	return ""
+}
+
+// missingScript returns the script that the command of a server is to interpret, if it does not exist.
+func missingScript(s config.MCPServer) string {
+	interpreter := regexp.MustCompile(`^(python[0-9.]*|node|ruby|perl|php|sh|bash|zsh)(\.exe)?$`)
+	if !interpreter.MatchString(filepath.Base(s.Command)) || len(s.Args) == 0 {
+		return ""
+	}
+	script := s.Args[0]
+	if filepath.Ext(script) == "" && !strings.ContainsAny(script, `/\`) || strings.HasPrefix(script, "-") || strings.ContainsAny(script, "$~") {
+		return ""
+	}
+	if _, err := os.Stat(script); !errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return script
 }
 
 // checkServerFlags rejects a server without a command or URL, and flags of the other kind of server.

@@ -14,9 +14,10 @@ func compileRegexp(pattern string) (*regexp2.Regexp, error) {
 	if err := checkPattern(pattern); err != nil {
 		return nil, err
 	}
-	re, err := regexp2.Compile(`\A(?:`+pattern+`)\z`, regexp2.RE2)
+	whole := `\A(?:` + pattern + `)\z`
+	re, err := regexp2.Compile(whole, regexp2.RE2)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s%s", strings.ReplaceAll(err.Error(), whole, pattern), notGlob(pattern))
 	}
 	re.MatchTimeout = matchTimeout
 	return re, nil
@@ -55,3 +56,12 @@ func checkPattern(pattern string) error {
 }
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// notGlob returns a hint for an invalid pattern that is probably meant as a glob.
+func notGlob(pattern string) string {
+	if !strings.HasPrefix(pattern, "*") && !strings.Contains(pattern, "**") {
+		return ""
+	}
+	meant := strings.NewReplacer("**", ".*", "*", ".*", ".", `\.`).Replace(pattern)
+	return "; patterns are regular expressions, not globs: write " + meant
+}
