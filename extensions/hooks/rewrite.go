@@ -65,7 +65,7 @@ func (out *Outcome) guardCall(c Call, hook, cause string, decided bool, o Observ
 		then = "The call needs your approval, because the hook may have to deny it."
 	}
 	if decided && strictness(out.Approval) < strictness("ask") {
-		out.Approval = "ask"
+		out.Approval, out.Approver = "ask", hook
 	}
 	if o != nil {
 		o.Said(fmt.Sprintf("Hook '%s' failed before %s: %s. %s", hook, c.Tool.Name, forDisplay(strings.TrimSuffix(strings.Join(strings.Fields(cause), " "), ".")), then))
