@@ -226,13 +226,24 @@ func (t *turnHooks) runPreToolCallHooks(p plannedCall) (hookedCall, error) {
 		}
 		message := strings.TrimSpace("A hook rejected this call. It did not run.\n" + strings.Join(why, "\n"))
 		h.rejected = &event.ToolRejected{CallID: p.call.ID, Reason: event.RejectedByHook, Message: message}
-	case out.Approval == string(tools.Ask) && h.verdict.Decision == tools.Allow:
-		h.verdict.Decision, h.verdict.Rule, h.verdict.Reason = tools.Ask, "hook", "a hook requires your approval"
-		h.mustAsk = true
 	case out.Approval == string(tools.Ask):
 		h.mustAsk = true
+		h.verdict = askForHook(h.verdict, out.Approver)
 	}
 	return h, nil
+}
+
+// askForHook returns the verdict about a call if a hook requires the user's approval. Verdicts that ask
+// about every call keep their rule, which clients treat differently.
+func askForHook(v tools.Verdict, hook string) tools.Verdict {
+	reason := "the hook '" + hook + "' requires your approval"
+	switch {
+	case v.Decision == tools.Allow:
+		v.Decision, v.Rule, v.Reason = tools.Ask, tools.RuleHook, reason
+	case v.Decision == tools.Ask && !v.AlwaysAsk:
+		v.Rule, v.Reason = tools.RuleHook, strings.TrimPrefix(v.Reason+"; "+reason, "; ")
+	}
+	return v
 }
 
 // approval returns the decision about a call if no hook intervenes.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -61,8 +62,13 @@ func syntaxCause(found string) string {
 		}
 		return "invalid JSON: " + kind + "; use double quotes (\")"
 	}
-	if m := regexp.MustCompile(`^invalid character '\\u([0-9a-f]{4})'`).FindStringSubmatch(found); m != nil {
-		return "invalid JSON: an invisible character (U+" + strings.ToUpper(m[1]) + ") is here; replace it with a space, or delete it"
+	if m := regexp.MustCompile(`^invalid character '\\(?:u([0-9a-f]{4})|U([0-9a-f]{8}))'`).FindStringSubmatch(found); m != nil {
+		code, _ := strconv.ParseUint(m[1]+m[2], 16, 32)
+		name := fmt.Sprintf("U+%04X", code)
+		if code == 0xA0 {
+			name = "a non-breaking space, " + name
+		}
+		return "invalid JSON: there is an invisible character here (" + name + "); delete it or replace it with a space"
 	}
 	if m := regexp.MustCompile(`^invalid character '([}\]])' after top-level value`).FindStringSubmatch(found); m != nil {
 		return "invalid JSON: there is one " + m[1] + " too many here"

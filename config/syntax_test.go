@@ -23,6 +23,8 @@ func TestMistakesInJSON(t *testing.T) {
 		"{\"a\": \"x\" /* \" */\n \"b\": \"y\"}": `2:2: error: invalid JSON: a comma is missing before this`,
 		"{\"a\" 1}":                              `1:6: error: invalid JSON: a colon is missing before this`,
 		"{\"a\": ,}":                             `1:7: error: invalid JSON: a value is missing before this`,
+		"{\"a\":\u00a01}":                        `1:6: error: invalid JSON: there is an invisible character here (a non-breaking space, U+00A0); delete it or replace it with a space`,
+		"{\"a\": 1,\u200b\"b\": 2}":              `1:9: error: invalid JSON: there is an invisible character here (U+200B); delete it or replace it with a space`,
 		"{\"a\": 1}\n}":                          "2:1: error: invalid JSON: there is one } too many here",
 		"{\"a\": 1":                              `1:8: error: invalid JSON: the text ends before the JSON is complete; perhaps } is missing`,
 		"a:\n  b: 1\n":                           `1:1: error: invalid JSON: a is not a value; the file must be an object in braces ({), and texts must be in double quotes`,

@@ -148,13 +148,14 @@ func (d document) arguments() ([]Argument, *fault) {
 
 // Prompt returns the text with the arguments of a call filled in. rest is the text after the
 // command's name, args the same split into arguments. Without an argument, numbered placeholders
-// stay as they are and named ones become empty. Arguments without a placeholder are appended.
+// stay as they are and named ones become empty. Arguments that no placeholder uses are appended.
 func (c Command) Prompt(rest string, args []string) string {
 	if !c.hasNamedArguments {
 		return substitute(c.Body, rest, args)
 	}
 	vars := template.Vars{}
-	for i, name := range c.placeholders() {
+	names := c.placeholders()
+	for i, name := range names {
 		if i < len(args) {
 			vars[name] = args[i]
 		}
@@ -167,27 +168,44 @@ func (c Command) Prompt(rest string, args []string) string {
 			return value
 		})
 	}
-	return text
+	return appended(text, args[min(len(names), len(args)):])
+}
+
+// appended returns a text with the arguments that it does not use yet.
+func appended(text string, unused []string) string {
+	if len(unused) == 0 {
+		return text
+	}
+	return text + "\n\n" + strings.Join(unused, " ")
 }
 
 // substitute replaces $ARGS, $ARGUMENTS, $ARG1 and $1.
 func substitute(text, rest string, args []string) string {
-	used, re := false, positional()
+	all, used, re := false, map[int]bool{}, positional()
 	out := re.ReplaceAllStringFunc(text, func(place string) string {
 		m := re.FindStringSubmatch(place)
 		n, err := strconv.Atoi(m[1] + m[2])
 		switch {
 		case err != nil && m[1]+m[2] == "":
-			used = true
+			all = true
 			return rest
 		case err != nil || n < 1 || n > len(args):
 			return place
 		}
-		used = true
+		used[n] = true
 		return args[n-1]
 	})
-	if !used && rest != "" {
-		out += "\n\n" + rest
+	switch {
+	case all:
+		return out
+	case len(used) == 0 && rest != "": // with the quotes that the user wrote
+		return out + "\n\n" + rest
 	}
-	return out
+	var unused []string
+	for i, arg := range args {
+		if !used[i+1] {
+			unused = append(unused, arg)
+		}
+	}
+	return appended(out, unused)
 }

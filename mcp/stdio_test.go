@@ -225,7 +225,7 @@ func TestCrash(t *testing.T) {
 	r := newRig(t, map[string]string{"s": "good"})
 	r.await("s", Running)
 	_, err := r.call("s", "crash", `{}`)
-	if err == nil || !strings.Contains(err.Error(), "exit code 7") || !strings.Contains(err.Error(), "out of cheese") {
+	if err == nil || !strings.Contains(err.Error(), "the server ended during the call: ") || !strings.Contains(err.Error(), "exit code 7") || !strings.Contains(err.Error(), "out of cheese") {
 		t.Errorf("crash: %v", err)
 	}
 	if got := r.text("s", "echo", `{"text":"back"}`); got != "back" { // the restart is not due yet: the call starts the server

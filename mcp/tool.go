@@ -126,7 +126,7 @@ func (c *connection) call(ctx context.Context, t *Tool, call tools.Call, out too
 	cause := context.Cause(ctx)
 	switch {
 	case c.ctx.Err() != nil:
-		return tools.Result{}, fmt.Errorf("the server is gone: %w. eca does not know what the call did", c.cause())
+		return tools.Result{}, fmt.Errorf("the server ended during the call: %w. eca does not know what the call did", c.cause())
 	case errors.Is(cause, errTimeout):
 		c.session.background(c.ping)
 		return tools.Result{}, cause

@@ -120,9 +120,10 @@ func TestFailedHookWithholdsResult(t *testing.T) {
 // If a hook that replaces no results fails, the result stays, and the failure is shown.
 func TestFailedHookIsNamed(t *testing.T) {
 	t.Parallel()
-	model, client := redact(t, map[string]any{"shell": "exit 4"}, map[string]string{})
+	model, client := redact(t, map[string]any{"shell": "echo no disk >&2; exit 4"}, map[string]string{})
 	hookOutcome{
-		model:  []string{"tulip42", "Hook 'redact' failed after read_file: exit code 4"},
-		client: []string{"tulip42", "Hook 'redact' failed after read_file: exit code 4"},
+		model:      []string{"tulip42", "Hook 'redact' failed after read_file: exit code 4. "},
+		notInModel: []string{"no disk"},
+		client:     []string{"tulip42", "Hook 'redact' failed after read_file: exit code 4: no disk. "},
 	}.check(t, model, client)
 }

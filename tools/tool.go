@@ -285,6 +285,9 @@ const (
 // RuleDisabled is the Verdict.Rule for a tool that is in disabledTools.
 const RuleDisabled = "disabledTools"
 
+// RuleHook is the Verdict.Rule for a call that a hook requires the user to approve.
+const RuleHook = "hook"
+
 // Verdict is a decision with its reason. Rule names the rule that decided, as in the configuration.
 type Verdict struct {
 	Decision Decision

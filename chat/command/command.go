@@ -287,6 +287,8 @@ func (d definition) check(args []string) error {
 	switch {
 	case len(args) < required:
 		return fmt.Errorf("/%s needs an argument: %s", d.Name, usage)
+	case len(args) > 0 && len(d.Arguments) == 0 && !d.rest:
+		return fmt.Errorf("/%s takes no arguments", d.Name)
 	case len(args) > len(d.Arguments) && !d.rest:
 		return fmt.Errorf("/%s has too many arguments: %s (double quotes keep words together)", d.Name, usage)
 	}

@@ -42,6 +42,29 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// The number of arguments is checked.
+func TestNumberOfArguments(t *testing.T) {
+	file := definition{Info: Info{Name: "export", Arguments: []Argument{{Name: "file"}}}}
+	for _, c := range []struct {
+		d    definition
+		args []string
+		want string
+	}{
+		{definition{Info: Info{Name: "help"}}, []string{"me"}, "/help takes no arguments"},
+		{definition{Info: Info{Name: "help"}}, nil, ""},
+		{file, []string{"a", "b"}, "/export has too many arguments: /export [file] (double quotes keep words together)"},
+		{file, []string{"a"}, ""},
+	} {
+		got := ""
+		if err := c.d.check(c.args); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("/%s %q: %q, want %q", c.d.Name, c.args, got, c.want)
+		}
+	}
+}
+
 // fitMessage cuts a long message so that it fits, and closes a block of code that is open at the cut.
 func TestFit(t *testing.T) {
 	c := New(Deps{Extensions: func() *extensions.Set { return &extensions.Set{} }, TempDir: t.TempDir(), Roots: func() []string { return nil }})

@@ -20,6 +20,9 @@ func (c *Commands) search(ctx context.Context, in input) (string, error) {
 	}
 	if len(found.Hits) == 0 {
 		b.WriteString("Nothing was found.")
+		if hint := search.MisspelledFilter(in.rest); hint != "" {
+			fmt.Fprintf(&b, "\n\nNote: %s\n", escape(hint))
+		}
 	}
 	for _, h := range found.Hits {
 		title, err := c.deps.Engine().DisplayTitle(ctx, h.Chat, h.Title)

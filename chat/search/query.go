@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-dec29ce4/eca/internal/shorten"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
 // Role is the speaker of a message.
@@ -77,7 +78,7 @@ func Parse(text string, now time.Time) Query {
 		}
 		if !quoted {
 			name, value, found := strings.Cut(w, ":")
-			if found && slices.Contains([]string{"role", "workspace", "since", "until"}, name) {
+			if found && slices.Contains(filters(), name) {
 				if value == "" && strings.HasPrefix(rest, `"`) {
 					value, _, rest = cut(rest)
 				}
@@ -111,6 +112,21 @@ func Parse(text string, now time.Time) Query {
 		q.Problems = append(q.Problems, fmt.Sprintf("only the first %d words are used", maxTerms))
 	}
 	return q
+}
+
+// filters lists the names of the filters.
+func filters() []string { return []string{"role", "workspace", "since", "until"} }
+
+// MisspelledFilter returns a hint about a word of a query that looks like a misspelled filter, for a
+// search that found nothing; empty if there is none.
+func MisspelledFilter(query string) string {
+	for _, word := range strings.Fields(query) {
+		name, _, found := strings.Cut(word, ":")
+		if near := suggest.Nearest(name, filters()); found && near != "" && near != name {
+			return fmt.Sprintf("there is no filter %s:, so it was searched for as text; did you mean %s:?", name, near)
+		}
+	}
+	return ""
 }
 
 // cut returns the first word or phrase of a text, and the rest. An unclosed quote extends to the end.

@@ -168,3 +168,15 @@ func FuzzSearch(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, query string) { hits(t, x, query) })
 }
+
+// A word that looks like a misspelled filter is named.
+func TestMisspelledFilter(t *testing.T) {
+	for query, want := range map[string]string{
+		"hi rol:user":  "there is no filter rol:, so it was searched for as text; did you mean role:?",
+		"hi role:user": "", "http://example.org std::vector rol": "", "": "",
+	} {
+		if got := MisspelledFilter(query); got != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+}

@@ -1,8 +1,8 @@
 package transcript
 
 // Merger joins the changes of a streamed text into one change, for callers that show a finished part
-// of a chat. It drops progress, which is out of date by then, and passes on all other changes. The zero
-// value is ready to use.
+// of a chat. It drops progress, which is out of date by then, and passes on all other changes. A change
+// that may occur inside a run of text comes before that text. The zero value is ready to use.
 type Merger struct {
 	waiting Change // an answer or a block of reasoning that may still grow; Item is nil if there is nothing to merge
 	text    []byte // its pieces
@@ -23,6 +23,9 @@ func (m *Merger) Add(c Change) []Change {
 			return nil
 		}
 	default:
+	}
+	if c.interleaves {
+		return []Change{c}
 	}
 	if piece == "" {
 		return append(m.Flush(), c)

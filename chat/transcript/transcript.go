@@ -24,6 +24,8 @@ type Change struct {
 	Revision event.Seq // sequence number of the event that made this change
 	Time     time.Time // of that event
 	Item     Item
+
+	interleaves bool // the event may occur inside a run of text without ending it
 }
 
 // Began reports whether the item is new.
@@ -204,8 +206,8 @@ func (f *Fold) grow(g *growingText, piece string) {
 
 // Add returns the change that an event makes; ok is false if the event shows nothing.
 func (f *Fold) Add(e event.Event) (c Change, ok bool) {
-	c = Change{ID: e.Seq, Revision: e.Seq, Time: e.Time}
-	if _, text := e.Body.(event.TextDelta); !text && !event.InterleavesText(e.Body) {
+	c = Change{ID: e.Seq, Revision: e.Seq, Time: e.Time, interleaves: event.InterleavesText(e.Body)}
+	if _, text := e.Body.(event.TextDelta); !text && !c.interleaves {
 		f.answer = nil
 	}
 	switch b := e.Body.(type) {

@@ -138,6 +138,22 @@ func TestMergerIsTheSameForAllPieces(t *testing.T) {
 	})
 }
 
+// Changes that may occur inside a run of text do not divide it.
+func TestMergerJoinsTextAroundOtherChanges(t *testing.T) {
+	flag := event.Flag{ContentID: "f", Text: "here"}
+	for _, between := range []event.Body{event.TitleChanged{Title: "t"}, event.UsageReported{Purpose: "title"}, event.ToolUpdated{CallID: "c"}, flag} {
+		got := mergeItems([]event.Event{
+			{Seq: 1, Body: event.ToolProposed{Tool: event.Tool{CallID: "c"}}},
+			{Seq: 2, Body: event.TextDelta{Text: "a"}},
+			{Seq: 3, Body: between},
+			{Seq: 4, Body: event.TextDelta{Text: "b"}},
+		})
+		if !strings.Contains(got, `answer "ab" + "ab"`) {
+			t.Errorf("%T: %s", between, got)
+		}
+	}
+}
+
 func mergeItems(events []event.Event) string {
 	var out []transcript.Change
 	var m transcript.Merger

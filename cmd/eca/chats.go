@@ -133,7 +133,7 @@ first prompt. Chats without a title in which only slash commands were entered ar
 				}
 				list = slices.DeleteFunc(list, func(c store.Chat) bool { return c.Title == "" && c.Prompts == c.Commands })
 				if missing := missingFolder(roots); len(list) == 0 && missing != "" {
-					return fmt.Errorf("the folder %s does not exist and has no chats", missing)
+					return fmt.Errorf("there is no folder %s, and no chats were made there", missing)
 				}
 				if len(list) == 0 && len(workspaces) > 0 {
 					fmt.Fprintf(stderr, "eca: there are no chats of %s\n", strings.Join(roots, ", "))
@@ -217,13 +217,16 @@ func searchChatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Comman
 					return usage.Errorf("%s", strings.Join(found.Problems, "; "))
 				}
 				if missing := missingFolder(searchedFolders(query)); len(found.Hits) == 0 && missing != "" {
-					return fmt.Errorf("the folder %s does not exist and has no chats", missing)
+					return fmt.Errorf("there is no folder %s, and no chats were made there", missing)
 				}
 				if asJSON {
 					return printHitsJSON(found, stdout)
 				}
 				if len(found.Hits) == 0 && strings.Count(query, `"`)%2 != 0 {
 					fmt.Fprintln(stderr, "eca: a quote is not closed, so all words after it must stand together")
+				}
+				if hint := search.MisspelledFilter(query); len(found.Hits) == 0 && hint != "" {
+					fmt.Fprintln(stderr, "eca:", printable(hint))
 				}
 				return printHits(found, stdout, stderr)
 			}

@@ -120,6 +120,12 @@ func TestChatsByTheBeginningOfTheirIDs(t *testing.T) {
 		}
 	}
 	run(1, "chats", "delete", listed.ID[:minChatPrefix-1])
+	if _, errOut := run(1, "chats", "list", "--workspace", filepath.Join(here.root, "gone")); !strings.Contains(errOut, "there is no folder ") || !strings.Contains(errOut, ", and no chats were made there") {
+		t.Errorf("a folder that is gone: %s", errOut)
+	}
+	if _, errOut := run(0, "chats", "search", "walrus rol:user"); !strings.Contains(errOut, "did you mean role:?") {
+		t.Errorf("a misspelled filter: %s", errOut)
+	}
 	copyChat(t, here, listed.ID, prefix+"-copy")
 	for _, command := range []string{"show", "export", "delete", "pin"} {
 		_, errOut := run(1, "chats", command, prefix)
@@ -190,6 +196,24 @@ func TestResumeListsNoChatsOfCommands(t *testing.T) {
 	out, stderr, code := runProgram(t, here, "", "exec", "/resume")
 	if code != 0 || strings.Count(out, "message") != 1 || !strings.Contains(out, "- 1. **hi**") {
 		t.Errorf("exit code %d: %s%s", code, out, stderr)
+	}
+}
+
+// A fork is named with its id, and its earlier answers are not shown as those of the run.
+func TestExecNamesTheFork(t *testing.T) {
+	p := newProvider(t, tape("fine"))
+	here := newPlace(t, p.env()...)
+	if _, errOut, code := runProgram(t, here, "", "exec", "hi"); code != 0 {
+		t.Fatalf("exit %d: %s", code, errOut)
+	}
+	out, errOut, code := runProgram(t, here, "", "exec", "--continue", "/fork")
+	_, fork, found := strings.Cut(errOut, "Continue the fork with: eca exec --chat ")
+	fork, _, _ = strings.Cut(fork, " ")
+	if code != 0 || out != "" || !found || strings.Contains(errOut, "Continue with: eca exec --chat "+fork) {
+		t.Fatalf("exit %d: %s%s", code, out, errOut)
+	}
+	if out, errOut, _ := runProgram(t, here, "", "chats", "show", fork); !strings.Contains(out, "fine") {
+		t.Errorf("the fork: %s%s", out, errOut)
 	}
 }
 

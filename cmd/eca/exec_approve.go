@@ -96,8 +96,11 @@ func (c *execClient) editsHere(call toolRun) bool {
 	return call.Details.Type == "fileChange" && c.cwd.Contains(call.Details.Path) && call.Permission.Rule != permission.RuleProtected
 }
 
-// allowByRule stands for toolCall.approval.allow in execNeeds.options.
-const allowByRule = "rule"
+// Other entries of execNeeds.options.
+const (
+	allowByRule = "rule" // toolCall.approval.allow
+	changeHook  = "hook"
+)
 
 // noteUnasked records the options that would have allowed a call that was refused for lack of a
 // terminal.
@@ -107,18 +110,22 @@ func (c *execClient) noteUnasked(ctx context.Context, call toolRun) {
 		return
 	}
 	options := []string{approveAll}
+	byHook := call.Permission.Rule == tools.RuleHook // rules and --approve workspace do not overrule a hook
 	if c.editsHere(call) {
 		options = append(options, approveAutoEdit, approveWorkspace)
-	} else if c.runsInSandbox(ctx, call) {
+	} else if !byHook && c.runsInSandbox(ctx, call) {
 		options = append(options, approveWorkspace)
 	}
-	if !permission.AsksAgain(call.Permission.Rule) && call.Permission.Rule != permission.RuleOutside { // these rules take precedence over rules that allow
+	switch rule := call.Permission.Rule; {
+	case byHook:
+		options = append(options, changeHook)
+	case !permission.AsksAgain(rule) && rule != permission.RuleOutside: // these rules take precedence over rules that allow
 		options = append(options, allowByRule)
 	}
 	for _, option := range options {
 		c.needed.options[option] = true
 	}
-	c.needed.commands = c.needed.commands || call.isCommand()
+	c.needed.commands = c.needed.commands || call.isCommand() && !byHook
 }
 
 // runsInSandbox reports whether a call is a command that --approve workspace lets run.
@@ -142,6 +149,7 @@ func (c *execClient) remedies() []string {
 		{approveWorkspace, "--approve workspace (also commands, in the sandbox of this directory)"},
 		{approveAll, "--approve all (everything; commands stay in the sandbox)"},
 		{allowByRule, "a rule in toolCall.approval.allow of the configuration (calls like these)"},
+		{changeHook, "a change of the hook that requires approval"},
 	} {
 		if c.needed.options[option.name] {
 			options = append(options, option.text)
@@ -150,11 +158,7 @@ func (c *execClient) remedies() []string {
 	if options != nil {
 		text := "Tool calls were not run, since there is no terminal for the question. Allow them with " + strings.Join(options, ", or ") + "."
 		if c.needed.commands {
-			explain := "eca permission explain"
-			if mode := c.flags.unaskedMode(); mode != "" {
-				explain += " --unasked " + mode
-			}
-			text += " `" + explain + " COMMAND` explains why a command needs approval."
+			text += " `" + c.explanation() + " COMMAND` explains why a command needs approval."
 		}
 		out = append(out, text)
 	}
@@ -169,6 +173,21 @@ func (c *execClient) remedies() []string {
 		out = append(out, `To run commands outside the sandbox, approve them on a terminal, or set "toolCall": {"sandbox": "off"} in the configuration.`)
 	}
 	return out
+}
+
+// explanation returns the command line that explains decisions as this run made them.
+func (c *execClient) explanation() string {
+	line := "eca permission explain"
+	if c.configFile != "" {
+		line += " --config-file " + visible.Argument(c.configFile)
+	}
+	if c.flags.agent != "" {
+		line += " --agent " + visible.Argument(c.flags.agent)
+	}
+	if mode := c.flags.unaskedMode(); mode != "" {
+		line += " --unasked " + mode
+	}
+	return line
 }
 
 // isCommand reports whether the call is a shell command.

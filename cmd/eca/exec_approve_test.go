@@ -204,9 +204,26 @@ func TestExecSaysWhyACallIsNotCovered(t *testing.T) {
 			t.Errorf("--approve %s: exit code %d\n%s", mode, code, errOut)
 		}
 	}
+	here := newPlace(t, append(p.env(), `ECA_CONFIG={"agent": {"ops": {"mode": "primary", "toolCall": {"unasked": "off"}}}}`)...)
+	if _, errOut, _ := runProgram(t, here, "", "exec", "--agent", "ops", "--approve", "workspace", "go"); !strings.Contains(errOut, "`eca permission explain --agent ops --unasked workspace COMMAND`") {
+		t.Errorf("stderr does not name the agent:\n%s", errOut)
+	}
 	p = newProvider(t, callCassette(writeCall))
 	if _, errOut, _ := runProgram(t, newPlace(t, p.env()...), "", "exec", "go"); strings.Contains(errOut, "permission explain") {
 		t.Errorf("stderr names `eca permission explain` for a call that is not a command:\n%s", errOut)
+	}
+}
+
+// If a hook requires approval, the hook is named. Rules and --approve workspace, which do not overrule it,
+// are not.
+func TestExecNamesTheHookThatRequiresApproval(t *testing.T) {
+	needs.POSIX(t)
+	p := newProvider(t, callCassette(`{tool: eca__shell_command, arguments: {command: "ls"}}`, `{tool: eca__shell_command, arguments: {command: "touch made"}}`))
+	here := newPlace(t, p.env()...)
+	here.env = append(here.env, `ECA_CONFIG={"hooks": {"gate": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "echo '{\"approval\": \"denied\"}'"}]}}}`)
+	_, errOut, code := runProgram(t, here, "", "exec", "go")
+	if code != exitRefused || strings.Count(errOut, "the hook 'gate' requires your approval)") != 2 || !strings.Contains(errOut, "Allow them with --approve all (everything; commands stay in the sandbox), or a change of the hook that requires approval.") || strings.Contains(errOut, "permission explain") {
+		t.Errorf("exit code %d\n%s", code, errOut)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -62,12 +61,13 @@ type execCalls struct {
 	why, hookReasons map[string]string         // why this client, or which hook with which reason, refused calls
 	refused          []refusal                 // calls that were not allowed to run
 	stopped          sandboxStops              // the accesses that the sandbox denied to commands
+	chat, fork       string                    // ids of the chat of this run, and of the fork that it made
 }
 
 // execNeeds collects the options that would have let refused calls run. It belongs to the goroutine
 // that waits for the turn.
 type execNeeds struct {
-	options  map[string]bool // values of --approve, and allowByRule
+	options  map[string]bool // values of --approve, allowByRule, changeHook
 	commands bool            // one of these calls was a shell command
 	outside  bool            // a refused call asked to leave the sandbox
 }
@@ -90,17 +90,6 @@ func newExecClient(f execFlags, folder string, stdout, stderr io.Writer) *execCl
 		},
 		execCalls: execCalls{calls: map[string]*toolWait{}, why: map[string]string{}, hookReasons: map[string]string{}, permissions: map[string]callPermission{}},
 	}
-}
-
-// sameOutput reports whether stderr goes to the same file as stdout, as with 2>&1.
-func sameOutput(stdout *os.File, stderr io.Writer) bool {
-	file, ok := usage.File(stderr)
-	if !ok {
-		return false
-	}
-	a, errA := stdout.Stat()
-	b, errB := file.Stat()
-	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
 // toolRun is a toolCallRun that waits for a decision.
@@ -209,6 +198,7 @@ func (c *execClient) turn(ctx, alive context.Context, chatID, prompt string, con
 		params["contexts"] = contexts
 	}
 	c.mu.Lock()
+	c.chat = chatID
 	c.answer.Reset()
 	c.mu.Unlock()
 	var res struct{ ChatID, Model, Status string }
@@ -342,7 +332,10 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 	case c.flags.ephemeral:
 	case unkept: // a notice has reported that
 	default:
-		fmt.Fprintln(c.stderr, c.continuation(chatID))
+		fmt.Fprintln(c.stderr, c.continuation("Continue with", chatID))
+		if c.fork != "" {
+			fmt.Fprintln(c.stderr, c.continuation("Continue the fork with", c.fork))
+		}
 	}
 	return code, failed
 }
@@ -370,6 +363,11 @@ func (c *execClient) handle(_ context.Context, req *jsonrpc.Request) (any, error
 		default:
 			c.noteLocked(p.Message)
 		}
+	case "chat/opened":
+		var p struct{ ChatID string }
+		if err := json.Unmarshal(req.Params, &p); err == nil && p.ChatID != c.chat {
+			c.fork = p.ChatID
+		}
 	case "chat/contentReceived":
 		var p struct {
 			ChatID, ParentChatID, Role string
@@ -377,6 +375,9 @@ func (c *execClient) handle(_ context.Context, req *jsonrpc.Request) (any, error
 		}
 		if err := json.Unmarshal(req.Params, &p); err != nil {
 			return nil, err
+		}
+		if c.fork != "" && (p.ChatID == c.fork || p.ParentChatID == c.fork) { // its answers are not those of this run
+			return nil, nil
 		}
 		return nil, c.content(p.ChatID, p.Role, p.ParentChatID != "", p.Content)
 	}
@@ -490,11 +491,4 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 		}
 	}
 	return nil
-}
-
-// note writes a separate line to stderr.
-func (c *execClient) note(line string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.noteLocked(line)
 }

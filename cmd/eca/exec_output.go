@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,17 @@ type execScreen struct {
 	midLine bool // the current line of the answer has not ended
 	printed bool // a part of the answer was printed
 	gap     bool // a blank line belongs before the next part
+}
+
+// sameOutput reports whether stderr goes to the same file as stdout, as with 2>&1.
+func sameOutput(stdout *os.File, stderr io.Writer) bool {
+	file, ok := usage.File(stderr)
+	if !ok {
+		return false
+	}
+	a, errA := stdout.Stat()
+	b, errB := file.Stat()
+	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
 // print writes a part of the answer to stdout.
@@ -62,6 +74,13 @@ func (s *execScreen) noteLocked(line string) {
 		s.endLine()
 	}
 	fmt.Fprintln(s.stderr, line)
+}
+
+// note writes a separate line to stderr.
+func (c *execClient) note(line string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.noteLocked(line)
 }
 
 // sandboxNote begins the lines about the sandbox in the results of tools.
@@ -128,10 +147,10 @@ func (c *execClient) sandboxNotes(v execContent) {
 	}
 }
 
-// continuation returns the command line that continues a chat, with the flags for the configuration
-// and the directory.
-func (c *execClient) continuation(chatID string) string {
-	line := "Continue with: eca exec"
+// continuation returns a label and the command line that continues a chat, with the flags for the
+// configuration and the directory.
+func (c *execClient) continuation(label, chatID string) string {
+	line := label + ": eca exec"
 	if c.configFile != "" {
 		line += " --config-file " + visible.Argument(c.configFile)
 	}

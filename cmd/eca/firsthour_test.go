@@ -419,6 +419,7 @@ func wrongProviders(t *testing.T) []wrongInput {
 		{name: "proxy that does not run", bare: true, args: exec, env: []string{"ANTHROPIC_API_KEY=k", "https_proxy=http://" + nobody}, code: 1, want: []string{"the proxy http://" + nobody + " cannot be used", "environment variable", "eca doctor"}, not: []string{"Retrying"}},
 		{name: "proxy whose name is unknown", bare: true, args: exec, env: []string{"ANTHROPIC_API_KEY=k", "https_proxy=http://proxy.invalid:3128"}, code: 1, want: []string{"proxy.invalid", "environment variable"}},
 		{name: "Ollama that does not run", bare: true, args: exec, env: []string{"OLLAMA_API_URL=http://" + nobody}, code: 1, want: []string{"ollama", "connection refused by " + nobody, "OLLAMA_API_URL"}, not: []string{"I am the demo", "Continue with"}},
+		{name: "url of a variable without http", bare: true, args: []string{"exec", "-m", "openai/gpt-5", "hi"}, env: []string{"OPENAI_API_URL=api.foo", "OPENAI_API_KEY=k"}, code: 1, want: []string{`the environment variable OPENAI_API_URL is "api.foo"`}, not: []string{"providers.openai.url"}},
 		{name: "Ollama without models", bare: true, args: exec, env: []string{"OLLAMA_API_URL=%URL%"}, answer: func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"models": []}`)
 		}, code: 1, want: []string{"provider ollama has no models", "ollama pull"}, not: []string{"I am the demo", "Continue with"}},

@@ -61,7 +61,7 @@ func TestChatsExplainEmptyListsAndLimits(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	list("there are no chats of "+filepath.Dir(here.root), "--workspace", filepath.Dir(here.root))
-	if _, stderr, code := runProgram(t, here, "", "chats", "list", "--workspace", "/nonexist"); code != 1 || !strings.Contains(stderr, "the folder /nonexist") {
+	if _, stderr, code := runProgram(t, here, "", "chats", "list", "--workspace", "/nonexist"); code != 1 || !strings.Contains(stderr, "there is no folder /nonexist, and no chats were made there") {
 		t.Errorf("a folder that does not exist: exit code %d: %s", code, stderr)
 	}
 	for _, limit := range []string{"0", "-1", "900"} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -96,7 +97,10 @@ func showCommand(at func() *journal.Chain) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chain := at()
 			defer chain.Close()
-			id := strings.Join(args, "")
+			id, err := chatNamed(chain, strings.Join(args, ""))
+			if err != nil {
+				return err
+			}
 			calls, err := chain.Calls(id)
 			if err != nil {
 				return &dataError{"Failed to read the journal", err}
@@ -107,9 +111,6 @@ func showCommand(at func() *journal.Chain) *cobra.Command {
 			if id == "" {
 				return list(cmd.OutOrStdout(), calls)
 			}
-			if len(calls) == 0 {
-				return &dataError{"Failed to show the chat " + id, errors.New("it is not on record; esrp journal show lists the whole ids of the chats that are")}
-			}
 			for _, c := range calls {
 				if err := show(cmd.OutOrStdout(), chain, c); err != nil {
 					return err
@@ -118,6 +119,38 @@ func showCommand(at func() *journal.Chain) *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// minChatPrefix is the minimum length of a prefix that can stand for a chat id.
+const minChatPrefix = 4
+
+// chatNamed returns the id of the chat on record that name identifies by its id or a prefix of it. An
+// exact match wins. An empty name stands for all chats.
+func chatNamed(chain *journal.Chain, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	calls, err := chain.Calls("")
+	if err != nil {
+		return "", &dataError{"Failed to read the journal", err}
+	}
+	var matches []string
+	for _, c := range calls {
+		switch id := c.Request.Caller.RunID; {
+		case id == nil:
+		case *id == name:
+			return name, nil
+		case len(name) >= minChatPrefix && strings.HasPrefix(*id, name) && !slices.Contains(matches, *id):
+			matches = append(matches, *id)
+		}
+	}
+	switch len(matches) {
+	case 0:
+		return "", &dataError{"Failed to find the chat " + name, errors.New("it is not on record; esrp journal show lists the chats that are")}
+	case 1:
+		return matches[0], nil
+	}
+	return "", &dataError{"Failed to find the chat " + name, fmt.Errorf("this is the beginning of several ids: %s", strings.Join(matches, ", "))}
 }
 
 // list prints one line per chat, in the order of their first calls.
@@ -197,13 +230,17 @@ func replayCommand() *cobra.Command {
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		chain := journal.At(state())
 		defer chain.Close()
-		r, err := daemon.Replay(cmd.Context(), chain, args[0])
+		id, err := chatNamed(chain, args[0])
+		if err != nil {
+			return err
+		}
+		r, err := daemon.Replay(cmd.Context(), chain, id)
 		var differs *daemon.Difference
 		switch {
 		case errors.As(err, &differs):
 			return &dataError{"The replay differs from the record", err}
 		case err != nil:
-			return &dataError{"Failed to replay the chat " + args[0], err}
+			return &dataError{"Failed to replay the chat " + id, err}
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "Equal: %d turns, %d model calls, %d tool calls\n", r.Turns, r.Requests, r.Tools)
 		if r.NotReplayed != "" {

@@ -211,7 +211,7 @@ func TestJournalCommands(t *testing.T) {
 	j := journal.New(state, journal.Options{})
 	m := j.Model(echo{}, "p/m")
 	for range m.Stream(t.Context(), llm.Request{
-		Purpose: llm.PurposeTurn, Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "say it"}}}}, Origin: llm.Origin{Chat: "c", Turn: "t"},
+		Purpose: llm.PurposeTurn, Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "say it"}}}}, Origin: llm.Origin{Chat: "chat-1", Turn: "t"},
 	}) {
 	}
 	j.Close()
@@ -227,8 +227,8 @@ func TestJournalCommands(t *testing.T) {
 		t.Errorf("not canonical: %s", lines[1])
 	}
 	for args, want := range map[string]string{
-		"journal verify": "Valid journal: 2 lines in 1 segments, 2 bodies, 0 erased\n", "journal show": "c  1 model calls, 0 tool calls\n",
-		"journal show c": "said", "replay c": "Equal: 1 turns, 1 model calls, 0 tool calls\n",
+		"journal verify": "Valid journal: 2 lines in 1 segments, 2 bodies, 0 erased\n", "journal show": "chat-1  1 model calls, 0 tool calls\n",
+		"journal show chat-1": "said", "journal show chat": "said", "replay chat": "Equal: 1 turns, 1 model calls, 0 tool calls\n",
 	} {
 		if code, out, errs := call("", append(strings.Fields(args), "--state", state)...); code != 0 || !strings.Contains(out, want) {
 			t.Errorf("%s: %d %q %q", args, code, out, errs)
@@ -239,7 +239,7 @@ func TestJournalCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
-		"journal verify": "line 1", "journal show d": "not on record", "replay d": "not on record",
+		"journal verify": "line 1", "journal show d": "not on record", "replay cha": "not on record; esrp journal show lists",
 	} {
 		if code, out, errs := call("", append(strings.Fields(args), "--state", state)...); code != exitData || out != "" || !strings.Contains(errs, want) {
 			t.Errorf("%s: %d %q %q", args, code, out, errs)

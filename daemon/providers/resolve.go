@@ -250,7 +250,8 @@ func (v *view) missing(name string, p provider) string {
 		}
 		return text
 	case p.URL != "" && p.API != apiCassette && !config.IsWebURL(p.URL):
-		return fmt.Sprintf("a url like https://HOST or http://HOST:PORT (%s is %q)", v.keyPath(name, "url"), p.URL)
+		source := cmp.Or(v.urlSource(name, p.Provider), v.keyPath(name, "url"))
+		return fmt.Sprintf("a url like https://HOST or http://HOST:PORT (%s is %q)", source, p.URL)
 	case p.API == bedrock.API && p.auth.State != auth.Authenticated: // the URL may follow from the credentials
 	case p.URL == "" && p.API == bedrock.API:
 		return "a region: set AWS_REGION, or " + v.keyPath(name, "url") + " to the region's runtime endpoint"

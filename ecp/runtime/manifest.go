@@ -171,6 +171,8 @@ func Parse(data []byte, file string) (*Manifest, []Problem) {
 			p = &Problem{Message: err.Error()}
 		}
 		d.problems = append(d.problems, *p)
+	case root.kind == kindNull:
+		d.problem(root, "", "the manifest is empty; `ecp init` writes an example")
 	case root.kind != kindMap:
 		d.problem(root, "", "a manifest is a mapping, not %s", root.kind)
 	default:

@@ -18,7 +18,7 @@ const head = "manifest_version: v1\nname: n\ntarget: t\n"
 // Problems are named with their position.
 func TestProblems(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                      "m.yaml:1:1: a manifest is a mapping, not null",
+		"":                                      "m.yaml:1:1: the manifest is empty; `ecp init` writes an example",
 		"- a\n":                                 "m.yaml:1:1: a manifest is a mapping, not a list",
 		"name: [\n":                             "m.yaml:1:",
 		head:                                    "m.yaml:1:1: scenarios: the key is missing",

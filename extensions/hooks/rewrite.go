@@ -21,8 +21,8 @@ const (
 
 // guardResult prevents a failed postToolCall hook from passing on a result that it should have
 // changed. If the script replaces results, or might do so, the result is withheld; otherwise it
-// passes. In both cases the user and the model are notified. The script's stderr is not shown to
-// the model, since it may quote the result.
+// passes. In both cases the user and the model are notified. The script's stderr may quote the result:
+// only the user sees it, and only if the result passes.
 func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r scriptRun, said output, o Observer) {
 	if c.Event != PostToolCall || h.Claude && !said.hides { // hooks of Claude Code cannot replace a result
 		return
@@ -39,7 +39,8 @@ func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r scriptRun, 
 	if cause == "" {
 		return
 	}
-	notice := fmt.Sprintf("Hook '%s' failed after %s: %s.", a.name, c.Tool.Name, cause)
+	failed := fmt.Sprintf("Hook '%s' failed after %s: ", a.name, c.Tool.Name)
+	notice := failed + cause + "."
 	if rewrites {
 		text := fmt.Sprintf("[Tool output withheld: the hook '%s' failed (%s), which may have to change this output first. The call itself has run.]", a.name, cause)
 		out.Output = &text
@@ -47,7 +48,10 @@ func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r scriptRun, 
 		notice += " The model gets no result, because the hook may have to change it first. Fix the hook, or remove it."
 	} else {
 		out.Context = append(out.Context, notice+" The result is as the tool returned it.")
-		notice += " The model gets the result as the tool returned it."
+		if stderr := sentence(r.stderr); stderr != "" {
+			cause += ": " + stderr
+		}
+		notice = failed + cause + ". The model gets the result as the tool returned it."
 	}
 	if o != nil {
 		o.Said(notice)
@@ -65,11 +69,16 @@ func (out *Outcome) guardCall(c Call, hook, cause string, decided bool, o Observ
 		then = "The call needs your approval, because the hook may have to deny it."
 	}
 	if decided && strictness(out.Approval) < strictness("ask") {
-		out.Approval = "ask"
+		out.Approval, out.Approver = "ask", hook
 	}
 	if o != nil {
-		o.Said(fmt.Sprintf("Hook '%s' failed before %s: %s. %s", hook, c.Tool.Name, forDisplay(strings.TrimSuffix(strings.Join(strings.Fields(cause), " "), ".")), then))
+		o.Said(fmt.Sprintf("Hook '%s' failed before %s: %s. %s", hook, c.Tool.Name, sentence(cause), then))
 	}
+}
+
+// sentence returns a text for display, on one line and without a final period.
+func sentence(text string) string {
+	return forDisplay(strings.TrimSuffix(strings.Join(strings.Fields(text), " "), "."))
 }
 
 // failure describes how a script failed; empty if it did not. answers means that its output must be a

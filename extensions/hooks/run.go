@@ -41,6 +41,7 @@ type Outcome struct {
 	Input     json.RawMessage // the tool's arguments with all updates; nil without updates
 	InputBy   string          // the last hook that updated the arguments
 	Approval  string          // the strictest decision: deny, ask or allow; empty without a decision
+	Approver  string          // the hook that made this decision
 	Output    *string         // replacedOutput, or the placeholder for a hidden output
 }
 
@@ -272,7 +273,7 @@ func (out *Outcome) apply(c *Call, name string, o output) {
 		}
 	}
 	if strictness(o.Approval) > strictness(out.Approval) {
-		out.Approval = o.Approval
+		out.Approval, out.Approver = o.Approval, name
 	}
 }
 

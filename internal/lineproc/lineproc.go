@@ -265,6 +265,9 @@ func Reason(stderr string) string {
 	if m := crash().FindStringSubmatch(stderr); m != nil {
 		return shorten.Bytes(strings.TrimSpace(strings.Join(m[1:], " ")), maxReason)
 	}
+	if m := traceback().FindStringSubmatch(stderr); m != nil {
+		return shorten.Bytes(strings.TrimSpace(m[1]), maxReason)
+	}
 	last := ""
 	for _, l := range slices.Backward(strings.Split(stderr, "\n")) {
 		l = strings.TrimSpace(l)
@@ -282,8 +285,10 @@ func Reason(stderr string) string {
 var (
 	// crash matches a crash of Go, up to its stack trace, or of Rust, whose message is on the next line.
 	crash = pattern.Lazy(`(?m)^((?:panic|fatal error): .*)(?:\n.*)*?\n\s*goroutine \d+ |^(thread '.*' (?:\(\d+\) )?panicked at .*:)\n(.*)$`)
+	// traceback matches a traceback of Python at the end of a text. Its last line names the exception.
+	traceback = pattern.Lazy(`(?m)^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)\s*\z`)
 	// uninformative matches lines that programs write about a failure besides its reason.
-	uninformative = pattern.Lazy(`^(at |File "|node:|Node\.js v|Traceback|goroutine |exit status |note: |\^|\.\.\. |[{}()\[\]]|from /)|complete log of this run|\.log$|^[a-zA-Z]+: ['\[{]`)
+	uninformative = pattern.Lazy(`^(at |File "|node:|Node\.js v|Traceback|goroutine |exit status |note: |[~^]+$|\.\.\. |[{}()\[\]]|from /)|complete log of this run|\.log$|^[a-z][a-zA-Z]*: ['\[{]`)
 	// failure matches lines that mention a failure.
 	failure = pattern.Lazy(`(?i)error|exception|panic|fatal|cannot|can't|could not|couldn't|not found|no such|denied|refused|invalid|missing|required|failed|unknown|unable|usage:`)
 )
