@@ -201,7 +201,7 @@ func TestResumeListsNoChatsOfCommands(t *testing.T) {
 
 // A fork is named with its id, and its earlier answers are not shown as those of the run.
 func TestExecNamesTheFork(t *testing.T) {
-	p := newProvider(t, tape("fine"))
+	p := newProvider(t, answerCassette("fine"))
 	here := newPlace(t, p.env()...)
 	if _, errOut, code := runProgram(t, here, "", "exec", "hi"); code != 0 {
 		t.Fatalf("exit %d: %s", code, errOut)

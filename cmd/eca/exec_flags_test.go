@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
@@ -120,7 +121,12 @@ func TestExecContinuesTheChatWhoseIDBeginsSo(t *testing.T) {
 	if !strings.HasSuffix(list, "  one\n") {
 		t.Errorf("a chat without a title is listed as %q", list)
 	}
-	if found, errOut, code := runProgram(t, here, "", "exec", "/search first"); code != 0 || !strings.Contains(found, "- **one**, ") {
+	found, errOut, code := runProgram(t, here, "", "exec", "/search first")
+	for strings.Contains(found, "Not all chats are in the index yet") {
+		time.Sleep(50 * time.Millisecond)
+		found, errOut, code = runProgram(t, here, "", "exec", "/search first")
+	}
+	if code != 0 || !strings.Contains(found, "- **one**, ") {
 		t.Errorf("a search calls a chat without a title: exit %d: %s%s", code, found, errOut)
 	}
 	id, _, _ := strings.Cut(list, " ")

@@ -149,7 +149,8 @@ func (h *Handler) script(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// exchange gives a session for a token, which is then used up.
+// exchange gives a session for a token, which is then used up. For a session that is still
+// good, it gives that session: a page whose socket was refused learns by it whether to try again.
 func (h *Handler) exchange(w http.ResponseWriter, r *http.Request) {
 	const tokenSize = 1 << 10
 	body, err := httpguard.ReadBody(w, r, tokenSize)
@@ -174,17 +175,17 @@ func (h *Handler) exchange(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.mu.Lock()
-	ok := same(given.Token, h.token)
-	if ok {
+	used, known := same(given.Token, h.token), same(given.Token, h.secret)
+	if used {
 		h.token = rand.Text()
 	}
 	next, secret := h.token, h.secret
 	h.mu.Unlock()
-	if !ok {
+	if !used && !known {
 		http.Error(w, "this link was used already, or is of another run", http.StatusForbidden)
 		return
 	}
-	if h.newLink != nil {
+	if used && h.newLink != nil {
 		h.newLink(next)
 	}
 	w.Header().Set("Content-Type", "application/json")

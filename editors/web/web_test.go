@@ -164,14 +164,17 @@ func TestTokenIsGoodOnce(t *testing.T) {
 	if status, _ := r.exchange("wrong"); status != http.StatusForbidden {
 		t.Errorf("a wrong token: %d", status)
 	}
-	if status, session := r.exchange(r.token); status != http.StatusOK || session == "" {
+	status, session := r.exchange(r.token)
+	if status != http.StatusOK || session == "" {
 		t.Fatalf("the token: %d", status)
+	}
+	if status, same := r.exchange(session); status != http.StatusOK || same != session {
+		t.Errorf("the session that the token gave: %d, %q", status, same)
 	}
 	if status, session := r.exchange(r.token); status != http.StatusForbidden || session != "" {
 		t.Errorf("the token again: %d", status)
 	}
-	next := <-r.links
-	if status, _ := r.exchange(next); status != http.StatusOK {
+	if status, _ := r.exchange(<-r.links); status != http.StatusOK {
 		t.Errorf("the next token: %d", status)
 	}
 	for _, body := range []string{"", "[]", `{"token":""}`, `{"token":7}`, strings.Repeat("x", 2000)} {

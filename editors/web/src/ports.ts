@@ -82,16 +82,25 @@ class SocketPort extends BasePort {
     const token = new URLSearchParams(location.hash.slice(1)).get("token");
     if (token) {
       history.replaceState(null, "", location.pathname); // a used token is of no use in the history
-      try {
-        const response = await fetch("session", { method: "POST", body: JSON.stringify({ token }) });
-        if (response.ok) localStorage.setItem(sessionKey, ((await response.json()) as { session: string }).session);
-        else if (!localStorage.getItem(sessionKey)) return this.refused("This link was used already, or is of an earlier eca web.");
-      } catch {
-        // The socket says what is wrong.
+      if ((await this.exchange(token)) === "refused" && !localStorage.getItem(sessionKey)) {
+        return this.refused("This link was used already, or is of an earlier eca web.");
       }
     }
     if (localStorage.getItem(sessionKey)) this.connect();
     else this.refused("This page needs a link from eca web.");
+  }
+
+  /** Keeps the session that the server gives for a token, or for a session that is still good. */
+  private async exchange(token: string): Promise<"given" | "refused" | "away"> {
+    try {
+      const response = await fetch("session", { method: "POST", body: JSON.stringify({ token }) });
+      if (response.status === 403) return "refused";
+      if (!response.ok) return "away";
+      localStorage.setItem(sessionKey, ((await response.json()) as { session: string }).session);
+      return "given";
+    } catch {
+      return "away";
+    }
   }
 
   private refused(text: string): void {
@@ -120,10 +129,9 @@ class SocketPort extends BasePort {
       text: "The connection to eca was lost. Trying again…",
       remedy: "If it does not come back, start eca web again in the project's folder and open the link that it prints.",
     });
-    // A browser does not say why a WebSocket was refused. If the server is there, it was the session.
-    if (this.tries > 1) {
-      const there = await fetch("icon.svg", { cache: "no-store" }).then((r) => r.ok, () => false);
-      if (there) return this.refused("This page belongs to an earlier eca web.");
+    // A browser does not say why a WebSocket was refused: eca may have been started again meanwhile, or not know this session.
+    if (this.tries > 1 && (await this.exchange(localStorage.getItem(sessionKey) ?? "")) === "refused") {
+      return this.refused("This page belongs to an earlier eca web.");
     }
     this.timer = setTimeout(() => this.connect(), wait);
   }
