@@ -118,7 +118,7 @@ func Parse(text string, now time.Time) Query {
 func filters() []string { return []string{"role", "workspace", "since", "until"} }
 
 // MisspelledFilter returns a hint about a word of a query that looks like a misspelled filter, for a
-// search that found nothing; empty if there is none.
+// search that found nothing. It is empty if each filter is known.
 func MisspelledFilter(query string) string {
 	for _, word := range strings.Fields(query) {
 		name, _, found := strings.Cut(word, ":")

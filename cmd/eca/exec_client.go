@@ -332,9 +332,9 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 	case c.flags.ephemeral:
 	case unkept: // a notice has reported that
 	default:
-		fmt.Fprintln(c.stderr, c.continuation("Continue with", chatID))
+		fmt.Fprintln(c.stderr, c.flags.continuation("Continue with", c.configFile, chatID))
 		if c.fork != "" {
-			fmt.Fprintln(c.stderr, c.continuation("Continue the fork with", c.fork))
+			fmt.Fprintln(c.stderr, c.flags.continuation("Continue the fork with", c.configFile, c.fork))
 		}
 	}
 	return code, failed

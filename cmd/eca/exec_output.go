@@ -149,13 +149,13 @@ func (c *execClient) sandboxNotes(v execContent) {
 
 // continuation returns a label and the command line that continues a chat, with the flags for the
 // configuration and the directory.
-func (c *execClient) continuation(label, chatID string) string {
+func (f execFlags) continuation(label, configFile, chatID string) string {
 	line := label + ": eca exec"
-	if c.configFile != "" {
-		line += " --config-file " + visible.Argument(c.configFile)
+	if configFile != "" {
+		line += " --config-file " + visible.Argument(configFile)
 	}
-	if c.flags.folder != "" {
-		line += " -C " + visible.Argument(c.flags.folder)
+	if f.folder != "" {
+		line += " -C " + visible.Argument(f.folder)
 	}
 	return line + " --chat " + chatID + ` "..."`
 }
