@@ -142,9 +142,10 @@ func newBrowserRig(t *testing.T, files, rights string, prepare ...func(place)) *
 			if m.Method != "chat/contentReceived" || json.Unmarshal(m.Params, &p) != nil || p.Content.Type != "text" {
 				continue
 			}
-			if p.Role == "user" {
+			switch p.Role {
+			case "user":
 				answer = ""
-			} else if p.Role == "assistant" {
+			case "assistant":
 				answer += p.Content.Text
 			}
 		}
