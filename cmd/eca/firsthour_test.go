@@ -147,7 +147,7 @@ func wrongArguments() []wrongInput {
 		{name: "unknown command", args: []string{"exce", "hi"}, code: 2, want: []string{`eca: unknown command "exce"`, "did you mean exec?"}},
 		{name: "level of the log", args: []string{"config", "check", "--log-level", "loud"}, code: 2, want: []string{"eca config check: --log-level must be error, warn, info or debug"}},
 		{name: "too many arguments", args: []string{"chats", "show", "a", "b"}, code: 2, want: []string{`too many arguments: "b"`}},
-		{name: "search in a folder that does not exist", args: []string{"chats", "search", "workspace:/does/not/exist", "hi"}, code: 1, want: []string{"the folder /does/not/exist does not exist"}},
+		{name: "search in a folder that does not exist", args: []string{"chats", "search", "workspace:/does/not/exist", "hi"}, code: 1, want: []string{"there is no folder /does/not/exist"}},
 		{name: "search that ends before it begins", args: []string{"chats", "search", "since:1d until:2d", "hi"}, code: 2, want: []string{"since: is not before until:"}},
 		{name: "address without http://", args: []string{"mcp", "add", "v", "localhost:9"}, code: 2, want: []string{"localhost:9 is not a URL", "http://"}},
 		{name: "login with a line too many", args: []string{"login", "openai"}, stdin: "sk-one\nsk-two\n", code: 1, want: []string{"more lines than are needed", "unchanged"}},
