@@ -186,8 +186,8 @@ func (b *toolbox) everyTool(cfg *config.Loaded) []tools.Tool {
 }
 
 // toolArguments returns the arguments of eca's own, of custom and of the offered tools, by tool name;
-// those of eca's own and of custom tools also by name without the server. The name of the server alone stands for all its tools;
-// its value is nil.
+// those of eca's own and of custom tools also by name without the server. The name of the server alone
+// stands for all its tools; its value is nil.
 func (b *toolbox) toolArguments(cfg *config.Loaded, offered []tools.Tool) map[string][]string {
 	list := b.everyTool(cfg)
 	custom, _ := b.customTools(cfg)

@@ -127,8 +127,8 @@ func checkConfig(ctx context.Context, d *daemon.Daemon, asJSON bool, stdout io.W
 }
 
 // withUntrusted returns the findings about the configuration and about untrusted files, among them
-// rules, skills and commands, sorted by position. A finding about an untrusted file is dropped if the configuration has one of the same
-// severity at the same position.
+// rules, skills and commands, sorted by position. A finding about an untrusted file is dropped if the
+// configuration has one of the same severity at the same position.
 func withUntrusted(d *daemon.Daemon) []config.Finding {
 	base := d.Config().Findings()
 	found := slices.Clone(base)

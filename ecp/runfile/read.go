@@ -265,7 +265,10 @@ func conditions(q report.Query) (where string, args []any) {
 	case report.StatusFlaky:
 		some = append(some, "passed > 0 AND passed < n")
 	}
-	if q.Kind != "" {
+	if q.Kind != "" { // of the same result as the status, so nothing has passed with a kind of failure
+		if q.Status == report.Passed {
+			where += " AND FALSE"
+		}
 		some = append(some, "status <> 'passed' AND kind = ?")
 		args = append(args, q.Kind)
 	}

@@ -86,6 +86,7 @@ func TestGrid(t *testing.T) {
 		"cost":    {report.Query{Sort: report.SortCost}, 50, "task 00050", "task 00001"},
 		"unknown": {report.Query{Sort: "; DROP TABLE run"}, 50, "task 00050", "task 00001"},
 		"failed":  {report.Query{Status: report.Failed, Kind: "file"}, 8, "task 00050", "task 00001"},
+		"mixed":   {report.Query{Status: report.Passed, Kind: "file"}, 0, "", ""},
 		"error":   {report.Query{Status: report.Error}, 0, "", ""},
 		"flaky":   {report.Query{Status: report.StatusFlaky}, 0, "", ""},
 		"text":    {report.Query{Text: "0004"}, 10, "task 00049", "task 00004"},
