@@ -119,7 +119,7 @@ t.test("errors of the provider are shown, and the next prompt works", {}, functi
       local bar = e:bar()
       return bar:find("attempt %d") or bar:find("answered 500", 1, true)
     end, function() return e:bar() end)
-    e:type("<Esc><C-c>"):idle()
+    e:stop()
   end
   e:prompt("hello"):shows("Hello, **world**.")
 end)

@@ -176,6 +176,16 @@ function Editor:idle()
   )
 end
 
+-- Stops the turn as a user does. Neovim that is busy takes CTRL-C for an interrupt and drops the keys that wait, so a
+-- user who sees no effect presses it again.
+function Editor:stop()
+  self:type("<Esc>")
+  await("the turn to stop", function()
+    vim.rpcrequest(self.channel, "nvim_input", "<C-c>")
+    return vim.wait(2000, function() return self:lua([[return not require("eca.ui").latest.running]]) end, 20)
+  end, function() return self:bar() .. "\n" .. self:chat() end)
+end
+
 -- Types a prompt and sends it.
 function Editor:prompt(words)
   self:type("<Esc>"):lua([[vim.cmd("Eca")]])
