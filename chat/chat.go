@@ -20,10 +20,8 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/eventlog"
@@ -412,15 +410,4 @@ func (e *Engine) CloseChats() {
 		wg.Go(func() { s.close(errShutdown) })
 	}
 	wg.Wait()
-}
-
-// maxIDLength is the maximum length, in bytes, of chat ids that clients choose (eca-protocol.md 2.3).
-const maxIDLength = 256
-
-// ValidID reports whether a client may use an id for a chat.
-func ValidID(id string) bool {
-	if id == "" || len(id) > maxIDLength || IsSubagent(id) {
-		return false
-	}
-	return !strings.ContainsFunc(id, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
 }

@@ -87,6 +87,9 @@ func (p pluginManager) Installed() *plugins.Set {
 	return p.d.current().plugins
 }
 
+// Problems implements command.Plugins.
+func (p pluginManager) Problems() []config.Problem { return p.d.Config().Problems }
+
 // Sources implements command.Plugins.
 func (p pluginManager) Sources() []plugins.State {
 	return p.d.plugins.Sources(pluginInputs(p.d.Config()))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions"
+	"github.com/seed-dec29ce4/eca/internal/pattern"
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/agent"
@@ -116,23 +116,28 @@ func badArguments(cfg *config.Loaded, path []string, tool string, rule config.Ap
 	return out
 }
 
+var (
+	globbed     = pattern.Lazy(`(?:^|[^\\])[A-Za-z0-9/ ]\*(?: |$)`)
+	lastStar    = pattern.Lazy(`\*( |$)`)
+	regexSyntax = pattern.Lazy(`[\\.*+?()\[\]{}|^$]`)
+)
+
 // badPatterns returns problems for patterns of an argument that are written as globs, and for commands
 // that are denied only without arguments. path leads to the rule, or to the tool in a hook's matcher.
 func badPatterns(cfg *config.Loaded, path []string, argument string, patterns []string) (out []config.Problem) {
 	allows := slices.Contains(path, "allow")
-	glob, special := regexp.MustCompile(`(?:^|[^\\])[A-Za-z0-9/ ]\*(?: |$)`), regexp.MustCompile(`[\\.*+?()\[\]{}|^$]`)
-	for i, pattern := range patterns {
+	for i, text := range patterns {
 		at, what := append(slices.Clone(path), "argsMatchers", argument, strconv.Itoa(i)), config.KeyPath(path)
 		switch {
-		case glob.MatchString(pattern):
-			meant := regexp.MustCompile(`\*( |$)`).ReplaceAllString(pattern, ".*$1")
-			p := cfg.Problem(at, "%s: %q is a regular expression, not a glob: its * repeats only the character before it; did you mean %q?", what, pattern, meant)
+		case globbed().MatchString(text):
+			meant := lastStar().ReplaceAllString(text, ".*$1")
+			p := cfg.Problem(at, "%s: %q is a regular expression, not a glob: its * repeats only the character before it; did you mean %q?", what, text, meant)
 			if allows { // such a rule restricts nothing
 				p = config.Problem{Origin: p.Origin, Cause: p.Cause}
 			}
 			out = append(out, p)
-		case argument == "command" && !allows && !special.MatchString(pattern):
-			p := cfg.Problem(at, "%s: the pattern matches only exactly %q; to match its arguments too, write %q", what, pattern, pattern+"( .*)?")
+		case argument == "command" && !allows && !regexSyntax().MatchString(text):
+			p := cfg.Problem(at, "%s: the pattern matches only exactly %q; to match its arguments too, write %q", what, text, text+"( .*)?")
 			out = append(out, config.Problem{Origin: p.Origin, Cause: p.Cause}) // it may be intended
 		}
 	}

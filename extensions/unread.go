@@ -1,9 +1,15 @@
 package extensions
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/pattern"
+)
+
+var (
+	frontmatterKey   = pattern.Lazy(`^[a-z][A-Za-z_-]*\s*[:=](\s|$)`)
+	strangeDelimiter = pattern.Lazy(`^(-{2,}|\+{3,}|—+|–+)`)
 )
 
 // unreadFrontmatter finds what was probably meant as frontmatter in a text without it: its first line
@@ -17,10 +23,10 @@ func unreadFrontmatter(text string) *fault {
 	if first < 0 {
 		return nil
 	}
-	key := regexp.MustCompile(`^[a-z][A-Za-z_-]*\s*[:=](\s|$)`)
+	key := frontmatterKey()
 	keyFollows := func(at int) bool { return at+1 < len(lines) && key.MatchString(lines[at+1]) }
 	switch top := lines[first]; {
-	case keyFollows(first) && regexp.MustCompile(`^(-{2,}|\+{3,}|—+|–+)`).MatchString(top):
+	case keyFollows(first) && strangeDelimiter().MatchString(top):
 		return faultf(first+1, "this line does not begin frontmatter; a line of exactly three dashes does, and YAML follows")
 	case key.MatchString(top) && slices.Contains(lines[first:first+slices.Index(append(lines[first:len(lines):len(lines)], ""), "")], delimiter):
 		return faultf(first+1, "the frontmatter must begin with a line of three dashes")

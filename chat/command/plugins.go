@@ -8,12 +8,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions/plugins"
 )
 
 // Plugins manages plugins (eca-features.md 14, 21). A change is in effect when its method returns.
 type Plugins interface {
 	Installed() *plugins.Set
+	// Problems returns all problems of the configuration, to which plugins contribute.
+	Problems() []config.Problem
 	Sources() []plugins.State
 	// Fetch fetches a source that has not been fetched yet.
 	Fetch(ctx context.Context, source string) error
@@ -38,28 +41,37 @@ func ListPlugins(ctx context.Context, p Plugins, source string) (string, error) 
 		}
 	}
 	set := p.Installed()
+	problems := slices.Clone(set.Problems)
 	var b strings.Builder
 	if source == "" {
 		writeInstalled(&b, set)
 	}
 	for _, s := range p.Sources() {
-		switch {
-		case source == "":
-			writeSource(&b, s, set)
-		case s.Name == source && s.Problem != "":
-			return "", fmt.Errorf("the source %s (%s): %s", s.Name, s.Shown(), s.Problem)
-		case s.Name == source:
-			writeSource(&b, s, set)
+		if source != "" && s.Name != source {
+			continue
 		}
+		if source != "" && s.Problem != "" {
+			return "", fmt.Errorf("the source %s (%s): %s", s.Name, s.Shown(), s.Problem)
+		}
+		writeSource(&b, s, set)
+		problems = append(problems, without(s.Ignored, problems)...)
 	}
-	var problems strings.Builder
-	for _, problem := range set.Problems {
-		fmt.Fprintf(&problems, "- %s\n", problem)
-	}
-	if problems.Len() > 0 {
-		b.WriteString("\nNot used because of errors:\n\n" + problems.String())
+	if len(problems) > 0 {
+		b.WriteString("\nNot used because of errors:\n\n")
+		writeProblems(&b, problems)
 	}
 	return b.String(), nil
+}
+
+// without returns the problems that are not among the known ones.
+func without(problems, known []config.Problem) []config.Problem {
+	return slices.DeleteFunc(slices.Clone(problems), func(p config.Problem) bool { return slices.Contains(known, p) })
+}
+
+func writeProblems(b *strings.Builder, problems []config.Problem) {
+	for _, problem := range problems {
+		fmt.Fprintf(b, "- %s\n", problem)
+	}
 }
 
 func writeInstalled(b *strings.Builder, set *plugins.Set) {
@@ -118,6 +130,7 @@ func (c *Commands) plugins(ctx context.Context, in input) (string, error) {
 
 // InstallPlugin installs a plugin and describes the result.
 func InstallPlugin(ctx context.Context, p Plugins, ref string) (string, error) {
+	before := p.Problems()
 	offer, err := p.Install(ctx, ref)
 	if err != nil {
 		return "", fmt.Errorf("%s was not installed: %w", ref, err)
@@ -138,8 +151,9 @@ func InstallPlugin(ctx context.Context, p Plugins, ref string) (string, error) {
 			fmt.Fprintf(&b, "- It needs %s, which is used as well.\n", other.ID())
 		}
 	}
-	for _, problem := range set.Problems {
-		fmt.Fprintf(&b, "- %s\n", problem)
+	if problems := without(p.Problems(), before); len(problems) > 0 {
+		b.WriteString("\nMistakes in its contents:\n\n")
+		writeProblems(&b, problems)
 	}
 	return b.String(), nil
 }

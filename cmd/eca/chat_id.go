@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/store"
 )
-
-// minChatPrefix is the minimum length of a prefix that can stand for a chat id.
-const minChatPrefix = 4
 
 // errUnknownChat means that no chat has the given id or prefix.
 var errUnknownChat = errors.New("chat not found")
@@ -22,37 +20,26 @@ func chatNamed(ctx context.Context, s *store.Store, name string) (string, error)
 	if err != nil || found {
 		return name, err
 	}
-	var matches []store.Chat
-	if len(name) >= minChatPrefix {
-		list, err := s.Chats(ctx, nil)
-		if err != nil {
-			return "", err
-		}
-		for _, c := range list {
-			if strings.HasPrefix(c.ID, name) {
-				matches = append(matches, c)
-			}
-		}
+	list, err := s.Chats(ctx, nil)
+	if err != nil {
+		return "", err
 	}
+	ids, titles := make([]string, len(list)), map[string]string{}
+	for i, c := range list {
+		ids[i], titles[c.ID] = c.ID, c.Title
+	}
+	matches := chat.MatchID(name, ids)
 	switch len(matches) {
 	case 0:
-		return "", fmt.Errorf("%w: %s%s; `eca chats list` lists them", errUnknownChat, name, shortPrefix(name))
+		return "", fmt.Errorf("%w: %s%s; `eca chats list` lists them", errUnknownChat, name, chat.ShortID(name))
 	case 1:
-		return matches[0].ID, nil
+		return matches[0], nil
 	}
 	var b strings.Builder
-	for _, c := range matches {
-		fmt.Fprintf(&b, "\n  %s  %s", printable(c.ID), printable(c.Title))
+	for _, id := range matches {
+		fmt.Fprintf(&b, "\n  %s  %s", printable(id), printable(titles[id]))
 	}
 	return "", fmt.Errorf("%s is the beginning of several chats; use more characters of the id:%s", name, b.String())
-}
-
-// shortPrefix says that name is too short for the beginning of an id, if it is.
-func shortPrefix(name string) string {
-	if len(name) >= minChatPrefix {
-		return ""
-	}
-	return fmt.Sprintf("; the beginning of an id needs at least %d characters", minChatPrefix)
 }
 
 // chatsNamed calls chatNamed for each name. It returns the distinct ids that it found, and the errors

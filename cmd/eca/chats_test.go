@@ -119,7 +119,7 @@ func TestChatsByTheBeginningOfTheirIDs(t *testing.T) {
 			t.Errorf("export to stdout %q: %q, want the events of %q", to, out, written)
 		}
 	}
-	run(1, "chats", "delete", listed.ID[:minChatPrefix-1])
+	run(1, "chats", "delete", listed.ID[:3])
 	if _, errOut := run(1, "chats", "list", "--workspace", filepath.Join(here.root, "gone")); !strings.Contains(errOut, "there is no folder ") || !strings.Contains(errOut, ", and no chats were made there") {
 		t.Errorf("a folder that is gone: %s", errOut)
 	}

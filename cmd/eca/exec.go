@@ -319,7 +319,7 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 			return "", err
 		}
 		if !known || chat.IsSubagent(chatID) {
-			return "", fmt.Errorf("there is no chat %q%s; `eca chats list` lists the chats, `eca chats list --workspace %s` those of this directory", chatID, shortPrefix(chatID), visible.Argument(c.root()))
+			return "", fmt.Errorf("there is no chat %q%s; `eca chats list` lists the chats, `eca chats list --workspace %s` those of this directory", chatID, chat.ShortID(chatID), visible.Argument(c.root()))
 		}
 		if err := c.checkFolder(ctx, chatID); err != nil {
 			return "", err
@@ -355,7 +355,7 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 
 // flaggedChat returns the id of the chat that --chat identifies by its id or a prefix of it.
 func flaggedChat(ctx context.Context, engine *chat.Engine, name string) (id string, known bool, err error) {
-	if known, err = engine.Exists(ctx, name); known || err != nil || len(name) < minChatPrefix {
+	if known, err = engine.Exists(ctx, name); known || err != nil || chat.ShortID(name) != "" {
 		return name, known, err
 	}
 	err = withStore(func(s *store.Store) error {

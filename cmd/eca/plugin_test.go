@@ -18,7 +18,9 @@ func TestPluginCommand(t *testing.T) {
 	t.Setenv("ECA_CONFIG", "")
 	t.Chdir(t.TempDir())
 	for path, text := range map[string]string{
-		filepath.Join(source, ".eca-plugin", "marketplace.json"): `{"plugins": [{"name": "one", "description": "The one", "source": "."}]}`,
+		filepath.Join(source, ".eca-plugin", "marketplace.json"): `{"plugins": [{"name": "one", "description": "The one", "source": "one"}, {"name": "wrong", "source": "wrong"}, {"name": "a b", "source": "one"}]}`,
+		filepath.Join(source, "one", "README.md"):                "Nothing yet.",
+		filepath.Join(source, "wrong", "hooks", "hooks.json"):    `{"watch": {"type": "preToolcall", "actions": [{"type": "shell", "shell": "true"}]}}`,
 		filepath.Join(home, "eca", "config.json"):                "{\n  // mine\n  \"plugins\": {\"here\": {\"source\": " + strconv.Quote(source) + `}, "gone": {"source": ` + strconv.Quote(filepath.Join(home, "gone")) + "}}\n}\n",
 	} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -34,6 +36,10 @@ func TestPluginCommand(t *testing.T) {
 		want string
 	}{
 		{"plugin list here", 0, "- **one**: The one"},
+		{"plugin list here", 0, `plugin 3 is ignored: its name "a b" must be one word`},
+		{"plugin list", 0, `plugin 3 is ignored`},
+		{"plugin install wrong", 0, "hooks.wrong::watch"},
+		{"plugin uninstall wrong", 0, "Uninstalled"},
 		{"plugin list gone", 1, "the source gone ("},
 		{"plugin list", 0, "### Source gone"},
 		{"plugin install one", 0, "Installed one@here."},

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/daemon/settings"
 	"github.com/seed-dec29ce4/eca/esrp"
@@ -121,9 +123,6 @@ func showCommand(at func() *journal.Chain) *cobra.Command {
 	}
 }
 
-// minChatPrefix is the minimum length of a prefix that can stand for a chat id.
-const minChatPrefix = 4
-
 // chatNamed returns the id of the chat on record that name identifies by its id or a prefix of it. An
 // exact match wins. An empty name stands for all chats.
 func chatNamed(chain *journal.Chain, name string) (string, error) {
@@ -134,19 +133,16 @@ func chatNamed(chain *journal.Chain, name string) (string, error) {
 	if err != nil {
 		return "", &dataError{"Failed to read the journal", err}
 	}
-	var matches []string
+	ids := map[string]bool{}
 	for _, c := range calls {
-		switch id := c.Request.Caller.RunID; {
-		case id == nil:
-		case *id == name:
-			return name, nil
-		case len(name) >= minChatPrefix && strings.HasPrefix(*id, name) && !slices.Contains(matches, *id):
-			matches = append(matches, *id)
+		if id := c.Request.Caller.RunID; id != nil {
+			ids[*id] = true
 		}
 	}
+	matches := chat.MatchID(name, slices.Sorted(maps.Keys(ids)))
 	switch len(matches) {
 	case 0:
-		return "", &dataError{"Failed to find the chat " + name, errors.New("it is not on record; esrp journal show lists the chats that are")}
+		return "", &dataError{"Failed to find the chat " + name, fmt.Errorf("it is not on record%s; esrp journal show lists the chats that are", chat.ShortID(name))}
 	case 1:
 		return matches[0], nil
 	}

@@ -239,7 +239,7 @@ func TestJournalCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
-		"journal verify": "line 1", "journal show d": "not on record", "replay cha": "not on record; esrp journal show lists",
+		"journal verify": "line 1", "journal show d": "not on record", "replay chax": "not on record; esrp journal show lists", "replay cha": "needs at least 4 characters",
 	} {
 		if code, out, errs := call("", append(strings.Fields(args), "--state", state)...); code != exitData || out != "" || !strings.Contains(errs, want) {
 			t.Errorf("%s: %d %q %q", args, code, out, errs)

@@ -223,7 +223,8 @@ type State struct {
 	Git     bool
 	At      string // the commit that is checked out; empty for a folder, or if none is
 	Offers  []Offer
-	Problem string // why it cannot be used; empty if it can
+	Ignored []config.Problem // mistakes in its list of plugins, which leave out a plugin each
+	Problem string           // why it cannot be used; empty if it can
 }
 
 // Shown returns the location without credentials.
@@ -237,6 +238,7 @@ func (s *Store) Sources(in Inputs) []State {
 	var out []State
 	for _, src := range r.in.Sources {
 		st := State{Source: src, Git: IsGit(src.Location)}
+		known := len(r.problems)
 		m := r.market(src.Name)
 		st.At = m.commit
 		switch {
@@ -244,6 +246,8 @@ func (s *Store) Sources(in Inputs) []State {
 			st.Problem = "Not fetched yet"
 		case m.broken != "":
 			st.Problem = m.broken
+		default:
+			st.Ignored = r.problems[known:]
 		}
 		for _, e := range m.entries {
 			st.Offers = append(st.Offers, Offer{e.Name, src.Name, e.Description})
