@@ -17,6 +17,7 @@ import (
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/daemon/providers"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -285,7 +286,11 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 		}
 	}
 	if c.flags.output != "" && text != "" && (code == 0 || code == exitRefused) {
-		if err := writeOutput(c.flags.output, []byte(text+"\n")); err != nil {
+		err := safeio.WriteOutput(c.flags.output, func(w io.Writer) error {
+			_, err := io.WriteString(w, text+"\n")
+			return err
+		})
+		if err != nil {
 			failed, code = errors.Join(failed, fmt.Errorf("--output: %w", err)), exitFailed
 		}
 	}

@@ -8,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -76,68 +74,11 @@ func newExecInput(ctx context.Context, f execFlags, args []string, stdin io.Read
 		return nil, usage.Errorf("--output is for a file; the answer goes to stdout without it (write ./- for a file of that name)")
 	}
 	if f.output != "" {
-		if err := checkOutput(f.output); err != nil {
-			return nil, fmt.Errorf("--output: cannot write %s: %w", f.output, err)
+		if err := safeio.CheckOutput(f.output); err != nil {
+			return nil, fmt.Errorf("--output: %w", err)
 		}
 	}
 	return in, nil
-}
-
-// checkOutput fails if a file cannot be written, before the turn costs anything. It does not change
-// the file. Streams and devices are not opened, because that may block.
-func checkOutput(path string) error {
-	dir := filepath.Dir(path)
-	if info, err := os.Stat(dir); err != nil {
-		return err
-	} else if !info.IsDir() {
-		return fmt.Errorf("%s is not a directory", dir)
-	}
-	info, err := os.Stat(path)
-	var file *os.File
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if file, err = os.CreateTemp(dir, ".eca-output-*"); err == nil {
-			defer os.Remove(file.Name())
-		}
-	case err != nil:
-	case info.IsDir():
-		err = errors.New("it is a directory; name a file")
-	case info.Mode().IsRegular():
-		file, err = os.OpenFile(path, os.O_WRONLY, 0)
-	case !safeio.IsStream(path): // a named pipe blocks until another program reads it
-		err = safeio.ErrNotRegular
-	}
-	if file != nil {
-		_ = file.Close()
-	}
-	return safeio.Cause(err)
-}
-
-// writeOutput writes a file. If that fails, an existing file keeps its content, unless it is in a
-// folder in which no other file can be created.
-func writeOutput(path string, data []byte) error {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	const usual fs.FileMode = 0o666 // less the umask, as in a shell's redirection
-	info, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if err = os.WriteFile(path, data, usual); err != nil {
-			_ = os.Remove(path)
-		}
-	case err != nil:
-	case info.Mode().IsRegular():
-		if err = safeio.Write(path, data, info.Mode().Perm()); errors.Is(err, fs.ErrPermission) {
-			err = os.WriteFile(path, data, usual)
-		}
-	default: // a pipe, a device, or a link to a file that does not exist
-		err = os.WriteFile(path, data, usual)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, safeio.Cause(err))
-	}
-	return nil
 }
 
 // errNoPrompt returns the error of an empty prompt. taken are the flags that may have taken it.

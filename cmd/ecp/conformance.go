@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
@@ -50,7 +51,7 @@ Exit codes: 0 it does; 1 it does not; 2 wrong usage.`,
 				return enc.Encode(c)
 			}
 			if jsonOut != "" {
-				if err := writeFile(jsonOut, encode); err != nil {
+				if err := safeio.WriteOutput(jsonOut, encode); err != nil {
 					return err
 				}
 			}

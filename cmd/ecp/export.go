@@ -43,7 +43,7 @@ Exit codes: 0; 1 the report lacks a whole patch; 2 wrong usage.`,
 				return err
 			}
 			if out != "" {
-				return writeFile(out, func(w io.Writer) error {
+				return safeio.WriteOutput(out, func(w io.Writer) error {
 					_, err := io.WriteString(w, lines)
 					return err
 				})

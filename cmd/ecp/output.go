@@ -27,7 +27,7 @@ func (f *runFlags) finish(r *report.Report, s streams) error {
 		{f.html, r.HTML}, {f.jsonOut, r.JSON}, {f.auditOut, r.AuditJSON}, {f.junit, r.JUnit}, {f.markdown, r.Markdown},
 	} {
 		if out.path != "" {
-			errs = append(errs, writeFile(out.path, out.write))
+			errs = append(errs, safeio.WriteOutput(out.path, out.write))
 		}
 	}
 	if f.json {
@@ -69,8 +69,8 @@ func (f *runFlags) github(r *report.Report, s streams) error {
 // which it reads, is a report.
 func (f *runFlags) checkOutputs(ctx context.Context) (err error) {
 	for _, out := range f.outputs() {
-		if err := checkWritable(out.path); err != nil {
-			return fmt.Errorf("%s: cannot write %s: %w", out.flag, out.path, err)
+		if err := safeio.CheckOutput(out.path); err != nil {
+			return fmt.Errorf("%s: %w", out.flag, err)
 		}
 	}
 	if f.baseline != "" {
@@ -143,62 +143,6 @@ func resolvedPath(path string) string {
 		return filepath.Join(dir, filepath.Base(abs))
 	}
 	return abs
-}
-
-// checkWritable reports why writeFile cannot write a file.
-func checkWritable(path string) error {
-	if stream, err := safeio.CheckOutput(path); stream || err != nil {
-		return safeio.Cause(err)
-	}
-	f, err := beside(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
-}
-
-// beside makes a temporary file next to the file that it will replace. Errors do not name it.
-func beside(path string) (*os.File, error) {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if of := (*os.PathError)(nil); errors.As(err, &of) {
-		err = fmt.Errorf("its folder %s: %w", filepath.Dir(path), of.Err)
-	}
-	return f, err
-}
-
-// writeFile writes a file atomically: if it fails, an existing file stays unchanged. It follows
-// symlinks, and appends to streams and devices, such as /dev/stdout.
-func writeFile(path string, write func(io.Writer) error) error {
-	stream, err := safeio.CheckOutput(path)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, safeio.Cause(err))
-	}
-	if stream {
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-		if err != nil {
-			return err
-		}
-		return errors.Join(write(f), f.Close())
-	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	f, err := beside(path)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
 }
 
 // summary prints the results of a run for human readers.

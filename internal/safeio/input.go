@@ -2,7 +2,6 @@ package safeio
 
 import (
 	"context"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,24 +39,6 @@ func ReadInput(ctx context.Context, path string, limit int64) ([]byte, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-}
-
-// CheckOutput fails for a file that the user names for output if there is something at its path to
-// which nothing should be written: a folder, or a named pipe, which blocks until another program reads
-// it. isStream means that the path is that of a stream or a device, which cannot be replaced.
-func CheckOutput(path string) (isStream bool, err error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return false, nil //nolint:nilerr // the file may not exist yet, and its writer reports other errors
-	case info.IsDir():
-		return false, &fs.PathError{Op: "write", Path: path, Err: errIsFolder}
-	case IsStream(path):
-		return true, nil
-	case !info.Mode().IsRegular():
-		return false, &fs.PathError{Op: "write", Path: path, Err: ErrNotRegular}
-	}
-	return false, nil
 }
 
 // IsStream reports whether a path is, or links to, the path of an open file of the process or of a

@@ -24,9 +24,6 @@ import (
 // ErrNotRegular means that there is something other than a regular file at a path.
 var ErrNotRegular = errors.New("it is not a regular file")
 
-// errIsFolder is the error of CheckOutput for a folder.
-var errIsFolder = errors.New("it is a directory")
-
 // Read returns the content of a file. It fails if the file has more than limit bytes. It follows
 // symlinks.
 func Read(path string, limit int64) ([]byte, error) { return ReadWithin("", path, limit) }
