@@ -64,7 +64,7 @@ func (f *Files) Rollback(ctx context.Context, events []event.Event) (problems []
 
 // spans returns the spans of all commands in events.
 func (f *Files) spans(ctx context.Context, events []event.Event) []*span {
-	ends := map[string]event.Seq{} // by record of a point
+	ends := map[string]event.Seq{} // by name of the undo point
 	calls := map[string]event.Seq{}
 	for _, e := range events {
 		switch b := e.Body.(type) {
@@ -75,7 +75,7 @@ func (f *Files) spans(ctx context.Context, events []event.Event) []*span {
 		case event.UndoPoint:
 			for _, folder := range b.Roots {
 				if b.Ended {
-					ends[folder.Record] = e.Seq
+					ends[folder.Point] = e.Seq
 				}
 			}
 		default:
@@ -89,7 +89,7 @@ func (f *Files) spans(ctx context.Context, events []event.Event) []*span {
 		}
 		for _, folder := range p.Roots {
 			s := f.span(ctx, folder)
-			s.first, s.last = e.Seq, max(e.Seq, cmp.Or(ends[folder.Record], calls[p.CallID]))
+			s.first, s.last = e.Seq, max(e.Seq, cmp.Or(ends[folder.Point], calls[p.CallID]))
 			all = append(all, s)
 		}
 	}
@@ -122,7 +122,7 @@ func (f *Files) spans(ctx context.Context, events []event.Event) []*span {
 // span returns the span of one command in a folder.
 func (f *Files) span(ctx context.Context, folder event.UndoFolder) *span {
 	s := &span{record: f.record(folder.Path)}
-	s.unknown = read(s.record.pointFile(filepath.Base(folder.Record)), &s.point)
+	s.unknown = read(s.record.pointFile(filepath.Base(folder.Point)), &s.point)
 	if s.unknown != nil || s.ended() {
 		return s
 	}
