@@ -22,7 +22,7 @@ type span struct {
 	record      *record
 	point                 // covers all the commands
 	first, last event.Seq // sequence numbers of the events around them in the chat's log
-	interrupted bool      // the process died during one of them, so there was no scan after it
+	interrupted bool      // there was no scan after one of them: the process died, or the scan failed
 	changes     map[string]change
 	unknown     error // why the changes are unknown
 }
@@ -181,7 +181,7 @@ func (s *span) undo(ctx context.Context, failed map[string]bool) (problems []str
 		case foreign[name]:
 			problems = append(problems, full+" may have been changed by another chat while the command ran")
 		case s.interrupted && c.New != nil:
-			problems = append(problems, full+" was changed, but eca ended before the command did, so eca does not know who changed it")
+			problems = append(problems, full+" was changed, but eca could not record the files at the end of the command, so eca does not know who changed it")
 		case !c.New.same(now):
 			problems = append(problems, full+" was changed since")
 		case c.Old != nil && c.Old.Kind == isSpecial, c.Old != nil && c.Old.Kind == isFile && c.Old.Hash == "":
