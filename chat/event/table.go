@@ -91,7 +91,7 @@ func (TasksCleared) row() row  { return row{kind: "tasks_cleared"} }
 func (HookStarted) row() row   { return row{kind: "hook_started"} }
 func (HookFinished) row() row  { return row{kind: "hook_finished"} }
 
-// What the model gets instead of the preceding prompt: `prompt` (a text from a hook), or `said`
+// A replacement for the preceding prompt, for the model: `prompt` (a text from a hook), or `said`
 // (the messages of an MCP server's prompt). `context` is text that hooks add to the prompt.
 func (PromptAmended) row() row { return row{kind: "prompt_amended"} }
 
