@@ -17,8 +17,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// callRunner runs the model's tool calls, after the policy, hooks and the user have decided about
-// them.
+// callRunner handles the model's tool calls: it has the policy, hooks and the user decide about them,
+// and runs the calls that may run.
 type callRunner struct {
 	*turnContext
 	hooks           *turnHooks
@@ -35,7 +35,7 @@ func (t *callRunner) run(calls []call) error {
 	t.instructedFiles = nil // those of earlier calls are in the history now
 	rejected, stoppedByHook := false, false
 	for i := range calls {
-		stop, err := t.runCall(&calls[i])
+		endsTurn, err := t.runCall(&calls[i])
 		if errors.Is(err, errStoppedByHook) {
 			stoppedByHook = true
 			break // wait for the calls that run already
@@ -43,7 +43,7 @@ func (t *callRunner) run(calls []call) error {
 		if err != nil {
 			return err
 		}
-		rejected = rejected || stop
+		rejected = rejected || endsTurn
 	}
 	done := make(chan struct{})
 	go func() {
@@ -65,7 +65,8 @@ func (t *callRunner) run(calls []call) error {
 }
 
 // lookup returns the tool of a call and its arguments, or an empty object if the arguments are
-// invalid. If the error is that the agent may not use the tool, hiddenBy is the setting.
+// invalid. If the error is that the agent may not use the tool, hiddenBy names the setting that hides
+// the tool from the agent.
 func (t *callRunner) lookup(c *call) (tool tools.Tool, args json.RawMessage, hiddenBy string, err error) {
 	args, err = arguments(c.arguments)
 	if !c.complete {
@@ -87,9 +88,9 @@ func (t *callRunner) lookup(c *call) (tool tools.Tool, args json.RawMessage, hid
 	return tool, args, "", nil
 }
 
-// runCall announces a call, decides about it and starts it if it may run. stop reports that the user
-// rejected the call and the turn should end.
-func (t *callRunner) runCall(c *call) (stop bool, err error) {
+// runCall announces a call, decides about it and starts it if it may run. endsTurn reports that the
+// user rejected the call, which ends the turn.
+func (t *callRunner) runCall(c *call) (endsTurn bool, err error) {
 	tool, args, hiddenBy, err := t.lookup(c)
 	judged := event.ToolJudged{Tool: c.Tool, Arguments: args, API: c.api, Opaque: c.opaque}
 	if err != nil {
@@ -111,18 +112,20 @@ func (t *callRunner) runCall(c *call) (stop bool, err error) {
 		return false, err
 	}
 	judged = h.announcement(judged)
-	if h.rejected != nil && h.verdict.Decision != tools.Deny {
+	// If the policy denies the call, decideCall reports that, not the hook's rejection.
+	rejectedByHook := h.rejected != nil && h.verdict.Decision != tools.Deny
+	if rejectedByHook {
 		t.rec.emit(judged, *h.rejected, event.Progress{Text: progressGenerating})
 	}
 	switch {
-	case h.stop:
+	case h.stopsTurn:
 		return false, errStoppedByHook
-	case h.rejected != nil && h.verdict.Decision != tools.Deny:
+	case rejectedByHook:
 		return false, nil
 	}
 	d, err := t.decideCall(h, &judged)
 	if err != nil || !d.mayRun {
-		return d.stopsTurn, err
+		return d.endsTurn, err
 	}
 	if !judged.Manual {
 		t.rec.emit(judged)
@@ -143,10 +146,10 @@ func (t *callRunner) runCall(c *call) (stop bool, err error) {
 
 // callDecision is the decision about a call.
 type callDecision struct {
-	call      tools.Call
-	point     *event.UndoPoint // nil if the call does not need one
-	mayRun    bool
-	stopsTurn bool // the user rejected the call, which ends the turn
+	call     tools.Call
+	point    *event.UndoPoint // nil if the call does not need one
+	mayRun   bool
+	endsTurn bool // the user rejected the call, which ends the turn
 }
 
 // decideCall applies the policy's verdict, and asks the user if it requires that. It adds reasons to
@@ -161,6 +164,7 @@ func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out cal
 		return callDecision{}, nil
 	}
 	if verdict.Decision == tools.Allow {
+		// The workspace rule allows only commands that a rollback can undo.
 		if out.point, err = t.undoPoint(tc, plan, judged); err != nil && verdict.Rule == tools.RuleWorkspace {
 			verdict.Decision, judged.Decision = tools.Ask, string(tools.Ask)
 		}
@@ -170,7 +174,7 @@ func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out cal
 	case verdict.Decision == tools.Deny:
 		return reject(event.ToolRejected{Message: t.denial(verdict)})
 	case verdict.Decision != tools.Ask:
-	case t.trusted() && !h.mustAsk && !verdict.AlwaysAsk || ownChat:
+	case ownChat, t.autoApproves() && !h.mustAsk && !verdict.AlwaysAsk: // clients cannot ask about ownChat
 		tc.Authorization.Auto = true
 		out.point, _ = t.undoPoint(tc, plan, judged)
 	case !t.canAskUser():
@@ -187,7 +191,7 @@ func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out cal
 				rejected.Message = resultUnattendedApproval
 			}
 			t.rec.emit(rejected)
-			return callDecision{stopsTurn: !d.GoOn && t.assignment == nil}, nil
+			return callDecision{endsTurn: !d.GoOn && t.assignment == nil}, nil
 		}
 		tc.Authorization.Approved, tc.Authorization.Auto = !d.Auto, d.Auto
 		if d.Remember != tools.Once || !d.Auto {
@@ -201,7 +205,8 @@ func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out cal
 }
 
 // undoPoint records the files before a call that runs without asking the user, if it can change
-// files in ways that eca does not see, such as a shell command. It adds that to the call's reason.
+// files in ways that eca does not see, such as a shell command. It adds to the call's reason whether a
+// rollback can undo the call.
 func (t *callRunner) undoPoint(tc tools.Call, plan tools.Plan, judged *event.ToolJudged) (*event.UndoPoint, error) {
 	owner, callID := t.changeOwner(tc.ID)
 	tc.ID = callID
@@ -231,7 +236,7 @@ func (t *callRunner) closeUndoPoint(point *event.UndoPoint) {
 	owner.rec.emit(event.UndoPoint{CallID: point.CallID, Roots: point.Roots, Ended: true})
 	if err != nil {
 		t.session.eng.deps.Log.Warn("could not record the changes of a command", "err", err)
-		t.rec.showNotice("A rollback will only restore what this command has removed: " + err.Error())
+		t.rec.showNotice("The changes of this command could not be recorded. A rollback can restore only what it removed: " + err.Error())
 	}
 }
 
@@ -350,15 +355,15 @@ func (t *callRunner) execute(tool tools.Tool, tc tools.Call, instructions []even
 		res.Outputs[i] = strings.ToValidUTF8(o, "�")
 	}
 	elapsed := t.since(start)
-	extra, stop := t.hooks.runPostToolCallHooks(tool, tc, &res)
+	extra, hookStop := t.hooks.runPostToolCallHooks(tool, tc, &res)
 	if t.ctx.Err() != nil {
 		return
 	}
 	t.rec.emit(event.ToolFinished{
 		CallID: tc.ID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: elapsed, Details: res.Details, Stops: res.Stops, Context: extra, Instructions: instructions,
 	}, event.Progress{Text: progressGenerating})
-	if stop != nil {
-		t.rec.showNotice(stop.Notice())
+	if hookStop != nil {
+		t.rec.showNotice(hookStop.Notice())
 		t.stoppedByHook.Store(true)
 	}
 }

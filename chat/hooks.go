@@ -183,9 +183,9 @@ func (t *turnHooks) runPostRequestHooks(followUp bool) (next string, err error) 
 // hookedCall is a tool call after its hooks have run.
 type hookedCall struct {
 	plannedCall
-	mustAsk  bool                // a hook requires the user's approval
-	rejected *event.ToolRejected // set if a hook rejected the call
-	stop     bool                // a hook ended the turn
+	mustAsk   bool                // a hook requires the user's approval
+	rejected  *event.ToolRejected // set if a hook rejected the call
+	stopsTurn bool                // a hook ends the turn
 }
 
 // runPreToolCallHooks runs the hooks that precede a tool call. They can reject the call, or change its
@@ -213,7 +213,7 @@ func (t *turnHooks) runPreToolCallHooks(p plannedCall) (hookedCall, error) {
 	}
 	switch {
 	case out.Stop != nil:
-		h.stop, h.rejected = true, &event.ToolRejected{CallID: p.call.ID, Reason: event.StoppedByHook}
+		h.stopsTurn, h.rejected = true, &event.ToolRejected{CallID: p.call.ID, Reason: event.StoppedByHook}
 		t.rec.showNotice(out.Stop.Notice())
 	case err != nil:
 		message := "Hook '" + out.InputBy + "' changed this call so that it cannot run: " + err.Error()
@@ -252,7 +252,7 @@ func (t *turnHooks) approval(p plannedCall) tools.Decision {
 	switch {
 	case spec.Server == tools.Native && spec.Name == "ask_user" && p.verdict.Decision != tools.Deny:
 		return tools.Ask // it always waits for the user
-	case p.verdict.Decision == tools.Ask && (spec.OwnChat || t.trusted() && !p.verdict.AlwaysAsk):
+	case p.verdict.Decision == tools.Ask && (spec.OwnChat || t.autoApproves() && !p.verdict.AlwaysAsk):
 		return tools.Allow
 	}
 	return p.verdict.Decision

@@ -20,7 +20,7 @@ func (e *Engine) openChild(ctx context.Context, id, parent, title string) (*Sess
 	}
 	if isNew {
 		s.log.SetMeta(func(m *Meta) {
-			// Without auto-approve: the parent's current setting applies (turnContext.trusted).
+			// Without auto-approve: the parent's current setting applies (turnContext.autoApproves).
 			m.Parent, m.Title, m.Named, m.Trust = parent, title, true, false
 		})
 	}

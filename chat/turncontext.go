@@ -87,9 +87,9 @@ func (t *turnContext) subagent() bool {
 	return t.parent != "" || !t.Config.Agents[t.agent].Primary()
 }
 
-// trusted reports whether auto-approve is on, in the chat or in the parent chat of a subagent. Users
+// autoApproves reports whether auto-approve is on, in the chat or in the parent chat of a subagent. Users
 // can change it at any time.
-func (t *turnContext) trusted() bool {
+func (t *turnContext) autoApproves() bool {
 	return t.session.log.Meta().Trust || t.assignment != nil && t.assignment.parentTurn.session.log.Meta().Trust
 }
 

@@ -129,7 +129,7 @@ type MCPServer struct {
 	MaxParallelCalls   int     `json:"maxParallelCalls,omitempty" min:"0" doc:"How many calls of its tools run at the same time; 0 means 64."`
 	// ProtocolVersion is the version of MCP to speak; empty means the newest that both sides support.
 	// It is an addition of eca.
-	ProtocolVersion string `json:"protocolVersion,omitempty" enum:"2024-11-05 2025-03-26 2025-06-18 2025-11-25 2026-07-28" doc:"The protocol version to speak, for servers that claim to support versions that they do not. Without it, both sides negotiate one."`
+	ProtocolVersion string `json:"protocolVersion,omitempty" enum:"2024-11-05 2025-03-26 2025-06-18 2025-11-25 2026-07-28" doc:"The protocol version to use, if a server announces a version that it does not implement fully. Without it, eca and the server negotiate one."`
 }
 
 // Retry is providers.<name>.retry. Nil fields have their defaults.

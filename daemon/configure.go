@@ -12,7 +12,8 @@ import (
 )
 
 // Configure loads the configuration for a client's options and workspace folders. It reads a few
-// files and uses no network. Running turns keep their snapshot.
+// files, and waits up to maxCommandWait for the commands in the configuration. It does not wait for the
+// network: changed MCP servers start in the background. Running turns keep their snapshot.
 func (d *Daemon) Configure(initOptions json.RawMessage, roots []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -50,14 +51,16 @@ func (d *Daemon) reload() bool {
 	return changed
 }
 
-// publishLocked makes a snapshot the current one. If other is set, it belongs to another client and
-// everything is applied; otherwise only differences are. It reports whether values, problems or
-// credentials differ from before.
-func (d *Daemon) publishLocked(next *Snapshot, otherClient bool) (changed bool) {
+// publishLocked makes a snapshot the current one. applyAll is set if anything may differ: another
+// client, other folders, other extensions. Without applyAll, publishLocked reports whether values,
+// findings, trust, credentials or certificates differ from before; with applyAll, it returns true.
+func (d *Daemon) publishLocked(next *Snapshot, applyAll bool) (changed bool) {
 	cfg := next.config
 	otherNetwork := d.network.Use(next.identity)
 	old := d.snapshot.Swap(next)
-	for _, p := range cfg.Problems { // logs leave out the secrets of the configuration in effect
+	// This comes after Swap, because the log removes the secrets of the current snapshot, and a cause
+	// may contain one.
+	for _, p := range cfg.Problems {
 		if old.config == nil || !slices.Contains(old.config.Problems, p) {
 			d.opts.Log.Warn("configuration problem", "at", p.Place(), "cause", p.Cause)
 		}
@@ -67,7 +70,7 @@ func (d *Daemon) publishLocked(next *Snapshot, otherClient bool) (changed bool) 
 	if cfg.Conformance().FixedOrder {
 		d.RefreshCatalog(context.Background()) // only reads a file
 	}
-	if !otherClient && reflect.DeepEqual(old.claude, next.claude) && reflect.DeepEqual(old.config.Config, cfg.Config) {
+	if !applyAll && reflect.DeepEqual(old.claude, next.claude) && reflect.DeepEqual(old.config.Config, cfg.Config) {
 		return otherNetwork || !reflect.DeepEqual(old.config.Units, cfg.Units) || !slices.Equal(old.config.Findings(), cfg.Findings()) ||
 			!reflect.DeepEqual(old.logins, next.logins)
 	}
@@ -80,8 +83,9 @@ func (d *Daemon) publishLocked(next *Snapshot, otherClient bool) (changed bool) 
 
 // Watch applies changes of configuration and credential files until ctx ends, including changes
 // made since Configure. It calls changed after each one, and when the models of a changed provider
-// are known; changed must not block. If the system cannot watch files, that is logged, and changes
-// have no effect. Several callers may watch.
+// are known; changed must not block. If the system cannot watch files, a warning in the log tells the
+// user to restart eca after changes. Changes of extensions and plugins apply from the next turn on even
+// then (refreshExtensions). Watch may be called several times; the callers share one loop.
 func (d *Daemon) Watch(ctx context.Context, changed func()) {
 	leave := d.watchers.join(changed, d.watch)
 	<-ctx.Done()
@@ -147,7 +151,7 @@ func (d *Daemon) applyChanges(topics []changes.Topic) (shown, ask bool) {
 		case changes.Commands: // a prompt may have applied the result already
 			d.reload()
 			shown, ask = true, true
-		case changes.Files, changes.Absence: // reported once the files have settled, because saving takes several steps
+		case changes.Files, changes.Absence: // internal/watch reports a burst of events once, because saving takes several steps
 			if !read {
 				changed := d.reload()
 				read, shown, ask = true, shown || changed, ask || changed

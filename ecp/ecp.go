@@ -6,6 +6,9 @@
 // accepted messages follow those rules, that keys are matched by their exact names, that unknown
 // keys of results survive, and that Encode writes one line of ASCII. It does not read or write
 // streams, and does not depend on a transport.
+//
+// In comments of this package and of those below it, "the reference" is the reference implementation
+// of the protocol (docs/ecp-defects.md).
 package ecp
 
 // The methods. The runtime calls them; the agent calls nothing.
@@ -22,7 +25,7 @@ const Endpoint = "/ecp"
 // inherits it from its runtime and may end a step early to stay within the limit.
 const TimeoutVariable = "ECP_RPC_TIMEOUT"
 
-// Status of a step (ecp.md 1.2).
+// Status of a step (docs/contracts/ecp.md 1.2).
 type Status string
 
 // A step is done, or it has stopped early or waits for more input.

@@ -190,7 +190,8 @@ func TestStepResult(t *testing.T) {
 	}
 }
 
-// Results that the reference refuses are refused (ecp.md 1.2); eca's own fields never cause an error.
+// Results that the reference refuses are refused (docs/contracts/ecp.md 1.2). eca's own fields never
+// cause an error.
 func TestStepResultRules(t *testing.T) {
 	for _, bad := range []string{
 		`null`, `[]`, `{}`, `{"status":"ok"}`, `{"status":null}`, `{"Status":"done"}`,

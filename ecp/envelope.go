@@ -9,7 +9,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// Codes of errors (ecp.md 1.3).
+// Codes of errors (docs/contracts/ecp.md 1.3).
 const (
 	CodeParse          = jsonrpc.CodeParse          // invalid JSON
 	CodeInvalidRequest = jsonrpc.CodeInvalidRequest // not an object, or not JSON-RPC 2.0
@@ -31,8 +31,8 @@ func Errorf(code int, format string, args ...any) *Error {
 	return jsonrpc.Errorf(code, format, args...)
 }
 
-// Request is a call, or a notification if ID is nil. A message with a null id is a call too (ecp.md
-// 1.3).
+// Request is a call, or a notification if ID is nil. A message with a null id is a call too
+// (docs/contracts/ecp.md 1.3).
 type Request struct {
 	ID     json.RawMessage // the raw token, echoed unchanged
 	Method string
@@ -97,8 +97,8 @@ func (r Response) MarshalJSON() ([]byte, error) {
 }
 
 // ParseResponse reads an answer of an agent: an object with jsonrpc, an id, and exactly one of
-// result and error. A key is present even if its value is null (ecp.md 1.3). Answers tells the caller
-// which call it belongs to.
+// result and error. A key is present even if its value is null (docs/contracts/ecp.md 1.3). Answers
+// tells the caller which call it belongs to.
 func ParseResponse(raw []byte) (Response, error) {
 	fields, err := object(raw)
 	if err != nil {

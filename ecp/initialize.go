@@ -24,7 +24,7 @@ type InitializeResult struct {
 	Capabilities    Capabilities `json:"capabilities"`               // may be empty, not null
 }
 
-// ParseInitializeResult reads an agent's answer to agent/initialize (ecp.md 1.1).
+// ParseInitializeResult reads an agent's answer to agent/initialize (docs/contracts/ecp.md 1.1).
 func ParseInitializeResult(raw json.RawMessage) (InitializeResult, error) {
 	fields, err := object(raw)
 	if err != nil {

@@ -27,8 +27,8 @@ func ParseStepParams(params json.RawMessage) (StepParams, error) {
 	return StepParams{Input: *input}, nil
 }
 
-// StepResult is the result of one step (ecp.md 1.2; usage since protocol 1.0). The fields from
-// CostUSD on are eca's own: other runtimes drop them, and other agents do not send them.
+// StepResult is the result of one step (docs/contracts/ecp.md 1.2; usage since protocol 1.0). The
+// fields from CostUSD on are eca's own: other runtimes drop them, and other agents do not send them.
 type StepResult struct {
 	Status       Status
 	PublicOutput *string // the text that a user would see

@@ -35,7 +35,7 @@ const extension = "extension"
 // the reason. All of them are optional. The keys are prefixes of scenario names.
 func unimplementedExtensions() map[string]string {
 	return map[string]string{
-		"auth/client-credentials-jwt":           "logins of programs with a signed token: eca supports only a client secret",
+		"auth/client-credentials-jwt":           "programs that log in with a signed token instead of a client secret",
 		"auth/enterprise-managed-authorization": "logins through a company's identity provider",
 		"auth/dpop":                             "tokens bound to a key",
 		"auth/wif-jwt-bearer":                   "identities of cloud workloads",

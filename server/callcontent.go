@@ -124,8 +124,8 @@ func (r *renderer) showRejection(c transcript.Call) []notification {
 	return out
 }
 
-// permission describes how a call was approved or rejected. A call that cannot run has no stored
-// verdict, and neither have calls of chats that are older than verdicts; theirs is derived.
+// permission describes how a call was approved or rejected. Calls of imported chats, and of chats
+// that are older than verdicts, have no stored verdict; theirs is derived.
 func permission(b event.ToolJudged, asks bool) protocol.Permission {
 	p := protocol.Permission{Verdict: b.Decision, Rule: b.Rule, Reason: b.Reason, NotRemembered: b.NotRemembered}
 	if p.Verdict == "" {

@@ -31,8 +31,8 @@ import (
 // section 7.3).
 const defaultRedirect = "http://127.0.0.1/callback"
 
-// Browser is a login that the user completes in a browser. Close must be called.
-type Browser struct {
+// BrowserLogin is a login that the user completes in a browser. Close must be called.
+type BrowserLogin struct {
 	URL string // to open
 
 	// Redirect is where the server sends the browser.
@@ -61,9 +61,9 @@ type callback struct {
 	err  error
 }
 
-// Browser starts a login in a browser. If eca cannot receive the redirect, because the port is in
+// StartBrowserLogin starts a login in a browser. If eca cannot receive the redirect, because the port is in
 // use or the redirect leads to another host, the user can paste the address.
-func (c *Client) Browser(p Provider) (*Browser, error) {
+func (c *Client) StartBrowserLogin(p Provider) (*BrowserLogin, error) {
 	if err := p.checkBrowser(); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (c *Client) Browser(p Provider) (*Browser, error) {
 
 // Land prepares a login in a browser without starting it, for callers that must first register the
 // redirect at the server. Begin starts it. Port 0 in redirect means any free port.
-func (c *Client) Land(redirect string) (*Browser, error) {
+func (c *Client) Land(redirect string) (*BrowserLogin, error) {
 	free := redirect == ""
 	if free {
 		redirect = defaultRedirect
@@ -89,14 +89,14 @@ func (c *Client) Land(redirect string) (*Browser, error) {
 	if err != nil || u.Scheme == "" {
 		return nil, errors.New("auth.redirectUrl is not a URL")
 	}
-	b := &Browser{client: c, state: oauth2.GenerateVerifier(), verifier: oauth2.GenerateVerifier(), answer: make(chan callback, 1)}
+	b := &BrowserLogin{client: c, state: oauth2.GenerateVerifier(), verifier: oauth2.GenerateVerifier(), answer: make(chan callback, 1)}
 	b.listen(u, free)
 	b.Redirect = u.String()
 	return b, nil
 }
 
 // Begin starts a prepared login at a provider. It uses the prepared redirect, not p.RedirectURL.
-func (b *Browser) Begin(p Provider) error {
+func (b *BrowserLogin) Begin(p Provider) error {
 	if err := p.checkBrowser(); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (p Provider) checkBrowser() error {
 
 // listen starts a server for the redirect if it leads to this machine. With anyPort, it puts the
 // port of the server into redirect.
-func (b *Browser) listen(redirect *url.URL, anyPort bool) {
+func (b *BrowserLogin) listen(redirect *url.URL, anyPort bool) {
 	b.Pasting = true
 	if redirect.Scheme != "http" && redirect.Scheme != "https" || !localhost.Is(redirect.Hostname()) {
 		return
@@ -185,7 +185,7 @@ func selfSigned() (tls.Certificate, error) {
 
 // receive handles the redirect. A redirect with a wrong state belongs to another login; it is
 // refused, and this login continues.
-func (b *Browser) receive(w http.ResponseWriter, q url.Values) {
+func (b *BrowserLogin) receive(w http.ResponseWriter, q url.Values) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	code, err := b.read(q)
@@ -202,12 +202,12 @@ func (b *Browser) receive(w http.ResponseWriter, q url.Values) {
 	b.deliver(callback{code, err})
 }
 
-func (b *Browser) deliver(c callback) { b.once.Do(func() { b.answer <- c }) }
+func (b *BrowserLogin) deliver(c callback) { b.once.Do(func() { b.answer <- c }) }
 
 // errState means that an answer belongs to another login.
 var errState = errors.New("this belongs to another login; open the newest link, and paste the address at which it ends")
 
-func (b *Browser) read(q url.Values) (code string, err error) {
+func (b *BrowserLogin) read(q url.Values) (code string, err error) {
 	if subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(b.state)) != 1 {
 		return "", errState
 	}
@@ -229,7 +229,7 @@ func (b *Browser) read(q url.Values) (code string, err error) {
 // Paste completes the login with text that the user copied from the browser: the address of the
 // redirect, the code#state that a page shows, or the code alone, which PKCE binds to this login.
 // After Paste, Wait returns.
-func (b *Browser) Paste(text string) error {
+func (b *BrowserLogin) Paste(text string) error {
 	text = strings.TrimSpace(text)
 	if text == "" || len(text) > 16<<10 || strings.ContainsAny(text, " \t\r\n") {
 		return errors.New("paste the address that the browser was sent to, or the code that the page shows")
@@ -254,7 +254,7 @@ func (b *Browser) Paste(text string) error {
 }
 
 // Wait waits for the redirect or for Paste, and returns the tokens.
-func (b *Browser) Wait(ctx context.Context) (Tokens, error) {
+func (b *BrowserLogin) Wait(ctx context.Context) (Tokens, error) {
 	select {
 	case <-ctx.Done():
 		return Tokens{}, ctx.Err()
@@ -271,7 +271,7 @@ func (b *Browser) Wait(ctx context.Context) (Tokens, error) {
 }
 
 // Close stops the server. It waits for a running response.
-func (b *Browser) Close() {
+func (b *BrowserLogin) Close() {
 	if b.server == nil {
 		return
 	}

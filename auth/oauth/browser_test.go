@@ -14,10 +14,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func browser(t testing.TB, redirect string) *Browser {
+func browser(t testing.TB, redirect string) *BrowserLogin {
 	t.Helper()
 	c := &Client{HTTP: &http.Client{Transport: http.NewFileTransport(http.Dir("."))}, Now: time.Now}
-	b, err := c.Browser(Provider{AuthorizeURL: "https://x.example/a", TokenURL: "https://x.example/t", ClientID: "c", RedirectURL: redirect, Params: map[string]string{"audience": "api"}})
+	b, err := c.StartBrowserLogin(Provider{AuthorizeURL: "https://x.example/a", TokenURL: "https://x.example/t", ClientID: "c", RedirectURL: redirect, Params: map[string]string{"audience": "api"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestRedirects(t *testing.T) {
 		{AuthorizeURL: "https://x.example/a"},
 		{AuthorizeURL: "https://x.example/a", TokenURL: "https://x.example/t", RedirectURL: "callback"},
 	} {
-		if b, err := (&Client{}).Browser(p); err == nil {
+		if b, err := (&Client{}).StartBrowserLogin(p); err == nil {
 			t.Errorf("%+v was taken: %s", p, b.URL)
 		}
 	}
@@ -68,7 +68,7 @@ func FuzzPaste(f *testing.F) {
 	f.Add("http://127.0.0.1/callback?error=access_denied")
 	f.Add("%zz?://#")
 	f.Fuzz(func(t *testing.T, text string) {
-		b := &Browser{state: "the-state", answer: make(chan callback, 1)}
+		b := &BrowserLogin{state: "the-state", answer: make(chan callback, 1)}
 		err := b.Paste(text)
 		foreign := strings.Contains(text, "#") || strings.Contains(text, "state=") && strings.Contains(text, "://")
 		if err == nil && foreign && !strings.Contains(text, "the-state") {
@@ -80,7 +80,7 @@ func FuzzPaste(f *testing.F) {
 		_ = b.Paste("another")
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := (&Browser{answer: make(chan callback)}).Wait(ctx); !errors.Is(err, context.Canceled) {
+		if _, err := (&BrowserLogin{answer: make(chan callback)}).Wait(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Device is a login that the user completes on another device.
-type Device struct {
+// DeviceLogin is a login that the user completes on another device.
+type DeviceLogin struct {
 	URL     string // where to enter the code
 	Code    string // the code to enter
 	Expires time.Time
@@ -28,8 +28,8 @@ const (
 	deviceTime      = 15 * time.Minute // if the server sends no expiry
 )
 
-// Device starts a login by device code.
-func (c *Client) Device(ctx context.Context, p Provider) (*Device, error) {
+// StartDeviceLogin starts a login by device code.
+func (c *Client) StartDeviceLogin(ctx context.Context, p Provider) (*DeviceLogin, error) {
 	for what, at := range map[string]string{"device": p.DeviceURL, "token": p.TokenURL} {
 		if err := p.check(what, at); err != nil {
 			return nil, err
@@ -44,7 +44,7 @@ func (c *Client) Device(ctx context.Context, p Provider) (*Device, error) {
 	if err != nil {
 		return nil, clean(err, p.ClientSecret)
 	}
-	d := &Device{
+	d := &DeviceLogin{
 		URL: da.VerificationURI, Code: da.UserCode, Expires: start.Add(deviceTime),
 		client: c, provider: p, secret: da.DeviceCode, interval: time.Duration(da.Interval) * time.Second,
 	}
@@ -52,6 +52,7 @@ func (c *Client) Device(ctx context.Context, p Provider) (*Device, error) {
 		d.interval = defaultInterval
 	}
 	if !da.Expiry.IsZero() {
+		// The oauth2 package computed Expiry with time.Now; Expires is a time of Client.Now.
 		d.Expires = start.Add(time.Until(da.Expiry))
 	}
 	if d.URL == "" || d.Code == "" || d.secret == "" {
@@ -63,7 +64,7 @@ func (c *Client) Device(ctx context.Context, p Provider) (*Device, error) {
 // Wait polls the server, at the interval that the server permits, until the user has entered the
 // code or denied the login, or the code has expired. If the server cannot be reached, Wait polls
 // less often.
-func (d *Device) Wait(ctx context.Context) (Tokens, error) {
+func (d *DeviceLogin) Wait(ctx context.Context) (Tokens, error) {
 	cfg := d.provider.config("")
 	for interval := d.interval; ; {
 		if err := d.client.Sleep(ctx, interval); err != nil {

@@ -134,7 +134,7 @@ func (c *Client) tokens(t *oauth2.Token) Tokens {
 	out := Tokens{Access: t.AccessToken, Refresh: t.RefreshToken}
 	if t.ExpiresIn > 0 {
 		out.Expires = c.Now().Add(time.Duration(t.ExpiresIn) * time.Second)
-	} else if !t.Expiry.IsZero() { // the answer was form-encoded
+	} else if !t.Expiry.IsZero() { // the answer was form-encoded; the oauth2 package computed Expiry with time.Now
 		out.Expires = c.Now().Add(time.Until(t.Expiry))
 	}
 	return out

@@ -196,7 +196,7 @@ func TestAnswerNamesItsServer(t *testing.T) {
 		{"https://a", false, "iss=", false},
 		{"", false, "iss=https://b", true},
 	} {
-		b := &Browser{state: "s", provider: Provider{ResponseIssuer: c.named, SendsIssuer: c.must}}
+		b := &BrowserLogin{state: "s", provider: Provider{ResponseIssuer: c.named, SendsIssuer: c.must}}
 		q, err := url.ParseQuery("state=s&code=c&" + c.query)
 		if err != nil {
 			t.Fatal(err)

@@ -131,7 +131,7 @@ func TestDocument(t *testing.T) {
 		event.UserMessage{ContentID: "m", Text: "my key is sk-abcdefghijklmnop and <b> & \"q\""},
 		event.TurnStarted{Model: "a/b"},
 		event.FileChanged{Path: "/etc/passwd", MovedTo: "/tmp/x"},
-		event.UndoPoint{CallID: "c", Roots: []event.UndoFolder{{Path: "/etc", Record: "x"}}},
+		event.UndoPoint{CallID: "c", Roots: []event.UndoFolder{{Path: "/etc", Point: "x"}}},
 		event.TextDelta{Text: "an"},
 		event.TitleChanged{Title: "T"},
 		event.TextDelta{Text: "swer"},

@@ -140,7 +140,7 @@ type ToolJudged struct {
 	Tool
 	Arguments json.RawMessage `json:"arguments"`          // a JSON object
 	Manual    bool            `json:"manual,omitempty"`   // the call waits for the user's approval
-	Decision  string          `json:"decision,omitempty"` // of the policy: allow, ask or deny; empty for a call that cannot run
+	Decision  string          `json:"decision,omitempty"` // of the policy: allow, ask or deny (also for a call that cannot run); empty in imported and older chats
 	Rule      string          `json:"rule,omitempty"`     // the rule that decided
 	Reason    string          `json:"reason,omitempty"`   // the reason for the decision, for the user
 	Offer     bool            `json:"offer,omitempty"`    // the question also offers to run commands in the workspace sandbox without asking
@@ -390,10 +390,10 @@ type UndoPoint struct {
 	Ended bool `json:"ended,omitempty"`
 }
 
-// UndoFolder is a workspace folder of an UndoPoint. Record is the name of its record in chat/undo.
+// UndoFolder is a workspace folder of an UndoPoint.
 type UndoFolder struct {
-	Path   string `json:"path"` // absolute, symlinks resolved
-	Record string `json:"record"`
+	Path  string `json:"path"`   // absolute, symlinks resolved
+	Point string `json:"record"` // the name of its point in chat/undo
 }
 
 // Flag is a mark that the user set after a message. The model never sees it.

@@ -44,28 +44,29 @@ func (b ToolFinished) row() row     { return row{kind: "tool_finished", begins: 
 
 func (b ToolRejected) row() row { return row{kind: "tool_rejected", begins: true, name: b.CallID} }
 
-// Tokens and cost of a request. With `purpose`, a side request; with `subagent`, a request of a
-// subagent's chat; that chat contains the event too.
+// Tokens and cost of a request. With a `purpose`, a side request. With the purpose `subagent`, a
+// request of a subagent's chat, which contains the event too.
 func (b UsageReported) row() row { return row{kind: "usage", interleaves: b.Purpose != ""} }
 
 // The chat's title.
 func (TitleChanged) row() row { return row{kind: "title", interleaves: true} }
 
-// Text from eca, at any position. With `chat`, it names a new fork; with `system`, it announces
-// a change of the system prompt.
+// Text from eca, inside or outside a turn. With `chat`, it names a new fork; with `system`, it
+// announces a change of the system prompt.
 func (Notice) row() row   { return row{kind: "notice"} }
 func (Progress) row() row { return row{kind: "progress", interleaves: true, volatile: true} }
 
-// With `dialog`, eca asked a question that the next `user_message` answers. With `blocked`, the
-// prompt never reaches the model, not even later.
+// With `dialog`, eca asked a question that the next `user_message` answers. With the reason
+// `blocked`, the prompt never reaches the model, not even later.
 func (TurnFinished) row() row { return row{kind: "turn_finished"} }
 
-// Before each change of a file by a tool, with the hash of its contents before (`null` for a
-// new file) and the hash after.
+// A tool is about to change a file. `before` and `after` contain the `hash` of its contents;
+// `before` also has its permissions (`mode`). A new file has no `before`. A move has neither, and
+// `movedTo` is the new path.
 func (FileChanged) row() row { return row{kind: "file_changed"} }
 
-// Before a command whose changes a rollback can undo (`roots`: the recorded folders and the
-// record's name), and again after it, with `ended`.
+// Before a command whose changes a rollback can undo, and again after it, with `ended`. `roots`
+// lists the folders, each with the name of its undo point (`record`).
 func (UndoPoint) row() row { return row{kind: "undo_point"} }
 
 // A mark that the user set.
@@ -83,15 +84,15 @@ func (Pruned) row() row { return row{kind: "pruned"} }
 // The answer broke off. `prompt` is sent to the model as a user message; the user saw `text`.
 func (Continued) row() row { return row{kind: "continued"} }
 
-// Images from before this event are no longer sent.
+// A provider refused an image. Images from before this event are no longer sent to this `model`.
 func (ImagesRefused) row() row { return row{kind: "images_refused"} }
 func (Truncated) row() row     { return row{kind: "truncated"} }
 func (TasksCleared) row() row  { return row{kind: "tasks_cleared"} }
 func (HookStarted) row() row   { return row{kind: "hook_started"} }
 func (HookFinished) row() row  { return row{kind: "hook_finished"} }
 
-// A change by hooks: the text or, for prompts of MCP servers, the messages (`said`) that
-// replace the previous prompt, and text that is added to it.
+// A replacement for the preceding prompt, for the model: `prompt` (a text from a hook), or `said`
+// (the messages of an MCP server's prompt). `context` is text that hooks add to the prompt.
 func (PromptAmended) row() row { return row{kind: "prompt_amended"} }
 
 // The result of a background subagent, which the model gets as a user message. If it is

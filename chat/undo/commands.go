@@ -42,7 +42,7 @@ func (f *Files) Begin(ctx context.Context, chatID string, call tools.Call, plan 
 		if err != nil {
 			return nil, nil, errors.Join(fmt.Errorf("it could not be undone: cannot record the files of %s: %w", root, err), f.End(*p))
 		}
-		p.Roots = append(p.Roots, event.UndoFolder{Path: root, Record: name})
+		p.Roots = append(p.Roots, event.UndoFolder{Path: root, Point: name})
 		notCovered = append(notCovered, more...)
 	}
 	if len(p.Roots) == 0 {
@@ -101,18 +101,18 @@ func (f *Files) end(ctx context.Context, folder event.UndoFolder) error {
 	_, err = r.snapshot(ctx)
 	f.mu.Lock()
 	var others []fileName
-	if c := f.running[folder.Record]; c != nil {
+	if c := f.running[folder.Point]; c != nil {
 		others = c.others
 	}
-	delete(f.running, folder.Record)
+	delete(f.running, folder.Point)
 	f.mu.Unlock()
 	var p point
 	if err == nil {
-		err = read(r.pointFile(folder.Record), &p)
+		err = read(r.pointFile(folder.Point), &p)
 	}
 	if err == nil && p.ID == r.id {
 		p.To, p.Ended, p.Others = r.number, f.opts.Now(), others
-		err = r.storePoint(folder.Record, p)
+		err = r.storePoint(folder.Point, p)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot record what the command changed in %s: %w", folder.Path, err)

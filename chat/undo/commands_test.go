@@ -280,7 +280,7 @@ func TestRollbackAfterDeath(t *testing.T) {
 	l.begin()
 	sh(t, l.root, `rm -r src/deep; echo 1 >src/private; echo 2 >new`)
 	l.files = commandFiles(filepath.Dir(l.files.opts.Dir()))
-	l.rollback("new was changed, but eca ended", "src/private was changed, but eca ended")
+	l.rollback("new was changed, but eca could not record", "src/private was changed, but eca could not record")
 	got := testkit.Tree(t, l.root)
 	if got["src/deep/data"] != before["src/deep/data"] || got["src/deep"] != before["src/deep"] || !strings.HasSuffix(got["src/private"], "1\n") || got["new"] == "" {
 		t.Errorf("%v", got)

@@ -22,7 +22,7 @@ type span struct {
 	record      *record
 	point                 // covers all the commands
 	first, last event.Seq // sequence numbers of the events around them in the chat's log
-	interrupted bool      // the process died during one of them, so there was no scan after it
+	interrupted bool      // there was no scan after one of them: the process died, or the scan failed
 	changes     map[string]change
 	unknown     error // why the changes are unknown
 }
@@ -64,7 +64,7 @@ func (f *Files) Rollback(ctx context.Context, events []event.Event) (problems []
 
 // spans returns the spans of all commands in events.
 func (f *Files) spans(ctx context.Context, events []event.Event) []*span {
-	ends := map[string]event.Seq{} // by record of a point
+	ends := map[string]event.Seq{} // by name of the undo point
 	calls := map[string]event.Seq{}
 	for _, e := range events {
 		switch b := e.Body.(type) {
@@ -75,7 +75,7 @@ func (f *Files) spans(ctx context.Context, events []event.Event) []*span {
 		case event.UndoPoint:
 			for _, folder := range b.Roots {
 				if b.Ended {
-					ends[folder.Record] = e.Seq
+					ends[folder.Point] = e.Seq
 				}
 			}
 		default:
@@ -89,7 +89,7 @@ func (f *Files) spans(ctx context.Context, events []event.Event) []*span {
 		}
 		for _, folder := range p.Roots {
 			s := f.span(ctx, folder)
-			s.first, s.last = e.Seq, max(e.Seq, cmp.Or(ends[folder.Record], calls[p.CallID]))
+			s.first, s.last = e.Seq, max(e.Seq, cmp.Or(ends[folder.Point], calls[p.CallID]))
 			all = append(all, s)
 		}
 	}
@@ -122,7 +122,7 @@ func (f *Files) spans(ctx context.Context, events []event.Event) []*span {
 // span returns the span of one command in a folder.
 func (f *Files) span(ctx context.Context, folder event.UndoFolder) *span {
 	s := &span{record: f.record(folder.Path)}
-	s.unknown = read(s.record.pointFile(filepath.Base(folder.Record)), &s.point)
+	s.unknown = read(s.record.pointFile(filepath.Base(folder.Point)), &s.point)
 	if s.unknown != nil || s.ended() {
 		return s
 	}
@@ -181,7 +181,7 @@ func (s *span) undo(ctx context.Context, failed map[string]bool) (problems []str
 		case foreign[name]:
 			problems = append(problems, full+" may have been changed by another chat while the command ran")
 		case s.interrupted && c.New != nil:
-			problems = append(problems, full+" was changed, but eca ended before the command did, so eca does not know who changed it")
+			problems = append(problems, full+" was changed, but eca could not record the files at the end of the command, so eca does not know who changed it")
 		case !c.New.same(now):
 			problems = append(problems, full+" was changed since")
 		case c.Old != nil && c.Old.Kind == isSpecial, c.Old != nil && c.Old.Kind == isFile && c.Old.Hash == "":

@@ -2,15 +2,16 @@
 //
 // Before a tool changes a file, the old content is saved in esrp/artifact. The changes of a shell
 // command are not known in advance, so the whole workspace is scanned before and after it
-// (commands.go): files that git does not ignore with their contents and permissions, symlinks and
-// folders. Each workspace folder has a record of these scans (record.go). A scan reads only files that
-// have changed since the last scan. It does not read or write the user's Git repository, and runs no
-// other programs.
+// (commands.go): the contents and permissions of the files, the symlinks and the folders that git does
+// not ignore. Each workspace folder has a record of these scans (record.go). A scan reads only files
+// that have changed since the last scan. It reads the ignore rules of the user's Git repository, but
+// not its index or objects. It changes nothing in the repository, and runs no other programs.
 //
-// A rollback restores a file only if no other program has changed the file since; otherwise it
-// notifies the user. All changes during a command count as changes by the command, except those of
-// other chats. A rollback cannot restore content that was too large to save, or that was deleted
-// because of its age.
+// A rollback restores the content of a file only if no other program has changed the file since;
+// otherwise it notifies the user. It moves a file or folder back even if the content has changed since,
+// but not if there is something new at the old path. All changes during a command count as changes by
+// the command, except those of other chats. A rollback cannot restore content that was too large to
+// save, or that was deleted because of its age.
 //
 // Files are opened without following symlinks (internal/safeio): if a file, or a folder on its path,
 // has been replaced with a symlink, it is not restored.
@@ -39,8 +40,8 @@ type Options struct {
 	OwnFolders []string // eca's own folders, which are never recorded
 	Now        func() time.Time
 	// Covers reports whether a call needs an undo point, because it runs a command without the
-	// user's approval. It returns an error if such a command may not run without approval. If Covers
-	// is nil, no call needs an undo point.
+	// user's approval. An error tells why the workspace rule must not allow the command; the user
+	// is then asked. If Covers is nil, no call needs an undo point.
 	Covers func(tools.Call, tools.Plan) (bool, error)
 }
 
@@ -50,7 +51,7 @@ type Files struct {
 
 	mu      sync.Mutex // guards the fields below
 	records map[string]*record
-	running map[string]*running // running commands, by the names of their points
+	running map[string]*running // running commands, by the names of their undo points
 }
 
 var _ chat.Files = (*Files)(nil)
@@ -63,7 +64,7 @@ func New(o Options) *Files {
 // maxFile is the maximum size, in bytes, of a file whose content is saved.
 const maxFile = 64 << 20
 
-// Writing implements chat.Files.
+// Writing implements chat.Files: it saves the old content of a file that a tool is about to write.
 func (f *Files) Writing(ctx context.Context, chatID, path string, content []byte) (event.FileChanged, error) {
 	f.noteWrite(chatID, path)
 	change := event.FileChanged{Path: path, After: &event.FileVersion{Hash: artifact.Hash(content)}}
@@ -88,8 +89,8 @@ func (f *Files) Writing(ctx context.Context, chatID, path string, content []byte
 	return change, err
 }
 
-// restore undoes a tool's change. It returns an error, and does not change the file, if the file has
-// been changed since.
+// restore undoes a tool's change. It returns an error, and does not change the file, if the content
+// of the file has been changed since. It moves a moved file back even then.
 func (f *Files) restore(ctx context.Context, c event.FileChanged) error {
 	if c.MovedTo != "" {
 		return moveBack(c)
@@ -143,24 +144,24 @@ func moveBack(c event.FileChanged) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s cannot be reached: %w", c.MovedTo, err)
 	}
-	there := moved != nil
-	to, err := safeio.OpenEntry("", c.Path, there)
-	if err != nil && !there && errors.Is(err, fs.ErrNotExist) {
+	movedExists := moved != nil
+	to, err := safeio.OpenEntry("", c.Path, movedExists)
+	if err != nil && !movedExists && errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s no longer exists", c.MovedTo)
 	}
 	if err != nil {
 		return fmt.Errorf("%s cannot be reached: %w", c.Path, err)
 	}
 	defer to.Close()
-	back, _, err := to.Stat()
+	atOldPath, _, err := to.Stat()
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s cannot be reached: %w", c.Path, err)
-	case !there && back != nil:
+	case !movedExists && atOldPath != nil:
 		return nil // it was never moved, or has been moved back
-	case !there:
+	case !movedExists:
 		return fmt.Errorf("%s no longer exists", c.MovedTo)
-	case back != nil:
+	case atOldPath != nil:
 		return fmt.Errorf("%s cannot be moved back: there is a new %s", c.MovedTo, c.Path)
 	}
 	return safeio.Move(from, to)

@@ -96,8 +96,8 @@ func serveHTTP(ctx context.Context, a *agent.Agent, f ecpFlags, token string, st
 	return serveUntil(ctx, listener, handler, a.Close) // Close answers the running calls
 }
 
-// rpcLimit parses the value of ECP_RPC_TIMEOUT: seconds, finite and above zero (ecp.md 1.5). It
-// returns 0 for an empty value.
+// rpcLimit parses the value of ECP_RPC_TIMEOUT: seconds, finite and above zero
+// (docs/contracts/ecp.md 1.5). It returns 0 for an empty value.
 func rpcLimit(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil

@@ -23,7 +23,7 @@ func (l *Logins) loginBrowser(ctx context.Context, name string, p config.Provide
 	if server.AuthorizeURL == "" {
 		return auth.Step{}, &auth.InvalidError{Reason: fmt.Sprintf("the login server of provider %s offers no login by browser; use the method %s", l.config().Spelled(name), methodDevice)}
 	}
-	b, err := client.Browser(server)
+	b, err := client.StartBrowserLogin(server)
 	if err != nil {
 		return auth.Step{}, &auth.InvalidError{Reason: fmt.Sprintf("provider %s: %v", l.config().Spelled(name), err)}
 	}
@@ -54,7 +54,7 @@ func (l *Logins) loginDevice(ctx context.Context, name string, p config.Provider
 	if server.DeviceURL == "" {
 		return auth.Step{}, &auth.InvalidError{Reason: fmt.Sprintf("the login server of provider %s offers no login by code; use the method %s", l.config().Spelled(name), methodBrowser)}
 	}
-	device, err := client.Device(ctx, server)
+	device, err := client.StartDeviceLogin(ctx, server)
 	if err != nil {
 		return auth.Step{}, &auth.InvalidError{Reason: fmt.Sprintf("provider %s: %v", l.config().Spelled(name), err)}
 	}

@@ -113,7 +113,7 @@ func (a *Agent) Close() {
 	a.work.Wait()
 }
 
-// reset begins another conversation (ecp.md 1.1). It keeps the changes that steps made to the
+// reset begins another conversation (docs/contracts/ecp.md 1.1). It keeps the changes that steps made to the
 // workspace.
 func (a *Agent) reset(context.Context, json.RawMessage, time.Time) (any, *ecp.Error) {
 	a.deleteChat()

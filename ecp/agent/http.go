@@ -13,8 +13,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
-// Handler serves the protocol over HTTP (ecp.md 1.6): one message or array per POST to ecp.Endpoint.
-// Answers are JSON, or one server-sent event if the client accepts only that.
+// Handler serves the protocol over HTTP (docs/contracts/ecp.md 1.6): one message or array per POST to
+// ecp.Endpoint. The answers are JSON. If the client accepts only server-sent events, and at least one
+// message has an id, the answers are one such event.
 func (a *Agent) Handler(o httpguard.Options) http.Handler {
 	return &handler{a, httpguard.New(o, httpguard.Pages{Own: true, Methods: http.MethodPost, Headers: "Content-Type, Accept, Authorization"})}
 }
@@ -24,7 +25,8 @@ type handler struct {
 	guard *httpguard.Guard
 }
 
-// ServeHTTP implements http.Handler. The checks are in the order of the reference.
+// ServeHTTP implements http.Handler. The checks are in the order of the reference
+// implementation of ECP (docs/ecp-defects.md).
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != ecp.Endpoint {
 		http.Error(w, "the only path is "+ecp.Endpoint, http.StatusNotFound)
@@ -45,7 +47,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refused.Write(w)
 		return
 	}
-	plain, events := accepts(r.Header.Values("Accept"))
+	plain, events := acceptedTypes(r.Header.Values("Accept"))
 	if !plain && !events {
 		http.Error(w, "Accept must include application/json or text/event-stream", http.StatusNotAcceptable)
 		return
@@ -57,8 +59,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.post(w, r, !plain)
 }
 
-// post answers a message.
-func (h *handler) post(w http.ResponseWriter, r *http.Request, events bool) {
+// post answers a message. onlyEvents is set if the client does not accept JSON.
+func (h *handler) post(w http.ResponseWriter, r *http.Request, onlyEvents bool) {
 	body, err := httpguard.ReadBody(w, r, MaxMessage)
 	switch {
 	case errors.Is(err, httpguard.ErrTooLarge):
@@ -69,8 +71,9 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request, events bool) {
 		return
 	}
 	list, batch := parse(body)
-	answers, _ := h.agent.accept(r.Context(), list)
-	if events && slices.ContainsFunc(list, func(m message) bool { return m.ID != nil }) {
+	answers, _ := h.agent.enqueueMessages(r.Context(), list)
+	streaming := onlyEvents && slices.ContainsFunc(list, func(m message) bool { return m.ID != nil })
+	if streaming {
 		w.Header().Set("Content-Type", sse.ContentType)
 		w.Header().Set("Cache-Control", "no-store")
 		_ = http.NewResponseController(w).Flush() // so that the client sees that its call has arrived
@@ -90,7 +93,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request, events bool) {
 		http.Error(w, "cannot encode the answer", http.StatusInternalServerError)
 		return
 	}
-	if w.Header().Get("Content-Type") == sse.ContentType {
+	if streaming {
 		_, _ = w.Write(sse.Append(nil, "", "message", line))
 		return
 	}
@@ -101,8 +104,8 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request, events bool) {
 	_, _ = w.Write(line) // fails if the client disconnected
 }
 
-// accepts reports which kinds of answers an Accept header allows. Without the header, both are.
-func accepts(header []string) (plain, events bool) {
+// acceptedTypes reports which kinds of answers an Accept header allows. Without the header, both are.
+func acceptedTypes(header []string) (plain, events bool) {
 	if len(header) == 0 {
 		return true, true
 	}

@@ -69,7 +69,7 @@ const (
 	isTrue    = `{"jsonrpc":"2.0","id":1,"result":true}`
 )
 
-// The HTTP statuses (ecp.md 1.6).
+// The HTTP statuses (docs/contracts/ecp.md 1.6).
 func TestHTTPStatus(t *testing.T) {
 	r := newRig(t, options{model: "turns: []"})
 	s := r.site(httpguard.Options{Origins: []string{"https://good.example"}, Hosts: []string{"eval.example"}})

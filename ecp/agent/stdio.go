@@ -24,8 +24,8 @@ const (
 	lastAnswersTime = 500 * time.Millisecond
 )
 
-// Serve answers the messages on r, one JSON object per line (ecp.md 1.4), until r ends, w cannot be
-// written, or ctx ends. It then waits a limited time for the last answers, and returns even if a
+// Serve answers the messages on r, one JSON object per line (docs/contracts/ecp.md 1.4), until r ends,
+// w cannot be written, or ctx ends. It then waits a limited time for the last answers, and returns even if a
 // read or a write hangs. It does not close the agent.
 func (a *Agent) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 	s := &stdio{agent: a, w: w, broken: make(chan struct{}), unread: make(chan struct{}, maxUnread)}
@@ -120,7 +120,7 @@ func (s *stdio) answerLine(ctx context.Context, line []byte) {
 		return
 	}
 	list, batch := parse(line)
-	answers, ordered := s.agent.accept(ctx, list)
+	answers, ordered := s.agent.enqueueMessages(ctx, list)
 	var before, written chan struct{}
 	if ordered {
 		before, written = s.last, make(chan struct{})

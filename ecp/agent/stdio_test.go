@@ -18,7 +18,7 @@ import (
 )
 
 // Any input gets the answer that the protocol requires, or none, and the agent keeps running
-// (ecp.md 1.3, 1.4).
+// (docs/contracts/ecp.md 1.3, 1.4).
 func TestLines(t *testing.T) {
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: ok}]}"})
 	c := r.connect()

@@ -27,7 +27,7 @@ func (a *Agent) step(ctx context.Context, params json.RawMessage, arrived time.T
 	if err != nil {
 		return nil, ecp.Errorf(ecp.CodeInvalidParams, "Invalid params: %v", err)
 	}
-	if a.settings == nil { // calling initialize is optional (ecp.md 1.1)
+	if a.settings == nil { // calling initialize is optional (docs/contracts/ecp.md 1.1)
 		if err := a.configure(ctx, ecp.Config{}); err != nil {
 			return nil, ecp.Errorf(ecp.CodeFailed, "%s", a.opts.Host.Clean(err.Error()))
 		}

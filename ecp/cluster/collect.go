@@ -10,15 +10,17 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// lead waits until this process becomes the leader of the run, and keeps the lead until the run has
-// ended.
-func (f *Follower) lead(ctx context.Context, leads chan<- struct{}, finished <-chan bool) {
+// lead waits until this process becomes the leader of the run, signals leading, and keeps the lead
+// until ctx ends. If the run is over then, lead acknowledges the run's message; otherwise it returns the
+// message, so that another process can lead. It receives from complete, once, whether every attempt has
+// a result; Schedule sends that before ctx ends.
+func (f *Follower) lead(ctx context.Context, leading chan<- struct{}, complete <-chan bool) {
 	msg := f.planMessage(ctx)
 	if msg == nil {
 		return
 	}
 	select {
-	case leads <- struct{}{}:
+	case leading <- struct{}{}:
 	case <-ctx.Done():
 	}
 	stop := msg.KeepAlive(nil)
@@ -26,8 +28,10 @@ func (f *Follower) lead(ctx context.Context, leads chan<- struct{}, finished <-c
 	stop()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.c.lease)
 	defer cancel()
+	// The run is over if every attempt has a result, or if a process has ended the run.
+	allResults := <-complete
 	st, err := f.c.State(last, f.doc.Run)
-	if <-finished || err == nil && (st.State == StateFinished || st.State == StateCancelled) {
+	if allResults || err == nil && (st.State == StateFinished || st.State == StateCancelled) {
 		_ = msg.Acknowledge(last)
 		return
 	}
@@ -35,8 +39,8 @@ func (f *Follower) lead(ctx context.Context, leads chan<- struct{}, finished <-c
 	_ = f.c.conn.Flush(last)
 }
 
-// planMessage waits for the run's message in planStream, whose receiver is the leader. It returns nil
-// if ctx ends.
+// planMessage waits for the run's message in planStream; the process that receives it is the leader. It
+// returns nil if ctx ends.
 func (f *Follower) planMessage(ctx context.Context) *jet.Delivery {
 	for ctx.Err() == nil {
 		consumer, err := f.c.conn.Consumer(ctx, planStream, "plan-"+f.doc.Run)
@@ -61,8 +65,8 @@ func (f *Follower) collect(ctx context.Context, to chan<- arrival) {
 			f.c.log.Warn("cluster: a result cannot be read", "run", f.doc.Run, "err", err)
 			return nil
 		}
-		a, diff := f.c.attempt(ctx, m.Data)
-		f.keepDiff(ctx, &a, key, diff)
+		a, diffBlob := f.c.decodeAttempt(ctx, m.Data)
+		f.keepDiff(ctx, &a, key, diffBlob)
 		select {
 		case to <- arrival{m.Seq, key, a}:
 			return nil
@@ -75,7 +79,8 @@ func (f *Follower) collect(ctx context.Context, to chan<- arrival) {
 	}
 }
 
-// keepDiff writes the diff of an attempt to FollowOptions.Artifacts.
+// keepDiff writes the diff of an attempt to FollowOptions.Artifacts, and records its path, or the error,
+// in the attempt. The diff is in a blob; its name is empty if there is no diff.
 func (f *Follower) keepDiff(ctx context.Context, a *report.Attempt, key attemptKey, blob string) {
 	if f.opts.Artifacts == "" || blob == "" {
 		return

@@ -106,7 +106,7 @@ func (f *Follower) Schedule(ctx context.Context, jobs iter.Seq[runtime.Job], don
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
 	defer cancel()
-	results, states, leads := make(chan arrival, 256), make(chan State, 16), make(chan struct{})
+	results, states, leading := make(chan arrival, 256), make(chan State, 16), make(chan struct{})
 	if err := f.c.watchStates(inner, stateKey(f.doc.Run), func(_ string, st State) {
 		select {
 		case states <- st:
@@ -116,14 +116,14 @@ func (f *Follower) Schedule(ctx context.Context, jobs iter.Seq[runtime.Job], don
 		f.fail(err)
 	}
 	helpers.Go(func() { f.collect(inner, results) })
-	finished := make(chan bool, 1)
+	complete := make(chan bool, 1)
 	if f.opts.Lead && !f.opts.Snapshot {
-		helpers.Go(func() { f.lead(inner, leads, finished) })
+		helpers.Go(func() { f.lead(inner, leading, complete) })
 	}
 	if f.Err() == nil {
-		s.loop(ctx, inner, results, states, leads)
+		s.loop(ctx, inner, results, states, leading)
 	}
-	finished <- s.complete()
+	complete <- s.complete()
 	for _, e := range s.open {
 		done(e.job, nil)
 	}
@@ -136,7 +136,7 @@ func (f *Follower) Schedule(ctx context.Context, jobs iter.Seq[runtime.Job], don
 func (s *session) complete() bool { return s.ended && len(s.open) == 0 && len(s.parked) == 0 }
 
 // loop handles events until the run is over for this process.
-func (s *session) loop(ctx, inner context.Context, results <-chan arrival, states <-chan State, leads <-chan struct{}) {
+func (s *session) loop(ctx, inner context.Context, results <-chan arrival, states <-chan State, leading <-chan struct{}) {
 	var start uint64
 	err := s.c.conn.ThroughOutages(inner, "read the results of the run "+s.doc.Run, func() (err error) {
 		start, err = s.lastResult(inner)
@@ -167,7 +167,7 @@ func (s *session) loop(ctx, inner context.Context, results <-chan arrival, state
 			s.arrive(r)
 		case s.state = <-states:
 			s.offerAll(inner)
-		case <-leads:
+		case <-leading:
 			s.leading = true
 			s.offerAll(inner)
 		case <-over:

@@ -54,9 +54,9 @@ func (r result) message(subject string, a *report.Attempt) (jet.Message, error) 
 	return jet.Message{Subject: subject, Data: raw, Header: map[string]string{headerStatus: a.Status, headerCost: strconv.FormatFloat(cost, 'g', -1, 64)}}, nil
 }
 
-// attempt returns the attempt of a result, and the name of its diff. If the attempt cannot be read, it
-// returns one with an error.
-func (c *Cluster) attempt(ctx context.Context, raw []byte) (report.Attempt, string) {
+// decodeAttempt returns the attempt of a result, and the name of the blob with its diff. If the attempt
+// cannot be read, it returns one with an error.
+func (c *Cluster) decodeAttempt(ctx context.Context, raw []byte) (report.Attempt, string) {
 	var r result
 	err := json.Unmarshal(raw, &r)
 	if err == nil && r.Attempt == nil && r.Blob != "" {

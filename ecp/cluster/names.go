@@ -15,7 +15,7 @@ import (
 // them.
 const (
 	workStream     = "ECP_WORK" // a message for each attempt that was published and has not ended
-	planStream     = "ECP_PLAN" // a message for each run that has not ended; its receiver is the leader
+	planStream     = "ECP_PLAN" // a message for each run that has not ended; the process that receives it is the leader
 	resultStreams  = "ECPR_"    // prefix of the stream of a run, before the id of the run
 	runsBucket     = "ecp-runs"
 	fixturesBucket = "ecp-fixtures"

@@ -100,20 +100,20 @@ func (i *ids) next() json.RawMessage {
 	return fmt.Appendf(nil, "%d", i.last)
 }
 
-// match reports whether an object from the agent answers the call with this id. Stray output does
-// not: an object other than a response, or a late or repeated response with the id of an earlier
-// call. Any other response must be meant for the only open call, so a wrong id is an error
+// matchAnswer reports whether an object from the agent answers the call with this id. If the object is
+// not a response, or is a late or repeated response with the id of an earlier call, matchAnswer adds it
+// to stray. Any other response must be meant for the only open call, so a wrong id is an error
 // immediately, rather than after the time limit.
-func (n *strayOutput) match(raw, id []byte) (r ecp.Response, mine bool, err error) {
+func matchAnswer(raw, id []byte, stray *strayOutput) (r ecp.Response, mine bool, err error) {
 	r, err = ecp.ParseResponse(raw)
 	switch {
 	case r.Answers(id):
 		return r, true, err
 	case !ecp.IsResponse(raw):
-		n.add("JSON that answers nothing", raw)
+		stray.add("JSON that answers nothing", raw)
 		return r, false, nil
 	case isEarlier(r.ID, id):
-		n.add("answers with the id of an earlier call", raw)
+		stray.add("answers with the id of an earlier call", raw)
 		return r, false, nil
 	case r.ID == nil:
 		return r, true, fmt.Errorf("the answer has no id, the call has %s", id)

@@ -109,7 +109,7 @@ func (c *httpConn) read(resp *http.Response, id []byte) (ecp.Response, error) {
 		return ecp.Response{}, broken("the answer (%d) is empty", resp.StatusCode)
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	r, mine, err := c.strayOutput.match(data, id)
+	r, mine, err := matchAnswer(data, id, &c.strayOutput)
 	switch text := clip(string(data[:min(len(data), 2*maxShown)]), maxShown); {
 	case err != nil:
 		return r, broken("%v: %s", err, text)
@@ -142,7 +142,7 @@ func (c *httpConn) readEvents(body io.Reader, id []byte) (ecp.Response, error) {
 			c.strayOutput.add("events that are not JSON", data)
 			continue
 		}
-		r, mine, err := c.strayOutput.match(data, id)
+		r, mine, err := matchAnswer(data, id, &c.strayOutput)
 		switch {
 		case err != nil:
 			return r, broken("%v", err)

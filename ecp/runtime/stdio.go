@@ -18,7 +18,8 @@ import (
 const (
 	// maxLine limits the size of an answer, in bytes.
 	maxLine = 64 << 20
-	// maxOutput limits all output of an agent together, in bytes.
+	// maxOutput limits what an agent prints to stdout in total, in bytes, without blank lines and the
+	// blanks around lines.
 	maxOutput = 256 << 20
 	// stopGrace is how long an agent may take to end after its input ended.
 	stopGrace = 2 * time.Second
@@ -29,7 +30,7 @@ type stdio struct {
 	proc        *lineproc.Process
 	tail        lineproc.Tail
 	strayOutput strayOutput
-	outputBytes int         // total size of its output, in bytes; owned by the reader
+	outputBytes int         // what counts toward maxOutput; owned by the reader
 	answers     chan []byte // objects that may be answers
 }
 
@@ -63,8 +64,8 @@ func (c *stdio) notes() []string { return c.strayOutput.list() }
 
 func (c *stdio) stderr() string { return c.tail.String() }
 
-// line handles a line that the agent printed: it passes on objects that may be answers, and counts
-// other output.
+// line handles a line that the agent printed: it passes on objects that may be answers, notes other
+// output as stray, and enforces maxOutput.
 func (c *stdio) line(ended <-chan struct{}, line []byte, cut bool) error {
 	c.outputBytes += len(line)
 	switch {
@@ -133,7 +134,7 @@ func (c *stdio) answer(raw, id []byte) (r ecp.Response, mine bool, err error) {
 	if !json.Valid(raw) {
 		return r, true, fmt.Errorf("the answer is invalid JSON: %s", whyNoJSON(raw))
 	}
-	return c.strayOutput.match(raw, id)
+	return matchAnswer(raw, id, &c.strayOutput)
 }
 
 // whyNoJSON describes a JSON error, with the text around it.

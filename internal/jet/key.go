@@ -6,7 +6,8 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// Key is an nkey with its secret, which identifies its owner to servers and signs data.
+// Key is an nkey (a key pair of NATS), including its secret part. It identifies its owner to servers,
+// and signs data.
 type Key struct {
 	pair   nkeys.KeyPair
 	public string
@@ -15,22 +16,25 @@ type Key struct {
 // NewKey creates a user nkey.
 func NewKey() (*Key, error) {
 	pair, err := nkeys.CreateUser()
-	return withPublic(pair, err)
+	if err != nil {
+		return nil, fmt.Errorf("cannot create an nkey: %w", err)
+	}
+	return withPublic(pair)
 }
 
 // ParseKey parses the seed of an nkey.
 func ParseKey(seed []byte) (*Key, error) {
 	pair, err := nkeys.FromSeed(seed)
-	return withPublic(pair, err)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the nkey: %w", err)
+	}
+	return withPublic(pair)
 }
 
-func withPublic(pair nkeys.KeyPair, err error) (*Key, error) {
-	if err != nil {
-		return nil, fmt.Errorf("the nkey cannot be read: %w", err)
-	}
+func withPublic(pair nkeys.KeyPair) (*Key, error) {
 	public, err := pair.PublicKey()
 	if err != nil {
-		return nil, fmt.Errorf("the nkey cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot read the public key of the nkey: %w", err)
 	}
 	return &Key{pair, public}, nil
 }

@@ -20,7 +20,7 @@ const defaultClientName = "ECA (Editor Code Assistant)"
 // choice is the OAuth client that eca uses, with the listener for its redirect.
 type choice struct {
 	registration    oauth.Registration
-	landing         *oauth.Browser
+	landing         *oauth.BrowserLogin
 	registeredByECA bool
 }
 
@@ -77,7 +77,7 @@ func (a *Account) accepts(redirect string) bool {
 }
 
 // listen starts to listen for the browser's return.
-func (a *Account) listen(client *oauth.Client, redirect string) (*oauth.Browser, error) {
+func (a *Account) listen(client *oauth.Client, redirect string) (*oauth.BrowserLogin, error) {
 	b, err := client.Land(redirect)
 	if err != nil {
 		return nil, err

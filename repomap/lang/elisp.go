@@ -12,7 +12,7 @@ func elisp() *Language {
 		words: words(
 			wordsAs(word{role: definer, kind: Function}, "defun defsubst cl-defun cl-defmethod cl-defgeneric define-inline defadvice defalias iter-defun"),
 			wordsAs(word{role: definer, kind: Function}, "define-minor-mode define-globalized-minor-mode define-derived-mode define-generic-mode transient-define-prefix transient-define-suffix transient-define-infix transient-define-argument"),
-			wordsAs(word{role: definer, kind: Macro}, "defmacro cl-defmacro define-error"),
+			wordsAs(word{role: definer, kind: Macro}, "defmacro cl-defmacro define-error"), // there is no kind for the error symbols of define-error
 			wordsAs(word{role: definer, kind: Variable}, "defvar defvar-local defcustom defface defgroup"),
 			wordsAs(word{role: definer, kind: Constant}, "defconst"),
 			wordsAs(word{role: definer, kind: Class}, "cl-defstruct defclass"),
@@ -25,11 +25,12 @@ func elisp() *Language {
 				if o.is(at, "defvar") && o.isMark(name+1, ')') { // only declares it
 					return -1
 				}
-				if o.isMark(name, '\'') || o.isMark(name, '(') {
+				if o.isMark(name, '\'') || o.isMark(name, '(') { // (defalias 'name ...), (cl-defstruct (name ...) ...)
 					name++
 				}
 				return name
 			},
+			// The value of a variable can pass for parameters; its signature then includes the value.
 			params: func(o *outline, i int) bool { return o.isMark(i, '(') },
 		}).read,
 	}

@@ -5,7 +5,7 @@ type lisp struct {
 	conditions bool // a definition may also follow the keyword of a reader conditional: `#?(:clj (defn name`
 	// name returns the index of the name after the keyword at a token, or -1.
 	name func(o *outline, at int) int
-	// params reports whether a token is the parameter list, which ends a signature.
+	// params reports whether a token begins the parameter list, which ends a signature.
 	params func(o *outline, i int) bool
 }
 

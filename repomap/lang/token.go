@@ -14,8 +14,8 @@ type text struct {
 	nameStart string // bytes that can begin names, besides letters and _
 	nameBytes string // bytes that names can contain, besides letters, digits and _
 	nameEnd   string // bytes of which a name may have one at its end
-	// special reads other elements: it is called first at each byte in at, and returns false if
-	// it finds no such element.
+	// special reads other elements. It is called first at each byte in specialBytes, and returns
+	// false if it finds no such element.
 	specialBytes string
 	special      func(*lexer) bool
 

@@ -30,19 +30,19 @@ type document struct {
 	before  []tools.Diagnostic // the diagnostics of the previous version
 }
 
-// lock waits for the turn to send the server notifications about documents.
+// lock locks docsLock. It fails if the server has ended or ctx ends.
 func (s *server) lock(ctx context.Context) error {
 	select {
-	case s.turn <- struct{}{}:
+	case s.docsLock <- struct{}{}:
 		return nil
 	case <-s.ended:
-		return s.reason()
+		return s.endError()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (s *server) unlock() { <-s.turn }
+func (s *server) unlock() { <-s.docsLock }
 
 // refresh notifies the server of changes on the disk since the last call: in documents, in their
 // folders, and in the files that describe the project.
@@ -86,7 +86,7 @@ func (s *server) changesIn(dir string) (out []fileEvent) {
 	now := map[string]time.Time{}
 	entries, _ := os.ReadDir(dir) // a deleted folder has no entries
 	for _, e := range entries[:min(len(entries), maxListed)] {
-		if s.server.files[filepath.Ext(e.Name())] == "" && !slices.Contains(s.server.markers, e.Name()) {
+		if s.installed.files[filepath.Ext(e.Name())] == "" && !slices.Contains(s.installed.markers, e.Name()) {
 			continue
 		}
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
@@ -117,7 +117,7 @@ func (s *server) changesIn(dir string) (out []fileEvent) {
 }
 
 // open opens a file in the server, or sends its new text. A file that is deleted, binary or too
-// long is closed instead. It returns the version, or 0. The caller has the turn.
+// long is closed instead. It returns the version, or 0. The caller holds docsLock.
 func (s *server) open(ctx context.Context, path string) (version int, err error) {
 	info, statErr := os.Stat(path)
 	if statErr != nil || !info.Mode().IsRegular() || info.Size() > maxText {
@@ -156,12 +156,12 @@ func (s *server) open(ctx context.Context, path string) (version int, err error)
 	switch {
 	case fresh:
 		if dir := filepath.Dir(path); s.folders[dir] == nil {
-			s.changesIn(dir)
+			s.changesIn(dir) // remembers the files, so that the next call returns the changes since
 		}
 		if err := s.closeOldest(ctx); err != nil {
 			return 0, err
 		}
-		err = s.conn.Notify(ctx, "textDocument/didOpen", didOpen{documentItem{d.uri, s.server.files[filepath.Ext(path)], version, string(data)}})
+		err = s.conn.Notify(ctx, "textDocument/didOpen", didOpen{documentItem{d.uri, s.installed.files[filepath.Ext(path)], version, string(data)}})
 	case changed:
 		err = s.conn.Notify(ctx, "textDocument/didChange", didChange{versionedDocument{d.uri, version}, []contentChange{{string(data)}}})
 		if wanted, text := s.offers.saves(); wanted && err == nil {

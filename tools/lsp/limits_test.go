@@ -44,8 +44,8 @@ func TestIdleServersAreStopped(t *testing.T) {
 	r.want(r.write("a.toy", "ERR x\n"), "a.toy:1:5: error: x [toy 7]")
 	s := r.serverFor("a.toy")
 	time.Sleep(10 * r.servers.checkInterval)
-	if s.reason() != nil {
-		t.Fatalf("it was stopped while in use: %v", s.reason())
+	if s.endError() != nil {
+		t.Fatalf("it was stopped while in use: %v", s.endError())
 	}
 	setUsed := func(at time.Time) {
 		r.servers.mu.Lock()
@@ -54,8 +54,8 @@ func TestIdleServersAreStopped(t *testing.T) {
 	}
 	setUsed(time.Now().Add(time.Minute - idleTime))
 	time.Sleep(10 * r.servers.checkInterval)
-	if s.reason() != nil {
-		t.Fatalf("it was stopped before %s without use: %v", idleTime, s.reason())
+	if s.endError() != nil {
+		t.Fatalf("it was stopped before %s without use: %v", idleTime, s.endError())
 	}
 	setUsed(time.Now().Add(-idleTime - time.Minute))
 	r.awaitEnd(s)
@@ -105,8 +105,8 @@ func TestRunningServersAreLimited(t *testing.T) {
 		all = append(all, r.serverFor(fmt.Sprintf("p%d/a.toy", i)))
 	}
 	r.awaitEnd(all[1])
-	if ended := slices.IndexFunc(all, func(s *server) bool { return s != all[1] && s.reason() != nil }); ended >= 0 {
-		t.Errorf("server %d has ended: %v", ended, all[ended].reason())
+	if ended := slices.IndexFunc(all, func(s *server) bool { return s != all[1] && s.endError() != nil }); ended >= 0 {
+		t.Errorf("server %d has ended: %v", ended, all[ended].endError())
 	}
 	if list := r.servers.Failures(); len(list) != 0 {
 		t.Errorf("%q", list)

@@ -66,10 +66,10 @@ func (v *View) openFile(ctx context.Context, path string) (s *server, uri string
 // call sends a request to the server. Errors name the server.
 func (s *server) call(ctx context.Context, method string, params, result any) error {
 	if err := s.conn.Call(ctx, method, params, result); err != nil {
-		if ended := s.reason(); ended != nil {
+		if ended := s.endError(); ended != nil {
 			err = ended
 		}
-		return fmt.Errorf("%s: %w", s.server.program.name, err)
+		return fmt.Errorf("%s: %w", s.installed.program.name, err)
 	}
 	return nil
 }

@@ -300,8 +300,8 @@ func (s *server) pull(ctx context.Context, path string, version int) {
 	s.reports.notifyArrival(s.manager.opts.Now())
 }
 
-// allDiagnostics returns the diagnostics of all files by path: the given path of a file, or else
-// the workspace's name for it.
+// allDiagnostics returns the diagnostics of all files by path: the given path of a file, or else the
+// path as the client writes it.
 func (s *server) allDiagnostics(given ...string) map[string][]tools.Diagnostic {
 	names := map[string]string{}
 	for _, path := range given {

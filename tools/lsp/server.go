@@ -22,7 +22,7 @@ import (
 // server is one run of a language server.
 type server struct {
 	manager   *Servers
-	server    installedServer
+	installed installedServer
 	root      string // of the project, resolved
 	names     []rootName
 	workspace *workspace.Workspace
@@ -39,14 +39,14 @@ type server struct {
 	offers        initializeResult // set before ready is closed, unless it could not start
 	stderr        lineproc.Tail
 
-	turn    chan struct{}                   // contains one element while notifications about documents are sent
-	folders map[string]map[string]time.Time // files in the folders of documents; guarded by turn
+	docsLock chan struct{}                   // a mutex (lock, unlock), held while notifications about documents are sent
+	folders  map[string]map[string]time.Time // files in the folders of documents; guarded by docsLock
 
-	mu      sync.Mutex // guards the fields below
-	stopped bool
-	why     error // why the server ended
-	docs    map[string]*document
-	reports reports
+	mu        sync.Mutex // guards the fields below
+	stopped   bool
+	endReason error // why the server has ended or is being stopped; nil if that is not a failure
+	docs      map[string]*document
+	reports   reports
 }
 
 // rootName is a workspace folder, as the client writes it and with symlinks resolved.
@@ -58,9 +58,9 @@ func newServer(m *Servers, f installedServer, root string, roots []string) *serv
 		names = append(names, rootName{r, workspace.Resolve(r)})
 	}
 	return &server{
-		manager: m, server: f, root: root, names: names, workspace: workspace.New(roots...),
+		manager: m, installed: f, root: root, names: names, workspace: workspace.New(roots...),
 		ready: make(chan struct{}), ended: make(chan struct{}), stopRequested: make(chan struct{}),
-		turn: make(chan struct{}, 1), folders: map[string]map[string]time.Time{},
+		docsLock: make(chan struct{}, 1), folders: map[string]map[string]time.Time{},
 		docs: map[string]*document{}, reports: newReports(),
 	}
 }
@@ -70,34 +70,35 @@ func (s *server) stop(reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.stopped {
-		s.stopped, s.why = true, reason
+		s.stopped, s.endReason = true, reason
 		close(s.stopRequested)
 	}
 }
 
-// reason returns why the server does not accept requests, or nil.
-func (s *server) reason() error {
+// endError returns why the server has ended; nil if it has not ended.
+func (s *server) endError() error {
 	select {
 	case <-s.ended:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.why == nil {
+		if s.endReason == nil {
 			return errors.New("the language server has ended")
 		}
-		return s.why
+		return s.endReason
 	default:
 		return nil
 	}
 }
 
-// run starts the server and waits until it has ended. It returns why; nil if it was stopped.
+// run starts the server and waits until it has ended. It returns why the server has ended; nil if that
+// is not a failure.
 func (s *server) run() error {
 	err := s.serve()
 	s.mu.Lock()
 	if s.stopped {
-		err = s.why
+		err = s.endReason
 	}
-	s.stopped, s.why = true, err
+	s.stopped, s.endReason = true, err
 	s.mu.Unlock()
 	close(s.ended)
 	select {
@@ -138,11 +139,11 @@ func (s *server) serve() error {
 
 func (s *server) spec(stdin, stdout *os.File) proc.Spec {
 	env := []string{}
-	for name, value := range s.server.env {
+	for name, value := range s.installed.env {
 		env = append(env, name+"="+value)
 	}
 	return proc.Spec{
-		Path: s.server.path, Args: s.server.args, Dir: s.root, Environ: s.environ, Env: env,
+		Path: s.installed.path, Args: s.installed.args, Dir: s.root, Environ: s.environ, Env: env,
 		Stdin: stdin, Stdout: stdout, Stderr: &s.stderr, Sandbox: s.policy,
 	}
 }
@@ -158,7 +159,7 @@ func (s *server) converse(child proc.Child) error {
 		case <-ctx.Done():
 		}
 	}()
-	s.changesIn(s.root) // later changes will be sent
+	s.changesIn(s.root) // remembers the files, so that the next call returns the changes since
 	err := s.conn.Call(ctx, "initialize", s.initializeParams(), &s.offers)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -191,7 +192,7 @@ func (s *server) converse(child proc.Child) error {
 	}
 }
 
-// exitReason returns why a server ended that was not stopped.
+// exitReason returns why the server ended without being stopped.
 func (s *server) exitReason(child proc.Child, err error) error {
 	if proc.Within(child.Done(), closeTime) {
 		exit := child.Wait()
@@ -233,7 +234,7 @@ func (s *server) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 		return nil, nil
 	case "workspace/configuration":
 		var p struct{ Items []json.RawMessage }
-		_ = json.Unmarshal(req.Params, &p) // without parameters it gets no settings
+		_ = json.Unmarshal(req.Params, &p) // the answer is null for each setting: eca sends options only with initialize
 		return make([]any, min(len(p.Items), 1000)), nil
 	case "workspace/workspaceFolders":
 		return []any{map[string]string{"uri": s.uri(s.root), "name": s.root}}, nil
@@ -251,7 +252,7 @@ func (s *server) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 	return nil, nil
 }
 
-// workspacePath returns the workspace's name for a resolved path.
+// workspacePath returns a resolved path as the client writes it.
 func (s *server) workspacePath(real string) string {
 	for _, root := range s.names {
 		if rest, ok := strings.CutPrefix(real, root.resolved); ok && (rest == "" || os.IsPathSeparator(rest[0])) {

@@ -102,14 +102,14 @@ func (v *View) start(f installedServer, project string) (*server, error) {
 func (s *server) awaitReady(ctx context.Context) error {
 	select {
 	case <-s.ready:
-		return s.reason()
+		return s.endError()
 	default:
 	}
 	select {
 	case <-s.ready:
-		return s.reason()
+		return s.endError()
 	case <-ctx.Done():
-		return fmt.Errorf("%s is still starting", s.server.program.name)
+		return fmt.Errorf("%s is still starting", s.installed.program.name)
 	}
 }
 
@@ -158,7 +158,7 @@ func (s *Servers) recordFailure(key string, one *server, reason error) (first bo
 		delete(s.paused, key)
 		return false
 	}
-	name := one.server.program.name
+	name := one.installed.program.name
 	s.opts.Log.Warn("a language server failed", "server", name, "err", reason)
 	p := s.paused[key]
 	if now.Sub(one.started) > healthyTime {

@@ -197,7 +197,7 @@ func (s *server) initializeParams() map[string]any {
 		"processId":  nil,
 		"clientInfo": map[string]string{"name": "eca", "version": s.manager.opts.Version},
 		"rootPath":   s.root, "rootUri": folder["uri"], "workspaceFolders": []any{folder},
-		"initializationOptions": s.server.options,
+		"initializationOptions": s.installed.options,
 		"capabilities": map[string]any{
 			"general": map[string]any{"positionEncodings": []string{"utf-16"}},
 			"workspace": map[string]any{
