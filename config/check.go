@@ -248,20 +248,22 @@ func (c *checker) meant(k *key, path []string, key string, value hujson.ValueTri
 	return nil
 }
 
-// keyOfOtherAssistant returns the path of our key with the meaning of another assistant's key, or nil.
+// keyOfOtherAssistant returns the path of our key with the meaning of another assistant's key, or of a
+// key of ours in another object; nil if there is none.
 func keyOfOtherAssistant(path []string, key string) []string {
-	switch {
+	agent := len(path) == 2 && path[0] == "agent"
+	switch ours := restrictionLike(key); {
+	case len(path) == 0 && key == "readOnly":
+		return []string{"agent", "<name>", "readOnly"}
+	case agent && ours != nil && !slices.Contains(ours, "sandbox"):
+		return append(slices.Clone(path), ours...)
+	case ours != nil && (len(path) == 0 || agent || len(path) == 1 && path[0] == "toolCall"):
+		return ours
 	case len(path) == 0:
 		return map[string][]string{
-			"approval_policy": {"toolCall", "approval"},
-			"mcp":             {"mcpServers"},
-			"mcp_servers":     {"mcpServers"},
-			"model":           {"defaultModel"},
-			"permission":      {"toolCall", "approval"},
-			"permissions":     {"toolCall", "approval"},
-			"readOnly":        {"agent", "<name>", "readOnly"},
-			"sandbox":         {"toolCall", "sandbox"},
-			"sandbox_mode":    {"toolCall", "sandbox"},
+			"mcp":         {"mcpServers"},
+			"mcp_servers": {"mcpServers"},
+			"model":       {"defaultModel"},
 		}[key]
 	case len(path) == 2 && path[0] == "providers":
 		if ours := (map[string]string{"apiKey": "key", "api_key": "key", "baseURL": "url", "baseUrl": "url", "base_url": "url"})[key]; ours != "" {

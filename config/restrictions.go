@@ -131,6 +131,24 @@ func restricts(path []string) bool {
 	return slices.Contains([]string{"toolCall", "disabledTools", "hooks", "extraConfigs"}, path[0]) // hooks can block calls, and the files in extraConfigs can restrict them
 }
 
+// restrictionLike returns the path of our key that restricts tool calls as a key of another assistant
+// does, or as one of ours does in another object or in a Markdown agent; nil if there is none.
+func restrictionLike(key string) []string {
+	switch strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(key)) {
+	case "deny", "ask", "allow", "bydefault":
+		return []string{"toolCall", "approval", key}
+	case "approval", "approvals", "approvalpolicy", "approvalmode", "permission", "permissions", "permissionmode", "tools", "allowedtools", "coretools":
+		return []string{"toolCall", "approval"}
+	case "disabledtools", "disallowedtools", "deniedtools", "excludetools", "excludedtools":
+		return []string{"disabledTools"}
+	case "sandbox", "sandboxmode":
+		return []string{"toolCall", "sandbox"}
+	case "unasked":
+		return []string{"toolCall", "unasked"}
+	}
+	return nil
+}
+
 // looksLikeApproval reports whether an object has any of the keys of toolCall.approval.
 func looksLikeApproval(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {

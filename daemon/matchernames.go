@@ -28,7 +28,7 @@ func badMatchers(cfg *config.Loaded, arguments func() map[string][]string, isMCP
 			if isMCPName(name) && !isPattern(name) {
 				return
 			}
-			hint := similarTool(name, known)
+			hint := toolHint(name, known)
 			if isPattern(name) {
 				hint = noPatterns
 			}
@@ -76,12 +76,4 @@ func badSelector(cfg *config.Loaded, path []string, selector any, known []string
 		return out // the hook is refused as a whole
 	}
 	return append(out, badArguments(cfg, path, path[len(path)-1], rule, known)...)
-}
-
-// similarTool suggests the tool that a name probably means, or returns "".
-func similarTool(name string, known []string) string {
-	if full := tools.FullName(tools.Native, name); slices.Contains(known, full) && !slices.Contains(known, name) {
-		return "; did you mean " + full + "?"
-	}
-	return suggest.DidYouMean(name, sameForm(known, name))
 }

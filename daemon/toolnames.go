@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -29,6 +30,7 @@ import (
 func (b *toolbox) badToolNames(cfg *config.Loaded, offered []tools.Tool) []config.Problem {
 	arguments := sync.OnceValue(func() map[string][]string { return b.toolArguments(cfg, offered) })
 	isMCPName := func(name string) bool { return isMCPName(cfg.Config, name, offered) }
+	unlisted := slices.ContainsFunc(slices.Collect(maps.Keys(cfg.MCPServers)), func(server string) bool { return !lists(offered, server) })
 	names := sync.OnceValue(func() []string { return slices.Sorted(maps.Keys(arguments())) })
 	var out []config.Problem
 	checkArguments := func(path []string, tool string, rule config.ApprovalRule) {
@@ -50,12 +52,12 @@ func (b *toolbox) badToolNames(cfg *config.Loaded, offered []tools.Tool) []confi
 		if path[len(path)-1] != name {
 			what += ": " + strconv.Quote(name)
 		}
-		hint := suggest.DidYouMean(name, sameForm(slices.Concat(names(), slices.Sorted(maps.Keys(cfg.MCPServers))), name))
-		if ours := toolOfPeers(name); ours != "" {
-			hint = "; did you mean " + ours + "?"
-		}
-		if path[len(path)-1] == name && isPattern(name) {
+		hint := toolHint(name, slices.Concat(names(), slices.Sorted(maps.Keys(cfg.MCPServers))))
+		switch {
+		case path[len(path)-1] == name && isPattern(name):
 			hint = noPatterns
+		case path[len(path)-1] != name && globbed().MatchString(name):
+			hint = fmt.Sprintf("; it is a regular expression, not a glob; did you mean %q?", unglobbed(name))
 		}
 		p := cfg.Problem(path, "%s: there is no such tool, so this has no effect%s", what, hint)
 		elsewhere := hint == "" && !strings.HasPrefix(name, tools.FullName(tools.Native, "")) // it may be a server of another workspace, or its tool
@@ -64,10 +66,10 @@ func (b *toolbox) badToolNames(cfg *config.Loaded, offered []tools.Tool) []confi
 		}
 		out = append(out, p)
 	}
-	lists := func(at []string, disabled []string, a *config.Approval) {
+	checkAll := func(at []string, disabled []string, a *config.Approval) {
 		for _, name := range disabled {
 			check(append(slices.Clone(at), "disabledTools"), name, func(name string) bool {
-				return permission.Selects(name, names(), len(cfg.MCPServers) > 0) || isMCPName(name)
+				return permission.Selects(name, names(), unlisted && !globbed().MatchString(name)) || isMCPName(name) && !isPattern(name)
 			})
 		}
 		if a == nil {
@@ -91,10 +93,10 @@ func (b *toolbox) badToolNames(cfg *config.Loaded, offered []tools.Tool) []confi
 		}
 	}
 	described(nil, cfg.Prompts.Tools)
-	lists(nil, cfg.DisabledTools, cfg.ToolCall.Approval)
+	checkAll(nil, cfg.DisabledTools, cfg.ToolCall.Approval)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Agents)) {
 		described([]string{"agent", name}, cfg.Agents[name].Prompts.Tools)
-		lists([]string{"agent", name}, cfg.Agents[name].DisabledTools, cfg.Agents[name].ToolCall.Approval)
+		checkAll([]string{"agent", name}, cfg.Agents[name].DisabledTools, cfg.Agents[name].ToolCall.Approval)
 	}
 	return append(out, badMatchers(cfg, arguments, isMCPName)...)
 }
@@ -117,7 +119,7 @@ func badArguments(cfg *config.Loaded, path []string, tool string, rule config.Ap
 }
 
 var (
-	globbed     = pattern.Lazy(`(?:^|[^\\])[A-Za-z0-9/ ]\*(?: |$)`)
+	commandGlob = pattern.Lazy(`(?:^|[^\\])[A-Za-z0-9/ ]\*(?: |$)`)
 	lastStar    = pattern.Lazy(`\*( |$)`)
 	regexSyntax = pattern.Lazy(`[\\.*+?()\[\]{}|^$]`)
 )
@@ -129,9 +131,8 @@ func badPatterns(cfg *config.Loaded, path []string, argument string, patterns []
 	for i, text := range patterns {
 		at, what := append(slices.Clone(path), "argsMatchers", argument, strconv.Itoa(i)), config.KeyPath(path)
 		switch {
-		case globbed().MatchString(text):
-			meant := lastStar().ReplaceAllString(text, ".*$1")
-			p := cfg.Problem(at, "%s: %q is a regular expression, not a glob: its * repeats only the character before it; did you mean %q?", what, text, meant)
+		case commandGlob().MatchString(text):
+			p := cfg.Problem(at, "%s: %q is a regular expression, not a glob: its * repeats only the character before it; did you mean %q?", what, text, lastStar().ReplaceAllString(text, ".*$1"))
 			if allows { // such a rule restricts nothing
 				p = config.Problem{Origin: p.Origin, Cause: p.Cause}
 			}
@@ -142,38 +143,6 @@ func badPatterns(cfg *config.Loaded, path []string, argument string, patterns []
 		}
 	}
 	return out
-}
-
-// toolOfPeers returns the name of our tool that does the same as a tool of another assistant with
-// this name, or "".
-func toolOfPeers(name string) string {
-	ours := map[string][]string{
-		"shell_command":  {"bash", "shell", "sh", "exec", "exec_command", "execute_command", "run_command", "run_shell_command", "run_in_terminal", "run_terminal_cmd"},
-		"edit_file":      {"edit", "multiedit", "patch", "apply_patch", "replace", "str_replace_editor"},
-		"write_file":     {"write", "create_file", "write_to_file"},
-		"read_file":      {"read", "view", "read_many_files"},
-		"directory_tree": {"ls", "list", "list_dir", "list_directory"},
-		"grep":           {"search_file_content", "grep_search", "search_files"},
-		"web_fetch":      {"webfetch"},
-		"ask_user":       {"askuserquestion", "ask_followup_question"},
-		"spawn_agent":    {"subagent"},
-	}
-	name = strings.ToLower(strings.TrimPrefix(name, tools.FullName(tools.Native, "")))
-	for tool, theirs := range ours {
-		if slices.Contains(theirs, name) {
-			return tools.FullName(tools.Native, tool)
-		}
-	}
-	return ""
-}
-
-// noPatterns is the hint for a pattern in place of a tool's name.
-const noPatterns = "; give the whole name of a tool, or that of a server for all its tools, not a pattern"
-
-// isPattern reports whether a name is written as a wildcard or a regular expression, so that no tool
-// has it.
-func isPattern(name string) bool {
-	return strings.ContainsAny(name, `*?|()[]{}^$\`) || strings.Contains(name, ".+")
 }
 
 // everyTool returns eca's own tools, including those that are offered only with some clients,
@@ -198,7 +167,7 @@ func (b *toolbox) toolArguments(cfg *config.Loaded, offered []tools.Tool) map[st
 	custom, _ := b.customTools(cfg)
 	out := map[string][]string{tools.Native: nil}
 	for _, t := range offered {
-		out[t.Spec().FullName()] = argumentsOf(t)
+		out[t.Spec().FullName()], out[t.Spec().Written()] = argumentsOf(t), argumentsOf(t)
 	}
 	for _, t := range append(list, custom...) {
 		arguments := append([]string{}, argumentsOf(t)...)
@@ -234,6 +203,11 @@ type noClient struct{}
 // Ask implements ask.Client.
 func (noClient) Ask(context.Context, ask.Question) (ask.Answer, error) { return ask.Answer{}, nil }
 
+// lists reports whether an MCP server has tools among the offered ones.
+func lists(offered []tools.Tool, server string) bool {
+	return slices.ContainsFunc(offered, func(t tools.Tool) bool { return t.Spec().Server == server })
+}
+
 // isMCPName reports whether a name is that of an MCP server, or may be that of a tool of a server that
 // has no offered tools.
 func isMCPName(cfg *config.Config, name string, offered []tools.Tool) bool {
@@ -241,15 +215,9 @@ func isMCPName(cfg *config.Config, name string, offered []tools.Tool) bool {
 		if name == server {
 			return true
 		}
-		listed := slices.ContainsFunc(offered, func(t tools.Tool) bool { return t.Spec().Server == server })
-		if !listed && (strings.HasPrefix(name, server+"__") || strings.HasPrefix(name, tools.FullName(server, ""))) {
+		if !lists(offered, server) && (strings.HasPrefix(name, server+"__") || strings.HasPrefix(name, tools.FullName(server, ""))) {
 			return true
 		}
 	}
 	return false
-}
-
-// sameForm returns the names that have the same form as name: with or without a server.
-func sameForm(names []string, name string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return strings.Contains(n, "__") != strings.Contains(name, "__") })
 }

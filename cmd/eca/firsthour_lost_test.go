@@ -45,6 +45,21 @@ func wrongRestrictions(t *testing.T) []wrongInput {
 		{name: "MCP server with a program that is an argument", args: []string{"mcp", "add", "x", "--", "sh", "-c", "exec server.sh"}, want: []string{"Added x"}, not: []string{"warning"}, posix: true},
 		{name: "untrusted rule, skill and command", args: check, files: map[string]string{".eca/rules/a.md": "${env:HOME}", ".eca/commands/b.md": "\n${cmd:ls}", ".eca/skills/c/SKILL.md": "---\nname: c\ndescription: d\n---\n${env:HOME}"}, want: []string{"a.md:1: note: ${env:HOME} does nothing until the folder is trusted", "b.md:2: note: ${cmd:ls}", "SKILL.md:5: note: "}},
 	}
+	for entry, meant := range map[string]string{"calc__*": "calc__.*", "calc__t*": "calc__t.*", "calc:t": "calc__t", "calc.t": "calc__t", "mcp__calc__t": "calc__t", "shell*": "shell.*", "*shell*": ".*shell.*", "web_*": "web_.*"} {
+		out = append(out, wrongInput{name: "disabled tool " + entry, posix: true, args: exec, files: server, config: served(`"disabledTools": ["` + entry + `"]`), code: 1, want: []string{noTool, "did you mean", meant}, not: []string{"fine"}})
+	}
+	for _, name := range []string{"mcp__calc__t", "calc:t", "calc_t", "t"} {
+		out = append(out, wrongInput{name: "denied tool " + name, posix: true, args: exec, files: server, config: served(`"toolCall": {"approval": {"deny": {"` + name + `": {}}}}`), code: 1, want: []string{noTool, "did you mean calc"}, not: []string{"fine"}})
+	}
+	for key, meant := range map[string]string{
+		`"toolCall": {"deny": {"x": {}}}`: "toolCall.approval.deny", `"toolCall": {"disabledTools": ["x"]}`: "disabledTools", `"approval": {}`: "toolCall.approval",
+		`"deny": ["x"]`: "toolCall.approval.deny", `"tools": {"deny": ["x"]}`: "toolCall.approval", `"allowedTools": ["x"]`: "toolCall.approval", `"excludeTools": ["x"]`: "disabledTools",
+		`"agent": {"code": {"deny": ["x"]}}`: "agent.code.toolCall.approval.deny", `"agent": {"code": {"approval": {}}}`: "agent.code.toolCall.approval", `"agent": {"code": {"tools": {"deny": ["x"]}}}`: "agent.code.toolCall.approval",
+		`"agent": {"code": {"permission": {}}}`: "agent.code.toolCall.approval", `"agent": {"code": {"disallowedTools": ["x"]}}`: "agent.code.disabledTools",
+	} {
+		out = append(out, wrongInput{name: "restriction in another place: " + key, args: exec, config: "{" + key + "}", code: 1, want: []string{"unknown key", "did you mean " + meant + "?"}, not: []string{"fine"}})
+	}
+	out = append(out, wrongInput{name: "hook for another assistant's tool", args: exec, config: `{"hooks": {"h": {"type": "preToolCall", "matcher": "Bash", "actions": [{"type": "shell", "shell": "exit 2"}]}}}`, code: 1, want: []string{`there is no tool "Bash"`, "did you mean eca__shell_command?"}, not: []string{"fine"}})
 	for _, f := range []struct{ name, text, cause string }{
 		{"text before its frontmatter", "# Look\n---\nreadOnly: true\n---\nhi", "mine.md:2: error: this is not read as frontmatter"},
 		{"four dashes", "----\nreadOnly: true\n----\nhi", "mine.md:1: error: this line does not begin frontmatter"},

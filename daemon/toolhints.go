@@ -1,0 +1,92 @@
+package daemon
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/seed-dec29ce4/eca/internal/pattern"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// toolHint returns the part of a message that names the tool or server that an unknown name probably
+// means, or "".
+func toolHint(name string, known []string) string {
+	if ours := toolOfPeers(name); ours != "" {
+		return "; did you mean " + ours + "?"
+	}
+	if full := otherwiseWritten(name, known); full != "" {
+		return "; did you mean " + full + "?"
+	}
+	return suggest.DidYouMean(name, sameForm(known, name))
+}
+
+// otherwiseWritten returns the only full name of a tool that has the same letters and digits as name,
+// as with another separator or the prefix mcp, or whose part after the server is name; "" if there is
+// none.
+func otherwiseWritten(name string, known []string) (only string) {
+	letters := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) || unicode.IsDigit(r) {
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, s)
+	}
+	for _, full := range known {
+		_, bare, ok := strings.Cut(full, "__")
+		if !ok || bare != name && letters(full) != strings.TrimPrefix(letters(name), "mcp") && letters(full) != letters(name) {
+			continue
+		}
+		if only != "" {
+			return ""
+		}
+		only = full
+	}
+	return only
+}
+
+// toolOfPeers returns the name of our tool that does the same as a tool of another assistant with
+// this name, or "".
+func toolOfPeers(name string) string {
+	ours := map[string][]string{
+		"shell_command":  {"bash", "shell", "sh", "exec", "exec_command", "execute_command", "run_command", "run_shell_command", "run_in_terminal", "run_terminal_cmd"},
+		"edit_file":      {"edit", "multiedit", "patch", "apply_patch", "replace", "str_replace_editor"},
+		"write_file":     {"write", "create_file", "write_to_file"},
+		"read_file":      {"read", "view", "read_many_files"},
+		"directory_tree": {"ls", "list", "list_dir", "list_directory"},
+		"grep":           {"search_file_content", "grep_search", "search_files"},
+		"web_fetch":      {"webfetch"},
+		"ask_user":       {"askuserquestion", "ask_followup_question"},
+		"spawn_agent":    {"subagent"},
+	}
+	name = strings.ToLower(strings.TrimPrefix(name, tools.FullName(tools.Native, "")))
+	for tool, theirs := range ours {
+		if slices.Contains(theirs, name) {
+			return tools.FullName(tools.Native, tool)
+		}
+	}
+	return ""
+}
+
+// noPatterns is the hint for a pattern in place of a tool's name.
+const noPatterns = "; give the whole name of a tool, or that of a server for all its tools, not a pattern"
+
+// isPattern reports whether a name is written as a wildcard or a regular expression, so that no tool
+// has it.
+func isPattern(name string) bool {
+	return strings.ContainsAny(name, `*?|()[]{}^$\`) || strings.Contains(name, ".+")
+}
+
+// globbed matches an entry of disabledTools that is written as a glob: a * follows a character of a
+// name, or nothing.
+var globbed = pattern.Lazy(`(^|[\w-])\*`)
+
+// unglobbed returns the regular expression that matches what a glob was meant to match.
+func unglobbed(glob string) string { return globbed().ReplaceAllString(glob, "$1.*") }
+
+// sameForm returns the names that have the same form as name: with or without a server.
+func sameForm(names []string, name string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return strings.Contains(n, "__") != strings.Contains(name, "__") })
+}
