@@ -76,6 +76,12 @@ func parseDynamic(s string) (parts []node, open string) {
 // kinds lists the kinds of expressions.
 func kinds() []string { return []string{"env", "file", "netrc", "cmd", "classpath", "plugin"} }
 
+// ReadsSecret reports whether a text has an expression whose value is probably a secret: the output of a
+// command, the content of a file, or an entry of a netrc file.
+func ReadsSecret(text string) bool {
+	return strings.Contains(text, "${cmd:") || strings.Contains(text, "${file:") || strings.Contains(text, "${netrc:")
+}
+
 // opening returns the kind of the expression at the beginning of a text.
 func opening(s string) string {
 	if !strings.HasPrefix(s, "${") {

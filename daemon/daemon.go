@@ -214,7 +214,7 @@ func (d *Daemon) newServers() *servers.Servers {
 		Credentials: func() *auth.Store { return d.current().storage.serverCreds },
 		ForgetTools: func(server string) error { _, err := d.memory.ForgetServer(server); return err },
 		Edits:       d.edits, ConfigFile: o.ConfigFile, Agreed: d.approvedServers,
-		Environ: d.configCommands().Environ, Clean: d.cleanOutput, Presentable: d.Presentable,
+		Environ: d.configCommands().Environ, Clean: d.cleanOutput, Presentable: d.Presentable, Launched: d.cleaner.launch,
 		Sample: func(ctx context.Context, chatID, model string, r llm.Request) (mcp.Sampled, error) {
 			a, err := d.engine.SideRequest(ctx, chatID, model, r)
 			return mcp.Sampled(a), err

@@ -1,18 +1,41 @@
 package daemon
 
 import (
+	"maps"
 	"os"
 	"reflect"
+	"sync/atomic"
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon/settings"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
+// cleaner has what scrub needs beside the snapshot.
+type cleaner struct {
+	launched atomic.Pointer[map[string][]string] // the credentials of the last start of each MCP server
+	last     atomic.Pointer[scrubbers]
+}
+
+// launch replaces the credentials of an MCP server that is about to start.
+func (c *cleaner) launch(server string, credentials []string) {
+	for {
+		old, next := c.launched.Load(), map[string][]string{}
+		if old != nil {
+			maps.Copy(next, *old)
+		}
+		next[server] = credentials
+		if c.launched.CompareAndSwap(old, &next) {
+			return
+		}
+	}
+}
+
 // scrubbers removes the secrets of one configuration and the credentials that users entered.
 type scrubbers struct {
 	cfg          *config.Loaded // each load creates a new one, even if only credentials changed
-	serverLogins uintptr        // identifies the logins to MCP servers, which change without a load
+	launched     *map[string][]string
+	serverLogins uintptr // identifies the logins to MCP servers, which change without a load
 
 	all    *redact.Redactor // for logs
 	output *redact.Redactor // for results of tools
@@ -34,11 +57,17 @@ func (s *services) scrub() *scrubbers {
 	snap := s.current()
 	cfg, logins := snap.config, snap.storage.serverCredentials()
 	serverLogins := reflect.ValueOf(logins).Pointer()
-	if out := s.scrubbers.Load(); out != nil && out.cfg == cfg && out.serverLogins == serverLogins {
+	launched := s.cleaner.launched.Load()
+	if out := s.cleaner.last.Load(); out != nil && out.cfg == cfg && out.launched == launched && out.serverLogins == serverLogins {
 		return out
 	}
-	out := &scrubbers{cfg: cfg, serverLogins: serverLogins}
+	out := &scrubbers{cfg: cfg, launched: launched, serverLogins: serverLogins}
 	credentials := settings.EnvironmentSecrets(s.opts.Environ())
+	if launched != nil {
+		for _, list := range *launched {
+			credentials = append(credentials, list...)
+		}
+	}
 	for _, c := range snap.storage.credentials() {
 		credentials = append(credentials, c.Key.Reveal(), c.Access.Reveal(), c.Refresh.Reveal())
 	}
@@ -50,7 +79,7 @@ func (s *services) scrub() *scrubbers {
 		credentials = append(credentials, cfg.Credentials()...)
 	}
 	out.output = redact.Credentials(credentials...)
-	s.scrubbers.Store(out)
+	s.cleaner.last.Store(out)
 	return out
 }
 

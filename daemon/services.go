@@ -55,8 +55,8 @@ type services struct {
 
 	ephemeralDir string // the folder of --ephemeral; empty without it
 
-	snapshot  atomic.Pointer[Snapshot]
-	scrubbers atomic.Pointer[scrubbers] // those used last
+	snapshot atomic.Pointer[Snapshot]
+	cleaner  cleaner
 }
 
 func newServices(o Options) *services {

@@ -57,6 +57,7 @@ type Options struct {
 	Clean       func(string) string            // removes credentials from what the model reads
 	Presentable func(string) string            // the same for texts about servers that users read
 	Sample      func(ctx context.Context, chatID, model string, r llm.Request) (mcp.Sampled, error)
+	Launched    func(server string, credentials []string) // called before each start, with the credentials that the server gets
 	Changed     func()
 	OpenURL     func(ctx context.Context, url string) error
 	Network     *netclient.Network
@@ -178,11 +179,16 @@ func (sv *Servers) launch(ctx context.Context, name string, s config.MCPServer) 
 		return out
 	}
 	l := mcp.Launch{URL: resolve(s.URL, true, "url"), Headers: map[string]string{}}
+	var credentials []string
 	for key, value := range s.Headers {
 		l.Headers[key] = resolve(value, true, "headers", key)
-		secrets = append(secrets, l.Headers[key])
+		texts := []string{l.Headers[key]}
 		if words := strings.Fields(l.Headers[key]); len(words) > 1 {
-			secrets = append(secrets, words[len(words)-1]) // Bearer ...
+			texts = append(texts, words[len(words)-1]) // Bearer ...
+		}
+		secrets = append(secrets, texts...)
+		if redact.SecretName(key) {
+			credentials = append(credentials, texts...)
 		}
 	}
 	if s.Command != "" {
@@ -193,8 +199,8 @@ func (sv *Servers) launch(ctx context.Context, name string, s config.MCPServer) 
 		for _, key := range slices.Sorted(maps.Keys(s.Env)) {
 			value := resolve(s.Env[key], false, "env", key)
 			l.Env = append(l.Env, key+"="+value)
-			if redact.SecretName(key) {
-				secrets = append(secrets, value)
+			if redact.SecretName(key) || config.ReadsSecret(s.Env[key]) {
+				credentials = append(credentials, value)
 			}
 		}
 		l.Dir, _ = os.UserHomeDir()
@@ -207,13 +213,14 @@ func (sv *Servers) launch(ctx context.Context, name string, s config.MCPServer) 
 	for value, key := range map[*string]string{&resolved.ClientID: "clientId", &resolved.ClientSecret: "clientSecret", &resolved.AuthScope: "authScope"} {
 		*value = resolve(*value, true, key)
 	}
-	secrets = append(secrets, resolved.ClientSecret)
+	credentials = append(credentials, resolved.ClientSecret)
 	account := sv.account(name, resolved)
 	if account != nil {
 		l.Login = account
 	}
 	sv.setLaunched(name, account)
-	known := redact.Credentials(secrets...)
+	sv.opts.Launched(name, credentials)
+	known := redact.Credentials(append(secrets, credentials...)...)
 	l.Clean = func(text string) string { return sv.opts.Clean(known.String(text)) }
 	if failed == nil && l.URL != "" {
 		failed = config.CheckTransport("", l.URL)
