@@ -79,11 +79,16 @@ type Model struct {
 	Limit       config.Limit
 	Cost        config.Cost
 
-	// ReadsReasoning reports whether reasoning with the given API can be sent back to the model. It is nil
-	// if the model is not sent reasoning of earlier turns, or if that is unknown.
+	// Impossible says why the provider cannot have the model, according to the configuration; it is empty
+	// if the provider may have it. Turns skip such a fallback model, but try a model that the user chose.
+	Impossible string
+
+	// ReadsReasoning reports whether the model accepts reasoning that was received through the given
+	// API. It is nil if the model gets no reasoning of earlier turns, or if it is unknown which
+	// reasoning the model accepts.
 	ReadsReasoning func(api string) bool
 
-	// Retry determines how an answer is continued that broke off. Client retries requests that
+	// Retry determines how an answer that broke off is continued. Client retries requests that
 	// failed before any of their answer arrived.
 	Retry llm.RetryPolicy
 }

@@ -23,6 +23,7 @@ type Model struct {
 	Variants       map[string]map[string]any // by name
 	Limit          config.Limit
 	Cost           config.Cost
+	Impossible     string                // see chat.Model
 	ReadsReasoning func(api string) bool // see chat.Model
 	Retry          llm.RetryPolicy       // see chat.Model
 }
