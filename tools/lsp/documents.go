@@ -15,8 +15,8 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// maxListed is the most files in a folder that are watched for changes.
-const maxListed = 2000
+// maxWatched is the maximum number of files in a folder that are watched for changes.
+const maxWatched = 2000
 
 // document is a file that the server has open, with the text on the disk.
 type document struct {
@@ -85,7 +85,10 @@ func (s *server) refresh(ctx context.Context) error {
 func (s *server) changesIn(dir string) (out []fileEvent) {
 	now := map[string]time.Time{}
 	entries, _ := os.ReadDir(dir) // a deleted folder has no entries
-	for _, e := range entries[:min(len(entries), maxListed)] {
+	for _, e := range entries {
+		if len(now) == maxWatched {
+			break
+		}
 		if s.server.files[filepath.Ext(e.Name())] == "" && !slices.Contains(s.server.markers, e.Name()) {
 			continue
 		}
