@@ -18,11 +18,11 @@ import (
 // maxWatched is the maximum number of files in a folder that are watched for changes.
 const maxWatched = 2000
 
-// document is a file that the server has open, with the text on the disk.
+// document describes a file that the server has open, and the text that the server was last sent.
 type document struct {
 	uri     string
-	version int
-	sum     [sha256.Size]byte // of the text
+	version int               // counts the texts that the server was sent
+	sum     [sha256.Size]byte // of the text; zero if sending it failed
 	size    int64
 	mod     time.Time
 	checked int // the latest version that the server has reported about
@@ -30,7 +30,7 @@ type document struct {
 	before  []tools.Diagnostic // the diagnostics of the previous version
 }
 
-// lock waits for the turn to send the server notifications about documents.
+// lock waits until only the caller may notify the server about documents.
 func (s *server) lock(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -52,12 +52,12 @@ func (s *server) refresh(ctx context.Context) error {
 	}
 	defer s.unlock()
 	s.mu.Lock()
-	var open []string
+	var changed []string
 	dirs := []string{s.root}
 	for path, d := range s.docs {
 		dirs = append(dirs, filepath.Dir(path))
 		if info, err := os.Stat(path); err != nil || info.Size() != d.size || !info.ModTime().Equal(d.mod) {
-			open = append(open, path)
+			changed = append(changed, path)
 		}
 	}
 	s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *server) refresh(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, path := range open {
+	for _, path := range changed {
 		if _, err := s.open(ctx, path); err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (s *server) changesIn(dir string) (out []fileEvent) {
 }
 
 // open opens a file in the server, or sends its new text. A file that is deleted, binary or too
-// long is closed instead. It returns the version, or 0. The caller has the turn.
+// long is closed instead. It returns the version, or 0. The caller has called lock.
 func (s *server) open(ctx context.Context, path string) (version int, err error) {
 	info, statErr := os.Stat(path)
 	if statErr != nil || !info.Mode().IsRegular() || info.Size() > maxText {
@@ -152,7 +152,8 @@ func (s *server) open(ctx context.Context, path string) (version int, err error)
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if d.sum = [sha256.Size]byte{}; fresh { // not sent to the server yet
+		d.sum = [sha256.Size]byte{} // the next call sends the text again
+		if fresh {                  // the server has not opened the document
 			delete(s.docs, path)
 		}
 	}()
