@@ -54,9 +54,9 @@ type Deps struct {
 	Models     chat.Models
 	Choice     func() chat.ModelChoice
 	Doctor     func(ctx context.Context) doctor.Report // checks the installation
-	// Search finds messages in all chats of the machine. If all is set, it waits until the index is
-	// complete.
-	Search  func(ctx context.Context, query string, limit int, all bool) (search.Result, error)
+	// Search finds messages in all chats of the machine. With waitForIndex, it waits until all chats
+	// are in the index.
+	Search  func(ctx context.Context, query string, limit int, waitForIndex bool) (search.Result, error)
 	Hooks   func() []hooks.Info
 	Plugins func() Plugins
 	// RepoMap returns a map of the folders that focuses on paths and names; empty if the folders

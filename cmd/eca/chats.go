@@ -208,7 +208,8 @@ func searchChatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Comman
 			search := func(d *daemon.Daemon) error {
 				waiting := noticeLater(stderr, "Indexing chats")
 				query := strings.Join(args, " ")
-				found, err := d.Search(cmd.Context(), query, limit, true)
+				const waitForIndex = true
+				found, err := d.Search(cmd.Context(), query, limit, waitForIndex)
 				waiting.Stop()
 				if err != nil {
 					return err
