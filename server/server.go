@@ -62,7 +62,7 @@ type Host interface {
 	// SyncModels gets the providers' lists of models. It may take seconds.
 	SyncModels(ctx context.Context)
 	// Tasks lists the tasks that run once after the start. They may take minutes.
-	Tasks() []chat.Task
+	StartupTasks() []chat.StartupTask
 	// ToolChoices lists the native tools and whether an agent may use them.
 	ToolChoices(agent string) []tools.Choice
 	// AskTrust asks the user in a chat whether to trust the workspace's own configuration, if the

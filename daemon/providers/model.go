@@ -30,8 +30,7 @@ type Model struct {
 
 // Resolver finds models by their names.
 type Resolver interface {
-	// Resolve finds a model by its full id, or by a bare name below the provider of
-	// current. An empty name means the default model.
+	// Resolve finds a model as chat.Models.Resolve does.
 	Resolve(name, current string) (Model, error)
 }
 
