@@ -336,8 +336,8 @@ func (e *Engine) Lookup(id string) (*Session, bool) {
 	return s, ok
 }
 
-// ChangesBeyondChats reports whether a prompt itself, without any tool call, may change more than chats: it
-// calls such a command, or is the input of an open dialog.
+// ChangesBeyondChats reports whether a prompt itself, without any tool call, may change more than
+// chats: it calls such a command, or is the input of an open dialog.
 func (e *Engine) ChangesBeyondChats(chatID, prompt string) bool {
 	s, open := e.Lookup(chatID)
 	return open && s.InDialog() || e.deps.Commands.ChangesBeyondChats(prompt)

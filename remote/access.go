@@ -207,9 +207,9 @@ func (f *Face) Needs(method string, params []byte) Rights {
 	return needed
 }
 
-// changesBeyondChats reports whether a prompt can change more than chats (chat.Engine.ChangesBeyondChats). Each text
-// in the params is checked both as the chat's id and as the prompt's text, because the protocol accepts
-// several spellings of these members.
+// changesBeyondChats reports whether a prompt can change more than chats. Each text in the params is
+// checked both as the chat's id and as the prompt's text, because the protocol accepts several spellings
+// of these members.
 func (f *Face) changesBeyondChats(params []byte) bool {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(params, &members) != nil {

@@ -121,7 +121,7 @@ type effect int
 const (
 	changesBeyondChats         effect = iota // files, the configuration, credentials or limits
 	changesChats                             // chats at most
-	changesBeyondChatsWithArgs               // with arguments the same as changesBeyondChats, without arguments nothing
+	changesBeyondChatsWithArgs               // with arguments; without, nothing
 )
 
 // input is the input of a command.
