@@ -9,7 +9,9 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// assignment is the task of a child turn. It connects the child turn with its parent turn.
+// assignment connects a child turn with the call of the parent turn that started it. It counts the
+// child's steps and collects the text for the result of that call. The prompt of the child turn
+// contains the task itself.
 type assignment struct {
 	parentTurn *turnContext
 	callID     string         // id of the parent's tool call; the child turn has the same id
@@ -37,7 +39,7 @@ func (a *assignment) observe(b event.Body) {
 		}
 		a.text.Reset()
 	case event.UsageReported:
-		usage := b
+		usage := b // its limits and share describe the subagent's context, not the parent's
 		usage.Purpose, usage.ContextLimit, usage.OutputLimit, usage.Share = PurposeSubagent, 0, 0, nil
 		if b.Cost != nil {
 			total := a.parentTurn.session.cost.add(*b.Cost)

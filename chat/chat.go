@@ -1,10 +1,11 @@
 // Package chat is the engine that runs conversations.
 //
-// An Engine opens Sessions. A session is one goroutine that runs commands in order
+// An Engine opens Sessions. A session is one goroutine that handles requests in order
 // (prompt, decision, stop). A turn is sequential code (turn.go) on its own goroutine: ask
 // the model, run the tools it calls, ask again. Everything that happens becomes an event in
-// the session's log (chat/eventlog), which persists events before it shows them. Faces read
-// the log and nothing else.
+// the session's log (chat/eventlog), which persists events before it shows them, except
+// progress. Faces (the code that serves one protocol, such as package server) show only
+// events that they read from the log, with the exceptions that docs/architecture.md lists.
 //
 // Guarantees: each turn has exactly one TurnFinished, even after a panic, and no event of the
 // turn follows it; a chat whose daemon was killed can always be continued; the history that
@@ -43,13 +44,13 @@ type Store interface {
 	// List returns up to limit chats of the workspace with these roots, newest first; limit 0
 	// returns all. The chats of subagents are left out.
 	List(ctx context.Context, roots []string, by Order, limit int) ([]Summary, error)
-	// Find returns the first or the last message with a name (event.Name). A tool call and its
-	// result have the same name.
-	Find(ctx context.Context, id, name string, last bool) (at Cursor, found bool, err error)
+	// Find returns the first or the last message with an id (event.ClientID). A tool call and its
+	// result have the same id.
+	Find(ctx context.Context, id, clientID string, last bool) (at Cursor, found bool, err error)
 	// Window selects messages. It returns ErrCursorExpired for a cursor whose message no longer
 	// exists.
 	Window(ctx context.Context, id string, w Window) (Span, error)
-	// RemoveFlag removes a flag.
+	// RemoveFlag removes a flag, a mark that the user set in the chat (event.Flag).
 	RemoveFlag(ctx context.Context, id string, flag event.Seq) error
 	// Pin sets whether a chat is kept regardless of its age.
 	Pin(ctx context.Context, id string, on bool) error
@@ -79,11 +80,16 @@ type Model struct {
 	Limit       config.Limit
 	Cost        config.Cost
 
-	// ReadsReasoning reports whether reasoning with the given API can be sent back to the model. It is nil
-	// if the model is not sent reasoning of earlier turns, or if that is unknown.
+	// Impossible says why the provider cannot have the model, according to the configuration; it is empty
+	// if the provider may have it. Turns skip such a fallback model, but try a model that the user chose.
+	Impossible string
+
+	// ReadsReasoning reports whether the model accepts reasoning that was received through the given
+	// API. It is nil if the model gets no reasoning of earlier turns, or if it is unknown which
+	// reasoning the model accepts.
 	ReadsReasoning func(api string) bool
 
-	// Retry determines how an answer is continued that broke off. Client retries requests that
+	// Retry determines how an answer that broke off is continued. Client retries requests that
 	// failed before any of their answer arrived.
 	Retry llm.RetryPolicy
 }
@@ -107,8 +113,8 @@ type ModelChoice struct {
 	Default string   // may be empty
 }
 
-// Task is work that is done once after the start, with progress shown to the user.
-type Task struct {
+// StartupTask is work that the daemon does once after its start, with progress shown to the user.
+type StartupTask struct {
 	ID    string
 	Title string
 	Run   func(ctx context.Context)
@@ -116,8 +122,10 @@ type Task struct {
 
 // Models resolves model names; the daemon implements it.
 type Models interface {
-	// Resolve finds a model by its full id, or by a name without provider, which means the provider
-	// of the model current. An empty name means the default model.
+	// Resolve finds a model by its full id, or by a name without provider. The provider of a name
+	// without provider is that of the model with the id current, if it may have the model; otherwise
+	// the default model's provider, if it lists the model; otherwise the only provider that lists it.
+	// An empty name means the default model.
 	Resolve(name, current string) (Model, error)
 }
 
@@ -150,7 +158,7 @@ type Files interface {
 	// Rollback undoes the changes to files in a part of a chat's log. problems describes what it
 	// could not undo, for example files that another program has changed since.
 	Rollback(ctx context.Context, events []event.Event) (problems []string)
-	// Forget removes the records of a chat's commands.
+	// Forget removes what Begin and End have recorded for a chat.
 	Forget(ctx context.Context, chatID string) error
 }
 
@@ -174,9 +182,9 @@ type Command struct {
 type Commands interface {
 	// Find returns the command that a message calls; ok is false for ordinary messages.
 	Find(message string) (c Command, ok bool)
-	// ChangesMore reports whether a message calls a command that may change more than chats: files,
+	// ChangesBeyondChats reports whether a message calls a command that may change more than chats: files,
 	// the configuration, credentials or limits.
-	ChangesMore(message string) bool
+	ChangesBeyondChats(message string) bool
 }
 
 // Deps is what an Engine needs. All fields are required unless said otherwise.
@@ -246,8 +254,9 @@ func New(deps Deps) *Engine {
 }
 
 // Open returns the session of a chat. An empty id creates a new chat with a generated id; nothing is
-// stored before its first prompt. isNew reports whether the chat was neither open nor stored. Open
-// waits for the store; other callers wait only if they open the same chat.
+// stored before its first prompt. isNew reports whether no open or stored chat was
+// found; a chat that cannot be read counts as not stored. Open waits for the store; other callers wait
+// only if they open the same chat.
 func (e *Engine) Open(ctx context.Context, id string) (s *Session, isNew bool, err error) {
 	var meta Meta
 	var last event.Seq
@@ -327,11 +336,11 @@ func (e *Engine) Lookup(id string) (*Session, bool) {
 	return s, ok
 }
 
-// ChangesMore reports whether a prompt may change more than chats without a tool call: it calls such a
-// command, or is the input of an open dialog.
-func (e *Engine) ChangesMore(chatID, prompt string) bool {
+// ChangesBeyondChats reports whether a prompt itself, without any tool call, may change more than
+// chats: it calls such a command, or is the input of an open dialog.
+func (e *Engine) ChangesBeyondChats(chatID, prompt string) bool {
 	s, open := e.Lookup(chatID)
-	return open && s.InDialog() || e.deps.Commands.ChangesMore(prompt)
+	return open && s.InDialog() || e.deps.Commands.ChangesBeyondChats(prompt)
 }
 
 // Delete stops and removes a chat in the background; deleting an unknown chat does nothing. The

@@ -55,7 +55,7 @@ func (r *chatReader) Window(ctx context.Context, w Window) (Span, error) {
 
 // LastCompaction returns the position of the chat's last compaction, if there is one.
 func (r *chatReader) LastCompaction(ctx context.Context) (Cursor, bool, error) {
-	return r.eng.deps.Store.Find(ctx, r.id, event.CompactionName, true)
+	return r.eng.deps.Store.Find(ctx, r.id, event.CompactionID, true)
 }
 
 // Event returns the event with a sequence number; ok is false if the log does not have it.

@@ -34,14 +34,16 @@ func (t *turn) chooseFallbacks() {
 		if name == "" { // the name of the default model; config check reports it
 			continue
 		}
-		current := t.model.ID
-		if strings.Contains(name, "/") { // the name includes the provider
-			current = ""
+		if !strings.Contains(name, "/") {
+			t.fallbacks.problems = append(t.fallbacks.problems, name+" does not name its provider")
+			continue
 		}
-		m, err := t.Models.Resolve(name, current)
+		m, err := t.Models.Resolve(name, "")
 		switch {
 		case err != nil:
 			t.fallbacks.problems = append(t.fallbacks.problems, err.Error())
+		case m.Impossible != "":
+			t.fallbacks.problems = append(t.fallbacks.problems, m.Impossible)
 		case !slices.Contains(seen, m.ID):
 			t.fallbacks.models, seen = append(t.fallbacks.models, m), append(seen, m.ID)
 		}

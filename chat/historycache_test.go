@@ -48,7 +48,7 @@ func (l *listener) Resolve(string, string) (chat.Model, error) {
 
 // Find implements chat.Commands.
 func (*listener) Find(string) (chat.Command, bool) { return chat.Command{}, false }
-func (*listener) ChangesMore(string) bool          { return false }
+func (*listener) ChangesBeyondChats(string) bool   { return false }
 
 // newEngine returns an engine whose models are m.
 func newEngine(t *testing.T, m interface {

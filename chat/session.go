@@ -380,7 +380,7 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 		return Accepted{}, context.Cause(p.assignment.parentTurn.ctx)
 	}
 	s.endTurn(errSuperseded)
-	if p.Limited && (s.openDialog != nil || s.eng.deps.Commands.ChangesMore(p.Text)) {
+	if p.Limited && (s.openDialog != nil || s.eng.deps.Commands.ChangesBeyondChats(p.Text)) {
 		return Accepted{}, ErrLimited
 	}
 	if err := s.acquire(); err != nil {

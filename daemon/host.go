@@ -12,9 +12,9 @@ func (s *services) FindFiles(ctx context.Context, roots []string, query string) 
 	return s.finder.Find(ctx, roots, query)
 }
 
-// Tasks lists the tasks that run once after the start.
-func (d *Daemon) Tasks() []chat.Task {
-	return append([]chat.Task{
+// StartupTasks lists the tasks that run once after the start.
+func (d *Daemon) StartupTasks() []chat.StartupTask {
+	return append([]chat.StartupTask{
 		{ID: "models", Title: "Syncing models", Run: d.SyncModels},
 		{ID: "mcp-servers", Title: "Initializing MCP servers", Run: d.StartMCPServers},
 		{ID: "plugins", Title: "Resolving plugins", Run: d.SyncPlugins},

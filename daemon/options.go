@@ -41,8 +41,8 @@ type Options struct {
 	// negative, none runs, and a mark replaces the output.
 	CommandTime time.Duration
 
-	// RetryTotal limits the total time of a request with its retries, unless the configuration sets
-	// the number of retries; 0 means no limit.
+	// RetryTotal is how long after its beginning a request may be retried, unless the configuration
+	// sets the number of retries; 0 means no limit. The last attempt may take longer.
 	RetryTotal time.Duration
 
 	// Unasked replaces toolCall.unasked of the user's configuration unless it is empty.

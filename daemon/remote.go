@@ -31,11 +31,11 @@ type remoteRun struct {
 func (d *Daemon) AttachRemote(f RemoteFace) { d.remote.face = f }
 
 // tasks returns the task that starts the remote face, if it is enabled.
-func (r *remoteRun) tasks(enabled bool) []chat.Task {
+func (r *remoteRun) tasks(enabled bool) []chat.StartupTask {
 	if r.face == nil || !enabled {
 		return nil
 	}
-	return []chat.Task{{ID: "remote-server", Title: "Starting remote server", Run: func(ctx context.Context) {
+	return []chat.StartupTask{{ID: "remote-server", Title: "Starting remote server", Run: func(ctx context.Context) {
 		started := make(chan struct{})
 		r.work.begin(func(ctx context.Context) { r.face.Run(ctx, sync.OnceFunc(func() { close(started) })) })
 		select {

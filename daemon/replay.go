@@ -376,5 +376,5 @@ func (c playedCommands) Find(string) (chat.Command, bool) {
 	return chat.Command{}, c.p.turn.Compact
 }
 
-// ChangesMore implements chat.Commands.
-func (playedCommands) ChangesMore(string) bool { return false }
+// ChangesBeyondChats implements chat.Commands.
+func (playedCommands) ChangesBeyondChats(string) bool { return false }

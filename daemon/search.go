@@ -92,11 +92,11 @@ func (x *indexer) close() {
 // searchWait is how long a search waits for the index.
 const searchWait = 300 * time.Millisecond
 
-// Search finds messages in all chats of the machine. It waits until the index is up to date, but
-// only for searchWait unless all is set.
-func (d *Daemon) Search(ctx context.Context, query string, limit int, all bool) (search.Result, error) {
+// Search finds messages in all chats of the machine. It waits until all chats are in the index; without
+// waitForIndex, it waits at most for searchWait.
+func (d *Daemon) Search(ctx context.Context, query string, limit int, waitForIndex bool) (search.Result, error) {
 	wait := searchWait
-	if all {
+	if waitForIndex {
 		wait = 0
 	}
 	result, err := d.indexer.index.Search(ctx, search.Parse(query, d.opts.Now()), d.Roots(), limit, wait)

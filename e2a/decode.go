@@ -35,31 +35,31 @@ func DecodeEnvelope(doc []byte) (Envelope, error) {
 	}
 	f := &fields{data: data}
 	e := Envelope{
-		ProtocolVersion:     f.textOr("protocol_version", ProtocolVersion),
+		ProtocolVersion:     f.scalarOr("protocol_version", ProtocolVersion),
 		Provenance:          provenance(data["provenance"]),
-		RequestID:           f.text("request_id"),
+		RequestID:           f.scalar("request_id"),
 		JSONRPCID:           f.id("jsonrpc_id"),
-		CorrelationID:       f.text("correlation_id"),
-		TaskID:              f.text("task_id"),
-		ContextID:           f.text("context_id"),
-		SessionID:           f.text("session_id"),
-		MessageID:           f.text("message_id"),
+		CorrelationID:       f.scalar("correlation_id"),
+		TaskID:              f.scalar("task_id"),
+		ContextID:           f.scalar("context_id"),
+		SessionID:           f.scalar("session_id"),
+		MessageID:           f.scalar("message_id"),
 		Timestamp:           f.timestamp(),
 		IdentityOrigin:      f.origin(OriginUser),
-		Channel:             f.first("channel", "channel_id"),
-		UserID:              f.text("user_id"),
+		Channel:             f.firstScalar("channel", "channel_id"),
+		UserID:              f.scalar("user_id"),
 		AgentRef:            f.agentRef(),
-		ChatID:              f.text("chat_id"),
-		SourceAgentID:       f.text("source_agent_id"),
-		AgentID:             f.trimmed("agent_id", "source_agent_id"),
-		ServiceID:           f.trimmed("service_id"),
-		WorkspaceKey:        f.trimmed("workspace_key", "workspace_dir"),
-		Method:              f.first("method", "req_method"),
+		ChatID:              f.scalar("chat_id"),
+		SourceAgentID:       f.scalar("source_agent_id"),
+		AgentID:             f.firstTrimmed("agent_id", "source_agent_id"),
+		ServiceID:           f.firstTrimmed("service_id"),
+		WorkspaceKey:        f.firstTrimmed("workspace_key", "workspace_dir"),
+		Method:              f.firstScalar("method", "req_method"),
 		Params:              f.params(),
-		ExtMethod:           f.text("ext_method"),
-		SessionUpdateKind:   f.text("session_update_kind"),
+		ExtMethod:           f.scalar("ext_method"),
+		SessionUpdateKind:   f.scalar("session_update_kind"),
 		IsStream:            truthy(data["is_stream"]),
-		ExpectedOutputModes: f.texts("expected_output_modes"),
+		ExpectedOutputModes: f.stringList("expected_output_modes"),
 		Auth:                f.auth(),
 		ChannelContext:      f.channelContext(),
 		A2AMetadata:         f.object("a2a_metadata"),
@@ -74,10 +74,10 @@ func provenance(v json.RawMessage) Provenance {
 	data := asObject(v)
 	p := Provenance{SourceProtocol: ProtocolE2A}
 	if source, ok := data["source_protocol"]; ok {
-		p.SourceProtocol = plain(source)
+		p.SourceProtocol = stringOrJSON(source)
 	}
 	f := &fields{data: data}
-	p.Converter, p.ConvertedAt, p.Details = f.text("converter"), f.text("converted_at"), asObject(data["details"])
+	p.Converter, p.ConvertedAt, p.Details = f.scalar("converter"), f.scalar("converted_at"), asObject(data["details"])
 	return p
 }
 
@@ -89,7 +89,7 @@ func (p *Provenance) migrateBinding(binding json.RawMessage) {
 	if jsonrpc.IsNull(binding) || !jsonrpc.IsNull(p.Details["migrated_from_binding"]) {
 		return
 	}
-	name := plain(binding)
+	name := stringOrJSON(binding)
 	p.Details = merge(p.Details, Object{"migrated_from_binding": raw(name)})
 	if p.SourceProtocol == ProtocolE2A && (name == ProtocolACP || name == ProtocolA2A) {
 		p.SourceProtocol = name

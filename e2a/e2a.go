@@ -4,6 +4,9 @@
 // It owns the types, the compatible spellings and their precedence (DecodeEnvelope), the rules for
 // a well-formed stream of frames (Stream), and the content blocks of prompts.
 //
+// E2A was first implemented by a program in Python, which comments call the first implementation. Some
+// rules for reading envelopes exist only because that program has them.
+//
 // It does no input or output, has no state and does not use the engine: e2a/gateway does. Functions
 // do not change their arguments.
 package e2a

@@ -32,9 +32,9 @@ func (f *fields) fail(field, format string, args ...any) {
 	}
 }
 
-// text reads a string, or nil for null. It converts numbers and booleans to strings, because some
-// platforms have numbers as ids.
-func (f *fields) text(key string) *string {
+// scalar reads a string, a number or a boolean as a string, or nil for null. It accepts numbers,
+// because the ids of some chat services are numbers.
+func (f *fields) scalar(key string) *string {
 	v := f.data[key]
 	switch {
 	case jsonrpc.IsNull(v):
@@ -43,31 +43,32 @@ func (f *fields) text(key string) *string {
 		f.fail(key, "expected a string")
 		return nil
 	}
-	s := plain(v)
+	s := stringOrJSON(v)
 	return &s
 }
 
-func (f *fields) textOr(key, fallback string) string {
-	if s := f.text(key); s != nil {
+func (f *fields) scalarOr(key, fallback string) string {
+	if s := f.scalar(key); s != nil {
 		return *s
 	}
 	return fallback
 }
 
-// first reads the string of the first key whose value is not null.
-func (f *fields) first(keys ...string) *string {
+// firstScalar reads the first of several members that is not null, as scalar does.
+func (f *fields) firstScalar(keys ...string) *string {
 	for _, key := range keys {
-		if s := f.text(key); s != nil {
+		if s := f.scalar(key); s != nil {
 			return s
 		}
 	}
 	return nil
 }
 
-// trimmed reads the string of the first key whose value is not blank, without surrounding space.
-func (f *fields) trimmed(keys ...string) *string {
+// firstTrimmed reads the first of several members that is a string and not blank, without surrounding
+// white space. It skips numbers and other values.
+func (f *fields) firstTrimmed(keys ...string) *string {
 	for _, key := range keys {
-		if s := asText(f.data[key]); s != nil && strings.TrimSpace(*s) != "" {
+		if s := asString(f.data[key]); s != nil && strings.TrimSpace(*s) != "" {
 			return pointerTo(strings.TrimSpace(*s))
 		}
 	}
@@ -92,7 +93,7 @@ func (f *fields) origin(fallback IdentityOrigin) IdentityOrigin {
 	if jsonrpc.IsNull(v) {
 		return fallback
 	}
-	s := asText(v)
+	s := asString(v)
 	if s == nil {
 		f.fail("identity_origin", "expected a string")
 		return fallback
@@ -105,8 +106,8 @@ func (f *fields) origin(fallback IdentityOrigin) IdentityOrigin {
 	return o
 }
 
-// object reads an object. It accepts other values that are false in Python, such as "" and 0, as an
-// empty object.
+// object reads an object. It reads other values that Python treats as false, such as "" and 0, as an
+// empty object, because the first implementation accepts them.
 func (f *fields) object(key string) Object {
 	o := asObject(f.data[key])
 	if o == nil && truthy(f.data[key]) {
@@ -126,7 +127,7 @@ func (f *fields) agentRef() json.RawMessage {
 	return v
 }
 
-func (f *fields) texts(key string) []string {
+func (f *fields) stringList(key string) []string {
 	if jsonrpc.IsNull(f.data[key]) {
 		return nil
 	}
@@ -136,22 +137,22 @@ func (f *fields) texts(key string) []string {
 	}
 	var out []string
 	for _, item := range list {
-		out = append(out, plain(item))
+		out = append(out, stringOrJSON(item))
 	}
 	return out
 }
 
-// params reads params. It adds the members of the older top-level payload, except empty ones and
-// those that params has.
+// params reads the member "params", and adds what only the older member "payload" has. Members of
+// payload that are null, an empty list or an empty object are dropped.
 func (f *fields) params() Object {
 	payload := asObject(f.data["payload"])
 	maps.DeleteFunc(payload, func(_ string, v json.RawMessage) bool { return isEmpty(v) })
 	return merge(payload, f.object("params"))
 }
 
-// channelContext reads channel_context, and adds app_id and the members of metadata, which are older
-// names. It adds them even if channel_context is not empty, as the code and the tests of the
-// reference do, in contrast to its document (e2a.md 9).
+// channelContext reads channel_context, and adds what only the older members metadata and app_id have.
+// It adds this even if channel_context is not empty. The code and the tests of the first
+// implementation do this too; its document does not (see docs/contracts/e2a.md, section 9).
 func (f *fields) channelContext() Object {
 	metadata := asObject(f.data["metadata"])
 	maps.DeleteFunc(metadata, func(key string, _ json.RawMessage) bool { return internalMetadata(key) })
@@ -173,14 +174,14 @@ func (f *fields) auth() *Auth {
 	}
 	in := &fields{data: data}
 	a := &Auth{
-		MethodID: in.text("method_id"), BearerToken: in.text("bearer_token"), APIKeyRef: in.text("api_key_ref"),
-		CredentialRef: in.text("credential_ref"), Meta: in.object("_meta"),
+		MethodID: in.scalar("method_id"), BearerToken: in.scalar("bearer_token"), APIKeyRef: in.scalar("api_key_ref"),
+		CredentialRef: in.scalar("credential_ref"), Meta: in.object("_meta"),
 	}
 	for name, value := range in.object("extra_headers") {
 		if a.ExtraHeaders == nil {
 			a.ExtraHeaders = map[string]string{}
 		}
-		a.ExtraHeaders[name] = plain(value)
+		a.ExtraHeaders[name] = stringOrJSON(value)
 	}
 	if in.err != nil {
 		f.fail("auth."+in.err.Field, "%s", in.err.Reason)
@@ -195,7 +196,7 @@ func (f *fields) timestamp() *string {
 	if jsonrpc.IsNull(v) {
 		return nil
 	}
-	if s := asText(v); s != nil {
+	if s := asString(v); s != nil {
 		return s
 	}
 	seconds, ok := number(v)
@@ -203,8 +204,8 @@ func (f *fields) timestamp() *string {
 		f.fail("timestamp", "expected a string or a number within range, not %.40s", v)
 		return nil
 	}
-	const year10000 = 253402300800
-	if !(math.Abs(seconds) < year10000) || seconds < -62135596800 {
+	const year1, year10000 = -62135596800, 253402300800
+	if seconds < year1 || seconds >= year10000 {
 		f.fail("timestamp", "%v is out of range", seconds)
 		return nil
 	}
@@ -212,7 +213,7 @@ func (f *fields) timestamp() *string {
 	return &s
 }
 
-// stamp formats a time as the reference does: UTC as +00:00, with microseconds unless they are 0.
+// stamp formats a time as the first implementation does: UTC as +00:00, with microseconds unless they are 0.
 func stamp(t time.Time) string {
 	layout := "2006-01-02T15:04:05-07:00"
 	if t.Nanosecond()/1000 != 0 {
@@ -265,8 +266,8 @@ func asList(v json.RawMessage) (list []json.RawMessage, ok bool) {
 	return list, json.Unmarshal(v, &list) == nil
 }
 
-// asText returns a value if it is a string, otherwise nil.
-func asText(v json.RawMessage) *string {
+// asString returns a value if it is a string, otherwise nil.
+func asString(v json.RawMessage) *string {
 	var s string
 	if len(v) == 0 || v[0] != '"' || json.Unmarshal(v, &s) != nil {
 		return nil
@@ -274,9 +275,9 @@ func asText(v json.RawMessage) *string {
 	return &s
 }
 
-// plain returns the content of a string, or the JSON of another value.
-func plain(v json.RawMessage) string {
-	if s := asText(v); s != nil {
+// stringOrJSON returns the content of a string, or the JSON of another value.
+func stringOrJSON(v json.RawMessage) string {
+	if s := asString(v); s != nil {
 		return *s
 	}
 	return string(v)

@@ -8,8 +8,8 @@ func ResponseKinds() []ResponseKind {
 	}
 }
 
-// internalMetadata reports whether a metadata key is internal to the reference. Such keys are not
-// copied to channel_context.
+// internalMetadata reports whether a metadata key is internal to the first implementation. Such
+// keys are not copied to channel_context.
 func internalMetadata(key string) bool {
 	switch key {
 	case "_e2a_wire_legacy_agent_response", "_e2a_wire_legacy_agent_chunk", "_jiuwenswarm_server_push", "_jiuwenswarm_cancel_source":

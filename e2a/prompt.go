@@ -7,8 +7,8 @@ import (
 
 // ACPPromptParams returns the params of an envelope in ACP's form (e2a.md 4). For session/prompt it
 // adds prompt and session_id if they are missing, and the envelope's acp_meta to _meta. It adds the
-// latter two even if there is a prompt, as the document of the reference says, in contrast to its
-// code. A missing prompt is taken from content_blocks, or the first nonempty string of text, content
+// latter two even if there is a prompt, as the document of the first implementation says, in contrast
+// to its code. A missing prompt is taken from content_blocks, or the first nonempty string of text, content
 // and query.
 func ACPPromptParams(e Envelope) Object {
 	params := merge(e.Params, nil)
@@ -41,7 +41,7 @@ func promptBlocks(params Object) json.RawMessage {
 	if blocks, ok := asList(params["content_blocks"]); ok && len(blocks) > 0 {
 		return params["content_blocks"]
 	}
-	if s := firstText(params["text"], params["content"], params["query"]); s != nil {
+	if s := firstString(params["text"], params["content"], params["query"]); s != nil {
 		return raw([]Block{TextBlock(*s)})
 	}
 	return nil
@@ -55,10 +55,10 @@ func pointerTo(s string) *string {
 	return &s
 }
 
-// firstText returns the first nonempty string.
-func firstText(values ...json.RawMessage) *string {
+// firstString returns the first nonempty string.
+func firstString(values ...json.RawMessage) *string {
 	for _, v := range values {
-		if s := asText(v); s != nil && *s != "" {
+		if s := asString(v); s != nil && *s != "" {
 			return s
 		}
 	}

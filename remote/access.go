@@ -201,16 +201,16 @@ func (f *Face) MayAnswer(token string, params, answer []byte) bool {
 // protocol needs Trust.
 func (f *Face) Needs(method string, params []byte) Rights {
 	needed, known := f.rights[method]
-	if !known || needed == Control && (grants(params) || method == "chat/prompt" && f.changesMore(params)) {
+	if !known || needed == Control && (grants(params) || method == "chat/prompt" && f.changesBeyondChats(params)) {
 		return Trust
 	}
 	return needed
 }
 
-// changesMore reports whether a prompt can change more than chats (chat.Engine.ChangesMore). Each text
-// in the params is checked both as the chat's id and as the prompt's text, because the protocol accepts
-// several spellings of these members.
-func (f *Face) changesMore(params []byte) bool {
+// changesBeyondChats reports whether a prompt can change more than chats. Each text in the params is
+// checked both as the chat's id and as the prompt's text, because the protocol accepts several spellings
+// of these members.
+func (f *Face) changesBeyondChats(params []byte) bool {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(params, &members) != nil {
 		return false // not a valid prompt
@@ -218,7 +218,7 @@ func (f *Face) changesMore(params []byte) bool {
 	for _, value := range members {
 		text := string(value)
 		_ = json.Unmarshal(value, &text) // ids may be numbers
-		if f.opts.Engine.ChangesMore(text, text) {
+		if f.opts.Engine.ChangesBeyondChats(text, text) {
 			return true
 		}
 	}

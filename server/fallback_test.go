@@ -253,6 +253,7 @@ func TestFallbackLists(t *testing.T) {
 		"itself":        {map[string]any{"fallbackModels": []string{"p/a"}}, "a"},
 		"itself, twice": {map[string]any{"fallbackModels": []string{"p/a", "p/c", "p/a", "p/c"}}, "a c"},
 		"nothing":       {map[string]any{"fallbackModels": []string{"", "nobody/x", "p/c"}}, "a c"},
+		"not listed":    {map[string]any{"fallbackModels": []string{"p/nope", "b", "p/c"}}, "a c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -264,9 +265,15 @@ func TestFallbackLists(t *testing.T) {
 			if got := f.models(); got != c.asked {
 				t.Errorf("asked: %s, want %s\n%s", got, c.asked, text)
 			}
-			skipped := strings.Count(text, "A fallback model is skipped: the model nobody/x cannot be used: there is no provider nobody")
-			if want := map[bool]int{true: 1}[name == "nothing"]; skipped != want {
-				t.Errorf("%d notices, want %d: %s", skipped, want, text)
+			notices := map[string][]string{
+				"nothing":    {"the model nobody/x cannot be used: there is no provider nobody"},
+				"not listed": {"provider p has no nope; it has a, b, c", "b does not name its provider"},
+			}[name]
+			for _, notice := range notices {
+				expect(t, text, "A fallback model is skipped: "+notice)
+			}
+			if skipped := strings.Count(text, "A fallback model is skipped"); skipped != len(notices) {
+				t.Errorf("%d notices, want %d: %s", skipped, len(notices), text)
 			}
 		})
 	}

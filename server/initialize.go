@@ -64,7 +64,7 @@ func (s *Server) Initialized(context.Context, protocol.None) error {
 	}
 	s.host.Engine().Begin()
 	s.background(func() {
-		tasks := s.host.Tasks()
+		tasks := s.host.StartupTasks()
 		// All starts come first: a client counts as ready when all tasks that it knows have ended.
 		for _, t := range tasks {
 			s.notify(s.ctx, "$/progress", protocol.Progress{Type: "start", TaskID: t.ID, Title: t.Title})
@@ -74,14 +74,14 @@ func (s *Server) Initialized(context.Context, protocol.None) error {
 		}
 		s.settings.push(s.ctx)
 		for _, t := range tasks {
-			s.background(func() { s.runTask(t) })
+			s.background(func() { s.runStartupTask(t) })
 		}
 	})
 	return nil
 }
 
-// runTask runs a task, sends what it changed, and reports that it is finished even if it fails.
-func (s *Server) runTask(t chat.Task) {
+// runStartupTask runs a task, sends what it changed, and reports that it is finished even if it fails.
+func (s *Server) runStartupTask(t chat.StartupTask) {
 	defer s.notify(s.ctx, "$/progress", protocol.Progress{Type: "finish", TaskID: t.ID, Title: t.Title})
 	t.Run(s.ctx)
 	s.settings.push(s.ctx)

@@ -14,7 +14,8 @@ func (cs *chats) ChatSearch(_ context.Context, req protocol.Request[protocol.Cha
 	}
 	return func(ctx context.Context) (protocol.ChatSearchResult, error) {
 		out := protocol.ChatSearchResult{Results: []protocol.SearchHit{}, Problems: []string{}}
-		found, err := cs.host.Search(ctx, string(req.Params.Query), int(req.Params.Limit), false)
+		const waitForIndex = false // the answer says whether it is incomplete
+		found, err := cs.host.Search(ctx, string(req.Params.Query), int(req.Params.Limit), waitForIndex)
 		if err != nil {
 			return out, err
 		}

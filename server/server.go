@@ -53,7 +53,7 @@ type Host interface {
 	Engine() *chat.Engine
 	// Search finds messages in all chats of the machine. Unless all is set, it waits only a moment
 	// for the index and then searches what the index has.
-	Search(ctx context.Context, query string, limit int, all bool) (search.Result, error)
+	Search(ctx context.Context, query string, limit int, waitForIndex bool) (search.Result, error)
 	// ModelChoice lists the models that can be used, without asking the network.
 	ModelChoice() chat.ModelChoice
 	AskLocalModels(ctx context.Context) // lists the models of model servers that the user runs
@@ -62,7 +62,7 @@ type Host interface {
 	// SyncModels gets the providers' lists of models. It may take seconds.
 	SyncModels(ctx context.Context)
 	// Tasks lists the tasks that run once after the start. They may take minutes.
-	Tasks() []chat.Task
+	StartupTasks() []chat.StartupTask
 	// ToolChoices lists the native tools and whether an agent may use them.
 	ToolChoices(agent string) []tools.Choice
 	// AskTrust asks the user in a chat whether to trust the workspace's own configuration, if the

@@ -54,9 +54,9 @@ type Deps struct {
 	Models     chat.Models
 	Choice     func() chat.ModelChoice
 	Doctor     func(ctx context.Context) doctor.Report // checks the installation
-	// Search finds messages in all chats of the machine. If all is set, it waits until the index is
-	// complete.
-	Search  func(ctx context.Context, query string, limit int, all bool) (search.Result, error)
+	// Search finds messages in all chats of the machine. With waitForIndex, it waits until all chats
+	// are in the index.
+	Search  func(ctx context.Context, query string, limit int, waitForIndex bool) (search.Result, error)
 	Hooks   func() []hooks.Info
 	Plugins func() Plugins
 	// RepoMap returns a map of the folders that focuses on paths and names; empty if the folders
@@ -119,9 +119,9 @@ type definition struct {
 type effect int
 
 const (
-	changesMore         effect = iota // files, the configuration, credentials or limits
-	changesChats                      // chats at most
-	changesMoreWithArgs               // nothing without arguments, else more
+	changesBeyondChats         effect = iota // files, the configuration, credentials or limits
+	changesChats                             // chats at most
+	changesBeyondChatsWithArgs               // with arguments; without, nothing
 )
 
 // input is the input of a command.
@@ -166,7 +166,7 @@ func definitions() []definition {
 		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "optional-prompt", Description: "The prompt to show the request for"}}}, rest: true, run: (*Commands).promptShow, effect: changesChats},
 		{Info: Info{"sync-system-prompt", "Regenerate this chat's system prompt from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt, effect: changesChats},
 		{Info: Info{"subagents", "List the subagents and their configuration", nil}, run: (*Commands).subagents, effect: changesChats},
-		{Info: Info{"plugins", "Show the plugins: what is installed, and what the configured sources (or the one named after it) offer", nil}, rest: true, run: (*Commands).plugins, effect: changesMoreWithArgs},
+		{Info: Info{"plugins", "Show the plugins: what is installed, and what the configured sources (or the one named after it) offer", nil}, rest: true, run: (*Commands).plugins, effect: changesBeyondChatsWithArgs},
 		{Info: Info{"plugin-install", "Install a plugin", []Argument{{Name: "plugin", Description: "Plugin name or plugin@marketplace", Required: true}}}, run: (*Commands).pluginInstall},
 		{Info: Info{"plugin-uninstall", "Uninstall a plugin", []Argument{{Name: "plugin", Description: "Plugin name", Required: true}}}, run: (*Commands).pluginUninstall},
 		{Info: Info{"hooks", "Show the hooks, what they are attached to, and their files", nil}, run: (*Commands).hooks, effect: changesChats},
@@ -175,7 +175,7 @@ func definitions() []definition {
 		{Info: Info{"plugin-update", "Fetch the newest plugins of a source", []Argument{{Name: "source", Description: "The source's name", Required: true}}}, extra: true, run: (*Commands).pluginUpdate},
 		{Info: Info{"pin", "Keep this chat regardless of its age; off undoes it", []Argument{{Name: "off", Description: "off: chatRetentionDays applies again"}}}, extra: true, run: (*Commands).pin, effect: changesChats},
 		{Info: Info{"search", "Find messages in all chats: words, \"phrases\", beginnings*, role:, workspace:, since:, until:", []Argument{{Name: "query", Description: "What to find", Required: true}}}, rest: true, extra: true, run: (*Commands).search, effect: changesChats},
-		{Info: Info{"budget", "Show what this chat may spend, or change it: /budget chat $5, /budget turn 200k tokens, /budget day off, /budget reset", []Argument{{Name: "scope", Description: "turn, chat or day; reset: as configured"}, {Name: "limits", Description: "$2, 200k tokens or 30 minutes, with commas between them; or off"}}}, rest: true, extra: true, run: (*Commands).budget, effect: changesMoreWithArgs},
+		{Info: Info{"budget", "Show what this chat may spend, or change it: /budget chat $5, /budget turn 200k tokens, /budget day off, /budget reset", []Argument{{Name: "scope", Description: "turn, chat or day; reset: as configured"}, {Name: "limits", Description: "$2, 200k tokens or 30 minutes, with commas between them; or off"}}}, rest: true, extra: true, run: (*Commands).budget, effect: changesBeyondChatsWithArgs},
 		{Info: Info{"help", "List the commands", nil}, extra: true, run: (*Commands).help, effect: changesChats},
 	}
 }
@@ -208,11 +208,11 @@ func (c *Commands) List() []Offer {
 // remote shows how to connect from elsewhere.
 func (c *Commands) remote(context.Context, input) (string, error) { return c.deps.Remote(), nil }
 
-// ChangesMore implements chat.Commands.
-func (c *Commands) ChangesMore(message string) bool {
+// ChangesBeyondChats implements chat.Commands.
+func (c *Commands) ChangesBeyondChats(message string) bool {
 	name, rest, _ := split(message)
 	d, ok := c.nativeCommand(name)
-	return ok && (d.effect == changesMore || d.effect == changesMoreWithArgs && rest != "")
+	return ok && (d.effect == changesBeyondChats || d.effect == changesBeyondChatsWithArgs && rest != "")
 }
 
 // Native reports whether a name is that of a native command. Custom commands with this name have no

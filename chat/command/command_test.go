@@ -253,3 +253,13 @@ func TestUnlistedModel(t *testing.T) {
 		}
 	}
 }
+
+func TestOneSpace(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "", "a": "a", " \n\t": " ", "a \n b": "a b", "\ra\u00a0": " a ", "\u00a0": " ",
+	} {
+		if got := oneSpace(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

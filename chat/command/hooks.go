@@ -31,7 +31,7 @@ func (c *Commands) hooks(context.Context, input) (string, error) {
 			b.WriteString(hookLine(h))
 		}
 	}
-	b.WriteString(mistakes(slices.DeleteFunc(c.deps.Config().Mistakes(), func(f config.Finding) bool { return !strings.HasPrefix(f.Message, "hooks.") })))
+	b.WriteString(listProblems(slices.DeleteFunc(c.deps.Config().Mistakes(), func(f config.Finding) bool { return !strings.HasPrefix(f.Message, "hooks.") })))
 	return b.String(), nil
 }
 

@@ -22,7 +22,7 @@ func (c *Commands) config(context.Context, input) (string, error) {
 		fmt.Fprintf(&lines, "%s = %s  // %s\n", config.KeyPath(v.Path), shownValue(v), v.Origin)
 	}
 	b.WriteString(fence("jsonc", lines.String()))
-	b.WriteString(mistakes(cfg.Mistakes()))
+	b.WriteString(listProblems(cfg.Mistakes()))
 	return b.String(), nil
 }
 
@@ -37,14 +37,14 @@ func shownValue(v config.Value) string {
 	return text
 }
 
-// mistakes lists the errors in the configuration; empty if it has no errors.
-func mistakes(list []config.Finding) string {
-	if len(list) == 0 {
+// listProblems lists errors and warnings about the configuration. It returns "" for an empty list.
+func listProblems(findings []config.Finding) string {
+	if len(findings) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("\nErrors in it:\n\n")
-	for _, f := range list {
+	b.WriteString("\nProblems in the configuration:\n\n")
+	for _, f := range findings {
 		fmt.Fprintf(&b, "- %s\n", f)
 	}
 	return b.String()

@@ -14,14 +14,15 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Limits of the shown output, in bytes of JSON. One client drops messages above 60 KB (eca-recorded).
+// Limits of the shown output, in bytes of JSON. One client drops messages above 60 KB
+// (eca-features.md, Recorded behaviour).
 const (
 	maxShown = 48 << 10
 	headSize = 24 << 10
 )
 
-// fitMessage returns a text as it is shown. If it is too long, fit writes it to a file, and returns its
-// beginning and the path of the file.
+// fitMessage returns a text as it is shown. If the text is too long, fitMessage writes it to a file, and
+// returns its beginning and the path of the file.
 func (c *Commands) fitMessage(name, text string) string {
 	if jsonSize(text) <= maxShown {
 		return "\n" + text + "\n"
@@ -83,10 +84,10 @@ func fence(language, text string) string {
 	return ticks + language + "\n" + strings.TrimRight(text, "\n") + "\n" + ticks + "\n"
 }
 
-// write creates a file, calls fill to write it, and returns its path. arg is the user's argument: a
-// file, a folder, or nothing for the folder of temporary files. If it is not a file, the name is base
-// and ext, with a number if the file exists. Existing files are not overwritten. If fill fails, the
-// file is removed.
+// write creates a file, calls fill to write it, and returns its path. arg is the user's argument: the
+// path of a new file, or an existing folder, or empty for the folder of temporary files. If arg is a
+// folder or empty, the file is named base and ext, with a number if that name is taken. Existing files
+// are not overwritten. If fill fails, the file is removed.
 func (c *Commands) write(arg, base, ext string, fill func(*os.File) error) (string, error) {
 	f, err := c.create(arg, base, ext)
 	if err != nil {

@@ -4,13 +4,15 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/seed-dec29ce4/eca/chat/search"
 )
 
 // search finds messages in all chats of the machine.
 func (c *Commands) search(ctx context.Context, in input) (string, error) {
-	found, err := c.deps.Search(ctx, in.rest, search.DefaultLimit, false)
+	const waitForIndex = false // an incomplete result now is better than a late one
+	found, err := c.deps.Search(ctx, in.rest, search.DefaultLimit, waitForIndex)
 	if err != nil {
 		return "", err
 	}
@@ -52,22 +54,23 @@ func (c *Commands) search(ctx context.Context, in input) (string, error) {
 	return b.String(), nil
 }
 
-// oneSpace replaces each run of white space by a space.
+// oneSpace replaces each run of white space by a space, also at the beginning and the end.
 func oneSpace(text string) string {
 	joined := strings.Join(strings.Fields(text), " ")
-	if joined == "" {
+	if joined == "" && text != "" {
 		return " "
 	}
-	if strings.TrimLeft(text, " \t\n") != text {
+	if strings.TrimLeftFunc(text, unicode.IsSpace) != text {
 		joined = " " + joined
 	}
-	if strings.TrimRight(text, " \t\n") != text {
+	if strings.TrimRightFunc(text, unicode.IsSpace) != text {
 		joined += " "
 	}
 	return joined
 }
 
-// escape escapes a text so that Markdown shows it literally.
+// escape escapes the characters with which Markdown most often formats a text. It does not escape
+// &, ~, nor - and > at the beginning of a line.
 func escape(text string) string {
 	return strings.NewReplacer("\\", `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "<", `\<`, "#", `\#`, "|", `\|`).Replace(text)
 }

@@ -8,15 +8,15 @@ type row struct {
 	// begins is set if the event begins a message. Messages are the units in which chats are counted
 	// and cut: a user message, a run of the model's text, a block of reasoning, a tool call, the
 	// result of a call, a flag, or a compaction. Any other event belongs to the preceding message.
-	begins bool
-	name   string // id of the message that it begins, for clients; empty if it does not have one
+	begins   bool
+	clientID string // id of the message that it begins, as clients use it; empty if it does not have one
 
 	interleaves bool // it may occur inside a run of text without ending it
 	volatile    bool // it is shown, but not stored
 }
 
-// CompactionName is the id of each compaction (eca-protocol.md 4.8).
-const CompactionName = "lastCompaction"
+// CompactionID is the id of each compaction (eca-protocol.md 4.8).
+const CompactionID = "lastCompaction"
 
 // KindFlag is the kind of Flag. The store positions a flag after the message that it marks.
 const KindFlag Kind = "flag"
@@ -26,23 +26,25 @@ func (TurnStarted) row() row { return row{kind: "turn_started"} }
 // The user's prompt. In the middle of a turn, it is a prompt that the user sent while the turn
 // ran. With `command`, it was a command for eca, and the model gets only the command's
 // `prompt`, if there is one.
-func (b UserMessage) row() row { return row{kind: "user_message", begins: true, name: b.ContentID} }
+func (b UserMessage) row() row { return row{kind: "user_message", begins: true, clientID: b.ContentID} }
 
 // The parts of the system prompt for the following requests. Without parts, the next request
 // creates a new one.
-func (SystemPrompt) row() row       { return row{kind: "system_prompt"} }
-func (TextDelta) row() row          { return row{kind: "text"} }
-func (b ReasoningStarted) row() row { return row{kind: "reasoning_started", begins: true, name: b.ID} }
-func (ReasoningDelta) row() row     { return row{kind: "reasoning"} }
-func (ReasoningFinished) row() row  { return row{kind: "reasoning_finished"} }
-func (b ToolProposed) row() row     { return row{kind: "tool_proposed", begins: true, name: b.CallID} }
-func (ToolArgsDelta) row() row      { return row{kind: "tool_args"} }
-func (ToolJudged) row() row         { return row{kind: "tool_judged"} }
-func (ToolStarted) row() row        { return row{kind: "tool_started"} }
-func (ToolUpdated) row() row        { return row{kind: "tool_updated", interleaves: true} }
-func (b ToolFinished) row() row     { return row{kind: "tool_finished", begins: true, name: b.CallID} }
+func (SystemPrompt) row() row { return row{kind: "system_prompt"} }
+func (TextDelta) row() row    { return row{kind: "text"} }
+func (b ReasoningStarted) row() row {
+	return row{kind: "reasoning_started", begins: true, clientID: b.ID}
+}
+func (ReasoningDelta) row() row    { return row{kind: "reasoning"} }
+func (ReasoningFinished) row() row { return row{kind: "reasoning_finished"} }
+func (b ToolProposed) row() row    { return row{kind: "tool_proposed", begins: true, clientID: b.CallID} }
+func (ToolArgsDelta) row() row     { return row{kind: "tool_args"} }
+func (ToolJudged) row() row        { return row{kind: "tool_judged"} }
+func (ToolStarted) row() row       { return row{kind: "tool_started"} }
+func (ToolUpdated) row() row       { return row{kind: "tool_updated", interleaves: true} }
+func (b ToolFinished) row() row    { return row{kind: "tool_finished", begins: true, clientID: b.CallID} }
 
-func (b ToolRejected) row() row { return row{kind: "tool_rejected", begins: true, name: b.CallID} }
+func (b ToolRejected) row() row { return row{kind: "tool_rejected", begins: true, clientID: b.CallID} }
 
 // Tokens and cost of a request. With a `purpose`, a side request. With the purpose `subagent`, a
 // request of a subagent's chat, which contains the event too.
@@ -71,12 +73,12 @@ func (UndoPoint) row() row { return row{kind: "undo_point"} }
 
 // A mark that the user set.
 func (b Flag) row() row {
-	return row{kind: KindFlag, begins: true, name: b.ContentID, interleaves: true}
+	return row{kind: KindFlag, begins: true, clientID: b.ContentID, interleaves: true}
 }
 
 // A summary that replaces everything before it, except for a prompt without an answer. The
 // originals stay in the log.
-func (Compacted) row() row { return row{kind: "compacted", begins: true, name: CompactionName} }
+func (Compacted) row() row { return row{kind: "compacted", begins: true, clientID: CompactionID} }
 
 // Calls whose results eca no longer sends. The originals stay in the log.
 func (Pruned) row() row { return row{kind: "pruned"} }
@@ -150,9 +152,9 @@ func Begins(previous Kind, b Body) bool {
 	return b.row().begins
 }
 
-// Name returns the id of the message that an event begins, as clients use it; empty if it does not
+// ClientID returns the id of the message that an event begins, as clients use it; empty if it does not
 // have one.
-func Name(b Body) string { return b.row().name }
+func ClientID(b Body) string { return b.row().clientID }
 
 // InterleavesText reports whether an event may occur inside a run of text without ending it.
 func InterleavesText(b Body) bool { return b.row().interleaves }

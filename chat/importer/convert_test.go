@@ -119,7 +119,7 @@ func render(t *testing.T, b *strings.Builder, path string) {
 		_, body, _ := event.EncodeBody(e.Body)
 		fmt.Fprintf(b, "%d %s %d %s %s\n", e.Seq, e.Turn, e.Time.UnixMilli(), event.KindOf(e.Body), body)
 		if e.Begins {
-			fmt.Fprintf(b, "    begins %q\n", event.Name(e.Body))
+			fmt.Fprintf(b, "    begins %q\n", event.ClientID(e.Body))
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(c.leftOut)) {

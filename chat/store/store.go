@@ -234,7 +234,7 @@ func putEvents(tx *transaction, id string, events []event.Event) error {
 		if f, ok := e.Body.(event.Flag); ok {
 			place = f.After
 		}
-		if _, err := tx.bind(tx.db.putMessage).Exec(id, place, e.Seq, event.Name(e.Body)); err != nil {
+		if _, err := tx.bind(tx.db.putMessage).Exec(id, place, e.Seq, event.ClientID(e.Body)); err != nil {
 			return fmt.Errorf("event %d: %w", e.Seq, err)
 		}
 		begun++

@@ -77,9 +77,9 @@ func summary(text string) (c chat.Summary, rest string, err error) {
 }
 
 // Find implements chat.Store.
-func (s *Store) Find(ctx context.Context, id, name string, last bool) (at chat.Cursor, found bool, err error) {
-	if name == "" {
-		return chat.Cursor{}, false, nil // many messages have no name, so an empty name identifies nothing
+func (s *Store) Find(ctx context.Context, id, clientID string, last bool) (at chat.Cursor, found bool, err error) {
+	if clientID == "" {
+		return chat.Cursor{}, false, nil // many messages have no id, so an empty one identifies nothing
 	}
 	db, err := s.openToRead()
 	if err != nil {
@@ -89,12 +89,12 @@ func (s *Store) Find(ctx context.Context, id, name string, last bool) (at chat.C
 	if last {
 		order = "place DESC, seq DESC"
 	}
-	err = db.QueryRowContext(ctx, "SELECT place, seq FROM messages WHERE chat = ? AND name = ? ORDER BY "+order+" LIMIT 1", id, name).Scan(&at.Anchor, &at.Seq)
+	err = db.QueryRowContext(ctx, "SELECT place, seq FROM messages WHERE chat = ? AND name = ? ORDER BY "+order+" LIMIT 1", id, clientID).Scan(&at.Anchor, &at.Seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return chat.Cursor{}, false, nil
 	}
 	if err != nil {
-		return chat.Cursor{}, false, fmt.Errorf("find %s in chat %s: %w", name, id, s.explain(err))
+		return chat.Cursor{}, false, fmt.Errorf("find %s in chat %s: %w", clientID, id, s.explain(err))
 	}
 	return at, true, nil
 }

@@ -229,7 +229,7 @@ func TestMigration(t *testing.T) {
 		t.Errorf("list %+v, %v, want %d messages", list, err, want)
 	}
 	for _, e := range events {
-		if name := event.Name(e.Body); e.Begins && name != "" {
+		if name := event.ClientID(e.Body); e.Begins && name != "" {
 			if _, found, err := s.Find(ctx, "c", name, false); !found || err != nil {
 				t.Errorf("%s is not found: %v", name, err)
 			}

@@ -14,7 +14,8 @@ import (
 
 const acpHelp = `Speaks the Agent Client Protocol on stdin and stdout, for editors that start agents this way: Zed,
 JetBrains IDEs, and plugins for Neovim. docs/acp.md has their settings. The editor asks about tool
-calls that need approval. No workspace is trusted.`
+calls that need approval. The editor cannot trust a workspace: a workspace has only the trust that
+you gave it with eca trust.`
 
 func acpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	return &cobra.Command{

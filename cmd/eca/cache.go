@@ -16,7 +16,7 @@ func cacheCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	clear := &cobra.Command{
 		Use:   "clear --sandbox",
 		Short: "Remove the caches of sandboxed commands",
-		Long:  "Removes what sandboxed commands added to caches of build tools, of all workspaces.\nYour own caches stay as they are.",
+		Long:  "Removes what sandboxed commands in all workspaces added to the caches of build tools.\nYour own caches stay as they are. The flag --sandbox is required.",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if !sandbox {
@@ -35,7 +35,7 @@ func cacheCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 			return err
 		},
 	}
-	clear.Flags().BoolVar(&sandbox, "sandbox", false, "the caches of sandboxed commands")
+	clear.Flags().BoolVar(&sandbox, "sandbox", false, "remove the caches of sandboxed commands (required)")
 	cmd.AddCommand(clear)
 	return cmd
 }

@@ -72,7 +72,7 @@ func chatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 			RunE: func(cmd *cobra.Command, args []string) error { return pinChats(cmd.Context(), args, false) },
 		},
 		&cobra.Command{
-			Use: "delete CHAT...", SuggestFor: []string{"rm", "remove"}, Short: "Delete chats, with what was recorded of them", Args: cobra.MinimumNArgs(1),
+			Use: "delete CHAT...", SuggestFor: []string{"rm", "remove"}, Short: "Delete chats with their subagents' chats, undo points and recordings", Args: cobra.MinimumNArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return withConfig(*sf, stderr, func(d *daemon.Daemon) error { return deleteChats(cmd.Context(), d, args, stdout) })
 			},
@@ -117,7 +117,7 @@ func listChatsCommand(stdout, stderr io.Writer) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "list", SuggestFor: []string{"ls"}, Short: "List chats, the last updated first", Long: `Lists chats, the last updated first. A chat without a title is listed with the beginning of its
-first prompt. Chats without a title in which only slash commands were entered are left out.`, Args: cobra.NoArgs,
+first prompt. A chat is left out if it has no title and only slash commands were entered in it.`, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := readStore(stderr, func(s *store.Store) error {
 				roots := make([]string, len(workspaces))
@@ -149,7 +149,7 @@ first prompt. Chats without a title in which only slash commands were entered ar
 			return err
 		},
 	}
-	cmd.Flags().StringArrayVar(&workspaces, "workspace", nil, "only chats of this folder; repeat it for each of several folders of a workspace")
+	cmd.Flags().StringArrayVar(&workspaces, "workspace", nil, "only chats of the workspace that consists of exactly this folder; repeat the flag for a workspace of several folders")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each chat")
 	return cmd
 }
@@ -208,7 +208,8 @@ func searchChatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Comman
 			search := func(d *daemon.Daemon) error {
 				waiting := noticeLater(stderr, "Indexing chats")
 				query := strings.Join(args, " ")
-				found, err := d.Search(cmd.Context(), query, limit, true)
+				const waitForIndex = true
+				found, err := d.Search(cmd.Context(), query, limit, waitForIndex)
 				waiting.Stop()
 				if err != nil {
 					return err

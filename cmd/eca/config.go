@@ -23,9 +23,10 @@ const configHelp = `Shows, checks and describes the configuration that applies t
 (${cmd:...}) are not run.`
 
 const checkHelp = `Checks the configuration of this directory for files that do not parse, unknown keys, values of the
-wrong type or out of range, names without a meaning, dynamic strings that cannot be resolved, models
-that their providers do not list, and files and folders of hooks, rules, commands and skills that do
-not exist (except for relative paths in your own files: they may be meant for other directories).
+wrong type or out of range, agents and providers that do not exist, dynamic strings that cannot be
+resolved, models that their providers do not list, and files and folders of hooks, rules, commands
+and skills that do not exist (except for relative paths in your own files: they may be meant for
+other directories).
 Files of the workspace that are not trusted are checked as if they were trusted. Providers are asked
 only about models that the configuration names, for at most 5 seconds.
 

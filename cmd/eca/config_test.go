@@ -86,8 +86,8 @@ func TestConfigCommands(t *testing.T) {
 // A default model that has no effect is an error, with the name that was meant.
 func TestConfigCheckNamesADefaultModelThatHasNoEffect(t *testing.T) {
 	for model, want := range map[string]string{
-		"m1":             "defaultModel: m1 does not name its provider and has no effect: write provider/model; did you mean my_co/m1?",
-		"gone":           "defaultModel: gone does not name its provider and has no effect: write provider/model\n",
+		"m1":             "defaultModel: m1 does not name its provider: write provider/model; did you mean my_co/m1?",
+		"gone":           "defaultModel: gone does not name its provider: write provider/model\n",
 		"nope/m1":        `defaultModel: there is no provider "nope"`,
 		"my_co/m2":       "defaultModel: provider my_co has no m2",
 		"my_co/m1":       "",

@@ -11,11 +11,15 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/doctor"
 )
 
-const doctorHelp = `Checks the configuration of this directory: configuration files, the default model, each provider
-with the source of its key, proxies and certificates, the chat store, the shell. It shows no
-secrets. It asks all configured providers for their lists of models at the same time, for a few
-seconds at most. This costs nothing, and each key goes only to its own provider. --offline sends
-no requests.
+const doctorHelp = `Checks the configuration of this directory: configuration files, trust, the default model, each
+provider with the source of its key, MCP servers, language servers, proxies and certificates, the
+chat store, the shell, the sandbox. It shows no secrets.
+
+It asks all configured providers for their lists of models, fetches the public catalogue of models
+(models.dev), and starts the MCP servers and the language servers for the files of this directory.
+All checks run at the same time and end after at most 15 seconds. Requests to providers cost
+nothing, and each key goes only to its own provider. With --offline, it sends no requests and starts
+no MCP servers.
 
 The exit code is 1 if something that you configured does not work. Missing configuration is not a
 problem.`
@@ -55,6 +59,6 @@ func doctorCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
-	cmd.Flags().BoolVar(&offline, "offline", false, "send no requests")
+	cmd.Flags().BoolVar(&offline, "offline", false, "send no requests, and start no MCP servers")
 	return cmd
 }

@@ -13,8 +13,9 @@ import (
 
 const e2aHelp = `Reads E2A envelopes from stdin, one JSON object per line, and writes frames to stdout, one per
 line (docs/e2a.md). Tool calls that need approval wait for chat.approve or chat.reject. At the end
-of stdin, eca refuses the calls that still wait, finishes its answers and exits. No workspace is
-trusted.`
+of stdin, eca refuses the calls that still wait, finishes its answers and exits.
+
+A caller cannot trust a workspace: a workspace has only the trust that you gave it with eca trust.`
 
 func e2aCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	return &cobra.Command{

@@ -22,9 +22,10 @@ const ecpHelp = `Lets an evaluation runtime drive eca with the Evaluation Contex
 one JSON object per line, or over HTTP with --http. The runtime sets the model, the agent, the
 workspace, the tools, approval and budgets in the config of agent/initialize (docs/ecp.md).
 
-eca approves only what that config allows, and trusts no workspace. It answers each step within
-the seconds in ECP_RPC_TIMEOUT. Over HTTP, calls need the bearer token in ECA_ECP_TOKEN if it is
-set; it must be set for an address that other machines can reach.`
+eca approves only what that config allows. A runtime cannot trust a workspace: a workspace has only
+the trust that you gave it with eca trust. eca answers each step within the seconds in
+ECP_RPC_TIMEOUT. Over HTTP, calls need the bearer token in ECA_ECP_TOKEN if it is set; it must be
+set for an address that other machines can reach.`
 
 // tokenVariable is the environment variable with the bearer token of calls over HTTP. The token is
 // not an argument, because other users can read the arguments of a process.
@@ -40,7 +41,7 @@ func ecpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 	var f ecpFlags
 	cmd := &cobra.Command{
 		Use:   "ecp",
-		Short: "Be evaluated: serve a runtime of the Evaluation Context Protocol",
+		Short: "Be evaluated: answer a runtime of the Evaluation Context Protocol",
 		Long:  ecpHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -44,8 +44,8 @@ stdin is context for the model.
   auto-edit  approve changes to files in this directory, ask about the rest
   workspace  also run commands that stay in the sandbox of this directory, without network and
              with an undo point, if the system supports this; ask about the rest
-  all        approve everything, also what cannot be undone; commands run in the sandbox of this
-             directory, and eca asks about those that need to leave it
+  all        approve everything, also what cannot be undone, except commands that need to leave the
+             sandbox of this directory; ask about those
   none       refuse everything that needs approval
 The model gets a refusal as the result of the call, and continues.
 
@@ -58,7 +58,7 @@ version. Every notification about the chat follows ({"method", "params"}), and {
 while the provider is silent. The last line is {"type":"result"} with
   text          the final answer
   exitReason    done, failed, stopped, ...; length, refusal, empty or unmarked if the answer may be
-                incomplete
+                incomplete (unmarked: the provider did not say that the answer is complete)
   exitCode, chatId, model
   error         why the turn failed
   usage.tokens  the size of the conversation in the model's context

@@ -147,7 +147,7 @@ func wrongHooks() []wrongInput {
 		{name: "hooks of tools", args: check, config: hookOf(`"eca__(read|write)_file"`), code: 0, want: []string{"No problems"}},
 		{name: "hook that is a folder", args: check, config: `{"hooks": {"guard": {"type": "preToolCall", "actions": [{"type": "shell", "file": "%ROOT%"}]}}}`, code: 1, want: []string{"error: hooks.guard.actions.0.file: ", " is a folder, not a file"}},
 		{name: "hooks and extraConfigs of a folder that is not trusted", args: exec, files: map[string]string{".eca/config.json": `{"extraConfigs": 5, "hooks": 5}`}, want: []string{"fine"}},
-		{name: "/hooks with a wrong hook", args: []string{"exec", "/hooks"}, config: `{"hooks": {"gate": {"type": "preToolCal", "actions": [{"type": "shell", "shell": "exit 2"}]}}}`, want: []string{"unknown event \"preToolCal\"", "did you mean preToolCall?"}},
+		{name: "/hooks with a wrong hook", args: []string{"exec", "/hooks"}, config: `{"hooks": {"gate": {"type": "preToolCal", "actions": [{"type": "shell", "shell": "exit 2"}]}}}`, want: []string{"Problems in the configuration:", "unknown event \"preToolCal\"", "did you mean preToolCall?"}},
 		{name: "/config with a broken file", args: []string{"exec", "/config"}, config: `{"hooks": {`, want: []string{"config.json:1:", "openai"}},
 		{name: "/doctor with an unknown model", args: []string{"exec", "/doctor"}, config: `{"defaultModel": "nope/m"}`, want: []string{"default model", "there is no provider nope"}},
 		{name: "model without a name", args: []string{"exec", "-m", "openai/", "hi"}, code: 1, want: []string{`"openai/" is not the name of a model`, "provider/model"}, not: []string{"fine", "has no ;"}},

@@ -22,9 +22,9 @@ const explainHelp = `Explains whether a shell command would be allowed in this d
 which rule decides and why, and which commands it contains. The command is not run. Several
 arguments are joined by spaces; put eca's own flags before them.
 
---text prints only the text that runs unless you approve the command by hand, for example because
-a rule allows it or auto-approve is on: eca prints it from what it parsed, with fixed words in
-quotes. It is printed also if the verdict is ask or deny.
+--text prints only the text that runs if you do not approve the command by hand, because a rule or
+auto-approve allows it. eca creates this text from the syntax tree that it checked, with fixed words
+in quotes. --text prints it for every verdict, also for ask and deny.
 
 --json prints one document: {verdict, rule, reason, level, network, commands:
 [{command, effect, reason}], writes, unparsed, text}. If the command would run in the sandbox,
@@ -33,8 +33,8 @@ unknown. writes lists the files of redirections. unparsed is the reason why the 
 be parsed completely.
 
 --unasked judges as if toolCall.unasked had this value: with off, every command without a rule
-that allows it needs approval; with reads, commands that only read run; with workspace, commands
-that stay in the sandbox of the workspace run too.
+that allows it needs approval; with reads, commands that only read run without asking; with
+workspace, commands that stay in the sandbox of the workspace run without asking too.
 
 --files also lists the files and folders that the command reads and writes, with links resolved,
 and the commands whose files are unknown; with --json as files: {reads, writes, unknown}.`
@@ -62,7 +62,7 @@ func explainCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 				return usage.Errorf("the command is empty")
 			}
 			if values := []string{config.UnaskedOff, config.UnaskedReads, config.UnaskedWorkspace}; cmd.Flags().Changed("unasked") && !slices.Contains(values, question.Unasked) {
-				return usage.Errorf("--unasked must be off (each command asks), reads (commands that only read do not ask) or workspace (nor do those that stay in the sandbox of the workspace), not %q%s",
+				return usage.Errorf("--unasked must be off (each command asks), reads (commands that only read run without asking) or workspace (commands that stay in the sandbox of the workspace run too), not %q%s",
 					question.Unasked, suggest.DidYouMean(question.Unasked, values))
 			}
 			question.Command = strings.Join(args, " ")
@@ -83,11 +83,11 @@ func explainCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		},
 	}
 	explain.Flags().SetInterspersed(false) // flags after the command's name belong to the command
-	explain.Flags().StringVar(&question.Unasked, "unasked", "", "judge as with this toolCall.unasked: off (each command asks), reads (those that only read do not) or workspace (nor those that stay in the sandbox)")
+	explain.Flags().StringVar(&question.Unasked, "unasked", "", "judge as with this toolCall.unasked: off, reads (commands that only read run without asking) or workspace (commands that stay in the sandbox run too)")
 	explain.Flags().BoolVar(&files, "files", false, "also print the files that the command reads and writes")
 	explain.Flags().StringVar(&question.Agent, "agent", "", "judge as for this agent (default: defaultAgent)")
 	explain.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
-	explain.Flags().BoolVar(&text, "text", false, "print only the text that runs unless you approve the command by hand")
+	explain.Flags().BoolVar(&text, "text", false, "print only the text that runs if you do not approve the command by hand")
 	explain.MarkFlagsMutuallyExclusive("text", "json")
 	explain.MarkFlagsMutuallyExclusive("text", "files")
 	return explain
@@ -128,7 +128,7 @@ func rememberedCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 func forgetCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	return &cobra.Command{
 		Use:   "forget KEY...",
-		Short: "Ask again about what was remembered under KEY, as list prints it",
+		Short: "Forget what is remembered under KEY (see list), so that eca asks again",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return withConfig(*sf, stderr, func(d *daemon.Daemon) error {

@@ -34,7 +34,7 @@ func pluginCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 			},
 		})
 	}
-	add("list [SOURCE]", "Show what is installed and what the sources offer; a source that is named is fetched if need be", cobra.MaximumNArgs(1), slash.ListPlugins)
+	add("list [SOURCE]", "Show what is installed and what the sources offer; SOURCE is fetched if eca does not have it yet", cobra.MaximumNArgs(1), slash.ListPlugins)
 	add("install NAME[@SOURCE]", "Install a plugin", cobra.ExactArgs(1), slash.InstallPlugin)
 	add("uninstall NAME[@SOURCE]", "Uninstall a plugin", cobra.ExactArgs(1), func(_ context.Context, p slash.Plugins, ref string) (string, error) {
 		return slash.UninstallPlugin(p, ref)

@@ -31,9 +31,9 @@ status, model, created-at, updated-at and user-prompt-count. With --chat-id: one
 for each message of that chat, with role, content, created-at and, for the user's,
 content-id.
 
-The chats come from --workspace (eca's own store, the chats of these folders) or from
---db-cache-path: a folder with a chats.db or that file, or a cache folder of the
-reference server or a file in it.
+One of two flags is required. --workspace reads the chats in eca's own store whose workspace
+consists of exactly these folders. --db-cache-path reads a chats.db, or a cache file of the
+original ECA server; its value is the path of the file or of its folder.
 
 A DATE is a time ago (30m, 2h, 1d), a day (2025-01-01, from midnight UTC), or an
 instant (2025-01-01T14:30:00Z). It is compared with updated-at of chats and created-at
@@ -65,8 +65,8 @@ func readChatCommand(stdout, stderr io.Writer) *cobra.Command {
 			return readChat(cmd.Context(), f, time.Now(), stdout, stderr)
 		},
 	}
-	cmd.Flags().StringVar(&f.path, "db-cache-path", "", "where the chats are: a folder or a file")
-	cmd.Flags().StringArrayVar(&f.workspaces, "workspace", nil, "folder of the workspace; repeat it for each of several")
+	cmd.Flags().StringVar(&f.path, "db-cache-path", "", "path of a chats.db, of a cache file of the original ECA server, or of its folder")
+	cmd.Flags().StringArrayVar(&f.workspaces, "workspace", nil, "folder of the workspace; repeat the flag for a workspace of several folders")
 	cmd.Flags().StringVar(&f.chat, "chat-id", "", "print the messages of this chat")
 	cmd.Flags().StringVar(&f.role, "role", "", "only messages with this role; needs --chat-id")
 	cmd.Flags().StringVar(&f.since, "since", "", "from this DATE on")

@@ -90,7 +90,7 @@ func pairCommand(f *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		Use: "pair", Short: "Make a token for a device", Args: cobra.NoArgs,
 		Long: `Makes a token for a device, and shows it once, as a link and as a QR code.
 
-The token must be used within ten minutes; until it is revoked, it then belongs to the device.`,
+The token must be used within ten minutes. After that, it belongs to the device until you revoke it.`,
 		RunE: func(*cobra.Command, []string) error {
 			var r remote.Rights
 			if err := usage.Choice("rights", rights, remote.Watch.String(), remote.Control.String(), remote.Trust.String()); err != nil {

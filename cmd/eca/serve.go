@@ -28,11 +28,13 @@ import (
 
 const serveHelp = `Lets other agents call eca over HTTP, in this directory: A2A (JSON-RPC at /a2a, the card at
 /.well-known/agent-card.json; docs/a2a.md), E2A over WebSocket at /e2a (docs/e2a.md), and the
-Evaluation Context Protocol at /ecp (docs/ecp.md), which has a conversation of its own.
+Evaluation Context Protocol at /ecp (docs/ecp.md). The configuration and the chat of
+/ecp are separate from those of /a2a and /e2a.
 
 With a token in ECA_SERVE_TOKEN, every request except the card's needs it as a bearer token.
 Without one, only this machine can call. Tool calls that need approval wait for the caller's
-decision. No workspace is trusted.`
+decision. A caller cannot trust a workspace: a workspace has only the trust that you gave it with
+eca trust.`
 
 // serveTokenVariable is the environment variable with the bearer token of eca serve. The token is not
 // an argument, because other users can read the arguments of a process.

@@ -29,13 +29,14 @@ const statsHelp = `Counts the tool calls of stored chats. Nothing leaves this ma
   denied                  by the configuration or a hook
   invalid                 of a tool that does not exist, or with arguments that do not fit
 
-A call that was stopped before it ran, and was not asked about, is only one of the tool calls. A
-call that was stopped while it ran counts as one that ran.
+A call counts only in the total if its turn was stopped before the call ran and before you were asked
+about it. A call that was stopped while it ran counts as one that ran.
 
 With --json, one document: {total, chats}. The total, and each chat with its id and title, has
 {calls, unasked, rules, asked, approved, rejected, unanswered, noUserToAsk, denied, invalid,
-stopped, allowedAfterStop}. rules counts the calls that ran without a question, by rule; stopped
-counts the commands that the sandbox stopped.`
+stopped, allowedAfterStop}. rules counts the calls that ran without a question, by rule. stopped
+counts the commands to which the sandbox refused an access. allowedAfterStop counts those of them
+that ran again because you allowed it.`
 
 // callStats counts tool calls.
 type callStats struct {
@@ -88,7 +89,7 @@ func statsCommand(stdout io.Writer) *cobra.Command {
 			return enc.Encode(map[string]any{"total": total, "chats": chats})
 		},
 	}
-	cmd.Flags().StringArrayVar(&workspaces, "workspace", nil, "only chats of this folder; repeat it for each of several folders of a workspace")
+	cmd.Flags().StringArrayVar(&workspaces, "workspace", nil, "only chats of the workspace that consists of exactly this folder; repeat the flag for a workspace of several folders")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }

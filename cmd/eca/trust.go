@@ -19,16 +19,18 @@ import (
 )
 
 const trustHelp = `Trusts the configuration in a folder's own .eca and .agents: its hooks, MCP servers, providers,
-commands in texts, and rules that allow tools. They have no effect before you trust them.
+strings with ${cmd:...}, rules that allow tools, and others (docs/trust.md). They have no effect
+before you trust them.
 
   eca trust                show what would run in this directory, and ask
   eca trust DIR --yes      trust a folder without a question
   eca trust --list         print what is trusted, and what of this directory is not
   eca trust DIR --revoke   take trust back from a folder and the folders below it
 
-Trust holds for the current contents. When the configuration changes, or a script that it names,
-it has no effect until you trust it again; eca trust then shows the changes. Trusted hooks run as
-your own do: with the network and with eca's whole environment. A running eca picks up the change immediately.`
+Trust holds for the current contents. When the configuration or a script that it names changes,
+the configuration has no effect until you trust it again; eca trust then shows the changes. Trusted
+hooks run as your own do: with the network and with eca's whole environment. A running eca applies
+a change of trust immediately.`
 
 func trustCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	var revoke, list, yes bool

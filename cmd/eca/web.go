@@ -18,7 +18,7 @@ import (
 	"github.com/seed-dec29ce4/eca/server"
 )
 
-const webHelp = `Opens the chat page for this directory in the browser, as an editor without a plugin.
+const webHelp = `Opens the chat page for this directory in the browser, for chats without an editor.
 
 Only this machine can open the page, and only with the link. A link works once; after its use, eca
 prints the next one. Chats continue while no page is open, and end with this command (Ctrl-C). See

@@ -110,7 +110,7 @@ func (c *checks) wantedModel(v *view, wanted string) doctor.Finding {
 	model, err := v.resolve(wanted, "")
 	if err == nil {
 		if known, certain := v.isListed(model.ID); !known && certain {
-			err = errors.New(v.unlisted(model.ID))
+			err = errors.New(v.unlistedText(model.ID))
 		}
 	}
 	spelled := v.cfg.SpelledModel(wanted)

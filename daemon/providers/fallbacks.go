@@ -9,12 +9,13 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// fallbackProblems returns problems for fallback models that cannot be used. Turns skip them.
+// fallbackProblems returns a problem for each entry of a list of fallback models that cannot be used.
+// Turns skip these entries.
 func (v *view) fallbackProblems() []config.Problem {
 	var out []config.Problem
-	v.cfg.EachFallbackList(func(path []string, of string, list []string) {
+	v.cfg.EachFallbackList(func(path []string, model string, list []string) {
 		for i := range list {
-			if why := v.uselessFallback(of, list, i); why != "" {
+			if why := v.whyUseless(model, list, i); why != "" {
 				at := append(slices.Clone(path), strconv.Itoa(i))
 				out = append(out, v.cfg.Problem(at, "%s: %s; correct or remove this entry, which is ignored", config.KeyPath(v.cfg.SpelledPath(path...)), why))
 			}
@@ -23,8 +24,9 @@ func (v *view) fallbackProblems() []config.Problem {
 	return out
 }
 
-// uselessFallback returns why entry i of a model's list of fallbacks cannot be used, or "".
-func (v *view) uselessFallback(model string, list []string, i int) string {
+// whyUseless returns why entry i of a list of fallback models cannot be used, or "". model is the model
+// that the list is for; it is empty for the lists of agents and the general list.
+func (v *view) whyUseless(model string, list []string, i int) string {
 	fallback := list[i]
 	provider, _, full := strings.Cut(fallback, "/")
 	_, known := v.all[provider]
@@ -36,9 +38,9 @@ func (v *view) uselessFallback(model string, list []string, i int) string {
 	case slices.Contains(list[:i], fallback):
 		return v.cfg.SpelledModel(fallback) + " is named twice"
 	case !full:
-		return v.withoutProvider(fallback)
+		return v.withoutProviderText(fallback)
 	case !known && provider != demoProvider:
 		return fmt.Sprintf("there is no provider %q%s", provider, v.cfg.SimilarProvider(provider))
 	}
-	return v.impossible(fallback)
+	return v.whyImpossible(fallback)
 }

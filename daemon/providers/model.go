@@ -23,14 +23,14 @@ type Model struct {
 	Variants       map[string]map[string]any // by name
 	Limit          config.Limit
 	Cost           config.Cost
+	Impossible     string                // see chat.Model
 	ReadsReasoning func(api string) bool // see chat.Model
 	Retry          llm.RetryPolicy       // see chat.Model
 }
 
 // Resolver finds models by their names.
 type Resolver interface {
-	// Resolve finds a model by its full id, or by a bare name below the provider of
-	// current. An empty name means the default model.
+	// Resolve finds a model as chat.Models.Resolve does.
 	Resolve(name, current string) (Model, error)
 }
 

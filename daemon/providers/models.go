@@ -244,7 +244,7 @@ func (m *Models) CheckModel(ctx context.Context, name string) (string, error) {
 		known, certain = v.isListed(found.ID)
 	}
 	if !known && certain {
-		return "", fmt.Errorf("unknown model %s: %s", name, v.unlisted(found.ID))
+		return "", fmt.Errorf("unknown model %s: %s", name, v.unlistedText(found.ID))
 	}
 	return found.ID, nil
 }

@@ -28,7 +28,7 @@ func (m *Models) Problems(cfg *config.Loaded, rules *catalog.Variants, storedLog
 		if origin, ok := cfg.Origin(path...); !ok || origin.IsDefault() {
 			continue
 		}
-		if why := v.unusable(name, v.all[name]); why != "" {
+		if why := v.whyUnusable(name, v.all[name]); why != "" {
 			out = append(out, cfg.Problem(path, "%s: %s", config.KeyPath(cfg.SpelledPath(path...)), why))
 		}
 	}
@@ -36,9 +36,9 @@ func (m *Models) Problems(cfg *config.Loaded, rules *catalog.Variants, storedLog
 		if origin, ok := cfg.Origin(path...); !ok || origin.IsDefault() || model == "" || config.CheckExpressions(path, model) != nil {
 			return // an invalid expression is reported already
 		}
-		why := v.impossible(model)
+		why := v.whyImpossible(model)
 		if !strings.Contains(model, "/") {
-			why = v.withoutProvider(model)
+			why = v.withoutProviderText(model)
 		}
 		if why != "" {
 			out = append(out, cfg.Problem(path, "%s: %s", config.KeyPath(cfg.SpelledPath(path...)), why))
@@ -95,9 +95,9 @@ func (m *Models) KnownUnlistedModels() (out []config.Finding) {
 	v := m.view()
 	for _, n := range namedModels(v) {
 		known, certain := v.isListed(n.model)
-		severity, why := config.SeverityError, v.unlisted(n.model)
+		severity, why := config.SeverityError, v.unlistedText(n.model)
 		switch p := v.all[n.provider]; {
-		case !usable(p.Provider) && v.unusable(n.provider, p) != "": // reported already
+		case !usable(p.Provider) && v.whyUnusable(n.provider, p) != "": // reported already
 			continue
 		case !usable(p.Provider):
 			severity, why = config.SeverityNote, fmt.Sprintf("%s cannot be used: provider %s needs %s", v.cfg.SpelledModel(n.model), v.cfg.Spelled(n.provider), v.missing(n.provider, p))
@@ -112,8 +112,8 @@ func (m *Models) KnownUnlistedModels() (out []config.Finding) {
 	return out
 }
 
-// unusable returns what a provider lacks that only the configuration can supply, or "".
-func (v *view) unusable(name string, p provider) string {
+// whyUnusable returns what a provider lacks that only the configuration can supply, or "".
+func (v *view) whyUnusable(name string, p provider) string {
 	unset := len(v.cfg.Unset("providers", name, "url")) > 0 // already reported
 	switch {
 	case p.API == "", p.URL == "" && !unset && p.API != bedrock.API && name != copilot:
@@ -138,9 +138,9 @@ func (v *view) noModels(name string) string {
 	return "it has no models: name them in " + v.keyPath(name, "models")
 }
 
-// impossible returns why a model cannot exist, or "" if it can or if that has been reported
+// whyImpossible returns why a model cannot exist, or "" if it can or if that has been reported
 // already.
-func (v *view) impossible(model string) string {
+func (v *view) whyImpossible(model string) string {
 	name, _, full := strings.Cut(model, "/")
 	if !full || name == demoProvider {
 		return ""
@@ -152,12 +152,11 @@ func (v *view) impossible(model string) string {
 	if list := v.modelsOf(name, p); len(list) == 0 || slices.Contains(list, strings.TrimPrefix(model, name+"/")) {
 		return ""
 	}
-	return v.unlisted(model)
+	return v.unlistedText(model)
 }
 
-// withoutProvider returns the message that a model has no effect because it does not name its
-// provider.
-func (v *view) withoutProvider(model string) string {
+// withoutProviderText returns the message that a model does not name its provider.
+func (v *view) withoutProviderText(model string) string {
 	hint := ""
 	for _, id := range v.spelledIDs() {
 		if _, of, _ := strings.Cut(id, "/"); of == model {
@@ -165,14 +164,14 @@ func (v *view) withoutProvider(model string) string {
 			break
 		}
 	}
-	return model + " does not name its provider and has no effect: write provider/model" + hint
+	return model + " does not name its provider: write provider/model" + hint
 }
 
 // maxNamed is the largest number of models for which an error lists all models of a provider.
 const maxNamed = 5
 
-// unlisted returns the message that a provider does not have a model.
-func (v *view) unlisted(id string) string {
+// unlistedText returns the message that a provider does not have a model.
+func (v *view) unlistedText(id string) string {
 	provider, model, _ := strings.Cut(id, "/")
 	hint := suggest.DidYouMean(v.cfg.SpelledModel(id), v.spelledIDs())
 	if list := v.modelsOf(provider, v.all[provider]); hint == "" && len(list) <= maxNamed {

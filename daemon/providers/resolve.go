@@ -185,8 +185,8 @@ func (v *view) resolve(name, current string) (Model, error) {
 		ID: provider + "/" + model, Spelled: v.cfg.Spelled(provider) + "/" + model, Name: cmp.Or(mc.ModelName, model), Client: llm.WithReasoningHistory(llm.WithRetention(client.Model, llm.Retention(p.CacheRetention)), mc.History),
 		Headers: mc.ExtraHeaders, Extra: mc.ExtraPayload, Variants: v.variantsOf(provider, p, model, f.Reasoning.Value),
 		Limit: limit(f), Cost: price(f), Reasoning: f.Reasoning.Value, NoImages: !f.Images.Value, NoTools: !f.Tools.Value,
-		ServerTools: serverTools(mc),
-		Retry:       v.retryPolicy(p.Provider),
+		ServerTools: serverTools(mc), Impossible: v.whyImpossible(provider + "/" + model),
+		Retry: v.retryPolicy(p.Provider),
 	}
 	out.Cost.WebSearch = mc.Cost.WebSearch
 	if known := formatOf(p.API).searchPrice; out.Cost.WebSearch == nil && known > 0 {

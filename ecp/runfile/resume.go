@@ -303,7 +303,7 @@ func (w *Writer) Keep(k report.Planned) (complete bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e := &w.earlier
-	all := e.of(k.Old)
+	all := e.of(k.StoredKey)
 	id := int64(all[0].result)
 	r := &e.results[id]
 	reusable, ours := 0, true
@@ -318,11 +318,11 @@ func (w *Writer) Keep(k report.Planned) (complete bool, err error) {
 	}
 	r.set(isPlanned, ours || e.copied)
 	r.set(isSelected, k.Selected)
-	if int(r.place) != k.Place {
-		r.place = int32(k.Place)
+	if int(r.place) != k.Index {
+		r.place = int32(k.Index)
 		r.set(isMoved, true)
 	}
-	complete = reusable == k.Repeat && k.Old == k.Key && int(r.attempts) == k.Repeat
+	complete = reusable == k.Repeat && k.StoredKey == k.Key && int(r.attempts) == k.Repeat
 	if e.copied && k.Selected {
 		err = w.adopt(k, id, all, reusable)
 	}
@@ -332,7 +332,7 @@ func (w *Writer) Keep(k report.Planned) (complete bool, err error) {
 // adopt removes attempts from a copy that the new run does not reuse, and renames the others if they have
 // the key of an alias. Then their result is added again.
 func (w *Writer) adopt(k report.Planned, id int64, all []keptAttempt, reusable int) error {
-	if reusable == len(all) && k.Old == k.Key {
+	if reusable == len(all) && k.StoredKey == k.Key {
 		return nil
 	}
 	err := w.dropResult(id)
@@ -341,16 +341,16 @@ func (w *Writer) adopt(k report.Planned, id int64, all []keptAttempt, reusable i
 			err = w.deleteAttempts(a.id()-1, a.id()+1)
 		}
 	}
-	if k.Old != k.Key && err == nil {
-		w.renamed[k.Key] = k.Old
+	if k.StoredKey != k.Key && err == nil {
+		w.renamed[k.Key] = k.StoredKey
 		err = w.exec("UPDATE attempt SET key = ? WHERE id > ? AND id < ?", k.Key[:], attemptID(id, 0), attemptID(id+1, 0))
 	}
 	return w.added(err)
 }
 
-// Matched is called after Keep was called for all cases of the plan. It removes what was not kept. If it
-// would have to remove finished attempts of a continued run, it returns an OtherRunError instead. cases is
-// the number of planned cases.
+// Matched is called after Keep was called for all cases of the plan that have earlier attempts. It
+// removes what was not kept. If it would have to remove finished attempts of a continued run, it returns
+// an OtherRunError instead. cases is the number of planned cases.
 func (w *Writer) Matched(cases int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

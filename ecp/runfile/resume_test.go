@@ -75,11 +75,11 @@ func (w written) keep(plan string, repeat int) (complete string) {
 	w.Helper()
 	for place, c := range plan {
 		key := [16]byte{byte(c)}
-		old, ok := w.Has([][16]byte{key, {byte(c) | 0x20}}) // the lower case is an alias
+		stored, ok := w.Has([][16]byte{key, {byte(c) | 0x20}}) // the lower case is an alias
 		if !ok {
 			continue
 		}
-		done, err := w.Keep(report.Planned{Key: key, Old: old, Place: place, Repeat: repeat, Agent: int64(old[0] | 0x20), Selected: true})
+		done, err := w.Keep(report.Planned{Key: key, StoredKey: stored, Index: place, Repeat: repeat, Agent: int64(stored[0] | 0x20), Selected: true})
 		w.check(err)
 		if done {
 			complete += string(c)
@@ -348,7 +348,7 @@ func TestContinueSelected(t *testing.T) {
 	w = written{t, made}
 	w.check(err)
 	for i, key := range []byte("abc") {
-		_, err := w.Keep(report.Planned{Key: [16]byte{key}, Old: [16]byte{key}, Place: i, Repeat: 1, Agent: int64(key), Selected: key == 'b'})
+		_, err := w.Keep(report.Planned{Key: [16]byte{key}, StoredKey: [16]byte{key}, Index: i, Repeat: 1, Agent: int64(key), Selected: key == 'b'})
 		w.check(err)
 	}
 	w.check(w.Matched(5))

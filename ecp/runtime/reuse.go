@@ -30,7 +30,7 @@ func (e *earlier) match(ctx context.Context, p *Plan) error {
 	e.done = make([]uint64, p.whole/64+1)
 	for index, c := range p.keyed(o.Filter == nil) {
 		keys := c.keys()
-		old, ok := o.Store.Has(keys)
+		stored, ok := o.Store.Has(keys)
 		if !ok {
 			continue
 		}
@@ -38,7 +38,7 @@ func (e *earlier) match(ctx context.Context, p *Plan) error {
 			e.agent(ctx, p.newCase(c.Position, false))
 		}
 		selected := o.Filter == nil || o.Filter(c)
-		complete, err := o.Store.Keep(report.Planned{Key: keys[0], Old: old, Place: index, Repeat: int(c.Repeat), Agent: e.hashes[c.VariantKey], Selected: selected})
+		complete, err := o.Store.Keep(report.Planned{Key: keys[0], StoredKey: stored, Index: index, Repeat: int(c.Repeat), Agent: e.hashes[c.VariantKey], Selected: selected})
 		if err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ type Store interface {
 	Result(key Key, index int, s *report.Scenario) error
 
 	// Earlier reports whether there are attempts of an earlier process. If so, Keep is called for each
-	// case of the plan, and then Matched, before anything is added.
+	// case of the plan that Has finds, and then Matched, before anything is added.
 	Earlier() bool
 	// Has returns the key under which an earlier process added attempts of a case.
 	Has(keys []Key) (Key, bool)

@@ -15,14 +15,14 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// maxListed is the most files in a folder that are watched for changes.
-const maxListed = 2000
+// maxWatched is the maximum number of files in a folder that are watched for changes.
+const maxWatched = 2000
 
-// document is a file that the server has open, with the text on the disk.
+// document describes a file that the server has open, and the text that the server was last sent.
 type document struct {
 	uri     string
-	version int
-	sum     [sha256.Size]byte // of the text
+	version int               // counts the texts that the server was sent
+	sum     [sha256.Size]byte // of the text; zero if sending it failed
 	size    int64
 	mod     time.Time
 	checked int // the latest version that the server has reported about
@@ -30,7 +30,8 @@ type document struct {
 	before  []tools.Diagnostic // the diagnostics of the previous version
 }
 
-// lock locks docsLock. It fails if the server has ended or ctx ends.
+// lock locks docsLock: until unlock, only the caller notifies the server about documents. It fails if
+// the server has ended or ctx ends.
 func (s *server) lock(ctx context.Context) error {
 	select {
 	case s.docsLock <- struct{}{}:
@@ -52,12 +53,12 @@ func (s *server) refresh(ctx context.Context) error {
 	}
 	defer s.unlock()
 	s.mu.Lock()
-	var open []string
+	var changed []string
 	dirs := []string{s.root}
 	for path, d := range s.docs {
 		dirs = append(dirs, filepath.Dir(path))
 		if info, err := os.Stat(path); err != nil || info.Size() != d.size || !info.ModTime().Equal(d.mod) {
-			open = append(open, path)
+			changed = append(changed, path)
 		}
 	}
 	s.mu.Unlock()
@@ -73,7 +74,7 @@ func (s *server) refresh(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, path := range open {
+	for _, path := range changed {
 		if _, err := s.open(ctx, path); err != nil {
 			return err
 		}
@@ -85,7 +86,10 @@ func (s *server) refresh(ctx context.Context) error {
 func (s *server) changesIn(dir string) (out []fileEvent) {
 	now := map[string]time.Time{}
 	entries, _ := os.ReadDir(dir) // a deleted folder has no entries
-	for _, e := range entries[:min(len(entries), maxListed)] {
+	for _, e := range entries {
+		if len(now) == maxWatched {
+			break
+		}
 		if s.installed.files[filepath.Ext(e.Name())] == "" && !slices.Contains(s.installed.markers, e.Name()) {
 			continue
 		}
@@ -149,7 +153,8 @@ func (s *server) open(ctx context.Context, path string) (version int, err error)
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if d.sum = [sha256.Size]byte{}; fresh { // not sent to the server yet
+		d.sum = [sha256.Size]byte{} // the next call sends the text again
+		if fresh {                  // the server has not opened the document
 			delete(s.docs, path)
 		}
 	}()

@@ -112,3 +112,26 @@ func TestRunningServersAreLimited(t *testing.T) {
 		t.Errorf("%q", list)
 	}
 }
+
+// Files that do not concern the server do not count for the number of watched files.
+func TestOtherFilesAreNotCounted(t *testing.T) {
+	needs.POSIX(t)
+	r := newRig(t, "", map[string]string{"z.toy": "DEF a\n"})
+	for i := range maxWatched {
+		if err := os.WriteFile(filepath.Join(r.dir, fmt.Sprint(i, ".txt")), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := r.serverFor("z.toy")
+	if err := s.lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.unlock()
+	s.changesIn(r.dir)
+	if err := os.Remove(filepath.Join(r.dir, "z.toy")); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.changesIn(r.dir); len(got) != 1 || got[0].Type != fileDeleted {
+		t.Errorf("%v", got)
+	}
+}

@@ -140,7 +140,7 @@ type attempt struct {
 	spec          proc.Spec
 	refused       []string // addresses to which it could not connect
 	private       []string // like refused, but on this machine or its network
-	stopped       stop     // the refusal that its error messages suggest
+	refusal       refusal  // the refusal that its error messages suggest
 }
 
 // execute runs a command to its end and returns its output. If the sandbox stopped it, the user is asked
@@ -230,7 +230,7 @@ func (o Options) runOnce(ctx context.Context, call tools.Call, spec proc.Spec, t
 		r.refused, r.private = connection.Refused()
 	}
 	if r.spec.Sandbox.Required || o.Children.Bounds().Holds {
-		r.stopped = stoppedBy(r.spec.Sandbox, exit.Code, stderr)
+		r.refusal = refusalIn(r.spec.Sandbox, exit.Code, stderr)
 	}
 	return r, nil
 }
@@ -240,16 +240,16 @@ func (r attempt) what() string {
 	if addresses := append(slices.Clone(r.refused), r.private...); len(addresses) > 0 {
 		return "connection to " + strings.Join(addresses, ", ") + " refused"
 	}
-	return r.stopped.what
+	return r.refusal.what
 }
 
-// stop returns the refused access as data.
-func (r attempt) stop() event.SandboxStop {
+// sandboxStop returns the refused access as data.
+func (r attempt) sandboxStop() event.SandboxStop {
 	text, _, _ := strings.Cut(r.what(), " refused")
 	s := event.SandboxStop{Text: text}
 	addresses := append(slices.Clone(r.refused), r.private...)
-	if len(addresses) == 0 && r.stopped.host != "" {
-		addresses = []string{r.stopped.host}
+	if len(addresses) == 0 && r.refusal.host != "" {
+		addresses = []string{r.refusal.host}
 	}
 	for _, address := range addresses {
 		if host, _, err := net.SplitHostPort(address); err == nil {
@@ -258,9 +258,9 @@ func (r attempt) stop() event.SandboxStop {
 		s.Hosts = append(s.Hosts, address)
 	}
 	if len(addresses) == 0 {
-		s.Port = r.stopped.port
-		if r.stopped.path != "" {
-			s.Folder = filepath.Dir(r.stopped.path)
+		s.Port = r.refusal.port
+		if r.refusal.path != "" {
+			s.Folder = filepath.Dir(r.refusal.path)
 		}
 	}
 	return s
@@ -282,10 +282,10 @@ func (r attempt) wants() (list []access, ok bool) {
 // such path. It is never the home folder, a parent of it or of the workspace, or a protected path.
 func (r attempt) deniedPath() string {
 	p := r.spec.Sandbox
-	if r.stopped.path == "" || p.Level != sandbox.Workspace || p.Guard == nil {
+	if r.refusal.path == "" || p.Level != sandbox.Workspace || p.Guard == nil {
 		return ""
 	}
-	at := r.stopped.path
+	at := r.refusal.path
 	for {
 		real, err := filepath.EvalSymlinks(at)
 		if err == nil {
@@ -322,7 +322,7 @@ func (r attempt) deniedPath() string {
 // notePrefix is the prefix of the lines of a result about the sandbox.
 const notePrefix = "[sandbox: "
 
-// Answers to the question about what the sandbox stopped.
+// Answers to the question about what the sandbox refused.
 const (
 	answerOnce   = "Once"
 	answerAlways = "Always"
@@ -342,8 +342,8 @@ func (o Options) askAndRetry(ctx context.Context, call tools.Call, e execution, 
 		r.result.Stops = append(r.result.Stops, stops...)
 		return r
 	}
-	stop := first.stop()
-	decided := stop
+	undecided := first.sandboxStop()
+	decided := undecided
 	decided.Decided = true
 	hint := ""
 	switch {
@@ -363,9 +363,9 @@ func (o Options) askAndRetry(ctx context.Context, call tools.Call, e execution, 
 	approved.Authorization.Approved = true
 	outside := first.result.Failed && o.approvalLiftsSandbox(call)
 	if o.Ask == nil || first.spec.Sandbox.Level != sandbox.Workspace || call.Subagent() || !within && !outside {
-		return note(first, what+hint, stop), nil
+		return note(first, what+hint, undecided), nil
 	}
-	switch o.askAboutStop(ctx, call, programs, wanted, what) {
+	switch o.askAboutRefusal(ctx, call, programs, wanted, what) {
 	case answerNever, answerNo:
 		text := what + ": the user denied this; continue without it"
 		if err := o.remember(call, programs, denies, wanted); err != nil {
@@ -378,7 +378,7 @@ func (o Options) askAndRetry(ctx context.Context, call tools.Call, e execution, 
 		}
 	case answerOnce:
 	default:
-		return note(first, what+hint, stop), nil
+		return note(first, what+hint, undecided), nil
 	}
 	if ctx.Err() != nil {
 		return first, errors.New("the command was stopped")
@@ -403,13 +403,13 @@ func (o Options) askAndRetry(ctx context.Context, call tools.Call, e execution, 
 	}
 	second = note(second, firstRun+what+"; the user allowed it, and this is the output of the second run", decided)
 	if again := second.what(); again != "" {
-		second = note(second, again+hint, second.stop())
+		second = note(second, again+hint, second.sandboxStop())
 	}
 	return second, nil
 }
 
-// askAboutStop asks the user about a refused access. It returns the answer; empty if there is no answer.
-func (o Options) askAboutStop(ctx context.Context, call tools.Call, programs []string, wanted []access, what string) string {
+// askAboutRefusal asks the user about a refused access. It returns the answer; empty if there is no answer.
+func (o Options) askAboutRefusal(ctx context.Context, call tools.Call, programs []string, wanted []access, what string) string {
 	label := "the command"
 	if len(programs) > 0 {
 		label = strings.Join(programs, ", ")

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// stoppedBy finds in the error output of programs what the sandbox refused.
-func TestStoppedIsNamed(t *testing.T) {
+// refusalIn finds in the error output of programs what the sandbox refused.
+func TestRefusalsAreNamed(t *testing.T) {
 	posix(t)
 	dir := t.TempDir() // where eca may write, and the command may not
 	file := filepath.Join(dir, "f")
@@ -40,10 +40,10 @@ func TestStoppedIsNamed(t *testing.T) {
 		if strings.HasPrefix(stderr, "bash: line 1: /etc-of") && os.Geteuid() == 0 {
 			continue // root could
 		}
-		if got := stoppedBy(bound, 1, stderr).what; got != want {
+		if got := refusalIn(bound, 1, stderr).what; got != want {
 			t.Errorf("%q: %q, want %q", stderr, got, want)
 		}
-		if got := stoppedBy(sandbox.Policy{}, 1, stderr).what + stoppedBy(bound, 0, stderr).what; got != "" {
+		if got := refusalIn(sandbox.Policy{}, 1, stderr).what + refusalIn(bound, 0, stderr).what; got != "" {
 			t.Errorf("%q: without a sandbox, or of a command that did not fail: %q", stderr, got)
 		}
 	}
@@ -51,14 +51,14 @@ func TestStoppedIsNamed(t *testing.T) {
 		"permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock: dial unix /var/run/docker.sock: socket: operation not permitted",
 		"Error: listen EPERM: operation not permitted /tmp/tsx-0/1.pipe", "Failed to connect to bus: socket: Operation not permitted",
 	} {
-		if got := stoppedBy(sandbox.Policy{Level: sandbox.Workspace, Network: true}, 1, line).what; got != "use of a Unix socket refused" {
+		if got := refusalIn(sandbox.Policy{Level: sandbox.Workspace, Network: true}, 1, line).what; got != "use of a Unix socket refused" {
 			t.Errorf("%q: %q", line, got)
 		}
-		if got := stoppedBy(sandbox.Policy{Level: sandbox.Workspace, Network: true, UnixSockets: true}, 1, line).what; strings.Contains(got, "Unix socket") {
+		if got := refusalIn(sandbox.Policy{Level: sandbox.Workspace, Network: true, UnixSockets: true}, 1, line).what; strings.Contains(got, "Unix socket") {
 			t.Errorf("%q, with Unix sockets: %q", line, got)
 		}
 	}
-	if got := stoppedBy(sandbox.Policy{Level: sandbox.Workspace, Network: true}, 1, "curl: (6) Could not resolve host: x.example"); got.what != "" {
+	if got := refusalIn(sandbox.Policy{Level: sandbox.Workspace, Network: true}, 1, "curl: (6) Could not resolve host: x.example"); got.what != "" {
 		t.Errorf("with network: %q", got)
 	}
 }
@@ -78,18 +78,18 @@ func TestOwnServerOutsideOfTheSandboxIsNamed(t *testing.T) {
 		"psql: error: connection to server at \"localhost\" (127.0.0.1), port " + port + " failed: Connection refused",
 	}
 	for _, line := range lines {
-		if got := stoppedBy(bound, 1, line).what; got != "connection to your own server at localhost:"+port+" refused (toolCall.sandboxPorts)" {
+		if got := refusalIn(bound, 1, line).what; got != "connection to your own server at localhost:"+port+" refused (toolCall.sandboxPorts)" {
 			t.Errorf("%q: %q", line, got)
 		}
 	}
-	if got := stoppedBy(sandbox.Policy{Level: sandbox.Workspace}, 1, lines[0]).what; got != "" {
+	if got := refusalIn(sandbox.Policy{Level: sandbox.Workspace}, 1, lines[0]).what; got != "" {
 		t.Errorf("with the loopback of the machine: %q", got)
 	}
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range lines {
-		if got := stoppedBy(bound, 1, line).what; got != "" {
+		if got := refusalIn(bound, 1, line).what; got != "" {
 			t.Errorf("%q, and nothing listens there: %q", line, got)
 		}
 	}
@@ -132,7 +132,7 @@ func TestFailuresOfTheirOwnAreNotStopped(t *testing.T) {
 		if code == 0 {
 			t.Errorf("%q does not fail", command)
 		}
-		if s := stoppedBy(bound, code, stderr); s.what != "" {
+		if s := refusalIn(bound, code, stderr); s.what != "" {
 			wrong++
 			t.Logf("%q: %s (%q)", command, s.what, stderr)
 		}
@@ -148,13 +148,13 @@ func TestStopAsData(t *testing.T) {
 		run  attempt
 		want event.SandboxStop
 	}{
-		{attempt{stopped: stop{what: "connection to a.example refused", host: "a.example"}}, event.SandboxStop{Text: "connection to a.example", Hosts: []string{"a.example"}}},
-		{attempt{refused: []string{"a.example:443"}, private: []string{"[fd00::1]:80"}, stopped: stop{what: "use of /x/y refused", path: "/x/y"}}, event.SandboxStop{Text: "connection to a.example:443, [fd00::1]:80", Hosts: []string{"a.example", "fd00::1"}}},
-		{attempt{stopped: stop{what: "connection to your own server at localhost:80 refused (toolCall.sandboxPorts)", port: "80"}}, event.SandboxStop{Text: "connection to your own server at localhost:80", Port: "80"}},
-		{attempt{stopped: stop{what: "use of /x/y refused", path: "/x/y"}}, event.SandboxStop{Text: "use of /x/y", Folder: "/x"}},
-		{attempt{stopped: stop{what: "a pseudo terminal refused"}}, event.SandboxStop{Text: "a pseudo terminal"}},
+		{attempt{refusal: refusal{what: "connection to a.example refused", host: "a.example"}}, event.SandboxStop{Text: "connection to a.example", Hosts: []string{"a.example"}}},
+		{attempt{refused: []string{"a.example:443"}, private: []string{"[fd00::1]:80"}, refusal: refusal{what: "use of /x/y refused", path: "/x/y"}}, event.SandboxStop{Text: "connection to a.example:443, [fd00::1]:80", Hosts: []string{"a.example", "fd00::1"}}},
+		{attempt{refusal: refusal{what: "connection to your own server at localhost:80 refused (toolCall.sandboxPorts)", port: "80"}}, event.SandboxStop{Text: "connection to your own server at localhost:80", Port: "80"}},
+		{attempt{refusal: refusal{what: "use of /x/y refused", path: "/x/y"}}, event.SandboxStop{Text: "use of /x/y", Folder: "/x"}},
+		{attempt{refusal: refusal{what: "a pseudo terminal refused"}}, event.SandboxStop{Text: "a pseudo terminal"}},
 	} {
-		if got := c.run.stop(); !reflect.DeepEqual(got, c.want) {
+		if got := c.run.sandboxStop(); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%+v", got)
 		}
 	}

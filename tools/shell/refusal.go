@@ -16,50 +16,52 @@ import (
 // maxSearched is the number of bytes at the end of stderr that are searched for refusals.
 const maxSearched = 4 << 10
 
-// stop is an access that the sandbox refused.
-type stop struct {
+// refusal is an access that the sandbox refused.
+type refusal struct {
 	what string // a description; empty if nothing was refused
 	path string // the file that the command could not use, if any
 	host string // the host that it could not reach, if any
 	port string // the port of a server of this machine that it could not reach, if any
 }
 
-// stoppedBy returns the access that the sandbox refused to a failed command, according to the messages
+// refusalIn returns the access that the sandbox refused to a failed command, according to the messages
 // of the command. Programs report refusals in different ways, so this is a guess. A path counts only if
-// eca itself has the access that the command did not have.
-func stoppedBy(p sandbox.Policy, code int, stderr string) stop {
+// eca itself can write there.
+func refusalIn(p sandbox.Policy, code int, stderr string) refusal {
 	const cannotExecute, notFound = 126, 127 // exit codes of shells
 	if !p.Bounds() || code == 0 || code == cannotExecute || code == notFound {
-		return stop{}
+		return refusal{}
 	}
 	if len(stderr) > maxSearched {
 		stderr = stderr[len(stderr)-maxSearched:]
 	}
-	unnamed := stop{}
+	uncertain := refusal{}
 	for line := range strings.Lines(stderr) {
 		line = strings.TrimSpace(line)
 		if !p.Network {
-			if s := refusedConnection(line); s.what != "" {
-				return s
+			if r := refusedConnection(line); r.what != "" {
+				return r
 			}
 		}
 		if p.Network && !p.UnixSockets && refusedService(line) {
-			return stop{what: "use of a Unix socket refused"}
+			return refusal{what: "use of a Unix socket refused"}
 		}
-		if port := ownServer(line); port != "" && p.Loopback {
-			return stop{what: "connection to your own server at localhost:" + port + " refused (toolCall.sandboxPorts)", port: port}
+		if p.Loopback {
+			if port := ownServer(line); port != "" {
+				return refusal{what: "connection to your own server at localhost:" + port + " refused (toolCall.sandboxPorts)", port: port}
+			}
 		}
-		s, named := refusedFile(line)
-		if named {
-			return s
+		r, certain := refusedFile(line)
+		if certain {
+			return r
 		}
-		unnamed = cmp.Or(unnamed, s)
+		uncertain = cmp.Or(uncertain, r)
 	}
-	return unnamed
+	return uncertain
 }
 
 // refusedConnection recognizes messages of programs that cannot leave the network of the sandbox.
-func refusedConnection(line string) stop {
+func refusedConnection(line string) refusal {
 	for _, said := range []string{
 		"could not resolve host", "temporary failure in name resolution", "name or service not known", "network is unreachable", "getaddrinfo", "eai_again", "enetunreach",
 		"socket: operation not permitted", "socket: permission denied", "no such host", "dns error", "failed to lookup address", "unable to resolve host",
@@ -68,11 +70,11 @@ func refusedConnection(line string) stop {
 			continue
 		}
 		if m := regexp.MustCompile(`(?i)(?:https?://|host:? '?|lookup |resolve host '?|getaddrinfo [A-Z_]+ |address )([a-z0-9-]+(?:\.[a-z0-9-]+)+)`).FindStringSubmatch(line); m != nil {
-			return stop{what: "connection to " + m[1] + " refused", host: m[1]}
+			return refusal{what: "connection to " + m[1] + " refused", host: m[1]}
 		}
-		return stop{what: "connection refused: there is no network"}
+		return refusal{what: "connection refused: there is no network"}
 	}
-	return stop{}
+	return refusal{}
 }
 
 // refusedService recognizes messages of programs that may not use Unix sockets.
@@ -104,38 +106,39 @@ func ownServer(line string) (port string) {
 	return ""
 }
 
-// refusedFile returns a path that a command could not use, although eca could. named is false if the
-// line has no path.
-func refusedFile(line string) (s stop, named bool) {
+// refusedFile recognizes messages of programs that could not use a file or a terminal. certain is true
+// if the message says what was refused: a path that eca can write, git's configuration or a terminal.
+// Otherwise, a later line may say more.
+func refusedFile(line string) (r refusal, certain bool) {
 	low := strings.ToLower(line)
 	has := func(texts ...string) bool {
 		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(low, text) })
 	}
 	if has("config file", "config.lock") && has("device or resource busy") { // git renames a file over a mount point
-		return stop{what: "writing to git's configuration refused"}, true
+		return refusal{what: "writing to git's configuration refused"}, true
 	}
 	readOnly := has("read-only file system", "erofs")
 	if !readOnly && !has("permission denied", "operation not permitted", "eacces", "eperm") {
-		return stop{}, false
+		return refusal{}, false
 	}
 	if has("pseudo-terminal", "pseudo terminal", "/dev/pts", "/dev/ptmx", "openpty") {
-		return stop{what: "a pseudo terminal refused"}, true
+		return refusal{what: "a pseudo terminal refused"}, true
 	}
 	line = regexp.MustCompile(`^\S+: line \d+: `).ReplaceAllString(line, "") // the path of the shell
 	paths := regexp.MustCompile(`(?:^|[\s'"‘`+"`"+`:,;(=])(/[^\s'"‘’`+"`"+`:,;()]+)`).FindAllStringSubmatch(line, -1)
 	for _, m := range paths {
-		if path := filepath.Clean(m[1]); len(path) > 1 && usable(path) {
-			return stop{what: "use of " + path + " refused", path: path}, true
+		if path := filepath.Clean(m[1]); len(path) > 1 && writable(path) {
+			return refusal{what: "use of " + path + " refused", path: path}, true
 		}
 	}
 	if len(paths) == 0 && readOnly {
-		return stop{what: "writing refused"}, false
+		return refusal{what: "writing refused"}, false
 	}
-	return stop{}, false
+	return refusal{}, false
 }
 
-// usable reports whether eca can write or create a path, so that only the sandbox forbids it.
-func usable(path string) bool {
+// writable reports whether eca can write or create a path, so that only the sandbox forbids it.
+func writable(path string) bool {
 	for {
 		info, err := os.Lstat(path)
 		if err == nil {
