@@ -209,7 +209,22 @@ func (l *Loaded) BudgetSource(scope string, limit Amount) (flag, key string) {
 	case limit.Time > 0 && limit.Time.Round(time.Millisecond) == flags.Time.Round(time.Millisecond): // it was converted to seconds and back
 		return "--max-time", ""
 	}
-	return "", fmt.Sprintf("budget.%s (%s)", scope, origin)
+	return "", fmt.Sprintf("budget.%s (%s)", scope, l.limitOrigin(scope, limit, origin))
+}
+
+// limitOrigin returns where a limit of budget.<scope> is set: in the user's last file that sets it, or
+// else at last, where the key has been set last.
+func (l *Loaded) limitOrigin(scope string, limit Amount, last Origin) Origin {
+	for _, layer := range slices.Backward(l.layers) {
+		section, _ := layer.content["budget"].(map[string]any)
+		for _, text := range texts(section[scope]) {
+			a, err := parseLimit(text)
+			if err == nil && (limit.Cost > 0 && a.Cost == limit.Cost || limit.Tokens > 0 && a.Tokens == limit.Tokens || limit.Time > 0 && a.Time == limit.Time) {
+				return layer.origin([]string{"budget", scope})
+			}
+		}
+	}
+	return last
 }
 
 // commandLineBudget replaces the user's limits of a turn with the limits of the same kind from the

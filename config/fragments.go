@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
 // Fragment is configuration from a file that is not one of the user's JSON files, for example an
@@ -82,7 +84,7 @@ func (b *builder) inheritAgent(agents map[string]any, name string, done map[stri
 		delete(agent, "inherit")
 		return
 	case !known:
-		b.problemAt(at, "agent.%s.inherit: there is no agent %s; it is ignored", name, parent)
+		b.problemAt(at, "agent.%s.inherit: there is no agent %s; it is ignored%s", name, parent, suggest.DidYouMean(parent, slices.Sorted(maps.Keys(agents))))
 		delete(agent, "inherit")
 		return
 	}

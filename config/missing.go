@@ -68,6 +68,26 @@ func (b *builder) checkFile(at []string, path string, roots []string, program bo
 	}
 }
 
+// MissingGuards returns a message for each script with a relative path that a preToolCall hook needs and
+// that does not exist in the folder in which hooks run. The hook would let the calls run.
+func (l *Loaded) MissingGuards(folder string) (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(l.Hooks)) {
+		for _, action := range l.Hooks[name].Actions {
+			for _, path := range []string{action.File, scriptOf(action.Shell)} {
+				full := UserPath(path, Origin{})
+				if l.Hooks[name].Type != "preToolCall" || path == "" || strings.Contains(path, "${") || filepath.IsAbs(full) {
+					continue
+				}
+				if _, err := os.Stat(filepath.Join(folder, full)); errors.Is(err, fs.ErrNotExist) {
+					origin, _ := l.Origin("hooks", name)
+					out = append(out, origin.Place()+": hooks."+name+" cannot run: there is no file "+filepath.Join(folder, full))
+				}
+			}
+		}
+	}
+	return out
+}
+
 // plainPath matches a word of a shell that is a path without anything to expand.
 var plainPath = pattern.Lazy(`^~?[\w./+-]*[./][\w./+-]*$`)
 

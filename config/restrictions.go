@@ -116,7 +116,7 @@ func restricts(path []string) bool {
 			return true
 		}
 		path = path[2:]
-		if path[0] == "readOnly" {
+		if path[0] == "readOnly" || path[0] == "inherit" { // the other agent may be read-only
 			return true
 		}
 	}

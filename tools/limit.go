@@ -18,6 +18,9 @@ type Limits struct {
 	Whole *Outputs // where whole outputs are saved
 }
 
+// BeginningLost replaces the beginning of an output of which only the end was kept.
+const BeginningLost = "[the beginning of the output was too long and is left out]"
+
 // CutMark precedes the note at the end of an output that was cut.
 const CutMark = "\n\n[cut: "
 
@@ -38,11 +41,14 @@ func (t *limited) Run(ctx context.Context, call Call, out Sink) (Result, error) 
 			continue
 		}
 		path, saveErr := t.limits.Whole.save(call.ID, i, text)
-		where := "The whole output is in " + path + "; search or read that file for the rest."
+		where, of := "The whole output is in "+path+"; search or read that file for the rest.", "of"
+		if strings.Contains(text[:min(len(text), 1000)], BeginningLost) {
+			where, of = "They are in "+path+"; search or read that file for the rest.", "of the last"
+		}
 		if saveErr != nil {
 			where = "The whole output could not be saved: " + saveErr.Error()
 		}
-		res.Outputs[i] = fmt.Sprintf("%s"+CutMark+"%d of %d bytes are shown. %s]", short, len(short), len(text), where)
+		res.Outputs[i] = fmt.Sprintf("%s"+CutMark+"%d %s %d bytes are shown. %s]", short, len(short), of, len(text), where)
 	}
 	return Showable(res, workspace.MaxImage), err
 }

@@ -305,6 +305,9 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 		}
 		return "", fmt.Errorf("%s; correct it (`eca config check` shows all problems):\n%s", what, strings.Join(lost, "\n"))
 	}
+	if missing := cfg.MissingGuards(c.root()); len(missing) > 0 && !local {
+		return "", errors.New(strings.Join(missing, "\n"))
+	}
 	if words := strings.Fields(prompt); words[0] == "/login" {
 		// /login expects the key in the next prompt of the chat. Another eca exec would send that
 		// prompt to a model.

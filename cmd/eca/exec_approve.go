@@ -12,6 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/fs"
 	"github.com/seed-dec29ce4/eca/tools/permission"
 )
 
@@ -91,9 +92,15 @@ func (c *execClient) ask(ctx context.Context, call toolRun) decision {
 // refusedByUser is the reason for a call that the user refused.
 const refusedByUser = "the user refused it"
 
-// editsHere reports whether a call changes an unprotected file in the working directory.
+// editsHere reports whether a call changes or moves an unprotected file in the working directory.
 func (c *execClient) editsHere(call toolRun) bool {
-	return call.Details.Type == "fileChange" && c.cwd.Contains(call.Details.Path) && call.Permission.Rule != permission.RuleProtected
+	if call.Permission.Rule == permission.RuleProtected {
+		return false
+	}
+	if paths, ok := fs.MovedPaths(call.Server, call.Name, call.Args, c.cwd.Roots()); ok {
+		return c.cwd.Contains(paths[0]) && c.cwd.Contains(paths[1])
+	}
+	return call.Details.Type == "fileChange" && c.cwd.Contains(call.Details.Path)
 }
 
 // Other entries of execNeeds.options.

@@ -74,8 +74,10 @@ func TestExecNamesOnlyWhatWouldHaveAllowedTheCalls(t *testing.T) {
 	needs.POSIX(t)
 	for call, want := range map[string][]string{
 		writeCall: {"--approve auto-edit", "--approve workspace", "--approve all", "toolCall.approval.allow"},
-		`{tool: eca__write_file, arguments: {path: "${workspace}/../outside.txt", content: "x"}}`:     {"--approve all"},
-		`{tool: eca__shell_command, arguments: {command: "git push https://example.org/x.git main"}}`: {"--approve all", "toolCall.approval.allow"},
+		`{tool: eca__move_file, arguments: {source: "${workspace}/a", destination: "${workspace}/b"}}`: {"--approve auto-edit", "--approve workspace", "--approve all", "toolCall.approval.allow"},
+		`{tool: eca__move_file, arguments: {source: "${workspace}/a", destination: "/b"}}`:             {"--approve all"},
+		`{tool: eca__write_file, arguments: {path: "${workspace}/../outside.txt", content: "x"}}`:      {"--approve all"},
+		`{tool: eca__shell_command, arguments: {command: "git push https://example.org/x.git main"}}`:  {"--approve all", "toolCall.approval.allow"},
 	} {
 		p := newProvider(t, callCassette(call))
 		_, errOut, code := runProgram(t, newPlace(t, p.env()...), "", "exec", "go")

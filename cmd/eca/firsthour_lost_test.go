@@ -60,6 +60,10 @@ func wrongRestrictions(t *testing.T) []wrongInput {
 		out = append(out, wrongInput{name: "restriction in another place: " + key, args: exec, config: "{" + key + "}", code: 1, want: []string{"unknown key", "did you mean " + meant + "?"}, not: []string{"fine"}})
 	}
 	out = append(out, wrongInput{name: "hook for another assistant's tool", args: exec, config: `{"hooks": {"h": {"type": "preToolCall", "matcher": "Bash", "actions": [{"type": "shell", "shell": "exit 2"}]}}}`, code: 1, want: []string{`there is no tool "Bash"`, "did you mean eca__shell_command?"}, not: []string{"fine"}})
+	for _, action := range []string{`"file": "gone.sh"`, `"shell": "python3 gone.py x"`} {
+		out = append(out, wrongInput{name: "hook without its script: " + action, args: exec, config: `{"hooks": {"h": {"type": "preToolCall", "actions": [{"type": "shell", ` + action + `}]}}}`, code: 1, want: []string{"hooks.h cannot run: there is no file ", "gone."}, not: []string{"fine"}})
+	}
+	out = append(out, wrongInput{name: "agent that inherits from a misspelled one", args: []string{"exec", "--agent", "r", "hi"}, config: `{"agent": {"r": {"inherit": "plann"}}}`, code: 1, want: []string{"agent.r.inherit: there is no agent plann", "did you mean plan?"}, not: []string{"fine"}})
 	for _, f := range []struct{ name, text, cause string }{
 		{"text before its frontmatter", "# Look\n---\nreadOnly: true\n---\nhi", "mine.md:2: error: this is not read as frontmatter"},
 		{"four dashes", "----\nreadOnly: true\n----\nhi", "mine.md:1: error: this line does not begin frontmatter"},

@@ -1,14 +1,18 @@
 package runfile
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
 	"github.com/seed-dec29ce4/eca/internal/filelock"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // sidecars are the suffixes of the files that SQLite keeps beside a database.
@@ -107,14 +111,30 @@ func begin(path, doc string) error {
 	return errors.Join(err, db.Close())
 }
 
+// isRunFile reports whether a file begins as a run file of any version does.
+func isRunFile(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	header := make([]byte, 72)
+	_, err = io.ReadFull(f, header)
+	return err == nil && bytes.HasPrefix(header, []byte("SQLite format 3\x00")) && binary.BigEndian.Uint32(header[68:]) == application
+}
+
 // setAside renames a run file, with the files that SQLite keeps beside it, to .old.
 func setAside(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
 		return nil
 	}
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a regular file")
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = safeio.ErrNotRegular
+	case !isRunFile(path):
+		err = errors.New("this file exists, but is not a run file; name another file")
 	}
 	for _, suffix := range append(sidecars(), "") {
 		if err == nil {

@@ -4,12 +4,37 @@ package safeio
 
 import (
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
 // noWait makes opening a pipe return immediately, even if no process writes to it.
 const noWait = unix.O_NONBLOCK
+
+// duplicate returns a duplicate of the open file of the process that a path names, such as
+// /dev/stdout; nil if the path names none.
+func duplicate(path string) (*os.File, error) {
+	dir, name := filepath.Split(path)
+	number := slices.Index([]string{"/dev/stdin", "/dev/stdout", "/dev/stderr"}, path)
+	if n, err := strconv.Atoi(name); err == nil && (dir == "/dev/fd/" || dir == "/proc/self/fd/") {
+		number = n
+	}
+	if number < 0 {
+		return nil, nil
+	}
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	fd, err := syscall.Dup(number)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	syscall.CloseOnExec(fd)
+	return os.NewFile(uintptr(fd), path), nil
+}
 
 // rename moves between two open folders, even if these were renamed in the meantime.
 func rename(from, to Entry) error {

@@ -39,13 +39,8 @@ func CheckOutput(path string) error {
 // created in its folder.
 func WriteOutput(path string, write func(io.Writer) error) error {
 	stream, err := streamOutput(path)
-	switch {
-	case path == "/dev/stdout": // opened again, a file would be written from another position
-		err = write(os.Stdout)
-	case path == "/dev/stderr":
-		err = write(os.Stderr)
-	case stream:
-		err = writeTo(path, os.O_APPEND, write)
+	if stream {
+		err = writeStream(path, write)
 	}
 	if stream || err != nil {
 		return cannotWrite(path, err)
@@ -103,6 +98,19 @@ func streamOutput(path string) (bool, error) {
 		return false, ErrNotRegular
 	}
 	return false, nil
+}
+
+// writeStream writes to a stream or a device. It uses an open file of the process as it is: if it were
+// opened again, other writers would overwrite the output.
+func writeStream(path string, write func(io.Writer) error) error {
+	f, err := duplicate(path)
+	if err != nil {
+		return err
+	}
+	if f == nil {
+		return writeTo(path, os.O_APPEND, write)
+	}
+	return errors.Join(write(f), f.Close())
 }
 
 func writeTo(path string, flag int, write func(io.Writer) error) error {

@@ -3,6 +3,7 @@ package fs
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +19,16 @@ var moveFileDoc string
 type moveFileArgs struct {
 	Source      string `json:"source" jsonschema:"The absolute path of the file or directory to move."`
 	Destination string `json:"destination" jsonschema:"The absolute path to move it to; must not exist."`
+}
+
+// MovedPaths returns the absolute source and destination of a call, if the call is one of move_file.
+// Other tools of this package describe the file that they change in the call's details.
+func MovedPaths(server, name string, args json.RawMessage, roots []string) (paths []string, ok bool) {
+	var a moveFileArgs
+	if server != tools.Native || name != "move_file" || json.Unmarshal(args, &a) != nil {
+		return nil, false
+	}
+	return []string{workspace.Abs(roots, a.Source), workspace.Abs(roots, a.Destination)}, true
 }
 
 func moveFile(c *changes) tools.Tool {

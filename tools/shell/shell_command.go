@@ -352,7 +352,7 @@ func (c *capture) String() string {
 	}
 	s := strings.TrimRight(strings.ToValidUTF8(string(b), "�"), "\n")
 	if lost {
-		s = "[the beginning of the output was too long and is left out]\n" + s
+		s = tools.BeginningLost + "\n" + s
 	}
 	return s
 }
