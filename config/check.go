@@ -249,7 +249,7 @@ func (c *checker) meant(k *key, path []string, key string, value hujson.ValueTri
 }
 
 // keyOfOtherAssistant returns the path of our key with the meaning of another assistant's key, or of a
-// key of ours in another object; nil if there is none.
+// key of ours in another object; nil if no key of ours has that meaning.
 func keyOfOtherAssistant(path []string, key string) []string {
 	agent := len(path) == 2 && path[0] == "agent"
 	switch ours := restrictionLike(key); {

@@ -132,7 +132,7 @@ func restricts(path []string) bool {
 }
 
 // restrictionLike returns the path of our key that restricts tool calls as a key of another assistant
-// does, or as one of ours does in another object or in a Markdown agent; nil if there is none.
+// does, or as one of ours does in another object or in a Markdown agent; nil for other keys.
 func restrictionLike(key string) []string {
 	switch strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(key)) {
 	case "deny", "ask", "allow", "bydefault":

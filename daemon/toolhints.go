@@ -22,9 +22,9 @@ func toolHint(name string, known []string) string {
 	return suggest.DidYouMean(name, sameForm(known, name))
 }
 
-// otherwiseWritten returns the only full name of a tool that has the same letters and digits as name,
-// as with another separator or the prefix mcp, or whose part after the server is name; "" if there is
-// none.
+// otherwiseWritten returns the full name of the tool that name probably means: a tool with the same
+// letters and digits, as with another separator or the prefix mcp, or one whose part after the server is
+// name. It returns "" if no tool or more than one matches.
 func otherwiseWritten(name string, known []string) (only string) {
 	letters := func(s string) string {
 		return strings.Map(func(r rune) rune {

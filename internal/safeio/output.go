@@ -91,7 +91,7 @@ func streamOutput(path string) (bool, error) {
 	case IsStream(path):
 		return true, nil
 	case err != nil: // the file may not exist yet, and its writer reports other errors
-		return false, nil
+		return false, nil //nolint:nilerr // see above
 	case info.IsDir():
 		return false, errIsFolder
 	case !info.Mode().IsRegular():
