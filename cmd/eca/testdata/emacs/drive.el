@@ -15,6 +15,21 @@
   (drive-await-idle)
   (drive-expect "Thought"))
 
+(drive-step "two windows on one chat"
+  (drive-in-chat
+   (let* ((other (seq-find (lambda (w) (not (window-parameter w 'window-side))) (window-list)))
+          (file (window-buffer other))
+          (before (how-many "Hi \\*\\*there" (point-min))))
+     (set-window-buffer other (drive-chat))
+     (drive-type "hello")
+     (drive-await "the end of the turn" (lambda () (> (how-many "Hi \\*\\*there" (point-min)) before)))
+     (drive-await-idle)
+     (unless (= (how-many "Hi \\*\\*there" (point-min)) (1+ before))
+       (drive-fail "the answer is shown %d times" (- (how-many "Hi \\*\\*there" (point-min)) before)))
+     (unless (= 2 (length (get-buffer-window-list (drive-chat))))
+       (drive-fail "the chat is in %d windows" (length (get-buffer-window-list (drive-chat)))))
+     (set-window-buffer other file))))
+
 (drive-step "completion of commands"
   (drive-in-chat
    (goto-char (point-max))
