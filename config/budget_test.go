@@ -51,6 +51,17 @@ func loadBudget(t *testing.T, users, workspaces string, trusted bool, flags ...s
 	})
 }
 
+// The file that sets a limit is named, not the one that sets another limit of the same key.
+func TestBudgetSource(t *testing.T) {
+	cfg := loadBudget(t, `{"budget": {"turn": "$0.05"}}`, `{"budget": {"turn": ["$100", "1k tokens"]}}`, true)
+	for _, limit := range []Amount{{Tokens: 1000}, {Cost: 0.05}} {
+		_, key := cfg.BudgetSource("turn", limit)
+		if workspace := strings.Contains(key, ".eca"); workspace != (limit.Tokens > 0) || !strings.HasPrefix(key, "budget.turn (") {
+			t.Errorf("%+v: %s", limit, key)
+		}
+	}
+}
+
 func TestBudgetOfWorkspaces(t *testing.T) {
 	const users = `{"budget": {"turn": "$2", "day": ["$20", "8 hours"]}}`
 	for name, c := range map[string]struct {

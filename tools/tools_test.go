@@ -125,6 +125,10 @@ func TestLimit(t *testing.T) {
 			t.Errorf("%s: the file has %d bytes", name, len(whole))
 		}
 	}
+	end := Limit(define(func(args) (Result, error) { return Text(BeginningLost + "\n" + strings.Repeat("line\n", 50)), nil }), Limits{Lines: 10, Bytes: 101, Whole: NewOutputs(t.TempDir(), time.Now)})
+	if res, _ := end.Run(t.Context(), Call{ID: "c", Arguments: json.RawMessage(`{"path":"p"}`)}, nil); strings.Contains(res.Outputs[0], "whole output") || !strings.Contains(res.Outputs[0], " of the last ") {
+		t.Errorf("without its beginning: %q", res.Outputs[0])
+	}
 	exact := Limit(define(func(args) (Result, error) { return Text(strings.Repeat("line\n", 10)), nil }), Limits{Lines: 10, Bytes: 1000})
 	if res, _ := exact.Run(context.Background(), Call{Arguments: json.RawMessage(`{"path":"p"}`)}, nil); strings.Contains(res.Outputs[0], "[cut") {
 		t.Errorf("an output that fits was cut: %q", res.Outputs[0])

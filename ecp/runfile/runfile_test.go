@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -200,6 +201,13 @@ func TestRefused(t *testing.T) {
 	}
 	if err := runfile.Write(folder, newReport(1)); err == nil {
 		t.Error("a folder was replaced")
+	}
+	notes := filepath.Join(dir, "json")
+	if _, err := runfile.Create(notes, newReport(1)); err == nil || !strings.Contains(err.Error(), "not a run file; name another file") {
+		t.Errorf("a file that is not a run file: %v", err)
+	}
+	if text, err := os.ReadFile(notes); err != nil || string(text) != `{"scenarios":[]}` {
+		t.Errorf("%q, %v", text, err)
 	}
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 4 {

@@ -88,10 +88,10 @@ func cannotWrite(path string, err error) error {
 func streamOutput(path string) (bool, error) {
 	info, err := os.Stat(path)
 	switch {
+	case err != nil:
+		return false, nil //nolint:nilerr // the file may not exist yet, and its writer reports other errors
 	case IsStream(path):
 		return true, nil
-	case err != nil: // the file may not exist yet, and its writer reports other errors
-		return false, nil //nolint:nilerr // see above
 	case info.IsDir():
 		return false, errIsFolder
 	case !info.Mode().IsRegular():

@@ -87,7 +87,7 @@ func TestWriteOutput(t *testing.T) {
 		_, err := io.WriteString(w, "hello")
 		return err
 	}
-	for _, path := range []string{pipe, dir, filepath.Join(dir, "none", "file"), filepath.Join(open, "file")} {
+	for _, path := range []string{pipe, dir, filepath.Join(dir, "none", "file"), filepath.Join(open, "file"), "/dev/fd/9999"} {
 		check, write := CheckOutput(path), WriteOutput(path, hello)
 		if check == nil || write == nil || !strings.HasPrefix(check.Error(), "cannot write "+path+": ") || !strings.HasPrefix(write.Error(), "cannot write "+path+": ") {
 			t.Errorf("%s: %v, %v", path, check, write)
