@@ -179,6 +179,10 @@ turns:
           - {id: protected, tool: eca__write_file, arguments: {path: "${workspace}/.git/hooks/pre-commit", content: "#!/bin/sh"}}
       - calls:
           - {id: outside, tool: eca__write_file, arguments: {path: "OUTSIDE/out.txt", content: "made"}}
+      - calls:
+          - {id: move, tool: eca__move_file, arguments: {source: "${workspace}/old.txt", destination: "${workspace}/moved.txt"}}
+      - calls:
+          - {id: away, tool: eca__move_file, arguments: {source: "${workspace}/stays.txt", destination: "OUTSIDE/away.txt"}}
       - {text: Done what I could.}
 `
 
@@ -190,19 +194,21 @@ func TestApproval(t *testing.T) {
 		refused  string // ids
 		made     string // files
 	}{
-		{"", "inside command protected outside", ""},
-		{"none", "inside command protected outside", ""},
-		{"auto-edit", "command protected outside", "new.txt"},
-		{"all", "", "new.txt ran.txt .git/hooks/pre-commit out.txt"},
+		{"", "inside command protected outside move away", ""},
+		{"none", "inside command protected outside move away", ""},
+		{"auto-edit", "command protected outside away", "new.txt moved.txt"},
+		{"all", "", "new.txt ran.txt .git/hooks/pre-commit moved.txt out.txt away.txt"},
 	} {
 		t.Run(c.approval, func(t *testing.T) {
 			outside := testkit.TempDir(t)
 			// defaultTrust has no effect: the chat of an evaluation is not trusted.
 			r := newRig(t, options{model: strings.ReplaceAll(edits, "OUTSIDE", outside), config: map[string]any{"chat": map[string]any{"defaultTrust": true}}})
+			r.write("old.txt", "old")
+			r.write("stays.txt", "old")
 			rt := r.connect()
 			rt.initialize(map[string]any{"approval": c.approval})
 			step := rt.step("do it")
-			if step.Status != ecp.Done || *step.PublicOutput != "Done what I could." || len(step.ToolCalls) != 4 {
+			if step.Status != ecp.Done || *step.PublicOutput != "Done what I could." || len(step.ToolCalls) != 6 {
 				t.Errorf("%+v", step)
 			}
 			var refused, made []string
@@ -214,13 +220,15 @@ func TestApproval(t *testing.T) {
 					}
 				}
 			}
-			for _, name := range []string{"new.txt", "ran.txt", ".git/hooks/pre-commit"} {
+			for _, name := range []string{"new.txt", "ran.txt", ".git/hooks/pre-commit", "moved.txt"} {
 				if r.exists(name) {
 					made = append(made, name)
 				}
 			}
-			if _, err := os.Stat(filepath.Join(outside, "out.txt")); err == nil {
-				made = append(made, "out.txt")
+			for _, name := range []string{"out.txt", "away.txt"} {
+				if _, err := os.Stat(filepath.Join(outside, name)); err == nil {
+					made = append(made, name)
+				}
 			}
 			if got := strings.Join(refused, " "); got != c.refused {
 				t.Errorf("refused: %s, not %s", got, c.refused)
