@@ -8,7 +8,8 @@
 ;; not at all.  With this file, the *Warnings* buffer shows what happened and what to do: a missing
 ;; program, a server that exits, does not start or sends messages that the plugin cannot use.  One
 ;; such message no longer takes the other messages of the same read with it, and `eca-stop' ends a
-;; server that does not answer.
+;; server that does not answer.  Chats in narrow windows wrap long lines, so that a command that waits
+;; for approval is visible to its end.
 ;;
 ;; It advises functions of the plugin and has no commands.  To use it, put its folder on `load-path':
 ;;
@@ -99,6 +100,13 @@
        (delete-process process) ; its sentinel forgets the session
        (eca-warn "eca did not answer and was ended")))))
 
+(defun eca-guard--wrap-lines ()
+  "Wrap long lines also in narrow windows, where Emacs truncates them by default."
+  (setq-local truncate-lines nil
+              truncate-partial-width-windows nil
+              word-wrap t))
+
+(add-hook 'eca-chat-mode-hook #'eca-guard--wrap-lines)
 (advice-add 'eca-process-start :before #'eca-guard--check-program)
 (advice-add 'eca--initialize :before #'eca-guard--watch)
 (advice-add 'eca--handle-message :around #'eca-guard--handle-message)

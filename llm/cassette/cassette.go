@@ -64,7 +64,7 @@ type Step struct {
 	Calls     []Call        `yaml:"calls,omitempty"`
 	Usage     *Usage        `yaml:"usage,omitempty"`
 	Stop      string        `yaml:"stop,omitempty"`  // llm.StopReason; derived if empty
-	Delay     time.Duration `yaml:"delay,omitempty"` // before each delta
+	Delay     time.Duration `yaml:"delay,omitempty"` // between two deltas, and before the first
 
 	// Cases are alternatives to this step. The first case whose If, a regular expression, matches
 	// the last tool results is used instead.

@@ -77,9 +77,9 @@ func (p *Player) serve(w http.ResponseWriter, r *http.Request, format wireFormat
 		flush = f.Flush
 	}
 	flush()
-	sent := 0
+	sent, due := 0, pace(s)
 	for d := range deltas(s, v) {
-		if llm.Sleep(r.Context(), s.Delay) != nil {
+		if due(r.Context()) != nil {
 			return
 		}
 		for _, ev := range format.events(d) {
@@ -87,9 +87,9 @@ func (p *Player) serve(w http.ResponseWriter, r *http.Request, format wireFormat
 				return
 			}
 		}
-		// A real provider flushes each delta. Repeated ones are flushed in batches, as the network
-		// delivers many.
-		if sent++; s.Repeat == 0 || sent%64 == 0 {
+		// A real provider flushes each delta. Repeated ones without a delay are flushed in batches, as
+		// the network delivers many.
+		if sent++; s.Repeat == 0 || s.Delay > 0 || sent%64 == 0 {
 			flush()
 		}
 	}

@@ -28,8 +28,9 @@ func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 			yield(llm.Delta{}, fault.providerError())
 			return
 		}
+		due := pace(s)
 		for d := range deltas(s, v) {
-			if err := llm.Sleep(ctx, s.Delay); err != nil {
+			if err := due(ctx); err != nil {
 				yield(llm.Delta{}, err)
 				return
 			}
@@ -62,6 +63,16 @@ func (e *Error) providerError() *llm.Error {
 		resp.Header.Set("Retry-After", fmt.Sprint(e.RetryAfter))
 	}
 	return llm.StatusError("The cassette", resp, e.Message, time.Time{})
+}
+
+// pace returns a function that waits until the next delta of a step is due. A late delta does not
+// delay those after it, so that a step with a delay of 1 ms sends 1,000 deltas a second.
+func pace(s *Step) func(context.Context) error {
+	due := time.Now()
+	return func(ctx context.Context) error {
+		due = due.Add(s.Delay)
+		return llm.Sleep(ctx, time.Until(due))
+	}
 }
 
 // deltas returns the deltas of a step before its usage.

@@ -101,7 +101,9 @@
   (drive-in-chat
    (let ((at (point-min)))
      (while (setq at (next-single-property-change at 'display))
-       (when (eq 'image (car-safe (get-text-property at 'display))) (drive-fail "an image is shown")))))
+       (when (eq 'image (car-safe (get-text-property at 'display))) (drive-fail "an image is shown"))))
+   (unless (< (window-width) 50) (drive-fail "the window is not narrow"))
+   (when (or truncate-lines (truncated-partial-width-window-p)) (drive-fail "a narrow window truncates lines")))
   (bad-stop))
 
 (unless (equal "" bad-warnings) (drive-fail "warnings: %s" bad-warnings))

@@ -56,19 +56,27 @@ local function title(item)
   return (" Question%s "):format(of)
 end
 
+-- The keys of the float, as many as fit.
 local function footer(item, focused, width)
-  local keys
+  local keys, short
   if item.kind == "approval" then
-    local diff = (item.call.details or {}).type == "fileChange"
-    keys = "a accept · s for the session · r reject · w with words" .. (diff and " · d diff" or "") .. " · q later"
-    if vim.fn.strchars(keys) + 6 > width then
-      keys = "a yes, s session, r no, w words" .. (diff and ", d diff" or "")
+    keys = { "a accept", "s for the session", "r reject", "w with words" }
+    short = { "a yes", "s session", "r no", "w words" }
+    if (item.call.details or {}).type == "fileChange" then
+      keys[#keys + 1], short[#short + 1] = "d diff", "d diff"
     end
+    keys[#keys + 1] = "q later"
   else
-    local free = item.question.allowFreeform ~= false and " · i own answer" or ""
-    keys = "number chooses" .. free .. " · x no answer · q later"
+    keys = { "number chooses", "i own answer", "x no answer", "q later" }
+    if item.question.allowFreeform == false then table.remove(keys, 2) end
+    short = keys
   end
-  return (focused and " " or " ga: ") .. keys .. " "
+  local function fits(list) return vim.fn.strchars(table.concat(list, " · ")) + 6 <= width end
+  if not fits(keys) then keys = vim.deepcopy(short) end
+  while #keys > 1 and not fits(keys) do
+    table.remove(keys)
+  end
+  return (focused and " " or " ga: ") .. table.concat(keys, " · ") .. " "
 end
 
 local function open(item, focus)

@@ -120,7 +120,7 @@ function M.show(chat, stay)
     end
     vim.wo[below].winfixbuf = false
     api.nvim_win_set_buf(below, prompt_buffer(chat))
-    options(below, " Prompt · Enter sends%#EcaSystem#  @ / # complete, Ctrl-J new line")
+    options(below, " Prompt · Enter sends%#EcaSystem#  @ / # complete, Ctrl-J new line%<")
     vim.wo[below][0].winfixheight = true
     api.nvim_set_current_win(below)
     chat.view:follow({ win })
@@ -217,7 +217,7 @@ end
 function M.bar()
   local chat = chat_of(api.nvim_win_get_buf(vim.g.statusline_winid))
   if not chat then return "" end
-  local parts = {}
+  local parts = { chat.trust and "AUTO-APPROVE" or nil }
   local models = server.session.models
   if models and #models == 0 then
     parts[#parts + 1] = "no model, :Eca login"
@@ -226,7 +226,6 @@ function M.bar()
   end
   parts[#parts + 1] = chats.setting(chat, "agent")
   parts[#parts + 1] = chats.setting(chat, "variant")
-  if chat.trust then parts[#parts + 1] = "AUTO-APPROVE" end
   local usage = chat.usage or {}
   if usage.sessionTokens then
     local limit = usage.limit and usage.limit.context and ("/" .. tokens(usage.limit.context)) or ""
@@ -237,9 +236,12 @@ function M.bar()
   if jobs > 0 then parts[#parts + 1] = ("%d jobs"):format(jobs) end
   local title = chat.title or (chat.parent and "Subagent" or "New chat")
   local busy = chat.running and "%#EcaBusy#● " or "%#EcaSystem#"
-  local status = busy .. text.status(M.status(chat), 60)
+  local status = text.status(M.status(chat), 60)
   local facts = text.status(table.concat(parts, " · "), 120)
-  return ("%%#EcaTitle# %s %s%%#EcaSystem#%%=%%<%s "):format(text.status(title, 50), status, facts)
+  -- The title is the first to be shortened.
+  local room = api.nvim_win_get_width(vim.g.statusline_winid) - vim.fn.strdisplaywidth(status .. facts) - 6
+  title = text.status(title, math.max(5, math.min(50, room)))
+  return ("%%#EcaTitle# %s %s%s%%#EcaSystem# %%=%s%%< "):format(title, busy, status, facts)
 end
 
 local help = {
