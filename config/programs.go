@@ -81,8 +81,8 @@ func launcherNamed(program string) (launcher, bool) {
 	return launcher{}, false
 }
 
-// assignment matches a variable assignment before a command, duration an argument that some
-// commands expect before the command that they run.
+// assignment matches a variable assignment before a command. duration matches the argument of commands
+// such as timeout, which precedes the command that they run.
 var (
 	assignment = pattern.Lazy(`^[A-Za-z_]\w*=`)
 	duration   = pattern.Lazy(`^[0-9.]+[smhd]?$`)
@@ -165,8 +165,8 @@ func (n *fileCollector) addCommandLine(text string) {
 	}
 }
 
-// addScript adds a file that an interpreter runs, found as the interpreter finds it: as a module or a
-// folder.
+// addScript adds a file that an interpreter runs. As interpreters do, it also looks for the path with
+// the suffix of a module, and for the main file of a folder.
 func (n *fileCollector) addScript(path string) {
 	if path == "" {
 		return
@@ -199,8 +199,8 @@ func (n *fileCollector) addExecutables(words []string) {
 	}
 }
 
-// executable reports whether a file is a program, according to its first bytes. The executable bit
-// is not enough, because on some mounts all files have it.
+// executable reports whether a file is a program: by its first bytes, on Windows also by its extension.
+// The executable bit alone is not enough, because on some mounts all files have it.
 func executable(path string) bool {
 	f, err := safeio.Open("", path)
 	if err != nil {
@@ -225,7 +225,7 @@ func executable(path string) bool {
 	return bytes.HasPrefix(begin, []byte("#!")) && info.Mode()&0o111 != 0
 }
 
-// addEnvironment adds the files that variables make programs run.
+// addEnvironment adds the files that programs run because of environment variables, such as LD_PRELOAD.
 func (n *fileCollector) addEnvironment(env map[string]any) {
 	for _, key := range sortedKeys(env) {
 		text, _ := env[key].(string)

@@ -6,10 +6,10 @@ import (
 )
 
 // ACPPromptParams returns the params of an envelope in ACP's form (e2a.md 4). For session/prompt it
-// adds prompt and session_id if they are missing, and the envelope's acp_meta to _meta. It adds the
-// latter two even if there is a prompt, as the document of the first implementation says, in contrast
-// to its code. A missing prompt is taken from content_blocks, or the first nonempty string of text, content
-// and query.
+// adds prompt and session_id if they are missing, and the envelope's acp_meta to _meta. session_id and
+// acp_meta are added even if there is a prompt: the first implementation's document says so, although
+// its code does not do it. A missing prompt is taken from content_blocks, or the first nonempty string of
+// text, content and query.
 func ACPPromptParams(e Envelope) Object {
 	params := merge(e.Params, nil)
 	if e.Method == nil || *e.Method != MethodPrompt {
@@ -29,11 +29,11 @@ func ACPPromptParams(e Envelope) Object {
 	return params
 }
 
-// merge returns a new object with the members of both, where those of more take precedence.
-func merge(o, more Object) Object {
+// merge returns a new object with the members of both. If both have a member, that of over counts.
+func merge(o, over Object) Object {
 	out := Object{}
 	maps.Copy(out, o)
-	maps.Copy(out, more)
+	maps.Copy(out, over)
 	return out
 }
 

@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// read reads a file into a reused buffer; ok is false for files that stat excludes. It calls the
-// system directly: for a small file, a third of the time of os.Open and Read is the setup of the
-// runtime's poller.
+// read reads a file into a reused buffer; ok is false if that fails, or if the file is not regular or too
+// large. It calls the system directly: for a small file, a third of the time of os.Open and Read is the
+// setup of the runtime's poller.
 func read(path string, buf *[]byte) (src []byte, size, mtime int64, ok bool) {
 	fd, err := retry(func() (int, error) {
 		return syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)

@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// read reads a file into a reused buffer; ok is false for files that stat excludes.
+// read reads a file into a reused buffer; ok is false if that fails, or if the file is not regular or too
+// large.
 func read(path string, buf *[]byte) (src []byte, size, mtime int64, ok bool) {
 	if size, mtime, ok = stat(path); !ok {
 		return nil, 0, 0, false

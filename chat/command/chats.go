@@ -75,7 +75,8 @@ func (c *Commands) model(ctx context.Context, in input) (string, error) {
 	return "This chat uses `" + m.ID + "` from now on.", err
 }
 
-// unlisted says that no provider lists the model that the user typed, which was taken for the model id.
+// unlisted says that no provider lists the model that the user typed. id is the full id that was
+// derived from what they typed.
 func unlisted(typed, id string) string {
 	provider, ofProvider := strings.CutSuffix(id, "/"+typed)
 	named, _, full := strings.Cut(typed, "/")
@@ -141,7 +142,7 @@ func (c *Commands) fork(ctx context.Context, in input) (string, error) {
 // help lists the commands.
 func (c *Commands) help(context.Context, input) (string, error) {
 	var b strings.Builder
-	b.WriteString("A message that begins with one of these is a command; everything else goes to the model.\n\n")
+	b.WriteString("A message that begins with one of these is a command. A message that begins with a similar word is refused, and all other messages go to the model.\n\n")
 	for _, o := range c.List() {
 		usage := "/" + o.Name
 		for _, a := range o.Arguments {
@@ -157,8 +158,8 @@ func (c *Commands) help(context.Context, input) (string, error) {
 }
 
 // suggestCommand returns a command that suggests the right name, if name is similar to the name of a
-// command. Such a word is not sent to the model, which could only guess. mistyped returns false for
-// other words and for paths, which are sent to the model.
+// command. Such a message is not sent to the model, which could only guess. suggestCommand returns false
+// for other words and for paths, which are sent to the model.
 func (c *Commands) suggestCommand(name string) (chat.Command, bool) {
 	var names []string
 	for _, o := range c.List() {

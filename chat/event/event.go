@@ -32,7 +32,8 @@ type Event struct {
 	Begins bool
 }
 
-// Body is one of the event types of this package.
+// Body is one of the event types of this package. row returns the properties of the type, which
+// table.go lists.
 //
 //sumtype:decl
 type Body interface{ row() row }
@@ -205,7 +206,7 @@ type SandboxStop struct {
 	Rerun   bool     `json:"again,omitempty"`   // the user let the command run again
 }
 
-// Instructions is an instruction file. Text is what the model gets, including its frame.
+// Instructions is an instruction file. Text is what the model gets, including the enclosing tags.
 type Instructions struct {
 	Path string `json:"path"`
 	Text string `json:"text"`
@@ -254,7 +255,7 @@ const (
 	SaidByModel SaidBy = "assistant"
 )
 
-// RejectReason is the reason why a call did not run (eca-protocol.md 7.1, toolCallRejected).
+// RejectReason is the reason why a call did not run or was stopped (eca-protocol.md 7.1, toolCallRejected).
 type RejectReason string
 
 // Reasons for a rejection.
@@ -386,7 +387,8 @@ type FileVersion struct {
 type UndoPoint struct {
 	CallID string       `json:"callId"`
 	Roots  []UndoFolder `json:"roots"`
-	// Ended is set when the command has ended. That event is missing if the turn ended first.
+	// Ended is set in the UndoPoint after the command. This second UndoPoint is missing if the turn ended
+	// first.
 	Ended bool `json:"ended,omitempty"`
 }
 

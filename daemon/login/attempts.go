@@ -45,9 +45,9 @@ type Attempt struct {
 
 // Reasons why a login ended before the user finished it.
 var (
-	errNewer  = errors.New("a newer login replaced this one")
-	errLogout = errors.New("the login was cancelled")
-	ErrLate   = errors.New("the login was not finished in time; log in again")
+	errNewer     = errors.New("a newer login replaced this one")
+	errCancelled = errors.New("the login was cancelled")
+	ErrLate      = errors.New("the login was not finished in time; log in again")
 )
 
 // New returns an Attempts without logins. Close must be called.
@@ -104,7 +104,7 @@ func (l *Attempts) Find(name string) *Attempt {
 // Cancel cancels a pending login.
 func (l *Attempts) Cancel(name string) {
 	if a := l.Find(name); a != nil {
-		a.cancel(errLogout)
+		a.cancel(errCancelled)
 	}
 }
 

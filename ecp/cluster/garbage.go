@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// fixtureAge is how long the files of a manifest are kept without a run. Submit uploads files again
-// when they have reached half of this age, so that they are not removed before the run exists.
+// fixtureAge is how long fixtures, the files of a manifest, are kept without a run. Submit uploads them
+// again when they have reached half of this age, so that they are not removed before the run exists.
 const fixtureAge = 24 * time.Hour
 
 // Garbage is what CollectGarbage removed.
@@ -17,8 +17,8 @@ type Garbage struct {
 	Bytes    int64 // of fixtures
 }
 
-// CollectGarbage removes the runs that have ended and whose results have expired, and the files of
-// manifests that no run refers to. It is safe while other processes submit runs.
+// CollectGarbage removes the runs that have ended and whose results have expired, and the fixtures that
+// no run refers to once they are older than fixtureAge. It is safe while other processes submit runs.
 func (c *Cluster) CollectGarbage(ctx context.Context, now time.Time) (g Garbage, err error) {
 	runs, err := c.List(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *Cluster) CollectGarbage(ctx context.Context, now time.Time) (g Garbage,
 	}
 	used := map[string]bool{}
 	for _, r := range runs {
-		used[r.Doc.Bundle] = true
+		used[r.Doc.Bundle] = true // the digest of its fixtures
 	}
 	for _, f := range all {
 		if used[f.Digest] {
@@ -64,8 +64,9 @@ func (c *Cluster) CollectGarbage(ctx context.Context, now time.Time) (g Garbage,
 	return g, nil
 }
 
-// forget removes all data of a run. It removes the document last, so that an interrupted removal can be
-// repeated.
+// forget removes all data of a run. It removes the document and then the state last: a removal that was
+// interrupted before is repeated, because List finds runs by their documents. A state without a document
+// takes a few bytes and has no effect.
 func (c *Cluster) forget(ctx context.Context, run string) error {
 	kv, err := c.runs(ctx)
 	if err != nil {

@@ -26,19 +26,20 @@ type Summary struct {
 	P95MS    float64            `json:"p95_ms"`
 }
 
-// Sample is the result of a case with a variant, as input for statistics.
+// Sample is the result of a case with a variant, as input for statistics. A Scenario of the report is
+// one case: a scenario of the manifest with a record of its dataset.
 type Sample struct {
-	Place   int // index of the scenario in the report
+	Place   int // index in the report
 	Case    string
 	Aliases []string
-	Group   string // id of the scenario in the manifest, which all cases of its records share
+	Group   string // id of the scenario in the manifest, the same for all records of its dataset
 	Name    string
 	Status  string
 	N       int // attempts
 	Passed  int // attempts
 	Errors  int // attempts
 
-	Unjudged bool // a judge or a grader failed, so that it is not known whether the agent did
+	Unjudged bool // a judge or a grader failed, so it is not known whether the agent passed
 }
 
 // rate returns the share of attempts that passed.
@@ -79,7 +80,8 @@ func (s *Scenario) AllAttempts() []Attempt {
 	}}
 }
 
-// clusters groups samples, in the order of the groups' first samples.
+// clusters returns the sums of value over the samples of each Group, in the order of the groups' first
+// samples.
 func clusters(samples []Sample, value func(Sample) (sum float64, n int)) (out []stats.Cluster) {
 	groups := places{}
 	for _, s := range samples {
@@ -94,7 +96,7 @@ func clusters(samples []Sample, value func(Sample) (sum float64, n int)) (out []
 	return out
 }
 
-// places numbers keys in the order of their first occurrence.
+// places maps keys to numbers, in the order of their first occurrence.
 type places map[string]int
 
 func (p places) of(key string) int {

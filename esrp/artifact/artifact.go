@@ -3,15 +3,15 @@
 //
 // An item is a file dir/ab/cdef..., named by the lower-case hexadecimal SHA-256 of its content; the
 // same content is stored once. Only the owner can read the files (0600 in 0700). dir/tmp contains
-// files that are being written, dir/lock is a lock file. Other files in dir are left alone, and
-// everything in dir may be deleted at any time.
+// files that are being written, dir/lock is a lock file. The package never touches other files
+// in dir. Users and other programs may delete anything in dir at any time.
 //
 // Guarantees: an item exists completely or not at all, even if a process dies while writing it. An
 // item survives the death of the process as soon as Put has returned. Get returns the stored content,
 // or an error. A crash of the machine may lose or truncate the latest items: Get reports that, and
 // another Put repairs them. Several processes can share dir: an item that Put stores or finds counts
-// as new, and no process removes it as old (without file locks, another process may still remove it
-// during the Put).
+// as new, and no process removes it as old (on file systems without locks, another process may still
+// remove it during the Put).
 //
 // Quota: the size of an item is rounded up to blocks of 4 KiB, which also limits the number of items.
 // Put removes the oldest items before it would exceed the quota. It does not walk the folder each
