@@ -133,13 +133,17 @@ func parseClaude(path string, data []byte) (defs []Definition, problems []Proble
 	var settings struct {
 		DisableAllHooks bool                       `json:"disableAllHooks"`
 		Hooks           map[string]json.RawMessage `json:"hooks"`
+		Permissions     json.RawMessage            `json:"permissions"`
 	}
 	if err := json.Unmarshal(data, &settings); err != nil {
 		wrong("it is not valid: %v", err)
 		return nil, problems
 	}
+	for _, key := range lostPermissions(settings.Permissions) {
+		wrong("permissions.%s: eca reads only hooks in this file, so this restricts nothing; use toolCall.approval in eca's own configuration", key)
+	}
 	if settings.DisableAllHooks {
-		return nil, nil
+		return nil, problems
 	}
 	for _, name := range slices.Sorted(maps.Keys(settings.Hooks)) {
 		event, known := claudeEvents()[name]
@@ -181,6 +185,19 @@ func parseClaude(path string, data []byte) (defs []Definition, problems []Proble
 		}
 	}
 	return defs, problems
+}
+
+// lostPermissions returns the keys in Claude Code's permissions that restrict tool calls there.
+func lostPermissions(raw json.RawMessage) (keys []string) {
+	var permissions map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &permissions) // another type restricts nothing in Claude Code either
+	for _, key := range []string{"deny", "ask"} {
+		var rules []any
+		if json.Unmarshal(permissions[key], &rules) == nil && len(rules) > 0 {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // claudeLimit is Claude Code's default time limit for a script, in milliseconds.
