@@ -302,13 +302,14 @@ func wrongConfigurations() []wrongInput {
 		{name: "files that nothing reads", args: check, files: map[string]string{
 			".eca/agent/one.md": "x", ".eca/agents/two.cde": "x", ".eca/comands/three.md": "x", ".eca/commands/four": "x", ".eca/conifg.json": "{}", ".eca/config.yaml": "",
 			".eca/skills/five/SKILLS.md": "x", ".eca/skills/six.md": "x", "../config/eca/rule/seven.md": "x", "../config/eca/agents/eight.txt": "x",
-			".eca/agents/fine.md": "---\ndescription: fine\n---\nx", ".eca/mine/notes.txt": "x", ".eca/run.sh": "x", ".eca/agents/.hidden.cde": "x",
+			".eca/agents/team/nine.md": "x", ".eca/agents/fine.md": "---\ndescription: fine\n---\nx", ".eca/commands/team/ten.md": "x", ".eca/mine/notes.txt": "x", ".eca/run.sh": "x", ".eca/agents/.hidden.cde": "x",
 		}, code: 1, want: []string{
 			"agent: warning: nothing reads this folder; did you mean agents?", "two.cde: warning: nothing reads this file: agents are Markdown files; did you mean two.md?",
 			"comands: warning: nothing reads this folder; did you mean commands?", "four: warning: nothing reads this file: commands are Markdown files; did you mean four.md?",
 			"conifg.json: warning: nothing reads this file; did you mean config.json?", "config.yaml: warning: ", "SKILLS.md: warning: nothing reads this file; did you mean SKILL.md?",
 			"six.md: warning: nothing reads this file: a skill is a folder", "rule: warning: nothing reads this folder; did you mean rules?", "eight.txt: warning: ",
-		}, not: []string{"fine.md", "mine", "run.sh", "hidden"}},
+			"agents/team: warning: nothing reads this folder: agents are files in ",
+		}, not: []string{"fine.md", "commands/team", "mine", "run.sh", "hidden"}},
 		{name: "file that nothing reads, at the doctor's", args: doctor, files: map[string]string{".eca/agents/two.cde": "x"}, code: 0, want: []string{"warning  ", "did you mean two.md?"}},
 		{name: "denied tool misspelled", args: check, config: denied, code: 1, want: []string{"eca__shel_command", "did you mean eca__shell_command?"}},
 		{name: "denied tool misspelled, at the doctor's", args: []string{"doctor", "--offline"}, config: denied, code: 1, want: []string{"eca__shel_command", "did you mean eca__shell_command?"}},
