@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/safeio"
@@ -136,7 +138,7 @@ func parseClaude(path string, data []byte) (defs []Definition, problems []Proble
 		Permissions     json.RawMessage            `json:"permissions"`
 	}
 	if err := json.Unmarshal(data, &settings); err != nil {
-		wrong("it is not valid: %v", err)
+		wrong("%s", wrongType("", err))
 		return nil, problems
 	}
 	for _, key := range lostPermissions(settings.Permissions) {
@@ -160,7 +162,7 @@ func parseClaude(path string, data []byte) (defs []Definition, problems []Proble
 			} `json:"hooks"`
 		}
 		if err := json.Unmarshal(settings.Hooks[name], &groups); err != nil {
-			wrong("hooks.%s: %v", name, err)
+			wrong("%s", wrongType("hooks."+name, err))
 			continue
 		}
 		for i, g := range groups {
@@ -185,6 +187,16 @@ func parseClaude(path string, data []byte) (defs []Definition, problems []Proble
 		}
 	}
 	return defs, problems
+}
+
+// wrongType describes the error of decoding the value at a path, without types of Go.
+func wrongType(path string, err error) string {
+	kind, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return "it is not valid: " + err.Error()
+	}
+	at := strings.Trim(path+"."+kind.Field, ".")
+	return fmt.Sprintf("%s cannot be a JSON %s", cmp.Or(at, "the file"), kind.Value)
 }
 
 // lostPermissions returns the keys in Claude Code's permissions that restrict tool calls there.

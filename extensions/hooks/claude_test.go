@@ -42,7 +42,7 @@ func TestReadClaude(t *testing.T) {
 	}
 	for _, want := range []string{
 		"settings.json: hooks.Notification: eca has no such event", `settings.json: hooks.PreToolUse: the type "prompt" is not supported`,
-		"settings.json: hooks.Stop: json: cannot unmarshal", "broken.json: it is not valid JSON", "off.json: permissions.deny: eca reads only hooks in this file", filepath.Base(dir) + ": it is not a regular file",
+		"settings.json: hooks.Stop cannot be a JSON number", "broken.json: it is not valid JSON", "off.json: permissions.deny: eca reads only hooks in this file", filepath.Base(dir) + ": it is not a regular file",
 	} {
 		if !strings.Contains(wrong.String(), want) {
 			t.Errorf("no %q in\n%s", want, wrong.String())
