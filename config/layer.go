@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // layer is one parsed source.
@@ -93,7 +95,7 @@ func parse(source string, data []byte) (*layer, *Problem) {
 		l.empty = "the file is empty"
 		return l, nil
 	}
-	if isUTF16(data) {
+	if safeio.IsUTF16(data) {
 		return nil, &Problem{Origin: Origin{Source: source, Line: 1}, Cause: "the text is UTF-16; save it as UTF-8", Broken: true}
 	}
 	root, err := hujson.Parse(slices.Clone(withNewline(data))) // Standardize modifies it

@@ -27,6 +27,11 @@ func TestWrongInputsSayWhatWouldBeRight(t *testing.T) {
 	}
 	started := filepath.Join(dir, "started")
 	two := manifest(t, "touch "+started, scenario("One", has("x"), "x")+scenario("Two", "{type: llm_judge, prompt: be kind}", "x"))
+	utf16 := func(name string) string {
+		path := filepath.Join(t.TempDir(), name)
+		write(t, path, "\xff\xfea\x00\n\x00")
+		return path
+	}
 	setup := func(text string) string { // a manifest whose scenario starts with this
 		path := manifest(t, "touch "+started, "  - name: a\n    steps: [{input: \"{{name}}\", constraints: {scenario: {"+text+"}}, graders: ["+has("x")+"]}]\n")
 		write(t, filepath.Join(filepath.Dir(path), "rows.csv"), "q\n1\n")
@@ -49,6 +54,9 @@ func TestWrongInputsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"validate", setup("dataset: rows.csv")}, 1, []string{"rows.csv, record 1: unknown {{name}}; the record has q"}, []string{"valid:"}},
 		{[]string{"validate", setup("tests: gone, environment: local")}, 1, []string{"gone: no such file"}, []string{"valid:"}},
 		{[]string{"validate", setup("environment: {kind: docker, dockerfile: gone}")}, 1, []string{"dockerfile: ", "gone: no such file"}, []string{"valid:"}},
+		{[]string{"validate", utf16("manifest.yaml")}, 1, []string{"manifest.yaml:1:1: the text is UTF-16; save it as UTF-8"}, []string{"empty"}},
+		{[]string{"validate", setup("dataset: " + utf16("rows.csv"))}, 1, []string{"rows.csv: the text is UTF-16; save it as UTF-8"}, nil},
+		{[]string{"run", two, "--baseline", utf16("report.json")}, 1, []string{"report.json: the text is UTF-16; save it as UTF-8"}, []string{"invalid character"}},
 		{[]string{"run", "--timeout", "abc", nowhere}, 2, []string{"--timeout", "number of seconds", `"abc"`}, nil},
 		{[]string{"run", "--jobs", "many", nowhere}, 2, []string{"--jobs", `"many"`, "whole number"}, []string{"strconv"}},
 		{[]string{"run", "--max-cost", "much", nowhere}, 2, []string{"--max-cost", `"much"`, "a number"}, []string{"strconv"}},

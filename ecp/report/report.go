@@ -11,12 +11,14 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // SchemaVersion is the version of the keys that eca adds to the reference's reports. In version 1,
@@ -306,6 +308,9 @@ func writeJSON(w io.Writer, v any) error {
 
 // Parse decodes a report of any version of eca, or of the reference.
 func Parse(data []byte) (*Report, error) {
+	if safeio.IsUTF16(data) {
+		return nil, errors.New("the text is UTF-16; save it as UTF-8")
+	}
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(data, &keys); err != nil {
 		return nil, fmt.Errorf("not a report: %w", err)

@@ -107,7 +107,11 @@ func ReadClaude(before []Definition, paths ...string) (defs []Definition, proble
 			continue
 		}
 		err = safeio.Cause(err) // the problem names the file already
-		if err == nil && !json.Valid(data) {
+		switch {
+		case err != nil:
+		case safeio.IsUTF16(data):
+			err = errors.New("the text is UTF-16; save it as UTF-8")
+		case !json.Valid(data):
 			err = errors.New("it is not valid JSON")
 		}
 		if err != nil {

@@ -1,6 +1,7 @@
 package safeio
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -39,6 +40,17 @@ func ReadInput(ctx context.Context, path string, limit int64) ([]byte, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// IsUTF16 reports whether a text is UTF-16, as some programs on Windows save files: it begins with a byte
+// order mark, or its first character, which is ASCII, has a zero byte.
+func IsUTF16(text []byte) bool {
+	for _, mark := range []string{"\xff\xfe", "\xfe\xff"} {
+		if bytes.HasPrefix(text, []byte(mark)) {
+			return true
+		}
+	}
+	return bytes.IndexByte(text[:min(2, len(text))], 0) >= 0
 }
 
 // IsStream reports whether a path is, or links to, the path of an open file of the process or of a
