@@ -53,10 +53,12 @@ func IsUTF16(text []byte) bool {
 	return bytes.IndexByte(text[:min(2, len(text))], 0) >= 0
 }
 
+// maxLinks limits how many symlinks are followed from one to the next.
+const maxLinks = 20
+
 // IsStream reports whether a path is, or links to, the path of an open file of the process or of a
 // device: /dev/stdin, /dev/null, or the path that a shell passes for <(...) or >(...).
 func IsStream(path string) bool {
-	const maxLinks = 20
 	for range maxLinks {
 		if (strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/")) && !strings.HasPrefix(path, "/dev/shm/") {
 			return true
