@@ -94,7 +94,7 @@ func TestProblems(t *testing.T) {
 		got += p.String() + "\n"
 	}
 	for _, want := range []string{
-		"ECA_CONFIG:1: the configuration must be a JSON object",
+		"ECA_CONFIG: it must be the configuration itself, as JSON text",
 		local + ":3:3: ",
 		global + ":3:3: chat must be an object, not the number 5",
 		global + ":4:29: toolCall.readFile.maxLines must be a whole number, not a string",

@@ -1,15 +1,18 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/pattern"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
 // expand resolves the dynamic strings in effect. If a later layer replaced a string, its files are not
@@ -101,15 +104,54 @@ func checkForeignVariable(path []string, written string) error {
 	return nil
 }
 
+// literalVariable matches an argument that is a variable of a shell, or ends with one.
+var literalVariable = pattern.Lazy(`^(?:--?[\w-]+=)?(\$\{?[A-Za-z_]\w*\}?)$|\s(\$[A-Za-z_]\w*)$`)
+
+// checkServerArguments reports variables in arguments of MCP servers that no shell replaces.
+func checkServerArguments(b *builder) {
+	for _, name := range slices.Sorted(maps.Keys(b.MCPServers)) {
+		s := b.MCPServers[name]
+		l, known := launcherNamed(s.Command)
+		if known && l.lines && !l.runs || slices.ContainsFunc(s.Args, groupedC().MatchString) {
+			continue // a shell
+		}
+		for i, arg := range s.Args {
+			if m := literalVariable().FindStringSubmatch(arg); m != nil {
+				at, variable := []string{"mcpServers", name, "args", strconv.Itoa(i)}, cmp.Or(m[1], m[2])
+				b.problemAt(at, "%s: the server gets %s as it is, because no shell replaces it; did you mean ${env:%s}?", KeyPath(at), variable, strings.Trim(variable, "${}"))
+			}
+		}
+	}
+}
+
+// misspelledKind returns the expression in a text whose kind is probably a misspelled one, with the
+// kind that was meant. A shell has the same form for parts of variables (${end:0:3}), so in programs
+// the expression must continue like a name or a path.
+func misspelledKind(text string, program bool) (expression, meant string) {
+	for _, m := range expressionLike().FindAllStringSubmatch(text, -1) {
+		first := m[0][len("${:")+len(m[1])]
+		if program && !strings.ContainsRune("/~.", rune(first)) && (first < 'A' || first > 'Z') {
+			continue
+		}
+		if meant := suggest.Nearest(m[1], kinds()); meant != "" && !slices.Contains(kinds(), m[1]) {
+			return m[0], meant
+		}
+	}
+	return "", ""
+}
+
 // CheckExpressions returns an error for a part of the value at a path that looks like an expression
-// but has an unknown kind or no end. Unknown kinds are allowed in shell programs and prompts, where
-// they may mean something else.
+// but has an unknown kind or no end. Shell programs and prompts may contain unknown kinds, where they
+// may mean something else, unless they are similar to one of eca's.
 func CheckExpressions(path []string, written string) error {
 	if _, open := parseDynamic(written); open != "" {
 		return openError(open)
 	}
-	program := path[0] == "mcpServers" && len(path) > 2 && (path[2] == "command" || path[2] == "args")
-	if program || slices.Contains([]string{"hooks", "customTools", "prompts"}, path[0]) || strings.Contains(written, "\n") {
+	program := path[0] == "hooks" || path[0] == "customTools" || path[0] == "mcpServers" && len(path) > 2 && (path[2] == "command" || path[2] == "args")
+	if program || path[0] == "prompts" || strings.Contains(written, "\n") {
+		if found, meant := misspelledKind(written, program); found != "" {
+			return fmt.Errorf("unknown expression %s; did you mean ${%s:...}?", found, meant)
+		}
 		return nil
 	}
 	for _, m := range expressionLike().FindAllStringSubmatch(written, -1) {

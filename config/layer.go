@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // layer is one parsed source.
@@ -93,10 +95,13 @@ func parse(source string, data []byte) (*layer, *Problem) {
 		l.empty = "the file is empty"
 		return l, nil
 	}
-	if isUTF16(data) {
+	if safeio.IsUTF16(data) {
 		return nil, &Problem{Origin: Origin{Source: source, Line: 1}, Cause: "the text is UTF-16; save it as UTF-8", Broken: true}
 	}
 	root, err := hujson.Parse(slices.Clone(withNewline(data))) // Standardize modifies it
+	if source == environmentConfig && !beginsObject(data) && (err != nil || !isNull(&root)) {
+		return nil, &Problem{Origin: Origin{Source: source}, Cause: "it must be the configuration itself, as JSON text: { ... }; to name a file, use --config-file FILE", Broken: true}
+	}
 	if err != nil {
 		line, column, cause := syntaxError(data, err)
 		return nil, &Problem{Origin: Origin{Source: source, Line: line, Column: column}, Cause: cause, Broken: true}
@@ -116,6 +121,17 @@ func parse(source string, data []byte) (*layer, *Problem) {
 		return nil, &Problem{Origin: Origin{Source: source}, Cause: err.Error(), Broken: true}
 	}
 	return l, nil
+}
+
+// beginsObject reports whether a text begins like a JSON object with comments.
+func beginsObject(text []byte) bool {
+	text = bytes.TrimSpace(text)
+	for _, start := range []string{"{", "//", "/*"} {
+		if bytes.HasPrefix(text, []byte(start)) {
+			return true
+		}
+	}
+	return false
 }
 
 // withNewline completes the last line of a text, which the parser requires for comments.

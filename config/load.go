@@ -263,6 +263,7 @@ func Load(in Inputs) *Loaded {
 	b.Config = b.decode()
 	b.nameProviders()
 	b.checkPrompts()
+	checkServerArguments(b)
 	checkServerNames(b)
 	b.checkURLs()
 	b.checkBudget()

@@ -8,17 +8,6 @@ import (
 	"strings"
 )
 
-// isUTF16 reports whether a text is UTF-16, as some editors on Windows save files: its first
-// character, which is ASCII, has a zero byte.
-func isUTF16(text []byte) bool {
-	for _, mark := range []string{"\xff\xfe", "\xfe\xff"} {
-		if bytes.HasPrefix(text, []byte(mark)) {
-			return true
-		}
-	}
-	return bytes.IndexByte(text[:min(2, len(text))], 0) >= 0
-}
-
 // syntaxError returns where a text is not valid JSON, and why, in the user's terms.
 func syntaxError(text []byte, err error) (line, column int, cause string) {
 	line, column, found := splitPosition(err.Error())

@@ -103,9 +103,9 @@ func (r *reader) badLanguageServers(s *Snapshot) (out []config.Problem) {
 	return out
 }
 
-// languageChecks returns a check for each language server that was found; it starts the server. Servers for
-// languages that the workspace has no files of are left out.
-func (k *checkup) languageChecks() (out []doctor.Check) {
+// languageChecks returns a check for each language server that was found; it starts the server, unless
+// offline is set. Servers for languages that the workspace has no files of are left out.
+func (k *checkup) languageChecks(offline bool) (out []doctor.Check) {
 	const section = "Language servers"
 	none := func(text string) []doctor.Check {
 		return []doctor.Check{{Section: section, Subject: "language servers", Run: func(context.Context) []doctor.Finding {
@@ -123,6 +123,9 @@ func (k *checkup) languageChecks() (out []doctor.Check) {
 			walk.Do(func() { present = servers.Extensions(ctx) })
 			if !c.Named && !slices.ContainsFunc(c.Extensions, func(ext string) bool { return present[ext] }) {
 				return nil // no file here is for it
+			}
+			if offline {
+				return []doctor.Finding{doctor.Found(doctor.Note, c.Name, "%s was not started, because of --offline", c.Program)}
 			}
 			if err := c.Start(ctx); err != nil {
 				return []doctor.Finding{doctor.Found(doctor.Warning, c.Name, "%s does not start: %v", c.Program, err)}

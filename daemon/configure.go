@@ -146,7 +146,7 @@ func (d *Daemon) applyChanges(topics []changes.Topic) (shown, ask bool) {
 		case changes.Workspace: // only the set of files to watch may differ
 		case changes.Models, changes.Extensions, changes.Servers, changes.Notices:
 			shown = true
-		case changes.Credentials, changes.Trust:
+		case changes.Credentials, changes.Trust, changes.Configuration:
 			shown, ask = true, true
 		case changes.Commands: // a prompt may have applied the result already
 			d.reload()

@@ -28,7 +28,7 @@ type checkup struct {
 }
 
 // Doctor checks the configuration, and whether the configured services answer. With offline, it
-// sends no requests. Secrets that eca knows are removed from the report.
+// sends no requests, and starts no MCP servers and no language servers. Secrets that eca knows are removed from the report.
 func (d *Daemon) Doctor(ctx context.Context, offline bool) doctor.Report {
 	offline = offline || d.Config().Conformance().Offline
 	d.settle(ctx) // a slow command is not a mistake
@@ -45,7 +45,7 @@ func (d *Daemon) Doctor(ctx context.Context, offline bool) doctor.Report {
 	checks = append(checks, d.Checks(offline)...)
 	checks = append(checks, one("Models", "catalogue", k.checkCatalogue(offline)))
 	checks = append(checks, k.serverChecks(offline)...)
-	checks = append(checks, k.languageChecks()...)
+	checks = append(checks, k.languageChecks(offline)...)
 	checks = append(checks,
 		one("Network", "proxies", k.checkProxies),
 		one("Network", "certificates", k.checkCertificates),

@@ -81,14 +81,23 @@ func (d *Daemon) UntrustedMistakes() []config.Finding {
 	return slices.DeleteFunc(in.config.Mistakes(), func(f config.Finding) bool { return !files[f.Source] })
 }
 
-// refreshExtensions reads changed extension files again. It runs at the start of each turn, so that
-// a change applies from the next turn on even if the system does not report it, or reports it late.
+// refreshExtensions reads changed files of extensions and of the configuration again. It runs at the start
+// of each turn, so that a change applies from the next turn on even if the system does not report it, or
+// reports it late.
 func (d *Daemon) refreshExtensions() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	old := d.current()
-	in, changed := d.extendLocked(old.inputs)
+	in, reread := old.inputs, d.filesChanged()
+	if reread {
+		in = d.readLocked(in)
+	}
+	in, changed := d.extendLocked(in)
 	switch {
+	case reread:
+		if d.publishLocked(d.newSnapshot(in), changed) {
+			d.changes.Publish(changes.Configuration)
+		}
 	case changed: // agents and tools may differ
 		d.publishLocked(d.newSnapshot(in), true)
 		d.changes.Publish(changes.Extensions)

@@ -24,7 +24,8 @@ type reader struct {
 	loader  *extensions.Loader
 
 	initOptions json.RawMessage
-	folders     []string // workspace folders
+	folders     []string             // workspace folders
+	stamps      map[string]fileStamp // states of the configuration's files when they were read last
 }
 
 func newReader(b *toolbox, models func() *providers.Models) *reader {
@@ -64,6 +65,7 @@ func (r *reader) readLocked(in inputs) inputs {
 		in.storage = r.storageIn(dir)
 	}
 	in.logins = readCredentials(cfg, in.storage)
+	r.stamps = r.fileStamps(cfg, in.workspace.Roots())
 	return in
 }
 

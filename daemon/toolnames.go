@@ -197,6 +197,18 @@ func (d *Daemon) BadServerTools() []config.Problem {
 	return slices.DeleteFunc(d.badToolNames(cfg, offered), func(p config.Problem) bool { return slices.Contains(cfg.Problems, p) })
 }
 
+// UnknownTool returns the message that no tool has a name, with the tool that it probably means, or "". A
+// name may be right if it is that of a tool of an MCP server that has not listed its tools.
+func (d *Daemon) UnknownTool(name string) string {
+	cfg, offered := d.Config(), d.servers().Tools()
+	known := d.toolArguments(cfg, offered)
+	delete(known, tools.Native) // the name of a server is not that of a tool
+	if _, ok := known[name]; ok || isMCPName(cfg.Config, name, offered) && strings.Contains(name, "__") && !isPattern(name) {
+		return ""
+	}
+	return fmt.Sprintf("there is no tool %q%s", name, toolHint(name, slices.Sorted(maps.Keys(known))))
+}
+
 // noClient is a client that never gets requests.
 type noClient struct{}
 

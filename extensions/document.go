@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
@@ -47,8 +48,11 @@ func faultf(line int, format string, args ...any) *fault {
 // parseDocument splits a text into frontmatter and body. The frontmatter is between two lines of
 // three dashes, the first of which is the first line of the text that is not blank.
 func parseDocument(text string) (document, *fault) {
+	if safeio.IsUTF16([]byte(text[:min(2, len(text))])) {
+		return document{}, faultf(0, "the text is UTF-16; save it as UTF-8")
+	}
 	if !utf8.ValidString(text) {
-		return document{}, faultf(0, "the file is not UTF-8 text")
+		return document{}, faultf(0, "the file is not UTF-8 text; save it as UTF-8")
 	}
 	text = strings.TrimPrefix(text, "\ufeff")
 	text = strings.ReplaceAll(text, "\r\n", "\n")

@@ -31,6 +31,7 @@ func TestDocument(t *testing.T) {
 		{name: "aliases", text: "---\na: &x 1\nb: *x\n---\n", line: 2, cause: "aliases"},
 		{name: "too large", text: "---\na: " + strings.Repeat("x", maxFrontmatter) + "\n---\n", line: 1, cause: "more than"},
 		{name: "too deep", text: "---\na:\n  b: " + strings.Repeat("[", 100) + "\n---\n", line: 3, cause: "nested deeper"},
+		{name: "UTF-16", text: "\xff\xfe-\x00", cause: "UTF-16; save it as UTF-8"},
 		{name: "no text", text: "---\na: \xff\n---\n", cause: "not UTF-8"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -85,8 +85,11 @@ func misnamedIn(dir string) (out []config.Problem) {
 	for _, kind := range []string{kindAgent, kindCommand} {
 		files, _ := os.ReadDir(filepath.Join(dir, kind))
 		for _, f := range files {
-			if !f.IsDir() && plain(f.Name()) && !markdown(f.Name()) {
-				say(filepath.Join(dir, kind, f.Name()), "nothing reads this file: %s are Markdown files; did you mean %s.md?", kind, stem(f.Name()))
+			switch path := filepath.Join(dir, kind, f.Name()); {
+			case f.IsDir() && kind == kindAgent && plain(f.Name()) && containsMarkdown(path):
+				say(path, "nothing reads this folder: agents are files in %s itself; move its files there", filepath.Join(dir, kind))
+			case !f.IsDir() && plain(f.Name()) && !markdown(f.Name()):
+				say(path, "nothing reads this file: %s are Markdown files; did you mean %s.md?", kind, stem(f.Name()))
 			}
 		}
 	}
@@ -104,6 +107,12 @@ func misnamedIn(dir string) (out []config.Problem) {
 		}
 	}
 	return out
+}
+
+// containsMarkdown reports whether a folder contains a Markdown file.
+func containsMarkdown(dir string) bool {
+	files, _ := os.ReadDir(dir)
+	return slices.ContainsFunc(files, func(f os.DirEntry) bool { return plain(f.Name()) && markdown(f.Name()) })
 }
 
 // misnamedSkill returns the file that was probably meant as the SKILL.md of a folder that has none.

@@ -40,7 +40,7 @@ type Rule struct {
 	Enforce []Access // access that is refused until the model has fetched the rule; only with Paths
 
 	agentLine   int      // of the key agent
-	ineffective []*fault // keys that are similar to one of a rule, and frontmatter that is not read as such
+	ineffective []*fault // keys without effect, and frontmatter that is not read as such
 
 	models []*regexp2.Regexp
 	globs  []*regexp.Regexp
@@ -107,7 +107,11 @@ func parseRule(path, text string) (Rule, *fault) {
 	if len(r.Enforce) == 0 && !r.Static() {
 		r.Enforce = []Access{Modify}
 	}
-	if r.ineffective = d.misspelled("agent", "model", "paths", "enforce"); d.unread != nil {
+	r.ineffective = d.misspelled("agent", "model", "paths", "enforce")
+	if len(r.Enforce) > 0 && r.Static() {
+		r.ineffective = append(r.ineffective, faultf(d.line("enforce"), "enforce has no effect without paths: the rule is part of every prompt, and no call waits for it"))
+	}
+	if d.unread != nil {
 		r.ineffective = append(r.ineffective, d.unread)
 	}
 	return r, nil

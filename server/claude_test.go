@@ -77,8 +77,9 @@ func TestClaudeFiles(t *testing.T) {
 	}
 	// A changed settings file counts.
 	mark = r.Mark()
-	r.save(t, filepath.Join(r.root, ".claude", "settings.json"), `{"hooks": {"Unknown": []}}`)
+	r.save(t, filepath.Join(r.root, ".claude", "settings.json"), `{"hooks": {"Unknown": []}, "permissions": {"deny": ["Read(./.env)"]}}`)
 	r.Await(mark, "a problem in it", fake.Contains("$/showMessage", "hooks.Unknown: eca has no such event"))
+	r.Await(mark, "a restriction without effect", fake.Contains("$/showMessage", "permissions.deny: eca reads only hooks in this file"))
 	if err := os.Remove(r.globalFile()); err != nil {
 		t.Fatal(err)
 	}

@@ -120,6 +120,9 @@ turns:
   - steps:
       - calls: [{id: call_3, tool: eca__write_file, arguments: {path: "${workspace}/3.txt", content: "x\n"}}]
       - {text: "Done."}
+  - steps:
+      - calls: [{id: call_4, tool: eca__write_file, arguments: {path: "${workspace}/4.txt", content: "x\n"}}]
+      - {text: "Done."}
 `})
 	prompt := func() { r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"}) }
 	prompt()
@@ -133,6 +136,13 @@ turns:
 	prompt()
 	r.Await(0, "no question", fake.Content("toolCallRun", `"call_3"`, `"manualApproval":false`))
 	r.Await(0, "the next end", fake.Times(2, "chat/contentReceived", `"state":"finished"`))
+	mark := r.Mark()
+	r.save(t, r.globalFile(), `{"welcomeMessage": "newer"}`)
+	prompt() // immediately, before the change is reported
+	r.Await(0, "a question again", fake.Content("toolCallRun", `"call_4"`, `"manualApproval":true`))
+	r.Await(mark, "the report of the change", fake.Contains("config/updated", `"newer"`))
+	r.Notify("chat/toolCallApprove", map[string]any{"chatId": "c", "toolCallId": "call_4"})
+	r.Await(0, "the last end", fake.Times(3, "chat/contentReceived", `"state":"finished"`))
 }
 
 // Included files, and the files of other folders after a second initialize, are watched like the

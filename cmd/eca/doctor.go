@@ -19,7 +19,7 @@ It asks all configured providers for their lists of models, fetches the public c
 (models.dev), and starts the MCP servers and the language servers for the files of this directory.
 All checks run at the same time and end after at most 15 seconds. Requests to providers cost
 nothing, and each key goes only to its own provider. With --offline, it sends no requests and starts
-no MCP servers.
+no MCP servers and no language servers.
 
 The exit code is 1 if something that you configured does not work. Missing configuration is not a
 problem.`
@@ -59,6 +59,6 @@ func doctorCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
-	cmd.Flags().BoolVar(&offline, "offline", false, "send no requests, and start no MCP servers")
+	cmd.Flags().BoolVar(&offline, "offline", false, "send no requests, and start no MCP servers and no language servers")
 	return cmd
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/internal/usage"
+	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -174,8 +174,8 @@ func readSchema(path string) (*answerSchema, error) {
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return nil, fmt.Errorf("%s is an invalid JSON Schema: %w", path, err)
 	}
-	if _, object := raw.(map[string]any); !object && raw != true && raw != false { // for other values, the module's errors name its Go types
-		return nil, fmt.Errorf("%s is an invalid JSON Schema: it must be an object: { ... }", path)
+	if err := tools.CheckSchema(raw); err != nil {
+		return nil, fmt.Errorf("%s is an invalid JSON Schema: %w", path, err)
 	}
 	var schema jsonschema.Schema
 	if err := json.Unmarshal(data, &schema); err != nil {
@@ -185,46 +185,7 @@ func readSchema(path string) (*answerSchema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s is an invalid JSON Schema: %w", path, err)
 	}
-	if name := unknownType(raw); name != "" {
-		return nil, fmt.Errorf("%s is an invalid JSON Schema: there is no type %q; use one of %s", path, name, strings.Join(schemaTypes(), ", "))
-	}
 	return &answerSchema{path, string(data), resolved}, nil
-}
-
-func schemaTypes() []string {
-	return []string{"object", "array", "string", "number", "integer", "boolean", "null"}
-}
-
-// unknownType returns a type name in a schema that JSON Schema does not define, or "". No answer
-// could match such a schema, and the module does not reject it.
-func unknownType(schema any) string {
-	switch schema := schema.(type) {
-	case []any:
-		for _, sub := range schema {
-			if name := unknownType(sub); name != "" {
-				return name
-			}
-		}
-	case map[string]any:
-		types, isList := schema["type"].([]any)
-		if name, one := schema["type"].(string); one {
-			types = []any{name}
-		}
-		for _, t := range types {
-			if name, ok := t.(string); ok && !slices.Contains(schemaTypes(), name) {
-				return name
-			}
-		}
-		for key, sub := range schema {
-			if key == "type" && isList || slices.Contains([]string{"enum", "const", "default", "examples"}, key) {
-				continue // these contain values, not schemas
-			}
-			if name := unknownType(sub); name != "" {
-				return name
-			}
-		}
-	}
-	return ""
 }
 
 // request returns the instruction to answer with a matching document.

@@ -45,6 +45,7 @@ func wrongFiles() []wrongInput {
 	for _, f := range []struct{ name, file, text, cause string }{
 		{"a rule that is not a template", ".eca/rules/a.md", "{{#if x}}oops", "rules/a.md: error: it is not a valid template, so its text is left out: "},
 		{"a rule with a misspelled key", ".eca/rules/a.md", "---\npath: \"*.go\"\n---\nhi", "rules/a.md:2: error: unknown key path; it has no effect; did you mean paths?"},
+		{"a rule that is enforced everywhere", ".eca/rules/a.md", "---\nagent: code\nenforce: read\n---\nhi", "rules/a.md:3: error: enforce has no effect without paths: "},
 		{"a rule for an agent that does not exist", ".eca/rules/a.md", "---\nagent: plann\n---\nhi", "rules/a.md:2: error: agent: there is no agent \"plann\", so the rule does not apply to it; did you mean plan?"},
 		{"a command with the name of a native one", ".eca/commands/compact.md", "hi", "compact.md: warning: eca has its own command /compact, so this file has no effect; rename it"},
 	} {

@@ -141,6 +141,7 @@ func unbroken(fn func(*daemon.Daemon) error) func(*daemon.Daemon) error {
 // lists the configuration files that could not be read, unless the error of fn does.
 func withFolder(sf serverFlags, dir string, stderr io.Writer, fn func(*daemon.Daemon) error) error {
 	sf.logLevel = "error" // these commands report other problems in their output
+	sf.record = ""        // and they ask no model
 	log, err := logger(sf.logLevel, stderr)
 	if err != nil {
 		return err

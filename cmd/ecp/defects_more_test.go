@@ -292,7 +292,9 @@ func testSchemas(t *testing.T) {
 		}
 		path := filepath.Join(t.TempDir(), "m.yaml")
 		write(t, path, text)
-		write(t, filepath.Join(filepath.Dir(path), "rows.csv"), "input,q\na,b\n")
+		for _, name := range []string{"rows.csv", "a.csv", "dir/file", "t/test", "a"} { // so that only the text decides
+			write(t, filepath.Join(filepath.Dir(path), name), "input,q\na,b\n")
+		}
 		out := invoke(t, "validate", path)
 		if bySchema := schema.Validate(instance); (bySchema == nil) != want || (out.code == 0) != want {
 			t.Errorf("%s: schema: %v; validate: %d %s", text, bySchema, out.code, out.err)

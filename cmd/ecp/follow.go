@@ -64,7 +64,7 @@ func (f *followFlags) follow(ctx context.Context, run string, s streams) error {
 			return fmt.Errorf("--artifacts: %w", err)
 		}
 	}
-	p := newProgress(s.err, f.run.verbose && !f.run.noVerbose, "a worker")
+	p := newProgress(s.err, f.run.verbose && !f.run.noVerbose, "a worker", "")
 	r, err := takeRun(ctx, c, run, cluster.FollowOptions{Lead: !f.noLead, Artifacts: f.run.artifacts}, p.event)
 	p.end()
 	if r == nil {

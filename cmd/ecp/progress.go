@@ -20,17 +20,19 @@ type progress struct {
 	bar     bool
 	verbose bool
 
-	awaited string // the reason for waiting that is shown if the first scenario takes long
+	awaited  string // the reason for waiting that is shown if the first scenario takes long
+	starting string // is added to awaited while no agent has answered
 
 	mu     sync.Mutex // guards the fields below
 	counts map[string]int
 	last   string
 	notice *time.Timer // shows awaited; nil before the first scenario begins
 	quiet  bool        // the notice is no longer needed
+	ready  bool        // an agent has answered
 }
 
-func newProgress(w io.Writer, verbose bool, awaited string) *progress {
-	return &progress{w: w, bar: isTerminal(w), verbose: verbose, awaited: awaited, counts: map[string]int{}}
+func newProgress(w io.Writer, verbose bool, awaited, starting string) *progress {
+	return &progress{w: w, bar: isTerminal(w), verbose: verbose, awaited: awaited, starting: starting, counts: map[string]int{}}
 }
 
 // noticeAfter is how long the first scenario may take before awaited is shown.
@@ -48,14 +50,18 @@ func isTerminal(w io.Writer) bool {
 func (p *progress) event(e runtime.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if e.Scenario != nil {
+	switch {
+	case e.Ready:
+		p.ready = true
+		return
+	case e.Scenario != nil:
 		p.stopNotice()
 		p.counts[e.Scenario.Status]++
 		if p.verbose {
 			p.clear()
 			fmt.Fprintf(p.w, "%-6s  %s (%d ms)\n", e.Scenario.Status, printable(e.Scenario.Title()), e.Scenario.DurationMS)
 		}
-	} else {
+	default:
 		p.last = printable(e.Running)
 		if p.notice == nil {
 			p.notice = time.AfterFunc(noticeAfter, func() { p.sayAwaited(e.Running) })
@@ -91,9 +97,14 @@ func (p *progress) sayLocked(text string) {
 func (p *progress) sayAwaited(scenario string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.quiet {
-		p.sayLocked("waiting for " + p.awaited + " (scenario " + scenario + ")")
+	if p.quiet {
+		return
 	}
+	awaited := p.awaited
+	if !p.ready {
+		awaited += p.starting
+	}
+	p.sayLocked("waiting for " + awaited + " (scenario " + scenario + ")")
 }
 
 func (p *progress) clear() {

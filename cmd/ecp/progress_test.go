@@ -12,22 +12,30 @@ import (
 
 // If the first scenario takes long, the run shows once what it waits for.
 func TestWaitingForTheAgentIsSaid(t *testing.T) {
-	for want, seconds := range map[string]int{
-		"ecp: waiting for python agent.py, which may take 2m0s to start (scenario a)\n": 75,
-		"": 1,
+	for _, c := range []struct {
+		want    string
+		seconds int
+		ready   bool
+	}{
+		{"ecp: waiting for python agent.py, which may take 2m0s to start (scenario a)\n", 75, false},
+		{"ecp: waiting for python agent.py (scenario a)\n", 75, true},
+		{"", 1, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer
-			p := newProgress(&out, false, "python agent.py, which may take 2m0s to start")
+			p := newProgress(&out, false, "python agent.py", ", which may take 2m0s to start")
 			p.event(runtime.Event{Running: "a"})
-			time.Sleep(time.Duration(seconds) * time.Second)
+			if c.ready {
+				p.event(runtime.Event{Ready: true})
+			}
+			time.Sleep(time.Duration(c.seconds) * time.Second)
 			synctest.Wait()
 			p.event(runtime.Event{Scenario: &report.Scenario{}})
 			p.event(runtime.Event{Running: "b"})
 			time.Sleep(time.Hour)
 			p.end()
-			if out.String() != want {
-				t.Errorf("after %d s: %q, want %q", seconds, out.String(), want)
+			if out.String() != c.want {
+				t.Errorf("after %d s: %q, want %q", c.seconds, out.String(), c.want)
 			}
 		})
 	}

@@ -190,7 +190,7 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 	network := netclient.New(os.Getenv)
 	defer network.Close()
 	o.Client = network.Client(netclient.Options{HTTP1: true, Connect: o.Timeout})
-	p := newProgress(s.err, f.verbose && !f.noVerbose, fmt.Sprintf("%s, which may take %s to start", m.Target, cmp.Or(o.StartTimeout, o.Timeout)))
+	p := newProgress(s.err, f.verbose && !f.noVerbose, m.Target, fmt.Sprintf(", which may take %s to start", cmp.Or(o.StartTimeout, o.Timeout)))
 	judge := f.newJudge(p.say)
 	defer judge.Close()
 	o.Tools = f.graders(judge)

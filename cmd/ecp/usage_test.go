@@ -27,6 +27,16 @@ func TestWrongInputsSayWhatWouldBeRight(t *testing.T) {
 	}
 	started := filepath.Join(dir, "started")
 	two := manifest(t, "touch "+started, scenario("One", has("x"), "x")+scenario("Two", "{type: llm_judge, prompt: be kind}", "x"))
+	utf16 := func(name string) string {
+		path := filepath.Join(t.TempDir(), name)
+		write(t, path, "\xff\xfea\x00\n\x00")
+		return path
+	}
+	setup := func(text string) string { // a manifest whose scenario starts with this
+		path := manifest(t, "touch "+started, "  - name: a\n    steps: [{input: \"{{name}}\", constraints: {scenario: {"+text+"}}, graders: ["+has("x")+"]}]\n")
+		write(t, filepath.Join(filepath.Dir(path), "rows.csv"), "q\n1\n")
+		return path
+	}
 	for _, c := range []struct {
 		args []string
 		code int
@@ -37,6 +47,16 @@ func TestWrongInputsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"rnu"}, 2, []string{"did you mean run?"}, nil},
 		{[]string{"run", nowhere}, 1, []string{nowhere + ": no such file"}, []string{"stat "}},
 		{[]string{"validate", nowhere}, 1, []string{nowhere + ": no such file"}, []string{"stat "}},
+		{[]string{"validate", setup("workspace: gone")}, 1, []string{`manifest.yaml: scenario "a": workspace: `, "gone: no such file"}, []string{"valid:", "stat "}},
+		{[]string{"run", setup("workspace: gone")}, 1, []string{`scenario "a": workspace: `, "gone: no such file"}, []string{"stat "}},
+		{[]string{"validate", setup("workspace: manifest.yaml")}, 1, []string{"manifest.yaml is not a folder"}, []string{"valid:"}},
+		{[]string{"validate", setup("dataset: gone.csv")}, 1, []string{`scenario "a": dataset: `, "gone.csv: no such file"}, []string{"valid:"}},
+		{[]string{"validate", setup("dataset: rows.csv")}, 1, []string{"rows.csv, record 1: unknown {{name}}; the record has q"}, []string{"valid:"}},
+		{[]string{"validate", setup("tests: gone, environment: local")}, 1, []string{"gone: no such file"}, []string{"valid:"}},
+		{[]string{"validate", setup("environment: {kind: docker, dockerfile: gone}")}, 1, []string{"dockerfile: ", "gone: no such file"}, []string{"valid:"}},
+		{[]string{"validate", utf16("manifest.yaml")}, 1, []string{"manifest.yaml:1:1: the text is UTF-16; save it as UTF-8"}, []string{"empty"}},
+		{[]string{"validate", setup("dataset: " + utf16("rows.csv"))}, 1, []string{"rows.csv: the text is UTF-16; save it as UTF-8"}, nil},
+		{[]string{"run", two, "--baseline", utf16("report.json")}, 1, []string{"report.json: the text is UTF-16; save it as UTF-8"}, []string{"invalid character"}},
 		{[]string{"run", "--timeout", "abc", nowhere}, 2, []string{"--timeout", "number of seconds", `"abc"`}, nil},
 		{[]string{"run", "--jobs", "many", nowhere}, 2, []string{"--jobs", `"many"`, "whole number"}, []string{"strconv"}},
 		{[]string{"run", "--max-cost", "much", nowhere}, 2, []string{"--max-cost", `"much"`, "a number"}, []string{"strconv"}},

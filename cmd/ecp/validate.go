@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +15,7 @@ func validateCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate MANIFEST",
 		Short: "Check a manifest without running it",
-		Long:  "Checks a manifest without running it. Problems name file, line, column and key.\n\nExit codes: 0 it can be used; 1 it cannot; 2 wrong usage.",
+		Long:  "Checks a manifest, and the files and datasets that it names, without running it. Problems in its text name file, line, column and key.\n\nExit codes: 0 it can be used; 1 it cannot; 2 wrong usage.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			m, warnings, err := runtime.Load(cmd.Context(), manifest)
 			for i := range warnings {
@@ -22,6 +23,11 @@ func validateCommand(s streams) *cobra.Command {
 			}
 			if cmd.Context().Err() != nil {
 				return cmd.Context().Err()
+			}
+			if err == nil {
+				if _, err = runtime.NewPlan(m, runtime.Options{Path: os.Getenv("PATH")}); err != nil {
+					err = fmt.Errorf("%s: %w", manifest, err)
+				}
 			}
 			if err != nil {
 				fmt.Fprintln(s.err, usage.Message(err))

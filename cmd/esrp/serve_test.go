@@ -99,6 +99,7 @@ func TestServeOperations(t *testing.T) {
 		"no tool": tool("eca__nothing", `{}`, "sync"), "no object": tool("eca__read_file", `[1]`, "sync"),
 		"no arguments": tool("eca__read_file", ` `, "sync"), "another input": request("tool", "eca__read_file", "prompt", "text/plain", "{}", "sync"),
 		"no operation": request("eca", "chat.delete", "prompt", "text/plain", "x", "sync"), "no manifest": request("ecp", "run", "manifest", "application/yaml", "name: [", "sync"),
+		"a parameter of a tool": strings.Replace(tool("eca__read_file", "{}", "sync"), `"mode"`, `"params": {"path": "x"}, "mode"`, 1),
 	} {
 		if status, out := s.call("POST", "/v1/execute", body); status != http.StatusBadRequest || out.Error.Code != esrp.InvalidInputSemantic {
 			t.Errorf("%s: %d %+v", name, status, out)
@@ -320,10 +321,13 @@ turns:
 			t.Errorf("%+v", r)
 		}
 	}
-	for agent, says := range map[string]string{"nobody": `there is no agent "nobody"`, "explorer": "subagent"} {
-		body := strings.Replace(request("eca", "chat.send", "prompt", "text/plain", "begin", "sync"), `"mode"`, `"params": {"agent": "`+agent+`"}, "mode"`, 1)
+	for params, says := range map[string]string{
+		`{"agent": "nobody"}`: `there is no agent "nobody"`, `{"agent": "explorer"}`: "subagent",
+		`{"agnet": "code"}`: `unknown parameter "agnet"; the parameters of chat.send are model, agent, variant, chat_id; did you mean agent?`,
+	} {
+		body := strings.Replace(request("eca", "chat.send", "prompt", "text/plain", "begin", "sync"), `"mode"`, `"params": `+params+`, "mode"`, 1)
 		if status, out := s.call("POST", "/v1/execute", body); status != http.StatusBadRequest || out.Error.Code != esrp.InvalidInputSemantic || !strings.Contains(out.Error.Message, says) {
-			t.Errorf("%s: %d %+v", agent, status, out.Error)
+			t.Errorf("%s: %d %+v", params, status, out.Error)
 		}
 	}
 }

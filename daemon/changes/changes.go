@@ -19,16 +19,17 @@ type Topic string
 
 // The topics.
 const (
-	Workspace   Topic = "workspace"   // another client or other workspace folders were configured
-	Files       Topic = "files"       // watched files may have changed
-	Absence     Topic = "absence"     // a missing file may now count as removed
-	Commands    Topic = "commands"    // a command of the configuration has ended
-	Credentials Topic = "credentials" // changed by a login that no client requested
-	Trust       Topic = "trust"       // the workspaces and files that the user trusts
-	Extensions  Topic = "extensions"  // rules, skills and other extensions in files
-	Servers     Topic = "servers"     // MCP servers, or what they offer
-	Models      Topic = "models"      // the models that providers list
-	Notices     Topic = "notices"     // failures of telemetry or language servers
+	Workspace     Topic = "workspace"     // another client or other workspace folders were configured
+	Files         Topic = "files"         // watched files may have changed
+	Configuration Topic = "configuration" // a turn has read changed files
+	Absence       Topic = "absence"       // a missing file may now count as removed
+	Commands      Topic = "commands"      // a command of the configuration has ended
+	Credentials   Topic = "credentials"   // changed by a login that no client requested
+	Trust         Topic = "trust"         // the workspaces and files that the user trusts
+	Extensions    Topic = "extensions"    // rules, skills and other extensions in files
+	Servers       Topic = "servers"       // MCP servers, or what they offer
+	Models        Topic = "models"        // the models that providers list
+	Notices       Topic = "notices"       // failures of telemetry or language servers
 )
 
 // Bus carries topics to its watcher.

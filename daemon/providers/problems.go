@@ -44,7 +44,43 @@ func (m *Models) Problems(cfg *config.Loaded, rules *catalog.Variants, storedLog
 			out = append(out, cfg.Problem(path, "%s: %s", config.KeyPath(cfg.SpelledPath(path...)), why))
 		}
 	})
-	return append(out, v.fallbackProblems()...)
+	out = append(out, v.fallbackProblems()...)
+	return append(out, variantProblems(v)...)
+}
+
+// variantProblems returns the agents whose variant their model certainly does not have. If an agent has
+// no model of its own, any model may have the variant.
+func variantProblems(v *view) (out []config.Problem) {
+	for _, name := range slices.Sorted(maps.Keys(v.cfg.Agents)) {
+		agent, path := v.cfg.Agents[name], []string{"agent", name, "variant"}
+		if agent.Variant == "" || agent.Variant == catalog.Default || config.CheckExpressions(path, agent.Variant) != nil {
+			continue
+		}
+		lacks, names := "no model has a variant", allVariants(v)
+		if provider, model, full := strings.Cut(agent.DefaultModel, "/"); full && v.all[provider].API != "" {
+			lacks, names = "the model "+v.cfg.SpelledModel(agent.DefaultModel)+" has no variant", v.variantsOf(provider, v.all[provider], model, true).Names()
+		}
+		if slices.Contains(names, agent.Variant) {
+			continue
+		}
+		hint := suggest.DidYouMean(agent.Variant, names)
+		if hint == "" && len(names) > 0 {
+			hint = "; there are " + strings.Join(names, ", ")
+		}
+		out = append(out, v.cfg.Problem(path, "%s: %s %q%s", config.KeyPath(v.cfg.SpelledPath(path...)), lacks, agent.Variant, hint))
+	}
+	return out
+}
+
+// allVariants lists the variants that any model may have, sorted.
+func allVariants(v *view) []string {
+	all := v.rules.All()
+	for _, p := range v.all {
+		for _, m := range p.Models {
+			maps.Copy(all, m.Variants)
+		}
+	}
+	return all.Names()
 }
 
 // namedModel is a full model name in the configuration, of a provider that is asked for its models

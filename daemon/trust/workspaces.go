@@ -230,10 +230,15 @@ func (w *Workspaces) CheckTrust(context.Context) []doctor.Finding {
 	return out
 }
 
-// TrustNotice returns a notice about untrusted configuration, for users who cannot be asked.
+// TrustNotice returns a notice about untrusted configuration, for users who cannot be asked. It reads the
+// extensions first, because a notice without theirs would be followed by another one.
 func (w *Workspaces) TrustNotice() string {
+	if w.opts.Questions() != nil {
+		return ""
+	}
+	w.opts.Extend()
 	units := w.untrusted()
-	if len(units) == 0 || w.opts.Questions() != nil {
+	if len(units) == 0 {
 		return ""
 	}
 	var folders []string

@@ -56,6 +56,8 @@ type Host interface {
 	// SyncPlugins and StartMCPServers make more tools available. They may take a long time.
 	SyncPlugins(ctx context.Context)
 	StartMCPServers(ctx context.Context)
+	// UnknownTool returns why no tool has a name, or "".
+	UnknownTool(name string) string
 	// Untrusted lists the configuration of the workspace that is ignored because the user does not
 	// trust it.
 	Untrusted() []config.Unit

@@ -164,7 +164,7 @@ func TestTools(t *testing.T) {
 		"allow":         {map[string]any{"allow": []string{"read_file", "eca__grep"}}, "read_file grep", ""},
 		"deny":          {map[string]any{"deny": []string{"grep"}}, "read_file write_file", ""},
 		"deny wins":     {map[string]any{"allow": []string{"read_file", "grep"}, "deny": []string{"grep"}}, "read_file", ""},
-		"unknown names": {map[string]any{"deny": []string{"grepp"}}, "read_file write_file grep", "names unknown tools: grepp"},
+		"unknown names": {map[string]any{"allow": []string{"read_file", "grep", "grepp"}}, "read_file grep", "names unknown tools: grepp"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, options{model: `
@@ -222,4 +222,22 @@ func TestToolsAreForgotten(t *testing.T) {
 	if !definition(t, r.lastRequest(), "eca__grep") {
 		t.Error("the tools that the last scenario excluded are still not offered")
 	}
+}
+
+// A step fails before the model is asked if a denied tool does not exist, because nothing would be denied.
+func TestDeniedToolThatDoesNotExist(t *testing.T) {
+	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: ok}]}"})
+	c := r.connect()
+	for name, want := range map[string]string{
+		"grepp": `config.tools.deny: there is no tool "grepp"; did you mean grep?`,
+		"Bash":  "did you mean eca__shell_command?",
+		"eca":   `there is no tool "eca"`,
+	} {
+		c.initialize(map[string]any{"tools": map[string]any{"deny": []string{"read_file", name}}})
+		if e := c.callError(ecp.MethodStep, map[string]any{"input": "go"}); e.Code != ecp.CodeFailed || !strings.Contains(e.Message, want) {
+			t.Errorf("%s: %+v, want %s", name, e, want)
+		}
+	}
+	c.initialize(map[string]any{"tools": map[string]any{"deny": []string{"read_file", "eca__grep", "ask_user"}}})
+	c.step("go")
 }

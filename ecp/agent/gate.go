@@ -55,7 +55,8 @@ func (g *gate) offers(spec tools.Spec) bool {
 	return !named(rules.Deny) && (len(rules.Allow) == 0 || named(rules.Allow))
 }
 
-// unknown lists names in the rules that match no tool.
+// unknown lists names in the rules that match no tool. Those that step refuses are not among them, but a
+// tool of an MCP server that does not run may be.
 func (g *gate) unknown() (names []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -39,6 +39,11 @@ func (a *Agent) step(ctx context.Context, params json.RawMessage, arrived time.T
 	if ctx.Err() != nil { // stopped, or no time left, before the turn started
 		return a.notStarted(stopOf(ctx)), nil
 	}
+	for _, name := range a.settings.Tools.Deny {
+		if why := a.opts.Host.UnknownTool(name); why != "" {
+			return nil, ecp.Errorf(ecp.CodeFailed, "%s", a.opts.Host.Clean("config.tools.deny: "+why+"; correct the name, because it denies nothing"))
+		}
+	}
 	r, err := a.turn(ctx, p.Input)
 	if err != nil {
 		return nil, ecp.Errorf(ecp.CodeFailed, "%s", a.opts.Host.Clean(err.Error()))

@@ -245,6 +245,7 @@ func (a *attempt) connect(ctx context.Context) error {
 		}
 		return err
 	}
+	a.show(Event{Ready: true})
 	if !IsURL(a.c.target) || a.opts.Reference {
 		return nil
 	}

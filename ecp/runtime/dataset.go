@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-dec29ce4/eca/ecp/grade"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // Limits of a dataset.
@@ -60,8 +61,12 @@ func readText(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: it is larger than %d MiB", path, maxDataset>>20)
 	}
 	data, err := os.ReadFile(path)
-	if err == nil && !utf8.Valid(data) {
-		err = fmt.Errorf("%s: not UTF-8 text", path)
+	switch {
+	case err != nil:
+	case safeio.IsUTF16(data):
+		err = fmt.Errorf("%s: the text is UTF-16; save it as UTF-8", path)
+	case !utf8.Valid(data):
+		err = fmt.Errorf("%s: not UTF-8 text; save it as UTF-8", path)
 	}
 	return data, err
 }

@@ -185,12 +185,26 @@ func contains(folder, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// check returns errors in the environment and the hidden tests that can be detected before the
-// scenario runs. servers means that the agent is a server.
+// check returns errors in the workspace, the environment and the hidden tests that can be detected
+// before the scenario runs. servers means that the agent is a server.
 func (s Setup) check(dir string, servers bool) error {
+	if s.Workspace != nil && s.Workspace.Copy != "" {
+		info, err := os.Stat(inFolder(dir, s.Workspace.Copy))
+		if err != nil {
+			return fmt.Errorf("workspace: %w", err)
+		}
+		if !info.IsDir() {
+			return fmt.Errorf("workspace: %s is not a folder", s.Workspace.Copy)
+		}
+	}
 	if e := s.Environment; e != nil {
 		if servers {
 			return errors.New("environment: the agent is a server, which runs elsewhere; name a command line as target, or leave the environment out")
+		}
+		if e.Dockerfile != "" {
+			if _, err := os.Stat(inFolder(dir, e.Dockerfile)); err != nil {
+				return fmt.Errorf("environment: dockerfile: %w", err)
+			}
 		}
 		for _, path := range slices.Concat(e.Agent.Read, e.Graders.Read) {
 			if _, err := os.Stat(inFolder(dir, path)); err != nil {

@@ -65,11 +65,12 @@ type Budget struct {
 	CostUSD float64
 }
 
-// Event reports progress.
+// Event reports progress: exactly one of Scenario, Running and Ready is set.
 type Event struct {
 	Done, Total int              // scenarios
 	Scenario    *report.Scenario // that finished, or nil
-	Running     string           // name of the scenario that begins, if Scenario is nil
+	Running     string           // name of the scenario that begins
+	Ready       bool             // an agent has answered agent/initialize
 }
 
 // duration converts seconds to a duration, limited to maxSeconds.

@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/seed-dec29ce4/eca/internal/pattern"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // kind is the type of a value in a document.
@@ -78,6 +79,9 @@ func parseYAML(data []byte) (root *node, duplicates []Problem, err error) {
 		}
 	}()
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if safeio.IsUTF16(data) {
+		return nil, nil, &Problem{Line: 1, Column: 1, Message: "the text is UTF-16; save it as UTF-8"}
+	}
 	file, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return nil, nil, syntaxError(err)

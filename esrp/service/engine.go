@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -76,7 +78,7 @@ const (
 // List implements Operations.
 func (e *Engine) List() []Operation {
 	out := []Operation{
-		{chatService, chatOperation, "Send a prompt (text/plain) and get the answer; params: model, agent, chat_id", false},
+		{chatService, chatOperation, "Send a prompt (text/plain) and get the answer; params: model, agent, variant, chat_id", false},
 		{ecpService, ecpOperation, "Run an evaluation manifest (application/yaml) and get the report", false},
 	}
 	for _, t := range e.host.Tools().All() {
@@ -112,10 +114,30 @@ func (e *Engine) Check(r esrp.Request) error {
 	if len(r.Inputs) > 1 {
 		return semanticError("there are %d inputs %s; only one is allowed", len(r.Inputs), input)
 	}
+	if err := checkParams(r); err != nil {
+		return err
+	}
 	if in := r.Inputs[0]; in.Encoding == esrp.Base64 {
 		return semanticError("the input %s must be text, not base64", in.Name)
 	} else if in.Encoding == esrp.UTF8 && strings.TrimSpace(in.Data) == "" {
 		return semanticError("the input %s is empty", in.Name)
+	}
+	return nil
+}
+
+// chatParams are the parameters of chat.send. Other operations have none.
+var chatParams = []string{"model", "agent", "variant", "chat_id"}
+
+// checkParams refuses parameters that the operation would ignore. Unlike the members of a record, they
+// are defined by the operation.
+func checkParams(r esrp.Request) error {
+	for _, m := range r.Params.Members {
+		switch {
+		case r.Target.Service != chatService:
+			return semanticError("unknown parameter %q; %s of %s has no parameters", m.Key, r.Target.Operation, r.Target.Service)
+		case !slices.Contains(chatParams, m.Key):
+			return semanticError("unknown parameter %q; the parameters of chat.send are %s%s", m.Key, strings.Join(chatParams, ", "), suggest.DidYouMean(m.Key, chatParams))
+		}
 	}
 	return nil
 }

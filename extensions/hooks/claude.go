@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/safeio"
@@ -105,7 +107,11 @@ func ReadClaude(before []Definition, paths ...string) (defs []Definition, proble
 			continue
 		}
 		err = safeio.Cause(err) // the problem names the file already
-		if err == nil && !json.Valid(data) {
+		switch {
+		case err != nil:
+		case safeio.IsUTF16(data):
+			err = errors.New("the text is UTF-16; save it as UTF-8")
+		case !json.Valid(data):
 			err = errors.New("it is not valid JSON")
 		}
 		if err != nil {
@@ -133,13 +139,17 @@ func parseClaude(path string, data []byte) (defs []Definition, problems []Proble
 	var settings struct {
 		DisableAllHooks bool                       `json:"disableAllHooks"`
 		Hooks           map[string]json.RawMessage `json:"hooks"`
+		Permissions     json.RawMessage            `json:"permissions"`
 	}
 	if err := json.Unmarshal(data, &settings); err != nil {
-		wrong("it is not valid: %v", err)
+		wrong("%s", wrongType("", err))
 		return nil, problems
 	}
+	for _, key := range lostPermissions(settings.Permissions) {
+		wrong("permissions.%s: eca reads only hooks in this file, so this restricts nothing; use toolCall.approval in eca's own configuration", key)
+	}
 	if settings.DisableAllHooks {
-		return nil, nil
+		return nil, problems
 	}
 	for _, name := range slices.Sorted(maps.Keys(settings.Hooks)) {
 		event, known := claudeEvents()[name]
@@ -156,7 +166,7 @@ func parseClaude(path string, data []byte) (defs []Definition, problems []Proble
 			} `json:"hooks"`
 		}
 		if err := json.Unmarshal(settings.Hooks[name], &groups); err != nil {
-			wrong("hooks.%s: %v", name, err)
+			wrong("%s", wrongType("hooks."+name, err))
 			continue
 		}
 		for i, g := range groups {
@@ -181,6 +191,29 @@ func parseClaude(path string, data []byte) (defs []Definition, problems []Proble
 		}
 	}
 	return defs, problems
+}
+
+// wrongType describes the error of decoding the value at a path, without types of Go.
+func wrongType(path string, err error) string {
+	kind, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return "it is not valid: " + err.Error()
+	}
+	at := strings.Trim(path+"."+kind.Field, ".")
+	return fmt.Sprintf("%s cannot be a JSON %s", cmp.Or(at, "the file"), kind.Value)
+}
+
+// lostPermissions returns the keys in Claude Code's permissions that restrict tool calls there.
+func lostPermissions(raw json.RawMessage) (keys []string) {
+	var permissions map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &permissions) // another type restricts nothing in Claude Code either
+	for _, key := range []string{"deny", "ask"} {
+		var rules []any
+		if json.Unmarshal(permissions[key], &rules) == nil && len(rules) > 0 {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // claudeLimit is Claude Code's default time limit for a script, in milliseconds.

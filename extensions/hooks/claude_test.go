@@ -22,7 +22,7 @@ func TestReadClaude(t *testing.T) {
 	good := write("settings.json", `{"model": "opus", "hooks": {
 		"PreToolUse": [{"matcher": "Bash|Edit", "hooks": [{"type": "command", "command": "a", "timeout": 5}, {"type": "prompt", "prompt": "x"}]}, {"matcher": "*", "hooks": [{"type": "command", "command": "b"}]}],
 		"Notification": [{"hooks": []}], "Stop": 7}}`)
-	broken, off := write("broken.json", "{"), write("off.json", `{"disableAllHooks": true, "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "c"}]}]}}`)
+	broken, off := write("broken.json", "{"), write("off.json", `{"disableAllHooks": true, "permissions": {"allow": ["Read"], "deny": ["Bash(rm:*)"], "ask": []}, "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "c"}]}]}}`)
 	defs, problems := ReadClaude(nil, good, broken, off, filepath.Join(dir, "none"), dir)
 	var got []string
 	for _, d := range defs {
@@ -42,13 +42,13 @@ func TestReadClaude(t *testing.T) {
 	}
 	for _, want := range []string{
 		"settings.json: hooks.Notification: eca has no such event", `settings.json: hooks.PreToolUse: the type "prompt" is not supported`,
-		"settings.json: hooks.Stop: json: cannot unmarshal", "broken.json: it is not valid JSON", filepath.Base(dir) + ": it is not a regular file",
+		"settings.json: hooks.Stop cannot be a JSON number", "broken.json: it is not valid JSON", "off.json: permissions.deny: eca reads only hooks in this file", filepath.Base(dir) + ": it is not a regular file",
 	} {
 		if !strings.Contains(wrong.String(), want) {
 			t.Errorf("no %q in\n%s", want, wrong.String())
 		}
 	}
-	if len(problems) != 5 {
+	if len(problems) != 6 {
 		t.Error(wrong.String())
 	}
 }

@@ -1,6 +1,7 @@
 package safeio
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -41,10 +42,23 @@ func ReadInput(ctx context.Context, path string, limit int64) ([]byte, error) {
 	}
 }
 
+// IsUTF16 reports whether a text is UTF-16, as some programs on Windows save files: it begins with a byte
+// order mark, or its first character, which is ASCII, has a zero byte.
+func IsUTF16(text []byte) bool {
+	for _, mark := range []string{"\xff\xfe", "\xfe\xff"} {
+		if bytes.HasPrefix(text, []byte(mark)) {
+			return true
+		}
+	}
+	return bytes.IndexByte(text[:min(2, len(text))], 0) >= 0
+}
+
+// maxLinks limits how many symlinks are followed from one to the next.
+const maxLinks = 20
+
 // IsStream reports whether a path is, or links to, the path of an open file of the process or of a
 // device: /dev/stdin, /dev/null, or the path that a shell passes for <(...) or >(...).
 func IsStream(path string) bool {
-	const maxLinks = 20
 	for range maxLinks {
 		if (strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/")) && !strings.HasPrefix(path, "/dev/shm/") {
 			return true

@@ -21,8 +21,9 @@ func CheckOutput(path string) error {
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		if f, err = os.CreateTemp(filepath.Dir(path), ".output-*"); err != nil {
-			return cannotWrite(path, fmt.Errorf("%s: %w", filepath.Dir(path), Cause(err)))
+		dir := filepath.Dir(danglingTarget(path))
+		if f, err = os.CreateTemp(dir, ".output-*"); err != nil {
+			return cannotWrite(path, fmt.Errorf("%s: %w", dir, Cause(err)))
 		}
 		defer os.Remove(f.Name())
 	}
@@ -30,6 +31,22 @@ func CheckOutput(path string) error {
 		err = f.Close()
 	}
 	return cannotWrite(path, err)
+}
+
+// danglingTarget returns the path that a symlink leads to although nothing is there: WriteOutput creates
+// the file there. Other paths stay the same.
+func danglingTarget(path string) string {
+	for range maxLinks {
+		target, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		path = target
+	}
+	return path
 }
 
 // WriteOutput writes a file that the user names, with a function that may be called again after it

@@ -79,15 +79,15 @@ func TestReadInput(t *testing.T) {
 // contains.
 func TestWriteOutput(t *testing.T) {
 	dir := t.TempDir()
-	pipe, link, open := filepath.Join(dir, "pipe"), filepath.Join(dir, "link"), filepath.Join(dir, "open")
-	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink("target", link), os.WriteFile(open, []byte("before "), 0o600)); err != nil {
+	pipe, link, open, dangling := filepath.Join(dir, "pipe"), filepath.Join(dir, "link"), filepath.Join(dir, "open"), filepath.Join(t.TempDir(), "link")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink("target", link), os.Symlink(filepath.Join(dir, "none", "file"), dangling), os.WriteFile(open, []byte("before "), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	hello := func(w io.Writer) error {
 		_, err := io.WriteString(w, "hello")
 		return err
 	}
-	for _, path := range []string{pipe, dir, filepath.Join(dir, "none", "file"), filepath.Join(open, "file"), "/dev/fd/9999"} {
+	for _, path := range []string{pipe, dir, filepath.Join(dir, "none", "file"), filepath.Join(open, "file"), dangling, "/dev/fd/9999"} {
 		check, write := CheckOutput(path), WriteOutput(path, hello)
 		if check == nil || write == nil || !strings.HasPrefix(check.Error(), "cannot write "+path+": ") || !strings.HasPrefix(write.Error(), "cannot write "+path+": ") {
 			t.Errorf("%s: %v, %v", path, check, write)

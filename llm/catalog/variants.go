@@ -89,6 +89,15 @@ func (v *Variants) Of(provider, api, model string, own Payloads, reasoning bool)
 	return out
 }
 
+// All returns the variants of all rules, whatever model they apply to.
+func (v *Variants) All() Payloads {
+	out := Payloads{}
+	for _, r := range slices.Concat(v.builtIn(), v.own) {
+		maps.Copy(out, r.Variants)
+	}
+	return out
+}
+
 func (r variantRule) applies(provider, api, model string) bool {
 	if slices.Contains(r.ExcludeProviders, provider) || len(r.API) > 0 && !slices.Contains(r.API, api) {
 		return false

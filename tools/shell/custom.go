@@ -54,6 +54,9 @@ func CustomTool(o Options, c Custom) (tools.Tool, error) {
 	for k, v := range c.Schema {
 		full[k] = v
 	}
+	if err := tools.CheckSchema(full); err != nil {
+		return nil, fmt.Errorf("its schema is invalid: %w", err)
+	}
 	raw, err := json.Marshal(full)
 	if err != nil {
 		return nil, err
