@@ -28,7 +28,8 @@ type checkup struct {
 }
 
 // Doctor checks the configuration, and whether the configured services answer. With offline, it
-// sends no requests, and starts no MCP servers and no language servers. Secrets that eca knows are removed from the report.
+// sends no requests, and starts no MCP servers and no language servers. Secrets that eca knows are
+// removed from the report.
 func (d *Daemon) Doctor(ctx context.Context, offline bool) doctor.Report {
 	offline = offline || d.Config().Conformance().Offline
 	d.settle(ctx) // a slow command is not a mistake
