@@ -113,7 +113,7 @@ func (t *turn) chooseAgent() {
 	}
 }
 
-// run calls work and then ends the turn, even if work panics.
+// run executes work and then ends the turn, even if work panics.
 func (t *turn) run(work func() error) {
 	defer close(t.done)
 	var err error
@@ -385,7 +385,7 @@ func (t *turn) stream(req llm.Request) (*answer, error) {
 	}
 }
 
-// attempt makes a request and shows its answer. It returns errOutOfTime if the time limit of the
+// attempt makes a request and shows its answer. It returns errTimeLimit if the time limit of the
 // budget ended the request.
 func (t *turn) attempt(req llm.Request) (*answer, error) {
 	a := &answer{t: t, req: req, reasoning: map[string]string{}, reasoningStarts: map[string]time.Time{}}
