@@ -342,7 +342,7 @@ func (j *Jobs) jobsOf(chatID string) []tools.Job {
 type capped struct {
 	f *os.File
 
-	mu        sync.Mutex // guards left
+	mu        sync.Mutex // guards remaining
 	remaining int
 }
 
