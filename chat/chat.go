@@ -301,9 +301,9 @@ func (e *Engine) beginOpen(ctx context.Context, id string) (s *Session, done fun
 		s, open := e.sessions[id]
 		_, deleting := e.deleting[id]
 		other, opening := e.opening[id]
-		mine := make(chan struct{})
+		attemptEnded := make(chan struct{})
 		if !open && !deleting && !opening && !e.closed {
-			e.opening[id] = mine
+			e.opening[id] = attemptEnded
 		}
 		closed := e.closed
 		e.mu.Unlock()
@@ -317,7 +317,7 @@ func (e *Engine) beginOpen(ctx context.Context, id string) (s *Session, done fun
 				e.mu.Lock()
 				defer e.mu.Unlock()
 				delete(e.opening, id)
-				close(mine)
+				close(attemptEnded)
 			}, nil
 		}
 		select {

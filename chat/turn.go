@@ -104,9 +104,9 @@ func (t *turn) chooseAgent() {
 		t.agent = t.session.log.Meta().Agent
 	}
 	if t.parent == "" || t.agent == "" {
-		asked, known := t.agent, false
-		if t.agent, known = t.Config.FindAgent(asked); !known {
-			t.missingAgent = asked
+		requested, known := t.agent, false
+		if t.agent, known = t.Config.FindAgent(requested); !known {
+			t.missingAgent = requested
 		}
 	} else if _, ok := t.Config.Agents[t.agent]; !ok {
 		t.missingAgent = t.agent

@@ -62,8 +62,8 @@ func toolOfPeers(name string) string {
 		"spawn_agent":    {"subagent"},
 	}
 	name = strings.ToLower(strings.TrimPrefix(name, tools.FullName(tools.Native, "")))
-	for tool, theirs := range ours {
-		if slices.Contains(theirs, name) {
+	for tool, names := range ours {
+		if slices.Contains(names, name) {
 			return tools.FullName(tools.Native, tool)
 		}
 	}
