@@ -44,8 +44,9 @@ func (s *Store) Keep(p Place) {
 	s.place = p
 }
 
-// unlock reads the secrets of d's entries that are in the keychain, and adds these credentials to d.
-func (s *Store) unlock(d *document) error {
+// addFromKeychain reads the secrets of d's entries that are in the keychain, and adds these
+// credentials to d.
+func (s *Store) addFromKeychain(d *document) error {
 	var errs []error
 	for _, provider := range slices.Sorted(maps.Keys(d.keychainEntries)) {
 		c, err := s.fromKeychain(d.keychainEntries[provider])

@@ -138,7 +138,7 @@ func (s *Store) renew(ctx context.Context, provider, rejected string, now func()
 func (s *Store) replace(ctx context.Context, provider, refresh string, c Credential) error {
 	return s.update(ctx, func(d *document) (bool, error) {
 		stored, ok := d.credentials[provider]
-		if e, elsewhere := d.keychainEntries[provider]; elsewhere {
+		if e, isInKeychain := d.keychainEntries[provider]; isInKeychain {
 			var err error
 			if stored, err = s.fromKeychain(e); err != nil {
 				return false, err

@@ -73,7 +73,7 @@ func (s *Store) All() (map[string]Credential, error) {
 	doc, err := read(s.Path())
 	s.again = time.Time{}
 	if err == nil {
-		if err = s.unlock(&doc); err != nil {
+		if err = s.addFromKeychain(&doc); err != nil {
 			s.again = time.Now().Add(keychainPause)
 		}
 	}

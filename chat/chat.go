@@ -122,10 +122,10 @@ type StartupTask struct {
 
 // Models resolves model names; the daemon implements it.
 type Models interface {
-	// Resolve finds a model by its full id, or by a name without provider. The provider of a name
-	// without provider is that of the model with the id current, if it may have the model; otherwise
-	// the default model's provider, if it lists the model; otherwise the only provider that lists it.
-	// An empty name means the default model.
+	// Resolve finds a model by its full id, or by a name without provider. For a name without
+	// provider, it chooses the first of these: the provider of the model with the id current, if that
+	// provider may have the model; the default model's provider, if it lists the model; the only
+	// provider that lists the model. An empty name means the default model.
 	Resolve(name, current string) (Model, error)
 }
 
@@ -301,9 +301,9 @@ func (e *Engine) beginOpen(ctx context.Context, id string) (s *Session, done fun
 		s, open := e.sessions[id]
 		_, deleting := e.deleting[id]
 		other, opening := e.opening[id]
-		mine := make(chan struct{})
+		attemptEnded := make(chan struct{})
 		if !open && !deleting && !opening && !e.closed {
-			e.opening[id] = mine
+			e.opening[id] = attemptEnded
 		}
 		closed := e.closed
 		e.mu.Unlock()
@@ -317,7 +317,7 @@ func (e *Engine) beginOpen(ctx context.Context, id string) (s *Session, done fun
 				e.mu.Lock()
 				defer e.mu.Unlock()
 				delete(e.opening, id)
-				close(mine)
+				close(attemptEnded)
 			}, nil
 		}
 		select {

@@ -17,7 +17,7 @@ type children struct {
 
 	mu         sync.Mutex          // guards the fields below
 	running    map[string]*child   // by call: subagents whose turns have begun
-	sessions   map[string]*Session // by call: subagents that accept decisions, since before their turns began
+	sessions   map[string]*Session // by call: subagents that accept decisions; added before their turns begin
 	background map[string]*child   // by call: background subagents that have not reported yet
 	claimed    map[string]struct{} // ids of chats in use
 }

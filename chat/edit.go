@@ -78,9 +78,9 @@ func (s *Session) truncate(from event.Seq, name string) error {
 	return s.log.Cut(from, event.Truncated{ContentID: name})
 }
 
-// truncateTurn is truncate after a running turn was stopped; stopped is the id of that turn, or "". The end
-// of the turn is removed with the messages, but clients that follow the turn wait for it, so it is
-// appended again.
+// truncateTurn is like truncate. If a running turn was stopped before, stopped is its id. The end of
+// that turn is removed with the messages, but clients that follow the turn wait for its end, so
+// truncateTurn appends the end again.
 func (s *Session) truncateTurn(from event.Seq, name, stopped string) error {
 	if err := s.truncate(from, name); err != nil {
 		return err

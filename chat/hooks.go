@@ -33,8 +33,8 @@ type turnHooks struct {
 	resumed bool // the chat had events before the turn
 }
 
-// chatFields returns the fields about the chat in the input of its hooks (eca-features.md 18.1), and
-// more.
+// chatFields returns the fields about the chat in the input of its hooks (eca-features.md 18.1),
+// together with the fields in more.
 func chatFields(m Meta, more map[string]any) map[string]any {
 	out := map[string]any{"chat_id": m.ID, "agent": m.Agent, "behavior": m.Agent, "full_model": m.Model, "variant": m.Variant}
 	for k, v := range more {
@@ -86,15 +86,15 @@ func (t *turnHooks) startEvent() hooks.Event {
 	return hooks.ChatStart
 }
 
-// runBeforeRequest reports whether any hook runs before the first request.
-func (t *turnHooks) runBeforeRequest() bool {
+// hasPreRequestHooks reports whether any hook runs before the first request.
+func (t *turnHooks) hasPreRequestHooks() bool {
 	return t.Hooks.Any(hooks.PreRequest) || !t.session.startHooksRan && t.Hooks.Any(t.startEvent())
 }
 
 // runPreRequestHooks runs the hooks that precede the first request. plain means that the prompt is the
 // user's own text, which hooks may replace. An error ends the turn.
 func (t *turnHooks) runPreRequestHooks(prompt string, plain bool) error {
-	if !t.runBeforeRequest() {
+	if !t.hasPreRequestHooks() {
 		t.session.startHooksRan = true
 		return nil
 	}

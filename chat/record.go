@@ -103,7 +103,7 @@ func (r *turnRecord) ending() event.TurnFinished {
 	return *r.end
 }
 
-// read returns the result of question about the history of a turn.
+// read returns the result of query for the history of a turn.
 func read[T any](r *turnRecord, query func(*history.History) T) T {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -104,8 +104,9 @@ func (t *turn) titleModel(own Model) Model {
 	return m
 }
 
-// appendWhenFree runs change, which appends to the chat. While a turn runs in this process, it does so
-// immediately. Otherwise it runs change as an edit, and retries while another process uses the chat.
+// appendWhenFree runs change, which appends to the chat. While a turn runs in this process, it runs
+// change immediately. Otherwise it runs change as an edit, and retries while another process uses the
+// chat.
 func (s *Session) appendWhenFree(ctx context.Context, change func()) error {
 	if s.lease.share() {
 		defer s.lease.release()

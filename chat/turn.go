@@ -104,16 +104,16 @@ func (t *turn) chooseAgent() {
 		t.agent = t.session.log.Meta().Agent
 	}
 	if t.parent == "" || t.agent == "" {
-		asked, known := t.agent, false
-		if t.agent, known = t.Config.FindAgent(asked); !known {
-			t.missingAgent = asked
+		requested, known := t.agent, false
+		if t.agent, known = t.Config.FindAgent(requested); !known {
+			t.missingAgent = requested
 		}
 	} else if _, ok := t.Config.Agents[t.agent]; !ok {
 		t.missingAgent = t.agent
 	}
 }
 
-// run calls work and then ends the turn, even if work panics.
+// run executes work and then ends the turn, even if work panics.
 func (t *turn) run(work func() error) {
 	defer close(t.done)
 	var err error
@@ -385,7 +385,7 @@ func (t *turn) stream(req llm.Request) (*answer, error) {
 	}
 }
 
-// attempt makes a request and shows its answer. It returns errOutOfTime if the time limit of the
+// attempt makes a request and shows its answer. It returns errTimeLimit if the time limit of the
 // budget ended the request.
 func (t *turn) attempt(req llm.Request) (*answer, error) {
 	a := &answer{t: t, req: req, reasoning: map[string]string{}, reasoningStarts: map[string]time.Time{}}

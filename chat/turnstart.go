@@ -65,7 +65,7 @@ func (t *turn) start() Accepted {
 			t.rec.showProgress(progressWaiting)
 			return t.converse()
 		})
-	case t.hooks.runBeforeRequest() || o.command.Expand != nil: // these may take long, and the caller does not wait for them
+	case t.hooks.hasPreRequestHooks() || o.command.Expand != nil: // these may take long, and the caller does not wait for them
 		go t.run(func() error {
 			if err := t.prepare(o.command, !o.isCommand); err != nil {
 				return err

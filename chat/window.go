@@ -135,7 +135,7 @@ func (e *Engine) Conversed(ctx context.Context, id string) (ok bool, err error) 
 	return ok, err
 }
 
-// firstPrompt returns the first message of a chat that is not only a slash command.
+// firstPrompt returns the first prompt to a model in a chat. It skips slash commands without a prompt.
 func (e *Engine) firstPrompt(ctx context.Context, id string) (text string, ok bool, err error) {
 	ok, err = eventlog.Find(ctx, e.deps.Store, id, 0, func(ev event.Event) bool {
 		m, said := ev.Body.(event.UserMessage)

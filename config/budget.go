@@ -212,8 +212,8 @@ func (l *Loaded) BudgetSource(scope string, limit Amount) (flag, key string) {
 	return "", fmt.Sprintf("budget.%s (%s)", scope, l.limitOrigin(scope, limit, origin))
 }
 
-// limitOrigin returns where a limit of budget.<scope> is set: in the user's last file that sets it, or
-// else at last, where the key has been set last.
+// limitOrigin returns where a limit of budget.<scope> is set: the user's last file that sets it. If no
+// file sets it, limitOrigin returns last, the origin of the key's current value.
 func (l *Loaded) limitOrigin(scope string, limit Amount, last Origin) Origin {
 	for _, layer := range slices.Backward(l.layers) {
 		section, _ := layer.content["budget"].(map[string]any)

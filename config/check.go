@@ -248,8 +248,8 @@ func (c *checker) meant(k *key, path []string, key string, value hujson.ValueTri
 	return nil
 }
 
-// keyOfOtherAssistant returns the path of our key with the meaning of another assistant's key, or of a
-// key of ours in another object; nil if no key of ours has that meaning.
+// keyOfOtherAssistant returns the path of our key that means what key means in another assistant's
+// configuration, or in another object of ours. It returns nil if there is no such key.
 func keyOfOtherAssistant(path []string, key string) []string {
 	agent := len(path) == 2 && path[0] == "agent"
 	switch ours := restrictionLike(key); {

@@ -103,18 +103,18 @@ func (b *builder) inheritMembers(child, parent map[string]any, childPath, parent
 		to, src := append(slices.Clone(childPath), key), append(slices.Clone(parentPath), key)
 		sub, isMap := v.(map[string]any)
 		have, exists := child[key]
-		mine, both := have.(map[string]any)
+		own, isOwnMap := have.(map[string]any)
 		switch {
 		case !exists && isMap:
-			mine = map[string]any{}
-			child[key] = mine
+			own = map[string]any{}
+			child[key] = own
 			b.origins[join(to)] = b.originOf(src)
-			b.inheritMembers(mine, sub, to, src)
+			b.inheritMembers(own, sub, to, src)
 		case !exists:
 			child[key] = clone(v)
 			b.origins[join(to)] = b.originOf(src)
-		case isMap && both:
-			b.inheritMembers(mine, sub, to, src)
+		case isMap && isOwnMap:
+			b.inheritMembers(own, sub, to, src)
 		}
 	}
 }

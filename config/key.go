@@ -209,7 +209,7 @@ func (k *key) lookup(path []string) *key {
 	return k
 }
 
-// each calls fn for all keys below a key, fields by name before elements.
+// each calls fn for all keys below a key: first fields, ordered by name, then elements.
 func (k *key) each(path []string, fn func(path []string, k *key)) {
 	visit := func(name string, sub *key) {
 		at := append(slices.Clone(path), name)

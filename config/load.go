@@ -30,8 +30,9 @@ type Inputs struct {
 	// Previous is the configuration that was in effect until now; may be nil. If a file cannot be read
 	// or parsed, its content in Previous stays in effect.
 	Previous *Loaded
-	// Gone reports whether a file from Previous that is missing now counts as removed. It should not at
-	// once, because some editors remove a file before they write it again. If it is nil, every missing file counts as removed.
+	// Gone reports whether a file from Previous that is missing now counts as removed. It should return
+	// false at first, because some editors remove a file before they write it again. If Gone is nil,
+	// every missing file counts as removed.
 	Gone func(path string) bool
 
 	// PluginLayers are the configurations of installed plugins. A later one overrides an earlier one,
@@ -441,7 +442,7 @@ func (b *builder) extraLayers() {
 	}
 }
 
-// merge adds the members of over to base, replaces those that base has, and records the origins of its values.
+// merge overlays base with the members of over, and records the origins of the new values.
 func (b *builder) merge(base, over map[string]any, l *layer, path []string) {
 	for _, key := range slices.Sorted(maps.Keys(over)) {
 		v := over[key]

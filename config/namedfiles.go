@@ -28,8 +28,8 @@ func namedFiles(root, dir string, in any) []string {
 	return n.files
 }
 
-// fileCollector collects the files of the folder root that values name; dir is the folder of the file
-// that contains the values.
+// fileCollector collects the files that values name, if they are in the folder root. dir is the folder
+// of the file that contains the values.
 type fileCollector struct {
 	root, dir string
 	files     []string

@@ -131,8 +131,9 @@ func restricts(path []string) bool {
 	return slices.Contains([]string{"toolCall", "disabledTools", "hooks", "extraConfigs"}, path[0]) // hooks can block calls, and the files in extraConfigs can restrict them
 }
 
-// restrictionLike returns the path of our key that restricts tool calls as a key of another assistant
-// does, or as one of ours does in another object or in a Markdown agent; nil for other keys.
+// restrictionLike returns the path of our key that restricts tool calls in the way that key does in
+// another assistant's configuration, in another object of ours, or in a Markdown agent. It returns nil
+// for other keys.
 func restrictionLike(key string) []string {
 	switch strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(key)) {
 	case "deny", "ask", "allow", "bydefault":

@@ -8,7 +8,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// cut replaces text[from:to] with the bytes in with.
+// cut is the replacement of text[from:to] by other bytes.
 type cut struct {
 	from, to int
 	with     []byte

@@ -193,12 +193,12 @@ func (t tightening) combine(before any) any {
 		return true
 	case "unasked":
 		word, _ := before.(string)
-		mine, _ := t.value.(string)
-		return unaskedValues()[min(slices.Index(unaskedValues(), mine), max(0, slices.Index(unaskedValues(), word)))]
+		required, _ := t.value.(string)
+		return unaskedValues()[min(slices.Index(unaskedValues(), required), max(0, slices.Index(unaskedValues(), word)))]
 	case "maxSteps":
 		if n, ok := before.(float64); ok {
-			mine, _ := t.value.(float64)
-			return min(n, mine)
+			limit, _ := t.value.(float64)
+			return min(n, limit)
 		}
 	case "ask", "deny":
 		return union(before, t.value)
@@ -242,14 +242,14 @@ func union(before, more any) any {
 			out[name] = clone(rule)
 			continue
 		}
-		mine, hasMine := matchers(have)
-		theirs, hasTheirs := matchers(rule)
-		if !hasMine || !hasTheirs {
+		existing, hasExisting := matchers(have)
+		newMatchers, hasNew := matchers(rule)
+		if !hasExisting || !hasNew {
 			out[name] = map[string]any{} // all calls
 			continue
 		}
 		all := map[string]any{}
-		for _, m := range []map[string]any{mine, theirs} {
+		for _, m := range []map[string]any{existing, newMatchers} {
 			for arg, patterns := range m {
 				list := texts(all[arg])
 				for _, p := range texts(patterns) {

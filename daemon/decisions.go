@@ -85,7 +85,7 @@ func (e *decisions) ExplainCommand(ctx context.Context, q CommandQuestion) (Expl
 		out.NoText = "the command is for another shell, or denied"
 		if printed := out.Verdict.Printed; printed != nil {
 			out.Text, out.NoText = printed.Text, "the command has no canonical form: "+printed.Why
-			if out.Verdict.Decision == tools.Allow && printed.Text != "" { // without what only the written text would run
+			if out.Verdict.Decision == tools.Allow && printed.Text != "" { // the canonical text runs, not the original
 				out.Unparsed = printed.Program.Unresolved
 			}
 		}

@@ -15,7 +15,7 @@ func (s *services) configCommands() settings.Commands {
 
 // toolText returns the description of a native tool, for ${classpath:prompts/tools/...}. ok is
 // false for tools that the client does not support.
-func (b *toolbox) toolText(name string) (string, bool) {
+func (b *toolbox) toolText(name string) (text string, ok bool) {
 	cfg := &config.Loaded{Config: &config.Config{}}
 	cfg.ToolCall.EditorNav.Enabled = true
 	for _, t := range b.builtIn(bareSnapshot(cfg, b.current().client)) {

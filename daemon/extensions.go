@@ -57,9 +57,8 @@ func (d *Daemon) RemoveUntrustedMCPServer(name string) (files []string, err erro
 	return files, nil
 }
 
-// UntrustedMistakes lists the mistakes in files of the workspace that have no effect because they are not
-// trusted, as they would be found if they were. Nothing of them takes effect, and their commands are
-// not run.
+// UntrustedMistakes lists the mistakes that eca would find in the workspace's untrusted files if the
+// user trusted them. The files still have no effect, and their commands are not run.
 func (d *Daemon) UntrustedMistakes() []config.Finding {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -83,7 +83,7 @@ func (o Options) openStore(dir string) *store.Store {
 }
 
 // ownFolders returns eca's own folders, whose content decides what eca does and is allowed to do.
-// discarded is the folder of --ephemeral, or empty.
+// ephemeralDir is the folder of --ephemeral, or empty.
 func (o Options) ownFolders(ephemeralDir string) (dirs []string) {
 	for _, dir := range []string{config.Home(o.Getenv), o.StateDir, o.CacheDir, ephemeralDir} {
 		if abs, err := filepath.Abs(dir); err == nil && dir != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
-// cleaner has what scrub needs beside the snapshot.
+// cleaner has the state that scrub needs in addition to the snapshot.
 type cleaner struct {
 	launched atomic.Pointer[map[string][]string] // the credentials of the last start of each MCP server
 	last     atomic.Pointer[scrubbers]

@@ -45,7 +45,7 @@ func (s *services) CheckLogins() error {
 	return err
 }
 
-// serverCredentials is like entered, for MCP servers.
+// serverCredentials is like credentials, for MCP servers.
 func (s *storage) serverCredentials() map[string]auth.Credential {
 	all, _ := s.serverCreds.All()
 	return all

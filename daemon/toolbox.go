@@ -39,7 +39,7 @@ func (b *toolbox) toolsOf(s *Snapshot) *tools.Registry {
 	if last := s.tools.Load(); last != nil && last.version == version {
 		return last.all
 	}
-	// Without the tools of servers that this configuration does not have: it has no rules for them.
+	// Leave out the tools of servers that this configuration does not have: it has no rules for them.
 	serverTools := slices.DeleteFunc(b.servers().Tools(), func(t tools.Tool) bool { return !s.hasServer(t.Spec().Server) })
 	all := native
 	if len(serverTools) > 0 {

@@ -22,9 +22,9 @@ func toolHint(name string, known []string) string {
 	return suggest.DidYouMean(name, sameForm(known, name))
 }
 
-// otherwiseWritten returns the full name of the tool that name probably means: a tool with the same
-// letters and digits, as with another separator or the prefix mcp, or one whose part after the server is
-// name. It returns "" if no tool or more than one matches.
+// otherwiseWritten returns the full name of the tool that name probably means: a tool whose name has
+// the same letters and digits, if a prefix mcp of name is ignored, or a tool whose name without the
+// server is name. It returns "" if no tool or more than one matches.
 func otherwiseWritten(name string, known []string) (only string) {
 	letters := func(s string) string {
 		return strings.Map(func(r rune) rune {
@@ -62,8 +62,8 @@ func toolOfPeers(name string) string {
 		"spawn_agent":    {"subagent"},
 	}
 	name = strings.ToLower(strings.TrimPrefix(name, tools.FullName(tools.Native, "")))
-	for tool, theirs := range ours {
-		if slices.Contains(theirs, name) {
+	for tool, names := range ours {
+		if slices.Contains(names, name) {
 			return tools.FullName(tools.Native, tool)
 		}
 	}
@@ -79,8 +79,8 @@ func isPattern(name string) bool {
 	return strings.ContainsAny(name, `*?|()[]{}^$\`) || strings.Contains(name, ".+")
 }
 
-// globbed matches an entry of disabledTools that is written as a glob: a * follows a character of a
-// name, or nothing.
+// globbed matches a * that shows that an entry of disabledTools was written as a glob: the * is at the
+// beginning, or follows a character of a name.
 var globbed = pattern.Lazy(`(^|[\w-])\*`)
 
 // unglobbed returns the regular expression that matches what a glob was meant to match.

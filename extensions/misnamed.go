@@ -51,8 +51,8 @@ func misplaced(in Inputs) (out []config.Problem) {
 // configFile is the name of a configuration file.
 const configFile = "config.json"
 
-// remedies returns, for files that other programs read in their own folders, where eca reads the
-// same.
+// remedies returns advice by file name, for files that other programs read and eca does not. It says
+// where eca reads the same content.
 func remedies() map[string]string {
 	return map[string]string{
 		"hooks.json": "write its hooks below the key hooks in " + configFile, "mcp.json": "write its servers below the key mcpServers in " + configFile,

@@ -18,7 +18,7 @@ type Aliases struct {
 	byAlias     map[string]string // names by alias
 }
 
-// NewAliases returns aliases of at most longest bytes.
+// NewAliases returns aliases of at most maxLength bytes.
 func NewAliases(maxLength int) Aliases {
 	return Aliases{maxLength: maxLength, byName: map[string]string{}, byAlias: map[string]string{}}
 }
@@ -115,7 +115,7 @@ func isCallOrResult(p Part) bool {
 	return false
 }
 
-// shortID returns an id of at most longest bytes. It depends only on id, so it is the same for a
+// shortID returns an id of at most maxLength bytes. It depends only on id, so it is the same for a
 // call and its result, and in every request.
 func shortID(id string, maxLength int) string {
 	if maxLength == 0 || len(id) <= maxLength {

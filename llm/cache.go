@@ -58,7 +58,7 @@ func (r Request) Cached() bool {
 }
 
 // MarkBackwards calls mark with the indexes of n messages, the last one first, until mark has returned
-// true for left messages. With two marks, this request reads the cache up to the first mark, to which
+// true for count messages. With two marks, this request reads the cache up to the first mark, to which
 // the previous request wrote, and the next request reads up to the second. One mark is not enough,
 // because the provider looks back only some blocks from a mark, and one step may add more blocks.
 func MarkBackwards(n, count int, mark func(i int) bool) {

@@ -116,7 +116,7 @@ func scanFields(body []byte) (map[string]json.RawMessage, bool) {
 	}
 }
 
-// skipString returns the index after the string that begins at at, or -1.
+// skipString returns the index after the string that begins at index at, or -1.
 func skipString(body []byte, at int) int {
 	if at >= len(body) || body[at] != '"' {
 		return -1
@@ -137,8 +137,8 @@ func skipString(body []byte, at int) int {
 	}
 }
 
-// skipValue returns the index after the value that begins at at, which is that of a comma or of the
-// end of the enclosing object, or -1.
+// skipValue returns the index after the value that begins at index at: the index of a comma, or of the
+// end of the enclosing object. It returns -1 for invalid JSON, and for JSON with white space.
 func skipValue(body []byte, at int) int {
 	for depth := 0; at < len(body); {
 		switch body[at] {

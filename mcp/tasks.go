@@ -27,7 +27,8 @@ const (
 	defaultPoll = time.Second
 	minPoll     = 50 * time.Millisecond
 	maxPoll     = 30 * time.Second
-	// maxPollErrors failed polls in a row, all without an answer of the server, end the call.
+	// maxPollErrors is the number of failed polls in a row, all without an answer of the server, after
+	// which the call ends.
 	maxPollErrors = 3
 )
 

@@ -30,8 +30,8 @@ const (
 	maxAllFailures = 60
 )
 
-// wait returns how long an address has to wait before the server checks its next password; 0 means not
-// at all.
+// wait returns how long an address has to wait before the server checks its next password; 0 means no
+// wait.
 func (t *throttle) wait(address string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -230,7 +230,7 @@ func (f *Face) changesBeyondChats(params []byte) bool {
 func grants(params []byte) bool {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(params, &members) != nil {
-		return false // nothing that has params without members grants anything
+		return false // params that are not an object grant nothing
 	}
 	for name, value := range members {
 		switch looseName(name) {

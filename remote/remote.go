@@ -216,26 +216,26 @@ func (f *Face) listen(cfg config.Remote, handler http.Handler) (stop func()) {
 	for _, w := range plan.Warnings {
 		f.opts.Log.Warn("remote: " + w)
 	}
-	served := make(chan struct{})
+	serveEnded := make(chan struct{})
 	f.work.Go(func() {
-		defer close(served)
+		defer close(serveEnded)
 		if err := server.Serve(limited); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			f.fail(err)
 		}
 	})
 	return func() {
-		const farewell = 2 * time.Second
-		goodbye, cancel := context.WithTimeout(context.Background(), farewell)
+		const shutdownTime = 2 * time.Second
+		shutdownCtx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 		defer cancel()
 		f.mu.Lock()
 		for _, s := range f.streams {
 			s.end()
 		}
 		f.mu.Unlock()
-		if server.Shutdown(goodbye) != nil {
+		if server.Shutdown(shutdownCtx) != nil {
 			_ = server.Close()
 		}
-		<-served
+		<-serveEnded
 		if err := f.devices.recordEndpoint(Endpoint{Roots: roots, URL: url, Port: port}); err != nil {
 			f.opts.Log.Warn("remote: the port is not kept for the next start", "err", err)
 		}

@@ -34,15 +34,15 @@ func (q *chatQueues) join(id string, open bool) (previous <-chan struct{}, leave
 	if open && !waits {
 		return nil, nil
 	}
-	mine := make(chan struct{})
-	q.last[id] = mine
+	handled := make(chan struct{})
+	q.last[id] = handled
 	return last, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		if q.last[id] == mine {
+		if q.last[id] == handled {
 			delete(q.last, id)
 		}
-		close(mine)
+		close(handled)
 	}
 }
 

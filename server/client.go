@@ -29,8 +29,8 @@ func (c *connection) client() client {
 // keeps no state, sends chat/list when the page is opened, and has one trust switch for all chats.
 func (c client) hasPage() bool { return c == clientVSCode }
 
-// config returns the configuration to send to a client: all fields, except fields that this client must
-// not get again unless they have changed. news contains only the changed fields.
+// config returns the configuration to send to a client: all fields. Fields that this client must not get
+// twice are included only if they have changed. news contains the changed fields.
 func (c client) config(all, news protocol.ChatConfig) protocol.ChatConfig {
 	switch c {
 	case clientEmacs: // applies a selection to every chat, even to chats with their own selection

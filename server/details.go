@@ -82,7 +82,7 @@ func jsonDetails(outputs []string) protocol.Details {
 	return protocol.JSONOutputsDetails{Type: "jsonOutputs", JSONs: jsons}
 }
 
-// usage converts token usage (eca-protocol.md 7.2). sessionTokens is the number of tokens in the
+// usage converts token usage (eca-protocol.md 7.2). Its SessionTokens is the number of tokens in the
 // context now.
 func (r *renderer) usage(u event.UsageReported) protocol.UsageContent {
 	used := u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens

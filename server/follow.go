@@ -132,14 +132,14 @@ func (s *Server) handleNews(n chat.News) {
 // postBegan sends $/began. If an earlier chat with the same id is being deleted, it first waits for the
 // end of the deletion.
 func (s *Server) postBegan(b beganParams) {
-	gone := s.views.deletion(b.ChatID)
-	if gone == nil {
+	deleted := s.views.deletion(b.ChatID)
+	if deleted == nil {
 		s.post("$/began", b)
 		return
 	}
 	s.background(func() {
 		select {
-		case <-gone:
+		case <-deleted:
 			s.post("$/began", b)
 		case <-s.ctx.Done():
 		}

@@ -68,8 +68,8 @@ func (ps *prompts) resolve(ctx context.Context, req protocol.Request[protocol.Ch
 		ps.log.Warn("prompt with an invalid chat id", "id", id)
 		return promptTarget{response: protocol.Immediate(promptFailed(id))}, nil
 	}
-	if gone := ps.views.deletion(id); gone != nil {
-		return promptTarget{response: ps.promptAfter(gone, req)}, nil
+	if deleted := ps.views.deletion(id); deleted != nil {
+		return promptTarget{response: ps.promptAfter(deleted, req)}, nil
 	}
 	session, isNew, err := ps.host.Engine().Open(ctx, id)
 	if err != nil {
@@ -112,11 +112,11 @@ func (ps *prompts) unseenForeignRoots(ctx context.Context, session *chat.Session
 
 // promptAfter repeats a prompt once its chat is deleted. The prompt then starts a new chat with the
 // same id.
-func (ps *prompts) promptAfter(gone <-chan struct{}, req protocol.Request[protocol.ChatPromptParams]) protocol.AsyncResult[protocol.ChatPromptResult] {
+func (ps *prompts) promptAfter(deleted <-chan struct{}, req protocol.Request[protocol.ChatPromptParams]) protocol.AsyncResult[protocol.ChatPromptResult] {
 	failed := promptFailed(string(req.Params.ChatID))
 	return func(ctx context.Context) (protocol.ChatPromptResult, error) {
 		select {
-		case <-gone:
+		case <-deleted:
 		case <-ctx.Done():
 			return failed, ctx.Err()
 		}

@@ -51,8 +51,8 @@ type Host interface {
 	// each change. changed does not wait.
 	Watch(ctx context.Context, changed func())
 	Engine() *chat.Engine
-	// Search finds messages in all chats of the machine. Unless all is set, it waits only a moment
-	// for the index and then searches what the index has.
+	// Search finds messages in all chats of the machine. Unless waitForIndex is set, it waits only a
+	// moment for updates of the index, and then searches the index as it is.
 	Search(ctx context.Context, query string, limit int, waitForIndex bool) (search.Result, error)
 	// ModelChoice lists the models that can be used, without asking the network.
 	ModelChoice() chat.ModelChoice
@@ -61,7 +61,7 @@ type Host interface {
 	Variants(model string) (variants []string, ok bool)
 	// SyncModels gets the providers' lists of models. It may take seconds.
 	SyncModels(ctx context.Context)
-	// Tasks lists the tasks that run once after the start. They may take minutes.
+	// StartupTasks lists the tasks that run once after the start. They may take minutes.
 	StartupTasks() []chat.StartupTask
 	// ToolChoices lists the native tools and whether an agent may use them.
 	ToolChoices(agent string) []tools.Choice

@@ -63,7 +63,7 @@ func (t *buffered) connect(ctx context.Context, call Call) Call {
 // clientPath returns the path by which the client knows the file at a resolved path: below a workspace
 // folder as the client wrote it, with links not resolved. ok is false if the file is outside the
 // workspace.
-func clientPath(roots []string, resolved string) (string, bool) {
+func clientPath(roots []string, resolved string) (path string, ok bool) {
 	for _, root := range roots {
 		rel, err := filepath.Rel(workspace.Resolve(root), resolved)
 		if err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {

@@ -187,15 +187,15 @@ type touched struct {
 	folders       map[string]uint64 // by resolved path: the version of the last change
 }
 
-// all records that any folder may have changed.
-func (t *touched) all() {
+// addAll records that any folder may have changed.
+func (t *touched) addAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.version++
 	t.firstComplete, t.folders = t.version, map[string]uint64{}
 }
 
-// add records changed paths.
+// add records that folders have changed.
 func (t *touched) add(folders map[string]bool) {
 	if len(folders) == 0 {
 		return
@@ -208,7 +208,7 @@ func (t *touched) add(folders map[string]bool) {
 	full := len(t.folders) > maxTouched
 	t.mu.Unlock()
 	if full {
-		t.all()
+		t.addAll()
 	}
 }
 
@@ -223,8 +223,8 @@ func (t *touched) recordingWatch(next func(dir string)) func(dir string) {
 	}
 }
 
-// since visits the paths that changed after a version. It returns false if there are no complete
-// records since that version.
+// since calls fn with each folder that has changed since a version. It returns false if there are no
+// complete records since that version.
 func (t *touched) since(version uint64, fn func(dir string)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

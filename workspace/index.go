@@ -205,7 +205,7 @@ func (ix *index) walk(ctx context.Context) error {
 	tree := ix.hints.Load()
 	s := &snapshot{walkedAt: ix.now(), watched: tree != nil}
 	left := maxEntries
-	ix.touched.all()
+	ix.touched.addAll()
 	for _, root := range ix.resolvedRoots() {
 		sc := ix.scanner(root.resolvedPath, left)
 		root.containsRoot = len(sc.skip) > 0

@@ -163,8 +163,8 @@ func (p Provider) check(what, address string) error {
 	return nil
 }
 
-// context makes golang.org/x/oauth2 use the client of own, which identifies itself as eca and
-// follows no redirects.
+// context returns a context that makes golang.org/x/oauth2 use the client that own returns. This
+// client identifies itself as eca and follows no redirects.
 func (c *Client) context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, oauth2.HTTPClient, c.own())
 }

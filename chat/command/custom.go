@@ -97,8 +97,8 @@ func (c *Commands) skills(context.Context, input) (string, error) {
 	return b.String() + fileProblems(set, "skills"), nil
 }
 
-// fileProblems lists the problems of files that are in a folder with this name, at any depth, and
-// more.
+// fileProblems lists the problems in more, and then those of files that are in a folder with this
+// name, at any depth.
 func fileProblems(set *extensions.Set, folder string, more ...string) string {
 	var b strings.Builder
 	for _, text := range more {

@@ -151,7 +151,7 @@ const notOffered = "Subscriptions of ChatGPT and of Claude cannot be used, nor G
 // beginLogin begins the login, or asks for the method.
 func (l *loginDialog) beginLogin(ctx context.Context, s *chat.Session, name string, say func(string)) (bool, error) {
 	step, err := l.c.deps.Logins.Login(ctx, name, "")
-	if open, ended := l.showChoiceError(ctx, err, say); ended {
+	if open, failed := l.showChoiceError(ctx, err, say); failed {
 		return open, nil
 	}
 	l.provider = name
@@ -173,15 +173,15 @@ func (l *loginDialog) beginLogin(ctx context.Context, s *chat.Session, name stri
 
 func (l *loginDialog) beginMethod(ctx context.Context, method string, say func(string)) (bool, error) {
 	step, err := l.c.deps.Logins.Login(ctx, l.provider, method)
-	if open, ended := l.showChoiceError(ctx, err, say); ended {
+	if open, failed := l.showChoiceError(ctx, err, say); failed {
 		return open, nil
 	}
 	return l.beginStep(ctx, step, say)
 }
 
-// showChoiceError shows an error of a choice; ended reports whether there was one. The dialog stays open if the
-// user can choose again.
-func (l *loginDialog) showChoiceError(ctx context.Context, err error, say func(string)) (open, ended bool) {
+// showChoiceError shows the error of a choice, if err is not nil; failed reports that. The dialog
+// stays open if the user can choose again.
+func (l *loginDialog) showChoiceError(ctx context.Context, err error, say func(string)) (open, failed bool) {
 	switch {
 	case err == nil:
 		return true, false

@@ -86,7 +86,7 @@ func fence(language, text string) string {
 
 // write creates a file, calls fill to write it, and returns its path. arg is the user's argument: the
 // path of a new file, or an existing folder, or empty for the folder of temporary files. If arg is a
-// folder or empty, the file is named base and ext, with a number if that name is taken. Existing files
+// folder or empty, the name of the file is base+ext, with a number if that is taken. Existing files
 // are not overwritten. If fill fails, the file is removed.
 func (c *Commands) write(arg, base, ext string, fill func(*os.File) error) (string, error) {
 	f, err := c.create(arg, base, ext)

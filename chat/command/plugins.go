@@ -27,7 +27,7 @@ type Plugins interface {
 	Uninstall(ref string) ([]string, error)
 }
 
-// shortCommit is the number of shown characters of a commit's id where it only helps to compare.
+// shortCommit is how many characters of a commit's id are shown if the id is only for comparison.
 const shortCommit = 12
 
 func short(commit string) string { return commit[:min(len(commit), shortCommit)] }

@@ -47,8 +47,8 @@ func (c *Commands) costs(ctx context.Context, in input) (string, error) {
 		default:
 		}
 	}
-	// The record of spending also has what a rollback took out of the chat; the chat has what is older
-	// than that record.
+	// The record of spending includes requests that a rollback removed from the chat. The chat
+	// includes requests that are older than the record. The higher cost is shown.
 	if used, err := c.deps.Spending.Chat(ctx, in.session.ID()); err == nil && used.Cost > 0 && (total == nil || used.Cost > *total) {
 		total = &used.Cost
 	}

@@ -278,8 +278,8 @@ type ToolRejected struct {
 	Unasked bool `json:"unasked,omitempty"`
 }
 
-// UsageReported follows each model response, including side requests, which are not part of the
-// conversation.
+// UsageReported follows each model response, including responses to side requests, which are not part
+// of the conversation.
 type UsageReported struct {
 	InputTokens      int64    `json:"input"` // without cached tokens
 	OutputTokens     int64    `json:"output"`

@@ -55,7 +55,7 @@ type Log struct {
 	// the store has. They are equal if meta has no unsaved changes.
 	metaVersion, storedMetaVersion int
 
-	tail       []*entry      // the newest entries, without gaps; tail[0].Seq == first
+	tail       []*entry      // the newest entries, without gaps; tail[0].Seq == tailStart
 	tailStart  event.Seq     // sequence number of tail[0], or next if the tail is empty
 	nextSeq    event.Seq     // sequence number of the next entry
 	storedEnd  event.Seq     // all entries before this one are stored

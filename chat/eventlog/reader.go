@@ -107,10 +107,13 @@ func (r *Reader) next(ctx context.Context, mayWait bool) (e event.Event, ok bool
 	}
 }
 
-// fromTail returns the next event (ok) if it is in memory and may be shown. Otherwise it returns
-// one of these: the sequence number before which all events are in the store, if the next event is
-// one of them (stored); that the next event is a delta that has to be written ahead first
-// (unwritten); or a channel that is closed when the log changes (wait), nil if the log is closed.
+// fromTail returns the next event, with ok set, if it is in memory and may be shown. Otherwise it sets
+// one of the other results:
+//   - stored, if the next event must be read from the store: all events before stored are in it;
+//   - unwritten, if the next event is a delta that has to be written ahead first;
+//   - wait, a channel that is closed when the log changes.
+//
+// If the log is closed, it sets none of them.
 func (r *Reader) fromTail() (e event.Event, ok bool, stored event.Seq, unwritten bool, wait chan struct{}) {
 	l := r.log
 	l.mu.Lock()
@@ -157,8 +160,9 @@ func (r *Reader) fromTail() (e event.Event, ok bool, stored event.Seq, unwritten
 	return event.Event{}, false, 0, false, l.changed
 }
 
-// advance moves the cursor past e, or past its next piece, to which it cuts a delta. It reports
-// whether e has anything to deliver. If open is true, the text of e is already that piece.
+// advance moves the cursor past e. If e is a delta, advance first cuts it to its next piece, and moves
+// the cursor past that piece; if open is true, the text of e is already that piece. It reports whether
+// e has anything to deliver.
 func (r *Reader) advance(e *event.Event, open bool) bool {
 	text, isDelta := deltaText(e.Body)
 	if !isDelta {

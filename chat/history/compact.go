@@ -117,7 +117,7 @@ const ImageBytes = 4 * 1500
 // ResultBytes returns the number of bytes of text that a result counts as.
 func ResultBytes(r llm.ToolResult) int { return len(r.Text) + ImageBytes*len(r.Images) }
 
-// ServerCallBytes returns the number of bytes of text that a call counts as that the provider ran.
+// ServerCallBytes is like ResultBytes, for a call that the provider ran.
 func ServerCallBytes(c llm.ServerCall) int { return len(c.Opaque) + ImageBytes*len(c.Images) }
 
 // BytesPerToken is the usual rough estimate.

@@ -38,7 +38,7 @@ const File = "search.db"
 // Source is the store of chats. The index has its own connection to it, so that turns do not wait
 // for its reads.
 type Source interface {
-	// State returns a text that is another one after a chat was added, removed or appended to.
+	// State returns a text that differs after a chat is added, removed or appended to.
 	State(ctx context.Context) (string, error)
 	// Updated returns the time of each chat's last change.
 	Updated(ctx context.Context) (map[string]time.Time, error)

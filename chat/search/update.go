@@ -196,7 +196,7 @@ func (b *batch) fill(ctx context.Context, changed []string) (rest []string, err 
 	return nil, b.write(ctx)
 }
 
-// chat indexes the new events of a chat. whole is false if they do not all fit into the
+// chat indexes the new events of a chat. complete is false if they do not all fit into the
 // transaction.
 func (b *batch) chat(ctx context.Context, id string) (complete bool, err error) {
 	meta, _, found, err := b.source.Meta(ctx, id)

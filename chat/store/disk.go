@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// SeeDoctor ends the errors that `eca doctor` explains further.
+// SeeDoctor is the end of error messages that `eca doctor` explains further.
 const SeeDoctor = "; see `eca doctor`"
 
 // diskError is an error of the file system. Its text omits SQLite's message and code.

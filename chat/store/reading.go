@@ -72,8 +72,8 @@ func stampOf(path string) stamp {
 	return stamp{info.Size(), info.ModTime()}
 }
 
-// changed reports whether the file has to be opened again, because another process, which can write
-// it, has done so, or is about to.
+// changed reports whether the file has to be opened again, because another process has written to it
+// or is about to.
 func (r *readOnly) changed(path string) bool {
 	return r.immutable && (stampOf(path) != r.stamp || hasLog(path))
 }

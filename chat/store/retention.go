@@ -39,7 +39,7 @@ func (s *Store) Expired(ctx context.Context, before time.Time) ([]string, error)
 		AND NOT EXISTS (SELECT 1 FROM chats s WHERE s.parent = c.id AND s.parent <> '' AND s.updated_at >= ?1) ORDER BY updated_at`, millis(before))
 }
 
-// ids returns the ids that a query finds; what describes it in errors.
+// ids returns the ids that a query finds. Errors begin with what, a description of the query.
 func ids(ctx context.Context, s *Store, what, query string, args ...any) (out []string, err error) {
 	db, err := s.open()
 	if err != nil {

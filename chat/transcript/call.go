@@ -53,8 +53,8 @@ func (f *Fold) call(e event.Event) (event.Seq, Item) {
 	return c.id, c.value
 }
 
-// openCall returns the call with an id. If the call was not announced, known adds it with an unknown
-// tool.
+// openCall returns the call with an id. If the call was not announced, openCall adds it with an
+// unknown tool.
 func (f *Fold) openCall(id string, seq event.Seq) *openCall {
 	c := f.calls[id]
 	if c == nil {

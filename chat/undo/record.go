@@ -220,7 +220,7 @@ func (r *record) load() error {
 	}
 }
 
-// apply brings the latest state up to date.
+// apply applies changes to the latest state.
 func (r *record) apply(changes []change) {
 	for _, c := range changes {
 		if c.New == nil {

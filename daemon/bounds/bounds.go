@@ -43,7 +43,7 @@ type Options struct {
 	Readable     []string // folders with results of earlier calls, which may be read like files of the workspace
 	OwnFolders   []string // eca's own folders, including StateDir and CacheDir, as absolute paths: commands never write there
 	OwnFiles     []string // the same, for files
-	EphemeralDir string   // the folder in Own that is in the temporary folder (--ephemeral); may be empty
+	EphemeralDir string   // the folder in OwnFolders that is in the temporary folder (--ephemeral); may be empty
 	Log          *slog.Logger
 }
 
@@ -162,8 +162,8 @@ func (b *Bounds) ClearSandboxCaches() (string, error) {
 	return b.CacheLayers(), os.RemoveAll(b.CacheLayers())
 }
 
-// levelFor returns the part of a child's policy that needs no search for protected files and
-// caches: For makes that search when the child starts.
+// levelFor returns a child's policy without the parts that PolicyFor adds, such as namespaces,
+// protected files and caches.
 func (b *Bounds) levelFor(cfg *config.Config, roots []string, by author) sandbox.Policy {
 	temp := b.sharedTemp()
 	p := sandbox.Policy{Level: sandbox.Workspace, Write: roots[:len(roots):len(roots)], PrivateTemp: temp == ""}

@@ -157,14 +157,14 @@ func (l *loopback) open(o Options) error {
 	return nil
 }
 
-// hosts are the hosts that sandboxed commands without network reach. Invalid hosts
-// are problems of the configuration.
+// hosts returns the hosts that sandboxed commands may connect to even if they have no network access.
+// It leaves out invalid hosts, which are problems of the configuration.
 func hosts(cfg *config.Config) egress.Hosts {
 	hosts, _ := egress.NewHosts(append(slices.Clone(cfg.ToolCall.SandboxHosts), cfg.ToolCall.SandboxNetwork.Allow...))
 	return hosts
 }
 
-// ports are the ports of this machine that they reach.
+// ports returns the ports of this machine that the same commands may connect to.
 func ports(cfg *config.Config) []int {
 	var out []int
 	for _, port := range cfg.ToolCall.SandboxPorts {
@@ -177,7 +177,8 @@ func ports(cfg *config.Config) []int {
 
 func isSandboxPort(port int) bool { return port > 0 && port <= 65535 && port != egress.Port }
 
-// proxyVariables lead programs to the proxy, but for their own loopback.
+// proxyVariables returns environment variables that make programs use the proxy, except for
+// connections to their own loopback interface.
 func proxyVariables(proxy string) []string {
 	const local = "localhost,127.0.0.1,::1"
 	out := []string{"NO_PROXY=" + local, "no_proxy=" + local, "NODE_USE_ENV_PROXY=1", "GIT_HTTP_PROXY_AUTHMETHOD=basic"}
@@ -187,8 +188,8 @@ func proxyVariables(proxy string) []string {
 	return out
 }
 
-// Problems finds what is not a host or a port in the lists of the sandbox. Such entries do
-// nothing.
+// Problems returns problems for entries of the sandbox's lists that are not hosts or ports. Such
+// entries have no effect.
 func Problems(cfg *config.Loaded) (out []config.Problem) {
 	problem := func(cause error, path ...string) {
 		origin, _ := cfg.Origin(path...)

@@ -108,8 +108,8 @@ func (j *Judge) Ask(ctx context.Context, model, system, question string) (string
 	return answer, nil
 }
 
-// Check returns the error of all questions to a model that is not configured. It asks nothing. An empty
-// model is the default.
+// Check returns the error that each question to a model would have if the model is not configured. It
+// sends no request. An empty model means the default.
 func (j *Judge) Check(model string) error {
 	_, err := j.resolve(j.name(model))
 	return err

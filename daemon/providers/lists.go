@@ -17,10 +17,9 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/ollama"
 )
 
-// modelList is the outcome of asking a provider for its models. It is valid while the provider has
-// the configuration from.
+// modelList is the outcome of asking a provider for its models.
 type modelList struct {
-	from      config.Provider
+	from      config.Provider // the provider's configuration at that time; the list is valid only for it
 	models    map[string]llm.Facts
 	failed    string // why the list is missing
 	refused   bool   // the key is not accepted
@@ -66,8 +65,8 @@ const fetchTimeout = 10 * time.Second
 // have answered.
 const partialListDelay = 2 * time.Second
 
-// ListModels asks providers for their models, concurrently, and updates the catalogue. It asks all
-// providers, or only those in only, and skips those that have answered before. A provider that does
+// ListModels asks providers for their models, concurrently, and updates the catalogue. It asks the
+// providers in only, or all if only is nil, and skips those that have answered before. A provider that does
 // not answer keeps its configured models. Ollama is asked each time, because its models change and
 // its server starts and stops.
 func (m *Models) ListModels(ctx context.Context, only ...string) {

@@ -125,8 +125,8 @@ func (m *Models) UnlistedModels(ctx context.Context) []config.Finding {
 	return m.KnownUnlistedModels()
 }
 
-// KnownUnlistedModels returns what UnlistedModels returns, by the lists that providers have returned
-// so far.
+// KnownUnlistedModels is like UnlistedModels, but makes no request: it uses the lists that providers
+// have returned so far.
 func (m *Models) KnownUnlistedModels() (out []config.Finding) {
 	v := m.view()
 	for _, n := range namedModels(v) {

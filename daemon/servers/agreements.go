@@ -43,7 +43,8 @@ func newAgreements(o Options) *agreements {
 	}
 }
 
-// record changes the record of a server; what describes the change in a log.
+// record changes the record of a server. If that fails, the log contains what, a description of the
+// change.
 func (a *agreements) record(name, what string, change func(*consent.Server)) {
 	if err := a.store.Change(a.key(name), change); err != nil {
 		a.opts.Log.Warn("cannot record "+what, "server", name, "err", err)

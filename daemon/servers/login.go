@@ -58,7 +58,7 @@ func (sv *Servers) MCPLogin(name string) bool {
 }
 
 // ConnectMCPServer starts a server, and logs in to it in the user's browser if the server requires
-// that. It does not wait: it calls tell with messages for the user, of kind info, warning or error.
+// that. It does not wait: it calls notify with messages for the user, of kind info, warning or error.
 // Unknown names are ignored.
 func (sv *Servers) ConnectMCPServer(name string, notify func(kind, text string)) {
 	if _, ok := sv.opts.Config().MCPServers[name]; !ok {

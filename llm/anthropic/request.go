@@ -85,8 +85,8 @@ func (m message) has(kind string) bool {
 	return slices.ContainsFunc(m.Content, func(b block) bool { return b.Type == kind })
 }
 
-// encode returns the body of a request. from is the origin whose reasoning
-// may be sent (see origin). tools maps the tool names that the model gets to the real ones.
+// encode returns the body of a request. Only reasoning of origin may be sent (see Messages.origin).
+// tools maps the tool names that the model gets to the real ones.
 func encode(req llm.Request, origin string) (body []byte, tools llm.Aliases, err error) {
 	e := encoder{origin: origin, thinking: req.Reasoning, tools: llm.NewAliases(maxName), calls: llm.NewAliases(maxName)}
 	r := request{Model: req.Model, MaxTokens: req.MaxOutput, Stream: true}

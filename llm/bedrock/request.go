@@ -41,7 +41,7 @@ type (
 	}
 )
 
-// encode returns the body of a request. from identifies whose reasoning may be sent (see origin).
+// encode returns the body of a request. Only reasoning of origin may be sent (see Converse.origin).
 func encode(req llm.Request, origin string) ([]byte, error) {
 	cache := cachingOf(req)
 	r := converseRequest{Messages: turns(req, origin), Tools: toolsOf(req, cache)}

@@ -48,7 +48,7 @@ type Catalog struct {
 	snapshot func() *index
 	file     atomic.Pointer[index] // nil until a file has been read
 
-	mu       sync.Mutex // guards read; held by Refresh, so that only one runs at a time
+	mu       sync.Mutex // guards fileTime; held by Refresh, so that only one runs at a time
 	fileTime time.Time  // modification time of the file in use
 }
 

@@ -56,8 +56,8 @@ type (
 	}
 )
 
-// encode returns the body of a request to a model with the given traits; origin is the model
-// whose thinking is sent back.
+// encode returns the body of a request to a model with the given traits. Only thinking of origin is
+// sent back (see Model.origin).
 func encode(req llm.Request, t traits, origin string) ([]byte, error) {
 	r := request{
 		Model: req.Model, Stream: true,

@@ -67,8 +67,9 @@ func save(call tools.Call, p safeio.Entry, content string) (ok bool) {
 	return true
 }
 
-// nextText returns the text to send next, if the client wrote onDisk to the disk when it was sent
-// sent, but should have written content. ok is false if there is no such text.
+// nextText returns the text to send to the client in the next try. In the last try, the client got the
+// text sent and wrote onDisk to the disk, but should have written content. ok is false if there is no
+// text to try.
 func nextText(sent, content, onDisk string) (next string, ok bool) {
 	switch {
 	case sent != content && onDisk == sent: // the client writes text literally after all

@@ -197,8 +197,8 @@ func (n npmPackage) includes(path string) bool {
 	if n.name == "" {
 		return true
 	}
-	beside := filepath.Dir(path) // the program may be a script that starts it
-	folders := []string{filepath.Join(beside, "..", n.name), filepath.Join(beside, "node_modules", n.name)}
+	programDir := filepath.Dir(path) // the program may be a script that starts it
+	folders := []string{filepath.Join(programDir, "..", n.name), filepath.Join(programDir, "node_modules", n.name)}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		folders = append([]string{filepath.Join(filepath.Dir(real), "..")}, folders...)
 	}

@@ -15,7 +15,7 @@ func unsafeKey(settings []setting, contents bool, inside func(setting) bool) str
 		switch {
 		case namesFile(s) && (s.value == "" || inside(s)):
 		case !contents && (s.section == "filter" || s.section == "diff"):
-		case s.section == "alias" && (cmdline.GitReads(s.key) || cmdline.GitReads(strings.ToLower(s.name))), // git may let it hide a subcommand that it is about to give up
+		case s.section == "alias" && (cmdline.GitReads(s.key) || cmdline.GitReads(strings.ToLower(s.name))), // git may let an alias replace a deprecated subcommand
 			(s.section == "branch" || s.section == "tag") && s.key == "sort" && strings.Contains(strings.ToLower(s.value), "signature"), // gpg checks it
 			namesFile(s), !harmlessSection(s.section), !harmlessKey(s.section, s.key):
 			return s.section + "." + s.key
@@ -42,7 +42,7 @@ func harmlessSection(section string) bool {
 	}, section)
 }
 
-// harmlessKey reports whether a key makes git start nothing while it only reads.
+// harmlessKey reports whether a key is harmless: git starts no program because of it while git only reads.
 func harmlessKey(section, key string) bool {
 	switch section {
 	case "core":

@@ -47,7 +47,7 @@ func (m *Memory) Path() string {
 	return m.kept.file.Path
 }
 
-// Check returns the error for which the file cannot be used.
+// Check returns an error if the file cannot be used.
 func (m *Memory) Check() error {
 	if m.kept == nil {
 		return nil
@@ -57,10 +57,10 @@ func (m *Memory) Check() error {
 }
 
 // keysOf returns the keys under which a call can be remembered. If they do not cover the whole call,
-// but is the reason, and remembering the keys does not allow the call. Commands have keys for the
+// whyNot is the reason, and remembering the keys does not allow the call. Commands have keys for the
 // programs that they run, web requests for their host, and other tools for their name; outside the
 // workspace, the path is part of the key.
-func (j *judgment) keysOf(spec tools.Spec, plan tools.Plan) (keys []string, but string) {
+func (j *judgment) keysOf(spec tools.Spec, plan tools.Plan) (keys []string, whyNot string) {
 	if !j.keyed {
 		j.keys, j.unkeyed = j.findKeys(spec, plan)
 		j.keyed = true
@@ -68,7 +68,7 @@ func (j *judgment) keysOf(spec tools.Spec, plan tools.Plan) (keys []string, but 
 	return j.keys, j.unkeyed
 }
 
-func (j *judgment) findKeys(spec tools.Spec, plan tools.Plan) (keys []string, but string) {
+func (j *judgment) findKeys(spec tools.Spec, plan tools.Plan) (keys []string, whyNot string) {
 	name := spec.FullName()
 	if plan.Address != "" {
 		u, err := url.Parse(plan.Address)
@@ -94,9 +94,9 @@ func (j *judgment) findKeys(spec tools.Spec, plan tools.Plan) (keys []string, bu
 	}
 	if plan.Command.TemplateArguments != nil { // a custom tool
 		if j.namesOutside(cmdline.Command{Args: plan.Command.TemplateArguments}, j.newWorkDirs(plan.Command.Dir)) {
-			but = cannotBeRemembered(strings.Join(plan.Command.TemplateArguments, " "))
+			whyNot = cannotBeRemembered(strings.Join(plan.Command.TemplateArguments, " "))
 		}
-		return []string{name}, but
+		return []string{name}, whyNot
 	}
 	program := plan.Command.Program
 	switch {
@@ -113,10 +113,10 @@ func (j *judgment) findKeys(spec tools.Spec, plan tools.Plan) (keys []string, bu
 		// other commands of the chain have.
 		switch {
 		case j.namesOutside(c, dirs):
-			but = cmp.Or(but, cannotBeRemembered(c.Source)+": it concerns a path outside the workspace")
+			whyNot = cmp.Or(whyNot, cannotBeRemembered(c.Source)+": it concerns a path outside the workspace")
 			continue
 		case c.Key == "" || len(c.Demands) > 0 || !known:
-			but = cmp.Or(but, cannotBeRemembered(c.Source))
+			whyNot = cmp.Or(whyNot, cannotBeRemembered(c.Source))
 			continue
 		}
 		keys = append(keys, name+" "+c.Key)
@@ -124,7 +124,7 @@ func (j *judgment) findKeys(spec tools.Spec, plan tools.Plan) (keys []string, bu
 	if dir := j.leads(plan.Command.Dir); len(keys) > 0 && !j.contains(dir) { // outside the workspace, the same name may be another program
 		keys = append(keys, name+" in "+filepath.ToSlash(dir))
 	}
-	return keys, but
+	return keys, whyNot
 }
 
 // asksEachTime is why a question cannot be answered for later calls.
@@ -141,11 +141,11 @@ func (j *judgment) notRemembered(call tools.Call, spec tools.Spec, plan tools.Pl
 	if AsksAgain(rule) {
 		return asksEachTime
 	}
-	keys, but := j.keysOf(spec, plan)
-	if but == "" && j.memory.allowsAll(j, call, keys) != tools.Once {
+	keys, whyNot := j.keysOf(spec, plan)
+	if whyNot == "" && j.memory.allowsAll(j, call, keys) != tools.Once {
 		return "eca asks although this is remembered"
 	}
-	return but
+	return whyNot
 }
 
 // namesOutside reports whether an argument of a command may name a file outside the workspace.
@@ -199,8 +199,8 @@ func (m *Memory) allows(j *judgment, call tools.Call, spec tools.Spec, plan tool
 	}) {
 		return tools.Once // without resolving its arguments
 	}
-	keys, but := j.keysOf(spec, plan)
-	if but != "" {
+	keys, whyNot := j.keysOf(spec, plan)
+	if whyNot != "" {
 		return tools.Once
 	}
 	return m.allowsAll(j, call, keys)
@@ -241,7 +241,7 @@ func (m *Memory) remember(j *judgment, call tools.Call, spec tools.Spec, plan to
 // inSandboxKey is remembered for a workspace in whose sandbox commands run without a question.
 const inSandboxKey = "sandbox: commands of this workspace may run without a question"
 
-// offeredKey is remembered after that was offered to the user.
+// offeredKey is remembered for a workspace whose user was offered the decision inSandboxKey.
 const offeredKey = "sandbox: offered to run commands without a question"
 
 // inSandbox reports whether the user chose to run commands in the sandbox without a question.

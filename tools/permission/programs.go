@@ -135,7 +135,7 @@ func builtin(name string) bool {
 	return false
 }
 
-// starts returns the programs that a program which only reads starts itself.
+// starts returns the programs that a read-only program starts.
 func starts(name string) []string {
 	switch name {
 	case "xargs":

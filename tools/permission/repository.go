@@ -41,7 +41,7 @@ func (j repositories) gitReads(c cmdline.Command, l *workDirs) (ok bool, why str
 // maxRepositories bounds the number of submodules that are judged.
 const maxRepositories = 100
 
-// enter applies a cd like places.enter, and also knows cd to the top of the repository.
+// enter applies a cd like workDirs.enter, and also handles a cd to the top of the repository.
 func (j *judgment) enter(l *workDirs, c cmdline.Command) bool {
 	if c.Name != "cd" || c.Effect != cmdline.Reads || len(c.Paths) != 1 || !c.Paths[0].Top {
 		return l.enter(c)

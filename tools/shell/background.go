@@ -229,18 +229,18 @@ func (j *Jobs) Output(id string) (job tools.Job, list []tools.JobLine, ok bool) 
 // Watch calls changed after each change of a job's state, until ctx ends. Changes during a call are
 // combined into one.
 func (j *Jobs) Watch(ctx context.Context, changed func()) {
-	hear := make(chan struct{}, 1)
+	wake := make(chan struct{}, 1)
 	j.mu.Lock()
-	j.watchers[hear] = true
+	j.watchers[wake] = true
 	j.mu.Unlock()
 	defer func() {
 		j.mu.Lock()
-		delete(j.watchers, hear)
+		delete(j.watchers, wake)
 		j.mu.Unlock()
 	}()
 	for {
 		select {
-		case <-hear:
+		case <-wake:
 			changed()
 		case <-ctx.Done():
 			return
@@ -249,9 +249,9 @@ func (j *Jobs) Watch(ctx context.Context, changed func()) {
 }
 
 func (j *Jobs) changedLocked() {
-	for hear := range j.watchers {
+	for wake := range j.watchers {
 		select {
-		case hear <- struct{}{}:
+		case wake <- struct{}{}:
 		default:
 		}
 	}
@@ -342,7 +342,7 @@ func (j *Jobs) jobsOf(chatID string) []tools.Job {
 type capped struct {
 	f *os.File
 
-	mu        sync.Mutex // guards left
+	mu        sync.Mutex // guards remaining
 	remaining int
 }
 

@@ -235,8 +235,8 @@ func (o Options) runOnce(ctx context.Context, call tools.Call, spec proc.Spec, t
 	return r, nil
 }
 
-// what describes the access that the sandbox refused; empty if it refused none.
-func (r attempt) what() string {
+// describeRefusal describes the access that the sandbox refused; empty if it refused none.
+func (r attempt) describeRefusal() string {
 	if addresses := append(slices.Clone(r.refused), r.private...); len(addresses) > 0 {
 		return "connection to " + strings.Join(addresses, ", ") + " refused"
 	}
@@ -245,7 +245,7 @@ func (r attempt) what() string {
 
 // sandboxStop returns the refused access as data.
 func (r attempt) sandboxStop() event.SandboxStop {
-	text, _, _ := strings.Cut(r.what(), " refused")
+	text, _, _ := strings.Cut(r.describeRefusal(), " refused")
 	s := event.SandboxStop{Text: text}
 	addresses := append(slices.Clone(r.refused), r.private...)
 	if len(addresses) == 0 && r.refusal.host != "" {
@@ -333,7 +333,7 @@ const (
 // askAndRetry asks the user about a refused access, and runs the command again if the user allows it. A
 // line of the result states the outcome.
 func (o Options) askAndRetry(ctx context.Context, call tools.Call, e execution, programs []string, known exceptions, first attempt, out tools.Sink) (attempt, error) {
-	what := first.what()
+	what := first.describeRefusal()
 	if what == "" {
 		return first, nil
 	}
@@ -402,7 +402,7 @@ func (o Options) askAndRetry(ctx context.Context, call tools.Call, e execution, 
 		return second, err
 	}
 	second = note(second, firstRun+what+"; the user allowed it, and this is the output of the second run", decided)
-	if again := second.what(); again != "" {
+	if again := second.describeRefusal(); again != "" {
 		second = note(second, again+hint, second.sandboxStop())
 	}
 	return second, nil
