@@ -25,9 +25,9 @@ type point struct {
 // ended reports whether the state after the command was recorded.
 func (p point) ended() bool { return !p.Ended.IsZero() }
 
-// maxDuration is slightly more than the time limit of shell_command (tools/shell); custom tools may run
-// longer. If the end of a command has not been recorded by then, eca assumes that its process died.
-const maxDuration = 15 * time.Minute
+// maxDuration is slightly more than the time limit of a custom tool, the longest of all commands
+// (tools/shell). If the end of a command has not been recorded by then, its process died.
+const maxDuration = 65 * time.Minute
 
 // until returns the time by which the command had ended.
 func (p point) until() time.Time {
