@@ -68,10 +68,26 @@ func (e *Error) providerError() *llm.Error {
 // pace returns a function that waits until the next delta of a step is due. A late delta does not
 // delay those after it, so that a step with a delay of 1 ms sends 1,000 deltas a second.
 func pace(s *Step) func(context.Context) error {
-	due := time.Now()
+	if s.Delay <= 0 {
+		return func(ctx context.Context) error { return ctx.Err() }
+	}
+	ticks := time.NewTicker(s.Delay).C
+	var began time.Time
+	sent, due := 0, 0
 	return func(ctx context.Context) error {
-		due = due.Add(s.Delay)
-		return llm.Sleep(ctx, time.Until(due))
+		for sent == due {
+			select {
+			case now := <-ticks: // ticks that nobody received are lost, so they cannot be counted
+				if began.IsZero() {
+					began = now.Add(-s.Delay)
+				}
+				due = int((now.Sub(began) + s.Delay/2) / s.Delay)
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		sent++
+		return nil
 	}
 }
 
