@@ -31,7 +31,7 @@ func (k *checkup) checkState(context.Context) []doctor.Finding {
 		}
 		out = append(out, doctor.Found(status, name, "%s", text))
 	}
-	slices.SortFunc(out, func(a, b doctor.Finding) int { return strings.Compare(b.Subject, a.Subject) })
+	slices.SortStableFunc(out, func(a, b doctor.Finding) int { return strings.Compare(b.Subject, a.Subject) })
 	return out
 }
 

@@ -105,7 +105,7 @@ func (o *Outputs) remove(age time.Duration, newest int) {
 			files = append(files, kept{filepath.Join(o.dir, e.Name()), info.Size(), info.ModTime()})
 		}
 	}
-	slices.SortFunc(files, func(a, b kept) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.path, b.path)) })
+	slices.SortStableFunc(files, func(a, b kept) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.path, b.path)) })
 	total := int64(0)
 	for i, f := range files { // newest first
 		if total += f.size; i >= newest && (total > maxKept || now.Sub(f.at) > age) {

@@ -210,7 +210,7 @@ func (f *Files) Clean(ctx context.Context, age time.Duration) error {
 		}
 		list = append(list, u)
 	}
-	slices.SortFunc(list, func(a, b used) int { return b.at.Compare(a.at) })
+	slices.SortStableFunc(list, func(a, b used) int { return b.at.Compare(a.at) })
 	var total int64
 	for _, u := range list {
 		if total += u.size; total > maxTotal {

@@ -148,7 +148,7 @@ func (v *view) describe() []llm.Provider {
 			})
 		}
 	}
-	slices.SortFunc(out, func(a, b llm.Provider) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortStableFunc(out, func(a, b llm.Provider) int { return strings.Compare(a.ID, b.ID) })
 	return out
 }
 

@@ -137,7 +137,7 @@ func (s *Store) walk(ctx context.Context) (items []item, total int64, err error)
 			}
 		}
 	}
-	slices.SortFunc(items, func(a, b item) int { return a.time.Compare(b.time) })
+	slices.SortStableFunc(items, func(a, b item) int { return a.time.Compare(b.time) })
 	return items, total, nil
 }
 

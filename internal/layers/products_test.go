@@ -73,7 +73,8 @@ func TestProducts(t *testing.T) {
 
 // TestSizes builds our programs as they are released. The cause of megabytes more is often one
 // call: a program that can run templates, or that looks up methods by names, keeps every
-// method of every type.
+// method of every type. slices.SortFunc takes 9 KB more for each type of element than
+// slices.SortStableFunc, which is fast enough for most lists.
 func TestSizes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT TESTED: sizes of programs; the run without -short builds them")

@@ -80,7 +80,7 @@ func (m *meter) list() []metric {
 	for _, known := range m.metrics {
 		out = append(out, *known)
 	}
-	slices.SortFunc(out, func(a, b metric) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(out, func(a, b metric) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 

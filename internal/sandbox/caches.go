@@ -234,7 +234,7 @@ func (c Caches) Trim(limit int64) error {
 	if err != nil {
 		return fmt.Errorf("private caches: %w", err)
 	}
-	slices.SortFunc(files, func(a, b file) int { return a.time.Compare(b.time) })
+	slices.SortStableFunc(files, func(a, b file) int { return a.time.Compare(b.time) })
 	for _, f := range files {
 		if total <= limit {
 			break

@@ -87,7 +87,7 @@ func compileSet(name string, set map[string]config.ApprovalRule, restricts bool,
 		}
 		out = append(out, r)
 	}
-	slices.SortFunc(out, func(a, b rule) int { return strings.Compare(a.selector, b.selector) })
+	slices.SortStableFunc(out, func(a, b rule) int { return strings.Compare(a.selector, b.selector) })
 	return out
 }
 
