@@ -270,7 +270,7 @@ type ToolCall struct {
 	Approval       *Approval      `json:"approval" doc:"Which calls run, need approval, or are denied. Name a tool as server__tool, name a native tool without its server, or name a whole server."`
 	Unasked        string         `json:"unasked" default:"reads" enum:"off reads workspace" strict:"true" wrong:"off" trust:"stricter" doc:"Which shell commands run without asking when no rule names them. off: none. reads: those that only read, in the read-only sandbox. workspace: also those that stay in the workspace's sandbox, and file tools that change files of the workspace. A workspace's file can only make it stricter."`
 	Sandbox        string         `json:"sandbox" default:"auto" enum:"off auto on required" strict:"true" doc:"Which commands and custom tools run in the sandbox. off: none. auto: those that the user did not approve by hand. on: all, and hooks. required: like on, but nothing runs where the system cannot enforce the sandbox."`
-	SandboxNetwork SandboxNetwork `json:"sandboxNetwork" default:"false" doc:"Whether commands that run in the sandbox because of on or required reach the network; or the hosts that sandboxed commands without network reach."`
+	SandboxNetwork SandboxNetwork `json:"sandboxNetwork" default:"false" doc:"Whether commands that you or your rules allow reach the network if toolCall.sandbox is on or required; as an object, the hosts that sandboxed commands without network reach."`
 	SandboxHosts   []string       `json:"sandboxHosts" doc:"Hosts that sandboxed commands without network reach through eca's proxy." each:"A host, *.suffix for all below one, or @npm, @pypi, @go, @crates."`
 	SandboxPorts   []int          `json:"sandboxPorts" doc:"Ports of this machine that sandboxed commands without network can reach." each:"A port."`
 	SandboxCaches  string         `json:"sandboxCaches" default:"private" enum:"private shared" strict:"true" doc:"The caches of build tools for sandboxed commands that the user did not approve by hand. private: caches of the workspace. shared: yours."`
@@ -328,7 +328,7 @@ type Approval struct {
 
 // ApprovalRule narrows a selector to calls whose arguments match.
 type ApprovalRule struct {
-	ArgsMatchers map[string][]string `json:"argsMatchers" doc:"Patterns by argument, of which one must match the whole argument." each:"Patterns for this argument.|A pattern, as in Java."`
+	ArgsMatchers map[string][]string `json:"argsMatchers" doc:"Patterns by argument. The rule applies if one of them matches the whole value of its argument." each:"Patterns for this argument.|A pattern, as in Java."`
 }
 
 // UnaskedCommands returns toolCall.unasked for an agent. Unknown values count as off.

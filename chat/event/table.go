@@ -46,8 +46,8 @@ func (b ToolFinished) row() row    { return row{kind: "tool_finished", begins: t
 
 func (b ToolRejected) row() row { return row{kind: "tool_rejected", begins: true, clientID: b.CallID} }
 
-// Tokens and cost of a request. With a `purpose`, a side request. With the purpose `subagent`, a
-// request of a subagent's chat, which contains the event too.
+// Tokens and cost of a request. If `purpose` is set, it is a side request. With the purpose
+// `subagent`, it is a request of a subagent's chat, whose log contains the event too.
 func (b UsageReported) row() row { return row{kind: "usage", interleaves: b.Purpose != ""} }
 
 // The chat's title.
@@ -67,8 +67,8 @@ func (TurnFinished) row() row { return row{kind: "turn_finished"} }
 // `movedTo` is the new path.
 func (FileChanged) row() row { return row{kind: "file_changed"} }
 
-// Before a command whose changes a rollback can undo, and again after it, with `ended`. `roots`
-// lists the folders, each with the name of its undo point (`record`).
+// Recorded before a command whose changes a rollback can undo, and again after it, then with
+// `ended`. `roots` lists the folders, each with the name of its undo point (`record`).
 func (UndoPoint) row() row { return row{kind: "undo_point"} }
 
 // A mark that the user set.

@@ -55,7 +55,7 @@ func loginCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *c
 			return knownProvider(d, args[0], err)
 		},
 	}
-	cmd.Flags().StringVar(&method, "method", "", "how to log in: api-key, oauth (in a browser) or device (with a code); default: the only one, or to be chosen")
+	cmd.Flags().StringVar(&method, "method", "", "how to log in: api-key, oauth (in a browser) or device (with a code); default: the provider's only method, or eca asks")
 	return cmd
 }
 

@@ -90,7 +90,8 @@ func pairCommand(f *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		Use: "pair", Short: "Make a token for a device", Args: cobra.NoArgs,
 		Long: `Makes a token for a device, and shows it once, as a link and as a QR code.
 
-The token must be used within ten minutes. After that, it belongs to the device until you revoke it.`,
+A device must use the token within ten minutes; from then on, the token belongs to this device until
+you revoke it.`,
 		RunE: func(*cobra.Command, []string) error {
 			var r remote.Rights
 			if err := usage.Choice("rights", rights, remote.Watch.String(), remote.Control.String(), remote.Trust.String()); err != nil {

@@ -21,8 +21,8 @@ signatures of their definitions, as many as fit into a budget of tokens (four by
 see the same map through the tool repo_map.
 
 --focus names files, directories or definitions; related files come first.
---query lists definitions instead of a map, best first: those with a name (AddItem), a name in
-something (Basket.AddItem), or words of a name ("add item").
+--query lists definitions instead of a map, best first: those with this name
+(AddItem), with this qualified name (Basket.AddItem), or whose name has these words ("add item").
 --json prints all files, best first, each with its rank and all its definitions; with
 --query all definitions that were found.`
 

@@ -29,8 +29,8 @@ const statsHelp = `Counts the tool calls of stored chats. Nothing leaves this ma
   denied                  by the configuration or a hook
   invalid                 of a tool that does not exist, or with arguments that do not fit
 
-A call counts only in the total if its turn was stopped before the call ran and before you were asked
-about it. A call that was stopped while it ran counts as one that ran.
+A call whose turn was stopped before it ran, and before you were asked about it, counts only in the
+total. A call that was stopped while it ran counts as one that ran.
 
 With --json, one document: {total, chats}. The total, and each chat with its id and title, has
 {calls, unasked, rules, asked, approved, rejected, unanswered, noUserToAsk, denied, invalid,
