@@ -178,7 +178,7 @@ func (s *session) loop(ctx, inner context.Context, results <-chan arrival, state
 				s.warn(s.c.setState(inner, s.doc.Run, State{StateStopping, context.Cause(ctx).Error()}))
 			}
 		case <-tick.C:
-			if ticks++; ticks%6 == 0 { // attempts that wait or run are refused; lost ones are accepted
+			if ticks++; ticks%6 == 0 { // the servers accept only attempts that were lost, and refuse those that wait or run
 				s.offerAll(inner)
 			}
 			s.report(inner)

@@ -22,8 +22,8 @@ type earlier struct {
 	results  []keptResult  // by id
 	copied   bool          // the file is a copy, so attempts that are not kept are deleted
 
-	lastKey [16]byte // of the last search, because several follow each other for a case
-	lastEnd int      // its result
+	lastKey [16]byte // of the last search, because a case is searched several times in a row
+	lastEnd int      // the result of that search
 }
 
 // keptAttempt is small, because there may be millions.

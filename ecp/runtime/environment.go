@@ -186,10 +186,10 @@ func contains(folder, path string) bool {
 }
 
 // check returns errors in the environment and the hidden tests that can be detected before the
-// scenario runs. servers means that the agent is a server.
-func (s Setup) check(dir string, servers bool) error {
+// scenario runs. isServer means that the agent is a server.
+func (s Setup) check(dir string, isServer bool) error {
 	if e := s.Environment; e != nil {
-		if servers {
+		if isServer {
 			return errors.New("environment: the agent is a server, which runs elsewhere; name a command line as target, or leave the environment out")
 		}
 		for _, path := range slices.Concat(e.Agent.Read, e.Graders.Read) {
