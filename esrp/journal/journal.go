@@ -378,7 +378,7 @@ func (j *Journal) Close() {
 	}
 }
 
-// isDone waits up to most for the end of the goroutine, and reports whether it has ended.
+// isDone waits up to limit for the end of the goroutine, and reports whether it has ended.
 func (j *Journal) isDone(limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
