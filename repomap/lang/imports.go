@@ -10,7 +10,7 @@ import (
 type importing struct {
 	paths    string // keywords before a module, as in `import a.b.C` and `use a::{b, c}`
 	texts    string // keywords before a quoted file name, as in `require("./a")`
-	leading  string // first parts of a module's name that add drops
+	leading  string // first parts of a module's name that are dropped
 	standard string // first parts of standard library modules
 	// qualified means that qualified names anywhere refer to modules: `task::spawn(x)`.
 	qualified bool
