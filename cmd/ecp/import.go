@@ -93,8 +93,8 @@ func importCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-// free returns an error if the manifest exists and must not be replaced.
-func (f *importFlags) free() error {
+// checkUnused returns an error if the manifest exists and must not be replaced.
+func (f *importFlags) checkUnused() error {
 	path := f.path()
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) && !f.force {
 		return errors.Join(err, fmt.Errorf("%s exists; --force replaces it", path))
@@ -131,7 +131,7 @@ func (f *importFlags) write(text []byte, writeFiles func() error) error {
 }
 
 func (f *importFlags) swebench(ctx context.Context, source string, out io.Writer) error {
-	if err := f.free(); err != nil {
+	if err := f.checkUnused(); err != nil {
 		return err
 	}
 	list, err := swebench.Read(ctx, source, f.defaults)
@@ -173,7 +173,7 @@ func (f *importFlags) swebench(ctx context.Context, source string, out io.Writer
 }
 
 func (f *importFlags) harbor(source string, out, errs io.Writer) error {
-	if err := f.free(); err != nil {
+	if err := f.checkUnused(); err != nil {
 		return err
 	}
 	tasks, err := harbor.Tasks(source)

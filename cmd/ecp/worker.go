@@ -67,7 +67,7 @@ func (f *workerFlags) check() error {
 	}
 	switch {
 	case len(f.trust) == 0:
-		return usage.Errorf("--trust is missing: the public key of who submits runs (ecp cluster keys prints it), or any")
+		return usage.Errorf("--trust is missing: the public key of the user who submits runs (ecp cluster keys prints it), or any")
 	case f.jobs < 1:
 		return usage.Errorf("--jobs must be 1 or more")
 	case f.grace < 0:
