@@ -139,7 +139,7 @@ func (w *walker) command(r run) {
 		if base(first.text) != first.text { // any program with that file name
 			inner = opaque
 		}
-		// A wrapper does what its command does.
+		// A wrapper has no key, and does what its command does.
 		c.Key = ""
 		if c.Effect == Unknown && inner == transparent && len(r.demands) == 0 {
 			c.Effect, c.Why = Reads, ""

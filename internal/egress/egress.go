@@ -105,8 +105,8 @@ type Refusal struct {
 // maxRefused is how many refusals are stored for a client.
 const maxRefused = 100
 
-// NewClient registers a command that isAllowed also connect to the given addresses, as host:port. The
-// caller must call Close.
+// NewClient registers a command that may also connect to the given addresses, as host:port. The caller
+// must call Close.
 func (p *Proxy) NewClient(allowed []string) *Client {
 	c := &Client{proxy: p, token: rand.Text(), allowed: allowed}
 	p.mu.Lock()
@@ -259,7 +259,7 @@ func (p *Proxy) serve(c net.Conn) {
 	for _, name := range []string{"Proxy-Connection", "Proxy-Authorization"} {
 		req.Header.Del(name)
 	}
-	req.Close = true // the next request isAllowed be for another host
+	req.Close = true // the next request may be for another host
 	if !p.track(to) {
 		_ = to.Close()
 		return

@@ -152,7 +152,7 @@ func (s *Store) Resume(roots []string) []Outcome {
 	return out
 }
 
-// Due reports whether a search is pending in some workspace folders, whose command has ended.
+// Due reports whether the search of an ended command is pending in any of some workspace folders.
 func (s *Store) Due(roots []string) bool {
 	if s == nil {
 		return false

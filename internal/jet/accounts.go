@@ -114,7 +114,8 @@ func writeNew(path string, data []byte) error {
 // maxSeed bounds the file of an nkey, in bytes.
 const maxSeed = 64 << 10
 
-// ReadSeed reads a file with an nkey, which may be a stream (see safeio.ReadInput). It refuses a file that other users can read.
+// ReadSeed reads a file with an nkey, which may be a stream (see safeio.ReadInput). It refuses a file
+// that other users can read.
 func ReadSeed(ctx context.Context, path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -76,7 +76,7 @@ const (
 	batch      = 512 // number of spans that are sent immediately
 	firstPause = time.Second
 	maxPause   = time.Minute
-	farewell   = time.Second // limit of Close
+	closeTime  = time.Second // limit of Close
 	maxAnswer  = 64 << 10
 )
 
@@ -166,7 +166,7 @@ func (e *Exporter) Close() {
 	e.end()
 	e.work.Wait()
 	if c := e.conf.Swap(nil); c != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), farewell)
+		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 		defer cancel()
 		var signals sync.WaitGroup
 		signals.Go(func() { e.sendSpans(ctx, c) })

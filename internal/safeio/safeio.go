@@ -2,9 +2,8 @@
 // created or may replace at the same time.
 //
 // It reads only regular files, up to a limit, and never blocks on a pipe or a device; the exception is
-// ReadInput, for files that the user names. Writes are
-// atomic: readers see either the old or the new content. Write also syncs the content to the disk
-// before it replaces the file. An Entry keeps its checked folder open: it uses that folder even if
+// ReadInput, for files that the user names. Writes are atomic: readers see either the old or the new
+// content. Write also syncs the content to the disk before it replaces the file. An Entry keeps its checked folder open: it uses that folder even if
 // the path later leads to another one. The package does not decide which paths are allowed, and does
 // not lock files.
 //
