@@ -311,7 +311,7 @@ func (p *printer) binary(cmd *syntax.BinaryCmd) {
 	switch {
 	case pipe:
 		p.dir = before
-	case op == syntax.OrStmt && p.moves != moves: // the left side may have failed in either folder
+	case op == syntax.OrStmt && p.moves != moves: // it is unknown whether the left side changed the folder before it failed
 		p.dir = ""
 	}
 	moves = p.moves
@@ -319,7 +319,7 @@ func (p *printer) binary(cmd *syntax.BinaryCmd) {
 	switch {
 	case pipe:
 		p.dir = before
-	case p.moves != moves: // known only if the right side ran
+	case p.moves != moves: // it is unknown whether the right side ran
 		p.dir = ""
 	case op == syntax.OrStmt:
 		p.dir = reached
