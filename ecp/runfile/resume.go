@@ -76,8 +76,8 @@ func (e *OtherRunError) Error() string {
 	return fmt.Sprintf("%d of its cases%s do not belong to this run: the manifest, a fixture, the agent, the configuration or the judge changed, or --repeat is smaller", e.Cases, example)
 }
 
-// Continue opens the file of a run that ended or was killed. Stopped attempts cannot be found; with
-// retryErrors, neither can those that ended in an error. It fails if another Writer has the file open.
+// Continue opens the file of a run that ended or was killed. Find leaves out stopped attempts and,
+// with retryErrors, those that ended in an error. Continue fails if another Writer has the file open.
 func Continue(path string, retryErrors bool) (*Writer, error) {
 	f, err := Open(path)
 	if err != nil {
