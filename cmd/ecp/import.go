@@ -116,7 +116,8 @@ func (f *importFlags) reads() (out []string, err error) {
 	return out, nil
 }
 
-// write checks the manifest, writes the files that it refers to with writeFiles, and then the manifest.
+// write checks the manifest, calls writeFiles for the files that it refers to, and then writes the
+// manifest.
 func (f *importFlags) write(text []byte, writeFiles func() error) error {
 	if _, problems := runtime.Parse(text, f.path()); len(problems) > 0 {
 		return runtime.Problems(problems)

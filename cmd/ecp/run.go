@@ -229,8 +229,8 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 	return f.verdict(ctx, r)
 }
 
-// maxInMemory is the number of cases up to which a run keeps its results in memory in any case, so that
-// the variants are compared.
+// A run of at most maxInMemory cases always keeps its results in memory, so that the variants are
+// compared.
 const maxInMemory = 10000
 
 // perform runs the cases. It keeps the results in a run file if the flags name one, or if there are too
