@@ -24,8 +24,8 @@ type Rights struct {
 	Publish, DenyPublish, Subscribe []string
 }
 
-// API returns the subjects of operations of JetStream's API on a stream. An operation may have the name
-// of an object after its own.
+// API returns the subjects of operations of JetStream's API on a stream. An operation may be followed
+// by a space and the name of an object.
 func API(stream string, operations ...string) (subjects []string) {
 	for _, operation := range operations {
 		operation, object, ok := strings.Cut(operation, " ")
