@@ -22,10 +22,10 @@ const (
 	importsText
 )
 
-// maxImports is the most imports of a file.
+// maxImports limits the number of imports of a file.
 const maxImports = 500
 
-// imports appends the modules that a file imports, without duplicates, in the order of the file.
+// imports returns the modules that a file imports, without duplicates, in the order of the file.
 // Their parts are separated by slashes. Those that begin with "./" or "../" are relative to the
 // file's folder.
 func (o *outline) imports(included []string) []string {
