@@ -90,7 +90,7 @@ type rawDefinition struct {
 
 // level is a body that the outline is reading.
 type level struct {
-	end    int // index of the closing token
+	end    int // index of the closing token; in OCaml, the column of the first part
 	parent int // index of the definition that it belongs to; -1 if none
 	col    int // column of the definition, for outlines by indentation
 	kind   Kind
