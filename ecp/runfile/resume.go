@@ -329,8 +329,8 @@ func (w *Writer) Keep(k report.Planned) (complete bool, err error) {
 	return complete, w.wrap(err)
 }
 
-// adopt removes attempts from a copy that the new run does not reuse, and renames the others if they have
-// the key of an alias. Then their result is added again.
+// adopt removes from a copied file the attempts that the new run does not reuse. It gives the others
+// their new key if they have that of an alias. Then their result is added again.
 func (w *Writer) adopt(k report.Planned, id int64, all []keptAttempt, reusable int) error {
 	if reusable == len(all) && k.StoredKey == k.Key {
 		return nil

@@ -159,7 +159,7 @@ type Writer struct {
 	next       int64              // id of the next new result
 	earlier    earlier
 	planned    int                   // cases, if the run was continued
-	renamed    map[[16]byte][16]byte // keys of reused cases, to the keys of their aliases in the other run
+	renamed    map[[16]byte][16]byte // by the key of a reused case: its key in the other run, that of an alias
 	spent      spending
 }
 
@@ -403,7 +403,7 @@ func (w *Writer) Close(r *report.Report) error {
 		err = w.commit()
 	}
 	if err == nil && w.changed {
-		// Without readers, the file is then complete without others beside it.
+		// If no process is reading the file, it then needs no other files beside it.
 		_, _ = w.conn.ExecContext(context.Background(), "PRAGMA busy_timeout=0; PRAGMA journal_mode=DELETE")
 	}
 	return w.wrap(errors.Join(err, w.close()))

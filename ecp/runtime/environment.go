@@ -179,7 +179,7 @@ func (r *run) programPath() string {
 	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
-// contains reports whether a path is a folder or something in it.
+// contains reports whether path is the folder itself or in it.
 func contains(folder, path string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && filepath.IsLocal(rel)
