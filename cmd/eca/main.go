@@ -297,8 +297,8 @@ func logger(level string, stderr io.Writer) (*logs, error) {
 		return nil, err
 	}
 	out := &logs{}
-	redactKnown := redact.New().String
-	out.clean.Store(&redactKnown)
+	redactLookalikes := redact.New().String
+	out.clean.Store(&redactLookalikes)
 	out.stderr = redact.Writer(stderr, out.without)
 	var handler slog.Handler = slog.NewTextHandler(out.stderr, &slog.HandlerOptions{Level: l})
 	if people {
