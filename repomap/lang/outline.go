@@ -247,7 +247,7 @@ func (o *outline) formatTokens(from, to int) string {
 
 // appendSignature appends tokens to o.sig, as one line without comments that begins at offset start,
 // and truncates the line if it is too long. It returns the offset of the token with index name, or
-// start if there is none.
+// start if the line does not contain that token.
 func (o *outline) appendSignature(from, to, start, name int) (nameFrom int) {
 	const ellipsis = "…"
 	limit := start + MaxSignature - len(ellipsis)
