@@ -281,8 +281,8 @@ func (w *Writer) Earlier() bool {
 	return len(w.earlier.attempts) > 0
 }
 
-// Has returns the first of the keys under which the file has attempts. Only a file that Reuse created
-// looks further than the first key: a continued run has no aliases.
+// Has returns the first of the keys under which the file has attempts. Unless Reuse created the file,
+// Has tries only the first key: a continued run has no aliases.
 func (w *Writer) Has(keys [][16]byte) ([16]byte, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
