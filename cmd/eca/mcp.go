@@ -302,8 +302,8 @@ func makeAbsolute(s *config.MCPServer) (replaced []string, err error) {
 	return replaced, nil
 }
 
-// perhapsAddress returns an addition to the message about a missing program: what to do if the word is
-// an address. It is empty if the word does not look like one.
+// perhapsAddress returns an addition to the message about a missing program: what to do if the word
+// is an address. It is empty if the word does not look like one.
 func perhapsAddress(word string) string {
 	host, _, _ := strings.Cut(word, "/")
 	if strings.ContainsAny(host, ".:") && !strings.HasPrefix(host, ".") && filepath.Ext(host) != ".exe" {

@@ -277,8 +277,8 @@ func (f *runFlags) openRun(path string, head *report.Report, s streams) (*runfil
 	return runfile.Create(path, head)
 }
 
-// unlessJournal adds advice to the error for a file that is not a run file: what to do if the file is a
-// journal.
+// unlessJournal adds advice to the error for a file that is not a run file: what to do if the file
+// is a journal.
 func unlessJournal(err error) error {
 	if errors.Is(err, runfile.ErrNotRun) {
 		return fmt.Errorf("%w; journals of older versions cannot be continued: start again with --run-file", err)

@@ -48,7 +48,8 @@ type Host interface {
 	// Watch applies changes of configuration files until ctx ends.
 	Watch(ctx context.Context, changed func())
 	Engine() *chat.Engine
-	// CheckAgent returns an error if a turn cannot use an agent. The name "" means the default agent.
+	// CheckAgent returns an error if a turn cannot use an agent. The name "" means the default
+	// agent.
 	CheckAgent(name string) error
 	// CheckModel returns the full id of a model, or an error if the model cannot be used. It may send a
 	// request to the provider.
@@ -113,8 +114,8 @@ func (a *Agent) Close() {
 	a.work.Wait()
 }
 
-// reset begins another conversation (docs/contracts/ecp.md 1.1). It keeps the changes that steps made
-// to the workspace.
+// reset begins another conversation (docs/contracts/ecp.md 1.1). It keeps the changes that steps
+// made to the workspace.
 func (a *Agent) reset(context.Context, json.RawMessage, time.Time) (any, *ecp.Error) {
 	a.deleteChat()
 	return true, nil

@@ -163,7 +163,8 @@ func (t *Task) setting(key string, service map[string]any) (why string) {
 	return ""
 }
 
-// build applies the setting "build" of a compose service, or returns why a manifest cannot express it.
+// build applies the setting "build" of a compose service, or returns why a manifest cannot express
+// it.
 func (t *Task) build(value any) (why string) {
 	folder, _ := value.(string)
 	if settings, ok := value.(map[string]any); ok {

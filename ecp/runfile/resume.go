@@ -77,7 +77,8 @@ func (e *OtherRunError) Error() string {
 }
 
 // Continue opens the file of a run that ended or was killed. Find leaves out stopped attempts and,
-// with retryErrors, those that ended in an error. Continue fails if another Writer has the file open.
+// with retryErrors, those that ended in an error. Continue fails if another Writer has the file
+// open.
 func Continue(path string, retryErrors bool) (*Writer, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -281,8 +282,8 @@ func (w *Writer) Earlier() bool {
 	return len(w.earlier.attempts) > 0
 }
 
-// Has returns the first of the keys under which the file has attempts. Unless Reuse created the file,
-// Has tries only the first key: a continued run has no aliases.
+// Has returns the first of the keys under which the file has attempts. Unless Reuse created the
+// file, Has tries only the first key: a continued run has no aliases.
 func (w *Writer) Has(keys [][16]byte) ([16]byte, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

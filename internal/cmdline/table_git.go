@@ -1,8 +1,8 @@
 package cmdline
 
-// gitReader returns how a subcommand of git parses its arguments. Older versions of git do not accept
-// some abbreviations and some separate values of options. So abbreviations are refused, and so are
-// separate values that begin with a dash, which an older git would take for options.
+// gitReader returns how a subcommand of git parses its arguments. Older versions of git do not
+// accept some abbreviations and some separate values of options. So abbreviations are refused, and
+// so are separate values that begin with a dash, which an older git would take for options.
 func gitReader(sub string) (p program, known bool) {
 	p, known = gitTable(sub)
 	p.noAbbreviations, p.noDash = true, true

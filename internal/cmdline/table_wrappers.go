@@ -76,7 +76,8 @@ func runnersByOption(name string) (p program, known bool) {
 	return p, true
 }
 
-// lossOptions returns a table with the options that decide whether a command loses work irreversibly.
+// lossOptions returns a table with the options that decide whether a command loses work
+// irreversibly.
 func lossOptions(name string) program {
 	p := program{partialTable: true}
 	switch name {

@@ -7,10 +7,10 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Some commands run shell code from their arguments or their input (here called a text) in ways that
-// eca does not follow exactly: a shell that reads a pipe, su -c, parallel. A Program with such a command
-// stays Unresolved. If eca knows the text, it lists the commands in it nevertheless, so that rules and
-// warnings apply to them.
+// Some commands run shell code from their arguments or their input (here called a text) in ways
+// that eca does not follow exactly: a shell that reads a pipe, su -c, parallel. A Program with such
+// a command stays Unresolved. If eca knows the text, it lists the commands in it nevertheless, so
+// that rules and warnings apply to them.
 
 // textLister lists the commands in such texts.
 type textLister struct{ *walker }

@@ -105,8 +105,8 @@ type Refusal struct {
 // maxRefused is how many refusals are stored for a client.
 const maxRefused = 100
 
-// NewClient registers a command that may also connect to the given addresses, as host:port. The caller
-// must call Close.
+// NewClient registers a command that may also connect to the given addresses, as host:port. The
+// caller must call Close.
 func (p *Proxy) NewClient(allowed []string) *Client {
 	c := &Client{proxy: p, token: rand.Text(), allowed: allowed}
 	p.mu.Lock()

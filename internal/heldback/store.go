@@ -59,8 +59,8 @@ type Search struct {
 }
 
 // Begin records, before a command starts, that protected files have to be searched for after it. It
-// returns nil if there is nothing to search: without a store, or without places, as for a command that
-// is not sandboxed.
+// returns nil if there is nothing to search: without a store, or without places, as for a command
+// that is not sandboxed.
 func (s *Store) Begin(p sandbox.Places) (*Search, error) {
 	if s == nil || p.Roots() == nil {
 		return nil, nil //nolint:nilnil // documented

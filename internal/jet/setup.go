@@ -59,8 +59,8 @@ const (
 )
 
 // Setup creates the missing objects of a layout with the given number of replicas, and returns that
-// number. If it is 0, there are three replicas if there are enough servers, otherwise one, and existing
-// streams with fewer get as many.
+// number. If it is 0, there are three replicas if there are enough servers, otherwise one, and
+// existing streams with fewer get as many.
 func (c *Conn) Setup(ctx context.Context, l Layout, replicas int) (used int, err error) {
 	used = replicas
 	if replicas <= 0 {

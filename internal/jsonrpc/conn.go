@@ -273,8 +273,9 @@ func (c *Conn) begin(later func()) {
 	}
 }
 
-// take handles a message: it makes a call cancellable, runs its handler, and replies with the result,
-// the error or the panic of the handler. It returns the part that may wait, if there is one.
+// take handles a message: it makes a call cancellable, runs its handler, and replies with the
+// result, the error or the panic of the handler. It returns the part that may wait, if there is
+// one.
 func (c *Conn) take(ctx context.Context, h Handler, m Message, bad *Error, reply func(Message)) (rest func()) {
 	switch {
 	case m.IsAnswer():

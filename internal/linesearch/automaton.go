@@ -60,7 +60,8 @@ func (a *automaton) reset() {
 }
 
 // find searches the lines of text, the first of which begins at from. It returns a position in the
-// first line that matches, at most the end of that line; -1 if no line matches. The result is meaningless after the automaton became too large.
+// first line that matches, at most the end of that line; -1 if no line matches. The result is
+// meaningless after the automaton became too large.
 func (a *automaton) find(text []byte, from int) int {
 	s := a.start
 	for i := from; i < len(text); {

@@ -87,8 +87,8 @@ func Parse(properties map[string]string, service, version string) (Config, []*Pr
 	return c, p.errs
 }
 
-// knownProperties lists the properties that have an effect, and otel.blrp.schedule.delay: it has none,
-// but its name must not count as a misspelling of otel.bsp.schedule.delay.
+// knownProperties lists the properties that have an effect, and otel.blrp.schedule.delay: it has
+// none, but its name must not count as a misspelling of otel.bsp.schedule.delay.
 func knownProperties() []string {
 	out := []string{
 		"otel.sdk.disabled", "otel.bsp.schedule.delay", "otel.blrp.schedule.delay", "otel.metric.export.interval", "otel.service.name",

@@ -2,9 +2,9 @@
 // credential of a common service. If in doubt, it removes the text.
 //
 // Redactors from New and Known remove every known value of six bytes or more, including its escaped
-// forms in JSON and in the log. They do not find known values in other encodings, and the patterns do
-// not cover the credentials of every service. The time is linear in the length of the text: one pass
-// finds the positions where a secret may be, and the patterns are tried only there.
+// forms in JSON and in the log. They do not find known values in other encodings, and the patterns
+// do not cover the credentials of every service. The time is linear in the length of the text: one
+// pass finds the positions where a secret may be, and the patterns are tried only there.
 package redact
 
 import (

@@ -104,8 +104,8 @@ func Same(before, now fs.FileInfo) bool {
 	return os.SameFile(before, now) && before.ModTime().Equal(now.ModTime()) && before.Size() == now.Size() && before.Mode() == now.Mode()
 }
 
-// Within reports whether path is the folder itself or below it. It compares the paths as they are written:
-// resolve symlinks first.
+// Within reports whether path is the folder itself or below it. It compares the paths as they are
+// written: resolve symlinks first.
 func Within(folder, path string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && filepath.IsLocal(rel)
