@@ -129,7 +129,7 @@ const (
 // ResponseKind is the kind of a frame's body (e2a.md 2).
 type ResponseKind string
 
-// The kinds of responses. Contract 6 describes their bodies.
+// The kinds of responses, with the members of their bodies.
 const (
 	KindComplete             ResponseKind = "e2a.complete"           // result
 	KindChunk                ResponseKind = "e2a.chunk"              // delta_kind, delta

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// Contract 3.1 requires every declared field, including null and empty ones. The tags of the types
-// ensure that, and the methods here encode nil values as empty objects and lists.
+// docs/contracts/e2a.md 3.1 requires every declared field, including null and empty ones. The tags
+// of the types ensure that, and the methods here encode nil values as empty objects and lists.
 
 // Object is a JSON object of free form. Its members keep their original JSON text.
 type Object map[string]json.RawMessage

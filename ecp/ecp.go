@@ -1,5 +1,5 @@
-// Package ecp contains the wire types of the Evaluation Context Protocol, which the agent face and
-// the runtime share.
+// Package ecp contains the wire types of the Evaluation Context Protocol, which packages agent and
+// runtime share.
 //
 // It owns the forms of the three methods and of their JSON-RPC envelope, and the rules for reading
 // the other side's messages (docs/contracts/ecp.md, sections 1.1 to 1.3). It guarantees that

@@ -114,10 +114,10 @@ func (r *release) archives(b *build) error {
 	name := r.archiveName(b.target)
 	files := []file{
 		{"man/eca.1", 0o644, r.manual},
-		{"completions/eca.bash", 0o644, r.complete["bash"]},
-		{"completions/_eca", 0o644, r.complete["zsh"]},
-		{"completions/eca.fish", 0o644, r.complete["fish"]},
-		{"completions/eca.ps1", 0o644, r.complete["powershell"]},
+		{"completions/eca.bash", 0o644, r.completions["bash"]},
+		{"completions/_eca", 0o644, r.completions["zsh"]},
+		{"completions/eca.fish", 0o644, r.completions["fish"]},
+		{"completions/eca.ps1", 0o644, r.completions["powershell"]},
 		{"LICENSE-THIRD-PARTY.txt", 0o644, b.licences},
 	}
 	for program, body := range b.programs {

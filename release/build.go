@@ -124,9 +124,9 @@ func (r *release) describe(ctx context.Context) error {
 	if dirty && !strings.HasSuffix(r.version, "-dev") {
 		return fmt.Errorf("the working tree has changes that are not in v%s; commit or stash them", r.version)
 	}
-	r.complete = map[string][]byte{}
+	r.completions = map[string][]byte{}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if r.complete[shell], err = exec.CommandContext(ctx, program, "completion", shell).Output(); err != nil {
+		if r.completions[shell], err = exec.CommandContext(ctx, program, "completion", shell).Output(); err != nil {
 			return fmt.Errorf("eca completion %s: %w", shell, err)
 		}
 	}

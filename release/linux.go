@@ -32,9 +32,9 @@ func (r *release) installed(b *build, zshDir string) ([]file, error) {
 	return sorted([]file{
 		{"usr/bin/eca", 0o755, b.programs["eca"]},
 		{"usr/share/man/man1/eca.1.gz", 0o644, page.Bytes()},
-		{"usr/share/bash-completion/completions/eca", 0o644, r.complete["bash"]},
-		{"usr/share/zsh/" + zshDir + "/_eca", 0o644, r.complete["zsh"]},
-		{"usr/share/fish/vendor_completions.d/eca.fish", 0o644, r.complete["fish"]},
+		{"usr/share/bash-completion/completions/eca", 0o644, r.completions["bash"]},
+		{"usr/share/zsh/" + zshDir + "/_eca", 0o644, r.completions["zsh"]},
+		{"usr/share/fish/vendor_completions.d/eca.fish", 0o644, r.completions["fish"]},
 		{"usr/share/doc/eca/copyright", 0o644, append([]byte("eca is under the Apache License 2.0. It contains these modules:\n\n"), b.licences...)},
 	}), nil
 }

@@ -35,13 +35,13 @@ func main() {
 
 // release is a release under construction.
 type release struct {
-	root, out string
-	version   string // without "v"
-	commit    string
-	time      time.Time         // of the commit
-	manual    []byte            // eca.1
-	complete  map[string][]byte // completions, by shell
-	sums      map[string]string // SHA-256 of the written files, by name
+	root, out   string
+	version     string // without "v"
+	commit      string
+	time        time.Time         // of the commit
+	manual      []byte            // eca.1
+	completions map[string][]byte // by shell
+	sums        map[string]string // SHA-256 of the written files, by name
 }
 
 func run(ctx context.Context, out, platforms, key, password string) error {
@@ -54,7 +54,7 @@ func run(ctx context.Context, out, platforms, key, password string) error {
 		return err
 	}
 	r := &release{root: root, out: out, version: version(ctx), sums: map[string]string{}}
-	if err := emptied(out); err != nil {
+	if err := prepareDir(out); err != nil {
 		return err
 	}
 	if err := r.describe(ctx); err != nil {
@@ -75,15 +75,15 @@ func run(ctx context.Context, out, platforms, key, password string) error {
 	return r.checksums(key, password)
 }
 
-// emptied creates the directory out, or empties it if it contains an earlier release. It fails if the
-// directory contains anything else.
-func emptied(out string) error {
+// prepareDir creates the directory out, or empties it if it contains an earlier release. It fails if
+// the directory contains anything else.
+func prepareDir(out string) error {
 	entries, err := os.ReadDir(out)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	release := slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == sumsFile }) && !slices.ContainsFunc(entries, os.DirEntry.IsDir)
-	if len(entries) > 0 && !release {
+	isRelease := slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == sumsFile }) && !slices.ContainsFunc(entries, os.DirEntry.IsDir)
+	if len(entries) > 0 && !isRelease {
 		return fmt.Errorf("%s is not empty, and not a finished release; remove it, or choose another directory with -out", out)
 	}
 	if err := os.RemoveAll(out); err != nil {

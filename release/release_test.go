@@ -21,7 +21,7 @@ func newRelease(t *testing.T) *release {
 	return &release{
 		root: "..", out: t.TempDir(), version: "1.2.0-rc.1", commit: "0123456789abcdef",
 		time: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), manual: []byte(".TH ECA 1\n"),
-		complete: map[string][]byte{}, sums: map[string]string{},
+		completions: map[string][]byte{}, sums: map[string]string{},
 	}
 }
 
@@ -155,20 +155,20 @@ func TestOnlyReleasesAreReplaced(t *testing.T) {
 		}
 	}
 	put("eca.zip")
-	if err := emptied(dir); err == nil {
+	if err := prepareDir(dir); err == nil {
 		t.Error("a directory with other files is emptied")
 	}
 	put(sumsFile)
 	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := emptied(dir); err == nil {
+	if err := prepareDir(dir); err == nil {
 		t.Error("a directory with folders is emptied")
 	}
 	if err := os.Remove(filepath.Join(dir, "folder")); err != nil {
 		t.Fatal(err)
 	}
-	if err := emptied(dir); err != nil {
+	if err := prepareDir(dir); err != nil {
 		t.Error(err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {

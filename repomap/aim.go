@@ -113,7 +113,7 @@ func (a *focusResolver) appendDefiners(in []int, l *lang.Language, hash uint64) 
 func (r *focusResolver) indexDefiners() {
 	r.definersFrom = make([]int32, len(r.t.names.distinctiveness)+1)
 	total := int32(0)
-	at := map[*lang.Language]int{} // index in spaces
+	at := map[*lang.Language]int{} // index in r.languages
 	type place struct {
 		lang   *lang.Language
 		folder string

@@ -123,7 +123,7 @@ func (m *modules) resolve(f *file) (out []int32) {
 	return out
 }
 
-// find resolves an import of a file. passed limits how many re-exporting files are followed.
+// find resolves an import of a file, and follows up to maxReexports files that re-export names.
 func (m *modules) find(f *file, dir, name string, maxReexports int) (to int32, ok bool) {
 	family := f.lang.Family()
 	if family == "c" || strings.HasPrefix(name, ".") {
@@ -163,14 +163,14 @@ func (m *modules) find(f *file, dir, name string, maxReexports int) (to int32, o
 
 // reexportedFrom returns the file from which an index file re-exports a name. If the index file does
 // not re-export the name, reexportedFrom returns the index file.
-func (m *modules) reexportedFrom(to int32, name string, passed int) int32 {
+func (m *modules) reexportedFrom(to int32, name string, maxReexports int) int32 {
 	f := m.order[to]
-	if name == "" || passed == 0 || !reexports(f) {
+	if name == "" || maxReexports == 0 || !reexports(f) {
 		return to
 	}
 	for _, from := range f.uses.Imports {
 		if strings.HasSuffix(from, "/"+name) {
-			if next, ok := m.find(f, path.Dir(f.path), from, passed-1); ok && next >= 0 {
+			if next, ok := m.find(f, path.Dir(f.path), from, maxReexports-1); ok && next >= 0 {
 				return next
 			}
 		}
@@ -213,8 +213,8 @@ func (m *modules) nearest(f *file, candidates []int32, parts []string, pathOf fu
 	return to, best > 0
 }
 
-// matchTrailingParts returns how many of the last parts of a module's name a path ends with, and the rest of
-// the path. Folders such as src are not part of a module's name.
+// matchTrailingParts returns how many of the last parts of a module's name are also at the end of a
+// path, and the rest of the path. Folders such as src are not part of a module's name.
 func matchTrailingParts(p string, parts []string) (score int, rest string) {
 	for n := len(parts) - 1; n >= 0 && p != "." && p != ""; {
 		dir, base := path.Split(p)

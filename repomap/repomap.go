@@ -198,8 +198,8 @@ func (x *Index) tree(root string) *tree {
 	return t
 }
 
-// Close writes changed trees to the cache on disk, except one that a Map is still using. A closed Index can still be used, but no longer
-// writes to the cache.
+// Close writes changed trees to the cache on disk, except those that a Map is still using. A closed
+// Index can still be used, but no longer writes to the cache.
 func (x *Index) Close() {
 	x.mu.Lock()
 	var trees []*tree

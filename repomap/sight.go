@@ -15,7 +15,7 @@ type visibility struct {
 	seenBy         []int32 // by file: the last file that sees it, plus one
 	file           int32
 	all            bool // the file has no known imports, so it can mean any name
-	budget         int  // rest of maxSeen
+	budget         int  // how many more imports are followed
 }
 
 func newVisibility(r *ranking) *visibility {
@@ -41,7 +41,7 @@ func newVisibility(r *ranking) *visibility {
 	return s
 }
 
-// startFile makes file i the file that sees is about.
+// startFile selects the file for the following calls of sees.
 func (s *visibility) startFile(i int) {
 	f := s.r.t.order[i]
 	if s.all = len(f.imports) == 0; s.all {

@@ -196,7 +196,7 @@ func decode(data []byte, root string, langs *lang.Languages) (map[string]*file, 
 	return files, nil
 }
 
-// decoder decodes a stored form; bad is set at the first error.
+// decoder decodes a stored form; failed is set at the first error.
 type decoder struct {
 	data   []byte
 	failed bool

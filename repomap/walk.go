@@ -106,10 +106,12 @@ func (l *links) linkImports(r *ranking, i int) {
 
 // useCountFactor returns the factor for the weight of a name that a file uses several times: the
 // square root of the number of uses, at most 4.
-func useCountFactor(uses uint8) float32 { return roots[min(int(uses), len(roots)-1)] }
+func useCountFactor(uses uint8) float32 {
+	return squareRoots[min(int(uses), len(squareRoots)-1)]
+}
 
-// roots has the square roots of 0 to 16.
-var roots = [...]float32{
+// squareRoots has the square roots of 0 to 16.
+var squareRoots = [...]float32{
 	0, 1, 1.4142135623730951, 1.7320508075688772, 2, 2.23606797749979, 2.449489742783178, 2.6457513110645907,
 	2.8284271247461903, 3, 3.1622776601683795, 3.3166247903554, 3.4641016151377544, 3.605551275463989,
 	3.7416573867739413, 3.872983346207417, 4,

@@ -394,7 +394,7 @@ func outcome(c transcript.Call) string {
 	return summary + " (did not run: " + why + ")"
 }
 
-// exportChat writes a chat to the file in to, or to stdout.
+// exportChat writes a chat to the file to[0], or to stdout if to is empty or to[0] is "-".
 func exportChat(ctx context.Context, d *daemon.Daemon, id string, to []string, stdout io.Writer) error {
 	if len(to) == 0 || to[0] == "-" {
 		return d.ExportChat(ctx, id, stdout)

@@ -117,7 +117,7 @@ func (c *execClient) noteUnasked(ctx context.Context, call toolRun) {
 		return
 	}
 	options := []string{approveAll}
-	byHook := call.Permission.Rule == tools.RuleHook // rules and --approve workspace do not overrule a hook
+	byHook := call.Permission.Rule == tools.RuleHook // neither a rule nor the policy of --approve workspace overrules a hook
 	if c.editsHere(call) {
 		options = append(options, approveAutoEdit, approveWorkspace)
 	} else if !byHook && c.runsInSandbox(ctx, call) {

@@ -123,7 +123,7 @@ func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error)
 		return exitFailed, err
 	}
 	chatID, err := c.check(ctx, in.prompt)
-	if err != nil { // it names the cause; whether other notices have arrived yet is a matter of timing
+	if err != nil { // without the early notices: err names the cause, and they may not all have arrived
 		return exitFailed, err
 	}
 	c.showEarlyNotices()

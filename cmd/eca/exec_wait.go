@@ -143,8 +143,8 @@ func (c *execClient) awaiting(what func() string) (stop func()) {
 	return func() { timer.Stop() }
 }
 
-// startServers starts the MCP servers, waits for them, and reports those that are not available. A
-// rule that is meant to restrict a tool that a running server does not have is an error.
+// startServers starts the MCP servers, waits for them, and reports those that are not available. It
+// fails if a rule restricts a tool that a running server does not have.
 func (c *execClient) startServers(run context.Context) error {
 	ctx, cancel := context.WithTimeout(run, serverPatience)
 	defer cancel()

@@ -144,7 +144,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root.SetErr(stderr)
 	flags := root.PersistentFlags()
 	flags.StringVar(&f.logLevel, "log-level", "info", "how much to log to stderr: error, warn, info or debug; without it, most commands log only errors")
-	flags.Lookup("log-level").DefValue = "" // the help would name it, and it only applies to servers
+	flags.Lookup("log-level").DefValue = "" // hide the default from the help, because it only applies to servers
 	flags.BoolVar(&f.verbose, "verbose", false, "log every protocol message to stderr")
 	flags.StringVar(&f.configFile, "config-file", "", "read this file instead of the usual configuration files")
 	flags.StringVar(&f.record, "record", "", "record the models' answers as cassettes into this directory")
@@ -297,8 +297,8 @@ func logger(level string, stderr io.Writer) (*logs, error) {
 		return nil, err
 	}
 	out := &logs{}
-	redactKnown := redact.New().String
-	out.clean.Store(&redactKnown)
+	redactLookalikes := redact.New().String
+	out.clean.Store(&redactLookalikes)
 	out.stderr = redact.Writer(stderr, out.without)
 	var handler slog.Handler = slog.NewTextHandler(out.stderr, &slog.HandlerOptions{Level: l})
 	if people {

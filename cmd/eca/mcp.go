@@ -302,7 +302,8 @@ func makeAbsolute(s *config.MCPServer) (replaced []string, err error) {
 	return replaced, nil
 }
 
-// perhapsAddress adds to a message about a program that does not exist that it may be an address.
+// perhapsAddress returns an addition to the message about a missing program: what to do if the word
+// is an address. It is empty if the word does not look like one.
 func perhapsAddress(word string) string {
 	host, _, _ := strings.Cut(word, "/")
 	if strings.ContainsAny(host, ".:") && !strings.HasPrefix(host, ".") && filepath.Ext(host) != ".exe" {

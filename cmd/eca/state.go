@@ -10,8 +10,9 @@ import (
 	"github.com/seed-dec29ce4/eca/daemon/settings"
 )
 
-// checkState returns an error if eca cannot store chats and keys safely: the directory for them is unknown,
-// is not a directory, cannot be read, or other users can access it. A missing directory is not an error.
+// checkState returns an error if eca cannot store chats and keys safely: the directory for them is
+// unknown, is not a directory, cannot be read, or other users can access it. A missing directory is
+// not an error.
 func checkState(getenv func(string) string) error {
 	if x := getenv("XDG_STATE_HOME"); x != "" && !filepath.IsAbs(x) {
 		return fmt.Errorf("XDG_STATE_HOME must be an absolute path, not %q", x)

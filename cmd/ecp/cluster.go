@@ -24,7 +24,7 @@ func (f *clusterFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.nats, "nats", "", "NATS servers of the cluster: tls://HOST:4222, several with commas")
 	flags.StringVar(&f.nkey, "nkey", "", "file with the nkey of this role (ecp cluster keys makes it)")
-	flags.StringVar(&f.ca, "tls-ca", "", "file with the certificates that the servers' are checked with")
+	flags.StringVar(&f.ca, "tls-ca", "", "file with the certificates to verify the servers' certificates with")
 }
 
 // dial connects as a role.
@@ -73,7 +73,7 @@ func clusterCommand(s streams) *cobra.Command {
 	f.register(runs)
 	cmd.AddCommand(keys, runs)
 	for _, c := range []struct{ name, short, state string }{
-		{"cancel", "End a run: what runs is ended, and nothing else begins", cluster.StateCancelled},
+		{"cancel", "End a run: its running attempts are ended, and no others begin", cluster.StateCancelled},
 		{"pause", "Hand out no more work of a run", cluster.StatePaused},
 		{"resume", "Hand out work of a run that was paused", cluster.StateRunning},
 	} {

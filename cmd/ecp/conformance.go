@@ -22,7 +22,8 @@ func conformanceCommand(s streams) *cobra.Command {
 		Use:   "conformance --target AGENT",
 		Short: "Check that an agent keeps the protocol",
 		Long: `Checks that an agent keeps the protocol: initialize, step and reset, as the reference
-does. With --extended also what else a runtime may rely on; that does not decide.
+does. With --extended it also checks what else a runtime may rely on, which does not change the
+exit code.
 
 Exit codes: 0 it does; 1 it does not; 2 wrong usage.`,
 		Args: cobra.NoArgs,

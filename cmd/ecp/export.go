@@ -22,8 +22,8 @@ func exportCommand(s streams) *cobra.Command {
 		Short: "Write the patches of a run as predictions of SWE-bench",
 		Long: `Writes the agents' patches from a report (ecp run --json-out) as a line of JSON for each instance:
 instance_id, model_name_or_path, model_patch. FORMAT is swebench. The original harness of
-SWE-bench and ecp import swebench --predictions read them. Of several attempts, the one that
-the report shows counts.
+SWE-bench and ecp import swebench --predictions read them. If there were several attempts, the
+patch is from the one that the report shows.
 
 Exit codes: 0; 1 the report lacks a whole patch; 2 wrong usage.`,
 		Args: cobra.ExactArgs(2),

@@ -93,8 +93,8 @@ func importCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-// free returns an error if the manifest exists and must not be replaced.
-func (f *importFlags) free() error {
+// checkUnused returns an error if the manifest exists and must not be replaced.
+func (f *importFlags) checkUnused() error {
 	path := f.path()
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) && !f.force {
 		return errors.Join(err, fmt.Errorf("%s exists; --force replaces it", path))
@@ -116,7 +116,8 @@ func (f *importFlags) reads() (out []string, err error) {
 	return out, nil
 }
 
-// write checks the manifest, writes the files that it refers to with writeFiles, and then the manifest.
+// write checks the manifest, calls writeFiles for the files that it refers to, and then writes the
+// manifest.
 func (f *importFlags) write(text []byte, writeFiles func() error) error {
 	if _, problems := runtime.Parse(text, f.path()); len(problems) > 0 {
 		return runtime.Problems(problems)
@@ -131,7 +132,7 @@ func (f *importFlags) write(text []byte, writeFiles func() error) error {
 }
 
 func (f *importFlags) swebench(ctx context.Context, source string, out io.Writer) error {
-	if err := f.free(); err != nil {
+	if err := f.checkUnused(); err != nil {
 		return err
 	}
 	list, err := swebench.Read(ctx, source, f.defaults)
@@ -173,7 +174,7 @@ func (f *importFlags) swebench(ctx context.Context, source string, out io.Writer
 }
 
 func (f *importFlags) harbor(source string, out, errs io.Writer) error {
-	if err := f.free(); err != nil {
+	if err := f.checkUnused(); err != nil {
 		return err
 	}
 	tasks, err := harbor.Tasks(source)

@@ -229,8 +229,8 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 	return f.verdict(ctx, r)
 }
 
-// maxInMemory is the number of cases up to which a run keeps its results in memory in any case, so that
-// the variants are compared.
+// A run of at most maxInMemory cases always keeps its results in memory, so that the variants are
+// compared.
 const maxInMemory = 10000
 
 // perform runs the cases. It keeps the results in a run file if the flags name one, or if there are too
@@ -277,7 +277,8 @@ func (f *runFlags) openRun(path string, head *report.Report, s streams) (*runfil
 	return runfile.Create(path, head)
 }
 
-// unlessJournal adds to the error for a file that is not a run file what to do if it is a journal.
+// unlessJournal adds advice to the error for a file that is not a run file: what to do if the file
+// is a journal.
 func unlessJournal(err error) error {
 	if errors.Is(err, runfile.ErrNotRun) {
 		return fmt.Errorf("%w; journals of older versions cannot be continued: start again with --run-file", err)

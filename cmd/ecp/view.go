@@ -24,7 +24,7 @@ import (
 const viewHelp = `Shows runs in the browser, page by page, and compares them. RUN is a run file (ecp run
 --run-file) or a JSON report; without one, all run files of the current folder are shown.
 
-With --nats, RUN is the id of a run of a cluster; what it came to up to now is shown.
+With --nats, RUN is the id of a run of a cluster; its results up to now are shown.
 
 It is served to this machine only, at an address with a secret in it, until Ctrl-C.
 

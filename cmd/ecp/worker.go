@@ -67,7 +67,7 @@ func (f *workerFlags) check() error {
 	}
 	switch {
 	case len(f.trust) == 0:
-		return usage.Errorf("--trust is missing: the public key of who submits runs (ecp cluster keys prints it), or any")
+		return usage.Errorf("--trust is missing: the public key of the user who submits runs (ecp cluster keys prints it), or any")
 	case f.jobs < 1:
 		return usage.Errorf("--jobs must be 1 or more")
 	case f.grace < 0:
@@ -100,6 +100,7 @@ func (f *workerFlags) work(ctx context.Context, s streams) error {
 				Version: version, Tools: run.graders(judge), Judge: run.judgeIdentity(), Warn: say, Path: os.Getenv("PATH"), Getenv: os.Getenv, Now: time.Now, NewID: uuid.NewString,
 				Client: network.Client(netclient.Options{HTTP1: true, Connect: settings.Timeout}),
 			}
+			var err error // several runs can be prepared at the same time
 			o.Supervisor, err = os.Executable()
 			return o, func() { judge.Close() }, err
 		},

@@ -15,7 +15,7 @@ func (f *natsFlags) register(c *cobra.Command, urlUsage string) {
 	flags := c.Flags()
 	flags.StringVar(&f.url, "nats", "", urlUsage)
 	flags.StringVar(&f.nkey, "nkey", "", "`FILE` with the nkey for that NATS (esrp keys makes it)")
-	flags.StringVar(&f.ca, "tls-ca", "", "`FILE` with the certificates that the NATS servers' are checked with")
+	flags.StringVar(&f.ca, "tls-ca", "", "`FILE` with the certificates to verify the NATS servers' certificates with")
 }
 
 func (f *natsFlags) access(role string) service.Access {

@@ -214,8 +214,8 @@ func form(name string, doc []byte, typed bool) ([]byte, error) {
 	return out, step("Failed to generate canonical JSON", err)
 }
 
-// fileCommand returns a command that prints the result of form for a file.
-func (f *files) fileCommand(use, short string, form func(name string, doc []byte) (string, error)) *cobra.Command {
+// fileCommand returns a command that prints what render returns for a file.
+func (f *files) fileCommand(use, short string, render func(name string, doc []byte) (string, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -223,7 +223,7 @@ func (f *files) fileCommand(use, short string, form func(name string, doc []byte
 			if err != nil {
 				return err
 			}
-			text, err := form(args[0], doc)
+			text, err := render(args[0], doc)
 			if err != nil {
 				return err
 			}

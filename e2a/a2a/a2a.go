@@ -1,4 +1,4 @@
-// Package a2a is the A2A face: other agents send messages to eca over HTTP and get tasks.
+// Package a2a serves A2A: other agents send messages to eca over HTTP and get tasks.
 //
 // It owns A2A's wire format (1.0, and the names and forms of 0.3: wire.go, legacy.go), tasks and
 // their storage (task.go, store.go, records.go), push notifications (push.go, deliver.go), the

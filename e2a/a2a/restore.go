@@ -26,10 +26,10 @@ const serverEnded = "eca stopped before the task ended. Its output until then is
 
 // restore loads the tasks of the previous server. It marks tasks that were still running as failed,
 // sends the notifications that the previous server did not deliver, and removes tasks whose chats
-// were deleted.
-func (s *Server) restore(knows func(contextID string) (bool, error)) {
+// were deleted. See Options.ChatExists for chatExists.
+func (s *Server) restore(chatExists func(contextID string) (bool, error)) {
 	recs := slices.DeleteFunc(s.records.load(), func(rec record) bool {
-		removed := rec.Chat && knows != nil && s.chatDeleted(rec.Task, knows)
+		removed := rec.Chat && chatExists != nil && s.chatDeleted(rec.Task, chatExists)
 		if removed {
 			s.records.remove(rec.Task.ID)
 		}
@@ -53,13 +53,13 @@ func (s *Server) restore(knows func(contextID string) (bool, error)) {
 
 // chatDeleted reports whether a task's chat was deleted. It returns false if the chats cannot be
 // read, so that the task is kept.
-func (s *Server) chatDeleted(t task, knows func(contextID string) (bool, error)) bool {
-	known, err := knows(t.ContextID)
+func (s *Server) chatDeleted(t task, chatExists func(contextID string) (bool, error)) bool {
+	exists, err := chatExists(t.ContextID)
 	if err != nil {
 		s.opts.Log.Warn("cannot find out whether a task's chat was deleted; keeping the task", "task", t.ID, "err", err)
 		return false
 	}
-	return !known
+	return !exists
 }
 
 // resume notifies the receivers of a restored task's end. It fails a task that was still running.

@@ -39,7 +39,7 @@ func (g *Gateway) Socket() http.Handler {
 }
 
 // converse answers the envelopes of a connection until it ends, which stops their turns. When the
-// service closes, it sends the answers to running work, but waits at most closeGrace for a client
+// service closes, it sends the answers to running work, but waits at most CloseGrace for a client
 // that does not read.
 func (g *Gateway) converse(ctx context.Context, conn *websocket.Conn) {
 	ctx, cancel := context.WithCancel(ctx)

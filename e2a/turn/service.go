@@ -48,7 +48,7 @@ type Host interface {
 	Commands() []command.Offer
 	// CheckModel returns the full id of a model, or an error that names it.
 	CheckModel(ctx context.Context, name string) (id string, err error)
-	// CheckAgent returns why a turn cannot use an agent.
+	// CheckAgent returns an error if a turn cannot use an agent.
 	CheckAgent(name string) error
 	SyncPlugins(ctx context.Context)
 	StartMCPServers(ctx context.Context)

@@ -1,4 +1,4 @@
-// Package agent is the ECP face: it lets an evaluation runtime drive the chat engine.
+// Package agent serves ECP: it lets an evaluation runtime drive the chat engine.
 //
 // It owns the agent's side of the protocol (package ecp) on both transports: lines of JSON on a
 // pair of pipes (Serve) and Streamable HTTP (Handler). A step is a whole turn of the engine, with
@@ -48,7 +48,8 @@ type Host interface {
 	// Watch applies changes of configuration files until ctx ends.
 	Watch(ctx context.Context, changed func())
 	Engine() *chat.Engine
-	// CheckAgent returns why a turn cannot use an agent; "" is the default agent.
+	// CheckAgent returns an error if a turn cannot use an agent. The name "" means the default
+	// agent.
 	CheckAgent(name string) error
 	// CheckModel returns the full id of a model, or an error if the model cannot be used. It may send a
 	// request to the provider.
@@ -115,8 +116,8 @@ func (a *Agent) Close() {
 	a.work.Wait()
 }
 
-// reset begins another conversation (docs/contracts/ecp.md 1.1). It keeps the changes that steps made to the
-// workspace.
+// reset begins another conversation (docs/contracts/ecp.md 1.1). It keeps the changes that steps
+// made to the workspace.
 func (a *Agent) reset(context.Context, json.RawMessage, time.Time) (any, *ecp.Error) {
 	a.deleteChat()
 	return true, nil

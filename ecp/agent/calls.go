@@ -42,10 +42,10 @@ func parse(raw []byte) (list []message, batch bool) {
 	return list, true
 }
 
-// enqueueMessages adds messages that arrived together to the queue, without waiting. The returned function
-// waits for their turn, executes them one after the other, and returns the answers. Notifications and
-// the runtime's own answers get no answer. ordered is false if no message is to be executed, so that
-// the answers need not wait for those to earlier messages.
+// enqueueMessages adds messages that arrived together to the queue, without waiting. The returned
+// function waits for their turn, executes them one after the other, and returns the answers.
+// Notifications and the runtime's own answers get no answer. ordered is false if none of the
+// messages is executed; their answers then need not wait for the answers to earlier messages.
 func (a *Agent) enqueueMessages(ctx context.Context, list []message) (answers func() []ecp.Response, ordered bool) {
 	arrived := a.opts.Now()
 	if !slices.ContainsFunc(list, func(m message) bool { return m.bad == nil && a.method(m.Method) != nil }) {

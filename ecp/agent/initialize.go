@@ -122,7 +122,8 @@ func (a *Agent) waitForTools(ctx context.Context) {
 	}
 }
 
-// shortName returns the name of a tool for runtimes, which has a prefix only for MCP servers.
+// shortName returns the name of a tool as runtimes see it. Only the tools of MCP servers have a
+// prefix.
 func shortName(server, name string) string {
 	if server == tools.Native || server == "" {
 		return name

@@ -70,7 +70,7 @@ func (r *record) output(asked *question) string {
 			parts = append(parts, text)
 		}
 	}
-	if len(parts) > 1 { // blank lines between them are enough
+	if len(parts) > 1 { // only blank lines separate them
 		for i := range parts {
 			parts[i] = strings.TrimSpace(parts[i])
 		}
@@ -112,12 +112,12 @@ func (r *run) toolCalls() []ecp.ToolCall {
 func (r *run) evidence(o outcome) string {
 	rec := r.record
 	var b strings.Builder
-	var made, held []*call
+	var made, notRun []*call
 	for _, c := range rec.calls {
 		if r.wasRun(c) {
 			made = append(made, c)
 		} else {
-			held = append(held, c)
+			notRun = append(notRun, c)
 		}
 	}
 	if len(made) == 0 {
@@ -143,7 +143,7 @@ func (r *run) evidence(o outcome) string {
 		}
 		fmt.Fprintf(&b, "Files changed: %s\n", list)
 	}
-	for _, c := range held {
+	for _, c := range notRun {
 		fmt.Fprintf(&b, "Not run: %s\n", c.name)
 	}
 	if o.asked != nil {

@@ -75,7 +75,7 @@ type session struct {
 	parked   []*entry                      // attempts of lanes whose windows are full
 	early    map[attemptKey]report.Attempt // results of attempts that were not requested yet
 	perLane  map[string]int
-	limits   map[string]int // windows
+	limits   map[string]int // sizes of the windows
 	ready    map[string]bool
 	ended    bool // the plan has no more attempts
 	leading  bool
@@ -148,7 +148,7 @@ func (s *session) loop(ctx, inner context.Context, results <-chan arrival, state
 	}
 	tick := time.NewTicker(max(s.c.lease/6, 50*time.Millisecond))
 	defer tick.Stop()
-	over := ctx.Done()
+	ctxDone := ctx.Done() // nil once ctx has ended
 	var stopping time.Time
 	for ticks := 1; ; {
 		if s.seen >= start { // all results of earlier leaders have been read
@@ -170,20 +170,20 @@ func (s *session) loop(ctx, inner context.Context, results <-chan arrival, state
 		case <-leading:
 			s.leading = true
 			s.offerAll(inner)
-		case <-over:
-			if over = nil; !runtime.OverBudget(ctx) {
+		case <-ctxDone:
+			if ctxDone = nil; !runtime.OverBudget(ctx) {
 				return
 			}
 			if s.leading {
 				s.warn(s.c.setState(inner, s.doc.Run, State{StateStopping, context.Cause(ctx).Error()}))
 			}
 		case <-tick.C:
-			if ticks++; ticks%6 == 0 { // attempts that wait or run are refused; lost ones are accepted
+			if ticks++; ticks%6 == 0 { // the servers accept only attempts that were lost, and refuse those that wait or run
 				s.offerAll(inner)
 			}
 			s.report(inner)
 		}
-		if stopping.IsZero() && (s.state.over() || over == nil) {
+		if stopping.IsZero() && (s.state.over() || ctxDone == nil) {
 			stopping = time.Now()
 		}
 		if !stopping.IsZero() && s.drained(inner, stopping) {

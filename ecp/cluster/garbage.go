@@ -64,9 +64,9 @@ func (c *Cluster) CollectGarbage(ctx context.Context, now time.Time) (g Garbage,
 	return g, nil
 }
 
-// forget removes all data of a run. It removes the document and then the state last: a removal that was
-// interrupted before is repeated, because List finds runs by their documents. A state without a document
-// takes a few bytes and has no effect.
+// forget removes all data of a run, the document and then the state last. List finds runs by their
+// documents, so a removal that was interrupted earlier is repeated the next time. A state without a
+// document takes a few bytes and has no effect.
 func (c *Cluster) forget(ctx context.Context, run string) error {
 	kv, err := c.runs(ctx)
 	if err != nil {

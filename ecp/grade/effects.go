@@ -102,12 +102,12 @@ func few(list []string) string {
 // commandTime is the default time limit of a command.
 const commandTime = 60 * time.Second
 
-// limit returns the time limit of a grader's command, or otherwise if it has none.
-func (s Spec) limit(otherwise time.Duration) time.Duration {
+// limit returns the time limit of a grader's command, or fallback if it has none.
+func (s Spec) limit(fallback time.Duration) time.Duration {
 	if s.TimeoutS > 0 {
 		return time.Duration(min(s.TimeoutS*float64(time.Second), math.MaxInt64/2)) // no overflow
 	}
-	return otherwise
+	return fallback
 }
 
 // gradeCommand runs a command in the workspace and checks its exit code, and its output if there is a

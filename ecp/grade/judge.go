@@ -97,7 +97,7 @@ func tally(votes []Vote) Check {
 		}
 	}
 	n := len(votes)
-	if passed+failed < n && 2*passed <= n && 2*failed < n { // no majority without the votes that are missing because of errors
+	if passed+failed < n && 2*passed <= n && 2*failed < n { // some votes have errors, and neither side has a majority of all votes
 		return Check{Err: lastErr, Votes: votes}
 	}
 	c.Passed = 2*passed > n

@@ -98,8 +98,8 @@ func exists(dir, name string) bool {
 	return err == nil
 }
 
-// compose takes the settings of the only service of a compose file, and returns those that a
-// manifest cannot express.
+// compose applies the settings of the only service of a compose file, and returns an error for each
+// that a manifest cannot express.
 func (t *Task) compose(path string) (problems []error) {
 	data, err := safeio.Read(path, maxTaskFile)
 	if err != nil {
@@ -125,7 +125,7 @@ func (t *Task) compose(path string) (problems []error) {
 	return problems
 }
 
-// setting takes a setting of a compose service, or returns why a manifest cannot express it.
+// setting applies a setting of a compose service, or returns why a manifest cannot express it.
 func (t *Task) setting(key string, service map[string]any) (why string) {
 	value := service[key]
 	text, _ := value.(string)
@@ -142,12 +142,12 @@ func (t *Task) setting(key string, service map[string]any) (why string) {
 			return "it is not an absolute path"
 		}
 	case "command":
-		if idle := strings.Join(words(value), " "); !slices.Contains([]string{"sleep infinity", "sh -c sleep infinity", "bash -c sleep infinity", "tail -f /dev/null"}, idle) {
+		if command := strings.Join(words(value), " "); !slices.Contains([]string{"sleep infinity", "sh -c sleep infinity", "bash -c sleep infinity", "tail -f /dev/null"}, command) {
 			return "the container has no command of its own; start programs in run-tests.sh"
 		}
 	case "environment":
 		for _, w := range words(value) {
-			if name, is, _ := strings.Cut(w, "="); name != "TEST_DIR" || is != "${T_BENCH_TEST_DIR}" && is != "/tests" {
+			if name, v, _ := strings.Cut(w, "="); name != "TEST_DIR" || v != "${T_BENCH_TEST_DIR}" && v != "/tests" {
 				return fmt.Sprintf("a manifest cannot set variables such as %q; set them in the image or in run-tests.sh", name)
 			}
 		}
@@ -163,7 +163,8 @@ func (t *Task) setting(key string, service map[string]any) (why string) {
 	return ""
 }
 
-// build takes the setting build of a compose service.
+// build applies the setting "build" of a compose service, or returns why a manifest cannot express
+// it.
 func (t *Task) build(value any) (why string) {
 	folder, _ := value.(string)
 	if settings, ok := value.(map[string]any); ok {

@@ -91,8 +91,8 @@ func (c *Comparison) Nothing(now *Report) bool {
 	return len(now.Scenarios) > 0 && len(c.Unpaired) == len(now.Scenarios)
 }
 
-// Comparable reports whether a report has one of the variants with these keys. Reports that were
-// written before variants had keys always do.
+// Comparable reports whether a report has one of the variants with these keys. It returns true for
+// reports of versions in which variants had no keys.
 func (r *Report) Comparable(keys []string) bool {
 	_, variants := r.index()
 	return r.SchemaVersion < keyed || slices.ContainsFunc(keys, func(key string) bool { return variants[key] })

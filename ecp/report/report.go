@@ -20,7 +20,8 @@ import (
 )
 
 // SchemaVersion is the version of the keys that eca adds to the reference's reports. In version 1,
-// the key status held what is now verdict (scenarios, attempts) or agent_status (steps). Up to version 2, the id of a scenario was its position in the manifest.
+// the key status held what is now verdict (scenarios, attempts) or agent_status (steps). Up to
+// version 2, the id of a scenario was its position in the manifest.
 const SchemaVersion = 3
 
 // keyed is the first version in which scenarios have stable ids.

@@ -50,7 +50,7 @@ func (s Sample) rate() float64 {
 	return float64(s.Passed) / float64(s.N)
 }
 
-// Sample returns the result as input for statistics. See Sample for place.
+// Sample returns the result as input for statistics. place is its index in the report.
 func (s *Scenario) Sample(place int) Sample {
 	out := Sample{Place: place, Case: s.ID, Aliases: s.Aliases, Group: s.Group, Name: s.Name, Status: s.Status, Unjudged: unjudged(s.Status, s.Errors)}
 	if out.Group == "" {

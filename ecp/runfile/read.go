@@ -257,7 +257,7 @@ func conditions(q report.Query) (where string, args []any) {
 	// not use the indexes and reads all results.
 	var some []string
 	switch q.Status {
-	case report.Passed: // of nearly all tasks: it is found soon
+	case report.Passed: // nearly all tasks have such a result, so it is found soon
 		where += " AND EXISTS (SELECT 1 FROM result r WHERE r.task = t.id AND r.status = 'passed')"
 	case report.Failed, report.Error:
 		some = append(some, "status <> 'passed' AND status = ?")
@@ -265,7 +265,7 @@ func conditions(q report.Query) (where string, args []any) {
 	case report.StatusFlaky:
 		some = append(some, "passed > 0 AND passed < n")
 	}
-	if q.Kind != "" { // of the same result as the status, so nothing has passed with a kind of failure
+	if q.Kind != "" { // one result must have both the status and the kind, and no result that passed has a kind
 		if q.Status == report.Passed {
 			where += " AND FALSE"
 		}

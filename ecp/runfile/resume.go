@@ -22,8 +22,8 @@ type earlier struct {
 	results  []keptResult  // by id
 	copied   bool          // the file is a copy, so attempts that are not kept are deleted
 
-	lastKey [16]byte // of the last search, because several follow each other for a case
-	lastEnd int      // its result
+	lastKey [16]byte // of the last search, because a case is searched several times in a row
+	lastEnd int      // the result of that search
 }
 
 // keptAttempt is small, because there may be millions.
@@ -76,8 +76,9 @@ func (e *OtherRunError) Error() string {
 	return fmt.Sprintf("%d of its cases%s do not belong to this run: the manifest, a fixture, the agent, the configuration or the judge changed, or --repeat is smaller", e.Cases, example)
 }
 
-// Continue opens the file of a run that ended or was killed. Stopped attempts cannot be found; with
-// retryErrors, neither can those that ended in an error. It fails if another Writer has the file open.
+// Continue opens the file of a run that ended or was killed. Find leaves out stopped attempts and,
+// with retryErrors, those that ended in an error. Continue fails if another Writer has the file
+// open.
 func Continue(path string, retryErrors bool) (*Writer, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -281,8 +282,8 @@ func (w *Writer) Earlier() bool {
 	return len(w.earlier.attempts) > 0
 }
 
-// Has returns the first of the keys under which the file has attempts. Only a file that Reuse created
-// looks further than the first key: a continued run has no aliases.
+// Has returns the first of the keys under which the file has attempts. Unless Reuse created the
+// file, Has tries only the first key: a continued run has no aliases.
 func (w *Writer) Has(keys [][16]byte) ([16]byte, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -329,8 +330,8 @@ func (w *Writer) Keep(k report.Planned) (complete bool, err error) {
 	return complete, w.wrap(err)
 }
 
-// adopt removes attempts from a copy that the new run does not reuse, and renames the others if they have
-// the key of an alias. Then their result is added again.
+// adopt removes from a copied file the attempts that the new run does not reuse. It gives the others
+// their new key if they have that of an alias. Then their result is added again.
 func (w *Writer) adopt(k report.Planned, id int64, all []keptAttempt, reusable int) error {
 	if reusable == len(all) && k.StoredKey == k.Key {
 		return nil

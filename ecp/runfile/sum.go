@@ -10,9 +10,9 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// Sum sets the fields of a report that are derived from the results of the selected cases, of which
-// planned are planned. It lists only results that did not pass, and at most report.MaxListed of them;
-// it makes no comparisons.
+// Sum sets the fields of a report that are derived from the results of the selected cases; planned
+// is the number of these cases. It lists only results that did not pass, and at most
+// report.MaxListed of them; it makes no comparisons.
 func (w *Writer) Sum(r *report.Report, planned int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

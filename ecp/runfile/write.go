@@ -1,11 +1,12 @@
 // Package runfile keeps the attempts and results of one run in an SQLite file, from which pages can
 // be read without reading the whole file.
 //
-// Guarantees: results can be read while the run adds others; what was added a fifth of a second ago
-// survives if the process is killed, and the run can be continued; only one Writer at a time has a
-// file open; the size of a page, and of a Writer for a new run, is bounded, regardless of the number
-// of results. The package stores the contents of reports, and only computes the values by which pages
-// are sorted and filtered. It refuses files of other versions. It does not render reports.
+// Guarantees: results can be read while the run adds others; if the process is killed, additions
+// that are older than a fifth of a second survive, and the run can be continued; only one Writer at
+// a time has a file open; the size of a page, and of a Writer for a new run, is bounded, regardless
+// of the number of results. The package stores the contents of reports, and only computes the
+// values by which pages are sorted and filtered. It refuses files of other versions. It does not
+// render reports.
 package runfile
 
 import (
@@ -159,7 +160,7 @@ type Writer struct {
 	next       int64              // id of the next new result
 	earlier    earlier
 	planned    int                   // cases, if the run was continued
-	renamed    map[[16]byte][16]byte // keys of reused cases, to the keys of their aliases in the other run
+	renamed    map[[16]byte][16]byte // by the key of a reused case: its key in the other run, that of an alias
 	spent      spending
 }
 
@@ -390,8 +391,8 @@ func (w *Writer) Spent() (tokens int64, cost float64, unpriced bool) {
 	return w.spent.tokens, w.spent.cost, w.spent.unpriced
 }
 
-// Close completes the file with the report of the run, unless it is nil. If the report has only some of
-// the results of a continued run, the file gets the sums of all of them.
+// Close completes the file with the report of the run, unless r is nil. If the report has only some
+// of the results of a continued run, the file gets the sums of all results.
 func (w *Writer) Close(r *report.Report) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -403,7 +404,7 @@ func (w *Writer) Close(r *report.Report) error {
 		err = w.commit()
 	}
 	if err == nil && w.changed {
-		// Without readers, the file is then complete without others beside it.
+		// If no process is reading the file, it then needs no other files beside it.
 		_, _ = w.conn.ExecContext(context.Background(), "PRAGMA busy_timeout=0; PRAGMA journal_mode=DELETE")
 	}
 	return w.wrap(errors.Join(err, w.close()))

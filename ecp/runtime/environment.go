@@ -179,15 +179,15 @@ func (r *run) programPath() string {
 	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
-// contains reports whether a path is a folder or something in it.
+// contains reports whether path is the folder itself or in it.
 func contains(folder, path string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && filepath.IsLocal(rel)
 }
 
 // check returns errors in the workspace, the environment and the hidden tests that can be detected
-// before the scenario runs. servers means that the agent is a server.
-func (s Setup) check(dir string, servers bool) error {
+// before the scenario runs. isServer means that the agent is a server.
+func (s Setup) check(dir string, isServer bool) error {
 	if s.Workspace != nil && s.Workspace.Copy != "" {
 		info, err := os.Stat(inFolder(dir, s.Workspace.Copy))
 		if err != nil {
@@ -198,7 +198,7 @@ func (s Setup) check(dir string, servers bool) error {
 		}
 	}
 	if e := s.Environment; e != nil {
-		if servers {
+		if isServer {
 			return errors.New("environment: the agent is a server, which runs elsewhere; name a command line as target, or leave the environment out")
 		}
 		if e.Dockerfile != "" {

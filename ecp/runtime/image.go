@@ -64,8 +64,8 @@ func (p *imageExecutor) start(ctx context.Context, grants Grants) error {
 }
 
 // runStarter runs the docker or podman command that keeps the container running, and waits until it is
-// up. A podman container ends with the command that started it, even with --detach, because
-// processes that our commands leave behind are ended.
+// up. A podman container ends with the command that started it, even with --detach, because the
+// processes that a command leaves behind are ended.
 func (p *imageExecutor) runStarter(ctx context.Context, args []string) error {
 	out := &signalled{needle: readyLine, seen: make(chan struct{})}
 	var err error

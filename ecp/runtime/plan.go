@@ -85,27 +85,27 @@ func NewPlan(m *Manifest, o Options) (*Plan, error) {
 	for _, v := range variants {
 		p.variants = append(p.variants, p.resolve(v))
 	}
-	servers := slices.ContainsFunc(p.variants, func(v plannedVariant) bool { return IsURL(v.target) })
-	base := 0
+	anyServer := slices.ContainsFunc(p.variants, func(v plannedVariant) bool { return IsURL(v.target) })
+	perVariant := 0
 	for i, sc := range m.Scenarios {
 		if err := sc.checkImage(); err != nil && !o.Reference {
 			return nil, fmt.Errorf("scenario %q: %w", sc.Name, err)
 		}
 		if sc.Setup.Dataset == "" && !o.Reference {
-			if err := sc.Setup.check(p.ids.dir, servers); err != nil {
+			if err := sc.Setup.check(p.ids.dir, anyServer); err != nil {
 				return nil, fmt.Errorf("scenario %q: %w", sc.Name, err)
 			}
 		}
-		n, err := p.read(i, sc, servers)
+		n, err := p.read(i, sc, anyServer)
 		if err != nil {
 			return nil, err
 		}
-		base += n
+		perVariant += n
 	}
 	p.ids.seen = nil
 	slices.Sort(p.Notes)
 	p.Notes = slices.Compact(p.Notes)
-	p.whole = base * len(variants)
+	p.whole = perVariant * len(variants)
 	p.Total = p.whole
 	if o.Filter != nil {
 		p.Total = 0
@@ -118,8 +118,9 @@ func NewPlan(m *Manifest, o Options) (*Plan, error) {
 	return p, nil
 }
 
-// read reads the dataset of a scenario, and returns the number of cases per variant.
-func (p *Plan) read(i int, sc Scenario, servers bool) (int, error) {
+// read reads the dataset of a scenario, and returns the number of its cases per variant. anyServer
+// means that the agent of a variant is a server.
+func (p *Plan) read(i int, sc Scenario, anyServer bool) (int, error) {
 	if sc.Setup.Dataset == "" || p.opts.Reference {
 		who, err := p.ids.identify(sc, nil)
 		p.cases[i] = []identity{who}
@@ -141,7 +142,7 @@ func (p *Plan) read(i int, sc Scenario, servers bool) (int, error) {
 			p.cases[i][n], err = p.ids.identify(sc, r)
 		}
 		if err == nil {
-			err = filled.Setup.check(p.ids.dir, servers)
+			err = filled.Setup.check(p.ids.dir, anyServer)
 		}
 		if err != nil {
 			return 0, fmt.Errorf("scenario %q: dataset %s, record %d: %w", sc.Name, sc.Setup.Dataset, n+1, err)

@@ -34,7 +34,7 @@ type run struct {
 	mu      sync.Mutex    // guards the fields below
 	results []result      // unless Options.StoreOnly
 	done    int           // cases with a result
-	reused  int           // attempts of an earlier process
+	reused  int           // attempts from an earlier run or the cache
 	agent   *report.Agent // the first self-description
 	tokens  int64
 	cost    float64

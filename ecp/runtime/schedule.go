@@ -108,8 +108,8 @@ func (r *run) jobs(ctx context.Context, p *Plan, before *earlier) iter.Seq[Job] 
 	}
 }
 
-// reuse returns a case with its attempts from the store or the cache, and the numbers of those to
-// make, from 0. Without any, it finishes the case.
+// reuse returns a case with its attempts from the store or the cache, and the numbers of the
+// attempts to make, from 0. If no attempt has to be made, it finishes the case.
 func (r *run) reuse(ctx context.Context, before *earlier, c Case, index int) (open *pending, todo []int) {
 	open = &pending{index: index, c: c, attempts: make([]report.Attempt, c.Repeat)}
 	for n := range int(c.Repeat) {

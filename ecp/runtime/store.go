@@ -37,8 +37,8 @@ type Store interface {
 	// Spent returns what all attempts used. unpriced means that some reported no cost.
 	Spent() (tokens int64, cost float64, unpriced bool)
 
-	// Sum sets the fields of a report that are derived from the results of the selected cases, of which
-	// planned are planned.
+	// Sum sets the fields of a report that are derived from the results of the selected cases;
+	// planned is the number of these cases.
 	Sum(r *report.Report, planned int) error
 }
 

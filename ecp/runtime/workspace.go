@@ -167,10 +167,10 @@ func (w *workspace) changed() ([]grade.Change, error) {
 		return nil, err
 	}
 	var out []grade.Change
-	for path, is := range now {
+	for path, current := range now {
 		if was, ok := w.before[path]; !ok {
 			out = append(out, grade.Change{Path: path, Kind: "added"})
-		} else if was != is {
+		} else if was != current {
 			out = append(out, grade.Change{Path: path, Kind: "modified"})
 		}
 	}

@@ -2,8 +2,8 @@
 // uncertainty, and whether two agents differ.
 //
 // All functions are pure: equal arguments give equal results, even for random draws, which take a
-// seed. No function extrapolates beyond the observations; with too little data, it returns that.
-// The package knows neither reports nor runs.
+// seed. No function extrapolates beyond the observations: if there is too little data, its ok is
+// false. The package knows neither reports nor runs.
 package stats
 
 import (

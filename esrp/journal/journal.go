@@ -369,17 +369,17 @@ func (j *Journal) Close() {
 	}
 	close(j.jobs)
 	j.flush()
-	if j.isDone(j.patience) {
+	if j.waitDone(j.patience) {
 		return
 	}
 	close(j.late)
-	if !j.isDone(lastPatience) {
+	if !j.waitDone(lastPatience) {
 		j.o.Log.Warn("records of the journal were lost at shutdown", "records", len(j.jobs))
 	}
 }
 
-// isDone waits up to most for the end of the goroutine, and reports whether it has ended.
-func (j *Journal) isDone(limit time.Duration) bool {
+// waitDone waits up to limit for the end of the goroutine, and reports whether it has ended.
+func (j *Journal) waitDone(limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {

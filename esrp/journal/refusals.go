@@ -19,7 +19,7 @@ const RefusedInvalid = "invalid"
 
 // announcedCalls tracks the announced calls that have neither run nor been refused.
 type announcedCalls struct {
-	mu     sync.Mutex // guards the field of
+	mu     sync.Mutex // guards byChat
 	byChat map[string]map[string]event.ToolJudged
 }
 

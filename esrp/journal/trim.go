@@ -90,7 +90,7 @@ func (c *Chain) bodiesOf(chatID string) (mine, others map[string]bool, err error
 	return mine, others, nil
 }
 
-// lineage describes the chats of lines.
+// lineage is what the lines say about requests and their chats.
 type lineage struct {
 	chats   map[string]string // by request
 	parents map[string]string // of subagents' chats
@@ -306,7 +306,7 @@ func trimRecord(first uint64, prev string) esrp.Value {
 	)
 }
 
-// sweep removes the bodies that no line refers to, except lines of erased chats.
+// sweep removes the bodies that no line refers to. Lines of erased chats do not count.
 func (c *Chain) sweep() error {
 	byChat, chats, err := c.references()
 	if err != nil {

@@ -266,7 +266,7 @@ func (c *Chain) CheckEnd() error {
 	}
 }
 
-// checkLine checks that the line that a mark refers to exists, unless it has not been written yet.
+// checkLine checks that the line that m describes exists, unless it has not been written yet.
 func (c *Chain) checkLine(m tail) error {
 	f, err := os.Open(filepath.Join(c.dir, m.Segment))
 	if err != nil {

@@ -29,7 +29,8 @@ type Host interface {
 	Roots() []string
 	// CheckModel returns the full id of a model, or an error if the model cannot be used.
 	CheckModel(ctx context.Context, name string) (id string, err error)
-	// CheckAgent returns why a turn cannot use an agent; "" is the default agent.
+	// CheckAgent returns an error if a turn cannot use an agent. The name "" means the default
+	// agent.
 	CheckAgent(name string) error
 	// Unattended decides about a call without asking a user.
 	Unattended(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict

@@ -52,7 +52,7 @@ const headerState = "Esrp-State"
 type state struct {
 	Request  string `json:"request"`           // its request_id
 	Hash     string `json:"hash"`              // of the payload
-	Accepted int64  `json:"accepted"`          //
+	Accepted int64  `json:"accepted"`          // when the request was accepted
 	Started  int64  `json:"started,omitempty"` // start of the first attempt, or 0
 	Keep     int64  `json:"keep"`              // milliseconds for which the answer is kept
 	Attempt  int    `json:"attempt,omitempty"` // number of attempts that started and were not released

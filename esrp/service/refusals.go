@@ -27,7 +27,7 @@ type refusals struct {
 	list []refusedCall
 }
 
-// follow handles the events of a turn until it ends, and hands them to each.
+// follow handles the events of a turn until it ends, and calls each with every event.
 func (r *refusals) follow(ctx context.Context, session *chat.Session, turn string, from event.Seq, each func(event.Body)) error {
 	judged, subagents := map[string]event.ToolJudged{}, map[string]bool{}
 	for ev, err := range session.Events(ctx, from) {

@@ -193,7 +193,7 @@ func (a *attempt) giveUp(last entry) error {
 	return err
 }
 
-// run runs the job and appends its end. wrong is the reason why the request cannot be run, or nil.
+// run runs the job and appends its end. invalid is the reason why the request cannot be run, or nil.
 func (a *attempt) run(r esrp.Request, invalid error) error {
 	ctx, stop := context.WithCancelCause(a.w.ctx)
 	defer stop(nil)

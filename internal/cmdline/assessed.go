@@ -8,7 +8,7 @@ type assessment struct {
 	loose bool
 	judgement
 	forms []string
-	key   string // if nothing else about the command forbids to remember it
+	key   string // unless something else about the command forbids remembering it
 }
 
 // assess judges the words of a command. Most commands of a canonical form have the words that they had
@@ -28,8 +28,8 @@ func (r run) assess(w *walker) *assessment {
 	return a
 }
 
-// covers reports whether an assessment is valid for a command. The words have to be known: the values
-// of others depend on the commands before.
+// covers reports whether an assessment is valid for a command. All words must be known, because the
+// values of unknown words depend on earlier commands.
 func (a *assessment) covers(words []word, loose bool) bool {
 	return a.loose == loose && slices.EqualFunc(a.words, words, func(x, y word) bool {
 		return x.text == y.text && x.known && y.known && x.glob == y.glob && x.top == y.top && x.possible == nil && y.possible == nil

@@ -139,7 +139,7 @@ func (w *walker) command(r run) {
 		if base(first.text) != first.text { // any program with that file name
 			inner = opaque
 		}
-		// A wrapper does what its command does.
+		// A wrapper has no key, and does what its command does.
 		c.Key = ""
 		if c.Effect == Unknown && inner == transparent && len(r.demands) == 0 {
 			c.Effect, c.Why = Reads, ""
@@ -280,10 +280,10 @@ func parseWrapper(name string, args []word) wrapperWords {
 	return own
 }
 
-// skip removes leading operands that are not the command, at most that many. A computed word may
-// become any number of operands.
-func (o *wrapperWords) skip(is func(word) bool, most int) {
-	for ; most > 0 && len(o.operands) > 0 && is(o.operands[0]); most-- {
+// skip removes leading operands that precede the command, up to a limit. A computed word may become
+// any number of operands.
+func (o *wrapperWords) skip(precedes func(word) bool, limit int) {
+	for ; limit > 0 && len(o.operands) > 0 && precedes(o.operands[0]); limit-- {
 		if o.operands[0].loose() || o.operands[0].glob {
 			o.loose = true
 		}

@@ -55,8 +55,8 @@ type nestedText struct {
 //
 // judged is the result of parsing the canonical text. It runs the same commands, with the expanded
 // words as arguments. A program of literal words in lists and pipes is not parsed again: its canonical
-// form only has other quotes, so judged is p itself. Statements keep their line numbers, for the messages of the shell. If there
-// is no canonical form, text is empty and why is the reason.
+// form only has other quotes, so judged is p itself. Statements keep their line numbers, for the
+// messages of the shell. If there is no canonical form, text is empty and why is the reason.
 func (p Program) Canonical(f Form) (text string, judged Program, why string) {
 	if p.tree == nil {
 		return "", Program{}, p.Unresolved
@@ -311,7 +311,7 @@ func (p *printer) binary(cmd *syntax.BinaryCmd) {
 	switch {
 	case pipe:
 		p.dir = before
-	case op == syntax.OrStmt && p.moves != moves: // the left side failed somewhere
+	case op == syntax.OrStmt && p.moves != moves: // it is unknown whether the left side changed the folder before it failed
 		p.dir = ""
 	}
 	moves = p.moves
@@ -319,7 +319,7 @@ func (p *printer) binary(cmd *syntax.BinaryCmd) {
 	switch {
 	case pipe:
 		p.dir = before
-	case p.moves != moves: // if the right side ran
+	case p.moves != moves: // it is unknown whether the right side ran
 		p.dir = ""
 	case op == syntax.OrStmt:
 		p.dir = reached

@@ -59,7 +59,7 @@ func (p *printer) parameter(e *syntax.ParamExp) string {
 		p.none("it uses $" + name)
 		return ""
 	}
-	if name == "?" { // of a failed redirection, or after a substitution
+	if name == "?" { // shells differ after a failed redirection, and after a substitution
 		p.bashOnly("$?")
 	}
 	if e.Index != nil {

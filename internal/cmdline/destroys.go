@@ -33,7 +33,7 @@ func (c *Command) loses(l loss) { c.Destroys, c.Deletes, c.Discards = l.why, l.d
 func losses(name string, args []word) loss {
 	switch name = base(name); name {
 	case "rm":
-		g := losers(name).parse(args)
+		g := lossOptions(name).parse(args)
 		if !g.has("-r") {
 			return loss{}
 		}
@@ -51,7 +51,7 @@ func losses(name string, args []word) loss {
 		}
 		return loss{deletes: texts(starts)}
 	case "rsync":
-		if losers(name).parse(args).has("--delete") {
+		if lossOptions(name).parse(args).has("--delete") {
 			return loss{why: "rsync deletes files that its source does not have"}
 		}
 	case "shred", "wipefs":
@@ -106,7 +106,7 @@ func gitLosses(args []word) loss {
 	if !args[i].known {
 		return loss{why: "eca does not know what git " + sub + " does"}
 	}
-	o := losers("git " + sub).parse(args[i+1:])
+	o := lossOptions("git " + sub).parse(args[i+1:])
 	first := ""
 	if len(o.operands) > 0 {
 		first = o.operands[0].text

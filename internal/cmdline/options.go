@@ -155,7 +155,7 @@ func (p program) option(g *parsedWords, a word, next []word) (used int) {
 		o, found := p.lookup("-" + a.text[j:j+1])
 		if !found {
 			p.unknown(g, a)
-			continue // some of the others may be refused
+			continue // one of the other letters may be a refused option
 		}
 		if o.values == "" {
 			if p.take(g, o, a, word{}, false, nil); o.mark == differs && j+1 == len(a.text) && len(next) > 0 && strings.HasPrefix(next[0].text, "-") {

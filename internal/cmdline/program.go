@@ -280,7 +280,7 @@ func (w *walker) stmts(list []*syntax.Stmt, depth int) {
 func (w *walker) stmt(s *syntax.Stmt, depth int) {
 	if w.nested++; w.nested > maxNested {
 		w.unresolved("it is nested too deep")
-		w.out.tree.unprintable = "it is nested too deep" // which would take long
+		w.out.tree.unprintable = "it is nested too deep" // printing it would take long
 		return
 	}
 	defer func() { w.nested-- }()
@@ -378,13 +378,13 @@ func (w *walker) redirect(r *syntax.Redirect, depth int, input **hereText) {
 	if r.N != nil && strings.Trim(r.N.Value, "0123456789") != "" {
 		w.unresolved("a redirection sets a variable")
 	}
-	standard := r.N == nil && strings.HasPrefix(r.Op.String(), "<") || r.N != nil && strings.Trim(r.N.Value, "0") == "" // input
-	if standard {
+	isStdin := r.N == nil && strings.HasPrefix(r.Op.String(), "<") || r.N != nil && strings.Trim(r.N.Value, "0") == ""
+	if isStdin {
 		*input = nil
 	}
 	if r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
 		text := w.hereDocument(r, depth)
-		if standard {
+		if isStdin {
 			*input = &hereText{text: text, from: r.Word}
 		}
 		return
@@ -413,7 +413,7 @@ func (w *walker) redirect(r *syntax.Redirect, depth int, input **hereText) {
 		if !to.known {
 			name = computedInput
 		}
-		if standard {
+		if isStdin {
 			*input = &hereText{text: name, from: r.Word}
 		}
 	case syntax.DplIn, syntax.DplOut:

@@ -1,15 +1,16 @@
 package cmdline
 
-// gitReader returns how a subcommand of git reads its words. git has known abbreviations of
-// some options only from some version on, and separate values likewise: so nothing is
-// abbreviated, and a separate value is not one that an older git would take for an option.
+// gitReader returns how a subcommand of git parses its arguments. Older versions of git do not
+// accept some abbreviations and some separate values of options. So abbreviations are refused, and
+// so are separate values that begin with a dash, which an older git would take for options.
 func gitReader(sub string) (p program, known bool) {
 	p, known = gitTable(sub)
 	p.noAbbreviations, p.noDash = true, true
 	return p, known
 }
 
-// gitTable has what only reads of each subcommand that can.
+// gitTable returns the options with which a subcommand only reads. It does not know subcommands that
+// always change something.
 func gitTable(sub string) (p program, known bool) {
 	switch sub {
 	case "log", "show", "whatchanged", "rev-list", "diff-tree", "reflog":
@@ -82,7 +83,7 @@ func gitTable(sub string) (p program, known bool) {
 	return program{}, false
 }
 
-// gitHistory chooses commits, and shows them without what they change.
+// gitHistory has the options that select commits and format them, without their changes.
 const gitHistory = `-NUM -n,--max-count=N --skip=N --since=DATE --after=DATE --until=DATE --before=DATE --since-as-filter=DATE --max-age=N --min-age=N --author=P --committer=P --grep-reflog=P --grep=P --all-match
 	--invert-grep -i,--regexp-ignore-case --basic-regexp -E,--extended-regexp -F,--fixed-strings -P,--perl-regexp --remove-empty --merges --no-merges --min-parents=N --max-parents=N --no-min-parents --no-max-parents
 	--first-parent --exclude-first-parent-only --not --all --branches[=P] --tags[=P] --remotes[=P] --glob=P --exclude=P --reflog --single-worktree --ignore-missing --cherry-mark --cherry-pick --left-only --right-only
@@ -91,7 +92,7 @@ const gitHistory = `-NUM -n,--max-count=N --skip=N --since=DATE --after=DATE --u
 	--children --left-right --graph --no-graph --show-linear-break[=TEXT] --decorate[=FORMAT] --no-decorate --decorate-refs=P --decorate-refs-exclude=P --clear-decorations --source --mailmap --use-mailmap --no-mailmap
 	--no-use-mailmap --log-size -q,--quiet --color[=WHEN] --no-color --abbrev[=N] --no-abbrev !--show-signature `
 
-// gitDiff shows what changed, for which git looks at the contents of files.
+// gitDiff has the options that show changes, for which git reads the contents of files.
 const gitDiff = ` -p,-u,--patch -s,--no-patch -U,--unified=N --raw --patch-with-raw --indent-heuristic --no-indent-heuristic --minimal --patience --histogram --anchored=TEXT --diff-algorithm=NAME --stat[=WIDTH] --stat-width=N
 	--stat-name-width=N --stat-count=N --stat-graph-width=N --compact-summary --no-compact-summary --numstat --shortstat -X,--dirstat[=P] --cumulative --dirstat-by-file[=P] --summary --patch-with-stat -z --name-only
 	--name-status --color[=WHEN] --no-color --color-moved[=MODE] --no-color-moved --color-moved-ws=MODE --no-color-moved-ws --word-diff[=MODE] --word-diff-regex=REGEX --color-words[=REGEX] --no-renames --rename-empty

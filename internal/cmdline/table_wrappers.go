@@ -69,15 +69,16 @@ func runnersByOption(name string) (p program, known bool) {
 	case "wget":
 		p.options = "!--use-askpass=X !-e,--execute=X -O=X -o=X -a=X -i=X -P=X -U=X"
 	case "less", "vim", "vi", "ed", "emacs":
-		p.partialTable = false // any option
+		p.partialTable = false // refuse any option
 	default:
 		return program{}, false
 	}
 	return p, true
 }
 
-// losers returns a table with the options that decide whether a command loses work irreversibly.
-func losers(name string) program {
+// lossOptions returns a table with the options that decide whether a command loses work
+// irreversibly.
+func lossOptions(name string) program {
 	p := program{partialTable: true}
 	switch name {
 	case "rm":

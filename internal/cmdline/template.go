@@ -134,7 +134,8 @@ func (t *Template) startOf(w *syntax.Word) *hole {
 	return nil
 }
 
-// placeWord sets the places of the holes in a word; to alone if a hole is the whole word.
+// placeWord sets the places of the holes in a word. A hole that is the whole word gets the place
+// alone.
 func (t *Template) placeWord(w *syntax.Word, alone place) {
 	for _, part := range w.Parts {
 		switch part := part.(type) {

@@ -7,10 +7,10 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Some commands run shell code from their arguments or their input (here called a text) in ways that eca
-// does not follow exactly: a shell that reads a pipe, su -c, parallel. A Program with such a command stays
-// Unresolved. If eca knows the text, it lists the commands in it nevertheless, so that rules and warnings
-// apply to them.
+// Some commands run shell code from their arguments or their input (here called a text) in ways
+// that eca does not follow exactly: a shell that reads a pipe, su -c, parallel. A Program with such
+// a command stays Unresolved. If eca knows the text, it lists the commands in it nevertheless, so
+// that rules and warnings apply to them.
 
 // textLister lists the commands in such texts.
 type textLister struct{ *walker }
@@ -104,7 +104,8 @@ func withoutOption(text, name string) string {
 	return text
 }
 
-// splitName lists the command in a variable that is the name of the command c, as in x='rm y'; $x.
+// splitName lists the command in the value of a variable, if command c consists of that variable and
+// arguments: x='rm y'; $x.
 func (w textLister) splitName(r run, c *Command) {
 	parts := r.words[0].from.Parts
 	p, ok := parts[0].(*syntax.ParamExp)

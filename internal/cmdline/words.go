@@ -10,7 +10,7 @@ import (
 // word is one word of a command.
 type word struct {
 	text  string // without quotes; as written if it is not known
-	known bool   // only globs in it are expanded
+	known bool   // the shell expands at most globs in it
 	glob  bool   // has * or ? that the shell expands
 	top   bool   // the top of the work tree, as git reports it
 	from  *syntax.Word

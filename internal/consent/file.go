@@ -5,10 +5,9 @@
 // A record is one JSON file that only the user can access, and that several processes read and
 // change. Guarantees: changes are serialized among all processes, and each sees all earlier ones;
 // readers see the old content or the new one; a file that cannot be read, or has another version,
-// is an error and is never overwritten, so that nothing counts as agreed to that was not recorded.
-// Only hashes of the values of environment variables are stored. The lock is a file beside the
-// record and is never removed. Other packages decide what needs consent, and what a difference
-// means.
+// is an error and is never overwritten, so that only recorded consent counts. Only hashes of the
+// values of environment variables are stored. The lock is a file beside the record and is never
+// removed. Other packages decide what needs consent, and what a difference means.
 package consent
 
 import (

@@ -105,7 +105,7 @@ type Refusal struct {
 // maxRefused is how many refusals are stored for a client.
 const maxRefused = 100
 
-// NewClient registers a command that isAllowed also connect to the given addresses, as host:port. The
+// NewClient registers a command that may also connect to the given addresses, as host:port. The
 // caller must call Close.
 func (p *Proxy) NewClient(allowed []string) *Client {
 	c := &Client{proxy: p, token: rand.Text(), allowed: allowed}
@@ -259,7 +259,7 @@ func (p *Proxy) serve(c net.Conn) {
 	for _, name := range []string{"Proxy-Connection", "Proxy-Authorization"} {
 		req.Header.Del(name)
 	}
-	req.Close = true // the next request isAllowed be for another host
+	req.Close = true // the next request may be for another host
 	if !p.track(to) {
 		_ = to.Close()
 		return
@@ -280,12 +280,11 @@ func (e refusedError) Error() string { return e.cause }
 
 // dial connects to a host, if that is allowed.
 func (p *Proxy) dial(client *Client, host, port string) (net.Conn, error) {
-	listed := p.Hosts().Contain(host) || client.isAllowed(host, port)
-	if !listed {
+	if !p.Hosts().Contain(host) && !client.isAllowed(host, port) {
 		return nil, refusedError{fmt.Sprintf("eca's sandbox does not let this command connect to %s: the host is not in toolCall.sandboxHosts. Ask the user to list it there, or to approve the command.", net.JoinHostPort(host, port)), true}
 	}
 	_, err := netip.ParseAddr(host)
-	byAddress := err == nil && listed
+	byAddress := err == nil // the user listed or approved the address itself
 	dialer := net.Dialer{Timeout: connectTime, Control: func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
 		if err != nil {

@@ -62,7 +62,7 @@ func (s *Store) moveAway(places sandbox.Places, change sandbox.Change) (Item, er
 	return Item{root, name, filepath.Join(dir, filepath.Base(name))}, nil
 }
 
-// label returns a part of a file's name.
+// label returns the beginning of the name of a folder in the store, made from the name of root.
 func label(root string) string {
 	const most = 60
 	name := strings.Map(func(r rune) rune {

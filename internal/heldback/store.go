@@ -58,8 +58,9 @@ type Search struct {
 	ended  atomic.Bool // finished or cancelled
 }
 
-// Begin records a search for protected files after a command has ended. It returns nil if there is
-// nothing to search: without a store, or without places, as for a command that is not sandboxed.
+// Begin records, before a command starts, that protected files have to be searched for after it. It
+// returns nil if there is nothing to search: without a store, or without places, as for a command
+// that is not sandboxed.
 func (s *Store) Begin(p sandbox.Places) (*Search, error) {
 	if s == nil || p.Roots() == nil {
 		return nil, nil //nolint:nilnil // documented
@@ -152,7 +153,7 @@ func (s *Store) Resume(roots []string) []Outcome {
 	return out
 }
 
-// Due reports whether a search is pending in some workspace folders, whose command has ended.
+// Due reports whether the search of an ended command is pending in any of some workspace folders.
 func (s *Store) Due(roots []string) bool {
 	if s == nil {
 		return false

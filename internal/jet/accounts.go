@@ -24,8 +24,8 @@ type Rights struct {
 	Publish, DenyPublish, Subscribe []string
 }
 
-// API returns the subjects of operations of JetStream's API on a stream. An operation may have the name
-// of an object after its own.
+// API returns the subjects of operations of JetStream's API on a stream. An operation may be
+// followed by a space and the name of an object.
 func API(stream string, operations ...string) (subjects []string) {
 	for _, operation := range operations {
 		operation, object, ok := strings.Cut(operation, " ")
@@ -114,7 +114,8 @@ func writeNew(path string, data []byte) error {
 // maxSeed bounds the file of an nkey, in bytes.
 const maxSeed = 64 << 10
 
-// ReadSeed reads a file with an nkey, which may be a stream (see safeio.ReadInput). It refuses a file that other users can read.
+// ReadSeed reads a file with an nkey, which may be a stream (see safeio.ReadInput). It refuses a
+// file that other users can read.
 func ReadSeed(ctx context.Context, path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -151,8 +151,8 @@ func (d *Delivery) Return(after time.Duration) error {
 	return d.m.NakWithDelay(after)
 }
 
-// KeepAlive extends the lease several times per its duration, until stop is called. each, if not
-// nil, is called as often.
+// KeepAlive extends the lease several times per its duration, until stop is called. The
+// function each, if not nil, is called as often.
 func (d *Delivery) KeepAlive(each func()) (stop func()) {
 	ended, done := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -62,8 +62,8 @@ func isLasting(err error) bool {
 	return errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed)
 }
 
-// IsOutage reports whether an error occurs while servers restart or elect a leader: they answer
-// late, not at all, or that they are not ready.
+// IsOutage reports whether an error is typical of servers that restart or elect a leader: they
+// answer late or not at all, or the answer is that they are not ready.
 func IsOutage(err error) bool {
 	for _, one := range []error{context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionReconnecting, jetstream.ErrNoStreamResponse} {
 		if errors.Is(err, one) {

@@ -147,7 +147,7 @@ func readAuthorities(ctx context.Context, path string) (nats.Option, error) {
 
 // IsRefused reports whether a server rejected the credentials.
 func IsRefused(err error) bool {
-	return slices.ContainsFunc([]error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired}, func(is error) bool { return errors.Is(err, is) })
+	return slices.ContainsFunc([]error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired}, func(refusal error) bool { return errors.Is(err, refusal) })
 }
 
 // Close closes the connection.

@@ -58,9 +58,9 @@ const (
 	triesWithMany = 3
 )
 
-// Setup creates the missing objects of a layout with the given number of replicas; 0 means three if
-// there are enough servers, and increases the replicas of existing streams. It returns the number
-// used.
+// Setup creates the missing objects of a layout with the given number of replicas, and returns that
+// number. If it is 0, there are three replicas if there are enough servers, otherwise one, and
+// existing streams with fewer get as many.
 func (c *Conn) Setup(ctx context.Context, l Layout, replicas int) (used int, err error) {
 	used = replicas
 	if replicas <= 0 {

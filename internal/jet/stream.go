@@ -100,8 +100,8 @@ const (
 // would store each for minutes, and the expected sequence number rejects duplicates anyway.
 const headerID = "Jet-Id"
 
-// Append appends a message if the last message whose subject matches filter has the sequence number
-// after; 0 means that no message matches. Otherwise the error is ErrConflict. While the servers do
+// Append appends a message if after is the sequence number of the last message whose subject matches
+// filter, or is 0 and no message matches. Otherwise the error is ErrConflict. While the servers do
 // not answer, Append retries until ctx ends; the message is stored once.
 func (s *Stream) Append(ctx context.Context, m Message, after uint64, filter string) (seq uint64, err error) {
 	msg := nats.NewMsg(m.Subject)
@@ -125,7 +125,7 @@ func (s *Stream) Append(ctx context.Context, m Message, after uint64, filter str
 		if isLasting(err) {
 			return 0, fmt.Errorf("append to %s: %w", m.Subject, notFound(err))
 		}
-		// The message may be stored although there was no answer, or another one may be.
+		// Although there was no answer, this message may be stored, or another one.
 		last, lookErr := s.Last(ctx, filter)
 		switch {
 		case lookErr == nil && last.Header[headerID] == id:
@@ -165,8 +165,8 @@ type FollowOptions struct {
 	HeadersOnly bool
 }
 
-// Follow calls each for the existing and new messages of a stream in order, until ctx ends or each
-// returns an error. If reading fails, it resumes after the last message.
+// Follow calls the function each for every existing and new message of a stream, in order, until ctx
+// ends or the function returns an error. If reading fails, it resumes after the last message.
 func (c *Conn) Follow(ctx context.Context, stream string, o FollowOptions, each func(Message) error) error {
 	for ctx.Err() == nil {
 		stopped, err := c.followOnce(ctx, stream, &o, each)
@@ -181,7 +181,7 @@ func (c *Conn) Follow(ctx context.Context, stream string, o FollowOptions, each 
 	return ctx.Err()
 }
 
-// followOnce reads until reading or each fails.
+// followOnce reads until that fails, or until each returns an error: then stopped is true.
 func (c *Conn) followOnce(ctx context.Context, stream string, o *FollowOptions, each func(Message) error) (stopped bool, err error) {
 	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: o.After + 1, HeadersOnly: o.HeadersOnly}
 	consumer, err := c.js.OrderedConsumer(ctx, stream, cfg)

@@ -152,7 +152,7 @@ func DecodeEditor(body []byte) (Message, *Error) {
 }
 
 // wantsAnswer reports whether a message has to be answered: calls have to, and invalid messages
-// except notifications without a method.
+// except notifications whose method is empty.
 func wantsAnswer(m Message, bad *Error) bool {
 	if bad != nil {
 		return m.ID != nil || bad.Code != CodeMethodNotFound
@@ -273,8 +273,9 @@ func (c *Conn) begin(later func()) {
 	}
 }
 
-// take handles a message: ownership, cancellation, panics, error mapping. It returns the part that
-// may wait.
+// take handles a message: it makes a call cancellable, runs its handler, and replies with the
+// result, the error or the panic of the handler. It returns the part that may wait, if there is
+// one.
 func (c *Conn) take(ctx context.Context, h Handler, m Message, bad *Error, reply func(Message)) (rest func()) {
 	switch {
 	case m.IsAnswer():

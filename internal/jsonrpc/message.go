@@ -56,7 +56,7 @@ func (m Message) Encode() []byte {
 	member(`,"result"`, m.Result)
 	if m.Error != nil {
 		failure, err := m.Error.MarshalJSON()
-		if err != nil { // because of its members: the error matters more than they do
+		if err != nil { // its members cannot be encoded, so only code and message are sent
 			failure, _ = json.Marshal(&Error{Code: m.Error.Code, Message: m.Error.Message})
 		}
 		member(`,"error"`, failure)

@@ -252,7 +252,7 @@ func (t *Tail) String() string {
 	return strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
 }
 
-// maxReason is the length of a reason, in bytes.
+// maxReason limits the length of a reason, in bytes.
 const maxReason = 300
 
 // Reason returns the line of a program's stderr that most likely tells why the program failed: the

@@ -59,8 +59,9 @@ func (a *automaton) reset() {
 	a.start = a.id(nil, true, false)
 }
 
-// find returns a position in the first line of text after from that matches, at most its end; -1 if
-// the line does not match. The result is meaningless after the automaton became too large.
+// find searches the lines of text, the first of which begins at from. It returns a position in the
+// first line that matches, at most the end of that line; -1 if no line matches. The result is
+// meaningless after the automaton became too large.
 func (a *automaton) find(text []byte, from int) int {
 	s := a.start
 	for i := from; i < len(text); {

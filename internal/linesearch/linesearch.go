@@ -22,7 +22,7 @@ type Pattern struct {
 	re    *regexp.Regexp
 	prog  *syntax.Prog
 	need  []literal // every match contains one of them; empty if none are known
-	plain bool      // every line with the only literal of need matches
+	plain bool      // need has one literal, and every line that contains it matches
 }
 
 // Compile compiles an expression of package regexp (RE2 syntax). The error is that of
@@ -54,7 +54,7 @@ type Searcher struct {
 	auto *automaton
 
 	text     []byte
-	returns  bool  // text contains a \r
+	hasCR    bool  // text contains a \r
 	upcoming []int // next position of each needed literal; see candidate
 }
 
@@ -69,7 +69,7 @@ func (s *Searcher) Start(text []byte) {
 	for i := range s.upcoming {
 		s.upcoming[i] = -1
 	}
-	s.returns = len(s.p.need) == 0 && bytes.IndexByte(text, '\r') >= 0
+	s.hasCR = len(s.p.need) == 0 && bytes.IndexByte(text, '\r') >= 0
 }
 
 // Next finds the first matching line at or after from, which must be the beginning of a line and
@@ -82,7 +82,7 @@ func (s *Searcher) Next(from int) (at, after int, ok bool) {
 	if len(s.p.need) > 0 {
 		return s.byLiteral(from)
 	}
-	if s.returns {
+	if s.hasCR {
 		return s.byLine(from)
 	}
 	at = s.auto.find(s.text, from)

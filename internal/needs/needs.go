@@ -1,9 +1,8 @@
 // Package needs skips tests whose requirements a machine does not meet.
 //
 // The message of a skipped test begins with NOT TESTED, and names what is missing and how to
-// install it. Where a requirement cannot be
-// missing, the test fails instead. The
-// package installs nothing, and is for tests only; packages from npm are found by testkit.
+// install it. Where a requirement cannot be missing, the test fails instead. The package installs
+// nothing, and is for tests only; packages from npm are found by testkit.
 package needs
 
 import (

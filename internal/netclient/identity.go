@@ -50,7 +50,7 @@ type Identity struct {
 	mine   *Certificate
 	client func() (*tls.Certificate, error) // nil if there is no client certificate
 	files  Files
-	digest [sha256.Size]byte // of the files' contents; zero if no file was read
+	digest [sha256.Size]byte // of the files' contents and errors; zero if Files names no file
 }
 
 // authority is one file of authorities.

@@ -54,8 +54,7 @@ const propertyContent = "otel.instrumentation.genai.capture-message-content"
 // Parse parses properties with the names of OpenTelemetry's autoconfiguration for Java, such as
 // otel.exporter.otlp.endpoint. service and version describe the program. Properties of components
 // that the exporter does not have (samplers, propagators, logs) have no effect; one that resembles a
-// known property is an error. Without any
-// property nothing is exported.
+// known property is an error. Without any property nothing is exported.
 func Parse(properties map[string]string, service, version string) (Config, []*PropertyError) {
 	p, known := &parser{properties: properties}, knownProperties()
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
@@ -88,7 +87,8 @@ func Parse(properties map[string]string, service, version string) (Config, []*Pr
 	return c, p.errs
 }
 
-// knownProperties lists the properties that have an effect, and one with a similar name that has none.
+// knownProperties lists the properties that have an effect, and otel.blrp.schedule.delay: it has
+// none, but its name must not count as a misspelling of otel.bsp.schedule.delay.
 func knownProperties() []string {
 	out := []string{
 		"otel.sdk.disabled", "otel.bsp.schedule.delay", "otel.blrp.schedule.delay", "otel.metric.export.interval", "otel.service.name",

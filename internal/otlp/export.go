@@ -73,10 +73,10 @@ type pause struct {
 
 const (
 	maxSpans   = 2048
-	batch      = 512 // number of spans that are sent immediately
+	batch      = 512 // when so many spans wait, they are sent immediately
 	firstPause = time.Second
 	maxPause   = time.Minute
-	farewell   = time.Second // limit of Close
+	closeTime  = time.Second // limit of Close
 	maxAnswer  = 64 << 10
 )
 
@@ -166,7 +166,7 @@ func (e *Exporter) Close() {
 	e.end()
 	e.work.Wait()
 	if c := e.conf.Swap(nil); c != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), farewell)
+		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 		defer cancel()
 		var signals sync.WaitGroup
 		signals.Go(func() { e.sendSpans(ctx, c) })
@@ -310,7 +310,7 @@ func (e *Exporter) record(signal string, err error) (again bool) {
 	}
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		p.until = e.o.Now().Add(max(p.length, refused.after))
-		return refused.passing
+		return refused.temporary
 	}
 	p.until = e.o.Now().Add(p.length)
 	return true
@@ -318,10 +318,10 @@ func (e *Exporter) record(signal string, err error) (again bool) {
 
 // refusedError is an unsuccessful answer.
 type refusedError struct {
-	status  string
-	detail  string
-	passing bool          // a retry may succeed
-	after   time.Duration // earliest time of a retry; 0 if the answer has none
+	status    string
+	detail    string
+	temporary bool          // a retry may succeed
+	after     time.Duration // earliest time of a retry; 0 if the answer has none
 }
 
 func (e *refusedError) Error() string {
@@ -381,7 +381,7 @@ func refusal(resp *http.Response, answer []byte) error {
 	}
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		out.passing = true
+		out.temporary = true
 	}
 	return out
 }

@@ -343,7 +343,7 @@ func TestClose(t *testing.T) {
 		e.Span(span("last"))
 		start := time.Now()
 		e.Close()
-		if took := time.Since(start); took > farewell {
+		if took := time.Since(start); took > closeTime {
 			t.Errorf("Close took %v", took)
 		}
 	})

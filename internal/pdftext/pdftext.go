@@ -24,7 +24,7 @@ const (
 	maxTime  = 20 * time.Second // for a file
 	// The parser reads the file again for each object: at most this multiple of its size.
 	maxReads = 50
-	least    = 16 << 20 // bytes that may be read of any file
+	minLimit = 16 << 20 // bytes that may be read of any file, however small
 )
 
 // Is reports whether a file is a PDF.
@@ -34,7 +34,7 @@ func Is(data []byte) bool { return bytes.HasPrefix(data, []byte("%PDF-")) }
 func Text(ctx context.Context, data []byte) (text string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxTime, fmt.Errorf("it takes longer than %s", maxTime))
 	defer cancel()
-	source := &bounded{ctx: ctx, data: data, left: max(int64(len(data))*maxReads, least)}
+	source := &bounded{ctx: ctx, data: data, left: max(int64(len(data))*maxReads, minLimit)}
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the PDF cannot be read: %v", p)

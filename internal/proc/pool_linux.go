@@ -164,8 +164,9 @@ func (s *idlePool) take(bounds bool) *supervisorHandle {
 	return w
 }
 
-// put returns a supervisor whose child has ended to the pool. The supervisor is stopped if the pool
-// is full or closed; otherwise it prepares for the next child if the pool has bounded children.
+// put gives a supervisor back to the pool when its child has ended. The supervisor is stopped if
+// the pool is full or closed; otherwise it prepares for the next child if the pool has bounded
+// children.
 func (s *idlePool) put(w *supervisorHandle) {
 	s.mu.Lock()
 	keep, prepare := !s.closed && len(s.idle) < s.spare, s.bounds

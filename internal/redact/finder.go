@@ -40,7 +40,7 @@ func newFinder(known []string, patterns []pattern) finder {
 	return f
 }
 
-// wholeValue is the matcher of a known secret. Clean has already compared the value, so wholeValue
+// wholeValue is the matcher of a known secret. clean has already compared the value, so wholeValue
 // only rejects a value that overlaps an earlier secret.
 func wholeValue(_ string, value span, from int) (span, bool) {
 	return secretIf(value.start >= from, value.start, value.end)

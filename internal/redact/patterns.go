@@ -23,7 +23,7 @@ func allPatterns() []pattern {
 	return []pattern{
 		{[]string{"sk-"}, prefixed("sk-", wordOrDash, 16), Mark},                                                 // OpenAI, Anthropic and others
 		{[]string{"gho_", "ghp_", "ghr_", "ghs_", "ghu_"}, prefixed("gh?_", alphanumeric, 20), Mark},             // GitHub
-		{[]string{"github_pat_"}, prefixed("github_pat_", word, 20), Mark},                                       //
+		{[]string{"github_pat_"}, prefixed("github_pat_", word, 20), Mark},                                       // GitHub
 		{[]string{"glpat-"}, prefixed("glpat-", wordOrDash, 16), Mark},                                           // GitLab
 		{[]string{"akia"}, awsKey, Mark},                                                                         // AWS
 		{[]string{"aiza"}, prefixed("AIza", wordOrDash, 30), Mark},                                               // Google

@@ -1,10 +1,10 @@
 // Package redact removes secrets from text: known secret values, and text that looks like a
 // credential of a common service. If in doubt, it removes the text.
 //
-// Redactors from New and Known remove every known value of six bytes or more, including its escaped forms in JSON and in the
-// log. It does not find known values in other encodings, and its patterns do not cover the
-// credentials of every service. The time is linear in the length of the text: one pass finds the
-// positions where a secret may be, and the patterns are tried only there.
+// Redactors from New and Known remove every known value of six bytes or more, including its escaped
+// forms in JSON and in the log. They do not find known values in other encodings, and the patterns
+// do not cover the credentials of every service. The time is linear in the length of the text: one
+// pass finds the positions where a secret may be, and the patterns are tried only there.
 package redact
 
 import (
@@ -127,8 +127,8 @@ func Known(secrets ...string) *Redactor {
 }
 
 // Credentials returns a redactor like Known, but ignores the word undefined and values that are too
-// short for a credential or begin with a slash. Replacing an ordinary word in the input of a model would make the input
-// useless.
+// short for a credential or begin with a slash. Replacing an ordinary word in the input of a model
+// would make the input useless.
 func Credentials(secrets ...string) *Redactor {
 	const minLen = 8
 	return Known(slices.DeleteFunc(slices.Clone(secrets), func(s string) bool {

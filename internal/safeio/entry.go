@@ -11,8 +11,9 @@ import (
 )
 
 // Entry is the name of a file in an open folder. The file need not exist. When OpenEntry opened the
-// folder, no part of its path below the folder where it started was a symlink. Read and Replace accept only regular files, and Read
-// fails if another process replaces the file at the same time. The caller must call Close.
+// folder, no part of its path below the folder where it started was a symlink. Read and Replace
+// accept only regular files, and Read fails if another process replaces the file at the same time.
+// The caller must call Close.
 type Entry struct {
 	dir  *os.Root
 	name string // in dir

@@ -2,11 +2,10 @@
 // created or may replace at the same time.
 //
 // It reads only regular files, up to a limit, and never blocks on a pipe or a device; the exception is
-// ReadInput, for files that the user names. Writes are
-// atomic: readers see either the old or the new content. Write also syncs the content to the disk
-// before it replaces the file. An Entry keeps its checked folder open: it uses that folder even if
-// the path later leads to another one. The package does not decide which paths are allowed, and does
-// not lock files.
+// ReadInput, for files that the user names. Writes are atomic: readers see either the old or the new
+// content. Write also syncs the content to the disk before it replaces the file. An Entry keeps its
+// checked folder open: it uses that folder even if the path later leads to another one. The package
+// does not decide which paths are allowed, and does not lock files.
 //
 // Errors are those of the file system and contain the path. Cause removes the path.
 package safeio
@@ -105,8 +104,8 @@ func Same(before, now fs.FileInfo) bool {
 	return os.SameFile(before, now) && before.ModTime().Equal(now.ModTime()) && before.Size() == now.Size() && before.Mode() == now.Mode()
 }
 
-// Within reports whether a path is a folder or below it. It compares the paths as they are written:
-// resolve symlinks first.
+// Within reports whether path is the folder itself or below it. It compares the paths as they are
+// written: resolve symlinks first.
 func Within(folder, path string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && filepath.IsLocal(rel)

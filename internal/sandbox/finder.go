@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// withinLimits reports whether the search has not exceeded its normal limits. Beyond them, newly
-// found paths do not become read-only.
+// withinLimits reports whether the search is still within its normal limits. Paths that are found
+// beyond them do not become read-only.
 func (f *finder) withinLimits() bool {
 	return f.folders <= maxFolders && f.repositories <= maxRepositories
 }

@@ -27,8 +27,8 @@ type linkedFile struct {
 }
 
 func (n *linkedFile) protected() bool {
-	for _, is := range n.found {
-		if is {
+	for _, protected := range n.found {
+		if protected {
 			return true
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // linkCount returns the identity of a file and the number of its hard links.
-func linkCount(info fs.FileInfo) (id nodeID, names uint64) {
+func linkCount(info fs.FileInfo) (id nodeID, links uint64) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return nodeID{uint64(st.Dev), st.Ino}, uint64(st.Nlink) //nolint:unconvert // of another type on macOS
 	}
@@ -19,7 +19,7 @@ func linkCount(info fs.FileInfo) (id nodeID, names uint64) {
 
 // eachHardLinked calls fn for the regular files of a folder that have several hard links. It is
 // faster than an Lstat of each path.
-func eachHardLinked(dir string, files []string, fn func(name string, id nodeID, names uint64)) {
+func eachHardLinked(dir string, files []string, fn func(name string, id nodeID, links uint64)) {
 	if len(files) == 0 {
 		return
 	}

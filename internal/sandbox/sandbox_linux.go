@@ -34,7 +34,7 @@ func Probe() Support {
 // Gaps names what is not enforced on this system.
 func Gaps() []string {
 	out := []string{
-		"with the network allowed, commands reach servers of this machine as well; those that your rules or your memory allow also reach services behind Unix sockets",
+		"with the network allowed, commands reach servers of this machine as well; commands that your rules or remembered approvals allow also reach services behind Unix sockets",
 	}
 	if os.Geteuid() == 0 {
 		out = append(out, "as root, no limit on the number of processes")

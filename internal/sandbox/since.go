@@ -54,14 +54,14 @@ func (p Places) Since(begun time.Time) Changes {
 			differs[path] = info
 		}
 	}
-	for path, is := range now.found {
+	for path, current := range now.found {
 		old, known := p.found[path]
 		switch {
-		case known && old.same(is) && old.link == is.link:
-		case !known && slices.ContainsFunc(gone, func(old place) bool { return old.same(is) }):
-		case !known && p.missed != "" && changed(is.info).Before(begun): // the earlier, incomplete search may have missed it
+		case known && old.same(current) && old.link == current.link:
+		case !known && slices.ContainsFunc(gone, func(old place) bool { return old.same(current) }):
+		case !known && p.missed != "" && changed(current.info).Before(begun): // the earlier, incomplete search may have missed it
 		default:
-			differs[path] = is.info
+			differs[path] = current.info
 		}
 	}
 	for _, path := range p.missing {
@@ -101,12 +101,12 @@ func markOf(info fs.FileInfo) mark {
 	return mark{id.number, changed(info).UnixNano(), info.Mode().Type()}
 }
 
-// same reports whether is, which was found now, is the same file as old.
-func (old place) same(is place) bool {
+// same reports whether a place that was found earlier and one that was found now are the same file.
+func (old place) same(current place) bool {
 	if old.recorded == nil {
-		return os.SameFile(old.info, is.info)
+		return os.SameFile(old.info, current.info)
 	}
-	a, b := *old.recorded, markOf(is.info)
+	a, b := *old.recorded, markOf(current.info)
 	return a.Type == b.Type && (a.Inode == b.Inode || a.Changed == b.Changed)
 }
 

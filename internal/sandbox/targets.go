@@ -114,7 +114,7 @@ func (f *finder) protectGitObjects(dir string) {
 	entries, _ := readDir(packs)
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil {
-			if _, names := linkCount(info); names > 1 && info.Mode().IsRegular() {
+			if _, links := linkCount(info); links > 1 && info.Mode().IsRegular() {
 				f.addReadOnly(filepath.Join(packs, e.Name()))
 			}
 		}

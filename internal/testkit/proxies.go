@@ -18,7 +18,7 @@ import (
 
 // Seen records the requests to a test server.
 type Seen struct {
-	mu       sync.Mutex // guards what
+	mu       sync.Mutex // guards requests
 	requests []string
 }
 

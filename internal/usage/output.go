@@ -45,8 +45,8 @@ func (o *Output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// WhileRead returns a context that ends, with that error as its cause, when a write to w finds that
-// nothing reads it any more. Only an Output knows.
+// WhileRead returns a context that ends when a write to w fails because the reader has closed the
+// pipe. The error of the write is the cause. This works only if w is an Output.
 func WhileRead(ctx context.Context, w io.Writer) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if o, ok := Raw(w).(*Output); ok {

@@ -68,7 +68,7 @@ func Choice(flag, value string, choices ...string) error {
 	return Errorf("--%s must be %s or %s, not %q%s", flag, strings.Join(choices[:last], ", "), choices[last], value, suggest.DidYouMean(value, choices))
 }
 
-// Time reads a time limit above 0: a number of seconds (of more than a year, it makes a year), or a
+// Time reads a time limit above 0: a number of seconds (more than a year counts as a year), or a
 // time with units (90s, 10m).
 func Time(text string) (time.Duration, error) {
 	if d, err := time.ParseDuration(text); err == nil && d > 0 {

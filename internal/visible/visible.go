@@ -2,9 +2,9 @@
 // it: control sequences for a terminal, and characters that are invisible or change the direction
 // of text.
 //
-// Escaped characters stay in their places, written as JSON escapes. Carriage returns are removed, and
-// nothing else changes.
-// Argument is different: it returns text for a command line, to be pasted into a shell.
+// Escaped characters stay in their places, written as JSON escapes. Carriage returns are removed,
+// and nothing else changes. Argument is different: it returns text for a command line, to be pasted
+// into a shell.
 //
 // The package does not convert text to one line, and does not detect letters that look like others.
 package visible

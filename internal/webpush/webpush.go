@@ -31,7 +31,7 @@ const (
 	// MaxText is the maximum length of a text in bytes. Shorter texts are padded, so that all messages
 	// have the same length.
 	MaxText = 1000
-	// maxEndpoint is how many bytes the address of a subscription has at most. Known ones have 200 to 500.
+	// maxEndpoint limits the address of a subscription, in bytes. Known addresses have 200 to 500.
 	maxEndpoint = 2000
 	authSize    = 16
 	saltSize    = 16

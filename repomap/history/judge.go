@@ -89,7 +89,7 @@ func judge(ctx context.Context, repo string, o options) (*result, error) {
 }
 
 // commit evaluates one commit, unless it is the first one or changed too much.
-func (r *result) commit(ctx context.Context, c clone, id string, told, bare *repomap.Index, o options) error {
+func (r *result) commit(ctx context.Context, c clone, id string, focused, unfocused *repomap.Index, o options) error {
 	if _, err := c.run(ctx, "rev-parse", "-q", "--verify", id+"^"); err != nil {
 		return ctx.Err() // the first commit has no parent
 	}
@@ -107,7 +107,7 @@ func (r *result) commit(ctx context.Context, c clone, id string, told, bare *rep
 	if err != nil {
 		return err
 	}
-	all, err := bare.Map(ctx, c.dir, repomap.Focus{})
+	all, err := unfocused.Map(ctx, c.dir, repomap.Focus{})
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (r *result) commit(ctx context.Context, c clone, id string, told, bare *rep
 	if len(changed) == 0 || len(changed) > o.files {
 		return nil
 	}
-	m, err := told.Map(ctx, c.dir, repomap.Focus{Text: message})
+	m, err := focused.Map(ctx, c.dir, repomap.Focus{Text: message})
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ import (
 // options are the command line options.
 type options struct {
 	budgets []int // tokens
-	commits int   // most commits of a repository
+	commits int   // maximum number of commits of a repository
 	apart   int   // use every nth commit
 	files   int   // skip commits that changed more files of the map
 	skip    int   // skip the newest commits, so that parameters can be tuned on other commits than those evaluated

@@ -10,7 +10,7 @@ type braces struct {
 	typeBrace bool // types can contain braces: `f(): {a: number} {`
 	indents   bool // bodies may be indented instead of in braces
 
-	// name returns the index of the name that the keyword at a token defines; -1 if it defines
+	// name returns the index of the name that the keyword with index at defines; -1 if it defines
 	// nothing. If name is nil, the name is the next token.
 	name func(o *outline, at int) int
 	// other reads a definition without a keyword. It returns the index of the token after the
@@ -23,7 +23,8 @@ type braces struct {
 	// typeHead returns the index at which the signature of a type continues after its apparent end
 	// i. If the signature does not continue, it returns i.
 	typeHead func(o *outline, i int) int
-	// value returns the end of the signature if the value at a token is a function, otherwise 0.
+	// value returns the end of the signature if the value that begins with token at is a function,
+	// otherwise 0.
 	value func(o *outline, at int) int
 }
 

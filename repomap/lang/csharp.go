@@ -48,8 +48,8 @@ func csharpSpecial(x *lexer) bool {
 		}
 		return false
 	}
-	const most = 8 // dollars before a raw string
-	for i < len(src) && i < x.pos+most && (src[i] == '$' || src[i] == '@') {
+	const maxPrefix = 8 // number of $ and @ before a string
+	for i < len(src) && i < x.pos+maxPrefix && (src[i] == '$' || src[i] == '@') {
 		i++
 	}
 	if i >= len(src) || src[i] != '"' {

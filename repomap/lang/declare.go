@@ -23,7 +23,8 @@ func (d *typeFirst) read(o *outline) {
 	}
 }
 
-// parts are the tokens by which a statement is classified; -1 if absent.
+// parts are the tokens by which a statement is classified; -1 if absent. name is only valid with
+// params, and alias only with typedef or using.
 type parts struct {
 	from    int // after attributes
 	typeAt  int // the keyword of a type: class, struct, ...

@@ -10,7 +10,7 @@ import (
 type importing struct {
 	paths    string // keywords before a module, as in `import a.b.C` and `use a::{b, c}`
 	texts    string // keywords before a quoted file name, as in `require("./a")`
-	leading  string // first parts of a module's name that add drops
+	leading  string // first parts of a module's name that are dropped
 	standard string // first parts of standard library modules
 	// qualified means that qualified names anywhere refer to modules: `task::spawn(x)`.
 	qualified bool
@@ -22,10 +22,10 @@ const (
 	importsText
 )
 
-// maxImports is the most imports of a file.
+// maxImports limits the number of imports of a file.
 const maxImports = 500
 
-// imports appends the modules that a file imports, without duplicates, in the order of the file.
+// imports returns the modules that a file imports, without duplicates, in the order of the file.
 // Their parts are separated by slashes. Those that begin with "./" or "../" are relative to the
 // file's folder.
 func (o *outline) imports(included []string) []string {

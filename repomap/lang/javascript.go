@@ -42,8 +42,8 @@ func scriptWords() map[string]word {
 	)
 }
 
-// maxRegexp is the longest regular expression, since an apparent beginning of one may be read
-// again.
+// maxRegexp limits the length of a regular expression, in bytes: what only seems to begin one is
+// read again.
 const maxRegexp = 500
 
 // scriptSpecial reads regular expressions, and the first line of scripts.
@@ -93,8 +93,8 @@ func beginsRegexp(src []byte, slash int) bool {
 	return false
 }
 
-// endOfRegexp returns the end of the regular expression that begins with a slash; 0 if its line, or
-// the text, ends before.
+// endOfRegexp returns the end of the regular expression that begins with a slash; 0 if its line or
+// the text ends before, or if it is longer than maxRegexp.
 func endOfRegexp(src []byte, slash int) int {
 	class := false
 	for i := slash + 1; i < min(len(src), slash+maxRegexp) && src[i] != '\n'; i++ {

@@ -3,13 +3,13 @@ package lang
 // lines finds definitions at the beginning of lines, in languages whose bodies end with a keyword
 // or with less indentation. Nesting is determined by indentation.
 type lines struct {
-	// name returns the index of the name that the keyword at a token defines; -1 if it defines
+	// name returns the index of the name that the keyword with index at defines; -1 if it defines
 	// nothing. If name is nil, the name is the next token.
 	name func(o *outline, at int) int
 	// other reads a definition without a keyword that begins with the first token of a line. It
 	// returns the index of the token after the definition, or 0 if there is no definition.
 	other func(o *outline, at int) int
-	// stops reports whether a signature ends before a token on its line.
+	// stops reports whether a signature ends before token i, although its line goes on.
 	stops func(o *outline, i int) bool
 	// opens reports whether a token inside a line begins a body with local definitions. The body
 	// ends at the first line that is not indented further than its own.

@@ -3,7 +3,7 @@ package lang
 // lisp finds definitions such as `(defn name`. Their parentheses must begin a line or not be nested.
 type lisp struct {
 	conditions bool // a definition may also follow the keyword of a reader conditional: `#?(:clj (defn name`
-	// name returns the index of the name after the keyword at a token, or -1.
+	// name returns the index of the name after the keyword with index at, or -1.
 	name func(o *outline, at int) int
 	// params reports whether a token begins the parameter list, which ends a signature.
 	params func(o *outline, i int) bool
@@ -19,11 +19,11 @@ func (l *lisp) read(o *outline) {
 		if !o.isMark(i, '(') {
 			continue
 		}
-		alone := i > top
-		if alone {
+		topLevel := i > top
+		if topLevel {
 			top = mate(o, i)
 		}
-		if !o.tokens[i].first && !alone && (!l.conditions || !o.isMark(i-2, ':') || !o.adjoins(i-2)) {
+		if !o.tokens[i].first && !topLevel && (!l.conditions || !o.isMark(i-2, ':') || !o.adjoins(i-2)) {
 			continue
 		}
 		w := o.word(i + 1)

@@ -90,7 +90,7 @@ type rawDefinition struct {
 
 // level is a body that the outline is reading.
 type level struct {
-	end    int // index of the closing token
+	end    int // index of the closing token; in OCaml, the column of the first part
 	parent int // index of the definition that it belongs to; -1 if none
 	col    int // column of the definition, for outlines by indentation
 	kind   Kind
@@ -208,8 +208,8 @@ func (o *outline) inType() bool {
 	return false
 }
 
-// define adds a definition named by the token at name, with a signature from token from to before
-// token to, and returns its index.
+// define adds a definition whose name is the token with index name. Its signature begins with token
+// from, and ends before token to. It returns the index of the definition.
 func (o *outline) define(kind Kind, name, from, to int) int {
 	return o.defineAs(plainName(string(o.text(name))), kind, name, "", from, to)
 }
@@ -236,7 +236,7 @@ func (o *outline) defineAs(name string, kind Kind, at int, prefix string, from, 
 	return len(o.defs) - 1
 }
 
-// formatTokens returns tokens formatted by sign.
+// formatTokens returns tokens as one line; see appendSignature.
 func (o *outline) formatTokens(from, to int) string {
 	start := len(o.sig)
 	o.appendSignature(from, to, start, from)
@@ -245,8 +245,9 @@ func (o *outline) formatTokens(from, to int) string {
 	return text
 }
 
-// appendSignature appends tokens as one line without comments, truncated if it is too long. It returns the
-// offset of the token at name in the result, or the beginning of the result.
+// appendSignature appends tokens to o.sig, as one line without comments that begins at offset start,
+// and truncates the line if it is too long. It returns the offset of the token with index name, or
+// start if the line does not contain that token.
 func (o *outline) appendSignature(from, to, start, name int) (nameFrom int) {
 	const ellipsis = "…"
 	limit := start + MaxSignature - len(ellipsis)

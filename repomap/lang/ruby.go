@@ -192,8 +192,8 @@ func rubySpecial(x *lexer) bool {
 	return true
 }
 
-// endOfGroup returns the end of a literal whose opening mark is at a position: the same mark, or
-// its counterpart.
+// endOfGroup returns the end of the literal whose opening mark is src[at]. Its closing mark is the
+// counterpart of a bracket, otherwise the same mark.
 func endOfGroup(src []byte, at int) int {
 	open := src[at]
 	closing := open

@@ -136,16 +136,16 @@ func declarator(o *outline, from, end int, bare bool) (name, begin int) {
 	return name, begin
 }
 
-// isAttributeMacro reports whether the token at is an attribute macro after the declared name, as in
+// isAttributeMacro reports whether token i is an attribute macro after the declared name, as in
 // `name __packed` and `name ALIGNED(8)`. If the token before can only be a type, it returns false:
-// then the token at is the declared name.
-func isAttributeMacro(o *outline, from, name, at int, bare bool) bool {
-	if bytes.HasPrefix(o.text(at), []byte("__")) {
+// then token i is the declared name.
+func isAttributeMacro(o *outline, from, name, i int, bare bool) bool {
+	if bytes.HasPrefix(o.text(i), []byte("__")) {
 		return true
 	}
-	if bare && o.isMark(at+1, '(') {
+	if bare && o.isMark(i+1, '(') {
 		return true
 	}
 	named := o.at(name).word == 0 && name > from && (o.isMark(name-1, '*') || o.isName(name-1)) || bare
-	return named && isAllCaps(o.text(at)) && !isAllCaps(o.text(name))
+	return named && isAllCaps(o.text(i)) && !isAllCaps(o.text(name))
 }

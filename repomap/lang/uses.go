@@ -8,7 +8,7 @@ const minNameLen = 3
 
 // counter counts the names in one file after the other.
 type counter struct {
-	slots []useSlot // a power of two
+	slots []useSlot // their number is a power of two
 	mask  int       // only as many slots as this file needs are used, for locality
 	used  []int32   // indices in slots, in the order of first use
 	round uint32    // distinguishes this file's slots from those of earlier files
