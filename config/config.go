@@ -213,7 +213,7 @@ type Agent struct {
 
 // AgentToolCall is an agent's own part of toolCall; nil and empty fields inherit the global values.
 type AgentToolCall struct {
-	Approval *Approval `json:"approval" doc:"Each list here replaces the general list."`
+	Approval *Approval `json:"approval" doc:"Each key here replaces that of the general rules; keys that are not set stay in effect."`
 	Unasked  string    `json:"unasked" enum:"off reads workspace" strict:"true" wrong:"off" trust:"stricter" doc:"Replaces toolCall.unasked for this agent."`
 }
 

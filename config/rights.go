@@ -31,18 +31,18 @@ func (r Rights) String() string {
 // Rights returns the rights of an agent.
 func (c *Config) Rights(agent string) Rights {
 	a := c.Agents[agent]
-	approval := c.ToolCall.Approval
-	if a.ToolCall.Approval != nil {
-		approval = a.ToolCall.Approval
+	byDefault := ""
+	for _, approval := range []*Approval{c.ToolCall.Approval, a.ToolCall.Approval} {
+		if approval != nil && approval.ByDefault != "" {
+			byDefault = approval.ByDefault
+		}
 	}
 	switch {
 	case a.ReadOnly:
 		return ReadsOnly
-	case approval == nil:
-		return Asks
-	case approval.ByDefault == "deny":
+	case byDefault == "deny":
 		return AllowedOnly
-	case approval.ByDefault == "allow":
+	case byDefault == "allow":
 		return Unasked
 	}
 	return Asks

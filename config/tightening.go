@@ -167,7 +167,7 @@ func (b tightener) inheritStrictly(t tightening, parent string) {
 func (b tightener) applyStricter(t tightening) {
 	last := len(t.path) - 1
 	if t.path[0] == "agent" && (t.path[last] == "ask" || t.path[last] == "deny") {
-		b.copyGeneralApproval(t)
+		b.copyGeneralRules(t)
 	}
 	in := b.objectAt(t.path[:last])
 	if in == nil {
@@ -271,21 +271,18 @@ func matchers(rule any) (map[string]any, bool) {
 	return args, ok
 }
 
-// copyGeneralApproval copies the general rules to an agent without its own rules, because an agent's own
-// rules replace the general ones completely.
-func (b tightener) copyGeneralApproval(t tightening) {
-	agent := b.objectAt(t.path[:2])
-	calls, _ := agent["toolCall"].(map[string]any)
-	if agent == nil || calls["approval"] != nil {
+// copyGeneralRules copies a list of the general rules to an agent without such a list, because an agent's
+// list replaces the general one.
+func (b tightener) copyGeneralRules(t tightening) {
+	last := len(t.path) - 1
+	general, _ := b.merged["toolCall"].(map[string]any)
+	approval, _ := general["approval"].(map[string]any)
+	list := approval[t.path[last]]
+	if list == nil {
 		return
 	}
-	general, _ := b.merged["toolCall"].(map[string]any)
-	if approval, ok := general["approval"].(map[string]any); ok {
-		if calls == nil {
-			calls = map[string]any{}
-			agent["toolCall"] = calls
-		}
-		calls["approval"] = clone(approval)
+	if in := b.objectAt(t.path[:last]); in != nil && in[t.path[last]] == nil {
+		in[t.path[last]] = clone(list)
 	}
 }
 

@@ -145,7 +145,7 @@ func TestStricterOnly(t *testing.T) {
 		"deny":         {l.ToolCall.Approval.Deny, map[string]ApprovalRule{"d": {}, "e": {ArgsMatchers: map[string][]string{"x": {"1", "2"}, "y": {"3"}}}}},
 		"ask":          {l.ToolCall.Approval.Ask, map[string]ApprovalRule{"s": {}}},
 		"allow":        {len(l.ToolCall.Approval.Allow["a"].ArgsMatchers), 0},
-		"code":         {l.Agents["code"].ToolCall.Approval.Deny, l.ToolCall.Approval.Deny},
+		"code":         {len(l.Agents["code"].ToolCall.Approval.Deny), 0}, // the general list stays in effect
 		"code asks":    {l.Agents["code"].ToolCall.Approval.Ask, map[string]ApprovalRule{"s": {}, "q": {}}},
 		"own":          {l.Agents["own"].ToolCall.Approval.Deny, map[string]ApprovalRule{"z": {}, "w": {}}},
 		"own default":  {l.Agents["own"].ToolCall.Approval.ByDefault, "deny"},
@@ -215,7 +215,7 @@ func TestInheritUntrusted(t *testing.T) {
 	f := newFolder(t, global, `{"agent": {"code": {"inherit": "yolo"}, "second": {"inherit": "first"}, "first": {"inherit": "plan"}, "lost": {"inherit": "nobody"}}}`)
 	l := f.load()
 	code, second := l.Agents["code"], l.Agents["second"]
-	if a := code.ToolCall.Approval; a == nil || a.ByDefault != "ask" || len(a.Deny) != 1 || len(a.Ask) != 1 || len(a.Allow) == 1 {
+	if a := code.ToolCall.Approval; a == nil || a.ByDefault != "" || len(a.Deny) != 0 || len(a.Ask) != 1 || len(a.Allow) != 0 {
 		t.Errorf("%+v", a)
 	}
 	if code.SystemPrompt != "Go." || !slices.Contains(code.DisabledTools, "x") {

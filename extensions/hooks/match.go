@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dlclark/regexp2"
@@ -178,8 +179,9 @@ func (s selector) matchesArguments(args map[string]json.RawMessage) bool {
 	return true
 }
 
-// fits treats a pattern that times out as a match, since the hook may have to prevent something.
+// fits treats a pattern that times out as a match, since the hook may have to prevent something. A dot
+// matches no line break, so a text with line breaks also matches with spaces instead.
 func fits(re *regexp2.Regexp, s string) bool {
 	ok, err := re.MatchString(s)
-	return ok || err != nil
+	return ok || err != nil || strings.Contains(s, "\n") && fits(re, strings.ReplaceAll(s, "\n", " "))
 }

@@ -105,6 +105,7 @@ func (w *walker) command(r run) {
 	if !first.known || first.glob {
 		w.unresolved("the name of a command is computed")
 		c.Why = "the name of a command is computed"
+		c.Forms = w.writtenOut(r.words)
 		c.loses(lossesOfEach(r.words, &w.steps))
 		textLister{w}.splitName(r, &c)
 		w.add(c)
@@ -118,6 +119,12 @@ func (w *walker) command(r run) {
 	j := r.assess(w)
 	c.Effect, c.Why, c.Paths, c.Git, c.GitContents, c.Dir = j.effect, j.why, j.paths, j.git, j.contents, j.dir
 	c.Forms = j.forms
+	if base(first.text) == "git" {
+		c.Forms = append(slices.Clip(c.Forms), withoutGlobalOptions(r.words)...)
+	}
+	if r.loose { // xargs appends arguments
+		c.Forms = append(slices.Clip(c.Forms), c.Text+" "+r.input.arguments())
+	}
 	if c.Effect != Reads {
 		c.loses(lossesOfEach(r.words, &w.steps))
 	}

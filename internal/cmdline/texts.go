@@ -33,6 +33,14 @@ func isShell(name string) bool {
 // known reports whether the text is known.
 func (h *hereText) known() bool { return h != nil && h.text != computedInput }
 
+// arguments returns the text as xargs appends it to its command, or some word if the text is not known.
+func (h *hereText) arguments() string {
+	if !h.known() {
+		return "x"
+	}
+	return strings.Join(strings.Fields(h.text), " ")
+}
+
 // inherited returns the standard input that a group passes to its commands.
 func (h *hereText) inherited() *hereText {
 	if h == nil {

@@ -337,6 +337,34 @@ func choose(choice, args []word, varying []int, n int) {
 	}
 }
 
+// writtenOut returns a command with the values of its variables, also without the folder of its program:
+// one text for each combination of values, none if there are too many.
+func (w *walker) writtenOut(words []word) (forms []string) {
+	choice, count := slices.Clone(words), 1
+	var varying []int
+	for i, word := range words {
+		if b := word.possible; b != nil && !b.data && !b.status {
+			varying = append(varying, i)
+			if count *= len(b.values); count > maxValues {
+				return nil
+			}
+		}
+	}
+	if w.steps += count * len(words); len(varying) == 0 || w.steps > maxSteps {
+		return nil
+	}
+	for n := range count {
+		choose(choice, words, varying, n)
+		all := texts(choice)
+		forms = append(forms, strings.Join(all, " "))
+		if name := base(all[0]); name != all[0] {
+			all[0] = name
+			forms = append(forms, strings.Join(all, " "))
+		}
+	}
+	return forms
+}
+
 // lossesOfEach returns what a command loses with any of the known values of its words. It counts
 // steps, up to maxSteps.
 func lossesOfEach(words []word, steps *int) (all loss) {

@@ -34,6 +34,11 @@ func (f *forms) all() []string {
 	if f.leads != "" {
 		out = append(out, f.leads)
 	}
+	for _, text := range out { // a dot matches no line break, which must not help a call past a rule
+		if strings.Contains(text, "\n") {
+			out = append(out, strings.ReplaceAll(text, "\n", " "))
+		}
+	}
 	return out
 }
 
@@ -250,8 +255,8 @@ func (j *judgment) destinations(call tools.Call, plan tools.Plan, reason string)
 }
 
 // parts returns the texts of each command of a program that deny and ask rules may match: as written,
-// without quotes, without the folder of the program, and with the values of its variables and the
-// names that its globs match. printed is the program with expanded globs.
+// without quotes, without the assignments before it and the folder of the program, and with the values
+// of its variables and the names that its globs match. printed is the program with expanded globs.
 func parts(c *tools.Command, printed cmdline.Program) []string {
 	var out []string
 	add := func(text string) {
@@ -261,9 +266,8 @@ func parts(c *tools.Command, printed cmdline.Program) []string {
 	}
 	for _, cmd := range c.Program.Commands {
 		add(cmd.Source)
-		if _, file := filepath.Split(cmd.Name); file != cmd.Name {
-			add(strings.Join(append([]string{file}, cmd.Args...), " "))
-		}
+		_, file := filepath.Split(cmd.Name)
+		add(strings.Join(append([]string{file}, cmd.Args...), " "))
 	}
 	for _, commands := range [][]cmdline.Command{c.Program.Commands, printed.Commands} {
 		for _, cmd := range commands {

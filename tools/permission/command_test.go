@@ -112,6 +112,8 @@ func TestDeniedCommands(t *testing.T) {
 		"sh -c 'rm x'": tools.Deny, "ls $(rm x)": tools.Deny, "xargs rm x": tools.Deny, "find . -exec rm {} +": tools.Deny, "if true; then rm x; fi": tools.Deny, "f() { rm x; }; f": tools.Deny,
 		"cd a && git push origin --force": tools.Deny, "git \\\npush --force": tools.Deny, "eval 'rm x'": tools.Deny, "bash <<E\nrm x\nE": tools.Deny, "cat <(rm x)": tools.Deny, "sudo -u root rm x": tools.Deny,
 		"echo 'rm x' | sh": tools.Deny, "printf '%s\\n' 'rm x' | bash -s -- a": tools.Deny, "cat <<E | sudo sh\nrm x\nE": tools.Deny, "env -S 'rm x'": tools.Deny, "su -c 'rm x'": tools.Deny, "bash -o pipefail -c 'rm x'": tools.Deny, "a='rm x'; sh -c \"$a\"": tools.Deny, "a='rm x'; $a": tools.Deny, "echo 'rm x' | cat": tools.Allow,
+		"A=1 rm x": tools.Deny, "a=rm; $a x": tools.Deny, "a=/bin/rm; $a x": tools.Deny, "a=rm b=x; $a $b": tools.Deny, "echo x | xargs rm": tools.Deny, "ls | xargs rm": tools.Deny, "xargs rm </dev/stdin": tools.Deny,
+		"rm \"a\nb\"": tools.Deny, "git -C . push --force": tools.Deny, "git -c a.b=c --no-pager push --force": tools.Deny, "a=ls; $a x": tools.Allow, "ls | xargs ls": tools.Allow,
 	} {
 		if v := judge(t, p, "code", dir, command); v.Decision != want {
 			t.Errorf("%q: %+v", command, v)

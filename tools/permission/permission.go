@@ -104,7 +104,7 @@ func New(cfg *config.Config, o Options) (*Policy, []*RuleError) {
 	p.disabled[""] = compileNames(cfg.DisabledTools)
 	for name, agent := range cfg.Agents {
 		if a := agent.ToolCall.Approval; a != nil {
-			p.agents[name] = compile("agent."+name+".toolCall.approval", a, &errs)
+			p.agents[name] = compileOfAgent("agent."+name+".toolCall.approval", a, p.global, &errs)
 		}
 		p.disabled[name] = compileNames(agent.DisabledTools)
 		p.readOnly[name] = agent.ReadOnly

@@ -51,7 +51,8 @@ func TestPrecedence(t *testing.T) {
 		"deny":  {"eca__shell_command": {"argsMatchers": {"command": ["rm .*", "(?!git).*--force"]}}, "evil": {}},
 		"ask":   {"shell_command": {"argsMatchers": {"command": ["curl.*"], "timeout": ["0"]}}, "github__push": {}},
 		"allow": {"github": {}, "eca__write_file": {}}}},
-		"agent": {"strict": {"toolCall": {"approval": {"byDefault": "deny", "allow": {"eca__read_file": {}}}}}}}`
+		"agent": {"strict": {"toolCall": {"approval": {"byDefault": "deny", "allow": {"eca__read_file": {}}}}},
+			"own": {"toolCall": {"approval": {"deny": {}}}}}}`
 	for _, c := range []struct {
 		agent, tool, args, path string
 		want                    tools.Decision
@@ -70,7 +71,11 @@ func TestPrecedence(t *testing.T) {
 		{"code", "eca__write_file", `{}`, "/ws/x", tools.Allow, "toolCall.approval.allow.eca__write_file"},
 		{"strict", "eca__read_file", `{}`, "/ws/x", tools.Allow, "agent.strict.toolCall.approval.allow.eca__read_file"},
 		{"strict", "github__list", `{}`, "/ws/x", tools.Deny, "agent.strict.toolCall.approval.byDefault"},
-		{"strict", "eca__shell_command", `{"command":"rm -r x"}`, "/ws/", tools.Deny, "agent.strict.toolCall.approval.byDefault"},
+		{"strict", "eca__shell_command", `{"command":"rm -r x"}`, "/ws/", tools.Deny, "toolCall.approval.deny.eca__shell_command"}, // it has no list of its own
+		{"strict", "github__push", `{}`, "/ws/", tools.Ask, "toolCall.approval.ask.github__push"},
+		{"strict", "eca__write_file", `{}`, "/ws/x", tools.Deny, "agent.strict.toolCall.approval.byDefault"}, // the general list of allow is replaced
+		{"own", "evil__anything", `{}`, "/ws/", tools.Allow, "toolCall.approval.byDefault"},
+		{"own", "github__push", `{}`, "/ws/", tools.Ask, "toolCall.approval.ask.github__push"},
 	} {
 		p := policy(t, rules)
 		v := p.Judge(tools.Call{Agent: c.agent, Arguments: json.RawMessage(c.args)}, spec(c.tool), planOf(c.args, c.path+"a"))

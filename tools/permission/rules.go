@@ -13,7 +13,7 @@ import (
 
 // rules are one compiled toolCall.approval.
 type rules struct {
-	name             string
+	name             string // of the object that sets byDefault
 	deny, ask, allow ruleSet
 	byDefault        tools.Decision
 }
@@ -60,6 +60,25 @@ func compile(name string, a *config.Approval, errs *[]*RuleError) rules {
 	r.deny = compileSet(name+".deny", a.Deny, true, errs)
 	r.ask = compileSet(name+".ask", a.Ask, true, errs)
 	r.allow = compileSet(name+".allow", a.Allow, false, errs)
+	return r
+}
+
+// compileOfAgent compiles the rules of an agent. Each list, and byDefault, replaces that of the general
+// rules; what the agent does not set stays in effect.
+func compileOfAgent(name string, a *config.Approval, general rules, errs *[]*RuleError) rules {
+	r := compile(name, a, errs)
+	if a.Deny == nil {
+		r.deny = general.deny
+	}
+	if a.Ask == nil {
+		r.ask = general.ask
+	}
+	if a.Allow == nil {
+		r.allow = general.allow
+	}
+	if a.ByDefault == "" {
+		r.name, r.byDefault = general.name, general.byDefault
+	}
 	return r
 }
 
