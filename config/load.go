@@ -265,6 +265,7 @@ func Load(in Inputs) *Loaded {
 	b.nameProviders()
 	b.checkPrompts()
 	checkServerArguments(b)
+	checkAgentNames(b)
 	checkServerNames(b)
 	b.checkURLs()
 	b.checkBudget()

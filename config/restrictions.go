@@ -108,8 +108,8 @@ func agentFile(file string) bool {
 	return filepath.Base(filepath.Dir(file)) == "agents" && strings.EqualFold(filepath.Ext(file), ".md")
 }
 
-// restricts reports whether a path leads to a key that restricts tool calls, to something inside such
-// a key, or to an object that contains one.
+// restricts reports whether a path leads to a key that restricts tool calls or spending, to something
+// inside such a key, or to an object that contains one.
 func restricts(path []string) bool {
 	if len(path) > 0 && path[0] == "agent" {
 		if len(path) < 3 {
@@ -128,7 +128,7 @@ func restricts(path []string) bool {
 	case path[0] == "toolCall" && len(path) > 1:
 		return slices.Contains([]string{"approval", "unasked", "sandbox", "sandboxNetwork", "sandboxProtect", "environment", "webFetch"}, path[1])
 	}
-	return slices.Contains([]string{"toolCall", "disabledTools", "hooks", "extraConfigs"}, path[0]) // hooks can block calls, and the files in extraConfigs can restrict them
+	return slices.Contains([]string{"toolCall", "disabledTools", "hooks", "extraConfigs", "budget"}, path[0]) // hooks can block calls, and the files in extraConfigs can restrict them
 }
 
 // restrictionLike returns the path of our key that restricts tool calls in the way that key does in
@@ -146,6 +146,8 @@ func restrictionLike(key string) []string {
 		return []string{"toolCall", "sandbox"}
 	case "unasked":
 		return []string{"toolCall", "unasked"}
+	case "budgets":
+		return []string{"budget"}
 	}
 	return nil
 }

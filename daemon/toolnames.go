@@ -121,7 +121,9 @@ func badArguments(cfg *config.Loaded, path []string, tool string, rule config.Ap
 var (
 	commandGlob = pattern.Lazy(`(?:^|[^\\])[A-Za-z0-9/ ]\*(?: |$)`)
 	lastStar    = pattern.Lazy(`\*( |$)`)
-	regexSyntax = pattern.Lazy(`[\\.*+?()\[\]{}|^$]`)
+	claudeRule  = pattern.Lazy(`^(?:(?:Bash|Shell)\()?([^():]*[^():*\s])(?::\*\)?|[ *]*\))$`)
+	// onlyWords matches a pattern that matches words, and at most one more character.
+	onlyWords = pattern.Lazy(`^\^?([\w./ -]*\w) ?(?:\$|\\b|\\s|\?|\.)*$`)
 )
 
 // badPatterns returns problems for patterns of an argument that are written as globs, and for commands
@@ -130,15 +132,22 @@ func badPatterns(cfg *config.Loaded, path []string, argument string, patterns []
 	allows := slices.Contains(path, "allow")
 	for i, text := range patterns {
 		at, what := append(slices.Clone(path), "argsMatchers", argument, strconv.Itoa(i)), config.KeyPath(path)
-		switch {
+		switch m := claudeRule().FindStringSubmatch(text); {
+		case argument == "command" && m != nil:
+			p := cfg.Problem(at, "%s: %q is a rule of Claude Code, not a regular expression; did you mean %q?", what, text, m[1]+"( .*)?")
+			if allows { // such a rule restricts nothing
+				p = config.Problem{Origin: p.Origin, Cause: p.Cause}
+			}
+			out = append(out, p)
 		case commandGlob().MatchString(text):
 			p := cfg.Problem(at, "%s: %q is a regular expression, not a glob: its * repeats only the character before it; did you mean %q?", what, text, lastStar().ReplaceAllString(text, ".*$1"))
 			if allows { // such a rule restricts nothing
 				p = config.Problem{Origin: p.Origin, Cause: p.Cause}
 			}
 			out = append(out, p)
-		case argument == "command" && !allows && !regexSyntax().MatchString(text):
-			p := cfg.Problem(at, "%s: the pattern matches only exactly %q; to match its arguments too, write %q", what, text, text+"( .*)?")
+		case argument == "command" && !allows && onlyWords().MatchString(text):
+			words := onlyWords().FindStringSubmatch(text)[1]
+			p := cfg.Problem(at, "%s: the pattern %q does not match %q with arguments; to match those too, write %q", what, text, words, words+"( .*)?")
 			out = append(out, config.Problem{Origin: p.Origin, Cause: p.Cause}) // it may be intended
 		}
 	}
