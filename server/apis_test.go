@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,7 +15,7 @@ import (
 
 // wireTest is what the tests of all wire formats must know about one.
 type wireTest struct {
-	model   string                                             // a model that reasons, sees and calls tools
+	model   string                                             // a model that reasons, sees and calls tools; no other format has it, because tests tell requests apart by it
 	valid   func(body string) error                            // checks a request against the documentation of the API
 	history string                                             // key of the messages in a request
 	lenient bool                                               // messages of one role may follow each other
@@ -64,9 +65,13 @@ func wireTestOf(api string) wireTest {
 
 // wireAPIs are all wire formats, each with a model that reasons, sees and calls tools.
 func wireAPIs() map[string]string {
-	out := map[string]string{}
+	out, formatOf := map[string]string{}, map[string]string{}
 	for _, api := range apis {
-		out[api] = wireTestOf(api).model
+		model := wireTestOf(api).model
+		if other := formatOf[model]; other != "" {
+			panic(fmt.Sprintf("wireTests: %s and %s have the same model, %s; choose another model for one of them", other, api, model))
+		}
+		out[api], formatOf[model] = model, api
 	}
 	return out
 }

@@ -3,7 +3,9 @@ package server_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -158,6 +160,9 @@ func checkGolden(t *testing.T, path, got string) {
 		}
 	}
 	want, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("%s does not exist: run go test ./server -run %s -update, and review the file", path, t.Name())
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

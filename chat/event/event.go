@@ -32,11 +32,11 @@ type Event struct {
 	Begins bool
 }
 
-// Body is one of the event types of this package. row returns the properties of the type, which
-// table.go lists.
+// Body is one of the event types of this package. The method row returns the properties of the
+// type; those of most types are in table.go.
 //
 //sumtype:decl
-type Body interface{ row() row }
+type Body interface{ row() properties }
 
 // Kind names an event type in JSON.
 type Kind string

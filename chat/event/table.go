@@ -1,8 +1,8 @@
 package event
 
-// row describes one event type. Each type has its row as the method that makes it a Body; All lists
-// the types. The comment of a row is the description of the event in docs/storage.md.
-type row struct {
+// properties describes one event type. The method row of each type returns them, and makes the type
+// a Body; All lists the types. The comment of row describes the event in docs/storage.md.
+type properties struct {
 	kind Kind
 
 	// begins is set if the event begins a message. Messages are the units in which chats are counted
@@ -21,86 +21,102 @@ const CompactionID = "lastCompaction"
 // KindFlag is the kind of Flag. The store positions a flag after the message that it marks.
 const KindFlag Kind = "flag"
 
-func (TurnStarted) row() row { return row{kind: "turn_started"} }
+func (TurnStarted) row() properties { return properties{kind: "turn_started"} }
 
 // The user's prompt. In the middle of a turn, it is a prompt that the user sent while the turn
 // ran. With `command`, it was a command for eca, and the model gets only the command's
 // `prompt`, if there is one.
-func (b UserMessage) row() row { return row{kind: "user_message", begins: true, clientID: b.ContentID} }
+func (b UserMessage) row() properties {
+	return properties{kind: "user_message", begins: true, clientID: b.ContentID}
+}
 
 // The parts of the system prompt for the following requests. Without parts, the next request
 // creates a new one.
-func (SystemPrompt) row() row { return row{kind: "system_prompt"} }
-func (TextDelta) row() row    { return row{kind: "text"} }
-func (b ReasoningStarted) row() row {
-	return row{kind: "reasoning_started", begins: true, clientID: b.ID}
+func (SystemPrompt) row() properties { return properties{kind: "system_prompt"} }
+func (TextDelta) row() properties    { return properties{kind: "text"} }
+func (b ReasoningStarted) row() properties {
+	return properties{kind: "reasoning_started", begins: true, clientID: b.ID}
 }
-func (ReasoningDelta) row() row    { return row{kind: "reasoning"} }
-func (ReasoningFinished) row() row { return row{kind: "reasoning_finished"} }
-func (b ToolProposed) row() row    { return row{kind: "tool_proposed", begins: true, clientID: b.CallID} }
-func (ToolArgsDelta) row() row     { return row{kind: "tool_args"} }
-func (ToolJudged) row() row        { return row{kind: "tool_judged"} }
-func (ToolStarted) row() row       { return row{kind: "tool_started"} }
-func (ToolUpdated) row() row       { return row{kind: "tool_updated", interleaves: true} }
-func (b ToolFinished) row() row    { return row{kind: "tool_finished", begins: true, clientID: b.CallID} }
+func (ReasoningDelta) row() properties    { return properties{kind: "reasoning"} }
+func (ReasoningFinished) row() properties { return properties{kind: "reasoning_finished"} }
+func (b ToolProposed) row() properties {
+	return properties{kind: "tool_proposed", begins: true, clientID: b.CallID}
+}
+func (ToolArgsDelta) row() properties { return properties{kind: "tool_args"} }
+func (ToolJudged) row() properties    { return properties{kind: "tool_judged"} }
+func (ToolStarted) row() properties   { return properties{kind: "tool_started"} }
+func (ToolUpdated) row() properties   { return properties{kind: "tool_updated", interleaves: true} }
 
-func (b ToolRejected) row() row { return row{kind: "tool_rejected", begins: true, clientID: b.CallID} }
+func (b ToolFinished) row() properties {
+	return properties{kind: "tool_finished", begins: true, clientID: b.CallID}
+}
+
+func (b ToolRejected) row() properties {
+	return properties{kind: "tool_rejected", begins: true, clientID: b.CallID}
+}
 
 // Tokens and cost of a request. If `purpose` is set, it is a side request. With the purpose
 // `subagent`, it is a request of a subagent's chat, whose log contains the event too.
-func (b UsageReported) row() row { return row{kind: "usage", interleaves: b.Purpose != ""} }
+func (b UsageReported) row() properties {
+	return properties{kind: "usage", interleaves: b.Purpose != ""}
+}
 
 // The chat's title.
-func (TitleChanged) row() row { return row{kind: "title", interleaves: true} }
+func (TitleChanged) row() properties { return properties{kind: "title", interleaves: true} }
 
 // Text from eca, inside or outside a turn. With `chat`, it names a new fork; with `system`, it
 // announces a change of the system prompt.
-func (Notice) row() row   { return row{kind: "notice"} }
-func (Progress) row() row { return row{kind: "progress", interleaves: true, volatile: true} }
+func (Notice) row() properties { return properties{kind: "notice"} }
+
+func (Progress) row() properties {
+	return properties{kind: "progress", interleaves: true, volatile: true}
+}
 
 // With `dialog`, eca asked a question that the next `user_message` answers. With the reason
 // `blocked`, the prompt never reaches the model, not even later.
-func (TurnFinished) row() row { return row{kind: "turn_finished"} }
+func (TurnFinished) row() properties { return properties{kind: "turn_finished"} }
 
 // A tool is about to change a file. `before` and `after` contain the `hash` of its contents;
 // `before` also has its permissions (`mode`). A new file has no `before`. A move has neither, and
 // `movedTo` is the new path.
-func (FileChanged) row() row { return row{kind: "file_changed"} }
+func (FileChanged) row() properties { return properties{kind: "file_changed"} }
 
 // Recorded before a command whose changes a rollback can undo, and again after it, then with
 // `ended`. `roots` lists the folders, each with the name of its undo point (`record`).
-func (UndoPoint) row() row { return row{kind: "undo_point"} }
+func (UndoPoint) row() properties { return properties{kind: "undo_point"} }
 
 // A mark that the user set.
-func (b Flag) row() row {
-	return row{kind: KindFlag, begins: true, clientID: b.ContentID, interleaves: true}
+func (b Flag) row() properties {
+	return properties{kind: KindFlag, begins: true, clientID: b.ContentID, interleaves: true}
 }
 
 // A summary that replaces everything before it, except for a prompt without an answer. The
 // originals stay in the log.
-func (Compacted) row() row { return row{kind: "compacted", begins: true, clientID: CompactionID} }
+func (Compacted) row() properties {
+	return properties{kind: "compacted", begins: true, clientID: CompactionID}
+}
 
 // Calls whose results eca no longer sends. The originals stay in the log.
-func (Pruned) row() row { return row{kind: "pruned"} }
+func (Pruned) row() properties { return properties{kind: "pruned"} }
 
 // The answer broke off. `prompt` is sent to the model as a user message; the user saw `text`.
-func (Continued) row() row { return row{kind: "continued"} }
+func (Continued) row() properties { return properties{kind: "continued"} }
 
 // A provider refused an image. Images from before this event are no longer sent to this `model`.
-func (ImagesRefused) row() row { return row{kind: "images_refused"} }
-func (Truncated) row() row     { return row{kind: "truncated"} }
-func (TasksCleared) row() row  { return row{kind: "tasks_cleared"} }
-func (HookStarted) row() row   { return row{kind: "hook_started"} }
-func (HookFinished) row() row  { return row{kind: "hook_finished"} }
+func (ImagesRefused) row() properties { return properties{kind: "images_refused"} }
+func (Truncated) row() properties     { return properties{kind: "truncated"} }
+func (TasksCleared) row() properties  { return properties{kind: "tasks_cleared"} }
+func (HookStarted) row() properties   { return properties{kind: "hook_started"} }
+func (HookFinished) row() properties  { return properties{kind: "hook_finished"} }
 
 // A replacement for the preceding prompt, for the model: `prompt` (a text from a hook), or `said`
 // (the messages of an MCP server's prompt). `context` is text that hooks add to the prompt.
-func (PromptAmended) row() row { return row{kind: "prompt_amended"} }
+func (PromptAmended) row() properties { return properties{kind: "prompt_amended"} }
 
 // The result of a background subagent, which the model gets as a user message. If it is
 // missing, the process died before the result arrived.
-func (Report) row() row    { return row{kind: "report"} }
-func (u Unknown) row() row { return row{kind: u.Name} }
+func (Report) row() properties    { return properties{kind: "report"} }
+func (u Unknown) row() properties { return properties{kind: u.Name} }
 
 // All returns one empty event of each type except Unknown. A test checks that it is complete.
 func All() []Body {

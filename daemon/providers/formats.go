@@ -29,33 +29,36 @@ type format struct {
 	searchPrice float64 // of 1000 searches, in the providers' own price lists; 0 if unknown
 }
 
-// formatOf returns the row of an API. An unknown API has no client.
-func formatOf(api string) format {
-	switch api {
-	case openai.APIResponses, "openai": // "openai" is an older name
-		return format{client: responsesClient, list: openai.ListModels, reasons: likelyReasons, searchPrice: 10}
-	case openai.APIChat:
-		return format{client: chatClient, list: openai.ListModels, reasons: likelyReasons}
-	case anthropic.API:
-		return format{client: func(v *view, name string, p config.Provider) (llm.Model, error) {
+// formats returns the row of each wire format, by its name in the configuration. A test compares the
+// names with the tag enum of config.Provider.API.
+func formats() map[string]format {
+	responses := format{client: responsesClient, list: openai.ListModels, reasons: likelyReasons, searchPrice: 10}
+	return map[string]format{
+		openai.APIResponses: responses,
+		"openai":            responses, // an older name
+		openai.APIChat:      {client: chatClient, list: openai.ListModels, reasons: likelyReasons},
+		anthropic.API: {client: func(v *view, name string, p config.Provider) (llm.Model, error) {
 			e := v.endpoint(name, p)
 			e.URL = anthropic.URL(p.URL, p.Path)
 			return anthropic.NewMessages(e), nil
-		}, list: anthropic.ListModels, keyHeader: anthropic.KeyHeader, reasons: likelyReasons, searchPrice: 10}
-	case bedrock.API:
-		return format{client: func(v *view, name string, p config.Provider) (llm.Model, error) {
+		}, list: anthropic.ListModels, keyHeader: anthropic.KeyHeader, reasons: likelyReasons, searchPrice: 10},
+		bedrock.API: {client: func(v *view, name string, p config.Provider) (llm.Model, error) {
 			return bedrock.New(v.endpoint(name, p), v.aws()), nil
-		}, reasons: bedrock.Reasons}
-	case google.API:
-		return format{client: func(v *view, name string, p config.Provider) (llm.Model, error) {
+		}, reasons: bedrock.Reasons},
+		google.API: {client: func(v *view, name string, p config.Provider) (llm.Model, error) {
 			return google.New(v.endpoint(name, p)), nil
-		}, list: google.ListModels, keyHeader: google.KeyHeader, searchPrice: 14}
-	case ollama.API:
-		return format{client: func(v *view, name string, p config.Provider) (llm.Model, error) {
+		}, list: google.ListModels, keyHeader: google.KeyHeader, searchPrice: 14},
+		ollama.API: {client: func(v *view, name string, p config.Provider) (llm.Model, error) {
 			return ollama.New(v.endpoint(name, p), p.Path), nil
-		}, list: ollama.ListModels}
-	case apiCassette:
-		return format{client: cassetteClient}
+		}, list: ollama.ListModels},
+		apiCassette: {client: cassetteClient},
+	}
+}
+
+// formatOf returns the row of an API. An unknown API has no client.
+func formatOf(api string) format {
+	if f, ok := formats()[api]; ok {
+		return f
 	}
 	return format{list: openai.ListModels, reasons: likelyReasons}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -246,11 +247,17 @@ func TestLikelyReasons(t *testing.T) {
 	}
 }
 
-// Each wire format that the configuration accepts has a client.
-func TestEveryWireFormatHasAClient(t *testing.T) {
-	for _, api := range config.WireFormats() {
-		if formatOf(api).client == nil {
-			t.Errorf("add a row for %s to formatOf (daemon/providers/formats.go)", api)
+// The configuration accepts the wire formats that have a row, and no others.
+func TestWireFormatsOfTheConfigurationHaveRows(t *testing.T) {
+	rows, accepted := formats(), config.WireFormats()
+	for _, api := range accepted {
+		if rows[api].client == nil {
+			t.Errorf("the configuration accepts %s, which has no client: add a row to formats (daemon/providers/formats.go)", api)
+		}
+	}
+	for api := range rows {
+		if !slices.Contains(accepted, api) {
+			t.Errorf("the configuration does not accept %s: add it to the tag enum of the field API of Provider (config/config.go)", api)
 		}
 	}
 }

@@ -166,6 +166,14 @@ func packages(t *testing.T) []pkg {
 	}
 }
 
+// remedy says what to do instead of an import that is not allowed, if that is known.
+func remedy(from, to string) string {
+	if strings.HasPrefix(from, "llm/") && strings.HasPrefix(to, "llm/") {
+		return ": packages below llm import llm, but not each other; put a variant of a wire format into a file of the format's package"
+	}
+	return ""
+}
+
 func TestImports(t *testing.T) {
 	list := packages(t)
 	if len(list) < 20 {
@@ -183,7 +191,7 @@ func TestImports(t *testing.T) {
 			case ours && !testOnly && forTests(to):
 				t.Errorf("%s imports %s, which is for tests", from, to)
 			case ours && !testOnly && !mayImportOwn(from, to):
-				t.Errorf("%s (level %d) must not import %s (level %d)", from, level(from), to, level(to))
+				t.Errorf("%s (level %d) must not import %s (level %d)%s", from, level(from), to, level(to), remedy(from, to))
 			case !ours && !testOnly && !mayImport(from, imp):
 				t.Errorf("%s imports %s; only %s may", from, imp, onlyImporter(imp))
 			}

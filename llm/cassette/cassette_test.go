@@ -2,6 +2,8 @@ package cassette
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -217,5 +219,19 @@ turns:
 	ask(t, m, llm.Request{System: system, Messages: history[0], CacheKey: "chat/1"})
 	if data, err := os.ReadFile(filepath.Join(dir, "chat_1.yaml")); err != nil || strings.Contains(string(data), "My title") {
 		t.Errorf("a new chat has the recording of the deleted one (%v):\n%s", err, data)
+	}
+}
+
+// A request to a path that no wire format has says where to add the path.
+func TestUnknownPathIsNamed(t *testing.T) {
+	p, err := Parse([]byte("cassette: 1\nturns: []\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	p.Handler(nil).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/new", nil))
+	const want = "the cassette serves no POST /v1/new; add its path to Handler (llm/cassette/http.go)\n"
+	if got := w.Body.String(); w.Code != http.StatusNotFound || got != want {
+		t.Errorf("%d %q, want 404 %q", w.Code, got, want)
 	}
 }

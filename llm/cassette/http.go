@@ -2,6 +2,7 @@ package cassette
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -11,11 +12,9 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Handler serves a cassette like a provider's streaming server: POST .../responses and
-// .../chat/completions like OpenAI, .../messages like Anthropic, ...:streamGenerateContent like
-// Google, .../api/chat and .../api/show like Ollama, and .../converse-stream like Amazon Bedrock.
-// Everything else is 404. onRequest, if not nil, is called with the path and body of every request to a
-// model.
+// Handler serves a cassette like a provider's streaming server: the end of a request's path chooses
+// the wire format. Everything else is 404. onRequest, if not nil, is called with the path and body of
+// every request to a model.
 func (p *Player) Handler(onRequest func(path string, body []byte)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var format wireFormat
@@ -39,7 +38,7 @@ func (p *Player) Handler(onRequest func(path string, body []byte)) http.Handler 
 			showOllama(w)
 			return
 		default:
-			http.NotFound(w, r)
+			http.Error(w, fmt.Sprintf("the cassette serves no POST %s; add its path to Handler (llm/cassette/http.go)", r.URL.Path), http.StatusNotFound)
 			return
 		}
 		body, err := readAll(r)

@@ -77,7 +77,7 @@ func pace(s *Step) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for sent == due {
 			select {
-			case now := <-ticks: // ticks that nobody received are lost, so they cannot be counted
+			case now := <-ticks: // the ticker drops ticks that are not received, so they cannot be counted
 				if began.IsZero() {
 					began = now.Add(-s.Delay)
 				}
