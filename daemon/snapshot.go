@@ -183,11 +183,14 @@ func (in *inputs) trusts(u config.Unit) bool {
 // newPolicy returns the permission policy that the configuration defines, and adds mistakes in its
 // rules to the problems.
 func (r *reader) newPolicy(s *Snapshot) *permission.Policy {
-	cfg, own := s.config, workspace.New(r.outputs.Dir(), r.jobs.Dir())
+	cfg, own, private := s.config, workspace.New(r.outputs.Dir(), r.jobs.Dir()), workspace.New(r.opts.StateDir)
+	inWorkspace := func(real string) bool { // a home folder as the workspace does not include eca's keys and chats
+		return s.workspace.ContainsResolved(real) && (!private.ContainsResolved(real) || slices.ContainsFunc(s.roots(), func(root string) bool { return private.ContainsResolved(workspace.Resolve(root)) }))
+	}
 	enforceable := r.bounds.Enforceable(cfg.Config, s.untrusted())
 	enforceable.SearchPending = func() bool { return r.heldBack.Due(s.roots()) }
 	policy, errs := permission.New(cfg.Config, permission.Options{
-		Contains:  func(real string) bool { return s.workspace.ContainsResolved(real) || own.ContainsResolved(real) },
+		Contains:  func(real string) bool { return inWorkspace(real) || own.ContainsResolved(real) },
 		Memory:    r.memory,
 		Sandbox:   enforceable,
 		Children:  r.children,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
@@ -281,6 +282,7 @@ func TestRulesFor(t *testing.T) {
 	h.write("home/rules/go.md", "---\npaths: ['**.go']\nagent: code\n---\nglobal")
 	h.write("ws/.eca/rules/src.md", "---\npaths: src/*\nmodel: [gpt, 'claude-(?!3)']\nenforce: read\n---\nproject")
 	h.write("two/.eca/rules/src.md", "---\npaths: src/*\n---\nother project")
+	h.write("two/.eca/rules/deep.md", "---\npaths: [./lib/, ./one.txt, /etc/*]\n---\nwritten otherwise")
 	set, _ := h.load()
 	for _, c := range []struct{ agent, model, path, want string }{
 		{"code", "openai/gpt-5", "ws/src/a.go", "home/rules/go.md ws/.eca/rules/src.md"},
@@ -290,6 +292,8 @@ func TestRulesFor(t *testing.T) {
 		{"plan", "x/y", "two/src/missing/../b", "two/.eca/rules/src.md"},
 		{"code", "x/y", "outside/a.go", ""},
 		{"code", "x/y", "two/deep/er/a.go", "home/rules/go.md"},
+		{"plan", "x/y", "two/lib/er/a", "two/.eca/rules/deep.md"},
+		{"plan", "x/y", "two/one.txt", "two/.eca/rules/deep.md"},
 	} {
 		var got []string
 		for _, r := range set.RulesFor(Reader{c.agent, c.model}, filepath.Join(h.dir, filepath.FromSlash(c.path))) {
@@ -298,6 +302,9 @@ func TestRulesFor(t *testing.T) {
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
+	}
+	if problems := set.RuleProblems(nil); !slices.ContainsFunc(problems, func(p config.Problem) bool { return strings.Contains(p.String(), `"/etc/*" matches no file`) }) {
+		t.Errorf("an absolute path is not reported: %v", problems)
 	}
 	if !set.Scoped() {
 		t.Error("Scoped is false although the set has path-scoped rules")

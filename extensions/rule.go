@@ -87,7 +87,12 @@ func parseRule(path, text string) (Rule, *fault) {
 		re.MatchTimeout = matchTimeout
 		r.models = append(r.models, re)
 	}
-	for _, p := range r.Paths {
+	for i, p := range r.Paths {
+		p = strings.TrimPrefix(p, "./")
+		if strings.HasSuffix(p, "/") {
+			p += "**"
+		}
+		r.Paths[i] = p
 		re, err := globPattern(p)
 		if err != nil {
 			return Rule{}, faultf(d.line("paths"), "%q is not a pattern for paths: %v", p, err)
@@ -108,6 +113,11 @@ func parseRule(path, text string) (Rule, *fault) {
 		r.Enforce = []Access{Modify}
 	}
 	r.ineffective = d.misspelled("agent", "model", "paths", "enforce")
+	for _, p := range r.Paths {
+		if strings.HasPrefix(p, "/") || strings.HasPrefix(p, "~") || strings.HasPrefix(p, "../") {
+			r.ineffective = append(r.ineffective, faultf(d.line("paths"), "%q matches no file, because paths are relative to the workspace folder", p))
+		}
+	}
 	if len(r.Enforce) > 0 && r.Static() {
 		r.ineffective = append(r.ineffective, faultf(d.line("enforce"), "enforce has no effect without paths: the rule is part of every prompt, and no call waits for it"))
 	}

@@ -100,6 +100,10 @@ func TestFailOnRegression(t *testing.T) {
 			t.Errorf("%v: exit %d: %s", wrong, out.code, out.err)
 		}
 	}
+	other := manifest(t, agentTarget(t, "fail:none"), scenario("other", has("x"), "x"))
+	if out := invoke(t, "run", "--manifest", other, "--baseline", baseline, "--fail-on-regression"); out.code != exitError || !strings.Contains(out.err, "no case in common") {
+		t.Errorf("another manifest: exit %d: %s", out.code, out.err)
+	}
 	if out := invoke(t, "run", "--manifest", m, "--config", "x=1", "--baseline", baseline, "--fail-on-regression"); out.code != exitError {
 		t.Errorf("another configuration: exit %d: %s", out.code, out.err)
 	}

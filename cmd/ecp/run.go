@@ -402,6 +402,8 @@ func (f *runFlags) verdict(ctx context.Context, r *report.Report) error {
 		return errors.New("nothing was checked")
 	case f.failOnRegression && r.Baseline != nil && len(r.Baseline.Pairs) == 0:
 		return errors.New("--fail-on-regression: the baseline was not written by this version, so its scenarios cannot be paired; write it again with --json-out")
+	case f.failOnRegression && r.Baseline != nil && !slices.ContainsFunc(r.Baseline.Pairs, func(p report.Pair) bool { return p.Cases > 0 }):
+		return errors.New("--fail-on-regression: this run and the baseline have no case in common")
 	case r.Failed == 0 || !f.failOnError:
 		return nil
 	case f.failOnRegression && r.Baseline != nil && !r.Baseline.Regressed():
