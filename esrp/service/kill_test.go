@@ -20,6 +20,7 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/internal/jet"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // role is the role of this program, unless it is the test: "worker URL", "server DIR", or "node URL",
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, testkit.IgnoreNATS())
 }
 
 // play acts as the worker or server that will be killed. It ends when the test does.

@@ -105,7 +105,7 @@ func (w *walker) command(r run) {
 	if !first.known || first.glob {
 		w.unresolved("the name of a command is computed")
 		c.Why = "the name of a command is computed"
-		c.Forms = w.writtenOut(r.words)
+		c.Forms = writtenOut(r.words, &w.steps)
 		c.loses(lossesOfEach(r.words, &w.steps))
 		textLister{w}.splitName(r, &c)
 		w.add(c)
@@ -118,13 +118,7 @@ func (w *walker) command(r run) {
 	}
 	j := r.assess(w)
 	c.Effect, c.Why, c.Paths, c.Git, c.GitContents, c.Dir = j.effect, j.why, j.paths, j.git, j.contents, j.dir
-	c.Forms = j.forms
-	if base(first.text) == "git" {
-		c.Forms = append(slices.Clip(c.Forms), withoutGlobalOptions(r.words)...)
-	}
-	if r.loose { // xargs appends arguments
-		c.Forms = append(slices.Clip(c.Forms), c.Text+" "+r.input.arguments())
-	}
+	c.Forms = append(slices.Clip(j.forms), r.otherForms()...)
 	if c.Effect != Reads {
 		c.loses(lossesOfEach(r.words, &w.steps))
 	}
@@ -162,6 +156,23 @@ func (w *walker) command(r run) {
 	}
 	w.out.Data = w.out.Data || c.Effect == Reads && slices.ContainsFunc(c.Paths, func(path Path) bool { return path.Anywhere })
 	w.add(c)
+}
+
+// otherForms returns a command as rules may name it: git without the options before its subcommand, and
+// with the arguments that xargs appends.
+func (r run) otherForms() (forms []string) {
+	all := texts(r.words)
+	if r.loose {
+		forms = append(forms, strings.Join(all, " ")+" "+r.input.arguments())
+	}
+	if base(all[0]) != "git" {
+		return forms
+	}
+	sub := subcommand("git", r.words[1:])
+	if at := slices.Index(all[1:], sub); sub != "" && at > 0 {
+		forms = append(forms, strings.Join(append([]string{"git"}, all[at+1:]...), " "))
+	}
+	return forms
 }
 
 // base returns the name of a program without its folder.

@@ -96,16 +96,6 @@ func texts(words []word) []string {
 	return out
 }
 
-// withoutGlobalOptions returns a git command without the options before its subcommand, if there are any.
-func withoutGlobalOptions(words []word) (forms []string) {
-	sub := subcommand("git", words[1:])
-	i := slices.IndexFunc(words[1:], func(a word) bool { return a.text == sub })
-	if sub == "" || i <= 0 {
-		return nil
-	}
-	return []string{strings.Join(append([]string{"git"}, texts(words[i+1:])...), " ")}
-}
-
 // gitLosses judges git by its subcommand.
 func gitLosses(args []word) loss {
 	sub := subcommand("git", args)

@@ -338,8 +338,8 @@ func choose(choice, args []word, varying []int, n int) {
 }
 
 // writtenOut returns a command with the values of its variables, also without the folder of its program:
-// one text for each combination of values, none if there are too many.
-func (w *walker) writtenOut(words []word) (forms []string) {
+// one text for each combination of values, none if there are too many. It counts steps, up to maxSteps.
+func writtenOut(words []word, steps *int) (forms []string) {
 	choice, count := slices.Clone(words), 1
 	var varying []int
 	for i, word := range words {
@@ -350,7 +350,7 @@ func (w *walker) writtenOut(words []word) (forms []string) {
 			}
 		}
 	}
-	if w.steps += count * len(words); len(varying) == 0 || w.steps > maxSteps {
+	if *steps += count * len(words); len(varying) == 0 || *steps > maxSteps {
 		return nil
 	}
 	for n := range count {

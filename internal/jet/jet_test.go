@@ -17,9 +17,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jet"
 	"github.com/seed-dec29ce4/eca/internal/jet/embed"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, testkit.IgnoreNATS()) }
 
 // dial starts a server with a stream, a bucket of keys and a bucket of contents.
 func dial(t *testing.T) (*jet.Conn, *embed.Server) {
