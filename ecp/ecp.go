@@ -28,7 +28,7 @@ const TimeoutVariable = "ECP_RPC_TIMEOUT"
 // Status of a step (docs/contracts/ecp.md 1.2).
 type Status string
 
-// A step is done, or it has stopped early or waits for more input.
+// Done means that the step is complete, Paused that it stopped early or waits for more input.
 const (
 	Done   Status = "done"
 	Paused Status = "paused"

@@ -87,7 +87,8 @@ func fieldsOf(body []byte) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// scanFields splits an object without white space. It returns false for anything else.
+// scanFields splits an object without white space. It returns false for other texts, but does not check
+// the values.
 func scanFields(body []byte) (map[string]json.RawMessage, bool) {
 	if len(body) < 2 || body[0] != '{' || body[len(body)-1] != '}' {
 		return nil, false
@@ -116,7 +117,7 @@ func scanFields(body []byte) (map[string]json.RawMessage, bool) {
 	}
 }
 
-// skipString returns the index after the string that begins at index at, or -1.
+// skipString returns the index after the string that begins with body[at], or -1.
 func skipString(body []byte, at int) int {
 	if at >= len(body) || body[at] != '"' {
 		return -1
@@ -137,7 +138,7 @@ func skipString(body []byte, at int) int {
 	}
 }
 
-// skipValue returns the index after the value that begins at index at: the index of a comma, or of the
+// skipValue returns the index after the value that begins with body[at]: the index of a comma, or of the
 // end of the enclosing object. It returns -1 for invalid JSON, and for JSON with white space.
 func skipValue(body []byte, at int) int {
 	for depth := 0; at < len(body); {

@@ -50,7 +50,7 @@ func redactSecretsOne(body []byte, host Host) []byte {
 		var id string
 		_ = json.Unmarshal(m.Params["chatId"], &id)
 		session, ok := host.Engine().Lookup(id)
-		if ok && session.MayAwaitSecret() || !ok && id != "" { // the chat may be stored
+		if ok && session.MayAwaitSecret() || !ok && id != "" { // a chat that is not loaded may be in the store and await a secret
 			hide = "message"
 		}
 	}

@@ -23,7 +23,7 @@ func (s *Store) Adopt(ctx context.Context, meta chat.Meta, other string, end eve
 }
 
 func cut(tx *transaction, meta chat.Meta, from event.Seq, marker event.Event) error {
-	// Flags positioned before the cut may have been appended after it.
+	// Keep flags that are positioned before the cut although their sequence numbers are greater.
 	_, err := tx.Exec(`DELETE FROM events WHERE chat = ?1 AND seq >= ?2 AND NOT (kind = ?3
 		AND seq IN (SELECT seq FROM messages WHERE chat = ?1 AND place < ?2))`, meta.ID, from, string(event.KindFlag))
 	if err != nil {

@@ -9,8 +9,8 @@
 //   - Requests are executed one after the other, in the order of their arrival, except
 //     that reset stops the running step.
 //   - Each request gets one answer.
-//   - Tool calls are approved only if the approval policy of initialize allows it, and no workspace
-//     is trusted.
+//   - Tool calls are approved only if the approval policy of initialize allows it.
+//   - A runtime cannot make eca trust a workspace.
 //   - No more tool calls run than the budget allows.
 //   - A step is answered before the runtime's time limit for calls (ECP_RPC_TIMEOUT), with the
 //     results so far.
@@ -57,7 +57,7 @@ type Host interface {
 	// SyncPlugins and StartMCPServers make more tools available. They may take a long time.
 	SyncPlugins(ctx context.Context)
 	StartMCPServers(ctx context.Context)
-	// UnknownTool returns why no tool has a name, or "".
+	// UnknownTool returns a message if there is no tool with a name, otherwise "".
 	UnknownTool(name string) string
 	// Untrusted lists the configuration of the workspace that is ignored because the user does not
 	// trust it.

@@ -45,7 +45,7 @@ func pytestStatus(word string) string {
 	return ""
 }
 
-// pytestLog parses summary lines such as "FAILED tests/test_a.py::test_b - why". With both, it also
+// pytestLog parses summary lines such as "FAILED tests/test_a.py::test_b - why". If both is set, it also
 // parses the older form, in which the result is at the end of the line.
 func pytestLog(log string, both bool) map[string]string {
 	out := map[string]string{}
@@ -125,8 +125,8 @@ func djangoLog(log string) map[string]string {
 	return out
 }
 
-// matches returns a parser of the lines that match a pattern with the groups status and name. words
-// maps the matches of status to results.
+// matches returns a parser for lines that match pattern, which has the groups status and name. The map
+// words gives the result for each text of the group status.
 func matches(pattern *regexp.Regexp, words map[string]string) func(log string) map[string]string {
 	return func(log string) map[string]string {
 		out := map[string]string{}

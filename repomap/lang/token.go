@@ -13,7 +13,7 @@ type text struct {
 	quotes    []quote
 	nameStart string // bytes that can begin names, besides letters and _
 	nameBytes string // bytes that names can contain, besides letters, digits and _
-	nameEnd   string // bytes of which a name may have one at its end
+	nameEnd   string // a name may end with one of these bytes
 	// special reads other elements. It is called first at each byte in specialBytes, and returns
 	// false if it finds no such element.
 	specialBytes string
@@ -78,7 +78,7 @@ type token struct {
 func (l *Language) prepare() {
 	for c := range l.classes {
 		switch {
-		case c <= ' ' && c != '\n': // control characters are ignored, since they are used as internal marks
+		case c <= ' ' && c != '\n': // control characters in the source count as space, because token.mark uses them for artificial tokens
 			l.classes[c] = space
 		case c == '\n':
 			l.classes[c] = lineEnd
@@ -178,7 +178,7 @@ type lexer struct {
 	lower       []byte
 	wastedScans int // bytes searched for a missing end
 	uses        counter
-	hidden      hidden
+	hidden      hidden   // the function body that is being skipped
 	included    []string // files named by preprocessor lines
 }
 
@@ -320,7 +320,8 @@ func opening(closing byte) byte {
 	return '{'
 }
 
-// maxOpenBrackets is the maximum number of open brackets that close searches for a match.
+// maxOpenBrackets is how many of the innermost open brackets the function close compares with a closing
+// bracket.
 const maxOpenBrackets = 8
 
 // close pairs a bracket. If brackets are unbalanced, as in unfinished code, it takes the nearest

@@ -34,7 +34,7 @@ func (f *forms) all() []string {
 	if f.leads != "" {
 		out = append(out, f.leads)
 	}
-	for _, text := range out { // a dot matches no line break, which must not help a call past a rule
+	for _, text := range out { // a dot does not match a line break, which would let calls with one evade a rule
 		if strings.Contains(text, "\n") {
 			out = append(out, strings.ReplaceAll(text, "\n", " "))
 		}
@@ -104,7 +104,7 @@ func stringMembers(object json.RawMessage) (list []member, ok bool) {
 	if !found {
 		return nil, false
 	}
-	next := func(end string) (text []byte) { // a string and the character after it
+	next := func(end string) (text []byte) { // cuts off a string that is followed by a byte in end
 		rest = bytes.TrimLeft(rest, space)
 		if len(rest) == 0 || rest[0] != '"' {
 			return nil
@@ -179,7 +179,7 @@ func below(folder, path string, prefixes ...string) (out []string) {
 	return out
 }
 
-// destination returns a resolved path as users know it.
+// destination returns a resolved path, below the name by which the user opened the workspace folder.
 func (j *judgment) destination(real string, roots []string) string {
 	for _, root := range roots { // a workspace folder may be opened by the name of a symlink
 		rel, err := filepath.Rel(j.links.Resolve(root), real)
@@ -196,7 +196,7 @@ func (j *judgment) outside(name, path string) string {
 	return leadsOutside(name, path, j.links.Resolve(path))
 }
 
-// leadsOutside is outside for a path that was resolved before.
+// leadsOutside is like judgment.outside, but takes the resolved path, real.
 func leadsOutside(name, path, real string) string {
 	if real != filepath.Clean(path) {
 		name += " leads to " + real + ", which"
@@ -254,9 +254,10 @@ func (j *judgment) destinations(call tools.Call, plan tools.Plan, reason string)
 	return out
 }
 
-// parts returns the texts of each command of a program that deny and ask rules may match: as written,
-// without quotes, without the assignments before it and the folder of the program, and with the values
-// of its variables and the names that its globs match. printed is the program with expanded globs.
+// parts returns the texts that deny and ask rules may match for each command of a shell program: the
+// command as written, without quotes, without leading assignments and the folder of its executable (rm
+// for /usr/bin/rm), with the values of its variables, and with the names that its globs match. printed is
+// the shell program with expanded globs.
 func parts(c *tools.Command, printed cmdline.Program) []string {
 	var out []string
 	add := func(text string) {
