@@ -186,24 +186,26 @@ func (s *settings) pushMessages(ctx context.Context) {
 	missing := s.missingFolders()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var now []protocol.ShowMessage
-	mistakes := s.host.Config().Mistakes()
-	for _, f := range mistakes[:min(len(mistakes), maxMistakes)] {
-		now = append(now, protocol.ShowMessage{Type: "warning", Message: "Configuration: " + f.Place() + ": " + f.Message})
-	}
-	if more := len(mistakes) - maxMistakes; more > 0 {
-		now = append(now, protocol.ShowMessage{Type: "warning", Message: fmt.Sprintf("Configuration: %d more mistakes; `eca config check` lists them", more)})
-	}
-	now = append(now, missing...)
-	for _, n := range s.host.Notices() {
-		now = append(now, protocol.ShowMessage{Type: "info", Message: n})
-	}
 	shown := map[protocol.ShowMessage]bool{}
-	for _, m := range now {
-		if !s.shownMessages[m] {
+	show := func(kind, text string) {
+		m := protocol.ShowMessage{Type: kind, Message: text}
+		if !s.shownMessages[m] && !shown[m] {
 			s.notify(ctx, "$/showMessage", m)
 		}
 		shown[m] = true
+	}
+	mistakes := s.host.Config().Mistakes()
+	for _, f := range mistakes[:min(len(mistakes), maxMistakes)] {
+		show("warning", "Configuration: "+f.Place()+": "+f.Message)
+	}
+	if more := len(mistakes) - maxMistakes; more > 0 {
+		show("warning", fmt.Sprintf("Configuration: %d more mistakes; `eca config check` lists them", more))
+	}
+	for _, m := range missing {
+		show(m.Type, m.Message)
+	}
+	for _, n := range s.host.Notices() { // they may read files of extensions first
+		show("info", n)
 	}
 	s.shownMessages = shown
 }

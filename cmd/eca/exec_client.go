@@ -15,7 +15,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/daemon"
-	"github.com/seed-dec29ce4/eca/daemon/providers"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/internal/usage"
@@ -31,10 +30,12 @@ type execClient struct {
 	conn       *jsonrpc.Conn
 	daemon     *daemon.Daemon
 
-	finished  chan turnEnd // receives the end of each turn
+	finished  chan turnEnd  // receives the end of each turn
+	pushed    chan struct{} // closed after the first notices about the configuration
 	asking    chan toolRun
 	questions chan commandQuestion
 	needed    execNeeds
+	firstPush sync.Once
 
 	mu sync.Mutex // guards the fields below
 	execScreen
@@ -83,7 +84,7 @@ type execUsage struct {
 func newExecClient(f execFlags, folder string, stdout, stderr io.Writer) *execClient {
 	file, isFile := usage.File(stdout)
 	return &execClient{
-		flags: f, cwd: workspace.New(folder), finished: make(chan turnEnd, 1), asking: make(chan toolRun, 16), questions: make(chan commandQuestion),
+		flags: f, cwd: workspace.New(folder), finished: make(chan turnEnd, 1), pushed: make(chan struct{}), asking: make(chan toolRun, 16), questions: make(chan commandQuestion),
 		needed: execNeeds{options: map[string]bool{}},
 		execScreen: execScreen{
 			stdout: stdout, stderr: stderr, json: f.json, document: f.schema != "",
@@ -156,6 +157,7 @@ func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error)
 	if !end.interrupted && !c.flags.ephemeral {
 		c.awaitTitle(ctx, chatID, began)
 	}
+	c.awaitNotices(ctx)
 	return c.end(chatID, text, end, in.schema != nil, err)
 }
 
@@ -368,6 +370,8 @@ func (c *execClient) handle(_ context.Context, req *jsonrpc.Request) (any, error
 		default:
 			c.noteLocked(p.Message)
 		}
+	case "jobs/updated": // the first one follows these notices
+		c.firstPush.Do(func() { close(c.pushed) })
 	case "chat/opened":
 		var p struct{ ChatID string }
 		if err := json.Unmarshal(req.Params, &p); err == nil && p.ChatID != c.chat {
@@ -387,14 +391,6 @@ func (c *execClient) handle(_ context.Context, req *jsonrpc.Request) (any, error
 		return nil, c.content(p.ChatID, p.Role, p.ParentChatID != "", p.Content)
 	}
 	return nil, nil
-}
-
-// repeatsUnavailable reports whether a notice only names the providers without usable models. The
-// error at the end of the run names them too.
-func (c *execClient) repeatsUnavailable(notice string) bool {
-	lacking := c.daemon.Unavailable()
-	standard := c.daemon.ModelChoice().Default
-	return len(lacking) > 0 && (standard == "" || standard == providers.DemoModel) && strings.HasPrefix(notice, lacking[0])
 }
 
 // record prints messages and notifications about chats as JSON, with --json. Other notifications,

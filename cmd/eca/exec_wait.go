@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/daemon/providers"
 	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/mcp"
 )
@@ -209,4 +210,26 @@ func (c *execClient) showEarlyNotices() {
 		c.noteLocked(text)
 	}
 	c.checked, c.earlyNotices = true, nil
+}
+
+// awaitNotices waits for the first notices about the configuration, which may arrive later than the end
+// of a short turn.
+func (c *execClient) awaitNotices(ctx context.Context) {
+	const limit = 2 * time.Second
+	if c.daemon.Config().Conformance().ReferenceContent { // the server then does not mark their end
+		return
+	}
+	select {
+	case <-c.pushed:
+	case <-time.After(limit):
+	case <-ctx.Done():
+	}
+}
+
+// repeatsUnavailable reports whether a notice only names the providers without usable models. The
+// error at the end of the run names them too.
+func (c *execClient) repeatsUnavailable(notice string) bool {
+	lacking := c.daemon.Unavailable()
+	standard := c.daemon.ModelChoice().Default
+	return len(lacking) > 0 && (standard == "" || standard == providers.DemoModel) && strings.HasPrefix(notice, lacking[0])
 }

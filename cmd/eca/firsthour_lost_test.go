@@ -34,6 +34,7 @@ func wrongRestrictions(t *testing.T) []wrongInput {
 		{name: "allowed command as in Claude Code", args: exec, config: command("allow", "ls:*"), want: []string{"fine", `did you mean "ls( .*)?"?`}},
 		{name: "agent that differs in case", args: exec, config: `{"agent": {"Code": {"readOnly": true}}}`, code: 1, want: []string{"agent.Code: this agent is not code, because case matters in its name; did you mean agent.code?"}, not: []string{"fine"}},
 		{name: "budget of a wrong type", args: exec, config: `{"budget": {"turn": 2}}`, code: 1, want: []string{"budget.turn"}, not: []string{"fine"}},
+		{name: "limit in an unknown currency", args: exec, config: `{"budget": {"turn": ["$7", "5 EUR"]}}`, code: 1, want: []string{`budget.turn: "5 EUR" has an unknown unit or currency, eur`}, not: []string{"fine"}},
 		{name: "misspelled budget", args: exec, config: `{"budgets": {"turn": {"cost": "1 USD"}}}`, code: 1, want: []string{"budgets", "budget"}, not: []string{"fine"}},
 		{name: "allowed command without arguments", args: check, config: command("allow", "git status"), want: []string{"No problems."}},
 		{name: "denied commands as a regular expression", args: check, config: command("deny", `rm\\s*|git( .*)?`), want: []string{"No problems."}},
