@@ -157,7 +157,7 @@ func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error)
 	if !end.interrupted && !c.flags.ephemeral {
 		c.awaitTitle(ctx, chatID, began)
 	}
-	c.awaitNotices(ctx)
+	awaitNotices(ctx, c.daemon, c.pushed)
 	return c.end(chatID, text, end, in.schema != nil, err)
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/daemon/providers"
 	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/mcp"
@@ -212,15 +213,15 @@ func (c *execClient) showEarlyNotices() {
 	c.checked, c.earlyNotices = true, nil
 }
 
-// awaitNotices waits for the first notices about the configuration, which may arrive later than the end
-// of a short turn.
-func (c *execClient) awaitNotices(ctx context.Context) {
+// awaitNotices waits until the first notices about the configuration have arrived, which may be later
+// than the end of a short turn.
+func awaitNotices(ctx context.Context, d *daemon.Daemon, arrived <-chan struct{}) {
 	const limit = 2 * time.Second
-	if c.daemon.Config().Conformance().ReferenceContent { // the server then does not mark their end
+	if d.Config().Conformance().ReferenceContent { // the server then does not mark their end
 		return
 	}
 	select {
-	case <-c.pushed:
+	case <-arrived:
 	case <-time.After(limit):
 	case <-ctx.Done():
 	}
