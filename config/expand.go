@@ -195,6 +195,7 @@ func (b *builder) walk(v any, path []string, fn func(path []string, written stri
 		switch {
 		case !ok:
 			b.walk(sub, at, fn)
+			return
 		case at[0] != "mcpServers":
 			fn(at, text, func(s string) { set(s) })
 			return
@@ -226,6 +227,9 @@ func (b *builder) walk(v any, path []string, fn func(path []string, written stri
 // unsetVariables lists the environment variables that a text of an MCP server refers to and that are
 // not set.
 func unsetVariables(text string, getenv func(string) string) (out []string) {
+	if !strings.Contains(text, "${env:") {
+		return nil
+	}
 	for _, found := range regexp.MustCompile(`\$\{env:(\w+)\}`).FindAllStringSubmatch(text, -1) {
 		if getenv(found[1]) == "" {
 			out = append(out, found[1])

@@ -11,6 +11,7 @@
 package safeio
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -80,7 +81,9 @@ func ReadOpen(f *os.File, limit int64) ([]byte, error) {
 	}
 	var data []byte
 	if size := info.Size(); size <= limit {
-		data, err = io.ReadAll(io.LimitReader(f, limit+1))
+		buf := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+		_, err = buf.ReadFrom(io.LimitReader(f, limit+1))
+		data = buf.Bytes()
 	}
 	if err == nil && max(info.Size(), int64(len(data))) > limit {
 		return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: fmt.Errorf("it is larger than %d bytes", limit)}

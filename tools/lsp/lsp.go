@@ -110,7 +110,10 @@ func (s *Servers) With(o Settings) *View {
 func (v *View) Problems() map[string]string {
 	_, problems := definitions(v.settings.Config.Servers)
 	for _, d := range v.defs {
-		if _, ok := v.installed(d); d.named && !ok {
+		if !d.named {
+			continue
+		}
+		if _, ok := v.installed(d); !ok {
 			var names []string
 			for _, p := range d.programs {
 				names = append(names, p.name)
