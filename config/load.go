@@ -361,7 +361,9 @@ func (b *builder) layer(l *layer, root string) {
 	}
 	b.layers = append(b.layers, l)
 	maps.Copy(b.spellings, l.spellings)
-	b.pruneLayer(l)
+	if l.source != defaults { // their values are checked by decode
+		b.pruneLayer(l)
+	}
 	b.merge(b.merged, l.content, l, nil)
 }
 
