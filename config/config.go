@@ -203,7 +203,7 @@ type Agent struct {
 	Variant               string        `json:"variant" trust:"safe" doc:"The variant of its model."`
 	FallbackModels        []string      `json:"fallbackModels" doc:"The fallbackModels of this agent's turns; they replace the general ones. An empty list means none." each:"A model, as provider/model."`
 	Inherit               string        `json:"inherit" trust:"stricter" doc:"The agent from which it inherits options that it does not set."`
-	SpawnableBy           Strings       `json:"spawnableBy" trust:"stricter" doc:"The agents that can start it; without it, all." each:"An agent's name."`
+	SpawnableBy           Strings       `json:"spawnableBy" trust:"stricter" doc:"The agents that can start it; without it, all; [] means none." each:"An agent's name."`
 	ReadOnly              bool          `json:"readOnly" trust:"stricter" doc:"Whether it is read-only: calls that would change something are denied, whatever toolCall says; commands that only read run; other commands and MCP tools need approval each time."`
 	MaxSteps              *int          `json:"maxSteps" min:"1" trust:"stricter" doc:"How many batches of tool calls it may make as a subagent."`
 	DisabledTools         []string      `json:"disabledTools" trust:"stricter" doc:"Tools that it does not get. Replaces the general disabledTools." each:"A tool's name, a server's, or a pattern."`
@@ -383,7 +383,7 @@ func (c *Config) PrimaryAgents() []string {
 func (c *Config) Spawnable(by string) []string {
 	var out []string
 	for name, a := range c.Agents {
-		if a.Subagent() && (len(a.SpawnableBy) == 0 || slices.Contains(a.SpawnableBy, by)) {
+		if a.Subagent() && (a.SpawnableBy == nil || slices.Contains(a.SpawnableBy, by)) {
 			out = append(out, name)
 		}
 	}

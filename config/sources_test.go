@@ -148,6 +148,10 @@ func TestLegacy(t *testing.T) {
 		`{"toolCall": {"manualApproval": false}}`:                                         func(l *Loaded) bool { return l.ToolCall.Approval.ByDefault == "allow" },
 		`{"toolCall": {"manualApproval": ["eca__grep"], "approval": {"ask": {"x": {}}}}}`: func(l *Loaded) bool { return len(l.ToolCall.Approval.Ask) == 2 },
 		`{"hooks": {"h": {"type": "prePrompt"}}}`:                                         func(l *Loaded) bool { return l.Hooks["h"].Type == "preRequest" },
+		`{"agent": {"x": {"spawnableBy": []}, "y": {"spawnableBy": null}, "z": {"inherit": "x"}}}`: func(l *Loaded) bool {
+			spawnable := l.Spawnable("code")
+			return !slices.Contains(spawnable, "x") && slices.Contains(spawnable, "y") && !slices.Contains(spawnable, "z")
+		},
 		`{"agent": {"x": {"mode": ["subagent"], "spawnableBy": "code"}}}`: func(l *Loaded) bool {
 			return !l.Agents["x"].Primary() && l.Agents["x"].Subagent() && slices.Equal(l.Agents["x"].SpawnableBy, Strings{"code"})
 		},

@@ -203,12 +203,8 @@ func (t tightening) combine(before any) any {
 	case "ask", "deny":
 		return union(before, t.value)
 	case "spawnableBy":
-		if have := texts(before); len(have) > 0 {
-			both := slices.DeleteFunc(slices.Clone(have), func(name string) bool { return !slices.Contains(texts(t.value), name) })
-			if len(both) == 0 {
-				return before // an empty list would allow all agents
-			}
-			return anyList(both)
+		if before != nil {
+			return anyList(slices.DeleteFunc(texts(before), func(name string) bool { return !slices.Contains(texts(t.value), name) }))
 		}
 	case "disabledTools":
 		out := texts(before)

@@ -126,7 +126,11 @@ func (u Unit) shownFiles() string {
 	var b strings.Builder
 	for _, path := range u.Files {
 		name := relative(u.Root, path)
-		data, err := safeio.Read(path, maxShownFile)
+		data, err := readInside(u.Root, path, maxShownFile)
+		if target, linkErr := os.Readlink(path); err != nil && linkErr == nil {
+			fmt.Fprintf(&b, "file %s (not shown: it is a link to %s)\n", name, target)
+			continue
+		}
 		if err != nil {
 			fmt.Fprintf(&b, "file %s (not shown: %v)\n", name, safeio.Cause(err))
 			continue
@@ -137,6 +141,17 @@ func (u Unit) shownFiles() string {
 		}
 	}
 	return b.String()
+}
+
+// readInside reads a file of a folder. It fails if a link leads out of the folder: the file there is the
+// user's, and may be secret.
+func readInside(root, path string, limit int64) ([]byte, error) {
+	f, err := safeio.Open(root, path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return safeio.ReadOpen(f, limit)
 }
 
 // indented formats a value as JSON for people.
@@ -201,7 +216,9 @@ func (b *builder) withholdUntrusted(l *layer) {
 	if len(s.needs) > 0 {
 		slices.SortStableFunc(s.needs, func(x, y Need) int { return x.Line - y.Line })
 		u := newUnit(l.root, l.source, s.needs, trustContent{data: s.trustData, parts: s.parts, text: s.text, runs: s.values})
-		u.Trusted = b.in.Trusts(u)
+		if u.Trusted = b.in.Trusts(u); !u.Trusted {
+			u.Needs = append(u.Needs, b.withholdModels(l, harmless)...)
+		}
 		b.Units = append(b.Units, u)
 		for _, f := range u.Files {
 			b.recordFile(f)
@@ -212,6 +229,44 @@ func (b *builder) withholdUntrusted(l *layer) {
 	}
 	l.content, l.within, l.withheld = harmless, l.root, l.content
 	b.stricter = append(b.stricter, s.stricter...)
+}
+
+// withholdModels removes models from the harmless part of an untrusted layer if only the layer itself
+// configures their provider, because they could not be used. It returns the keys that it removed. The
+// hash of the unit does not cover them: a trusted file may change them.
+func (b *builder) withholdModels(l *layer, harmless map[string]any) (removed []Need) {
+	own, _ := l.content["providers"].(map[string]any)
+	known, _ := b.merged["providers"].(map[string]any)
+	remove := func(m map[string]any, path ...string) {
+		key := path[len(path)-1]
+		id, _ := m[key].(string)
+		provider, _, full := strings.Cut(id, "/")
+		if full && similarKey(own, provider) && !similarKey(known, provider) {
+			delete(m, key)
+			removed = append(removed, Need{KeyPath(path), l.positions[join(path)].line})
+		}
+	}
+	remove(harmless, "defaultModel")
+	for _, section := range []string{"completion", "rewrite"} {
+		m, _ := harmless[section].(map[string]any)
+		remove(m, section, "model")
+	}
+	agents, _ := harmless["agent"].(map[string]any)
+	for _, name := range sortedKeys(agents) {
+		m, _ := agents[name].(map[string]any)
+		remove(m, "agent", name, "defaultModel")
+	}
+	return removed
+}
+
+// similarKey reports whether an object has a key with this provider's name, in any spelling.
+func similarKey(m map[string]any, provider string) bool {
+	for key := range m {
+		if lettersOf(key) == lettersOf(provider) {
+			return true
+		}
+	}
+	return false
 }
 
 // splitter separates the harmless part of a layer from the part that needs trust.

@@ -157,9 +157,9 @@ func TestStricterOnly(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, c.got, c.want)
 		}
 	}
-	// If no agent is in both lists, the restriction does not become empty, which would allow all.
+	// If no agent is in both lists, no agent can start it.
 	none := newFolder(t, global, `{"agent": {"own": {"spawnableBy": "explorer"}}}`).load()
-	if got := []string(none.Agents["own"].SpawnableBy); !slices.Equal(got, []string{"code", "plan"}) {
+	if got := []string(none.Agents["own"].SpawnableBy); got == nil || len(got) > 0 {
 		t.Errorf("spawnable by %q", got)
 	}
 	o, _ := l.Origin("toolCall", "approval", "deny", "e")
@@ -275,6 +275,25 @@ func TestSum(t *testing.T) {
 	}
 }
 
+// An untrusted file cannot select a model of a provider that only the file itself configures, because
+// the provider has no effect.
+func TestModelsOfUntrustedProviders(t *testing.T) {
+	f := newFolder(t, `{"defaultModel": "mine/m", "providers": {"mine": {"url": "http://127.0.0.1:1"}}}`,
+		`{"defaultModel": "Evil/m", "rewrite": {"model": "mine/r"}, "completion": {"model": "evil/c"}, "agent": {"a": {"defaultModel": "evil/a"}, "b": {"defaultModel": "mine/b"}},
+		"providers": {"evil": {"url": "http://127.0.0.1:2"}, "mine": {"url": "http://127.0.0.1:3"}}}`)
+	l := f.load()
+	if l.DefaultModel != "mine/m" || l.Rewrite.Model != "mine/r" || l.Completion.Model == "evil/c" || l.Agents["a"].DefaultModel != "" || l.Agents["b"].DefaultModel != "mine/b" {
+		t.Errorf("%q %q %q %q %q", l.DefaultModel, l.Rewrite.Model, l.Completion.Model, l.Agents["a"].DefaultModel, l.Agents["b"].DefaultModel)
+	}
+	var notes []string
+	for _, n := range l.Units[0].Needs {
+		notes = append(notes, n.What)
+	}
+	if got, want := strings.Join(notes, " "), "providers.evil providers.mine defaultModel completion.model agent.a.defaultModel"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // A link in the folder does not lead to files of the user.
 func TestLinksOutside(t *testing.T) {
 	needs.Symlinks(t)
@@ -286,6 +305,11 @@ func TestLinksOutside(t *testing.T) {
 	}
 	if l := f.load(); f.needs() != "welcomeMessage" || strings.Contains(l.WelcomeMessage, "PRIVATE") {
 		t.Errorf("%s %q", f.needs(), l.WelcomeMessage)
+	}
+	// What the user is shown before they trust the folder does not contain it either.
+	write(t, filepath.Join(f.root, ".eca", "config.json"), `{"hooks": {"h": {"type": "sessionStart", "actions": [{"type": "shell", "file": "./hello.md"}]}}}`)
+	if f.load(); strings.Contains(f.asked[0].Text, "PRIVATE") || !strings.Contains(f.asked[0].Text, "not shown: it is a link to "+secret) {
+		t.Error(f.asked[0].Text)
 	}
 	// This also holds if the link appears after the check.
 	if text, err := includeFile(filepath.Join(f.root, ".eca", "hello.md"), f.root); err == nil {

@@ -200,7 +200,9 @@ func (c *Commands) subagents(context.Context, input) (string, error) {
 		if a.MaxSteps != nil {
 			fmt.Fprintf(&b, "; at most %s", count(*a.MaxSteps, "step"))
 		}
-		if len(a.SpawnableBy) > 0 {
+		if a.SpawnableBy != nil && len(a.SpawnableBy) == 0 {
+			b.WriteString("; no agent can start it")
+		} else if a.SpawnableBy != nil {
 			fmt.Fprintf(&b, "; for `%s`", strings.Join(a.SpawnableBy, "`, `"))
 		}
 		b.WriteString("\n")

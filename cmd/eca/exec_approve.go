@@ -92,9 +92,10 @@ func (c *execClient) ask(ctx context.Context, call toolRun) decision {
 // refusedByUser is the reason for a call that the user refused.
 const refusedByUser = "the user refused it"
 
-// editsHere reports whether a call changes or moves an unprotected file in the working directory.
+// editsHere reports whether a call changes or moves an unprotected file in the working directory, and no
+// hook requires approval.
 func (c *execClient) editsHere(call toolRun) bool {
-	if call.Permission.Rule == permission.RuleProtected {
+	if rule := call.Permission.Rule; rule == permission.RuleProtected || rule == tools.RuleHook {
 		return false
 	}
 	if paths, ok := fs.MovedPaths(call.Server, call.Name, call.Args, c.cwd.Roots()); ok {

@@ -229,6 +229,20 @@ func TestExecNamesTheHookThatRequiresApproval(t *testing.T) {
 	}
 }
 
+// The remedies for an edit for which a hook requires approval do not include --approve auto-edit, and it does not
+// overrule the hook.
+func TestExecAutoEditDoesNotOverruleAHook(t *testing.T) {
+	needs.POSIX(t)
+	for _, approve := range []string{approveAsk, approveAutoEdit, approveWorkspace} {
+		here := newPlace(t, newProvider(t, callCassette(writeCall)).env()...)
+		here.env = append(here.env, `ECA_CONFIG={"hooks": {"gate": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "echo '{\"approval\": \"ask\"}'"}]}}}`)
+		_, errOut, code := runProgram(t, here, "", "exec", "--approve", approve, "go")
+		if code != exitRefused || !strings.Contains(errOut, "Allow them with --approve all (everything; commands stay in the sandbox), or a change of the hook that requires approval.") {
+			t.Errorf("%s: exit code %d\n%s", approve, code, errOut)
+		}
+	}
+}
+
 // Parts of the answer are separated, even if the calls between them are not shown.
 func TestExecSeparatesPartsOfTheAnswer(t *testing.T) {
 	p := newProvider(t, callCassette(writeCall, protectedCall))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -82,6 +83,21 @@ func TestTrustCommand(t *testing.T) {
 	expect(run(2, "trust", "--revoke", "--list"), "--list and --revoke cannot be used together")
 	expect(run(1, "trust", "does-not-exist"), "does-not-exist")
 	expect(run(0, "trust", t.TempDir()), "needs trust")
+}
+
+// A folder that selects a model of its own provider does not stop `eca exec`: until the folder is trusted, the
+// user's model answers.
+func TestExecWithUntrustedModel(t *testing.T) {
+	p := newProvider(t, hello)
+	here := newPlace(t, append(p.env(), `ECA_CONFIG={"chat":{"title":false},"defaultModel":"openai/gpt-test"}`)...)
+	text := `{"defaultModel": "evil/m", "providers": {"evil": {"api": "openai-chat", "url": "http://127.0.0.1:1", "key": "k", "models": {"m": {}}}}}`
+	if err := errors.Join(os.MkdirAll(filepath.Join(here.root, ".eca"), 0o700), os.WriteFile(filepath.Join(here.root, ".eca", "config.json"), []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	out, stderr, code := runProgram(t, here, "", "exec", "hello")
+	if code != 0 || !strings.Contains(stderr, "defaultModel") || !strings.Contains(stderr, "eca trust") {
+		t.Errorf("exit %d: %s\n%s", code, out, stderr)
+	}
 }
 
 // A trusted server may change its data, but not its programs; then eca names the change.

@@ -278,6 +278,9 @@ func TestBadLines(t *testing.T) {
 	for line, want := range map[string]string{
 		`{`: "invalid-json E2A.INVALID_JSON", `[]`: "invalid-json E2A.INVALID_JSON", "\xff": "invalid-json E2A.INVALID_JSON",
 		`{"request_id":"r9","params":[1]}`: "r9 E2A.INVALID_ENVELOPE",
+		`{}`:                               "invalid-json E2A.INVALID_ENVELOPE",
+		`{"request_id":"r9","metod":"chat.send","params":{"text":"x"}}`: "r9 E2A.INVALID_ENVELOPE",
+		`{"request_id":"r9","method":"","ext_method":"x"}`:              "r9 E2A.INVALID_ENVELOPE",
 	} {
 		c.check = checker{} // they share a request id
 		c.line(line)

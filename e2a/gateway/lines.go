@@ -125,6 +125,9 @@ func readEnvelope(l line) (e2a.Envelope, *turn.Error) {
 	}
 	e, err := e2a.DecodeEnvelope(l.text)
 	if err == nil {
+		err = checkHeartbeat(e)
+	}
+	if err == nil {
 		return e, nil
 	}
 	var field *e2a.FieldError
@@ -140,6 +143,16 @@ func readEnvelope(l line) (e2a.Envelope, *turn.Error) {
 		}
 	}
 	return e2a.Envelope{RequestID: &requestID}, turn.Errorf(codeBadEnvelope, "%v", err)
+}
+
+// checkHeartbeat returns an error for an envelope without a method that is not a heartbeat. Without the
+// check, an envelope whose method is misspelled would be answered with success.
+func checkHeartbeat(e e2a.Envelope) error {
+	missing := func(s *string) bool { return s == nil || *s == "" }
+	if missing(e.Method) && (missing(e.RequestID) || len(e.Params) > 0 || !missing(e.ExtMethod)) {
+		return &e2a.FieldError{Field: "method", Reason: "it is missing; only a heartbeat has no method, and it has a request_id and no params"}
+	}
+	return nil
 }
 
 // line is a line of the input, or the error of reading it.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
 // maxSeconds is the largest time limit in seconds: one year, which fits into a time.Duration.
@@ -22,8 +24,24 @@ func (e element) seconds() float64 {
 	return *v
 }
 
-// constraints reads the constraints of a step. Unknown keys are only a warning, because manifest v1
-// allows any.
+// constraintNames are the keys of a step's constraints.
+func constraintNames() []string {
+	return []string{"timeout_s", "forbidden_tools", "max_tool_calls", "max_tokens", "max_cost_usd", "checks", "scenario"}
+}
+
+// meantConstraint returns the constraint that an unknown key probably means; empty without one.
+func meantConstraint(key string) string {
+	key = strings.ToLower(strings.ReplaceAll(key, "-", "_"))
+	for _, known := range constraintNames() {
+		if known == key || strings.HasPrefix(known, key+"_") { // max_cost, timeout
+			return known
+		}
+	}
+	return suggest.Nearest(key, constraintNames())
+}
+
+// constraints reads the constraints of a step. An unknown key is only a warning, because manifest v1
+// allows any, unless it is probably a misspelled one: then a limit of the user would have no effect.
 func (e element) constraints() (c Constraints) {
 	for _, k := range e.keys {
 		v := e.at(k.name, k.value)
@@ -44,6 +62,10 @@ func (e element) constraints() (c Constraints) {
 			}
 		case "scenario": // read by step
 		default:
+			if meant := meantConstraint(k.name); meant != "" {
+				e.at(k.name, &node{line: k.line, col: k.col}).problem("unknown constraint; did you mean %s?", meant)
+				continue
+			}
 			e.d.warn(&node{line: k.line, col: k.col}, v.path, "the unknown constraint has no effect")
 		}
 	}
