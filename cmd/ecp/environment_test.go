@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -288,5 +289,45 @@ func TestHugeFixture(t *testing.T) {
 	run, r := evaluateManifest(t, m)
 	if text := reasons(r); run.code != exitError || !strings.Contains(text, "it has more than 50000 files or 1024 MiB") {
 		t.Errorf("exit %d: %s", run.code, text)
+	}
+}
+
+// These variables, and no others, reach a command of a grader. (The shell adds PWD, SHLVL and others
+// itself.)
+func TestVariablesOfGraders(t *testing.T) {
+	needsSandbox(t)
+	t.Setenv("EVERYONES_VARIABLE", "x")
+	for setup, want := range map[string]string{
+		"workspace: {}":                     "HOME LANG PATH TMPDIR TZ",
+		"workspace: {}, environment: local": "ECP_WORKSPACE HOME LANG PATH TMPDIR TZ",
+		"workspace: {}, environment: {kind: local, graders: {env: [EVERYONES_VARIABLE]}}": "ECP_WORKSPACE EVERYONES_VARIABLE HOME LANG PATH TMPDIR TZ",
+	} {
+		_, r := evaluateManifest(t, manifest(t, agentTarget(t, "ok"), codingScenario(setup, `{type: command, run: "exec env | sed 's/=.*//' | grep -vx 'PWD\\|OLDPWD\\|SHLVL\\|_' | LC_ALL=C sort | tr '\\n' ' '; exit 3"}`)))
+		if text := reasons(r); !strings.Contains(text, "'"+want+"'") && !strings.Contains(text, "'"+want+" '") {
+			t.Errorf("%s: %s", setup, text)
+		}
+	}
+}
+
+// An agent leaves shell start files, a program for each folder of PATH, and a conftest.py: none of
+// them changes the verdict.
+func TestAgentDoesNotSwayGraders(t *testing.T) {
+	needs.Long(t)
+	needsSandbox(t)
+	agent := writeScriptAgent(t, `for f in .profile .bash_profile .bash_login .bashrc .zshenv; do echo 'exit 0' > "$HOME/$f"; done
+printf '#!/bin/sh\nexit 0\n' > run-the-tests; chmod +x run-the-tests
+(IFS=:; for d in $PATH "$HOME" "$HOME/bin" "$HOME/.local/bin" /usr/local/bin; do mkdir -p "$d"; cp run-the-tests "$d/"; done)
+echo agent > conftest.py; echo agent > reward.txt
+echo left`)
+	m := manifest(t, agent, codingScenario("workspace: repo, tests: hidden, environment: local", `{type: command, run: "bash -lc 'grep -qx 42 answer.txt'"}, {type: command, run: "bash -ic 'grep -qx 42 answer.txt'"}, {type: command, run: run-the-tests}, {type: command, run: "grep -q agent conftest.py"}, {type: command, run: "grep -q ours conftest.py"}`))
+	dir := filepath.Dir(m)
+	write(t, filepath.Join(dir, "repo", "answer.txt"), "41\n")
+	write(t, filepath.Join(dir, "hidden", "conftest.py"), "ours\n")
+	_, r := evaluateManifest(t, m)
+	if said := *r.Scenarios[0].Steps[0].Output; !strings.Contains(said, "left") {
+		t.Fatal(said)
+	}
+	if got, want := verdicts(r), []bool{false, false, false, false, true}; !slices.Equal(got, want) {
+		t.Errorf("%v: %s", got, reasons(r))
 	}
 }

@@ -252,3 +252,44 @@ func TestServersShareTheWork(t *testing.T) {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 }
+
+// If scenarios and records change their order, also equal ones, and a record is added at the start, a
+// resumed run makes only the new case, and a baseline compares the same cases.
+func TestReordered(t *testing.T) {
+	isolateEnvironment(t)
+	dir := t.TempDir()
+	file, old, asks := filepath.Join(dir, "j"), filepath.Join(dir, "old.json"), filepath.Join(dir, "asks")
+	const records = `
+  - name: ask
+    steps:
+      - {input: "{{q}}", graders: [{type: text_match, condition: equals, value: "{{a}}"}], constraints: {scenario: {dataset: data.csv}}}
+`
+	one := scenario("one", has("single"), "single")
+	m := manifest(t, agentTarget(t, "log", asks), one+records)
+	data := filepath.Join(filepath.Dir(m), "data.csv")
+	write(t, data, "q,a\nsame,other\nright,right 1\nsame,other\n")
+	_, first := evaluateWithRunFile(t, m, file, "--json-out", old)
+	ids := map[string]int{}
+	for _, s := range first.Scenarios {
+		ids[s.ID]++
+	}
+	if len(ids) != 4 || first.Counts.Passed != 2 || first.Counts.Failed != 2 {
+		t.Fatalf("%+v %v", first.Counts, ids)
+	}
+	replace(t, m, one+records, records+one)
+	write(t, data, "q,a\nnew,new 1\nsame,other\nsame,other\nright,right 1\n")
+	if err := os.Remove(asks); err != nil {
+		t.Fatal(err)
+	}
+	out, r := evaluateWithRunFile(t, m, file, "--baseline", old, "--max-new-fail", "0")
+	asked, err := os.ReadFile(asks)
+	if b := r.Baseline; err != nil || string(asked) != "new\n" || out.code != 0 || r.Reused() != 4 || len(b.Added) != 1 || len(b.Missing)+len(b.NewFail)+len(b.NewPass) != 0 {
+		t.Errorf("exit %d, asked %q, %d reused, %+v, %v", out.code, asked, r.Reused(), b, err)
+	}
+	for _, s := range r.Scenarios {
+		ids[s.ID]++
+	}
+	if len(ids) != 5 {
+		t.Errorf("the cases have other keys: %v", ids)
+	}
+}

@@ -27,8 +27,8 @@ func TestLargePlanStaysSmall(t *testing.T) {
 	const records, models = 100000, 20
 	m, axis := largeManifest(t, records, models)
 	file := filepath.Join(t.TempDir(), "x"+runfile.Extension)
-	execute := func(models string) (busy time.Duration, used int64) {
-		cmd := exec.Command(self, "ecp", "run", "--manifest", m, "--matrix", "model="+models, "--max-tokens", "100", "--run-file", file)
+	execute := func(models, limit, value string) (busy time.Duration, used int64) {
+		cmd := exec.Command(self, "ecp", "run", "--manifest", m, "--matrix", "model="+models, limit, value, "--run-file", file)
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
 		if err := cmd.Start(); err != nil {
@@ -40,30 +40,37 @@ func TestLargePlanStaysSmall(t *testing.T) {
 		}
 		return cmd.ProcessState.UserTime(), peak()
 	}
-	one, _ := execute("m0")
-	start := time.Now()
-	all, used := execute(axis)
-	took := time.Since(start)
+	one, _ := execute("m0", "--max-tokens", "100")
+	all, used := execute(axis, "--max-tokens", "100")
 	// The first attempt does not wait until all cases were looked at.
 	if all > 4*one {
 		t.Errorf("%s of processor time with %d models, and %s with one", all, models, one)
 	}
-	f, err := runfile.Open(file)
-	if err != nil {
-		t.Fatal(err)
+	check := func() {
+		f, err := runfile.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := f.Report(); r.Counts.Passed == 0 || r.NotRun == 0 || r.Counts.Passed+r.Counts.Failed+r.Counts.Error+r.NotRun != records*models || info.Size() > 50<<20 {
+			t.Errorf("%+v, %d not run, %d bytes", r.Counts, r.NotRun, info.Size())
+		}
 	}
-	defer f.Close()
-	info, err := os.Stat(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := f.Report(); r.Counts.Passed == 0 || r.Counts.Passed+r.Counts.Failed+r.Counts.Error+r.NotRun != records*models || info.Size() > 50<<20 {
-		t.Errorf("%+v, %d not run, %d bytes", r.Counts, r.NotRun, info.Size())
-	}
-	t.Logf("%d MB, %s (processor %s)", used>>20, took, all)
+	check()
+	t.Logf("%d MB, processor %s", used>>20, all)
 	if used > 150<<20 {
 		t.Errorf("it took %d MB", used>>20)
 	}
+	start := time.Now()
+	if _, used = execute(axis, "--max-time", "1"); used > 150<<20 {
+		t.Errorf("it took %d MB with a time limit", used>>20)
+	}
+	t.Logf("with a limit of a second: %s, %d MB", time.Since(start).Round(time.Millisecond), used>>20)
+	check()
 }
 
 // watchMemory returns a function that returns the peak memory of a process in bytes, once the

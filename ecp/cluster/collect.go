@@ -46,7 +46,7 @@ func (f *Follower) planMessage(ctx context.Context) *jet.Delivery {
 		consumer, err := f.c.conn.Consumer(ctx, planStream, "plan-"+f.doc.Run)
 		if err == nil {
 			var msg *jet.Delivery
-			if msg, err = consumer.Fetch(max(f.c.lease/6, time.Second)); msg != nil {
+			if msg, err = consumer.FetchUntil(ctx, max(f.c.lease/6, time.Second)); msg != nil {
 				return msg
 			}
 		}

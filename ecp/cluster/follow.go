@@ -72,7 +72,8 @@ type session struct {
 	done func(runtime.Job, *report.Attempt)
 
 	open     map[attemptKey]*entry         // attempts in the windows of their lanes, which the leader publishes
-	parked   []*entry                      // attempts of lanes whose windows are full
+	parked   map[string][]*entry           // by lane: attempts that wait because the window is full
+	waiting  int                           // all parked attempts
 	early    map[attemptKey]report.Attempt // results of attempts that were not requested yet
 	perLane  map[string]int
 	limits   map[string]int // sizes of the windows
@@ -99,7 +100,7 @@ func (f *Follower) Schedule(ctx context.Context, jobs iter.Seq[runtime.Job], don
 	defer stop()
 	s := &session{
 		Follower: f, next: next, done: done, open: map[attemptKey]*entry{}, early: map[attemptKey]report.Attempt{},
-		perLane: map[string]int{}, limits: map[string]int{}, ready: map[string]bool{},
+		parked: map[string][]*entry{}, perLane: map[string]int{}, limits: map[string]int{}, ready: map[string]bool{},
 	}
 	// Cleaning up after the end of ctx needs a context that has not ended.
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -127,13 +128,15 @@ func (f *Follower) Schedule(ctx context.Context, jobs iter.Seq[runtime.Job], don
 	for _, e := range s.open {
 		done(e.job, nil)
 	}
-	for _, e := range s.parked {
-		done(e.job, nil)
+	for _, lane := range s.parked {
+		for _, e := range lane {
+			done(e.job, nil)
+		}
 	}
 }
 
 // complete reports whether every attempt of the plan has a result.
-func (s *session) complete() bool { return s.ended && len(s.open) == 0 && len(s.parked) == 0 }
+func (s *session) complete() bool { return s.ended && len(s.open) == 0 && s.waiting == 0 }
 
 // loop handles events until the run is over for this process.
 func (s *session) loop(ctx, inner context.Context, results <-chan arrival, states <-chan State, leading <-chan struct{}) {
@@ -289,12 +292,14 @@ func (s *session) fillWindows(ctx context.Context) {
 	if s.state.over() {
 		return
 	}
-	waiting := s.parked
-	s.parked = nil
-	for _, e := range waiting {
-		s.place(ctx, e)
+	for lane, entries := range s.parked {
+		for len(entries) > 0 && s.place(ctx, entries[0]) {
+			entries = entries[1:]
+			s.waiting--
+		}
+		s.parked[lane] = entries
 	}
-	for !s.ended && len(s.parked) < maxParked {
+	for !s.ended && s.waiting < maxParked {
 		j, ok := s.next()
 		if !ok {
 			s.ended = true
@@ -304,7 +309,10 @@ func (s *session) fillWindows(ctx context.Context) {
 		if s.limits[lane] == 0 {
 			s.limits[lane] = min(max(2*l.Limit, minWindow), maxWindow)
 		}
-		s.place(ctx, &entry{job: j, lane: lane})
+		if e := (&entry{job: j, lane: lane}); !s.place(ctx, e) {
+			s.parked[lane] = append(s.parked[lane], e)
+			s.waiting++
+		}
 	}
 }
 
@@ -328,21 +336,22 @@ func keyOf(j runtime.Job) attemptKey {
 	return attemptKey{Variant: c.VariantKey, Case: c.ID, Attempt: j.Number()}
 }
 
-// place completes an attempt that already has a result, publishes it, or parks it.
-func (s *session) place(ctx context.Context, e *entry) {
+// place completes an attempt that already has a result, or publishes it. It returns false if the
+// window of the lane is full.
+func (s *session) place(ctx context.Context, e *entry) bool {
 	key := keyOf(e.job)
 	if a, ok := s.early[key]; ok {
 		delete(s.early, key)
 		s.done(e.job, &a)
-		return
+		return true
 	}
 	if s.perLane[e.lane] >= s.limits[e.lane] {
-		s.parked = append(s.parked, e)
-		return
+		return false
 	}
 	s.perLane[e.lane]++
 	s.open[key] = e
 	s.offer(ctx, key, e)
+	return true
 }
 
 // offer publishes an attempt if this process is the leader. The server refuses an attempt that is

@@ -14,8 +14,16 @@ import (
 )
 
 // handle makes the attempt of a message. It acknowledges the message after it has published the result.
-func (w *worker) handle(ctx context.Context, msg *jet.Delivery, wait time.Duration) {
-	stop := msg.KeepAlive(nil)
+func (w *worker) handle(msg *jet.Delivery, wait time.Duration) {
+	held, lose := context.WithCancelCause(w.hard)
+	defer lose(nil)
+	beat := time.Now()
+	stop := msg.KeepAlive(func() {
+		if time.Since(beat) > wait { // this process was suspended
+			lose(errLeaseLost)
+		}
+		beat = time.Now()
+	})
 	defer stop()
 	var job work
 	err := json.Unmarshal(msg.Data, &job)
@@ -41,7 +49,9 @@ func (w *worker) handle(ctx context.Context, msg *jet.Delivery, wait time.Durati
 		return
 	}
 	t := &attempt{w: w, r: r, job: job, deliveries: msg.Count, subject: resultSubject(job.Run, job.Key)}
-	switch done, err := t.perform(ctx); {
+	switch done, err := t.perform(held); {
+	case errors.Is(err, errLeaseLost): // the message must not be returned: another worker may have it
+		w.c.log.Warn("cluster: an attempt was ended", "subject", msg.Subject, "err", err)
 	case err != nil:
 		w.leaveToOthers(msg, wait, "the attempt is left to others", err)
 	case done:
@@ -76,9 +86,13 @@ type attempt struct {
 	subject    string // of the result
 }
 
+// errLeaseLost is the error for an attempt that another worker may be making now.
+var errLeaseLost = errors.New("this worker was suspended for longer than its lease")
+
 // perform makes the attempt and publishes the result, unless there is one already. done reports that
-// there is a result, or that none is needed. Otherwise this worker is shutting down.
-func (t *attempt) perform(ctx context.Context) (done bool, err error) {
+// there is a result, or that none is needed. Otherwise this worker is shutting down. If held ends with
+// errLeaseLost, perform ends the attempt and returns this error.
+func (t *attempt) perform(held context.Context) (done bool, err error) {
 	if _, err := t.r.results.Last(t.r.ctx, t.subject); err == nil || !errors.Is(err, jet.ErrNotFound) {
 		return err == nil, err
 	}
@@ -98,7 +112,13 @@ func (t *attempt) perform(ctx context.Context) (done bool, err error) {
 	if c.VariantKey != t.job.Key.Variant {
 		return t.publish(broken("manifest", "the worker's ecp does not get the same variants from the manifest as the ecp that submitted it: use the same version"))
 	}
-	a := t.r.session.Make(t.r.ctx, c, t.job.Key.Attempt)
+	ctx, cancel := context.WithCancel(t.r.ctx)
+	defer cancel()
+	defer context.AfterFunc(held, cancel)()
+	a := t.r.session.Make(ctx, c, t.job.Key.Attempt)
+	if errors.Is(context.Cause(held), errLeaseLost) {
+		return false, errLeaseLost
+	}
 	if t.r.ctx.Err() != nil {
 		return t.w.hard.Err() == nil, nil //nolint:nilerr // the run was cancelled, or this worker is shutting down
 	}

@@ -35,6 +35,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "worker" {
 		os.Exit(workerProcess(os.Args[2]))
 	}
+	if len(os.Args) > 2 && os.Args[1] == "leader" {
+		os.Exit(leaderProcess(os.Args[2]))
+	}
 	os.Exit(m.Run())
 }
 
@@ -340,4 +343,30 @@ func (r *rig) expect(c *Cluster, d *Stored, out *report.Report, want int) {
 	if messages, subjects := r.resultCounts(d); messages != uint64(want) || subjects != want {
 		r.t.Errorf("%d results of %d attempts, want %d", messages, subjects, want)
 	}
+}
+
+// leaderSpec is the configuration of a process that leads a run.
+type leaderSpec struct{ URL, Seed, Run, Dir string }
+
+// leaderProcess is the main function of a leader that can be killed.
+func leaderProcess(spec string) int {
+	var s leaderSpec
+	if err := json.Unmarshal([]byte(spec), &s); err != nil {
+		return 2
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	c, err := Dial(context.Background(), Options{URL: s.URL, Seed: []byte(s.Seed), Role: RoleController, Lease: lease, Log: log})
+	if err != nil {
+		log.Error("leader", "err", err)
+		return 1
+	}
+	d, err := c.Doc(context.Background(), s.Run)
+	if err == nil {
+		_, err = follow(context.Background(), c, d, FollowOptions{Lead: true}, s.Dir)
+	}
+	if err != nil {
+		log.Error("leader", "err", err)
+		return 1
+	}
+	return 0
 }

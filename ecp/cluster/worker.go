@@ -158,7 +158,7 @@ func (w *worker) fetch(ctx context.Context, consumer *jet.Consumer) (found bool,
 	}
 	go func() {
 		defer func() { w.slots <- struct{}{} }()
-		w.handle(ctx, msg, consumer.Lease())
+		w.handle(msg, consumer.Lease())
 	}()
 	return true, nil
 }

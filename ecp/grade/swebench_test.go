@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-// Each parser reads the log of its test program.
+// Each parser reads the log of its test program, with the same results as that of swebench 5.0.2.
 func TestLogParsers(t *testing.T) {
 	for parser, c := range map[string]struct {
 		log  string
 		want map[string]string
 	}{
-		"parse_log_pytest":         {"PASSED a.py::b\nFAILED a.py::c - assert 1\nSKIPPED [1] a.py:3: no\n  PASSED inner::x\nERROR a.py::d\nXFAIL a.py::e\nXPASS a.py::f\n", map[string]string{"a.py::b": "PASSED", "a.py::c": "FAILED", "[1]": "SKIPPED", "a.py::d": "ERROR", "a.py::e": "XFAIL"}},
+		"parse_log_pytest":         {"PASSED a.py::b\nFAILED a.py::c - assert 1\nSKIPPED [1] a.py:3: no\n  PASSED inner::x\nERROR a.py::d\nXFAIL a.py::e\nXPASS a.py::f\n", map[string]string{"a.py::b": "PASSED", "a.py::c": "FAILED", "a.py::d": "ERROR", "a.py::e": "XFAIL"}},
 		"parse_log_pytest_options": {"PASSED a.py::b[/tmp/x/y.txt]\nFAILED a.py::b[//host/z]\nPASSED a.py::b[/a/*]\nPASSED a.py::c\n", map[string]string{"a.py::b[/y.txt]": "PASSED", "a.py::b[//host/z]": "FAILED", "a.py::b[/a/*]": "PASSED", "a.py::c": "PASSED"}},
-		"parse_log_pytest_v2":      {"\x1b[32mPASSED\x1b[0m a.py::\x1b[1mb\x1b[0m\n[31mFAILED[0m a.py::c - x\na.py::d ERROR\nthis did not end PASSED\n", map[string]string{"a.py::b": "PASSED", "a.py::c": "FAILED", "a.py::d": "ERROR"}},
-		"parse_log_django":         {"test_a (x.A) ... ok\ntest_b (x.A) ... FAIL\ntest_c (x.A) ... skipped 'no'\ntest_d (x.A) ... printed\nmore\nok\ntest_e (x.A) ... expected failure\nok\nERROR: test_f (x.A)\n", map[string]string{"test_a (x.A)": "PASSED", "test_b (x.A)": "FAILED", "test_c (x.A)": "SKIPPED", "test_d (x.A)": "PASSED", "test_e (x.A)": "XFAIL", "test_f (x.A)": "ERROR"}},
+		"parse_log_pytest_v2":      {"\x1b[32mPASSED\x1b[0m a.py::\x1b[1mb\x1b[0m\n[31mFAILED[0m a.py::c[x y] - x\na.py::d ERROR\na.py::e[f g] PASSED\n", map[string]string{"a.py::b": "PASSED", "a.py::c[x y]": "FAILED", "a.py::d": "ERROR", "a.py::e[f g]": "PASSED"}},
+		"parse_log_django":         {"test_a (x.A) ... ok\ntest_b (x.A) ... FAIL\ntest_c (x.A) ... skipped 'no'\ntest_d (x.A) ... printed\nmore\nok\ntest_e (x.A) ... expected failure\nERROR: test_f (x.A)\n", map[string]string{"test_a (x.A)": "PASSED", "test_b (x.A)": "FAILED", "test_c (x.A)": "SKIPPED", "test_d (x.A)": "PASSED", "test_f": "ERROR"}},
 		"parse_log_gotest":         {"--- PASS: TestA (0.00s)\n    --- FAIL: TestA/b_c (1.2s)\n--- SKIP: TestD (0.00s)\nok  \tx\t0.1s\n", map[string]string{"TestA": "PASSED", "TestA/b_c": "FAILED", "TestD": "SKIPPED"}},
-		"parse_log_cargo":          {"test a::b ... ok\ntest a::c ... FAILED\ntest a::d ... ignored\ntest result: FAILED. 1 passed\n", map[string]string{"a::b": "PASSED", "a::c": "FAILED", "a::d": "SKIPPED"}},
-		"parse_log_jest":           {"  ✓ adds two (3 ms)\n  ✕ adds (1.5 s)\n  ○ skipped one\n", map[string]string{"adds two": "PASSED", "adds": "FAILED", "skipped one": "SKIPPED"}},
+		"parse_log_cargo":          {"test a::b ... ok\ntest a::c ... FAILED\ntest a::d ... ignored\ntest result: FAILED. 1 passed\n", map[string]string{"a::b": "PASSED", "a::c": "FAILED"}},
+		"parse_log_jest":           {"  ✓ adds two (3 ms)\n  ✕ adds (15 s)\n  ✕ slow (1.5 s)\n  ○ skipped one\n", map[string]string{"adds two": "PASSED", "adds": "FAILED", "slow (1.5 s)": "FAILED", "skipped one": "SKIPPED"}},
 		"parse_log_maven":          {"+ mvn test -Dtest=A#b\n[INFO] BUILD SUCCESS\n+ mvn test -Dtest=C\n[INFO] BUILD FAILURE\n", map[string]string{"A#b": "PASSED", "C": "FAILED"}},
 	} {
 		if got := logParsers()[parser](c.log); !maps.Equal(got, c.want) {

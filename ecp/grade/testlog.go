@@ -22,12 +22,12 @@ const (
 // parser returns the results of the tests by name.
 func logParsers() map[string]func(log string) map[string]string {
 	return map[string]func(string) map[string]string{
-		"parse_log_pytest":         func(log string) map[string]string { return pytestLog(log, false) },
+		"parse_log_pytest":         pytestLog,
 		"parse_log_pytest_options": pytestOptionsLog,
-		"parse_log_pytest_v2":      func(log string) map[string]string { return pytestLog(log, true) },
+		"parse_log_pytest_v2":      pytestColoredLog,
 		"parse_log_django":         djangoLog,
 		"parse_log_gotest":         matches(goLine(), map[string]string{"PASS": testPassed, "FAIL": testFailed, "SKIP": testSkipped}),
-		"parse_log_cargo":          matches(cargoLine(), map[string]string{"ok": testPassed, "FAILED": testFailed, "ignored": testSkipped}),
+		"parse_log_cargo":          matches(cargoLine(), map[string]string{"ok": testPassed, "FAILED": testFailed}),
 		"parse_log_jest":           matches(jestLine(), map[string]string{"✓": testPassed, "✕": testFailed, "○": testSkipped}),
 		"parse_log_maven":          mavenLog,
 	}
@@ -45,22 +45,45 @@ func pytestStatus(word string) string {
 	return ""
 }
 
-// pytestLog parses summary lines such as "FAILED tests/test_a.py::test_b - why". If both is set, it also
-// parses the older form, in which the result is at the end of the line.
-func pytestLog(log string, both bool) map[string]string {
+// isSkipSummary reports whether words are a line such as "SKIPPED [1] test_a.py:3: why", which names
+// no test.
+func isSkipSummary(words []string) bool {
+	return words[0] == testSkipped && strings.HasPrefix(words[1], "[")
+}
+
+// pytestLog parses summary lines such as "FAILED tests/test_a.py::test_b - why".
+func pytestLog(log string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(log) {
-		if both {
-			line = terminalCodes().ReplaceAllString(line, "")
-		}
 		words := strings.Fields(line)
-		if len(words) < 2 || line[0] == ' ' || line[0] == '\t' {
+		if len(words) < 2 || line[0] == ' ' || line[0] == '\t' || isSkipSummary(words) {
 			continue
 		}
 		if status := pytestStatus(words[0]); status != "" {
 			out[words[1]] = status
-		} else if status := pytestStatus(words[len(words)-1]); both && status != "" && len(words) == 2 {
-			out[words[0]] = status
+		}
+	}
+	return out
+}
+
+// pytestColoredLog is pytestLog for later versions of pytest: names can contain spaces, and the result
+// can also be at the end of the line.
+func pytestColoredLog(log string) map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(log) {
+		line = terminalCodes().ReplaceAllString(line, "")
+		if strings.HasPrefix(line, testFailed) {
+			line, _, _ = strings.Cut(line, " - ")
+		}
+		words := strings.Fields(line)
+		if len(words) < 2 || line[0] == ' ' || line[0] == '\t' || isSkipSummary(words) {
+			continue
+		}
+		last := len(words) - 1
+		if status := pytestStatus(words[0]); status != "" {
+			out[strings.Join(words[1:], " ")] = status
+		} else if status := pytestStatus(words[last]); status != "" {
+			out[strings.Join(words[:last], " ")] = status
 		}
 	}
 	return out
@@ -73,7 +96,7 @@ var terminalCodes = pattern.Lazy(`\x1b?\[[0-9;]*m`)
 // element of these paths, because the rest depends on the machine.
 func pytestOptionsLog(log string) map[string]string {
 	out := map[string]string{}
-	for name, status := range pytestLog(log, false) {
+	for name, status := range pytestLog(log) {
 		if base, option, ok := strings.Cut(name, "["); ok && strings.HasSuffix(option, "]") {
 			option = strings.TrimSuffix(option, "]")
 			if strings.HasPrefix(option, "/") && !strings.HasPrefix(option, "//") && !strings.Contains(option, "*") {
@@ -97,8 +120,10 @@ func djangoLog(log string) map[string]string {
 		if named {
 			pending = name
 		} else if result = line; strings.HasPrefix(line, "FAIL: ") || strings.HasPrefix(line, "ERROR: ") {
-			kind, rest, _ := strings.Cut(line, ": ")
-			out[rest] = map[string]string{"FAIL": testFailed, "ERROR": testError}[kind]
+			words := strings.Fields(line)
+			if len(words) > 1 {
+				out[words[1]] = map[string]string{"FAIL:": testFailed, "ERROR:": testError}[words[0]]
+			}
 			continue
 		}
 		last := result
@@ -113,8 +138,6 @@ func djangoLog(log string) map[string]string {
 			status = testFailed
 		case last == "ERROR":
 			status = testError
-		case last == "expected failure":
-			status = testXFail
 		case strings.HasPrefix(last, "skipped") && named:
 			status = testSkipped
 		}
@@ -145,8 +168,8 @@ func matches(pattern *regexp.Regexp, words map[string]string) func(log string) m
 
 var (
 	goLine    = pattern.Lazy(`^--- (?P<status>PASS|FAIL|SKIP): (?P<name>.+) \(.+\)$`)
-	cargoLine = pattern.Lazy(`^test\s+(?P<name>\S+)\s+\.\.\.\s+(?P<status>\w+)`)
-	jestLine  = pattern.Lazy(`^(?P<status>[✓✕○])\s(?P<name>.+?)(?:\s\(\d+(?:\.\d+)?\s*m?s\))?$`)
+	cargoLine = pattern.Lazy(`^test\s+(?P<name>\S+)\s+\.\.\.\s+(?P<status>\w+)$`)
+	jestLine  = pattern.Lazy(`^(?P<status>[✓✕○])\s(?P<name>.+?)(?:\s\(\d+\s*m?s\))?$`)
 	mavenTest = pattern.Lazy(`-Dtest=(\S+)`)
 )
 

@@ -345,7 +345,7 @@ func (r *Report) total() *Tally {
 	r.Errors = []Problem{}
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
-		t.Add(s.Variant, s.Sums(i))
+		t.Add(s.VariantName(), s.Variant, s.Sums(i))
 		r.Errors = append(r.Errors, s.Errors...)
 		if r.Agent == nil {
 			r.Agent = s.Agent

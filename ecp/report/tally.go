@@ -64,8 +64,8 @@ func NewTally() *Tally {
 	return &Tally{exitReason: ReasonOK, variants: map[string]*variantTally{}}
 }
 
-// Add adds a result of the variant with these labels.
-func (t *Tally) Add(labels map[string]string, s Sums) {
+// Add adds a result of a variant. name is that of the variant, see VariantName.
+func (t *Tally) Add(name string, labels map[string]string, s Sums) {
 	t.all.add(s)
 	t.usage.InputTokens = ecp.AddTokens(t.usage.InputTokens, s.Usage.InputTokens)
 	t.usage.OutputTokens = ecp.AddTokens(t.usage.OutputTokens, s.Usage.OutputTokens)
@@ -80,7 +80,6 @@ func (t *Tally) Add(labels map[string]string, s Sums) {
 	if len(labels) == 0 {
 		return
 	}
-	name := (&Variant{Labels: labels}).Name()
 	v := t.variants[name]
 	if v == nil {
 		v = &variantTally{Variant: Variant{Labels: labels}}

@@ -351,21 +351,26 @@ func (f *File) Result(ctx context.Context, id int64, from, limit int) (d *report
 func (f *File) Side(ctx context.Context, column int) (side report.Compared, err error) {
 	v := f.variants[column]
 	side = report.Compared{Name: v.Name, Run: f.head.RunID, Key: v.Key}
-	rows, err := f.db.QueryContext(ctx, "SELECT r.id, t.name, status, attempts, passed_attempts, errors, t.key, aliases, grp, unjudged FROM result r JOIN task t ON t.id = r.task WHERE variant = ? ORDER BY r.place", column)
+	rows, err := f.db.QueryContext(ctx, "SELECT r.id, t.name, t.key, aliases, sums FROM result r JOIN task t ON t.id = r.task WHERE variant = ? ORDER BY r.place", column)
 	if err != nil {
 		return side, err
 	}
 	defer rows.Close()
+	decoder := sumsDecoder{}
+	var raw sql.RawBytes
 	for rows.Next() {
-		var s report.Sample
+		var s report.Sums
 		var aliases string
-		if err := rows.Scan(&s.Place, &s.Name, &s.Status, &s.N, &s.Passed, &s.Errors, &s.Case, &aliases, &s.Group, &s.Unjudged); err != nil {
+		if err := rows.Scan(&s.Place, &s.Name, &s.Case, &aliases, &raw); err != nil {
+			return side, err
+		}
+		if err := decoder.decode(raw, &s); err != nil {
 			return side, err
 		}
 		if err := json.Unmarshal([]byte(aliases), &s.Aliases); err != nil {
 			return side, err
 		}
-		side.Samples = append(side.Samples, s)
+		side.Samples = append(side.Samples, s.Sample)
 	}
 	return side, rows.Err()
 }

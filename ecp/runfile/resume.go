@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 // opened.
 type earlier struct {
 	attempts []keptAttempt // sorted by key and number
+	starts   []int32       // by the first two bytes of a key: the index of the first attempt with at least these
 	agents   []int64       // hashes of self-descriptions
 	results  []keptResult  // by id
 	copied   bool          // the file is a copy, so attempts that are not kept are deleted
@@ -160,15 +162,15 @@ func (w *Writer) load(retryErrors bool) error {
 	w.next = max(last/maxAttempts, count) + 1
 	e.results = make([]keptResult, w.next)
 	e.attempts = make([]keptAttempt, 0, w.next)
-	err := w.each("SELECT id, place, attempts FROM result", func(scan func(...any) error) error {
-		var id int64
-		var r keptResult
-		err := scan(&id, &r.place, &r.attempts)
+	var id, place int64
+	into := []any{&id, &place}
+	err := w.each("SELECT id, place * ?1 + attempts FROM result", func(scan func(...any) error) error {
+		err := scan(into...)
 		if err == nil {
-			e.results[id] = r
+			e.results[id] = keptResult{place: int32(place / maxAttempts), attempts: int16(place % maxAttempts)}
 		}
 		return err
-	})
+	}, maxAttempts)
 	if err != nil {
 		return err
 	}
@@ -193,12 +195,14 @@ func (w *Writer) loadAttempts(retryErrors bool) error {
 	agents := map[int64]int32{}
 	var a keptAttempt
 	var key sql.RawBytes
-	var id, hash int64
-	into := []any{&id, &key, &hash, &a.finished, &a.again}
-	err := w.each("SELECT id, key, agent, NOT stopped AND (agent <> 0 OR status <> 'error'), stopped OR ?1 AND status = 'error' FROM attempt", func(scan func(...any) error) error {
+	var id, hash, state int64
+	into := []any{&id, &key, &hash, &state}
+	err := w.each("SELECT id, key, agent, (stopped <> 0) + 2 * (status = 'error') FROM attempt", func(scan func(...any) error) error {
 		if err := scan(into...); err != nil {
 			return err
 		}
+		stopped, failed := state&1 != 0, state&2 != 0
+		a.finished, a.again = !stopped && (hash != 0 || !failed), stopped || retryErrors && failed
 		agent, ok := agents[hash]
 		if !ok {
 			agent = int32(len(e.agents))
@@ -212,20 +216,33 @@ func (w *Writer) loadAttempts(retryErrors bool) error {
 			e.results[a.result].set(isFinished, true)
 		}
 		return nil
-	}, retryErrors)
+	})
 	slices.SortFunc(e.attempts, func(a, b keptAttempt) int {
 		return cmp.Or(bytes.Compare(a.key[:], b.key[:]), cmp.Compare(a.n, b.n))
 	})
+	e.starts = make([]int32, 1<<16+1)
+	for _, a := range e.attempts {
+		e.starts[int(binary.BigEndian.Uint16(a.key[:]))+1]++
+	}
+	for i := range 1 << 16 {
+		e.starts[i+1] += e.starts[i]
+	}
 	return err
 }
 
 // of returns the attempts with a key.
 func (e *earlier) of(key [16]byte) []keptAttempt {
+	if len(e.attempts) == 0 {
+		return nil
+	}
 	if key != e.lastKey || e.lastEnd == 0 {
 		e.lastKey = key
-		e.lastEnd, _ = slices.BinarySearchFunc(e.attempts, key, func(a keptAttempt, key [16]byte) int {
+		begin := binary.BigEndian.Uint16(key[:])
+		from, to := e.starts[begin], e.starts[int(begin)+1]
+		after, _ := slices.BinarySearchFunc(e.attempts[from:to], key, func(a keptAttempt, key [16]byte) int {
 			return cmp.Or(bytes.Compare(a.key[:], key[:]), -1)
 		})
+		e.lastEnd = int(from) + after
 	}
 	start := e.lastEnd
 	for start > 0 && e.attempts[start-1].key == key {

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"math"
+	"slices"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
@@ -25,13 +27,15 @@ func (w *Writer) Sum(r *report.Report, planned int) error {
 
 // sum is like Sum. With all, it sums up all results of the file.
 func (w *Writer) sum(r *report.Report, planned int, all bool) error {
-	labels := make([]map[string]string, len(w.variants))
-	err := w.each("SELECT id, labels FROM variant", func(scan func(...any) error) error {
+	names, labels := make([]string, len(w.variants)), make([]map[string]string, len(w.variants))
+	err := w.each("SELECT id, name, labels FROM variant", func(scan func(...any) error) error {
 		var id int
+		var name string
 		var text []byte
-		if err := scan(&id, &text); err != nil {
+		if err := scan(&id, &name, &text); err != nil {
 			return err
 		}
+		names[id] = name
 		return json.Unmarshal(text, &labels[id])
 	})
 	if err != nil {
@@ -40,34 +44,20 @@ func (w *Writer) sum(r *report.Report, planned int, all bool) error {
 	tally := report.NewTally()
 	results := 0
 	var s report.Sums
-	var took sql.RawBytes
+	var raw sql.RawBytes
 	var id int64
 	var v int
-	var cost float64
-	var priced bool
-	into := []any{
-		&id, &v, &s.Status, &s.Group, &s.N, &s.Passed, &s.Errors, &s.DurationMS, &s.ExitReason, &s.Checks, &s.PassedChecks,
-		&s.Usage.InputTokens, &s.Usage.OutputTokens, &s.Usage.CacheReadTokens, &s.Usage.CacheWriteTokens, &s.Usage.ReasoningTokens, &cost, &priced, &took, &s.Cached,
-	}
-	err = w.each(`SELECT id, variant, status, grp, attempts, passed_attempts, errors, ms, exit_reason, checks, passed_checks,
-		input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, cost, priced, took, cached FROM result`, func(scan func(...any) error) error {
+	decoder := sumsDecoder{}
+	into := []any{&id, &v, &raw}
+	err = w.each("SELECT id, variant, sums FROM result", func(scan func(...any) error) error {
 		if err := scan(into...); err != nil || !all && !w.earlier.selects(id) {
 			return err
 		}
-		if s.CostUSD = nil; priced {
-			one := cost
-			s.CostUSD = &one // the tally keeps it
-		}
-		s.TookMS = s.TookMS[:0]
-		for len(took) > 0 {
-			ms, n := binary.Varint(took)
-			if n <= 0 {
-				return errors.New("the durations of a result are damaged")
-			}
-			s.TookMS, took = append(s.TookMS, ms), took[n:]
+		if err := decoder.decode(raw, &s); err != nil {
+			return err
 		}
 		results++
-		tally.Add(labels[v], s)
+		tally.Add(names[v], labels[v], s)
 		return nil
 	})
 	if err != nil {
@@ -117,6 +107,77 @@ func (w *Writer) listed(r *report.Report, tally *report.Tally, all bool) error {
 	}
 	r.Omitted = &report.Omitted{NotPassed: r.Counts.Failed + r.Counts.Error - len(ids), Cached: tally.Cached()}
 	return err
+}
+
+// encodeSums encodes what a tally and a comparison need of a result.
+func encodeSums(s report.Sums) []byte {
+	var raw []byte
+	for _, text := range []string{s.Status, s.Group, s.ExitReason} {
+		raw = append(binary.AppendUvarint(raw, uint64(len(text))), text...)
+	}
+	var unjudged, priced, cost int64
+	if s.Unjudged {
+		unjudged = 1
+	}
+	if s.CostUSD != nil {
+		priced, cost = 1, int64(math.Float64bits(*s.CostUSD))
+	}
+	u := s.Usage
+	numbers := [sumNumbers]int64{
+		int64(s.N), int64(s.Passed), int64(s.Errors), unjudged, s.DurationMS, int64(s.Checks), int64(s.PassedChecks), int64(s.Cached),
+		u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.ReasoningTokens, priced, cost,
+	}
+	for _, n := range slices.Concat(numbers[:], s.TookMS) {
+		raw = binary.AppendVarint(raw, n)
+	}
+	return raw
+}
+
+var errDamagedSums = errors.New("the sums of a result are damaged")
+
+// sumNumbers is the number of numbers of encoded sums, without the durations of attempts.
+const sumNumbers = 15
+
+// sumsDecoder decodes sums. Its keys are the texts of earlier sums, which are used again because most
+// are equal.
+type sumsDecoder map[string]string
+
+// decode replaces all fields of s that encodeSums encodes. It uses the memory of s.TookMS again.
+func (d sumsDecoder) decode(raw []byte, s *report.Sums) error {
+	for _, text := range []*string{&s.Status, &s.Group, &s.ExitReason} {
+		size, n := binary.Uvarint(raw)
+		if n <= 0 || size > uint64(len(raw)-n) {
+			return errDamagedSums
+		}
+		end := n + int(size)
+		known, ok := d[string(raw[n:end])]
+		if !ok {
+			known = string(raw[n:end])
+			d[known] = known
+		}
+		*text, raw = known, raw[end:]
+	}
+	var numbers [sumNumbers]int64
+	s.TookMS = s.TookMS[:0]
+	for i := 0; i < sumNumbers || len(raw) > 0; i++ {
+		number, n := binary.Varint(raw)
+		if n <= 0 {
+			return errDamagedSums
+		}
+		if raw = raw[n:]; i < sumNumbers {
+			numbers[i] = number
+		} else {
+			s.TookMS = append(s.TookMS, number)
+		}
+	}
+	s.N, s.Passed, s.Errors, s.Unjudged, s.DurationMS = int(numbers[0]), int(numbers[1]), int(numbers[2]), numbers[3] != 0, numbers[4]
+	s.Checks, s.PassedChecks, s.Cached = int(numbers[5]), int(numbers[6]), int(numbers[7])
+	s.Usage = report.Tokens{InputTokens: numbers[8], OutputTokens: numbers[9], CacheReadTokens: numbers[10], CacheWriteTokens: numbers[11], ReasoningTokens: numbers[12]}
+	if s.CostUSD = nil; numbers[13] != 0 {
+		cost := math.Float64frombits(uint64(numbers[14]))
+		s.CostUSD = &cost // the tally keeps it
+	}
+	return nil
 }
 
 // placeKey returns a key for a result that is not identified otherwise.

@@ -12,7 +12,6 @@ package runfile
 import (
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,13 +30,14 @@ const Extension = ".ecprun"
 
 // version is the version of the schema. application is the SQLite application ID of run files, "ecpr".
 const (
-	version     = 2
+	version     = 3
 	application = 0x65637072
 )
 
 // schema creates the tables. The place of a result is its index in the plan; the id of an attempt
 // contains that of its result, see attemptID. Attempts are added before their result. The documents
-// are in tables of their own, so that resuming a run and summing it up do not read them.
+// are in tables of their own, so that resuming a run and summing it up do not read them. sums has what
+// a tally needs in one column, because each column costs time when millions of results are read.
 const schema = `
 CREATE TABLE run(doc TEXT NOT NULL, tokens INTEGER NOT NULL, cost REAL NOT NULL, unpriced INTEGER NOT NULL);
 CREATE TABLE variant(id INTEGER PRIMARY KEY, name TEXT NOT NULL, key TEXT NOT NULL, labels TEXT NOT NULL);
@@ -45,9 +45,7 @@ CREATE TABLE task(id INTEGER PRIMARY KEY, place INTEGER NOT NULL, key TEXT NOT N
 CREATE TABLE result(
 	id INTEGER PRIMARY KEY, place INTEGER NOT NULL, task INTEGER NOT NULL, variant INTEGER NOT NULL,
 	status TEXT NOT NULL, kind TEXT NOT NULL, why TEXT NOT NULL, n INTEGER NOT NULL, passed INTEGER NOT NULL, cost REAL NOT NULL, ms INTEGER NOT NULL, ci95 TEXT NOT NULL,
-	attempts INTEGER NOT NULL, passed_attempts INTEGER NOT NULL, errors INTEGER NOT NULL, aliases TEXT NOT NULL, grp TEXT NOT NULL, unjudged INTEGER NOT NULL,
-	exit_reason TEXT NOT NULL, checks INTEGER NOT NULL, passed_checks INTEGER NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, cache_read_tokens INTEGER NOT NULL, cache_write_tokens INTEGER NOT NULL, reasoning_tokens INTEGER NOT NULL,
-	priced INTEGER NOT NULL, took BLOB NOT NULL, cached INTEGER NOT NULL);
+	attempts INTEGER NOT NULL, aliases TEXT NOT NULL, sums BLOB NOT NULL);
 CREATE TABLE result_doc(id INTEGER PRIMARY KEY, doc TEXT NOT NULL);
 CREATE TABLE attempt(id INTEGER PRIMARY KEY, key BLOB NOT NULL, agent INTEGER NOT NULL, stopped INTEGER NOT NULL, status TEXT NOT NULL);
 CREATE TABLE attempt_doc(id INTEGER PRIMARY KEY, doc TEXT NOT NULL);
@@ -66,7 +64,7 @@ CREATE INDEX task_name ON task(name, id);`
 const (
 	insertAttempt    = "INSERT OR REPLACE INTO attempt VALUES (?,?,?,?,?)"
 	insertAttemptDoc = "INSERT OR REPLACE INTO attempt_doc VALUES (?,?)"
-	insertResult     = "INSERT OR REPLACE INTO result VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+	insertResult     = "INSERT OR REPLACE INTO result VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 	insertResultDoc  = "INSERT OR REPLACE INTO result_doc VALUES (?,?)"
 	addToTask        = `INSERT INTO task(place, key, name, n, passed, rate, cost, ms) VALUES (?1,?2,?3,?4,?5,CAST(?5 AS REAL)/MAX(?4,1),?6,?7) ON CONFLICT(key) DO UPDATE SET
 	place = MIN(place, ?1), name = ?3, n = n + ?4, passed = passed + ?5, rate = CAST(passed + ?5 AS REAL)/MAX(n + ?4, 1), cost = cost + ?6, ms = ms + ?7 RETURNING id`
@@ -336,10 +334,6 @@ func (w *Writer) Result(key [16]byte, place int, s *report.Scenario) error {
 		}
 		texts[i] = string(raw)
 	}
-	took := []byte{}
-	for _, ms := range sums.TookMS {
-		took = binary.AppendVarint(took, ms)
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	id := w.id(key)
@@ -361,9 +355,7 @@ func (w *Writer) Result(key [16]byte, place int, s *report.Scenario) error {
 	}
 	if err == nil {
 		err = w.exec(insertResult, id, place, task, v, s.Status, cell.Kind, cell.Why, cell.N, cell.Passed, cell.Cost, cell.MS, texts[0],
-			sums.N, sums.Passed, sums.Errors, texts[1], sums.Group, sums.Unjudged,
-			sums.ExitReason, sums.Checks, sums.PassedChecks, sums.Usage.InputTokens, sums.Usage.OutputTokens, sums.Usage.CacheReadTokens, sums.Usage.CacheWriteTokens, sums.Usage.ReasoningTokens,
-			sums.CostUSD != nil, took, sums.Cached)
+			sums.N, texts[1], encodeSums(sums))
 	}
 	if err == nil {
 		err = w.exec(insertResultDoc, id, texts[3])
