@@ -288,7 +288,5 @@ func canonical(v any) string {
 // shortHash returns the beginning of a hash of texts, in lower case letters and digits.
 func shortHash(length int, texts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
-	return lowerBase32.EncodeToString(sum[:])[:length]
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:length])
 }
-
-var lowerBase32 = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
