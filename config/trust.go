@@ -217,7 +217,7 @@ func (b *builder) withholdUntrusted(l *layer) {
 		slices.SortStableFunc(s.needs, func(x, y Need) int { return x.Line - y.Line })
 		u := newUnit(l.root, l.source, s.needs, trustContent{data: s.trustData, parts: s.parts, text: s.text, runs: s.values})
 		if u.Trusted = b.in.Trusts(u); !u.Trusted {
-			u.Needs = append(u.Needs, b.withholdModels(l, harmless)...)
+			u.Needs = append(u.Needs, withholdModels(l, harmless, b.merged)...)
 		}
 		b.Units = append(b.Units, u)
 		for _, f := range u.Files {
@@ -231,12 +231,13 @@ func (b *builder) withholdUntrusted(l *layer) {
 	b.stricter = append(b.stricter, s.stricter...)
 }
 
-// withholdModels removes models from the harmless part of an untrusted layer if only the layer itself
-// configures their provider, because they could not be used. It returns the keys that it removed. The
-// hash of the unit does not cover them: a trusted file may change them.
-func (b *builder) withholdModels(l *layer, harmless map[string]any) (removed []Need) {
+// withholdModels removes models from the harmless part of an untrusted layer if only the layer itself,
+// and none of the layers that were merged before, configures their provider, because they could not be
+// used. It returns the keys that it removed. The hash of the unit does not cover them: a trusted file
+// may change them.
+func withholdModels(l *layer, harmless, merged map[string]any) (removed []Need) {
 	own, _ := l.content["providers"].(map[string]any)
-	known, _ := b.merged["providers"].(map[string]any)
+	known, _ := merged["providers"].(map[string]any)
 	remove := func(m map[string]any, path ...string) {
 		key := path[len(path)-1]
 		id, _ := m[key].(string)

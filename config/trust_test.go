@@ -306,7 +306,7 @@ func TestLinksOutside(t *testing.T) {
 	if l := f.load(); f.needs() != "welcomeMessage" || strings.Contains(l.WelcomeMessage, "PRIVATE") {
 		t.Errorf("%s %q", f.needs(), l.WelcomeMessage)
 	}
-	// What the user is shown before they trust the folder does not contain it either.
+	// The text that the user is shown before they trust the folder does not contain it either.
 	write(t, filepath.Join(f.root, ".eca", "config.json"), `{"hooks": {"h": {"type": "sessionStart", "actions": [{"type": "shell", "file": "./hello.md"}]}}}`)
 	if f.load(); strings.Contains(f.asked[0].Text, "PRIVATE") || !strings.Contains(f.asked[0].Text, "not shown: it is a link to "+secret) {
 		t.Error(f.asked[0].Text)

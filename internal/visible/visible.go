@@ -3,8 +3,8 @@
 // of text.
 //
 // Escaped characters stay in their places, written as JSON escapes. A carriage return before a line
-// feed is removed, because together they are a line break, and nothing else changes. Argument is different: it returns text for a command line, to be pasted
-// into a shell.
+// feed is removed, because together they are a line break, and nothing else changes. Argument is
+// different: it returns text for a command line, to be pasted into a shell.
 //
 // The package does not convert text to one line, and does not detect letters that look like others.
 package visible
