@@ -124,17 +124,6 @@ func checkServerArguments(b *builder) {
 	}
 }
 
-// checkAgentNames reports agents whose names differ from that of another one only in case.
-func checkAgentNames(b *builder) {
-	for _, name := range slices.Sorted(maps.Keys(b.Agents)) {
-		other := strings.ToLower(name)
-		if _, exists := b.Agents[other]; exists && other != name {
-			at := []string{"agent", name}
-			b.problemAt(at, "%s: this agent is not %s, because case matters in its name; did you mean agent.%s?", KeyPath(at), other, other)
-		}
-	}
-}
-
 // misspelledKind returns the expression in a text whose kind is probably a misspelled one, with the
 // kind that was meant. A shell has the same form for parts of variables (${end:0:3}), so in programs
 // the expression must continue like a name or a path.

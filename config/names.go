@@ -167,3 +167,14 @@ func (c *Config) nameProviders() {
 		c.Agents[name] = a
 	}
 }
+
+// checkAgentNames reports agents whose names differ from that of another one only in case.
+func checkAgentNames(b *builder) {
+	for _, name := range slices.Sorted(maps.Keys(b.Agents)) {
+		other := strings.ToLower(name)
+		if _, exists := b.Agents[other]; exists && other != name {
+			at := []string{"agent", name}
+			b.problemAt(at, "%s: this agent is not %s, because case matters in its name; did you mean agent.%s?", KeyPath(at), other, other)
+		}
+	}
+}

@@ -39,6 +39,9 @@ Exit codes: 0 it does; 1 it does not; 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
+			if err := (output{"--json-out", jsonOut}).checkReplaced(); err != nil {
+				return fmt.Errorf("--json-out: %w", err)
+			}
 			network := netclient.New(os.Getenv)
 			defer network.Close()
 			supervisor, _ := os.Executable() // without it, agents run unsupervised

@@ -34,6 +34,9 @@ Exit codes: 0; 1 the report lacks a whole patch; 2 wrong usage.`,
 			if out != "" && !safeio.IsStream(out) && sameFile(out, args[1]) {
 				return usage.Errorf("--out is the report itself, %s; name another file", out)
 			}
+			if err := (output{"--out", out}).checkReplaced(); err != nil {
+				return fmt.Errorf("--out: %w", err)
+			}
 			r, err := readReport(cmd.Context(), args[1])
 			if err != nil {
 				return err

@@ -72,6 +72,9 @@ func (f *runFlags) checkOutputs(ctx context.Context) (err error) {
 		if err := safeio.CheckOutput(out.path); err != nil {
 			return fmt.Errorf("%s: %w", out.flag, err)
 		}
+		if err := out.checkReplaced(); err != nil {
+			return fmt.Errorf("%s: %w", out.flag, err)
+		}
 	}
 	if f.baseline != "" {
 		if f.old, err = readReport(ctx, f.baseline); err != nil {
@@ -83,6 +86,26 @@ func (f *runFlags) checkOutputs(ctx context.Context) (err error) {
 
 // output is a file that a run writes, and the flag that names it.
 type output struct{ flag, path string }
+
+// checkReplaced fails if a report would replace a file that is not a report of its format, such as the
+// source of an agent. It judges by how the file begins. The writer of run files has its own check.
+func (o output) checkReplaced() error {
+	begin, known := map[string]string{"--report": "<!doctype html", "--json-out": "{", "--audit-out": "{", "--junit": "<?xml", "--markdown": "## ", "--out": "{"}[o.flag]
+	if info, err := os.Stat(o.path); !known || safeio.IsStream(o.path) || err != nil || info.Size() == 0 {
+		return nil //nolint:nilerr // the file does not exist, or its writer reports the error
+	}
+	f, err := safeio.Open("", o.path)
+	if err != nil {
+		return nil //nolint:nilerr // a file that can only be written
+	}
+	defer f.Close()
+	text := make([]byte, 64)
+	n, _ := io.ReadFull(f, text)
+	if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(string(text[:n]))), begin) {
+		return fmt.Errorf("%s exists, but is not a report of this format; name another file, or remove it", o.path)
+	}
+	return nil
+}
 
 // outputs lists the files that the run writes.
 func (f *runFlags) outputs() (out []output) {

@@ -28,6 +28,38 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
+// A report replaces only a report of its format, so a wrong name does not destroy the source of an agent.
+func TestReportsReplaceOnlyReports(t *testing.T) {
+	isolateEnvironment(t)
+	dir := t.TempDir()
+	m := manifest(t, agentTarget(t, "say:::hello|*"), scenario("a", has("hello"), "x"))
+	source := filepath.Join(dir, "agent.py")
+	const text = "# an agent\nprint('{}')\n"
+	write(t, source, text)
+	refused := func(args ...string) {
+		t.Helper()
+		r := invoke(t, args...)
+		data, err := os.ReadFile(source)
+		if r.code != exitError || !strings.Contains(r.err, source+" exists, but is not a report of this format") || err != nil || string(data) != text {
+			t.Errorf("%q: exit %d: %s\n%s", args, r.code, r.err, data)
+		}
+	}
+	json := filepath.Join(dir, "report.json")
+	for _, flag := range []string{"--report", "--json-out", "--audit-out", "--junit", "--markdown"} {
+		refused("run", "--manifest", m, flag, source)
+		for range 2 {
+			if r := invoke(t, "run", "--manifest", m, flag, filepath.Join(dir, "report"+flag)); r.code != 0 {
+				t.Errorf("%s replaces its own report: exit %d: %s", flag, r.code, r.err)
+			}
+		}
+	}
+	if r := invoke(t, "run", "--manifest", m, "--json-out", json); r.code != 0 {
+		t.Fatal(r.err)
+	}
+	refused("export", "swebench", json, "--out", source)
+	refused("conformance", "--target", agentTarget(t, "say:::hello|*"), "--json-out", source)
+}
+
 // Reports that cannot be written and baselines that cannot be compared are refused before the first
 // scenario.
 func TestOutputsAreCheckedFirst(t *testing.T) {
