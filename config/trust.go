@@ -231,13 +231,16 @@ func (b *builder) withholdUntrusted(l *layer) {
 	b.stricter = append(b.stricter, s.stricter...)
 }
 
-// withholdModels removes models from the harmless part of an untrusted layer if only the layer itself,
-// and none of the layers that were merged before, configures their provider, because they could not be
-// used. It returns the keys that it removed. The hash of the unit does not cover them: a trusted file
-// may change them.
+// withholdModels removes models from the harmless part of an untrusted layer if only the layer itself
+// configures their provider, because they could not be used. It returns the keys that it removed. The
+// hash of the unit does not cover them: a trusted file may change them. merged has the layers below. If
+// they set no defaultModel, nothing is removed: a prompt then fails with an error that names the file.
 func withholdModels(l *layer, harmless, merged map[string]any) (removed []Need) {
 	own, _ := l.content["providers"].(map[string]any)
 	known, _ := merged["providers"].(map[string]any)
+	if merged["defaultModel"] == nil {
+		return nil
+	}
 	remove := func(m map[string]any, path ...string) {
 		key := path[len(path)-1]
 		id, _ := m[key].(string)

@@ -105,7 +105,7 @@ func TestOutputLinks(t *testing.T) {
 	isolateEnvironment(t)
 	dir := t.TempDir()
 	link, file := filepath.Join(dir, "latest.json"), filepath.Join(dir, "1.json")
-	write(t, file, "old")
+	write(t, file, "{}")
 	if err := os.Symlink("1.json", link); err != nil {
 		t.Fatal(err)
 	}
