@@ -16,8 +16,6 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-const hello = "cassette: 1\ndefault:\n  steps:\n    - {text: Hello.}\nturns: []\n"
-
 // A workspace's .env and .envrc do not change eca's environment: no request goes to their
 // addresses, and no configuration is read from their paths.
 func TestDotEnvIsNotRead(t *testing.T) {

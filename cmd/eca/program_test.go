@@ -44,6 +44,9 @@ type provider struct {
 	bodies []string
 }
 
+// hello is a cassette whose answer is always the same.
+const hello = "cassette: 1\ndefault:\n  steps:\n    - {text: Hello.}\nturns: []\n"
+
 func newProvider(t testing.TB, tape string) *provider {
 	t.Helper()
 	player, err := cassette.Parse([]byte(tape))
