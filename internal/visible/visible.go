@@ -2,9 +2,9 @@
 // it: control sequences for a terminal, and characters that are invisible or change the direction
 // of text.
 //
-// Escaped characters stay in their places, written as JSON escapes. A carriage return before a line
-// feed is removed, because together they are a line break, and nothing else changes. Argument is
-// different: it returns text for a command line, to be pasted into a shell.
+// Escaped characters stay in their places, written as JSON escapes. Carriage returns are removed,
+// and nothing else changes. Argument is different: it returns text for a command line, to be pasted
+// into a shell.
 //
 // The package does not convert text to one line, and does not detect letters that look like others.
 package visible
@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"regexp"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -72,36 +71,18 @@ func isHidden(r rune) bool { return !strconv.IsPrint(r) || r == utf8.RuneError }
 // everything they decide about. Line breaks and tabs stay.
 func Text(text string) string {
 	var b strings.Builder
-	var last rune
-	for i, r := range text {
-		_, size := utf8.DecodeRuneInString(text[i:])
-		next, _ := utf8.DecodeRuneInString(text[i+size:])
+	for _, r := range strings.ReplaceAll(text, "\r", "") { // a carriage return would let a line be overwritten
+		const joiner, nonJoiner = '\u200d', '\u200c' // parts of words and of emoji
 		switch {
-		case r == '\r' && next == '\n':
-		case r == '\n', r == '\t', joinsLetters(last, r, next):
+		case r == '\n', r == '\t', r == joiner, r == nonJoiner:
 			b.WriteRune(r)
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), isBlank(r):
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), r == '\u2028', r == '\u2029':
 			for _, unit := range utf16.Encode([]rune{r}) {
 				fmt.Fprintf(&b, `\u%04x`, unit)
 			}
 		default:
 			b.WriteRune(r)
 		}
-		last = r
 	}
 	return b.String()
-}
-
-// joinsLetters reports whether a character is a joiner or a non-joiner in a word or an emoji. Scripts
-// that need them are not ASCII.
-func joinsLetters(last, r, next rune) bool {
-	const joiner, nonJoiner = '\u200d', '\u200c'
-	visible := func(r rune) bool { return r > unicode.MaxASCII && r != utf8.RuneError && !unicode.Is(unicode.Cf, r) }
-	return (r == joiner || r == nonJoiner) && visible(last) && visible(next)
-}
-
-// isBlank reports whether a character that Unicode counts as a separator, a letter or a mark changes
-// the line or shows nothing.
-func isBlank(r rune) bool {
-	return slices.Contains([]rune{'\u2028', '\u2029', '\u034f', '\u115f', '\u1160', '\u3164', '\uffa0'}, r)
 }
