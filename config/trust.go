@@ -126,7 +126,7 @@ func (u Unit) shownFiles() string {
 	var b strings.Builder
 	for _, path := range u.Files {
 		name := relative(u.Root, path)
-		data, err := readInside(u.Root, path, maxShownFile)
+		data, err := safeio.ReadWithin(u.Root, path, maxShownFile) // the target of a link out of the folder may be secret
 		if target, linkErr := os.Readlink(path); err != nil && linkErr == nil {
 			fmt.Fprintf(&b, "file %s (not shown: it is a link to %s)\n", name, target)
 			continue
@@ -141,17 +141,6 @@ func (u Unit) shownFiles() string {
 		}
 	}
 	return b.String()
-}
-
-// readInside reads a file of a folder. It fails if a link leads out of the folder: the file there is the
-// user's, and may be secret.
-func readInside(root, path string, limit int64) ([]byte, error) {
-	f, err := safeio.Open(root, path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return safeio.ReadOpen(f, limit)
 }
 
 // indented formats a value as JSON for people.
