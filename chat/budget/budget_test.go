@@ -263,3 +263,12 @@ func TestDamagedFileIsNamed(t *testing.T) {
 		t.Errorf("%q", state.Warnings)
 	}
 }
+
+// An amount above zero does not look like zero.
+func TestDollars(t *testing.T) {
+	for n, want := range map[float64]string{0: "$0.00", 0.00001: "$0.00001", 0.0001: "$0.0001", 0.25: "$0.2500", 3: "$3.00"} {
+		if got := budget.Dollars(n); got != want {
+			t.Errorf("%v: %s, want %s", n, got, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
@@ -91,10 +92,13 @@ func format(kind string, n float64) string {
 	return Dollars(n)
 }
 
-// Dollars formats an amount of money.
+// Dollars formats an amount of money, with enough digits to tell it from zero.
 func Dollars(n float64) string {
-	if n >= 1 || n == 0 {
+	switch {
+	case n >= 1 || n == 0:
 		return fmt.Sprintf("$%.2f", n)
+	case n < 0.0001:
+		return "$" + strconv.FormatFloat(n, 'f', -1, 64)
 	}
 	return fmt.Sprintf("$%.4f", n)
 }
