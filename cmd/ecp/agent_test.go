@@ -159,6 +159,8 @@ func (a *testAgent) step(r agentRequest, line string) {
 		if r.Params.Input == rest {
 			time.Sleep(time.Hour)
 		}
+	case "late": // it stops at its time limit
+		result["status"], result["stop_reason"] = "paused", "timeout"
 	case "fail":
 		if r.Params.Input == rest {
 			fmt.Fprintf(a.out, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"it broke"}}`+"\n", r.ID)

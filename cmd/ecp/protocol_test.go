@@ -290,3 +290,21 @@ func TestConformanceVersions(t *testing.T) {
 		}
 	}
 }
+
+// A step that the agent ends at the runtime's time limit is an error, and what it did until then is
+// in the report. A shorter limit in its own budgets is part of the task, so that step is graded.
+func TestAgentStopsAtTimeLimit(t *testing.T) {
+	const limited = "  - name: a\n    steps: [{input: x, constraints: {timeout_s: 10, scenario: {config: {budgets: {timeout_s: %s}}}}, graders: [{type: text_match, condition: does_not_contain, value: y}]}]\n"
+	for budget, late := range map[string]bool{"0": true, "60": true, "10": true, "2.5": false} {
+		out, r := evaluateManifest(t, manifest(t, agentTarget(t, "late"), fmt.Sprintf(limited, budget)))
+		s := r.Scenarios[0]
+		switch step := s.Steps[0]; {
+		case late && (out.code != exitError || s.ExitReason != report.ReasonTimeout || step.Verdict != report.Error || !strings.Contains(out.err, "time limit")):
+			t.Errorf("%s: exit %d, %s, %s: %s", budget, out.code, s.ExitReason, step.Verdict, out.err)
+		case !late && (out.code != 0 || step.Verdict != report.Passed):
+			t.Errorf("%s: exit %d, %s: %s", budget, out.code, step.Verdict, out.err)
+		case *step.Output != "x 1" || len(step.ToolCalls) != 1 || step.StopReason != "timeout":
+			t.Errorf("%s: the report lacks what the agent did: %+v", budget, step)
+		}
+	}
+}

@@ -202,6 +202,17 @@ func (a *attempt) stepLimit(st Step) time.Duration {
 	return a.limit()
 }
 
+// ranOutOfTime reports whether an agent ended a step because of the runtime's time limit. A shorter
+// limit in the agent's own budgets is part of the task, and what the agent did until then is graded.
+func (a *attempt) ranOutOfTime(st Step, r ecp.StepResult) bool {
+	if r.Status != ecp.Paused || r.StopReason != ecp.StopTime || a.opts.Reference {
+		return false
+	}
+	budgets, _ := a.config()["budgets"].(map[string]any)
+	own, _ := budgets["timeout_s"].(float64)
+	return own <= 0 || duration(own) >= a.stepLimit(st)
+}
+
 // variables returns the environment variables that eca adds for an agent: its time limit and its
 // workspace.
 func (a *attempt) variables() []string {
@@ -303,6 +314,10 @@ func (a *attempt) step(ctx context.Context, i int, step Step) bool {
 		if result, err = ecp.ParseStepResult(raw); err != nil {
 			err = callError(kindProtocol, ecp.MethodStep, "%v: %s", err, clip(string(raw), maxShown))
 		}
+	}
+	if err == nil && a.ranOutOfTime(step, result) {
+		copyResult(&out, result) // what it did until then
+		err = callError(kindTimeout, ecp.MethodStep, "the agent stopped at the time limit, before its answer was complete")
 	}
 	if err != nil {
 		p := a.fail(ctx, i+1, err)
