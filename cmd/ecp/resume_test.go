@@ -67,7 +67,7 @@ func TestResume(t *testing.T) {
 		// Agents of the killed run may have written to asks after it was removed, so it can have more
 		// words than scenarios were left. None of them is a finished scenario.
 		asked, err := os.ReadFile(asks)
-		if err != nil {
+		if err != nil && len(done) < scenarios { // on a busy machine, the run may end before it is killed
 			t.Fatal(err)
 		}
 		words := strings.Fields(string(asked))
