@@ -139,6 +139,7 @@ func badPatterns(cfg *config.Loaded, path []string, argument string, patterns []
 				p = config.Problem{Origin: p.Origin, Cause: p.Cause}
 			}
 			out = append(out, p)
+		case strings.HasPrefix(text, "*"): // invalid, and reported with the rule
 		case commandGlob().MatchString(text):
 			p := cfg.Problem(at, "%s: %q is a regular expression, not a glob: its * repeats only the character before it; did you mean %q?", what, text, lastStar().ReplaceAllString(text, ".*$1"))
 			if allows { // such a rule restricts nothing

@@ -25,6 +25,8 @@ func wrongRestrictions(t *testing.T) []wrongInput {
 		{name: "rules for all tools of the documentation", args: check, config: documentedTools(t), want: []string{"No problems."}},
 		{name: "denied commands as a glob", args: exec, config: command("deny", "touch *"), code: 1, want: []string{`deny.eca__shell_command: "touch *" is a regular expression, not a glob`, `did you mean "touch .*"?`}, not: []string{"fine"}},
 		{name: "denied commands as a glob after a word", args: exec, config: command("ask", "git push*"), code: 1, want: []string{`did you mean "git push.*"?`}, not: []string{"fine"}},
+		{name: "denied commands as a glob that begins with a star", args: exec, config: command("deny", "*touch*"), code: 1, want: []string{`"*touch*" is not a regular expression`, "write .*touch.*"}, not: []string{"did you mean", "fine"}},
+		{name: "denied commands that begin like a glob", args: check, config: command("deny", "*touch.*"), code: 1, want: []string{"write .*touch.*"}},
 		{name: "allowed commands as a glob", args: exec, config: command("allow", "git commit *"), want: []string{"fine", `did you mean "git commit .*"?`}},
 		{name: "hook of commands as a glob", args: check, config: hook, code: 1, want: []string{"hooks.h.matcher.eca__shell_command: ", `did you mean "rm .*"?`}},
 		{name: "denied command without its arguments", args: exec, config: command("deny", "rm"), want: []string{"fine", `the pattern "rm" does not match "rm" with arguments; to match those too, write "rm( .*)?"`}},

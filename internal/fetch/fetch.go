@@ -329,11 +329,19 @@ func parseNetwork(s string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, a.BitLen()), true
 }
 
-// Valid returns an error if an entry of Rules is invalid.
+// Valid returns an error if an entry of Rules is invalid. For an address of a page it names the host.
 func Valid(entry string) error {
 	if _, ok := parseNetwork(entry); ok {
 		return nil
 	}
 	_, err := normal(strings.TrimPrefix(entry, "*."))
+	if err == nil {
+		return nil
+	}
+	for _, address := range []string{entry, "//" + entry} {
+		if u, notURL := url.Parse(address); notURL == nil && u.Hostname() != "" && u.Hostname() != entry && Valid(u.Hostname()) == nil {
+			return fmt.Errorf("write %q, without scheme, port and path", u.Hostname())
+		}
+	}
 	return err
 }

@@ -62,6 +62,9 @@ func notGlob(pattern string) string {
 	if !strings.HasPrefix(pattern, "*") && !strings.Contains(pattern, "**") {
 		return ""
 	}
-	meant := strings.NewReplacer("**", ".*", "*", ".*", ".", `\.`).Replace(pattern)
+	meant := strings.NewReplacer(".*", ".*", "**", ".*", "*", ".*", ".", `\.`).Replace(pattern)
+	if _, err := regexp2.Compile(meant, regexp2.RE2); err != nil {
+		return ""
+	}
 	return "; patterns are regular expressions, not globs: write " + meant
 }
