@@ -107,6 +107,7 @@ func (c *execClient) editsHere(call toolRun) bool {
 // Other entries of execNeeds.options.
 const (
 	allowByRule = "rule" // toolCall.approval.allow
+	changeRule  = "ask"  // toolCall.approval.ask
 	changeHook  = "hook"
 )
 
@@ -127,6 +128,8 @@ func (c *execClient) noteUnasked(ctx context.Context, call toolRun) {
 	switch rule := call.Permission.Rule; {
 	case byHook:
 		options = append(options, changeHook)
+	case permission.IsAskRule(rule):
+		options = append(options, changeRule)
 	case !permission.AsksAgain(rule) && rule != permission.RuleOutside: // these rules take precedence over rules that allow
 		options = append(options, allowByRule)
 	}
@@ -157,6 +160,7 @@ func (c *execClient) remedies() []string {
 		{approveWorkspace, "--approve workspace (also commands, in the sandbox of this directory)"},
 		{approveAll, "--approve all (everything; commands stay in the sandbox)"},
 		{allowByRule, "a rule in toolCall.approval.allow of the configuration (calls like these)"},
+		{changeRule, "a change of the rule in toolCall.approval.ask, which comes before rules that allow"},
 		{changeHook, "a change of the hook that requires approval"},
 	} {
 		if c.needed.options[option.name] {
@@ -229,10 +233,12 @@ func (r toolRun) keys() []string {
 // question returns the question to the user about a call.
 func (r toolRun) question() string {
 	text := fmt.Sprintf("\n%s wants to run:\n  %s\n", r.Name, r.Summary)
+	if r.Details.Diff == "" {
+		text += r.arguments()
+	}
+	text = strings.ReplaceAll(text, "\r", `\u000d`) // a part of the command, and not the end of a line
 	if r.Details.Diff != "" {
 		text += r.Details.Diff + "\n"
-	} else {
-		text += r.arguments()
 	}
 	if r.Permission.Reason != "" {
 		text += "Asked because: " + r.Permission.Reason + "\n"

@@ -216,6 +216,23 @@ func TestExecWritesTheFinalAnswerToAFile(t *testing.T) {
 	}
 }
 
+// --output-schema reads what a shell passes for <(...).
+func TestExecReadsTheSchemaFromAPipe(t *testing.T) {
+	needs.POSIX(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := w.WriteString(`{"type": "object"}`); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	if schema, err := readSchema(t.Context(), fmt.Sprintf("/dev/fd/%d", r.Fd())); err != nil || schema == nil {
+		t.Error(err)
+	}
+}
+
 func TestExecHasAnAnswerThatDoesNotMatchTheSchemaRepaired(t *testing.T) {
 	p := newProvider(t, answerCassette("It is 3.", "```json\n{\"count\": 3}\n```"))
 	here := newPlace(t, p.env()...)

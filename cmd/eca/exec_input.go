@@ -65,7 +65,7 @@ func newExecInput(ctx context.Context, f execFlags, args []string, stdin io.Read
 		in.contexts = append(in.contexts, map[string]string{"type": "image", "base64": base64.StdEncoding.EncodeToString(data)})
 	}
 	if f.schema != "" {
-		if in.schema, err = readSchema(f.schema); err != nil {
+		if in.schema, err = readSchema(ctx, f.schema); err != nil {
 			return nil, fmt.Errorf("--output-schema: %w", err)
 		}
 		in.prompt += in.schema.request()
@@ -161,8 +161,8 @@ type answerSchema struct {
 	resolved *jsonschema.Resolved
 }
 
-func readSchema(path string) (*answerSchema, error) {
-	data, err := safeio.Read(path, maxSchema)
+func readSchema(ctx context.Context, path string) (*answerSchema, error) {
+	data, err := safeio.ReadInput(ctx, path, maxSchema)
 	if err != nil {
 		return nil, err
 	}

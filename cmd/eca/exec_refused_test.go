@@ -73,3 +73,23 @@ func TestExecRefusalsAreAlike(t *testing.T) {
 		}
 	}
 }
+
+// If a rule asks, an additional rule that allows does not help, so it is not proposed.
+func TestExecRemedyForRuleThatAsks(t *testing.T) {
+	needs.Long(t)
+	const allow, ask = "toolCall.approval.allow", "a change of the rule in toolCall.approval.ask"
+	for config, wants := range map[string][2]string{
+		`{}`: {allow, ask},
+		`{"toolCall": {"approval": {"ask": {"eca__write_file": {}}}}}`:                                                      {ask, allow},
+		`{"toolCall": {"approval": {"ask": {"eca__write_file": {}}, "allow": {"eca__write_file": {}}}}}`:                    {ask, allow},
+		`{"agent": {"code": {"toolCall": {"approval": {"ask": {"eca__write_file": {"argsMatchers": {"path": [".*"]}}}}}}}}`: {ask, allow},
+		`{"agent": {"code": {"toolCall": {"approval": {"byDefault": "ask", "deny": {}}}}}}`:                                 {allow, ask},
+	} {
+		here := newPlace(t, newProvider(t, callCassette(writeCall)).env()...)
+		here.env = append(here.env, "ECA_CONFIG="+config)
+		_, said, code := runProgram(t, here, "", "exec", "go")
+		if code != exitRefused || !strings.Contains(said, wants[0]) || strings.Contains(said, wants[1]) {
+			t.Errorf("%s: exit code %d\n%s", config, code, said)
+		}
+	}
+}

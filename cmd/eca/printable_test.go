@@ -36,7 +36,7 @@ turns:
 	if strings.ContainsAny(question, "\x1b\r\u009b\u202e") {
 		t.Errorf("%q", question)
 	}
-	for _, part := range []string{`$ rm -r x\u001b[2Kls`, `\u009b2K`, "+a\\u001b[1A\n", "👩\u200d💻", "Allow? "} {
+	for _, part := range []string{`$ rm -r x\u001b[2K\u000dls`, `\u009b2K`, "+a\\u001b[1A\n", "👩\u200d💻", "Allow? "} {
 		if !strings.Contains(question, part) {
 			t.Errorf("%q is missing in %q", part, question)
 		}

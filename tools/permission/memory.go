@@ -217,6 +217,9 @@ func (m *Memory) allowsAll(j *judgment, call tools.Call, keys []string) tools.Sc
 	return scope
 }
 
+// IsAskRule reports whether a rule is one of the user's that ask (toolCall.approval.ask).
+func IsAskRule(rule string) bool { return strings.Contains(rule, "toolCall.approval.ask.") }
+
 // AsksAgain reports whether a rule asks about every call, whatever is remembered.
 func AsksAgain(rule string) bool {
 	return slices.Contains([]string{RuleProtected, RuleIrreversible, ruleLeaves, ruleChanged, ruleTwoReadings, ruleNoText}, rule) || strings.HasSuffix(rule, ".readOnly")
