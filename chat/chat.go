@@ -170,6 +170,8 @@ type Files interface {
 // and Expand are not set, the command compacts the conversation.
 type Command struct {
 	Prompt string // what the model is sent
+	// Check returns an error for the user if an agent may not use the command; nil: all may.
+	Check func(agent string) error
 	// Expand gets the prompt from elsewhere, such as from an MCP server; the turn waits for it.
 	// The user sees the error.
 	Expand  func(ctx context.Context) ([]event.Said, error)

@@ -1,8 +1,12 @@
 package a2a_test
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/testkit/daemontest"
 )
 
 // The output of a slash command is the answer of its task. A command without output completes with a
@@ -30,5 +34,40 @@ func TestCommands(t *testing.T) {
 	}
 	if got := r.stream("SendStreamingMessage", userMessage("/help")).readRest(); !strings.Contains(got, "`/compact") {
 		t.Errorf("streamed: %s", got)
+	}
+}
+
+// A skill that a rule denies is not offered. If it is called, the answer names the rule, and no model is
+// asked.
+func TestDeniedSkill(t *testing.T) {
+	for rule, entry := range map[string]any{"eca__skill": object{}, "eca__skill ": object{"argsMatchers": object{"name": []any{"deploy"}}}} {
+		world := daemontest.New(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n", func(config daemontest.Object) {
+			config["toolCall"] = object{"approval": object{"deny": object{strings.TrimSpace(rule): entry}}}
+		})
+		for _, name := range []string{"deploy", "test"} {
+			dir := world.Env["XDG_CONFIG_HOME"] + "/eca/skills/" + name
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			text := fmt.Sprintf("---\nname: %s\ndescription: It is a skill.\n---\nDo it.\n", name)
+			if err := os.WriteFile(dir+"/SKILL.md", []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := startRig(t, world, "", nil)
+		all := rule == "eca__skill"
+		help := answerOf(r.call("SendMessage", userMessage("/help"))["task"].(object))
+		if strings.Contains(help, "`/deploy") || strings.Contains(help, "`/test") == all {
+			t.Errorf("%s: offered: %s", rule, help)
+		}
+		for _, command := range []string{"/deploy", "/deploy now"} {
+			task := r.call("SendMessage", userMessage(command))["task"].(object)
+			if why := textOf(task["status"].(object)["message"]); stateOf(task) != "FAILED" || !strings.Contains(why, "eca__skill") || !strings.Contains(why, "deny") {
+				t.Errorf("%s: %s: %s %q", rule, command, stateOf(task), why)
+			}
+		}
+		if n := len(world.Requests()); n != 0 {
+			t.Errorf("%s: %d requests", rule, n)
+		}
 	}
 }
