@@ -132,6 +132,10 @@ type Models interface {
 // ErrLimited is returned for a prompt that its sender may not send: see Prompt.Limited.
 var ErrLimited = errors.New("this device may not use commands that change files, settings, logins or limits, so the prompt was not sent")
 
+// ErrNoDialog is returned for a prompt that begins or continues a dialog: see Prompt.NoDialog. The only
+// dialog is /login.
+var ErrNoDialog = errors.New("/login needs an interactive chat, such as in an editor, so the prompt was not sent; in a terminal, use `eca login`")
+
 // ErrBusyElsewhere is returned while another eca process uses the chat.
 var ErrBusyElsewhere = errors.New("this chat is being used by another eca process; try again when that has finished")
 
@@ -166,6 +170,8 @@ type Files interface {
 // and Expand are not set, the command compacts the conversation.
 type Command struct {
 	Prompt string // what the model is sent
+	// Check returns an error for the user if an agent may not use the command; nil: all may.
+	Check func(agent string) error
 	// Expand gets the prompt from elsewhere, such as from an MCP server; the turn waits for it.
 	// The user sees the error.
 	Expand  func(ctx context.Context) ([]event.Said, error)

@@ -155,6 +155,10 @@ type Prompt struct {
 	// Limited is set if the sender may only change chats. If the prompt calls a command that may
 	// change more, or answers a question of such a command, it fails with ErrLimited.
 	Limited bool
+	// NoDialog is set if the sender cannot answer the questions of a dialog, or stores what it sends, so
+	// that a key would be stored too. A prompt that begins or continues a dialog then fails with
+	// ErrNoDialog.
+	NoDialog bool
 
 	// MayBeEmpty allows a prompt without text and contexts. Without MayBeEmpty, Submit returns
 	// ErrEmptyPrompt for such a prompt.
@@ -382,6 +386,11 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 	s.endTurn(errSuperseded)
 	if p.Limited && (s.openDialog != nil || s.eng.deps.Commands.ChangesBeyondChats(p.Text)) {
 		return Accepted{}, ErrLimited
+	}
+	if p.NoDialog {
+		if c, _ := s.eng.deps.Commands.Find(p.Text); c.Dialog != nil || s.openDialog != nil {
+			return Accepted{}, ErrNoDialog
+		}
 	}
 	if err := s.acquire(); err != nil {
 		return Accepted{}, err

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -108,6 +109,11 @@ func (t *turn) interpret() interpretation {
 	o := interpretation{message: event.UserMessage{ContentID: t.session.eng.deps.NewID(), Text: strings.TrimSpace(t.prompt.Text)}}
 	if t.parent == "" { // the task of a subagent is written by a model, and is never a command
 		o.command, o.isCommand = t.session.eng.deps.Commands.Find(o.message.Text)
+		if o.command.Check != nil {
+			if err := o.command.Check(t.agent); err != nil {
+				o.command = Command{Run: func(context.Context, *Session) (string, error) { return "", err }}
+			}
+		}
 	}
 	t.recallDialog(o.isCommand || t.parent != "")
 	if o.isDialogInput = t.session.openDialog != nil; o.isDialogInput {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"os"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
+	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // newCommands wires the slash commands.
@@ -17,6 +19,13 @@ func (d *Daemon) newCommands() *command.Commands {
 		Machine:    d.machine(),
 		Config:     d.Config,
 		Extensions: d.Extensions,
+		DenySkill: func(agent, name string) string {
+			v := d.current().judgeSkill(tools.Call{Agent: agent, Roots: d.Roots()}, name)
+			if v.Decision != tools.Deny {
+				return ""
+			}
+			return cmp.Or(v.Rule, v.Reason)
+		},
 		ConfigHome: config.Home(d.opts.Getenv),
 		Secrets:    func() []string { return d.secrets(d.current()) },
 		Roots:      d.Roots,

@@ -16,7 +16,7 @@ type rulesAndSkills struct{ s *Snapshot }
 
 // Blocks implements chat.SystemSource.
 func (w rulesAndSkills) Blocks(_ context.Context, q chat.SystemQuery) (blocks []chat.SystemBlock, problems []string) {
-	set, policy := w.s.extensions, w.s.policy
+	set := w.s.extensions
 	query := extensions.Query{
 		Reader: extensions.Reader{Agent: q.Agent, Model: q.Model}, Roots: q.Roots,
 		Subagent: q.Subagent, Enabled: q.Enabled,
@@ -28,14 +28,21 @@ func (w rulesAndSkills) Blocks(_ context.Context, q chat.SystemQuery) (blocks []
 	}
 	rules, problems := set.RulesBlock(query)
 	add(chat.SectionRules, rules)
-	// The rules for a skill's name decide which agents may load it (eca-features.md 15).
-	spec := tools.Spec{Server: tools.Native, Name: "skill", ReadOnly: true}
 	add(chat.SectionSkills, set.SkillsBlock(query, func(name string) bool {
-		args, err := json.Marshal(map[string]string{"name": name})
-		call := tools.Call{Agent: q.Agent, Model: q.Model, Roots: q.Roots, Arguments: args}
-		return err == nil && policy.Judge(call, spec, tools.Plan{}).Decision != tools.Deny
+		return w.s.judgeSkill(tools.Call{Agent: q.Agent, Model: q.Model, Roots: q.Roots}, name).Decision != tools.Deny
 	}))
 	return blocks, problems
+}
+
+// judgeSkill judges the call that loads a skill. The rules for a skill's name decide which agents may load
+// it (eca-features.md 15).
+func (s *Snapshot) judgeSkill(call tools.Call, name string) tools.Verdict {
+	args, err := json.Marshal(map[string]string{"name": name})
+	if err != nil {
+		return tools.Verdict{Decision: tools.Deny, Reason: err.Error()}
+	}
+	call.Arguments = args
+	return s.policy.Judge(call, tools.Spec{Server: tools.Native, Name: "skill", ReadOnly: true}, tools.Plan{})
 }
 
 // library gives tools the users' rules and skills, as they were when the tools were created.

@@ -46,6 +46,8 @@ type Deps struct {
 	Config  func() *config.Loaded
 	// Extensions returns the user's commands, skills and rules, as last loaded.
 	Extensions func() *extensions.Set
+	// DenySkill returns the rule that denies a skill to an agent; empty: none.
+	DenySkill  func(agent, name string) (rule string)
 	ConfigHome string          // folder of the global configuration; may be empty
 	Secrets    func() []string // strings that must not be shown
 	Roots      func() []string

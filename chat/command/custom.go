@@ -31,7 +31,9 @@ func (c *Commands) customCommand(name, rest, line string) (chat.Command, bool) {
 		return c.promptCommand(name, cmd.Prompt(rest, splitArgs(rest))), true
 	}
 	if skill, ok := set.Skill(name); ok {
-		return c.promptCommand(name, skill.Invoke(rest, splitArgs(rest))), true
+		cmd := c.promptCommand(name, skill.Invoke(rest, splitArgs(rest)))
+		cmd.Check = func(agent string) error { return c.checkSkill(agent, name) }
+		return cmd, true
 	}
 	if cmd, ok := c.mcpPrompt(line); ok {
 		return cmd, true
@@ -42,6 +44,14 @@ func (c *Commands) customCommand(name, rest, line string) (chat.Command, bool) {
 		}), true
 	}
 	return chat.Command{}, false
+}
+
+// checkSkill returns an error if a rule denies a skill to an agent. The agent could not load it.
+func (c *Commands) checkSkill(agent, name string) error {
+	if rule := c.deps.DenySkill(agent, name); rule != "" {
+		return fmt.Errorf("the skill %s cannot be used by the agent %s: %s denies eca__skill", name, agent, rule)
+	}
+	return nil
 }
 
 // promptCommand returns a command that sends a prompt to the model, or an error if the prompt is empty.
@@ -55,7 +65,7 @@ func (c *Commands) promptCommand(name, text string) chat.Command {
 }
 
 // customCommands returns the commands that are not native: prompts of MCP servers, skills, and the user's
-// commands.
+// commands. Skills that a rule denies to the default agent are left out.
 func (c *Commands) customCommands() (prompts, skills, commands []Offer) {
 	set := c.deps.Extensions()
 	for _, cmd := range set.Commands {
@@ -65,8 +75,12 @@ func (c *Commands) customCommands() (prompts, skills, commands []Offer) {
 		}
 		commands = append(commands, Offer{Info{cmd.Name, cmp.Or(cmd.Description, cmd.File), args}, typeCustom})
 	}
+	agent := ""
+	if len(set.Skills) > 0 {
+		agent = c.deps.Config().AgentOrDefault("")
+	}
 	for _, s := range set.Skills {
-		if _, taken := set.Command(s.Name); !taken {
+		if _, taken := set.Command(s.Name); !taken && c.checkSkill(agent, s.Name) == nil {
 			skills = append(skills, Offer{Info{s.Name, s.Description, []Argument{{Name: "arguments", Description: "Values for its text"}}}, typeSkill})
 		}
 	}

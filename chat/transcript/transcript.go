@@ -125,6 +125,9 @@ type Turn struct {
 // look complete.
 const InterruptedText = "Interrupted: eca ended before this turn was finished"
 
+// CompactedText says that a summary has replaced the conversation, to callers that see only texts.
+const CompactedText = "Chat compacted"
+
 // Title is a new title of the chat.
 type Title struct{ Title string }
 

@@ -94,8 +94,8 @@ func TestExecContinuesTheLastChatOfTheFolder(t *testing.T) {
 	p := newProvider(t, answerCassette("first", "second"))
 	here := newPlace(t, p.env()...)
 	for _, command := range []string{"/costs", "/model"} {
-		if _, errOut, code := runProgram(t, here, "", "exec", command); code != 0 {
-			t.Fatalf("%s: exit %d, %s", command, code, errOut)
+		if out, errOut, code := runProgram(t, here, "", "exec", command); code != 0 || strings.TrimSpace(out) == "" { // the output is the answer
+			t.Fatalf("%s: exit %d, %q, %s", command, code, out, errOut)
 		}
 	}
 	if _, errOut, code := runProgram(t, here, "", "exec", "--continue", "one"); code != 1 || !strings.Contains(errOut, "no earlier chat") {

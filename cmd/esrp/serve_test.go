@@ -290,6 +290,22 @@ func TestServeIsKilled(t *testing.T) {
 	}
 }
 
+// The output of a slash command is the answer of chat.send. A command that asks questions is refused.
+func TestServeChatSendCommands(t *testing.T) {
+	h := newHome(t, "    - {text: a summary}\n", "")
+	s := h.start("serve", "--listen", "127.0.0.1:0")
+	for command, says := range map[string]string{"/help": "`/compact", "/costs": "No model has answered"} {
+		status, out := s.call("POST", "/v1/execute", request("eca", "chat.send", "prompt", "text/plain", command, "sync"))
+		if status != http.StatusOK || !strings.Contains(out.Outputs[0].Data, says) {
+			t.Errorf("%s: %d %+v", command, status, out)
+		}
+	}
+	status, out := s.call("POST", "/v1/execute", request("eca", "chat.send", "prompt", "text/plain", "/login openai", "sync"))
+	if status != http.StatusBadRequest || !strings.Contains(out.Error.Message, "interactive chat") {
+		t.Errorf("%d %+v", status, out.Error)
+	}
+}
+
 // The result of chat.send lists the refused calls of the turn and of its subagents, and says that there
 // is no user to ask. A request for an unknown agent, or for a subagent, is refused.
 func TestServeChatSendNamesRefusedCalls(t *testing.T) {

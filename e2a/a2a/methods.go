@@ -155,7 +155,7 @@ func present(raw json.RawMessage) json.RawMessage {
 // requestOf returns the prompt of a message (acp-a2a.md C1). model, agent and variant may be in the
 // metadata; trust must not, because only the user can grant it.
 func requestOf(p *sendParams, m *message) turn.Request {
-	r := turn.Request{Session: m.ContextID}
+	r := turn.Request{Session: m.ContextID, NoDialog: true} // records would keep a key
 	r.Model, r.Agent, r.Variant = p.Metadata.Model.Value, p.Metadata.Agent.Value, p.Metadata.Variant.Value
 	for _, part := range m.Parts {
 		if b, ok := part.block(); ok {

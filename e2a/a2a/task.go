@@ -288,7 +288,10 @@ func (j *job) end(o turn.Outcome, err error) {
 			j.finish(canceled, "The turn was stopped.", metadata)
 			return
 		}
-		j.finish(completed, "", metadata)
+		if o.Content != "" {
+			o.Notice = ""
+		}
+		j.finish(completed, o.Notice, metadata)
 		return
 	}
 	var known *turn.Error

@@ -225,6 +225,22 @@ func TestSlashCommand(t *testing.T) {
 	}
 }
 
+// The output of a command is a message also for a client that shows notices, and stays in the history.
+func TestCommandOutputIsAMessage(t *testing.T) {
+	r := newRig(t, "turns: []\n")
+	c := r.connect()
+	id := c.start(r, object{"session": object{"notices": object{}}})
+	c.call("session/prompt", prompt(id, "/help"))
+	if told := textOf(c); !strings.Contains(told, "`/compact") {
+		t.Errorf("told %q; %s", told, story(c.updates(0)))
+	}
+	shown := len(c.notifications)
+	c.call("session/load", object{"sessionId": id, "cwd": r.Root, "mcpServers": []any{}})
+	if got := story(c.updates(shown)); !strings.Contains(got, "user_message agent_message") {
+		t.Errorf("history: %s", got)
+	}
+}
+
 // Sessions start only in existing folders, and nothing starts before initialize.
 func TestFoldersThatDoNotExist(t *testing.T) {
 	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")

@@ -386,6 +386,26 @@ func TestChoices(t *testing.T) {
 	}
 }
 
+// The output of a command is the answer, also in the history.
+func TestCommandOutput(t *testing.T) {
+	r := newRig(t, "turns: []\n")
+	c := r.connect()
+	frames := c.answer(c.say(map[string]any{"method": "chat.send", session: "s", "params": map[string]any{"text": "/help"}}))
+	if got := summarize(frames); got != "text e2a.complete" {
+		t.Error(got)
+	}
+	if content := fmt.Sprint(result(t, frames[len(frames)-1])["content"]); !strings.Contains(content, "`/compact") {
+		t.Errorf("content %q", content)
+	}
+	if got := summarize(c.answer(c.say(map[string]any{"method": "history.get", session: "s"}))); got != "text e2a.complete" {
+		t.Errorf("history: %s", got)
+	}
+	login := result(t, c.call(map[string]any{"method": "chat.send", session: "s", "params": map[string]any{"text": "/login nowhere"}}))
+	if content := fmt.Sprint(login["content"]); !strings.Contains(content, "nowhere") {
+		t.Errorf("content %q", content)
+	}
+}
+
 // If a session accepts a prompt only after its caller has left, the turn is stopped, because no
 // caller would follow it.
 func TestLatePrompt(t *testing.T) {

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -17,6 +18,9 @@ type Request struct {
 	Blocks  []e2a.Block
 	Text    string // used if no block contains text
 	Settings
+
+	// NoDialog refuses /login, whose next prompts may be keys: see chat.Prompt.NoDialog.
+	NoDialog bool
 }
 
 // Viewer shows the items of a chat.
@@ -45,6 +49,7 @@ type Turn struct {
 type Outcome struct {
 	Reason  StopReason
 	Content string // the text of the answer
+	Notice  string // the last message of eca itself; if Content is empty, it explains why
 	Usage   Usage
 }
 
@@ -99,7 +104,7 @@ func (s *Service) Start(ctx context.Context, r Request) (*Turn, error) {
 	t.ctx, t.cancel = s.Bind(ctx)
 	s.pending.add(t)
 	accepted, err := session.Submit(chat.Prompt{
-		TurnID: t.id, Text: in.text, Contexts: in.refs, Model: meta.Model, Agent: meta.Agent, Variant: meta.Variant, Trust: r.Trust,
+		TurnID: t.id, Text: in.text, Contexts: in.refs, Model: meta.Model, Agent: meta.Agent, Variant: meta.Variant, Trust: r.Trust, NoDialog: r.NoDialog,
 	}).Wait(t.ctx)
 	if err != nil {
 		if t.ctx.Err() != nil { // the prompt may still be accepted, but no caller would follow its turn
@@ -157,7 +162,7 @@ func (f *follower) read(events chan<- event.Event, failed chan<- error) {
 			failed <- err
 			return
 		}
-		if e.Turn != f.id {
+		if _, notice := e.Body.(event.Notice); e.Turn != f.id && (e.Turn != "" || !notice) { // notices about the chat have no turn
 			continue
 		}
 		select {
@@ -205,11 +210,18 @@ func (f *follower) follow(events <-chan event.Event, failed <-chan error) error 
 
 // show shows an item and updates the outcome.
 func (f *follower) show(c transcript.Change) error {
+	c = asAnswer(c)
 	switch item := c.Item.(type) {
 	case transcript.Prompt:
 		return nil // the caller knows its own prompt
 	case transcript.Answer:
 		f.content.WriteString(item.Piece)
+	case transcript.Notice:
+		f.outcome.Notice = cmp.Or(strings.TrimSpace(item.Text), f.outcome.Notice)
+	case transcript.Compaction:
+		if !item.Auto {
+			f.outcome.Notice = transcript.CompactedText
+		}
 	case transcript.Usage:
 		f.outcome.Usage.add(item.UsageReported)
 	case transcript.Call:
@@ -230,6 +242,15 @@ func (f *follower) show(c transcript.Change) error {
 	default:
 	}
 	return f.viewer.Show(c)
+}
+
+// asAnswer turns a document of eca itself, such as the output of a command, into a part of the answer, as
+// editors show it. Callers that read only the answer would lose it otherwise.
+func asAnswer(c transcript.Change) transcript.Change {
+	if n, ok := c.Item.(transcript.Notice); ok && n.Markdown {
+		c.Item = transcript.Answer{Text: n.Text, Piece: n.Text}
+	}
+	return c
 }
 
 // ask shows a question. The question of a call is held back until the call was shown as started, so

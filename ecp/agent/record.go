@@ -157,6 +157,7 @@ func (r *record) addOwn(c transcript.Change) {
 			r.log(c.Time, "hook %s: exit code %d %s", item.Name, item.Status, item.Error)
 		}
 	case transcript.Compaction:
+		r.notices = append(r.notices, transcript.CompactedText)
 		r.log(c.Time, "the conversation was compacted")
 	case transcript.Call, transcript.Reasoning, transcript.Report, transcript.Title, transcript.Progress, transcript.NoTasks, transcript.Flag:
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/transcript"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/internal/suggest"
@@ -241,7 +242,7 @@ func (discardChanges) Moving(context.Context, string, string) error { return nil
 
 // send runs a turn.
 func (e *Engine) send(ctx context.Context, c Call, prompt string) (Result, error) {
-	p := chat.Prompt{TurnID: uuid.NewString(), Text: prompt}
+	p := chat.Prompt{TurnID: uuid.NewString(), Text: prompt, NoDialog: true}
 	id := ""
 	for key, to := range map[string]*string{"model": &p.Model, "agent": &p.Agent, "variant": &p.Variant, "chat_id": &id} {
 		if v, ok := c.Request.Params.Get(key); ok && v.Kind != esrp.String && v.Kind != esrp.Null {
@@ -272,15 +273,29 @@ func (e *Engine) send(ctx context.Context, c Call, prompt string) (Result, error
 		if ctx.Err() != nil { // the prompt may still be accepted, but no caller would follow its turn
 			session.Cancel()
 		}
+		if errors.Is(err, chat.ErrNoDialog) {
+			err = semanticError("%v", err)
+		}
 		return Result{}, err
 	}
 	var answer strings.Builder
+	notice := "" // the last message of eca itself
 	var end event.TurnFinished
 	refused := &refusals{engine: e.host.Engine()}
 	err = refused.follow(ctx, session, p.TurnID, from, func(body event.Body) {
 		switch b := body.(type) {
 		case event.TextDelta:
 			answer.WriteString(b.Text)
+		case event.Notice:
+			if b.Markdown { // the output of a command, or the sources of the answer
+				answer.WriteString(b.Text)
+			} else {
+				notice = cmp.Or(strings.TrimSpace(b.Text), notice)
+			}
+		case event.Compacted:
+			if !b.Auto {
+				notice = transcript.CompactedText
+			}
 		case event.ToolJudged:
 			c.Progress(Progress{Message: cmp.Or(b.Summary, b.Name)})
 			answer.Reset() // text before calls is not part of the answer
@@ -293,7 +308,11 @@ func (e *Engine) send(ctx context.Context, c Call, prompt string) (Result, error
 		session.Cancel()
 		return Result{}, cmp.Or(err, ctx.Err(), errors.New("the chat was closed"))
 	}
-	return e.turnResult(session, end, answer.String(), refused.output())
+	text := answer.String()
+	if end.Incomplete == "" {
+		text = cmp.Or(text, notice)
+	}
+	return e.turnResult(session, end, text, refused.output())
 }
 
 func (e *Engine) turnResult(session *chat.Session, b event.TurnFinished, answer string, refused []Output) (Result, error) {
