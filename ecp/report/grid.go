@@ -2,6 +2,8 @@ package report
 
 import (
 	"cmp"
+	"fmt"
+	"html/template"
 	"slices"
 	"strings"
 )
@@ -65,6 +67,56 @@ func (s *Scenario) Cell() Cell {
 		c.Cost = *cost
 	}
 	return c
+}
+
+// CellsHTML renders the cells of a row. They are not in a template, because a page can have thousands
+// of them, and html/template needs 20 µs for each.
+func (row GridRow) CellsHTML() template.HTML {
+	var b strings.Builder
+	for i := range row.Cells {
+		row.Cells[i].render(&b)
+	}
+	return template.HTML(b.String()) //nolint:gosec // render escapes all text
+}
+
+// render writes the cell as an element of a table. It does not check the scheme of Href, which this
+// program made.
+func (c *Cell) render(b *strings.Builder) {
+	if !c.Ran {
+		b.WriteString(`<td><span class="dim">not run</span></td>`)
+		return
+	}
+	escape := template.HTMLEscapeString
+	status, sign := escape(c.Status), symbol(c.Status)
+	if c.Status == Error {
+		sign = "!"
+	}
+	flakyAttribute, flaky := "", ""
+	if c.Flaky() {
+		flakyAttribute, flaky = " data-flaky", " flaky"
+	}
+	ratio, bar, cost := "", "", ""
+	if c.N > 1 {
+		ratio = fmt.Sprintf(" %d/%d", c.Passed, c.N)
+		bar = `<span class="rate" aria-hidden="true"><i style="width:` + share(float64(c.Passed), float64(c.N)) + `%"></i></span>`
+		if c.CI95 != nil {
+			bar += `<span class="dim small">` + range95(*c.CI95) + `</span>`
+		}
+	}
+	if c.Cost != 0 {
+		cost = " · " + money(c.Cost)
+	}
+	for _, s := range []string{
+		`<td data-status="`, status, `" data-kind="`, escape(c.Kind), `"`, flakyAttribute, `><a class="`, status, `" href="`, escape(c.Href), `">`,
+		sign, " ", status, ratio, flaky, `</a> <span class="dim small">`, duration(c.MS), cost, `</span>`, bar,
+	} {
+		b.WriteString(s)
+	}
+	if c.Why != "" {
+		why := escape(c.Why)
+		b.WriteString(` <span class="reason" title="` + why + `">` + why + `</span>`)
+	}
+	b.WriteString(`</td>`)
 }
 
 // cost returns the cost of a scenario's attempts, or nil if the agent reported none.

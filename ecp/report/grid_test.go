@@ -41,3 +41,29 @@ func TestGrid(t *testing.T) {
 		t.Error("the grid is not first")
 	}
 }
+
+// Cells show what there is to show, and all text is escaped.
+func TestCellsHTML(t *testing.T) {
+	for _, c := range []struct {
+		cell Cell
+		want string
+	}{
+		{Cell{}, `<td><span class="dim">not run</span></td>`},
+		{
+			Cell{Ran: true, Href: "#s-1-v", Status: Passed, N: 1, Passed: 1, MS: 12},
+			`<td data-status="passed" data-kind=""><a class="passed" href="#s-1-v">✓ passed</a> <span class="dim small">12 ms</span></td>`,
+		},
+		{
+			Cell{Ran: true, Href: `#"<`, Status: Failed, N: 4, Passed: 1, MS: 1500, Cost: 0.25, CI95: &[2]float64{0.1, 0.5}, Kind: `a"b`, Why: `a"b: <b>'no' & more`},
+			`<td data-status="failed" data-kind="a&#34;b" data-flaky><a class="failed" href="#&#34;&lt;">✗ failed 1/4 flaky</a> <span class="dim small">1.50 s · $0.2500</span><span class="rate" aria-hidden="true"><i style="width:25.0%"></i></span><span class="dim small">10.0% to 50.0%</span> <span class="reason" title="a&#34;b: &lt;b&gt;&#39;no&#39; &amp; more">a&#34;b: &lt;b&gt;&#39;no&#39; &amp; more</span></td>`,
+		},
+		{
+			Cell{Ran: true, Href: "#s", Status: Error, Kind: "timeout", Why: "timeout: late"},
+			`<td data-status="error" data-kind="timeout"><a class="error" href="#s">! error</a> <span class="dim small">0.0 ms</span> <span class="reason" title="timeout: late">timeout: late</span></td>`,
+		},
+	} {
+		if diff := cmp.Diff(c.want, string(GridRow{Cells: []Cell{c.cell}}.CellsHTML())); diff != "" {
+			t.Error(diff)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 //go:embed page
@@ -145,7 +146,12 @@ func (p *Pages) Write(w io.Writer, page *Page) error {
 	if err := p.t.ExecuteTemplate(&out, "page.html", page); err != nil {
 		return fmt.Errorf("the pages of reports: %w", err)
 	}
-	_, err := w.Write(bytes.Map(visibleRune, out.Bytes()))
+	text := out.Bytes()
+	changed := func(r rune) bool { return r == utf8.RuneError || visibleRune(r) != r }
+	if i := bytes.IndexFunc(text, changed); i >= 0 { // Map is slower
+		text = append(text[:i:i], bytes.Map(visibleRune, text[i:])...)
+	}
+	_, err := w.Write(text)
 	return err
 }
 

@@ -23,18 +23,13 @@ var pageFuncs = template.FuncMap{
 	"thousands":  thousands,
 	"count":      func(u ecp.Usage, key string) string { return thousands(u.Count(key)) },
 	"percent":    percent,
-	"range95":    func(ci [2]float64) string { return percent(ci[0]) + " to " + percent(ci[1]) },
+	"range95":    range95,
 	"byK":        byK,
-	"mark":       func(status string) string { return map[string]string{Passed: "✓", Failed: "✗"}[status] },
+	"mark":       symbol,
 	"resultLink": func(verdict, href string) Link { return Link{verdict, href} },
-	"share": func(part, whole float64) string {
-		if whole <= 0 {
-			return "0"
-		}
-		return strconv.FormatFloat(min(100*part/whole, 100), 'f', 1, 64)
-	},
-	"inc":   func(i int) int { return i + 1 },
-	"float": toFloat,
+	"share":      share,
+	"inc":        func(i int) int { return i + 1 },
+	"float":      toFloat,
 	"sub": func(whole float64, parts ...int64) float64 {
 		for _, p := range parts {
 			whole -= float64(p)
@@ -59,6 +54,18 @@ func money(v any) string {
 		return fmt.Sprintf("$%.4f", v)
 	}
 	return ""
+}
+
+func symbol(status string) string { return map[string]string{Passed: "✓", Failed: "✗"}[status] }
+
+func range95(ci [2]float64) string { return percent(ci[0]) + " to " + percent(ci[1]) }
+
+// share returns a part in percent, without the sign, for the width of a bar.
+func share(part, whole float64) string {
+	if whole <= 0 {
+		return "0"
+	}
+	return strconv.FormatFloat(min(100*part/whole, 100), 'f', 1, 64)
 }
 
 func percent(f float64) string { return strconv.FormatFloat(100*f, 'f', 1, 64) + "%" }
@@ -171,7 +178,7 @@ func thousands(v any) string {
 // visible ones. It drops carriage returns.
 func visibleRune(r rune) rune {
 	switch {
-	case r == '\n' || r == '\t':
+	case r >= ' ' && r < 0x7f, r == '\n', r == '\t':
 		return r
 	case r == '\r':
 		return -1

@@ -87,6 +87,8 @@ func TestGrid(t *testing.T) {
 		"cost":    {report.Query{Sort: report.SortCost}, 50, "task 00050", "task 00001"},
 		"unknown": {report.Query{Sort: "; DROP TABLE run"}, 50, "task 00050", "task 00001"},
 		"failed":  {report.Query{Status: report.Failed, Kind: "file"}, 8, "task 00050", "task 00001"},
+		"passed":  {report.Query{Status: report.Passed}, 50, "task 00050", "task 00001"},
+		"both":    {report.Query{Status: report.Passed, Text: "100% of"}, 8, "task 00050", "task 00001"},
 		"mixed":   {report.Query{Status: report.Passed, Kind: "file"}, 0, "", ""},
 		"error":   {report.Query{Status: report.Error}, 0, "", ""},
 		"flaky":   {report.Query{Status: report.StatusFlaky}, 0, "", ""},
@@ -112,6 +114,16 @@ func TestGrid(t *testing.T) {
 		if c.n > 0 && (names[0] != c.first || names[c.n-1] != c.last) {
 			t.Errorf("%s: from %s to %s, want %s to %s", name, names[0], names[c.n-1], c.first, c.last)
 		}
+	}
+}
+
+// A case is among those that passed if it has a result that did, and not if all its results failed.
+func TestGridPassed(t *testing.T) {
+	r := newReport(8)
+	r.Scenarios[0].Status = report.Failed // the other variant failed, too
+	r.Sum()
+	if names, total := pages(t, openReport(t, r), report.Query{Status: report.Passed}, 7); total != 7 || len(names) != 7 || names[0] != "task 00007" || names[6] != "task 00001" {
+		t.Errorf("%d: %s", total, names)
 	}
 }
 

@@ -124,7 +124,11 @@ func open(path, mode string) (*sql.DB, error) {
 	if !strings.HasPrefix(uri.Path, "/") {
 		uri.Path = "/" + uri.Path // a drive letter
 	}
-	db, err := sql.Open("sqlite", uri.String()+"?mode="+mode+"&_pragma=cache_size(-8000)&_pragma=busy_timeout(5000)&_pragma=trusted_schema(0)")
+	cache := 8000 // in KB
+	if mode == "ro" {
+		cache *= 2 // a page of 2,000 results from all parts of a large file fits in
+	}
+	db, err := sql.Open("sqlite", fmt.Sprintf("%s?mode=%s&_pragma=cache_size(-%d)", uri.String(), mode, cache)+"&_pragma=busy_timeout(5000)&_pragma=trusted_schema(0)")
 	if err != nil {
 		return nil, err
 	}
