@@ -82,19 +82,26 @@ func subcommand(name string, args []word) string {
 // runsByOption returns the option, as written, that makes a program run another one; empty if there is
 // no such option.
 func runsByOption(name string, args []word) string {
+	refused, _ := runnerOptions(name, args)
+	return refused
+}
+
+// runnerOptions returns the result of runsByOption, and the values of all such options.
+func runnerOptions(name string, args []word) (refused string, values []string) {
 	name = base(name)
 	p, known := runnersByOption(name)
 	if !known {
-		return ""
+		return "", nil
 	}
 	if name == "tar" && len(args) > 0 && !strings.HasPrefix(args[0].text, "-") && strings.ContainsAny(args[0].text, "IF") {
-		return args[0].text // letters without a dash
+		return args[0].text, texts(args[1:]) // letters without a dash
 	}
 	if name == "git" {
 		sub := subcommand(name, args)
 		i := slices.IndexFunc(args, func(a word) bool { return a.text == sub })
-		if slices.ContainsFunc(args[:max(i, 0)], func(a word) bool { return strings.HasPrefix(a.text, "-c") }) {
-			return "-c" // sets the configuration
+		before := args[:max(i, 0)]
+		if slices.ContainsFunc(before, func(a word) bool { return strings.HasPrefix(a.text, "-c") }) {
+			return "-c", texts(before) // sets the configuration
 		}
 		switch sub {
 		case "rebase":
@@ -105,7 +112,13 @@ func runsByOption(name string, args []word) string {
 			p.options += " !-x,--extcmd=X"
 		}
 	}
-	return p.parse(args).refused
+	parsed := p.parse(args)
+	for _, given := range parsed.options {
+		if o, _ := p.lookup(given.name); o.mark == doesMore {
+			values = append(values, given.value)
+		}
+	}
+	return parsed.refused, values
 }
 
 // hasSubcommands reports whether a program has subcommands.

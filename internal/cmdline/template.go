@@ -76,7 +76,53 @@ func ParseTemplate(line string) (*Template, error) {
 			return nil, fmt.Errorf("{{%s}}: %w", h.name, errPlace)
 		}
 	}
+	for _, c := range Parse(t.text).Commands {
+		if err := checkCommand(c); err != nil {
+			return nil, err
+		}
+	}
 	return t, nil
+}
+
+// checkCommand returns an error if an argument determines which program runs: through a program that
+// runs another one, through a variable, or as the script that a shell reads.
+func checkCommand(c Command) error {
+	hole := func(text string) bool { return strings.Contains(text, markText) }
+	for _, form := range append(slices.Clone(c.Forms), c.Name) {
+		if name, _, _ := strings.Cut(form, " "); hole(name) {
+			return errors.New("an argument cannot determine which program runs, also not through another program or a variable")
+		}
+	}
+	name := base(c.Name)
+	if runsOperand(name) && slices.ContainsFunc(c.Args, hole) {
+		return fmt.Errorf("an argument may determine which program %s runs; write a script and pass the arguments to that", name)
+	}
+	args := make([]word, len(c.Args))
+	for i, a := range c.Args {
+		args[i] = word{text: a, known: true}
+	}
+	if p, _ := wrapperOptions(name); name == "env" && p.parse(args).has("-S") && slices.ContainsFunc(c.Args, hole) {
+		return errors.New("an argument cannot be part of a command line of env -S")
+	}
+	if option, values := runnerOptions(name, args); slices.ContainsFunc(values, hole) {
+		return fmt.Errorf("an argument cannot be part of %s of %s, which runs a program", option, name)
+	}
+	if readsScript(name) && !slices.ContainsFunc(c.Args, func(a string) bool { return !strings.HasPrefix(a, "-") }) {
+		return fmt.Errorf("arguments could become code of %s, which reads its script from another command or a file", name)
+	}
+	return nil
+}
+
+// runsOperand reports whether a program runs one of its operands. Those of wrapperOptions, whose options
+// are known, are not among them.
+func runsOperand(name string) bool {
+	return slices.Contains([]string{"busybox", "chroot", "chrt", "dbus-run-session", "entr", "expect", "firejail", "bwrap", "flock", "gdb", "ltrace", "nsenter", "pkexec", "prlimit", "rlwrap", "runuser", "script", "setarch", "start-stop-daemon", "strace", "systemd-run", "taskset", "toybox", "unbuffer", "unshare", "valgrind"}, name)
+}
+
+// readsScript reports whether a program without operands reads a script from standard input.
+func readsScript(name string) bool {
+	name = strings.TrimRight(name, "0123456789.")
+	return slices.Contains([]string{"sh", "bash", "zsh", "dash", "ksh", "fish", "python", "perl", "ruby", "node", "php", "lua"}, name)
 }
 
 // Names returns the names of the placeholders, in the order of the line.

@@ -183,4 +183,86 @@ func TestCustomToolRefused(t *testing.T) {
 			t.Errorf("%q is accepted", c.Command)
 		}
 	}
+	// An argument does not determine which program runs, and the programs that run others get arguments
+	// otherwise.
+	for _, command := range strings.Split(strings.TrimSpace(`
+timeout 5 {{x}} f
+timeout -s KILL 5 "{{x}}"
+env {{x}}
+env A=1 {{x}}
+env -S {{x}}
+env -S 'rm {{x}}'
+nice {{x}}
+nice -n 5 {{x}}
+nohup '{{x}}'
+setsid {{x}}
+stdbuf -o0 {{x}}
+time {{x}}
+ionice -c 3 {{x}}
+sudo {{x}}
+sudo -u root bin/{{x}}
+doas {{x}}
+command {{x}}
+builtin {{x}}
+exec {{x}}
+timeout 5 env nice {{x}}
+ls | xargs {{x}}
+ls | xargs -0 -n 1 {{x}} -f
+find . -exec {{x}} {} \;
+find . -name a -execdir '{{x}}' {} +
+find . -ok {{x}} \;
+tar -xf a --to-command={{x}}
+tar -xf a --to-command {{x}}
+tar -I {{x}} -xf a
+tar xfI a {{x}}
+rsync -e {{x}} a b
+git -c {{x}} log
+git -c core.pager={{x}} log
+git difftool -x {{x}}
+git rebase -x {{x}}
+go test -exec {{x}} ./...
+flock f {{x}}
+chroot / {{x}}
+strace {{x}}
+taskset 1 {{x}}
+busybox {{x}}
+p={{x}}; $p f
+p={{x}}; timeout 5 $p
+echo {{x}} | sh
+bash <<< {{x}}
+sh < {{x}}
+cat {{x}} | python3 -
+if true; then timeout 5 {{x}}; fi
+echo $(timeout 5 {{x}})`), "\n") {
+		if _, err := CustomTool(Options{}, Custom{Name: "a", Command: command, Schema: schema}); err == nil {
+			t.Errorf("%q is accepted", command)
+		}
+	}
+	for _, command := range strings.Split(strings.TrimSpace(`
+timeout 5 grep {{x}} f
+timeout {{x}} make
+env A={{x}} make
+env -u A make {{x}}
+nice -n {{x}} make
+find {{x}} -name a -exec wc -l {} +
+find . -name {{x}} -exec wc -l {} +
+find {{x}} -type f | xargs wc -l
+tar -xf {{x}}
+tar -I zstd -xf {{x}}
+git log --author={{x}}
+git -c core.pager=cat log -- {{x}}
+git commit -m {{x}}
+"$HOME/bin/tool" {{x}}
+p={{x}}; make "$p"
+python3 script.py {{x}}
+python3 {{x}}
+sh script.sh {{x}}
+sh -c 'echo "$1"' name {{x}}
+go test -run {{x}} ./...
+docker run image {{x}}
+curl -s {{x}} | python3 -m json.tool`), "\n") {
+		if _, err := CustomTool(Options{}, Custom{Name: "a", Command: command, Schema: schema}); err != nil {
+			t.Errorf("%q is refused: %v", command, err)
+		}
+	}
 }
