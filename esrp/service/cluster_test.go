@@ -161,3 +161,35 @@ func TestDial(t *testing.T) {
 		t.Errorf("Open at the address of another server, %s: %v, %v", o.NATSListen, s, err)
 	}
 }
+
+// A service that ran alone can accept workers from its next start on, and run alone again. Jobs from
+// before stay, and later ones run.
+func TestAcceptsWorkersLater(t *testing.T) {
+	ops := newEcho()
+	o := options(t.TempDir(), ops)
+	ids := []string{}
+	for i, listen := range []string{"", "127.0.0.1:0", "", "127.0.0.1:0", "127.0.0.1:0"} {
+		o.NATSListen = listen
+		s, err := Open(t.Context(), o)
+		if err != nil {
+			t.Fatalf("start %d: %v", i, err)
+		}
+		w, err := s.Worker(t.Context(), WorkerOptions{Operations: ops, Log: o.Log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc := request("echo", fmt.Sprint("job ", i), asyncMode, "")
+		q, err := esrp.DecodeRequest([]byte(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := s.accept(t.Context(), q, []byte(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, j.id)
+		succeededOnce(t, s, ids)
+		w.Close()
+		s.Close()
+	}
+}

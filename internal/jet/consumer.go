@@ -18,9 +18,18 @@ type ConsumerSpec struct {
 	MaxInFlight   int // unacknowledged messages; 0 means any number
 }
 
-// EnsureConsumer creates a consumer of a stream, or updates it to spec.
+// EnsureConsumer creates a consumer of a stream, or updates it to spec. An existing one continues after
+// the messages that it has delivered.
 func (c *Conn) EnsureConsumer(ctx context.Context, stream string, spec ConsumerSpec) error {
-	_, err := c.js.CreateOrUpdateConsumer(ctx, stream, spec.config())
+	cfg := spec.config()
+	old, err := c.js.Consumer(ctx, stream, spec.Name)
+	if err == nil { // servers refuse a change of where it began, such as that of RestartConsumer
+		was := old.CachedInfo().Config
+		cfg.DeliverPolicy, cfg.OptStartSeq = was.DeliverPolicy, was.OptStartSeq
+	}
+	if err == nil || errors.Is(err, jetstream.ErrConsumerNotFound) {
+		_, err = c.js.CreateOrUpdateConsumer(ctx, stream, cfg)
+	}
 	if err != nil {
 		return fmt.Errorf("create the consumer %s: %w", spec.Name, err)
 	}
