@@ -48,6 +48,25 @@ func TestMarkdownAgents(t *testing.T) {
 	}
 }
 
+// A mistake in a Markdown file is among the first messages, which `eca exec` awaits, even if no other
+// part of the program has read such files yet.
+func TestFirstMessagesHaveMistakesOfExtensions(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, options{root: tempDir(t), closed: true})
+	r.add(t, "agents/worse.md", "---\nmode: boss\n---\n")
+	r.Open(r.root, nil)
+	r.Await(0, "the end of the first messages", fake.Contains("jobs/updated"))
+	for _, m := range r.Since(0) {
+		if m.Method == "jobs/updated" {
+			break
+		}
+		if strings.Contains(m.String(), "worse.md:2: mode must be primary, subagent") {
+			return
+		}
+	}
+	t.Error("they lack the mistake")
+}
+
 // system returns the system prompt of the last request.
 func (r *rig) system(t *testing.T) string {
 	t.Helper()

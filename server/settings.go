@@ -184,6 +184,7 @@ func (s *settings) missingFolders() (out []protocol.ShowMessage) {
 // pushMessages shows the mistakes and notices that are new since the last push.
 func (s *settings) pushMessages(ctx context.Context) {
 	missing := s.missingFolders()
+	notices := s.host.Notices() // they read the files of extensions, in which there may be mistakes
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	shown := map[protocol.ShowMessage]bool{}
@@ -204,7 +205,7 @@ func (s *settings) pushMessages(ctx context.Context) {
 	for _, m := range missing {
 		show(m.Type, m.Message)
 	}
-	for _, n := range s.host.Notices() { // they may read files of extensions first
+	for _, n := range notices {
 		show("info", n)
 	}
 	s.shownMessages = shown
