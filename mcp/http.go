@@ -127,7 +127,8 @@ func refuses(err error) bool {
 const closeTimeout = 300 * time.Millisecond
 
 // hostTransport is the http.RoundTripper of one remote server. It adds the configured headers to
-// requests to the server's own host only, and limits the size of answers.
+// requests to the server's own host only, and limits the size of answers. The host to which a redirect
+// leads does not get the address of the server, which may contain a key.
 type hostTransport struct {
 	next    http.RoundTripper
 	host    string
@@ -137,6 +138,7 @@ type hostTransport struct {
 // RoundTrip implements http.RoundTripper.
 func (h *hostTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
+	req.Header.Del("Referer")
 	if strings.EqualFold(req.URL.Host, h.host) {
 		for name, value := range h.headers {
 			req.Header.Set(name, value)

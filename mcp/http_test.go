@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -295,5 +296,29 @@ func TestKeepAlive(t *testing.T) {
 	server.Listener.Close()
 	if s := r.await("s", Failed); !strings.Contains(s.Reason, "no longer answers") {
 		t.Errorf("reason: %q", s.Reason)
+	}
+}
+
+// The host to which a server redirects gets neither the configured headers nor the server's address,
+// which may contain a key.
+func TestRedirectKeepsSecrets(t *testing.T) {
+	var got http.Header
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header }))
+	defer other.Close()
+	server := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer server.Close()
+	address, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &hostTransport{next: http.DefaultTransport, host: address.Host, headers: map[string]string{"X-Key": "secret"}}}
+	resp, err := client.Post(server.URL+"/?api_key=secret", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	client.CloseIdleConnections()
+	if text := fmt.Sprint(got); got == nil || strings.Contains(text, "secret") {
+		t.Error(text)
 	}
 }
