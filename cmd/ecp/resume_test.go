@@ -293,6 +293,11 @@ func TestBaseline(t *testing.T) {
 	if out, r = evaluateManifest(t, m, "--baseline", old, "--max-new-fail", "0"); out.code != 0 || len(r.Baseline.NewFail) != 0 {
 		t.Errorf("known failures: exit %d: %+v", out.code, r.Baseline)
 	}
+	for rate, want := range map[string]int{"0.5": 0, "0.6": exitFailed} { // all limits count
+		if out, _ = evaluateManifest(t, m, "--baseline", old, "--max-new-fail", "0", "--min-pass-rate", rate); out.code != want {
+			t.Errorf("known failures and a pass rate of %s: exit %d", rate, out.code)
+		}
+	}
 	more := manifest(t, agentTarget(t, "ok"), two("x", "other")+scenario("new", has("x"), "x"))
 	if out, r = evaluateManifest(t, more, "--baseline", old, "--max-new-fail", "0"); out.code != 0 || len(r.Baseline.Added) != 1 {
 		t.Errorf("a new scenario that passes: exit %d: %+v", out.code, r.Baseline)

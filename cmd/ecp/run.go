@@ -119,7 +119,7 @@ func (f *runFlags) reportFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.baseline, "baseline", "", "compare with an earlier JSON report")
 	flags.IntVar(&f.maxNewFail, "max-new-fail", -1, "with --baseline, exit with 2 only if more than so many checks fail that did not before")
 	flags.BoolVar(&f.failOnRegression, "fail-on-regression", false, "with --baseline, exit with 2 only if fewer scenarios pass than before, by more than chance explains")
-	flags.Float64Var(&f.minPassRate, "min-pass-rate", -1, "exit with 2 only if fewer checks pass: 0 to 1")
+	flags.Float64Var(&f.minPassRate, "min-pass-rate", -1, "exit with 2 only if a smaller share of all checks passes: 0 to 1")
 	flags.StringVar(&f.auditOut, "audit-out", "", "write the audit record, which is in the JSON report too, to a file")
 	flags.StringVar(&f.artifacts, "artifacts", "", "keep in this folder, for each attempt, the diff of what the agent changed in its workspace")
 	flags.StringVar(&f.export, "export", "", "name of a service that the reference sends results to; ecp sends them nowhere and says so")
@@ -404,14 +404,22 @@ func (f *runFlags) verdict(ctx context.Context, r *report.Report) error {
 		return errors.New("--fail-on-regression: the baseline was not written by this version, so its scenarios cannot be paired; write it again with --json-out")
 	case f.failOnRegression && r.Baseline != nil && !slices.ContainsFunc(r.Baseline.Pairs, func(p report.Pair) bool { return p.Cases > 0 }):
 		return errors.New("--fail-on-regression: this run and the baseline have no case in common")
-	case r.Failed == 0 || !f.failOnError:
-		return nil
-	case f.failOnRegression && r.Baseline != nil && !r.Baseline.Regressed():
-		return nil
-	case f.maxNewFail >= 0 && r.Baseline != nil && len(r.Baseline.NewFail) <= f.maxNewFail:
-		return nil
-	case f.minPassRate >= 0 && float64(r.Passed) >= f.minPassRate*float64(r.Total):
+	case r.Failed == 0 || !f.failOnError || f.tolerates(r):
 		return nil
 	}
 	return exitCode(exitFailed)
+}
+
+// tolerates reports whether the user set limits for failed checks, and the run keeps all of them.
+func (f *runFlags) tolerates(r *report.Report) bool {
+	set, kept := false, true
+	limit := func(isSet bool, keeps func() bool) {
+		if isSet {
+			set, kept = true, kept && keeps()
+		}
+	}
+	limit(f.failOnRegression && r.Baseline != nil, func() bool { return !r.Baseline.Regressed() })
+	limit(f.maxNewFail >= 0 && r.Baseline != nil, func() bool { return len(r.Baseline.NewFail) <= f.maxNewFail })
+	limit(f.minPassRate >= 0, func() bool { return float64(r.Passed) >= f.minPassRate*float64(r.Total) })
+	return set && kept
 }

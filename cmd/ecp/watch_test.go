@@ -97,7 +97,7 @@ func TestInterrupt(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := report.Parse(data)
-	if err != nil || !r.Interrupted || len(r.Scenarios) != 2 || r.Status != report.Error {
+	if err != nil || !r.Interrupted || len(r.Scenarios) != 2 || r.Status != report.Error || r.ExitReason != report.ReasonError {
 		t.Errorf("%v: %+v", err, r)
 	}
 }

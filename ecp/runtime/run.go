@@ -114,6 +114,9 @@ func Run(ctx context.Context, p *Plan, o Options) (*report.Report, error) {
 	} else {
 		out.Sum()
 	}
+	if out.Interrupted && out.ExitReason == report.ReasonOK {
+		out.ExitReason = report.ReasonError
+	}
 	if len(r.stops) > 0 && out.ExitReason != report.ReasonDuration {
 		out.ExitReason = report.ReasonProtocol
 	}
