@@ -90,6 +90,9 @@ func (s *Service) acceptWithKey(ctx context.Context, e entry, key string) (entry
 
 // wait waits until a job has ended, or ctx ends. It keeps waiting while NATS does not answer.
 func (s *Service) wait(ctx context.Context, id string) (entry, error) {
+	// A server that does not have all events yet may answer the read that follows an event without that
+	// event, which is not announced again.
+	const rereadAfter = 2 * time.Second
 	for {
 		news, leave := s.hub.subscribe(id)
 		e, err := s.job(ctx, id)
@@ -104,9 +107,11 @@ func (s *Service) wait(ctx context.Context, id string) (entry, error) {
 		}
 		select {
 		case <-news:
-			leave()
+		case <-time.After(rereadAfter):
 		case <-ctx.Done():
-			leave()
+		}
+		leave()
+		if ctx.Err() != nil {
 			return e, ctx.Err()
 		}
 	}

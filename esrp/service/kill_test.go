@@ -239,7 +239,9 @@ func TestKilledServer(t *testing.T) {
 func succeededOnce(t *testing.T, s *Service, ids []string) {
 	t.Helper()
 	for i, id := range ids {
-		j, err := s.wait(t.Context(), id)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // most callers have a deadline
+		j, err := s.wait(ctx, id)
+		cancel()
 		if err != nil || j.jobState() != esrp.JobSucceeded {
 			t.Fatalf("job %d: %s, %v", i, j.jobState(), err)
 		}

@@ -48,8 +48,13 @@ func (c *Conn) Stream(ctx context.Context, name string) (*Stream, error) {
 	return &Stream{c, name, s}, nil
 }
 
+// readTime bounds one read of a message. A server that stops meanwhile never answers.
+const readTime = 5 * time.Second
+
 // Last returns the last message whose subject matches, or ErrNotFound.
 func (s *Stream) Last(ctx context.Context, subject string) (Message, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
 	m, err := s.s.GetLastMsgForSubject(ctx, subject)
 	if err != nil {
 		return Message{}, notFound(err)
@@ -59,6 +64,8 @@ func (s *Stream) Last(ctx context.Context, subject string) (Message, error) {
 
 // Next returns the first message from seq on whose subject matches, or ErrNotFound.
 func (s *Stream) Next(ctx context.Context, seq uint64, subject string) (Message, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
 	m, err := s.s.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(subject))
 	if err != nil {
 		return Message{}, notFound(err)
