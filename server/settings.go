@@ -184,9 +184,9 @@ func (s *settings) missingFolders() (out []protocol.ShowMessage) {
 // pushMessages shows the mistakes and notices that are new since the last push.
 func (s *settings) pushMessages(ctx context.Context) {
 	missing := s.missingFolders()
-	notices := s.host.Notices() // they read the files of extensions, in which there may be mistakes
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	notices := s.host.Notices() // they read the files of extensions, in which there may be mistakes
 	shown := map[protocol.ShowMessage]bool{}
 	show := func(kind, text string) {
 		m := protocol.ShowMessage{Type: kind, Message: text}
