@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
@@ -96,16 +95,7 @@ func TestClusterLosesANode(t *testing.T) {
 		if i < 4 {
 			operation = "hold" // these run when the node stops
 		}
-		doc := request(operation, fmt.Sprint("job ", i), asyncMode, "")
-		q, err := esrp.DecodeRequest([]byte(doc))
-		if err != nil {
-			t.Fatal(err)
-		}
-		j, err := s.accept(t.Context(), q, []byte(doc))
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, j.id)
+		ids = append(ids, submit(t, s, request(operation, fmt.Sprint("job ", i), asyncMode, "")))
 	}
 	for _, id := range ids[:4] {
 		waitForEvent(t, s, id, "holding")
@@ -178,16 +168,7 @@ func TestAcceptsWorkersLater(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		doc := request("echo", fmt.Sprint("job ", i), asyncMode, "")
-		q, err := esrp.DecodeRequest([]byte(doc))
-		if err != nil {
-			t.Fatal(err)
-		}
-		j, err := s.accept(t.Context(), q, []byte(doc))
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, j.id)
+		ids = append(ids, submit(t, s, request("echo", fmt.Sprint("job ", i), asyncMode, "")))
 		succeededOnce(t, s, ids)
 		w.Close()
 		s.Close()

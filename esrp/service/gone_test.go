@@ -25,11 +25,7 @@ import (
 // submit sends a request, and returns the id of its job.
 func submit(t *testing.T, s *Service, doc string) string {
 	t.Helper()
-	q, err := esrp.DecodeRequest([]byte(doc))
-	if err != nil {
-		t.Fatal(err)
-	}
-	j, err := s.accept(t.Context(), q, []byte(doc))
+	j, err := accept(t, s, doc)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -152,23 +152,11 @@ func TestKilledWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	submit := func(operation, data string) string {
-		doc := request(operation, data, asyncMode, "")
-		q, err := esrp.DecodeRequest([]byte(doc))
-		if err != nil {
-			t.Fatal(err)
-		}
-		j, err := s.accept(t.Context(), q, []byte(doc))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return j.id
-	}
 	victim, _ := child(t, "worker nats://"+s.NATSAddress())
-	ids := []string{submit("hold", "victim")}
+	ids := []string{submit(t, s, request("hold", "victim", asyncMode, ""))}
 	waitForEvent(t, s, ids[0], "holding") // the other process has it
 	for i := range 199 {
-		ids = append(ids, submit("echo", fmt.Sprint("job ", i)))
+		ids = append(ids, submit(t, s, request("echo", fmt.Sprint("job ", i), asyncMode, "")))
 	}
 	close(ops.hold) // jobs in this process do not hold
 	nc, err := Dial(t.Context(), Access{URL: "nats://" + s.NATSAddress(), Token: token}, discardLogger())

@@ -44,6 +44,7 @@ func nodesOf(t *testing.T, n int, lease time.Duration) (address string, out []*S
 	return address, out
 }
 
+// accept sends a request.
 func accept(t *testing.T, s *Service, doc string) (entry, error) {
 	t.Helper()
 	q, err := esrp.DecodeRequest([]byte(doc))

@@ -15,7 +15,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
-	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
@@ -49,16 +48,7 @@ func TestRoles(t *testing.T) {
 	defer NewWorker(conn, WorkerOptions{Operations: ops, Log: discardLogger()}).Close()
 	var ids []string
 	for i := range 3 {
-		doc := request("echo", strings.Repeat("x", 1+i*300<<10), asyncMode, "")
-		q, err := esrp.DecodeRequest([]byte(doc))
-		if err != nil {
-			t.Fatal(err)
-		}
-		j, err := s.accept(t.Context(), q, []byte(doc))
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, j.id)
+		ids = append(ids, submit(t, s, request("echo", strings.Repeat("x", 1+i*300<<10), asyncMode, "")))
 	}
 	succeededOnce(t, s, ids)
 	for what, attack := range map[string]func(ctx context.Context, nc *nats.Conn, js jetstream.JetStream) error{

@@ -240,11 +240,7 @@ func TestReopen(t *testing.T) {
 		s.Close()
 		t.Error("Open started a service without a token")
 	}
-	q, err := esrp.DecodeRequest([]byte(doc))
-	if err != nil {
-		t.Fatal(err)
-	}
-	j, err := s.accept(t.Context(), q, []byte(doc)) // there is no worker
+	j, err := accept(t, s, doc) // there is no worker
 	if err != nil {
 		t.Fatal(err)
 	}
