@@ -1,6 +1,7 @@
 package a2a_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -40,9 +41,9 @@ func TestCommands(t *testing.T) {
 // A skill that a rule denies is not offered. If it is called, the answer names the rule, and no model is
 // asked.
 func TestDeniedSkill(t *testing.T) {
-	for rule, entry := range map[string]any{"eca__skill": object{}, "eca__skill ": object{"argsMatchers": object{"name": []any{"deploy"}}}} {
+	for rule, all := range map[string]bool{`{}`: true, `{"argsMatchers": {"name": ["deploy"]}}`: false} {
 		world := daemontest.New(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n", func(config daemontest.Object) {
-			config["toolCall"] = object{"approval": object{"deny": object{strings.TrimSpace(rule): entry}}}
+			config["toolCall"] = object{"approval": object{"deny": object{"eca__skill": json.RawMessage(rule)}}}
 		})
 		for _, name := range []string{"deploy", "test"} {
 			dir := world.Env["XDG_CONFIG_HOME"] + "/eca/skills/" + name
@@ -55,7 +56,6 @@ func TestDeniedSkill(t *testing.T) {
 			}
 		}
 		r := startRig(t, world, "", nil)
-		all := rule == "eca__skill"
 		help := answerOf(r.call("SendMessage", userMessage("/help"))["task"].(object))
 		if strings.Contains(help, "`/deploy") || strings.Contains(help, "`/test") == all {
 			t.Errorf("%s: offered: %s", rule, help)
