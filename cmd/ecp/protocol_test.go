@@ -295,7 +295,7 @@ func TestConformanceVersions(t *testing.T) {
 // in the report. A shorter limit in its own budgets is part of the task, so that step is graded.
 func TestAgentStopsAtTimeLimit(t *testing.T) {
 	const limited = "  - name: a\n    steps: [{input: x, constraints: {timeout_s: 10, scenario: {config: {budgets: {timeout_s: %s}}}}, graders: [{type: text_match, condition: does_not_contain, value: y}]}]\n"
-	for budget, late := range map[string]bool{"0": true, "60": true, "10": true, "2.5": false} {
+	for budget, late := range map[string]bool{"0": true, "60": true, "10": true, "2.5": false, "3": false} {
 		out, r := evaluateManifest(t, manifest(t, agentTarget(t, "late"), fmt.Sprintf(limited, budget)))
 		s := r.Scenarios[0]
 		switch step := s.Steps[0]; {

@@ -208,9 +208,12 @@ func (a *attempt) ranOutOfTime(st Step, r ecp.StepResult) bool {
 	if r.Status != ecp.Paused || r.StopReason != ecp.StopTime || a.opts.Reference {
 		return false
 	}
-	budgets, _ := a.config()["budgets"].(map[string]any)
-	own, _ := budgets["timeout_s"].(float64)
-	return own <= 0 || duration(own) >= a.stepLimit(st)
+	params, err := json.Marshal(map[string]any{"config": a.config()})
+	if err != nil {
+		return true
+	}
+	own, err := ecp.ParseConfig(params)
+	return err != nil || own.Budgets.TimeoutS == 0 || duration(own.Budgets.TimeoutS) >= a.stepLimit(st)
 }
 
 // variables returns the environment variables that eca adds for an agent: its time limit and its
