@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/pattern"
@@ -89,7 +91,8 @@ func parseCapabilities(raw json.RawMessage) (Capabilities, error) {
 	if err != nil {
 		return nil, fmt.Errorf("capabilities in the result of %s %w", MethodInitialize, err)
 	}
-	for name, options := range fields {
+	for _, name := range slices.Sorted(maps.Keys(fields)) { // the same agent gets the same error each time
+		options := fields[name]
 		switch {
 		case name == "":
 			return nil, fmt.Errorf("capabilities in the result of %s have an empty name", MethodInitialize)

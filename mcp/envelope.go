@@ -106,6 +106,14 @@ func answered(err error) bool {
 	return errors.As(err, &answer)
 }
 
+// decode reads a server's JSON into v. Its errors name the member that does not follow MCP.
+func decode(raw []byte, v any) error {
+	if err := json.Unmarshal(raw, v); err != nil {
+		return fmt.Errorf("the server's answer does not follow MCP: %w", jsonrpc.Explain(raw, err))
+	}
+	return nil
+}
+
 var (
 	// errUnauthorized is the error of servers that require a login.
 	errUnauthorized = errors.New("the server requires a login")

@@ -82,7 +82,7 @@ func (s *session) discover(ctx context.Context, sent func()) (*wire.InitializeRe
 		return nil, &versionError{versions}
 	}
 	if err == nil {
-		err = json.Unmarshal(raw, &found)
+		err = decode(raw, &found)
 	}
 	if err != nil {
 		return nil, s.causeOr(err)

@@ -139,7 +139,7 @@ func (r *remote) post(w http.ResponseWriter, req *http.Request, m message) {
 		w.Header().Set("Mcp-Session-Id", session)
 		result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"remote","version":"1"}}`
 	case "tools/list":
-		result = `{"tools":[{"name":"echo","inputSchema":{"type":"object","properties":{}}},{"name":"drop","inputSchema":{}},{"name":"hang","inputSchema":{}},{"name":"huge","inputSchema":{}},{"name":"forget","inputSchema":{}}]}`
+		result = `{"tools":[{"name":"echo","inputSchema":{"type":"object","properties":{}}},{"name":"drop","inputSchema":{}},{"name":"hang","inputSchema":{}},{"name":"busy","inputSchema":{}},{"name":"huge","inputSchema":{}},{"name":"forget","inputSchema":{}}]}`
 	case "tools/call":
 		switch m.Params.Name {
 		case "drop":
@@ -151,6 +151,10 @@ func (r *remote) post(w http.ResponseWriter, req *http.Request, m message) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			w.(http.Flusher).Flush()
 			<-req.Context().Done()
+			return
+		case "busy":
+			w.WriteHeader(http.StatusTooManyRequests)
+			fmt.Fprint(w, "slow down")
 			return
 		case "huge":
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -178,7 +182,7 @@ func TestRemote(t *testing.T) {
 			server := newRemote(t, mode)
 			r := newRig(t, nil)
 			r.m.Apply(Settings{}, map[string]config.MCPServer{"s": {URL: server.URL + "/mcp", Headers: map[string]string{"Authorization": "Bearer hunter22"}}})
-			if s := r.await("s", Running); s.Offer.Server != "remote 1" || len(s.Offer.Tools) != 5 {
+			if s := r.await("s", Running); s.Offer.Server != "remote 1" || len(s.Offer.Tools) != 6 {
 				t.Errorf("offer: %+v", s.Offer)
 			}
 			if got := r.text("s", "echo", `{}`); !strings.HasPrefix(got, "echo session-") {
@@ -231,13 +235,16 @@ func TestRemoteForgets(t *testing.T) {
 	}
 }
 
-// A broken stream ends its call but not the connection.
+// A broken stream or an HTTP error ends its call but not the connection.
 func TestRemoteDrops(t *testing.T) {
 	server := newRemote(t, "good")
 	r := newRig(t, map[string]string{"s": server.URL})
 	r.await("s", Running)
 	if _, err := r.call("s", "drop", `{}`); err == nil || !strings.Contains(err.Error(), "connection was lost") {
 		t.Errorf("drop: %v", err)
+	}
+	if _, err := r.call("s", "busy", `{}`); err == nil || !strings.Contains(err.Error(), "the server answered HTTP 429: slow down. eca does not know") || strings.Contains(err.Error(), "lost") {
+		t.Errorf("busy: %v", err)
 	}
 	if _, err := r.call("s", "huge", `{}`); err == nil {
 		t.Error("a gigabyte was taken")

@@ -101,8 +101,8 @@ func promptMessages(raw json.RawMessage, clean func(string) string) ([]event.Sai
 			Content json.RawMessage `json:"content"`
 		} `json:"messages"`
 	}
-	if err := json.Unmarshal(raw, &res); err != nil {
-		return nil, fmt.Errorf("cannot read the answer: %w", err)
+	if err := decode(raw, &res); err != nil {
+		return nil, err
 	}
 	var out []event.Said
 	size := 0

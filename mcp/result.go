@@ -3,7 +3,6 @@ package mcp
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -22,11 +21,8 @@ func result(raw json.RawMessage, schema *outputSchema) (tools.Result, error) {
 		Structured json.RawMessage   `json:"structuredContent"`
 		IsError    bool              `json:"isError"`
 	}
-	if err := json.Unmarshal(raw, &r); err != nil {
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return tools.Result{}, fmt.Errorf("the server's result does not follow MCP: %s is a JSON %s", cmp.Or(wrong.Field, "it"), wrong.Value)
-		}
-		return tools.Result{}, fmt.Errorf("cannot read the result: %w", err)
+	if err := decode(raw, &r); err != nil {
+		return tools.Result{}, err
 	}
 	got := contents(r.Content...)
 	out := tools.Result{Failed: r.IsError, Outputs: got.texts, Images: got.images}

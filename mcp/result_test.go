@@ -93,10 +93,10 @@ func TestBinaryIsNotText(t *testing.T) {
 // Errors name the members of the result, not our types.
 func TestMalformedResults(t *testing.T) {
 	for raw, want := range map[string]string{
-		`{"content":"a"}`:              "the server's result does not follow MCP: content is a JSON string",
-		`{"content":[],"isError":"x"}`: "isError is a JSON string",
-		`[]`:                           "it is a JSON array",
-		`{"content"`:                   "cannot read the result: unexpected end of JSON input",
+		`{"content":"a"}`:              "the server's answer does not follow MCP: content must be an array, not a string",
+		`{"content":[],"isError":"x"}`: "isError must be a boolean, not a string",
+		`[]`:                           "the value must be an object, not an array",
+		`{"content"`:                   "invalid JSON at byte 10",
 	} {
 		if _, err := result(json.RawMessage(raw), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", raw, err)

@@ -124,8 +124,8 @@ func (s *session) call(ctx context.Context, method string, params, result any) e
 	if err != nil || result == nil {
 		return err
 	}
-	if err := json.Unmarshal(raw, result); err != nil {
-		return fmt.Errorf("cannot read the answer to %s: %w", method, err)
+	if err := decode(raw, result); err != nil {
+		return fmt.Errorf("%s: %w", method, err)
 	}
 	return nil
 }

@@ -183,8 +183,8 @@ func (f *taskPoller) ask(ctx context.Context, t task) {
 // answerInputs answers the requests that a task depends on, each of them once.
 func (f *taskPoller) answerInputs(ctx context.Context, t task) error {
 	var w inputRequest
-	if err := json.Unmarshal(t.Requests, &w.Requests); err != nil && len(t.Requests) > 0 {
-		return fmt.Errorf("cannot read the task's requests: %w", err)
+	if err := decode(t.Requests, &w.Requests); err != nil && len(t.Requests) > 0 {
+		return fmt.Errorf("the task's requests: %w", err)
 	}
 	for key := range w.Requests {
 		if f.answered[key] {
@@ -227,7 +227,7 @@ func (f *taskPoller) poll(ctx context.Context, t task) (task, error) {
 			raw, err := f.c.session.ask(ctx, request{method: string(wire.MethodTasksGet), params: map[string]any{"taskId": t.ID}, header: t.header()})
 			next := task{}
 			if err == nil {
-				err = json.Unmarshal(raw, &next)
+				err = decode(raw, &next)
 			}
 			switch {
 			case err == nil:

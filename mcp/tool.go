@@ -140,6 +140,9 @@ func (c *connection) call(ctx context.Context, t *Tool, call tools.Call, out too
 	case errors.As(err, new(callError)):
 	case !answered(err):
 		c.session.background(c.ping)
+		if _, ok := errors.AsType[*statusError](err); ok {
+			return tools.Result{}, fmt.Errorf("%w. eca does not know what the call did", c.cleanError(err))
+		}
 		return tools.Result{}, fmt.Errorf("the connection was lost before the answer: %w", c.cleanError(err))
 	}
 	return tools.Result{}, c.cleanError(err)
@@ -259,7 +262,7 @@ func (c *connection) newTool(s *server, raw json.RawMessage) (name string, _ *To
 			Tasks string `json:"taskSupport"`
 		} `json:"execution"`
 	}
-	if err := json.Unmarshal(raw, &t); err != nil {
+	if err := decode(raw, &t); err != nil {
 		return t.Name, nil, err
 	}
 	if t.Name == "" || len(t.Name) > maxToolName {

@@ -41,9 +41,12 @@ Exit codes: 0; 1 the report lacks a whole patch; 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			lines, err := predictions(r, model)
+			lines, patches, err := predictions(r, model)
 			if err != nil {
 				return err
+			}
+			if patches == 0 {
+				fmt.Fprintln(s.err, "ecp: no scenario of this report has a patch, so all predictions are empty")
 			}
 			if out != "" {
 				return safeio.WriteOutput(out, func(w io.Writer) error {
@@ -63,8 +66,9 @@ Exit codes: 0; 1 the report lacks a whole patch; 2 wrong usage.`,
 // cutDiff matches the note at the end of a diff that was cut. No line of a diff begins like it.
 var cutDiff = pattern.Lazy(`(?m)^\.\.\. \d+ more bytes; `)
 
-// predictions returns the patches of a report in the format for predictions of SWE-bench.
-func predictions(r *report.Report, model string) (string, error) {
+// predictions returns the patches of a report in the format for predictions of SWE-bench, and how many
+// of them are not empty.
+func predictions(r *report.Report, model string) (lines string, patches int, err error) {
 	var out strings.Builder
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
@@ -79,15 +83,18 @@ func predictions(r *report.Report, model string) (string, error) {
 		if s.DiffFile != "" {
 			data, err := safeio.Read(s.DiffFile, maxReport)
 			if err != nil {
-				return "", fmt.Errorf("the patch of %s: %w", s.Name, err)
+				return "", 0, fmt.Errorf("the patch of %s: %w", s.Name, err)
 			}
 			p.Patch = string(data)
 		} else if cutDiff().MatchString(s.Diff) {
-			return "", fmt.Errorf("the report has only the beginning of the patch of %s; use ecp run --artifacts DIR to keep the whole patch", s.Name)
+			return "", 0, fmt.Errorf("the report has only the beginning of the patch of %s; use ecp run --artifacts DIR to keep the whole patch", s.Name)
+		}
+		if p.Patch != "" {
+			patches++
 		}
 		if err := enc.Encode(p); err != nil {
-			return "", err
+			return "", 0, err
 		}
 	}
-	return out.String(), nil
+	return out.String(), patches, nil
 }

@@ -272,6 +272,10 @@ func TestExportWhole(t *testing.T) {
 	if out := invoke(t, "export", "swebench", path); out.code != 0 || out.out != want {
 		t.Errorf("exit %d: %s%s", out.code, out.err, out.out)
 	}
+	write(t, path, strings.Replace(r, `"diff": "diff --git a/a b/a\n... 5 more bytes; use --artifacts DIR to keep the whole diff\n"FILE`, `"diff": ""`, 1))
+	if out := invoke(t, "export", "swebench", path); out.code != 0 || !strings.Contains(out.err, "all predictions are empty") || !strings.Contains(out.out, `"model_patch":""`) {
+		t.Errorf("exit %d: %s%s", out.code, out.err, out.out)
+	}
 	if out := invoke(t, "export", "csv", path); out.code != usage.ExitCode {
 		t.Errorf("exit %d: %s", out.code, out.err)
 	}

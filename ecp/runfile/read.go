@@ -78,8 +78,12 @@ func load(path string) (*File, error) {
 
 func (f *File) load() error {
 	var kind, made int
-	if err := f.db.QueryRow("PRAGMA application_id").Scan(&kind); err != nil || kind != application {
-		return errors.Join(ErrNotRun, err)
+	err := f.db.QueryRow("PRAGMA application_id").Scan(&kind)
+	if failed, ok := errors.AsType[*sqlite.Error](err); ok && failed.Code() == lib.SQLITE_NOTADB || err == nil && kind != application {
+		return ErrNotRun
+	}
+	if err != nil {
+		return err
 	}
 	if err := f.db.QueryRow("PRAGMA user_version").Scan(&made); err != nil {
 		return err

@@ -194,7 +194,7 @@ func TestSides(t *testing.T) {
 // A file that is not a run file is refused, and a failed write leaves nothing.
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
-	for name, data := range map[string]string{"empty": "", "json": `{"scenarios":[]}`, "cut": "SQLite format 3\x00"} {
+	for name, data := range map[string]string{"empty": "", "json": `{"scenarios":[]}`, "cut": "SQLite format 3\x00", "junk": strings.Repeat("junk", 1000)} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
 			t.Fatal(err)
@@ -222,7 +222,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	left, err := os.ReadDir(dir)
-	if err != nil || len(left) != 4 {
+	if err != nil || len(left) != 5 {
 		t.Errorf("%v, %v", left, err)
 	}
 }

@@ -195,7 +195,7 @@ func (m *Manifest) Summary() (scenarios, steps, graders int) {
 	for _, sc := range m.Scenarios {
 		steps += len(sc.Steps)
 		for _, st := range sc.Steps {
-			graders += len(st.Graders)
+			graders += len(st.Graders) + len(st.Constraints.Checks)
 		}
 	}
 	return len(m.Scenarios), steps, graders
