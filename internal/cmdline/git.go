@@ -32,7 +32,7 @@ func gitContents(sub string, g parsedWords) bool {
 func judgeGit(args []word) judgement {
 	front := program{stopAtOperand: true, noAbbreviations: true, options: "-C=DIR -P,--no-pager --no-optional-locks --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --version"}.parse(args)
 	if front.why != "" {
-		return judgement{why: "git " + front.refused + " may change which programs run", option: bare(front.refused)}
+		return judgement{why: "git " + front.refused + " may change which programs run", option: optionName(front.refused)}
 	}
 	dir, dirs := "", 0
 	for _, o := range front.options {
@@ -47,7 +47,7 @@ func judgeGit(args []word) judgement {
 		return judgement{effect: Reads, git: true}
 	case len(args) == 0:
 		return judgement{why: "git without a subcommand"}
-	case front.loose, front.globbed, front.ended, dirs > 1:
+	case front.hiddenOption, front.globValue, front.ended, dirs > 1:
 		return judgement{why: "eca does not know the folder or the subcommand of git"}
 	}
 	sub, args := args[0].text, args[1:]
@@ -59,7 +59,7 @@ func judgeGit(args []word) judgement {
 	if j := g.refusal("git " + sub); j.why != "" {
 		return j
 	}
-	if g.loose {
+	if g.hiddenOption {
 		return judgement{why: "arguments of git may become options"}
 	}
 	if o, why := gitValue(g); why != "" {
@@ -121,7 +121,7 @@ func checkGitList(g parsedWords) (option, why string) {
 // checkGitConfig allows only to show a setting that holds no secret. A second word would be a value to
 // set.
 func checkGitConfig(g parsedWords) (option, why string) {
-	if len(g.operands) != 1 || g.operands[0].glob || g.globbed {
+	if len(g.operands) != 1 || g.operands[0].glob || g.globValue {
 		return "", "git config may change something"
 	}
 	key := strings.ToLower(g.operands[0].text)
@@ -139,7 +139,7 @@ func gitPaths(p program, dir string, g parsedWords) []Path {
 	if p.operandsAreText {
 		operands = nil
 	}
-	if p.firstIsText && len(operands) > 0 && !operands[0].glob && !g.globbed && !g.has(strings.Fields(p.textBy)...) {
+	if p.firstIsText && len(operands) > 0 && !operands[0].glob && !g.globValue && !g.has(strings.Fields(p.patternOptions)...) {
 		operands = operands[1:]
 	}
 	var out []Path

@@ -69,20 +69,20 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan, printed *to
 	}
 	if plan.Command == nil {
 		for _, path := range plan.Paths {
-			if j.protects(path) || j.protects(j.leads(path)) {
+			if j.protects(path) || j.protects(j.resolve(path)) {
 				return path
 			}
 		}
 		return ""
 	}
 	var dirs *workDirs
-	seen := map[string]bool{}
-	in := func(name string) string {
+	checked := map[string]bool{}
+	protectedPath := func(name string) string {
 		if len(dirs.possible) == 1 {
-			if seen[name] {
+			if checked[name] {
 				return ""
 			}
-			seen[name] = true
+			checked[name] = true
 		}
 		if len(name) > 2 && name[0] == '-' && name[1] != '-' { // its value may follow the letter
 			name = name[2:]
@@ -93,7 +93,7 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan, printed *to
 		for _, dir := range dirs.possible {
 			path := dir
 			if name != "." {
-				path = under(dir, expandHome(name))
+				path = joinPath(dir, expandHome(name))
 			}
 			if j.protects(path) {
 				return path
@@ -120,13 +120,13 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan, printed *to
 				continue
 			}
 			for _, word := range append(words, ".") { // it may write to the current folder, too
-				if at := in(afterOption(word)); at != "" {
+				if at := protectedPath(afterOption(word)); at != "" {
 					return at
 				}
 			}
 		}
 		for _, name := range program.Writes {
-			if at := in(name); at != "" {
+			if at := protectedPath(name); at != "" {
 				return at
 			}
 		}
@@ -189,11 +189,11 @@ func (p *Policy) expandVariable(word string) string {
 
 // protectedNames is an index of protectedFolders, protectedFiles and protectedPatterns.
 type protectedNames struct {
-	folders  map[string]protectedFolder // by the first component
-	begins   [256]bool                  // the bytes with which the names in folders begin
-	files    map[string]bool
-	twoNames map[string]bool // patterns without *: the last two components
-	patterns []namePattern
+	folders    map[string]protectedFolder // by the first component
+	firstBytes [256]bool                  // the bytes with which the names in folders begin
+	files      map[string]bool
+	twoNames   map[string]bool // patterns without *: the last two components
+	patterns   []namePattern
 }
 
 // protectedFolder is the first component of protected folders.
@@ -216,7 +216,7 @@ func newProtectedNames() protectedNames {
 		} else {
 			f.itself = true
 		}
-		n.folders[first], n.begins[first[0]] = f, true
+		n.folders[first], n.firstBytes[first[0]] = f, true
 	}
 	for _, name := range protectedFiles() {
 		n.files[name] = true
@@ -238,7 +238,7 @@ func (n protectedNames) match(path string) bool {
 	for rest := path; rest != ""; {
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
-		if name == "" || !n.begins[name[0]] {
+		if name == "" || !n.firstBytes[name[0]] {
 			continue
 		}
 		if f := n.folders[name]; f.itself || slices.ContainsFunc(f.longer, func(f string) bool { return strings.Contains(path+"/", f) }) {
