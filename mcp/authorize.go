@@ -16,8 +16,8 @@ type tokenTransport struct {
 	login  Login
 }
 
-// maxAttempts is the maximum number of times that one request is sent: with the current token, with a renewed token,
-// and with a token that another process has stored in the meantime.
+// maxAttempts is the maximum number of times that one request is sent: with the current token, with a
+// renewed token, and with a token that another process has stored in the meantime.
 const maxAttempts = 3
 
 // loginError means that the user has to log in; cause is the reason.

@@ -41,8 +41,8 @@ func isBinary(media string) bool {
 // ordinary word.
 const minEncoded = 16
 
-// isBase64Data reports whether a text is base64 data of a binary media type. The media type alone does not prove it,
-// because some servers send the extracted text of a PDF with the type of the PDF.
+// isBase64Data reports whether a text is base64 data of a binary media type. The media type alone does
+// not prove it, because some servers send the extracted text of a PDF with the type of the PDF.
 func isBase64Data(media, text string) bool {
 	if !isBinary(media) || len(text) < minEncoded || strings.ContainsAny(strings.TrimSpace(text), " \t") {
 		return false

@@ -87,7 +87,7 @@ func startBounded(ready *stage, o order, start func(launch) (*stage, error)) (c 
 }
 
 // startedChild is a running child. If the second stage remains as the parent of the child, pid is its
-// process ID, and report is its open socket.
+// process ID, and endSocket is the open socket over which it reports the end of the child.
 type startedChild struct {
 	pid       int
 	endSocket *os.File

@@ -28,7 +28,8 @@ const (
 	wideFactor      = 100
 )
 
-// isGeneratedFolder reports whether a folder of this name usually contains fetched dependencies or build output.
+// isGeneratedFolder reports whether a folder of this name usually contains fetched dependencies or
+// build output.
 func isGeneratedFolder(name string) bool {
 	return slices.Contains([]string{"node_modules", "target", "vendor", ".venv", "venv", "__pycache__", ".tox", "dist", "build", ".next", ".cache"}, name)
 }

@@ -92,9 +92,9 @@ func withoutShellSettings(environ []string) []string {
 	})
 }
 
-// pinPrograms returns commands (hash -p) that precede a text and make bash run exactly the programs that
-// the policy judged. It returns nothing for a text with the builtins type or command, because these would print the
-// pinned paths; bash then finds the same programs in PATH.
+// pinPrograms returns commands (hash -p) that precede a text and make bash run exactly the programs
+// that the policy judged. It returns nothing for a text with the builtins type or command, because
+// these would print the pinned paths; bash then finds the same programs in PATH.
 func pinPrograms(printed *tools.Printed) string {
 	if slices.ContainsFunc(printed.Program.Commands, func(c cmdline.Command) bool { return c.Name == "type" || c.Name == "command" }) {
 		return ""

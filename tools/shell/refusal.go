@@ -86,8 +86,8 @@ func refusedService(line string) bool {
 	}, func(phrase string) bool { return strings.Contains(low, phrase) })
 }
 
-// refusedLocalServer returns the port of a server of this machine to which a command could not connect, although
-// eca itself can, because the sandbox has its own loopback interface.
+// refusedLocalServer returns the port of a server of this machine to which a command could not connect,
+// although eca itself can, because the sandbox has its own loopback interface.
 func refusedLocalServer(line string) (port string) {
 	if low := strings.ToLower(line); !strings.Contains(low, "refused") && !strings.Contains(low, "connect to server") {
 		return ""
