@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -28,9 +29,14 @@ func gitContents(sub string, g parsedWords) bool {
 	return true
 }
 
+// gitFront parses the options of git before its subcommand. The operands begin with the subcommand.
+func gitFront(args []word) parsedWords {
+	return program{stopAtOperand: true, noAbbreviations: true, options: "-C=DIR -P,--no-pager --no-optional-locks --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --version"}.parse(args)
+}
+
 // judgeGit judges git by its subcommand and options.
 func judgeGit(args []word) judgement {
-	front := program{stopAtOperand: true, noAbbreviations: true, options: "-C=DIR -P,--no-pager --no-optional-locks --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --version"}.parse(args)
+	front := gitFront(args)
 	if front.why != "" {
 		return judgement{why: "git " + front.refused + " may change which programs run", option: optionName(front.refused)}
 	}
@@ -154,4 +160,37 @@ func gitPaths(p program, dir string, g parsedWords) []Path {
 		}
 	}
 	return out
+}
+
+// gitWrapper lists the commands that a subcommand of git runs.
+func (w *walker) gitWrapper(r run) (wrapperKind, bool) {
+	operands := gitFront(r.words[1:]).operands
+	runs := func(sub, action string) (command []word, found bool) {
+		if len(operands) == 0 || operands[0].text != sub {
+			return nil, false
+		}
+		i := slices.IndexFunc(operands, func(o word) bool { return o.text == action })
+		if i < 0 {
+			return nil, false
+		}
+		command = operands[i+1:]
+		for len(command) > 0 && strings.HasPrefix(command[0].text, "-") {
+			command = command[1:]
+		}
+		return command, true
+	}
+	if command, found := runs("bisect", "run"); found && len(command) > 0 {
+		w.inner(r, command, false)
+		return opaque, true
+	}
+	command, found := runs("submodule", "foreach")
+	switch {
+	case found && len(command) > 1:
+		w.inner(r, command, false)
+		return opaque, true
+	case found, len(operands) > 0 && operands[0].text == "filter-branch":
+		w.markUnresolved("git " + operands[0].text + " runs texts")
+		return textLister{w}.list(r), true
+	}
+	return opaque, false
 }

@@ -203,7 +203,7 @@ func (p program) addOption(g *parsedWords, o option, written, value word, attach
 		value = next[used]
 		used++
 		switch {
-		case !value.known, value.glob && value.mayBecomeOption():
+		case !value.known && !value.quoted, value.glob && value.mayBecomeOption():
 			g.hiddenOption = true
 		case strings.HasPrefix(value.text, "-") && (o.mark == valueVaries || p.noDash && value.text != "-" && o.name != "-e"):
 			g.refuse(written, 0, "has a value that may be taken for an option")

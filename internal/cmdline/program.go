@@ -50,13 +50,17 @@ type Command struct {
 	// are expanded.
 	Forms []string
 
-	// Values are the values that words with such variables may have.
+	// Values are the values that words with such variables may have. For words that are computed
+	// otherwise, they are what likelyWords expects.
 	Values []string
 
 	// Demands lists what a pattern must mention by name to cover this command, in addition
 	// to matching it: an option that runs or writes something, an assignment, the command that
 	// a wrapper runs.
 	Demands []string
+
+	// HiddenOption is true if a computed argument may become an option that a pattern must mention.
+	HiddenOption bool
 
 	// Destroys describes the work that the command loses irreversibly (git reset --hard); empty
 	// if none is known. Deletes names folders and files that are deleted with their contents
@@ -403,6 +407,11 @@ func (w *walker) redirect(r *syntax.Redirect, depth int, input **hereText) {
 			w.addWrite(value)
 		}
 		return
+	}
+	for _, likely := range w.likelyWords(to) {
+		if likely != "" && r.Op != syntax.RdrIn && r.Op != syntax.WordHdoc {
+			w.addWrite(likely)
+		}
 	}
 	switch r.Op {
 	case syntax.RdrIn:

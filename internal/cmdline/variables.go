@@ -311,6 +311,9 @@ func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, f
 			forms = append(forms, text)
 		}
 		if n > 0 && j.effect != Reads {
+			if j.option == "" {
+				j.option = judge(name, choice, loose).option
+			}
 			continue
 		}
 		one := judge(name, choice, loose)

@@ -9,11 +9,12 @@ import (
 
 // word is one word of a command.
 type word struct {
-	text  string // without quotes; as written if it is not known
-	known bool   // the shell expands at most globs in it
-	glob  bool   // has * or ? that the shell expands
-	top   bool   // the top of the work tree, as git reports it
-	from  *syntax.Word
+	text   string // without quotes; as written if it is not known
+	known  bool   // the shell expands at most globs in it
+	glob   bool   // has * or ? that the shell expands
+	quoted bool   // if it is not known: it stays one word, because all expansions are in double quotes
+	top    bool   // the top of the work tree, as git reports it
+	from   *syntax.Word
 
 	possible *valueSet // its possible values, if they could be computed; nil for a known word
 }
@@ -29,7 +30,7 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 	if text, ok := literal(from); ok {
 		return word{text: text, known: true, from: from}
 	}
-	out, uses, substitutes := word{known: true, from: from}, false, false
+	out, uses, substitutes := word{known: true, quoted: true, from: from}, false, false
 	var b strings.Builder
 	var part func(p syntax.WordPart, inQuotes bool)
 	part = func(p syntax.WordPart, inQuotes bool) {
@@ -39,6 +40,7 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 			b.WriteString(text)
 			out.known = out.known && ok
 			if !ok {
+				out.quoted = false
 				w.markComputed("some of its arguments are computed")
 			}
 			out.glob = out.glob || glob
@@ -55,24 +57,27 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 			}
 		case *syntax.CmdSubst:
 			out.known, substitutes = false, true
+			out.quoted = out.quoted && inQuotes
 			outer := w.substitutionEnd
 			w.substitutionEnd = int(p.Right.Offset())
 			w.withOwnScope(func() { w.stmts(p.Stmts, depth) })
 			w.substitutionEnd = outer
 		case *syntax.ParamExp:
 			out.known, uses = false, true
+			out.quoted = out.quoted && inQuotes && p.Param.Value != "@"
 			if _, ok := derivedOperand(p); !ok && !isPlainVariable(p) {
 				w.markUnresolved("it contains an expansion that eca does not support")
 				w.listSubstitutions(p, depth)
 			}
 		case *syntax.ArithmExp:
 			out.known, uses = false, true
+			out.quoted = out.quoted && inQuotes
 			if _, unknown := (arithmetic{w, 0}).values(p); unknown != "" {
 				w.markUnresolved(unknown)
 				w.listSubstitutions(p, depth)
 			}
 		default: // <( ), extended globs, braces
-			out.known = false
+			out.known, out.quoted = false, false
 			w.markUnresolved("it contains an expansion that eca does not support")
 			w.listSubstitutions(p, depth)
 		}

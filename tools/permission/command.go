@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +14,7 @@ import (
 
 // firstAllowRule returns the name of the first allow rule that covers a call. If no rule covers it, but the
 // pattern of one matches the text of the command, nearMiss says what that pattern leaves uncovered.
-func (j *judgment) firstAllowRule(set ruleSet, spec namedSpec, plan tools.Plan, args arguments) (rule, nearMiss string) {
+func (j *judgment) firstAllowRule(set ruleSet, spec namedSpec, plan tools.Plan, args arguments, printed *tools.Printed) (rule, nearMiss string) {
 	var patterns []pattern // of all rules for the command of this call
 	for _, r := range set {
 		if !r.selects(spec) {
@@ -34,7 +35,7 @@ func (j *judgment) firstAllowRule(set ruleSet, spec namedSpec, plan tools.Plan, 
 				if patterns == nil {
 					patterns = set.patternsFor(spec, plan.Command, args)
 				}
-				if missing := j.uncovered(plan.Command, whole, patterns); missing != "" {
+				if missing := cmp.Or(j.uncovered(plan.Command, whole, patterns), hiddenOption(plan.Command, printed, whole, patterns)); missing != "" {
 					nearMiss = r.name + " matches the text, but " + missing
 					continue
 				}
@@ -133,6 +134,34 @@ func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern
 				return "no pattern for `" + cmd.Text + "` names " + strings.Join(cmd.Demands, ", ")
 			}
 			return "no pattern matches `" + cmd.Text + "` alone"
+		}
+	}
+	return ""
+}
+
+// hiddenOption explains which option of a command no pattern names because its text does not show it:
+// the option appears when the shell expands a word, or a computed word may become one. It is empty if
+// there is no such option.
+func hiddenOption(c *tools.Command, printed *tools.Printed, whole pattern, patterns []pattern) string {
+	if whole.everything {
+		return ""
+	}
+	var shown []string
+	for _, cmd := range c.Program.Commands {
+		shown = append(shown, cmd.Demands...)
+	}
+	program := c.Program
+	if printed.Text != "" { // braces, globs and escapes are expanded
+		program = printed.Program
+	}
+	for _, cmd := range program.Commands {
+		if cmd.HiddenOption {
+			return "an argument of " + cmd.Name + " is computed, and may become an option that the pattern must name"
+		}
+		for _, option := range cmd.Demands {
+			if !slices.Contains(shown, option) && !slices.ContainsFunc(patterns, func(p pattern) bool { return p.mentions([]string{option}) && fullMatch(p.re, cmd.Text) }) {
+				return "no pattern for `" + cmd.Text + "` names " + option
+			}
 		}
 	}
 	return ""

@@ -14,12 +14,20 @@ import (
 
 // irreversibleLoss describes the work that a command loses irreversibly; empty if no loss is known.
 // Temporary folders, and those that git ignores, do not count, because programs can create them again.
-func (j *judgment) irreversibleLoss(roots []string, c *tools.Command) string {
+func (j *judgment) irreversibleLoss(roots []string, c *tools.Command, printed *tools.Printed) string {
 	if c == nil {
 		return ""
 	}
-	dirs, known := j.newWorkDirs(c.Dir), true
-	for _, cmd := range c.Program.Commands {
+	why := j.programLoss(roots, c.Dir, c.Program)
+	if why == "" && c.Program.Expands && printed.Text != "" { // braces, globs and escapes are expanded
+		why = j.programLoss(roots, c.Dir, printed.Program)
+	}
+	return why
+}
+
+func (j *judgment) programLoss(roots []string, dir string, program cmdline.Program) string {
+	dirs, known := j.newWorkDirs(dir), true
+	for _, cmd := range program.Commands {
 		known = known && dirs.enter(cmd)
 		if cmd.Destroys != "" {
 			return cmd.Destroys

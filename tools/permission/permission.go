@@ -137,8 +137,8 @@ func (p *Policy) judgment(roots []string) *judgment {
 // only these.
 func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
 	j := p.judgment(call.Roots)
-	irreversible := j.irreversibleLoss(call.Roots, plan.Command)
 	printed := p.canonicalForm(plan.Command)
+	irreversible := j.irreversibleLoss(call.Roots, plan.Command, printed)
 	names := newNamedSpec(spec)
 	v := j.decide(call, names, plan, irreversible, printed)
 	if v.Decision == tools.Ask && !v.AlwaysAsk && irreversible != "" {
@@ -215,7 +215,7 @@ func (j *judgment) decide(call tools.Call, spec namedSpec, plan tools.Plan, irre
 	if m := r.ask.match(spec, args); m != "" {
 		return tools.Verdict{Decision: tools.Ask, Rule: m, Reason: "a rule of the configuration asks"}
 	}
-	allowed, nearMiss := j.firstAllowRule(r.allow, spec, plan, args)
+	allowed, nearMiss := j.firstAllowRule(r.allow, spec, plan, args, printed)
 	if allowed != "" {
 		return tools.Verdict{Decision: tools.Allow, Rule: allowed, Reason: "allowed by the configuration"}
 	}

@@ -117,9 +117,16 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan, printed *to
 				if slices.Contains(words, "config") || configuresSubmodules(words) {
 					return "git's configuration"
 				}
-				continue
+				words = filesOfGit(words)
+			case slices.Contains([]string{"sed", "awk", "gawk", "mawk"}, c.Name): // a script may name files
+				for _, word := range words {
+					words = append(words, strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune(" \t\n\"';{}()>|", r) })...)
+				}
+				words = append(words, ".")
+			default:
+				words = append(words, ".") // it may write to the current folder, too
 			}
-			for _, word := range append(words, ".") { // it may write to the current folder, too
+			for _, word := range words {
 				if at := protectedPath(afterOption(word)); at != "" {
 					return at
 				}
@@ -132,6 +139,49 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan, printed *to
 		}
 	}
 	return ""
+}
+
+// filesOfGit returns the words of a git command that name files which git writes or removes, other than
+// those of its repository.
+func filesOfGit(args []string) (names []string) {
+	for i, word := range args {
+		name, value, attached := strings.Cut(word, "=")
+		switch isOutput := len(name) >= len("--out") && strings.HasPrefix("--output-directory", name); {
+		case isOutput && attached:
+			names = append(names, value)
+		case (isOutput || word == "-o") && i+1 < len(args):
+			names = append(names, args[i+1])
+		case strings.HasPrefix(word, "-o"):
+			names = append(names, strings.TrimPrefix(word, "-o"))
+		}
+	}
+	i := 0
+	for i < len(args) && strings.HasPrefix(args[i], "-") {
+		if slices.Contains([]string{"-C", "-c", "--git-dir", "--work-tree"}, args[i]) {
+			i++
+		}
+		i++
+	}
+	if i >= len(args) {
+		return names
+	}
+	sub, operands := args[i], args[i+1:]
+	has := func(options ...string) bool {
+		return slices.ContainsFunc(operands, func(word string) bool { return slices.Contains(options, word) })
+	}
+	switch sub {
+	case "mv", "checkout", "bundle", "clone", "worktree":
+		names = append(names, operands...)
+	case "rm":
+		if !has("--cached") {
+			names = append(names, operands...)
+		}
+	case "restore":
+		if !has("--staged", "-S") || has("--worktree", "-W") {
+			names = append(names, operands...)
+		}
+	}
+	return names
 }
 
 // configuresSubmodules reports whether a command writes git's configuration and that of a submodule. The
