@@ -8,19 +8,19 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// activeCall is a running call and its timer (patience), which ends the call if the server neither
-// answers nor reports progress for too long.
+// activeCall is a running call and its timer, which ends the call if the server neither answers nor
+// reports progress for too long.
 type activeCall struct {
 	ActiveCall
 	c             *connection
-	patience      *time.Timer
+	silenceTimer  *time.Timer
 	openQuestions int // questions waiting for the user; guarded by the connection's mutex
 }
 
-// registerCall adds a call to the running calls. leave removes it.
-func (c *connection) registerCall(call tools.Call, tool string, patience *time.Timer) (a *activeCall, leave func()) {
-	a = &activeCall{c: c, patience: patience}
-	a.ActiveCall = ActiveCall{ChatID: call.ChatID, CallID: call.ID, Model: call.Model, Tool: tool, pauseTimer: a.pauseTimer, samples: &samples{}}
+// registerCall adds a call to the running calls. unregister removes it.
+func (c *connection) registerCall(call tools.Call, tool string, silenceTimer *time.Timer) (a *activeCall, unregister func()) {
+	a = &activeCall{c: c, silenceTimer: silenceTimer}
+	a.ActiveCall = ActiveCall{ChatID: call.ChatID, CallID: call.ID, Model: call.Model, Tool: tool, pauseTimer: a.pauseTimer, samples: &sampleCounter{}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls = append(c.calls, a)
@@ -42,8 +42,8 @@ func (c *connection) activeCalls() []ActiveCall {
 	return out
 }
 
-// samples counts the requests to models that a call causes.
-type samples struct {
+// sampleCounter counts the requests to models that a call causes.
+type sampleCounter struct {
 	mu       sync.Mutex // guards the fields below
 	requests int
 	allowed  bool // the user allowed all requests for the rest of the call
@@ -51,7 +51,7 @@ type samples struct {
 
 // next counts a request. allowed reports whether the user has allowed all requests of the call, and n
 // is the number of this request.
-func (s *samples) next() (allowed bool, n int) {
+func (s *sampleCounter) next() (allowed bool, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests++
@@ -59,7 +59,7 @@ func (s *samples) next() (allowed bool, n int) {
 }
 
 // allow makes next report true for the rest of the call.
-func (s *samples) allow() {
+func (s *sampleCounter) allow() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.allowed = true
@@ -70,7 +70,7 @@ func (a *activeCall) restartTimer() {
 	a.c.mu.Lock()
 	defer a.c.mu.Unlock()
 	if a.openQuestions == 0 {
-		a.patience.Reset(a.c.limit)
+		a.silenceTimer.Reset(a.c.silenceLimit)
 	}
 }
 
@@ -79,12 +79,12 @@ func (a *activeCall) pauseTimer() (release func()) {
 	a.c.mu.Lock()
 	defer a.c.mu.Unlock()
 	a.openQuestions++
-	a.patience.Stop()
+	a.silenceTimer.Stop()
 	return func() {
 		a.c.mu.Lock()
 		defer a.c.mu.Unlock()
 		if a.openQuestions--; a.openQuestions == 0 {
-			a.patience.Reset(a.c.limit)
+			a.silenceTimer.Reset(a.c.silenceLimit)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (s *server) markChanged(list []*Tool) []*Tool {
 	return list
 }
 
-func quote(text string) string { return "“" + plain(text, maxShort) + "”" }
+func quote(text string) string { return "“" + displayText(text, maxShort) + "”" }
 
 // Relist lists a server's tools again, after the user agreed to their descriptions.
 func (m *Manager) Relist(name string) {

@@ -62,7 +62,7 @@ func (c *connection) notifyRoots(s *server) {
 		return
 	}
 	c.session.background(func() {
-		ctx, cancel := context.WithTimeout(c.ctx, pingTime)
+		ctx, cancel := context.WithTimeout(c.ctx, pingTimeout)
 		defer cancel()
 		if err := c.session.notify(ctx, wire.MethodNotificationRootsListChanged, nil); err != nil && c.ctx.Err() == nil {
 			s.m.deps.Log.Debug("cannot notify an MCP server of changed folders", "server", s.name, "err", err)

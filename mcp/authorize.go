@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// authorized adds the user's token to requests to one server, and tries another token if the server
+// tokenTransport adds the user's token to requests to one server, and tries another token if the server
 // refuses the first.
-type authorized struct {
+type tokenTransport struct {
 	next   http.RoundTripper
 	server *url.URL
 	login  Login
 }
 
-// maxAttempts is how often one request is sent at most: with the current token, with a renewed token,
-// and with a token that another process has stored in the meantime.
+// maxAttempts is the maximum number of times that one request is sent: with the current token, with a
+// renewed token, and with a token that another process has stored in the meantime.
 const maxAttempts = 3
 
 // loginError means that the user has to log in; cause is the reason.
@@ -41,11 +41,11 @@ func withLogin(l Launch, server *url.URL, next http.RoundTripper) http.RoundTrip
 	if l.Login == nil {
 		return next
 	}
-	return &authorized{next: next, server: server, login: l.Login}
+	return &tokenTransport{next: next, server: server, login: l.Login}
 }
 
 // RoundTrip implements http.RoundTripper.
-func (a *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
+func (a *tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !strings.EqualFold(req.URL.Host, a.server.Host) || req.URL.Scheme != a.server.Scheme {
 		return a.next.RoundTrip(req) // a token goes to no other server
 	}
@@ -60,11 +60,11 @@ func (a *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 			withToken = req.Clone(req.Context())
 			withToken.Header.Set("Authorization", "Bearer "+token)
 		}
-		resp, failed := a.next.RoundTrip(withToken)
-		if failed != nil || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
-			return resp, failed
+		resp, sendErr := a.next.RoundTrip(withToken)
+		if sendErr != nil || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+			return resp, sendErr
 		}
-		again, ok := resendable(req)
+		again, ok := copyForRetry(req)
 		if !ok || attempt == maxAttempts {
 			return resp, nil
 		}
@@ -83,19 +83,19 @@ const maxRefused = 64 << 10
 
 // asLoginError wraps an error in a loginError if only the user can resolve it, by logging in.
 func asLoginError(err error) error {
-	var user interface {
+	var loginNeeded interface {
 		error
 		Needed()
 	}
-	if errors.As(err, &user) {
-		return &loginError{user}
+	if errors.As(err, &loginNeeded) {
+		return &loginError{loginNeeded}
 	}
 	return err
 }
 
-// resendable returns a copy of a request that has been sent, to send it again. ok is false if its body
+// copyForRetry returns a copy of a request that has been sent, to send it again. ok is false if its body
 // cannot be read a second time.
-func resendable(req *http.Request) (again *http.Request, ok bool) {
+func copyForRetry(req *http.Request) (again *http.Request, ok bool) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return req, true
 	}

@@ -74,7 +74,7 @@ func TestAuthorized(t *testing.T) {
 			var sent []string
 			login := &scriptedLogin{tokens: c.tokens, err: c.err}
 			server, _ := url.Parse("https://mcp.example/mcp")
-			a := &authorized{server: server, login: login, next: tripper(func(r *http.Request) (*http.Response, error) {
+			a := &tokenTransport{server: server, login: login, next: tripper(func(r *http.Request) (*http.Response, error) {
 				body, err := io.ReadAll(r.Body)
 				if string(body) != "the body" || err != nil {
 					t.Errorf("the body: %q, %v", body, err)

@@ -50,8 +50,8 @@ func (s *server) connection(ctx context.Context) (*connection, error) {
 	}
 }
 
-// limited returns ctx with a time limit if d is positive.
-func limited(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+// withTimeLimit returns ctx with a time limit if d is positive.
+func withTimeLimit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if d <= 0 {
 		return context.WithCancel(ctx)
 	}

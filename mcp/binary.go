@@ -37,14 +37,14 @@ func isBinary(media string) bool {
 	return false
 }
 
-// leastEncoded is the minimum length in bytes of text that counts as base64. A shorter text could be
-// an ordinary word.
-const leastEncoded = 16
+// minEncoded is the minimum number of bytes of a text that counts as base64. A shorter text could be an
+// ordinary word.
+const minEncoded = 16
 
-// isEncoded reports whether a text is base64 data of a binary media type. The type alone does not tell,
-// because some servers send the extracted text of a PDF with the type of the PDF.
-func isEncoded(media, text string) bool {
-	if !isBinary(media) || len(text) < leastEncoded || strings.ContainsAny(strings.TrimSpace(text), " \t") {
+// isBase64Data reports whether a text is base64 data of a binary media type. The media type alone does
+// not prove it, because some servers send the extracted text of a PDF with the type of the PDF.
+func isBase64Data(media, text string) bool {
+	if !isBinary(media) || len(text) < minEncoded || strings.ContainsAny(strings.TrimSpace(text), " \t") {
 		return false
 	}
 	_, err := decodeBase64(text)
@@ -122,7 +122,7 @@ func describeBinary(value any) (changed bool) {
 			text, ok := one.(string)
 			if !ok {
 				changed = describeBinary(one) || changed
-			} else if isEncoded(media, text) {
+			} else if isBase64Data(media, text) {
 				v[key], changed = fmt.Sprintf("[%s, %d bytes]", media, base64.RawStdEncoding.DecodedLen(len(text))), true
 			}
 		}

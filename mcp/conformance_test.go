@@ -316,7 +316,7 @@ func useRest(ctx context.Context, m *Manager) error {
 	}
 	var resources struct{ Resources []struct{ URI string } }
 	var prompts struct{ Prompts []struct{ Name string } }
-	if conn.server.Resources != nil {
+	if conn.capabilities.Resources != nil {
 		if err := conn.session.call(ctx, "resources/list", nil, &resources); err != nil {
 			return err
 		}
@@ -326,7 +326,7 @@ func useRest(ctx context.Context, m *Manager) error {
 			return err
 		}
 	}
-	if conn.server.Prompts != nil {
+	if conn.capabilities.Prompts != nil {
 		if err := conn.session.call(ctx, "prompts/list", nil, &prompts); err != nil {
 			return err
 		}

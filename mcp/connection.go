@@ -20,33 +20,33 @@ import (
 // connection is one run of a server, from its start to its end: a session, and the requests that
 // eca sends over it.
 type connection struct {
-	m       *Manager
-	session *session
-	server  wire.ServerCapabilities
-	clean   func(string) string
-	slots   chan struct{} // limits the running calls
-	limit   time.Duration // how long the server may be silent during a call
+	m            *Manager
+	session      *session
+	capabilities wire.ServerCapabilities
+	clean        func(string) string
+	slots        chan struct{} // limits the running calls
+	silenceLimit time.Duration // how long the server may be silent during a call
 
 	listsChanged chan struct{} // signals that lists have to be fetched
 
 	ctx context.Context // ends with the run
 
 	mu    sync.Mutex // guards the fields below
-	stale list       // lists that have to be fetched
+	stale listSet    // lists that have to be fetched
 
 	toolsListed chan struct{} // closed when changed tools have been listed; nil if no tools have changed
 	calls       []*activeCall
-	pages       map[string]chan struct{} // pages that the user was asked to open, by id
+	openPages   map[string]chan struct{} // pages that the user was asked to open, by id
 }
 
-// reach starts a server or connects to it, and fetches what it offers. The text of an error can be
+// connectAndList starts a server or connects to it, and fetches what it offers. The text of an error can be
 // shown to the user.
-func (m *Manager) reach(ctx context.Context, s *server, c config.MCPServer, settings Settings) attempt {
-	ctx, cancel := limited(ctx, settings.Start)
+func (m *Manager) connectAndList(ctx context.Context, s *server, c config.MCPServer, settings Settings) startResult {
+	ctx, cancel := withTimeLimit(ctx, settings.Start)
 	defer cancel()
 	launch, err := m.deps.Resolve(ctx, s.name, c)
 	if err != nil {
-		return attempt{err: permanentError{err}}
+		return startResult{err: permanentError{err}}
 	}
 	clean := launch.Clean
 	launch.Clean = func(text string) string {
@@ -61,20 +61,20 @@ func (m *Manager) reach(ctx context.Context, s *server, c config.MCPServer, sett
 			Server: oneLine(strings.TrimSpace(info.ServerInfo.Name + " " + info.ServerInfo.Version)), Protocol: info.ProtocolVersion,
 			Instructions: shorten.Bytes(launch.Clean(info.Instructions), maxInstructions),
 		}
-		conn.server = info.Capabilities
+		conn.capabilities = info.Capabilities
 		if offer.Tools, offer.LeftOut, err = conn.listTools(ctx, s); err == nil {
 			m.listFirstPrompts(ctx, conn, s, offer)
-			conn.session.settle(ctx)
-			conn.watch(settings, launch.URL != "")
-			return attempt{conn: conn, offer: offer}
+			conn.session.awaitStream(ctx)
+			conn.pingRegularly(settings, launch.URL != "")
+			return startResult{conn: conn, offer: offer}
 		}
 		conn.close("its tools could not be listed")
 	}
 	err = startError(ctx, err, launch.Clean)
-	if ctx.Err() != nil && s.printed.Load() != nil {
-		err = fmt.Errorf("%w; %s", err, s.printedText())
+	if ctx.Err() != nil && s.strayOutput.Load() != nil {
+		err = fmt.Errorf("%w; %s", err, s.describeStrayOutput())
 	}
-	return attempt{err: err}
+	return startResult{err: err}
 }
 
 // promptsLimit is how long listing a server's prompts may delay its start.
@@ -83,15 +83,15 @@ const promptsLimit = 5 * time.Second
 // listFirstPrompts lists the prompts of a starting server, because clients request the slash commands
 // as soon as the server is running. If the prompts do not arrive in time, they are fetched later.
 func (m *Manager) listFirstPrompts(ctx context.Context, conn *connection, s *server, offer *Offer) {
-	if conn.server.Prompts != nil {
-		ctx, cancel := limited(ctx, promptsLimit)
+	if conn.capabilities.Prompts != nil {
+		ctx, cancel := withTimeLimit(ctx, promptsLimit)
 		defer cancel()
 		var err error
 		if offer.Prompts, err = conn.listPrompts(ctx, s); err != nil {
 			conn.markStale(promptsList)
 		}
 	}
-	if conn.server.Resources != nil {
+	if conn.capabilities.Resources != nil {
 		conn.markStale(resourcesList)
 	}
 }
@@ -128,7 +128,7 @@ func (m *Manager) open(ctx context.Context, s *server, l Launch, c config.MCPSer
 		return nil, nil, err
 	}
 	if c.ProtocolVersion == "" {
-		s.remember(info.ProtocolVersion)
+		s.saveVersion(info.ProtocolVersion)
 	}
 	if wire.IsModernProtocol(info.ProtocolVersion) {
 		conn.session.subscribe(m.deps.After)
@@ -140,7 +140,7 @@ func (m *Manager) newConnection(name string, t transport, l Launch, c config.MCP
 	s := newSession(context.WithoutCancel(m.ctx), t)
 	conn := &connection{
 		m: m, session: s, ctx: s.ctx, clean: l.Clean, listsChanged: make(chan struct{}, 1),
-		slots: make(chan struct{}, parallelCalls(c)), limit: callLimit(c),
+		slots: make(chan struct{}, parallelCalls(c)), silenceLimit: callLimit(c),
 	}
 	s.self = self{server: name, info: wire.Implementation{Name: "ECA", Version: m.deps.Version}, capabilities: m.capabilities()}
 	s.handlers, s.calls, s.onNotification, s.log = responder{m.deps}.handlers(), conn.activeCalls, conn.handleNotification, m.deps.Log.With("server", name)
@@ -192,20 +192,20 @@ func (c *connection) handleNotification(method string, params json.RawMessage) {
 	case wire.MethodNotificationResourcesListChanged:
 		c.markStale(resourcesList)
 	case string(wire.MethodNotificationElicitationComplete):
-		c.pageDone(params)
+		c.handlePageDone(params)
 	case "notifications/message":
-		var said struct {
+		var message struct {
 			Level string          `json:"level"`
 			Data  json.RawMessage `json:"data"`
 		}
-		_ = json.Unmarshal(params, &said) // an unreadable message counts as empty
-		c.session.log.Debug("MCP server says", "level", said.Level, "text", shorten.Bytes(c.clean(string(said.Data)), maxLogLine))
+		_ = json.Unmarshal(params, &message) // an unreadable message counts as empty
+		c.session.log.Debug("MCP server says", "level", message.Level, "text", shorten.Bytes(c.clean(string(message.Data)), maxLogLine))
 	}
 }
 
 // ping pings the server and ends the connection if the server is gone.
 func (c *connection) ping() {
-	ctx, cancel := context.WithTimeout(c.ctx, pingTime)
+	ctx, cancel := context.WithTimeout(c.ctx, pingTimeout)
 	defer cancel()
 	if c.session.modern() {
 		return // the newest version has no ping, and no connection that could be lost
@@ -222,9 +222,9 @@ func (c *connection) ping() {
 	}
 }
 
-// watch pings a remote server regularly, because eca would otherwise not notice that the server is
+// pingRegularly pings a remote server regularly, because eca would otherwise not notice that the server is
 // gone.
-func (c *connection) watch(settings Settings, remote bool) {
+func (c *connection) pingRegularly(settings Settings, remote bool) {
 	if !remote || settings.KeepAlive <= 0 {
 		return
 	}

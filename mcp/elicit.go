@@ -40,11 +40,11 @@ const (
 // maxTries limits how often the user is asked for one field.
 const maxTries = 5
 
-// maxAsked limits the bytes of a server's text in a question.
-const maxAsked = 4000
+// maxQuestionText limits the bytes of a server's text in a question.
+const maxQuestionText = 4000
 
-// elicited is the result of elicitation/create.
-type elicited struct {
+// elicitResult is the result of elicitation/create.
+type elicitResult struct {
 	Action  string          `json:"action"` // accept, decline or cancel
 	Content *map[string]any `json:"content,omitempty"`
 }
@@ -65,7 +65,7 @@ func (u responder) elicit(ctx context.Context, r ServerRequest) (any, error) {
 	case "", "form":
 		f, err = readForm(p.Schema)
 	case "url":
-		_, err = readPage(p.URL)
+		_, err = parsePage(p.URL)
 	default:
 		err = fmt.Errorf("the mode %.20q is not supported, only form and url", p.Mode)
 	}
@@ -74,7 +74,7 @@ func (u responder) elicit(ctx context.Context, r ServerRequest) (any, error) {
 	}
 	asker := u.asker()
 	if len(r.Calls) == 0 || asker == nil {
-		return elicited{Action: "decline"}, nil
+		return elicitResult{Action: "decline"}, nil
 	}
 	call := r.Calls[len(r.Calls)-1]
 	defer call.pauseTimer()()
@@ -83,7 +83,7 @@ func (u responder) elicit(ctx context.Context, r ServerRequest) (any, error) {
 	if p.Mode == "url" {
 		action, err = u.elicitPage(ctx, asker, r, call, p.pageRequest)
 	} else {
-		i := interview{asker: asker, server: r.Server, call: call, message: plain(p.Message, maxAsked)}
+		i := interview{asker: asker, server: r.Server, call: call, message: displayText(p.Message, maxQuestionText)}
 		content, action, err = i.fill(ctx, f)
 	}
 	if err != nil {
@@ -94,9 +94,9 @@ func (u responder) elicit(ctx context.Context, r ServerRequest) (any, error) {
 		action = "decline"
 	}
 	if action != "accept" || p.Mode == "url" {
-		return elicited{Action: action}, nil
+		return elicitResult{Action: action}, nil
 	}
-	return elicited{Action: action, Content: &content}, nil
+	return elicitResult{Action: action, Content: &content}, nil
 }
 
 // asker returns the Asker, or nil if there is no user to ask.
@@ -134,7 +134,7 @@ func (i interview) fill(ctx context.Context, f form) (content map[string]any, ac
 		} else if len(f.fields) > 1 {
 			head += fmt.Sprintf("(1 of %d) ", len(f.fields))
 		}
-		value, given, action, err := i.field(ctx, head, field)
+		value, given, action, err := i.askField(ctx, head, field)
 		if err != nil || action != "accept" {
 			return nil, action, err
 		}
@@ -154,10 +154,10 @@ func (i interview) decline() Option {
 	return Option{declineLabel, "Tell the server that you decline to answer"}
 }
 
-// field asks for one field until the answer is valid, up to maxTries times.
-func (i interview) field(ctx context.Context, head string, f field) (value any, given bool, action string, err error) {
+// askField asks for one field until the answer is valid, up to maxTries times.
+func (i interview) askField(ctx context.Context, head string, f field) (value any, given bool, action string, err error) {
 	text, wrong := head+f.describe(), ""
-	options, freeform := f.offers()
+	options, freeform := f.answerOptions()
 	for range maxTries {
 		answer, cancelled, err := i.ask(ctx, wrong+text, freeform, append(slices.Clone(options), i.decline())...)
 		switch {
@@ -168,7 +168,7 @@ func (i interview) field(ctx context.Context, head string, f field) (value any, 
 		case answer == emptyLabel && !f.required:
 			return nil, false, "accept", nil
 		}
-		if value, err = f.read(answer); err == nil {
+		if value, err = f.parseAnswer(answer); err == nil {
 			return value, true, "accept", nil
 		}
 		wrong = "This answer cannot be sent: " + err.Error() + ".\n\n"
@@ -182,26 +182,26 @@ func (i interview) ask(ctx context.Context, text string, freeform bool, options 
 
 // describe describes a field for the user.
 func (f field) describe() string {
-	name := plain(f.name, 200)
+	name := displayText(f.name, 200)
 	if f.title != "" {
-		name = plain(f.title, 200)
+		name = displayText(f.title, 200)
 	}
 	var b strings.Builder
 	b.WriteString("**" + name + "**")
-	if f.about != "" {
-		b.WriteString(": " + plain(f.about, maxAsked))
+	if f.description != "" {
+		b.WriteString(": " + displayText(f.description, maxQuestionText))
 	}
 	var notes []string
-	if f.kind == someField {
-		notes = append(notes, "any of "+plain(f.labels(), maxAsked)+", with commas between them")
+	if f.kind == multiChoiceField {
+		notes = append(notes, "any of "+displayText(f.labels(), maxQuestionText)+", with commas between them")
 	}
 	if f.kind == integerField {
 		notes = append(notes, "a whole number")
 	}
 	if f.format != "" {
-		notes = append(notes, "format: "+plain(f.format, 50))
+		notes = append(notes, "format: "+displayText(f.format, 50))
 	}
-	if limits := f.limits(); limits != "" {
+	if limits := f.describeLimits(); limits != "" {
 		notes = append(notes, limits)
 	}
 	if !f.required {
@@ -213,8 +213,8 @@ func (f field) describe() string {
 	return b.String()
 }
 
-// offers returns the answers to choose from. freeform means that the user may type another one.
-func (f field) offers() (options []Option, freeform bool) {
+// answerOptions returns the answers to choose from. freeform means that the user may type another one.
+func (f field) answerOptions() (options []Option, freeform bool) {
 	add := func(label string, preset bool) {
 		o := Option{Label: label}
 		if preset {
@@ -224,16 +224,16 @@ func (f field) offers() (options []Option, freeform bool) {
 	}
 	switch f.kind {
 	case yesNoField:
-		add("Yes", f.preset == true)
-		add("No", f.preset == false)
-	case oneField:
+		add("Yes", f.defaultValue == true)
+		add("No", f.defaultValue == false)
+	case choiceField:
 		for _, c := range f.choices {
-			add(plain(c.label, 200), f.preset == c.value)
+			add(displayText(c.label, 200), f.defaultValue == c.value)
 		}
 	default:
 		freeform = true
-		if f.preset != nil {
-			add(f.show(f.preset), true)
+		if f.defaultValue != nil {
+			add(f.show(f.defaultValue), true)
 		}
 	}
 	if !f.required {

@@ -36,14 +36,14 @@ type pageRequest struct {
 
 // page is an address that a server wants the user to open.
 type page struct {
-	address string
-	host    string
-	notes   []string // warnings for the user
+	address  string
+	host     string
+	warnings []string // warnings for the user
 }
 
-// readPage checks an address. It must be short enough to show in full, and of a kind that browsers
+// parsePage checks an address. It must be short enough to show in full, and of a kind that browsers
 // open.
-func readPage(address string) (page, error) {
+func parsePage(address string) (page, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
@@ -54,13 +54,13 @@ func readPage(address string) (page, error) {
 	p := page{address: u.String(), host: u.Host}
 	name := u.Hostname()
 	if strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) || strings.Contains(strings.ToLower(name), "xn--") {
-		p.notes = append(p.notes, "letters in the host name may look like others")
+		p.warnings = append(p.warnings, "letters in the host name may look like others")
 	}
 	if u.User != nil {
-		p.notes = append(p.notes, "the text before the @ is not the host")
+		p.warnings = append(p.warnings, "the text before the @ is not the host")
 	}
 	if u.Scheme == "http" && !localhost.Is(name) {
-		p.notes = append(p.notes, "the connection is not encrypted")
+		p.warnings = append(p.warnings, "the connection is not encrypted")
 	}
 	return p, nil
 }
@@ -68,13 +68,13 @@ func readPage(address string) (page, error) {
 // elicitPage asks the user to open a page. eca fetches or opens nothing before the user agrees, and
 // does not see what happens on the page.
 func (u responder) elicitPage(ctx context.Context, asker Asker, r ServerRequest, call ActiveCall, p pageRequest) (action string, err error) {
-	target, err := readPage(p.URL)
+	target, err := parsePage(p.URL)
 	if err != nil {
 		return "", err
 	}
 	text := fmt.Sprintf("The MCP server `%s` asks, for the call of %s:\n\n%s\n\nIt wants you to open a page at **%s**:\n\n%s",
-		r.Server, call.Tool, plain(p.Message, maxAsked), visible.Text(target.host), visible.Text(target.address))
-	for _, note := range target.notes {
+		r.Server, call.Tool, displayText(p.Message, maxQuestionText), visible.Text(target.host), visible.Text(target.address))
+	for _, note := range target.warnings {
 		text += "\n\nTake care: " + note + "."
 	}
 	options := []Option{
@@ -92,20 +92,20 @@ func (u responder) elicitPage(ctx context.Context, asker Asker, r ServerRequest,
 		case answer != openLabel:
 			return "decline", nil
 		}
-		failed := errors.New("there is no browser")
+		openErr := errors.New("there is no browser")
 		if u.deps.OpenURL != nil {
-			failed = u.deps.OpenURL(ctx, target.address)
+			openErr = u.deps.OpenURL(ctx, target.address)
 		}
-		if failed == nil {
+		if openErr == nil {
 			return "accept", nil
 		}
-		text, options = fmt.Sprintf("It could not be opened (%s).\n\n", failed.Error())+text, options[1:]
+		text, options = fmt.Sprintf("It could not be opened (%s).\n\n", openErr.Error())+text, options[1:]
 	}
 }
 
-// pagesWanted returns the pages that the user has to visit before the server carries out a request. They
-// are in the error with which the server refused the request; for other errors, pagesWanted returns nil.
-func pagesWanted(err error) []json.RawMessage {
+// requiredPages returns the pages that the user has to visit before the server carries out a request. They
+// are in the error with which the server refused the request; for other errors, requiredPages returns nil.
+func requiredPages(err error) []json.RawMessage {
 	var answer *answerError
 	if !errors.As(err, &answer) || answer.details.Code != wire.URL_ELICITATION_REQUIRED {
 		return nil
@@ -119,9 +119,9 @@ func pagesWanted(err error) []json.RawMessage {
 	return data.Elicitations
 }
 
-// visit has the user open the pages that a server requires for a call. It returns when the server
+// visitPages has the user open the pages that a server requires for a call. It returns when the server
 // or the user reports that the pages are done.
-func (c *connection) visit(ctx context.Context, call ActiveCall, wanted []json.RawMessage) error {
+func (c *connection) visitPages(ctx context.Context, call ActiveCall, wanted []json.RawMessage) error {
 	if c.session.handlers[string(wire.MethodElicitationCreate)] == nil {
 		return errors.New("the server wants the user to open a page first, and no user is available")
 	}
@@ -132,7 +132,7 @@ func (c *connection) visit(ctx context.Context, call ActiveCall, wanted []json.R
 		if err := json.Unmarshal(raw, &p); err != nil || p.Mode != "url" {
 			return errors.New("the server wants the user to do something that eca does not support")
 		}
-		target, err := readPage(p.URL)
+		target, err := parsePage(p.URL)
 		if err != nil {
 			return err
 		}
@@ -142,11 +142,11 @@ func (c *connection) visit(ctx context.Context, call ActiveCall, wanted []json.R
 			defer forget()
 			ids[p.ID] = done
 		}
-		result, failed := c.session.answer(ctx, string(wire.MethodElicitationCreate), raw)
-		if failed != nil {
-			return fmt.Errorf("the server wants the user to open a page at %s first, and the user could not be asked: %s", visible.Text(target.host), failed.Message)
+		result, answerErr := c.session.answer(ctx, string(wire.MethodElicitationCreate), raw)
+		if answerErr != nil {
+			return fmt.Errorf("the server wants the user to open a page at %s first, and the user could not be asked: %s", visible.Text(target.host), answerErr.Message)
 		}
-		var answer elicited
+		var answer elicitResult
 		if json.Unmarshal(result, &answer) != nil || answer.Action != "accept" {
 			return fmt.Errorf("the server wants the user to open a page at %s first, and the user did not", visible.Text(target.host))
 		}
@@ -200,21 +200,21 @@ func (c *connection) awaitPage(id string) (done <-chan struct{}, forget func()) 
 	ch := make(chan struct{})
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.pages == nil {
-		c.pages = map[string]chan struct{}{}
+	if c.openPages == nil {
+		c.openPages = map[string]chan struct{}{}
 	}
-	c.pages[id] = ch
+	c.openPages[id] = ch
 	return ch, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.pages[id] == ch {
-			delete(c.pages, id)
+		if c.openPages[id] == ch {
+			delete(c.openPages, id)
 		}
 	}
 }
 
-// pageDone records that the user has completed a page. It ignores pages that no call waits for.
-func (c *connection) pageDone(params json.RawMessage) {
+// handlePageDone records that the user has completed a page. It ignores pages that no call waits for.
+func (c *connection) handlePageDone(params json.RawMessage) {
 	var p struct {
 		ID string `json:"elicitationId"`
 	}
@@ -223,8 +223,8 @@ func (c *connection) pageDone(params json.RawMessage) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if done := c.pages[p.ID]; done != nil {
+	if done := c.openPages[p.ID]; done != nil {
 		close(done)
-		delete(c.pages, p.ID)
+		delete(c.openPages, p.ID)
 	}
 }

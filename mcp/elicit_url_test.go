@@ -96,8 +96,8 @@ func TestPages(t *testing.T) {
 		"https:///nowhere":                         "",
 		"https://x/" + strings.Repeat("a", maxURI): "",
 	} {
-		p, err := readPage(address)
-		got := strings.Join(append([]string{p.host}, p.notes...), ": ")
+		p, err := parsePage(address)
+		got := strings.Join(append([]string{p.host}, p.warnings...), ": ")
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%.50s: %q, %v, want %q", address, got, err, want)
 		}

@@ -31,27 +31,27 @@ const (
 
 // field is one member of the object.
 type field struct {
-	name     string
-	title    string
-	about    string
-	kind     fieldKind
-	required bool
-	preset   any // the default; nil without one
-	choices  []choice
+	name         string
+	title        string
+	description  string
+	kind         fieldKind
+	required     bool
+	defaultValue any // the default; nil without one
+	choices      []choice
 
-	least, most *float64 // limits of a number, a string's length in characters, or the number of choices
-	format      string   // of a string
+	minimum, maximum *float64 // limits of a number, a string's length in characters, or the number of choices
+	format           string   // of a string
 }
 
 type fieldKind string
 
 const (
-	textField    fieldKind = "text"
-	numberField  fieldKind = "number"
-	integerField fieldKind = "integer"
-	yesNoField   fieldKind = "boolean"
-	oneField     fieldKind = "one" // exactly one of the choices
-	someField    fieldKind = "some"
+	textField        fieldKind = "text"
+	numberField      fieldKind = "number"
+	integerField     fieldKind = "integer"
+	yesNoField       fieldKind = "boolean"
+	choiceField      fieldKind = "one" // exactly one of the choices
+	multiChoiceField fieldKind = "some"
 )
 
 // choice is a value with its label for the user.
@@ -59,25 +59,25 @@ type choice struct{ value, label string }
 
 // property is a field in the form of JSON Schema.
 type property struct {
-	Type        string    `json:"type"`
-	Title       string    `json:"title"`
-	Description string    `json:"description"`
-	Default     any       `json:"default"`
-	Enum        []string  `json:"enum"`
-	EnumNames   []string  `json:"enumNames"`
-	OneOf       []titled  `json:"oneOf"`
-	AnyOf       []titled  `json:"anyOf"`
-	MinLength   *float64  `json:"minLength"`
-	MaxLength   *float64  `json:"maxLength"`
-	Minimum     *float64  `json:"minimum"`
-	Maximum     *float64  `json:"maximum"`
-	MinItems    *float64  `json:"minItems"`
-	MaxItems    *float64  `json:"maxItems"`
-	Format      string    `json:"format"`
-	Items       *property `json:"items"`
+	Type        string        `json:"type"`
+	Title       string        `json:"title"`
+	Description string        `json:"description"`
+	Default     any           `json:"default"`
+	Enum        []string      `json:"enum"`
+	EnumNames   []string      `json:"enumNames"`
+	OneOf       []titledConst `json:"oneOf"`
+	AnyOf       []titledConst `json:"anyOf"`
+	MinLength   *float64      `json:"minLength"`
+	MaxLength   *float64      `json:"maxLength"`
+	Minimum     *float64      `json:"minimum"`
+	Maximum     *float64      `json:"maximum"`
+	MinItems    *float64      `json:"minItems"`
+	MaxItems    *float64      `json:"maxItems"`
+	Format      string        `json:"format"`
+	Items       *property     `json:"items"`
 }
 
-type titled struct {
+type titledConst struct {
 	Const string `json:"const"`
 	Title string `json:"title"`
 }
@@ -112,7 +112,7 @@ func readForm(raw json.RawMessage) (form, error) {
 		if err := json.Unmarshal(schema.Properties[name], &p); err != nil {
 			return form{}, fmt.Errorf("cannot read the property %.100q: %w", name, err)
 		}
-		f, err := p.field(name)
+		f, err := p.toField(name)
 		if err != nil {
 			return form{}, fmt.Errorf("the property %.100q %w", name, err)
 		}
@@ -141,19 +141,19 @@ func keysInOrder(object json.RawMessage) []string {
 	return out
 }
 
-func (p property) field(name string) (field, error) {
-	f := field{name: name, title: p.Title, about: p.Description, preset: p.Default, format: p.Format}
+func (p property) toField(name string) (field, error) {
+	f := field{name: name, title: p.Title, description: p.Description, defaultValue: p.Default, format: p.Format}
 	switch p.Type {
 	case "string":
-		f.kind, f.least, f.most = textField, p.MinLength, p.MaxLength
+		f.kind, f.minimum, f.maximum = textField, p.MinLength, p.MaxLength
 		f.choices = p.options()
 		if len(f.choices) > 0 {
-			f.kind = oneField
+			f.kind = choiceField
 		}
 	case "number":
-		f.kind, f.least, f.most = numberField, p.Minimum, p.Maximum
+		f.kind, f.minimum, f.maximum = numberField, p.Minimum, p.Maximum
 	case "integer":
-		f.kind, f.least, f.most = integerField, p.Minimum, p.Maximum
+		f.kind, f.minimum, f.maximum = integerField, p.Minimum, p.Maximum
 	case "boolean":
 		f.kind = yesNoField
 	case "array":
@@ -163,15 +163,15 @@ func (p property) field(name string) (field, error) {
 		if len(f.choices) == 0 {
 			return field{}, errors.New("is a list without values to choose from")
 		}
-		f.kind, f.least, f.most = someField, p.MinItems, p.MaxItems
+		f.kind, f.minimum, f.maximum = multiChoiceField, p.MinItems, p.MaxItems
 	default:
 		return field{}, fmt.Errorf("has the unsupported type %.50q", p.Type)
 	}
 	if len(f.choices) > maxChoices {
 		return field{}, fmt.Errorf("has more than %d choices", maxChoices)
 	}
-	if f.preset != nil && !f.accepts(f.preset) {
-		f.preset = nil // ignore an invalid default
+	if f.defaultValue != nil && !f.accepts(f.defaultValue) {
+		f.defaultValue = nil // ignore an invalid default
 	}
 	return f, nil
 }
@@ -205,7 +205,7 @@ func (f field) accepts(value any) bool {
 	case float64:
 		return (f.kind == numberField || f.kind == integerField && v == math.Trunc(v)) && f.checkRange(v) == nil
 	case string:
-		if f.kind == oneField {
+		if f.kind == choiceField {
 			return slices.ContainsFunc(f.choices, func(c choice) bool { return c.value == v })
 		}
 		return f.kind == textField && f.checkText(v) == nil
@@ -215,13 +215,13 @@ func (f field) accepts(value any) bool {
 				return false
 			}
 		}
-		return f.kind == someField && f.checkRange(float64(len(v))) == nil
+		return f.kind == multiChoiceField && f.checkRange(float64(len(v))) == nil
 	}
 	return false
 }
 
-// read parses the user's answer; the error explains what is wrong with it.
-func (f field) read(answer string) (any, error) {
+// parseAnswer parses the user's answer; the error explains what is wrong with it.
+func (f field) parseAnswer(answer string) (any, error) {
 	answer = strings.TrimSpace(answer)
 	switch f.kind {
 	case yesNoField:
@@ -241,9 +241,9 @@ func (f field) read(answer string) (any, error) {
 			return nil, fmt.Errorf("%q is not a whole number", shorten.Bytes(answer, 100))
 		}
 		return n, f.checkRange(n)
-	case oneField:
+	case choiceField:
 		return f.choose(answer)
-	case someField:
+	case multiChoiceField:
 		return f.chooseSome(answer)
 	}
 	return answer, f.checkText(answer)
@@ -291,23 +291,23 @@ func (f field) labels() string {
 
 // checkRange checks a number against the limits.
 func (f field) checkRange(n float64) error {
-	if f.least != nil && n < *f.least || f.most != nil && n > *f.most {
-		return fmt.Errorf("it must be %s", f.limits())
+	if f.minimum != nil && n < *f.minimum || f.maximum != nil && n > *f.maximum {
+		return fmt.Errorf("it must be %s", f.describeLimits())
 	}
 	return nil
 }
 
-// limits describes the limits of a field, if it has any.
-func (f field) limits() string {
-	what := map[fieldKind]string{textField: " characters", someField: " of them"}[f.kind]
+// describeLimits describes the limits of a field, if it has any.
+func (f field) describeLimits() string {
+	what := map[fieldKind]string{textField: " characters", multiChoiceField: " of them"}[f.kind]
 	show := func(n *float64) string { return strconv.FormatFloat(*n, 'f', -1, 64) }
 	switch {
-	case f.least != nil && f.most != nil:
-		return show(f.least) + " to " + show(f.most) + what
-	case f.least != nil:
-		return "at least " + show(f.least) + what
-	case f.most != nil:
-		return "at most " + show(f.most) + what
+	case f.minimum != nil && f.maximum != nil:
+		return show(f.minimum) + " to " + show(f.maximum) + what
+	case f.minimum != nil:
+		return "at least " + show(f.minimum) + what
+	case f.maximum != nil:
+		return "at most " + show(f.maximum) + what
 	}
 	return ""
 }
@@ -343,7 +343,7 @@ func (f field) checkText(text string) error {
 	return nil
 }
 
-// plain returns a server's text, shortened, with invalid UTF-8 removed and hidden characters escaped.
-func plain(text string, limit int) string {
+// displayText returns a server's text, shortened, with invalid UTF-8 removed and hidden characters escaped.
+func displayText(text string, limit int) string {
 	return shorten.Bytes(visible.Text(strings.ToValidUTF8(text, "")), limit)
 }

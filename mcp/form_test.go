@@ -45,7 +45,7 @@ func TestFieldRead(t *testing.T) {
 		{`{"type":"array","items":{"type":"string","enum":["a","b"]},"minItems":1}`, " b , a,b", []string{"b", "a"}},
 		{`{"type":"array","items":{"type":"string","enum":["a","b"]},"minItems":1}`, ",", "!at least 1 of them"},
 	} {
-		got, err := readField(t, c.schema).read(c.answer)
+		got, err := readField(t, c.schema).parseAnswer(c.answer)
 		if text, ok := c.want.(string); ok && strings.HasPrefix(text, "!") {
 			if err == nil || !strings.Contains(err.Error(), text[1:]) {
 				t.Errorf("%s, %q: %v, %v", c.schema, c.answer, got, err)
@@ -67,7 +67,7 @@ func TestReadForm(t *testing.T) {
 	for _, field := range f.fields {
 		names = append(names, field.name)
 	}
-	if !slices.Equal(names, []string{"z", "a", "m"}) || !f.fields[0].required || f.fields[1].preset != nil || f.fields[2].preset != true {
+	if !slices.Equal(names, []string{"z", "a", "m"}) || !f.fields[0].required || f.fields[1].defaultValue != nil || f.fields[2].defaultValue != true {
 		t.Errorf("%+v", f)
 	}
 	for schema, why := range map[string]string{
@@ -95,8 +95,8 @@ func FuzzForm(f *testing.F) {
 		}
 		for _, field := range form.fields {
 			_ = field.describe()
-			field.offers()
-			value, err := field.read(answer)
+			field.answerOptions()
+			value, err := field.parseAnswer(answer)
 			if err != nil {
 				continue
 			}

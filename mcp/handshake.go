@@ -21,7 +21,7 @@ func (s *session) olderHandshake(ctx context.Context, version string) (*wire.Ini
 	if err != nil {
 		return nil, err
 	}
-	return info, s.initialized(ctx, info)
+	return info, s.completeHandshake(ctx, info)
 }
 
 // initialize sends the request of the older handshake.
@@ -39,9 +39,9 @@ func (s *session) initialize(ctx context.Context, version string) (*wire.Initial
 	return &info, nil
 }
 
-// initialized completes the older handshake. eca uses the version that the server names, even if it is
+// completeHandshake completes the older handshake. eca uses the version that the server names, even if it is
 // newer than the version that eca offered.
-func (s *session) initialized(ctx context.Context, info *wire.InitializeResult) error {
+func (s *session) completeHandshake(ctx context.Context, info *wire.InitializeResult) error {
 	s.setVersion(info.ProtocolVersion)
 	if err := s.notify(ctx, string(wire.MethodNotificationInitialized), nil); err != nil {
 		return s.causeOr(err)
@@ -120,14 +120,14 @@ func supportedVersions(err error) []string {
 	return data.Supported
 }
 
-// settle waits until the stream for unsolicited messages is open, since servers may use it to
+// awaitStream waits until the stream for unsolicited messages is open, since servers may use it to
 // request data that they need for their first answer. The wait is short because some servers never
 // confirm the stream.
-func (s *session) settle(ctx context.Context) {
+func (s *session) awaitStream(ctx context.Context) {
 	if s.listening == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	ctx, cancel := context.WithTimeout(ctx, streamWait)
 	defer cancel()
 	select {
 	case <-s.listening:
@@ -136,7 +136,7 @@ func (s *session) settle(ctx context.Context) {
 	}
 }
 
-const settleTime = time.Second
+const streamWait = time.Second
 
 // subscribe requests the notifications of a server without a handshake. The server answers this
 // request only when it stops sending notifications, so subscribe then requests them again.
@@ -148,9 +148,9 @@ func (s *session) subscribe(after func(time.Duration) (<-chan time.Time, func())
 			if answered(err) {
 				return // it has no notifications
 			}
-			again, giveUp := after(listenAgain)
+			due, giveUp := after(resubscribeDelay)
 			select {
-			case <-again:
+			case <-due:
 			case <-s.ctx.Done():
 				giveUp()
 				return
@@ -159,5 +159,5 @@ func (s *session) subscribe(after func(time.Duration) (<-chan time.Time, func())
 	})
 }
 
-// listenAgain is the wait before the next subscription.
-const listenAgain = 5 * time.Second
+// resubscribeDelay is the wait before the next subscription.
+const resubscribeDelay = 5 * time.Second

@@ -39,12 +39,12 @@ func httpAttempts(streamable, sse func() transport, limits handshakeLimits, know
 	case known.older():
 		return []httpAttempt{older, newest, oldest}
 	}
-	probe, again := newest, newest
-	probe.limit, again.retryOnly = limits.remote, true
+	probe, retry := newest, newest
+	probe.limit, retry.retryOnly = limits.remote, true
 	if known.version != "" {
 		probe.limit = limits.stuck
 	}
-	return []httpAttempt{probe, older, again, oldest}
+	return []httpAttempt{probe, older, retry, oldest}
 }
 
 // openHTTP connects to a remote server with the first attempt that succeeds.
@@ -58,53 +58,53 @@ func (m *Manager) openHTTP(ctx context.Context, s *server, l Launch, c config.MC
 	list := httpAttempts(
 		func() transport { return &streamable{client: client, address: l.URL, log: log} },
 		func() transport { return &olderHTTP{client: client, address: address, log: log} },
-		m.handshakeLimits, s.recall(c), c.ProtocolVersion,
+		m.handshakeLimits, s.lastHandshake(c), c.ProtocolVersion,
 	)
-	var reason error // the error to return: of the first attempt with an older version, if there is one
-	again := false   // whether to try the newest version again
-	for _, w := range list {
-		if w.retryOnly && !again {
+	var firstErr error   // the error to return: of the first attempt with an older version, if there is one
+	retryNewest := false // whether to try the newest version again
+	for _, attempt := range list {
+		if attempt.retryOnly && !retryNewest {
 			continue
 		}
-		conn, info, err := m.tryOnce(ctx, s.name, w, l, c)
+		conn, info, err := m.tryOnce(ctx, s.name, attempt, l, c)
 		if err == nil {
 			return conn, info, nil
 		}
-		log.Debug("a way to reach an MCP server failed", "version", w.version, "err", l.Clean(err.Error()))
-		again = again || errors.Is(err, errTimeout) || slices.Contains(supportedVersions(err), newestVersion)
+		log.Debug("an attempt to connect to an MCP server failed", "version", attempt.version, "err", l.Clean(err.Error()))
+		retryNewest = retryNewest || errors.Is(err, errTimeout) || slices.Contains(supportedVersions(err), newestVersion)
 		switch {
 		case ctx.Err() != nil || errors.Is(err, errUnauthorized) || noCommonVersion(err):
 			return nil, nil, err
-		case w.version == newestVersion && len(list) > 1: // an older server may answer any request
+		case attempt.version == newestVersion && len(list) > 1: // an older server may answer any request
 			continue
-		case reason == nil:
-			reason = err
+		case firstErr == nil:
+			firstErr = err
 		}
-		if !refuses(err) {
-			return nil, nil, reason
+		if !canTryNext(err) {
+			return nil, nil, firstErr
 		}
 	}
-	return nil, nil, reason
+	return nil, nil, firstErr
 }
 
 // tryOnce makes one attempt to connect.
-func (m *Manager) tryOnce(ctx context.Context, name string, w httpAttempt, l Launch, c config.MCPServer) (*connection, *wire.InitializeResult, error) {
-	if w.limit > 0 {
-		limited, cancel := context.WithTimeoutCause(ctx, w.limit, errTimeout)
+func (m *Manager) tryOnce(ctx context.Context, name string, attempt httpAttempt, l Launch, c config.MCPServer) (*connection, *wire.InitializeResult, error) {
+	if attempt.limit > 0 {
+		limited, cancel := context.WithTimeoutCause(ctx, attempt.limit, errTimeout)
 		defer cancel()
 		ctx = limited
 	}
-	conn := m.newConnection(name, w.transport(), l, c)
+	conn := m.newConnection(name, attempt.transport(), l, c)
 	err := conn.session.start(ctx)
 	var info *wire.InitializeResult
 	switch {
 	case err != nil:
-	case w.version == newestVersion && c.ProtocolVersion == "":
+	case attempt.version == newestVersion && c.ProtocolVersion == "":
 		if info, err = conn.session.discover(ctx, nil); err == nil {
 			conn.session.setVersion(newestVersion)
 		}
 	default:
-		info, err = conn.session.performHandshake(ctx, w.version)
+		info, err = conn.session.performHandshake(ctx, attempt.version)
 	}
 	if err == nil {
 		return conn, info, nil
@@ -116,9 +116,9 @@ func (m *Manager) tryOnce(ctx context.Context, name string, w httpAttempt, l Lau
 	return nil, nil, err
 }
 
-// refuses reports whether an error may come from a server that does not know the request, so that
-// another attempt can succeed.
-func refuses(err error) bool {
+// canTryNext reports whether another attempt can succeed: an error may mean that the server does not
+// know the request.
+func canTryNext(err error) bool {
 	var status *statusError
 	return answered(err) || errors.As(err, &status) && status.status < http.StatusInternalServerError
 }

@@ -34,7 +34,7 @@ type ActiveCall struct {
 
 	taskID     string                  // id of the task that the call became
 	pauseTimer func() (release func()) // stops the timer of the call
-	samples    *samples
+	samples    *sampleCounter
 }
 
 const (
@@ -89,11 +89,11 @@ func (s *session) answerInBackground(e envelope) {
 }
 
 // answer computes the answer to a request of the server.
-func (s *session) answer(ctx context.Context, method string, params json.RawMessage) (result json.RawMessage, failed *jsonrpc.Error) {
+func (s *session) answer(ctx context.Context, method string, params json.RawMessage) (result json.RawMessage, answerErr *jsonrpc.Error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error("bug in eca, please report it", "what", p, "method", method, "stack", string(debug.Stack()))
-			failed = jsonrpc.Errorf(jsonrpc.CodeInternal, "internal error")
+			answerErr = jsonrpc.Errorf(jsonrpc.CodeInternal, "internal error")
 		}
 	}()
 	if method == string(wire.MethodPing) {
@@ -160,9 +160,9 @@ func (s *session) answerInputRequests(ctx context.Context, w inputRequest) (map[
 	responses := map[string]json.RawMessage{}
 	for id, r := range w.Requests {
 		work.Go(func() {
-			result, failed := s.answer(ctx, r.Method, r.Params)
-			if failed != nil {
-				cancel(fmt.Errorf("cannot answer the server's request %s: %s", shorten.Bytes(r.Method, 100), failed.Message))
+			result, answerErr := s.answer(ctx, r.Method, r.Params)
+			if answerErr != nil {
+				cancel(fmt.Errorf("cannot answer the server's request %s: %s", shorten.Bytes(r.Method, 100), answerErr.Message))
 				return
 			}
 			mu.Lock()

@@ -17,7 +17,7 @@ func newTestConnection(t *testing.T) (*connection, *line) {
 	s, l := newLine(t, nil)
 	return &connection{
 		session: s, ctx: s.ctx, clean: func(text string) string { return text },
-		slots: make(chan struct{}, parallelCalls(config.MCPServer{})), limit: callLimit(config.MCPServer{}),
+		slots: make(chan struct{}, parallelCalls(config.MCPServer{})), silenceLimit: callLimit(config.MCPServer{}),
 	}, l
 }
 

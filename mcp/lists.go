@@ -7,18 +7,18 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// list is a set of the three lists that a server can change while it runs.
-type list uint8
+// listSet is a set of lists that a server can change while it runs.
+type listSet uint8
 
 const (
-	toolsList list = 1 << iota
+	toolsList listSet = 1 << iota
 	promptsList
 	resourcesList
 )
 
 // markStale records that lists have to be fetched again, and wakes the server's supervisor. It never
 // waits.
-func (c *connection) markStale(which list) {
+func (c *connection) markStale(which listSet) {
 	c.mu.Lock()
 	c.stale |= which
 	if which&toolsList != 0 && c.toolsListed == nil {
@@ -32,7 +32,7 @@ func (c *connection) markStale(which list) {
 }
 
 // takeStale returns the lists to fetch and clears the marks.
-func (c *connection) takeStale() list {
+func (c *connection) takeStale() listSet {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	which := c.stale
@@ -76,9 +76,9 @@ func (m *Manager) AwaitTools(ctx context.Context) {
 	}
 }
 
-// pages fetches a list page by page. It calls take with each page; take returns the cursor of the next
+// fetchPages fetches a list page by page. It calls take with each page; take returns the cursor of the next
 // page, or an empty cursor after the last one.
-func pages[P any, C ~string](ctx context.Context, c *connection, method wire.MCPMethod, take func(*P) C) error {
+func fetchPages[P any, C ~string](ctx context.Context, c *connection, method wire.MCPMethod, take func(*P) C) error {
 	params := map[string]any{}
 	for range maxPages {
 		page := new(P)
@@ -94,10 +94,10 @@ func pages[P any, C ~string](ctx context.Context, c *connection, method wire.MCP
 	return nil
 }
 
-// refreshed is the result of fetching lists.
-type refreshed struct {
+// fetchedLists is the result of fetching lists.
+type fetchedLists struct {
 	conn      *connection
-	which     list // the lists that arrived
+	which     listSet // the lists that arrived
 	tools     []*Tool
 	leftOut   []string
 	prompts   []Prompt
@@ -107,16 +107,16 @@ type refreshed struct {
 
 // refresh fetches the lists of a server that may have changed.
 func (s *server) refresh(c *connection) {
-	ch, which := make(chan refreshed, 1), c.takeStale()
+	ch, which := make(chan fetchedLists, 1), c.takeStale()
 	s.refreshing = ch
 	limit := s.m.currentSettings().Start
 	go func() {
-		out := refreshed{conn: c}
-		ask := func(l list, name string, get func(context.Context) error) {
+		out := fetchedLists{conn: c}
+		fetch := func(l listSet, name string, get func(context.Context) error) {
 			if which&l == 0 {
 				return
 			}
-			ctx, cancel := limited(s.ctx, limit)
+			ctx, cancel := withTimeLimit(s.ctx, limit)
 			defer cancel()
 			var err error
 			if bug := s.recoverPanic(func() { err = get(ctx) }); bug != nil {
@@ -128,15 +128,15 @@ func (s *server) refresh(c *connection) {
 			}
 			out.which |= l
 		}
-		ask(toolsList, "tools", func(ctx context.Context) (err error) { out.tools, out.leftOut, err = c.listTools(ctx, s); return })
-		ask(promptsList, "prompts", func(ctx context.Context) (err error) { out.prompts, err = c.listPrompts(ctx, s); return })
-		ask(resourcesList, "resources", func(ctx context.Context) (err error) { out.resources, err = c.listResources(ctx, s); return })
+		fetch(toolsList, "tools", func(ctx context.Context) (err error) { out.tools, out.leftOut, err = c.listTools(ctx, s); return })
+		fetch(promptsList, "prompts", func(ctx context.Context) (err error) { out.prompts, err = c.listPrompts(ctx, s); return })
+		fetch(resourcesList, "resources", func(ctx context.Context) (err error) { out.resources, err = c.listResources(ctx, s); return })
 		ch <- out
 	}()
 }
 
 // storeLists stores the fetched lists.
-func (s *server) storeLists(r refreshed) {
+func (s *server) storeLists(r fetchedLists) {
 	if r.conn != s.conn { // from an earlier connection
 		return
 	}

@@ -26,7 +26,7 @@ type Manager struct {
 	closed   bool
 	settings Settings
 	servers  map[string]*server
-	leaving  sync.WaitGroup // servers that are being removed
+	closing  sync.WaitGroup // servers that are being removed, and connections that are being closed
 
 	statusChanged chan struct{} // closed and replaced at each status change
 	version       uint64        // increases with each status change
@@ -63,7 +63,7 @@ func (m *Manager) Apply(settings Settings, servers map[string]config.MCPServer) 
 	for name, s := range m.servers {
 		if _, ok := servers[name]; !ok {
 			delete(m.servers, name)
-			m.leaving.Go(s.remove)
+			m.closing.Go(s.remove)
 			changed = true
 		}
 	}
@@ -230,5 +230,5 @@ func (m *Manager) Close() {
 	for _, s := range servers {
 		<-s.done
 	}
-	m.leaving.Wait()
+	m.closing.Wait()
 }

@@ -31,7 +31,7 @@ var errStuck = errors.New("it read two requests and answered neither")
 
 // handshake records which protocol version worked last for a server.
 type handshake struct {
-	of      config.MCPServer // the configuration with which it worked
+	config  config.MCPServer // the configuration with which it worked
 	version string           // empty means unknown
 }
 
@@ -39,11 +39,11 @@ type handshake struct {
 // is tried first.
 func (h handshake) older() bool { return h.version != "" && !wire.IsModernProtocol(h.version) }
 
-// recall returns the last successful handshake of a server, if its configuration is still the same.
+// lastHandshake returns the last successful handshake of a server, if its configuration is still the same.
 // Only one goroutine, that of the current start, uses it.
-func (s *server) recall(c config.MCPServer) handshake {
-	if s.opening.handshake == nil || !reflect.DeepEqual(s.opening.handshake.of, c) {
-		s.opening.handshake = &handshake{of: c}
+func (s *server) lastHandshake(c config.MCPServer) handshake {
+	if s.opening.handshake == nil || !reflect.DeepEqual(s.opening.handshake.config, c) {
+		s.opening.handshake = &handshake{config: c}
 		if s.m.deps.LastVersion != nil {
 			s.opening.handshake.version = s.m.deps.LastVersion(s.name, c)
 		}
@@ -51,24 +51,24 @@ func (s *server) recall(c config.MCPServer) handshake {
 	return *s.opening.handshake
 }
 
-// remember stores the version that a server used.
-func (s *server) remember(version string) {
+// saveVersion stores the version that a server used.
+func (s *server) saveVersion(version string) {
 	s.opening.handshake.version = version
 	if s.m.deps.SaveVersion != nil {
-		s.m.deps.SaveVersion(s.name, s.opening.handshake.of, version)
+		s.m.deps.SaveVersion(s.name, s.opening.handshake.config, version)
 	}
 }
 
 // openProgram starts a program and performs the handshake. If the program exited or hung after the
 // request server/discover, openProgram starts it once more and uses the older handshake.
 func (m *Manager) openProgram(ctx context.Context, s *server, l Launch, c config.MCPServer) (*connection, *wire.InitializeResult, error) {
-	known := s.recall(c)
+	known := s.lastHandshake(c)
 	older := known.older()
 	for {
 		transport := newStdio(l, m.deps.Children, m.deps.Log.With("server", s.name))
 		transport.server = s.name
-		transport.printed = &s.printed
-		s.printed.Store(nil)
+		transport.strayOutput = &s.strayOutput
+		s.strayOutput.Store(nil)
 		conn := m.newConnection(s.name, transport, l, c)
 		var info *wire.InitializeResult
 		err := conn.session.start(ctx)
@@ -116,8 +116,8 @@ func (s *session) performHandshake(ctx context.Context, version string) (*wire.I
 	return info, err
 }
 
-// negotiated is the outcome of one handshake request.
-type negotiated struct {
+// handshakeResult is the outcome of one handshake request.
+type handshakeResult struct {
 	info *wire.InitializeResult
 	err  error
 }
@@ -125,81 +125,80 @@ type negotiated struct {
 // negotiate sends server/discover to a program. It sends the older handshake when the program refuses
 // this request, or reads it and stays silent for a while.
 //
-// unread reports whether the program still has to read a request (left), if the system can tell
-// (known). Until the program has read the request, it counts as starting, and its time to answer has
-// not begun.
-func (s *session) negotiate(ctx context.Context, limits handshakeLimits, known handshake, unread func() (left, known bool)) (*wire.InitializeResult, error) {
+// unread reports whether a request is still unread (pending), if the system can tell (known). The
+// program's time to answer begins when it has read the request; until then, it counts as starting.
+func (s *session) negotiate(ctx context.Context, limits handshakeLimits, known handshake, unread func() (pending, known bool)) (*wire.InitializeResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ask := func(request func(context.Context) (*wire.InitializeResult, error)) <-chan negotiated {
-		answer := make(chan negotiated, 1)
+	ask := func(request func(context.Context) (*wire.InitializeResult, error)) <-chan handshakeResult {
+		answer := make(chan handshakeResult, 1)
 		if !s.background(func() {
 			info, err := request(ctx)
-			answer <- negotiated{info, err}
+			answer <- handshakeResult{info, err}
 		}) {
-			answer <- negotiated{err: context.Cause(s.ctx)}
+			answer <- handshakeResult{err: context.Cause(s.ctx)}
 		}
 		return answer
 	}
-	greet := func(ctx context.Context) (*wire.InitializeResult, error) { return s.initialize(ctx, "") }
+	initialize := func(ctx context.Context) (*wire.InitializeResult, error) { return s.initialize(ctx, "") }
 	requestSent := make(chan struct{})
 	sent := sync.OnceFunc(func() { close(requestSent) })
 	discover := func(ctx context.Context) (*wire.InitializeResult, error) { return s.discover(ctx, sent) }
-	discovered, greeted := ask(discover), (<-chan negotiated)(nil)
-	var refused error          // the error of the older handshake
+	discoverResult, initResult := ask(discover), (<-chan handshakeResult)(nil)
+	var initErr error          // the error of the older handshake
 	var starting, hasRead bool // whether the program is known to be starting, or to have read the request
-	patience := limits.probe
+	readTimeout := limits.probe
 	if known.version != "" {
-		patience = limits.stuck
+		readTimeout = limits.stuck
 	}
-	wait := time.NewTimer(patience)
+	wait := time.NewTimer(readTimeout)
 	wait.Stop() // stopped until the request has been sent
 	defer wait.Stop()
 	for {
 		select {
 		case <-requestSent:
 			requestSent = nil
-			wait.Reset(patience)
-		case d := <-discovered:
+			wait.Reset(readTimeout)
+		case d := <-discoverResult:
 			if d.err == nil {
 				s.setVersion(newestVersion)
 				return d.info, nil
 			}
-			discovered = nil
+			discoverResult = nil
 			switch {
 			case s.ctx.Err() != nil || ctx.Err() != nil:
 				return nil, d.err
-			case refused != nil:
-				return nil, refused
+			case initErr != nil:
+				return nil, initErr
 			case noCommonVersion(d.err):
 				return nil, d.err
-			case greeted == nil:
-				greeted = ask(greet)
+			case initResult == nil:
+				initResult = ask(initialize)
 				wait.Reset(limits.stuck)
 			}
-		case g := <-greeted:
+		case g := <-initResult:
 			if g.err == nil {
-				return g.info, s.initialized(ctx, g.info)
+				return g.info, s.completeHandshake(ctx, g.info)
 			}
-			if discovered == nil || s.ctx.Err() != nil || ctx.Err() != nil {
+			if discoverResult == nil || s.ctx.Err() != nil || ctx.Err() != nil {
 				return nil, g.err
 			}
-			greeted, refused = nil, g.err
+			initResult, initErr = nil, g.err
 			wait.Reset(limits.stuck)
 		case <-wait.C:
-			if refused != nil {
-				return nil, refused
+			if initErr != nil {
+				return nil, initErr
 			}
-			if greeted == nil {
-				left, sure := unread()
-				if sure && (left || starting) { // the program's time to answer begins when it has read the request
-					starting = left
-					wait.Reset(patience)
+			if initResult == nil {
+				pending, sure := unread()
+				if sure && (pending || starting) { // the program's time to answer begins when it has read the request
+					starting = pending
+					wait.Reset(readTimeout)
 					continue
 				}
 				hasRead = sure
-				greeted = ask(greet)
-			} else if discovered != nil && hasRead {
+				initResult = ask(initialize)
+			} else if discoverResult != nil && hasRead {
 				return nil, errStuck
 			}
 			wait.Reset(limits.stuck)

@@ -45,7 +45,7 @@ func (t *olderHTTP) start(life context.Context, receive func(envelope), lost fun
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode >= http.StatusBadRequest || media != sse.ContentType {
 		defer resp.Body.Close()
-		return (&streamable{}).refused(envelope{}, resp, "")
+		return (&streamable{}).handleRefusal(envelope{}, resp, "")
 	}
 	events := newEvents(resp.Body)
 	first, err := events.Next()
@@ -105,7 +105,7 @@ func (t *olderHTTP) send(ctx context.Context, e envelope) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= http.StatusBadRequest {
-		return (&streamable{receive: t.receive}).refused(e, resp, "")
+		return (&streamable{receive: t.receive}).handleRefusal(e, resp, "")
 	}
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRefusal))
 	return nil

@@ -94,7 +94,7 @@ func (w *workload) bounded(schema, value any, depth int) bool {
 	for keyword, member := range s {
 		switch keyword {
 		case "$ref":
-			target, ok := w.find(member)
+			target, ok := w.resolveRef(member)
 			if !ok || !w.bounded(target, value, depth+1) {
 				return false
 			}
@@ -105,7 +105,7 @@ func (w *workload) bounded(schema, value any, depth int) bool {
 				return false
 			}
 		case "allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies":
-			if !w.all(parts(member), []any{value}, depth) {
+			if !w.allBounded(childValues(member), []any{value}, depth) {
 				return false
 			}
 		case "properties":
@@ -117,7 +117,7 @@ func (w *workload) bounded(schema, value any, depth int) bool {
 				}
 			}
 		case "patternProperties", "prefixItems":
-			if !w.all(parts(member), parts(value), depth) {
+			if !w.allBounded(childValues(member), childValues(value), depth) {
 				return false
 			}
 		case "additionalProperties", "unevaluatedProperties", "propertyNames", "items", "additionalItems", "unevaluatedItems", "contains":
@@ -125,7 +125,7 @@ func (w *workload) bounded(schema, value any, depth int) bool {
 			if several, ok := member.([]any); ok {
 				list = several
 			}
-			if !w.all(list, parts(value), depth) {
+			if !w.allBounded(list, childValues(value), depth) {
 				return false
 			}
 		}
@@ -133,8 +133,8 @@ func (w *workload) bounded(schema, value any, depth int) bool {
 	return true
 }
 
-// find resolves a reference within the schema.
-func (w *workload) find(ref any) (any, bool) {
+// resolveRef resolves a reference within the schema.
+func (w *workload) resolveRef(ref any) (any, bool) {
 	text, ok := ref.(string)
 	pointer, local := strings.CutPrefix(text, "#")
 	if !ok || !local || pointer != "" && pointer[0] != '/' {
@@ -161,8 +161,8 @@ func (w *workload) find(ref any) (any, bool) {
 	return at, true
 }
 
-// all reports whether bounded holds for each combination of the schemas and values.
-func (w *workload) all(schemas, values []any, depth int) bool {
+// allBounded reports whether bounded holds for each combination of the schemas and values.
+func (w *workload) allBounded(schemas, values []any, depth int) bool {
 	for _, schema := range schemas {
 		for _, value := range values {
 			if !w.bounded(schema, value, depth+1) {
@@ -173,8 +173,8 @@ func (w *workload) all(schemas, values []any, depth int) bool {
 	return true
 }
 
-// parts returns the members of an object or a list.
-func parts(value any) []any {
+// childValues returns the members of an object or a list.
+func childValues(value any) []any {
 	switch v := value.(type) {
 	case []any:
 		return v

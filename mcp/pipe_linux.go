@@ -2,8 +2,8 @@ package mcp
 
 import "golang.org/x/sys/unix"
 
-// pipeHolds reports whether a pipe contains unread data (left), if that can be determined (known).
-func pipeHolds(fd uintptr) (left, known bool) {
+// pipeHasData reports whether a pipe contains unread data (pending), if that can be determined (known).
+func pipeHasData(fd uintptr) (pending, known bool) {
 	n, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
 	return n > 0, err == nil
 }

@@ -2,5 +2,5 @@
 
 package mcp
 
-// pipeHolds cannot be determined on this system.
-func pipeHolds(uintptr) (left, known bool) { return false, false }
+// pipeHasData cannot be determined on this system.
+func pipeHasData(uintptr) (pending, known bool) { return false, false }

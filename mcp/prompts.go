@@ -22,8 +22,8 @@ type Prompt struct {
 	Description  string
 	Arguments    []Argument
 
-	serverName    string   // the name that the server uses
-	sentArguments []string // the names that the server uses for the arguments
+	nameOnServer      string   // the name that the server uses
+	argumentsOnServer []string // the names that the server uses for the arguments
 }
 
 // Argument is an argument of a prompt. Arguments have the order in which the server declares them.
@@ -81,11 +81,11 @@ func (m *Manager) promptParams(server, name string, args map[string]string) map[
 		if p.Server != server || p.Name != name {
 			continue
 		}
-		name = p.serverName
+		name = p.nameOnServer
 		for i, a := range p.Arguments {
 			if value, given := sent[a.Name]; given {
 				delete(sent, a.Name)
-				sent[p.sentArguments[i]] = value
+				sent[p.argumentsOnServer[i]] = value
 			}
 		}
 		break
@@ -111,7 +111,7 @@ func promptMessages(raw json.RawMessage, clean func(string) string) ([]event.Sai
 		if m.Role == wire.RoleAssistant {
 			role = event.SaidByModel
 		}
-		got := contents(m.Content)
+		got := convertContent(m.Content)
 		got.images = slices.DeleteFunc(got.images, func(i event.Image) bool { return !acceptedImage(i.MediaType) })
 		text := clean(strings.Join(got.texts, "\n"))
 		if size += len(text); size > maxPromptText {
@@ -137,21 +137,21 @@ func (m *Manager) ask(ctx context.Context, name string, request func(context.Con
 	if !ok {
 		return errors.New("there is no such MCP server")
 	}
-	for again := true; ; again = false {
+	for mayRetry := true; ; mayRetry = false {
 		conn, err := s.connection(ctx)
 		if err != nil {
 			return err
 		}
-		asking, cancel := conn.during(ctx)
-		err = request(asking, conn)
-		cause := context.Cause(asking)
+		callCtx, cancel := conn.withCallLimit(ctx)
+		err = request(callCtx, conn)
+		cause := context.Cause(callCtx)
 		cancel()
 		switch {
 		case err == nil:
 			return nil
 		case cause != nil:
 			return cause
-		case errors.Is(err, errSessionLost) && again:
+		case errors.Is(err, errSessionLost) && mayRetry:
 			conn.session.cancel(errSessionLost)
 		case errors.Is(err, errUnauthorized):
 			conn.session.cancel(err)
@@ -167,11 +167,11 @@ func (c *connection) get(ctx context.Context, method wire.MCPMethod, params any)
 	return c.session.ask(ctx, request{method: string(method), params: params})
 }
 
-// during returns a context that also ends with the connection, and after the call time limit.
-func (c *connection) during(ctx context.Context) (context.Context, context.CancelFunc) {
+// withCallLimit returns a context that also ends with the connection, and after the call time limit.
+func (c *connection) withCallLimit(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(c.ctx, func() { cancel(c.cause()) })
-	limited, end := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("%w: the server said nothing for %s", errTimeout, c.limit))
+	limited, end := context.WithTimeoutCause(ctx, c.silenceLimit, fmt.Errorf("%w: the server said nothing for %s", errTimeout, c.silenceLimit))
 	return limited, func() {
 		end()
 		stop()
@@ -181,20 +181,20 @@ func (c *connection) during(ctx context.Context) (context.Context, context.Cance
 
 // listPrompts fetches all prompts of the server.
 func (c *connection) listPrompts(ctx context.Context, s *server) ([]Prompt, error) {
-	if c.server.Prompts == nil {
+	if c.capabilities.Prompts == nil {
 		return nil, nil
 	}
 	var out []Prompt
-	err := pages(ctx, c, wire.MethodPromptsList, func(page *wire.ListPromptsResult) wire.Cursor {
+	err := fetchPages(ctx, c, wire.MethodPromptsList, func(page *wire.ListPromptsResult) wire.Cursor {
 		for _, p := range page.Prompts {
 			if p.Name == "" || len(p.Name) > maxToolName || len(p.Arguments) > maxPromptArguments || len(out) == maxPrompts {
 				s.m.deps.Log.Warn("omitting a prompt of an MCP server", "server", s.name, "prompt", shorten.Bytes(p.Name, 100))
 				continue
 			}
-			prompt := Prompt{Server: s.name, Name: oneLine(p.Name), serverName: p.Name, Description: c.short(cmp.Or(p.Description, p.Title))}
+			prompt := Prompt{Server: s.name, Name: oneLine(p.Name), nameOnServer: p.Name, Description: c.shortText(cmp.Or(p.Description, p.Title))}
 			for _, a := range p.Arguments {
-				prompt.sentArguments = append(prompt.sentArguments, a.Name)
-				prompt.Arguments = append(prompt.Arguments, Argument{Name: shorten.Bytes(oneLine(a.Name), maxToolName), Description: c.short(cmp.Or(a.Description, a.Title)), Required: a.Required})
+				prompt.argumentsOnServer = append(prompt.argumentsOnServer, a.Name)
+				prompt.Arguments = append(prompt.Arguments, Argument{Name: shorten.Bytes(oneLine(a.Name), maxToolName), Description: c.shortText(cmp.Or(a.Description, a.Title)), Required: a.Required})
 			}
 			out = append(out, prompt)
 		}
@@ -203,5 +203,5 @@ func (c *connection) listPrompts(ctx context.Context, s *server) ([]Prompt, erro
 	return out, err
 }
 
-// short shortens a server's text for a list.
-func (c *connection) short(text string) string { return shorten.Bytes(c.clean(text), maxShort) }
+// shortText shortens a server's text for a list.
+func (c *connection) shortText(text string) string { return shorten.Bytes(c.clean(text), maxShort) }

@@ -69,7 +69,7 @@ func (m *Manager) ReadResource(ctx context.Context, server, uri string) ([]event
 func resourceBlock(part wire.ResourceContents, uri string, clean func(string) string) event.Block {
 	switch part := part.(type) {
 	case wire.TextResourceContents:
-		if isEncoded(part.MIMEType, part.Text) {
+		if isBase64Data(part.MIMEType, part.Text) {
 			return resourceBlock(wire.BlobResourceContents{URI: part.URI, MIMEType: part.MIMEType, Blob: part.Text}, uri, clean)
 		}
 		return event.Block{Label: cmp.Or(part.URI, uri), Text: clean(part.Text)}
@@ -102,11 +102,11 @@ func isText(media string) bool {
 
 // listResources fetches all resources of the server.
 func (c *connection) listResources(ctx context.Context, s *server) ([]Resource, error) {
-	if c.server.Resources == nil {
+	if c.capabilities.Resources == nil {
 		return nil, nil
 	}
 	var out []Resource
-	err := pages(ctx, c, wire.MethodResourcesList, func(page *wire.ListResourcesResult) wire.Cursor {
+	err := fetchPages(ctx, c, wire.MethodResourcesList, func(page *wire.ListResourcesResult) wire.Cursor {
 		for _, r := range page.Resources {
 			if r.URI == "" || oneLine(r.URI) != r.URI || len(r.URI) > maxURI || len(out) == maxResources {
 				s.m.deps.Log.Warn("omitting a resource of an MCP server", "server", s.name, "resource", shorten.Bytes(r.URI, 100))
@@ -114,7 +114,7 @@ func (c *connection) listResources(ctx context.Context, s *server) ([]Resource, 
 			}
 			out = append(out, Resource{
 				Server: s.name, URI: r.URI, Name: shorten.Bytes(oneLine(cmp.Or(r.Title, r.Name, r.URI)), maxToolName),
-				Description: c.short(r.Description), MediaType: shorten.Bytes(oneLine(r.MIMEType), maxToolName),
+				Description: c.shortText(r.Description), MediaType: shorten.Bytes(oneLine(r.MIMEType), maxToolName),
 			})
 		}
 		return page.NextCursor

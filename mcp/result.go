@@ -14,8 +14,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// result converts a server's result of a tool call for the model.
-func result(raw json.RawMessage, schema *outputSchema) (tools.Result, error) {
+// convertResult converts a server's result of a tool call for the model.
+func convertResult(raw json.RawMessage, schema *outputSchema) (tools.Result, error) {
 	var r struct {
 		Content    []json.RawMessage `json:"content"`
 		Structured json.RawMessage   `json:"structuredContent"`
@@ -24,9 +24,9 @@ func result(raw json.RawMessage, schema *outputSchema) (tools.Result, error) {
 	if err := decode(raw, &r); err != nil {
 		return tools.Result{}, err
 	}
-	got := contents(r.Content...)
+	got := convertContent(r.Content...)
 	out := tools.Result{Failed: r.IsError, Outputs: got.texts, Images: got.images}
-	if data := string(r.Structured); data != "" && data != "null" && !repeatsStructured(r.Structured, got.ownTexts) {
+	if data := string(r.Structured); data != "" && data != "null" && !repeatsStructured(r.Structured, got.serverTexts) {
 		out.Outputs = append(out.Outputs, withoutBinary(r.Structured))
 	}
 	if len(out.Outputs) == 0 {
@@ -43,15 +43,15 @@ func result(raw json.RawMessage, schema *outputSchema) (tools.Result, error) {
 
 // content is the content of a server's message in the form that a model gets.
 type content struct {
-	texts    []string // binary data is described in words
-	images   []event.Image
-	ownTexts []string // the server's own texts
+	texts       []string // binary data is described in words
+	images      []event.Image
+	serverTexts []string // the server's own texts
 }
 
-// contents converts content items for a model.
-func contents(list ...json.RawMessage) (out content) {
-	add := func(text string) { out.texts = append(out.texts, visible.Text(text)) }
-	binary := func(what, media, data string) {
+// convertContent converts content items for a model.
+func convertContent(list ...json.RawMessage) (out content) {
+	add := func(addText string) { out.texts = append(out.texts, visible.Text(addText)) }
+	addBinary := func(what, media, data string) {
 		raw, err := decodeBase64(data)
 		switch {
 		case err != nil:
@@ -65,15 +65,15 @@ func contents(list ...json.RawMessage) (out content) {
 			add(fmt.Sprintf("[%s, %d bytes: not text]", what, len(raw)))
 		}
 	}
-	text := func(text string) {
-		out.ownTexts = append(out.ownTexts, text)
-		rest, urls := cutDataURLs(text)
+	addText := func(addText string) {
+		out.serverTexts = append(out.serverTexts, addText)
+		rest, urls := cutDataURLs(addText)
 		if strings.TrimSpace(rest) != "" || len(urls) == 0 {
 			add(rest)
 		}
 		for _, u := range urls {
 			if strings.TrimSpace(rest) == "" {
-				binary("data "+u.media, u.media, u.data)
+				addBinary("data "+u.media, u.media, u.data)
 			} else if raw, err := decodeBase64(u.data); err == nil && strings.HasPrefix(u.media, "image/") {
 				out.images = append(out.images, event.Image{MediaType: u.media, Data: raw}) // the text describes it
 			}
@@ -87,18 +87,18 @@ func contents(list ...json.RawMessage) (out content) {
 		}
 		switch c := content.(type) {
 		case wire.TextContent:
-			text(c.Text)
+			addText(c.Text)
 		case wire.ImageContent:
-			binary("image "+c.MIMEType, cmp.Or(c.MIMEType, "image/*"), c.Data)
+			addBinary("image "+c.MIMEType, cmp.Or(c.MIMEType, "image/*"), c.Data)
 		case wire.AudioContent:
-			binary("audio "+c.MIMEType, "audio/*", c.Data)
+			addBinary("audio "+c.MIMEType, "audio/*", c.Data)
 		case wire.ResourceLink:
-			add(reference(c))
+			add(describeLink(c))
 		case wire.EmbeddedResource:
 			switch res := c.Resource.(type) {
 			case wire.TextResourceContents:
-				if isEncoded(res.MIMEType, res.Text) {
-					binary(fmt.Sprintf("resource %s (%s)", res.URI, res.MIMEType), res.MIMEType, res.Text)
+				if isBase64Data(res.MIMEType, res.Text) {
+					addBinary(fmt.Sprintf("resource %s (%s)", res.URI, res.MIMEType), res.MIMEType, res.Text)
 					continue
 				}
 				add("[resource " + res.URI + "]\n" + res.Text)
@@ -107,7 +107,7 @@ func contents(list ...json.RawMessage) (out content) {
 				if strings.HasPrefix(res.MIMEType, "image/") {
 					what = "image " + res.MIMEType + " " + res.URI
 				}
-				binary(what, res.MIMEType, res.Blob)
+				addBinary(what, res.MIMEType, res.Blob)
 			}
 		default:
 			add(fmt.Sprintf("[unsupported content: %T]", c))
@@ -116,8 +116,8 @@ func contents(list ...json.RawMessage) (out content) {
 	return out
 }
 
-// reference describes a resource that the server refers to but did not send.
-func reference(l wire.ResourceLink) string {
+// describeLink describes a resource to which the server only refers.
+func describeLink(l wire.ResourceLink) string {
 	text := fmt.Sprintf("[resource %s: %s", l.URI, l.Name)
 	if l.Description != "" {
 		text += ", " + l.Description

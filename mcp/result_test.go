@@ -39,7 +39,7 @@ func TestStructuredContentOnce(t *testing.T) {
 			content = append(content, map[string]string{"type": "text", "text": text})
 		}
 		raw, _ := json.Marshal(map[string]any{"content": content, "structuredContent": json.RawMessage(c.structured)})
-		res, err := result(raw, nil)
+		res, err := convertResult(raw, nil)
 		want := len(c.texts)
 		if c.added {
 			want++
@@ -73,7 +73,7 @@ func TestBinaryIsNotText(t *testing.T) {
 		"structured":            {`{"content":[],"structuredContent":{"files":[{` + image + `,"data":"` + png + `","n":9007199254740993}]}}`, `{"files":[{"data":"[image/png, 33 bytes]","mimeType":"image/png","n":9007199254740993}]}`, 0},
 		"structured data URL":   {`{"content":[],"structuredContent":{"icon":"data:image/png;base64,` + png + `"}}`, `{"icon":"[data image/png, 33 bytes]"}`, 0},
 	} {
-		res, err := result(json.RawMessage(c.result), nil)
+		res, err := convertResult(json.RawMessage(c.result), nil)
 		got := strings.Join(res.Outputs, "\n")
 		if err != nil || !strings.Contains(got, c.want) || strings.Contains(got, "iVBOR") || len(res.Images) != c.images {
 			t.Errorf("%s: %q, %d images, %v", name, got, len(res.Images), err)
@@ -84,7 +84,7 @@ func TestBinaryIsNotText(t *testing.T) {
 		"an SVG":            `{"content":[{"type":"resource","resource":{"uri":"a:b","mimeType":"image/svg+xml","text":"It says hello to you."}}]}`,
 		"a text":            `{"content":[{"type":"text","text":"It says hello to you."}]}`,
 	} {
-		if res, err := result(json.RawMessage(result1), nil); err != nil || !strings.Contains(strings.Join(res.Outputs, ""), "It says hello to you.") {
+		if res, err := convertResult(json.RawMessage(result1), nil); err != nil || !strings.Contains(strings.Join(res.Outputs, ""), "It says hello to you.") {
 			t.Errorf("%s: %q, %v", name, res.Outputs, err)
 		}
 	}
@@ -98,7 +98,7 @@ func TestMalformedResults(t *testing.T) {
 		`[]`:                           "the value must be an object, not an array",
 		`{"content"`:                   "invalid JSON at byte 10",
 	} {
-		if _, err := result(json.RawMessage(raw), nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := convertResult(json.RawMessage(raw), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", raw, err)
 		}
 	}
@@ -117,14 +117,14 @@ func TestResultsMatchTheirSchema(t *testing.T) {
 		`{"temperature":1,"tree":{"children":[{"children":[1]}]}}`: "/$defs/node",
 		`null`: "sent no structured content",
 	} {
-		res, err := result(json.RawMessage(`{"content":[{"type":"text","text":"it is warm"}],"structuredContent":`+structured+`}`), newOutputSchema(json.RawMessage(schema)))
+		res, err := convertResult(json.RawMessage(`{"content":[{"type":"text","text":"it is warm"}],"structuredContent":`+structured+`}`), newOutputSchema(json.RawMessage(schema)))
 		got := strings.Join(res.Outputs, "\n")
 		if err != nil || res.Failed != (want != "") || !strings.Contains(got, want) || !strings.Contains(got, "it is warm") {
 			t.Errorf("%s: %q, failed: %v, %v", structured, got, res.Failed, err)
 		}
 	}
 	// A failed result needs no structured content.
-	res, err := result(json.RawMessage(`{"content":[{"type":"text","text":"no"}],"isError":true}`), newOutputSchema(json.RawMessage(schema)))
+	res, err := convertResult(json.RawMessage(`{"content":[{"type":"text","text":"no"}],"isError":true}`), newOutputSchema(json.RawMessage(schema)))
 	if err != nil || len(res.Outputs) != 1 || !res.Failed {
 		t.Errorf("%+v, %v", res, err)
 	}

@@ -99,7 +99,7 @@ func (u responder) allowSample(ctx context.Context, asker Asker, server string, 
 	answer, cancelled, err := asker.Ask(ctx, Question{
 		ChatID: call.ChatID, CallID: call.CallID,
 		Text: fmt.Sprintf("The MCP server `%s` wants to ask the model %s, at your cost, for the call of %s (up to %d tokens). It says:\n\n%s",
-			server, call.Model, call.Tool, request.MaxOutput, shownSample(request)),
+			server, call.Model, call.Tool, request.MaxOutput, formatSample(request)),
 		Options: []Option{
 			{allowLabel, "The model answers this request"},
 			{allowCallLabel, fmt.Sprintf("Also the server's later requests during this call, up to %d", maxSamples)},
@@ -199,11 +199,11 @@ func sampleParts(raw json.RawMessage) ([]llm.Part, error) {
 	return out, nil
 }
 
-// shownSample formats a request for the user.
-func shownSample(r llm.Request) string {
+// formatSample formats a request for the user.
+func formatSample(r llm.Request) string {
 	var b strings.Builder
 	line := func(who, text string) {
-		b.WriteString("> " + who + ": " + strings.ReplaceAll(plain(text, maxSampleText), "\n", "\n> ") + "\n>\n")
+		b.WriteString("> " + who + ": " + strings.ReplaceAll(displayText(text, maxSampleText), "\n", "\n> ") + "\n>\n")
 	}
 	if r.System != "" {
 		line("instructions", r.System)

@@ -24,8 +24,8 @@ type server struct {
 	cancel     context.CancelFunc
 	done       chan struct{} // closed when the server has ended completely
 
-	status  atomic.Pointer[Status] // read by any goroutine
-	printed atomic.Pointer[string] // output of a starting program that is not a message; nil if it printed none
+	status      atomic.Pointer[Status] // read by any goroutine
+	strayOutput atomic.Pointer[string] // output of a starting program that is not a message; nil if it printed none
 
 	mu       sync.Mutex // guards commands
 	commands []func()
@@ -43,13 +43,13 @@ type server struct {
 	startAfterStop bool
 	waiting        []chan<- connectResult
 
-	refreshing   <-chan refreshed // the running refresh of lists
-	refreshPause <-chan time.Time // fires when lists may be fetched again; nil if they may be
+	refreshing   <-chan fetchedLists // the running refresh of lists
+	refreshPause <-chan time.Time    // fires when lists may be fetched again; nil if they may be
 }
 
 // opening is the current start, if any, and the handshake that worked in earlier ones.
 type opening struct {
-	result    <-chan attempt // while starting; also while stopping, until the start has given up
+	result    <-chan startResult // while starting; also while stopping, until the start has given up
 	giveUp    context.CancelFunc
 	handshake *handshake // used by the current attempt; nil before the first
 }
@@ -62,8 +62,8 @@ type backoff struct {
 	since    time.Time        // start of the current run
 }
 
-// attempt is the outcome of a start.
-type attempt struct {
+// startResult is the outcome of a start.
+type startResult struct {
 	conn  *connection
 	offer *Offer
 	err   error
@@ -131,7 +131,7 @@ func (s *server) remove() {
 
 func (s *server) run() {
 	defer close(s.done)
-	defer s.end()
+	defer s.cleanUp()
 	for {
 		var lost <-chan struct{}
 		var listsChanged <-chan struct{}
@@ -154,7 +154,7 @@ func (s *server) run() {
 			s.connectionLost(s.conn, s.conn.cause())
 		case <-s.closed:
 			s.closed = nil
-			s.stopped()
+			s.finishStop()
 		case <-s.backoff.due:
 			s.backoff.due = nil
 			s.beginStart()
@@ -170,8 +170,8 @@ func (s *server) run() {
 	}
 }
 
-// end stops everything that is still running.
-func (s *server) end() {
+// cleanUp stops everything that is still running.
+func (s *server) cleanUp() {
 	s.backoff.cancel()
 	s.opening.giveUp()
 	if s.opening.result != nil {
@@ -188,7 +188,7 @@ func (s *server) end() {
 	if s.refreshing != nil {
 		<-s.refreshing
 	}
-	s.answer(connectResult{err: s.unreachable(s.endReason())})
+	s.replyToWaiting(connectResult{err: s.unreachable(s.endReason())})
 }
 
 // endReason returns why the server is removed.
@@ -199,8 +199,8 @@ func (s *server) endReason() string {
 	return "it is no longer configured"
 }
 
-// set changes the state and publishes it.
-func (s *server) set(next State, reason string) {
+// setState changes the state and publishes it.
+func (s *server) setState(next State, reason string) {
 	s.state, s.reason = s.state.moveTo(next), reason
 	s.publish()
 }
@@ -241,7 +241,7 @@ func (s *server) start() {
 func (s *server) beginStart() {
 	s.backoff.cancel()
 	s.backoff.due = nil
-	s.set(Starting, "")
+	s.setState(Starting, "")
 	if !s.awaitingBegin {
 		s.connectInBackground()
 	}
@@ -251,13 +251,13 @@ func (s *server) beginStart() {
 func (s *server) connectInBackground() {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.opening.giveUp = cancel
-	ch := make(chan attempt, 1)
+	ch := make(chan startResult, 1)
 	s.opening.result = ch
 	settings, c := s.m.currentSettings(), s.config
 	go func() {
-		var a attempt
-		if err := s.recoverPanic(func() { a = s.m.reach(ctx, s, c, settings) }); err != nil {
-			a = attempt{err: permanentError{err}}
+		var a startResult
+		if err := s.recoverPanic(func() { a = s.m.connectAndList(ctx, s, c, settings) }); err != nil {
+			a = startResult{err: permanentError{err}}
 		}
 		ch <- a
 	}()
@@ -277,10 +277,10 @@ func (s *server) recoverPanic(do func()) (err error) {
 }
 
 // finishStart handles the outcome of a start.
-func (s *server) finishStart(a attempt) {
+func (s *server) finishStart(a startResult) {
 	if s.state != Starting { // it was stopped in the meantime
 		if a.conn == nil {
-			s.stopped()
+			s.finishStop()
 			return
 		}
 		s.closeInBackground(a.conn, "it was stopped during its start")
@@ -297,8 +297,8 @@ func (s *server) finishStart(a attempt) {
 		}
 	}
 	s.conn, s.offer, s.backoff.since = a.conn, a.offer, s.m.deps.Now()
-	s.set(Running, "")
-	s.answer(connectResult{conn: a.conn})
+	s.setState(Running, "")
+	s.replyToWaiting(connectResult{conn: a.conn})
 }
 
 // connectionLost handles the end of a running server.
@@ -307,7 +307,7 @@ func (s *server) connectionLost(c *connection, cause error) {
 		s.backoff.restarts = 0
 	}
 	s.conn = nil
-	s.m.leaving.Go(func() { c.close("it failed") })
+	s.m.closing.Go(func() { c.close("it failed") })
 	s.fail(cause)
 }
 
@@ -325,7 +325,7 @@ func (s *server) fail(err error) {
 	s.m.deps.Log.Log(s.ctx, level, FailedMessage, "server", s.name, "reason", reason)
 	var permanent permanentError
 	next := Failed
-	switch wait, more := pause(s.backoff.restarts); {
+	switch wait, more := restartDelay(s.backoff.restarts); {
 	case errors.Is(err, errUnauthorized):
 		next, s.offer = NeedsLogin, nil
 	case errors.As(err, &permanent) || !s.shouldRun || !more:
@@ -334,12 +334,12 @@ func (s *server) fail(err error) {
 		s.backoff.restarts++
 		s.backoff.due, s.backoff.cancel = s.m.deps.After(wait)
 	}
-	s.set(next, reason)
-	s.answer(connectResult{err: s.unreachable(reason)})
+	s.setState(next, reason)
+	s.replyToWaiting(connectResult{err: s.unreachable(reason)})
 }
 
-// answer sends the outcome of a start to the calls that wait for the connection.
-func (s *server) answer(r connectResult) {
+// replyToWaiting sends the outcome of a start to the calls that wait for the connection.
+func (s *server) replyToWaiting(r connectResult) {
 	for _, w := range s.waiting {
 		w <- r
 	}
@@ -361,28 +361,28 @@ func (s *server) shutDown(why string) {
 	s.offer = nil
 	switch s.state {
 	case Starting:
-		s.set(Stopping, "")
+		s.setState(Stopping, "")
 		if s.opening.result == nil {
-			s.stopped() // the start had not begun
+			s.finishStop() // the start had not begun
 			return
 		}
 		s.opening.giveUp()
 	case Running:
-		s.set(Stopping, "")
+		s.setState(Stopping, "")
 		conn := s.conn
 		s.conn = nil
 		s.closeInBackground(conn, why)
 	case Failed, NeedsLogin:
-		s.set(s.idleState(), "")
+		s.setState(s.idleState(), "")
 	case Disabled, Stopped:
 		if s.state != s.idleState() {
-			s.set(s.idleState(), "")
+			s.setState(s.idleState(), "")
 		} else {
 			s.publish()
 		}
 	case Stopping:
 	}
-	s.answer(connectResult{err: s.unreachable(why)})
+	s.replyToWaiting(connectResult{err: s.unreachable(why)})
 }
 
 // idleState returns the idle state of the server.
@@ -402,8 +402,8 @@ func (s *server) closeInBackground(c *connection, why string) {
 	}()
 }
 
-func (s *server) stopped() {
-	s.set(s.idleState(), "")
+func (s *server) finishStop() {
+	s.setState(s.idleState(), "")
 	if s.startAfterStop {
 		s.startAfterStop = false
 		s.beginStart()

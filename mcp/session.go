@@ -34,11 +34,11 @@ type session struct {
 	pending  jsonrpc.Pending
 	incoming jsonrpc.Running // requests of the server
 
-	mu            sync.Mutex // guards the fields below
-	closed        bool
-	version       string                  // of the protocol; empty until negotiated
-	reports       map[string]func(string) // receivers of progress, by token
-	unsentAnswers int                     // answers to the server, including refusals, that have not been sent
+	mu                sync.Mutex // guards the fields below
+	closed            bool
+	version           string                  // of the protocol; empty until negotiated
+	progressReceivers map[string]func(string) // receivers of progress, by token
+	unsentAnswers     int                     // answers to the server, including refusals, that have not been sent
 }
 
 // self is the description of eca that servers get.
@@ -61,7 +61,7 @@ type request struct {
 }
 
 func newSession(ctx context.Context, t transport) *session {
-	s := &session{transport: t, reports: map[string]func(string){}}
+	s := &session{transport: t, progressReceivers: map[string]func(string){}}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	return s
 }
@@ -157,7 +157,7 @@ func (s *session) exchange(ctx context.Context, r request, inputs map[string]jso
 	id, answer := s.pending.Add()
 	defer s.pending.Forget(id)
 	if r.progress != nil {
-		s.report(ctx, id, r.progress)
+		s.registerProgress(ctx, id, r.progress)
 	}
 	params, err := s.encode(r, id, inputs)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *session) exchange(ctx context.Context, r request, inputs map[string]jso
 	for {
 		select {
 		case a := <-answer:
-			return a.Result, answerOf(a)
+			return a.Result, answerErr(a)
 		case err := <-sent:
 			sent = nil
 			switch {
@@ -186,14 +186,14 @@ func (s *session) exchange(ctx context.Context, r request, inputs map[string]jso
 				}
 			case ctx.Err() != nil:
 				giveUp()
-				s.withdraw(ctx, r.method, id)
+				s.notifyCancelled(ctx, r.method, id)
 				return nil, ctx.Err()
 			default:
 				return answerOr(answer, s.causeOr(err))
 			}
 		case <-ctx.Done():
 			giveUp() // stop sending
-			s.withdraw(ctx, r.method, id)
+			s.notifyCancelled(ctx, r.method, id)
 			return nil, ctx.Err()
 		case <-s.ctx.Done():
 			return answerOr(answer, context.Cause(s.ctx))
@@ -205,24 +205,24 @@ func (s *session) exchange(ctx context.Context, r request, inputs map[string]jso
 func answerOr(answer <-chan jsonrpc.Message, err error) (json.RawMessage, error) {
 	select {
 	case a := <-answer:
-		return a.Result, answerOf(a)
+		return a.Result, answerErr(a)
 	default:
 		return nil, err
 	}
 }
 
-func answerOf(e jsonrpc.Message) error {
+func answerErr(e jsonrpc.Message) error {
 	if e.Error != nil {
 		return &answerError{e.Error}
 	}
 	return nil
 }
 
-// report delivers progress until ctx ends.
-func (s *session) report(ctx context.Context, token string, progress func(string)) {
+// registerProgress delivers progress until ctx ends.
+func (s *session) registerProgress(ctx context.Context, token string, progress func(string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.reports[token] = func(text string) {
+	s.progressReceivers[token] = func(text string) {
 		if ctx.Err() == nil {
 			progress(text)
 		}
@@ -230,7 +230,7 @@ func (s *session) report(ctx context.Context, token string, progress func(string
 	context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.reports, token)
+		delete(s.progressReceivers, token)
 	})
 }
 
@@ -286,15 +286,15 @@ func (s *session) notify(ctx context.Context, method string, params any) error {
 	return s.causeOr(s.transport.send(ctx, out))
 }
 
-// withdraw notifies the server that a request was abandoned. It runs in the background, so
+// notifyCancelled notifies the server that a request was abandoned. It runs in the background, so
 // that the caller does not wait.
-func (s *session) withdraw(ctx context.Context, method, id string) {
+func (s *session) notifyCancelled(ctx context.Context, method, id string) {
 	if method == string(wire.MethodInitialize) || method == string(wire.MethodServerDiscover) {
 		return // initialize must not be cancelled, and older servers do not know server/discover
 	}
 	reason := context.Cause(ctx).Error()
 	s.background(func() {
-		ctx, cancel := context.WithTimeout(s.ctx, pingTime)
+		ctx, cancel := context.WithTimeout(s.ctx, pingTimeout)
 		defer cancel()
 		err := s.notify(ctx, string(wire.MethodNotificationCancelled), map[string]any{"requestId": json.Number(id), "reason": reason})
 		if err != nil {
@@ -309,7 +309,7 @@ func (s *session) handleMessage(e envelope) {
 	case e.isRequest():
 		s.answerInBackground(e)
 	case e.Method == string(wire.MethodNotificationProgress):
-		s.reportProgress(e.Params)
+		s.handleProgress(e.Params)
 	case e.Method == string(wire.MethodNotificationCancelled):
 		s.handleCancelled(e.Params)
 	case e.isNotification():
@@ -319,8 +319,8 @@ func (s *session) handleMessage(e envelope) {
 	}
 }
 
-// reportProgress passes on a progress report.
-func (s *session) reportProgress(params json.RawMessage) {
+// handleProgress passes on a progress report.
+func (s *session) handleProgress(params json.RawMessage) {
 	var p struct {
 		Token    json.RawMessage `json:"progressToken"`
 		Progress json.Number     `json:"progress"`
@@ -331,7 +331,7 @@ func (s *session) reportProgress(params json.RawMessage) {
 		return
 	}
 	s.mu.Lock()
-	progress := s.reports[idKey(p.Token)]
+	progress := s.progressReceivers[idKey(p.Token)]
 	s.mu.Unlock()
 	if progress == nil {
 		return
@@ -345,5 +345,5 @@ func (s *session) reportProgress(params json.RawMessage) {
 	progress(p.Message)
 }
 
-// pingTime limits how long a ping, and the notification of a cancellation, may take.
-const pingTime = 5 * time.Second
+// pingTimeout limits how long a ping, and the notification of a cancellation, may take.
+const pingTimeout = 5 * time.Second

@@ -56,8 +56,8 @@ const (
 	stableAfter     = time.Minute // a server that ran this long may use all restarts again
 )
 
-// pause returns the delay before the next restart; false means that there are no more restarts.
-func pause(restarts int) (time.Duration, bool) {
+// restartDelay returns the delay before the next restart; false means that there are no more restarts.
+func restartDelay(restarts int) (time.Duration, bool) {
 	if restarts >= maxRestarts {
 		return 0, false
 	}

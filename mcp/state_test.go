@@ -47,7 +47,7 @@ func TestTransitions(t *testing.T) {
 func TestPause(t *testing.T) {
 	var got []time.Duration
 	for n := 0; ; n++ {
-		d, ok := pause(n)
+		d, ok := restartDelay(n)
 		if !ok {
 			break
 		}

@@ -27,20 +27,20 @@ type stdio struct {
 	launch   Launch
 	children *proc.Pool
 	log      *slog.Logger
-	stderr   *stderr
+	stderr   *stderrLog
 	receive  func(envelope)
 
 	proc *lineproc.Process // nil until it has started
 	work sync.WaitGroup
 
-	printed *atomic.Pointer[string] // the first line that is not a message, if it came before all messages
+	strayOutput *atomic.Pointer[string] // the first line that is not a message, if it came before all messages
 
 	gotMessage bool // only the reader uses it
 	strayBytes int  // logged bytes that are not messages; only the reader uses it
 }
 
 func newStdio(l Launch, children *proc.Pool, log *slog.Logger) *stdio {
-	return &stdio{launch: l, children: children, log: log, stderr: &stderr{log: log, clean: l.Clean}, printed: &atomic.Pointer[string]{}}
+	return &stdio{launch: l, children: children, log: log, stderr: &stderrLog{log: log, clean: l.Clean}, strayOutput: &atomic.Pointer[string]{}}
 }
 
 // stdinGrace is how long a child may take to exit after its input was closed.
@@ -51,7 +51,7 @@ func (t *stdio) start(_ context.Context, receive func(envelope), lost func(error
 	t.receive = receive
 	t.proc, err = lineproc.Start(t.children, proc.Spec{
 		Path: t.launch.Command, Args: t.launch.Args, Dir: t.launch.Dir, Env: t.launch.Env, Stderr: t.stderr,
-	}, lineproc.Options{Limit: maxMessage, TooLong: errTooLong, Grace: stdinGrace, Line: t.message, ExitError: t.exitError})
+	}, lineproc.Options{Limit: maxMessage, TooLong: errTooLong, Grace: stdinGrace, Line: t.handleLine, ExitError: t.exitError})
 	if err != nil {
 		missing := errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "no such file") || strings.Contains(err.Error(), "executable file not found")
 		switch {
@@ -128,29 +128,29 @@ func (t *stdio) send(ctx context.Context, e envelope) error {
 	}
 }
 
-// unread reports whether the child has unread input (left), if that can be determined (known).
-func (t *stdio) unread() (left, known bool) {
+// unread reports whether the child has unread input (pending), if that can be determined (known).
+func (t *stdio) unread() (pending, known bool) {
 	raw, err := t.proc.Input().SyscallConn()
 	if err != nil {
 		return false, false
 	}
-	if raw.Control(func(fd uintptr) { left, known = pipeHolds(fd) }) != nil {
+	if raw.Control(func(fd uintptr) { pending, known = pipeHasData(fd) }) != nil {
 		return false, false
 	}
-	return left, known
+	return pending, known
 }
 
-// message handles one line.
-func (t *stdio) message(_ <-chan struct{}, line []byte, _ bool) error {
+// handleLine handles one line.
+func (t *stdio) handleLine(_ <-chan struct{}, line []byte, _ bool) error {
 	list, err := readEnvelopes(line)
 	if err != nil {
 		t.logStray(line)
 		if text := shorten.Bytes(t.launch.Clean(string(line[:min(len(line), maxPrinted)])), maxPrinted); !t.gotMessage {
-			t.printed.CompareAndSwap(nil, &text)
+			t.strayOutput.CompareAndSwap(nil, &text)
 		}
 	} else if !t.gotMessage {
 		t.gotMessage = true
-		t.printed.Store(nil)
+		t.strayOutput.Store(nil)
 	}
 	for _, e := range list {
 		if e.Method == string(wire.MethodInitialize) || e.Method == string(wire.MethodServerDiscover) {
@@ -178,8 +178,8 @@ const (
 	maxPrinted = 300       // bytes shown of a line that is not a message
 )
 
-// stderr logs a server's stderr, up to a limit, and keeps its end.
-type stderr struct {
+// stderrLog logs a server's stderr, up to a limit, and keeps its end.
+type stderrLog struct {
 	log   *slog.Logger
 	clean func(string) string
 	tail  lineproc.Tail
@@ -190,7 +190,7 @@ type stderr struct {
 }
 
 // Write implements io.Writer. It never fails, so that the server keeps running.
-func (s *stderr) Write(p []byte) (int, error) {
+func (s *stderrLog) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := len(p)
@@ -212,7 +212,7 @@ func (s *stderr) Write(p []byte) (int, error) {
 }
 
 // flush logs a line. The caller holds mu.
-func (s *stderr) flush() {
+func (s *stderrLog) flush() {
 	line := strings.TrimSpace(strings.ToValidUTF8(string(s.line), "�"))
 	s.line = s.line[:0]
 	switch {
@@ -228,7 +228,7 @@ func (s *stderr) flush() {
 
 // reason returns the line that most likely explains why a server ended. more reports whether it
 // wrote other lines.
-func (s *stderr) reason() (line string, more bool) {
+func (s *stderrLog) reason() (line string, more bool) {
 	text := s.tail.String()
 	return lineproc.Reason(text), strings.Contains(text, "\n")
 }

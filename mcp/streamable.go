@@ -41,14 +41,14 @@ type streamable struct {
 
 const (
 	// The delays before a stream is resumed, unless the server gives one.
-	firstResume = time.Second
-	lastResume  = 30 * time.Second
-	soonest     = 100 * time.Millisecond // the minimum delay, whatever the server requests
+	firstResumeDelay = time.Second
+	maxResumeDelay   = 30 * time.Second
+	minResumeDelay   = 100 * time.Millisecond // the minimum delay, whatever the server requests
 	// maxResumes limits the consecutive resumptions of a stream that receive nothing.
 	maxResumes = 5
-	// lingering is how long eca waits for the end of a stream after its answer, so that the connection
+	// drainTime is how long eca waits for the end of a stream after its answer, so that the connection
 	// can be used again.
-	lingering = time.Second
+	drainTime = time.Second
 	// maxRefusal is how many bytes eca reads of an HTTP answer that is not a message of the protocol.
 	maxRefusal = 64 << 10
 )
@@ -140,7 +140,7 @@ func (t *streamable) send(ctx context.Context, e envelope) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= http.StatusBadRequest {
-		return t.refused(e, resp, session)
+		return t.handleRefusal(e, resp, session)
 	}
 	if id := resp.Header.Get(wire.HeaderSessionID); id != "" && e.Method == string(wire.MethodInitialize) {
 		t.mu.Lock()
@@ -155,7 +155,7 @@ func (t *streamable) send(ctx context.Context, e envelope) error {
 	case "application/json":
 		return t.handleJSON(resp.Body, e)
 	case sse.ContentType:
-		return t.follow(ctx, cancel, resp.Body, e)
+		return t.readAnswer(ctx, cancel, resp.Body, e)
 	}
 	return fmt.Errorf("it answered with %q, which is not MCP: perhaps a web page or another service answers there; correct its url", shorten.Bytes(resp.Header.Get("Content-Type"), 100))
 }
@@ -181,8 +181,8 @@ func (t *streamable) handleJSON(body io.Reader, e envelope) error {
 	return nil
 }
 
-// refused returns the error for an HTTP error, or passes on the JSON-RPC error in its body.
-func (t *streamable) refused(e envelope, resp *http.Response, session string) error {
+// handleRefusal returns the error for an HTTP error, or passes on the JSON-RPC error in its body.
+func (t *streamable) handleRefusal(e envelope, resp *http.Response, session string) error {
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // errors are ignored: the status matters most
 	if resp.StatusCode == http.StatusUnauthorized {
 		return errUnauthorized
@@ -190,19 +190,19 @@ func (t *streamable) refused(e envelope, resp *http.Response, session string) er
 	if resp.StatusCode == http.StatusNotFound && session != "" {
 		return t.forget(session)
 	}
-	var said envelope // often with a null id
-	if json.Unmarshal(raw, &said) == nil && said.JSONRPC == wire.JSONRPC_VERSION && said.Error != nil {
+	var errorBody envelope // often with a null id
+	if json.Unmarshal(raw, &errorBody) == nil && errorBody.JSONRPC == wire.JSONRPC_VERSION && errorBody.Error != nil {
 		// Some servers report a lost session only with this error.
-		if resp.StatusCode == http.StatusBadRequest && session != "" && strings.Contains(strings.ToLower(said.Error.Message), "session") {
+		if resp.StatusCode == http.StatusBadRequest && session != "" && strings.Contains(strings.ToLower(errorBody.Error.Message), "session") {
 			return t.forget(session)
 		}
 		if e.isRequest() {
-			t.receive(envelope{Message: jsonrpc.Message{ID: e.ID, Error: said.Error}})
+			t.receive(envelope{Message: jsonrpc.Message{ID: e.ID, Error: errorBody.Error}})
 			return nil
 		}
 	}
-	const most = 500
-	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(raw[:min(len(raw), most)]), "")), " ")
+	const maxText = 500
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(raw[:min(len(raw), maxText)]), "")), " ")
 	return &statusError{resp.StatusCode, text}
 }
 
@@ -239,7 +239,7 @@ func (t *streamable) read(body io.Reader, at *cursor, want string) (answered boo
 		at.progressed = at.progressed || err == nil || len(e.Data) > 0 || events.ID != at.id
 		at.id = events.ID
 		if events.Retry >= 0 {
-			at.retry = max(events.Retry, soonest)
+			at.retry = max(events.Retry, minResumeDelay)
 		}
 		if err != nil && len(e.Data) == 0 {
 			return false, err
@@ -254,9 +254,9 @@ func (t *streamable) read(body io.Reader, at *cursor, want string) (answered boo
 	}
 }
 
-// follow reads the stream of a request until the answer arrives, and resumes the stream if
+// readAnswer reads the stream of a request until the answer arrives, and resumes the stream if
 // necessary.
-func (t *streamable) follow(ctx context.Context, cancel context.CancelFunc, body io.Reader, e envelope) error {
+func (t *streamable) readAnswer(ctx context.Context, cancel context.CancelFunc, body io.Reader, e envelope) error {
 	var at cursor
 	answered, err := t.read(body, &at, e.key())
 	for fruitless := 0; !answered; {
@@ -284,7 +284,7 @@ func (t *streamable) follow(ctx context.Context, cancel context.CancelFunc, body
 			return fmt.Errorf("the stream ended before the answer, and could not be resumed: %w", err)
 		}
 	}
-	end := time.AfterFunc(lingering, cancel)
+	end := time.AfterFunc(drainTime, cancel)
 	defer end.Stop()
 	_, _ = io.Copy(io.Discard, io.LimitReader(body, maxRefusal))
 	return nil
@@ -295,7 +295,7 @@ func (c cursor) wait(fruitless int) time.Duration {
 	if c.retry > 0 {
 		return c.retry
 	}
-	return min(firstResume<<fruitless, lastResume)
+	return min(firstResumeDelay<<fruitless, maxResumeDelay)
 }
 
 // pauseFor waits; it returns false if ctx ended first.
@@ -325,7 +325,7 @@ func (t *streamable) resume(ctx context.Context, at *cursor, want string, opened
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case resp.StatusCode >= http.StatusBadRequest:
-		return false, t.refused(envelope{}, resp, session)
+		return false, t.handleRefusal(envelope{}, resp, session)
 	case media != sse.ContentType:
 		return false, &statusError{resp.StatusCode, "not an event stream"}
 	}

@@ -15,7 +15,7 @@ import (
 
 // A task is a call whose result eca fetches later. There are two kinds of tasks. In version 2025-11-25,
 // the client requests a task, for tools that require it. In the extension (tasksExtension), the server
-// decides that a call becomes a task. The model does not notice: the call ends when its task ends.
+// decides that a call becomes a task. For the model, the call simply ends when its task ends.
 
 // tasksExtension is the name of the extension.
 const tasksExtension = "io.modelcontextprotocol/tasks"
@@ -46,8 +46,8 @@ type task struct {
 	extension bool
 }
 
-// taskOf returns the task that a call has become.
-func taskOf(result json.RawMessage) (task, bool) {
+// parseTask returns the task that a call has become.
+func parseTask(result json.RawMessage) (task, bool) {
 	var r struct {
 		Type string `json:"resultType"`
 		Task *task  `json:"task"`
@@ -78,10 +78,10 @@ func (t task) interval() time.Duration {
 // errTaskCancelled is the error of a task that the server cancelled.
 var errTaskCancelled = errors.New("the server cancelled the task")
 
-// finish waits for the end of a task and returns the result of its call. If it returns before the
+// awaitTask waits for the end of a task and returns the result of its call. If it returns before the
 // task has ended, because of ctx or an error, it cancels the task at the server. say receives the
 // server's status messages.
-func (c *connection) finish(ctx context.Context, t task, running *activeCall, say func(string)) (json.RawMessage, error) {
+func (c *connection) awaitTask(ctx context.Context, t task, running *activeCall, report func(string)) (json.RawMessage, error) {
 	running.setTaskID(t.ID)
 	ended := false
 	defer func() {
@@ -90,10 +90,10 @@ func (c *connection) finish(ctx context.Context, t task, running *activeCall, sa
 		}
 	}()
 	f := &taskPoller{c: c, answered: map[string]bool{}}
-	for said := ""; ; {
-		if t.Message != said {
-			said = t.Message
-			say(said)
+	for lastMessage := ""; ; {
+		if t.Message != lastMessage {
+			lastMessage = t.Message
+			report(lastMessage)
 		}
 		result, over, err := f.advance(ctx, t)
 		if over || err != nil {
@@ -136,7 +136,7 @@ func (f *taskPoller) advance(ctx context.Context, t task) (result json.RawMessag
 	case wire.TaskStatusCompleted, wire.TaskStatusFailed:
 		if !t.extension {
 			if f.waiting == nil {
-				f.ask(ctx, t)
+				f.requestResult(ctx, t)
 			}
 			select {
 			case r := <-f.waiting:
@@ -162,14 +162,14 @@ func (f *taskPoller) advance(ctx context.Context, t task) (result json.RawMessag
 			return nil, false, f.answerInputs(ctx, t)
 		}
 		if f.waiting == nil { // requests of the server may arrive on the stream of this answer
-			f.ask(ctx, t)
+			f.requestResult(ctx, t)
 		}
 	}
 	return nil, false, nil
 }
 
-// ask requests the result of a task, which arrives when the task has ended.
-func (f *taskPoller) ask(ctx context.Context, t task) {
+// requestResult requests the result of a task, which arrives when the task has ended.
+func (f *taskPoller) requestResult(ctx context.Context, t task) {
 	ch := make(chan taskResult, 1)
 	f.waiting = ch
 	if !f.c.session.background(func() {
@@ -259,12 +259,12 @@ func (t task) header() map[string]string {
 
 // cancelTask notifies the server in the background that a task was abandoned.
 func (c *connection) cancelTask(ctx context.Context, t task) {
-	if !t.extension && (c.server.Tasks == nil || c.server.Tasks.Cancel == nil) {
+	if !t.extension && (c.capabilities.Tasks == nil || c.capabilities.Tasks.Cancel == nil) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
 	c.session.background(func() {
-		ctx, cancel := context.WithTimeout(ctx, pingTime)
+		ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 		defer cancel()
 		if _, err := c.session.ask(ctx, request{method: string(wire.MethodTasksCancel), params: map[string]any{"taskId": t.ID}, header: t.header()}); err != nil {
 			c.session.log.Debug("cannot cancel a task of an MCP server", "err", err)
@@ -274,7 +274,7 @@ func (c *connection) cancelTask(ctx context.Context, t task) {
 
 // mustBeTask reports whether a tool has to be called as a task.
 func (c *connection) mustBeTask(support string) bool {
-	caps := c.server.Tasks
+	caps := c.capabilities.Tasks
 	return support == "required" && caps != nil && caps.Requests != nil && caps.Requests.Tools != nil && caps.Requests.Tools.Call != nil
 }
 

@@ -124,9 +124,9 @@ func TestCallsBecomeTasks(t *testing.T) {
 				conn, l := newTestConnection(t)
 				conn.session.handlers = map[string]Handler{"elicitation/create": func(context.Context, ServerRequest) (any, error) {
 					asked++
-					return elicited{Action: "decline"}, nil
+					return elicitResult{Action: "decline"}, nil
 				}}
-				if conn.server = withTasks(t); c.modern {
+				if conn.capabilities = withTasks(t); c.modern {
 					conn.session.setVersion(newestVersion)
 				}
 				server := &tasker{answers: c.answers}
@@ -134,7 +134,7 @@ func TestCallsBecomeTasks(t *testing.T) {
 				var said []string
 				tool := &Tool{name: "t", spec: tools.Spec{Name: "t"}, tasks: "required"}
 				if c.modern {
-					tool.tasks, conn.server.Tasks = "", nil
+					tool.tasks, conn.capabilities.Tasks = "", nil
 				}
 				start := time.Now()
 				res, err := conn.call(t.Context(), tool, tools.Call{}, func(text string) { said = append(said, text) })
@@ -167,7 +167,7 @@ func TestCallsBecomeTasks(t *testing.T) {
 func TestTaskAsksTheUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, l := newTestConnection(t)
-		conn.server = withTasks(t)
+		conn.capabilities = withTasks(t)
 		var said []string
 		server := &tasker{answers: map[string][]string{
 			"tools/call":   {ok(`{"task":{"taskId":"t1","status":"working"}}`)},
@@ -178,7 +178,7 @@ func TestTaskAsksTheUser(t *testing.T) {
 			if r.Calls[len(r.Calls)-1].Tool != "t" {
 				t.Errorf("asked for %+v", r.Calls)
 			}
-			return elicited{Action: "decline"}, nil
+			return elicitResult{Action: "decline"}, nil
 		}}
 		go server.serve(t, l, conn.session)
 		conn.session.calls = conn.activeCalls
@@ -211,7 +211,7 @@ func TestTaskIsCancelled(t *testing.T) {
 	for _, status := range []string{"working", "input_required"} {
 		synctest.Test(t, func(t *testing.T) {
 			conn, l := newTestConnection(t)
-			conn.server = withTasks(t)
+			conn.capabilities = withTasks(t)
 			server := &tasker{answers: map[string][]string{
 				"tools/call":   {ok(`{"task":{"taskId":"t1","status":"` + status + `"}}`)},
 				"tasks/get":    {ok(`{"taskId":"t1","status":"` + status + `"}`)},
@@ -244,9 +244,9 @@ func TestPlainCallsStay(t *testing.T) {
 	server := &tasker{answers: map[string][]string{"tools/call": {ok(`{"content":[]}`)}}}
 	go server.serve(t, l, conn.session)
 	for support, capable := range map[string]bool{"optional": true, "forbidden": true, "": true, "required": false} {
-		conn.server = wire.ServerCapabilities{}
+		conn.capabilities = wire.ServerCapabilities{}
 		if capable {
-			conn.server = withTasks(t)
+			conn.capabilities = withTasks(t)
 		}
 		if _, err := conn.call(t.Context(), &Tool{name: "t", spec: tools.Spec{Name: "t"}, tasks: support}, tools.Call{}, nil); err != nil {
 			t.Error(err)

@@ -112,16 +112,16 @@ func (c *connection) call(ctx context.Context, t *Tool, call tools.Call, out too
 	defer stop()
 	total := time.AfterFunc(maxCall, func() { cancel(fmt.Errorf("%w: it was cancelled after %s", errTimeout, maxCall)) })
 	defer total.Stop()
-	patience := time.AfterFunc(c.limit, func() {
-		cancel(fmt.Errorf("%w: the server said nothing for %s, so the call was cancelled", errTimeout, c.limit))
+	silenceTimer := time.AfterFunc(c.silenceLimit, func() {
+		cancel(fmt.Errorf("%w: the server said nothing for %s, so the call was cancelled", errTimeout, c.silenceLimit))
 	})
-	defer patience.Stop()
+	defer silenceTimer.Stop()
 
-	running, leave := c.registerCall(call, t.spec.Name, patience)
-	defer leave()
+	running, unregister := c.registerCall(call, t.spec.Name, silenceTimer)
+	defer unregister()
 	raw, err := c.perform(ctx, t, call.Arguments, running, out)
 	if err == nil {
-		return result(raw, t.output)
+		return convertResult(raw, t.output)
 	}
 	cause := context.Cause(ctx)
 	switch {
@@ -158,7 +158,7 @@ func (c *connection) perform(ctx context.Context, t *Tool, arguments json.RawMes
 	if c.mustBeTask(t.tasks) {
 		params["task"] = map[string]any{"ttl": maxCall.Milliseconds()}
 	}
-	say := func(text string) {
+	report := func(text string) {
 		if out != nil && text != "" {
 			out(shorten.Bytes(c.clean(text), maxProgress) + "\n") // progress is shown line by line
 		}
@@ -167,24 +167,24 @@ func (c *connection) perform(ctx context.Context, t *Tool, arguments json.RawMes
 		method: string(wire.MethodToolsCall), params: params, header: c.headerArguments(t.spec, params),
 		progress: func(text string) {
 			running.restartTimer()
-			say(text)
+			report(text)
 		},
 	}
 	for round := 0; ; round++ {
 		raw, err := c.session.ask(ctx, toolCall)
 		if err == nil {
-			if task, ok := taskOf(raw); ok {
-				raw, err = c.finish(ctx, task, running, say)
+			if task, ok := parseTask(raw); ok {
+				raw, err = c.awaitTask(ctx, task, running, report)
 				if err != nil && !answered(err) && !errors.Is(err, errUnauthorized) {
 					err = callError(err.Error())
 				}
 			}
 		}
-		pages := pagesWanted(err)
+		pages := requiredPages(err)
 		if len(pages) == 0 || round == maxPageRounds {
 			return raw, err
 		}
-		if err := c.visit(ctx, running.ActiveCall, pages); err != nil {
+		if err := c.visitPages(ctx, running.ActiveCall, pages); err != nil {
 			return nil, callError(err.Error())
 		}
 	}
@@ -216,14 +216,14 @@ func (c *connection) headerArguments(spec tools.Spec, params any) map[string]str
 
 // listTools fetches all tools of the server. leftOut has the reasons why tools cannot be used.
 func (c *connection) listTools(ctx context.Context, s *server) (out []*Tool, leftOut []string, err error) {
-	if c.server.Tools == nil {
+	if c.capabilities.Tools == nil {
 		return nil, nil, nil
 	}
 	type page struct {
 		Tools []json.RawMessage `json:"tools"`
 		Next  string            `json:"nextCursor"`
 	}
-	err = pages(ctx, c, wire.MethodToolsList, func(page *page) string {
+	err = fetchPages(ctx, c, wire.MethodToolsList, func(page *page) string {
 		for _, raw := range page.Tools {
 			name, tool, err := c.newTool(s, raw)
 			if err == nil && slices.ContainsFunc(out, func(t *Tool) bool { return t.name == name }) {

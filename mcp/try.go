@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Try starts a server, even a disabled one, and waits until it runs or has failed. If it runs, the
-// status has all its lists, otherwise the reason for the failure. An error means that ctx ended before
-// that.
+// Try starts a server, even a disabled one, and waits until it runs or has failed. The status has all
+// lists of a running server, or the reason why the server failed. An error means that there is no such
+// server, that ctx ended, or that a list could not be fetched.
 func (m *Manager) Try(ctx context.Context, name string) (Status, error) {
 	s, ok := m.server(name)
 	if !ok {
@@ -28,7 +28,7 @@ func (m *Manager) Try(ctx context.Context, name string) (Status, error) {
 	case <-ctx.Done():
 		return Status{}, context.Cause(ctx)
 	}
-	patience, giveUp := m.deps.After(printedPatience)
+	strayTimer, giveUp := m.deps.After(strayOutputWait)
 	defer func() { giveUp() }()
 	for {
 		m.mu.Lock()
@@ -44,13 +44,13 @@ func (m *Manager) Try(ctx context.Context, name string) (Status, error) {
 		}
 		select {
 		case <-statusChanged:
-		case <-patience:
-			if s.printed.Load() != nil {
+		case <-strayTimer:
+			if s.strayOutput.Load() != nil {
 				s.enqueue(func() { s.stop("it printed text instead of an answer") })
-				status.State, status.Reason = Failed, s.printedText()
+				status.State, status.Reason = Failed, s.describeStrayOutput()
 				return status, nil
 			}
-			patience, giveUp = m.deps.After(printedPatience)
+			strayTimer, giveUp = m.deps.After(strayOutputWait)
 		case <-s.done:
 			return status, nil
 		case <-ctx.Done():
@@ -59,13 +59,13 @@ func (m *Manager) Try(ctx context.Context, name string) (Status, error) {
 	}
 }
 
-// printedPatience is how long Try waits for a program that printed text instead of an answer. Some
+// strayOutputWait is how long Try waits for a program that printed text instead of an answer. Some
 // servers print a greeting before they can answer, so other callers wait for the full time limit.
-const printedPatience = 8 * time.Second
+const strayOutputWait = 8 * time.Second
 
-// printedText describes for the user the text that a starting program printed.
-func (s *server) printedText() string {
-	text := s.printed.Load()
+// describeStrayOutput describes for the user the text that a starting program printed.
+func (s *server) describeStrayOutput() string {
+	text := s.strayOutput.Load()
 	if text == nil {
 		return ""
 	}

@@ -43,7 +43,7 @@ func TestSwappedWhileAsked(t *testing.T) {
 			}
 			needs.Symlink(t, outside, filepath.Join(root, "dir"))
 			r.Notify("chat/toolCallApprove", map[string]any{"chatId": "c", "toolCallId": "call_1"})
-			r.Await(0, "the refusal", fake.Content("toolCalled", `"error":true`, "leads elsewhere than when the call was judged"))
+			r.Await(0, "the refusal", fake.Content("toolCalled", `"error":true`, "leads to another place than when the call was checked"))
 			r.Await(0, "the end", fake.Finished())
 			if got := readFile(t, filepath.Join(outside, "a.txt")); got != "one of a secret\n" {
 				t.Errorf("outside is %q", got)

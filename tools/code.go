@@ -32,7 +32,7 @@ type Diagnostic struct {
 	Code     string // the program's code for it; may be empty
 }
 
-// MaxMessage is how much of a message String shows, in bytes.
+// MaxMessage is the number of bytes of a message that String shows.
 const MaxMessage = 500
 
 // String formats the diagnostic on one line for the model.
@@ -43,8 +43,8 @@ func (d Diagnostic) String() string {
 	}
 	message := shorten.Bytes(strings.Join(strings.Fields(d.Message), " "), MaxMessage)
 	line := place + ": " + d.Severity.String() + ": " + message
-	if by := shorten.Bytes(strings.Join(strings.Fields(d.Source+" "+d.Code), " "), MaxMessage); by != "" {
-		line += " [" + by + "]"
+	if reporter := shorten.Bytes(strings.Join(strings.Fields(d.Source+" "+d.Code), " "), MaxMessage); reporter != "" {
+		line += " [" + reporter + "]"
 	}
 	return line
 }

@@ -64,7 +64,7 @@ func (d Definition[A]) Build() Tool {
 // relax allows properties that are not in the schema (models add a summary, for example, which is
 // harmless), and removes null from the types of lists, since omitting them means the same.
 func relax(s *jsonschema.Schema) {
-	if no := s.AdditionalProperties; no != nil && no.Not != nil {
+	if additional := s.AdditionalProperties; additional != nil && additional.Not != nil {
 		s.AdditionalProperties = nil
 	}
 	if i := slices.Index(s.Types, "null"); i >= 0 && len(s.Types) == 2 {

@@ -41,14 +41,14 @@ func (t *limited) Run(ctx context.Context, call Call, out Sink) (Result, error) 
 			continue
 		}
 		path, saveErr := t.limits.Whole.save(call.ID, i, text)
-		where, of := "The whole output is in "+path+"; search or read that file for the rest.", "of"
+		where, ofWhat := "The whole output is in "+path+"; search or read that file for the rest.", "of"
 		if strings.Contains(text[:min(len(text), 1000)], BeginningLost) {
-			where, of = "They are in "+path+"; search or read that file for the rest.", "of the last"
+			where, ofWhat = "They are in "+path+"; search or read that file for the rest.", "of the last"
 		}
 		if saveErr != nil {
 			where = "The whole output could not be saved: " + saveErr.Error()
 		}
-		res.Outputs[i] = fmt.Sprintf("%s"+CutMark+"%d %s %d bytes are shown. %s]", short, len(short), of, len(text), where)
+		res.Outputs[i] = fmt.Sprintf("%s"+CutMark+"%d %s %d bytes are shown. %s]", short, len(short), ofWhat, len(text), where)
 	}
 	return Showable(res, workspace.MaxImage), err
 }
@@ -69,7 +69,7 @@ func (l Limits) gather(outputs []string) []string {
 	return append(outputs[:separateOutputs-1:separateOutputs-1], rest)
 }
 
-// maxImages is the most images in one result.
+// maxImages is the maximum number of images in one result.
 const maxImages = 20
 
 // Showable replaces images that no provider accepts with a note, because one of them would make the
@@ -77,28 +77,28 @@ const maxImages = 20
 // an image in bytes.
 func Showable(res Result, limit int) Result {
 	var shown []event.Image
-	left := 0
+	omitted := 0
 	for _, i := range res.Images {
-		real := workspace.ImageType(i.Data)
-		why := ""
+		mediaType := workspace.ImageType(i.Data)
+		reason := ""
 		switch {
-		case real == "":
-			why = "it is not a PNG, JPEG, GIF or WebP"
+		case mediaType == "":
+			reason = "it is not a PNG, JPEG, GIF or WebP"
 		case len(i.Data) > limit:
-			why = fmt.Sprintf("it has %d bytes, and %d can be shown", len(i.Data), limit)
+			reason = fmt.Sprintf("it has %d bytes, and the limit is %d", len(i.Data), limit)
 		case len(shown) == maxImages:
-			why = fmt.Sprintf("%d can be shown together", maxImages)
+			reason = fmt.Sprintf("the limit is %d images for one result", maxImages)
 		}
-		if why == "" {
-			shown = append(shown, event.Image{MediaType: real, Data: i.Data})
+		if reason == "" {
+			shown = append(shown, event.Image{MediaType: mediaType, Data: i.Data})
 			continue
 		}
-		if left++; left <= maxImages {
-			res.Outputs = append(res.Outputs, fmt.Sprintf("[An image (%.50s) is left out: %s.]", i.MediaType, why))
+		if omitted++; omitted <= maxImages {
+			res.Outputs = append(res.Outputs, fmt.Sprintf("[An image (%.50s) is left out: %s.]", i.MediaType, reason))
 		}
 	}
-	if left > maxImages {
-		res.Outputs = append(res.Outputs, fmt.Sprintf("[%d more images are left out.]", left-maxImages))
+	if omitted > maxImages {
+		res.Outputs = append(res.Outputs, fmt.Sprintf("[%d more images are left out.]", omitted-maxImages))
 	}
 	res.Images = shown
 	return res

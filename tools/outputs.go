@@ -13,22 +13,22 @@ import (
 
 // Limits of the saved outputs.
 const (
-	maxKept      = 512 << 20           // bytes of all files
-	keptFor      = 30 * 24 * time.Hour // age of a file at which it is removed
-	betweenSweep = time.Hour           // time between sweeps, unless muchWritten is reached
-	muchWritten  = maxKept / 8         // bytes after which a sweep is due
+	maxTotalBytes   = 512 << 20           // bytes of all files
+	maxAge          = 30 * 24 * time.Hour // age of a file at which it is removed
+	sweepInterval   = time.Hour           // time between sweeps, unless sweepAfterBytes is reached
+	sweepAfterBytes = maxTotalBytes / 8   // bytes after which a sweep is due
 )
 
 // Outputs saves complete tool outputs as files in one folder, which only the user can read. Several
 // processes can share the folder. From time to time, Outputs removes old files, and the oldest ones if
-// all files together exceed maxKept. It is safe for concurrent use.
+// all files together exceed maxTotalBytes. It is safe for concurrent use.
 type Outputs struct {
 	dir string
 	now func() time.Time
 
-	mu      sync.Mutex // guards the fields below
-	swept   time.Time  // time of the last sweep
-	written int        // bytes written since then
+	mu           sync.Mutex // guards the fields below
+	lastSweep    time.Time  // time of the last sweep
+	writtenSince int        // bytes written since then
 }
 
 // NewOutputs returns Outputs that saves in a folder. The first save creates the folder.
@@ -48,7 +48,7 @@ func (o *Outputs) save(callID string, i int, text string) (string, error) {
 		}
 		return '_'
 	}, callID)
-	f, err := os.CreateTemp(o.dir, fmt.Sprintf("%.80s-%d-*"+keptSuffix, safe, i))
+	f, err := os.CreateTemp(o.dir, fmt.Sprintf("%.80s-%d-*"+outputSuffix, safe, i))
 	if err != nil {
 		return "", err
 	}
@@ -64,51 +64,51 @@ func (o *Outputs) save(callID string, i int, text string) (string, error) {
 	return filepath.ToSlash(f.Name()), nil
 }
 
-// keptSuffix is the suffix of the files.
-const keptSuffix = ".txt"
+// outputSuffix is the suffix of the files.
+const outputSuffix = ".txt"
 
 // sweep removes old files if a sweep is due. Files that cannot be removed are ignored: another
 // process may have removed them.
 func (o *Outputs) sweep(written int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.written += written
+	o.writtenSince += written
 	now := o.now()
-	if now.Sub(o.swept) < betweenSweep && o.written < muchWritten {
+	if now.Sub(o.lastSweep) < sweepInterval && o.writtenSince < sweepAfterBytes {
 		return
 	}
-	o.swept, o.written = now, 0
-	o.remove(keptFor, 1)
+	o.lastSweep, o.writtenSince = now, 0
+	o.remove(maxAge, 1)
 }
 
-// Clean removes the outputs that are older than age, and the oldest ones if all together exceed maxKept.
+// Clean removes the outputs that are older than age, and the oldest ones if all together exceed maxTotalBytes.
 func (o *Outputs) Clean(age time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.remove(age, 0)
 }
 
-// remove removes files that are older than age, and the oldest while all files exceed maxKept. It never
+// remove removes files that are older than age, and the oldest while all files exceed maxTotalBytes. It never
 // removes the given number of newest files. The caller holds the lock.
-func (o *Outputs) remove(age time.Duration, newest int) {
+func (o *Outputs) remove(age time.Duration, keepNewest int) {
 	now := o.now()
-	type kept struct {
+	type savedFile struct {
 		path string
 		size int64
 		at   time.Time
 	}
-	var files []kept
+	var files []savedFile
 	entries, _ := os.ReadDir(o.dir) // errors are ignored, as when removing files
 	for _, e := range entries {
 		info, err := e.Info()
-		if err == nil && info.Mode().IsRegular() && strings.HasSuffix(e.Name(), keptSuffix) {
-			files = append(files, kept{filepath.Join(o.dir, e.Name()), info.Size(), info.ModTime()})
+		if err == nil && info.Mode().IsRegular() && strings.HasSuffix(e.Name(), outputSuffix) {
+			files = append(files, savedFile{filepath.Join(o.dir, e.Name()), info.Size(), info.ModTime()})
 		}
 	}
-	slices.SortStableFunc(files, func(a, b kept) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.path, b.path)) })
+	slices.SortStableFunc(files, func(a, b savedFile) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.path, b.path)) })
 	total := int64(0)
 	for i, f := range files { // newest first
-		if total += f.size; i >= newest && (total > maxKept || now.Sub(f.at) > age) {
+		if total += f.size; i >= keepNewest && (total > maxTotalBytes || now.Sub(f.at) > age) {
 			_ = os.Remove(f.path)
 		}
 	}

@@ -28,13 +28,13 @@ func TestOutputsAreBounded(t *testing.T) {
 		}
 		return path
 	}
-	old := save(keptFor+time.Hour, 4)
-	fresh := save(keptFor-3*time.Hour, 4)
+	old := save(maxAge+time.Hour, 4)
+	fresh := save(maxAge-3*time.Hour, 4)
 	other := filepath.Join(dir, "notes.md")
 	if err := os.WriteFile(other, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chtimes(other, now.Add(-2*keptFor), now.Add(-2*keptFor)); err != nil {
+	if err := os.Chtimes(other, now.Add(-2*maxAge), now.Add(-2*maxAge)); err != nil {
 		t.Fatal(err)
 	}
 	there := func(what string, want map[string]bool) {
@@ -46,11 +46,11 @@ func TestOutputsAreBounded(t *testing.T) {
 		}
 	}
 	there("before it is time to look", map[string]bool{old: true, fresh: true, other: true})
-	now = now.Add(betweenSweep)
-	first := save(0, maxKept/2)
+	now = now.Add(sweepInterval)
+	first := save(0, maxTotalBytes/2)
 	there("after an hour", map[string]bool{old: false, fresh: true, other: true, first: true})
-	second := save(-time.Second, maxKept/2)
-	if _, err := o.save("call", 1, strings.Repeat("x", muchWritten)); err != nil {
+	second := save(-time.Second, maxTotalBytes/2)
+	if _, err := o.save("call", 1, strings.Repeat("x", sweepAfterBytes)); err != nil {
 		t.Fatal(err)
 	}
 	there("after much was written", map[string]bool{fresh: false, first: false, second: true, other: true})

@@ -19,7 +19,7 @@ type redacted struct {
 func (t *redacted) Run(ctx context.Context, call Call, out Sink) (Result, error) {
 	sink := out
 	if out != nil {
-		sink = byLine(func(lines string) { out(t.clean(lines)) })
+		sink = wholeLines(func(lines string) { out(t.clean(lines)) })
 	}
 	res, err := t.Tool.Run(ctx, call, sink)
 	for i, text := range res.Outputs {
@@ -40,32 +40,32 @@ func (t *redacted) Run(ctx context.Context, call Call, out Sink) (Result, error)
 	return res, err
 }
 
-// byLine returns a Sink that passes on only whole lines, because a secret can be split between two
-// chunks. It leaves out a line that is longer than most bytes.
-func byLine(out Sink) Sink {
-	const most = 64 << 10
+// wholeLines returns a Sink that passes on only whole lines, because a secret can be split between two
+// chunks. It omits lines of more than maxLine bytes.
+func wholeLines(out Sink) Sink {
+	const maxLine = 64 << 10
 	var mu sync.Mutex
-	var open strings.Builder // the incomplete last line
-	long := false            // the incomplete line is too long and was discarded
+	var partial strings.Builder // the incomplete last line
+	discarding := false         // the incomplete line is too long and was discarded
 	return func(chunk string) {
 		mu.Lock()
 		defer mu.Unlock()
 		end := strings.LastIndexByte(chunk, '\n') + 1
 		if end == 0 {
-			if open.WriteString(chunk); open.Len() > most {
-				open.Reset()
-				long = true
+			if partial.WriteString(chunk); partial.Len() > maxLine {
+				partial.Reset()
+				discarding = true
 			}
 			return
 		}
-		lines, rest := open.String()+chunk[:end], chunk[end:]
-		if long {
+		lines, rest := partial.String()+chunk[:end], chunk[end:]
+		if discarding {
 			_, lines, _ = strings.Cut(lines, "\n")
 		}
-		open.Reset()
-		open.WriteString(rest)
-		if long = open.Len() > most; long {
-			open.Reset()
+		partial.Reset()
+		partial.WriteString(rest)
+		if discarding = partial.Len() > maxLine; discarding {
+			partial.Reset()
 		}
 		if lines != "" {
 			out(lines)

@@ -36,11 +36,11 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// byLine passes on whole lines only. It drops lines that are too long instead of passing on their
+// wholeLines passes on whole lines only. It drops lines that are too long instead of passing on their
 // end, which may begin in the middle of a secret.
 func TestByLine(t *testing.T) {
 	var got strings.Builder
-	out := byLine(func(lines string) { got.WriteString(lines) })
+	out := wholeLines(func(lines string) { got.WriteString(lines) })
 	long := strings.Repeat("x", 64<<10)
 	for _, chunk := range []string{"a", "b\nc", "d\n", long, "xsec", "ret\ne\n", "f\n" + long + "y", "secret", "\n", "g\n"} {
 		out(chunk)

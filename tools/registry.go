@@ -8,17 +8,17 @@ import (
 // Registry is an immutable set of tools. Models see it in a stable order, so that the prefix of
 // their prompt stays the same.
 type Registry struct {
-	byFull map[string]Tool
-	order  []Tool
+	byFullName map[string]Tool
+	order      []Tool
 }
 
 // NewRegistry returns a registry; of several tools with the same full name, the last wins.
 func NewRegistry(list ...Tool) *Registry {
-	r := &Registry{byFull: map[string]Tool{}}
+	r := &Registry{byFullName: map[string]Tool{}}
 	for _, t := range list {
-		r.byFull[t.Spec().FullName()] = t
+		r.byFullName[t.Spec().FullName()] = t
 	}
-	for _, t := range r.byFull {
+	for _, t := range r.byFullName {
 		r.order = append(r.order, t)
 	}
 	slices.SortFunc(r.order, func(a, b Tool) int {
@@ -32,10 +32,10 @@ func (r *Registry) All() []Tool { return r.order }
 
 // Lookup finds a tool by its full name, or a native one by its bare name.
 func (r *Registry) Lookup(name string) (Tool, bool) {
-	if t, ok := r.byFull[name]; ok {
+	if t, ok := r.byFullName[name]; ok {
 		return t, true
 	}
-	t, ok := r.byFull[Native+"__"+name]
+	t, ok := r.byFullName[Native+"__"+name]
 	return t, ok
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // CheckSchema returns an error that names the first key of a user's JSON Schema, by its path, whose value
-// cannot be used. It checks what jsonschema accepts although no value could match, and what jsonschema
-// reports with types of Go. It does not check the limits of values.
+// cannot be used. It finds errors that the package jsonschema accepts, or reports in terms of Go types. It
+// does not check the limits of values.
 func CheckSchema(schema any) error {
 	object, ok := schema.(map[string]any)
 	if _, always := schema.(bool); !ok && !always {
@@ -23,27 +23,27 @@ func schemaTypes() []string {
 	return []string{"object", "array", "string", "number", "integer", "boolean", "null"}
 }
 
-func checkSchemaObject(at string, object map[string]any) error {
+func checkSchemaObject(prefix string, object map[string]any) error {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
-		path, v := at+key, object[key]
+		path, v := prefix+key, object[key]
 		var err error
 		switch key {
 		case "type":
 			err = checkSchemaType(path, v)
 		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
-			err = eachMember(path, v)
+			err = checkMembers(path, v)
 		case "allOf", "anyOf", "oneOf", "prefixItems":
-			err = eachElement(path, v)
+			err = checkElements(path, v)
 		case "items":
 			if _, list := v.([]any); list {
-				err = eachElement(path, v)
+				err = checkElements(path, v)
 				break
 			}
 			err = checkSubschema(path, v)
 		case "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedProperties", "unevaluatedItems", "additionalItems":
 			err = checkSubschema(path, v)
 		case "required":
-			err = allStrings(path, v)
+			err = checkStrings(path, v)
 		case "enum":
 			if _, ok := v.([]any); !ok {
 				err = wrongKind(path, "a list", v)
@@ -82,7 +82,7 @@ func checkSchemaType(path string, v any) error {
 	return nil
 }
 
-func eachMember(path string, v any) error {
+func checkMembers(path string, v any) error {
 	members, ok := v.(map[string]any)
 	if !ok {
 		return wrongKind(path, "an object", v)
@@ -95,7 +95,7 @@ func eachMember(path string, v any) error {
 	return nil
 }
 
-func eachElement(path string, v any) error {
+func checkElements(path string, v any) error {
 	list, ok := v.([]any)
 	if !ok {
 		return wrongKind(path, "a list", v)
@@ -118,7 +118,7 @@ func checkSubschema(path string, v any) error {
 	return wrongKind(path, "an object", v)
 }
 
-func allStrings(path string, v any) error {
+func checkStrings(path string, v any) error {
 	list, ok := v.([]any)
 	if !ok {
 		return wrongKind(path, "a list of strings", v)

@@ -1,6 +1,5 @@
-// Package tools defines the interface of tools, and has the registry of those that the model may
-// call. The tools themselves are in packages below it, one .go file each with its description in a
-// .md file beside it.
+// Package tools defines the interface of tools and their registry. The tools themselves are in the
+// packages below it: one .go file for each, and a .md file with its description for the model.
 //
 // A tool describes itself (Spec) and the effect of a call (Plan), and performs the call (Run). It
 // does not ask the user: before Run, a Policy decides from the plan, which is data, whether a call
@@ -62,9 +61,8 @@ type Spec struct {
 	// ReadOnly means that no call changes anything outside its chat. See Plan.ReadOnly.
 	ReadOnly bool
 
-	// Changed tells the user how the tool differs from what they approved; if set, each call needs
-	// approval. Caution tells why the tool needs the user's approval where only the default rule
-	// allows it.
+	// Changed says how the tool differs from the one that the user approved; if set, each call needs
+	// approval. Caution says why the tool needs approval although the default rule allows it.
 	Changed, Caution string
 
 	// PrimaryOnly means that subagents do not have the tool.
@@ -85,8 +83,8 @@ func (s Spec) Written() string { return s.Server + "__" + s.Name }
 // maxFullName is the longest name that all providers accept.
 const maxFullName = 64
 
-// FullName returns a tool name that all providers accept: of letters, digits, _ and -, of limited
-// length. Different tools get different names.
+// FullName returns a tool name that all providers accept: at most maxFullName letters, digits, _
+// and -. Different tools get different names.
 func FullName(server, name string) string {
 	written := server + "__" + name
 	full := strings.Map(func(r rune) rune {
@@ -111,16 +109,16 @@ type Call struct {
 	Model         string          // full id
 	Roots         []string        // workspace roots, absolute; may be empty
 	Arguments     json.RawMessage // a JSON object
-	Authorization Authorization   // why it may run; set for Run
+	Authorization Authorization   // why it may run; set before Run
 	Files         FileLog         // notified of file changes; may be nil
 	// Places are the resolved targets of the plan's paths at the time of approval, in the plan's
 	// order. A path that leads elsewhere now must not be used.
 	Places []string
-	// Printed is the form in which a command runs unless the user approved it by hand; nil means as
-	// written.
+	// Printed is the form in which a command runs that the user did not approve; nil means that it
+	// runs as written.
 	Printed   *Printed
 	Tasks     *event.Tasks // the chat's current task list; may be nil
-	Rules     []string     // ids of the path-scoped rules that the model has fetched and that are still in its context
+	Rules     []string     // ids of the path-scoped rules in the model's context
 	Subagents Subagents    // starts subagents for the call; nil if that is not possible
 
 	// Unsaved returns the unsaved text that the user's client has for the file at a resolved path,
@@ -135,7 +133,7 @@ type Call struct {
 func (c Call) Place(n int, path string) (string, error) {
 	real := workspace.Resolve(path)
 	if n < len(c.Places) && c.Places[n] != real {
-		return "", fmt.Errorf("%s leads elsewhere than when the call was judged; nothing was done", path)
+		return "", fmt.Errorf("%s leads to another place than when the call was checked; nothing was done", path)
 	}
 	return real, nil
 }
@@ -167,17 +165,17 @@ type SubagentRequest struct {
 	Resume     string // the chat of a subagent to resume; empty for a new one
 }
 
-// Authorization is why a call may run. The zero Authorization is a rule without a name.
+// Authorization is why a call may run. The zero value means that a rule without a name allows it.
 type Authorization struct {
 	Rule     string // as in Verdict
 	Approved bool   // approved by the user, who saw this call
-	Auto     bool   // the chat has auto-approve; a rule would have asked the user
+	Auto     bool   // approved by the chat's auto-approve mode instead of the user
 }
 
 // FileLog is notified of each file change before it is made, so that it can be undone. The
 // notification comes last, when everything else is ready, but the change may still fail; before
-// undoing it, check whether it was made. An error means that the change cannot be undone: it is
-// made nevertheless, and the call's result says so.
+// undoing it, check whether it was made. An error means that the change cannot be undone; the tool
+// makes it nevertheless, and says so in the result.
 //
 // Paths are absolute and name the file that changes: the target when content is written through a
 // symlink, the symlink itself when it is moved. If folders are symlinks, one file can have two
@@ -189,7 +187,7 @@ type FileLog interface {
 	Moving(ctx context.Context, from, to string) error
 }
 
-// Plan is the effect of a call, as data for the policy and for the user.
+// Plan describes the effect of a call for the policy and the user.
 type Plan struct {
 	Summary string         // one line for the user
 	Details *event.Details // for clients that can show more than the summary
@@ -206,8 +204,8 @@ type Command struct {
 	Dir        string // working directory, absolute
 	Program    cmdline.Program
 	Background bool // it continues after the call has ended
-	// Outside is why the call wants to run outside the sandbox; empty if it does not. The user
-	// is asked about each such call.
+	// Outside is the model's reason to run outside the sandbox; empty if it did not request this. The
+	// user is asked about each such call.
 	Outside string
 	// TemplateArguments are the values that the call fills into a command line of the user's
 	// configuration; nil if the whole Text is the call's.
@@ -223,13 +221,12 @@ type Command struct {
 // Printed is the form in which a command runs if the user did not approve the original text:
 // printed from the syntax tree that was judged.
 type Printed struct {
-	Text    string          // the canonical text; may be empty
+	Text    string          // the canonical text; empty if the command has none
 	Why     string          // why Text is empty
-	Program cmdline.Program // parsed Text
+	Program cmdline.Program // Text, parsed
 
-	// Programs are the files that the command runs, if it can run nothing else; otherwise nil.
-	// Execute are all files that it needs to execute, with symlinks resolved. Path is the value of
-	// PATH.
+	// Programs are the programs that the command runs; nil if it may run others. Execute are all files
+	// that it needs to execute, with symlinks resolved. Path is the value of PATH.
 	Programs []NamedProgram
 	Execute  []string
 	Path     string
@@ -248,8 +245,7 @@ const (
 	ForWorkspace Scope = "workspace"
 	Everywhere   Scope = "global"
 
-	// InSandbox allows all commands in the workspace that can run in its sandbox without a question
-	// (RuleWorkspace).
+	// InSandbox allows every command in the workspace that runs in the sandbox (RuleWorkspace).
 	InSandbox Scope = "sandbox"
 )
 
@@ -261,14 +257,14 @@ type Result struct {
 	Images  []event.Image
 	Failed  bool
 	Details *event.Details      // replaces the plan's details if set
-	Stops   []event.SandboxStop // what the sandbox refused the command
+	Stops   []event.SandboxStop // accesses that the sandbox refused
 }
 
 // Text returns a successful result with one output.
 func Text(s string) Result { return Result{Outputs: []string{s}} }
 
-// Sink receives output while a call runs, for users who watch it; they see whole lines. The result
-// contains the output as well. A Sink may be nil, must be safe for concurrent calls, and does not
+// Sink receives output while a call runs, so that users can watch it; they see whole lines. The
+// result contains the output as well. A Sink may be nil. It is safe for concurrent calls and does not
 // block.
 type Sink func(chunk string)
 
@@ -293,12 +289,12 @@ type Verdict struct {
 	Decision Decision
 	Rule     string
 	Reason   string
-	// AlwaysAsk makes the user be asked even in a chat with auto-approve.
+	// AlwaysAsk requires the user's approval even in a chat with auto-approve.
 	AlwaysAsk bool
-	// Offer offers the user to remember InSandbox.
+	// Offer means that the user can choose the scope InSandbox.
 	Offer bool
-	// NotRemembered is why the user would be asked again despite choosing to remember the approval;
-	// empty if they would not.
+	// NotRemembered is why eca asks again even if the user chooses to remember the approval; empty if
+	// it does not.
 	NotRemembered string
 
 	Places  []string       // see Call.Places
@@ -306,11 +302,11 @@ type Verdict struct {
 	Details *event.Details // the plan's details, completed by the policy; nil leaves them unchanged
 }
 
-// RuleWorkspace is the rule that lets commands that may change the workspace run without a
-// question, after an undo point was created. If that fails, the user is asked.
+// RuleWorkspace is the rule that allows commands that may change the workspace. Before such a command
+// runs, an undo point is created; if that fails, the user is asked.
 const RuleWorkspace = "sandbox.workspace"
 
-// Stricter returns the stricter of two verdicts. AlwaysAsk is set if either of them sets it.
+// Stricter returns the verdict with the stricter decision. AlwaysAsk is set if it is set in either.
 func (v Verdict) Stricter(other Verdict) Verdict {
 	rank := map[Decision]int{Allow: 1, Ask: 2, Deny: 3}
 	out := v
@@ -329,7 +325,7 @@ type Policy interface {
 	// similar calls from now on, if that is safe. An error means that the approval could not be
 	// stored.
 	Remember(call Call, spec Spec, plan Plan, scope Scope) error
-	// HiddenBy returns the setting because of which an agent can never call a tool, so that the tool
-	// need not be offered to the model. It is empty if the agent may call it.
+	// HiddenBy returns the setting that forbids an agent every call of a tool, so that the model need
+	// not get the tool. It is empty if there is no such setting.
 	HiddenBy(agent string, spec Spec) (rule string)
 }

@@ -172,7 +172,7 @@ func TestLimitImages(t *testing.T) {
 		t.Fatalf("%d images, %v", len(res.Images), err)
 	}
 	got := strings.Join(res.Outputs, "\n")
-	for _, want := range []string{"[cut:", "(image/svg+xml) is left out: it is not a PNG", "(image/gif) is left out: it has 3750014 bytes, and 3750000 can be shown.", "20 can be shown together", "[23 more images are left out.]"} {
+	for _, want := range []string{"[cut:", "(image/svg+xml) is left out: it is not a PNG", "(image/gif) is left out: it has 3750014 bytes, and the limit is 3750000.", "the limit is 20 images for one result", "[23 more images are left out.]"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %s", want, got)
 		}

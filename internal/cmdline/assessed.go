@@ -2,28 +2,28 @@ package cmdline
 
 import "slices"
 
-// assessment is what follows from the words of a command alone.
+// assessment is the judgement of a command by its words alone.
 type assessment struct {
-	words []word
-	loose bool
+	words            []word
+	appendsArguments bool
 	judgement
 	forms []string
-	key   string // unless something else about the command forbids remembering it
+	key   string // Command.Key, unless something else about the command forbids remembering it
 }
 
-// assess judges the words of a command. Most commands of a canonical form have the words that they had
-// in the original text, so that they need not be judged again.
+// assess judges the words of a command. Most commands of a canonical form have the same words as in the
+// original text; these are not judged again.
 func (r run) assess(w *walker) *assessment {
 	n := len(w.assessed)
-	if n < len(w.original) && w.original[n].covers(r.words, r.loose) {
+	if n < len(w.original) && w.original[n].covers(r.words, r.appendsArguments) {
 		w.assessed = append(w.assessed, w.original[n])
 		return w.original[n]
 	}
 	name := r.words[0].text
-	a := &assessment{words: r.words, loose: r.loose}
-	a.judgement, a.forms = w.judgeEach(name, r.words[1:], r.loose)
+	a := &assessment{words: r.words, appendsArguments: r.appendsArguments}
+	a.judgement, a.forms = w.judgeEach(name, r.words[1:], r.appendsArguments)
 	a.paths = slices.Clip(a.paths)
-	a.key = key(r.words, a.effect == Reads && !scripted(name))
+	a.key = key(r.words, a.effect == Reads && !runsScript(name))
 	w.assessed = append(w.assessed, a)
 	return a
 }
@@ -31,7 +31,7 @@ func (r run) assess(w *walker) *assessment {
 // covers reports whether an assessment is valid for a command. All words must be known, because the
 // values of unknown words depend on earlier commands.
 func (a *assessment) covers(words []word, loose bool) bool {
-	return a.loose == loose && slices.EqualFunc(a.words, words, func(x, y word) bool {
+	return a.appendsArguments == loose && slices.EqualFunc(a.words, words, func(x, y word) bool {
 		return x.text == y.text && x.known && y.known && x.glob == y.glob && x.top == y.top && x.possible == nil && y.possible == nil
 	})
 }

@@ -9,7 +9,7 @@ import (
 func checkAwk(g parsedWords) (option, why string) {
 	for i, w := range g.operands {
 		switch {
-		case g.globbed, i == 0 && w.glob:
+		case g.globValue, i == 0 && w.glob:
 			return "", "the program of awk may be the name of a file"
 		case i > 0 && strings.Contains(w.text, "="):
 			return "", w.text + " sets a variable of awk"
@@ -26,8 +26,8 @@ func checkAwk(g parsedWords) (option, why string) {
 //
 // A slash is accepted only where it certainly begins a regular expression rather than divides.
 func awkPrints(program string) bool {
-	depth := 0           // of braces, where > opens a file
-	before := byte('\n') // the last character that is not a blank
+	depth := 0             // of braces, where > opens a file
+	previous := byte('\n') // the last character that is not a blank
 	for program != "" {
 		c, size := program[0], 1
 		switch {
@@ -40,7 +40,7 @@ func awkPrints(program string) bool {
 			size = awkText(program)
 		case c == '/':
 			size = strings.IndexByte(program[1:], '/') + 2
-			if size < 2 || strings.IndexByte("{};\n(,!~&|", before) < 0 || strings.ContainsAny(program[1:size], "\\[\n") {
+			if size < 2 || strings.IndexByte("{};\n(,!~&|", previous) < 0 || strings.ContainsAny(program[1:size], "\\[\n") {
 				return false
 			}
 		case c == '>' && depth > 0:
@@ -59,7 +59,7 @@ func awkPrints(program string) bool {
 			return false
 		}
 		if c != ' ' && c != '\t' {
-			before = program[size-1]
+			previous = program[size-1]
 		}
 		program = program[size:]
 	}

@@ -19,16 +19,16 @@ func (p *printer) braces(pieces []piece) [][]piece {
 		return [][]piece{pieces}
 	}
 	if len(pieces) > maxBracePieces {
-		p.none("it has too many braces in a word")
+		p.refuse("it has too many braces in a word")
 		return nil
 	}
 	out := expandBraces(pieces)
-	if slices.ContainsFunc(pieces, func(x piece) bool { return x.kind == bareText && unclear(x.text) }) {
-		p.none("it has a sequence in braces that eca does not print")
+	if slices.ContainsFunc(pieces, func(x piece) bool { return x.kind == bareText && isAmbiguousSequence(x.text) }) {
+		p.refuse("it has a sequence in braces that eca does not print")
 		return nil
 	}
 	if len(out) > maxBraces {
-		p.none("its braces stand for too many words")
+		p.refuse("its braces stand for too many words")
 		return nil
 	}
 	for _, word := range out { // remaining braces are literal
@@ -95,9 +95,9 @@ func alternatives(pieces []piece) (parts [][]piece, end int) {
 	return nil, -1
 }
 
-// unclear reports whether a shell may read a text as a sequence of something other than plain numbers:
-// of letters, or of numbers with signs or many digits.
-func unclear(s string) bool {
+// isAmbiguousSequence reports whether a shell may read a text as a sequence of something other than
+// plain numbers: of letters, or of numbers with signs or many digits.
+func isAmbiguousSequence(s string) bool {
 	first, rest, ok := strings.Cut(s, "..")
 	last, _, _ := strings.Cut(rest, "..")
 	letters := func(s string) bool { return len(s) == 1 && isName(s) && s != "_" }
@@ -133,7 +133,7 @@ func sequence(pieces []piece) [][]piece {
 		step = -step
 	}
 	width := 0
-	if padded(first) || padded(last) {
+	if hasLeadingZero(first) || hasLeadingZero(last) {
 		width = max(len(first), len(last))
 	}
 	var out [][]piece
@@ -145,8 +145,8 @@ func sequence(pieces []piece) [][]piece {
 	return out
 }
 
-// padded reports whether a number is written with leading zeros.
-func padded(s string) bool {
+// hasLeadingZero reports whether a number is written with leading zeros.
+func hasLeadingZero(s string) bool {
 	s = strings.TrimPrefix(s, "-")
 	return len(s) > 1 && s[0] == '0'
 }

@@ -15,7 +15,7 @@ func (w *walker) call(c *syntax.CallExpr, depth int, input *hereText) {
 	listCall(w, c, depth, input)
 	for i := first; i < len(w.out.Commands); i++ {
 		if w.out.Commands[i].Effect != Reads {
-			w.out.tree.acts = append(w.out.tree.acts, c)
+			w.out.tree.changingCalls = append(w.out.tree.changingCalls, c)
 			return
 		}
 	}
@@ -27,8 +27,8 @@ func listCall(w *walker, c *syntax.CallExpr, depth int, input *hereText) {
 	for _, a := range c.Assigns {
 		before = append(before, w.source(a))
 		if a.Index != nil || a.Array != nil || a.Name == nil {
-			w.unresolved("it assigns to a list")
-			w.inside(a, depth)
+			w.markUnresolved("it assigns to a list")
+			w.listSubstitutions(a, depth)
 			continue
 		}
 		if a.Value != nil {
@@ -47,10 +47,10 @@ func listCall(w *walker, c *syntax.CallExpr, depth int, input *hereText) {
 		words[i] = w.word(arg, depth)
 	}
 	if len(words) == 0 {
-		if w.assigned(c) {
+		if w.recordAssignments(c) {
 			w.add(Command{Text: strings.Join(before, " "), Source: strings.Join(before, " "), Effect: Reads})
 		} else if len(before) > 0 {
-			w.computed("it sets a variable")
+			w.markComputed("it sets a variable")
 			w.add(Command{Text: strings.Join(before, " "), Source: strings.Join(before, " "), Why: "it sets a variable", Demands: demands})
 		}
 		return
@@ -69,13 +69,13 @@ func harmlessVariable(name string) bool {
 
 // run is a command to be listed.
 type run struct {
-	words   []word
-	before  []string // assignments as written
-	demands []string
-	depth   int
-	input   *hereText // its standard input, if the program's text contains it
-	loose   bool      // unknown arguments are appended (xargs)
-	source  string    // as written; empty for a command that a wrapper runs
+	words            []word
+	before           []string // assignments as written
+	demands          []string
+	depth            int
+	input            *hereText // its standard input, if the program's text contains it
+	appendsArguments bool      // unknown arguments are appended (xargs)
+	source           string    // as written; empty for a command that a wrapper runs
 }
 
 // command lists a command and, if it is a wrapper, the command that it runs.
@@ -102,25 +102,27 @@ func (w *walker) command(r run) {
 			c.Values = append(c.Values, b.values...)
 		}
 	}
+	likely, values := w.withLikelyWords(r.words)
+	c.Values = append(c.Values, values...)
 	if !first.known || first.glob {
-		w.unresolved("the name of a command is computed")
+		w.markUnresolved("the name of a command is computed")
 		c.Why = "the name of a command is computed"
-		c.Forms = writtenOut(r.words, &w.steps)
-		c.loses(lossesOfEach(r.words, &w.steps))
-		textLister{w}.splitName(r, &c)
+		c.Forms = expandedTexts(r.words, &w.steps)
+		c.setLosses(findLossesForValues(r.words, &w.steps))
+		textLister{w}.listVariableCommand(r, &c)
 		w.add(c)
 		return
 	}
 	for _, word := range r.words[1:] {
 		if !word.known && word.possible == nil && first.text != "echo" && (first.text != "cd" || !word.top) {
-			w.computed("some of its arguments are computed")
+			w.markComputed("some of its arguments are computed")
 		}
 	}
 	j := r.assess(w)
 	c.Effect, c.Why, c.Paths, c.Git, c.GitContents, c.Dir = j.effect, j.why, j.paths, j.git, j.contents, j.dir
 	c.Forms = append(slices.Clip(j.forms), r.otherForms()...)
 	if c.Effect != Reads {
-		c.loses(lossesOfEach(r.words, &w.steps))
+		c.setLosses(findLossesForValues(r.words, &w.steps))
 	}
 	if len(r.demands) > 0 && c.Effect == Reads {
 		c.Effect, c.Why = Unknown, "it sets "+strings.TrimSuffix(r.demands[0], "=")
@@ -131,13 +133,13 @@ func (w *walker) command(r run) {
 	listed := len(w.out.Commands)
 	inner, ok := w.wrapper(r)
 	if c.Effect == Unknown && (len(w.out.Commands) == listed || inner == runsTexts) && c.Destroys == "" && len(c.Deletes) == 0 {
-		c.loses(lossesOfArguments(r.words, &w.steps))
+		c.setLosses(findLossesInArguments(r.words, &w.steps))
 	}
-	if inner == unread {
-		c.loses(unknownText(first.text))
+	if inner == runsUnknownText {
+		c.setLosses(unknownTextLoss(first.text))
 	}
 	if ok {
-		if base(first.text) != first.text { // any program with that file name
+		if programName(first.text) != first.text { // any program with that file name
 			inner = opaque
 		}
 		// A wrapper has no key, and does what its command does.
@@ -150,10 +152,16 @@ func (w *walker) command(r run) {
 	}
 	switch {
 	case c.Effect == Reads && w.loops > 0 && (first.text == "cd" || first.text == "pushd" || first.text == "popd"):
-		w.computed("a loop changes the folder")
+		w.markComputed("a loop changes the folder")
 	case c.Effect != Reads && slices.ContainsFunc(r.words, func(word word) bool { return word.possible != nil }):
-		w.computed("some of its arguments are computed")
+		w.markComputed("some of its arguments are computed")
 	}
+	if len(values) > 0 && c.Effect != Reads {
+		l := loss{c.Destroys, c.Deletes, c.Discards}
+		l.add(findLosses(first.text, likely[1:]))
+		c.setLosses(l)
+	}
+	c.HiddenOption = w.hidesOption(r.words)
 	w.out.Data = w.out.Data || c.Effect == Reads && slices.ContainsFunc(c.Paths, func(path Path) bool { return path.Anywhere })
 	w.add(c)
 }
@@ -162,10 +170,10 @@ func (w *walker) command(r run) {
 // with the arguments that xargs appends.
 func (r run) otherForms() (forms []string) {
 	all := texts(r.words)
-	if r.loose {
+	if r.appendsArguments {
 		forms = append(forms, strings.Join(all, " ")+" "+r.input.arguments())
 	}
-	if base(all[0]) != "git" {
+	if programName(all[0]) != "git" {
 		return forms
 	}
 	sub := subcommand("git", r.words[1:])
@@ -175,8 +183,8 @@ func (r run) otherForms() (forms []string) {
 	return forms
 }
 
-// base returns the name of a program without its folder.
-func base(name string) string {
+// programName returns the name of a program without its folder.
+func programName(name string) string {
 	if plainName(name, "+-_") {
 		return name
 	}
@@ -187,17 +195,17 @@ func base(name string) string {
 type wrapperKind int
 
 const (
-	opaque      wrapperKind = iota // may do more than run the listed commands
-	transparent                    // only runs the listed commands
-	runsTexts                      // opaque, and the commands in its texts are listed
-	unread                         // opaque, and runs a text that is not known
+	opaque          wrapperKind = iota // may do more than run the listed commands
+	transparent                        // only runs the listed commands
+	runsTexts                          // opaque, and the commands in its texts are listed
+	runsUnknownText                    // opaque, and runs a text that is not known
 )
 
 // wrapper lists the commands that a command runs according to its arguments. ok reports whether it
 // runs any.
 func (w *walker) wrapper(r run) (kind wrapperKind, ok bool) {
 	args := r.words[1:]
-	name := base(r.words[0].text)
+	name := programName(r.words[0].text)
 	if isShell(name) {
 		return w.shell(r, name), true
 	}
@@ -207,13 +215,13 @@ func (w *walker) wrapper(r run) (kind wrapperKind, ok bool) {
 		switch {
 		case name == "command" && own.has("-v", "-V"):
 			return opaque, false
-		case own.loose, own.globbed, own.has("-S"), own.why != "" && own.mark == 0:
-			w.unresolved("eca does not know what " + name + " runs")
+		case own.hiddenOption, own.globValue, own.has("-S"), own.why != "" && own.mark == 0:
+			w.markUnresolved("eca does not know what " + name + " runs")
 		}
 		if own.has("-S") {
 			return textLister{w}.list(r), true
 		}
-		if len(own.operands) == 0 || own.loose {
+		if len(own.operands) == 0 || own.hiddenOption {
 			return opaque, true
 		}
 		w.inner(r, own.operands, false)
@@ -223,27 +231,31 @@ func (w *walker) wrapper(r run) (kind wrapperKind, ok bool) {
 		return transparent, true
 	case "xargs":
 		own := parseWrapper(name, args)
-		replaced, rest := own.replaced(), own.operands
+		replaced, rest := own.replacementText(), own.operands
 		switch {
-		case own.loose, own.globbed, own.why != "", replaced != "" && len(rest) > 0 && (strings.Contains(rest[0].text, replaced) || !safeForAnyArgs(rest[0].text)):
-			w.unresolved("eca does not know what xargs runs")
+		case own.hiddenOption, own.globValue, own.why != "", replaced != "" && len(rest) > 0 && (strings.Contains(rest[0].text, replaced) || !safeForAnyArgs(rest[0].text)):
+			w.markUnresolved("eca does not know what xargs runs")
 			if slices.ContainsFunc(rest, func(word word) bool {
 				return replaced != "" && word.text == replaced && (isShell(rest[0].text) || word.from == rest[0].from)
 			}) && !r.input.known() {
-				return unread, true
+				return runsUnknownText, true
 			}
 			return textLister{w}.list(r), true
 		case len(rest) == 0:
 			return transparent, true // echo
 		}
 		w.inner(r, rest, true)
+		inner := &w.out.Commands[len(w.out.Commands)-1]
+		inner.HiddenOption = inner.HiddenOption || w.hidesOption(append(slices.Clip(rest), word{}))
 		return transparent, true
 	case "find":
 		return w.find(r)
+	case "git":
+		return w.gitWrapper(r)
 	case "eval":
-		text, known := joined(args)
+		text, known := joinArguments(args)
 		if !known {
-			w.unresolved("it evaluates a text that is computed")
+			w.markUnresolved("it evaluates a text that is computed")
 			return textLister{w}.list(r), true
 		}
 		if stmts := w.text(text, r.depth+1, false); len(args) == 1 {
@@ -253,7 +265,7 @@ func (w *walker) wrapper(r run) (kind wrapperKind, ok bool) {
 		}
 		return transparent, true
 	case "source", ".", "parallel", "watch", "ssh", "su", "pkexec", "runuser", "chroot", "unshare", "nsenter", "strace", "script", "flock", "busybox", "chrt", "trap", "alias", "enable", "hash", "mapfile", "readarray", "complete", "coproc":
-		w.unresolved(name + " runs texts")
+		w.markUnresolved(name + " runs texts")
 		return textLister{w}.list(r), true
 	}
 	return opaque, false
@@ -262,12 +274,12 @@ func (w *walker) wrapper(r run) (kind wrapperKind, ok bool) {
 // inner lists the command that a wrapper runs.
 func (w *walker) inner(r run, words []word, loose bool) {
 	if r.depth > maxNesting {
-		w.unresolved("it is nested too deep")
+		w.markUnresolved("it is nested too deep")
 		return
 	}
-	w.command(run{words: words, demands: []string{}, depth: r.depth + 1, input: r.input, loose: loose || r.loose})
+	w.command(run{words: words, demands: []string{}, depth: r.depth + 1, input: r.input, appendsArguments: loose || r.appendsArguments})
 	last := &w.out.Commands[len(w.out.Commands)-1]
-	last.Demands = append(slices.Clone(last.Demands), base(words[0].text))
+	last.Demands = append(slices.Clone(last.Demands), programName(words[0].text))
 }
 
 // wrapperWords are the arguments of a wrapper. The operands are the command that it runs.
@@ -283,9 +295,9 @@ func parseWrapper(name string, args []word) wrapperWords {
 	own := wrapperWords{parsedWords: p.parse(args)}
 	switch name {
 	case "timeout": // its first operand is the duration
-		own.skip(func(w word) bool { return true }, 1)
+		own.dropLeading(func(w word) bool { return true }, 1)
 	case "env", "sudo", "doas":
-		own.skip(func(w word) bool {
+		own.dropLeading(func(w word) bool {
 			if name == "env" && w.text == "-" { // the same as env -i
 				own.refuse(w, doesMore, "takes the environment away")
 				return true
@@ -298,20 +310,20 @@ func parseWrapper(name string, args []word) wrapperWords {
 	return own
 }
 
-// skip removes leading operands that precede the command, up to a limit. A computed word may become
+// dropLeading removes leading operands that precede the command, up to a limit. A computed word may become
 // any number of operands.
-func (o *wrapperWords) skip(precedes func(word) bool, limit int) {
+func (o *wrapperWords) dropLeading(precedes func(word) bool, limit int) {
 	for ; limit > 0 && len(o.operands) > 0 && precedes(o.operands[0]); limit-- {
-		if o.operands[0].loose() || o.operands[0].glob {
-			o.loose = true
+		if o.operands[0].mayBecomeOption() || o.operands[0].glob {
+			o.hiddenOption = true
 		}
 		o.operands = o.operands[1:]
 	}
 }
 
-// replaced returns the text that xargs -I replaces in the arguments of its command; empty if xargs
+// replacementText returns the text that xargs -I replaces in the arguments of its command; empty if xargs
 // appends its input instead.
-func (o *wrapperWords) replaced() (text string) {
+func (o *wrapperWords) replacementText() (text string) {
 	for _, option := range o.options {
 		if option.name == "-I" {
 			text = option.value
@@ -324,8 +336,10 @@ func (o *wrapperWords) replaced() (text string) {
 func (w *walker) find(r run) (wrapperKind, bool) {
 	args := r.words[1:]
 	found := false
-	if slices.ContainsFunc(args, func(arg word) bool { return arg.possible != nil && slices.ContainsFunc(arg.possible.values, delimits) }) {
-		w.unresolved("eca does not know what find runs")
+	if slices.ContainsFunc(args, func(arg word) bool {
+		return arg.possible != nil && slices.ContainsFunc(arg.possible.values, isExecDelimiter)
+	}) {
+		w.markUnresolved("eca does not know what find runs")
 		return opaque, true
 	}
 	for i := 0; i < len(args); i++ {
@@ -333,7 +347,7 @@ func (w *walker) find(r run) (wrapperKind, bool) {
 		case "-exec", "-execdir", "-ok", "-okdir":
 			end := commandEnd(args, i+1)
 			if end <= i+1 {
-				w.unresolved("eca does not know what find runs")
+				w.markUnresolved("eca does not know what find runs")
 				return opaque, true
 			}
 			w.inner(r, args[i+1:end], true)
@@ -343,15 +357,15 @@ func (w *walker) find(r run) (wrapperKind, bool) {
 	return opaque, found
 }
 
-// delimits reports whether a word begins or ends a command in the arguments of find.
-func delimits(value string) bool {
+// isExecDelimiter reports whether a word begins or ends a command in the arguments of find.
+func isExecDelimiter(value string) bool {
 	return slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir", ";", "+", "{}"}, value)
 }
 
 // shell lists the commands of a program that a shell gets as an argument or on standard input.
 func (w *walker) shell(r run, name string) wrapperKind {
 	args := r.words[1:]
-	ours := name == "sh" || name == "bash" || name == "dash"
+	supported := name == "sh" || name == "bash" || name == "dash"
 	var text, flags string
 	login := false
 	from, script := (*syntax.Word)(nil), len(args) == 0
@@ -364,7 +378,7 @@ func (w *walker) shell(r run, name string) wrapperKind {
 		flags, ok = strings.CutSuffix(strings.TrimPrefix(option.text, "-"), "c")
 		login = strings.Contains(flags, "l")
 		flags = strings.ReplaceAll(flags, "l", "")
-		if option.loose() || !strings.HasPrefix(option.text, "-") || !ok || strings.Trim(flags, "eux") != "" || len(args) == 1 || !args[1].known || args[1].glob {
+		if option.mayBecomeOption() || !strings.HasPrefix(option.text, "-") || !ok || strings.Trim(flags, "eux") != "" || len(args) == 1 || !args[1].known || args[1].glob {
 			text = computedInput
 		} else {
 			text, from = args[1].text, args[1].from
@@ -373,7 +387,7 @@ func (w *walker) shell(r run, name string) wrapperKind {
 		text = computedInput
 	}
 	if text == computedInput {
-		w.unresolved(name + " runs a program that is not here to be read")
+		w.markUnresolved(name + " runs a program whose text eca does not know")
 		return textLister{w}.list(r)
 	}
 	before := w.out
@@ -386,21 +400,21 @@ func (w *walker) shell(r run, name string) wrapperKind {
 		if reads, _ := inner.Reads(); reads { // print it without -l
 			w.out.tree.replaceOption(args[0].from, "-"+flags+"c")
 		}
-		w.unresolved(name + " -l first runs the start-up files of a login shell")
+		w.markUnresolved(name + " -l first runs the start-up files of a login shell")
 	}
 	w.nest(from, nestedText{stmts: stmts, posix: name != "bash", script: script})
-	if !ours {
-		w.unresolved("eca does not know what " + name + " runs: it is another shell")
+	if !supported {
+		w.markUnresolved("eca does not know what " + name + " runs: it is another shell")
 		return opaque
 	}
-	if r.loose {
+	if r.appendsArguments {
 		return opaque
 	}
 	return transparent
 }
 
-// joined returns the text that eval builds from its arguments.
-func joined(args []word) (string, bool) {
+// joinArguments returns the text that eval builds from its arguments.
+func joinArguments(args []word) (string, bool) {
 	texts := make([]string, len(args))
 	for i, a := range args {
 		if !a.known || a.glob {

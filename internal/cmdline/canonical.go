@@ -17,12 +17,12 @@ type Form struct {
 	Glob func(dir, pattern string) (names []string, ok bool)
 }
 
-// tree is the syntax tree that a program was judged by.
+// tree is the syntax tree from which a program was judged.
 type tree struct {
-	stmts  []*syntax.Stmt
-	nested map[*syntax.Word]*nestedText
-	acts   []*syntax.CallExpr // calls that may do more than read
-	source string
+	stmts         []*syntax.Stmt
+	nested        map[*syntax.Word]*nestedText
+	changingCalls []*syntax.CallExpr // calls that may do more than read
+	source        string
 
 	assessed []*assessment // of its commands, in order
 
@@ -65,17 +65,17 @@ func (p Program) Canonical(f Form) (text string, judged Program, why string) {
 	if why != "" {
 		return "", Program{}, why
 	}
-	if plain && p.known() {
+	if plain && p.allKnown() {
 		return text, p, ""
 	}
-	return p.parsedAgain(text, f)
+	return p.reparse(text, f)
 }
 
-// known reports whether all commands of a program and their arguments are known.
-func (p Program) known() bool { return p.Unresolved == "" && p.Computed == "" && !p.Expands }
+// allKnown reports whether all commands of a program and their arguments are known.
+func (p Program) allKnown() bool { return p.Unresolved == "" && p.Computed == "" && !p.Expands }
 
-// parsedAgain parses a canonical form and compares it with the program that it was printed from.
-func (p Program) parsedAgain(text string, f Form) (canonical string, judged Program, why string) {
+// reparse parses a canonical form and compares it with the program that it was printed from.
+func (p Program) reparse(text string, f Form) (canonical string, judged Program, why string) {
 	judged = p.tree.parsers.parse(text, p.tree.assessed)
 	const differs = "bash would read its canonical form differently"
 	if judged.tree == nil || judged.TwoReadings != "" || p.Unresolved == "" && judged.Unresolved != "" || !sameCommands(p, judged) {
@@ -103,10 +103,10 @@ func sameCommands(a, b Program) bool {
 
 // print prints the tree. plain is true if it consists of commands of literal words in lists and pipes.
 func (t *tree) print(f Form) (text string, plain bool, why string) {
-	p := &printer{Form: f, tree: t, line: 1, dir: f.Dir, why: t.unprintable, plain: true}
+	p := &printer{Form: f, tree: t, line: 1, dir: f.Dir, why: t.unprintable, onlyLiterals: true}
 	p.out.Grow(2 * len(t.source)) //nolint:mnd // quotes, mostly
 	p.stmts(t.stmts)
-	return p.out.String(), p.plain, p.why
+	return p.out.String(), p.onlyLiterals, p.why
 }
 
 // printer prints a syntax tree to out; line is the line number that out has reached. It has more
@@ -118,37 +118,37 @@ type printer struct {
 	line int
 	why  string // the first reason why there is no canonical form
 
-	posix bool                  // print for a shell that may lack features of bash
-	errs  map[*syntax.Stmt]bool // statements whose standard error goes to the pipe, too (|&)
-	dir   string                // current folder, where globs are expanded; empty if not known
-	moves int                   // number of commands so far that change the folder
+	posix         bool                  // print for a shell that may lack features of bash
+	errs          map[*syntax.Stmt]bool // statements whose standard error goes to the pipe, too (|&)
+	dir           string                // current folder, where globs are expanded; empty if not known
+	folderChanges int                   // number of commands so far that change the folder
 
 	substitutions int // number of substitutions around the current node
 
-	first      bool // the next word is the name of a command
-	vanishes   bool // the last word may expand to nothing, so that the next one is the name
-	inDocument bool // in a here-document, whose lines are not printed as lines
-	acted      bool // an earlier command may have changed what globs match
-	plain      bool // so far, there are only commands of literal words in lists and pipes
+	nameIsNext   bool // the next word is the name of a command
+	mayVanish    bool // the last word may expand to nothing, so that the next one is the name
+	inDocument   bool // in a here-document, whose lines are not printed as lines
+	filesChanged bool // an earlier command may have changed what globs match
+	onlyLiterals bool // so far, there are only commands of literal words in lists and pipes
 }
 
-func (p *printer) none(why string) {
+func (p *printer) refuse(why string) {
 	if p.why == "" {
 		p.why = why
 	}
 }
 
-func (p *printer) str(s string) { p.out.WriteString(s) }
+func (p *printer) write(s string) { p.out.WriteString(s) }
 
 // next advances to the line of a statement, or writes sep if it is on the current line.
 func (p *printer) next(s *syntax.Stmt, sep string) {
 	line := int(s.Pos().Line())
 	if line <= p.line || p.inDocument {
-		p.str(sep)
+		p.write(sep)
 		return
 	}
 	for ; p.line < line; p.line++ {
-		p.str("\n")
+		p.write("\n")
 	}
 }
 
@@ -168,16 +168,16 @@ func (p *printer) stmts(list []*syntax.Stmt) {
 
 // body prints the statements between two words of a compound command.
 func (p *printer) body(open string, list []*syntax.Stmt, end string) {
-	p.str(open)
+	p.write(open)
 	if len(list) > 0 {
 		p.next(list[0], " ")
 	}
 	p.stmts(list)
 	if len(list) == 0 || list[len(list)-1].Background || end == ")" {
-		p.str(" " + end)
+		p.write(" " + end)
 		return
 	}
-	p.str("; " + end)
+	p.write("; " + end)
 }
 
 func (p *printer) stmt(s *syntax.Stmt) {
@@ -185,29 +185,29 @@ func (p *printer) stmt(s *syntax.Stmt) {
 		return
 	}
 	if s.Coprocess || s.Disown {
-		p.none("it starts a coprocess")
+		p.refuse("it starts a coprocess")
 	}
 	if s.Negated {
-		p.str("! ")
+		p.write("! ")
 	}
 	merge := p.errs[s]
-	p.plain = p.plain && !s.Negated && !s.Background && !merge
+	p.onlyLiterals = p.onlyLiterals && !s.Negated && !s.Background && !merge
 	empty := p.command(s.Cmd)
 	for _, r := range s.Redirs {
 		if !empty {
-			p.str(" ")
+			p.write(" ")
 		}
 		p.redirect(r)
 		empty = false
 	}
 	if merge {
-		p.str(" 2>&1")
+		p.write(" 2>&1")
 	}
 	if s.Background {
-		p.str(" &")
+		p.write(" &")
 	}
 	if _, timed := s.Cmd.(*syntax.TimeClause); timed && len(s.Redirs) > 0 {
-		p.none("it redirects what time prints")
+		p.refuse("it redirects what time prints")
 	}
 }
 
@@ -216,7 +216,7 @@ func (p *printer) command(cmd syntax.Command) (empty bool) {
 	switch cmd.(type) {
 	case *syntax.CallExpr, *syntax.BinaryCmd:
 	default:
-		p.plain = false
+		p.onlyLiterals = false
 	}
 	switch cmd := cmd.(type) {
 	case nil:
@@ -226,7 +226,7 @@ func (p *printer) command(cmd syntax.Command) (empty bool) {
 	case *syntax.BinaryCmd:
 		p.binary(cmd)
 	case *syntax.Subshell:
-		p.apart(func() { p.body("(", cmd.Stmts, ")") })
+		p.withOwnFolder(func() { p.body("(", cmd.Stmts, ")") })
 	case *syntax.Block:
 		p.body("{", cmd.Stmts, "}")
 	case *syntax.IfClause:
@@ -246,14 +246,14 @@ func (p *printer) command(cmd syntax.Command) (empty bool) {
 		p.branch(func() { p.caseClause(cmd) })
 	case *syntax.TimeClause:
 		if p.posix {
-			p.none("sh takes time for a program")
+			p.refuse("sh takes time for a program")
 		}
-		p.str("time")
+		p.write("time")
 		if cmd.PosixFormat {
-			p.str(" -p")
+			p.write(" -p")
 		}
 		if cmd.Stmt != nil {
-			p.str(" ")
+			p.write(" ")
 			p.stmt(cmd.Stmt)
 		}
 	case *syntax.FuncDecl:
@@ -262,16 +262,16 @@ func (p *printer) command(cmd syntax.Command) (empty bool) {
 		p.declaration(cmd)
 	case *syntax.TestClause:
 		p.bashOnly("[[ ]]")
-		p.str("[[ ")
+		p.write("[[ ")
 		p.test(cmd.X)
-		p.str(" ]]")
+		p.write(" ]]")
 	case *syntax.ArithmCmd:
 		p.bashOnly("(( ))")
-		p.str("(( ")
+		p.write("(( ")
 		p.arithm(cmd.X)
-		p.str(" ))")
+		p.write(" ))")
 	default:
-		p.none("it has a construct that eca does not print")
+		p.refuse("it has a construct that eca does not print")
 	}
 	return false
 }
@@ -279,7 +279,7 @@ func (p *printer) command(cmd syntax.Command) (empty bool) {
 // bashOnly refuses a construct that sh need not support.
 func (p *printer) bashOnly(what string) {
 	if p.posix {
-		p.none("sh need not read " + what + " as bash does")
+		p.refuse("sh need not read " + what + " as bash does")
 	}
 }
 
@@ -287,7 +287,7 @@ func (p *printer) bashOnly(what string) {
 func (p *printer) rest(list []*syntax.Stmt, end string) { p.body("", list, end) }
 
 func (p *printer) binary(cmd *syntax.BinaryCmd) {
-	before, moves := p.dir, p.moves
+	before, moves := p.dir, p.folderChanges
 	op := cmd.Op
 	pipe := op == syntax.Pipe || op == syntax.PipeAll
 	if op == syntax.PipeAll { // older shells read it as something else
@@ -305,30 +305,30 @@ func (p *printer) binary(cmd *syntax.BinaryCmd) {
 		p.errs[last], op = true, syntax.Pipe
 	}
 	p.stmt(cmd.X)
-	p.str(" " + op.String())
+	p.write(" " + op.String())
 	p.next(cmd.Y, " ")
 	reached := p.dir
 	switch {
 	case pipe:
 		p.dir = before
-	case op == syntax.OrStmt && p.moves != moves: // it is unknown whether the left side changed the folder before it failed
+	case op == syntax.OrStmt && p.folderChanges != moves: // it is unknown whether the left side changed the folder before it failed
 		p.dir = ""
 	}
-	moves = p.moves
+	moves = p.folderChanges
 	p.stmt(cmd.Y)
 	switch {
 	case pipe:
 		p.dir = before
-	case p.moves != moves: // it is unknown whether the right side ran
+	case p.folderChanges != moves: // it is unknown whether the right side ran
 		p.dir = ""
 	case op == syntax.OrStmt:
 		p.dir = reached
 	}
 }
 
-// apart prints commands that do not change the folder of the following ones: a subshell, or a
+// withOwnFolder prints commands that do not change the folder of the following ones: a subshell, or a
 // branch that runs in place of them.
-func (p *printer) apart(print func()) {
+func (p *printer) withOwnFolder(print func()) {
 	dir := p.dir
 	print()
 	p.dir = dir
@@ -336,16 +336,16 @@ func (p *printer) apart(print func()) {
 
 // branch prints a command of which only a part runs.
 func (p *printer) branch(print func()) {
-	moves := p.moves
+	moves := p.folderChanges
 	print()
-	if p.moves != moves {
+	if p.folderChanges != moves {
 		p.dir = ""
 	}
 }
 
 // loop prints a loop: what the end of its body changes affects the beginning of the next round.
 func (p *printer) loop(print func()) {
-	p.acted = p.acted || len(p.acts) > 0 || strings.ContainsAny(p.source, ">")
+	p.filesChanged = p.filesChanged || len(p.changingCalls) > 0 || strings.ContainsAny(p.source, ">")
 	if strings.Contains(p.source, "cd") {
 		p.dir = ""
 	}
@@ -360,11 +360,11 @@ func (p *printer) ifClause(c *syntax.IfClause) {
 			p.rest(c.Then, "fi")
 			return
 		case len(next.Cond) == 0:
-			p.apart(func() { p.rest(c.Then, "else") })
+			p.withOwnFolder(func() { p.rest(c.Then, "else") })
 			p.rest(next.Then, "fi")
 			return
 		default:
-			p.apart(func() { p.rest(c.Then, "elif") })
+			p.withOwnFolder(func() { p.rest(c.Then, "elif") })
 			p.rest(next.Cond, "then")
 			c = next
 		}
@@ -373,77 +373,77 @@ func (p *printer) ifClause(c *syntax.IfClause) {
 
 func (p *printer) forClause(c *syntax.ForClause) {
 	if c.Select {
-		p.none("it has a select")
+		p.refuse("it has a select")
 	}
 	switch loop := c.Loop.(type) {
 	case *syntax.WordIter:
-		p.str("for " + p.name(loop.Name))
+		p.write("for " + p.name(loop.Name))
 		if loop.InPos.IsValid() {
-			p.str(" in")
+			p.write(" in")
 			for _, w := range loop.Items {
 				p.words(w, "", " ")
 			}
 		}
 	case *syntax.CStyleLoop:
 		p.bashOnly("for (( ))")
-		p.str("for (( ")
+		p.write("for (( ")
 		for i, x := range []syntax.ArithmExpr{loop.Init, loop.Cond, loop.Post} {
 			if i > 0 {
-				p.str("; ")
+				p.write("; ")
 			}
 			if x != nil {
 				p.arithm(x)
 			}
 		}
-		p.str(" ))")
+		p.write(" ))")
 	default:
-		p.none("it has a loop that eca does not print")
+		p.refuse("it has a loop that eca does not print")
 	}
 	p.loop(func() { p.body("; do", c.Do, "done") })
 }
 
 func (p *printer) caseClause(c *syntax.CaseClause) {
-	p.str("case " + p.join(p.plainWord(c.Word)) + " in")
+	p.write("case " + p.join(p.plainWord(c.Word)) + " in")
 	for _, item := range c.Items {
-		p.str(" (")
+		p.write(" (")
 		for i, pattern := range item.Patterns {
 			if i > 0 {
-				p.str(" | ")
+				p.write(" | ")
 			}
-			p.str(p.pattern(pattern))
+			p.write(p.pattern(pattern))
 		}
-		p.str(")")
+		p.write(")")
 		if len(item.Stmts) > 0 {
 			p.next(item.Stmts[0], " ")
-			moves, dir := p.moves, p.dir
+			moves, dir := p.folderChanges, p.dir
 			p.stmts(item.Stmts)
-			if p.dir = dir; item.Op != syntax.Break && p.moves != moves { // the next ones may run there
+			if p.dir = dir; item.Op != syntax.Break && p.folderChanges != moves { // the next ones may run there
 				p.dir = ""
 			}
 		}
 		if item.Op != syntax.Break {
 			p.bashOnly(item.Op.String())
 		}
-		p.str(" " + item.Op.String())
+		p.write(" " + item.Op.String())
 	}
-	p.str(" esac")
+	p.write(" esac")
 }
 
 func (p *printer) function(f *syntax.FuncDecl) {
 	if f.Name == nil {
-		p.none("it defines a function without a name")
+		p.refuse("it defines a function without a name")
 		return
 	}
-	p.acted = true
+	p.filesChanged = true
 	p.dir = ""
-	p.str(p.name(f.Name) + " () ")
+	p.write(p.name(f.Name) + " () ")
 	p.stmt(f.Body)
 }
 
 // name returns the name of a variable or a function.
 func (p *printer) name(l *syntax.Lit) string {
 	if l == nil || !isName(l.Value) {
-		p.none("it has a name that eca does not print")
+		p.refuse("it has a name that eca does not print")
 		return ""
 	}
 	return l.Value

@@ -10,9 +10,9 @@ import (
 // call prints a simple command.
 func (p *printer) call(c *syntax.CallExpr) {
 	sep := ""
-	p.plain = p.plain && len(c.Assigns) == 0
+	p.onlyLiterals = p.onlyLiterals && len(c.Assigns) == 0
 	for _, a := range c.Assigns {
-		p.str(sep)
+		p.write(sep)
 		p.assign(a)
 		sep = " "
 	}
@@ -22,30 +22,30 @@ func (p *printer) call(c *syntax.CallExpr) {
 	}
 	named := false
 	for i, w := range c.Args {
-		p.first = !named
+		p.nameIsNext = !named
 		if i > 0 {
 			sep = " "
 		}
 		p.words(w, command, sep)
-		named = named || !p.vanishes
+		named = named || !p.mayVanish
 	}
-	p.acted = p.acted || slices.Contains(p.acts, c)
+	p.filesChanged = p.filesChanged || slices.Contains(p.changingCalls, c)
 	switch command {
 	case "cd", "pushd", "popd", "builtin", "command", "eval", "exit", "return", "source", ".":
 		if command == "exit" || command == "return" {
 			return
 		}
-		p.moves++
+		p.folderChanges++
 		to := ""
 		if command == "cd" && len(c.Args) == 2 {
 			to = constant(c.Args[1])
 		}
-		p.dir = p.under(to)
+		p.dir = p.folderAfterCd(to)
 	}
 }
 
-// under returns the folder that cd changes to; empty if it is not known.
-func (p *printer) under(to string) string {
+// folderAfterCd returns the folder that cd changes to; empty if it is not known.
+func (p *printer) folderAfterCd(to string) string {
 	switch {
 	case p.dir == "" || to == "" || to[0] == '-' || to[0] == '~' || strings.Contains(to, ".."):
 		return ""
@@ -63,7 +63,7 @@ func constant(w *syntax.Word) string {
 	return ""
 }
 
-func soleLit(parts []syntax.WordPart) (string, bool) {
+func singleLiteral(parts []syntax.WordPart) (string, bool) {
 	if len(parts) != 1 {
 		return "", false
 	}
@@ -79,35 +79,35 @@ func (p *printer) assign(a *syntax.Assign) {
 		p.words(a.Value, "", " ")
 		return
 	}
-	p.str(p.name(a.Name))
+	p.write(p.name(a.Name))
 	if a.Naked {
 		return
 	}
 	if a.Index != nil {
 		p.bashOnly("arrays")
-		p.str("[")
+		p.write("[")
 		p.arithm(a.Index)
-		p.str("]")
+		p.write("]")
 	}
 	if a.Append {
 		p.bashOnly("+=")
-		p.str("+")
+		p.write("+")
 	}
-	p.str("=")
+	p.write("=")
 	switch {
 	case a.Array != nil:
 		p.bashOnly("arrays")
-		p.str("(")
+		p.write("(")
 		for _, e := range a.Array.Elems {
 			if e.Index != nil {
-				p.none("it has a list with indexes")
+				p.refuse("it has a list with indexes")
 				return
 			}
 			p.words(e.Value, "", " ")
 		}
-		p.str(" )")
+		p.write(" )")
 	case a.Value != nil:
-		p.str(p.join(p.assigned(a.Value)))
+		p.write(p.join(p.assignedValue(a.Value)))
 	}
 }
 
@@ -115,50 +115,50 @@ func (p *printer) declaration(d *syntax.DeclClause) {
 	if v := d.Variant.Value; v != "export" && v != "readonly" {
 		p.bashOnly(v)
 	}
-	p.acted = true
-	p.str(d.Variant.Value)
+	p.filesChanged = true
+	p.write(d.Variant.Value)
 	for _, a := range d.Args {
 		if !a.Naked || a.Name != nil {
-			p.str(" ")
+			p.write(" ")
 		}
 		p.assign(a)
 	}
 }
 
 func (p *printer) redirect(r *syntax.Redirect) {
-	p.plain = p.plain && (r.Op == syntax.DplIn || r.Op == syntax.DplOut)
+	p.onlyLiterals = p.onlyLiterals && (r.Op == syntax.DplIn || r.Op == syntax.DplOut)
 	if r.N != nil {
 		if strings.Trim(r.N.Value, "0123456789") != "" {
-			p.none("a redirection sets a variable")
+			p.refuse("a redirection sets a variable")
 			return
 		}
-		p.str(r.N.Value)
+		p.write(r.N.Value)
 	}
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc:
 		p.document(r)
 	case syntax.WordHdoc:
 		p.bashOnly("<<<")
-		p.str("<<< ")
+		p.write("<<< ")
 		if n := p.nested[r.Word]; n != nil {
-			p.str(p.program(n))
+			p.write(p.program(n))
 			return
 		}
-		p.str(p.join(p.assigned(r.Word)))
+		p.write(p.join(p.assignedValue(r.Word)))
 	case syntax.DplIn, syntax.DplOut:
-		to, ok := soleLit(r.Word.Parts)
+		to, ok := singleLiteral(r.Word.Parts)
 		if ok && to != "" && strings.Trim(strings.TrimSuffix(to, "-"), "0123456789") == "" {
-			p.str(r.Op.String() + to)
+			p.write(r.Op.String() + to)
 			return
 		}
-		p.plain = false
+		p.onlyLiterals = false
 		if r.N != nil || r.Op == syntax.DplIn {
-			p.none("a redirection's descriptor is computed")
+			p.refuse("a redirection's descriptor is computed")
 			return
 		}
 		p.bashOnly(">& with a file")
 		p.file("> ", r)
-		p.str(" 2>&1")
+		p.write(" 2>&1")
 	case syntax.RdrAll, syntax.AppAll: // older shells parse them differently
 		p.bashOnly(r.Op.String())
 		op := "> "
@@ -166,19 +166,19 @@ func (p *printer) redirect(r *syntax.Redirect) {
 			op = ">> "
 		}
 		p.file(op, r)
-		p.str(" 2>&1")
+		p.write(" 2>&1")
 	case syntax.RdrOut, syntax.AppOut, syntax.RdrIn, syntax.RdrInOut, syntax.RdrClob:
 		p.file(r.Op.String()+" ", r)
 	default:
-		p.none("it has a redirection that eca does not print")
+		p.refuse("it has a redirection that eca does not print")
 	}
 }
 
 // file prints the name of a redirection's file.
 func (p *printer) file(op string, r *syntax.Redirect) {
-	p.str(op + p.join(p.plainWord(r.Word)))
+	p.write(op + p.join(p.plainWord(r.Word)))
 	if r.Op != syntax.RdrIn && constant(r.Word) != "/dev/null" {
-		p.acted = true
+		p.filesChanged = true
 	}
 }
 
@@ -187,22 +187,22 @@ func (p *printer) file(op string, r *syntax.Redirect) {
 func (p *printer) document(r *syntax.Redirect) {
 	p.bashOnly("here-documents")
 	if n := p.nested[r.Word]; n != nil {
-		p.str("<<< " + p.program(n))
+		p.write("<<< " + p.program(n))
 		return
 	}
 	pieces, ok := p.documentText(r)
 	switch {
 	case !ok:
 	case len(pieces) == 0:
-		p.str("< '/dev/null'")
+		p.write("< '/dev/null'")
 	default:
-		p.str("<<< " + p.join(pieces))
+		p.write("<<< " + p.join(pieces))
 	}
 }
 
 // program prints a nested program as a quoted word.
 func (p *printer) program(n *nestedText) string {
-	inner := &printer{Form: p.Form, tree: p.tree, line: 1, posix: p.posix || n.posix, acted: true}
+	inner := &printer{Form: p.Form, tree: p.tree, line: 1, posix: p.posix || n.posix, filesChanged: true}
 	stmts := n.stmts
 	if n.script {
 		// A shell reads a program from standard input while it runs it, and its commands may
@@ -215,7 +215,7 @@ func (p *printer) program(n *nestedText) string {
 		inner.stmts(stmts)
 	}
 	if inner.why != "" {
-		p.none(inner.why)
+		p.refuse(inner.why)
 	}
 	text := inner.out.String()
 	p.line += strings.Count(text, "\n")

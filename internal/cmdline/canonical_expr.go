@@ -13,32 +13,32 @@ func (p *printer) expansion(part syntax.WordPart) string {
 		return p.parameter(part)
 	case *syntax.CmdSubst:
 		if part.TempFile || part.ReplyVar {
-			p.none("it has an expansion that eca does not print")
+			p.refuse("it has an expansion that eca does not print")
 		}
-		return p.inSubstitution("$(", part.Stmts)
+		return p.substitution("$(", part.Stmts)
 	case *syntax.ProcSubst:
 		p.bashOnly("<( )")
-		return p.inSubstitution(part.Op.String(), part.Stmts)
+		return p.substitution(part.Op.String(), part.Stmts)
 	case *syntax.ArithmExp:
-		return p.inText(func() {
-			p.str("$(( ")
+		return p.capture(func() {
+			p.write("$(( ")
 			p.arithm(part.X)
-			p.str(" ))")
+			p.write(" ))")
 		})
 	}
-	p.none("it has an expansion that eca does not print")
+	p.refuse("it has an expansion that eca does not print")
 	return ""
 }
 
-// inSubstitution returns the printed commands of a substitution.
-func (p *printer) inSubstitution(open string, stmts []*syntax.Stmt) string {
+// substitution returns the printed commands of a substitution.
+func (p *printer) substitution(open string, stmts []*syntax.Stmt) string {
 	p.substitutions++
 	defer func() { p.substitutions-- }()
-	return p.inText(func() { p.apart(func() { p.body(open, stmts, ")") }) })
+	return p.capture(func() { p.withOwnFolder(func() { p.body(open, stmts, ")") }) })
 }
 
-// inText returns the text that a function prints.
-func (p *printer) inText(print func()) string {
+// capture returns the text that a function prints.
+func (p *printer) capture(print func()) string {
 	outer := p.out
 	p.out = strings.Builder{}
 	print()
@@ -51,12 +51,12 @@ func (p *printer) inText(print func()) string {
 // plain, because shells treat quotes there differently.
 func (p *printer) parameter(e *syntax.ParamExp) string {
 	if e.Param == nil || e.Flags != nil || e.NestedParam != nil || len(e.Modifiers) > 0 || e.Slice != nil || e.Repl != nil || e.Names != 0 || e.Excl || e.Width || e.IsSet {
-		p.none("it has an expansion that eca does not print")
+		p.refuse("it has an expansion that eca does not print")
 		return ""
 	}
 	name := e.Param.Value
 	if name == "_" || !isName(name) && strings.Trim(name, "0123456789") != "" && name != "?" && name != "$" && name != "!" && name != "#" {
-		p.none("it uses $" + name)
+		p.refuse("it uses $" + name)
 		return ""
 	}
 	if name == "?" { // shells differ after a failed redirection, and after a substitution
@@ -69,7 +69,7 @@ func (p *printer) parameter(e *syntax.ParamExp) string {
 			index = w.Lit()
 		}
 		if index != "@" && !isName(index) && (index == "" || strings.Trim(index, "0123456789") != "") {
-			p.none("it has an index that eca does not print")
+			p.refuse("it has an index that eca does not print")
 			return ""
 		}
 		name += "[" + index + "]"
@@ -80,13 +80,13 @@ func (p *printer) parameter(e *syntax.ParamExp) string {
 	case e.Exp == nil:
 		return "${" + name + "}"
 	case e.Exp.Op == syntax.OtherParamOps || e.Exp.Op >= syntax.UpperFirst && e.Exp.Op <= syntax.LowerAll:
-		p.none("it has an expansion that eca does not print")
+		p.refuse("it has an expansion that eca does not print")
 	}
 	word := ""
 	if e.Exp.Word != nil {
 		var ok bool
-		if word, ok = soleLit(e.Exp.Word.Parts); !ok || !plainOperand(word) {
-			p.none("it has an expansion that eca does not print")
+		if word, ok = singleLiteral(e.Exp.Word.Parts); !ok || !plainOperand(word) {
+			p.refuse("it has an expansion that eca does not print")
 		}
 	}
 	return "${" + name + e.Exp.Op.String() + word + "}"
@@ -97,36 +97,36 @@ func (p *printer) arithm(x syntax.ArithmExpr) {
 	switch x := x.(type) {
 	case *syntax.BinaryArithm:
 		p.arithm(x.X)
-		p.str(" " + x.Op.String() + " ")
+		p.write(" " + x.Op.String() + " ")
 		p.arithm(x.Y)
 	case *syntax.UnaryArithm:
 		if x.Post {
 			p.arithm(x.X)
-			p.str(x.Op.String())
+			p.write(x.Op.String())
 			return
 		}
-		p.str(x.Op.String())
+		p.write(x.Op.String())
 		p.arithm(x.X)
 	case *syntax.ParenArithm:
-		p.str("(")
+		p.write("(")
 		p.arithm(x.X)
-		p.str(")")
+		p.write(")")
 	case *syntax.Word:
 		if len(x.Parts) == 1 {
 			switch part := x.Parts[0].(type) {
 			case *syntax.Lit:
 				if isName("a" + part.Value) {
-					p.str(part.Value)
+					p.write(part.Value)
 					return
 				}
 			case *syntax.ParamExp, *syntax.CmdSubst, *syntax.ArithmExp:
-				p.str(p.expansion(part))
+				p.write(p.expansion(part))
 				return
 			}
 		}
-		p.none("it has an arithmetic expression that eca does not print")
+		p.refuse("it has an arithmetic expression that eca does not print")
 	default:
-		p.none("it has an arithmetic expression that eca does not print")
+		p.refuse("it has an arithmetic expression that eca does not print")
 	}
 }
 
@@ -134,27 +134,27 @@ func (p *printer) arithm(x syntax.ArithmExpr) {
 func (p *printer) test(x syntax.TestExpr) {
 	switch x := x.(type) {
 	case *syntax.Word:
-		p.str(p.join(p.tilde(p.pieces(x, aValue), false)))
+		p.write(p.join(p.tilde(p.pieces(x, valueWord), false)))
 	case *syntax.ParenTest:
-		p.str("( ")
+		p.write("( ")
 		p.test(x.X)
-		p.str(" )")
+		p.write(" )")
 	case *syntax.UnaryTest:
-		p.str(x.Op.String() + " ")
+		p.write(x.Op.String() + " ")
 		p.test(x.X)
 	case *syntax.BinaryTest:
 		p.test(x.X)
-		p.str(" " + x.Op.String() + " ")
+		p.write(" " + x.Op.String() + " ")
 		word, isWord := x.Y.(*syntax.Word)
 		switch {
 		case x.Op == syntax.TsReMatch:
-			p.none("it matches a regular expression")
+			p.refuse("it matches a regular expression")
 		case isWord && (x.Op == syntax.TsMatch || x.Op == syntax.TsNoMatch || x.Op == syntax.TsMatchShort):
-			p.str(p.pattern(word))
+			p.write(p.pattern(word))
 		default:
 			p.test(x.Y)
 		}
 	default:
-		p.none("it has a condition that eca does not print")
+		p.refuse("it has a condition that eca does not print")
 	}
 }

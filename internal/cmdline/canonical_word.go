@@ -31,58 +31,58 @@ const (
 	expansion            // an expansion that has been printed
 )
 
-// wordFor is the role of a word, which decides how the shell expands it.
-type wordFor int
+// wordRole is the role of a word, which decides how the shell expands it.
+type wordRole int
 
 const (
-	anArgument wordFor = iota // braces, ~ and globs are expanded, and the results are split
-	aValue                    // only ~ is expanded
-	aPattern                  // something is matched against it
+	argumentWord wordRole = iota // braces, ~ and globs are expanded, and the results are split
+	valueWord                    // only ~ is expanded
+	patternWord                  // something is matched against it
 )
 
 // words prints the words that a word becomes, with a space between them and sep before the
 // first. command is the name of the command whose argument it is.
 func (p *printer) words(w *syntax.Word, command, sep string) {
 	print := func(text string) {
-		p.str(sep)
-		p.str(text)
+		p.write(sep)
+		p.write(text)
 		sep = " "
 	}
 	if n := p.nested[w]; n != nil {
-		p.plain = false
+		p.onlyLiterals = false
 		print(p.program(n))
 		return
 	}
 	if option, replaced := p.options[w]; replaced {
-		p.plain = false
-		p.first, p.vanishes = false, false
+		p.onlyLiterals = false
+		p.nameIsNext, p.mayVanish = false, false
 		print(p.quote(option))
 		return
 	}
 	if text, ok := literal(w); ok && text != "" {
-		p.first, p.vanishes = false, false
+		p.nameIsNext, p.mayVanish = false, false
 		p.line += strings.Count(text, "\n")
 		if p.substitutions > 0 || strings.IndexByte(text, '\'') >= 0 {
 			print(p.quote(text))
 			return
 		}
-		p.str(sep)
-		p.str("'")
-		p.str(text)
-		p.str("'")
+		p.write(sep)
+		p.write("'")
+		p.write(text)
+		p.write("'")
 		return
 	}
-	named := p.first
-	p.first, p.vanishes = false, true
-	parts := p.pieces(w, anArgument)
-	p.plain = p.plain && !slices.ContainsFunc(parts, piece.special)
+	named := p.nameIsNext
+	p.nameIsNext, p.mayVanish = false, true
+	parts := p.pieces(w, argumentWord)
+	p.onlyLiterals = p.onlyLiterals && !slices.ContainsFunc(parts, piece.special)
 	for _, pieces := range p.braces(parts) {
 		if named && slices.ContainsFunc(pieces, func(x piece) bool { return x.kind == globText }) {
-			p.none("which command it runs is a glob")
+			p.refuse("which command it runs is a glob")
 		}
-		p.vanishes = p.vanishes && !slices.ContainsFunc(pieces, func(x piece) bool { return !x.mayVanish() })
+		p.mayVanish = p.mayVanish && !slices.ContainsFunc(pieces, func(x piece) bool { return !x.mayVanish() })
 		pieces = p.tilde(pieces, false)
-		for _, text := range p.globbed(pieces, command) {
+		for _, text := range p.printGlob(pieces, command) {
 			print(text)
 		}
 	}
@@ -91,11 +91,11 @@ func (p *printer) words(w *syntax.Word, command, sep string) {
 // plainWord returns the pieces of a word that must expand to a single word, such as the file of a
 // redirection.
 func (p *printer) plainWord(w *syntax.Word) []piece {
-	pieces := p.tilde(p.pieces(w, anArgument), false)
+	pieces := p.tilde(p.pieces(w, argumentWord), false)
 	for i, piece := range pieces {
 		switch piece.kind {
 		case globText, braceText:
-			p.none("a glob is used in place of a single name")
+			p.refuse("a glob is used in place of a single name")
 		case bareText:
 			pieces[i].kind = quotedText
 		}
@@ -103,14 +103,14 @@ func (p *printer) plainWord(w *syntax.Word) []piece {
 	return pieces
 }
 
-// assigned returns the pieces of the value of an assignment.
-func (p *printer) assigned(w *syntax.Word) []piece {
-	return p.tilde(p.pieces(w, aValue), true)
+// assignedValue returns the pieces of the value of an assignment.
+func (p *printer) assignedValue(w *syntax.Word) []piece {
+	return p.tilde(p.pieces(w, valueWord), true)
 }
 
 // pattern prints a word that others are matched against.
 func (p *printer) pattern(w *syntax.Word) string {
-	return p.join(p.tilde(p.pieces(w, aPattern), false))
+	return p.join(p.tilde(p.pieces(w, patternWord), false))
 }
 
 // join prints pieces side by side.
@@ -162,7 +162,7 @@ func (p *printer) literal(s string) piece {
 	return piece{quotedText, s}
 }
 
-func (p *printer) pieces(w *syntax.Word, use wordFor) []piece {
+func (p *printer) pieces(w *syntax.Word, use wordRole) []piece {
 	switch lit := w.Lit(); lit {
 	case "{}", "[", "]": // not special to the shell
 		return []piece{{quotedText, lit}}
@@ -191,12 +191,12 @@ func (p *printer) part(out []piece, part syntax.WordPart, inQuotes bool) []piece
 		p.bashOnly("$' '")
 		text, ok := decodeEscapes(part.Value)
 		if !ok {
-			p.none("it has an escape in $' ' that eca does not print")
+			p.refuse("it has an escape in $' ' that eca does not print")
 		}
 		return append(out, p.literal(text))
 	case *syntax.DblQuoted:
 		if part.Dollar {
-			p.none(`it has a text to be translated ($"...")`)
+			p.refuse(`it has a translated text ($"...")`)
 		}
 		out = append(out, piece{quotedText, ""})
 		for _, inner := range part.Parts {
@@ -249,7 +249,7 @@ func decodeEscapes(s string) (string, bool) {
 }
 
 // bare appends an unquoted text. last is true if it ends its word.
-func (p *printer) bare(out []piece, s string, use wordFor, last bool) []piece {
+func (p *printer) bare(out []piece, s string, use wordRole, last bool) []piece {
 	start := 0
 	flush := func(end int) {
 		if end > start {
@@ -263,12 +263,12 @@ func (p *printer) bare(out []piece, s string, use wordFor, last bool) []piece {
 			flush(i)
 			switch i++; {
 			case i == len(s):
-				p.none("it ends in a backslash")
+				p.refuse("it ends in a backslash")
 			case s[i] != '\n':
 				out = append(out, piece{quotedText, s[i : i+1]})
 			}
 			start = i + 1
-		case use == aValue:
+		case use == valueWord:
 		case c == '*' || c == '?':
 			flush(i)
 			out = append(out, piece{globText, s[i : i+1]})
@@ -276,14 +276,14 @@ func (p *printer) bare(out []piece, s string, use wordFor, last bool) []piece {
 		case c == '[' && (strings.Contains(s[i:], "]") || !last):
 			end := classEnd(s[i:])
 			if end == 0 {
-				p.none("it has a class of characters that eca does not print")
+				p.refuse("it has a class of characters that eca does not print")
 				return out
 			}
 			flush(i)
 			out = append(out, piece{globText, s[i : i+end]})
 			i += end - 1
 			start = i + 1
-		case use == anArgument && (c == '{' || c == '}' || c == ','):
+		case use == argumentWord && (c == '{' || c == '}' || c == ','):
 			flush(i)
 			out = append(out, piece{braceText, s[i : i+1]})
 			start = i + 1
@@ -320,7 +320,7 @@ func (p *printer) tilde(pieces []piece, assigned bool) []piece {
 			continue
 		}
 		if assigned && strings.Contains(at.text, ":~") || i == 0 && !assigned && assignsHome(at.text) {
-			p.none("it has ~ within a word")
+			p.refuse("it has ~ within a word")
 		}
 	}
 	if len(pieces) == 0 || pieces[0].kind != bareText || pieces[0].text[0] != '~' {
@@ -329,7 +329,7 @@ func (p *printer) tilde(pieces []piece, assigned bool) []piece {
 	user, _, slash := strings.Cut(pieces[0].text, "/")
 	switch {
 	case !slash && len(pieces) > 1, user != "~", p.Home == "", strings.Contains(p.source, "HOME"):
-		p.none("it has a ~ that may be another folder than your home")
+		p.refuse("it has a ~ that may not be your home folder")
 		return pieces
 	}
 	out := append([]piece{{quotedText, p.Home}}, pieces...)
@@ -344,8 +344,8 @@ func assignsHome(s string) bool {
 	return ok && isName(strings.TrimSuffix(name, "+")) && strings.Contains("="+strings.ReplaceAll(value, ":", "="), "=~")
 }
 
-// globbed returns a printed word, or the names that its globs match.
-func (p *printer) globbed(pieces []piece, command string) []string {
+// printGlob returns a printed word, or the names that its globs match.
+func (p *printer) printGlob(pieces []piece, command string) []string {
 	for len(pieces) > 1 && pieces[0].kind != globText && pieces[0].text == "" && !pieces[1].mayVanish() {
 		pieces = pieces[1:]
 	}
@@ -366,13 +366,13 @@ func (p *printer) globbed(pieces []piece, command string) []string {
 		}
 	}
 	dashed := strings.HasPrefix(literal, "-") // an option with a value, or a file name like an option
-	if constant && p.Glob != nil && !p.acted && (p.dir != "" || strings.HasPrefix(literal, "/")) {
+	if constant && p.Glob != nil && !p.filesChanged && (p.dir != "" || strings.HasPrefix(literal, "/")) {
 		names, ok := p.Glob(p.dir, pattern)
 		switch {
 		case ok && len(names) == 0:
 			return []string{p.quote(literal)}
 		case dashed:
-			p.none("a glob that begins with a dash matches files")
+			p.refuse("a glob that begins with a dash matches files")
 		case ok:
 			out := make([]string, len(names))
 			for i, name := range names {
@@ -388,11 +388,11 @@ func (p *printer) globbed(pieces []piece, command string) []string {
 	name, _, value := strings.Cut(literal, "=")
 	switch {
 	case hiddenGlob(pattern):
-		p.none("a glob for hidden files matches the folder above in some shells")
+		p.refuse("a glob for hidden files matches the folder above in some shells")
 	case dashed && (!value || strings.ContainsAny(name, "*?[")):
-		p.none("a glob follows a dash")
+		p.refuse("a glob follows a dash")
 	case pieces[0].kind == globText && searches(command):
-		p.none("what " + command + " is to look for is a glob without quotes")
+		p.refuse("what " + command + " is to look for is a glob without quotes")
 	case pieces[0].kind == globText: // so that no file name becomes an option
 		pieces = append([]piece{{quotedText, "./"}}, pieces...)
 	}
@@ -436,7 +436,7 @@ func (p *printer) documentText(r *syntax.Redirect) (pieces []piece, ok bool) {
 			before := p.line
 			pieces = p.part(pieces, part, true)
 			if indented && p.line != before {
-				p.none("an indented here-document has an expansion of several lines")
+				p.refuse("an indented here-document has an expansion of several lines")
 			}
 			start = false
 			continue
@@ -456,7 +456,7 @@ func (p *printer) documentText(r *syntax.Redirect) (pieces []piece, ok bool) {
 	}
 	last := &pieces[len(pieces)-1]
 	if last.kind != quotedText || !strings.HasSuffix(last.text, "\n") {
-		p.none("its here-document does not end with a line")
+		p.refuse("its here-document does not end with a line")
 		return nil, false
 	}
 	last.text = strings.TrimSuffix(last.text, "\n")

@@ -8,7 +8,7 @@ import (
 // changes reports whether the purpose of a command is to change something. Users and read-only
 // agents are shown that as the reason. false only means that no change is known.
 func changes(name string, args []word) bool {
-	switch base(name) {
+	switch programName(name) {
 	case "rm", "mv", "cp", "touch", "mkdir", "rmdir", "ln", "chmod", "chown", "chgrp", "tee", "dd", "truncate", "install", "shred", "unlink",
 		"mkfs", "mknod", "mkfifo", "rsync", "patch", "kill", "pkill", "killall", "shutdown", "reboot", "crontab", "useradd", "passwd":
 		return true
@@ -17,14 +17,14 @@ func changes(name string, args []word) bool {
 			return strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "i") && strings.ContainsAny(a.text, "pn")
 		})
 	}
-	if p, known := reader(base(name)); known {
-		return p.parse(args).mark == writes
+	if p, known := readerTable(programName(name)); known {
+		return p.parse(args).mark == writesFile
 	}
 	sub := subcommand(name, args)
 	if sub == "" {
 		return false
 	}
-	for other := range strings.FieldsSeq(changingSubcommands(base(name))) {
+	for other := range strings.FieldsSeq(changingSubcommands(programName(name))) {
 		if other == sub {
 			return true
 		}
@@ -65,7 +65,7 @@ func changingSubcommands(name string) string {
 
 // subcommand returns the first word that is not an option, for programs with subcommands.
 func subcommand(name string, args []word) string {
-	if !hasSubcommands(base(name)) {
+	if !hasSubcommands(programName(name)) {
 		return ""
 	}
 	for i := 0; i < len(args); i++ {
@@ -88,7 +88,7 @@ func runsByOption(name string, args []word) string {
 
 // runnerOptions returns the result of runsByOption, and the values of all such options.
 func runnerOptions(name string, args []word) (refused string, values []string) {
-	name = base(name)
+	name = programName(name)
 	p, known := runnersByOption(name)
 	if !known {
 		return "", nil

@@ -127,12 +127,12 @@ func TestWhatRunsCodeHasNoKey(t *testing.T) {
 		"mkdir -p a/b": "mkdir", "tar xzf a.tgz -C b": "tar", "npm ci": "npm ci", "mvn -q clean test -Dtest=X": "mvn", "gofmt -l -w .": "gofmt",
 	} {
 		c := Parse(line).Commands
-		if got := c[len(c)-1].Key; got != want || !Keyed(want) {
-			t.Errorf("%q: %q (known: %v), want %q", line, got, Keyed(want), want)
+		if got := c[len(c)-1].Key; got != want || !IsKey(want) {
+			t.Errorf("%q: %q (known: %v), want %q", line, got, IsKey(want), want)
 		}
 	}
 	for _, key := range []string{"", "python", "python3.11", "nodejs", "docker exec", "git bisect", "git submodule", "gh pr", "make", "npm run node", "curl", "tar x", "ls -l"} {
-		if Keyed(key) {
+		if IsKey(key) {
 			t.Errorf("%q is a key", key)
 		}
 	}

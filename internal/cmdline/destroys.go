@@ -25,13 +25,13 @@ func (l *loss) add(other loss) {
 	l.discards = append(l.discards, other.discards...)
 }
 
-func (c *Command) loses(l loss) { c.Destroys, c.Deletes, c.Discards = l.why, l.deletes, l.discards }
+func (c *Command) setLosses(l loss) { c.Destroys, c.Deletes, c.Discards = l.why, l.deletes, l.discards }
 
-// losses recognizes commands that lose work irreversibly: uncommitted or unpushed changes, data on
+// findLosses recognizes commands that lose work irreversibly: uncommitted or unpushed changes, data on
 // a server, whole folders. It prevents accidents, and knows only the usual ways and only the text.
 // Only the sandbox protects from unknown programs.
-func losses(name string, args []word) loss {
-	switch name = base(name); name {
+func findLosses(name string, args []word) loss {
+	switch name = programName(name); name {
 	case "rm":
 		g := lossOptions(name).parse(args)
 		if !g.has("-r") {
@@ -57,7 +57,7 @@ func losses(name string, args []word) loss {
 	case "shred", "wipefs":
 		return loss{why: name + " makes contents unreadable"}
 	case "git":
-		return gitLosses(args)
+		return findGitLosses(args)
 	case "gh":
 		if len(args) > 1 && args[1].text == "delete" {
 			return loss{why: "gh " + args[0].text + " delete is irreversible"}
@@ -69,19 +69,19 @@ func losses(name string, args []word) loss {
 	return loss{}
 }
 
-// lossesOfArguments returns what a command loses if its program, which is not known, runs the command
+// findLossesInArguments returns what a command loses if its program, which is not known, runs the command
 // that its arguments contain (taskset, busybox).
-func lossesOfArguments(words []word, steps *int) loss {
+func findLossesInArguments(words []word, steps *int) loss {
 	name, args := words[0].text, words[1:]
 	for i, word := range args {
-		program := base(word.text)
+		program := programName(word.text)
 		if isShell(program) {
-			return lossesOfTexts(args[i+1:])
+			return findLossesInTexts(args[i+1:])
 		}
 		switch program {
 		case "rm", "find", "rsync", "shred", "git":
-			if base(name) != "git" && program != subcommand(name, args) {
-				return lossesOfEach(args[i:], steps)
+			if programName(name) != "git" && program != subcommand(name, args) {
+				return findLossesForValues(args[i:], steps)
 			}
 		}
 	}
@@ -96,8 +96,8 @@ func texts(words []word) []string {
 	return out
 }
 
-// gitLosses judges git by its subcommand.
-func gitLosses(args []word) loss {
+// findGitLosses judges git by its subcommand.
+func findGitLosses(args []word) loss {
 	sub := subcommand("git", args)
 	i := slices.IndexFunc(args, func(a word) bool { return a.text == sub })
 	if sub == "" || i < 0 {
@@ -121,7 +121,7 @@ func gitLosses(args []word) loss {
 			return loss{why: "git clean deletes untracked files"}
 		}
 	case "checkout":
-		return checkout(o)
+		return findCheckoutLosses(o)
 	case "switch":
 		if o.has("-f") {
 			return loss{why: "git switch discards uncommitted changes"}
@@ -166,8 +166,8 @@ func gitLosses(args []word) loss {
 	return loss{}
 }
 
-// checkout decides whether git checkout switches to a branch or discards changes.
-func checkout(g parsedWords) loss {
+// findCheckoutLosses decides whether git checkout switches to a branch or discards changes.
+func findCheckoutLosses(g parsedWords) loss {
 	const why = "git checkout discards uncommitted changes"
 	switch {
 	case g.has("-f", "--pathspec-from-file"), g.ended && len(g.operands) > 0:

@@ -399,7 +399,7 @@ func TestCanonicalFormForOtherShells(t *testing.T) {
 		if p.tree == nil || p.TwoReadings != "" {
 			continue
 		}
-		out := &printer{Form: Form{Home: "/home/u", Dir: dir}, tree: p.tree, line: 1, posix: true, acted: true}
+		out := &printer{Form: Form{Home: "/home/u", Dir: dir}, tree: p.tree, line: 1, posix: true, filesChanged: true}
 		out.stmts(p.tree.stmts)
 		text := out.out.String()
 		// Messages differ, and so does the output of echo for a backslash, and the exit code of a

@@ -8,8 +8,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// plain reports whether an expansion is the value of a variable and nothing else.
-func plain(p *syntax.ParamExp) bool { return unmodified(p) && p.Exp == nil }
+// isPlainVariable reports whether an expansion is the value of a variable and nothing else.
+func isPlainVariable(p *syntax.ParamExp) bool { return unmodified(p) && p.Exp == nil }
 
 // unmodified reports whether an expansion has no flags, index or other modification, except perhaps an
 // operator with a word.
@@ -18,10 +18,10 @@ func unmodified(p *syntax.ParamExp) bool {
 		p.Slice == nil && p.Repl == nil && p.Names == 0
 }
 
-// derived reports whether an expansion is a part of a variable's value, or a default for it, that
+// derivedOperand reports whether an expansion is a part of a variable's value, or a default for it, that
 // can be computed: ${x%.go}, ${x##*/}, ${x:-none}. The word has letters, digits, some punctuation
 // and, in a pattern, *. It returns the word.
-func derived(p *syntax.ParamExp) (text string, ok bool) {
+func derivedOperand(p *syntax.ParamExp) (text string, ok bool) {
 	if !unmodified(p) || p.Exp == nil || !isName(p.Param.Value) {
 		return "", false
 	}
@@ -33,7 +33,7 @@ func derived(p *syntax.ParamExp) (text string, ok bool) {
 	if p.Exp.Word == nil {
 		return "", true
 	}
-	if text, ok = soleLit(p.Exp.Word.Parts); !ok || !plainOperand(text) {
+	if text, ok = singleLiteral(p.Exp.Word.Parts); !ok || !plainOperand(text) {
 		return "", false
 	}
 	return text, true
@@ -51,7 +51,7 @@ const maxDerived = 512
 // derive returns the values of an expansion for the values of its variable. ok is false if they depend
 // on the locale, or take long to compute.
 func derive(p *syntax.ParamExp, values []string) (out []string, ok bool) {
-	operand, ok := derived(p)
+	operand, ok := derivedOperand(p)
 	for _, value := range values {
 		if !ok || len(value) > maxDerived || strings.IndexFunc(value, func(r rune) bool { return r >= 0x80 }) >= 0 {
 			return nil, false
@@ -63,19 +63,19 @@ func derive(p *syntax.ParamExp, values []string) (out []string, ok bool) {
 				value = operand
 			}
 		case syntax.RemSmallPrefix, syntax.RemLargePrefix:
-			value = value[cut(value, operand, p.Exp.Op == syntax.RemLargePrefix, false):]
+			value = value[affixLength(value, operand, p.Exp.Op == syntax.RemLargePrefix, false):]
 		default:
-			value = value[:len(value)-cut(value, operand, p.Exp.Op == syntax.RemLargeSuffix, true)]
+			value = value[:len(value)-affixLength(value, operand, p.Exp.Op == syntax.RemLargeSuffix, true)]
 		}
 		out = append(out, value)
 	}
 	return out, ok
 }
 
-// cut returns the length of the shortest or longest part of a value that a pattern matches, or 0 if no
+// affixLength returns the length of the shortest or longest part of a value that a pattern matches, or 0 if no
 // part matches. The part is at the beginning, or at the end if end is true. Only * is special in the
 // pattern.
-func cut(value, pattern string, longest, end bool) int {
+func affixLength(value, pattern string, longest, end bool) int {
 	found := 0
 	for n := range len(value) + 1 {
 		part := value[:n]
@@ -115,9 +115,9 @@ func matchesStars(text, pattern string) bool {
 // maxNumber bounds the numbers of an arithmetic expression, so that no step of it overflows.
 const maxNumber = 1 << 30
 
-// notComputed is why an arithmetic expression is refused: shells evaluate the values of variables
+// reasonArithmetic is why an arithmetic expression is refused: shells evaluate the values of variables
 // as expressions again, and those may run commands.
-const notComputed = "it contains an arithmetic expression that eca cannot evaluate"
+const reasonArithmetic = "it contains an arithmetic expression that eca cannot evaluate"
 
 // arithmetic computes + - * / % of decimal numbers, and of variables whose possible values are all
 // decimal numbers.
@@ -129,7 +129,7 @@ type arithmetic struct {
 // values returns what $(( )) may be.
 func (w arithmetic) values(a *syntax.ArithmExp) (values []string, unknown string) {
 	if a.Bracket || a.Unsigned {
-		return nil, notComputed
+		return nil, reasonArithmetic
 	}
 	numbers, unknown := w.numbers(a.X)
 	for _, n := range numbers {
@@ -161,7 +161,7 @@ func (w arithmetic) numbers(x syntax.ArithmExpr) (out []int, unknown string) {
 			for _, b := range right {
 				n, ok := calculate(x.Op, a, b)
 				if !ok {
-					return nil, notComputed
+					return nil, reasonArithmetic
 				}
 				if !slices.Contains(out, n) {
 					out = append(out, n)
@@ -170,7 +170,7 @@ func (w arithmetic) numbers(x syntax.ArithmExpr) (out []int, unknown string) {
 		}
 		return out, ""
 	}
-	return nil, notComputed // an assignment, or a sign: --x is another operator than - -x
+	return nil, reasonArithmetic // an assignment, or a sign: --x is another operator than - -x
 }
 
 // calculate computes one step; ok is false where a shell reports an error, or the number is large.
@@ -200,7 +200,7 @@ func calculate(op syntax.BinAritOperator, a, b int) (n int, ok bool) {
 func (w arithmetic) operand(x *syntax.Word) (out []int, unknown string) {
 	const cost = 50 // steps, so that long expressions are refused soon
 	if w.steps += cost; w.steps > maxSteps || len(x.Parts) != 1 {
-		return nil, notComputed
+		return nil, reasonArithmetic
 	}
 	var values []string
 	signed := false // values may be negative. With $ they may not: if x is -1, 1-$x becomes 1--1
@@ -210,24 +210,24 @@ func (w arithmetic) operand(x *syntax.Word) (out []int, unknown string) {
 			values = []string{part.Value}
 			break
 		}
-		b, why := w.named(part.Value, w.references)
+		b, why := w.variableValues(part.Value, w.references)
 		if why != "" || b.data || b.status {
-			return nil, notComputed
+			return nil, reasonArithmetic
 		}
 		values, signed = b.values, true
 	case *syntax.ParamExp:
 		b, why := w.variable(part, w.references)
-		if why != "" || b.data || b.status || !plain(part) {
-			return nil, notComputed
+		if why != "" || b.data || b.status || !isPlainVariable(part) {
+			return nil, reasonArithmetic
 		}
 		values = b.values
 	default:
-		return nil, notComputed
+		return nil, reasonArithmetic
 	}
 	for _, value := range values {
 		n, err := strconv.Atoi(value)
 		if err != nil || strconv.Itoa(n) != value || n < 0 && !signed || n < -maxNumber || n > maxNumber { // an octal number, say
-			return nil, notComputed
+			return nil, reasonArithmetic
 		}
 		out = append(out, n)
 	}

@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -28,11 +29,16 @@ func gitContents(sub string, g parsedWords) bool {
 	return true
 }
 
+// gitFront parses the options of git before its subcommand. The operands begin with the subcommand.
+func gitFront(args []word) parsedWords {
+	return program{stopAtOperand: true, noAbbreviations: true, options: "-C=DIR -P,--no-pager --no-optional-locks --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --version"}.parse(args)
+}
+
 // judgeGit judges git by its subcommand and options.
 func judgeGit(args []word) judgement {
-	front := program{stopAtOperand: true, noAbbreviations: true, options: "-C=DIR -P,--no-pager --no-optional-locks --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --version"}.parse(args)
+	front := gitFront(args)
 	if front.why != "" {
-		return judgement{why: "git " + front.refused + " may change which programs run", option: bare(front.refused)}
+		return judgement{why: "git " + front.refused + " may change which programs run", option: optionName(front.refused)}
 	}
 	dir, dirs := "", 0
 	for _, o := range front.options {
@@ -47,7 +53,7 @@ func judgeGit(args []word) judgement {
 		return judgement{effect: Reads, git: true}
 	case len(args) == 0:
 		return judgement{why: "git without a subcommand"}
-	case front.loose, front.globbed, front.ended, dirs > 1:
+	case front.hiddenOption, front.globValue, front.ended, dirs > 1:
 		return judgement{why: "eca does not know the folder or the subcommand of git"}
 	}
 	sub, args := args[0].text, args[1:]
@@ -59,7 +65,7 @@ func judgeGit(args []word) judgement {
 	if j := g.refusal("git " + sub); j.why != "" {
 		return j
 	}
-	if g.loose {
+	if g.hiddenOption {
 		return judgement{why: "arguments of git may become options"}
 	}
 	if o, why := gitValue(g); why != "" {
@@ -121,7 +127,7 @@ func checkGitList(g parsedWords) (option, why string) {
 // checkGitConfig allows only to show a setting that holds no secret. A second word would be a value to
 // set.
 func checkGitConfig(g parsedWords) (option, why string) {
-	if len(g.operands) != 1 || g.operands[0].glob || g.globbed {
+	if len(g.operands) != 1 || g.operands[0].glob || g.globValue {
 		return "", "git config may change something"
 	}
 	key := strings.ToLower(g.operands[0].text)
@@ -139,7 +145,7 @@ func gitPaths(p program, dir string, g parsedWords) []Path {
 	if p.operandsAreText {
 		operands = nil
 	}
-	if p.firstIsText && len(operands) > 0 && !operands[0].glob && !g.globbed && !g.has(strings.Fields(p.textBy)...) {
+	if p.firstIsText && len(operands) > 0 && !operands[0].glob && !g.globValue && !g.has(strings.Fields(p.patternOptions)...) {
 		operands = operands[1:]
 	}
 	var out []Path
@@ -154,4 +160,37 @@ func gitPaths(p program, dir string, g parsedWords) []Path {
 		}
 	}
 	return out
+}
+
+// gitWrapper lists the commands that a subcommand of git runs.
+func (w *walker) gitWrapper(r run) (wrapperKind, bool) {
+	operands := gitFront(r.words[1:]).operands
+	runs := func(sub, action string) (command []word, found bool) {
+		if len(operands) == 0 || operands[0].text != sub {
+			return nil, false
+		}
+		i := slices.IndexFunc(operands, func(o word) bool { return o.text == action })
+		if i < 0 {
+			return nil, false
+		}
+		command = operands[i+1:]
+		for len(command) > 0 && strings.HasPrefix(command[0].text, "-") {
+			command = command[1:]
+		}
+		return command, true
+	}
+	if command, found := runs("bisect", "run"); found && len(command) > 0 {
+		w.inner(r, command, false)
+		return opaque, true
+	}
+	command, found := runs("submodule", "foreach")
+	switch {
+	case found && len(command) > 1:
+		w.inner(r, command, false)
+		return opaque, true
+	case found, len(operands) > 0 && operands[0].text == "filter-branch":
+		w.markUnresolved("git " + operands[0].text + " runs texts")
+		return textLister{w}.list(r), true
+	}
+	return opaque, false
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// keyed lists the arguments with which a command can be remembered. Any other argument may make the
+// keyRule lists the arguments with which a command can be remembered. Any other argument may make the
 // program run something else, so such a command is not remembered.
-type keyed struct {
+type keyRule struct {
 	known    bool
 	letters  string // options of one letter, alone or in groups
 	options  string // other options, without "=" and value
@@ -16,184 +16,184 @@ type keyed struct {
 	forwards bool   // unknown options are passed to a script of the project
 }
 
-// keyedCommand returns what can be remembered in addition to commands that only read: programs with
+// keyRuleFor returns what can be remembered in addition to commands that only read: programs with
 // their subcommands that run no code from their arguments. Other programs are never remembered.
-func keyedCommand(name string) (keyed, bool) {
-	for _, table := range []func(string) keyed{keyedFiles, keyedGit, keyedGo, keyedProjects, keyedCheckers, keyedListings} {
+func keyRuleFor(name string) (keyRule, bool) {
+	for _, table := range []func(string) keyRule{fileKeys, gitKeys, goKeys, projectKeys, checkerKeys, listingKeys} {
 		if k := table(name); k.known {
 			return k, true
 		}
 	}
-	return keyed{}, false
+	return keyRule{}, false
 }
 
-// keyedFiles are programs that change the files which their arguments name.
-func keyedFiles(name string) keyed {
+// fileKeys are programs that change the files which their arguments name.
+func fileKeys(name string) keyRule {
 	switch name {
 	case "mkdir":
-		return keyed{known: true, letters: "pv", options: "--parents --verbose"}
+		return keyRule{known: true, letters: "pv", options: "--parents --verbose"}
 	case "exit":
-		return keyed{known: true}
+		return keyRule{known: true}
 	case "rmdir":
-		return keyed{known: true, letters: "pv"}
+		return keyRule{known: true, letters: "pv"}
 	case "touch":
-		return keyed{known: true, letters: "acm"}
+		return keyRule{known: true, letters: "acm"}
 	case "rm":
-		return keyed{known: true, letters: "fv"}
+		return keyRule{known: true, letters: "fv"}
 	case "ln":
-		return keyed{known: true, letters: "sfnrv"}
+		return keyRule{known: true, letters: "sfnrv"}
 	case "chmod":
-		return keyed{known: true, letters: "Rcfv"}
+		return keyRule{known: true, letters: "Rcfv"}
 	case "cp":
-		return keyed{known: true, letters: "afinprRuv", options: "--recursive --archive"}
+		return keyRule{known: true, letters: "afinprRuv", options: "--recursive --archive"}
 	case "mv":
-		return keyed{known: true, letters: "finuv"}
+		return keyRule{known: true, letters: "finuv"}
 	case "tar":
-		return keyed{known: true, letters: "cxtzjJvfpkC", options: "--exclude --strip-components"}
+		return keyRule{known: true, letters: "cxtzjJvfpkC", options: "--exclude --strip-components"}
 	}
-	return keyed{}
+	return keyRule{}
 }
 
-func keyedGit(name string) keyed {
+func gitKeys(name string) keyRule {
 	sub, isGit := strings.CutPrefix(name, "git ")
 	if !isGit {
-		return keyed{}
+		return keyRule{}
 	}
 	switch sub {
 	case "add":
-		return keyed{known: true, letters: "AufnvN", options: "--all --update --force --dry-run --verbose --intent-to-add --"}
+		return keyRule{known: true, letters: "AufnvN", options: "--all --update --force --dry-run --verbose --intent-to-add --"}
 	case "mv":
-		return keyed{known: true, letters: "knv"}
+		return keyRule{known: true, letters: "knv"}
 	case "rm":
-		return keyed{known: true, letters: "rqn", options: "--cached --quiet --"}
+		return keyRule{known: true, letters: "rqn", options: "--cached --quiet --"}
 	case "commit":
-		return keyed{known: true, letters: "amqvsn", options: "--all --message --quiet --verbose --amend --no-edit --signoff --no-verify --allow-empty --author --date --"}
+		return keyRule{known: true, letters: "amqvsn", options: "--all --message --quiet --verbose --amend --no-edit --signoff --no-verify --allow-empty --author --date --"}
 	case "checkout":
-		return keyed{known: true, letters: "bqt", options: "--quiet --track --detach --"}
+		return keyRule{known: true, letters: "bqt", options: "--quiet --track --detach --"}
 	case "switch":
-		return keyed{known: true, letters: "cqtd", options: "--create --quiet --track --detach"}
+		return keyRule{known: true, letters: "cqtd", options: "--create --quiet --track --detach"}
 	case "branch":
-		return keyed{known: true, letters: "arvm", options: "--all --list --move --show-current --set-upstream-to"}
+		return keyRule{known: true, letters: "arvm", options: "--all --list --move --show-current --set-upstream-to"}
 	case "tag":
-		return keyed{known: true, letters: "almn", options: "--annotate --list --message"}
+		return keyRule{known: true, letters: "almn", options: "--annotate --list --message"}
 	case "merge":
-		return keyed{known: true, letters: "q", options: "--quiet --no-edit --ff --ff-only --no-ff --squash --abort"}
+		return keyRule{known: true, letters: "q", options: "--quiet --no-edit --ff --ff-only --no-ff --squash --abort"}
 	case "revert":
-		return keyed{known: true, letters: "n", options: "--no-edit --no-commit --abort"}
+		return keyRule{known: true, letters: "n", options: "--no-edit --no-commit --abort"}
 	case "cherry-pick":
-		return keyed{known: true, letters: "xn", options: "--no-commit --abort"}
+		return keyRule{known: true, letters: "xn", options: "--no-commit --abort"}
 	case "stash":
-		return keyed{known: true, letters: "ukqm", options: "--include-untracked --keep-index --quiet --message --index"}
+		return keyRule{known: true, letters: "ukqm", options: "--include-untracked --keep-index --quiet --message --index"}
 	case "reset":
-		return keyed{known: true, letters: "qN", options: "--soft --mixed --quiet --"}
+		return keyRule{known: true, letters: "qN", options: "--soft --mixed --quiet --"}
 	case "restore":
-		return keyed{known: true, letters: "SWq", options: "--staged --worktree --quiet --"}
+		return keyRule{known: true, letters: "SWq", options: "--staged --worktree --quiet --"}
 	case "init":
-		return keyed{known: true, letters: "qb", options: "--quiet --initial-branch"}
+		return keyRule{known: true, letters: "qb", options: "--quiet --initial-branch"}
 	case "push":
-		return keyed{known: true, remote: true, letters: "uqvn", options: "--set-upstream --tags --follow-tags --dry-run --quiet --verbose --porcelain"}
+		return keyRule{known: true, remote: true, letters: "uqvn", options: "--set-upstream --tags --follow-tags --dry-run --quiet --verbose --porcelain"}
 	case "pull":
-		return keyed{known: true, remote: true, letters: "qvpt", options: "--rebase --no-rebase --ff --ff-only --no-ff --prune --tags --quiet --verbose --autostash"}
+		return keyRule{known: true, remote: true, letters: "qvpt", options: "--rebase --no-rebase --ff --ff-only --no-ff --prune --tags --quiet --verbose --autostash"}
 	case "fetch":
-		return keyed{known: true, remote: true, letters: "qvpta", options: "--all --prune --tags --quiet --verbose --depth --unshallow"}
+		return keyRule{known: true, remote: true, letters: "qvpta", options: "--all --prune --tags --quiet --verbose --depth --unshallow"}
 	}
-	return keyed{}
+	return keyRule{}
 }
 
-func keyedGo(name string) keyed {
+func goKeys(name string) keyRule {
 	switch name {
 	case "go test":
-		return keyed{known: true, options: "-v -race -run -skip -count -short -timeout -cover -covermode -coverprofile -bench -benchmem -benchtime -cpu -parallel -failfast -json -list -shuffle -tags -trimpath -p -n -x"}
+		return keyRule{known: true, options: "-v -race -run -skip -count -short -timeout -cover -covermode -coverprofile -bench -benchmem -benchtime -cpu -parallel -failfast -json -list -shuffle -tags -trimpath -p -n -x"}
 	case "go build":
-		return keyed{known: true, options: "-v -race -tags -trimpath -o -p -n -x"}
+		return keyRule{known: true, options: "-v -race -tags -trimpath -o -p -n -x"}
 	case "go vet":
-		return keyed{known: true, options: "-v -tags -n -x -json"}
+		return keyRule{known: true, options: "-v -tags -n -x -json"}
 	case "go list":
-		return keyed{known: true, options: "-m -json -f -deps -test -e -u -tags"}
+		return keyRule{known: true, options: "-m -json -f -deps -test -e -u -tags"}
 	case "go fmt":
-		return keyed{known: true, options: "-n -x"}
+		return keyRule{known: true, options: "-n -x"}
 	case "go mod tidy", "go mod download", "go mod why":
-		return keyed{known: true, options: "-v -x -json -m"}
+		return keyRule{known: true, options: "-v -x -json -m"}
 	case "go version", "go mod verify", "go mod graph":
-		return keyed{known: true}
+		return keyRule{known: true}
 	case "gofmt":
-		return keyed{known: true, options: "-l -d -w -s -e"}
+		return keyRule{known: true, options: "-l -d -w -s -e"}
 	}
-	return keyed{}
+	return keyRule{}
 }
 
-// keyedProjects are programs that build and test the project in which they run.
-func keyedProjects(name string) keyed {
+// projectKeys are programs that build and test the project in which they run.
+func projectKeys(name string) keyRule {
 	switch name {
 	case "cargo build", "cargo test", "cargo check", "cargo clippy", "cargo fmt", "cargo doc", "cargo bench", "cargo tree", "cargo metadata":
-		return keyed{known: true, letters: "vqpj", options: "--release --workspace --all --all-features --no-default-features --features --lib --bins --bin --tests --test --doc --examples --example --all-targets " +
+		return keyRule{known: true, letters: "vqpj", options: "--release --workspace --all --all-features --no-default-features --features --lib --bins --bin --tests --test --doc --examples --example --all-targets " +
 			"--package --exclude --verbose --quiet --offline --locked --frozen --no-run --no-fail-fast --no-deps --message-format --check --nocapture --test-threads --ignored -- -D -W"}
 	case "npm test", "npm start", "npm run *", "pnpm test", "pnpm start", "pnpm run *", "yarn test", "yarn start", "yarn run *":
-		return keyed{known: true, forwards: true}
+		return keyRule{known: true, forwards: true}
 	case "npm ci", "npm install", "pnpm install", "yarn install", "bun install", "uv sync", "uv lock", "poetry install", "poetry lock", "composer install", "bundle install":
-		return keyed{
+		return keyRule{
 			known: true, letters: "qv", operands: "-",
 			options: "--frozen-lockfile --immutable --offline --prefer-offline --ignore-scripts --no-audit --no-fund --locked --frozen --all-extras --dev --no-dev --quiet --verbose --no-interaction",
 		}
 	case "mvn":
-		return keyed{known: true, letters: "qBoeU", options: "-ntp -DskipTests -Dtest", operands: "clean validate compile test-compile test package verify"}
+		return keyRule{known: true, letters: "qBoeU", options: "-ntp -DskipTests -Dtest", operands: "clean validate compile test-compile test package verify"}
 	case "gradle":
-		return keyed{known: true, letters: "qis", options: "--offline --no-daemon --info --stacktrace --console --tests", operands: "clean classes compileJava jar assemble build check test lint"}
+		return keyRule{known: true, letters: "qis", options: "--offline --no-daemon --info --stacktrace --console --tests", operands: "clean classes compileJava jar assemble build check test lint"}
 	case "dotnet build", "dotnet test":
-		return keyed{known: true, letters: "cvf", options: "--configuration --no-restore --no-build --filter --framework --verbosity --nologo"}
+		return keyRule{known: true, letters: "cvf", options: "--configuration --no-restore --no-build --filter --framework --verbosity --nologo"}
 	case "swift build", "swift test", "mix test", "mix compile", "mix format", "dart analyze", "dart format", "dart test", "flutter analyze", "flutter test", "deno fmt", "deno lint", "deno check", "bundle check", "bundle list":
-		return keyed{known: true, options: "--verbose --filter --parallel --trace --failed --only --check --check-formatted"}
+		return keyRule{known: true, options: "--verbose --filter --parallel --trace --failed --only --check --check-formatted"}
 	}
-	return keyed{}
+	return keyRule{}
 }
 
-// keyedCheckers are programs that test, check and format files.
-func keyedCheckers(name string) keyed {
+// checkerKeys are programs that test, check and format files.
+func checkerKeys(name string) keyRule {
 	switch name {
 	case "pytest":
-		return keyed{known: true, letters: "qvxskmnrl", options: "--lf --ff --co --tb --maxfail --durations --no-header --disable-warnings --cov --cov-report --collect-only --last-failed --failed-first --exitfirst"}
+		return keyRule{known: true, letters: "qvxskmnrl", options: "--lf --ff --co --tb --maxfail --durations --no-header --disable-warnings --cov --cov-report --collect-only --last-failed --failed-first --exitfirst"}
 	case "ruff check", "ruff format":
-		return keyed{known: true, letters: "qv", options: "--fix --check --diff --select --ignore --statistics"}
+		return keyRule{known: true, letters: "qv", options: "--fix --check --diff --select --ignore --statistics"}
 	case "black":
-		return keyed{known: true, letters: "qvl", options: "--check --diff --quiet --line-length"}
+		return keyRule{known: true, letters: "qvl", options: "--check --diff --quiet --line-length"}
 	case "mypy":
-		return keyed{known: true, letters: "pm", options: "--strict --ignore-missing-imports --show-error-codes --no-error-summary"}
+		return keyRule{known: true, letters: "pm", options: "--strict --ignore-missing-imports --show-error-codes --no-error-summary"}
 	case "flake8":
-		return keyed{known: true, options: "--select --ignore --max-line-length --count"}
+		return keyRule{known: true, options: "--select --ignore --max-line-length --count"}
 	case "tsc":
-		return keyed{known: true, letters: "pb", options: "--noEmit --project --build --pretty"}
+		return keyRule{known: true, letters: "pb", options: "--noEmit --project --build --pretty"}
 	case "eslint":
-		return keyed{known: true, options: "--fix --quiet --ext --max-warnings --cache"}
+		return keyRule{known: true, options: "--fix --quiet --ext --max-warnings --cache"}
 	case "prettier":
-		return keyed{known: true, letters: "cwl", options: "--check --write --list-different"}
+		return keyRule{known: true, letters: "cwl", options: "--check --write --list-different"}
 	case "rustfmt":
-		return keyed{known: true, options: "--check --edition"}
+		return keyRule{known: true, options: "--check --edition"}
 	case "shellcheck":
-		return keyed{known: true, letters: "xfSeso", options: "--severity --exclude --shell"}
+		return keyRule{known: true, letters: "xfSeso", options: "--severity --exclude --shell"}
 	case "terraform fmt", "terraform validate":
-		return keyed{known: true, options: "-check -diff -recursive -json -no-color"}
+		return keyRule{known: true, options: "-check -diff -recursive -json -no-color"}
 	}
-	return keyed{}
+	return keyRule{}
 }
 
-// keyedListings are programs that show the state of services and package managers.
-func keyedListings(name string) keyed {
+// listingKeys are programs that show the state of services and package managers.
+func listingKeys(name string) keyRule {
 	switch name {
 	case "gh pr view", "gh pr list", "gh pr status", "gh pr checks", "gh pr diff", "gh issue view", "gh issue list", "gh issue status", "gh run list", "gh run view", "gh repo view",
 		"docker ps", "docker images", "docker logs", "docker inspect", "docker version", "docker info", "kubectl get", "kubectl describe", "kubectl logs", "kubectl version",
 		"npm ls", "npm list", "npm outdated", "pnpm list", "pip list", "pip show", "pip freeze", "pip check", "pip3 list", "pip3 show", "pip3 freeze", "pip3 check", "uv tree", "poetry show", "poetry check",
 		"systemctl status", "systemctl is-active":
-		return keyed{
+		return keyRule{
 			known: true, letters: "anqlofAL",
 			options: "--all --filter --format --no-trunc --tail --since --follow --namespace --all-namespaces --output --selector --container --state --limit --json --repo --comments --outdated --depth --no-pager",
 		}
 	}
-	return keyed{}
+	return keyRule{}
 }
 
-// keyedReader reports whether a program is remembered by its name, for as long as it only reads.
-func keyedReader(name string) bool {
-	_, known := reader(name)
+// readerHasKey reports whether a program is remembered by its name, for as long as it only reads.
+func readerHasKey(name string) bool {
+	_, known := readerTable(name)
 	return known || name == "find"
 }
 
@@ -203,31 +203,31 @@ func scriptName(name string) bool {
 	return plainName(name, "_:-") && !runsCode(name)
 }
 
-// namedByKey returns the entry for the first words of a command, and how many words name it.
-func namedByKey(words []string) (rule keyed, n int, ok bool) {
+// findKeyRule returns the entry for the first words of a command, and how many words name it.
+func findKeyRule(words []string) (rule keyRule, n int, ok bool) {
 	name := strings.Join(words[:min(3, len(words))], " ")
 	for n = min(3, len(words)); n > 0; n-- {
-		if rule, ok = keyedCommand(name); ok {
+		if rule, ok = keyRuleFor(name); ok {
 			return rule, n, true
 		}
 		name = strings.TrimSuffix(name[:len(name)-len(words[n-1])], " ")
 	}
 	if len(words) > 2 && words[1] == "run" && scriptName(words[2]) {
-		rule, ok = keyedCommand(words[0] + " run *")
+		rule, ok = keyRuleFor(words[0] + " run *")
 	}
 	return rule, 3, ok
 }
 
-// Keyed reports whether a key is one that commands can have.
-func Keyed(key string) bool {
+// IsKey reports whether a key is one that commands can have.
+func IsKey(key string) bool {
 	words := strings.Fields(key)
 	if len(words) == 0 {
 		return false
 	}
-	if keyedReader(key) || len(words) == 2 && words[0] == "git" && GitReads(words[1]) {
+	if readerHasKey(key) || len(words) == 2 && words[0] == "git" && GitReads(words[1]) {
 		return true
 	}
-	_, n, ok := namedByKey(words)
+	_, n, ok := findKeyRule(words)
 	return ok && n == len(words)
 }
 
@@ -243,14 +243,14 @@ func key(words []word, reads bool) string {
 	}
 	if reads {
 		switch name := texts[0]; {
-		case keyedReader(name):
+		case readerHasKey(name):
 			return name
 		case name == "git" && len(texts) > 1 && GitReads(texts[1]):
 			return name + " " + texts[1]
 		}
 		return ""
 	}
-	rule, n, ok := namedByKey(texts)
+	rule, n, ok := findKeyRule(texts)
 	if !ok || !rule.covers(words[n:], texts[0] == "tar") {
 		return ""
 	}
@@ -259,13 +259,13 @@ func key(words []word, reads bool) string {
 
 // covers reports whether a command with these arguments can be remembered. bundled is true if the
 // first argument is a group of option letters without a dash.
-func (k keyed) covers(words []word, bundled bool) bool {
+func (k keyRule) covers(words []word, bundled bool) bool {
 	operands := 0
 	for i, w := range words {
 		option, _, _ := strings.Cut(w.text, "=")
 		letters, isOption := strings.CutPrefix(option, "-")
 		switch {
-		case w.loose() || strings.HasPrefix(w.text, "@"): // may be another option, or a file of options
+		case w.mayBecomeOption() || strings.HasPrefix(w.text, "@"): // may be another option, or a file of options
 			return false
 		case k.forwards:
 			if isOption && configuresRunner(option) {

@@ -5,13 +5,13 @@ import "mvdan.cc/sh/v3/syntax"
 // loop walks commands that may run any number of times.
 func (w *walker) loop(walk func()) {
 	w.loops++
-	w.apart(walk)
+	w.withOwnScope(walk)
 	w.loops--
 }
 
 func (w *walker) whileClause(cmd *syntax.WhileClause, depth int) {
 	if w.scope == nil || cmd.Until || !readsLines(cmd.Cond) {
-		w.computed("it contains a loop that might not end")
+		w.markComputed("it contains a loop that might not end")
 	}
 	w.loop(func() {
 		w.stmts(cmd.Cond, depth)
@@ -20,16 +20,16 @@ func (w *walker) whileClause(cmd *syntax.WhileClause, depth int) {
 }
 
 func (w *walker) forClause(cmd *syntax.ForClause, depth int) {
-	w.demand("for ") // it assigns a variable
+	w.addDemand("for ") // it assigns a variable
 	iter, ok := cmd.Loop.(*syntax.WordIter)
 	if !ok || cmd.Select {
-		w.unresolved("it has an arithmetic loop or a select")
-		w.apart(func() { w.stmts(cmd.Do, depth) })
+		w.markUnresolved("it has an arithmetic loop or a select")
+		w.withOwnScope(func() { w.stmts(cmd.Do, depth) })
 		return
 	}
 	name := iter.Name.Value
 	if w.scope == nil || !settable(name) {
-		w.computed("it has a loop that sets " + name)
+		w.markComputed("it has a loop that sets " + name)
 	}
 	listed := Command{Name: "for", Args: []string{name}, Text: "for " + name, Source: "for " + name, Effect: Reads}
 	for _, item := range iter.Items {
@@ -49,16 +49,16 @@ func (w *walker) forClause(cmd *syntax.ForClause, depth int) {
 func (w *walker) caseClause(cmd *syntax.CaseClause, depth int) {
 	w.cases = true
 	if len(w.documents) > 0 {
-		w.ambiguous(caseWithDocument)
+		w.markAmbiguous(caseWithDocument)
 	}
 	w.word(cmd.Word, depth)
 	for _, item := range cmd.Items {
 		for _, p := range item.Patterns {
 			if !w.word(p, depth).known {
-				w.computed("it chooses by a pattern that is computed")
+				w.markComputed("it chooses by a pattern that is computed")
 			}
 		}
-		w.apart(func() { w.stmts(item.Stmts, depth) })
+		w.withOwnScope(func() { w.stmts(item.Stmts, depth) })
 	}
 }
 
@@ -70,7 +70,7 @@ func (w *walker) read(c *syntax.CallExpr, names []string) {
 	}
 	for _, name := range names {
 		w.scope.assign(name)
-		w.demand(name + "=")
+		w.addDemand(name + "=")
 	}
 	w.add(listed)
 }

@@ -10,7 +10,7 @@ import (
 // if the user listed hosts that the proxy reaches; that is enough for commands that fetch packages and
 // commits.
 func (c Command) NeedsNetwork(hosts bool) bool {
-	switch base(c.Name) {
+	switch programName(c.Name) {
 	case "curl", "wget":
 		return !onlyLoopback(c.Args)
 	case "ssh", "scp", "sftp", "rsync", "nc", "ncat", "telnet", "ftp", "ping", "dig", "nslookup", "host", "whois", "traceroute",
@@ -24,11 +24,11 @@ func (c Command) NeedsNetwork(hosts bool) bool {
 		"yarn": {"install", "add", "upgrade", "publish", "dlx"}, "bun": {"install", "add", "update"},
 		"pip": {"install", "download"}, "pip3": {"install", "download"}, "poetry": {"add", "update", "publish"}, "uv": {"add", "publish"}, "conda": {"install", "create", "update"},
 		"cargo": {"install", "publish", "search", "login"}, "go": {"get", "install"}, "gem": {"install", "push"}, "bundle": {"update"}, "composer": {"require", "update"}, "rustup": {"install", "update"},
-	}[base(c.Name)]
+	}[programName(c.Name)]
 	// The subcommand may follow options with values.
-	const looked = 4
+	const searchedArgs = 4
 	has := func(list []string) bool {
-		return slices.ContainsFunc(c.Args[:min(len(c.Args), looked)], func(word string) bool { return slices.Contains(list, word) })
+		return slices.ContainsFunc(c.Args[:min(len(c.Args), searchedArgs)], func(word string) bool { return slices.Contains(list, word) })
 	}
 	sends := []string{"push", "publish", "login"}
 	return has(sub) && !slices.Contains(c.Args, "--offline") && (!hosts || has(sends))

@@ -21,25 +21,25 @@ type program struct {
 
 	operandsAreText bool   // operands do not name files
 	firstIsText     bool   // the first operand is a pattern or a script
-	textBy          string // options that give the pattern or script in place of the first operand
+	patternOptions  string // options that give the pattern or script in place of the first operand
 	safeForAnyArgs  bool   // only reads, with any arguments, provided that no glob expands to an option
 	noOptions       bool   // has no options
 	noAbbreviations bool   // long options cannot be abbreviated
 	singleDash      bool   // options are whole words after a single dash (find, go)
 	stopAtOperand   bool   // options end at the first operand
-	separate        bool   // values are never attached to letters
+	separateValues  bool   // values are never attached to letters
 	partialTable    bool   // the table has only the options that matter; others are ignored
 	noDash          bool   // separate values do not begin with a dash, except patterns (-e)
 	followsLinks    bool   // descends into folders among its operands, and follows symlinks there
-	scripted        bool   // runs a script that can change files: a user's pattern may allow it, but an approval is never remembered
+	runsScript      bool   // runs a script that can change files: a user's pattern may allow it, but an approval is never remembered
 	check           func(parsedWords) (option, why string)
 }
 
 // Marks of options.
 const (
-	doesMore = '!'
-	writes   = '>'
-	differs  = '~'
+	doesMore    = '!'
+	writesFile  = '>'
+	valueVaries = '~'
 )
 
 // option is an entry of a table.
@@ -52,13 +52,13 @@ type option struct {
 
 // parsedWords are the options and operands among the arguments of a program.
 type parsedWords struct {
-	options  []givenOption
-	operands []word
-	files    []word // values of options that name files
-	ended    bool   // there is a --
-	loose    bool   // a word may expand to an option
-	globbed  bool   // a value is a glob, which may become several words
-	late     bool   // an option follows an operand, where some systems accept none
+	options            []givenOption
+	operands           []word
+	files              []word // values of options that name files
+	ended              bool   // there is a --
+	hiddenOption       bool   // a word may expand to an option
+	globValue          bool   // a value is a glob, which may become several words
+	optionAfterOperand bool   // an option follows an operand, where some systems accept none
 
 	// The refused option with the strongest mark (>, then !, then none), as written; the first one of
 	// those with the same mark.
@@ -85,7 +85,7 @@ func (g parsedWords) has(names ...string) bool {
 }
 
 func (g *parsedWords) refuse(written word, mark byte, why string) {
-	if g.why == "" || g.mark == 0 && mark != 0 || g.mark == doesMore && mark == writes {
+	if g.why == "" || g.mark == 0 && mark != 0 || g.mark == doesMore && mark == writesFile {
 		g.refused, g.mark, g.why = written.text, mark, why
 	}
 }
@@ -102,14 +102,14 @@ func (p program) parse(args []word) parsedWords {
 		a := args[i]
 		switch {
 		case g.ended || a.text == "-" || !strings.HasPrefix(a.text, "-"):
-			g.loose = g.loose || !g.ended && a.loose()
+			g.hiddenOption = g.hiddenOption || !g.ended && a.mayBecomeOption()
 			g.operands = append(g.operands, a)
 			if p.stopAtOperand && !g.ended {
 				g.operands = append(g.operands, args[i+1:]...)
 				return g
 			}
-		case a.loose(): // may be any option
-			g.loose = true
+		case a.mayBecomeOption(): // may be any option
+			g.hiddenOption = true
 			g.operands = append(g.operands, a)
 			if _, value, attached := strings.Cut(a.text, "="); attached {
 				g.files = append(g.files, word{text: value, known: a.known, glob: a.glob})
@@ -121,7 +121,7 @@ func (p program) parse(args []word) parsedWords {
 				return g
 			}
 		default:
-			g.late = g.late || len(g.operands) > 0
+			g.optionAfterOperand = g.optionAfterOperand || len(g.operands) > 0
 			i += p.option(&g, a, args[i+1:])
 		}
 	}
@@ -137,15 +137,15 @@ func (p program) option(g *parsedWords, a word, next []word) (used int) {
 		}
 		o, found := p.lookupLong(name)
 		if !found {
-			p.unknown(g, a)
-			p.mayMean(g, a, name)
+			p.refuseUnknown(g, a)
+			p.refuseAbbreviation(g, a, name)
 			return 0
 		}
 		if o.values == "" && attached || strings.Contains(o.values, ":") && attached {
-			p.unknown(g, a)
+			p.refuseUnknown(g, a)
 			return 0
 		}
-		return p.take(g, o, a, word{text: value, known: true, glob: a.glob}, attached, next)
+		return p.addOption(g, o, a, word{text: value, known: true, glob: a.glob}, attached, next)
 	}
 	if strings.Trim(a.text[1:], "0123456789") == "" && p.digits() {
 		g.options = append(g.options, givenOption{name: "-NUM", value: a.text[1:]})
@@ -154,31 +154,31 @@ func (p program) option(g *parsedWords, a word, next []word) (used int) {
 	for j := 1; j < len(a.text); j++ {
 		o, found := p.lookup("-" + a.text[j:j+1])
 		if !found {
-			p.unknown(g, a)
+			p.refuseUnknown(g, a)
 			continue // one of the other letters may be a refused option
 		}
 		if o.values == "" {
-			if p.take(g, o, a, word{}, false, nil); o.mark == differs && j+1 == len(a.text) && len(next) > 0 && strings.HasPrefix(next[0].text, "-") {
+			if p.addOption(g, o, a, word{}, false, nil); o.mark == valueVaries && j+1 == len(a.text) && len(next) > 0 && strings.HasPrefix(next[0].text, "-") {
 				g.refuse(a, 0, "has a value on some systems")
 			}
 			continue
 		}
 		rest := a.text[j+1:]
-		if p.separate && rest != "" {
-			p.unknown(g, a)
+		if p.separateValues && rest != "" {
+			p.refuseUnknown(g, a)
 			return 0
 		}
-		return p.take(g, o, a, word{text: rest, known: true, glob: a.glob}, rest != "", next)
+		return p.addOption(g, o, a, word{text: rest, known: true, glob: a.glob}, rest != "", next)
 	}
 	return 0
 }
 
-// take records an option with its value, and returns how many of the next words are its values.
-func (p program) take(g *parsedWords, o option, written, value word, attached bool, next []word) (used int) {
+// addOption records an option with its value, and returns how many of the next words are its values.
+func (p program) addOption(g *parsedWords, o option, written, value word, attached bool, next []word) (used int) {
 	switch o.mark {
 	case doesMore:
 		g.refuse(written, o.mark, "does more than read, or reads files that its arguments do not name")
-	case writes:
+	case writesFile:
 		g.refuse(written, o.mark, "writes a file")
 	}
 	if o.values == "" || o.optional {
@@ -203,15 +203,15 @@ func (p program) take(g *parsedWords, o option, written, value word, attached bo
 		value = next[used]
 		used++
 		switch {
-		case !value.known, value.glob && value.loose():
-			g.loose = true
-		case strings.HasPrefix(value.text, "-") && (o.mark == differs || p.noDash && value.text != "-" && o.name != "-e"):
+		case !value.known && !value.quoted, value.glob && value.mayBecomeOption():
+			g.hiddenOption = true
+		case strings.HasPrefix(value.text, "-") && (o.mark == valueVaries || p.noDash && value.text != "-" && o.name != "-e"):
 			g.refuse(written, 0, "has a value that may be taken for an option")
 		}
-		g.globbed = g.globbed || value.glob
+		g.globValue = g.globValue || value.glob
 		// A program that accepts no options after operands takes the value for a file, and a glob may
 		// become more than one word.
-		if kind == "FILE" || value.glob || o.mark == differs || len(g.operands) > 0 && !p.singleDash && !p.noDash {
+		if kind == "FILE" || value.glob || o.mark == valueVaries || len(g.operands) > 0 && !p.singleDash && !p.noDash {
 			g.files = append(g.files, value)
 		}
 	}
@@ -219,17 +219,17 @@ func (p program) take(g *parsedWords, o option, written, value word, attached bo
 	return used
 }
 
-func (p program) unknown(g *parsedWords, a word) {
+func (p program) refuseUnknown(g *parsedWords, a word) {
 	if !p.partialTable {
 		g.refuse(a, 0, "is unknown")
 	}
 }
 
-// mayMean refuses a possible abbreviation of a refused option.
-func (p program) mayMean(g *parsedWords, a word, spelling string) {
+// refuseAbbreviation refuses a possible abbreviation of a refused option.
+func (p program) refuseAbbreviation(g *parsedWords, a word, spelling string) {
 	for entry := range strings.FieldsSeq(p.options) {
-		o, names := readEntry(entry)
-		if o.mark != doesMore && o.mark != writes {
+		o, names := parseEntry(entry)
+		if o.mark != doesMore && o.mark != writesFile {
 			continue
 		}
 		for name := range strings.SplitSeq(names, ",") {
@@ -253,7 +253,7 @@ func (p program) lookup(spelling string) (option, bool) {
 		if end := strings.IndexAny(entry, space); end >= 0 {
 			entry, rest = entry[:end], entry[end:]
 		}
-		o, names := readEntry(entry)
+		o, names := parseEntry(entry)
 		for name := range strings.SplitSeq(names, ",") {
 			if name == spelling {
 				return o, true
@@ -272,7 +272,7 @@ func (p program) lookupLong(spelling string) (o option, found bool) {
 		if !strings.Contains(entry, spelling) {
 			continue
 		}
-		other, names := readEntry(entry)
+		other, names := parseEntry(entry)
 		for name := range strings.SplitSeq(names, ",") {
 			if !strings.HasPrefix(name, spelling) {
 				continue
@@ -292,9 +292,9 @@ func (p program) digits() bool {
 	return found
 }
 
-// readEntry parses an entry of a table.
-func readEntry(entry string) (o option, names string) {
-	if entry[0] == doesMore || entry[0] == writes || entry[0] == differs {
+// parseEntry parses an entry of a table.
+func parseEntry(entry string) (o option, names string) {
+	if entry[0] == doesMore || entry[0] == writesFile || entry[0] == valueVaries {
 		o.mark, entry = entry[0], entry[1:]
 	}
 	names, o.values, _ = strings.Cut(entry, "=")
@@ -316,7 +316,7 @@ func Options(program string) []string {
 	if program == "find" {
 		return strings.Fields(findExpression().options)
 	}
-	p, known := reader(program)
+	p, known := readerTable(program)
 	if !known {
 		p, _ = wrapperOptions(program)
 	}

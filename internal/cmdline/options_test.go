@@ -103,7 +103,7 @@ func TestAwkPrograms(t *testing.T) {
 func TestTables(t *testing.T) {
 	tables := map[string]program{"find": findExpression()}
 	for _, name := range strings.Fields(readers) {
-		if p, known := reader(name); known {
+		if p, known := readerTable(name); known {
 			tables[name] = p
 		}
 		if p, known := wrapperOptions(name); known {
@@ -123,7 +123,7 @@ func TestTables(t *testing.T) {
 	for name, p := range tables {
 		seen := map[string]string{}
 		for entry := range strings.FieldsSeq(p.options) {
-			o, names := readEntry(entry)
+			o, names := parseEntry(entry)
 			for spelling := range strings.SplitSeq(names, ",") {
 				if !strings.HasPrefix(spelling, "-") || strings.ContainsAny(spelling, "[]=!>~") {
 					t.Errorf("%s: %q in %q", name, spelling, entry)

@@ -6,8 +6,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Parser parses programs for bash, and keeps the large buffers that this needs. The zero value is ready
-// to use, by several goroutines at a time.
+// Parser parses programs for bash, and reuses the large buffers that this needs. The zero value is ready
+// to use. It is safe for concurrent use.
 type Parser struct{ idle sync.Pool }
 
 // Parse parses a program.
@@ -16,7 +16,8 @@ func (p *Parser) Parse(text string) Program { return p.parse(text, nil) }
 // Parse parses a program with a new Parser.
 func Parse(text string) Program { return new(Parser).Parse(text) }
 
-// parse parses a program. original has the assessments of the text of which it is the canonical form.
+// parse parses a program. If it is the canonical form of another text, original has the assessments of
+// that text.
 func (p *Parser) parse(text string, original []*assessment) Program {
 	parser, ok := p.idle.Get().(*syntax.Parser)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 // fails if parsing it again gives another result.
 func checkPlain(t interface{ Fatalf(string, ...any) }, text string) bool {
 	p := Parse(text)
-	if p.tree == nil || !p.known() {
+	if p.tree == nil || !p.allKnown() {
 		return false
 	}
 	form := Form{Home: "/home/u", Dir: "/work"}
@@ -20,7 +20,7 @@ func checkPlain(t interface{ Fatalf(string, ...any) }, text string) bool {
 	if !plain || why != "" {
 		return false
 	}
-	_, again, why := p.parsedAgain(printed, form)
+	_, again, why := p.reparse(printed, form)
 	if why != "" {
 		t.Fatalf("%q, printed %q: %s", text, printed, why)
 	}

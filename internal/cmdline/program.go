@@ -32,7 +32,7 @@ const (
 
 // Command is one simple command.
 type Command struct {
-	Name string   // the first word without quotes; as written if the shell computes it
+	Name string   // the first word without quotes; as written if it contains expansions
 	Args []string // the other words, in the same form
 	Text string   // assignments and words without quotes, separated by single spaces
 
@@ -41,8 +41,8 @@ type Command struct {
 	Effect Effect
 	Why    string // why Effect is not Reads; empty if it is
 
-	// Key is what "remember this" remembers: the name, and the subcommand for programs
-	// that have one. It is empty for commands that must not be remembered: those that run
+	// Key is the text under which an approval is remembered: the name, and the subcommand for
+	// programs that have one. It is empty for commands that must not be remembered: those that run
 	// other programs, and those with options that change what the command does.
 	Key string
 
@@ -50,13 +50,17 @@ type Command struct {
 	// are expanded.
 	Forms []string
 
-	// Values are the values that words with such variables may have.
+	// Values are the values that words with such variables may have. For words that are computed
+	// otherwise, they are what likelyWords expects.
 	Values []string
 
 	// Demands lists what a pattern must mention by name to cover this command, in addition
 	// to matching it: an option that runs or writes something, an assignment, the command that
 	// a wrapper runs.
 	Demands []string
+
+	// HiddenOption is true if a computed argument may become an option that a pattern must mention.
+	HiddenOption bool
 
 	// Destroys describes the work that the command loses irreversibly (git reset --hard); empty
 	// if none is known. Deletes names folders and files that are deleted with their contents
@@ -87,7 +91,7 @@ type Path struct {
 	Follows  bool // the command follows symlinks in it, if it is a folder
 }
 
-// Program is what a text runs.
+// Program describes the commands that a text runs.
 type Program struct {
 	// Commands are in the order of the text. A command that a wrapper runs follows the wrapper;
 	// a command in a substitution precedes the command that uses its output.
@@ -194,25 +198,25 @@ type walker struct {
 
 // text parses a program, which may be an argument of another one, and returns its statements.
 // own is true if a separate shell runs it.
-func (w *walker) text(text string, depth int, own bool) []*syntax.Stmt {
+func (w *walker) text(text string, depth int, ownShell bool) []*syntax.Stmt {
 	if len(text) > maxText || depth > maxNesting {
-		w.unresolved("it is too long to be judged")
+		w.markUnresolved("it is too long or nested too deep")
 		return nil
 	}
-	if i := strings.IndexFunc(text, hidden); i >= 0 {
-		w.unresolved("it has control characters")
+	if i := strings.IndexFunc(text, isHidden); i >= 0 {
+		w.markUnresolved("it has control characters")
 		return nil
 	}
 	w.reader.Reset(text)
 	file, err := w.parser.Parse(&w.reader, "")
 	if err != nil {
 		_, cause, _ := strings.Cut(err.Error(), ": ") // the error begins with a position
-		w.unresolved("the program cannot be parsed: " + cause)
+		w.markUnresolved("the program cannot be parsed: " + cause)
 		return nil
 	}
 	outer, end, documents, variables := w.src, w.substitutionEnd, w.documents, w.scope
 	w.src, w.substitutionEnd, w.documents, w.scope = text, 0, nil, nil
-	if own {
+	if ownShell {
 		w.scope = &scope{stmts: file.Stmts}
 	}
 	if w.out.tree == nil {
@@ -236,25 +240,25 @@ func (w *walker) nest(at *syntax.Word, n nestedText) {
 	w.out.tree.nested[at] = &n
 }
 
-// hidden reports whether a character is invisible, or is read differently by different shells.
-func hidden(r rune) bool {
+// isHidden reports whether a character is invisible, or is read differently by different shells.
+func isHidden(r rune) bool {
 	return r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x200b && r <= 0x200f ||
 		r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff || r == '�'
 }
 
-func (w *walker) unresolved(why string) {
+func (w *walker) markUnresolved(why string) {
 	if w.out.Unresolved == "" {
 		w.out.Unresolved = why
 	}
 }
 
-func (w *walker) computed(why string) {
+func (w *walker) markComputed(why string) {
 	if w.out.Computed == "" {
 		w.out.Computed = why
 	}
 }
 
-func (w *walker) demand(what string) {
+func (w *walker) addDemand(what string) {
 	if !slices.Contains(w.out.Demands, what) {
 		w.out.Demands = append(w.out.Demands, what)
 	}
@@ -262,7 +266,7 @@ func (w *walker) demand(what string) {
 
 func (w *walker) add(c Command) {
 	if len(w.out.Commands) == maxCommands {
-		w.unresolved(fmt.Sprintf("it has more than %d commands", maxCommands))
+		w.markUnresolved(fmt.Sprintf("it has more than %d commands", maxCommands))
 		return
 	}
 	w.out.Commands = append(w.out.Commands, c)
@@ -279,17 +283,17 @@ func (w *walker) stmts(list []*syntax.Stmt, depth int) {
 
 func (w *walker) stmt(s *syntax.Stmt, depth int) {
 	if w.nested++; w.nested > maxNested {
-		w.unresolved("it is nested too deep")
+		w.markUnresolved("it is nested too deep")
 		w.out.tree.unprintable = "it is nested too deep" // printing it would take long
 		return
 	}
 	defer func() { w.nested-- }()
-	defer w.ended(s, w.scope.snapshot())
+	defer w.updateSetVariables(s, w.scope.snapshot())
 	if s.Coprocess {
-		w.unresolved("it starts a coprocess")
+		w.markUnresolved("it starts a coprocess")
 	}
 	if s.Background {
-		w.computed("a part of it continues in the background")
+		w.markComputed("a part of it continues in the background")
 	}
 	input := w.stdin
 	for _, r := range s.Redirs {
@@ -309,16 +313,16 @@ func (w *walker) stmt(s *syntax.Stmt, depth int) {
 		w.lastInput = input
 	case *syntax.BinaryCmd:
 		if _, timed := cmd.Y.Cmd.(*syntax.TimeClause); timed && (cmd.Op == syntax.Pipe || cmd.Op == syntax.PipeAll) {
-			w.unresolved("after a pipe, time is a program") // not the keyword of the shell
+			w.markUnresolved("after a pipe, time is a program") // not the keyword of the shell
 		}
 		w.binary(cmd, depth)
 	case *syntax.Subshell:
-		w.apart(func() { w.stmts(cmd.Stmts, depth) })
+		w.withOwnScope(func() { w.stmts(cmd.Stmts, depth) })
 	case *syntax.Block:
 		w.stmts(cmd.Stmts, depth)
 	case *syntax.IfClause:
 		for c := cmd; c != nil; c = c.Else {
-			w.apart(func() {
+			w.withOwnScope(func() {
 				w.stmts(c.Cond, depth)
 				w.stmts(c.Then, depth)
 			})
@@ -334,21 +338,21 @@ func (w *walker) stmt(s *syntax.Stmt, depth int) {
 	case *syntax.CaseClause:
 		w.caseClause(cmd, depth)
 	case *syntax.FuncDecl:
-		w.unresolved("it defines a function")
-		w.apart(func() { w.stmt(cmd.Body, depth) })
+		w.markUnresolved("it defines a function")
+		w.withOwnScope(func() { w.stmt(cmd.Body, depth) })
 	case *syntax.TestClause:
 		if !w.test(cmd, depth) {
-			w.unresolved("it contains a construct that eca does not support")
-			w.inside(cmd, depth)
+			w.markUnresolved("it contains a construct that eca does not support")
+			w.listSubstitutions(cmd, depth)
 		}
 	default: // (( )), let, declare and coproc evaluate their arguments, or set variables
-		w.unresolved("it contains a construct that eca does not support")
-		w.inside(cmd, depth)
+		w.markUnresolved("it contains a construct that eca does not support")
+		w.listSubstitutions(cmd, depth)
 	}
 }
 
-// inside lists the commands in the substitutions of a node that is not understood otherwise.
-func (w *walker) inside(n syntax.Node, depth int) {
+// listSubstitutions lists the commands in the substitutions of a node that is not understood otherwise.
+func (w *walker) listSubstitutions(n syntax.Node, depth int) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CmdSubst:
@@ -372,11 +376,11 @@ func (w *walker) inside(n syntax.Node, depth int) {
 // input.
 func (w *walker) redirect(r *syntax.Redirect, depth int, input **hereText) {
 	if r.Word == nil {
-		w.unresolved("it has a redirection to nowhere")
+		w.markUnresolved("it has a redirection to nowhere")
 		return
 	}
 	if r.N != nil && strings.Trim(r.N.Value, "0123456789") != "" {
-		w.unresolved("a redirection sets a variable")
+		w.markUnresolved("a redirection sets a variable")
 	}
 	isStdin := r.N == nil && strings.HasPrefix(r.Op.String(), "<") || r.N != nil && strings.Trim(r.N.Value, "0") == ""
 	if isStdin {
@@ -396,13 +400,18 @@ func (w *walker) redirect(r *syntax.Redirect, depth int, input **hereText) {
 		return
 	}
 	if !to.known || to.glob {
-		w.computed("a redirection's file is computed")
+		w.markComputed("a redirection's file is computed")
 	}
 	if b := to.possible; b != nil && !b.data && !b.status && r.Op != syntax.RdrIn && r.Op != syntax.WordHdoc {
 		for _, value := range b.values {
-			w.write(value)
+			w.addWrite(value)
 		}
 		return
+	}
+	for _, likely := range w.likelyWords(to) {
+		if likely != "" && r.Op != syntax.RdrIn && r.Op != syntax.WordHdoc {
+			w.addWrite(likely)
+		}
 	}
 	switch r.Op {
 	case syntax.RdrIn:
@@ -420,12 +429,12 @@ func (w *walker) redirect(r *syntax.Redirect, depth int, input **hereText) {
 		if strings.Trim(name, "0123456789-") == "" && to.known {
 			return // a duplicate, or closed
 		}
-		w.write(name)
+		w.addWrite(name)
 	default: // all others open a file for writing, including <>
 		if name == "/dev/null" && to.known {
 			return
 		}
-		w.write(name)
+		w.addWrite(name)
 	}
 }
 
@@ -450,7 +459,7 @@ func (w *walker) hereDocument(r *syntax.Redirect, depth int) string {
 	}
 	if !known {
 		w.word(r.Hdoc, depth)
-		w.computed("its here-document is computed")
+		w.markComputed("its here-document is computed")
 		return computedInput
 	}
 	if r.Op == syntax.DashHdoc {
@@ -464,8 +473,8 @@ func (w *walker) hereDocument(r *syntax.Redirect, depth int) string {
 func (w *walker) readFile(written string, names ...string) {
 	listed := Command{Name: "<", Args: names, Text: "< " + written, Source: "< " + written, Effect: Reads}
 	for _, name := range names {
-		if network(name) {
-			w.unresolved("it opens a connection")
+		if isNetworkPath(name) {
+			w.markUnresolved("it opens a connection")
 			return
 		}
 		listed.Paths = append(listed.Paths, Path{Name: name})
@@ -476,14 +485,14 @@ func (w *walker) readFile(written string, names ...string) {
 	w.add(listed)
 }
 
-func (w *walker) write(name string) {
-	if network(name) {
-		w.unresolved("it opens a connection")
+func (w *walker) addWrite(name string) {
+	if isNetworkPath(name) {
+		w.markUnresolved("it opens a connection")
 	}
 	w.out.Writes = append(w.out.Writes, name)
-	w.demand(">")
+	w.addDemand(">")
 }
 
-func network(name string) bool {
+func isNetworkPath(name string) bool {
 	return strings.HasPrefix(name, "/dev/tcp/") || strings.HasPrefix(name, "/dev/udp/")
 }

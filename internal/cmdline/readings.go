@@ -6,12 +6,12 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// ambiguous records that a shell may parse the text differently.
-func (w *walker) ambiguous(why string) {
+// markAmbiguous records that a shell may parse the text differently.
+func (w *walker) markAmbiguous(why string) {
 	if w.out.TwoReadings == "" {
 		w.out.TwoReadings = why
 	}
-	w.unresolved("a shell may read it differently: " + why)
+	w.markUnresolved("a shell may read it differently: " + why)
 }
 
 // comments finds comments that a shell parses differently. If a comment ends in a backslash, the
@@ -25,7 +25,7 @@ func (w *walker) comments(text string) {
 		line := text[strings.LastIndexByte(text[:i], '\n')+1 : i]
 		for j := strings.IndexByte(line, '#'); j >= 0; {
 			if j == 0 || strings.IndexByte(" \t;&|()<>`", line[j-1]) >= 0 {
-				w.ambiguous("a comment ends in a backslash")
+				w.markAmbiguous("a comment ends in a backslash")
 				return
 			}
 			next := strings.IndexByte(line[j+1:], '#')
@@ -61,7 +61,7 @@ func (w *walker) commentsInWords(text string) {
 		c, ok := n.(*syntax.Comment)
 		if at := 0; ok {
 			if at = int(c.Hash.Offset()); at > 0 && strings.IndexByte(" \t\n;&|(<>", text[at-1]) < 0 {
-				w.ambiguous("a comment begins within a word")
+				w.markAmbiguous("a comment begins within a word")
 			}
 		}
 		return true
@@ -85,7 +85,7 @@ func (w *walker) document(r *syntax.Redirect) {
 		}
 	}
 	if plain == "" || strings.IndexFunc(plain, func(c rune) bool { return !isName("a"+string(c)) && c != '.' && c != '-' }) >= 0 {
-		w.ambiguous("the word that ends a here-document is written in an unusual way")
+		w.markAmbiguous("the word that ends a here-document is written in an unusual way")
 	}
 	here := documentAt{line: r.OpPos.Line(), op: r.OpPos.Offset()}
 	if r.Hdoc != nil {
@@ -93,21 +93,21 @@ func (w *walker) document(r *syntax.Redirect) {
 	}
 	for _, other := range w.documents {
 		if other.line == here.line && (other.body == 0 || here.body == 0 || (other.op < here.op) != (other.body < here.body)) {
-			w.ambiguous("the here-documents of a line are not in its order")
+			w.markAmbiguous("the here-documents of a line are not in its order")
 		}
 	}
 	w.documents = append(w.documents, here)
 	if w.cases {
-		w.ambiguous(caseWithDocument)
+		w.markAmbiguous(caseWithDocument)
 	}
 	if w.substitutionEnd > 0 && w.compound > 0 {
-		w.ambiguous("a compound command in a substitution has a here-document")
+		w.markAmbiguous("a compound command in a substitution has a here-document")
 	}
 	if end, from := w.substitutionEnd, int(r.Word.End().Offset()); end > 0 && (from > end || end > len(w.src) || !strings.Contains(w.src[from:end], "\n") || r.Hdoc != nil && int(r.Hdoc.Pos().Offset()) > end) {
-		w.ambiguous("a here-document begins in a substitution that ends before it")
+		w.markAmbiguous("a here-document begins in a substitution that ends before it")
 	}
 	if !quoted(r.Word) && w.continues(r) {
-		w.ambiguous("a line of a here-document ends in a backslash")
+		w.markAmbiguous("a line of a here-document ends in a backslash")
 	}
 }
 

@@ -16,15 +16,16 @@ type judgement struct {
 	dir      string
 }
 
-// judge looks up a command in the tables. loose is true if unknown arguments are added to it.
+// judge looks up a command in the tables. loose is true if a wrapper such as xargs
+// appends unknown arguments.
 //
 // The tables are conservative: commands, subcommands and options that they do not have may change
 // something.
 func judge(name string, args []word, loose bool) judgement {
 	if o := runsByOption(name, args); o != "" {
-		return judgement{why: o + " lets " + name + " run other programs", option: bare(o)}
+		return judgement{why: o + " lets " + name + " run other programs", option: optionName(o)}
 	}
-	if _, known := reader(name); !known && changes(name, args) {
+	if _, known := readerTable(name); !known && changes(name, args) {
 		return judgement{effect: Changes, why: strings.TrimSpace(name+" "+subcommand(name, args)) + " makes changes"}
 	}
 	var j judgement
@@ -47,7 +48,7 @@ func judge(name string, args []word, loose bool) judgement {
 		}
 		j = judgement{effect: Reads}
 	default:
-		p, known := reader(name)
+		p, known := readerTable(name)
 		if !known {
 			return judgement{why: "eca does not know what " + name + " does"}
 		}
@@ -59,7 +60,7 @@ func judge(name string, args []word, loose bool) judgement {
 			return judgement{why: "arguments of " + name + " may become options"}
 		}
 		// Unknown arguments may name any file, so that the command has a path outside the workspace.
-		if p, _ := reader(name); !p.noOptions || !p.operandsAreText { // not echo, which reads no files
+		if p, _ := readerTable(name); !p.noOptions || !p.operandsAreText { // not echo, which reads no files
 			j.paths = append(j.paths, Path{Name: "/", Anywhere: true})
 		}
 	}
@@ -70,17 +71,17 @@ func judge(name string, args []word, loose bool) judgement {
 func (p program) judge(name string, args []word) judgement {
 	g := p.parse(args)
 	if j := g.refusal(name); j.why != "" {
-		if p.scripted {
+		if p.runsScript {
 			j.option = ""
 		}
 		return j
 	}
-	if g.loose && !p.safeForAnyArgs {
+	if g.hiddenOption && !p.safeForAnyArgs {
 		return judgement{why: "arguments of " + name + " may become options"}
 	}
 	if p.check != nil {
 		if o, why := p.check(g); why != "" {
-			j := judgement{why: why, option: bare(o)}
+			j := judgement{why: why, option: optionName(o)}
 			if strings.HasSuffix(why, " is written") {
 				j.effect = Changes
 			}
@@ -97,7 +98,7 @@ func (p program) judge(name string, args []word) judgement {
 	}
 	add(g.files, false)
 	operands := g.operands
-	if p.firstIsText && len(operands) > 0 && !operands[0].glob && !g.globbed && !g.has(strings.Fields(p.textBy)...) {
+	if p.firstIsText && len(operands) > 0 && !operands[0].glob && !g.globValue && !g.has(strings.Fields(p.patternOptions)...) {
 		operands = operands[1:]
 	}
 	add(operands, p.operandsAreText)
@@ -109,28 +110,28 @@ func (g parsedWords) refusal(name string) judgement {
 	switch {
 	case g.why == "":
 		return judgement{}
-	case g.mark == writes:
-		return judgement{effect: Changes, why: g.refused + " of " + name + " " + g.why, option: bare(g.refused)}
+	case g.mark == writesFile:
+		return judgement{effect: Changes, why: g.refused + " of " + name + " " + g.why, option: optionName(g.refused)}
 	case g.mark == doesMore:
-		return judgement{why: g.refused + " makes " + name + " do more than read, or read files that its arguments do not name", option: bare(g.refused)}
+		return judgement{why: g.refused + " makes " + name + " do more than read, or read files that its arguments do not name", option: optionName(g.refused)}
 	}
 	return judgement{why: "the option " + g.refused + " of " + name + " " + g.why}
 }
 
-// scripted reports whether a command runs a script that is one of its arguments.
-func scripted(name string) bool {
-	p, known := reader(name)
-	return known && p.scripted
+// runsScript reports whether a command runs a script that is one of its arguments.
+func runsScript(name string) bool {
+	p, known := readerTable(name)
+	return known && p.runsScript
 }
 
 // safeForAnyArgs reports whether a command only reads, whatever its arguments are.
 func safeForAnyArgs(name string) bool {
-	p, known := reader(name)
+	p, known := readerTable(name)
 	return known && p.safeForAnyArgs
 }
 
-// reader returns the table of a program that only reads with the options in it.
-func reader(name string) (p program, known bool) {
+// readerTable returns the table of a program that only reads with the options in it.
+func readerTable(name string) (p program, known bool) {
 	for _, table := range []func(string) (program, bool){fileReaders, textReaders, systemReaders, searchers} {
 		if p, known = table(name); known {
 			return p, true
@@ -156,8 +157,8 @@ func assignsLength(format string) bool {
 	}
 }
 
-// bare returns an option without its value.
-func bare(option string) string {
+// optionName returns an option without its value.
+func optionName(option string) string {
 	option, _, _ = strings.Cut(option, "=")
 	return option
 }
@@ -170,7 +171,7 @@ func judgeFind(args []word) judgement {
 	if g.has("-exec") && j.option == "" {
 		j.option = "-exec"
 	}
-	if j.why == "" && g.loose {
+	if j.why == "" && g.hiddenOption {
 		j.why = "arguments of find may become options"
 	}
 	if j.why == "" {
@@ -194,7 +195,7 @@ func findWords(args []word) (starts []word, g parsedWords) {
 		i++
 	}
 	for i < len(args) && (args[i].text == "" || !strings.Contains("-(!),", args[i].text[:1])) {
-		g.loose = g.loose || args[i].loose()
+		g.hiddenOption = g.hiddenOption || args[i].mayBecomeOption()
 		starts = append(starts, args[i])
 		i++
 	}
@@ -203,8 +204,8 @@ func findWords(args []word) (starts []word, g parsedWords) {
 		a := args[i]
 		i++
 		switch {
-		case a.loose():
-			g.loose = true
+		case a.mayBecomeOption():
+			g.hiddenOption = true
 		case slices.Contains([]string{"(", ")", "!", ","}, a.text):
 		case slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, a.text):
 			end := commandEnd(args, i)

@@ -13,15 +13,15 @@ func checkSed(g parsedWords) (option, why string) {
 		}
 	}
 	switch {
-	case g.late: // some systems take them for files, and the first operand for the script
+	case g.optionAfterOperand: // some systems take them for files, and the first operand for the script
 		return "", "options of sed after its files are not options everywhere"
-	case g.globbed, len(scripts) == 0 && len(g.operands) > 0 && g.operands[0].glob:
+	case g.globValue, len(scripts) == 0 && len(g.operands) > 0 && g.operands[0].glob:
 		return "", "the script of sed may be the name of a file"
 	case len(scripts) == 0 && len(g.operands) > 0:
 		scripts = append(scripts, g.operands[0].text)
 	}
 	for _, s := range scripts {
-		if p := (sedScript{rest: s}); !p.prints() {
+		if p := (sedScript{rest: s}); !p.onlyPrints() {
 			return "", "eca does not know what the sed script does"
 		}
 	}
@@ -34,9 +34,9 @@ type sedScript struct {
 	depth int    // open braces
 }
 
-// prints reports whether all commands of the script only edit and print lines. None of them may read
+// onlyPrints reports whether all commands of the script only edit and print lines. None of them may read
 // or write a file, or run a program.
-func (s *sedScript) prints() bool {
+func (s *sedScript) onlyPrints() bool {
 	for {
 		s.rest = strings.TrimLeft(s.rest, " \t\n;")
 		if s.rest == "" {
@@ -182,13 +182,13 @@ func (s *sedScript) command() bool {
 		return true
 	case s.next("}"):
 		s.depth--
-		return s.depth >= 0 && s.ends()
+		return s.depth >= 0 && s.atEnd()
 	case s.next("pPdD=nNgGhHx"):
-		return s.ends()
+		return s.atEnd()
 	case s.next("qQ"):
 		s.blanks()
 		s.number()
-		return s.ends()
+		return s.atEnd()
 	case s.next("s"):
 		delimiter, ok := s.delimiter()
 		if !ok || !s.pattern(delimiter) || !s.replacement(delimiter) {
@@ -196,16 +196,16 @@ func (s *sedScript) command() bool {
 		}
 		for s.next("gpiI0123456789") {
 		}
-		return s.ends()
+		return s.atEnd()
 	case s.next("y"):
 		delimiter, ok := s.delimiter()
-		return ok && s.replacement(delimiter) && s.replacement(delimiter) && s.ends()
+		return ok && s.replacement(delimiter) && s.replacement(delimiter) && s.atEnd()
 	case s.next(":"): // a label
-		return s.label() && s.ends()
+		return s.label() && s.atEnd()
 	case s.next("bt"):
 		s.blanks()
 		s.label()
-		return s.ends()
+		return s.atEnd()
 	}
 	return false
 }
@@ -229,8 +229,8 @@ func (s *sedScript) label() bool {
 	return found
 }
 
-// ends reports whether a command ends here.
-func (s *sedScript) ends() bool {
+// atEnd reports whether a command ends here.
+func (s *sedScript) atEnd() bool {
 	s.blanks()
 	return s.rest == "" || strings.Contains(";\n}", s.rest[:1])
 }

@@ -42,7 +42,7 @@ func fileReaders(name string) (p program, known bool) {
 			-i,--mime -I --mime-type --mime-encoding -k,--keep-going -l,--list -L,--dereference !-m,--magic-file=FILE -N,--no-pad -n,--no-buffer !-p,--preserve-date -P,--parameter=TEXT -r,--raw -s,--special-files
 			!-S,--no-sandbox -v,--version !-z,--uncompress !-Z,--uncompress-noreport -0,--print0 --help`}, true
 	case "tree": // its letters have their values in the next words
-		return program{noAbbreviations: true, separate: true, options: `-a -d !-l -f -x -L=N !-R -P=PATTERN -I=PATTERN --gitignore --ignore-case --matchdirs --metafirst --prune ~--filelimit=N ~--timefmt=FORMAT -q -N -Q -p -u -g -s -h --si
+		return program{noAbbreviations: true, separateValues: true, options: `-a -d !-l -f -x -L=N !-R -P=PATTERN -I=PATTERN --gitignore --ignore-case --matchdirs --metafirst --prune ~--filelimit=N ~--timefmt=FORMAT -q -N -Q -p -u -g -s -h --si
 			--du -D -F --inodes --device -v -t -c -U -r --dirsfirst --filesfirst ~--sort=TYPE -i -A -S -n -C -X -J -H=TEXT -T=TEXT --nolinks --noreport ~--charset=NAME >-o=FILE >--output=FILE --version --help`}, true
 	case "md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "b2sum":
 		return program{safeForAnyArgs: true, options: "-b,--binary !-c,--check -l,--length=BITS --tag -t,--text -z,--zero --ignore-missing --quiet --status --strict -w,--warn --help --version"}, true
@@ -78,7 +78,7 @@ func checkLs(g parsedWords) (option, why string) {
 func checkTest(g parsedWords) (option, why string) {
 	for _, w := range g.operands {
 		switch {
-		case w.loose():
+		case w.mayBecomeOption():
 			return "", "arguments of test may become operators"
 		case w.known && len(w.text) > 1 && w.text[0] == '-' && strings.Trim(w.text[1:], "0123456789") != "" && !slices.Contains(testOperators(), w.text):
 			return w.text, w.text + " is unknown, or makes test do more than look"

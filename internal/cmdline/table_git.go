@@ -26,7 +26,7 @@ func gitTable(sub string) (p program, known bool) {
 		return program{options: `-b --root --show-stats -L=RANGE -l -t -S=FILE --reverse -p,--porcelain --line-porcelain --incremental --encoding=NAME --first-parent --date=FORMAT -M[=N] -C[=N] -c --score-debug
 			-f,--show-name -n,--show-number -s -e,--show-email -w --abbrev=N --ignore-rev=REV --ignore-revs-file=FILE --color-lines --color-by-age --progress --no-progress --minimal --since=DATE !--contents=FILE`}, true
 	case "grep":
-		return program{firstIsText: true, textBy: "-e -f", options: `--cached --untracked --exclude-standard --no-exclude-standard -a,--text !--textconv --no-textconv -i,--ignore-case -I --max-depth=N -r,--recursive --no-recursive
+		return program{firstIsText: true, patternOptions: "-e -f", options: `--cached --untracked --exclude-standard --no-exclude-standard -a,--text !--textconv --no-textconv -i,--ignore-case -I --max-depth=N -r,--recursive --no-recursive
 			-w,--word-regexp -v,--invert-match -h -H --full-name -E,--extended-regexp -G,--basic-regexp -P,--perl-regexp -F,--fixed-strings -n,--line-number --column -l,--files-with-matches,--name-only
 			-L,--files-without-match !-O,--open-files-in-pager[=PAGER] !--recurse-submodules -z,--null -o,--only-matching -c,--count --color[=WHEN] --no-color --break --heading -p,--show-function -NUM
 			-C,--context=N -A,--after-context=N -B,--before-context=N -W,--function-context -m,--max-count=N --threads=N -f=FILE -e=PATTERN --and --or --not --all-match -q,--quiet`}, true

@@ -8,21 +8,21 @@ import (
 func searchers(name string) (p program, known bool) {
 	switch name {
 	case "grep", "egrep", "fgrep":
-		return program{safeForAnyArgs: true, firstIsText: true, textBy: "-e -f", options: `-NUM -E,--extended-regexp -F,--fixed-strings -G,--basic-regexp -P,--perl-regexp -e,--regexp=PATTERN -f,--file=FILE -i,--ignore-case -y --no-ignore-case
+		return program{safeForAnyArgs: true, firstIsText: true, patternOptions: "-e -f", options: `-NUM -E,--extended-regexp -F,--fixed-strings -G,--basic-regexp -P,--perl-regexp -e,--regexp=PATTERN -f,--file=FILE -i,--ignore-case -y --no-ignore-case
 			-v,--invert-match -w,--word-regexp -x,--line-regexp -c,--count --color[=WHEN] --colour[=WHEN] -L,--files-without-match -l,--files-with-matches -m,--max-count=N -o,--only-matching
 			-q,--quiet,--silent -s,--no-messages -b,--byte-offset -H,--with-filename -h,--no-filename --label=TEXT -n,--line-number -T,--initial-tab -Z,--null -A,--after-context=N -B,--before-context=N
 			~-C,--context=N --group-separator=TEXT --no-group-separator -a,--text --binary-files=TYPE -D,--devices=ACTION -d,--directories=ACTION --exclude=GLOB --exclude-from=FILE --exclude-dir=GLOB
 			-I --include=GLOB --include-dir=GLOB -r,--recursive !-R,--dereference-recursive --line-buffered -U,--binary -u,--unix-byte-offsets -z,--null-data -V,--version --help`}, true
 	case "rg":
-		return program{noAbbreviations: true, noDash: true, firstIsText: true, textBy: "-e -f --files --type-list", options: ripgrepOptions}, true
+		return program{noAbbreviations: true, noDash: true, firstIsText: true, patternOptions: "-e -f --files --type-list", options: ripgrepOptions}, true
 	case "jq":
 		return program{noAbbreviations: true, safeForAnyArgs: true, firstIsText: true, check: checkJq, options: `-n,--null-input -R,--raw-input -s,--slurp -c,--compact-output -r,--raw-output --raw-output0 -j,--join-output -a,--ascii-output -S,--sort-keys
 			-C,--color-output -M,--monochrome-output --tab --indent=N --unbuffered --stream --stream-errors --seq !-f,--from-file !-L,--library-path=DIR -e,--exit-status --arg=NAME:TEXT --argjson=NAME:TEXT
 			--slurpfile=NAME:FILE --rawfile=NAME:FILE --argfile=NAME:FILE --args --jsonargs -h,--help -V,--version --build-configuration`}, true
 	case "awk": // only options that all implementations have
-		return program{noAbbreviations: true, stopAtOperand: true, scripted: true, firstIsText: true, check: checkAwk, options: "~-F=TEXT"}, true
+		return program{noAbbreviations: true, stopAtOperand: true, runsScript: true, firstIsText: true, check: checkAwk, options: "~-F=TEXT"}, true
 	case "sed":
-		return program{scripted: true, firstIsText: true, textBy: "-e", check: checkSed, options: sedOptions}, true
+		return program{runsScript: true, firstIsText: true, patternOptions: "-e", check: checkSed, options: sedOptions}, true
 	}
 	return program{}, false
 }
@@ -55,10 +55,10 @@ func findExpression() program {
 func checkJq(g parsedWords) (option, why string) {
 	switch {
 	case g.ended: // the meaning of -- depends on the version
-		return "--", "-- makes jq read its words in another way"
+		return "--", "-- changes how jq reads its arguments"
 	case len(g.operands) == 0:
 		return "", ""
-	case g.operands[0].glob || g.globbed:
+	case g.operands[0].glob || g.globValue:
 		return "", "the program of jq may be the name of a file"
 	}
 	for _, s := range []string{"env", "ENV", "import", "include", "modulemeta"} {

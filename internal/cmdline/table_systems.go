@@ -53,11 +53,11 @@ func checkNoOperands(g parsedWords) (option, why string) {
 
 // checkDate refuses operands that are not a format, because they set the time.
 func checkDate(g parsedWords) (option, why string) {
-	if g.late || g.globbed {
+	if g.optionAfterOperand || g.globValue {
 		return "", "arguments of date may set the time"
 	}
 	for _, w := range g.operands {
-		if w.loose() || w.glob || !strings.HasPrefix(w.text, "+") {
+		if w.mayBecomeOption() || w.glob || !strings.HasPrefix(w.text, "+") {
 			return w.text, "date may set the time to '" + w.text + "'"
 		}
 	}

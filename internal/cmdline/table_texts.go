@@ -104,7 +104,7 @@ func checkPrintf(g parsedWords) (option, why string) {
 	} else if len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
 		return args[0].text, args[0].text + " makes printf do more than print"
 	}
-	if len(args) > 0 && (args[0].loose() || args[0].glob) {
+	if len(args) > 0 && (args[0].mayBecomeOption() || args[0].glob) {
 		return "", "eca does not know the format of printf"
 	}
 	if len(args) > 0 && assignsLength(args[0].text) {
@@ -121,7 +121,7 @@ func checkStrings(g parsedWords) (option, why string) {
 		}
 	}
 	for _, w := range g.operands {
-		if strings.HasPrefix(w.text, "@") || w.loose() {
+		if strings.HasPrefix(w.text, "@") || w.mayBecomeOption() {
 			return "", "strings may read arguments from a file"
 		}
 	}
@@ -135,7 +135,7 @@ func checkUniq(g parsedWords) (option, why string) {
 			return "", "the second file is written"
 		}
 	}
-	if g.globbed {
+	if g.globValue {
 		return "", "the second file is written"
 	}
 	return "", ""

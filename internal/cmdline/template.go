@@ -17,36 +17,36 @@ import (
 // Arguments never become part of the line. They are passed in environment variables, and the line
 // refers to these with the quotes that each position needs.
 type Template struct {
-	text  string // with marks in place of {{name}}
-	holes []hole
+	text         string // with marks in place of {{name}}
+	placeholders []placeholder
 }
 
-// hole is a placeholder {{name}}.
-type hole struct {
-	at    int // offset of its mark in text
-	name  string
-	place place
-	// first is true if the hole begins a word before any --, where a value with a leading dash
+// placeholder is a {{name}} in the text.
+type placeholder struct {
+	at       int // offset of its mark in text
+	name     string
+	position position
+	// first is true if the placeholder begins a word before any --, where a value with a leading dash
 	// would be an option.
 	first bool
 }
 
-// place is the position of a hole relative to words and quotes.
-type place int
+// position is the position of a placeholder relative to words and quotes.
+type position int
 
 const (
-	ownWord  place = iota + 1 // a whole word
-	inWord                    // an unquoted part of a word
-	inDouble                  // in double quotes
-	inSingle                  // in single quotes
+	ownWord  position = iota + 1 // a whole word
+	inWord                       // an unquoted part of a word
+	inDouble                     // in double quotes
+	inSingle                     // in single quotes
 )
 
 const (
-	markText    = "ECAHOLE" // a mark, which has no special characters
+	marker      = "ECAHOLE" // a mark, which has no special characters
 	maxArgument = 100 << 10 // bytes of one argument; operating systems have a similar limit
 )
 
-var errPlace = errors.New("an argument cannot be passed there safely: put {{...}} in place of a word of a command, or in quotes")
+var errPosition = errors.New("an argument cannot be passed there safely: put {{...}} in place of a word of a command, or in quotes")
 
 // ParseTemplate parses a line. It returns an error if an argument could become code.
 func ParseTemplate(line string) (*Template, error) {
@@ -55,8 +55,8 @@ func ParseTemplate(line string) (*Template, error) {
 	at := 0
 	for _, m := range regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}`).FindAllStringSubmatchIndex(line, -1) {
 		b.WriteString(line[at:m[0]])
-		t.holes = append(t.holes, hole{at: b.Len(), name: line[m[2]:m[3]]})
-		b.WriteString(markText)
+		t.placeholders = append(t.placeholders, placeholder{at: b.Len(), name: line[m[2]:m[3]]})
+		b.WriteString(marker)
 		at = m[1]
 	}
 	b.WriteString(line[at:])
@@ -65,15 +65,15 @@ func ParseTemplate(line string) (*Template, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the command is not a valid shell line: %w", err)
 	}
-	if len(t.holes) == 0 {
+	if len(t.placeholders) == 0 {
 		return t, nil
 	}
-	if err := t.placeAll(file); err != nil {
+	if err := t.locateAll(file); err != nil {
 		return nil, err
 	}
-	for _, h := range t.holes {
-		if h.place == 0 {
-			return nil, fmt.Errorf("{{%s}}: %w", h.name, errPlace)
+	for _, h := range t.placeholders {
+		if h.position == 0 {
+			return nil, fmt.Errorf("{{%s}}: %w", h.name, errPosition)
 		}
 	}
 	for _, c := range Parse(t.text).Commands {
@@ -87,24 +87,24 @@ func ParseTemplate(line string) (*Template, error) {
 // checkCommand returns an error if an argument determines which program runs: through a program that
 // runs another one, through a variable, or as the script that a shell reads.
 func checkCommand(c Command) error {
-	hole := func(text string) bool { return strings.Contains(text, markText) }
+	hasMarker := func(text string) bool { return strings.Contains(text, marker) }
 	for _, form := range append(slices.Clone(c.Forms), c.Name) {
-		if name, _, _ := strings.Cut(form, " "); hole(name) {
+		if name, _, _ := strings.Cut(form, " "); hasMarker(name) {
 			return errors.New("an argument cannot determine which program runs, also not through another program or a variable")
 		}
 	}
-	name := base(c.Name)
-	if runsOperand(name) && slices.ContainsFunc(c.Args, hole) {
+	name := programName(c.Name)
+	if runsOperand(name) && slices.ContainsFunc(c.Args, hasMarker) {
 		return fmt.Errorf("an argument may determine which program %s runs; write a script and pass the arguments to that", name)
 	}
 	args := make([]word, len(c.Args))
 	for i, a := range c.Args {
 		args[i] = word{text: a, known: true}
 	}
-	if p, _ := wrapperOptions(name); name == "env" && p.parse(args).has("-S") && slices.ContainsFunc(c.Args, hole) {
+	if p, _ := wrapperOptions(name); name == "env" && p.parse(args).has("-S") && slices.ContainsFunc(c.Args, hasMarker) {
 		return errors.New("an argument cannot be part of a command line of env -S")
 	}
-	if option, values := runnerOptions(name, args); slices.ContainsFunc(values, hole) {
+	if option, values := runnerOptions(name, args); slices.ContainsFunc(values, hasMarker) {
 		return fmt.Errorf("an argument cannot be part of %s of %s, which runs a program", option, name)
 	}
 	if readsScript(name) && !slices.ContainsFunc(c.Args, func(a string) bool { return !strings.HasPrefix(a, "-") }) {
@@ -127,16 +127,16 @@ func readsScript(name string) bool {
 
 // Names returns the names of the placeholders, in the order of the line.
 func (t *Template) Names() []string {
-	out := make([]string, len(t.holes))
-	for i, h := range t.holes {
+	out := make([]string, len(t.placeholders))
+	for i, h := range t.placeholders {
 		out[i] = h.name
 	}
 	return out
 }
 
-// placeAll sets the places of the holes in words of commands, assigned values and redirections. Holes
-// anywhere else keep the zero place.
-func (t *Template) placeAll(file *syntax.File) error {
+// locateAll sets the positions of the placeholders in words of commands, assigned values and
+// redirections. Placeholders anywhere else keep the zero place.
+func (t *Template) locateAll(file *syntax.File) error {
 	var wrong error
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -146,7 +146,7 @@ func (t *Template) placeAll(file *syntax.File) error {
 			}
 			options := true
 			for i, w := range n.Args {
-				t.placeWord(w, ownWord)
+				t.locateInWord(w, ownWord)
 				if at := t.startOf(w); at != nil && i == 0 {
 					wrong = cmp.Or(wrong, fmt.Errorf("{{%s}}: an argument cannot determine which program runs", at.name))
 				} else if at != nil {
@@ -156,12 +156,12 @@ func (t *Template) placeAll(file *syntax.File) error {
 			}
 			for _, a := range n.Assigns {
 				if a.Value != nil && a.Index == nil && a.Array == nil {
-					t.placeWord(a.Value, inWord) // with several words, the second would be a command
+					t.locateInWord(a.Value, inWord) // with several words, the second would be a command
 				}
 			}
 		case *syntax.Redirect:
 			if n.Hdoc == nil {
-				t.placeWord(n.Word, inWord)
+				t.locateInWord(n.Word, inWord)
 			}
 		}
 		return wrong == nil
@@ -169,31 +169,31 @@ func (t *Template) placeAll(file *syntax.File) error {
 	return wrong
 }
 
-// startOf returns the hole at the beginning of a word; nil for other words.
-func (t *Template) startOf(w *syntax.Word) *hole {
+// startOf returns the placeholder at the beginning of a word; nil for other words.
+func (t *Template) startOf(w *syntax.Word) *placeholder {
 	at := int(w.Pos().Offset()) //nolint:gosec // an offset of a line
-	for i := range t.holes {
-		if h := &t.holes[i]; h.at == at || h.at == at+1 && (t.text[at] == '"' || t.text[at] == '\'') {
+	for i := range t.placeholders {
+		if h := &t.placeholders[i]; h.at == at || h.at == at+1 && (t.text[at] == '"' || t.text[at] == '\'') {
 			return h
 		}
 	}
 	return nil
 }
 
-// placeWord sets the places of the holes in a word. A hole that is the whole word gets the place
-// alone.
-func (t *Template) placeWord(w *syntax.Word, alone place) {
+// locateInWord sets the positions of the placeholders in a word. A placeholder that is the whole word
+// gets the place alone.
+func (t *Template) locateInWord(w *syntax.Word, alone position) {
 	for _, part := range w.Parts {
 		switch part := part.(type) {
 		case *syntax.Lit:
 			where := inWord
-			if len(w.Parts) == 1 && part.Value == markText {
+			if len(w.Parts) == 1 && part.Value == marker {
 				where = alone
 			}
-			t.placeIn(part, where)
+			t.locateInNode(part, where)
 		case *syntax.SglQuoted:
 			if !part.Dollar {
-				t.placeIn(part, inSingle)
+				t.locateInNode(part, inSingle)
 			}
 		case *syntax.DblQuoted:
 			if part.Dollar {
@@ -201,18 +201,18 @@ func (t *Template) placeWord(w *syntax.Word, alone place) {
 			}
 			for _, inner := range part.Parts {
 				if lit, ok := inner.(*syntax.Lit); ok {
-					t.placeIn(lit, inDouble)
+					t.locateInNode(lit, inDouble)
 				}
 			}
 		}
 	}
 }
 
-func (t *Template) placeIn(n syntax.Node, where place) {
+func (t *Template) locateInNode(n syntax.Node, where position) {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset()) //nolint:gosec // offsets of a line
-	for i := range t.holes {
-		if h := &t.holes[i]; h.at >= from && h.at+len(markText) <= to {
-			h.place = where
+	for i := range t.placeholders {
+		if h := &t.placeholders[i]; h.at >= from && h.at+len(marker) <= to {
+			h.position = where
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (t *Template) checkCall(c *syntax.CallExpr) error {
 	has := func(w *syntax.Word) (some, whole bool) {
 		from, to := int(w.Pos().Offset()), int(w.End().Offset()) //nolint:gosec // offsets of a line
 		text := t.text[from:to]
-		return strings.Contains(text, markText), slices.Contains([]string{markText, `"` + markText + `"`, "'" + markText + "'"}, text)
+		return strings.Contains(text, marker), slices.Contains([]string{marker, `"` + marker + `"`, "'" + marker + "'"}, text)
 	}
 	worst := ""
 	for i, w := range c.Args {
@@ -275,10 +275,10 @@ func runsCode(name string) bool {
 
 // Fill returns the line to run for some arguments, and the environment variables that it needs.
 func (t *Template) Fill(args map[string]json.RawMessage) (line string, env []string, err error) {
-	line, err = t.fill(args, func(h hole, value string) string {
+	line, err = t.fill(args, func(h placeholder, value string) string {
 		name := fmt.Sprintf("ECA_ARG_%d", len(env)+1)
 		env = append(env, name+"="+value)
-		switch h.place {
+		switch h.position {
 		case inDouble:
 			return "${" + name + "}"
 		case inSingle:
@@ -292,9 +292,9 @@ func (t *Template) Fill(args map[string]json.RawMessage) (line string, env []str
 // Literal returns a line with the quoted arguments in it. It does the same as the line of Fill, and
 // can be judged by its text.
 func (t *Template) Literal(args map[string]json.RawMessage) (string, error) {
-	return t.fill(args, func(h hole, value string) string {
+	return t.fill(args, func(h placeholder, value string) string {
 		quoted := "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
-		switch h.place {
+		switch h.position {
 		case inDouble:
 			return `"` + quoted + `"`
 		case inSingle:
@@ -304,19 +304,19 @@ func (t *Template) Literal(args map[string]json.RawMessage) (string, error) {
 	})
 }
 
-// fill replaces each hole with the text that write returns for its value. It returns an error if a
+// fill replaces each placeholder with the text that write returns for its value. It returns an error if a
 // value would become an option of the command.
-func (t *Template) fill(args map[string]json.RawMessage, write func(h hole, value string) string) (string, error) {
+func (t *Template) fill(args map[string]json.RawMessage, write func(h placeholder, value string) string) (string, error) {
 	var b strings.Builder
 	at := 0
-	for _, h := range t.holes {
+	for _, h := range t.placeholders {
 		b.WriteString(t.text[at:h.at])
-		at = h.at + len(markText)
+		at = h.at + len(marker)
 		values, err := values(args[h.name])
 		if err != nil {
 			return "", fmt.Errorf("INVALID_ARGS: %s: %w", h.name, err)
 		}
-		if h.place != ownWord {
+		if h.position != ownWord {
 			values = []string{strings.Join(values, " ")}
 		}
 		for i, v := range values {
@@ -335,7 +335,7 @@ func (t *Template) fill(args map[string]json.RawMessage, write func(h hole, valu
 // Values returns the values of the placeholders, in the order of the line.
 func (t *Template) Values(args map[string]json.RawMessage) []string {
 	out := []string{}
-	for _, h := range t.holes {
+	for _, h := range t.placeholders {
 		words, err := values(args[h.name])
 		if err == nil {
 			out = append(out, words...)

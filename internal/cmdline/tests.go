@@ -7,9 +7,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// sayNo are programs that exit with 1 only for a negative answer. If they fail, they exit with another
-// code or print a message to stderr.
-var sayNo = []string{"grep", "egrep", "fgrep", "rg", "test", "[", "jq", "echo", "printf", "cat", "head", "tail", "cut", "tr", "true", ":"}
+// testPrograms are programs for which exit code 1 only means a negative answer. If they fail, they exit
+// with another code or print a message to stderr.
+var testPrograms = []string{"grep", "egrep", "fgrep", "rg", "test", "[", "jq", "echo", "printf", "cat", "head", "tail", "cut", "tr", "true", ":"}
 
 // OnlyTests reports whether a script that printed no message and exited with 1 did so because of a
 // negative test, such as a grep without matches. It must consist of programs that distinguish that
@@ -23,7 +23,7 @@ func OnlyTests(text string) bool {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CallExpr:
-			tests = tests && (len(n.Args) == 0 || slices.Contains(sayNo, n.Args[0].Lit()) || endsOtherwise(n))
+			tests = tests && (len(n.Args) == 0 || slices.Contains(testPrograms, n.Args[0].Lit()) || exitsOtherwise(n))
 		case *syntax.FuncDecl, *syntax.ProcSubst:
 			tests = false
 		case *syntax.Redirect:
@@ -36,7 +36,7 @@ func OnlyTests(text string) bool {
 	return tests
 }
 
-// endsOtherwise reports whether a call is an exit with 0 or 2, and so never the cause of exit code 1.
-func endsOtherwise(n *syntax.CallExpr) bool {
+// exitsOtherwise reports whether a call is an exit with 0 or 2, and so never the cause of exit code 1.
+func exitsOtherwise(n *syntax.CallExpr) bool {
 	return len(n.Args) == 2 && n.Args[0].Lit() == "exit" && (n.Args[1].Lit() == "0" || n.Args[1].Lit() == "2")
 }

@@ -23,7 +23,7 @@ type hereText struct {
 }
 
 func isShell(name string) bool {
-	switch base(name) {
+	switch programName(name) {
 	case "sh", "bash", "dash", "zsh", "ksh", "ash", "fish":
 		return true
 	}
@@ -50,41 +50,41 @@ func (h *hereText) inherited() *hereText {
 }
 
 // list lists the commands in the texts that a command may run: its arguments of several words, and
-// its standard input. It returns unread if such a text is not known.
+// its standard input. It returns runsUnknownText if eca does not know such a text.
 func (w textLister) list(r run) wrapperKind {
-	kind, name := runsTexts, base(r.words[0].text)
+	kind, name := runsTexts, programName(r.words[0].text)
 	args := r.words[1:]
 	readsInput := len(args) == 0 || isShell(args[len(args)-1].text)
 	operands := false
 	for i, arg := range args {
 		option := args[max(i-1, 0)].text // one that ends with c or S takes a text: sh -c, env -S
 		expected := name == "eval" || strings.HasPrefix(option, "-") && strings.ContainsAny(option[len(option)-1:], "cS")
-		if values, known := arg.texts(); known {
+		if values, known := arg.possibleTexts(); known {
 			for _, text := range values {
 				if text = withoutOption(text, name); strings.ContainsAny(text, " \t\n") {
 					w.text(text, r.depth+1, true)
 				}
 			}
 		} else if expected || arg.printedByCommand() && (isShell(name) || name == "source" || name == ".") {
-			kind = unread
+			kind = runsUnknownText
 		}
 		operands = operands || !strings.HasPrefix(arg.text, "-")
 		readsInput = readsInput || isShell(name) && slices.Contains([]string{"-", "-s", "/dev/stdin"}, arg.text)
 	}
 	last := args[max(len(args)-1, 0):]
 	switch {
-	case r.loose && len(last) > 0 && isShell(name) && strings.HasPrefix(last[0].text, "-"):
-		kind = unread // xargs appends the text after the option, as in xargs sh -c
+	case r.appendsArguments && len(last) > 0 && isShell(name) && strings.HasPrefix(last[0].text, "-"):
+		kind = runsUnknownText // xargs appends the text after the option, as in xargs sh -c
 	case r.input.known():
 		w.text(r.input.text, r.depth+1, true)
 	case r.input != nil && (readsInput || !operands || name == "su" || name == "runuser"):
-		kind = unread
+		kind = runsUnknownText
 	}
 	return kind
 }
 
-// texts returns the possible values of a word, if they are known.
-func (a word) texts() (values []string, known bool) {
+// possibleTexts returns the possible values of a word, if they are known.
+func (a word) possibleTexts() (values []string, known bool) {
 	if a.known {
 		return []string{a.text}, true
 	}
@@ -112,17 +112,17 @@ func withoutOption(text, name string) string {
 	return text
 }
 
-// splitName lists the command in the value of a variable, if command c consists of that variable and
+// listVariableCommand lists the command in the value of a variable, if command c consists of that variable and
 // arguments: x='rm y'; $x.
-func (w textLister) splitName(r run, c *Command) {
+func (w textLister) listVariableCommand(r run, c *Command) {
 	parts := r.words[0].from.Parts
 	p, ok := parts[0].(*syntax.ParamExp)
-	if !ok || len(parts) > 1 || !plain(p) {
+	if !ok || len(parts) > 1 || !isPlainVariable(p) {
 		return
 	}
 	b, unknown := w.variable(p, 0)
 	if b.data { // the value comes from the input or the output of a command
-		c.loses(unknownText(c.Name))
+		c.setLosses(unknownTextLoss(c.Name))
 	}
 	if unknown != "" || b.data || b.status {
 		return
@@ -134,13 +134,13 @@ func (w textLister) splitName(r run, c *Command) {
 	}
 }
 
-// unknownText returns the loss that a command causes by running a text that eca does not know.
-func unknownText(name string) loss {
+// unknownTextLoss returns the loss that a command causes by running a text that eca does not know.
+func unknownTextLoss(name string) loss {
 	return loss{why: "eca does not know the text that " + name + " runs"}
 }
 
-// lossesOfTexts returns the losses that the commands in a shell's arguments cause.
-func lossesOfTexts(args []word) (all loss) {
+// findLossesInTexts returns the losses that the commands in a shell's arguments cause.
+func findLossesInTexts(args []word) (all loss) {
 	for _, arg := range args {
 		if !arg.known || !strings.Contains(arg.text, " ") {
 			continue
@@ -152,8 +152,8 @@ func lossesOfTexts(args []word) (all loss) {
 	return all
 }
 
-// printed returns what a statement prints, as the standard input of the next command of a pipe.
-func (w textLister) printed(s *syntax.Stmt) *hereText {
+// outputOf returns what a statement prints, as the standard input of the next command of a pipe.
+func (w textLister) outputOf(s *syntax.Stmt) *hereText {
 	out := &hereText{text: computedInput, piped: true}
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if pipe, is := s.Cmd.(*syntax.BinaryCmd); is && (pipe.Op == syntax.Pipe || pipe.Op == syntax.PipeAll) {
@@ -188,13 +188,13 @@ func (w textLister) printed(s *syntax.Stmt) *hereText {
 		}
 		out.text = lines.Replace(strings.Join(words, " "))
 	} else if len(words) > 0 {
-		out.text = formatted(lines.Replace(strings.NewReplacer("%b", "%s", "%q", "%s").Replace(words[0])), words[1:])
+		out.text = formatPrintf(lines.Replace(strings.NewReplacer("%b", "%s", "%q", "%s").Replace(words[0])), words[1:])
 	}
 	return out
 }
 
-// formatted returns what printf prints, except for conversions other than %s.
-func formatted(format string, args []string) string {
+// formatPrintf returns what printf prints, except for conversions other than %s.
+func formatPrintf(format string, args []string) string {
 	parts := strings.Split(format, "%s")
 	var b strings.Builder
 	for first := true; first || len(args) > 0 && len(parts) > 1; first = false {

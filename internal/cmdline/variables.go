@@ -50,8 +50,8 @@ func settable(name string) bool {
 	return len(name) == 1 || slices.Contains([]string{"BASE", "BRANCH", "COMMIT", "DIR", "DIRS", "FILE", "FILES", "LOG", "NAME", "OUT", "PATTERN", "REPO", "ROOT", "SRC", "TARGET"}, name)
 }
 
-// gather records the values that the script assigns to its variables.
-func (s *scope) gather() {
+// collectAssignments records the values that the script assigns to its variables.
+func (s *scope) collectAssignments() {
 	if s.assigned != nil {
 		return
 	}
@@ -195,10 +195,10 @@ func isPattern(value string) bool { return strings.ContainsAny(value, `*?[\`) }
 // variable returns the possible values of an expansion at the current point of the walk.
 func (w *walker) variable(p *syntax.ParamExp, references int) (b valueSet, unknown string) {
 	name := p.Param.Value
-	if name == "?" && plain(p) {
+	if name == "?" && isPlainVariable(p) {
 		return valueSet{values: []string{"0"}, status: true}, ""
 	}
-	if b, unknown = w.named(name, references); unknown != "" || plain(p) {
+	if b, unknown = w.variableValues(name, references); unknown != "" || isPlainVariable(p) {
 		return b, unknown
 	}
 	for _, value := range b.values {
@@ -212,9 +212,9 @@ func (w *walker) variable(p *syntax.ParamExp, references int) (b valueSet, unkno
 	return b, ""
 }
 
-// named returns the possible values of a variable at the current point of the walk. references counts
+// variableValues returns the possible values of a variable at the current point of the walk. references counts
 // the variables whose values led to this one.
-func (w *walker) named(name string, references int) (b valueSet, unknown string) {
+func (w *walker) variableValues(name string, references int) (b valueSet, unknown string) {
 	if w.steps++; w.steps > maxSteps {
 		return b, tooManyValues
 	}
@@ -222,7 +222,7 @@ func (w *walker) named(name string, references int) (b valueSet, unknown string)
 	if w.scope == nil || references == maxReferences || references == 0 && !slices.Contains(w.scope.setOnSuccess, name) {
 		return b, unknown
 	}
-	w.scope.gather()
+	w.scope.collectAssignments()
 	v := w.scope.assigned[name]
 	if v == nil || v.unknown {
 		return b, unknown
@@ -311,6 +311,9 @@ func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, f
 			forms = append(forms, text)
 		}
 		if n > 0 && j.effect != Reads {
+			if j.option == "" {
+				j.option = judge(name, choice, loose).option
+			}
 			continue
 		}
 		one := judge(name, choice, loose)
@@ -337,9 +340,9 @@ func choose(choice, args []word, varying []int, n int) {
 	}
 }
 
-// writtenOut returns a command with the values of its variables, also without the folder of its program:
+// expandedTexts returns a command with the values of its variables, also without the folder of its program:
 // one text for each combination of values, none if there are too many. It counts steps, up to maxSteps.
-func writtenOut(words []word, steps *int) (forms []string) {
+func expandedTexts(words []word, steps *int) (forms []string) {
 	choice, count := slices.Clone(words), 1
 	var varying []int
 	for i, word := range words {
@@ -357,7 +360,7 @@ func writtenOut(words []word, steps *int) (forms []string) {
 		choose(choice, words, varying, n)
 		all := texts(choice)
 		forms = append(forms, strings.Join(all, " "))
-		if name := base(all[0]); name != all[0] {
+		if name := programName(all[0]); name != all[0] {
 			all[0] = name
 			forms = append(forms, strings.Join(all, " "))
 		}
@@ -365,9 +368,9 @@ func writtenOut(words []word, steps *int) (forms []string) {
 	return forms
 }
 
-// lossesOfEach returns what a command loses with any of the known values of its words. It counts
+// findLossesForValues returns what a command loses with any of the known values of its words. It counts
 // steps, up to maxSteps.
-func lossesOfEach(words []word, steps *int) (all loss) {
+func findLossesForValues(words []word, steps *int) (all loss) {
 	var varying []int
 	count := 1
 	for i, word := range words {
@@ -380,26 +383,26 @@ func lossesOfEach(words []word, steps *int) (all loss) {
 		varying, count = nil, 1
 	}
 	if len(varying) == 0 {
-		return losses(words[0].text, words[1:])
+		return findLosses(words[0].text, words[1:])
 	}
 	choice := slices.Clone(words)
 	for n := range count {
 		choose(choice, words, varying, n)
-		all.add(losses(choice[0].text, choice[1:]))
+		all.add(findLosses(choice[0].text, choice[1:]))
 	}
 	return all
 }
 
-// apart walks commands that might not run (`a || b`), or that run in a subshell: variables that they
+// withOwnScope walks commands that might not run (`a || b`), or that run in a subshell: variables that they
 // set do not count afterwards.
-func (w *walker) apart(walk func()) {
+func (w *walker) withOwnScope(walk func()) {
 	set := w.scope.snapshot()
 	walk()
 	w.scope.restore(set)
 }
 
-// ended updates the set variables after a statement; before are those that were set before it.
-func (w *walker) ended(s *syntax.Stmt, before []string) {
+// updateSetVariables updates the set variables after a statement; before are those that were set before it.
+func (w *walker) updateSetVariables(s *syntax.Stmt, before []string) {
 	if w.scope == nil {
 		return
 	}
@@ -421,7 +424,7 @@ func (w *walker) binary(cmd *syntax.BinaryCmd, depth int) {
 	w.stmt(cmd.X, depth)
 	if cmd.Op == syntax.Pipe || cmd.Op == syntax.PipeAll {
 		outer := w.stdin
-		w.stdin = textLister{w}.printed(cmd.X)
+		w.stdin = textLister{w}.outputOf(cmd.X)
 		defer func() { w.stdin = outer }()
 	}
 	if w.scope == nil {
@@ -443,8 +446,8 @@ func (w *walker) binary(cmd *syntax.BinaryCmd, depth int) {
 	}
 }
 
-// assigned reports whether a command only sets variables that affect no program, and records them.
-func (w *walker) assigned(c *syntax.CallExpr) bool {
+// recordAssignments reports whether a command only sets variables that affect no program, and records them.
+func (w *walker) recordAssignments(c *syntax.CallExpr) bool {
 	if w.scope == nil || len(c.Assigns) == 0 {
 		return false
 	}
@@ -455,7 +458,7 @@ func (w *walker) assigned(c *syntax.CallExpr) bool {
 	}
 	for _, a := range c.Assigns {
 		w.scope.assign(a.Name.Value)
-		w.demand(a.Name.Value + "=")
+		w.addDemand(a.Name.Value + "=")
 	}
 	return true
 }

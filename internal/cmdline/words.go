@@ -9,18 +9,19 @@ import (
 
 // word is one word of a command.
 type word struct {
-	text  string // without quotes; as written if it is not known
-	known bool   // the shell expands at most globs in it
-	glob  bool   // has * or ? that the shell expands
-	top   bool   // the top of the work tree, as git reports it
-	from  *syntax.Word
+	text   string // without quotes; as written if it is not known
+	known  bool   // the shell expands at most globs in it
+	glob   bool   // has * or ? that the shell expands
+	quoted bool   // if it is not known: it stays one word, because all expansions are in double quotes
+	top    bool   // the top of the work tree, as git reports it
+	from   *syntax.Word
 
 	possible *valueSet // its possible values, if they could be computed; nil for a known word
 }
 
-// loose reports whether a word may expand to an option that its text does not show. Files can have
+// mayBecomeOption reports whether a word may expand to an option that its text does not show. Files can have
 // names that look like options.
-func (w word) loose() bool {
+func (w word) mayBecomeOption() bool {
 	return !w.known || w.glob && strings.ContainsAny(w.text[:1], "*?-")
 }
 
@@ -29,7 +30,7 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 	if text, ok := literal(from); ok {
 		return word{text: text, known: true, from: from}
 	}
-	out, uses, substitutes := word{known: true, from: from}, false, false
+	out, uses, substitutes := word{known: true, quoted: true, from: from}, false, false
 	var b strings.Builder
 	var part func(p syntax.WordPart, inQuotes bool)
 	part = func(p syntax.WordPart, inQuotes bool) {
@@ -39,13 +40,14 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 			b.WriteString(text)
 			out.known = out.known && ok
 			if !ok {
-				w.computed("some of its arguments are computed")
+				out.quoted = false
+				w.markComputed("some of its arguments are computed")
 			}
 			out.glob = out.glob || glob
 		case *syntax.SglQuoted:
 			if p.Dollar {
 				out.known = false
-				w.computed("some of its arguments are computed")
+				w.markComputed("some of its arguments are computed")
 			}
 			b.WriteString(p.Value)
 		case *syntax.DblQuoted:
@@ -55,26 +57,29 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 			}
 		case *syntax.CmdSubst:
 			out.known, substitutes = false, true
+			out.quoted = out.quoted && inQuotes
 			outer := w.substitutionEnd
 			w.substitutionEnd = int(p.Right.Offset())
-			w.apart(func() { w.stmts(p.Stmts, depth) })
+			w.withOwnScope(func() { w.stmts(p.Stmts, depth) })
 			w.substitutionEnd = outer
 		case *syntax.ParamExp:
 			out.known, uses = false, true
-			if _, ok := derived(p); !ok && !plain(p) {
-				w.unresolved("it contains an expansion that eca does not support")
-				w.inside(p, depth)
+			out.quoted = out.quoted && inQuotes && p.Param.Value != "@"
+			if _, ok := derivedOperand(p); !ok && !isPlainVariable(p) {
+				w.markUnresolved("it contains an expansion that eca does not support")
+				w.listSubstitutions(p, depth)
 			}
 		case *syntax.ArithmExp:
 			out.known, uses = false, true
+			out.quoted = out.quoted && inQuotes
 			if _, unknown := (arithmetic{w, 0}).values(p); unknown != "" {
-				w.unresolved(unknown)
-				w.inside(p, depth)
+				w.markUnresolved(unknown)
+				w.listSubstitutions(p, depth)
 			}
 		default: // <( ), extended globs, braces
-			out.known = false
-			w.unresolved("it contains an expansion that eca does not support")
-			w.inside(p, depth)
+			out.known, out.quoted = false, false
+			w.markUnresolved("it contains an expansion that eca does not support")
+			w.listSubstitutions(p, depth)
 		}
 	}
 	for _, p := range from.Parts {
@@ -89,7 +94,7 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 			if b, why := w.valuesOf(from, 0); why == "" {
 				out.possible = &b
 			} else if uses {
-				w.computed("it uses variables: " + why)
+				w.markComputed("it uses variables: " + why)
 			}
 		}
 	}
@@ -118,7 +123,7 @@ func literal(w *syntax.Word) (text string, ok bool) {
 	case *syntax.SglQuoted:
 		return part.Value, !part.Dollar
 	case *syntax.DblQuoted:
-		text, ok = soleLit(part.Parts)
+		text, ok = singleLiteral(part.Parts)
 		return text, ok && !part.Dollar && strings.IndexByte(text, '\\') < 0
 	}
 	return "", false

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// unbound returns why children cannot be bounded, or "" if they can be.
-func unbound(bool) string { return sandbox.Probe().Without }
+// whyUnbounded returns why children cannot be bounded, or "" if they can be.
+func whyUnbounded(bool) string { return sandbox.Probe().Without }
 
 // wrap replaces the command with one that runs it in sandbox-exec.
 func (s *Spec) wrap() {

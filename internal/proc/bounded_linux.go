@@ -73,7 +73,7 @@ func startBounded(ready *stage, o order, start func(launch) (*stage, error)) (c 
 	o.Policy.Protect = append(o.Policy.Protect, os.Getpid())
 	l := launchFor(o.Policy)
 	if ready != nil && ready.launch == l {
-		if c, err = ready.become(o); !unread(err) {
+		if c, err = ready.runOrder(o); !closedBeforeRead(err) {
 			return c, err
 		}
 	} else if ready != nil {
@@ -83,26 +83,26 @@ func startBounded(ready *stage, o order, start func(launch) (*stage, error)) (c 
 	if err != nil {
 		return startedChild{}, err
 	}
-	return s.become(o)
+	return s.runOrder(o)
 }
 
 // startedChild is a running child. If the second stage remains as the parent of the child, pid is its
-// process ID, and report is its open socket.
+// process ID, and endSocket is the open socket over which it reports the end of the child.
 type startedChild struct {
-	pid    int
-	report *os.File
+	pid       int
+	endSocket *os.File
 }
 
 // wait waits for the child to end. left reports whether the child left processes behind in its PID
 // namespace; they have ended too.
 func (c startedChild) wait() (code int, left bool) {
-	code = reap(c.pid)
-	if c.report == nil {
+	code = reapUntil(c.pid)
+	if c.endSocket == nil {
 		return code, false
 	}
-	defer c.report.Close()
+	defer c.endSocket.Close()
 	buf, killed := make([]byte, len(endMessage)+2), false
-	n, _, _ := receivePacket(int(c.report.Fd()), buf, nil)
+	n, _, _ := receivePacket(int(c.endSocket.Fd()), buf, nil)
 	_, _ = fmt.Sscanf(string(buf[:max(n, 0)]), endMessage, &killed, &left) // no message leaves both values at false
 	if killed {
 		code = -1
@@ -110,17 +110,17 @@ func (c startedChild) wait() (code int, left bool) {
 	return code, left
 }
 
-// become sends an order to the second stage, which then becomes the child or starts it.
-func (s *stage) become(o order) (c startedChild, err error) {
-	stays := false
+// runOrder sends an order to the second stage, which then becomes the child or starts it.
+func (s *stage) runOrder(o order) (c startedChild, err error) {
+	remains := false
 	if err = s.send(o); err == nil {
-		stays, err = s.started()
+		remains, err = s.awaitStart()
 	}
 	if err != nil {
 		s.discard()
 		return startedChild{}, err
 	}
-	if stays {
+	if remains {
 		return startedChild{s.process.Pid, s.socket}, nil
 	}
 	_ = s.socket.Close()
@@ -131,10 +131,10 @@ func (s *stage) send(o order) error {
 	return o.send(func(packet, rights []byte) error { return sendPacket(int(s.socket.Fd()), packet, rights) })
 }
 
-// started waits until the child runs or cannot start. If the second stage became the child, the socket
+// awaitStart waits until the child runs or cannot start. If the second stage became the child, the socket
 // is closed. Otherwise the stage sends startedMessage and stays as the parent of the child, or sends
 // the reason why the child cannot start.
-func (s *stage) started() (stays bool, err error) {
+func (s *stage) awaitStart() (remains bool, err error) {
 	buf := make([]byte, 4<<10)
 	n, _, err := receivePacket(int(s.socket.Fd()), buf, nil)
 	switch text := strings.TrimSpace(string(buf[:max(n, 0)])); {
@@ -147,9 +147,9 @@ func (s *stage) started() (stays bool, err error) {
 	}
 }
 
-// becomeBounded runs the second stage and returns its exit code. It does not return if this process
+// runSecondStage runs the second stage and returns its exit code. It does not return if this process
 // becomes the child.
-func becomeBounded() int {
+func runSecondStage() int {
 	runtime.LockOSThread() // the bounds apply to this thread, which becomes the child
 	ownSocket()
 	buf, rights := make([]byte, 4<<10), make([]byte, unix.CmsgSpace(maxStreams*4))
@@ -159,21 +159,21 @@ func becomeBounded() int {
 	}
 	o, err := receiveOrder(socketFD, buf[:n], rights[:extra])
 	if err == nil {
-		err = takeOver(o)
+		err = setUpChild(o)
 	}
 	if err == nil && o.Policy.OwnProcesses {
 		return runInit(o)
 	}
 	if err == nil {
-		err = bindAndExec(o)
+		err = applyAndExec(o)
 	}
 	_ = sendPacket(socketFD, []byte(err.Error()), nil)
 	return 127
 }
 
-// takeOver sets the working directory and the standard streams of the child, and sets up its
+// setUpChild sets the working directory and the standard streams of the child, and sets up its
 // namespaces.
-func takeOver(o order) error {
+func setUpChild(o order) error {
 	if err := os.Chdir(o.Dir); err != nil {
 		return err
 	}
@@ -189,8 +189,8 @@ func takeOver(o order) error {
 	return sandbox.Enter(o.Policy)
 }
 
-// bindAndExec bounds this process and executes the child's program. It returns only if that fails.
-func bindAndExec(o order) error {
+// applyAndExec bounds this process and executes the child's program. It returns only if that fails.
+func applyAndExec(o order) error {
 	if err := sandbox.Apply(o.Policy); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-func ownGroup(cmd *exec.Cmd) {
+func setProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
 

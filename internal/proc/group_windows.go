@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-func ownGroup(cmd *exec.Cmd) {
+func setProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 

@@ -25,11 +25,11 @@ const (
 //
 // The process itself is not bounded, and the child cannot trace it.
 func runInit(o order) int {
-	tell := func(text string) { _ = sendPacket(socketFD, []byte(text), nil) }
+	report := func(text string) { _ = sendPacket(socketFD, []byte(text), nil) }
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		tell(err.Error())
+		report(err.Error())
 		return 127
 	}
 	type result struct {
@@ -44,17 +44,17 @@ func runInit(o order) int {
 	}()
 	r := <-started
 	if r.err != nil {
-		tell(r.err.Error())
+		report(r.err.Error())
 		return 127
 	}
-	tell(startedMessage)
+	report(startedMessage)
 	go func() {
 		for s := range signals {
 			_ = syscall.Kill(-r.pid, s.(syscall.Signal)) //nolint:forcetypeassert // of this system
 		}
 	}()
-	code := reap(r.pid)
-	tell(fmt.Sprintf(endMessage, code < 0, hasChildren()))
+	code := reapUntil(r.pid)
+	report(fmt.Sprintf(endMessage, code < 0, hasChildren()))
 	return code
 }
 

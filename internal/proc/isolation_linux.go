@@ -14,7 +14,7 @@ import (
 // Isolation starts a few processes to determine which namespaces and overlays children of the pool can
 // have. A feature whose test fails or takes too long counts as missing.
 func (p *Pool) Isolation() sandbox.Isolation {
-	if why := unbound(p != nil && p.supervisor != ""); why != "" {
+	if why := whyUnbounded(p != nil && p.supervisor != ""); why != "" {
 		return sandbox.Isolation{Without: why}
 	}
 	dir, err := os.MkdirTemp("", "eca-")

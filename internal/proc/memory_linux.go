@@ -23,8 +23,8 @@ import (
 // groupName is the format of the name of a supervisor's group, with the process ID of the supervisor.
 const groupName = "eca-%d"
 
-// share returns how much of an amount of memory one command may use.
-func share(bytes int64) int64 { return bytes / 4 * 3 }
+// commandShare returns how much of the machine's memory one command may use.
+func commandShare(bytes int64) int64 { return bytes / 4 * 3 }
 
 // memoryGroups is a control group in which eca can create groups, and the limits of each of these.
 type memoryGroups struct {
@@ -70,12 +70,12 @@ func searchMemoryGroups(root, own string, memory, swap int64, writable func(path
 		return memoryGroups{}, errors.New("eca is not in a control group of cgroup v2")
 	case path == "/.." || strings.HasPrefix(path, "/../"):
 		return memoryGroups{}, errors.New("eca's control group is not one of those mounted on " + root)
-	case !lists(filepath.Join(root, "cgroup.controllers"), "memory"):
+	case !listContains(filepath.Join(root, "cgroup.controllers"), "memory"):
 		return memoryGroups{}, errors.New("cgroup v2 has no memory controller here; cgroup v1 may have it")
 	}
 	found, refused := "", error(nil)
 	for dir := filepath.Join(root, path); ; dir = filepath.Dir(dir) {
-		if found == "" && lists(filepath.Join(dir, "cgroup.subtree_control"), "memory") {
+		if found == "" && listContains(filepath.Join(dir, "cgroup.subtree_control"), "memory") {
 			// Moving a process between two groups requires write permission to their common
 			// ancestor.
 			if err := cmp.Or(writable(dir), writable(filepath.Join(dir, "cgroup.procs"))); err == nil {
@@ -93,15 +93,15 @@ func searchMemoryGroups(root, own string, memory, swap int64, writable func(path
 	}
 	switch {
 	case found != "":
-		return memoryGroups{found, share(memory), share(swap)}, nil
+		return memoryGroups{found, commandShare(memory), commandShare(swap)}, nil
 	case refused != nil:
 		return memoryGroups{}, refused
 	}
 	return memoryGroups{}, fmt.Errorf("no control group above eca's (%s) has enabled the memory controller for its subgroups", path)
 }
 
-// lists reports whether a file with a space-separated list contains an entry.
-func lists(path, word string) bool {
+// listContains reports whether a file with a space-separated list contains an entry.
+func listContains(path, word string) bool {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return false
@@ -120,9 +120,9 @@ func readNumber(path string) (int64, error) {
 
 // memoryGroup is a control group with a memory limit.
 type memoryGroup struct {
-	dir    string
-	folder *os.File
-	seen   memoryEvents
+	dir        string
+	folder     *os.File
+	lastEvents memoryEvents
 }
 
 // memoryEvents counts the memory events of a group's processes.
@@ -153,7 +153,7 @@ func (g memoryGroups) open(supervisor int) (*memoryGroup, error) {
 		m.close()
 		return nil, err
 	}
-	m.folder, m.seen = folder, m.events()
+	m.folder, m.lastEvents = folder, m.events()
 	return m, nil
 }
 
@@ -173,16 +173,16 @@ func (m *memoryGroup) events() (e memoryEvents) {
 	if err != nil {
 		return e
 	}
-	return memoryEvents{limit: countOf(string(data), "oom"), kills: countOf(string(data), "oom_kill")}
+	return memoryEvents{limit: parseCount(string(data), "oom"), kills: parseCount(string(data), "oom_kill")}
 }
 
-// ended reports whether a child that has ended was killed for lack of memory, and at which limit in
+// checkKilled reports whether a child that has ended was killed for lack of memory, and at which limit in
 // bytes: 0 means the limit of the machine or of a parent group.
-func (m *memoryGroup) ended() (killed bool, limit int64) {
-	before := m.seen
-	m.seen = m.events()
-	killed = m.seen.kills > before.kills
-	if killed && m.seen.limit > before.limit {
+func (m *memoryGroup) checkKilled() (killed bool, limit int64) {
+	before := m.lastEvents
+	m.lastEvents = m.events()
+	killed = m.lastEvents.kills > before.kills
+	if killed && m.lastEvents.limit > before.limit {
 		limit, _ = readNumber(filepath.Join(m.dir, "memory.max"))
 	}
 	return killed, limit
@@ -195,12 +195,12 @@ func memoryKills() int64 {
 	if err != nil {
 		return 0
 	}
-	return countOf(string(data), "oom_kill")
+	return parseCount(string(data), "oom_kill")
 }
 
-// countOf returns the number of a name in list, which has a name and a number on each line. It returns
+// parseCount returns the number of a name in list, which has a name and a number on each line. It returns
 // 0 for an unknown name.
-func countOf(list, name string) int64 {
+func parseCount(list, name string) int64 {
 	for line := range strings.Lines(list) {
 		if key, value, _ := strings.Cut(strings.TrimSpace(line), " "); key == name {
 			n, _ := strconv.ParseInt(value, 10, 64)
@@ -267,7 +267,7 @@ func sweepMemoryGroups() {
 // MemoryLimit returns how much memory a bounded child may use, in bytes. The error is the reason why
 // there is no limit.
 func (p *Pool) MemoryLimit() (int64, error) {
-	if why := unbound(p != nil && p.supervisor != ""); why != "" {
+	if why := whyUnbounded(p != nil && p.supervisor != ""); why != "" {
 		return 0, errors.New(why)
 	}
 	groups, err := findMemoryGroups()

@@ -196,7 +196,7 @@ func TestKilledForMemoryWithoutALimit(t *testing.T) {
 			t.Errorf("%+v: %t", c, got)
 		}
 	}
-	if n := countOf("pgfault 7\noom_kill 12\noom_kill_x 3\n", "oom_kill"); n != 12 {
+	if n := parseCount("pgfault 7\noom_kill 12\noom_kill_x 3\n", "oom_kill"); n != 12 {
 		t.Errorf("counted %d", n)
 	}
 	// A group of cgroup v1 stands for a machine with little memory.

@@ -53,7 +53,7 @@ func (p *Pool) NewNetwork(ports ...int) (n *Network, err error) {
 	}
 	cmd := exec.Command(p.supervisor)
 	cmd.Args, cmd.ExtraFiles, cmd.Env = args, []*os.File{theirs}, []string{"GOMAXPROCS=1"}
-	ownGroup(cmd)
+	setProcessGroup(cmd)
 	sandbox.UserNamespace(cmd.SysProcAttr)
 	cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWNET
 	if err := cmd.Start(); err != nil {
@@ -159,9 +159,9 @@ func passListener(port string) error {
 	if err != nil {
 		return err
 	}
-	var sent error
-	if err := raw.Control(func(fd uintptr) { sent = sendPacket(socketFD, []byte("listener"), unix.UnixRights(int(fd))) }); err != nil {
+	var sendErr error
+	if err := raw.Control(func(fd uintptr) { sendErr = sendPacket(socketFD, []byte("listener"), unix.UnixRights(int(fd))) }); err != nil {
 		return err
 	}
-	return sent
+	return sendErr
 }

@@ -102,9 +102,9 @@ func receiveOrder(fd int, header, rights []byte) (o order, err error) {
 	return o, err
 }
 
-// unread reports whether a socket error means that the other end was closed before it had read
+// closedBeforeRead reports whether a socket error means that the other end was closed before it had read
 // everything.
-func unread(err error) bool {
+func closedBeforeRead(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 

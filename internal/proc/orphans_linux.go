@@ -23,8 +23,8 @@ import (
 
 const markedLimit = unix.RLIMIT_MSGQUEUE
 
-// mark marks this process, and thereby its future descendants.
-func mark() {
+// markProcess marks this process, and thereby its future descendants.
+func markProcess() {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(markedLimit, &l); err != nil || l.Max == 0 {
 		return // unmarked: orphans of a killed supervisor would survive
@@ -37,9 +37,9 @@ func mark() {
 // adoptOrphans makes this process the parent of orphaned descendants.
 func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// reapTime is the delay before an ended child is reaped as an orphan. Code that waits for a child of
-// its own has reaped the child by then.
-const reapTime = time.Second
+// reapDelay is the delay before an ended child is reaped as an orphan. By then, code that waits for
+// its own child has reaped that child.
+const reapDelay = time.Second
 
 // reapOrphans reaps ended orphans until done is closed. It leaves children of this program to the code
 // that waits for them.
@@ -48,7 +48,7 @@ func reapOrphans(done <-chan struct{}) {
 	signal.Notify(ended, syscall.SIGCHLD)
 	defer signal.Stop(ended)
 	wait := func() bool {
-		t := time.NewTimer(reapTime)
+		t := time.NewTimer(reapDelay)
 		defer t.Stop()
 		select {
 		case <-t.C:
@@ -63,17 +63,17 @@ func reapOrphans(done <-chan struct{}) {
 		case <-done:
 			return
 		}
-		for seen := endedChildren(); len(seen) > 0; {
+		for endedEarlier := endedChildren(); len(endedEarlier) > 0; {
 			if !wait() {
 				return
 			}
 			now := endedChildren()
 			for _, pid := range now {
-				if slices.Contains(seen, pid) {
+				if slices.Contains(endedEarlier, pid) {
 					_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
 				}
 			}
-			seen = slices.DeleteFunc(now, func(pid int) bool { return slices.Contains(seen, pid) })
+			endedEarlier = slices.DeleteFunc(now, func(pid int) bool { return slices.Contains(endedEarlier, pid) })
 		}
 	}
 }
@@ -92,9 +92,9 @@ func endedChildren() (out []int) {
 	return out
 }
 
-// endOrphans kills the orphans of killed supervisors until none remain. It spares live supervisors;
+// killOrphans kills the orphans of killed supervisors until none remain. It spares live supervisors;
 // supervisor is their executable.
-func endOrphans(supervisor string) {
+func killOrphans(supervisor string) {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(markedLimit, &own); err != nil {
 		return
@@ -102,7 +102,7 @@ func endOrphans(supervisor string) {
 	for range 500 {
 		parents, found := parentsOfAll(), false
 		for pid, parent := range parents {
-			if parent == os.Getpid() && marked(pid, own.Max) && !supervises(pid, supervisor) {
+			if parent == os.Getpid() && isMarked(pid, own.Max) && !isSupervisor(pid, supervisor) {
 				found = true
 				killTree(pid, parents)
 				_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
@@ -127,8 +127,8 @@ func killTree(root int, parents map[int]int) {
 	}
 }
 
-// marked reports whether a process is a supervisor or a descendant of one.
-func marked(pid int, limit uint64) bool {
+// isMarked reports whether a process is a supervisor or a descendant of one.
+func isMarked(pid int, limit uint64) bool {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
 	if err != nil {
 		return false
@@ -143,9 +143,9 @@ func marked(pid int, limit uint64) bool {
 	return false
 }
 
-// supervises reports whether a process is a supervisor. It checks the executable, which cannot be
+// isSupervisor reports whether a process is a supervisor. It checks the executable, which cannot be
 // forged, unlike the arguments.
-func supervises(pid int, supervisor string) bool {
+func isSupervisor(pid int, supervisor string) bool {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil || string(line) != "eca\x00"+supervisorArg+"\x00" {
 		return false

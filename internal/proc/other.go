@@ -13,8 +13,8 @@ import (
 
 // idlePool is always empty: this system has no supervisors.
 type idlePool struct {
-	spare int
-	rest  time.Duration
+	spare   int
+	maxIdle time.Duration
 }
 
 func (p *Pool) start(spec Spec) (Child, error) { return startBare(spec) }

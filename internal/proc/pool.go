@@ -32,7 +32,7 @@ type Pool struct {
 // executable whose main function first calls Supervise; spare is the number of idle supervisors to
 // keep. The caller must call Close.
 func NewPool(supervisor string, spare int) *Pool {
-	return &Pool{supervisor: supervisor, idlePool: idlePool{spare: spare, rest: time.Minute}}
+	return &Pool{supervisor: supervisor, idlePool: idlePool{spare: spare, maxIdle: time.Minute}}
 }
 
 // Join returns a pool whose children are in the given network namespace. Their policies must have
@@ -66,7 +66,7 @@ func (p *Pool) Close() {
 
 // Bounds reports whether children of the pool can be bounded: the mechanism, or the reason why not.
 func (p *Pool) Bounds() sandbox.Support {
-	if why := unbound(p != nil && p.supervisor != ""); why != "" {
+	if why := whyUnbounded(p != nil && p.supervisor != ""); why != "" {
 		return sandbox.Support{Without: why}
 	}
 	return sandbox.Probe()
@@ -101,14 +101,14 @@ func startBare(spec Spec) (Child, error) {
 	return p, nil
 }
 
-// bound prepares the sandbox of a child, and returns the temporary folder that it created, if any.
+// prepareSandbox prepares the sandbox of a child, and returns the temporary folder that it created, if any.
 // Where bounds cannot be enforced, it removes them from the spec, or returns an error if they are
 // required.
-func bound(spec *Spec, supervised bool) (temp string, err error) {
+func prepareSandbox(spec *Spec, supervised bool) (temp string, err error) {
 	if !spec.Sandbox.Bounds() {
 		return "", nil
 	}
-	if why := unbound(supervised); why != "" {
+	if why := whyUnbounded(supervised); why != "" {
 		if spec.Sandbox.Required {
 			return "", sandbox.Error{Cause: why}
 		}

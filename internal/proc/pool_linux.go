@@ -15,8 +15,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// supervisorTime is how long a supervisor may take to kill its descendants.
-const supervisorTime = 5 * time.Second
+// killTimeout is how long a supervisor may take to kill its descendants.
+const killTimeout = 5 * time.Second
 
 func gaps(supervised bool) []string {
 	if supervised {
@@ -25,8 +25,8 @@ func gaps(supervised bool) []string {
 	return []string{"without a supervisor, commands that leave their process group, or whose daemon is killed, keep running"}
 }
 
-// unbound returns why children cannot be bounded, or "" if they can be.
-func unbound(supervised bool) string {
+// whyUnbounded returns why children cannot be bounded, or "" if they can be.
+func whyUnbounded(supervised bool) string {
 	if !supervised {
 		return "no supervisor is available to apply the sandbox"
 	}
@@ -38,10 +38,10 @@ func (*Spec) wrap() {}
 
 // idlePool holds the idle supervisors of a Pool.
 type idlePool struct {
-	spare int           // how many supervisors are kept
-	rest  time.Duration // how long an idle supervisor is kept
+	spare   int           // how many supervisors are kept
+	maxIdle time.Duration // how long an idle supervisor is kept
 
-	ending sync.WaitGroup // waits for the supervisors that are being stopped
+	background sync.WaitGroup // waits for the supervisors that are being stopped
 
 	mu     sync.Mutex          // guards the fields below
 	idle   []*supervisorHandle // the most recently used is last
@@ -57,7 +57,7 @@ func (p *Pool) start(spec Spec) (Child, error) {
 		return nil, fmt.Errorf("start %s: %w", spec.Path, err)
 	}
 	spec.Path = path
-	temp, err := bound(&spec, true)
+	temp, err := prepareSandbox(&spec, true)
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +92,11 @@ func (p *Pool) supervise(spec Spec) (Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer files.handOver()
+	defer files.closeChildFiles()
 	o.files = files.files[:]
 	w, pid, err := p.startSupervised(o)
 	if err != nil {
-		files.handOver()
+		files.closeChildFiles()
 		files.finish()
 		return nil, err
 	}
@@ -109,10 +109,10 @@ func (p *Pool) supervise(spec Spec) (Child, error) {
 func (p *Pool) startSupervised(o order) (*supervisorHandle, int, error) {
 	for {
 		w := p.idlePool.take(o.Policy.Bounds())
-		fresh := w == nil
-		if fresh {
+		isNew := w == nil
+		if isNew {
 			var err error
-			p.idlePool.reap()
+			p.idlePool.startReaping()
 			if w, err = newSupervisor(p.supervisor, p.network); err != nil {
 				return nil, 0, fmt.Errorf("start the supervisor: %w", err)
 			}
@@ -120,24 +120,24 @@ func (p *Pool) startSupervised(o order) (*supervisorHandle, int, error) {
 		err := o.send(w.send)
 		pid := 0
 		if err == nil {
-			pid, err = w.started()
+			pid, err = w.awaitStart()
 		}
 		if err == nil {
 			return w, pid, nil
 		}
-		if refusal := new(refusedError); errors.As(err, &refusal) {
+		if refusal := new(startError); errors.As(err, &refusal) {
 			p.idlePool.put(w)
 			return nil, 0, err
 		}
 		w.close()
-		if fresh || !unread(err) {
+		if isNew || !closedBeforeRead(err) {
 			return nil, 0, fmt.Errorf("the supervisor: %w", err)
 		}
 	}
 }
 
-// reap makes this process the parent of orphans, and reaps them until the pool is closed.
-func (s *idlePool) reap() {
+// startReaping makes this process the parent of orphans, and reaps them until the pool is closed.
+func (s *idlePool) startReaping() {
 	adoptOrphans()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,8 +146,8 @@ func (s *idlePool) reap() {
 	}
 	done := make(chan struct{})
 	s.reaper = done
-	s.ending.Go(func() { reapOrphans(done) })
-	s.ending.Go(sweepMemoryGroups)
+	s.background.Go(func() { reapOrphans(done) })
+	s.background.Go(sweepMemoryGroups)
 }
 
 // take returns an idle supervisor, or nil.
@@ -174,7 +174,7 @@ func (s *idlePool) put(w *supervisorHandle) {
 		w.idleSince = time.Now()
 		s.idle = append(s.idle, w)
 		if s.timer == nil {
-			s.timer = time.AfterFunc(s.rest, s.trim)
+			s.timer = time.AfterFunc(s.maxIdle, s.stopUnused)
 		}
 	}
 	if keep && prepare {
@@ -182,20 +182,20 @@ func (s *idlePool) put(w *supervisorHandle) {
 	}
 	s.mu.Unlock()
 	if !keep {
-		s.ending.Go(w.close)
+		s.background.Go(w.close)
 	}
 }
 
-// trim stops the supervisors that have not been used for a while.
-func (s *idlePool) trim() {
+// stopUnused stops the supervisors that have not been used for a while.
+func (s *idlePool) stopUnused() {
 	s.mu.Lock()
 	var old []*supervisorHandle
-	for len(s.idle) > 0 && time.Since(s.idle[0].idleSince) >= s.rest {
+	for len(s.idle) > 0 && time.Since(s.idle[0].idleSince) >= s.maxIdle {
 		old, s.idle = append(old, s.idle[0]), s.idle[1:]
 	}
 	s.timer = nil
 	if len(s.idle) > 0 && !s.closed {
-		s.timer = time.AfterFunc(s.rest-time.Since(s.idle[0].idleSince), s.trim)
+		s.timer = time.AfterFunc(s.maxIdle-time.Since(s.idle[0].idleSince), s.stopUnused)
 	}
 	s.mu.Unlock()
 	for _, w := range old {
@@ -218,7 +218,7 @@ func (s *idlePool) close() {
 	for _, w := range idle {
 		w.close()
 	}
-	s.ending.Wait()
+	s.background.Wait()
 }
 
 // supervisorHandle is the parent's handle of a supervisor.
@@ -261,7 +261,7 @@ func newSupervisor(supervisor string, network *Network) (*supervisorHandle, erro
 			return nil, err
 		}
 	}
-	ownGroup(cmd)
+	setProcessGroup(cmd)
 	if err := cmd.Start(); err != nil {
 		_ = conn.Close()
 		return nil, err
@@ -278,11 +278,11 @@ func newSupervisor(supervisor string, network *Network) (*supervisorHandle, erro
 // time is killed.
 func (w *supervisorHandle) close() {
 	_ = w.conn.Close()
-	stuck := time.AfterFunc(2*supervisorTime, func() { _ = w.cmd.Process.Kill() })
+	stuck := time.AfterFunc(2*killTimeout, func() { _ = w.cmd.Process.Kill() })
 	defer stuck.Stop()
 	<-w.ended
 	if w.killed {
-		endOrphans(w.program)
+		killOrphans(w.program)
 		closeMemoryGroup(w.cmd.Process.Pid)
 	}
 }
@@ -301,19 +301,19 @@ func (w *supervisorHandle) receive() (string, error) {
 	return string(buf[:n]), err
 }
 
-// refusedError is the reason why a supervisor, which itself still works, could not start a child.
-type refusedError struct{ cause string }
+// startError is the reason why a working supervisor could not start a child.
+type startError struct{ cause string }
 
-func (e *refusedError) Error() string { return e.cause }
+func (e *startError) Error() string { return e.cause }
 
-// started waits until the child runs, or returns an error if it cannot start.
-func (w *supervisorHandle) started() (pid int, err error) {
+// awaitStart waits until the child runs, or returns an error if it cannot start.
+func (w *supervisorHandle) awaitStart() (pid int, err error) {
 	answer, err := w.receive()
 	if err != nil {
 		return 0, err
 	}
 	if _, err := fmt.Sscanf(answer, pidMessage, &pid); err != nil {
-		return 0, &refusedError{answer}
+		return 0, &startError{answer}
 	}
 	return pid, nil
 }
@@ -329,14 +329,14 @@ type supervisedChild struct {
 	mu     sync.Mutex // guards the fields below
 	exit   Exit
 	killed bool
-	over   bool // the child has ended; the supervisor may already have another, to which messages would go
+	ended  bool // the child has ended; the supervisor may already have another, to which messages would go
 }
 
 // wait waits for the child to end, and returns its supervisor to the pool.
 func (c *supervisedChild) wait(p *Pool) {
 	answer, err := c.supervisor.receive()
 	c.mu.Lock()
-	c.over = true
+	c.ended = true
 	c.mu.Unlock()
 	exit := Exit{}
 	if _, scanErr := fmt.Sscanf(answer, exitMessage, &exit.Code, &exit.Left, &exit.OutOfMemory, &exit.MemoryLimit); err != nil || scanErr != nil {
@@ -373,7 +373,7 @@ func (c *supervisedChild) Kill() {
 	for _, attempt := range []struct {
 		do   func()
 		wait time.Duration
-	}{{c.message(termMessage), grace}, {c.message(killMessage), supervisorTime}} {
+	}{{c.sender(termMessage), grace}, {c.sender(killMessage), killTimeout}} {
 		c.ifCurrent(attempt.do)
 		if Within(c.done, attempt.wait) {
 			return
@@ -383,7 +383,7 @@ func (c *supervisedChild) Kill() {
 	<-c.done
 }
 
-func (c *supervisedChild) message(text string) func() {
+func (c *supervisedChild) sender(text string) func() {
 	return func() { _ = c.supervisor.send([]byte(text), nil) }
 }
 
@@ -391,7 +391,7 @@ func (c *supervisedChild) message(text string) func() {
 func (c *supervisedChild) ifCurrent(do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.over {
+	if !c.ended {
 		c.killed = true
 		do()
 	}

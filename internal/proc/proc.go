@@ -95,7 +95,7 @@ type Process struct {
 // Start starts a child without a supervisor and does not wait for it. The caller must call Kill or
 // Wait.
 func Start(spec Spec) (*Process, error) {
-	temp, err := bound(&spec, false)
+	temp, err := prepareSandbox(&spec, false)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func start(spec Spec) (*Process, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = spec.Stdin, spec.Stdout, spec.Stderr
 	// Do not wait longer for a descendant that keeps the pipes open.
 	cmd.WaitDelay = grace
-	ownGroup(cmd)
+	setProcessGroup(cmd)
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Path, err)
 	}
@@ -261,19 +261,19 @@ type Head struct {
 	Limit int  // in bytes
 	Cut   bool // more was written
 
-	kept bytes.Buffer
+	buf bytes.Buffer
 }
 
 // Write implements io.Writer.
 func (h *Head) Write(p []byte) (int, error) {
-	keep := min(len(p), h.Limit-h.kept.Len())
-	h.kept.Write(p[:keep])
+	keep := min(len(p), h.Limit-h.buf.Len())
+	h.buf.Write(p[:keep])
 	h.Cut = h.Cut || keep < len(p)
 	return len(p), nil
 }
 
 // Bytes returns the beginning of the output.
-func (h *Head) Bytes() []byte { return h.kept.Bytes() }
+func (h *Head) Bytes() []byte { return h.buf.Bytes() }
 
 // String returns the beginning of the output.
-func (h *Head) String() string { return h.kept.String() }
+func (h *Head) String() string { return h.buf.String() }

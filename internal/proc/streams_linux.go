@@ -14,20 +14,20 @@ import (
 // streams are the standard streams of a child as files. If the caller's reader or writer is not a
 // file, data is copied through a pipe.
 type streams struct {
-	files   [3]*os.File
-	theirs  []*os.File // ends of pipes that only the child needs
-	input   *os.File   // our end of the child's input, if it is a pipe
-	outputs []*os.File // our ends of the child's outputs
-	copying sync.WaitGroup
+	files      [3]*os.File
+	childFiles []*os.File // ends of pipes that only the child needs
+	input      *os.File   // our end of the child's input, if it is a pipe
+	outputs    []*os.File // our ends of the child's outputs
+	copying    sync.WaitGroup
 }
 
-// openStreams opens the streams of a child. The caller must call handOver and finish, even if the
+// openStreams opens the streams of a child. The caller must call closeChildFiles and finish, even if the
 // child does not start.
 func openStreams(spec Spec) (s *streams, err error) {
 	s = &streams{}
 	defer func() {
 		if err != nil {
-			s.handOver()
+			s.closeChildFiles()
 			s.finish()
 		}
 	}()
@@ -37,7 +37,7 @@ func openStreams(spec Spec) (s *streams, err error) {
 	if s.files[1], err = s.writer(spec.Stdout); err != nil {
 		return nil, err
 	}
-	if same(spec.Stdout, spec.Stderr) { // one pipe for both, as in os/exec
+	if sameWriter(spec.Stdout, spec.Stderr) { // one pipe for both, as in os/exec
 		s.files[2] = s.files[1]
 		return s, nil
 	}
@@ -45,14 +45,14 @@ func openStreams(spec Spec) (s *streams, err error) {
 	return s, err
 }
 
-func same(a, b io.Writer) bool {
+func sameWriter(a, b io.Writer) bool {
 	return a != nil && b != nil && reflect.TypeOf(a).Comparable() && a == b
 }
 
 func (s *streams) null(flag int) (*os.File, error) {
 	f, err := os.OpenFile(os.DevNull, flag, 0)
 	if err == nil {
-		s.theirs = append(s.theirs, f)
+		s.childFiles = append(s.childFiles, f)
 	}
 	return f, err
 }
@@ -68,7 +68,7 @@ func (s *streams) reader(r io.Reader) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.theirs, s.input = append(s.theirs, theirs), ours
+	s.childFiles, s.input = append(s.childFiles, theirs), ours
 	go func() { // finish does not wait for this goroutine, because the reader may block for a long time
 		_, _ = io.Copy(ours, r) // the child need not read everything
 		_ = ours.Close()
@@ -87,7 +87,7 @@ func (s *streams) writer(w io.Writer) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.theirs, s.outputs = append(s.theirs, theirs), append(s.outputs, ours)
+	s.childFiles, s.outputs = append(s.childFiles, theirs), append(s.outputs, ours)
 	s.copying.Go(func() {
 		defer ours.Close()
 		copyOutput(w, ours) // if the writer fails, the child gets SIGPIPE as usual
@@ -110,7 +110,7 @@ func copyOutput(w io.Writer, ours *os.File) {
 		return
 	}
 	buf := make([]byte, 32<<10)
-	for left := maxPipe; left > 0; {
+	for remaining := maxPipe; remaining > 0; {
 		n, readErr := 0, error(nil)
 		once := func(fd uintptr) bool {
 			n, readErr = unix.Read(int(fd), buf) // fails instead of blocking if the pipe is empty
@@ -122,16 +122,16 @@ func copyOutput(w io.Writer, ours *os.File) {
 		if _, err := w.Write(buf[:max(n, 0)]); err != nil {
 			return
 		}
-		left -= max(n, 0)
+		remaining -= max(n, 0)
 	}
 }
 
-// handOver closes the files that only the child needs. It is called when the child has them.
-func (s *streams) handOver() {
-	for _, f := range s.theirs {
+// closeChildFiles closes the files that only the child needs. It is called when the child has them.
+func (s *streams) closeChildFiles() {
+	for _, f := range s.childFiles {
 		_ = f.Close()
 	}
-	s.theirs = nil
+	s.childFiles = nil
 }
 
 // finish waits for the remaining output, but only for a short time, because another process may keep

@@ -50,7 +50,7 @@ func Supervise(args []string) (code int, ok bool) {
 	case args[1] == supervisorArg:
 		return runSupervisor(), true
 	case args[1] == boundedArg:
-		return becomeBounded(), true
+		return runSecondStage(), true
 	case args[1] == nothingArg:
 		return 0, true
 	}
@@ -63,8 +63,8 @@ const starting = -1
 // supervisor starts one child after another, until its parent closes the socket or exits for any
 // reason.
 type supervisor struct {
-	next   launch     // of the last bounded child; a second stage is prepared with it
-	orders chan order // an order without a path prepares a second stage
+	nextLaunch launch     // of the last bounded child; a second stage is prepared with it
+	orders     chan order // an order without a path prepares a second stage
 
 	mu          sync.Mutex   // guards the fields below
 	memory      *memoryGroup // nil: no limit
@@ -79,7 +79,7 @@ func runSupervisor() int {
 	// not end.
 	runtime.LockOSThread()
 	ownSocket()
-	mark()
+	markProcess()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP) // only the socket stops the supervisor
 	s := &supervisor{orders: make(chan order)}
 	go s.listen()
@@ -99,7 +99,7 @@ func (s *supervisor) prepare() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stage == nil {
-		s.stage, _ = s.startStageLocked(s.next)
+		s.stage, _ = s.startStageLocked(s.nextLaunch)
 	}
 }
 
@@ -123,7 +123,7 @@ func (s *supervisor) startStageLocked(l launch) (*stage, error) {
 
 // supervise starts a child and waits until it and all its descendants have ended.
 func (s *supervisor) supervise(o order) {
-	s.set(starting, o.Policy.Temp)
+	s.setChild(starting, o.Policy.Temp)
 	release, err := o.Policy.Claim()
 	kills := memoryKills()
 	var child startedChild
@@ -134,35 +134,35 @@ func (s *supervisor) supervise(o order) {
 	if err != nil {
 		_ = removeTemp(o.Policy.Temp)
 		release()
-		s.set(0, "")
-		s.tell(err.Error())
+		s.setChild(0, "")
+		s.report(err.Error())
 		return
 	}
 	pid := child.pid
-	s.set(pid, o.Policy.Temp)
-	s.tell(fmt.Sprintf(pidMessage, pid))
+	s.setChild(pid, o.Policy.Temp)
+	s.report(fmt.Sprintf(pidMessage, pid))
 	code, left := child.wait()
 	for hasChildren() { // the child's descendants end with it
 		left = true
 		killDescendants(pid)
 	}
-	outOfMemory, limit := s.endMemory()
+	outOfMemory, limit := s.checkMemory()
 	outOfMemory = outOfMemory || killedForMemory(code, kills, memoryKills())
 	_ = removeTemp(o.Policy.Temp) // the parent may have exited
 	release()                     // before the parent can start the next child, which may need the same layers
-	s.set(0, "")
-	s.tell(fmt.Sprintf(exitMessage, code, left, outOfMemory, limit))
+	s.setChild(0, "")
+	s.report(fmt.Sprintf(exitMessage, code, left, outOfMemory, limit))
 }
 
-// endMemory reports whether the child that has ended was killed for lack of memory, and at which
+// checkMemory reports whether the child that has ended was killed for lack of memory, and at which
 // limit. The group is kept for the next child if it is empty.
-func (s *supervisor) endMemory() (killed bool, limit int64) {
+func (s *supervisor) checkMemory() (killed bool, limit int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.memory == nil {
 		return false, 0
 	}
-	if killed, limit = s.memory.ended(); !s.memory.empty() {
+	if killed, limit = s.memory.checkKilled(); !s.memory.empty() {
 		s.memory.close()
 		s.memory, s.memoryTried = nil, false
 	}
@@ -180,7 +180,7 @@ func (s *supervisor) start(o order) (startedChild, error) {
 	s.stage = nil
 	s.mu.Unlock()
 	if o.Policy.Bounds() {
-		s.next = launchFor(o.Policy)
+		s.nextLaunch = launchFor(o.Policy)
 		return startBounded(ready, o, func(l launch) (*stage, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -200,19 +200,19 @@ func (s *supervisor) start(o order) (startedChild, error) {
 	return startedChild{pid: p.Pid}, nil
 }
 
-func (s *supervisor) set(pid int, temp string) {
+func (s *supervisor) setChild(pid int, temp string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pid, s.temp = pid, temp
 }
 
-func (s *supervisor) current() int {
+func (s *supervisor) currentPid() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pid
 }
 
-func (*supervisor) tell(text string) { _ = sendPacket(socketFD, []byte(text), nil) }
+func (*supervisor) report(text string) { _ = sendPacket(socketFD, []byte(text), nil) }
 
 // listen receives orders and messages.
 func (s *supervisor) listen() {
@@ -220,21 +220,21 @@ func (s *supervisor) listen() {
 	for {
 		n, extra, err := receivePacket(socketFD, buf, rights)
 		if err != nil || n == 0 {
-			s.leave()
+			s.shutDown()
 		}
 		switch text := string(buf[:n]); text {
 		case termMessage:
-			if pid := s.current(); pid > 0 {
+			if pid := s.currentPid(); pid > 0 {
 				_ = syscall.Kill(-pid, syscall.SIGTERM)
 			}
 		case killMessage:
-			go s.kill(s.current()) // must not kill the next child
+			go s.kill(s.currentPid()) // must not kill the next child
 		case prepareMessage:
 			s.orders <- order{}
 		default:
 			o, err := receiveOrder(socketFD, buf[:n], rights[:extra])
 			if err != nil {
-				s.tell(err.Error())
+				s.report(err.Error())
 				continue
 			}
 			s.orders <- o
@@ -261,11 +261,11 @@ func (s *supervisor) killIfCurrent(pid int) bool {
 	return true
 }
 
-// leave kills the child and its descendants, and exits the supervisor when they have ended, or after
+// shutDown kills the child and its descendants, and exits the supervisor when they have ended, or after
 // a few seconds.
-func (s *supervisor) leave() {
+func (s *supervisor) shutDown() {
 	for range 500 {
-		pid := s.current()
+		pid := s.currentPid()
 		if pid == 0 {
 			break
 		}
@@ -281,9 +281,9 @@ func (s *supervisor) leave() {
 	os.Exit(0)
 }
 
-// reap waits for the child and returns its exit code, -1 if a signal killed it. It also reaps other
+// reapUntil waits for the child and returns its exit code, -1 if a signal killed it. It also reaps other
 // processes that end before the child.
-func reap(child int) (code int) {
+func reapUntil(child int) (code int) {
 	for {
 		var ws syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &ws, 0, nil)

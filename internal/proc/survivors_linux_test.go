@@ -339,7 +339,7 @@ func clearNone(dir string) {
 // Idle supervisors end when the pool has rested for a time.
 func TestStockEnds(t *testing.T) {
 	p := newPool(t)
-	p.idlePool.rest = 50 * time.Millisecond
+	p.idlePool.maxIdle = 50 * time.Millisecond
 	if _, err := p.Run(context.Background(), Spec{Path: "true"}); err != nil {
 		t.Fatal(err)
 	}

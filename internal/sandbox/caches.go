@@ -51,9 +51,9 @@ func caches() []cache {
 	}
 }
 
-// withoutOverlay lists the variables that direct tools to a private cache, empty at first, where
+// redirectedVariables lists the variables that direct tools to a private cache, empty at first, where
 // overlays are not available. Other tools continue to read the user's cache.
-func withoutOverlay() []string {
+func redirectedVariables() []string {
 	return []string{"XDG_CACHE_HOME", "GOCACHE", "PIP_CACHE_DIR", "UV_CACHE_DIR", "npm_config_cache", "CARGO_HOME"}
 }
 
@@ -86,30 +86,30 @@ func (c Caches) prepare(roots []string) (layers []Overlay, env, write []string, 
 		return nil, nil, nil, fmt.Errorf("private caches: %w", err)
 	}
 	for _, k := range caches() {
-		dir, named := filepath.Join(home, filepath.FromSlash(k.dir)), ""
+		dir, fromEnv := filepath.Join(home, filepath.FromSlash(k.dir)), ""
 		if k.variable != "" {
-			named = c.Getenv(k.variable)
+			fromEnv = c.Getenv(k.variable)
 		}
-		if filepath.IsAbs(named) {
-			dir = named
+		if filepath.IsAbs(fromEnv) {
+			dir = fromEnv
 		}
 		real, err := filepath.EvalSymlinks(dir)
 		covered := func(o Overlay) bool { return real == o.Dir || strings.HasPrefix(real, o.Dir+"/") }
 		switch {
-		case err == nil && (touches(real, roots) || slices.ContainsFunc(layers, covered)):
+		case err == nil && (overlaps(real, roots) || slices.ContainsFunc(layers, covered)):
 		case err == nil && c.Overlay && !safeio.Within(real, base):
 			layers = append(layers, c.layer(base, k.dir, real))
-		case k.variable != "" && (errors.Is(err, fs.ErrNotExist) || slices.Contains(withoutOverlay(), k.variable)):
-			own := filepath.Join(base, "own", layerName(k.dir))
-			if err := os.MkdirAll(own, 0o700); err != nil {
+		case k.variable != "" && (errors.Is(err, fs.ErrNotExist) || slices.Contains(redirectedVariables(), k.variable)):
+			private := filepath.Join(base, "own", layerName(k.dir))
+			if err := os.MkdirAll(private, 0o700); err != nil {
 				return nil, nil, nil, fmt.Errorf("private caches: %w", err)
 			}
 			if k.variable == "CARGO_HOME" && real != "" { // cargo can still use sources that were fetched earlier
 				for _, part := range []string{"registry", "git"} {
-					_ = os.Symlink(filepath.Join(real, part), filepath.Join(own, part))
+					_ = os.Symlink(filepath.Join(real, part), filepath.Join(private, part))
 				}
 			}
-			env, write = append(env, k.variable+"="+own), append(write, own)
+			env, write = append(env, k.variable+"="+private), append(write, private)
 		}
 	}
 	return layers, env, write, nil
@@ -122,9 +122,9 @@ func (c Caches) layer(base, name, over string) Overlay {
 
 func layerName(dir string) string { return strings.ReplaceAll(dir, "/", "_") }
 
-// touches reports whether a folder is in a root, or a root is in the folder. Such a folder gets no
+// overlaps reports whether a folder is in a root, or a root is in the folder. Such a folder gets no
 // private layer, because its files belong to the workspace.
-func touches(dir string, roots []string) bool {
+func overlaps(dir string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool { return safeio.Within(dir, root) || safeio.Within(root, dir) })
 }
 
@@ -135,9 +135,9 @@ const maxLayers = 32
 // the behavior of two overlay mounts that share a layer is undefined. The layers stay reserved until
 // release is called or this process exits.
 func (p *Policy) Claim() (release func(), err error) {
-	var held []func()
+	var releases []func()
 	release = func() {
-		for _, free := range held {
+		for _, free := range releases {
 			free()
 		}
 	}
@@ -147,7 +147,7 @@ func (p *Policy) Claim() (release func(), err error) {
 			release()
 			return func() {}, fmt.Errorf("private caches: %w", err)
 		}
-		held = append(held, free)
+		releases = append(releases, free)
 	}
 	return release, nil
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// changed returns the ctime of a file: when its content or metadata last changed, or when it was
+// changeTime returns the ctime of a file: when its content or metadata last changed, or when it was
 // moved. Commands cannot set it.
-func changed(info fs.FileInfo) time.Time {
+func changeTime(info fs.FileInfo) time.Time {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return time.Unix(st.Ctim.Unix())
 	}

@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// changed returns the modification time of a file.
-func changed(info fs.FileInfo) time.Time { return info.ModTime() }
+// changeTime returns the modification time of a file.
+func changeTime(info fs.FileInfo) time.Time { return info.ModTime() }

@@ -13,36 +13,36 @@ import (
 // times of readable files, and kernel interfaces that bypass the bounds. It is a table of rules;
 // assemble translates the table to a BPF program.
 
-// when is the condition under which a rule applies.
-type when int
+// condition is the condition under which a rule applies.
+type condition int
 
 const (
-	always         when = iota
-	atReadOnly          // Level is ReadOnly
-	withoutNetwork      // Network is false, and so is Loopback
-	onLoopback          // Loopback is true
-	onNetwork           // Network is true
-	withoutUnix         // Network is true and UnixSockets is false
-	unscoped            // the kernel's Landlock does not restrict signals
+	always         condition = iota
+	atReadOnly               // Level is ReadOnly
+	withoutNetwork           // Network is false, and so is Loopback
+	onLoopback               // Loopback is true
+	onNetwork                // Network is true
+	withoutUnix              // Network is true and UnixSockets is false
+	unscoped                 // the kernel's Landlock does not restrict signals
 )
 
-// test is a comparison of the low 32 bits of an argument with a value. The kernel also ignores the
-// high bits of the arguments that are tested here.
-type test int
+// comparison compares the low 32 bits of an argument with a value. The kernel also ignores the high
+// bits of the arguments that are compared here.
+type comparison int
 
 const (
-	anyArgument test = iota // refused whatever the arguments
-	equal                   // refused if the argument is the value
-	notZero                 // refused unless the argument is zero
-	hasBits                 // refused if one of the value's bits is set
-	except                  // refused unless the argument is one of the values
+	anyArgument comparison = iota // refused whatever the arguments
+	equal                         // refused if the argument is the value
+	notZero                       // refused unless the argument is zero
+	hasBits                       // refused if one of the value's bits is set
+	except                        // refused unless the argument is one of the values
 )
 
 // rule refuses a system call.
 type rule struct {
-	when  when
+	when  condition
 	calls []uint32
-	test  test
+	test  comparison
 	arg   uint32 // index of the argument
 	value uint32
 	among []uint32 // the values for except
@@ -212,7 +212,7 @@ func assemble(list []rule) []unix.SockFilter {
 // starts.
 func filter(p Policy) error {
 	abi, err := llsyscall.LandlockGetABIVersion()
-	applies := map[when]bool{
+	applies := map[condition]bool{
 		always: true, atReadOnly: p.Level == ReadOnly, withoutNetwork: !p.Network && !p.Loopback, onLoopback: p.Loopback, onNetwork: p.Network,
 		withoutUnix: p.Network && !p.UnixSockets, unscoped: err != nil || abi < scopedABI,
 	}

@@ -16,24 +16,24 @@ func (f *finder) withinLimits() bool {
 // countFolder counts a folder, and reports whether the limits allow searching it.
 func (f *finder) countFolder(dir string) bool {
 	f.folders++
-	return f.withinLimit(dir, "folders", f.folders, maxFolders)
+	return f.checkLimit(dir, "folders", f.folders, maxFolders)
 }
 
 // countRepository counts a repository, and reports whether the limits allow searching it.
 func (f *finder) countRepository(dir string) bool {
 	f.repositories++
-	return f.withinLimit(dir, "repositories", f.repositories, maxRepositories)
+	return f.checkLimit(dir, "repositories", f.repositories, maxRepositories)
 }
 
-func (f *finder) withinLimit(dir, what string, count, most int) bool {
-	if count <= most {
+func (f *finder) checkLimit(dir, what string, count, limit int) bool {
+	if count <= limit {
 		return true
 	}
 	f.places.Whole = false
-	if f.places.guard.wide && count <= wideFactor*most {
+	if f.places.guard.wide && count <= wideFactor*limit {
 		return true
 	}
-	f.places.missed = "there are too many " + what + " (" + filepath.Dir(dir) + ")"
+	f.places.incompleteReason = "there are too many " + what + " (" + filepath.Dir(dir) + ")"
 	return false
 }
 
@@ -63,7 +63,7 @@ func (f *finder) pinParentsOf(at ...string) {
 func (f *finder) list(dir string) []os.DirEntry {
 	entries, err := readDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.places.closed[fileID(dir)] = dir
+		f.places.unlisted[fileID(dir)] = dir
 	}
 	return entries
 }

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// A child could change a file through one hard link although another hard link to the file is
-// protected or outside the workspace. Such hard links therefore become read-only.
+// A file may have a hard link in the workspace and another one that is protected or outside the
+// workspace. The child could change the file through the first, so the first becomes read-only.
 
 const (
-	maxProtected = 64     // hard links that become read-only; if there are more, the search counts as incomplete
-	maxScanned   = 20_000 // entries that are searched for further hard links
-	maxFetched   = 64     // folders that are sampled within one folder of fetched dependencies
-	maxSampled   = 4      // files that are sampled in each of them
+	maxProtected         = 64     // hard links that become read-only; if there are more, the search counts as incomplete
+	maxScanned           = 20_000 // entries that are searched for further hard links
+	maxDependencyFolders = 64     // folders that are sampled within one folder of fetched dependencies
+	maxSampled           = 4      // files that are sampled in each of them
 )
 
 // nodeID identifies a file. All hard links to the file have the same nodeID.
@@ -22,7 +22,7 @@ type nodeID struct{ device, number uint64 }
 
 // linkedFile is a file with several hard links.
 type linkedFile struct {
-	all   uint64          // the number of hard links
+	links uint64          // the number of hard links
 	found map[string]bool // the hard links that were found; true if the link is protected
 }
 
@@ -51,10 +51,10 @@ func (s hardLinks) addNode(at string, id nodeID, all uint64, protected bool) {
 	s[id].found[at] = s[id].found[at] || protected
 }
 
-// elsewhere reports whether any file has hard links that were not found.
-func (s hardLinks) elsewhere() bool {
+// hasUnfoundLinks reports whether any file has hard links that were not found.
+func (s hardLinks) hasUnfoundLinks() bool {
 	for _, n := range s {
-		if uint64(len(n.found)) < n.all {
+		if uint64(len(n.found)) < n.links {
 			return true
 		}
 	}
@@ -66,7 +66,7 @@ func (s hardLinks) elsewhere() bool {
 func (f *finder) protectHardLinks() {
 	left := maxScanned
 	for _, root := range f.roots {
-		if !f.linkedFiles.elsewhere() {
+		if !f.linkedFiles.hasUnfoundLinks() {
 			break
 		}
 		_ = filepath.WalkDir(root, func(at string, e fs.DirEntry, err error) error {
@@ -86,7 +86,7 @@ func (f *finder) protectHardLinks() {
 	}
 	var keep []string
 	for _, n := range f.linkedFiles {
-		if uint64(len(n.found)) == n.all && !n.protected() {
+		if uint64(len(n.found)) == n.links && !n.protected() {
 			continue
 		}
 		for at, protected := range n.found {
@@ -103,9 +103,9 @@ func (f *finder) protectHardLinks() {
 	f.places.Keep = append(f.places.Keep, keep...)
 }
 
-// fetched reports whether a folder of this name contains fetched dependencies, which may be hard
+// isDependencyFolder reports whether a folder of this name contains fetched dependencies, which may be hard
 // links into a shared store.
-func fetched(name string) bool {
+func isDependencyFolder(name string) bool {
 	return slices.Contains([]string{"node_modules", "vendor", ".venv", "venv"}, name)
 }
 
@@ -113,7 +113,7 @@ func fetched(name string) bool {
 // store outside the workspace. These files are too many to protect one by one. A tool links all
 // files of a folder or none, so a few samples suffice.
 func (f *finder) protectSharedFolders(top string) {
-	folders := maxFetched
+	folders := maxDependencyFolders
 	var look func(dir string) (stop bool)
 	look = func(dir string) bool {
 		if folders--; folders < 0 {

@@ -9,7 +9,7 @@ type Isolation struct {
 	Processes bool   // a PID namespace: everything that the child starts ends with the child
 	Network   bool   // a network namespace with its own loopback interface
 	Overlay   bool   // overlay mounts
-	Without   string // why something is missing; empty if nothing is
+	Without   string // why a feature is missing; empty if none is
 }
 
 // Missing names the missing features, separated by commas.

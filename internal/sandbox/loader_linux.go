@@ -16,7 +16,7 @@ func loaderOf(path string) string {
 	}
 	defer f.Close()
 	const (
-		wide       = 2       // the class of 64-bit files
+		class64    = 2       // the class of 64-bit files
 		bigEndian  = 2       // a byte order
 		loader     = 3       // the type of a segment with the loader's name
 		maxTable   = 1 << 20 // bytes
@@ -24,7 +24,7 @@ func loaderOf(path string) string {
 		headerSize = 64
 	)
 	var header [headerSize]byte
-	if n, err := io.ReadFull(f, header[:]); n < 52 || err != nil && n < headerSize && header[4] == wide || string(header[:4]) != "\x7fELF" {
+	if n, err := io.ReadFull(f, header[:]); n < 52 || err != nil && n < headerSize && header[4] == class64 || string(header[:4]) != "\x7fELF" {
 		return ""
 	}
 	var order binary.ByteOrder = binary.LittleEndian
@@ -32,12 +32,12 @@ func loaderOf(path string) string {
 		order = binary.BigEndian
 	}
 	offset, size, count := int64(order.Uint32(header[28:])), order.Uint16(header[42:]), order.Uint16(header[44:])
-	least := uint16(32)
-	if header[4] == wide {
-		offset, size, count, least = int64(order.Uint64(header[32:])), order.Uint16(header[54:]), order.Uint16(header[56:]), 56 //nolint:gosec // ReadAt refuses negative offsets
+	minSize := uint16(32)
+	if header[4] == class64 {
+		offset, size, count, minSize = int64(order.Uint64(header[32:])), order.Uint16(header[54:]), order.Uint16(header[56:]), 56 //nolint:gosec // ReadAt refuses negative offsets
 	}
 	table := make([]byte, min(int(size)*int(count), maxTable))
-	if _, err := f.ReadAt(table, offset); size < least || err != nil {
+	if _, err := f.ReadAt(table, offset); size < minSize || err != nil {
 		return ""
 	}
 	for ; len(table) >= int(size); table = table[size:] {
@@ -45,7 +45,7 @@ func loaderOf(path string) string {
 			continue
 		}
 		at, length := int64(order.Uint32(table[4:])), uint64(order.Uint32(table[16:]))
-		if header[4] == wide {
+		if header[4] == class64 {
 			at, length = int64(order.Uint64(table[8:])), order.Uint64(table[32:]) //nolint:gosec // as above
 		}
 		name := make([]byte, min(length, maxName))

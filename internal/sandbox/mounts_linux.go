@@ -46,14 +46,14 @@ func (p Policy) mount() error {
 			return err
 		}
 		trees = append(trees, t)
-		var set uint64
+		var attributes uint64
 		if p.Level == ReadOnly {
-			set = unix.MOUNT_ATTR_NOEXEC
+			attributes = unix.MOUNT_ATTR_NOEXEC
 		}
 		if !slices.Contains(writable, dir) {
-			set |= unix.MOUNT_ATTR_RDONLY
+			attributes |= unix.MOUNT_ATTR_RDONLY
 		}
-		if err := t.set(set, unix.AT_RECURSIVE); err != nil {
+		if err := t.setAttributes(attributes, unix.AT_RECURSIVE); err != nil {
 			return err
 		}
 	}
@@ -63,7 +63,7 @@ func (p Policy) mount() error {
 			return err
 		}
 		trees = append(trees, t)
-		if err := t.set(unix.MOUNT_ATTR_RDONLY, 0); err != nil {
+		if err := t.setAttributes(unix.MOUNT_ATTR_RDONLY, 0); err != nil {
 			return err
 		}
 	}
@@ -82,7 +82,7 @@ func (p Policy) mount() error {
 	}
 	slices.SortStableFunc(trees, func(a, b tree) int { return depth(a.dir) - depth(b.dir) }) // parents before children
 	for _, t := range trees {
-		if err := t.put(); err != nil {
+		if err := t.attach(); err != nil {
 			return err
 		}
 	}
@@ -106,24 +106,24 @@ func (p Policy) protect(writable []string) error {
 			}
 		}
 	}
-	over := slices.DeleteFunc(append(slices.Clone(pins), p.Places.Keep...), func(path string) bool { return !below(path) })
-	slices.SortFunc(over, func(a, b string) int { return cmp.Or(depth(a)-depth(b), strings.Compare(a, b)) })
-	for _, path := range slices.Compact(over) {
-		if err := p.cover(path, slices.Contains(p.Places.Keep, path), slices.Contains(p.Places.Links, path)); err != nil {
+	paths := slices.DeleteFunc(append(slices.Clone(pins), p.Places.Keep...), func(path string) bool { return !below(path) })
+	slices.SortFunc(paths, func(a, b string) int { return cmp.Or(depth(a)-depth(b), strings.Compare(a, b)) })
+	for _, path := range slices.Compact(paths) {
+		if err := p.mountOverItself(path, slices.Contains(p.Places.Keep, path), slices.Contains(p.Places.Links, path)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// cover mounts a path over itself. If the mount is read-only, the child's own folders in it stay
+// mountOverItself mounts a path over itself. If the mount is read-only, the child's own folders in it stay
 // writable.
-func (p Policy) cover(path string, readOnly, link bool) error {
-	take := func() (tree, error) { return clone(path, unix.AT_RECURSIVE) }
+func (p Policy) mountOverItself(path string, readOnly, link bool) error {
+	cloneTree := func() (tree, error) { return clone(path, unix.AT_RECURSIVE) }
 	if link {
-		take = func() (tree, error) { return cloneLink(path) }
+		cloneTree = func() (tree, error) { return cloneLink(path) }
 	}
-	t, err := take()
+	t, err := cloneTree()
 	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}
@@ -131,9 +131,9 @@ func (p Policy) cover(path string, readOnly, link bool) error {
 		return err
 	}
 	defer unix.Close(t.fd)
-	var own []tree
+	var privateTrees []tree
 	defer func() {
-		for _, t := range own {
+		for _, t := range privateTrees {
 			_ = unix.Close(t.fd)
 		}
 	}()
@@ -146,14 +146,14 @@ func (p Policy) cover(path string, readOnly, link bool) error {
 			if err != nil {
 				return err
 			}
-			own = append(own, inner)
+			privateTrees = append(privateTrees, inner)
 		}
-		if err := t.set(unix.MOUNT_ATTR_RDONLY, unix.AT_RECURSIVE); err != nil {
+		if err := t.setAttributes(unix.MOUNT_ATTR_RDONLY, unix.AT_RECURSIVE); err != nil {
 			return err
 		}
 	}
-	for _, t := range append([]tree{t}, own...) {
-		if err := t.put(); err != nil {
+	for _, t := range append([]tree{t}, privateTrees...) {
+		if err := t.attach(); err != nil {
 			return err
 		}
 	}
@@ -246,7 +246,7 @@ func openPlain(path string) (int, error) {
 	return fd, nil
 }
 
-func (t tree) set(attributes uint64, flags uint) error {
+func (t tree) setAttributes(attributes uint64, flags uint) error {
 	if attributes == 0 {
 		return nil
 	}
@@ -256,8 +256,8 @@ func (t tree) set(attributes uint64, flags uint) error {
 	return nil
 }
 
-// put mounts a tree at the path that it was cloned from.
-func (t tree) put() error {
+// attach mounts a tree at the path that it was cloned from.
+func (t tree) attach() error {
 	open := openPlain
 	if t.link {
 		open = openLink

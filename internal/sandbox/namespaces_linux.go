@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownCapabilities are the capabilities that the second stage needs in its namespaces. The child has
+// stageCapabilities are the capabilities that the second stage needs in its namespaces. The child has
 // none of them.
-var ownCapabilities = [...]uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_READ_SEARCH}
+var stageCapabilities = [...]uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_READ_SEARCH}
 
-// foreignFiles are the capabilities with which root can change files of other users. Root needs them
+// foreignFileCapabilities are the capabilities with which root can change files of other users. Root needs them
 // in a container if the workspace belongs to another user.
-var foreignFiles = [...]uintptr{unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID}
+var foreignFileCapabilities = [...]uintptr{unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID}
 
 // Spaces are the namespaces that a process starts in.
 type Spaces struct {
@@ -47,20 +47,20 @@ func (s Spaces) Set(attr *syscall.SysProcAttr) {
 // the same ids as outside.
 func UserNamespace(attr *syscall.SysProcAttr) {
 	attr.Cloneflags |= unix.CLONE_NEWUSER
-	attr.AmbientCaps = ownCapabilities[:]
+	attr.AmbientCaps = stageCapabilities[:]
 	uid, gid := os.Geteuid(), os.Getegid()
 	attr.UidMappings, attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}, []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
 	if uid != 0 || !hasCapabilities(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETFCAP) {
 		return
 	}
-	uids, gids := identity("/proc/self/uid_map"), identity("/proc/self/gid_map")
+	uids, gids := identityMappings("/proc/self/uid_map"), identityMappings("/proc/self/gid_map")
 	if len(uids) > 0 && len(gids) > 0 {
 		attr.UidMappings, attr.GidMappings, attr.GidMappingsEnableSetgroups = uids, gids, true
 	}
 }
 
-// identity returns the identity mapping of all ids that are mapped in this process's user namespace.
-func identity(file string) []syscall.SysProcIDMap {
+// identityMappings returns the identity mapping of all ids that are mapped in this process's user namespace.
+func identityMappings(file string) []syscall.SysProcIDMap {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil
@@ -122,9 +122,9 @@ func LoopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
-// keptByRoot are the capabilities that root keeps outside namespaces: those for files and users.
+// rootCapabilities are the capabilities that root keeps outside namespaces: those for files and users.
 // Without the others it cannot raise limits, create devices or configure the machine.
-var keptByRoot = [...]uintptr{
+var rootCapabilities = [...]uintptr{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_FOWNER, unix.CAP_FSETID,
 	unix.CAP_KILL, unix.CAP_SETGID, unix.CAP_SETUID, unix.CAP_NET_BIND_SERVICE,
 }
@@ -134,9 +134,9 @@ func (p Policy) keptCapabilities() (keep uint64) {
 	var list []uintptr
 	switch {
 	case !p.Isolate:
-		list = keptByRoot[:]
+		list = rootCapabilities[:]
 	case os.Geteuid() == 0 && p.foreignOwner():
-		list = foreignFiles[:]
+		list = foreignFileCapabilities[:]
 	}
 	for _, c := range list {
 		keep |= 1 << c

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// makeOwn creates eca's own folders that do not exist but are in a folder that the child may write to.
+// createOwnFolders creates eca's own folders that do not exist but are in a folder that the child may write to.
 // Otherwise the child could create them, and eca would use their contents.
-func (g Guard) makeOwn() error {
+func (g Guard) createOwnFolders() error {
 	for _, dir := range g.Own {
 		real := ResolvePath(dir).Real
 		writable := slices.ContainsFunc(g.write, func(w string) bool { return safeio.Within(ResolvePath(w).Real, real) })

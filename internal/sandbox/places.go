@@ -28,8 +28,9 @@ const (
 	wideFactor      = 100
 )
 
-// skipped reports whether a folder of this name usually contains fetched dependencies or build output.
-func skipped(name string) bool {
+// isGeneratedFolder reports whether a folder of this name usually contains fetched dependencies or
+// build output.
+func isGeneratedFolder(name string) bool {
 	return slices.Contains([]string{"node_modules", "target", "vendor", ".venv", "venv", "__pycache__", ".tox", "dist", "build", ".next", ".cache"}, name)
 }
 
@@ -42,11 +43,11 @@ type Places struct {
 	Write      []string `json:"-"`               // git folders that belong to a root but lie outside it (worktrees, submodules)
 	Whole      bool     `json:"-"`               // the search was complete
 
-	guard   Guard
-	found   map[string]place  // the protected paths that were found
-	missing []string          // targets of protected symlinks, if they did not exist
-	closed  map[string]string // folders that could not be listed, by file ID
-	missed  string            // why some protected paths may not have been found; empty if the search was complete
+	guard            Guard
+	found            map[string]place  // the protected paths that were found
+	missing          []string          // targets of protected symlinks, if they did not exist
+	unlisted         map[string]string // folders that could not be listed, by file ID
+	incompleteReason string            // why some protected paths may not have been found; empty if the search was complete
 }
 
 // place is the file or folder at a protected path.
@@ -54,14 +55,14 @@ type place struct {
 	info fs.FileInfo
 	link string // the target of a symlink; otherwise empty
 
-	recorded *mark // set by RecordedPlaces, instead of info
+	recorded *fileMark // set by RecordedPlaces, instead of info
 }
 
 // FindPlaces searches for protected paths. If it reaches a limit, Places.Whole is false.
 func FindPlaces(g Guard) Places {
 	f := &finder{
 		names: g.Names, filter: g.Names.filter(),
-		places:      Places{Whole: true, guard: g, found: map[string]place{}, closed: map[string]string{}},
+		places:      Places{Whole: true, guard: g, found: map[string]place{}, unlisted: map[string]string{}},
 		linkedFiles: hardLinks{}, visitedTargets: map[string]bool{}, gitFolders: map[string]bool{},
 	}
 	f.roots = resolveAll(g.Roots)
@@ -120,12 +121,12 @@ func (f *finder) scanFolder(dir string, depth int) {
 		return
 	}
 	defer f.makeReadable(dir)()
-	bare, files := 0, []string(nil)
+	gitEntries, files := 0, []string(nil)
 	for _, e := range f.list(dir) {
 		name, at := e.Name(), filepath.Join(dir, e.Name())
 		switch name {
 		case "HEAD", "objects", "refs", "commondir": // commondir names the folder with the other three
-			bare++
+			gitEntries++
 		}
 		git := Fold(name) == ".git"
 		switch {
@@ -136,9 +137,9 @@ func (f *finder) scanFolder(dir string, depth int) {
 			f.followGitFile(at)
 		case f.filter.mayMatch(name) && f.names.Match(at):
 			f.protectPath(at)
-		case e.IsDir() && fetched(name) && !f.places.guard.recheck:
+		case e.IsDir() && isDependencyFolder(name) && !f.places.guard.recheck:
 			f.protectSharedFolders(at)
-		case e.IsDir() && (depth < maxDepth) && !skipped(name):
+		case e.IsDir() && (depth < maxDepth) && !isGeneratedFolder(name):
 			f.scanFolder(at, depth+1)
 		case e.Type().IsRegular() && !f.places.guard.recheck:
 			files = append(files, name)
@@ -147,7 +148,7 @@ func (f *finder) scanFolder(dir string, depth int) {
 	eachHardLinked(dir, files, func(name string, id nodeID, all uint64) {
 		f.linkedFiles.addNode(filepath.Join(dir, name), id, all, false)
 	})
-	if bare >= 2 { // two suffice: a command may have removed the others
+	if gitEntries >= 2 { // two suffice: a command may have removed the others
 		f.protectGitFolder(dir)
 	}
 }
@@ -157,8 +158,10 @@ func (n Names) Match(at string) bool {
 	at = Fold(at)
 	dir, name := path.Split(at)
 	twoNames := path.Join(path.Base(dir), name)
-	ends := func(of string) bool { return name == of || strings.Contains(of, "/") && strings.HasSuffix(at, "/"+of) }
-	return slices.ContainsFunc(n.Folders, ends) || slices.ContainsFunc(n.Files, ends) ||
+	endsWith := func(listed string) bool {
+		return name == listed || strings.Contains(listed, "/") && strings.HasSuffix(at, "/"+listed)
+	}
+	return slices.ContainsFunc(n.Folders, endsWith) || slices.ContainsFunc(n.Files, endsWith) ||
 		slices.ContainsFunc(n.Patterns, func(pattern string) bool { ok, _ := path.Match(pattern, twoNames); return ok })
 }
 
@@ -240,13 +243,13 @@ func (f *finder) protectWorktree(dir string) {
 	// Git writes commondir when it creates the worktree and removes it with the worktree. The file
 	// only needs protection if it points to an unusual folder.
 	common := filepath.Join(dir, "commondir")
-	if _, err := os.Lstat(common); err == nil && strings.TrimSpace(smallFile(common)) != plainCommonDir {
+	if _, err := os.Lstat(common); err == nil && strings.TrimSpace(readSmallFile(common)) != usualCommonDir {
 		f.protectPath(common)
 	}
 }
 
-// plainCommonDir is the usual content of the file commondir of a linked worktree.
-const plainCommonDir = "../.."
+// usualCommonDir is the usual content of the file commondir of a linked worktree.
+const usualCommonDir = "../.."
 
 // protectSubmodules protects the repositories of submodules, whose names may contain slashes.
 func (f *finder) protectSubmodules(dir string, depth int) {
@@ -275,7 +278,7 @@ func (f *finder) protectSubmodules(dir string, depth int) {
 // and makes it writable, but only if the repository itself points back to the folder with the .git
 // file.
 func (f *finder) followGitFile(at string) {
-	target, ok := strings.CutPrefix(strings.TrimSpace(smallFile(at)), "gitdir:")
+	target, ok := strings.CutPrefix(strings.TrimSpace(readSmallFile(at)), "gitdir:")
 	if !ok {
 		return
 	}
@@ -287,12 +290,12 @@ func (f *finder) followGitFile(at string) {
 		return
 	}
 	common := dir
-	if back := smallFile(filepath.Join(dir, "gitdir")); back != "" && filepath.Base(filepath.Dir(dir)) == "worktrees" {
+	if back := readSmallFile(filepath.Join(dir, "gitdir")); back != "" && filepath.Base(filepath.Dir(dir)) == "worktrees" {
 		if !samePath(strings.TrimSpace(back), at) {
 			return
 		}
 		common = filepath.Dir(filepath.Dir(dir))
-	} else if !leadsBack(dir, filepath.Dir(at)) {
+	} else if !namesWorkTree(dir, filepath.Dir(at)) {
 		return
 	}
 	for _, part := range []string{"HEAD", "objects", "refs"} {
@@ -318,10 +321,10 @@ func samePath(a, b string) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// leadsBack reports whether a repository's configuration names a folder as its work tree, as the
+// namesWorkTree reports whether a repository's configuration names a folder as its work tree, as the
 // configuration of a submodule does.
-func leadsBack(dir, tree string) bool {
-	for line := range strings.Lines(smallFile(filepath.Join(dir, "config"))) {
+func namesWorkTree(dir, tree string) bool {
+	for line := range strings.Lines(readSmallFile(filepath.Join(dir, "config"))) {
 		key, value, ok := strings.Cut(line, "=")
 		if !ok || !strings.EqualFold(strings.TrimSpace(key), "worktree") {
 			continue

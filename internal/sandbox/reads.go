@@ -18,10 +18,10 @@ import (
 func Reads(roots []string, getenv func(string) string) []string {
 	out := slices.Clone(roots)
 	for _, root := range roots {
-		out = append(out, repositories(root)...)
+		out = append(out, repositoryPaths(root)...)
 	}
 	out = append(out, gitConfiguration(getenv)...)
-	return resolveAll(append(out, programs(getenv)...))
+	return resolveAll(append(out, programFolders(getenv)...))
 }
 
 // resolveAll returns the paths that exist, with symlinks resolved and without duplicates.
@@ -35,9 +35,9 @@ func resolveAll(paths []string) []string {
 	return out
 }
 
-// repositories returns, for a root and each folder above it, the git folder and the ignore files. For a
+// repositoryPaths returns, for a root and each folder above it, the git folder and the ignore files. For a
 // linked worktree, it also returns the main git folder.
-func repositories(root string) []string {
+func repositoryPaths(root string) []string {
 	var out []string
 	for dir := root; ; dir = filepath.Dir(dir) {
 		git := filepath.Join(dir, ".git")
@@ -56,8 +56,8 @@ func repositories(root string) []string {
 	}
 }
 
-// smallFile returns the first MiB of a regular file, or an empty string if it cannot be read.
-func smallFile(path string) string {
+// readSmallFile returns the first MiB of a regular file, or an empty string if it cannot be read.
+func readSmallFile(path string) string {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
 		return ""
@@ -108,7 +108,7 @@ func gitConfiguration(getenv func(string) string) []string {
 // referencedFiles returns the files that a git configuration file includes, and other files to which it
 // refers.
 func referencedFiles(config, home string) (included, others []string) {
-	for s := bufio.NewScanner(strings.NewReader(smallFile(config))); s.Scan(); {
+	for s := bufio.NewScanner(strings.NewReader(readSmallFile(config))); s.Scan(); {
 		key, value, _ := strings.Cut(s.Text(), "=")
 		value = strings.Trim(strings.TrimSpace(value), `"`)
 		if rest, inHome := strings.CutPrefix(value, "~/"); inHome && home != "" {
@@ -126,8 +126,8 @@ func referencedFiles(config, home string) (included, others []string) {
 	return included, others
 }
 
-// programs returns the folders of PATH, and the library folders next to them.
-func programs(getenv func(string) string) []string {
+// programFolders returns the folders of PATH, and the library folders next to them.
+func programFolders(getenv func(string) string) []string {
 	var out []string
 	home := getenv("HOME")
 	for _, dir := range filepath.SplitList(getenv("PATH")) {

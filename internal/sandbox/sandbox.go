@@ -16,13 +16,13 @@ import (
 	"slices"
 )
 
-// Level is how much a child may write to.
+// Level determines which folders a child may write to.
 type Level string
 
 // Levels.
 const (
 	None      Level = ""          // no bounds
-	ReadOnly  Level = "read-only" // only its own temporary folder
+	ReadOnly  Level = "read-only" // its own temporary folder
 	Workspace Level = "workspace" // the folders of Policy.Write, and caches of common tools
 )
 
@@ -121,7 +121,7 @@ func (p *Policy) Prepare() error {
 	if p.Guard != nil && p.Places.found == nil {
 		guard := *p.Guard
 		guard.write, guard.wide = p.Write, true
-		if err := guard.makeOwn(); err != nil {
+		if err := guard.createOwnFolders(); err != nil {
 			return err
 		}
 		p.Places = FindPlaces(guard)

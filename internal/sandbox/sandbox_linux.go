@@ -74,19 +74,19 @@ const deviceABI = 5
 
 // Rights of Landlock ABI 3.
 const (
-	lookRights   = llsyscall.AccessFSReadFile | llsyscall.AccessFSReadDir
-	deviceFiles  = llsyscall.AccessFSMakeChar | llsyscall.AccessFSMakeBlock // with these, root could access disks
-	readRights   = llsyscall.AccessFSExecute | lookRights
-	fileRights   = llsyscall.AccessFSExecute | llsyscall.AccessFSReadFile | llsyscall.AccessFSWriteFile | llsyscall.AccessFSTruncate
-	deviceRights = llsyscall.AccessFSReadFile | llsyscall.AccessFSWriteFile | llsyscall.AccessFSTruncate
-	writeRights  = llsyscall.AccessFSWriteFile | llsyscall.AccessFSRemoveDir | llsyscall.AccessFSRemoveFile |
+	readRights           = llsyscall.AccessFSReadFile | llsyscall.AccessFSReadDir
+	deviceFiles          = llsyscall.AccessFSMakeChar | llsyscall.AccessFSMakeBlock // with these, root could access disks
+	readAndExecuteRights = llsyscall.AccessFSExecute | readRights
+	fileRights           = llsyscall.AccessFSExecute | llsyscall.AccessFSReadFile | llsyscall.AccessFSWriteFile | llsyscall.AccessFSTruncate
+	deviceRights         = llsyscall.AccessFSReadFile | llsyscall.AccessFSWriteFile | llsyscall.AccessFSTruncate
+	writeRights          = llsyscall.AccessFSWriteFile | llsyscall.AccessFSRemoveDir | llsyscall.AccessFSRemoveFile |
 		llsyscall.AccessFSMakeChar | llsyscall.AccessFSMakeDir | llsyscall.AccessFSMakeReg | llsyscall.AccessFSMakeSock |
 		llsyscall.AccessFSMakeFifo | llsyscall.AccessFSMakeBlock | llsyscall.AccessFSMakeSym | llsyscall.AccessFSRefer | llsyscall.AccessFSTruncate
 )
 
 // restrict applies the file rules of a policy with Landlock, and keeps signals within the sandbox.
 func restrict(p Policy) error {
-	attr := llsyscall.RulesetAttr{HandledAccessFS: readRights | writeRights}
+	attr := llsyscall.RulesetAttr{HandledAccessFS: readAndExecuteRights | writeRights}
 	abi, err := llsyscall.LandlockGetABIVersion()
 	if err != nil {
 		return err
@@ -115,12 +115,12 @@ func restrict(p Policy) error {
 	if p.Level == Workspace {
 		dirs = append(dirs, "/dev/shm")
 	}
-	all := uint64(readRights|writeRights) &^ deviceFiles
+	dirRights := uint64(readAndExecuteRights|writeRights) &^ deviceFiles
 	if p.Execute != nil { // the child must not execute files that it wrote
-		all &^= llsyscall.AccessFSExecute
+		dirRights &^= llsyscall.AccessFSExecute
 	}
 	for _, dir := range dirs {
-		if err := allow(rules, dir, all); err != nil {
+		if err := allow(rules, dir, dirRights); err != nil {
 			return err
 		}
 	}
@@ -145,13 +145,13 @@ func allowReading(rules int, p Policy) error {
 		}
 	} else {
 		for _, path := range systemReads {
-			if err := allow(rules, path, lookRights); err != nil {
+			if err := allow(rules, path, readRights); err != nil {
 				return err
 			}
 		}
 	}
 	for _, path := range p.Read {
-		if err := allowResolved(rules, path, lookRights); err != nil {
+		if err := allowResolved(rules, path, readRights); err != nil {
 			return err
 		}
 	}
@@ -185,7 +185,7 @@ func allowAllButDevices(rules int) error {
 		if e.Name() == "dev" {
 			continue
 		}
-		if err := allow(rules, "/"+e.Name(), lookRights); err != nil {
+		if err := allow(rules, "/"+e.Name(), readRights); err != nil {
 			return err
 		}
 	}

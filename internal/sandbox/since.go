@@ -24,89 +24,89 @@ type Change struct {
 	Info fs.FileInfo
 }
 
-// Since returns the protected paths that are new since p was found, whose file was replaced, or which
-// a new search does not consider protected any more. A path that moved together with its folder is
-// not new: it is read-only at its new path as well. begun is the time when the command started.
-func (p Places) Since(begun time.Time) Changes {
+// Since searches again and returns the protected paths that changed: they are new, their file was
+// replaced, or they are no longer protected. A path that moved together with its folder is not new: it
+// is read-only at its new path as well. started is the time when the command started.
+func (p Places) Since(started time.Time) Changes {
 	if p.found == nil {
 		return Changes{}
 	}
 	guard := p.guard
 	guard.wide, guard.recheck, guard.common = true, true, slices.Concat(p.Write, guard.common)
 	now := FindPlaces(guard)
-	out := Changes{Missed: now.missed}
-	for id, dir := range now.closed {
-		if _, before := p.closed[id]; !before {
+	out := Changes{Missed: now.incompleteReason}
+	for id, dir := range now.unlisted {
+		if _, before := p.unlisted[id]; !before {
 			out.Missed = "a folder cannot be listed (" + dir + ")"
 		}
 	}
-	var gone []place
-	differs := map[string]fs.FileInfo{}
+	var removed []place
+	changed := map[string]fs.FileInfo{}
 	for path, old := range p.found {
 		if _, ok := now.found[path]; ok {
 			continue
 		}
 		switch info, err := os.Lstat(path); {
 		case err != nil && old.link == "":
-			gone = append(gone, old)
-		case err != nil, ofWorktree(path) && old.same(place{info: info}) && changed(info).Before(begun):
+			removed = append(removed, old)
+		case err != nil, isWorktreeLink(path) && old.sameFile(place{info: info}) && changeTime(info).Before(started):
 		default:
-			differs[path] = info
+			changed[path] = info
 		}
 	}
 	for path, current := range now.found {
 		old, known := p.found[path]
 		switch {
-		case known && old.same(current) && old.link == current.link:
-		case !known && slices.ContainsFunc(gone, func(old place) bool { return old.same(current) }):
-		case !known && p.missed != "" && changed(current.info).Before(begun): // the earlier, incomplete search may have missed it
+		case known && old.sameFile(current) && old.link == current.link:
+		case !known && slices.ContainsFunc(removed, func(old place) bool { return old.sameFile(current) }):
+		case !known && p.incompleteReason != "" && changeTime(current.info).Before(started): // the earlier, incomplete search may have missed it
 		default:
-			differs[path] = current.info
+			changed[path] = current.info
 		}
 	}
 	for _, path := range p.missing {
 		if info, err := os.Lstat(path); err == nil {
-			differs[path] = info
+			changed[path] = info
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(differs)) {
+	for _, path := range slices.Sorted(maps.Keys(changed)) {
 		below := false
 		for dir := filepath.Dir(path); dir != filepath.Dir(dir) && !below; dir = filepath.Dir(dir) {
-			_, below = differs[dir]
+			_, below = changed[dir]
 		}
 		if !below {
-			out.New = append(out.New, Change{path, differs[path]})
+			out.New = append(out.New, Change{path, changed[path]})
 		}
 	}
 	return out
 }
 
-// ofWorktree reports whether path is one of the files (commondir, gitdir) that link a worktree and
-// its repository. FindPlaces does not find these files any more once the worktree was moved.
-func ofWorktree(path string) bool {
+// isWorktreeLink reports whether path is one of the files (commondir, gitdir) that link a worktree to
+// its repository. FindPlaces no longer finds these files once the worktree was moved.
+func isWorktreeLink(path string) bool {
 	name := filepath.Base(path)
 	return (name == "commondir" || name == "gitdir") && filepath.Base(filepath.Dir(filepath.Dir(path))) == "worktrees"
 }
 
-// mark identifies a file across restarts of the machine. A restart may change device numbers, and on
+// fileMark identifies a file across restarts of the machine. A restart may change device numbers, and on
 // some file systems also inode numbers, but not the change time.
-type mark struct {
+type fileMark struct {
 	Inode   uint64      `json:"inode,omitempty"`
 	Changed int64       `json:"changed"`
 	Type    fs.FileMode `json:"type"`
 }
 
-func markOf(info fs.FileInfo) mark {
+func newFileMark(info fs.FileInfo) fileMark {
 	id, _ := linkCount(info)
-	return mark{id.number, changed(info).UnixNano(), info.Mode().Type()}
+	return fileMark{id.number, changeTime(info).UnixNano(), info.Mode().Type()}
 }
 
-// same reports whether a place that was found earlier and one that was found now are the same file.
-func (old place) same(current place) bool {
+// sameFile reports whether a place that was found earlier and one that was found now are the same file.
+func (old place) sameFile(current place) bool {
 	if old.recorded == nil {
 		return os.SameFile(old.info, current.info)
 	}
-	a, b := *old.recorded, markOf(current.info)
+	a, b := *old.recorded, newFileMark(current.info)
 	return a.Type == b.Type && (a.Inode == b.Inode || a.Changed == b.Changed)
 }
 
@@ -124,9 +124,9 @@ type record struct {
 }
 
 type recordedPlace struct {
-	Path []byte `json:"path"`
-	Link []byte `json:"link,omitempty"`
-	Mark mark   `json:"mark"`
+	Path []byte   `json:"path"`
+	Link []byte   `json:"link,omitempty"`
+	Mark fileMark `json:"mark"`
 }
 
 type recordedClosed struct {
@@ -138,17 +138,17 @@ type recordedClosed struct {
 func (p Places) Record() ([]byte, error) {
 	r := record{
 		Roots: toBytes(p.guard.Roots), Write: toBytes(p.guard.write), Names: p.guard.Names, Home: []byte(p.guard.Home),
-		Common: toBytes(slices.Concat(p.Write, p.guard.common)), Missing: toBytes(p.missing), Missed: p.missed,
+		Common: toBytes(slices.Concat(p.Write, p.guard.common)), Missing: toBytes(p.missing), Missed: p.incompleteReason,
 	}
-	for path, is := range p.found {
-		m := is.recorded
+	for path, found := range p.found {
+		m := found.recorded
 		if m == nil {
-			made := markOf(is.info)
-			m = &made
+			newMark := newFileMark(found.info)
+			m = &newMark
 		}
-		r.Found = append(r.Found, recordedPlace{[]byte(path), []byte(is.link), *m})
+		r.Found = append(r.Found, recordedPlace{[]byte(path), []byte(found.link), *m})
 	}
-	for id, path := range p.closed {
+	for id, path := range p.unlisted {
 		r.Closed = append(r.Closed, recordedClosed{id, []byte(path)})
 	}
 	return json.Marshal(r)
@@ -165,13 +165,13 @@ func RecordedPlaces(data []byte) (Places, error) {
 	}
 	p := Places{
 		guard: Guard{Roots: toStrings(r.Roots), Names: r.Names, Home: string(r.Home), write: toStrings(r.Write), common: toStrings(r.Common)},
-		found: map[string]place{}, missing: toStrings(r.Missing), closed: map[string]string{}, missed: r.Missed,
+		found: map[string]place{}, missing: toStrings(r.Missing), unlisted: map[string]string{}, incompleteReason: r.Missed,
 	}
 	for _, f := range r.Found {
 		p.found[string(f.Path)] = place{link: string(f.Link), recorded: &f.Mark}
 	}
 	for _, c := range r.Closed {
-		p.closed[c.ID] = string(c.Path)
+		p.unlisted[c.ID] = string(c.Path)
 	}
 	return p, nil
 }

@@ -75,7 +75,7 @@ func (f *finder) protectContents(at string, info fs.FileInfo, depth int) {
 		switch {
 		case e.Type()&fs.ModeSymlink != 0:
 			f.protectTarget(path)
-		case e.IsDir() && (depth >= maxLinkDepth || skipped(e.Name())):
+		case e.IsDir() && (depth >= maxLinkDepth || isGeneratedFolder(e.Name())):
 		default:
 			if info, err := e.Info(); err == nil {
 				f.protectContents(path, info, depth+1)
@@ -142,7 +142,7 @@ func (f *finder) protectConfiguredPaths(dir, tree string) {
 
 // settingsOf returns the values of a key in a git configuration file, in any section.
 func settingsOf(file, key string) (values []string) {
-	for line := range strings.Lines(smallFile(file)) {
+	for line := range strings.Lines(readSmallFile(file)) {
 		name, value, ok := strings.Cut(line, "=")
 		if end := strings.IndexByte(name, ']'); end >= 0 { // the key follows the section header on the same line
 			name = name[end+1:]

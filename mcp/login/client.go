@@ -17,22 +17,22 @@ import (
 // defaultClientName is the name under which eca registers itself.
 const defaultClientName = "ECA (Editor Code Assistant)"
 
-// choice is the OAuth client that eca uses, with the listener for its redirect.
-type choice struct {
+// clientChoice is the OAuth client that eca uses, with the listener to which the browser returns.
+type clientChoice struct {
 	registration    oauth.Registration
 	landing         *oauth.BrowserLogin
 	registeredByECA bool
 }
 
-// choose picks the client: the configured one, the one that eca registered at this login server
+// chooseClient picks the client: the configured one, the one that eca registered at this login server
 // before, or a new one. old is the previous login, which may be from another login server.
-func (a *Account) choose(ctx context.Context, client *oauth.Client, at oauth.Authority, scopes []string, old auth.Credential) (choice, error) {
-	if id := a.server.ClientID; id != "" && (!document(id) || at.Documents || at.Register == "") {
+func (a *Account) chooseClient(ctx context.Context, client *oauth.Client, at oauth.Authority, scopes []string, old auth.Credential) (clientChoice, error) {
+	if id := a.server.ClientID; id != "" && (!isMetadataURL(id) || at.Documents || at.Register == "") {
 		b, err := a.listen(client, a.redirect())
-		return choice{registration: oauth.Registration{ID: id, Secret: a.server.ClientSecret}, landing: b}, err
+		return clientChoice{registration: oauth.Registration{ID: id, Secret: a.server.ClientSecret}, landing: b}, err
 	}
 	if at.Register == "" {
-		return choice{}, fmt.Errorf("the login server %s does not register clients; register eca there (with the redirect %s) and set mcpServers.%s.clientId", at.Issuer, a.redirect(), name(a.server.Key))
+		return clientChoice{}, fmt.Errorf("the login server %s does not register clients; register eca there (with the redirect %s) and set mcpServers.%s.clientId", at.Issuer, a.redirect(), serverName(a.server.Key))
 	}
 	if old.For.Issuer == at.Issuer && old.For.Redirect != "" && old.For.ClientID != "" && a.accepts(old.For.Redirect) {
 		b, err := a.listen(client, old.For.Redirect)
@@ -41,23 +41,23 @@ func (a *Account) choose(ctx context.Context, client *oauth.Client, at oauth.Aut
 			if r.Secret != "" && !old.For.Basic {
 				r.Method = "client_secret_post"
 			}
-			return choice{r, b, true}, nil
+			return clientChoice{r, b, true}, nil
 		}
 	}
 	b, err := a.listen(client, a.redirect())
 	if err != nil {
-		return choice{}, err
+		return clientChoice{}, err
 	}
 	r, err := client.Register(ctx, at, cmp.Or(a.server.ClientName, defaultClientName), b.Redirect, scopes)
 	if err != nil {
 		b.Close()
-		return choice{}, fmt.Errorf("the login server %s: %w", at.Issuer, err)
+		return clientChoice{}, fmt.Errorf("the login server %s: %w", at.Issuer, err)
 	}
-	return choice{r, b, true}, nil
+	return clientChoice{r, b, true}, nil
 }
 
-// document reports whether a client id is the address of the client's metadata.
-func document(id string) bool { return strings.HasPrefix(id, "https://") }
+// isMetadataURL reports whether a client id is the address of the client's metadata.
+func isMetadataURL(id string) bool { return strings.HasPrefix(id, "https://") }
 
 // redirect returns the address that the browser returns to. It uses https if the port is fixed,
 // because that is the address that users have registered (eca-features.md 19).
@@ -114,8 +114,8 @@ func scopes(challenge oauth.Challenge, r oauth.Resource, at oauth.Authority, old
 
 const offline = "offline_access"
 
-// unattended reports whether a login server supports only logins without a user and a browser.
-func unattended(at oauth.Authority) bool {
+// needsNoUser reports whether a login server supports only logins without a user and a browser.
+func needsNoUser(at oauth.Authority) bool {
 	return slices.Contains(at.Grants, "client_credentials") && !slices.Contains(at.Grants, "authorization_code")
 }
 
@@ -128,8 +128,8 @@ func checkPKCE(at oauth.Authority) error {
 	return errors.New("the login server " + at.Issuer + " does not announce PKCE with S256 (code_challenge_methods_supported); eca does not log in without it, because the login could be stolen")
 }
 
-// name is the part of a key that names the server.
-func name(key string) string {
+// serverName is the part of a key that names the server.
+func serverName(key string) string {
 	before, _, _ := strings.Cut(key, "#")
 	return before
 }

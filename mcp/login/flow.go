@@ -23,7 +23,7 @@ var errUser = errors.New("the login needs a user")
 
 // login is like Login. If open is nil, it supports only logins without a user.
 func (a *Account) login(ctx context.Context, open func(url string)) error {
-	if plain(a.server.URL) {
+	if isPlainHTTP(a.server.URL) {
 		return errors.New("the server uses plain HTTP, over which others could read the token; use an https url")
 	}
 	a.logins.mu.Lock()
@@ -36,7 +36,7 @@ func (a *Account) login(ctx context.Context, open func(url string)) error {
 	}
 	old, _ := a.stored()
 	want := scopes(challenge, resource, at, old)
-	if unattended(at) {
+	if needsNoUser(at) {
 		return a.loginAsClient(ctx, client, at, resource, want)
 	}
 	if open == nil {
@@ -45,7 +45,7 @@ func (a *Account) login(ctx context.Context, open func(url string)) error {
 	if err := checkPKCE(at); err != nil {
 		return err
 	}
-	chosen, err := a.choose(ctx, client, at, want, old)
+	chosen, err := a.chooseClient(ctx, client, at, want, old)
 	if err != nil {
 		return err
 	}
@@ -69,9 +69,9 @@ func (a *Account) login(ctx context.Context, open func(url string)) error {
 // loginAsClient gets tokens for the configured client, without a user.
 func (a *Account) loginAsClient(ctx context.Context, client *oauth.Client, at oauth.Authority, r oauth.Resource, want []string) error {
 	if a.server.ClientID == "" || a.server.ClientSecret == "" {
-		return fmt.Errorf("the login server %s supports only clients, not users: set mcpServers.%s.clientId and clientSecret", at.Issuer, name(a.server.Key))
+		return fmt.Errorf("the login server %s supports only clients, not users: set mcpServers.%s.clientId and clientSecret", at.Issuer, serverName(a.server.Key))
 	}
-	chosen := choice{registration: oauth.Registration{ID: a.server.ClientID, Secret: a.server.ClientSecret}}
+	chosen := clientChoice{registration: oauth.Registration{ID: a.server.ClientID, Secret: a.server.ClientSecret}}
 	p := at.As(chosen.registration)
 	p.Resource, p.Scopes = r.ID, want
 	tokens, err := client.ClientTokens(ctx, p)
@@ -82,7 +82,7 @@ func (a *Account) loginAsClient(ctx context.Context, client *oauth.Client, at oa
 }
 
 // store saves a login.
-func (a *Account) store(ctx context.Context, p oauth.Provider, t oauth.Tokens, by choice) error {
+func (a *Account) store(ctx context.Context, p oauth.Provider, t oauth.Tokens, by clientChoice) error {
 	c := auth.NewLogin(t.Access, t.Refresh, t.Expires)
 	c.For = auth.Binding{
 		TokenURL: p.TokenURL, ClientID: p.ClientID, Basic: p.SecretInHeader, Provider: a.boundURL(),
@@ -116,8 +116,8 @@ func (a *Account) discover(ctx context.Context, client *oauth.Client, challenge 
 		return at, resource, err
 	}
 	var errs []error
-	const most = 5 // issuers tried for one server
-	for _, issuer := range resource.Issuers[:min(len(resource.Issuers), most)] {
+	const maxIssuers = 5 // issuers tried for one server
+	for _, issuer := range resource.Issuers[:min(len(resource.Issuers), maxIssuers)] {
 		at, err := client.Authority(ctx, issuer)
 		if err == nil {
 			return at, resource, nil

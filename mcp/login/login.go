@@ -180,7 +180,7 @@ func (a *Account) Refused(ctx context.Context, status int, headers []string, sen
 		}
 		return "", err
 	}
-	a.logins.remember(a.server.Key, challenge)
+	a.logins.saveChallenge(a.server.Key, challenge)
 	token, err = a.token(ctx, sent)
 	if !errors.Is(err, auth.ErrEnded) && !errors.Is(err, auth.ErrNone) {
 		return token, err
@@ -214,11 +214,11 @@ func (a *Account) missingScopes(challenge oauth.Challenge) error {
 	if len(lacks) == 0 {
 		return nil
 	}
-	a.logins.remember(a.server.Key, challenge)
+	a.logins.saveChallenge(a.server.Key, challenge)
 	return &NeededError{fmt.Sprintf("the server requires more permissions (%s); log in again", shorten.Bytes(strings.Join(lacks, " "), 200))}
 }
 
-func (l *Logins) remember(key string, challenge oauth.Challenge) {
+func (l *Logins) saveChallenge(key string, challenge oauth.Challenge) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.challenges[key] = challenge
@@ -265,8 +265,8 @@ func Key(server, scope string, folders []string) string {
 	return server + "#scope:" + scope
 }
 
-// plain reports whether a URL refers to another machine without TLS.
-func plain(address string) bool {
+// isPlainHTTP reports whether a URL refers to another machine without TLS.
+func isPlainHTTP(address string) bool {
 	u, err := url.Parse(address)
 	return err != nil || u.Scheme != "https" && !localhost.Is(u.Hostname())
 }

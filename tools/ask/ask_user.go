@@ -63,7 +63,7 @@ func Tools(c Client) []tools.Tool {
 	if c == nil {
 		return nil
 	}
-	return []tools.Tool{tolerant{tools.Definition[askUserArgs]{
+	return []tools.Tool{lenientTool{tools.Definition[askUserArgs]{
 		ReadOnly: true, PrimaryOnly: true, Name: "ask_user", Description: askUserDoc, Preparing: "Preparing question", Progress: "Waiting answer",
 		Plan: func(_ context.Context, call tools.Call, a askUserArgs) (tools.Plan, error) {
 			if call.Subagent() {
@@ -96,22 +96,22 @@ func headline(text string) string {
 	return shorten.Text(strings.Join(strings.Fields(text), " "), limit)
 }
 
-// tolerant also accepts some other forms of arguments that models use.
-type tolerant struct{ tools.Tool }
+// lenientTool also accepts arguments in forms that models use although the schema does not allow them.
+type lenientTool struct{ tools.Tool }
 
-func (t tolerant) Plan(ctx context.Context, call tools.Call) (tools.Plan, error) {
-	call.Arguments = complete(call.Arguments)
+func (t lenientTool) Plan(ctx context.Context, call tools.Call) (tools.Plan, error) {
+	call.Arguments = normalizeArguments(call.Arguments)
 	return t.Tool.Plan(ctx, call)
 }
 
-func (t tolerant) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.Result, error) {
-	call.Arguments = complete(call.Arguments)
+func (t lenientTool) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.Result, error) {
+	call.Arguments = normalizeArguments(call.Arguments)
 	return t.Tool.Run(ctx, call, out)
 }
 
-// complete converts options that are plain strings, or JSON in a string, to objects, and fills in
+// normalizeArguments converts options that are plain strings, or JSON in a string, to objects, and fills in
 // allowFreeform.
-func complete(raw json.RawMessage) json.RawMessage {
+func normalizeArguments(raw json.RawMessage) json.RawMessage {
 	var m map[string]any
 	if json.Unmarshal(raw, &m) != nil || m == nil {
 		return raw

@@ -71,11 +71,11 @@ func TestHeadline(t *testing.T) {
 func FuzzComplete(f *testing.F) {
 	f.Add(`{"question":"q","options":"[1,\"a\",{\"label\":null}]"}`)
 	f.Fuzz(func(t *testing.T, in string) {
-		once := complete(json.RawMessage(in))
+		once := normalizeArguments(json.RawMessage(in))
 		if json.Valid([]byte(in)) && !json.Valid(once) {
 			t.Errorf("%s became %s", in, once)
 		}
-		if twice := complete(once); string(twice) != string(once) {
+		if twice := normalizeArguments(once); string(twice) != string(once) {
 			t.Errorf("%s, then %s", once, twice)
 		}
 	})

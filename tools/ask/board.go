@@ -21,10 +21,10 @@ type Board struct {
 // openQuestion is an unanswered question. The board's mu guards the fields below results.
 type openQuestion struct {
 	Question
-	ctx     context.Context // ends with the question
-	results chan result     // receives the first answer, or the error of the last client
-	waiting int             // the number of clients that may still answer
-	gone    bool            // a client has left before it answered
+	ctx        context.Context // ends with the question
+	results    chan result     // receives the first answer, or the error of the last client
+	waiting    int             // the number of clients that may still answer
+	clientLeft bool            // a client has left before it answered
 }
 
 type result struct {
@@ -52,7 +52,7 @@ func (b *Board) Join(c Client) (leave func()) {
 	id := b.last
 	b.clients[id] = c
 	for q := range b.open {
-		b.pass(q, c)
+		b.sendTo(q, c)
 	}
 	return func() {
 		b.mu.Lock()
@@ -68,16 +68,16 @@ func (b *Board) Empty() bool {
 	return len(b.clients) == 0
 }
 
-// pass sends a question to one client, in another goroutine. The caller holds mu.
-func (b *Board) pass(q *openQuestion, c Client) {
+// sendTo sends a question to one client, in another goroutine. The caller holds mu.
+func (b *Board) sendTo(q *openQuestion, c Client) {
 	q.waiting++
 	go func() {
 		answer, err := c.Ask(q.ctx, q.Question)
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		q.waiting--
-		q.gone = q.gone || errors.Is(err, ErrGone)
-		if err != nil && (q.waiting > 0 || q.gone) {
+		q.clientLeft = q.clientLeft || errors.Is(err, ErrGone)
+		if err != nil && (q.waiting > 0 || q.clientLeft) {
 			return
 		}
 		delete(b.open, q) // a client that joins now does not get it
@@ -102,10 +102,10 @@ func (b *Board) Ask(ctx context.Context, question Question) (Answer, error) {
 		b.mu.Unlock()
 		return Answer{}, errNoClient
 	}
-	q.gone = len(b.clients) == 0
+	q.clientLeft = len(b.clients) == 0
 	b.open[q] = struct{}{}
 	for _, c := range b.clients {
-		b.pass(q, c)
+		b.sendTo(q, c)
 	}
 	b.mu.Unlock()
 	defer func() {

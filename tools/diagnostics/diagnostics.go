@@ -66,16 +66,16 @@ func New() *Reporter { return &Reporter{chats: map[string]*batch{}} }
 
 // Watch wraps a tool that changes the file in its argument path, or moves source to destination.
 func (r *Reporter) Watch(t tools.Tool, source Source) tools.Tool {
-	return &watched{t, r, source}
+	return &watchedTool{t, r, source}
 }
 
-type watched struct {
+type watchedTool struct {
 	tools.Tool
 	reporter *Reporter
 	source   Source
 }
 
-func (w *watched) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.Result, error) {
+func (w *watchedTool) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.Result, error) {
 	paths := changedBy(call)
 	b := w.reporter.begin(call.ChatID)
 	served := w.observe(ctx, b, paths)
@@ -133,7 +133,7 @@ func (r *Reporter) begin(chatID string) *batch {
 }
 
 // observe records the diagnostics before an edit. It reports whether the source serves the files.
-func (w *watched) observe(ctx context.Context, b *batch, paths []string) bool {
+func (w *watchedTool) observe(ctx context.Context, b *batch, paths []string) bool {
 	if len(paths) == 0 {
 		return false
 	}
@@ -155,7 +155,7 @@ func (w *watched) observe(ctx context.Context, b *batch, paths []string) bool {
 		b.before[first], b.known[first] = before, files[first]
 	}
 	if last != first {
-		b.before[last], b.known[last] = b.before[first], moved(b.known[first], last)
+		b.before[last], b.known[last] = b.before[first], withPath(b.known[first], last)
 	}
 	b.others = b.others && others
 	for path, list := range files {
@@ -166,8 +166,8 @@ func (w *watched) observe(ctx context.Context, b *batch, paths []string) bool {
 	return true
 }
 
-// moved returns diagnostics with another path.
-func moved(list []tools.Diagnostic, path string) []tools.Diagnostic {
+// withPath returns diagnostics with another path.
+func withPath(list []tools.Diagnostic, path string) []tools.Diagnostic {
 	out := slices.Clone(list)
 	for i := range out {
 		out[i].At.Path = path
@@ -176,7 +176,7 @@ func moved(list []tools.Diagnostic, path string) []tools.Diagnostic {
 }
 
 // finish ends an edit. If no other one is running, it returns the report, which may be empty.
-func (w *watched) finish(ctx context.Context, b *batch, paths []string, changed bool) string {
+func (w *watchedTool) finish(ctx context.Context, b *batch, paths []string, changed bool) string {
 	r := w.reporter
 	r.mu.Lock()
 	if changed {
@@ -212,7 +212,7 @@ func (w *watched) finish(ctx context.Context, b *batch, paths []string, changed 
 	if b.running > 0 || ctx.Err() != nil {
 		return "" // the running edit or the next one reports it
 	}
-	return listed(b.take(now, checked))
+	return formatReport(b.take(now, checked))
 }
 
 // take returns the new diagnostics, and drops the edits of the files that were checked.
@@ -223,10 +223,10 @@ func (b *batch) take(now map[string][]tools.Diagnostic, checked []string) (out [
 		case edited && !slices.Contains(checked, path), !edited && !b.others:
 			continue
 		case !edited:
-			out = append(out, fresh(b.known[path], list, nil)...)
+			out = append(out, newDiagnostics(b.known[path], list, nil)...)
 		default:
 			after, _ := readText(path)
-			out = append(out, fresh(b.known[path], list, hunks(before, after))...)
+			out = append(out, newDiagnostics(b.known[path], list, hunks(before, after))...)
 		}
 	}
 	for _, path := range checked {
@@ -257,8 +257,8 @@ func readText(path string) (text string, ok bool) {
 	return string(data), err == nil && !workspace.IsBinary(data)
 }
 
-// listed formats the report for the model; empty if nothing is new.
-func listed(list []tools.Diagnostic) string {
+// formatReport formats the report for the model; empty if nothing is new.
+func formatReport(list []tools.Diagnostic) string {
 	if len(list) == 0 {
 		return ""
 	}

@@ -40,7 +40,7 @@ func TestFresh(t *testing.T) {
 		"of the whole file":     {text, "new\n" + text, []tools.Diagnostic{at(0, "x")}, []tools.Diagnostic{at(0, "x")}, ""},
 	} {
 		var got []string
-		for _, d := range fresh(c.known, c.now, hunks(c.before, c.after)) {
+		for _, d := range newDiagnostics(c.known, c.now, hunks(c.before, c.after)) {
 			got = append(got, fmt.Sprint(d.At.Line, " ", d.Message))
 		}
 		if strings.Join(got, ", ") != c.want {

@@ -45,33 +45,33 @@ func identify(d tools.Diagnostic, places *regexp.Regexp) identity {
 	return identity{d.Severity, places.ReplaceAllString(d.Message, "$1#"), d.Source, d.Code}
 }
 
-// fresh returns the new diagnostics: those in now that are not in known. known are the diagnostics of
+// newDiagnostics returns the new diagnostics: those in now that are not in known. known are the diagnostics of
 // the text before the changes. A diagnostic on a changed line is not new if one of the replaced lines
 // had the same diagnostic.
-func fresh(known, now []tools.Diagnostic, changes []hunk) (out []tools.Diagnostic) {
-	places := regexp.MustCompile(`(:|\bline )\d+`)
-	type at struct {
+func newDiagnostics(known, now []tools.Diagnostic, changes []hunk) (out []tools.Diagnostic) {
+	positions := regexp.MustCompile(`(:|\bline )\d+`)
+	type occurrence struct {
 		identity
 		line int
 	}
-	unchanged := map[at]int{}
-	inHunk := map[at]int{} // by the index of the hunk
+	unchanged := map[occurrence]int{}
+	inHunk := map[occurrence]int{} // by the index of the hunk
 	for _, d := range known {
-		id := identify(d, places)
-		if line, n := mapped(d.At.Line, changes); n < 0 {
-			unchanged[at{id, line}]++
+		id := identify(d, positions)
+		if line, n := newLine(d.At.Line, changes); n < 0 {
+			unchanged[occurrence{id, line}]++
 		} else {
-			inHunk[at{id, n}]++
+			inHunk[occurrence{id, n}]++
 		}
 	}
 	for _, d := range now {
-		id := identify(d, places)
-		if same := (at{id, d.At.Line}); unchanged[same] > 0 {
+		id := identify(d, positions)
+		if same := (occurrence{id, d.At.Line}); unchanged[same] > 0 {
 			unchanged[same]--
 			continue
 		}
 		n := slices.IndexFunc(changes, func(h hunk) bool { return d.At.Line >= h.newFrom && d.At.Line < h.newTo })
-		if same := (at{id, n}); n >= 0 && inHunk[same] > 0 {
+		if same := (occurrence{id, n}); n >= 0 && inHunk[same] > 0 {
 			inHunk[same]--
 			continue
 		}
@@ -80,9 +80,9 @@ func fresh(known, now []tools.Diagnostic, changes []hunk) (out []tools.Diagnosti
 	return out
 }
 
-// mapped returns the new number of an unchanged line, and n < 0. For a changed line, n is the index of
+// newLine returns the new number of an unchanged line, and n < 0. For a changed line, n is the index of
 // its hunk.
-func mapped(line int, changes []hunk) (now, n int) {
+func newLine(line int, changes []hunk) (now, n int) {
 	for i, h := range changes {
 		switch {
 		case line >= h.from && line < h.to:

@@ -57,7 +57,7 @@ func (c *Checker) Changed(ctx context.Context, paths []string) (files map[string
 	defer cancel()
 	files = map[string][]tools.Diagnostic{}
 	for _, path := range paths {
-		if list, err := c.changed(limited, path); err == nil {
+		if list, err := c.awaitChange(limited, path); err == nil {
 			files[path] = list
 		}
 	}
@@ -72,8 +72,8 @@ func (c *Checker) Changed(ctx context.Context, paths []string) (files map[string
 	return files, paths
 }
 
-// changed queries until the diagnostics have changed and are stable, or time is up.
-func (c *Checker) changed(ctx context.Context, path string) ([]tools.Diagnostic, error) {
+// awaitChange queries until the diagnostics have changed and are stable, or time is up.
+func (c *Checker) awaitChange(ctx context.Context, path string) ([]tools.Diagnostic, error) {
 	c.mu.Lock()
 	before := c.known[path]
 	c.mu.Unlock()

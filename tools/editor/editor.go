@@ -112,8 +112,9 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// listed returns one line per entry, at most limit.
-func listed[E any](entries []E, limit int, line func(E) string, rest string) string {
+// formatList returns one line per entry, for at most limit entries. rest follows the number of omitted
+// entries.
+func formatList[E any](entries []E, limit int, line func(E) string, rest string) string {
 	var lines []string
 	for i, e := range entries {
 		if i == limit {

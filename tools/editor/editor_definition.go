@@ -59,7 +59,7 @@ func navigate(ctx context.Context, o Options, call tools.Call, a definitionArgs,
 	if len(found) == 0 {
 		return tools.Text(fmt.Sprintf("The editor found nothing for %q at %s.", a.Symbol, at)), nil
 	}
-	return tools.Text(listed(found, maxLocations, location, "")), nil
+	return tools.Text(formatList(found, maxLocations, location, "")), nil
 }
 
 // location returns a position with its line of code, so that the model need not read the file.

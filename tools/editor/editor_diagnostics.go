@@ -63,5 +63,5 @@ func runDiagnostics(ctx context.Context, o Options, path string) (tools.Result, 
 		return tools.Text("The editor reports no diagnostics."), nil
 	}
 	slices.SortStableFunc(found, tools.Diagnostic.Compare)
-	return tools.Text(listed(found, maxDiagnostics, tools.Diagnostic.String, "; ask for one file")), nil
+	return tools.Text(formatList(found, maxDiagnostics, tools.Diagnostic.String, "; ask for one file")), nil
 }

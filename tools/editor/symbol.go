@@ -50,16 +50,16 @@ func readLine(path string, line int) (string, error) {
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, maxLine)
-	seen := 0
+	count := 0
 	for lines.Scan() {
-		if seen++; seen == line {
+		if count++; count == line {
 			return lines.Text(), nil
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return "", fmt.Errorf("%s, line %d: %w", path, seen+1, err)
+		return "", fmt.Errorf("%s, line %d: %w", path, count+1, err)
 	}
-	return "", fmt.Errorf("%s has %d lines", path, seen)
+	return "", fmt.Errorf("%s has %d lines", path, count)
 }
 
 // column returns the column of an occurrence of word in text, in UTF-16 code units counted from 1;

@@ -16,7 +16,7 @@ import (
 // applied. Changes of different files do not wait for each other.
 //
 // The user's client may take seconds to save a file. Calls of the same chat wait for that. A call
-// of another chat waits for turnTime and then writes to the disk without its turn.
+// of another chat waits for lockWait and then writes to the disk without the lock.
 type changes struct {
 	mu    sync.Mutex // guards the fields below, and the fields of each file
 	files map[string]*changingFile
@@ -24,34 +24,34 @@ type changes struct {
 
 // changingFile is a file that at least one call changes or waits to change.
 type changingFile struct {
-	turn     chan struct{} // contains one element while a call has its turn
-	chatID   string        // the chat of that call
-	bypassed bool          // another chat wrote the file during this turn
-	users    int
+	lock     chan struct{} // contains one element while a call holds the lock
+	chatID   string        // the chat of the call that holds the lock
+	bypassed bool          // another chat wrote the file without the lock
+	users    int           // calls that hold the lock or wait for it
 
 	disk sync.Mutex // held while the disk is compared and written, but not during requests to a client
 }
 
-// turnTime is how long a call waits for another chat's change of the same file.
-const turnTime = time.Second
+// lockWait is how long a call waits for another chat's change of the same file.
+const lockWait = time.Second
 
 func newChanges() *changes { return &changes{files: map[string]*changingFile{}} }
 
-// lockFile waits for a call's turn to change a file. ok is false if another chat's call still has
-// the turn. The caller must call end.
+// lockFile waits for the lock of a file. ok is false if a call of another chat still holds it. The
+// caller must call end.
 func (c *changes) lockFile(ctx context.Context, chatID, path string) (f *changingFile, ok bool, end func(), err error) {
 	key := workspace.Resolve(path)
 	c.mu.Lock()
 	f = c.files[key]
 	if f == nil {
-		f = &changingFile{turn: make(chan struct{}, 1)}
+		f = &changingFile{lock: make(chan struct{}, 1)}
 		c.files[key] = f
 	}
 	f.users++
 	c.mu.Unlock()
 	end = func() {
 		if ok {
-			<-f.turn
+			<-f.lock
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -61,7 +61,7 @@ func (c *changes) lockFile(ctx context.Context, chatID, path string) (f *changin
 	}
 	for {
 		select {
-		case f.turn <- struct{}{}:
+		case f.lock <- struct{}{}:
 			ok = true
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -70,7 +70,7 @@ func (c *changes) lockFile(ctx context.Context, chatID, path string) (f *changin
 		case <-ctx.Done():
 			end()
 			return nil, false, nil, ctx.Err()
-		case <-time.After(turnTime):
+		case <-time.After(lockWait):
 		}
 		c.mu.Lock()
 		other := f.chatID != chatID
@@ -96,12 +96,12 @@ var (
 // change replaces the text of a file, the first path of the plan, with the result of compute. If
 // another process changes the file before it is written, compute is called again.
 func (c *changes) change(ctx context.Context, call tools.Call, path string, compute func() (before, after string, err error)) (fileUpdate, error) {
-	f, turn, end, err := c.lockFile(ctx, call.ChatID, path)
+	f, locked, end, err := c.lockFile(ctx, call.ChatID, path)
 	if err != nil {
 		return fileUpdate{}, err
 	}
 	defer end()
-	if !turn { // the client is still saving another text of this file
+	if !locked { // the client is still saving another text of this file
 		call.Save = nil
 	}
 	for {
@@ -120,7 +120,7 @@ func (c *changes) change(ctx context.Context, call tools.Call, path string, comp
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if !turn {
+		if !locked {
 			f.bypassed = true
 		} else if f.bypassed {
 			note += "\n[Another chat changed the file while the editor saved it: read it again.]"
@@ -139,38 +139,38 @@ func (f *changingFile) write(ctx context.Context, call tools.Call, path, content
 		return "", err
 	}
 	defer p.Close()
-	announced := func() error {
+	announceChange := func() error {
 		note, err = announce(ctx, call, func(l tools.FileLog) error { return l.Writing(ctx, p.Path(), []byte(content)) })
 		return err
 	}
-	saving := call.Save != nil
-	if saving {
-		if err := announced(); err != nil {
+	viaClient := call.Save != nil
+	if viaClient {
+		if err := announceChange(); err != nil {
 			return note, err
 		}
 		if save(call, p, content) {
 			return note, nil
 		}
-		announced = ctx.Err
+		announceChange = ctx.Err
 	}
 	f.disk.Lock()
 	err = p.Replace([]byte(content), 0, func() error {
-		switch now := onDisk(p); {
-		case saving && now == content:
+		switch now := readOrEmpty(p); {
+		case viaClient && now == content:
 			return errSaved
 		case now != disk:
 			return errChanged
 		case unsaved:
 			return errUnsaved
 		}
-		return announced()
+		return announceChange()
 	})
 	f.disk.Unlock()
 	switch {
 	case errors.Is(err, errSaved):
 		err = nil
-	case err == nil && saving && call.Unsaved != nil:
-		if text, ok := call.Unsaved(p.Path()); ok && asOnDisk(text, content) != content {
+	case err == nil && viaClient && call.Unsaved != nil:
+		if text, ok := call.Unsaved(p.Path()); ok && withDiskLineEndings(text, content) != content {
 			note += "\n[The editor did not save the change and still shows the old text: the change is only on disk.]"
 		}
 	}
@@ -185,10 +185,10 @@ func diskText(call tools.Call, path string) string {
 		return ""
 	}
 	defer p.Close()
-	return onDisk(p)
+	return readOrEmpty(p)
 }
 
-// beginMove waits for the turns of two paths, in the same order for all calls to avoid deadlocks.
+// beginMove locks two paths, in the same order for all calls to avoid deadlocks.
 func (c *changes) beginMove(ctx context.Context, chatID, src, dst string) (end func(), err error) {
 	paths := []string{workspace.Resolve(src), workspace.Resolve(dst)}
 	slices.Sort(paths)

@@ -27,7 +27,7 @@ func runFor(t *testing.T, all *tools.Registry, name string, call tools.Call, arg
 }
 
 // While a client hangs in saving a file, edits of other files do not wait, and an edit of the same
-// file in another chat waits for at most turnTime. The edit of the hanging call is then refused,
+// file in another chat waits for at most lockWait. The edit of the hanging call is then refused,
 // because the file has changed.
 func TestSavingClientHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestSavingClientHoldsUpNobody(t *testing.T) {
 			{"edit_file", map[string]any{"path": other, "original_content": "b", "new_content": "B"}, 0},
 			{"write_file", map[string]any{"path": root + "/new/c.txt", "content": "c"}, 0},
 			{"move_file", map[string]any{"source": other, "destination": root + "/moved.txt"}, 0},
-			{"multi_edit", map[string]any{"path": same, "edits": []any{map[string]any{"original_content": "three", "new_content": "THREE"}}}, turnTime},
+			{"multi_edit", map[string]any{"path": same, "edits": []any{map[string]any{"original_content": "three", "new_content": "THREE"}}}, lockWait},
 		} {
 			res, err := runFor(t, all, c.name, tools.Call{ChatID: "another", Roots: []string{root}}, c.args)
 			if took := time.Since(began); err != nil || res.Failed || took > c.most {
@@ -80,7 +80,7 @@ func TestEditsOfOneChatWait(t *testing.T) {
 		all := tools.NewRegistry(Tools(Options{})...)
 		call := tools.Call{ChatID: "chat", Roots: []string{root}}
 		call.Unsaved = func(string) (string, bool) { return get(t, path), true }
-		call.Save = func(_, text string) bool { time.Sleep(5 * turnTime); put(t, root, "a.txt", text); return true }
+		call.Save = func(_, text string) bool { time.Sleep(5 * lockWait); put(t, root, "a.txt", text); return true }
 		var failed atomic.Int32
 		done := make(chan struct{})
 		for from, to := range map[string]string{"one": "ONE", "two": "TWO"} {

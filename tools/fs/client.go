@@ -12,11 +12,11 @@ import (
 
 const crlf = "\r\n"
 
-// asOnDisk gives the client's text of a file the line endings of the text on disk, if the client
-// ignores these.
-func asOnDisk(text, disk string) string {
+// withDiskLineEndings gives the client's text of a file the line endings of the text on disk, if the
+// client ignores line endings.
+func withDiskLineEndings(text, disk string) string {
 	switch {
-	case !withoutCR(text, disk):
+	case !lacksCR(text, disk):
 		return text
 	case text == toLF(disk): // there are no unsaved changes; line endings may be mixed
 		return disk
@@ -26,9 +26,9 @@ func asOnDisk(text, disk string) string {
 	return text
 }
 
-// withoutCR reports whether the client's text of a file lacks the carriage returns of the text on
+// lacksCR reports whether the client's text of a file lacks the carriage returns of the text on
 // disk.
-func withoutCR(text, disk string) bool {
+func lacksCR(text, disk string) bool {
 	return strings.Contains(disk, crlf) && !strings.Contains(text, "\r")
 }
 
@@ -42,19 +42,19 @@ func toCRLF(s string) string { return strings.ReplaceAll(toLF(s), "\n", crlf) }
 // shows that the client interpreted the content differently. The client is responsible for text
 // that is not on the disk yet. ok is false if the client did not replace the file.
 func save(call tools.Call, p safeio.Entry, content string) (ok bool) {
-	before := onDisk(p)
+	before := readOrEmpty(p)
 	sent := content
 	if call.Unsaved != nil && strings.Contains(content, crlf) && allCRLF(content) {
-		if text, ok := call.Unsaved(p.Path()); ok && withoutCR(text, before) {
+		if text, ok := call.Unsaved(p.Path()); ok && lacksCR(text, before) {
 			sent = toLF(content)
 		}
 	}
 	if !call.Save(p.Path(), sent) {
 		return false
 	}
-	const tries = 2 // the line endings, and the last one of the file
+	const tries = 2 // to correct the line endings, and then the end of the file
 	for range tries {
-		now := onDisk(p)
+		now := readOrEmpty(p)
 		if now == content || now == before {
 			break
 		}
@@ -68,20 +68,20 @@ func save(call tools.Call, p safeio.Entry, content string) (ok bool) {
 }
 
 // nextText returns the text to send to the client in the next try. In the last try, the client got the
-// text sent and wrote onDisk to the disk, but should have written content. ok is false if there is no
-// text to try.
-func nextText(sent, content, onDisk string) (next string, ok bool) {
+// text sent, but wrote the text written to the disk instead of content. ok is false if there is no text
+// to try.
+func nextText(sent, content, written string) (next string, ok bool) {
 	switch {
-	case sent != content && onDisk == sent: // the client writes text literally after all
+	case sent != content && written == sent: // the client writes text literally after all
 		return content, true
-	case strings.HasSuffix(sent, "\n") && (onDisk == content+"\n" || onDisk == content+crlf):
+	case strings.HasSuffix(sent, "\n") && (written == content+"\n" || written == content+crlf):
 		return strings.TrimSuffix(strings.TrimSuffix(sent, "\n"), "\r"), true
 	}
 	return "", false
 }
 
-// onDisk returns a file's content; empty if it cannot be read.
-func onDisk(p safeio.Entry) string {
+// readOrEmpty returns a file's content; empty if it cannot be read.
+func readOrEmpty(p safeio.Entry) string {
 	data, err := p.Read(maxFile)
 	if err != nil {
 		return ""

@@ -30,16 +30,16 @@ func editFile(c *changes) tools.Tool {
 			if err != nil {
 				return planWithoutDetails(call, plan, err)
 			}
-			plan.Details = change(path, before, after)
+			plan.Details = diffDetails(path, before, after)
 			return plan, nil
 		},
 		Run: func(ctx context.Context, call tools.Call, a editFileArgs, _ tools.Sink) (tools.Result, error) {
 			path := workspace.Abs(call.Roots, a.Path)
-			made, err := c.change(ctx, call, path, func() (before, after string, err error) { return applyEdit(call, path, a) })
+			update, err := c.change(ctx, call, path, func() (before, after string, err error) { return applyEdit(call, path, a) })
 			if err != nil {
 				return tools.Result{}, err
 			}
-			return tools.Result{Outputs: []string{"Edited " + path + made.note}, Details: change(path, made.before, made.after)}, nil
+			return tools.Result{Outputs: []string{"Edited " + path + update.note}, Details: diffDetails(path, update.before, update.after)}, nil
 		},
 	}.Build()
 }

@@ -87,7 +87,7 @@ func readRegular(call tools.Call, n int, path string) ([]byte, error) {
 	data, err := p.Read(maxFile)
 	if err == nil && call.Unsaved != nil && !workspace.IsBinary(data) {
 		if text, ok := call.Unsaved(p.Path()); ok && len(text) <= maxFile {
-			return []byte(asOnDisk(text, string(data))), nil
+			return []byte(withDiskLineEndings(text, string(data))), nil
 		}
 	}
 	return data, err
@@ -96,17 +96,17 @@ func readRegular(call tools.Call, n int, path string) ([]byte, error) {
 // announce notifies the call's log of a change that is about to be made. If the log fails, the
 // change is still made, and note tells the model that it cannot be undone. An error means that the
 // change must not be made.
-func announce(ctx context.Context, call tools.Call, tell func(tools.FileLog) error) (note string, err error) {
+func announce(ctx context.Context, call tools.Call, notify func(tools.FileLog) error) (note string, err error) {
 	if call.Files != nil {
-		if err := tell(call.Files); err != nil {
+		if err := notify(call.Files); err != nil {
 			note = fmt.Sprintf("\n[This change cannot be undone: %v]", err)
 		}
 	}
 	return note, ctx.Err()
 }
 
-// change describes the change of a file from before to after.
-func change(path, before, after string) *event.Details {
+// diffDetails describes the change of a file from before to after.
+func diffDetails(path, before, after string) *event.Details {
 	const context = 3
 	unified, err := udiff.ToUnified("a", "b", before, udiff.Lines(before, after), context)
 	if err != nil {

@@ -59,7 +59,7 @@ func moveFile(c *changes) tools.Tool {
 			if _, err := os.Lstat(dst); err == nil {
 				return tools.Result{}, fmt.Errorf("%s already exists", dst)
 			}
-			src, dst = noLinks(src), noLinks(dst)
+			src, dst = resolveDir(src), resolveDir(dst)
 			note, err := announce(ctx, call, func(l tools.FileLog) error { return l.Moving(ctx, src, dst) })
 			if err != nil {
 				return tools.Result{}, err
@@ -72,8 +72,8 @@ func moveFile(c *changes) tools.Tool {
 	}.Build()
 }
 
-// noLinks resolves the symlinks in the directory of a path; the file itself may be a symlink.
-func noLinks(path string) string {
+// resolveDir resolves the symlinks in the directory of a path; the file itself may be a symlink.
+func resolveDir(path string) string {
 	return filepath.Join(workspace.Resolve(filepath.Dir(path)), filepath.Base(path))
 }
 

@@ -36,17 +36,17 @@ func multiEdit(c *changes) tools.Tool {
 			if err != nil {
 				return planWithoutDetails(call, plan, err)
 			}
-			plan.Details = change(path, before, after)
+			plan.Details = diffDetails(path, before, after)
 			return plan, nil
 		},
 		Run: func(ctx context.Context, call tools.Call, a multiEditArgs, _ tools.Sink) (tools.Result, error) {
 			path := workspace.Abs(call.Roots, a.Path)
-			made, err := c.change(ctx, call, path, func() (before, after string, err error) { return applyEdits(call, path, a.Edits) })
+			update, err := c.change(ctx, call, path, func() (before, after string, err error) { return applyEdits(call, path, a.Edits) })
 			if err != nil {
 				return tools.Result{}, err
 			}
 			return tools.Result{
-				Outputs: []string{fmt.Sprintf("Made %d edits of %s%s", len(a.Edits), path, made.note)}, Details: change(path, made.before, made.after),
+				Outputs: []string{fmt.Sprintf("Made %d edits of %s%s", len(a.Edits), path, update.note)}, Details: diffDetails(path, update.before, update.after),
 			}, nil
 		},
 	}.Build()

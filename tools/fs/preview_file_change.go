@@ -19,7 +19,7 @@ func previewFileChange() tools.Tool {
 	preview := func(call tools.Call, a editFileArgs) (path string, d *event.Details, err error) {
 		path = workspace.Abs(call.Roots, a.Path)
 		before, after := "", a.New
-		_, existed, err := current(call, path)
+		_, existed, err := currentText(call, path)
 		switch {
 		case err != nil:
 			return path, nil, err
@@ -30,7 +30,7 @@ func previewFileChange() tools.Tool {
 				return path, nil, err
 			}
 		}
-		return path, change(path, before, after), nil
+		return path, diffDetails(path, before, after), nil
 	}
 	return tools.Definition[editFileArgs]{
 		ReadOnly: true, Name: "preview_file_change", Description: previewFileChangeDoc, Preparing: "Previewing change",

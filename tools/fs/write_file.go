@@ -27,7 +27,7 @@ func writeFile(c *changes) tools.Tool {
 		Plan: func(_ context.Context, call tools.Call, a writeFileArgs) (tools.Plan, error) {
 			path := workspace.Abs(call.Roots, a.Path)
 			plan := tools.Plan{Summary: "Writing " + filepath.Base(path), Paths: []string{path}}
-			before, existed, err := current(call, path)
+			before, existed, err := currentText(call, path)
 			if err != nil {
 				return planWithoutDetails(call, plan, err)
 			}
@@ -35,26 +35,26 @@ func writeFile(c *changes) tools.Tool {
 			if existed {
 				verb = "Replacing "
 			}
-			plan.Summary, plan.Details = verb+filepath.Base(path), change(path, before, a.Content)
+			plan.Summary, plan.Details = verb+filepath.Base(path), diffDetails(path, before, a.Content)
 			return plan, nil
 		},
 		Run: func(ctx context.Context, call tools.Call, a writeFileArgs, _ tools.Sink) (tools.Result, error) {
 			path := workspace.Abs(call.Roots, a.Path)
-			made, err := c.change(ctx, call, path, func() (before, after string, err error) {
-				before, _, err = current(call, path)
+			update, err := c.change(ctx, call, path, func() (before, after string, err error) {
+				before, _, err = currentText(call, path)
 				return before, a.Content, err
 			})
 			if err != nil {
 				return tools.Result{}, err
 			}
-			return tools.Result{Outputs: []string{"Wrote " + path + made.note}, Details: change(path, made.before, made.after)}, nil
+			return tools.Result{Outputs: []string{"Wrote " + path + update.note}, Details: diffDetails(path, update.before, update.after)}, nil
 		},
 	}.Build()
 }
 
-// current returns the text that a write would replace. A binary or huge file counts as empty, since
+// currentText returns the text that a write would replace. A binary or huge file counts as empty, since
 // its diff would be useless.
-func current(call tools.Call, path string) (text string, existed bool, err error) {
+func currentText(call tools.Call, path string) (text string, existed bool, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", false, nil

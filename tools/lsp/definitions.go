@@ -18,13 +18,13 @@ import (
 
 // definition is a server that may be started, from the table or from the configuration.
 type definition struct {
-	name      string
-	named     bool // the configuration names it
-	programs  []program
-	files     map[string]string // see language
-	markers   []string
-	outermost bool // see language
-	env       map[string]string
+	name       string
+	configured bool // the configuration names it
+	programs   []program
+	files      map[string]string // see language
+	markers    []string
+	outermost  bool // see language
+	env        map[string]string
 }
 
 // definitions merges the table and the configuration, whose servers come first. problems are by the
@@ -34,7 +34,7 @@ func definitions(servers map[string]config.LSPServer) (defs []definition, proble
 	known := languages()
 	for name, o := range servers {
 		if o.Disabled {
-			known = without(known, name)
+			known = removeServer(known, name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
@@ -42,7 +42,7 @@ func definitions(servers map[string]config.LSPServer) (defs []definition, proble
 		if o.Disabled {
 			continue
 		}
-		d := definition{name: name, named: true, env: o.Env}
+		d := definition{name: name, configured: true, env: o.Env}
 		if i := slices.IndexFunc(known, func(l language) bool { return l.hasName(name) || len(l.programsNamed(name)) > 0 }); i >= 0 {
 			l := known[i]
 			d.files, d.markers, d.outermost, d.programs = l.files, l.markers, l.outermost, l.programs
@@ -77,8 +77,8 @@ func (l language) programsNamed(name string) (out []program) {
 	return out
 }
 
-// without removes a language, or the programs that a name refers to.
-func without(known []language, name string) (out []language) {
+// removeServer removes a language, or the programs that a name refers to.
+func removeServer(known []language, name string) (out []language) {
 	for _, l := range known {
 		if l.hasName(name) { // checked first, since a program may have the name of the language
 			continue
@@ -116,7 +116,7 @@ func (d *definition) configure(o config.LSPServer) (problem string) {
 		}
 	}
 	if len(o.Extensions)+len(o.Filetypes) > 0 {
-		d.files = filesOf(o)
+		d.files = configuredFiles(o)
 	}
 	if len(o.RootMarkers) > 0 {
 		d.markers = o.RootMarkers
@@ -130,8 +130,8 @@ func (d *definition) configure(o config.LSPServer) (problem string) {
 	return ""
 }
 
-// filesOf returns the files of a server in the configuration.
-func filesOf(o config.LSPServer) map[string]string {
+// configuredFiles returns the files of a server in the configuration.
+func configuredFiles(o config.LSPServer) map[string]string {
 	languageOf := map[string]string{}
 	for _, l := range languages() {
 		maps.Copy(languageOf, l.files)
@@ -215,8 +215,8 @@ func (n npmPackage) includes(path string) bool {
 	return false
 }
 
-// serverOf returns the installed server for a file of the workspace.
-func (v *View) serverOf(path string) (installedServer, bool) {
+// installedFor returns the installed server for a file of the workspace.
+func (v *View) installedFor(path string) (installedServer, bool) {
 	if !v.workspace.Contains(path) {
 		return installedServer{}, false
 	}
@@ -238,7 +238,7 @@ func (v *View) Any() bool {
 
 // Serves reports whether a server is installed for a file of the workspace.
 func (v *View) Serves(path string) bool {
-	_, ok := v.serverOf(path)
+	_, ok := v.installedFor(path)
 	return ok
 }
 

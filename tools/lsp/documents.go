@@ -20,14 +20,14 @@ const maxWatched = 2000
 
 // document describes a file that the server has open, and the text that the server was last sent.
 type document struct {
-	uri     string
-	version int               // counts the texts that the server was sent
-	sum     [sha256.Size]byte // of the text; zero if sending it failed
-	size    int64
-	mod     time.Time
-	checked int // the latest version that the server has reported about
-	used    uint64
-	before  []tools.Diagnostic // the diagnostics of the previous version
+	uri            string
+	version        int               // counts the texts that the server was sent
+	sum            [sha256.Size]byte // of the text; zero if sending it failed
+	size           int64
+	modTime        time.Time
+	checkedVersion int // the latest version that the server has reported about
+	lastUse        uint64
+	previousReport []tools.Diagnostic // the diagnostics of the previous version
 }
 
 // lock locks docsLock: until unlock, only the caller notifies the server about documents. It fails if
@@ -57,7 +57,7 @@ func (s *server) refresh(ctx context.Context) error {
 	dirs := []string{s.root}
 	for path, d := range s.docs {
 		dirs = append(dirs, filepath.Dir(path))
-		if info, err := os.Stat(path); err != nil || info.Size() != d.size || !info.ModTime().Equal(d.mod) {
+		if info, err := os.Stat(path); err != nil || info.Size() != d.size || !info.ModTime().Equal(d.modTime) {
 			changed = append(changed, path)
 		}
 	}
@@ -134,17 +134,17 @@ func (s *server) open(ctx context.Context, path string) (version int, err error)
 	sum := sha256.Sum256(data)
 	s.mu.Lock()
 	d := s.docs[path]
-	fresh, changed := d == nil, d != nil && d.sum != sum
-	if fresh {
+	isNew, changed := d == nil, d != nil && d.sum != sum
+	if isNew {
 		d = &document{uri: s.uri(path)}
 		s.docs[path] = d
 	}
-	if fresh || changed {
+	if isNew || changed {
 		d.version++
-		d.before = s.reports.pushed[path]
+		d.previousReport = s.reports.pushed[path]
 	}
 	s.reports.uses++
-	d.sum, d.size, d.mod, d.used = sum, info.Size(), info.ModTime(), s.reports.uses
+	d.sum, d.size, d.modTime, d.lastUse = sum, info.Size(), info.ModTime(), s.reports.uses
 	version = d.version
 	s.mu.Unlock()
 	defer func() {
@@ -154,12 +154,12 @@ func (s *server) open(ctx context.Context, path string) (version int, err error)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		d.sum = [sha256.Size]byte{} // the next call sends the text again
-		if fresh {                  // the server has not opened the document
+		if isNew {                  // the server has not opened the document
 			delete(s.docs, path)
 		}
 	}()
 	switch {
-	case fresh:
+	case isNew:
 		if dir := filepath.Dir(path); s.folders[dir] == nil {
 			s.changesIn(dir) // remembers the files, so that the next call returns the changes since
 		}
@@ -169,7 +169,7 @@ func (s *server) open(ctx context.Context, path string) (version int, err error)
 		err = s.conn.Notify(ctx, "textDocument/didOpen", didOpen{documentItem{d.uri, s.installed.files[filepath.Ext(path)], version, string(data)}})
 	case changed:
 		err = s.conn.Notify(ctx, "textDocument/didChange", didChange{versionedDocument{d.uri, version}, []contentChange{{string(data)}}})
-		if wanted, text := s.offers.saves(); wanted && err == nil {
+		if wanted, text := s.capabilities.wantsSaves(); wanted && err == nil {
 			saved := didSave{TextDocument: textDocument{d.uri}}
 			if text {
 				saved.Text = string(data)
@@ -190,7 +190,7 @@ func (s *server) close(ctx context.Context, path string) error {
 	if d == nil {
 		return nil
 	}
-	return s.conn.Notify(ctx, "textDocument/didClose", aboutDocument{textDocument{d.uri}})
+	return s.conn.Notify(ctx, "textDocument/didClose", documentParams{textDocument{d.uri}})
 }
 
 // closeOldest closes the least recently used document if too many are open. Its diagnostics are
@@ -201,9 +201,9 @@ func (s *server) closeOldest(ctx context.Context) error {
 		s.mu.Unlock()
 		return nil
 	}
-	oldest := slices.MinFunc(slices.Collect(maps.Keys(s.docs)), func(a, b string) int { return cmp.Compare(s.docs[a].used, s.docs[b].used) })
+	oldest := slices.MinFunc(slices.Collect(maps.Keys(s.docs)), func(a, b string) int { return cmp.Compare(s.docs[a].lastUse, s.docs[b].lastUse) })
 	d := s.docs[oldest]
 	delete(s.docs, oldest)
 	s.mu.Unlock()
-	return s.conn.Notify(ctx, "textDocument/didClose", aboutDocument{textDocument{d.uri}})
+	return s.conn.Notify(ctx, "textDocument/didClose", documentParams{textDocument{d.uri}})
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// serverFor returns the ready server of a file.
-func (r *rig) serverFor(name string) *server {
+// readyServer returns the ready server of a file.
+func (r *rig) readyServer(name string) *server {
 	r.Helper()
-	s, err := r.use().serverFor(filepath.Join(r.dir, name))
+	s, err := r.use().runningFor(filepath.Join(r.dir, name))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestIdleServersAreStopped(t *testing.T) {
 	r := newRig(t, "", map[string]string{"a.toy": "DEF a\n"})
 	r.servers.checkInterval = 10 * time.Millisecond
 	r.want(r.write("a.toy", "ERR x\n"), "a.toy:1:5: error: x [toy 7]")
-	s := r.serverFor("a.toy")
+	s := r.readyServer("a.toy")
 	time.Sleep(10 * r.servers.checkInterval)
 	if s.endError() != nil {
 		t.Fatalf("it was stopped while in use: %v", s.endError())
@@ -74,7 +74,7 @@ func TestServersThatUseTooMuchMemory(t *testing.T) {
 	}
 	r := newRig(t, "", map[string]string{"a.toy": "DEF a\n"})
 	r.servers.maxMemory, r.servers.checkInterval = 1<<20, 10*time.Millisecond
-	s, err := r.use().serverFor(filepath.Join(r.dir, "a.toy"))
+	s, err := r.use().runningFor(filepath.Join(r.dir, "a.toy"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,9 +100,9 @@ func TestRunningServersAreLimited(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i == maxRunning {
-			r.serverFor("p0/a.toy")
+			r.readyServer("p0/a.toy")
 		}
-		all = append(all, r.serverFor(fmt.Sprintf("p%d/a.toy", i)))
+		all = append(all, r.readyServer(fmt.Sprintf("p%d/a.toy", i)))
 	}
 	r.awaitEnd(all[1])
 	if ended := slices.IndexFunc(all, func(s *server) bool { return s != all[1] && s.endError() != nil }); ended >= 0 {
@@ -122,7 +122,7 @@ func TestOtherFilesAreNotCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := r.serverFor("z.toy")
+	s := r.readyServer("z.toy")
 	if err := s.lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}

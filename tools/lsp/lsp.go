@@ -89,7 +89,7 @@ type Settings struct {
 	StartWait time.Duration // how long to wait for a server to start
 }
 
-// View is Servers with settings. It is immutable.
+// View combines Servers with settings. It is immutable.
 type View struct {
 	*Servers
 	settings  Settings
@@ -110,7 +110,7 @@ func (s *Servers) With(o Settings) *View {
 func (v *View) Problems() map[string]string {
 	_, problems := definitions(v.settings.Config.Servers)
 	for _, d := range v.defs {
-		if !d.named {
+		if !d.configured {
 			continue
 		}
 		if _, ok := v.installed(d); !ok {
@@ -129,11 +129,12 @@ type Check struct {
 	Name, Program string
 	Named         bool     // by the configuration
 	Extensions    []string // of the files that it is for
-	// Start starts the server and stops it again, unless it was running. It returns why it cannot run.
+	// Start starts the server, and stops it again unless it was already running. It returns why the server
+	// cannot run.
 	Start func(ctx context.Context) error
 }
 
-// maxWalked is how many entries of the workspace are looked at for languages.
+// maxWalked limits the entries of the workspace that Extensions visits.
 const maxWalked = 100_000
 
 // Extensions returns the extensions of the files of the workspace.
@@ -160,7 +161,7 @@ func (v *View) Checks() (out []Check) {
 		if !ok {
 			continue
 		}
-		out = append(out, Check{d.name, f.path, d.named, slices.Sorted(maps.Keys(d.files)), func(ctx context.Context) error {
+		out = append(out, Check{d.name, f.path, d.configured, slices.Sorted(maps.Keys(d.files)), func(ctx context.Context) error {
 			if len(v.settings.Roots) == 0 {
 				return errors.New("there is no workspace folder to start it in")
 			}

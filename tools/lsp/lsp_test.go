@@ -187,7 +187,7 @@ func TestPauses(t *testing.T) {
 	path := filepath.Join(r.dir, "a.toy")
 	for i, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		view := r.use()
-		s, err := view.serverFor(path)
+		s, err := view.runningFor(path)
 		if err != nil {
 			t.Fatalf("start %d: %v", i, err)
 		}
@@ -196,7 +196,7 @@ func TestPauses(t *testing.T) {
 		}
 		r.servers.work.Wait()
 		now = now.Add(pause - time.Millisecond)
-		if _, err := view.serverFor(path); err == nil || !strings.Contains(err.Error(), "cannot start") {
+		if _, err := view.runningFor(path); err == nil || !strings.Contains(err.Error(), "cannot start") {
 			t.Fatalf("it was started before its pause of %s was over: %v", pause, err)
 		}
 		now = now.Add(time.Millisecond)
@@ -210,7 +210,7 @@ func TestServersEnd(t *testing.T) {
 	denied := errors.New("not trusted")
 	r.settings.Bind = func(bool) (sandbox.Policy, []string, error) { return sandbox.Policy{}, nil, denied }
 	view := r.use()
-	if _, err := view.serverFor(filepath.Join(r.dir, "a.toy")); !errors.Is(err, denied) {
+	if _, err := view.runningFor(filepath.Join(r.dir, "a.toy")); !errors.Is(err, denied) {
 		t.Errorf("%v", err)
 	}
 	r.servers.work.Wait() // the server that ran was ended
@@ -365,7 +365,7 @@ func TestCompilersThatAreServers(t *testing.T) {
 			c.build(t, r.dir+"/node_modules", path)
 			r.servers.opts.Getenv = func(string) string { return path }
 			r.settings.Config = config.LSP{}
-			f, _ := r.use().serverOf(filepath.Join(r.dir, "a.ts"))
+			f, _ := r.use().installedFor(filepath.Join(r.dir, "a.ts"))
 			if got := strings.NewReplacer(r.dir, "workspace", path, "path").Replace(f.path); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
@@ -380,7 +380,7 @@ func TestFailuresAreToldOnce(t *testing.T) {
 	now, reported := time.Now(), 0
 	r.servers.opts.Now, r.servers.opts.Failed = func() time.Time { return now }, func() { reported++ }
 	for range 3 {
-		if _, err := r.use().serverFor(filepath.Join(r.dir, "a.toy")); err != nil {
+		if _, err := r.use().runningFor(filepath.Join(r.dir, "a.toy")); err != nil {
 			t.Fatal(err)
 		}
 		r.servers.work.Wait()

@@ -9,31 +9,31 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// maxPlaces limits the locations of one answer.
-const maxPlaces = 1000
+// maxLocations limits the locations of one answer.
+const maxLocations = 1000
 
 // Definition returns where the symbol at a position is defined.
 func (v *View) Definition(ctx context.Context, at tools.Position) ([]tools.Position, error) {
-	return v.places(ctx, at, "textDocument/definition", nil)
+	return v.locations(ctx, at, "textDocument/definition", nil)
 }
 
 // References returns where the symbol at a position is used.
 func (v *View) References(ctx context.Context, at tools.Position, declaration bool) ([]tools.Position, error) {
-	return v.places(ctx, at, "textDocument/references", &referencesContext{declaration})
+	return v.locations(ctx, at, "textDocument/references", &referencesContext{declaration})
 }
 
-func (v *View) places(ctx context.Context, at tools.Position, method string, about *referencesContext) ([]tools.Position, error) {
+func (v *View) locations(ctx context.Context, at tools.Position, method string, about *referencesContext) ([]tools.Position, error) {
 	s, uri, err := v.openFile(ctx, at.Path)
 	if err != nil {
 		return nil, err
 	}
-	var found places
-	params := aboutPosition{textDocument{uri}, wirePosition{at.Line - 1, at.Character - 1}, about}
+	var found locations
+	params := positionParams{textDocument{uri}, wirePosition{at.Line - 1, at.Character - 1}, about}
 	if err := s.call(ctx, method, params, &found); err != nil {
 		return nil, err
 	}
 	var out []tools.Position
-	for _, p := range found[:min(len(found), maxPlaces)] {
+	for _, p := range found[:min(len(found), maxLocations)] {
 		out = append(out, s.position(p))
 	}
 	slices.SortFunc(out, tools.Position.Compare)
@@ -42,7 +42,7 @@ func (v *View) places(ctx context.Context, at tools.Position, method string, abo
 
 // openFile returns the server of a file, after sending it the file's text on the disk.
 func (v *View) openFile(ctx context.Context, path string) (s *server, uri string, err error) {
-	if s, err = v.serverFor(path); err != nil {
+	if s, err = v.runningFor(path); err != nil {
 		return nil, "", err
 	}
 	if err = s.awaitReady(ctx); err != nil {
@@ -74,7 +74,7 @@ func (s *server) call(ctx context.Context, method string, params, result any) er
 	return nil
 }
 
-func (s *server) position(p place) tools.Position {
+func (s *server) position(p location) tools.Position {
 	uri, start := p.URI, p.Range.Start
 	if p.TargetURI != "" {
 		uri, start = p.TargetURI, p.TargetSelectionRange.Start

@@ -83,7 +83,7 @@ func TestRealServers(t *testing.T) {
 			r.settings.Config = config.LSP{}
 			r.settings.Wait, r.settings.StartWait = 3*time.Second, 2*time.Minute
 			name, _, _ := c.edited(0)
-			if f, _ := r.use().serverOf(filepath.Join(r.dir, name)); f.program.name != c.program {
+			if f, _ := r.use().installedFor(filepath.Join(r.dir, name)); f.program.name != c.program {
 				t.Skipf("NOT TESTED: %s is not installed; get it with: %s", c.program, c.get)
 			}
 			for name, text := range c.files { // the server becomes warm

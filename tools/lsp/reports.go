@@ -31,8 +31,8 @@ type reports struct {
 	pushed, pulled map[string][]tools.Diagnostic
 	count          int           // total number in pushed and pulled
 	uses           uint64        // counter for the last use of documents
-	latest         chan struct{} // closed with the next report
-	at             time.Time     // time of the last report
+	nextReport     chan struct{} // closed with the next report
+	lastReport     time.Time     // time of the last report
 	versioned      bool          // the last report about a document had a version
 	repeated       bool          // that report was the same as for the previous version
 	silent         int           // consecutive waits without a report
@@ -40,7 +40,7 @@ type reports struct {
 }
 
 func newReports() reports {
-	return reports{pushed: map[string][]tools.Diagnostic{}, pulled: map[string][]tools.Diagnostic{}, latest: make(chan struct{})}
+	return reports{pushed: map[string][]tools.Diagnostic{}, pulled: map[string][]tools.Diagnostic{}, nextReport: make(chan struct{})}
 }
 
 func (r *reports) drop(path string) {
@@ -60,9 +60,9 @@ func (r *reports) put(in map[string][]tools.Diagnostic, path string, list []tool
 
 // notifyArrival wakes the waiters for reports.
 func (r *reports) notifyArrival(now time.Time) {
-	r.at = now
-	close(r.latest)
-	r.latest = make(chan struct{})
+	r.lastReport = now
+	close(r.nextReport)
+	r.nextReport = make(chan struct{})
 }
 
 // pause returns how long the server must be silent.
@@ -93,8 +93,8 @@ func (s *server) handleReport(p publishDiagnostics) {
 		if p.Version != nil && *p.Version < d.version {
 			return
 		}
-		d.checked, s.reports.silent = d.version, 0
-		s.reports.versioned, s.reports.repeated = p.Version != nil, slices.Equal(d.before, list)
+		d.checkedVersion, s.reports.silent = d.version, 0
+		s.reports.versioned, s.reports.repeated = p.Version != nil, slices.Equal(d.previousReport, list)
 	}
 	s.reports.put(s.reports.pushed, path, list)
 	s.reports.notifyArrival(s.manager.opts.Now())
@@ -125,7 +125,7 @@ func (v *View) Known(ctx context.Context, path string) (files map[string][]tools
 	if !v.Serves(path) {
 		return nil, false, false
 	}
-	s, err := v.serverFor(path)
+	s, err := v.runningFor(path)
 	if err != nil {
 		return nil, false, false
 	}
@@ -169,7 +169,7 @@ func (v *View) Changed(ctx context.Context, paths []string) (files map[string][]
 
 // ready returns the server of a file if it accepts requests now.
 func (v *View) ready(path string) *server {
-	s, err := v.serverFor(path)
+	s, err := v.runningFor(path)
 	if err != nil {
 		return nil
 	}
@@ -201,7 +201,7 @@ func (s *server) check(ctx context.Context, limit time.Duration, paths []string)
 		}
 	}
 	s.unlock()
-	if s.offers.pulls() {
+	if s.capabilities.pulls() {
 		for path, version := range versions {
 			go s.pull(ctx, path, version)
 		}
@@ -218,12 +218,12 @@ func (s *server) check(ctx context.Context, limit time.Duration, paths []string)
 // dependents returns the most recently used documents that an edit of others may break, with their
 // versions.
 func (s *server) dependents(edited map[string]int) map[string]int {
-	if !s.offers.pullsDependents() {
+	if !s.capabilities.pullsDependents() {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	paths := slices.SortedFunc(maps.Keys(s.docs), func(a, b string) int { return cmp.Compare(s.docs[b].used, s.docs[a].used) })
+	paths := slices.SortedFunc(maps.Keys(s.docs), func(a, b string) int { return cmp.Compare(s.docs[b].lastUse, s.docs[a].lastUse) })
 	out := map[string]int{}
 	for _, path := range paths {
 		if _, own := edited[path]; !own && len(out) < maxDependents {
@@ -241,9 +241,9 @@ func (s *server) await(ctx context.Context, versions map[string]int) bool {
 		done := true
 		for path, version := range versions {
 			d := s.docs[path]
-			done = done && (d == nil || d.checked >= version)
+			done = done && (d == nil || d.checkedVersion >= version)
 		}
-		left := s.reports.pause(s.offers.pulls()) - s.manager.opts.Now().Sub(s.reports.at)
+		left := s.reports.pause(s.capabilities.pulls()) - s.manager.opts.Now().Sub(s.reports.lastReport)
 		if done && left <= 0 {
 			s.reports.warm = true
 			s.mu.Unlock()
@@ -255,7 +255,7 @@ func (s *server) await(ctx context.Context, versions map[string]int) bool {
 				left = 0
 			}
 		}
-		latest := s.reports.latest
+		latest := s.reports.nextReport
 		s.mu.Unlock()
 		timer := time.NewTimer(left)
 		select {
@@ -283,7 +283,7 @@ func (s *server) await(ctx context.Context, versions map[string]int) bool {
 // pull requests the diagnostics of a document.
 func (s *server) pull(ctx context.Context, path string, version int) {
 	var res pulledDiagnostics
-	if err := s.conn.Call(ctx, "textDocument/diagnostic", aboutDocument{textDocument{s.uri(path)}}, &res); err != nil {
+	if err := s.conn.Call(ctx, "textDocument/diagnostic", documentParams{textDocument{s.uri(path)}}, &res); err != nil {
 		return
 	}
 	list := s.diagnostics(path, res.Items)
@@ -293,7 +293,7 @@ func (s *server) pull(ctx context.Context, path string, version int) {
 	if d == nil || d.version != version {
 		return
 	}
-	d.checked, s.reports.silent = version, 0
+	d.checkedVersion, s.reports.silent = version, 0
 	if res.Kind != "unchanged" {
 		s.reports.put(s.reports.pulled, path, list)
 	}

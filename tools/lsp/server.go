@@ -36,7 +36,7 @@ type server struct {
 	ended         chan struct{}
 	stopRequested chan struct{}    // closed to stop the server
 	conn          *jsonrpc.Conn    // set before ready is closed, unless it could not start
-	offers        initializeResult // set before ready is closed, unless it could not start
+	capabilities  initializeResult // set before ready is closed, unless it could not start
 	stderr        lineproc.Tail
 
 	docsLock chan struct{}                   // a mutex (lock, unlock), held while notifications about documents are sent
@@ -160,7 +160,7 @@ func (s *server) converse(child proc.Child) error {
 		}
 	}()
 	s.changesIn(s.root) // remembers the files, so that the next call returns the changes since
-	err := s.conn.Call(ctx, "initialize", s.initializeParams(), &s.offers)
+	err := s.conn.Call(ctx, "initialize", s.initializeParams(), &s.capabilities)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("it did not start within %s", startTime)

@@ -66,10 +66,10 @@ func (s *Servers) Close() {
 
 var errClosed = errors.New("eca is shutting down")
 
-// serverFor returns the server for a file, starting it if necessary. The server may not be ready yet. The
+// runningFor returns the server for a file, starting it if necessary. The server may not be ready yet. The
 // error is ErrNone if no server is installed for such files.
-func (v *View) serverFor(path string) (*server, error) {
-	f, ok := v.serverOf(path)
+func (v *View) runningFor(path string) (*server, error) {
+	f, ok := v.installedFor(path)
 	if !ok {
 		return nil, ErrNone
 	}
@@ -81,7 +81,7 @@ var ErrNone = errors.New("no language server is installed for this file")
 
 // start returns the server for a project, starting it if necessary.
 func (v *View) start(f installedServer, project string) (*server, error) {
-	policy, environ, err := v.settings.Bind(f.named)
+	policy, environ, err := v.settings.Bind(f.configured)
 	key := f.key(project)
 	if err != nil {
 		v.mu.Lock()

@@ -75,7 +75,7 @@ func (v *View) symbols(ctx context.Context, call tools.Call, a symbolsArgs) ([]s
 		return nil, err
 	}
 	var found []wireSymbol
-	if err := s.call(ctx, "textDocument/documentSymbol", aboutDocument{textDocument{uri}}, &found); err != nil {
+	if err := s.call(ctx, "textDocument/documentSymbol", documentParams{textDocument{uri}}, &found); err != nil {
 		return nil, err
 	}
 	var out []string
@@ -103,7 +103,7 @@ func (v *View) symbols(ctx context.Context, call tools.Call, a symbolsArgs) ([]s
 // projectSymbols queries the servers of the workspace's projects: running ones, and those whose
 // markers are in a workspace folder itself.
 func (v *View) projectSymbols(ctx context.Context, query string) (out []string, err error) {
-	var asked []*server
+	var servers []*server
 	for _, d := range v.defs {
 		f, ok := v.installed(d)
 		if !ok {
@@ -115,13 +115,13 @@ func (v *View) projectSymbols(ctx context.Context, query string) (out []string, 
 				err = errors.Join(err, fmt.Errorf("%s: %w", f.program.name, startErr))
 				continue
 			}
-			asked = append(asked, s)
+			servers = append(servers, s)
 		}
 	}
-	if len(asked) == 0 && err == nil {
+	if len(servers) == 0 && err == nil {
 		return nil, errors.New("no language server is running for this workspace: give the path of a file")
 	}
-	for _, s := range asked {
+	for _, s := range servers {
 		found, askErr := s.workspaceSymbols(ctx, query)
 		err = errors.Join(err, askErr)
 		for _, one := range found {

@@ -52,11 +52,11 @@ type didSave struct {
 	Text         string       `json:"text,omitempty"`
 }
 
-type aboutDocument struct {
+type documentParams struct {
 	TextDocument textDocument `json:"textDocument"`
 }
 
-type aboutPosition struct {
+type positionParams struct {
 	TextDocument textDocument       `json:"textDocument"`
 	Position     wirePosition       `json:"position"`
 	Context      *referencesContext `json:"context,omitempty"`
@@ -89,25 +89,25 @@ type publishDiagnostics struct {
 }
 
 type wireDiagnostic struct {
-	Range    wireRange `json:"range"`
-	Severity int       `json:"severity"`
-	Code     word      `json:"code"`
-	Source   string    `json:"source"`
-	Message  string    `json:"message"`
+	Range    wireRange      `json:"range"`
+	Severity int            `json:"severity"`
+	Code     stringOrNumber `json:"code"`
+	Source   string         `json:"source"`
+	Message  string         `json:"message"`
 }
 
-// word is a string or a number.
-type word string
+// stringOrNumber is a string or a number.
+type stringOrNumber string
 
 // UnmarshalJSON implements json.Unmarshaler. Other values become empty.
-func (w *word) UnmarshalJSON(data []byte) error {
+func (w *stringOrNumber) UnmarshalJSON(data []byte) error {
 	var s string
 	var n float64
 	switch {
 	case json.Unmarshal(data, &s) == nil:
-		*w = word(s)
+		*w = stringOrNumber(s)
 	case json.Unmarshal(data, &n) == nil:
-		*w = word(strconv.FormatFloat(n, 'f', -1, 64))
+		*w = stringOrNumber(strconv.FormatFloat(n, 'f', -1, 64))
 	}
 	return nil
 }
@@ -117,26 +117,26 @@ type pulledDiagnostics struct {
 	Items []wireDiagnostic `json:"items"`
 }
 
-// place is a Location or a LocationLink.
-type place struct {
+// location is a Location or a LocationLink.
+type location struct {
 	URI                  string    `json:"uri"`
 	Range                wireRange `json:"range"`
 	TargetURI            string    `json:"targetUri"`
 	TargetSelectionRange wireRange `json:"targetSelectionRange"`
 }
 
-// places is null, a single place, or a list.
-type places []place
+// locations is null, a single place, or a list.
+type locations []location
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (p *places) UnmarshalJSON(data []byte) error {
-	var one place
+func (p *locations) UnmarshalJSON(data []byte) error {
+	var one location
 	if len(data) > 0 && data[0] == '{' {
 		err := json.Unmarshal(data, &one)
-		*p = places{one}
+		*p = locations{one}
 		return err
 	}
-	return json.Unmarshal(data, (*[]place)(p))
+	return json.Unmarshal(data, (*[]location)(p))
 }
 
 // wireSymbol is a DocumentSymbol, a SymbolInformation or a WorkspaceSymbol.
@@ -144,7 +144,7 @@ type wireSymbol struct {
 	Name           string       `json:"name"`
 	Kind           int          `json:"kind"`
 	ContainerName  string       `json:"containerName"`
-	Location       *place       `json:"location"`
+	Location       *location    `json:"location"`
 	SelectionRange wireRange    `json:"selectionRange"`
 	Children       []wireSymbol `json:"children"`
 }
@@ -157,8 +157,8 @@ type initializeResult struct {
 	} `json:"capabilities"`
 }
 
-// saves reports whether the server wants notifications of saved files, and whether with their text.
-func (i initializeResult) saves() (wanted, text bool) {
+// wantsSaves reports whether the server wants notifications of saved files, and whether with their text.
+func (i initializeResult) wantsSaves() (wanted, text bool) {
 	var sync struct {
 		Save json.RawMessage `json:"save"`
 	}

@@ -16,25 +16,25 @@ import (
 
 // forms are the texts of an argument that patterns are matched against.
 type forms struct {
-	value string   // as the model wrote it; JSON if it is not a string
-	more  []string // equivalent texts, each of which a deny or ask rule may match
-	leads string   // resolved path or address, which an allow rule must match; empty if it does not differ
+	value       string   // as the model wrote it; JSON if it is not a string
+	equivalents []string // equivalent texts, each of which a deny or ask rule may match
+	target      string   // resolved path or address, which an allow rule must match; empty if it does not differ
 }
 
 // arguments are the forms of a call's top-level arguments by name.
 type arguments map[string]*forms
 
-// all returns the texts that deny and ask rules may match.
-func (f *forms) all() []string {
+// allTexts returns the texts that deny and ask rules may match.
+func (f *forms) allTexts() []string {
 	if f == nil {
 		return nil
 	}
-	out := make([]string, 0, len(f.more)+2) //nolint:mnd // the value and where it leads
-	out = append(append(out, f.value), f.more...)
-	if f.leads != "" {
-		out = append(out, f.leads)
+	out := make([]string, 0, len(f.equivalents)+2) //nolint:mnd // the value and its target
+	out = append(append(out, f.value), f.equivalents...)
+	if f.target != "" {
+		out = append(out, f.target)
 	}
-	for _, text := range out { // a dot does not match a line break, which would let calls with one evade a rule
+	for _, text := range out { // a dot does not match a line break, so a line break could evade a rule
 		if strings.Contains(text, "\n") {
 			out = append(out, strings.ReplaceAll(text, "\n", " "))
 		}
@@ -62,14 +62,14 @@ func (j *judgment) formsOf(call tools.Call, plan tools.Plan, printed *tools.Prin
 		}
 		out[name] = f
 		if plan.Command != nil && f.value == plan.Command.Text {
-			f.more = parts(plan.Command, printed.Program)
+			f.equivalents = commandTexts(plan.Command, printed.Program)
 			continue
 		}
 		switch abs := workspace.Abs(call.Roots, f.value); {
 		case slices.Contains(plan.Paths, abs):
-			j.pathForms(f, abs, j.leads(abs), call.Roots)
+			j.pathForms(f, abs, j.resolve(abs), call.Roots)
 		case plan.Address != "" && name == "url" && f.value != plan.Address:
-			f.leads = plan.Address
+			f.target = plan.Address
 		}
 	}
 	return out
@@ -151,24 +151,24 @@ func plainString(raw json.RawMessage) (text string, ok bool) {
 // pathForms adds the other forms of a path; real is the path with its symlinks resolved.
 func (j *judgment) pathForms(f *forms, abs, real string, roots []string) {
 	if abs != f.value {
-		f.more = append(f.more, abs)
+		f.equivalents = append(f.equivalents, abs)
 	}
 	if slash := filepath.ToSlash(abs); slash != abs {
-		f.more = append(f.more, slash)
+		f.equivalents = append(f.equivalents, slash)
 	}
 	real = j.destination(real, roots)
 	for _, root := range roots {
-		f.more = append(f.more, below(root, real, "", "./")...)
+		f.equivalents = append(f.equivalents, relativeForms(root, real, "", "./")...)
 	}
-	f.more = append(f.more, below(expandHome("~"), real, "~/")...)
+	f.equivalents = append(f.equivalents, relativeForms(expandHome("~"), real, "~/")...)
 	detour := filepath.IsAbs(f.value) && filepath.Clean(f.value) != f.value || strings.Contains(f.value, "..")
 	if real != abs || detour {
-		f.leads = real
+		f.target = real
 	}
 }
 
-// below returns a path relative to a folder that contains it, after each of the prefixes.
-func below(folder, path string, prefixes ...string) (out []string) {
+// relativeForms returns a path relative to a folder that contains it, after each of the prefixes.
+func relativeForms(folder, path string, prefixes ...string) (out []string) {
 	rel, err := filepath.Rel(folder, path)
 	if err != nil || !filepath.IsLocal(rel) {
 		return nil
@@ -190,14 +190,14 @@ func (j *judgment) destination(real string, roots []string) string {
 	return real
 }
 
-// outside returns the message that a path is outside the workspace, with its target if it has
+// outsideMessage returns the message that a path is outside the workspace, with its target if it has
 // symlinks.
-func (j *judgment) outside(name, path string) string {
-	return leadsOutside(name, path, j.links.Resolve(path))
+func (j *judgment) outsideMessage(name, path string) string {
+	return outsideMessageFor(name, path, j.links.Resolve(path))
 }
 
-// leadsOutside is like judgment.outside, but takes the resolved path, real.
-func leadsOutside(name, path, real string) string {
+// outsideMessageFor is like judgment.outside, but takes the resolved path, real.
+func outsideMessageFor(name, path, real string) string {
 	if real != filepath.Clean(path) {
 		name += " leads to " + real + ", which"
 	}
@@ -210,15 +210,15 @@ const (
 	maxWords        = 100 // words of a command that are checked
 )
 
-// destinations describes for the user where symlinks in the arguments of a call lead, unless reason
-// contains it, and which host an address belongs to.
-func (j *judgment) destinations(call tools.Call, plan tools.Plan, reason string) string {
+// describeTargets describes for the user the targets of symlinks in the arguments of a call, unless
+// reason contains them, and the host of an address.
+func (j *judgment) describeTargets(call tools.Call, plan tools.Plan, reason string) string {
 	out, named := "", 0
 	if u, err := url.Parse(plan.Address); err == nil && u.Host != "" {
 		out = "; the host is " + u.Host + ", the address " + plan.Address
 	}
 	note := func(name, path string) {
-		leads := j.leads(path)
+		leads := j.resolve(path)
 		if leads == path {
 			return
 		}
@@ -248,17 +248,17 @@ func (j *judgment) destinations(call tools.Call, plan tools.Plan, reason string)
 		}
 		name := expandHome(word)
 		for _, dir := range dirs.possible {
-			note(name, under(dir, name))
+			note(name, joinPath(dir, name))
 		}
 	}
 	return out
 }
 
-// parts returns the texts that deny and ask rules may match for each command of a shell program: the
+// commandTexts returns the texts that deny and ask rules may match for each command of a shell program: the
 // command as written, without quotes, without leading assignments and the folder of its executable (rm
 // for /usr/bin/rm), with the values of its variables, and with the names that its globs match. printed is
 // the shell program with expanded globs.
-func parts(c *tools.Command, printed cmdline.Program) []string {
+func commandTexts(c *tools.Command, printed cmdline.Program) []string {
 	var out []string
 	add := func(text string) {
 		if text != "" && text != c.Text && !slices.Contains(out, text) {

@@ -22,10 +22,10 @@ import (
 // answers. git runs in the read-only sandbox, with a time limit, while no lock is held. The keys of the
 // cache are the bytes that were read from files, so that an answer is valid while these are the same.
 type gitAnswers struct {
-	children *proc.Pool
-	inside   func(path string) bool
-	getenv   func(string) string // nil: git runs with our PATH and environment
-	timeout  time.Duration
+	children    *proc.Pool
+	inWorkspace func(path string) bool
+	getenv      func(string) string // nil: git runs with our PATH and environment
+	timeout     time.Duration
 
 	mu           sync.Mutex
 	settings     map[digest]settingsAnswer   // by text of the configuration
@@ -42,7 +42,7 @@ type digest = [sha256.Size]byte
 
 func newGitAnswers(o Options) *gitAnswers {
 	return &gitAnswers{
-		children: o.Children, inside: func(path string) bool { return o.Contains(workspace.Resolve(path)) }, getenv: o.Getenv, timeout: gitTimeout,
+		children: o.Children, inWorkspace: func(path string) bool { return o.Contains(workspace.Resolve(path)) }, getenv: o.Getenv, timeout: gitTimeout,
 		settings: map[digest]settingsAnswer{}, repositories: map[digest]repositoryAnswer{},
 	}
 }
@@ -55,8 +55,8 @@ type settingsAnswer struct {
 	err  error
 }
 
-// read parses a configuration.
-func (g *gitAnswers) read(text []byte) ([]setting, error) {
+// parseConfig parses a configuration.
+func (g *gitAnswers) parseConfig(text []byte) ([]setting, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, nil
 	}
@@ -68,7 +68,7 @@ func (g *gitAnswers) read(text []byte) ([]setting, error) {
 		return a.list, a.err
 	}
 	out, err := g.ask(string(filepath.Separator), bytes.NewReader(text), "config", "--file", "-", "--list", "--null", "--no-includes")
-	if errors.Is(err, errGitAway) {
+	if errors.Is(err, errNoAnswer) {
 		return nil, err
 	}
 	a = settingsAnswer{parseSettings(out), err}
@@ -101,14 +101,14 @@ func parseSettings(out string) []setting {
 
 // repositoryAnswer is the repository of a folder according to git; empty if there is no repository.
 type repositoryAnswer struct {
-	repo, common, top string // top is empty in a bare repository
+	repo, common, top string // git folder, shared git folder, top of the work tree; top is empty in a bare repository
 	err               error
 }
 
-// repository asks git which repository a folder belongs to. seen is the content of all files that the
-// answer depends on.
-func (g *gitAnswers) repository(dir, seen string) repositoryAnswer {
-	key := sha256.Sum256([]byte(dir + "\x00" + seen))
+// repository asks git which repository a folder belongs to. content is the content of all files on which
+// the answer depends.
+func (g *gitAnswers) repository(dir, content string) repositoryAnswer {
+	key := sha256.Sum256([]byte(dir + "\x00" + content))
 	g.mu.Lock()
 	a, known := g.repositories[key]
 	g.mu.Unlock()
@@ -116,12 +116,12 @@ func (g *gitAnswers) repository(dir, seen string) repositoryAnswer {
 		return a
 	}
 	out, err := g.ask(dir, nil, "rev-parse", "--absolute-git-dir", "--git-common-dir", "--show-toplevel")
-	if errors.Is(err, errGitAway) {
+	if errors.Is(err, errNoAnswer) {
 		return repositoryAnswer{err: err}
 	}
 	// Outside a repository, git fails and prints nothing. In a bare repository, it prints no top.
 	if lines := strings.Split(out, "\n"); len(lines) >= 3 {
-		a = repositoryAnswer{repo: lines[0], common: under(dir, lines[1])}
+		a = repositoryAnswer{repo: lines[0], common: joinPath(dir, lines[1])}
 		if err == nil {
 			a.top = lines[2]
 		}
@@ -135,8 +135,8 @@ func (g *gitAnswers) repository(dir, seen string) repositoryAnswer {
 	return a
 }
 
-// errGitAway means that git gave no answer. It may answer another time, so this is not cached.
-var errGitAway = errors.New("git does not answer")
+// errNoAnswer means that git gave no answer. It may answer another time, so this is not cached.
+var errNoAnswer = errors.New("git does not answer")
 
 // ask runs git and returns its output. If git fails, the error is its message.
 func (g *gitAnswers) ask(dir string, stdin *bytes.Reader, args ...string) (string, error) {
@@ -161,9 +161,9 @@ func (g *gitAnswers) ask(dir string, stdin *bytes.Reader, args ...string) (strin
 	exit, err := g.children.Run(ctx, spec)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("%w: %w", errGitAway, err)
+		return "", fmt.Errorf("%w: %w", errNoAnswer, err)
 	case exit.Killed || exit.Code < 0:
-		return "", fmt.Errorf("%w within %s", errGitAway, g.timeout)
+		return "", fmt.Errorf("%w within %s", errNoAnswer, g.timeout)
 	case exit.Code != 0:
 		reason, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
 		return stdout.String(), errors.New("git says: " + reason)
@@ -181,13 +181,13 @@ func (g *gitAnswers) program() (string, error) {
 		name = "git.exe"
 	}
 	for _, dir := range filepath.SplitList(g.getenv("PATH")) {
-		if state, err := stateOf(dir); err != nil || !trusted(dir, state, g.inside) {
+		if state, err := stateOf(dir); err != nil || !trustedFolder(dir, state, g.inWorkspace) {
 			continue
 		}
 		path := filepath.Join(dir, name)
-		if state, err := stateOf(path); err == nil && state.mode.IsRegular() && !g.inside(path) && (runtime.GOOS == "windows" || executable(state, err)) {
+		if state, err := stateOf(path); err == nil && state.mode.IsRegular() && !g.inWorkspace(path) && (runtime.GOOS == "windows" || isExecutable(state, err)) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("%w: it is not in PATH, or only in the workspace", errGitAway)
+	return "", fmt.Errorf("%w: it is not in PATH, or only in the workspace", errNoAnswer)
 }

@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,9 +12,9 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// allowed returns the name of the first allow rule that covers a call. If no rule covers it, but the
+// firstAllowRule returns the name of the first allow rule that covers a call. If no rule covers it, but the
 // pattern of one matches the text of the command, nearMiss says what that pattern leaves uncovered.
-func (j *judgment) allowed(set ruleSet, spec named, plan tools.Plan, args arguments) (rule, nearMiss string) {
+func (j *judgment) firstAllowRule(set ruleSet, spec namedSpec, plan tools.Plan, args arguments, printed *tools.Printed) (rule, nearMiss string) {
 	var patterns []pattern // of all rules for the command of this call
 	for _, r := range set {
 		if !r.selects(spec) {
@@ -34,7 +35,7 @@ func (j *judgment) allowed(set ruleSet, spec named, plan tools.Plan, args argume
 				if patterns == nil {
 					patterns = set.patternsFor(spec, plan.Command, args)
 				}
-				if missing := j.uncovered(plan.Command, whole, patterns); missing != "" {
+				if missing := cmp.Or(j.uncovered(plan.Command, whole, patterns), hiddenOption(plan.Command, printed, whole, patterns)); missing != "" {
 					nearMiss = r.name + " matches the text, but " + missing
 					continue
 				}
@@ -48,10 +49,10 @@ func (j *judgment) allowed(set ruleSet, spec named, plan tools.Plan, args argume
 // matches reports whether a pattern of an allow rule matches an argument. If a path or an address
 // resolves to another one, the pattern must match the resolved form.
 func (j *judgment) matches(re expression, f *forms) bool {
-	if f.leads != "" && !fullMatch(re, f.leads) {
+	if f.target != "" && !fullMatch(re, f.target) {
 		return false
 	}
-	return f.leads != "" || fullMatch(re, f.value) || slices.ContainsFunc(f.more, func(v string) bool {
+	return f.target != "" || fullMatch(re, f.value) || slices.ContainsFunc(f.equivalents, func(v string) bool {
 		return filepath.IsAbs(v) && fullMatch(re, v)
 	})
 }
@@ -71,7 +72,7 @@ func newPattern(re expression, source string) pattern {
 }
 
 // patternsFor returns the patterns of all rules for the argument that holds the command.
-func (s ruleSet) patternsFor(spec named, c *tools.Command, args arguments) []pattern {
+func (s ruleSet) patternsFor(spec namedSpec, c *tools.Command, args arguments) []pattern {
 	var out []pattern
 	for _, r := range s {
 		if !r.selects(spec) {
@@ -92,9 +93,10 @@ func (p pattern) mentions(demands []string) bool {
 }
 
 // uncovered explains which part of a command no pattern covers; it returns an empty text if all parts
-// are covered. whole is the pattern that matches the text. Each simple command must also match a pattern, or only read in
-// the workspace. A pattern for a program does not cover constructs that change what it does, unless it
-// mentions them: options that run or write something, assignments, redirections, wrapped commands.
+// are covered. whole is the pattern that matches the text. Each simple command must also match a
+// pattern, or only read in the workspace. A pattern for a program does not cover constructs that change
+// what it does, unless it mentions them: options that run or write something, assignments,
+// redirections, wrapped commands.
 func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern) string {
 	if whole.everything {
 		return ""
@@ -137,12 +139,40 @@ func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern
 	return ""
 }
 
-// namesUnknown is the reason given when eca asks because a rule may apply to files that the command
-// reads.
-const namesUnknown = "one of your rules may apply to files that it reads, and their names are known only when it runs"
+// hiddenOption explains which option of a command no pattern names because its text does not show it:
+// the option appears when the shell expands a word, or a computed word may become one. It is empty if
+// there is no such option.
+func hiddenOption(c *tools.Command, printed *tools.Printed, whole pattern, patterns []pattern) string {
+	if whole.everything {
+		return ""
+	}
+	var shown []string
+	for _, cmd := range c.Program.Commands {
+		shown = append(shown, cmd.Demands...)
+	}
+	program := c.Program
+	if printed.Text != "" { // braces, globs and escapes are expanded
+		program = printed.Program
+	}
+	for _, cmd := range program.Commands {
+		if cmd.HiddenOption {
+			return "an argument of " + cmd.Name + " is computed, and may become an option that the pattern must name"
+		}
+		for _, option := range cmd.Demands {
+			if !slices.Contains(shown, option) && !slices.ContainsFunc(patterns, func(p pattern) bool { return p.mentions([]string{option}) && fullMatch(p.re, cmd.Text) }) {
+				return "no pattern for `" + cmd.Text + "` names " + option
+			}
+		}
+	}
+	return ""
+}
 
-// reads reports whether a command only reads, and only in the workspace. If not, why is the reason.
-func (j *judgment) reads(r rules, spec named, c *tools.Command, printed *tools.Printed) (ok bool, why string) {
+// reasonNamesUnknown is the reason given when eca asks because a rule may apply to files that the command
+// reads.
+const reasonNamesUnknown = "one of your rules may apply to files that it reads, and their names are known only when it runs"
+
+// commandOnlyReads reports whether a command only reads, and only in the workspace. If not, why is the reason.
+func (j *judgment) commandOnlyReads(r rules, spec namedSpec, c *tools.Command, printed *tools.Printed) (ok bool, why string) {
 	program := c.Program
 	if printed.Text != "" { // the canonical form, in which globs are expanded
 		program = printed.Program
@@ -150,8 +180,8 @@ func (j *judgment) reads(r rules, spec named, c *tools.Command, printed *tools.P
 	if ok, why := program.Reads(); !ok {
 		return false, why
 	}
-	if program.Data && r.restrict(spec) {
-		return false, namesUnknown
+	if program.Data && r.mayRestrict(spec) {
+		return false, reasonNamesUnknown
 	}
 	if why := j.globOutside(c); why != "" {
 		return false, why
@@ -232,9 +262,9 @@ func (l *workDirs) enter(c cmdline.Command) bool {
 		return false
 	}
 	for _, d := range slices.Clone(l.possible) {
-		to := []string{under(d, c.Paths[0].Name)}
+		to := []string{joinPath(d, c.Paths[0].Name)}
 		if c.Paths[0].Glob {
-			found, ok := expand(to[0])
+			found, ok := expandGlob(to[0])
 			if !ok {
 				return false
 			}
@@ -262,9 +292,9 @@ func (l *workDirs) add(dir string) {
 	}
 }
 
-// under returns the absolute path of a name in a folder. It keeps .., because its meaning depends on
+// joinPath returns the absolute path of a name in a folder. It keeps .., because its meaning depends on
 // symlinks, which the caller resolves.
-func under(dir, name string) string {
+func joinPath(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
@@ -283,32 +313,32 @@ func (j *judgment) pathNotIn(c cmdline.Command, l *workDirs, inside func(string)
 			if path.Top {
 				continue // judged by enter and gitReads
 			}
-			full := under(dir, path.Name)
+			full := joinPath(dir, path.Name)
 			if full == os.DevNull {
 				continue
 			}
 			if !path.Glob {
 				if !inside(full) {
-					return j.outside(path.Name, full)
+					return j.outsideMessage(path.Name, full)
 				}
 				if path.Follows && isFolder(full) {
 					return c.Name + " follows the links in the folder " + path.Name
 				}
 				continue
 			}
-			if !inside(fixed(full)) {
-				return j.outside(path.Name, fixed(full))
+			if !inside(fixedFolder(full)) {
+				return j.outsideMessage(path.Name, fixedFolder(full))
 			}
-			found, ok := expand(full)
+			found, ok := expandGlob(full)
 			if !ok {
-				return j.outside(path.Name, full)
+				return j.outsideMessage(path.Name, full)
 			}
 			for _, f := range found {
 				switch {
-				case strings.HasPrefix(f, under(dir, "-")):
+				case strings.HasPrefix(f, joinPath(dir, "-")):
 					return "the file " + f + " would be taken for an option"
 				case !inside(f):
-					return j.outside(f, f)
+					return j.outsideMessage(f, f)
 				case path.Follows && isFolder(f):
 					return c.Name + " follows the links in the folder " + f
 				}
@@ -323,9 +353,9 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// fixed returns the folder of a glob before its first wildcard. It is empty if no slash precedes the
-// wildcard, as in `--fi*=a/b`.
-func fixed(glob string) string {
+// fixedFolder returns the folder of a glob that precedes its first wildcard. It is empty if no slash
+// precedes the wildcard, as in `--fi*=a/b`.
+func fixedFolder(glob string) string {
 	if i := strings.IndexAny(glob, "*?"); i >= 0 {
 		glob = glob[:i]
 	}

@@ -12,21 +12,29 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// destroys describes the work that a command loses irreversibly; empty if it is not known to lose any. Folders
-// that programs create again do not count: temporary ones, and those that git ignores.
-func (j *judgment) destroys(roots []string, c *tools.Command) string {
+// irreversibleLoss describes the work that a command loses irreversibly; empty if no loss is known.
+// Temporary folders, and those that git ignores, do not count, because programs can create them again.
+func (j *judgment) irreversibleLoss(roots []string, c *tools.Command, printed *tools.Printed) string {
 	if c == nil {
 		return ""
 	}
-	dirs, known := j.newWorkDirs(c.Dir), true
-	for _, cmd := range c.Program.Commands {
+	why := j.programLoss(roots, c.Dir, c.Program)
+	if why == "" && c.Program.Expands && printed.Text != "" { // braces, globs and escapes are expanded
+		why = j.programLoss(roots, c.Dir, printed.Program)
+	}
+	return why
+}
+
+func (j *judgment) programLoss(roots []string, dir string, program cmdline.Program) string {
+	dirs, known := j.newWorkDirs(dir), true
+	for _, cmd := range program.Commands {
 		known = known && dirs.enter(cmd)
 		if cmd.Destroys != "" {
 			return cmd.Destroys
 		}
 		for _, dir := range dirs.possible {
 			for _, name := range cmd.Discards {
-				if _, err := os.Lstat(under(dir, expandHome(name))); err == nil && strings.Trim(name, "/") != "" {
+				if _, err := os.Lstat(joinPath(dir, expandHome(name))); err == nil && strings.Trim(name, "/") != "" {
 					return "git checkout discards uncommitted changes of " + name
 				}
 			}
@@ -45,11 +53,11 @@ func (j *judgment) expendable(roots []string, dir, name string, cmd cmdline.Comm
 	if strings.ContainsAny(name, "$`{}[") && !strings.HasPrefix(name, "$HOME/") || strings.HasPrefix(name, "~") && !strings.HasPrefix(name, "~/") {
 		return false // the name is computed
 	}
-	path := under(dir, expandHome(name))
+	path := joinPath(dir, expandHome(name))
 	found := []string{path}
 	if strings.ContainsAny(name, "*?") {
 		var ok bool
-		if found, ok = expand(path); !ok || len(found) == 0 {
+		if found, ok = expandGlob(path); !ok || len(found) == 0 {
 			return false
 		}
 	}
@@ -65,7 +73,7 @@ func (j *judgment) expendable(roots []string, dir, name string, cmd cmdline.Comm
 		case slices.ContainsFunc(roots, func(root string) bool { return safeio.Within(path, j.links.Resolve(root)) }):
 			return false
 		case j.inside(path):
-			if !ignored(path) {
+			if !ignoredByGit(path) {
 				return false
 			}
 		case path == temp || !safeio.Within(temp, path):
@@ -77,8 +85,8 @@ func (j *judgment) expendable(roots []string, dir, name string, cmd cmdline.Comm
 	return true
 }
 
-// ignored reports whether git ignores a folder or one of its parents.
-func ignored(path string) bool {
+// ignoredByGit reports whether git ignores a folder or one of its parents.
+func ignoredByGit(path string) bool {
 	for ; filepath.Dir(path) != path; path = filepath.Dir(path) {
 		if ignore.ForTree(filepath.Dir(path)).Ignored(filepath.ToSlash(path), true) {
 			return true

@@ -73,5 +73,5 @@ func TestOtherDifferences(t *testing.T) {
 
 // otherShell makes the command of a plan one for a shell that eca cannot parse.
 func otherShell(_ *tools.Spec, p *tools.Plan) {
-	p.Command.Program = cmdline.Program{Unresolved: "it is for a shell whose programs cannot be judged here"}
+	p.Command.Program = cmdline.Program{Unresolved: "eca cannot parse commands of this shell"}
 }

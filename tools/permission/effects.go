@@ -26,19 +26,19 @@ func effectsOf(c *tools.Command) []event.Effect {
 	program := c.Program
 	var out []event.Effect
 	for i, cmd := range program.Commands {
-		e := event.Effect{Command: clip(cmd.Source), Effect: event.EffectUnknown, Reason: clip(cmd.Why)}
+		e := event.Effect{Command: shortLine(cmd.Source), Effect: event.EffectUnknown, Reason: shortLine(cmd.Why)}
 		switch inner := innerCommand(program.Commands, i); {
 		case cmd.Effect == cmdline.Reads:
 			e.Effect = event.EffectReads
 		case cmd.Effect == cmdline.Changes:
 			e.Effect = event.EffectWrites
 		case inner != "":
-			e.Effect, e.Target, e.Reason = event.EffectRuns, clip(inner), ""
+			e.Effect, e.Target, e.Reason = event.EffectRuns, shortLine(inner), ""
 		}
 		out = append(out, e)
 	}
 	for _, path := range program.Writes {
-		out = append(out, event.Effect{Command: clip("> " + path), Effect: event.EffectWrites, Target: clip(path)})
+		out = append(out, event.Effect{Command: shortLine("> " + path), Effect: event.EffectWrites, Target: shortLine(path)})
 	}
 	why := cmp.Or(program.Unresolved, program.Computed)
 	if why != "" && !slices.ContainsFunc(out, func(e event.Effect) bool { return e.Reason == why }) {
@@ -58,10 +58,10 @@ func innerCommand(commands []cmdline.Command, i int) string {
 	return ""
 }
 
-// effectWords describes the effects other than reading, except those that reason already contains.
-func effectWords(effects []event.Effect, reason string) string {
+// describeEffects describes the effects other than reading, except those that reason already contains.
+func describeEffects(effects []event.Effect, reason string) string {
 	var out []string
-	more := 0
+	omitted := 0
 	for _, e := range effects {
 		text := ""
 		switch {
@@ -81,20 +81,20 @@ func effectWords(effects []event.Effect, reason string) string {
 			text = "`" + e.Command + "`"
 		}
 		if len(out) == maxEffectsInReason {
-			more++
+			omitted++
 			continue
 		}
 		out = append(out, text)
 	}
-	if more > 0 {
-		out = append(out, fmt.Sprintf("and %d more", more))
+	if omitted > 0 {
+		out = append(out, fmt.Sprintf("and %d more", omitted))
 	}
 	return strings.Join(out, "; ")
 }
 
-// clip shortens a text to one line, for a question.
-func clip(text string) string {
-	if !isClipped(text) {
+// shortLine puts a text on one short line, for a question to the user.
+func shortLine(text string) string {
+	if !isPlainLine(text) {
 		text = strings.Join(strings.Fields(text), " ")
 	}
 	if len(text) > maxEffectText {
@@ -103,8 +103,8 @@ func clip(text string) string {
 	return text
 }
 
-// isClipped reports whether a text is ASCII with single spaces between its words.
-func isClipped(text string) bool {
+// isPlainLine reports whether a text is ASCII with single spaces between its words.
+func isPlainLine(text string) bool {
 	last := byte(' ')
 	for _, c := range []byte(text) {
 		if c < ' ' || c >= 0x80 || c == ' ' && last == ' ' {
@@ -133,7 +133,7 @@ func (p *Policy) explain(call tools.Call, plan tools.Plan, v *tools.Verdict) {
 	switch v.Decision {
 	case tools.Ask:
 		shown.Effects = effectsOf(plan.Command)
-		if words := effectWords(shown.Effects, v.Reason); words != "" {
+		if words := describeEffects(shown.Effects, v.Reason); words != "" {
 			v.Reason += " (" + words + ")"
 		}
 	case tools.Allow:

@@ -22,13 +22,13 @@ func compileExpression(text string) (expression, error) {
 	if err != nil {
 		return expression{}, err
 	}
-	return expression{text: beginning(text), re: re}, nil
+	return expression{text: literalPrefix(text), re: re}, nil
 }
 
-// beginning returns a text with which each match of a regular expression begins; empty if none is
+// literalPrefix returns a text with which each match of a regular expression begins; empty if none is
 // known. It ends before the first character that may be special. An alternative may begin differently,
 // so that expressions with | have a beginning only if it is clear that the | is in parentheses.
-func beginning(pattern string) string {
+func literalPrefix(pattern string) string {
 	depth := 0
 	for _, c := range []byte(pattern) {
 		switch {

@@ -24,7 +24,7 @@ func (p *Policy) Files(c *tools.Command) Files {
 	add := func(list *[]string, names ...string) {
 		for _, name := range names {
 			for _, dir := range dirs.possible {
-				path := j.links.Resolve(under(dir, expandHome(name)))
+				path := j.links.Resolve(joinPath(dir, expandHome(name)))
 				if name != os.DevNull && !slices.Contains(*list, path) {
 					*list = append(*list, path)
 				}
@@ -94,13 +94,13 @@ func (j *judgment) filesRead(c cmdline.Command, l *workDirs) (names []string) {
 			continue
 		}
 		for _, dir := range l.possible {
-			found, _ := expand(under(dir, path.Name))
+			found, _ := expandGlob(joinPath(dir, path.Name))
 			names = append(names, found...)
 		}
 	}
 	if c.Git {
 		for _, dir := range l.possible {
-			if r, err := (repositories{j}).repository(j.links.Resolve(under(dir, filepath.Clean(c.Dir)))); err == nil && r.dir != "" {
+			if r, err := (repositories{j}).repository(j.links.Resolve(joinPath(dir, filepath.Clean(c.Dir)))); err == nil && r.dir != "" {
 				names = append(names, r.top, r.dir)
 			}
 		}

@@ -10,20 +10,20 @@ import (
 
 // Limits of globs, so that judging a command does not read a whole disk.
 const (
-	maxGlob   = 500    // matches
-	maxLooked = 20_000 // entries of folders that are read
+	maxGlobMatches = 500    // matches
+	maxEntriesRead = 20_000 // entries of folders that are read
 )
 
-// expand returns the paths that an absolute glob matches. Only * and ? are special. Unlike in a shell,
+// expandGlob returns the paths that an absolute glob matches. Only * and ? are special. Unlike in a shell,
 // hidden files match. ok is false if a limit is exceeded.
-func expand(glob string) (found []string, ok bool) {
+func expandGlob(glob string) (found []string, ok bool) {
 	volume := filepath.VolumeName(glob)
 	found = []string{volume + string(filepath.Separator)}
-	left := maxLooked
+	remaining := maxEntriesRead
 	for name := range strings.FieldsFuncSeq(glob[len(volume):], func(r rune) bool { return r == filepath.Separator }) {
 		var next []string
 		for _, dir := range found {
-			names, ok := matching(dir, name, &left)
+			names, ok := matchComponent(dir, name, &remaining)
 			if !ok {
 				return nil, false
 			}
@@ -31,14 +31,14 @@ func expand(glob string) (found []string, ok bool) {
 		}
 		found = next
 	}
-	return found, len(found) <= maxGlob
+	return found, len(found) <= maxGlobMatches
 }
 
-// matching returns the paths in a folder whose names match one component of a glob. left is the number
-// of entries that may still be read.
-func matching(dir, part string, left *int) (paths []string, ok bool) {
+// matchComponent returns the paths in a folder whose names match one component of a glob. remaining is
+// the number of entries that may still be read.
+func matchComponent(dir, part string, remaining *int) (paths []string, ok bool) {
 	if !strings.ContainsAny(part, "*?") {
-		path := under(dir, part) // after a symlink, .. is the parent of its target
+		path := joinPath(dir, part) // after a symlink, .. is the parent of its target
 		if _, err := os.Lstat(path); err != nil {
 			return nil, true
 		}
@@ -57,13 +57,13 @@ func matching(dir, part string, left *int) (paths []string, ok bool) {
 	}
 	defer d.Close()
 	for {
-		names, err := d.Readdirnames(min(*left+1, 1000))
-		if *left -= len(names); *left < 0 {
+		names, err := d.Readdirnames(min(*remaining+1, 1000))
+		if *remaining -= len(names); *remaining < 0 {
 			return nil, false
 		}
 		for _, name := range names {
 			if matches, _ := filepath.Match(pattern, name); matches {
-				paths = append(paths, under(dir, name))
+				paths = append(paths, joinPath(dir, name))
 			}
 		}
 		if errors.Is(err, io.EOF) {

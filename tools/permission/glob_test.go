@@ -18,33 +18,33 @@ func TestExpand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, ok := expand(path)
+		got, ok := expandGlob(path)
 		slices.Sort(got)
 		slices.Sort(want)
 		if !ok || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, %v, want %v", glob, got, ok, want)
 		}
 	}
-	if got, ok := expand(filepath.Join(dir, "[id]", "*.ts")); !ok || len(got) != 1 || !strings.Contains(got[0], "[id]") {
+	if got, ok := expandGlob(filepath.Join(dir, "[id]", "*.ts")); !ok || len(got) != 1 || !strings.Contains(got[0], "[id]") {
 		t.Errorf("brackets: %v", got)
 	}
-	if got, ok := expand(filepath.Join(t.TempDir(), "*")); !ok || len(got) != 0 {
+	if got, ok := expandGlob(filepath.Join(t.TempDir(), "*")); !ok || len(got) != 0 {
 		t.Errorf("an empty folder: %v, %v", got, ok)
 	}
 	many := t.TempDir()
-	for i := range maxGlob + 1 {
+	for i := range maxGlobMatches + 1 {
 		if err := os.WriteFile(filepath.Join(many, fmt.Sprint(i)), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, ok := expand(filepath.Join(many, "*")); ok {
-		t.Errorf("expand returned a result for more than %d files", maxGlob)
+	if _, ok := expandGlob(filepath.Join(many, "*")); ok {
+		t.Errorf("expand returned a result for more than %d files", maxGlobMatches)
 	}
-	if got, ok := expand(filepath.Join(many, "1??")); !ok || len(got) != 100 {
+	if got, ok := expandGlob(filepath.Join(many, "1??")); !ok || len(got) != 100 {
 		t.Errorf("some of many: %d, %v", len(got), ok)
 	}
-	left := maxGlob
-	if _, ok := matching(many, "x*", &left); ok {
-		t.Errorf("matching looked at more than %d names", maxGlob)
+	left := maxGlobMatches
+	if _, ok := matchComponent(many, "x*", &left); ok {
+		t.Errorf("matching looked at more than %d names", maxGlobMatches)
 	}
 }

@@ -24,13 +24,13 @@ func TestNamesThatAreTriedAreBounded(t *testing.T) {
 		return s.search(dir, func(string) bool { return false })
 	}
 	most := 0
-	for i := range 3 * maxLearned {
+	for i := range 3 * maxCacheEntries {
 		if file, _ := in().find("name" + strconv.Itoa(i)); file != "" {
 			t.Fatal(file)
 		}
 		most = max(most, len(s.folders[dir].missing))
 	}
-	if most == 0 || most > maxLearned {
+	if most == 0 || most > maxCacheEntries {
 		t.Errorf("%d names are known at a time", most)
 	}
 	if file, p := in().find("there"); file != filepath.Join(dir, "there") || p.why != "" {

@@ -20,7 +20,7 @@ import (
 // Memory holds the decisions that users chose to remember: for the session in memory, for all chats of
 // the process; for a workspace or globally in a file (remembered.go).
 type Memory struct {
-	kept *kept // nil: only for sessions
+	file *permissionsFile // nil: only for sessions
 
 	mu        sync.Mutex // guards what follows
 	keys      map[string]bool
@@ -32,7 +32,7 @@ type Memory struct {
 func NewMemory(path string) *Memory {
 	m := &Memory{keys: map[string]bool{}}
 	if path != "" {
-		m.kept = &kept{file: consent.File{
+		m.file = &permissionsFile{file: consent.File{
 			Path: path, What: "remembered permissions", Lost: "until then nothing is remembered, afterwards eca asks again about all of it",
 		}}
 	}
@@ -41,18 +41,18 @@ func NewMemory(path string) *Memory {
 
 // Path returns the path of the file; empty if there is no file.
 func (m *Memory) Path() string {
-	if m.kept == nil {
+	if m.file == nil {
 		return ""
 	}
-	return m.kept.file.Path
+	return m.file.file.Path
 }
 
 // Check returns an error if the file cannot be used.
 func (m *Memory) Check() error {
-	if m.kept == nil {
+	if m.file == nil {
 		return nil
 	}
-	_, err := m.kept.read()
+	_, err := m.file.read()
 	return err
 }
 
@@ -61,11 +61,11 @@ func (m *Memory) Check() error {
 // programs that they run, web requests for their host, and other tools for their name; outside the
 // workspace, the path is part of the key.
 func (j *judgment) keysOf(spec tools.Spec, plan tools.Plan) (keys []string, whyNot string) {
-	if !j.keyed {
-		j.keys, j.unkeyed = j.findKeys(spec, plan)
-		j.keyed = true
+	if !j.keysFound {
+		j.keys, j.whyNoKeys = j.findKeys(spec, plan)
+		j.keysFound = true
 	}
-	return j.keys, j.unkeyed
+	return j.keys, j.whyNoKeys
 }
 
 func (j *judgment) findKeys(spec tools.Spec, plan tools.Plan) (keys []string, whyNot string) {
@@ -80,7 +80,7 @@ func (j *judgment) findKeys(spec tools.Spec, plan tools.Plan) (keys []string, wh
 	if plan.Command == nil {
 		keys = []string{name}
 		for _, path := range plan.Paths {
-			if real := j.leads(path); !j.contains(real) {
+			if real := j.resolve(path); !j.contains(real) {
 				keys = append(keys, name+" "+filepath.ToSlash(real))
 			}
 		}
@@ -121,28 +121,28 @@ func (j *judgment) findKeys(spec tools.Spec, plan tools.Plan) (keys []string, wh
 		}
 		keys = append(keys, name+" "+c.Key)
 	}
-	if dir := j.leads(plan.Command.Dir); len(keys) > 0 && !j.contains(dir) { // outside the workspace, the same name may be another program
+	if dir := j.resolve(plan.Command.Dir); len(keys) > 0 && !j.contains(dir) { // outside the workspace, the same name may be another program
 		keys = append(keys, name+" in "+filepath.ToSlash(dir))
 	}
 	return keys, whyNot
 }
 
-// asksEachTime is why a question cannot be answered for later calls.
+// asksEachTime is why an approval cannot be remembered for later calls.
 const asksEachTime = "eca asks about each call of this kind"
 
-// cannotBeRemembered returns a message of one line about a command.
+// cannotBeRemembered returns the message that approvals of a command cannot be remembered.
 func cannotBeRemembered(command string) string {
-	return cmp.Or(clip(command), "this command") + " cannot be remembered"
+	return cmp.Or(shortLine(command), "this command") + " cannot be remembered"
 }
 
-// notRemembered returns why a call would ask again even if its approval were remembered; empty if it
-// would not.
+// notRemembered returns why eca asks about a call again even if its approval is remembered; empty if it
+// does not.
 func (j *judgment) notRemembered(call tools.Call, spec tools.Spec, plan tools.Plan, rule string) string {
 	if AsksAgain(rule) {
 		return asksEachTime
 	}
 	keys, whyNot := j.keysOf(spec, plan)
-	if whyNot == "" && j.memory.allowsAll(j, call, keys) != tools.Once {
+	if whyNot == "" && j.memory.scopeOfKeys(j, call, keys) != tools.Once {
 		return "eca asks although this is remembered"
 	}
 	return whyNot
@@ -156,14 +156,15 @@ func (j *judgment) namesOutside(c cmdline.Command, l *workDirs) bool {
 	return j.nameOutside(c, l, j.inside) != ""
 }
 
-// nameOutside returns the first argument of a command that may name a file which is not inside.
+// nameOutside returns the first argument of a command that may name a file for which inside returns
+// false.
 func (j *judgment) nameOutside(c cmdline.Command, l *workDirs, inside func(string) bool) string {
 	for _, word := range c.Args {
 		name := j.expandVariable(expandHome(afterOption(word)))
 		if strings.HasPrefix(name, "~") { // another user's home folder, or a shell variable such as ~+
 			return name
 		}
-		if name != os.DevNull && slices.ContainsFunc(l.possible, func(dir string) bool { return !inside(under(dir, name)) }) {
+		if name != os.DevNull && slices.ContainsFunc(l.possible, func(dir string) bool { return !inside(joinPath(dir, name)) }) {
 			return name
 		}
 	}
@@ -178,24 +179,24 @@ func workspaceOf(call tools.Call, links *workspace.Resolver) string {
 	return links.Resolve(call.Roots[0])
 }
 
-// remembers returns the scope for which a key is remembered; Once if it is not.
-func (m *Memory) remembers(j *judgment, call tools.Call, key string) tools.Scope {
+// scopeOfKey returns the scope for which a key is remembered; Once if it is not.
+func (m *Memory) scopeOfKey(j *judgment, call tools.Call, key string) tools.Scope {
 	m.mu.Lock()
 	session := m.keys[key]
 	m.mu.Unlock()
 	if session {
 		return tools.ForSession
 	}
-	if m.kept == nil {
+	if m.file == nil {
 		return tools.Once
 	}
-	return m.kept.remembers(workspaceOf(call, j.links), key)
+	return m.file.scopeOfKey(workspaceOf(call, j.links), key)
 }
 
-// allows returns the scope for which a whole call is remembered; Once if it is not.
-func (m *Memory) allows(j *judgment, call tools.Call, spec tools.Spec, plan tools.Plan) tools.Scope {
+// scopeOfCall returns the scope for which a whole call is remembered; Once if it is not.
+func (m *Memory) scopeOfCall(j *judgment, call tools.Call, spec tools.Spec, plan tools.Plan) tools.Scope {
 	if c := plan.Command; c != nil && c.TemplateArguments == nil && slices.ContainsFunc(c.Program.Commands, func(cmd cmdline.Command) bool {
-		return cmd.Key == "" || m.remembers(j, call, spec.FullName()+" "+cmd.Key) == tools.Once
+		return cmd.Key == "" || m.scopeOfKey(j, call, spec.FullName()+" "+cmd.Key) == tools.Once
 	}) {
 		return tools.Once // without resolving its arguments
 	}
@@ -203,14 +204,14 @@ func (m *Memory) allows(j *judgment, call tools.Call, spec tools.Spec, plan tool
 	if whyNot != "" {
 		return tools.Once
 	}
-	return m.allowsAll(j, call, keys)
+	return m.scopeOfKeys(j, call, keys)
 }
 
-// allowsAll returns the narrowest scope for which the keys are remembered; Once if one of them is not.
-func (m *Memory) allowsAll(j *judgment, call tools.Call, keys []string) tools.Scope {
+// scopeOfKeys returns the narrowest scope for which the keys are remembered; Once if one of them is not.
+func (m *Memory) scopeOfKeys(j *judgment, call tools.Call, keys []string) tools.Scope {
 	scope := tools.Once
 	for _, k := range keys {
-		if scope = m.remembers(j, call, k); scope == tools.Once {
+		if scope = m.scopeOfKey(j, call, k); scope == tools.Once {
 			return tools.Once
 		}
 	}
@@ -222,7 +223,7 @@ func IsAskRule(rule string) bool { return strings.Contains(rule, "toolCall.appro
 
 // AsksAgain reports whether a rule asks about every call, whatever is remembered.
 func AsksAgain(rule string) bool {
-	return slices.Contains([]string{RuleProtected, RuleIrreversible, ruleLeaves, ruleChanged, ruleTwoReadings, ruleNoText}, rule) || strings.HasSuffix(rule, ".readOnly")
+	return slices.Contains([]string{RuleProtected, RuleIrreversible, ruleOutsideSandbox, ruleChanged, ruleTwoReadings, ruleNoText}, rule) || strings.HasSuffix(rule, ".readOnly")
 }
 
 func (m *Memory) remember(j *judgment, call tools.Call, spec tools.Spec, plan tools.Plan, scope tools.Scope) error {
@@ -234,9 +235,9 @@ func (m *Memory) remember(j *judgment, call tools.Call, spec tools.Spec, plan to
 	m.mu.Unlock()
 	switch scope {
 	case tools.ForWorkspace:
-		return m.kept.add(workspaceOf(call, j.links), keys)
+		return m.file.add(workspaceOf(call, j.links), keys)
 	case tools.Everywhere:
-		return m.kept.add("", keys)
+		return m.file.add("", keys)
 	}
 	return nil
 }
@@ -248,16 +249,16 @@ const inSandboxKey = "sandbox: commands of this workspace may run without a ques
 const offeredKey = "sandbox: offered to run commands without a question"
 
 // inSandbox reports whether the user chose to run commands in the sandbox without a question.
-func (m *Memory) inSandbox(j *judgment, call tools.Call) bool { return m.isKept(j, call, inSandboxKey) }
+func (m *Memory) inSandbox(j *judgment, call tools.Call) bool { return m.hasKey(j, call, inSandboxKey) }
 
-func (m *Memory) isKept(j *judgment, call tools.Call, key string) bool {
-	return slices.Contains(m.kept.ofWorkspace(workspaceOf(call, j.links)), key)
+func (m *Memory) hasKey(j *judgment, call tools.Call, key string) bool {
+	return slices.Contains(m.file.ofWorkspace(workspaceOf(call, j.links)), key)
 }
 
 // countApproval counts a command that the user approved and that could run in the sandbox. If
 // the question offered that, it also records the offer.
 func (m *Memory) countApproval(j *judgment, call tools.Call) error {
-	offered := m.offer(j, call)
+	offered := m.offerDue(j, call)
 	place := workspaceOf(call, j.links)
 	m.mu.Lock()
 	if m.approvals == nil {
@@ -265,7 +266,7 @@ func (m *Memory) countApproval(j *judgment, call tools.Call) error {
 	}
 	m.approvals[place]++
 	m.mu.Unlock()
-	if !offered || m.kept == nil {
+	if !offered || m.file == nil {
 		return nil
 	}
 	return m.Keep(call, []string{offeredKey})
@@ -274,8 +275,8 @@ func (m *Memory) countApproval(j *judgment, call tools.Call) error {
 // approvalsBeforeOffer is the number of commands that the user approves before the sandbox is offered.
 const approvalsBeforeOffer = 2
 
-// offer reports whether the sandbox should be offered now.
-func (m *Memory) offer(j *judgment, call tools.Call) bool {
+// offerDue reports whether the sandbox should be offered now.
+func (m *Memory) offerDue(j *judgment, call tools.Call) bool {
 	if len(call.Roots) == 0 {
 		return false
 	}
@@ -283,14 +284,14 @@ func (m *Memory) offer(j *judgment, call tools.Call) bool {
 	m.mu.Lock()
 	count := m.approvals[place]
 	m.mu.Unlock()
-	return count == approvalsBeforeOffer && !m.isKept(j, call, offeredKey) && !m.inSandbox(j, call)
+	return count == approvalsBeforeOffer && !m.hasKey(j, call, offeredKey) && !m.inSandbox(j, call)
 }
 
 // KeysWithPrefix returns the keys with a prefix that are remembered for the workspace of a call, without the
 // prefix.
 func (m *Memory) KeysWithPrefix(call tools.Call, prefix string) []string {
 	var out []string
-	for _, key := range m.kept.ofWorkspace(workspaceOf(call, workspace.NewResolver())) {
+	for _, key := range m.file.ofWorkspace(workspaceOf(call, workspace.NewResolver())) {
 		if rest, ok := strings.CutPrefix(key, prefix); ok {
 			out = append(out, rest)
 		}
@@ -303,7 +304,7 @@ func (m *Memory) Keep(call tools.Call, keys []string) error {
 	if len(call.Roots) == 0 {
 		return errors.New("the chat has no workspace folder")
 	}
-	return m.kept.add(workspaceOf(call, workspace.NewResolver()), keys)
+	return m.file.add(workspaceOf(call, workspace.NewResolver()), keys)
 }
 
 // annotate returns details that mark the remembered commands of a shell line; it may return nil.
@@ -314,7 +315,7 @@ func (m *Memory) annotate(j *judgment, call tools.Call, spec tools.Spec, plan to
 	commands := slices.Clone(plan.Details.ShellCommand.Commands)
 	found := false
 	for i, c := range commands {
-		commands[i].Remembered = c.Key != "" && m.remembers(j, call, spec.FullName()+" "+c.Key) != tools.Once
+		commands[i].Remembered = c.Key != "" && m.scopeOfKey(j, call, spec.FullName()+" "+c.Key) != tools.Once
 		found = found || commands[i].Remembered
 	}
 	if !found {

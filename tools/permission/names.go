@@ -2,8 +2,8 @@ package permission
 
 import "github.com/seed-dec29ce4/eca/internal/sandbox"
 
-// ProtectedNames returns the names of the files and folders that the sandbox protects. .git is not among
-// them: git commands must change most of it, so the sandbox protects parts of it itself.
+// ProtectedNames returns the names of the files and folders that the sandbox protects. It omits .git,
+// most of which git commands must change; package sandbox protects the other parts.
 func ProtectedNames() sandbox.Names {
 	var folders []string
 	for _, name := range protectedFolders() {

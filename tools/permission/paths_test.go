@@ -158,7 +158,7 @@ func TestRememberedApprovals(t *testing.T) {
 	a, b := t.TempDir(), t.TempDir()
 	allPathsInside := &Policy{contains: func(string) bool { return true }}
 	allows := func(m *Memory, root, command string) tools.Scope {
-		return m.allows(allPathsInside.judgment(nil), tools.Call{Roots: []string{root}}, spec("eca__shell_command"), planOf(`{"command":"`+command+`"}`, root))
+		return m.scopeOfCall(allPathsInside.judgment(nil), tools.Call{Roots: []string{root}}, spec("eca__shell_command"), planOf(`{"command":"`+command+`"}`, root))
 	}
 	remember := func(m *Memory, root, command string, scope tools.Scope) {
 		t.Helper()
@@ -206,7 +206,7 @@ func TestRememberedApprovals(t *testing.T) {
 		t.Error("the choice still counts after Forget")
 	}
 	// ForgetServer removes what is remembered about the tools of an MCP server.
-	if err := again.kept.add("", []string{"calc__add", "calculator__add"}); err != nil {
+	if err := again.file.add("", []string{"calc__add", "calculator__add"}); err != nil {
 		t.Fatal(err)
 	}
 	if existed, err := again.ForgetServer("calc"); !existed || err != nil {

@@ -17,7 +17,7 @@ func compileRegexp(pattern string) (*regexp2.Regexp, error) {
 	whole := `\A(?:` + pattern + `)\z`
 	re, err := regexp2.Compile(whole, regexp2.RE2)
 	if err != nil {
-		return nil, fmt.Errorf("%s%s", strings.ReplaceAll(err.Error(), whole, pattern), notGlob(pattern))
+		return nil, fmt.Errorf("%s%s", strings.ReplaceAll(err.Error(), whole, pattern), globHint(pattern))
 	}
 	re.MatchTimeout = matchTimeout
 	return re, nil
@@ -57,8 +57,8 @@ func checkPattern(pattern string) error {
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// notGlob returns a hint for an invalid pattern that is probably meant as a glob.
-func notGlob(pattern string) string {
+// globHint returns a hint for an invalid pattern that is probably meant as a glob.
+func globHint(pattern string) string {
 	if !strings.HasPrefix(pattern, "*") && !strings.Contains(pattern, "**") {
 		return ""
 	}

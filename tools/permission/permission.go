@@ -1,27 +1,28 @@
 // Package permission decides whether a tool call runs, asks the user or is refused, by the rules of
 // the configuration (eca-features.md, section 16).
 //
-// Precedence, first match wins:
+// Rules in order of precedence; the first match decides:
 //
 //	disabledTools                                                      -> deny
 //	the agent is readOnly, the call is known to change something       -> deny
 //	toolCall.approval.deny                                             -> deny
 //	the agent is readOnly, the effects of the call are not known       -> ask, always
 //	the call may write to a protected place (protected.go)             -> ask, always
-//	the call is to run outside the sandbox                          -> ask, always
+//	the call requests to run outside the sandbox                       -> ask, always
 //	an MCP server changed its description of the tool                  -> ask, always
 //	remembered for this session, the workspace, or everywhere          -> allow
 //	a file tool uses a path outside the workspace                      -> ask
 //	toolCall.approval.ask                                              -> ask
 //	toolCall.approval.allow                                            -> allow
 //	the agent is readOnly, and the command reads in the workspace only -> allow
-//	toolCall.unasked covers the command (unasked.go)                    -> allow
-//	byDefault allows, the server calls the tool destructive or open     -> ask
+//	toolCall.unasked covers the command (unasked.go)                   -> allow
+//	byDefault allows, the server calls the tool destructive or open    -> ask
 //	toolCall.approval.byDefault (ask if unset)
 //
-// A command that loses work irreversibly (destroys.go) is not remembered. If it asks, it always asks.
+// Approvals of a command that loses work irreversibly (destroys.go) are not remembered. If a rule asks
+// about it, it asks "always".
 //
-// "Always" asks even in chats with auto-approve. In such chats, the engine turns all other "ask" into
+// "ask, always" asks even in chats with auto-approve, where the engine turns every other "ask" into
 // "allow". Nothing overrides "deny". The toolCall.approval of an agent replaces the global rules
 // completely.
 //
@@ -48,7 +49,7 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// matchTimeout bounds one regular expression: users' patterns may backtrack.
+// matchTimeout bounds one match of a regular expression, because users' patterns may backtrack.
 const matchTimeout = 200 * time.Millisecond
 
 // Policy implements tools.Policy for one configuration.
@@ -116,15 +117,15 @@ func New(cfg *config.Config, o Options) (*Policy, []*RuleError) {
 // judgment is one decision. It reads each symlink once, so that all steps see the same state.
 type judgment struct {
 	*Policy
-	links  *workspace.Resolver
-	judged map[string]string // resolved paths of a call that was judged earlier
+	links          *workspace.Resolver
+	earlierTargets map[string]string // resolved paths of a call that was judged earlier
 
 	workDir []string // the folder of newWorkDirs, which is nearly always the same
 
 	// The result of keysOf for the call, once computed.
-	keys    []string
-	unkeyed string
-	keyed   bool
+	keys      []string
+	whyNoKeys string
+	keysFound bool
 }
 
 // judgment starts a decision. roots are the workspace folders of the call.
@@ -136,19 +137,19 @@ func (p *Policy) judgment(roots []string) *judgment {
 // only these.
 func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
 	j := p.judgment(call.Roots)
-	irreversible := j.destroys(call.Roots, plan.Command)
-	printed := p.print(plan.Command)
-	names := nameOf(spec)
+	printed := p.canonicalForm(plan.Command)
+	irreversible := j.irreversibleLoss(call.Roots, plan.Command, printed)
+	names := newNamedSpec(spec)
 	v := j.decide(call, names, plan, irreversible, printed)
 	if v.Decision == tools.Ask && !v.AlwaysAsk && irreversible != "" {
 		v.AlwaysAsk, v.Rule, v.Reason = true, RuleIrreversible, irreversible+" ("+v.Reason+")"
 	}
-	v = j.holdToText(v, call, names, plan, printed)
+	v = j.requireCanonicalText(v, call, names, plan, printed)
 	if v.Decision == tools.Ask {
-		v.Reason += j.destinations(call, plan, v.Reason)
+		v.Reason += j.describeTargets(call, plan, v.Reason)
 		v.NotRemembered = j.notRemembered(call, spec, plan, v.Rule)
 	}
-	if v.Decision == tools.Ask && !v.AlwaysAsk && strings.HasSuffix(v.Rule, ".byDefault") && j.offers(call, names, plan) {
+	if v.Decision == tools.Ask && !v.AlwaysAsk && strings.HasSuffix(v.Rule, ".byDefault") && j.offersSandbox(call, names, plan) {
 		v.Offer = true
 		v.Reason += `. Commands that stay in the sandbox of this folder can run without this question: set toolCall.unasked to "workspace"`
 	}
@@ -156,15 +157,15 @@ func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.
 	p.explain(call, plan, &v)
 	if plan.Command == nil {
 		for _, path := range plan.Paths {
-			v.Places = append(v.Places, j.leads(path))
+			v.Places = append(v.Places, j.resolve(path))
 		}
 	}
 	return v
 }
 
-// leads returns a path with its symlinks resolved.
-func (j *judgment) leads(path string) string {
-	if real, known := j.judged[path]; known {
+// resolve returns a path with its symlinks resolved.
+func (j *judgment) resolve(path string) string {
+	if real, known := j.earlierTargets[path]; known {
 		return real
 	}
 	return j.links.Resolve(path)
@@ -175,46 +176,46 @@ func (j *judgment) inside(path string) bool { return j.contains(j.links.Resolve(
 
 // decide applies the rules in their order. irreversible describes the work that the call loses; it
 // may be empty.
-func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, irreversible string, printed *tools.Printed) tools.Verdict {
+func (j *judgment) decide(call tools.Call, spec namedSpec, plan tools.Plan, irreversible string, printed *tools.Printed) tools.Verdict {
 	if j.isDisabled(call.Agent, spec) {
 		return tools.Verdict{Decision: tools.Deny, Rule: tools.RuleDisabled, Reason: "the tool is disabled for agent " + call.Agent}
 	}
-	only := j.onlyReads(call.Agent, spec.Spec, plan, printed)
-	if only.Decision == tools.Deny {
-		return only
+	readOnlyVerdict := j.judgeReadOnlyAgent(call.Agent, spec.Spec, plan, printed)
+	if readOnlyVerdict.Decision == tools.Deny {
+		return readOnlyVerdict
 	}
 	r := j.rulesFor(call.Agent)
 	var args arguments
-	if r.matchArguments(spec) {
+	if r.dependOnArguments(spec) {
 		args = j.formsOf(call, plan, printed)
 	}
 	if m := r.deny.match(spec, args); m != "" {
 		return tools.Verdict{Decision: tools.Deny, Rule: m, Reason: "denied by the configuration"}
 	}
-	if only.Decision == tools.Ask {
-		return only
+	if readOnlyVerdict.Decision == tools.Ask {
+		return readOnlyVerdict
 	}
 	if place := j.writesProtected(spec.Spec, plan, printed); place != "" {
 		return tools.Verdict{Decision: tools.Ask, AlwaysAsk: true, Rule: RuleProtected, Reason: "it may write to " + place + ", which can make programs run later or change what eca may do"}
 	}
 	if plan.Command != nil && plan.Command.Outside != "" {
-		return tools.Verdict{Decision: tools.Ask, AlwaysAsk: true, Rule: ruleLeaves, Reason: "it would run outside the sandbox, with all your rights: " + clip(plan.Command.Outside)}
+		return tools.Verdict{Decision: tools.Ask, AlwaysAsk: true, Rule: ruleOutsideSandbox, Reason: "it would run outside the sandbox, with all your rights: " + shortLine(plan.Command.Outside)}
 	}
 	if spec.Changed != "" {
 		return tools.Verdict{Decision: tools.Ask, AlwaysAsk: true, Rule: ruleChanged, Reason: spec.Changed}
 	}
-	if scope := j.memory.allows(j, call, spec.Spec, plan); scope != tools.Once && irreversible == "" {
+	if scope := j.memory.scopeOfCall(j, call, spec.Spec, plan); scope != tools.Once && irreversible == "" {
 		return tools.Verdict{Decision: tools.Allow, Rule: "remembered." + string(scope), Reason: "an earlier approval was remembered"}
 	}
 	for _, path := range plan.Paths {
-		if real := j.leads(path); !j.contains(real) {
-			return tools.Verdict{Decision: tools.Ask, Rule: RuleOutside, Reason: leadsOutside(path, path, real)}
+		if real := j.resolve(path); !j.contains(real) {
+			return tools.Verdict{Decision: tools.Ask, Rule: RuleOutside, Reason: outsideMessageFor(path, path, real)}
 		}
 	}
 	if m := r.ask.match(spec, args); m != "" {
 		return tools.Verdict{Decision: tools.Ask, Rule: m, Reason: "a rule of the configuration asks"}
 	}
-	allowed, nearMiss := j.allowed(r.allow, spec, plan, args)
+	allowed, nearMiss := j.firstAllowRule(r.allow, spec, plan, args, printed)
 	if allowed != "" {
 		return tools.Verdict{Decision: tools.Allow, Rule: allowed, Reason: "allowed by the configuration"}
 	}
@@ -222,10 +223,10 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, irrevers
 	if nearMiss != "" {
 		reason = nearMiss
 	}
-	if only.Decision == tools.Allow && r.byDefault == tools.Ask {
-		ok, why := j.reads(r, spec, plan.Command, printed)
+	if readOnlyVerdict.Decision == tools.Allow && r.byDefault == tools.Ask {
+		ok, why := j.commandOnlyReads(r, spec, plan.Command, printed)
 		if ok {
-			return only
+			return readOnlyVerdict
 		}
 		reason = why
 	}
@@ -242,9 +243,9 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, irrevers
 	return tools.Verdict{Decision: r.byDefault, Rule: r.name + ".byDefault", Reason: reason}
 }
 
-// onlyReads judges a call of an agent that is readOnly. It allows commands that only read. The zero
+// judgeReadOnlyAgent judges a call of an agent that is readOnly. It allows commands that only read. The zero
 // verdict means that other rules decide.
-func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan, printed *tools.Printed) tools.Verdict {
+func (p *Policy) judgeReadOnlyAgent(agent string, spec tools.Spec, plan tools.Plan, printed *tools.Printed) tools.Verdict {
 	if !p.readOnly[agent] || spec.ReadOnly || spec.OwnChat || plan.ReadOnly {
 		return tools.Verdict{}
 	}
@@ -252,8 +253,7 @@ func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan, print
 	if spec.Server == tools.Native && plan.Command == nil {
 		return v
 	}
-	// The effects of an MCP tool or an unknown program are not known, so that the user decides about
-	// each call.
+	// The effects of an MCP tool or an unknown program are not known, so the user decides about each call.
 	v.AlwaysAsk = true
 	if plan.Command == nil {
 		v.Decision, v.Reason = tools.Ask, v.Reason+", and this tool may change something"
@@ -281,12 +281,12 @@ func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan, print
 func (p *Policy) Remember(call tools.Call, spec tools.Spec, plan tools.Plan, scope tools.Scope) error {
 	j := p.judgment(call.Roots)
 	if len(call.Places) == len(plan.Paths) {
-		j.judged = make(map[string]string, len(plan.Paths))
+		j.earlierTargets = make(map[string]string, len(plan.Paths))
 		for i, path := range plan.Paths {
-			j.judged[path] = call.Places[i]
+			j.earlierTargets[path] = call.Places[i]
 		}
 	}
-	could := j.couldBeUnasked(call, nameOf(spec), plan)
+	could := j.couldBeUnasked(call, newNamedSpec(spec), plan)
 	if scope == tools.InSandbox {
 		if !could {
 			return errors.New("commands of this call cannot run in the sandbox without a question")
@@ -307,21 +307,21 @@ func (p *Policy) Remember(call tools.Call, spec tools.Spec, plan tools.Plan, sco
 // HiddenBy implements tools.Policy. Tools that are disabled, or denied for all arguments, are not
 // offered to the model.
 func (p *Policy) HiddenBy(agent string, spec tools.Spec) (rule string) {
-	names := nameOf(spec)
+	names := newNamedSpec(spec)
 	if p.isDisabled(agent, names) {
 		return tools.RuleDisabled
 	}
 	r := p.rulesFor(agent)
-	if rule := r.deny.always(names); rule != "" {
+	if rule := r.deny.ruleForAllArguments(names); rule != "" {
 		return rule
 	}
-	if r.byDefault == tools.Deny && !r.allow.names(names) && !r.ask.names(names) {
+	if r.byDefault == tools.Deny && !r.allow.selectsTool(names) && !r.ask.selectsTool(names) {
 		return r.name + ".byDefault"
 	}
 	return ""
 }
 
-func (p *Policy) isDisabled(agent string, spec named) bool {
+func (p *Policy) isDisabled(agent string, spec namedSpec) bool {
 	for _, list := range [][]expression{p.disabled[""], p.disabled[agent]} {
 		for _, re := range list {
 			for _, name := range []string{spec.full, spec.written, spec.Server} {

@@ -15,13 +15,13 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// programs finds the executable files of commands that run unasked. It searches the folders of PATH
-// that are outside the workspace and not writable by everybody. It caches results, and checks each
-// time with stat that the folders and files have not changed.
+// programs finds the executable files of commands that run without asking. It searches the folders of
+// PATH that are outside the workspace and not writable by every user. It caches results, and each time
+// checks with stat that the folders and files have not changed.
 type programs struct {
-	getenv func(string) string // nil: nothing is looked up
+	getenv func(string) string // nil: programs are not searched for
 
-	mu      sync.Mutex // guards what follows; not held while files are looked at
+	mu      sync.Mutex // guards the fields below; not held while files are read
 	known   map[string]program
 	folders map[string]*folder
 	path    *searchPath // the last value of PATH
@@ -29,35 +29,35 @@ type programs struct {
 
 // searchPath is a value of PATH.
 type searchPath struct {
-	value  string
-	dirs   []string         // each of them once
-	places map[string]place // of programs, by name; guarded by programs.mu
+	value string
+	dirs  []string                // each of them once
+	found map[string]foundProgram // of programs, by name; guarded by programs.mu
 }
 
-// place is where a program was found.
-type place struct {
+// foundProgram is where a program was found.
+type foundProgram struct {
 	file  string
 	until time.Time
 }
 
-// placeKept is the time for which a place is used without a look at the folders of PATH, as a shell does
-// for as long as it runs. During that time, a program that appears in an earlier folder is not found. The
-// program that runs is safe nevertheless: stat has to show the file that was examined.
-const placeKept = 2 * time.Second
+// foundProgramTTL is how long a result is used without searching the folders of PATH again. During that
+// time, a program that appears in an earlier folder is not found. This is safe, because stat must show
+// that the file is still the one that was examined.
+const foundProgramTTL = 2 * time.Second
 
 // program is the cached result of examining a file.
 type program struct {
 	state       fileState
 	real        string // resolved path
 	interpreter string // of a script
-	why         string // why it is not run unasked; empty if it is
+	why         string // why it must not run without asking; empty if it may
 }
 
 func newPrograms(getenv func(string) string) *programs {
 	return &programs{getenv: getenv, known: map[string]program{}, folders: map[string]*folder{}}
 }
 
-// resolve finds the programs of a command. If one of them cannot be run unasked, why is the reason.
+// resolve finds the programs of a command. If one of them must not run without asking, why is the reason.
 func (s *programs) resolve(printed *tools.Printed, inside func(string) bool) (why string) {
 	if s.getenv == nil || runtime.GOOS == "windows" {
 		return ""
@@ -68,16 +68,16 @@ func (s *programs) resolve(printed *tools.Printed, inside func(string) bool) (wh
 	add := func(name string, needed bool) string {
 		file, found := in.find(name)
 		switch {
-		case file == "" && needed && builtin(name), file == "" && !needed:
+		case file == "" && needed && isBuiltin(name), file == "" && !needed:
 			return ""
 		case file == "":
 			return "there is no program " + name + " in the folders of PATH that only you can write to, outside the workspace"
-		case found.why != "" && (builtin(name) || !needed):
+		case found.why != "" && (isBuiltin(name) || !needed):
 			return ""
 		case found.why != "":
 			return found.why
 		}
-		if !filepath.IsAbs(name) && !slices.ContainsFunc(printed.Programs, func(n tools.NamedProgram) bool { return n.Name == name }) && !builtin(name) {
+		if !filepath.IsAbs(name) && !slices.ContainsFunc(printed.Programs, func(n tools.NamedProgram) bool { return n.Name == name }) && !isBuiltin(name) {
 			printed.Programs = append(printed.Programs, tools.NamedProgram{Name: name, Path: file})
 		}
 		for _, path := range []string{found.real, found.interpreter} {
@@ -95,7 +95,7 @@ func (s *programs) resolve(printed *tools.Printed, inside func(string) bool) (wh
 		if why := add(c.Name, true); why != "" {
 			return why
 		}
-		for _, other := range starts(c.Name) {
+		for _, other := range startedPrograms(c.Name) {
 			if why := add(other, false); why != "" {
 				return why
 			}
@@ -116,18 +116,19 @@ func (s *programs) search(path string, inside func(string) bool) *search {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.path == nil || s.path.value != path {
-		s.path = &searchPath{value: path, places: map[string]place{}}
+		s.path = &searchPath{value: path, found: map[string]foundProgram{}}
 		for _, dir := range filepath.SplitList(path) {
 			if !slices.Contains(s.path.dirs, dir) {
 				s.path.dirs = append(s.path.dirs, dir)
 			}
 		}
 	}
-	return &search{programs: s, searchPath: s.path, looked: make([]lookedFolder, len(s.path.dirs)), inside: inside}
+	return &search{programs: s, searchPath: s.path, searched: make([]searchedFolder, len(s.path.dirs)), inside: inside}
 }
 
-// builtin reports whether bash has a command built in. Wrappers run the program of that name instead.
-func builtin(name string) bool {
+// isBuiltin reports whether bash has a builtin of this name. Wrappers (env, xargs) run the program of
+// that name instead.
+func isBuiltin(name string) bool {
 	switch name {
 	case "echo", "printf", "true", "false", ":", "cd", "pwd", "test", "[", "[[", "read", "type", "command", "builtin", "eval", "exit", "set", "break", "continue":
 		return true
@@ -135,8 +136,8 @@ func builtin(name string) bool {
 	return false
 }
 
-// starts returns the programs that a read-only program starts.
-func starts(name string) []string {
+// startedPrograms returns the programs that a read-only program starts.
+func startedPrograms(name string) []string {
 	switch name {
 	case "xargs":
 		return []string{"echo"}
@@ -157,22 +158,22 @@ type folder struct {
 	missing map[string]bool // names that are not in it
 }
 
-// maxLearned bounds the caches, because models may try any number of names.
-const maxLearned = 4096
+// maxCacheEntries bounds the caches, because models may try any number of names.
+const maxCacheEntries = 4096
 
-// learn adds an entry to a cache. It clears a full cache first.
-func learn[V any](known map[string]V, name string, value V) {
-	if len(known) >= maxLearned {
+// addToCache adds an entry to a cache. It clears a full cache first.
+func addToCache[V any](known map[string]V, name string, value V) {
+	if len(known) >= maxCacheEntries {
 		clear(known)
 	}
 	known[name] = value
 }
 
-// settled reports whether a file was last changed long enough ago that another change certainly alters
-// its time.
-func (s fileState) settled() bool { return time.Since(time.Unix(0, s.modified)) > time.Minute }
+// stable reports whether the last change of a file is old enough that another change certainly alters
+// the modification time.
+func (s fileState) stable() bool { return time.Since(time.Unix(0, s.modified)) > time.Minute }
 
-// fileState is a file's state. A change of the file changes it.
+// fileState identifies the state of a file: if the file changes, its fileState changes too.
 type fileState struct {
 	device, number uint64
 	modified       int64 // nanoseconds since 1970
@@ -184,28 +185,28 @@ type fileState struct {
 type search struct {
 	*programs
 	*searchPath
-	looked []lookedFolder // by index of the folder
-	inside func(string) bool
+	searched []searchedFolder // by index of the folder
+	inside   func(string) bool
 }
 
-// lookedFolder is the state of a folder at the time of the search.
-type lookedFolder struct {
-	looked bool
+// searchedFolder is the state of a folder at the time of the search.
+type searchedFolder struct {
+	done   bool
 	folder *folder // nil if it cannot be used
 }
 
 // folder returns the state of folder i of PATH.
 func (s *search) folder(i int) *folder {
-	f := &s.looked[i]
-	if !f.looked {
-		f.looked, f.folder = true, s.lookIn(s.dirs[i])
+	f := &s.searched[i]
+	if !f.done {
+		f.done, f.folder = true, s.readFolder(s.dirs[i])
 	}
 	return f.folder
 }
 
-// lookIn returns the state of a folder; nil if it cannot be used. A cached state is valid while stat
+// readFolder returns the state of a folder; nil if it cannot be used. A cached state is valid while stat
 // shows the same folder.
-func (s *search) lookIn(dir string) *folder {
+func (s *search) readFolder(dir string) *folder {
 	if !filepath.IsAbs(dir) {
 		return nil
 	}
@@ -219,15 +220,15 @@ func (s *search) lookIn(dir string) *folder {
 	if known && f.state == state {
 		return f
 	}
-	f = &folder{state: state, trusted: trusted(dir, state, s.inside), missing: map[string]bool{}}
+	f = &folder{state: state, trusted: trustedFolder(dir, state, s.inside), missing: map[string]bool{}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.folders[dir] = f
 	return f
 }
 
-// trusted reports whether programs in a folder of PATH may be run.
-func trusted(dir string, state fileState, inside func(string) bool) bool {
+// trustedFolder reports whether programs in a folder of PATH may be run.
+func trustedFolder(dir string, state fileState, inside func(string) bool) bool {
 	const others = 0o002
 	return filepath.IsAbs(dir) && state.mode.IsDir() && state.mode.Perm()&others == 0 && !inside(dir)
 }
@@ -237,12 +238,12 @@ func trusted(dir string, state fileState, inside func(string) bool) bool {
 func (s *search) find(name string) (file string, p program) {
 	if strings.Contains(name, "/") {
 		if state, err := stateOf(name); filepath.IsAbs(name) && err == nil {
-			return name, s.look(name, state)
+			return name, s.examineCached(name, state)
 		}
 		return "", program{}
 	}
 	s.mu.Lock()
-	at := s.places[name]
+	at := s.found[name]
 	examined, known := s.known[at.file]
 	s.mu.Unlock()
 	now := time.Now()
@@ -254,7 +255,7 @@ func (s *search) find(name string) (file string, p program) {
 	for i := range s.dirs {
 		if file, p = s.findIn(i, name); file != "" {
 			s.mu.Lock()
-			learn(s.places, name, place{file, now.Add(placeKept)})
+			addToCache(s.found, name, foundProgram{file, now.Add(foundProgramTTL)})
 			s.mu.Unlock()
 			return file, p
 		}
@@ -270,12 +271,12 @@ func (s *search) findIn(i int, name string) (file string, p program) {
 	}
 	file = filepath.Join(s.dirs[i], name)
 	state, err := stateOf(file)
-	if executable(state, err) {
-		return file, s.look(file, state)
+	if isExecutable(state, err) {
+		return file, s.examineCached(file, state)
 	}
-	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) && f.state.settled() {
+	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) && f.state.stable() {
 		s.mu.Lock()
-		learn(f.missing, name, true)
+		addToCache(f.missing, name, true)
 		s.mu.Unlock()
 	}
 	return "", program{}
@@ -288,14 +289,14 @@ func (s *search) lacks(f *folder, name string) bool {
 	return f.missing[name]
 }
 
-// executable reports whether a file is a program.
-func executable(state fileState, err error) bool {
+// isExecutable reports whether a file is a program.
+func isExecutable(state fileState, err error) bool {
 	const anybody = 0o111
 	return err == nil && state.mode.IsRegular() && state.mode&anybody != 0
 }
 
-// look examines a file. A cached result is valid while stat shows the same file.
-func (s *search) look(file string, state fileState) program {
+// examineCached examines a file. A cached result is valid while stat shows the same file.
+func (s *search) examineCached(file string, state fileState) program {
 	s.mu.Lock()
 	p, known := s.known[file]
 	s.mu.Unlock()
@@ -304,10 +305,10 @@ func (s *search) look(file string, state fileState) program {
 	}
 	p = program{state: state}
 	p.real, p.interpreter, p.why = examine(file, state, s.inside)
-	if state.settled() { // otherwise it may still be written
+	if state.stable() { // otherwise it may still be written
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		learn(s.known, file, p)
+		addToCache(s.known, file, p)
 	}
 	return p
 }
@@ -336,8 +337,8 @@ func examine(file string, state fileState, inside func(string) bool) (real, inte
 	if !ok {
 		return real, "", ""
 	}
-	// A script of the system does its work with other programs (egrep). A script elsewhere may choose
-	// between versions, so that the program which runs is not known.
+	// Scripts of the system (egrep) are accepted. A script elsewhere may choose between versions of a
+	// program, so eca does not know which one runs.
 	line, _, _ := bytes.Cut(first, []byte("\n"))
 	fields := strings.Fields(string(line))
 	if !slices.Contains([]string{"/bin", "/usr/bin"}, filepath.Dir(real)) || len(fields) == 0 {

@@ -69,20 +69,20 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan, printed *to
 	}
 	if plan.Command == nil {
 		for _, path := range plan.Paths {
-			if j.protects(path) || j.protects(j.leads(path)) {
+			if j.protects(path) || j.protects(j.resolve(path)) {
 				return path
 			}
 		}
 		return ""
 	}
 	var dirs *workDirs
-	seen := map[string]bool{}
-	in := func(name string) string {
+	checked := map[string]bool{}
+	protectedPath := func(name string) string {
 		if len(dirs.possible) == 1 {
-			if seen[name] {
+			if checked[name] {
 				return ""
 			}
-			seen[name] = true
+			checked[name] = true
 		}
 		if len(name) > 2 && name[0] == '-' && name[1] != '-' { // its value may follow the letter
 			name = name[2:]
@@ -93,7 +93,7 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan, printed *to
 		for _, dir := range dirs.possible {
 			path := dir
 			if name != "." {
-				path = under(dir, expandHome(name))
+				path = joinPath(dir, expandHome(name))
 			}
 			if j.protects(path) {
 				return path
@@ -117,21 +117,71 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan, printed *to
 				if slices.Contains(words, "config") || configuresSubmodules(words) {
 					return "git's configuration"
 				}
-				continue
+				words = filesOfGit(words)
+			case slices.Contains([]string{"sed", "awk", "gawk", "mawk"}, c.Name): // a script may name files
+				for _, word := range words {
+					words = append(words, strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune(" \t\n\"';{}()>|", r) })...)
+				}
+				words = append(words, ".")
+			default:
+				words = append(words, ".") // it may write to the current folder, too
 			}
-			for _, word := range append(words, ".") { // it may write to the current folder, too
-				if at := in(afterOption(word)); at != "" {
+			for _, word := range words {
+				if at := protectedPath(afterOption(word)); at != "" {
 					return at
 				}
 			}
 		}
 		for _, name := range program.Writes {
-			if at := in(name); at != "" {
+			if at := protectedPath(name); at != "" {
 				return at
 			}
 		}
 	}
 	return ""
+}
+
+// filesOfGit returns the words of a git command that name files which git writes or removes, other than
+// those of its repository.
+func filesOfGit(args []string) (names []string) {
+	for i, word := range args {
+		name, value, attached := strings.Cut(word, "=")
+		switch isOutput := len(name) >= len("--out") && strings.HasPrefix("--output-directory", name); {
+		case isOutput && attached:
+			names = append(names, value)
+		case (isOutput || word == "-o") && i+1 < len(args):
+			names = append(names, args[i+1])
+		case strings.HasPrefix(word, "-o"):
+			names = append(names, strings.TrimPrefix(word, "-o"))
+		}
+	}
+	i := 0
+	for i < len(args) && strings.HasPrefix(args[i], "-") {
+		if slices.Contains([]string{"-C", "-c", "--git-dir", "--work-tree"}, args[i]) {
+			i++
+		}
+		i++
+	}
+	if i >= len(args) {
+		return names
+	}
+	sub, operands := args[i], args[i+1:]
+	has := func(options ...string) bool {
+		return slices.ContainsFunc(operands, func(word string) bool { return slices.Contains(options, word) })
+	}
+	switch sub {
+	case "mv", "checkout", "bundle", "clone", "worktree":
+		names = append(names, operands...)
+	case "rm":
+		if !has("--cached") {
+			names = append(names, operands...)
+		}
+	case "restore":
+		if !has("--staged", "-S") || has("--worktree", "-W") {
+			names = append(names, operands...)
+		}
+	}
+	return names
 }
 
 // configuresSubmodules reports whether a command writes git's configuration and that of a submodule. The
@@ -189,11 +239,11 @@ func (p *Policy) expandVariable(word string) string {
 
 // protectedNames is an index of protectedFolders, protectedFiles and protectedPatterns.
 type protectedNames struct {
-	folders  map[string]protectedFolder // by the first component
-	begins   [256]bool                  // the bytes with which the names in folders begin
-	files    map[string]bool
-	twoNames map[string]bool // patterns without *: the last two components
-	patterns []namePattern
+	folders    map[string]protectedFolder // by the first component
+	firstBytes [256]bool                  // the bytes with which the names in folders begin
+	files      map[string]bool
+	twoNames   map[string]bool // patterns without *: the last two components
+	patterns   []namePattern
 }
 
 // protectedFolder is the first component of protected folders.
@@ -216,7 +266,7 @@ func newProtectedNames() protectedNames {
 		} else {
 			f.itself = true
 		}
-		n.folders[first], n.begins[first[0]] = f, true
+		n.folders[first], n.firstBytes[first[0]] = f, true
 	}
 	for _, name := range protectedFiles() {
 		n.files[name] = true
@@ -238,7 +288,7 @@ func (n protectedNames) match(path string) bool {
 	for rest := path; rest != ""; {
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
-		if name == "" || !n.begins[name[0]] {
+		if name == "" || !n.firstBytes[name[0]] {
 			continue
 		}
 		if f := n.folders[name]; f.itself || slices.ContainsFunc(f.longer, func(f string) bool { return strings.Contains(path+"/", f) }) {

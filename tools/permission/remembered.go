@@ -14,15 +14,15 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// kept is the file with the decisions for single workspaces and for everywhere. Several daemons share it:
-// changes are made under a lock, and each read notices the changes of other processes. While the file
-// cannot be read, eca asks as if it were empty, and no decision can be added.
-type kept struct {
+// permissionsFile is the file with the decisions for single workspaces and for everywhere. Several
+// daemons share it: changes are made under a lock, and each read notices the changes of other processes.
+// While the file cannot be read, eca asks as if it were empty, and no decision can be added.
+type permissionsFile struct {
 	file consent.File
 
-	mu   sync.Mutex // guards the fields below
-	seen fs.FileInfo
-	doc  document
+	mu       sync.Mutex // guards the fields below
+	lastInfo fs.FileInfo
+	doc      document
 }
 
 // document is the format of the file.
@@ -33,29 +33,29 @@ type document struct {
 }
 
 // read returns the current content of the file.
-func (k *kept) read() (document, error) {
+func (k *permissionsFile) read() (document, error) {
 	info, err := os.Lstat(k.file.Path)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		k.seen, k.doc = nil, document{}
+		k.lastInfo, k.doc = nil, document{}
 		return document{}, nil
 	case err != nil:
 		return document{}, err
-	case k.seen != nil && os.SameFile(info, k.seen) && info.ModTime().Equal(k.seen.ModTime()) && info.Size() == k.seen.Size():
+	case k.lastInfo != nil && os.SameFile(info, k.lastInfo) && info.ModTime().Equal(k.lastInfo.ModTime()) && info.Size() == k.lastInfo.Size():
 		return k.doc, nil
 	}
 	var doc document
 	if err := k.file.Read(&doc); err != nil {
 		return document{}, err
 	}
-	k.seen, k.doc = info, doc
+	k.lastInfo, k.doc = info, doc
 	return doc, nil
 }
 
-// remembers returns the scope for which a key is remembered in a workspace; Once if it is not.
-func (k *kept) remembers(workspace, key string) tools.Scope {
+// scopeOfKey returns the scope for which a key is remembered in a workspace; Once if it is not.
+func (k *permissionsFile) scopeOfKey(workspace, key string) tools.Scope {
 	doc, err := k.read()
 	switch {
 	case err != nil:
@@ -68,7 +68,7 @@ func (k *kept) remembers(workspace, key string) tools.Scope {
 }
 
 // ofWorkspace returns the keys that are remembered for a workspace.
-func (k *kept) ofWorkspace(workspace string) []string {
+func (k *permissionsFile) ofWorkspace(workspace string) []string {
 	if k == nil || workspace == "" {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (k *kept) ofWorkspace(workspace string) []string {
 }
 
 // add remembers keys for a workspace, or for all workspaces if workspace is empty.
-func (k *kept) add(workspace string, keys []string) error {
+func (k *permissionsFile) add(workspace string, keys []string) error {
 	return k.change(func(doc *document) {
 		list := &doc.Global
 		if workspace != "" {
@@ -99,7 +99,7 @@ func (k *kept) add(workspace string, keys []string) error {
 }
 
 // change rewrites the file under its lock.
-func (k *kept) change(fn func(*document)) error {
+func (k *permissionsFile) change(fn func(*document)) error {
 	if k == nil {
 		return errors.New("eca has no file for remembered decisions")
 	}
@@ -128,7 +128,7 @@ type Remembered struct {
 func isVoid(key string) bool {
 	for _, tool := range []string{"shell_command ", "git "} {
 		if command, ok := strings.CutPrefix(key, tools.Native+"__"+tool); ok {
-			return !strings.HasPrefix(command, "in ") && !cmdline.Keyed(command)
+			return !strings.HasPrefix(command, "in ") && !cmdline.IsKey(command)
 		}
 	}
 	return false
@@ -136,10 +136,10 @@ func isVoid(key string) bool {
 
 // Kept returns the decisions that are remembered beyond the session.
 func (m *Memory) Kept() ([]Remembered, error) {
-	if m.kept == nil {
+	if m.file == nil {
 		return nil, nil
 	}
-	doc, err := m.kept.read()
+	doc, err := m.file.read()
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (m *Memory) forget(matches func(key string) bool) (existed bool, err error)
 		existed = existed || matches(k)
 		return matches(k)
 	}
-	err = m.kept.change(func(doc *document) {
+	err = m.file.change(func(doc *document) {
 		doc.Global = slices.DeleteFunc(slices.Clone(doc.Global), drop)
 		for ws, list := range doc.Workspaces {
 			if doc.Workspaces[ws] = slices.DeleteFunc(slices.Clone(list), drop); len(doc.Workspaces[ws]) == 0 {

@@ -25,13 +25,13 @@ type repositories struct{ *judgment }
 func (j repositories) gitReads(c cmdline.Command, l *workDirs) (ok bool, why string) {
 	for _, dir := range l.possible {
 		if c.Dir != "" {
-			dir = under(dir, c.Dir)
+			dir = joinPath(dir, c.Dir)
 			if !j.inside(dir) {
 				return false, c.Dir + " is outside the workspace"
 			}
 		}
-		left := maxRepositories
-		if why := j.helpers(dir, c.GitContents, &left); why != "" {
+		remaining := maxRepositories
+		if why := j.whyUnsafe(dir, c.GitContents, &remaining); why != "" {
 			return false, why
 		}
 	}
@@ -51,7 +51,7 @@ func (j *judgment) enter(l *workDirs, c cmdline.Command) bool {
 		switch {
 		case err != nil:
 			return false
-		case r.top != "" && !r.silent: // otherwise cd gets an empty argument and does nothing
+		case r.top != "" && !r.unrecognized: // otherwise cd gets an empty argument and does nothing
 			l.add(r.top)
 		}
 	}
@@ -60,17 +60,17 @@ func (j *judgment) enter(l *workDirs, c cmdline.Command) bool {
 
 // repo is a git repository as found in the file system.
 type repo struct {
-	dir    string // the git folder; empty if there is no repository
-	common string // the git folder that linked work trees share
-	top    string // top of the work tree
-	config []byte // shared configuration
-	own    []byte // configuration of this work tree
-	silent bool   // git does not recognize it, and does nothing
+	dir            string // the git folder; empty if there is no repository
+	common         string // the git folder that linked work trees share
+	top            string // top of the work tree
+	sharedConfig   []byte // shared configuration
+	worktreeConfig []byte // configuration of this work tree
+	unrecognized   bool   // git does not recognize it, and does nothing
 }
 
-// helpers returns why git may run programs in the repository that a folder belongs to, or read outside
+// whyUnsafe returns why git may run programs in the repository that a folder belongs to, or read outside
 // the workspace; empty if it does not. contents is true if git reads the contents of files.
-func (j repositories) helpers(dir string, contents bool, left *int) (why string) {
+func (j repositories) whyUnsafe(dir string, contents bool, remaining *int) (why string) {
 	dir = j.links.Resolve(dir) // git works with the resolved path
 	r, err := j.repository(dir)
 	if err != nil {
@@ -79,18 +79,18 @@ func (j repositories) helpers(dir string, contents bool, left *int) (why string)
 	if r.dir == "" {
 		return ""
 	}
-	if *left--; *left < 0 {
+	if *remaining--; *remaining < 0 {
 		return "the repository has too many submodules"
 	}
-	for _, config := range [][]byte{r.config, r.own} {
-		if why := j.configured(config, r.dir, r.top, contents); why != "" {
+	for _, config := range [][]byte{r.sharedConfig, r.worktreeConfig} {
+		if why := j.unsafeSetting(config, r.dir, r.top, contents); why != "" {
 			return why
 		}
 	}
-	if why := j.bounded(r); why != "" {
+	if why := j.whyOutside(r); why != "" {
 		return why
 	}
-	if why := j.modules(filepath.Join(r.common, "modules"), contents, left); why != "" {
+	if why := j.unsafeSubmodules(filepath.Join(r.common, "modules"), contents, remaining); why != "" {
 		return why
 	}
 	data, err := readConfig(filepath.Join(r.top, ".gitmodules"))
@@ -100,7 +100,7 @@ func (j repositories) helpers(dir string, contents bool, left *int) (why string)
 	if err != nil {
 		return "its .gitmodules cannot be read"
 	}
-	settings, err := j.git.read(data)
+	settings, err := j.git.parseConfig(data)
 	if err != nil {
 		return "its .gitmodules cannot be read: " + err.Error()
 	}
@@ -108,11 +108,11 @@ func (j repositories) helpers(dir string, contents bool, left *int) (why string)
 		if s.section != "submodule" || s.key != "path" {
 			continue
 		}
-		sub := under(r.top, s.value)
+		sub := joinPath(r.top, s.value)
 		if _, err := os.Lstat(filepath.Join(sub, ".git")); err != nil || !j.inside(sub) {
 			continue
 		}
-		if why := j.helpers(sub, contents, left); why != "" {
+		if why := j.whyUnsafe(sub, contents, remaining); why != "" {
 			return why
 		}
 	}
@@ -126,9 +126,9 @@ func (j repositories) repository(dir string) (r repo, err error) {
 	if r.dir == "" && r.top != "" {
 		return r, errors.New("eca does not know which repository git would use")
 	}
-	seen := ""
+	content := ""
 	if r.dir != "" {
-		for path, to := range map[string]*[]byte{filepath.Join(r.common, "config"): &r.config, filepath.Join(r.dir, "config.worktree"): &r.own} {
+		for path, to := range map[string]*[]byte{filepath.Join(r.common, "config"): &r.sharedConfig, filepath.Join(r.dir, "config.worktree"): &r.worktreeConfig} {
 			data, err := readConfig(path)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return r, errors.New("the repository's configuration cannot be read")
@@ -140,39 +140,39 @@ func (j repositories) repository(dir string) (r repo, err error) {
 		}
 		for _, name := range []string{"HEAD", "objects", "refs"} {
 			if _, err := os.Stat(filepath.Join(r.common, name)); err == nil {
-				seen += name
+				content += name
 			}
 		}
-		seen = strings.Join([]string{r.dir, r.common, r.top, string(r.config), string(r.own), seen}, "\x00")
+		content = strings.Join([]string{r.dir, r.common, r.top, string(r.sharedConfig), string(r.worktreeConfig), content}, "\x00")
 	}
-	a := j.git.repository(dir, seen)
+	a := j.git.repository(dir, content)
 	switch {
 	case a.err != nil:
 		return r, a.err
 	case a.repo == "":
-		r.silent = true
-	case r.dir == "", !j.samePlace(a.repo, r.dir), !j.samePlace(a.common, r.common):
-		return r, errors.New("git uses the repository " + a.repo + ", which is not the one that is found here")
-	case a.top != "" && !j.samePlace(a.top, r.top): // core.worktree
+		r.unrecognized = true
+	case r.dir == "", !j.samePath(a.repo, r.dir), !j.samePath(a.common, r.common):
+		return r, errors.New("git uses the repository " + a.repo + ", but eca found another one")
+	case a.top != "" && !j.samePath(a.top, r.top): // core.worktree
 		r.top = a.top
 	}
 	return r, nil
 }
 
-func (j *judgment) samePlace(a, b string) bool {
+func (j *judgment) samePath(a, b string) bool {
 	return a == b || j.links.Resolve(a) == j.links.Resolve(b)
 }
 
-// bounded returns which part of a repository is outside the workspace, although git would read it; empty
+// whyOutside returns which part of a repository is outside the workspace, although git would read it; empty
 // if no part is. The git folder of a linked work tree or a submodule may be elsewhere if it refers back to
 // the work tree.
-func (j repositories) bounded(r repo) (why string) {
+func (j repositories) whyOutside(r repo) (why string) {
 	switch {
-	case r.silent:
+	case r.unrecognized:
 		return ""
 	case !j.inside(r.top):
 		return "its repository, " + r.top + ", is outside the workspace"
-	case !j.inside(r.dir) && !j.linkedBack(r):
+	case !j.inside(r.dir) && !j.pointsBack(r):
 		return "the repository's " + r.dir + " is outside the workspace"
 	case r.common != r.dir && !j.inside(r.common) && !safeio.Within(filepath.Join(j.links.Resolve(r.common), "worktrees"), j.links.Resolve(r.dir)):
 		return "the repository's " + r.common + " is outside the workspace"
@@ -181,28 +181,28 @@ func (j repositories) bounded(r repo) (why string) {
 		for _, dir := range []string{r.common, r.dir} {
 			path := filepath.Join(dir, name)
 			if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 && !j.inside(path) {
-				return j.outside(path, path)
+				return j.outsideMessage(path, path)
 			}
 			if r.dir == r.common {
 				break
 			}
 		}
 	}
-	return j.alternates(filepath.Join(r.common, "objects"), maxAlternates)
+	return j.alternatesOutside(filepath.Join(r.common, "objects"), maxAlternates)
 }
 
-// linkedBack reports whether a git folder elsewhere refers back to the work tree that names it.
-func (j repositories) linkedBack(r repo) bool {
+// pointsBack reports whether a git folder elsewhere refers back to the work tree that names it.
+func (j repositories) pointsBack(r repo) bool {
 	if data, err := readConfig(filepath.Join(r.dir, "gitdir")); err == nil {
-		return j.samePlace(strings.TrimSpace(string(data)), filepath.Join(r.top, ".git"))
+		return j.samePath(strings.TrimSpace(string(data)), filepath.Join(r.top, ".git"))
 	}
-	settings, err := j.git.read(r.config)
+	settings, err := j.git.parseConfig(r.sharedConfig)
 	if err != nil {
 		return false
 	}
 	for _, s := range settings {
 		if s.section == "core" && s.key == "worktree" {
-			return j.samePlace(under(r.dir, s.value), r.top)
+			return j.samePath(joinPath(r.dir, s.value), r.top)
 		}
 	}
 	return false
@@ -211,33 +211,33 @@ func (j repositories) linkedBack(r repo) bool {
 // maxAlternates bounds the length of a chain of alternates files.
 const maxAlternates = 5
 
-// alternates returns why the alternates files of a repository lead outside the workspace; empty if they
+// alternatesOutside returns why the alternates files of a repository lead outside the workspace; empty if they
 // do not.
-func (j repositories) alternates(objects string, left int) (why string) {
+func (j repositories) alternatesOutside(objects string, remaining int) (why string) {
 	data, err := readConfig(filepath.Join(objects, "info", "alternates"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}
-	if err != nil || left == 0 {
-		return "what objects the repository borrows cannot be read"
+	if err != nil || remaining == 0 {
+		return "the repository's list of borrowed objects cannot be read"
 	}
 	for line := range strings.Lines(string(data)) {
 		if line = strings.TrimRight(line, "\n"); line == "" || line[0] == '#' {
 			continue
 		}
-		other := under(objects, line)
+		other := joinPath(objects, line)
 		if line[0] == '"' || !j.inside(other) {
 			return "the repository borrows objects from " + line + ", which is outside the workspace"
 		}
-		if why := j.alternates(other, left-1); why != "" {
+		if why := j.alternatesOutside(other, remaining-1); why != "" {
 			return why
 		}
 	}
 	return ""
 }
 
-// modules judges the submodules whose git folders are in a folder of their repository.
-func (j repositories) modules(dir string, contents bool, left *int) (why string) {
+// unsafeSubmodules judges the submodules whose git folders are in a folder of their repository.
+func (j repositories) unsafeSubmodules(dir string, contents bool, remaining *int) (why string) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""
@@ -246,23 +246,23 @@ func (j repositories) modules(dir string, contents bool, left *int) (why string)
 		return "its submodules cannot be read"
 	}
 	for _, e := range entries {
-		if *left--; *left < 0 {
+		if *remaining--; *remaining < 0 {
 			return "the repository has too many submodules"
 		}
 		sub := filepath.Join(dir, e.Name())
-		if bare(sub) {
+		if isBareRepository(sub) {
 			for _, name := range []string{"config", "config.worktree"} {
 				data, err := readConfig(filepath.Join(sub, name))
 				if err != nil && !errors.Is(err, fs.ErrNotExist) {
 					return "a submodule's configuration cannot be read"
 				}
-				if why := j.configured(data, sub, "", contents); why != "" {
+				if why := j.unsafeSetting(data, sub, "", contents); why != "" {
 					return why
 				}
 			}
-			why = j.modules(filepath.Join(sub, "modules"), contents, left)
+			why = j.unsafeSubmodules(filepath.Join(sub, "modules"), contents, remaining)
 		} else if e.IsDir() { // a name with slashes
-			why = j.modules(sub, contents, left)
+			why = j.unsafeSubmodules(sub, contents, remaining)
 		}
 		if why != "" {
 			return why
@@ -271,18 +271,18 @@ func (j repositories) modules(dir string, contents bool, left *int) (why string)
 	return ""
 }
 
-// configured returns which key of a repository's configuration may run programs; empty if there is no
+// unsafeSetting returns which key of a repository's configuration may run programs; empty if there is no
 // such key. top is the top of the work tree; empty if it is not known.
-func (j repositories) configured(config []byte, repo, top string, contents bool) (why string) {
-	settings, err := j.git.read(config)
+func (j repositories) unsafeSetting(config []byte, repo, top string, contents bool) (why string) {
+	settings, err := j.git.parseConfig(config)
 	if err != nil {
 		return "the repository's configuration cannot be read: " + err.Error()
 	}
 	inside := func(s setting) bool {
 		if s.key == "worktree" {
-			return j.inside(under(repo, s.value))
+			return j.inside(joinPath(repo, s.value))
 		}
-		return top != "" && !strings.ContainsAny(s.value[:1], "~%:") && j.inside(under(top, s.value)) // these stand for other folders
+		return top != "" && !strings.ContainsAny(s.value[:1], "~%:") && j.inside(joinPath(top, s.value)) // these stand for other folders
 	}
 	if key := unsafeKey(settings, contents, inside); key != "" {
 		return "the repository's own configuration sets " + key + ", which may run programs or lead elsewhere"
@@ -303,9 +303,9 @@ func findRepository(dir string) (r repo) {
 			if err != nil || !ok {
 				return repo{top: d}
 			}
-			r.dir = under(d, strings.TrimSpace(to))
+			r.dir = joinPath(d, strings.TrimSpace(to))
 		case err == nil:
-		case bare(d):
+		case isBareRepository(d):
 			r.dir = d
 		case filepath.Dir(d) == d:
 			return repo{}
@@ -314,14 +314,14 @@ func findRepository(dir string) (r repo) {
 		}
 		r.common = r.dir
 		if data, err := readConfig(filepath.Join(r.dir, "commondir")); err == nil {
-			r.common = under(r.dir, strings.TrimSpace(string(data)))
+			r.common = joinPath(r.dir, strings.TrimSpace(string(data)))
 		}
 		return r
 	}
 }
 
-// bare reports whether a folder is itself a repository, as git would find.
-func bare(dir string) bool {
+// isBareRepository reports whether a folder is itself a repository, as git would find.
+func isBareRepository(dir string) bool {
 	for _, name := range []string{"HEAD", "objects", "refs"} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
 			return false
@@ -330,8 +330,8 @@ func bare(dir string) bool {
 	return true
 }
 
-// readConfig reads a small regular file.
+// readConfig reads a regular file of limited size.
 func readConfig(path string) ([]byte, error) {
-	const most = 256 << 10
-	return safeio.Read(path, most)
+	const maxSize = 256 << 10
+	return safeio.Read(path, maxSize)
 }

@@ -7,12 +7,11 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// knownRoots caches which workspace folders have no symlinks in their paths. Then a judgment needs one
-// stat for such a folder, and need not look at each component of its path. An entry is valid while stat
-// finds the same folder (device and number): if it was moved, and a symlink to it has taken its place,
-// it is still the folder of the workspace.
+// knownRoots caches which workspace folders have no symlinks in their paths, so that a judgment needs one
+// stat instead of one for each component of the path. An entry is valid while stat finds the same folder
+// (device and number). A symlink that replaced a moved folder is harmless: it leads to the same folder.
 type knownRoots struct {
-	mu    sync.Mutex // guards what follows; not held while files are looked at
+	mu    sync.Mutex // guards the fields below; not held during stat
 	known map[string]fileState
 }
 
@@ -43,7 +42,7 @@ func (k *knownRoots) resolver(roots []string) *workspace.Resolver {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	learn(k.known, root, state)
+	addToCache(k.known, root, state)
 	return links
 }
 

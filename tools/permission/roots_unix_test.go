@@ -87,7 +87,7 @@ func TestPlacesOfPrograms(t *testing.T) {
 			t.Fatal(err)
 		}
 		settle(path)
-		s.path = nil // as after placeKept
+		s.path = nil // as after foundProgramTTL
 		if file, _ := find(); file != path {
 			t.Errorf("%q, want %q", file, path)
 		}
@@ -118,7 +118,7 @@ func TestShortcuts(t *testing.T) {
 	for source, want := range map[string]string{
 		"npm (test|run).*": "npm ", "go test": "go test", "ab?c": "a", "ab*": "a", "a|b": "", "(a|b)c": "", "(?i)abc": "", "make( test)?": "make", `a\|(b|c)`: "", "a(b)|c": "", "rm -rf /.*": "rm -rf /",
 	} {
-		if got := beginning(source); got != want {
+		if got := literalPrefix(source); got != want {
 			t.Errorf("%s begins with %q, want %q", source, got, want)
 		}
 	}

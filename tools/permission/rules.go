@@ -123,24 +123,24 @@ func compileNames(names []string) []expression {
 	return out
 }
 
-// named is a spec with the names of its tool, so that they are formatted once.
-type named struct {
+// namedSpec is a spec with the names of its tool, so that they are formatted once.
+type namedSpec struct {
 	tools.Spec
 	full, written string
 }
 
-func nameOf(spec tools.Spec) named { return named{spec, spec.FullName(), spec.Written()} }
+func newNamedSpec(spec tools.Spec) namedSpec { return namedSpec{spec, spec.FullName(), spec.Written()} }
 
 // selects reports whether the selector of a rule names a tool: by its full name, by its server, or by
 // its bare name if it is native.
-func (r rule) selects(spec named) bool {
+func (r rule) selects(spec namedSpec) bool {
 	return r.selector == spec.full || r.selector == spec.written || r.selector == spec.Server ||
 		spec.Server == tools.Native && r.selector == spec.Name
 }
 
 // match returns the name of the first deny or ask rule that applies; empty if none does. A rule for an
 // argument applies if it matches any form of its value.
-func (s ruleSet) match(spec named, args arguments) string {
+func (s ruleSet) match(spec namedSpec, args arguments) string {
 	for _, r := range s {
 		if !r.selects(spec) {
 			continue
@@ -149,7 +149,7 @@ func (s ruleSet) match(spec named, args arguments) string {
 			return r.name
 		}
 		for arg, patterns := range r.args {
-			for _, value := range args[arg].all() {
+			for _, value := range args[arg].allTexts() {
 				if slices.ContainsFunc(patterns, func(p pattern) bool {
 					ok, err := p.re.MatchString(value)
 					return ok || err != nil // a time-out counts as a match
@@ -162,15 +162,17 @@ func (s ruleSet) match(spec named, args arguments) string {
 	return ""
 }
 
-func (s ruleSet) names(spec named) bool {
+func (s ruleSet) selectsTool(spec namedSpec) bool {
 	return slices.ContainsFunc(s, func(r rule) bool { return r.selects(spec) })
 }
 
-// restrict reports whether a rule may deny calls of a tool, or make them ask.
-func (r rules) restrict(spec named) bool { return r.deny.names(spec) || r.ask.names(spec) }
+// mayRestrict reports whether a rule may deny calls of a tool, or make them ask.
+func (r rules) mayRestrict(spec namedSpec) bool {
+	return r.deny.selectsTool(spec) || r.ask.selectsTool(spec)
+}
 
-// matchArguments reports whether a rule for a tool depends on the arguments of the call.
-func (r rules) matchArguments(spec named) bool {
+// dependOnArguments reports whether a rule for a tool depends on the arguments of the call.
+func (r rules) dependOnArguments(spec namedSpec) bool {
 	for _, set := range []ruleSet{r.deny, r.ask, r.allow} {
 		if slices.ContainsFunc(set, func(r rule) bool { return r.args != nil && r.selects(spec) }) {
 			return true
@@ -179,8 +181,8 @@ func (r rules) matchArguments(spec named) bool {
 	return false
 }
 
-// always returns the name of the first rule that selects a tool with any arguments, or "".
-func (s ruleSet) always(spec named) string {
+// ruleForAllArguments returns the name of the first rule that selects a tool with any arguments, or "".
+func (s ruleSet) ruleForAllArguments(spec namedSpec) string {
 	for _, r := range s {
 		if r.selects(spec) && r.args == nil {
 			return r.name

@@ -18,8 +18,8 @@ const (
 	ruleProgram     = "program"
 )
 
-// print returns the canonical form of a command.
-func (p *Policy) print(c *tools.Command) *tools.Printed {
+// canonicalForm returns the canonical form of a command.
+func (p *Policy) canonicalForm(c *tools.Command) *tools.Printed {
 	if c == nil || c.OtherShell {
 		return &tools.Printed{Why: "it is for another shell"}
 	}
@@ -31,10 +31,10 @@ func (p *Policy) print(c *tools.Command) *tools.Printed {
 	return &tools.Printed{Text: text, Program: judged, Why: why}
 }
 
-// holdToText ensures that the command which runs is the one that was judged. Commands that the user did
-// not approve run in their canonical form; those without one ask, even with auto-approve. Rules that
-// allow everything also allow these, because they do not depend on the text.
-func (j *judgment) holdToText(v tools.Verdict, call tools.Call, spec named, plan tools.Plan, printed *tools.Printed) tools.Verdict {
+// requireCanonicalText ensures that the command which runs is the one that was judged. Commands without
+// the user's approval run in their canonical form; eca asks about commands without such a form, even
+// with auto-approve. Rules that allow everything also allow these, because they do not depend on the text.
+func (j *judgment) requireCanonicalText(v tools.Verdict, call tools.Call, spec namedSpec, plan tools.Plan, printed *tools.Printed) tools.Verdict {
 	if plan.Command == nil || plan.Command.OtherShell || plan.Command.TemplateArguments != nil { // custom tools run as written
 		return v
 	}
@@ -47,7 +47,7 @@ func (j *judgment) holdToText(v tools.Verdict, call tools.Call, spec named, plan
 		v.Decision, v.AlwaysAsk, v.Rule, v.Reason = tools.Ask, true, ruleTwoReadings, "a shell may read it differently from eca: "+two
 		return v
 	case printed.Text == "" && v.Decision == tools.Allow:
-		v.Decision, v.AlwaysAsk, v.Rule, v.Reason = tools.Ask, true, ruleNoText, "eca cannot print it as it was judged: "+printed.Why
+		v.Decision, v.AlwaysAsk, v.Rule, v.Reason = tools.Ask, true, ruleNoText, "eca cannot print its canonical form: "+printed.Why
 		return v
 	case printed.Text == "":
 		v.AlwaysAsk = true
@@ -65,7 +65,7 @@ func (j *judgment) holdToText(v tools.Verdict, call tools.Call, spec named, plan
 }
 
 // allowsEverything reports whether the user's rules allow a tool with any arguments.
-func (p *Policy) allowsEverything(call tools.Call, spec named) bool {
+func (p *Policy) allowsEverything(call tools.Call, spec namedSpec) bool {
 	r := p.rulesFor(call.Agent)
 	if p.readOnly[call.Agent] {
 		return false
@@ -76,8 +76,8 @@ func (p *Policy) allowsEverything(call tools.Call, spec named) bool {
 // globNames returns the names that a glob matches in bash. Names with a leading dot match only a pattern
 // with a leading dot.
 func globNames(dir, glob string) (names []string, ok bool) {
-	const most = 1000
-	names, left := []string{""}, maxLooked
+	const maxNames = 1000
+	names, remaining := []string{""}, maxEntriesRead
 	rest := glob
 	if strings.HasPrefix(glob, "/") {
 		dir, names, rest = "/", []string{"/"}, strings.TrimLeft(glob, "/")
@@ -86,8 +86,8 @@ func globNames(dir, glob string) (names []string, ok bool) {
 	for i, part := range parts {
 		var next []string
 		for _, name := range names {
-			found, ok := globPart(filepath.Join(dir, name), name, part, i+1 < len(parts), &left)
-			if !ok || len(next)+len(found) > most {
+			found, ok := globPart(filepath.Join(dir, name), name, part, i+1 < len(parts), &remaining)
+			if !ok || len(next)+len(found) > maxNames {
 				return nil, false
 			}
 			next = append(next, found...)
@@ -99,8 +99,8 @@ func globNames(dir, glob string) (names []string, ok bool) {
 }
 
 // globPart returns the names that one component of a glob matches in a folder, with the prefix name.
-// folder is true if more components follow. left is the number of entries that may still be read.
-func globPart(dir, name, part string, folder bool, left *int) (names []string, ok bool) {
+// folder is true if more components follow. remaining is the number of entries that may still be read.
+func globPart(dir, name, part string, folder bool, remaining *int) (names []string, ok bool) {
 	end := ""
 	if folder {
 		end = "/"
@@ -121,7 +121,7 @@ func globPart(dir, name, part string, folder bool, left *int) (names []string, o
 	if err != nil {
 		return nil, true // bash cannot read it either
 	}
-	if *left -= len(entries); *left < 0 {
+	if *remaining -= len(entries); *remaining < 0 {
 		return nil, false
 	}
 	part = strings.ReplaceAll(part, "[!", "[^")

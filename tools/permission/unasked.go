@@ -29,11 +29,11 @@ const RuleIrreversible = "irreversible"
 // Rules that ask about every call: a command asks to run outside the sandbox, or a server has changed
 // its tool.
 const (
-	ruleLeaves  = "outside the sandbox"
-	ruleChanged = "changed tool"
+	ruleOutsideSandbox = "outside the sandbox"
+	ruleChanged        = "changed tool"
 )
 
-// Sandbox describes which restrictions this system can enforce on commands that run unasked.
+// Sandbox describes which restrictions this system can enforce on commands that run without asking.
 type Sandbox struct {
 	// ReadsUnavailable is the reason, shown to the user, why the read-only level cannot be enforced; empty
 	// if it can.
@@ -57,10 +57,10 @@ type Sandbox struct {
 // unaskedRule applies toolCall.unasked to a call that no rule has decided. irreversible describes the
 // work that the call loses. If ok is false and the setting applies, v.Reason says why the call still
 // needs approval; otherwise v.Reason is empty.
-func (j *judgment) unaskedRule(call tools.Call, r rules, spec named, plan tools.Plan, printed *tools.Printed, irreversible string) (v tools.Verdict, ok bool) {
+func (j *judgment) unaskedRule(call tools.Call, r rules, spec namedSpec, plan tools.Plan, printed *tools.Printed, irreversible string) (v tools.Verdict, ok bool) {
 	value := j.unaskedOf(call)
 	// Calls that byDefault allows use the configured sandbox level. The calls of read-only agents are
-	// judged by onlyReads.
+	// judged by judgeReadOnlyAgent.
 	if spec.Server != tools.Native || j.readOnly[call.Agent] || r.byDefault != tools.Ask || value == config.UnaskedOff {
 		return tools.Verdict{}, false
 	}
@@ -76,7 +76,7 @@ func (j *judgment) unaskedRule(call tools.Call, r rules, spec named, plan tools.
 		}
 		return tools.Verdict{}, false
 	}
-	reads, why := j.reads(r, spec, command, printed)
+	reads, why := j.commandOnlyReads(r, spec, command, printed)
 	switch {
 	case !reads:
 		why = "it may do more than read in the workspace: " + why
@@ -118,16 +118,16 @@ func (j *judgment) unaskedOf(call tools.Call) string {
 	return value
 }
 
-// offers reports whether the question about a command should also offer workspace mode, in which such
+// offersSandbox reports whether the question about a command should also offer workspace mode, in which such
 // commands run without asking. eca offers it once, after the user has approved some commands that
 // could have run in that mode.
-func (j *judgment) offers(call tools.Call, spec named, plan tools.Plan) bool {
-	return j.memory.offer(j, call) && j.couldBeUnasked(call, spec, plan)
+func (j *judgment) offersSandbox(call tools.Call, spec namedSpec, plan tools.Plan) bool {
+	return j.memory.offerDue(j, call) && j.couldBeUnasked(call, spec, plan)
 }
 
 // couldBeUnasked reports whether a command would run without a question if toolCall.unasked were
 // workspace.
-func (j *judgment) couldBeUnasked(call tools.Call, spec named, plan tools.Plan) bool {
+func (j *judgment) couldBeUnasked(call tools.Call, spec namedSpec, plan tools.Plan) bool {
 	r := j.rulesFor(call.Agent)
 	return plan.Command != nil && spec.Server == tools.Native && !j.readOnly[call.Agent] && r.byDefault == tools.Ask &&
 		j.unaskedOf(call) == config.UnaskedReads && j.whyAsk(r, spec, plan.Command) == ""
@@ -142,16 +142,16 @@ func (p *Policy) whyNoWorkspace() string {
 }
 
 // whyAsk returns why eca must ask about a command in workspace mode; empty if it need not.
-func (j *judgment) whyAsk(r rules, spec named, c *tools.Command) (why string) {
+func (j *judgment) whyAsk(r rules, spec namedSpec, c *tools.Command) (why string) {
 	switch {
 	case c.TemplateArguments != nil:
 		return "it is a custom tool, which may need more than the sandbox allows"
 	case len(c.Program.Commands) == 0:
 		return cmp.Or(c.Program.Unresolved, "it runs nothing")
-	case c.Program.Unresolved != "" && r.restrict(spec):
+	case c.Program.Unresolved != "" && r.mayRestrict(spec):
 		return "one of your rules may apply to commands that its text does not show: " + c.Program.Unresolved
-	case c.Program.Data && r.restrict(spec):
-		return namesUnknown
+	case c.Program.Data && r.mayRestrict(spec):
+		return reasonNamesUnknown
 	}
 	dirs := j.newWorkDirs(c.Dir)
 	for _, cmd := range c.Program.Commands {

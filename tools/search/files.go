@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	maxShown = 500       // bytes shown of a matching line
-	maxFile  = 64 << 20  // larger files are not searched
-	block    = 256 << 10 // how much of a file, or of a longer line, is searched at a time
+	maxShown  = 500       // bytes shown of a matching line
+	maxFile   = 64 << 20  // larger files are not searched
+	blockSize = 256 << 10 // how much of a file, or of a longer line, is searched at a time
 )
 
 // results are result lines in one buffer.
@@ -33,14 +33,14 @@ func (r *results) end() {
 }
 
 // first returns at most the given number of lines.
-func (r *results) first(most int) []byte {
-	if most >= len(r.ends) {
+func (r *results) first(limit int) []byte {
+	if limit >= len(r.ends) {
 		return r.text
 	}
-	if most == 0 {
+	if limit == 0 {
 		return nil
 	}
-	return r.text[:r.ends[most-1]]
+	return r.text[:r.ends[limit-1]]
 }
 
 // scanner searches files one after another. It is not safe for concurrent use.
@@ -53,7 +53,7 @@ type scanner struct {
 }
 
 func newScanner(p *linesearch.Pattern, mode string, limit int) *scanner {
-	return &scanner{search: p.Searcher(), mode: mode, limit: limit, buf: make([]byte, block)}
+	return &scanner{search: p.Searcher(), mode: mode, limit: limit, buf: make([]byte, blockSize)}
 }
 
 // file adds the results of a file. It skips files that cannot be read, are too large or are binary.
@@ -99,28 +99,28 @@ func (s *scanner) file(ctx context.Context, found *results, path string, follow 
 // scan is the search of one file.
 type scan struct {
 	*scanner
-	path    string // as it is shown
-	results *results
-	line    int // number of lines before the current block; only for modeContent
-	count   int // matching lines
-	skip    bool
-	done    bool // further results are not needed
+	path     string // as it is shown
+	results  *results
+	line     int // number of lines before the current block; only for modeContent
+	count    int // matching lines
+	skipLine bool
+	done     bool // further results are not needed
 }
 
 // block searches the complete lines in the buffer, and returns the rest.
 func (s *scan) block(text []byte, end bool) (rest []byte) {
-	if s.skip { // the rest of a line whose beginning was already searched
+	if s.skipLine { // the rest of a line whose beginning was already searched
 		i := bytes.IndexByte(text, '\n')
 		if i < 0 {
 			return nil
 		}
-		text, s.skip = text[i+1:], false
+		text, s.skipLine = text[i+1:], false
 		s.line++
 	}
 	whole := len(text)
 	if !end {
 		if whole = bytes.LastIndexByte(text, '\n') + 1; whole == 0 && len(text) == len(s.buf) {
-			whole, s.skip = len(text), true
+			whole, s.skipLine = len(text), true
 		}
 	}
 	s.search.Start(text[:whole])

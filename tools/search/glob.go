@@ -25,9 +25,9 @@ import (
 var globDoc string
 
 const (
-	maxGlobbed = 1000    // files shown
-	maxFound   = 100_000 // files considered to find the newest
-	maxPattern = 1000    // bytes of a pattern
+	maxListedFiles = 1000    // files shown
+	maxFound       = 100_000 // files considered to find the newest
+	maxPattern     = 1000    // bytes of a pattern
 
 	// maxAlternatives limits the combinations of a glob's braces. Each is matched against every
 	// file, so a line of braces could take forever.
@@ -152,11 +152,11 @@ func runGlob(ctx context.Context, dirs []string, pattern string) (tools.Result, 
 	slices.SortFunc(hits, func(a, b hit) int { return cmp.Or(b.modified.Compare(a.modified), cmp.Compare(a.path, b.path)) })
 	all := len(hits)
 	var out strings.Builder
-	for _, h := range hits[:min(all, maxGlobbed)] {
+	for _, h := range hits[:min(all, maxListedFiles)] {
 		out.WriteString(visible.Name(h.path) + "\n")
 	}
-	if all > maxGlobbed {
-		fmt.Fprintf(&out, "\n[%d of %d files are shown; narrow the pattern to see others]\n", maxGlobbed, all)
+	if all > maxListedFiles {
+		fmt.Fprintf(&out, "\n[%d of %d files are shown; narrow the pattern to see others]\n", maxListedFiles, all)
 	}
 	return tools.Text(strings.TrimSuffix(out.String(), "\n")), nil
 }

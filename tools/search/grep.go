@@ -1,6 +1,6 @@
 // Package search has the native tools grep and glob. They need no external program, respect ignore
-// files, and stop when they are cancelled or have enough results; grep skips binary files. The
-// permission policy decides where a call may search.
+// files, and stop when they are cancelled or have enough results. grep skips binary files. The package
+// does not decide where a call may search: the permission policy does.
 package search
 
 import (
@@ -97,7 +97,7 @@ func grep(ctx context.Context, path string, within *workspace.Workspace, a grepA
 		err = newScanner(p, a.OutputMode, a.MaxResults+1).file(ctx, &all, path, true)
 		found, more = string(all.first(a.MaxResults)), len(all.ends) > a.MaxResults
 	case info.IsDir():
-		found, more, err = tree(ctx, path, within, p, a)
+		found, more, err = searchTree(ctx, path, within, p, a)
 	default:
 		return tools.Result{}, fmt.Errorf("%s is neither a file nor a directory", path)
 	}

@@ -23,20 +23,20 @@ type batch struct {
 
 const (
 	batchFiles = 32
-	ahead      = 16 // batches that may be searched ahead of the first unfinished one
+	maxAhead   = 16 // batches that may be searched ahead of the first unfinished one
 )
 
-// tree searches the files below a folder in parallel, and returns the first results in the order of
+// searchTree searches the files below a folder in parallel, and returns the first results in the order of
 // the tree. more reports whether there are more than a.MaxResults. A symlink is searched if its
 // target is in within.
-func tree(ctx context.Context, dir string, within *workspace.Workspace, p *linesearch.Pattern, a grepArgs) (found string, more bool, err error) {
+func searchTree(ctx context.Context, dir string, within *workspace.Workspace, p *linesearch.Pattern, a grepArgs) (found string, more bool, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
 	var (
 		work    = make(chan *batch)
-		ordered = make(chan *batch, ahead)
+		ordered = make(chan *batch, maxAhead)
 		walked  = &batch{done: make(chan struct{})} // marks the end of the walk
 	)
 	for range runtime.GOMAXPROCS(0) {

@@ -37,7 +37,7 @@ func TestGrepTree(t *testing.T) {
 		var text bytes.Buffer
 		size := random.IntN(2000)
 		if i%60 == 7 {
-			size = 3*block + random.IntN(block)
+			size = 3*blockSize + random.IntN(blockSize)
 		}
 		for text.Len() < size {
 			text.WriteString(words[random.IntN(len(words))])
@@ -81,7 +81,7 @@ func TestGrepTree(t *testing.T) {
 // keep their numbers.
 func TestGrepLongLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.txt")
-	text := "one\nneedle" + strings.Repeat("x", 3*block) + "needle\nthree needle\n" + strings.Repeat("y", block) + "\nfive needle"
+	text := "one\nneedle" + strings.Repeat("x", 3*blockSize) + "needle\nthree needle\n" + strings.Repeat("y", blockSize) + "\nfive needle"
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

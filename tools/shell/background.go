@@ -38,20 +38,20 @@ const (
 	maxJobs   = 10       // running at the same time
 	maxEnded  = 20       // ended jobs that are listed
 	maxJobLog = 16 << 20 // bytes of a job's output file
-	newsLines = 20       // lines of output in the message that a job has ended
+	newsLines = 20       // lines of output in the message about the end of a job
 )
 
 // job is one of Jobs. Its tools.Job, kill and reported are guarded by the mutex of Jobs; other fields do
 // not change.
 type job struct {
 	process proc.Child
-	lines   *lines
+	lines   *outputLines
 	log     string // path of its output file
 	ended   chan struct{}
 
 	tools.Job
-	kill     bool // it was killed on request
-	reported bool // the chat has been notified that it has ended
+	killRequested bool // it was killed on request
+	reported      bool // the chat has been notified that it has ended
 }
 
 // NewJobs returns an empty list of jobs. Their output files are in dir, which is created when the first
@@ -61,23 +61,23 @@ func NewJobs(dir string, now func() time.Time) *Jobs {
 	return &Jobs{dir: dir, now: now, startupElapsed: func(*job) <-chan time.Time { return time.After(settle) }, watchers: map[chan struct{}]bool{}}
 }
 
-// start starts a command, and waits briefly in case it fails immediately. afterwards is called when the
-// command has ended; its result is appended to the output.
-func (j *Jobs) start(ctx context.Context, children *proc.Pool, info tools.Job, spec proc.Spec, afterwards func() string) (tools.Result, error) {
-	b, err := j.launch(children, info, spec, afterwards)
+// start starts a command, and waits briefly in case it fails immediately. When the command has
+// ended, start calls onEnd and appends the note that it returns to the output.
+func (j *Jobs) start(ctx context.Context, children *proc.Pool, info tools.Job, spec proc.Spec, onEnd func() string) (tools.Result, error) {
+	b, err := j.launch(children, info, spec, onEnd)
 	if err != nil {
 		return tools.Result{}, err
 	}
 	select {
 	case <-b.ended:
-		j.settleNews(b)
+		j.markReported(b)
 		end := j.info(b)
 		return tools.Result{
 			Failed:  end.Status != tools.JobCompleted,
 			Outputs: []string{fmt.Sprintf("The background command %q ended immediately: %s.", end.Label, end.Outcome()), render(b.lines.last(maxLines))},
 		}, nil
 	case <-ctx.Done():
-		j.end(b)
+		j.killAndWait(b)
 		return tools.Result{}, errors.New("the command was stopped")
 	case <-j.startupElapsed(b):
 	}
@@ -88,7 +88,7 @@ func (j *Jobs) start(ctx context.Context, children *proc.Pool, info tools.Job, s
 	return tools.Text(out), nil
 }
 
-func (j *Jobs) launch(children *proc.Pool, info tools.Job, spec proc.Spec, afterwards func() string) (*job, error) {
+func (j *Jobs) launch(children *proc.Pool, info tools.Job, spec proc.Spec, onEnd func() string) (*job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
@@ -107,7 +107,7 @@ func (j *Jobs) launch(children *proc.Pool, info tools.Job, spec proc.Spec, after
 		return nil, err
 	}
 	if j.next == 0 {
-		clearLogs(j.dir, j.now())
+		removeStaleLogs(j.dir, j.now())
 	}
 	j.next++
 	path := filepath.Join(j.dir, fmt.Sprintf(logName, os.Getpid(), j.next))
@@ -115,9 +115,9 @@ func (j *Jobs) launch(children *proc.Pool, info tools.Job, spec proc.Spec, after
 	if err != nil {
 		return nil, err
 	}
-	b := &job{lines: &lines{}, log: path, ended: make(chan struct{}), Job: info}
+	b := &job{lines: &outputLines{}, log: path, ended: make(chan struct{}), Job: info}
 	b.ID, b.Status, b.Started = fmt.Sprintf("job-%d", j.next), tools.JobRunning, j.now()
-	file := &capped{f: out, remaining: maxJobLog}
+	file := &cappedWriter{f: out, remaining: maxJobLog}
 	spec.Stdout, spec.Stderr = io.MultiWriter(stream{b.lines, false}, file), io.MultiWriter(stream{b.lines, true}, file)
 	if b.process, err = children.Start(spec); err != nil {
 		_ = out.Close()
@@ -129,13 +129,13 @@ func (j *Jobs) launch(children *proc.Pool, info tools.Job, spec proc.Spec, after
 	go func() {
 		exit := b.process.Wait()
 		if exit.MemoryCause() != "" {
-			_, _ = io.WriteString(spec.Stdout, outOfMemory(exit)+"\n")
+			_, _ = io.WriteString(spec.Stdout, outOfMemoryMessage(exit)+"\n")
 		}
-		if note := afterwards(); note != "" {
+		if note := onEnd(); note != "" {
 			_, _ = io.WriteString(spec.Stdout, note+"\n")
 		}
 		_ = out.Close()
-		b.lines.end()
+		b.lines.flush()
 		j.finish(b, exit)
 	}()
 	return b, nil
@@ -148,7 +148,7 @@ func (j *Jobs) finish(b *job, exit proc.Exit) {
 	defer close(b.ended)
 	b.Ended, b.ExitCode = j.now(), exit.Code
 	switch {
-	case b.kill:
+	case b.killRequested:
 		b.Status = tools.JobKilled
 	case exit.Code == 0:
 		b.Status = tools.JobCompleted
@@ -168,14 +168,14 @@ func (j *Jobs) dropLocked() {
 	}
 	first := slices.MinFunc(ended, func(a, b *job) int { return a.Ended.Compare(b.Ended) })
 	j.jobs = slices.DeleteFunc(j.jobs, func(b *job) bool { return b == first })
-	_ = os.Remove(first.log) // at the latest by clearLogs
+	_ = os.Remove(first.log) // at the latest by removeStaleLogs
 }
 
-// end kills a job and waits until it has ended. It returns false if it had ended before.
-func (j *Jobs) end(b *job) bool {
+// killAndWait kills a job and waits until it has ended. It returns false if it had ended before.
+func (j *Jobs) killAndWait(b *job) bool {
 	j.mu.Lock()
 	running := b.Status == tools.JobRunning
-	b.kill = b.kill || running
+	b.killRequested = b.killRequested || running
 	b.reported = b.reported || running // the caller knows
 	j.mu.Unlock()
 	b.process.Kill()
@@ -214,7 +214,7 @@ func (j *Jobs) List() []tools.Job {
 // if there is no such job, or if it had ended before.
 func (j *Jobs) Kill(id string) bool {
 	b, ok := j.find(id)
-	return ok && j.end(b)
+	return ok && j.killAndWait(b)
 }
 
 // Output returns the end of a job's output.
@@ -280,8 +280,8 @@ func (j *Jobs) News(chatID string) []string {
 	return out
 }
 
-// settleNews records that the chat has been notified of the end of a job.
-func (j *Jobs) settleNews(b *job) {
+// markReported records that the chat has been notified of the end of a job.
+func (j *Jobs) markReported(b *job) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	b.reported = true
@@ -295,11 +295,11 @@ func (j *Jobs) Close() {
 	j.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, b := range all {
-		wg.Go(func() { j.end(b) })
+		wg.Go(func() { j.killAndWait(b) })
 	}
 	wg.Wait()
 	for _, b := range all {
-		_ = os.Remove(b.log) // at the latest by clearLogs
+		_ = os.Remove(b.log) // at the latest by removeStaleLogs
 	}
 }
 
@@ -309,17 +309,17 @@ func (j *Jobs) Dir() string { return j.dir }
 // logName is the format of the name of an output file, with the ids of the daemon's process and the job.
 const logName = "job-%d-%d.log"
 
-// clearLogs removes output files of daemons that were killed. A file must be old as well, because the
+// removeStaleLogs removes output files of daemons that were killed. A file must be old as well, because the
 // folder may be shared with machines and containers that have other process ids.
-func clearLogs(dir string, now time.Time) {
-	const long = 7 * 24 * time.Hour
+func removeStaleLogs(dir string, now time.Time) {
+	const minAge = 7 * 24 * time.Hour
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		var pid, n int
 		if _, err := fmt.Sscanf(e.Name(), logName, &pid, &n); err != nil || proc.Alive(pid) {
 			continue
 		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > long {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > minAge {
 			_ = os.Remove(filepath.Join(dir, e.Name())) // otherwise retried the next time
 		}
 	}
@@ -338,8 +338,8 @@ func (j *Jobs) jobsOf(chatID string) []tools.Job {
 	return list
 }
 
-// capped writes the beginning of an output, and a note where it was cut.
-type capped struct {
+// cappedWriter writes the beginning of an output, and a note where it was cut.
+type cappedWriter struct {
 	f *os.File
 
 	mu        sync.Mutex // guards remaining
@@ -347,7 +347,7 @@ type capped struct {
 }
 
 // Write never fails, because a full disk must not stop a job.
-func (c *capped) Write(p []byte) (int, error) {
+func (c *cappedWriter) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.remaining <= 0 {

@@ -17,7 +17,7 @@ func TestEndedJobs(t *testing.T) {
 	jobs := NewJobs(t.TempDir(), time.Now)
 	began := time.Now()
 	add := func(n int) *job {
-		b := &job{lines: &lines{}, log: filepath.Join(jobs.dir, fmt.Sprintf(logName, 0, n)), ended: make(chan struct{})}
+		b := &job{lines: &outputLines{}, log: filepath.Join(jobs.dir, fmt.Sprintf(logName, 0, n)), ended: make(chan struct{})}
 		b.Job = tools.Job{ID: fmt.Sprint("job-", n), ChatID: "a", Status: tools.JobRunning, Started: began}
 		if err := os.WriteFile(b.log, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -66,7 +66,7 @@ func TestClearLogs(t *testing.T) {
 		if err := os.Chtimes(path, now.Add(-c.age), now.Add(-c.age)); err != nil {
 			t.Fatal(err)
 		}
-		clearLogs(dir, now)
+		removeStaleLogs(dir, now)
 		if _, err := os.Stat(path); (err == nil) != c.left {
 			t.Errorf("%s: %v", name, err)
 		}

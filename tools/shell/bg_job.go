@@ -25,7 +25,7 @@ type bgJobArgs struct {
 
 // bgJob returns the tool bg_job (eca-features.md 17, 23). Each chat sees only its own jobs.
 func (j *Jobs) bgJob() tools.Tool {
-	own := func(call tools.Call, a bgJobArgs) (*job, error) {
+	ownJob := func(call tools.Call, a bgJobArgs) (*job, error) {
 		if a.JobID == "" {
 			return nil, fmt.Errorf("INVALID_ARGS: %s needs job_id", a.Action)
 		}
@@ -42,7 +42,7 @@ func (j *Jobs) bgJob() tools.Tool {
 			if a.Action == actionList {
 				return tools.Plan{Summary: "Listing background jobs", ReadOnly: true}, nil
 			}
-			b, err := own(call, a)
+			b, err := ownJob(call, a)
 			if err != nil {
 				return tools.Plan{}, err
 			}
@@ -56,12 +56,12 @@ func (j *Jobs) bgJob() tools.Tool {
 			if a.Action == actionList {
 				return tools.Text(j.describe(call.ChatID)), nil
 			}
-			b, err := own(call, a)
+			b, err := ownJob(call, a)
 			if err != nil {
 				return tools.Result{}, err
 			}
 			if a.Action == actionKill {
-				if j.end(b) {
+				if j.killAndWait(b) {
 					return tools.Text(a.JobID + " was ended."), nil
 				}
 				return tools.Text(fmt.Sprintf("%s had ended before: %s.", a.JobID, j.info(b).Outcome())), nil
@@ -92,7 +92,7 @@ func (j *Jobs) describe(chatID string) string {
 func (j *Jobs) readOutput(b *job) string {
 	info := j.info(b) // before the output, so that the output of an ended job is complete
 	if info.Status != tools.JobRunning {
-		j.settleNews(b)
+		j.markReported(b)
 	}
 	list, lost := b.lines.unread()
 	head := fmt.Sprintf("%s is %s.", info.ID, info.Status)

@@ -124,30 +124,30 @@ func (t *customTool) Run(ctx context.Context, call tools.Call, out tools.Sink) (
 	if err != nil {
 		return tools.Result{}, err
 	}
-	return t.options.execute(ctx, call, execution{t.options.parse(judged), dir, customTimeout, func(call tools.Call) (proc.Spec, error) {
-		spec := t.options.line(judged, dir)
+	return t.options.execute(ctx, call, execution{program: t.options.parse(judged), dir: dir, timeout: customTimeout, prepare: func(call tools.Call) (proc.Spec, error) {
+		spec := t.options.processFor(judged, dir)
 		spec.Args[len(spec.Args)-1] = line
 		spec.Env = append(spec.Env, env...)
-		t.options.bind(&spec, call)
+		t.options.setSandbox(&spec, call)
 		return spec, nil
-	}, false}, out)
+	}}, out)
 }
 
 // arguments checks the arguments of a call and returns those that have a value.
 func (t *customTool) arguments(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	var args map[string]json.RawMessage
-	var loose map[string]any
-	if err := errors.Join(json.Unmarshal(raw, &args), json.Unmarshal(raw, &loose)); err != nil {
+	var values map[string]any
+	if err := errors.Join(json.Unmarshal(raw, &args), json.Unmarshal(raw, &values)); err != nil {
 		return nil, fmt.Errorf("INVALID_ARGS: the arguments of %s are not a JSON object: %w", t.spec.Name, err)
 	}
 	required := t.schema.Schema().Required
-	for name, v := range loose {
+	for name, v := range values {
 		if (v == nil || v == "") && !slices.Contains(required, name) { // some models send all optional arguments
-			delete(loose, name)
+			delete(values, name)
 			delete(args, name)
 		}
 	}
-	if err := t.schema.Validate(loose); err != nil {
+	if err := t.schema.Validate(values); err != nil {
 		for errors.Unwrap(err) != nil {
 			err = errors.Unwrap(err)
 		}

@@ -19,16 +19,16 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Connection is the network of a tool call's command.
+// Connection is the network in which a tool call's command runs.
 type Connection struct {
-	Children *proc.Pool // starts processes in that network
+	Children *proc.Pool // starts processes in the network
 	// Refused returns the addresses, as host:port, to which connections were refused: those that the
 	// user can allow, and others.
 	Refused func() (unlisted, private []string)
 	Close   func()
 }
 
-// Choice is an answer to a question to the user.
+// Choice is one of the answers that a question offers to the user.
 type Choice struct {
 	Label, Description string
 	Grants             bool // the answer also counts for later calls
@@ -72,16 +72,16 @@ func parseAccess(text string) (access, bool) {
 	return access{path: place}, ok
 }
 
-// remembered returns the accesses that the user allowed for all of the programs, and those denied for
+// loadExceptions returns the accesses that the user allowed for all of the programs, and those denied for
 // any of them.
-func (o Options) remembered(call tools.Call, programs []string) exceptions {
+func (o Options) loadExceptions(call tools.Call, programs []string) exceptions {
 	var out exceptions
 	if o.Memory == nil {
 		return out
 	}
 	for i, program := range programs {
-		read := func(word string) (list []access) {
-			for _, text := range o.Memory.KeysWithPrefix(call, keyPrefix+program+word) {
+		read := func(verb string) (list []access) {
+			for _, text := range o.Memory.KeysWithPrefix(call, keyPrefix+program+verb) {
 				if a, ok := parseAccess(text); ok {
 					list = append(list, a)
 				}
@@ -98,8 +98,8 @@ func (o Options) remembered(call tools.Call, programs []string) exceptions {
 }
 
 // sandboxPrograms returns the programs that a remembered exception of a command applies to. Each is
-// named by its approval key, or by its name if it has none. Programs that only read are left out if
-// there are others. It returns nil if the name of a program is unknown.
+// identified by its approval key, or else by its name. Programs that only read are omitted if there
+// are others. It returns nil if the name of a program is unknown.
 func sandboxPrograms(p cmdline.Program, dir string) []string {
 	var out, readers []string
 	for _, c := range p.Commands {
@@ -134,13 +134,13 @@ type execution struct {
 
 // attempt is one run of an execution.
 type attempt struct {
-	result        tools.Result
-	leftProcesses bool // its child processes were still running when it ended
-	limited       bool // it was killed at the memory limit of the sandbox
-	spec          proc.Spec
-	refused       []string // addresses to which it could not connect
-	private       []string // like refused, but on this machine or its network
-	refusal       refusal  // the refusal that its error messages suggest
+	result         tools.Result
+	leftProcesses  bool // its child processes were still running when it ended
+	hitMemoryLimit bool // it was killed at the memory limit of the sandbox
+	spec           proc.Spec
+	refused        []string // addresses to which it could not connect
+	private        []string // like refused, but on this machine or its network
+	refusal        refusal  // the refusal that its error messages suggest
 }
 
 // execute runs a command to its end and returns its output. If the sandbox stopped it, the user is asked
@@ -148,9 +148,9 @@ type attempt struct {
 // away.
 func (o Options) execute(ctx context.Context, call tools.Call, e execution, out tools.Sink) (tools.Result, error) {
 	programs := sandboxPrograms(e.program, e.dir)
-	known := o.remembered(call, programs)
+	known := o.loadExceptions(call, programs)
 	resumed := notes(o.HeldBack.Resume(call.Roots)...)
-	spec, err := prepared(call, e)
+	spec, err := prepareExecution(call, e)
 	if err != nil {
 		return tools.Result{}, err
 	}
@@ -168,10 +168,10 @@ func (o Options) execute(ctx context.Context, call tools.Call, e execution, out 
 		return tools.Result{}, err
 	}
 	if last.leftProcesses && e.canAskOutside {
-		last.result.Outputs = append(last.result.Outputs, leftNote)
+		last.result.Outputs = append(last.result.Outputs, leftProcessesNote)
 	}
-	if last.limited && e.canAskOutside && o.approvalLiftsSandbox(call) {
-		last.result.Outputs = append(last.result.Outputs, limitedNote)
+	if last.hitMemoryLimit && e.canAskOutside && o.approvalLiftsSandbox(call) {
+		last.result.Outputs = append(last.result.Outputs, memoryLimitNote)
 	}
 	for _, text := range []string{note, resumed} {
 		if text != "" {
@@ -187,12 +187,12 @@ func (o Options) approvalLiftsSandbox(call tools.Call) bool {
 	return o.Sandbox != nil && !o.Sandbox(call).Bounds()
 }
 
-const limitedNote = `[This is the sandbox's memory limit; call again with outside: "<why>" to ask the user.]`
+const memoryLimitNote = `[This is the sandbox's memory limit; call again with outside: "<why>" to ask the user.]`
 
-const leftNote = `[The command left processes running, which were killed when it ended. To keep a server or watcher running, start it with the argument background.]`
+const leftProcessesNote = `[The command left processes running, which were killed when it ended. To keep a server or watcher running, start it with the argument background.]`
 
-// prepared returns the process specification of a command, including its sandbox.
-func prepared(call tools.Call, e execution) (proc.Spec, error) {
+// prepareExecution returns the process specification of a command, including its sandbox.
+func prepareExecution(call tools.Call, e execution) (proc.Spec, error) {
 	spec, err := e.prepare(call)
 	if err == nil {
 		err = spec.Sandbox.Prepare()
@@ -222,10 +222,10 @@ func (o Options) runOnce(ctx context.Context, call tools.Call, spec proc.Spec, t
 	}
 	var exit proc.Exit
 	var stderr string
-	if r.result, exit, stderr, err = toEnd(ctx, children, r.spec, timeout, out); err != nil {
+	if r.result, exit, stderr, err = runToEnd(ctx, children, r.spec, timeout, out); err != nil {
 		return r, err
 	}
-	r.leftProcesses, r.limited = exit.Left, exit.OutOfMemory && exit.MemoryLimit > 0
+	r.leftProcesses, r.hitMemoryLimit = exit.Left, exit.OutOfMemory && exit.MemoryLimit > 0
 	if connection != nil {
 		r.refused, r.private = connection.Refused()
 	}
@@ -266,9 +266,9 @@ func (r attempt) sandboxStop() event.SandboxStop {
 	return s
 }
 
-// wants returns the accesses that a run needs. ok is false if they cannot be allowed within the
+// wantedAccesses returns the accesses that a run needs. ok is false if they cannot be allowed within the
 // sandbox.
-func (r attempt) wants() (list []access, ok bool) {
+func (r attempt) wantedAccesses() (list []access, ok bool) {
 	for _, address := range r.refused {
 		list = append(list, access{address: address})
 	}
@@ -278,7 +278,7 @@ func (r attempt) wants() (list []access, ok bool) {
 	return list, len(list) > 0
 }
 
-// deniedPath returns the file or folder that must be made writable for a run; empty if there is no
+// deniedPath returns the file or folder that the command needs to write to; empty if there is no
 // such path. It is never the home folder, a parent of it or of the workspace, or a protected path.
 func (r attempt) deniedPath() string {
 	p := r.spec.Sandbox
@@ -355,7 +355,7 @@ func (o Options) askAndRetry(ctx context.Context, call tools.Call, e execution, 
 	if e.canAskOutside && (first.result.Failed || hint == "") {
 		hint += `; call again with outside: "<why>" to ask the user`
 	}
-	wanted, within := first.wants()
+	wanted, within := first.wantedAccesses()
 	if slices.ContainsFunc(wanted, func(a access) bool { return slices.Contains(known.denied, a) }) {
 		return note(first, what+": the user has denied this permanently; continue without it", decided), nil
 	}
@@ -368,12 +368,12 @@ func (o Options) askAndRetry(ctx context.Context, call tools.Call, e execution, 
 	switch o.askAboutRefusal(ctx, call, programs, wanted, what) {
 	case answerNever, answerNo:
 		text := what + ": the user denied this; continue without it"
-		if err := o.remember(call, programs, denies, wanted); err != nil {
+		if err := o.saveAnswer(call, programs, denies, wanted); err != nil {
 			text += fmt.Sprintf(" (could not save this answer: %v)", err)
 		}
 		return note(first, text, decided), nil
 	case answerAlways:
-		if err := o.remember(call, programs, allows, wanted); err != nil {
+		if err := o.saveAnswer(call, programs, allows, wanted); err != nil {
 			first = note(first, fmt.Sprintf("could not save this answer: %v", err))
 		}
 	case answerOnce:
@@ -386,14 +386,14 @@ func (o Options) askAndRetry(ctx context.Context, call tools.Call, e execution, 
 	decided.Rerun = true
 	const firstRun = "the first run was stopped: "
 	if !within {
-		spec, err := prepared(approved, e)
+		spec, err := prepareExecution(approved, e)
 		if err != nil {
 			return first, err
 		}
 		second, err := o.runOnce(ctx, approved, spec, e.timeout, nil, out)
 		return note(second, firstRun+what+"; the user let it run again outside the sandbox", decided), err
 	}
-	spec, err := prepared(call, e)
+	spec, err := prepareExecution(call, e)
 	if err != nil {
 		return first, err
 	}
@@ -435,15 +435,15 @@ func (o Options) askAboutRefusal(ctx context.Context, call tools.Call, programs 
 	return o.Ask(ctx, call, fmt.Sprintf("The sandbox stopped %s, which tried to %s. Run it again with this access?", label, strings.Join(list, " and to ")), append(choices, deny))
 }
 
-// remember remembers an answer for each of the programs.
-func (o Options) remember(call tools.Call, programs []string, word string, list []access) error {
+// saveAnswer remembers an answer for each of the programs.
+func (o Options) saveAnswer(call tools.Call, programs []string, verb string, list []access) error {
 	if o.Memory == nil {
 		return nil
 	}
 	var keys []string
 	for _, program := range programs {
 		for _, a := range list {
-			keys = append(keys, keyPrefix+program+word+a.String())
+			keys = append(keys, keyPrefix+program+verb+a.String())
 		}
 	}
 	if len(keys) == 0 {

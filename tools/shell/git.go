@@ -46,7 +46,7 @@ func (o Options) git() tools.Tool {
 			if s := strings.Join(strings.Fields(a.Summary), " "); s != "" {
 				plan.Summary = s + ": " + plan.Summary // the model's text never replaces the command
 			}
-			if commands := describe(program); len(commands) > 0 {
+			if commands := describeCommands(program); len(commands) > 0 {
 				plan.Details = &event.Details{ShellCommand: &event.ShellCommand{Commands: commands}}
 			}
 			return plan, nil
@@ -59,17 +59,17 @@ func (o Options) git() tools.Tool {
 			if err != nil {
 				return tools.Result{}, err
 			}
-			return o.execute(ctx, call, execution{o.parse(a.Command), dir, gitTimeout, func(call tools.Call) (proc.Spec, error) {
+			return o.execute(ctx, call, execution{program: o.parse(a.Command), dir: dir, timeout: gitTimeout, prepare: func(call tools.Call) (proc.Spec, error) {
 				spec, err := o.prepare(call, a.Command, dir)
 				// No user can answer a prompt: programs must fail or continue immediately.
 				spec.Env = append(spec.Env, "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "GIT_PAGER=cat", "GH_PROMPT_DISABLED=1", "GH_PAGER=cat")
 				return spec, err
-			}, false}, out)
+			}}, out)
 		},
 	}.Build()
 }
 
-// onlyGit returns an error for a line that runs programs other than git, gh and those of besideGit,
+// onlyGit returns an error for a line that runs programs other than git, gh and those of allowedWithGit,
 // because a rule that allows this tool is meant to allow only git. The policy judges the programs that
 // git itself runs.
 func onlyGit(p cmdline.Program) error {
@@ -88,7 +88,7 @@ func onlyGit(p cmdline.Program) error {
 			return errors.New("INVALID_ARGS: the tool git reads and writes no files by redirection; use shell_command")
 		case c.Name == "git", c.Name == "gh":
 			git = true
-		case !slices.Contains(besideGit(), c.Name):
+		case !slices.Contains(allowedWithGit(), c.Name):
 			return fmt.Errorf("INVALID_ARGS: the tool git runs git and gh only, not %q; use shell_command", c.Name)
 		}
 	}
@@ -98,8 +98,8 @@ func onlyGit(p cmdline.Program) error {
 	return nil
 }
 
-// besideGit returns other programs that a line may run: to change the folder, to shorten output, and to
+// allowedWithGit returns other programs that a line may run: to change the folder, to shorten output, and to
 // write messages. None of them writes files or runs programs.
-func besideGit() []string {
+func allowedWithGit() []string {
 	return []string{"cd", "cat", "head", "tail", "wc", "grep", "cut", "echo", "printf", "true"}
 }

@@ -14,8 +14,8 @@ const (
 	maxLinesSize = 1 << 20 // bytes of all kept lines together
 )
 
-// lines keeps the last lines of the output of a job.
-type lines struct {
+// outputLines keeps the last lines of the output of a job.
+type outputLines struct {
 	mu      sync.Mutex // guards the fields below
 	recent  []tools.JobLine
 	bytes   int
@@ -26,7 +26,7 @@ type lines struct {
 
 // stream is the writer for stdout or stderr of a job.
 type stream struct {
-	lines  *lines
+	lines  *outputLines
 	stderr bool
 }
 
@@ -61,7 +61,7 @@ func (s stream) Write(p []byte) (int, error) {
 }
 
 // add moves an unfinished line to the kept lines.
-func (l *lines) add(open *strings.Builder, stderr bool) {
+func (l *outputLines) add(open *strings.Builder, stderr bool) {
 	text := strings.ToValidUTF8(strings.TrimSuffix(open.String(), "\r"), "�")
 	open.Reset()
 	l.recent = append(l.recent, tools.JobLine{Text: text, Stderr: stderr})
@@ -74,8 +74,8 @@ func (l *lines) add(open *strings.Builder, stderr bool) {
 	}
 }
 
-// end finishes the last lines of stdout and stderr if they have no line end.
-func (l *lines) end() {
+// flush finishes the last lines of stdout and stderr if they have no line end.
+func (l *outputLines) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range l.open {
@@ -86,14 +86,14 @@ func (l *lines) end() {
 }
 
 // all returns all lines that are kept.
-func (l *lines) all() []tools.JobLine {
+func (l *outputLines) all() []tools.JobLine {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]tools.JobLine{}, l.recent...)
 }
 
 // unread returns the lines that the model has not read yet, and how many more were dropped.
-func (l *lines) unread() (list []tools.JobLine, lost int) {
+func (l *outputLines) unread() (list []tools.JobLine, lost int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lost = max(l.dropped-l.read, 0)
@@ -103,7 +103,7 @@ func (l *lines) unread() (list []tools.JobLine, lost int) {
 }
 
 // last returns the last n lines.
-func (l *lines) last(n int) []tools.JobLine {
+func (l *outputLines) last(n int) []tools.JobLine {
 	list := l.all()
 	return list[max(len(list)-n, 0):]
 }

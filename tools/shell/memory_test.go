@@ -15,7 +15,7 @@ func TestOutOfMemory(t *testing.T) {
 		{Code: -1, OutOfMemory: true, MemoryLimit: 6 << 30}: "it used more memory than a sandboxed command may (6144 MiB) and was killed. Run fewer jobs",
 		{Code: 137, OutOfMemory: true}:                      "it was killed because the machine had no more memory. Run fewer jobs",
 	} {
-		if got := outOfMemory(exit); !strings.Contains(got, want) {
+		if got := outOfMemoryMessage(exit); !strings.Contains(got, want) {
 			t.Errorf("%+v: %q", exit, got)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // parse parses a command if the shell that runs it has the syntax that eca knows.
 func (o Options) parse(command string) cmdline.Program {
 	if !o.posix() {
-		return cmdline.Program{Unresolved: "it is for a shell whose programs cannot be judged here"}
+		return cmdline.Program{Unresolved: "eca cannot parse commands of this shell"}
 	}
 	if o.Parser == nil {
 		return cmdline.Parse(command)
@@ -25,16 +25,16 @@ func (o Options) parse(command string) cmdline.Program {
 func (o Options) posix() bool {
 	path, args := o.shell()
 	known := []string{"bash", "sh", "dash"}
-	return slices.Contains(known, name(path)) || slices.ContainsFunc(args, func(a string) bool { return slices.Contains(known, name(a)) })
+	return slices.Contains(known, programName(path)) || slices.ContainsFunc(args, func(a string) bool { return slices.Contains(known, programName(a)) })
 }
 
-func name(path string) string {
+func programName(path string) string {
 	return strings.TrimSuffix(filepath.Base(filepath.FromSlash(path)), ".exe")
 }
 
-// describe returns the commands of a program for clients. It returns nil if the program may run other
+// describeCommands returns the commands of a program for clients. It returns nil if the program may run other
 // commands; such a program cannot be remembered either.
-func describe(p cmdline.Program) []event.Command {
+func describeCommands(p cmdline.Program) []event.Command {
 	if p.Unresolved != "" || p.Computed != "" || len(p.Writes) > 0 || len(p.Demands) > 0 {
 		return nil
 	}

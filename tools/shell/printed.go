@@ -21,16 +21,16 @@ import (
 // command describes a command for the policy.
 func (o Options) command(text, dir string, program cmdline.Program) *tools.Command {
 	c := &tools.Command{Text: text, Dir: dir, Program: program, OtherShell: !o.posix()}
-	if !c.OtherShell && !o.plain() {
+	if !c.OtherShell && !o.usesPlainShell() {
 		c.ShellWrapper = o.Path
 	}
 	return c
 }
 
-// plain reports whether commands run in a POSIX shell of this machine, without a wrapper.
-func (o Options) plain() bool {
+// usesPlainShell reports whether commands run in a POSIX shell of this machine, without a wrapper.
+func (o Options) usesPlainShell() bool {
 	path, args := o.shell()
-	return slices.Contains([]string{"bash", "sh", "dash"}, name(path)) && !slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") })
+	return slices.Contains([]string{"bash", "sh", "dash"}, programName(path)) && !slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") })
 }
 
 // prepare returns the process for the command of a call. It runs the original text if the user approved
@@ -38,28 +38,28 @@ func (o Options) plain() bool {
 func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
 	printed := call.Printed
 	if call.Authorization.Approved || printed == nil || printed.Text == "" {
-		return o.bound(call, o.line(text, dir)), nil
+		return o.withSandbox(call, o.processFor(text, dir)), nil
 	}
-	spec := o.bound(call, o.line(printed.Text, dir))
-	unasked := printed.Programs != nil
-	if runtime.GOOS == "windows" || o.Path != "" && !unasked {
+	spec := o.withSandbox(call, o.processFor(printed.Text, dir))
+	withoutApproval := printed.Programs != nil
+	if runtime.GOOS == "windows" || o.Path != "" && !withoutApproval {
 		return spec, nil
 	}
 	shell, err := o.Bash.path()
 	if err != nil {
-		if unasked {
+		if withoutApproval {
 			return proc.Spec{}, err
 		}
 		return spec, nil // a rule of the user allowed the command, so it may run in the usual shell
 	}
-	// -p: no functions, start-up files and settings from the environment. The messages of the shell
-	// begin with the path of the original, not of the copy.
-	spec.Path, spec.Args = shell, []string{"-p", "-c", pinned(printed) + printed.Text, originalBash}
+	// With -p, bash ignores functions, start-up files and settings from the environment. The last
+	// argument is the name with which its messages begin: the original's, not the copy's.
+	spec.Path, spec.Args = shell, []string{"-p", "-c", pinPrograms(printed) + printed.Text, systemBash}
 	spec.Environ = withoutShellSettings(spec.Environ) // other shells that the text starts do not have -p
 	if real, err := filepath.EvalSymlinks(shell); err == nil && spec.Sandbox.Read != nil {
 		spec.Sandbox.Read = append(slices.Clone(spec.Sandbox.Read), real) // the system reads what it executes
 	}
-	if unasked {
+	if withoutApproval {
 		spec.Env = append(spec.Env, "PATH="+printed.Path)
 		if spec.Sandbox.Level == sandbox.ReadOnly {
 			real, err := filepath.EvalSymlinks(shell)
@@ -72,9 +72,9 @@ func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
 	return spec, nil
 }
 
-// bound returns a process with the sandbox and environment of a call.
-func (o Options) bound(call tools.Call, spec proc.Spec) proc.Spec {
-	if o.bind(&spec, call); spec.Sandbox.Level == sandbox.ReadOnly {
+// withSandbox returns a process with the sandbox and environment of a call.
+func (o Options) withSandbox(call tools.Call, spec proc.Spec) proc.Spec {
+	if o.setSandbox(&spec, call); spec.Sandbox.Level == sandbox.ReadOnly {
 		spec.Env = append(spec.Env, cmdline.GitCeilings(call.Roots))
 	}
 	return spec
@@ -92,10 +92,10 @@ func withoutShellSettings(environ []string) []string {
 	})
 }
 
-// pinned returns commands (hash -p) that precede a text and make bash run exactly the programs that were
-// judged. It returns nothing for a text with the builtins type or command, because these would print the
-// pinned paths; bash then finds the same programs in PATH.
-func pinned(printed *tools.Printed) string {
+// pinPrograms returns commands (hash -p) that precede a text and make bash run exactly the programs
+// that the policy judged. It returns nothing for a text with the builtins type or command, because
+// these would print the pinned paths; bash then finds the same programs in PATH.
+func pinPrograms(printed *tools.Printed) string {
 	if slices.ContainsFunc(printed.Program.Commands, func(c cmdline.Command) bool { return c.Name == "type" || c.Name == "command" }) {
 		return ""
 	}
@@ -108,7 +108,7 @@ func pinned(printed *tools.Printed) string {
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-const originalBash = "/bin/bash"
+const systemBash = "/bin/bash"
 
 // Bash is a private copy of bash. Commands that run without asking can execute no other shell.
 type Bash struct {
@@ -125,24 +125,24 @@ func NewBash(dir string) *Bash { return &Bash{dir: dir} }
 // path returns the path of the copy, or of bash itself if it cannot be copied.
 func (b *Bash) path() (string, error) {
 	if b == nil {
-		return existingBash()
+		return findBash()
 	}
 	b.once.Do(func() {
-		if b.file, b.err = existingBash(); b.err != nil {
+		if b.file, b.err = findBash(); b.err != nil {
 			return
 		}
-		if file, err := copyProgram(b.file, b.dir); err == nil && runs(file) {
+		if file, err := copyProgram(b.file, b.dir); err == nil && canExecute(file) {
 			b.file = file
 		}
 	})
 	return b.file, b.err
 }
 
-func existingBash() (string, error) {
-	if _, err := os.Stat(originalBash); err != nil {
-		return "", errors.New("commands that nobody approved run in " + originalBash + ", which is not here; approve the call")
+func findBash() (string, error) {
+	if _, err := os.Stat(systemBash); err != nil {
+		return "", errors.New("commands without the user's approval run only in " + systemBash + ", which does not exist; approve the call")
 	}
-	return originalBash, nil
+	return systemBash, nil
 }
 
 // copyProgram copies a program into a folder, unless another process has already made the same copy.
@@ -155,7 +155,7 @@ func copyProgram(from, dir string) (string, error) {
 		return "", err
 	}
 	to := filepath.Join(dir, filepath.Base(from))
-	if same(real, to) {
+	if sameContent(real, to) {
 		return to, nil
 	}
 	in, err := os.Open(real)
@@ -176,15 +176,15 @@ func copyProgram(from, dir string) (string, error) {
 	return to, os.Rename(out.Name(), to)
 }
 
-// same reports whether two files have the same content.
-func same(a, b string) bool {
+// sameContent reports whether two files have the same content.
+func sameContent(a, b string) bool {
 	x, errA := os.ReadFile(a)
 	y, errB := os.ReadFile(b)
 	return errA == nil && errB == nil && string(x) == string(y)
 }
 
-// runs reports whether a program can be executed where it is (not on a noexec file system).
-func runs(file string) bool {
+// canExecute reports whether a program can be executed where it is (not on a noexec file system).
+func canExecute(file string) bool {
 	exit, err := proc.Run(context.Background(), proc.Spec{Path: file, Args: []string{"-p", "-c", "exit 7"}})
 	return err == nil && exit.Code == 7
 }

@@ -50,7 +50,7 @@ func TestPrintedCommandHasSameOutput(t *testing.T) {
 	}
 	programs := []tools.NamedProgram{{Name: "ls", Path: "/usr/bin/ls"}, {Name: "cat", Path: "/usr/bin/cat"}}
 	printed, err := o.prepare(tools.Call{Printed: canonicalFormOf(t, text, dir, programs...)}, text, dir)
-	if err != nil || printed.Path == originalBash || !strings.HasPrefix(printed.Args[2], "hash -p '/usr/bin/ls' 'ls'; ") {
+	if err != nil || printed.Path == systemBash || !strings.HasPrefix(printed.Args[2], "hash -p '/usr/bin/ls' 'ls'; ") {
 		t.Fatalf("%+v %v", printed, err)
 	}
 	was, is := outputs(t, o, written), outputs(t, o, printed)

@@ -47,7 +47,7 @@ func refusalIn(p sandbox.Policy, code int, stderr string) refusal {
 			return refusal{what: "use of a Unix socket refused"}
 		}
 		if p.Loopback {
-			if port := ownServer(line); port != "" {
+			if port := refusedLocalServer(line); port != "" {
 				return refusal{what: "connection to your own server at localhost:" + port + " refused (toolCall.sandboxPorts)", port: port}
 			}
 		}
@@ -62,11 +62,11 @@ func refusalIn(p sandbox.Policy, code int, stderr string) refusal {
 
 // refusedConnection recognizes messages of programs that cannot leave the network of the sandbox.
 func refusedConnection(line string) refusal {
-	for _, said := range []string{
+	for _, phrase := range []string{
 		"could not resolve host", "temporary failure in name resolution", "name or service not known", "network is unreachable", "getaddrinfo", "eai_again", "enetunreach",
 		"socket: operation not permitted", "socket: permission denied", "no such host", "dns error", "failed to lookup address", "unable to resolve host",
 	} {
-		if !strings.Contains(strings.ToLower(line), said) {
+		if !strings.Contains(strings.ToLower(line), phrase) {
 			continue
 		}
 		if m := regexp.MustCompile(`(?i)(?:https?://|host:? '?|lookup |resolve host '?|getaddrinfo [A-Z_]+ |address )([a-z0-9-]+(?:\.[a-z0-9-]+)+)`).FindStringSubmatch(line); m != nil {
@@ -83,12 +83,12 @@ func refusedService(line string) bool {
 	return slices.ContainsFunc([]string{
 		"permission denied (publickey", // ssh could not ask its agent
 		"dial unix", "unix://", "docker daemon", "authentication agent", "gpg-agent", "dbus", "d-bus", "listen eperm", "connect eperm /", "socket: operation not permitted", "socket(2)",
-	}, func(said string) bool { return strings.Contains(low, said) })
+	}, func(phrase string) bool { return strings.Contains(low, phrase) })
 }
 
-// ownServer returns the port of a server of this machine to which a command could not connect, although
-// eca itself can, because the sandbox has a loopback interface of its own.
-func ownServer(line string) (port string) {
+// refusedLocalServer returns the port of a server of this machine to which a command could not connect,
+// although eca itself can, because the sandbox has its own loopback interface.
+func refusedLocalServer(line string) (port string) {
 	if low := strings.ToLower(line); !strings.Contains(low, "refused") && !strings.Contains(low, "connect to server") {
 		return ""
 	}
@@ -96,9 +96,9 @@ func ownServer(line string) (port string) {
 	if m == nil {
 		return ""
 	}
-	const patience = time.Second
+	const dialTimeout = time.Second
 	for _, host := range []string{"127.0.0.1", "::1"} {
-		if conn, err := net.DialTimeout("tcp", net.JoinHostPort(host, m[1]), patience); err == nil {
+		if conn, err := net.DialTimeout("tcp", net.JoinHostPort(host, m[1]), dialTimeout); err == nil {
 			_ = conn.Close()
 			return m[1]
 		}

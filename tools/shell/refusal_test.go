@@ -120,7 +120,7 @@ func TestFailuresOfTheirOwnAreNotStopped(t *testing.T) {
 	bound := sandbox.Policy{Level: sandbox.Workspace, Write: []string{root}}
 	run := func(command string) (code int, stderr string) {
 		t.Helper()
-		_, exit, stderr, err := toEnd(t.Context(), nil, Options{}.line(command, root), defaultTimeout, nil)
+		_, exit, stderr, err := runToEnd(t.Context(), nil, Options{}.processFor(command, root), defaultTimeout, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ const (
 	maxOutput      = 1 << 20 // bytes kept of each of stdout and stderr
 )
 
-// Options configure the tool.
+// Options configure the tools of this package.
 type Options struct {
 	Path       string          // shell to run; empty: bash -c, else sh -c, or PowerShell on Windows
 	Args       []string        // arguments of the shell before the command
@@ -57,7 +57,7 @@ type Options struct {
 	// Sandbox returns the restrictions for the command of a call; nil means none.
 	Sandbox func(tools.Call) sandbox.Policy
 
-	// Bash is the copy of bash that runs commands which the user did not approve.
+	// Bash is the copy of bash that runs commands without the user's approval.
 	Bash *Bash
 
 	// Network makes spec run the command of a call in the network of its chat, and lets it connect to
@@ -76,8 +76,8 @@ type Options struct {
 	Environ func(tools.Call) []string
 }
 
-// bind sets the sandbox and the environment for the command of a call.
-func (o Options) bind(spec *proc.Spec, call tools.Call) {
+// setSandbox sets the sandbox and the environment for the command of a call.
+func (o Options) setSandbox(spec *proc.Spec, call tools.Call) {
 	if o.Sandbox != nil {
 		spec.Sandbox = o.Sandbox(call)
 	}
@@ -114,7 +114,7 @@ func (o Options) shellCommand() tools.Tool {
 			if plan.Command.Outside != "" {
 				plan.Summary += " (outside the sandbox)"
 			}
-			if commands := describe(program); len(commands) > 0 || a.Background != "" {
+			if commands := describeCommands(program); len(commands) > 0 || a.Background != "" {
 				if commands == nil {
 					commands = []event.Command{}
 				}
@@ -146,9 +146,9 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	if a.Background != "" {
 		return o.inBackground(ctx, call, a, prepare)
 	}
-	res, err := o.execute(ctx, call, execution{o.parse(a.Command), dir, a.limit(), prepare, true}, out)
-	if len(res.Outputs) > 0 && res.Outputs[0] == killedAfter(a.limit()) {
-		res.Outputs[0] += longerLimit(a.limit())
+	res, err := o.execute(ctx, call, execution{program: o.parse(a.Command), dir: dir, timeout: a.timeLimit(), prepare: prepare, canAskOutside: true}, out)
+	if len(res.Outputs) > 0 && res.Outputs[0] == timeoutMessage(a.timeLimit()) {
+		res.Outputs[0] += longerLimitHint(a.timeLimit())
 	}
 	return res, err
 }
@@ -191,27 +191,27 @@ func (o Options) inBackground(ctx context.Context, call tools.Call, a shellArgs,
 	return res, err
 }
 
-// limit returns the time limit of the command.
-func (a shellArgs) limit() time.Duration {
+// timeLimit returns the time limit of the command.
+func (a shellArgs) timeLimit() time.Duration {
 	if a.Timeout <= 0 {
 		return defaultTimeout
 	}
 	return time.Duration(min(a.Timeout, int(maxTimeout.Milliseconds()))) * time.Millisecond
 }
 
-// line returns the process that runs a command line in a folder.
-func (o Options) line(command, dir string) proc.Spec {
+// processFor returns the process that runs a command line in a folder.
+func (o Options) processFor(command, dir string) proc.Spec {
 	path, args := o.shell()
 	spec := proc.Spec{Path: path, Args: append(args, command), Dir: dir, Env: []string{"ECA_EXECUTABLE=" + o.Executable}}
-	if reads, _ := o.parse(command).Reads(); reads { // it may run unasked
+	if reads, _ := o.parse(command).Reads(); reads { // it may run without asking the user
 		spec.Env = append(spec.Env, harmlessGit(o.Getenv)...)
 	}
 	return spec
 }
 
-// toEnd runs a command to its end. It returns the result with its output, its exit, and its messages
-// (complaints): stderr, or stdout if stderr is empty.
-func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout time.Duration, out tools.Sink) (res tools.Result, exit proc.Exit, complaints string, err error) {
+// runToEnd runs a command to its end. It returns the result with its output, its exit, and its messages
+// (messages): stderr, or stdout if stderr is empty.
+func runToEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout time.Duration, out tools.Sink) (res tools.Result, exit proc.Exit, messages string, err error) {
 	var stdout, stderr capture
 	stdout.sink, stderr.sink = out, out
 	spec.Stdout, spec.Stderr = &stdout, &stderr
@@ -225,9 +225,9 @@ func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout tim
 	case ctx.Err() != nil:
 		return tools.Result{}, exit, "", errors.New("the command was stopped")
 	case exit.MemoryCause() != "":
-		res.Outputs = append(res.Outputs, outOfMemory(exit))
+		res.Outputs = append(res.Outputs, outOfMemoryMessage(exit))
 	case exit.Killed:
-		res.Outputs = append(res.Outputs, killedAfter(timeout))
+		res.Outputs = append(res.Outputs, timeoutMessage(timeout))
 	case exit.Code < 0:
 		res.Outputs = append(res.Outputs, "The command was killed by a signal, which eca did not send.")
 	default:
@@ -239,24 +239,24 @@ func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout tim
 	if s := stdout.String(); s != "" {
 		res.Outputs = append(res.Outputs, "Stdout:\n"+s)
 	}
-	complaints = stderr.String()
-	if complaints == "" { // 2>&1
-		complaints = stdout.String()
+	messages = stderr.String()
+	if messages == "" { // 2>&1
+		messages = stdout.String()
 	}
-	return res, exit, complaints, nil
+	return res, exit, messages, nil
 }
 
-// outOfMemory returns the message about a command that was killed for lack of memory.
-func outOfMemory(exit proc.Exit) string {
-	return "The command ended early: " + exit.MemoryCause() + ". Run fewer jobs at a time (make -j1, go test -p 1), or less at once."
+// outOfMemoryMessage returns the message about a command that was killed for lack of memory.
+func outOfMemoryMessage(exit proc.Exit) string {
+	return "The command ended early: " + exit.MemoryCause() + ". Run fewer jobs at a time (make -j1, go test -p 1), or split the work."
 }
 
-func killedAfter(timeout time.Duration) string {
+func timeoutMessage(timeout time.Duration) string {
 	return fmt.Sprintf("The command did not finish within %s and was killed.", timeout)
 }
 
-// longerLimit returns a hint how to give a command more time.
-func longerLimit(timeout time.Duration) string {
+// longerLimitHint tells the model how to give a command more time.
+func longerLimitHint(timeout time.Duration) string {
 	if timeout >= maxTimeout {
 		return " This is the longest limit; set background for a command that takes longer."
 	}

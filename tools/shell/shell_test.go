@@ -121,7 +121,7 @@ func TestHugeOutputKeepsItsEnd(t *testing.T) {
 // The time limit of a command is at most ten minutes, also if the model asks for more.
 func TestLimit(t *testing.T) {
 	for asked, want := range map[int]time.Duration{0: time.Minute, -1: time.Minute, 300: 300 * time.Millisecond, 600_000: 10 * time.Minute, 600_001: 10 * time.Minute, math.MaxInt: 10 * time.Minute} {
-		if got := (shellArgs{Timeout: asked}).limit(); got != want {
+		if got := (shellArgs{Timeout: asked}).timeLimit(); got != want {
 			t.Errorf("%d ms: %s", asked, got)
 		}
 	}
@@ -367,12 +367,12 @@ func TestJobs(t *testing.T) {
 
 // The kept output of a job is bounded, and the number of lost lines is right.
 func TestLines(t *testing.T) {
-	l := &lines{}
+	l := &outputLines{}
 	out, errs := stream{l, false}, stream{l, true}
 	fmt.Fprint(out, "a")
 	fmt.Fprint(errs, "x\r\ny")
 	fmt.Fprint(out, "b\n\n"+strings.Repeat("z", maxLineBytes+1)+"\n")
-	l.end()
+	l.flush()
 	want := "[stderr] x\nab\n\n" + strings.Repeat("z", maxLineBytes) + "\nz\n[stderr] y"
 	if got := render(l.all()); got != want {
 		t.Errorf("%q", got)
@@ -419,7 +419,7 @@ func TestParse(t *testing.T) {
 		"X=1 a": "a[]=", "if ls; then pwd; fi": "ls[]=ls pwd[]=pwd", "a <(b)": "!", "f() { a; }": "!", "! ls": "ls[]=ls", "echo 'unclosed": "!", "": "!",
 		"echo {a,b}": "!", "cat ~/x": "!", "cat < x": "cat[]=cat", "cat <<X\nX": "cat[]=cat", "echo $'\\x41'": "!", "a; b & c": "!",
 	} {
-		commands := describe(Options{}.parse(line))
+		commands := describeCommands(Options{}.parse(line))
 		var parts []string
 		for _, c := range commands {
 			parts = append(parts, fmt.Sprintf("%s%v=%s", c.Name, c.Args, c.Key))

@@ -25,7 +25,7 @@ var doc string
 // maxTasks limits a list, since it is sent with each call.
 const maxTasks = 200
 
-// fields are a task as the model writes it; nil fields were omitted.
+// fields are the fields of a task in the model's arguments; nil fields were omitted.
 type fields struct {
 	Subject     *string `json:"subject,omitempty" jsonschema:"The task, in one line."`
 	Description *string `json:"description,omitempty" jsonschema:"Everything needed to do it, and when it is done."`
@@ -99,7 +99,7 @@ func (l *list) apply(a args) error {
 		if len(ids) == 0 && a.ID != 0 {
 			ids = []int{a.ID}
 		}
-		return l.each(a.Op, ids, strings.TrimSpace(a.ActiveSummary))
+		return l.updateStatus(a.Op, ids, strings.TrimSpace(a.ActiveSummary))
 	case "clear":
 		*l = list{}
 	}
@@ -189,8 +189,8 @@ func (l *list) check() error {
 	return nil
 }
 
-// each starts, completes or deletes tasks, in the order of ids.
-func (l *list) each(op string, ids []int, activeSummary string) error {
+// updateStatus starts, completes or deletes tasks, in the order of ids.
+func (l *list) updateStatus(op string, ids []int, activeSummary string) error {
 	if len(ids) == 0 {
 		return fmt.Errorf("INVALID_ARGS: %s needs ids", op)
 	}
@@ -220,7 +220,7 @@ func (l *list) each(op string, ids []int, activeSummary string) error {
 }
 
 func (l *list) remove(id int) {
-	kept := make([]event.Task, 0, len(l.tasks))
+	remaining := make([]event.Task, 0, len(l.tasks))
 	for _, t := range l.tasks {
 		if t.ID == id {
 			continue
@@ -232,9 +232,9 @@ func (l *list) remove(id int) {
 			}
 		}
 		t.BlockedBy = blocked
-		kept = append(kept, t)
+		remaining = append(remaining, t)
 	}
-	l.tasks = kept
+	l.tasks = remaining
 }
 
 func (l *list) find(id int) (*event.Task, error) {

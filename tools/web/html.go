@@ -40,11 +40,11 @@ func truncate(page string) (short string, cut bool) {
 // convert converts a page to Markdown or plain text.
 func convert(page, address, format string) (string, error) {
 	page, cut := truncate(page)
-	read := markdown
+	toText := markdown
 	if format == formatText || strings.Count(page, "[")+strings.Count(page, `\`) > maxEscapes {
-		read = func(page, _ string) (string, error) { return plain(page) }
+		toText = func(page, _ string) (string, error) { return plain(page) }
 	}
-	out, err := read(page, address)
+	out, err := toText(page, address)
 	if cut && err == nil {
 		out += "\n\n[the page is too large; its end is left out]"
 	}
@@ -53,7 +53,7 @@ func convert(page, address, format string) (string, error) {
 
 // markdown converts a page to Markdown with absolute links.
 func markdown(page, address string) (out string, err error) {
-	defer contain(&err)
+	defer recoverPanic(&err)
 	c := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))
 	for _, tag := range []string{"nav", "svg", "button", "template", "dialog"} {
 		c.Register.TagType(tag, converter.TagTypeRemove, converter.PriorityStandard)
@@ -65,8 +65,8 @@ func markdown(page, address string) (out string, err error) {
 	return strings.TrimSpace(out), nil
 }
 
-// contain converts a panic of the parser or converter to an error.
-func contain(err *error) {
+// recoverPanic converts a panic of the parser or converter to an error.
+func recoverPanic(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("the page cannot be read: %v", p)
 	}
@@ -74,7 +74,7 @@ func contain(err *error) {
 
 // plain returns the text of a page, with one line for each block.
 func plain(page string) (out string, err error) {
-	defer contain(&err)
+	defer recoverPanic(&err)
 	doc, err := html.Parse(strings.NewReader(page))
 	if err != nil {
 		return "", fmt.Errorf("the page cannot be read: %w", err)

@@ -70,7 +70,7 @@ func Tools(pages *fetch.Getter) []tools.Tool {
 
 // render converts a page to text, preceded by the status and headers.
 func render(p *fetch.Page, format string) tools.Result {
-	head := fmt.Sprintf("%s: %d %s, %s", p.URL, p.Status, http.StatusText(p.Status), shownType(p.Type))
+	head := fmt.Sprintf("%s: %d %s, %s", p.URL, p.Status, http.StatusText(p.Status), mediaType(p.Type))
 	if p.Cut {
 		head += fmt.Sprintf(", cut after %d bytes", len(p.Body))
 	}
@@ -101,8 +101,8 @@ func Markdown(p *fetch.Page) (string, error) {
 	return body, nil
 }
 
-// shownType returns a Content-Type on one line.
-func shownType(s string) string {
+// mediaType returns a Content-Type on one line.
+func mediaType(s string) string {
 	kind, _, err := mime.ParseMediaType(s)
 	if err != nil || kind == "" {
 		return "of no known type"
@@ -118,11 +118,10 @@ func text(p *fetch.Page, format string) (string, error) {
 		isHTML = strings.HasPrefix(http.DetectContentType(p.Body), "text/html")
 	}
 	if !isHTML && workspace.IsBinary(p.Body) {
-		return "", errors.New("the page is not a text")
+		return "", errors.New("the page is not text")
 	}
 	body := decode(p, isHTML)
-	switch {
-	case !isHTML || format == formatHTML:
+	if !isHTML || format == formatHTML {
 		return body, nil
 	}
 	return convert(body, p.URL, format)
