@@ -74,7 +74,7 @@ func TestWeb(t *testing.T) {
 		t.Errorf("asked %d times", len(asked))
 	}
 	var many []string
-	for i := range maxFar + 2 {
+	for i := range maxRemote + 2 {
 		many = append(many, fmt.Sprint("https://a.example/", i))
 	}
 	if got := get(many...); strings.Count(got, "! ") != 2 || !strings.Contains(got, "one prompt may have 10 pages and resources") {
@@ -114,7 +114,7 @@ func TestWaiting(t *testing.T) {
 		"Fetching from pg (at most 10s)":        {resource},
 		"Fetching from a.example and 2 more (at most 10s)": {page, other, resource},
 	} {
-		if got := Waiting(refs); got != want {
+		if got := FetchProgress(refs); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -133,7 +133,7 @@ func TestFarPatience(t *testing.T) {
 		})}
 		start := time.Now()
 		_, problems := local.Resolve(context.Background(), Query{Refs: []Ref{{Type: "web", URL: "https://a/1"}, {Type: "web", URL: "https://a/2"}}})
-		if len(problems) != 2 || problems[1] != "https://a/2 did not come within 10s" || time.Since(start) != patience {
+		if len(problems) != 2 || problems[1] != "https://a/2 did not come within 10s" || time.Since(start) != fetchTimeout {
 			t.Errorf("%v after %s", problems, time.Since(start))
 		}
 	})
