@@ -9,7 +9,7 @@ func TestDecisionReachesASubagentThatBegins(t *testing.T) {
 	parent := &turn{children: newChildren(nil), calls: &callRunner{}}
 	session := &Session{mail: newMailbox()}
 	c := &child{callID: "spawn", session: session}
-	parent.children.open(c)
+	parent.children.addSession(c)
 	parent.decide("call-of-the-subagent", Decision{Approve: true})
 	if n := len(session.mail.take()); n != 1 {
 		t.Errorf("the subagent got %d decisions, want 1", n)

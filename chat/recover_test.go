@@ -28,7 +28,7 @@ func TestOpenCode(t *testing.T) {
 		{"~~~may ` hold\nx", true},
 		{"```\nx\n``` go\n", true}, // an end has no language
 	} {
-		if got := openCode(c.text); got != c.want {
+		if got := endsInCodeBlock(c.text); got != c.want {
 			t.Errorf("%q: %v", c.text, got)
 		}
 	}

@@ -248,7 +248,7 @@ func TestUnlistedModel(t *testing.T) {
 		{"x", "local/x", "local has no model x"},
 		{"local/x", "local/x", "no provider lists the model local/x"},
 	} {
-		if got := unlisted(c[0], c[1]); got != c[2] {
+		if got := unlistedModel(c[0], c[1]); got != c[2] {
 			t.Errorf("%s: %s", c[0], got)
 		}
 	}
@@ -258,7 +258,7 @@ func TestOneSpace(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "a": "a", " \n\t": " ", "a \n b": "a b", "\ra\u00a0": " a ", "\u00a0": " ",
 	} {
-		if got := oneSpace(in); got != want {
+		if got := collapseSpace(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

@@ -53,7 +53,7 @@ func TestStoredIsWhatComesBack(t *testing.T) {
 				field.SetBytes([]byte("{ \"a\" : [1.0, 2e1],\n\"<b>\": \"\\u00e9\" }"))
 			}
 		}
-		want := Stored(v.Interface().(Body))
+		want := StoredForm(v.Interface().(Body))
 		version, raw, err := EncodeBody(want)
 		if err != nil {
 			t.Fatal(err)

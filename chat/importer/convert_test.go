@@ -122,8 +122,8 @@ func render(t *testing.T, b *strings.Builder, path string) {
 			fmt.Fprintf(b, "    begins %q\n", event.ClientID(e.Body))
 		}
 	}
-	for _, kind := range slices.Sorted(maps.Keys(c.leftOut)) {
-		fmt.Fprintf(b, "left out: %s: %d\n", kind, c.leftOut[kind])
+	for _, kind := range slices.Sorted(maps.Keys(c.omitted)) {
+		fmt.Fprintf(b, "left out: %s: %d\n", kind, c.omitted[kind])
 	}
 	lines := []Record{Summary(c.meta, 0)}
 	for r := range Messages(eachEvent(c.events)) {

@@ -376,7 +376,7 @@ func TestBeginFails(t *testing.T) {
 		r := l.files.record(l.root)
 		path := filepath.Join(r.dir, file)
 		if file != "base" {
-			path = r.changes(r.id, 1)
+			path = r.stepPath(r.id, 1)
 		}
 		if err := os.Truncate(path, 10); err != nil {
 			t.Fatal(err)
