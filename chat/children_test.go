@@ -5,7 +5,7 @@ import "testing"
 // A client may decide about a subagent's first call before the call that starts the subagent knows
 // that the subagent's turn has begun. The decision reaches the subagent even if the client names the
 // parent's chat.
-func TestDecisionReachesASubagentThatBegins(t *testing.T) {
+func TestDecisionReachesStartingSubagent(t *testing.T) {
 	parent := &turn{children: newChildren(nil), calls: &callRunner{}}
 	session := &Session{mail: newMailbox()}
 	c := &child{callID: "spawn", session: session}

@@ -233,8 +233,8 @@ func (t *turnHooks) runPreToolCallHooks(p plannedCall) (hookedCall, error) {
 	return h, nil
 }
 
-// askForHook returns the verdict about a call if a hook requires the user's approval. Verdicts with AlwaysAsk
-// keep their rule, which clients treat differently.
+// askForHook returns the verdict about a call if a hook requires the user's approval. Verdicts with
+// AlwaysAsk keep their rule, which clients treat differently.
 func askForHook(v tools.Verdict, hook string) tools.Verdict {
 	reason := "the hook '" + hook + "' requires your approval"
 	switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/history"
 )
 
-func TestOpenCode(t *testing.T) {
+func TestEndsInCodeBlock(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want bool
@@ -36,7 +36,7 @@ func TestOpenCode(t *testing.T) {
 
 // Images that a provider refused are withheld from the model that got them, also after a compaction.
 // Other models get them, and the same model gets later images.
-func TestBlind(t *testing.T) {
+func TestImagesWithheld(t *testing.T) {
 	image := event.UserMessage{Text: "look", Context: []event.Block{{Label: "i", MediaType: "image/png", Data: []byte("x")}}}
 	h := history.New()
 	for _, b := range []event.Body{image, event.ImagesRefused{Model: "p/m"}} {

@@ -106,7 +106,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-func TestWaiting(t *testing.T) {
+func TestFetchProgress(t *testing.T) {
 	page, other, resource := Ref{Type: "web", URL: "https://a.example/x?secret=1"}, Ref{Type: "web", URL: "https://b.example/"}, Ref{Type: "mcpResource", Server: "pg", URL: "db://t"}
 	for want, refs := range map[string][]Ref{
 		"":                                      {{Type: "file", Path: "a"}, {Type: "web", URL: ":"}, {Type: "web", URL: "ftp://a.example"}},
@@ -120,8 +120,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// Slow servers are waited for together, and not forever.
-func TestFarPatience(t *testing.T) {
+// All slow servers share one time limit.
+func TestFetchTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local := Local{Web: webFunc(func(ctx context.Context, _ string) (Page, error) {
 			select {

@@ -414,7 +414,7 @@ func (ix *index) releaseQueries() {
 	ix.next = make(chan struct{})
 }
 
-// requestListing appends a folder and all folders below it.
+// appendTo appends a folder and all folders below it.
 func (f *folder) appendTo(root int, out []folderInRoot) []folderInRoot {
 	out = append(out, folderInRoot{root, f})
 	for _, sub := range f.subs {

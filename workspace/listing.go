@@ -22,7 +22,7 @@ func isPath(query string) bool {
 // maxListed is the maximum number of entries read from one folder.
 const maxListed = 50_000
 
-// requestListing returns the entries of the folder that a query names, including hidden and ignored ones,
+// listPath returns the entries of the folder that a query names, including hidden and ignored ones,
 // folders first. If there is no such folder, the last name is the prefix of the entries to list.
 func listPath(roots []string, query string) []Found {
 	query = filepath.ToSlash(query)

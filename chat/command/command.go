@@ -318,8 +318,8 @@ func (c *Commands) newCommand(name string, run func(context.Context, *chat.Sessi
 
 func (c *Commands) redactor() *redact.Redactor { return redact.New(c.deps.Secrets()...) }
 
-// splitCommand splits a message that begins with a slash into a command's name and the rest; ok is false for
-// other messages.
+// splitCommand splits a message that begins with a slash into a command's name and the rest; ok is false
+// for other messages.
 func splitCommand(message string) (name, rest string, ok bool) {
 	message, ok = strings.CutPrefix(strings.TrimSpace(message), "/")
 	if !ok {
