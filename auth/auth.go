@@ -39,7 +39,7 @@ type Credential struct {
 	Expires time.Time // when Access expires, to the second; zero if not known
 	Ended   bool      // the server rejected the login: the user has to log in again
 	Method  string    // how the user logged in
-	For     Binding   // where the tokens may be sent
+	For     Binding   // the endpoints and servers that the tokens are for
 
 	ClientSecret Secret // of the client that eca registered for this login; empty if it has none, or if the configuration sets it
 }

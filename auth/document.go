@@ -15,7 +15,7 @@ const fileVersion = 1
 
 // document is the content of the file. Fields that this version does not know are kept.
 type document struct {
-	rest            map[string]json.RawMessage // all keys of the file, for those that this version does not know
+	topLevel        map[string]json.RawMessage // all keys of the file; those that this version does not know are written back
 	entries         map[string]json.RawMessage // by provider
 	credentials     map[string]Credential      // the entries this version knows
 	keychainEntries map[string]entry           // the entries whose secrets are in the keychain
@@ -50,8 +50,8 @@ type secrets struct {
 // preserve such entries, as they do with all unknown types.
 const inKeychain = "keychain"
 
-// known reports whether this version supports a kind of credentials.
-func known(kind string) bool { return kind == APIKey || kind == OAuth }
+// isKnownType reports whether this version supports a type of credential.
+func isKnownType(kind string) bool { return kind == APIKey || kind == OAuth }
 
 func newEntry(c Credential) entry {
 	e := entry{
@@ -98,26 +98,26 @@ func secret(s string) Secret {
 }
 
 func newDocument() document {
-	return document{rest: map[string]json.RawMessage{}, entries: map[string]json.RawMessage{}, credentials: map[string]Credential{}, keychainEntries: map[string]entry{}}
+	return document{topLevel: map[string]json.RawMessage{}, entries: map[string]json.RawMessage{}, credentials: map[string]Credential{}, keychainEntries: map[string]entry{}}
 }
 
 // parse parses the content of the file. Errors contain positions but no content, because it is secret.
 func parse(data []byte) (document, error) {
 	d := newDocument()
-	if err := json.Unmarshal(data, &d.rest); err != nil {
+	if err := json.Unmarshal(data, &d.topLevel); err != nil {
 		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			return document{}, fmt.Errorf("it is not valid JSON (byte %d)", syntax.Offset)
 		}
 		return document{}, errors.New("it is not a JSON object")
 	}
 	var version int
-	switch err := json.Unmarshal(d.rest["version"], &version); {
+	switch err := json.Unmarshal(d.topLevel["version"], &version); {
 	case err != nil || version < 1:
 		return document{}, errors.New(`its "version" is missing or invalid`)
 	case version > fileVersion:
 		return document{}, errors.New("it was written by a newer version of eca")
 	}
-	if raw, ok := d.rest["providers"]; ok {
+	if raw, ok := d.topLevel["providers"]; ok {
 		if json.Unmarshal(raw, &d.entries) != nil || d.entries == nil {
 			return document{}, errors.New(`its "providers" is not an object`)
 		}
@@ -128,9 +128,9 @@ func parse(data []byte) (document, error) {
 			return document{}, fmt.Errorf("its entry for provider %q %w", provider, err)
 		}
 		switch {
-		case e.Type == inKeychain && known(e.Of):
+		case e.Type == inKeychain && isKnownType(e.Of):
 			d.keychainEntries[provider] = e
-		case known(e.Type):
+		case isKnownType(e.Type):
 			if d.credentials[provider], err = e.credential(); err != nil {
 				return document{}, fmt.Errorf("its entry for provider %q %w", provider, err)
 			}
@@ -149,7 +149,7 @@ func decode(raw json.RawMessage) (entry, error) {
 		}
 		return entry{Type: named.Type}, nil
 	}
-	if !known(kind.Type) && (kind.Type != inKeychain || !known(kind.Of)) {
+	if !isKnownType(kind.Type) && (kind.Type != inKeychain || !isKnownType(kind.Of)) {
 		return entry{Type: kind.Type}, nil
 	}
 	var e entry
@@ -170,7 +170,7 @@ func (d document) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := maps.Clone(d.rest)
+	out := maps.Clone(d.topLevel)
 	out["version"] = json.RawMessage(fmt.Sprint(fileVersion))
 	out["providers"] = entries
 	data, err := json.MarshalIndent(out, "", "  ")

@@ -16,8 +16,8 @@ import (
 // renewBefore is how long before its expiry a token is renewed (eca-features.md 5.2).
 const renewBefore = 60 * time.Second
 
-// renewTime is the time limit of a renewal, including the wait for another process that renews.
-const renewTime = 90 * time.Second
+// renewTimeout is the time limit of a renewal, including the wait for another process that renews.
+const renewTimeout = 90 * time.Second
 
 // ErrEnded means that a login has ended: the user has to log in again.
 var ErrEnded = errors.New("the login has expired")
@@ -54,8 +54,8 @@ func (s *Store) Token(ctx context.Context, provider, rejected string, now func()
 	if !ok {
 		r = &renewal{done: make(chan struct{})}
 		s.renewing[provider] = r
-		s.busy.Go(func() {
-			ctx, cancel := context.WithTimeout(s.work, renewTime)
+		s.renewals.Go(func() {
+			ctx, cancel := context.WithTimeout(s.renewCtx, renewTimeout)
 			defer cancel()
 			defer func() {
 				if p := recover(); p != nil {
@@ -98,7 +98,7 @@ func (s *Store) current(provider, rejected string, now time.Time) (c Credential,
 	return c, fresh, nil
 }
 
-// renew renews a login, while no other process can.
+// renew renews a login. A lock file keeps other processes from renewing it at the same time.
 func (s *Store) renew(ctx context.Context, provider, rejected string, now func() time.Time, renew Renewer) (Credential, error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return Credential{}, fmt.Errorf("renew the login: %w", err)
@@ -156,18 +156,18 @@ func (s *Store) replace(ctx context.Context, provider, refresh string, c Credent
 	})
 }
 
-// closeTime is how long Close waits for renewals. If a renewal is stopped after the server has accepted
+// closeTimeout is how long Close waits for renewals. If a renewal is stopped after the server has accepted
 // the refresh token, the new tokens are not stored, and the login is lost.
-const closeTime = 5 * time.Second
+const closeTimeout = 5 * time.Second
 
-// Close waits up to closeTime for renewals, then stops them.
+// Close waits up to closeTimeout for renewals, then stops them.
 func (s *Store) Close() {
 	done := make(chan struct{})
 	go func() {
-		s.busy.Wait()
+		s.renewals.Wait()
 		close(done)
 	}()
-	timer := time.NewTimer(closeTime)
+	timer := time.NewTimer(closeTimeout)
 	defer timer.Stop()
 	select {
 	case <-done:

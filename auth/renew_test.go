@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// ring is a keychain in memory; err, if set, is what it answers.
-type ring struct {
+// memoryKeychain is a keychain in memory; err, if set, is what it answers.
+type memoryKeychain struct {
 	mu      sync.Mutex // guards what follows
 	secrets map[string]string
 	err     error
 	asked   int
 }
 
-func newRing() *ring { return &ring{secrets: map[string]string{}} }
+func newMemoryKeychain() *memoryKeychain { return &memoryKeychain{secrets: map[string]string{}} }
 
-func (r *ring) Set(name, secret string) error {
+func (r *memoryKeychain) Set(name, secret string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil {
@@ -30,7 +30,7 @@ func (r *ring) Set(name, secret string) error {
 	return r.err
 }
 
-func (r *ring) Get(name string) (string, error) {
+func (r *memoryKeychain) Get(name string) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked++
@@ -40,14 +40,14 @@ func (r *ring) Get(name string) (string, error) {
 	return "", errors.New("no such secret")
 }
 
-func (r *ring) Delete(name string) error {
+func (r *memoryKeychain) Delete(name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.secrets, name)
 	return r.err
 }
 
-func (r *ring) fails(err error) {
+func (r *memoryKeychain) fails(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.err = err
@@ -67,7 +67,7 @@ func equal(a, b Credential) bool {
 // With a keychain, the file contains no secret, and another process reads the logins nevertheless.
 func TestKeychain(t *testing.T) {
 	for _, place := range []Place{Auto, InKeychain, InFile} {
-		dir, k := t.TempDir(), newRing()
+		dir, k := t.TempDir(), newMemoryKeychain()
 		s := New(dir, k)
 		s.Keep(place)
 		set(t, s, "openai", key)
@@ -101,7 +101,7 @@ func TestKeychain(t *testing.T) {
 // If the keychain fails, only the logins in it cannot be read. A new login is stored in the file, or
 // the error says why not.
 func TestKeychainFails(t *testing.T) {
-	dir, k := t.TempDir(), newRing()
+	dir, k := t.TempDir(), newMemoryKeychain()
 	s := New(dir, k)
 	set(t, s, "inside", key)
 	k.fails(errors.New("locked"))
@@ -202,7 +202,7 @@ func TestToken(t *testing.T) {
 // An ended login is reported, and not forgotten.
 func TestTokenEnds(t *testing.T) {
 	ctx, now := context.Background(), func() time.Time { return time.Unix(1e9, 0) }
-	s := New(t.TempDir(), newRing())
+	s := New(t.TempDir(), newMemoryKeychain())
 	defer s.Close()
 	never := func(context.Context, Credential) (Credential, error) {
 		return Credential{}, errors.New("must not be asked")

@@ -22,34 +22,34 @@ const (
 	lockName = "credentials.lock"
 )
 
-// lockTime is how long a writer waits for other processes, which write for milliseconds.
-const lockTime = 5 * time.Second
+// lockTimeout is how long a writer waits for other processes, which write for milliseconds.
+const lockTimeout = 5 * time.Second
 
 // Store keeps credentials.
 type Store struct {
 	dir      string
 	keychain Keychain // may be nil
 
-	mu      sync.Mutex  // guards the fields below
-	place   Place       // where new secrets are stored
-	checked bool        // the fields below are set
-	seen    fs.FileInfo // the file when it was read last; nil if it did not exist
-	all     map[string]Credential
-	err     error
-	again   time.Time // when a failed keychain may be used again; zero without a failure
+	mu              sync.Mutex  // guards the fields below
+	place           Place       // where new secrets are stored
+	loaded          bool        // the fields below are set
+	fileInfo        fs.FileInfo // the file when it was read last; nil if it did not exist
+	all             map[string]Credential
+	err             error
+	retryKeychainAt time.Time // when a failed keychain may be used again; zero without a failure
 
 	renewing map[string]*renewal // by provider
 
-	work context.Context // of renewals; ends with Close
-	stop context.CancelFunc
-	busy sync.WaitGroup
+	renewCtx context.Context // of renewals; ends with Close
+	stop     context.CancelFunc
+	renewals sync.WaitGroup
 }
 
 // New returns the store in a directory, which is created when something is stored. The
 // keychain may be nil.
 func New(dir string, k Keychain) *Store {
 	s := &Store{dir: dir, keychain: k, place: Auto, renewing: map[string]*renewal{}}
-	s.work, s.stop = context.WithCancel(context.Background())
+	s.renewCtx, s.stop = context.WithCancel(context.Background())
 	return s
 }
 
@@ -67,20 +67,20 @@ func (s *Store) All() (map[string]Credential, error) {
 	if err != nil {
 		now = nil // read returns the error
 	}
-	if s.checked && safeio.Same(s.seen, now) && (s.again.IsZero() || time.Now().Before(s.again)) {
+	if s.loaded && safeio.Same(s.fileInfo, now) && (s.retryKeychainAt.IsZero() || time.Now().Before(s.retryKeychainAt)) {
 		return s.all, s.err
 	}
 	doc, err := read(s.Path())
-	s.again = time.Time{}
+	s.retryKeychainAt = time.Time{}
 	if err == nil {
 		if err = s.addFromKeychain(&doc); err != nil {
-			s.again = time.Now().Add(keychainPause)
+			s.retryKeychainAt = time.Now().Add(keychainPause)
 		}
 	}
-	if broken := (*brokenError)(nil); errors.As(err, &broken) && len(s.all) > 0 {
+	if broken := (*parseError)(nil); errors.As(err, &broken) && len(s.all) > 0 {
 		doc.credentials, err = s.all, &FileError{Path: s.Path(), cause: fmt.Errorf("%w; its last valid content stays in effect", broken)}
 	}
-	s.checked, s.seen, s.all, s.err = true, now, doc.credentials, err
+	s.loaded, s.fileInfo, s.all, s.err = true, now, doc.credentials, err
 	return s.all, s.err
 }
 
@@ -112,7 +112,7 @@ func (s *Store) update(ctx context.Context, change func(*document) (write bool, 
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return fmt.Errorf("store credential: %w", safeio.Unwritable(s.Path(), err))
 	}
-	ctx, cancel := context.WithTimeout(ctx, lockTime)
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
 	release, err := filelock.Acquire(ctx, filepath.Join(s.dir, lockName), 10*time.Millisecond)
 	if err != nil {
@@ -178,16 +178,16 @@ func readFile(path string) (document, error) {
 	}
 	doc, err := parse(data)
 	if err != nil {
-		return document{}, &brokenError{fmt.Errorf("%w; repair the file, or move it away and log in again", err)}
+		return document{}, &parseError{fmt.Errorf("%w; repair the file, or move it away and log in again", err)}
 	}
 	return doc, nil
 }
 
-// brokenError is the error for a file that does not parse, for example while the user edits it.
-type brokenError struct{ cause error }
+// parseError is the error for a file that does not parse, for example while the user edits it.
+type parseError struct{ cause error }
 
-func (e *brokenError) Error() string { return e.cause.Error() }
-func (e *brokenError) Unwrap() error { return e.cause }
+func (e *parseError) Error() string { return e.cause.Error() }
+func (e *parseError) Unwrap() error { return e.cause }
 
 // write replaces the file atomically. If the file is a link, its target is replaced.
 func write(path string, doc document) error {

@@ -156,8 +156,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A later version's kinds of credentials and keys of the file survive this one.
-func TestUnknownIsKept(t *testing.T) {
+// Types of credentials and keys of the file that this version does not know are preserved.
+func TestUnknownEntriesArePreserved(t *testing.T) {
 	s := New(t.TempDir(), nil)
 	writeFile(t, s, `{"version": 1, "hint": {"x": 1}, "providers": {"a": {"type": "saml", "key": {"refresh": "r"}, "expires": 5}, "b": {"type": "keychain", "of": "saml"}}}`, 0o600)
 	if all, err := s.All(); err != nil || len(all) != 0 {
@@ -217,7 +217,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 		again, err := parse(text)
-		if err != nil || len(again.entries) != len(d.entries) || len(again.credentials) != len(d.credentials) || len(again.rest) < len(d.rest) {
+		if err != nil || len(again.entries) != len(d.entries) || len(again.credentials) != len(d.credentials) || len(again.topLevel) < len(d.topLevel) {
 			t.Errorf("%s became %s: %v", data, text, err)
 		}
 	})

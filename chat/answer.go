@@ -42,8 +42,8 @@ type call struct {
 	opaque     json.RawMessage // provider data that must be sent back with the call
 }
 
-// delta handles one delta of the answer.
-func (a *answer) delta(d llm.Delta) {
+// handleDelta handles one delta of the answer.
+func (a *answer) handleDelta(d llm.Delta) {
 	t := a.t
 	silent := []llm.DeltaKind{llm.RetryDelta, llm.AttemptDelta, llm.UsageDelta, llm.StopDelta}
 	if !a.hasOutput && !slices.Contains(silent, d.Kind) {
@@ -72,15 +72,15 @@ func (a *answer) delta(d llm.Delta) {
 		}
 		id := a.reasoning[d.ID]
 		delete(a.reasoning, d.ID)
-		t.rec.emit(event.ReasoningFinished{ID: id, ElapsedMS: t.since(a.reasoningStarts[id]), API: d.API, Opaque: d.Opaque})
+		t.rec.emit(event.ReasoningFinished{ID: id, ElapsedMS: t.millisSince(a.reasoningStarts[id]), API: d.API, Opaque: d.Opaque})
 	case llm.ToolStart:
 		a.proposeCall(d)
 	case llm.ToolArgs:
-		if c := a.call(d.ID); c != nil {
+		if c := a.incompleteCall(d.ID); c != nil {
 			t.rec.emit(event.ToolArgsDelta{CallID: c.CallID, Text: d.Text})
 		}
 	case llm.ToolEnd:
-		if c := a.call(d.ID); c != nil {
+		if c := a.incompleteCall(d.ID); c != nil {
 			c.arguments, c.complete, c.api, c.opaque = d.Text, true, d.API, d.Opaque
 		}
 	case llm.ServerStart:
@@ -112,7 +112,7 @@ func (a *answer) startReasoning(providerID string) {
 
 func (a *answer) endReasoning() {
 	for _, id := range a.reasoning {
-		a.t.rec.emit(event.ReasoningFinished{ID: id, ElapsedMS: a.t.since(a.reasoningStarts[id])})
+		a.t.rec.emit(event.ReasoningFinished{ID: id, ElapsedMS: a.t.millisSince(a.reasoningStarts[id])})
 	}
 	clear(a.reasoning)
 }
@@ -136,9 +136,9 @@ func (a *answer) proposeCall(d llm.Delta) {
 	a.calls = append(a.calls, c)
 }
 
-// call returns the call that a delta belongs to, or nil. Providers may use an id again after its call
-// is complete.
-func (a *answer) call(providerID string) *call {
+// incompleteCall returns the call that a delta belongs to, or nil. It skips complete calls, because
+// providers may use their ids again.
+func (a *answer) incompleteCall(providerID string) *call {
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		if a.calls[i].providerID == providerID && !a.calls[i].complete {
 			return &a.calls[i]

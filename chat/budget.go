@@ -36,18 +36,18 @@ type BudgetState struct {
 // ErrBudget is returned for requests that are not made because a limit is reached.
 var ErrBudget = errors.New("the budget is spent")
 
-// errBudget ends a turn whose budget is spent.
-type errBudget struct {
+// budgetError ends a turn whose budget is spent.
+type budgetError struct {
 	BudgetState
 	userStopped bool // the user was asked and chose to stop
 }
 
-func (e errBudget) Error() string { return e.Reached }
+func (e budgetError) Error() string { return e.Reached }
 
-func (errBudget) Unwrap() error { return ErrBudget }
+func (budgetError) Unwrap() error { return ErrBudget }
 
 // notice returns the notice at the end of the turn.
-func (e errBudget) notice() string {
+func (e budgetError) notice() string {
 	if e.userStopped {
 		return fmt.Sprintf("\n\n%s\n", e.Reached)
 	}
@@ -56,7 +56,7 @@ func (e errBudget) notice() string {
 
 // budgetNotice returns the notice at the end of a turn whose budget is spent.
 func budgetNotice(err error) event.Body {
-	var spent errBudget
+	var spent budgetError
 	if errors.As(err, &spent) {
 		return event.Notice{Text: spent.notice()}
 	}
@@ -75,7 +75,7 @@ type turnBudget struct {
 	end func() // stops tracking the turn
 }
 
-// payer returns the context of the turn whose budget is used.
+// payer returns the turn whose budget is used.
 func (b *turnBudget) payer() *turnContext {
 	if b.assignment != nil {
 		return b.assignment.parentTurn
@@ -121,8 +121,8 @@ func (b *turnBudget) warnIfSpent() {
 	}
 }
 
-// maxSilence is how long eca waits after a time limit for the next part of an answer that was arriving. If
-// none comes, the request ends.
+// maxSilence limits the pauses within an answer that is arriving when the time limit is reached. A
+// longer pause ends the request.
 const maxSilence = 5 * time.Second
 
 // errTimeLimit is the cancellation cause of a request that reached a time limit.
@@ -166,7 +166,7 @@ func (b *turnBudget) admit() error {
 		}
 		ask := b.session.eng.deps.AskUser
 		if b.assignment != nil || ask == nil {
-			return errBudget{state, false}
+			return budgetError{state, false}
 		}
 		resume := b.pauseBudget()
 		answer, asked := ask(b.ctx, b.session.id, state.Reached+" Go on, and spend as much again in this turn?", []string{choiceGoOn, choiceStop})
@@ -175,7 +175,7 @@ func (b *turnBudget) admit() error {
 		case b.ctx.Err() != nil:
 			return context.Cause(b.ctx)
 		case !asked || answer != choiceGoOn:
-			return errBudget{state, asked}
+			return budgetError{state, asked}
 		}
 		b.session.eng.deps.Budget.Extend(b.ctx, b.session.id)
 		b.rec.showProgress(progressWaiting)

@@ -26,7 +26,7 @@ type callRunner struct {
 	approvals       approvals
 	running         sync.WaitGroup
 	stoppedByHook   atomic.Bool // a hook ends the turn once the running calls have ended
-	instructedFiles []string    // files whose instructions were added to calls of the current response
+	instructedFiles []string    // files whose instructions were added to results of the current response
 }
 
 // run handles the calls of one response: it decides about them one after the other, runs the
@@ -101,7 +101,11 @@ func (t *callRunner) runCall(c *call) (endsTurn bool, err error) {
 		return false, nil
 	}
 	owner, callID := t.changeOwner(c.CallID)
-	tc := tools.Call{ID: c.CallID, ChatID: t.session.id, Agent: t.agent, Model: t.model.ID, Roots: t.Roots, Arguments: args, Files: fileLog{owner, callID}, Tasks: read(t.rec, (*history.History).Tasks), Rules: read(t.rec, (*history.History).Rules), Subagents: subagents{t.turnContext, t.children, c.CallID}}
+	tc := tools.Call{
+		ID: c.CallID, ChatID: t.session.id, Agent: t.agent, Model: t.model.ID, Roots: t.Roots, Arguments: args,
+		Files: fileLog{owner, callID}, Subagents: subagents{t.turnContext, t.children, c.CallID},
+		Tasks: read(t.rec, (*history.History).Tasks), Rules: read(t.rec, (*history.History).Rules),
+	}
 	p, err := t.plan(tool, tc)
 	if err != nil {
 		t.failCall(judged, err)
@@ -152,8 +156,8 @@ type callDecision struct {
 	endsTurn bool // the user rejected the call, which ends the turn
 }
 
-// decideCall applies the policy's verdict, and asks the user if it requires that. It adds reasons to
-// judged. If the call may not run, decideCall announces and rejects it.
+// decideCall applies the policy's verdict, which may be to ask the user. It adds reasons to judged. If
+// the call may not run, decideCall announces and rejects it.
 func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out callDecision, err error) {
 	tc, plan, verdict := h.call, h.plan, h.verdict
 	tc.Places, tc.Printed = verdict.Places, verdict.Printed
@@ -169,12 +173,13 @@ func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out cal
 			verdict.Decision, judged.Decision = tools.Ask, string(tools.Ask)
 		}
 	}
-	ownChat := h.tool.Spec().OwnChat
+	// Clients cannot ask about tools that change only their own chat.
+	autoApproved := h.tool.Spec().OwnChat || t.autoApproves() && !h.mustAsk && !verdict.AlwaysAsk
 	switch {
 	case verdict.Decision == tools.Deny:
 		return reject(event.ToolRejected{Message: t.denial(verdict)})
-	case verdict.Decision != tools.Ask:
-	case ownChat, t.autoApproves() && !h.mustAsk && !verdict.AlwaysAsk: // clients cannot ask about ownChat
+	case verdict.Decision != tools.Ask: // allowed
+	case autoApproved:
 		tc.Authorization.Auto = true
 		out.point, _ = t.undoPoint(tc, plan, judged)
 	case !t.canAskUser():
@@ -246,8 +251,8 @@ const resultBackgroundApproval = "This call needs the user's approval, and nobod
 // resultUnattendedApproval is the result of a call that needs approval in a run without a user.
 const resultUnattendedApproval = "This call needs the user's approval, and nobody can be asked: this run does not approve such calls. It did not run. Do without it, and say in your answer what you could not do."
 
-// denial returns the result of a call that a read-only agent may not make; empty if the call was
-// denied for another reason, for which there is a standard text.
+// denial returns the result of a call that is denied because the agent is read-only. It is empty for
+// all other reasons, which have a standard text.
 func (t *callRunner) denial(v tools.Verdict) string {
 	if v.Rule != "agent."+t.agent+".readOnly" {
 		return ""
@@ -284,9 +289,10 @@ func (p plannedCall) announcement(j event.ToolJudged) event.ToolJudged {
 	return j
 }
 
-// fileLog records the changes that a call makes to files.
+// fileLog records the changes that a call makes to files, for the turn and the call that changeOwner
+// returns.
 type fileLog struct {
-	t      *turnContext // the turn and the call that the changes are recorded for; see changeOwner
+	t      *turnContext
 	callID string
 }
 
@@ -318,7 +324,8 @@ func (t *callRunner) failCall(judged event.ToolJudged, err error) {
 // ask announces a call and waits for the user's decision.
 func (t *callRunner) ask(judged event.ToolJudged) (Decision, error) {
 	ch := t.approvals.open(judged.CallID) // before the announcement, because a client may answer immediately
-	defer t.pauseBudget()()
+	resume := t.pauseBudget()
+	defer resume()
 	t.rec.emit(judged, event.Progress{Text: progressApproval})
 	select {
 	case d := <-ch:
@@ -354,7 +361,7 @@ func (t *callRunner) execute(tool tools.Tool, tc tools.Call, instructions []even
 	for i, o := range res.Outputs {
 		res.Outputs[i] = strings.ToValidUTF8(o, "�")
 	}
-	elapsed := t.since(start)
+	elapsed := t.millisSince(start)
 	extra, hookStop := t.hooks.runPostToolCallHooks(tool, tc, &res)
 	if t.ctx.Err() != nil {
 		return

@@ -67,7 +67,7 @@ type Store interface {
 // Model is a model that can be used, with its properties.
 type Model struct {
 	ID          string // provider/model
-	Spelled     string // ID, with the provider's name as the user's files spell it
+	Spelled     string // ID as shown to the user: the provider's name is spelled as in the user's files
 	Name        string // the model's name at the provider
 	Client      llm.Model
 	Reasoning   bool
@@ -240,7 +240,7 @@ type Engine struct {
 	histories      historyCache
 	queue          *hookQueue
 	beginOnce      sync.Once
-	startHooksDone chan struct{} // closed when the sessionStart hooks have run
+	startHooksDone chan struct{} // closed when the sessionStart hooks have run, or never will
 	news           newsHub
 	endOnce        sync.Once
 
@@ -260,9 +260,8 @@ func New(deps Deps) *Engine {
 }
 
 // Open returns the session of a chat. An empty id creates a new chat with a generated id; nothing is
-// stored before its first prompt. isNew reports whether no open or stored chat was
-// found; a chat that cannot be read counts as not stored. Open waits for the store; other callers wait
-// only if they open the same chat.
+// stored before its first prompt. isNew is true if no open or stored chat was found; a chat that cannot
+// be read counts as not stored. Callers that open different chats do not wait for each other.
 func (e *Engine) Open(ctx context.Context, id string) (s *Session, isNew bool, err error) {
 	var meta Meta
 	var last event.Seq
@@ -368,7 +367,7 @@ func (e *Engine) Delete(id string) (wait func() error) {
 			s.close(errStopped)
 		}
 		e.closeChildren(id)
-		err = e.erase(id)
+		err = e.deleteFromStore(id)
 		e.mu.Lock()
 		delete(e.deleting, id)
 		e.mu.Unlock()
@@ -377,8 +376,9 @@ func (e *Engine) Delete(id string) (wait func() error) {
 	return func() error { <-done; return err }
 }
 
-// erase removes a chat from the store, unless another process uses it.
-func (e *Engine) erase(id string) error {
+// deleteFromStore runs the chatEnd hooks of a chat and removes it from the store. It returns
+// ErrBusyElsewhere while another process uses the chat.
+func (e *Engine) deleteFromStore(id string) error {
 	unlock, ok, err := e.lock(context.Background(), id)
 	switch {
 	case err != nil: // lock files do not work, so no other process uses them either
@@ -387,12 +387,12 @@ func (e *Engine) erase(id string) error {
 	default:
 		defer unlock()
 	}
-	e.endChat(id)
-	return e.remove(id)
+	e.runChatEndHooks(id)
+	return e.deleteLocked(id)
 }
 
-// remove removes a chat from the store. The caller holds its lock.
-func (e *Engine) remove(id string) error {
+// deleteLocked removes a chat from the store. The caller holds its lock.
+func (e *Engine) deleteLocked(id string) error {
 	if err := e.deps.Store.Delete(context.Background(), id); err != nil {
 		return err
 	}
@@ -407,7 +407,7 @@ func (e *Engine) Close() {
 	timer := time.AfterFunc(closeTimeout, e.queue.cancel)
 	defer timer.Stop()
 	e.CloseChats()
-	e.end()
+	e.runSessionEndHooks()
 }
 
 // CloseChats ends all turns, stores all events and closes all sessions, without running hooks.

@@ -27,8 +27,8 @@ func (r *chatReader) Meta() Meta { return r.log.Meta() }
 // only.
 func (r *chatReader) Next() event.Seq { return r.log.Next() }
 
-// FlushedSeq closes a delta that may still grow, and returns the sequence number after it. A reader
-// reaches that position even if no further event follows.
+// FlushedSeq stores all events, closing a delta that may still grow, and returns the sequence number
+// after them. A reader reaches that position even if no further event follows.
 func (r *chatReader) FlushedSeq() event.Seq {
 	next := r.log.Next() // before the flush: a delta that begins during it may still grow
 	r.log.Flush()
@@ -74,7 +74,8 @@ func (r *chatReader) Call(ctx context.Context, callID string) (c transcript.Call
 	if err != nil || !found {
 		return c, false, err
 	}
-	for reader, fold := r.Read(at.Seq), transcript.New(); ; {
+	reader, fold := r.Read(at.Seq), transcript.New()
+	for {
 		e, ok, err := reader.Try(ctx)
 		if err != nil {
 			return transcript.Call{}, false, err

@@ -164,7 +164,7 @@ func (s subagents) start(ctx context.Context, sub event.Subagent, r tools.Subage
 	}
 	// Before Submit, because calls may be announced before it returns, and the user's decisions about
 	// them must reach the subagent.
-	s.children.open(c)
+	s.children.addSession(c)
 	if !sub.Background { // the call of a background subagent ends immediately, without updates
 		s.rec.emit(event.ToolUpdated{CallID: s.callID, Details: &event.Details{Subagent: &sub}})
 	}
@@ -182,7 +182,7 @@ func (s subagents) start(ctx context.Context, sub event.Subagent, r tools.Subage
 // result returns the outcome of a subagent whose turn has ended.
 func (c *child) result() (text string, failed bool) {
 	said, _ := c.turn.assignment.outcome()
-	outcome, end := "", c.turn.rec.ending()
+	outcome, end := "", c.turn.rec.terminalEvent()
 	switch end.Reason {
 	case event.FinishedDone:
 		text := fmt.Sprintf("## Agent '%s' Result\n\nChat: %s\n\n%s", c.Agent, c.ChatID, cmp.Or(said, "It ended without any text."))
@@ -214,7 +214,7 @@ func (c *child) result() (text string, failed bool) {
 	if said != "" {
 		out += " Its last message:\n\n" + said + "\n"
 	}
-	return out + "\n" + history.Resumption(c.Subagent), true
+	return out + "\n" + history.ResumeHint(c.Subagent), true
 }
 
 // report returns the outcome of a background subagent, for the model.
@@ -224,7 +224,7 @@ func (c *child) report() event.Report {
 	case <-c.turn.rec.ended:
 		r.Text, r.Failed = c.result()
 	default:
-		r.Text = history.LostReport(c.Subagent)
+		r.Text = history.InterruptedReport(c.Subagent)
 	}
 	return r
 }

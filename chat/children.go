@@ -12,7 +12,7 @@ import (
 // children are the subagents of a turn.
 type children struct {
 	*turnContext
-	backgroundTurns sync.WaitGroup // of background subagents
+	backgroundTurns sync.WaitGroup // the turns of background subagents
 	wakeups         chan struct{}  // capacity 1; receives when a background subagent has ended, or the user has sent a message
 
 	mu         sync.Mutex          // guards the fields below
@@ -46,8 +46,8 @@ func (c *children) inUse(chat string) bool {
 	return taken
 }
 
-// open makes a subagent accept decisions about its calls, until it is removed.
-func (c *children) open(k *child) {
+// addSession makes a subagent receive the user's decisions about its calls, until it is removed.
+func (c *children) addSession(k *child) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sessions[k.callID] = k.session
@@ -133,28 +133,28 @@ func (c *children) dismiss(k *child) {
 	c.remove(k)
 }
 
-// takeReports adds the reports of background subagents that have ended to the chat, if any.
-func (c *children) takeReports() (any bool) {
+// emitReports adds the reports of the background subagents that have ended since the last call.
+func (c *children) emitReports() (emitted bool) {
 	for _, k := range c.unreported() {
 		select {
 		case <-k.turn.rec.ended:
 			c.rec.emit(k.report())
 			c.markReported(k)
-			any = true
+			emitted = true
 		default:
 		}
 	}
-	return any
+	return emitted
 }
 
-// awaitBackground waits until a background subagent has ended or the user has sent a message
-// (steered). more is false if no background subagent is left.
-func (c *children) awaitBackground(takeSteers func() bool) (more bool, err error) {
+// awaitBackground waits until a background subagent has ended or the user has sent a message, and adds
+// the report or the message to the chat. more is false if no background subagent is left.
+func (c *children) awaitBackground(emitSteers func() bool) (more bool, err error) {
 	for {
 		if len(c.unreported()) == 0 {
 			return false, nil
 		}
-		steered, reported := takeSteers(), c.takeReports()
+		steered, reported := emitSteers(), c.emitReports()
 		if steered || reported {
 			return true, nil
 		}

@@ -24,9 +24,9 @@ const (
 
 	noticeOverflow = "Context window exceeded. Auto-compacting conversation...\n"
 
-	// keptResults is the number of estimated tokens of the newest results that are kept when old
-	// results are pruned (eca-features.md, Appendix B).
-	keptResults = 40_000
+	// keptResultTokens is how many tokens of the newest results pruning keeps, estimated
+	// (eca-features.md, Appendix B).
+	keptResultTokens = 40_000
 	// maxRecoveries is how many times one request is shortened.
 	maxRecoveries = 8
 )
@@ -43,16 +43,16 @@ func isContextOverflow(err error) bool {
 // compactor shortens the conversation of a turn.
 type compactor struct {
 	*turnContext
-	requests  *requests
-	images    *images
+	requests  *requestBuilder
+	images    *imageFilter
 	hooks     *turnHooks
 	stream    func(llm.Request) (*answer, error) // turn.stream
 	forbidden bool                               // a hook forbids compaction in this turn
 }
 
 // compactIfFull compacts the conversation if the last request came near the model's limit. If no model can
-// write a summary, the turn continues: if a request is then refused as too long, recoverOverflow is
-// the next step. ran reports whether a model may have been asked.
+// write a summary, the turn continues, and recoverOverflow handles requests that are refused as too
+// long. ran reports whether a model may have been asked.
 func (c *compactor) compactIfFull() (ran bool, err error) {
 	limit, share := c.model.Limit.Context, int64(c.Config.AutoCompact(c.agent))
 	full := read(c.rec, func(h *history.History) bool { return h.Full(limit, share) })
@@ -67,13 +67,13 @@ func (c *compactor) compactIfFull() (ran bool, err error) {
 		c.forbidden = true // do not run the hook again before each request
 		return false, nil
 	}
-	c.rec.change((*history.History).NotCompacted)
-	c.rec.emit(event.Notice{Text: "\n" + capital(err.Error()) + ". The turn continues without a summary.\n"})
+	c.rec.withHistory((*history.History).NoteFailedCompaction)
+	c.rec.emit(event.Notice{Text: "\n" + capitalize(err.Error()) + ". The turn continues without a summary.\n"})
 	return true, nil
 }
 
-// capital capitalizes the first letter of a text.
-func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+// capitalize capitalizes the first letter of a text.
+func capitalize(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // compact replaces the conversation with a summary. instructions are the user's, for the summary.
 func (c *compactor) compact(instructions string, auto bool) error {
@@ -144,7 +144,7 @@ func (c *compactor) summarizeWith(model Model, instructions string) (string, err
 	for budget := int64(0); ; {
 		req := c.summaryRequest(model, messages, question, budget)
 		summary, err := c.askOnce(model, req)
-		if isImageRefusal(err) && model.ID == c.model.ID && c.images.leaveOut(err) {
+		if isImageRefusal(err) && model.ID == c.model.ID && c.images.withholdAfterRefusal(err) {
 			continue
 		}
 		// The model may have called a tool instead of answering.
@@ -177,19 +177,19 @@ func (c *compactor) summaryRequest(model Model, messages []llm.Message, question
 	}
 	return llm.Request{
 		Purpose: llm.PurposeCompact, Model: model.Name, System: question, MaxOutput: model.Limit.Output, Context: model.Limit.Context,
-		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: asText(messages, budget)}}}},
+		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: conversationText(messages, budget)}}}},
 		CacheKey: c.session.id + "/compact", Headers: model.Headers, Extra: model.Extra, Origin: c.origin(),
 	}
 }
 
-// asText returns the newest part of a conversation as one text of at most budget tokens; 0 means the
-// whole conversation.
-func asText(messages []llm.Message, budget int64) string {
+// conversationText returns the newest part of a conversation as one text of at most budget tokens. A
+// budget of 0 means the whole conversation.
+func conversationText(messages []llm.Message, budget int64) string {
 	var parts []string
 	left := budget * history.BytesPerToken
 	for _, m := range slices.Backward(messages) {
 		for _, p := range slices.Backward(m.Parts) {
-			text := partAsText(m.Role, p)
+			text := partText(m.Role, p)
 			if text == "" {
 				continue
 			}
@@ -205,7 +205,7 @@ func asText(messages []llm.Message, budget int64) string {
 	return strings.Join(parts, "\n")
 }
 
-func partAsText(role llm.Role, p llm.Part) string {
+func partText(role llm.Role, p llm.Part) string {
 	const maxResult = 4000 // bytes of one result
 	switch p := p.(type) {
 	case llm.Text:
@@ -248,7 +248,7 @@ func (c *compactor) recoverOverflow(attempt int) error {
 	if attempt > maxRecoveries {
 		return errTooLong
 	}
-	old := read(c.rec, func(h *history.History) []string { return h.OldResults(keptResults / int64(attempt)) })
+	old := read(c.rec, func(h *history.History) []string { return h.OldResults(keptResultTokens / int64(attempt)) })
 	if len(old) > 0 {
 		c.rec.emit(event.Pruned{CallIDs: old})
 		return nil

@@ -10,10 +10,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Test suites that compare traffic (env: test) expect that the model writes a summary by calling a
-// tool. Otherwise the summary is a plain answer; see summarize.
-
-// CompactTool is the name of that tool.
+// CompactTool is the name of the tool by which the model writes a summary if Conformance.CompactByTool
+// is set, for test suites that compare traffic. Otherwise the summary is a plain answer; see summarize.
 const CompactTool = "compact_chat"
 
 // compactSpec describes the tool to the model.

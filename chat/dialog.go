@@ -35,11 +35,11 @@ type dialogState int32
 const (
 	noDialog dialogState = iota
 	inDialog
-	inSecret
+	awaitsSecret
 	unknownDialog // the chat's events have not been read yet
 )
 
-// dialogSlot has the open dialog of a chat, if any.
+// dialogSlot holds the open dialog of a chat, if any.
 type dialogSlot struct {
 	openDialog Dialog       // nil if no dialog is open; owned by the running turn, or else by the session's goroutine
 	shownState atomic.Int32 // a dialogState, for other goroutines
@@ -48,11 +48,11 @@ type dialogSlot struct {
 // InDialog reports whether the next prompt is the input of a dialog.
 func (d *dialogSlot) InDialog() bool {
 	state := dialogState(d.shownState.Load())
-	return state == inDialog || state == inSecret
+	return state == inDialog || state == awaitsSecret
 }
 
 // AwaitsSecret reports whether the next prompt is secret, so that it must not be shown or logged.
-func (d *dialogSlot) AwaitsSecret() bool { return dialogState(d.shownState.Load()) == inSecret }
+func (d *dialogSlot) AwaitsSecret() bool { return dialogState(d.shownState.Load()) == awaitsSecret }
 
 // MayAwaitSecret reports whether the next prompt may be secret. It is true also while the chat's
 // events have not been read, for example after a restart.
@@ -67,7 +67,7 @@ func (d *dialogSlot) setDialog(next Dialog) {
 	switch {
 	case next == nil:
 	case next.Secret():
-		state = inSecret
+		state = awaitsSecret
 	default:
 		state = inDialog
 	}
@@ -122,21 +122,21 @@ func (lostDialog) Secret() bool { return true }
 // Close implements Dialog.
 func (lostDialog) Close() {}
 
-// setStored sets the state for other goroutines once the chat's events have been read. awaits means
-// that a dialog was open at the last event.
-func (d *dialogSlot) setStored(awaits bool) {
+// restoreState sets the state for other goroutines once the chat's events have been read. awaitsInput
+// reports whether a dialog was open at the last event; its next input counts as secret.
+func (d *dialogSlot) restoreState(awaitsInput bool) {
 	switch {
 	case d.openDialog != nil:
-	case awaits:
-		d.shownState.Store(int32(inSecret))
+	case awaitsInput:
+		d.shownState.Store(int32(awaitsSecret))
 	default:
 		d.shownState.Store(int32(noDialog))
 	}
 }
 
-// recallDialog opens lostDialog, which gets the prompt, if a dialog was open when the chat's last process
+// restoreLostDialog passes the prompt to a lostDialog if a dialog was open when the chat's last process
 // ended. If the prompt is a command, that dialog counts as closed.
-func (t *turn) recallDialog(isCommand bool) {
+func (t *turn) restoreLostDialog(isCommand bool) {
 	if t.session.openDialog != nil || !read(t.rec, (*history.History).AwaitsDialog) {
 		return
 	}

@@ -16,7 +16,7 @@ import (
 
 // edit runs change on the session's goroutine, with the lease acquired and the log refreshed.
 func edit(s *Session, change func() error) *Pending[event.Seq] {
-	return command(s, func() (event.Seq, error) {
+	return enqueue(s, func() (event.Seq, error) {
 		if err := s.acquire(); err != nil {
 			return 0, err
 		}
@@ -70,23 +70,23 @@ func (s *Session) Rollback(r Rollback) *Pending[event.Seq] {
 	})
 }
 
-// truncate removes the messages that begin at or after from. name is the id of the first one; empty
+// truncate removes the messages that begin at or after from. contentID is the id of the first one; empty
 // means all messages.
-func (s *Session) truncate(from event.Seq, name string) error {
+func (s *Session) truncate(from event.Seq, contentID string) error {
 	s.closeDialog()
 	s.history = nil
-	return s.log.Cut(from, event.Truncated{ContentID: name})
+	return s.log.Cut(from, event.Truncated{ContentID: contentID})
 }
 
-// truncateTurn is like truncate. If a running turn was stopped before, stopped is its id. The end of
-// that turn is removed with the messages, but clients that follow the turn wait for its end, so
-// truncateTurn appends the end again.
-func (s *Session) truncateTurn(from event.Seq, name, stopped string) error {
-	if err := s.truncate(from, name); err != nil {
+// truncateTurn is like truncate, for callers that may have stopped a running turn before; stoppedTurn
+// is its id, or empty. Truncation removes the end of that turn, so truncateTurn appends it again for
+// the clients that wait for it.
+func (s *Session) truncateTurn(from event.Seq, contentID, stoppedTurn string) error {
+	if err := s.truncate(from, contentID); err != nil {
 		return err
 	}
-	if stopped != "" {
-		s.log.Append(stopped, event.TurnFinished{Reason: event.FinishedStopped})
+	if stoppedTurn != "" {
+		s.log.Append(stoppedTurn, event.TurnFinished{Reason: event.FinishedStopped})
 	}
 	return nil
 }
@@ -103,9 +103,9 @@ func (s *Session) Clear() *Pending[event.Seq] {
 
 // AddFlag adds a flag after the last message with the given id; it does nothing if the message does
 // not exist.
-func (s *Session) AddFlag(name, text string) *Pending[event.Seq] {
+func (s *Session) AddFlag(contentID, text string) *Pending[event.Seq] {
 	return edit(s, func() error {
-		at, found, err := s.eng.deps.Store.Find(s.ctx, s.id, name, true)
+		at, found, err := s.eng.deps.Store.Find(s.ctx, s.id, contentID, true)
 		if err != nil || !found {
 			return err
 		}
@@ -115,10 +115,10 @@ func (s *Session) AddFlag(name, text string) *Pending[event.Seq] {
 }
 
 // RemoveFlag removes the flag with the given id, if it exists.
-func (s *Session) RemoveFlag(name string) *Pending[event.Seq] {
+func (s *Session) RemoveFlag(contentID string) *Pending[event.Seq] {
 	return edit(s, func() error {
-		at, found, err := s.eng.deps.Store.Find(s.ctx, s.id, name, true)
-		if err != nil || !found || at.Anchor == at.Seq {
+		at, found, err := s.eng.deps.Store.Find(s.ctx, s.id, contentID, true)
+		if err != nil || !found || at.Anchor == at.Seq { // not a flag
 			return err
 		}
 		return s.eng.deps.Store.RemoveFlag(s.ctx, s.id, at.Seq)
@@ -143,10 +143,10 @@ func (s *Session) Rename(title string) *Pending[event.Seq] {
 	})
 }
 
-// Change changes the settings of the chat: model, agent, variant, auto-approve. A running turn uses a
-// new setting where it reads the metadata again.
+// Change changes the settings of the chat: model, agent, variant, auto-approve. A running turn applies
+// the new variant and auto-approve; its model and agent stay the same.
 func (s *Session) Change(change func(*Meta)) *Pending[event.Seq] {
-	return command(s, func() (event.Seq, error) {
+	return enqueue(s, func() (event.Seq, error) {
 		err := s.log.Change(change)
 		return s.FlushedSeq(), err
 	})
@@ -154,7 +154,7 @@ func (s *Session) Change(change func(*Meta)) *Pending[event.Seq] {
 
 // Refresh picks up changes that another process has made to the chat.
 func (s *Session) Refresh() *Pending[event.Seq] {
-	return command(s, func() (event.Seq, error) {
+	return enqueue(s, func() (event.Seq, error) {
 		if s.turn != nil {
 			return s.log.Next(), nil // this process has locked the chat
 		}
@@ -171,13 +171,13 @@ type Fork struct {
 
 // Fork copies the chat, up to and including the message with the given id, to a new chat. With an
 // empty id it copies everything except a running turn. It returns nil if the message does not exist.
-func (s *Session) Fork(name string) *Pending[*Fork] {
+func (s *Session) Fork(contentID string) *Pending[*Fork] {
 	var fork *Fork
 	done := edit(s, func() (err error) {
-		fork, err = s.fork(name)
+		fork, err = s.fork(contentID)
 		return err
 	})
-	return command(s, func() (*Fork, error) {
+	return enqueue(s, func() (*Fork, error) {
 		_, err := done.Wait(s.ctx)
 		return fork, err
 	})
@@ -191,10 +191,10 @@ func (s *Session) Announce(f Fork) *Pending[event.Seq] {
 	})
 }
 
-func (s *Session) fork(name string) (*Fork, error) {
+func (s *Session) fork(contentID string) (*Fork, error) {
 	end := event.Seq(lastSeq)
-	if name != "" {
-		at, found, err := s.eng.deps.Store.Find(s.ctx, s.id, name, true)
+	if contentID != "" {
+		at, found, err := s.eng.deps.Store.Find(s.ctx, s.id, contentID, true)
 		if err != nil || !found {
 			return nil, err
 		}

@@ -38,8 +38,8 @@ func (t *turn) expand(c Command) error {
 	return nil
 }
 
-// command executes a slash command.
-func (t *turn) command(c Command) error {
+// runCommand executes a slash command.
+func (t *turn) runCommand(c Command) error {
 	if c.Dialog != nil {
 		return t.continueDialog(c.Dialog, c.Text)
 	}

@@ -42,5 +42,5 @@ func (e *Engine) Expire(ctx context.Context, id string, before time.Time) (remov
 	if err != nil || !found || !meta.Updated.Before(before) {
 		return false, err
 	}
-	return true, e.remove(id)
+	return true, e.deleteLocked(id)
 }

@@ -29,7 +29,7 @@ type fallbacks struct {
 // chooseFallbacks resolves the fallback models of the turn and skips those that cannot be used.
 func (t *turn) chooseFallbacks() {
 	t.fallbacks.firstModel = t.model.displayName()
-	seen := []string{t.model.ID}
+	ids := []string{t.model.ID}
 	for _, name := range t.Config.Fallbacks(t.agent, t.model.ID) {
 		if name == "" { // the name of the default model; config check reports it
 			continue
@@ -44,13 +44,13 @@ func (t *turn) chooseFallbacks() {
 			t.fallbacks.problems = append(t.fallbacks.problems, err.Error())
 		case m.Impossible != "":
 			t.fallbacks.problems = append(t.fallbacks.problems, m.Impossible)
-		case !slices.Contains(seen, m.ID):
-			t.fallbacks.models, seen = append(t.fallbacks.models, m), append(seen, m.ID)
+		case !slices.Contains(ids, m.ID):
+			t.fallbacks.models, ids = append(t.fallbacks.models, m), append(ids, m.ID)
 		}
 	}
 }
 
-// patience returns how long a request is retried; 0 means as the model's retry policy says.
+// patience returns how long a request is retried; 0 means that only the model's retry policy applies.
 func (f *fallbacks) patience() time.Duration {
 	if len(f.models) == 0 {
 		return 0
@@ -76,8 +76,8 @@ func (t *turn) fallBack(err error) bool {
 	failed := t.model.displayName()
 	t.model, f.models = f.models[0], f.models[1:]
 	text := fmt.Sprintf("\n\n%s cannot be used: %s %s continues this turn; the next prompt asks %s first.", failed, sentence(err), t.model.displayName(), f.firstModel)
-	if lost := t.model.describeWithheld(read(t.rec, (*history.History).Messages)); lost != "" {
-		text += fmt.Sprintf(" %s %s.", t.model.displayName(), lost)
+	if withheld := t.model.describeWithheld(read(t.rec, (*history.History).Messages)); withheld != "" {
+		text += fmt.Sprintf(" %s %s.", t.model.displayName(), withheld)
 	}
 	t.rec.emit(event.Notice{Text: text + "\n\n"})
 	t.rec.showProgress(progressWaiting)

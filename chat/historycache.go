@@ -53,8 +53,8 @@ func (h *historyCache) remove(s *Session) {
 	}
 }
 
-// keepHistory caches the history of a turn that has ended, and has others evicted to make room.
-func (s *Session) keepHistory() {
+// cacheHistory caches the history after a turn, and has others evicted to make room.
+func (s *Session) cacheHistory() {
 	if s.history == nil {
 		return
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// listener is a model that keeps its last request and sends no answer. It also resolves models and
+// listener is a model that keeps its last request and answers "Yes." It also resolves models and
 // commands for the engine.
 type listener struct{ heard atomic.Pointer[string] }
 
@@ -85,20 +85,20 @@ func TestHistoriesAreLetGo(t *testing.T) {
 	l := &listener{}
 	e := newEngine(t, l)
 	const long = 10_000
-	e.SetMaxCached(4 * long)
+	e.SetMaxCachedHistories(4 * long)
 	holds := func(id string) bool {
 		t.Helper()
 		s, _, err := e.Open(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for { // until the session has put its turn away
-			rests, err := s.HoldsHistory().Wait(t.Context())
+		for { // until the session is idle
+			state, err := s.HoldsHistory().Wait(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if rests[0] {
-				return rests[1]
+			if state[0] {
+				return state[1]
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // hookQueue runs the hooks that no turn waits for, one after the other in the order of their events:
-// the start and end of the session, the end of chats, and status changes of a chat. The engine owns
+// sessionStart and sessionEnd (one session per engine), chatEnd and chatStatusChanged. The engine owns
 // it.
 type hookQueue struct {
 	log    func(msg string, args ...any)
@@ -63,8 +63,8 @@ func (q *hookQueue) put(j hookJob) (ok bool) {
 	return true
 }
 
-// do adds a job and waits for it.
-func (q *hookQueue) do(run func(ctx context.Context)) {
+// putAndWait adds a job and waits for it.
+func (q *hookQueue) putAndWait(run func(ctx context.Context)) {
 	done := make(chan struct{})
 	if q.put(hookJob{run: func(ctx context.Context) { defer close(done); run(ctx) }}) {
 		<-done
@@ -128,8 +128,8 @@ func (e *Engine) Begin() {
 	})
 }
 
-// awaitBegin waits until the sessionStart hooks have run.
-func (e *Engine) awaitBegin(ctx context.Context) error {
+// awaitStartHooks waits until the sessionStart hooks have run.
+func (e *Engine) awaitStartHooks(ctx context.Context) error {
 	e.Begin()
 	select {
 	case <-e.startHooksDone:
@@ -139,8 +139,8 @@ func (e *Engine) awaitBegin(ctx context.Context) error {
 	}
 }
 
-// end runs the sessionEnd hooks if the session has begun, and closes the queue.
-func (e *Engine) end() {
+// runSessionEndHooks runs the sessionEnd hooks if Begin was called, and closes the queue.
+func (e *Engine) runSessionEndHooks() {
 	e.endOnce.Do(func() {
 		begun := true
 		e.beginOnce.Do(func() { begun = false; close(e.startHooksDone) })
@@ -152,8 +152,8 @@ func (e *Engine) end() {
 	})
 }
 
-// endChat runs the chatEnd hooks of a chat that is about to be removed.
-func (e *Engine) endChat(id string) {
+// runChatEndHooks runs the chatEnd hooks of a chat that is about to be removed.
+func (e *Engine) runChatEndHooks(id string) {
 	set := e.deps.Current().Hooks
 	if !set.Any(hooks.ChatEnd) {
 		return
@@ -162,7 +162,7 @@ func (e *Engine) endChat(id string) {
 	if err != nil || !found {
 		return
 	}
-	e.queue.do(func(ctx context.Context) {
+	e.queue.putAndWait(func(ctx context.Context) {
 		set.Run(ctx, hooks.Call{Event: hooks.ChatEnd, Roots: e.deps.Current().Roots, Fields: chatFields(meta, nil)}, nil)
 	})
 }

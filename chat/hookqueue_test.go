@@ -19,7 +19,7 @@ func TestHookQueue(t *testing.T) {
 		q.put(hookJob{droppable: i > 0, run: func(context.Context) { ran = append(ran, i) }})
 	}
 	close(hold)
-	q.do(func(context.Context) { ran = append(ran, -1) })
+	q.putAndWait(func(context.Context) { ran = append(ran, -1) })
 	if !slices.Contains(ran, 0) || !slices.Contains(ran, maxQueued+more-1) || slices.Contains(ran, 1) || len(ran) > maxQueued+1 {
 		t.Errorf("%d ran: %v", len(ran), ran)
 	}
@@ -34,5 +34,5 @@ func TestHookQueue(t *testing.T) {
 	if q.put(hookJob{run: func(context.Context) {}}) {
 		t.Error("the closed queue accepted a job")
 	}
-	q.do(func(context.Context) { t.Error("the closed queue ran a job") })
+	q.putAndWait(func(context.Context) { t.Error("the closed queue ran a job") })
 }

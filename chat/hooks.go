@@ -99,7 +99,7 @@ func (t *turnHooks) runPreRequestHooks(prompt string, plain bool) error {
 		return nil
 	}
 	t.rec.showProgress(progressHooks)
-	if err := t.beginChat(); err != nil {
+	if err := t.runStartHooks(); err != nil {
 		return err
 	}
 	out, err := t.run(hooks.Call{Event: hooks.PreRequest, Fields: map[string]any{"prompt": strings.TrimSpace(prompt)}})
@@ -130,13 +130,13 @@ func (t *turnHooks) runPreRequestHooks(prompt string, plain bool) error {
 	return nil
 }
 
-// beginChat runs the chatStart or subagentStart hooks once per session. Their texts for the model
-// are part of the system prompt as long as the chat is open.
-func (t *turnHooks) beginChat() error {
+// runStartHooks runs the chatStart or subagentStart hooks in the first turn after a chat was opened.
+// Their texts for the model are part of the system prompt as long as the chat is open.
+func (t *turnHooks) runStartHooks() error {
 	if t.session.startHooksRan {
 		return nil
 	}
-	if err := t.session.eng.awaitBegin(t.ctx); err != nil {
+	if err := t.session.eng.awaitStartHooks(t.ctx); err != nil {
 		return err
 	}
 	e, fields := t.startEvent(), map[string]any{}
@@ -198,7 +198,7 @@ func (t *turnHooks) runPreToolCallHooks(p plannedCall) (hookedCall, error) {
 	spec := p.tool.Spec()
 	out, err := t.run(hooks.Call{
 		Event:  hooks.PreToolCall,
-		Fields: map[string]any{"approval": string(t.approval(p))},
+		Fields: map[string]any{"approval": string(t.decisionWithoutHooks(p))},
 		Tool:   &hooks.Tool{CallID: p.call.ID, Server: spec.Server, Name: spec.Name, Arguments: p.call.Arguments},
 	})
 	if err != nil {
@@ -233,8 +233,8 @@ func (t *turnHooks) runPreToolCallHooks(p plannedCall) (hookedCall, error) {
 	return h, nil
 }
 
-// askForHook returns the verdict about a call if a hook requires the user's approval. Verdicts that ask
-// about every call keep their rule, which clients treat differently.
+// askForHook returns the verdict about a call if a hook requires the user's approval. Verdicts with
+// AlwaysAsk keep their rule, which clients treat differently.
 func askForHook(v tools.Verdict, hook string) tools.Verdict {
 	reason := "the hook '" + hook + "' requires your approval"
 	switch {
@@ -246,8 +246,8 @@ func askForHook(v tools.Verdict, hook string) tools.Verdict {
 	return v
 }
 
-// approval returns the decision about a call if no hook intervenes.
-func (t *turnHooks) approval(p plannedCall) tools.Decision {
+// decisionWithoutHooks returns the decision about a call if no hook intervenes.
+func (t *turnHooks) decisionWithoutHooks(p plannedCall) tools.Decision {
 	spec := p.tool.Spec()
 	switch {
 	case spec.Server == tools.Native && spec.Name == "ask_user" && p.verdict.Decision != tools.Deny:

@@ -21,8 +21,8 @@ func ValidID(id string) bool {
 // minIDPrefix is the minimum length of the beginning of an id that can stand for the id.
 const minIDPrefix = 4
 
-// MatchID returns the ids for which a user's text can stand: the one that equals it, or else all that
-// begin with it.
+// MatchID returns the ids that a user's text can mean: the id that equals the text, or else all ids
+// that begin with it. A text shorter than minIDPrefix matches only an equal id.
 func MatchID(text string, ids []string) []string {
 	if slices.Contains(ids, text) {
 		return []string{text}
@@ -33,8 +33,8 @@ func MatchID(text string, ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !strings.HasPrefix(id, text) })
 }
 
-// ShortID returns the part of a message that a text is too short for the beginning of an id, or "" if
-// it is long enough.
+// ShortID returns a hint to append to an error message if a text is too short to match ids by their
+// beginning, or "" if it is long enough.
 func ShortID(text string) string {
 	if len(text) >= minIDPrefix {
 		return ""

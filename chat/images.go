@@ -15,18 +15,18 @@ const (
 	refusedImage = "[image removed: rejected by the LLM provider]"
 )
 
-// images decides which images the model of a turn is sent.
-type images struct {
+// imageFilter decides which images the model of a turn is sent.
+type imageFilter struct {
 	*turnContext
-	trial   bool   // the current request leaves all images out, to find out whether they are the problem
-	tried   bool   // such a request was made in this turn
-	failure string // the provider's error about the request with images
+	trial     bool   // the current request leaves all images out, to find out whether they are the problem
+	trialDone bool   // a trial was made in this turn
+	failure   string // the provider's error about the request with images
 }
 
 // visible returns messages without the images that the model does not accept or that its provider
 // refused; a text replaces each of them. It does not modify its argument, because another model may
 // answer next.
-func (i *images) visible(messages []llm.Message) []llm.Message {
+func (i *imageFilter) visible(messages []llm.Message) []llm.Message {
 	if i.model.NoImages {
 		return withoutImages(messages, len(messages), noImage)
 	}
@@ -84,44 +84,45 @@ func isImageRefusal(err error) bool {
 	return errors.As(err, &e) && e.Kind == llm.ErrInvalidImage
 }
 
-// wouldSend reports whether the next request would contain images.
-func (i *images) wouldSend() bool {
+// wouldSendImages reports whether the next request would contain images.
+func (i *imageFilter) wouldSendImages() bool {
 	messages := read(i.rec, (*history.History).Messages)
 	return hasImages(i.visible(messages))
 }
 
-// leaveOut removes all images so far from what this model is sent, because providers do not say which
-// image they refuse. ok is false if the requests had no images.
-func (i *images) leaveOut(err error) (ok bool) {
-	if !i.wouldSend() {
+// withholdAfterRefusal removes all images so far from what this model is sent, because providers do not
+// say which image they refuse. ok is false if the requests had no images.
+func (i *imageFilter) withholdAfterRefusal(err error) (ok bool) {
+	if !i.wouldSendImages() {
 		return false
 	}
-	i.refuse(sentence(err))
+	i.withhold(sentence(err))
 	return true
 }
 
-// refuse emits the event that removes the images so far from what the model is sent.
-func (i *images) refuse(cause string) {
+// withhold emits the event that removes the images so far from what the model is sent.
+func (i *imageFilter) withhold(cause string) {
 	i.rec.emit(event.ImagesRefused{Model: i.model.ID, Text: "\n\nThe provider rejected an image: " + cause + " The turn continues without the images so far.\n\n"})
 }
 
-// retryWithout reports whether to retry a request once without its images: it was refused as invalid
-// for an unknown reason, and an image that the provider refuses would block the chat forever. The
-// images are removed for good only if the retry succeeds; see confirmRefusal.
-func (i *images) retryWithout(a *answer, err error) bool {
+// startTrial prepares one retry without images of a request that was refused as invalid for an unknown
+// reason: an image that the provider refuses would block the chat forever. It returns false if there
+// is no reason for a retry. The images are removed for good only if the retry succeeds; see
+// confirmRefusal.
+func (i *imageFilter) startTrial(a *answer, err error) bool {
 	var e *llm.Error
-	if !errors.As(err, &e) || e.Kind != llm.ErrBadRequest || a.hasOutput || i.trial || i.tried || !i.wouldSend() {
+	if !errors.As(err, &e) || e.Kind != llm.ErrBadRequest || a.hasOutput || i.trial || i.trialDone || !i.wouldSendImages() {
 		return false
 	}
-	i.trial, i.tried, i.failure = true, true, sentence(err)
+	i.trial, i.trialDone, i.failure = true, true, sentence(err)
 	i.rec.emit(event.Notice{Text: "\n\n" + i.failure + " Retrying once without the images, in case one of them is the cause.\n\n"})
 	return true
 }
 
 // confirmRefusal removes the images for good once a request without them is answered.
-func (i *images) confirmRefusal() {
+func (i *imageFilter) confirmRefusal() {
 	if i.trial {
 		i.trial = false
-		i.refuse("the request succeeded without its images. With them, it failed: " + i.failure)
+		i.withhold("the request succeeded without its images. With them, it failed: " + i.failure)
 	}
 }

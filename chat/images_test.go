@@ -7,7 +7,7 @@ import (
 )
 
 // A model that takes no images gets a note in their place; the history keeps them.
-func TestVisible(t *testing.T) {
+func TestWithoutImages(t *testing.T) {
 	image := llm.Image{MediaType: "image/png", Data: []byte("x")}
 	messages := []llm.Message{
 		{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "look"}, image}},

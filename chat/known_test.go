@@ -9,14 +9,14 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// metas is a store that has one chat, or cannot be read.
-type metas struct {
+// singleChatStore is a store with one chat, or with an error.
+type singleChatStore struct {
 	Store
 	id  string
 	err error
 }
 
-func (m metas) Meta(_ context.Context, id string) (Meta, event.Seq, bool, error) {
+func (m singleChatStore) Meta(_ context.Context, id string) (Meta, event.Seq, bool, error) {
 	return Meta{ID: id}, 1, id == m.id && m.err == nil, m.err
 }
 
@@ -24,13 +24,13 @@ func (m metas) Meta(_ context.Context, id string) (Meta, event.Seq, bool, error)
 func TestKnown(t *testing.T) {
 	away := errors.New("the disk is away")
 	for name, c := range map[string]struct {
-		store metas
+		store singleChatStore
 		id    string
 		known bool
 	}{
-		"there":      {metas{id: "a"}, "a", true},
-		"not there":  {metas{id: "a"}, "b", false},
-		"unreadable": {metas{err: away}, "a", false},
+		"there":      {singleChatStore{id: "a"}, "a", true},
+		"not there":  {singleChatStore{id: "a"}, "b", false},
+		"unreadable": {singleChatStore{err: away}, "a", false},
 	} {
 		e := New(Deps{Store: c.store, Log: slog.New(slog.DiscardHandler)})
 		known, err := e.Exists(t.Context(), c.id)

@@ -63,20 +63,20 @@ func (s *Session) load() error {
 	if !finished {
 		s.repair(turn)
 	}
-	s.setStored(s.history.AwaitsDialog())
+	s.restoreState(s.history.AwaitsDialog())
 	return nil
 }
 
 // repair appends the missing end of a turn whose process died.
-func (s *Session) repair(turn string) {
+func (s *Session) repair(turnID string) {
 	var bodies []event.Body
 	for _, id := range s.history.OpenCalls() {
 		bodies = append(bodies, s.history.Reject(id, event.Interrupted))
 	}
-	bodies = append(bodies, s.history.LostReports()...)
+	bodies = append(bodies, s.history.InterruptedReports()...)
 	bodies = append(bodies, event.TurnFinished{Reason: event.FinishedInterrupted})
 	for _, b := range bodies {
 		s.history.Add(b)
 	}
-	s.log.Append(turn, bodies...)
+	s.log.Append(turnID, bodies...)
 }

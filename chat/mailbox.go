@@ -7,31 +7,31 @@ import (
 	"sync"
 )
 
-// mailbox is an unbounded queue of commands. Senders never wait.
+// mailbox is an unbounded queue of operations on a session. Senders never wait.
 type mailbox struct {
 	ready chan struct{} // capacity 1
 
-	mu       sync.Mutex // guards the fields below
-	commands []func()
-	closed   bool
+	mu         sync.Mutex // guards the fields below
+	operations []func()
+	closed     bool
 }
 
 func newMailbox() *mailbox { return &mailbox{ready: make(chan struct{}, 1)} }
 
-// put adds a command; it returns false if the mailbox is closed.
-func (m *mailbox) put(command func()) bool { return m.add(command, false) }
+// put adds an operation; it returns false if the mailbox is closed.
+func (m *mailbox) put(operation func()) bool { return m.add(operation, false) }
 
-// putLast adds a command and closes the mailbox.
-func (m *mailbox) putLast(command func()) { m.add(command, true) }
+// putLast adds an operation and closes the mailbox.
+func (m *mailbox) putLast(operation func()) { m.add(operation, true) }
 
-func (m *mailbox) add(command func(), last bool) bool {
+func (m *mailbox) add(operation func(), last bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
 		return false
 	}
 	m.closed = last
-	m.commands = append(m.commands, command)
+	m.operations = append(m.operations, operation)
 	select {
 	case m.ready <- struct{}{}:
 	default:
@@ -42,12 +42,12 @@ func (m *mailbox) add(command func(), last bool) bool {
 func (m *mailbox) take() []func() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := m.commands
-	m.commands = nil
+	out := m.operations
+	m.operations = nil
 	return out
 }
 
-// Pending is the future result of a session command.
+// Pending is the future result of an operation on a session.
 type Pending[T any] struct {
 	done  chan struct{}
 	value T
@@ -65,14 +65,14 @@ func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 	}
 }
 
-// command runs f on the session's goroutine, after all earlier commands.
-func command[T any](s *Session, f func() (T, error)) *Pending[T] {
+// enqueue runs f on the session's goroutine, after all earlier operations.
+func enqueue[T any](s *Session, f func() (T, error)) *Pending[T] {
 	p := &Pending[T]{done: make(chan struct{})}
 	ok := s.mail.put(func() {
 		defer close(p.done)
 		defer func() {
 			if r := recover(); r != nil {
-				s.eng.deps.Log.Error("session command panicked", "chat", s.id, "panic", r, "stack", string(debug.Stack()))
+				s.eng.deps.Log.Error("session operation panicked", "chat", s.id, "panic", r, "stack", string(debug.Stack()))
 				p.err = fmt.Errorf("internal error: %v", r)
 			}
 		}()

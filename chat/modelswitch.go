@@ -13,14 +13,14 @@ import (
 // earlier models can read, such as their reasoning. The user is notified when the model changes
 // (eca-features.md 7).
 
-// noteSwitch notifies the user, if the model has changed, of the parts of the history that the new
+// noteModelSwitch notifies the user, if the model has changed, of the parts of the history that the new
 // model is not sent.
-func (t *turn) noteSwitch() {
-	if before := read(t.rec, (*history.History).PreviousModel); before == "" || before == t.model.ID {
+func (t *turn) noteModelSwitch() {
+	if previous := read(t.rec, (*history.History).PreviousModel); previous == "" || previous == t.model.ID {
 		return
 	}
-	if lost := t.model.describeWithheld(read(t.rec, (*history.History).Messages)); lost != "" {
-		t.rec.emit(event.Notice{Text: fmt.Sprintf("This chat continues with %s. It %s. It gets the rest of the conversation unchanged.\n\n", t.model.displayName(), lost)})
+	if withheld := t.model.describeWithheld(read(t.rec, (*history.History).Messages)); withheld != "" {
+		t.rec.emit(event.Notice{Text: fmt.Sprintf("This chat continues with %s. It %s. It gets the rest of the conversation unchanged.\n\n", t.model.displayName(), withheld)})
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-func TestWithheld(t *testing.T) {
+func TestDescribeWithheld(t *testing.T) {
 	history := []llm.Message{
 		{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "look"}, llm.Image{}}},
 		{Role: llm.Assistant, Parts: []llm.Part{llm.Reasoning{API: "x"}, llm.Reasoning{}, llm.ToolCall{ID: "c"}}},

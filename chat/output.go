@@ -21,9 +21,9 @@ const (
 type liveOutput struct {
 	t *turnContext
 
-	mu   sync.Mutex // guards the fields below
-	next time.Time  // when the next line may be shown
-	part string     // the unfinished last line
+	mu             sync.Mutex // guards the fields below
+	next           time.Time  // when the next line may be shown
+	unfinishedLine string     // the unfinished last line
 }
 
 func (t *turnContext) liveOutput() *liveOutput {
@@ -34,7 +34,7 @@ func (t *turnContext) liveOutput() *liveOutput {
 func (o *liveOutput) add(chunk string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	text := o.part + chunk
+	text := o.unfinishedLine + chunk
 	done, part := "", text
 	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
 		done, part = text[:i], text[i+1:]
@@ -43,7 +43,7 @@ func (o *liveOutput) add(chunk string) {
 	if len(part) > maxPart {
 		part = part[len(part)-maxPart:]
 	}
-	o.part = part
+	o.unfinishedLine = part
 	now := o.t.session.eng.deps.Now()
 	if done == "" || now.Before(o.next) {
 		return

@@ -9,7 +9,7 @@ import (
 // Preview returns the request that a prompt with this text would make now, without making it or
 // changing the chat. If text is empty, the request ends with the last message of the chat.
 func (s *Session) Preview(text string) *Pending[llm.Request] {
-	return command(s, func() (llm.Request, error) {
+	return enqueue(s, func() (llm.Request, error) {
 		s.log.Flush()
 		// A running turn may own the session's history.
 		h := history.New()

@@ -20,11 +20,11 @@ type turnRecord struct {
 	report func(event.Body)
 	ended  chan struct{} // closed when the terminal event has been appended
 
-	mu      sync.Mutex // guards the fields below, and the order of events
-	history *history.History
-	phase   string              // text of the last progress
-	scripts []event.HookStarted // running actions of hooks
-	end     *event.TurnFinished // the terminal event; nil until it is appended
+	mu           sync.Mutex // guards the fields below, and the order of events
+	history      *history.History
+	phase        string              // text of the last progress
+	runningHooks []event.HookStarted // running actions of hooks
+	end          *event.TurnFinished // the terminal event; nil until it is appended
 }
 
 // emit appends events of the turn. It does nothing after the terminal event.
@@ -54,11 +54,11 @@ func (r *turnRecord) showProgress(phase string) {
 // finish appends the events that compose returns, and then the terminal event. It does nothing if the
 // turn has already ended. compose gets the history and the running actions of hooks. No other event
 // is appended between its events and the terminal event.
-func (r *turnRecord) finish(end event.TurnFinished, compose func(h *history.History, scripts []event.HookStarted) []event.Body) {
+func (r *turnRecord) finish(end event.TurnFinished, compose func(h *history.History, runningHooks []event.HookStarted) []event.Body) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.end == nil {
-		r.add(append(compose(r.history, r.scripts), end))
+		r.add(append(compose(r.history, r.runningHooks), end))
 	}
 }
 
@@ -68,7 +68,7 @@ func (r *turnRecord) add(bodies []event.Body) []event.Body {
 		return nil
 	}
 	for i, b := range bodies {
-		b = event.Stored(b)
+		b = event.StoredForm(b)
 		bodies[i] = b
 		r.history.Add(b)
 		for _, watcher := range r.watch {
@@ -78,9 +78,9 @@ func (r *turnRecord) add(bodies []event.Body) []event.Body {
 		case event.Progress:
 			r.phase = b.Text
 		case event.HookStarted:
-			r.scripts = append(r.scripts, b)
+			r.runningHooks = append(r.runningHooks, b)
 		case event.HookFinished:
-			r.scripts = slices.DeleteFunc(r.scripts, func(s event.HookStarted) bool { return s.ID == b.ID })
+			r.runningHooks = slices.DeleteFunc(r.runningHooks, func(s event.HookStarted) bool { return s.ID == b.ID })
 		case event.TurnFinished:
 			r.end = &b
 		default:
@@ -93,8 +93,8 @@ func (r *turnRecord) add(bodies []event.Body) []event.Body {
 	return bodies
 }
 
-// ending returns the terminal event, or the zero value if the turn has not ended.
-func (r *turnRecord) ending() event.TurnFinished {
+// terminalEvent returns the terminal event, or the zero value if the turn has not ended.
+func (r *turnRecord) terminalEvent() event.TurnFinished {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.end == nil {
@@ -110,9 +110,9 @@ func read[T any](r *turnRecord, query func(*history.History) T) T {
 	return query(r.history)
 }
 
-// change changes state of the history that is not derived from events.
-func (r *turnRecord) change(alter func(*history.History)) {
+// withHistory calls fn with the history of the turn.
+func (r *turnRecord) withHistory(fn func(*history.History)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	alter(r.history)
+	fn(r.history)
 }

@@ -15,13 +15,12 @@ import (
 // withdraw text: if an answer breaks off later, its text stays, and eca asks the model to continue it
 // (eca-features.md 8).
 
-// recovery counts the attempts to get a complete answer. It is reset when the model has called
-// tools.
+// recovery counts the attempts to get a complete answer. It is reset after each round of tool calls.
 type recovery struct {
-	overflows int    // consecutive requests that were refused as too long
-	continues int    // requests to continue an answer
-	pauses    int    // answers that the provider paused
-	text      string // text of the answer so far
+	overflows     int    // consecutive requests that were refused as too long
+	continuations int    // requests to continue an answer
+	pauses        int    // answers that the provider paused
+	text          string // text of the answer so far
 }
 
 // Prompts that ask a model to continue. They are stored with the chat, so that its history stays the
@@ -38,21 +37,21 @@ func (t *turn) recoverFromError(r *recovery, a *answer, err error) error {
 	t.images.trial = false // a request without images has failed, too: they were not the cause
 	switch {
 	case isContextOverflow(err):
-		t.rec.emit(t.abandoned()...)
+		t.rec.emit(t.openCallRejections()...)
 		r.overflows++
-		failed := t.compactor.recoverOverflow(r.overflows)
+		recoverErr := t.compactor.recoverOverflow(r.overflows)
 		switch {
-		case failed == nil, t.fallBack(failed):
+		case recoverErr == nil, t.fallBack(recoverErr):
 			return nil
-		case errors.Is(failed, errTooLong): // a proxy may have refused a request that is not long
-			return fmt.Errorf("%w The provider's answer was: %w", failed, err)
+		case errors.Is(recoverErr, errTooLong): // a proxy may have refused a request that is not long
+			return fmt.Errorf("%w The provider's answer was: %w", recoverErr, err)
 		}
-		return failed
-	case isImageRefusal(err) && t.images.leaveOut(err):
+		return recoverErr
+	case isImageRefusal(err) && t.images.withholdAfterRefusal(err):
 		return nil
 	case !a.hasOutput && t.fallBack(err):
 		return nil
-	case t.images.retryWithout(a, err):
+	case t.images.startTrial(a, err):
 		return nil
 	case a.hasOutput:
 		return t.continueAnswer(r, err)
@@ -60,8 +59,8 @@ func (t *turn) recoverFromError(r *recovery, a *answer, err error) error {
 	return err
 }
 
-// abandoned returns events that end the open calls of an answer that broke off.
-func (t *turn) abandoned() (out []event.Body) {
+// openCallRejections returns events that end the open calls of an answer that broke off.
+func (t *turn) openCallRejections() (out []event.Body) {
 	for _, id := range read(t.rec, (*history.History).OpenCalls) {
 		out = append(out, event.ToolRejected{CallID: id, Reason: event.Interrupted})
 	}
@@ -74,25 +73,25 @@ func (t *turn) continueAnswer(r *recovery, err error) error {
 	if !errors.As(err, &e) || t.ctx.Err() != nil {
 		return err
 	}
-	r.continues++
-	info, ok := t.model.Retry.Continue(r.continues, e)
-	giveUp := !ok || r.continues > 1 || info.Delay > fallbackPatience // on this model
+	r.continuations++
+	info, ok := t.model.Retry.Continue(r.continuations, e)
+	giveUp := !ok || r.continuations > 1 || info.Delay > fallbackPatience // on this model
 	switched := giveUp && t.fallBack(err)
 	if !ok && !switched {
 		return err
 	}
-	bodies := t.abandoned()
+	bodies := t.openCallRejections()
 	what, prompt := "to go on", promptCut
 	if len(bodies) > 0 {
 		prompt += promptCall
 	}
-	text, kept := t.rec.lastText()
-	if !kept {
+	text, hasAnswer := t.rec.lastText()
+	if !hasAnswer {
 		what, prompt = "again", ""
 	}
 	r.text += text
 	if switched {
-		r.continues = 0
+		r.continuations = 0
 		t.rec.emit(append(bodies, event.Continued{Prompt: prompt})...)
 		return nil
 	}
@@ -127,29 +126,28 @@ func (r *recovery) shouldResume(stop llm.StopReason) bool {
 // continueCodeBlock asks for the rest of an answer that ends inside a code block, and reports whether
 // it did. Some providers cut answers off and report that as a normal end.
 func (t *turn) continueCodeBlock(r *recovery, a *answer) bool {
-	text, kept := t.rec.lastText()
-	if a.stop != llm.StopEnd || !kept || text == "" {
+	text, hasAnswer := t.rec.lastText()
+	if a.stop != llm.StopEnd || !hasAnswer || text == "" {
 		return false
 	}
 	r.text += text
-	if r.continues >= t.model.Retry.MaxContinues || !openCode(r.text) {
+	if r.continuations >= t.model.Retry.MaxContinues || !endsInCodeBlock(r.text) {
 		return false
 	}
-	r.continues++
+	r.continuations++
 	t.rec.emit(event.Continued{Prompt: promptCode})
 	t.rec.showProgress(progressWaiting)
 	return true
 }
 
-// lastText returns the text of the model's last message; ok is false if the history does not end with
-// a message of the model.
+// lastText is History.LastText for the history of the turn.
 func (r *turnRecord) lastText() (text string, ok bool) {
-	r.change(func(h *history.History) { text, ok = h.LastText() })
+	r.withHistory(func(h *history.History) { text, ok = h.LastText() })
 	return text, ok
 }
 
-// openCode reports whether a Markdown text ends inside a fenced code block.
-func openCode(text string) bool {
+// endsInCodeBlock reports whether a Markdown text ends inside a fenced code block.
+func endsInCodeBlock(text string) bool {
 	open := ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, " \t\r\n")

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/history"
 )
 
-func TestOpenCode(t *testing.T) {
+func TestEndsInCodeBlock(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want bool
@@ -28,7 +28,7 @@ func TestOpenCode(t *testing.T) {
 		{"~~~may ` hold\nx", true},
 		{"```\nx\n``` go\n", true}, // an end has no language
 	} {
-		if got := openCode(c.text); got != c.want {
+		if got := endsInCodeBlock(c.text); got != c.want {
 			t.Errorf("%q: %v", c.text, got)
 		}
 	}
@@ -36,7 +36,7 @@ func TestOpenCode(t *testing.T) {
 
 // Images that a provider refused are withheld from the model that got them, also after a compaction.
 // Other models get them, and the same model gets later images.
-func TestBlind(t *testing.T) {
+func TestImagesWithheld(t *testing.T) {
 	image := event.UserMessage{Text: "look", Context: []event.Block{{Label: "i", MediaType: "image/png", Data: []byte("x")}}}
 	h := history.New()
 	for _, b := range []event.Body{image, event.ImagesRefused{Model: "p/m"}} {

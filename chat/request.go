@@ -9,16 +9,16 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// requests builds the requests to the model of a turn.
-type requests struct {
+// requestBuilder builds the requests to the model of a turn.
+type requestBuilder struct {
 	*turnContext
-	images  *images
+	images  *imageFilter
 	preview bool    // the request is not sent, and no events are emitted
 	sys     *system // cached by systemPrompt
 }
 
 // build returns the next request, from the history.
-func (r *requests) build() llm.Request {
+func (r *requestBuilder) build() llm.Request {
 	sys := r.systemPrompt()
 	messages := read(r.rec, (*history.History).Messages)
 	variant := r.session.log.Meta().Variant
@@ -42,14 +42,14 @@ func (r *requests) build() llm.Request {
 		"workspaceRoots": r.Roots, "readFileMaxLines": r.Config.ToolCall.ReadFile.MaxLines,
 		"fullModel": r.model.ID, "variant": variant,
 	}
-	for _, tool := range r.offered() {
+	for _, tool := range r.offeredTools() {
 		s := tool.Spec()
 		description := s.Description
 		if s.For != nil {
 			description, _ = s.For(r.agent)
 		}
 		if own := cmp.Or(r.Config.Agents[r.agent].Prompts.Tools[s.FullName()], r.Config.Prompts.Tools[s.FullName()]); own != "" {
-			description, _ = template.Text(own, vars) // package config reports errors in it
+			description, _ = template.Text(own, vars) // package config reports errors in the template
 		}
 		req.Tools = append(req.Tools, llm.ToolSpec{Name: s.FullName(), Description: description, Schema: s.Schema})
 	}

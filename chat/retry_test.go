@@ -34,8 +34,7 @@ func (b *busy) Resolve(string, string) (chat.Model, error) {
 	return chat.Model{ID: "p/m", Name: "m", Client: llm.WithRetry(b, llm.RetryPolicy{MaxRetries: 1, Multiplier: 1})}, nil
 }
 
-// A chat shows the reason while it waits before a retry, and "Waiting model" again when it has sent
-// the request.
+// Before a retry, a chat shows the reason. When it has sent the request again, it shows "Waiting model".
 func TestProgressOfARepetition(t *testing.T) {
 	e := newEngine(t, &busy{})
 	s, _, err := e.Open(t.Context(), "a")

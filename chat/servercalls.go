@@ -109,7 +109,7 @@ func (a *answer) endServerCall(d llm.Delta) {
 	for i, o := range res.Outputs {
 		res.Outputs[i] = strings.ToValidUTF8(o, "�")
 	}
-	t.rec.emit(event.ToolFinished{CallID: c.CallID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: t.since(c.startedAt), Opaque: d.Opaque})
+	t.rec.emit(event.ToolFinished{CallID: c.CallID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: t.millisSince(c.startedAt), Opaque: d.Opaque})
 	t.rec.showProgress(progressGenerating)
 }
 

@@ -40,7 +40,7 @@ func (s state) canBecome(next state) bool {
 	return false
 }
 
-// Session is one chat that is open in this process. Its goroutine runs all commands: prompts and
+// Session is one chat that is open in this process. Its goroutine runs all operations: prompts and
 // decisions (this file) and edits (edit.go). A running turn and title requests also append events.
 // Reads do not wait for the goroutine (chatReader). It has more than 40 methods because each
 // operation of clients on a chat is a method.
@@ -90,7 +90,7 @@ func newSession(e *Engine, meta Meta, last event.Seq) *Session {
 	return s
 }
 
-// loop is the session's goroutine. It runs commands one after the other.
+// loop is the session's goroutine. It runs operations one after the other.
 func (s *Session) loop() {
 	defer close(s.loopDone)
 	for s.state != closed {
@@ -100,9 +100,9 @@ func (s *Session) loop() {
 		}
 		select {
 		case <-s.mail.ready:
-			for _, command := range s.mail.take() {
+			for _, operation := range s.mail.take() {
 				if s.state != closed {
-					command()
+					operation()
 				}
 			}
 		case <-done:
@@ -125,7 +125,7 @@ func (s *Session) turnEnded() {
 	s.turn = nil
 	s.become(idle)
 	s.lease.release()
-	s.keepHistory()
+	s.cacheHistory()
 	s.syncLater()
 }
 
@@ -184,14 +184,14 @@ type Accepted struct {
 // started a turn, before the model answers.
 type Submission = Pending[Accepted]
 
-// Submit hands a prompt to the session without waiting for it. When the session accepts the prompt, it
+// Submit hands a prompt to the session and returns immediately. When the session accepts the prompt, it
 // cancels a running turn, which ends as superseded.
 func (s *Session) Submit(p Prompt) *Submission {
 	if s.isEmpty(p) {
-		return command(s, func() (Accepted, error) { return Accepted{}, ErrEmptyPrompt })
+		return enqueue(s, func() (Accepted, error) { return Accepted{}, ErrEmptyPrompt })
 	}
 	p.issuedAfter = s.requestStop(errSuperseded)
-	return command(s, func() (Accepted, error) { return s.acceptSafely(p) })
+	return enqueue(s, func() (Accepted, error) { return s.acceptSafely(p) })
 }
 
 // isEmpty reports whether a prompt is refused because it has no text and no contexts, and no dialog
@@ -250,7 +250,7 @@ func (s *Session) Decide(callID string, d Decision) *Pending[bool] {
 
 // PendingApprovals returns the number of calls that wait for the user.
 func (s *Session) PendingApprovals() *Pending[int] {
-	return command(s, func() (int, error) {
+	return enqueue(s, func() (int, error) {
 		if s.turn == nil {
 			return 0, nil
 		}
@@ -278,15 +278,15 @@ func (s *Session) Unsteer() {
 	})
 }
 
-// IdleState is the state of a session after all earlier commands.
+// IdleState is the state of a session after all earlier operations.
 type IdleState struct {
 	Idle bool      // no turn runs and no dialog is open
 	Next event.Seq // sequence number of the next event
 }
 
-// IdleState returns the session's state once it has run all earlier commands.
+// IdleState returns the session's state once it has run all earlier operations.
 func (s *Session) IdleState() *Pending[IdleState] {
-	return command(s, func() (IdleState, error) {
+	return enqueue(s, func() (IdleState, error) {
 		return IdleState{Idle: s.turn == nil && s.openDialog == nil, Next: s.log.Next()}, nil
 	})
 }
@@ -294,7 +294,7 @@ func (s *Session) IdleState() *Pending[IdleState] {
 // Running reports whether a turn runs.
 func (s *Session) Running() bool { return s.busy.Load() }
 
-// BeganHere reports whether a turn began in this process since the chat was opened.
+// BeganHere reports whether the turn with this id began in this process since the chat was opened.
 func (s *Session) BeganHere(turn string) bool {
 	_, here := s.startedTurns.Load(turn)
 	return here

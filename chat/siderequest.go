@@ -14,8 +14,8 @@ type SideAnswer struct {
 	Stop  llm.StopReason
 }
 
-// SideRequest sends a request of an MCP server to a model, and adds its cost to a chat
-// that is open. It fills in the request's model, headers, limits and origin.
+// SideRequest sends a request of an MCP server to a model, and adds its cost to an open chat. It fills
+// in the request's model, headers, limits and origin.
 func (e *Engine) SideRequest(ctx context.Context, chatID, model string, req llm.Request) (SideAnswer, error) {
 	s, ok := e.Lookup(chatID)
 	if !ok {

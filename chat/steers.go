@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// steers are messages that the user sent during the turn and that the model has not got yet.
+// steers are the messages of the user during a turn that are not in the chat yet.
 type steers struct {
 	mu    sync.Mutex // guards texts
 	texts []string

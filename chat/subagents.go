@@ -7,8 +7,6 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Information about the chats of subagents, for the engine and faces.
-
 // IsSubagent reports whether an id is that of a subagent's chat. Clients cannot use such ids.
 func IsSubagent(id string) bool { return strings.HasPrefix(id, tools.SubagentPrefix) }
 

@@ -101,30 +101,31 @@ func joinTexts(parts []event.SystemPart) string {
 
 // systemPrompt returns the system prompt of the turn: the pinned one, unless that is for another
 // agent or model. If a new one would be different, the user is notified once.
-func (r *requests) systemPrompt() *system {
+func (r *requestBuilder) systemPrompt() *system {
 	if r.sys != nil {
 		return r.sys
 	}
-	fresh, problems := r.generateSystem()
+	generated, problems := r.generateSystem()
 	if r.ctx.Err() != nil {
-		return fresh // it may be incomplete
+		return generated // it may be incomplete
 	}
-	r.sys = fresh
+	r.sys = generated
 	var pinned event.SystemPrompt
-	reported := read(r.rec, func(h *history.History) (reported string) { pinned, reported = h.System(); return reported })
-	same := len(pinned.Parts) > 0 && pinned.Agent == fresh.Agent && pinned.Model == fresh.Model
-	changed := changedSections(pinned.Parts, fresh.Parts)
+	var reported string // digest of the newer prompt that the user was notified of last
+	r.rec.withHistory(func(h *history.History) { pinned, reported = h.System() })
+	sameAgentAndModel := len(pinned.Parts) > 0 && pinned.Agent == generated.Agent && pinned.Model == generated.Model
+	changed := changedSections(pinned.Parts, generated.Parts)
 	// Changed skills alone are not worth the loss of the provider's cache.
 	renew := r.Config.Chat.AutoSyncSystemPrompt && slices.ContainsFunc(changed, func(section string) bool { return section != SectionSkills.name() })
 	switch {
-	case !same || renew:
-		r.note(fresh.SystemPrompt)
+	case !sameAgentAndModel || renew:
+		r.emitUnlessPreview(generated.SystemPrompt)
 		if len(problems) > 0 {
-			r.note(event.Notice{Text: "Left out of the system prompt: " + strings.Join(problems, "; ") + "\n\n"})
+			r.emitUnlessPreview(event.Notice{Text: "Left out of the system prompt: " + strings.Join(problems, "; ") + "\n\n"})
 		}
 	case len(changed) > 0:
-		if signature := signature(fresh.Parts); signature != reported {
-			r.note(event.Notice{System: signature, Text: "Changed since this chat began: " + strings.Join(changed, ", ") +
+		if signature := signature(generated.Parts); signature != reported {
+			r.emitUnlessPreview(event.Notice{System: signature, Text: "Changed since this chat began: " + strings.Join(changed, ", ") +
 				". The system prompt stays as it is, which keeps it in the provider's cache; `/sync-system-prompt` renews it.\n\n"})
 		}
 		fallthrough
@@ -134,15 +135,15 @@ func (r *requests) systemPrompt() *system {
 	return r.sys
 }
 
-// note emits an event, unless the request is only a preview.
-func (r *requests) note(b event.Body) {
+// emitUnlessPreview emits an event, unless the request is only a preview.
+func (r *requestBuilder) emitUnlessPreview(b event.Body) {
 	if !r.preview {
 		r.rec.emit(b)
 	}
 }
 
 // generateSystem generates the system prompt.
-func (r *requests) generateSystem() (*system, []string) {
+func (r *requestBuilder) generateSystem() (*system, []string) {
 	agent := r.Config.Agents[r.agent]
 	own := cmp.Or(agent.SystemPrompt, agent.Prompts.Chat, r.Config.Prompts.Chat)
 	blocks := []SystemBlock{
@@ -151,7 +152,7 @@ func (r *requests) generateSystem() (*system, []string) {
 		{Section: sectionWorkspace, Name: "workspace folders", Text: workspaceText(r.Roots)},
 	}
 	q := SystemQuery{
-		Agent: r.agent, Subagent: r.subagent(), Model: r.model.ID, Roots: r.Roots, Config: r.Config,
+		Agent: r.agent, Subagent: r.isSubagent(), Model: r.model.ID, Roots: r.Roots, Config: r.Config,
 		Enabled: func(tool string) bool { return r.vars()["toolEnabled_"+tool] == true },
 	}
 	var problems []string
@@ -221,8 +222,8 @@ func signature(parts []event.SystemPart) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// DropSystemPrompt unpins the system prompt, so that the next request generates it again.
-func (s *Session) DropSystemPrompt() *Pending[event.Seq] {
+// UnpinSystemPrompt unpins the system prompt, so that the next request generates it again.
+func (s *Session) UnpinSystemPrompt() *Pending[event.Seq] {
 	return edit(s, func() error {
 		s.log.Append("", event.SystemPrompt{})
 		s.history = nil // read it again: the running turn, which runs the command, owns the current one

@@ -19,7 +19,7 @@ type blocks []SystemBlock
 func (b blocks) Blocks(context.Context, SystemQuery) ([]SystemBlock, []string) { return b, nil }
 
 // systemRequests make a system prompt, and record nothing.
-func systemRequests(t *testing.T, cfg *config.Config, h *history.History, sources ...SystemSource) *requests {
+func systemRequests(t *testing.T, cfg *config.Config, h *history.History, sources ...SystemSource) *requestBuilder {
 	t.Helper()
 	e := &Engine{deps: Deps{Machine: Machine{OS: "Plan 9"}}}
 	of := &turnContext{
@@ -27,7 +27,7 @@ func systemRequests(t *testing.T, cfg *config.Config, h *history.History, source
 		rec: &turnRecord{history: h}, tools: tools.NewRegistry(), model: Model{ID: "m/m"},
 	}
 	of.vars = of.promptVars
-	return &requests{turnContext: of, images: &images{turnContext: of}, preview: true}
+	return &requestBuilder{turnContext: of, images: &imageFilter{turnContext: of}, preview: true}
 }
 
 func TestSystemOrder(t *testing.T) {

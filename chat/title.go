@@ -25,7 +25,7 @@ func (t *turn) titleInBackground() {
 	s, text, done := t.session, t.textForTitle(), make(chan struct{})
 	model := t.model // a fallback model may replace it meanwhile
 	if text != "" {
-		t.vars() // compute them now, because they depend on the model as well
+		t.vars() // compute them now, because they depend on the model, which may be replaced
 	}
 	s.titleDone.Store(&done)
 	s.background.Go(func() {
@@ -134,7 +134,7 @@ func (t *turn) textForTitle() string {
 	if !t.Config.Chat.Title || turns != 1 && turns != 3 || t.session.log.Meta().Named {
 		return ""
 	}
-	return titleText(read(t.rec, (*history.History).Done))
+	return titleText(read(t.rec, (*history.History).CompleteMessages))
 }
 
 // setGeneratedTitle sets a title unless the user chose one meanwhile.

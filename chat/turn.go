@@ -28,7 +28,7 @@ const (
 
 const noticeStopped = "\nPrompt stopped\n"
 
-// unwindTime is how long a turn that ends waits for its tools to return.
+// unwindTime is how long a turn waits at its end for its tools and background subagents to return.
 const unwindTime = 5 * time.Second
 
 // turn answers one prompt. It runs on one goroutine, plus one for each running tool call. It consists
@@ -45,8 +45,8 @@ type turn struct {
 	steers    steers
 	loop      loopGuard
 	budget    *turnBudget
-	images    *images
-	requests  *requests
+	images    *imageFilter
+	requests  *requestBuilder
 	hooks     *turnHooks
 	compactor *compactor
 	children  *children
@@ -81,8 +81,8 @@ func newTurn(s *Session, p Prompt) *turn {
 	t.vars = sync.OnceValue(t.promptVars)
 	t.rec = &turnRecord{log: s.log, turn: t.id, history: s.history, ended: make(chan struct{})}
 	t.budget = &turnBudget{turnContext: t.turnContext, end: func() {}}
-	t.images = &images{turnContext: t.turnContext}
-	t.requests = &requests{turnContext: t.turnContext, images: t.images}
+	t.images = &imageFilter{turnContext: t.turnContext}
+	t.requests = &requestBuilder{turnContext: t.turnContext, images: t.images}
 	t.hooks = &turnHooks{turnContext: t.turnContext, resumed: t.firstSeq > 1}
 	t.compactor = &compactor{turnContext: t.turnContext, requests: t.requests, images: t.images, hooks: t.hooks, stream: t.stream}
 	t.children = newChildren(t.turnContext)
@@ -167,7 +167,7 @@ func (t *turn) answer() error {
 		}
 		r.overflows = 0
 		if a.stop == llm.StopRefusal { // a filter stopped the answer, so its calls may not be what the model intended
-			t.rec.emit(t.abandoned()...)
+			t.rec.emit(t.openCallRejections()...)
 			a.calls = nil
 		}
 		if len(a.calls) == 0 {
@@ -176,7 +176,7 @@ func (t *turn) answer() error {
 			}
 			t.noteIncomplete(a, a.hasText || strings.TrimSpace(r.text) != "")
 			t.budget.warnIfSpent()
-			if more, err := t.children.awaitBackground(t.takeSteers); err != nil || !more {
+			if more, err := t.children.awaitBackground(t.emitSteers); err != nil || !more {
 				return err
 			}
 			continue
@@ -192,8 +192,8 @@ func (t *turn) answer() error {
 			return errLoop
 		}
 		t.renewTools(a.calls)
-		t.takeSteers()
-		t.children.takeReports()
+		t.emitSteers()
+		t.children.emitReports()
 	}
 }
 
@@ -251,8 +251,8 @@ func (t *turn) renewTools(calls []call) {
 	t.tools = t.Tools()
 }
 
-// takeSteers adds the messages that the user has sent since the last request to the chat.
-func (t *turn) takeSteers() (added bool) {
+// emitSteers adds the user's messages since the last request to the chat.
+func (t *turn) emitSteers() (added bool) {
 	texts := t.steers.take()
 	if len(texts) == 0 {
 		return false
@@ -324,11 +324,11 @@ func (t *turn) finish(err error) {
 	}
 	// A client that sees the end of the turn must not find the session running.
 	t.session.busy.Store(false)
-	t.rec.finish(end, func(h *history.History, scripts []event.HookStarted) (bodies []event.Body) {
+	t.rec.finish(end, func(h *history.History, runningHooks []event.HookStarted) (bodies []event.Body) {
 		if notice != nil {
 			bodies = append(bodies, notice)
 		}
-		for _, s := range scripts { // hooks of calls that have not returned yet
+		for _, s := range runningHooks { // hooks of calls that have not returned yet
 			bodies = append(bodies, event.HookFinished{ID: s.ID, Name: s.Name, Action: s.Action, Status: 1, Error: "it was stopped"})
 		}
 		for _, id := range h.OpenCalls() {
@@ -367,9 +367,9 @@ func (t *turn) decide(callID string, d Decision) (accepted bool, children []*Pen
 	return false, children
 }
 
-// stream makes a request and shows its answer. If it returns an error, the answer holds what had
-// arrived by then. If the budget's time limit ends the request and the user chooses to continue, stream
-// repeats the request, unless a part of the answer had arrived.
+// stream makes a request and shows its answer. With an error, it returns the part of the answer that had
+// arrived. If the budget's time limit ends the request and the user chooses to continue, stream repeats
+// the request, unless a part of the answer had arrived.
 func (t *turn) stream(req llm.Request) (*answer, error) {
 	for {
 		a, err := t.attempt(req)
@@ -399,7 +399,7 @@ func (t *turn) attempt(req llm.Request) (*answer, error) {
 			}
 			return a, err
 		}
-		a.delta(d)
+		a.handleDelta(d)
 		if a.hasOutput {
 			noteArrival()
 		}

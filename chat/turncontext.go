@@ -33,10 +33,9 @@ type turnContext struct {
 	vars func() template.Vars // variables of prompts
 }
 
-// idRegistry has the ids of the calls and reasoning blocks of a turn and its subagents, which must
-// be unique across them. Some clients send decisions with the id of the parent chat for every call
-// (eca-protocol.md 4.2), and keep the calls of all chats in one list, so equal ids would be
-// confused.
+// idRegistry makes the ids of calls and reasoning blocks unique across a turn and its subagents. Some
+// clients send every decision with the id of the parent chat (eca-protocol.md 4.2), and keep the calls
+// of all chats in one list, so they would confuse equal ids.
 type idRegistry struct {
 	mu     sync.Mutex             // guards owners
 	owners map[string]*turnRecord // by id: record of the turn that uses it
@@ -72,8 +71,8 @@ func (t *turnContext) hasID(id string) bool {
 	return read(t.rec, has) || t.assignment != nil && read(t.assignment.parentTurn.rec, has)
 }
 
-// since returns the milliseconds since start.
-func (t *turnContext) since(start time.Time) int64 {
+// millisSince returns the milliseconds since start.
+func (t *turnContext) millisSince(start time.Time) int64 {
 	return t.session.eng.deps.Now().Sub(start).Milliseconds()
 }
 
@@ -82,8 +81,8 @@ func (t *turnContext) origin() llm.Origin {
 	return llm.Origin{Chat: t.session.id, Parent: t.parent, Turn: t.id, Agent: t.agent}
 }
 
-// subagent reports whether the agent runs as a subagent, or is only for subagents.
-func (t *turnContext) subagent() bool {
+// isSubagent reports whether the agent runs as a subagent, or is only for subagents.
+func (t *turnContext) isSubagent() bool {
 	return t.parent != "" || !t.Config.Agents[t.agent].Primary()
 }
 
@@ -138,8 +137,8 @@ func (t *turnContext) hiddenBy(spec tools.Spec) (rule string) {
 	return rule
 }
 
-// offered returns the tools that the model may call.
-func (t *turnContext) offered() []tools.Tool {
+// offeredTools returns the tools that the model may call.
+func (t *turnContext) offeredTools() []tools.Tool {
 	if t.model.NoTools {
 		return nil
 	}
@@ -155,8 +154,8 @@ func (t *turnContext) offered() []tools.Tool {
 // promptVars returns the variables of prompts (eca-features.md 10).
 func (t *turnContext) promptVars() template.Vars {
 	vars := PromptVars(t.session.eng.deps.Machine, t.Config.ToolCall.ShellCommand.Path, t.Roots)
-	vars["isSubagent"] = t.subagent()
-	for _, tool := range t.offered() {
+	vars["isSubagent"] = t.isSubagent()
+	for _, tool := range t.offeredTools() {
 		vars["toolEnabled_"+tool.Spec().FullName()] = true
 	}
 	return vars

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/contexts"
 )
 
-// interpretation is what a prompt asks for.
+// interpretation is how eca understands a prompt: as text for the model, a command, or dialog input.
 type interpretation struct {
 	message       event.UserMessage
 	isCommand     bool    // the prompt is a command or the input of an open dialog
@@ -36,20 +36,20 @@ func (t *turn) start() Accepted {
 	}
 	t.announce(o, meta)
 	if err == nil && o.asksModel() {
-		t.noteSwitch()
+		t.noteModelSwitch()
 		t.chooseFallbacks()
 	}
 	acc := Accepted{TurnID: t.id, Done: t.done, Model: meta.Model}
 	switch {
 	case o.isCommand && o.command.Dialog != nil: // no hooks: the answers are for eca alone
 		acc.Dialog = o.isDialogInput
-		go t.run(func() error { return t.command(o.command) })
+		go t.run(func() error { return t.runCommand(o.command) })
 	case !o.asksModel() && (err == nil || o.command.Run != nil):
 		go t.run(func() error {
 			if err := t.hooks.runPreRequestHooks(t.prompt.Text, false); err != nil {
 				return err
 			}
-			return t.command(o.command)
+			return t.runCommand(o.command)
 		})
 	case err != nil:
 		t.finish(fmt.Errorf("Error: %w", err)) //nolint:staticcheck // shown as it is
@@ -115,7 +115,7 @@ func (t *turn) interpret() interpretation {
 			}
 		}
 	}
-	t.recallDialog(o.isCommand || t.parent != "")
+	t.restoreLostDialog(o.isCommand || t.parent != "")
 	if o.isDialogInput = t.session.openDialog != nil; o.isDialogInput {
 		o.command, o.isCommand = Command{Dialog: t.session.openDialog, Text: o.message.Text}, true
 		if t.session.openDialog.Secret() {
@@ -147,7 +147,7 @@ func (t *turn) announce(o interpretation, meta Meta) {
 	}
 	if len(problems) > 0 {
 		o.message.Context = append(o.message.Context, event.Block{
-			Label: "left out", Text: "The user points at what you cannot see: " + strings.Join(problems, "; ") + ".",
+			Label: "left out", Text: "The user refers to content that you cannot see: " + strings.Join(problems, "; ") + ".",
 		})
 	}
 	rights := int(t.Config.Rights(t.agent))
@@ -167,7 +167,7 @@ func (t *turn) announce(o interpretation, meta Meta) {
 }
 
 // noteUnseenImages notifies the user that the model is not sent the images of the prompt; see
-// images.visible.
+// imageFilter.visible.
 func (t *turn) noteUnseenImages(context []event.Block) {
 	n := 0
 	for _, b := range context {
@@ -183,7 +183,7 @@ func (t *turn) noteUnseenImages(context []event.Block) {
 // resolveContexts resolves the contexts of the prompt. If the turn is cancelled meanwhile, it returns no
 // problems, since those would only report the cancellation.
 func (t *turn) resolveContexts(q contexts.Query) ([]contexts.Block, []string) {
-	if text := contexts.Waiting(q.Refs); text != "" {
+	if text := contexts.FetchProgress(q.Refs); text != "" {
 		t.rec.emit(event.Progress{Text: text})
 	}
 	blocks, problems := t.session.eng.deps.Contexts.Resolve(t.ctx, q)
@@ -195,13 +195,13 @@ func (t *turn) resolveContexts(q contexts.Query) ([]contexts.Block, []string) {
 
 // noteSubstitute notifies the user that another agent replaces the missing one, and what it may do.
 func (t *turn) noteSubstitute(trust bool) {
-	before := read(t.rec, func(h *history.History) *config.Rights {
+	oldRights := read(t.rec, func(h *history.History) *config.Rights {
 		if known, ok := h.Rights(t.missingAgent); ok {
 			return &known
 		}
 		return nil
 	})
-	text := t.Config.Substitution(t.missingAgent, t.agent, before)
+	text := t.Config.Substitution(t.missingAgent, t.agent, oldRights)
 	if trust {
 		text += " Auto-approve is on in this chat."
 	}

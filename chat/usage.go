@@ -83,7 +83,7 @@ func Tokens(text string) int64 { return history.Tokens(len(text)) }
 
 // estimate estimates the tokens of a request of the turn, with each part of its system prompt in its
 // category.
-func (r *requests) estimate(req llm.Request) shares {
+func (r *requestBuilder) estimate(req llm.Request) shares {
 	whole := estimate(req)
 	if r.sys == nil {
 		return whole
@@ -147,8 +147,8 @@ func (s shares) total() int64 {
 	return n
 }
 
-// scaled scales the estimates so that they add up to the provider's count, total. It leaves empty
-// categories out.
+// scaled scales the estimates so that they add up to total, the provider's count. It omits empty
+// categories.
 func (s shares) scaled(total int64) []event.Share {
 	sum := s.total()
 	var out []event.Share

@@ -122,15 +122,15 @@ func (e *Engine) LastConversation(ctx context.Context) (s Summary, ok bool, err 
 		return Summary{}, false, err
 	}
 	for _, s := range list {
-		if ok, err := e.Conversed(ctx, s.ID); ok || err != nil {
+		if ok, err := e.HasModelPrompt(ctx, s.ID); ok || err != nil {
 			return s, ok, err
 		}
 	}
 	return Summary{}, false, nil
 }
 
-// Conversed reports whether a chat has a prompt to a model, and not only slash commands.
-func (e *Engine) Conversed(ctx context.Context, id string) (ok bool, err error) {
+// HasModelPrompt reports whether a chat has a prompt to a model, rather than only slash commands.
+func (e *Engine) HasModelPrompt(ctx context.Context, id string) (ok bool, err error) {
 	_, ok, err = e.firstPrompt(ctx, id)
 	return ok, err
 }
@@ -145,8 +145,7 @@ func (e *Engine) firstPrompt(ctx context.Context, id string) (text string, ok bo
 	return text, ok, err
 }
 
-// DisplayTitle returns the title of a chat. A chat without a title is called by the beginning of its
-// first prompt.
+// DisplayTitle returns the title of a chat, or else the beginning of its first prompt.
 func (e *Engine) DisplayTitle(ctx context.Context, id, title string) (string, error) {
 	if title != "" {
 		return title, nil

@@ -47,19 +47,19 @@ func Agents(ctx context.Context, q AgentsQuery) (files []AgentsFile, problems []
 	r := &agentsReader{ctx: ctx, visited: map[string]bool{}}
 	for _, root := range q.Roots {
 		for _, dir := range folders(root, q.Parents) {
-			inside := dir
+			limit := dir
 			if dir == root {
-				inside = ""
+				limit = ""
 			}
-			r.folder(dir, q.Claude, r.limit(inside, q.Roots))
+			r.addFolder(dir, q.Claude, r.allowedFolders(limit, q.Roots))
 		}
 	}
 	if q.Global != "" {
 		// The user's own file may be a symlink to anywhere.
-		r.folder(q.Global, false, nil)
+		r.addFolder(q.Global, false, nil)
 	}
 	if q.ClaudeHome != "" {
-		r.folder(q.ClaudeHome, true, nil)
+		r.addFolder(q.ClaudeHome, true, nil)
 	}
 	return r.files, r.problems
 }
@@ -84,18 +84,18 @@ type agentsReader struct {
 	problems []string
 }
 
-// limit returns the folders that a file must be in: the given folder or, if that is empty, any of
-// the roots.
-func (r *agentsReader) limit(folder string, roots []string) *workspace.Workspace {
+// allowedFolders returns the folders that files must be in: the given folder or, if it is empty, the
+// roots.
+func (r *agentsReader) allowedFolders(folder string, roots []string) *workspace.Workspace {
 	if folder != "" {
 		return workspace.New(folder)
 	}
 	return workspace.New(roots...)
 }
 
-// folder adds the instructions of one folder. inside limits where its files and their imports may
-// be; nil stands for the folder of the file itself.
-func (r *agentsReader) folder(dir string, claude bool, inside *workspace.Workspace) {
+// addFolder adds the instructions of one folder. Its files and their imports must be in allowed; nil
+// means the folder itself and, for a symlink, the folder of its target.
+func (r *agentsReader) addFolder(dir string, claude bool, allowed *workspace.Workspace) {
 	names := []string{"AGENTS.md"}
 	if claude {
 		names = append(names, "CLAUDE.md")
@@ -105,24 +105,24 @@ func (r *agentsReader) folder(dir string, claude bool, inside *workspace.Workspa
 		info, err := os.Stat(path)
 		if err != nil || info.IsDir() {
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				r.leave(path, "cannot be read")
+				r.addProblem(path, "cannot be read")
 			}
 			continue
 		}
-		if inside == nil {
+		if allowed == nil {
 			real, err := filepath.EvalSymlinks(path)
 			if err != nil {
-				r.leave(path, "cannot be read")
+				r.addProblem(path, "cannot be read")
 				return
 			}
-			inside = workspace.New(dir, filepath.Dir(real))
+			allowed = workspace.New(dir, filepath.Dir(real))
 		}
-		r.add(path, "", 0, inside)
+		r.add(path, "", 0, allowed)
 		return
 	}
 }
 
-func (r *agentsReader) leave(path, reason string) {
+func (r *agentsReader) addProblem(path, reason string) {
 	switch len(r.problems) {
 	case maxProblems:
 		r.problems = append(r.problems, "and more")
@@ -133,7 +133,7 @@ func (r *agentsReader) leave(path, reason string) {
 }
 
 // add adds a file and the files that it imports.
-func (r *agentsReader) add(path, from string, depth int, inside *workspace.Workspace) {
+func (r *agentsReader) add(path, from string, depth int, allowed *workspace.Workspace) {
 	if r.ctx.Err() != nil {
 		return
 	}
@@ -141,13 +141,13 @@ func (r *agentsReader) add(path, from string, depth int, inside *workspace.Works
 	if from != "" {
 		name += ", which " + from + " imports,"
 	}
-	if !inside.Contains(path) {
-		r.leave(name, "lies outside its project")
+	if !allowed.Contains(path) {
+		r.addProblem(name, "lies outside its project")
 		return
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		r.leave(name, "cannot be read")
+		r.addProblem(name, "cannot be read")
 		return
 	}
 	if r.visited[real] {
@@ -156,20 +156,20 @@ func (r *agentsReader) add(path, from string, depth int, inside *workspace.Works
 	r.visited[real] = true
 	switch {
 	case depth > maxImportDepth:
-		r.leave(name, fmt.Sprintf("is not read: imports go %d files deep", maxImportDepth))
+		r.addProblem(name, fmt.Sprintf("is not read: imports go %d files deep", maxImportDepth))
 		return
 	case len(r.files) == maxAgentsFiles:
-		r.leave(name, fmt.Sprintf("is not read: there are more than %d such files", maxAgentsFiles))
+		r.addProblem(name, fmt.Sprintf("is not read: there are more than %d such files", maxAgentsFiles))
 		return
 	}
 	text, err := agentsText(real)
 	if err != nil {
-		r.leave(name, err.Error())
+		r.addProblem(name, err.Error())
 		return
 	}
 	imports := agentsImports(text)
 	if room := min(maxAgentsFile, maxAgentsTotal-r.size); len(text) > room {
-		r.leave(name, fmt.Sprintf("is cut: it has %d bytes, and there is room for %d", len(text), room))
+		r.addProblem(name, fmt.Sprintf("is cut: it has %d bytes, and there is room for %d", len(text), room))
 		text = cutText(text, room) + "\n[The rest of this file does not fit here. Read it if you need it.]"
 	}
 	if text = strings.TrimSpace(text); text != "" {
@@ -185,12 +185,12 @@ func (r *agentsReader) add(path, from string, depth int, inside *workspace.Works
 		}
 		// A word that does not name a file is not an import.
 		if info, err := os.Stat(imported); err == nil && info.Mode().IsRegular() {
-			r.add(filepath.Clean(imported), path, depth+1, inside)
+			r.add(filepath.Clean(imported), path, depth+1, allowed)
 		}
 	}
 }
 
-// agentsText reads a text file, up to somewhat more than the limit.
+// agentsText reads a text file of at most maxBlock bytes.
 func agentsText(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -44,7 +44,7 @@ type Ref struct {
 	URL       string // of web and mcpResource
 	Server    string // of mcpResource
 
-	mistake string // of a mention: why it cannot be used
+	mistake string // set for a mention that cannot be used: the reason
 }
 
 // Position is a position in a file, 1-based; a Line of 0 is unknown.
@@ -82,9 +82,8 @@ type Local struct {
 
 var _ Source = Local{}
 
-// Resolve implements Source. Blocks are in the order of the references, followed by mentions in the
-// message and by ranges of lines, which omit lines that are already included with a file or a
-// folder.
+// Resolve implements Source. The blocks of references come first, then those of mentions in the message,
+// and then ranges of lines, without lines that a file or folder already includes.
 func (l Local) Resolve(ctx context.Context, q Query) (blocks []Block, problems []string) {
 	r := &resolver{ctx: ctx, roots: q.Roots, existing: map[string]bool{}, partialLines: map[string][]span{}, mapper: l.Mapper}
 	refs := append(slices.Clone(q.Refs), mentions(q.Roots, q.Message)...)
@@ -96,19 +95,19 @@ func (l Local) Resolve(ctx context.Context, q Query) (blocks []Block, problems [
 	}
 	slices.SortStableFunc(refs, func(a, b Ref) int { return rangeRank(a) - rangeRank(b) })
 	r.remote = l.fetch(ctx, refs)
-	left := 0
+	omitted := 0
 	for _, ref := range refs {
 		if ctx.Err() != nil {
 			break
 		}
 		if err := r.add(ref); err != nil {
-			if left++; left <= maxProblems {
+			if omitted++; omitted <= maxProblems {
 				problems = append(problems, err.Error())
 			}
 		}
 	}
-	if left > maxProblems {
-		problems = append(problems, fmt.Sprintf("and %d more", left-maxProblems))
+	if omitted > maxProblems {
+		problems = append(problems, fmt.Sprintf("and %d more", omitted-maxProblems))
 	}
 	return r.blocks, problems
 }
@@ -125,7 +124,7 @@ type resolver struct {
 	ctx          context.Context
 	roots        []string
 	mapper       Mapper
-	about        About
+	about        About // for the map
 	remote       map[remoteKey]*remoteBlocks
 	existing     map[string]bool   // keys of existing blocks
 	partialLines map[string][]span // included lines of files that are not included whole, by key
@@ -143,9 +142,9 @@ func (r *resolver) add(ref Ref) error {
 	case "text":
 		return r.addBlock("text "+ref.Label+"\x00"+ref.Text, Block{Label: ref.Label, Text: ref.Text})
 	case "file", "directory":
-		return r.path(ref)
+		return r.addPath(ref)
 	case "cursor":
-		return r.cursor(ref)
+		return r.addCursor(ref)
 	case "repoMap":
 		if len(r.roots) == 0 || r.existing["repoMap"] {
 			return nil
@@ -158,7 +157,7 @@ func (r *resolver) add(ref Ref) error {
 		}
 		return r.addBlock(fmt.Sprintf("image %x", sha256.Sum256(b.Data)), b)
 	case "web", "mcpResource":
-		return r.fetched(ref)
+		return r.addRemote(ref)
 	}
 	return fmt.Errorf("this version does not know contexts of type %q", ref.Type)
 }
@@ -185,9 +184,9 @@ func (r *resolver) addBlock(key string, b Block) error {
 	return nil
 }
 
-// cursor adds the position of the user in the editor, without the text there. Editors send it
+// addCursor adds the position of the user in the editor, without the text there. Editors send it
 // without a path if no file is open.
-func (r *resolver) cursor(ref Ref) error {
+func (r *resolver) addCursor(ref Ref) error {
 	if ref.Path == "" {
 		return nil
 	}

@@ -124,7 +124,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-func TestNothingTwice(t *testing.T) {
+func TestNoDuplicates(t *testing.T) {
 	root := testkit.Folder(t, map[string]string{"d/a": "1\n2\n", "d/b": "b", "c": "x\ny\n"})
 	file := func(path string, first, last int) Ref {
 		return Ref{Type: "file", Path: path, FirstLine: first, LastLine: last}

@@ -14,13 +14,13 @@ import (
 const (
 	maxDirBytes   = 256 << 10
 	maxDirFiles   = 200
-	maxDirVisited = 2000 // entries that are visited
-	maxDirNamed   = 20   // omitted files that are named
+	maxDirVisited = 2000 // files and folders that are visited
+	maxDirNamed   = 20   // omitted files that the model gets the names of
 )
 
-// directory adds the text files below a folder, except ignored ones. The model also gets the names
+// addDirectory adds the text files below a folder, except ignored ones. The model also gets the names
 // of omitted files, so that it does not take a part for the whole.
-func (r *resolver) directory(dir string) error {
+func (r *resolver) addDirectory(dir string) error {
 	real := workspace.Resolve(dir)
 	if r.existing["directory "+real] {
 		return nil
@@ -40,7 +40,7 @@ func (r *resolver) directory(dir string) error {
 		if r.existing[key] {
 			return nil
 		}
-		b, reason := member(f.Path, maxDirFiles-added, min(maxDirBytes-size, maxTotal-r.size))
+		b, reason := readMember(f.Path, maxDirFiles-added, min(maxDirBytes-size, maxTotal-r.size))
 		if reason == nil {
 			reason = r.addBlock(key, b)
 		}
@@ -71,9 +71,9 @@ func (r *resolver) directory(dir string) error {
 	return fmt.Errorf("files of %s: %s", dir, reason)
 }
 
-// member reads a file in a folder, if it fits. Symlinks are not followed: they may lead out of the
+// readMember reads a file in a folder, if it fits. Symlinks are not followed: they may lead out of the
 // folder.
-func member(path string, files, bytes int) (Block, error) {
+func readMember(path string, files, bytes int) (Block, error) {
 	info, err := os.Lstat(path)
 	switch {
 	case err != nil:

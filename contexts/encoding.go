@@ -40,19 +40,19 @@ func decode(data []byte) (text string, ok bool) {
 		}
 		rest = rest[size:]
 	}
-	const share = 20 // one of this many bytes
+	const share = 20 // text has at most one control character per this many bytes
 	switch {
 	case control > len(data)/share:
 		return "", false
 	case good >= bad: // UTF-8 with a few errors, or cut off
 		return strings.ToValidUTF8(string(data), "\uFFFD"), true
 	}
-	written := []rune(windows1252)
+	table := []rune(windows1252)
 	var b strings.Builder
 	for _, c := range data {
 		r := rune(c)
 		if c >= 0x80 && c < 0xa0 {
-			r = written[c-0x80]
+			r = table[c-0x80]
 		}
 		b.WriteRune(r)
 	}

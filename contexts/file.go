@@ -19,8 +19,8 @@ import (
 // some lines may be requested.
 const maxRead = 16 << 20
 
-// path adds a file or a folder, regardless of the type that the client sent.
-func (r *resolver) path(ref Ref) error {
+// addPath adds a file or a folder, regardless of the type that the client sent.
+func (r *resolver) addPath(ref Ref) error {
 	if ref.Path == "" {
 		return fmt.Errorf("a %s without a path", ref.Type)
 	}
@@ -32,7 +32,7 @@ func (r *resolver) path(ref Ref) error {
 	case err != nil:
 		return fmt.Errorf("%s cannot be read", path)
 	case info.IsDir():
-		return r.directory(path)
+		return r.addDirectory(path)
 	}
 	key := fileKey(workspace.Resolve(path))
 	if r.existing[key] {
@@ -51,18 +51,18 @@ func (r *resolver) path(ref Ref) error {
 		}
 		return r.addBlock(key, b)
 	}
-	return r.lines(key, b, ref.FirstLine, ref.LastLine)
+	return r.addLines(key, b, ref.FirstLine, ref.LastLine)
 }
 
-// lines adds a range of a file's lines, 1-based and inclusive, without the lines that are already
+// addLines adds a range of a file's lines, 1-based and inclusive, without the lines that are already
 // included.
-func (r *resolver) lines(key string, b Block, first, last int) error {
+func (r *resolver) addLines(key string, b Block, first, last int) error {
 	lines := strings.SplitAfter(strings.TrimSuffix(b.Text, "\n"), "\n")
 	last = min(max(last, first), len(lines))
 	if first > last {
 		return fmt.Errorf("%s has no line %d", b.Label, first)
 	}
-	for _, part := range without(span{first, last}, r.partialLines[key]) {
+	for _, part := range subtract(span{first, last}, r.partialLines[key]) {
 		piece := Block{Label: fmt.Sprintf("%s:L%d-L%d", b.Label, part.first, part.last), Text: strings.Join(lines[part.first-1:part.last], "")}
 		if err := r.addBlock(key+piece.Label, piece); err != nil {
 			return err
@@ -75,8 +75,8 @@ func (r *resolver) lines(key string, b Block, first, last int) error {
 // span is a range of lines.
 type span struct{ first, last int }
 
-// without returns the parts of a range that are outside others.
-func without(s span, others []span) []span {
+// subtract returns the parts of a range that are outside others.
+func subtract(s span, others []span) []span {
 	out := []span{s}
 	for _, o := range others {
 		var left []span

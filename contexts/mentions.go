@@ -106,8 +106,8 @@ func beginsName(s string) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '.'
 }
 
-// findPath resolves a path in a message. Without a prefix such as / or ./ the path is below a root,
-// and a name without a slash must be a file, since people have names, too.
+// findPath resolves a path in a message. A path without a prefix such as / or ./ is below a root. A
+// name without a slash must be a file: as a folder, it is more likely the name of a person.
 func findPath(roots []string, name string) (path string, dir, ok bool) {
 	if beginsPath(name) {
 		path = workspace.Abs(roots, name)
@@ -145,12 +145,12 @@ func mention(roots []string, word string) (Ref, bool) {
 		}
 		word = word[:len(word)-size]
 	}
-	return mistaken(roots, whole)
+	return mistakenMention(roots, whole)
 }
 
-// mistaken returns a reference that reports a mistake, if a word is an existing path followed by
-// something else than a range of lines.
-func mistaken(roots []string, word string) (Ref, bool) {
+// mistakenMention returns a reference that reports a mistake, if a word is an existing path followed by
+// something other than a range of lines.
+func mistakenMention(roots []string, word string) (Ref, bool) {
 	name := word
 	for range maxPunctuation + 1 {
 		i := strings.LastIndexAny(name, ":#")

@@ -37,9 +37,9 @@ func Nested(ctx context.Context, q NestedQuery) (files []AgentsFile, problems []
 	inside := workspace.New(q.Roots...)
 	done := map[string]bool{}
 	for _, path := range q.Paths {
-		for _, dir := range between(q.Roots, path) {
+		for _, dir := range foldersBetween(q.Roots, path) {
 			if !done[dir] && inside.Contains(dir) {
-				r.folder(dir, q.Claude, r.limit("", q.Roots))
+				r.addFolder(dir, q.Claude, r.allowedFolders("", q.Roots))
 			}
 			done[dir] = true
 		}
@@ -47,9 +47,9 @@ func Nested(ctx context.Context, q NestedQuery) (files []AgentsFile, problems []
 	return r.files, r.problems
 }
 
-// between returns the folders below a root on the way to a path, the outermost first, and the path
+// foldersBetween returns the folders below a root on the way to a path, the outermost first, and the path
 // itself if it is a folder. It stops at the first ignored folder.
-func between(roots []string, path string) []string {
+func foldersBetween(roots []string, path string) []string {
 	path = filepath.Clean(path)
 	root := ""
 	for _, r := range roots { // of nested roots, the innermost

@@ -13,14 +13,14 @@ import (
 
 // Limits of remote contexts.
 const (
-	maxFar   = 10        // remote contexts in one prompt
-	maxPage  = 128 << 10 // bytes of a page; the rest is cut
-	patience = 10 * time.Second
+	maxRemote    = 10        // remote contexts in one prompt
+	maxPage      = 128 << 10 // bytes of a page; the rest is cut
+	fetchTimeout = 10 * time.Second
 )
 
-// Waiting tells the user which contexts of a prompt are fetched from servers, and how long that may
-// take; empty if there are no such contexts.
-func Waiting(refs []Ref) string {
+// FetchProgress returns a progress text about the contexts that are fetched from servers, and how long
+// that may take; empty if there are no such contexts.
+func FetchProgress(refs []Ref) string {
 	var names []string
 	for _, ref := range refs {
 		name := ""
@@ -40,9 +40,9 @@ func Waiting(refs []Ref) string {
 	case 0:
 		return ""
 	case 1:
-		return fmt.Sprintf("Fetching from %.100s (at most %s)", names[0], patience)
+		return fmt.Sprintf("Fetching from %.100s (at most %s)", names[0], fetchTimeout)
 	}
-	return fmt.Sprintf("Fetching from %.100s and %d more (at most %s)", names[0], len(names)-1, patience)
+	return fmt.Sprintf("Fetching from %.100s and %d more (at most %s)", names[0], len(names)-1, fetchTimeout)
 }
 
 // Page is a web page.
@@ -69,7 +69,7 @@ type Resources interface {
 // remoteKey identifies a remote context.
 type remoteKey struct{ kind, server, url string }
 
-// remoteBlocks is the result of fetching it.
+// remoteBlocks is the result of fetching a remote context.
 type remoteBlocks struct {
 	blocks []Block
 	err    error
@@ -80,7 +80,7 @@ func keyOf(ref Ref) remoteKey { return remoteKey{ref.Type, ref.Server, strings.T
 // fetch fetches all remote contexts in parallel, each once.
 func (l Local) fetch(ctx context.Context, refs []Ref) map[remoteKey]*remoteBlocks {
 	out := map[remoteKey]*remoteBlocks{}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("did not come within %s", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, fetchTimeout, fmt.Errorf("did not come within %s", fetchTimeout))
 	defer cancel()
 	var running sync.WaitGroup
 	for _, ref := range refs {
@@ -91,24 +91,24 @@ func (l Local) fetch(ctx context.Context, refs []Ref) map[remoteKey]*remoteBlock
 		if _, known := out[key]; known {
 			continue
 		}
-		if len(out) == maxFar {
+		if len(out) == maxRemote {
 			break
 		}
-		far := &remoteBlocks{}
-		out[key] = far
+		result := &remoteBlocks{}
+		out[key] = result
 		running.Go(func() {
 			defer func() {
 				if p := recover(); p != nil {
-					far.err = fmt.Errorf("could not be read: %v", p)
+					result.err = fmt.Errorf("could not be read: %v", p)
 				}
 			}()
 			if key.kind == "web" {
-				far.blocks, far.err = l.page(ctx, key.url)
+				result.blocks, result.err = l.page(ctx, key.url)
 			} else {
-				far.blocks, far.err = l.resource(ctx, key)
+				result.blocks, result.err = l.resource(ctx, key)
 			}
-			if far.err != nil && ctx.Err() != nil {
-				far.err = context.Cause(ctx)
+			if result.err != nil && ctx.Err() != nil {
+				result.err = context.Cause(ctx)
 			}
 		})
 	}
@@ -167,21 +167,21 @@ func (l Local) resource(ctx context.Context, key remoteKey) ([]Block, error) {
 	return blocks, err
 }
 
-// fetched adds the result for a remote context.
-func (r *resolver) fetched(ref Ref) error {
+// addRemote adds the result for a remote context.
+func (r *resolver) addRemote(ref Ref) error {
 	key := keyOf(ref)
 	name := fmt.Sprintf("%.200s", key.url)
 	if key.kind == "mcpResource" {
 		name += fmt.Sprintf(" of MCP server %.100s", key.server)
 	}
-	far, ok := r.remote[key]
+	result, ok := r.remote[key]
 	switch {
 	case !ok:
-		return fmt.Errorf("%s is left out: one prompt may have %d pages and resources", name, maxFar)
-	case far.err != nil:
-		return fmt.Errorf("%s %w", name, far.err)
+		return fmt.Errorf("%s is left out: one prompt may have %d pages and resources", name, maxRemote)
+	case result.err != nil:
+		return fmt.Errorf("%s %w", name, result.err)
 	}
-	for i, b := range far.blocks {
+	for i, b := range result.blocks {
 		if err := r.addBlock(fmt.Sprintf("%s %s %s %d", key.kind, key.server, key.url, i), b); err != nil {
 			return err
 		}

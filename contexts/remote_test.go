@@ -74,7 +74,7 @@ func TestWeb(t *testing.T) {
 		t.Errorf("asked %d times", len(asked))
 	}
 	var many []string
-	for i := range maxFar + 2 {
+	for i := range maxRemote + 2 {
 		many = append(many, fmt.Sprint("https://a.example/", i))
 	}
 	if got := get(many...); strings.Count(got, "! ") != 2 || !strings.Contains(got, "one prompt may have 10 pages and resources") {
@@ -106,7 +106,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-func TestWaiting(t *testing.T) {
+func TestFetchProgress(t *testing.T) {
 	page, other, resource := Ref{Type: "web", URL: "https://a.example/x?secret=1"}, Ref{Type: "web", URL: "https://b.example/"}, Ref{Type: "mcpResource", Server: "pg", URL: "db://t"}
 	for want, refs := range map[string][]Ref{
 		"":                                      {{Type: "file", Path: "a"}, {Type: "web", URL: ":"}, {Type: "web", URL: "ftp://a.example"}},
@@ -114,14 +114,14 @@ func TestWaiting(t *testing.T) {
 		"Fetching from pg (at most 10s)":        {resource},
 		"Fetching from a.example and 2 more (at most 10s)": {page, other, resource},
 	} {
-		if got := Waiting(refs); got != want {
+		if got := FetchProgress(refs); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
 
-// Slow servers are waited for together, and not forever.
-func TestFarPatience(t *testing.T) {
+// All slow servers share one time limit.
+func TestFetchTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local := Local{Web: webFunc(func(ctx context.Context, _ string) (Page, error) {
 			select {
@@ -133,7 +133,7 @@ func TestFarPatience(t *testing.T) {
 		})}
 		start := time.Now()
 		_, problems := local.Resolve(context.Background(), Query{Refs: []Ref{{Type: "web", URL: "https://a/1"}, {Type: "web", URL: "https://a/2"}}})
-		if len(problems) != 2 || problems[1] != "https://a/2 did not come within 10s" || time.Since(start) != patience {
+		if len(problems) != 2 || problems[1] != "https://a/2 did not come within 10s" || time.Since(start) != fetchTimeout {
 			t.Errorf("%v after %s", problems, time.Since(start))
 		}
 	})

@@ -17,8 +17,8 @@ const (
 
 // Mapper makes repository maps.
 type Mapper interface {
-	// MapContext returns a map of the folders, whose small size does not depend on theirs. It is
-	// empty if the folders have no source code. An error tells why the map is not available now.
+	// MapContext returns a map of the folders. It is small even for large folders, and empty if they
+	// have no source code. An error tells why the map is not available now.
 	MapContext(ctx context.Context, roots []string, about About) (string, error)
 }
 
@@ -39,7 +39,7 @@ func (r *resolver) repoMap() Block {
 	return fileTree(r.ctx, r.roots)
 }
 
-const mapIntroduction = "The most telling files of the workspace, and signatures of what they define. There is more than is shown.\n"
+const mapIntroduction = "The most important files of the workspace, with signatures of what they define. Not everything is shown.\n"
 
 // fileTree returns a tree of the workspace's files, as deep as the line limit allows.
 func fileTree(ctx context.Context, roots []string) Block {
@@ -54,8 +54,8 @@ func fileTree(ctx context.Context, roots []string) Block {
 	return Block{Label: "repository map", Text: b.String()}
 }
 
-// tree deepens level by level, so that its cost depends on the result and not on the size of the
-// workspace.
+// tree returns at most limit lines. It reads one level more at a time, so that its cost depends on the
+// result and not on the size of the workspace.
 func tree(ctx context.Context, root string, limit int) []string {
 	lines, deeper, full := level(ctx, root, 1, limit)
 	if full {

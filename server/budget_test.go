@@ -75,7 +75,7 @@ func TestCostsAfterARollback(t *testing.T) {
 	expect(t, ask(t, r, "c", "again"), "Answered.")
 	expect(t, ask(t, r, "c", "/costs"), "| mock/m | 2 |", "This chat has cost **$0.0800**")
 	r.Call("chat/rollback", map[string]any{"chatId": "c", "contentId": first})
-	expect(t, ask(t, r, "c", "/costs"), "No request is part of this chat", "This chat has cost **$0.0800**")
+	expect(t, ask(t, r, "c", "/costs"), "No request is left in this chat", "This chat has cost **$0.0800**")
 }
 
 // The limits of a chat are kept, include its earlier spending, and are shown apart from those of the

@@ -43,7 +43,7 @@ func TestLoginByChat(t *testing.T) {
 		return a.URL + "/authorize?" + strings.ReplaceAll(rest, `\u0026`, "&")
 	}
 	mark := say("/login")
-	r.Await(mark, "the choice", fake.Content("text", "1. acme (unauthenticated)", "Subscriptions of ChatGPT and of Claude cannot be used"))
+	r.Await(mark, "the choice", fake.Content("text", "1. acme (unauthenticated)", "Subscriptions of ChatGPT and Claude cannot be used"))
 	r.Await(mark, "the status", fake.Contains("chat/statusChanged", `"status":"login"`))
 	mark = say("1")
 	r.Await(mark, "the methods", fake.Content("text", "1. oauth (Log in with the browser)", "3. api-key"))

@@ -318,7 +318,7 @@ func TestOAuthDiscoveryRefuses(t *testing.T) {
 		"no token":        {"token_endpoint", "", "", "token endpoint"},
 		"plain http":      {"token_endpoint", "http://elsewhere.example/token", "", "https://"},
 		"no PKCE":         {"code_challenge_methods_supported", []string{"plain"}, "", "offers no login by browser"},
-		"no metadata":     {"", nil, `"url": "URL/nowhere", "clientId": "my-client"`, "says nothing of itself"},
+		"no metadata":     {"", nil, `"url": "URL/nowhere", "clientId": "my-client"`, "has no metadata that eca can use"},
 		"unreachable":     {"", nil, `"url": "` + noServer + `", "clientId": "my-client"`, "cannot be reached"},
 		"plain issuer":    {"", nil, `"url": "http://elsewhere.example", "clientId": "my-client"`, "https://"},
 		"nothing is said": {"", nil, `"clientId": "my-client"`, "no login method"},

@@ -19,11 +19,11 @@ type Listing struct {
 
 // Mark identifies the time of a listing. The zero Mark precedes all others.
 type Mark struct {
-	index   *indexID // identifies the index without keeping it in memory
+	index   *indexID // identifies the index, but does not keep it in memory
 	version uint64
 }
 
-// indexID identifies an index by its address. It has a field because values of size zero may share
+// indexID identifies an index by its own address. It has a field because values of size zero may share
 // an address.
 type indexID struct{ _ byte }
 
@@ -80,7 +80,7 @@ func (f *Finder) Listing(ctx context.Context, roots []string, root string, since
 	if err != nil {
 		return nil, false
 	}
-	if l = ix.list(ctx, root, since); l == nil {
+	if l = ix.requestListing(ctx, root, since); l == nil {
 		return nil, false
 	}
 	for _, path := range f.inUse() {
@@ -98,9 +98,9 @@ type listingRequest struct {
 	answer chan *Listing // buffered; receives nil if there is no listing
 }
 
-// list requests a listing from the goroutine that owns the index, after all hints about earlier
+// requestListing requests a listing from the goroutine that owns the index, after all hints about earlier
 // changes have arrived.
-func (ix *index) list(ctx context.Context, root string, since Mark) *Listing {
+func (ix *index) requestListing(ctx context.Context, root string, since Mark) *Listing {
 	ix.lastQuery.Store(ix.now().UnixNano())
 	select {
 	case <-ix.ready:
@@ -129,19 +129,19 @@ func (ix *index) list(ctx context.Context, root string, since Mark) *Listing {
 	return nil
 }
 
-// serve answers a request. If the last walk is old, it walks again, because notifications are
-// incomplete.
-func (ix *index) serve(ctx context.Context, w listingRequest) {
-	ix.apply(ctx)
+// answerListing answers a request. Afterwards it walks again if the last walk is old, because
+// notifications are incomplete.
+func (ix *index) answerListing(ctx context.Context, w listingRequest) {
+	ix.applyHints(ctx)
 	w.answer <- ix.listing(w)
 	if ix.limit > 0 { // otherwise nothing is watched, and no caller gets a listing
 		ix.walkIfExpired(ctx)
 	} else {
-		ix.signal()
+		ix.releaseQueries()
 	}
 }
 
-// listing answers a request. The owner has already applied all hints.
+// listing returns the listing for a request, or nil. The caller has applied all hints.
 func (ix *index) listing(w listingRequest) *Listing {
 	s := ix.current.Load()
 	if !s.watched || ix.hints.Load() == nil {
@@ -156,8 +156,8 @@ func (ix *index) listing(w listingRequest) *Listing {
 	}
 	for _, r := range s.roots {
 		if r.path == w.root && !r.containsRoot {
-			l := &Listing{folder: r.folder, changed: map[string]bool{}, mark: Mark{ix.id, ix.touched.version}}
-			l.all = w.since.index != ix.id || !ix.touched.since(w.since.version, func(dir string) {
+			l := &Listing{folder: r.folder, changed: map[string]bool{}, mark: Mark{ix.id, ix.changeLog.version}}
+			l.all = w.since.index != ix.id || !ix.changeLog.since(w.since.version, func(dir string) {
 				if rel, err := filepath.Rel(r.resolvedPath, dir); err == nil && within(r.resolvedPath, dir) {
 					l.changed[folderPath(rel)] = true
 				}
@@ -168,7 +168,7 @@ func (ix *index) listing(w listingRequest) *Listing {
 	return nil
 }
 
-// folderPath converts a relative path to the form of Folder.Path.
+// folderPath converts a path relative to the root to the form of Folder.Path.
 func folderPath(rel string) string {
 	if rel == "." {
 		return ""
@@ -179,8 +179,8 @@ func folderPath(rel string) string {
 // maxTouched is the maximum number of folders that are tracked individually.
 const maxTouched = 50_000
 
-// touched records which folders changed, and when.
-type touched struct {
+// changeLog records which folders changed, and when.
+type changeLog struct {
 	mu            sync.Mutex // scanners have several goroutines
 	version       uint64
 	firstComplete uint64            // the first version with complete records
@@ -188,7 +188,7 @@ type touched struct {
 }
 
 // addAll records that any folder may have changed.
-func (t *touched) addAll() {
+func (t *changeLog) addAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.version++
@@ -196,7 +196,7 @@ func (t *touched) addAll() {
 }
 
 // add records that folders have changed.
-func (t *touched) add(folders map[string]bool) {
+func (t *changeLog) add(folders map[string]bool) {
 	if len(folders) == 0 {
 		return
 	}
@@ -214,7 +214,7 @@ func (t *touched) add(folders map[string]bool) {
 
 // recordingWatch wraps a watch function and records each folder before it is read, because a
 // new folder may contain files that caused no notification.
-func (t *touched) recordingWatch(next func(dir string)) func(dir string) {
+func (t *changeLog) recordingWatch(next func(dir string)) func(dir string) {
 	return func(dir string) {
 		t.mu.Lock()
 		t.folders[dir] = t.version
@@ -225,7 +225,7 @@ func (t *touched) recordingWatch(next func(dir string)) func(dir string) {
 
 // since calls fn with each folder that has changed since a version. It returns false if there are no
 // complete records since that version.
-func (t *touched) since(version uint64, fn func(dir string)) bool {
+func (t *changeLog) since(version uint64, fn func(dir string)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if version < t.firstComplete {

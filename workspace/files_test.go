@@ -74,7 +74,7 @@ func (k *follower) render() string {
 	return strings.Join(out, "\n")
 }
 
-// onDisk is what a walk finds now.
+// onDisk returns what a walk finds now.
 func onDisk(t *testing.T, root string) string {
 	t.Helper()
 	k := follower{files: map[string]map[string]string{"": {}}}

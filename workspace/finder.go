@@ -46,7 +46,7 @@ type Finder struct {
 func (f *Finder) Find(ctx context.Context, roots []string, query string) ([]Found, error) {
 	query = strings.TrimSpace(query)
 	if isPath(query) {
-		return list(roots, query), ctx.Err()
+		return listPath(roots, query), ctx.Err()
 	}
 	const attempts = 3 // a concurrent query with other roots ends the index
 	for range attempts {
@@ -61,7 +61,7 @@ func (f *Finder) Find(ctx context.Context, roots []string, query string) ([]Foun
 		case err != nil:
 			return nil, err
 		}
-		return best(s, newQuery(query), f.inUse()), nil
+		return bestMatches(s, newQuery(query), f.inUse()), nil
 	}
 	return nil, errEnded
 }
@@ -120,7 +120,7 @@ func (f *Finder) index(roots []string) (*index, error) {
 		ready: make(chan struct{}), done: make(chan struct{}), refresh: make(chan struct{}, 1), listings: make(chan listingRequest), next: make(chan struct{}),
 	}
 	ix.lastQuery.Store(time.Now().UnixNano())
-	ix.ended = func() { f.forget(ix) }
+	ix.onEnd = func() { f.forget(ix) }
 	f.current = ix
 	f.running.Go(func() { ix.run(ctx) })
 	return ix, nil

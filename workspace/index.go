@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	unwatchedAge = 5 * time.Second  // maximum age of a walk without change notifications
-	watchedAge   = 2 * time.Minute  // maximum age of a walk with notifications
-	idleTimeout  = 10 * time.Minute // time after the last query until the index ends
-	quietPeriod  = 50 * time.Millisecond
+	unwatchedAge = 5 * time.Second        // maximum age of a walk without change notifications
+	watchedAge   = 2 * time.Minute        // maximum age of a walk with notifications
+	idleTimeout  = 10 * time.Minute       // time after the last query until the index ends
+	quietPeriod  = 50 * time.Millisecond  // pause in the hints after which they are applied
 	maxDelay     = 500 * time.Millisecond // maximum time to collect hints
 	refreshWait  = 100 * time.Millisecond // how long a query waits for a refresh
 )
@@ -30,7 +30,7 @@ type snapshot struct {
 	roots    []indexRoot
 	folders  []folderInRoot // all folders in one list
 	walkedAt time.Time
-	watched  bool // notifications of changes since then arrive
+	watched  bool // changes since then cause notifications
 }
 
 // indexRoot is one root of a snapshot.
@@ -56,17 +56,17 @@ type index struct {
 	limit     int // folders that may be watched
 	onWritten func(paths []string)
 	now       func() time.Time
-	ended     func() // called at the end
+	onEnd     func() // called at the end
 	cancel    context.CancelFunc
 
 	ready     chan struct{}       // closed with the first snapshot
 	done      chan struct{}       // closed at the end
-	refresh   chan struct{}       // requests a walk if the last one is old, and the pending hints
+	refresh   chan struct{}       // requests that pending hints are applied, and a walk if the last one is old
 	listings  chan listingRequest // requests a listing
 	current   atomic.Pointer[snapshot]
 	lastQuery atomic.Int64 // time of the last query in Unix nanoseconds
 	hints     atomic.Pointer[watch.Tree]
-	touched   touched // used only by the owner
+	changeLog changeLog // used only by the owner
 
 	mu   sync.Mutex    // guards next
 	next chan struct{} // closed after a refresh
@@ -126,13 +126,13 @@ func (ix *index) run(ctx context.Context) {
 		}
 		ix.unwatch()
 		close(ix.done)
-		ix.ended()
+		ix.onEnd()
 	}()
 	if ix.walk(ctx) != nil {
 		return
 	}
 	ix.watch(ctx)
-	ix.signal()
+	ix.releaseQueries()
 	idle := time.NewTimer(idleTimeout)
 	defer idle.Stop()
 	for {
@@ -150,17 +150,17 @@ func (ix *index) run(ctx context.Context) {
 			}
 			idle.Reset(left)
 		case <-ix.refresh:
-			ix.apply(ctx)
+			ix.applyHints(ctx)
 			ix.walkIfExpired(ctx)
 		case w := <-ix.listings:
-			ix.serve(ctx, w)
+			ix.answerListing(ctx, w)
 		case <-hinted:
-			if w, ok := ix.settle(ctx, hinted); ok {
-				ix.serve(ctx, w)
+			if w, ok := ix.collectHints(ctx, hinted); ok {
+				ix.answerListing(ctx, w)
 				continue
 			}
-			ix.apply(ctx)
-			ix.signal()
+			ix.applyHints(ctx)
+			ix.releaseQueries()
 		}
 	}
 }
@@ -171,16 +171,16 @@ func (ix *index) walkIfExpired(ctx context.Context) {
 	if expired && ix.walk(ctx) != nil {
 		return
 	}
-	ix.signal()
+	ix.releaseQueries()
 	if expired && ix.hints.Load() == nil {
 		ix.watch(ctx)
-		ix.signal()
+		ix.releaseQueries()
 	}
 }
 
-// settle waits until no hint arrives for a moment, or until a caller needs a refresh or a listing. If
-// a caller needs a listing, it returns the request.
-func (ix *index) settle(ctx context.Context, hints <-chan struct{}) (w listingRequest, ok bool) {
+// collectHints waits until no hint arrives for quietPeriod, at most maxDelay, or until a caller needs a
+// refresh or a listing. It returns the request for a listing, if any.
+func (ix *index) collectHints(ctx context.Context, hints <-chan struct{}) (w listingRequest, ok bool) {
 	quiet, limit := time.NewTimer(quietPeriod), time.NewTimer(maxDelay)
 	defer quiet.Stop()
 	defer limit.Stop()
@@ -205,7 +205,7 @@ func (ix *index) walk(ctx context.Context) error {
 	tree := ix.hints.Load()
 	s := &snapshot{walkedAt: ix.now(), watched: tree != nil}
 	left := maxEntries
-	ix.touched.addAll()
+	ix.changeLog.addAll()
 	for _, root := range ix.resolvedRoots() {
 		sc := ix.scanner(root.resolvedPath, left)
 		root.containsRoot = len(sc.skip) > 0
@@ -298,8 +298,8 @@ func (ix *index) unwatch() {
 	}
 }
 
-// apply rereads the folders that the hints name.
-func (ix *index) apply(ctx context.Context) {
+// applyHints rereads the folders that the hints name.
+func (ix *index) applyHints(ctx context.Context) {
 	tree, s := ix.hints.Load(), ix.current.Load()
 	if tree == nil {
 		return
@@ -308,7 +308,7 @@ func (ix *index) apply(ctx context.Context) {
 	if len(h.Written) > 0 {
 		ix.onWritten(h.Written)
 	}
-	ix.touched.add(h.Touched)
+	ix.changeLog.add(h.Touched)
 	now := *s
 	now.roots = slices.Clone(s.roots)
 	left := maxEntries
@@ -329,7 +329,7 @@ func (ix *index) apply(ctx context.Context) {
 			continue
 		}
 		sc := ix.scanner(r.resolvedPath, max(left, 0))
-		sc.watch = ix.touched.recordingWatch(ix.watchFunc(tree, &now.watched))
+		sc.watch = ix.changeLog.recordingWatch(ix.watchFunc(tree, &now.watched))
 		f, err := sc.refresh(ctx, r.folder, c, c.withParents())
 		if err != nil {
 			return // ctx ended
@@ -399,26 +399,26 @@ func (f *folder) find(rel string) *folder {
 func (ix *index) publish(s *snapshot) {
 	s.folders = nil
 	for i, r := range s.roots {
-		s.folders = r.folder.list(i, s.folders)
+		s.folders = r.folder.appendTo(i, s.folders)
 	}
 	if ix.current.Swap(s) == nil {
 		close(ix.ready)
 	}
 }
 
-// signal releases the waiting queries.
-func (ix *index) signal() {
+// releaseQueries releases the waiting queries.
+func (ix *index) releaseQueries() {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	close(ix.next)
 	ix.next = make(chan struct{})
 }
 
-// list appends a folder and all folders below it.
-func (f *folder) list(root int, out []folderInRoot) []folderInRoot {
+// appendTo appends a folder and all folders below it.
+func (f *folder) appendTo(root int, out []folderInRoot) []folderInRoot {
 	out = append(out, folderInRoot{root, f})
 	for _, sub := range f.subs {
-		out = sub.list(root, out)
+		out = sub.appendTo(root, out)
 	}
 	return out
 }

@@ -22,9 +22,9 @@ func isPath(query string) bool {
 // maxListed is the maximum number of entries read from one folder.
 const maxListed = 50_000
 
-// list returns the entries of the folder that a query names, including hidden and ignored ones,
+// listPath returns the entries of the folder that a query names, including hidden and ignored ones,
 // folders first. If there is no such folder, the last name is the prefix of the entries to list.
-func list(roots []string, query string) []Found {
+func listPath(roots []string, query string) []Found {
 	query = filepath.ToSlash(query)
 	cut := strings.LastIndexByte(query, '/') + 1
 	dir, prefix := Abs(roots, query[:cut]), strings.ToLower(query[cut:])

@@ -56,7 +56,7 @@ type matcher struct {
 // pathMatch is the result of matching a term against a folder's path.
 type pathMatch struct {
 	at        int  // offset of the term, or -1
-	hasFolder bool // the path ends with the term's head
+	hasFolder bool // the path ends with the folder part of the term
 	letters   int  // how many of the term's first letters the path has, in order
 }
 
@@ -81,7 +81,7 @@ func (m *matcher) match(name text, dir bool) (quality, bool) {
 	}
 	q := quality{length: length}
 	for i := range m.terms {
-		kind, at := m.term(i, name)
+		kind, at := m.matchTerm(i, name)
 		if kind >= m.kindLimit {
 			return quality{}, false
 		}
@@ -90,8 +90,8 @@ func (m *matcher) match(name text, dir bool) (quality, bool) {
 	return q, true
 }
 
-// term matches one word.
-func (m *matcher) term(n int, name text) (kind, at int) {
+// matchTerm matches one word.
+func (m *matcher) matchTerm(n int, name text) (kind, at int) {
 	t, path := &m.terms[n], m.pathMatches[n]
 	if t.folderLen == 0 && name.mask&t.mask == t.mask {
 		switch i := strings.Index(name.lower, t.text); {
@@ -110,12 +110,12 @@ func (m *matcher) term(n int, name text) (kind, at int) {
 	case path.hasFolder && strings.HasPrefix(name.lower, t.text[t.folderLen:]):
 		return pathContains, len(folder.lower) - t.folderLen
 	}
-	return m.fuzzy(t, path, name)
+	return m.matchFuzzy(t, path, name)
 }
 
-// fuzzy searches for the letters of a word.
-func (m *matcher) fuzzy(t *term, path pathMatch, name text) (kind, at int) {
-	const minLetters = 2 // letters; a single letter cannot be scattered
+// matchFuzzy searches for the letters of a word.
+func (m *matcher) matchFuzzy(t *term, path pathMatch, name text) (kind, at int) {
+	const minLetters = 2 // a single letter cannot be scattered
 	if len(t.text) < minLetters || m.kindLimit <= nameFuzzy {
 		return noMatch, 0
 	}

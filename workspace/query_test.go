@@ -78,7 +78,7 @@ func TestBestIsSorted(t *testing.T) {
 		}
 		grow(top, 3)
 		s := &snapshot{roots: []indexRoot{{path: "/r", resolvedPath: "/r", folder: top}}}
-		s.folders = top.list(0, nil)
+		s.folders = top.appendTo(0, nil)
 		q := newQuery(rapid.StringMatching(`[abAB/ ]{0,4}`).Draw(r, "query"))
 
 		var all []match
@@ -94,7 +94,7 @@ func TestBestIsSorted(t *testing.T) {
 			want = append(want, "/r/"+m.folder.text.plain+m.name)
 		}
 		var got []string
-		for _, f := range best(s, q, nil) {
+		for _, f := range bestMatches(s, q, nil) {
 			got = append(got, strings.ReplaceAll(f.Path, "\\", "/"))
 		}
 		if !slices.Equal(got, want) {

@@ -75,7 +75,7 @@ func (t *topMatches) trim() {
 	}
 }
 
-// kindLimit returns the best kind of match that is not good enough.
+// kindLimit returns the best kind of match that is too bad to be added.
 func (t *topMatches) kindLimit() int {
 	if !t.full {
 		return noMatch
@@ -89,8 +89,8 @@ type location struct {
 	name   string
 }
 
-// best returns the best matches, in order. inUse are absolute paths, the most recently used first.
-func best(s *snapshot, q query, inUse []string) []Found {
+// bestMatches returns the best matches, in order. inUse are absolute paths, the most recently used first.
+func bestMatches(s *snapshot, q query, inUse []string) []Found {
 	final := topMatches{size: maxFound}
 	used := map[location]bool{}
 	m := matcher{query: q, kindLimit: noMatch}

@@ -127,9 +127,9 @@ func parent(rel string) string {
 }
 
 // refresh returns the folder after some changes. It shares the unchanged parts with f.
-// touched is changes.withParents.
-func (s *scanner) refresh(ctx context.Context, f *folder, changed changes, touched map[string]bool) (*folder, error) {
-	if !touched[f.text.plain] {
+// toVisit is the result of changed.withParents.
+func (s *scanner) refresh(ctx context.Context, f *folder, changed changes, toVisit map[string]bool) (*folder, error) {
+	if !toVisit[f.text.plain] {
 		return f, nil
 	}
 	all, read := changed[f.text.plain]
@@ -155,7 +155,7 @@ func (s *scanner) refresh(ctx context.Context, f *folder, changed changes, touch
 		case read && !known:
 			err = s.scanBelow(ctx, sub)
 		default:
-			now.subs[i], err = s.refresh(ctx, f.subs[old], changed, touched)
+			now.subs[i], err = s.refresh(ctx, f.subs[old], changed, toVisit)
 		}
 		if err != nil {
 			return nil, err

@@ -50,9 +50,9 @@ type BrowserLogin struct {
 	server   *http.Server
 	listener net.Listener
 
-	once   sync.Once
-	answer chan callback // only the first one
-	served sync.WaitGroup
+	once    sync.Once
+	answer  chan callback // only the first one
+	serving sync.WaitGroup
 }
 
 // callback is the outcome of the redirect.
@@ -64,7 +64,7 @@ type callback struct {
 // StartBrowserLogin starts a login in a browser. If eca cannot receive the redirect, because the port is in
 // use or the redirect leads to another host, the user can paste the address.
 func (c *Client) StartBrowserLogin(p Provider) (*BrowserLogin, error) {
-	if err := p.checkBrowser(); err != nil {
+	if err := p.checkEndpoints(); err != nil {
 		return nil, err
 	}
 	b, err := c.Land(p.RedirectURL)
@@ -97,7 +97,7 @@ func (c *Client) Land(redirect string) (*BrowserLogin, error) {
 
 // Begin starts a prepared login at a provider. It uses the prepared redirect, not p.RedirectURL.
 func (b *BrowserLogin) Begin(p Provider) error {
-	if err := p.checkBrowser(); err != nil {
+	if err := p.checkEndpoints(); err != nil {
 		return err
 	}
 	b.provider, b.config = p, p.config(b.Redirect)
@@ -107,14 +107,14 @@ func (b *BrowserLogin) Begin(p Provider) error {
 	}
 	b.URL = b.config.AuthCodeURL(b.state, opts...)
 	if b.server != nil {
-		b.served.Go(func() { _ = b.server.Serve(b.listener) }) // ends with Close
+		b.serving.Go(func() { _ = b.server.Serve(b.listener) }) // ends with Close
 	}
 	return nil
 }
 
-func (p Provider) checkBrowser() error {
+func (p Provider) checkEndpoints() error {
 	for what, at := range map[string]string{"authorization": p.AuthorizeURL, "token": p.TokenURL} {
-		if err := p.check(what, at); err != nil {
+		if err := p.checkEndpoint(what, at); err != nil {
 			return err
 		}
 	}
@@ -167,8 +167,8 @@ func (b *BrowserLogin) listen(redirect *url.URL, anyPort bool) {
 	}
 }
 
-// selfSigned returns a certificate for one login, because some servers require https even for
-// redirects to this machine. The browser asks the user to accept it.
+// selfSigned returns a certificate for one login: some servers require https even for redirects to this
+// machine. The browser asks the user to accept it.
 func selfSigned() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -264,7 +264,7 @@ func (b *BrowserLogin) Wait(ctx context.Context) (Tokens, error) {
 		}
 		t, err := b.config.Exchange(b.client.context(ctx), got.code, append(b.provider.resource(), oauth2.VerifierOption(b.verifier))...)
 		if err != nil {
-			return Tokens{}, clean(err, got.code, b.verifier, b.provider.ClientSecret)
+			return Tokens{}, sanitizeError(err, got.code, b.verifier, b.provider.ClientSecret)
 		}
 		return b.client.tokens(t), nil
 	}
@@ -281,5 +281,5 @@ func (b *BrowserLogin) Close() {
 	if b.server.Shutdown(ctx) != nil {
 		_ = b.server.Close()
 	}
-	b.served.Wait()
+	b.serving.Wait()
 }

@@ -22,16 +22,16 @@ type DeviceLogin struct {
 
 // Times of the device flow. The default interval and the increment are those of RFC 8628.
 const (
-	defaultInterval = 5 * time.Second
-	slowerBy        = 5 * time.Second
-	maxInterval     = time.Minute
-	deviceTime      = 15 * time.Minute // if the server sends no expiry
+	defaultInterval     = 5 * time.Second
+	intervalIncrement   = 5 * time.Second
+	maxInterval         = time.Minute
+	defaultCodeLifetime = 15 * time.Minute // if the server sends no expiry
 )
 
 // StartDeviceLogin starts a login by device code.
 func (c *Client) StartDeviceLogin(ctx context.Context, p Provider) (*DeviceLogin, error) {
 	for what, at := range map[string]string{"device": p.DeviceURL, "token": p.TokenURL} {
-		if err := p.check(what, at); err != nil {
+		if err := p.checkEndpoint(what, at); err != nil {
 			return nil, err
 		}
 	}
@@ -42,10 +42,10 @@ func (c *Client) StartDeviceLogin(ctx context.Context, p Provider) (*DeviceLogin
 	start := c.Now()
 	da, err := p.config("").DeviceAuth(c.context(ctx), opts...)
 	if err != nil {
-		return nil, clean(err, p.ClientSecret)
+		return nil, sanitizeError(err, p.ClientSecret)
 	}
 	d := &DeviceLogin{
-		URL: da.VerificationURI, Code: da.UserCode, Expires: start.Add(deviceTime),
+		URL: da.VerificationURI, Code: da.UserCode, Expires: start.Add(defaultCodeLifetime),
 		client: c, provider: p, secret: da.DeviceCode, interval: time.Duration(da.Interval) * time.Second,
 	}
 	if d.interval <= 0 {
@@ -81,7 +81,7 @@ func (d *DeviceLogin) Wait(ctx context.Context) (Tokens, error) {
 		if err == nil {
 			return d.client.tokens(t), nil
 		}
-		err = clean(err, d.secret, d.provider.ClientSecret)
+		err = sanitizeError(err, d.secret, d.provider.ClientSecret)
 		var refused *Error
 		var unreachable *UnreachableError
 		switch {
@@ -93,7 +93,7 @@ func (d *DeviceLogin) Wait(ctx context.Context) (Tokens, error) {
 			return Tokens{}, err
 		case refused.Code == "authorization_pending":
 		case refused.Code == "slow_down":
-			interval += slowerBy
+			interval += intervalIncrement
 		default:
 			return Tokens{}, err
 		}

@@ -39,15 +39,15 @@ func (c *Client) Discover(ctx context.Context, p Provider) (Provider, error) {
 	}
 	a, err := c.Authority(ctx, p.Issuer)
 	if err != nil {
-		return p, fmt.Errorf("the login server says nothing of itself that can be used; set auth.tokenUrl, and auth.authorizeUrl or auth.deviceUrl: %w", err)
+		return p, fmt.Errorf("the login server has no metadata that eca can use; set auth.tokenUrl, and auth.authorizeUrl or auth.deviceUrl: %w", err)
 	}
-	return p.with(a)
+	return p.withMetadata(a)
 }
 
 // Authority requests the metadata of an authorization server. ErrNoMetadata means that the server
 // answered at all well-known URLs and has no metadata.
 func (c *Client) Authority(ctx context.Context, issuer string) (Authority, error) {
-	if err := (Provider{}).check("metadata", issuer); err != nil {
+	if err := (Provider{}).checkEndpoint("metadata", issuer); err != nil {
 		return Authority{}, err
 	}
 	var errs []error
@@ -75,7 +75,7 @@ func (c *Client) Authority(ctx context.Context, issuer string) (Authority, error
 	return Authority{}, errors.Join(errs...)
 }
 
-func (p Provider) with(a Authority) (Provider, error) {
+func (p Provider) withMetadata(a Authority) (Provider, error) {
 	for dst, src := range map[*string]string{&p.AuthorizeURL: a.Authorize, &p.TokenURL: a.Token, &p.DeviceURL: a.Device} {
 		if *dst == "" {
 			*dst = src
@@ -86,7 +86,7 @@ func (p Provider) with(a Authority) (Provider, error) {
 	if len(a.PKCE) > 0 && !slices.Contains(a.PKCE, "S256") {
 		p.AuthorizeURL = "" // never without PKCE
 	}
-	return p, p.check("token", p.TokenURL)
+	return p, p.checkEndpoint("token", p.TokenURL)
 }
 
 // wellKnown lists the URLs where metadata may be: the well-known paths of OAuth and OpenID before

@@ -93,7 +93,7 @@ func Ended(err error) bool {
 // Refresh renews an access token. The refresh token may be valid only once, so the caller must
 // replace both tokens with the returned ones.
 func (c *Client) Refresh(ctx context.Context, p Provider, refresh string) (Tokens, error) {
-	if err := p.check("token", p.TokenURL); err != nil {
+	if err := p.checkEndpoint("token", p.TokenURL); err != nil {
 		return Tokens{}, err
 	}
 	return c.grant(ctx, p, "refresh_token", []string{refresh}, oauth2.SetAuthURLParam("refresh_token", refresh))
@@ -101,7 +101,7 @@ func (c *Client) Refresh(ctx context.Context, p Provider, refresh string) (Token
 
 // ClientTokens requests tokens for the client itself, without a user (RFC 6749 section 4.4).
 func (c *Client) ClientTokens(ctx context.Context, p Provider) (Tokens, error) {
-	if err := p.check("token", p.TokenURL); err != nil {
+	if err := p.checkEndpoint("token", p.TokenURL); err != nil {
 		return Tokens{}, err
 	}
 	var opts []oauth2.AuthCodeOption
@@ -116,7 +116,7 @@ func (c *Client) grant(ctx context.Context, p Provider, kind string, secrets []s
 	opts = append(append(opts, p.resource()...), oauth2.SetAuthURLParam("grant_type", kind))
 	t, err := p.config("").Exchange(c.context(ctx), "", opts...)
 	if err != nil {
-		return Tokens{}, clean(err, append(secrets, p.ClientSecret)...)
+		return Tokens{}, sanitizeError(err, append(secrets, p.ClientSecret)...)
 	}
 	return c.tokens(t), nil
 }
@@ -151,8 +151,8 @@ func (p Provider) config(redirect string) *oauth2.Config {
 	}
 }
 
-// check returns an error if secrets must not be sent to an endpoint.
-func (p Provider) check(what, address string) error {
+// checkEndpoint returns an error if secrets must not be sent to an endpoint.
+func (p Provider) checkEndpoint(what, address string) error {
 	if address == "" {
 		return fmt.Errorf("the login server names no %s endpoint", what)
 	}
@@ -163,21 +163,21 @@ func (p Provider) check(what, address string) error {
 	return nil
 }
 
-// context returns a context that makes golang.org/x/oauth2 use the client that own returns. This
-// client identifies itself as eca and follows no redirects.
+// context returns a context that makes golang.org/x/oauth2 use httpClient.
 func (c *Client) context(ctx context.Context) context.Context {
-	return context.WithValue(ctx, oauth2.HTTPClient, c.own())
+	return context.WithValue(ctx, oauth2.HTTPClient, c.httpClient())
 }
 
-func (c *Client) own() *http.Client {
+// httpClient returns a client that identifies itself as eca and follows no redirects.
+func (c *Client) httpClient() *http.Client {
 	return &http.Client{
 		Transport:     identifyingTransport{c.HTTP.Transport},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// requestTime limits one request.
-const requestTime = 30 * time.Second
+// requestTimeout limits one request.
+const requestTimeout = 30 * time.Second
 
 // maxAnswer limits one answer, in bytes.
 const maxAnswer = 1 << 20
@@ -187,7 +187,7 @@ const maxAnswer = 1 << 20
 type identifyingTransport struct{ base http.RoundTripper }
 
 func (h identifyingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithTimeout(r.Context(), requestTime)
+	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 	defer cancel()
 	r = r.Clone(ctx)
 	r.Header.Set("User-Agent", "eca")
@@ -205,9 +205,9 @@ func (h identifyingTransport) RoundTrip(r *http.Request) (*http.Response, error)
 	return resp, nil
 }
 
-// clean converts an error so that it can be shown: it is typed if the server refused the request,
+// sanitizeError converts an error so that it can be shown: it is typed if the server refused the request,
 // and contains no secrets. Servers may repeat secrets, and errors of net/http contain the URL.
-func clean(err error, secrets ...string) error {
+func sanitizeError(err error, secrets ...string) error {
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		e := &Error{Code: oneLine(refused.ErrorCode, 100), Description: redact.New(secrets...).String(oneLine(refused.ErrorDescription, 300))}
 		if refused.Response != nil {

@@ -22,7 +22,7 @@ type Registration struct {
 
 // Register registers a native client with a name at an authorization server (RFC 7591).
 func (c *Client) Register(ctx context.Context, a Authority, name, redirect string, scopes []string) (Registration, error) {
-	if err := (Provider{}).check("registration", a.Register); err != nil {
+	if err := (Provider{}).checkEndpoint("registration", a.Register); err != nil {
 		return Registration{}, err
 	}
 	metadata, err := json.Marshal(struct {
@@ -42,9 +42,9 @@ func (c *Client) Register(ctx context.Context, a Authority, name, redirect strin
 		return Registration{}, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := c.own().Do(req)
+	resp, err := c.httpClient().Do(req)
 	if err != nil {
-		return Registration{}, clean(err)
+		return Registration{}, sanitizeError(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusOK {
@@ -122,7 +122,7 @@ func (a Authority) As(r Registration) Provider {
 // Revoke revokes a token (RFC 7009). Revoking a refresh token also revokes the access tokens that
 // it issued.
 func (c *Client) Revoke(ctx context.Context, p Provider, token, hint string) error {
-	if err := p.check("revocation", p.RevokeURL); err != nil {
+	if err := p.checkEndpoint("revocation", p.RevokeURL); err != nil {
 		return err
 	}
 	form := url.Values{"token": {token}, "token_type_hint": {hint}}
@@ -140,9 +140,9 @@ func (c *Client) Revoke(ctx context.Context, p Provider, token, hint string) err
 	if p.SecretInHeader {
 		req.SetBasicAuth(url.QueryEscape(p.ClientID), url.QueryEscape(p.ClientSecret))
 	}
-	resp, err := c.own().Do(req)
+	resp, err := c.httpClient().Do(req)
 	if err != nil {
-		return clean(err, token, p.ClientSecret)
+		return sanitizeError(err, token, p.ClientSecret)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

@@ -102,16 +102,16 @@ func Canonical(server string) string {
 
 // document requests a metadata document.
 func (c *Client) document(ctx context.Context, what, at string, into any) error {
-	if err := (Provider{}).check(what, at); err != nil {
+	if err := (Provider{}).checkEndpoint(what, at); err != nil {
 		return err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return err
 	}
-	resp, err := c.own().Do(req)
+	resp, err := c.httpClient().Do(req)
 	if err != nil {
-		return clean(err)
+		return sanitizeError(err)
 	}
 	defer resp.Body.Close()
 	switch {

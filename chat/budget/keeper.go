@@ -56,10 +56,10 @@ type turn struct {
 	id           string
 	limits       config.Budget
 	spent        config.Amount
-	countedUntil time.Time          // its time has been counted up to this moment
+	countedUntil time.Time          // spent includes its time up to this moment
 	pauses       int                // number of Pause calls without a resume; time does not count while it is above 0
-	extended     map[string]float64 // limits raised by Extend, by scope and kind
-	unpriced     []string           // models it used that have no price
+	extended     map[string]float64 // limits after Extend, by scope and kind
+	unpriced     []string           // models without a price that it has used
 	ownLimits    spending.OwnLimits // own limits of its chat; nil until they are read
 }
 
@@ -131,7 +131,7 @@ func (k *Keeper) Pause(chatID string) (resume func()) {
 
 // charge adds the usage of a request. The usage of a subagent is added to its parent chat.
 func (k *Keeper) charge(o llm.Origin, model string, u spending.Usage) {
-	chatID := payer(o)
+	chatID := chargedChat(o)
 	k.mu.Lock()
 	if t := k.turns[chatID]; t != nil && (o.Parent != "" || o.Turn == "" || o.Turn == t.id) {
 		t.spent = t.spent.Plus(u.Amount)
@@ -143,8 +143,8 @@ func (k *Keeper) charge(o llm.Origin, model string, u spending.Usage) {
 	k.ledger.Add(chatID, model, u)
 }
 
-// payer returns the chat to which a request is charged; empty if the request is not from a chat.
-func payer(o llm.Origin) string {
+// chargedChat returns the chat to which a request is charged; empty if the request is not from a chat.
+func chargedChat(o llm.Origin) string {
 	if o.Parent != "" {
 		return o.Parent
 	}
@@ -156,7 +156,7 @@ func (k *Keeper) Check(ctx context.Context, chatID string) (out chat.BudgetState
 	return k.check(ctx, chatID, true)
 }
 
-// check implements Check. If notify is false, it returns no warnings; the next Check does.
+// check implements Check. If notify is false, it leaves new warnings to the next Check.
 func (k *Keeper) check(ctx context.Context, chatID string, notify bool) (out chat.BudgetState) {
 	limits, unreadable := k.currentLimits(ctx, chatID)
 	if len(limits) == 0 || ctx.Err() != nil {
@@ -227,7 +227,7 @@ func (k *Keeper) Extend(ctx context.Context, chatID string) {
 // admit returns an error if a limit is reached. It is for requests outside turns; turns call
 // Check.
 func (k *Keeper) admit(ctx context.Context, o llm.Origin) error {
-	if state := k.check(ctx, payer(o), false); state.Reached != "" {
+	if state := k.check(ctx, chargedChat(o), false); state.Reached != "" {
 		return fmt.Errorf("%w: %s %s", chat.ErrBudget, state.Reached, state.Remedy)
 	}
 	return nil

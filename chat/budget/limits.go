@@ -26,7 +26,7 @@ const (
 type Limit struct {
 	Scope        string // turn, chat or day
 	Limit, Spent float64
-	Own          bool // set by /budget for this chat
+	Own          bool // /budget set it for this chat
 
 	kind       string
 	key        string  // identifies the limit among those of all chats and days
@@ -169,8 +169,8 @@ func (k *Keeper) chatLimits(ctx context.Context, chatID string) (spending.OwnLim
 	return t.ownLimits, nil
 }
 
-// turnLimits returns the limits for a chat, and the id (running), the usage and the extended limits of its
-// running turn; running is empty if no turn runs.
+// turnLimits returns the configured limits for a chat and, if a turn runs in it, the turn's id (running),
+// its usage and the limits that Extend has raised.
 func (k *Keeper) turnLimits(chatID string) (limits config.Budget, running string, spent map[string]config.Amount, extended map[string]float64) {
 	spent, extended = map[string]config.Amount{}, map[string]float64{}
 	k.mu.Lock()

@@ -75,15 +75,15 @@ func (k *Keeper) SetLimits(ctx context.Context, chatID, scope string, limits []s
 	own := spending.OwnLimits{}
 	maps.Copy(own, known)
 	own[scope] = limits
-	return k.setOwn(ctx, chatID, own)
+	return k.setOwnLimits(ctx, chatID, own)
 }
 
 // ResetLimits makes the configured limits apply to a chat again.
 func (k *Keeper) ResetLimits(ctx context.Context, chatID string) error {
-	return k.setOwn(ctx, chatID, spending.OwnLimits{})
+	return k.setOwnLimits(ctx, chatID, spending.OwnLimits{})
 }
 
-func (k *Keeper) setOwn(ctx context.Context, chatID string, own spending.OwnLimits) error {
+func (k *Keeper) setOwnLimits(ctx context.Context, chatID string, own spending.OwnLimits) error {
 	err := k.ledger.SetLimits(ctx, chatID, own)
 	k.mu.Lock()
 	defer k.mu.Unlock()

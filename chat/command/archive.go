@@ -82,8 +82,8 @@ func transcript(ctx context.Context, s *chat.Session) ([]event.Event, error) {
 	return out, ctx.Err()
 }
 
-// describe returns the header for a chat.
-func (c *Commands) describe(meta chat.Meta) header {
+// header returns the header for a chat.
+func (c *Commands) header(meta chat.Meta) header {
 	return header{
 		Format: formatName, Version: formatVersion, ECA: c.deps.Version, ExportedAt: c.deps.Now().UnixMilli(),
 		Chat: chatInfo{
@@ -142,7 +142,7 @@ func parseDocument(r io.Reader) (chatInfo, []event.Event, error) {
 		return chatInfo{}, nil, fmt.Errorf("it is larger than %d MB", maxImport>>20)
 	}
 	if isEDN(data) {
-		return chatInfo{}, nil, errors.New("it is an EDN file of the reference server, which is not supported; only JSON that this eca's /export wrote is")
+		return chatInfo{}, nil, errors.New("it is an EDN file of the reference server, which eca cannot import; only JSON files that eca's /export wrote can be imported")
 	}
 	var head struct {
 		Format  string
@@ -178,7 +178,7 @@ func decode(entries []entry) ([]event.Event, error) {
 	var out []event.Event
 	var last event.Seq
 	var previous event.Kind
-	begun := map[event.Seq]bool{}
+	messageStarts := map[event.Seq]bool{}
 	for i, en := range entries {
 		if en.Seq <= last || en.Seq >= maxSeq {
 			return nil, fmt.Errorf("it is damaged: event %d has the number %d after %d", i+1, en.Seq, last)
@@ -195,7 +195,7 @@ func decode(entries []entry) ([]event.Event, error) {
 		if err != nil {
 			return nil, fmt.Errorf("it is damaged: event %d: %w", en.Seq, err)
 		}
-		if f, ok := body.(event.Flag); ok && !begun[f.After] {
+		if f, ok := body.(event.Flag); ok && !messageStarts[f.After] {
 			continue // the message that it follows is missing
 		}
 		if n, ok := body.(event.Notice); ok {
@@ -207,7 +207,7 @@ func decode(entries []entry) ([]event.Event, error) {
 			previous = event.KindOf(body)
 		}
 		if _, flag := body.(event.Flag); e.Begins && !flag {
-			begun[e.Seq] = true
+			messageStarts[e.Seq] = true
 		}
 		out = append(out, e)
 	}

@@ -31,7 +31,7 @@ func (c *Commands) initPrompt(rest string) (string, error) {
 
 // syncSystemPrompt unpins the chat's system prompt (eca-features.md 10).
 func (c *Commands) syncSystemPrompt(ctx context.Context, in input) (string, error) {
-	if _, err := in.session.DropSystemPrompt().Wait(ctx); err != nil {
+	if _, err := in.session.UnpinSystemPrompt().Wait(ctx); err != nil {
 		return "", err
 	}
 	return "The next prompt will be sent with a new system prompt.", nil
@@ -64,7 +64,7 @@ func (c *Commands) model(ctx context.Context, in input) (string, error) {
 		return "", err
 	}
 	if !slices.Contains(choice.IDs, m.ID) {
-		return "", fmt.Errorf("%s; /model lists the available models%s", unlisted(in.arg(), m.ID), similar(choice.IDs, m.ID))
+		return "", fmt.Errorf("%s; /model lists the available models%s", unlistedModel(in.arg(), m.ID), similarModels(choice.IDs, m.ID))
 	}
 	_, err = in.session.Change(func(meta *chat.Meta) {
 		meta.Model = m.ID
@@ -75,9 +75,9 @@ func (c *Commands) model(ctx context.Context, in input) (string, error) {
 	return "This chat uses `" + m.ID + "` from now on.", err
 }
 
-// unlisted says that no provider lists the model that the user typed. id is the full id that was
-// derived from what they typed.
-func unlisted(typed, id string) string {
+// unlistedModel says that no provider lists the model that the user typed. id is the full id that
+// Resolve derived from it.
+func unlistedModel(typed, id string) string {
 	provider, ofProvider := strings.CutSuffix(id, "/"+typed)
 	named, _, full := strings.Cut(typed, "/")
 	switch {
@@ -89,8 +89,8 @@ func unlisted(typed, id string) string {
 	return fmt.Sprintf("%s has no model %s", provider, typed)
 }
 
-// similar lists up to five models whose names contain that of the given model.
-func similar(ids []string, id string) string {
+// similarModels lists up to five models whose names contain that of the given model.
+func similarModels(ids []string, id string) string {
 	name := id[strings.LastIndex(id, "/")+1:]
 	var out []string
 	for _, known := range ids {
@@ -158,8 +158,8 @@ func (c *Commands) help(context.Context, input) (string, error) {
 }
 
 // suggestCommand returns a command that suggests the right name, if name is similar to the name of a
-// command. Such a message is not sent to the model, which could only guess. suggestCommand returns false
-// for other words and for paths, which are sent to the model.
+// command: the model could only guess. It returns false for other words and for paths, which are sent
+// to the model.
 func (c *Commands) suggestCommand(name string) (chat.Command, bool) {
 	var names []string
 	for _, o := range c.List() {
@@ -193,7 +193,7 @@ func (c *Commands) resume(ctx context.Context, in input) (string, error) {
 		if s.ID == in.session.ID() || s.Title != "" {
 			return s.ID == in.session.ID()
 		}
-		conversed, readErr := c.deps.Engine().Conversed(ctx, s.ID)
+		conversed, readErr := c.deps.Engine().HasModelPrompt(ctx, s.ID)
 		return readErr == nil && !conversed
 	})
 	switch page := 1; in.arg() {
@@ -210,7 +210,7 @@ func (c *Commands) resume(ctx context.Context, in input) (string, error) {
 	if len(in.args) > 1 {
 		return "", errors.New("/resume takes one chat: a number from the list, `latest`, or an id")
 	}
-	id, err := find(list, in.arg())
+	id, err := findChat(list, in.arg())
 	if err != nil {
 		return "", err
 	}
@@ -275,8 +275,8 @@ func (c *Commands) flags(ctx context.Context, id string) ([]string, error) {
 	return out, nil
 }
 
-// find returns the id of the chat for a number, "latest" or an id; list is ordered by creation.
-func find(list []chat.Summary, selector string) (string, error) {
+// findChat returns the id of the chat for a number, "latest" or an id; list is ordered by creation.
+func findChat(list []chat.Summary, selector string) (string, error) {
 	if len(list) == 0 {
 		return "", errors.New("there is no other chat to resume")
 	}
@@ -301,18 +301,18 @@ func (c *Commands) adopt(ctx context.Context, s *chat.Session, id string) (strin
 	if err != nil {
 		return "", err
 	}
-	kept := ""
+	savedNote := ""
 	if slices.ContainsFunc(events, isModelPrompt) {
 		fork, err := s.Fork("").Wait(ctx)
 		if err != nil {
 			return "", fmt.Errorf("the messages of this chat could not be saved, so nothing was resumed: %w", err)
 		}
-		kept = " The earlier messages of this chat are saved as **" + fork.Title + "**."
+		savedNote = " The earlier messages of this chat are saved as **" + fork.Title + "**."
 	}
 	if _, err := s.Adopt(ctx, id).Wait(ctx); err != nil {
 		err = fmt.Errorf("cannot resume the chat %s; this chat is unchanged: %w", id, err)
-		if kept != "" {
-			err = fmt.Errorf("%w.%s", err, kept)
+		if savedNote != "" {
+			err = fmt.Errorf("%w.%s", err, savedNote)
 		}
 		return "", err
 	}
@@ -320,7 +320,7 @@ func (c *Commands) adopt(ctx context.Context, s *chat.Session, id string) (strin
 	if err != nil {
 		return "", err
 	}
-	return "Resumed **" + title + "**: this is a copy; the other chat is unchanged." + kept, nil
+	return "Resumed **" + title + "**: this is a copy; the other chat is unchanged." + savedNote, nil
 }
 
 // isModelPrompt reports whether an event is a prompt to a model.

@@ -106,7 +106,7 @@ var _ chat.Commands = (*Commands)(nil)
 // definition is a native command. Exactly one of compact, prompt, run, dialog and expand is set.
 type definition struct {
 	Info
-	rest    bool // its last argument is the rest of the message
+	rest    bool // its last argument extends to the end of the message
 	compact bool
 	prompt  func(c *Commands, rest string) (string, error)
 	run     func(c *Commands, ctx context.Context, in input) (string, error)
@@ -151,12 +151,12 @@ func definitions() []definition {
 		{Info: Info{"login", "Log in to a provider of models, for example github-copilot", []Argument{{Name: "provider-id", Description: "Its name in the configuration"}}}, dialog: (*Commands).login},
 		{Info: Info{"model", "Show the models, or choose one for this chat", []Argument{{Name: "full-model", Description: "provider/model"}}}, run: (*Commands).model, effect: changesChats},
 		{Info: Info{"skills", "List the skills", nil}, run: (*Commands).skills, effect: changesChats},
-		{Info: Info{"skill-create", "Write a skill from a name and what its content should be", []Argument{{Name: "name", Description: "The skill name", Required: true}, {Name: "prompt", Description: "What to consider as this skill content", Required: true}}}, rest: true, prompt: (*Commands).skillCreate, effect: changesChats},
+		{Info: Info{"skill-create", "Write a skill with a given name and purpose", []Argument{{Name: "name", Description: "The skill name", Required: true}, {Name: "prompt", Description: "What the skill is for", Required: true}}}, rest: true, prompt: (*Commands).skillCreate, effect: changesChats},
 		{Info: Info{"costs", "Show the tokens and the cost of this chat, of today and of this month", nil}, run: (*Commands).costs, effect: changesChats},
 		{Info: Info{"context", "Show what fills the model's context", nil}, run: (*Commands).context, effect: changesChats},
-		{Info: Info{"compact", "Put a summary in place of this chat's history, for the model", []Argument{{Name: "additional-input", Description: "Points that the summary should pay attention to"}}}, rest: true, compact: true, effect: changesChats},
+		{Info: Info{"compact", "Replace this chat's history with a summary, for the model", []Argument{{Name: "additional-input", Description: "What the summary should emphasize"}}}, rest: true, compact: true, effect: changesChats},
 		{Info: Info{"fork", "Start a new chat with the history of this one", nil}, run: (*Commands).fork, effect: changesChats},
-		{Info: Info{"resume", "List earlier chats, or go on with one of them in this chat", []Argument{{Name: "chat-id", Description: "A number of the list, latest, a chat's id, or page and a number for older ones"}}}, rest: true, run: (*Commands).resume, effect: changesChats},
+		{Info: Info{"resume", "List earlier chats, or continue one of them in this chat", []Argument{{Name: "chat-id", Description: "A number from the list, latest, a chat's id, or page with a number for older chats"}}}, rest: true, run: (*Commands).resume, effect: changesChats},
 		{Info: Info{"export", "Write this chat to a JSON file", file("File or folder; default: the folder for temporary files")}, run: (*Commands).export},
 		{Info: Info{"import", "Read a chat from a file that /export wrote", []Argument{{Name: "filepath", Description: "The file", Required: true}}}, run: (*Commands).importChat, effect: changesChats},
 		{Info: Info{"remote", "Show how to connect to this server from elsewhere", nil}, run: (*Commands).remote, effect: changesChats},
@@ -165,10 +165,10 @@ func definitions() []definition {
 		{Info: Info{"debug-chat", "Write this chat's events to a file, for a bug report", file("File or folder; default: the folder for temporary files")}, run: (*Commands).debugChat},
 		{Info: Info{"repo-map-show", "Show the map of the repository; paths or names as arguments set its focus", nil}, rest: true, run: (*Commands).repoMapShow, effect: changesChats},
 		{Info: Info{"rules", "List the rules, and the agents, models and paths that they are for", nil}, run: (*Commands).rules, effect: changesChats},
-		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "optional-prompt", Description: "The prompt to show the request for"}}}, rest: true, run: (*Commands).promptShow, effect: changesChats},
-		{Info: Info{"sync-system-prompt", "Regenerate this chat's system prompt from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt, effect: changesChats},
+		{Info: Info{"prompt-show", "Show the request that a prompt would send to the model", []Argument{{Name: "optional-prompt", Description: "The prompt to show the request for"}}}, rest: true, run: (*Commands).promptShow, effect: changesChats},
+		{Info: Info{"sync-system-prompt", "Regenerate this chat's system prompt from the current files and settings", nil}, run: (*Commands).syncSystemPrompt, effect: changesChats},
 		{Info: Info{"subagents", "List the subagents and their configuration", nil}, run: (*Commands).subagents, effect: changesChats},
-		{Info: Info{"plugins", "Show the plugins: what is installed, and what the configured sources (or the one named after it) offer", nil}, rest: true, run: (*Commands).plugins, effect: changesBeyondChatsWithArgs},
+		{Info: Info{"plugins", "List the installed plugins, and those that the configured sources (or the given one) offer", nil}, rest: true, run: (*Commands).plugins, effect: changesBeyondChatsWithArgs},
 		{Info: Info{"plugin-install", "Install a plugin", []Argument{{Name: "plugin", Description: "Plugin name or plugin@marketplace", Required: true}}}, run: (*Commands).pluginInstall},
 		{Info: Info{"plugin-uninstall", "Uninstall a plugin", []Argument{{Name: "plugin", Description: "Plugin name", Required: true}}}, run: (*Commands).pluginUninstall},
 		{Info: Info{"hooks", "Show the hooks, what they are attached to, and their files", nil}, run: (*Commands).hooks, effect: changesChats},
@@ -212,7 +212,7 @@ func (c *Commands) remote(context.Context, input) (string, error) { return c.dep
 
 // ChangesBeyondChats implements chat.Commands.
 func (c *Commands) ChangesBeyondChats(message string) bool {
-	name, rest, _ := split(message)
+	name, rest, _ := splitCommand(message)
 	d, ok := c.nativeCommand(name)
 	return ok && (d.effect == changesBeyondChats || d.effect == changesBeyondChatsWithArgs && rest != "")
 }
@@ -234,7 +234,7 @@ func (c *Commands) nativeCommand(name string) (definition, bool) {
 
 // Find implements chat.Commands.
 func (c *Commands) Find(message string) (chat.Command, bool) {
-	name, rest, ok := split(message)
+	name, rest, ok := splitCommand(message)
 	if !ok {
 		return chat.Command{}, false
 	}
@@ -318,9 +318,9 @@ func (c *Commands) newCommand(name string, run func(context.Context, *chat.Sessi
 
 func (c *Commands) redactor() *redact.Redactor { return redact.New(c.deps.Secrets()...) }
 
-// split splits a message that begins with a slash into a command's name and the rest; ok is false for
-// other messages.
-func split(message string) (name, rest string, ok bool) {
+// splitCommand splits a message that begins with a slash into a command's name and the rest; ok is false
+// for other messages.
+func splitCommand(message string) (name, rest string, ok bool) {
 	message, ok = strings.CutPrefix(strings.TrimSpace(message), "/")
 	if !ok {
 		return "", "", false

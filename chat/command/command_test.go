@@ -20,7 +20,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
-func TestWords(t *testing.T) {
+func TestSplitArgs(t *testing.T) {
 	for in, want := range map[string][]string{
 		"": nil, "  ": nil, "a b\tc\n": {"a", "b", "c"}, `"a b" c`: {"a b", "c"}, `x"a b"y`: {"xa by"}, `""`: {""}, `"open end`: {"open end"}, "ü\u00a0é": {"ü", "é"},
 	} {
@@ -66,7 +66,7 @@ func TestNumberOfArguments(t *testing.T) {
 }
 
 // fitMessage cuts a long message so that it fits, and closes a block of code that is open at the cut.
-func TestFit(t *testing.T) {
+func TestFitMessage(t *testing.T) {
 	c := New(Deps{Extensions: func() *extensions.Set { return &extensions.Set{} }, TempDir: t.TempDir(), Roots: func() []string { return nil }})
 	for name, text := range map[string]string{
 		"small": fence("", "a ``` b"),
@@ -196,7 +196,7 @@ func FuzzDocument(f *testing.F) {
 	})
 }
 
-func TestContextPicture(t *testing.T) {
+func TestDrawContext(t *testing.T) {
 	used := event.UsageReported{InputTokens: 400, OutputTokens: 100, ContextLimit: 1000, Share: []event.Share{
 		{Category: "System prompt", Tokens: 104}, {Category: "AGENTS.md", Tokens: 1}, {Category: "Tool definitions", Tokens: 395},
 	}}
@@ -248,17 +248,17 @@ func TestUnlistedModel(t *testing.T) {
 		{"x", "local/x", "local has no model x"},
 		{"local/x", "local/x", "no provider lists the model local/x"},
 	} {
-		if got := unlisted(c[0], c[1]); got != c[2] {
+		if got := unlistedModel(c[0], c[1]); got != c[2] {
 			t.Errorf("%s: %s", c[0], got)
 		}
 	}
 }
 
-func TestOneSpace(t *testing.T) {
+func TestCollapseSpace(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "a": "a", " \n\t": " ", "a \n b": "a b", "\ra\u00a0": " a ", "\u00a0": " ",
 	} {
-		if got := oneSpace(in); got != want {
+		if got := collapseSpace(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

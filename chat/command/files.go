@@ -35,7 +35,7 @@ func (c *Commands) export(ctx context.Context, in input) (string, error) {
 	meta := in.session.Meta()
 	path, err := c.write(in.arg(), "eca-chat-"+fileName(meta), ".json", func(f *os.File) error {
 		w := bufio.NewWriter(f)
-		err := writeDocument(w, c.describe(meta), events, clean)
+		err := writeDocument(w, c.header(meta), events, clean)
 		return errors.Join(err, w.Flush())
 	})
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *Commands) Export(ctx context.Context, meta chat.Meta, w io.Writer) erro
 		}
 	}
 	out := bufio.NewWriter(w)
-	err := writeDocument(out, c.describe(meta), events, c.redactor())
+	err := writeDocument(out, c.header(meta), events, c.redactor())
 	return errors.Join(err, out.Flush())
 }
 
@@ -102,7 +102,7 @@ func (c *Commands) debugChat(ctx context.Context, in input) (string, error) {
 	meta := in.session.Meta()
 	path, err := c.write(in.arg(), "eca-debug-"+fileName(meta), ".jsonl", func(f *os.File) error {
 		w := bufio.NewWriter(f)
-		head, err := marshal(c.describe(meta))
+		head, err := marshal(c.header(meta))
 		if err == nil {
 			head, err = cleanJSON(head, clean)
 		}

@@ -53,9 +53,9 @@ func listProblems(findings []config.Finding) string {
 // doctor shows the report of the checks of the installation.
 func (c *Commands) doctor(ctx context.Context, _ input) (string, error) {
 	report := c.deps.Doctor(ctx)
-	verdict := "Nothing that is configured is broken."
+	verdict := "No problems found."
 	if !report.Healthy {
-		verdict = "❌ Something that is configured does not work."
+		verdict = "❌ Problems found; see below."
 	}
 	return verdict + "\n" + report.Markdown(), ctx.Err()
 }
@@ -67,18 +67,18 @@ const infoSkill = "eca-info"
 func (c *Commands) ecaInfo(ctx context.Context) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Below is a report on the eca that you run in. Use it to answer my next questions about its configuration. If it shows a problem, explain the cause and the remedy; otherwise say in one sentence that all is well.\n\n# eca %s\n", c.deps.Version)
-	fmt.Fprintf(&b, "\n- Workspace folders: %s\n- Default model: %s\n- Models: %s\n", list(c.deps.Roots()), c.deps.Choice().Default, list(c.deps.Choice().IDs))
-	fmt.Fprintf(&b, "- Agents: %s\n", list(slices.Sorted(maps.Keys(c.deps.Config().Agents))))
+	fmt.Fprintf(&b, "\n- Workspace folders: %s\n- Default model: %s\n- Models: %s\n", joinOrNone(c.deps.Roots()), c.deps.Choice().Default, joinOrNone(c.deps.Choice().IDs))
+	fmt.Fprintf(&b, "- Agents: %s\n", joinOrNone(slices.Sorted(maps.Keys(c.deps.Config().Agents))))
 	var skills []string
 	for _, s := range c.deps.Extensions().Skills {
 		skills = append(skills, s.Name)
 	}
-	fmt.Fprintf(&b, "- Skills: %s\n", list(append(skills, infoSkill)))
+	fmt.Fprintf(&b, "- Skills: %s\n", joinOrNone(append(skills, infoSkill)))
 	b.WriteString(c.deps.Doctor(ctx).Markdown())
 	return c.redactor().String(b.String()), ctx.Err()
 }
 
-func list(items []string) string {
+func joinOrNone(items []string) string {
 	if len(items) == 0 {
 		return "none"
 	}
@@ -98,25 +98,25 @@ func (c *Commands) promptShow(ctx context.Context, in input) (string, error) {
 	}
 	for _, m := range req.Messages {
 		for _, p := range m.Parts {
-			fmt.Fprintf(&b, "\n%s", part(m.Role, p))
+			fmt.Fprintf(&b, "\n%s", formatPart(m.Role, p))
 		}
 	}
 	fmt.Fprintf(&b, "\n# Tools (%d)\n\nTool schemas are sent separately from the text above.\n", len(req.Tools))
 	for _, t := range req.Tools {
-		fmt.Fprintf(&b, "\n**%s**\n\n%s%s", t.Name, fence("", t.Description), fence("json", indented(t.Schema)))
+		fmt.Fprintf(&b, "\n**%s**\n\n%s%s", t.Name, fence("", t.Description), fence("json", indentJSON(t.Schema)))
 	}
 	return b.String(), nil
 }
 
-// part formats a part of a message.
-func part(role llm.Role, p llm.Part) string {
+// formatPart formats a part of a message.
+func formatPart(role llm.Role, p llm.Part) string {
 	switch p := p.(type) {
 	case llm.Text:
 		return fmt.Sprintf("**%s**\n\n%s", role, fence("", p.Text))
 	case llm.Reasoning:
 		return fmt.Sprintf("**%s, reasoning**\n\n%s", role, fence("", p.Text))
 	case llm.ToolCall:
-		return fmt.Sprintf("**%s calls `%s`** (%s)\n\n%s", role, p.Name, p.ID, fence("json", indented(p.Arguments)))
+		return fmt.Sprintf("**%s calls `%s`** (%s)\n\n%s", role, p.Name, p.ID, fence("json", indentJSON(p.Arguments)))
 	case llm.ServerCall:
 		return fmt.Sprintf("**%s used `%s` of its provider** (%s)\n", role, p.Name, p.ID)
 	case llm.ToolResult:
@@ -125,7 +125,7 @@ func part(role llm.Role, p llm.Part) string {
 	return fmt.Sprintf("**%s**: a part of the type %T\n", role, p)
 }
 
-func indented(raw json.RawMessage) string {
+func indentJSON(raw json.RawMessage) string {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
 		return string(raw)

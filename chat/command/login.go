@@ -54,7 +54,7 @@ func (c *Commands) login() chat.Dialog { return &loginDialog{c: c} }
 func (l *loginDialog) Secret() bool {
 	switch l.state {
 	case entering:
-		return l.field().Secret
+		return l.nextField().Secret
 	case waiting:
 		return len(l.step.Fields) > 0
 	}
@@ -84,12 +84,12 @@ func (l *loginDialog) Next(ctx context.Context, s *chat.Session, text string, sa
 		}
 		return l.offerProviders(ctx, s, sayRedacted)
 	case choosingProvider:
-		return l.beginLogin(ctx, s, l.choice(text), sayRedacted)
+		return l.beginLogin(ctx, s, l.resolveChoice(text), sayRedacted)
 	case choosingMethod:
-		return l.beginMethod(ctx, l.choice(text), sayRedacted)
+		return l.beginMethod(ctx, l.resolveChoice(text), sayRedacted)
 	case entering:
-		l.values[l.field().Key] = text
-		return l.enter(ctx, sayRedacted)
+		l.values[l.nextField().Key] = text
+		return l.askNextValue(ctx, sayRedacted)
 	}
 	if len(l.step.Fields) == 0 {
 		sayRedacted("The login is not finished yet. `cancel` ends it.")
@@ -121,7 +121,7 @@ func (l *loginDialog) offerProviders(ctx context.Context, s *chat.Session, say f
 		say("No provider in the configuration needs a login.")
 		return false, nil
 	}
-	hint := "Answer with its number or name, or `cancel`.\n\n" + l.list() + "\n" + notOffered
+	hint := "Answer with its number or name, or `cancel`.\n\n" + l.formatChoices() + "\n" + unsupportedLogins
 	return l.choose(ctx, s, "Which provider do you want to log in to?", hint, say, func(answer string) (bool, error) {
 		return l.beginLogin(ctx, s, answer, say)
 	})
@@ -130,7 +130,7 @@ func (l *loginDialog) offerProviders(ctx context.Context, s *chat.Session, say f
 // choose asks the user a question through the client. If the client does not support questions, it
 // shows the question as text, with a hint how to answer it, and the next prompt is the answer.
 func (l *loginDialog) choose(ctx context.Context, s *chat.Session, question, hint string, say func(string), chosen func(answer string) (bool, error)) (bool, error) {
-	answer, cancelled := l.ask(ctx, s, question)
+	answer, cancelled := l.askClient(ctx, s, question)
 	switch {
 	case ctx.Err() != nil:
 		return true, ctx.Err()
@@ -144,9 +144,9 @@ func (l *loginDialog) choose(ctx context.Context, s *chat.Session, question, hin
 	return true, nil
 }
 
-// notOffered is shown with the choice of providers. The alternatives are shown once a provider is
+// unsupportedLogins is shown with the choice of providers. The alternatives are shown once a provider is
 // chosen.
-const notOffered = "Subscriptions of ChatGPT and of Claude cannot be used, nor GitHub Copilot without an OAuth app of your own: those logins are for other programs, and eca does not pretend to be one. Choose the provider to see what works instead.\n"
+const unsupportedLogins = "Subscriptions of ChatGPT and Claude cannot be used, and GitHub Copilot only with your own OAuth app: the vendors' logins are for other programs, and eca does not pretend to be one. Choose the provider to see the alternatives.\n"
 
 // beginLogin begins the login, or asks for the method.
 func (l *loginDialog) beginLogin(ctx context.Context, s *chat.Session, name string, say func(string)) (bool, error) {
@@ -162,7 +162,7 @@ func (l *loginDialog) beginLogin(ctx context.Context, s *chat.Session, name stri
 	for _, m := range step.Methods {
 		l.choices = append(l.choices, ask.Option{Label: m.Key, Description: m.Label})
 	}
-	hint := "Answer with a number or a name, or `cancel`.\n\n" + l.list()
+	hint := "Answer with a number or a name, or `cancel`.\n\n" + l.formatChoices()
 	if step.Message != "" {
 		hint += "\n" + step.Message + "\n"
 	}
@@ -179,8 +179,8 @@ func (l *loginDialog) beginMethod(ctx context.Context, method string, say func(s
 	return l.beginStep(ctx, step, say)
 }
 
-// showChoiceError shows the error of a choice, if err is not nil; failed reports that. The dialog
-// stays open if the user can choose again.
+// showChoiceError shows the error of a choice; failed is false if err is nil. The dialog stays open if
+// the user can choose again.
 func (l *loginDialog) showChoiceError(ctx context.Context, err error, say func(string)) (open, failed bool) {
 	switch {
 	case err == nil:
@@ -204,7 +204,7 @@ func (l *loginDialog) beginStep(ctx context.Context, step auth.Step, say func(st
 		if step.Message != "" {
 			say(step.Message)
 		}
-		return l.enter(ctx, say)
+		return l.askNextValue(ctx, say)
 	}
 	l.state = waiting
 	text := step.Message + "\n\n" + step.URL + "\n"
@@ -215,8 +215,8 @@ func (l *loginDialog) beginStep(ctx context.Context, step auth.Step, say func(st
 	return l.wait(ctx, say)
 }
 
-// field returns the field to enter next.
-func (l *loginDialog) field() auth.Field {
+// nextField returns the field to enter next.
+func (l *loginDialog) nextField() auth.Field {
 	for _, f := range l.step.Fields {
 		if _, ok := l.values[f.Key]; !ok {
 			return f
@@ -225,10 +225,10 @@ func (l *loginDialog) field() auth.Field {
 	return auth.Field{Secret: true}
 }
 
-// enter asks for the next value, or completes the login if all values are entered.
-func (l *loginDialog) enter(ctx context.Context, say func(string)) (bool, error) {
+// askNextValue asks for the next value, or completes the login if all values are entered.
+func (l *loginDialog) askNextValue(ctx context.Context, say func(string)) (bool, error) {
 	if len(l.values) < len(l.step.Fields) {
-		f := l.field()
+		f := l.nextField()
 		text := f.Label + "? (or `cancel`)"
 		if f.Secret {
 			text += " It is neither shown nor kept in the chat."
@@ -244,7 +244,7 @@ func (l *loginDialog) enter(ctx context.Context, say func(string)) (bool, error)
 	case errors.As(err, &invalid):
 		l.values = map[string]string{}
 		say(invalid.Reason)
-		return l.enter(ctx, say)
+		return l.askNextValue(ctx, say)
 	case err != nil:
 		return false, l.loginError(err)
 	}
@@ -283,9 +283,9 @@ func (l *loginDialog) finish(notice string, say func(string)) (bool, error) {
 // questionTime is how long a question in the client stays open.
 const questionTime = 5 * time.Minute
 
-// ask asks the user through the client. It returns an empty answer, without cancelled, if the client
+// askClient asks the user through the client. It returns an empty answer, without cancelled, if the client
 // does not support questions or the user did not answer in time.
-func (l *loginDialog) ask(ctx context.Context, s *chat.Session, question string) (answer string, cancelled bool) {
+func (l *loginDialog) askClient(ctx context.Context, s *chat.Session, question string) (answer string, cancelled bool) {
 	client := l.c.deps.Ask()
 	if client == nil {
 		return "", false
@@ -302,8 +302,8 @@ func (l *loginDialog) ask(ctx context.Context, s *chat.Session, question string)
 	return got.Text, false
 }
 
-// choice returns the label of the choice with a number or name; other text is returned unchanged.
-func (l *loginDialog) choice(text string) string {
+// resolveChoice returns the label of the choice with a number or name; other text is returned unchanged.
+func (l *loginDialog) resolveChoice(text string) string {
 	if n, err := strconv.Atoi(strings.TrimSuffix(text, ".")); err == nil && n >= 1 && n <= len(l.choices) {
 		return l.choices[n-1].Label
 	}
@@ -313,7 +313,7 @@ func (l *loginDialog) choice(text string) string {
 	return text
 }
 
-func (l *loginDialog) list() string {
+func (l *loginDialog) formatChoices() string {
 	var b strings.Builder
 	for i, o := range l.choices {
 		fmt.Fprintf(&b, "%d. %s (%s)\n", i+1, o.Label, o.Description)

@@ -48,8 +48,8 @@ func (c *Commands) mcpPromptOffers(taken []Offer) []Offer {
 	return out
 }
 
-// mcpPrompt finds the prompt of an MCP server for a message, given without its slash. Names may contain
-// spaces, so it takes the longest name that matches.
+// mcpPrompt finds the prompt of an MCP server that a message, without its slash, begins with. Names may
+// contain spaces, so the longest name that matches applies.
 func (c *Commands) mcpPrompt(line string) (chat.Command, bool) {
 	if c.deps.Prompts == nil {
 		return chat.Command{}, false
@@ -67,18 +67,18 @@ func (c *Commands) mcpPrompt(line string) (chat.Command, bool) {
 	if found == nil {
 		return chat.Command{}, false
 	}
-	given := splitArgs(rest)
-	if err := (definition{Info: found.info(), rest: len(found.Arguments) > 0}).check(given); err != nil {
+	values := splitArgs(rest)
+	if err := (definition{Info: found.info(), rest: len(found.Arguments) > 0}).check(values); err != nil {
 		return c.newCommand(found.Name, func(context.Context, *chat.Session) (string, error) { return "", err }), true
 	}
-	args := positional(found.Arguments, given)
+	args := assignArguments(found.Arguments, values)
 	return chat.Command{Expand: func(ctx context.Context) ([]event.Said, error) {
 		return c.deps.Prompts.Prompt(ctx, found.Server, found.Name, args)
 	}}, true
 }
 
-// positional assigns given values to arguments in order. The last argument gets all remaining values.
-func positional(list []Argument, given []string) map[string]string {
+// assignArguments assigns given values to arguments in order. The last argument gets all remaining values.
+func assignArguments(list []Argument, given []string) map[string]string {
 	out := map[string]string{}
 	for i, a := range list {
 		switch {

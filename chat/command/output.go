@@ -21,7 +21,7 @@ const (
 	headSize = 24 << 10
 )
 
-// fitMessage returns a text as it is shown. If the text is too long, fitMessage writes it to a file, and
+// fitMessage returns the text to show. A text that is too long is written to a file; fitMessage then
 // returns its beginning and the path of the file.
 func (c *Commands) fitMessage(name, text string) string {
 	if jsonSize(text) <= maxShown {

@@ -30,7 +30,7 @@ type Plugins interface {
 // shortCommit is how many characters of a commit's id are shown if the id is only for comparison.
 const shortCommit = 12
 
-func short(commit string) string { return commit[:min(len(commit), shortCommit)] }
+func abbreviate(commit string) string { return commit[:min(len(commit), shortCommit)] }
 
 // ListPlugins describes the installed plugins and what the sources offer. If source is set, it
 // describes only that source, and fetches it first if necessary.
@@ -54,7 +54,7 @@ func ListPlugins(ctx context.Context, p Plugins, source string) (string, error) 
 			return "", fmt.Errorf("the source %s (%s): %s", s.Name, s.Shown(), s.Problem)
 		}
 		writeSource(&b, s, set)
-		problems = append(problems, without(s.Ignored, problems)...)
+		problems = append(problems, newProblems(s.Ignored, problems)...)
 	}
 	if len(problems) > 0 {
 		b.WriteString("\nNot used because of errors:\n\n")
@@ -63,8 +63,8 @@ func ListPlugins(ctx context.Context, p Plugins, source string) (string, error) 
 	return b.String(), nil
 }
 
-// without returns the problems that are not among the known ones.
-func without(problems, known []config.Problem) []config.Problem {
+// newProblems returns the problems that are not among the known ones.
+func newProblems(problems, known []config.Problem) []config.Problem {
 	return slices.DeleteFunc(slices.Clone(problems), func(p config.Problem) bool { return slices.Contains(known, p) })
 }
 
@@ -151,7 +151,7 @@ func InstallPlugin(ctx context.Context, p Plugins, ref string) (string, error) {
 			fmt.Fprintf(&b, "- It needs %s, which is used as well.\n", other.ID())
 		}
 	}
-	if problems := without(p.Problems(), before); len(problems) > 0 {
+	if problems := newProblems(p.Problems(), before); len(problems) > 0 {
 		b.WriteString("\nMistakes in its contents:\n\n")
 		writeProblems(&b, problems)
 	}
@@ -192,7 +192,7 @@ func UpdatePlugins(ctx context.Context, p Plugins, source string) (string, error
 	case before == "":
 		return fmt.Sprintf("%s was fetched: %s.\n", source, after), nil
 	}
-	return fmt.Sprintf("%s was %s and is %s now. The contents of its plugins take effect with the next prompt.\n", source, short(before), after), nil
+	return fmt.Sprintf("%s was %s and is %s now. The contents of its plugins take effect with the next prompt.\n", source, abbreviate(before), after), nil
 }
 
 func (c *Commands) pluginUpdate(ctx context.Context, in input) (string, error) {

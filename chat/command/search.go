@@ -37,7 +37,7 @@ func (c *Commands) search(ctx context.Context, in input) (string, error) {
 		}
 		b.WriteString("\n  ")
 		for _, p := range h.Snippet {
-			text := escape(oneSpace(p.Text))
+			text := escape(collapseSpace(p.Text))
 			if p.Match {
 				text = "**" + text + "**"
 			}
@@ -54,8 +54,8 @@ func (c *Commands) search(ctx context.Context, in input) (string, error) {
 	return b.String(), nil
 }
 
-// oneSpace replaces each run of white space by a space, also at the beginning and the end.
-func oneSpace(text string) string {
+// collapseSpace replaces each run of white space by a space, also at the beginning and the end.
+func collapseSpace(text string) string {
 	joined := strings.Join(strings.Fields(text), " ")
 	if joined == "" && text != "" {
 		return " "

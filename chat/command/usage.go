@@ -12,10 +12,10 @@ import (
 
 // modelUsage is the usage of a model in a chat.
 type modelUsage struct {
-	model                          string
-	requests, priced               int
-	input, output, cached, written int64
-	cost                           float64
+	model                                  string
+	requests, priced                       int
+	input, output, cacheRead, cacheWritten int64
+	cost                                   float64
 }
 
 // costs shows the usage of this chat by model, and that of all chats.
@@ -57,7 +57,7 @@ func (c *Commands) costs(ctx context.Context, in input) (string, error) {
 	}
 	var b strings.Builder
 	if len(list) == 0 {
-		b.WriteString("No request is part of this chat any more.\n")
+		b.WriteString("No request is left in this chat.\n")
 	} else {
 		b.WriteString("| model | requests | input | from cache | to cache | output | cost |\n|---|---|---|---|---|---|---|\n")
 	}
@@ -70,7 +70,7 @@ func (c *Commands) costs(ctx context.Context, in input) (string, error) {
 		}
 		unpriced += s.requests - s.priced
 		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s |\n",
-			s.model, s.requests, thousands(s.input), thousands(s.cached), thousands(s.written), thousands(s.output), cost)
+			s.model, s.requests, thousands(s.input), thousands(s.cacheRead), thousands(s.cacheWritten), thousands(s.output), cost)
 	}
 	if total != nil {
 		fmt.Fprintf(&b, "\nThis chat has cost **$%.4f** so far.", *total)
@@ -91,8 +91,8 @@ func (s *modelUsage) add(u event.UsageReported) {
 	s.requests++
 	s.input += u.InputTokens
 	s.output += u.OutputTokens
-	s.cached += u.CacheReadTokens
-	s.written += u.CacheWriteTokens
+	s.cacheRead += u.CacheReadTokens
+	s.cacheWritten += u.CacheWriteTokens
 	if u.Cost != nil {
 		s.priced++
 		s.cost += *u.Cost

@@ -24,9 +24,9 @@ func EncodeBody(b Body) (version int, raw []byte, err error) {
 	return Version, bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
-// Stored returns a body in the form that the store returns, in which raw JSON has no white space.
+// StoredForm returns a body in the form that the store returns, in which raw JSON has no white space.
 // The copy in memory must have the same form; otherwise requests to the model would differ after a restart.
-func Stored(b Body) Body {
+func StoredForm(b Body) Body {
 	switch b := b.(type) {
 	case ToolJudged:
 		b.Arguments, b.Opaque = compact(b.Arguments), compact(b.Opaque)

@@ -61,7 +61,7 @@ type Log struct {
 	storedEnd  event.Seq     // all entries before this one are stored
 	visibleEnd event.Seq     // readers may see all entries before this one: they are stored, or storing them failed
 	timer      *time.Timer   // flushes the pending deltas; nil if none are pending
-	changed    chan struct{} // closed and replaced when readers may have something new to read
+	changed    chan struct{} // closed and replaced when readers should look again
 	failing    bool          // the last attempt to store failed
 	closed     bool
 	// replacing is true during Cut and Adopt, while the store replaces events. Readers wait: the
@@ -74,14 +74,14 @@ type Log struct {
 // entry is one event. An open entry is a delta to which further deltas are added.
 type entry struct {
 	event.Event
-	open      bool
-	text      []byte // text of an open entry; a sealed entry has it in Body
-	persisted int    // bytes of a delta's text that were written ahead
-	size      int    // estimated memory, computed by weight
+	open         bool
+	text         []byte // text of an open entry; a sealed entry has it in Body
+	writtenAhead int    // bytes of a delta's text
+	size         int    // estimated memory, computed by weight
 }
 
-// weight estimates the memory of a sealed entry.
-func (e *entry) weight() int {
+// memorySize estimates the memory of a sealed entry.
+func (e *entry) memorySize() int {
 	const overhead = 256
 	if e.size == 0 {
 		e.size = overhead + event.Size(e.Body)
@@ -89,8 +89,8 @@ func (e *entry) weight() int {
 	return e.size
 }
 
-// delta returns the text of a delta so far, or nothing for other events.
-func (e *entry) delta() []byte {
+// textSoFar returns the text of a delta so far, or nothing for other events.
+func (e *entry) textSoFar() []byte {
 	if e.open {
 		return e.text
 	}
@@ -133,9 +133,9 @@ func structural(b event.Body) bool {
 	return !delta && !event.Volatile(b)
 }
 
-// add adds events to the tail; it returns false if the log is closed. If later is true, readers may
+// add adds events to the tail; it returns false if the log is closed. If storeLater is true, readers may
 // see the events immediately, and a timer stores them; otherwise the caller stores them.
-func (l *Log) add(turn string, bodies []event.Body, later bool) bool {
+func (l *Log) add(turn string, bodies []event.Body, storeLater bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -143,12 +143,12 @@ func (l *Log) add(turn string, bodies []event.Body, later bool) bool {
 	}
 	for _, b := range bodies {
 		if d, ok := b.(event.Delta); ok {
-			l.extend(turn, d)
+			l.appendDelta(turn, d)
 		} else {
 			l.addEntry(turn, b)
 		}
 	}
-	if later {
+	if storeLater {
 		if l.timer == nil && l.pending() {
 			l.timer = time.AfterFunc(flushDelay, l.Flush)
 		}
@@ -353,8 +353,8 @@ func (l *Log) event(turn string, b event.Body) event.Event {
 	return e
 }
 
-// extend adds a delta to the open entry if it continues that entry, or opens a new one.
-func (l *Log) extend(turn string, d event.Delta) {
+// appendDelta adds a delta to the open entry if it continues that entry, or opens a new one.
+func (l *Log) appendDelta(turn string, d event.Delta) {
 	empty := d.WithPiece("")
 	if n := len(l.tail); n > 0 && !l.unmerged {
 		if e := l.tail[n-1]; e.open && e.Body == empty && e.Turn == turn {
@@ -385,7 +385,7 @@ func (l *Log) flush() {
 	}
 	l.seal()
 	var batch []event.Event
-	for _, e := range l.unsaved() {
+	for _, e := range l.unsavedEntries() {
 		if !event.Volatile(e.Body) {
 			batch = append(batch, e.Event)
 		}
@@ -415,8 +415,8 @@ func (l *Log) flush() {
 	l.trim()
 }
 
-// unsaved returns the entries that are not stored yet. The caller holds mu.
-func (l *Log) unsaved() []*entry { return l.tail[l.storedEnd-l.tailStart:] }
+// unsavedEntries returns the entries that are not stored yet. The caller holds mu.
+func (l *Log) unsavedEntries() []*entry { return l.tail[l.storedEnd-l.tailStart:] }
 
 // write stores events. It stores meta only if it has unsaved changes (dirty), so as not to
 // overwrite another process's changes; withMeta reports whether it did.
@@ -439,13 +439,13 @@ func (l *Log) writeAhead() {
 	var sources []*entry
 	l.mu.Lock()
 	id := l.meta.ID
-	for _, e := range l.unsaved() {
-		text := e.delta()
-		if len(text) == e.persisted {
+	for _, e := range l.unsavedEntries() {
+		text := e.textSoFar()
+		if len(text) == e.writtenAhead {
 			continue
 		}
 		piece := e.Event
-		piece.Body = withText(e.Body, string(text[e.persisted:]))
+		piece.Body = withText(e.Body, string(text[e.writtenAhead:]))
 		list, sources = append(list, piece), append(sources, e)
 	}
 	l.mu.Unlock()
@@ -461,15 +461,15 @@ func (l *Log) writeAhead() {
 	defer l.mu.Unlock()
 	for i, e := range sources {
 		text, _ := deltaText(list[i].Body)
-		e.persisted += len(text)
+		e.writtenAhead += len(text)
 	}
 }
 
 // trim drops the oldest stored entries until the tail is within its limits.
 func (l *Log) trim() {
-	keep, bytes := len(l.unsaved()), 0
+	keep, bytes := len(l.unsavedEntries()), 0
 	for keep < len(l.tail) && keep < maxTail {
-		bytes += l.tail[len(l.tail)-1-keep].weight()
+		bytes += l.tail[len(l.tail)-1-keep].memorySize()
 		if bytes > maxTailBytes {
 			break
 		}

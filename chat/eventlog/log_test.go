@@ -23,21 +23,21 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // memory is a Store in memory that can fail.
 type memory struct {
-	Store    // what the log does not use
-	mu       sync.Mutex
-	events   []event.Event
-	recorded []event.Event
-	fail     error
+	Store        // what the log does not use
+	mu           sync.Mutex
+	events       []event.Event
+	writtenAhead []event.Event
+	writeErr     error
 
-	noRecord   bool
-	unreadable int // how many reads fail
+	failWriteAhead bool
+	failingReads   int // how many further reads fail
 }
 
 func (m *memory) Append(_ context.Context, _ Meta, events []event.Event) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.fail != nil {
-		return m.fail
+	if m.writeErr != nil {
+		return m.writeErr
 	}
 	m.events = append(m.events, events...)
 	return nil
@@ -46,10 +46,10 @@ func (m *memory) Append(_ context.Context, _ Meta, events []event.Event) error {
 func (m *memory) WriteAhead(_ context.Context, _ string, pieces []event.Event) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.fail != nil || m.noRecord {
+	if m.writeErr != nil || m.failWriteAhead {
 		return errors.New("disk full")
 	}
-	m.recorded = append(m.recorded, pieces...)
+	m.writtenAhead = append(m.writtenAhead, pieces...)
 	return nil
 }
 
@@ -60,8 +60,8 @@ func (m *memory) Extend(ctx context.Context, _ string, events []event.Event) err
 func (m *memory) Events(_ context.Context, _ string, from event.Seq, limit int) ([]event.Event, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.unreadable > 0 {
-		m.unreadable--
+	if m.failingReads > 0 {
+		m.failingReads--
 		return nil, errors.New("the disk is away")
 	}
 	var out []event.Event
@@ -142,8 +142,8 @@ func TestLogDurability(t *testing.T) {
 	})
 }
 
-// onRecord returns what would be left of a log if the process died now.
-func (m *memory) onRecord() string {
+// persisted returns the events that would be left if the process died now.
+func (m *memory) persisted() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := slices.Clone(m.events)
@@ -151,7 +151,7 @@ func (m *memory) onRecord() string {
 	if len(out) > 0 {
 		last = out[len(out)-1].Seq
 	}
-	for _, e := range m.recorded {
+	for _, e := range m.writtenAhead {
 		if e.Seq > last {
 			out = append(out, e)
 		}
@@ -159,9 +159,9 @@ func (m *memory) onRecord() string {
 	return render(out)
 }
 
-// An event that a reader has seen is on record at that moment, for all kinds of events, and
-// for a slow reader too.
-func TestLogShowsWhatIsOnRecord(t *testing.T) {
+// An event is persisted before any reader sees it, for all kinds of events except progress, and for a
+// slow reader too.
+func TestReadersSeeOnlyPersistedEvents(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &memory{}
 		l := testLog(m)
@@ -190,17 +190,17 @@ func TestLogShowsWhatIsOnRecord(t *testing.T) {
 				if _, volatile := e.Body.(event.Progress); ok && !volatile {
 					seen = append(seen, e)
 				}
-				if shown, kept := render(seen), m.onRecord(); !strings.HasPrefix(kept, shown) {
-					rt.Fatalf("shown %q\nkept  %q", shown, kept)
+				if shown, persisted := render(seen), m.persisted(); !strings.HasPrefix(persisted, shown) {
+					rt.Fatalf("shown %q\npersisted %q", shown, persisted)
 				}
 			}
 		}
 	})
 }
 
-// A store that can record no deltas stores them before they are shown.
-func TestLogStoresWhatCannotBeRecorded(t *testing.T) {
-	m := &memory{noRecord: true}
+// If deltas cannot be written ahead, they are stored before they are shown.
+func TestFailedWriteAheadStoresDeltas(t *testing.T) {
+	m := &memory{failWriteAhead: true}
 	l := testLog(m)
 	defer l.Close()
 	l.Append("t", event.TextDelta{Text: "a"})
@@ -213,7 +213,7 @@ func TestLogStoresWhatCannotBeRecorded(t *testing.T) {
 // The log repeats failed reads of the store, so its readers get all events and no error.
 func TestReaderRepeatsFailedReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &memory{unreadable: 5}
+		m := &memory{failingReads: 5}
 		l := testLog(m)
 		var want []event.Event
 		for i := range 2 * maxTail {
@@ -238,12 +238,12 @@ func TestReaderRepeatsFailedReads(t *testing.T) {
 // While the store fails, readers get all events and one notice. When the store works again, the log
 // stores the missing events.
 func TestLogSurvivesFailingStore(t *testing.T) {
-	m := &memory{fail: errors.New("disk full")}
+	m := &memory{writeErr: errors.New("disk full")}
 	l := testLog(m)
 	l.Append("t", event.Notice{Text: "a"})
 	l.Append("t", event.Notice{Text: "b"})
 	m.mu.Lock()
-	m.fail = nil
+	m.writeErr = nil
 	m.mu.Unlock()
 	l.Append("t", event.Notice{Text: "c"})
 	l.Close()

@@ -135,12 +135,12 @@ func (r *Reader) fromTail() (e event.Event, ok bool, stored event.Seq, unwritten
 			if structural(en.Body) {
 				break // it is being stored
 			}
-			text = en.delta()
-			if r.off >= en.persisted && en.persisted < len(text) {
+			text = en.textSoFar()
+			if r.off >= en.writtenAhead && en.writtenAhead < len(text) {
 				return event.Event{}, false, 0, true, nil
 			}
-			grows = grows || en.persisted < len(text)
-			text = text[:en.persisted]
+			grows = grows || en.writtenAhead < len(text)
+			text = text[:en.writtenAhead]
 		}
 		e = en.Event
 		if grows {

@@ -27,9 +27,8 @@ func (h *History) addUsage(b event.UsageReported) {
 	}
 }
 
-// NotCompacted notes that a compaction failed: the conversation has to grow before Full reports true
-// again.
-func (h *History) NotCompacted() { h.usedAfterCompaction = h.used }
+// NoteFailedCompaction makes Full return false until the conversation has grown.
+func (h *History) NoteFailedCompaction() { h.usedAfterCompaction = h.used }
 
 // compact replaces all messages with a summary, except prompts at the end that are not answered yet.
 func (h *History) compact(c event.Compacted) {
@@ -38,23 +37,23 @@ func (h *History) compact(c event.Compacted) {
 	clear(h.rules)
 	clear(h.instructedFiles)
 	if c.Summary == "" { // an imported chat has the summary in the next message
-		h.done = nil
+		h.messages = nil
 		clear(h.imagesWithheld)
 		return
 	}
-	pending := len(h.done)
-	for pending > 0 && isPrompt(h.done[pending-1]) {
+	pending := len(h.messages)
+	for pending > 0 && isPrompt(h.messages[pending-1]) {
 		pending--
 	}
 	text := "This conversation was compacted. This is a summary of it:\n\n" + strings.TrimSpace(c.Summary)
-	if c.Auto && pending == len(h.done) {
+	if c.Auto && pending == len(h.messages) {
 		text += "\n\nGo on with what the user asked for last, from where it stands."
 	}
 	summary := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: text}}}
 	for model, n := range h.imagesWithheld {
 		h.imagesWithheld[model] = max(0, n-pending) + 1
 	}
-	h.done = append([]llm.Message{summary}, h.done[pending:]...)
+	h.messages = append([]llm.Message{summary}, h.messages[pending:]...)
 }
 
 // isPrompt reports whether a message is the user's, and not results of calls.
@@ -75,8 +74,8 @@ func (h *History) prune(callIDs []string) {
 		delete(h.rules, id)
 		delete(h.instructedFiles, id)
 	}
-	out := make([]llm.Message, len(h.done))
-	for i, m := range h.done {
+	out := make([]llm.Message, len(h.messages))
+	for i, m := range h.messages {
 		out[i] = llm.Message{Role: m.Role, Parts: slices.Clone(m.Parts)}
 		for j, p := range m.Parts {
 			if r, ok := p.(llm.ToolResult); ok && slices.Contains(callIDs, r.ID) {
@@ -85,7 +84,7 @@ func (h *History) prune(callIDs []string) {
 			}
 		}
 	}
-	h.done, h.used = out, 0
+	h.messages, h.used = out, 0
 }
 
 // OldResults returns the calls whose results to prune: those that precede the newest keep tokens of
@@ -93,15 +92,15 @@ func (h *History) prune(callIDs []string) {
 func (h *History) OldResults(keep int64) []string {
 	h.flush()
 	var out []string
-	var seen int64
-	for _, m := range slices.Backward(h.done) {
+	var tokens int64
+	for _, m := range slices.Backward(h.messages) {
 		for _, p := range slices.Backward(m.Parts) {
 			r, ok := p.(llm.ToolResult)
 			if !ok {
 				continue
 			}
-			seen += Tokens(ResultBytes(r))
-			if seen > keep && ResultBytes(r) > 2*len(prunedText) {
+			tokens += Tokens(ResultBytes(r))
+			if tokens > keep && ResultBytes(r) > 2*len(prunedText) {
 				out = append(out, r.ID)
 			}
 		}

@@ -22,19 +22,19 @@ import (
 // not safe for concurrent use. It has more than 25 fields because it is the state of one pass over
 // all kinds of events.
 type History struct {
-	done    []llm.Message   // complete messages
-	prompts int             // number of prompts that the user has written for the model
-	ids     map[string]bool // ids of calls and blocks of reasoning
-	tasks   *event.Tasks    // the list of tasks; nil if there are no tasks
-	models  modelChange
-	dialog  pendingDialog
-	rights  map[string]config.Rights // by agent: its rights in its last turn, if known
+	messages []llm.Message   // complete messages
+	prompts  int             // number of prompts that the user has written for the model
+	ids      map[string]bool // ids of calls and blocks of reasoning
+	tasks    *event.Tasks    // the list of tasks; nil if there are no tasks
+	models   modelChange
+	dialog   pendingDialog
+	rights   map[string]config.Rights // by agent: its rights in its last turn, if known
 
 	used                int64 // tokens of the last request and its answer; 0 means unknown
 	usedAfterCompaction int64 // used after the last compaction, successful or not; 0 means unknown
 	justCompacted       bool  // there was no request since the last compaction
 
-	promptStart   int  // number of messages before the last prompt, when it was added
+	promptStart   int  // number of messages that precede the last prompt
 	promptCounted bool // the last prompt is counted in prompts
 
 	system         event.SystemPrompt // the pinned system prompt; without parts if none is pinned
@@ -54,7 +54,7 @@ type History struct {
 	reasoningTexts map[string]*strings.Builder // by id: text of reasoning that has not ended
 	calls          []event.ToolJudged
 	results        map[string]llm.ToolResult
-	open           []string // ids of announced calls that have no result yet
+	openCalls      []string // ids of announced calls that have no result yet
 }
 
 // New returns the history of a chat without events.
@@ -87,7 +87,7 @@ func (h *History) Add(b event.Body) {
 		h.endText()
 		h.parts = append(h.parts, llm.ToolCall{ID: b.CallID}) // a placeholder, which flush fills in
 		h.ids[b.CallID] = true
-		h.open = append(h.open, b.CallID)
+		h.openCalls = append(h.openCalls, b.CallID)
 	case event.ToolJudged:
 		h.addJudged(b)
 	case event.ToolStarted:
@@ -95,11 +95,11 @@ func (h *History) Add(b event.Body) {
 	case event.ToolFinished:
 		h.addFinished(b)
 	case event.ToolRejected:
-		h.addResult(llm.ToolResult{ID: b.CallID, Text: rejection(b, h.startedCalls[b.CallID]), Failed: true})
+		h.addResult(llm.ToolResult{ID: b.CallID, Text: rejectionText(b, h.startedCalls[b.CallID]), Failed: true})
 	case event.Report:
 		h.flush()
 		delete(h.background, b.CallID)
-		h.done = append(h.done, llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: reportText(b)}}})
+		h.messages = append(h.messages, llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: reportText(b)}}})
 	case event.UsageReported:
 		if b.Purpose == "" {
 			h.addUsage(b)
@@ -111,15 +111,15 @@ func (h *History) Add(b event.Body) {
 	case event.Continued:
 		h.flush()
 		if b.Prompt != "" {
-			h.done = append(h.done, llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: b.Prompt}}})
+			h.messages = append(h.messages, llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: b.Prompt}}})
 		}
 	case event.ImagesRefused:
 		h.flush()
-		h.imagesWithheld[b.Model] = len(h.done)
+		h.imagesWithheld[b.Model] = len(h.messages)
 	case event.TasksCleared:
 		h.tasks = nil
 	case event.PromptAmended:
-		h.amend(b)
+		h.amendPrompt(b)
 	case event.SystemPrompt:
 		h.system, h.reportedPrompt = b, ""
 	case event.Notice:
@@ -217,18 +217,18 @@ func (h *History) flush() {
 		parts = append(parts, llm.ToolCall{ID: c.CallID, Name: ModelName(c.Tool), Arguments: c.Arguments, API: c.API, Opaque: c.Opaque})
 		r, ok := h.results[c.CallID]
 		if !ok {
-			r = llm.ToolResult{ID: c.CallID, Text: rejection(event.ToolRejected{Reason: event.Interrupted}, h.startedCalls[c.CallID]), Failed: true}
+			r = llm.ToolResult{ID: c.CallID, Text: rejectionText(event.ToolRejected{Reason: event.Interrupted}, h.startedCalls[c.CallID]), Failed: true}
 		}
 		results = append(results, r)
 	}
 	parts = withoutTrailingReasoning(parts)
 	if len(parts) > 0 {
-		h.done = append(h.done, llm.Message{Role: llm.Assistant, Parts: parts})
+		h.messages = append(h.messages, llm.Message{Role: llm.Assistant, Parts: parts})
 	}
 	if len(results) > 0 {
-		h.done = append(h.done, llm.Message{Role: llm.User, Parts: results})
+		h.messages = append(h.messages, llm.Message{Role: llm.User, Parts: results})
 	}
-	h.parts, h.calls, h.open = nil, nil, nil
+	h.parts, h.calls, h.openCalls = nil, nil, nil
 	clear(h.reasoningTexts)
 	clear(h.results)
 	clear(h.startedCalls)
@@ -256,7 +256,7 @@ func withoutTrailingReasoning(parts []llm.Part) []llm.Part {
 // change the result.
 func (h *History) Messages() []llm.Message {
 	h.flush()
-	return h.done[:len(h.done):len(h.done)]
+	return h.messages[:len(h.messages):len(h.messages)]
 }
 
 // ModelName returns the name by which the model called a tool.
@@ -267,8 +267,8 @@ func ModelName(t event.Tool) string {
 	return tools.FullName(t.Server, t.Name)
 }
 
-// Done returns the complete messages.
-func (h *History) Done() []llm.Message { return h.done }
+// CompleteMessages returns the complete messages.
+func (h *History) CompleteMessages() []llm.Message { return h.messages }
 
 // Prompts returns the number of prompts that the user has written for a model.
 func (h *History) Prompts() int { return h.prompts }
@@ -314,4 +314,4 @@ func (h *History) InstructedFiles() (out []string) {
 }
 
 // Size estimates the memory of the history, in bytes.
-func (h *History) Size() int { return event.Size(h.system.Parts) + event.Size(h.done) }
+func (h *History) Size() int { return event.Size(h.system.Parts) + event.Size(h.messages) }

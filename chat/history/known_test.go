@@ -7,8 +7,8 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// A rule is known as long as its text is in what the model is sent.
-func TestFetchedRules(t *testing.T) {
+// Rules lists a rule as long as the model is sent its text.
+func TestRules(t *testing.T) {
 	h := New()
 	fetch := func(call, rule string, failed bool) {
 		h.Add(event.ToolProposed{Tool: event.Tool{CallID: call, Server: "eca", Name: "fetch_rule"}})
@@ -37,8 +37,8 @@ func TestFetchedRules(t *testing.T) {
 	known("fetched again", "/b")
 }
 
-// Instructions are known as long as they are in what the model is sent.
-func TestInstructed(t *testing.T) {
+// InstructedFiles lists a file as long as the model is sent its instructions.
+func TestInstructedFiles(t *testing.T) {
 	h := New()
 	call := func(id string, paths ...string) {
 		tool := event.Tool{CallID: id, Server: "eca", Name: "read_file"}

@@ -13,14 +13,14 @@ import (
 // addUserMessage adds a message of the user, unless it is a command that the model does not see.
 func (h *History) addUserMessage(m event.UserMessage) {
 	h.flush()
-	h.promptStart, h.promptCounted = len(h.done), !m.Steer && !m.Command
+	h.promptStart, h.promptCounted = len(h.messages), !m.Steer && !m.Command
 	if m.Command && m.Prompt == "" {
 		return
 	}
 	if h.promptCounted {
 		h.prompts++
 	}
-	h.done = append(h.done, userMessage(m))
+	h.messages = append(h.messages, userMessage(m))
 }
 
 func userMessage(m event.UserMessage) llm.Message {
@@ -44,10 +44,10 @@ func contextText(b event.Block) string {
 	return fmt.Sprintf("<context label=%s>\n%s\n</context>", label, strings.TrimRight(b.Text, "\n"))
 }
 
-// replies returns the messages that replace a prompt. Providers want the first and the last message
+// replacementMessages returns the messages that replace a prompt. Providers want the first and the last message
 // to be the user's, so replies adds such messages if needed. The last message gets the prompt's
 // context.
-func replies(said []event.Said, prompt string, context []llm.Part) []llm.Message {
+func replacementMessages(said []event.Said, prompt string, context []llm.Part) []llm.Message {
 	if said[0].Role == event.SaidByModel {
 		said = append([]event.Said{{Role: event.SaidByUser, Text: prompt}}, said...)
 	}
@@ -73,7 +73,8 @@ func replies(said []event.Said, prompt string, context []llm.Part) []llm.Message
 	return out
 }
 
-// LastText returns the text of the last message; ok is false if that is not the model's.
+// LastText returns the text of the model's last message; ok is false if the history does not end with
+// a message of the model.
 func (h *History) LastText() (text string, ok bool) {
 	messages := h.Messages()
 	if len(messages) == 0 || messages[len(messages)-1].Role != llm.Assistant {
@@ -87,19 +88,19 @@ func (h *History) LastText() (text string, ok bool) {
 	return text, true
 }
 
-// amend changes the last prompt.
-func (h *History) amend(a event.PromptAmended) {
-	last := len(h.done) - 1
-	if last < h.promptStart || len(h.done[last].Parts) == 0 { // a command that the model does not see
+// amendPrompt changes the last prompt.
+func (h *History) amendPrompt(a event.PromptAmended) {
+	last := len(h.messages) - 1
+	if last < h.promptStart || len(h.messages[last].Parts) == 0 { // a command that the model does not see
 		return
 	}
-	parts := slices.Clone(h.done[last].Parts)
+	parts := slices.Clone(h.messages[last].Parts)
 	text, ok := parts[0].(llm.Text)
 	if !ok {
 		return
 	}
 	if len(a.Said) > 0 {
-		h.done = append(h.done[:last:last], replies(a.Said, text.Text, parts[1:])...)
+		h.messages = append(h.messages[:last:last], replacementMessages(a.Said, text.Text, parts[1:])...)
 		return
 	}
 	if a.Prompt != nil {
@@ -109,12 +110,12 @@ func (h *History) amend(a event.PromptAmended) {
 		text.Text += "\n\n" + more
 	}
 	parts[0] = text
-	h.done = append(h.done[:last:last], llm.Message{Role: h.done[last].Role, Parts: parts})
+	h.messages = append(h.messages[:last:last], llm.Message{Role: h.messages[last].Role, Parts: parts})
 }
 
 // forgetPrompt removes the last prompt and all that follows.
 func (h *History) forgetPrompt() {
-	h.done = h.done[:h.promptStart:h.promptStart]
+	h.messages = h.messages[:h.promptStart:h.promptStart]
 	if h.promptCounted {
 		h.prompts, h.promptCounted = h.prompts-1, false
 	}

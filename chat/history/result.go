@@ -22,7 +22,7 @@ func (h *History) addFinished(b event.ToolFinished) {
 	if s, ok := h.running[b.CallID]; ok && s.Background && !b.Failed {
 		h.background[b.CallID] = s
 	}
-	h.addResult(llm.ToolResult{ID: b.CallID, Text: joinInstructions(joinContext(lines(b.Outputs), b.Context), b.Instructions), Failed: b.Failed, Images: images(b.Images)})
+	h.addResult(llm.ToolResult{ID: b.CallID, Text: joinInstructions(joinContext(joinOutputs(b.Outputs), b.Context), b.Instructions), Failed: b.Failed, Images: llmImages(b.Images)})
 	for _, i := range b.Instructions {
 		h.instructedFiles[b.CallID] = append(h.instructedFiles[b.CallID], i.Path)
 	}
@@ -37,20 +37,20 @@ func (h *History) addFinished(b event.ToolFinished) {
 // addProviderResult replaces the placeholder of a call that the provider has run. A call without data
 // to send back is left out, unless it generated an image.
 func (h *History) addProviderResult(at int, call llm.ToolCall, b event.ToolFinished) {
-	h.open = slices.DeleteFunc(h.open, func(id string) bool { return id == b.CallID })
+	h.openCalls = slices.DeleteFunc(h.openCalls, func(id string) bool { return id == b.CallID })
 	if len(b.Opaque) > 0 || len(b.Images) > 0 {
-		h.parts[at] = llm.ServerCall{ID: b.CallID, Name: call.Name, API: call.API, Opaque: b.Opaque, Images: images(b.Images)}
+		h.parts[at] = llm.ServerCall{ID: b.CallID, Name: call.Name, API: call.API, Opaque: b.Opaque, Images: llmImages(b.Images)}
 	}
 }
 
 func (h *History) addResult(r llm.ToolResult) {
 	h.results[r.ID] = r
 	delete(h.running, r.ID)
-	h.open = slices.DeleteFunc(h.open, func(id string) bool { return id == r.ID })
+	h.openCalls = slices.DeleteFunc(h.openCalls, func(id string) bool { return id == r.ID })
 }
 
 // OpenCalls returns the calls that have no result yet, in the order in which the model made them.
-func (h *History) OpenCalls() []string { return slices.Clone(h.open) }
+func (h *History) OpenCalls() []string { return slices.Clone(h.openCalls) }
 
 // noteStarted notes that a call has begun to run, and its subagent, if it has one.
 func (h *History) noteStarted(id string) {
@@ -67,17 +67,17 @@ func (h *History) noteStarted(id string) {
 func (h *History) Reject(id string, reason event.RejectReason) event.ToolRejected {
 	r := event.ToolRejected{CallID: id, Reason: reason}
 	if s, ok := h.running[id]; ok {
-		r.Message = Resumption(s)
+		r.Message = ResumeHint(s)
 	}
 	return r
 }
 
-// LostReports returns reports for the background subagents that ended with their process, before
+// InterruptedReports returns reports for the background subagents that ended with their process, before
 // they could report.
-func (h *History) LostReports() (out []event.Body) {
+func (h *History) InterruptedReports() (out []event.Body) {
 	for _, id := range slices.Sorted(maps.Keys(h.background)) {
 		s := h.background[id]
-		out = append(out, event.Report{CallID: id, ChatID: s.ChatID, Agent: s.Agent, Text: LostReport(s), Failed: true})
+		out = append(out, event.Report{CallID: id, ChatID: s.ChatID, Agent: s.Agent, Text: InterruptedReport(s), Failed: true})
 	}
 	return out
 }
@@ -95,8 +95,8 @@ func joinContext(text string, more []string) string {
 	return text + FromHooks(more) + "\n"
 }
 
-// lines joins outputs and ends each with a newline.
-func lines(outputs []string) string {
+// joinOutputs joins outputs and ends each with a newline.
+func joinOutputs(outputs []string) string {
 	var b strings.Builder
 	for _, o := range outputs {
 		b.WriteString(o)
@@ -107,7 +107,7 @@ func lines(outputs []string) string {
 	return b.String()
 }
 
-func images(list []event.Image) []llm.Image {
+func llmImages(list []event.Image) []llm.Image {
 	var out []llm.Image
 	for _, i := range list {
 		out = append(out, llm.Image(i))
@@ -115,9 +115,9 @@ func images(list []event.Image) []llm.Image {
 	return out
 }
 
-// rejection returns the text of a result for a call that was rejected or interrupted. began reports
-// whether the call had begun to run.
-func rejection(r event.ToolRejected, began bool) string {
+// rejectionText returns the result that the model gets for a call that was rejected or interrupted.
+// began reports whether the call had begun to run.
+func rejectionText(r event.ToolRejected, began bool) string {
 	var text string
 	switch r.Reason {
 	case event.RejectedByHook:
@@ -142,14 +142,14 @@ func rejection(r event.ToolRejected, began bool) string {
 	return text
 }
 
-// Resumption explains to the model how to resume a subagent.
-func Resumption(s event.Subagent) string {
-	return fmt.Sprintf("It can go on where it ended, with all it knows: call the tool again with agent %q and resume %q.", s.Agent, s.ChatID)
+// ResumeHint tells the model how to resume a subagent.
+func ResumeHint(s event.Subagent) string {
+	return fmt.Sprintf("It can continue where it ended, with everything it knows: call the tool again with agent %q and resume %q.", s.Agent, s.ChatID)
 }
 
-// LostReport returns the report of a subagent that was interrupted.
-func LostReport(s event.Subagent) string {
-	return fmt.Sprintf("The subagent %s was interrupted. %s", s.Agent, Resumption(s))
+// InterruptedReport returns the report of a subagent that was interrupted.
+func InterruptedReport(s event.Subagent) string {
+	return fmt.Sprintf("The subagent %s was interrupted. %s", s.Agent, ResumeHint(s))
 }
 
 // FromHooks marks texts of hooks as such for the model.

@@ -17,13 +17,13 @@ import (
 type converted struct {
 	meta    chat.Meta
 	events  []event.Event
-	leftOut map[string]int // parts that events cannot represent, by kind
+	omitted map[string]int // parts that events cannot represent, by kind
 }
 
 // convert converts a chat to events. Each user message begins a turn. The reference does
 // not store how turns end, so each turn ends as done, and a call without output is
 // rejected as interrupted.
-func convert(p persisted, roots []string, modified time.Time) (converted, error) {
+func convert(p storedChat, roots []string, modified time.Time) (converted, error) {
 	messages, err := p.messages()
 	if err != nil {
 		return converted{}, err
@@ -41,7 +41,7 @@ func convert(p persisted, roots []string, modified time.Time) (converted, error)
 	if meta.Updated, ok = moment(f.Get("updated-at")); !ok {
 		meta.Updated = meta.Created
 	}
-	c := &converter{converted: converted{meta: meta, leftOut: map[string]int{}}, at: meta.Created, ids: map[string]bool{}, outputs: pairOutputs(messages)}
+	c := &converter{converted: converted{meta: meta, omitted: map[string]int{}}, at: meta.Created, ids: map[string]bool{}, outputs: pairOutputs(messages)}
 	for i, m := range messages {
 		c.previousAt = c.at
 		if at, ok := m.Created(); ok {
@@ -130,7 +130,7 @@ func (c *converter) message(i int, m Record) {
 
 // omit counts a part that events cannot represent.
 func (c *converter) omit(kind string) {
-	c.leftOut[shorten.Bytes(kind, 60)]++
+	c.omitted[shorten.Bytes(kind, 60)]++
 }
 
 func (c *converter) notice(s string) { c.emit(event.Notice{Text: "\n" + s + "\n"}) }

@@ -122,8 +122,8 @@ func render(t *testing.T, b *strings.Builder, path string) {
 			fmt.Fprintf(b, "    begins %q\n", event.ClientID(e.Body))
 		}
 	}
-	for _, kind := range slices.Sorted(maps.Keys(c.leftOut)) {
-		fmt.Fprintf(b, "left out: %s: %d\n", kind, c.leftOut[kind])
+	for _, kind := range slices.Sorted(maps.Keys(c.omitted)) {
+		fmt.Fprintf(b, "left out: %s: %d\n", kind, c.omitted[kind])
 	}
 	lines := []Record{Summary(c.meta, 0)}
 	for r := range Messages(eachEvent(c.events)) {
@@ -150,7 +150,7 @@ func eachEvent(events []event.Event) func(func(event.Event, error) bool) {
 
 // `read-chat` prints an imported chat as it prints the file of the reference server, except for the
 // parts that comparable drops.
-func TestMessagesAreWhatWasImported(t *testing.T) {
+func TestMessagesReverseConvert(t *testing.T) {
 	for _, path := range []string{
 		"testdata/tool-call/e6f58bce-3f05-4d31-a39b-6a4a8c5d76e8.transit.json", "testdata/two-tools/3f4c54fb-a134-421d-96b5-62e2fb5b4782.transit.json",
 		"testdata/several-chats/50d4095d-19ba-452f-b373-d939fcad5271.transit.json",

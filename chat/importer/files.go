@@ -39,16 +39,16 @@ var ErrNotFound = errors.New("not found")
 type document struct {
 	version string // as written; may be empty
 	legacy  bool
-	chats   []persisted
+	chats   []storedChat
 }
 
-// persisted is a chat in the reference's format. In the index it has no messages.
-type persisted struct {
+// storedChat is a chat in the reference's format. In the index it has no messages.
+type storedChat struct {
 	id     string
 	fields transitMap
 }
 
-func (p persisted) messages() ([]Record, error) {
+func (p storedChat) messages() ([]Record, error) {
 	switch list := p.fields.Get("messages").(type) {
 	case nil:
 		return nil, nil
@@ -88,14 +88,14 @@ func parse(r io.Reader, path string) (document, error) {
 	many, areMany := top.Get("chats").(transitMap)
 	switch {
 	case isOne:
-		doc.chats = []persisted{{id: text(one.Get("id")), fields: one}}
+		doc.chats = []storedChat{{id: text(one.Get("id")), fields: one}}
 	case areMany:
 		for _, e := range many {
 			fields, ok := e.Value.(transitMap)
 			if !ok {
 				return document{}, fmt.Errorf("%s: chat %q is not a map", path, e.Key)
 			}
-			doc.chats = append(doc.chats, persisted{id: e.Key, fields: fields})
+			doc.chats = append(doc.chats, storedChat{id: e.Key, fields: fields})
 		}
 	default:
 		return document{}, fmt.Errorf("%s: no chats in it", path)

@@ -66,8 +66,8 @@ func cacheFolder(t *testing.T, roots []string, sample string, files map[string]s
 	return cache, folder
 }
 
-// say renders a report without paths.
-func say(r Report) string {
+// describeReport renders a report without paths.
+func describeReport(r Report) string {
 	slices.Sort(r.Imported)
 	return fmt.Sprintf("imported %v known %d empty %d subagents %d busy %d problems %d", r.Imported, r.Known, r.Empty, r.Subagents, r.Busy, len(r.Problems))
 }
@@ -91,7 +91,7 @@ func TestImport(t *testing.T) {
 	s := newMemory()
 	r := Import(ctx, s, cache, roots)
 	const chats = "[50d4095d-19ba-452f-b373-d939fcad5271 my-own-id-1]"
-	if got, want := say(r), "imported "+chats+" known 0 empty 1 subagents 2 busy 0 problems 6"; got != want {
+	if got, want := describeReport(r), "imported "+chats+" known 0 empty 1 subagents 2 busy 0 problems 6"; got != want {
 		t.Errorf("%s\nwant %s\n%v", got, want, r.Problems)
 	}
 	for _, p := range r.Problems {
@@ -104,7 +104,7 @@ func TestImport(t *testing.T) {
 	}
 
 	// The second import tries only the broken files again.
-	if got := say(Import(ctx, s, cache, roots)); got != "imported [] known 0 empty 0 subagents 0 busy 0 problems 6" {
+	if got := describeReport(Import(ctx, s, cache, roots)); got != "imported [] known 0 empty 0 subagents 0 busy 0 problems 6" {
 		t.Error(got)
 	}
 	// A chat that was deleted does not come back, not even if the reference writes it.
@@ -117,7 +117,7 @@ func TestImport(t *testing.T) {
 	if err := os.WriteFile(file, append(data, '\n'), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := say(Import(ctx, s, cache, roots)); !strings.HasPrefix(got, "imported [] known 1 ") {
+	if got := describeReport(Import(ctx, s, cache, roots)); !strings.HasPrefix(got, "imported [] known 1 ") {
 		t.Error(got)
 	}
 	// A file that was broken or empty is imported when it has a chat.
@@ -127,7 +127,7 @@ func TestImport(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := say(Import(ctx, s, cache, roots)); !strings.HasPrefix(got, "imported [ca3704aa0b truncated-] known 0 ") {
+	if got := describeReport(Import(ctx, s, cache, roots)); !strings.HasPrefix(got, "imported [ca3704aa0b truncated-] known 0 ") {
 		t.Error(got)
 	}
 }
@@ -139,11 +139,11 @@ func TestImportOverOthers(t *testing.T) {
 	s := newMemory()
 	s.chats["my-own-id-1"] = chat.Meta{Title: "mine"}
 	s.busy = "50d4095d-19ba-452f-b373-d939fcad5271"
-	if got := say(Import(ctx, s, cache, roots)); got != "imported [] known 1 empty 1 subagents 0 busy 1 problems 0" || s.chats["my-own-id-1"].Title != "mine" {
+	if got := describeReport(Import(ctx, s, cache, roots)); got != "imported [] known 1 empty 1 subagents 0 busy 1 problems 0" || s.chats["my-own-id-1"].Title != "mine" {
 		t.Error(got)
 	}
 	s.busy = ""
-	if got := say(Import(ctx, s, cache, roots)); got != "imported [50d4095d-19ba-452f-b373-d939fcad5271] known 0 empty 0 subagents 0 busy 0 problems 0" {
+	if got := describeReport(Import(ctx, s, cache, roots)); got != "imported [50d4095d-19ba-452f-b373-d939fcad5271] known 0 empty 0 subagents 0 busy 0 problems 0" {
 		t.Error(got)
 	}
 }
@@ -155,16 +155,16 @@ func TestImportLegacy(t *testing.T) {
 	const legacy = `{"~:version":6,"~:chats":{"old-1":{"~:messages":[{"~:role":"user","~:content":"hi"}]},"old-2":{"~:title":"t"},"subagent-1":{}}}`
 	cache, folder := cacheFolder(t, roots, "", map[string]string{legacyFile: legacy})
 	s := newMemory()
-	if got := say(Import(ctx, s, cache, roots)); got != "imported [] known 0 empty 0 subagents 0 busy 0 problems 0" {
+	if got := describeReport(Import(ctx, s, cache, roots)); got != "imported [] known 0 empty 0 subagents 0 busy 0 problems 0" {
 		t.Error(got)
 	}
 	if err := os.Remove(filepath.Join(folder, "chats")); err != nil {
 		t.Fatal(err)
 	}
-	if got := say(Import(ctx, s, cache, roots)); got != "imported [old-1 old-2] known 0 empty 0 subagents 1 busy 0 problems 0" {
+	if got := describeReport(Import(ctx, s, cache, roots)); got != "imported [old-1 old-2] known 0 empty 0 subagents 1 busy 0 problems 0" {
 		t.Error(got)
 	}
-	if got := say(Import(ctx, s, cache, roots)); got != "imported [] known 0 empty 0 subagents 0 busy 0 problems 0" {
+	if got := describeReport(Import(ctx, s, cache, roots)); got != "imported [] known 0 empty 0 subagents 0 busy 0 problems 0" {
 		t.Error(got)
 	}
 }

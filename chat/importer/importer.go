@@ -73,8 +73,8 @@ func (r *Report) addProblem(err error) {
 
 // file imports the chats of one file, unless the file has not changed since it was imported.
 func (r *Report) file(ctx context.Context, store Store, s source, roots []string) error {
-	seen, err := store.Imported(ctx, s.state())
-	if err != nil || seen {
+	imported, err := store.Imported(ctx, s.state())
+	if err != nil || imported {
 		return err
 	}
 	doc, err := read(s.path)
@@ -111,7 +111,7 @@ func (r *Report) file(ctx context.Context, store Store, s source, roots []string
 var errBusy = errors.New("the chat is in use")
 
 // chat imports one chat. It returns errBusy while another process uses the chat.
-func (r *Report) chat(ctx context.Context, store Store, mark string, p persisted, s source, roots []string) error {
+func (r *Report) chat(ctx context.Context, store Store, mark string, p storedChat, s source, roots []string) error {
 	if strings.HasPrefix(p.id, "subagent-") || p.fields.Get("subagent") == true {
 		r.Subagents++
 		return nil
@@ -125,7 +125,7 @@ func (r *Report) chat(ctx context.Context, store Store, mark string, p persisted
 	}
 	if len(c.events) == 0 {
 		r.Empty++
-		r.omit(c.leftOut)
+		r.omit(c.omitted)
 		return nil
 	}
 	release, ok, err := store.Lock(p.id)
@@ -144,7 +144,7 @@ func (r *Report) chat(ctx context.Context, store Store, mark string, p persisted
 		return nil
 	}
 	r.Imported = append(r.Imported, p.id)
-	r.omit(c.leftOut)
+	r.omit(c.omitted)
 	return nil
 }
 

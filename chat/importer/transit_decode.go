@@ -14,9 +14,9 @@ import (
 // errTooLarge is returned for input beyond the limits.
 var errTooLarge = errors.New("too much data")
 
-// decodeTransit reads one value, which must be the whole content of r. size limits the input, and
-// the total size of all strings after cache codes are expanded, in bytes; depth limits the nesting of
-// arrays and maps.
+// decodeTransit reads one value, which must be the whole content of r. size limits, in bytes, the input
+// and the total size of all strings after cache codes are expanded. depth limits the nesting of arrays
+// and maps.
 func decodeTransit(r io.Reader, size int64, depth int) (any, error) {
 	in := &boundedReader{r: r, left: size}
 	d := &transitDecoder{json: json.NewDecoder(in), left: size, depth: depth}
@@ -75,7 +75,7 @@ type (
 
 // value reads a value that is not a tag or mapMark. asKey is true for a key of a map.
 func (d *transitDecoder) value(asKey bool) (any, error) {
-	v, err := d.front(asKey)
+	v, err := d.valueOrTag(asKey)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,8 @@ func (d *transitDecoder) value(asKey bool) (any, error) {
 	return v, nil
 }
 
-func (d *transitDecoder) front(asKey bool) (any, error) {
+// valueOrTag reads a value, a tag or a mapMark.
+func (d *transitDecoder) valueOrTag(asKey bool) (any, error) {
 	t, err := d.json.Token()
 	if err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func (d *transitDecoder) array() (any, error) {
 	if !d.json.More() {
 		return []any{}, d.end()
 	}
-	first, err := d.front(false)
+	first, err := d.valueOrTag(false)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +147,7 @@ func (d *transitDecoder) array() (any, error) {
 func (d *transitDecoder) object() (any, error) {
 	m := transitMap{}
 	for d.json.More() {
-		k, err := d.front(true)
+		k, err := d.valueOrTag(true)
 		if err != nil {
 			return nil, err
 		}

@@ -48,7 +48,7 @@ func TestDecode(t *testing.T) {
 }
 
 // After 1936 strings the codes start over.
-func TestCodesStartOver(t *testing.T) {
+func TestCacheCodesStartOver(t *testing.T) {
 	var b strings.Builder
 	for i := range cacheSize {
 		fmt.Fprintf(&b, `"~:key%d",`, i)
@@ -62,7 +62,7 @@ func TestCodesStartOver(t *testing.T) {
 	}
 }
 
-func TestBroken(t *testing.T) {
+func TestInvalidTransit(t *testing.T) {
 	for _, in := range []string{
 		``, `[`, `["^ ","~:a"]`, `["^ ","~:a",1`, `["^0"]`, `["^"]`, `["^\u007f"]`, `["^000"]`, `[1,"~#list"]`, `["~#list",[1],2]`, `["~#list"]`, `[1] [2]`,
 		`{"a":1`, `["~ix"]`, `["~mx"]`, `["~tx"]`, `["~m99999999999999999"]`, `[1,"^ "]`, `["~dNaN"]`, "[\"a\x00\"]", `{"~#list":[1],"b":2}`,

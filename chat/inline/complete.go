@@ -46,7 +46,7 @@ func (e *Engine) Complete(ctx context.Context, c Cursor) (string, error) {
 	var out strings.Builder
 	var strip stripper
 	var failed *llm.Error // the error that caused the latest retry; nil without one
-	for d, err := range ask(limited, m.Client, e.completion(m, c, at)) {
+	for d, err := range streamAnswer(limited, m.Client, e.completion(m, c, at)) {
 		switch {
 		case err != nil && ctx.Err() == nil && limited.Err() != nil:
 			return "", timeoutError(m, failed)

@@ -9,11 +9,11 @@ package inline
 type stripper struct {
 	keepFence bool // do not remove a fence at the beginning: it may belong to the answer
 
-	state stripState
-	held  []byte // text that is held back
-	ticks int    // length of the fence that is being read
-	fence int    // length of the opening fence, or 0
-	wrote bool   // some text was returned
+	state     stripState
+	heldBack  []byte // text that is held back
+	ticks     int    // length of the fence that is being read
+	fence     int    // length of the opening fence, or 0
+	wroteText bool   // some text was returned
 }
 
 // stripState describes the held bytes.
@@ -46,25 +46,25 @@ func (s *stripper) end() string {
 	switch s.state {
 	case stripOpening:
 		if s.ticks < minFence {
-			return s.emit(s.held)
+			return s.emit(s.heldBack)
 		}
 		s.fence = s.ticks
 	case stripLead:
-		return s.emit(s.held[:len(s.held)-trailing(s.held, isBreak)])
+		return s.emit(s.heldBack[:len(s.heldBack)-trailing(s.heldBack, isBreak)])
 	case stripInfo:
 		s.fence = s.ticks
 	case stripIndent:
-		return s.emit(s.held)
+		return s.emit(s.heldBack)
 	case stripClosing:
 		if s.ticks < s.fence {
-			return s.emit(s.held)
+			return s.emit(s.heldBack)
 		}
 	}
 	return ""
 }
 
 func (s *stripper) emit(out []byte) string {
-	s.wrote = s.wrote || len(out) > 0
+	s.wroteText = s.wroteText || len(out) > 0
 	return string(out)
 }
 
@@ -79,14 +79,14 @@ func (s *stripper) next(out []byte, c byte) []byte {
 			return s.hold(out, c, stripAfter)
 		}
 		// The fence was not the last line; another fence may begin here.
-		line := trailing(s.held, isIndent)
-		line += trailing(s.held[:len(s.held)-line], isBreak)
-		if line == 0 || c != '`' || !isBreak(s.held[len(s.held)-line]) {
+		line := trailing(s.heldBack, isIndent)
+		line += trailing(s.heldBack[:len(s.heldBack)-line], isBreak)
+		if line == 0 || c != '`' || !isBreak(s.heldBack[len(s.heldBack)-line]) {
 			return s.release(out, c)
 		}
-		keep := len(s.held) - line
-		out = append(out, s.held[:keep]...)
-		s.held = append(s.held[:0], s.held[keep:]...)
+		keep := len(s.heldBack) - line
+		out = append(out, s.heldBack[:keep]...)
+		s.heldBack = append(s.heldBack[:0], s.heldBack[keep:]...)
 		s.ticks = 1
 		return s.hold(out, c, stripClosing)
 	case stripClosing:
@@ -120,7 +120,7 @@ func (s *stripper) begin(out []byte, c byte) []byte {
 		s.ticks++
 		return s.hold(out, c, stripOpening)
 	case s.ticks >= minFence && c == '\n':
-		s.fence, s.held, s.state = s.ticks, s.held[:0], stripBreaks
+		s.fence, s.heldBack, s.state = s.ticks, s.heldBack[:0], stripBreaks
 		return out
 	case s.ticks >= minFence && c != '`':
 		return s.hold(out, c, stripInfo)
@@ -129,14 +129,14 @@ func (s *stripper) begin(out []byte, c byte) []byte {
 }
 
 func (s *stripper) hold(out []byte, c byte, next stripState) []byte {
-	s.held, s.state = append(s.held, c), next
+	s.heldBack, s.state = append(s.heldBack, c), next
 	return out
 }
 
 // release appends the held text to out, and c too unless the closing line may begin with it.
 func (s *stripper) release(out []byte, c byte) []byte {
-	out = append(out, s.held...)
-	s.held, s.state = s.held[:0], stripText
+	out = append(out, s.heldBack...)
+	s.heldBack, s.state = s.heldBack[:0], stripText
 	if isBreak(c) {
 		return s.hold(out, c, stripBreaks)
 	}

@@ -9,8 +9,7 @@
 // fence around the answer never reaches the editor; an incomplete answer is an error; when
 // ctx is done, the request to the provider is closed immediately.
 //
-// It does not depend on wire formats. It has access to the editor's unsaved text only where
-// it is an argument.
+// It does not depend on wire formats. It knows the editor's unsaved text only from its arguments.
 package inline
 
 import (
@@ -82,9 +81,8 @@ func block(label, text string) string {
 	return fmt.Sprintf("<context label=%s>\n%s\n</context>", quoted, strings.TrimRight(text, "\r\n"))
 }
 
-// ask streams a model's answer. It ends without an error only if the answer is
-// complete.
-func ask(ctx context.Context, client llm.Model, req llm.Request) iter.Seq2[llm.Delta, error] {
+// streamAnswer streams a model's answer. It ends without an error only if the answer is complete.
+func streamAnswer(ctx context.Context, client llm.Model, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		var stop llm.StopReason
 		size := 0
@@ -103,14 +101,14 @@ func ask(ctx context.Context, client llm.Model, req llm.Request) iter.Seq2[llm.D
 				return
 			}
 		}
-		if err := incomplete(stop); err != nil {
+		if err := incompleteError(stop); err != nil {
 			yield(llm.Delta{}, err)
 		}
 	}
 }
 
-// incomplete returns an error unless stop is the regular end of an answer.
-func incomplete(stop llm.StopReason) error {
+// incompleteError returns an error unless stop is the regular end of an answer.
+func incompleteError(stop llm.StopReason) error {
 	switch stop {
 	case llm.StopEnd:
 		return nil

@@ -121,7 +121,7 @@ func (r *Rewriting) Stream(ctx context.Context) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
 		began := r.now()
 		a := answer{strip: stripper{keepFence: r.keepFence}}
-		for d, err := range ask(ctx, r.client, r.req) {
+		for d, err := range streamAnswer(ctx, r.client, r.req) {
 			if err != nil {
 				yield(Step{}, err)
 				return
@@ -134,7 +134,7 @@ func (r *Rewriting) Stream(ctx context.Context) iter.Seq2[Step, error] {
 		}
 		rest := a.strip.end()
 		switch {
-		case a.strip.wrote:
+		case a.strip.wroteText:
 			rest += r.ending
 		case a.strip.fence == 0:
 			yield(Step{}, errNoText)

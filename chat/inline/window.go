@@ -62,17 +62,17 @@ func window(file string, first, last, maxLines, maxBytes int) string {
 		}
 	}
 	var b strings.Builder
-	leftOut(&b, from)
+	writeOmission(&b, from)
 	writeLines(&b, lines[from:begin])
 	b.WriteString(selectionBegins)
 	writeLines(&b, lines[begin:end])
 	b.WriteString(selectionEnds)
 	writeLines(&b, lines[end:to])
-	leftOut(&b, len(lines)-to)
+	writeOmission(&b, len(lines)-to)
 	return b.String()
 }
 
-func leftOut(b *strings.Builder, n int) {
+func writeOmission(b *strings.Builder, n int) {
 	if n > 0 {
 		fmt.Fprintf(b, "[[%d lines left out]]\n", n)
 	}

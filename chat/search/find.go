@@ -57,13 +57,13 @@ const (
 )
 
 // Search updates the index and returns the newest messages that match a query. It waits for the
-// update for at most patience; 0 means until it is done. here lists the caller's folders.
-func (x *Index) Search(ctx context.Context, q Query, here []string, limit int, patience time.Duration) (Result, error) {
+// update for at most maxWait; 0 means no limit. here lists the caller's folders.
+func (x *Index) Search(ctx context.Context, q Query, here []string, limit int, maxWait time.Duration) (Result, error) {
 	out := Result{Problems: q.Problems}
 	if q.Empty() {
 		return out, nil
 	}
-	incomplete, err := x.updateWithin(ctx, patience)
+	incomplete, err := x.updateWithin(ctx, maxWait)
 	if err != nil {
 		return out, err
 	}
@@ -96,11 +96,11 @@ func (x *Index) Search(ctx context.Context, q Query, here []string, limit int, p
 }
 
 // updateWithin is Update with a time limit.
-func (x *Index) updateWithin(ctx context.Context, patience time.Duration) (incomplete bool, err error) {
+func (x *Index) updateWithin(ctx context.Context, maxWait time.Duration) (incomplete bool, err error) {
 	limited := ctx
-	if patience > 0 {
+	if maxWait > 0 {
 		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeout(ctx, patience)
+		limited, cancel = context.WithTimeout(ctx, maxWait)
 		defer cancel()
 	}
 	err = x.Update(limited)
@@ -171,7 +171,7 @@ func (x *Index) find(ctx context.Context, db *sql.DB, q Query, here []string, li
 // locate returns the hit for a message. A message of a subagent is located at the call in its parent's
 // chat. ok is false if the message no longer exists.
 func (f foundMessage) locate(ctx context.Context, db *sql.DB, source Source) (h Hit, ok bool, err error) {
-	h = Hit{Chat: f.chat, Role: f.role, At: f.at, Snippet: parts(f.snippet)}
+	h = Hit{Chat: f.chat, Role: f.role, At: f.at, Snippet: splitSnippet(f.snippet)}
 	seq := f.seq
 	for chat.IsSubagent(h.Chat) {
 		if h.Subagent == "" {
@@ -185,8 +185,8 @@ func (f foundMessage) locate(ctx context.Context, db *sql.DB, source Source) (h 
 			return h, false, err
 		}
 	}
-	meta, _, there, err := source.Meta(ctx, h.Chat)
-	if err != nil || !there {
+	meta, _, found, err := source.Meta(ctx, h.Chat)
+	if err != nil || !found {
 		return h, false, err
 	}
 	h.Title, h.Workspace = meta.Title, meta.Roots
@@ -201,8 +201,8 @@ func (f foundMessage) locate(ctx context.Context, db *sql.DB, source Source) (h 
 // without white space is a single word.
 const maxPiece = 400
 
-// parts splits a snippet into its parts.
-func parts(snippet string) []Part {
+// splitSnippet splits a snippet into its parts.
+func splitSnippet(snippet string) []Part {
 	var out []Part
 	add := func(text string, match bool) {
 		if text != "" {

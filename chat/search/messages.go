@@ -69,7 +69,7 @@ func (r *reader) add(e event.Event) {
 // finish converts the items so far to messages.
 func (r *reader) finish() {
 	for _, c := range r.items {
-		role, text := content(c.Item)
+		role, text := roleAndText(c.Item)
 		at := c.ID
 		if call, ok := c.Item.(transcript.Call); ok {
 			at = c.Revision // clients show a finished call at its result
@@ -77,7 +77,7 @@ func (r *reader) finish() {
 				r.children = append(r.children, child{call.Subagent().ChatID, r.chat, at})
 			}
 		}
-		text = cutText(plain(text), maxMessage)
+		text = cutText(plainText(text), maxMessage)
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
@@ -87,9 +87,9 @@ func (r *reader) finish() {
 	clear(r.items)
 }
 
-// content returns the role and the text of an item. Slash commands have no text, so that a search
+// roleAndText returns the role and the text of an item. Slash commands have no text, so that a search
 // does not find its own command.
-func content(i transcript.Item) (Role, string) {
+func roleAndText(i transcript.Item) (Role, string) {
 	switch i := i.(type) {
 	case transcript.Prompt:
 		if i.Command && i.Prompt == "" {
@@ -106,7 +106,7 @@ func content(i transcript.Item) (Role, string) {
 		parts := []string{i.Name, i.Judgment.Summary}
 		var args any
 		if json.Unmarshal(i.Arguments(), &args) == nil {
-			parts = append(parts, cutText(strings.Join(texts(args, nil), "\n"), maxPart))
+			parts = append(parts, cutText(strings.Join(appendStrings(args, nil), "\n"), maxPart))
 		}
 		for _, out := range i.Result.Outputs {
 			parts = append(parts, cutText(out, maxPart))
@@ -117,18 +117,18 @@ func content(i transcript.Item) (Role, string) {
 	}
 }
 
-// texts appends all strings in a JSON value to out.
-func texts(v any, out []string) []string {
+// appendStrings appends all strings in a JSON value to out.
+func appendStrings(v any, out []string) []string {
 	switch v := v.(type) {
 	case string:
 		return append(out, v)
 	case []any:
 		for _, e := range v {
-			out = texts(e, out)
+			out = appendStrings(e, out)
 		}
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			out = texts(v[name], out)
+			out = appendStrings(v[name], out)
 		}
 	}
 	return out

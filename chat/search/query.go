@@ -70,19 +70,19 @@ func Parse(text string, now time.Time) Query {
 		text = text[:maxQuery]
 		q.Problems = append(q.Problems, fmt.Sprintf("only the first %d KB of the query are used", maxQuery>>10))
 	}
-	for rest := plain(text); ; {
+	for rest := plainText(text); ; {
 		var w string
 		var quoted bool
-		if w, quoted, rest = cut(rest); w == "" && rest == "" {
+		if w, quoted, rest = cutTerm(rest); w == "" && rest == "" {
 			break
 		}
 		if !quoted {
 			name, value, found := strings.Cut(w, ":")
 			if found && slices.Contains(filters(), name) {
 				if value == "" && strings.HasPrefix(rest, `"`) {
-					value, _, rest = cut(rest)
+					value, _, rest = cutTerm(rest)
 				}
-				q.filter(name, value, now)
+				q.addFilter(name, value, now)
 				continue
 			}
 		}
@@ -93,7 +93,7 @@ func Parse(text string, now time.Time) Query {
 		if trimmed := strings.TrimRight(w, "*"); !quoted && trimmed != w {
 			t = term{trimmed, true}
 		}
-		if t.text = indexed(t.text); t.text == "" {
+		if t.text = normalizeTerm(t.text); t.text == "" {
 			continue
 		}
 		if len(q.terms) == maxTerms {
@@ -129,8 +129,8 @@ func MisspelledFilter(query string) string {
 	return ""
 }
 
-// cut returns the first word or phrase of a text, and the rest. An unclosed quote extends to the end.
-func cut(text string) (word string, quoted bool, rest string) {
+// cutTerm returns the first word or phrase of a text, and the rest. An unclosed quote extends to the end.
+func cutTerm(text string) (word string, quoted bool, rest string) {
 	text = strings.TrimLeftFunc(text, unicode.IsSpace)
 	if after, ok := strings.CutPrefix(text, `"`); ok {
 		word, rest, _ = strings.Cut(after, `"`)
@@ -142,15 +142,15 @@ func cut(text string) (word string, quoted bool, rest string) {
 	return text, false, ""
 }
 
-// indexed replaces each run of characters at which the index splits texts with a space.
-func indexed(text string) string {
+// normalizeTerm replaces each run of characters that separate words in the index with a space.
+func normalizeTerm(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return !unicode.In(r, unicode.L, unicode.N, unicode.M, unicode.Co)
 	}), " ")
 }
 
-// filter adds a filter, or a problem if the filter is invalid.
-func (q *Query) filter(name, value string, now time.Time) {
+// addFilter adds a filter, or a problem if the filter is invalid.
+func (q *Query) addFilter(name, value string, now time.Time) {
 	switch name {
 	case "role":
 		role := Role(strings.ToLower(value))
@@ -192,8 +192,8 @@ func (q Query) match() string {
 	return strings.Join(parts, " AND ")
 }
 
-// plain replaces invalid UTF-8 and control characters, except line breaks and tabs, with spaces.
-func plain(text string) string {
+// plainText replaces invalid UTF-8 and control characters, except line breaks and tabs, with spaces.
+func plainText(text string) string {
 	if !utf8.ValidString(text) {
 		text = strings.ToValidUTF8(text, " ")
 	}

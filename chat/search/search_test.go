@@ -79,7 +79,7 @@ func hits(tb testing.TB, x *Index, query string) int {
 }
 
 // A damaged index is built again from the chats in the store.
-func TestDamagedIndexIsBuiltAgain(t *testing.T) {
+func TestDamagedIndexIsRebuilt(t *testing.T) {
 	t.Parallel()
 	s := &source{}
 	s.say(event.UserMessage{Text: "a narwhal"}, event.TurnFinished{Reason: event.FinishedDone})
@@ -137,7 +137,7 @@ func TestIndexIsComplete(t *testing.T) {
 }
 
 // The parts of a call and a summary are found; commands of eca and notices are not.
-func TestWhatIsIndexed(t *testing.T) {
+func TestIndexedText(t *testing.T) {
 	t.Parallel()
 	s := &source{}
 	x := newIndex(t, s)

@@ -64,7 +64,7 @@ func (x *Index) catchUp(ctx context.Context, db *sql.DB, source Source) (complet
 	for id := range indexed {
 		if _, ok := stored[id]; !ok {
 			removed = true
-			if err := inTx(ctx, db, func(tx *sql.Tx) error { return forget(ctx, tx, id) }); err != nil {
+			if err := inTx(ctx, db, func(tx *sql.Tx) error { return removeChat(ctx, tx, id) }); err != nil {
 				return false, err
 			}
 		}
@@ -136,17 +136,17 @@ func inTx(ctx context.Context, db *sql.DB, change func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// forget removes a chat from the index.
-func forget(ctx context.Context, tx *sql.Tx, id string) error {
-	if _, err := forgetFrom(ctx, tx, id, 0); err != nil {
+// removeChat removes a chat from the index.
+func removeChat(ctx context.Context, tx *sql.Tx, id string) error {
+	if _, err := removeFrom(ctx, tx, id, 0); err != nil {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, "DELETE FROM chats WHERE id = ?", id)
 	return err
 }
 
-// forgetFrom removes the messages of a chat that begin at or after an event.
-func forgetFrom(ctx context.Context, tx *sql.Tx, id string, from event.Seq) (removed bool, err error) {
+// removeFrom removes the messages of a chat that begin at or after an event.
+func removeFrom(ctx context.Context, tx *sql.Tx, id string, from event.Seq) (removed bool, err error) {
 	for _, q := range []string{
 		"DELETE FROM children WHERE chat = ? AND seq >= ?",
 		"DELETE FROM words WHERE rowid IN (SELECT id FROM messages WHERE chat = ? AND seq >= ?)",
@@ -180,7 +180,7 @@ type batch struct {
 
 // fill indexes chats until the transaction is large enough, and returns the remaining chats.
 func (b *batch) fill(ctx context.Context, changed []string) (rest []string, err error) {
-	const maxChats = 500 // chats
+	const maxChats = 500
 	for i, id := range changed {
 		if i == maxChats || b.size >= maxBatch {
 			return changed[i:], b.write(ctx)
@@ -204,7 +204,7 @@ func (b *batch) chat(ctx context.Context, id string) (complete bool, err error) 
 		return false, err
 	}
 	if !found {
-		return true, forget(ctx, b.tx, id)
+		return true, removeChat(ctx, b.tx, id)
 	}
 	var created int64
 	next := event.Seq(1)
@@ -241,7 +241,7 @@ func (b *batch) chat(ctx context.Context, id string) (complete bool, err error) 
 func (b *batch) read(ctx context.Context, id string, from event.Seq) (r *reader, next event.Seq, complete bool, err error) {
 	const page = 256
 	r, next = newReader(id), from
-	removed, err := forgetFrom(ctx, b.tx, id, from)
+	removed, err := removeFrom(ctx, b.tx, id, from)
 	if err != nil {
 		return nil, 0, false, err
 	}

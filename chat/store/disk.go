@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// SeeDoctor is the end of error messages that `eca doctor` explains further.
+// SeeDoctor ends error messages about problems that `eca doctor` explains.
 const SeeDoctor = "; see `eca doctor`"
 
 // diskError is an error of the file system. Its text omits SQLite's message and code.
@@ -51,14 +51,14 @@ func probe(path string) error {
 		if info, err := os.Stat(file); err == nil && file != dir && info.IsDir() {
 			return &fs.PathError{Op: "open", Path: file, Err: syscall.EISDIR}
 		}
-		if err := access(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := checkAccess(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return &fs.PathError{Op: "open", Path: file, Err: err}
 		}
 	}
 	return safeio.Cause(Writable(dir))
 }
 
-// explain calls probe if SQLite's error code is ambiguous.
+// explain implements Explain. It calls probe if SQLite's error code is ambiguous.
 func explain(err error, path string, probe func(path string) error) error {
 	if err == nil || errors.As(err, new(*diskError)) {
 		return err
@@ -66,7 +66,7 @@ func explain(err error, path string, probe func(path string) error) error {
 	text, cause := "", err
 	switch code := safeio.SQLiteCode(err); {
 	case safeio.DatabaseDamaged(err):
-		text = damaged
+		text = damagedText
 	case code == lib.SQLITE_FULL:
 		text = safeio.NoSpace
 	case code == lib.SQLITE_READONLY, code == lib.SQLITE_IOERR, code == lib.SQLITE_CANTOPEN:
@@ -85,7 +85,7 @@ func explain(err error, path string, probe func(path string) error) error {
 	switch {
 	case errors.Is(cause, syscall.EISDIR):
 		text, advice = "a folder is in the place of the file", moveAwayAdvice(path)
-	case text == damaged:
+	case text == damagedText:
 		advice = moveAwayAdvice(path)
 	case text == "":
 		return err
@@ -101,7 +101,7 @@ func explain(err error, path string, probe func(path string) error) error {
 	return &diskError{path, text, advice, err}
 }
 
-const damaged = "the file is damaged"
+const damagedText = "the file is damaged"
 
 // moveAwayAdvice tells users how to continue without the stored chats.
 func moveAwayAdvice(path string) string {

@@ -16,7 +16,7 @@ import (
 )
 
 // Users see SQLite's disk errors in plain words, with the path and a pointer to `eca doctor`.
-func TestDiskErrorsInPlainWords(t *testing.T) {
+func TestExplainDiskErrors(t *testing.T) {
 	for pragma, want := range map[string]string{
 		"PRAGMA query_only = 1":     "the file system or file is read-only",
 		"PRAGMA max_page_count = 1": "no space left on device",
@@ -46,7 +46,7 @@ func (c coded) Error() string { return fmt.Sprintf("disk I/O error (%d)", int(c)
 func (c coded) Code() int { return int(c) }
 
 // If SQLite's error code is ambiguous, the file system decides.
-func TestDiskIsAskedWhatSQLiteDoesNotKnow(t *testing.T) {
+func TestExplainProbesDisk(t *testing.T) {
 	const ioErrorOfSharedMemory, cannotOpen, constraint = 4874, 14, 19
 	path := filepath.Join("d", File)
 	for _, c := range []struct {

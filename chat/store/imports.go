@@ -26,7 +26,7 @@ func (s *Store) MarkImported(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
-	return mark(ctx, db, source)
+	return markImported(ctx, db, source)
 }
 
 // Import adds a chat and marks its source in one transaction. If the source is already marked,
@@ -46,7 +46,7 @@ func (s *Store) Import(ctx context.Context, source string, meta chat.Meta, event
 				return err
 			}
 		}
-		return mark(ctx, tx, source)
+		return markImported(ctx, tx, source)
 	})
 	return added && err == nil, err
 }
@@ -57,7 +57,7 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-func mark(ctx context.Context, db querier, source string) error {
+func markImported(ctx context.Context, db querier, source string) error {
 	_, err := db.ExecContext(ctx, "INSERT OR IGNORE INTO imports (source, at) VALUES (?, unixepoch('subsec') * 1000)", source)
 	if err != nil {
 		return fmt.Errorf("mark %s as imported: %w", source, err)

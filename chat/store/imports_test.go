@@ -54,7 +54,7 @@ func TestImports(t *testing.T) {
 }
 
 // Daemons that start at the same time import a chat only once.
-func TestImportTogether(t *testing.T) {
+func TestConcurrentImports(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	var added atomic.Int32
 	var wg sync.WaitGroup

@@ -10,7 +10,7 @@ import (
 // a statement takes as long as running it.
 type database struct {
 	*sql.DB
-	version, getMeta, setMeta, touch, count, putEvent, putMessage *sql.Stmt
+	version, getMeta, setMeta, setUpdated, addMessages, putEvent, putMessage *sql.Stmt
 }
 
 // prepare parses the statements. They are closed with the database.
@@ -24,8 +24,8 @@ func prepare(db *sql.DB) (*database, error) {
 		{&out.getMeta, `SELECT created_at, updated_at, title, named, model, agent, variant, trust, roots, parent,
 			(SELECT max(seq) FROM events WHERE chat = id) FROM chats WHERE id = ?`},
 		{&out.setMeta, "UPDATE chats SET updated_at = ?, title = ?, named = ?, model = ?, agent = ?, variant = ?, trust = ? WHERE id = ?"},
-		{&out.touch, "UPDATE chats SET updated_at = ? WHERE id = ?"},
-		{&out.count, "UPDATE chats SET messages = messages + ? WHERE id = ?"},
+		{&out.setUpdated, "UPDATE chats SET updated_at = ? WHERE id = ?"},
+		{&out.addMessages, "UPDATE chats SET messages = messages + ? WHERE id = ?"},
 		{&out.putEvent, "INSERT INTO events (chat, seq, turn, at, kind, version, body) VALUES (?, ?, ?, ?, ?, ?, ?)"},
 		{&out.putMessage, "INSERT INTO messages (chat, place, seq, name) VALUES (?, ?, ?, ?)"},
 	} {

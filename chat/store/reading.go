@@ -11,10 +11,10 @@ import (
 )
 
 // ErrOlder is returned by a store of NewReader for a file of an older version.
-var ErrOlder = errors.New("the chats are stored in the format of an older version of eca; the next chat converts them, for example `eca exec`")
+var ErrOlder = errors.New("the chats are stored in the format of an older version of eca; start a chat to convert them, for example with `eca exec`")
 
 // NewReader returns a store for commands that only read. It does not convert the file of an older
-// version, which may be running and could not use the file any more.
+// version: an eca of that version may be running, and could no longer use the file.
 func NewReader(dir string) *Store {
 	s := New(dir)
 	s.neverConverts = true
@@ -58,7 +58,7 @@ type readOnly struct {
 	stamp     stamp // of an immutable file when it was opened
 }
 
-// stamp tells whether a file has changed. It is zero if the file cannot be examined.
+// stamp is compared to find out whether a file has changed. It is zero if the file cannot be examined.
 type stamp struct {
 	size int64
 	time time.Time

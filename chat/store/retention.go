@@ -29,18 +29,18 @@ func (s *Store) Pinned(ctx context.Context, id string) (bool, error) {
 
 // Subagents returns the chats of a chat's subagents.
 func (s *Store) Subagents(ctx context.Context, id string) ([]string, error) {
-	return ids(ctx, s, "list subagents", "SELECT id FROM chats WHERE parent = ? AND parent <> ''", id)
+	return queryIDs(ctx, s, "list subagents", "SELECT id FROM chats WHERE parent = ? AND parent <> ''", id)
 }
 
 // Expired returns the chats that are not pinned and have not changed since a time. A change in
 // the chat of a subagent counts as a change of its parent.
 func (s *Store) Expired(ctx context.Context, before time.Time) ([]string, error) {
-	return ids(ctx, s, "list old chats", `SELECT id FROM chats c WHERE parent = '' AND updated_at < ?1 AND id NOT IN (SELECT chat FROM pins)
+	return queryIDs(ctx, s, "list old chats", `SELECT id FROM chats c WHERE parent = '' AND updated_at < ?1 AND id NOT IN (SELECT chat FROM pins)
 		AND NOT EXISTS (SELECT 1 FROM chats s WHERE s.parent = c.id AND s.parent <> '' AND s.updated_at >= ?1) ORDER BY updated_at`, millis(before))
 }
 
-// ids returns the ids that a query finds. Errors begin with what, a description of the query.
-func ids(ctx context.Context, s *Store, what, query string, args ...any) (out []string, err error) {
+// queryIDs returns the ids that a query finds. Errors begin with what, a description of the query.
+func queryIDs(ctx context.Context, s *Store, what, query string, args ...any) (out []string, err error) {
 	db, err := s.open()
 	if err != nil {
 		return nil, err

@@ -76,7 +76,7 @@ DROP INDEX chats_listed;
 CREATE INDEX chats_listed ON chats(workspace, updated_at, id, created_at, title, model, messages) WHERE parent = '';
 `
 
-// pins is not part of the versioned schema: older versions of eca can use a store that has it.
+// pins is not part of the versioned schema, because older versions of eca can use a store with this table.
 const pins = `
 CREATE TABLE IF NOT EXISTS pins (
   chat TEXT PRIMARY KEY -- kept regardless of its age

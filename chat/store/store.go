@@ -49,9 +49,9 @@ type Store struct {
 	readOnly *readOnly // nil unless db cannot be opened
 	closed   bool
 
-	neverConverts bool // never converts the file
+	neverConverts bool // a file of an older version is an error (ErrOlder); see NewReader
 
-	locked sync.Map // *unsavedFile by chat, for the chats that this store has locked
+	lockedChats sync.Map // chats that this store has locked: *unsavedFile by chat id
 }
 
 var _ chat.Store = (*Store)(nil)
@@ -177,7 +177,7 @@ func (s *Store) Append(ctx context.Context, meta chat.Meta, events []event.Event
 	return err
 }
 
-// write runs change in a transaction.
+// write runs change in a transaction. Errors begin with what, a description of the change.
 func (s *Store) write(ctx context.Context, what string, change func(*transaction) error) error {
 	db, err := s.open()
 	if err != nil {
@@ -218,7 +218,7 @@ func putMeta(tx *transaction, meta chat.Meta) error {
 }
 
 func putEvents(tx *transaction, id string, events []event.Event) error {
-	put, begun := tx.bind(tx.db.putEvent), 0
+	put, newMessages := tx.bind(tx.db.putEvent), 0
 	for _, e := range events {
 		version, body, err := event.EncodeBody(e.Body)
 		if err != nil {
@@ -237,19 +237,19 @@ func putEvents(tx *transaction, id string, events []event.Event) error {
 		if _, err := tx.bind(tx.db.putMessage).Exec(id, place, e.Seq, event.ClientID(e.Body)); err != nil {
 			return fmt.Errorf("event %d: %w", e.Seq, err)
 		}
-		begun++
+		newMessages++
 	}
-	if begun == 0 {
+	if newMessages == 0 {
 		return nil
 	}
-	_, err := tx.bind(tx.db.count).Exec(begun, id)
+	_, err := tx.bind(tx.db.addMessages).Exec(newMessages, id)
 	return err
 }
 
 // Extend implements chat.Store.
 func (s *Store) Extend(ctx context.Context, id string, events []event.Event) error {
 	err := s.write(ctx, "append to chat "+id, func(tx *transaction) error {
-		res, err := tx.bind(tx.db.touch).Exec(millis(events[len(events)-1].Time), id)
+		res, err := tx.bind(tx.db.setUpdated).Exec(millis(events[len(events)-1].Time), id)
 		if err != nil {
 			return err
 		}
@@ -346,8 +346,8 @@ func (s *Store) Events(ctx context.Context, id string, from event.Seq, limit int
 // Delete implements chat.Store.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	return s.write(ctx, "delete chat "+id, func(tx *transaction) error {
-		const gone = "IN (SELECT ?1 UNION ALL SELECT id FROM chats WHERE parent = ?1 AND parent <> '')"
-		for _, q := range []string{"DELETE FROM events WHERE chat " + gone, "DELETE FROM messages WHERE chat " + gone, "DELETE FROM pins WHERE chat " + gone, "DELETE FROM chats WHERE id " + gone} {
+		const chatAndSubagents = "IN (SELECT ?1 UNION ALL SELECT id FROM chats WHERE parent = ?1 AND parent <> '')"
+		for _, q := range []string{"DELETE FROM events WHERE chat " + chatAndSubagents, "DELETE FROM messages WHERE chat " + chatAndSubagents, "DELETE FROM pins WHERE chat " + chatAndSubagents, "DELETE FROM chats WHERE id " + chatAndSubagents} {
 			if _, err := tx.Exec(q, id); err != nil {
 				return err
 			}
@@ -384,11 +384,11 @@ func (s *Store) Sync(ctx context.Context) error {
 func (s *Store) Lock(id string) (release func(), ok bool, err error) {
 	u := s.unsavedFile(id)
 	for {
-		other, busy := s.locked.LoadOrStore(id, u)
+		other, busy := s.lockedChats.LoadOrStore(id, u)
 		if !busy {
 			return s.lock(id, u)
 		}
-		if !other.(*unsavedFile).reading {
+		if !other.(*unsavedFile).forRecovery {
 			return nil, false, nil
 		}
 		<-other.(*unsavedFile).released
@@ -398,7 +398,7 @@ func (s *Store) Lock(id string) (release func(), ok bool, err error) {
 // lock locks a chat whose entry in s.locked is u.
 func (s *Store) lock(id string, u *unsavedFile) (release func(), ok bool, err error) {
 	forget := sync.OnceFunc(func() {
-		s.locked.Delete(id)
+		s.lockedChats.Delete(id)
 		close(u.released)
 	})
 	defer func() {

@@ -15,15 +15,15 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// unsavedFile is the file with the text of a chat that is shown but not in the database yet. A commit for
-// each piece would cost fifty times as much as a write to this file. The process that has locked the
+// unsavedFile is the file with the text of a chat that is shown but not in the database yet, because a
+// commit for each piece would take fifty times as long as a write to this file. The process that has locked the
 // chat owns the file, and removes it when it releases the lock. If the process dies, the file remains,
 // and the next process that locks or reads the chat moves the text to the database.
 type unsavedFile struct {
-	path      string
-	reading   bool          // the chat is locked only to move the text that a dead process left
-	recovered chan struct{} // closed when that text is in the database, or the chat could not be locked
-	released  chan struct{} // closed when the lock is released
+	path        string
+	forRecovery bool          // the chat is locked only to recover the text of a dead process
+	recovered   chan struct{} // closed when that text is in the database, or the chat could not be locked
+	released    chan struct{} // closed when the lock is released
 
 	mu   sync.Mutex // guards the fields below
 	file *os.File   // nil until the first write
@@ -50,7 +50,7 @@ var errNotLocked = errors.New("the chat is not locked")
 
 // WriteAhead implements chat.Store.
 func (s *Store) WriteAhead(_ context.Context, id string, pieces []event.Event) error {
-	u, ok := s.locked.Load(id)
+	u, ok := s.lockedChats.Load(id)
 	if !ok {
 		return errNotLocked
 	}
@@ -67,7 +67,7 @@ func (s *Store) WriteAhead(_ context.Context, id string, pieces []event.Event) e
 // markSaved marks the content of a chat's file as stored in the database, so that the next write replaces
 // it.
 func (s *Store) markSaved(id string) {
-	if u, ok := s.locked.Load(id); ok {
+	if u, ok := s.lockedChats.Load(id); ok {
 		u := u.(*unsavedFile)
 		u.mu.Lock()
 		defer u.mu.Unlock()
@@ -120,8 +120,8 @@ func (s *Store) recoverUnsaved(ctx context.Context, id string) {
 	if _, err := os.Lstat(u.path); err != nil {
 		return
 	}
-	u.reading = true
-	if other, busy := s.locked.LoadOrStore(id, u); busy {
+	u.forRecovery = true
+	if other, busy := s.lockedChats.LoadOrStore(id, u); busy {
 		select {
 		case <-other.(*unsavedFile).recovered:
 		case <-ctx.Done():
@@ -148,7 +148,7 @@ func (u *unsavedFile) restore(ctx context.Context, s *Store, id string) {
 	if err != nil {
 		return
 	}
-	if events := s.pieces(raw, last); found && len(events) > 0 {
+	if events := s.parsePieces(raw, last); found && len(events) > 0 {
 		if err := s.Extend(ctx, id, events); err != nil && !errors.Is(err, chat.ErrNoChat) {
 			return
 		}
@@ -156,9 +156,9 @@ func (u *unsavedFile) restore(ctx context.Context, s *Store, id string) {
 	_ = os.Remove(u.path)
 }
 
-// pieces reads the lines of a file and returns the events after a sequence number. It drops an
+// parsePieces returns the events in the lines of a file that follow a sequence number. It drops an
 // incomplete last line, whose text was never shown.
-func (s *Store) pieces(raw []byte, after event.Seq) (out []event.Event) {
+func (s *Store) parsePieces(raw []byte, after event.Seq) (out []event.Event) {
 	for line := range bytes.Lines(raw) {
 		var p struct {
 			piece

@@ -13,9 +13,9 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// The next process that reads a chat finds the text that a killed process recorded, once. No
-// process takes the text of one that still runs.
-func TestRecordedTextSurvives(t *testing.T) {
+// The next process that reads a chat finds, once, the text that a killed process wrote ahead. No
+// process takes the text of a process that is still running.
+func TestUnsavedTextSurvives(t *testing.T) {
 	ctx := t.Context()
 	dir := t.TempDir()
 	at := time.UnixMilli(1).UTC()
@@ -101,9 +101,9 @@ func TestRecordedTextSurvives(t *testing.T) {
 	}
 }
 
-// Readers that begin at the same time all see the text that a killed process recorded, and a turn that
-// begins meanwhile gets the chat.
-func TestRecordedTextIsSeenByAllReaders(t *testing.T) {
+// Readers that begin at the same time all see the text that a killed process wrote ahead, and a turn
+// that begins meanwhile can lock the chat.
+func TestUnsavedTextIsSeenByAllReaders(t *testing.T) {
 	ctx := t.Context()
 	for round := range 20 {
 		dir := t.TempDir()

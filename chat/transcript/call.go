@@ -15,37 +15,37 @@ type openCall struct {
 	written strings.Builder // the arguments so far
 }
 
-// call adds an event of a tool call.
-func (f *Fold) call(e event.Event) (event.Seq, Item) {
+// addCallEvent adds an event of a tool call.
+func (f *Fold) addCallEvent(e event.Event) (event.Seq, Item) {
 	var c *openCall
 	switch b := e.Body.(type) {
 	case event.ToolProposed:
-		c = f.openCall(b.CallID, e.Seq)
+		c = f.findOrAddCall(b.CallID, e.Seq)
 		*c = openCall{openItem: openItem[Call]{e.Seq, Call{Tool: b.Tool, Stage: Announced, Summary: b.Summary}}}
 	case event.ToolArgsDelta:
-		c = f.openCall(b.CallID, e.Seq)
+		c = f.findOrAddCall(b.CallID, e.Seq)
 		c.written.WriteString(b.Text)
 		c.value.Stage, c.value.Written = max(c.value.Stage, Announced), c.written.String()
 		current := c.value
 		current.Piece = b.Text
 		return c.id, current
 	case event.ToolJudged:
-		c = f.openCall(b.CallID, e.Seq)
+		c = f.findOrAddCall(b.CallID, e.Seq)
 		if b.Name != "" {
 			c.value.Tool = b.Tool
 		}
 		c.value.Stage, c.value.Judgment, c.value.Details = Judged, b, b.Details
 	case event.ToolStarted:
-		c = f.openCall(b.CallID, e.Seq)
+		c = f.findOrAddCall(b.CallID, e.Seq)
 		c.value.Stage, c.value.Started = Running, true
 	case event.ToolUpdated:
-		c = f.openCall(b.CallID, e.Seq)
+		c = f.findOrAddCall(b.CallID, e.Seq)
 		c.value.Stage, c.value.Details, c.value.Updated = max(c.value.Stage, Running), b.Details, b.Details
 	case event.ToolFinished:
-		c = f.openCall(b.CallID, e.Seq)
+		c = f.findOrAddCall(b.CallID, e.Seq)
 		c.value.Stage, c.value.Result = Finished, b
 	case event.ToolRejected:
-		c = f.openCall(b.CallID, e.Seq)
+		c = f.findOrAddCall(b.CallID, e.Seq)
 		c.value.Stage, c.value.Rejection = Rejected, b
 	default:
 		return 0, nil
@@ -53,9 +53,9 @@ func (f *Fold) call(e event.Event) (event.Seq, Item) {
 	return c.id, c.value
 }
 
-// openCall returns the call with an id. If the call was not announced, openCall adds it with an
+// findOrAddCall returns the call with an id. If the call was not announced, findOrAddCall adds it with an
 // unknown tool.
-func (f *Fold) openCall(id string, seq event.Seq) *openCall {
+func (f *Fold) findOrAddCall(id string, seq event.Seq) *openCall {
 	c := f.calls[id]
 	if c == nil {
 		c = &openCall{openItem: openItem[Call]{seq, Call{Tool: event.Tool{CallID: id, Server: unknownTool, Origin: unknownTool}}}}
@@ -84,4 +84,4 @@ func (f *Fold) Calls() []Call {
 }
 
 // Adopt adds a call whose first event, began, precedes the events given to Add.
-func (f *Fold) Adopt(c Call, began event.Seq) { f.openCall(c.CallID, began).value = c }
+func (f *Fold) Adopt(c Call, began event.Seq) { f.findOrAddCall(c.CallID, began).value = c }

@@ -4,7 +4,7 @@ package transcript
 // of a chat. It drops progress, which is out of date by then, and passes on all other changes. A change
 // that may occur inside a run of text comes before that text. The zero value is ready to use.
 type Merger struct {
-	waiting Change // an answer or a block of reasoning that may still grow; Item is nil if there is nothing to merge
+	pending Change // an answer or a block of reasoning that may still grow; Item is nil if there is nothing to merge
 	text    []byte // its pieces
 }
 
@@ -16,7 +16,7 @@ func (m *Merger) Add(c Change) []Change {
 		return nil
 	case Answer:
 		if piece == "" {
-			return nil // nothing was added
+			return nil // an answer without new text
 		}
 	case Reasoning:
 		if piece == "" && !c.Began() && !item.Ended {
@@ -31,17 +31,17 @@ func (m *Merger) Add(c Change) []Change {
 		return append(m.Flush(), c)
 	}
 	var done []Change
-	if m.waiting.Item == nil || m.waiting.ID != c.ID {
+	if m.pending.Item == nil || m.pending.ID != c.ID {
 		done = m.Flush()
 	}
-	m.waiting, m.text = c, append(m.text, piece...)
+	m.pending, m.text = c, append(m.text, piece...)
 	return done
 }
 
 // Flush returns the merged text so far, if any.
 func (m *Merger) Flush() []Change {
-	c, text := m.waiting, string(m.text)
-	m.waiting, m.text = Change{}, m.text[:0]
+	c, text := m.pending, string(m.text)
+	m.pending, m.text = Change{}, m.text[:0]
 	switch item := c.Item.(type) {
 	case Answer:
 		item.Piece = text

@@ -223,9 +223,9 @@ func (f *Fold) Add(e event.Event) (c Change, ok bool) {
 		f.grow(f.answer, b.Text)
 		c.ID, c.Item = f.answer.id, Answer{Text: f.answer.text.String(), Piece: b.Text}
 	case event.ReasoningStarted, event.ReasoningDelta, event.ReasoningFinished:
-		c.ID, c.Item = f.reason(e)
+		c.ID, c.Item = f.addReasoning(e)
 	case event.ToolProposed, event.ToolArgsDelta, event.ToolJudged, event.ToolStarted, event.ToolUpdated, event.ToolFinished, event.ToolRejected:
-		c.ID, c.Item = f.call(e)
+		c.ID, c.Item = f.addCallEvent(e)
 	case event.Notice:
 		c.Item = Notice{Text: b.Text, Markdown: b.Markdown}
 	case event.Continued:
@@ -284,8 +284,8 @@ func (f *Fold) endTurn(turn string) {
 	f.order = nil
 }
 
-// reason adds an event of a block of reasoning.
-func (f *Fold) reason(e event.Event) (event.Seq, Item) {
+// addReasoning adds an event of a block of reasoning.
+func (f *Fold) addReasoning(e event.Event) (event.Seq, Item) {
 	block := func(id string) *growingText {
 		if f.reasoning[id] == nil {
 			f.reasoning[id] = &growingText{id: e.Seq}

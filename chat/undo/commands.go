@@ -18,8 +18,8 @@ import (
 // scanTime is the maximum time for a scan of the workspace.
 const scanTime = time.Minute
 
-// running is a command whose end has not been recorded.
-type running struct {
+// runningCommand is a command whose end has not been recorded.
+type runningCommand struct {
 	chat, root string
 	others     []fileName // paths that tools of other chats have written since it began
 }
@@ -75,7 +75,7 @@ func (f *Files) begin(ctx context.Context, root, name, chatID string) ([]string,
 		return nil, err
 	}
 	f.mu.Lock()
-	f.running[name] = &running{chat: chatID, root: root}
+	f.running[name] = &runningCommand{chat: chatID, root: root}
 	f.mu.Unlock()
 	return notCovered, nil
 }
@@ -108,7 +108,7 @@ func (f *Files) end(ctx context.Context, folder event.UndoFolder) error {
 	f.mu.Unlock()
 	var p point
 	if err == nil {
-		err = read(r.pointFile(folder.Point), &p)
+		err = readJSON(r.pointPath(folder.Point), &p)
 	}
 	if err == nil && p.ID == r.id {
 		p.To, p.Ended, p.Others = r.number, f.opts.Now(), others
@@ -139,7 +139,7 @@ func (f *Files) record(root string) *record {
 	r := f.records[dir]
 	if r == nil {
 		r = &record{
-			dir: dir, root: root, own: append([]string{f.opts.Dir()}, f.opts.OwnFolders...),
+			dir: dir, root: root, ownFolders: append([]string{f.opts.Dir()}, f.opts.OwnFolders...),
 			objects: objects{dir: filepath.Join(dir, "objects"), max: quota},
 		}
 		f.records[dir] = r

@@ -274,7 +274,7 @@ func TestRollbackOfTwoChats(t *testing.T) {
 
 // If eca is killed while a command runs, a rollback restores the files that the command removed, and
 // names those that it changed or created.
-func TestRollbackAfterDeath(t *testing.T) {
+func TestRollbackAfterCrash(t *testing.T) {
 	l := newLog(t)
 	before := testkit.Tree(t, l.root)
 	l.begin()
@@ -376,7 +376,7 @@ func TestBeginFails(t *testing.T) {
 		r := l.files.record(l.root)
 		path := filepath.Join(r.dir, file)
 		if file != "base" {
-			path = r.changes(r.id, 1)
+			path = r.stepPath(r.id, 1)
 		}
 		if err := os.Truncate(path, 10); err != nil {
 			t.Fatal(err)
@@ -429,7 +429,7 @@ func TestRecordsArePruned(t *testing.T) {
 	l.same(before)
 }
 
-// Files that a rollback could not bring back are named beforehand.
+// Begin names the files that a rollback could not restore.
 func TestNotCovered(t *testing.T) {
 	l := newLog(t)
 	sh(t, l.root, `truncate -s 70M large; mkfifo pipe`)
@@ -450,7 +450,7 @@ func TestNotCovered(t *testing.T) {
 }
 
 // Of workspace folders inside each other, only the outermost is recorded. eca's own folders are not.
-func TestRootsInEachOther(t *testing.T) {
+func TestNestedRoots(t *testing.T) {
 	l := newLog(t)
 	own := filepath.Join(l.root, "state")
 	l.files.opts.OwnFolders = []string{own}

@@ -37,7 +37,7 @@ func (p point) until() time.Time {
 	return p.Began.Add(maxDuration)
 }
 
-func (r *record) pointFile(name string) string { return filepath.Join(r.dir, "points", name) }
+func (r *record) pointPath(name string) string { return filepath.Join(r.dir, "points", name) }
 
 // points reads all points.
 func (r *record) points() (map[string]point, error) {
@@ -51,7 +51,7 @@ func (r *record) points() (map[string]point, error) {
 		if strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		if read(r.pointFile(e.Name()), &p) == nil {
+		if readJSON(r.pointPath(e.Name()), &p) == nil {
 			out[e.Name()] = p
 		}
 	}
@@ -63,7 +63,7 @@ func (r *record) storePoint(name string, p point) error {
 	if err := os.MkdirAll(filepath.Join(r.dir, "points"), privateDirMode); err != nil {
 		return err
 	}
-	return write(r.pointFile(name), p)
+	return writeJSON(r.pointPath(name), p)
 }
 
 // prune removes the points that began before a time. While the contents take more than limit bytes, it
@@ -107,7 +107,7 @@ func (r *record) prune(before time.Time, limit int64) error {
 
 func (r *record) drop(points map[string]point, name string) error {
 	delete(points, name)
-	if err := os.Remove(r.pointFile(name)); !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(r.pointPath(name)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -141,7 +141,7 @@ func (r *record) sweep(points map[string]point) error {
 		}
 		file := filepath.Join(r.dir, "changes", e.Name())
 		var s step
-		if !wanted || read(file, &s) != nil {
+		if !wanted || readJSON(file, &s) != nil {
 			if err := os.Remove(file); err != nil {
 				return err
 			}
@@ -224,7 +224,7 @@ func (f *Files) Clean(ctx context.Context, age time.Duration) error {
 // would have in this folder.
 func (f *Files) clean(ctx context.Context, dir string, before time.Time) error {
 	var b base
-	if err := read(filepath.Join(dir, "base"), &b); err != nil {
+	if err := readJSON(filepath.Join(dir, "base"), &b); err != nil {
 		return f.remove(ctx, dir)
 	}
 	r := f.record(string(b.Root))

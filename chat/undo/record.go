@@ -33,9 +33,9 @@ import (
 // last, so that the record is valid if the process dies. If the base cannot be read, the record starts
 // over with a new ID and state 0.
 type record struct {
-	dir  string
-	root string // symlinks resolved
-	own  []string
+	dir        string
+	root       string // symlinks resolved
+	ownFolders []string
 
 	mu       sync.Mutex // held together with the lock file
 	id       string
@@ -124,7 +124,7 @@ func (r *record) snapshot(ctx context.Context) (notCovered []string, err error) 
 		return nil, err
 	}
 	defer root.Close()
-	s := &scan{ctx: ctx, root: root, path: r.root, own: r.own, files: make(map[string]*entry, len(r.files))}
+	s := &scan{ctx: ctx, root: root, path: r.root, ownFolders: r.ownFolders, files: make(map[string]*entry, len(r.files))}
 	if err := s.list(r.files); err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (r *record) snapshot(ctx context.Context) (notCovered []string, err error) 
 func (r *record) store(files map[string]*entry, changes []change) error {
 	first := r.id == ""
 	if len(changes) > 0 && !first {
-		if err := write(r.changes(r.id, r.number+1), step{changes}); err != nil {
+		if err := writeJSON(r.stepPath(r.id, r.number+1), step{changes}); err != nil {
 			return err
 		}
 		r.number++
@@ -174,9 +174,9 @@ func (r *record) storeBase() error {
 	for name, now := range r.files {
 		b.Files = append(b.Files, change{fileName(name), nil, now})
 	}
-	err := write(r.base(), b)
+	err := writeJSON(r.basePath(), b)
 	if err == nil {
-		r.baseInfo, err = os.Stat(r.base())
+		r.baseInfo, err = os.Stat(r.basePath())
 	}
 	if err != nil {
 		r.invalidate()
@@ -184,14 +184,14 @@ func (r *record) storeBase() error {
 	return err
 }
 
-func (r *record) base() string { return filepath.Join(r.dir, "base") }
+func (r *record) basePath() string { return filepath.Join(r.dir, "base") }
 
 // invalidate makes the next use read the record from the disk.
 func (r *record) invalidate() { r.id, r.number, r.files, r.baseInfo = "", 0, nil, nil }
 
 // load updates the record from the disk.
 func (r *record) load() error {
-	if info, err := os.Stat(r.base()); r.id != "" && (err != nil || !os.SameFile(info, r.baseInfo) || !info.ModTime().Equal(r.baseInfo.ModTime())) {
+	if info, err := os.Stat(r.basePath()); r.id != "" && (err != nil || !os.SameFile(info, r.baseInfo) || !info.ModTime().Equal(r.baseInfo.ModTime())) {
 		r.invalidate() // another process has written a new base
 	}
 	if r.id == "" {
@@ -199,8 +199,8 @@ func (r *record) load() error {
 			return err
 		}
 		var b base
-		info, err := os.Stat(r.base())
-		if err != nil || read(r.base(), &b) != nil || string(b.Root) != r.root {
+		info, err := os.Stat(r.basePath())
+		if err != nil || readJSON(r.basePath(), &b) != nil || string(b.Root) != r.root {
 			return nil //nolint:nilerr // the next snapshot begins a new record
 		}
 		r.id, r.number, r.files, r.baseInfo = b.ID, b.Number, make(map[string]*entry, len(b.Files)), info
@@ -208,12 +208,12 @@ func (r *record) load() error {
 	}
 	for {
 		var s step
-		switch err := read(r.changes(r.id, r.number+1), &s); {
+		switch err := readJSON(r.stepPath(r.id, r.number+1), &s); {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil: // truncated by a crash of the machine
 			r.invalidate()
-			return os.Remove(r.base())
+			return os.Remove(r.basePath())
 		}
 		r.number++
 		r.apply(s.Changes)
@@ -231,16 +231,16 @@ func (r *record) apply(changes []change) {
 	}
 }
 
-func (r *record) changes(id string, number int) string {
+func (r *record) stepPath(id string, number int) string {
 	return filepath.Join(r.dir, "changes", fmt.Sprintf("%s-%d", id, number))
 }
 
-// between returns the changes between two states, by path.
-func (r *record) between(id string, from, to int) (map[string]change, error) {
+// changesBetween returns the changes between two states, by path.
+func (r *record) changesBetween(id string, from, to int) (map[string]change, error) {
 	out := map[string]change{}
 	for n := from + 1; n <= to; n++ {
 		var s step
-		if err := read(r.changes(id, n), &s); err != nil {
+		if err := readJSON(r.stepPath(id, n), &s); err != nil {
 			return nil, err
 		}
 		for _, c := range s.Changes {
@@ -254,8 +254,8 @@ func (r *record) between(id string, from, to int) (map[string]change, error) {
 	return out, nil
 }
 
-// write stores a value in a file atomically.
-func write(path string, value any) error {
+// writeJSON stores a value in a file atomically.
+func writeJSON(path string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return err
@@ -280,7 +280,7 @@ func writeFile(path string, data []byte) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-func read(path string, value any) error {
+func readJSON(path string, value any) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err

@@ -17,14 +17,14 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// span is the changes to a folder by one or more overlapping commands of a chat.
+// span describes the changes to a folder by one or more overlapping commands of a chat.
 type span struct {
 	record      *record
 	point                 // covers all the commands
 	first, last event.Seq // sequence numbers of the events around them in the chat's log
 	interrupted bool      // there was no scan after one of them: the process died, or the scan failed
 	changes     map[string]change
-	unknown     error // why the changes are unknown
+	unknown     error // why the changes are unknown; nil if they are known
 }
 
 // Rollback implements chat.Files.
@@ -88,7 +88,7 @@ func (f *Files) spans(ctx context.Context, events []event.Event) []*span {
 			continue
 		}
 		for _, folder := range p.Roots {
-			s := f.span(ctx, folder)
+			s := f.spanOf(ctx, folder)
 			s.first, s.last = e.Seq, max(e.Seq, cmp.Or(ends[folder.Point], calls[p.CallID]))
 			all = append(all, s)
 		}
@@ -113,16 +113,16 @@ func (f *Files) spans(ctx context.Context, events []event.Event) []*span {
 	}
 	for _, s := range out {
 		if s.unknown == nil {
-			s.changes, s.unknown = s.record.between(s.ID, s.From, s.To)
+			s.changes, s.unknown = s.record.changesBetween(s.ID, s.From, s.To)
 		}
 	}
 	return out
 }
 
-// span returns the span of one command in a folder.
-func (f *Files) span(ctx context.Context, folder event.UndoFolder) *span {
+// spanOf returns the span of one command in a folder.
+func (f *Files) spanOf(ctx context.Context, folder event.UndoFolder) *span {
 	s := &span{record: f.record(folder.Path)}
-	s.unknown = read(s.record.pointFile(filepath.Base(folder.Point)), &s.point)
+	s.unknown = readJSON(s.record.pointPath(filepath.Base(folder.Point)), &s.point)
 	if s.unknown != nil || s.ended() {
 		return s
 	}
@@ -163,7 +163,7 @@ func (s *span) undo(ctx context.Context, failed map[string]bool) (problems []str
 		return []string{err.Error()}
 	}
 	defer unlock()
-	foreign, err := s.foreign()
+	changedByOthers, err := s.changedByOthers()
 	if err != nil {
 		return []string{fmt.Sprintf("eca no longer knows what other chats changed in %s: %v", s.record.root, err)}
 	}
@@ -178,27 +178,27 @@ func (s *span) undo(ctx context.Context, failed map[string]bool) (problems []str
 		case err != nil:
 			problems = append(problems, fmt.Sprintf("%s cannot be read: %v", full, err))
 		case c.Old.same(now):
-		case foreign[name]:
+		case changedByOthers[name]:
 			problems = append(problems, full+" may have been changed by another chat while the command ran")
 		case s.interrupted && c.New != nil:
 			problems = append(problems, full+" was changed, but eca could not record the files at the end of the command, so eca does not know who changed it")
 		case !c.New.same(now):
 			problems = append(problems, full+" was changed since")
-		case c.Old != nil && c.Old.Kind == isSpecial, c.Old != nil && c.Old.Kind == isFile && c.Old.Hash == "":
+		case c.Old != nil && c.Old.Kind == kindSpecial, c.Old != nil && c.Old.Kind == kindFile && c.Old.Hash == "":
 			problems = append(problems, "the old content of "+full+" was not saved")
-		case c.Old != nil && c.Old.Kind == isFile && !s.record.objects.has(c.Old.Hash, c.Old.Size):
+		case c.Old != nil && c.Old.Kind == kindFile && !s.record.objects.has(c.Old.Hash, c.Old.Size):
 			problems = append(problems, "the old content of "+full+" no longer exists")
 		default:
 			todo = append(todo, c)
 		}
 		failed[full] = failed[full] || len(problems) > known
 	}
-	return append(problems, s.record.putBack(todo)...)
+	return append(problems, s.record.restoreEntries(todo)...)
 }
 
-// foreign returns the paths that other chats may have changed while the span's commands ran. If two
+// changedByOthers returns the paths that other chats may have changed while the span's commands ran. If two
 // commands run at the same time, either of them may have made a change.
-func (s *span) foreign() (map[string]bool, error) {
+func (s *span) changedByOthers() (map[string]bool, error) {
 	out := map[string]bool{}
 	for _, name := range s.Others {
 		out[string(name)] = true
@@ -218,7 +218,7 @@ func (s *span) foreign() (map[string]bool, error) {
 		if from >= to {
 			continue
 		}
-		otherChanges, err := s.record.between(s.ID, from, to)
+		otherChanges, err := s.record.changesBetween(s.ID, from, to)
 		if err != nil {
 			return nil, err
 		}
@@ -255,7 +255,7 @@ func entryAt(p safeio.Entry) (*entry, error) {
 	}
 	e := describe(info)
 	e.Link = fileName(target)
-	if e.Kind == isFile && e.Size <= maxFile {
+	if e.Kind == kindFile && e.Size <= maxFile {
 		data, err := p.Read(maxFile)
 		if err != nil {
 			return nil, err
@@ -265,9 +265,9 @@ func entryAt(p safeio.Entry) (*entry, error) {
 	return &e, nil
 }
 
-// putBack restores the old entries of changed paths. First it removes entries that must go, deepest
+// restoreEntries restores the old entries of changed paths. First it removes entries that must go, deepest
 // first, and then it creates folders and their contents.
-func (r *record) putBack(todo []change) (problems []string) {
+func (r *record) restoreEntries(todo []change) (problems []string) {
 	failed := map[fileName]bool{}
 	each := func(actionFor func(change) func(safeio.Entry) error) {
 		for _, c := range todo {
@@ -295,14 +295,14 @@ func (r *record) putBack(todo []change) (problems []string) {
 		return cmp.Or(strings.Count(string(a.Path), "/")-strings.Count(string(b.Path), "/"), cmp.Compare(a.Path, b.Path))
 	})
 	each(func(c change) func(safeio.Entry) error {
-		if c.Old == nil || c.New == nil || c.Old.Kind != isFolder || c.New.Kind != isFolder {
+		if c.Old == nil || c.New == nil || c.Old.Kind != kindFolder || c.New.Kind != kindFolder {
 			return nil
 		}
 		return func(p safeio.Entry) error { return p.Folder(c.Old.Mode | usable) }
 	})
 	slices.Reverse(todo)
 	each(func(c change) func(safeio.Entry) error {
-		if c.New == nil || c.Old != nil && c.Old.Kind == c.New.Kind && c.Old.Kind != isLink {
+		if c.New == nil || c.Old != nil && c.Old.Kind == c.New.Kind && c.Old.Kind != kindLink {
 			return nil
 		}
 		return safeio.Entry.Unlink
@@ -316,7 +316,7 @@ func (r *record) putBack(todo []change) (problems []string) {
 	})
 	slices.Reverse(todo)
 	each(func(c change) func(safeio.Entry) error {
-		if c.Old == nil || c.Old.Kind != isFolder {
+		if c.Old == nil || c.Old.Kind != kindFolder {
 			return nil
 		}
 		return func(p safeio.Entry) error { return p.Folder(c.Old.Mode) }
@@ -327,9 +327,9 @@ func (r *record) putBack(todo []change) (problems []string) {
 // create restores the old entry of a path. A folder gets extra permissions in addition to its own.
 func (r *record) create(c change, p safeio.Entry, extra fs.FileMode) error {
 	switch c.Old.Kind {
-	case isFolder:
+	case kindFolder:
 		return p.Folder(c.Old.Mode | extra)
-	case isLink:
+	case kindLink:
 		return p.Link(string(c.Old.Link))
 	}
 	content, err := r.objects.get(c.Old.Hash)

@@ -19,10 +19,10 @@ import (
 
 // Kinds of entries.
 const (
-	isFile = iota + 1
-	isLink
-	isFolder
-	isSpecial // a pipe or device; never restored
+	kindFile = iota + 1
+	kindLink
+	kindFolder
+	kindSpecial // a pipe or device; never restored
 )
 
 // entry describes a file, symlink or folder. Its fields are stored.
@@ -46,7 +46,7 @@ func (e *entry) same(other *entry) bool {
 	if e.Kind != other.Kind || e.Mode != other.Mode || e.Link != other.Link {
 		return false
 	}
-	if e.Kind == isFile && (e.Hash == "" || other.Hash == "") {
+	if e.Kind == kindFile && (e.Hash == "" || other.Hash == "") {
 		return e.Size == other.Size && e.Modified == other.Modified
 	}
 	return e.Hash == other.Hash
@@ -54,7 +54,7 @@ func (e *entry) same(other *entry) bool {
 
 // unchanged reports whether a file has not changed, so that it need not be read again.
 func (e *entry) unchanged(now *entry) bool {
-	return e.Kind == isFile && now.Kind == isFile && !e.Recent && e.Size == now.Size && e.Modified == now.Modified && e.Changed == now.Changed && e.Inode == now.Inode
+	return e.Kind == kindFile && now.Kind == kindFile && !e.Recent && e.Size == now.Size && e.Modified == now.Modified && e.Changed == now.Changed && e.Inode == now.Inode
 }
 
 // describe returns an entry for the result of Lstat, without a symlink's target or a file's hash.
@@ -63,13 +63,13 @@ func describe(info fs.FileInfo) entry {
 	e.Inode, e.Changed = identity(info)
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
-		e.Kind = isFile
+		e.Kind = kindFile
 	case mode.IsDir():
-		e = entry{Kind: isFolder, Mode: e.Mode}
+		e = entry{Kind: kindFolder, Mode: e.Mode}
 	case mode&fs.ModeSymlink != 0:
-		e = entry{Kind: isLink}
+		e = entry{Kind: kindLink}
 	default:
-		e = entry{Kind: isSpecial}
+		e = entry{Kind: kindSpecial}
 	}
 	return e
 }
@@ -97,12 +97,12 @@ func (e *entry) recent(now time.Time) bool {
 
 // scan lists and reads the contents of a workspace folder.
 type scan struct {
-	ctx   context.Context
-	root  *os.Root
-	path  string   // path of root, symlinks resolved
-	own   []string // eca's own folders, which the scan omits
-	files map[string]*entry
-	bytes int64
+	ctx        context.Context
+	root       *os.Root
+	path       string   // path of root, symlinks resolved
+	ownFolders []string // eca's own folders, which the scan omits
+	files      map[string]*entry
+	bytes      int64
 
 	ignored   bool     // something was omitted because git ignores it
 	uncovered []string // descriptions of what is not covered
@@ -164,7 +164,7 @@ func (s *scan) folder(dir *os.Root, name string, rules *ignore.Rules, depth int)
 		child := path.Join(name, e.Name())
 		// The sandbox keeps commands from writing to .git and, where the system supports it, to .eca,
 		// which may contain keys.
-		if e.Name() == ".git" || e.Name() == ".eca" || slices.Contains(s.own, filepath.Join(s.path, filepath.FromSlash(child))) {
+		if e.Name() == ".git" || e.Name() == ".eca" || slices.Contains(s.ownFolders, filepath.Join(s.path, filepath.FromSlash(child))) {
 			continue
 		}
 		if rules.Ignored(path.Join(full, e.Name()), e.IsDir()) {
@@ -207,15 +207,15 @@ func readFolder(dir *os.Root) ([]fs.DirEntry, error) {
 func (s *scan) add(name string, info fs.FileInfo) error {
 	e := describe(info)
 	switch e.Kind {
-	case isFile:
+	case kindFile:
 		s.bytes += e.Size
-	case isLink:
+	case kindLink:
 		target, err := s.root.Readlink(filepath.FromSlash(name))
 		if err != nil {
 			return nil //nolint:nilerr // removed or replaced in the meantime
 		}
 		e.Link = fileName(target)
-	case isSpecial:
+	case kindSpecial:
 		s.uncovered = append(s.uncovered, name)
 	}
 	s.files[name] = &e
@@ -225,7 +225,8 @@ func (s *scan) add(name string, info fs.FileInfo) error {
 	return nil
 }
 
-// read reads new and changed files, saves their contents with keep, and sets their hashes.
+// read reads new and changed files, saves their contents with keep, and sets their hashes. Unchanged
+// files keep their hashes.
 func (s *scan) read(before map[string]*entry, keep func(content io.Reader, size int64) (hash string, err error)) error {
 	limit, room := int64(maxFile), int64(maxBytes)
 	if len(s.files) > maxFiles || s.bytes > maxBytes {
@@ -234,7 +235,7 @@ func (s *scan) read(before map[string]*entry, keep func(content io.Reader, size 
 	large := 0
 	for _, name := range slices.Sorted(maps.Keys(s.files)) {
 		e := s.files[name]
-		if e.Kind != isFile {
+		if e.Kind != kindFile {
 			continue
 		}
 		if err := s.ctx.Err(); err != nil {
@@ -280,7 +281,7 @@ func (s *scan) readFile(name string, e *entry, keep func(io.Reader, int64) (stri
 		return err
 	}
 	opened := describe(info)
-	if opened.Kind != isFile || opened.Inode != e.Inode {
+	if opened.Kind != kindFile || opened.Inode != e.Inode {
 		return errReplaced
 	}
 	opened.Recent = opened.recent(time.Now())

@@ -51,14 +51,14 @@ type Files struct {
 
 	mu      sync.Mutex // guards the fields below
 	records map[string]*record
-	running map[string]*running // running commands, by the names of their undo points
+	running map[string]*runningCommand // running commands, by the names of their undo points
 }
 
 var _ chat.Files = (*Files)(nil)
 
 // New returns Files.
 func New(o Options) *Files {
-	return &Files{opts: o, records: map[string]*record{}, running: map[string]*running{}}
+	return &Files{opts: o, records: map[string]*record{}, running: map[string]*runningCommand{}}
 }
 
 // maxFile is the maximum size, in bytes, of a file whose content is saved.
