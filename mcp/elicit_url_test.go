@@ -10,13 +10,13 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// answers is a user who gives scripted answers in order; "wait" leaves a question open.
-type answers struct {
+// scriptedUser is a user who gives scripted answers in order; "wait" leaves a question open.
+type scriptedUser struct {
 	list      []string
 	questions []string
 }
 
-func (a *answers) Ask(ctx context.Context, q Question) (answer string, cancelled bool, err error) {
+func (a *scriptedUser) Ask(ctx context.Context, q Question) (answer string, cancelled bool, err error) {
 	a.questions = append(a.questions, q.Text)
 	if len(a.list) == 0 {
 		return "", false, errors.New("a question too many: " + q.Text)
@@ -50,14 +50,14 @@ func TestPagesBeforeACall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				conn, l := newTestConnection(t)
-				user, opened := &answers{list: c.answers}, ""
+				user, opened := &scriptedUser{list: c.answers}, ""
 				conn.m = New(Deps{Asker: func() Asker { return user }, OpenURL: func(_ context.Context, url string) error {
 					opened = url
 					return nil
 				}})
 				defer conn.m.Close()
 				conn.session.handlers, conn.session.calls, conn.session.onNotification = responder{conn.m.deps}.handlers(), conn.activeCalls, conn.handleNotification
-				server := &tasker{answers: map[string][]string{"tools/call": {required, ok(`{"content":[{"type":"text","text":"the files"}]}`)}}}
+				server := &taskServer{answers: map[string][]string{"tools/call": {required, ok(`{"content":[{"type":"text","text":"the files"}]}`)}}}
 				go server.serve(t, l, conn.session)
 				go func() {
 					synctest.Wait() // until the call waits for it

@@ -271,7 +271,7 @@ func TestOlderTransportBreaks(t *testing.T) {
 	server.mu.Lock()
 	server.closeStream = make(chan struct{})
 	server.mu.Unlock()
-	r.elapse()
+	r.fireTimers()
 	r.await("s", Running)
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // newTestConnection returns a connection without configuration; the test plays its server.
-func newTestConnection(t *testing.T) (*connection, *line) {
+func newTestConnection(t *testing.T) (*connection, *testTransport) {
 	t.Helper()
 	s, l := newLine(t, nil)
 	return &connection{

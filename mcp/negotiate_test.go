@@ -14,13 +14,13 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// memory remembers the versions of servers beyond the life of a manager, as the daemon does.
-type memory struct {
+// versionStore remembers the versions of servers beyond the life of a manager, as the daemon does.
+type versionStore struct {
 	mu     sync.Mutex
 	spoken map[string]string
 }
 
-func (k *memory) use(r *rig, _ *Settings) {
+func (k *versionStore) use(r *rig, _ *Settings) {
 	r.m.deps.LastVersion = func(server string, _ config.MCPServer) string {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -54,7 +54,7 @@ func TestNewestVersionWithoutConfiguration(t *testing.T) {
 		"newer":     {"2026-07-28", "server/discover initialize", "server/discover initialize"},
 	} {
 		t.Run(mode, func(t *testing.T) {
-			known := &memory{spoken: map[string]string{}}
+			known := &versionStore{spoken: map[string]string{}}
 			for _, shook := range []string{want.first, want.next} {
 				if shook == "" {
 					continue
@@ -81,7 +81,7 @@ func TestStuckProgramStartsAgain(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED: whether a program has read its input is known on Linux only")
 	}
-	known := &memory{spoken: map[string]string{}}
+	known := &versionStore{spoken: map[string]string{}}
 	r := newRig(t, map[string]string{"s": "stuck"}, known.use, shortenWaits)
 	r.await("s", Running)
 	if got := r.text("s", "handshake", `{}`); got != "initialize" || known.spoken["s"] != "2025-06-18" {
@@ -133,7 +133,7 @@ func TestRemoteServersOfAllAges(t *testing.T) {
 				server.CloseClientConnections()
 				server.Close()
 			})
-			known := &memory{spoken: map[string]string{}}
+			known := &versionStore{spoken: map[string]string{}}
 			for range 2 {
 				r := newRig(t, map[string]string{"s": server.URL}, known.use, func(r *rig, _ *Settings) {
 					if name == "hangs" || name == "accepts" {

@@ -31,7 +31,7 @@ type rig struct {
 	t       *testing.T
 	m       *Manager
 	changed chan struct{}
-	log     *logged
+	log     *logBuffer
 
 	mu     sync.Mutex // guards the fields below
 	now    time.Time
@@ -41,19 +41,19 @@ type rig struct {
 	modes  map[string]string
 }
 
-// logged is a log whose text can be read.
-type logged struct {
+// logBuffer is a log whose text can be read.
+type logBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (l *logged) Write(p []byte) (int, error) {
+func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(p)
 }
 
-func (l *logged) String() string {
+func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
@@ -65,7 +65,7 @@ func newRig(t *testing.T, modes map[string]string, options ...func(*rig, *Settin
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, changed: make(chan struct{}, 1), log: &logged{}, now: time.Unix(1e9, 0), starts: map[string]int{}, modes: modes}
+	r := &rig{t: t, changed: make(chan struct{}, 1), log: &logBuffer{}, now: time.Unix(1e9, 0), starts: map[string]int{}, modes: modes}
 	network := netclient.New(func(string) string { return "" })
 	t.Cleanup(network.Close)
 	children := proc.NewPool(self, 1)
@@ -75,7 +75,7 @@ func newRig(t *testing.T, modes map[string]string, options ...func(*rig, *Settin
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.starts[name]++
-			defer r.stir()
+			defer r.wakeUntil()
 			l := Launch{Clean: func(s string) string { return strings.ReplaceAll(s, "hunter22", "***") }}
 			if c.URL != "" {
 				l.URL, l.Headers = c.URL, c.Headers
@@ -88,7 +88,7 @@ func newRig(t *testing.T, modes map[string]string, options ...func(*rig, *Settin
 			return l, nil
 		},
 		HTTP:     func() *http.Client { return network.Client(netclient.Options{}) },
-		Changed:  r.stir,
+		Changed:  r.wakeUntil,
 		Children: children, Version: "1", Log: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now: func() time.Time {
 			r.mu.Lock()
@@ -117,8 +117,8 @@ func newRig(t *testing.T, modes map[string]string, options ...func(*rig, *Settin
 	return r
 }
 
-// stir makes until check again.
-func (r *rig) stir() {
+// wakeUntil makes until check its condition again.
+func (r *rig) wakeUntil() {
 	select {
 	case r.changed <- struct{}{}:
 	default:
@@ -136,8 +136,8 @@ func withStartTimeout(d time.Duration) func(*rig, *Settings) {
 	return func(_ *rig, s *Settings) { s.Start = d }
 }
 
-// elapse fires the pending waits.
-func (r *rig) elapse() {
+// fireTimers fires the pending waits.
+func (r *rig) fireTimers() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, ch := range r.fire {

@@ -17,19 +17,19 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// line is a transport whose other end is the test.
-type line struct {
+// testTransport is a transport whose other end is the test.
+type testTransport struct {
 	out     chan envelope
 	receive func(envelope)
 	lost    func(error)
 }
 
-func (l *line) start(_ context.Context, receive func(envelope), lost func(error)) error {
+func (l *testTransport) start(_ context.Context, receive func(envelope), lost func(error)) error {
 	l.receive, l.lost = receive, lost
 	return nil
 }
 
-func (l *line) send(ctx context.Context, e envelope) error {
+func (l *testTransport) send(ctx context.Context, e envelope) error {
 	select {
 	case l.out <- e:
 		return nil
@@ -38,13 +38,13 @@ func (l *line) send(ctx context.Context, e envelope) error {
 	}
 }
 
-func (l *line) setVersion(string)       {}
-func (l *line) listen() <-chan struct{} { return nil }
-func (l *line) endReason() error        { return nil }
-func (l *line) close()                  {}
+func (l *testTransport) setVersion(string)       {}
+func (l *testTransport) listen() <-chan struct{} { return nil }
+func (l *testTransport) endReason() error        { return nil }
+func (l *testTransport) close()                  {}
 
 // next returns the next message that the session sends.
-func (l *line) next(t *testing.T) envelope {
+func (l *testTransport) next(t *testing.T) envelope {
 	t.Helper()
 	select {
 	case e := <-l.out:
@@ -56,7 +56,7 @@ func (l *line) next(t *testing.T) envelope {
 }
 
 // say passes a message to the session.
-func (l *line) say(t *testing.T, text string) {
+func (l *testTransport) say(t *testing.T, text string) {
 	t.Helper()
 	list, err := readEnvelopes([]byte(text))
 	if err != nil {
@@ -67,9 +67,9 @@ func (l *line) say(t *testing.T, text string) {
 	}
 }
 
-func newLine(t *testing.T, handlers map[string]Handler) (*session, *line) {
+func newLine(t *testing.T, handlers map[string]Handler) (*session, *testTransport) {
 	t.Helper()
-	l := &line{out: make(chan envelope)}
+	l := &testTransport{out: make(chan envelope)}
 	s := newSession(context.Background(), l)
 	s.self = self{server: "files", capabilities: map[string]any{"roots": map[string]any{}}}
 	s.handlers, s.onNotification, s.log = handlers, func(string, json.RawMessage) {}, slog.New(slog.DiscardHandler)

@@ -204,7 +204,7 @@ func TestBackoff(t *testing.T) {
 			s, _ := r.m.Status("s")
 			return r.startCount("s") == n && s.State == Failed
 		})
-		r.elapse()
+		r.fireTimers()
 	}
 	r.await("missing", Failed)
 	r.mu.Lock()

@@ -15,16 +15,16 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// tasker is a server with tasks: it answers each request with the next answer for its method, and
+// taskServer is a server with tasks: it answers each request with the next answer for its method, and
 // then repeats the last one. An empty answer is not sent.
-type tasker struct {
+type taskServer struct {
 	answers map[string][]string
 
 	mu    sync.Mutex // guards the fields below
 	heard []string   // methods with parameters
 }
 
-func (k *tasker) serve(t *testing.T, l *line, s *session) {
+func (k *taskServer) serve(t *testing.T, l *testTransport, s *session) {
 	for {
 		select {
 		case e := <-l.out:
@@ -45,7 +45,7 @@ func (k *tasker) serve(t *testing.T, l *line, s *session) {
 }
 
 // count counts the requests that contain a text.
-func (k *tasker) count(text string) (n int) {
+func (k *taskServer) count(text string) (n int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, one := range k.heard {
@@ -129,7 +129,7 @@ func TestCallsBecomeTasks(t *testing.T) {
 				if conn.capabilities = withTasks(t); c.modern {
 					conn.session.setVersion(newestVersion)
 				}
-				server := &tasker{answers: c.answers}
+				server := &taskServer{answers: c.answers}
 				go server.serve(t, l, conn.session)
 				var said []string
 				tool := &Tool{name: "t", spec: tools.Spec{Name: "t"}, tasks: "required"}
@@ -169,7 +169,7 @@ func TestTaskAsksTheUser(t *testing.T) {
 		conn, l := newTestConnection(t)
 		conn.capabilities = withTasks(t)
 		var said []string
-		server := &tasker{answers: map[string][]string{
+		server := &taskServer{answers: map[string][]string{
 			"tools/call":   {ok(`{"task":{"taskId":"t1","status":"working"}}`)},
 			"tasks/get":    {ok(`{"taskId":"t1","status":"input_required","statusMessage":"waits for you"}`)},
 			"tasks/result": {""},
@@ -212,7 +212,7 @@ func TestTaskIsCancelled(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			conn, l := newTestConnection(t)
 			conn.capabilities = withTasks(t)
-			server := &tasker{answers: map[string][]string{
+			server := &taskServer{answers: map[string][]string{
 				"tools/call":   {ok(`{"task":{"taskId":"t1","status":"` + status + `"}}`)},
 				"tasks/get":    {ok(`{"taskId":"t1","status":"` + status + `"}`)},
 				"tasks/cancel": {ok(`{"taskId":"t1","status":"cancelled"}`)},
@@ -241,7 +241,7 @@ func TestTaskIsCancelled(t *testing.T) {
 // task.
 func TestPlainCallsStay(t *testing.T) {
 	conn, l := newTestConnection(t)
-	server := &tasker{answers: map[string][]string{"tools/call": {ok(`{"content":[]}`)}}}
+	server := &taskServer{answers: map[string][]string{"tools/call": {ok(`{"content":[]}`)}}}
 	go server.serve(t, l, conn.session)
 	for support, capable := range map[string]bool{"optional": true, "forbidden": true, "": true, "required": false} {
 		conn.capabilities = wire.ServerCapabilities{}

@@ -9,10 +9,10 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// leaking returns its secret in all ways.
-type leaking struct{ Tool }
+// leakingTool returns its secret in all ways.
+type leakingTool struct{ Tool }
 
-func (leaking) Run(_ context.Context, _ Call, out Sink) (Result, error) {
+func (leakingTool) Run(_ context.Context, _ Call, out Sink) (Result, error) {
 	if out != nil {
 		out("chunk sec")
 		out("ret\nopen")
@@ -22,7 +22,7 @@ func (leaking) Run(_ context.Context, _ Call, out Sink) (Result, error) {
 }
 
 func TestRedact(t *testing.T) {
-	tool := Redact(leaking{}, func(s string) string { return strings.ReplaceAll(s, "secret", "*") })
+	tool := Redact(leakingTool{}, func(s string) string { return strings.ReplaceAll(s, "secret", "*") })
 	var chunk string
 	res, err := tool.Run(t.Context(), Call{}, func(s string) { chunk += s })
 	if chunk != "chunk *\n" || res.Outputs[0] != "one *" || res.Outputs[1] != "none" || err.Error() != "error *" {

@@ -57,8 +57,8 @@ printf '\0' >&2
 done
 `
 
-// ran is the output, exit code and error output of a program.
-type ran struct{ out, code, err string }
+// shellResult is the output, exit code and error output of a program.
+type shellResult struct{ out, code, err string }
 
 // sourceOf matches those parts of a shell's messages that quote the program's text: the number of the
 // line, and the word of an ambiguous redirection. A program can send messages into a pipe, so they
@@ -69,9 +69,9 @@ var sourceOf = regexp.MustCompile(`line \d+: |\S+: ambiguous redirect`) //nolint
 var bareRedirection = regexp.MustCompile(`\|\s*<`) //nolint:gochecknoglobals // a constant
 
 // runAll runs programs in a shell, many at a time.
-func runAll(t *testing.T, shell, dir string, texts []string) []ran {
+func runAll(t *testing.T, shell, dir string, texts []string) []shellResult {
 	t.Helper()
-	out := make([]ran, len(texts))
+	out := make([]shellResult, len(texts))
 	const batch = 250
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 2)
@@ -91,7 +91,7 @@ func runAll(t *testing.T, shell, dir string, texts []string) []ran {
 				return
 			}
 			for i := range part {
-				out[start+i] = ran{fields[2*i], fields[2*i+1], errs[i]}
+				out[start+i] = shellResult{fields[2*i], fields[2*i+1], errs[i]}
 			}
 		})
 	}
@@ -137,15 +137,15 @@ func (w *writer) word() string {
 	}
 	if w.odd && w.IntN(3) == 0 {
 		if w.IntN(4) == 0 {
-			return w.soup()
+			return w.specialCharacters()
 		}
 		return pick(w.Rand, odd...)
 	}
 	return pick(w.Rand, plain...)
 }
 
-// soup returns a text of characters that have a meaning in shells.
-func (w *writer) soup() string {
+// specialCharacters returns a text of characters that have a meaning in shells.
+func (w *writer) specialCharacters() string {
 	var b strings.Builder
 	for range 1 + w.IntN(6) {
 		b.WriteString(pick(w.Rand, "'", `"`, `\`, "\n", " ", "#", "$x", "`", "{", "}", "[", "]", "*", "~", "a", "b", "\\\n", "$(", ")", "x", "=", "!", "<", ";", "|"))
@@ -354,7 +354,7 @@ func TestCanonicalFormRunsTheSame(t *testing.T) {
 
 // endless reports whether two runs are of a loop that was stopped: the output of one is the
 // beginning of the output of the other. On a slow machine, the outputs may be short.
-func endless(a, b ran) bool {
+func endless(a, b shellResult) bool {
 	const long, killed = 4 << 10, "137"
 	stopped := min(len(a.out), len(b.out)) > long || a.code == killed && b.code == killed
 	return stopped && (strings.HasPrefix(a.out, b.out) || strings.HasPrefix(b.out, a.out))
@@ -447,7 +447,7 @@ func TestCanonicalFormInAnotherBash(t *testing.T) {
 	descriptor := regexp.MustCompile(`/dev/fd/\d+`)
 	for i, text := range texts {
 		a, b := sourceOf.ReplaceAllString(same.Replace(was[i].out), ""), sourceOf.ReplaceAllString(same.Replace(is[i].out), "")
-		if descriptor.ReplaceAllString(a, "") == descriptor.ReplaceAllString(b, "") && was[i].code == is[i].code || endless(ran{a, was[i].code, ""}, ran{b, is[i].code, ""}) {
+		if descriptor.ReplaceAllString(a, "") == descriptor.ReplaceAllString(b, "") && was[i].code == is[i].code || endless(shellResult{a, was[i].code, ""}, shellResult{b, is[i].code, ""}) {
 			continue
 		}
 		if different++; different < 20 {

@@ -35,15 +35,15 @@ func childOfTest(args []string) bool {
 	case callsArg:
 		makeCalls()
 	case strikeArg:
-		strike(args[1])
+		killEveryWay(args[1])
 	case dialArg:
 		dial(args[1])
 	case escapesArg:
 		playEscapes()
 	case fosterArg:
-		foster()
+		runAsEca()
 	case hoardArg:
-		hoard()
+		useMemory()
 	default:
 		return false
 	}
@@ -329,8 +329,8 @@ func TestSandboxHasNoTerminal(t *testing.T) {
 	}
 }
 
-// strike tries every way to kill a process.
-func strike(process string) {
+// killEveryWay tries every way to kill a process.
+func killEveryWay(process string) {
 	pid, err := strconv.Atoi(process)
 	if err != nil {
 		panic(err)

@@ -87,7 +87,7 @@ func TestSearchMemoryGroups(t *testing.T) {
 // With hoardArg, this test's program waits for a line, and then uses memory until it is killed.
 const hoardArg = "__hoard"
 
-func hoard() {
+func useMemory() {
 	own, _ := os.ReadFile("/proc/self/cgroup")
 	_, path, _ := strings.Cut(strings.TrimSpace(string(own)), "0::")
 	for _, file := range []string{"memory.max", "cgroup.procs", "../cgroup.procs"} {

@@ -104,8 +104,8 @@ func playEscape(p *Pool, level sandbox.Level, script string, kill bool) string {
 	return ""
 }
 
-// foster is eca until it is killed.
-func foster() {
+// runAsEca runs this program in place of eca until it is killed.
+func runAsEca() {
 	self, err := os.Executable()
 	if err != nil {
 		panic(err)
@@ -123,9 +123,9 @@ func foster() {
 	select {}
 }
 
-// users are root and an ordinary user, or only who runs this test. path is this test's program
+// testUsers are root and an ordinary user, or only who runs this test. path is this test's program
 // where both can run it.
-func users(t *testing.T) (path string, attrs map[string]*syscall.SysProcAttr) {
+func testUsers(t *testing.T) (path string, attrs map[string]*syscall.SysProcAttr) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -161,7 +161,7 @@ func users(t *testing.T) (path string, attrs map[string]*syscall.SysProcAttr) {
 func TestNothingSurvives(t *testing.T) {
 	needs.Long(t)
 	needSandbox(t)
-	path, attrs := users(t)
+	path, attrs := testUsers(t)
 	for who, attr := range attrs {
 		cmd := exec.Command(path, escapesArg)
 		cmd.Dir, cmd.SysProcAttr, cmd.Env = "/", attr, append(os.Environ(), "TMPDIR=/tmp", "HOME=/")
@@ -175,7 +175,7 @@ func TestNothingSurvives(t *testing.T) {
 // If eca is killed while commands run, no processes and no folders of these are left.
 func TestNothingSurvivesKilledDaemon(t *testing.T) {
 	needSandbox(t)
-	path, attrs := users(t)
+	path, attrs := testUsers(t)
 	for who, attr := range attrs {
 		temp, err := os.MkdirTemp("/tmp", "survivors-temp-")
 		if err != nil {
@@ -322,14 +322,14 @@ func TestNothingIsLeft(t *testing.T) {
 	all.Wait()
 	p.Close()
 	_, _ = os.ReadDir(temp)
-	clearNone(temp)
+	removeUnboundedFiles(temp)
 	if after := state(); after != before {
 		t.Errorf("%s before, %s after", before, after)
 	}
 }
 
-// clearNone removes what unbound commands made themselves.
-func clearNone(dir string) {
+// removeUnboundedFiles removes the temporary files that unbounded commands created.
+func removeUnboundedFiles(dir string) {
 	made, _ := filepath.Glob(filepath.Join(dir, "tmp.*"))
 	for _, path := range made {
 		_ = os.Remove(path)

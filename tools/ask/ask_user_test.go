@@ -10,10 +10,10 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// listener is a client that keeps the last question.
-type listener struct{ asked Question }
+// recordingClient is a client that keeps the last question.
+type recordingClient struct{ asked Question }
 
-func (l *listener) Ask(_ context.Context, q Question) (Answer, error) {
+func (l *recordingClient) Ask(_ context.Context, q Question) (Answer, error) {
 	l.asked = q
 	return Answer{Text: "ok"}, nil
 }
@@ -29,7 +29,7 @@ func TestArguments(t *testing.T) {
 		`{"question":"q","options":[{"label":"a","description":null},{"label":"b","description":"d"}]}`:    {Text: "q", Options: two, Freeform: true},
 		`{"question":"q","options":[],"allowFreeform":false}`:                                              {Text: "q", Options: []Option{}, Freeform: true}, // without options, the user has to type
 	} {
-		l := &listener{}
+		l := &recordingClient{}
 		tool := Tools(l)[0]
 		call := tools.Call{ID: "id", ChatID: "c", Arguments: json.RawMessage(in)}
 		want.ChatID, want.CallID = "c", "id"
@@ -46,7 +46,7 @@ func TestRefused(t *testing.T) {
 	if Tools(nil) != nil {
 		t.Error("Tools returned a tool although there is no client")
 	}
-	tool := Tools(&listener{})[0]
+	tool := Tools(&recordingClient{})[0]
 	for _, c := range []struct{ chat, args, want string }{
 		{"subagent-1", `{"question":"q"}`, "subagent"},
 		{"c", `{"question":" \n"}`, "INVALID_ARGS"},
@@ -62,7 +62,7 @@ func TestRefused(t *testing.T) {
 }
 
 func TestHeadline(t *testing.T) {
-	plan, err := Tools(&listener{})[0].Plan(t.Context(), tools.Call{Arguments: json.RawMessage(`{"question":"Which\n  one? ` + strings.Repeat("é", 100) + `"}`)})
+	plan, err := Tools(&recordingClient{})[0].Plan(t.Context(), tools.Call{Arguments: json.RawMessage(`{"question":"Which\n  one? ` + strings.Repeat("é", 100) + `"}`)})
 	if want := "Q: Which one? " + strings.Repeat("é", 46) + "…"; err != nil || plan.Summary != want {
 		t.Errorf("%s, %v", plan.Summary, err)
 	}

@@ -10,18 +10,18 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
-// scripted is a client that answers with what it is given.
-type scripted struct {
+// scriptedClient is a client that answers with what it is given.
+type scriptedClient struct {
 	asked   chan ask.Question
 	answers chan any // ask.Answer or error
 	ended   chan error
 }
 
-func newScripted() *scripted {
-	return &scripted{make(chan ask.Question, 1), make(chan any, 1), make(chan error, 1)}
+func newScripted() *scriptedClient {
+	return &scriptedClient{make(chan ask.Question, 1), make(chan any, 1), make(chan error, 1)}
 }
 
-func (s *scripted) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
+func (s *scriptedClient) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
 	s.asked <- q
 	select {
 	case a := <-s.answers:
@@ -97,7 +97,7 @@ func TestBoardFailures(t *testing.T) {
 				b.Join(newScripted())()
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
-				clients := make([]*scripted, len(c.first))
+				clients := make([]*scriptedClient, len(c.first))
 				leaves := make([]func(), len(c.first))
 				for i := range clients {
 					clients[i] = newScripted()

@@ -32,7 +32,7 @@ func runFor(t *testing.T, all *tools.Registry, name string, call tools.Call, arg
 func TestSavingClientHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
-		same, other := put(t, root, "a.txt", "one two three"), put(t, root, "b.txt", "b")
+		same, other := writeTestFile(t, root, "a.txt", "one two three"), writeTestFile(t, root, "b.txt", "b")
 		all := tools.NewRegistry(Tools(Options{})...)
 		const hang = 10 * time.Second
 		hanging := tools.Call{ChatID: "hanging", Roots: []string{root}}
@@ -66,7 +66,7 @@ func TestSavingClientHoldsUpNobody(t *testing.T) {
 		if got := <-result; !strings.Contains(got, "was changed in the meantime") {
 			t.Errorf("the edit of the hanging call returned %q", got)
 		}
-		if got := get(t, same); got != "one two THREE" {
+		if got := readTestFile(t, same); got != "one two THREE" {
 			t.Errorf("%q", got)
 		}
 	})
@@ -76,11 +76,15 @@ func TestSavingClientHoldsUpNobody(t *testing.T) {
 func TestEditsOfOneChatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
-		path := put(t, root, "a.txt", "one two")
+		path := writeTestFile(t, root, "a.txt", "one two")
 		all := tools.NewRegistry(Tools(Options{})...)
 		call := tools.Call{ChatID: "chat", Roots: []string{root}}
-		call.Unsaved = func(string) (string, bool) { return get(t, path), true }
-		call.Save = func(_, text string) bool { time.Sleep(5 * lockWait); put(t, root, "a.txt", text); return true }
+		call.Unsaved = func(string) (string, bool) { return readTestFile(t, path), true }
+		call.Save = func(_, text string) bool {
+			time.Sleep(5 * lockWait)
+			writeTestFile(t, root, "a.txt", text)
+			return true
+		}
 		var failed atomic.Int32
 		done := make(chan struct{})
 		for from, to := range map[string]string{"one": "ONE", "two": "TWO"} {
@@ -93,7 +97,7 @@ func TestEditsOfOneChatWait(t *testing.T) {
 		}
 		<-done
 		<-done
-		if got := get(t, path); got != "ONE TWO" || failed.Load() > 0 {
+		if got := readTestFile(t, path); got != "ONE TWO" || failed.Load() > 0 {
 			t.Errorf("%q, %d failed", got, failed.Load())
 		}
 	})
@@ -108,7 +112,7 @@ func TestRefusedSave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			path := put(t, root, "a.txt", c.disk)
+			path := writeTestFile(t, root, "a.txt", c.disk)
 			call := tools.Call{ChatID: "chat", Roots: []string{root}}
 			call.Unsaved = func(string) (string, bool) { return c.editor, true }
 			call.Save = func(string, string) bool { return false }
@@ -118,7 +122,7 @@ func TestRefusedSave(t *testing.T) {
 			if err != nil {
 				says = err.Error()
 			}
-			if got := get(t, path); got != c.want || !strings.Contains(says, c.says) {
+			if got := readTestFile(t, path); got != c.want || !strings.Contains(says, c.says) {
 				t.Errorf("%q: %s", got, says)
 			}
 		})
@@ -128,11 +132,11 @@ func TestRefusedSave(t *testing.T) {
 // If the client saved the file and failed afterwards, the edit counts as done and is not made twice.
 func TestSavedAndRefused(t *testing.T) {
 	root := t.TempDir()
-	path := put(t, root, "a.txt", "x")
+	path := writeTestFile(t, root, "a.txt", "x")
 	call := tools.Call{ChatID: "chat", Roots: []string{root}}
-	call.Save = func(_, text string) bool { put(t, root, "a.txt", text); return false }
+	call.Save = func(_, text string) bool { writeTestFile(t, root, "a.txt", text); return false }
 	res, err := runFor(t, tools.NewRegistry(Tools(Options{})...), "edit_file", call, map[string]any{"path": path, "original_content": "x", "new_content": "xx"})
-	if got := get(t, path); err != nil || res.Failed || got != "xx" {
+	if got := readTestFile(t, path); err != nil || res.Failed || got != "xx" {
 		t.Errorf("%q: %v %v", got, res.Outputs, err)
 	}
 }

@@ -42,13 +42,13 @@ func TestEditInClients(t *testing.T) {
 	} {
 		for _, eol := range []string{"\n", "\r\n"} {
 			root := t.TempDir()
-			path := put(t, root, "a.txt", "one"+eol+"two"+eol+"three"+eol)
+			path := writeTestFile(t, root, "a.txt", "one"+eol+"two"+eol+"three"+eol)
 			write := e.write
 			if write == nil {
 				write = vim(eol)
 			}
 			editIn(t, root, editor{e.read, write})
-			if got, want := get(t, path), "one"+eol+"TWO"+eol+"2b"+eol+"three"+eol; got != want {
+			if got, want := readTestFile(t, path), "one"+eol+"TWO"+eol+"2b"+eol+"three"+eol; got != want {
 				t.Errorf("%s: %q, want %q", name, got, want)
 			}
 		}
@@ -76,7 +76,7 @@ func TestEditOfUnsavedInClients(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			path := put(t, root, "a.txt", c.disk)
+			path := writeTestFile(t, root, "a.txt", c.disk)
 			var said []string
 			editIn(t, root, editor{
 				read: func(string) string { return c.unsaved },
@@ -90,7 +90,7 @@ func TestEditOfUnsavedInClients(t *testing.T) {
 			if said[0] != c.said {
 				t.Errorf("said %q, want %q", said[0], c.said)
 			}
-			if got := get(t, path); got != c.want {
+			if got := readTestFile(t, path); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 			if again := name == "not heard again"; again != (len(said) > 1) {
@@ -110,9 +110,9 @@ func editIn(t *testing.T, root string, e editor) {
 	}
 	tool, _ := tools.NewRegistry(Tools(Options{})...).Lookup("edit_file")
 	call := tools.Call{ID: "c", Roots: []string{root}, Arguments: raw}
-	call.Unsaved = func(string) (string, bool) { return e.read(get(t, path)), true }
+	call.Unsaved = func(string) (string, bool) { return e.read(readTestFile(t, path)), true }
 	call.Save = func(_, text string) bool {
-		return os.WriteFile(path, []byte(e.write(get(t, path), text)), 0o644) == nil
+		return os.WriteFile(path, []byte(e.write(readTestFile(t, path), text)), 0o644) == nil
 	}
 	res, err := tool.Run(t.Context(), call, nil)
 	if err != nil || res.Failed {

@@ -38,7 +38,7 @@ func run(t *testing.T, root, name string, args map[string]any) (string, bool, to
 	return strings.Join(res.Outputs, "\n"), res.Failed, plan
 }
 
-func put(t *testing.T, root, name, text string) string {
+func writeTestFile(t *testing.T, root, name, text string) string {
 	t.Helper()
 	path := filepath.Join(root, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -50,7 +50,7 @@ func put(t *testing.T, root, name, text string) string {
 	return path
 }
 
-func get(t *testing.T, path string) string {
+func readTestFile(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -62,9 +62,9 @@ func get(t *testing.T, path string) string {
 func TestDirectoryTree(t *testing.T) {
 	root := t.TempDir()
 	for _, f := range []string{"b.txt", "a/x/deep.txt", "a/y.txt", "node_modules/lib/index.js", ".hidden/z", "out.log", "keep.log"} {
-		put(t, root, f, "")
+		writeTestFile(t, root, f, "")
 	}
-	put(t, root, ".gitignore", "node_modules/\n*.log\n!keep.log\n")
+	writeTestFile(t, root, ".gitignore", "node_modules/\n*.log\n!keep.log\n")
 	got, failed, _ := run(t, root, "directory_tree", map[string]any{"path": root})
 	want := root + "\n a\n  x\n   deep.txt\n  y.txt\n b.txt\n keep.log\n\n2 directories, 4 files"
 	if failed || got != want {
@@ -83,7 +83,7 @@ func TestDirectoryTree(t *testing.T) {
 
 func TestReadFile(t *testing.T) {
 	root := t.TempDir()
-	put(t, root, "a.txt", "1\n2\n3\n4\n5\n6\n7\n")
+	writeTestFile(t, root, "a.txt", "1\n2\n3\n4\n5\n6\n7\n")
 	for _, c := range []struct {
 		args   map[string]any
 		want   string
@@ -100,12 +100,12 @@ func TestReadFile(t *testing.T) {
 			t.Errorf("%v: %q %v", c.args, got, failed)
 		}
 	}
-	put(t, root, "bin", "a\x00b")
+	writeTestFile(t, root, "bin", "a\x00b")
 	if got, failed, _ := run(t, root, "read_file", map[string]any{"path": "bin"}); !failed || !strings.Contains(got, "binary") {
 		t.Errorf("binary: %q", got)
 	}
 	// The content shows the type; the name may be wrong.
-	picture := put(t, root, "picture.txt", "GIF89a\x01\x00")
+	picture := writeTestFile(t, root, "picture.txt", "GIF89a\x01\x00")
 	tool, _ := tools.NewRegistry(Tools(Options{ReadMaxLines: 5})...).Lookup("eca__read_file")
 	res, err := tool.Run(t.Context(), tools.Call{Roots: []string{root}, Arguments: json.RawMessage(`{"path":"picture.txt","line_offset":7}`)}, nil)
 	if err != nil || len(res.Images) != 1 || res.Images[0].MediaType != "image/gif" || string(res.Images[0].Data) != "GIF89a\x01\x00" || res.Outputs[0] != picture+" is an image (image/gif, 8 bytes)." {
@@ -122,7 +122,7 @@ func TestWriteAndMove(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "new/dir/a.sh")
 	_, failed, plan := run(t, root, "write_file", map[string]any{"path": path, "content": "x\ny\n"})
-	if fc := plan.Details.FileChange; failed || get(t, path) != "x\ny\n" || fc.Diff != "@@ -0,0 +1,2 @@\n+x\n+y" || fc.LinesAdded != 2 || fc.LinesRemoved != 0 {
+	if fc := plan.Details.FileChange; failed || readTestFile(t, path) != "x\ny\n" || fc.Diff != "@@ -0,0 +1,2 @@\n+x\n+y" || fc.LinesAdded != 2 || fc.LinesRemoved != 0 {
 		t.Errorf("created: %+v", plan.Details.FileChange)
 	}
 	if err := os.Chmod(path, 0o755); err != nil {
@@ -139,10 +139,10 @@ func TestWriteAndMove(t *testing.T) {
 		t.Errorf("wrote to a directory: %s", got)
 	}
 	dst := filepath.Join(root, "moved/b.sh")
-	if got, failed, _ := run(t, root, "move_file", map[string]any{"source": path, "destination": dst}); failed || get(t, dst) != "x\nz\n" {
+	if got, failed, _ := run(t, root, "move_file", map[string]any{"source": path, "destination": dst}); failed || readTestFile(t, dst) != "x\nz\n" {
 		t.Errorf("move: %s", got)
 	}
-	put(t, root, "c", "")
+	writeTestFile(t, root, "c", "")
 	for _, c := range [][2]string{{"c", dst}, {"none", "d"}} {
 		if got, failed, _ := run(t, root, "move_file", map[string]any{"source": c[0], "destination": c[1]}); !failed {
 			t.Errorf("%v: %s", c, got)
@@ -155,7 +155,7 @@ func TestWriteAndMove(t *testing.T) {
 			t.Fatal(err)
 		}
 		run(t, root, "write_file", map[string]any{"path": link, "content": "via link"})
-		if info, _ := os.Lstat(link); info.Mode()&os.ModeSymlink == 0 || get(t, dst) != "via link" {
+		if info, _ := os.Lstat(link); info.Mode()&os.ModeSymlink == 0 || readTestFile(t, dst) != "via link" {
 			t.Error("the link was replaced")
 		}
 	}
@@ -169,19 +169,19 @@ func TestWriteAndMove(t *testing.T) {
 // has the original.
 func TestEditSeesChangesInBetween(t *testing.T) {
 	root := t.TempDir()
-	path := put(t, root, "a.txt", "one\ntwo\n")
+	path := writeTestFile(t, root, "a.txt", "one\ntwo\n")
 	tool, _ := tools.NewRegistry(Tools(Options{})...).Lookup("edit_file")
 	raw, _ := json.Marshal(map[string]any{"path": path, "original_content": "two", "new_content": "2"})
 	call := tools.Call{Roots: []string{root}, Arguments: raw}
 	if _, err := tool.Plan(context.Background(), call); err != nil {
 		t.Fatal(err)
 	}
-	put(t, root, "a.txt", "zero\none\ntwo\n")
-	if _, err := tool.Run(context.Background(), call, nil); err != nil || get(t, path) != "zero\none\n2\n" {
-		t.Errorf("%v: %q", err, get(t, path))
+	writeTestFile(t, root, "a.txt", "zero\none\ntwo\n")
+	if _, err := tool.Run(context.Background(), call, nil); err != nil || readTestFile(t, path) != "zero\none\n2\n" {
+		t.Errorf("%v: %q", err, readTestFile(t, path))
 	}
-	if _, err := tool.Run(context.Background(), call, nil); err == nil || get(t, path) != "zero\none\n2\n" {
-		t.Errorf("the second run: %v: %q", err, get(t, path))
+	if _, err := tool.Run(context.Background(), call, nil); err == nil || readTestFile(t, path) != "zero\none\n2\n" {
+		t.Errorf("the second run: %v: %q", err, readTestFile(t, path))
 	}
 }
 
@@ -274,8 +274,8 @@ func (l *fileLog) Moving(_ context.Context, from, to string) error {
 	return l.err
 }
 
-// logged runs a call with a log.
-func logged(ctx context.Context, t *testing.T, root string, log tools.FileLog, name string, args map[string]any) (string, error) {
+// runLogged runs a call with a log.
+func runLogged(ctx context.Context, t *testing.T, root string, log tools.FileLog, name string, args map[string]any) (string, error) {
 	t.Helper()
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -309,7 +309,7 @@ func TestFileLog(t *testing.T) {
 		{"write_file", map[string]any{"path": "f", "content": ""}, ""},
 	} {
 		log.got = nil
-		_, err := logged(ctx, t, root, log, c.tool, c.args)
+		_, err := runLogged(ctx, t, root, log, c.tool, c.args)
 		if c.want == "none" && err == nil && len(log.got) == 0 {
 			continue
 		}
@@ -325,7 +325,7 @@ func TestFileLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	log.got = nil
-	_, err := logged(ctx, t, root, log, "write_file", map[string]any{"path": "link", "content": "x"})
+	_, err := runLogged(ctx, t, root, log, "write_file", map[string]any{"path": "link", "content": "x"})
 	if got := strings.Join(log.got, "; "); err != nil || got != "b: 13 -> x" {
 		t.Errorf("link: %q, %v", got, err)
 	}
@@ -345,38 +345,38 @@ func TestFileLogFails(t *testing.T) {
 		{"edit_file", map[string]any{"path": "a", "original_content": "1", "new_content": "2"}, "Edited " + a},
 		{"move_file", map[string]any{"source": "a", "destination": "b"}, "Moved " + a + " to " + b},
 	} {
-		got, err := logged(ctx, t, root, log, c.tool, c.args)
+		got, err := runLogged(ctx, t, root, log, c.tool, c.args)
 		if want := c.want + "\n[This change cannot be undone: the disk is full]"; err != nil || got != want {
 			t.Errorf("%s: %q, %v", c.tool, got, err)
 		}
 	}
-	if got := get(t, b); got != "2" {
+	if got := readTestFile(t, b); got != "2" {
 		t.Errorf("the file has %q", got)
 	}
 }
 
-// stopping is a log in which the call is cancelled.
-type stopping struct{ cancel func() }
+// cancellingLog is a log in which the call is cancelled.
+type cancellingLog struct{ cancel func() }
 
-func (s stopping) Writing(context.Context, string, []byte) error { s.cancel(); return nil }
-func (s stopping) Moving(context.Context, string, string) error  { s.cancel(); return nil }
+func (s cancellingLog) Writing(context.Context, string, []byte) error { s.cancel(); return nil }
+func (s cancellingLog) Moving(context.Context, string, string) error  { s.cancel(); return nil }
 
 // A call that is cancelled while the log records it changes no file.
 func TestStoppedInFileLog(t *testing.T) {
 	root := t.TempDir()
-	put(t, root, "a", "1")
+	writeTestFile(t, root, "a", "1")
 	for tool, args := range map[string]map[string]any{
 		"write_file": {"path": "a", "content": "2"},
 		"edit_file":  {"path": "a", "original_content": "1", "new_content": "2"},
 		"move_file":  {"source": "a", "destination": "b"},
 	} {
 		ctx, cancel := context.WithCancel(context.Background())
-		if got, err := logged(ctx, t, root, stopping{cancel}, tool, args); !errors.Is(err, context.Canceled) {
+		if got, err := runLogged(ctx, t, root, cancellingLog{cancel}, tool, args); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %q, %v", tool, got, err)
 		}
 	}
 	files, err := os.ReadDir(root)
-	if err != nil || len(files) != 1 || get(t, filepath.Join(root, "a")) != "1" {
+	if err != nil || len(files) != 1 || readTestFile(t, filepath.Join(root, "a")) != "1" {
 		t.Errorf("%v, %v", files, err)
 	}
 }
@@ -389,7 +389,7 @@ func TestEditsAtOnce(t *testing.T) {
 	for i := range n {
 		fmt.Fprintf(&want, "<%d>\n", i)
 	}
-	path := put(t, root, "a", strings.ReplaceAll(strings.ReplaceAll(want.String(), "<", "["), ">", "]"))
+	path := writeTestFile(t, root, "a", strings.ReplaceAll(strings.ReplaceAll(want.String(), "<", "["), ">", "]"))
 	tool, _ := tools.NewRegistry(Tools(Options{})...).Lookup("edit_file")
 	var wg sync.WaitGroup
 	for i := range n {
@@ -401,7 +401,7 @@ func TestEditsAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := get(t, path); got != want.String() {
+	if got := readTestFile(t, path); got != want.String() {
 		t.Errorf("edits are lost:\n%s", got)
 	}
 }
@@ -430,10 +430,10 @@ func TestMultiEdit(t *testing.T) {
 		{[]map[string]any{}, text, "INVALID_ARGS: multi_edit needs at least one edit"},
 		{[]map[string]any{{"original_content": "one"}}, text, "INVALID_ARGS"},
 	} {
-		path := put(t, root, "a.txt", text)
+		path := writeTestFile(t, root, "a.txt", text)
 		got, failed, plan := run(t, root, "multi_edit", map[string]any{"path": "a.txt", "edits": c.edits})
-		if want := strings.ReplaceAll(c.output, "$", path); !strings.Contains(got, want) || failed != (c.want == text) || get(t, path) != c.want {
-			t.Errorf("%v: %q, %v; the file is %q", c.edits, got, failed, get(t, path))
+		if want := strings.ReplaceAll(c.output, "$", path); !strings.Contains(got, want) || failed != (c.want == text) || readTestFile(t, path) != c.want {
+			t.Errorf("%v: %q, %v; the file is %q", c.edits, got, failed, readTestFile(t, path))
 		}
 		if !failed && (plan.Details.FileChange.LinesAdded != 2 || plan.Details.FileChange.LinesRemoved != 3) {
 			t.Errorf("%v: planned %+v", c.edits, plan.Details.FileChange)
@@ -444,7 +444,7 @@ func TestMultiEdit(t *testing.T) {
 // A preview shows the diff that the edit would have, and writes nothing.
 func TestPreviewFileChange(t *testing.T) {
 	root := t.TempDir()
-	path := put(t, root, "a.txt", "one\ntwo\n")
+	path := writeTestFile(t, root, "a.txt", "one\ntwo\n")
 	for _, c := range []struct {
 		path, original, text, want string
 		failed                     bool
@@ -460,7 +460,7 @@ func TestPreviewFileChange(t *testing.T) {
 			t.Errorf("%+v: %q, %v", c, got, failed)
 		}
 	}
-	if entries, _ := os.ReadDir(root); len(entries) != 1 || get(t, path) != "one\ntwo\n" {
+	if entries, _ := os.ReadDir(root); len(entries) != 1 || readTestFile(t, path) != "one\ntwo\n" {
 		t.Errorf("something was written: %v", entries)
 	}
 }

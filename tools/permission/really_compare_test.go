@@ -43,9 +43,9 @@ const logName = ".log"
 // runCompared runs programs one after another without a sandbox, with loggers in PATH, and compares
 // the workspace before and after each. It detects connections only if bash itself opens them to the
 // canary, and programs that are started by their whole path only if they change the workspace.
-func (w *world) runCompared(t failer, bin string, where map[string]string, texts []string) []seen {
+func (w *world) runCompared(t failer, bin string, where map[string]string, texts []string) []observation {
 	log := filepath.Join(bin, logName)
-	out := make([]seen, len(texts))
+	out := make([]observation, len(texts))
 	for i, text := range texts {
 		before := snapshot(t, w.dir)
 		_ = os.Remove(log)

@@ -46,7 +46,7 @@ const mark = "/eca-program-"
 // that does more than read does no harm. strace runs outside the sandbox and stops a process before
 // the filter of system calls sees the call, so it also sees attempts that the sandbox refuses. The
 // sandbox confines the network too.
-func (w *world) runTraced(t failer, strace string, texts []string) []seen {
+func (w *world) runTraced(t failer, strace string, texts []string) []observation {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -87,8 +87,8 @@ func harmlessGit() []string {
 
 // parseTrace splits a trace at the marks. temp is the programs' temporary folder, away one that
 // they must not read.
-func parseTrace(trace, temp, away string) []seen {
-	var out []seen
+func parseTrace(trace, temp, away string) []observation {
+	var out []observation
 	result := regexp.MustCompile(`= \d+<([^>]*)>`)
 	call := regexp.MustCompile(`^\d+ +([a-z0-9_]+)\((.*)`)
 	text := regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
@@ -111,7 +111,7 @@ func parseTrace(trace, temp, away string) []seen {
 				if n != strconv.Itoa(len(out)) {
 					return nil
 				}
-				out = append(out, seen{})
+				out = append(out, observation{})
 				first = true
 			}
 			continue

@@ -177,8 +177,8 @@ type failer interface {
 	Logf(format string, args ...any)
 }
 
-// seen has what a watcher saw one program do.
-type seen struct {
+// observation has what a watcher saw one program do.
+type observation struct {
 	changed []string // what it wrote or deleted, or tried to
 	ran     []string // paths of the programs it executed
 	opened  []string // connections
@@ -187,7 +187,7 @@ type seen struct {
 }
 
 // violation returns the first thing that a program did and may not do, or "".
-func (s seen) violation(text string) string {
+func (s observation) violation(text string) string {
 	if s.judged == nil {
 		for _, c := range cmdline.Parse(text).Commands {
 			s.judged = append(s.judged, filepath.Base(c.Name))
@@ -334,13 +334,13 @@ func newWorld(t *testing.T, evil bool) *world {
 
 // watcher returns a function that runs programs and reports what each did. It uses strace if that
 // works here, and logs which way it uses.
-func (w *world) watcher(t *testing.T) func(failer, []string) []seen {
+func (w *world) watcher(t *testing.T) func(failer, []string) []observation {
 	t.Helper()
 	if strace := straceWorks(t); strace != "" {
 		t.Logf("watched with %s: every system call that writes, deletes, executes or connects", strace)
-		return func(f failer, texts []string) []seen { return w.runTraced(f, strace, texts) }
+		return func(f failer, texts []string) []observation { return w.runTraced(f, strace, texts) }
 	}
 	t.Log("WATCHED LESS WELL: by comparing files and with logging programs, since strace is missing or may not trace (apt-get install strace)")
 	bin, where := loggers(t)
-	return func(f failer, texts []string) []seen { return w.runCompared(f, bin, where, texts) }
+	return func(f failer, texts []string) []observation { return w.runCompared(f, bin, where, texts) }
 }

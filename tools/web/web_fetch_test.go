@@ -27,7 +27,7 @@ func TestRender(t *testing.T) {
 		{"latin 1", "", "text/html; charset=iso-8859-1", "<p>gr\xfc\xdfe</p>", "grüße", false},
 		{"latin 1 by the page", "", "text/html", `<meta charset="windows-1252"><p>` + "\x80 5</p>", "€ 5", false},
 		{"broken text", "", "text/plain", "a\xffb", "a�b", false},
-		{"binary", "", "application/octet-stream", "a\x00b", "[the page is not a text]", true},
+		{"binary", "", "application/octet-stream", "a\x00b", "[the page is not text]", true},
 		{"empty", "", "text/html", "", "", false},
 		{"much to escape", "", "text/html", "<b>" + strings.Repeat("[", 30_000) + "</b>", strings.Repeat("[", 30_000), false},
 		{"too large", "text", "text/html", "a" + strings.Repeat(" ", 2<<20) + "b", "a\n\n[the page is too large; its end is left out]", false},
