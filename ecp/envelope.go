@@ -86,14 +86,14 @@ type Response struct {
 
 // MarshalJSON writes exactly one of result and error. A missing id is written as null.
 func (r Response) MarshalJSON() ([]byte, error) {
-	var failed error
+	var callErr error
 	switch {
 	case r.Err != nil:
-		failed = r.Err
+		callErr = r.Err
 	case r.Result == nil:
 		return nil, errors.New("a response needs a result or an error")
 	}
-	return jsonrpc.Respond(r.ID, r.Result, failed).Encode(), nil
+	return jsonrpc.Respond(r.ID, r.Result, callErr).Encode(), nil
 }
 
 // ParseResponse reads an answer of an agent: an object with jsonrpc, an id, and exactly one of

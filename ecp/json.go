@@ -65,8 +65,8 @@ func kind(raw json.RawMessage) byte {
 	return 0
 }
 
-// text reads an optional string; it is nil if null or missing.
-func text(fields map[string]json.RawMessage, key string) (*string, error) {
+// optionalString reads an optional string; it is nil if null or missing.
+func optionalString(fields map[string]json.RawMessage, key string) (*string, error) {
 	raw := fields[key]
 	if jsonrpc.IsNull(raw) {
 		return nil, nil //nolint:nilnil // nil means null or missing, which is not an error

@@ -47,7 +47,7 @@ func TestNoTimeLeft(t *testing.T) {
 				run: &run{opts: Options{Now: time.Now}, ids: &ids{}}, conn: answering{cancel}, out: report.Attempt{Status: report.Passed},
 				c: Case{Scenario: Scenario{Name: "s", Steps: make([]Step, c.steps)}},
 			}
-			a.steps(ctx)
+			a.runSteps(ctx)
 			if a.out.Status != c.status || len(a.out.Steps) != 1 {
 				t.Errorf("%+v", a.out)
 			}

@@ -103,7 +103,7 @@ func FuzzParse(f *testing.F) {
 
 func TestResolve(t *testing.T) {
 	dir := t.TempDir()
-	p := lookup{exists: func(string) bool { return false }, found: func(s string) bool { return s == "python3" }, dir: dir}
+	p := lookup{exists: func(string) bool { return false }, inPath: func(s string) bool { return s == "python3" }, dir: dir}
 	for target, want := range map[string]string{
 		"python agent.py":         "python3 agent.py", // the file does not exist beside the manifest
 		"python3 -m agent":        "python3 -m agent",
@@ -122,7 +122,7 @@ func FuzzNoise(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":"7","error":null}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		c := &stdio{}
-		r, mine, err := c.answer(line, []byte("7"))
+		r, mine, err := c.parseAnswer(line, []byte("7"))
 		if mine && err == nil && (r.Result == nil) == (r.Err == nil) {
 			t.Fatalf("%s: %+v", line, r)
 		}
