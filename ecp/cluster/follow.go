@@ -141,7 +141,7 @@ func (s *schedule) complete() bool { return s.planEnded && len(s.published) == 0
 // loop handles events until the run is over for this process.
 func (s *schedule) loop(ctx, workCtx context.Context, results <-chan receivedResult, states <-chan State, leading <-chan struct{}) {
 	var start uint64
-	err := s.c.conn.ThroughOutages(workCtx, "read the results of the run "+s.doc.Run, func() (err error) {
+	err := s.c.conn.RetryOutages(workCtx, "read the results of the run "+s.doc.Run, func() (err error) {
 		start, err = s.lastResult(workCtx)
 		return err
 	})
@@ -372,7 +372,7 @@ func (s *schedule) publish(ctx context.Context, key attemptKey, e *pendingAttemp
 	raw, err := json.Marshal(workMessage{V: docVersion, Run: s.doc.Run, Key: key, Place: c.Position, Name: c.Scenario.Name})
 	if err == nil {
 		// The result of the attempt shows whether it arrived; until then it is offered again.
-		err = s.c.conn.Offer(workSubject(s.doc.Run, e.lane, key), raw, s.c.lease)
+		err = s.c.conn.PublishAsync(workSubject(s.doc.Run, e.lane, key), raw, s.c.lease)
 	}
 	s.warn(err)
 }

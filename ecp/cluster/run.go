@@ -180,7 +180,7 @@ func (c *Cluster) Submit(ctx context.Context, s Submission) (*Stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.conn.ThroughOutages(ctx, "make the run "+id, func() error { return c.create(ctx, d, raw) }); err != nil {
+	if err := c.conn.RetryOutages(ctx, "make the run "+id, func() error { return c.create(ctx, d, raw) }); err != nil {
 		return nil, fmt.Errorf("make the run %s: %w", id, err)
 	}
 	return readDoc(raw)
@@ -212,7 +212,7 @@ func (c *Cluster) upload(ctx context.Context, dir string, files []string) (strin
 	if err = errors.Join(err, f.Close()); err != nil {
 		return "", fmt.Errorf("pack the manifest's files: %w", err)
 	}
-	return name, c.conn.ThroughOutages(ctx, "upload the manifest's files", func() error {
+	return name, c.conn.RetryOutages(ctx, "upload the manifest's files", func() error {
 		fixtures, err := c.conn.Blobs(ctx, fixturesBucket)
 		if err != nil {
 			return err
@@ -260,7 +260,7 @@ func (c *Cluster) Fetch(ctx context.Context, d *Stored, dir string) (*runtime.Ma
 		_ = f.Close()
 		_ = os.Remove(f.Name())
 	}()
-	err = c.conn.ThroughOutages(ctx, "download the manifest's files", func() error {
+	err = c.conn.RetryOutages(ctx, "download the manifest's files", func() error {
 		fixtures, err := c.conn.Blobs(ctx, fixturesBucket)
 		if err != nil {
 			return err

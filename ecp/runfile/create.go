@@ -58,10 +58,10 @@ func replaceLocked(path string, create func(unfinished string) error, head *repo
 		err = create(unfinished)
 	}
 	if err == nil {
-		err = begin(unfinished, string(doc))
+		err = initRun(unfinished, string(doc))
 	}
 	if err == nil {
-		err = setAside(path)
+		err = renameToOld(path)
 	}
 	if err == nil {
 		err = os.Rename(unfinished, path)
@@ -101,8 +101,8 @@ func newLockedWriter(path string, release func()) (*Writer, error) {
 	return w, nil
 }
 
-// begin sets the report of a run file, and that the run has used nothing.
-func begin(path, doc string) error {
+// initRun sets the report of a run file, and that the run has used nothing.
+func initRun(path, doc string) error {
 	db, err := open(path, "rw")
 	if err != nil {
 		return err
@@ -123,8 +123,8 @@ func isRunFile(path string) bool {
 	return err == nil && bytes.HasPrefix(header, []byte("SQLite format 3\x00")) && binary.BigEndian.Uint32(header[68:]) == application
 }
 
-// setAside renames a run file, with the files that SQLite keeps beside it, to .old.
-func setAside(path string) error {
+// renameToOld renames a run file, with the files that SQLite keeps beside it, to .old.
+func renameToOld(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
 		return nil

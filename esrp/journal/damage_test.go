@@ -254,7 +254,7 @@ func TestEraseIsFinished(t *testing.T) {
 	// Simulates a process that died before it removed the body.
 	hash, err := chain.put(data)
 	if err == nil {
-		err = os.WriteFile(chain.removing(), nil, 0o600)
+		err = os.WriteFile(chain.removalMarker(), nil, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)

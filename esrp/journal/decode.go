@@ -105,19 +105,19 @@ func (r *conversationReader) toolCall(call Call) (*toolCall, error) {
 	return out, nil
 }
 
-// prompt splits the message of a prompt into its text and its contexts.
-func prompt(c *Chain, m message) (text string, pointed []PromptContext, err error) {
+// splitPrompt splits the message of a prompt into its text and its contexts.
+func splitPrompt(c *Chain, m message) (text string, contexts []PromptContext, err error) {
 	if m.Role != llm.User || len(m.Parts) == 0 || m.Parts[0].Type != "text" {
 		return "", nil, errors.New("the turn does not begin with a prompt")
 	}
 	for _, p := range m.Parts[1:] {
-		switch n := len(pointed) - 1; {
+		switch n := len(contexts) - 1; {
 		case p.Type == "image" && n >= 0:
 			data, err := c.body(p.SHA256)
 			if err != nil {
 				return "", nil, err
 			}
-			pointed[n].Image = llm.Image{MediaType: p.MediaType, Data: data}
+			contexts[n].Image = llm.Image{MediaType: p.MediaType, Data: data}
 		case p.Type == "text":
 			label, rest, found := strings.Cut(strings.TrimPrefix(p.Text, "<context label="), ">\n")
 			body, closed := strings.CutSuffix(rest, "\n</context>")
@@ -126,10 +126,10 @@ func prompt(c *Chain, m message) (text string, pointed []PromptContext, err erro
 				return "", nil, errors.New("the prompt has parts of its own")
 			}
 			q.Text = body
-			pointed = append(pointed, q)
+			contexts = append(contexts, q)
 		default:
 			return "", nil, errors.New("the prompt has parts of its own")
 		}
 	}
-	return m.Parts[0].Text, pointed, nil
+	return m.Parts[0].Text, contexts, nil
 }

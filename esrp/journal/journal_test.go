@@ -446,7 +446,7 @@ func BenchmarkCall(b *testing.B) {
 			if path {
 				b.StopTimer()
 			}
-			_ = j.wait(b.Context(), func(*Chain) error { return nil })
+			_ = j.runAndWait(b.Context(), func(*Chain) error { return nil })
 			if path {
 				b.StartTimer()
 			}
@@ -485,7 +485,7 @@ func FuzzLine(f *testing.F) {
 		}
 		v := verifier{bodies: map[string]linePosition{}, chats: newLineage(), owners: map[string][]string{}}
 		if l, err := parseLine(data); err == nil {
-			_ = v.record(l)
+			_ = v.checkRecord(l)
 			v.collect(l, data, linePosition{})
 		}
 	})

@@ -58,7 +58,7 @@ func TestJobWhoseArtifactIsGone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for id, want := range map[string]string{id: "failed " + hash, next: "succeeded"} {
-		j, err := s.wait(ctx, id)
+		j, err := s.waitForEnd(ctx, id)
 		if err != nil {
 			t.Fatalf("%s: %v", want, err)
 		}

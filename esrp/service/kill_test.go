@@ -113,7 +113,7 @@ func frames(t *testing.T, s *Service, id string) (kinds []esrp.JobEventType, bod
 		if err != nil {
 			t.Fatal(err)
 		}
-		kind, body, err := e.frame()
+		kind, body, err := e.clientEvent()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func TestKilledWorker(t *testing.T) {
 	}
 	w := NewWorker(nc, WorkerOptions{Operations: ops, Log: discardLogger()})
 	defer w.Close()
-	if _, err := s.wait(t.Context(), ids[len(ids)/2]); err != nil { // both workers are busy
+	if _, err := s.waitForEnd(t.Context(), ids[len(ids)/2]); err != nil { // both workers are busy
 		t.Fatal(err)
 	}
 	if err := victim.Process.Kill(); err != nil {
@@ -217,7 +217,7 @@ func TestKilledServer(t *testing.T) {
 	}
 	defer w.Close()
 	for i, id := range ids {
-		if j, err := s.wait(t.Context(), id); err != nil || j.jobState() != esrp.JobSucceeded || ops.count(fmt.Sprint("job ", i)) != 1 {
+		if j, err := s.waitForEnd(t.Context(), id); err != nil || j.jobState() != esrp.JobSucceeded || ops.count(fmt.Sprint("job ", i)) != 1 {
 			t.Errorf("job %d: %s, %v, run %d times", i, j.jobState(), err, ops.count(fmt.Sprint("job ", i)))
 		}
 	}
@@ -228,7 +228,7 @@ func succeededOnce(t *testing.T, s *Service, ids []string) {
 	t.Helper()
 	for i, id := range ids {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // most callers have a deadline
-		j, err := s.wait(ctx, id)
+		j, err := s.waitForEnd(ctx, id)
 		cancel()
 		if err != nil || j.jobState() != esrp.JobSucceeded {
 			t.Fatalf("job %d: %s, %v", i, j.jobState(), err)

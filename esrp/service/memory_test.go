@@ -30,7 +30,7 @@ func TestThirdNodeServesAnOutput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if j, err = nodes[0].wait(t.Context(), j.id); err != nil || j.jobState() != esrp.JobSucceeded {
+	if j, err = nodes[0].waitForEnd(t.Context(), j.id); err != nil || j.jobState() != esrp.JobSucceeded {
 		t.Fatalf("%s, %v", j.jobState(), err)
 	}
 	t.Setenv("GOGC", "20") // of the child, whose memory is then what it holds more than what it has not collected yet

@@ -45,7 +45,7 @@ func nodesOf(t *testing.T, n int, lease time.Duration) (address string, out []*S
 }
 
 // accept sends a request.
-func accept(t *testing.T, s *Service, doc string) (entry, error) {
+func accept(t *testing.T, s *Service, doc string) (jobEvent, error) {
 	t.Helper()
 	q, err := esrp.DecodeRequest([]byte(doc))
 	if err != nil {
@@ -211,7 +211,7 @@ func TestWorkerIsLostBetweenEvents(t *testing.T) {
 		finished := make(chan struct{})
 		go func() {
 			defer close(finished)
-			_, _ = nodes[0].wait(t.Context(), j.id)
+			_, _ = nodes[0].waitForEnd(t.Context(), j.id)
 		}()
 		cut := true
 		select {

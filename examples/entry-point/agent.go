@@ -16,10 +16,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// agent is `eca ecp` in a copy of eca's sources: it fills the workspace that the runtime
+// runAgent is `eca ecp` in a copy of eca's sources: it fills the workspace that the runtime
 // made, and starts the searcher unless the models are the user's own. It is run at the root
 // of the repository.
-func agent(ctx context.Context, own bool) (int, error) {
+func runAgent(ctx context.Context, ownModel bool) (int, error) {
 	workspace := os.Getenv("ECP_WORKSPACE")
 	if workspace == "" {
 		return 1, errors.New("ECP_WORKSPACE is not set: this is the agent of manifest.yaml, for ecp run")
@@ -39,12 +39,12 @@ func agent(ctx context.Context, own bool) (int, error) {
 			env = append(env, "GOCACHE="+filepath.Join(dir, "go-build"))
 		}
 	}
-	if !own {
+	if !ownModel {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return 1, err
 		}
-		server := &http.Server{Handler: provider(), ReadHeaderTimeout: time.Minute}
+		server := &http.Server{Handler: newProvider(), ReadHeaderTimeout: time.Minute}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -61,16 +61,16 @@ func agent(ctx context.Context, own bool) (int, error) {
 	return exit.Code, nil
 }
 
-// leftOut are folders that are not searched: the questions and their answers
+// excludedFolders are folders that are not searched: the questions and their answers
 // are in examples.
-var leftOut = []string{"examples", "node_modules"} //nolint:gochecknoglobals // constant
+var excludedFolders = []string{"examples", "node_modules"} //nolint:gochecknoglobals // constant
 
 func copySources(from, to string) error {
 	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || path == from {
 			return err
 		}
-		if name := e.Name(); strings.HasPrefix(name, ".") || slices.Contains(leftOut, name) {
+		if name := e.Name(); strings.HasPrefix(name, ".") || slices.Contains(excludedFolders, name) {
 			if e.IsDir() {
 				return fs.SkipDir
 			}

@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string) (int, error) {
 		if err := flags.Parse(args[1:]); err != nil {
 			return 64, err
 		}
-		return agent(ctx, *own)
+		return runAgent(ctx, *own)
 	}
 	flags := flag.NewFlagSet("entry-point", flag.ContinueOnError)
 	model := flags.String("model", "", "a model of your configuration, `provider/name` (default: the mechanical searcher)")

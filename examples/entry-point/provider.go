@@ -48,9 +48,9 @@ func (m *message) text() string {
 	return strings.Join(out, "\n")
 }
 
-// provider serves the searcher as a model: POST .../chat/completions, streaming. It keeps
+// newProvider serves the searcher as a model: POST .../chat/completions, streaming. It keeps
 // nothing between requests.
-func provider() http.Handler {
+func newProvider() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
 			http.NotFound(w, r)
@@ -63,7 +63,7 @@ func provider() http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
-		move := next(&req)
+		move := nextAction(&req)
 		delta, reason := map[string]any{"content": move.answer}, "stop"
 		if move.tool != "" {
 			args, _ := json.Marshal(move.args) // strings and numbers
