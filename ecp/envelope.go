@@ -56,9 +56,9 @@ func (r Request) MarshalJSON() ([]byte, error) {
 	}{version, r.Method, params, r.ID})
 }
 
-// ParseRequest reads a message from a runtime. With an error, it also returns the readable part of
-// the request: the error is answered under its id (null without one). An error about the
-// params of a notification is not answered at all.
+// ParseRequest reads a message from a runtime. With an error, it also returns what it could read of
+// the request, because the answer needs the request's id (null if it has none). A notification with
+// invalid params gets no answer.
 func ParseRequest(raw []byte) (Request, *Error) {
 	if bad := jsonrpc.Check(raw); bad != nil {
 		return Request{}, Errorf(bad.Code, "Parse error: %s", bad.Message)

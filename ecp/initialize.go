@@ -61,7 +61,7 @@ const (
 // Config is eca's part of config in agent/initialize. Every value may be missing.
 type Config struct {
 	Model     string   `json:"model,omitempty"`     // provider/name
-	Agent     string   `json:"agent,omitempty"`     // name of an agent (behaviour)
+	Agent     string   `json:"agent,omitempty"`     // name of one of eca's agents, such as code or plan
 	Workspace string   `json:"workspace,omitempty"` // absolute path of a directory; if empty, the directory of the process
 	Tools     Tools    `json:"tools,omitzero"`
 	Approval  Approval `json:"approval,omitempty"`
@@ -139,7 +139,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// fieldReader reads the keys of an object, and keeps the first error.
+// fieldReader reads the keys of an object, and stores the first error.
 type fieldReader struct {
 	fields map[string]json.RawMessage
 	prefix string

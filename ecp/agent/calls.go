@@ -14,7 +14,7 @@ import (
 // method executes a request that arrived at the given time.
 type method func(ctx context.Context, params json.RawMessage, arrived time.Time) (any, *ecp.Error)
 
-// message is an incoming message. bad is set if it is invalid.
+// message is an incoming message. err is its answer if it is invalid or cannot be executed.
 type message struct {
 	ecp.Request
 	err *ecp.Error

@@ -55,8 +55,8 @@ func (g *gate) offers(spec tools.Spec) bool {
 	return !named(rules.Deny) && (len(rules.Allow) == 0 || named(rules.Allow))
 }
 
-// unknownNames lists names in the rules that match no tool. Those that step refuses are not among them, but a
-// tool of an MCP server that does not run may be.
+// unknownNames lists the names in the rules that match no tool so far. The name of a tool is among them
+// if its MCP server is not running. step has already refused names in deny that are certainly wrong.
 func (g *gate) unknownNames() (names []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -178,7 +178,7 @@ func rawJSON(v any) json.RawMessage {
 }
 
 // turnOutcome returns the outcome of a step whose turn has ended. If the turn failed, failed is its
-// error. stop is the reason for stopping the turn, if it was stopped.
+// error. stopReason is the reason for stopping the turn, if it was stopped.
 func turnOutcome(end *event.TurnFinished, stopReason string) (o outcome, failed string) {
 	switch {
 	case end == nil:

@@ -12,7 +12,7 @@ import (
 )
 
 // run is one turn of the engine: a step, or several steps if the model asks questions. A goroutine
-// (follow) reads the events of the turn, and steps wait for conditions on the state that it updates.
+// (followTurn) reads the events of the turn, and steps wait for conditions on the state that it updates.
 type run struct {
 	agent    *Agent
 	settings *settings
@@ -21,7 +21,7 @@ type run struct {
 	cancel   context.CancelFunc
 	done     chan struct{} // closed when the turn has ended and all its events have been read
 
-	children map[string]*child // subagents by the id of their call; owned by follow
+	children map[string]*child // subagents by the id of their call; owned by followTurn
 
 	mu            sync.Mutex    // guards the fields below
 	changed       chan struct{} // closed and replaced at each update
@@ -131,7 +131,7 @@ func (r *run) await(ctx context.Context, holds func() bool) (ok bool) {
 	}
 }
 
-// waitForReader waits until follow has read all events that exist now.
+// waitForReader waits until followTurn has read all events that exist now.
 func (r *run) waitForReader(ctx context.Context) {
 	next := r.session.Next()
 	r.await(ctx, func() bool { return r.lastRead+1 >= next })

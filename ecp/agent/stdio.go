@@ -74,7 +74,7 @@ const maxUnread = 4 * maxWaiting
 type stdio struct {
 	agent  *Agent
 	calls  sync.WaitGroup
-	unread chan struct{}
+	unread chan struct{} // one element for each message without a written answer
 
 	writeFailed chan struct{} // closed when w accepts no more data
 

@@ -65,7 +65,7 @@ type pendingAttempt struct {
 	lane string
 }
 
-// schedule is the state of one Schedule. Its fields belong to the goroutine of loop.
+// schedule is the state of one call of Schedule. Its fields belong to the goroutine of loop.
 type schedule struct {
 	*Follower
 	next func() (runtime.Job, bool)
@@ -75,8 +75,8 @@ type schedule struct {
 	parked           map[string][]*pendingAttempt   // by lane: attempts that wait because the window is full
 	parkedCount      int                            // all parked attempts
 	early            map[attemptKey]report.Attempt  // results of attempts that were not requested yet
-	publishedPerLane map[string]int
-	windowSizes      map[string]int // sizes of the windows
+	publishedPerLane map[string]int // number of published attempts
+	windowSizes      map[string]int // by lane
 	openedLanes      map[string]bool
 	planEnded        bool // the plan has no more attempts
 	leading          bool
@@ -377,7 +377,7 @@ func (s *schedule) publish(ctx context.Context, key attemptKey, e *pendingAttemp
 	s.warn(err)
 }
 
-// publishAll publishes all open attempts again, because an earlier leader may have missed some, or their
+// publishAll publishes the attempts of all windows again, because an earlier leader may have missed some, or their
 // messages may have been lost.
 func (s *schedule) publishAll(ctx context.Context) {
 	for key, e := range s.published {

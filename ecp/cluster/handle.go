@@ -90,7 +90,7 @@ type attempt struct {
 var errLeaseLost = errors.New("this worker was suspended for longer than its lease")
 
 // perform makes the attempt and publishes the result, unless there is one already. done reports that
-// there is a result, or that none is needed. Otherwise this worker is shutting down. If held ends with
+// there is a result, or that none is needed. Otherwise this worker is shutting down. If leaseCtx ends with
 // errLeaseLost, perform ends the attempt and returns this error.
 func (t *attempt) perform(leaseCtx context.Context) (done bool, err error) {
 	if _, err := t.r.results.Last(t.r.ctx, t.subject); err == nil || !errors.Is(err, jet.ErrNotFound) {

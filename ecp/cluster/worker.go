@@ -95,7 +95,8 @@ func (w *worker) waitForRuns(ctx context.Context) {
 	}
 }
 
-// claimLane reports whether a lane is for this worker, once for each lane.
+// claimLane reports whether this worker has to start working on a lane: it offers the lane, and has not
+// started yet.
 func (w *worker) claimLane(key string, value []byte) (name string, ok bool) {
 	var l Lane
 	err := json.Unmarshal(value, &l)

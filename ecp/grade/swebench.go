@@ -138,7 +138,8 @@ func (s Spec) judgeLog(log string) (score float64, reason string) {
 	return score, strings.Join(reasons, "; ")
 }
 
-// passes reports whether a test passes. kept means a test of PassToPass, which may also be skipped.
+// passes reports whether a test passes. passedBefore means a test of PassToPass,
+// which may also be skipped.
 func (s Spec) passes(results map[string]string, name string, passedBefore bool) bool {
 	status, ok := results[name]
 	if !ok {

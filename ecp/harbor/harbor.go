@@ -1,5 +1,5 @@
 // Package harbor reads tasks in Harbor's format (a folder with task.toml, instruction.md,
-// environment/ and tests/) or in its older form of Terminal-Bench (task.yaml), and turns them into
+// environment/ and tests/) or in the older format of Terminal-Bench (task.yaml), and turns them into
 // scenarios of a manifest.
 //
 // Guarantees: settings that affect the result but cannot be expressed in a manifest are errors with

@@ -92,7 +92,7 @@ type Report struct {
 	Comparisons []Pair      `json:"comparisons,omitempty"` // each further variant compared with the first one
 	Baseline    *Comparison `json:"baseline,omitempty"`
 
-	Omitted *Omitted `json:"-"` // unless Scenarios are all results
+	Omitted *Omitted `json:"-"` // nil if Scenarios has all results
 }
 
 // MaxListed limits how many results a report lists if it does not have all: those that did not pass.

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/stats"
 )
 
-// Sums has what a tally needs of a result.
+// Sums are the values of a result that a tally adds up.
 type Sums struct {
 	Sample
 	DurationMS int64
@@ -25,7 +25,7 @@ type Sums struct {
 	Cached       int     // attempts
 }
 
-// Sums returns what a tally needs of a scenario. place is its index in the report.
+// Sums returns the values of a scenario for a tally. place is its index in the report.
 func (s *Scenario) Sums(place int) Sums {
 	out := Sums{Sample: s.Sample(place), DurationMS: s.DurationMS, Cached: s.Cached}
 	if s.ExitReason != ReasonOK {

@@ -73,8 +73,8 @@ func replaceLocked(path string, create func(unfinished string) error, head *repo
 	return nil
 }
 
-// lock excludes other writers of a run file, but not readers. Its file is beside the run file, because
-// locks of the run file itself are those of SQLite.
+// lock excludes other writers of a run file, but not readers. It locks a file beside the run file,
+// because SQLite uses the locks of the run file itself.
 func lock(path string) (release func(), err error) {
 	at := path
 	if target, err := filepath.EvalSymlinks(path); err == nil {
@@ -101,7 +101,7 @@ func newLockedWriter(path string, release func()) (*Writer, error) {
 	return w, nil
 }
 
-// initRun sets the report of a run file, and that the run has used nothing.
+// initRun stores the report of a new run file, and sets the run's usage to zero.
 func initRun(path, doc string) error {
 	db, err := open(path, "rw")
 	if err != nil {
@@ -111,7 +111,7 @@ func initRun(path, doc string) error {
 	return errors.Join(err, db.Close())
 }
 
-// isRunFile reports whether a file begins as a run file of any version does.
+// isRunFile reports whether a file has the header of a run file of any version.
 func isRunFile(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {

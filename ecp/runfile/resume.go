@@ -15,8 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// earlierResults has what a Writer needs to know of the attempts and results that the file had when it was
-// opened.
+// earlierResults describes the attempts and results that the file had when it was opened.
 type earlierResults struct {
 	attempts []storedAttempt // sorted by key and number
 	starts   []int32         // by the first two bytes of a key: the index of the first attempt with at least these
@@ -28,7 +27,7 @@ type earlierResults struct {
 	lastEnd int      // the result of that search
 }
 
-// storedAttempt is small, because there may be millions.
+// storedAttempt describes an attempt. It is small, because there may be millions.
 type storedAttempt struct {
 	key      [16]byte
 	result   int32 // id
@@ -40,14 +39,14 @@ type storedAttempt struct {
 
 func (a storedAttempt) id() int64 { return attemptID(int64(a.result), int(a.n)) }
 
-// storedResult is small, too.
+// storedResult describes a result. It is small, too.
 type storedResult struct {
 	place    int32
 	attempts int16 // 0 if the result is not complete
 	flags    uint16
 }
 
-// Flags of a keptResult.
+// Flags of a storedResult.
 const (
 	isFinished = 1 << iota // an attempt finished
 	isPlanned              // it belongs to the plan, and so do its finished attempts

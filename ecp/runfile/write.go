@@ -36,7 +36,7 @@ const (
 
 // schema creates the tables. The place of a result is its index in the plan; the id of an attempt
 // contains that of its result, see attemptID. Attempts are added before their result. The documents
-// are in tables of their own, so that resuming a run and summing it up do not read them. sums has what
+// are in separate tables, so that resuming a run and summing it up do not read them. sums has what
 // a tally needs in one column, because each column costs time when millions of results are read.
 const schema = `
 CREATE TABLE run(doc TEXT NOT NULL, tokens INTEGER NOT NULL, cost REAL NOT NULL, unpriced INTEGER NOT NULL);
@@ -149,7 +149,7 @@ type Writer struct {
 	db   *sql.DB
 	conn *sql.Conn
 
-	release func() // releases the lock of the file; nil for a file that is not in place yet
+	release func() // releases the lock of the file; nil while the file has a temporary name
 
 	mu           sync.Mutex // guards the fields below
 	statements   map[string]*sql.Stmt

@@ -120,8 +120,8 @@ func (a *attempt) runSteps(ctx context.Context) {
 	}
 }
 
-// stoppedError returns the error of a call that has no result because ctx ended. late is its message if
-// ctx reached a time limit.
+// stoppedError returns the error of a call that has no result because ctx ended. timeoutMessage is
+// its message if ctx reached a time limit.
 func stoppedError(ctx context.Context, method, timeoutMessage string) *CallError {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return callError(kindTimeout, method, "%s", timeoutMessage)

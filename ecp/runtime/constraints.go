@@ -29,7 +29,7 @@ func constraintNames() []string {
 	return []string{"timeout_s", "forbidden_tools", "max_tool_calls", "max_tokens", "max_cost_usd", "checks", "scenario"}
 }
 
-// meantConstraint returns the constraint that an unknown key probably means; empty without one.
+// meantConstraint returns the constraint that an unknown key probably means, or "".
 func meantConstraint(key string) string {
 	key = strings.ToLower(strings.ReplaceAll(key, "-", "_"))
 	for _, known := range constraintNames() {
@@ -41,7 +41,8 @@ func meantConstraint(key string) string {
 }
 
 // constraints reads the constraints of a step. An unknown key is only a warning, because manifest v1
-// allows any, unless it is probably a misspelled one: then a limit of the user would have no effect.
+// allows any key. If it is probably a misspelled constraint, it is an error, because the limit that
+// the user meant would have no effect.
 func (e element) constraints() (c Constraints) {
 	for _, k := range e.keys {
 		v := e.child(k.name, k.value)

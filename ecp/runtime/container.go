@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// containerWorkspace is the path of the workspace in containers. containerReads is the folder for
-	// the files that a Grants.Read mounts.
+	// containerWorkspace is the path of the workspace in containers. containerReads is the folder in
+	// containers where the files of Grants.Read are mounted.
 	containerWorkspace = "/workspace"
 	containerReads     = "/ecp"
 	// imageTime is the time limit for fetching or building an image, removeTime that for removing a

@@ -25,7 +25,7 @@ func (d *decoder) warn(n *node, path, format string, args ...any) {
 	d.problems[len(d.problems)-1].Warning = true
 }
 
-// element is a value of the document. The node of a missing one is nil: it is read as the zero value.
+// element is a value of the document. A missing element has a nil node, and is read as the zero value.
 type element struct {
 	*node
 	d    *decoder

@@ -19,7 +19,7 @@ func ParseConfig(pairs []string) (map[string]any, error) {
 	for _, pair := range pairs {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
-			return nil, fmt.Errorf("%q is not KEY=VALUE", pair)
+			return nil, fmt.Errorf("%q is not of the form KEY=VALUE", pair)
 		}
 		if err := setNested(out, key, configValue(value)); err != nil {
 			return nil, err
@@ -60,7 +60,7 @@ func Matrix(axes []string) ([]Variant, error) {
 	for _, axis := range axes {
 		key, values, ok := strings.Cut(axis, "=")
 		if !ok || key == "" || values == "" {
-			return nil, fmt.Errorf("%q is not KEY=A,B and so on", axis)
+			return nil, fmt.Errorf("%q is not of the form KEY=A,B", axis)
 		}
 		if twice, ok := firstDuplicate(key, strings.Split(values, ",")); ok {
 			return nil, fmt.Errorf("%s has the value %q twice", key, twice)
@@ -68,7 +68,7 @@ func Matrix(axes []string) ([]Variant, error) {
 		var next []Variant
 		for _, v := range out {
 			if _, twice := v.Labels[key]; twice {
-				return nil, fmt.Errorf("%s is there twice", key)
+				return nil, fmt.Errorf("the key %s is given twice", key)
 			}
 			for value := range strings.SplitSeq(values, ",") {
 				n, err := v.withValue(key, value)

@@ -246,7 +246,7 @@ func (p *Plan) withDigest(c Case) Case {
 	return c
 }
 
-// walk yields all cases without their digests. See keyed for brief.
+// walk yields all cases without their digests. See casesWithDigests for brief.
 func (p *Plan) walk(brief bool, skip func(index int) bool) iter.Seq2[int, Case] {
 	return func(yield func(int, Case) bool) {
 		index := 0
@@ -331,7 +331,7 @@ func (p *Plan) At(at Position, id string) (Case, error) {
 // withRecord returns a scenario with the values of a record. A name without placeholders gets the
 // number of the record.
 func withRecord(sc Scenario, record map[string]string, n int) Scenario {
-	filled, _ := fill(sc, record) // read has checked this
+	filled, _ := fill(sc, record) // readCases has checked this
 	if filled.Name == sc.Name {
 		filled.Name = fmt.Sprintf("%s #%d", sc.Name, n+1)
 	}

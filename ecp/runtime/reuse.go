@@ -7,8 +7,8 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// earlierRun knows which attempts of an earlier process are reused: those whose case has the same digest
-// now, and whose agent has the same self-description.
+// earlierRun decides which attempts of an earlier process are reused: those whose case still has the
+// same digest, and whose agent still has the same self-description.
 type earlierRun struct {
 	run    *run
 	agents map[string]*report.Agent // by variant: the agent's current self-description, nil if it does not start

@@ -11,8 +11,8 @@ import (
 type servers struct {
 	free chan string
 
-	mu        sync.Mutex // guards up
-	available int        // number of servers that were not given up
+	mu        sync.Mutex // guards available
+	available int        // number of servers that were not removed
 }
 
 func newServers(urls []string) *servers {
@@ -23,7 +23,7 @@ func newServers(urls []string) *servers {
 	return s
 }
 
-// tryRemove reports whether a server may be removed, and counts it as removed. The last server may not.
+// tryRemove counts a server as removed, unless it is the last one, and reports whether it did.
 func (s *servers) tryRemove() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

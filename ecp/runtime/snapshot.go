@@ -159,7 +159,7 @@ func quotedPath(path string) string {
 	return path
 }
 
-// diffText returns the text of a file for a diff. shown is false for binary and large files. It does
+// diffText returns the text of a file for a diff. isText is false for binary and large files. It does
 // not follow symlinks: their text is the target.
 func diffText(dir, path string, e *entry) (text string, isText bool, err error) {
 	switch {

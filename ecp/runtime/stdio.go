@@ -64,7 +64,7 @@ func (c *stdio) notes() []string { return c.strayOutput.list() }
 
 func (c *stdio) stderr() string { return c.tail.String() }
 
-// handleLine handles a line that the agent printed: it passes on objects that may be answers, notes other
+// handleLine handles a line that the agent printed: it passes on objects that may be answers, records other
 // output as stray, and enforces maxOutput.
 func (c *stdio) handleLine(ended <-chan struct{}, line []byte, incomplete bool) error {
 	c.outputBytes += len(line)

@@ -32,7 +32,7 @@ const (
 )
 
 func (k kind) String() string {
-	return [...]string{"null", "a truth value", "an integer", "a number", "a string", "a list", "a mapping", "a date"}[k]
+	return [...]string{"null", "a boolean", "an integer", "a number", "a string", "a list", "a mapping", "a date"}[k]
 }
 
 // node is a value of a document with its position.
@@ -191,7 +191,7 @@ func (b *builder) buildMapping(out *node, n ast.MapNode, depth int) error {
 		k := &node{}
 		scalar(k, it.Key())
 		if other := out.get(k.text); other != nil {
-			b.duplicates = append(b.duplicates, Problem{Line: at.Line, Column: at.Column, Key: k.text, Warning: true, Message: "the key is there twice in this mapping; the last one counts"})
+			b.duplicates = append(b.duplicates, Problem{Line: at.Line, Column: at.Column, Key: k.text, Warning: true, Message: "duplicate key in this mapping; the last value is used"})
 			for i := range out.keys {
 				if out.keys[i].name == k.text {
 					out.keys[i] = key{k.text, at.Line, at.Column, value}

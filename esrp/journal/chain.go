@@ -81,7 +81,7 @@ func (c *Chain) withLock(f func() error) error {
 	return f()
 }
 
-// acquire waits for the lock, until late is closed.
+// acquire waits for the lock, until timeUp is closed.
 func (c *Chain) acquire() error {
 	if c.timeUp == nil {
 		return c.lock.Lock()

@@ -123,12 +123,12 @@ func splitPrompt(c *Chain, m message) (text string, contexts []PromptContext, er
 			body, closed := strings.CutSuffix(rest, "\n</context>")
 			var q PromptContext
 			if !found || !closed || json.Unmarshal([]byte(label), &q.Label) != nil {
-				return "", nil, errors.New("the prompt has parts of its own")
+				return "", nil, errors.New("the prompt has a part that cannot be replayed")
 			}
 			q.Text = body
 			contexts = append(contexts, q)
 		default:
-			return "", nil, errors.New("the prompt has parts of its own")
+			return "", nil, errors.New("the prompt has a part that cannot be replayed")
 		}
 	}
 	return m.Parts[0].Text, contexts, nil

@@ -219,7 +219,7 @@ func (j *Journal) finishWork(c *Chain) {
 
 // runErasures erases the chats that Erase was called for. Their records have been written by
 // now. If another process has already erased such a chat and removed the request, it did not see
-// these records, so eraseRequested writes the request again.
+// these records, so runErasures writes the request again.
 func (j *Journal) runErasures(c *Chain) {
 	j.erasing.mu.Lock()
 	ids := j.erasing.ids

@@ -18,8 +18,8 @@ import (
 // artifactTime is the time limit for a client to read an artifact.
 const artifactTime = 10 * time.Minute
 
-// accept reads the request in a POST, applies check to it, and accepts it. With an error, q has at
-// least the request's id if that could be read.
+// accept reads the request in a POST, applies check to it, and accepts it. With an error, q has
+// the request's id if that could be read.
 func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp.Request) error) (q esrp.Request, j jobEvent, err error) {
 	now := h.s.now()
 	start := h.starts.ReserveN(now, 1)

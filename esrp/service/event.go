@@ -189,7 +189,7 @@ func (e jobEvent) answer() ([]byte, error) {
 	return out.Value().Canonical()
 }
 
-// clientEvent returns the event in the form for listeners.
+// clientEvent returns the type and the JSON of the event for clients.
 func (e jobEvent) clientEvent() (kind esrp.JobEventType, body []byte, err error) {
 	data := esrp.ObjectValue()
 	switch {

@@ -235,7 +235,7 @@ func (a *attempt) release(err error) error {
 	return err
 }
 
-// appendProgress appends progress events until news is closed. It stops the job if another writer appended an
+// appendProgress appends progress events until updates is closed. It stops the job if another writer appended an
 // event, because the job then has ended or another worker runs it.
 func (a *attempt) appendProgress(ctx context.Context, stop context.CancelCauseFunc, updates <-chan Progress) {
 	for p := range updates {

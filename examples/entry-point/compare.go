@@ -17,8 +17,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// compare evaluates the manifest and prints both ways side by side. The exit code is that
-// of the evaluation; a wrong answer does not change it.
+// compare evaluates the manifest, and prints the results with and without the map side by side. It
+// returns the exit code of the evaluation, which does not depend on whether answers are correct.
 func compare(ctx context.Context, model string, repeat, jobs int, out io.Writer) (int, error) {
 	dir, err := os.MkdirTemp("", "entry-point-")
 	if err != nil {
@@ -55,20 +55,20 @@ func compare(ctx context.Context, model string, repeat, jobs int, out io.Writer)
 	return exit.Code, writeTable(out, model, rows)
 }
 
-// results is what a question took one way, over all attempts.
+// results are the results of all attempts at a question, with or without the map.
 type results struct {
 	calls             []int
-	tokens            []int // that the requests had
+	tokens            []int // input tokens of the requests
 	correct, attempts int
 }
 
-// row is one question.
+// row contains the results of one question.
 type row struct {
 	id            string
 	with, without results
 }
 
-// tallyReport reads a report, in the order of its questions.
+// tallyReport returns the results of a report, in the order of its questions.
 func tallyReport(r *report.Report) ([]row, error) {
 	var rows []row
 	for i := range r.Scenarios {
@@ -101,7 +101,7 @@ func tallyReport(r *report.Report) ([]row, error) {
 	return rows, nil
 }
 
-// add counts an attempt. One that ended in an error has no calls that could be compared.
+// add adds an attempt. The calls and tokens of an attempt that ended in an error are not counted.
 func (w *results) add(steps []report.Step, answer *regexp.Regexp) {
 	w.attempts++
 	calls, tokens, right := 0, 0, false
@@ -119,7 +119,7 @@ func (w *results) add(steps []report.Step, answer *regexp.Regexp) {
 	}
 }
 
-// median of nothing is 0.
+// median returns the median of values, or 0 if there are none.
 func median(values []int) float64 {
 	if len(values) == 0 {
 		return 0

@@ -10,13 +10,12 @@ import (
 	"strings"
 )
 
-// The searcher's patience, and when it believes something. The same for every question,
-// with the map or without.
+// Settings of the searcher, which are the same for all questions, with the map and without it.
 const (
-	maxCalls         = 16
-	minShareToRead   = .3 // share of the question's weight that makes a file worth reading
-	maxAnswers       = 3  // files that are named, the likeliest first
-	minShareToAnswer = .7 // share of it, in a definition of a file that was read, that is the answer
+	maxCalls         = 16 // calls of tools before the searcher answers
+	minShareToRead   = .3 // part of the question's weight that a file must match to be read
+	maxAnswers       = 3  // files in an answer, the most likely first
+	minShareToAnswer = .7 // part of the weight that a definition must match to be the answer
 )
 
 // action is a call of a tool, or the answer.
@@ -29,26 +28,26 @@ type action struct {
 // searcher holds the state of one request; each request gets a new one.
 type searcher struct {
 	words    []string                  // of the question
-	tools    map[string]string         // by short name: as they are offered
-	called   map[string]int            // by short name
-	searched map[string]bool           // words that were searched for
+	tools    map[string]string         // full names of the offered tools, by short name
+	called   map[string]int            // number of calls, by short name
+	searched map[string]bool           // stems that were searched for
 	files    map[string]*candidateFile // by path
-	read     map[string]string         // by path: its text
+	read     map[string]string         // contents of files that were read, by path
 }
 
-// candidateFile is a file that a tool's result named, with lines of it.
+// candidateFile is a file in a tool's result, with the lines that the result contains.
 type candidateFile struct {
 	path  string
 	lines []string
 }
 
-// nextAction decides by the conversation alone: look at an overview once (the map if there is
-// one, else the folders), read the files whose names and lines have the question's words,
-// best first, until one has a definition with enough of them; and when no word is left
-// that promises anything, search for the next of the words.
+// nextAction returns the next action, based only on the conversation. The searcher first gets an
+// overview: the map if it is offered, otherwise the tree of folders. Then it reads the files whose
+// paths and lines match the question best, until it finds a definition that matches well enough. When
+// no promising file is left, it searches for the next word of the question.
 func nextAction(req *request) action {
 	s := newSearcher(req)
-	if len(s.tools) == 0 { // a title is asked for
+	if len(s.tools) == 0 { // the request is for a title
 		return action{answer: "Finding code"}
 	}
 	weights := s.weights()
@@ -83,7 +82,7 @@ func (s *searcher) call(tool string, args map[string]any) action {
 	return action{tool: s.tools[tool], args: args}
 }
 
-// newSearcher reads a request: the question is the last thing the user said.
+// newSearcher returns a searcher for a request. The question is the user's last message.
 func newSearcher(req *request) *searcher {
 	s := &searcher{
 		tools: map[string]string{}, called: map[string]int{}, searched: map[string]bool{}, files: map[string]*candidateFile{}, read: map[string]string{},
@@ -111,7 +110,7 @@ func newSearcher(req *request) *searcher {
 	return s
 }
 
-// shortName is a tool's name without what is before it, as in eca__grep.
+// shortName returns a tool's name without its prefix: grep for eca__grep.
 func shortName(name string) string {
 	if i := strings.LastIndex(name, "__"); i >= 0 {
 		return name[i+2:]
@@ -119,7 +118,7 @@ func shortName(name string) string {
 	return name
 }
 
-// addResult takes in the result of a call.
+// addResult adds the information in the result of a call.
 func (s *searcher) addResult(tool, args, result string) {
 	lines := strings.Split(result, "\n")
 	switch tool {
@@ -157,7 +156,7 @@ func (s *searcher) addResult(tool, args, result string) {
 	}
 }
 
-// addTree reads an indented tree whose first line is its root.
+// addTree adds the files of an indented tree. Its first line is the root.
 func (s *searcher) addTree(lines []string) {
 	var folders []string
 	for _, line := range lines[min(1, len(lines)):] {
@@ -191,7 +190,7 @@ func argument(args, name string) string {
 	return ""
 }
 
-// relative makes a path relative to the workspace, whose folders have names like
+// relative makes a path relative to the workspace, whose folder has a name such as
 // /tmp/ecp-workspace-123.
 func relative(file string) string {
 	if i := strings.Index(file, "ecp-workspace-"); i >= 0 {
@@ -202,8 +201,8 @@ func relative(file string) string {
 	return strings.TrimPrefix(file, "./")
 }
 
-// weights says how much each word of the question tells: the fewer of the known places
-// have it, the more.
+// weights returns a weight for each word of the question. The fewer of the known files match a word,
+// the higher is its weight.
 func (s *searcher) weights() map[string]float64 {
 	out := map[string]float64{}
 	for _, w := range s.words {
@@ -218,8 +217,8 @@ func (s *searcher) weights() map[string]float64 {
 	return out
 }
 
-// matches returns the words that a place has: in its path, or in that of its lines that
-// has most.
+// matches returns the words that are in the path of a file, or in the path and the line that
+// together contain the most words.
 func (p *candidateFile) matches(words []string) map[string]bool {
 	inPath := matchingWords(words, p.path)
 	most := inPath
@@ -245,7 +244,7 @@ func matchingWords(words []string, text string) map[string]bool {
 	return out
 }
 
-// weightShare is how much of the question's weight some words have.
+// weightShare returns the part of the question's weight that the words in m have.
 func weightShare(m map[string]bool, weights map[string]float64) float64 {
 	sum, all := 0.0, 0.0
 	for _, w := range slices.Sorted(maps.Keys(weights)) { // sums depend on their order
@@ -257,7 +256,7 @@ func weightShare(m map[string]bool, weights map[string]float64) float64 {
 	return sum / max(all, 1e-9)
 }
 
-// candidate returns the most promising file that was not read; empty without one.
+// candidate returns the most promising file that was not read, or "".
 func (s *searcher) candidate(weights map[string]float64) string {
 	best, file := 0.0, ""
 	for _, name := range slices.Sorted(maps.Keys(s.files)) {
@@ -271,7 +270,7 @@ func (s *searcher) candidate(weights map[string]float64) string {
 	return file
 }
 
-// fileWeight is less for what is unlikely to be where something is done.
+// fileWeight returns a lower weight for tests, documents and data, which rarely contain the answer.
 func fileWeight(file string) float64 {
 	switch {
 	case strings.Contains(file, "_test.") || strings.Contains(file, "testdata/"):
@@ -284,8 +283,8 @@ func fileWeight(file string) float64 {
 
 var definition = regexp.MustCompile(`^\s*(func|type|class|def|fn|struct|interface|enum|trait)\b`) //nolint:gochecknoglobals // constant
 
-// bestAnswer looks for a definition with the question's words, in it, in its file's path or in
-// the comment above it, in the files that were read.
+// bestAnswer returns the best definitions in the files that were read, and the weight of the best one.
+// It matches the question's words with the definition, the comment above it, and the path of its file.
 func (s *searcher) bestAnswer(weights map[string]float64) (best float64, answer string) {
 	type definitionMatch struct {
 		worth float64
@@ -321,12 +320,13 @@ func (s *searcher) bestAnswer(weights map[string]float64) (best float64, answer 
 	return best, answer
 }
 
-// stopWords are words that say nothing about what is looked for.
+// stopWords are common words that do not help to find code.
 const stopWords = ` a an and any are as at be been before between by can code decide decided do does done each files for from has have how if in into
 	is it its itself like long may more much near nearly not of on one only or our out put same so some than that the their then there these
 	they this to under until up was what when where which while who will with without would you your again back file answer path `
 
-// keywords returns the telling words of a question, each once, the longest first.
+// keywords returns the words of a question without stopWords and short words, each once, the longest
+// first.
 func keywords(question string) []string {
 	var out []string
 	for _, w := range splitWords(question) {
@@ -338,8 +338,8 @@ func keywords(question string) []string {
 	return out
 }
 
-// splitWords returns the words of a text or a name, in lower case: at characters that are
-// neither letter nor digit, and where a capital follows on a small letter.
+// splitWords splits a text or a name into words in lower case. A word ends before a character that is
+// neither a letter nor a digit, and before an upper-case letter after a lower-case letter.
 func splitWords(text string) []string {
 	var out []string
 	begin, before := -1, rune(0)
@@ -366,7 +366,7 @@ func splitWords(text string) []string {
 	return out
 }
 
-// stem cuts what words end with.
+// stem removes a common ending from a word.
 func stem(w string) string {
 	for _, end := range []string{"ings", "ing", "ions", "ion", "ies", "ed", "er", "es", "ly", "s", "e"} {
 		if cut, ok := strings.CutSuffix(w, end); ok && len(cut) >= 4 {
@@ -376,7 +376,7 @@ func stem(w string) string {
 	return w
 }
 
-// sameStem says whether two words may be forms of one.
+// sameStem reports whether two words may be forms of the same word.
 func sameStem(a, b string) bool {
 	if a == b {
 		return true

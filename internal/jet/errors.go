@@ -74,7 +74,7 @@ func IsOutage(err error) bool {
 	return code == noSuitableServers || code == notAvailable
 }
 
-// OutageTime limits how long ThroughOutages retries.
+// OutageTime limits how long RetryOutages retries.
 const OutageTime = time.Minute
 
 // RetryOutages retries an operation until it succeeds, fails for another reason than an outage,

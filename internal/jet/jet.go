@@ -7,7 +7,7 @@
 // exactly these contents or an error. Appends and setups continue while servers restart or elect a
 // leader, until their contexts end.
 //
-// The package knows nothing of jobs and evaluations. Entry points: Dial, Conn.Setup, Conn.Stream,
+// The package does not know about jobs or evaluations. Entry points: Dial, Conn.Setup, Conn.Stream,
 // Conn.Consumer, Conn.KV, Conn.Blobs.
 package jet
 
