@@ -38,8 +38,8 @@ type Request struct {
 	Method string
 	Params json.RawMessage // an object; {} if none were sent
 
-	// Answer is set if the message is a response. Agents send no calls, so they ignore it.
-	Answer bool
+	// IsAnswer is set if the message is a response. Agents send no calls, so they ignore it.
+	IsAnswer bool
 }
 
 // MarshalJSON writes the envelope with its keys in the order of the specification's examples.
@@ -67,7 +67,7 @@ func ParseRequest(raw []byte) (Request, *Error) {
 	if bad != nil {
 		return Request{ID: m.ID}, Errorf(bad.Code, "Invalid Request: %s", bad.Message)
 	}
-	req := Request{ID: m.ID, Method: m.Method, Params: json.RawMessage(`{}`), Answer: m.IsAnswer()}
+	req := Request{ID: m.ID, Method: m.Method, Params: json.RawMessage(`{}`), IsAnswer: m.IsAnswer()}
 	if m.Params != nil {
 		if kind(m.Params) != '{' {
 			return req, Errorf(CodeInvalidParams, "Invalid params: params must be an object")

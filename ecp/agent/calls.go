@@ -96,7 +96,7 @@ func (a *Agent) answer(ctx context.Context, m message, arrived time.Time) (answe
 		silent := m.ID == nil && m.Method != ""
 		return ecp.Response{ID: m.ID, Err: m.err}, !silent
 	}
-	if m.Answer {
+	if m.IsAnswer {
 		return ecp.Response{}, false
 	}
 	result, failed := a.execute(ctx, m, arrived)

@@ -75,8 +75,8 @@ type schedule struct {
 	parked           map[string][]*pendingAttempt   // by lane: attempts that wait because the window is full
 	parkedCount      int                            // all parked attempts
 	early            map[attemptKey]report.Attempt  // results of attempts that were not requested yet
-	publishedPerLane map[string]int // number of published attempts
-	windowSizes      map[string]int // by lane
+	publishedPerLane map[string]int                 // number of published attempts
+	windowSizes      map[string]int                 // by lane
 	openedLanes      map[string]bool
 	planEnded        bool // the plan has no more attempts
 	leading          bool

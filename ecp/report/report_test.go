@@ -207,7 +207,7 @@ func TestStatistics(t *testing.T) {
 	near("high", r.CI95[1], 0.60322)
 }
 
-func TestNatural(t *testing.T) {
+func TestCompareNatural(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int

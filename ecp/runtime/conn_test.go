@@ -58,7 +58,7 @@ func readAll(data []byte) (c *stdio, answers []string, err error) {
 	return c, answers, <-done
 }
 
-// An agent's output is split into possible answers and noise.
+// An agent's output is split into possible answers and stray output.
 func TestLines(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                              "",
@@ -140,7 +140,7 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// Python's answers with NaN are invalid JSON; the error comes at once, not at the time limit.
+// Python's answers with NaN are invalid JSON; the error is returned immediately, not at the time limit.
 func TestNaN(t *testing.T) {
 	c := &stdio{}
 	for raw, want := range map[string]string{

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) {
 
 const head = "manifest_version: v1\nname: n\ntarget: t\n"
 
-// Problems are named with their position.
+// Problems have a position in the manifest.
 func TestProblems(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                      "m.yaml:1:1: the manifest is empty; `ecp init` writes an example",
@@ -72,7 +72,7 @@ func TestParse(t *testing.T) {
 }
 
 // Nested aliases are bounded.
-func TestBomb(t *testing.T) {
+func TestNestedAliases(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a0: &a0 [x, x]\n")
 	for i := range 40 {

@@ -180,7 +180,7 @@ func TestSecretsAnywhere(t *testing.T) {
 		}
 		with := "before " + secret + " behind"
 		nested := quoted(map[string]any{"deep": []any{map[string]any{with: with}}})
-		m := j.Model(scripted{
+		m := j.Model(scriptedModel{
 			{Kind: llm.TextDelta, Text: with[:10]},
 			{Kind: llm.TextDelta, Text: with[10:]},
 			{Kind: llm.ReasoningStart, ID: "r"},

@@ -10,9 +10,9 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// talk plays a conversation: the searcher's calls are answered from results, by tool and
-// path or pattern, and it returns its calls and its answer.
-func talk(t *testing.T, question string, results map[string]string, tools ...string) (calls []string, answer string) {
+// playConversation answers the searcher's calls from results, by tool and path or pattern. It returns
+// the searcher's calls and its answer.
+func playConversation(t *testing.T, question string, results map[string]string, tools ...string) (calls []string, answer string) {
 	t.Helper()
 	var req request
 	text := `{"messages": [{"role": "user", "content": ` + fmt.Sprintf("%q", question) + `}], "tools": [`
@@ -66,16 +66,16 @@ func TestSearcher(t *testing.T) {
 		"grep (?i)fuzzy.":         "find/match.go:3:// rankFuzzy orders fuzzy matches.\n",
 		"read_file find/match.go": source,
 	}
-	calls, answer := talk(t, question, results, "repo_map", "directory_tree", "grep", "read_file")
+	calls, answer := playConversation(t, question, results, "repo_map", "directory_tree", "grep", "read_file")
 	if got := strings.Join(calls, ", "); got != "repo_map, read_file find/match.go" || !strings.HasPrefix(answer, "find/match.go: func rankFuzzy()") {
 		t.Errorf("with the map: %s: %s", got, answer)
 	}
-	calls, answer = talk(t, question, results, "directory_tree", "grep", "read_file")
+	calls, answer = playConversation(t, question, results, "directory_tree", "grep", "read_file")
 	if calls[0] != "directory_tree ." || !strings.HasPrefix(answer, "find/match.go: func rankFuzzy()") {
 		t.Errorf("without: %v: %s", calls, answer)
 	}
 	// It acts on its instructions, and ends when there is nothing.
-	calls, answer = talk(t, question, nil, "directory_tree", "grep", "read_file")
+	calls, answer = playConversation(t, question, nil, "directory_tree", "grep", "read_file")
 	if len(calls) != 4 || answer != "I did not find it." {
 		t.Errorf("nothing there: %v: %s", calls, answer)
 	}
@@ -84,7 +84,7 @@ func TestSearcher(t *testing.T) {
 	}
 }
 
-func TestAlike(t *testing.T) {
+func TestSameStem(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want bool
