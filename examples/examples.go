@@ -1,5 +1,5 @@
-// Package examples contains example manifests, each in a separate folder, and embeds the files that
-// `ecp init` writes.
+// Package examples contains example manifests, each in a separate folder. It embeds the files that
+// `ecp init` writes, so that the tests of the examples also cover them. It has no other behaviour.
 package examples
 
 import (

@@ -119,7 +119,7 @@ func (w *results) add(steps []report.Step, answer *regexp.Regexp) {
 	}
 }
 
-// median returns the median of values, or 0 if there are none.
+// median returns the median of values, or 0 for an empty list.
 func median(values []int) float64 {
 	if len(values) == 0 {
 		return 0
