@@ -16,7 +16,7 @@ func TestRequest(t *testing.T) {
 	if e != nil {
 		t.Fatal(e)
 	}
-	if req.Method != MethodStep || string(req.ID) != "1795166410685" || req.Answer {
+	if req.Method != MethodStep || string(req.ID) != "1795166410685" || req.IsAnswer {
 		t.Errorf("%+v", req)
 	}
 	p, err := ParseStepParams(req.Params)
@@ -37,7 +37,7 @@ func TestBadRequests(t *testing.T) {
 	for _, c := range []struct {
 		line string
 		code int
-		id   string // of the answer; - if it is to be none
+		id   string // of the answer; - for no answer
 		say  string
 	}{
 		{`{`, CodeParse, "", "not JSON"},
@@ -66,7 +66,7 @@ func TestBadRequests(t *testing.T) {
 		`{"jsonrpc":"2.0","id":4,"result":true}`:                           "4",
 	} {
 		req, e := ParseRequest([]byte(line))
-		if e != nil || string(req.ID) != id || string(req.Params) != "{}" || req.Answer != (id == "4") {
+		if e != nil || string(req.ID) != id || string(req.Params) != "{}" || req.IsAnswer != (id == "4") {
 			t.Errorf("%s: %+v, %v", line, req, e)
 		}
 	}
@@ -221,8 +221,8 @@ func TestResetResult(t *testing.T) {
 	}
 }
 
-// The protocol's counts are whole numbers that are written as such; nothing is rounded, and other
-// keys of the usage survive.
+// The protocol's counts must be written as whole numbers. Nothing is rounded, and other keys of the
+// usage survive.
 func TestUsage(t *testing.T) {
 	for _, good := range []string{
 		`null`, `{}`, `{"input_tokens":null}`, `{"input_tokens":0,"output_tokens":-0,"total_tokens":9007199254740993}`,
@@ -269,7 +269,7 @@ func FuzzRequest(f *testing.F) {
 		if _, err := ParseResponse(line); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		if e != nil || req.Answer {
+		if e != nil || req.IsAnswer {
 			return
 		}
 		_, _ = ParseConfig(req.Params)

@@ -38,8 +38,8 @@ type Request struct {
 	Method string
 	Params json.RawMessage // an object; {} if none were sent
 
-	// Answer is set if the message is a response. Agents send no calls, so they ignore it.
-	Answer bool
+	// IsAnswer is set if the message is a response. Agents send no calls, so they ignore it.
+	IsAnswer bool
 }
 
 // MarshalJSON writes the envelope with its keys in the order of the specification's examples.
@@ -56,9 +56,9 @@ func (r Request) MarshalJSON() ([]byte, error) {
 	}{version, r.Method, params, r.ID})
 }
 
-// ParseRequest reads a message from a runtime. With an error, it also returns the readable part of
-// the request: the error is answered under its id (null without one). An error about the
-// params of a notification is not answered at all.
+// ParseRequest reads a message from a runtime. With an error, it also returns what it could read of
+// the request, because the answer needs the request's id (null if it has none). A notification with
+// invalid params gets no answer.
 func ParseRequest(raw []byte) (Request, *Error) {
 	if bad := jsonrpc.Check(raw); bad != nil {
 		return Request{}, Errorf(bad.Code, "Parse error: %s", bad.Message)
@@ -67,7 +67,7 @@ func ParseRequest(raw []byte) (Request, *Error) {
 	if bad != nil {
 		return Request{ID: m.ID}, Errorf(bad.Code, "Invalid Request: %s", bad.Message)
 	}
-	req := Request{ID: m.ID, Method: m.Method, Params: json.RawMessage(`{}`), Answer: m.IsAnswer()}
+	req := Request{ID: m.ID, Method: m.Method, Params: json.RawMessage(`{}`), IsAnswer: m.IsAnswer()}
 	if m.Params != nil {
 		if kind(m.Params) != '{' {
 			return req, Errorf(CodeInvalidParams, "Invalid params: params must be an object")
@@ -86,14 +86,14 @@ type Response struct {
 
 // MarshalJSON writes exactly one of result and error. A missing id is written as null.
 func (r Response) MarshalJSON() ([]byte, error) {
-	var failed error
+	var callErr error
 	switch {
 	case r.Err != nil:
-		failed = r.Err
+		callErr = r.Err
 	case r.Result == nil:
 		return nil, errors.New("a response needs a result or an error")
 	}
-	return jsonrpc.Respond(r.ID, r.Result, failed).Encode(), nil
+	return jsonrpc.Respond(r.ID, r.Result, callErr).Encode(), nil
 }
 
 // ParseResponse reads an answer of an agent: an object with jsonrpc, an id, and exactly one of

@@ -61,7 +61,7 @@ const (
 // Config is eca's part of config in agent/initialize. Every value may be missing.
 type Config struct {
 	Model     string   `json:"model,omitempty"`     // provider/name
-	Agent     string   `json:"agent,omitempty"`     // name of an agent (behaviour)
+	Agent     string   `json:"agent,omitempty"`     // name of one of eca's agents, such as code or plan
 	Workspace string   `json:"workspace,omitempty"` // absolute path of a directory; if empty, the directory of the process
 	Tools     Tools    `json:"tools,omitzero"`
 	Approval  Approval `json:"approval,omitempty"`
@@ -101,18 +101,18 @@ func ParseConfig(params json.RawMessage) (Config, error) {
 		return Config{}, fmt.Errorf("config %w", err)
 	}
 	var c Config
-	read := reader{fields: fields, at: "config."}
-	read.into("model", &c.Model, "a string like provider/name")
-	read.into("agent", &c.Agent, "a string")
-	read.into("workspace", &c.Workspace, "a string")
-	read.into("approval", &c.Approval, "none, auto-edit or all")
+	read := fieldReader{fields: fields, prefix: "config."}
+	read.decode("model", &c.Model, "a string like provider/name")
+	read.decode("agent", &c.Agent, "a string")
+	read.decode("workspace", &c.Workspace, "a string")
+	read.decode("approval", &c.Approval, "none, auto-edit or all")
 	tools := read.object("tools")
-	tools.into("allow", &c.Tools.Allow, "a list of names")
-	tools.into("deny", &c.Tools.Deny, "a list of names")
+	tools.decode("allow", &c.Tools.Allow, "a list of names")
+	tools.decode("deny", &c.Tools.Deny, "a list of names")
 	budgets := read.object("budgets")
-	budgets.into("max_tool_calls", &c.Budgets.MaxToolCalls, "a whole number")
-	budgets.into("timeout_s", &c.Budgets.TimeoutS, "a number of seconds")
-	budgets.into("max_cost_usd", &c.Budgets.MaxCostUSD, "a number of US dollars")
+	budgets.decode("max_tool_calls", &c.Budgets.MaxToolCalls, "a whole number")
+	budgets.decode("timeout_s", &c.Budgets.TimeoutS, "a number of seconds")
+	budgets.decode("max_cost_usd", &c.Budgets.MaxCostUSD, "a number of US dollars")
 	if err := errors.Join(read.err, tools.err, budgets.err); err != nil {
 		return Config{}, err
 	}
@@ -139,29 +139,29 @@ func (c Config) check() error {
 	return nil
 }
 
-// reader reads the keys of an object, and keeps the first error.
-type reader struct {
+// fieldReader reads the keys of an object, and stores the first error.
+type fieldReader struct {
 	fields map[string]json.RawMessage
-	at     string
+	prefix string
 	err    error
 }
 
-func (r *reader) into(key string, dst any, want string) {
+func (r *fieldReader) decode(key string, dst any, want string) {
 	raw := r.fields[key]
 	if r.err != nil || jsonrpc.IsNull(raw) {
 		return
 	}
 	if err := json.Unmarshal(raw, dst); err != nil {
-		r.err = fmt.Errorf("%s%s must be %s", r.at, key, want)
+		r.err = fmt.Errorf("%s%s must be %s", r.prefix, key, want)
 	}
 }
 
-func (r *reader) object(key string) *reader {
-	inner := &reader{at: r.at + key + "."}
+func (r *fieldReader) object(key string) *fieldReader {
+	inner := &fieldReader{prefix: r.prefix + key + "."}
 	if raw := r.fields[key]; !jsonrpc.IsNull(raw) {
 		fields, err := object(raw)
 		if err != nil {
-			inner.err = fmt.Errorf("%s%s %w", r.at, key, err)
+			inner.err = fmt.Errorf("%s%s %w", r.prefix, key, err)
 		}
 		inner.fields = fields
 	}

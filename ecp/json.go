@@ -12,7 +12,7 @@ import (
 )
 
 // Encode writes a value as one line of compact JSON in pure ASCII, without the line end: runtimes
-// read an agent's pipe in the encoding of their locale (1.4).
+// read an agent's pipe in the encoding of their locale (docs/contracts/ecp.md 1.4).
 func Encode(v any) ([]byte, error) {
 	line, err := jsonrpc.Marshal(v)
 	return ascii(line), err
@@ -52,8 +52,8 @@ func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// kind identifies a JSON value by its first byte: { [ " n t or f, and 0 for any other, such as that
-// of a number. Nothing counts as null.
+// kind returns the first byte of a JSON value if that is one of { [ " n t f, and 0 otherwise, for
+// example for a number. An empty value counts as null.
 func kind(raw json.RawMessage) byte {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	if len(raw) == 0 {
@@ -65,8 +65,8 @@ func kind(raw json.RawMessage) byte {
 	return 0
 }
 
-// text reads an optional string; it is nil if null or missing.
-func text(fields map[string]json.RawMessage, key string) (*string, error) {
+// optionalString reads an optional string; it is nil if null or missing.
+func optionalString(fields map[string]json.RawMessage, key string) (*string, error) {
 	raw := fields[key]
 	if jsonrpc.IsNull(raw) {
 		return nil, nil //nolint:nilnil // nil means null or missing, which is not an error

@@ -20,7 +20,7 @@ func ParseStepParams(params json.RawMessage) (StepParams, error) {
 	if err != nil {
 		return StepParams{}, fmt.Errorf("params %w", err)
 	}
-	input, err := text(fields, "input")
+	input, err := optionalString(fields, "input")
 	if err != nil || input == nil {
 		return StepParams{}, errors.New("input must be a string")
 	}
@@ -74,12 +74,12 @@ type Timing struct {
 
 // Context is the evidence for graders, by either name. An empty text counts as missing, as in the
 // reference.
-func (r StepResult) Context() string { return either(r.EvaluationContext, r.PrivateThought) }
+func (r StepResult) Context() string { return firstNonEmpty(r.EvaluationContext, r.PrivateThought) }
 
 // Thought is the evidence for graders that request it by its older name.
-func (r StepResult) Thought() string { return either(r.PrivateThought, r.EvaluationContext) }
+func (r StepResult) Thought() string { return firstNonEmpty(r.PrivateThought, r.EvaluationContext) }
 
-func either(first, second *string) string {
+func firstNonEmpty(first, second *string) string {
 	for _, s := range []*string{first, second} {
 		if s != nil && *s != "" {
 			return *s
@@ -139,7 +139,7 @@ func ParseStepResult(raw json.RawMessage) (StepResult, error) {
 		"public_output": &r.PublicOutput, "evaluation_context": &r.EvaluationContext,
 		"private_thought": &r.PrivateThought, "logs": &r.Logs,
 	} {
-		if *dst, err = text(fields, key); err != nil {
+		if *dst, err = optionalString(fields, key); err != nil {
 			return r, fmt.Errorf("the result of %s: %w", MethodStep, err)
 		}
 		delete(fields, key)

@@ -51,8 +51,8 @@ func (v Version) Negotiate() (agreed string, ok bool) {
 	return major + "." + minor, true
 }
 
-// NegotiateParams returns the version for the result of agent/initialize, based on its params. It
-// is the agent's own version if they name none, like those of runtimes up to 0.4.
+// NegotiateParams returns the version for the result of agent/initialize, based on its params. If the
+// params name no version, as in runtimes up to 0.4, it is the agent's own version.
 func NegotiateParams(params json.RawMessage) (string, *Error) {
 	fields, err := object(params)
 	if err != nil {

@@ -109,7 +109,7 @@ func (v Value) append(out []byte) ([]byte, error) {
 // canonicalMembers returns the members sorted by key, each key once with its last value.
 func canonicalMembers(members []Member) []Member {
 	byKey := func(a, b Member) int { return strings.Compare(a.Key, b.Key) }
-	if slices.IsSortedFunc(members, byKey) && !repeats(members) {
+	if slices.IsSortedFunc(members, byKey) && !hasDuplicates(members) {
 		return members
 	}
 	sorted := slices.Clone(members)
@@ -123,8 +123,8 @@ func canonicalMembers(members []Member) []Member {
 	return out
 }
 
-// repeats reports whether sorted members contain a duplicate key.
-func repeats(sorted []Member) bool {
+// hasDuplicates reports whether sorted members contain a duplicate key.
+func hasDuplicates(sorted []Member) bool {
 	for i := 1; i < len(sorted); i++ {
 		if sorted[i].Key == sorted[i-1].Key {
 			return true

@@ -26,7 +26,7 @@ func DecodeRequest(doc []byte) (Request, error) {
 // RequestOf converts a value to a request.
 func RequestOf(v Value) (Request, error) {
 	r := Request{Mode: Mode{Sync, uint64(DefaultTimeout.Milliseconds())}}
-	err := read(v, &r)
+	err := decodeRecord(v, &r)
 	return r, err
 }
 
@@ -43,7 +43,7 @@ func DecodeResponse(doc []byte) (Response, error) {
 // ResponseOf converts a value to a response.
 func ResponseOf(v Value) (Response, error) {
 	var r Response
-	err := read(v, &r)
+	err := decodeRecord(v, &r)
 	return r, err
 }
 
@@ -51,7 +51,7 @@ func ResponseOf(v Value) (Response, error) {
 func DecodeJobEvent(doc []byte) (e JobEvent, err error) {
 	v, err := Parse(doc)
 	if err == nil {
-		err = read(v, &e)
+		err = decodeRecord(v, &e)
 	}
 	return e, err
 }

@@ -2,21 +2,21 @@ package esrp
 
 // Value returns the record as the reference encodes it (esrp.md 4, "typed"): with defaults, without
 // missing optional members, and with UUIDs and times in canonical form.
-func (r Request) Value() Value { return valueOf(r) }
+func (r Request) Value() Value { return encodeRecord(r) }
 
 // Value returns a body in the form that requests contain.
-func (b Body) Value() Value { return valueOf(b) }
+func (b Body) Value() Value { return encodeRecord(b) }
 
 // Value returns the record as the reference encodes it; see Request.Value.
-func (r Response) Value() Value { return valueOf(r) }
+func (r Response) Value() Value { return encodeRecord(r) }
 
 // Value returns the event in the form for listeners (esrp.md 1.3).
-func (e JobEvent) Value() Value { return valueOf(e) }
+func (e JobEvent) Value() Value { return encodeRecord(e) }
 
 // HashPayload returns the hash of a request's target, inputs and parameters, which identifies the
 // request (esrp.md 5). The caller, the time and the reason are not part of it. The error wraps
 // ErrFloat if the parameters contain a number that cannot be hashed.
-func (r Request) HashPayload() (string, error) { return r.hashPayload(valueOf(r.Inputs)) }
+func (r Request) HashPayload() (string, error) { return r.hashPayload(encodeRecord(r.Inputs)) }
 
 func (r Request) hashPayload(inputs Value) (string, error) {
 	variant := Value{}
@@ -31,7 +31,7 @@ func (r Request) hashPayload(inputs Value) (string, error) {
 }
 
 // Sealed returns Value with the hash of the payload. Its error is that of HashPayload.
-func (r Request) Sealed() (Value, error) { return r.SealedWith(valueOf(r.Inputs)) }
+func (r Request) Sealed() (Value, error) { return r.SealedWith(encodeRecord(r.Inputs)) }
 
 // SealedWith is Sealed with other inputs: an array of bodies, which may be Canonicalized.
 func (r Request) SealedWith(inputs Value) (Value, error) {

@@ -30,8 +30,8 @@ func fieldsOf(record reflect.Value) []field {
 	return out
 }
 
-// read decodes a record into a struct. The error is a *DecodeError.
-func read(v Value, into any) error {
+// decodeRecord decodes a record into a struct. The error is a *DecodeError.
+func decodeRecord(v Value, into any) error {
 	d := &decoder{}
 	d.record(reflect.ValueOf(into).Elem(), v, "")
 	if d.err == nil {
@@ -103,15 +103,15 @@ func (d *decoder) value(into reflect.Value, v Value, at string) {
 		d.expect(v, Number, at)
 		leaf.literal = v.Text
 	default:
-		d.plain(into, v, at)
+		d.generic(into, v, at)
 	}
 	if err != nil {
 		d.fail(at, "%v", err)
 	}
 }
 
-// plain decodes a value into a type that is not one of the package's own scalars.
-func (d *decoder) plain(into reflect.Value, v Value, at string) {
+// generic decodes a value into a type that is not one of the package's own scalars.
+func (d *decoder) generic(into reflect.Value, v Value, at string) {
 	switch into.Kind() {
 	case reflect.Struct:
 		d.record(into, v, at)
@@ -174,8 +174,8 @@ func texts[T ~string](of ...T) []string {
 	return out
 }
 
-// valueOf encodes a record, a list of records, or a field.
-func valueOf(record any) Value {
+// encodeRecord encodes a record, a list of records, or a field.
+func encodeRecord(record any) Value {
 	switch leaf := record.(type) {
 	case Value:
 		return leaf
@@ -197,14 +197,14 @@ func valueOf(record any) Value {
 			switch value := reflect.Indirect(f.value); {
 			case !value.IsValid(), f.omissible && value.Kind() == reflect.Slice && value.Len() == 0:
 			default:
-				out.Members = append(out.Members, Member{f.name, valueOf(value.Interface())})
+				out.Members = append(out.Members, Member{f.name, encodeRecord(value.Interface())})
 			}
 		}
 		return out
 	case reflect.Slice:
 		out := Value{Kind: Array, Items: make([]Value, v.Len())}
 		for i := range out.Items {
-			out.Items[i] = valueOf(v.Index(i).Interface())
+			out.Items[i] = encodeRecord(v.Index(i).Interface())
 		}
 		return out
 	case reflect.Bool:

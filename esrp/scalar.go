@@ -16,7 +16,7 @@ type UUID [16]byte
 // ParseUUID parses a UUID: hyphenated, as 32 hexadecimal digits, with urn:uuid:, or in braces.
 func ParseUUID(s string) (UUID, error) {
 	id, err := uuid.Parse(s)
-	if err != nil || len(s) == 38 && (s[0] != '{' || s[37] != '}') { // the module accepts any two surrounding characters
+	if err != nil || len(s) == 38 && (s[0] != '{' || s[37] != '}') { // the uuid module accepts any two surrounding characters
 		return UUID{}, fmt.Errorf("%q is not a UUID", s)
 	}
 	return UUID(id), nil

@@ -117,9 +117,9 @@ func (u URI) String() string {
 	return Scheme + u.Namespace + "/" + strings.Join(segments, "/")
 }
 
-// checkLight applies the reference's check of URIs in records (esrp.md 3). It returns the problem, or
+// checkRecordURI applies the reference's check of URIs in records (esrp.md 3). It returns the problem, or
 // "".
-func checkLight(uri string) string {
+func checkRecordURI(uri string) string {
 	rest := strings.TrimPrefix(uri, Scheme)
 	switch {
 	case rest == "":

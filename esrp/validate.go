@@ -59,7 +59,7 @@ func (b Body) validate(i int) error {
 	case b.Encoding != Path:
 		return nil
 	case strings.HasPrefix(b.Data, Scheme):
-		if reason := checkLight(b.Data); reason != "" {
+		if reason := checkRecordURI(b.Data); reason != "" {
 			return schemaError("invalid workspace URI of input '%s': %s", b.Name, reason)
 		}
 	case b.Data == "":
@@ -133,7 +133,7 @@ func (r Response) Validate() error {
 	}
 	for _, a := range r.Artifacts {
 		if strings.HasPrefix(a.URI, Scheme) {
-			if reason := checkLight(a.URI); reason != "" {
+			if reason := checkRecordURI(a.URI); reason != "" {
 				return schemaError("invalid artifact URI %q: %s", a.URI, reason)
 			}
 		}

@@ -1,5 +1,5 @@
-// Package examples has what a newcomer runs and reads: manifests, each in a folder of its
-// own. It has no behaviour: it provides the files that `ecp init` writes.
+// Package examples contains example manifests, each in a separate folder. It embeds the files that
+// `ecp init` writes, so that the tests of the examples also cover them. It has no other behaviour.
 package examples
 
 import (
@@ -10,5 +10,5 @@ import (
 //go:embed plain-agent/agent.py plain-agent/manifest.yaml
 var plainAgent embed.FS
 
-// PlainAgent has agent.py, an agent in Python, and manifest.yaml, an evaluation of it.
+// PlainAgent returns a folder with agent.py, an agent in Python, and manifest.yaml, its evaluation.
 func PlainAgent() (fs.FS, error) { return fs.Sub(plainAgent, "plain-agent") }

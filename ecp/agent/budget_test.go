@@ -46,7 +46,7 @@ func TestMaxToolCalls(t *testing.T) {
 				}
 			}
 			for _, call := range step.ToolCalls {
-				if extra[bool](t, call, ecp.CallIsError) {
+				if extraValue[bool](t, call, ecp.CallIsError) {
 					t.Errorf("a call within the budget did not end: %+v", call)
 				}
 			}
@@ -79,7 +79,7 @@ turns:
 	}
 }
 
-// When the money is spent, no more calls run.
+// When the cost reaches max_cost_usd, no more calls run.
 func TestMaxCost(t *testing.T) {
 	model := `
 turns:
@@ -110,7 +110,7 @@ turns:
 
 // A step that takes too long is answered with the results so far: because of its own budget, and
 // before the runtime's limit.
-func TestTime(t *testing.T) {
+func TestTimeLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		o       options
 		budgets map[string]any
@@ -133,7 +133,7 @@ func TestTime(t *testing.T) {
 }
 
 // A command that still runs at the time limit is ended, and its duration is reported.
-func TestTimeEndsCommands(t *testing.T) {
+func TestTimeLimitEndsCommand(t *testing.T) {
 	needs.Long(t)
 	r := newRig(t, options{model: `
 turns:
@@ -148,7 +148,7 @@ turns:
 	if !r.exists("begun") {
 		return // on a very busy machine, the command did not start in time
 	}
-	if ms := extra[int64](t, step.ToolCalls[0], ecp.CallDuration); ms <= 0 || ms != step.Timing.ToolMS {
+	if ms := extraValue[int64](t, step.ToolCalls[0], ecp.CallDuration); ms <= 0 || ms != step.Timing.ToolMS {
 		t.Errorf("%d ms: %+v", ms, step.Timing)
 	}
 }
@@ -212,7 +212,7 @@ func definition(t *testing.T, body, name string) bool {
 }
 
 // The tool rules of one scenario do not affect the next.
-func TestToolsAreForgotten(t *testing.T) {
+func TestToolRulesEndWithScenario(t *testing.T) {
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: ok}]}"})
 	c := r.connect()
 	c.initialize(map[string]any{"tools": map[string]any{"allow": []string{"read_file"}}})

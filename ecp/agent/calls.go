@@ -14,26 +14,26 @@ import (
 // method executes a request that arrived at the given time.
 type method func(ctx context.Context, params json.RawMessage, arrived time.Time) (any, *ecp.Error)
 
-// message is an incoming message. bad is set if it is invalid.
+// message is an incoming message. err is its answer if it is invalid or cannot be executed.
 type message struct {
 	ecp.Request
-	bad *ecp.Error
+	err *ecp.Error
 }
 
-// parse decodes a message, or an array of messages (batch). It returns one invalid message for an
+// parseMessages decodes a message, or an array of messages (batch). It returns one invalid message for an
 // array that is malformed, empty or too long.
-func parse(raw []byte) (list []message, batch bool) {
+func parseMessages(raw []byte) (list []message, batch bool) {
 	parts, batch := jsonrpc.Split(raw)
 	switch n := len(parts); {
 	case !batch:
 		req, bad := ecp.ParseRequest(parts[0])
 		return []message{{req, bad}}, false
 	case parts == nil:
-		return []message{{bad: ecp.Errorf(ecp.CodeParse, "Parse error: invalid JSON")}}, false
+		return []message{{err: ecp.Errorf(ecp.CodeParse, "Parse error: invalid JSON")}}, false
 	case n == 0:
-		return []message{{bad: ecp.Errorf(ecp.CodeInvalidRequest, "Invalid Request: the batch is empty")}}, false
+		return []message{{err: ecp.Errorf(ecp.CodeInvalidRequest, "Invalid Request: the batch is empty")}}, false
 	case n > maxWaiting:
-		return []message{{bad: ecp.Errorf(ecp.CodeInvalidRequest, "Invalid Request: a batch must not exceed %d messages, but has %d", maxWaiting, n)}}, false
+		return []message{{err: ecp.Errorf(ecp.CodeInvalidRequest, "Invalid Request: a batch must not exceed %d messages, but has %d", maxWaiting, n)}}, false
 	}
 	for _, p := range parts {
 		req, bad := ecp.ParseRequest(p)
@@ -48,27 +48,27 @@ func parse(raw []byte) (list []message, batch bool) {
 // messages is executed; their answers then need not wait for the answers to earlier messages.
 func (a *Agent) enqueueMessages(ctx context.Context, list []message) (answers func() []ecp.Response, ordered bool) {
 	arrived := a.opts.Now()
-	if !slices.ContainsFunc(list, func(m message) bool { return m.bad == nil && a.method(m.Method) != nil }) {
-		return func() []ecp.Response { return a.answers(ctx, list, arrived) }, false
+	if !slices.ContainsFunc(list, func(m message) bool { return m.err == nil && a.methodNamed(m.Method) != nil }) {
+		return func() []ecp.Response { return a.answerAll(ctx, list, arrived) }, false
 	}
 	stop := len(list) == 1 && list[0].Method == ecp.MethodReset
 	t, err := a.queue.enqueue(ctx, stop)
 	if err != nil {
 		for i := range list {
-			if list[i].bad == nil {
-				list[i].bad = ecp.Errorf(ecp.CodeFailed, "%v", err)
+			if list[i].err == nil {
+				list[i].err = ecp.Errorf(ecp.CodeFailed, "%v", err)
 			}
 		}
-		return func() []ecp.Response { return a.answers(ctx, list, arrived) }, false
+		return func() []ecp.Response { return a.answerAll(ctx, list, arrived) }, false
 	}
 	return func() []ecp.Response {
 		t.wait()
 		defer t.done()
-		return a.answers(t.ctx, list, arrived)
+		return a.answerAll(t.ctx, list, arrived)
 	}, true
 }
 
-func (a *Agent) method(name string) method {
+func (a *Agent) methodNamed(name string) method {
 	switch name {
 	case ecp.MethodInitialize:
 		return a.initialize
@@ -80,7 +80,7 @@ func (a *Agent) method(name string) method {
 	return nil
 }
 
-func (a *Agent) answers(ctx context.Context, list []message, arrived time.Time) (out []ecp.Response) {
+func (a *Agent) answerAll(ctx context.Context, list []message, arrived time.Time) (out []ecp.Response) {
 	for _, m := range list {
 		if answer, ok := a.answer(ctx, m, arrived); ok {
 			out = append(out, answer)
@@ -91,12 +91,12 @@ func (a *Agent) answers(ctx context.Context, list []message, arrived time.Time) 
 
 // answer executes one message. answered is false if the message gets no answer.
 func (a *Agent) answer(ctx context.Context, m message, arrived time.Time) (answer ecp.Response, answered bool) {
-	if m.bad != nil {
+	if m.err != nil {
 		// A message without an id is a notification, and gets no answer even if it is invalid.
 		silent := m.ID == nil && m.Method != ""
-		return ecp.Response{ID: m.ID, Err: m.bad}, !silent
+		return ecp.Response{ID: m.ID, Err: m.err}, !silent
 	}
-	if m.Answer {
+	if m.IsAnswer {
 		return ecp.Response{}, false
 	}
 	result, failed := a.execute(ctx, m, arrived)
@@ -112,7 +112,7 @@ func (a *Agent) answer(ctx context.Context, m message, arrived time.Time) (answe
 
 // execute runs a method and turns a panic into an error.
 func (a *Agent) execute(ctx context.Context, m message, arrived time.Time) (result any, failed *ecp.Error) {
-	do := a.method(m.Method)
+	do := a.methodNamed(m.Method)
 	if do == nil {
 		return nil, ecp.Errorf(ecp.CodeNoMethod, "Unknown method: %.200s", m.Method)
 	}

@@ -12,9 +12,9 @@ import (
 
 // child is a goroutine that follows the subagent of one call.
 type child struct {
-	drain context.CancelFunc // makes it end after the events that exist already
-	quit  context.CancelFunc
-	done  chan struct{}
+	drain  context.CancelFunc // makes it end after the events that exist already
+	cancel context.CancelFunc
+	done   chan struct{}
 }
 
 // startChild starts to follow the subagent of a call when an event first names it.
@@ -35,20 +35,20 @@ func (r *run) startChild(ctx context.Context, body event.Body) {
 		return
 	}
 	c := &child{done: make(chan struct{})}
-	ctx, c.quit = context.WithCancel(ctx)
-	waiting, drain := context.WithCancel(ctx)
+	ctx, c.cancel = context.WithCancel(ctx)
+	drainCtx, drain := context.WithCancel(ctx)
 	c.drain = drain
 	r.children[callID] = c
 	go func() {
 		defer close(c.done)
-		defer c.quit()
-		r.followChild(ctx, waiting, session, callID)
+		defer c.cancel()
+		r.followChild(ctx, drainCtx, session, callID)
 	}()
 }
 
-func (r *run) followChild(ctx, waiting context.Context, session *chat.Session, callID string) {
+func (r *run) followChild(ctx, drainCtx context.Context, session *chat.Session, callID string) {
 	for reader := session.Read(1); ; {
-		e, ok, err := reader.Next(waiting)
+		e, ok, err := reader.Next(drainCtx)
 		if !ok && err == nil {
 			e, ok, err = reader.Try(ctx)
 		}
@@ -62,7 +62,7 @@ func (r *run) followChild(ctx, waiting context.Context, session *chat.Session, c
 		if e.Turn != callID {
 			continue
 		}
-		r.decide(session, e.Body)
+		r.decideApproval(session, e.Body)
 		r.update(func() { r.record.add(e, session.ID(), callID) })
 		if _, over := e.Body.(event.TurnFinished); over {
 			return

@@ -12,10 +12,10 @@ import (
 // gate wraps all tools. It leaves out tools that the configuration of initialize excludes, and checks
 // the budget whenever a call is about to run, including the calls of subagents.
 type gate struct {
-	mu     sync.Mutex // guards the fields below
-	config ecp.Config
-	known  []string // names of all tools
-	run    *run     // the turn whose budget applies; nil: no step is running
+	mu        sync.Mutex // guards the fields below
+	config    ecp.Config
+	toolNames []string // names of all tools
+	run       *run     // the turn whose budget applies; nil: no step is running
 }
 
 func (g *gate) configure(cfg ecp.Config) {
@@ -31,8 +31,8 @@ func (g *gate) setRun(r *run) {
 	g.run = r
 }
 
-// current returns the running turn and the budgets.
-func (g *gate) current() (*run, ecp.Budgets) {
+// currentRun returns the running turn and the budgets.
+func (g *gate) currentRun() (*run, ecp.Budgets) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.run, g.config.Budgets
@@ -47,21 +47,21 @@ func (g *gate) offers(spec tools.Spec) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, n := range names {
-		if !slices.Contains(g.known, n) {
-			g.known = append(g.known, n)
+		if !slices.Contains(g.toolNames, n) {
+			g.toolNames = append(g.toolNames, n)
 		}
 	}
 	rules := g.config.Tools
 	return !named(rules.Deny) && (len(rules.Allow) == 0 || named(rules.Allow))
 }
 
-// unknown lists names in the rules that match no tool. Those that step refuses are not among them, but a
-// tool of an MCP server that does not run may be.
-func (g *gate) unknown() (names []string) {
+// unknownNames lists the names in the rules that match no tool so far. The name of a tool is among them
+// if its MCP server is not running. step has already refused names in deny that are certainly wrong.
+func (g *gate) unknownNames() (names []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, n := range slices.Concat(g.config.Tools.Allow, g.config.Tools.Deny) {
-		if !slices.Contains(g.known, n) && !slices.Contains(names, n) {
+		if !slices.Contains(g.toolNames, n) && !slices.Contains(names, n) {
 			names = append(names, n)
 		}
 	}
@@ -73,17 +73,17 @@ func (a *Agent) guard(t tools.Tool) (tools.Tool, bool) {
 	if !a.gate.offers(t.Spec()) {
 		return nil, false
 	}
-	return guarded{t, &a.gate}, true
+	return guardedTool{t, &a.gate}, true
 }
 
-type guarded struct {
+type guardedTool struct {
 	tools.Tool
 	gate *gate
 }
 
 // Run implements tools.Tool.
-func (t guarded) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.Result, error) {
-	r, budgets := t.gate.current()
+func (t guardedTool) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.Result, error) {
+	r, budgets := t.gate.currentRun()
 	if r != nil && !r.admitCall(ctx, call, budgets) {
 		// The turn is about to be stopped, which ends the call.
 		<-ctx.Done()

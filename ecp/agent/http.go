@@ -47,8 +47,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refused.Write(w)
 		return
 	}
-	plain, events := acceptedTypes(r.Header.Values("Accept"))
-	if !plain && !events {
+	acceptsJSON, acceptsEvents := acceptedTypes(r.Header.Values("Accept"))
+	if !acceptsJSON && !acceptsEvents {
 		http.Error(w, "Accept must include application/json or text/event-stream", http.StatusNotAcceptable)
 		return
 	}
@@ -56,7 +56,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Content-Type must be application/json", http.StatusUnsupportedMediaType)
 		return
 	}
-	h.post(w, r, !plain)
+	h.post(w, r, !acceptsJSON)
 }
 
 // post answers a message. onlyEvents is set if the client does not accept JSON.
@@ -70,7 +70,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request, onlyEvents bool) 
 		http.Error(w, "cannot read the message", http.StatusBadRequest)
 		return
 	}
-	list, batch := parse(body)
+	list, batch := parseMessages(body)
 	answers, _ := h.agent.enqueueMessages(r.Context(), list)
 	streaming := onlyEvents && slices.ContainsFunc(list, func(m message) bool { return m.ID != nil })
 	if streaming {
@@ -105,7 +105,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request, onlyEvents bool) 
 }
 
 // acceptedTypes reports which kinds of answers an Accept header allows. Without the header, both are.
-func acceptedTypes(header []string) (plain, events bool) {
+func acceptedTypes(header []string) (json, events bool) {
 	if len(header) == 0 {
 		return true, true
 	}
@@ -116,14 +116,14 @@ func acceptedTypes(header []string) (plain, events bool) {
 		}
 		switch kind {
 		case "*/*":
-			plain, events = true, true
+			json, events = true, true
 		case "application/json", "application/*":
-			plain = true
+			json = true
 		case "text/event-stream", "text/*":
 			events = true
 		}
 	}
-	return plain, events
+	return json, events
 }
 
 func isJSON(contentType string) bool {

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-// site is the agent over HTTP.
+// site is an HTTP client of the agent.
 type site struct {
 	*httptest.Server
 	t testing.TB
@@ -32,7 +32,7 @@ func (r *rig) site(o httpguard.Options) site {
 	return site{s, r.t}
 }
 
-// answer of the site.
+// answer is an HTTP response of the agent.
 type answer struct {
 	status int
 	header http.Header
@@ -168,7 +168,7 @@ func TestHTTPStep(t *testing.T) {
 }
 
 // A client that disconnects during a step stops it, and the next client is served.
-func TestHTTPClientLeaves(t *testing.T) {
+func TestHTTPClientDisconnects(t *testing.T) {
 	r := newRig(t, options{model: "turns:\n  - {user: hang, steps: [{text: \"x \", hang: true}]}\n  - {user: next, steps: [{text: served}]}\n"})
 	s := r.site(httpguard.Options{})
 	ctx, leave := context.WithCancel(context.Background())

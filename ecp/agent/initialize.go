@@ -47,9 +47,9 @@ func (a *Agent) initialize(ctx context.Context, params json.RawMessage, _ time.T
 	return ecp.InitializeResult{
 		Name: agentName, ProtocolVersion: version,
 		Capabilities: ecp.Capabilities{
-			ecp.CanReportTools: encoded(struct{}{}), ecp.CanGiveEvidence: encoded(struct{}{}), ecp.CanReportUsage: encoded(struct{}{}),
-			ecp.CanReset: encoded(struct{}{}), ecp.CanKeepMultiTurn: encoded(struct{}{}),
-			"eca": encoded(map[string]any{
+			ecp.CanReportTools: rawJSON(struct{}{}), ecp.CanGiveEvidence: rawJSON(struct{}{}), ecp.CanReportUsage: rawJSON(struct{}{}),
+			ecp.CanReset: rawJSON(struct{}{}), ecp.CanKeepMultiTurn: rawJSON(struct{}{}),
+			"eca": rawJSON(map[string]any{
 				"version": a.opts.Version, "usage": true, "notifications": false, "reset": true,
 				"config": []string{"model", "agent", "workspace", "tools", "approval", "budgets"},
 			}),
@@ -59,27 +59,27 @@ func (a *Agent) initialize(ctx context.Context, params json.RawMessage, _ time.T
 
 // configure applies settings, and deletes the previous conversation.
 func (a *Agent) configure(ctx context.Context, cfg ecp.Config) error {
-	before := a.settings
+	previous := a.settings
 	if cfg.Workspace == "" {
 		cfg.Workspace = a.opts.Workspace
 	}
 	if info, err := os.Stat(cfg.Workspace); err != nil || !info.IsDir() {
 		return fmt.Errorf("config.workspace: %s is not a directory, or cannot be read", cfg.Workspace)
 	}
-	if before == nil || before.Workspace != cfg.Workspace {
+	if previous == nil || previous.Workspace != cfg.Workspace {
 		a.opts.Host.Configure(json.RawMessage(engineOptions), []string{cfg.Workspace})
 	}
 	s := &settings{Config: cfg, root: workspace.New(cfg.Workspace), readyTimeLeft: readyTime}
 	if err := a.check(ctx, s); err != nil {
-		if before != nil && before.Workspace != cfg.Workspace {
-			a.opts.Host.Configure(json.RawMessage(engineOptions), []string{before.Workspace})
+		if previous != nil && previous.Workspace != cfg.Workspace {
+			a.opts.Host.Configure(json.RawMessage(engineOptions), []string{previous.Workspace})
 		}
 		return err
 	}
-	if before != nil && before.Workspace == cfg.Workspace {
-		s.readyTimeLeft = before.readyTimeLeft
+	if previous != nil && previous.Workspace == cfg.Workspace {
+		s.readyTimeLeft = previous.readyTimeLeft
 	}
-	if before == nil {
+	if previous == nil {
 		a.work.Go(func() { a.opts.Host.Watch(a.ctx, func() {}) })
 	}
 	a.deleteChat()

@@ -18,9 +18,9 @@ func TestIncompleteAnswersPauseTheStep(t *testing.T) {
 		event.IncompleteLength:   {ecp.Paused, ecp.StopOutput},
 		event.IncompleteRefusal:  {ecp.Paused, ecp.StopRefusal},
 	} {
-		o, failed := outcomeOf(&event.TurnFinished{Reason: event.FinishedDone, Incomplete: incomplete}, "")
-		if o.status != want.status || o.stop != want.stop || failed != "" {
-			t.Errorf("%q: %v %v %q", incomplete, o.status, o.stop, failed)
+		o, failed := turnOutcome(&event.TurnFinished{Reason: event.FinishedDone, Incomplete: incomplete}, "")
+		if o.status != want.status || o.stopReason != want.stop || failed != "" {
+			t.Errorf("%q: %v %v %q", incomplete, o.status, o.stopReason, failed)
 		}
 	}
 }

@@ -21,26 +21,26 @@ type questions struct{ a *Agent }
 var _ ask.Client = questions{}
 
 // Ask implements ask.Client.
-func (q questions) Ask(ctx context.Context, asked ask.Question) (ask.Answer, error) {
-	r, _ := q.a.gate.current()
-	if r == nil || r.session.ID() != asked.ChatID {
+func (q questions) Ask(ctx context.Context, request ask.Question) (ask.Answer, error) {
+	r, _ := q.a.gate.currentRun()
+	if r == nil || r.session.ID() != request.ChatID {
 		return ask.Answer{}, errors.New("no step is running")
 	}
 	// The events before the question must be recorded first, and only one question can be open.
 	r.waitForReader(ctx)
-	mine := &question{asked, make(chan string, 1)}
-	for put := false; !put; {
+	open := &question{request, make(chan string, 1)}
+	for added := false; !added; {
 		if !r.await(ctx, func() bool { return r.question == nil }) {
 			return ask.Answer{}, context.Cause(ctx)
 		}
 		r.update(func() {
-			if put = r.question == nil; put {
-				r.question = mine
+			if added = r.question == nil; added {
+				r.question = open
 			}
 		})
 	}
 	select {
-	case text := <-mine.answer:
+	case text := <-open.answer:
 		if strings.TrimSpace(text) == "" {
 			return ask.Answer{Cancelled: true}, nil
 		}

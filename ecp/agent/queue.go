@@ -22,24 +22,24 @@ var (
 
 // queue admits calls one after the other, in the order of their arrival.
 type queue struct {
-	mu     sync.Mutex    // guards the fields below
-	last   chan struct{} // closed when the last queued call has ended
-	closed bool
-	calls  map[*context.CancelCauseFunc]struct{} // calls that have not ended
+	mu       sync.Mutex    // guards the fields below
+	lastDone chan struct{} // closed when the last queued call has ended
+	closed   bool
+	calls    map[*context.CancelCauseFunc]struct{} // calls that have not ended
 }
 
 // ticket is a call's place in the queue.
 type ticket struct {
-	ctx  context.Context
-	turn chan struct{} // closed when it is the call's turn; nil if the call need not wait
-	done func()        // must be called after wait
+	ctx          context.Context
+	previousDone chan struct{} // closed when it is the call's turn; nil if the call need not wait
+	done         func()        // must be called after wait
 }
 
 // wait waits until it is the call's turn, even if the call's ctx has ended, to keep the order. The
 // call must check ctx afterwards.
 func (t ticket) wait() {
-	if t.turn != nil {
-		<-t.turn
+	if t.previousDone != nil {
+		<-t.previousDone
 	}
 }
 
@@ -59,16 +59,16 @@ func (q *queue) enqueue(ctx context.Context, stop bool) (ticket, error) {
 	if q.calls == nil {
 		q.calls = map[*context.CancelCauseFunc]struct{}{}
 	}
-	mine, cancel := context.WithCancelCause(ctx)
-	key, over := &cancel, make(chan struct{})
-	t := ticket{ctx: mine, turn: q.last, done: func() {
+	callCtx, cancel := context.WithCancelCause(ctx)
+	key, ended := &cancel, make(chan struct{})
+	t := ticket{ctx: callCtx, previousDone: q.lastDone, done: func() {
 		q.mu.Lock()
 		delete(q.calls, key)
 		q.mu.Unlock()
 		cancel(nil)
-		close(over)
+		close(ended)
 	}}
-	q.calls[key], q.last = struct{}{}, over
+	q.calls[key], q.lastDone = struct{}{}, ended
 	return t, nil
 }
 
@@ -83,9 +83,9 @@ func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true
 	q.cancelLocked(errClosed)
-	last := q.last
+	lastDone := q.lastDone
 	q.mu.Unlock()
-	if last != nil {
-		<-last
+	if lastDone != nil {
+		<-lastDone
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/agent"
 )
 
-// slowHost has MCP servers that take long to start.
+// slowHost is a Host whose MCP servers start slowly.
 type slowHost struct {
 	*daemon.Daemon
-	waits chan struct{} // has an element for each call that begins to wait
-	ready chan struct{} // closed when they run
+	waits chan struct{} // one element for each call that begins to wait
+	ready chan struct{} // closed when the MCP servers run
 }
 
 func (h slowHost) StartMCPServers(ctx context.Context) {
@@ -25,9 +25,9 @@ func (h slowHost) StartMCPServers(ctx context.Context) {
 	}
 }
 
-// If a step is stopped while MCP servers start, the next step waits for them: a model must not be
-// called without their tools because of that. Once they run, no step waits.
-func TestReady(t *testing.T) {
+// If a step is stopped while MCP servers start, the next step still waits for them, so that the model
+// gets their tools. Once they run, no step waits.
+func TestWaitForMCPServers(t *testing.T) {
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: hello}]}"})
 	host := slowHost{r.host, make(chan struct{}, 10), make(chan struct{})}
 	now := time.Now()

@@ -22,10 +22,10 @@ type record struct {
 	roots   []string // of the workspace, as given and resolved
 	started time.Time
 
-	texts   []*strings.Builder // the model's texts, split where it called tools
-	open    bool               // the next piece of text belongs to the last of texts
-	notices []string           // messages of eca itself
-	command bool               // the input was a command, whose notices are the answer
+	texts     []*strings.Builder // the model's texts, split where it called tools
+	textOpen  bool               // the next piece of text belongs to the last of texts
+	notices   []string           // messages of eca itself
+	isCommand bool               // the input was a command, whose notices are the answer
 
 	folds map[string]*transcript.Fold // by the id of the call that started a subagent; "" for the turn itself
 	calls []*call                     // in the order of the decisions about them
@@ -41,7 +41,7 @@ type record struct {
 	modelMS    int64
 	toolMS     int64
 	logs       strings.Builder
-	cut        bool // logs reached maxLogs
+	logsFull   bool // logs reached maxLogs
 	end        *event.TurnFinished
 }
 
@@ -54,36 +54,36 @@ type call struct {
 	reason    string // why it needed approval
 	state     callState
 	result    string
-	began     time.Time // zero until it runs
-	elapsed   int64     // milliseconds
+	startedAt time.Time // zero until it runs
+	elapsedMS int64     // milliseconds
 }
 
 type callState int
 
 const (
-	pending callState = iota
-	succeeded
-	failing
-	refused
-	stopped
+	callPending callState = iota
+	callSucceeded
+	callFailed
+	callRefused
+	callStopped
 )
 
 func newRecord(roots []string, now time.Time) *record {
 	return &record{roots: roots, started: now, modelStart: now, byID: map[string]*call{}, folds: map[string]*transcript.Fold{}}
 }
 
-// next returns the record for the next step of the same turn. It keeps the known calls, because those
+// forNextStep returns the record for the next step of the same turn. It keeps the known calls, because those
 // of earlier steps may still be running.
-func (r *record) next(now time.Time) *record {
+func (r *record) forNextStep(now time.Time) *record {
 	out := newRecord(r.roots, now)
-	out.byID, out.folds, out.model, out.agent, out.command = r.byID, r.folds, r.model, r.agent, r.command
+	out.byID, out.folds, out.model, out.agent, out.isCommand = r.byID, r.folds, r.model, r.agent, r.isCommand
 	return out
 }
 
 // add adds an event of a chat. If it is the chat of a subagent, parent is the call that started it.
 func (r *record) add(e event.Event, chat, parent string) {
 	if b, ok := e.Body.(event.FileChanged); ok && parent == "" {
-		r.changed(b)
+		r.addChangedFile(b)
 	}
 	if r.folds[parent] == nil {
 		r.folds[parent] = transcript.New()
@@ -93,17 +93,17 @@ func (r *record) add(e event.Event, chat, parent string) {
 		return
 	}
 	if c, ok := change.Item.(transcript.Call); ok {
-		r.open = r.open && (c.Stage != transcript.Announced || parent != "")
-		r.call(c, e.Time, chat, parent)
+		r.textOpen = r.textOpen && (c.Stage != transcript.Announced || parent != "")
+		r.updateCall(c, e.Time, chat, parent)
 		return
 	}
 	if parent == "" {
-		r.addOwn(change)
+		r.addItem(change)
 	}
 }
 
-// call records the current stage of a call.
-func (r *record) call(c transcript.Call, at time.Time, chat, parent string) {
+// updateCall records the current stage of a call.
+func (r *record) updateCall(c transcript.Call, at time.Time, chat, parent string) {
 	key := parent + "/" + c.CallID
 	known := r.byID[key]
 	//exhaustive:enforce
@@ -111,27 +111,27 @@ func (r *record) call(c transcript.Call, at time.Time, chat, parent string) {
 	case transcript.Announced:
 		return
 	case transcript.Judged:
-		r.judged(c, key, chat, parent)
+		r.addCall(c, key, chat, parent)
 		return
 	case transcript.Running:
-		if known != nil && known.began.IsZero() {
-			known.began = at
+		if known != nil && known.startedAt.IsZero() {
+			known.startedAt = at
 		}
 		return
 	case transcript.Finished:
-		r.finished(known, c.Result)
+		r.finishCall(known, c.Result)
 	case transcript.Rejected:
-		r.rejected(known, c.Rejection, at)
+		r.rejectCall(known, c.Rejection, at)
 	}
 	r.modelStart = at
 	r.logResult(at, known)
 }
 
-// addOwn adds an item of the turn itself that is not a call.
-func (r *record) addOwn(c transcript.Change) {
+// addItem adds an item of the turn itself that is not a call.
+func (r *record) addItem(c transcript.Change) {
 	switch item := c.Item.(type) {
 	case transcript.Prompt:
-		r.open, r.command = false, item.Command && item.Prompt == ""
+		r.textOpen, r.isCommand = false, item.Command && item.Prompt == ""
 	case transcript.Turn:
 		if item.End != nil {
 			r.end = item.End
@@ -141,12 +141,12 @@ func (r *record) addOwn(c transcript.Change) {
 		r.model, r.agent, r.modelStart = item.Model, item.Agent, c.Time
 		r.log(c.Time, "model %s, agent %s", item.Model, item.Agent)
 	case transcript.Answer:
-		if !r.open {
-			r.texts, r.open = append(r.texts, &strings.Builder{}), true
+		if !r.textOpen {
+			r.texts, r.textOpen = append(r.texts, &strings.Builder{}), true
 		}
 		r.texts[len(r.texts)-1].WriteString(item.Piece)
 	case transcript.Usage:
-		r.used(c.Time, item.UsageReported)
+		r.addUsage(c.Time, item.UsageReported)
 	case transcript.Notice:
 		if text := strings.TrimSpace(item.Text); text != "" {
 			r.notices = append(r.notices, text)
@@ -163,7 +163,7 @@ func (r *record) addOwn(c transcript.Change) {
 	}
 }
 
-func (r *record) judged(t transcript.Call, key, chat, parent string) {
+func (r *record) addCall(t transcript.Call, key, chat, parent string) {
 	c := &call{
 		id: t.CallID, name: shortName(t.Server, t.Name), chat: chat, parent: parent, arguments: t.Judgment.Arguments, reason: t.Judgment.Reason,
 	}
@@ -185,22 +185,22 @@ func isObject(text string) bool {
 	return json.Unmarshal([]byte(text), &m) == nil && m != nil
 }
 
-func (r *record) finished(c *call, b event.ToolFinished) {
+func (r *record) finishCall(c *call, b event.ToolFinished) {
 	if c == nil {
 		return
 	}
-	c.state, c.result, c.elapsed = succeeded, strings.Join(b.Outputs, "\n"), b.ElapsedMS
+	c.state, c.result, c.elapsedMS = callSucceeded, strings.Join(b.Outputs, "\n"), b.ElapsedMS
 	if b.Failed {
-		c.state = failing
+		c.state = callFailed
 	}
 	r.toolMS += b.ElapsedMS
 }
 
-func (r *record) rejected(c *call, b event.ToolRejected, at time.Time) {
+func (r *record) rejectCall(c *call, b event.ToolRejected, at time.Time) {
 	if c == nil {
 		return
 	}
-	c.state = refused
+	c.state = callRefused
 	switch b.Reason {
 	case event.RejectedByUser:
 		c.result = "not approved: " + c.reason
@@ -209,31 +209,31 @@ func (r *record) rejected(c *call, b event.ToolRejected, at time.Time) {
 	case event.RejectedByHook, event.StoppedByHook:
 		c.result = "a hook refused it"
 	case event.RejectedByStop, event.Interrupted:
-		c.state, c.result = stopped, "it was stopped"
-		if !c.began.IsZero() {
-			c.elapsed = max(0, at.Sub(c.began).Milliseconds())
-			r.toolMS += c.elapsed
+		c.state, c.result = callStopped, "it was stopped"
+		if !c.startedAt.IsZero() {
+			c.elapsedMS = max(0, at.Sub(c.startedAt).Milliseconds())
+			r.toolMS += c.elapsedMS
 		}
 	}
-	if b.Message != "" && c.state == refused {
+	if b.Message != "" && c.state == callRefused {
 		c.result = b.Message
 	}
 }
 
-// changed records a file change.
-func (r *record) changed(b event.FileChanged) {
+// addChangedFile records a file change.
+func (r *record) addChangedFile(b event.FileChanged) {
 	for _, path := range []string{b.Path, b.MovedTo} {
 		if path == "" {
 			continue
 		}
-		if name := r.name(path); !slices.Contains(r.files, name) {
+		if name := r.relativePath(path); !slices.Contains(r.files, name) {
 			r.files = append(r.files, name)
 		}
 	}
 }
 
-// name returns a path relative to the workspace, with slashes, or unchanged if it is outside.
-func (r *record) name(path string) string {
+// relativePath returns a path relative to the workspace, with slashes, or unchanged if it is outside.
+func (r *record) relativePath(path string) string {
 	for _, root := range r.roots {
 		if rel, ok := strings.CutPrefix(path, root); ok && rel != "" && (rel[0] == '/' || rel[0] == '\\') {
 			return strings.ReplaceAll(rel[1:], `\`, "/")
@@ -242,7 +242,7 @@ func (r *record) name(path string) string {
 	return path
 }
 
-func (r *record) used(at time.Time, b event.UsageReported) {
+func (r *record) addUsage(at time.Time, b event.UsageReported) {
 	r.usage.add(b)
 	price := "at an unknown price"
 	if b.Cost != nil {
@@ -264,25 +264,25 @@ func (r *record) logResult(at time.Time, c *call) {
 		return
 	}
 	switch c.state {
-	case succeeded:
-		r.log(at, "%s %s: done in %d ms", c.name, c.arguments, c.elapsed)
-	case failing:
-		r.log(at, "%s %s: failed in %d ms: %s", c.name, c.arguments, c.elapsed, c.result)
-	case refused:
+	case callSucceeded:
+		r.log(at, "%s %s: done in %d ms", c.name, c.arguments, c.elapsedMS)
+	case callFailed:
+		r.log(at, "%s %s: failed in %d ms: %s", c.name, c.arguments, c.elapsedMS, c.result)
+	case callRefused:
 		r.log(at, "%s %s: refused: %s", c.name, c.arguments, c.result)
-	case stopped, pending:
-		r.log(at, "%s %s: stopped after %d ms", c.name, c.arguments, c.elapsed)
+	case callStopped, callPending:
+		r.log(at, "%s %s: stopped after %d ms", c.name, c.arguments, c.elapsedMS)
 	}
 }
 
 // log adds a line with the time since the start of the step.
 func (r *record) log(at time.Time, format string, args ...any) {
-	if r.cut {
+	if r.logsFull {
 		return
 	}
 	if r.logs.Len() > maxLogs {
 		r.logs.WriteString("...\n")
-		r.cut = true
+		r.logsFull = true
 		return
 	}
 	fmt.Fprintf(&r.logs, "+%dms %s\n", max(0, at.Sub(r.started).Milliseconds()), oneLine(fmt.Sprintf(format, args...), maxLine))
@@ -291,11 +291,11 @@ func (r *record) log(at time.Time, format string, args ...any) {
 // oneLine joins the lines of a text and shortens it to at most limit bytes.
 func oneLine(text string, limit int) string {
 	text = strings.Join(strings.Fields(text), " ")
-	return shortened(text, limit)
+	return shorten(text, limit)
 }
 
-// shortened cuts a text to at most limit bytes, including "..." at the end.
-func shortened(text string, limit int) string {
+// shorten cuts a text to at most limit bytes, including "..." at the end.
+func shorten(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}

@@ -20,33 +20,33 @@ const (
 
 // outcome is how a step ended.
 type outcome struct {
-	status ecp.Status
-	stop   string
-	asked  *question
-	notes  []string // remarks that precede the step's log
+	status     ecp.Status
+	stopReason string
+	question   *question
+	notes      []string // remarks that precede the step's log
 }
 
 // result returns the result of a step. The caller holds r.mu.
 func (r *run) result(o outcome, now time.Time) ecp.StepResult {
 	rec, clean := r.record, r.agent.opts.Host.Clean
 	evidence := clean(r.evidence(o))
-	output := rec.output(o.asked)
-	logs := clean(notes(o.notes) + rec.logs.String())
+	output := rec.output(o.question)
+	logs := clean(noteLines(o.notes) + rec.logs.String())
 	total := now.Sub(rec.started).Milliseconds()
 	cost := rec.cost
 	return ecp.StepResult{
 		Status: o.status, PublicOutput: &output, EvaluationContext: &evidence, PrivateThought: &evidence, Logs: &logs,
 		ToolCalls: r.toolCalls(), Usage: rec.usage.usage(), CostUSD: &cost,
 		Timing: &ecp.Timing{TotalMS: max(total, 0), ModelMS: rec.modelMS, ToolMS: rec.toolMS},
-		Model:  rec.model, StopReason: o.stop,
-		Extra: map[string]json.RawMessage{"metadata": encoded(map[string]any{
+		Model:  rec.model, StopReason: o.stopReason,
+		Extra: map[string]json.RawMessage{"metadata": rawJSON(map[string]any{
 			"agent": rec.agent, "chat_id": r.session.ID(), "cost_known": rec.priced && !rec.unpriced, "files_changed": append([]string{}, rec.files...),
 		})},
 	}
 }
 
-// notStarted returns the result of a step that ended before its turn started.
-func (a *Agent) notStarted(stop string) ecp.StepResult {
+// notStartedResult returns the result of a step that ended before its turn started.
+func (a *Agent) notStartedResult(stop string) ecp.StepResult {
 	output, evidence, logs, cost := "", "Tools called: none\nStop reason: "+stop, "", 0.0
 	return ecp.StepResult{
 		Status: ecp.Paused, PublicOutput: &output, EvaluationContext: &evidence, PrivateThought: &evidence, Logs: &logs,
@@ -54,7 +54,7 @@ func (a *Agent) notStarted(stop string) ecp.StepResult {
 	}
 }
 
-func notes(list []string) string {
+func noteLines(list []string) string {
 	var b strings.Builder
 	for _, n := range list {
 		b.WriteString("+0ms " + oneLine(n, maxLine) + "\n")
@@ -63,7 +63,7 @@ func notes(list []string) string {
 }
 
 // output returns the text that a user would have seen in the step.
-func (r *record) output(asked *question) string {
+func (r *record) output(question *question) string {
 	parts := make([]string, 0, len(r.texts)+1)
 	for _, t := range r.texts {
 		if text := t.String(); strings.TrimSpace(text) != "" {
@@ -75,11 +75,11 @@ func (r *record) output(asked *question) string {
 			parts[i] = strings.TrimSpace(parts[i])
 		}
 	}
-	if r.command && len(parts) == 0 {
+	if r.isCommand && len(parts) == 0 {
 		parts = r.notices
 	}
-	if asked != nil {
-		parts = append(parts, asked.text())
+	if question != nil {
+		parts = append(parts, question.text())
 	}
 	return strings.Join(parts, "\n\n")
 }
@@ -89,18 +89,18 @@ func (r *record) output(asked *question) string {
 func (r *run) toolCalls() []ecp.ToolCall {
 	list := []ecp.ToolCall{}
 	for _, c := range r.record.calls {
-		if !r.wasRun(c) {
+		if !r.hasRun(c) {
 			continue
 		}
 		extra := map[string]json.RawMessage{
-			ecp.CallID: encoded(c.id), ecp.CallIsError: encoded(c.state != succeeded && c.state != pending),
-			ecp.CallDuration: encoded(c.elapsed), ecp.CallResult: encoded(r.agent.opts.Host.Clean(shortened(c.result, maxResult))),
+			ecp.CallID: rawJSON(c.id), ecp.CallIsError: rawJSON(c.state != callSucceeded && c.state != callPending),
+			ecp.CallDuration: rawJSON(c.elapsedMS), ecp.CallResult: rawJSON(r.agent.opts.Host.Clean(shorten(c.result, maxResult))),
 		}
-		if c.state == refused {
-			extra["refused"] = encoded(true)
+		if c.state == callRefused {
+			extra["refused"] = rawJSON(true)
 		}
 		if c.parent != "" {
-			extra["parent_id"] = encoded(c.parent)
+			extra["parent_id"] = rawJSON(c.parent)
 		}
 		list = append(list, ecp.ToolCall{Name: c.name, Arguments: c.arguments, Extra: extra})
 	}
@@ -112,29 +112,29 @@ func (r *run) toolCalls() []ecp.ToolCall {
 func (r *run) evidence(o outcome) string {
 	rec := r.record
 	var b strings.Builder
-	var made, notRun []*call
+	var run, notRun []*call
 	for _, c := range rec.calls {
-		if r.wasRun(c) {
-			made = append(made, c)
+		if r.hasRun(c) {
+			run = append(run, c)
 		} else {
 			notRun = append(notRun, c)
 		}
 	}
-	if len(made) == 0 {
+	if len(run) == 0 {
 		b.WriteString("Tools called: none\n")
 	} else {
-		fmt.Fprintf(&b, "Tools called: %d\n", len(made))
+		fmt.Fprintf(&b, "Tools called: %d\n", len(run))
 	}
-	for i, c := range made {
+	for i, c := range run {
 		if i == maxEvidenceCalls {
-			fmt.Fprintf(&b, "- and %d more\n", len(made)-i)
+			fmt.Fprintf(&b, "- and %d more\n", len(run)-i)
 			break
 		}
 		by := ""
 		if c.parent != "" {
 			by = " (by a subagent)"
 		}
-		fmt.Fprintf(&b, "- %s %s%s: %s\n", c.name, shortened(string(c.arguments), maxEvidenceArgs), by, c.outcome())
+		fmt.Fprintf(&b, "- %s %s%s: %s\n", c.name, shorten(string(c.arguments), maxEvidenceArgs), by, c.outcome())
 	}
 	if n := len(rec.files); n > 0 {
 		list := strings.Join(rec.files[:min(n, maxEvidenceFiles)], ", ")
@@ -146,30 +146,30 @@ func (r *run) evidence(o outcome) string {
 	for _, c := range notRun {
 		fmt.Fprintf(&b, "Not run: %s\n", c.name)
 	}
-	if o.asked != nil {
-		fmt.Fprintf(&b, "Waiting for an answer to: %s\n", oneLine(o.asked.Text, maxEvidenceOutcome))
+	if o.question != nil {
+		fmt.Fprintf(&b, "Waiting for an answer to: %s\n", oneLine(o.question.Text, maxEvidenceOutcome))
 	}
-	fmt.Fprintf(&b, "Stop reason: %s", o.stop)
+	fmt.Fprintf(&b, "Stop reason: %s", o.stopReason)
 	return b.String()
 }
 
 func (c *call) outcome() string {
 	switch c.state {
-	case succeeded:
+	case callSucceeded:
 		return "done"
-	case failing:
+	case callFailed:
 		return "failed: " + oneLine(c.result, maxEvidenceOutcome)
-	case refused:
+	case callRefused:
 		return "refused: " + oneLine(c.result, maxEvidenceOutcome)
-	case stopped:
+	case callStopped:
 		return "stopped"
-	case pending:
+	case callPending:
 	}
 	return "has not ended"
 }
 
-// encoded encodes a value whose encoding cannot fail.
-func encoded(v any) json.RawMessage {
+// rawJSON encodes a value whose encoding cannot fail.
+func rawJSON(v any) json.RawMessage {
 	raw, err := ecp.Encode(v)
 	if err != nil {
 		return json.RawMessage("null")
@@ -177,28 +177,28 @@ func encoded(v any) json.RawMessage {
 	return raw
 }
 
-// outcomeOf returns the outcome of a step whose turn has ended. If the turn failed, failed is its
-// error. stop is the reason for stopping the turn, if it was stopped.
-func outcomeOf(end *event.TurnFinished, stop string) (o outcome, failed string) {
+// turnOutcome returns the outcome of a step whose turn has ended. If the turn failed, failed is its
+// error. stopReason is the reason for stopping the turn, if it was stopped.
+func turnOutcome(end *event.TurnFinished, stopReason string) (o outcome, failed string) {
 	switch {
 	case end == nil:
 		return outcome{}, "the turn ended without a reason"
 	case end.Reason == event.FinishedFailed:
-		return outcome{status: ecp.Paused, stop: ecp.StopError}, end.Err
+		return outcome{status: ecp.Paused, stopReason: ecp.StopError}, end.Err
 	case end.Reason == event.FinishedDone && end.Incomplete == event.IncompleteLength:
-		return outcome{status: ecp.Paused, stop: ecp.StopOutput, notes: []string{"the answer was cut at the model's output limit"}}, ""
+		return outcome{status: ecp.Paused, stopReason: ecp.StopOutput, notes: []string{"the answer was cut at the model's output limit"}}, ""
 	case end.Reason == event.FinishedDone && end.Incomplete == event.IncompleteRefusal:
-		return outcome{status: ecp.Paused, stop: ecp.StopRefusal, notes: []string{"the model refused to continue, or its provider filtered the answer"}}, ""
+		return outcome{status: ecp.Paused, stopReason: ecp.StopRefusal, notes: []string{"the model refused to continue, or its provider filtered the answer"}}, ""
 	case end.Reason == event.FinishedDone && end.Dialog:
-		return outcome{status: ecp.Paused, stop: ecp.StopQuestion}, ""
+		return outcome{status: ecp.Paused, stopReason: ecp.StopQuestion}, ""
 	case end.Reason == event.FinishedDone:
-		return outcome{status: ecp.Done, stop: ecp.StopEnd}, ""
+		return outcome{status: ecp.Done, stopReason: ecp.StopEnd}, ""
 	case end.Reason == event.FinishedByHook, end.Reason == event.FinishedBlocked:
-		return outcome{status: ecp.Paused, stop: ecp.StopBlocked}, ""
+		return outcome{status: ecp.Paused, stopReason: ecp.StopBlocked}, ""
 	case end.Reason == event.FinishedLoop, end.Reason == event.FinishedBudget, end.Reason == event.FinishedRejected:
-		return outcome{status: ecp.Paused, stop: ecp.StopLimit}, ""
-	case stop == "":
-		stop = ecp.StopCancelled
+		return outcome{status: ecp.Paused, stopReason: ecp.StopLimit}, ""
+	case stopReason == "":
+		stopReason = ecp.StopCancelled
 	}
-	return outcome{status: ecp.Paused, stop: stop}, ""
+	return outcome{status: ecp.Paused, stopReason: stopReason}, ""
 }

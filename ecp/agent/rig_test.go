@@ -293,8 +293,8 @@ func (c *runtime) callError(method string, params any) *ecp.Error {
 	return res.Err
 }
 
-// names of the calls of a step.
-func names(step ecp.StepResult) string {
+// callNames of the calls of a step.
+func callNames(step ecp.StepResult) string {
 	var out []string
 	for _, c := range step.ToolCalls {
 		out = append(out, c.Name)
@@ -302,8 +302,8 @@ func names(step ecp.StepResult) string {
 	return strings.Join(out, " ")
 }
 
-// extra is the value of an extra key of a call.
-func extra[T any](t testing.TB, c ecp.ToolCall, key string) (v T) {
+// extraValue is the value of an extra key of a call.
+func extraValue[T any](t testing.TB, c ecp.ToolCall, key string) (v T) {
 	t.Helper()
 	if err := json.Unmarshal(c.Extra[key], &v); err != nil {
 		t.Fatalf("%s of %s: %v", key, c.Name, err)

@@ -17,9 +17,9 @@ import (
 const MaxMessage = 16 << 20
 
 const (
-	// grace is how long requests may still run after the input has ended. A runtime ends the agent by
+	// inputEndGrace is how long requests may still run after the input has ended. A runtime ends the agent by
 	// closing its input, but a script may have piped all its requests at once.
-	grace = time.Second
+	inputEndGrace = time.Second
 	// lastAnswersTime is how long writing the last answers may take.
 	lastAnswersTime = 500 * time.Millisecond
 )
@@ -28,7 +28,7 @@ const (
 // w cannot be written, or ctx ends. It then waits a limited time for the last answers, and returns even if a
 // read or a write hangs. It does not close the agent.
 func (a *Agent) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
-	s := &stdio{agent: a, w: w, broken: make(chan struct{}), unread: make(chan struct{}, maxUnread)}
+	s := &stdio{agent: a, w: w, writeFailed: make(chan struct{}), unread: make(chan struct{}, maxUnread)}
 	calls, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended := make(chan error, 1)
@@ -36,7 +36,7 @@ func (a *Agent) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 	var err error
 	select {
 	case err = <-ended:
-	case <-s.broken:
+	case <-s.writeFailed:
 		err = s.failure()
 	case <-ctx.Done():
 	}
@@ -48,13 +48,13 @@ func (a *Agent) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 		s.calls.Wait()
 		close(answered)
 	}()
-	timer := time.NewTimer(grace)
+	timer := time.NewTimer(inputEndGrace)
 	defer timer.Stop()
 	select {
 	case <-answered:
 		return err
 	case <-timer.C:
-	case <-s.broken:
+	case <-s.writeFailed:
 	case <-ctx.Done():
 	}
 	cancel(errDisconnected)
@@ -74,28 +74,28 @@ const maxUnread = 4 * maxWaiting
 type stdio struct {
 	agent  *Agent
 	calls  sync.WaitGroup
-	unread chan struct{}
+	unread chan struct{} // one element for each message without a written answer
 
-	broken chan struct{} // closed when w accepts no more data
+	writeFailed chan struct{} // closed when w accepts no more data
 
 	writing sync.Mutex // guards w
 	w       io.Writer
 
-	mu    sync.Mutex    // guards the fields below
-	ended bool          // no more messages are accepted
-	last  chan struct{} // closed when the last queued answer was written
-	err   error         // of w
+	mu          sync.Mutex    // guards the fields below
+	ended       bool          // no more messages are accepted
+	lastWritten chan struct{} // closed when the last queued answer was written
+	err         error         // of w
 }
 
 // read handles lines until the input ends.
 func (s *stdio) read(ctx context.Context, r io.Reader) error {
-	long := ecp.Errorf(ecp.CodeParse, "Parse error: the message has more than %d bytes", MaxMessage)
-	in := lines.NewReader(r, MaxMessage, long)
+	tooLong := ecp.Errorf(ecp.CodeParse, "Parse error: the message has more than %d bytes", MaxMessage)
+	in := lines.NewReader(r, MaxMessage, tooLong)
 	for {
 		line, err := in.NextMessage()
 		switch {
-		case errors.Is(err, long):
-			s.write(ecp.Response{Err: long})
+		case errors.Is(err, tooLong):
+			s.write(ecp.Response{Err: tooLong})
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
@@ -119,20 +119,20 @@ func (s *stdio) answerLine(ctx context.Context, line []byte) {
 	if s.ended {
 		return
 	}
-	list, batch := parse(line)
+	list, batch := parseMessages(line)
 	answers, ordered := s.agent.enqueueMessages(ctx, list)
-	var before, written chan struct{}
+	var previous, written chan struct{}
 	if ordered {
-		before, written = s.last, make(chan struct{})
-		s.last = written
+		previous, written = s.lastWritten, make(chan struct{})
+		s.lastWritten = written
 	}
 	s.calls.Go(func() {
 		defer func() { <-s.unread }()
 		out := answers()
 		if ordered {
 			defer close(written)
-			if before != nil {
-				<-before
+			if previous != nil {
+				<-previous
 			}
 		}
 		switch {
@@ -161,7 +161,7 @@ func (s *stdio) write(v any) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.err = fmt.Errorf("write stdout: %w", err)
-		close(s.broken)
+		close(s.writeFailed)
 	}
 }
 

@@ -37,7 +37,7 @@ func TestLines(t *testing.T) {
 		{"\r", ""},
 		{"  ", ""},
 		{`{"jsonrpc":"2.0","method":"agent/none"}`, ""},             // a notification
-		{`{"jsonrpc":"2.0","method":"agent/step","params":[]}`, ""}, // a bad one
+		{`{"jsonrpc":"2.0","method":"agent/step","params":[]}`, ""}, // an invalid notification
 		{`{"jsonrpc":"2.0","id":1,"result":{}}`, ""},                // an answer to nothing
 		{`[{"jsonrpc":"2.0","method":"agent/reset"}]`, ""},          // only notifications
 		{`{"jsonrpc":"2.0","method":"agent/reset","id":1}` + "\r", `{"jsonrpc":"2.0","id":1,"result":true}`},
@@ -51,7 +51,7 @@ func TestLines(t *testing.T) {
 		}
 	}
 	if id := c.call(ecp.MethodReset, nil).ID; string(id) != "1" {
-		t.Errorf("%s", id) // if notifications had been answered, this would be such an answer
+		t.Errorf("%s", id) // an answer to a notification would have another id
 	}
 }
 
@@ -72,8 +72,8 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
-// Concurrent steps are carried out one after the other, in their order.
-func TestStepsAtOnce(t *testing.T) {
+// Concurrent steps are executed one after the other, in the order of their arrival.
+func TestConcurrentSteps(t *testing.T) {
 	r := newRig(t, options{model: `
 turns:
   - {user: "^one$", steps: [{text: first}]}
@@ -127,7 +127,7 @@ func TestEndOfInput(t *testing.T) {
 }
 
 // A step that does not end when the runtime disconnects is stopped.
-func TestRuntimeLeaves(t *testing.T) {
+func TestRuntimeDisconnects(t *testing.T) {
 	for _, how := range []string{"end of input", "signal", "closed output"} {
 		t.Run(how, func(t *testing.T) {
 			r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: \"so far \", hang: true}]}"})
@@ -210,7 +210,7 @@ func TestBrokenInput(t *testing.T) {
 }
 
 // A closed agent refuses calls, and says why.
-func TestClosed(t *testing.T) {
+func TestClosedAgent(t *testing.T) {
 	r := newRig(t, options{model: "turns: []"})
 	c := r.connect()
 	c.initialize(nil)

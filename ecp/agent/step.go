@@ -37,19 +37,19 @@ func (a *Agent) step(ctx context.Context, params json.RawMessage, arrived time.T
 	defer release()
 	a.waitForTools(ctx)
 	if ctx.Err() != nil { // stopped, or no time left, before the turn started
-		return a.notStarted(stopOf(ctx)), nil
+		return a.notStartedResult(contextStopReason(ctx)), nil
 	}
 	for _, name := range a.settings.Tools.Deny {
 		if why := a.opts.Host.UnknownTool(name); why != "" {
 			return nil, ecp.Errorf(ecp.CodeFailed, "%s", a.opts.Host.Clean("config.tools.deny: "+why+"; correct the name, because it denies nothing"))
 		}
 	}
-	r, err := a.turn(ctx, p.Input)
+	r, err := a.startOrResumeTurn(ctx, p.Input)
 	if err != nil {
 		return nil, ecp.Errorf(ecp.CodeFailed, "%s", a.opts.Host.Clean(err.Error()))
 	}
 	r.update(func() { r.record.started = started })
-	return a.outcome(ctx, r, stopGrace)
+	return a.awaitOutcome(ctx, r, stopGrace)
 }
 
 // withLimit returns a context that ends when the step must be answered. waited is how long the step
@@ -57,10 +57,10 @@ func (a *Agent) step(ctx context.Context, params json.RawMessage, arrived time.T
 func (a *Agent) withLimit(ctx context.Context, waited time.Duration) (limited context.Context, release func(), stopGrace time.Duration) {
 	limit, stopGrace := time.Duration(a.settings.Budgets.TimeoutS*float64(time.Second)), defaultStopGrace
 	if a.opts.Limit > 0 {
-		margin := margin(a.opts.Limit)
+		margin := answerMargin(a.opts.Limit)
 		stopGrace = margin / 2
-		if rest := max(a.opts.Limit-margin-waited, 1); limit == 0 || rest < limit {
-			limit = rest
+		if remaining := max(a.opts.Limit-margin-waited, 1); limit == 0 || remaining < limit {
+			limit = remaining
 		}
 	}
 	if limit <= 0 {
@@ -70,24 +70,24 @@ func (a *Agent) withLimit(ctx context.Context, waited time.Duration) (limited co
 	return ctx, cancel, stopGrace
 }
 
-// margin returns how long before a runtime's limit a step has to be answered.
-func margin(limit time.Duration) time.Duration {
-	const least, most = 200 * time.Millisecond, 3 * time.Second
-	return min(max(limit/10, least), most, limit/2)
+// answerMargin returns how long before a runtime's limit a step has to be answered.
+func answerMargin(limit time.Duration) time.Duration {
+	const minMargin, maxMargin = 200 * time.Millisecond, 3 * time.Second
+	return min(max(limit/10, minMargin), maxMargin, limit/2)
 }
 
-// turn passes the input of a step to the engine.
-func (a *Agent) turn(ctx context.Context, input string) (*run, error) {
+// startOrResumeTurn passes the input of a step to the engine.
+func (a *Agent) startOrResumeTurn(ctx context.Context, input string) (*run, error) {
 	if r := a.paused; r != nil {
 		a.paused = nil
 		r.mu.Lock()
-		asked := r.question
+		waiting := r.question
 		r.mu.Unlock()
 		select {
-		case <-r.over: // the turn that asked has ended, so the input becomes an ordinary prompt
+		case <-r.done: // the turn that asked has ended, so the input becomes an ordinary prompt
 		default:
 			r.nextStep()
-			asked.answer <- input
+			waiting.answer <- input
 			return r, nil
 		}
 	}
@@ -98,56 +98,56 @@ func (a *Agent) turn(ctx context.Context, input string) (*run, error) {
 		}
 		a.session = session
 	}
-	r, never := a.begin(a.session), false
+	r, trust := a.startRun(a.session), false
 	a.gate.setRun(r)
-	prompt := chat.Prompt{TurnID: r.turn, Text: input, Model: a.settings.Model, Agent: a.settings.Agent, Trust: &never, MayBeEmpty: true}
+	prompt := chat.Prompt{TurnID: r.turnID, Text: input, Model: a.settings.Model, Agent: a.settings.Agent, Trust: &trust, MayBeEmpty: true}
 	if _, err := a.session.Submit(prompt).Wait(ctx); err != nil && ctx.Err() == nil {
 		r.cancel()
-		<-r.over
+		<-r.done
 		return nil, err
 	}
 	return r, nil
 }
 
-// outcome waits for the end of the step and returns its result.
-func (a *Agent) outcome(ctx context.Context, r *run, stopGrace time.Duration) (any, *ecp.Error) {
+// awaitOutcome waits for the end of the step and returns its result.
+func (a *Agent) awaitOutcome(ctx context.Context, r *run, stopGrace time.Duration) (any, *ecp.Error) {
 	r.await(ctx, func() bool {
-		return r.question != nil || r.stop != "" && (r.stopNow || len(r.running) == 0)
+		return r.question != nil || r.stopReason != "" && (r.stopNow || len(r.runningCalls) == 0)
 	})
 	r.mu.Lock()
-	stop, asked := r.stop, r.question
+	stopReason, waiting := r.stopReason, r.question
 	r.mu.Unlock()
 	switch {
-	case isClosed(r.over):
-	case asked != nil && stop == "" && ctx.Err() == nil:
+	case isClosed(r.done):
+	case waiting != nil && stopReason == "" && ctx.Err() == nil:
 		a.paused = r
-		return a.reply(r, outcome{status: ecp.Paused, stop: ecp.StopQuestion, asked: asked}, "")
+		return a.reply(r, outcome{status: ecp.Paused, stopReason: ecp.StopQuestion, question: waiting}, "")
 	default:
-		if stop == "" {
-			stop = stopOf(ctx)
-			r.update(func() { r.stop = stop })
+		if stopReason == "" {
+			stopReason = contextStopReason(ctx)
+			r.update(func() { r.stopReason = stopReason })
 		}
 		r.session.Cancel()
 		timer := time.NewTimer(stopGrace)
 		defer timer.Stop()
 		select {
-		case <-r.over:
+		case <-r.done:
 		case <-timer.C:
-			return a.reply(r, outcome{status: ecp.Paused, stop: stop}, "")
+			return a.reply(r, outcome{status: ecp.Paused, stopReason: stopReason}, "")
 		}
 	}
 	r.mu.Lock()
-	end, failure := r.record.end, r.failed
+	end, failure := r.record.end, r.readErr
 	r.mu.Unlock()
-	o, failed := outcomeOf(end, stop)
+	o, failed := turnOutcome(end, stopReason)
 	if failure != nil {
 		failed = failure.Error()
 	}
 	return a.reply(r, o, failed)
 }
 
-// stopOf returns the stop reason for a ctx that has ended.
-func stopOf(ctx context.Context) string {
+// contextStopReason returns the stop reason for a ctx that has ended.
+func contextStopReason(ctx context.Context) string {
 	if errors.Is(context.Cause(ctx), errTime) {
 		return ecp.StopTime
 	}
@@ -157,7 +157,7 @@ func stopOf(ctx context.Context) string {
 // reply returns the answer for the runtime. The answer to a failed step is an error with the result
 // in its data.
 func (a *Agent) reply(r *run, o outcome, failed string) (any, *ecp.Error) {
-	o.notes = a.notes()
+	o.notes = a.ineffectiveSettings()
 	now := a.opts.Now()
 	r.mu.Lock()
 	result := r.result(o, now)
@@ -171,13 +171,13 @@ func (a *Agent) reply(r *run, o outcome, failed string) (any, *ecp.Error) {
 		return result, nil
 	}
 	e := ecp.Errorf(ecp.CodeFailed, "%s", a.opts.Host.Clean(strings.TrimPrefix(failed, "Error: ")))
-	e.Data = encoded(map[string]any{"result": result})
+	e.Data = rawJSON(map[string]any{"result": result})
 	return nil, e
 }
 
-// notes returns remarks for evaluators about settings without effect.
-func (a *Agent) notes() (out []string) {
-	if names := a.gate.unknown(); len(names) > 0 {
+// ineffectiveSettings returns remarks for evaluators about settings without effect.
+func (a *Agent) ineffectiveSettings() (out []string) {
+	if names := a.gate.unknownNames(); len(names) > 0 {
 		out = append(out, "note: config.tools names unknown tools: "+strings.Join(names, ", "))
 	}
 	for _, u := range a.opts.Host.Untrusted() {

@@ -31,11 +31,11 @@ turns:
 		t.Errorf("%+v", step)
 	}
 	checkContains(t, *step.PublicOutput, "I look.\n\nIt says:", "the answer is 42", "😀")
-	if names(step) != "read_file" || object(t, step.ToolCalls[0].Arguments)["path"] != filepath.Join(r.root, "notes.txt") {
+	if callNames(step) != "read_file" || object(t, step.ToolCalls[0].Arguments)["path"] != filepath.Join(r.root, "notes.txt") {
 		t.Errorf("calls: %+v", step.ToolCalls)
 	}
-	checkContains(t, extra[string](t, step.ToolCalls[0], ecp.CallResult), "the answer is 42")
-	if extra[bool](t, step.ToolCalls[0], ecp.CallIsError) || extra[string](t, step.ToolCalls[0], ecp.CallID) != "c1" {
+	checkContains(t, extraValue[string](t, step.ToolCalls[0], ecp.CallResult), "the answer is 42")
+	if extraValue[bool](t, step.ToolCalls[0], ecp.CallIsError) || extraValue[string](t, step.ToolCalls[0], ecp.CallID) != "c1" {
 		t.Errorf("%+v", step.ToolCalls[0])
 	}
 	checkContains(t, *step.EvaluationContext, "Tools called: 1", "read_file", "done", "Stop reason: end")
@@ -49,7 +49,7 @@ turns:
 		t.Errorf("usage %s, cost %v", got, *step.CostUSD)
 	}
 	again := c.step("And now?")
-	if *again.PublicOutput != "Second." || names(again) != "" || again.Usage.Count(ecp.TokensInput) >= 30+12 {
+	if *again.PublicOutput != "Second." || callNames(again) != "" || again.Usage.Count(ecp.TokensInput) >= 30+12 {
 		t.Errorf("%+v", again)
 	}
 	checkContains(t, *again.EvaluationContext, "Tools called: none")
@@ -145,13 +145,13 @@ turns:
 	if done.Status != ecp.Done || !strings.Contains(*done.PublicOutput, "You said: The user answered: green") || strings.Contains(*done.PublicOutput, "Let me ask") {
 		t.Errorf("%q", *done.PublicOutput)
 	}
-	if names(done) != "" || r.requestCount() != 2 {
-		t.Errorf("calls %q, %d requests", names(done), r.requestCount())
+	if callNames(done) != "" || r.requestCount() != 2 {
+		t.Errorf("calls %q, %d requests", callNames(done), r.requestCount())
 	}
 }
 
 // An unanswered question ends with its conversation.
-func TestQuestionIsForgotten(t *testing.T) {
+func TestQuestionEndsWithConversation(t *testing.T) {
 	r := newRig(t, options{model: `
 turns:
   - {user: ask, steps: [{calls: [{id: q, tool: eca__ask_user, arguments: {question: "Which?"}}]}, {text: no}]}
@@ -214,8 +214,8 @@ func TestApproval(t *testing.T) {
 			var refused, made []string
 			for _, call := range step.ToolCalls {
 				if call.Extra["refused"] != nil {
-					refused = append(refused, extra[string](t, call, ecp.CallID))
-					if !extra[bool](t, call, ecp.CallIsError) {
+					refused = append(refused, extraValue[string](t, call, ecp.CallID))
+					if !extraValue[bool](t, call, ecp.CallIsError) {
 						t.Errorf("%s was refused and is no error", call.Name)
 					}
 				}
@@ -264,10 +264,10 @@ turns:
 			c := r.connect()
 			c.initialize(map[string]any{"approval": approval})
 			step := c.step("delegate")
-			if got := names(step); got != "spawn_agent write_file" || *step.PublicOutput != "delegated" {
+			if got := callNames(step); got != "spawn_agent write_file" || *step.PublicOutput != "delegated" {
 				t.Fatalf("%s, %+v", got, step)
 			}
-			if extra[string](t, step.ToolCalls[1], "parent_id") != "s1" || r.exists("by-sub.txt") != want {
+			if extraValue[string](t, step.ToolCalls[1], "parent_id") != "s1" || r.exists("by-sub.txt") != want {
 				t.Errorf("%+v, file is %v", step.ToolCalls[1], !want)
 			}
 			checkContains(t, *step.EvaluationContext, "by a subagent")
@@ -288,11 +288,11 @@ turns:
 `})
 	c := r.connect()
 	step := c.step("go")
-	if names(step) != "read_file no_such_tool" || object(t, step.ToolCalls[0].Arguments)["raw"] != "[1,2" {
+	if callNames(step) != "read_file no_such_tool" || object(t, step.ToolCalls[0].Arguments)["raw"] != "[1,2" {
 		t.Errorf("%+v", step.ToolCalls)
 	}
 	for _, call := range step.ToolCalls {
-		if !extra[bool](t, call, ecp.CallIsError) {
+		if !extraValue[bool](t, call, ecp.CallIsError) {
 			t.Errorf("%s is no error", call.Name)
 		}
 	}

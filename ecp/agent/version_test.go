@@ -107,7 +107,7 @@ func postMessage(t *testing.T, url, body string) (status int, answer string) {
 }
 
 // A step that called no model reports no usage instead of zero.
-func TestUsageThatNobodyCounted(t *testing.T) {
+func TestUsageIsNullWithoutCounts(t *testing.T) {
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: ok}]}"})
 	c := r.connect()
 	c.initialize(map[string]any{"budgets": map[string]any{"timeout_s": 1e-9}})

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// asker answers with the number of its calls.
-type asker struct {
+// countingJudge answers with the number of its calls.
+type countingJudge struct {
 	asked int
 	err   error
 }
 
-func (a *asker) Ask(_ context.Context, _, _, question string) (string, error) {
+func (a *countingJudge) Ask(_ context.Context, _, _, question string) (string, error) {
 	a.asked++
 	return fmt.Sprintf("%s %d", question, a.asked), a.err
 }
@@ -27,7 +27,7 @@ func TestJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	real := &asker{}
+	real := &countingJudge{}
 	first := Judge(real, s, "one")
 	second := Judge(real, s, "one")
 	for i, c := range []struct {
@@ -50,7 +50,7 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%d: %q, %v, %v", i, got, cached, err)
 		}
 	}
-	failing := Judge(&asker{err: errors.New("busy")}, s, "three")
+	failing := Judge(&countingJudge{err: errors.New("busy")}, s, "three")
 	if _, err := failing.Ask(t.Context(), "m", "", "q"); err == nil {
 		t.Error("there is no error")
 	}

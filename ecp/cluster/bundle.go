@@ -121,7 +121,7 @@ func (p *packer) add(path string, e fs.DirEntry, err error) error {
 		if header.Linkname, err = os.Readlink(path); err != nil {
 			return err
 		}
-		if !inside(header.Name, header.Linkname) {
+		if !staysInside(header.Name, header.Linkname) {
 			return fmt.Errorf("%s is a link that leads out of the manifest's folder", name)
 		}
 		return p.out.WriteHeader(header)
@@ -144,8 +144,8 @@ func (p *packer) add(path string, e fs.DirEntry, err error) error {
 	return err
 }
 
-// inside reports whether a symlink in an archive points into the archive.
-func inside(name, link string) bool {
+// staysInside reports whether a symlink in an archive points into the archive.
+func staysInside(name, link string) bool {
 	link = filepath.FromSlash(link)
 	return !filepath.IsAbs(link) && filepath.IsLocal(filepath.Join(filepath.Dir(filepath.FromSlash(name)), link))
 }
@@ -192,7 +192,7 @@ func extract(root *os.Root, h *tar.Header, content io.Reader) error {
 	case tar.TypeDir:
 		return root.MkdirAll(name, 0o755)
 	case tar.TypeSymlink:
-		if !inside(h.Name, h.Linkname) {
+		if !staysInside(h.Name, h.Linkname) {
 			return errors.New("the link leads out of the archive")
 		}
 		return root.Symlink(h.Linkname, name)

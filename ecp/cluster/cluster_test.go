@@ -211,11 +211,11 @@ func TestLateResult(t *testing.T) {
 	c := r.dial(RoleController)
 	d := r.submit(c, r.manifest(1, ":", ""), Submission{})
 	h, job := r.handler(r.spec("a"), c, d)
-	run := h.w.enter(d.Run)
+	run := h.w.acquireRun(d.Run)
 	r.must(run.load())
 	for _, kind := range []string{"first", "second", "first"} {
 		a := &attempt{w: h.w, r: run, job: job, deliveries: 1, subject: resultSubject(d.Run, job.Key)}
-		if done, err := a.publish(broken(kind, "its message")); !done || err != nil {
+		if done, err := a.publish(failedAttempt(kind, "its message")); !done || err != nil {
 			t.Errorf("%s: %v, %v", kind, done, err)
 		}
 		if m, err := run.results.Last(t.Context(), a.subject); err != nil || !strings.Contains(string(m.Data), `"first"`) {
@@ -225,7 +225,7 @@ func TestLateResult(t *testing.T) {
 	if messages, subjects := r.resultCounts(d); messages != 1 || subjects != 1 {
 		t.Errorf("%d results of %d attempts", messages, subjects)
 	}
-	h.w.leave(d.Run, run, true)
+	h.w.releaseRun(d.Run, run, true)
 }
 
 func fileExists(path string) bool {
@@ -239,26 +239,26 @@ type handler struct {
 	t *testing.T
 }
 
-func (r *rig) handler(spec workerSpec, c *Cluster, d *Stored) (handler, work) {
+func (r *rig) handler(spec workerSpec, c *Cluster, d *Stored) (handler, workMessage) {
 	r.t.Helper()
 	o := spec.options()
-	h := handler{&worker{c: r.dial(RoleWorker), opts: o, hard: r.t.Context(), states: map[string]State{}, runs: map[string]*workerRun{}}, r.t}
+	h := handler{&worker{c: r.dial(RoleWorker), opts: o, attemptsCtx: r.t.Context(), states: map[string]State{}, runs: map[string]*workerRun{}}, r.t}
 	m, err := c.Fetch(r.t.Context(), d, r.t.TempDir())
 	r.must(err)
 	p, err := runtime.NewPlan(m, baseOptions(""))
 	r.must(err)
 	for first := range p.Cases() {
-		return h, work{V: docVersion, Run: d.Run, Key: attemptKey{first.VariantKey, first.ID, 1}, Place: first.Position}
+		return h, workMessage{V: docVersion, Run: d.Run, Key: attemptKey{first.VariantKey, first.ID, 1}, Place: first.Position}
 	}
 	r.t.Fatal("there is no case")
-	return h, work{}
+	return h, workMessage{}
 }
 
 // try reports whether the attempt has a result.
-func (h handler) try(job work) bool {
-	r := h.w.enter(job.Run)
+func (h handler) try(job workMessage) bool {
+	r := h.w.acquireRun(job.Run)
 	err := r.load()
-	defer func() { h.w.leave(job.Run, r, err != nil) }()
+	defer func() { h.w.releaseRun(job.Run, r, err != nil) }()
 	if err != nil {
 		h.t.Log(err)
 		return false

@@ -58,7 +58,7 @@ func (f *Follower) planMessage(ctx context.Context) *jet.Delivery {
 }
 
 // collect reads the results of the run, in order, until ctx ends.
-func (f *Follower) collect(ctx context.Context, to chan<- arrival) {
+func (f *Follower) collect(ctx context.Context, to chan<- receivedResult) {
 	err := f.c.conn.Follow(ctx, resultStreams+f.doc.Run, jet.FollowOptions{}, func(m jet.Message) error {
 		key, err := parseKey(m.Subject)
 		if err != nil {
@@ -68,7 +68,7 @@ func (f *Follower) collect(ctx context.Context, to chan<- arrival) {
 		a, diffBlob := f.c.decodeAttempt(ctx, m.Data)
 		f.keepDiff(ctx, &a, key, diffBlob)
 		select {
-		case to <- arrival{m.Seq, key, a}:
+		case to <- receivedResult{m.Seq, key, a}:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()

@@ -132,8 +132,8 @@ func layout() jet.Layout {
 	}
 }
 
-// resultsOf returns the stream for the results of a run.
-func resultsOf(run string) jet.StreamSpec {
+// resultStream returns the stream for the results of a run.
+func resultStream(run string) jet.StreamSpec {
 	return jet.StreamSpec{Name: resultStreams + run, Subjects: []string{"ecp.res." + run + ".*.*.*"}, OnePerSubject: true, MaxSize: maxResultSize, MaxAge: resultAge, Direct: true}
 }
 

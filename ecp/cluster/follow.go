@@ -59,34 +59,34 @@ func (f *Follower) fail(err error) {
 	}
 }
 
-// entry is an attempt that has no result yet.
-type entry struct {
+// pendingAttempt is an attempt that has no result yet.
+type pendingAttempt struct {
 	job  runtime.Job
 	lane string
 }
 
-// session is the state of one Schedule. Its fields belong to the goroutine of loop.
-type session struct {
+// schedule is the state of one call of Schedule. Its fields belong to the goroutine of loop.
+type schedule struct {
 	*Follower
 	next func() (runtime.Job, bool)
 	done func(runtime.Job, *report.Attempt)
 
-	open     map[attemptKey]*entry         // attempts in the windows of their lanes, which the leader publishes
-	parked   map[string][]*entry           // by lane: attempts that wait because the window is full
-	waiting  int                           // all parked attempts
-	early    map[attemptKey]report.Attempt // results of attempts that were not requested yet
-	perLane  map[string]int
-	limits   map[string]int // sizes of the windows
-	ready    map[string]bool
-	ended    bool // the plan has no more attempts
-	leading  bool
-	state    State
-	seen     uint64 // sequence number of the last result that was read
-	progress Progress
+	published        map[attemptKey]*pendingAttempt // attempts in the windows of their lanes, which the leader publishes
+	parked           map[string][]*pendingAttempt   // by lane: attempts that wait because the window is full
+	parkedCount      int                            // all parked attempts
+	early            map[attemptKey]report.Attempt  // results of attempts that were not requested yet
+	publishedPerLane map[string]int                 // number of published attempts
+	windowSizes      map[string]int                 // by lane
+	openedLanes      map[string]bool
+	planEnded        bool // the plan has no more attempts
+	leading          bool
+	state            State
+	lastSeq          uint64 // sequence number of the last result that was read
+	progress         Progress
 }
 
-// arrival is a result that was read.
-type arrival struct {
+// receivedResult is a result that was read.
+type receivedResult struct {
 	seq     uint64
 	key     attemptKey
 	attempt report.Attempt
@@ -98,34 +98,34 @@ type arrival struct {
 func (f *Follower) Schedule(ctx context.Context, jobs iter.Seq[runtime.Job], done func(runtime.Job, *report.Attempt)) {
 	next, stop := iter.Pull(jobs)
 	defer stop()
-	s := &session{
-		Follower: f, next: next, done: done, open: map[attemptKey]*entry{}, early: map[attemptKey]report.Attempt{},
-		parked: map[string][]*entry{}, perLane: map[string]int{}, limits: map[string]int{}, ready: map[string]bool{},
+	s := &schedule{
+		Follower: f, next: next, done: done, published: map[attemptKey]*pendingAttempt{}, early: map[attemptKey]report.Attempt{},
+		parked: map[string][]*pendingAttempt{}, publishedPerLane: map[string]int{}, windowSizes: map[string]int{}, openedLanes: map[string]bool{},
 	}
 	// Cleaning up after the end of ctx needs a context that has not ended.
-	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	workCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
 	defer cancel()
-	results, states, leading := make(chan arrival, 256), make(chan State, 16), make(chan struct{})
-	if err := f.c.watchStates(inner, stateKey(f.doc.Run), func(_ string, st State) {
+	results, stateChanges, leading := make(chan receivedResult, 256), make(chan State, 16), make(chan struct{})
+	if err := f.c.watchStates(workCtx, stateKey(f.doc.Run), func(_ string, st State) {
 		select {
-		case states <- st:
-		case <-inner.Done():
+		case stateChanges <- st:
+		case <-workCtx.Done():
 		}
 	}); err != nil {
 		f.fail(err)
 	}
-	helpers.Go(func() { f.collect(inner, results) })
+	helpers.Go(func() { f.collect(workCtx, results) })
 	complete := make(chan bool, 1)
 	if f.opts.Lead && !f.opts.Snapshot {
-		helpers.Go(func() { f.lead(inner, leading, complete) })
+		helpers.Go(func() { f.lead(workCtx, leading, complete) })
 	}
 	if f.Err() == nil {
-		s.loop(ctx, inner, results, states, leading)
+		s.loop(ctx, workCtx, results, stateChanges, leading)
 	}
 	complete <- s.complete()
-	for _, e := range s.open {
+	for _, e := range s.published {
 		done(e.job, nil)
 	}
 	for _, lane := range s.parked {
@@ -136,13 +136,13 @@ func (f *Follower) Schedule(ctx context.Context, jobs iter.Seq[runtime.Job], don
 }
 
 // complete reports whether every attempt of the plan has a result.
-func (s *session) complete() bool { return s.ended && len(s.open) == 0 && s.waiting == 0 }
+func (s *schedule) complete() bool { return s.planEnded && len(s.published) == 0 && s.parkedCount == 0 }
 
 // loop handles events until the run is over for this process.
-func (s *session) loop(ctx, inner context.Context, results <-chan arrival, states <-chan State, leading <-chan struct{}) {
+func (s *schedule) loop(ctx, workCtx context.Context, results <-chan receivedResult, states <-chan State, leading <-chan struct{}) {
 	var start uint64
-	err := s.c.conn.ThroughOutages(inner, "read the results of the run "+s.doc.Run, func() (err error) {
-		start, err = s.lastResult(inner)
+	err := s.c.conn.RetryOutages(workCtx, "read the results of the run "+s.doc.Run, func() (err error) {
+		start, err = s.lastResult(workCtx)
 		return err
 	})
 	if err != nil {
@@ -154,51 +154,51 @@ func (s *session) loop(ctx, inner context.Context, results <-chan arrival, state
 	ctxDone := ctx.Done() // nil once ctx has ended
 	var stopping time.Time
 	for ticks := 1; ; {
-		if s.seen >= start { // all results of earlier leaders have been read
+		if s.lastSeq >= start { // all results of earlier leaders have been read
 			if s.opts.Snapshot {
-				s.settleRest()
+				s.completeFromResults()
 				return
 			}
-			s.fillWindows(inner)
+			s.fillWindows(workCtx)
 			if s.complete() {
-				s.finish(inner)
+				s.finish(workCtx)
 				return
 			}
 		}
 		select {
 		case r := <-results:
-			s.arrive(r)
+			s.handleResult(r)
 		case s.state = <-states:
-			s.offerAll(inner)
+			s.publishAll(workCtx)
 		case <-leading:
 			s.leading = true
-			s.offerAll(inner)
+			s.publishAll(workCtx)
 		case <-ctxDone:
 			if ctxDone = nil; !runtime.OverBudget(ctx) {
 				return
 			}
 			if s.leading {
-				s.warn(s.c.setState(inner, s.doc.Run, State{StateStopping, context.Cause(ctx).Error()}))
+				s.warn(s.c.setState(workCtx, s.doc.Run, State{StateStopping, context.Cause(ctx).Error()}))
 			}
 		case <-tick.C:
 			if ticks++; ticks%6 == 0 { // the servers accept only attempts that were lost, and refuse those that wait or run
-				s.offerAll(inner)
+				s.publishAll(workCtx)
 			}
-			s.report(inner)
+			s.report(workCtx)
 		}
 		if stopping.IsZero() && (s.state.over() || ctxDone == nil) {
 			stopping = time.Now()
 		}
-		if !stopping.IsZero() && s.drained(inner, stopping) {
-			s.finish(inner)
-			s.settleRest()
+		if !stopping.IsZero() && s.drained(workCtx, stopping) {
+			s.finish(workCtx)
+			s.completeFromResults()
 			return
 		}
 	}
 }
 
 // warn logs an error of an operation that will be retried.
-func (s *session) warn(err error) {
+func (s *schedule) warn(err error) {
 	if err != nil {
 		s.c.log.Warn("cluster", "run", s.doc.Run, "err", err)
 	}
@@ -215,7 +215,7 @@ func (f *Follower) lastResult(ctx context.Context) (uint64, error) {
 
 // drained reports whether a stopped run will get no more results: no attempt is waiting or running, and
 // all results have been read. It does not wait for lost workers.
-func (s *session) drained(ctx context.Context, since time.Time) bool {
+func (s *schedule) drained(ctx context.Context, since time.Time) bool {
 	idle := s.state.State == StateFinished || time.Since(since) > 2*s.c.lease
 	if !idle {
 		// Check this before the results: a worker publishes its result before it removes the work.
@@ -229,11 +229,11 @@ func (s *session) drained(ctx context.Context, since time.Time) bool {
 		s.warn(err)
 		return time.Since(since) > 3*s.c.lease
 	}
-	return idle && s.seen >= last
+	return idle && s.lastSeq >= last
 }
 
 // idle reports whether no attempt of the run is waiting or running.
-func (s *session) idle(ctx context.Context) (bool, error) {
+func (s *schedule) idle(ctx context.Context) (bool, error) {
 	work, err := s.c.conn.Stream(ctx, workStream)
 	if err != nil {
 		return false, err
@@ -243,7 +243,7 @@ func (s *session) idle(ctx context.Context) (bool, error) {
 }
 
 // finish ends the run, and removes its waiting work.
-func (s *session) finish(ctx context.Context) {
+func (s *schedule) finish(ctx context.Context) {
 	s.report(ctx)
 	if !s.leading {
 		return
@@ -257,7 +257,7 @@ func (s *session) finish(ctx context.Context) {
 }
 
 // report publishes the progress of the run.
-func (s *session) report(ctx context.Context) {
+func (s *schedule) report(ctx context.Context) {
 	if !s.leading {
 		return
 	}
@@ -265,9 +265,9 @@ func (s *session) report(ctx context.Context) {
 	s.warn(s.c.put(ctx, statKey(s.doc.Run), s.progress))
 }
 
-// arrive handles a result.
-func (s *session) arrive(r arrival) {
-	s.seen = max(s.seen, r.seq)
+// handleResult handles a result.
+func (s *schedule) handleResult(r receivedResult) {
+	s.lastSeq = max(s.lastSeq, r.seq)
 	s.progress.Done++
 	switch r.attempt.Status {
 	case report.Passed:
@@ -277,51 +277,51 @@ func (s *session) arrive(r arrival) {
 	default:
 		s.progress.Errors++
 	}
-	e, ok := s.open[r.key]
+	e, ok := s.published[r.key]
 	if !ok {
 		s.early[r.key] = r.attempt
 		return
 	}
-	delete(s.open, r.key)
-	s.perLane[e.lane]--
+	delete(s.published, r.key)
+	s.publishedPerLane[e.lane]--
 	s.done(e.job, &r.attempt)
 }
 
 // fillWindows reads attempts from the plan while the windows have room for them.
-func (s *session) fillWindows(ctx context.Context) {
+func (s *schedule) fillWindows(ctx context.Context) {
 	if s.state.over() {
 		return
 	}
 	for lane, entries := range s.parked {
-		for len(entries) > 0 && s.place(ctx, entries[0]) {
+		for len(entries) > 0 && s.publishOrComplete(ctx, entries[0]) {
 			entries = entries[1:]
-			s.waiting--
+			s.parkedCount--
 		}
 		s.parked[lane] = entries
 	}
-	for !s.ended && s.waiting < maxParked {
+	for !s.planEnded && s.parkedCount < maxParked {
 		j, ok := s.next()
 		if !ok {
-			s.ended = true
+			s.planEnded = true
 			return
 		}
 		lane, l := s.doc.laneOf(s.plan, j.Case())
-		if s.limits[lane] == 0 {
-			s.limits[lane] = min(max(2*l.Limit, minWindow), maxWindow)
+		if s.windowSizes[lane] == 0 {
+			s.windowSizes[lane] = min(max(2*l.Limit, minWindow), maxWindow)
 		}
-		if e := (&entry{job: j, lane: lane}); !s.place(ctx, e) {
+		if e := (&pendingAttempt{job: j, lane: lane}); !s.publishOrComplete(ctx, e) {
 			s.parked[lane] = append(s.parked[lane], e)
-			s.waiting++
+			s.parkedCount++
 		}
 	}
 }
 
-// settleRest completes the attempts that have a result, in a run that has stopped.
-func (s *session) settleRest() {
-	for !s.ended && len(s.early) > 0 {
+// completeFromResults completes the attempts that have a result, in a run that has stopped.
+func (s *schedule) completeFromResults() {
+	for !s.planEnded && len(s.early) > 0 {
 		j, ok := s.next()
 		if !ok {
-			s.ended = true
+			s.planEnded = true
 			return
 		}
 		if a, ok := s.early[keyOf(j)]; ok {
@@ -336,51 +336,51 @@ func keyOf(j runtime.Job) attemptKey {
 	return attemptKey{Variant: c.VariantKey, Case: c.ID, Attempt: j.Number()}
 }
 
-// place completes an attempt that already has a result, or publishes it. It returns false if the
+// publishOrComplete completes an attempt that already has a result, or publishes it. It returns false if the
 // window of the lane is full.
-func (s *session) place(ctx context.Context, e *entry) bool {
+func (s *schedule) publishOrComplete(ctx context.Context, e *pendingAttempt) bool {
 	key := keyOf(e.job)
 	if a, ok := s.early[key]; ok {
 		delete(s.early, key)
 		s.done(e.job, &a)
 		return true
 	}
-	if s.perLane[e.lane] >= s.limits[e.lane] {
+	if s.publishedPerLane[e.lane] >= s.windowSizes[e.lane] {
 		return false
 	}
-	s.perLane[e.lane]++
-	s.open[key] = e
-	s.offer(ctx, key, e)
+	s.publishedPerLane[e.lane]++
+	s.published[key] = e
+	s.publish(ctx, key, e)
 	return true
 }
 
-// offer publishes an attempt if this process is the leader. The server refuses an attempt that is
+// publish publishes an attempt if this process is the leader. The server refuses an attempt that is
 // already published.
-func (s *session) offer(ctx context.Context, key attemptKey, e *entry) {
+func (s *schedule) publish(ctx context.Context, key attemptKey, e *pendingAttempt) {
 	if !s.leading || s.state.State != StateRunning {
 		return
 	}
-	if !s.ready[e.lane] {
+	if !s.openedLanes[e.lane] {
 		_, l := s.doc.laneOf(s.plan, e.job.Case())
 		if err := s.c.openLane(ctx, e.lane, l, s.doc.Limits[l.Model] > 0); err != nil {
 			s.warn(err)
 			return
 		}
-		s.ready[e.lane] = true
+		s.openedLanes[e.lane] = true
 	}
 	c := e.job.Case()
-	raw, err := json.Marshal(work{V: docVersion, Run: s.doc.Run, Key: key, Place: c.Position, Name: c.Scenario.Name})
+	raw, err := json.Marshal(workMessage{V: docVersion, Run: s.doc.Run, Key: key, Place: c.Position, Name: c.Scenario.Name})
 	if err == nil {
 		// The result of the attempt shows whether it arrived; until then it is offered again.
-		err = s.c.conn.Offer(workSubject(s.doc.Run, e.lane, key), raw, s.c.lease)
+		err = s.c.conn.PublishAsync(workSubject(s.doc.Run, e.lane, key), raw, s.c.lease)
 	}
 	s.warn(err)
 }
 
-// offerAll publishes all open attempts again, because an earlier leader may have missed some, or their
+// publishAll publishes the attempts of all windows again, because an earlier leader may have missed some, or their
 // messages may have been lost.
-func (s *session) offerAll(ctx context.Context) {
-	for key, e := range s.open {
-		s.offer(ctx, key, e)
+func (s *schedule) publishAll(ctx context.Context) {
+	for key, e := range s.published {
+		s.publish(ctx, key, e)
 	}
 }

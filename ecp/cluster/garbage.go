@@ -28,7 +28,7 @@ func (c *Cluster) CollectGarbage(ctx context.Context, now time.Time) (g Garbage,
 		if !r.State.over() || now.Sub(r.Doc.Created) < resultAge {
 			continue
 		}
-		if err := c.forget(ctx, r.Doc.Run); err != nil {
+		if err := c.removeRun(ctx, r.Doc.Run); err != nil {
 			return g, fmt.Errorf("remove the run %s: %w", r.Doc.Run, err)
 		}
 		g.Runs = append(g.Runs, r.Doc.Run)
@@ -64,10 +64,10 @@ func (c *Cluster) CollectGarbage(ctx context.Context, now time.Time) (g Garbage,
 	return g, nil
 }
 
-// forget removes all data of a run, the document and then the state last. List finds runs by their
+// removeRun removes all data of a run, the document and then the state last. List finds runs by their
 // documents, so a removal that was interrupted earlier is repeated the next time. A state without a
 // document takes a few bytes and has no effect.
-func (c *Cluster) forget(ctx context.Context, run string) error {
+func (c *Cluster) removeRun(ctx context.Context, run string) error {
 	kv, err := c.runs(ctx)
 	if err != nil {
 		return err

@@ -15,17 +15,17 @@ import (
 
 // handle makes the attempt of a message. It acknowledges the message after it has published the result.
 func (w *worker) handle(msg *jet.Delivery, wait time.Duration) {
-	held, lose := context.WithCancelCause(w.hard)
-	defer lose(nil)
-	beat := time.Now()
+	leaseCtx, loseLease := context.WithCancelCause(w.attemptsCtx)
+	defer loseLease(nil)
+	lastBeat := time.Now()
 	stop := msg.KeepAlive(func() {
-		if time.Since(beat) > wait { // this process was suspended
-			lose(errLeaseLost)
+		if time.Since(lastBeat) > wait { // this process was suspended
+			loseLease(errLeaseLost)
 		}
-		beat = time.Now()
+		lastBeat = time.Now()
 	})
 	defer stop()
-	var job work
+	var job workMessage
 	err := json.Unmarshal(msg.Data, &job)
 	if err == nil && job.V > docVersion {
 		err = fmt.Errorf("its version is %d, but this worker supports only versions up to %d: update the worker", job.V, docVersion)
@@ -34,26 +34,26 @@ func (w *worker) handle(msg *jet.Delivery, wait time.Duration) {
 		err = fmt.Errorf("%q is not a valid run id", job.Run)
 	}
 	if err != nil {
-		w.leaveToOthers(msg, wait, "the message cannot be used", err)
+		w.returnToQueue(msg, wait, "the message cannot be used", err)
 		return
 	}
 	if w.stateOf(job.Run).over() {
 		w.acknowledge(msg)
 		return
 	}
-	r := w.enter(job.Run)
+	r := w.acquireRun(job.Run)
 	err = r.load()
-	defer func() { w.leave(job.Run, r, err != nil) }()
+	defer func() { w.releaseRun(job.Run, r, err != nil) }()
 	if err != nil {
-		w.leaveToOthers(msg, wait, "the run cannot be loaded", err)
+		w.returnToQueue(msg, wait, "the run cannot be loaded", err)
 		return
 	}
 	t := &attempt{w: w, r: r, job: job, deliveries: msg.Count, subject: resultSubject(job.Run, job.Key)}
-	switch done, err := t.perform(held); {
+	switch done, err := t.perform(leaseCtx); {
 	case errors.Is(err, errLeaseLost): // the message must not be returned: another worker may have it
 		w.c.log.Warn("cluster: an attempt was ended", "subject", msg.Subject, "err", err)
 	case err != nil:
-		w.leaveToOthers(msg, wait, "the attempt is left to others", err)
+		w.returnToQueue(msg, wait, "the attempt is left to others", err)
 	case done:
 		w.acknowledge(msg)
 	default:
@@ -64,14 +64,14 @@ func (w *worker) handle(msg *jet.Delivery, wait time.Duration) {
 // acknowledge removes a message. If that fails, the message is delivered again, and the worker that
 // gets it finds the result.
 func (w *worker) acknowledge(msg *jet.Delivery) {
-	if err := msg.Acknowledge(context.WithoutCancel(w.hard)); err != nil {
+	if err := msg.Acknowledge(context.WithoutCancel(w.attemptsCtx)); err != nil {
 		w.c.log.Warn("cluster: acknowledge an attempt", "err", err)
 	}
 }
 
-// leaveToOthers returns a message to the server, which delivers it again after wait.
-func (w *worker) leaveToOthers(msg *jet.Delivery, wait time.Duration, why string, err error) {
-	if w.hard.Err() == nil {
+// returnToQueue returns a message to the server, which delivers it again after wait.
+func (w *worker) returnToQueue(msg *jet.Delivery, wait time.Duration, why string, err error) {
+	if w.attemptsCtx.Err() == nil {
 		w.c.log.Warn("cluster: "+why, "subject", msg.Subject, "err", err)
 	}
 	_ = msg.Return(wait)
@@ -81,7 +81,7 @@ func (w *worker) leaveToOthers(msg *jet.Delivery, wait time.Duration, why string
 type attempt struct {
 	w          *worker
 	r          *workerRun
-	job        work
+	job        workMessage
 	deliveries uint64
 	subject    string // of the result
 }
@@ -90,37 +90,37 @@ type attempt struct {
 var errLeaseLost = errors.New("this worker was suspended for longer than its lease")
 
 // perform makes the attempt and publishes the result, unless there is one already. done reports that
-// there is a result, or that none is needed. Otherwise this worker is shutting down. If held ends with
+// there is a result, or that none is needed. Otherwise this worker is shutting down. If leaseCtx ends with
 // errLeaseLost, perform ends the attempt and returns this error.
-func (t *attempt) perform(held context.Context) (done bool, err error) {
+func (t *attempt) perform(leaseCtx context.Context) (done bool, err error) {
 	if _, err := t.r.results.Last(t.r.ctx, t.subject); err == nil || !errors.Is(err, jet.ErrNotFound) {
 		return err == nil, err
 	}
 	if t.r.invalid != nil {
-		return t.publish(broken("manifest", t.r.invalid.Error()))
+		return t.publish(failedAttempt("manifest", t.r.invalid.Error()))
 	}
 	if t.deliveries > maxDeliveries {
-		return t.publish(broken("lost", fmt.Sprintf("%d workers were lost during this attempt, or returned it", maxDeliveries)))
+		return t.publish(failedAttempt("lost", fmt.Sprintf("%d workers were lost during this attempt, or returned it", maxDeliveries)))
 	}
 	c, err := t.r.plan.At(t.job.Place, t.job.Key.Case)
 	if err != nil {
-		return t.publish(broken("manifest", err.Error()))
+		return t.publish(failedAttempt("manifest", err.Error()))
 	}
 	if kind := Kind(c.Scenario.Setup); !slices.Contains(t.w.opts.Kinds, kind) {
 		return false, fmt.Errorf("this worker does not offer the environment %s", kind)
 	}
 	if c.VariantKey != t.job.Key.Variant {
-		return t.publish(broken("manifest", "the worker's ecp does not get the same variants from the manifest as the ecp that submitted it: use the same version"))
+		return t.publish(failedAttempt("manifest", "the worker's ecp does not get the same variants from the manifest as the ecp that submitted it: use the same version"))
 	}
 	ctx, cancel := context.WithCancel(t.r.ctx)
 	defer cancel()
-	defer context.AfterFunc(held, cancel)()
+	defer context.AfterFunc(leaseCtx, cancel)()
 	a := t.r.session.Make(ctx, c, t.job.Key.Attempt)
-	if errors.Is(context.Cause(held), errLeaseLost) {
+	if errors.Is(context.Cause(leaseCtx), errLeaseLost) {
 		return false, errLeaseLost
 	}
 	if t.r.ctx.Err() != nil {
-		return t.w.hard.Err() == nil, nil //nolint:nilerr // the run was cancelled, or this worker is shutting down
+		return t.w.attemptsCtx.Err() == nil, nil //nolint:nilerr // the run was cancelled, or this worker is shutting down
 	}
 	return t.publish(a)
 }
@@ -134,7 +134,7 @@ func (t *attempt) publish(a report.Attempt) (done bool, err error) {
 	defer cancel()
 	res := result{V: docVersion, Worker: t.w.opts.Name, Deliveries: t.deliveries}
 	if err := t.upload(ctx, &res, &a); err != nil {
-		a = broken("storage", err.Error())
+		a = failedAttempt("storage", err.Error())
 		res.Attempt, res.Blob, res.Diff = &a, "", ""
 	}
 	msg, err := res.message(t.subject, &a)

@@ -34,10 +34,10 @@ type process struct {
 	done chan struct{}
 }
 
-func (r *rig) process(name string) *process { return r.child("worker", r.spec(name)) }
+func (r *rig) process(name string) *process { return r.startProcess("worker", r.spec(name)) }
 
-// child starts this program as another process, see TestMain.
-func (r *rig) child(what string, spec any) *process {
+// startProcess starts this program as another process, see TestMain.
+func (r *rig) startProcess(what string, spec any) *process {
 	r.t.Helper()
 	raw, err := json.Marshal(spec)
 	r.must(err)
@@ -178,7 +178,7 @@ func TestWorkerSleeps(t *testing.T) {
 		if err := sleeper.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 			t.Error(err)
 		}
-		r.gone(began + "/pid")
+		r.waitUntilGone(began + "/pid")
 		if messages, _ := r.resultCounts(d); messages != 0 {
 			t.Errorf("the run has %d results before its end", messages)
 		}
@@ -189,8 +189,8 @@ func TestWorkerSleeps(t *testing.T) {
 	r.expect(c, d, out, 4)
 }
 
-// gone waits until the processes whose numbers a file has are gone, for at most ten seconds.
-func (r *rig) gone(file string) {
+// waitUntilGone waits until the processes whose numbers a file has are gone, for at most ten seconds.
+func (r *rig) waitUntilGone(file string) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		r.t.Error(err)
@@ -235,7 +235,7 @@ func TestCancel(t *testing.T) {
 	if len(out.Scenarios) != 0 || out.NotRun != 50 {
 		t.Errorf("%d results, %d not run", len(out.Scenarios), out.NotRun)
 	}
-	r.gone(began)
+	r.waitUntilGone(began)
 	if err := c.Control(t.Context(), d.Run, StateRunning); err == nil {
 		t.Error("Control accepted to continue a cancelled run")
 	}
@@ -254,7 +254,7 @@ func TestLeaderIsKilled(t *testing.T) {
 	c := r.dial(RoleController)
 	began := t.TempDir()
 	d := r.submit(c, r.manifest(300, "mktemp "+began+"/XXXXXX >/dev/null; sleep 0.02", ""), Submission{})
-	leader := r.child("leader", leaderSpec{URL: r.url(), Seed: string(r.seeds[RoleController]), Run: d.Run, Dir: t.TempDir()})
+	leader := r.startProcess("leader", leaderSpec{URL: r.url(), Seed: string(r.seeds[RoleController]), Run: d.Run, Dir: t.TempDir()})
 	r.work(r.spec("a"))
 	for {
 		if messages, _ := r.resultCounts(d); messages >= 100 {

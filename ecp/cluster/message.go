@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
-// work is the message for an attempt: a position in the plan of a run. It contains no command.
-type work struct {
+// workMessage is the message for an attempt: a position in the plan of a run. It contains no command.
+type workMessage struct {
 	V     int              `json:"v"`
 	Run   string           `json:"run"`
 	Key   attemptKey       `json:"key"`
@@ -69,13 +69,13 @@ func (c *Cluster) decodeAttempt(ctx context.Context, raw []byte) (report.Attempt
 		err = fmt.Errorf("the result (version %d) contains no attempt", r.V)
 	}
 	if err != nil {
-		return broken("storage", "cannot read the result: "+err.Error()), ""
+		return failedAttempt("storage", "cannot read the result: "+err.Error()), ""
 	}
 	return *r.Attempt, r.Diff
 }
 
-// broken returns an attempt that failed before its first step.
-func broken(kind, message string) report.Attempt {
+// failedAttempt returns an attempt that failed before its first step.
+func failedAttempt(kind, message string) report.Attempt {
 	return report.Attempt{
 		Status: report.Error, ExitReason: report.ReasonError, Steps: []report.Step{},
 		Errors: []report.Problem{{Kind: kind, Message: message}},

@@ -43,12 +43,12 @@ func (k attemptKey) String() string {
 func parseKey(subject string) (attemptKey, error) {
 	parts := strings.Split(subject, ".")
 	if len(parts) < 3 {
-		return attemptKey{}, fmt.Errorf("%q names no attempt", subject)
+		return attemptKey{}, fmt.Errorf("%q is not the subject of an attempt", subject)
 	}
 	last := parts[len(parts)-3:]
 	n, err := strconv.Atoi(last[2])
 	if err != nil {
-		return attemptKey{}, fmt.Errorf("%q names no attempt: %w", subject, err)
+		return attemptKey{}, fmt.Errorf("%q is not the subject of an attempt: %w", subject, err)
 	}
 	return attemptKey{last[0], last[1], n}, nil
 }

@@ -18,7 +18,7 @@ func TestRoles(t *testing.T) {
 	key := attemptKey{"v", "c", 1}
 	r.must(c.openLane(t.Context(), "any-host", Lane{Kind: KindHost, Limit: 1}, false))
 	for _, role := range []string{RoleWorker, RoleViewer} {
-		attacker := r.intrude(role)
+		attacker := r.connectIntruder(role)
 		for what, attack := range map[string]func(ctx context.Context) error{
 			"hand out work": func(ctx context.Context) error {
 				_, err := attacker.js.Publish(ctx, workSubject(d.Run, "any-host", key), nil)
@@ -66,7 +66,7 @@ func TestRoles(t *testing.T) {
 		}
 	}
 	t.Run("a viewer publishes no result and takes no work", func(t *testing.T) {
-		viewer := r.intrude(RoleViewer)
+		viewer := r.connectIntruder(RoleViewer)
 		checkRefused(t, viewer, func(ctx context.Context) error {
 			_, err := viewer.js.Publish(ctx, resultSubject(d.Run, key), nil)
 			return err
@@ -77,7 +77,7 @@ func TestRoles(t *testing.T) {
 	})
 	for what, attack := range controllerAttacks(d.Run, key) {
 		t.Run("controller: "+what, func(t *testing.T) {
-			attacker := r.intrude(RoleController)
+			attacker := r.connectIntruder(RoleController)
 			checkRefused(t, attacker, func(ctx context.Context) error { return attack(ctx, attacker) })
 		})
 	}
@@ -132,7 +132,7 @@ type intruder struct {
 	js jetstream.JetStream
 }
 
-func (r *rig) intrude(role string) intruder {
+func (r *rig) connectIntruder(role string) intruder {
 	nc, js := r.raw(role)
 	return intruder{nc, js}
 }

@@ -66,8 +66,8 @@ func (s Settings) Apply(o *runtime.Options) error {
 	return nil
 }
 
-// signed is a document with the key and the signature of its author.
-type signed struct {
+// signedDoc is a document with the key and the signature of its author.
+type signedDoc struct {
 	Doc       string `json:"doc"`
 	Key       string `json:"key,omitempty"`       // public nkey
 	Signature string `json:"signature,omitempty"` // of doc
@@ -84,7 +84,7 @@ func (c *Cluster) sign(d Doc) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := signed{Doc: string(raw)}
+	s := signedDoc{Doc: string(raw)}
 	if c.key != nil {
 		sum, err := c.key.Sign(raw)
 		if err != nil {
@@ -98,7 +98,7 @@ func (c *Cluster) sign(d Doc) ([]byte, error) {
 
 // readDoc decodes a document and verifies its signature, if it has one.
 func readDoc(raw []byte) (*Stored, error) {
-	var s signed
+	var s signedDoc
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return nil, fmt.Errorf("invalid document of a run: %w", err)
 	}
@@ -180,7 +180,7 @@ func (c *Cluster) Submit(ctx context.Context, s Submission) (*Stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.conn.ThroughOutages(ctx, "make the run "+id, func() error { return c.create(ctx, d, raw) }); err != nil {
+	if err := c.conn.RetryOutages(ctx, "make the run "+id, func() error { return c.create(ctx, d, raw) }); err != nil {
 		return nil, fmt.Errorf("make the run %s: %w", id, err)
 	}
 	return readDoc(raw)
@@ -212,7 +212,7 @@ func (c *Cluster) upload(ctx context.Context, dir string, files []string) (strin
 	if err = errors.Join(err, f.Close()); err != nil {
 		return "", fmt.Errorf("pack the manifest's files: %w", err)
 	}
-	return name, c.conn.ThroughOutages(ctx, "upload the manifest's files", func() error {
+	return name, c.conn.RetryOutages(ctx, "upload the manifest's files", func() error {
 		fixtures, err := c.conn.Blobs(ctx, fixturesBucket)
 		if err != nil {
 			return err
@@ -223,7 +223,7 @@ func (c *Cluster) upload(ctx context.Context, dir string, files []string) (strin
 
 // create creates the data of a run. It publishes the message that starts the run last.
 func (c *Cluster) create(ctx context.Context, d Doc, doc []byte) error {
-	if _, err := c.conn.Setup(ctx, jet.Layout{Streams: []jet.StreamSpec{resultsOf(d.Run)}}, d.Replicas); err != nil {
+	if _, err := c.conn.Setup(ctx, jet.Layout{Streams: []jet.StreamSpec{resultStream(d.Run)}}, d.Replicas); err != nil {
 		return err
 	}
 	kv, err := c.runs(ctx)
@@ -260,7 +260,7 @@ func (c *Cluster) Fetch(ctx context.Context, d *Stored, dir string) (*runtime.Ma
 		_ = f.Close()
 		_ = os.Remove(f.Name())
 	}()
-	err = c.conn.ThroughOutages(ctx, "download the manifest's files", func() error {
+	err = c.conn.RetryOutages(ctx, "download the manifest's files", func() error {
 		fixtures, err := c.conn.Blobs(ctx, fixturesBucket)
 		if err != nil {
 			return err

@@ -139,7 +139,7 @@ func (c *Cluster) watchStates(ctx context.Context, pattern string, changed func(
 // watch calls changed for keys of the bucket of runs, from one goroutine, until ctx ends. It
 // returns when the current values are known.
 func (c *Cluster) watch(ctx context.Context, pattern string, changed func(key string, value []byte)) error {
-	err := c.conn.ThroughOutages(ctx, "watch the bucket of runs", func() error {
+	err := c.conn.RetryOutages(ctx, "watch the bucket of runs", func() error {
 		kv, err := c.runs(ctx)
 		if err != nil {
 			return err

@@ -34,10 +34,10 @@ const maxDeliveries = 10
 
 // worker makes attempts.
 type worker struct {
-	c     *Cluster
-	opts  WorkerOptions
-	slots chan struct{}
-	hard  context.Context // ends when running attempts must stop
+	c           *Cluster
+	opts        WorkerOptions
+	slots       chan struct{}
+	attemptsCtx context.Context // ends when running attempts must stop
 
 	mu     sync.Mutex // guards the fields below
 	states map[string]State
@@ -47,22 +47,22 @@ type worker struct {
 
 // Work makes attempts until ctx ends. Running attempts may then continue for Grace.
 func (c *Cluster) Work(ctx context.Context, o WorkerOptions) error {
-	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	attemptsCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	w := &worker{c: c, opts: o, slots: make(chan struct{}, max(o.Jobs, 1)), hard: hard, states: map[string]State{}, runs: map[string]*workerRun{}, lanes: map[string]bool{}}
+	w := &worker{c: c, opts: o, slots: make(chan struct{}, max(o.Jobs, 1)), attemptsCtx: attemptsCtx, states: map[string]State{}, runs: map[string]*workerRun{}, lanes: map[string]bool{}}
 	for range cap(w.slots) {
 		w.slots <- struct{}{}
 	}
 	w.waitForRuns(ctx)
-	watching, stop := context.WithCancel(hard)
+	watching, stop := context.WithCancel(attemptsCtx)
 	defer stop()
 	if err := c.watchStates(watching, "*.state", w.setState); err != nil {
 		return err
 	}
 	var lanes sync.WaitGroup
 	err := c.watch(ctx, laneKey("*"), func(key string, value []byte) {
-		if name, ok := w.wanted(key, value); ok {
-			lanes.Go(func() { w.work(ctx, name) })
+		if name, ok := w.claimLane(key, value); ok {
+			lanes.Go(func() { w.workLane(ctx, name) })
 		}
 	})
 	if err != nil {
@@ -75,28 +75,29 @@ func (c *Cluster) Work(ctx context.Context, o WorkerOptions) error {
 	for range cap(w.slots) { // wait until all attempts have ended
 		<-w.slots
 	}
-	w.closeAll()
+	w.closeRuns()
 	return nil
 }
 
 // waitForRuns waits until a controller has created the streams and buckets, or ctx ends.
 func (w *worker) waitForRuns(ctx context.Context) {
-	for said := false; ; said = true {
+	for logged := false; ; logged = true {
 		_, err := w.c.runs(ctx)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
 		if !errors.Is(err, jet.ErrNotFound) {
 			w.c.log.Warn("cluster: open the bucket of runs", "err", err)
-		} else if !said {
+		} else if !logged {
 			w.c.log.Info("cluster: no runs yet; waiting for the first")
 		}
 		jet.Pause(ctx, time.Second)
 	}
 }
 
-// wanted reports whether a lane is for this worker, once for each lane.
-func (w *worker) wanted(key string, value []byte) (name string, ok bool) {
+// claimLane reports whether this worker has to start working on a lane: it offers the lane, and has not
+// started yet.
+func (w *worker) claimLane(key string, value []byte) (name string, ok bool) {
 	var l Lane
 	err := json.Unmarshal(value, &l)
 	name = strings.TrimPrefix(key, laneKey(""))
@@ -116,8 +117,8 @@ const (
 	maxIdle = 500 * time.Millisecond
 )
 
-// work fetches attempts of a lane, one for each free slot.
-func (w *worker) work(ctx context.Context, lane string) {
+// workLane fetches attempts of a lane, one for each free slot.
+func (w *worker) workLane(ctx context.Context, lane string) {
 	idle := minIdle
 	var consumer *jet.Consumer // of the lane, once it is known
 	for ctx.Err() == nil {
@@ -129,7 +130,7 @@ func (w *worker) work(ctx context.Context, lane string) {
 		case <-ctx.Done():
 			return
 		}
-		found, err := w.fetch(ctx, consumer)
+		found, err := w.startAttempt(ctx, consumer)
 		if found {
 			idle = minIdle
 			continue
@@ -147,8 +148,8 @@ func (w *worker) work(ctx context.Context, lane string) {
 // that does not wait at all gets no answer while the lane's limit is reached.)
 const fetchTime = 50 * time.Millisecond
 
-// fetch starts an attempt, if there is one. The attempt frees the slot when it ends.
-func (w *worker) fetch(ctx context.Context, consumer *jet.Consumer) (found bool, err error) {
+// startAttempt starts an attempt, if there is one. The attempt frees the slot when it ends.
+func (w *worker) startAttempt(ctx context.Context, consumer *jet.Consumer) (found bool, err error) {
 	if consumer == nil {
 		return false, nil
 	}
@@ -204,24 +205,24 @@ type workerRun struct {
 	invalid error // why the manifest cannot be run on any machine, or nil
 }
 
-// enter returns a run for an attempt. The first attempt of a run must load it. The caller must call
+// acquireRun returns a run for an attempt. The first attempt of a run must load it. The caller must call
 // leave afterwards.
-func (w *worker) enter(run string) *workerRun {
+func (w *worker) acquireRun(run string) *workerRun {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.runs[run]
 	if r == nil {
-		ctx, cancel := context.WithCancel(w.hard)
+		ctx, cancel := context.WithCancel(w.attemptsCtx)
 		r = &workerRun{ctx: ctx, cancel: cancel, release: func() {}}
-		r.load = sync.OnceValue(func() error { return w.load(r, run) })
+		r.load = sync.OnceValue(func() error { return w.loadRun(r, run) })
 		w.runs[run] = r
 	}
 	r.users++
 	return r
 }
 
-// leave releases a run. If the run could not be loaded, the next attempt loads it again.
-func (w *worker) leave(run string, r *workerRun, failed bool) {
+// releaseRun releases a run. If the run could not be loaded, the next attempt loads it again.
+func (w *worker) releaseRun(run string, r *workerRun, failed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r.users--
@@ -236,7 +237,7 @@ func (w *worker) leave(run string, r *workerRun, failed bool) {
 	}
 }
 
-func (w *worker) closeAll() {
+func (w *worker) closeRuns() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for run, r := range w.runs {
@@ -256,17 +257,17 @@ func (r *workerRun) close() {
 	}
 }
 
-// errTrust is the error for a run that this worker must not run.
-var errTrust = errors.New("no key that this worker trusts has signed it")
+// errUntrusted is the error for a run that this worker must not run.
+var errUntrusted = errors.New("no key that this worker trusts has signed it")
 
-// load fetches the files of a run. Its errors concern this worker at this time: another worker may
+// loadRun fetches the files of a run. Its errors concern this worker at this time: another worker may
 // succeed, or this one later.
-func (w *worker) load(r *workerRun, run string) (err error) {
+func (w *worker) loadRun(r *workerRun, run string) (err error) {
 	if r.doc, err = w.c.Doc(r.ctx, run); err != nil {
 		return err
 	}
 	if !slices.Contains(w.opts.Trust, TrustAnyone) && !slices.Contains(w.opts.Trust, r.doc.SignedBy) {
-		return fmt.Errorf("run %s, signed by %q: %w", run, r.doc.SignedBy, errTrust)
+		return fmt.Errorf("run %s, signed by %q: %w", run, r.doc.SignedBy, errUntrusted)
 	}
 	if r.doc.Run != run { // the document was replaced by that of another run
 		return fmt.Errorf("the document of run %s is that of run %s", run, r.doc.Run)

@@ -11,7 +11,7 @@ import (
 func (s Spec) gradeUsage(calls []Call, reference bool) Check {
 	const field = "tool_calls"
 	if len(calls) == 0 {
-		return s.negated(Check{Field: field, Reasoning: "No tool_calls present. Agent did not report any tool usage."})
+		return s.applyNot(Check{Field: field, Reasoning: "No tool_calls present. Agent did not report any tool usage."})
 	}
 	var unjudged error
 	for _, c := range calls {
@@ -20,7 +20,7 @@ func (s Spec) gradeUsage(calls []Call, reference bool) Check {
 		}
 		fits, err := s.argumentsMatch(c.Arguments, reference)
 		if fits {
-			return s.negated(Check{Field: field, Passed: true, Reasoning: fmt.Sprintf("Found tool call '%s' with expected arguments", c.Name)})
+			return s.applyNot(Check{Field: field, Passed: true, Reasoning: fmt.Sprintf("Found tool call '%s' with expected arguments", c.Name)})
 		}
 		unjudged = cmp.Or(unjudged, err)
 	}
@@ -36,9 +36,9 @@ func (s Spec) gradeUsage(calls []Call, reference bool) Check {
 		joint = " and "
 	}
 	if len(s.Arguments) > 0 {
-		reason += joint + "arguments=" + python(s.Arguments)
+		reason += joint + "arguments=" + pythonRepr(s.Arguments)
 	}
-	return s.negated(Check{Field: field, Reasoning: reason + ". Calls seen: " + names(calls)})
+	return s.applyNot(Check{Field: field, Reasoning: reason + ". Calls seen: " + calledNames(calls)})
 }
 
 // argumentsMatch reports whether a call has the expected arguments. It returns an error if a pattern
@@ -46,13 +46,13 @@ func (s Spec) gradeUsage(calls []Call, reference bool) Check {
 func (s Spec) argumentsMatch(got map[string]any, reference bool) (bool, error) {
 	switch s.Match {
 	case "exact":
-		return len(got) == len(s.Arguments) && s.topMatch(got, false), nil
+		return len(got) == len(s.Arguments) && s.hasArguments(got, false), nil
 	case "deep":
 		return contains(orEmpty(s.Arguments), orEmpty(got)), nil
 	case "regex":
 		return s.patternsMatch(got)
 	}
-	return s.topMatch(got, reference), nil
+	return s.hasArguments(got, reference), nil
 }
 
 // patternsMatch reports whether the arguments have every expected key, with a value that matches the
@@ -64,16 +64,16 @@ func (s Spec) patternsMatch(got map[string]any) (bool, error) {
 		if !ok || !isText {
 			return false, nil
 		}
-		if fits, err := patternFits(pattern, value); err != nil || !fits {
+		if fits, err := valueMatches(pattern, value); err != nil || !fits {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// topMatch reports whether the arguments have every expected key, with an equal value. They may have
+// hasArguments reports whether the arguments have every expected key, with an equal value. They may have
 // more keys.
-func (s Spec) topMatch(got map[string]any, truthy bool) bool {
+func (s Spec) hasArguments(got map[string]any, truthy bool) bool {
 	for k, want := range s.Arguments {
 		if value, ok := got[k]; !ok || !equal(want, value, truthy) {
 			return false
@@ -82,16 +82,16 @@ func (s Spec) topMatch(got map[string]any, truthy bool) bool {
 	return true
 }
 
-func patternFits(pattern string, value any) (bool, error) {
+func valueMatches(pattern string, value any) (bool, error) {
 	text, ok := value.(string)
 	if !ok {
-		text = python(value)
+		text = pythonRepr(value)
 	}
 	re, err := compilePattern(pattern, false)
 	if err != nil {
 		return false, err
 	}
-	return match(re, pattern, text)
+	return matchPattern(re, pattern, text)
 }
 
 func orEmpty(m map[string]any) any {
@@ -142,7 +142,7 @@ func (s Spec) gradeTrajectory(subject Subject) Check {
 	ok := false
 	switch s.Mode {
 	case "unordered":
-		ok = slices.Equal(sorted(got), sorted(s.Tools))
+		ok = slices.Equal(sortedCopy(got), sortedCopy(s.Tools))
 	case "in_order":
 		ok = isSubsequence(s.Tools, got)
 	case "subset":
@@ -163,7 +163,7 @@ func (s Spec) mode() string {
 	return s.Mode
 }
 
-func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
+func sortedCopy(list []string) []string { return slices.Sorted(slices.Values(list)) }
 
 func isSubsequence(want, got []string) bool {
 	for _, name := range got {
@@ -189,11 +189,11 @@ func includesAll(got, want []string) bool {
 	return true
 }
 
-// names formats the names of the called tools as a Python list.
-func names(calls []Call) string {
+// calledNames formats the names of the called tools as a Python list.
+func calledNames(calls []Call) string {
 	list := make([]any, len(calls))
 	for i, c := range calls {
 		list[i] = c.Name
 	}
-	return python(list)
+	return pythonRepr(list)
 }

@@ -73,22 +73,22 @@ func (s Spec) gradeChanges(subject Subject) Check {
 		}
 	}
 	if len(stray) > 0 {
-		return Check{Field: field, Reasoning: fmt.Sprintf("Changed outside of [%s]: %s", strings.Join(s.Only, ", "), few(stray))}
+		return Check{Field: field, Reasoning: fmt.Sprintf("Changed outside of [%s]: %s", strings.Join(s.Only, ", "), summarizeList(stray))}
 	}
 	for _, glob := range s.Includes {
 		if !slices.ContainsFunc(changed, func(c Change) bool { return anyGlob([]string{glob}, c.Path) }) {
-			return Check{Field: field, Reasoning: fmt.Sprintf("Nothing changed in %s; changed: %s", glob, few(list))}
+			return Check{Field: field, Reasoning: fmt.Sprintf("Nothing changed in %s; changed: %s", glob, summarizeList(list))}
 		}
 	}
-	return Check{Field: field, Passed: true, Reasoning: "Changed: " + few(list)}
+	return Check{Field: field, Passed: true, Reasoning: "Changed: " + summarizeList(list)}
 }
 
 func anyGlob(globs []string, path string) bool {
 	return slices.ContainsFunc(globs, func(g string) bool { return doublestar.MatchUnvalidated(g, path) })
 }
 
-// few joins the first items of a list, and adds the number of the others.
-func few(list []string) string {
+// summarizeList joins the first items of a list, and adds the number of the others.
+func summarizeList(list []string) string {
 	const most = 20
 	if len(list) == 0 {
 		return "nothing"
@@ -102,8 +102,8 @@ func few(list []string) string {
 // commandTime is the default time limit of a command.
 const commandTime = 60 * time.Second
 
-// limit returns the time limit of a grader's command, or fallback if it has none.
-func (s Spec) limit(fallback time.Duration) time.Duration {
+// timeLimit returns the time limit of a grader's command, or fallback if it has none.
+func (s Spec) timeLimit(fallback time.Duration) time.Duration {
 	if s.TimeoutS > 0 {
 		return time.Duration(min(s.TimeoutS*float64(time.Second), math.MaxInt64/2)) // no overflow
 	}
@@ -120,7 +120,7 @@ func (s Spec) gradeCommand(ctx context.Context, subject Subject, t Tools) Check 
 	case t.Command == nil:
 		return Check{Field: field, Err: errors.New("commands are not available here")}
 	}
-	limit := s.limit(commandTime)
+	limit := s.timeLimit(commandTime)
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	code, output, err := t.Command(limited, subject.Workspace, s.Run)
@@ -130,9 +130,9 @@ func (s Spec) gradeCommand(ctx context.Context, subject Subject, t Tools) Check 
 	case ctx.Err() != nil:
 		return Check{Field: field, Err: ctx.Err()}
 	case limited.Err() != nil:
-		return Check{Field: field, Reasoning: fmt.Sprintf("%q took longer than %s. %s", s.Run, limit, shown(output))}
+		return Check{Field: field, Reasoning: fmt.Sprintf("%q took longer than %s. %s", s.Run, limit, quoteShort(output))}
 	case int64(code) != s.ExitCode:
-		return Check{Field: field, Reasoning: fmt.Sprintf("%q exited with %d, expected %d. It printed %s", s.Run, code, s.ExitCode, shown(output))}
+		return Check{Field: field, Reasoning: fmt.Sprintf("%q exited with %d, expected %d. It printed %s", s.Run, code, s.ExitCode, quoteShort(output))}
 	case s.Condition != "":
 		c := s.gradeText(output, false)
 		c.Field = field

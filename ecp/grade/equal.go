@@ -125,8 +125,8 @@ func contains(want, got any) bool {
 	return equal(want, got, false)
 }
 
-// python formats a value as Python's repr does, so that reasons are the same as in the reference.
-func python(v any) string {
+// pythonRepr formats a value as Python's repr does, so that reasons are the same as in the reference.
+func pythonRepr(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return "None"
@@ -146,13 +146,13 @@ func python(v any) string {
 	case map[string]any:
 		parts := slices.Sorted(maps.Keys(v))
 		for i, k := range parts {
-			parts[i] = pythonString(k) + ": " + python(v[k])
+			parts[i] = pythonString(k) + ": " + pythonRepr(v[k])
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
 	case []any:
 		parts := make([]string, len(v))
 		for i, e := range v {
-			parts[i] = python(e)
+			parts[i] = pythonRepr(e)
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	}

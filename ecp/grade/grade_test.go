@@ -78,13 +78,13 @@ func FuzzVerdict(f *testing.F) {
 	})
 }
 
-// asked is a judge that gives one answer after the other.
-type asked struct {
+// scriptedJudge is a judge that gives one answer after the other.
+type scriptedJudge struct {
 	answers []string
 	seen    []string
 }
 
-func (a *asked) Ask(_ context.Context, model, _, question string) (string, error) {
+func (a *scriptedJudge) Ask(_ context.Context, model, _, question string) (string, error) {
 	a.seen = append(a.seen, model+" "+question)
 	answer := a.answers[0]
 	a.answers = a.answers[1:]
@@ -114,7 +114,7 @@ func TestVotes(t *testing.T) {
 		"low score":   {[]string{`{"verdict":"pass","score":0.3}`}, &half, false, false, 0.3},
 		"odd numbers": {[]string{`{"verdict":"pass","score":7}`}, nil, true, false, 1},
 	} {
-		j := &asked{answers: c.answers}
+		j := &scriptedJudge{answers: c.answers}
 		s := Spec{Type: LLMJudge, Field: PublicOutput, Prompt: "p", Votes: int64(len(c.answers)), Threshold: c.threshold, Model: "p/m"}
 		got := s.Grade(t.Context(), Subject{Output: "o"}, Tools{Judge: j})
 		if got.Passed != c.passed || (got.Err != nil) != c.broken || got.Score < c.score-1e-9 || got.Score > c.score+1e-9 {

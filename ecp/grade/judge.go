@@ -24,8 +24,8 @@ type CachingJudge interface {
 	AskCached(ctx context.Context, model, system, question string) (answer string, cached bool, err error)
 }
 
-// ask asks a judge. cached reports whether the answer comes from a cache.
-func ask(ctx context.Context, j Judge, model, question string) (answer string, cached bool, err error) {
+// askJudge asks a judge. cached reports whether the answer comes from a cache.
+func askJudge(ctx context.Context, j Judge, model, question string) (answer string, cached bool, err error) {
 	if c, ok := j.(CachingJudge); ok {
 		return c.AskCached(ctx, model, judgeSystem, question)
 	}
@@ -110,17 +110,17 @@ func tally(votes []Vote) Check {
 }
 
 func (s Spec) vote(ctx context.Context, question string, t Tools) Vote {
-	answer, cached, err := ask(ctx, t.Judge, s.Model, question)
+	answer, cached, err := askJudge(ctx, t.Judge, s.Model, question)
 	if err != nil {
 		return Vote{Err: err}
 	}
-	v := s.read(answer, t)
+	v := s.parseVote(answer, t)
 	v.Cached = cached
 	return v
 }
 
-// read parses the verdict in an answer.
-func (s Spec) read(answer string, t Tools) Vote {
+// parseVote parses the verdict in an answer.
+func (s Spec) parseVote(answer string, t Tools) Vote {
 	if t.Reference {
 		v := Vote{Passed: strings.Contains(answer, "RESULT: PASS")}
 		v.Reasoning = strings.TrimSpace(strings.NewReplacer("RESULT: PASS", "", "RESULT: FAIL", "").Replace(answer))
@@ -146,7 +146,7 @@ func (s Spec) question(subject Subject) string {
 	}
 	list, err := json.Marshal(calls)
 	if err != nil {
-		list = []byte(names(subject.Calls))
+		list = []byte(calledNames(subject.Calls))
 	}
 	sum := sha256.Sum256([]byte(s.Prompt + "\x00" + subject.Input + "\x00" + text + "\x00" + string(list)))
 	mark := hex.EncodeToString(sum[:6])
@@ -184,7 +184,7 @@ func parseVerdict(answer string) Vote {
 		}
 	}
 	if at < 0 {
-		return Vote{Err: fmt.Errorf("the judge gave no verdict: %s", shown(answer))}
+		return Vote{Err: fmt.Errorf("the judge gave no verdict: %s", quoteShort(answer))}
 	}
 	return vote
 }

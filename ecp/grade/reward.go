@@ -53,12 +53,12 @@ func (s Spec) gradeReward(ctx context.Context, subject Subject, t Tools) Check {
 	}
 	at := strings.LastIndex(output, rewardMark)
 	if at < 0 {
-		return Check{Field: field, Err: fmt.Errorf("%q wrote no reward. It printed %s", s.Run, shown(output))}
+		return Check{Field: field, Err: fmt.Errorf("%q wrote no reward. It printed %s", s.Run, quoteShort(output))}
 	}
 	kind, text, _ := strings.Cut(output[at+len(rewardMark):], "\n")
 	values, err := parseReward(kind, text)
 	if err != nil {
-		return Check{Field: field, Err: fmt.Errorf("%q: %w. It printed %s", s.Run, err, shown(output[:at]))}
+		return Check{Field: field, Err: fmt.Errorf("%q: %w. It printed %s", s.Run, err, quoteShort(output[:at]))}
 	}
 	least := 1.0
 	if s.Threshold != nil {
@@ -69,7 +69,7 @@ func (s Spec) gradeReward(ctx context.Context, subject Subject, t Tools) Check {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		parts = append(parts, name+" "+strconv.FormatFloat(values[name], 'g', -1, 64))
 	}
-	reason := fmt.Sprintf("%s; at least %g passes. It printed %s", strings.Join(parts, ", "), least, shown(output[:at]))
+	reason := fmt.Sprintf("%s; at least %g passes. It printed %s", strings.Join(parts, ", "), least, quoteShort(output[:at]))
 	return Check{Field: field, Passed: reward >= least, Score: min(max(reward, 0), 1), Reasoning: reason}
 }
 

@@ -74,7 +74,7 @@ func (s Spec) gradeSWEBench(ctx context.Context, subject Subject, t Tools) Check
 	if t.Command == nil {
 		return Check{Field: field, Err: errors.New("commands are not available here")}
 	}
-	limit := s.limit(sweBenchTime)
+	limit := s.timeLimit(sweBenchTime)
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	_, log, err := t.Command(limited, subject.Workspace, sweBenchScript(s.Run))
@@ -102,18 +102,18 @@ func (s Spec) judgeLog(log string) (score float64, reason string) {
 		return 0, "the patch is empty"
 	case !started && strings.Contains(log, patchFailed):
 		before, _, _ := strings.Cut(log, patchFailed)
-		return 0, "the patch cannot be applied: " + shown(lastLines(before))
+		return 0, "the patch cannot be applied: " + quoteShort(lastLines(before))
 	case !started || end < 0:
-		return 0, "the log has no " + strconv.Quote(map[bool]string{true: logEnd, false: logStart}[started]) + ", so the tests did not run to their end: " + shown(lastLines(log))
+		return 0, "the log has no " + strconv.Quote(map[bool]string{true: logEnd, false: logStart}[started]) + ", so the tests did not run to their end: " + quoteShort(lastLines(log))
 	}
 	rest = rest[:end]
 	results := logParsers()[s.Parser](rest)
 	if len(results) == 0 {
-		return 0, "the log has no result of a test: " + shown(lastLines(rest))
+		return 0, "the log has no result of a test: " + quoteShort(lastLines(rest))
 	}
 	failed := slices.ContainsFunc(slices.Collect(maps.Values(results)), func(status string) bool { return status == testFailed || status == testError })
-	if code := exitOf(rest); code != 0 && !failed {
-		return 0, fmt.Sprintf("the tests exited with %d although no test failed, so their log is not reliable: %s", code, shown(lastLines(rest)))
+	if code := testExitCode(rest); code != 0 && !failed {
+		return 0, fmt.Sprintf("the tests exited with %d although no test failed, so their log is not reliable: %s", code, quoteShort(lastLines(rest)))
 	}
 	var failing, broken []string
 	for _, name := range s.FailToPass {
@@ -138,8 +138,9 @@ func (s Spec) judgeLog(log string) (score float64, reason string) {
 	return score, strings.Join(reasons, "; ")
 }
 
-// passes reports whether a test passes. kept means a test of PassToPass, which may also be skipped.
-func (s Spec) passes(results map[string]string, name string, kept bool) bool {
+// passes reports whether a test passes. passedBefore means a test of PassToPass,
+// which may also be skipped.
+func (s Spec) passes(results map[string]string, name string, passedBefore bool) bool {
 	status, ok := results[name]
 	if !ok {
 		status, ok = truncatedName(results, name)
@@ -147,7 +148,7 @@ func (s Spec) passes(results map[string]string, name string, kept bool) bool {
 	if s.FailOnly {
 		return status != testFailed
 	}
-	return ok && (status == testPassed || status == testXFail || kept && status == testSkipped)
+	return ok && (status == testPassed || status == testXFail || passedBefore && status == testSkipped)
 }
 
 // truncatedName returns the result of a test whose name was cut at a space in its parameter, so that
@@ -171,8 +172,8 @@ func truncatedName(results map[string]string, name string) (status string, ok bo
 
 var exitLine = pattern.Lazy(`(?m)^` + exitMark + `(\d+)\r?$`)
 
-// exitOf returns the exit code that a script of WithExitCode printed, or 0.
-func exitOf(log string) int {
+// testExitCode returns the exit code that a script of WithExitCode printed, or 0.
+func testExitCode(log string) int {
 	found := exitLine().FindAllStringSubmatch(log, -1)
 	if len(found) == 0 {
 		return 0

@@ -26,9 +26,9 @@ func logParsers() map[string]func(log string) map[string]string {
 		"parse_log_pytest_options": pytestOptionsLog,
 		"parse_log_pytest_v2":      pytestColoredLog,
 		"parse_log_django":         djangoLog,
-		"parse_log_gotest":         matches(goLine(), map[string]string{"PASS": testPassed, "FAIL": testFailed, "SKIP": testSkipped}),
-		"parse_log_cargo":          matches(cargoLine(), map[string]string{"ok": testPassed, "FAILED": testFailed}),
-		"parse_log_jest":           matches(jestLine(), map[string]string{"✓": testPassed, "✕": testFailed, "○": testSkipped}),
+		"parse_log_gotest":         lineParser(goLine(), map[string]string{"PASS": testPassed, "FAIL": testFailed, "SKIP": testSkipped}),
+		"parse_log_cargo":          lineParser(cargoLine(), map[string]string{"ok": testPassed, "FAILED": testFailed}),
+		"parse_log_jest":           lineParser(jestLine(), map[string]string{"✓": testPassed, "✕": testFailed, "○": testSkipped}),
 		"parse_log_maven":          mavenLog,
 	}
 }
@@ -148,9 +148,9 @@ func djangoLog(log string) map[string]string {
 	return out
 }
 
-// matches returns a parser for lines that match pattern, which has the groups status and name. The map
+// lineParser returns a parser for lines that match pattern, which has the groups status and name. The map
 // words gives the result for each text of the group status.
-func matches(pattern *regexp.Regexp, words map[string]string) func(log string) map[string]string {
+func lineParser(pattern *regexp.Regexp, words map[string]string) func(log string) map[string]string {
 	return func(log string) map[string]string {
 		out := map[string]string{}
 		for line := range strings.Lines(log) {

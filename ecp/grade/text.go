@@ -28,11 +28,11 @@ func (s Spec) gradeText(text string, reference bool) Check {
 	c := Check{}
 	switch s.Condition {
 	case "equals":
-		c = verdict(subject == wanted, "", fmt.Sprintf("The text equals '%s'", value), fmt.Sprintf("Expected to equal '%s', got %s", value, shown(text)))
+		c = verdict(subject == wanted, "", fmt.Sprintf("The text equals '%s'", value), fmt.Sprintf("Expected to equal '%s', got %s", value, quoteShort(text)))
 	case "does_not_contain":
-		c = verdict(!strings.Contains(subject, wanted), "", fmt.Sprintf("The text does not contain '%s'", value), fmt.Sprintf("Expected NOT to contain '%s', got %s", value, shown(text)))
+		c = verdict(!strings.Contains(subject, wanted), "", fmt.Sprintf("The text does not contain '%s'", value), fmt.Sprintf("Expected NOT to contain '%s', got %s", value, quoteShort(text)))
 	default:
-		c = verdict(strings.Contains(subject, wanted), "", fmt.Sprintf("The text contains '%s'", value), fmt.Sprintf("Expected to contain '%s', got %s", value, shown(text)))
+		c = verdict(strings.Contains(subject, wanted), "", fmt.Sprintf("The text contains '%s'", value), fmt.Sprintf("Expected to contain '%s', got %s", value, quoteShort(text)))
 	}
 	if reference {
 		c.Reasoning = map[string]string{"equals": "Expected to equal", "does_not_contain": "Expected NOT to contain"}[s.Condition]
@@ -41,11 +41,11 @@ func (s Spec) gradeText(text string, reference bool) Check {
 		}
 		c.Reasoning += " '" + value + "'"
 	}
-	return s.negated(c)
+	return s.applyNot(c)
 }
 
-// negated inverts a result if Not is set.
-func (s Spec) negated(c Check) Check {
+// applyNot inverts a result if Not is set.
+func (s Spec) applyNot(c Check) Check {
 	if !s.Not || c.Err != nil {
 		return c
 	}
@@ -59,18 +59,18 @@ func (s Spec) gradePattern(text string, reference bool) Check {
 	if err != nil {
 		return Check{Err: err} // does not happen after Spec.Check
 	}
-	found, err := match(re, s.Pattern, text)
+	found, err := matchPattern(re, s.Pattern, text)
 	switch {
 	case err != nil:
 		return Check{Err: err}
 	case reference:
 		return Check{Passed: found, Reasoning: fmt.Sprintf("Regex '%s' failed", s.Pattern)}
 	}
-	return s.negated(verdict(found, "", fmt.Sprintf("Pattern '%s' matches", s.Pattern), fmt.Sprintf("Pattern '%s' does not match %s", s.Pattern, shown(text))))
+	return s.applyNot(verdict(found, "", fmt.Sprintf("Pattern '%s' matches", s.Pattern), fmt.Sprintf("Pattern '%s' does not match %s", s.Pattern, quoteShort(text))))
 }
 
-// match searches for a pattern in a text. It returns an error if that takes longer than patternTime.
-func match(re *regexp2.Regexp, pattern, text string) (bool, error) {
+// matchPattern searches for a pattern in a text. It returns an error if that takes longer than patternTime.
+func matchPattern(re *regexp2.Regexp, pattern, text string) (bool, error) {
 	found, err := re.MatchString(text)
 	if err != nil {
 		return false, fmt.Errorf("pattern '%s' took longer than %s on a text of %d bytes", pattern, patternTime, len(text))
@@ -105,7 +105,7 @@ func fromPython(p string) string {
 		n, out := 1, rest[:1]
 		switch {
 		case rest[0] == '\\' && len(rest) > 1:
-			n, out = escaped(rest, class)
+			n, out = rewriteEscape(rest, class)
 		case class && rest[0] == '[':
 			out = `\[`
 		case class:
@@ -135,9 +135,9 @@ func fromPython(p string) string {
 	return b.String()
 }
 
-// escaped rewrites an escape sequence that regexp2 does not have, or gives another meaning. n is the
+// rewriteEscape rewrites an escape sequence that regexp2 does not have, or gives another meaning. n is the
 // length of the sequence.
-func escaped(rest string, class bool) (n int, out string) {
+func rewriteEscape(rest string, class bool) (n int, out string) {
 	switch {
 	case rest[1] == 'Z' && !class:
 		return 2, `\z`
@@ -168,8 +168,8 @@ func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") =
 // shownText limits how much of a text a reason quotes, in characters.
 const shownText = 200
 
-// shown quotes a text for a reason.
-func shown(text string) string {
+// quoteShort quotes a text for a reason.
+func quoteShort(text string) string {
 	if text == "" {
 		return "nothing"
 	}

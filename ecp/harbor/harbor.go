@@ -1,5 +1,5 @@
 // Package harbor reads tasks in Harbor's format (a folder with task.toml, instruction.md,
-// environment/ and tests/) or in its older form of Terminal-Bench (task.yaml), and turns them into
+// environment/ and tests/) or in the older format of Terminal-Bench (task.yaml), and turns them into
 // scenarios of a manifest.
 //
 // Guarantees: settings that affect the result but cannot be expressed in a manifest are errors with
@@ -64,7 +64,7 @@ func Tasks(dir string) (tasks []Task, err error) {
 	var problems []error
 	seen := map[string]string{}
 	for _, d := range dirs {
-		t, err := read(d)
+		t, err := readTask(d)
 		if err == nil && seen[t.ID] != "" {
 			err = fmt.Errorf("%s and %s are both called %q", seen[t.ID], d, t.ID)
 		}
@@ -87,8 +87,8 @@ const newerTask = "task.toml"
 // maxTaskFile limits the size of a file of a task, in bytes.
 const maxTaskFile = 1 << 30
 
-// file is the content of task.toml. Fields of type any are only tested for presence.
-type file struct {
+// taskFile is the content of task.toml. Fields of type any are only tested for presence.
+type taskFile struct {
 	Schema  string `toml:"schema_version"`
 	Version string `toml:"version"`
 	Task    struct {
@@ -139,8 +139,8 @@ type file struct {
 	Strategy  any `toml:"multi_step_reward_strategy"`
 }
 
-// read reads one task.
-func read(dir string) (t Task, err error) {
+// readTask reads one task.
+func readTask(dir string) (t Task, err error) {
 	path := filepath.Join(dir, newerTask)
 	if !exists(dir, newerTask) {
 		return readOlder(dir)
@@ -155,7 +155,7 @@ func read(dir string) (t Task, err error) {
 	if t.ID == "" {
 		t.ID = filepath.Base(dir)
 	}
-	problems = append(problems, t.files(dir)...)
+	problems = append(problems, t.checkFiles(dir)...)
 	for i, p := range problems {
 		problems[i] = fmt.Errorf("%s: %w", path, p)
 	}
@@ -163,7 +163,7 @@ func read(dir string) (t Task, err error) {
 }
 
 // parse reads task.toml and returns the settings that a manifest cannot express.
-func parse(text string) (f file, problems []error) {
+func parse(text string) (f taskFile, problems []error) {
 	meta, err := toml.Decode(text, &f)
 	if err != nil {
 		return f, []error{err}
@@ -174,12 +174,12 @@ func parse(text string) (f file, problems []error) {
 		}
 		problems = append(problems, fmt.Errorf("%s: unknown key", key))
 	}
-	return f, append(problems, f.refused()...)
+	return f, append(problems, f.unsupported()...)
 }
 
-// refused lists settings that a manifest cannot express or enforce.
-func (f *file) refused() (out []error) {
-	no := func(refuse bool, key, why string) {
+// unsupported lists settings that a manifest cannot express or enforce.
+func (f *taskFile) unsupported() (out []error) {
+	reject := func(refuse bool, key, why string) {
 		if refuse {
 			out = append(out, fmt.Errorf("%s: %s", key, why))
 		}
@@ -188,35 +188,35 @@ func (f *file) refused() (out []error) {
 	if version == "" {
 		version = f.Version
 	}
-	no(!slices.Contains([]string{"1.0", "1.1", "1.2", "1.3", "1.4"}, version), "schema_version", fmt.Sprintf("%q must be 1.0 to 1.4", version))
+	reject(!slices.Contains([]string{"1.0", "1.1", "1.2", "1.3", "1.4"}, version), "schema_version", fmt.Sprintf("%q must be 1.0 to 1.4", version))
 	for key, mode := range map[string]string{"agent": f.Agent.Network, "verifier": f.Verifier.Network, "environment": f.Environment.Network} {
-		no(!slices.Contains([]string{"", "public", "no-network"}, mode), key+".network_mode", fmt.Sprintf("%q cannot be enforced; use no-network or public", mode))
+		reject(!slices.Contains([]string{"", "public", "no-network"}, mode), key+".network_mode", fmt.Sprintf("%q cannot be enforced; use no-network or public", mode))
 	}
-	no(f.Agent.Hosts != nil, "agent.allowed_hosts", "access cannot be limited to single hosts")
-	no(f.Verifier.Hosts != nil, "verifier.allowed_hosts", "access cannot be limited to single hosts")
-	no(f.Environment.Hosts != nil, "environment.allowed_hosts", "access cannot be limited to single hosts")
-	no(f.network(f.Agent.Network) != f.network(f.Verifier.Network), "verifier.network_mode", "agent and tests share a container, and so its network")
+	reject(f.Agent.Hosts != nil, "agent.allowed_hosts", "access cannot be limited to single hosts")
+	reject(f.Verifier.Hosts != nil, "verifier.allowed_hosts", "access cannot be limited to single hosts")
+	reject(f.Environment.Hosts != nil, "environment.allowed_hosts", "access cannot be limited to single hosts")
+	reject(f.network(f.Agent.Network) != f.network(f.Verifier.Network), "verifier.network_mode", "agent and tests share a container, and so its network")
 	const user = "programs run as the image's own user"
-	no(f.Agent.User != nil, "agent.user", user)
-	no(f.Verifier.User != nil, "verifier.user", user)
+	reject(f.Agent.User != nil, "agent.user", user)
+	reject(f.Verifier.User != nil, "verifier.user", user)
 	const values = "a manifest cannot set variables; set them in the image or in tests/test.sh"
-	no(len(f.Verifier.Env) > 0, "verifier.env", values)
-	no(len(f.Environment.Env) > 0, "environment.env", values)
-	no(f.Verifier.Mode != "" && f.Verifier.Mode != "shared" || f.Verifier.Environment != nil, "verifier.environment_mode", "tests run in the agent's container (shared)")
-	no(f.Verifier.Collect != nil, "verifier.collect", "no command can run between the agent and the tests")
-	no(f.Environment.GPUs > 0, "environment.gpus", "containers get no GPU")
-	no(f.Environment.TPU != nil, "environment.tpu", "containers get no TPU")
-	no(f.Environment.OS != "" && f.Environment.OS != "linux", "environment.os", fmt.Sprintf("%q is not linux", f.Environment.OS))
-	no(f.Environment.Workdir != "" && !strings.HasPrefix(f.Environment.Workdir, "/"), "environment.workdir", "it is not an absolute path")
-	no(f.Environment.Healthcheck != nil, "environment.healthcheck", "waiting for services is not supported")
-	no(len(f.Environment.MCP) > 0, "environment.mcp_servers", "agents use their own MCP servers")
-	no(f.Environment.Skills != "", "environment.skills_dir", "agents use their own skills")
-	no(len(f.Steps) > 0 || f.Strategy != nil, "steps", "a task with several instructions cannot be imported")
+	reject(len(f.Verifier.Env) > 0, "verifier.env", values)
+	reject(len(f.Environment.Env) > 0, "environment.env", values)
+	reject(f.Verifier.Mode != "" && f.Verifier.Mode != "shared" || f.Verifier.Environment != nil, "verifier.environment_mode", "tests run in the agent's container (shared)")
+	reject(f.Verifier.Collect != nil, "verifier.collect", "no command can run between the agent and the tests")
+	reject(f.Environment.GPUs > 0, "environment.gpus", "containers get no GPU")
+	reject(f.Environment.TPU != nil, "environment.tpu", "containers get no TPU")
+	reject(f.Environment.OS != "" && f.Environment.OS != "linux", "environment.os", fmt.Sprintf("%q is not linux", f.Environment.OS))
+	reject(f.Environment.Workdir != "" && !strings.HasPrefix(f.Environment.Workdir, "/"), "environment.workdir", "it is not an absolute path")
+	reject(f.Environment.Healthcheck != nil, "environment.healthcheck", "waiting for services is not supported")
+	reject(len(f.Environment.MCP) > 0, "environment.mcp_servers", "agents use their own MCP servers")
+	reject(f.Environment.Skills != "", "environment.skills_dir", "agents use their own skills")
+	reject(len(f.Steps) > 0 || f.Strategy != nil, "steps", "a task with several instructions cannot be imported")
 	if _, err := f.memory(); err != nil {
 		out = append(out, err)
 	}
 	for key, v := range map[string]*float64{"agent.timeout_sec": f.Agent.Timeout, "verifier.timeout_sec": f.Verifier.Timeout, "environment.cpus": f.Environment.CPUs} {
-		no(v != nil && !(*v > 0 && *v <= 1e7), key, "it is not a number above 0")
+		reject(v != nil && !(*v > 0 && *v <= 1e7), key, "it is not a number above 0")
 	}
 	slices.SortFunc(out, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return out
@@ -224,7 +224,7 @@ func (f *file) refused() (out []error) {
 
 // network reports whether programs have network access. own is the network_mode of the agent or the
 // verifier; if it is empty, the settings of the environment apply.
-func (f *file) network(own string) bool {
+func (f *taskFile) network(own string) bool {
 	if own == "" {
 		own = f.Environment.Network
 	}
@@ -235,7 +235,7 @@ func (f *file) network(own string) bool {
 }
 
 // memory returns the memory limit in MiB, or 0 without a limit. Older tasks have values such as 2G.
-func (f *file) memory() (int64, error) {
+func (f *taskFile) memory() (int64, error) {
 	if f.Environment.MemoryMB != nil {
 		if *f.Environment.MemoryMB <= 0 {
 			return 0, errors.New("environment.memory_mb: it is not a number above 0")
@@ -261,7 +261,7 @@ func (f *file) memory() (int64, error) {
 }
 
 // task copies the settings that a manifest can express.
-func (f *file) task() Task {
+func (f *taskFile) task() Task {
 	t := Task{ID: f.Task.Name, Image: f.Environment.Image, Workdir: f.Environment.Workdir, Network: f.network(f.Agent.Network), AgentS: defaultAgent, TestsS: defaultTests}
 	t.MemoryMB, _ = f.memory() // refused reports the error
 	if f.Environment.CPUs != nil {
@@ -284,31 +284,31 @@ func (f *file) task() Task {
 	return t
 }
 
-// files checks the files next to task.toml, and reads the instruction.
-func (t *Task) files(dir string) (out []error) {
-	there := func(name string) bool { return exists(dir, name) }
+// checkFiles checks the files next to task.toml, and reads the instruction.
+func (t *Task) checkFiles(dir string) (out []error) {
+	has := func(name string) bool { return exists(dir, name) }
 	data, err := safeio.Read(filepath.Join(dir, "instruction.md"), maxTaskFile)
 	if t.Instruction = string(data); err != nil {
 		out = append(out, err)
 	} else if strings.TrimSpace(t.Instruction) == "" {
 		out = append(out, errors.New("instruction.md is empty"))
 	}
-	if !there("tests/test.sh") {
+	if !has("tests/test.sh") {
 		out = append(out, errors.New("tests/test.sh is missing"))
 	}
 	for _, name := range []string{"environment/docker-compose.yaml", "environment/docker-compose.yml"} {
-		if there(name) {
+		if has(name) {
 			out = append(out, fmt.Errorf("%s: a task of several containers cannot be imported", name))
 		}
 	}
-	if there("trajectory.json") {
+	if has("trajectory.json") {
 		out = append(out, errors.New("trajectory.json: agents begin without a prior conversation"))
 	}
-	if there(".harborignore") {
+	if has(".harborignore") {
 		out = append(out, errors.New(".harborignore: all of tests/ is used; remove the files that it names"))
 	}
 	if t.Image == "" {
-		if t.Dockerfile = "environment/Dockerfile"; !there(t.Dockerfile) {
+		if t.Dockerfile = "environment/Dockerfile"; !has(t.Dockerfile) {
 			out = append(out, errors.New("environment/Dockerfile is missing, and there is no environment.docker_image"))
 		}
 	}

@@ -41,10 +41,10 @@ func (t *Task) scenario(dir string, o Options) (yaml.MapSlice, error) {
 	root, dockerfile := t.Dir, t.Dockerfile
 	check := yaml.MapSlice{{Key: "type", Value: "reward"}, {Key: "run", Value: "chmod +x /tests/test.sh && /tests/test.sh"}}
 	if t.Older {
-		root, dockerfile = filepath.Join(dir, t.copied()), "environment/"+t.Dockerfile
+		root, dockerfile = filepath.Join(dir, t.copyDir()), "environment/"+t.Dockerfile
 		check = yaml.MapSlice{{Key: "type", Value: "command"}, {Key: "run", Value: "TEST_DIR=/tests bash /tests/" + olderTests}}
 	}
-	refer := func(name string) (string, error) {
+	relativePath := func(name string) (string, error) {
 		from, err := filepath.Abs(filepath.Join(root, filepath.FromSlash(name)))
 		if err != nil {
 			return "", err
@@ -58,7 +58,7 @@ func (t *Task) scenario(dir string, o Options) (yaml.MapSlice, error) {
 		}
 		return filepath.ToSlash(from), nil
 	}
-	tests, err := refer("tests")
+	tests, err := relativePath("tests")
 	if err != nil {
 		return nil, err
 	}
@@ -66,14 +66,14 @@ func (t *Task) scenario(dir string, o Options) (yaml.MapSlice, error) {
 	if t.Image != "" {
 		env = append(env, yaml.MapItem{Key: "image", Value: t.Image})
 	} else {
-		file, err := refer(dockerfile)
+		file, err := relativePath(dockerfile)
 		if err != nil {
 			return nil, err
 		}
 		env = append(env, yaml.MapItem{Key: "dockerfile", Value: file})
 	}
-	add := func(there bool, key string, value any) {
-		if there {
+	add := func(present bool, key string, value any) {
+		if present {
 			env = append(env, yaml.MapItem{Key: key, Value: value})
 		}
 	}

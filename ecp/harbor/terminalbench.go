@@ -50,45 +50,45 @@ type olderFile struct {
 // readOlder reads a task of Terminal-Bench.
 func readOlder(dir string) (t Task, err error) {
 	t = Task{Dir: dir, Network: true, AgentS: defaultOlderAgent, TestsS: defaultOlderTests, Older: true}
-	whole, err := filepath.Abs(dir)
+	absDir, err := filepath.Abs(dir)
 	if err != nil {
 		return t, err
 	}
-	t.ID = filepath.Base(whole)
+	t.ID = filepath.Base(absDir)
 	data, err := safeio.Read(filepath.Join(dir, olderTask), maxTaskFile)
 	if err != nil {
 		return t, err
 	}
 	var problems []error
-	no := func(refuse bool, name, why string) {
+	reject := func(refuse bool, name, why string) {
 		if refuse {
 			problems = append(problems, fmt.Errorf("%s: %s", filepath.Join(dir, name), why))
 		}
 	}
 	var f olderFile
 	if err := yaml.UnmarshalWithOptions(data, &f, yaml.DisallowUnknownField()); err != nil {
-		no(true, olderTask, yaml.FormatError(err, false, false))
+		reject(true, olderTask, yaml.FormatError(err, false, false))
 	}
 	t.Instruction = f.Instruction
-	no(strings.TrimSpace(f.Instruction) == "", olderTask, "instruction is empty")
-	no(f.SameShell, olderTask, "run_tests_in_same_shell: the tests cannot run in the agent's shell")
+	reject(strings.TrimSpace(f.Instruction) == "", olderTask, "instruction is empty")
+	reject(f.SameShell, olderTask, "run_tests_in_same_shell: the tests cannot run in the agent's shell")
 	for key, limit := range map[string]struct{ value, into *float64 }{"max_agent_timeout_sec": {f.AgentS, &t.AgentS}, "max_test_timeout_sec": {f.TestsS, &t.TestsS}} {
 		if limit.value != nil {
 			*limit.into = *limit.value
 		}
-		no(!(*limit.into > 0 && *limit.into <= 1e7), olderTask, key+": it is not a number above 0")
+		reject(!(*limit.into > 0 && *limit.into <= 1e7), olderTask, key+": it is not a number above 0")
 	}
-	no(!exists(dir, olderTests), olderTests, "the file is missing")
+	reject(!exists(dir, olderTests), olderTests, "the file is missing")
 	t.Dockerfile = "Dockerfile"
 	switch {
 	case exists(dir, olderCompose):
-		for _, p := range t.compose(filepath.Join(dir, olderCompose)) {
-			no(true, olderCompose, p.Error())
+		for _, p := range t.applyCompose(filepath.Join(dir, olderCompose)) {
+			reject(true, olderCompose, p.Error())
 		}
 	case exists(dir, "docker-compose.yml"):
-		no(true, "docker-compose.yml", "rename it to "+olderCompose)
+		reject(true, "docker-compose.yml", "rename it to "+olderCompose)
 	}
-	no(t.Image == "" && !exists(dir, t.Dockerfile), t.Dockerfile, "the file is missing")
+	reject(t.Image == "" && !exists(dir, t.Dockerfile), t.Dockerfile, "the file is missing")
 	slices.SortFunc(problems, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 	return t, errors.Join(problems...)
 }
@@ -98,9 +98,9 @@ func exists(dir, name string) bool {
 	return err == nil
 }
 
-// compose applies the settings of the only service of a compose file, and returns an error for each
+// applyCompose applies the settings of the only service of a compose file, and returns an error for each
 // that a manifest cannot express.
-func (t *Task) compose(path string) (problems []error) {
+func (t *Task) applyCompose(path string) (problems []error) {
 	data, err := safeio.Read(path, maxTaskFile)
 	if err != nil {
 		return []error{err}
@@ -117,7 +117,7 @@ func (t *Task) compose(path string) (problems []error) {
 	}
 	for name, service := range f.Services {
 		for _, key := range slices.Sorted(maps.Keys(service)) {
-			if why := t.setting(key, service); why != "" {
+			if why := t.applySetting(key, service); why != "" {
 				problems = append(problems, fmt.Errorf("services.%s.%s: %s", name, key, why))
 			}
 		}
@@ -125,14 +125,14 @@ func (t *Task) compose(path string) (problems []error) {
 	return problems
 }
 
-// setting applies a setting of a compose service, or returns why a manifest cannot express it.
-func (t *Task) setting(key string, service map[string]any) (why string) {
+// applySetting applies a setting of a compose service, or returns why a manifest cannot express it.
+func (t *Task) applySetting(key string, service map[string]any) (why string) {
 	value := service[key]
 	text, _ := value.(string)
 	switch key {
 	case "container_name", "expose":
 	case "build":
-		return t.build(value)
+		return t.applyBuild(value)
 	case "image":
 		if service["build"] == nil { // otherwise it only names the image that is built
 			t.Image = text
@@ -163,9 +163,9 @@ func (t *Task) setting(key string, service map[string]any) (why string) {
 	return ""
 }
 
-// build applies the setting "build" of a compose service, or returns why a manifest cannot express
+// applyBuild applies the setting "build" of a compose service, or returns why a manifest cannot express
 // it.
-func (t *Task) build(value any) (why string) {
+func (t *Task) applyBuild(value any) (why string) {
 	folder, _ := value.(string)
 	if settings, ok := value.(map[string]any); ok {
 		for key, value := range settings {
@@ -203,8 +203,8 @@ func words(value any) (out []string) {
 	return out
 }
 
-// copied is the folder in the manifest's folder for the copy of a task of Terminal-Bench.
-func (t *Task) copied() string { return filepath.Join("terminal-bench", t.ID) }
+// copyDir is the folder in the manifest's folder for the copy of a task of Terminal-Bench.
+func (t *Task) copyDir() string { return filepath.Join("terminal-bench", t.ID) }
 
 // Copy copies the files of tasks of Terminal-Bench to the manifest's folder dir. They cannot stay
 // where they are: the Dockerfile's folder contains the tests, so the agent would see them in the image.
@@ -213,7 +213,7 @@ func Copy(tasks []Task, dir string, replace bool) error {
 		if !t.Older {
 			continue
 		}
-		to := filepath.Join(dir, t.copied())
+		to := filepath.Join(dir, t.copyDir())
 		if exists(to, "") && !replace {
 			return fmt.Errorf("%s exists; --force replaces it", to)
 		}

@@ -25,8 +25,8 @@ const compose = `services:
       - ${T_BENCH_TASK_LOGS_PATH}:${T_BENCH_CONTAINER_LOGS_PATH}
 `
 
-// layOlder writes a task of Terminal-Bench with the given files; an empty text leaves a file out.
-func layOlder(t *testing.T, dir string, files map[string]string) string {
+// writeTerminalBenchTask writes a task of Terminal-Bench with the given files; an empty text leaves a file out.
+func writeTerminalBenchTask(t *testing.T, dir string, files map[string]string) string {
 	t.Helper()
 	all := map[string]string{
 		"task.yaml": "instruction: |-\n  Do it.\ndifficulty: easy\ntags: [a]\nparser_name: pytest\nmax_agent_timeout_sec: 90\n", "Dockerfile": "FROM scratch\nCOPY data /data\n",
@@ -53,7 +53,7 @@ func layOlder(t *testing.T, dir string, files map[string]string) string {
 // A task of Terminal-Bench is copied, so that its image contains neither the tests nor the solution.
 func TestTerminalBench(t *testing.T) {
 	dir := testkit.TempDir(t)
-	task := layOlder(t, filepath.Join(dir, "tasks", "fix-it"), nil)
+	task := writeTerminalBenchTask(t, filepath.Join(dir, "tasks", "fix-it"), nil)
 	tasks, err := Tasks(filepath.Join(dir, "tasks"))
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestTerminalBenchRefused(t *testing.T) {
 		"other name":      {map[string]string{"docker-compose.yaml": "", "docker-compose.yml": compose}, "docker-compose.yml: rename it"},
 		"top":             {map[string]string{"docker-compose.yaml": compose + "volumes: {}\n"}, "unknown field"},
 	} {
-		dir := layOlder(t, filepath.Join(t.TempDir(), "task"), c.files)
+		dir := writeTerminalBenchTask(t, filepath.Join(t.TempDir(), "task"), c.files)
 		if _, err := Tasks(dir); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}

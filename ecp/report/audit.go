@@ -103,7 +103,7 @@ const auditTime = "2006-01-02T15:04:05.000Z"
 func (r *Report) SetAudit(digest string, limits Limits, took time.Duration) {
 	a := &Audit{
 		Version: "1", RunID: r.RunID, StartedAt: r.StartedAt.UTC().Format(auditTime), FinishedAt: r.StartedAt.Add(took).UTC().Format(auditTime),
-		DurationMS: millis(float64(took) / float64(time.Millisecond)), ExitReason: r.ExitReason,
+		DurationMS: roundMillis(float64(took) / float64(time.Millisecond)), ExitReason: r.ExitReason,
 		Runtime:  AuditRuntime{Name: r.Runtime.Name, Version: r.Runtime.Version, Platform: runtime.GOOS},
 		Manifest: AuditManifest{Path: r.Manifest, Name: r.Name, Target: r.Target}, Agent: r.Agent, Limits: limits,
 		Totals:    AuditTotals{Scenarios: len(r.Scenarios), ChecksPassed: r.Passed, ChecksTotal: r.Total, ChecksFailed: r.Failed},
@@ -115,15 +115,15 @@ func (r *Report) SetAudit(digest string, limits Limits, took time.Duration) {
 	if a.Agent == nil {
 		a.Agent = &Agent{}
 	}
-	var took95 []float64
+	var durations []float64
 	for i := range r.Scenarios {
-		a.Scenarios = append(a.Scenarios, a.scenario(&r.Scenarios[i], &took95))
+		a.Scenarios = append(a.Scenarios, a.addScenario(&r.Scenarios[i], &durations))
 	}
-	a.Latency = latency(took95)
+	a.Latency = latency(durations)
 	r.Audit = a
 }
 
-func (a *Audit) scenario(s *Scenario, took *[]float64) AuditScenario {
+func (a *Audit) addScenario(s *Scenario, durations *[]float64) AuditScenario {
 	out := AuditScenario{Name: s.Name, Status: s.Outcome, ExitReason: s.ExitReason, Steps: []AuditStep{}}
 	var sum float64
 	for i, st := range s.Steps {
@@ -132,7 +132,7 @@ func (a *Audit) scenario(s *Scenario, took *[]float64) AuditScenario {
 		case StatusOK:
 			a.Totals.StepsExecuted++
 			if s.Cached == 0 {
-				*took = append(*took, st.DurationMS)
+				*durations = append(*durations, st.DurationMS)
 			}
 			a.Usage = addUsage(a.Usage, st.Usage)
 		case StatusSkipped:
@@ -141,14 +141,14 @@ func (a *Audit) scenario(s *Scenario, took *[]float64) AuditScenario {
 			a.Totals.StepsFailed++
 		}
 		var counted Report
-		counted.sumSteps([]Step{st})
+		counted.addSteps([]Step{st})
 		sum += st.DurationMS
 		out.Steps = append(out.Steps, AuditStep{
-			Index: i + 1, Input: st.Input, Status: st.Outcome, ExitReason: st.ExitReason, DurationMS: millis(st.DurationMS), Usage: st.Usage,
+			Index: i + 1, Input: st.Input, Status: st.Outcome, ExitReason: st.ExitReason, DurationMS: roundMillis(st.DurationMS), Usage: st.Usage,
 			ToolCalls: len(st.ToolCalls), ChecksPassed: counted.Passed, ChecksTotal: counted.Total, Error: st.Error,
 		})
 	}
-	out.DurationMS = millis(sum)
+	out.DurationMS = roundMillis(sum)
 	return out
 }
 
@@ -181,18 +181,18 @@ func addUsage(sum, step ecp.Usage) ecp.Usage {
 }
 
 // latency summarizes durations. The 95th percentile is by nearest rank.
-func latency(took []float64) (l Latency) {
-	if len(took) == 0 {
+func latency(durations []float64) (l Latency) {
+	if len(durations) == 0 {
 		return l
 	}
-	for _, ms := range took {
+	for _, ms := range durations {
 		l.Total += ms
 	}
-	return Latency{Total: millis(l.Total), Mean: millis(l.Total / float64(len(took))), Max: millis(stats.Percentile(took, 1)), P95: millis(stats.Percentile(took, 0.95))}
+	return Latency{Total: roundMillis(l.Total), Mean: roundMillis(l.Total / float64(len(durations))), Max: roundMillis(stats.Percentile(durations, 1)), P95: roundMillis(stats.Percentile(durations, 0.95))}
 }
 
-// millis rounds to three decimals.
-func millis(ms float64) float64 { return math.Round(ms*1000) / 1000 }
+// roundMillis rounds to three decimals.
+func roundMillis(ms float64) float64 { return math.Round(ms*1000) / 1000 }
 
 // MarshalJSON writes an unknown agent as an empty object.
 func (a Agent) MarshalJSON() ([]byte, error) {

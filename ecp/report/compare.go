@@ -24,46 +24,46 @@ type Comparison struct {
 // Compare returns the changes since a baseline. It matches scenarios by id and variant, or by name if
 // the baseline has no stable ids, and checks by position.
 func Compare(old, now *Report, path string) *Comparison {
-	c := &Comparison{RunID: old.RunID, Path: path, NewFail: []string{}, NewPass: []string{}, Missing: []string{}, Added: []string{}, PassRate: [2]float64{old.rate(), now.rate()}}
+	c := &Comparison{RunID: old.RunID, Path: path, NewFail: []string{}, NewPass: []string{}, Missing: []string{}, Added: []string{}, PassRate: [2]float64{old.passRate(), now.passRate()}}
 	before, variants := old.index()
 	_, wanted := now.index()
-	if old.SchemaVersion < keyed {
+	if old.SchemaVersion < firstKeyedVersion {
 		c.Warning = "the baseline is a report of an older version, or of another program: scenarios are matched by their names"
 	}
 	matched := map[*Scenario]bool{}
 	for i := range now.Scenarios {
 		s := &now.Scenarios[i]
 		o := before.find(s)
-		if o == nil && !variants[s.VariantKey] && old.SchemaVersion >= keyed {
+		if o == nil && !variants[s.VariantKey] && old.SchemaVersion >= firstKeyedVersion {
 			c.Unpaired = append(c.Unpaired, s.Title())
 			continue
 		}
 		if o == nil || matched[o] {
 			c.Added = append(c.Added, s.Title())
-			if s.Status != Passed && !unjudged(s.Status, s.Errors) {
+			if s.Status != Passed && !onlyJudgmentFailed(s.Status, s.Errors) {
 				c.add(false, fmt.Sprintf("%s: %s, is new", s.Title(), s.Status))
 			}
 			continue
 		}
 		matched[o] = true
-		c.scenario(o, s)
+		c.compareScenario(o, s)
 	}
 	for i := range old.Scenarios {
-		if s := &old.Scenarios[i]; !matched[s] && (wanted[s.VariantKey] || old.SchemaVersion < keyed) {
+		if s := &old.Scenarios[i]; !matched[s] && (wanted[s.VariantKey] || old.SchemaVersion < firstKeyedVersion) {
 			c.Missing = append(c.Missing, s.Title())
 		}
 	}
-	if old.SchemaVersion >= keyed {
-		c.Pairs = pairs(old, now)
+	if old.SchemaVersion >= firstKeyedVersion {
+		c.Pairs = comparePairs(old, now)
 	}
-	if c.Nothing(now) {
+	if c.NothingCompared(now) {
 		c.Warning = "nothing was compared: the baseline evaluated another agent, or one that was configured otherwise (target " + old.Target + ")"
 	}
 	return c
 }
 
-// pairs compares the variants that both reports have.
-func pairs(old, now *Report) (out []Pair) {
+// comparePairs compares the variants that both reports have.
+func comparePairs(old, now *Report) (out []Pair) {
 	before := old.Sides()
 	for _, b := range now.Sides() {
 		for _, a := range before {
@@ -77,7 +77,7 @@ func pairs(old, now *Report) (out []Pair) {
 			out = append(out, NewPair(a, b))
 		}
 	}
-	correct(out)
+	setHolm(out)
 	return out
 }
 
@@ -86,8 +86,8 @@ func (c *Comparison) Regressed() bool {
 	return slices.ContainsFunc(c.Pairs, func(p Pair) bool { return p.Worse() })
 }
 
-// Nothing reports whether there was nothing to compare.
-func (c *Comparison) Nothing(now *Report) bool {
+// NothingCompared reports whether there was nothing to compare.
+func (c *Comparison) NothingCompared(now *Report) bool {
 	return len(now.Scenarios) > 0 && len(c.Unpaired) == len(now.Scenarios)
 }
 
@@ -95,7 +95,7 @@ func (c *Comparison) Nothing(now *Report) bool {
 // reports of versions in which variants had no keys.
 func (r *Report) Comparable(keys []string) bool {
 	_, variants := r.index()
-	return r.SchemaVersion < keyed || slices.ContainsFunc(keys, func(key string) bool { return variants[key] })
+	return r.SchemaVersion < firstKeyedVersion || slices.ContainsFunc(keys, func(key string) bool { return variants[key] })
 }
 
 // index contains the scenarios of a report by id and variant or, unless keyed is set, by title.
@@ -106,7 +106,7 @@ type index struct {
 
 // index returns an index of the scenarios, and the keys of the variants.
 func (r *Report) index() (out index, variants map[string]bool) {
-	out = index{keyed: r.SchemaVersion >= keyed, scenarios: map[string]*Scenario{}}
+	out = index{keyed: r.SchemaVersion >= firstKeyedVersion, scenarios: map[string]*Scenario{}}
 	variants = map[string]bool{}
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
@@ -143,14 +143,14 @@ func (r *Report) NotPassed() func(*Scenario) bool {
 	}
 }
 
-func (r *Report) rate() float64 {
+func (r *Report) passRate() float64 {
 	if r.Total <= 0 {
 		return 0
 	}
 	return float64(min(max(r.Passed, 0), r.Total)) / float64(r.Total)
 }
 
-func (c *Comparison) scenario(old, now *Scenario) {
+func (c *Comparison) compareScenario(old, now *Scenario) {
 	checks := 0
 	for i := range now.Steps {
 		if i >= len(old.Steps) {
@@ -168,7 +168,7 @@ func (c *Comparison) scenario(old, now *Scenario) {
 			c.add(check.Passed, fmt.Sprintf("%s: step %d, check %d (%s)", now.Title(), i+1, j+1, check.Type))
 		}
 	}
-	known := !unjudged(old.Status, old.Errors) && !unjudged(now.Status, now.Errors)
+	known := !onlyJudgmentFailed(old.Status, old.Errors) && !onlyJudgmentFailed(now.Status, now.Errors)
 	if checks == 0 && known && (old.Status == Passed) != (now.Status == Passed) {
 		c.add(now.Status == Passed, fmt.Sprintf("%s: %s, was %s", now.Title(), now.Status, old.Status))
 	}

@@ -12,15 +12,15 @@ import (
 // each variant.
 func (r *Report) grid() *Grid {
 	g := &Grid{}
-	columns, rows := places{}, places{}
+	columns, rows := indexes{}, indexes{}
 	for i := range r.Scenarios {
-		if name := r.Scenarios[i].VariantName(); columns.of(name) == len(g.Columns) {
+		if name := r.Scenarios[i].VariantName(); columns.indexOf(name) == len(g.Columns) {
 			g.Columns = append(g.Columns, name)
 		}
 	}
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
-		at := rows.of(s.ID)
+		at := rows.indexOf(s.ID)
 		if at == len(g.Rows) {
 			g.Rows = append(g.Rows, GridRow{Name: s.Name, Cells: make([]Cell, len(g.Columns))})
 		}
@@ -29,14 +29,14 @@ func (r *Report) grid() *Grid {
 		g.Rows[at].Cells[columns[s.VariantName()]] = cell
 	}
 	for i := range g.Rows {
-		g.Rows[i].sum()
+		g.Rows[i].computeTotals()
 	}
 	g.Total = len(g.Rows)
 	return g
 }
 
-// sum computes the fields of a row from its cells.
-func (row *GridRow) sum() {
+// computeTotals computes the fields of a row from its cells.
+func (row *GridRow) computeTotals() {
 	n, passed := 0, 0
 	for _, c := range row.Cells {
 		n += c.N
@@ -47,9 +47,9 @@ func (row *GridRow) sum() {
 	row.Rate = float64(passed) / float64(max(n, 1))
 }
 
-// shorten drops the rows that exceed the limit of a page, and keeps the worst ones. A shortened grid
+// keepWorst drops the rows that exceed the limit of a page, and keeps the worst ones. A shortened grid
 // is sorted by pass rate.
-func (g *Grid) shorten() {
+func (g *Grid) keepWorst() {
 	if len(g.Rows) > maxPageAttempts {
 		slices.SortStableFunc(g.Rows, func(a, b GridRow) int { return cmp.Compare(a.Rate, b.Rate) })
 		g.Rows = g.Rows[:maxPageAttempts]
@@ -123,7 +123,7 @@ func (c *Cell) render(b *strings.Builder) {
 func (s *Scenario) cost() *float64 {
 	one := Report{}
 	for _, a := range s.AllAttempts() {
-		one.sumSteps(a.Steps)
+		one.addSteps(a.Steps)
 	}
 	return one.CostUSD
 }

@@ -49,7 +49,7 @@ type (
 // JUnit writes a report as JUnit XML: one test case for each scenario.
 func (r *Report) JUnit(w io.Writer) error {
 	out := junitSuite{
-		Name: clean(r.Name), Tests: len(r.Scenarios), Failures: r.Counts.Failed, Errors: r.Counts.Error,
+		Name: xmlText(r.Name), Tests: len(r.Scenarios), Failures: r.Counts.Failed, Errors: r.Counts.Error,
 		Time: seconds(r.DurationMS), Timestamp: r.StartedAt.UTC().Format(time.RFC3339),
 	}
 	for i := range r.Scenarios {
@@ -69,8 +69,8 @@ func (r *Report) JUnit(w io.Writer) error {
 }
 
 func (s *Scenario) junit(r *Report) junitCase {
-	c := junitCase{Name: clean(s.Title()), Class: clean(r.Name), File: clean(r.Manifest), Line: s.Line, Time: seconds(s.DurationMS)}
-	text := clean(strings.Join(s.Failures(), "\n"))
+	c := junitCase{Name: xmlText(s.Title()), Class: xmlText(r.Name), File: xmlText(r.Manifest), Line: s.Line, Time: seconds(s.DurationMS)}
+	text := xmlText(strings.Join(s.Failures(), "\n"))
 	switch s.Status {
 	case Failed:
 		first, _, _ := strings.Cut(text, "\n")
@@ -80,13 +80,13 @@ func (s *Scenario) junit(r *Report) junitCase {
 		if len(s.Errors) > 0 {
 			p = s.Errors[0]
 		}
-		c.Error = &junitProblem{Message: clean(p.Message), Type: p.Kind, Text: text}
+		c.Error = &junitProblem{Message: xmlText(p.Message), Type: p.Kind, Text: text}
 	}
 	for i, st := range s.Steps {
-		c.SystemOut += clean(fmt.Sprintf("step %d\n> %s\n%s\n", i+1, st.Input, deref(st.Output)))
+		c.SystemOut += xmlText(fmt.Sprintf("step %d\n> %s\n%s\n", i+1, st.Input, deref(st.Output)))
 	}
 	for _, e := range s.Errors {
-		c.SystemErr += clean(e.Stderr)
+		c.SystemErr += xmlText(e.Stderr)
 	}
 	return c
 }
@@ -120,8 +120,8 @@ func (s *Scenario) Failures() (out []string) {
 
 func seconds(ms int64) string { return fmt.Sprintf("%.3f", float64(ms)/1000) }
 
-// clean drops characters that XML does not allow, and those that change the direction of text.
-func clean(s string) string {
+// xmlText drops characters that XML does not allow, and those that change the direction of text.
+func xmlText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if IsBidiControl(r) {
 			return -1

@@ -13,11 +13,11 @@ const maxListed = 200
 // Markdown writes a summary: the counts, the comparisons, and the scenarios that did not pass.
 func (r *Report) Markdown(w io.Writer) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "## %s %s\n\n", mark(r.Status), inline(r.Name))
+	fmt.Fprintf(&b, "## %s %s\n\n", statusEmoji(r.Status), markdownText(r.Name))
 	fmt.Fprintf(&b, "| Scenarios | Passed | Failed | Errors | Checks passed | Time |\n|--:|--:|--:|--:|--:|--:|\n| %d | %d | %d | %d | %d of %d | %.1f s |\n\n",
 		len(r.Scenarios), r.Counts.Passed, r.Counts.Failed, r.Counts.Error, r.Passed, r.Total, float64(r.DurationMS)/1000)
 	if r.Agent != nil {
-		fmt.Fprintf(&b, "Agent: %s\n\n", inline(r.Agent.Name))
+		fmt.Fprintf(&b, "Agent: %s\n\n", markdownText(r.Agent.Name))
 	}
 	if r.Interrupted {
 		b.WriteString("**The run was interrupted; scenarios are missing.**\n\n")
@@ -25,7 +25,7 @@ func (r *Report) Markdown(w io.Writer) error {
 	r.variantTable(&b)
 	r.baseline(&b)
 	for _, line := range r.Sentences() {
-		fmt.Fprintf(&b, "%s.\n\n", inline(line))
+		fmt.Fprintf(&b, "%s.\n\n", markdownText(line))
 	}
 	listed := 0
 	for i := range r.Scenarios {
@@ -37,9 +37,9 @@ func (r *Report) Markdown(w io.Writer) error {
 			b.WriteString("\n… and more\n")
 			break
 		}
-		fmt.Fprintf(&b, "- %s **%s**\n", mark(s.Status), inline(s.Title()))
+		fmt.Fprintf(&b, "- %s **%s**\n", statusEmoji(s.Status), markdownText(s.Title()))
 		for _, line := range s.Failures() {
-			fmt.Fprintf(&b, "  - %s\n", inline(shorten(line, 500)))
+			fmt.Fprintf(&b, "  - %s\n", markdownText(shorten(line, 500)))
 		}
 	}
 	_, err := w.Write(b.Bytes())
@@ -58,7 +58,7 @@ func (r *Report) variantTable(b *bytes.Buffer) {
 		if v.CostUSD != nil {
 			cost = fmt.Sprintf("$%.4f", *v.CostUSD)
 		}
-		fmt.Fprintf(b, "| %s | %d | %d | %d | %d of %d | %d | %s | %.1f s |\n", inline(v.Name()), v.Counts.Passed, v.Counts.Failed, v.Counts.Error, v.Passed, v.Total, v.Tokens, cost, float64(v.DurationMS)/1000)
+		fmt.Fprintf(b, "| %s | %d | %d | %d | %d of %d | %d | %s | %.1f s |\n", markdownText(v.Name()), v.Counts.Passed, v.Counts.Failed, v.Counts.Error, v.Passed, v.Total, v.Tokens, cost, float64(v.DurationMS)/1000)
 	}
 	b.WriteByte('\n')
 }
@@ -70,14 +70,14 @@ func (r *Report) baseline(b *bytes.Buffer) {
 	}
 	fmt.Fprintf(b, "Compared with the baseline: %d new failures, %d new passes; %.1f%% of checks passed, %.1f%% before.\n\n", len(c.NewFail), len(c.NewPass), 100*c.PassRate[1], 100*c.PassRate[0])
 	for _, name := range c.NewFail {
-		fmt.Fprintf(b, "- new failure: %s\n", inline(name))
+		fmt.Fprintf(b, "- new failure: %s\n", markdownText(name))
 	}
 	if len(c.NewFail) > 0 {
 		b.WriteByte('\n')
 	}
 }
 
-func mark(status string) string {
+func statusEmoji(status string) string {
 	switch status {
 	case Passed:
 		return "✅"
@@ -94,9 +94,9 @@ func shorten(s string, n int) string {
 	return s
 }
 
-// inline escapes a text for a line of Markdown.
-func inline(s string) string {
-	s = strings.Join(strings.Fields(clean(s)), " ")
+// markdownText escapes a text for a line of Markdown.
+func markdownText(s string) string {
+	s = strings.Join(strings.Fields(xmlText(s)), " ")
 	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`, "#", `\#`, "&", "&amp;", "@", "@\u200b", "!", `\!`, "~", `\~`).Replace(s)
 }
 
@@ -112,18 +112,18 @@ func (r *Report) Annotations(w io.Writer, file string) error {
 		if text == "" {
 			text = s.Status
 		}
-		fmt.Fprintf(&b, "::error file=%s,line=%d,title=%s::%s\n", property(file), max(s.Line, 1), property("ECP "+s.Status+": "+s.Title()), escape(shorten(clean(text), 2000)))
+		fmt.Fprintf(&b, "::error file=%s,line=%d,title=%s::%s\n", annotationProperty(file), max(s.Line, 1), annotationProperty("ECP "+s.Status+": "+s.Title()), annotationMessage(shorten(xmlText(text), 2000)))
 	}
 	_, err := w.Write(b.Bytes())
 	return err
 }
 
-// escape escapes the message of a workflow command.
-func escape(s string) string {
+// annotationMessage escapes the message of a workflow command.
+func annotationMessage(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
 }
 
-// property escapes the value of a property of a workflow command.
-func property(s string) string {
-	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(escape(clean(s)))
+// annotationProperty escapes the value of a property of a workflow command.
+func annotationProperty(s string) string {
+	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(annotationMessage(xmlText(s)))
 }

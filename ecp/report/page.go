@@ -207,7 +207,7 @@ func (r *Report) HTML(w io.Writer) error {
 	}
 	if err == nil && !whole {
 		_, err = pages.details(page, r, failed[:min(len(failed), maxPageFailures)], failed)
-		page.Grid.shorten()
+		page.Grid.keepWorst()
 		page.Omitted = fmt.Sprintf("This page has details of %d of %d results: only of results that did not pass. A run file has all of them: ecp run --run-file FILE, then ecp view FILE.", len(page.details), len(r.Scenarios))
 	}
 	if err != nil {

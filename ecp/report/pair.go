@@ -66,7 +66,7 @@ func NewPair(a, b Compared) Pair {
 	}
 	var differences []Sample
 	values := map[string]float64{}
-	b01, c10 := 0, 0
+	onlyB, onlyA := 0, 0
 	for _, now := range b.Samples {
 		was, ok := takeSample(known, now)
 		if !ok || was.Unjudged || now.Unjudged {
@@ -80,29 +80,29 @@ func NewPair(a, b Compared) Pair {
 		passedA, passedB := was.N > 0 && was.Passed == was.N, now.N > 0 && now.Passed == now.N
 		switch {
 		case passedA && !passedB:
-			c10++
+			onlyA++
 		case passedB && !passedA:
-			b01++
+			onlyB++
 		}
 		if was.Status != now.Status && len(p.Changed) < maxChanged {
 			p.Changed = append(p.Changed, Change{now.Name, now.Case, was.Place, now.Place, was.Status, now.Status})
 		}
 		differences = append(differences, now)
-		values[now.Case] = now.rate() - was.rate()
+		values[now.Case] = now.passRate() - was.passRate()
 	}
 	p.Unpaired += len(known)
-	p.OnlyA, p.OnlyB = c10, b01
+	p.OnlyA, p.OnlyB = onlyA, onlyB
 	if p.Cases == 0 {
 		return p
 	}
-	groups := clusters(differences, func(s Sample) (float64, int) { return values[s.Case], 1 })
+	groups := clusterSamples(differences, func(s Sample) (float64, int) { return values[s.Case], 1 })
 	p.Difference = stats.Mean(groups)
-	ci, boot, ok := stats.Bootstrap(groups, seed(a, b))
+	ci, bootstrapP, ok := stats.Bootstrap(groups, seed(a, b))
 	if ok {
 		p.CI95 = &ci
 	}
-	if p.P = boot; p.Test == TestMcNemar {
-		p.P = stats.McNemar(b01, c10)
+	if p.P = bootstrapP; p.Test == TestMcNemar {
+		p.P = stats.McNemar(onlyB, onlyA)
 	}
 	p.PHolm = p.P
 	return p
@@ -185,12 +185,12 @@ func compareVariants(sides []Compared) (out []Pair) {
 	for i := 1; i < len(sides); i++ {
 		out = append(out, NewPair(sides[0], sides[i]))
 	}
-	correct(out)
+	setHolm(out)
 	return out
 }
 
-// correct sets PHolm of several comparisons.
-func correct(pairs []Pair) {
+// setHolm sets PHolm of several comparisons.
+func setHolm(pairs []Pair) {
 	p := make([]float64, len(pairs))
 	for i := range pairs {
 		p[i] = pairs[i].P
@@ -202,10 +202,10 @@ func correct(pairs []Pair) {
 
 // Sides returns the variants of a report for comparison, in the order of their first scenarios.
 func (r *Report) Sides() (out []Compared) {
-	sides := places{}
+	sides := indexes{}
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
-		at := sides.of(s.VariantName() + "\x00" + s.VariantKey)
+		at := sides.indexOf(s.VariantName() + "\x00" + s.VariantKey)
 		if at == len(out) {
 			out = append(out, Compared{Name: s.VariantName(), Run: r.RunID, Key: s.VariantKey})
 		}

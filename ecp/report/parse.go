@@ -28,7 +28,7 @@ func Parse(data []byte) (*Report, error) {
 		r.Scenarios[i].upgrade(r.SchemaVersion)
 	}
 	if r.SchemaVersion == 1 { // version 1 counted unjudged checks as failures
-		r.total()
+		r.computeTotals()
 	}
 	return r, nil
 }
@@ -53,7 +53,7 @@ func (s *Scenario) upgradeV1() {
 		return
 	}
 	s.Status = s.Outcome
-	s.Outcome, s.ExitReason = outcomeV1(s.Status == Error && !unjudged(s.Status, s.Errors))
+	s.Outcome, s.ExitReason = outcomeV1(s.Status == Error && !onlyJudgmentFailed(s.Status, s.Errors))
 	upgrade := func(steps []Step) {
 		for i := range steps {
 			st := &steps[i]
@@ -68,7 +68,7 @@ func (s *Scenario) upgradeV1() {
 		if a.Status = verdictOf(a.Steps); len(a.Errors) > 0 {
 			a.Status = Error
 		}
-		_, a.ExitReason = outcomeV1(a.Status == Error && !unjudged(a.Status, a.Errors))
+		_, a.ExitReason = outcomeV1(a.Status == Error && !onlyJudgmentFailed(a.Status, a.Errors))
 	}
 }
 

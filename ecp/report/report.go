@@ -24,8 +24,8 @@ import (
 // version 2, the id of a scenario was its position in the manifest.
 const SchemaVersion = 3
 
-// keyed is the first version in which scenarios have stable ids.
-const keyed = 3
+// firstKeyedVersion is the first version in which scenarios have stable ids.
+const firstKeyedVersion = 3
 
 // Verdicts of scenarios, attempts and steps. Error means that it is unknown whether the agent would
 // have passed.
@@ -92,7 +92,7 @@ type Report struct {
 	Comparisons []Pair      `json:"comparisons,omitempty"` // each further variant compared with the first one
 	Baseline    *Comparison `json:"baseline,omitempty"`
 
-	Omitted *Omitted `json:"-"` // unless Scenarios are all results
+	Omitted *Omitted `json:"-"` // nil if Scenarios has all results
 }
 
 // MaxListed limits how many results a report lists if it does not have all: those that did not pass.
@@ -327,20 +327,20 @@ const (
 	KindGrader = "grader"
 )
 
-// unjudged reports whether only the judgment is missing: all problems are of the judge or a grader.
-func unjudged(status string, problems []Problem) bool {
+// onlyJudgmentFailed reports whether only the judgment is missing: all problems are of the judge or a grader.
+func onlyJudgmentFailed(status string, problems []Problem) bool {
 	return status == Error && len(problems) > 0 && !slices.ContainsFunc(problems, func(p Problem) bool { return p.Kind != KindJudge && p.Kind != KindGrader })
 }
 
 // Sum computes the fields that are derived from the scenarios: counts, usage, cost, errors, status,
 // statistics, variants and their comparisons.
 func (r *Report) Sum() {
-	r.total().statistics(r)
+	r.computeTotals().setStatistics(r)
 	r.Comparisons = compareVariants(r.Sides())
 }
 
-// total computes counts, usage, cost, errors and status.
-func (r *Report) total() *Tally {
+// computeTotals computes counts, usage, cost, errors and status.
+func (r *Report) computeTotals() *Tally {
 	t := NewTally()
 	r.Errors = []Problem{}
 	for i := range r.Scenarios {
@@ -351,7 +351,7 @@ func (r *Report) total() *Tally {
 			r.Agent = s.Agent
 		}
 	}
-	t.sums(r)
+	t.setSums(r)
 	return t
 }
 
@@ -377,8 +377,8 @@ func (r *Report) Reused() (n int) {
 	return n
 }
 
-// judge sets the status from the counts.
-func (r *Report) judge() {
+// setStatus sets the status from the counts.
+func (r *Report) setStatus() {
 	r.Failed = r.Total - r.Passed
 	switch {
 	case r.Counts.Error > 0 || r.Interrupted || r.NotRun > 0:
@@ -390,7 +390,7 @@ func (r *Report) judge() {
 	}
 }
 
-func (r *Report) sumSteps(steps []Step) {
+func (r *Report) addSteps(steps []Step) {
 	for _, st := range steps {
 		for _, c := range st.Checks {
 			if c.Error != "" { // unknown whether it would have passed

@@ -207,12 +207,12 @@ func TestStatistics(t *testing.T) {
 	near("high", r.CI95[1], 0.60322)
 }
 
-func TestNatural(t *testing.T) {
+func TestCompareNatural(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
 	}{{"run-8", "run-10", -1}, {"run-10", "run-9", 1}, {"a", "b", -1}, {"a1b2", "a1b10", -1}, {"x", "x", 0}, {"01", "1", 0}, {"", "a", -1}} {
-		if got := natural(c.a, c.b); got != c.want {
+		if got := compareNatural(c.a, c.b); got != c.want {
 			t.Errorf("%s, %s: %d", c.a, c.b, got)
 		}
 	}

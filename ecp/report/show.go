@@ -15,7 +15,7 @@ import (
 // pageFuncs are the functions of the page templates.
 var pageFuncs = template.FuncMap{
 	"text":       func(s *string) string { return deref(s) },
-	"json":       readable,
+	"json":       readableJSON,
 	"diff":       diffFiles,
 	"trace":      traceOf,
 	"ms":         duration,

@@ -18,9 +18,9 @@ const (
 	noticeable  = 1
 )
 
-// judge sets the direction of a trend: it is not stable if the pass rate changed steadily over the
+// setDirection sets the direction of a trend: it is not stable if the pass rate changed steadily over the
 // runs, or if the last run differs from the runs before it.
-func (t *Trend) judge() {
+func (t *Trend) setDirection() {
 	change, slope := steadyChange(t.Runs)
 	t.Slope, t.Direction = slope, Stable
 	drop, before := lastChange(t.Runs)
@@ -40,7 +40,7 @@ func (t *Trend) judge() {
 // steadyChange applies the Cochran-Armitage test for a linear trend of the pass rates. It returns the
 // slope, and its distance from zero in standard errors.
 func steadyChange(runs []Run) (z, slope float64) {
-	all := pooled(runs)
+	all := sumRuns(runs)
 	n, share := float64(all.Total), all.PassRate
 	var middle, sxy, sxx, rest float64
 	for i, r := range runs {
@@ -60,7 +60,7 @@ func steadyChange(runs []Run) (z, slope float64) {
 		d := r.PassRate - share - slope*(float64(i)-middle)
 		rest += d * d * float64(r.Total) / spread
 	}
-	noise := math.Sqrt(spread * sxx * excess(rest, len(runs)-2))
+	noise := math.Sqrt(spread * sxx * overdispersion(rest, len(runs)-2))
 	return shrink(sxy, 0.5) / noise, slope
 }
 
@@ -70,8 +70,8 @@ func lastChange(runs []Run) (z float64, before Run) {
 	if len(runs) < 2 {
 		return 0, before
 	}
-	before = pooled(runs[:len(runs)-1])
-	last, all := runs[len(runs)-1], pooled(runs)
+	before = sumRuns(runs[:len(runs)-1])
+	last, all := runs[len(runs)-1], sumRuns(runs)
 	spread := all.PassRate * (1 - all.PassRate)
 	if spread <= 0 {
 		return 0, before
@@ -84,13 +84,13 @@ func lastChange(runs []Run) (z float64, before Run) {
 		}
 	}
 	inverse := 1/float64(last.Total) + 1/float64(before.Total)
-	noise := math.Sqrt(spread * inverse * excess(rest, len(runs)-2))
+	noise := math.Sqrt(spread * inverse * overdispersion(rest, len(runs)-2))
 	return shrink(last.PassRate-before.PassRate, inverse/2) / noise, before
 }
 
-// excess returns the overdispersion of the runs: Pearson's statistic divided by its degrees of
+// overdispersion returns the overdispersion of the runs: Pearson's statistic divided by its degrees of
 // freedom, at least 1.
-func excess(statistic float64, freedom int) float64 {
+func overdispersion(statistic float64, freedom int) float64 {
 	if freedom < 1 {
 		return 1
 	}
@@ -103,8 +103,8 @@ func shrink(difference, step float64) float64 {
 	return math.Copysign(max(math.Abs(difference)-step, 0), difference)
 }
 
-// pooled returns the sum of runs.
-func pooled(runs []Run) (sum Run) {
+// sumRuns returns the sum of runs.
+func sumRuns(runs []Run) (sum Run) {
 	for _, r := range runs {
 		sum.Passed += min(max(r.Passed, 0), r.Total)
 		sum.Total += r.Total

@@ -42,8 +42,8 @@ type Sample struct {
 	Unjudged bool // a judge or a grader failed, so it is not known whether the agent passed
 }
 
-// rate returns the share of attempts that passed.
-func (s Sample) rate() float64 {
+// passRate returns the share of attempts that passed.
+func (s Sample) passRate() float64 {
 	if s.N == 0 {
 		return 0
 	}
@@ -52,7 +52,7 @@ func (s Sample) rate() float64 {
 
 // Sample returns the result as input for statistics. place is its index in the report.
 func (s *Scenario) Sample(place int) Sample {
-	out := Sample{Place: place, Case: s.ID, Aliases: s.Aliases, Group: s.Group, Name: s.Name, Status: s.Status, Unjudged: unjudged(s.Status, s.Errors)}
+	out := Sample{Place: place, Case: s.ID, Aliases: s.Aliases, Group: s.Group, Name: s.Name, Status: s.Status, Unjudged: onlyJudgmentFailed(s.Status, s.Errors)}
 	if out.Group == "" {
 		out.Group = s.ID
 	}
@@ -80,12 +80,12 @@ func (s *Scenario) AllAttempts() []Attempt {
 	}}
 }
 
-// clusters returns the sums of value over the samples of each Group, in the order of the groups' first
+// clusterSamples returns the sums of value over the samples of each Group, in the order of the groups' first
 // samples.
-func clusters(samples []Sample, value func(Sample) (sum float64, n int)) (out []stats.Cluster) {
-	groups := places{}
+func clusterSamples(samples []Sample, value func(Sample) (sum float64, n int)) (out []stats.Cluster) {
+	groups := indexes{}
 	for _, s := range samples {
-		at := groups.of(s.Group)
+		at := groups.indexOf(s.Group)
 		if at == len(out) {
 			out = append(out, stats.Cluster{})
 		}
@@ -96,10 +96,10 @@ func clusters(samples []Sample, value func(Sample) (sum float64, n int)) (out []
 	return out
 }
 
-// places maps keys to numbers, in the order of their first occurrence.
-type places map[string]int
+// indexes maps keys to numbers, in the order of their first occurrence.
+type indexes map[string]int
 
-func (p places) of(key string) int {
+func (p indexes) indexOf(key string) int {
 	at, ok := p[key]
 	if !ok {
 		at = len(p)
@@ -114,7 +114,7 @@ func (p places) of(key string) int {
 func Statistics(attempts []Attempt) (r *Repeat, passAtK map[string]float64) {
 	n, c := 0, 0
 	for _, a := range attempts {
-		if unjudged(a.Status, a.Errors) {
+		if onlyJudgmentFailed(a.Status, a.Errors) {
 			continue
 		}
 		n++

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/stats"
 )
 
-// Sums has what a tally needs of a result.
+// Sums are the values of a result that a tally adds up.
 type Sums struct {
 	Sample
 	DurationMS int64
@@ -25,7 +25,7 @@ type Sums struct {
 	Cached       int     // attempts
 }
 
-// Sums returns what a tally needs of a scenario. place is its index in the report.
+// Sums returns the values of a scenario for a tally. place is its index in the report.
 func (s *Scenario) Sums(place int) Sums {
 	out := Sums{Sample: s.Sample(place), DurationMS: s.DurationMS, Cached: s.Cached}
 	if s.ExitReason != ReasonOK {
@@ -33,7 +33,7 @@ func (s *Scenario) Sums(place int) Sums {
 	}
 	var all Report
 	for _, a := range s.AllAttempts() {
-		all.sumSteps(a.Steps)
+		all.addSteps(a.Steps)
 		if !a.Cached {
 			out.TookMS = append(out.TookMS, a.DurationMS)
 		}
@@ -90,19 +90,19 @@ func (t *Tally) Add(name string, labels map[string]string, s Sums) {
 	v.cases.add(s)
 }
 
-// Into sets the counts, the sums, the status and the statistics of a report, and its variants in the
+// SetReport sets the counts, the sums, the status and the statistics of a report, and its variants in the
 // order of their first results.
-func (t *Tally) Into(r *Report) {
-	t.sums(r)
-	t.statistics(r)
+func (t *Tally) SetReport(r *Report) {
+	t.setSums(r)
+	t.setStatistics(r)
 }
 
-func (t *Tally) sums(r *Report) {
+func (t *Tally) setSums(r *Report) {
 	r.ExitReason, r.Passed, r.Total, r.Counts, r.Usage, r.CostUSD = t.exitReason, t.all.Passed, t.all.Total, t.all.Counts, t.usage, t.all.CostUSD
-	r.judge()
+	r.setStatus()
 }
 
-func (t *Tally) statistics(r *Report) {
+func (t *Tally) setStatistics(r *Report) {
 	sum := t.cases.summary()
 	r.Summary, r.Variants = &sum, nil
 	for _, v := range t.order {
@@ -116,11 +116,11 @@ func (t *Tally) Cached() int { return t.cached }
 
 // caseTally sums up the cases of a variant, or of a run.
 type caseTally struct {
-	sum      Summary
-	groups   places
-	clusters []stats.Cluster
-	took     map[int64]int   // attempts that were made, by their duration in milliseconds
-	outcomes map[outcome]int // cases
+	sum       Summary
+	groups    indexes
+	clusters  []stats.Cluster
+	durations map[int64]int   // attempts that were made, by their duration in milliseconds
+	outcomes  map[outcome]int // cases
 }
 
 // outcome is the number of attempts of a case, and of those that passed.
@@ -128,7 +128,7 @@ type outcome struct{ n, passed int }
 
 func (t *caseTally) add(s Sums) {
 	if t.groups == nil {
-		t.groups, t.took, t.outcomes = places{}, map[int64]int{}, map[outcome]int{}
+		t.groups, t.durations, t.outcomes = indexes{}, map[int64]int{}, map[outcome]int{}
 	}
 	t.sum.Cases++
 	t.sum.Attempts += s.N
@@ -137,7 +137,7 @@ func (t *caseTally) add(s Sums) {
 	if s.Passed > 0 && s.Passed < s.N {
 		t.sum.Flaky++
 	}
-	at := t.groups.of(s.Group)
+	at := t.groups.indexOf(s.Group)
 	if at == len(t.clusters) {
 		t.clusters = append(t.clusters, stats.Cluster{})
 	}
@@ -145,14 +145,14 @@ func (t *caseTally) add(s Sums) {
 	t.clusters[at].N += s.N
 	t.outcomes[outcome{s.N, s.Passed}]++
 	for _, ms := range s.TookMS {
-		t.took[ms]++
+		t.durations[ms]++
 	}
 }
 
 // summary returns the summary of the cases.
 func (t *caseTally) summary() Summary {
 	out := t.sum
-	out.P50MS, out.P95MS = stats.CountedPercentile(t.took, 0.5), stats.CountedPercentile(t.took, 0.95)
+	out.P50MS, out.P95MS = stats.CountedPercentile(t.durations, 0.5), stats.CountedPercentile(t.durations, 0.95)
 	if out.Attempts == 0 {
 		return out
 	}
@@ -160,13 +160,13 @@ func (t *caseTally) summary() Summary {
 	if graded := out.Attempts - out.Errors; graded > 0 {
 		out.GradedRate = float64(out.Passed) / float64(graded)
 	}
-	out.CI95, out.Note = t.interval()
-	t.passK(&out)
+	out.CI95, out.Note = t.passRateInterval()
+	t.setPassK(&out)
 	return out
 }
 
-// interval returns the interval of the pass rate, or why it is unknown.
-func (t *caseTally) interval() (*[2]float64, string) {
+// passRateInterval returns the interval of the pass rate, or why it is unknown.
+func (t *caseTally) passRateInterval() (*[2]float64, string) {
 	if t.sum.Cases == 1 {
 		ci := stats.Wilson(t.sum.Passed, t.sum.Attempts)
 		return &ci, ""
@@ -181,8 +181,8 @@ func (t *caseTally) interval() (*[2]float64, string) {
 	return &ci, ""
 }
 
-// passK sets pass@k and pass^k, averaged over the cases with at least k attempts.
-func (t *caseTally) passK(out *Summary) {
+// setPassK sets pass@k and pass^k, averaged over the cases with at least k attempts.
+func (t *caseTally) setPassK(out *Summary) {
 	byAttempts := func(a, b outcome) int { return cmp.Or(cmp.Compare(a.n, b.n), cmp.Compare(a.passed, b.passed)) }
 	outcomes := slices.SortedFunc(maps.Keys(t.outcomes), byAttempts)
 	most := outcomes[len(outcomes)-1].n

@@ -29,7 +29,7 @@ const maxBrief = 120
 func traceOf(c ecp.ToolCall) trace {
 	t := trace{Name: c.Name}
 	if len(c.Arguments) > 0 && string(c.Arguments) != "{}" {
-		t.Arguments = readable(c.Arguments)
+		t.Arguments = readableJSON(c.Arguments)
 		t.Brief = shorten(strings.Join(strings.Fields(t.Arguments), " "), maxBrief)
 	}
 	more := maps.Clone(c.Extra)
@@ -44,13 +44,13 @@ func traceOf(c ecp.ToolCall) trace {
 		t.Duration = duration(*ms)
 	}
 	if len(more) > 0 {
-		t.More = readable(more)
+		t.More = readableJSON(more)
 	}
 	return t
 }
 
-// readable formats JSON for human readers: indented, and without unnecessary escapes.
-func readable(v any) string {
+// readableJSON formats JSON for human readers: indented, and without unnecessary escapes.
+func readableJSON(v any) string {
 	var raw bytes.Buffer
 	enc := json.NewEncoder(&raw)
 	enc.SetEscapeHTML(false)

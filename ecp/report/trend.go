@@ -59,20 +59,20 @@ type TrendOptions struct {
 	Reference bool
 }
 
-type loaded struct {
+type loadedReport struct {
 	path   string
 	report *Report
 }
 
 // Trends returns the trend of each manifest, and the reports that it could not use, with the reasons.
 func Trends(inputs []Input, o TrendOptions) (trends []Trend, skipped []string) {
-	groups := map[string][]loaded{}
+	groups := map[string][]loadedReport{}
 	var order []string
 	slices.SortFunc(inputs, func(a, b Input) int {
 		if o.Reference {
 			return strings.Compare(a.Path, b.Path)
 		}
-		return natural(a.Path, b.Path)
+		return compareNatural(a.Path, b.Path)
 	})
 	for _, in := range inputs {
 		r, err := Parse(in.Data)
@@ -91,7 +91,7 @@ func Trends(inputs []Input, o TrendOptions) (trends []Trend, skipped []string) {
 		if groups[key] == nil {
 			order = append(order, key)
 		}
-		groups[key] = append(groups[key], loaded{in.Path, r})
+		groups[key] = append(groups[key], loadedReport{in.Path, r})
 	}
 	for _, key := range order {
 		trends = append(trends, trendOf(groups[key], o))
@@ -99,22 +99,22 @@ func Trends(inputs []Input, o TrendOptions) (trends []Trend, skipped []string) {
 	return trends, skipped
 }
 
-func trendOf(list []loaded, o TrendOptions) Trend {
-	timed := !slices.ContainsFunc(list, func(l loaded) bool { return l.report.StartedAt.IsZero() })
+func trendOf(list []loadedReport, o TrendOptions) Trend {
+	timed := !slices.ContainsFunc(list, func(l loadedReport) bool { return l.report.StartedAt.IsZero() })
 	if timed && !o.Reference {
-		slices.SortStableFunc(list, func(a, b loaded) int { return a.report.StartedAt.Compare(b.report.StartedAt) })
+		slices.SortStableFunc(list, func(a, b loadedReport) int { return a.report.StartedAt.Compare(b.report.StartedAt) })
 	}
 	list = list[max(0, len(list)-max(o.Window, 1)):]
-	t := Trend{Manifest: list[0].report.Manifest, Runs: []Run{}, Flaky: flaky(list)}
+	t := Trend{Manifest: list[0].report.Manifest, Runs: []Run{}, Flaky: flakyScenarios(list)}
 	for _, l := range list {
-		t.Runs = append(t.Runs, Run{l.path, l.report.Manifest, l.report.Passed, l.report.Total, l.report.rate()})
+		t.Runs = append(t.Runs, Run{l.path, l.report.Manifest, l.report.Passed, l.report.Total, l.report.passRate()})
 	}
 	if o.Reference {
 		t.Slope = slope(t.Runs)
 		t.Direction = referenceDirection(t.Slope)
 		return t
 	}
-	t.judge()
+	t.setDirection()
 	return t
 }
 
@@ -144,7 +144,7 @@ func slope(runs []Run) float64 {
 	return sxy / sxx
 }
 
-func flaky(list []loaded) []Flaky {
+func flakyScenarios(list []loadedReport) []Flaky {
 	counts := map[string]*Flaky{}
 	for _, l := range list {
 		for i := range l.report.Scenarios {
@@ -173,10 +173,10 @@ func flaky(list []loaded) []Flaky {
 	return out
 }
 
-// natural compares strings, with numbers in them by value: run-8 before run-10.
-func natural(a, b string) int {
+// compareNatural compares strings, with numbers in them by value: run-8 before run-10.
+func compareNatural(a, b string) int {
 	for a != "" && b != "" {
-		x, y := digits(a), digits(b)
+		x, y := leadingDigits(a), leadingDigits(b)
 		if x != "" && y != "" {
 			p, q := strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
 			if c := cmp.Or(cmp.Compare(len(p), len(q)), strings.Compare(p, q)); c != 0 {
@@ -193,7 +193,7 @@ func natural(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-func digits(s string) string {
+func leadingDigits(s string) string {
 	n := 0
 	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
 		n++

@@ -58,10 +58,10 @@ func replaceLocked(path string, create func(unfinished string) error, head *repo
 		err = create(unfinished)
 	}
 	if err == nil {
-		err = begin(unfinished, string(doc))
+		err = initRun(unfinished, string(doc))
 	}
 	if err == nil {
-		err = setAside(path)
+		err = renameToOld(path)
 	}
 	if err == nil {
 		err = os.Rename(unfinished, path)
@@ -73,8 +73,8 @@ func replaceLocked(path string, create func(unfinished string) error, head *repo
 	return nil
 }
 
-// lock excludes other writers of a run file, but not readers. Its file is beside the run file, because
-// locks of the run file itself are those of SQLite.
+// lock excludes other writers of a run file, but not readers. It locks a file beside the run file,
+// because SQLite uses the locks of the run file itself.
 func lock(path string) (release func(), err error) {
 	at := path
 	if target, err := filepath.EvalSymlinks(path); err == nil {
@@ -101,8 +101,8 @@ func newLockedWriter(path string, release func()) (*Writer, error) {
 	return w, nil
 }
 
-// begin sets the report of a run file, and that the run has used nothing.
-func begin(path, doc string) error {
+// initRun stores the report of a new run file, and sets the run's usage to zero.
+func initRun(path, doc string) error {
 	db, err := open(path, "rw")
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func begin(path, doc string) error {
 	return errors.Join(err, db.Close())
 }
 
-// isRunFile reports whether a file begins as a run file of any version does.
+// isRunFile reports whether a file has the header of a run file of any version.
 func isRunFile(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -123,8 +123,8 @@ func isRunFile(path string) bool {
 	return err == nil && bytes.HasPrefix(header, []byte("SQLite format 3\x00")) && binary.BigEndian.Uint32(header[68:]) == application
 }
 
-// setAside renames a run file, with the files that SQLite keeps beside it, to .old.
-func setAside(path string) error {
+// renameToOld renames a run file, with the files that SQLite keeps beside it, to .old.
+func renameToOld(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
 		return nil

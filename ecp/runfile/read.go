@@ -77,7 +77,7 @@ func load(path string) (*File, error) {
 }
 
 func (f *File) load() error {
-	var kind, made int
+	var kind, fileVersion int
 	err := f.db.QueryRow("PRAGMA application_id").Scan(&kind)
 	if failed, ok := errors.AsType[*sqlite.Error](err); ok && failed.Code() == lib.SQLITE_NOTADB || err == nil && kind != application {
 		return ErrNotRun
@@ -85,11 +85,11 @@ func (f *File) load() error {
 	if err != nil {
 		return err
 	}
-	if err := f.db.QueryRow("PRAGMA user_version").Scan(&made); err != nil {
+	if err := f.db.QueryRow("PRAGMA user_version").Scan(&fileVersion); err != nil {
 		return err
 	}
-	if made != version {
-		return fmt.Errorf("it has version %d, but this ecp reads version %d: create it again, or use the ecp that created it", made, version)
+	if fileVersion != version {
+		return fmt.Errorf("it has version %d, but this ecp reads version %d: create it again, or use the ecp that created it", fileVersion, version)
 	}
 	var doc string
 	if err := f.db.QueryRow("SELECT doc FROM run").Scan(&doc); err != nil {
@@ -175,16 +175,16 @@ func names(variants []variant) []string {
 	return out
 }
 
-// orders maps the sort keys of a grid to SQL expressions, each of which has an index.
-var orders = map[string]string{"": "t.place", report.SortName: "t.name", report.SortRate: "t.rate", report.SortCost: "-t.cost", report.SortTime: "-t.ms"}
+// sortColumns maps the sort keys of a grid to SQL expressions, each of which has an index.
+var sortColumns = map[string]string{"": "t.place", report.SortName: "t.name", report.SortRate: "t.rate", report.SortCost: "-t.cost", report.SortTime: "-t.ms"}
 
 // Grid returns at most limit rows, starting after a cursor that an earlier call returned as next, or
 // with the first row if after is empty. next is empty if there are no more rows. The Href of a cell is
 // the id of its result.
 func (f *File) Grid(ctx context.Context, q report.Query, after string, limit int) (g *report.Grid, next string, err error) {
-	order, ok := orders[q.Sort]
+	order, ok := sortColumns[q.Sort]
 	if !ok {
-		order = orders[""]
+		order = sortColumns[""]
 	}
 	where, args := conditions(q)
 	tx, err := f.db.BeginTx(ctx, nil)

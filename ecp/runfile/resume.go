@@ -15,39 +15,38 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// earlier has what a Writer needs to know of the attempts and results that the file had when it was
-// opened.
-type earlier struct {
-	attempts []keptAttempt // sorted by key and number
-	starts   []int32       // by the first two bytes of a key: the index of the first attempt with at least these
-	agents   []int64       // hashes of self-descriptions
-	results  []keptResult  // by id
-	copied   bool          // the file is a copy, so attempts that are not kept are deleted
+// earlierResults describes the attempts and results that the file had when it was opened.
+type earlierResults struct {
+	attempts []storedAttempt // sorted by key and number
+	starts   []int32         // by the first two bytes of a key: the index of the first attempt with at least these
+	agents   []int64         // hashes of self-descriptions
+	results  []storedResult  // by id
+	isCopy   bool            // the file is a copy, so attempts that are not kept are deleted
 
 	lastKey [16]byte // of the last search, because a case is searched several times in a row
 	lastEnd int      // the result of that search
 }
 
-// keptAttempt is small, because there may be millions.
-type keptAttempt struct {
+// storedAttempt describes an attempt. It is small, because there may be millions.
+type storedAttempt struct {
 	key      [16]byte
 	result   int32 // id
 	agent    int32 // index in agents
 	n        int16
 	finished bool // it was not stopped, and its agent started
-	again    bool // it is made again, because it was stopped or ended in an error, or its agent changed
+	repeat   bool // it is made again, because it was stopped or ended in an error, or its agent changed
 }
 
-func (a keptAttempt) id() int64 { return attemptID(int64(a.result), int(a.n)) }
+func (a storedAttempt) id() int64 { return attemptID(int64(a.result), int(a.n)) }
 
-// keptResult is small, too.
-type keptResult struct {
+// storedResult describes a result. It is small, too.
+type storedResult struct {
 	place    int32
 	attempts int16 // 0 if the result is not complete
 	flags    uint16
 }
 
-// Flags of a keptResult.
+// Flags of a storedResult.
 const (
 	isFinished = 1 << iota // an attempt finished
 	isPlanned              // it belongs to the plan, and so do its finished attempts
@@ -55,9 +54,9 @@ const (
 	isMoved
 )
 
-func (r *keptResult) has(flag uint16) bool { return r.flags&flag != 0 }
+func (r *storedResult) has(flag uint16) bool { return r.flags&flag != 0 }
 
-func (r *keptResult) set(flag uint16, on bool) {
+func (r *storedResult) set(flag uint16, on bool) {
 	if r.flags &^= flag; on {
 		r.flags |= flag
 	}
@@ -112,7 +111,7 @@ func Reuse(other, path string, head *report.Report, retryErrors bool) (*Writer, 
 		return nil, err
 	}
 	defer f.Close()
-	if same(other, path) {
+	if sameFile(other, path) {
 		return nil, fmt.Errorf("write the run file %s: it is the file whose results are reused", path)
 	}
 	w, err := replace(path, func(unfinished string) error {
@@ -122,14 +121,14 @@ func Reuse(other, path string, head *report.Report, retryErrors bool) (*Writer, 
 	if err != nil {
 		return nil, err
 	}
-	w.earlier.copied = true
+	w.earlier.isCopy = true
 	if err := w.load(retryErrors); err != nil {
 		return nil, w.wrap(errors.Join(err, w.close()))
 	}
 	return w, nil
 }
 
-func same(a, b string) bool {
+func sameFile(a, b string) bool {
 	one, err := os.Stat(a)
 	if err != nil {
 		return false
@@ -138,8 +137,8 @@ func same(a, b string) bool {
 	return err == nil && os.SameFile(one, two)
 }
 
-// each calls f for each row of a query.
-func (w *Writer) each(query string, f func(scan func(...any) error) error, args ...any) error {
+// eachRow calls f for each row of a query.
+func (w *Writer) eachRow(query string, f func(scan func(...any) error) error, args ...any) error {
 	rows, err := w.conn.QueryContext(context.Background(), query, args...)
 	if err != nil {
 		return err
@@ -160,14 +159,14 @@ func (w *Writer) load(retryErrors bool) error {
 		return err
 	}
 	w.next = max(last/maxAttempts, count) + 1
-	e.results = make([]keptResult, w.next)
-	e.attempts = make([]keptAttempt, 0, w.next)
+	e.results = make([]storedResult, w.next)
+	e.attempts = make([]storedAttempt, 0, w.next)
 	var id, place int64
 	into := []any{&id, &place}
-	err := w.each("SELECT id, place * ?1 + attempts FROM result", func(scan func(...any) error) error {
+	err := w.eachRow("SELECT id, place * ?1 + attempts FROM result", func(scan func(...any) error) error {
 		err := scan(into...)
 		if err == nil {
-			e.results[id] = keptResult{place: int32(place / maxAttempts), attempts: int16(place % maxAttempts)}
+			e.results[id] = storedResult{place: int32(place / maxAttempts), attempts: int16(place % maxAttempts)}
 		}
 		return err
 	}, maxAttempts)
@@ -177,7 +176,7 @@ func (w *Writer) load(retryErrors bool) error {
 	if err := w.loadAttempts(retryErrors); err != nil {
 		return err
 	}
-	err = w.each("SELECT id, name, key FROM variant", func(scan func(...any) error) error {
+	err = w.eachRow("SELECT id, name, key FROM variant", func(scan func(...any) error) error {
 		var id int
 		var v variant
 		err := scan(&id, &v.Name, &v.Key)
@@ -193,16 +192,16 @@ func (w *Writer) load(retryErrors bool) error {
 func (w *Writer) loadAttempts(retryErrors bool) error {
 	e := &w.earlier
 	agents := map[int64]int32{}
-	var a keptAttempt
+	var a storedAttempt
 	var key sql.RawBytes
 	var id, hash, state int64
 	into := []any{&id, &key, &hash, &state}
-	err := w.each("SELECT id, key, agent, (stopped <> 0) + 2 * (status = 'error') FROM attempt", func(scan func(...any) error) error {
+	err := w.eachRow("SELECT id, key, agent, (stopped <> 0) + 2 * (status = 'error') FROM attempt", func(scan func(...any) error) error {
 		if err := scan(into...); err != nil {
 			return err
 		}
 		stopped, failed := state&1 != 0, state&2 != 0
-		a.finished, a.again = !stopped && (hash != 0 || !failed), stopped || retryErrors && failed
+		a.finished, a.repeat = !stopped && (hash != 0 || !failed), stopped || retryErrors && failed
 		agent, ok := agents[hash]
 		if !ok {
 			agent = int32(len(e.agents))
@@ -217,7 +216,7 @@ func (w *Writer) loadAttempts(retryErrors bool) error {
 		}
 		return nil
 	})
-	slices.SortFunc(e.attempts, func(a, b keptAttempt) int {
+	slices.SortFunc(e.attempts, func(a, b storedAttempt) int {
 		return cmp.Or(bytes.Compare(a.key[:], b.key[:]), cmp.Compare(a.n, b.n))
 	})
 	e.starts = make([]int32, 1<<16+1)
@@ -230,8 +229,8 @@ func (w *Writer) loadAttempts(retryErrors bool) error {
 	return err
 }
 
-// of returns the attempts with a key.
-func (e *earlier) of(key [16]byte) []keptAttempt {
+// attemptsFor returns the attempts with a key.
+func (e *earlierResults) attemptsFor(key [16]byte) []storedAttempt {
 	if len(e.attempts) == 0 {
 		return nil
 	}
@@ -239,7 +238,7 @@ func (e *earlier) of(key [16]byte) []keptAttempt {
 		e.lastKey = key
 		begin := binary.BigEndian.Uint16(key[:])
 		from, to := e.starts[begin], e.starts[int(begin)+1]
-		after, _ := slices.BinarySearchFunc(e.attempts[from:to], key, func(a keptAttempt, key [16]byte) int {
+		after, _ := slices.BinarySearchFunc(e.attempts[from:to], key, func(a storedAttempt, key [16]byte) int {
 			return cmp.Or(bytes.Compare(a.key[:], key[:]), -1)
 		})
 		e.lastEnd = int(from) + after
@@ -251,31 +250,31 @@ func (e *earlier) of(key [16]byte) []keptAttempt {
 	return e.attempts[start:e.lastEnd]
 }
 
-// id returns the id of the result that has attempts with a key, or 0.
-func (e *earlier) id(key [16]byte) int64 {
-	if all := e.of(key); len(all) > 0 {
+// resultID returns the id of the result that has attempts with a key, or 0.
+func (e *earlierResults) resultID(key [16]byte) int64 {
+	if all := e.attemptsFor(key); len(all) > 0 {
 		return int64(all[0].result)
 	}
 	return 0
 }
 
 // attempt returns attempt n of the result with a key.
-func (e *earlier) attempt(key [16]byte, n int) (keptAttempt, bool) {
-	for _, a := range e.of(key) {
+func (e *earlierResults) attempt(key [16]byte, n int) (storedAttempt, bool) {
+	for _, a := range e.attemptsFor(key) {
 		if int(a.n) == n {
 			return a, true
 		}
 	}
-	return keptAttempt{}, false
+	return storedAttempt{}, false
 }
 
-// hasMore reports whether the result with a key has attempts after the first n.
-func (e *earlier) hasMore(key [16]byte, n int) bool {
-	all := e.of(key)
+// hasAttemptsAfter reports whether the result with a key has attempts after the first n.
+func (e *earlierResults) hasAttemptsAfter(key [16]byte, n int) bool {
+	all := e.attemptsFor(key)
 	return len(all) > 0 && int(all[len(all)-1].n) > n
 }
 
-func (e *earlier) attemptsOf(id int64) int {
+func (e *earlierResults) resultAttempts(id int64) int {
 	if id < int64(len(e.results)) {
 		return int(e.results[id].attempts)
 	}
@@ -283,13 +282,13 @@ func (e *earlier) attemptsOf(id int64) int {
 }
 
 // selects reports whether the plan of this process selects a result.
-func (e *earlier) selects(id int64) bool {
+func (e *earlierResults) selects(id int64) bool {
 	return id >= int64(len(e.results)) || e.results[id].has(isSelected)
 }
 
-// hasOthers reports whether there are results that the plan of this process does not select.
-func (e *earlier) hasOthers() bool {
-	return slices.ContainsFunc(e.results, func(r keptResult) bool { return r.attempts > 0 && !r.has(isSelected) })
+// hasUnselected reports whether there are results that the plan of this process does not select.
+func (e *earlierResults) hasUnselected() bool {
+	return slices.ContainsFunc(e.results, func(r storedResult) bool { return r.attempts > 0 && !r.has(isSelected) })
 }
 
 // Earlier reports whether the file had attempts when it was opened.
@@ -304,11 +303,11 @@ func (w *Writer) Earlier() bool {
 func (w *Writer) Has(keys [][16]byte) ([16]byte, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.earlier.copied {
+	if !w.earlier.isCopy {
 		keys = keys[:1]
 	}
 	for _, key := range keys {
-		if w.earlier.id(key) != 0 {
+		if w.earlier.resultID(key) != 0 {
 			return key, true
 		}
 	}
@@ -321,7 +320,7 @@ func (w *Writer) Keep(k report.Planned) (complete bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e := &w.earlier
-	all := e.of(k.StoredKey)
+	all := e.attemptsFor(k.StoredKey)
 	id := int64(all[0].result)
 	r := &e.results[id]
 	reusable, ours := 0, true
@@ -329,41 +328,41 @@ func (w *Writer) Keep(k report.Planned) (complete bool, err error) {
 		a := &all[i]
 		agent := e.agents[a.agent]
 		foreign := int(a.n) > k.Repeat || agent != k.Agent
-		if a.again = a.again || foreign; !a.again {
+		if a.repeat = a.repeat || foreign; !a.repeat {
 			reusable++
 		}
 		ours = ours && (!foreign || !a.finished)
 	}
-	r.set(isPlanned, ours || e.copied)
+	r.set(isPlanned, ours || e.isCopy)
 	r.set(isSelected, k.Selected)
 	if int(r.place) != k.Index {
 		r.place = int32(k.Index)
 		r.set(isMoved, true)
 	}
 	complete = reusable == k.Repeat && k.StoredKey == k.Key && int(r.attempts) == k.Repeat
-	if e.copied && k.Selected {
-		err = w.adopt(k, id, all, reusable)
+	if e.isCopy && k.Selected {
+		err = w.reuseAttempts(k, id, all, reusable)
 	}
 	return complete, w.wrap(err)
 }
 
-// adopt removes from a copied file the attempts that the new run does not reuse. It gives the others
+// reuseAttempts removes from a copied file the attempts that the new run does not reuse. It gives the others
 // their new key if they have that of an alias. Then their result is added again.
-func (w *Writer) adopt(k report.Planned, id int64, all []keptAttempt, reusable int) error {
+func (w *Writer) reuseAttempts(k report.Planned, id int64, all []storedAttempt, reusable int) error {
 	if reusable == len(all) && k.StoredKey == k.Key {
 		return nil
 	}
 	err := w.dropResult(id)
 	for _, a := range all {
-		if a.again && err == nil {
+		if a.repeat && err == nil {
 			err = w.deleteAttempts(a.id()-1, a.id()+1)
 		}
 	}
 	if k.StoredKey != k.Key && err == nil {
-		w.renamed[k.Key] = k.StoredKey
+		w.aliasKeys[k.Key] = k.StoredKey
 		err = w.exec("UPDATE attempt SET key = ? WHERE id > ? AND id < ?", k.Key[:], attemptID(id, 0), attemptID(id+1, 0))
 	}
-	return w.added(err)
+	return w.countAddition(err)
 }
 
 // Matched is called after Keep was called for all cases of the plan that have earlier attempts. It
@@ -372,10 +371,10 @@ func (w *Writer) adopt(k report.Planned, id int64, all []keptAttempt, reusable i
 func (w *Writer) Matched(cases int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.planned = cases
+	w.plannedCases = cases
 	e := &w.earlier
-	if !e.copied {
-		if err := w.refuseOthers(); err != nil {
+	if !e.isCopy {
+		if err := w.checkForeignAttempts(); err != nil {
 			return err
 		}
 	}
@@ -386,7 +385,7 @@ func (w *Writer) Matched(cases int) error {
 		switch {
 		case id == 0:
 			continue
-		case !r.has(isPlanned) || e.copied && !r.has(isSelected):
+		case !r.has(isPlanned) || e.isCopy && !r.has(isSelected):
 			changed = changed || r.attempts > 0
 			err = errors.Join(w.deleteAttempts(attemptID(id, 0), attemptID(id+1, 0)), w.dropResult(id))
 		case r.has(isMoved) && r.attempts > 0:
@@ -395,18 +394,18 @@ func (w *Writer) Matched(cases int) error {
 		default:
 			continue
 		}
-		if err = w.added(err); err != nil {
+		if err = w.countAddition(err); err != nil {
 			return err
 		}
 	}
 	if !changed {
 		return nil
 	}
-	return w.added(w.exec("UPDATE task SET place = COALESCE((SELECT MIN(place) FROM result WHERE result.task = task.id), place)"))
+	return w.countAddition(w.exec("UPDATE task SET place = COALESCE((SELECT MIN(place) FROM result WHERE result.task = task.id), place)"))
 }
 
-// refuseOthers returns an OtherRunError if finished attempts do not belong to the plan.
-func (w *Writer) refuseOthers() error {
+// checkForeignAttempts returns an OtherRunError if finished attempts do not belong to the plan.
+func (w *Writer) checkForeignAttempts() error {
 	other := &OtherRunError{}
 	first := 0
 	for id, r := range w.earlier.results {
@@ -436,12 +435,12 @@ func (w *Writer) deleteAttempts(after, before int64) error {
 
 // dropResult deletes the result of an earlier process, whose attempts change.
 func (w *Writer) dropResult(id int64) error {
-	if w.earlier.attemptsOf(id) == 0 {
+	if w.earlier.resultAttempts(id) == 0 {
 		return nil
 	}
 	w.earlier.results[id].attempts = 0
 	var task int64
-	st, err := w.prepared("SELECT task FROM result WHERE id = ?")
+	st, err := w.statement("SELECT task FROM result WHERE id = ?")
 	if err == nil {
 		err = st.QueryRow(id).Scan(&task)
 	}
@@ -459,17 +458,17 @@ func (w *Writer) dropResult(id int64) error {
 func (w *Writer) Find(key [16]byte, n int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	a, ok := w.earlier.attempt(w.stored(key), n)
-	return ok && !a.again
+	a, ok := w.earlier.attempt(w.storedKey(key), n)
+	return ok && !a.repeat
 }
 
 // Load returns an attempt that Find found.
 func (w *Writer) Load(key [16]byte, n int) (a report.Attempt, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	kept, _ := w.earlier.attempt(w.stored(key), n)
+	kept, _ := w.earlier.attempt(w.storedKey(key), n)
 	var doc []byte
-	st, err := w.prepared("SELECT doc FROM attempt_doc WHERE id = ?")
+	st, err := w.statement("SELECT doc FROM attempt_doc WHERE id = ?")
 	if err == nil {
 		err = st.QueryRow(kept.id()).Scan(&doc)
 	}
@@ -479,9 +478,9 @@ func (w *Writer) Load(key [16]byte, n int) (a report.Attempt, err error) {
 	return a, w.wrap(err)
 }
 
-// stored returns the key under which the file had the attempts of a case when it was opened.
-func (w *Writer) stored(key [16]byte) [16]byte {
-	if old, ok := w.renamed[key]; ok {
+// storedKey returns the key under which the file had the attempts of a case when it was opened.
+func (w *Writer) storedKey(key [16]byte) [16]byte {
+	if old, ok := w.aliasKeys[key]; ok {
 		return old
 	}
 	return key

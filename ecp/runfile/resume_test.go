@@ -14,19 +14,19 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/runfile"
 )
 
-// written is a writer whose calls must succeed.
-type written struct {
+// mustWriter is a writer whose calls must succeed.
+type mustWriter struct {
 	*testing.T
 	*runfile.Writer
 }
 
-func (w written) attempt(key byte, n int, status string, stopped bool) {
+func (w mustWriter) attempt(key byte, n int, status string, stopped bool) {
 	cost := 0.5
 	a := report.Attempt{Status: status, Steps: []report.Step{{CostUSD: &cost}}}
 	w.check(w.Attempt([16]byte{key}, n, int64(key), a, stopped))
 }
 
-func (w written) result(key byte, place int, statuses ...string) {
+func (w mustWriter) result(key byte, place int, statuses ...string) {
 	s := report.Scenario{ID: string(key), Name: string(key), Status: report.Passed, ExitReason: report.ReasonOK}
 	for _, status := range statuses {
 		s.Attempts = append(s.Attempts, report.Attempt{Status: status})
@@ -37,7 +37,7 @@ func (w written) result(key byte, place int, statuses ...string) {
 	w.check(w.Result([16]byte{key}, place, &s))
 }
 
-func (w written) check(err error) {
+func (w mustWriter) check(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -71,7 +71,7 @@ func grid(t *testing.T, path string) (out string) {
 }
 
 // keep keeps the cases of a plan, and returns those whose result is complete.
-func (w written) keep(plan string, repeat int) (complete string) {
+func (w mustWriter) keep(plan string, repeat int) (complete string) {
 	w.Helper()
 	for place, c := range plan {
 		key := [16]byte{byte(c)}
@@ -94,7 +94,7 @@ func writeKilledRun(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x"+runfile.Extension)
 	made, err := runfile.Create(path, &report.Report{Name: "made"})
-	w := written{t, made}
+	w := mustWriter{t, made}
 	w.check(err)
 	w.attempt('a', 1, report.Passed, false)
 	w.result('a', 0, report.Passed)
@@ -123,7 +123,7 @@ func writeKilledRun(t *testing.T) string {
 func TestReadWhileResultsAreAdded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x"+runfile.Extension)
 	made, err := runfile.Create(path, &report.Report{})
-	w := written{t, made}
+	w := mustWriter{t, made}
 	w.check(err)
 	f, err := runfile.Open(path)
 	w.check(err)
@@ -142,7 +142,7 @@ func TestReadWhileResultsAreAdded(t *testing.T) {
 func TestContinue(t *testing.T) {
 	path := writeKilledRun(t)
 	made, err := runfile.Continue(path, true)
-	w := written{t, made}
+	w := mustWriter{t, made}
 	w.check(err)
 	if tokens, cost, unpriced := w.Spent(); tokens != 0 || cost != 2.5 || unpriced {
 		t.Errorf("%d, %g, %t", tokens, cost, unpriced)
@@ -192,7 +192,7 @@ func TestContinue(t *testing.T) {
 func TestRetriesCountOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x"+runfile.Extension)
 	made, err := runfile.Create(path, &report.Report{})
-	w := written{t, made}
+	w := mustWriter{t, made}
 	w.check(err)
 	for _, key := range []byte("ab") {
 		for n := range 3 {
@@ -203,7 +203,7 @@ func TestRetriesCountOnce(t *testing.T) {
 	w.check(w.Close(&report.Report{}))
 
 	made, err = runfile.Continue(path, true)
-	w = written{t, made}
+	w = mustWriter{t, made}
 	w.check(err)
 	w.keep("ab", 3)
 	w.check(w.Matched(2))
@@ -220,7 +220,7 @@ func TestRetriesCountOnce(t *testing.T) {
 	}
 
 	made, err = runfile.Continue(path, false)
-	w = written{t, made}
+	w = mustWriter{t, made}
 	w.check(err)
 	if _, cost, _ := w.Spent(); cost != 4 {
 		t.Errorf("%g", cost)
@@ -264,7 +264,7 @@ func TestOtherRun(t *testing.T) {
 		"eb":   {Cases: 2, Name: "a"}, // an attempt of c finished, that of d did not
 	} {
 		made, err := runfile.Continue(path, false)
-		w := written{t, made}
+		w := mustWriter{t, made}
 		w.check(err)
 		w.keep(plan, 1)
 		var other *runfile.OtherRunError
@@ -279,7 +279,7 @@ func TestOtherRun(t *testing.T) {
 
 	again := filepath.Join(t.TempDir(), "again"+runfile.Extension)
 	made, err := runfile.Reuse(path, again, &report.Report{Name: "again"}, false)
-	w := written{t, made}
+	w := mustWriter{t, made}
 	w.check(err)
 	if got := w.keep("Edcb", 1); got != "b" { // E was e
 		t.Errorf("complete: %q", got)
@@ -302,7 +302,7 @@ func TestOtherRun(t *testing.T) {
 		t.Errorf("%q, %+v", got, r.Counts)
 	}
 	made, err = runfile.Continue(again, false)
-	w = written{t, made}
+	w = mustWriter{t, made}
 	w.check(err)
 	if got := w.keep("Edcb", 1); got != "Edcb" {
 		t.Errorf("complete: %q", got)
@@ -337,7 +337,7 @@ func TestContinueReport(t *testing.T) {
 func TestContinueSelected(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x"+runfile.Extension)
 	made, err := runfile.Create(path, &report.Report{})
-	w := written{t, made}
+	w := mustWriter{t, made}
 	w.check(err)
 	for i, key := range []byte("abc") {
 		w.attempt(key, 1, report.Failed, false)
@@ -345,7 +345,7 @@ func TestContinueSelected(t *testing.T) {
 	}
 	w.check(w.Close(&report.Report{}))
 	made, err = runfile.Continue(path, false)
-	w = written{t, made}
+	w = mustWriter{t, made}
 	w.check(err)
 	for i, key := range []byte("abc") {
 		_, err := w.Keep(report.Planned{Key: [16]byte{key}, StoredKey: [16]byte{key}, Index: i, Repeat: 1, Agent: int64(key), Selected: key == 'b'})

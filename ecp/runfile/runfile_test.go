@@ -117,7 +117,7 @@ func TestGrid(t *testing.T) {
 	}
 }
 
-// A case is among those that passed if it has a result that did, and not if all its results failed.
+// The filter for passed cases selects a case if at least one of its results passed.
 func TestGridPassed(t *testing.T) {
 	r := newReport(8)
 	r.Scenarios[0].Status = report.Failed // the other variant failed, too

@@ -20,15 +20,15 @@ func (w *Writer) Sum(r *report.Report, planned int) error {
 	defer w.mu.Unlock()
 	err := w.commit()
 	if err == nil {
-		err = w.sum(r, planned, false)
+		err = w.sumUp(r, planned, false)
 	}
 	return w.wrap(err)
 }
 
-// sum is like Sum. With all, it sums up all results of the file.
-func (w *Writer) sum(r *report.Report, planned int, all bool) error {
+// sumUp is like Sum. With all, it sums up all results of the file.
+func (w *Writer) sumUp(r *report.Report, planned int, all bool) error {
 	names, labels := make([]string, len(w.variants)), make([]map[string]string, len(w.variants))
-	err := w.each("SELECT id, name, labels FROM variant", func(scan func(...any) error) error {
+	err := w.eachRow("SELECT id, name, labels FROM variant", func(scan func(...any) error) error {
 		var id int
 		var name string
 		var text []byte
@@ -49,7 +49,7 @@ func (w *Writer) sum(r *report.Report, planned int, all bool) error {
 	var v int
 	decoder := sumsDecoder{}
 	into := []any{&id, &v, &raw}
-	err = w.each("SELECT id, variant, sums FROM result", func(scan func(...any) error) error {
+	err = w.eachRow("SELECT id, variant, sums FROM result", func(scan func(...any) error) error {
 		if err := scan(into...); err != nil || !all && !w.earlier.selects(id) {
 			return err
 		}
@@ -64,15 +64,15 @@ func (w *Writer) sum(r *report.Report, planned int, all bool) error {
 		return err
 	}
 	r.NotRun = max(planned-results, 0)
-	tally.Into(r)
-	return w.listed(r, tally, all)
+	tally.SetReport(r)
+	return w.listResults(r, tally, all)
 }
 
-// listed sets the results that a report lists, and their errors.
-func (w *Writer) listed(r *report.Report, tally *report.Tally, all bool) error {
+// listResults sets the results that a report lists, and their errors.
+func (w *Writer) listResults(r *report.Report, tally *report.Tally, all bool) error {
 	r.Scenarios, r.Errors = []report.Scenario{}, []report.Problem{}
 	var ids []int64
-	err := w.each("SELECT id FROM result WHERE status <> 'passed' ORDER BY place", func(scan func(...any) error) error {
+	err := w.eachRow("SELECT id FROM result WHERE status <> 'passed' ORDER BY place", func(scan func(...any) error) error {
 		var id int64
 		err := scan(&id)
 		if len(ids) < report.MaxListed && (all || w.earlier.selects(id)) {
@@ -83,7 +83,7 @@ func (w *Writer) listed(r *report.Report, tally *report.Tally, all bool) error {
 	for _, id := range ids {
 		var s report.Scenario
 		if err == nil {
-			err = w.each("SELECT doc FROM result_doc WHERE id = ?", func(scan func(...any) error) error {
+			err = w.eachRow("SELECT doc FROM result_doc WHERE id = ?", func(scan func(...any) error) error {
 				var doc []byte
 				if err := scan(&doc); err != nil {
 					return err
@@ -92,7 +92,7 @@ func (w *Writer) listed(r *report.Report, tally *report.Tally, all bool) error {
 			}, id)
 		}
 		if err == nil {
-			err = w.each("SELECT doc FROM attempt JOIN attempt_doc USING (id) WHERE id > ? AND id < ? AND status <> 'passed' ORDER BY id LIMIT 1", func(scan func(...any) error) error {
+			err = w.eachRow("SELECT doc FROM attempt JOIN attempt_doc USING (id) WHERE id > ? AND id < ? AND status <> 'passed' ORDER BY id LIMIT 1", func(scan func(...any) error) error {
 				var a report.Attempt
 				var doc []byte
 				err := scan(&doc)

@@ -36,7 +36,7 @@ const (
 
 // schema creates the tables. The place of a result is its index in the plan; the id of an attempt
 // contains that of its result, see attemptID. Attempts are added before their result. The documents
-// are in tables of their own, so that resuming a run and summing it up do not read them. sums has what
+// are in separate tables, so that resuming a run and summing it up do not read them. sums has what
 // a tally needs in one column, because each column costs time when millions of results are read.
 const schema = `
 CREATE TABLE run(doc TEXT NOT NULL, tokens INTEGER NOT NULL, cost REAL NOT NULL, unpriced INTEGER NOT NULL);
@@ -85,11 +85,11 @@ func Write(path string, r *report.Report) error {
 		return fmt.Errorf("write the run file %s: %w", path, err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	made := filepath.Join(dir, "run")
-	if err := write(made, r); err != nil {
+	unfinished := filepath.Join(dir, "run")
+	if err := write(unfinished, r); err != nil {
 		return err
 	}
-	if err := os.Rename(made, path); err != nil {
+	if err := os.Rename(unfinished, path); err != nil {
 		return fmt.Errorf("write the run file %s: %w", path, err)
 	}
 	return nil
@@ -149,21 +149,21 @@ type Writer struct {
 	db   *sql.DB
 	conn *sql.Conn
 
-	release func() // releases the lock of the file; nil for a file that is not in place yet
+	release func() // releases the lock of the file; nil while the file has a temporary name
 
-	mu         sync.Mutex // guards the fields below
-	statements map[string]*sql.Stmt
-	pending    int  // additions in the current transaction; 0 without a transaction
-	changed    bool // since the file was opened
-	timer      *time.Timer
-	broken     error              // of a transaction that the timer ended
-	variants   map[variant]int    // ids
-	open       map[[16]byte]int64 // ids of the results whose attempts are being added
-	next       int64              // id of the next new result
-	earlier    earlier
-	planned    int                   // cases, if the run was continued
-	renamed    map[[16]byte][16]byte // by the key of a reused case: its key in the other run, that of an alias
-	spent      spending
+	mu           sync.Mutex // guards the fields below
+	statements   map[string]*sql.Stmt
+	pending      int  // additions in the current transaction; 0 without a transaction
+	changed      bool // since the file was opened
+	timer        *time.Timer
+	commitErr    error              // of a transaction that the timer ended
+	variants     map[variant]int    // ids
+	openResults  map[[16]byte]int64 // ids of the results whose attempts are being added
+	next         int64              // id of the next new result
+	earlier      earlierResults
+	plannedCases int                   // cases, if the run was continued
+	aliasKeys    map[[16]byte][16]byte // by the key of a reused case: its key in the other run, that of an alias
+	spent        spending
 }
 
 // spending sums up what all attempts used, including those that were replaced.
@@ -174,7 +174,7 @@ type spending struct {
 }
 
 func newWriter(path, mode string) (*Writer, error) {
-	w := &Writer{path: path, statements: map[string]*sql.Stmt{}, variants: map[variant]int{}, renamed: map[[16]byte][16]byte{}, open: map[[16]byte]int64{}, next: 1}
+	w := &Writer{path: path, statements: map[string]*sql.Stmt{}, variants: map[variant]int{}, aliasKeys: map[[16]byte][16]byte{}, openResults: map[[16]byte]int64{}, next: 1}
 	var err error
 	if w.db, err = open(path, mode); err == nil {
 		w.conn, err = w.db.Conn(context.Background())
@@ -199,11 +199,11 @@ func headDoc(r *report.Report) ([]byte, error) {
 	return json.Marshal(head)
 }
 
-// prepared returns a statement, which it prepares at its first use. It begins a transaction unless one is
+// statement returns a statement, which it prepares at its first use. It begins a transaction unless one is
 // open.
-func (w *Writer) prepared(query string) (*sql.Stmt, error) {
-	if w.broken != nil {
-		return nil, w.broken
+func (w *Writer) statement(query string) (*sql.Stmt, error) {
+	if w.commitErr != nil {
+		return nil, w.commitErr
 	}
 	if w.pending == 0 {
 		begin := "BEGIN IMMEDIATE"
@@ -214,7 +214,7 @@ func (w *Writer) prepared(query string) (*sql.Stmt, error) {
 			return nil, err
 		}
 		w.changed = true
-		w.timer = time.AfterFunc(maxDelay, w.commitLater)
+		w.timer = time.AfterFunc(maxDelay, w.commitAfterDelay)
 		w.pending = 1
 	}
 	st := w.statements[query]
@@ -229,18 +229,18 @@ func (w *Writer) prepared(query string) (*sql.Stmt, error) {
 }
 
 func (w *Writer) exec(query string, args ...any) error {
-	st, err := w.prepared(query)
+	st, err := w.statement(query)
 	if err == nil {
 		_, err = st.Exec(args...)
 	}
 	return err
 }
 
-// commitLater ends a transaction after maxDelay.
-func (w *Writer) commitLater() {
+// commitAfterDelay ends a transaction after maxDelay.
+func (w *Writer) commitAfterDelay() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.broken = errors.Join(w.broken, w.commit())
+	w.commitErr = errors.Join(w.commitErr, w.commit())
 }
 
 func (w *Writer) commit() error {
@@ -260,8 +260,8 @@ func (w *Writer) storeSpent() error {
 	return w.exec("UPDATE run SET tokens = ?, cost = ?, unpriced = ?", w.spent.tokens, w.spent.cost, w.spent.unpriced)
 }
 
-// added counts an addition, and ends the transaction if it is large.
-func (w *Writer) added(err error) error {
+// countAddition counts an addition, and ends the transaction if it is large.
+func (w *Writer) countAddition(err error) error {
 	if w.pending > 0 {
 		w.pending++
 	}
@@ -276,15 +276,15 @@ const maxAttempts = 1 << 14
 
 func attemptID(result int64, n int) int64 { return result*maxAttempts + int64(n) }
 
-// id returns the id of the result with a key.
-func (w *Writer) id(key [16]byte) int64 {
-	id, ok := w.open[key]
+// resultID returns the id of the result with a key.
+func (w *Writer) resultID(key [16]byte) int64 {
+	id, ok := w.openResults[key]
 	if !ok {
-		if id = w.earlier.id(w.stored(key)); id == 0 {
+		if id = w.earlier.resultID(w.storedKey(key)); id == 0 {
 			id = w.next
 			w.next++
 		}
-		w.open[key] = id
+		w.openResults[key] = id
 	}
 	return id
 }
@@ -307,12 +307,12 @@ func (w *Writer) Attempt(key [16]byte, n int, agent int64, a report.Attempt, sto
 		w.spent.cost += *cost
 	}
 	w.spent.unpriced = w.spent.unpriced || cost == nil && len(a.Steps) > 0
-	id := w.id(key)
-	if old, ok := w.earlier.attempt(w.stored(key), n); ok {
+	id := w.resultID(key)
+	if old, ok := w.earlier.attempt(w.storedKey(key), n); ok {
 		if stopped && old.finished {
-			return w.added(w.storeSpent()) // it replaces nothing
+			return w.countAddition(w.storeSpent()) // it replaces nothing
 		}
-		if n <= w.earlier.attemptsOf(id) { // the result contains the old attempt
+		if n <= w.earlier.resultAttempts(id) { // the result contains the old attempt
 			if err := w.dropResult(id); err != nil {
 				return w.wrap(err)
 			}
@@ -322,7 +322,7 @@ func (w *Writer) Attempt(key [16]byte, n int, agent int64, a report.Attempt, sto
 	if err == nil {
 		err = w.exec(insertAttemptDoc, attemptID(id, n), string(raw))
 	}
-	return w.added(err)
+	return w.countAddition(err)
 }
 
 // Result adds a result, whose attempts were added before. place is its index in the plan.
@@ -340,19 +340,19 @@ func (w *Writer) Result(key [16]byte, place int, s *report.Scenario) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	id := w.id(key)
-	delete(w.open, key)
+	id := w.resultID(key)
+	delete(w.openResults, key)
 	v, err := w.variant(s, texts[2])
 	if err == nil {
 		err = w.dropResult(id)
 	}
-	if err == nil && w.earlier.hasMore(w.stored(key), sums.N) {
+	if err == nil && w.earlier.hasAttemptsAfter(w.storedKey(key), sums.N) {
 		err = w.deleteAttempts(attemptID(id, sums.N), attemptID(id+1, 0))
 	}
 	var task int64
 	var st *sql.Stmt
 	if err == nil {
-		st, err = w.prepared(addToTask)
+		st, err = w.statement(addToTask)
 	}
 	if err == nil {
 		err = st.QueryRow(place, s.ID, s.Name, cell.N, cell.Passed, cell.Cost, cell.MS).Scan(&task)
@@ -364,7 +364,7 @@ func (w *Writer) Result(key [16]byte, place int, s *report.Scenario) error {
 	if err == nil {
 		err = w.exec(insertResultDoc, id, texts[3])
 	}
-	return w.added(err)
+	return w.countAddition(err)
 }
 
 // variant returns the id of a scenario's variant, which it adds if it is new.
@@ -407,10 +407,10 @@ func (w *Writer) Close(r *report.Report) error {
 }
 
 func (w *Writer) complete(r *report.Report) error {
-	if w.earlier.hasOthers() {
+	if w.earlier.hasUnselected() {
 		all := *r
 		all.Comparisons, all.Baseline = nil, nil
-		if err := errors.Join(w.commit(), w.sum(&all, w.planned, true)); err != nil {
+		if err := errors.Join(w.commit(), w.sumUp(&all, w.plannedCases, true)); err != nil {
 			return err
 		}
 		r = &all

@@ -18,20 +18,20 @@ import (
 // attempt is one run of a scenario with its own agent.
 type attempt struct {
 	*run
-	c        Case
-	out      report.Attempt
-	conn     conn
-	space    *workspace
-	executor executor
-	before   []grade.Call
+	c            Case
+	out          report.Attempt
+	conn         conn
+	workspace    *workspace
+	executor     executor
+	earlierCalls []grade.Call
 
-	ungraded []answered // steps that are graded after the agent has ended
-	snapshot *snapshot  // the agent's changes; nil until they have been read
+	ungraded []answeredStep // steps that are graded after the agent has ended
+	snapshot *snapshot      // the agent's changes; nil until they have been read
 }
 
-// answered is a step that the agent has executed. Its report is out.Steps[i].
-type answered struct {
-	i      int
+// answeredStep is a step that the agent has executed. Its report is out.Steps[i].
+type answeredStep struct {
+	index  int
 	result ecp.StepResult
 }
 
@@ -39,8 +39,8 @@ type answered struct {
 // the config of agent/initialize.
 const WorkspaceVariable = "ECP_WORKSPACE"
 
-// try makes one attempt of a case. It never fails: errors are part of the result.
-func (r *run) try(ctx context.Context, c Case) report.Attempt {
+// attemptCase makes one attempt of a case. It never fails: errors are part of the result.
+func (r *run) attemptCase(ctx context.Context, c Case) report.Attempt {
 	a := &attempt{run: r, c: c, out: report.Attempt{Status: report.Passed, ExitReason: report.ReasonOK, Steps: []report.Step{}, Errors: []report.Problem{}}}
 	start := r.opts.Now()
 	if limit := c.Scenario.Setup.TimeoutS; limit > 0 && !r.opts.Reference {
@@ -50,14 +50,14 @@ func (r *run) try(ctx context.Context, c Case) report.Attempt {
 	}
 	a.perform(ctx)
 	if len(a.out.Errors) > 0 {
-		a.skipRest(a.out.Errors[len(a.out.Errors)-1].Message)
+		a.skipRemainingSteps(a.out.Errors[len(a.out.Errors)-1].Message)
 	}
 	a.out.DurationMS = r.opts.Now().Sub(start).Milliseconds()
 	return a.out
 }
 
 func (a *attempt) perform(ctx context.Context) {
-	defer a.finish()
+	defer a.cleanUp()
 	if err := a.prepare(ctx); err != nil {
 		a.fail(ctx, 0, err)
 		return
@@ -66,9 +66,9 @@ func (a *attempt) perform(ctx context.Context) {
 		a.fail(ctx, 0, err)
 		return
 	}
-	a.steps(ctx)
+	a.runSteps(ctx)
 	if len(a.ungraded) > 0 {
-		a.gradeLater(ctx)
+		a.gradeAfterAgent(ctx)
 	}
 }
 
@@ -86,10 +86,10 @@ func (a *attempt) prepare(ctx context.Context) error {
 	dir := ""
 	if f != nil {
 		var err error
-		if a.space, err = newWorkspace(ctx, a.dir, *f, a.pool); err != nil {
+		if a.workspace, err = newWorkspace(ctx, a.dir, *f, a.pool); err != nil {
 			return callError(kindWorkspace, "workspace", "%v", err)
 		}
-		dir = a.space.dir
+		dir = a.workspace.dir
 	}
 	var err error
 	if a.executor, err = a.newExecutor(ctx, dir); err != nil {
@@ -98,8 +98,8 @@ func (a *attempt) prepare(ctx context.Context) error {
 	return nil
 }
 
-// skipRest reports the steps that were not executed because of an earlier error.
-func (a *attempt) skipRest(why string) {
+// skipRemainingSteps reports the steps that were not executed because of an earlier error.
+func (a *attempt) skipRemainingSteps(why string) {
 	for _, step := range a.c.Scenario.Steps[len(a.out.Steps):] {
 		out := report.Step{Input: step.Input, ToolCalls: []ecp.ToolCall{}}
 		out.NotExecuted(report.StatusSkipped, report.ReasonSkipped, why, a.opts.Reference)
@@ -107,24 +107,24 @@ func (a *attempt) skipRest(why string) {
 	}
 }
 
-// steps runs the steps until one fails. If ctx ends between two steps, the attempt counts as stopped.
-func (a *attempt) steps(ctx context.Context) {
+// runSteps runs the steps until one fails. If ctx ends between two steps, the attempt counts as stopped.
+func (a *attempt) runSteps(ctx context.Context) {
 	for i, step := range a.c.Scenario.Steps {
 		if i > 0 && ctx.Err() != nil {
-			a.fail(ctx, i+1, stopped(ctx, ecp.MethodStep, "there was no time left for it"))
+			a.fail(ctx, i+1, stoppedError(ctx, ecp.MethodStep, "there was no time left for it"))
 			return
 		}
-		if !a.step(ctx, i, step) {
+		if !a.runStep(ctx, i, step) {
 			return
 		}
 	}
 }
 
-// stopped returns the error of a call that has no result because ctx ended. late is its message if
-// ctx reached a time limit.
-func stopped(ctx context.Context, method, late string) *CallError {
+// stoppedError returns the error of a call that has no result because ctx ended. timeoutMessage is
+// its message if ctx reached a time limit.
+func stoppedError(ctx context.Context, method, timeoutMessage string) *CallError {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return callError(kindTimeout, method, "%s", late)
+		return callError(kindTimeout, method, "%s", timeoutMessage)
 	}
 	return callError(kindInterrupted, method, "the run was stopped")
 }
@@ -145,22 +145,22 @@ func (a *attempt) disconnect() {
 	a.conn = nil
 }
 
-// finish ends the programs that the attempt started, saves the diff, and removes the attempt's files.
-func (a *attempt) finish() {
+// cleanUp ends the programs that the attempt started, saves the diff, and removes the attempt's files.
+func (a *attempt) cleanUp() {
 	a.disconnect()
 	if a.executor != nil {
 		a.out.Notes = append(a.out.Notes, a.executor.close()...)
 	}
-	if a.space == nil {
+	if a.workspace == nil {
 		return
 	}
 	a.takeSnapshot()
 	a.saveDiff()
 	if a.opts.Keep {
-		a.out.Workspace = a.space.dir
+		a.out.Workspace = a.workspace.dir
 		return
 	}
-	a.space.remove()
+	a.workspace.remove()
 }
 
 // fail adds an error to the report, which makes the result of the attempt an error.
@@ -169,7 +169,7 @@ func (a *attempt) fail(ctx context.Context, step int, err error) *report.Problem
 	p := report.Problem{Scenario: a.c.Scenario.Name, Step: step, Kind: e.Kind, Message: e.Error()}
 	switch {
 	case e.Kind == kindInterrupted:
-		p.Kind = cause(ctx)
+		p.Kind = stopKind(ctx)
 		if p.Kind == kindBudget {
 			p.Message = "the run's budget is used up"
 		}
@@ -179,7 +179,7 @@ func (a *attempt) fail(ctx context.Context, step int, err error) *report.Problem
 	a.out.Status = report.Error
 	a.out.Errors = append(a.out.Errors, p)
 	if e.Kind != kindJudge && e.Kind != kindGrader && a.out.ExitReason == report.ReasonOK {
-		a.out.ExitReason = e.reason(ctx)
+		a.out.ExitReason = e.exitReason(ctx)
 	}
 	return &p
 }
@@ -212,13 +212,13 @@ func (a *attempt) ranOutOfTime(st Step, r ecp.StepResult) bool {
 	if err != nil {
 		return true
 	}
-	own, err := ecp.ParseConfig(params)
-	return err != nil || own.Budgets.TimeoutS == 0 || duration(own.Budgets.TimeoutS) >= a.stepLimit(st)
+	agentConfig, err := ecp.ParseConfig(params)
+	return err != nil || agentConfig.Budgets.TimeoutS == 0 || duration(agentConfig.Budgets.TimeoutS) >= a.stepLimit(st)
 }
 
-// variables returns the environment variables that eca adds for an agent: its time limit and its
+// agentVariables returns the environment variables that eca adds for an agent: its time limit and its
 // workspace.
-func (a *attempt) variables() []string {
+func (a *attempt) agentVariables() []string {
 	if a.opts.Reference {
 		return nil
 	}
@@ -230,7 +230,7 @@ func (a *attempt) variables() []string {
 		seconds = a.limit().Seconds()
 	}
 	env := []string{ecp.TimeoutVariable + "=" + strconv.FormatFloat(seconds, 'f', -1, 64)}
-	if a.space != nil {
+	if a.workspace != nil {
 		env = append(env, WorkspaceVariable+"="+a.executor.workspace())
 	}
 	return env
@@ -242,7 +242,7 @@ func (a *attempt) connect(ctx context.Context) error {
 	if IsURL(a.c.target) {
 		a.conn = newHTTP(a.c.server, a.opts.Client, a.opts.Headers)
 	} else {
-		c, err := startStdio(a.executor.agent(a.c.target, a.variables()), a.pool)
+		c, err := startStdio(a.executor.agent(a.c.target, a.agentVariables()), a.pool)
 		if err != nil {
 			return err
 		}
@@ -255,11 +255,11 @@ func (a *attempt) connect(ctx context.Context) error {
 	if err := a.initialize(ctx, limit); err != nil {
 		var e *CallError
 		if errors.As(err, &e) && (e.Kind == kindVersion || e.Kind == kindCapability) {
-			a.stop(a.c.target, e)
+			a.blockTarget(a.c.target, e)
 		}
 		return err
 	}
-	a.show(Event{Ready: true})
+	a.notifyWatcher(Event{Ready: true})
 	if !IsURL(a.c.target) || a.opts.Reference {
 		return nil
 	}
@@ -298,7 +298,7 @@ func (a *attempt) config() map[string]any {
 	for _, over := range []map[string]any{a.opts.Config, a.c.Scenario.Setup.Config, a.c.variant.Config} {
 		out = llm.DeepMerge(out, over)
 	}
-	if a.space != nil {
+	if a.workspace != nil {
 		out["workspace"] = a.executor.workspace()
 	} else if dir, ok := out["workspace"].(string); ok && dir == "." {
 		out["workspace"], _ = os.Getwd()
@@ -306,8 +306,8 @@ func (a *attempt) config() map[string]any {
 	return out
 }
 
-// step runs one step. It reports whether the agent answered, so that the next step can follow.
-func (a *attempt) step(ctx context.Context, i int, step Step) bool {
+// runStep runs one step. It reports whether the agent answered, so that the next step can follow.
+func (a *attempt) runStep(ctx context.Context, i int, step Step) bool {
 	out := report.Step{Input: step.Input, ToolCalls: []ecp.ToolCall{}, Checks: []report.Check{}, Verdict: report.Passed, Outcome: report.StatusOK, ExitReason: report.ReasonOK}
 	start := a.opts.Now()
 	raw, err := a.call(ctx, a.stepLimit(step), ecp.MethodStep, ecp.StepParams{Input: step.Input})
@@ -324,27 +324,27 @@ func (a *attempt) step(ctx context.Context, i int, step Step) bool {
 	}
 	if err != nil {
 		p := a.fail(ctx, i+1, err)
-		out.NotExecuted(report.StatusFailed, asCallError(err, kindProtocol, ecp.MethodStep).reason(ctx), p.Message, a.opts.Reference)
+		out.NotExecuted(report.StatusFailed, asCallError(err, kindProtocol, ecp.MethodStep).exitReason(ctx), p.Message, a.opts.Reference)
 		a.out.Steps = append(a.out.Steps, out)
 		return false
 	}
 	copyResult(&out, result)
 	if a.c.Scenario.Setup.Environment != nil && !a.opts.Reference {
 		a.out.Steps = append(a.out.Steps, out)
-		a.ungraded = append(a.ungraded, answered{i, result})
+		a.ungraded = append(a.ungraded, answeredStep{i, result})
 		return true
 	}
 	if i == len(a.c.Scenario.Steps)-1 {
 		a.takeSnapshot()
 	}
-	a.grade(ctx, i, step, result, &out)
+	a.gradeStep(ctx, i, step, result, &out)
 	a.out.Steps = append(a.out.Steps, out)
 	return true
 }
 
-// gradeLater ends the agent, copies the hidden tests, and grades the steps.
-func (a *attempt) gradeLater(ctx context.Context) {
-	last := a.ungraded[len(a.ungraded)-1].i + 1
+// gradeAfterAgent ends the agent, copies the hidden tests, and grades the steps.
+func (a *attempt) gradeAfterAgent(ctx context.Context) {
+	last := a.ungraded[len(a.ungraded)-1].index + 1
 	a.disconnect()
 	if err := a.executor.stopAgent(ctx); err != nil {
 		a.fail(ctx, last, callError(kindEnvironment, "environment", "%v", err))
@@ -354,35 +354,35 @@ func (a *attempt) gradeLater(ctx context.Context) {
 		a.fail(ctx, last, callError(kindWorkspace, "tests", "%v", err))
 	}
 	for _, done := range a.ungraded {
-		out := &a.out.Steps[done.i]
-		if n := len(a.out.Errors); n > 0 && (a.snapshot == nil || a.snapshot.err != nil || !a.snapshot.tested) {
+		out := &a.out.Steps[done.index]
+		if n := len(a.out.Errors); n > 0 && (a.snapshot == nil || a.snapshot.err != nil || !a.snapshot.testsCopied) {
 			p := a.out.Errors[n-1]
 			out.NotExecuted(report.StatusFailed, report.ReasonError, p.Message, false)
 			continue
 		}
-		a.grade(ctx, done.i, a.c.Scenario.Steps[done.i], done.result, out)
+		a.gradeStep(ctx, done.index, a.c.Scenario.Steps[done.index], done.result, out)
 	}
 }
 
 // copyTests copies the hidden tests for the graders.
 func (a *attempt) copyTests(ctx context.Context) error {
 	if tests := a.c.Scenario.Setup.Tests; tests != "" {
-		if err := a.executor.copyTests(ctx, inFolder(a.dir, tests)); err != nil {
+		if err := a.executor.copyTests(ctx, resolveIn(a.dir, tests)); err != nil {
 			return err
 		}
 	}
-	a.snapshot.tested = true
+	a.snapshot.testsCopied = true
 	return nil
 }
 
 // copyResult copies an agent's result into the report.
-func copyResult(out *report.Step, r ecp.StepResult) {
-	out.Status, out.Output, out.Logs = string(r.Status), r.PublicOutput, r.Logs
-	if text := r.Context(); text != "" || r.EvaluationContext != nil || r.PrivateThought != nil {
+func copyResult(out *report.Step, result ecp.StepResult) {
+	out.Status, out.Output, out.Logs = string(result.Status), result.PublicOutput, result.Logs
+	if text := result.Context(); text != "" || result.EvaluationContext != nil || result.PrivateThought != nil {
 		out.EvaluationContext = &text
 	}
-	if r.ToolCalls != nil {
-		out.ToolCalls = r.ToolCalls
+	if result.ToolCalls != nil {
+		out.ToolCalls = result.ToolCalls
 	}
-	out.Usage, out.CostUSD, out.Timing, out.Model, out.StopReason, out.Extra = r.Usage, r.CostUSD, r.Timing, r.Model, r.StopReason, r.Extra
+	out.Usage, out.CostUSD, out.Timing, out.Model, out.StopReason, out.Extra = result.Usage, result.CostUSD, result.Timing, result.Model, result.StopReason, result.Extra
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// answering is an agent that answers every step, and then calls then.
-type answering struct{ then func() }
+// answeringConn is a conn whose agent answers every step, and then calls then.
+type answeringConn struct{ then func() }
 
-func (a answering) exchange(context.Context, string, []byte, []byte) (ecp.Response, error) {
+func (a answeringConn) exchange(context.Context, string, []byte, []byte) (ecp.Response, error) {
 	defer a.then()
 	return ecp.Response{Result: []byte(`{"status":"done"}`)}, nil
 }
-func (answering) close(bool)      {}
-func (answering) notes() []string { return nil }
-func (answering) stderr() string  { return "" }
+func (answeringConn) close(bool)      {}
+func (answeringConn) notes() []string { return nil }
+func (answeringConn) stderr() string  { return "" }
 
 // If there was no time for a step, the attempt did not pass. After the last step, nothing is
 // missing.
@@ -40,14 +40,14 @@ func TestNoTimeLeft(t *testing.T) {
 			if c.expire {
 				ctx, cancel = context.WithDeadline(t.Context(), time.Now().Add(time.Hour))
 				defer cancel()
-				ctx = ending{ctx, make(chan struct{})}
-				cancel = func() { close(ctx.(ending).over) }
+				ctx = deadlineContext{ctx, make(chan struct{})}
+				cancel = func() { close(ctx.(deadlineContext).over) }
 			}
 			a := &attempt{
-				run: &run{opts: Options{Now: time.Now}, ids: &ids{}}, conn: answering{cancel}, out: report.Attempt{Status: report.Passed},
+				run: &run{opts: Options{Now: time.Now}, ids: &ids{}}, conn: answeringConn{cancel}, out: report.Attempt{Status: report.Passed},
 				c: Case{Scenario: Scenario{Name: "s", Steps: make([]Step, c.steps)}},
 			}
-			a.steps(ctx)
+			a.runSteps(ctx)
 			if a.out.Status != c.status || len(a.out.Steps) != 1 {
 				t.Errorf("%+v", a.out)
 			}
@@ -58,14 +58,14 @@ func TestNoTimeLeft(t *testing.T) {
 	}
 }
 
-// ending is a context that reaches its deadline when over is closed.
-type ending struct {
+// deadlineContext is a context that reaches its deadline when over is closed.
+type deadlineContext struct {
 	context.Context
 	over chan struct{}
 }
 
-func (e ending) Done() <-chan struct{} { return e.over }
-func (e ending) Err() error {
+func (e deadlineContext) Done() <-chan struct{} { return e.over }
+func (e deadlineContext) Err() error {
 	select {
 	case <-e.over:
 		return context.DeadlineExceeded

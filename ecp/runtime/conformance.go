@@ -65,28 +65,28 @@ func CheckConformance(ctx context.Context, target string, o ConformanceOptions) 
 	} else if c, err := startStdio(shell(target), pool); err == nil {
 		e.conn = c
 	} else {
-		e.add("initialize response", ecp.MethodInitialize, err)
-		e.add("step result contract", ecp.MethodStep, errors.New(skipped))
-		e.add("reset response", ecp.MethodReset, errors.New(skipped))
-		return e.sum()
+		e.addCheck("initialize response", ecp.MethodInitialize, err)
+		e.addCheck("step result contract", ecp.MethodStep, errors.New(skipped))
+		e.addCheck("reset response", ecp.MethodReset, errors.New(skipped))
+		return e.result()
 	}
-	initialized := e.core(ctx)
+	initialized := e.checkCore(ctx)
 	if o.Extended && initialized {
 		e.checkExtended(ctx)
 	}
 	if c, ok := e.conn.(*stdio); ok && o.Extended && initialized {
-		e.ending(c)
+		e.checkEnding(c)
 	} else {
 		e.conn.close(false)
 	}
-	return e.sum()
+	return e.result()
 }
 
-func (e *examiner) add(name, method string, err error) {
-	e.out.Checks = append(e.out.Checks, checked(name, method, err))
+func (e *examiner) addCheck(name, method string, err error) {
+	e.out.Checks = append(e.out.Checks, newCheck(name, method, err))
 }
 
-func checked(name, method string, err error) ConformanceCheck {
+func newCheck(name, method string, err error) ConformanceCheck {
 	c := ConformanceCheck{Name: name, Method: method, Passed: err == nil, Message: "passed"}
 	if err != nil {
 		c.Message = err.Error()
@@ -94,7 +94,7 @@ func checked(name, method string, err error) ConformanceCheck {
 	return c
 }
 
-func (e *examiner) sum() Conformance {
+func (e *examiner) result() Conformance {
 	for _, c := range e.out.Checks {
 		if c.Passed {
 			e.out.Passed++
@@ -106,22 +106,22 @@ func (e *examiner) sum() Conformance {
 	return e.out
 }
 
-// core runs the checks of the reference, and reports whether the agent could be initialized.
-func (e *examiner) core(ctx context.Context) bool {
+// checkCore runs the checks of the reference, and reports whether the agent could be initialized.
+func (e *examiner) checkCore(ctx context.Context) bool {
 	r, err := e.initialize(ctx)
 	initialized := err == nil
 	e.version = r.ProtocolVersion
-	e.add("initialize response", ecp.MethodInitialize, err)
+	e.addCheck("initialize response", ecp.MethodInitialize, err)
 	err = errors.New(skipped)
 	if initialized {
 		err = e.step(ctx, e.opts.Input)
 	}
-	e.add("step result contract", ecp.MethodStep, err)
+	e.addCheck("step result contract", ecp.MethodStep, err)
 	raw, err := e.call(ctx, ecp.MethodReset, struct{}{})
 	if err == nil {
 		err = ecp.ParseResetResult(raw)
 	}
-	e.add("reset response", ecp.MethodReset, err)
+	e.addCheck("reset response", ecp.MethodReset, err)
 	if _, declared := r.Capabilities[ecp.CanReset]; err == nil && !declared {
 		e.out.Checks[len(e.out.Checks)-1].Message = "passed, but the agent does not declare the capability reset, so it may not have reset anything"
 	}
@@ -136,7 +136,7 @@ func (e *examiner) initialize(ctx context.Context) (ecp.InitializeResult, error)
 	}
 	r, err := ecp.ParseInitializeResult(raw)
 	if err == nil && r.ProtocolVersion != "" {
-		_, err = agree(r.ProtocolVersion)
+		_, err = negotiateVersion(r.ProtocolVersion)
 	}
 	return r, err
 }
@@ -170,15 +170,15 @@ func (e *examiner) send(ctx context.Context, method, message, id string) (ecp.Re
 // checkExtended runs the additional checks.
 func (e *examiner) checkExtended(ctx context.Context) {
 	add := func(name, method string, err error) {
-		e.out.Extended = append(e.out.Extended, checked(name, method, err))
+		e.out.Extended = append(e.out.Extended, newCheck(name, method, err))
 	}
 	r, err := e.send(ctx, "agent/unknown", `{"jsonrpc":"2.0","method":"agent/unknown","params":{},"id":"ecp-unknown"}`, `"ecp-unknown"`)
-	add("unknown method is -32601", "agent/unknown", wants(r, err, ecp.CodeNoMethod))
+	add("unknown method is -32601", "agent/unknown", expectError(r, err, ecp.CodeNoMethod))
 	r, err = e.send(ctx, ecp.MethodStep, `{"jsonrpc":"2.0","method":"agent/step","params":[],"id":"ecp-params"}`, `"ecp-params"`)
-	add("params that are not an object are -32602", ecp.MethodStep, wants(r, err, ecp.CodeInvalidParams))
+	add("params that are not an object are -32602", ecp.MethodStep, expectError(r, err, ecp.CodeInvalidParams))
 	r, err = e.send(ctx, ecp.MethodReset, `{"jsonrpc":"2.0","method":"agent/reset","params":{},"id":"1"}`, `"1"`)
 	if err == nil && r.Err != nil {
-		err = withCode(r.Err)
+		err = errorWithCode(r.Err)
 	}
 	add("a string id is returned unchanged", ecp.MethodReset, err)
 	for _, c := range []struct {
@@ -192,7 +192,7 @@ func (e *examiner) checkExtended(ctx context.Context) {
 			break
 		}
 		r, err = e.send(ctx, ecp.MethodInitialize, `{"jsonrpc":"2.0","method":"agent/initialize","params":{"protocol_version":`+c.version+`,"config":{}},"id":"ecp-version"}`, `"ecp-version"`)
-		add(c.name, ecp.MethodInitialize, wants(r, err, c.code))
+		add(c.name, ecp.MethodInitialize, expectError(r, err, c.code))
 	}
 	_, err = e.send(ctx, ecp.MethodReset, `{"jsonrpc":"2.0","method":"agent/reset","params":{}}`, "")
 	if err == nil {
@@ -205,7 +205,7 @@ func (e *examiner) checkExtended(ctx context.Context) {
 		return
 	}
 	r, err = e.send(ctx, "parse error", `{"jsonrpc": oops`, "null")
-	add("a line that is not JSON gets -32700", "parse error", wants(r, err, ecp.CodeParse))
+	add("a line that is not JSON gets -32700", "parse error", expectError(r, err, ecp.CodeParse))
 	add("it continues after errors", ecp.MethodStep, e.step(ctx, "ecp: after errors"))
 	var noisy error
 	if notes := e.conn.notes(); len(notes) > 0 {
@@ -214,28 +214,28 @@ func (e *examiner) checkExtended(ctx context.Context) {
 	add("stdout has only answers", "stdout", noisy)
 }
 
-func wants(r ecp.Response, err error, code int) error {
+func expectError(r ecp.Response, err error, code int) error {
 	switch {
 	case err != nil:
 		return err
 	case r.Err == nil:
 		return errors.New("the answer was a result")
 	case r.Err.Code != code:
-		return withCode(r.Err)
+		return errorWithCode(r.Err)
 	}
 	return nil
 }
 
-func withCode(e *ecp.Error) error { return fmt.Errorf("%w (code %d)", e, e.Code) }
+func errorWithCode(e *ecp.Error) error { return fmt.Errorf("%w (code %d)", e, e.Code) }
 
-// ending checks that the agent ends when its input ends.
-func (e *examiner) ending(c *stdio) {
+// checkEnding checks that the agent ends when its input ends.
+func (e *examiner) checkEnding(c *stdio) {
 	_ = c.proc.Input().Close()
 	err := errors.New("it is still running 2 seconds after its input ended")
 	if proc.Within(c.proc.Child().Done(), stopGrace) {
 		err = nil
 	}
-	e.out.Extended = append(e.out.Extended, checked("it ends when its input ends", "stdin", err))
+	e.out.Extended = append(e.out.Extended, newCheck("it ends when its input ends", "stdin", err))
 	c.close(err != nil)
 }
 

@@ -39,8 +39,8 @@ type CallError struct {
 	Code    int // of the error that the agent returned; 0 if it returned none
 }
 
-// reason returns the exit reason of this error for reports.
-func (e *CallError) reason(ctx context.Context) string {
+// exitReason returns the exit reason of this error for reports.
+func (e *CallError) exitReason(ctx context.Context) string {
 	switch e.Kind {
 	case kindTimeout:
 		return report.ReasonTimeout
@@ -104,7 +104,7 @@ func (i *ids) next() json.RawMessage {
 // not a response, or is a late or repeated response with the id of an earlier call, matchAnswer adds it
 // to stray. Any other response must be meant for the only open call, so a wrong id is an error
 // immediately, rather than after the time limit.
-func matchAnswer(raw, id []byte, stray *strayOutput) (r ecp.Response, mine bool, err error) {
+func matchAnswer(raw, id []byte, stray *strayOutput) (r ecp.Response, isAnswer bool, err error) {
 	r, err = ecp.ParseResponse(raw)
 	switch {
 	case r.Answers(id):

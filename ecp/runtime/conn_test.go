@@ -58,7 +58,7 @@ func readAll(data []byte) (c *stdio, answers []string, err error) {
 	return c, answers, <-done
 }
 
-// An agent's output is split into possible answers and noise.
+// An agent's output is split into possible answers and stray output.
 func TestLines(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                              "",
@@ -88,7 +88,7 @@ func FuzzLines(f *testing.F) {
 			if answer[0] != '{' || strings.Contains(answer, "\n") || !bytes.Contains(data, []byte(answer)) {
 				t.Fatalf("%q of %q", answer, data)
 			}
-			r, mine, err := c.answer([]byte(answer), []byte("7"))
+			r, mine, err := c.parseAnswer([]byte(answer), []byte("7"))
 			if mine && err == nil && (r.Result == nil) == (r.Err == nil) {
 				t.Fatalf("%s: %+v", answer, r)
 			}
@@ -140,14 +140,14 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// Python's answers with NaN are invalid JSON; the error comes at once, not at the time limit.
+// Python's answers with NaN are invalid JSON; the error is returned immediately, not at the time limit.
 func TestNaN(t *testing.T) {
 	c := &stdio{}
 	for raw, want := range map[string]string{
 		`{"jsonrpc":"2.0","id":7,"result":{"status":"done","x":NaN}}`: "invalid character 'N' looking for beginning of value, in",
 		`{"jsonrpc":"2.0","id":7,"result":{"x":-Infinity}}`:           "invalid JSON",
 	} {
-		if _, mine, err := c.answer([]byte(raw), []byte("7")); !mine || err == nil || !strings.Contains(err.Error(), want) {
+		if _, mine, err := c.parseAnswer([]byte(raw), []byte("7")); !mine || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v %v", raw, mine, err)
 		}
 	}
@@ -157,7 +157,7 @@ func TestNaN(t *testing.T) {
 func FuzzResolve(f *testing.F) {
 	f.Add("python3 agent.py --x='a.py' $(ls) && ./b.sh")
 	f.Fuzz(func(t *testing.T, target string) {
-		p := lookup{exists: func(string) bool { return false }, found: func(string) bool { return false }, dir: t.TempDir()}
+		p := lookup{exists: func(string) bool { return false }, inPath: func(string) bool { return false }, dir: t.TempDir()}
 		if got, notes := p.resolve(target); got != target || len(notes) > 0 {
 			t.Fatalf("%q became %q: %v", target, got, notes)
 		}

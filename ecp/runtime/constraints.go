@@ -13,7 +13,7 @@ const maxSeconds = 365 * 24 * 3600
 
 // seconds reads a time limit in seconds, above 0.
 func (e element) seconds() float64 {
-	v := e.amount()
+	v := e.nonNegativeNumber()
 	if v == nil {
 		return 0
 	}
@@ -29,7 +29,7 @@ func constraintNames() []string {
 	return []string{"timeout_s", "forbidden_tools", "max_tool_calls", "max_tokens", "max_cost_usd", "checks", "scenario"}
 }
 
-// meantConstraint returns the constraint that an unknown key probably means; empty without one.
+// meantConstraint returns the constraint that an unknown key probably means, or "".
 func meantConstraint(key string) string {
 	key = strings.ToLower(strings.ReplaceAll(key, "-", "_"))
 	for _, known := range constraintNames() {
@@ -41,21 +41,22 @@ func meantConstraint(key string) string {
 }
 
 // constraints reads the constraints of a step. An unknown key is only a warning, because manifest v1
-// allows any, unless it is probably a misspelled one: then a limit of the user would have no effect.
+// allows any key. If it is probably a misspelled constraint, it is an error, because the limit that
+// the user meant would have no effect.
 func (e element) constraints() (c Constraints) {
 	for _, k := range e.keys {
-		v := e.at(k.name, k.value)
+		v := e.child(k.name, k.value)
 		switch k.name {
 		case "timeout_s":
 			c.TimeoutS = v.seconds()
 		case "forbidden_tools":
 			c.ForbiddenTools = v.texts()
 		case "max_tool_calls":
-			c.MaxToolCalls = v.count()
+			c.MaxToolCalls = v.nonNegativeInt()
 		case "max_tokens":
-			c.MaxTokens = v.count()
+			c.MaxTokens = v.nonNegativeInt()
 		case "max_cost_usd":
-			c.MaxCostUSD = v.amount()
+			c.MaxCostUSD = v.nonNegativeNumber()
 		case "checks":
 			for _, g := range v.items() {
 				c.Checks = append(c.Checks, g.grader(true))
@@ -63,7 +64,7 @@ func (e element) constraints() (c Constraints) {
 		case "scenario": // read by step
 		default:
 			if meant := meantConstraint(k.name); meant != "" {
-				e.at(k.name, &node{line: k.line, col: k.col}).problem("unknown constraint; did you mean %s?", meant)
+				e.child(k.name, &node{line: k.line, col: k.col}).problem("unknown constraint; did you mean %s?", meant)
 				continue
 			}
 			e.d.warn(&node{line: k.line, col: k.col}, v.path, "the unknown constraint has no effect")
@@ -74,29 +75,29 @@ func (e element) constraints() (c Constraints) {
 
 func (e element) setup() Setup {
 	e = e.mapping("id", "aliases", "workspace", "environment", "tests", "config", "dataset", "id_field", "repeat", "timeout_s")
-	s := Setup{Aliases: e.get("aliases").texts(), IDField: e.get("id_field").name(), Config: e.get("config").object(), TimeoutS: e.get("timeout_s").seconds()}
+	s := Setup{Aliases: e.get("aliases").texts(), IDField: e.get("id_field").nonEmptyText(), Config: e.get("config").object(), TimeoutS: e.get("timeout_s").seconds()}
 	if v := e.get("id"); !v.missing() {
-		s.ID = v.name()
-		v.unique(s.ID)
+		s.ID = v.nonEmptyText()
+		v.checkUniqueID(s.ID)
 	}
 	if v := e.get("workspace"); !v.missing() {
 		s.Workspace = v.fixture()
 	}
 	e.setupTests(&s)
 	v := e.get("dataset")
-	s.Dataset = v.name()
+	s.Dataset = v.nonEmptyText()
 	if ext := strings.ToLower(filepath.Ext(s.Dataset)); s.Dataset != "" && ext != ".csv" && ext != ".jsonl" {
 		v.problem("must be a .csv or a .jsonl file")
 	}
 	v = e.get("repeat")
-	if s.Repeat = deref(v.count()); !v.missing() && (s.Repeat < 1 || s.Repeat > MaxRepeat) {
+	if s.Repeat = deref(v.nonNegativeInt()); !v.missing() && (s.Repeat < 1 || s.Repeat > MaxRepeat) {
 		v.problem("must be 1 to %d", MaxRepeat)
 	}
 	return s
 }
 
-// unique reports an id that an earlier scenario already has.
-func (e element) unique(id string) {
+// checkUniqueID reports an id that an earlier scenario already has.
+func (e element) checkUniqueID(id string) {
 	if line, taken := e.d.ids[id]; taken {
 		e.problem("the scenario in line %d already has the id %q; each scenario needs its own, because results are found by it", line, id)
 	}
@@ -112,7 +113,7 @@ func (e element) fixture() *Fixture {
 		return &Fixture{Copy: e.node.text}
 	}
 	e = e.mapping("copy", "git")
-	return &Fixture{Copy: e.get("copy").name(), Git: deref(e.get("git").boolean())}
+	return &Fixture{Copy: e.get("copy").nonEmptyText(), Git: deref(e.get("git").boolean())}
 }
 
 func (d *decoder) warnSuspicious(m *Manifest, root *node) {
@@ -135,7 +136,7 @@ func (d *decoder) warnSuspicious(m *Manifest, root *node) {
 			seen[sc.Name] = i
 		}
 		for j, st := range sc.Steps {
-			if m.Checks() && !st.checks() && j == len(sc.Steps)-1 {
+			if m.Checks() && !st.hasChecks() && j == len(sc.Steps)-1 {
 				d.warn(list.list[i].get("steps").list[j], fmt.Sprintf("%s.steps.%d", path, j), "the last step is not checked")
 			}
 		}

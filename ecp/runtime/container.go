@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// containerWorkspace is the path of the workspace in containers. containerReads is the folder for
-	// the files that a Grants.Read mounts.
+	// containerWorkspace is the path of the workspace in containers. containerReads is the folder in
+	// containers where the files of Grants.Read are mounted.
 	containerWorkspace = "/workspace"
 	containerReads     = "/ecp"
 	// imageTime is the time limit for fetching or building an image, removeTime that for removing a
@@ -63,7 +63,7 @@ func (p *containerExecutor) agent(target string, env []string) proc.Spec {
 
 func (p *containerExecutor) command(ctx context.Context, line string) (int, string, error) {
 	spec := p.spec(p.env.Graders, []string{WorkspaceVariable + "=" + containerWorkspace}, line)
-	code, output, err := captured(ctx, spec, p.a.pool)
+	code, output, err := runCaptured(ctx, spec, p.a.pool)
 	if removeErr := p.stopAgent(context.WithoutCancel(ctx)); err == nil {
 		err = removeErr
 	}
@@ -73,9 +73,9 @@ func (p *containerExecutor) command(ctx context.Context, line string) (int, stri
 	return code, output, err
 }
 
-// create returns the first arguments of the command that creates a container (its name, limits and
+// runArgs returns the first arguments of the command that creates a container (its name, limits and
 // read-only files), and its name.
-func (p *containerExecutor) create(g Grants) (args []string, name string) {
+func (p *containerExecutor) runArgs(g Grants) (args []string, name string) {
 	name = "ecp-" + strings.ToLower(rand.Text())
 	p.names = append(p.names, name)
 	args = []string{"run", "--name", name, "--label", "ecp.run=" + p.a.id}
@@ -91,7 +91,7 @@ func (p *containerExecutor) create(g Grants) (args []string, name string) {
 		args = append(args, "--memory", limit, "--memory-swap", limit)
 	}
 	for _, path := range g.Read {
-		args = append(args, "--mount", "type=bind,readonly,source="+inFolder(p.a.dir, path)+",target="+containerReads+"/"+filepath.Base(path))
+		args = append(args, "--mount", "type=bind,readonly,source="+resolveIn(p.a.dir, path)+",target="+containerReads+"/"+filepath.Base(path))
 	}
 	for _, name := range []string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy"} { // docker's own configuration may set these, with passwords
 		args = append(args, "--env", name+"=", "--env", strings.ToUpper(name)+"=")
@@ -101,7 +101,7 @@ func (p *containerExecutor) create(g Grants) (args []string, name string) {
 
 // spec returns the command that runs a command line in a new container.
 func (p *containerExecutor) spec(g Grants, env []string, line string, flags ...string) proc.Spec {
-	args, _ := p.create(g)
+	args, _ := p.runArgs(g)
 	args = append(append(args, "--rm", "--init"), flags...)
 	switch { // files in the workspace must belong to the user
 	case p.env.Kind == KindPodman:
@@ -124,7 +124,7 @@ func (p *containerExecutor) stopAgent(ctx context.Context) error {
 	var errs []error
 	for _, name := range p.names {
 		limited, cancel := context.WithTimeout(ctx, removeTime)
-		code, output, err := captured(limited, proc.Spec{Path: p.env.Kind, Args: []string{"rm", "--force", name}}, p.a.pool)
+		code, output, err := runCaptured(limited, proc.Spec{Path: p.env.Kind, Args: []string{"rm", "--force", name}}, p.a.pool)
 		cancel()
 		if err == nil && code != 0 && !strings.Contains(strings.ToLower(output), "no such container") {
 			err = errors.New(clip(output, maxShown))
@@ -147,11 +147,11 @@ func (p *containerExecutor) close() []string {
 // images contains the images that a run has fetched or built, each once.
 type images struct {
 	mu    sync.Mutex // guards known
-	known map[string]*madeImage
+	known map[string]*preparedImage
 }
 
-// madeImage is an image. name and err are set when done is closed.
-type madeImage struct {
+// preparedImage is an image. name and err are set when done is closed.
+type preparedImage struct {
 	done chan struct{}
 	name string
 	err  error
@@ -164,13 +164,13 @@ func (i *images) get(ctx context.Context, r *run, e Environment) (string, error)
 	i.mu.Lock()
 	made := i.known[key]
 	if made == nil {
-		made = &madeImage{done: make(chan struct{})}
+		made = &preparedImage{done: make(chan struct{})}
 		if i.known == nil {
-			i.known = map[string]*madeImage{}
+			i.known = map[string]*preparedImage{}
 		}
 		i.known[key] = made
 		i.mu.Unlock()
-		made.name, made.err = r.makeImage(context.WithoutCancel(ctx), e)
+		made.name, made.err = r.prepareImage(context.WithoutCancel(ctx), e)
 		close(made.done)
 	} else {
 		i.mu.Unlock()
@@ -183,28 +183,28 @@ func (i *images) get(ctx context.Context, r *run, e Environment) (string, error)
 	}
 }
 
-// makeImage returns the name of an environment's image, and fetches or builds the image if necessary.
-func (r *run) makeImage(ctx context.Context, e Environment) (name string, err error) {
+// prepareImage returns the name of an environment's image, and fetches or builds the image if necessary.
+func (r *run) prepareImage(ctx context.Context, e Environment) (name string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, imageTime)
 	defer cancel()
 	args := []string{"pull", "--quiet", e.Image}
 	if name = e.Image; e.Dockerfile != "" {
-		file := inFolder(r.dir, e.Dockerfile)
+		file := resolveIn(r.dir, e.Dockerfile)
 		if _, err := os.Stat(file); err != nil {
 			return "", fmt.Errorf("dockerfile: %w", err)
 		}
-		sum := newIdentifier(&Manifest{Path: file}, r.opts).tree(filepath.Dir(file))
+		sum := newIdentifier(&Manifest{Path: file}, r.opts).treeDigest(filepath.Dir(file))
 		name = "ecp/" + shortHash(26, "ecp-image-1", filepath.Base(file), sum)
 		args = []string{"build", "--quiet", "--tag", name, "--file", file, filepath.Dir(file)}
 	}
-	code, _, err := captured(ctx, proc.Spec{Path: e.Kind, Args: []string{"image", "inspect", "--format", "{{.Id}}", name}}, r.pool)
+	code, _, err := runCaptured(ctx, proc.Spec{Path: e.Kind, Args: []string{"image", "inspect", "--format", "{{.Id}}", name}}, r.pool)
 	if err != nil {
 		return "", fmt.Errorf("%s cannot be run: %w; install it, or use another environment", e.Kind, err)
 	}
 	if code == 0 {
 		return name, nil
 	}
-	code, output, err := captured(ctx, proc.Spec{Path: e.Kind, Args: args}, r.pool)
+	code, output, err := runCaptured(ctx, proc.Spec{Path: e.Kind, Args: args}, r.pool)
 	if err != nil || code != 0 {
 		return "", fmt.Errorf("%s %s: %w", e.Kind, args[0], errors.Join(err, errors.New(clip(output, maxShown))))
 	}

@@ -38,7 +38,7 @@ func (r record) fields() map[string]string {
 // readDataset reads the records of a CSV file with a header, or of a file with one JSON object per
 // line.
 func readDataset(path string) ([]record, error) {
-	data, err := readText(path)
+	data, err := readDatasetFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +49,8 @@ func readDataset(path string) ([]record, error) {
 	return out, nil
 }
 
-// readText reads the file of a dataset, which must be UTF-8.
-func readText(path string) ([]byte, error) {
+// readDatasetFile reads the file of a dataset, which must be UTF-8.
+func readDatasetFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:

@@ -25,7 +25,7 @@ func (d *decoder) warn(n *node, path, format string, args ...any) {
 	d.problems[len(d.problems)-1].Warning = true
 }
 
-// element is a value of the document. The node of a missing one is nil: it is read as the zero value.
+// element is a value of the document. A missing element has a nil node, and is read as the zero value.
 type element struct {
 	*node
 	d    *decoder
@@ -36,8 +36,8 @@ func (e element) problem(format string, args ...any) { e.d.problem(e.node, e.pat
 
 func (e element) missing() bool { return e.node == nil }
 
-// at returns a part of the element.
-func (e element) at(name string, n *node) element {
+// child returns a part of the element.
+func (e element) child(name string, n *node) element {
 	if e.path != "" {
 		name = e.path + "." + name
 	}
@@ -45,7 +45,7 @@ func (e element) at(name string, n *node) element {
 }
 
 // get returns the value of a key.
-func (e element) get(name string) element { return e.at(name, e.node.get(name)) }
+func (e element) get(name string) element { return e.child(name, e.node.get(name)) }
 
 // required is get for a key that must exist.
 func (e element) required(name string) element {
@@ -68,7 +68,7 @@ func (e element) mapping(known ...string) element {
 	}
 	for _, k := range e.keys {
 		if known != nil && !slices.Contains(known, k.name) {
-			e.at(k.name, &node{line: k.line, col: k.col}).problem("unknown key%s; the keys are %s", suggest.DidYouMean(k.name, known), strings.Join(known, ", "))
+			e.child(k.name, &node{line: k.line, col: k.col}).problem("unknown key%s; the keys are %s", suggest.DidYouMean(k.name, known), strings.Join(known, ", "))
 		}
 	}
 	return e
@@ -99,8 +99,8 @@ func (e element) text() string {
 	return e.node.text
 }
 
-// name reads a string that is not empty.
-func (e element) name() string {
+// nonEmptyText reads a string that is not empty.
+func (e element) nonEmptyText() string {
 	s := e.text()
 	if !e.missing() && e.kind == kindString && s == "" {
 		e.problem("must not be empty")
@@ -108,8 +108,8 @@ func (e element) name() string {
 	return s
 }
 
-// optional reads a string or null.
-func (e element) optional() *string {
+// optionalText reads a string or null.
+func (e element) optionalText() *string {
 	if e.missing() || e.kind == kindNull {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (e element) items() (out []element) {
 		return nil
 	}
 	for i, n := range e.list {
-		out = append(out, e.at(fmt.Sprint(i), n))
+		out = append(out, e.child(fmt.Sprint(i), n))
 	}
 	return out
 }
@@ -157,8 +157,8 @@ func (d *decoder) manifest(m *Manifest, root element) {
 		m.RequireCapabilities = v.lenientBool()
 	}
 	root.required("manifest_version").oneOf("v1")
-	m.Name = root.required("name").name()
-	m.Target = root.required("target").name()
+	m.Name = root.required("name").nonEmptyText()
+	m.Target = root.required("target").nonEmptyText()
 	for _, e := range root.required("scenarios").items() {
 		m.Scenarios = append(m.Scenarios, e.scenario())
 	}
@@ -168,7 +168,7 @@ func (e element) scenario() Scenario {
 	sc := Scenario{Line: e.line}
 	e = e.mapping("name", "steps", "dataset")
 	name := e.required("name")
-	sc.Name = name.name()
+	sc.Name = name.nonEmptyText()
 	if !name.missing() {
 		sc.Line = name.line
 	}
@@ -224,9 +224,9 @@ func (e element) grader(extended bool) grade.Spec {
 	if c := e.get("condition"); !c.missing() && c.kind != kindNull {
 		s.Condition = c.oneOf(grade.Conditions()...)
 	}
-	s.Value = e.get("value").optional()
-	s.Pattern, s.Prompt = deref(e.get("pattern").optional()), deref(e.get("prompt").optional())
-	s.Assertion, s.ToolName = deref(e.get("assertion").optional()), deref(e.get("tool_name").optional())
+	s.Value = e.get("value").optionalText()
+	s.Pattern, s.Prompt = deref(e.get("pattern").optionalText()), deref(e.get("prompt").optionalText())
+	s.Assertion, s.ToolName = deref(e.get("assertion").optionalText()), deref(e.get("tool_name").optionalText())
 	s.Arguments = e.get("arguments").object()
 	if extended {
 		e.decodeCheckOptions(&s)
@@ -263,9 +263,9 @@ func (e element) decodeCheckOptions(s *grade.Spec) {
 		*into = e.get(name).texts()
 	}
 	s.Not, s.IgnoreCase, s.FailOnly = deref(e.get("not").boolean()), deref(e.get("ignore_case").boolean()), deref(e.get("fail_only").boolean())
-	s.Exists, s.Min, s.Max = e.get("exists").boolean(), e.get("min").count(), e.get("max").count()
-	s.Threshold, s.TimeoutS = e.get("threshold").amount(), deref(e.get("timeout_s").amount())
-	s.Votes, s.ExitCode = deref(e.get("votes").count()), deref(e.get("exit_code").count())
+	s.Exists, s.Min, s.Max = e.get("exists").boolean(), e.get("min").nonNegativeInt(), e.get("max").nonNegativeInt()
+	s.Threshold, s.TimeoutS = e.get("threshold").nonNegativeNumber(), deref(e.get("timeout_s").nonNegativeNumber())
+	s.Votes, s.ExitCode = deref(e.get("votes").nonNegativeInt()), deref(e.get("exit_code").nonNegativeInt())
 }
 
 func (e element) boolean() *bool {
@@ -304,8 +304,8 @@ func (e element) lenientBool() bool {
 	return false
 }
 
-// count reads an integer that is not negative.
-func (e element) count() *int64 {
+// nonNegativeInt reads an integer that is not negative.
+func (e element) nonNegativeInt() *int64 {
 	if e.missing() {
 		return nil
 	}
@@ -316,8 +316,8 @@ func (e element) count() *int64 {
 	return &v
 }
 
-// amount reads a number that is not negative.
-func (e element) amount() *float64 {
+// nonNegativeNumber reads a number that is not negative.
+func (e element) nonNegativeNumber() *float64 {
 	if e.missing() {
 		return nil
 	}

@@ -18,8 +18,8 @@ func (e element) environment() *Environment {
 	}
 	e = e.mapping("kind", "image", "dockerfile", "cpus", "memory_mb", "in_image", "workdir", "agent", "graders")
 	out := &Environment{
-		Kind: e.required("kind").oneOf(kinds...), Image: e.get("image").name(), Dockerfile: e.get("dockerfile").name(), Workdir: e.get("workdir").name(),
-		CPUs: deref(e.get("cpus").amount()), MemoryMB: deref(e.get("memory_mb").count()), InImage: deref(e.get("in_image").boolean()),
+		Kind: e.required("kind").oneOf(kinds...), Image: e.get("image").nonEmptyText(), Dockerfile: e.get("dockerfile").nonEmptyText(), Workdir: e.get("workdir").nonEmptyText(),
+		CPUs: deref(e.get("cpus").nonNegativeNumber()), MemoryMB: deref(e.get("memory_mb").nonNegativeInt()), InImage: deref(e.get("in_image").boolean()),
 		Agent: e.get("agent").grants(), Graders: e.get("graders").grants(),
 	}
 	out.check(e)
@@ -82,7 +82,7 @@ func (e element) setupTests(s *Setup) {
 		s.Environment = v.environment()
 	}
 	v := e.get("tests")
-	if s.Tests = v.name(); !v.missing() && s.Environment == nil {
+	if s.Tests = v.nonEmptyText(); !v.missing() && s.Environment == nil {
 		v.problem("hidden tests need an environment (local, docker or podman): without one, the agent can read them")
 	}
 }

@@ -73,7 +73,7 @@ func (a *attempt) newExecutor(ctx context.Context, dir string) (executor, error)
 // command runs a grader's command. Before that, it restores hidden tests that an earlier command
 // may have changed.
 func (a *attempt) command(ctx context.Context, _, line string) (code int, output string, err error) {
-	if a.snapshot != nil && a.snapshot.tested {
+	if a.snapshot != nil && a.snapshot.testsCopied {
 		if err := a.copyTests(ctx); err != nil {
 			return 0, "", fmt.Errorf("hidden tests: %w", err)
 		}
@@ -108,7 +108,7 @@ func (p folderExecutor) runGrader(ctx context.Context, line string, prepare func
 	spec := shell(line)
 	spec.Dir = p.dir
 	prepare(&spec, own)
-	return captured(ctx, spec, p.a.pool)
+	return runCaptured(ctx, spec, p.a.pool)
 }
 
 // hostExecutor runs programs without confinement. The agent has the user's environment variables.
@@ -174,13 +174,13 @@ func (r *run) getenv(name string) string {
 func (r *run) programPath() string {
 	home := r.getenv("HOME")
 	dirs := slices.DeleteFunc(filepath.SplitList(r.opts.Path), func(dir string) bool {
-		return !filepath.IsAbs(dir) || home != "" && contains(dir, home) || filepath.Base(dir) == "shims"
+		return !filepath.IsAbs(dir) || home != "" && isWithin(dir, home) || filepath.Base(dir) == "shims"
 	})
 	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
-// contains reports whether path is the folder itself or in it.
-func contains(folder, path string) bool {
+// isWithin reports whether path is the folder itself or in it.
+func isWithin(folder, path string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && filepath.IsLocal(rel)
 }
@@ -189,7 +189,7 @@ func contains(folder, path string) bool {
 // before the scenario runs. isServer means that the agent is a server.
 func (s Setup) check(dir string, isServer bool) error {
 	if s.Workspace != nil && s.Workspace.Copy != "" {
-		info, err := os.Stat(inFolder(dir, s.Workspace.Copy))
+		info, err := os.Stat(resolveIn(dir, s.Workspace.Copy))
 		if err != nil {
 			return fmt.Errorf("workspace: %w", err)
 		}
@@ -202,12 +202,12 @@ func (s Setup) check(dir string, isServer bool) error {
 			return errors.New("environment: the agent is a server, which runs elsewhere; name a command line as target, or leave the environment out")
 		}
 		if e.Dockerfile != "" {
-			if _, err := os.Stat(inFolder(dir, e.Dockerfile)); err != nil {
+			if _, err := os.Stat(resolveIn(dir, e.Dockerfile)); err != nil {
 				return fmt.Errorf("environment: dockerfile: %w", err)
 			}
 		}
 		for _, path := range slices.Concat(e.Agent.Read, e.Graders.Read) {
-			if _, err := os.Stat(inFolder(dir, path)); err != nil {
+			if _, err := os.Stat(resolveIn(dir, path)); err != nil {
 				return fmt.Errorf("environment: read: %w", err)
 			}
 		}
@@ -215,24 +215,24 @@ func (s Setup) check(dir string, isServer bool) error {
 	if s.Tests == "" {
 		return nil
 	}
-	tests, err := filepath.EvalSymlinks(inFolder(dir, s.Tests))
+	tests, err := filepath.EvalSymlinks(resolveIn(dir, s.Tests))
 	if err != nil {
 		return fmt.Errorf("tests: %w", err)
 	}
 	if info, err := os.Stat(tests); err != nil || !info.IsDir() {
 		return fmt.Errorf("tests: %s is not a folder", s.Tests)
 	}
-	for what, path := range s.visible() {
-		real, err := filepath.EvalSymlinks(inFolder(dir, path))
-		if err == nil && (contains(real, tests) || contains(tests, real)) {
+	for what, path := range s.agentReadable() {
+		real, err := filepath.EvalSymlinks(resolveIn(dir, path))
+		if err == nil && (isWithin(real, tests) || isWithin(tests, real)) {
 			return fmt.Errorf("tests: the agent would see %s, because %s has %s; keep the tests in a folder of their own", s.Tests, what, path)
 		}
 	}
 	return nil
 }
 
-// visible returns the paths that the agent can read, by the setting that makes them readable.
-func (s Setup) visible() map[string]string {
+// agentReadable returns the paths that the agent can read, by the setting that makes them readable.
+func (s Setup) agentReadable() map[string]string {
 	out := map[string]string{}
 	if s.Workspace != nil && s.Workspace.Copy != "" {
 		out["workspace"] = s.Workspace.Copy

@@ -13,14 +13,14 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// grade grades a step and adds the checks to its report.
-func (a *attempt) grade(ctx context.Context, i int, step Step, r ecp.StepResult, out *report.Step) {
+// gradeStep grades a step and adds the checks to its report.
+func (a *attempt) gradeStep(ctx context.Context, i int, step Step, r ecp.StepResult, out *report.Step) {
 	subject := grade.Subject{
 		Input: step.Input, Status: string(r.Status), Output: deref(r.PublicOutput), Context: r.Context(), Thought: r.Thought(),
-		Logs: deref(r.Logs), Calls: calls(r.ToolCalls), Before: a.before,
+		Logs: deref(r.Logs), Calls: graderCalls(r.ToolCalls), Before: a.earlierCalls,
 	}
-	if a.space != nil {
-		subject.Workspace, subject.Changed = a.space.dir, a.space.changed
+	if a.workspace != nil {
+		subject.Workspace, subject.Changed = a.workspace.dir, a.workspace.changedFiles
 	}
 	if a.snapshot != nil && len(a.ungraded) > 0 {
 		subject.Changed = func() ([]grade.Change, error) { return a.snapshot.changes, a.snapshot.err }
@@ -40,23 +40,23 @@ func (a *attempt) grade(ctx context.Context, i int, step Step, r ecp.StepResult,
 			}
 			failed := callError(kind, c.Type, "%v", c.Err)
 			if ctx.Err() != nil {
-				failed = stopped(ctx, c.Type, "there was no time left to grade")
+				failed = stoppedError(ctx, c.Type, "there was no time left to grade")
 			}
 			a.fail(ctx, i+1, failed)
 			out.Verdict = report.Error
 		}
-		a.note(out, shown(c))
+		a.addCheck(out, reportCheck(c))
 	}
 	if !a.opts.Reference {
-		for _, c := range limits(step.Constraints, r, subject.Calls) {
-			a.note(out, c)
+		for _, c := range checkConstraints(step.Constraints, r, subject.Calls) {
+			a.addCheck(out, c)
 		}
 	}
-	a.before = append(a.before, subject.Calls...)
+	a.earlierCalls = append(a.earlierCalls, subject.Calls...)
 }
 
-// note adds a check to the report of a step.
-func (a *attempt) note(out *report.Step, c report.Check) {
+// addCheck adds a check to the report of a step.
+func (a *attempt) addCheck(out *report.Step, c report.Check) {
 	out.Checks = append(out.Checks, c)
 	if c.Passed || c.Error != "" {
 		return
@@ -69,8 +69,8 @@ func (a *attempt) note(out *report.Step, c report.Check) {
 	}
 }
 
-// shown converts a check to the form of reports.
-func shown(c grade.Check) report.Check {
+// reportCheck converts a check to the form of reports.
+func reportCheck(c grade.Check) report.Check {
 	out := report.Check{Type: c.Type, Field: c.Field, Passed: c.Passed, Score: c.Score, Reasoning: c.Reasoning, Cached: c.Cached}
 	if c.Err != nil {
 		out.Error = c.Err.Error()
@@ -85,8 +85,8 @@ func shown(c grade.Check) report.Check {
 	return out
 }
 
-// limits checks the constraints of a step on the agent's answer.
-func limits(c Constraints, r ecp.StepResult, made []grade.Call) (out []report.Check) {
+// checkConstraints checks the constraints of a step on the agent's answer.
+func checkConstraints(c Constraints, r ecp.StepResult, made []grade.Call) (out []report.Check) {
 	add := func(field string, passed bool, format string, args ...any) {
 		check := report.Check{Type: "constraint", Field: field, Passed: passed, Reasoning: fmt.Sprintf(format, args...)}
 		if passed {
@@ -114,7 +114,7 @@ func limits(c Constraints, r ecp.StepResult, made []grade.Call) (out []report.Ch
 		if r.Usage == nil {
 			add("max_tokens", false, "The agent did not report its usage")
 		} else {
-			n := tokens(r.Usage)
+			n := tokenCount(r.Usage)
 			add("max_tokens", n <= *c.MaxTokens, "%d tokens, at most %d allowed", n, *c.MaxTokens)
 		}
 	}
@@ -128,14 +128,14 @@ func limits(c Constraints, r ecp.StepResult, made []grade.Call) (out []report.Ch
 	return out
 }
 
-// tokens counts all tokens that a step used.
-func tokens(u ecp.Usage) int64 {
+// tokenCount counts all tokens that a step used.
+func tokenCount(u ecp.Usage) int64 {
 	return ecp.AddTokens(u.Count(ecp.TokensInput), u.Count(ecp.TokensOutput), u.Count(ecp.TokensCacheRead), u.Count(ecp.TokensCacheWrite))
 }
 
-// calls converts tool calls for graders, with exact numbers in the arguments. Like the reference, it
+// graderCalls converts tool calls for graders, with exact numbers in the arguments. Like the reference, it
 // also accepts args as the name of the arguments.
-func calls(list []ecp.ToolCall) []grade.Call {
+func graderCalls(list []ecp.ToolCall) []grade.Call {
 	out := make([]grade.Call, len(list))
 	for i, c := range list {
 		out[i] = grade.Call{Name: c.Name, Arguments: object(c.Arguments)}

@@ -31,7 +31,7 @@ func TestLimits(t *testing.T) {
 		"no cost":       {Constraints{MaxCostUSD: dollars(0)}, ecp.StepResult{}, report.Check{Field: "max_cost_usd", Reasoning: "The agent did not report its cost"}},
 	} {
 		c.want.Type = "constraint"
-		if diff := cmp.Diff([]report.Check{c.want}, limits(c.c, c.r, made)); diff != "" {
+		if diff := cmp.Diff([]report.Check{c.want}, checkConstraints(c.c, c.r, made)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -39,7 +39,7 @@ func TestLimits(t *testing.T) {
 		3:             ecp.NewUsage(map[string]int64{ecp.TokensInput: 3, ecp.TokensCacheRead: -100}), // negative counts do not reduce the sum
 		math.MaxInt64: ecp.NewUsage(map[string]int64{ecp.TokensInput: math.MaxInt64, ecp.TokensOutput: math.MaxInt64}),
 	} {
-		if got := tokens(u); got != want {
+		if got := tokenCount(u); got != want {
 			t.Errorf("%+v: %d", u, got)
 		}
 	}
@@ -57,7 +57,7 @@ func TestCalls(t *testing.T) {
 		{Name: "c"},
 		{Name: "d", Arguments: map[string]any{"y": json.Number("2")}},
 	}
-	if diff := cmp.Diff(want, calls(list)); diff != "" {
+	if diff := cmp.Diff(want, graderCalls(list)); diff != "" {
 		t.Error(diff)
 	}
 }

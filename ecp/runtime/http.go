@@ -59,7 +59,7 @@ func (c *httpConn) exchange(ctx context.Context, method string, message, id []by
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	resp, err := c.client.Do(req)
 	if err != nil {
-		return ecp.Response{}, c.failed(ctx, method, err)
+		return ecp.Response{}, c.requestError(ctx, method, err)
 	}
 	defer resp.Body.Close()
 	r, err := c.read(resp, id)
@@ -67,17 +67,17 @@ func (c *httpConn) exchange(ctx context.Context, method string, message, id []by
 	case err == nil:
 		return r, nil
 	case ctx.Err() != nil:
-		return r, c.failed(ctx, method, err)
+		return r, c.requestError(ctx, method, err)
 	}
 	e := asCallError(err, kindHTTP, method)
 	e.Method = method
 	return r, e
 }
 
-// failed returns the error of a call that got no answer.
-func (c *httpConn) failed(ctx context.Context, method string, err error) error {
+// requestError returns the error of a call that got no answer.
+func (c *httpConn) requestError(ctx context.Context, method string, err error) error {
 	if ctx.Err() != nil {
-		return stopped(ctx, method, "no answer within the time limit"+c.strayOutput.suffix())
+		return stoppedError(ctx, method, "no answer within the time limit"+c.strayOutput.suffix())
 	}
 	var known *netclient.Error
 	if errors.As(err, &known) {
@@ -91,7 +91,7 @@ func (c *httpConn) read(resp *http.Response, id []byte) (ecp.Response, error) {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		return ecp.Response{}, fmt.Errorf("the server redirects (%d) to %s; if that is the agent, name it as the target", resp.StatusCode, clip(resp.Header.Get("Location"), maxShown))
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return refused(resp)
+		return statusError(resp)
 	case id == nil:
 		return ecp.Response{}, nil
 	}
@@ -106,21 +106,23 @@ func (c *httpConn) read(resp *http.Response, id []byte) (ecp.Response, error) {
 	case len(data) > maxLine:
 		return ecp.Response{}, fmt.Errorf("the answer is larger than %d MiB", maxLine>>20)
 	case len(bytes.TrimSpace(data)) == 0:
-		return ecp.Response{}, broken("the answer (%d) is empty", resp.StatusCode)
+		return ecp.Response{}, protocolError("the answer (%d) is empty", resp.StatusCode)
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	r, mine, err := matchAnswer(data, id, &c.strayOutput)
+	r, isAnswer, err := matchAnswer(data, id, &c.strayOutput)
 	switch text := clip(string(data[:min(len(data), 2*maxShown)]), maxShown); {
 	case err != nil:
-		return r, broken("%v: %s", err, text)
-	case !mine:
-		return r, broken("the body is not the answer: %s", text)
+		return r, protocolError("%v: %s", err, text)
+	case !isAnswer:
+		return r, protocolError("the body is not the answer: %s", text)
 	}
 	return r, nil
 }
 
-// broken is the error for an answer that arrived but violates the protocol.
-func broken(format string, args ...any) error { return callError(kindProtocol, "", format, args...) }
+// protocolError is the error for an answer that arrived but violates the protocol.
+func protocolError(format string, args ...any) error {
+	return callError(kindProtocol, "", format, args...)
+}
 
 // readEvents reads a stream up to the event with the answer. It accepts a last event without the blank
 // line that should end it, because invalid JSON shows whether the event is incomplete.
@@ -129,7 +131,7 @@ func (c *httpConn) readEvents(body io.Reader, id []byte) (ecp.Response, error) {
 	for {
 		e, err := events.Next()
 		if errors.Is(err, io.EOF) {
-			return ecp.Response{}, broken("the stream ended without an answer%s", c.strayOutput.suffix())
+			return ecp.Response{}, protocolError("the stream ended without an answer%s", c.strayOutput.suffix())
 		}
 		if err != nil {
 			return ecp.Response{}, fmt.Errorf("the stream was interrupted: %w", err)
@@ -142,19 +144,19 @@ func (c *httpConn) readEvents(body io.Reader, id []byte) (ecp.Response, error) {
 			c.strayOutput.add("events that are not JSON", data)
 			continue
 		}
-		r, mine, err := matchAnswer(data, id, &c.strayOutput)
+		r, isAnswer, err := matchAnswer(data, id, &c.strayOutput)
 		switch {
 		case err != nil:
-			return r, broken("%v", err)
-		case mine:
+			return r, protocolError("%v", err)
+		case isAnswer:
 			return r, nil
 		}
 	}
 }
 
-// refused returns the error for an HTTP status other than success. If the body is a JSON-RPC error, it
+// statusError returns the error for an HTTP status other than success. If the body is a JSON-RPC error, it
 // returns that response too, because callers check its code.
-func refused(resp *http.Response) (ecp.Response, error) {
+func statusError(resp *http.Response) (ecp.Response, error) {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if r, _ := ecp.ParseResponse(data); r.Err != nil {
 		return r, &CallError{Kind: kindHTTP, Method: "HTTP", Code: r.Err.Code, Message: fmt.Sprintf("the server answered %d with error %d: %s", resp.StatusCode, r.Err.Code, clip(r.Err.Message, maxShown))}

@@ -19,13 +19,13 @@ import (
 // identifier computes the keys and digests of cases. A key identifies a case regardless of its
 // position in the manifest. A digest changes with everything that determines the case.
 type identifier struct {
-	manifest *Manifest
-	opts     Options
-	dir      string            // of the manifest
-	trees    map[string]string // digests of folders
-	programs map[string]string // digests of the files that a target names, by target
-	bases    map[[2]int]string // the part of a digest that cases of a variant and a scenario share
-	seen     map[string]int    // how often each key was computed
+	manifest  *Manifest
+	opts      Options
+	dir       string            // of the manifest
+	trees     map[string]string // digests of folders
+	programs  map[string]string // digests of the files that a target names, by target
+	bases     map[[2]int]string // the part of a digest that cases of a variant and a scenario share
+	keyCounts map[string]int    // how often each key was computed
 }
 
 // identity identifies a case in all variants. It is small, because there may be many.
@@ -40,7 +40,7 @@ const idLength = 26
 func newIdentifier(m *Manifest, o Options) *identifier {
 	return &identifier{
 		manifest: m, opts: o, dir: filepath.Dir(m.Path),
-		trees: map[string]string{}, programs: map[string]string{}, bases: map[[2]int]string{}, seen: map[string]int{},
+		trees: map[string]string{}, programs: map[string]string{}, bases: map[[2]int]string{}, keyCounts: map[string]int{},
 	}
 }
 
@@ -59,28 +59,28 @@ func (i *identifier) identify(sc Scenario, record map[string]string) (out identi
 }
 
 // newCase returns a case of a scenario, with a record of its dataset if it has one.
-func (i *identifier) newCase(sc Scenario, scenario string, who identity, record map[string]string) Case {
-	c := Case{ID: string(who.id[:]), scenario: scenario, Scenario: sc, Record: record, recordHash: who.record}
+func (i *identifier) newCase(sc Scenario, scenario string, caseID identity, record map[string]string) Case {
+	c := Case{ID: string(caseID.id[:]), scenario: scenario, Scenario: sc, Record: record, recordHash: caseID.record}
 	for _, alias := range sc.Setup.Aliases {
 		name := ""
 		if record != nil {
 			name, _ = recordID(record, sc.Setup.IDField) // identify has checked this
 		}
-		c.Aliases = append(c.Aliases, i.hash(alias, name))
+		c.Aliases = append(c.Aliases, i.caseHash(alias, name))
 	}
 	return c
 }
 
-func (i *identifier) hash(scenario, record string) string {
+func (i *identifier) caseHash(scenario, record string) string {
 	return shortHash(idLength, "ecp-case-1", i.manifest.Name, scenario, record)
 }
 
 // key identifies a case by suite, scenario and record. Cases with equal names get a number.
 func (i *identifier) key(scenario, record string) string {
 	for {
-		key := i.hash(scenario, record)
-		n := i.seen[key]
-		i.seen[key]++
+		key := i.caseHash(scenario, record)
+		n := i.keyCounts[key]
+		i.keyCounts[key]++
 		if n == 0 {
 			return key
 		}
@@ -132,7 +132,7 @@ func (i *identifier) variantKey(v Variant) string {
 	if v.Target != "" {
 		target = v.Target
 	}
-	raw := canonical(struct {
+	raw := canonicalJSON(struct {
 		Labels map[string]string
 		Target string
 		Config []map[string]any
@@ -146,50 +146,50 @@ func (i *identifier) digest(c Case, sc Scenario) string {
 	at := [2]int{c.Position.Variant, c.Position.Scenario}
 	base, ok := i.bases[at]
 	if !ok {
-		base = i.base(c, sc)
+		base = i.digestBase(c, sc)
 		i.bases[at] = base
 	}
 	setup, fixture := c.Scenario.Setup, ""
 	if w := setup.Workspace; w != nil && w.Copy != "" {
-		fixture = i.tree(w.Copy)
+		fixture = i.treeDigest(w.Copy)
 	}
 	if e := setup.Environment; e != nil && e.Dockerfile != "" {
-		fixture += " " + i.tree(filepath.Dir(e.Dockerfile))
+		fixture += " " + i.treeDigest(filepath.Dir(e.Dockerfile))
 	}
 	if setup.Tests != "" {
-		fixture += " " + i.tree(setup.Tests)
+		fixture += " " + i.treeDigest(setup.Tests)
 	}
 	return shortHash(52, "ecp-digest-2", base, string(c.recordHash[:]), fixture)
 }
 
-// base returns the part of a digest that cases of a variant and a scenario share.
-func (i *identifier) base(c Case, sc Scenario) string {
+// digestBase returns the part of a digest that cases of a variant and a scenario share.
+func (i *identifier) digestBase(c Case, sc Scenario) string {
 	setup := sc.Setup
 	setup.ID, setup.Aliases, setup.IDField, setup.Repeat = "", nil, "", 0
 	judge := ""
 	if slices.ContainsFunc(sc.Steps, usesJudge) {
 		judge = i.opts.Judge
 	}
-	return shortHash(52, "ecp-base-1", canonical(struct {
+	return shortHash(52, "ecp-base-1", canonicalJSON(struct {
 		Steps           []Step
 		Setup           Setup
 		Target, Program string
 		Config, Variant map[string]any
 		Judge           string
 		Reference       bool
-	}{sc.Steps, setup, c.target, i.program(c.target), i.opts.Config, c.variant.Config, judge, i.opts.Reference}))
+	}{sc.Steps, setup, c.target, i.programDigest(c.target), i.opts.Config, c.variant.Config, judge, i.opts.Reference}))
 }
 
 func usesJudge(st Step) bool {
 	return slices.ContainsFunc(slices.Concat(st.Graders, st.Constraints.Checks), func(s grade.Spec) bool { return s.Type == grade.LLMJudge })
 }
 
-// tree returns a digest of a folder: paths, contents, symlinks, and executable bits. Of files beyond the
+// treeDigest returns a digest of a folder: paths, contents, symlinks, and executable bits. Of files beyond the
 // size limit of a workspace, it covers the size and the modification time instead of the contents,
 // because reading them could take hours. If a file cannot be read, the error is part of the digest;
 // the attempt will report it.
-func (i *identifier) tree(path string) string {
-	path = inFolder(i.dir, path)
+func (i *identifier) treeDigest(path string) string {
+	path = resolveIn(i.dir, path)
 	if known, ok := i.trees[path]; ok {
 		return known
 	}
@@ -211,14 +211,14 @@ func (i *identifier) tree(path string) string {
 		if err != nil {
 			return err
 		}
-		print := fmt.Sprint(info.Size(), info.ModTime().UnixNano())
+		digest := fmt.Sprint(info.Size(), info.ModTime().UnixNano())
 		if size += info.Size(); size <= maxFixtureBytes {
-			print, err = fingerprint(name, e)
+			digest, err = fingerprint(name, e)
 		}
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(h, "%q %q %t\n", rel, print, info.Mode()&0o111 != 0)
+		fmt.Fprintf(h, "%q %q %t\n", rel, digest, info.Mode()&0o111 != 0)
 		return nil
 	})
 	sum := hex.EncodeToString(h.Sum(nil))
@@ -233,9 +233,9 @@ func (i *identifier) tree(path string) string {
 // modification time of a file instead of its contents.
 const maxProgram = 64 << 20
 
-// program returns a digest of the files that a command line names: the program, and scripts. It is
+// programDigest returns a digest of the files that a command line names: the program, and scripts. It is
 // empty for a URL.
-func (i *identifier) program(target string) string {
+func (i *identifier) programDigest(target string) string {
 	if IsURL(target) {
 		return ""
 	}
@@ -252,8 +252,8 @@ func (i *identifier) program(target string) string {
 			fmt.Fprintf(h, "%d %d %s\n", n, info.Size(), info.ModTime().UTC())
 			continue
 		}
-		print, err := fingerprint(word, fs.FileInfoToDirEntry(info))
-		fmt.Fprintf(h, "%d %q %v\n", n, print, err)
+		digest, err := fingerprint(word, fs.FileInfoToDirEntry(info))
+		fmt.Fprintf(h, "%d %q %v\n", n, digest, err)
 	}
 	sum := hex.EncodeToString(h.Sum(nil))
 	i.programs[target] = sum
@@ -276,8 +276,8 @@ func targetFiles(target, path string) []string {
 	return words
 }
 
-// canonical returns a value as text, where equal values have equal texts.
-func canonical(v any) string {
+// canonicalJSON returns a value as text, where equal values have equal texts.
+func canonicalJSON(v any) string {
 	raw, err := json.Marshal(v) // keys of maps are sorted
 	if err != nil {             // a number that JSON cannot represent
 		return fmt.Sprintf("%+v", v)

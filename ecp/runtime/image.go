@@ -23,8 +23,8 @@ type imageExecutor struct {
 	dir     string     // working directory of programs
 	starter proc.Child // the docker or podman command that keeps the container running
 
-	fresh bool   // graders run in a new container, to which only the agent's changes are copied
-	patch string // the agent's changes, if fresh
+	freshGraders bool   // graders run in a new container, to which only the agent's changes are copied
+	patch        string // the agent's changes, if fresh
 }
 
 // imageTests is the folder for the hidden tests in a container.
@@ -39,26 +39,26 @@ const idleScript = "mkdir -p " + grade.RewardFolder + " /logs/agent /logs/artifa
 
 // newImageExecutor starts the container.
 func (a *attempt) newImageExecutor(ctx context.Context, e Environment, outer *containerExecutor) (executor, error) {
-	p := &imageExecutor{containerExecutor: outer, fresh: a.c.Scenario.appliesPatch()}
+	p := &imageExecutor{containerExecutor: outer, freshGraders: a.c.Scenario.appliesPatch()}
 	grants := e.Agent
 	for _, path := range e.Graders.Read {
-		if !p.fresh && !slices.Contains(grants.Read, path) {
+		if !p.freshGraders && !slices.Contains(grants.Read, path) {
 			grants.Read = append(slices.Clone(grants.Read), path)
 		}
 	}
 	if err := p.start(ctx, grants); err != nil {
-		return nil, errors.Join(err, p.end(ctx))
+		return nil, errors.Join(err, p.removeContainer(ctx))
 	}
-	code, dir, err := captured(ctx, proc.Spec{Path: e.Kind, Args: p.exec(nil, nil, "pwd")}, a.pool)
+	code, dir, err := runCaptured(ctx, proc.Spec{Path: e.Kind, Args: p.execArgs(nil, nil, "pwd")}, a.pool)
 	if p.dir = strings.TrimSpace(dir); err != nil || code != 0 || !strings.HasPrefix(p.dir, "/") {
-		return nil, errors.Join(fmt.Errorf("%s exec: %s", e.Kind, clip(dir, maxShown)), err, p.end(ctx))
+		return nil, errors.Join(fmt.Errorf("%s exec: %s", e.Kind, clip(dir, maxShown)), err, p.removeContainer(ctx))
 	}
 	return p, nil
 }
 
 // start starts a container.
 func (p *imageExecutor) start(ctx context.Context, grants Grants) error {
-	args, name := p.create(grants)
+	args, name := p.runArgs(grants)
 	p.name = name
 	return p.runStarter(ctx, append(args, "--entrypoint", "sh", p.image, "-c", idleScript))
 }
@@ -67,7 +67,7 @@ func (p *imageExecutor) start(ctx context.Context, grants Grants) error {
 // up. A podman container ends with the command that started it, even with --detach, because the
 // processes that a command leaves behind are ended.
 func (p *imageExecutor) runStarter(ctx context.Context, args []string) error {
-	out := &signalled{needle: readyLine, seen: make(chan struct{})}
+	out := &readinessOutput{readyLine: readyLine, ready: make(chan struct{})}
 	var err error
 	p.starter, err = p.a.pool.Start(proc.Spec{Path: p.env.Kind, Args: args, Stdout: out, Stderr: out})
 	if err != nil {
@@ -76,7 +76,7 @@ func (p *imageExecutor) runStarter(ctx context.Context, args []string) error {
 	limited, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	select {
-	case <-out.seen:
+	case <-out.ready:
 		return nil
 	case <-p.starter.Done():
 		return fmt.Errorf("%s %s: %s", p.env.Kind, args[0], clip(out.String(), maxShown))
@@ -88,24 +88,24 @@ func (p *imageExecutor) runStarter(ctx context.Context, args []string) error {
 // startTime limits how long the start of a container may take.
 const startTime = 2 * time.Minute
 
-// signalled stores the end of the output, and closes seen when the output contains needle.
-type signalled struct {
+// readinessOutput stores the end of the output, and closes seen when the output contains needle.
+type readinessOutput struct {
 	lineproc.Tail
-	needle string
-	once   sync.Once
-	seen   chan struct{}
+	readyLine string
+	once      sync.Once
+	ready     chan struct{}
 }
 
-func (s *signalled) Write(p []byte) (int, error) {
+func (s *readinessOutput) Write(p []byte) (int, error) {
 	n, err := s.Tail.Write(p)
-	if strings.Contains(s.String(), s.needle) {
-		s.once.Do(func() { close(s.seen) })
+	if strings.Contains(s.String(), s.readyLine) {
+		s.once.Do(func() { close(s.ready) })
 	}
 	return n, err
 }
 
-// end removes the container, and ends the command that kept it running.
-func (p *imageExecutor) end(ctx context.Context) error {
+// removeContainer removes the container, and ends the command that kept it running.
+func (p *imageExecutor) removeContainer(ctx context.Context) error {
 	err := p.containerExecutor.stopAgent(context.WithoutCancel(ctx))
 	if p.starter != nil {
 		p.starter.Kill()
@@ -116,15 +116,15 @@ func (p *imageExecutor) end(ctx context.Context) error {
 }
 
 func (p *imageExecutor) close() []string {
-	if err := p.end(context.Background()); err != nil {
+	if err := p.removeContainer(context.Background()); err != nil {
 		return []string{err.Error()}
 	}
 	return nil
 }
 
-// engine runs a command of docker or podman.
-func (p *imageExecutor) engine(ctx context.Context, args ...string) error {
-	code, output, err := captured(ctx, proc.Spec{Path: p.env.Kind, Args: args}, p.a.pool)
+// runEngine runs a command of docker or podman.
+func (p *imageExecutor) runEngine(ctx context.Context, args ...string) error {
+	code, output, err := runCaptured(ctx, proc.Spec{Path: p.env.Kind, Args: args}, p.a.pool)
 	if err == nil && code != 0 {
 		err = errors.New(clip(output, maxShown))
 	}
@@ -134,8 +134,8 @@ func (p *imageExecutor) engine(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// exec returns the arguments that run a command line in the container.
-func (p *imageExecutor) exec(flags, env []string, line string) []string {
+// execArgs returns the arguments that run a command line in the container.
+func (p *imageExecutor) execArgs(flags, env []string, line string) []string {
 	args := append([]string{"exec"}, flags...)
 	if p.env.Workdir != "" {
 		args = append(args, "--workdir", p.env.Workdir)
@@ -149,12 +149,12 @@ func (p *imageExecutor) exec(flags, env []string, line string) []string {
 func (p *imageExecutor) workspace() string { return p.dir }
 
 func (p *imageExecutor) agent(target string, env []string) proc.Spec {
-	return proc.Spec{Path: p.env.Kind, Args: p.exec([]string{"--interactive"}, append(env, p.env.Agent.Env...), target)}
+	return proc.Spec{Path: p.env.Kind, Args: p.execArgs([]string{"--interactive"}, append(env, p.env.Agent.Env...), target)}
 }
 
 func (p *imageExecutor) command(ctx context.Context, line string) (int, string, error) {
 	env := append([]string{WorkspaceVariable + "=" + p.dir}, p.env.Graders.Env...)
-	code, output, err := capturedUpTo(ctx, maxTestLog, proc.Spec{Path: p.env.Kind, Args: p.exec(nil, env, line)}, p.a.pool)
+	code, output, err := runCapturedUpTo(ctx, maxTestLog, proc.Spec{Path: p.env.Kind, Args: p.execArgs(nil, env, line)}, p.a.pool)
 	if err == nil && code == engineFailed {
 		err = fmt.Errorf("%s: %s", p.env.Kind, clip(output, maxShown))
 	}
@@ -167,27 +167,27 @@ const maxTestLog = 8 << 20
 // stopAgent stops the container, which ends all of its processes. It then restarts the container, or,
 // if fresh is set, starts a new one with the agent's changes as a patch.
 func (p *imageExecutor) stopAgent(ctx context.Context) error {
-	if err := p.engine(ctx, "stop", "-t", "0", p.name); err != nil {
+	if err := p.runEngine(ctx, "stop", "-t", "0", p.name); err != nil {
 		return err
 	}
 	p.starter.Kill()
 	p.starter.Wait()
-	if p.fresh {
-		return p.renew(ctx)
+	if p.freshGraders {
+		return p.startGraderContainer(ctx)
 	}
 	return p.runStarter(ctx, []string{"start", "--attach", p.name})
 }
 
 // copyTests replaces the tests folder of the image with the hidden tests.
 func (p *imageExecutor) copyTests(ctx context.Context, folder string) error {
-	code, output, err := captured(ctx, proc.Spec{Path: p.env.Kind, Args: []string{"exec", "--user", "0", p.name, "sh", "-c", "rm -rf " + imageTests + " && mkdir " + imageTests}}, p.a.pool)
+	code, output, err := runCaptured(ctx, proc.Spec{Path: p.env.Kind, Args: []string{"exec", "--user", "0", p.name, "sh", "-c", "rm -rf " + imageTests + " && mkdir " + imageTests}}, p.a.pool)
 	if err == nil && code != 0 {
 		err = errors.New(clip(output, maxShown))
 	}
 	if err != nil {
 		return err
 	}
-	return p.engine(ctx, "cp", folder+"/.", p.name+":"+imageTests)
+	return p.runEngine(ctx, "cp", folder+"/.", p.name+":"+imageTests)
 }
 
 // checkImage returns an error for settings of a scenario that exclude each other when programs work

@@ -86,7 +86,7 @@ func networkFiles() []string {
 func (p *localExecutor) policy(g Grants, own privateDirs, files []string) sandbox.Policy {
 	read := []string{own.base, p.dir}
 	for _, path := range g.Read {
-		read = append(read, inFolder(p.a.dir, path))
+		read = append(read, resolveIn(p.a.dir, path))
 	}
 	for _, file := range files {
 		if isFile(file) {

@@ -201,8 +201,8 @@ func (m *Manifest) Summary() (scenarios, steps, graders int) {
 	return len(m.Scenarios), steps, graders
 }
 
-// checks reports whether a step has graders or limits.
-func (s Step) checks() bool {
+// hasChecks reports whether a step has graders or limits.
+func (s Step) hasChecks() bool {
 	c := s.Constraints
 	return len(s.Graders) > 0 || len(c.Checks) > 0 || len(c.ForbiddenTools) > 0 || c.MaxToolCalls != nil || c.MaxTokens != nil || c.MaxCostUSD != nil
 }
@@ -210,6 +210,6 @@ func (s Step) checks() bool {
 // Checks reports whether any step of the manifest has graders or limits.
 func (m *Manifest) Checks() bool {
 	return slices.ContainsFunc(m.Scenarios, func(s Scenario) bool {
-		return slices.ContainsFunc(s.Steps, Step.checks) || s.Rows != nil && len(s.Steps) == 0 // they are not read yet
+		return slices.ContainsFunc(s.Steps, Step.hasChecks) || s.Rows != nil && len(s.Steps) == 0 // they are not read yet
 	})
 }

@@ -15,19 +15,19 @@ func TestMain(m *testing.M) {
 
 const head = "manifest_version: v1\nname: n\ntarget: t\n"
 
-// Problems are named with their position.
+// Problems have a position in the manifest.
 func TestProblems(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                      "m.yaml:1:1: the manifest is empty; `ecp init` writes an example",
 		"- a\n":                                 "m.yaml:1:1: a manifest is a mapping, not a list",
 		"name: [\n":                             "m.yaml:1:",
 		head:                                    "m.yaml:1:1: scenarios: the key is missing",
-		head + "scenarios: no\n":                "m.yaml:4:12: scenarios: must be a list, not a truth value",
-		head + "scenarios: []\nscenarios: []\n": "m.yaml:5:1: warning: scenarios: the key is there twice",
+		head + "scenarios: no\n":                "m.yaml:4:12: scenarios: must be a list, not a boolean",
+		head + "scenarios: []\nscenarios: []\n": "m.yaml:5:1: warning: scenarios: duplicate key",
 		head + "scenarios: []\n":                "warning: scenarios: there are no scenarios",
 		head + "scenarios: []\nextra: 1\n":      "m.yaml:5:1: extra: unknown key",
 		head + "scenarios:\n  - name: s\n    steps:\n      - input: 2024-01-01\n":                                                  "m.yaml:7:16: scenarios.0.steps.0.input: must be a string, not a date; put it in quotes",
-		head + "scenarios:\n  - name: s\n    steps:\n      - input: on\n":                                                          "not a truth value",
+		head + "scenarios:\n  - name: s\n    steps:\n      - input: on\n":                                                          "not a boolean",
 		head + "scenarios:\n  - name: s\n    steps: []\n":                                                                          `m.yaml:5:5: scenarios.0.steps: the scenario needs steps or a dataset`,
 		head + "scenarios:\n  - name: s\n    steps: [{input: x, graders: [{type: text_match, condition: contains, value: ''}]}]\n": `m.yaml:6:81: warning: scenarios.0.steps.0.graders.0.value: every text contains an empty value, so this check always passes`,
 		head + "scenarios:\n  - name: s\n    steps: [{input: x}]\n  - {name: s, steps: [{input: x}]}\n":                            `m.yaml:7:12: warning: scenarios.1.name: "s" is also the name of scenarios.0`,
@@ -72,7 +72,7 @@ func TestParse(t *testing.T) {
 }
 
 // Nested aliases are bounded.
-func TestBomb(t *testing.T) {
+func TestNestedAliases(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a0: &a0 [x, x]\n")
 	for i := range 40 {
@@ -103,7 +103,7 @@ func FuzzParse(f *testing.F) {
 
 func TestResolve(t *testing.T) {
 	dir := t.TempDir()
-	p := lookup{exists: func(string) bool { return false }, found: func(s string) bool { return s == "python3" }, dir: dir}
+	p := lookup{exists: func(string) bool { return false }, inPath: func(s string) bool { return s == "python3" }, dir: dir}
 	for target, want := range map[string]string{
 		"python agent.py":         "python3 agent.py", // the file does not exist beside the manifest
 		"python3 -m agent":        "python3 -m agent",
@@ -122,7 +122,7 @@ func FuzzNoise(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":"7","error":null}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		c := &stdio{}
-		r, mine, err := c.answer(line, []byte("7"))
+		r, mine, err := c.parseAnswer(line, []byte("7"))
 		if mine && err == nil && (r.Result == nil) == (r.Err == nil) {
 			t.Fatalf("%s: %+v", line, r)
 		}

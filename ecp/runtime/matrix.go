@@ -19,9 +19,9 @@ func ParseConfig(pairs []string) (map[string]any, error) {
 	for _, pair := range pairs {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
-			return nil, fmt.Errorf("%q is not KEY=VALUE", pair)
+			return nil, fmt.Errorf("%q is not of the form KEY=VALUE", pair)
 		}
-		if err := put(out, key, configValue(value)); err != nil {
+		if err := setNested(out, key, configValue(value)); err != nil {
 			return nil, err
 		}
 	}
@@ -36,7 +36,7 @@ func configValue(text string) any {
 	return text
 }
 
-func put(into map[string]any, key string, value any) error {
+func setNested(into map[string]any, key string, value any) error {
 	first, rest, more := strings.Cut(key, ".")
 	if !more {
 		into[first] = value
@@ -50,7 +50,7 @@ func put(into map[string]any, key string, value any) error {
 		inner = map[string]any{}
 		into[first] = inner
 	}
-	return put(inner, rest, value)
+	return setNested(inner, rest, value)
 }
 
 // Matrix returns the variants for axes KEY=A,B,...: one for each combination of values. The key target
@@ -60,7 +60,7 @@ func Matrix(axes []string) ([]Variant, error) {
 	for _, axis := range axes {
 		key, values, ok := strings.Cut(axis, "=")
 		if !ok || key == "" || values == "" {
-			return nil, fmt.Errorf("%q is not KEY=A,B and so on", axis)
+			return nil, fmt.Errorf("%q is not of the form KEY=A,B", axis)
 		}
 		if twice, ok := firstDuplicate(key, strings.Split(values, ",")); ok {
 			return nil, fmt.Errorf("%s has the value %q twice", key, twice)
@@ -68,10 +68,10 @@ func Matrix(axes []string) ([]Variant, error) {
 		var next []Variant
 		for _, v := range out {
 			if _, twice := v.Labels[key]; twice {
-				return nil, fmt.Errorf("%s is there twice", key)
+				return nil, fmt.Errorf("the key %s is given twice", key)
 			}
 			for value := range strings.SplitSeq(values, ",") {
-				n, err := v.with(key, value)
+				n, err := v.withValue(key, value)
 				if err != nil {
 					return nil, err
 				}
@@ -104,8 +104,8 @@ func firstDuplicate(key string, values []string) (value string, ok bool) {
 	return "", false
 }
 
-// with returns a variant with one more value.
-func (v Variant) with(key, value string) (Variant, error) {
+// withValue returns a variant with one more value.
+func (v Variant) withValue(key, value string) (Variant, error) {
 	out := Variant{Labels: map[string]string{key: value}, Target: v.Target, Config: map[string]any{}}
 	maps.Copy(out.Labels, v.Labels)
 	if key == "target" {
@@ -115,10 +115,10 @@ func (v Variant) with(key, value string) (Variant, error) {
 	}
 	for k, val := range v.Labels {
 		if k != "target" {
-			if err := put(out.Config, k, configValue(val)); err != nil {
+			if err := setNested(out.Config, k, configValue(val)); err != nil {
 				return out, err
 			}
 		}
 	}
-	return out, put(out.Config, key, configValue(value))
+	return out, setNested(out.Config, key, configValue(value))
 }

@@ -28,7 +28,7 @@ func (a *attempt) initialize(ctx context.Context, limit time.Duration) error {
 	a.out.Agent = &report.Agent{Name: r.Name, Version: r.Version, ProtocolVersion: ecp.LegacyVersion, Capabilities: r.Capabilities}
 	if r.ProtocolVersion == "" {
 		a.warn(fmt.Sprintf("agent %q names no protocol version and is taken for one of protocol %s, up to 0.4", clip(r.Name, maxName), ecp.LegacyVersion))
-	} else if a.out.Agent.ProtocolVersion, err = agree(r.ProtocolVersion); err != nil {
+	} else if a.out.Agent.ProtocolVersion, err = negotiateVersion(r.ProtocolVersion); err != nil {
 		return err
 	}
 	return a.checkCapabilities(r)
@@ -37,8 +37,8 @@ func (a *attempt) initialize(ctx context.Context, limit time.Duration) error {
 // maxName limits the names of agents in messages, in bytes.
 const maxName = 80
 
-// agree returns the protocol version that both sides support.
-func agree(version string) (string, error) {
+// negotiateVersion returns the protocol version that both sides support.
+func negotiateVersion(version string) (string, error) {
 	parts := strings.SplitN(version, ".", 2)
 	agreed, ok := ecp.Version{Major: parts[0], Minor: parts[len(parts)-1]}.Negotiate()
 	if !ok {
@@ -47,11 +47,11 @@ func agree(version string) (string, error) {
 	return agreed, nil
 }
 
-// need is a capability that a grader relies on, and a description of the grader.
-type need struct{ capability, by string }
+// requiredCapability is a capability that a grader relies on, and a description of the grader.
+type requiredCapability struct{ name, grader string }
 
-// needsOf lists the capabilities that the graders of a manifest rely on, each once.
-func needsOf(m *Manifest, o Options) (out []need) {
+// requiredCapabilities lists the capabilities that the graders of a manifest rely on, each once.
+func requiredCapabilities(m *Manifest, o Options) (out []requiredCapability) {
 	for _, sc := range m.Scenarios {
 		for _, step := range sc.Steps {
 			specs := step.Graders
@@ -59,17 +59,17 @@ func needsOf(m *Manifest, o Options) (out []need) {
 				specs = slices.Concat(specs, step.Constraints.Checks)
 			}
 			for _, s := range specs {
-				n := need{capability: capabilityFor(s), by: s.Type}
+				n := requiredCapability{name: capabilityFor(s), grader: s.Type}
 				if s.Type == grade.TextMatch || s.Type == grade.LLMJudge {
-					n.by += " on " + s.Field
+					n.grader += " on " + s.Field
 				}
-				if n.capability != "" && !slices.ContainsFunc(out, func(known need) bool { return known.capability == n.capability }) {
+				if n.name != "" && !slices.ContainsFunc(out, func(known requiredCapability) bool { return known.name == n.name }) {
 					out = append(out, n)
 				}
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b need) int { return strings.Compare(a.capability, b.capability) })
+	slices.SortFunc(out, func(a, b requiredCapability) int { return strings.Compare(a.name, b.name) })
 	return out
 }
 
@@ -91,9 +91,9 @@ func capabilityFor(s grade.Spec) string {
 // requires declarations.
 func (a *attempt) checkCapabilities(r ecp.InitializeResult) error {
 	var missing []string
-	for _, n := range a.needs {
-		if _, declared := r.Capabilities[n.capability]; !declared {
-			missing = append(missing, fmt.Sprintf("%s (for %s)", n.capability, n.by))
+	for _, n := range a.requiredCapabilities {
+		if _, declared := r.Capabilities[n.name]; !declared {
+			missing = append(missing, fmt.Sprintf("%s (for %s)", n.name, n.grader))
 		}
 	}
 	if len(missing) == 0 {

@@ -85,10 +85,10 @@ var errBudget = errors.New("budget")
 var errDuration = fmt.Errorf("%w of time", errBudget)
 
 // OverBudget reports whether the context of a Scheduler ended because the run's budget is used up.
-func OverBudget(ctx context.Context) bool { return ctx.Err() != nil && cause(ctx) == kindBudget }
+func OverBudget(ctx context.Context) bool { return ctx.Err() != nil && stopKind(ctx) == kindBudget }
 
-// cause returns why a context ended, as a kind of error.
-func cause(ctx context.Context) string {
+// stopKind returns why a context ended, as a kind of error.
+func stopKind(ctx context.Context) string {
 	if errors.Is(context.Cause(ctx), errBudget) {
 		return kindBudget
 	}

@@ -25,34 +25,34 @@ func (s Scenario) appliesPatch() bool {
 	})
 }
 
-// renew replaces the stopped container of the agent with a new one, and writes the agent's changes
+// startGraderContainer replaces the stopped container of the agent with a new one, and writes the agent's changes
 // there as a patch. It computes them with the repository and the git of the new container, because
 // the agent may have manipulated its own.
-func (p *imageExecutor) renew(ctx context.Context) error {
+func (p *imageExecutor) startGraderContainer(ctx context.Context) error {
 	old := p.name
 	p.starter = nil
 	if err := p.start(ctx, p.env.Graders); err != nil {
 		return err
 	}
-	if err := p.root(ctx, "mkdir "+agentFiles); err != nil {
+	if err := p.runAsRoot(ctx, "mkdir "+agentFiles); err != nil {
 		return err
 	}
 	if err := p.copyFrom(ctx, old); err != nil {
 		return err
 	}
-	if err := p.root(ctx, changesScript(p.dir)); err != nil {
+	if err := p.runAsRoot(ctx, changesScript(p.dir)); err != nil {
 		return fmt.Errorf("find the agent's changes: %w", err)
 	}
 	var err error
 	if p.patch, err = p.changes(ctx); err != nil {
 		return err
 	}
-	return p.engine(ctx, "rm", "--force", old)
+	return p.runEngine(ctx, "rm", "--force", old)
 }
 
-// root runs a command of eca in the container, as root.
-func (p *imageExecutor) root(ctx context.Context, line string) error {
-	return p.engine(ctx, "exec", "--user", "0", p.name, "sh", "-c", line)
+// runAsRoot runs a command of eca in the container, as root.
+func (p *imageExecutor) runAsRoot(ctx context.Context, line string) error {
+	return p.runEngine(ctx, "exec", "--user", "0", p.name, "sh", "-c", line)
 }
 
 // copyFrom copies the working directory of another container to agentFiles.
@@ -87,7 +87,7 @@ func (p *imageExecutor) pipe(ctx context.Context, spec proc.Spec) (proc.Exit, er
 // between the files of the image and those of the agent, without ignored files. It uses a separate
 // index, and does not change the files of the container.
 func changesScript(dir string) string {
-	return "set -e\ncd " + quoted(dir) + `
+	return "set -e\ncd " + shellQuote(dir) + `
 g() { git -c safe.directory='*' -c core.fileMode=false -c core.hooksPath=/dev/null "$@"; }
 index=$(g rev-parse --git-path index)
 export GIT_INDEX_FILE=/tmp/ecp-changes-index
@@ -95,7 +95,7 @@ cp "$index" "$GIT_INDEX_FILE"
 g add -A
 tree=$(g write-tree)
 dir=$(g rev-parse --absolute-git-dir)
-g --git-dir="$dir" --work-tree=` + quoted(agentFiles+"/"+path.Base(dir)) + ` add -A
+g --git-dir="$dir" --work-tree=` + shellQuote(agentFiles+"/"+path.Base(dir)) + ` add -A
 g diff --cached --binary --no-color --no-ext-diff --no-textconv --no-renames "$tree" > ` + grade.ChangesFile + `
 rm -rf ` + agentFiles + ` "$GIT_INDEX_FILE"`
 }
@@ -105,5 +105,5 @@ func (p *imageExecutor) changes(ctx context.Context) (string, error) {
 	var out strings.Builder
 	args := []string{"exec", p.name, "sh", "-c", fmt.Sprintf("head -c %d %s", maxDiff+1, grade.ChangesFile)}
 	_, err := p.pipe(ctx, proc.Spec{Args: args, Stdout: &out})
-	return cut(out.String(), maxDiff, "diffs are limited"), err
+	return cutAtLine(out.String(), maxDiff, "diffs are limited"), err
 }

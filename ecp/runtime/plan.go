@@ -47,13 +47,13 @@ type Plan struct {
 	Notes []string // remarks about how targets were resolved
 	Total int      // cases that Options.Filter selects
 
-	whole    int // cases, including those that are not selected
-	manifest *Manifest
-	opts     Options
-	ids      *identifier
-	records  [][]record   // of each scenario's dataset; nil if it has none
-	cases    [][]identity // of each scenario
-	variants []plannedVariant
+	caseCount int // cases, including those that are not selected
+	manifest  *Manifest
+	opts      Options
+	ids       *identifier
+	records   [][]record   // of each scenario's dataset; nil if it has none
+	cases     [][]identity // of each scenario
+	variants  []plannedVariant
 }
 
 // VariantKeys lists the keys of the planned variants.
@@ -96,17 +96,17 @@ func NewPlan(m *Manifest, o Options) (*Plan, error) {
 				return nil, fmt.Errorf("scenario %q: %w", sc.Name, err)
 			}
 		}
-		n, err := p.read(i, sc, anyServer)
+		n, err := p.readCases(i, sc, anyServer)
 		if err != nil {
 			return nil, err
 		}
 		perVariant += n
 	}
-	p.ids.seen = nil
+	p.ids.keyCounts = nil
 	slices.Sort(p.Notes)
 	p.Notes = slices.Compact(p.Notes)
-	p.whole = perVariant * len(variants)
-	p.Total = p.whole
+	p.caseCount = perVariant * len(variants)
+	p.Total = p.caseCount
 	if o.Filter != nil {
 		p.Total = 0
 		for _, c := range p.walk(false, nil) {
@@ -118,12 +118,12 @@ func NewPlan(m *Manifest, o Options) (*Plan, error) {
 	return p, nil
 }
 
-// read reads the dataset of a scenario, and returns the number of its cases per variant. anyServer
+// readCases reads the dataset of a scenario, and returns the number of its cases per variant. anyServer
 // means that the agent of a variant is a server.
-func (p *Plan) read(i int, sc Scenario, anyServer bool) (int, error) {
+func (p *Plan) readCases(i int, sc Scenario, anyServer bool) (int, error) {
 	if sc.Setup.Dataset == "" || p.opts.Reference {
-		who, err := p.ids.identify(sc, nil)
-		p.cases[i] = []identity{who}
+		caseID, err := p.ids.identify(sc, nil)
+		p.cases[i] = []identity{caseID}
 		return 1, err
 	}
 	path := sc.Setup.Dataset
@@ -167,8 +167,8 @@ func (p *Plan) resolve(v Variant) plannedVariant {
 func (p *Plan) Judges() map[string]string {
 	out := map[string]string{}
 	for i, sc := range p.manifest.Scenarios {
-		models := sc.judges()
-		if len(models) == 0 || !p.selects(i) {
+		models := sc.judgeModels()
+		if len(models) == 0 || !p.selectsScenario(i) {
 			continue
 		}
 		for _, model := range models {
@@ -180,7 +180,7 @@ func (p *Plan) Judges() map[string]string {
 	return out
 }
 
-func (s Scenario) judges() (models []string) {
+func (s Scenario) judgeModels() (models []string) {
 	for _, st := range s.Steps {
 		for _, g := range st.Graders {
 			if g.Type == grade.LLMJudge {
@@ -191,8 +191,8 @@ func (s Scenario) judges() (models []string) {
 	return models
 }
 
-// selects reports whether Options.Filter selects a case of the scenario at an index.
-func (p *Plan) selects(scenario int) bool {
+// selectsScenario reports whether Options.Filter selects a case of the scenario at an index.
+func (p *Plan) selectsScenario(scenario int) bool {
 	if p.opts.Filter == nil {
 		return true
 	}
@@ -229,9 +229,9 @@ func (p *Plan) selected(skip func(index int) bool) iter.Seq2[int, Case] {
 	}
 }
 
-// keyed yields all cases with their digests. With brief, the texts of their scenarios may lack the
+// casesWithDigests yields all cases with their digests. With brief, the texts of their scenarios may lack the
 // values of their records, which takes less time for many records.
-func (p *Plan) keyed(brief bool) iter.Seq2[int, Case] {
+func (p *Plan) casesWithDigests(brief bool) iter.Seq2[int, Case] {
 	return func(yield func(int, Case) bool) {
 		for index, c := range p.walk(brief, nil) {
 			if !yield(index, p.withDigest(c)) {
@@ -246,7 +246,7 @@ func (p *Plan) withDigest(c Case) Case {
 	return c
 }
 
-// walk yields all cases without their digests. See keyed for brief.
+// walk yields all cases without their digests. See casesWithDigests for brief.
 func (p *Plan) walk(brief bool, skip func(index int) bool) iter.Seq2[int, Case] {
 	return func(yield func(int, Case) bool) {
 		index := 0
@@ -331,7 +331,7 @@ func (p *Plan) At(at Position, id string) (Case, error) {
 // withRecord returns a scenario with the values of a record. A name without placeholders gets the
 // number of the record.
 func withRecord(sc Scenario, record map[string]string, n int) Scenario {
-	filled, _ := fill(sc, record) // read has checked this
+	filled, _ := fill(sc, record) // readCases has checked this
 	if filled.Name == sc.Name {
 		filled.Name = fmt.Sprintf("%s #%d", sc.Name, n+1)
 	}

@@ -7,28 +7,28 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// earlier knows which attempts of an earlier process are reused: those whose case has the same digest
-// now, and whose agent has the same self-description.
-type earlier struct {
+// earlierRun decides which attempts of an earlier process are reused: those whose case still has the
+// same digest, and whose agent still has the same self-description.
+type earlierRun struct {
 	run    *run
 	agents map[string]*report.Agent // by variant: the agent's current self-description, nil if it does not start
 	hashes map[string]int64         // of agents
 	done   []uint64                 // bits for the indexes of selected cases whose result is complete; nil without a store
 }
 
-func newEarlier(r *run) *earlier {
-	return &earlier{run: r, agents: map[string]*report.Agent{}, hashes: map[string]int64{}}
+func newEarlierRun(r *run) *earlierRun {
+	return &earlierRun{run: r, agents: map[string]*report.Agent{}, hashes: map[string]int64{}}
 }
 
 // match compares the store with the plan. It returns the store's error if the store has finished
 // attempts that do not belong to the plan and that it may not remove.
-func (e *earlier) match(ctx context.Context, p *Plan) error {
+func (e *earlierRun) match(ctx context.Context, p *Plan) error {
 	o := &e.run.opts
 	if o.Store == nil || !o.Store.Earlier() {
 		return nil
 	}
-	e.done = make([]uint64, p.whole/64+1)
-	for index, c := range p.keyed(o.Filter == nil) {
+	e.done = make([]uint64, p.caseCount/64+1)
+	for index, c := range p.casesWithDigests(o.Filter == nil) {
 		keys := c.keys()
 		stored, ok := o.Store.Has(keys)
 		if !ok {
@@ -50,7 +50,7 @@ func (e *earlier) match(ctx context.Context, p *Plan) error {
 			e.run.finish(index, report.Scenario{Reused: int(c.Repeat), Agent: e.agents[c.VariantKey]}, true)
 		}
 	}
-	err := o.Store.Matched(p.whole)
+	err := o.Store.Matched(p.caseCount)
 	for _, agent := range e.agents {
 		if err != nil && agent == nil {
 			return fmt.Errorf("%w (the agent does not start)", err)
@@ -60,7 +60,7 @@ func (e *earlier) match(ctx context.Context, p *Plan) error {
 }
 
 // isDone reports whether the store has the complete result of the case at an index.
-func (e *earlier) isDone(index int) bool {
+func (e *earlierRun) isDone(index int) bool {
 	return e.done != nil && e.done[index/64]&(1<<(index%64)) != 0
 }
 
@@ -68,7 +68,7 @@ func (e *earlier) isDone(index int) bool {
 func (r *run) describeAgent(ctx context.Context, c Case) *report.Agent {
 	c.Scenario.Steps, c.Scenario.Setup.Workspace, c.Scenario.Setup.Tests = nil, nil, ""
 	c.server = c.target
-	a := r.try(ctx, c)
+	a := r.attemptCase(ctx, c)
 	if len(a.Errors) > 0 {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (r *run) describeAgent(ctx context.Context, c Case) *report.Agent {
 }
 
 // agent returns the current self-description of a case's agent.
-func (e *earlier) agent(ctx context.Context, c Case) *report.Agent {
+func (e *earlierRun) agent(ctx context.Context, c Case) *report.Agent {
 	now, ok := e.agents[c.VariantKey]
 	if !ok {
 		now = e.run.describeAgent(context.WithoutCancel(ctx), c)
@@ -94,7 +94,7 @@ type Cache interface {
 // cacheKey returns the key of an attempt: the digest of the case, the number of the attempt, and the
 // agent's self-description.
 func cacheKey(c Case, n int, agent *report.Agent) string {
-	return canonical(struct {
+	return canonicalJSON(struct {
 		Kind, Digest string
 		Attempt      int
 		Agent        *report.Agent
@@ -102,7 +102,7 @@ func cacheKey(c Case, n int, agent *report.Agent) string {
 }
 
 // cached returns attempt n of a case from the cache, with zero time and cost.
-func (e *earlier) cached(ctx context.Context, c Case, n int) (a report.Attempt, ok bool) {
+func (e *earlierRun) cached(ctx context.Context, c Case, n int) (a report.Attempt, ok bool) {
 	if e.run.opts.Cache == nil {
 		return a, false
 	}

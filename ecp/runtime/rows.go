@@ -22,9 +22,9 @@ type Rows struct {
 	Source        string // a file, relative to the manifest
 	Input, Output string // columns
 
-	needOutput bool   // the manifest names the output column, so it must exist
-	key        string // path of the key source in the manifest
-	line, col  int    // position of source in the manifest
+	outputRequired bool   // the manifest names the output column, so it must exist
+	key            string // path of the key source in the manifest
+	line, col      int    // position of source in the manifest
 }
 
 // maxCell limits a cell of a CSV file, in characters, as in the reference.
@@ -34,7 +34,7 @@ func (e element) rows() *Rows {
 	line, col := e.line, e.col
 	e = e.mapping("type", "source", "input_column", "output_column")
 	kind, source := e.required("type"), e.required("source")
-	r := &Rows{Type: kind.oneOf("csv", "jsonl"), Source: source.name(), Input: "input", Output: "output", line: line, col: col, key: source.path}
+	r := &Rows{Type: kind.oneOf("csv", "jsonl"), Source: source.nonEmptyText(), Input: "input", Output: "output", line: line, col: col, key: source.path}
 	if !source.missing() {
 		r.line, r.col = source.line, source.col
 	}
@@ -42,7 +42,7 @@ func (e element) rows() *Rows {
 		r.Input = v.text()
 	}
 	if v := e.get("output_column"); !v.missing() {
-		r.Output, r.needOutput = v.text(), true
+		r.Output, r.outputRequired = v.text(), true
 	}
 	return r
 }
@@ -60,7 +60,7 @@ func (m *Manifest) readRows(dir string) (problems []Problem) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
 		}
-		data, err := readText(path)
+		data, err := readDatasetFile(path)
 		if err == nil {
 			sc.Steps, err = r.steps(data)
 		}
@@ -104,9 +104,9 @@ func (r *Rows) readCSV(text string) (out []Step, err error) {
 	if err != nil {
 		return nil, err
 	}
-	input, output := last(header, r.Input), last(header, r.Output)
+	input, output := lastColumn(header, r.Input), lastColumn(header, r.Output)
 	for name, at := range map[string]int{r.Input: input, r.Output: output} {
-		if at < 0 && (name == r.Input || r.needOutput) {
+		if at < 0 && (name == r.Input || r.outputRequired) {
 			return nil, fmt.Errorf("the dataset has no column %q; it has %s", name, clip(fmt.Sprintf("%q", header), maxShown))
 		}
 	}
@@ -132,8 +132,8 @@ func (r *Rows) readCSV(text string) (out []Step, err error) {
 	}
 }
 
-// last returns the index of the last column with a name, or -1.
-func last(header []string, name string) int {
+// lastColumn returns the index of the last column with a name, or -1.
+func lastColumn(header []string, name string) int {
 	for i := len(header) - 1; i >= 0; i-- {
 		if header[i] == name {
 			return i

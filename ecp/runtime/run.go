@@ -17,56 +17,56 @@ import (
 
 // run is a running evaluation.
 type run struct {
-	opts            Options
-	dir             string // of the manifest
-	ids             *ids
-	tools           grade.Tools
-	pool            *proc.Pool          // starts agents
-	serverSlots     map[string]*servers // by target
-	total           int                 // cases
-	needs           []need              // capabilities that the graders of the manifest rely on
-	requireDeclared bool                // agents must declare these capabilities
+	opts                 Options
+	dir                  string // of the manifest
+	ids                  *ids
+	tools                grade.Tools
+	pool                 *proc.Pool           // starts agents
+	serverSlots          map[string]*servers  // by target
+	total                int                  // cases
+	requiredCapabilities []requiredCapability // capabilities that the graders of the manifest rely on
+	requireDeclared      bool                 // agents must declare these capabilities
 
 	id        string
 	images    images
 	isolation func() sandbox.Isolation // returns the namespaces that the system supports; computed once
 
-	mu      sync.Mutex    // guards the fields below
-	results []result      // unless Options.StoreOnly
-	done    int           // cases with a result
-	reused  int           // attempts from an earlier run or the cache
-	agent   *report.Agent // the first self-description
-	tokens  int64
-	cost    float64
-	broken  error // the first error of the store
-	halt    context.CancelCauseFunc
+	mu       sync.Mutex    // guards the fields below
+	results  []result      // unless Options.StoreOnly
+	done     int           // cases with a result
+	reused   int           // attempts from an earlier run or the cache
+	agent    *report.Agent // the first self-description
+	tokens   int64
+	cost     float64
+	storeErr error // the first error of the store
+	halt     context.CancelCauseFunc
 
-	warnings []string
-	stops    map[string]*CallError // by target: the error because of which it cannot be evaluated at all
+	warnings     []string
+	targetErrors map[string]*CallError // by target: the error because of which it cannot be evaluated at all
 }
 
-// pending is a case with unfinished attempts.
-type pending struct {
-	c        Case
-	index    int        // in the plan
-	reused   int        // attempts from an earlier run or the cache
-	mu       sync.Mutex // guards the fields below
-	attempts []report.Attempt
-	left     int  // attempts without a result
-	skipped  bool // an attempt was stopped, so the case has no result
+// pendingCase is a case with unfinished attempts.
+type pendingCase struct {
+	c         Case
+	index     int        // in the plan
+	reused    int        // attempts from an earlier run or the cache
+	mu        sync.Mutex // guards the fields below
+	attempts  []report.Attempt
+	remaining int  // attempts without a result
+	skipped   bool // an attempt was stopped, so the case has no result
 }
 
 func newRun(p *Plan, o Options) *run {
 	m := p.manifest
 	r := &run{
 		opts: o, id: o.NewID(), dir: filepath.Dir(m.Path), ids: &ids{}, total: p.Total, serverSlots: map[string]*servers{}, tools: o.Tools,
-		pool: proc.NewPool(o.Supervisor, spareSupervisors), needs: needsOf(m, o), requireDeclared: m.RequireCapabilities, stops: map[string]*CallError{},
+		pool: proc.NewPool(o.Supervisor, spareSupervisors), requiredCapabilities: requiredCapabilities(m, o), requireDeclared: m.RequireCapabilities, targetErrors: map[string]*CallError{},
 	}
 	r.tools.Reference = o.Reference
 	r.isolation = sync.OnceValue(r.pool.Isolation)
 	for _, v := range p.variants {
 		if IsURL(v.target) && r.serverSlots[v.target] == nil {
-			r.serverSlots[v.target] = r.serversOf(v.target, m.Target)
+			r.serverSlots[v.target] = r.newServersFor(v.target, m.Target)
 		}
 	}
 	return r
@@ -94,13 +94,13 @@ func Run(ctx context.Context, p *Plan, o Options) (*report.Report, error) {
 	r := newRun(p, o)
 	defer r.pool.Close()
 	start := o.Now()
-	before := newEarlier(r)
-	if err := before.match(ctx, p); err != nil {
+	earlier := newEarlierRun(r)
+	if err := earlier.match(ctx, p); err != nil {
 		return nil, err
 	}
 	out := p.Head(o)
 	out.RunID = r.id
-	out.Scenarios = r.all(ctx, p, before)
+	out.Scenarios = r.all(ctx, p, earlier)
 	out.NotRun = p.Total - r.done
 	out.Interrupted = out.NotRun > 0 && ctx.Err() != nil
 	took := o.Now().Sub(start)
@@ -117,7 +117,7 @@ func Run(ctx context.Context, p *Plan, o Options) (*report.Report, error) {
 	if out.Interrupted && out.ExitReason == report.ReasonOK {
 		out.ExitReason = report.ReasonError
 	}
-	if len(r.stops) > 0 && out.ExitReason != report.ReasonDuration {
+	if len(r.targetErrors) > 0 && out.ExitReason != report.ReasonDuration {
 		out.ExitReason = report.ReasonProtocol
 	}
 	limits := report.Limits{RPCTimeout: callLimit(o).Seconds()}
@@ -126,7 +126,7 @@ func Run(ctx context.Context, p *Plan, o Options) (*report.Report, error) {
 		limits.MaxDuration = &seconds
 	}
 	out.SetAudit(m.Digest, limits, took)
-	return out, r.broken
+	return out, r.storeErr
 }
 
 // result is the result of a case, with its index in the plan.
@@ -141,7 +141,7 @@ const maxNotRun = 1000
 
 // all runs each case that has no result yet, and returns all results in the plan's order, except those
 // of cases that were stopped.
-func (r *run) all(ctx context.Context, p *Plan, before *earlier) []report.Scenario {
+func (r *run) all(ctx context.Context, p *Plan, earlier *earlierRun) []report.Scenario {
 	running, halt := context.WithCancelCause(ctx)
 	defer halt(nil)
 	r.halt = halt
@@ -156,7 +156,7 @@ func (r *run) all(ctx context.Context, p *Plan, before *earlier) []report.Scenar
 	if r.opts.Scheduler != nil {
 		scheduler = r.opts.Scheduler
 	}
-	scheduler.Schedule(running, r.jobs(running, p, before), func(j Job, a *report.Attempt) { r.handleResult(running, j, a) })
+	scheduler.Schedule(running, r.jobs(running, p, earlier), func(j Job, a *report.Attempt) { r.handleResult(running, j, a) })
 	slices.SortFunc(r.results, func(a, b result) int { return a.index - b.index })
 	out := make([]report.Scenario, len(r.results))
 	for i := range r.results {
@@ -165,29 +165,29 @@ func (r *run) all(ctx context.Context, p *Plan, before *earlier) []report.Scenar
 	return out
 }
 
-// notRun returns the result of an attempt that was not started.
-func (r *run) notRun(ctx context.Context, c Case, why *CallError, message string) report.Attempt {
+// notRunAttempt returns the result of an attempt that was not started.
+func (r *run) notRunAttempt(ctx context.Context, c Case, why *CallError, message string) report.Attempt {
 	a := &attempt{run: r, c: c, out: report.Attempt{
-		Status: report.Error, ExitReason: why.reason(ctx), Steps: []report.Step{},
+		Status: report.Error, ExitReason: why.exitReason(ctx), Steps: []report.Step{},
 		Errors: []report.Problem{{Scenario: c.Scenario.Name, Kind: why.Kind, Message: message}},
 	}}
-	a.skipRest(message)
+	a.skipRemainingSteps(message)
 	return a.out
 }
 
-// stop ends the evaluation of a target, because every scenario would fail with the same error.
-func (r *run) stop(target string, why *CallError) {
+// blockTarget ends the evaluation of a target, because every scenario would fail with the same error.
+func (r *run) blockTarget(target string, why *CallError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.stops[target] == nil {
-		r.stops[target] = why
+	if r.targetErrors[target] == nil {
+		r.targetErrors[target] = why
 	}
 }
 
-func (r *run) stopOf(target string) *CallError {
+func (r *run) targetError(target string) *CallError {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.stops[target]
+	return r.targetErrors[target]
 }
 
 // warn adds a warning about agents to the report, once for all scenarios.
@@ -239,7 +239,7 @@ func (r *run) spend(tokens int64, cost float64, unpriced bool) {
 }
 
 // result combines the attempts of the case.
-func (p *pending) result() report.Scenario {
+func (p *pendingCase) result() report.Scenario {
 	c, attempts := p.c, p.attempts
 	s := report.Scenario{
 		Name: c.Scenario.Name, ID: c.ID, Aliases: c.Aliases, Group: c.scenario, VariantKey: c.VariantKey, Reused: p.reused, Line: c.Scenario.Line, Variant: c.Labels, Record: c.Record,
@@ -274,7 +274,7 @@ func (p *pending) result() report.Scenario {
 	return s
 }
 
-func (r *run) show(e Event) {
+func (r *run) notifyWatcher(e Event) {
 	if r.opts.Watch == nil {
 		return
 	}
@@ -285,7 +285,7 @@ func (r *run) show(e Event) {
 }
 
 // finish takes the result of a case, and reports it as progress unless it is from an earlier run.
-func (r *run) finish(index int, s report.Scenario, earlier bool) {
+func (r *run) finish(index int, s report.Scenario, reused bool) {
 	r.mu.Lock()
 	r.done++
 	r.reused += s.Reused
@@ -296,8 +296,8 @@ func (r *run) finish(index int, s report.Scenario, earlier bool) {
 		r.results = append(r.results, result{index, s})
 	}
 	r.mu.Unlock()
-	if !earlier {
-		r.show(Event{Scenario: &s})
+	if !reused {
+		r.notifyWatcher(Event{Scenario: &s})
 	}
 }
 
@@ -320,10 +320,10 @@ func (r *run) storeAttempt(c Case, n int, a report.Attempt) {
 func (r *run) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err == nil || r.broken != nil {
+	if err == nil || r.storeErr != nil {
 		return
 	}
-	if r.broken = err; r.opts.StoreOnly {
+	if r.storeErr = err; r.opts.StoreOnly {
 		r.halt(err)
 	}
 }

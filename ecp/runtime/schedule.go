@@ -10,7 +10,7 @@ import (
 
 // Job is an attempt that a run needs.
 type Job struct {
-	*pending
+	*pendingCase
 	attempt int // from 0
 }
 
@@ -38,7 +38,7 @@ func NewSession(p *Plan, o Options) *Session { return &Session{newRun(p, o)} }
 // result. An attempt that was stopped because ctx ended is incomplete.
 func (s *Session) Make(ctx context.Context, c Case, number int) report.Attempt {
 	c.attempt = number
-	return s.r.make(ctx, c)
+	return s.r.makeAttempt(ctx, c)
 }
 
 // Close ends the spare supervisor processes.
@@ -54,16 +54,16 @@ func (s inProcess) Schedule(ctx context.Context, jobs iter.Seq[Job], done func(J
 	for range max(s.r.opts.Jobs, 1) {
 		workers.Go(func() {
 			for j := range queue {
-				if ctx.Err() != nil && s.r.stopOf(j.c.target) == nil {
+				if ctx.Err() != nil && s.r.targetError(j.c.target) == nil {
 					done(j, nil)
 					continue
 				}
 				if j.attempt == 0 {
-					s.r.show(Event{Running: j.c.Scenario.Name})
+					s.r.notifyWatcher(Event{Running: j.c.Scenario.Name})
 				}
 				c := j.c
 				c.attempt = j.Number()
-				a := s.r.make(ctx, c)
+				a := s.r.makeAttempt(ctx, c)
 				done(j, &a)
 			}
 		})
@@ -75,22 +75,22 @@ func (s inProcess) Schedule(ctx context.Context, jobs iter.Seq[Job], done func(J
 	workers.Wait()
 }
 
-// make makes an attempt. If the target is a URL, it uses a free server.
-func (r *run) make(ctx context.Context, c Case) report.Attempt {
-	if stop := r.stopOf(c.target); stop != nil {
-		return r.notRun(ctx, c, stop, "not run: "+stop.Error())
+// makeAttempt makes an attempt. If the target is a URL, it uses a free server.
+func (r *run) makeAttempt(ctx context.Context, c Case) report.Attempt {
+	if stop := r.targetError(c.target); stop != nil {
+		return r.notRunAttempt(ctx, c, stop, "not run: "+stop.Error())
 	}
 	if s := r.serverSlots[c.target]; s != nil {
-		return r.tryServers(ctx, s, c)
+		return r.attemptOnServer(ctx, s, c)
 	}
-	return r.try(ctx, c)
+	return r.attemptCase(ctx, c)
 }
 
 // jobs yields the attempts to make. It finishes cases whose attempts are all in the store or the
 // cache.
-func (r *run) jobs(ctx context.Context, p *Plan, before *earlier) iter.Seq[Job] {
+func (r *run) jobs(ctx context.Context, p *Plan, earlier *earlierRun) iter.Seq[Job] {
 	return func(yield func(Job) bool) {
-		listed, skip := 0, before.isDone
+		listed, skip := 0, earlier.isDone
 		if !r.opts.StoreOnly {
 			skip = nil
 		}
@@ -98,7 +98,7 @@ func (r *run) jobs(ctx context.Context, p *Plan, before *earlier) iter.Seq[Job] 
 			if listed++; ctx.Err() != nil && listed > maxNotRun {
 				return
 			}
-			open, todo := r.reuse(ctx, before, c, index)
+			open, todo := r.reuse(ctx, earlier, c, index)
 			for _, n := range todo {
 				if !yield(Job{open, n}) {
 					return
@@ -110,12 +110,12 @@ func (r *run) jobs(ctx context.Context, p *Plan, before *earlier) iter.Seq[Job] 
 
 // reuse returns a case with its attempts from the store or the cache, and the numbers of the
 // attempts to make, from 0. If no attempt has to be made, it finishes the case.
-func (r *run) reuse(ctx context.Context, before *earlier, c Case, index int) (open *pending, todo []int) {
-	open = &pending{index: index, c: c, attempts: make([]report.Attempt, c.Repeat)}
+func (r *run) reuse(ctx context.Context, earlier *earlierRun, c Case, index int) (open *pendingCase, todo []int) {
+	open = &pendingCase{index: index, c: c, attempts: make([]report.Attempt, c.Repeat)}
 	for n := range int(c.Repeat) {
 		a, ok := r.load(c, n+1)
 		if !ok {
-			if a, ok = before.cached(ctx, c, n+1); ok {
+			if a, ok = earlier.cached(ctx, c, n+1); ok {
 				r.storeAttempt(c, n+1, a)
 			}
 		}
@@ -126,9 +126,9 @@ func (r *run) reuse(ctx context.Context, before *earlier, c Case, index int) (op
 		open.attempts[n] = a
 		open.reused++
 	}
-	if open.left = len(todo); open.left == 0 {
+	if open.remaining = len(todo); open.remaining == 0 {
 		s := open.result()
-		if !before.isDone(index) {
+		if !earlier.isDone(index) {
 			r.store(c, index, &s)
 		}
 		r.finish(index, s, true)
@@ -155,9 +155,9 @@ func (r *run) handleResult(ctx context.Context, j Job, a *report.Attempt) {
 	switch {
 	case a != nil:
 		r.spendAttempt(*a)
-		stopped = ctx.Err() != nil && wasStopped(*a) && cause(ctx) != kindBudget
-	case cause(ctx) == kindBudget:
-		over := r.notRun(ctx, j.c, &CallError{Kind: kindBudget}, "not run: "+context.Cause(ctx).Error())
+		stopped = ctx.Err() != nil && wasStopped(*a) && stopKind(ctx) != kindBudget
+	case stopKind(ctx) == kindBudget:
+		over := r.notRunAttempt(ctx, j.c, &CallError{Kind: kindBudget}, "not run: "+context.Cause(ctx).Error())
 		a = &over
 	default:
 		a, stopped = &report.Attempt{}, true
@@ -172,7 +172,7 @@ func (r *run) handleResult(ctx context.Context, j Job, a *report.Attempt) {
 	defer j.mu.Unlock()
 	j.attempts[j.attempt] = *a
 	j.skipped = j.skipped || stopped
-	if j.left--; j.left == 0 && !j.skipped {
+	if j.remaining--; j.remaining == 0 && !j.skipped {
 		s := j.result()
 		r.store(j.c, j.index, &s)
 		r.finish(j.index, s, false)

@@ -11,32 +11,32 @@ import (
 type servers struct {
 	free chan string
 
-	mu sync.Mutex // guards up
-	up int        // number of servers that were not given up
+	mu        sync.Mutex // guards available
+	available int        // number of servers that were not removed
 }
 
 func newServers(urls []string) *servers {
-	s := &servers{free: make(chan string, len(urls)), up: len(urls)}
+	s := &servers{free: make(chan string, len(urls)), available: len(urls)}
 	for _, u := range urls {
 		s.free <- u
 	}
 	return s
 }
 
-// giveUp reports whether a server may be removed, and counts it as removed. The last server may not.
-func (s *servers) giveUp() bool {
+// tryRemove counts a server as removed, unless it is the last one, and reports whether it did.
+func (s *servers) tryRemove() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.up == 1 {
+	if s.available == 1 {
 		return false
 	}
-	s.up--
+	s.available--
 	return true
 }
 
-// serversOf returns the servers of a target: its URL and, if it is the manifest's target,
+// newServersFor returns the servers of a target: its URL and, if it is the manifest's target,
 // Options.Servers.
-func (r *run) serversOf(target, manifest string) *servers {
+func (r *run) newServersFor(target, manifest string) *servers {
 	urls := []string{target}
 	if target == manifest {
 		urls = append(urls, r.opts.Servers...)
@@ -44,17 +44,17 @@ func (r *run) serversOf(target, manifest string) *servers {
 	return newServers(urls)
 }
 
-// tryServers makes an attempt with a free server. A server that cannot be reached is not used again,
+// attemptOnServer makes an attempt with a free server. A server that cannot be reached is not used again,
 // unless it is the only one left.
-func (r *run) tryServers(ctx context.Context, s *servers, c Case) report.Attempt {
+func (r *run) attemptOnServer(ctx context.Context, s *servers, c Case) report.Attempt {
 	for {
 		select {
 		case c.server = <-s.free:
 		case <-ctx.Done():
-			return r.notRun(ctx, c, &CallError{Kind: cause(ctx)}, "not run: "+context.Cause(ctx).Error())
+			return r.notRunAttempt(ctx, c, &CallError{Kind: stopKind(ctx)}, "not run: "+context.Cause(ctx).Error())
 		}
-		a := r.try(ctx, c)
-		if ctx.Err() == nil && unreachable(a) && s.giveUp() {
+		a := r.attemptCase(ctx, c)
+		if ctx.Err() == nil && unreachable(a) && s.tryRemove() {
 			r.warn("agent " + c.server + " is not used any more: " + a.Errors[0].Message)
 			continue
 		}

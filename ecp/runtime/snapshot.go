@@ -25,25 +25,25 @@ const (
 
 // snapshot contains the changes that the agent made to the workspace.
 type snapshot struct {
-	changes []grade.Change
-	diff    string
-	err     error // of reading the changes
-	tested  bool  // the hidden tests have been copied, if there are any
+	changes     []grade.Change
+	diff        string
+	err         error // of reading the changes
+	testsCopied bool  // the hidden tests have been copied, if there are any
 }
 
 // takeSnapshot takes the snapshot, unless that was done before.
 func (a *attempt) takeSnapshot() {
-	if a.space == nil || a.snapshot != nil {
+	if a.workspace == nil || a.snapshot != nil {
 		return
 	}
 	a.snapshot = &snapshot{}
-	if p, ok := a.executor.(*imageExecutor); ok && p.fresh {
+	if p, ok := a.executor.(*imageExecutor); ok && p.freshGraders {
 		a.snapshot.diff = p.patch
 		return
 	}
-	a.space.makeReadable()
-	if a.snapshot.changes, a.snapshot.err = a.space.changed(); a.snapshot.err == nil {
-		a.snapshot.diff, a.snapshot.err = a.space.diff(a.snapshot.changes)
+	a.workspace.makeReadable()
+	if a.snapshot.changes, a.snapshot.err = a.workspace.changedFiles(); a.snapshot.err == nil {
+		a.snapshot.diff, a.snapshot.err = a.workspace.diff(a.snapshot.changes)
 	}
 }
 
@@ -59,12 +59,12 @@ func (a *attempt) saveDiff() {
 	if err != nil {
 		a.out.Notes = append(a.out.Notes, "cannot save the diff of the workspace: "+err.Error())
 	}
-	a.out.Diff = cut(diff, maxDiffShown, "use --artifacts DIR to keep the whole diff")
+	a.out.Diff = cutAtLine(diff, maxDiffShown, "use --artifacts DIR to keep the whole diff")
 }
 
-// cut shortens a text to whole lines within a limit, and appends the number of bytes that it cut, and
+// cutAtLine shortens a text to whole lines within a limit, and appends the number of bytes that it cut, and
 // a remark.
-func cut(text string, limit int, remedy string) string {
+func cutAtLine(text string, limit int, remedy string) string {
 	if len(text) <= limit {
 		return text
 	}
@@ -75,18 +75,18 @@ func cut(text string, limit int, remedy string) string {
 // diff formats changes as git does, including symlinks and modes. It treats files above maxDiffFile as
 // binary.
 func (w *workspace) diff(changes []grade.Change) (string, error) {
-	now, err := w.state()
+	now, err := w.currentFiles()
 	if err != nil {
 		return "", err
 	}
 	var out strings.Builder
 	for _, c := range changes {
-		before, was := w.before[c.Path]
-		after, is := now[c.Path]
-		if was && is && before.mode.Type() != after.mode.Type() { // git shows a changed file type as removed and added
-			err = errors.Join(w.section(&out, c.Path, &before, nil), w.section(&out, c.Path, nil, &after))
+		before, existed := w.initial[c.Path]
+		after, exists := now[c.Path]
+		if existed && exists && before.mode.Type() != after.mode.Type() { // git shows a changed file type as removed and added
+			err = errors.Join(w.writeFileDiff(&out, c.Path, &before, nil), w.writeFileDiff(&out, c.Path, nil, &after))
 		} else {
-			err = w.section(&out, c.Path, pointer(before, was), pointer(after, is))
+			err = w.writeFileDiff(&out, c.Path, entryOrNil(before, existed), entryOrNil(after, exists))
 		}
 		if err != nil {
 			return "", err
@@ -95,18 +95,18 @@ func (w *workspace) diff(changes []grade.Change) (string, error) {
 			break
 		}
 	}
-	return cut(out.String(), maxDiff, "diffs are limited"), nil
+	return cutAtLine(out.String(), maxDiff, "diffs are limited"), nil
 }
 
-func pointer(e entry, exists bool) *entry {
+func entryOrNil(e entry, exists bool) *entry {
 	if !exists {
 		return nil
 	}
 	return &e
 }
 
-// section writes the diff of one file; nil means that the file does not exist.
-func (w *workspace) section(out *strings.Builder, path string, before, after *entry) error {
+// writeFileDiff writes the diff of one file; nil means that the file does not exist.
+func (w *workspace) writeFileDiff(out *strings.Builder, path string, before, after *entry) error {
 	a, b := quotedPath("a/"+path), quotedPath("b/"+path)
 	fmt.Fprintf(out, "diff --git %s %s\n", a, b)
 	switch {
@@ -122,15 +122,15 @@ func (w *workspace) section(out *strings.Builder, path string, before, after *en
 	if before != nil && after != nil && before.sum == after.sum {
 		return nil
 	}
-	old, oldShown, err := contents(w.from, path, before)
+	old, oldIsText, err := diffText(w.fixtureDir, path, before)
 	if err != nil {
 		return err
 	}
-	current, shown, err := contents(w.dir, path, after)
+	current, currentIsText, err := diffText(w.dir, path, after)
 	if err != nil {
 		return err
 	}
-	if !oldShown || !shown {
+	if !oldIsText || !currentIsText {
 		fmt.Fprintf(out, "Binary files %s and %s differ\n", a, b)
 		return nil
 	}
@@ -159,9 +159,9 @@ func quotedPath(path string) string {
 	return path
 }
 
-// contents returns the text of a file for a diff. shown is false for binary and large files. It does
+// diffText returns the text of a file for a diff. isText is false for binary and large files. It does
 // not follow symlinks: their text is the target.
-func contents(dir, path string, e *entry) (text string, shown bool, err error) {
+func diffText(dir, path string, e *entry) (text string, isText bool, err error) {
 	switch {
 	case e == nil:
 		return "", true, nil

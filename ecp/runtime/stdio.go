@@ -56,7 +56,7 @@ func startStdio(spec proc.Spec, pool *proc.Pool) (*stdio, error) {
 func (c *stdio) options() lineproc.Options {
 	return lineproc.Options{
 		Limit: maxLine, TooLong: fmt.Errorf("the agent sent a line of more than %d MiB", maxLine>>20),
-		Grace: stopGrace, Line: c.line, ExitError: c.exitError,
+		Grace: stopGrace, Line: c.handleLine, ExitError: c.exitError,
 	}
 }
 
@@ -64,12 +64,12 @@ func (c *stdio) notes() []string { return c.strayOutput.list() }
 
 func (c *stdio) stderr() string { return c.tail.String() }
 
-// line handles a line that the agent printed: it passes on objects that may be answers, notes other
+// handleLine handles a line that the agent printed: it passes on objects that may be answers, records other
 // output as stray, and enforces maxOutput.
-func (c *stdio) line(ended <-chan struct{}, line []byte, cut bool) error {
+func (c *stdio) handleLine(ended <-chan struct{}, line []byte, incomplete bool) error {
 	c.outputBytes += len(line)
 	switch {
-	case cut:
+	case incomplete:
 		c.strayOutput.add("output without a line end", line)
 	case line[0] != '{' || !json.Valid(line) && !meantAsAnswer(line):
 		c.strayOutput.add("output that is not a JSON object", line)
@@ -113,8 +113,8 @@ func (c *stdio) exchange(ctx context.Context, method string, message, id []byte)
 				return ecp.Response{}, nil
 			}
 		case raw := <-c.answers:
-			r, mine, err := c.answer(raw, id)
-			if !mine {
+			r, isAnswer, err := c.parseAnswer(raw, id)
+			if !isAnswer {
 				continue
 			}
 			if err != nil {
@@ -124,21 +124,21 @@ func (c *stdio) exchange(ctx context.Context, method string, message, id []byte)
 		case <-c.proc.Ended():
 			return ecp.Response{}, callError(kindExit, method, "%v%s", c.proc.Cause(), c.strayOutput.suffix())
 		case <-ctx.Done():
-			return ecp.Response{}, c.expired(ctx, method)
+			return ecp.Response{}, c.timeoutError(ctx, method)
 		}
 	}
 }
 
-// answer checks an object that may be the answer.
-func (c *stdio) answer(raw, id []byte) (r ecp.Response, mine bool, err error) {
+// parseAnswer checks an object that may be the answer.
+func (c *stdio) parseAnswer(raw, id []byte) (r ecp.Response, isAnswer bool, err error) {
 	if !json.Valid(raw) {
-		return r, true, fmt.Errorf("the answer is invalid JSON: %s", whyNoJSON(raw))
+		return r, true, fmt.Errorf("the answer is invalid JSON: %s", describeJSONError(raw))
 	}
 	return matchAnswer(raw, id, &c.strayOutput)
 }
 
-// whyNoJSON describes a JSON error, with the text around it.
-func whyNoJSON(raw []byte) string {
+// describeJSONError describes a JSON error, with the text around it.
+func describeJSONError(raw []byte) string {
 	var v any
 	err := json.Unmarshal(raw, &v)
 	var syntax *json.SyntaxError
@@ -151,13 +151,13 @@ func whyNoJSON(raw []byte) string {
 	return fmt.Sprintf("%v, in %s", err, clip(string(part), maxShown))
 }
 
-// expired returns the error of a call whose ctx ended.
-func (c *stdio) expired(ctx context.Context, method string) error {
+// timeoutError returns the error of a call whose ctx ended.
+func (c *stdio) timeoutError(ctx context.Context, method string) error {
 	text := "no answer within the time limit" + c.strayOutput.suffix()
 	if last := c.lastLines(); last != "" {
 		text += "; its stderr ends: " + last
 	}
-	return stopped(ctx, method, text)
+	return stoppedError(ctx, method, text)
 }
 
 // close implements conn.

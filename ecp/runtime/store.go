@@ -63,6 +63,6 @@ func agentHash(a *report.Agent) int64 {
 	if a == nil {
 		return 0
 	}
-	sum := sha256.Sum256([]byte(canonical(a)))
+	sum := sha256.Sum256([]byte(canonicalJSON(a)))
 	return int64(binary.BigEndian.Uint64(sum[:]) >> 1)
 }

@@ -25,9 +25,9 @@ const (
 
 // workspace is the folder that one attempt works in.
 type workspace struct {
-	dir    string
-	from   string           // the folder that it was copied from; empty if it was created empty
-	before map[string]entry // the original files, by path
+	dir        string
+	fixtureDir string           // the folder that it was copied from; empty if it was created empty
+	initial    map[string]entry // the original files, by path
 }
 
 // entry describes a file of a workspace without its contents.
@@ -55,8 +55,8 @@ func newWorkspace(ctx context.Context, manifestDir string, f Fixture, pool *proc
 
 func (w *workspace) fill(ctx context.Context, manifestDir string, f Fixture, pool *proc.Pool) (err error) {
 	if f.Copy != "" {
-		w.from = inFolder(manifestDir, f.Copy)
-		if err := overlay(w.from, w.dir); err != nil {
+		w.fixtureDir = resolveIn(manifestDir, f.Copy)
+		if err := overlay(w.fixtureDir, w.dir); err != nil {
 			return fmt.Errorf("copy %s: %w", f.Copy, err)
 		}
 	}
@@ -64,12 +64,12 @@ func (w *workspace) fill(ctx context.Context, manifestDir string, f Fixture, poo
 		const commit = "git init -q . && git add -A && git -c user.name=ecp -c user.email=ecp@localhost -c commit.gpgsign=false commit -q --no-verify --allow-empty -m fixture"
 		spec := shell(commit)
 		spec.Dir = w.dir
-		code, output, err := captured(ctx, spec, pool)
+		code, output, err := runCaptured(ctx, spec, pool)
 		if err != nil || code != 0 {
 			return fmt.Errorf("make it a git repository: %w", errors.Join(err, errors.New(clip(output, maxShown))))
 		}
 	}
-	w.before, err = w.state()
+	w.initial, err = w.currentFiles()
 	return err
 }
 
@@ -95,16 +95,16 @@ func (w *workspace) makeReadable() {
 	})
 }
 
-// inFolder resolves a path in a manifest, relative to its folder.
-func inFolder(dir, path string) string {
+// resolveIn resolves a path in a manifest, relative to its folder.
+func resolveIn(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
 	return filepath.Join(dir, path)
 }
 
-// state returns the files of the workspace, by path. It leaves out .git folders.
-func (w *workspace) state() (map[string]entry, error) {
+// currentFiles returns the files of the workspace, by path. It leaves out .git folders.
+func (w *workspace) currentFiles() (map[string]entry, error) {
 	out, size := map[string]entry{}, int64(0)
 	return out, filepath.WalkDir(w.dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -128,13 +128,13 @@ func (w *workspace) state() (map[string]entry, error) {
 			return fmt.Errorf("the workspace has more than %d files or %d MiB", maxFixtureFiles, maxFixtureBytes>>20)
 		}
 		sum, err := fingerprint(path, e)
-		out[filepath.ToSlash(rel)] = entry{kindOf(info.Mode()), sum}
+		out[filepath.ToSlash(rel)] = entry{gitModeBits(info.Mode()), sum}
 		return err
 	})
 }
 
-// kindOf reduces a mode to the parts that git stores: the type, and the executable bit.
-func kindOf(mode fs.FileMode) fs.FileMode {
+// gitModeBits reduces a mode to the parts that git stores: the type, and the executable bit.
+func gitModeBits(mode fs.FileMode) fs.FileMode {
 	kind := mode.Type()
 	if kind == 0 && mode&0o100 != 0 {
 		kind = 0o100
@@ -160,21 +160,21 @@ func fingerprint(path string, e fs.DirEntry) (string, error) {
 	return string(h.Sum(nil)), err
 }
 
-// changed returns the files that differ from the original state, sorted by path.
-func (w *workspace) changed() ([]grade.Change, error) {
-	now, err := w.state()
+// changedFiles returns the files that differ from the original state, sorted by path.
+func (w *workspace) changedFiles() ([]grade.Change, error) {
+	now, err := w.currentFiles()
 	if err != nil {
 		return nil, err
 	}
 	var out []grade.Change
 	for path, current := range now {
-		if was, ok := w.before[path]; !ok {
+		if was, ok := w.initial[path]; !ok {
 			out = append(out, grade.Change{Path: path, Kind: "added"})
 		} else if was != current {
 			out = append(out, grade.Change{Path: path, Kind: "modified"})
 		}
 	}
-	for path := range w.before {
+	for path := range w.initial {
 		if _, ok := now[path]; !ok {
 			out = append(out, grade.Change{Path: path, Kind: "removed"})
 		}
@@ -183,13 +183,13 @@ func (w *workspace) changed() ([]grade.Change, error) {
 	return out, nil
 }
 
-// captured runs a program and returns the end of its output.
-func captured(ctx context.Context, spec proc.Spec, pool *proc.Pool) (code int, output string, err error) {
-	return capturedUpTo(ctx, 0, spec, pool)
+// runCaptured runs a program and returns the end of its output.
+func runCaptured(ctx context.Context, spec proc.Spec, pool *proc.Pool) (code int, output string, err error) {
+	return runCapturedUpTo(ctx, 0, spec, pool)
 }
 
-// capturedUpTo is captured with another limit of the output, in bytes.
-func capturedUpTo(ctx context.Context, limit int, spec proc.Spec, pool *proc.Pool) (code int, output string, err error) {
+// runCapturedUpTo is captured with another limit of the output, in bytes.
+func runCapturedUpTo(ctx context.Context, limit int, spec proc.Spec, pool *proc.Pool) (code int, output string, err error) {
 	out := &lineproc.Tail{Limit: limit}
 	spec.Stdout, spec.Stderr = out, out
 	exit, err := pool.Run(ctx, spec)

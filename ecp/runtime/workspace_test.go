@@ -37,7 +37,7 @@ func TestWorkspace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if changed, err := w.changed(); err != nil || len(changed) > 0 {
+	if changed, err := w.changedFiles(); err != nil || len(changed) > 0 {
 		t.Errorf("%v, %v", changed, err)
 	}
 	if info, err := os.Stat(filepath.Join(w.dir, "run.sh")); err != nil || info.Mode().Perm()&0o100 == 0 {
@@ -52,7 +52,7 @@ func TestWorkspace(t *testing.T) {
 	if err := os.Symlink("edited", filepath.Join(w.dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	got, err := w.changed()
+	got, err := w.changedFiles()
 	want := []grade.Change{{Path: "edited", Kind: "modified"}, {Path: "gone", Kind: "removed"}, {Path: "link", Kind: "modified"}, {Path: "sub/added", Kind: "added"}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
@@ -62,7 +62,7 @@ func TestWorkspace(t *testing.T) {
 	}
 	status := shell("git status --porcelain -uall | sort")
 	status.Dir = w.dir
-	if code, out, err := captured(t.Context(), status, nil); err != nil || code != 0 || !strings.Contains(out, "?? sub/added") || !strings.Contains(out, "M edited") {
+	if code, out, err := runCaptured(t.Context(), status, nil); err != nil || code != 0 || !strings.Contains(out, "?? sub/added") || !strings.Contains(out, "M edited") {
 		t.Errorf("%d %s %v", code, out, err)
 	}
 	put(w.dir, "locked/x", "x", 0o644) // an agent that removes its own permissions

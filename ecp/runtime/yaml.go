@@ -32,7 +32,7 @@ const (
 )
 
 func (k kind) String() string {
-	return [...]string{"null", "a truth value", "an integer", "a number", "a string", "a list", "a mapping", "a date"}[k]
+	return [...]string{"null", "a boolean", "an integer", "a number", "a string", "a list", "a mapping", "a date"}[k]
 }
 
 // node is a value of a document with its position.
@@ -139,7 +139,7 @@ func (b *builder) build(n ast.Node, depth int) (*node, error) {
 		}
 		return nil, fail("alias *%s has no anchor before it", name)
 	case *ast.TagNode:
-		return b.tagged(n, depth)
+		return b.buildTagged(n, depth)
 	case *ast.SequenceNode:
 		out.kind = kindList
 		size := 1
@@ -151,9 +151,9 @@ func (b *builder) build(n ast.Node, depth int) (*node, error) {
 			out.list = append(out.list, value)
 			size += b.size(value)
 		}
-		return out, b.grown(out, size)
+		return out, b.setSize(out, size)
 	case ast.MapNode:
-		return out, b.mapping(out, n, depth)
+		return out, b.buildMapping(out, n, depth)
 	}
 	scalar(out, n)
 	return out, nil
@@ -161,7 +161,7 @@ func (b *builder) build(n ast.Node, depth int) (*node, error) {
 
 func (b *builder) size(n *node) int { return max(b.sizes[n], 1) }
 
-func (b *builder) grown(n *node, size int) error {
+func (b *builder) setSize(n *node, size int) error {
 	b.sizes[n] = size
 	if size > maxValues {
 		return &Problem{Line: n.line, Column: n.col, Message: fmt.Sprintf("more than %d values when aliases are followed", maxValues)}
@@ -169,7 +169,7 @@ func (b *builder) grown(n *node, size int) error {
 	return nil
 }
 
-func (b *builder) mapping(out *node, n ast.MapNode, depth int) error {
+func (b *builder) buildMapping(out *node, n ast.MapNode, depth int) error {
 	out.kind = kindMap
 	size := 1
 	var merged []*node
@@ -191,7 +191,7 @@ func (b *builder) mapping(out *node, n ast.MapNode, depth int) error {
 		k := &node{}
 		scalar(k, it.Key())
 		if other := out.get(k.text); other != nil {
-			b.duplicates = append(b.duplicates, Problem{Line: at.Line, Column: at.Column, Key: k.text, Warning: true, Message: "the key is there twice in this mapping; the last one counts"})
+			b.duplicates = append(b.duplicates, Problem{Line: at.Line, Column: at.Column, Key: k.text, Warning: true, Message: "duplicate key in this mapping; the last value is used"})
 			for i := range out.keys {
 				if out.keys[i].name == k.text {
 					out.keys[i] = key{k.text, at.Line, at.Column, value}
@@ -208,11 +208,11 @@ func (b *builder) mapping(out *node, n ast.MapNode, depth int) error {
 			}
 		}
 	}
-	return b.grown(out, size)
+	return b.setSize(out, size)
 }
 
-// tagged builds a value with an explicit type. Only the types of JSON are supported.
-func (b *builder) tagged(n *ast.TagNode, depth int) (*node, error) {
+// buildTagged builds a value with an explicit type. Only the types of JSON are supported.
+func (b *builder) buildTagged(n *ast.TagNode, depth int) (*node, error) {
 	tag := n.GetToken().Value
 	value, err := b.build(n.Value, depth+1)
 	if err != nil {
@@ -266,7 +266,7 @@ func scalar(out *node, n ast.Node) {
 	}
 	out.kind = kindString
 	if !out.quoted {
-		out.kind = plain(out.text)
+		out.kind = unquotedKind(out.text)
 	}
 }
 
@@ -278,8 +278,8 @@ var (
 	yamlDate  = pattern.Lazy(`^\d{4}-\d\d?-\d\d?([Tt ].*)?$`)
 )
 
-// plain returns the type of an unquoted scalar.
-func plain(text string) kind {
+// unquotedKind returns the type of an unquoted scalar.
+func unquotedKind(text string) kind {
 	switch {
 	case yamlNull().MatchString(text):
 		return kindNull

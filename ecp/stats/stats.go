@@ -22,7 +22,7 @@ func PassAtK(n, c, k int) (p float64, ok bool) {
 	if k < 1 || k > n {
 		return 0, false
 	}
-	return 1 - among(n-c, n, k), true
+	return 1 - allAmong(n-c, n, k), true
 }
 
 // PassAllK is the probability that each of k attempts passes (pass^k).
@@ -30,11 +30,11 @@ func PassAllK(n, c, k int) (p float64, ok bool) {
 	if k < 1 || k > n {
 		return 0, false
 	}
-	return among(c, n, k), true
+	return allAmong(c, n, k), true
 }
 
-// among is the share of the ways to choose k of n where all are among c.
-func among(c, n, k int) float64 {
+// allAmong is the share of the ways to choose k of n where all are among c.
+func allAmong(c, n, k int) float64 {
 	if k > c {
 		return 0
 	}

@@ -28,28 +28,28 @@ import (
 
 // Instance is a row of the data set, or a folder of a task repository.
 type Instance struct {
-	ID          string   `json:"instance_id"`
-	BaseCommit  string   `json:"base_commit"`
-	Problem     string   `json:"problem_statement"`
-	Hints       string   `json:"hints_text"`
-	Patch       string   `json:"patch"` // the solution
-	TestPatch   string   `json:"test_patch"`
-	FailToPass  names    `json:"FAIL_TO_PASS"`
-	PassToPass  names    `json:"PASS_TO_PASS"`
-	Image       string   `json:"image"`
-	Script      string   `json:"eval_script"`
-	Parser      string   `json:"log_parser"`
-	Type        string   `json:"eval_type"`
-	ImageAssets any      `json:"image_assets"`
-	prediction  *string  // a patch that is graded instead of an agent's changes
-	assets      []string // files in test_assets of the task's folder
+	ID          string    `json:"instance_id"`
+	BaseCommit  string    `json:"base_commit"`
+	Problem     string    `json:"problem_statement"`
+	Hints       string    `json:"hints_text"`
+	Patch       string    `json:"patch"` // the solution
+	TestPatch   string    `json:"test_patch"`
+	FailToPass  testNames `json:"FAIL_TO_PASS"`
+	PassToPass  testNames `json:"PASS_TO_PASS"`
+	Image       string    `json:"image"`
+	Script      string    `json:"eval_script"`
+	Parser      string    `json:"log_parser"`
+	Type        string    `json:"eval_type"`
+	ImageAssets any       `json:"image_assets"`
+	prediction  *string   // a patch that is graded instead of an agent's changes
+	assets      []string  // files in test_assets of the task's folder
 }
 
-// names are names of tests. In JSON, they are a list, or a string that contains a JSON list.
-type names []string
+// testNames are names of tests. In JSON, they are a list, or a string that contains a JSON list.
+type testNames []string
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (n *names) UnmarshalJSON(data []byte) error {
+func (n *testNames) UnmarshalJSON(data []byte) error {
 	var text string
 	if json.Unmarshal(data, &text) == nil {
 		data = []byte(text)
@@ -100,7 +100,7 @@ func Read(ctx context.Context, source string, d Defaults) ([]Instance, error) {
 	seen := map[string]bool{}
 	for i := range list {
 		in := &list[i]
-		in.complete(d)
+		in.applyDefaults(d)
 		for _, p := range in.problems() {
 			problems = append(problems, fmt.Errorf("%s: instance %d (%.80q): %s", source, i+1, in.ID, p))
 		}
@@ -196,8 +196,8 @@ func readTask(dir string) (in Instance, err error) {
 	return in, nil
 }
 
-// complete fills in missing columns from the defaults.
-func (in *Instance) complete(d Defaults) {
+// applyDefaults fills in missing columns from the defaults.
+func (in *Instance) applyDefaults(d Defaults) {
 	if in.Image == "" && d.Image != "" {
 		id := strings.ToLower(in.ID)
 		if strings.Contains(d.Image, "/") { // names in registries cannot contain two underscores
@@ -223,22 +223,22 @@ var (
 
 // problems lists the columns that are missing, invalid, or cannot be expressed in a manifest.
 func (in *Instance) problems() (out []string) {
-	no := func(refuse bool, why string, args ...any) {
+	reject := func(refuse bool, why string, args ...any) {
 		if refuse {
 			out = append(out, fmt.Sprintf(why, args...))
 		}
 	}
-	no(!instanceID().MatchString(in.ID), "instance_id: it is missing, or not a name of letters, digits, dots, dashes and underscores")
-	no(!commit().MatchString(in.BaseCommit), "base_commit: %.70q is not a commit", in.BaseCommit)
-	no(strings.TrimSpace(in.Problem) == "", "problem_statement: it is missing")
-	no(len(in.FailToPass) == 0, "FAIL_TO_PASS: it is missing")
-	no(in.Image == "", "image: it is missing; --image-template names it")
-	no(in.Script == "", "eval_script: it is missing; --test-command makes it from test_patch")
-	no(in.Parser == "", "log_parser: it is missing; --log-parser names it")
-	no(in.Parser != "" && !slices.Contains(grade.LogParsers(), in.Parser), "log_parser: %.60q cannot be read; these can: %s", in.Parser, strings.Join(grade.LogParsers(), ", "))
-	no(in.Type != "pass_and_fail" && in.Type != "fail_only", "eval_type: %.60q is not pass_and_fail or fail_only", in.Type)
-	no(hasAssets(in.ImageAssets), "image_assets: agents get no images with their instruction")
-	no(len(in.assets) > 0, "test_assets: the image has to contain them")
+	reject(!instanceID().MatchString(in.ID), "instance_id: it is missing, or not a name of letters, digits, dots, dashes and underscores")
+	reject(!commit().MatchString(in.BaseCommit), "base_commit: %.70q is not a commit", in.BaseCommit)
+	reject(strings.TrimSpace(in.Problem) == "", "problem_statement: it is missing")
+	reject(len(in.FailToPass) == 0, "FAIL_TO_PASS: it is missing")
+	reject(in.Image == "", "image: it is missing; --image-template names it")
+	reject(in.Script == "", "eval_script: it is missing; --test-command makes it from test_patch")
+	reject(in.Parser == "", "log_parser: it is missing; --log-parser names it")
+	reject(in.Parser != "" && !slices.Contains(grade.LogParsers(), in.Parser), "log_parser: %.60q cannot be read; these can: %s", in.Parser, strings.Join(grade.LogParsers(), ", "))
+	reject(in.Type != "pass_and_fail" && in.Type != "fail_only", "eval_type: %.60q is not pass_and_fail or fail_only", in.Type)
+	reject(hasAssets(in.ImageAssets), "image_assets: agents get no images with their instruction")
+	reject(len(in.assets) > 0, "test_assets: the image has to contain them")
 	return out
 }
 

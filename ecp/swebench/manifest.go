@@ -131,10 +131,10 @@ done
 // test_patch, applies the patch, runs the test command between the two markers, and restores the
 // files again.
 func testScript(in Instance, command string) string {
-	kept, added, tests := patchedFiles(in.TestPatch)
+	existing, added, tests := patchedFiles(in.TestPatch)
 	var restore strings.Builder
-	if len(kept) > 0 {
-		restore.WriteString("git checkout " + in.BaseCommit + " -- " + strings.Join(kept, " ") + "\n")
+	if len(existing) > 0 {
+		restore.WriteString("git checkout " + in.BaseCommit + " -- " + strings.Join(existing, " ") + "\n")
 	}
 	if len(added) > 0 {
 		restore.WriteString("rm -f -- " + strings.Join(added, " ") + "\n")
@@ -158,7 +158,7 @@ func testScript(in Instance, command string) string {
 
 // patchedFiles lists the files that a patch modifies or removes, the files that it adds, and the files
 // that exist after it, all quoted for the shell.
-func patchedFiles(patch string) (kept, added, after []string) {
+func patchedFiles(patch string) (existing, added, after []string) {
 	before := ""
 	header := true // before the first hunk of a file
 	for line := range strings.Lines(patch) {
@@ -175,14 +175,14 @@ func patchedFiles(patch string) (kept, added, after []string) {
 			if before == "/dev/null" {
 				added = append(added, shellPath(now))
 			} else {
-				kept = append(kept, shellPath(before))
+				existing = append(existing, shellPath(before))
 			}
 			if now != "/dev/null" {
 				after = append(after, shellPath(now))
 			}
 		}
 	}
-	return kept, added, after
+	return existing, added, after
 }
 
 // shellPath returns the path from a header line of a patch, without a/ or b/, quoted for the shell.

@@ -52,9 +52,9 @@ func New(runs []*runfile.File, o httpguard.Options) (http.Handler, error) {
 // errNotFound is the error for an unknown path.
 var errNotFound = errors.New("there is no such page")
 
-func (h *handler) handle(pattern string, make func(*http.Request) (*report.Page, error)) {
+func (h *handler) handle(pattern string, build func(*http.Request) (*report.Page, error)) {
 	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		page, err := make(r)
+		page, err := build(r)
 		switch {
 		case errors.Is(err, errNotFound), errors.Is(err, runfile.ErrNoResult):
 			http.Error(w, err.Error(), http.StatusNotFound)
@@ -75,10 +75,10 @@ func (h *handler) run(r *http.Request) (f *runfile.File, at int, base string, er
 	if err != nil || at < 0 || at >= len(h.runs) {
 		return nil, 0, "", errNotFound
 	}
-	return h.runs[at], at, h.address(at), nil
+	return h.runs[at], at, h.runPath(at), nil
 }
 
-func (h *handler) address(run int) string { return fmt.Sprintf("%srun/%d/", h.base, run) }
+func (h *handler) runPath(run int) string { return fmt.Sprintf("%srun/%d/", h.base, run) }
 
 // index lists the runs. With a single run, it shows the run's overview.
 func (h *handler) index(r *http.Request) (*report.Page, error) {
@@ -88,7 +88,7 @@ func (h *handler) index(r *http.Request) (*report.Page, error) {
 	}
 	page := &report.Page{Title: "Runs"}
 	for i, f := range h.runs {
-		page.Runs = append(page.Runs, report.RunLink{Href: h.address(i), Report: f.Report()})
+		page.Runs = append(page.Runs, report.RunLink{Href: h.runPath(i), Report: f.Report()})
 	}
 	page.Crumbs = h.crumbs()
 	return page, nil
@@ -184,8 +184,8 @@ func (h *handler) sides() (out []side) {
 	return out
 }
 
-// name returns the display name of a side. Numbers distinguish runs with the same name.
-func (h *handler) name(s side) string {
+// sideName returns the display name of a side. Numbers distinguish runs with the same name.
+func (h *handler) sideName(s side) string {
 	f := h.runs[s.run]
 	name := f.Variants()[s.variant]
 	if len(h.runs) > 1 {
@@ -206,7 +206,7 @@ func (h *handler) compare(r *http.Request) (*report.Page, error) {
 	a, b := all[0], all[1]
 	page := &report.PairPage{}
 	for _, s := range all {
-		page.Sides = append(page.Sides, report.Link{Text: h.name(s), Href: s.key()})
+		page.Sides = append(page.Sides, report.Link{Text: h.sideName(s), Href: s.key()})
 		if s.key() == r.URL.Query().Get("a") {
 			a = s
 		}
@@ -215,17 +215,17 @@ func (h *handler) compare(r *http.Request) (*report.Page, error) {
 		}
 	}
 	page.KeyA, page.KeyB = a.key(), b.key()
-	before, err := h.compared(r.Context(), a)
+	before, err := h.compareInput(r.Context(), a)
 	if err != nil {
 		return nil, err
 	}
-	now, err := h.compared(r.Context(), b)
+	now, err := h.compareInput(r.Context(), b)
 	if err != nil {
 		return nil, err
 	}
 	page.Pair = report.NewPair(before, now)
-	page.HrefA = func(c report.Change) string { return h.address(a.run) + "result/" + strconv.Itoa(c.PlaceA) }
-	page.HrefB = func(c report.Change) string { return h.address(b.run) + "result/" + strconv.Itoa(c.PlaceB) }
+	page.HrefA = func(c report.Change) string { return h.runPath(a.run) + "result/" + strconv.Itoa(c.PlaceA) }
+	page.HrefB = func(c report.Change) string { return h.runPath(b.run) + "result/" + strconv.Itoa(c.PlaceB) }
 	above := report.Link{Text: "Runs", Href: h.base}
 	if len(h.runs) == 1 {
 		above.Text = h.runs[0].Report().Name
@@ -233,9 +233,9 @@ func (h *handler) compare(r *http.Request) (*report.Page, error) {
 	return &report.Page{Title: "Comparison", Pair: page, Crumbs: []report.Link{above}}, nil
 }
 
-func (h *handler) compared(ctx context.Context, s side) (report.Compared, error) {
+func (h *handler) compareInput(ctx context.Context, s side) (report.Compared, error) {
 	out, err := h.runs[s.run].Side(ctx, s.variant)
-	out.Name = h.name(s)
+	out.Name = h.sideName(s)
 	return out, err
 }
 

@@ -176,7 +176,7 @@ func TestPages(t *testing.T) {
 	if body := page("run/0/result/7?from=41", "Attempt 41:", "Attempt 45:"); strings.Contains(body, "Attempt 20:") || strings.Contains(body, "from=61") {
 		t.Error("a page has attempts of another")
 	}
-	page("compare", "model=large solves", "only model=large solves", `href="/secret/run/0/result/4"`)
+	page("compare", "model=large solves", "solved only by model=large", `href="/secret/run/0/result/4"`)
 }
 
 // Several runs are listed, and can be compared.

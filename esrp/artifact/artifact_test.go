@@ -257,7 +257,7 @@ func TestCollectQuota(t *testing.T) {
 }
 
 // An item that cannot be removed does not stop the others.
-func TestCollectGoesOn(t *testing.T) {
+func TestCollectContinuesAfterError(t *testing.T) {
 	s := New(t.TempDir(), Options{})
 	stuck := put(t, s, "a")
 	put(t, s, "b")
@@ -349,7 +349,7 @@ func TestPutDoesNotWalk(t *testing.T) {
 }
 
 // A Put finds an old item, and before it can refresh it, another process judges it to be old.
-func TestCollectInPut(t *testing.T) {
+func TestCollectDuringPut(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, others := context.Background(), New(dir, Options{})

@@ -18,10 +18,10 @@ const uriPrefix = esrp.Scheme + "artifacts/sha256/"
 // bodies stores the bodies that a record refers to. The caller holds the chain's lock, so that no
 // process removes a body before the line that refers to it is written.
 type bodies struct {
-	c     *Chain
-	clean func(string) string
-	whole bool  // no body has been removed since the last record
-	err   error // the first
+	c        *Chain
+	clean    func(string) string
+	allExist bool  // no body has been removed since the last record
+	err      error // the first
 
 	// For a record in pendingRecords: the bodies to write with it, in base64, and the hashes of
 	// those written with earlier records. Nil if bodies are stored directly.
@@ -71,7 +71,7 @@ func (b *bodies) file(name string, data []byte) (esrp.Body, []byte) {
 
 // has reports whether stored bodies still exist.
 func (b *bodies) has(list ...esrp.Body) bool {
-	if b.whole {
+	if b.allExist {
 		return true
 	}
 	for _, body := range list {
@@ -109,7 +109,7 @@ func (c *Chain) put(data []byte) (string, error) {
 		return "", err
 	}
 	c.unsynced = append(c.unsynced, path)
-	c.added += int64(len(data))
+	c.bytesSinceTrim += int64(len(data))
 	return hash, nil
 }
 

@@ -34,12 +34,12 @@ type Chain struct {
 	locked         bool
 	head, segment  *os.File
 	unsynced       []string // bodies written since the last Sync
-	added          int64    // bytes since the last Trim
+	bytesSinceTrim int64    // bytes since the last Trim
 	lastRequests   map[string]*lastRequest
 	lastWritten    string // hash of the last line that this Chain wrote
 	lastAppended   string // hash of the last line that append wrote
 
-	late <-chan struct{} // closed when slow work should be left to the next process; nil means never
+	timeUp <-chan struct{} // closed when slow work should be left to the next process; nil means never
 }
 
 // At returns the chain below a state directory. It creates nothing before the first Append.
@@ -81,9 +81,9 @@ func (c *Chain) withLock(f func() error) error {
 	return f()
 }
 
-// acquire waits for the lock, until late is closed.
+// acquire waits for the lock, until timeUp is closed.
 func (c *Chain) acquire() error {
-	if c.late == nil {
+	if c.timeUp == nil {
 		return c.lock.Lock()
 	}
 	const pause = 5 * time.Millisecond // longer than an append takes
@@ -92,7 +92,7 @@ func (c *Chain) acquire() error {
 			return err
 		}
 		select {
-		case <-c.late:
+		case <-c.timeUp:
 			return errTimeUp
 		case <-time.After(pause):
 		}
@@ -102,7 +102,7 @@ func (c *Chain) acquire() error {
 // timeIsUp reports whether slow work should be left to the next process.
 func (c *Chain) timeIsUp() bool {
 	select {
-	case <-c.late:
+	case <-c.timeUp:
 		return true
 	default:
 		return false
@@ -150,13 +150,13 @@ func parseTail(data []byte) (tail, error) {
 // the record.
 func (c *Chain) append(clean func(string) string, build func(*bodies) (event string, record esrp.Value)) error {
 	return c.withLock(func() error {
-		last, err := c.last()
+		last, err := c.findTail()
 		if err != nil {
 			return err
 		}
 		// A line is written before bodies are removed. So if the last line was written by this
 		// method, all bodies still exist.
-		b := &bodies{c: c, clean: clean, whole: last.Hash == c.lastAppended}
+		b := &bodies{c: c, clean: clean, allExist: last.Hash == c.lastAppended}
 		event, record := build(b)
 		if b.err != nil {
 			return b.err
@@ -191,7 +191,7 @@ func (c *Chain) write(last tail, event string, record esrp.Value) error {
 		return err
 	}
 	_, err = c.segment.WriteAt(append(line, '\n'), next.Start)
-	c.added += next.Len
+	c.bytesSinceTrim += next.Len
 	c.lastWritten = next.Hash
 	return err
 }
@@ -229,8 +229,8 @@ func isRemoved(f *os.File) bool {
 	return err != nil || err2 != nil || !os.SameFile(open, named)
 }
 
-// last returns the last complete line, and removes an incomplete line of a process that died.
-func (c *Chain) last() (tail, error) {
+// findTail returns the last complete line, and removes an incomplete line of a process that died.
+func (c *Chain) findTail() (tail, error) {
 	data, err := os.ReadFile(filepath.Join(c.dir, "head"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return c.rebuild()
@@ -283,7 +283,7 @@ func (c *Chain) rebuild() (tail, error) {
 		}
 	}
 	if whole == 0 {
-		first, prev := firstOf(name), genesis
+		first, prev := firstSeqOf(name), genesis
 		if len(names) > 1 {
 			before, err := os.ReadFile(filepath.Join(c.dir, names[len(names)-2]))
 			if err != nil {

@@ -58,8 +58,8 @@ type RecordedRequest struct {
 	// turn.
 	Continued bool
 
-	messages []message
-	question bool // the last message is eca's request for a summary, which is not compared
+	messages    []message
+	asksSummary bool // the last message is eca's request for a summary, which is not compared
 }
 
 // toolCall is a tool call of a turn.
@@ -105,7 +105,7 @@ func (t *Turn) Take(id, name string, arguments json.RawMessage) (ToolOutcome, bo
 // text. It only checks that two ids are equal in both conversations or in neither.
 func (a *RecordedRequest) Compare(messages []llm.Message) (at int, want, got string) {
 	recorded := a.messages
-	if a.question && len(messages) > 0 {
+	if a.asksSummary && len(messages) > 0 {
 		recorded, messages = recorded[:len(recorded)-1], messages[:len(messages)-1]
 	}
 	old, new := ids{}, ids{}

@@ -25,7 +25,7 @@ func (c *Chain) Conversation(chatID string) (Conversation, error) {
 	}
 	r := conversationReader{c: c, offered: map[string]bool{}}
 	for _, turn := range byTurn(calls) {
-		if err := r.turn(turn); err != nil {
+		if err := r.readTurn(turn); err != nil {
 			var left notReplayable
 			if !errors.As(err, &left) {
 				return Conversation{}, err
@@ -97,9 +97,9 @@ type conversationReader struct {
 	out     Conversation
 	offered map[string]bool
 
-	last    *RecordedRequest // the last request of the conversation
-	seen    []message        // the messages of last, without reasoning, which is not always sent again
-	summary string           // the next request must begin with it instead of the earlier messages
+	last         *RecordedRequest // the last request of the conversation
+	lastMessages []message        // the messages of last, without reasoning, which is not always sent again
+	summary      string           // the next request must begin with it instead of the earlier messages
 }
 
 // turnReader is the turn being read.
@@ -114,15 +114,15 @@ type turnReader struct {
 	beginsWithSummary bool              // the turn begins with a request for a summary
 }
 
-func (r *conversationReader) turn(calls []Call) error {
+func (r *conversationReader) readTurn(calls []Call) error {
 	t := &turnReader{sentResults: map[string]string{}}
 	for _, call := range calls {
-		if err := r.call(t, call); err != nil {
+		if err := r.readCall(t, call); err != nil {
 			return err
 		}
 	}
 	switch first := calls[0]; {
-	case t.requests > 0 && t.beginsWithSummary && r.lastOfTurns() == nil:
+	case t.requests > 0 && t.beginsWithSummary && r.lastRequest() == nil:
 		return cannotReplay(first, "the conversation was compacted, and the journal has nothing from before")
 	case t.requests > 0:
 	case len(t.Requests) == 0:
@@ -138,13 +138,13 @@ func (r *conversationReader) turn(calls []Call) error {
 		return nil
 	}
 	if t.beginsWithSummary {
-		r.lastOfTurns().Compacted = true
+		r.lastRequest().Compacted = true
 	}
-	return r.finish(t, calls)
+	return r.addTurn(t, calls)
 }
 
-// lastOfTurns returns the last request of the conversation in the turns read so far.
-func (r *conversationReader) lastOfTurns() *RecordedRequest {
+// lastRequest returns the last request of the conversation in the turns read so far.
+func (r *conversationReader) lastRequest() *RecordedRequest {
 	for _, turn := range slices.Backward(r.out.Turns) {
 		for _, a := range slices.Backward(turn.Requests) {
 			if !a.Summary {
@@ -155,13 +155,13 @@ func (r *conversationReader) lastOfTurns() *RecordedRequest {
 	return nil
 }
 
-// call reads a call of a turn.
-func (r *conversationReader) call(t *turnReader, call Call) error {
+// readCall reads a call of a turn.
+func (r *conversationReader) readCall(t *turnReader, call Call) error {
 	switch {
 	case call.Response == nil:
 		return cannotReplay(call, "the call has no answer: it is still running, or eca was killed while it ran")
 	case call.Request.Target.Service == ServiceTool:
-		return r.tool(t, call)
+		return r.readTool(t, call)
 	case cancelled(call.Response):
 		return cannotReplay(call, "the model's answer was stopped")
 	}
@@ -179,15 +179,15 @@ func (r *conversationReader) call(t *turnReader, call Call) error {
 	case purpose == string(llm.PurposeCompact) && request.Failure != nil:
 		return cannotReplay(call, "the model failed to write a summary")
 	case purpose == string(llm.PurposeCompact):
-		return r.compact(t, call, request)
+		return r.readCompaction(t, call, request)
 	case purpose == string(llm.PurposeTurn):
-		return r.request(t, call, request)
+		return r.readRequest(t, call, request)
 	default:
 		return cannotReplay(call, "a request for %s is not part of a conversation", purpose)
 	}
 }
 
-func (r *conversationReader) tool(t *turnReader, call Call) error {
+func (r *conversationReader) readTool(t *turnReader, call Call) error {
 	c, err := r.toolCall(call)
 	if err != nil {
 		return err
@@ -246,14 +246,14 @@ func (r *conversationReader) newMessages(call Call, messages []message) (new []m
 		return plain[1:], nil
 	case r.last == nil:
 		return plain, nil
-	case len(plain) < len(r.seen) || !reflect.DeepEqual(plain[:len(r.seen)], r.seen):
+	case len(plain) < len(r.lastMessages) || !reflect.DeepEqual(plain[:len(r.lastMessages)], r.lastMessages):
 		return nil, cannotReplay(call, "the conversation was changed")
 	}
-	new = plain[len(r.seen):]
-	said := slices.ContainsFunc(r.last.Answer, func(d llm.Delta) bool {
+	new = plain[len(r.lastMessages):]
+	hasAnswer := slices.ContainsFunc(r.last.Answer, func(d llm.Delta) bool {
 		return d.Kind == llm.ToolStart || d.Kind == llm.TextDelta && d.Text != ""
 	})
-	if said && r.last.Failure == nil && (len(new) == 0 || new[0].Role != llm.Assistant) {
+	if hasAnswer && r.last.Failure == nil && (len(new) == 0 || new[0].Role != llm.Assistant) {
 		return nil, cannotReplay(call, "the conversation was changed")
 	}
 	return new, nil
@@ -275,26 +275,26 @@ func (m message) isPrompt() bool {
 	return m.Role == llm.User && !slices.ContainsFunc(m.Parts, func(p part) bool { return p.Type == "tool_result" })
 }
 
-// request reads a request of the conversation.
-func (r *conversationReader) request(t *turnReader, call Call, a *RecordedRequest) error {
+// readRequest reads a request of the conversation.
+func (r *conversationReader) readRequest(t *turnReader, call Call, a *RecordedRequest) error {
 	new, err := r.newMessages(call, a.messages)
 	switch {
 	case err != nil:
 		return err
 	case t.requests > 0:
 		r.last.Continued = r.last.Failure != nil
-		if t.continuations++; !r.last.Continued && r.last.calls() {
+		if t.continuations++; !r.last.Continued && r.last.hasToolCalls() {
 			t.continuations = 0
 		}
 		t.Continues = max(t.Continues, t.continuations)
-		err = r.between(t, call, new)
+		err = r.readBetween(t, call, new)
 	default:
 		for _, m := range new[:max(0, len(new)-1)] {
 			if m.isPrompt() || r.last == nil && r.summary == "" {
 				return cannotReplay(call, "unrecorded messages precede the prompt: the chat was forked or imported, was not recorded from its beginning, or the prompt has several messages")
 			}
 		}
-		if t.Prompt, t.Contexts, err = prompt(r.c, a.messages[len(a.messages)-1]); err != nil {
+		if t.Prompt, t.Contexts, err = splitPrompt(r.c, a.messages[len(a.messages)-1]); err != nil {
 			err = cannotReplay(call, "%v", err)
 		}
 		t.Model, t.Agent = a.Model, deref(call.Request.Caller.AgentID)
@@ -310,21 +310,21 @@ func (r *conversationReader) request(t *turnReader, call Call, a *RecordedReques
 			t.callCount++
 		}
 	}
-	r.last, r.seen, r.summary = a, withoutReasoning(a.messages), ""
+	r.last, r.lastMessages, r.summary = a, withoutReasoning(a.messages), ""
 	t.requests, t.newCalls, t.Requests = t.requests+1, nil, append(t.Requests, a)
 	return nil
 }
 
-// compact reads a request for a summary. The chat's own model gets the conversation and a question;
+// readCompaction reads a request for a summary. The chat's own model gets the conversation and a question;
 // another model gets a transcript.
-func (r *conversationReader) compact(t *turnReader, call Call, a *RecordedRequest) error {
+func (r *conversationReader) readCompaction(t *turnReader, call Call, a *RecordedRequest) error {
 	a.Summary = true
-	a.question = len(a.messages) > 1 || slices.ContainsFunc(call.Request.Inputs, func(b esrp.Body) bool { return b.Name == "tools" })
-	if a.question {
+	a.asksSummary = len(a.messages) > 1 || slices.ContainsFunc(call.Request.Inputs, func(b esrp.Body) bool { return b.Name == "tools" })
+	if a.asksSummary {
 		whole := a.messages[:len(a.messages)-1]
 		new, err := r.newMessages(call, whole)
 		if err == nil && t.requests > 0 && r.summary == "" {
-			err = r.between(t, call, new)
+			err = r.readBetween(t, call, new)
 		}
 		if err != nil {
 			return err
@@ -357,10 +357,10 @@ func (r *conversationReader) compact(t *turnReader, call Call, a *RecordedReques
 	return nil
 }
 
-// between reads the messages after the last answer of the turn: results of tools, and texts of the
+// readBetween reads the messages after the last answer of the turn: results of tools, and texts of the
 // user.
-func (r *conversationReader) between(t *turnReader, call Call, new []message) error {
-	calls := r.last.calls()
+func (r *conversationReader) readBetween(t *turnReader, call Call, new []message) error {
+	calls := r.last.hasToolCalls()
 	for _, m := range new {
 		if m.Role != llm.User {
 			continue
@@ -373,7 +373,7 @@ func (r *conversationReader) between(t *turnReader, call Call, new []message) er
 				return cannotReplay(call, "the turn contains something other than text")
 			case strings.HasPrefix(p.Text, "<subagent-report "):
 				return cannotReplay(call, "a background subagent reported in the turn")
-			case r.last.Failure != nil, !calls && openCode(r.last.Answer):
+			case r.last.Failure != nil, !calls && mayEndInCode(r.last.Answer):
 				// The engine requests the rest automatically.
 			case !calls || r.last.Steering != "":
 				return cannotReplay(call, "a hook made the turn continue")
@@ -385,13 +385,13 @@ func (r *conversationReader) between(t *turnReader, call Call, new []message) er
 	return nil
 }
 
-// calls reports whether an answer contains tool calls.
-func (a *RecordedRequest) calls() bool {
+// hasToolCalls reports whether an answer contains tool calls.
+func (a *RecordedRequest) hasToolCalls() bool {
 	return slices.ContainsFunc(a.Answer, func(d llm.Delta) bool { return d.Kind == llm.ToolStart })
 }
 
-// openCode reports whether an answer may end inside a code block.
-func openCode(answer []llm.Delta) bool {
+// mayEndInCode reports whether an answer may end inside a code block.
+func mayEndInCode(answer []llm.Delta) bool {
 	n := 0
 	for _, d := range answer {
 		if d.Kind == llm.TextDelta {
@@ -401,8 +401,8 @@ func openCode(answer []llm.Delta) bool {
 	return n > 0
 }
 
-// finish checks the calls of a turn and adds the turn.
-func (r *conversationReader) finish(t *turnReader, calls []Call) error {
+// addTurn checks the calls of a turn and adds the turn.
+func (r *conversationReader) addTurn(t *turnReader, calls []Call) error {
 	ofTools := slices.DeleteFunc(slices.Clone(calls), func(c Call) bool { return c.Request.Target.Service != ServiceTool })
 	if t.callCount != len(t.calls) {
 		return cannotReplay(calls[0], "%d tool calls were made in the turn, but %d are on record", t.callCount, len(t.calls))

@@ -180,7 +180,7 @@ func TestSecretsAnywhere(t *testing.T) {
 		}
 		with := "before " + secret + " behind"
 		nested := quoted(map[string]any{"deep": []any{map[string]any{with: with}}})
-		m := j.Model(scripted{
+		m := j.Model(scriptedModel{
 			{Kind: llm.TextDelta, Text: with[:10]},
 			{Kind: llm.TextDelta, Text: with[10:]},
 			{Kind: llm.ReasoningStart, ID: "r"},
@@ -254,7 +254,7 @@ func TestEraseIsFinished(t *testing.T) {
 	// Simulates a process that died before it removed the body.
 	hash, err := chain.put(data)
 	if err == nil {
-		err = os.WriteFile(chain.removing(), nil, 0o600)
+		err = os.WriteFile(chain.removalMarker(), nil, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -105,31 +105,31 @@ func (r *conversationReader) toolCall(call Call) (*toolCall, error) {
 	return out, nil
 }
 
-// prompt splits the message of a prompt into its text and its contexts.
-func prompt(c *Chain, m message) (text string, pointed []PromptContext, err error) {
+// splitPrompt splits the message of a prompt into its text and its contexts.
+func splitPrompt(c *Chain, m message) (text string, contexts []PromptContext, err error) {
 	if m.Role != llm.User || len(m.Parts) == 0 || m.Parts[0].Type != "text" {
 		return "", nil, errors.New("the turn does not begin with a prompt")
 	}
 	for _, p := range m.Parts[1:] {
-		switch n := len(pointed) - 1; {
+		switch n := len(contexts) - 1; {
 		case p.Type == "image" && n >= 0:
 			data, err := c.body(p.SHA256)
 			if err != nil {
 				return "", nil, err
 			}
-			pointed[n].Image = llm.Image{MediaType: p.MediaType, Data: data}
+			contexts[n].Image = llm.Image{MediaType: p.MediaType, Data: data}
 		case p.Type == "text":
 			label, rest, found := strings.Cut(strings.TrimPrefix(p.Text, "<context label="), ">\n")
 			body, closed := strings.CutSuffix(rest, "\n</context>")
 			var q PromptContext
 			if !found || !closed || json.Unmarshal([]byte(label), &q.Label) != nil {
-				return "", nil, errors.New("the prompt has parts of its own")
+				return "", nil, errors.New("the prompt has a part that cannot be replayed")
 			}
 			q.Text = body
-			pointed = append(pointed, q)
+			contexts = append(contexts, q)
 		default:
-			return "", nil, errors.New("the prompt has parts of its own")
+			return "", nil, errors.New("the prompt has a part that cannot be replayed")
 		}
 	}
-	return m.Parts[0].Text, pointed, nil
+	return m.Parts[0].Text, contexts, nil
 }

@@ -77,14 +77,14 @@ type Journal struct {
 		ids []string // chats that this process was asked to erase and has not erased yet
 	}
 
-	mu       sync.RWMutex // guards the fields below; held for reading while sending
-	jobs     chan func(*Chain)
-	closed   bool
-	done     chan struct{}
-	flushNow chan struct{}
-	erase    chan struct{} // signals that a chat is to be erased
-	late     chan struct{} // closed by Close after patience
-	failed   atomic.Bool   // the last record was lost, which has been logged
+	mu          sync.RWMutex // guards the fields below; held for reading while sending
+	jobs        chan func(*Chain)
+	closed      bool
+	done        chan struct{}
+	flushNow    chan struct{}
+	eraseSignal chan struct{} // signals that a chat is to be erased
+	timeUp      chan struct{} // closed by Close after patience
+	failed      atomic.Bool   // the last record was lost, which has been logged
 
 	// Owned by the goroutine.
 	dirty   bool            // a sync was requested
@@ -118,7 +118,7 @@ func New(state string, o Options) *Journal {
 	if o.Limits == nil {
 		o.Limits = func() Limits { return Limits{} }
 	}
-	j := &Journal{o: o, chats: chats{byID: map[string]*chat{}}, flushNow: make(chan struct{}, 1), erase: make(chan struct{}, 1), late: make(chan struct{}), patience: patience}
+	j := &Journal{o: o, chats: chats{byID: map[string]*chat{}}, flushNow: make(chan struct{}, 1), eraseSignal: make(chan struct{}, 1), timeUp: make(chan struct{}), patience: patience}
 	j.Move(state)
 	return j
 }
@@ -154,11 +154,11 @@ func (j *Journal) start() {
 	if j.o.SegmentSize > 0 {
 		c.segmentSize = j.o.SegmentSize
 	}
-	c.late = j.late
+	c.timeUp = j.timeUp
 	go func() {
 		defer close(j.done)
 		defer c.Close()
-		j.write(c)
+		j.runJobs(c)
 	}()
 }
 
@@ -170,9 +170,9 @@ const batchDelay = 5 * time.Millisecond
 // waiting for the disk.
 const syncDelay = 250 * time.Millisecond
 
-// write runs jobs until Close.
-func (j *Journal) write(c *Chain) {
-	j.do(c, j.finishPending) // of earlier processes
+// runJobs runs jobs until Close.
+func (j *Journal) runJobs(c *Chain) {
+	j.runJob(c, j.finishPending) // of earlier processes
 	for {
 		var idle <-chan time.Time
 		if j.dirty {
@@ -184,52 +184,52 @@ func (j *Journal) write(c *Chain) {
 				j.waitForBatch()
 			}
 			for ; ok; job, ok = <-j.jobs {
-				j.do(c, job)
+				j.runJob(c, job)
 				if len(j.jobs) == 0 {
 					break
 				}
 			}
 			if !ok {
-				j.do(c, j.end)
+				j.runJob(c, j.finishWork)
 				return
 			}
-		case <-j.erase:
+		case <-j.eraseSignal:
 			for range len(j.jobs) { // records of the chat may be queued
 				if job, ok := <-j.jobs; ok {
-					j.do(c, job)
+					j.runJob(c, job)
 				}
 			}
-			j.do(c, j.eraseRequested)
+			j.runJob(c, j.runErasures)
 		case <-idle:
 			j.sync(c)
 		}
 	}
 }
 
-// end does the remaining work after the last job.
-func (j *Journal) end(c *Chain) {
+// finishWork does the remaining work after the last job.
+func (j *Journal) finishWork(c *Chain) {
 	if j.pending != nil {
 		if err := j.pending.finish(); err != nil {
 			j.o.Log.Warn("cannot store the remaining records of the journal for the next start", "err", err)
 		}
 	}
-	j.eraseRequested(c)
+	j.runErasures(c)
 	j.sync(c)
 }
 
-// eraseRequested erases the chats that Erase was called for. Their records have been written by
+// runErasures erases the chats that Erase was called for. Their records have been written by
 // now. If another process has already erased such a chat and removed the request, it did not see
-// these records, so eraseRequested writes the request again.
-func (j *Journal) eraseRequested(c *Chain) {
+// these records, so runErasures writes the request again.
+func (j *Journal) runErasures(c *Chain) {
 	j.erasing.mu.Lock()
 	ids := j.erasing.ids
 	j.erasing.ids = nil
 	j.erasing.mu.Unlock()
 	for _, id := range ids {
-		if _, err := os.Stat(c.erasure(id)); err == nil {
+		if _, err := os.Stat(c.erasurePath(id)); err == nil {
 			continue
 		}
-		if err := c.noteErasure(id); err != nil {
+		if err := c.requestErasure(id); err != nil {
 			j.o.Log.Warn("cannot erase a chat from the journal", "chat", id, "err", err)
 		}
 	}
@@ -268,15 +268,15 @@ func (j *Journal) sync(c *Chain) {
 		return
 	}
 	j.dirty = false
-	j.do(c, func(c *Chain) {
+	j.runJob(c, func(c *Chain) {
 		if err := c.Sync(); err != nil && !errors.Is(err, errTimeUp) {
 			j.o.Log.Warn("cannot sync the journal", "err", err)
 		}
 	})
 }
 
-// do runs a job and recovers from panics, which must not end the daemon.
-func (j *Journal) do(c *Chain, job func(*Chain)) {
+// runJob runs a job and recovers from panics, which must not end the daemon.
+func (j *Journal) runJob(c *Chain, job func(*Chain)) {
 	defer func() {
 		if p := recover(); p != nil {
 			j.o.Log.Error("the journal panicked", "panic", p)
@@ -285,8 +285,8 @@ func (j *Journal) do(c *Chain, job func(*Chain)) {
 	job(c)
 }
 
-// wait queues a job and returns its error, or the cause if ctx ends first.
-func (j *Journal) wait(ctx context.Context, job func(*Chain) error) error {
+// runAndWait queues a job and returns its error, or the cause if ctx ends first.
+func (j *Journal) runAndWait(ctx context.Context, job func(*Chain) error) error {
 	result := make(chan error, 1)
 	if !j.submit(func(c *Chain) {
 		var err error
@@ -330,7 +330,7 @@ func (j *Journal) Erase(chatID string) error {
 	if _, err := os.Stat(c.dir); idle && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := c.noteErasure(chatID); err != nil {
+	if err := c.requestErasure(chatID); err != nil {
 		return fmt.Errorf("cannot erase the chat from the journal: %w", err)
 	}
 	if idle {
@@ -340,7 +340,7 @@ func (j *Journal) Erase(chatID string) error {
 	j.erasing.ids = append(j.erasing.ids, chatID)
 	j.erasing.mu.Unlock()
 	select {
-	case j.erase <- struct{}{}:
+	case j.eraseSignal <- struct{}{}:
 	default: // the pending signal covers this chat, too
 	}
 	j.flush()
@@ -350,7 +350,7 @@ func (j *Journal) Erase(chatID string) error {
 // Trim removes the oldest segments, and the bodies that only they refer to, until the limits are met.
 // It waits for earlier jobs and for other processes until ctx ends.
 func (j *Journal) Trim(ctx context.Context) error {
-	err := j.wait(ctx, func(c *Chain) error { return c.Trim(j.o.Limits(), j.o.Now()) })
+	err := j.runAndWait(ctx, func(c *Chain) error { return c.Trim(j.o.Limits(), j.o.Now()) })
 	if errors.Is(err, errTimeUp) {
 		return nil
 	}
@@ -372,7 +372,7 @@ func (j *Journal) Close() {
 	if j.waitDone(j.patience) {
 		return
 	}
-	close(j.late)
+	close(j.timeUp)
 	if !j.waitDone(lastPatience) {
 		j.o.Log.Warn("records of the journal were lost at shutdown", "records", len(j.jobs))
 	}
@@ -410,7 +410,7 @@ func (j *Journal) recordAs(build func(*bodies) (event string, record esrp.Value)
 			j.dirty = true
 			j.sync(c)
 		}
-		if l := j.o.Limits(); err == nil && l.Bytes > 0 && c.added > l.Bytes/16 && !c.timeIsUp() {
+		if l := j.o.Limits(); err == nil && l.Bytes > 0 && c.bytesSinceTrim > l.Bytes/16 && !c.timeIsUp() {
 			if err = c.Trim(l, j.o.Now()); errors.Is(err, errTimeUp) {
 				err = nil
 			}

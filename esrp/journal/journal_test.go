@@ -29,10 +29,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// scripted answers each request with the same deltas.
-type scripted []llm.Delta
+// scriptedModel answers each request with the same deltas.
+type scriptedModel []llm.Delta
 
-func (s scripted) Stream(context.Context, llm.Request) iter.Seq2[llm.Delta, error] {
+func (s scriptedModel) Stream(context.Context, llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		for _, d := range s {
 			if !yield(d, nil) {
@@ -42,8 +42,8 @@ func (s scripted) Stream(context.Context, llm.Request) iter.Seq2[llm.Delta, erro
 	}
 }
 
-func hello() scripted {
-	return scripted{{Kind: llm.TextDelta, Text: "Hel"}, {Kind: llm.TextDelta, Text: "lo"}, {Kind: llm.StopDelta, Stop: llm.StopEnd}}
+func hello() scriptedModel {
+	return scriptedModel{{Kind: llm.TextDelta, Text: "Hel"}, {Kind: llm.TextDelta, Text: "lo"}, {Kind: llm.StopDelta, Stop: llm.StopEnd}}
 }
 
 func userMessage(text string) llm.Message {
@@ -301,7 +301,7 @@ func TestFlippedByte(t *testing.T) {
 }
 
 // Verify reports a segment or a head that is missing.
-func TestMissing(t *testing.T) {
+func TestMissingFiles(t *testing.T) {
 	state := t.TempDir()
 	j := New(state, Options{SegmentSize: 1500})
 	m := j.Model(hello(), "p/m")
@@ -446,7 +446,7 @@ func BenchmarkCall(b *testing.B) {
 			if path {
 				b.StopTimer()
 			}
-			_ = j.wait(b.Context(), func(*Chain) error { return nil })
+			_ = j.runAndWait(b.Context(), func(*Chain) error { return nil })
 			if path {
 				b.StartTimer()
 			}
@@ -485,7 +485,7 @@ func FuzzLine(f *testing.F) {
 		}
 		v := verifier{bodies: map[string]linePosition{}, chats: newLineage(), owners: map[string][]string{}}
 		if l, err := parseLine(data); err == nil {
-			_ = v.record(l)
+			_ = v.checkRecord(l)
 			v.collect(l, data, linePosition{})
 		}
 	})

@@ -38,13 +38,13 @@ func (m model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 		o := origin{id: m.j.id(), at: m.j.o.Now(), chat: req.Origin.Chat, parent: req.Origin.Parent, turn: req.Origin.Turn, agent: req.Origin.Agent}
 		o.cause = m.j.chats.model(o.id, req)
 		m.j.recordRequest(o, m.id, req)
-		var said answerRecorder
+		var answer answerRecorder
 		failure := errStopped // until the stream ends normally
-		defer func() { m.j.recordAnswer(o, said.all(), failure) }()
+		defer func() { m.j.recordAnswer(o, answer.all(), failure) }()
 		for d, err := range m.Model.Stream(ctx, req) {
 			if err != nil {
 				failure = err
-			} else if said.add(d); d.Kind == llm.StopDelta {
+			} else if answer.add(d); d.Kind == llm.StopDelta {
 				failure = nil
 			}
 			if !yield(d, err) {
@@ -134,13 +134,13 @@ func (j *Journal) recordRequest(o origin, id string, req llm.Request) {
 }
 
 // recordAnswer records the outcome of a request.
-func (j *Journal) recordAnswer(o origin, said []llm.Delta, failure error) {
+func (j *Journal) recordAnswer(o origin, answer []llm.Delta, failure error) {
 	r, event := o.response(j.o.Now()), Completed
 	j.recordAs(func(b *bodies) (string, esrp.Value) {
-		body := b.answer(said)
+		body := b.answer(answer)
 		r.Outputs = append(r.Outputs, body)
 		if failure != nil {
-			event, r.Status, r.Error = Failed, esrp.Failed, errorOf(failure)
+			event, r.Status, r.Error = Failed, esrp.Failed, asESRPError(failure)
 			r.Outputs = append(r.Outputs, b.text("error", "text/plain", failure.Error()))
 		}
 		return event, r.Value()
@@ -150,9 +150,9 @@ func (j *Journal) recordAnswer(o origin, said []llm.Delta, failure error) {
 // modelFailed is the prefix of the message of a model's failure, before its kind.
 const modelFailed = "the model failed: "
 
-// errorOf classifies an error. It leaves out the text of the error, which may quote the conversation;
+// asESRPError classifies an error. It leaves out the text of the error, which may quote the conversation;
 // that is recorded as an output.
-func errorOf(err error) *esrp.Error {
+func asESRPError(err error) *esrp.Error {
 	e := &esrp.Error{Code: esrp.Unknown, Message: "the call failed"}
 	var typed *llm.Error
 	switch {
@@ -200,9 +200,9 @@ func deltaKinds() map[llm.DeltaKind]string {
 }
 
 // answer stores an answer.
-func (b *bodies) answer(said []llm.Delta) esrp.Body {
+func (b *bodies) answer(deltas []llm.Delta) esrp.Body {
 	out, names := []delta{}, deltaKinds()
-	for _, d := range said {
+	for _, d := range deltas {
 		q := delta{Kind: names[d.Kind], ID: d.ID, Name: d.Name, Text: b.clean(d.Text), API: d.API, Stop: d.Stop}
 		if len(d.Opaque) > 0 {
 			q.Opaque = cleanJSON(d.Opaque, b.clean)

@@ -90,9 +90,9 @@ func (p *pendingRecords) finish() error {
 	return errors.Join(p.out.Flush(), p.file.Close(), os.Rename(p.path+growingSuffix, p.path+recordsSuffix), p.owner.Close(), removeFile(p.path+ownerSuffix))
 }
 
-// adopt takes over a file from a process that was killed while writing it, and returns the new path.
+// adoptFile takes over a file from a process that was killed while writing it, and returns the new path.
 // The path is empty if the process is alive or has just finished the file.
-func adopt(path string) (string, error) {
+func adoptFile(path string) (string, error) {
 	base := strings.TrimSuffix(path, growingSuffix)
 	owner := flock.New(base+ownerSuffix, flock.SetPermissions(0o600))
 	if ok, err := owner.TryLock(); !ok {
@@ -109,17 +109,17 @@ func adopt(path string) (string, error) {
 	return base + recordsSuffix, nil
 }
 
-// noteErasure writes the request to erase a chat.
-func (c *Chain) noteErasure(chatID string) error {
+// requestErasure writes the request to erase a chat.
+func (c *Chain) requestErasure(chatID string) error {
 	dir := filepath.Join(c.dir, pendingDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return safeio.Write(c.erasure(chatID), []byte(chatID), 0o600)
+	return safeio.Write(c.erasurePath(chatID), []byte(chatID), 0o600)
 }
 
-// erasure returns the path of the file that requests erasing a chat.
-func (c *Chain) erasure(chatID string) string {
+// erasurePath returns the path of the file that requests erasing a chat.
+func (c *Chain) erasurePath(chatID string) string {
 	return filepath.Join(c.dir, pendingDir, esrp.DerivedUUID(chatID).String()+erasureSuffix)
 }
 
@@ -139,7 +139,7 @@ func (c *Chain) finishPending(now time.Time) error {
 		switch filepath.Ext(path) {
 		case growingSuffix:
 			var err error
-			if path, err = adopt(path); path == "" || err != nil {
+			if path, err = adoptFile(path); path == "" || err != nil {
 				errs = append(errs, err)
 				continue
 			}
@@ -181,7 +181,7 @@ func (c *Chain) appendPending(path string) error {
 				return ignoreMissing(err) // another process did it
 			}
 			path = base + begunSuffix
-		} else if err := c.recorded(known); err != nil {
+		} else if err := c.addRecordedEvents(known); err != nil {
 			return err
 		}
 		file, err := os.Open(path)
@@ -227,22 +227,22 @@ func (c *Chain) appendOne(p pendingRecord, known map[string]bool) error {
 	if id, ok := record.Get("request_id"); ok && known[p.Event+" "+id.Text] {
 		return nil
 	}
-	last, err := c.last()
+	last, err := c.findTail()
 	if err != nil {
 		return err
 	}
 	return c.write(last, p.Event, record)
 }
 
-// recorded adds the events of the calls in the chain to known, as "EVENT REQUEST-ID".
-func (c *Chain) recorded(known map[string]bool) error {
+// addRecordedEvents adds the events of the calls in the chain to known, as "EVENT REQUEST-ID".
+func (c *Chain) addRecordedEvents(known map[string]bool) error {
 	list, _, err := c.snapshotLocked()
 	if err != nil {
 		return err
 	}
 	for _, s := range list {
 		if _, err := c.lines(s, func(line []byte) error {
-			if b, err := briefOf(line); err == nil {
+			if b, err := summarizeLine(line); err == nil {
 				known[b.Event+" "+b.Record.RequestID] = true
 			}
 			return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// occupy holds a journal's lock like a slow process.
-func occupy(t *testing.T, state string) (release func()) {
+// holdLock holds a journal's lock like a slow process.
+func holdLock(t *testing.T, state string) (release func()) {
 	t.Helper()
 	dir := filepath.Join(state, "journal")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -66,7 +66,7 @@ func runNextProcess(t *testing.T, state string) {
 // closedWhileLocked records turns in a journal and closes it while another process holds its lock.
 func closedWhileLocked(t *testing.T, state string, turns int) {
 	t.Helper()
-	release := occupy(t, state)
+	release := holdLock(t, state)
 	defer release()
 	j := New(state, Options{Clean: func(s string) string { return strings.ReplaceAll(s, "secret", "[REDACTED]") }})
 	j.patience = time.Millisecond
@@ -78,9 +78,9 @@ func closedWhileLocked(t *testing.T, state string, turns int) {
 }
 
 // Trim stops waiting for another process's lock when its context ends, because the program must end.
-func TestTrimWaitsForNobodyAtTheEnd(t *testing.T) {
+func TestTrimStopsWaiting(t *testing.T) {
 	state := t.TempDir()
-	release := occupy(t, state)
+	release := holdLock(t, state)
 	defer release()
 	j := New(state, Options{})
 	j.patience = time.Millisecond
@@ -97,7 +97,7 @@ func TestTrimWaitsForNobodyAtTheEnd(t *testing.T) {
 
 // A process that ends leaves unfinished work to the next one: no record is lost or duplicated, and
 // the notes contain no secrets.
-func TestTheNextProcessGoesOn(t *testing.T) {
+func TestNextProcessContinues(t *testing.T) {
 	state := t.TempDir()
 	closedWhileLocked(t, state, 5)
 	if n := lines(t, state); n != 0 {
@@ -180,12 +180,12 @@ func save(t *testing.T, path string, data []byte) {
 
 // Deleting a chat returns at once, even if another process holds the journal. The content is
 // removed as soon as possible, if necessary by the next process.
-func TestEraseWaitsForNobody(t *testing.T) {
+func TestEraseDoesNotWait(t *testing.T) {
 	state := t.TempDir()
 	j := New(state, Options{})
 	ask(t, j.Model(hello(), "p/m"), "mine", "t", userMessage("only here"))
 	j.Close()
-	release := occupy(t, state)
+	release := holdLock(t, state)
 	j = New(state, Options{})
 	j.patience = time.Millisecond
 	ask(t, j.Model(hello(), "p/m"), "mine", "t2", userMessage("only here, later"))

@@ -33,7 +33,7 @@ func segments(dir string) ([]string, error) {
 	}
 	var out []string
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), suffix) && firstOf(e.Name()) > 0 {
+		if strings.HasSuffix(e.Name(), suffix) && firstSeqOf(e.Name()) > 0 {
 			out = append(out, e.Name())
 		}
 	}
@@ -41,8 +41,8 @@ func segments(dir string) ([]string, error) {
 	return out, err
 }
 
-// firstOf returns the number of a segment's first line; 0 if the name is not that of a segment.
-func firstOf(name string) uint64 {
+// firstSeqOf returns the number of a segment's first line; 0 if the name is not that of a segment.
+func firstSeqOf(name string) uint64 {
 	n, err := strconv.ParseUint(strings.TrimSuffix(name, suffix), 10, 63)
 	if err != nil || fmt.Sprintf("%020d%s", n, suffix) != name {
 		return 0
@@ -227,8 +227,8 @@ func parseLine(data []byte) (line, error) {
 	return l, nil
 }
 
-// brief is the part of a line that erasing needs. It can be parsed much faster than the whole line.
-type brief struct {
+// lineSummary is the part of a line that erasing needs. It can be parsed much faster than the whole line.
+type lineSummary struct {
 	Event  string `json:"event_type"`
 	Record struct {
 		RequestID string `json:"request_id"`
@@ -244,7 +244,7 @@ type brief struct {
 	} `json:"record"`
 }
 
-func briefOf(data []byte) (b brief, err error) {
+func summarizeLine(data []byte) (b lineSummary, err error) {
 	err = json.Unmarshal(data, &b)
 	return b, err
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // answerWithCall answers with a tool call.
-func answerWithCall(id, name, arguments string) scripted {
-	return scripted{{Kind: llm.ToolStart, ID: id, Name: name}, {Kind: llm.ToolEnd, ID: id, Text: arguments}, {Kind: llm.StopDelta, Stop: llm.StopToolCalls}}
+func answerWithCall(id, name, arguments string) scriptedModel {
+	return scriptedModel{{Kind: llm.ToolStart, ID: id, Name: name}, {Kind: llm.ToolEnd, ID: id, Text: arguments}, {Kind: llm.StopDelta, Stop: llm.StopToolCalls}}
 }
 
 func judgedCall(id, name, arguments string) event.ToolJudged {
@@ -90,7 +90,7 @@ func TestRefused(t *testing.T) {
 }
 
 // While a call has no answer yet, its turn cannot be replayed, and may still run.
-func TestConversationThatRuns(t *testing.T) {
+func TestUnfinishedCall(t *testing.T) {
 	state := t.TempDir()
 	j := New(state, Options{})
 	defer j.Close()
@@ -115,7 +115,7 @@ func TestConversationThatRuns(t *testing.T) {
 }
 
 // Turns that cannot be replayed are reported with their record.
-func TestLeft(t *testing.T) {
+func TestNotReplayableTurns(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(j *Journal)
 		want string

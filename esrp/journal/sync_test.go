@@ -25,7 +25,7 @@ func TestUnsynced(t *testing.T) {
 			v, _ := r.Sealed()
 			return v
 		})
-		if err := j.wait(t.Context(), func(c *Chain) error { left = len(c.unsynced); return nil }); err != nil {
+		if err := j.runAndWait(t.Context(), func(c *Chain) error { left = len(c.unsynced); return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

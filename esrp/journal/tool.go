@@ -39,7 +39,7 @@ func (t tool) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.R
 	o := origin{id: t.j.id(), at: t.j.o.Now(), chat: call.ChatID, agent: call.Agent}
 	o.cause, o.turn, o.parent = t.j.chats.tool(o.id, call.ChatID, call.ID)
 	t.j.recordCall(o, t.Spec(), call)
-	files := &changes{log: call.Files}
+	files := &fileChangeLog{log: call.Files}
 	if call.Files != nil {
 		call.Files = files
 	}
@@ -73,7 +73,7 @@ func (j *Journal) toolRequest(o origin, name, variant, callID string, arguments 
 }
 
 // recordResult records the outcome of a call.
-func (j *Journal) recordResult(o origin, res tools.Result, err, stopped error, files []change) {
+func (j *Journal) recordResult(o origin, res tools.Result, err, stopped error, files []fileChange) {
 	r, event := o.response(j.o.Now()), Completed
 	outputs := slices.Clone(res.Outputs) // the engine continues to use its own slice
 	j.recordAs(func(b *bodies) (string, esrp.Value) {
@@ -85,7 +85,7 @@ func (j *Journal) recordResult(o origin, res tools.Result, err, stopped error, f
 		}
 		switch {
 		case stopped != nil:
-			event, r.Status, r.Error = Failed, esrp.Failed, errorOf(stopped)
+			event, r.Status, r.Error = Failed, esrp.Failed, asESRPError(stopped)
 		case err != nil || res.Failed:
 			event, r.Status, r.Error = Failed, esrp.Failed, &esrp.Error{Code: esrp.Unknown, Message: "the tool failed"}
 		}
@@ -101,7 +101,7 @@ func (j *Journal) recordResult(o origin, res tools.Result, err, stopped error, f
 
 // change adds the contents of a file before and after the call to a response: as artifacts, and as
 // outputs with names. The path is a body, so that it is removed when the chat is erased.
-func (b *bodies) change(r *esrp.Response, n int, c change, id esrp.UUID) {
+func (b *bodies) change(r *esrp.Response, n int, c fileChange, id esrp.UUID) {
 	metadata := esrp.ObjectValue(esrp.Member{Key: "file", Value: esrp.IntValue(int64(n))})
 	add := func(body esrp.Body) {
 		body.Metadata = metadata
@@ -115,7 +115,7 @@ func (b *bodies) change(r *esrp.Response, n int, c change, id esrp.UUID) {
 		name string
 		data []byte
 		has  bool
-	}{{"file.before", c.before, c.hadBefore}, {"file.after", c.after, c.movedTo == ""}} {
+	}{{"file.before", c.before, c.existedBefore}, {"file.after", c.after, c.movedTo == ""}} {
 		if !v.has {
 			continue
 		}
@@ -130,27 +130,27 @@ func (b *bodies) change(r *esrp.Response, n int, c change, id esrp.UUID) {
 	}
 }
 
-// change is a change of a file.
-type change struct {
+// fileChange is a change of a file.
+type fileChange struct {
 	path, movedTo string
 	before, after []byte
-	hadBefore     bool
+	existedBefore bool
 }
 
-// changes is a tools.FileLog that records file changes and forwards them to the engine's.
-type changes struct {
+// fileChangeLog is a tools.FileLog that records file changes and forwards them to the engine's.
+type fileChangeLog struct {
 	log tools.FileLog
 
 	mu       sync.Mutex // guards the fields below
-	recorded []change
+	recorded []fileChange
 }
 
-var _ tools.FileLog = (*changes)(nil)
+var _ tools.FileLog = (*fileChangeLog)(nil)
 
 // Writing implements tools.FileLog.
-func (c *changes) Writing(ctx context.Context, path string, content []byte) error {
-	n := change{path: path}
-	n.before, n.hadBefore = contentOf(path)
+func (c *fileChangeLog) Writing(ctx context.Context, path string, content []byte) error {
+	n := fileChange{path: path}
+	n.before, n.existedBefore = readRegular(path)
 	if len(content) <= maxFile {
 		n.after = append([]byte(nil), content...)
 	}
@@ -161,22 +161,22 @@ func (c *changes) Writing(ctx context.Context, path string, content []byte) erro
 }
 
 // Moving implements tools.FileLog.
-func (c *changes) Moving(ctx context.Context, from, to string) error {
+func (c *fileChangeLog) Moving(ctx context.Context, from, to string) error {
 	c.mu.Lock()
-	c.recorded = append(c.recorded, change{path: from, movedTo: to})
+	c.recorded = append(c.recorded, fileChange{path: from, movedTo: to})
 	c.mu.Unlock()
 	return c.log.Moving(ctx, from, to)
 }
 
-func (c *changes) list() []change {
+func (c *fileChangeLog) list() []fileChange {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.recorded
 }
 
-// contentOf returns the content of a regular file. It returns false if the file does not exist, is not
+// readRegular returns the content of a regular file. It returns false if the file does not exist, is not
 // a regular file, or is larger than maxFile.
-func contentOf(path string) ([]byte, bool) {
+func readRegular(path string) ([]byte, bool) {
 	info, err := os.Lstat(path) // the target of a symlink is reported with its own path
 	if err != nil || !info.Mode().IsRegular() {
 		return nil, false

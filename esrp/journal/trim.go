@@ -27,17 +27,17 @@ func (c *Chain) erase(chatID string, now time.Time) error {
 		return err
 	}
 	return c.withLock(func() error {
-		mine, others, err := c.bodiesOf(chatID)
-		if err != nil || len(mine) == 0 {
+		own, others, err := c.bodiesOf(chatID)
+		if err != nil || len(own) == 0 {
 			return err
 		}
-		last, err := c.last()
+		last, err := c.findTail()
 		if err != nil {
 			return err
 		}
 		// The line is written first, so that no body is ever missing without a record. If the process
 		// dies in between, the next Trim removes the remaining bodies.
-		if err := os.WriteFile(c.removing(), nil, 0o600); err != nil {
+		if err := os.WriteFile(c.removalMarker(), nil, 0o600); err != nil {
 			return err
 		}
 		if err := c.write(last, Erased, esrp.ObjectValue(
@@ -47,7 +47,7 @@ func (c *Chain) erase(chatID string, now time.Time) error {
 			return err
 		}
 		var errs []error
-		for hash := range mine {
+		for hash := range own {
 			if !others[hash] {
 				errs = append(errs, removeFile(filepath.Join(c.artifacts, hash)))
 			}
@@ -55,27 +55,27 @@ func (c *Chain) erase(chatID string, now time.Time) error {
 		if err := errors.Join(errs...); err != nil {
 			return err
 		}
-		return removeFile(c.removing())
+		return removeFile(c.removalMarker())
 	})
 }
 
-// removing is the path of a file that exists while bodies are being removed. If a process dies
+// removalMarker is the path of a file that exists while bodies are being removed. If a process dies
 // during the removal, the next one finishes it.
-func (c *Chain) removing() string { return filepath.Join(c.dir, "erasing") }
+func (c *Chain) removalMarker() string { return filepath.Join(c.dir, "erasing") }
 
 // bodiesOf returns the hashes of the bodies of a chat and its subagents, and of the bodies of all other
 // chats that were not erased.
-func (c *Chain) bodiesOf(chatID string) (mine, others map[string]bool, err error) {
+func (c *Chain) bodiesOf(chatID string) (own, others map[string]bool, err error) {
 	byChat, chats, err := c.references()
 	if err != nil {
 		return nil, nil, err
 	}
-	mine, others = map[string]bool{}, map[string]bool{}
+	own, others = map[string]bool{}, map[string]bool{}
 	for chat, hashes := range byChat {
 		into := others
 		for at := range chats.ancestors(chat) {
 			if at == chatID {
-				into = mine
+				into = own
 				break
 			}
 			if chats.erased[at] {
@@ -87,7 +87,7 @@ func (c *Chain) bodiesOf(chatID string) (mine, others map[string]bool, err error
 			maps.Copy(into, hashes)
 		}
 	}
-	return mine, others, nil
+	return own, others, nil
 }
 
 // lineage is what the lines say about requests and their chats.
@@ -102,7 +102,7 @@ func newLineage() lineage {
 }
 
 // add adds a line, and returns the chat that its bodies belong to.
-func (l lineage) add(b brief) (chat string) {
+func (l lineage) add(b lineSummary) (chat string) {
 	chat = b.Record.Caller.RunID
 	switch b.Event {
 	case Requested:
@@ -146,9 +146,9 @@ func (c *Chain) references() (byChat map[string]map[string]bool, chats lineage, 
 	byChat, chats = map[string]map[string]bool{}, newLineage()
 	for _, s := range list {
 		if _, err := c.lines(s, func(data []byte) error {
-			b, err := briefOf(data)
+			b, err := summarizeLine(data)
 			if err != nil {
-				b = brief{} // the line is damaged, so its bodies belong to no chat and are kept
+				b = lineSummary{} // the line is damaged, so its bodies belong to no chat and are kept
 			}
 			chat := chats.add(b)
 			if b.Event == Requested {
@@ -179,12 +179,12 @@ func (c *Chain) Trim(l Limits, now time.Time) error {
 		return err
 	}
 	return c.withLock(func() error {
-		c.added = 0
-		if err := c.tidy(); err != nil {
+		c.bytesSinceTrim = 0
+		if err := c.removeUnusedSegment(); err != nil {
 			return err
 		}
-		if _, err := os.Stat(c.removing()); err == nil { // finish the removal that a dead process began
-			if err := c.sweep(); err != nil {
+		if _, err := os.Stat(c.removalMarker()); err == nil { // finish the removal that a dead process began
+			if err := c.removeUnreferencedBodies(); err != nil {
 				return err
 			}
 		}
@@ -192,19 +192,19 @@ func (c *Chain) Trim(l Limits, now time.Time) error {
 			return err
 		}
 		total, err := c.size()
-		for alone := false; err == nil && l.Bytes > 0 && total > l.Bytes && !alone; {
+		for single := false; err == nil && l.Bytes > 0 && total > l.Bytes && !single; {
 			var names []string
 			if names, err = segments(c.dir); err != nil || len(names) == 0 {
 				return err
 			}
-			alone = len(names) == 1
+			single = len(names) == 1
 			const share = 8 // remove an eighth of the segments at a time, because each sweep is slow
 			for n := range max(1, len(names)/share) {
-				if err := c.drop(names[n:]); err != nil {
+				if err := c.removeFirstSegment(names[n:]); err != nil {
 					return err
 				}
 			}
-			if err = c.sweep(); err == nil {
+			if err = c.removeUnreferencedBodies(); err == nil {
 				total, err = c.size()
 			}
 		}
@@ -212,8 +212,8 @@ func (c *Chain) Trim(l Limits, now time.Time) error {
 	})
 }
 
-// tidy removes a last segment that a killed process created but did not write to.
-func (c *Chain) tidy() error {
+// removeUnusedSegment removes a last segment that a killed process created but did not write to.
+func (c *Chain) removeUnusedSegment() error {
 	list, head, err := c.snapshotLocked()
 	if err != nil {
 		return err
@@ -244,13 +244,13 @@ func (c *Chain) expire(age time.Duration, now time.Time) error {
 		if now.Sub(info.ModTime()) <= age {
 			break
 		}
-		if err := c.drop(names); err != nil {
+		if err := c.removeFirstSegment(names); err != nil {
 			return err
 		}
 		dropped = true
 	}
 	if dropped {
-		return c.sweep()
+		return c.removeUnreferencedBodies()
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func (c *Chain) size() (total int64, err error) {
 		}
 		for _, e := range entries {
 			_, body := hashOf(uriPrefix + e.Name())
-			if info, err := e.Info(); err == nil && (body || firstOf(e.Name()) > 0) {
+			if info, err := e.Info(); err == nil && (body || firstSeqOf(e.Name()) > 0) {
 				total += info.Size()
 			}
 		}
@@ -272,14 +272,14 @@ func (c *Chain) size() (total int64, err error) {
 	return total, nil
 }
 
-// drop removes the first segment. It first appends a line that records the removal, in a new segment
+// removeFirstSegment removes the first segment. It first appends a line that records the removal, in a new segment
 // if there is only one.
-func (c *Chain) drop(names []string) error {
-	last, err := c.last()
+func (c *Chain) removeFirstSegment(names []string) error {
+	last, err := c.findTail()
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(c.removing(), nil, 0o600); err != nil {
+	if err := os.WriteFile(c.removalMarker(), nil, 0o600); err != nil {
 		return err
 	}
 	first, prev := last.Seq+1, last.Hash
@@ -288,7 +288,7 @@ func (c *Chain) drop(names []string) error {
 		if err != nil {
 			return err
 		}
-		first, prev = firstOf(names[1]), esrp.HashBytes(lastLine(data))
+		first, prev = firstSeqOf(names[1]), esrp.HashBytes(lastLine(data))
 	} else {
 		last.Segment = "" // the next line starts a new segment
 	}
@@ -306,16 +306,16 @@ func trimRecord(first uint64, prev string) esrp.Value {
 	)
 }
 
-// sweep removes the bodies that no line refers to. Lines of erased chats do not count.
-func (c *Chain) sweep() error {
+// removeUnreferencedBodies removes the bodies that no line refers to. Lines of erased chats do not count.
+func (c *Chain) removeUnreferencedBodies() error {
 	byChat, chats, err := c.references()
 	if err != nil {
 		return err
 	}
-	named := map[string]bool{}
+	referenced := map[string]bool{}
 	for chat, hashes := range byChat {
 		if !chats.isErased(chat) {
-			maps.Copy(named, hashes)
+			maps.Copy(referenced, hashes)
 		}
 	}
 	entries, err := os.ReadDir(c.artifacts)
@@ -323,11 +323,11 @@ func (c *Chain) sweep() error {
 		return err
 	}
 	for _, e := range entries {
-		if _, body := hashOf(uriPrefix + e.Name()); body && !named[e.Name()] { // other files do not belong to the journal
+		if _, body := hashOf(uriPrefix + e.Name()); body && !referenced[e.Name()] { // other files do not belong to the journal
 			if err := removeFile(filepath.Join(c.artifacts, e.Name())); err != nil {
 				return err
 			}
 		}
 	}
-	return removeFile(c.removing())
+	return removeFile(c.removalMarker())
 }

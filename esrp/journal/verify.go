@@ -42,16 +42,16 @@ func (c *Chain) Verify() (Report, error) {
 		return Report{}, err
 	}
 	list = withoutUnused(list, head)
-	v := verifier{c: c, next: 1, prev: genesis, bodies: map[string]linePosition{}, chats: newLineage(), owners: map[string][]string{}}
+	v := verifier{c: c, nextSeq: 1, prev: genesis, bodies: map[string]linePosition{}, chats: newLineage(), owners: map[string][]string{}}
 	for n, s := range list {
 		if err := v.segment(s, n == 0, n == len(list)-1); err != nil {
 			return v.r, err
 		}
 	}
-	if err := v.end(list, head); err != nil {
+	if err := v.checkEnd(list, head); err != nil {
 		return v.r, err
 	}
-	return v.r, v.contents()
+	return v.r, v.checkBodies()
 }
 
 // withoutUnused leaves out a last segment that a killed process created for a line that head does not have
@@ -73,16 +73,16 @@ type linePosition struct {
 }
 
 type verifier struct {
-	c         *Chain
-	r         Report
-	next      uint64
-	prev      string
-	lastPrev  string
-	lastStart int64
-	lastLen   int64
-	rest      []byte
-	begin     *tail // first line of a chain whose first segments were trimmed
-	trims     []tail
+	c            *Chain
+	r            Report
+	nextSeq      uint64
+	prev         string
+	lastPrev     string
+	lastStart    int64
+	lastLen      int64
+	rest         []byte
+	trimmedStart *tail // first line of a chain whose first segments were trimmed
+	trims        []tail
 
 	bodies map[string]linePosition
 	owners map[string][]string // chats by body
@@ -93,11 +93,11 @@ func (v *verifier) segment(s segmentInfo, first, last bool) error {
 	v.r.Segments++
 	n := 0
 	damage := func(format string, args ...any) error { return &Damage{s.name, n, fmt.Sprintf(format, args...)} }
-	if seq := firstOf(s.name); first && seq != 1 {
-		v.begin = &tail{Segment: s.name, Seq: seq}
-		v.next = seq
-	} else if seq != v.next {
-		return damage("it must begin with line %d of the journal: a segment is missing", v.next)
+	if seq := firstSeqOf(s.name); first && seq != 1 {
+		v.trimmedStart = &tail{Segment: s.name, Seq: seq}
+		v.nextSeq = seq
+	} else if seq != v.nextSeq {
+		return damage("it must begin with line %d of the journal: a segment is missing", v.nextSeq)
 	}
 	offset := int64(0)
 	rest, err := v.c.lines(s, func(data []byte) error {
@@ -106,25 +106,25 @@ func (v *verifier) segment(s segmentInfo, first, last bool) error {
 		if err != nil {
 			return damage("%v", err)
 		}
-		if v.begin != nil && v.begin.Prev == "" {
-			v.begin.Prev, v.prev = l.prev, l.prev
+		if v.trimmedStart != nil && v.trimmedStart.Prev == "" {
+			v.trimmedStart.Prev, v.prev = l.prev, l.prev
 		}
 		switch {
-		case l.seq != v.next:
-			return damage("its number is %d instead of %d", l.seq, v.next)
+		case l.seq != v.nextSeq:
+			return damage("its number is %d instead of %d", l.seq, v.nextSeq)
 		case l.prev != v.prev:
 			return damage("its prev is not the hash of the previous line: one of them was changed")
 		}
 		if again, err := encodeLine(l.event, l.seq, l.prev, l.record); err != nil || !bytes.Equal(again, data) {
 			return damage("it is not in canonical form")
 		}
-		if err := v.record(l); err != nil {
+		if err := v.checkRecord(l); err != nil {
 			return damage("%v", err)
 		}
 		v.collect(l, data, linePosition{s.name, n})
 		v.r.Lines++
 		v.lastPrev = v.prev
-		v.next, v.prev = v.next+1, esrp.HashBytes(data)
+		v.nextSeq, v.prev = v.nextSeq+1, esrp.HashBytes(data)
 		v.lastStart, v.lastLen = offset, int64(len(data))
 		offset += int64(len(data)) + 1
 		return nil
@@ -141,8 +141,8 @@ func (v *verifier) segment(s segmentInfo, first, last bool) error {
 	return nil
 }
 
-// record checks the content of a record.
-func (v *verifier) record(l line) error {
+// checkRecord checks the content of a record.
+func (v *verifier) checkRecord(l line) error {
 	switch l.event {
 	case Requested:
 		req, err := esrp.RequestOf(l.record)
@@ -164,7 +164,7 @@ func (v *verifier) record(l line) error {
 
 // collect collects data for checking the bodies and the first line.
 func (v *verifier) collect(l line, data []byte, at linePosition) {
-	b, err := briefOf(data)
+	b, err := summarizeLine(data)
 	if err != nil {
 		return
 	}
@@ -182,18 +182,18 @@ func (v *verifier) collect(l line, data []byte, at linePosition) {
 	})
 }
 
-// end compares the end of the chain with head, and its beginning with the records of trims.
-func (v *verifier) end(list []segmentInfo, head []byte) error {
+// checkEnd compares the end of the chain with head, and its beginning with the records of trims.
+func (v *verifier) checkEnd(list []segmentInfo, head []byte) error {
 	if len(list) == 0 && len(head) == 0 {
 		return nil
 	}
-	if v.begin != nil {
+	if v.trimmedStart != nil {
 		known := false
 		for _, t := range v.trims {
-			known = known || t.Segment == fmt.Sprint(v.begin.Seq) && t.Prev == v.begin.Prev
+			known = known || t.Segment == fmt.Sprint(v.trimmedStart.Seq) && t.Prev == v.trimmedStart.Prev
 		}
 		if !known {
-			return &Damage{v.begin.Segment, 0, "earlier segments are missing, and eca did not remove them"}
+			return &Damage{v.trimmedStart.Segment, 0, "earlier segments are missing, and eca did not remove them"}
 		}
 	}
 	if len(head) == 0 {
@@ -211,19 +211,19 @@ func (v *verifier) end(list []segmentInfo, head []byte) error {
 	}
 	name := list[len(list)-1].name
 	switch {
-	case m.Seq == v.next-1 && m.Hash == v.prev && m.Prev == v.lastPrev && m.Segment == name && m.Start == v.lastStart && m.Len == v.lastLen && len(v.rest) == 0:
+	case m.Seq == v.nextSeq-1 && m.Hash == v.prev && m.Prev == v.lastPrev && m.Segment == name && m.Start == v.lastStart && m.Len == v.lastLen && len(v.rest) == 0:
 		return nil
-	case m.Seq == v.next && m.Prev == v.prev && int64(len(v.rest)) <= m.Len && (m.Segment == name || m.Start == 0 && len(v.rest) == 0):
+	case m.Seq == v.nextSeq && m.Prev == v.prev && int64(len(v.rest)) <= m.Len && (m.Segment == name || m.Start == 0 && len(v.rest) == 0):
 		v.r.Torn, v.r.Unwritten = len(v.rest), m.Seq
 		return nil
-	case m.Seq >= v.next:
-		return &Damage{name, 0, fmt.Sprintf("the journal ends with line %d instead of %d", v.next-1, m.Seq)}
+	case m.Seq >= v.nextSeq:
+		return &Damage{name, 0, fmt.Sprintf("the journal ends with line %d instead of %d", v.nextSeq-1, m.Seq)}
 	}
 	return &Damage{name, 0, "the last line, or head, was changed"}
 }
 
-// contents checks the bodies.
-func (v *verifier) contents() error {
+// checkBodies checks the bodies.
+func (v *verifier) checkBodies() error {
 	for hash, at := range v.bodies {
 		_, err := v.c.body(hash)
 		switch {

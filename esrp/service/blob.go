@@ -13,7 +13,7 @@ func inlineSize(data []byte) int {
 	if len(data) > maxInline {
 		return len(data)
 	}
-	text, _ := encode(data)
+	text, _ := encodeBody(data)
 	doc, err := esrp.StringValue(text).Canonical()
 	if err != nil {
 		return maxInline + 1
@@ -21,8 +21,8 @@ func inlineSize(data []byte) int {
 	return len(doc)
 }
 
-// encode encodes data for a body.
-func encode(data []byte) (string, esrp.Encoding) {
+// encodeBody encodes data for a body.
+func encodeBody(data []byte) (string, esrp.Encoding) {
 	if utf8.Valid(data) {
 		return string(data), esrp.UTF8
 	}

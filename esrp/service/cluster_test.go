@@ -124,7 +124,7 @@ func TestClusterLosesANode(t *testing.T) {
 		}
 	}
 	close(ops.hold)
-	succeededOnce(t, s, ids)
+	waitAllSucceededOnce(t, s, ids)
 }
 
 // Dial returns an error if NATS refuses the client, if the URL is invalid, and when its context ends
@@ -169,7 +169,7 @@ func TestAcceptsWorkersLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		ids = append(ids, submit(t, s, request("echo", fmt.Sprint("job ", i), asyncMode, "")))
-		succeededOnce(t, s, ids)
+		waitAllSucceededOnce(t, s, ids)
 		w.Close()
 		s.Close()
 	}

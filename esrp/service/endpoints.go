@@ -18,9 +18,9 @@ import (
 // artifactTime is the time limit for a client to read an artifact.
 const artifactTime = 10 * time.Minute
 
-// accept reads the request in a POST, applies check to it, and accepts it. With an error, q has at
-// least the request's id if that could be read.
-func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp.Request) error) (q esrp.Request, j entry, err error) {
+// accept reads the request in a POST, applies check to it, and accepts it. With an error, q has
+// the request's id if that could be read.
+func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp.Request) error) (q esrp.Request, j jobEvent, err error) {
 	now := h.s.now()
 	start := h.starts.ReserveN(now, 1)
 	if wait := start.DelayFrom(now); wait > 0 {
@@ -40,7 +40,7 @@ func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp
 		return q, j, refuse(http.StatusBadRequest, esrp.InvalidInputSchema, "cannot read the request: %v", err)
 	}
 	if q, err = esrp.DecodeRequest(doc); err != nil {
-		return esrp.Request{ID: idOf(doc)}, j, failureOf(err)
+		return esrp.Request{ID: requestIDOf(doc)}, j, asFailure(err)
 	}
 	if id := r.Header.Get("X-Request-ID"); id != "" {
 		if parsed, err := esrp.ParseUUID(id); err != nil || parsed != q.ID {
@@ -68,7 +68,7 @@ func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp
 // checkPaths returns an error if an artifact that a request refers to cannot be used.
 func (s *Service) checkPaths(ctx context.Context, q esrp.Request) error {
 	if err := q.ValidateStrictly(); err != nil {
-		return failureOf(err)
+		return asFailure(err)
 	}
 	total := int64(0)
 	for _, in := range q.Inputs {
@@ -91,8 +91,8 @@ func (s *Service) checkPaths(ctx context.Context, q esrp.Request) error {
 	return nil
 }
 
-// idOf returns the id of an invalid request, or the zero UUID.
-func idOf(doc []byte) (id esrp.UUID) {
+// requestIDOf returns the id of an invalid request, or the zero UUID.
+func requestIDOf(doc []byte) (id esrp.UUID) {
 	if v, err := esrp.Parse(doc); err == nil {
 		if text, ok := v.Get("request_id"); ok {
 			id, _ = esrp.ParseUUID(text.Text)
@@ -116,7 +116,7 @@ func (h *handler) execute(w http.ResponseWriter, r *http.Request) (id esrp.UUID,
 	defer cancel()
 	defer context.AfterFunc(h.s.draining, cancel)()
 	job := j.id
-	j, err = h.s.wait(ctx, job)
+	j, err = h.s.waitForEnd(ctx, job)
 	switch {
 	case err == nil:
 	case r.Context().Err() != nil:
@@ -124,18 +124,18 @@ func (h *handler) execute(w http.ResponseWriter, r *http.Request) (id esrp.UUID,
 	case h.s.draining.Err() != nil:
 		err = &Failure{Code: esrp.BackendUnavailable, Message: "the service is shutting down; try again with the same key"}
 	case errors.Is(err, context.DeadlineExceeded):
-		j, err = h.s.expire(r.Context(), job)
+		j, err = h.s.timeOutJob(r.Context(), job)
 	}
 	var doc []byte
-	var answered esrp.Response
+	var response esrp.Response
 	if err == nil {
 		doc, err = j.answer()
 	}
 	if err == nil {
-		answered, err = esrp.DecodeResponse(doc)
+		response, err = esrp.DecodeResponse(doc)
 	}
 	if err == nil {
-		writeJSON(w, answered.HTTPStatus(), doc)
+		writeJSON(w, response.HTTPStatus(), doc)
 	}
 	return q.ID, err
 }
@@ -156,7 +156,7 @@ func (h *handler) submit(w http.ResponseWriter, r *http.Request) (esrp.UUID, err
 
 // writeJob answers with the state of a job, or with its response if it has ended, as a job with the
 // same key may have.
-func (h *handler) writeJob(w http.ResponseWriter, j entry) error {
+func (h *handler) writeJob(w http.ResponseWriter, j jobEvent) error {
 	doc, err := j.answer()
 	if err != nil {
 		return err
@@ -181,20 +181,20 @@ func jobID(r *http.Request) (string, error) {
 
 // get answers GET /v1/jobs/{id}.
 func (h *handler) get(w http.ResponseWriter, r *http.Request) (esrp.UUID, error) {
-	return h.show(w, r, h.s.job)
+	return h.writeJobState(w, r, h.s.job)
 }
 
 // cancel answers POST /v1/jobs/{id}/cancel.
 func (h *handler) cancel(w http.ResponseWriter, r *http.Request) (esrp.UUID, error) {
-	return h.show(w, r, func(ctx context.Context, id string) (entry, error) {
+	return h.writeJobState(w, r, func(ctx context.Context, id string) (jobEvent, error) {
 		return h.s.cancelJob(ctx, id, "cancelled by the caller")
 	})
 }
 
-// show answers with the state of the job that do returns.
-func (h *handler) show(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, id string) (entry, error)) (none esrp.UUID, err error) {
+// writeJobState answers with the state of the job that do returns.
+func (h *handler) writeJobState(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, id string) (jobEvent, error)) (none esrp.UUID, err error) {
 	id, err := jobID(r)
-	var j entry
+	var j jobEvent
 	if err == nil {
 		j, err = do(r.Context(), id)
 	}

@@ -33,8 +33,8 @@ const (
 	kindCancelled = "cancelled"
 )
 
-// kindOf returns the kind of the event that ends a job.
-func kindOf(end esrp.JobState) string {
+// endKind returns the kind of the event that ends a job.
+func endKind(end esrp.JobState) string {
 	switch end {
 	case esrp.JobSucceeded:
 		return kindCompleted
@@ -62,8 +62,8 @@ type state struct {
 	Blob     string `json:"blob,omitempty"`    // hash of the blob with the event's data, if that is long
 }
 
-// entry is an event of a job.
-type entry struct {
+// jobEvent is an event of a job.
+type jobEvent struct {
 	seq  uint64
 	id   string // of the job
 	kind string
@@ -121,19 +121,19 @@ func idOfSubject(subject string) (id, kind string, err error) {
 }
 
 // parseEvent decodes an event from its message.
-func parseEvent(m jet.Message) (e entry, err error) {
+func parseEvent(m jet.Message) (e jobEvent, err error) {
 	e.seq, e.data = m.Seq, m.Data
 	if e.id, e.kind, err = idOfSubject(m.Subject); err != nil {
-		return entry{}, err
+		return jobEvent{}, err
 	}
 	if err := json.Unmarshal([]byte(m.Header[headerState]), &e.state); err != nil {
-		return entry{}, fmt.Errorf("event %d of job %s: %w", e.seq, e.id, err)
+		return jobEvent{}, fmt.Errorf("event %d of job %s: %w", e.seq, e.id, err)
 	}
 	return e, nil
 }
 
 // jobState returns the state of the job after an event.
-func (e entry) jobState() esrp.JobState {
+func (e jobEvent) jobState() esrp.JobState {
 	switch e.kind {
 	case kindQueued:
 		return esrp.JobQueued
@@ -148,21 +148,21 @@ func (e entry) jobState() esrp.JobState {
 }
 
 // final reports whether no event follows.
-func (e entry) final() bool { return e.jobState().Final() }
+func (e jobEvent) final() bool { return e.jobState().Final() }
 
 // expired reports whether the job's answer has been kept long enough.
-func (e entry) expired(now time.Time) bool {
+func (e jobEvent) expired(now time.Time) bool {
 	return e.final() && now.UnixMilli() > e.Time+e.Keep
 }
 
 // uuid is the job's id in the form of records.
-func (e entry) uuid() esrp.UUID {
+func (e jobEvent) uuid() esrp.UUID {
 	id, _ := esrp.ParseUUID(e.id) // created by newID
 	return id
 }
 
 // record returns the job in the form of responses.
-func (e entry) record() *esrp.Job { return &esrp.Job{ID: e.uuid(), State: e.jobState()} }
+func (e jobEvent) record() *esrp.Job { return &esrp.Job{ID: e.uuid(), State: e.jobState()} }
 
 func instant(ms int64) *esrp.Instant {
 	t := esrp.At(time.UnixMilli(ms))
@@ -171,7 +171,7 @@ func instant(ms int64) *esrp.Instant {
 
 // answer returns the answer to callers for the last event of a job with its data: the response of a
 // job that has ended, or otherwise a response with the status accepted.
-func (e entry) answer() ([]byte, error) {
+func (e jobEvent) answer() ([]byte, error) {
 	if e.final() {
 		return e.data, nil
 	}
@@ -189,8 +189,8 @@ func (e entry) answer() ([]byte, error) {
 	return out.Value().Canonical()
 }
 
-// frame returns the event in the form for listeners.
-func (e entry) frame() (kind esrp.JobEventType, body []byte, err error) {
+// clientEvent returns the type and the JSON of the event for clients.
+func (e jobEvent) clientEvent() (kind esrp.JobEventType, body []byte, err error) {
 	data := esrp.ObjectValue()
 	switch {
 	case e.kind == kindQueued || e.kind == kindStarted && len(e.data) == 0:
@@ -213,7 +213,7 @@ func (e entry) frame() (kind esrp.JobEventType, body []byte, err error) {
 }
 
 // endData returns the data of the event that ends a job, for listeners.
-func endData(e entry) (esrp.Value, error) {
+func endData(e jobEvent) (esrp.Value, error) {
 	response, err := esrp.Parse(e.data) // not decoded, to show it unchanged
 	if err != nil {
 		return esrp.Value{}, err
@@ -230,8 +230,8 @@ func endData(e entry) (esrp.Value, error) {
 	return data, nil
 }
 
-// message returns a progress message as the data of an event.
-func message(text string) []byte {
+// progressData returns a progress message as the data of an event.
+func progressData(text string) []byte {
 	data, _ := Progress{Message: strings.ToValidUTF8(text, "\uFFFD")}.value().Canonical() // text always has a canonical form
 	return data
 }

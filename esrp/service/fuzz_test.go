@@ -76,7 +76,7 @@ func FuzzEvent(f *testing.F) {
 		if jobPrefix(e.id)+e.kind != subject {
 			t.Errorf("%q: %+v", subject, e)
 		}
-		if _, body, err := e.frame(); err == nil && !json.Valid(body) {
+		if _, body, err := e.clientEvent(); err == nil && !json.Valid(body) {
 			t.Errorf("%q", body)
 		}
 		_, _ = e.answer()

@@ -58,7 +58,7 @@ func TestJobWhoseArtifactIsGone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for id, want := range map[string]string{id: "failed " + hash, next: "succeeded"} {
-		j, err := s.wait(ctx, id)
+		j, err := s.waitForEnd(ctx, id)
 		if err != nil {
 			t.Fatalf("%s: %v", want, err)
 		}
@@ -103,7 +103,7 @@ func TestServiceIsGone(t *testing.T) {
 		t.Errorf("the other service made a second job of the same request: %s, %s", same, held)
 	}
 	close(ops.hold)
-	succeededOnce(t, stays, []string{held, waits})
+	waitAllSucceededOnce(t, stays, []string{held, waits})
 	if ops.count("held") != 1 {
 		t.Errorf("run %d times", ops.count("held"))
 	}
@@ -147,10 +147,10 @@ func TestServerIsGoneForGood(t *testing.T) {
 	}
 	stays := open()
 	defer stays.Close()
-	succeededOnce(t, stays, []string{submit(t, stays, request("echo", "next", asyncMode, ""))})
+	waitAllSucceededOnce(t, stays, []string{submit(t, stays, request("echo", "next", asyncMode, ""))})
 }
 
-// The folder of an earlier version is named with what to do.
+// The warning about jobs of an earlier version names the folder and what to do.
 func TestOldJobs(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "service.db"), nil, 0o600); err != nil {

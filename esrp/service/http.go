@@ -136,7 +136,7 @@ func (h *handler) refuse(w http.ResponseWriter, r *refusal) {
 	if r.after > 0 {
 		w.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(r.after.Seconds()), 'f', 0, 64))
 	}
-	h.write(w, r.status, failed(&r.Failure))
+	h.write(w, r.status, failedResponse(&r.Failure))
 }
 
 // fail answers with an error, including the request's id if it is known.
@@ -152,14 +152,14 @@ func (h *handler) fail(w http.ResponseWriter, id esrp.UUID, err error) {
 	status := 0
 	switch {
 	case errors.As(err, &f):
-		out = failed(f)
+		out = failedResponse(f)
 	case errors.As(err, &transition):
-		out = failed(&Failure{Code: esrp.InvalidInputSemantic, Message: err.Error()})
+		out = failedResponse(&Failure{Code: esrp.InvalidInputSemantic, Message: err.Error()})
 	case errors.Is(err, errNoJob):
-		status, out = http.StatusNotFound, failed(&Failure{Code: esrp.InvalidInputSemantic, Message: err.Error()})
+		status, out = http.StatusNotFound, failedResponse(&Failure{Code: esrp.InvalidInputSemantic, Message: err.Error()})
 	default:
 		h.s.log.Warn("cannot answer a request", "err", err)
-		out = failed(&Failure{Code: esrp.Unknown, Message: "internal error; see the log of the service"})
+		out = failedResponse(&Failure{Code: esrp.Unknown, Message: "internal error; see the log of the service"})
 	}
 	out.RequestID = id
 	if status == 0 {

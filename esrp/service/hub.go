@@ -15,7 +15,7 @@ type waiters struct {
 
 // subscribe returns a channel that is closed at the next event of a job, and a function to stop
 // waiting. A caller that subscribes before it reads the job misses no event.
-func (h *hub) subscribe(job string) (news <-chan struct{}, leave func()) {
+func (h *hub) subscribe(job string) (changed <-chan struct{}, unsubscribe func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.waiting == nil {

@@ -54,25 +54,25 @@ func openJobs(ctx context.Context, conn *jet.Conn, now func() time.Time, log *sl
 var errNoJob = errors.New("there is no such job")
 
 // last returns the last event whose subject matches, without the data of a blob.
-func (s *jobs) last(ctx context.Context, subject string) (entry, error) {
+func (s *jobs) last(ctx context.Context, subject string) (jobEvent, error) {
 	m, err := s.stream.Last(ctx, subject)
 	if errors.Is(err, jet.ErrNotFound) {
-		return entry{}, errNoJob
+		return jobEvent{}, errNoJob
 	}
 	if err != nil {
-		return entry{}, fmt.Errorf("read a job: %w", err)
+		return jobEvent{}, fmt.Errorf("read a job: %w", err)
 	}
 	return parseEvent(m)
 }
 
 // job returns the last event of a job with its data.
-func (s *jobs) job(ctx context.Context, id string) (entry, error) {
+func (s *jobs) job(ctx context.Context, id string) (jobEvent, error) {
 	e, err := s.last(ctx, jobPrefix(id)+"*")
 	if err == nil && e.expired(s.now()) {
 		err = errNoJob
 	}
 	if err != nil {
-		return entry{}, err
+		return jobEvent{}, err
 	}
 	return s.withData(ctx, e)
 }
@@ -91,26 +91,26 @@ func (s *jobs) request(ctx context.Context, id string) (esrp.Request, error) {
 
 // next returns the first event of a job after a sequence number of the stream, with its data. The
 // error is jet.ErrNotFound if no such event exists yet.
-func (s *jobs) next(ctx context.Context, id string, after uint64) (entry, error) {
+func (s *jobs) next(ctx context.Context, id string, after uint64) (jobEvent, error) {
 	m, err := s.stream.Next(ctx, after+1, jobPrefix(id)+"*")
 	if err != nil {
-		return entry{}, err
+		return jobEvent{}, err
 	}
 	e, err := parseEvent(m)
 	if err != nil {
-		return entry{}, err
+		return jobEvent{}, err
 	}
 	return s.withData(ctx, e)
 }
 
 // withData returns an event with its data, which it reads from the blob if necessary.
-func (s *jobs) withData(ctx context.Context, e entry) (entry, error) {
+func (s *jobs) withData(ctx context.Context, e jobEvent) (jobEvent, error) {
 	if e.Blob == "" {
 		return e, nil
 	}
 	data, err := s.blobs.GetBytes(ctx, e.Blob, maxBlob)
 	if err != nil {
-		return entry{}, fmt.Errorf("event %d of job %s: %w", e.seq, e.id, err)
+		return jobEvent{}, fmt.Errorf("event %d of job %s: %w", e.seq, e.id, err)
 	}
 	e.data = data
 	return e, nil
@@ -119,28 +119,28 @@ func (s *jobs) withData(ctx context.Context, e entry) (entry, error) {
 // append appends e to the stream. e.seq is the sequence number of the last event under the job's key,
 // or 0 if the key is new. It returns e with its own sequence number, time and blob. The error is
 // jet.ErrConflict if another event was appended first. It retries until ctx ends.
-func (s *jobs) append(ctx context.Context, e entry) (entry, error) {
+func (s *jobs) append(ctx context.Context, e jobEvent) (jobEvent, error) {
 	after := e.seq
 	e.Time, e.Blob = s.now().UnixMilli(), ""
 	data := e.data
 	if len(data) > maxInline {
 		blob, err := s.blobs.PutBytes(ctx, data)
 		if err != nil {
-			return entry{}, err
+			return jobEvent{}, err
 		}
 		e.Blob, data = blob, nil
 	}
 	header, err := json.Marshal(e.state)
 	if err != nil {
-		return entry{}, err
+		return jobEvent{}, err
 	}
 	m := jet.Message{Subject: jobPrefix(e.id) + e.kind, Header: map[string]string{headerState: string(header)}, Data: data}
 	e.seq, err = s.stream.Append(ctx, m, after, keySubjects(e.id))
 	return e, err
 }
 
-// progress appends an event to a job that has started.
-func (s *jobs) progress(ctx context.Context, e entry, kind string, data []byte) (entry, error) {
+// appendEvent appends an event to a job that has started.
+func (s *jobs) appendEvent(ctx context.Context, e jobEvent, kind string, data []byte) (jobEvent, error) {
 	e.kind, e.data = kind, data
 	return s.append(ctx, e)
 }
@@ -148,15 +148,15 @@ func (s *jobs) progress(ctx context.Context, e entry, kind string, data []byte) 
 // finish ends a job with a response, to which it adds the request's id, the times and the job. e is
 // the last event of the job. The error is an *esrp.TransitionError if the job has ended, and
 // jet.ErrConflict if another event was appended first.
-func (s *jobs) finish(ctx context.Context, e entry, end esrp.JobState, r esrp.Response) (entry, error) {
+func (s *jobs) finish(ctx context.Context, e jobEvent, end esrp.JobState, r esrp.Response) (jobEvent, error) {
 	if _, err := e.jobState().To(end); err != nil {
-		return entry{}, err
+		return jobEvent{}, err
 	}
 	id, err := esrp.ParseUUID(e.Request)
 	if err != nil {
-		return entry{}, err
+		return jobEvent{}, err
 	}
-	e.kind = kindOf(end)
+	e.kind = endKind(end)
 	finished := s.now().UnixMilli()
 	r.Version, r.RequestID, r.Job = esrp.Version, id, e.record()
 	r.Timing = &esrp.Timing{AcceptedAt: instant(e.Accepted), FinishedAt: instant(finished)}
@@ -165,7 +165,7 @@ func (s *jobs) finish(ctx context.Context, e entry, end esrp.JobState, r esrp.Re
 		r.Timing.Millis(max(0, time.Duration(finished-e.Started)*time.Millisecond))
 	}
 	if e.data, err = r.Value().Canonical(); err != nil {
-		return entry{}, fmt.Errorf("response of job %s: %w", e.id, err)
+		return jobEvent{}, fmt.Errorf("response of job %s: %w", e.id, err)
 	}
 	// The key of a request that may be retried or was refused is freed, so that the next request with it
 	// does not get the old failure. This includes backend failures, because a change of the configuration
@@ -175,9 +175,9 @@ func (s *jobs) finish(ctx context.Context, e entry, end esrp.JobState, r esrp.Re
 	return s.append(ctx, e)
 }
 
-// stop notifies the worker of a job that the job has ended. A worker that misses the notification
+// notifyStop notifies the worker of a job that the job has ended. A worker that misses the notification
 // notices the end within a third of a lease.
-func (s *jobs) stop(id string) { _ = s.conn.Notify(stopSubject(id)) }
+func (s *jobs) notifyStop(id string) { _ = s.conn.Notify(stopSubject(id)) }
 
 // artifactPrefix is the prefix of the URIs of artifacts, before the hash of the content.
 const artifactPrefix = esrp.Scheme + "artifacts/sha256/"
@@ -204,8 +204,8 @@ func (s *jobs) artifactError(uri string, err error) error {
 	return &Failure{Code: esrp.InvalidInputSemantic, Message: uri + ": not found"}
 }
 
-// inline replaces the paths in a request's inputs with the contents of the artifacts.
-func (s *jobs) inline(ctx context.Context, r *esrp.Request) error {
+// inlineArtifacts replaces the paths in a request's inputs with the contents of the artifacts.
+func (s *jobs) inlineArtifacts(ctx context.Context, r *esrp.Request) error {
 	for i, in := range r.Inputs {
 		if in.Encoding != esrp.Path {
 			continue
@@ -218,7 +218,7 @@ func (s *jobs) inline(ctx context.Context, r *esrp.Request) error {
 		if err != nil {
 			return s.artifactError(in.Data, err)
 		}
-		r.Inputs[i].Data, r.Inputs[i].Encoding = encode(data)
+		r.Inputs[i].Data, r.Inputs[i].Encoding = encodeBody(data)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ const role = "ESRP_TEST_ROLE"
 
 func TestMain(m *testing.M) {
 	if what := os.Getenv(role); what != "" {
-		if err := play(what); err != nil {
+		if err := runRole(what); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, testkit.IgnoreNATS())
 }
 
-// play acts as the worker or server that will be killed. It ends when the test does.
-func play(what string) error {
+// runRole acts as the worker or server that will be killed. It ends when the test does.
+func runRole(what string) error {
 	ops := newEcho()
 	kind, where, _ := strings.Cut(what, " ")
 	o := WorkerOptions{Operations: ops}
@@ -77,8 +77,8 @@ func play(what string) error {
 	return err
 }
 
-// child starts this program in a role.
-func child(t *testing.T, what string) (c *exec.Cmd, out *bufio.Reader) {
+// startProcess starts this program in a role.
+func startProcess(t *testing.T, what string) (c *exec.Cmd, out *bufio.Reader) {
 	t.Helper()
 	c = exec.Command(os.Args[0])
 	c.Env = append(os.Environ(), role+"="+what)
@@ -113,7 +113,7 @@ func frames(t *testing.T, s *Service, id string) (kinds []esrp.JobEventType, bod
 		if err != nil {
 			t.Fatal(err)
 		}
-		kind, body, err := e.frame()
+		kind, body, err := e.clientEvent()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestKilledWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	victim, _ := child(t, "worker nats://"+s.NATSAddress())
+	victim, _ := startProcess(t, "worker nats://"+s.NATSAddress())
 	ids := []string{submit(t, s, request("hold", "victim", asyncMode, ""))}
 	waitForEvent(t, s, ids[0], "holding") // the other process has it
 	for i := range 199 {
@@ -165,13 +165,13 @@ func TestKilledWorker(t *testing.T) {
 	}
 	w := NewWorker(nc, WorkerOptions{Operations: ops, Log: discardLogger()})
 	defer w.Close()
-	if _, err := s.wait(t.Context(), ids[len(ids)/2]); err != nil { // both workers are busy
+	if _, err := s.waitForEnd(t.Context(), ids[len(ids)/2]); err != nil { // both workers are busy
 		t.Fatal(err)
 	}
 	if err := victim.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	succeededOnce(t, s, ids)
+	waitAllSucceededOnce(t, s, ids)
 	waitForEvent(t, s, ids[0], "its worker was lost")
 	if ops.count("victim") == 0 {
 		t.Error("the job of the killed worker has an answer, although no other worker ran it again")
@@ -181,7 +181,7 @@ func TestKilledWorker(t *testing.T) {
 // When a server is killed with queued and running jobs, the next one finishes them.
 func TestKilledServer(t *testing.T) {
 	dir := t.TempDir()
-	server, out := child(t, "server "+dir)
+	server, out := startProcess(t, "server "+dir)
 	url, err := out.ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -217,18 +217,18 @@ func TestKilledServer(t *testing.T) {
 	}
 	defer w.Close()
 	for i, id := range ids {
-		if j, err := s.wait(t.Context(), id); err != nil || j.jobState() != esrp.JobSucceeded || ops.count(fmt.Sprint("job ", i)) != 1 {
+		if j, err := s.waitForEnd(t.Context(), id); err != nil || j.jobState() != esrp.JobSucceeded || ops.count(fmt.Sprint("job ", i)) != 1 {
 			t.Errorf("job %d: %s, %v, run %d times", i, j.jobState(), err, ops.count(fmt.Sprint("job ", i)))
 		}
 	}
 }
 
-// succeededOnce waits for jobs. Each must succeed, and end exactly once.
-func succeededOnce(t *testing.T, s *Service, ids []string) {
+// waitAllSucceededOnce waits for jobs. Each must succeed, and end exactly once.
+func waitAllSucceededOnce(t *testing.T, s *Service, ids []string) {
 	t.Helper()
 	for i, id := range ids {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // most callers have a deadline
-		j, err := s.wait(ctx, id)
+		j, err := s.waitForEnd(ctx, id)
 		cancel()
 		if err != nil || j.jobState() != esrp.JobSucceeded {
 			t.Fatalf("job %d: %s, %v", i, j.jobState(), err)

@@ -88,8 +88,8 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// Requests with the same key and the same payload are the same, regardless of their other fields;
-// of the payload every part counts.
+// Requests with the same key and the same payload are the same request, regardless of their other
+// fields. Any difference in the payload makes them different.
 func TestKeys(t *testing.T) {
 	r := newRig(t, nil)
 	execute := func(body string, header ...string) (int, esrp.Response) {
@@ -163,7 +163,7 @@ func (c *clock) add(d time.Duration) {
 }
 
 // Answers are kept for the configured time, and at least as long as their requests could take.
-func TestAnswersAreForgotten(t *testing.T) {
+func TestAnswersExpire(t *testing.T) {
 	c := &clock{now: time.Now()}
 	r := newRig(t, func(o *Options, _ *HTTPOptions) { o.Now, o.Keep = c.time, time.Minute })
 	_, short := r.respond("POST", "/v1/execute", request("echo", "short", `{"type":"sync","timeout_ms":60000}`, ""))
@@ -268,7 +268,7 @@ func (s reader) next() (id, event string) {
 
 // A client that loses a stream while the job runs continues at its position, and gets every event
 // exactly once.
-func TestStreamGoesOn(t *testing.T) {
+func TestStreamResumes(t *testing.T) {
 	r := newRig(t, nil)
 	_, out := r.respond("POST", "/v1/jobs", request("hold", "a", asyncMode, ""))
 	job := out.Job.ID.String()
@@ -316,7 +316,7 @@ func TestStreamGoesOn(t *testing.T) {
 
 // Every request below the size limit reaches its worker: text with many JSON escapes does not
 // exceed a message, and neither do the contents of artifacts.
-func TestMessages(t *testing.T) {
+func TestLongRequests(t *testing.T) {
 	r := newRig(t, nil)
 	text := strings.Repeat("<&>", 1<<20)
 	status, out := r.respond("POST", "/v1/execute", request("echo", text, syncMode, ""))

@@ -24,17 +24,17 @@ func TestThirdNodeServesAnOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := bytes.Repeat([]byte("0123456789abcdef"), maxBlob/16)
-	worker := NewWorker(conn, WorkerOptions{Operations: constant{newEcho(), data}, Jobs: 1, Log: discardLogger()})
+	worker := NewWorker(conn, WorkerOptions{Operations: constantOutput{newEcho(), data}, Jobs: 1, Log: discardLogger()})
 	defer worker.Close()
 	j, err := accept(t, nodes[0], request("echo", "x", asyncMode, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if j, err = nodes[0].wait(t.Context(), j.id); err != nil || j.jobState() != esrp.JobSucceeded {
+	if j, err = nodes[0].waitForEnd(t.Context(), j.id); err != nil || j.jobState() != esrp.JobSucceeded {
 		t.Fatalf("%s, %v", j.jobState(), err)
 	}
-	t.Setenv("GOGC", "20") // of the child, whose memory is then what it holds more than what it has not collected yet
-	third, out := child(t, "node "+address)
+	t.Setenv("GOGC", "20") // of the child process, so that most of its memory is memory that it still uses
+	third, out := startProcess(t, "node "+address)
 	base, err := out.ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -56,12 +56,12 @@ func TestThirdNodeServesAnOutput(t *testing.T) {
 	}
 }
 
-// constant has the same output for each job.
-type constant struct {
+// constantOutput has the same output for each job.
+type constantOutput struct {
 	*echo
 	data []byte
 }
 
-func (c constant) Run(context.Context, Call) (Result, error) {
+func (c constantOutput) Run(context.Context, Call) (Result, error) {
 	return Result{Outputs: []Output{{Name: "out", ContentType: "text/plain", Data: c.data}}}, nil
 }

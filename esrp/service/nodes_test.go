@@ -45,7 +45,7 @@ func nodesOf(t *testing.T, n int, lease time.Duration) (address string, out []*S
 }
 
 // accept sends a request.
-func accept(t *testing.T, s *Service, doc string) (entry, error) {
+func accept(t *testing.T, s *Service, doc string) (jobEvent, error) {
 	t.Helper()
 	q, err := esrp.DecodeRequest([]byte(doc))
 	if err != nil {
@@ -85,9 +85,9 @@ func TestTwoNodesOneKey(t *testing.T) {
 	}
 }
 
-// cutting forwards connections to NATS until a client has sent a number of events. Then it cuts all
+// cuttingProxy forwards connections to NATS until a client has sent a number of events. Then it cuts all
 // connections and takes no others, so that the answer to the last event is lost.
-type cutting struct {
+type cuttingProxy struct {
 	l    net.Listener
 	to   string
 	done chan struct{} // closed by the cut
@@ -97,13 +97,13 @@ type cutting struct {
 	open []net.Conn
 }
 
-func newCutting(t *testing.T, to string, after int) *cutting {
+func newCutting(t *testing.T, to string, after int) *cuttingProxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cutting{l: l, to: to, left: after, done: make(chan struct{})}
+	c := &cuttingProxy{l: l, to: to, left: after, done: make(chan struct{})}
 	var work sync.WaitGroup
 	work.Go(func() {
 		for {
@@ -122,7 +122,7 @@ func newCutting(t *testing.T, to string, after int) *cutting {
 	return c
 }
 
-func (c *cutting) forward(from net.Conn) {
+func (c *cuttingProxy) forward(from net.Conn) {
 	defer from.Close()
 	to, err := net.Dial("tcp", c.to)
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *cutting) forward(from net.Conn) {
 	}
 }
 
-func (c *cutting) cut() {
+func (c *cuttingProxy) cut() {
 	_ = c.l.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,10 +172,10 @@ func (c *cutting) cut() {
 	}
 }
 
-// steps reports progress, and has an output that is stored beside the events.
-type steps struct{ *echo }
+// progressOperations reports progress, and has an output that is stored beside the events.
+type progressOperations struct{ *echo }
 
-func (s steps) Run(_ context.Context, c Call) (Result, error) {
+func (s progressOperations) Run(_ context.Context, c Call) (Result, error) {
 	c.Progress(Progress{Message: "begun"})
 	return Result{Outputs: []Output{{Name: "out", ContentType: "text/plain", Data: bytes.Repeat([]byte("x"), maxInline)}}}, nil
 }
@@ -199,7 +199,7 @@ func TestWorkerIsLostBetweenEvents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return NewWorker(conn, WorkerOptions{Operations: steps{newEcho()}, Jobs: 1, Log: discardLogger()})
+		return NewWorker(conn, WorkerOptions{Operations: progressOperations{newEcho()}, Jobs: 1, Log: discardLogger()})
 	}
 	for after := 1; ; after++ {
 		proxy := newCutting(t, u.Host, after)
@@ -211,7 +211,7 @@ func TestWorkerIsLostBetweenEvents(t *testing.T) {
 		finished := make(chan struct{})
 		go func() {
 			defer close(finished)
-			_, _ = nodes[0].wait(t.Context(), j.id)
+			_, _ = nodes[0].waitForEnd(t.Context(), j.id)
 		}()
 		cut := true
 		select {
@@ -225,7 +225,7 @@ func TestWorkerIsLostBetweenEvents(t *testing.T) {
 		}
 		rescuer := work(address)
 		<-finished
-		succeededOnce(t, nodes[0], []string{j.id})
+		waitAllSucceededOnce(t, nodes[0], []string{j.id})
 		r.wholeStream(j.id)
 		rescuer.Close()
 		lost.Close()
@@ -268,7 +268,7 @@ func TestOnlyNodeIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	var ids []string
 	for round := range rounds {
-		server, out := child(t, "server "+dir)
+		server, out := startProcess(t, "server "+dir)
 		address, err := out.ReadString('\n')
 		if err != nil {
 			t.Fatal(err)
@@ -314,6 +314,6 @@ func TestOnlyNodeIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	succeededOnce(t, s, ids)
+	waitAllSucceededOnce(t, s, ids)
 	t.Logf("%d jobs", len(ids))
 }

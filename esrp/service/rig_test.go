@@ -18,8 +18,8 @@ import (
 
 const token = "secret of the tests"
 
-// echo answers with its input. "hold" waits until it is released, or its time is over; so does
-// "slow", which then fails with a code.
+// echo provides operations that answer with their input. "hold" waits until it is released or its
+// time limit is reached. "slow" does the same, and then fails with a code.
 type echo struct {
 	hold chan struct{}
 

@@ -50,7 +50,7 @@ func TestRoles(t *testing.T) {
 	for i := range 3 {
 		ids = append(ids, submit(t, s, request("echo", strings.Repeat("x", 1+i*300<<10), asyncMode, "")))
 	}
-	succeededOnce(t, s, ids)
+	waitAllSucceededOnce(t, s, ids)
 	for what, attack := range map[string]func(ctx context.Context, nc *nats.Conn, js jetstream.JetStream) error{
 		"accept a job": func(ctx context.Context, _ *nats.Conn, js jetstream.JetStream) error {
 			_, err := js.Publish(ctx, jobPrefix(ids[0])+kindQueued, nil)
@@ -111,7 +111,7 @@ func TestRoles(t *testing.T) {
 	if _, err := Dial(t.Context(), Access{URL: url, Token: token}, discardLogger()); err == nil {
 		t.Error("the server accepted a client without a key")
 	}
-	succeededOnce(t, s, ids) // nothing has changed
+	waitAllSucceededOnce(t, s, ids) // nothing has changed
 }
 
 // serveAccounts starts a NATS server with the accounts of a configuration file, and returns its URL.

@@ -64,16 +64,16 @@ const (
 // Service is the server. Close must be called.
 type Service struct {
 	*jobs
-	o        Options
-	nats     *embed.Server // nil with a cluster
-	workers  *jet.Consumer
-	open     openJobsCount
-	hub      hub
-	cancel   context.CancelFunc
-	work     sync.WaitGroup
-	closing  context.Context // ends with Close
-	draining context.Context // ends with Drain, at the latest with Close
-	drain    context.CancelFunc
+	o         Options
+	nats      *embed.Server // nil with a cluster
+	workers   *jet.Consumer
+	openCount openJobsCount
+	hub       hub
+	cancel    context.CancelFunc
+	work      sync.WaitGroup
+	closing   context.Context // ends with Close
+	draining  context.Context // ends with Drain, at the latest with Close
+	drain     context.CancelFunc
 }
 
 // Open starts a service. Accepted jobs that have not ended continue.
@@ -197,14 +197,14 @@ func (c *openJobsCount) below(limit int) bool {
 
 // checkOpenJobs returns an error if MaxJobs jobs have not ended.
 func (s *Service) checkOpenJobs(ctx context.Context) error {
-	if s.open.below(s.o.MaxJobs) {
+	if s.openCount.below(s.o.MaxJobs) {
 		return nil
 	}
-	n, err := s.workers.Open(ctx)
+	n, err := s.workers.CountOpen(ctx)
 	if err != nil {
 		return err
 	}
-	s.open.set(n)
+	s.openCount.set(n)
 	if n >= s.o.MaxJobs {
 		return &Failure{Code: esrp.BackendUnavailable, Message: fmt.Sprintf("%d jobs are already waiting or running", n)}
 	}

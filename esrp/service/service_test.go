@@ -253,7 +253,7 @@ func TestReopen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if j, err = s.wait(t.Context(), j.id); err != nil || j.jobState() != esrp.JobSucceeded {
+		if j, err = s.waitForEnd(t.Context(), j.id); err != nil || j.jobState() != esrp.JobSucceeded {
 			t.Errorf("%s, %v", j.jobState(), err)
 		}
 		w.Close()

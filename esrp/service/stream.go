@@ -36,22 +36,22 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) (none esrp.UUID
 	defer tick.Stop()
 	out := sse.NewWriter(w)
 	for out.Flush() == nil {
-		news, leave := h.s.hub.subscribe(id)
+		changed, unsubscribe := h.s.hub.subscribe(id)
 		ended, err := h.send(r.Context(), out, id, &after)
 		if ended || err != nil { // after an error, the client connects again
-			leave()
+			unsubscribe()
 			_ = out.Flush()
 			break
 		}
 		_ = out.Flush()
 		select {
-		case <-news:
+		case <-changed:
 		case <-tick.C:
 			_ = out.Comment("alive")
 		case <-r.Context().Done():
 		case <-h.s.draining.Done():
 		}
-		leave()
+		unsubscribe()
 		if r.Context().Err() != nil || h.s.draining.Err() != nil {
 			break
 		}
@@ -71,7 +71,7 @@ func (h *handler) send(ctx context.Context, out sse.Writer, id string, after *ui
 		if err != nil {
 			return false, err
 		}
-		kind, body, err := e.frame()
+		kind, body, err := e.clientEvent()
 		if err == nil {
 			err = out.Event(strconv.FormatUint(e.seq, 10), string(kind), body)
 		}

@@ -91,7 +91,7 @@ func (w *Worker) handle(s *jobs, d *jet.Delivery) {
 		_ = d.Acknowledge(context.WithoutCancel(w.ctx))
 		return
 	}
-	err = (&attempt{jobs: s, w: w, d: d, name: w.o.NewID()}).perform(first)
+	err = (&attempt{jobs: s, w: w, delivery: d, name: w.o.NewID()}).perform(first)
 	switch {
 	case err == nil:
 		if err := d.Acknowledge(context.WithoutCancel(w.ctx)); err != nil {
@@ -118,15 +118,15 @@ var errIncomplete = errors.New("NATS does not return all events of the job yet")
 // attempt is one attempt at a job.
 type attempt struct {
 	*jobs
-	w    *Worker
-	d    *jet.Delivery
-	name string
-	e    entry // the last event of this attempt
+	w         *Worker
+	delivery  *jet.Delivery
+	name      string
+	lastEvent jobEvent // the last event of this attempt
 }
 
 // perform makes the attempt. If it returns nil, the job has ended, or another worker runs it.
-func (a *attempt) perform(first entry) error {
-	stopKeepAlive := a.d.KeepAlive(nil) // while the request is read
+func (a *attempt) perform(first jobEvent) error {
+	stopKeepAlive := a.delivery.KeepAlive(nil) // while the request is read
 	var r esrp.Request
 	started, err := a.begin(first)
 	if !started || err != nil {
@@ -137,7 +137,7 @@ func (a *attempt) perform(first entry) error {
 		r, err = esrp.DecodeRequest(first.data)
 	}
 	if err == nil {
-		err = a.inline(a.w.ctx, &r)
+		err = a.inlineArtifacts(a.w.ctx, &r)
 	}
 	stopKeepAlive()
 	if err != nil && (jet.IsOutage(err) || a.w.ctx.Err() != nil) {
@@ -148,7 +148,7 @@ func (a *attempt) perform(first entry) error {
 
 // begin appends the event that starts the attempt. It returns false if the job has ended. It ends a job
 // that has no attempts left.
-func (a *attempt) begin(first entry) (started bool, err error) {
+func (a *attempt) begin(first jobEvent) (started bool, err error) {
 	for {
 		last, err := a.last(a.w.ctx, jobPrefix(first.id)+"*")
 		switch {
@@ -159,7 +159,7 @@ func (a *attempt) begin(first entry) (started bool, err error) {
 		case err != nil || last.final():
 			return false, err
 		case last.Attempt >= a.w.o.Attempts:
-			err = a.giveUp(last)
+			err = a.failLost(last)
 		default:
 			started = true
 			err = a.start(last)
@@ -171,25 +171,25 @@ func (a *attempt) begin(first entry) (started bool, err error) {
 	}
 }
 
-func (a *attempt) start(last entry) (err error) {
+func (a *attempt) start(last jobEvent) (err error) {
 	var data []byte
 	switch last.kind {
 	case kindQueued:
 		last.Started = a.now().UnixMilli()
 	case kindReleased:
-		data = message("it runs again")
+		data = progressData("it runs again")
 	default:
-		data = message(fmt.Sprintf("its worker was lost; it runs again (attempt %d)", last.Attempt+1))
+		data = progressData(fmt.Sprintf("its worker was lost; it runs again (attempt %d)", last.Attempt+1))
 	}
 	last.Attempt++
 	last.Worker = a.name
-	a.e, err = a.progress(a.w.ctx, last, kindStarted, data)
+	a.lastEvent, err = a.appendEvent(a.w.ctx, last, kindStarted, data)
 	return err
 }
 
-func (a *attempt) giveUp(last entry) error {
+func (a *attempt) failLost(last jobEvent) error {
 	f := &Failure{Code: esrp.Unknown, Message: fmt.Sprintf("its workers were lost %d times", last.Attempt), Final: true}
-	_, err := a.finish(a.w.ctx, last, esrp.JobFailed, failed(f))
+	_, err := a.finish(a.w.ctx, last, esrp.JobFailed, failedResponse(f))
 	return err
 }
 
@@ -197,11 +197,11 @@ func (a *attempt) giveUp(last entry) error {
 func (a *attempt) run(r esrp.Request, invalid error) error {
 	ctx, stop := context.WithCancelCause(a.w.ctx)
 	defer stop(nil)
-	if unlisten, err := a.conn.Listen(stopSubject(a.e.id), func() { stop(errEnded) }); err == nil {
+	if unlisten, err := a.conn.Listen(stopSubject(a.lastEvent.id), func() { stop(errEnded) }); err == nil {
 		defer unlisten()
 	}
-	id := a.e.id
-	defer a.d.KeepAlive(func() {
+	id := a.lastEvent.id
+	defer a.delivery.KeepAlive(func() {
 		if last, err := a.last(ctx, jobPrefix(id)+"*"); errors.Is(err, errNoJob) || err == nil && (last.final() || last.Worker != a.name) {
 			stop(errEnded)
 		}
@@ -212,7 +212,7 @@ func (a *attempt) run(r esrp.Request, invalid error) error {
 		if out.Status != esrp.Succeeded {
 			end = esrp.JobFailed
 		}
-		_, err = a.finish(ctx, a.e, end, out)
+		_, err = a.finish(ctx, a.lastEvent, end, out)
 	}
 	switch {
 	case errors.Is(err, jet.ErrConflict), errors.Is(context.Cause(ctx), errEnded):
@@ -228,24 +228,24 @@ func (a *attempt) release(err error) error {
 	const last = 2 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.w.ctx), last)
 	defer cancel()
-	e := a.e
+	e := a.lastEvent
 	e.Attempt-- // only lost attempts count
 	e.Worker = ""
-	_, _ = a.progress(ctx, e, kindReleased, message("its worker is shutting down; waiting for another one")) // if it fails, this attempt counts as lost
+	_, _ = a.appendEvent(ctx, e, kindReleased, progressData("its worker is shutting down; waiting for another one")) // if it fails, this attempt counts as lost
 	return err
 }
 
-// report appends progress events until news is closed. It stops the job if another writer appended an
+// appendProgress appends progress events until updates is closed. It stops the job if another writer appended an
 // event, because the job then has ended or another worker runs it.
-func (a *attempt) report(ctx context.Context, stop context.CancelCauseFunc, news <-chan Progress) {
-	for p := range news {
+func (a *attempt) appendProgress(ctx context.Context, stop context.CancelCauseFunc, updates <-chan Progress) {
+	for p := range updates {
 		data, err := p.value().Canonical()
 		if err != nil || ctx.Err() != nil {
 			continue
 		}
-		e, err := a.progress(ctx, a.e, kindProgress, data)
+		e, err := a.appendEvent(ctx, a.lastEvent, kindProgress, data)
 		if err == nil {
-			a.e = e
+			a.lastEvent = e
 		} else if errors.Is(err, jet.ErrConflict) {
 			stop(errEnded)
 		}
@@ -281,7 +281,7 @@ func (a *attempt) execute(ctx context.Context, stop context.CancelCauseFunc, r e
 	}
 	out = esrp.Response{Version: esrp.Version, Status: esrp.Succeeded}
 	if err == nil {
-		err = a.outputs(ctx, limited, &out, result)
+		err = a.addOutputs(ctx, limited, &out, result)
 	}
 	var f *Failure
 	switch {
@@ -291,11 +291,11 @@ func (a *attempt) execute(ctx context.Context, stop context.CancelCauseFunc, r e
 	case errors.Is(err, jet.ErrConflict):
 		return out, err
 	case limited.Err() != nil && invalid == nil: // whatever error the operation returns
-		out = timedOut(r)
+		out = timeoutResponse(r)
 	case errors.As(err, &f):
-		out = failed(f)
+		out = failedResponse(f)
 	default:
-		out = failed(&Failure{Code: esrp.Unknown, Message: err.Error()})
+		out = failedResponse(&Failure{Code: esrp.Unknown, Message: err.Error()})
 	}
 	return out, nil
 }
@@ -303,46 +303,46 @@ func (a *attempt) execute(ctx context.Context, stop context.CancelCauseFunc, r e
 // call runs the operation and appends its progress. It converts a panic to an error. The time limit does
 // not stop the appending: if NATS has stored an event, the next one must follow it.
 func (a *attempt) call(ctx, limited context.Context, stop context.CancelCauseFunc, r esrp.Request) (result Result, err error) {
-	news := make(chan Progress, 1)
+	updates := make(chan Progress, 1)
 	var reporter sync.WaitGroup
-	reporter.Go(func() { a.report(ctx, stop, news) })
+	reporter.Go(func() { a.appendProgress(ctx, stop, updates) })
 	defer reporter.Wait()
-	var open sync.Mutex // guards ended, because an operation may report progress after it has returned
+	var endedLock sync.Mutex // guards ended, because an operation may report progress after it has returned
 	ended := false
 	defer func() {
 		if p := recover(); p != nil {
-			a.log.Error("an operation panicked", "job", a.e.id, "panic", p)
+			a.log.Error("an operation panicked", "job", a.lastEvent.id, "panic", p)
 			err = fmt.Errorf("the operation panicked: %v", p)
 		}
-		open.Lock()
-		defer open.Unlock()
+		endedLock.Lock()
+		defer endedLock.Unlock()
 		ended = true
-		close(news)
+		close(updates)
 	}()
 	if err := a.w.o.Operations.Check(r); err != nil {
 		return Result{}, err
 	}
-	return a.w.o.Operations.Run(limited, Call{Job: a.e.id, Attempt: a.e.Attempt, Request: r, Progress: func(p Progress) {
-		open.Lock()
-		defer open.Unlock()
+	return a.w.o.Operations.Run(limited, Call{Job: a.lastEvent.id, Attempt: a.lastEvent.Attempt, Request: r, Progress: func(p Progress) {
+		endedLock.Lock()
+		defer endedLock.Unlock()
 		if ended {
 			return
 		}
 		select {
-		case news <- p:
+		case updates <- p:
 		default:
 		}
 	}})
 }
 
-// outputs adds the outputs of a call to its response. An output that does not fit into the message of
+// addOutputs adds the outputs of a call to its response. An output that does not fit into the message of
 // the response becomes an artifact.
-func (a *attempt) outputs(ctx, limited context.Context, r *esrp.Response, result Result) error {
+func (a *attempt) addOutputs(ctx, limited context.Context, r *esrp.Response, result Result) error {
 	room := maxInline / 2 // leaves the other half for the rest of the response
 	for _, o := range result.Outputs {
 		body := esrp.Body{Name: o.Name, ContentType: o.ContentType}
 		if size := inlineSize(o.Data); size <= room {
-			body.Data, body.Encoding = encode(o.Data)
+			body.Data, body.Encoding = encodeBody(o.Data)
 			room -= size
 			r.Outputs = append(r.Outputs, body)
 			continue
@@ -357,7 +357,7 @@ func (a *attempt) outputs(ctx, limited context.Context, r *esrp.Response, result
 		body.Data, body.Encoding = artifactPrefix+hash, esrp.Path
 		r.Outputs = append(r.Outputs, body)
 		artifact := esrp.Artifact{
-			ID: esrp.DerivedUUID(a.e.id + " " + o.Name + " " + hash), Kind: esrp.Blob, URI: body.Data,
+			ID: esrp.DerivedUUID(a.lastEvent.id + " " + o.Name + " " + hash), Kind: esrp.Blob, URI: body.Data,
 			SHA256: hash, SizeBytes: uint64(len(o.Data)), Retention: esrp.Run,
 		}
 		r.Artifacts = append(r.Artifacts, artifact)
@@ -366,7 +366,7 @@ func (a *attempt) outputs(ctx, limited context.Context, r *esrp.Response, result
 		if err != nil {
 			return err
 		}
-		if a.e, err = a.progress(ctx, a.e, kindArtifact, data); err != nil {
+		if a.lastEvent, err = a.appendEvent(ctx, a.lastEvent, kindArtifact, data); err != nil {
 			return err
 		}
 	}

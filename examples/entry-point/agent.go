@@ -16,13 +16,13 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// agent is `eca ecp` in a copy of eca's sources: it fills the workspace that the runtime
-// made, and starts the searcher unless the models are the user's own. It is run at the root
-// of the repository.
-func agent(ctx context.Context, own bool) (int, error) {
+// runAgent copies eca's sources into the workspace that the runtime created, and runs `eca ecp`
+// there. It also serves the searcher, unless ownModel is set: then eca uses the user's configuration.
+// It must be run at the root of the repository.
+func runAgent(ctx context.Context, ownModel bool) (int, error) {
 	workspace := os.Getenv("ECP_WORKSPACE")
 	if workspace == "" {
-		return 1, errors.New("ECP_WORKSPACE is not set: this is the agent of manifest.yaml, for ecp run")
+		return 1, errors.New("ECP_WORKSPACE is not set: run manifest.yaml with ecp run, which starts this agent")
 	}
 	if err := copySources(".", workspace); err != nil {
 		return 1, fmt.Errorf("copy the sources: %w", err)
@@ -33,18 +33,18 @@ func agent(ctx context.Context, own bool) (int, error) {
 	}
 	defer func() { _ = os.RemoveAll(cache) }()
 	args := []string{"run", "./cmd/eca", "ecp"}
-	env := []string{"XDG_CACHE_HOME=" + cache} // maps of a folder that is gone soon
-	if os.Getenv("GOCACHE") == "" {            // which would be below it
+	env := []string{"XDG_CACHE_HOME=" + cache} // repository maps of a temporary folder
+	if os.Getenv("GOCACHE") == "" {            // its default is below XDG_CACHE_HOME
 		if dir, err := os.UserCacheDir(); err == nil {
 			env = append(env, "GOCACHE="+filepath.Join(dir, "go-build"))
 		}
 	}
-	if !own {
+	if !ownModel {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return 1, err
 		}
-		server := &http.Server{Handler: provider(), ReadHeaderTimeout: time.Minute}
+		server := &http.Server{Handler: newProvider(), ReadHeaderTimeout: time.Minute}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -61,16 +61,15 @@ func agent(ctx context.Context, own bool) (int, error) {
 	return exit.Code, nil
 }
 
-// leftOut are folders that are not searched: the questions and their answers
-// are in examples.
-var leftOut = []string{"examples", "node_modules"} //nolint:gochecknoglobals // constant
+// excludedFolders are the folders that are not copied. The folder examples contains the answers.
+var excludedFolders = []string{"examples", "node_modules"} //nolint:gochecknoglobals // constant
 
 func copySources(from, to string) error {
 	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || path == from {
 			return err
 		}
-		if name := e.Name(); strings.HasPrefix(name, ".") || slices.Contains(leftOut, name) {
+		if name := e.Name(); strings.HasPrefix(name, ".") || slices.Contains(excludedFolders, name) {
 			if e.IsDir() {
 				return fs.SkipDir
 			}

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// compare evaluates the manifest and prints both ways side by side. The exit code is that
-// of the evaluation; a wrong answer does not change it.
+// compare evaluates the manifest, and prints the results with and without the map side by side. It
+// returns the exit code of the evaluation, which does not depend on whether answers are correct.
 func compare(ctx context.Context, model string, repeat, jobs int, out io.Writer) (int, error) {
 	dir, err := os.MkdirTemp("", "entry-point-")
 	if err != nil {
@@ -48,28 +48,28 @@ func compare(ctx context.Context, model string, repeat, jobs int, out io.Writer)
 	if model == "" {
 		model = "the mechanical searcher"
 	}
-	rows, err := tally(r)
+	rows, err := tallyReport(r)
 	if err != nil {
 		return 1, err
 	}
-	return exit.Code, write(out, model, rows)
+	return exit.Code, writeTable(out, model, rows)
 }
 
-// way is what a question took one way, over all attempts.
-type way struct {
-	calls        []int
-	tokens       []int // that the requests had
-	right, asked int
+// results are the results of all attempts at a question, with or without the map.
+type results struct {
+	calls             []int
+	tokens            []int // input tokens of the requests
+	correct, attempts int
 }
 
-// row is one question.
+// row contains the results of one question.
 type row struct {
 	id            string
-	with, without way
+	with, without results
 }
 
-// tally reads a report, in the order of its questions.
-func tally(r *report.Report) ([]row, error) {
+// tallyReport returns the results of a report, in the order of its questions.
+func tallyReport(r *report.Report) ([]row, error) {
 	var rows []row
 	for i := range r.Scenarios {
 		sc := &r.Scenarios[i]
@@ -101,9 +101,9 @@ func tally(r *report.Report) ([]row, error) {
 	return rows, nil
 }
 
-// add counts an attempt. One that ended in an error has no calls that could be compared.
-func (w *way) add(steps []report.Step, answer *regexp.Regexp) {
-	w.asked++
+// add adds an attempt. The calls and tokens of an attempt that ended in an error are not counted.
+func (w *results) add(steps []report.Step, answer *regexp.Regexp) {
+	w.attempts++
 	calls, tokens, right := 0, 0, false
 	for i := range steps {
 		calls += len(steps[i].ToolCalls)
@@ -115,11 +115,11 @@ func (w *way) add(steps []report.Step, answer *regexp.Regexp) {
 	}
 	w.calls, w.tokens = append(w.calls, calls), append(w.tokens, tokens)
 	if right {
-		w.right++
+		w.correct++
 	}
 }
 
-// median of nothing is 0.
+// median returns the median of values, or 0 for an empty list.
 func median(values []int) float64 {
 	if len(values) == 0 {
 		return 0
@@ -129,24 +129,24 @@ func median(values []int) float64 {
 	return float64(sorted[(n-1)/2]+sorted[n/2]) / 2
 }
 
-func write(out io.Writer, model string, rows []row) error {
+func writeTable(out io.Writer, model string, rows []row) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "%s\twith the map\t\twithout\t\t\n", model)
 	fmt.Fprintf(w, "question\tcalls\tright\tcalls\tright\t\n")
-	var with, without way
+	var with, without results
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%g\t%d/%d\t%g\t%d/%d\t\n", r.id, median(r.with.calls), r.with.right, r.with.asked, median(r.without.calls), r.without.right, r.without.asked)
+		fmt.Fprintf(w, "%s\t%g\t%d/%d\t%g\t%d/%d\t\n", r.id, median(r.with.calls), r.with.correct, r.with.attempts, median(r.without.calls), r.without.correct, r.without.attempts)
 		with.merge(r.with)
 		without.merge(r.without)
 	}
-	fmt.Fprintf(w, "median\t%g\t%d/%d\t%g\t%d/%d\t\n", median(with.calls), with.right, with.asked, median(without.calls), without.right, without.asked)
+	fmt.Fprintf(w, "median\t%g\t%d/%d\t%g\t%d/%d\t\n", median(with.calls), with.correct, with.attempts, median(without.calls), without.correct, without.attempts)
 	if t := median(with.tokens); t > 0 {
 		fmt.Fprintf(w, "tokens sent\t%g\t\t%g\t\t\n", t, median(without.tokens))
 	}
 	return w.Flush()
 }
 
-func (w *way) merge(o way) {
+func (w *results) merge(o results) {
 	w.calls, w.tokens = append(w.calls, o.calls...), append(w.tokens, o.tokens...)
-	w.right, w.asked = w.right+o.right, w.asked+o.asked
+	w.correct, w.attempts = w.correct+o.correct, w.attempts+o.attempts
 }

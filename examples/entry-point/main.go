@@ -1,10 +1,10 @@
-// Command entry-point compares how many tool calls a model needs to find code with the
-// repository map and without, on eca's own sources.
+// Command entry-point compares how many tool calls a model needs to find code in eca's own sources,
+// with the repository map and without it.
 //
-// Without arguments it evaluates manifest.yaml and prints, for each question, the calls of
-// both ways and whether the answer was right. The model is a mechanical searcher
-// (searcher.go) behind HTTP, which acts on nothing but what its requests contain; with
-// --model it is any model that the user's configuration has.
+// It evaluates manifest.yaml, and prints for each question the number of calls and correct answers,
+// with and without the map. The model is a mechanical searcher (searcher.go), which is served over
+// HTTP and uses only what its requests contain. With --model, it is a model of the user's
+// configuration.
 //
 //	go run ./examples/entry-point [--model provider/name] [--repeat N] [-j N]
 //	go run ./examples/entry-point agent [--own]      the agent of the manifest
@@ -44,12 +44,12 @@ func run(ctx context.Context, args []string) (int, error) {
 		if err := flags.Parse(args[1:]); err != nil {
 			return 64, err
 		}
-		return agent(ctx, *own)
+		return runAgent(ctx, *own)
 	}
 	flags := flag.NewFlagSet("entry-point", flag.ContinueOnError)
 	model := flags.String("model", "", "a model of your configuration, `provider/name` (default: the mechanical searcher)")
-	repeat := flags.Int("repeat", 1, "ask each question so often")
-	jobs := flags.Int("j", 2, "questions at the same time")
+	repeat := flags.Int("repeat", 1, "how often each question is asked")
+	jobs := flags.Int("j", 2, "number of concurrent questions")
 	if err := flags.Parse(args); err != nil {
 		return 64, err
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// message is one of a request to a model, in the wire format openai-chat.
+// message is a message of a request, in the wire format openai-chat.
 type message struct {
 	Role       string          `json:"role"`
 	Content    json.RawMessage `json:"content"`
@@ -21,7 +21,7 @@ type message struct {
 	} `json:"tool_calls"`
 }
 
-// request is what a model is asked.
+// request is a request to a model.
 type request struct {
 	Messages []message `json:"messages"`
 	Tools    []struct {
@@ -31,7 +31,7 @@ type request struct {
 	} `json:"tools"`
 }
 
-// text reads a content that is a string or a list of parts.
+// text returns the content, which is a string or a list of parts.
 func (m *message) text() string {
 	var s string
 	if json.Unmarshal(m.Content, &s) == nil {
@@ -48,9 +48,9 @@ func (m *message) text() string {
 	return strings.Join(out, "\n")
 }
 
-// provider serves the searcher as a model: POST .../chat/completions, streaming. It keeps
-// nothing between requests.
-func provider() http.Handler {
+// newProvider returns a handler that serves the searcher as a model: POST .../chat/completions,
+// streaming. It has no state between requests.
+func newProvider() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
 			http.NotFound(w, r)
@@ -63,7 +63,7 @@ func provider() http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
-		move := next(&req)
+		move := nextAction(&req)
 		delta, reason := map[string]any{"content": move.answer}, "stop"
 		if move.tool != "" {
 			args, _ := json.Marshal(move.args) // strings and numbers

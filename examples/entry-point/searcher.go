@@ -10,17 +10,16 @@ import (
 	"strings"
 )
 
-// The searcher's patience, and when it believes something. The same for every question,
-// with the map or without.
+// Settings of the searcher, which are the same for all questions, with the map and without it.
 const (
-	mostCalls = 16
-	promising = .3 // share of the question's weight that makes a file worth reading
-	answers   = 3  // files that are named, the likeliest first
-	certain   = .7 // share of it, in a definition of a file that was read, that is the answer
+	maxCalls         = 16 // calls of tools before the searcher answers
+	minShareToRead   = .3 // part of the question's weight that a file must match to be read
+	maxAnswers       = 3  // files in an answer, the most likely first
+	minShareToAnswer = .7 // part of the weight that a definition must match to be the answer
 )
 
-// move is a call of a tool, or the answer.
-type move struct {
+// action is a call of a tool, or the answer.
+type action struct {
 	tool   string
 	args   map[string]any
 	answer string
@@ -28,38 +27,38 @@ type move struct {
 
 // searcher holds the state of one request; each request gets a new one.
 type searcher struct {
-	words  []string          // of the question
-	tools  map[string]string // by short name: as they are offered
-	called map[string]int    // by short name
-	sought map[string]bool   // words that were searched for
-	places map[string]*place // by path
-	read   map[string]string // by path: its text
+	words    []string                  // of the question
+	tools    map[string]string         // full names of the offered tools, by short name
+	called   map[string]int            // number of calls, by short name
+	searched map[string]bool           // stems that were searched for
+	files    map[string]*candidateFile // by path
+	read     map[string]string         // contents of files that were read, by path
 }
 
-// place is a file that a tool's result named, with lines of it.
-type place struct {
+// candidateFile is a file in a tool's result, with the lines that the result contains.
+type candidateFile struct {
 	path  string
 	lines []string
 }
 
-// next decides by the conversation alone: look at an overview once (the map if there is
-// one, else the folders), read the files whose names and lines have the question's words,
-// best first, until one has a definition with enough of them; and when no word is left
-// that promises anything, search for the next of the words.
-func next(req *request) move {
-	s := understand(req)
-	if len(s.tools) == 0 { // a title is asked for
-		return move{answer: "Finding code"}
+// nextAction returns the next action, based only on the conversation. The searcher first gets an
+// overview: the map if it is offered, otherwise the tree of folders. Then it reads the files whose
+// paths and lines match the question best, until it finds a definition that matches well enough. When
+// no promising file is left, it searches for the next word of the question.
+func nextAction(req *request) action {
+	s := newSearcher(req)
+	if len(s.tools) == 0 { // the request is for a title
+		return action{answer: "Finding code"}
 	}
 	weights := s.weights()
-	best, found := s.judge(weights)
+	best, found := s.bestAnswer(weights)
 	total := 0
 	for _, n := range s.called {
 		total += n
 	}
 	switch {
-	case best >= certain || total >= mostCalls:
-		return move{answer: found}
+	case best >= minShareToAnswer || total >= maxCalls:
+		return action{answer: found}
 	case s.tools["repo_map"] != "" && s.called["repo_map"] == 0:
 		return s.call("repo_map", map[string]any{"focus": s.words})
 	case s.tools["repo_map"] == "" && s.called["directory_tree"] == 0:
@@ -69,27 +68,27 @@ func next(req *request) move {
 		return s.call("read_file", map[string]any{"path": file})
 	}
 	for _, w := range s.words {
-		if !s.sought[stem(w)] {
+		if !s.searched[stem(w)] {
 			return s.call("grep", map[string]any{"path": ".", "pattern": "(?i)" + stem(w), "output_mode": "content", "max_results": 200})
 		}
 	}
 	if found == "" {
 		found = "I did not find it."
 	}
-	return move{answer: found}
+	return action{answer: found}
 }
 
-func (s *searcher) call(tool string, args map[string]any) move {
-	return move{tool: s.tools[tool], args: args}
+func (s *searcher) call(tool string, args map[string]any) action {
+	return action{tool: s.tools[tool], args: args}
 }
 
-// understand reads a request: the question is the last thing the user said.
-func understand(req *request) *searcher {
+// newSearcher returns a searcher for a request. The question is the user's last message.
+func newSearcher(req *request) *searcher {
 	s := &searcher{
-		tools: map[string]string{}, called: map[string]int{}, sought: map[string]bool{}, places: map[string]*place{}, read: map[string]string{},
+		tools: map[string]string{}, called: map[string]int{}, searched: map[string]bool{}, files: map[string]*candidateFile{}, read: map[string]string{},
 	}
 	for _, t := range req.Tools {
-		s.tools[short(t.Function.Name)] = t.Function.Name
+		s.tools[shortName(t.Function.Name)] = t.Function.Name
 	}
 	type call struct{ tool, args string }
 	calls := map[string]call{}
@@ -97,68 +96,68 @@ func understand(req *request) *searcher {
 		switch m := &req.Messages[i]; m.Role {
 		case "user":
 			question, _, _ := strings.Cut(m.text(), "?")
-			s.words = content(question)
+			s.words = keywords(question)
 		case "assistant":
 			for _, c := range m.ToolCalls {
-				calls[c.ID] = call{short(c.Function.Name), c.Function.Arguments}
-				s.called[short(c.Function.Name)]++
+				calls[c.ID] = call{shortName(c.Function.Name), c.Function.Arguments}
+				s.called[shortName(c.Function.Name)]++
 			}
 		case "tool":
 			c := calls[m.ToolCallID]
-			s.learn(c.tool, c.args, m.text())
+			s.addResult(c.tool, c.args, m.text())
 		}
 	}
 	return s
 }
 
-// short is a tool's name without what is before it, as in eca__grep.
-func short(name string) string {
+// shortName returns a tool's name without its prefix: grep for eca__grep.
+func shortName(name string) string {
 	if i := strings.LastIndex(name, "__"); i >= 0 {
 		return name[i+2:]
 	}
 	return name
 }
 
-// learn takes in the result of a call.
-func (s *searcher) learn(tool, args, result string) {
+// addResult adds the information in the result of a call.
+func (s *searcher) addResult(tool, args, result string) {
 	lines := strings.Split(result, "\n")
 	switch tool {
 	case "repo_map":
 		at := ""
 		for _, line := range lines {
 			if strings.HasPrefix(line, " ") {
-				s.at(at).lines = append(s.at(at).lines, strings.TrimSpace(line))
+				s.file(at).lines = append(s.file(at).lines, strings.TrimSpace(line))
 			} else if line != "" {
 				at = line
 				dir, names, several := strings.Cut(line, "/{")
 				if !several {
-					s.at(at)
+					s.file(at)
 					continue
 				}
 				for _, name := range strings.Split(strings.TrimSuffix(names, "}"), ",") {
-					s.at(dir + "/" + name)
+					s.file(dir + "/" + name)
 				}
 			}
 		}
 	case "directory_tree":
-		s.learnTree(lines)
+		s.addTree(lines)
 	case "grep":
-		s.sought[strings.TrimPrefix(argument(args, "pattern"), "(?i)")] = true
+		s.searched[strings.TrimPrefix(argument(args, "pattern"), "(?i)")] = true
 		for _, line := range lines {
 			if parts := strings.SplitN(line, ":", 3); len(parts) == 3 {
-				p := s.at(relative(parts[0]))
+				p := s.file(relative(parts[0]))
 				p.lines = append(p.lines, strings.TrimSpace(parts[2]))
 			}
 		}
 	case "read_file":
 		file := argument(args, "path")
-		s.at(file)
+		s.file(file)
 		s.read[file] = result
 	}
 }
 
-// learnTree reads an indented tree whose first line is its root.
-func (s *searcher) learnTree(lines []string) {
+// addTree adds the files of an indented tree. Its first line is the root.
+func (s *searcher) addTree(lines []string) {
 	var folders []string
 	for _, line := range lines[min(1, len(lines)):] {
 		name := strings.TrimLeft(line, " ")
@@ -168,16 +167,16 @@ func (s *searcher) learnTree(lines []string) {
 		}
 		folders = append(folders[:depth], strings.TrimSuffix(name, "/"))
 		if path.Ext(name) != "" {
-			s.at(strings.Join(folders, "/"))
+			s.file(strings.Join(folders, "/"))
 		}
 	}
 }
 
-func (s *searcher) at(file string) *place {
-	if s.places[file] == nil {
-		s.places[file] = &place{path: file}
+func (s *searcher) file(file string) *candidateFile {
+	if s.files[file] == nil {
+		s.files[file] = &candidateFile{path: file}
 	}
-	return s.places[file]
+	return s.files[file]
 }
 
 var stringArgument = regexp.MustCompile(`"(path|pattern)"\s*:\s*"([^"]*)"`) //nolint:gochecknoglobals // constant
@@ -191,7 +190,7 @@ func argument(args, name string) string {
 	return ""
 }
 
-// relative makes a path relative to the workspace, whose folders have names like
+// relative makes a path relative to the workspace, whose folder has a name such as
 // /tmp/ecp-workspace-123.
 func relative(file string) string {
 	if i := strings.Index(file, "ecp-workspace-"); i >= 0 {
@@ -202,29 +201,29 @@ func relative(file string) string {
 	return strings.TrimPrefix(file, "./")
 }
 
-// weights says how much each word of the question tells: the fewer of the known places
-// have it, the more.
+// weights returns a weight for each word of the question. The fewer of the known files match a word,
+// the higher is its weight.
 func (s *searcher) weights() map[string]float64 {
 	out := map[string]float64{}
 	for _, w := range s.words {
 		n := 0
-		for _, p := range s.places {
+		for _, p := range s.files {
 			if len(p.matches([]string{w})) > 0 {
 				n++
 			}
 		}
-		out[w] = math.Log(2 + float64(len(s.places))/float64(1+n))
+		out[w] = math.Log(2 + float64(len(s.files))/float64(1+n))
 	}
 	return out
 }
 
-// matches returns the words that a place has: in its path, or in that of its lines that
-// has most.
-func (p *place) matches(words []string) map[string]bool {
-	inPath := matched(words, p.path)
+// matches returns the words that are in the path of a file, or in the path and the line that
+// together contain the most words.
+func (p *candidateFile) matches(words []string) map[string]bool {
+	inPath := matchingWords(words, p.path)
 	most := inPath
 	for _, line := range p.lines {
-		if m := matched(words, line); len(m) > 0 {
+		if m := matchingWords(words, line); len(m) > 0 {
 			maps.Copy(m, inPath)
 			if len(m) > len(most) {
 				most = m
@@ -234,19 +233,19 @@ func (p *place) matches(words []string) map[string]bool {
 	return most
 }
 
-func matched(words []string, text string) map[string]bool {
+func matchingWords(words []string, text string) map[string]bool {
 	out := map[string]bool{}
-	have := split(text)
+	have := splitWords(text)
 	for _, w := range words {
-		if slices.ContainsFunc(have, func(h string) bool { return alike(w, h) }) {
+		if slices.ContainsFunc(have, func(h string) bool { return sameStem(w, h) }) {
 			out[w] = true
 		}
 	}
 	return out
 }
 
-// share is how much of the question's weight some words have.
-func share(m map[string]bool, weights map[string]float64) float64 {
+// weightShare returns the part of the question's weight that the words in m have.
+func weightShare(m map[string]bool, weights map[string]float64) float64 {
 	sum, all := 0.0, 0.0
 	for _, w := range slices.Sorted(maps.Keys(weights)) { // sums depend on their order
 		all += weights[w]
@@ -257,22 +256,22 @@ func share(m map[string]bool, weights map[string]float64) float64 {
 	return sum / max(all, 1e-9)
 }
 
-// candidate returns the most promising file that was not read; empty without one.
+// candidate returns the most promising file that was not read, or "".
 func (s *searcher) candidate(weights map[string]float64) string {
 	best, file := 0.0, ""
-	for _, name := range slices.Sorted(maps.Keys(s.places)) {
+	for _, name := range slices.Sorted(maps.Keys(s.files)) {
 		if _, known := s.read[name]; known {
 			continue
 		}
-		if worth := share(s.places[name].matches(s.words), weights) * kind(name); worth >= promising && worth > best {
+		if worth := weightShare(s.files[name].matches(s.words), weights) * fileWeight(name); worth >= minShareToRead && worth > best {
 			best, file = worth, name
 		}
 	}
 	return file
 }
 
-// kind is less for what is unlikely to be where something is done.
-func kind(file string) float64 {
+// fileWeight returns a lower weight for tests, documents and data, which rarely contain the answer.
+func fileWeight(file string) float64 {
 	switch {
 	case strings.Contains(file, "_test.") || strings.Contains(file, "testdata/"):
 		return .3
@@ -284,27 +283,27 @@ func kind(file string) float64 {
 
 var definition = regexp.MustCompile(`^\s*(func|type|class|def|fn|struct|interface|enum|trait)\b`) //nolint:gochecknoglobals // constant
 
-// judge looks for a definition with the question's words, in it, in its file's path or in
-// the comment above it, in the files that were read.
-func (s *searcher) judge(weights map[string]float64) (best float64, answer string) {
-	type found struct {
+// bestAnswer returns the best definitions in the files that were read, and the weight of the best one.
+// It matches the question's words with the definition, the comment above it, and the path of its file.
+func (s *searcher) bestAnswer(weights map[string]float64) (best float64, answer string) {
+	type definitionMatch struct {
 		worth float64
 		text  string
 	}
-	var all []found
+	var all []definitionMatch
 	for _, file := range slices.Sorted(maps.Keys(s.read)) {
-		inPath := matched(s.words, file)
-		comment, most := "", found{}
+		inPath := matchingWords(s.words, file)
+		comment, most := "", definitionMatch{}
 		for _, line := range strings.Split(s.read[file], "\n") {
 			switch text := strings.TrimSpace(line); {
 			case strings.HasPrefix(text, "//") || strings.HasPrefix(text, "#") || strings.HasPrefix(text, "*"):
 				comment += " " + text
 				continue
 			case definition.MatchString(line):
-				m := matched(s.words, comment+" "+text)
+				m := matchingWords(s.words, comment+" "+text)
 				maps.Copy(m, inPath)
-				if worth := share(m, weights) * kind(file); worth > most.worth {
-					most = found{worth, file + ": " + text}
+				if worth := weightShare(m, weights) * fileWeight(file); worth > most.worth {
+					most = definitionMatch{worth, file + ": " + text}
 				}
 			}
 			comment = ""
@@ -313,24 +312,25 @@ func (s *searcher) judge(weights map[string]float64) (best float64, answer strin
 			all = append(all, most)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(b.worth, a.worth) })
-	for _, f := range all[:min(len(all), answers)] {
+	slices.SortStableFunc(all, func(a, b definitionMatch) int { return cmp.Compare(b.worth, a.worth) })
+	for _, f := range all[:min(len(all), maxAnswers)] {
 		best = max(best, f.worth)
 		answer += f.text + "\n"
 	}
 	return best, answer
 }
 
-// said are words that say nothing about what is looked for.
-const said = ` a an and any are as at be been before between by can code decide decided do does done each files for from has have how if in into
+// stopWords are common words that do not help to find code.
+const stopWords = ` a an and any are as at be been before between by can code decide decided do does done each files for from has have how if in into
 	is it its itself like long may more much near nearly not of on one only or our out put same so some than that the their then there these
 	they this to under until up was what when where which while who will with without would you your again back file answer path `
 
-// content returns the telling words of a question, each once, the longest first.
-func content(question string) []string {
+// keywords returns the words of a question without stopWords and short words, each once, the longest
+// first.
+func keywords(question string) []string {
 	var out []string
-	for _, w := range split(question) {
-		if !strings.Contains(strings.Join(strings.Fields(said), " ")+" ", " "+w+" ") && !slices.Contains(out, w) && len(w) > 2 {
+	for _, w := range splitWords(question) {
+		if !strings.Contains(strings.Join(strings.Fields(stopWords), " ")+" ", " "+w+" ") && !slices.Contains(out, w) && len(w) > 2 {
 			out = append(out, w)
 		}
 	}
@@ -338,9 +338,9 @@ func content(question string) []string {
 	return out
 }
 
-// split returns the words of a text or a name, in lower case: at characters that are
-// neither letter nor digit, and where a capital follows on a small letter.
-func split(text string) []string {
+// splitWords splits a text or a name into words in lower case. A word ends before a character that is
+// neither a letter nor a digit, and before an upper-case letter after a lower-case letter.
+func splitWords(text string) []string {
 	var out []string
 	begin, before := -1, rune(0)
 	end := func(i int) {
@@ -366,7 +366,7 @@ func split(text string) []string {
 	return out
 }
 
-// stem cuts what words end with.
+// stem removes a common ending from a word.
 func stem(w string) string {
 	for _, end := range []string{"ings", "ing", "ions", "ion", "ies", "ed", "er", "es", "ly", "s", "e"} {
 		if cut, ok := strings.CutSuffix(w, end); ok && len(cut) >= 4 {
@@ -376,8 +376,8 @@ func stem(w string) string {
 	return w
 }
 
-// alike says whether two words may be forms of one.
-func alike(a, b string) bool {
+// sameStem reports whether two words may be forms of the same word.
+func sameStem(a, b string) bool {
 	if a == b {
 		return true
 	}

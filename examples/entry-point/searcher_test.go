@@ -10,9 +10,9 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// talk plays a conversation: the searcher's calls are answered from results, by tool and
-// path or pattern, and it returns its calls and its answer.
-func talk(t *testing.T, question string, results map[string]string, tools ...string) (calls []string, answer string) {
+// playConversation answers the searcher's calls from results, by tool and path or pattern. It returns
+// the searcher's calls and its answer.
+func playConversation(t *testing.T, question string, results map[string]string, tools ...string) (calls []string, answer string) {
 	t.Helper()
 	var req request
 	text := `{"messages": [{"role": "user", "content": ` + fmt.Sprintf("%q", question) + `}], "tools": [`
@@ -25,8 +25,8 @@ func talk(t *testing.T, question string, results map[string]string, tools ...str
 	if err := json.Unmarshal([]byte(text+"]}"), &req); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 * mostCalls {
-		m := next(&req)
+	for range 2 * maxCalls {
+		m := nextAction(&req)
 		if m.tool == "" {
 			return calls, m.answer
 		}
@@ -34,7 +34,7 @@ func talk(t *testing.T, question string, results map[string]string, tools ...str
 		if err != nil {
 			t.Fatal(err)
 		}
-		key := short(m.tool)
+		key := shortName(m.tool)
 		if about := argument(string(args), "pattern") + argument(string(args), "path"); about != "" {
 			key += " " + about
 		}
@@ -66,25 +66,25 @@ func TestSearcher(t *testing.T) {
 		"grep (?i)fuzzy.":         "find/match.go:3:// rankFuzzy orders fuzzy matches.\n",
 		"read_file find/match.go": source,
 	}
-	calls, answer := talk(t, question, results, "repo_map", "directory_tree", "grep", "read_file")
+	calls, answer := playConversation(t, question, results, "repo_map", "directory_tree", "grep", "read_file")
 	if got := strings.Join(calls, ", "); got != "repo_map, read_file find/match.go" || !strings.HasPrefix(answer, "find/match.go: func rankFuzzy()") {
 		t.Errorf("with the map: %s: %s", got, answer)
 	}
-	calls, answer = talk(t, question, results, "directory_tree", "grep", "read_file")
+	calls, answer = playConversation(t, question, results, "directory_tree", "grep", "read_file")
 	if calls[0] != "directory_tree ." || !strings.HasPrefix(answer, "find/match.go: func rankFuzzy()") {
 		t.Errorf("without: %v: %s", calls, answer)
 	}
 	// It acts on its instructions, and ends when there is nothing.
-	calls, answer = talk(t, question, nil, "directory_tree", "grep", "read_file")
+	calls, answer = playConversation(t, question, nil, "directory_tree", "grep", "read_file")
 	if len(calls) != 4 || answer != "I did not find it." {
 		t.Errorf("nothing there: %v: %s", calls, answer)
 	}
-	if m := next(&request{}); m.tool != "" || m.answer == "" {
+	if m := nextAction(&request{}); m.tool != "" || m.answer == "" {
 		t.Errorf("without tools: %+v", m)
 	}
 }
 
-func TestAlike(t *testing.T) {
+func TestSameStem(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want bool
@@ -97,7 +97,7 @@ func TestAlike(t *testing.T) {
 		{"request", "require", false},
 		{"map", "mapper", false},
 	} {
-		if got := alike(c.a, c.b); got != c.want {
+		if got := sameStem(c.a, c.b); got != c.want {
 			t.Errorf("%s, %s: %v", c.a, c.b, got)
 		}
 	}
@@ -108,7 +108,7 @@ func TestTally(t *testing.T) {
 		return []report.Step{{Output: &output, Status: "done", ToolCalls: make([]ecp.ToolCall, calls)}}
 	}
 	record := map[string]string{"id": "q", "answer": `find/match\.go`}
-	rows, err := tally(&report.Report{Scenarios: []report.Scenario{
+	rows, err := tallyReport(&report.Report{Scenarios: []report.Scenario{
 		{Name: "With the map: q", Record: record, Steps: step("In `find/match.go`.", 2)},
 		{Name: "Without: q", Record: record, Attempts: []report.Attempt{
 			{Steps: step("/work/find/match.go", 4)}, {Steps: step("refind/match.go", 9)}, {Steps: []report.Step{{Status: "error"}}},
@@ -117,14 +117,14 @@ func TestTally(t *testing.T) {
 	if err != nil || len(rows) != 1 {
 		t.Fatalf("%v, %v", rows, err)
 	}
-	if w := rows[0].with; w.right != 1 || w.asked != 1 || median(w.calls) != 2 {
+	if w := rows[0].with; w.correct != 1 || w.attempts != 1 || median(w.calls) != 2 {
 		t.Errorf("with: %+v", w)
 	}
-	if w := rows[0].without; w.right != 1 || w.asked != 3 || len(w.calls) != 2 || median(w.calls) != 6.5 {
+	if w := rows[0].without; w.correct != 1 || w.attempts != 3 || len(w.calls) != 2 || median(w.calls) != 6.5 {
 		t.Errorf("without: %+v", w)
 	}
 	var out strings.Builder
-	if err := write(&out, "m", rows); err != nil || !strings.Contains(out.String(), "median") {
+	if err := writeTable(&out, "m", rows); err != nil || !strings.Contains(out.String(), "median") {
 		t.Errorf("%v: %s", err, out.String())
 	}
 }

@@ -1,7 +1,7 @@
 """A calculator that speaks the Evaluation Context Protocol over stdio: Python 3, no packages.
 
-One JSON object a line: requests on stdin, answers on stdout. Nothing else may be written
-to stdout; use stderr for everything you want to say to yourself.
+Each line is one JSON object: requests on stdin, answers on stdout. Write nothing else to
+stdout; use stderr for logs.
 """
 
 import json
@@ -17,12 +17,12 @@ class VersionUnsupported(Exception):
 
 
 def negotiate(version):
-    """The version that both sides speak: same major, lower minor."""
+    """Return the version that both sides support: the same major and the lower minor version."""
     if not isinstance(version, str) or not re.fullmatch(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)", version):
         raise TypeError("protocol_version must be MAJOR.MINOR")
     ours, theirs = [int(n) for n in PROTOCOL.split(".")], [int(n) for n in version.split(".")]
     if theirs[0] != ours[0]:
-        raise VersionUnsupported("VERSION_UNSUPPORTED: %s is asked for, %s is spoken here" % (version, PROTOCOL))
+        raise VersionUnsupported("VERSION_UNSUPPORTED: the runtime requests version %s, this agent supports %s" % (version, PROTOCOL))
     return "%d.%d" % (ours[0], min(ours[1], theirs[1]))
 
 
@@ -35,7 +35,7 @@ class Agent:
         self.turns += 1
         numbers = [int(n) for n in re.findall(r"-?\d+", text)]
         if not numbers:
-            return {"status": "paused", "public_output": "Which numbers shall I add?"}
+            return {"status": "paused", "public_output": "Which numbers should I add?"}
         return {
             "status": "done",
             "public_output": "The sum is %d." % sum(numbers),

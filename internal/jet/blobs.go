@@ -132,15 +132,15 @@ const beginTime = 10 * time.Second
 // stallTime is how long a reader waits for the next chunk before it checks why none arrives.
 const stallTime = time.Second
 
-// patient is a context whose deadline is always in the future, since the library applies the
+// perReadDeadline is a context whose deadline is always in the future, since the library applies the
 // deadline of a context to each read.
-type patient struct{ context.Context }
+type perReadDeadline struct{ context.Context }
 
 // Deadline implements context.Context.
-func (patient) Deadline() (time.Time, bool) { return time.Now().Add(stallTime), true }
+func (perReadDeadline) Deadline() (time.Time, bool) { return time.Now().Add(stallTime), true }
 
-// pieces reads a blob chunk by chunk.
-type pieces struct {
+// chunkReader reads a blob chunk by chunk.
+type chunkReader struct {
 	object jetstream.ObjectResult
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -148,13 +148,13 @@ type pieces struct {
 }
 
 // read starts to read a blob.
-func (b *Blobs) read(ctx context.Context, digest string) (*pieces, error) {
+func (b *Blobs) read(ctx context.Context, digest string) (*chunkReader, error) {
 	if _, err := b.store.GetInfo(ctx, digest); err != nil { // with a short time limit
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, transferTime)
 	late := time.AfterFunc(beginTime, cancel)
-	object, err := b.store.Get(patient{ctx}, digest)
+	object, err := b.store.Get(perReadDeadline{ctx}, digest)
 	if !late.Stop() {
 		if err == nil {
 			_ = object.Close()
@@ -165,14 +165,14 @@ func (b *Blobs) read(ctx context.Context, digest string) (*pieces, error) {
 		cancel()
 		return nil, err
 	}
-	return &pieces{object, ctx, cancel, b}, nil
+	return &chunkReader{object, ctx, cancel, b}, nil
 }
 
 // errReplaced means that a blob was stored again or removed while it was read.
 var errReplaced = errors.New("it was replaced or removed while it was read")
 
 // Read implements io.Reader. Chunks that were replaced or removed never arrive.
-func (p *pieces) Read(buf []byte) (int, error) {
+func (p *chunkReader) Read(buf []byte) (int, error) {
 	n, err := p.object.Read(buf)
 	if n > 0 || err != nil || len(buf) == 0 {
 		return n, err
@@ -189,7 +189,7 @@ func (p *pieces) Read(buf []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (p *pieces) Close() error {
+func (p *chunkReader) Close() error {
 	p.cancel()
 	return p.object.Close()
 }
@@ -237,7 +237,7 @@ type blobReader struct {
 	b         *Blobs
 	digest    string
 	size, off int64
-	from      *pieces // nil until the next read
+	from      *chunkReader // nil until the next read
 }
 
 // Seek implements io.Seeker.

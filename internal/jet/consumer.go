@@ -90,8 +90,8 @@ func (c *Conn) Consumer(ctx context.Context, stream, name string) (*Consumer, er
 // Lease returns how long a worker may be silent.
 func (q *Consumer) Lease() time.Duration { return q.lease }
 
-// Open returns how many messages are waiting or unacknowledged.
-func (q *Consumer) Open(ctx context.Context) (int, error) {
+// CountOpen returns how many messages are waiting or unacknowledged.
+func (q *Consumer) CountOpen(ctx context.Context) (int, error) {
 	info, err := q.c.Info(ctx)
 	if err != nil {
 		return 0, err
@@ -123,7 +123,7 @@ func (q *Consumer) FetchUntil(ctx context.Context, wait time.Duration) (*Deliver
 func (q *Consumer) first(batch jetstream.MessageBatch) (*Delivery, error) {
 	if m, ok := <-batch.Messages(); ok {
 		d := &Delivery{m: m, lease: q.lease}
-		d.Message = Message{Subject: m.Subject(), Header: flat(m.Headers()), Data: m.Data()}
+		d.Message = Message{Subject: m.Subject(), Header: flatHeader(m.Headers()), Data: m.Data()}
 		if meta, err := m.Metadata(); err == nil {
 			d.Seq, d.Time, d.Count = meta.Sequence.Stream, meta.Timestamp, meta.NumDelivered
 		}

@@ -42,8 +42,8 @@ func errorCode(err error) jetstream.ErrorCode {
 	return 0
 }
 
-// isTaken reports whether a message was refused because another one came first.
-func isTaken(err error) bool {
+// isConflict reports whether a message was refused because another one came first.
+func isConflict(err error) bool {
 	switch errorCode(err) {
 	case jetstream.JSErrCodeStreamWrongLastSequence, jetstream.JSErrCodeStreamWrongLastSequenceConstant:
 		return true
@@ -53,8 +53,8 @@ func isTaken(err error) bool {
 	return false
 }
 
-// isLasting reports whether a retry cannot help.
-func isLasting(err error) bool {
+// isPermanent reports whether a retry cannot help.
+func isPermanent(err error) bool {
 	switch errorCode(err) {
 	case jetstream.JSErrCodeStreamMessageExceedsMaximum, jetstream.JSErrCodeStreamNotFound:
 		return true
@@ -74,12 +74,12 @@ func IsOutage(err error) bool {
 	return code == noSuitableServers || code == notAvailable
 }
 
-// OutageTime limits how long ThroughOutages retries.
+// OutageTime limits how long RetryOutages retries.
 const OutageTime = time.Minute
 
-// ThroughOutages retries an operation until it succeeds, fails for another reason than an outage,
+// RetryOutages retries an operation until it succeeds, fails for another reason than an outage,
 // or OutageTime has passed. what names the operation in the log.
-func (c *Conn) ThroughOutages(ctx context.Context, what string, op func() error) error {
+func (c *Conn) RetryOutages(ctx context.Context, what string, op func() error) error {
 	for begin := time.Now(); ; Pause(ctx, time.Second) {
 		err := op()
 		if err == nil || ctx.Err() != nil || time.Since(begin) > OutageTime || !IsOutage(err) {

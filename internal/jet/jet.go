@@ -7,7 +7,7 @@
 // exactly these contents or an error. Appends and setups continue while servers restart or elect a
 // leader, until their contexts end.
 //
-// The package knows nothing of jobs and evaluations. Entry points: Dial, Conn.Setup, Conn.Stream,
+// The package does not know about jobs or evaluations. Entry points: Dial, Conn.Setup, Conn.Stream,
 // Conn.Consumer, Conn.KV, Conn.Blobs.
 package jet
 
@@ -58,13 +58,13 @@ const (
 // Dial connects. It fails if a server rejects the credentials; see IsRefused.
 func Dial(ctx context.Context, o Options) (*Conn, error) {
 	connected, refused := make(chan struct{}, 1), make(chan error, 1)
-	said := "" // each reason is logged once, since a client tries twice a second; callbacks are sequential
+	lastReason := "" // each reason is logged once, since a client tries twice a second; callbacks are sequential
 	opts := []nats.Option{
 		nats.Name(o.Name), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(o.Wait), nats.ReconnectWait(reconnectWait),
 		nats.IgnoreAuthErrorAbort(), // after the first connection: the configuration of NATS may be corrected
 		nats.ConnectHandler(func(*nats.Conn) { connected <- struct{}{} }),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			said = ""
+			lastReason = ""
 			o.Log.Info("NATS is connected again", "url", nc.ConnectedUrlRedacted())
 		}),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
@@ -74,8 +74,8 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 				default:
 				}
 			}
-			if err != nil && err.Error() != said {
-				said = err.Error()
+			if err != nil && err.Error() != lastReason {
+				lastReason = err.Error()
 				o.Log.Warn("cannot reach NATS; trying again", "err", err)
 			}
 		}),

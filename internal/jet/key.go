@@ -19,7 +19,7 @@ func NewKey() (*Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot create an nkey: %w", err)
 	}
-	return withPublic(pair)
+	return newKey(pair)
 }
 
 // ParseKey parses the seed of an nkey.
@@ -28,10 +28,10 @@ func ParseKey(seed []byte) (*Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the nkey: %w", err)
 	}
-	return withPublic(pair)
+	return newKey(pair)
 }
 
-func withPublic(pair nkeys.KeyPair) (*Key, error) {
+func newKey(pair nkeys.KeyPair) (*Key, error) {
 	public, err := pair.PublicKey()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the public key of the nkey: %w", err)

@@ -43,7 +43,7 @@ func (b *KV) Update(ctx context.Context, key string, value []byte, revision uint
 	} else {
 		_, err = b.kv.Update(ctx, key, value, revision)
 	}
-	if err != nil && (isTaken(err) || errors.Is(err, jetstream.ErrKeyExists)) {
+	if err != nil && (isConflict(err) || errors.Is(err, jetstream.ErrKeyExists)) {
 		return errors.Join(ErrConflict, err)
 	}
 	return err

@@ -92,12 +92,12 @@ func (c *Conn) Setup(ctx context.Context, l Layout, replicas int) (used int, err
 
 func (c *Conn) setupWith(ctx context.Context, l Layout, replicas int, grow bool) error {
 	for _, s := range l.Streams {
-		there, err := c.js.Stream(ctx, s.Name)
+		existing, err := c.js.Stream(ctx, s.Name)
 		switch {
 		case errors.Is(err, jetstream.ErrStreamNotFound):
 			_, err = c.js.CreateStream(ctx, s.config(replicas))
-		case err == nil && grow && there.CachedInfo().Config.Replicas < replicas:
-			cfg := there.CachedInfo().Config
+		case err == nil && grow && existing.CachedInfo().Config.Replicas < replicas:
+			cfg := existing.CachedInfo().Config
 			cfg.Replicas = replicas
 			_, err = c.js.UpdateStream(ctx, cfg)
 		}

@@ -21,10 +21,10 @@ type Message struct {
 }
 
 func fromRaw(m *jetstream.RawStreamMsg) Message {
-	return Message{Subject: m.Subject, Header: flat(m.Header), Data: m.Data, Seq: m.Sequence, Time: m.Time}
+	return Message{Subject: m.Subject, Header: flatHeader(m.Header), Data: m.Data, Seq: m.Sequence, Time: m.Time}
 }
 
-func flat(h nats.Header) map[string]string {
+func flatHeader(h nats.Header) map[string]string {
 	out := make(map[string]string, len(h))
 	for key := range h {
 		out[key] = h.Get(key)
@@ -129,7 +129,7 @@ func (s *Stream) Append(ctx context.Context, m Message, after uint64, filter str
 		if err == nil {
 			return ack.Sequence, nil
 		}
-		if isLasting(err) {
+		if isPermanent(err) {
 			return 0, fmt.Errorf("append to %s: %w", m.Subject, notFound(err))
 		}
 		// Although there was no answer, this message may be stored, or another one.
@@ -137,13 +137,13 @@ func (s *Stream) Append(ctx context.Context, m Message, after uint64, filter str
 		switch {
 		case lookErr == nil && last.Header[headerID] == id:
 			return last.Seq, nil
-		case lookErr == nil && last.Seq != after, isTaken(err) && errors.Is(lookErr, ErrNotFound) && after != 0:
+		case lookErr == nil && last.Seq != after, isConflict(err) && errors.Is(lookErr, ErrNotFound) && after != 0:
 			return 0, fmt.Errorf("append to %s: %w", m.Subject, ErrConflict)
 		}
 		if ctx.Err() != nil {
 			return 0, fmt.Errorf("append to %s: %w", m.Subject, errors.Join(err, ctx.Err()))
 		}
-		if !isTaken(err) { // a message that is being stored may still fail
+		if !isConflict(err) { // a message that is being stored may still fail
 			s.c.log.Warn("NATS does not take a message; trying again", "subject", m.Subject, "err", err)
 		}
 		Pause(ctx, wait)
@@ -159,9 +159,9 @@ func (c *Conn) DeleteStream(ctx context.Context, name string) error {
 	return err
 }
 
-// Offer sends a message without waiting for the acknowledgement. It fails if too many
+// PublishAsync sends a message without waiting for the acknowledgement. It fails if too many
 // acknowledgements are outstanding and none arrives within wait.
-func (c *Conn) Offer(subject string, data []byte, wait time.Duration) error {
+func (c *Conn) PublishAsync(subject string, data []byte, wait time.Duration) error {
 	_, err := c.js.PublishAsync(subject, data, jetstream.WithStallWait(wait))
 	return err
 }
@@ -213,7 +213,7 @@ func (c *Conn) followOnce(ctx context.Context, stream string, o *FollowOptions, 
 		if meta.Sequence.Stream <= o.After {
 			continue
 		}
-		if err := each(Message{Subject: m.Subject(), Header: flat(m.Headers()), Data: m.Data(), Seq: meta.Sequence.Stream, Time: meta.Timestamp}); err != nil {
+		if err := each(Message{Subject: m.Subject(), Header: flatHeader(m.Headers()), Data: m.Data(), Seq: meta.Sequence.Stream, Time: meta.Timestamp}); err != nil {
 			return true, err
 		}
 		o.After = meta.Sequence.Stream

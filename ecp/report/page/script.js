@@ -10,7 +10,7 @@
     root.dataset.theme = dark ? "light" : "dark";
   });
 
-  // A page that stands alone filters and sorts itself; its state is in the address.
+  // A self-contained page filters and sorts in the browser. Its state is in the fragment of the URL.
   function matches(element, text) {
     var cells = element.dataset.status ? [element] : Array.prototype.slice.call(element.querySelectorAll("[data-status]"));
     return (!state.q || text.indexOf(state.q.toLowerCase()) >= 0) && cells.some(function (c) {
@@ -102,7 +102,7 @@
     }
   });
 
-  // On paper nothing can be unfolded.
+  // Printed pages show all details, because paper cannot be unfolded.
   var folded = [];
   addEventListener("beforeprint", function () {
     folded = all("details:not([open])").filter(function (d) { return !d.closest(".none"); });

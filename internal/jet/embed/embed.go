@@ -57,11 +57,11 @@ func Start(o Options) (*Server, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	unlock, alone, err := filelock.Try(filepath.Join(o.Dir, "lock"))
+	unlock, locked, err := filelock.Try(filepath.Join(o.Dir, "lock"))
 	if err != nil {
 		return nil, err
 	}
-	if !alone {
+	if !locked {
 		return nil, fmt.Errorf("%s: %w", o.Dir, ErrInUse)
 	}
 	s, err := server.NewServer(opts)

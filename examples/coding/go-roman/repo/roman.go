@@ -2,7 +2,7 @@ package roman
 
 import "strings"
 
-// Roman writes a number from 1 to 3999 with Roman digits.
+// Roman formats a number from 1 to 3999 in Roman numerals.
 func Roman(n int) string {
 	var b strings.Builder
 	for _, d := range []struct {

@@ -1,6 +1,6 @@
 package search
 
-// Search returns the place of a number in a sorted list, -1 if it is missing.
+// Search returns the index of a number in a sorted list, or -1 if it is missing.
 func Search(list []int, number int) int {
 	low, high := 0, len(list)-1
 	for low < high {

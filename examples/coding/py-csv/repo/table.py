@@ -1,3 +1,3 @@
 def fields(line):
-    """Return the fields of a line; one in quotes may have commas."""
+    """Return the fields of a line; a quoted field may contain commas."""
     return line.split(";")

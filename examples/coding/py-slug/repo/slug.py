@@ -2,5 +2,5 @@ import re
 
 
 def slug(title):
-    """Return a title as part of an address: small letters, digits and dashes."""
+    """Return a title as part of a URL: lower-case letters, digits and dashes."""
     return re.sub(r"[^a-z0-9]", "-", title.lower())

@@ -1,4 +1,4 @@
-# Python finds unittest before anything of the workspace.
+# unittest is imported first, so that no file of the workspace can replace it.
 import os
 import sys
 import unittest
