@@ -18,14 +18,14 @@ func TestResultIsTheLastLine(t *testing.T) {
 	var out strings.Builder
 	c := newExecClient(execFlags{json: true}, t.TempDir(), &out, io.Discard)
 	late := &jsonrpc.Request{Method: "chat/contentReceived", Params: json.RawMessage(`{"chatId":"c","role":"system","content":{"type":"metadata","title":"Late"}}`)}
-	c.begun = true
-	if err := c.record(late); err != nil || !strings.Contains(out.String(), "Late") {
+	c.startWritten = true
+	if err := c.writeNotification(late); err != nil || !strings.Contains(out.String(), "Late") {
 		t.Fatalf("before the result: %q, %v", out.String(), err)
 	}
 	out.Reset()
 	c.abort(errors.New("it failed"))
 	result := out.String()
-	if err := c.record(late); err != nil || out.String() != result || !strings.Contains(result, `"result"`) {
+	if err := c.writeNotification(late); err != nil || out.String() != result || !strings.Contains(result, `"result"`) {
 		t.Errorf("after the result %q: %q, %v", result, out.String(), err)
 	}
 }

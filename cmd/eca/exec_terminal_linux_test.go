@@ -144,7 +144,7 @@ func TestExecQuestionIsRepeatedAfterAKeyThatIsNoAnswer(t *testing.T) {
 	}
 
 	o = runOnTerminal(t, newPlace(t, p.env()...), "exec", "go")
-	for range 1 + repeats {
+	for range 1 + maxRepeats {
 		o.await("[y/N] ")
 		o.press("x\n")
 	}
