@@ -164,12 +164,12 @@ func request[P, R any](name string, method func(Server, context.Context, Request
 		if err != nil {
 			return nil, err
 		}
-		later, err := method(face, ctx, Request[P]{Params: params, Answered: req.Answered()})
+		run, err := method(face, ctx, Request[P]{Params: params, Answered: req.Answered()})
 		if err != nil {
 			return nil, err
 		}
 		return jsonrpc.Later(func(ctx context.Context) (any, error) {
-			res, err := later(ctx)
+			res, err := run(ctx)
 			if err != nil {
 				return nil, err
 			}
