@@ -59,8 +59,8 @@ func TestPlan(t *testing.T) {
 		var cfg config.Remote
 		cfg.BindHost, cfg.Password, cfg.TLS.CertFile, cfg.TLS.KeyFile = c.bind, c.password, c.cert, c.key
 		p := remote.PlanFor(cfg, time.Now())
-		if said := strings.Join(p.Warnings, "\n"); p.Beyond() != c.beyond || p.TLS() != c.tls || !strings.Contains(said, c.warning) || (c.warning == "") != (said == "") {
-			t.Errorf("%s: beyond %v, TLS %v, %q", c.name, p.Beyond(), p.TLS(), said)
+		if said := strings.Join(p.Warnings, "\n"); p.OpenToOthers() != c.beyond || p.TLS() != c.tls || !strings.Contains(said, c.warning) || (c.warning == "") != (said == "") {
+			t.Errorf("%s: beyond %v, TLS %v, %q", c.name, p.OpenToOthers(), p.TLS(), said)
 		}
 	}
 }
