@@ -5,7 +5,7 @@ local server = require("eca.server")
 local text = require("eca.text")
 local ui = require("eca.ui")
 
--- Calls fn with the current chat, after the daemon runs.
+-- Starts the daemon if needed, then calls fn with the current chat.
 local function with_chat(fn)
   local chat = ui.current() or ui.open()
   chat = chats.root(chat)
@@ -275,7 +275,7 @@ end
 
 local step
 
--- Asks for the fields of a login one after the other, and sends them.
+-- Asks the user for the fields of a login one by one, and sends them.
 local function fields(provider, list, index, data)
   local field = list[index]
   if not field then
