@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Offers has what clients offer as completions while the user types.
+// Offers provides the completions that clients offer while the user types.
 type Offers interface {
 	// Roots are the workspace folders.
 	Roots() []string

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// Server has every method that a client may call (sections 3 and 4, and extensions). The code that
+// Server has every method that a client may call (eca-protocol.md, sections 3 and 4, and extensions). The code that
 // serves the protocol to a client, a face, implements all of them; the compiler checks that.
 //
 // Handlers run one after the other, in the order in which messages arrive, and must not block. They
