@@ -141,9 +141,9 @@ func mcpAddCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	flags := add.Flags()
 	flags.StringVar(&s.URL, "url", "", "address of a remote server")
 	flags.StringVarP(&transport, "transport", "t", "", "http, sse or stdio; usually not needed, because the URL or the command decides")
-	flags.Func("env", "`NAME=VALUE` for the program; several times", pairSetter(&s.Env))
-	flags.Func("header", "`NAME=VALUE` of requests to the url; several times", pairSetter(&s.Headers))
-	flags.BoolVar(&s.Disabled, "disabled", false, "add it without having it started")
+	flags.Func("env", "environment variable `NAME=VALUE` for the program; may be repeated", pairSetter(&s.Env))
+	flags.Func("header", "header `NAME=VALUE` of requests to the URL; may be repeated", pairSetter(&s.Headers))
+	flags.BoolVar(&s.Disabled, "disabled", false, "add the server, but do not start it")
 	flags.BoolVar(&workspace, "workspace", false, "add it for this folder only")
 	return add
 }

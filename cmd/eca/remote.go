@@ -235,6 +235,6 @@ func revokeCommand(f *serverFlags, stdout io.Writer) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "all devices")
+	cmd.Flags().BoolVar(&all, "all", false, "revoke all devices")
 	return cmd
 }
