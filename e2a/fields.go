@@ -213,7 +213,7 @@ func (f *fields) timestamp() *string {
 	return &s
 }
 
-// formatTime formats a time as the reference implementation of E2A does: UTC as +00:00, with microseconds
+// formatTime formats a time as the first implementation does: UTC as +00:00, with microseconds
 // unless they are 0.
 func formatTime(t time.Time) string {
 	layout := "2006-01-02T15:04:05-07:00"

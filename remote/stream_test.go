@@ -21,7 +21,7 @@ import (
 
 // A client that follows a chat slowly is shown its end as it was, and not that it was interrupted,
 // although the turn is over before the client has read what came before.
-func TestFollowSlowly(t *testing.T) {
+func TestSlowClientSeesTheRealEnd(t *testing.T) {
 	t.Parallel()
 	const n = 3000
 	r := newRig(t, fmt.Sprintf(`turns:

@@ -254,7 +254,7 @@ func TestExecSeparatesPartsOfTheAnswer(t *testing.T) {
 
 // A background job that ends with the program is named, and so is a slow command. A command that
 // ran until the user stopped it is not reported as refused.
-func TestExecTellsWhatBecomesOfCommands(t *testing.T) {
+func TestExecNamesJobsAndSlowCommands(t *testing.T) {
 	needs.Long(t)
 	needs.POSIX(t)
 	p := newProvider(t, callCassette(`{tool: eca__shell_command, arguments: {command: "sleep 500", background: "web server"}}`))

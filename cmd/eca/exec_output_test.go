@@ -31,7 +31,7 @@ func TestResultIsTheLastLine(t *testing.T) {
 }
 
 // If stdout and stderr are the same, the message about a stream that ended early begins a new line.
-func TestCutStreamDoesNotGlueOutputs(t *testing.T) {
+func TestErrorOfACutStreamBeginsANewLine(t *testing.T) {
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			_, _ = io.WriteString(w, `{"data":[{"id":"gpt-5.2"}]}`)
@@ -60,7 +60,7 @@ func TestCutStreamDoesNotGlueOutputs(t *testing.T) {
 }
 
 // Programs that read --json get each early failure as the last line, too.
-func TestJSONTellsEveryEarlyFailure(t *testing.T) {
+func TestJSONReportsEveryEarlyFailure(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
 		env  []string

@@ -188,7 +188,7 @@ func TestNotificationsOff(t *testing.T) {
 
 // If the store of chats cannot be read, no task is lost: its record stays, and receivers are
 // notified of its end.
-func TestUnsureChat(t *testing.T) {
+func TestUnreadableChatStoreLosesNoTask(t *testing.T) {
 	dir, receiver := t.TempDir(), &counting{deliveries: map[string]int{}}
 	before, err := openRecords(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
