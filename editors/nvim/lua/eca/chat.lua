@@ -336,7 +336,7 @@ function M.send(chat, message, contexts, failed)
   if chat.running and server.state == "running" then
     chat.steer = chat.steer and (chat.steer .. "\n" .. message) or message
     server.notify("chat/promptSteer", { chatId = chat.id, message = message })
-    text.notify("said to the running turn; it reads it before its next step")
+    text.notify("sent to the running turn, which reads it before its next step")
     return
   end
   if chat.later then -- the answer would follow messages that are not shown
@@ -374,7 +374,7 @@ function M.stop(chat)
   chat.stopping = turn
   vim.defer_fn(function()
     if chat.stopping == turn and chat.running then
-      text.warn("the daemon has not stopped the turn within 10 s\n:Eca restart ends the daemon and starts it again")
+      text.warn("the daemon has not stopped the turn within 10 s\n:Eca restart restarts the daemon")
     end
   end, 10000)
 end
@@ -385,7 +385,7 @@ function M.open(id, callback, before)
   if not chat.view:valid() then M.attach(chat) end
   server.request("chat/open", { chatId = id, limit = config.options.page, before = before }, function(err, result)
     if not err and not result.found then
-      text.warn("the chat is not stored any more\n:Eca chats lists those that are")
+      text.warn("the chat is not stored any more\n:Eca chats lists the stored chats")
       return
     elseif err then
       return

@@ -187,7 +187,7 @@ function M.focus(call)
     if call and one.call == call then item = one end
   end
   if not item then
-    text.notify("nothing waits for you")
+    text.notify("no call or question waits for you")
     return
   end
   if not float or api.nvim_get_current_win() ~= float.win then came_from = api.nvim_get_current_win() end
