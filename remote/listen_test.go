@@ -29,8 +29,8 @@ import (
 	"github.com/seed-dec29ce4/eca/server"
 )
 
-// Without a certificate, a configuration opens nothing beyond this machine; what goes beyond it
-// without TLS, and what is wrong, is said.
+// Without a certificate, a configuration does not let other machines connect. Access by others without
+// TLS, and mistakes, are reported.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	ca := testkit.NewAuthority(t, "ca")

@@ -80,9 +80,9 @@ func TestSlowClientSeesTheRealEnd(t *testing.T) {
 	}
 }
 
-// A page that comes back without the id of its last event has parts of the chats from before. Those
-// that it does not load again are shown from their beginning, also one that ended meanwhile, and then
-// go on: each word is there once.
+// A page that reconnects without the id of its last event still shows parts of chats. Chats that it does
+// not load again, also one that ended meanwhile, are sent from their beginning: no word is missing or
+// shown twice.
 func TestChatsThatAreNotLoaded(t *testing.T) {
 	needs.Long(t)
 	t.Parallel()

@@ -153,8 +153,8 @@ func (ps *prompts) submit(req protocol.Request[protocol.ChatPromptParams], targe
 	}
 	announced := ps.news.AnnouncePrompt(kind, target.session.ID()) // must come before the first event of the turn
 	v := ps.views.get(target.session)
-	turn := v.expectRequest(pr.TurnID, req.Answered, ps.host.Config().Conformance().FixedOrder)
-	return submittedPrompt{target.session.Submit(pr), req.Params, target.session, v, pr.TurnID, turn, announced}
+	request := v.expectRequest(pr.TurnID, req.Answered, ps.host.Config().Conformance().FixedOrder)
+	return submittedPrompt{target.session.Submit(pr), req.Params, target.session, v, pr.TurnID, request, announced}
 }
 
 // awaitAccepted waits until the client has been shown that a prompt was accepted, and returns the response.

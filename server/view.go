@@ -254,9 +254,9 @@ func (t *promptRequest) relativeToResponse(b event.Body) (afterResponse, last bo
 
 // awaitPromptShown waits until the client has been shown that its prompt was accepted. It returns false if
 // that will never happen, because the chat was deleted or rolled back to before the prompt.
-func (v *view) awaitPromptShown(ctx context.Context, turn *promptRequest, ended <-chan struct{}) bool {
+func (v *view) awaitPromptShown(ctx context.Context, request *promptRequest, ended <-chan struct{}) bool {
 	select {
-	case <-turn.promptShown:
+	case <-request.promptShown:
 		return true
 	case <-v.done:
 		return false
@@ -270,7 +270,7 @@ func (v *view) awaitPromptShown(ctx context.Context, turn *promptRequest, ended 
 		_ = v.showUntil(ctx, v.session.FlushedSeq())
 	}()
 	select {
-	case <-turn.promptShown:
+	case <-request.promptShown:
 		return true
 	case <-caughtUp:
 		return false

@@ -69,7 +69,7 @@ type execCalls struct {
 // execNeeds collects the options that would have let refused calls run. It belongs to the goroutine
 // that waits for the turn.
 type execNeeds struct {
-	options  map[string]bool // values of --approve, allowByRule, changeHook
+	options  map[string]bool // values of --approve, allowByRule, changeRule, changeHook
 	commands bool            // one of these calls was a shell command
 	outside  bool            // a refused call asked to leave the sandbox
 }

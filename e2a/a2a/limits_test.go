@@ -155,7 +155,7 @@ func TestLateAndDeleted(t *testing.T) {
 	}
 }
 
-// While notifications are off, older ones are given up, and their credentials are removed. The log
+// While notifications are off, older ones are dropped, and their credentials are removed. The log
 // distinguishes a task that was running from one that had ended.
 func TestNotificationsOff(t *testing.T) {
 	dir := t.TempDir()
