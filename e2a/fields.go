@@ -209,12 +209,13 @@ func (f *fields) timestamp() *string {
 		f.fail("timestamp", "%v is out of range", seconds)
 		return nil
 	}
-	s := stamp(time.UnixMicro(int64(math.RoundToEven(seconds * 1e6))))
+	s := formatTime(time.UnixMicro(int64(math.RoundToEven(seconds * 1e6))))
 	return &s
 }
 
-// stamp formats a time as the first implementation does: UTC as +00:00, with microseconds unless they are 0.
-func stamp(t time.Time) string {
+// formatTime formats a time as the first implementation does: UTC as +00:00, with microseconds
+// unless they are 0.
+func formatTime(t time.Time) string {
 	layout := "2006-01-02T15:04:05-07:00"
 	if t.Nanosecond()/1000 != 0 {
 		layout = "2006-01-02T15:04:05.000000-07:00"

@@ -67,7 +67,7 @@ func (s *Stream) frame(kind ResponseKind, body any, status Status, final bool) (
 	}
 	s.ended = final
 	e := s.to
-	at := stamp(s.now())
+	at := formatTime(s.now())
 	r := Response{
 		ProtocolVersion: ProtocolVersion, ResponseID: s.newID(), RequestID: e.RequestID, Sequence: s.next, IsFinal: final, Status: status,
 		Kind: kind, Timestamp: &at, Provenance: Provenance{SourceProtocol: ProtocolE2A}, Body: content,

@@ -27,11 +27,11 @@ func sha256hex(body []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func sorted(files []file) []file {
+func sortByPath(files []file) []file {
 	return slices.SortedFunc(slices.Values(files), func(a, b file) int { return strings.Compare(a.path, b.path) })
 }
 
-func zipped(files []file, at time.Time) ([]byte, error) {
+func zipArchive(files []file, at time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
 	for _, f := range files {
@@ -49,9 +49,9 @@ func zipped(files []file, at time.Time) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// tarred packs files into a .tar.gz archive. With directories, which .deb requires, it adds an entry
+// tarArchive packs files into a .tar.gz archive. With directories, which .deb requires, it adds an entry
 // for each directory.
-func tarred(files []file, at time.Time, directories bool) ([]byte, error) {
+func tarArchive(files []file, at time.Time, directories bool) ([]byte, error) {
 	var out bytes.Buffer
 	compressed, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	if err != nil {
@@ -78,7 +78,7 @@ func tarred(files []file, at time.Time, directories bool) ([]byte, error) {
 		}
 		return entry(tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755}, nil)
 	}
-	for _, f := range sorted(files) {
+	for _, f := range sortByPath(files) {
 		if directories {
 			if err := parents(path.Dir(f.path)); err != nil {
 				return nil, err
@@ -98,7 +98,7 @@ func tarred(files []file, at time.Time, directories bool) ([]byte, error) {
 // archives writes the archives of one platform: the ones that editor plugins download, which contain
 // only eca, and one with all programs and documents.
 func (r *release) archives(b *build) error {
-	native, err := zipped([]file{{b.exe("eca"), 0o755, b.programs["eca"]}}, r.time)
+	native, err := zipArchive([]file{{b.exe("eca"), 0o755, b.programs["eca"]}}, r.time)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (r *release) archives(b *build) error {
 	for i := range files {
 		files[i].path = folder + "/" + files[i].path
 	}
-	all, err := tarred(files, r.time, false)
+	all, err := tarArchive(files, r.time, false)
 	if err != nil {
 		return err
 	}

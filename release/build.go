@@ -91,9 +91,9 @@ func (r *release) build(ctx context.Context, t target) (*build, error) {
 	return b, err
 }
 
-// describe builds eca for this machine, and sets the commit, the time, the completions and the manual
+// readMetadata builds eca for this machine, and sets the commit, the time, the completions and the manual
 // page of the release.
-func (r *release) describe(ctx context.Context) error {
+func (r *release) readMetadata(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "eca-release-")
 	if err != nil {
 		return err

@@ -3,7 +3,7 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/md5" //nolint:gosec // the format of .deb asks for it
+	"crypto/md5" //nolint:gosec // md5sums files in .deb packages contain MD5
 	"fmt"
 	"strings"
 
@@ -16,8 +16,8 @@ const (
 	contact  = "The eca authors <security@users.noreply.github.com>"
 )
 
-// installed returns the files of Linux packages, with paths relative to the root directory.
-func (r *release) installed(b *build, zshDir string) ([]file, error) {
+// packageFiles returns the files of Linux packages, with paths relative to the root directory.
+func (r *release) packageFiles(b *build, zshDir string) ([]file, error) {
 	var page bytes.Buffer
 	w, err := gzip.NewWriterLevel(&page, gzip.BestCompression)
 	if err != nil {
@@ -29,7 +29,7 @@ func (r *release) installed(b *build, zshDir string) ([]file, error) {
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	return sorted([]file{
+	return sortByPath([]file{
 		{"usr/bin/eca", 0o755, b.programs["eca"]},
 		{"usr/share/man/man1/eca.1.gz", 0o644, page.Bytes()},
 		{"usr/share/bash-completion/completions/eca", 0o644, r.completions["bash"]},
@@ -44,7 +44,7 @@ func (r *release) installed(b *build, zshDir string) ([]file, error) {
 func (r *release) systemVersion() string { return strings.Replace(r.version, "-", "~", 1) }
 
 func (r *release) deb(b *build) error {
-	files, err := r.installed(b, "vendor-completions")
+	files, err := r.packageFiles(b, "vendor-completions")
 	if err != nil {
 		return err
 	}
@@ -52,23 +52,23 @@ func (r *release) deb(b *build) error {
 	var sums strings.Builder
 	for i, f := range files {
 		size += (len(f.body) + 1023) / 1024
-		fmt.Fprintf(&sums, "%x  %s\n", md5.Sum(f.body), f.path) //nolint:gosec // as above
+		fmt.Fprintf(&sums, "%x  %s\n", md5.Sum(f.body), f.path) //nolint:gosec // md5sums files contain MD5
 		files[i].path = "./" + f.path
 	}
 	version := r.systemVersion()
 	control := fmt.Sprintf("Package: eca\nVersion: %s\nArchitecture: %s\nMaintainer: %s\nInstalled-Size: %d\nSection: devel\nPriority: optional\nRecommends: git, ripgrep\nHomepage: %s\nDescription: %s\n It streams a model's answers to an editor, runs tools with approval, and keeps chats.\n",
 		version, b.arch, contact, size, homepage, summary)
-	data, err := tarred(files, r.time, true)
+	data, err := tarArchive(files, r.time, true)
 	if err != nil {
 		return err
 	}
-	about, err := tarred([]file{{"./control", 0o644, []byte(control)}, {"./md5sums", 0o644, []byte(sums.String())}}, r.time, true)
+	controlArchive, err := tarArchive([]file{{"./control", 0o644, []byte(control)}, {"./md5sums", 0o644, []byte(sums.String())}}, r.time, true)
 	if err != nil {
 		return err
 	}
 	var out bytes.Buffer
 	out.WriteString("!<arch>\n")
-	for _, member := range []file{{path: "debian-binary", body: []byte("2.0\n")}, {path: "control.tar.gz", body: about}, {path: "data.tar.gz", body: data}} {
+	for _, member := range []file{{path: "debian-binary", body: []byte("2.0\n")}, {path: "control.tar.gz", body: controlArchive}, {path: "data.tar.gz", body: data}} {
 		fmt.Fprintf(&out, "%-16s%-12d%-6d%-6d%-8o%-10d`\n", member.path, r.time.Unix(), 0, 0, 0o100644, len(member.body))
 		out.Write(member.body)
 		if len(member.body)%2 == 1 {
@@ -79,7 +79,7 @@ func (r *release) deb(b *build) error {
 }
 
 func (r *release) rpm(b *build) error {
-	files, err := r.installed(b, "site-functions")
+	files, err := r.packageFiles(b, "site-functions")
 	if err != nil {
 		return err
 	}

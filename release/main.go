@@ -45,7 +45,7 @@ type release struct {
 }
 
 func run(ctx context.Context, out, platforms, key, password string) error {
-	targets, err := choose(platforms)
+	targets, err := parsePlatforms(platforms)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func run(ctx context.Context, out, platforms, key, password string) error {
 	if err := prepareDir(out); err != nil {
 		return err
 	}
-	if err := r.describe(ctx); err != nil {
+	if err := r.readMetadata(ctx); err != nil {
 		return err
 	}
 	for _, t := range targets {
@@ -140,8 +140,8 @@ func git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// choose parses the value of the flag -platforms.
-func choose(list string) ([]target, error) {
+// parsePlatforms parses the value of the flag -platforms.
+func parsePlatforms(list string) ([]target, error) {
 	all := targets()
 	if list == "" {
 		return all, nil

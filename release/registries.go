@@ -20,7 +20,7 @@ func (r *release) npmPackage(name string, manifest map[string]any, files ...file
 	manifest["name"], manifest["version"], manifest["description"] = npmScope+name, r.version, summary
 	manifest["license"], manifest["homepage"] = "Apache-2.0", homepage
 	manifest["repository"] = map[string]string{"type": "git", "url": "git+" + homepage + ".git"}
-	about, err := json.MarshalIndent(manifest, "", "  ")
+	packageJSON, err := json.MarshalIndent(manifest, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -28,11 +28,11 @@ func (r *release) npmPackage(name string, manifest map[string]any, files ...file
 	if err != nil {
 		return err
 	}
-	files = append(files, file{"package.json", 0o644, about}, file{"LICENSE", 0o644, licence})
+	files = append(files, file{"package.json", 0o644, packageJSON}, file{"LICENSE", 0o644, licence})
 	for i := range files {
 		files[i].path = "package/" + files[i].path
 	}
-	body, err := tarred(files, r.time, false)
+	body, err := tarArchive(files, r.time, false)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (r *release) wheel(b *build) error {
 		fmt.Fprintf(&record, "%s,sha256=%s,%d\n", f.path, base64.RawURLEncoding.EncodeToString(sum[:]), len(f.body))
 	}
 	record.WriteString(stem + ".dist-info/RECORD,,\n")
-	body, err := zipped(append(files, file{stem + ".dist-info/RECORD", 0o644, []byte(record.String())}), r.time)
+	body, err := zipArchive(append(files, file{stem + ".dist-info/RECORD", 0o644, []byte(record.String())}), r.time)
 	if err != nil {
 		return err
 	}

@@ -187,12 +187,12 @@ func TestVersionsOfPackages(t *testing.T) {
 	}
 }
 
-func TestChoose(t *testing.T) {
-	got, err := choose("windows/arm64,linux/amd64")
+func TestParsePlatforms(t *testing.T) {
+	got, err := parsePlatforms("windows/arm64,linux/amd64")
 	if err != nil || len(got) != 2 || got[0].os != "windows" {
 		t.Errorf("%v, %v", got, err)
 	}
-	if _, err := choose("plan9/amd64"); err == nil || !strings.Contains(err.Error(), "linux/amd64") {
+	if _, err := parsePlatforms("plan9/amd64"); err == nil || !strings.Contains(err.Error(), "linux/amd64") {
 		t.Errorf("plan9: %v", err)
 	}
 }

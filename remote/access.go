@@ -173,14 +173,14 @@ func markLimited(params []byte) []byte {
 	if json.Unmarshal(params, &members) != nil {
 		return params // not a valid prompt
 	}
-	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool { return looseName(name) == "limited" })
+	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool { return normalizedName(name) == "limited" })
 	members["limited"] = json.RawMessage("true")
 	return encode(members)
 }
 
-// looseName returns a member's name in lower case and without separators. The protocol accepts all
+// normalizedName returns a member's name in lower case and without separators. The protocol accepts all
 // spellings with the same result as the same member.
-func looseName(name string) string {
+func normalizedName(name string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
 }
 
@@ -201,7 +201,7 @@ func (f *Face) MayAnswer(token string, params, answer []byte) bool {
 // protocol needs Trust.
 func (f *Face) Needs(method string, params []byte) Rights {
 	needed, known := f.rights[method]
-	if !known || needed == Control && (grants(params) || method == "chat/prompt" && f.changesBeyondChats(params)) {
+	if !known || needed == Control && (grantsPermissions(params) || method == "chat/prompt" && f.changesBeyondChats(params)) {
 		return Trust
 	}
 	return needed
@@ -225,15 +225,15 @@ func (f *Face) changesBeyondChats(params []byte) bool {
 	return false
 }
 
-// grants reports whether params turn on auto-approve, or approve later calls too. It compares the names
-// of members as loosely as the protocol does.
-func grants(params []byte) bool {
+// grantsPermissions reports whether params turn on auto-approve, or approve later calls too. It compares
+// the names of members as loosely as the protocol does.
+func grantsPermissions(params []byte) bool {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(params, &members) != nil {
 		return false // params that are not an object grant nothing
 	}
 	for name, value := range members {
-		switch looseName(name) {
+		switch normalizedName(name) {
 		case "trust", "save", "auto":
 			if !slices.Contains([]string{"null", "false", `""`}, string(value)) {
 				return true

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	maxStreams    = 64 // of all devices
-	maxOwnStreams = 4  // of one device over HTTP/1.1, where browsers allow six connections
-	maxListed     = 200
-	maxReplays    = 4 // at the same time
-	// recent is how long a page keeps the messages of a chat that it has loaded.
-	recent = 6 * time.Minute
+	maxStreams     = 64 // of all devices
+	maxOwnStreams  = 4  // of one device over HTTP/1.1, where browsers allow six connections
+	maxListedChats = 200
+	maxReplays     = 4 // at the same time
+	// recentPeriod is how long a page keeps the messages of a chat that it has loaded.
+	recentPeriod = 6 * time.Minute
 )
 
 // serveEvents answers GET events with a stream.
@@ -70,7 +70,7 @@ func (s *stream) createdMillis(chatID string) int64 {
 // have changed recently, except for the resumed ones.
 func (f *Face) possiblyOutdated(ctx context.Context, resumed []chatPosition) []chat.Summary {
 	return slices.DeleteFunc(f.listed(ctx), func(c chat.Summary) bool {
-		return !c.Running && f.opts.Now().Sub(c.Updated) > recent || slices.ContainsFunc(resumed, func(p chatPosition) bool { return p.chat == c.ID })
+		return !c.Running && f.opts.Now().Sub(c.Updated) > recentPeriod || slices.ContainsFunc(resumed, func(p chatPosition) bool { return p.chat == c.ID })
 	})
 }
 
@@ -115,7 +115,7 @@ func (f *Face) listed(ctx context.Context) []chat.Summary {
 	n := 0
 	list = slices.DeleteFunc(list, func(c chat.Summary) bool {
 		n++
-		return n > maxListed && !c.Running
+		return n > maxListedChats && !c.Running
 	})
 	slices.Reverse(list)
 	return list
@@ -140,7 +140,7 @@ func (f *Face) summaries(ctx context.Context) []any {
 // session returns the state outside chats, with the members of more added.
 func (f *Face) session(ctx context.Context, dev Device, more map[string]any) map[string]any {
 	cfg, servers := f.hub.state()
-	named := func(list []string) []any {
+	describeModels := func(list []string) []any {
 		out := []any{}
 		for _, id := range list {
 			provider, name := "", id
@@ -161,7 +161,7 @@ func (f *Face) session(ctx context.Context, dev Device, more map[string]any) map
 	}
 	out := map[string]any{
 		"version": f.opts.Version, "protocolVersion": "1.0", "workspaceFolders": f.opts.Roots(),
-		"models": named(cfg.Models), "agents": agents, "mcpServers": append([]json.RawMessage{}, servers...), "chats": f.summaries(ctx),
+		"models": describeModels(cfg.Models), "agents": agents, "mcpServers": append([]json.RawMessage{}, servers...), "chats": f.summaries(ctx),
 		"startedAt": f.started.UTC().Format(time.RFC3339), "welcomeMessage": cfg.WelcomeMessage,
 		"selectModel": cfg.SelectModel, "selectAgent": cfg.SelectAgent, "variants": append([]string{}, cfg.Variants...),
 		"selectedVariant": variant, "trust": f.trusts(dev.ID), "rights": dev.Rights.String(),

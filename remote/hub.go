@@ -51,7 +51,7 @@ func (f *Face) newHub(ctx context.Context) (*hub, error) {
 		h.record(req.Method, req.Params)
 		return nil, nil
 	})
-	if err := f.introduce(ctx, h.link, false); err != nil {
+	if err := f.initialize(ctx, h.link, false); err != nil {
 		h.close()
 		return nil, err
 	}

@@ -46,8 +46,8 @@ func (f *Face) connect(ctx context.Context, handle jsonrpc.Handler) *link {
 	return l
 }
 
-// introduce sends initialize and initialized. questions says whether the client can show questions.
-func (f *Face) introduce(ctx context.Context, l *link, questions bool) error {
+// initialize sends initialize and initialized. questions says whether the client can show questions.
+func (f *Face) initialize(ctx context.Context, l *link, questions bool) error {
 	params := map[string]any{
 		"clientInfo": map[string]string{"name": "eca-remote", "version": f.opts.Version},
 		"capabilities": map[string]any{"codeAssistant": map[string]any{

@@ -38,8 +38,8 @@ type Plan struct {
 // TLS reports whether the server uses TLS.
 func (p Plan) TLS() bool { return p.cert != nil }
 
-// Beyond reports whether other machines can connect.
-func (p Plan) Beyond() bool { return !localhost.Is(p.Host) }
+// OpenToOthers reports whether other machines can connect.
+func (p Plan) OpenToOthers() bool { return !localhost.Is(p.Host) }
 
 // PlanFor returns the plan for a configuration. It reads the certificate.
 func PlanFor(cfg config.Remote, now time.Time) Plan {
@@ -58,7 +58,7 @@ func PlanFor(cfg config.Remote, now time.Time) Plan {
 	}
 	if cfg.BindHost != "" && err == nil { // if the certificate cannot be used, other machines must not connect without TLS
 		p.Host = strings.Trim(cfg.BindHost, "[]")
-		if p.cert == nil && p.Beyond() {
+		if p.cert == nil && p.OpenToOthers() {
 			p.Warnings = append(p.Warnings, "remote.bindHost makes eca listen without TLS: everyone on the way can read and change what is sent")
 		}
 	}
@@ -77,7 +77,7 @@ func PlanFor(cfg config.Remote, now time.Time) Plan {
 		p.Hosts = append(p.Hosts, strings.Trim(host, "[]"))
 	}
 	p.Hosts = append(p.Hosts, cfg.Hosts...)
-	if name, err := os.Hostname(); err == nil && p.Beyond() {
+	if name, err := os.Hostname(); err == nil && p.OpenToOthers() {
 		p.Hosts = append(p.Hosts, name, name+".local")
 	}
 	return p
@@ -139,7 +139,7 @@ func (p Plan) name() string {
 	if addr, err := netip.ParseAddr(p.Host); err == nil && !addr.IsUnspecified() && !addr.IsLoopback() {
 		return p.Host
 	}
-	if !p.Beyond() {
+	if !p.OpenToOthers() {
 		// For web pages elsewhere, Chrome treats localhost as another address space, but not names
 		// below localhost.
 		return "eca.localhost"

@@ -29,8 +29,8 @@ import (
 	"github.com/seed-dec29ce4/eca/server"
 )
 
-// Without a certificate, a configuration opens nothing beyond this machine; what goes beyond it
-// without TLS, and what is wrong, is said.
+// Without a certificate, a configuration does not let other machines connect. Access by others without
+// TLS, and mistakes, are reported.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	ca := testkit.NewAuthority(t, "ca")
@@ -59,8 +59,8 @@ func TestPlan(t *testing.T) {
 		var cfg config.Remote
 		cfg.BindHost, cfg.Password, cfg.TLS.CertFile, cfg.TLS.KeyFile = c.bind, c.password, c.cert, c.key
 		p := remote.PlanFor(cfg, time.Now())
-		if said := strings.Join(p.Warnings, "\n"); p.Beyond() != c.beyond || p.TLS() != c.tls || !strings.Contains(said, c.warning) || (c.warning == "") != (said == "") {
-			t.Errorf("%s: beyond %v, TLS %v, %q", c.name, p.Beyond(), p.TLS(), said)
+		if said := strings.Join(p.Warnings, "\n"); p.OpenToOthers() != c.beyond || p.TLS() != c.tls || !strings.Contains(said, c.warning) || (c.warning == "") != (said == "") {
+			t.Errorf("%s: beyond %v, TLS %v, %q", c.name, p.OpenToOthers(), p.TLS(), said)
 		}
 	}
 }

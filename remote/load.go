@@ -33,11 +33,11 @@ func (m semaphore) unlock() { <-m }
 // page would lose events: it drops everything about the chat that arrives between its request and the
 // answer. It would also show twice any event that is in both a stream and the answer.
 type loadPause struct {
-	f       *Face
-	chatID  string
-	at      int64 // the next event after the loaded ones
-	streams []pausedStream
-	missed  []*stream // streams that could not be paused
+	f        *Face
+	chatID   string
+	at       int64 // the next event after the loaded ones
+	streams  []pausedStream
+	unpaused []*stream // streams that could not be paused
 }
 
 type pausedStream struct {
@@ -57,7 +57,7 @@ func (f *Face) pauseForLoad(ctx context.Context, dev Device, session *chat.Sessi
 		if followed, early, ok := s.pauseChat(ctx, g.chatID); ok {
 			g.streams = append(g.streams, pausedStream{stream: s, followed: followed, showAgain: early})
 		} else {
-			g.missed = append(g.missed, s)
+			g.unpaused = append(g.unpaused, s)
 		}
 	}
 	g.at = int64(session.FlushedSeq())
@@ -72,7 +72,7 @@ func (f *Face) pauseForLoad(ctx context.Context, dev Device, session *chat.Sessi
 		s.showAgain = err != nil || !done || !s.sync(limited) || s.showAgain
 		cancel()
 		s.mu.Lock()
-		if at := s.wrote[g.chatID]; at.After(wrote) {
+		if at := s.lastWrite[g.chatID]; at.After(wrote) {
 			wrote = at
 		}
 		s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *stream) markLoaded(chatID string) {
 // streams repeat the calls and questions that wait for the user, because a load does not contain them. A
 // stream that could not be paused, or that showed events before the first load, shows the whole chat again.
 func (g *loadPause) resume() {
-	for _, s := range g.missed {
+	for _, s := range g.unpaused {
 		g.f.work.Go(func() {
 			select {
 			case <-time.After(settleTime):
@@ -171,7 +171,7 @@ func (f api) loadChat(c *call) (any, error) {
 	if _, err := session.Refresh().Wait(c.ctx); err != nil {
 		return nil, err
 	}
-	span, meta, err := window(c, session)
+	span, pageMeta, err := window(c, session)
 	if err != nil {
 		return nil, err
 	}
@@ -183,16 +183,16 @@ func (f api) loadChat(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	about := session.Meta()
+	chatMeta := session.Meta()
 	out := map[string]any{
-		"id": session.ID(), "title": about.Title, "status": simpleStatus(session.Running()),
-		"createdAt": about.Created.UnixMilli(), "updatedAt": about.Updated.UnixMilli(),
-		"messages": messages, "pendingToolCalls": waiting, "model": about.Model, "agent": about.Agent, "variant": about.Variant,
+		"id": session.ID(), "title": chatMeta.Title, "status": simpleStatus(session.Running()),
+		"createdAt": chatMeta.Created.UnixMilli(), "updatedAt": chatMeta.Updated.UnixMilli(),
+		"messages": messages, "pendingToolCalls": waiting, "model": chatMeta.Model, "agent": chatMeta.Agent, "variant": chatMeta.Variant,
 	}
-	if meta != nil {
-		out["messagesMeta"] = meta
+	if pageMeta != nil {
+		out["messagesMeta"] = pageMeta
 	} else { // in the form of an event's id: streams continue after this position
-		out["position"] = formatID([]chatPosition{{session.ID(), position{int64(span.To), 0}, about.Created.UnixMilli()}})
+		out["position"] = formatID([]chatPosition{{session.ID(), position{int64(span.To), 0}, chatMeta.Created.UnixMilli()}})
 	}
 	return out, nil
 }

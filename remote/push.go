@@ -110,12 +110,12 @@ func (d *Devices) subscribed(dev Device, endpoint string) bool {
 // errPushOff is the answer to devices that want notifications while they are off.
 var errPushOff = &failure{http.StatusNotFound, "push_off", "notifications are off; remote.push turns them on"}
 
-// pushOn reports whether devices may subscribe to notifications.
-func pushOn(o Options) bool { return o.Push != nil && o.Config().Remote.Push }
+// pushEnabled reports whether devices may subscribe to notifications.
+func pushEnabled(o Options) bool { return o.Push != nil && o.Config().Remote.Push }
 
 // pushKey returns the key that a browser needs to subscribe.
 func (f api) pushKey(*call) (any, error) {
-	if !pushOn(f.opts) {
+	if !pushEnabled(f.opts) {
 		return nil, errPushOff
 	}
 	key, err := f.devices.pushKey()
@@ -132,7 +132,7 @@ func (f api) subscribe(c *call) (any, error) {
 	s.Endpoint = c.text("endpoint")
 	_ = json.Unmarshal(c.body["keys"], &s.Keys) // Check finds what is missing
 	switch {
-	case !pushOn(f.opts):
+	case !pushEnabled(f.opts):
 		return nil, errPushOff
 	case c.device.ID == passwordDevice:
 		return nil, &failure{http.StatusForbidden, "forbidden", "only a paired device can get notifications, not the password"}
@@ -213,7 +213,7 @@ type promptedChat struct {
 func (f notifier) notifyDevices(ctx context.Context) (stop func()) {
 	prompts := make(chan promptedChat, maxWatched)
 	subscription := f.opts.Engine.Subscribe(func(n chat.News) {
-		if n.Kind != chat.ChatBegun && n.Kind != chat.ChatPrompted || !pushOn(f.opts) {
+		if n.Kind != chat.ChatBegun && n.Kind != chat.ChatPrompted || !pushEnabled(f.opts) {
 			return
 		}
 		if session, ok := f.opts.Engine.Lookup(n.ChatID); ok {
@@ -243,7 +243,7 @@ func (f notifier) watchTurn(ctx context.Context, p promptedChat, turn string) {
 	defer cancel()
 	refused := time.AfterFunc(turnPatience, cancel)
 	defer refused.Stop()
-	began, now := false, turnState{askUser: map[string]bool{}, waiting: map[string]bool{}}
+	began, state := false, turnState{askUser: map[string]bool{}, waiting: map[string]bool{}}
 	children := map[string]bool{} // calls whose subagents are being watched
 	for e, err := range p.session.Events(ctx, p.from) {
 		if err != nil {
@@ -260,7 +260,7 @@ func (f notifier) watchTurn(ctx context.Context, p promptedChat, turn string) {
 		if !began || e.Turn != turn {
 			continue
 		}
-		if kind := now.update(e.Body); kind != "" && (now.running || !chat.IsSubagent(p.session.ID())) {
+		if kind := state.update(e.Body); kind != "" && (state.running || !chat.IsSubagent(p.session.ID())) {
 			f.push(p.session.ID(), kind)
 		}
 		if b, ok := e.Body.(event.ToolUpdated); ok && b.Details != nil && b.Details.Subagent != nil && !children[b.CallID] {
@@ -269,7 +269,7 @@ func (f notifier) watchTurn(ctx context.Context, p promptedChat, turn string) {
 				f.work.Go(func() { f.watchTurn(f.ctx, promptedChat{child, 1}, b.CallID) })
 			}
 		}
-		if !now.running {
+		if !state.running {
 			return
 		}
 	}
@@ -340,7 +340,7 @@ func (s *turnState) wait(callID, kind string) string {
 
 // push sends a notification to all devices that subscribed to this workspace. It does not wait.
 func (f notifier) push(chatID, kind string) {
-	if !pushOn(f.opts) {
+	if !pushEnabled(f.opts) {
 		return
 	}
 	roots := f.opts.Roots()

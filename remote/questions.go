@@ -16,9 +16,9 @@ import (
 
 // questions records the open questions of all streams, and the last ones that were answered.
 type questions struct {
-	mu       sync.Mutex // guards the fields below
-	byID     map[string][]shownQuestion
-	answered []string // the last ones that have an answer
+	mu          sync.Mutex // guards the fields below
+	byID        map[string][]shownQuestion
+	answeredIDs []string // ids of the questions that were answered last
 }
 
 type shownQuestion struct {
@@ -42,7 +42,7 @@ func (q *questions) open(id string, s *stream, params json.RawMessage) <-chan an
 	if q.byID == nil {
 		q.byID = map[string][]shownQuestion{}
 	}
-	q.answered = slices.DeleteFunc(q.answered, func(other string) bool { return other == id }) // the question is asked again, so an earlier answer was lost with its stream
+	q.answeredIDs = slices.DeleteFunc(q.answeredIDs, func(other string) bool { return other == id }) // the question is asked again, so an earlier answer was lost with its stream
 	a := shownQuestion{stream: s, params: params, answers: make(chan answer, 1)}
 	q.byID[id] = append(q.byID[id], a)
 	return a.answers
@@ -57,10 +57,10 @@ func (q *questions) close(id string, s *stream, gone bool) {
 	i := slices.IndexFunc(list, func(a shownQuestion) bool { return a.stream == s })
 	switch {
 	case gone && list[i].answerSent:
-		q.answered = slices.DeleteFunc(q.answered, func(other string) bool { return other == id })
-	case !gone && !slices.Contains(q.answered, id):
-		q.answered = append(q.answered, id)
-		q.answered = q.answered[max(0, len(q.answered)-maxAnswered):]
+		q.answeredIDs = slices.DeleteFunc(q.answeredIDs, func(other string) bool { return other == id })
+	case !gone && !slices.Contains(q.answeredIDs, id):
+		q.answeredIDs = append(q.answeredIDs, id)
+		q.answeredIDs = q.answeredIDs[max(0, len(q.answeredIDs)-maxAnswered):]
 	}
 	if q.byID[id] = slices.Delete(list, i, i+1); len(q.byID[id]) == 0 {
 		delete(q.byID, id)
@@ -72,7 +72,7 @@ type answerState int
 
 const (
 	answerUnknown answerState = iota // there is no such question
-	answerTaken
+	answerAccepted
 	answerLate      // the question was already answered
 	answerForbidden // the device has no right to give this answer
 )
@@ -83,25 +83,25 @@ func (q *questions) answer(id string, dev Device, a answer) answerState {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	list := q.byID[id]
-	if slices.Contains(q.answered, id) {
+	if slices.Contains(q.answeredIDs, id) {
 		return answerLate
 	}
 	if len(list) == 0 {
 		return answerUnknown
 	}
-	by := &list[0]
-	if !mayAnswer(dev.Rights, by.params, encode(a)) {
+	target := &list[0]
+	if !mayAnswer(dev.Rights, target.params, encode(a)) {
 		return answerForbidden
 	}
 	for i := range list {
 		if list[i].stream.device.ID == dev.ID {
-			by = &list[i]
+			target = &list[i]
 		}
 	}
-	q.answered = append(q.answered, id)
-	by.answerSent = true
-	by.answers <- a
-	return answerTaken
+	q.answeredIDs = append(q.answeredIDs, id)
+	target.answerSent = true
+	target.answers <- a
+	return answerAccepted
 }
 
 // questionFor returns the params of chat/askQuestion for a device with these rights. Options that
@@ -153,11 +153,11 @@ func mayAnswer(rights Rights, params, answer []byte) bool {
 	return ok
 }
 
-// awaitForgotten returns the error for a question that this stream does not answer, because it was
-// answered elsewhere or the stream has ended. If the stream has ended, awaitForgotten first waits until
+// unansweredError returns the error for a question that this stream does not answer, because it was
+// answered elsewhere or the stream has ended. If the stream has ended, unansweredError first waits until
 // the stream's server has noticed that: an earlier answer would count as a refusal by the user, but the
 // page may come back.
-func (s *stream) awaitForgotten(ctx context.Context) error {
+func (s *stream) unansweredError(ctx context.Context) error {
 	if s.ctx.Err() != nil {
 		<-s.link.conn.EOF()
 	}
@@ -177,7 +177,7 @@ func (s *stream) question(params json.RawMessage) (any, error) {
 	if !ok { // the question waits for a client that may answer it
 		return jsonrpc.Later(func(ctx context.Context) (any, error) {
 			<-ctx.Done()
-			return nil, s.awaitForgotten(ctx)
+			return nil, s.unansweredError(ctx)
 		}), nil
 	}
 	s.mu.Lock()
@@ -201,7 +201,7 @@ func (s *stream) question(params json.RawMessage) (any, error) {
 				"chatId": q.ChatID, "requestId": q.RequestID, "question": "This question was answered elsewhere.",
 				"options": []any{}, "allowFreeform": false, "cancelled": true,
 			})})
-			return nil, s.awaitForgotten(ctx)
+			return nil, s.unansweredError(ctx)
 		}
 	}), nil
 }

@@ -102,11 +102,11 @@ type Face struct {
 
 // status describes the server to users.
 type status struct {
-	url      string // empty if the server is not running
-	problem  string // why the server is not running
-	warnings []string
-	beyond   bool   // other machines can connect
-	notice   string // a message for the editor; empty without one
+	url          string // empty if the server is not running
+	problem      string // why the server is not running
+	warnings     []string
+	openToOthers bool   // other machines can connect
+	notice       string // a message for the editor; empty without one
 }
 
 // New returns a Face that is not running yet.
@@ -127,8 +127,8 @@ func (f *Face) Run(ctx context.Context, started func()) {
 	defer f.work.Wait()
 	defer cancel()
 	f.ctx = ctx
-	begun := sync.OnceFunc(started)
-	defer begun()
+	reportStarted := sync.OnceFunc(started)
+	defer reportStarted()
 	hub, err := f.newHub(ctx)
 	if err != nil {
 		f.fail(err)
@@ -150,7 +150,7 @@ func (f *Face) Run(ctx context.Context, started func()) {
 	for ctx.Err() == nil {
 		cfg := f.opts.Config().Remote
 		stop := f.listen(cfg, handler)
-		begun()
+		reportStarted()
 		for same := true; same; {
 			select {
 			case <-changed:
@@ -175,24 +175,24 @@ func (f *Face) fail(err error) {
 // listen serves with a configuration until stop is called. If it cannot listen, the status contains
 // the reason.
 func (f *Face) listen(cfg config.Remote, handler http.Handler) (stop func()) {
-	nothing := func() {}
+	noop := func() {}
 	if !cfg.Enabled {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.status = status{problem: "remote.enabled is off"}
-		return nothing
+		return noop
 	}
 	plan, roots := PlanFor(cfg, f.opts.Now()), f.opts.Roots()
 	last := f.devices.lastPort(roots)
 	listener, err := plan.listen(cfg.Port, last)
 	if err != nil {
 		f.fail(f.listenError(cfg.Port, err))
-		return nothing
+		return noop
 	}
-	port, moved := listener.Addr().(*net.TCPAddr).Port, ""
+	port, movedNotice := listener.Addr().(*net.TCPAddr).Port, ""
 	if cfg.Port == 0 && last != 0 && port != last {
-		moved = fmt.Sprintf("The remote server of this editor is at port %d: port %d, which this workspace had, is used by %s.", port, last, f.portUser(last))
-		plan.Warnings = append(plan.Warnings, moved)
+		movedNotice = fmt.Sprintf("The remote server of this editor is at port %d: port %d, which this workspace had, is used by %s.", port, last, f.portUser(last))
+		plan.Warnings = append(plan.Warnings, movedNotice)
 	}
 	guard := httpguard.New(
 		httpguard.Options{Address: listener.Addr().String(), Origins: origins(cfg), Hosts: plan.Hosts, OwnTokens: true},
@@ -207,12 +207,12 @@ func (f *Face) listen(cfg config.Remote, handler http.Handler) (stop func()) {
 	}
 	url := plan.URL(cfg, port)
 	f.mu.Lock()
-	f.status = status{url: url, warnings: plan.Warnings, beyond: plan.Beyond(), notice: moved}
+	f.status = status{url: url, warnings: plan.Warnings, openToOthers: plan.OpenToOthers(), notice: movedNotice}
 	f.mu.Unlock()
 	if err := f.devices.recordEndpoint(Endpoint{Roots: roots, URL: url, Port: port, PID: os.Getpid()}); err != nil {
 		f.opts.Log.Warn("remote: the address is not recorded for `eca remote pair`", "err", err)
 	}
-	f.opts.Log.Info("remote: serving", "url", url, "beyond this machine", plan.Beyond())
+	f.opts.Log.Info("remote: serving", "url", url, "beyond this machine", plan.OpenToOthers())
 	for _, w := range plan.Warnings {
 		f.opts.Log.Warn("remote: " + w)
 	}
@@ -333,7 +333,7 @@ func (f *Face) Status() string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Open %s in a browser.\n\n", s.url)
-	if !s.beyond {
+	if !s.openToOthers {
 		b.WriteString("Only this machine can connect. For others, use an SSH tunnel or a VPN's proxy, or set `remote.tls` or `remote.bindHost`.\n\n")
 	}
 	b.WriteString("Each device needs a token: run `eca remote pair` in a terminal.")
@@ -356,9 +356,9 @@ func (f *Face) Check(context.Context) []doctor.Finding {
 	plan := PlanFor(cfg, f.opts.Now())
 	where := "this machine only"
 	switch {
-	case plan.Beyond() && plan.TLS():
+	case plan.OpenToOthers() && plan.TLS():
 		where = "other machines, over TLS"
-	case plan.Beyond():
+	case plan.OpenToOthers():
 		where = "other machines, without TLS"
 	}
 	out := []doctor.Finding{doctor.Found(doctor.Note, "remote", "can be reached from %s", where)}

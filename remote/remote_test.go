@@ -21,7 +21,7 @@ import (
 
 // One prompt in the page is shown in the page and in the editor, is in the list and in the loaded
 // chat; one in the editor is shown in the page; a deletion is shown in both.
-func TestChatInBoth(t *testing.T) {
+func TestPageAndEditorShowTheSameChat(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "turns:\n  - steps: [{text: Hello page.}]\n  - steps: [{text: Hello editor.}]\n", nil, nil)
 	page := r.events(r.token, "")

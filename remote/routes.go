@@ -355,7 +355,7 @@ func (f api) answer(c *call) (any, error) {
 		if !cancelled { // closing a question that was answered elsewhere is not an error
 			return nil, errDecided
 		}
-	case answerTaken:
+	case answerAccepted:
 	}
 	return nil, nil
 }

@@ -54,7 +54,7 @@ type stream struct {
 	moveLock semaphore // held while a chat is paused, or continued at another position
 
 	mu              sync.Mutex                 // guards the fields below
-	wrote           map[string]time.Time       // when something of a chat was written last, for arrivalTime
+	lastWrite       map[string]time.Time       // when something of a chat was written last, for arrivalTime
 	closeMessage    string                     // shown before the stream ends
 	followed        map[string]bool            // chats that the stream shows, or is about to show
 	delayed         map[string]bool            // chats that are not shown yet, because the page may load them first
@@ -92,7 +92,7 @@ var eventNames = map[string]string{ //nolint:gochecknoglobals // a table
 func (f *Face) newStream(ctx context.Context, dev Device, http1, resuming bool, resumed []chatPosition) *stream {
 	s := &stream{
 		f: f, device: dev, moveLock: make(semaphore, 1), frames: make(chan frame), started: f.opts.Now(), http1: http1, ready: make(chan struct{}), positions: slices.Clone(resumed),
-		idText: formatID(resumed), followed: map[string]bool{}, delayed: map[string]bool{}, shownBeforeLoad: map[string]bool{}, wrote: map[string]time.Time{}, openQuestions: map[string]json.RawMessage{},
+		idText: formatID(resumed), followed: map[string]bool{}, delayed: map[string]bool{}, shownBeforeLoad: map[string]bool{}, lastWrite: map[string]time.Time{}, openQuestions: map[string]json.RawMessage{},
 	}
 	s.ctx, s.end = context.WithCancel(ctx)
 	subagents := map[string]position{}
@@ -102,7 +102,7 @@ func (f *Face) newStream(ctx context.Context, dev Device, http1, resuming bool, 
 	}
 	s.link = f.connect(s.ctx, s.handle)
 	f.work.Go(func() {
-		if err := f.introduce(s.ctx, s.link, dev.Rights >= Control); err != nil {
+		if err := f.initialize(s.ctx, s.link, dev.Rights >= Control); err != nil {
 			s.end()
 			return
 		}
@@ -164,7 +164,7 @@ func (s *stream) put(fr frame) {
 
 // frame returns the event for a notification.
 func (s *stream) frame(method string, params json.RawMessage) frame {
-	fr := frame{event: eventNames[method], data: params, chat: shownIn(params)}
+	fr := frame{event: eventNames[method], data: params, chat: chatShowing(params)}
 	switch method {
 	case "chat/cleared", "chat/deleted": // the chat has no position until its next event
 		fr.at.chat = fr.chat
@@ -190,9 +190,9 @@ func (s *stream) frame(method string, params json.RawMessage) frame {
 	return fr
 }
 
-// shownIn returns the chat that shows a notification. A notification of a subagent is shown in its
+// chatShowing returns the chat that shows a notification. A notification of a subagent is shown in its
 // parent's chat.
-func shownIn(params json.RawMessage) string {
+func chatShowing(params json.RawMessage) string {
 	var p struct {
 		ChatID       string `json:"chatId"`
 		ParentChatID string `json:"parentChatId"`
@@ -295,12 +295,12 @@ func (s *stream) showDelayed() {
 			return
 		}
 		s.mu.Lock()
-		still := s.delayed[id]
+		isDelayed := s.delayed[id]
 		delete(s.delayed, id)
 		s.followed[id] = true
 		s.shownBeforeLoad[id] = !s.loaded
 		s.mu.Unlock()
-		if still { // otherwise, the page has loaded it
+		if isDelayed { // otherwise, the page has loaded it
 			s.showWhole(id)
 		}
 		s.moveLock.unlock()
@@ -312,9 +312,9 @@ func (s *stream) showDelayed() {
 func (s *stream) showWhole(chatID string) {
 	// Only a few streams do this at the same time, because each copy of a long chat takes memory. The
 	// wait is short, so that a client that does not read cannot delay the others for long.
-	turn, cancel := context.WithTimeout(s.ctx, advanceTime)
+	limited, cancel := context.WithTimeout(s.ctx, advanceTime)
 	defer cancel()
-	if s.f.replays.lock(turn) {
+	if s.f.replays.lock(limited) {
 		defer s.f.replays.unlock()
 	}
 	var res struct {
@@ -392,11 +392,11 @@ func (s *stream) write(w http.ResponseWriter) {
 			continue
 		case <-s.ctx.Done():
 			s.mu.Lock()
-			farewell := s.closeMessage
+			closeMessage := s.closeMessage
 			s.mu.Unlock()
-			if farewell != "" {
+			if closeMessage != "" {
 				buf.WriteString("retry: 20000\n")
-				s.append(buf, frame{event: "session:message", data: encode(map[string]string{"type": "warning", "message": farewell})})
+				s.append(buf, frame{event: "session:message", data: encode(map[string]string{"type": "warning", "message": closeMessage})})
 			}
 			if s.f.shuttingDown.Load() {
 				s.append(buf, frame{event: "session:disconnecting", data: encode(map[string]string{"reason": "shutdown"})})
@@ -421,9 +421,9 @@ func (s *stream) write(w http.ResponseWriter) {
 func (s *stream) recordWrite(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.wrote, func(_ string, at time.Time) bool { return now.Sub(at) > arrivalTime })
+	maps.DeleteFunc(s.lastWrite, func(_ string, at time.Time) bool { return now.Sub(at) > arrivalTime })
 	for _, id := range s.buffered {
-		s.wrote[id] = now
+		s.lastWrite[id] = now
 	}
 	s.buffered = s.buffered[:0]
 }

@@ -21,7 +21,7 @@ import (
 
 // A client that follows a chat slowly is shown its end as it was, and not that it was interrupted,
 // although the turn is over before the client has read what came before.
-func TestFollowSlowly(t *testing.T) {
+func TestSlowClientSeesTheRealEnd(t *testing.T) {
 	t.Parallel()
 	const n = 3000
 	r := newRig(t, fmt.Sprintf(`turns:
@@ -80,9 +80,9 @@ func TestFollowSlowly(t *testing.T) {
 	}
 }
 
-// A page that comes back without the id of its last event has parts of the chats from before. Those
-// that it does not load again are shown from their beginning, also one that ended meanwhile, and then
-// go on: each word is there once.
+// A page that reconnects without the id of its last event still shows parts of chats. Chats that it does
+// not load again, also one that ended meanwhile, are sent from their beginning: no word is missing or
+// shown twice.
 func TestChatsThatAreNotLoaded(t *testing.T) {
 	needs.Long(t)
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 
 // A chat with auto-approve still asks about protected places and irreversible effects, and not
 // about other calls.
-func TestAutoApproveInsists(t *testing.T) {
+func TestAutoApproveStillAsks(t *testing.T) {
 	t.Parallel()
 	needs.POSIX(t)
 	var ids, want []string

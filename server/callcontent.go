@@ -61,10 +61,10 @@ func (r *renderer) toolCall(c transcript.Call, at transcript.Stage) protocol.Too
 }
 
 func (r *renderer) toolRun(c transcript.Call) protocol.ToolRun {
-	asks := c.Judgment.Manual && c.Stage == transcript.Judged
+	needsApproval := c.Judgment.Manual && c.Stage == transcript.Judged
 	return protocol.ToolRun{
 		Type: "toolCallRun", ToolCall: r.toolCall(c, transcript.Judged), Arguments: c.Arguments(),
-		ManualApproval: asks, SandboxOffer: asks && c.Judgment.Offer, Permission: permission(c.Judgment, asks),
+		ManualApproval: needsApproval, SandboxOffer: needsApproval && c.Judgment.Offer, Permission: permission(c.Judgment, needsApproval),
 	}
 }
 
@@ -126,11 +126,11 @@ func (r *renderer) showRejection(c transcript.Call) []notification {
 
 // permission describes how a call was approved or rejected. Calls of imported chats, and of chats
 // that are older than verdicts, have no stored verdict; theirs is derived.
-func permission(b event.ToolJudged, asks bool) protocol.Permission {
+func permission(b event.ToolJudged, needsApproval bool) protocol.Permission {
 	p := protocol.Permission{Verdict: b.Decision, Rule: b.Rule, Reason: b.Reason, NotRemembered: b.NotRemembered}
 	if p.Verdict == "" {
 		p.Verdict = "deny"
-		if asks {
+		if needsApproval {
 			p.Verdict = "ask"
 		} else if b.Rule != "" {
 			p.Verdict = "allow"

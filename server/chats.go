@@ -207,16 +207,16 @@ func (cs *chats) ChatOpen(ctx context.Context, req protocol.Request[protocol.Win
 		return protocol.Immediate(protocol.ChatOpenResult{}), err
 	}
 	v := cs.views.get(session)
-	fresh := session.Refresh()
+	refresh := session.Refresh()
 	return func(ctx context.Context) (protocol.ChatOpenResult, error) {
-		if _, err := fresh.Wait(ctx); errors.Is(err, chat.ErrNoChat) {
+		if _, err := refresh.Wait(ctx); errors.Is(err, chat.ErrNoChat) {
 			return protocol.ChatOpenResult{}, nil
 		} else if err != nil {
 			return protocol.ChatOpenResult{}, err
 		}
-		span, about, bad := window(ctx, session, p)
-		if bad != nil {
-			return protocol.ChatOpenResult{Error: bad}, nil
+		span, pageMeta, pageErr := window(ctx, session, p)
+		if pageErr != nil {
+			return protocol.ChatOpenResult{Error: pageErr}, nil
 		}
 		if err := v.runAfter(ctx, 0, func(ctx context.Context) error { return v.open(ctx, span) }); err != nil {
 			return protocol.ChatOpenResult{}, err
@@ -225,7 +225,7 @@ func (cs *chats) ChatOpen(ctx context.Context, req protocol.Request[protocol.Win
 		sel := cs.views.selection(meta)
 		out := protocol.ChatOpenResult{Found: true, ChatID: meta.ID, Title: meta.Title, Selection: &sel}
 		if p.Windowed() {
-			out.Meta = about
+			out.Meta = pageMeta
 		}
 		return out, nil
 	}, nil
@@ -238,25 +238,25 @@ func (cs *chats) ChatHistory(ctx context.Context, req protocol.Request[protocol.
 	if err != nil {
 		return nil, err
 	}
-	none := protocol.ChatHistoryResult{Contents: []protocol.ContentReceived{}}
-	notFound := none
+	empty := protocol.ChatHistoryResult{Contents: []protocol.ContentReceived{}}
+	notFound := empty
 	notFound.Error = &protocol.WindowError{Code: "chat_not_found", Message: "there is no chat " + string(p.ChatID)}
 	if !ok {
 		return protocol.Immediate(notFound), nil
 	}
-	fresh := session.Refresh()
+	refresh := session.Refresh()
 	return func(ctx context.Context) (protocol.ChatHistoryResult, error) {
-		if _, err := fresh.Wait(ctx); errors.Is(err, chat.ErrNoChat) {
+		if _, err := refresh.Wait(ctx); errors.Is(err, chat.ErrNoChat) {
 			return notFound, nil
 		} else if err != nil {
-			return none, err
+			return empty, err
 		}
-		span, about, bad := window(ctx, session, p)
-		if bad != nil {
-			none.Error = bad
-			return none, nil
+		span, pageMeta, pageErr := window(ctx, session, p)
+		if pageErr != nil {
+			empty.Error = pageErr
+			return empty, nil
 		}
-		out := none
+		out := empty
 		_, err := replay(ctx, session, span, cs.views.newRenderer(session), cs.log, func(list []notification) {
 			for _, n := range list {
 				if c, ok := n.Params.(protocol.ContentReceived); ok {
@@ -264,7 +264,7 @@ func (cs *chats) ChatHistory(ctx context.Context, req protocol.Request[protocol.
 				}
 			}
 		})
-		out.Meta = about
+		out.Meta = pageMeta
 		return out, err
 	}, nil
 }

@@ -70,7 +70,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// Edits of unknown chats answer {} and have no effect (12).
+// Edits of unknown chats answer {} and have no effect (eca-protocol.md 12).
 func TestEditsOfUnknownChats(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{})

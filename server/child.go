@@ -137,7 +137,7 @@ func (v *view) endChildrenFor(ctx context.Context, e event.Event) {
 	case event.ToolRejected:
 		v.endChild(ctx, e.Turn, b.CallID)
 	case event.TurnFinished:
-		v.leaveChildren()
+		v.stopChildren()
 	default:
 	}
 }
@@ -171,8 +171,8 @@ func (v *view) endChild(ctx context.Context, turn, callID string) {
 	}
 }
 
-// leaveChildren stops showing the subagents.
-func (v *view) leaveChildren() {
+// stopChildren stops showing the subagents.
+func (v *view) stopChildren() {
 	for id, c := range v.children {
 		c.quit()
 		<-c.done

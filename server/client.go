@@ -30,14 +30,14 @@ func (c *connection) client() client {
 func (c client) hasPage() bool { return c == clientVSCode }
 
 // config returns the configuration to send to a client: all fields. Fields that this client must not get
-// twice are included only if they have changed. news contains the changed fields.
-func (c client) config(all, news protocol.ChatConfig) protocol.ChatConfig {
+// twice are included only if they have changed. changes contains the changed fields.
+func (c client) config(all, changes protocol.ChatConfig) protocol.ChatConfig {
 	switch c {
 	case clientEmacs: // applies a selection to every chat, even to chats with their own selection
-		all.SelectModel, all.SelectAgent, all.SelectBehavior = news.SelectModel, news.SelectAgent, news.SelectBehavior
-		all.Variants, all.SelectVariant, all.SelectTrust = news.Variants, news.SelectVariant, news.SelectTrust
+		all.SelectModel, all.SelectAgent, all.SelectBehavior = changes.SelectModel, changes.SelectAgent, changes.SelectBehavior
+		all.Variants, all.SelectVariant, all.SelectTrust = changes.Variants, changes.SelectVariant, changes.SelectTrust
 	case clientCLI: // adds the text to the chat each time
-		all.WelcomeMessage = news.WelcomeMessage
+		all.WelcomeMessage = changes.WelcomeMessage
 	}
 	return all
 }
@@ -50,15 +50,15 @@ func (c client) details(d protocol.Details) protocol.Details {
 	return d
 }
 
-// difference returns the fields of now that differ from before. It cannot express that a field has
+// changedFields returns the fields of now that differ from before. It cannot express that a field has
 // become empty: an absent key means unchanged.
-func difference(before, now protocol.ChatConfig) (news protocol.ChatConfig, changed bool) {
-	b, n, out := reflect.ValueOf(before), reflect.ValueOf(now), reflect.ValueOf(&news).Elem()
+func changedFields(before, now protocol.ChatConfig) (changes protocol.ChatConfig, changed bool) {
+	b, n, out := reflect.ValueOf(before), reflect.ValueOf(now), reflect.ValueOf(&changes).Elem()
 	for i := range n.NumField() {
 		if !n.Field(i).IsZero() && !reflect.DeepEqual(b.Field(i).Interface(), n.Field(i).Interface()) {
 			out.Field(i).Set(n.Field(i))
 			changed = true
 		}
 	}
-	return news, changed
+	return changes, changed
 }

@@ -24,7 +24,7 @@ func (r *rig) summaries(model string) (all, by int) {
 }
 
 // A turn with a single prompt compacts whenever its context is full.
-func TestCompactsAgain(t *testing.T) {
+func TestSinglePromptCompactsRepeatedly(t *testing.T) {
 	t.Parallel()
 	tape := strings.Builder{}
 	tape.WriteString("cassette: 1\nturns:\n  - {user: '" + question + "', steps: [{text: S}]}\n  - user: '^go$|Go on'\n    steps:\n")
@@ -42,7 +42,7 @@ func TestCompactsAgain(t *testing.T) {
 
 // If a summary does not help, because instructions and tools alone fill the context, it is not
 // requested again and again, but only after the conversation has grown.
-func TestCompactsWhatHelps(t *testing.T) {
+func TestUselessSummaryIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	used := []int{800, 780, 800, 850, 870, 880, 790}
 	tape := "cassette: 1\nturns:\n  - {user: '" + question + "', steps: [{text: S}]}\n"

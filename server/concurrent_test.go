@@ -2,10 +2,10 @@ package server_test
 
 import "slices"
 
-// settle puts the results of concurrent calls into the order in which the calls were announced,
+// inAnnouncedOrder puts the results of concurrent calls into the order in which the calls were announced,
 // because the order of their ends depends on timing. A result moves only past other calls'
 // announcements, starts and results.
-func settle(heard []map[string]any) []map[string]any {
+func inAnnouncedOrder(heard []map[string]any) []map[string]any {
 	type result struct {
 		announced int
 		messages  []map[string]any

@@ -63,18 +63,18 @@ func (c *connection) wait() {
 	c.work.Wait()
 }
 
-// inOrder makes a settings change in the background. Changes take effect in the order in which the
+// changeInOrder makes a settings change in the background. Changes take effect in the order in which the
 // client requested them, and handlers do not wait for files. The function that change returns runs
 // afterwards, concurrently with later changes; it may be nil.
-func (c *connection) inOrder(change func() (after func())) {
-	made := make(chan struct{})
+func (c *connection) changeInOrder(change func() (after func())) {
+	done := make(chan struct{})
 	c.mu.Lock()
 	previous := c.lastChange
-	c.lastChange = made
+	c.lastChange = done
 	c.mu.Unlock()
 	c.background(func() {
 		after := func() func() {
-			defer close(made)
+			defer close(done)
 			if previous != nil {
 				<-previous
 			}

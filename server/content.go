@@ -25,10 +25,10 @@ type renderer struct {
 	stages     map[string]transcript.Stage // of the calls, as last sent to the client
 	tasks      *protocol.TaskDetails       // the list of tasks as last shown; nil if unknown
 	statusSent bool                        // the client knows whether the chat is running
-	// elsewhere reports whether a turn was started by another process. The content of such a turn
+	// startedElsewhere reports whether a turn was started by another process. The content of such a turn
 	// is shown, but not its beginning and end, because clients would take these for those of their
 	// own prompt. Nil means no turn.
-	elsewhere func(turn string) bool
+	startedElsewhere func(turn string) bool
 
 	// beforeEnd returns the notifications to send before the end of a call: those of its subagent.
 	// It is nil in views, which show subagents live.
@@ -62,8 +62,8 @@ func (r *renderer) showLive(e event.Event) []notification {
 	if t, ok := c.Item.(transcript.Turn); ok && t.End != nil {
 		delete(r.turns, e.Turn)
 	}
-	if t, ok := c.Item.(transcript.Turn); ok && r.elsewhere != nil && r.elsewhere(e.Turn) {
-		return r.turnElsewhere(t)
+	if t, ok := c.Item.(transcript.Turn); ok && r.startedElsewhere != nil && r.startedElsewhere(e.Turn) {
+		return r.showOtherProcessTurn(t)
 	}
 	return r.render(c)
 }
@@ -169,8 +169,8 @@ func (r *renderer) endTurn(b event.TurnFinished) []notification {
 	return append(out, r.content(protocol.RoleSystem, protocol.ProgressContent{Type: "progress", State: "finished", Reason: string(b.Reason), Incomplete: string(b.Incomplete)})...)
 }
 
-// turnElsewhere returns what is shown instead of the beginning and end of another process's turn.
-func (r *renderer) turnElsewhere(t transcript.Turn) []notification {
+// showOtherProcessTurn returns what is shown instead of the beginning and end of another process's turn.
+func (r *renderer) showOtherProcessTurn(t transcript.Turn) []notification {
 	if t.End == nil {
 		return nil
 	}

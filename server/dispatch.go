@@ -27,8 +27,8 @@ var _ protocol.Server = families{}
 // handler handles one method; its parameters are still encoded.
 type handler func(ctx context.Context, log *slog.Logger, req *jsonrpc.Request) (any, error)
 
-// table maps the names of the methods to their handlers.
-func table(face protocol.Server) map[string]handler {
+// handlerTable maps the names of the methods to their handlers.
+func handlerTable(face protocol.Server) map[string]handler {
 	out := map[string]handler{}
 	for _, m := range protocol.Methods() {
 		if m.Handle != nil {

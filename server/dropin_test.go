@@ -146,7 +146,7 @@ func TestGoogleBehindCompatibleURL(t *testing.T) {
 
 // A proxy for Ollama works, although its list of models has only the key "model", its stream consists
 // of events, and nothing marks the end of the answer.
-func TestOllamaAsItIs(t *testing.T) {
+func TestOllamaProxyWithDeviations(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		switch req.URL.Path {

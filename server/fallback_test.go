@@ -17,7 +17,7 @@ import (
 
 // failing is a server some of whose models fail. It records the models of the requests.
 type failing struct {
-	failures map[string][]string // by the provider's name of the model: answers in order, the last forever; "" is the script's
+	failures map[string][]string // by the provider's name of the model: answers in order, the last one repeated; "" is the script's
 
 	mu        sync.Mutex  // guards the fields below
 	requested []string    // models

@@ -176,10 +176,10 @@ func playFaults(t *testing.T, api string, add func(f fault, api string, lasting,
 		if f.endless() {
 			next = "mock/m" // the user chooses another provider
 		}
-		checkGoesOn(t, r, s, f, api, next)
+		checkContinues(t, r, s, f, api, next)
 		if !f.endless() {
 			once = play(t, r, s, f, "once", model, happensOnce)
-			checkGoesOn(t, r, s, f, api, model)
+			checkContinues(t, r, s, f, api, model)
 		}
 		add(f, api, lasting, once)
 	}
@@ -188,8 +188,8 @@ func playFaults(t *testing.T, api string, add func(f fault, api string, lasting,
 // endless reports whether the provider never recovers.
 func (f fault) endless() bool { return f.url != "" || f.tls || f.config != nil }
 
-// checkGoesOn prompts the chat of a fault after the provider has recovered.
-func checkGoesOn(t *testing.T, r *rig, s *faulty, f fault, api, model string) {
+// checkContinues prompts the chat of a fault after the provider has recovered.
+func checkContinues(t *testing.T, r *rig, s *faulty, f fault, api, model string) {
 	t.Helper()
 	// The text is so long that a later request becomes shorter without it.
 	text := "again " + strings.Repeat("and again ", 400)

@@ -279,7 +279,7 @@ func (v *view) moveTo(ctx context.Context, p followParams) error {
 	if reader.Position() < p.Seq {
 		return errNoPosition
 	}
-	v.leaveChildren()
+	v.stopChildren()
 	v.renderer, v.reader = r, v.session.ReadAt(p.Seq, p.Offset)
 	v.renderer.statusSent = true
 	v.views.notify(ctx, "$/positioned", positionedParams{v.chatID, position{p.Seq, p.Offset}, "chat/opened", protocol.ChatOpened{ChatID: v.chatID, Title: v.session.Meta().Title}})
@@ -359,13 +359,13 @@ func (v *view) endInterrupted() {
 type pause struct{ steps chan pauseStep }
 
 type pauseStep struct {
-	run  func(ctx context.Context) error
-	last bool
-	err  chan error
+	run       func(ctx context.Context) error
+	endsPause bool
+	err       chan error
 }
 
 // pausedView returns the view of a chat and its pause; either may be nil.
-func (s *Server) pausedView(chatID string) (v *view, h *pause) {
+func (s *Server) pausedView(chatID string) (v *view, state *pause) {
 	v, ok := s.views.viewOf(chatID)
 	if !ok || v.hasEnded() {
 		return nil, nil
@@ -377,22 +377,22 @@ func (s *Server) pausedView(chatID string) (v *view, h *pause) {
 
 // pauseChat pauses a chat between two events. It returns false if the client does not follow the chat.
 func (s *Server) pauseChat(ctx context.Context, p followParams) (bool, error) {
-	v, h := s.pausedView(p.ChatID)
+	v, state := s.pausedView(p.ChatID)
 	if v == nil {
 		return false, nil
 	}
-	if h != nil {
+	if state != nil {
 		return false, errors.New("the chat is already paused")
 	}
-	h = &pause{steps: make(chan pauseStep)}
+	state = &pause{steps: make(chan pauseStep)}
 	v.mu.Lock()
-	v.pause = h
+	v.pause = state
 	v.mu.Unlock()
 	paused := make(chan struct{})
 	s.background(func() {
 		_ = v.runAfter(s.ctx, 0, func(ctx context.Context) error {
 			close(paused)
-			h.wait(ctx)
+			state.wait(ctx)
 			v.mu.Lock()
 			defer v.mu.Unlock()
 			v.pause = nil
@@ -417,7 +417,7 @@ func (p *pause) wait(ctx context.Context) {
 		select {
 		case step := <-p.steps:
 			step.err <- step.run(ctx)
-			if step.last {
+			if step.endsPause {
 				return
 			}
 		case <-timer.C:
@@ -428,17 +428,18 @@ func (p *pause) wait(ctx context.Context) {
 	}
 }
 
-// runStep runs a step of a chat's pause; last ends the pause. ok is false if the chat is not paused.
-func (s *Server) runStep(ctx context.Context, chatID string, last bool, run func(*view, context.Context) error) (ok bool, err error) {
-	v, h := s.pausedView(chatID)
-	if h == nil {
+// runStep runs a step of a chat's pause; endsPause says that the step ends the pause. ok is false if the
+// chat is not paused.
+func (s *Server) runStep(ctx context.Context, chatID string, endsPause bool, run func(*view, context.Context) error) (ok bool, err error) {
+	v, state := s.pausedView(chatID)
+	if state == nil {
 		return false, nil
 	}
-	step := pauseStep{run: func(ctx context.Context) error { return run(v, ctx) }, last: last, err: make(chan error, 1)}
+	step := pauseStep{run: func(ctx context.Context) error { return run(v, ctx) }, endsPause: endsPause, err: make(chan error, 1)}
 	ctx, cancel := context.WithTimeout(ctx, maxPause)
 	defer cancel()
 	select {
-	case h.steps <- step:
+	case state.steps <- step:
 	case <-v.done:
 		return false, nil
 	case <-ctx.Done():

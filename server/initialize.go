@@ -26,11 +26,11 @@ func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.Ini
 	}
 	s.name.Store(new(client(strings.ToLower(string(p.ClientInfo.Name)))))
 	s.capabilities.Store(&p.Capabilities)
-	var asker ask.Client // nil without the capability: such clients never answer
+	var questionClient ask.Client // nil without the capability: such clients never answer
 	if p.Capabilities.AskQuestion {
-		asker = questions{s.connection, s.views}
+		questionClient = questions{s.connection, s.views}
 	}
-	leave := s.host.Join(editorRequests{s.connection}.client(p.Capabilities), asker)
+	leave := s.host.Join(editorRequests{s.connection}.client(p.Capabilities), questionClient)
 	if before := s.leaveDaemon.Swap(&leave); before != nil {
 		(*before)()
 	}
@@ -95,7 +95,7 @@ func (s *settings) pushConfig(ctx context.Context, always bool) {
 	defer s.mu.Unlock()
 	cfg, models, agents := s.host.Config(), s.host.ModelChoice(), s.host.Config().PrimaryAgents()
 	agent := s.currentAgent()
-	ids, cut := fittingModels(models)
+	ids, omitted := fittingModels(models)
 	variants, _ := s.host.Variants(models.Default)
 	now := s.withSelection(protocol.ChatConfig{
 		Models: pointerToList(ids), Agents: pointerToList(agents), Behaviors: pointerToList(agents), Variants: pointerToList(variants),
@@ -104,15 +104,15 @@ func (s *settings) pushConfig(ctx context.Context, always bool) {
 		SelectVariant:  json.RawMessage("null"),
 		WelcomeMessage: welcome(cfg.WelcomeMessage, models),
 	}, cfg.Chat.DefaultTrust)
-	news, changed := difference(s.chat, now)
+	changes, changed := changedFields(s.chat, now)
 	if !changed && !always {
 		return
 	}
 	s.chat = now
-	s.notify(ctx, "config/updated", protocol.ConfigUpdated{Chat: new(s.client().config(now, news))})
-	if news.Models != nil && cut > 0 {
+	s.notify(ctx, "config/updated", protocol.ConfigUpdated{Chat: new(s.client().config(now, changes))})
+	if changes.Models != nil && omitted > 0 {
 		s.notify(ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: fmt.Sprintf(
-			"%d models are left out of the list because some editors lose long messages. They can still be used by name.", cut)})
+			"%d models are left out of the list because some editors lose long messages. They can still be used by name.", omitted)})
 	}
 }
 
@@ -149,7 +149,7 @@ const maxModelBytes = 50 << 10
 
 // fittingModels returns the models that fit into a message, including the default, and how many do not
 // fit.
-func fittingModels(c chat.ModelChoice) (ids []string, cut int) {
+func fittingModels(c chat.ModelChoice) (ids []string, omitted int) {
 	size := len(c.Default) + 3
 	for _, id := range c.IDs {
 		if id == c.Default {
@@ -157,13 +157,13 @@ func fittingModels(c chat.ModelChoice) (ids []string, cut int) {
 			continue
 		}
 		if size+len(id)+3 > maxModelBytes {
-			cut++
+			omitted++
 			continue
 		}
 		size += len(id) + 3
 		ids = append(ids, id)
 	}
-	return ids, cut
+	return ids, omitted
 }
 
 func pointerToList(s []string) *[]string {

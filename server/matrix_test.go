@@ -146,7 +146,7 @@ func playClient(t *testing.T, client, script string) (sections []string) {
 	return sections
 }
 
-// manyModels are so many models that Neovim would lose the list if it were sent whole
+// manyModels lists more models than Neovim can receive in one message
 // (eca-protocol.md 11).
 func manyModels(client string) map[string]any {
 	models := map[string]any{"v": map[string]any{

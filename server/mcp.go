@@ -74,7 +74,7 @@ func (m *mcpServers) MCPConnectServer(_ context.Context, p protocol.MCPParams) e
 // controlMCP starts or stops a server after earlier changes of the configuration have taken effect:
 // a server that the user enables and then stops must not start afterwards.
 func (m *mcpServers) controlMCP(name string, control func(name string)) error {
-	m.inOrder(func() func() {
+	m.changeInOrder(func() func() {
 		m.settings.resendServer(name)
 		control(name)
 		return nil
@@ -85,7 +85,7 @@ func (m *mcpServers) controlMCP(name string, control func(name string)) error {
 // MCPLogoutServer implements protocol.Server. The client is sent the server's state even if no
 // login was stored.
 func (m *mcpServers) MCPLogoutServer(_ context.Context, p protocol.MCPParams) error {
-	m.inOrder(func() func() {
+	m.changeInOrder(func() func() {
 		m.settings.resendServer(string(p.Name))
 		if err := m.host.LogoutMCPServer(string(p.Name)); err != nil {
 			m.notify(m.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: err.Error()})
@@ -108,7 +108,7 @@ func (m *mcpServers) MCPDisableServer(_ context.Context, p protocol.MCPParams) e
 }
 
 func (m *mcpServers) enableMCP(name string, enabled bool) error {
-	m.inOrder(func() func() {
+	m.changeInOrder(func() func() {
 		if err := m.host.EnableMCPServer(name, enabled); err != nil {
 			m.notify(m.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: err.Error()})
 		}
@@ -123,7 +123,7 @@ func (m *mcpServers) enableMCP(name string, enabled bool) error {
 // those of the next two methods.
 func (m *mcpServers) MCPAddServer(_ context.Context, req protocol.Request[protocol.MCPServerParams]) (protocol.AsyncResult[protocol.MCPAddResult], error) {
 	p, name := req.Params, string(req.Params.Name)
-	wrong := m.changeMCP(func() error {
+	changeErr := m.changeMCP(func() error {
 		root := ""
 		if p.WorkspaceURI != "" {
 			root = workspace.FromURI(string(p.WorkspaceURI))
@@ -140,7 +140,7 @@ func (m *mcpServers) MCPAddServer(_ context.Context, req protocol.Request[protoc
 		return err
 	})
 	return func(context.Context) (protocol.MCPAddResult, error) {
-		if e := <-wrong; e != nil {
+		if e := <-changeErr; e != nil {
 			return protocol.MCPAddResult{Error: e}, nil
 		}
 		server, _ := m.settings.mcpServer(name)
@@ -151,20 +151,20 @@ func (m *mcpServers) MCPAddServer(_ context.Context, req protocol.Request[protoc
 // MCPUpdateServer implements protocol.Server.
 func (m *mcpServers) MCPUpdateServer(_ context.Context, req protocol.Request[protocol.MCPServerParams]) (protocol.AsyncResult[protocol.MCPUpdateResult], error) {
 	p := req.Params
-	wrong := m.changeMCP(func() error {
+	changeErr := m.changeMCP(func() error {
 		return m.host.UpdateMCPServer(string(p.Name), mcpConfig(p), (*[]string)(p.Args))
 	})
 	return func(context.Context) (protocol.MCPUpdateResult, error) {
-		return protocol.MCPUpdateResult{Error: <-wrong}, nil
+		return protocol.MCPUpdateResult{Error: <-changeErr}, nil
 	}, nil
 }
 
 // MCPRemoveServer implements protocol.Server.
 func (m *mcpServers) MCPRemoveServer(_ context.Context, req protocol.Request[protocol.MCPParams]) (protocol.AsyncResult[protocol.MCPRemoveResult], error) {
 	name := string(req.Params.Name)
-	wrong := m.changeMCP(func() error { return m.host.RemoveMCPServer(name) })
+	changeErr := m.changeMCP(func() error { return m.host.RemoveMCPServer(name) })
 	return func(context.Context) (protocol.MCPRemoveResult, error) {
-		if e := <-wrong; e != nil {
+		if e := <-changeErr; e != nil {
 			return protocol.MCPRemoveResult{Error: e}, nil
 		}
 		return protocol.MCPRemoveResult{Name: name, Removed: true}, nil
@@ -173,10 +173,10 @@ func (m *mcpServers) MCPRemoveServer(_ context.Context, req protocol.Request[pro
 
 // changeMCP makes a change, sends the client the new state, and then reports the error, if any.
 func (m *mcpServers) changeMCP(change func() error) <-chan *protocol.WindowError {
-	wrong := make(chan *protocol.WindowError, 1)
-	m.inOrder(func() func() {
+	result := make(chan *protocol.WindowError, 1)
+	m.changeInOrder(func() func() {
 		out := &protocol.WindowError{Code: "internal_error", Message: "internal error"} // unless change returns
-		defer func() { wrong <- out }()
+		defer func() { result <- out }()
 		err := change()
 		out = nil
 		if err != nil {
@@ -185,7 +185,7 @@ func (m *mcpServers) changeMCP(change func() error) <-chan *protocol.WindowError
 		m.settings.push(m.ctx)
 		return nil
 	})
-	return wrong
+	return result
 }
 
 func mcpConfig(p protocol.MCPServerParams) config.MCPServer {

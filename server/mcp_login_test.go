@@ -87,7 +87,7 @@ func TestMCPLogin(t *testing.T) {
 
 // A server requires a further scope for a call: the model and the user are notified. The next login
 // requests the old and the new scopes, with the same client.
-func TestMCPLoginForMore(t *testing.T) {
+func TestMCPLoginForAFurtherScope(t *testing.T) {
 	t.Parallel()
 	v, c := newVault(t), newClock()
 	r := vaultRig(t, v, c, tempDir(t), plainVault)

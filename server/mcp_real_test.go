@@ -60,7 +60,7 @@ func processesWithMark(mark string) []string {
 
 // The results of the reference server "everything" reach the editor and the model, over each
 // transport.
-func TestRealEverything(t *testing.T) {
+func TestRealServerEverything(t *testing.T) {
 	t.Parallel()
 	node, modules := testkit.NodeTools(t, os.Getenv)
 	for _, way := range []string{"stdio", "streamableHttp", "sse"} {

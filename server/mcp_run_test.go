@@ -208,7 +208,7 @@ func TestMCPTools(t *testing.T) {
 // Each request about a server leads to the status that it asks for, and a removed server disappears.
 //
 // Covers: mcp/startServer, mcp/stopServer
-func TestMCPLives(t *testing.T) {
+func TestMCPServerStatus(t *testing.T) {
 	t.Parallel()
 	server := newMCPServer(t)
 	r := newRig(t, options{state: tempDir(t)})

@@ -19,9 +19,9 @@ func git(t *testing.T, dir string, args ...string) string {
 	return testkit.Git(t, dir, args...)
 }
 
-// market makes a repository of plugins and returns its address. The plugin kit has every possible
+// pluginRepository makes a repository of plugins and returns its address. The plugin kit has every possible
 // part, and needs base.
-func market(t *testing.T, r *rig) (dir, address string) {
+func pluginRepository(t *testing.T, r *rig) (dir, address string) {
 	t.Helper()
 	dir = tempDir(t)
 	for name, text := range map[string]string{
@@ -72,7 +72,7 @@ func TestPlugin(t *testing.T) {
 	t.Parallel()
 	needs.POSIX(t)
 	r := newRig(t, options{closed: true, model: anyAnswer})
-	dir, address := market(t, r)
+	dir, address := pluginRepository(t, r)
 	first := git(t, dir, "rev-parse", "HEAD")
 	r.save(t, r.globalFile(), fmt.Sprintf("{\n  // my sources\n  \"plugins\": {\"mine\": {\"source\": %q}},\n  \"completion\": {\"model\": \"user/m\"}\n}\n", address))
 	r.Open(r.root, nil)
@@ -165,7 +165,7 @@ func TestPlugin(t *testing.T) {
 func TestPluginsAtStart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{closed: true, model: anyAnswer})
-	dir, address := market(t, r)
+	dir, address := pluginRepository(t, r)
 	first := git(t, dir, "rev-parse", "HEAD")
 	r.save(t, filepath.Join(dir, "plugins", "kit", "rules", "style.md"), "Always use tabs.")
 	commit(t, dir)
@@ -198,7 +198,7 @@ func TestPluginsAtStart(t *testing.T) {
 func TestPluginsOfAWorkspace(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{closed: true, model: anyAnswer})
-	dir, _ := market(t, r)
+	dir, _ := pluginRepository(t, r)
 	r.add(t, "config.json", fmt.Sprintf(`{"plugins": {"theirs": {"source": %q}, "install": ["kit@theirs"]}}`, dir))
 	r.Open(r.root, nil)
 	r.Await(0, "the problem", fake.Contains("$/showMessage", "eca trust", "plugins.install"))

@@ -30,12 +30,12 @@ func (ps *prompts) ChatPrompt(ctx context.Context, req protocol.Request[protocol
 	if req.Params.Message == nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "chat/prompt: message is missing")
 	}
-	to, err := ps.resolve(ctx, req)
-	if err != nil || to.response != nil {
-		return to.response, err
+	target, err := ps.resolve(ctx, req)
+	if err != nil || target.response != nil {
+		return target.response, err
 	}
-	p := ps.submit(req, to)
-	return func(ctx context.Context) (protocol.ChatPromptResult, error) { return ps.await(ctx, p) }, nil
+	p := ps.submit(req, target)
+	return func(ctx context.Context) (protocol.ChatPromptResult, error) { return ps.awaitAccepted(ctx, p) }, nil
 }
 
 // promptTarget is the session that a prompt is for.
@@ -47,8 +47,8 @@ type promptTarget struct {
 	response protocol.AsyncResult[protocol.ChatPromptResult]
 }
 
-// promptFailed returns the response to a prompt that did not start a turn.
-func promptFailed(id string) protocol.ChatPromptResult {
+// failedPromptResult returns the response to a prompt that did not start a turn.
+func failedPromptResult(id string) protocol.ChatPromptResult {
 	return protocol.ChatPromptResult{ChatID: id, Model: "error", Status: protocol.StatusError}
 }
 
@@ -66,10 +66,10 @@ func (ps *prompts) resolve(ctx context.Context, req protocol.Request[protocol.Ch
 	}
 	if id != "" && !chat.ValidID(id) {
 		ps.log.Warn("prompt with an invalid chat id", "id", id)
-		return promptTarget{response: protocol.Immediate(promptFailed(id))}, nil
+		return promptTarget{response: protocol.Immediate(failedPromptResult(id))}, nil
 	}
 	if deleted := ps.views.deletion(id); deleted != nil {
-		return promptTarget{response: ps.promptAfter(deleted, req)}, nil
+		return promptTarget{response: ps.promptAfterDeletion(deleted, req)}, nil
 	}
 	session, isNew, err := ps.host.Engine().Open(ctx, id)
 	if err != nil {
@@ -84,7 +84,7 @@ func (ps *prompts) resolve(ctx context.Context, req protocol.Request[protocol.Ch
 			ps.views.get(session) // marks the chat as shown: the prompt is accepted when it is sent again
 			return promptTarget{response: func(context.Context) (protocol.ChatPromptResult, error) {
 				ps.refuse(id, *req.Params.Message, fmt.Errorf("this chat belongs to another workspace (%s): start a new chat, or send the prompt again to continue it here", strings.Join(foreign, ", ")))
-				return promptFailed(id), nil
+				return failedPromptResult(id), nil
 			}}, nil
 		}
 	}
@@ -110,21 +110,21 @@ func (ps *prompts) unseenForeignRoots(ctx context.Context, session *chat.Session
 	return roots, nil
 }
 
-// promptAfter repeats a prompt once its chat is deleted. The prompt then starts a new chat with the
+// promptAfterDeletion repeats a prompt once its chat is deleted. The prompt then starts a new chat with the
 // same id.
-func (ps *prompts) promptAfter(deleted <-chan struct{}, req protocol.Request[protocol.ChatPromptParams]) protocol.AsyncResult[protocol.ChatPromptResult] {
-	failed := promptFailed(string(req.Params.ChatID))
+func (ps *prompts) promptAfterDeletion(deleted <-chan struct{}, req protocol.Request[protocol.ChatPromptParams]) protocol.AsyncResult[protocol.ChatPromptResult] {
+	failed := failedPromptResult(string(req.Params.ChatID))
 	return func(ctx context.Context) (protocol.ChatPromptResult, error) {
 		select {
 		case <-deleted:
 		case <-ctx.Done():
 			return failed, ctx.Err()
 		}
-		later, err := ps.ChatPrompt(ctx, req)
+		result, err := ps.ChatPrompt(ctx, req)
 		if err != nil {
 			return failed, err
 		}
-		return later(ctx)
+		return result(ctx)
 	}
 }
 
@@ -135,37 +135,37 @@ type submittedPrompt struct {
 	session *chat.Session
 	view    *view
 	turnID  string
-	turn    *promptRequest
-	// announced is called when the chat runs, or the prompt is refused.
-	announced func()
+	request *promptRequest
+	// begun is called when the chat runs, or the prompt is refused.
+	begun func()
 }
 
 // submit passes a prompt to its session.
-func (ps *prompts) submit(req protocol.Request[protocol.ChatPromptParams], to promptTarget) submittedPrompt {
+func (ps *prompts) submit(req protocol.Request[protocol.ChatPromptParams], target promptTarget) submittedPrompt {
 	pr := prompt(req.Params)
-	if to.isNew && pr.Agent == "" {
+	if target.isNew && pr.Agent == "" {
 		pr.Agent = ps.settings.currentAgent()
 	}
 	pr.TurnID = ps.newID()
 	kind := chat.ChatPrompted
-	if to.isNew {
+	if target.isNew {
 		kind = chat.ChatBegun
 	}
-	announced := ps.news.AnnouncePrompt(kind, to.session.ID()) // must come before the first event of the turn
-	v := ps.views.get(to.session)
-	turn := v.expectTurn(pr.TurnID, req.Answered, ps.host.Config().Conformance().FixedOrder)
-	return submittedPrompt{to.session.Submit(pr), req.Params, to.session, v, pr.TurnID, turn, announced}
+	announced := ps.news.AnnouncePrompt(kind, target.session.ID()) // must come before the first event of the turn
+	v := ps.views.get(target.session)
+	request := v.expectRequest(pr.TurnID, req.Answered, ps.host.Config().Conformance().FixedOrder)
+	return submittedPrompt{target.session.Submit(pr), req.Params, target.session, v, pr.TurnID, request, announced}
 }
 
-// await waits until the client has been shown that a prompt was accepted, and returns the response.
-func (ps *prompts) await(ctx context.Context, p submittedPrompt) (protocol.ChatPromptResult, error) {
-	failed := promptFailed(p.session.ID())
+// awaitAccepted waits until the client has been shown that a prompt was accepted, and returns the response.
+func (ps *prompts) awaitAccepted(ctx context.Context, p submittedPrompt) (protocol.ChatPromptResult, error) {
+	failed := failedPromptResult(p.session.ID())
 	acc, err := p.Wait(ctx)
-	p.announced()
+	p.begun()
 	if err != nil {
-		p.view.takeTurn(p.turnID)
+		p.view.takeRequest(p.turnID)
 		if errors.Is(err, context.Canceled) {
-			return promptFailed(string(p.ChatID)), err
+			return failedPromptResult(string(p.ChatID)), err
 		}
 		if errors.Is(err, chat.ErrEmptyPrompt) && p.session.Running() { // refuse would tell the client that the running turn has ended
 			ps.notify(ps.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: err.Error()})
@@ -178,7 +178,7 @@ func (ps *prompts) await(ctx context.Context, p submittedPrompt) (protocol.ChatP
 		ps.refuse(p.session.ID(), message, err)
 		return failed, nil
 	}
-	if !p.view.awaitTurn(ctx, p.turn, acc.Done) || acc.Failed {
+	if !p.view.awaitPromptShown(ctx, p.request, acc.Done) || acc.Failed {
 		return failed, nil
 	}
 	ps.background(func() { ps.host.AskTrust(ps.ctx, p.session.ID()) })

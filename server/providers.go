@@ -127,7 +127,7 @@ func (l *logins) ProvidersLogout(_ context.Context, req protocol.Request[protoco
 // (eca-protocol.md 11.6). The status is sent even if it has not changed.
 func (l *logins) changeProvider(id string, answered <-chan struct{}, change func() (notice string, err error)) <-chan error {
 	done := make(chan error, 1)
-	l.inOrder(func() func() {
+	l.changeInOrder(func() func() {
 		notice, err := "", errors.New("internal error") // unless change returns
 		defer func() { done <- loginError(err) }()
 		if notice, err = change(); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Offers has what clients offer as completions while the user types.
+// Offers provides the completions that clients offer while the user types.
 type Offers interface {
 	// Roots are the workspace folders.
 	Roots() []string
@@ -38,7 +38,7 @@ func (q *queries) ChatQueryContext(_ context.Context, req protocol.Request[proto
 	p, roots := req.Params, q.host.Roots()
 	return func(ctx context.Context) (protocol.QueryContextResult, error) {
 		found, err := q.host.FindFiles(ctx, roots, string(p.Query))
-		named, others := byName(found, string(p.Query))
+		named, others := splitByName(found, string(p.Query))
 		items := append(contextItems(named), protocol.ContextItem{Type: "repoMap"}, protocol.ContextItem{Type: "cursor"})
 		for _, root := range roots {
 			items = append(items, protocol.ContextItem{Type: "directory", Path: root})
@@ -52,18 +52,18 @@ func (q *queries) ChatQueryContext(_ context.Context, req protocol.Request[proto
 			}
 		}
 		items = slices.DeleteFunc(items, func(i protocol.ContextItem) bool {
-			what := protocol.ContextItem{Type: i.Type, Path: i.Path, URI: i.URI, Server: i.Server} // the other fields are for the user
-			before := offered[what]
-			offered[what] = true
-			return before
+			identity := protocol.ContextItem{Type: i.Type, Path: i.Path, URI: i.URI, Server: i.Server} // the other fields are for the user
+			alreadyOffered := offered[identity]
+			offered[identity] = true
+			return alreadyOffered
 		})
 		return protocol.QueryContextResult{ChatID: chatRef(p.ChatID), Contexts: items}, err
 	}, nil
 }
 
-// byName splits the results. Files whose name equals the query or begins with it come before all
+// splitByName splits the results. Files whose name equals the query or begins with it come before all
 // others.
-func byName(found []workspace.Found, query string) (named, others []workspace.Found) {
+func splitByName(found []workspace.Found, query string) (named, others []workspace.Found) {
 	name := strings.ToLower(path.Base(filepath.ToSlash(strings.TrimSpace(query))))
 	if query == "" || strings.HasSuffix(query, "/") {
 		return nil, found

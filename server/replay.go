@@ -23,10 +23,10 @@ type replayer struct {
 	find func(callID string) (transcript.Call, bool)
 	// subagent calls fn with each event of a subagent that belongs to a call.
 	subagent func(chatID, callID string, fn func(event.Event))
-	// more is set if another page follows. A call without a result on this page is shown by the
+	// pageFollows is set if another page follows. A call without a result on this page is shown by the
 	// page that has the result, with all its stages.
-	more  bool
-	usage []notification // the last usage
+	pageFollows bool
+	usage       []notification // the last usage
 }
 
 func newReplayer(r *renderer) *replayer {
@@ -96,7 +96,7 @@ func (r *replayer) renderAll(changes []transcript.Change) (out []notification) {
 			r.usage = r.render(c)
 			continue
 		case transcript.Call:
-			if r.more && !item.Ended() {
+			if r.pageFollows && !item.Ended() {
 				continue
 			}
 		case transcript.Turn:
@@ -158,7 +158,7 @@ func (r *replayer) end(next tail) []notification {
 // view of the chat continues. The client already sees the turns in show.turns live. Parts of a call
 // that cannot be read are logged and left out: the rest of the chat is still worth showing.
 func replay(ctx context.Context, session *chat.Session, span chat.Span, show *renderer, log *slog.Logger, emit func([]notification)) (*eventlog.Reader, error) {
-	missing := func(what, callID string, err error) {
+	logUnreadable := func(what, callID string, err error) {
 		if err != nil && ctx.Err() == nil {
 			log.Error("cannot show "+what, "chat", session.ID(), "call", callID, "err", err)
 		}
@@ -166,17 +166,17 @@ func replay(ctx context.Context, session *chat.Session, span chat.Span, show *re
 	r := newReplayer(show)
 	r.find = func(id string) (transcript.Call, bool) {
 		c, found, err := session.Call(ctx, id)
-		missing("how a tool call began", id, err)
+		logUnreadable("how a tool call began", id, err)
 		return c, found && err == nil
 	}
 	r.subagent = func(chatID, callID string, fn func(event.Event)) {
 		_, err := session.Child(ctx, chatID, callID, fn)
-		missing("what a subagent did", callID, err)
+		logUnreadable("what a subagent did", callID, err)
 	}
 	if span.Older {
 		show.tasks = nil
 	}
-	r.more = span.Newer
+	r.pageFollows = span.Newer
 	placeFlags := func(flags []chat.PlacedFlag, before event.Seq) ([]chat.PlacedFlag, error) {
 		for len(flags) > 0 && flags[0].NextMessage <= before {
 			e, ok, err := session.Event(ctx, flags[0].Seq)
@@ -193,8 +193,8 @@ func replay(ctx context.Context, session *chat.Session, span chat.Span, show *re
 	running := session.Running() // read before the end of the log: a turn that ends meanwhile is shown live
 	last := session.Next() - 1
 	reader, flags := session.Read(min(span.From, last+1)), span.Flags
-	followed := maps.Clone(show.turns)
-	delete(followed, "") // events outside turns
+	liveTurns := maps.Clone(show.turns)
+	delete(liveTurns, "") // events outside turns
 	for reader.Position() <= last {
 		e, ok, err := reader.Try(ctx)
 		if err != nil {
@@ -203,7 +203,7 @@ func replay(ctx context.Context, session *chat.Session, span chat.Span, show *re
 		if !ok || e.Seq >= span.To {
 			break
 		}
-		if _, ended := e.Body.(event.TurnFinished); ended && followed[e.Turn] {
+		if _, ended := e.Body.(event.TurnFinished); ended && liveTurns[e.Turn] {
 			reader = session.Read(e.Seq)
 			break // the client waits for the end of this turn; it is shown live
 		}
@@ -222,7 +222,7 @@ func replay(ctx context.Context, session *chat.Session, span chat.Span, show *re
 	switch {
 	case span.Newer:
 		next = tailMore
-	case running, len(followed) > 0:
+	case running, len(liveTurns) > 0:
 		next = tailLive
 	case r.inTurn() && session.RunsElsewhere():
 		next = tailElsewhere
@@ -245,12 +245,12 @@ func (v *view) replay(ctx context.Context, span chat.Span) error {
 			v.views.notify(ctx, "$/positioned", positionedParams{ChatID: c.chatID})
 		}
 	}
-	v.leaveChildren()
+	v.stopChildren()
 	r := v.views.newRenderer(v.session)
 	maps.Copy(r.turns, v.renderer.turns)
 	r.statusSent = v.renderer.statusSent
 	v.mu.Lock()
-	for id := range v.turns {
+	for id := range v.requests {
 		r.turns[id] = true
 	}
 	v.mu.Unlock()

@@ -175,7 +175,7 @@ func TestSearchForgets(t *testing.T) {
 }
 
 // No text causes an error as a query.
-func TestSearchTakesAnything(t *testing.T) {
+func TestSearchAcceptsAnyText(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: echoes, init: searchParams()})
 	promptAndWait(t, r, "a", "some words")

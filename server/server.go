@@ -197,7 +197,7 @@ func newServer(ctx context.Context, o Options) *Server {
 		queues: chatQueues{last: map[string]chan struct{}{}}, numbers: chatNumbers{ids: map[string]string{}, newID: o.NewID},
 		views: views, settings: settings,
 	}
-	s.methods = table(families{
+	s.methods = handlerTable(families{
 		Server:     s,
 		prompts:    &prompts{c, o.Host, views, settings},
 		chats:      &chats{c, o.Host, views, settings},
@@ -242,13 +242,13 @@ func (s *Server) watchParent(pid int) {
 		select {
 		case <-gone:
 			s.log.Info("the client's process is gone", "pid", pid)
-			s.leave()
+			s.signalExit()
 		case <-s.ctx.Done():
 		}
 	}()
 }
 
-func (s *Server) leave() { s.exitOnce.Do(func() { close(s.exit) }) }
+func (s *Server) signalExit() { s.exitOnce.Do(func() { close(s.exit) }) }
 
 // shutdownTime limits the work of the shutdown request: clients wait three seconds.
 const shutdownTime = 2 * time.Second
@@ -286,6 +286,6 @@ func (s *Server) Shutdown(context.Context, protocol.Request[protocol.None]) (pro
 
 // Exit implements protocol.Server.
 func (s *Server) Exit(context.Context, protocol.None) error {
-	s.leave()
+	s.signalExit()
 	return nil
 }

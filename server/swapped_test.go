@@ -12,7 +12,7 @@ import (
 
 // While the user looks at a call, another program redirects its path: the approved call must not
 // run at the new target.
-func TestSwappedWhileAsked(t *testing.T) {
+func TestTargetIsReplacedDuringTheQuestion(t *testing.T) {
 	t.Parallel()
 	tools := map[string]string{
 		"write_file": `path: "${workspace}/dir/a.txt", content: evil`,

@@ -64,7 +64,7 @@ func TestSwitchAPI(t *testing.T) {
 
 // A model without image support gets a text in place of images, and the user is notified once. The
 // next model with support gets the images.
-func TestSwitchToBlind(t *testing.T) {
+func TestSwitchToAModelWithoutImages(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: fullConversation, root: fullWorkspace(t), providers: allAPIs(nil)})
 	r.Await(0, "the start", fake.Ready())

@@ -154,7 +154,7 @@ func (s *transcript) render(t *testing.T) string {
 	for _, l := range s.lines {
 		b.WriteString(formatForDiff(s.normal(l)) + "\n")
 	}
-	for _, p := range settle(out) {
+	for _, p := range inAnnouncedOrder(out) {
 		method := p["method"]
 		delete(p, "method")
 		if c, ok := p["content"].(map[string]any); ok {

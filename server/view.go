@@ -38,7 +38,7 @@ type view struct {
 	questionSlot chan struct{} // holds one element while a question to the user is open
 
 	mu       sync.Mutex                // guards the fields below
-	turns    map[string]*promptRequest // by turn id
+	requests map[string]*promptRequest // by turn id
 	deferred []deferredAction
 	wake     context.CancelFunc // ends the wait for the next event
 	pause    *pause             // nil unless a following client (follow.go) has paused the view
@@ -68,22 +68,22 @@ func (v *view) hasEnded() bool {
 	}
 }
 
-// expectTurn registers the request that a turn belongs to. It must be called before the prompt is
+// expectRequest registers the request that a turn belongs to. It must be called before the prompt is
 // submitted.
-func (v *view) expectTurn(id string, responded <-chan struct{}, respondAtEnd bool) *promptRequest {
+func (v *view) expectRequest(id string, responded <-chan struct{}, respondAtEnd bool) *promptRequest {
 	t := &promptRequest{promptShown: make(chan struct{}), responded: responded, respondAtEnd: respondAtEnd}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.turns[id] = t
+	v.requests[id] = t
 	return t
 }
 
-// takeTurn returns the request that a turn belongs to, and removes it.
-func (v *view) takeTurn(id string) *promptRequest {
+// takeRequest returns the request that a turn belongs to, and removes it.
+func (v *view) takeRequest(id string) *promptRequest {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	t := v.turns[id]
-	delete(v.turns, id)
+	t := v.requests[id]
+	delete(v.requests, id)
 	return t
 }
 
@@ -163,7 +163,7 @@ func (v *view) next(ctx context.Context) (e event.Event, ok bool, err error) {
 
 func (v *view) run(ctx context.Context) {
 	defer close(v.done)
-	defer v.leaveChildren()
+	defer v.stopChildren()
 	for {
 		v.runDeferred(ctx)
 		e, ok, err := v.reader.Try(ctx)
@@ -201,7 +201,7 @@ func (v *view) show(ctx context.Context, e event.Event) error {
 	default:
 	}
 	if _, ok := e.Body.(event.TurnFinished); ok && v.pendingRequest == nil {
-		v.pendingRequest = v.takeTurn(e.Turn) // /resume removed the turn's beginning before it was shown
+		v.pendingRequest = v.takeRequest(e.Turn) // /resume removed the turn's beginning before it was shown
 	}
 	v.applySideEffects(ctx, e)
 	afterResponse, last := v.pendingRequest.relativeToResponse(e.Body)
@@ -212,7 +212,7 @@ func (v *view) show(ctx context.Context, e event.Event) error {
 	v.sendAt(ctx, v.chatID, v.reader, v.renderer.showLive(e))
 	v.startChildFor(ctx, e)
 	if _, ok := e.Body.(event.TurnStarted); ok {
-		v.pendingRequest = v.takeTurn(e.Turn)
+		v.pendingRequest = v.takeRequest(e.Turn)
 	}
 	if last {
 		v.awaitResponse(ctx)
@@ -252,11 +252,11 @@ func (t *promptRequest) relativeToResponse(b event.Body) (afterResponse, last bo
 	return t != nil && !t.respondAtEnd, false
 }
 
-// awaitTurn waits until the client has been shown that its prompt was accepted. It returns false if
+// awaitPromptShown waits until the client has been shown that its prompt was accepted. It returns false if
 // that will never happen, because the chat was deleted or rolled back to before the prompt.
-func (v *view) awaitTurn(ctx context.Context, turn *promptRequest, ended <-chan struct{}) bool {
+func (v *view) awaitPromptShown(ctx context.Context, request *promptRequest, ended <-chan struct{}) bool {
 	select {
-	case <-turn.promptShown:
+	case <-request.promptShown:
 		return true
 	case <-v.done:
 		return false
@@ -270,7 +270,7 @@ func (v *view) awaitTurn(ctx context.Context, turn *promptRequest, ended <-chan 
 		_ = v.showUntil(ctx, v.session.FlushedSeq())
 	}()
 	select {
-	case <-turn.promptShown:
+	case <-request.promptShown:
 		return true
 	case <-caughtUp:
 		return false

@@ -53,16 +53,16 @@ func pauseBeforeRetry(ctx context.Context) bool {
 // endWaits answers every request and ends every turn that the client waits for.
 func (v *view) endWaits(ctx context.Context, cause error) {
 	v.mu.Lock()
-	expected := slices.Collect(maps.Values(v.turns))
-	ids := slices.Collect(maps.Keys(v.turns))
-	clear(v.turns)
+	expected := slices.Collect(maps.Values(v.requests))
+	ids := slices.Collect(maps.Keys(v.requests))
+	clear(v.requests)
 	v.mu.Unlock()
 	v.awaitResponse(ctx)
 	for _, t := range expected {
 		v.pendingRequest = t
 		v.awaitResponse(ctx)
 	}
-	v.leaveChildren()
+	v.stopChildren()
 	if len(ids) > 0 { // the client has not seen the beginning of these turns, so show it before their end
 		v.send(ctx, v.renderer.status("running"))
 	}

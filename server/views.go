@@ -30,7 +30,7 @@ func (vs *views) get(session *chat.Session) *view {
 		return v
 	}
 	v := &view{
-		views: vs, chatID: session.ID(), session: session, done: make(chan struct{}), turns: map[string]*promptRequest{}, children: map[string]*childView{},
+		views: vs, chatID: session.ID(), session: session, done: make(chan struct{}), requests: map[string]*promptRequest{}, children: map[string]*childView{},
 		reader: session.Read(session.Next()), title: session.Meta().Title, wake: func() {}, questionSlot: make(chan struct{}, 1),
 		phase: rand.N(time.Minute),
 	}
@@ -60,7 +60,7 @@ func (vs *views) all() []*view {
 func (vs *views) newRenderer(session *chat.Session) *renderer {
 	r := newRenderer(session.ID(), vs.host.Config())
 	r.client = vs.client()
-	r.elsewhere = func(turn string) bool { return !session.BeganHere(turn) }
+	r.startedElsewhere = func(turn string) bool { return !session.BeganHere(turn) }
 	return r
 }
 

@@ -32,19 +32,19 @@ func acpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 			if err != nil {
 				return fmt.Errorf("the working directory is unknown: %w", err)
 			}
-			here := *sf
+			flags := *sf
 			if _, err := os.UserHomeDir(); err != nil && os.Getenv("XDG_STATE_HOME") == "" {
 				// Some editors start their agents with only a PATH.
-				if here.stateDir, err = os.MkdirTemp("", "eca-"); err != nil {
+				if flags.stateDir, err = os.MkdirTemp("", "eca-"); err != nil {
 					return err
 				}
-				defer func() { _ = os.RemoveAll(here.stateDir) }()
+				defer func() { _ = os.RemoveAll(flags.stateDir) }()
 				log.Warn("HOME is not set: chats will be lost when the editor exits; set HOME or XDG_STATE_HOME in the editor's settings")
 			}
 			return acp.Serve(cmd.Context(), stdin, usage.Raw(stdout), acp.Options{
 				Cwd: cwd, Version: version, Log: log.Logger,
 				Open: func(p acp.Setup) (*turn.Service, func(), error) {
-					d, err := newDaemon(here, log)
+					d, err := newDaemon(flags, log)
 					if err != nil {
 						return nil, nil, err
 					}

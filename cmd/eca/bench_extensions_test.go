@@ -15,8 +15,8 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// furnish adds 200 files to a workspace: agents, skills, rules and commands.
-func furnish(b *testing.B, root string) {
+// addExtensions adds 200 files to a workspace: agents, skills, rules and commands.
+func addExtensions(b *testing.B, root string) {
 	b.Helper()
 	for i := range 50 {
 		for name, text := range map[string]string{
@@ -54,7 +54,7 @@ func BenchmarkExtensions(b *testing.B) {
 	b.Cleanup(src.Close)
 	bin := build(b, ".")
 	bare, full := newPlace(b), newPlace(b)
-	furnish(b, full.root)
+	addExtensions(b, full.root)
 	with, without := startIn(b, bin, src.URL, full.root), startIn(b, bin, src.URL, bare.root)
 	n := 0
 	prompt := func(e *fake.Editor) time.Duration {

@@ -22,7 +22,7 @@ func cacheCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 			if !sandbox {
 				return usage.Errorf("say what to clear: --sandbox")
 			}
-			d, err := hereDaemon(*sf, stderr)
+			d, err := daemonForCwd(*sf, stderr)
 			if err != nil {
 				return err
 			}

@@ -13,9 +13,9 @@ import (
 // errUnknownChat means that no chat has the given id or prefix.
 var errUnknownChat = errors.New("chat not found")
 
-// chatNamed returns the id of the chat that name identifies by its id or a prefix of it. An exact
+// resolveChat returns the id of the chat that name identifies by its id or a prefix of it. An exact
 // match wins. An ambiguous prefix is an error.
-func chatNamed(ctx context.Context, s *store.Store, name string) (string, error) {
+func resolveChat(ctx context.Context, s *store.Store, name string) (string, error) {
 	_, _, found, err := s.Meta(ctx, name)
 	if err != nil || found {
 		return name, err
@@ -42,13 +42,13 @@ func chatNamed(ctx context.Context, s *store.Store, name string) (string, error)
 	return "", fmt.Errorf("%s is the beginning of several chats; use more characters of the id:%s", name, b.String())
 }
 
-// chatsNamed calls chatNamed for each name. It returns the distinct ids that it found, and the errors
+// resolveChats calls resolveChat for each name. It returns the distinct ids that it found, and the errors
 // for the other names.
-func chatsNamed(ctx context.Context, names []string) (ids []string, failed error) {
+func resolveChats(ctx context.Context, names []string) (ids []string, failed error) {
 	seen := map[string]bool{}
 	err := withStore(func(s *store.Store) error {
 		for _, name := range names {
-			id, err := chatNamed(ctx, s, name)
+			id, err := resolveChat(ctx, s, name)
 			failed = errors.Join(failed, err)
 			if err == nil && !seen[id] {
 				seen[id] = true

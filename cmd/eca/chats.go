@@ -55,7 +55,7 @@ func chatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 			Use: "export CHAT [FILE]", Short: "Write a chat as JSON, without known secrets; /import reads it", Long: exportHelp, Args: cobra.RangeArgs(1, 2),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return readStore(stderr, func(s *store.Store) error {
-					id, err := chatNamed(cmd.Context(), s, args[0])
+					id, err := resolveChat(cmd.Context(), s, args[0])
 					if err != nil {
 						return err
 					}
@@ -206,7 +206,7 @@ func searchChatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Comman
 				return usage.Errorf("--limit must be between 1 and %d, not %d", search.MaxLimit, limit)
 			}
 			search := func(d *daemon.Daemon) error {
-				waiting := noticeLater(stderr, "Indexing chats")
+				waiting := noticeIfSlow(stderr, "Indexing chats")
 				query := strings.Join(args, " ")
 				const waitForIndex = true
 				found, err := d.Search(cmd.Context(), query, limit, waitForIndex)
@@ -295,7 +295,7 @@ func showChatCommand(stdout, stderr io.Writer) *cobra.Command {
 }
 
 func showChat(ctx context.Context, s *store.Store, id string, stdout io.Writer) error {
-	id, err := chatNamed(ctx, s, id)
+	id, err := resolveChat(ctx, s, id)
 	if err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func showChat(ctx context.Context, s *store.Store, id string, stdout io.Writer) 
 	}
 	show := func(list []transcript.Change) {
 		for _, c := range list {
-			who, text := said(c.Item)
+			who, text := speakerAndText(c.Item)
 			write(who, text, c.Time)
 		}
 	}
@@ -338,8 +338,8 @@ func showChat(ctx context.Context, s *store.Store, id string, stdout io.Writer) 
 	return errors.Join(err, failed)
 }
 
-// said returns the speaker and the text of an item. Both are empty if the item is not shown.
-func said(i transcript.Item) (who, text string) {
+// speakerAndText returns the speaker and the text of an item. Both are empty if the item is not shown.
+func speakerAndText(i transcript.Item) (who, text string) {
 	switch i := i.(type) {
 	case transcript.Prompt:
 		return "user", i.Text
@@ -380,7 +380,7 @@ func outcome(c transcript.Call) string {
 	why := "stopped before it ran"
 	switch {
 	case c.Rejection.Unasked:
-		why = "nobody could be asked"
+		why = "no user could be asked"
 	case c.Rejection.Reason == event.RejectedByUser:
 		why = "rejected by the user"
 	case c.Rejection.Reason == event.RejectedByConfig:
@@ -416,7 +416,7 @@ func exportChat(ctx context.Context, d *daemon.Daemon, id string, to []string, s
 }
 
 func pinChats(ctx context.Context, names []string, on bool) error {
-	ids, failed := chatsNamed(ctx, names)
+	ids, failed := resolveChats(ctx, names)
 	return errors.Join(failed, withStore(func(s *store.Store) error {
 		var failed error
 		for _, id := range ids {
@@ -429,7 +429,7 @@ func pinChats(ctx context.Context, names []string, on bool) error {
 }
 
 func deleteChats(ctx context.Context, d *daemon.Daemon, names []string, stdout io.Writer) error {
-	ids, failed := chatsNamed(ctx, names)
+	ids, failed := resolveChats(ctx, names)
 	for _, id := range ids {
 		if err := d.Engine().Delete(id)(); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", id, err))

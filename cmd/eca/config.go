@@ -152,7 +152,7 @@ func withUntrusted(d *daemon.Daemon) []config.Finding {
 func missingPrograms(cfg *config.Loaded) (out []config.Finding) {
 	for _, name := range slices.Sorted(maps.Keys(cfg.MCPServers)) {
 		s, path := cfg.MCPServers[name], []string{"mcpServers", name, "command"}
-		why := cannotStart(s)
+		why := startProblem(s)
 		if script := missingScript(s); why == "" || s.Disabled || script != "" && !filepath.IsAbs(script) { // it may be relative to another folder
 			continue
 		}

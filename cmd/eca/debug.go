@@ -46,7 +46,7 @@ func serveDebug(address string, page *debugPage, stderr io.Writer) (stop func(),
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return nil, fmt.Errorf("--debug: %w; with port 0, a free one is taken", err)
+		return nil, fmt.Errorf("--debug: %w; use port 0 for any free port", err)
 	}
 	address = listener.Addr().String()
 	token := rand.Text()
@@ -69,7 +69,7 @@ func (p *debugPage) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", p.overview)
 	mux.HandleFunc("GET /debug/pprof/{$}", p.overview) // go tool pprof looks here
-	mux.HandleFunc("GET /debug/pprof/profile", processorProfile)
+	mux.HandleFunc("GET /debug/pprof/profile", cpuProfile)
 	mux.HandleFunc("GET /debug/pprof/{name}", namedProfile)
 	return mux
 }
@@ -123,9 +123,9 @@ const (
 	maxProfileTime = 10 * time.Minute
 )
 
-// processorProfile serves a CPU profile of the requested duration. It ends early if the client
+// cpuProfile serves a CPU profile of the requested duration. It ends early if the client
 // disconnects.
-func processorProfile(w http.ResponseWriter, r *http.Request) {
+func cpuProfile(w http.ResponseWriter, r *http.Request) {
 	length := profileTime
 	if text := r.FormValue("seconds"); text != "" {
 		seconds, err := strconv.ParseFloat(text, 64)

@@ -32,13 +32,13 @@ func doctorCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		Long:  doctorHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d, err := hereDaemon(forReaders(*sf, cmd), stderr)
+			d, err := daemonForCwd(withHumanLogLevel(*sf, cmd), stderr)
 			if err != nil {
 				return err
 			}
 			defer d.Close()
 			attachRemote(d, *sf, slog.Default())
-			waiting := noticeLater(stderr, fmt.Sprintf("Waiting for providers and MCP servers to answer, up to %s (%s for programs)", doctor.CheckTimeout, doctor.ProgramStartTimeout))
+			waiting := noticeIfSlow(stderr, fmt.Sprintf("Waiting for providers and MCP servers to answer, up to %s (%s for programs)", doctor.CheckTimeout, doctor.ProgramStartTimeout))
 			report := d.Doctor(cmd.Context(), offline)
 			waiting.Stop()
 			if err := cmd.Context().Err(); err != nil {

@@ -50,7 +50,7 @@ func ecpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 				level = "error"
 			}
 			// Runtimes may never read stderr, and a full pipe would block eca.
-			log, err := logger(level, &bounded{w: stderr, room: maxStderr})
+			log, err := logger(level, &boundedWriter{w: stderr, remaining: maxStderr})
 			if err != nil {
 				return err
 			}
@@ -104,8 +104,8 @@ func rpcLimit(text string) (time.Duration, error) {
 		return 0, nil
 	}
 	seconds, err := strconv.ParseFloat(text, 64)
-	const most = float64(math.MaxInt64 / int64(time.Second))
-	if err != nil || !(seconds > 0 && seconds < most) {
+	const maxSeconds = float64(math.MaxInt64 / int64(time.Second))
+	if err != nil || !(seconds > 0 && seconds < maxSeconds) {
 		return 0, fmt.Errorf("%s must be a number of seconds above 0, not %.40q", ecp.TimeoutVariable, text)
 	}
 	return time.Duration(seconds * float64(time.Second)), nil
@@ -114,20 +114,20 @@ func rpcLimit(text string) (time.Duration, error) {
 // maxStderr bounds the output to stderr; pipes hold 64 KiB.
 const maxStderr = 32 << 10
 
-// bounded is a writer that drops the first write beyond its limit and all later output.
-type bounded struct {
-	mu   sync.Mutex // guards the fields below
-	w    io.Writer
-	room int
+// boundedWriter is a writer that drops the first write beyond its limit and all later output.
+type boundedWriter struct {
+	mu        sync.Mutex // guards the fields below
+	w         io.Writer
+	remaining int
 }
 
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *boundedWriter) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(p) > b.room {
-		b.room = 0
+	if len(p) > b.remaining {
+		b.remaining = 0
 		return len(p), nil
 	}
-	b.room -= len(p)
+	b.remaining -= len(p)
 	return b.w.Write(p)
 }

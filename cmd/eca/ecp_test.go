@@ -208,7 +208,7 @@ func TestECPSignal(t *testing.T) {
 // A runtime need not read stderr, because its output is bounded.
 func TestECPStderrIsBounded(t *testing.T) {
 	var out bytes.Buffer
-	b := &bounded{w: &out, room: 100}
+	b := &boundedWriter{w: &out, remaining: 100}
 	for range 1000 {
 		if n, err := b.Write([]byte("0123456789\n")); n != 11 || err != nil {
 			t.Fatal(n, err)

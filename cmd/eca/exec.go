@@ -74,21 +74,21 @@ calls were refused; 4 a budget is spent; 130 interrupted.`
 
 // execFlags are the flags of `eca exec`.
 type execFlags struct {
-	approve   string
-	json      bool
-	model     string
-	agent     string
-	chat      string
-	latest    bool
-	folder    string
-	ephemeral bool
-	images    []string
-	output    string
-	schema    string
-	limits    execLimits
+	approve      string
+	json         bool
+	model        string
+	agent        string
+	chat         string
+	continueLast bool
+	folder       string
+	ephemeral    bool
+	images       []string
+	output       string
+	schema       string
+	limits       execLimits
 
-	turnBudget []string // limits, as limits.budget returns them
-	taken      []string // see errNoPrompt
+	turnBudget  []string // limits, as limits.budget returns them
+	promptHints []string // see errNoPrompt
 }
 
 // execLimits are the limits of the turn.
@@ -159,14 +159,14 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 			if f.turnBudget, err = f.limits.budget(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			log, err := logger(forReaders(*sf, cmd).logLevel, stderr)
+			log, err := logger(withHumanLogLevel(*sf, cmd).logLevel, stderr)
 			if err != nil {
 				return err
 			}
-			f.taken = textFlags(cmd.Flags())
+			f.promptHints = describeTextFlags(cmd.Flags())
 			in, err := newExecInput(cmd.Context(), f, args, stdin, stderr)
-			var wrong *usage.Error
-			if errors.As(err, &wrong) || errors.Is(err, context.Canceled) {
+			var usageErr *usage.Error
+			if errors.As(err, &usageErr) || errors.Is(err, context.Canceled) {
 				return err
 			}
 			code := exitFailed
@@ -182,7 +182,7 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 					return unread
 				}
 			case f.json:
-				abortedResult(stdout, code, err)
+				writeAbortedResult(stdout, code, err)
 			}
 			if err != nil {
 				fmt.Fprintln(stderr, "eca exec:", usage.Message(err))
@@ -199,7 +199,7 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 	flags.StringVarP(&f.model, "model", "m", "", "model to use, as provider/model")
 	flags.StringVar(&f.agent, "agent", "", "agent to use")
 	flags.StringVar(&f.chat, "chat", "", "id of a chat to continue, or its first characters (at least 4)")
-	flags.BoolVar(&f.latest, "continue", false, "continue the last chat of this directory that has an answer from a model")
+	flags.BoolVar(&f.continueLast, "continue", false, "continue the last chat of this directory that has an answer from a model")
 	flags.StringVarP(&f.folder, "cd", "C", "", "work in this directory")
 	flags.BoolVar(&f.ephemeral, "ephemeral", false, "do not keep the chat")
 	flags.StringArrayVar(&f.images, "image", nil, "give the model this image file; repeat it for several")
@@ -225,7 +225,7 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, in *execInput, lo
 	}
 	o.RetryTotal, o.Ephemeral, o.Unasked, o.OnlyCommandQuestions = retryTotal, f.ephemeral, f.unaskedMode(), true
 	o.TurnBudget, o.CommandTime = f.turnBudget, commandTime
-	d := watchedDaemon(o, log)
+	d := newDaemonWith(o, log)
 	defer func() {
 		shown := d.TelemetryNotice()
 		d.Close() // sends the rest of the telemetry
@@ -240,25 +240,25 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, in *execInput, lo
 	if sf.verbose {
 		opts.Trace = log.trace()
 	}
-	served := make(chan error, 1)
+	serverDone := make(chan error, 1)
 	// An interrupt stops the prompt first, so the server must not stop with ctx.
-	alive := context.WithoutCancel(ctx)
-	go func() { served <- server.Serve(alive, fromClient, toClient, opts) }()
+	serverCtx := context.WithoutCancel(ctx)
+	go func() { serverDone <- server.Serve(serverCtx, fromClient, toClient, opts) }()
 
 	c.daemon, c.configFile = d, sf.configFile
 	c.conn = jsonrpc.NewConn(fromServer, toServer, jsonrpc.Options{Decode: scanner.Decode, Log: log.Logger})
-	c.conn.Start(alive, c.handle)
-	code, err := c.run(ctx, alive, in)
+	c.conn.Start(serverCtx, c.handle)
+	code, err := c.run(ctx, serverCtx, in)
 	if err != nil {
 		c.abort(err)
 	}
-	ended := c.awaiting(func() string { return "Waiting for hooks and commands to end, up to 10s" })
-	_ = c.conn.Call(alive, "shutdown", nil, nil)
-	_ = c.conn.Notify(alive, "exit", nil)
-	if serveErr := <-served; err == nil {
+	stopNotice := c.noteIfSlow(func() string { return "Waiting for hooks and commands to end, up to 10s" })
+	_ = c.conn.Call(serverCtx, "shutdown", nil, nil)
+	_ = c.conn.Notify(serverCtx, "exit", nil)
+	if serveErr := <-serverDone; err == nil {
 		err = serveErr
 	}
-	ended()
+	stopNotice()
 	_ = toClient.Close()
 	_ = toServer.Close()
 	c.conn.Close()
@@ -279,7 +279,7 @@ func (c *execClient) prepare(ctx context.Context) {
 	case !c.daemon.OnlyDemo():
 		return
 	}
-	defer c.awaiting(func() string { return waitingForModels })()
+	defer c.noteIfSlow(func() string { return waitingForModels })()
 	ctx, cancel := context.WithTimeout(ctx, serverPatience)
 	defer cancel()
 	ask(ctx)
@@ -318,7 +318,7 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 		return "", fmt.Errorf("%q is not a valid chat id", c.flags.chat)
 	case c.flags.chat != "":
 		var known bool
-		if chatID, known, err = flaggedChat(ctx, c.daemon.Engine(), c.flags.chat); err != nil {
+		if chatID, known, err = resolveChatFlag(ctx, c.daemon.Engine(), c.flags.chat); err != nil {
 			return "", err
 		}
 		if !known || chat.IsSubagent(chatID) {
@@ -327,7 +327,7 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 		if err := c.checkFolder(ctx, chatID); err != nil {
 			return "", err
 		}
-	case c.flags.latest:
+	case c.flags.continueLast:
 		last, ok, err := c.daemon.Engine().LastConversation(ctx)
 		if err != nil {
 			return "", err
@@ -356,13 +356,13 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 	return chatID, nil
 }
 
-// flaggedChat returns the id of the chat that --chat identifies by its id or a prefix of it.
-func flaggedChat(ctx context.Context, engine *chat.Engine, name string) (id string, known bool, err error) {
+// resolveChatFlag returns the id of the chat that --chat identifies by its id or a prefix of it.
+func resolveChatFlag(ctx context.Context, engine *chat.Engine, name string) (id string, known bool, err error) {
 	if known, err = engine.Exists(ctx, name); known || err != nil || chat.ShortID(name) != "" {
 		return name, known, err
 	}
 	err = withStore(func(s *store.Store) error {
-		id, err = chatNamed(ctx, s, name)
+		id, err = resolveChat(ctx, s, name)
 		return err
 	})
 	if errors.Is(err, errNoChats) || errors.Is(err, errUnknownChat) {
@@ -374,8 +374,8 @@ func flaggedChat(ctx context.Context, engine *chat.Engine, name string) (id stri
 // checkFolder refuses to continue a chat of another directory, because its statements about files do
 // not apply here.
 func (c *execClient) checkFolder(ctx context.Context, chatID string) error {
-	here, err := c.daemon.Engine().List(ctx, chat.ByUpdated, 0)
-	if err != nil || slices.ContainsFunc(here, func(s chat.Summary) bool { return s.ID == chatID }) {
+	chats, err := c.daemon.Engine().List(ctx, chat.ByUpdated, 0)
+	if err != nil || slices.ContainsFunc(chats, func(s chat.Summary) bool { return s.ID == chatID }) {
 		return err
 	}
 	session, ok, err := c.daemon.Engine().OpenExisting(ctx, chatID)
@@ -391,7 +391,7 @@ func (c *execClient) checkFolder(ctx context.Context, chatID string) error {
 
 // checkModel checks the model that --model or the configuration selects.
 func (c *execClient) checkModel(ctx context.Context, cfg *config.Loaded, continued bool) error {
-	defer c.awaiting(func() string { return waitingForModels })()
+	defer c.noteIfSlow(func() string { return waitingForModels })()
 	if c.flags.model != "" {
 		_, err := c.daemon.CheckModel(ctx, c.flags.model)
 		return err

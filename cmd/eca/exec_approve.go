@@ -43,7 +43,7 @@ func (f execFlags) unaskedMode() string {
 }
 
 // decide applies --approve to a call that needs approval, and asks the user if necessary.
-func (c *execClient) decide(ctx context.Context, call toolRun) decision {
+func (c *execClient) decide(ctx context.Context, call pendingCall) decision {
 	switch c.flags.approve {
 	case approveAll:
 		// The sandbox would be useless if a model could leave it without a question.
@@ -60,19 +60,19 @@ func (c *execClient) decide(ctx context.Context, call toolRun) decision {
 	return c.ask(ctx, call)
 }
 
-// repeats is how often a question is repeated after an invalid answer.
-const repeats = 3
+// maxRepeats is how often a question is repeated after an invalid answer.
+const maxRepeats = 3
 
 // ask asks the user about a call. Without an answer, the call does not run.
-func (c *execClient) ask(ctx context.Context, call toolRun) decision {
+func (c *execClient) ask(ctx context.Context, call pendingCall) decision {
 	question := call.question()
-	for range 1 + repeats {
+	for range 1 + maxRepeats {
 		line, asked := askTerminal(ctx, question)
 		save, remember := map[string]tools.Scope{"s": tools.ForSession, "w": tools.ForWorkspace, "g": tools.Everywhere}[line]
 		switch why := call.Permission.NotRemembered; {
 		case !asked:
-			c.noteUnasked(ctx, call)
-			return decision{unasked: true, why: "there is no terminal for the question" + call.askedBecause()}
+			c.recordRemedies(ctx, call)
+			return decision{unasked: true, why: "there is no terminal for the question" + call.approvalReason()}
 		case isYes(line):
 			return decision{approve: true}
 		case line == "" || line == "n" || line == "no":
@@ -94,7 +94,7 @@ const refusedByUser = "the user refused it"
 
 // editsHere reports whether a call changes or moves an unprotected file in the working directory, and no
 // hook requires approval.
-func (c *execClient) editsHere(call toolRun) bool {
+func (c *execClient) editsHere(call pendingCall) bool {
 	if rule := call.Permission.Rule; rule == permission.RuleProtected || rule == tools.RuleHook {
 		return false
 	}
@@ -111,9 +111,9 @@ const (
 	changeHook  = "hook"
 )
 
-// noteUnasked records the options that would have allowed a call that was refused for lack of a
+// recordRemedies records the options that would have allowed a call that was refused for lack of a
 // terminal.
-func (c *execClient) noteUnasked(ctx context.Context, call toolRun) {
+func (c *execClient) recordRemedies(ctx context.Context, call pendingCall) {
 	if call.leavesSandbox() {
 		c.needed.outside = true
 		return
@@ -140,7 +140,7 @@ func (c *execClient) noteUnasked(ctx context.Context, call toolRun) {
 }
 
 // runsInSandbox reports whether a call is a command that --approve workspace lets run.
-func (c *execClient) runsInSandbox(ctx context.Context, call toolRun) bool {
+func (c *execClient) runsInSandbox(ctx context.Context, call pendingCall) bool {
 	var args struct{ Command string }
 	if !call.isCommand() || json.Unmarshal(call.Args, &args) != nil {
 		return false
@@ -170,16 +170,16 @@ func (c *execClient) remedies() []string {
 	if options != nil {
 		text := "Tool calls were not run, since there is no terminal for the question. Allow them with " + strings.Join(options, ", or ") + "."
 		if c.needed.commands {
-			text += " `" + c.explanation() + " COMMAND` explains why a command needs approval."
+			text += " `" + c.explainCommandLine() + " COMMAND` explains why a command needs approval."
 		}
 		out = append(out, text)
 	}
 	if c.needed.outside {
 		out = append(out, "A command that needs to run outside the sandbox was not run, because there is no terminal for the question.")
 	}
-	stopped := len(c.stopped.what) > 0
+	stopped := len(c.sandboxStops.descriptions) > 0
 	if stopped && !c.flags.takesQuestions() {
-		out = append(out, c.stopped.remedy())
+		out = append(out, c.sandboxStops.remedy())
 	}
 	if stopped || c.needed.outside {
 		out = append(out, `To run commands outside the sandbox, approve them on a terminal, or set "toolCall": {"sandbox": "off"} in the configuration.`)
@@ -187,8 +187,8 @@ func (c *execClient) remedies() []string {
 	return out
 }
 
-// explanation returns the command line that explains decisions as this run made them.
-func (c *execClient) explanation() string {
+// explainCommandLine returns the command line that explains decisions as this run made them.
+func (c *execClient) explainCommandLine() string {
 	line := "eca permission explain"
 	if c.configFile != "" {
 		line += " --config-file " + visible.Argument(c.configFile)
@@ -203,10 +203,10 @@ func (c *execClient) explanation() string {
 }
 
 // isCommand reports whether the call is a shell command.
-func (r toolRun) isCommand() bool { return r.Server == tools.Native && r.Name == "shell_command" }
+func (r pendingCall) isCommand() bool { return r.Server == tools.Native && r.Name == "shell_command" }
 
-// askedBecause returns the reason why the call needs approval, or "" if it is unknown.
-func (r toolRun) askedBecause() string {
+// approvalReason returns the reason why the call needs approval, or "" if it is unknown.
+func (r pendingCall) approvalReason() string {
 	if r.Permission.Reason == "" {
 		return ""
 	}
@@ -214,13 +214,13 @@ func (r toolRun) askedBecause() string {
 }
 
 // leavesSandbox reports whether the call is a command that wants to run outside the sandbox.
-func (r toolRun) leavesSandbox() bool {
+func (r pendingCall) leavesSandbox() bool {
 	var args struct{ Outside string }
 	return r.Server == tools.Native && json.Unmarshal(r.Args, &args) == nil && strings.TrimSpace(args.Outside) != ""
 }
 
 // keys returns the approval keys of the commands in a shell line that are not remembered yet.
-func (r toolRun) keys() []string {
+func (r pendingCall) keys() []string {
 	var out []string
 	for _, c := range r.Details.Commands {
 		if c.ApprovalKey != "" && !c.Remembered && !slices.Contains(out, c.ApprovalKey) {
@@ -231,7 +231,7 @@ func (r toolRun) keys() []string {
 }
 
 // question returns the question to the user about a call.
-func (r toolRun) question() string {
+func (r pendingCall) question() string {
 	text := fmt.Sprintf("\n%s wants to run:\n  %s\n", r.Name, r.Summary)
 	if r.Details.Diff == "" {
 		text += r.arguments()
@@ -252,7 +252,7 @@ func (r toolRun) question() string {
 }
 
 // prompt returns the prompt with the possible answers.
-func (r toolRun) prompt() string {
+func (r pendingCall) prompt() string {
 	if r.Permission.NotRemembered != "" {
 		return "Allow? [y/N] "
 	}
@@ -260,7 +260,7 @@ func (r toolRun) prompt() string {
 }
 
 // arguments lists the arguments that the summary does not show.
-func (r toolRun) arguments() string {
+func (r pendingCall) arguments() string {
 	var args map[string]json.RawMessage
 	if json.Unmarshal(r.Args, &args) != nil {
 		return "  " + string(r.Args) + "\n"

@@ -254,7 +254,7 @@ func TestExecSeparatesPartsOfTheAnswer(t *testing.T) {
 
 // A background job that ends with the program is named, and so is a slow command. A command that
 // ran until the user stopped it is not reported as refused.
-func TestExecTellsWhatBecomesOfCommands(t *testing.T) {
+func TestExecNamesJobsAndSlowCommands(t *testing.T) {
 	needs.Long(t)
 	needs.POSIX(t)
 	p := newProvider(t, callCassette(`{tool: eca__shell_command, arguments: {command: "sleep 500", background: "web server"}}`))
@@ -292,12 +292,12 @@ func TestExecTellsWhatBecomesOfCommands(t *testing.T) {
 	var shown bytes.Buffer
 	begin := time.Now()
 	c := newExecClient(execFlags{}, t.TempDir(), &shown, &shown)
-	c.calls["1"] = &toolWait{label: "$ make", since: begin, next: silentAfter}
+	c.calls["1"] = &callTimer{label: "$ make", started: begin, notifyAt: silentAfter}
 	for _, second := range []int{4, 6, 20, 40} {
-		c.longCalls(begin.Add(time.Duration(second) * time.Second))
+		c.reportLongCalls(begin.Add(time.Duration(second) * time.Second))
 	}
-	c.calls["1"].end()
-	c.longCalls(begin.Add(time.Hour))
+	c.calls["1"].markEnded()
+	c.reportLongCalls(begin.Add(time.Hour))
 	if got := shown.String(); got != "⏳ Running for 6s: $ make\n⏳ Running for 40s: $ make\n" {
 		t.Errorf("%q", got)
 	}
@@ -316,7 +316,7 @@ func TestExecQuestion(t *testing.T) {
 		{`{"name": "edit_file", "server": "eca", "summary": "Editing .envrc", "arguments": {"path": "/x/.envrc"}, "permission": {"notRemembered": "eca asks about each call of this kind"}, "details": {"type": "fileChange", "diff": "+a"}}`, []string{"+a", "[y/N]"}, []string{"path: "}},
 		{`{"name": "ask", "server": "db", "summary": "db ask", "arguments": {"sql": "select 1\nfrom x", "n": {"a": [1]}}}`, []string{"  sql: select 1\n    from x\n", `n: {"a": [1]}`, "[y/s/w/g/N]"}, nil},
 	} {
-		var call toolRun
+		var call pendingCall
 		if err := json.Unmarshal([]byte(c.run), &call); err != nil {
 			t.Fatal(err)
 		}

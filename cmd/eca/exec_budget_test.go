@@ -68,7 +68,7 @@ func TestExecEndsAtItsLimit(t *testing.T) {
 	}
 }
 
-func TestExecJSONTellsOfTheLimit(t *testing.T) {
+func TestExecJSONNamesTheLimit(t *testing.T) {
 	p := newProvider(t, workingTape())
 	here := newPlace(t, workingConfig(p))
 	out, errOut, code := runProgram(t, here, "", "exec", "work", "--json", "--max-cost", "0.01")
@@ -118,7 +118,7 @@ func TestExecHasTheConfiguredBudget(t *testing.T) {
 
 // Invalid limits are wrong usage. A limit in money is refused for a model without a price. No request
 // is made.
-func TestExecRefusesLimitsThatAreNone(t *testing.T) {
+func TestExecRefusesInvalidLimits(t *testing.T) {
 	p := newProvider(t, workingTape())
 	here := newPlace(t, workingConfig(p))
 	for line, want := range map[string]string{

@@ -30,12 +30,12 @@ type execClient struct {
 	conn       *jsonrpc.Conn
 	daemon     *daemon.Daemon
 
-	finished  chan turnEnd  // receives the end of each turn
-	pushed    chan struct{} // closed after the first notices about the configuration
-	asking    chan toolRun
-	questions chan commandQuestion
-	needed    execNeeds
-	firstPush sync.Once
+	finished       chan turnEnd  // receives the end of each turn
+	noticesArrived chan struct{} // closed after the first notices about the configuration
+	approvals      chan pendingCall
+	questions      chan commandQuestion
+	needed         execNeeds
+	noticesOnce    sync.Once
 
 	mu sync.Mutex // guards the fields below
 	execScreen
@@ -46,30 +46,30 @@ type execClient struct {
 	answer       strings.Builder // the text since the last tool call
 	notice       string          // the last notice of eca itself
 	usage        execUsage       // as last reported
-	wait         modelWait
+	silence      modelSilence
 }
 
 // execLines is the state of the lines that a run with --json writes.
 type execLines struct {
-	begun bool              // the first line is written
-	ended bool              // the last line is written
-	early []json.RawMessage // lines that arrived before the first one was written
+	startWritten  bool              // the first line is written
+	resultWritten bool              // the last line is written
+	earlyLines    []json.RawMessage // lines that arrived before the first one was written
 }
 
 // execCalls are the tool calls of a run, by chat and id.
 type execCalls struct {
-	calls            map[string]*toolWait      // the calls that were shown
-	permissions      map[string]callPermission // the decisions about them
-	why, hookReasons map[string]string         // why this client, or which hook with which reason, refused calls
-	refused          []refusal                 // calls that were not allowed to run
-	stopped          sandboxStops              // the accesses that the sandbox denied to commands
-	chat, fork       string                    // ids of the chat of this run, and of the fork that it made
+	calls                      map[string]*callTimer     // the calls that were shown
+	permissions                map[string]callPermission // the decisions about them
+	clientReasons, hookReasons map[string]string         // why this client, or which hook with which reason, refused calls
+	refused                    []refusal                 // calls that were not allowed to run
+	sandboxStops               sandboxStops              // the accesses that the sandbox denied to commands
+	chat, fork                 string                    // ids of the chat of this run, and of the fork that it made
 }
 
 // execNeeds collects the options that would have let refused calls run. It belongs to the goroutine
 // that waits for the turn.
 type execNeeds struct {
-	options  map[string]bool // values of --approve, allowByRule, changeHook
+	options  map[string]bool // values of --approve, allowByRule, changeRule, changeHook
 	commands bool            // one of these calls was a shell command
 	outside  bool            // a refused call asked to leave the sandbox
 }
@@ -84,18 +84,18 @@ type execUsage struct {
 func newExecClient(f execFlags, folder string, stdout, stderr io.Writer) *execClient {
 	file, isFile := usage.File(stdout)
 	return &execClient{
-		flags: f, cwd: workspace.New(folder), finished: make(chan turnEnd, 1), pushed: make(chan struct{}), asking: make(chan toolRun, 16), questions: make(chan commandQuestion),
+		flags: f, cwd: workspace.New(folder), finished: make(chan turnEnd, 1), noticesArrived: make(chan struct{}), approvals: make(chan pendingCall, 16), questions: make(chan commandQuestion),
 		needed: execNeeds{options: map[string]bool{}},
 		execScreen: execScreen{
 			stdout: stdout, stderr: stderr, json: f.json, document: f.schema != "",
 			oneOutput: isFile && (term.IsTerminal(int(file.Fd())) || sameOutput(file, stderr)),
 		},
-		execCalls: execCalls{calls: map[string]*toolWait{}, why: map[string]string{}, hookReasons: map[string]string{}, permissions: map[string]callPermission{}},
+		execCalls: execCalls{calls: map[string]*callTimer{}, clientReasons: map[string]string{}, hookReasons: map[string]string{}, permissions: map[string]callPermission{}},
 	}
 }
 
-// toolRun is a toolCallRun that waits for a decision.
-type toolRun struct {
+// pendingCall is a toolCallRun that waits for a decision.
+type pendingCall struct {
 	ChatID     string
 	ID         string          `json:"id"`
 	Summary    string          `json:"summary"`
@@ -119,8 +119,8 @@ type toolRun struct {
 }
 
 // run runs the turn. If the answer does not match the required schema, it asks once for another one.
-func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error) {
-	if err := c.open(ctx, alive); err != nil {
+func (c *execClient) run(ctx, serverCtx context.Context, in *execInput) (int, error) {
+	if err := c.open(ctx, serverCtx); err != nil {
 		return exitFailed, err
 	}
 	chatID, err := c.check(ctx, in.prompt)
@@ -132,19 +132,19 @@ func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error)
 		return exitFailed, err
 	}
 	began := time.Now()
-	end, err := c.turn(ctx, alive, chatID, in.prompt, in.contexts)
+	end, err := c.turn(ctx, serverCtx, chatID, in.prompt, in.contexts)
 	if err != nil {
 		return exitFailed, err
 	}
-	text := c.said()
+	text := c.answerText()
 	if in.schema != nil && end.code() == 0 {
 		doc, wrong := in.schema.check(text)
 		if wrong != nil {
 			c.note("The answer does not match " + in.schema.path + "; asking once more: " + wrong.Error())
-			if end, err = c.turn(ctx, alive, chatID, in.schema.repair(wrong), nil); err != nil {
+			if end, err = c.turn(ctx, serverCtx, chatID, in.schema.repair(wrong), nil); err != nil {
 				return exitFailed, err
 			}
-			if text = c.said(); end.code() == 0 {
+			if text = c.answerText(); end.code() == 0 {
 				doc, wrong = in.schema.check(text)
 			}
 		}
@@ -157,23 +157,23 @@ func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error)
 	if !end.interrupted && !c.flags.ephemeral {
 		c.awaitTitle(ctx, chatID, began)
 	}
-	awaitNotices(ctx, c.daemon, c.pushed)
-	return c.end(chatID, text, end, in.schema != nil, err)
+	awaitNotices(ctx, c.daemon, c.noticesArrived)
+	return c.finish(chatID, text, end, in.schema != nil, err)
 }
 
 // abort writes the last line of JSON for an error before the end of a turn.
 func (c *execClient) abort(failed error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.flags.json && !c.ended {
-		c.ended = true
-		abortedResult(c.stdout, exitFailed, failed)
+	if c.flags.json && !c.resultWritten {
+		c.resultWritten = true
+		writeAbortedResult(c.stdout, exitFailed, failed)
 	}
 }
 
 // open initializes the connection to the server, and loads agents and models.
-func (c *execClient) open(ctx, alive context.Context) error {
-	err := c.conn.Call(alive, "initialize", map[string]any{
+func (c *execClient) open(ctx, serverCtx context.Context) error {
+	err := c.conn.Call(serverCtx, "initialize", map[string]any{
 		"processId": nil, "clientInfo": map[string]string{"name": "eca exec", "version": version},
 		"capabilities":          map[string]any{"codeAssistant": map[string]any{"chat": true, "chatCapabilities": map[string]any{"askQuestion": c.flags.takesQuestions()}}},
 		"workspaceFolders":      []map[string]string{{"uri": workspace.ToURI(c.root()), "name": filepath.Base(c.root())}},
@@ -182,7 +182,7 @@ func (c *execClient) open(ctx, alive context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.conn.Notify(alive, "initialized", map[string]any{}); err != nil {
+	if err := c.conn.Notify(serverCtx, "initialized", map[string]any{}); err != nil {
 		return err
 	}
 	c.prepare(ctx)
@@ -190,7 +190,7 @@ func (c *execClient) open(ctx, alive context.Context) error {
 }
 
 // turn sends a prompt and waits for the end of the turn.
-func (c *execClient) turn(ctx, alive context.Context, chatID, prompt string, contexts []map[string]string) (turnEnd, error) {
+func (c *execClient) turn(ctx, serverCtx context.Context, chatID, prompt string, contexts []map[string]string) (turnEnd, error) {
 	params := map[string]any{"message": prompt, "chatId": chatID}
 	for key, v := range map[string]string{"model": c.flags.model, "agent": c.flags.agent} {
 		if v != "" {
@@ -205,21 +205,21 @@ func (c *execClient) turn(ctx, alive context.Context, chatID, prompt string, con
 	c.answer.Reset()
 	c.mu.Unlock()
 	var res struct{ ChatID, Model, Status string }
-	if err := c.conn.Call(alive, "chat/prompt", params, &res); err != nil {
+	if err := c.conn.Call(serverCtx, "chat/prompt", params, &res); err != nil {
 		return turnEnd{}, err
 	}
 	if res.Status == "error" { // no turn began, so that no model has the prompt
 		res.Model = ""
 	}
-	c.begin(chatID, res.Model)
+	c.writeStart(chatID, res.Model)
 	end := turnEnd{model: res.Model}
-	look := time.NewTimer(silentAfter)
-	defer look.Stop()
+	silenceCheck := time.NewTimer(silentAfter)
+	defer silenceCheck.Stop()
 	for {
 		select {
-		case <-look.C:
-			look.Reset(c.lookForSilence(res.Model))
-		case call := <-c.asking:
+		case <-silenceCheck.C:
+			silenceCheck.Reset(c.reportSilence(res.Model))
+		case call := <-c.approvals:
 			d := c.decide(ctx, call)
 			if ctx.Err() != nil {
 				continue // Ctrl-C is not an answer: the code below stops the prompt, and the call with it
@@ -229,19 +229,19 @@ func (c *execClient) turn(ctx, alive context.Context, chatID, prompt string, con
 				method = "chat/toolCallReject"
 			}
 			c.mu.Lock()
-			c.why[call.ChatID+" "+call.ID] = d.why
+			c.clientReasons[call.ChatID+" "+call.ID] = d.why
 			c.mu.Unlock()
-			_ = c.conn.Notify(alive, method, map[string]any{"chatId": call.ChatID, "toolCallId": call.ID, "goOn": true, "auto": d.auto, "unasked": d.unasked, "save": d.save})
+			_ = c.conn.Notify(serverCtx, method, map[string]any{"chatId": call.ChatID, "toolCallId": call.ID, "goOn": true, "auto": d.auto, "unasked": d.unasked, "save": d.save})
 		case q := <-c.questions:
 			q.answer <- askAboutCommand(ctx, q)
 		case <-ctx.Done():
 			end.interrupted = true
-			ctx = alive
-			_ = c.conn.Notify(alive, "chat/promptStop", map[string]string{"chatId": chatID})
+			ctx = serverCtx
+			_ = c.conn.Notify(serverCtx, "chat/promptStop", map[string]string{"chatId": chatID})
 		case <-c.conn.Done():
 			return end, errors.New("the daemon ended unexpectedly")
-		case over := <-c.finished:
-			end.reason, end.incomplete = over.reason, over.incomplete
+		case ended := <-c.finished:
+			end.reason, end.incomplete = ended.reason, ended.incomplete
 			c.mu.Lock()
 			end.refused = len(c.refused) > 0
 			c.mu.Unlock()
@@ -250,36 +250,36 @@ func (c *execClient) turn(ctx, alive context.Context, chatID, prompt string, con
 	}
 }
 
-// said returns the answer: the text since the last tool call.
-func (c *execClient) said() string {
+// answerText returns the answer: the text since the last tool call.
+func (c *execClient) answerText() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return strings.TrimSpace(c.answer.String())
 }
 
-// begin writes the first line of JSON, and the lines that had to wait for it.
-func (c *execClient) begin(chatID, model string) {
+// writeStart writes the first line of JSON, and the lines that had to wait for it.
+func (c *execClient) writeStart(chatID, model string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.flags.json || c.begun {
+	if !c.flags.json || c.startWritten {
 		return
 	}
-	c.begun = true
+	c.startWritten = true
 	cfg := c.daemon.Config()
-	c.line(map[string]any{
+	c.writeLine(map[string]any{
 		"type": "start", "chatId": chatID, "model": model, "agent": cfg.AgentOrDefault(c.flags.agent), "folder": c.root(), "version": version,
 	})
-	for _, line := range c.early {
-		c.line(line)
+	for _, line := range c.earlyLines {
+		c.writeLine(line)
 	}
-	c.early = nil
+	c.earlyLines = nil
 }
 
-// line writes a line of JSON; c.mu is held.
-func (c *execClient) line(v any) { writeLine(c.stdout, v) }
+// writeLine writes a line of JSON; c.mu is held.
+func (c *execClient) writeLine(v any) { writeLine(c.stdout, v) }
 
-// end writes the remaining output. failed is the reason why a complete answer cannot be used, or nil.
-func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed error) (int, error) {
+// finish writes the remaining output. failed is the reason why a complete answer cannot be used, or nil.
+func (c *execClient) finish(chatID, text string, end turnEnd, document bool, failed error) (int, error) {
 	code, reason := end.code(), end.exitReason()
 	if failed != nil {
 		code = exitFailed
@@ -296,13 +296,13 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 			failed, code = errors.Join(failed, fmt.Errorf("--output: %w", err)), exitFailed
 		}
 	}
-	unkept := c.daemon.Engine().Unsaved(chatID)
+	unsaved := c.daemon.Engine().Unsaved(chatID)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.flags.json {
 		result := map[string]any{
 			"type": "result", "text": text, "exitReason": reason, "exitCode": code, "chatId": chatID, "model": end.model,
-			"usage": map[string]any{"tokens": c.usage.Tokens}, "kept": !unkept && !c.flags.ephemeral,
+			"usage": map[string]any{"tokens": c.usage.Tokens}, "kept": !unsaved && !c.flags.ephemeral,
 		}
 		if c.usage.Cost != "" {
 			result["cost"] = json.Number(c.usage.Cost)
@@ -319,8 +319,8 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 		case (code == exitFailed || code == exitBudget) && c.notice != "":
 			result["error"] = c.notice
 		}
-		c.ended = true
-		c.line(result)
+		c.resultWritten = true
+		c.writeLine(result)
 		return code, failed
 	}
 	if document && failed == nil && code != exitFailed {
@@ -337,7 +337,7 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 	}
 	switch {
 	case c.flags.ephemeral:
-	case unkept: // a notice has reported that
+	case unsaved: // a notice has reported that
 	default:
 		fmt.Fprintln(c.stderr, c.flags.continuation("Continue with", c.configFile, chatID))
 		if c.fork != "" {
@@ -357,7 +357,7 @@ func (c *execClient) handle(_ context.Context, req *jsonrpc.Request) (any, error
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.record(req); err != nil {
+	if err := c.writeNotification(req); err != nil {
 		return nil, err
 	}
 	switch req.Method {
@@ -371,7 +371,7 @@ func (c *execClient) handle(_ context.Context, req *jsonrpc.Request) (any, error
 			c.noteLocked(p.Message)
 		}
 	case "jobs/updated": // the first one follows these notices
-		c.firstPush.Do(func() { close(c.pushed) })
+		c.noticesOnce.Do(func() { close(c.noticesArrived) })
 	case "chat/opened":
 		var p struct{ ChatID string }
 		if err := json.Unmarshal(req.Params, &p); err == nil && p.ChatID != c.chat {
@@ -393,21 +393,21 @@ func (c *execClient) handle(_ context.Context, req *jsonrpc.Request) (any, error
 	return nil, nil
 }
 
-// record prints messages and notifications about chats as JSON, with --json. Other notifications,
+// writeNotification prints messages and notifications about chats as JSON, with --json. Other notifications,
 // such as the server's state at its start, are for editors.
-func (c *execClient) record(req *jsonrpc.Request) error {
-	if !c.flags.json || c.ended || req.Method != "$/showMessage" && !strings.HasPrefix(req.Method, "chat/") {
+func (c *execClient) writeNotification(req *jsonrpc.Request) error {
+	if !c.flags.json || c.resultWritten || req.Method != "$/showMessage" && !strings.HasPrefix(req.Method, "chat/") {
 		return nil
 	}
 	line, err := json.Marshal(map[string]any{"method": req.Method, "params": req.Params})
 	if err != nil {
 		return err
 	}
-	if !c.begun {
-		c.early = append(c.early, line)
+	if !c.startWritten {
+		c.earlyLines = append(c.earlyLines, line)
 		return nil
 	}
-	c.line(json.RawMessage(line))
+	c.writeLine(json.RawMessage(line))
 	return nil
 }
 
@@ -419,7 +419,7 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 		return err
 	}
 	if !subagent {
-		c.wait.heed(v, time.Now())
+		c.silence.observe(v, time.Now())
 	}
 	call := chatID + " " + v.ID
 	switch v.Type {
@@ -444,39 +444,39 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 	case "toolCallRun":
 		c.permissions[call] = v.Permission
 		if v.ManualApproval {
-			run := toolRun{ChatID: chatID}
+			run := pendingCall{ChatID: chatID}
 			if err := json.Unmarshal(raw, &run); err != nil {
 				return err
 			}
 			run.Summary = v.label(c.root())
-			c.asking <- run
+			c.approvals <- run
 		}
 	case "toolCallRunning":
 		if c.calls[call] == nil { // the call of a subagent is sent again with each of its steps
-			c.calls[call] = &toolWait{label: v.label(c.root()), since: time.Now(), next: silentAfter}
+			c.calls[call] = &callTimer{label: v.label(c.root()), started: time.Now(), notifyAt: silentAfter}
 			c.noteLocked("· " + c.calls[call].label)
 		}
 	case "toolCalled":
 		switch {
 		case v.Error != "" && c.permissions[call].denies(): // the model called a tool that it must not use
-			c.refuse(call, v)
+			c.recordRefusal(call, v)
 		case v.Error != "":
-			c.failure(v)
+			c.noteFailure(v)
 		}
-		c.sandboxNotes(v)
-		c.calls[call].end()
+		c.noteSandbox(v)
+		c.calls[call].markEnded()
 	case "toolCallRejected":
 		switch {
 		case v.Reason != "userStop" && v.Reason != "userPromptStop":
-			c.refuse(call, v)
+			c.recordRefusal(call, v)
 		case c.calls[call] != nil:
 			c.noteLocked("· stopped: " + v.label(c.root()))
 		default:
 			c.noteLocked("· interrupted: " + v.label(c.root()))
 		}
-		c.calls[call].end()
+		c.calls[call].markEnded()
 	case "hookActionStarted":
-		c.calls["hook "+v.ID] = &toolWait{label: "the hook " + v.Name, since: time.Now(), next: silentAfter}
+		c.calls["hook "+v.ID] = &callTimer{label: "the hook " + v.Name, started: time.Now(), notifyAt: silentAfter}
 	case "hookActionFinished":
 		c.hookFinished(chatID, v)
 	case "usage":

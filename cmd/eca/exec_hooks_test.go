@@ -74,13 +74,13 @@ func TestExecShowsWhatHooksPrint(t *testing.T) {
 // While a hook runs, eca waits for that hook, and not for the model.
 func TestWaitingForAHook(t *testing.T) {
 	begin := time.Now()
-	var w modelWait
-	w.heed(execContent{Type: "progress", State: "running", Text: "Generating"}, begin)
-	w.heed(execContent{Type: "hookActionStarted", ID: "1", Name: "guard"}, begin)
+	var w modelSilence
+	w.observe(execContent{Type: "progress", State: "running", Text: "Generating"}, begin)
+	w.observe(execContent{Type: "hookActionStarted", ID: "1", Name: "guard"}, begin)
 	if silent, _ := w.due(begin.Add(time.Minute)); silent != 0 {
 		t.Errorf("eca reports that the model has been silent for %s", silent)
 	}
-	w.heed(execContent{Type: "hookActionFinished", ID: "1"}, begin.Add(time.Minute))
+	w.observe(execContent{Type: "hookActionFinished", ID: "1"}, begin.Add(time.Minute))
 	if silent, _ := w.due(begin.Add(time.Minute + silentAfter)); silent != silentAfter {
 		t.Errorf("after the hook: %s", silent)
 	}

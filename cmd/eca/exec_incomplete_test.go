@@ -75,8 +75,8 @@ func TestExecRunsNoCallsOfARefusedAnswer(t *testing.T) {
 }
 
 // A server that ends its stream with [DONE] and no finish reason has ended its answer: the model is
-// not asked to go on.
-func TestExecTakesAnAnswerThatOnlyDoneEnds(t *testing.T) {
+// not asked to continue.
+func TestExecAcceptsAStreamWithoutAFinishReason(t *testing.T) {
 	w := wrongInput{
 		bare: true, args: []string{"exec", "--json", "hi"}, answer: answerWithStream("data: {\"choices\":[{\"delta\":{\"content\":\"fine\"}}]}\n\ndata: [DONE]\n\n"),
 		config: `{"defaultModel": "mine/m", "chat": {"title": false}, "providers": {"mine": {"api": "openai-chat", "url": "%URL%", "key": "k", "fetchModels": false, "models": {"m": {}}}}}`,

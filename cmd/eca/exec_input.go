@@ -35,7 +35,7 @@ func newExecInput(ctx context.Context, f execFlags, args []string, stdin io.Read
 	if typed {
 		fmt.Fprintln(stderr, "Type the prompt; Ctrl-D in a line of its own ends it")
 	}
-	notice := noticeLater(stderr, "Reading stdin until it ends; without text for it, run with < /dev/null")
+	notice := noticeIfSlow(stderr, "Reading stdin until it ends; without text for it, run with < /dev/null")
 	if typed {
 		notice.Stop()
 	}
@@ -52,7 +52,7 @@ func newExecInput(ctx context.Context, f execFlags, args []string, stdin io.Read
 		}
 	}
 	if strings.TrimSpace(in.prompt) == "" {
-		return nil, errNoPrompt(f.taken...)
+		return nil, errNoPrompt(f.promptHints...)
 	}
 	if in.folder, err = execFolder(f.folder); err != nil {
 		return nil, err
@@ -81,13 +81,14 @@ func newExecInput(ctx context.Context, f execFlags, args []string, stdin io.Read
 	return in, nil
 }
 
-// errNoPrompt returns the error of an empty prompt. taken are the flags that may have taken it.
-func errNoPrompt(taken ...string) error {
-	return usage.Errorf("the prompt is empty; give it as an argument, or on stdin%s", strings.Join(taken, ""))
+// errNoPrompt returns the error of an empty prompt. hints describe the flags whose
+// value may have been meant as the prompt.
+func errNoPrompt(hints ...string) error {
+	return usage.Errorf("the prompt is empty; give it as an argument, or on stdin%s", strings.Join(hints, ""))
 }
 
-// textFlags describes the flags that are set to a text, which may have been meant as the prompt.
-func textFlags(flags *pflag.FlagSet) (out []string) {
+// describeTextFlags describes the flags that are set to a text, which may have been meant as the prompt.
+func describeTextFlags(flags *pflag.FlagSet) (out []string) {
 	flags.Visit(func(f *pflag.Flag) {
 		text := f.Value.String()
 		if list, ok := f.Value.(pflag.SliceValue); ok {

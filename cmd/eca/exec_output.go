@@ -86,8 +86,8 @@ func (c *execClient) note(line string) {
 // sandboxNote begins the lines about the sandbox in the results of tools.
 const sandboxNote = "[sandbox: "
 
-// failure shows why a call failed; c.mu is held.
-func (c *execClient) failure(v execContent) {
+// noteFailure shows why a call failed; c.mu is held.
+func (c *execClient) noteFailure(v execContent) {
 	why := ""
 	for i, out := range v.Outputs {
 		text := strings.TrimSpace(out.Text)
@@ -104,7 +104,7 @@ func (c *execClient) failure(v execContent) {
 // is held. If a hook of a call fails, the engine reports that and the consequence.
 func (c *execClient) hookFinished(chatID string, v execContent) {
 	const rejects = "2" // the exit code
-	c.calls["hook "+v.ID].end()
+	c.calls["hook "+v.ID].markEnded()
 	id, why := chatID+" "+v.ToolCallID, strings.Join(strings.Fields(string(v.Error)), " ")
 	by, output := "the hook "+v.Name, strings.Join(strings.Fields(v.Output), " ")
 	switch {
@@ -128,11 +128,11 @@ func (c *execClient) hookFinished(chatID string, v execContent) {
 // maxHookOutput is how much of a hook's output is shown, in bytes.
 const maxHookOutput = 500
 
-// sandboxNotes shows how the sandbox affected a call; c.mu is held.
-func (c *execClient) sandboxNotes(v execContent) {
+// noteSandbox shows how the sandbox affected a call; c.mu is held.
+func (c *execClient) noteSandbox(v execContent) {
 	for _, stop := range v.SandboxStops {
 		if !stop.Decided {
-			c.stopped.add(stop)
+			c.sandboxStops.add(stop)
 		}
 	}
 	for _, out := range v.Outputs {
@@ -168,8 +168,8 @@ func writeLine(w io.Writer, v any) {
 	}
 }
 
-// abortedResult writes the last line of --json for a run that failed before its prompt was sent.
-func abortedResult(w io.Writer, code int, failed error) {
+// writeAbortedResult writes the last line of --json for a run that failed before its prompt was sent.
+func writeAbortedResult(w io.Writer, code int, failed error) {
 	reason, cause := "failed", usage.Message(failed)
 	if code == exitInterrupted {
 		reason, cause = "stopped", "interrupted"
@@ -177,9 +177,9 @@ func abortedResult(w io.Writer, code int, failed error) {
 	writeLine(w, map[string]any{"type": "result", "text": "", "exitReason": reason, "exitCode": code, "error": cause})
 }
 
-// wantsLines reports whether the arguments of eca exec contain --json. It does not depend on the
+// wantsJSON reports whether the arguments of eca exec contain --json. It does not depend on the
 // parsed flags, because parsing fails if another argument is invalid.
-func wantsLines(args []string) bool {
+func wantsJSON(args []string) bool {
 	for _, a := range args {
 		value, given := strings.CutPrefix(a, "--json=")
 		switch on, err := strconv.ParseBool(value); {

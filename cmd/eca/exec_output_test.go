@@ -18,20 +18,20 @@ func TestResultIsTheLastLine(t *testing.T) {
 	var out strings.Builder
 	c := newExecClient(execFlags{json: true}, t.TempDir(), &out, io.Discard)
 	late := &jsonrpc.Request{Method: "chat/contentReceived", Params: json.RawMessage(`{"chatId":"c","role":"system","content":{"type":"metadata","title":"Late"}}`)}
-	c.begun = true
-	if err := c.record(late); err != nil || !strings.Contains(out.String(), "Late") {
+	c.startWritten = true
+	if err := c.writeNotification(late); err != nil || !strings.Contains(out.String(), "Late") {
 		t.Fatalf("before the result: %q, %v", out.String(), err)
 	}
 	out.Reset()
 	c.abort(errors.New("it failed"))
 	result := out.String()
-	if err := c.record(late); err != nil || out.String() != result || !strings.Contains(result, `"result"`) {
+	if err := c.writeNotification(late); err != nil || out.String() != result || !strings.Contains(result, `"result"`) {
 		t.Errorf("after the result %q: %q, %v", result, out.String(), err)
 	}
 }
 
 // If stdout and stderr are the same, the message about a stream that ended early begins a new line.
-func TestCutStreamDoesNotGlueOutputs(t *testing.T) {
+func TestErrorOfACutStreamBeginsANewLine(t *testing.T) {
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			_, _ = io.WriteString(w, `{"data":[{"id":"gpt-5.2"}]}`)
@@ -60,7 +60,7 @@ func TestCutStreamDoesNotGlueOutputs(t *testing.T) {
 }
 
 // Programs that read --json get each early failure as the last line, too.
-func TestJSONTellsEveryEarlyFailure(t *testing.T) {
+func TestJSONReportsEveryEarlyFailure(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
 		env  []string

@@ -54,7 +54,7 @@ func askAboutCommand(ctx context.Context, q commandQuestion) string {
 	}
 	prompt := visible.Text(choices) + "  Enter: decide nothing; it stays as it is\nAnswer? [" + keys + "Enter] "
 	text := "\n" + visible.Text(q.Text) + "\n"
-	for range 1 + repeats {
+	for range 1 + maxRepeats {
 		line, asked := askTerminal(ctx, text+prompt)
 		if label := labels[line]; label != "" || line == "" || !asked {
 			return label

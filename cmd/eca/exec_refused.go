@@ -15,8 +15,8 @@ type refusal struct {
 	Reason string `json:"reason"`
 }
 
-// refuse records that a call was not allowed to run; c.mu is held.
-func (c *execClient) refuse(call string, v execContent) {
+// recordRefusal records that a call was not allowed to run; c.mu is held.
+func (c *execClient) recordRefusal(call string, v execContent) {
 	reason := c.refusalReason(call, v.Reason)
 	v.Summary = strings.TrimSuffix(v.Summary, ": "+c.permissions[call].Reason) // the reason follows the label
 	tool, label := tools.FullName(v.Server, v.Name), v.label(c.root())
@@ -29,7 +29,7 @@ func (c *execClient) refuse(call string, v execContent) {
 
 // refusalReason returns why a call was not allowed to run.
 func (c *execClient) refusalReason(call, rejected string) string {
-	p, own := c.permissions[call], c.why[call]
+	p, own := c.permissions[call], c.clientReasons[call]
 	agent, readOnly := strings.CutSuffix(strings.TrimPrefix(p.Rule, "agent."), ".readOnly")
 	switch {
 	case rejected == "hookRejected":
@@ -49,7 +49,7 @@ func (c *execClient) refusalReason(call, rejected string) string {
 // sandboxStops collects the accesses that the sandbox denied to commands: their descriptions, and the
 // values for the settings that would allow them.
 type sandboxStops struct {
-	what                  []string
+	descriptions          []string
 	hosts, ports, folders []string
 }
 
@@ -61,7 +61,7 @@ func (s *sandboxStops) add(stop sandboxStop) {
 			}
 		}
 	}
-	insert(&s.what, stop.Text)
+	insert(&s.descriptions, stop.Text)
 	insert(&s.hosts, stop.Hosts...)
 	insert(&s.ports, stop.Port)
 	insert(&s.folders, stop.Folder)
@@ -69,7 +69,7 @@ func (s *sandboxStops) add(stop sandboxStop) {
 
 // remedy explains how to allow the denied accesses.
 func (s *sandboxStops) remedy() string {
-	out := fmt.Sprintf("The sandbox stopped a command: %s. On a terminal, eca exec asks whether to allow that, once or always (not with --approve none).", printable(strings.Join(s.what, "; ")))
+	out := fmt.Sprintf("The sandbox stopped a command: %s. On a terminal, eca exec asks whether to allow that, once or always (not with --approve none).", printable(strings.Join(s.descriptions, "; ")))
 	for _, setting := range []struct {
 		format string
 		values []string

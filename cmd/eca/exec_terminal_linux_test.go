@@ -93,7 +93,7 @@ func TestExecKeysBeforeTheQuestionDoNotAnswerIt(t *testing.T) {
 }
 
 // After Ctrl-D at a question, the next output begins on a new line.
-func TestExecQuestionIsLeftWithCtrlD(t *testing.T) {
+func TestExecQuestionEndsWithCtrlD(t *testing.T) {
 	p := newProvider(t, callCassette(writeCall))
 	o := runOnTerminal(t, newPlace(t, p.env()...), "exec", "go")
 	o.await("/N] ")
@@ -104,7 +104,7 @@ func TestExecQuestionIsLeftWithCtrlD(t *testing.T) {
 }
 
 // Ctrl-C at a question interrupts the run; it does not count as a refusal by the user.
-func TestExecQuestionIsLeftWithCtrlC(t *testing.T) {
+func TestExecQuestionEndsWithCtrlC(t *testing.T) {
 	p := newProvider(t, callCassette(writeCall))
 	here := newPlace(t, p.env()...)
 	for _, args := range [][]string{{"exec", "go"}, {"exec", "--json", "go"}} {
@@ -144,7 +144,7 @@ func TestExecQuestionIsRepeatedAfterAKeyThatIsNoAnswer(t *testing.T) {
 	}
 
 	o = runOnTerminal(t, newPlace(t, p.env()...), "exec", "go")
-	for range 1 + repeats {
+	for range 1 + maxRepeats {
 		o.await("[y/N] ")
 		o.press("x\n")
 	}

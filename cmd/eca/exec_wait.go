@@ -25,38 +25,38 @@ const (
 	silentAgain = 30 * time.Second
 )
 
-// modelWait measures how long the model has sent nothing. It is not safe for concurrent use.
-type modelWait struct {
-	awaited bool            // the model is expected to send something
-	begun   bool            // a part of its answer has arrived
-	calls   map[string]bool // running tool calls and hooks
-	heard   time.Time
-	next    time.Duration // the silence after which the user is notified
+// modelSilence measures how long the model has sent nothing. It is not safe for concurrent use.
+type modelSilence struct {
+	answerExpected bool            // the model is expected to send something
+	answerBegan    bool            // a part of its answer has arrived
+	calls          map[string]bool // running tool calls and hooks
+	lastContent    time.Time
+	notifyAt       time.Duration // the silence after which the user is notified
 }
 
-// toolWait is a tool call or hook that is running or has ended.
-type toolWait struct {
-	label string
-	since time.Time
-	next  time.Duration // the running time at which the user is notified; 0: the call has ended
+// callTimer is a tool call or hook that is running or has ended.
+type callTimer struct {
+	label    string
+	started  time.Time
+	notifyAt time.Duration // the running time at which the user is notified; 0: the call has ended
 }
 
-// end marks a call as ended. The toolWait of a call that was never started is nil.
-func (w *toolWait) end() {
+// markEnded marks a call as ended. The callTimer of a call that was never started is nil.
+func (w *callTimer) markEnded() {
 	if w != nil {
-		w.next = 0
+		w.notifyAt = 0
 	}
 }
 
-// heed updates w for a content of the chat.
-func (w *modelWait) heed(v execContent, now time.Time) {
-	w.heard, w.next = now, silentAfter
+// observe updates w for a content of the chat.
+func (w *modelSilence) observe(v execContent, now time.Time) {
+	w.lastContent, w.notifyAt = now, silentAfter
 	switch v.Type {
 	case "text", "reasonText", "toolCallPrepare":
-		w.begun = true
+		w.answerBegan = true
 	case "progress":
-		w.awaited = v.State == "running" && (v.Text == "Waiting model" || v.Text == "Generating")
-		w.begun = w.begun && v.Text == "Generating"
+		w.answerExpected = v.State == "running" && (v.Text == "Waiting model" || v.Text == "Generating")
+		w.answerBegan = w.answerBegan && v.Text == "Generating"
 	case "toolCallRun", "toolCallRunning", "hookActionStarted":
 		if w.calls == nil {
 			w.calls = map[string]bool{}
@@ -64,7 +64,7 @@ func (w *modelWait) heed(v execContent, now time.Time) {
 		w.calls[v.ID] = true
 	case "toolCalled", "toolCallRejected":
 		delete(w.calls, v.ID)
-		w.awaited, w.begun = true, false
+		w.answerExpected, w.answerBegan = true, false
 	case "hookActionFinished":
 		delete(w.calls, v.ID)
 	}
@@ -72,32 +72,32 @@ func (w *modelWait) heed(v execContent, now time.Time) {
 
 // due returns how long the model has been silent, if the user is to be notified now; otherwise 0.
 // in is the time until the next check.
-func (w *modelWait) due(now time.Time) (silent, in time.Duration) {
-	if !w.awaited || len(w.calls) > 0 {
+func (w *modelSilence) due(now time.Time) (silent, in time.Duration) {
+	if !w.answerExpected || len(w.calls) > 0 {
 		return 0, silentAfter
 	}
-	silent = now.Sub(w.heard)
-	if silent < w.next {
-		return 0, w.next - silent
+	silent = now.Sub(w.lastContent)
+	if silent < w.notifyAt {
+		return 0, w.notifyAt - silent
 	}
-	w.next = silent + silentAgain
+	w.notifyAt = silent + silentAgain
 	return silent, silentAgain
 }
 
-// lookForSilence notifies the user if the model has been silent or a call has been running for a long
+// reportSilence notifies the user if the model has been silent or a call has been running for a long
 // time. It returns the time until the next check.
-func (c *execClient) lookForSilence(model string) time.Duration {
+func (c *execClient) reportSilence(model string) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	silent, in := c.wait.due(now)
-	in = min(in, c.longCalls(now))
+	silent, in := c.silence.due(now)
+	in = min(in, c.reportLongCalls(now))
 	if silent == 0 {
 		return in
 	}
 	limits := c.daemon.AnswerLimits(model)
 	what, rule, limit := "Nothing heard from %s yet, for %s", "an answer must begin within", limits.FirstByte
-	if c.wait.begun {
+	if c.silence.answerBegan {
 		what, rule, limit = "Nothing more heard from %s for %s", "the provider must send more within", limits.Idle
 	}
 	text := fmt.Sprintf("⏳ "+what, cmp.Or(c.daemon.ModelHost(model), model), silent.Round(time.Second))
@@ -105,38 +105,38 @@ func (c *execClient) lookForSilence(model string) time.Duration {
 		text += fmt.Sprintf("; %s %s", rule, limit)
 	}
 	c.noteLocked(text)
-	if c.flags.json && c.begun {
-		c.line(map[string]any{"type": "waiting", "model": model, "host": c.daemon.ModelHost(model), "seconds": int(silent.Seconds()), "text": text})
+	if c.flags.json && c.startWritten {
+		c.writeLine(map[string]any{"type": "waiting", "model": model, "host": c.daemon.ModelHost(model), "seconds": int(silent.Seconds()), "text": text})
 	}
 	return in
 }
 
-// longCalls notifies the user of calls that have been running for a long time, and returns the time
+// reportLongCalls notifies the user of calls that have been running for a long time, and returns the time
 // until the next check.
-func (c *execClient) longCalls(now time.Time) time.Duration {
+func (c *execClient) reportLongCalls(now time.Time) time.Duration {
 	in := silentAfter
 	for _, id := range slices.Sorted(maps.Keys(c.calls)) {
 		call := c.calls[id]
-		took := now.Sub(call.since)
+		took := now.Sub(call.started)
 		switch {
-		case call.next == 0:
-		case took < call.next:
-			in = min(in, call.next-took)
+		case call.notifyAt == 0:
+		case took < call.notifyAt:
+			in = min(in, call.notifyAt-took)
 		default:
-			call.next = took + silentAgain
+			call.notifyAt = took + silentAgain
 			c.noteLocked(fmt.Sprintf("⏳ Running for %s: %s", took.Round(time.Second), call.label))
 		}
 	}
 	return in
 }
 
-// noticeLater prints text after noticeAfter. The caller stops the timer when the wait is over.
-func noticeLater(stderr io.Writer, text string) *time.Timer {
+// noticeIfSlow prints text after noticeAfter. The caller stops the timer when the wait is over.
+func noticeIfSlow(stderr io.Writer, text string) *time.Timer {
 	return time.AfterFunc(noticeAfter, func() { fmt.Fprintln(stderr, "⏳ "+text) })
 }
 
-// awaiting shows the reason for a wait after noticeAfter. The caller calls stop when the wait is over.
-func (c *execClient) awaiting(what func() string) (stop func()) {
+// noteIfSlow shows the reason for a wait after noticeAfter. The caller calls stop when the wait is over.
+func (c *execClient) noteIfSlow(what func() string) (stop func()) {
 	timer := time.AfterFunc(noticeAfter, func() {
 		if text := what(); text != "" {
 			c.note("⏳ " + text)
@@ -150,7 +150,7 @@ func (c *execClient) awaiting(what func() string) (stop func()) {
 func (c *execClient) startServers(run context.Context) error {
 	ctx, cancel := context.WithTimeout(run, serverPatience)
 	defer cancel()
-	stop := c.awaiting(func() string {
+	stop := c.noteIfSlow(func() string {
 		names := c.startingServers()
 		if len(names) == 0 {
 			return ""
@@ -162,7 +162,7 @@ func (c *execClient) startServers(run context.Context) error {
 	if run.Err() != nil { // after Ctrl-C, nothing is sent to a model
 		return nil
 	}
-	c.missingServers()
+	c.reportMissingServers()
 	var lost []string
 	for _, p := range c.daemon.BadServerTools() {
 		if p.Restricts() {
@@ -188,8 +188,8 @@ func (c *execClient) startingServers() []string {
 	return out
 }
 
-// missingServers reports the MCP servers whose tools are not available to the prompt.
-func (c *execClient) missingServers() {
+// reportMissingServers reports the MCP servers whose tools are not available to the prompt.
+func (c *execClient) reportMissingServers() {
 	for _, name := range slices.Sorted(maps.Keys(c.daemon.Config().MCPServers)) {
 		s, _ := c.daemon.MCPStatus(name, "")
 		switch s.State {
@@ -230,7 +230,7 @@ func awaitNotices(ctx context.Context, d *daemon.Daemon, arrived <-chan struct{}
 // repeatsUnavailable reports whether a notice only names the providers without usable models. The
 // error at the end of the run names them too.
 func (c *execClient) repeatsUnavailable(notice string) bool {
-	lacking := c.daemon.Unavailable()
-	standard := c.daemon.ModelChoice().Default
-	return len(lacking) > 0 && (standard == "" || standard == providers.DemoModel) && strings.HasPrefix(notice, lacking[0])
+	unavailable := c.daemon.Unavailable()
+	defaultModel := c.daemon.ModelChoice().Default
+	return len(unavailable) > 0 && (defaultModel == "" || defaultModel == providers.DemoModel) && strings.HasPrefix(notice, unavailable[0])
 }

@@ -10,7 +10,7 @@ import (
 func TestSilenceOfAModel(t *testing.T) {
 	begin := time.Now()
 	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
-	var w modelWait
+	var w modelSilence
 	for _, c := range []struct {
 		second  int
 		content *execContent
@@ -29,7 +29,7 @@ func TestSilenceOfAModel(t *testing.T) {
 		{344, nil, 0},
 	} {
 		if c.content != nil {
-			w.heed(*c.content, at(c.second))
+			w.observe(*c.content, at(c.second))
 		}
 		if silent, in := w.due(at(c.second)); silent != c.silent || in <= 0 {
 			t.Errorf("second %d: %s, look again in %s", c.second, silent, in)

@@ -179,7 +179,7 @@ func TestFacesKilled(t *testing.T) {
 }
 
 // A client that does not read any more does not prevent a face from ending.
-func TestFacesEndUnread(t *testing.T) {
+func TestFacesEndAlthoughClientsDoNotRead(t *testing.T) {
 	needs.Long(t)
 	needs.POSIX(t) // signals
 	here := newPlace(t, newProvider(t, "cassette: 1\nturns: []\ndefault: {steps: [{text: "+strings.Repeat("x", 1<<20)+"}]}\n").env()...)

@@ -82,7 +82,7 @@ func TestKillKeepsJournal(t *testing.T) {
 
 // Neither deleting a chat nor the end of the program waits for the journal. The next start
 // completes the work: nothing is lost, and the texts of the deleted chat are removed.
-func TestNobodyWaitsForTheJournal(t *testing.T) {
+func TestNothingWaitsForTheJournal(t *testing.T) {
 	needs.Long(t)
 	p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n      - {text: an answer}\nturns: []\n")
 	here := newPlace(t, p.env()...)

@@ -52,7 +52,7 @@ func loginCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *c
 				fmt.Fprintln(stderr, "eca login:", err)
 				return exitError{exitInterrupted}
 			}
-			return knownProvider(d, args[0], err)
+			return explainUnknownProvider(d, args[0], err)
 		},
 	}
 	cmd.Flags().StringVar(&method, "method", "", "how to log in: api-key, oauth (in a browser) or device (with a code); default: the provider's only method, or eca asks")
@@ -73,7 +73,7 @@ func logoutCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 			loggedIn := d.LoggedIn(args[0])
 			notice, err := d.Logout(cmd.Context(), args[0])
 			if err != nil {
-				return knownProvider(d, args[0], err)
+				return explainUnknownProvider(d, args[0], err)
 			}
 			if loggedIn {
 				fmt.Fprintf(stdout, "Logged out of %s.\n", args[0])
@@ -88,10 +88,10 @@ func logoutCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	}
 }
 
-// loginDaemon is like quietDaemon, but fails if the stored logins cannot be used. In that case it
+// loginDaemon is like daemonShowingMistakes, but fails if the stored logins cannot be used. In that case it
 // does not list mistakes in the configuration.
 func loginDaemon(sf serverFlags, cmd *cobra.Command, stderr io.Writer) (*daemon.Daemon, error) {
-	d, err := hereDaemon(forReaders(sf, cmd), stderr)
+	d, err := daemonForCwd(withHumanLogLevel(sf, cmd), stderr)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +103,8 @@ func loginDaemon(sf serverFlags, cmd *cobra.Command, stderr io.Writer) (*daemon.
 	return d, nil
 }
 
-// knownProvider adds a hint to an error about an unknown provider: how to list the known ones.
-func knownProvider(d *daemon.Daemon, name string, err error) error {
+// explainUnknownProvider adds a hint to an error about an unknown provider: how to list the known ones.
+func explainUnknownProvider(d *daemon.Daemon, name string, err error) error {
 	if _, known := d.Config().ProviderNamed(name); err == nil || known || strings.Contains(err.Error(), "did you mean") {
 		return err
 	}
@@ -209,7 +209,7 @@ func (l login) enter(ctx context.Context, fields []auth.Field) (outcome, notice 
 	if rest, _ := l.in.Peek(l.in.Buffered()); l.terminal == nil && len(bytes.TrimSpace(rest)) > 0 {
 		return "", "", fmt.Errorf("standard input has more lines than are needed (%s); the login is unchanged", labels(fields))
 	}
-	waiting := noticeLater(l.notices, "Waiting for "+l.provider+" to check the key")
+	waiting := noticeIfSlow(l.notices, "Waiting for "+l.provider+" to check the key")
 	outcome, err = l.d.CheckKey(ctx, l.provider, values)
 	waiting.Stop()
 	if err != nil {
@@ -256,7 +256,7 @@ func (l login) value(ctx context.Context, label string, secret bool) (string, er
 			read <- input{text, err}
 			return
 		}
-		keys := &unseenKeys{Reader: l.terminal, Writer: io.Discard}
+		keys := &hiddenInput{Reader: l.terminal, Writer: io.Discard}
 		text, err := term.NewTerminal(keys, "").ReadPassword("")
 		if errors.Is(err, io.EOF) && keys.interrupt {
 			err = errInterrupted
@@ -274,9 +274,9 @@ func (l login) value(ctx context.Context, label string, secret bool) (string, er
 	}
 }
 
-// unseenKeys reads a raw terminal without echo, and detects Ctrl-C: ReadPassword ends with io.EOF
+// hiddenInput reads a raw terminal without echo, and detects Ctrl-C: ReadPassword ends with io.EOF
 // for both Ctrl-C and Ctrl-D.
-type unseenKeys struct {
+type hiddenInput struct {
 	io.Reader
 	io.Writer
 
@@ -284,7 +284,7 @@ type unseenKeys struct {
 }
 
 // Read implements io.Reader.
-func (k *unseenKeys) Read(p []byte) (int, error) {
+func (k *hiddenInput) Read(p []byte) (int, error) {
 	n, err := k.Reader.Read(p)
 	k.interrupt = k.interrupt || bytes.IndexByte(p[:n], 3) >= 0
 	return n, err

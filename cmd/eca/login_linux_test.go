@@ -14,7 +14,7 @@ import (
 
 // The user can abort a login with Ctrl-C, Ctrl-D and SIGTERM, whatever it waits for. Ctrl-C and
 // SIGTERM end with the exit code of an interrupt.
-func TestLoginCanBeLeft(t *testing.T) {
+func TestLoginCanBeInterrupted(t *testing.T) {
 	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/device" {
 			w.WriteHeader(http.StatusBadRequest)
@@ -50,7 +50,7 @@ func TestLoginCanBeLeft(t *testing.T) {
 }
 
 // Ctrl-C also ends the check of a key that was entered. The message does not say that nothing was.
-func TestCheckOfAKeyCanBeLeft(t *testing.T) {
+func TestKeyCheckCanBeInterrupted(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer silent.Close()
 	o := runOnTerminal(t, newPlace(t, `ECA_CONFIG={"providers": {"acme": {"api": "openai-chat", "url": "`+silent.URL+`"}}}`), "login", "acme")

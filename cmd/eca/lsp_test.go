@@ -80,7 +80,7 @@ func TestExecNamesNewErrors(t *testing.T) {
 }
 
 // eca says once that a language server failed, and not again in another chat.
-func TestFailedLanguageServerIsTold(t *testing.T) {
+func TestFailedLanguageServerIsReported(t *testing.T) {
 	needs.POSIX(t)
 	p := newProvider(t, "cassette: 1\nturns:\n  - steps:\n      - calls: ["+toyEdit+"]\n      - {text: Done.}\n  - steps: [{text: Again.}]\n")
 	here := newPlace(t, p.env()...)

@@ -46,11 +46,11 @@ func main() {
 		os.Exit(code)
 	}
 	runtime.MemProfileRate = 0 // profiles of memory cost memory; the debug page turns them on
-	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	exitSignals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
-		ends = append(ends, syscall.SIGHUP)
+		exitSignals = append(exitSignals, syscall.SIGHUP)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	ctx, stop := signal.NotifyContext(context.Background(), exitSignals...)
 	defer stop()
 	// A client that disconnects is an error to handle, not a reason to crash. SIGPIPE is not ignored,
 	// because child processes would inherit that, and pipelines rely on the signal.
@@ -68,8 +68,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root := command(stdin, stdout, stderr)
 	root.SetArgs(dropUnknownFlags(root, args, stderr))
 	called, err := usage.Execute(ctx, root)
-	if lost := usage.WriteError(stdout); lost != nil {
-		fmt.Fprintln(stderr, "eca: cannot write the output:", usage.Message(lost))
+	if writeErr := usage.WriteError(stdout); writeErr != nil {
+		fmt.Fprintln(stderr, "eca: cannot write the output:", usage.Message(writeErr))
 		return 1
 	}
 	if err == nil {
@@ -85,8 +85,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exit.code
 	}
 	code := report(ctx, called, err, stderr)
-	if called.Name() == "exec" && wantsLines(args) {
-		abortedResult(stdout, code, err)
+	if called.Name() == "exec" && wantsJSON(args) {
+		writeAbortedResult(stdout, code, err)
 	}
 	return code
 }
@@ -159,7 +159,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		},
 	}
 	for _, flags := range []*pflag.FlagSet{root.Flags(), editors.Flags()} {
-		flags.StringVar(&f.debug, "debug", "", "serve a debug page at `HOST:PORT` of this machine; port 0 takes a free one")
+		flags.StringVar(&f.debug, "debug", "", "serve a debug page at `HOST:PORT` of this machine; port 0 chooses a free port")
 	}
 	root.AddCommand(
 		editors,
@@ -194,7 +194,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 // them, because users keep flags in the settings of their editors across versions. Other commands
 // are strict, so scripts fail on a typo.
 func dropUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) []string {
-	if !forEditors(root, args) {
+	if !isEditorCommand(root, args) {
 		return args
 	}
 	out := []string{}
@@ -219,8 +219,8 @@ func dropUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) []st
 	return out
 }
 
-// forEditors reports whether args run a command that editors start.
-func forEditors(root *cobra.Command, args []string) bool {
+// isEditorCommand reports whether args run a command that editors start.
+func isEditorCommand(root *cobra.Command, args []string) bool {
 	stdio := false
 	for i := 0; i < len(args); i++ {
 		a := args[i]
@@ -250,19 +250,19 @@ func lookupFlag(root *cobra.Command, arg, name string) *pflag.Flag {
 // secrets in it.
 type logs struct {
 	*slog.Logger
-	stderr io.Writer
-	clean  atomic.Pointer[func(string) string]
+	stderr   io.Writer
+	redactor atomic.Pointer[func(string) string]
 }
 
-// forPeople is the default log level of commands whose stderr is for human readers. It shows errors,
+// humanLogLevel is the default log level of commands whose stderr is for human readers. It shows errors,
 // except those of MCP servers, which these commands report themselves.
-const forPeople = "people"
+const humanLogLevel = "people"
 
-// withoutServers is a log handler that drops records about failed MCP servers.
-type withoutServers struct{ slog.Handler }
+// mcpFailureFilter is a log handler that drops records about failed MCP servers.
+type mcpFailureFilter struct{ slog.Handler }
 
 // Handle implements slog.Handler.
-func (h withoutServers) Handle(ctx context.Context, r slog.Record) error {
+func (h mcpFailureFilter) Handle(ctx context.Context, r slog.Record) error {
 	if r.Message == mcp.FailedMessage {
 		return nil
 	}
@@ -270,13 +270,13 @@ func (h withoutServers) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // WithAttrs implements slog.Handler.
-func (h withoutServers) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return withoutServers{h.Handler.WithAttrs(attrs)}
+func (h mcpFailureFilter) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return mcpFailureFilter{h.Handler.WithAttrs(attrs)}
 }
 
 // WithGroup implements slog.Handler.
-func (h withoutServers) WithGroup(name string) slog.Handler {
-	return withoutServers{h.Handler.WithGroup(name)}
+func (h mcpFailureFilter) WithGroup(name string) slog.Handler {
+	return mcpFailureFilter{h.Handler.WithGroup(name)}
 }
 
 func checkLogLevel(level string) error {
@@ -286,7 +286,7 @@ func checkLogLevel(level string) error {
 // logger returns logs to stderr.
 func logger(level string, stderr io.Writer) (*logs, error) {
 	var l slog.Level
-	people := level == forPeople
+	people := level == humanLogLevel
 	if people {
 		level = "error"
 	}
@@ -298,17 +298,17 @@ func logger(level string, stderr io.Writer) (*logs, error) {
 	}
 	out := &logs{}
 	redactLookalikes := redact.New().String
-	out.clean.Store(&redactLookalikes)
-	out.stderr = redact.Writer(stderr, out.without)
+	out.redactor.Store(&redactLookalikes)
+	out.stderr = redact.Writer(stderr, out.redact)
 	var handler slog.Handler = slog.NewTextHandler(out.stderr, &slog.HandlerOptions{Level: l})
 	if people {
-		handler = withoutServers{handler}
+		handler = mcpFailureFilter{handler}
 	}
 	out.Logger = slog.New(handler)
 	return out, nil
 }
 
-func (l *logs) without(text string) string { return (*l.clean.Load())(text) }
+func (l *logs) redact(text string) string { return (*l.redactor.Load())(text) }
 
 // trace returns a function that logs protocol messages.
 func (l *logs) trace() func(bool, []byte) {
@@ -318,7 +318,7 @@ func (l *logs) trace() func(bool, []byte) {
 		if incoming {
 			dir = "received"
 		}
-		log.Info("rpc "+dir, "msg", l.without(string(body))) // redacted before the log quotes it: a quoted secret looks different
+		log.Info("rpc "+dir, "msg", l.redact(string(body))) // redacted before the log quotes it: a quoted secret looks different
 	}
 }
 
@@ -328,14 +328,14 @@ func newDaemon(f serverFlags, log *logs) (*daemon.Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	return watchedDaemon(o, log), nil
+	return newDaemonWith(o, log), nil
 }
 
-// watchedDaemon creates a daemon, and redacts the secrets of its configuration in the log.
-func watchedDaemon(o daemon.Options, log *logs) *daemon.Daemon {
+// newDaemonWith creates a daemon, and redacts the secrets of its configuration in the log.
+func newDaemonWith(o daemon.Options, log *logs) *daemon.Daemon {
 	d := daemon.New(o)
 	clean := d.Clean
-	log.clean.Store(&clean)
+	log.redactor.Store(&clean)
 	return d
 }
 

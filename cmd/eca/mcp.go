@@ -51,20 +51,20 @@ func mcpCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		&cobra.Command{
 			Use: "list", SuggestFor: []string{"ls", "show", "status"}, Short: "List the servers that are configured, and where", Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error {
-				return withConfig(*sf, stderr, unbroken(func(d *daemon.Daemon) error { return listServers(d, stdout) }))
+				return withConfig(*sf, stderr, requireReadableConfig(func(d *daemon.Daemon) error { return listServers(d, stdout) }))
 			},
 		},
 		&cobra.Command{
 			Use: "remove NAME", SuggestFor: []string{"rm", "delete", "uninstall"}, Short: "Remove a server from all files that have it", Args: cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error {
-				return withConfig(*sf, stderr, unbroken(func(d *daemon.Daemon) error {
+				return withConfig(*sf, stderr, requireReadableConfig(func(d *daemon.Daemon) error {
 					_, inEffect := d.Config().MCPServers[args[0]]
 					files, err := d.RemoveUntrustedMCPServer(args[0])
 					if err == nil && (inEffect || len(files) == 0) {
 						err = d.RemoveMCPServer(args[0])
 					}
 					if err != nil {
-						return knownServer(d, args[0], err)
+						return explainUnknownServer(d, args[0], err)
 					}
 					_, err = fmt.Fprintf(stdout, "Removed %s.\n", args[0])
 					return err
@@ -126,7 +126,7 @@ func mcpAddCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 				for _, text := range replaced {
 					fmt.Fprintln(stdout, text)
 				}
-				if why := cannotStart(s); why != "" {
+				if why := startProblem(s); why != "" {
 					fmt.Fprintf(stderr, "eca mcp add: warning: %s\n", printable(why))
 				}
 				next := fmt.Sprintf("`eca mcp test %s` starts it.", visible.Argument(args[0]))
@@ -141,15 +141,15 @@ func mcpAddCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	flags := add.Flags()
 	flags.StringVar(&s.URL, "url", "", "address of a remote server")
 	flags.StringVarP(&transport, "transport", "t", "", "http, sse or stdio; usually not needed, because the URL or the command decides")
-	flags.Func("env", "`NAME=VALUE` for the program; several times", pair(&s.Env))
-	flags.Func("header", "`NAME=VALUE` of requests to the url; several times", pair(&s.Headers))
-	flags.BoolVar(&s.Disabled, "disabled", false, "add it without having it started")
+	flags.Func("env", "environment variable `NAME=VALUE` for the program; may be repeated", pairSetter(&s.Env))
+	flags.Func("header", "header `NAME=VALUE` of requests to the URL; may be repeated", pairSetter(&s.Headers))
+	flags.BoolVar(&s.Disabled, "disabled", false, "add the server, but do not start it")
 	flags.BoolVar(&workspace, "workspace", false, "add it for this folder only")
 	return add
 }
 
-// pair returns a function that adds NAME=VALUE to a map.
-func pair(to *map[string]string) func(string) error {
+// pairSetter returns a function that adds NAME=VALUE to a map.
+func pairSetter(to *map[string]string) func(string) error {
 	return func(text string) error {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
@@ -181,12 +181,12 @@ func tryServer(ctx context.Context, d *daemon.Daemon, name string, stderr io.Wri
 		fmt.Fprintf(stderr, "Starting the MCP server %s%s; Ctrl-C ends it: %s\n", printable(name), limit, printable(d.Presentable(how)))
 	}
 	status, err := d.TryMCPServer(ctx, name)
-	return status, knownServer(d, name, err)
+	return status, explainUnknownServer(d, name, err)
 }
 
-// knownServer returns err. For an unknown server, it returns an error that suggests a known one or
+// explainUnknownServer returns err. For an unknown server, it returns an error that suggests a known one or
 // explains how to list them.
-func knownServer(d *daemon.Daemon, name string, err error) error {
+func explainUnknownServer(d *daemon.Daemon, name string, err error) error {
 	if _, known := d.Config().MCPServers[name]; known {
 		return err
 	}
@@ -207,13 +207,13 @@ func knownServer(d *daemon.Daemon, name string, err error) error {
 // withServers calls fn with a daemon for this folder that can start MCP servers, and stops them
 // afterwards.
 func withServers(sf serverFlags, cmd *cobra.Command, stderr io.Writer, fn func(*daemon.Daemon) error) error {
-	d, err := hereDaemon(forReaders(sf, cmd), stderr)
+	d, err := daemonForCwd(withHumanLogLevel(sf, cmd), stderr)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
 	d.Extensions()
-	return unbroken(fn)(d)
+	return requireReadableConfig(fn)(d)
 }
 
 // parseServer fills in s from the arguments. It also accepts forms that other programs use: a URL
@@ -231,17 +231,17 @@ func parseServer(s *config.MCPServer, transport string, args []string, dash int)
 	}
 	remote := transport != "" && transport != "stdio"
 	switch {
-	case dash == 0 || address(name) || slices.Contains(transports, name) && len(rest) > 0 && address(rest[0]):
+	case dash == 0 || isURL(name) || slices.Contains(transports, name) && len(rest) > 0 && isURL(rest[0]):
 		return usage.Errorf("the server needs a name first: eca mcp add NAME -- COMMAND [ARG...], or eca mcp add NAME URL")
 	case len(rest) == 0:
-	case !verbatim && s.URL == "" && (remote || address(rest[0])):
+	case !verbatim && s.URL == "" && (remote || isURL(rest[0])):
 		if len(rest) > 1 {
 			return usage.Errorf("unexpected arguments after the URL %s: %s; headers are given with --header NAME=VALUE", rest[0], strings.Join(rest[1:], " "))
 		}
 		s.URL = rest[0]
-	case !verbatim && s.URL == "" && hostAndPort(rest[0]):
+	case !verbatim && s.URL == "" && isHostAndPort(rest[0]):
 		return usage.Errorf("%s is not a URL: an address must begin with http:// or https://", rest[0])
-	case !verbatim && s.URL == "" && foreignScheme(rest[0]):
+	case !verbatim && s.URL == "" && hasOtherScheme(rest[0]):
 		return usage.Errorf("%s is not an address of a server: it must begin with http:// or https://", rest[0])
 	default:
 		s.Command, s.Args = rest[0], rest[1:]
@@ -260,16 +260,16 @@ func parseServer(s *config.MCPServer, transport string, args []string, dash int)
 	return nil
 }
 
-// hostAndPort reports whether an argument is HOST:PORT, with or without a path.
-func hostAndPort(word string) bool {
+// isHostAndPort reports whether an argument is HOST:PORT, with or without a path.
+func isHostAndPort(word string) bool {
 	first, _, _ := strings.Cut(word, "/")
 	host, port, err := net.SplitHostPort(first)
 	_, numberErr := strconv.ParseUint(port, 10, 16)
 	return err == nil && host != "" && numberErr == nil
 }
 
-// foreignScheme reports whether an argument that is not an http or https URL looks like a URL.
-func foreignScheme(word string) bool {
+// hasOtherScheme reports whether an argument that is not an http or https URL looks like a URL.
+func hasOtherScheme(word string) bool {
 	u, err := url.Parse(word)
 	const drive = 1 // the length of the drive letter in C:\server.exe
 	return err == nil && len(u.Scheme) > drive && strings.Contains(word, ":/")
@@ -289,7 +289,7 @@ func makeAbsolute(s *config.MCPServer) (replaced []string, err error) {
 		case word == "" || filepath.IsAbs(word) || strings.HasPrefix(word, "~") || strings.HasPrefix(word, "-"):
 		case i == 0 && !strings.ContainsAny(word, `/\`): // looked up in PATH
 		case i == 0 && !isFile:
-			return nil, fmt.Errorf("%s: no such file in this folder%s", printable(word), perhapsAddress(word))
+			return nil, fmt.Errorf("%s: no such file in this folder%s", printable(word), urlHint(word))
 		case isFile:
 			if i == 0 {
 				s.Command = at
@@ -302,9 +302,9 @@ func makeAbsolute(s *config.MCPServer) (replaced []string, err error) {
 	return replaced, nil
 }
 
-// perhapsAddress returns an addition to the message about a missing program: what to do if the word
-// is an address. It is empty if the word does not look like one.
-func perhapsAddress(word string) string {
+// urlHint returns a hint to add to the error about a missing program if the word looks like a URL or
+// HOST:PORT; otherwise an empty text.
+func urlHint(word string) string {
 	host, _, _ := strings.Cut(word, "/")
 	if strings.ContainsAny(host, ".:") && !strings.HasPrefix(host, ".") && filepath.Ext(host) != ".exe" {
 		return "; if it is an address, begin it with https:// or http://"
@@ -312,13 +312,13 @@ func perhapsAddress(word string) string {
 	return ""
 }
 
-// address reports whether an argument is a URL.
-func address(arg string) bool {
+// isURL reports whether an argument is a URL.
+func isURL(arg string) bool {
 	return strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://")
 }
 
-// cannotStart returns why the program of a server cannot be started now, or "" if no reason is known.
-func cannotStart(s config.MCPServer) string {
+// startProblem returns why the program of a server cannot be started now, or "" if no reason is known.
+func startProblem(s config.MCPServer) string {
 	if s.Command == "" || strings.ContainsAny(s.Command, "$~") {
 		return ""
 	}
@@ -327,7 +327,7 @@ func cannotStart(s config.MCPServer) string {
 	case strings.Contains(s.Command, " ") && errors.Is(err, fs.ErrNotExist):
 		return fmt.Sprintf("there is no program %q: if it has arguments, move them from command to args", s.Command)
 	case byName && !proc.Installed(s.Command):
-		return fmt.Sprintf("there is no program %s in PATH: install it, or name it by its path%s", s.Command, perhapsAddress(s.Command))
+		return fmt.Sprintf("there is no program %s in PATH: install it, or name it by its path%s", s.Command, urlHint(s.Command))
 	case byName:
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Sprintf("there is no file %s yet: the server can start once it exists", s.Command)

@@ -20,7 +20,7 @@ func mcpLoginCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		Use: "login NAME", SuggestFor: []string{"connect", "auth"}, Short: "Log in to a remote server", Long: mcpLoginHelp, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withServers(*sf, cmd, stderr, func(d *daemon.Daemon) error {
-				if err := knownServer(d, args[0], nil); err != nil {
+				if err := explainUnknownServer(d, args[0], nil); err != nil {
 					return err
 				}
 				if s := d.Config().MCPServers[args[0]]; s.URL == "" {
@@ -64,8 +64,8 @@ func mcpLogoutCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command 
 	return &cobra.Command{
 		Use: "logout NAME", Short: "Forget the login to a remote server", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return withConfig(*sf, stderr, unbroken(func(d *daemon.Daemon) error {
-				if err := knownServer(d, args[0], nil); err != nil {
+			return withConfig(*sf, stderr, requireReadableConfig(func(d *daemon.Daemon) error {
+				if err := explainUnknownServer(d, args[0], nil); err != nil {
 					return err
 				}
 				existed := d.MCPLogin(args[0])

@@ -45,7 +45,7 @@ func modelsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		Long:  modelsHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d, err := quietDaemon(*sf, cmd, stderr)
+			d, err := daemonShowingMistakes(*sf, cmd, stderr)
 			if err != nil {
 				return err
 			}

@@ -66,7 +66,7 @@ func explainCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 					question.Unasked, suggest.DidYouMean(question.Unasked, values))
 			}
 			question.Command = strings.Join(args, " ")
-			return withConfig(*sf, stderr, unbroken(func(d *daemon.Daemon) error {
+			return withConfig(*sf, stderr, requireReadableConfig(func(d *daemon.Daemon) error {
 				e, err := d.ExplainCommand(cmd.Context(), question)
 				if err != nil {
 					return err
@@ -100,11 +100,11 @@ func rememberedCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
-				kept, err := d.Remembered()
+				remembered, err := d.Remembered()
 				if err != nil {
 					return err
 				}
-				for _, r := range kept {
+				for _, r := range remembered {
 					where := r.Workspace
 					if where == "" {
 						where = "everywhere"
@@ -116,7 +116,7 @@ func rememberedCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 						return err
 					}
 				}
-				if len(kept) == 0 {
+				if len(remembered) == 0 {
 					_, err = fmt.Fprintln(stdout, "Nothing is remembered.")
 				}
 				return err
@@ -149,13 +149,13 @@ func forgetCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 // forget removes a remembered approval. Questions show the keys of eca's own tools without the name
 // of the tool, so the name may be omitted here.
 func forget(d *daemon.Daemon, given string) (key string, existed bool, err error) {
-	kept, err := d.Remembered()
+	remembered, err := d.Remembered()
 	if err != nil {
 		return given, false, err
 	}
 	for _, tool := range []string{"", "eca__shell_command ", "eca__git ", "eca__"} {
 		key = tool + given
-		if slices.ContainsFunc(kept, func(r permission.Remembered) bool { return r.Key == key }) {
+		if slices.ContainsFunc(remembered, func(r permission.Remembered) bool { return r.Key == key }) {
 			existed, err = d.Forget(key)
 			return key, existed, err
 		}
@@ -169,14 +169,14 @@ func printExplanation(e daemon.Explanation, asJSON, files bool, stdout io.Writer
 		Effect  string `json:"effect"`
 		Reason  string `json:"reason"`
 	}
-	type used struct {
+	type fileUse struct {
 		Reads   []string `json:"reads"`
 		Writes  []string `json:"writes"`
 		Unknown []string `json:"unknown"`
 	}
-	var filesUsed *used
+	var filesUsed *fileUse
 	if files {
-		filesUsed = &used{e.Files.Reads, e.Files.Writes, e.Files.Unknown}
+		filesUsed = &fileUse{e.Files.Reads, e.Files.Writes, e.Files.Unknown}
 	}
 	parts := []part{}
 	for _, c := range e.Commands {
@@ -200,7 +200,7 @@ func printExplanation(e daemon.Explanation, asJSON, files bool, stdout io.Writer
 			Writes   []string `json:"writes"`
 			Unparsed string   `json:"unparsed,omitempty"`
 			Text     string   `json:"text,omitempty"`
-			Files    *used    `json:"files,omitempty"`
+			Files    *fileUse `json:"files,omitempty"`
 		}{string(e.Verdict.Decision), e.Verdict.Rule, e.Verdict.Reason, level, network, parts, append([]string{}, e.Writes...), e.Unparsed, e.Text, filesUsed})
 	}
 	always := ""

@@ -46,7 +46,7 @@ func pluginCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 // withPlugins runs a command and prints its result.
 func withPlugins(ctx context.Context, sf serverFlags, stdout, stderr io.Writer, fn func(context.Context, slash.Plugins) (string, error)) error {
 	sf.logLevel = "error" // the command reports other problems in its output
-	d, err := hereDaemon(sf, stderr)
+	d, err := daemonForCwd(sf, stderr)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ turns:
 	if !strings.Contains(out, `before\u001b[2J\u001b]0;title\u0007after`+"\n"+`and\u202e so on \u009b1A`) || !strings.Contains(errOut, "touch x") {
 		t.Errorf("%q %q", out, errOut)
 	}
-	call := toolRun{Name: "shell_command", Summary: "$ rm -r x\x1b[2K\rls", Args: []byte("{\"command\":\"\u009b2K\"}")}
+	call := pendingCall{Name: "shell_command", Summary: "$ rm -r x\x1b[2K\rls", Args: []byte("{\"command\":\"\u009b2K\"}")}
 	call.Details.Diff = "+a\x1b[1A\n+\u202eb👩\u200d💻"
 	question := call.question()
 	call.Details.Diff = ""

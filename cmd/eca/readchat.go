@@ -138,7 +138,7 @@ func (f readChatFlags) records(ctx context.Context) (list records, warning strin
 	switch {
 	case err == nil:
 		s := store.NewReader(dir)
-		list, err := f.stored(ctx, s)
+		list, err := f.storeRecords(ctx, s)
 		return list, "", func() { _ = s.Close() }, err
 	case len(f.workspaces) > 0:
 		return nil, "", nil, fmt.Errorf("there are no chats yet: %w", err)
@@ -156,10 +156,10 @@ func (f readChatFlags) records(ctx context.Context) (list records, warning strin
 	if errors.Is(err, importer.ErrNotFound) && f.chat != "" {
 		err = fmt.Errorf("chat not found: %s (%w)", f.chat, err)
 	}
-	return each(rs), warning, func() {}, err
+	return recordSeq(rs), warning, func() {}, err
 }
 
-func each(rs []importer.Record) records {
+func recordSeq(rs []importer.Record) records {
 	return func(yield func(importer.Record, error) bool) {
 		for _, r := range rs {
 			if !yield(r, nil) {
@@ -169,8 +169,8 @@ func each(rs []importer.Record) records {
 	}
 }
 
-// stored reads eca's own store.
-func (f readChatFlags) stored(ctx context.Context, s *store.Store) (records, error) {
+// storeRecords reads eca's own store.
+func (f readChatFlags) storeRecords(ctx context.Context, s *store.Store) (records, error) {
 	roots := make([]string, len(f.workspaces))
 	for i, w := range f.workspaces {
 		var err error
@@ -199,7 +199,7 @@ func (f readChatFlags) stored(ctx context.Context, s *store.Store) (records, err
 	for _, c := range all {
 		list = append(list, importer.Summary(c.Meta, c.Prompts))
 	}
-	return each(list), nil
+	return recordSeq(list), nil
 }
 
 // eventsOf yields the events of a chat in the order of walk.
@@ -219,7 +219,7 @@ func walk(ctx context.Context, s *store.Store, id string, yield func(event.Event
 		return err
 	}
 	flags := span.Flags
-	place := func(before event.Seq) (goOn bool, err error) {
+	yieldFlags := func(before event.Seq) (goOn bool, err error) {
 		for ; len(flags) > 0 && flags[0].NextMessage <= before; flags = flags[1:] {
 			e, err := s.Events(ctx, id, flags[0].Seq, 1)
 			if err != nil {
@@ -239,7 +239,7 @@ func walk(ctx context.Context, s *store.Store, id string, yield func(event.Event
 		}
 		for _, e := range events {
 			from = e.Seq + 1
-			if goOn, err := place(e.Seq); !goOn || err != nil {
+			if goOn, err := yieldFlags(e.Seq); !goOn || err != nil {
 				return err
 			}
 			if _, flag := e.Body.(event.Flag); !flag && !yield(e) {
@@ -247,7 +247,7 @@ func walk(ctx context.Context, s *store.Store, id string, yield func(event.Event
 			}
 		}
 		if len(events) < page {
-			_, err := place(span.To)
+			_, err := yieldFlags(span.To)
 			return err
 		}
 	}

@@ -47,11 +47,11 @@ func attachRemote(d *daemon.Daemon, f serverFlags, log *slog.Logger) {
 		},
 		Limit:    func(l net.Listener) net.Listener { return netutil.LimitListener(l, maxConnections) },
 		Push:     d.PushServices(),
-		StateDir: stateOf(f), Version: version, Log: log,
+		StateDir: stateDir(f), Version: version, Log: log,
 	}))
 }
 
-func stateOf(f serverFlags) string {
+func stateDir(f serverFlags) string {
 	if f.stateDir != "" {
 		return f.stateDir
 	}
@@ -81,7 +81,7 @@ func pairedDevices(f *serverFlags) (*remote.Devices, error) {
 			return nil, err
 		}
 	}
-	return remote.OpenDevices(stateOf(*f), time.Now), nil
+	return remote.OpenDevices(stateDir(*f), time.Now), nil
 }
 
 func pairCommand(f *serverFlags, stdout, stderr io.Writer) *cobra.Command {
@@ -235,6 +235,6 @@ func revokeCommand(f *serverFlags, stdout io.Writer) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "all devices")
+	cmd.Flags().BoolVar(&all, "all", false, "revoke all devices")
 	return cmd
 }

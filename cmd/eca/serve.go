@@ -92,29 +92,29 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 				ChatExists: func(id string) (bool, error) { return d.Engine().Exists(cmd.Context(), id) },
 			})
 			defer s.Close()
-			evaluated, err := newDaemon(*sf, log) // initialize configures it independently of other callers
+			ecpDaemon, err := newDaemon(*sf, log) // initialize configures it independently of other callers
 			if err != nil {
 				return err
 			}
-			defer evaluated.Close()
+			defer ecpDaemon.Close()
 			limit, err := rpcLimit(os.Getenv(ecp.TimeoutVariable))
 			if err != nil {
 				log.Error("ignoring ECP_RPC_TIMEOUT", "err", err)
 			}
-			a := agent.New(agent.Options{Host: evaluated, Version: version, Workspace: cwd, Limit: limit, Log: log.Logger})
+			a := agent.New(agent.Options{Host: ecpDaemon, Version: version, Workspace: cwd, Limit: limit, Log: log.Logger})
 			defer a.Close()
 			mux := http.NewServeMux()
 			mux.Handle("/", s.Handler())
 			mux.Handle("/e2a", g.Socket())
-			mayCall := httpguard.Options{Address: address, Origins: f.origins, Hosts: f.hosts, Token: token}
-			mux.Handle(ecp.Endpoint, a.Handler(mayCall))
-			leave := func() { // Close answers the running calls
+			guardOptions := httpguard.Options{Address: address, Origins: f.origins, Hosts: f.hosts, Token: token}
+			mux.Handle(ecp.Endpoint, a.Handler(guardOptions))
+			stopWork := func() { // Close answers the running calls
 				s.Close()
 				a.Close()
 				turns.Close()
 			}
 			fmt.Fprintf(stderr, "eca serve: serving http://%s\n", address)
-			return serveUntil(cmd.Context(), listener, a2a.Guard(mayCall, mux), leave)
+			return serveUntil(cmd.Context(), listener, a2a.Guard(guardOptions, mux), stopWork)
 		},
 	}
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8766", "address to serve at, host:port")
@@ -153,13 +153,13 @@ func listen(flag, address string) (net.Listener, error) {
 		return nil, fmt.Errorf("%s: %s is in use, perhaps by another eca; choose another port, or 0 for any that is free", flag, address)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: cannot listen at %s: %s", flag, address, cannotListen(err))
+		return nil, fmt.Errorf("%s: cannot listen at %s: %s", flag, address, explainListenError(err))
 	}
 	return listener, nil
 }
 
-// cannotListen explains an error of net.Listen.
-func cannotListen(err error) string {
+// explainListenError explains an error of net.Listen.
+func explainListenError(err error) string {
 	var address *net.AddrError
 	var unknown *net.DNSError
 	switch {
@@ -175,9 +175,9 @@ func cannotListen(err error) string {
 	return err.Error()
 }
 
-// serveUntil serves until ctx ends. Then it calls leave to stop running work, and lets open
+// serveUntil serves until ctx ends. Then it calls stopWork to stop running work, and lets open
 // requests get their answers.
-func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler, leave func()) error {
+func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler, stopWork func()) error {
 	const gracePeriod = 2 * time.Second
-	return httpguard.ServeUntil(ctx, netutil.LimitListener(listener, maxConnections), handler, gracePeriod, leave)
+	return httpguard.ServeUntil(ctx, netutil.LimitListener(listener, maxConnections), handler, gracePeriod, stopWork)
 }

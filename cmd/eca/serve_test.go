@@ -194,7 +194,7 @@ func compareOutput(t *testing.T, cmd *exec.Cmd, want string) {
 
 // The server disconnects a client within two minutes if it sends only the beginning of a request, or
 // sends nothing more after one.
-func TestServeLetsGo(t *testing.T) {
+func TestServeDisconnectsStalledClients(t *testing.T) {
 	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	for text, want := range map[string]string{"GET / HTTP/1.1\r\nHost:": "", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n": "HTTP/1.1 204 "} {
 		if answer, after := testkit.Stalled(t, httpguard.NewServer(ok), text); !strings.HasPrefix(answer, want) || after > 2*time.Minute {
@@ -225,7 +225,7 @@ func (c *crowd) Close() error { close(c.closed); return nil }
 func (c *crowd) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
 // The number of clients that are served at the same time is bounded.
-func TestServeTakesSoMany(t *testing.T) {
+func TestServeLimitsClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		l := &crowd{closed: make(chan struct{})}

@@ -131,7 +131,7 @@ func readStats(ctx context.Context, workspaces []string) ([]chatStats, error) {
 			return nil, fmt.Errorf("chat %s: %w", c.ID, err)
 		}
 		for _, call := range waiting { // the process was killed, or the call still waits
-			one.left(call)
+			one.countUnanswered(call)
 		}
 		out = append(out, one)
 	}
@@ -147,12 +147,12 @@ func (s *callStats) count(e event.Event, waiting map[string]event.ToolJudged) {
 		waiting[b.CallID] = b
 	case event.ToolStarted:
 		if call, ok := waiting[b.CallID]; ok {
-			s.ran(call)
+			s.countRun(call)
 			delete(waiting, b.CallID)
 		}
 	case event.ToolRejected:
 		if call, ok := waiting[b.CallID]; ok { // if not, the call was stopped while it ran
-			s.rejected(call, b)
+			s.countRejected(call, b)
 			delete(waiting, b.CallID)
 		}
 	case event.ToolFinished:
@@ -170,7 +170,7 @@ func (s *callStats) count(e event.Event, waiting map[string]event.ToolJudged) {
 	}
 }
 
-func (s *callStats) ran(call event.ToolJudged) {
+func (s *callStats) countRun(call event.ToolJudged) {
 	switch {
 	case call.Manual:
 		s.Asked++
@@ -184,7 +184,7 @@ func (s *callStats) ran(call event.ToolJudged) {
 	}
 }
 
-func (s *callStats) rejected(call event.ToolJudged, r event.ToolRejected) {
+func (s *callStats) countRejected(call event.ToolJudged, r event.ToolRejected) {
 	switch {
 	case r.Unasked:
 		s.NoUserToAsk++
@@ -194,12 +194,12 @@ func (s *callStats) rejected(call event.ToolJudged, r event.ToolRejected) {
 		s.Asked++
 		s.Rejected++
 	default:
-		s.left(call)
+		s.countUnanswered(call)
 	}
 }
 
-// left counts a call that ended before it ran and before its question, if any, was answered.
-func (s *callStats) left(call event.ToolJudged) {
+// countUnanswered counts a call that ended before it ran and before its question, if any, was answered.
+func (s *callStats) countUnanswered(call event.ToolJudged) {
 	if call.Manual {
 		s.Asked++
 		s.Unanswered++

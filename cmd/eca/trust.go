@@ -60,7 +60,7 @@ func trustCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 				case list:
 					return listTrust(d, stdout)
 				}
-				return unbroken(func(d *daemon.Daemon) error { return trustFolder(cmd.Context(), d, dir, yes, stdout) })(d)
+				return requireReadableConfig(func(d *daemon.Daemon) error { return trustFolder(cmd.Context(), d, dir, yes, stdout) })(d)
 			})
 		},
 	}

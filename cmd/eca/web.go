@@ -37,7 +37,7 @@ func webCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		Long:  webHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return serveWeb(cmd.Context(), forReaders(*sf, cmd), f, stdout, stderr)
+			return serveWeb(cmd.Context(), withHumanLogLevel(*sf, cmd), f, stdout, stderr)
 		},
 	}
 	cmd.Flags().IntVar(&f.port, "port", 0, "port to serve at; 0 is any that is free")

@@ -22,9 +22,9 @@ type clusterFlags struct {
 
 func (f *clusterFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.nats, "nats", "", "NATS servers of the cluster: tls://HOST:4222, several with commas")
-	flags.StringVar(&f.nkey, "nkey", "", "file with the nkey of this role (ecp cluster keys makes it)")
-	flags.StringVar(&f.ca, "tls-ca", "", "file with the certificates to verify the servers' certificates with")
+	flags.StringVar(&f.nats, "nats", "", "NATS servers of the cluster: tls://HOST:4222; separate several with commas")
+	flags.StringVar(&f.nkey, "nkey", "", "file with the nkey of this role (ecp cluster keys creates it)")
+	flags.StringVar(&f.ca, "tls-ca", "", "file with the CA certificates that verify the servers")
 }
 
 // dial connects as a role.
@@ -52,18 +52,18 @@ func readSeed(ctx context.Context, path string) ([]byte, error) {
 	return seed, nil
 }
 
-const clusterHelp = `Sets up a cluster that evaluates on many machines, and steers its runs.
+const clusterHelp = `Sets up a cluster that evaluates on many machines, and controls its runs.
 
-  ecp cluster keys DIR     makes a key for each role, and the servers' configuration for them
-  ecp submit MANIFEST      makes a run
-  ecp worker               makes attempts of runs
-  ecp watch RUN            hands out work, follows the run, and writes its reports`
+  ecp cluster keys DIR     creates a key for each role, and the NATS configuration with them
+  ecp submit MANIFEST      creates a run
+  ecp worker               executes attempts of runs
+  ecp watch RUN            assigns work to workers, shows the progress, and writes the reports`
 
 func clusterCommand(s streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "cluster", Short: "Set up a cluster, and steer its runs", Long: clusterHelp}
+	cmd := &cobra.Command{Use: "cluster", Short: "Set up a cluster and control its runs", Long: clusterHelp}
 	var f clusterFlags
 	keys := &cobra.Command{
-		Use: "keys DIR", Short: "Make a key for each role, and the servers' configuration for them", Args: cobra.ExactArgs(1),
+		Use: "keys DIR", Short: "Create a key for each role, and the NATS configuration with them", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return makeKeys(args[0], s) },
 	}
 	runs := &cobra.Command{
@@ -73,9 +73,9 @@ func clusterCommand(s streams) *cobra.Command {
 	f.register(runs)
 	cmd.AddCommand(keys, runs)
 	for _, c := range []struct{ name, short, state string }{
-		{"cancel", "End a run: its running attempts are ended, and no others begin", cluster.StateCancelled},
-		{"pause", "Hand out no more work of a run", cluster.StatePaused},
-		{"resume", "Hand out work of a run that was paused", cluster.StateRunning},
+		{"cancel", "End a run: stop its running attempts and start no others", cluster.StateCancelled},
+		{"pause", "Pause a run: attempts already assigned finish, and no others start", cluster.StatePaused},
+		{"resume", "Continue a paused run", cluster.StateRunning},
 	} {
 		control := &cobra.Command{
 			Use: c.name + " RUN", Short: c.short, Args: cobra.ExactArgs(1),
@@ -92,7 +92,7 @@ func clusterCommand(s streams) *cobra.Command {
 		cmd.AddCommand(control)
 	}
 	limit := &cobra.Command{
-		Use: "limit LANE N", Short: "Say how many attempts of a lane may run at the same time, from now on", Args: cobra.ExactArgs(2),
+		Use: "limit LANE N", Short: "Set how many attempts of a lane may run at the same time", Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.limit(cmd.Context(), args[0], args[1], s) },
 	}
 	f.register(limit)

@@ -20,7 +20,7 @@ func conformanceCommand(s streams) *cobra.Command {
 	var asJSON, extended bool
 	cmd := &cobra.Command{
 		Use:   "conformance --target AGENT",
-		Short: "Check that an agent keeps the protocol",
+		Short: "Check that an agent follows the protocol",
 		Long: `Checks that an agent keeps the protocol: initialize, step and reset, as the reference
 does. With --extended it also checks what else a runtime may rely on, which does not change the
 exit code.

@@ -91,7 +91,7 @@ func TestContainers(t *testing.T) {
 }
 
 // A failure of the engine is an error, not a failure of the agent.
-func TestContainersThatCannotBe(t *testing.T) {
+func TestContainerEngineFailureIsAnError(t *testing.T) {
 	fakeEngine(t, "docker")
 	_, r := evaluateManifest(t, manifest(t, "true", codingScenario("environment: {kind: docker, image: missing:1}", `{type: command, run: "true"}`)))
 	if len(r.Errors) != 1 || r.Errors[0].Kind != "environment" || !strings.Contains(r.Errors[0].Message, "docker pull: ") || !strings.Contains(r.Errors[0].Message, "manifest unknown") {
@@ -140,7 +140,7 @@ func TestDoctorKnowsEnvironments(t *testing.T) {
 }
 
 // With a running engine, the same is done with real containers.
-func TestContainersForReal(t *testing.T) {
+func TestRealContainers(t *testing.T) {
 	isolateEnvironment(t)
 	if out, err := exec.Command("docker", "image", "inspect", "busybox").CombinedOutput(); err != nil {
 		t.Skipf("NOT TESTED: docker with the image busybox is needed: docker pull busybox (%s)", strings.TrimSpace(string(out)))

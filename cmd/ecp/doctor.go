@@ -19,7 +19,7 @@ import (
 func doctorCommand(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
-		Short: "Show what evaluations find on this machine",
+		Short: "Show the programs, variables and environments that evaluations can use here",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			executable, err := os.Executable()
@@ -33,7 +33,7 @@ func doctorCommand(s streams) *cobra.Command {
 			fmt.Fprintf(s.out, "ecp:               %s (%s, %s/%s)\n", version, goruntime.Version(), goruntime.GOOS, goruntime.GOARCH)
 			fmt.Fprintf(s.out, "Executable:        %s\nWorking directory: %s\n", executable, dir)
 			for _, p := range []string{"python3", "python", "git", "eca"} {
-				fmt.Fprintf(s.out, "%-19s%s\n", p+":", found(p))
+				fmt.Fprintf(s.out, "%-19s%s\n", p+":", lookPath(p))
 			}
 			for _, v := range []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "ECP_LLM_JUDGE_MODEL", "ECP_LLM_JUDGE_TEMPERATURE", "ECP_RPC_TIMEOUT"} {
 				state := "not set"
@@ -65,7 +65,7 @@ const engineTime = 10 * time.Second
 
 // engineState returns the server version of docker or podman, or why containers cannot be run.
 func engineState(ctx context.Context, pool *proc.Pool, engine string) string {
-	if found(engine) == notFound {
+	if lookPath(engine) == notFound {
 		return notFound
 	}
 	ctx, cancel := context.WithTimeout(ctx, engineTime)
@@ -86,8 +86,8 @@ func engineState(ctx context.Context, pool *proc.Pool, engine string) string {
 
 const notFound = "not found"
 
-// found returns the path of a program, or notFound.
-func found(program string) string {
+// lookPath returns the path of a program, or notFound.
+func lookPath(program string) string {
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		for _, ext := range []string{"", ".exe"} {
 			path := filepath.Join(dir, program+ext)

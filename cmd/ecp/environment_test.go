@@ -311,7 +311,7 @@ func TestVariablesOfGraders(t *testing.T) {
 
 // An agent leaves shell start files, a program for each folder of PATH, and a conftest.py: none of
 // them changes the verdict.
-func TestAgentDoesNotSwayGraders(t *testing.T) {
+func TestAgentCannotInfluenceGraders(t *testing.T) {
 	needs.Long(t)
 	needsSandbox(t)
 	agent := writeScriptAgent(t, `for f in .profile .bash_profile .bash_login .bashrc .zshenv; do echo 'exit 0' > "$HOME/$f"; done

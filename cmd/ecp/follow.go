@@ -16,23 +16,23 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
-const watchHelp = `Follows a run of a cluster to its end, and writes its reports. With the key of a controller it
-also hands out the run's work, unless another ecp watch does: if that one is lost, this one goes
-on. It may end and begin again at any time, anywhere.
+const watchHelp = `Shows the progress of a cluster's run until its end, and writes its reports. With a controller's
+key, it also assigns the run's work to workers. If several do so, one is active; if that one is lost,
+another takes over. You can stop it and start it again at any time, on any machine.
 
-Exit codes are those of ecp run; 130 if it was interrupted: the run goes on with the next one.`
+Exit codes are those of ecp run; 130 if it was interrupted: the next ecp watch continues the run.`
 
-// followFlags are the flags of ecp watch.
-type followFlags struct {
+// watchFlags are the flags of ecp watch.
+type watchFlags struct {
 	clusterFlags
 	run    runFlags
 	noLead bool
 }
 
-func followCommand(s streams) *cobra.Command {
-	f := followFlags{run: runFlags{jobs: 1, repeat: 1, votes: 1}}
+func watchCommand(s streams) *cobra.Command {
+	f := watchFlags{run: runFlags{jobs: 1, repeat: 1, votes: 1}}
 	cmd := &cobra.Command{
-		Use: "watch RUN", Short: "Hand out the work of a cluster's run, follow it, and write its reports", Long: watchHelp, Args: cobra.ExactArgs(1),
+		Use: "watch RUN", Short: "Assign the work of a cluster's run, show its progress, and write its reports", Long: watchHelp, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.run.check(cmd); err != nil {
 				return usage.New(err)
@@ -42,11 +42,11 @@ func followCommand(s streams) *cobra.Command {
 	}
 	f.register(cmd)
 	f.run.reportFlags(cmd.Flags())
-	cmd.Flags().BoolVar(&f.noLead, "no-lead", false, "hand out no work; the key of a viewer is enough")
+	cmd.Flags().BoolVar(&f.noLead, "no-lead", false, "assign no work; a viewer's key is enough")
 	return cmd
 }
 
-func (f *followFlags) follow(ctx context.Context, run string, s streams) error {
+func (f *watchFlags) follow(ctx context.Context, run string, s streams) error {
 	if err := f.run.checkOutputs(ctx); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (f *followFlags) follow(ctx context.Context, run string, s streams) error {
 		}
 	}
 	p := newProgress(s.err, f.run.verbose && !f.run.noVerbose, "a worker", "")
-	r, err := takeRun(ctx, c, run, cluster.FollowOptions{Lead: !f.noLead, Artifacts: f.run.artifacts}, p.event)
+	r, err := followRun(ctx, c, run, cluster.FollowOptions{Lead: !f.noLead, Artifacts: f.run.artifacts}, p.event)
 	p.end()
 	if r == nil {
 		return err
@@ -76,8 +76,8 @@ func (f *followFlags) follow(ctx context.Context, run string, s streams) error {
 	return f.run.verdict(ctx, r)
 }
 
-// takeRun returns a report of the results of a run.
-func takeRun(ctx context.Context, c *cluster.Cluster, run string, o cluster.FollowOptions, show func(runtime.Event)) (*report.Report, error) {
+// followRun returns a report of the results of a run.
+func followRun(ctx context.Context, c *cluster.Cluster, run string, o cluster.FollowOptions, show func(runtime.Event)) (*report.Report, error) {
 	d, err := c.Doc(ctx, run)
 	if err != nil {
 		return nil, err

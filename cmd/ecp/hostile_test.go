@@ -276,7 +276,7 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
-// An agent that uses up its memory is one error, and the other attempts go on.
+// An agent that uses up its memory is one error, and the other attempts continue.
 func TestMemoryIsUsedUp(t *testing.T) {
 	isolateEnvironment(t)
 	t.Setenv("MY_KEY", "x")

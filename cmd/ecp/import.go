@@ -20,14 +20,14 @@ import (
 
 const importHelp = `Writes a manifest for tasks in another format. FORMAT is
 
-  harbor    SOURCE is a task's folder (with task.toml), or one with folders of tasks. They stay
-            where they are; the manifest refers to them. Tasks of Terminal-Bench (with task.yaml)
-            are copied beside the manifest
+  harbor    SOURCE is a task's folder (with task.toml), or a folder of such folders. The manifest
+            refers to the tasks where they are. Tasks of Terminal-Bench (with task.yaml) are copied
+            into the manifest's folder
   swebench  SOURCE is a file with instances of SWE-bench (a JSON array or JSON lines), or a task
-            repository (with sweb.yaml). Their tests are written beside the manifest
+            repository (with sweb.yaml). Their tests are written into the manifest's folder
 
-The agent runs in the task's container, so TARGET is a command line there. The files
-and folders of --read are below /ecp in it.
+The agent runs in the task's container, so --target is a command line there. The files and folders
+of --read are below /ecp in the container.
 
 Exit codes: 0; 1 a task cannot be imported: nothing is written; 2 wrong usage.`
 
@@ -78,15 +78,15 @@ func importCommand(s streams) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.dir, "out", "o", "", "folder for manifest.yaml")
+	flags.StringVarP(&f.dir, "out", "o", "", "folder for manifest.yaml (required)")
 	flags.StringVar(&f.target, "target", "", "command line of the agent, in the container")
 	flags.StringVar(&f.engine, "engine", runtime.KindDocker, "docker or podman")
-	flags.StringArrayVar(&f.read, "read", nil, "file or folder that the agent sees below /ecp (repeatable)")
-	flags.StringArrayVar(&f.env, "env", nil, "name of a variable of yours that the agent gets (repeatable)")
+	flags.StringArrayVar(&f.read, "read", nil, "file or folder that the agent can read below /ecp (repeatable)")
+	flags.StringArrayVar(&f.env, "env", nil, "name of an environment variable to pass to the agent (repeatable)")
 	flags.BoolVar(&f.force, "force", false, "replace an existing manifest")
-	flags.StringVar(&f.predictions, "predictions", "", "swebench: grade the patches of this file (rows of instance_id and model_patch) instead of an agent; gold: the solutions")
-	flags.StringVar(&f.defaults.Image, "image-template", "", "swebench: image of instances without one; {id} is replaced")
-	flags.StringVar(&f.defaults.TestCommand, "test-command", "", "swebench: test command of instances without an eval_script; {files} is replaced by the test files")
+	flags.StringVar(&f.predictions, "predictions", "", "swebench: grade the patches of this file (rows with instance_id and model_patch) instead of running an agent; gold: grade the reference solutions")
+	flags.StringVar(&f.defaults.Image, "image-template", "", "swebench: image of instances without one; {id} is the instance's id")
+	flags.StringVar(&f.defaults.TestCommand, "test-command", "", "swebench: test command of instances without an eval_script; {files} are the test files")
 	flags.StringVar(&f.defaults.Parser, "log-parser", "", "swebench: log_parser of instances without one")
 	flags.BoolVar(&f.network, "network", false, "swebench: the agent and the tests have network access")
 	flags.BoolVar(&f.hints, "hints", false, "swebench: the agent gets hints_text too")
@@ -139,21 +139,21 @@ func (f *importFlags) swebench(ctx context.Context, source string, out io.Writer
 	if err != nil {
 		return err
 	}
-	whole, err := filepath.Abs(source)
+	absSource, err := filepath.Abs(source)
 	if err != nil {
 		return err
 	}
-	name := filepath.Base(whole)
+	name := filepath.Base(absSource)
 	o := swebench.Options{Name: strings.TrimSuffix(name, filepath.Ext(name)), Target: f.target, Engine: f.engine, Env: f.env, Network: f.network, Hints: f.hints}
 	if o.Read, err = f.reads(); err != nil {
 		return err
 	}
-	const idle = "predictions.sh"
+	const script = "predictions.sh"
 	if f.predictions != "" {
 		if list, err = swebench.Predict(ctx, list, f.predictions); err != nil {
 			return err
 		}
-		o.Target, o.Read = "sh /ecp/"+idle, append(o.Read, idle)
+		o.Target, o.Read = "sh /ecp/"+script, append(o.Read, script)
 	}
 	text, err := swebench.Manifest(list, o)
 	if err != nil {
@@ -161,7 +161,7 @@ func (f *importFlags) swebench(ctx context.Context, source string, out io.Writer
 	}
 	if err := f.write(text, func() error {
 		if f.predictions != "" {
-			if err := os.WriteFile(filepath.Join(f.dir, idle), []byte(swebench.Idle), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(f.dir, script), []byte(swebench.Idle), 0o644); err != nil {
 				return err
 			}
 		}
@@ -181,11 +181,11 @@ func (f *importFlags) harbor(source string, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	whole, err := filepath.Abs(source)
+	absSource, err := filepath.Abs(source)
 	if err != nil {
 		return err
 	}
-	o := harbor.Options{Name: filepath.Base(whole), Target: f.target, Engine: f.engine, Env: f.env}
+	o := harbor.Options{Name: filepath.Base(absSource), Target: f.target, Engine: f.engine, Env: f.env}
 	if o.Read, err = f.reads(); err != nil {
 		return err
 	}

@@ -196,7 +196,7 @@ func TestInImageRefused(t *testing.T) {
 }
 
 // With a container engine, the same is done with real containers.
-func TestImportForReal(t *testing.T) {
+func TestImportIntoRealContainers(t *testing.T) {
 	isolateEnvironment(t)
 	engine := ""
 	for _, name := range []string{"docker", "podman"} {

@@ -66,13 +66,13 @@ func run(ctx context.Context, args []string, s streams) int {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.AddCommand(runCommand(s), validateCommand(s), initCommand(s), viewCommand(s), importCommand(s), exportCommand(s), conformanceCommand(s), trendCommand(s), doctorCommand(s),
-		submitCommand(s), workerCommand(s), followCommand(s), clusterCommand(s), gcCommand(s))
+		submitCommand(s), workerCommand(s), watchCommand(s), clusterCommand(s), gcCommand(s))
 	usage.Strict(root)
 	root.SetArgs(args)
 	_, err := usage.Execute(ctx, root)
 	var code exitCode
-	if lost := usage.WriteError(s.out); lost != nil {
-		fmt.Fprintln(s.err, "ecp: cannot write the output:", usage.Message(lost))
+	if writeErr := usage.WriteError(s.out); writeErr != nil {
+		fmt.Fprintln(s.err, "ecp: cannot write the output:", usage.Message(writeErr))
 		return exitError
 	}
 	switch {

@@ -9,7 +9,7 @@ import (
 // manifestFlag lets a command accept its manifest as --manifest FILE or as an argument. into is set to
 // the path before the command runs.
 func manifestFlag(cmd *cobra.Command, into *string) {
-	cmd.Flags().StringVarP(into, "manifest", "m", "", "the manifest; a bare path does too")
+	cmd.Flags().StringVarP(into, "manifest", "m", "", "the manifest; the path alone works too")
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		switch {
 		case len(args) > 1:

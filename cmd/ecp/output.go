@@ -17,8 +17,8 @@ import (
 // still writes the others; the error lists all failures.
 func (f *runFlags) finish(r *report.Report, s streams) error {
 	var errs []error
-	if f.old != nil {
-		r.Baseline = report.Compare(f.old, r, f.baseline)
+	if f.baselineReport != nil {
+		r.Baseline = report.Compare(f.baselineReport, r, f.baseline)
 	}
 	for _, out := range []struct {
 		path  string
@@ -77,7 +77,7 @@ func (f *runFlags) checkOutputs(ctx context.Context) (err error) {
 		}
 	}
 	if f.baseline != "" {
-		if f.old, err = readReport(ctx, f.baseline); err != nil {
+		if f.baselineReport, err = readReport(ctx, f.baseline); err != nil {
 			return fmt.Errorf("--baseline: %w", err)
 		}
 	}

@@ -20,19 +20,19 @@ type progress struct {
 	bar     bool
 	verbose bool
 
-	awaited  string // the reason for waiting that is shown if the first scenario takes long
-	starting string // is added to awaited while no agent has answered
+	waitingFor string // the reason for waiting that is shown if the first scenario takes long
+	starting   string // is added to awaited while no agent has answered
 
-	mu     sync.Mutex // guards the fields below
-	counts map[string]int
-	last   string
-	notice *time.Timer // shows awaited; nil before the first scenario begins
-	quiet  bool        // the notice is no longer needed
-	ready  bool        // an agent has answered
+	mu              sync.Mutex // guards the fields below
+	counts          map[string]int
+	last            string
+	notice          *time.Timer // shows awaited; nil before the first scenario begins
+	noticeCancelled bool        // the notice is no longer needed
+	ready           bool        // an agent has answered
 }
 
 func newProgress(w io.Writer, verbose bool, awaited, starting string) *progress {
-	return &progress{w: w, bar: isTerminal(w), verbose: verbose, awaited: awaited, starting: starting, counts: map[string]int{}}
+	return &progress{w: w, bar: isTerminal(w), verbose: verbose, waitingFor: awaited, starting: starting, counts: map[string]int{}}
 }
 
 // noticeAfter is how long the first scenario may take before awaited is shown.
@@ -64,7 +64,7 @@ func (p *progress) event(e runtime.Event) {
 	default:
 		p.last = printable(e.Running)
 		if p.notice == nil {
-			p.notice = time.AfterFunc(noticeAfter, func() { p.sayAwaited(e.Running) })
+			p.notice = time.AfterFunc(noticeAfter, func() { p.reportWaiting(e.Running) })
 		}
 	}
 	if !p.bar || e.Total == 0 {
@@ -81,30 +81,30 @@ func (p *progress) event(e runtime.Event) {
 		e.Done, e.Total, p.counts[report.Passed], p.counts[report.Failed], p.counts[report.Error], string(name))
 }
 
-// say writes a line immediately, above the progress bar.
-func (p *progress) say(text string) {
+// printLine writes a line immediately, above the progress bar.
+func (p *progress) printLine(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sayLocked(text)
+	p.printLineLocked(text)
 }
 
-func (p *progress) sayLocked(text string) {
+func (p *progress) printLineLocked(text string) {
 	p.clear()
 	fmt.Fprintln(p.w, "ecp:", printable(text))
 }
 
-// sayAwaited shows awaited, unless the first scenario has ended.
-func (p *progress) sayAwaited(scenario string) {
+// reportWaiting shows waitingFor, unless the first scenario has ended.
+func (p *progress) reportWaiting(scenario string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.quiet {
+	if p.noticeCancelled {
 		return
 	}
-	awaited := p.awaited
+	awaited := p.waitingFor
 	if !p.ready {
 		awaited += p.starting
 	}
-	p.sayLocked("waiting for " + awaited + " (scenario " + scenario + ")")
+	p.printLineLocked("waiting for " + awaited + " (scenario " + scenario + ")")
 }
 
 func (p *progress) clear() {
@@ -122,7 +122,7 @@ func (p *progress) end() {
 
 // stopNotice cancels the notice. The caller holds p.mu.
 func (p *progress) stopNotice() {
-	p.quiet = true
+	p.noticeCancelled = true
 	if p.notice != nil {
 		p.notice.Stop()
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // If the first scenario takes long, the run shows once what it waits for.
-func TestWaitingForTheAgentIsSaid(t *testing.T) {
+func TestWaitingForTheAgentIsReported(t *testing.T) {
 	for _, c := range []struct {
 		want    string
 		seconds int

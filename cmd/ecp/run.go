@@ -29,8 +29,8 @@ import (
 
 const runHelp = `Runs the scenarios of a manifest against its agent and grades each step.
 
-Exit codes: 0 all passed; 2 checks failed, or wrong usage; 1 a scenario, a judge, the manifest or a file
-went wrong, or nothing was checked (1 wins over 2); 130 interrupted.`
+Exit codes: 0 all passed; 2 checks failed, or wrong usage; 1 an error in a scenario, a judge, the manifest
+or a file, or nothing was checked (1 takes precedence over 2); 130 interrupted.`
 
 // runFlags are the flags of ecp run. It has more than 25 fields because each flag is one.
 type runFlags struct {
@@ -51,7 +51,7 @@ type runFlags struct {
 	targets, config, matrix, headers        []string
 	maxCost, minPassRate                    float64
 	maxNewFail                              int
-	old                                     *report.Report // the baseline, once it is read
+	baselineReport                          *report.Report // the baseline, once it is read
 }
 
 func runCommand(s streams) *cobra.Command {
@@ -75,16 +75,16 @@ func runCommand(s streams) *cobra.Command {
 	f.settingsFlags(flags)
 	f.reportFlags(flags)
 	flags.IntVarP(&f.jobs, "jobs", "j", 1, "scenarios at the same time")
-	flags.StringVar(&f.resume, "resume", "", "continue the run of a run file: what finished is not run again")
-	flags.StringVar(&f.reuseFrom, "reuse-from", "", "begin a run, in the file of --run-file, that takes from this run file the results that still apply")
-	flags.StringVar(&f.cache, "cache", os.Getenv(cacheVariable), "folder for answers of agents and judges, which are not asked again for the same (default: $ECP_CACHE)")
-	flags.BoolVar(&f.noCache, "no-cache", false, "use no cache, also if $ECP_CACHE names one")
-	flags.BoolVar(&f.retryErrors, "retry-errors", false, "with --resume or --reuse-from, make attempts again that ended in an error")
-	flags.StringVar(&f.rerunFailed, "rerun-failed", "", "run only what did not pass in a JSON report")
+	flags.StringVar(&f.resume, "resume", "", "continue the run of a run file: finished attempts are not repeated")
+	flags.StringVar(&f.reuseFrom, "reuse-from", "", "start a new run (needs --run-file) that reuses the results of this run file that still apply")
+	flags.StringVar(&f.cache, "cache", os.Getenv(cacheVariable), "folder that caches answers of agents and judges (default: $ECP_CACHE)")
+	flags.BoolVar(&f.noCache, "no-cache", false, "use no cache, even if $ECP_CACHE is set")
+	flags.BoolVar(&f.retryErrors, "retry-errors", false, "with --resume or --reuse-from, repeat attempts that ended in an error")
+	flags.StringVar(&f.rerunFailed, "rerun-failed", "", "run only the cases that did not pass in this JSON report")
 	flags.StringArrayVar(&f.headers, "header", nil, "NAME: VALUE for requests to agents behind HTTP (repeatable)")
-	flags.BoolVar(&f.keep, "keep-workspaces", false, "leave the folders that agents worked in")
+	flags.BoolVar(&f.keep, "keep-workspaces", false, "do not delete the folders that agents worked in")
 	flags.BoolVar(&f.watch, "watch", false, "run again whenever the manifest or a file beside it changes")
-	flags.StringVar(&f.compat, "compat", "", "reference: behave as the reference where we differ on purpose")
+	flags.StringVar(&f.compat, "compat", "", "reference: behave like the reference where ecp intentionally differs")
 	return cmd
 }
 
@@ -93,42 +93,42 @@ func (f *runFlags) settingsFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.timeout, "timeout", "", "seconds that one call of the agent may take (default: $ECP_RPC_TIMEOUT, else 30)")
 	flags.Int64Var(&f.repeat, "repeat", 1, "attempts of each scenario")
 	flags.StringVar(&f.filter, "filter", "", "run only scenarios whose name matches this regular expression")
-	flags.StringArrayVar(&f.targets, "target", nil, "evaluate this agent instead of the manifest's; several URLs are servers of one agent that share the work (repeatable)")
+	flags.StringArrayVar(&f.targets, "target", nil, "evaluate this agent instead of the manifest's; several URLs: servers of the same agent, which share the work (repeatable)")
 	flags.StringArrayVar(&f.config, "config", nil, "KEY=VALUE for agent/initialize; VALUE may be JSON, KEY may have dots (repeatable)")
 	flags.StringArrayVar(&f.matrix, "matrix", nil, "KEY=A,B,...: run everything once for each value of a key of config, or of target (repeatable)")
-	flags.StringVar(&f.maxTime, "max-time", "", "time that the whole run may take: seconds, or with a unit as in 10m")
-	flags.StringVar(&f.maxDuration, "max-duration", "", "the same under the reference's name (default: $ECP_MAX_DURATION)")
+	flags.StringVar(&f.maxTime, "max-time", "", "time limit of the whole run: seconds, or with a unit (10m)")
+	flags.StringVar(&f.maxDuration, "max-duration", "", "the reference's name for --max-time (default: $ECP_MAX_DURATION)")
 	flags.Int64Var(&f.maxTokens, "max-tokens", 0, "tokens that agents may use in the whole run")
-	flags.Float64Var(&f.maxCost, "max-cost", 0, "US dollars that agents may cost in the whole run")
-	flags.StringVar(&f.judge, "judge-model", "", "model of llm_judge: provider/name of eca's, or a name of OpenAI's (default: $ECP_LLM_JUDGE_MODEL)")
-	flags.Int64Var(&f.votes, "judge-votes", 1, "how often a judge is asked; most votes decide")
+	flags.Float64Var(&f.maxCost, "max-cost", 0, "US dollars that agents may spend in the whole run")
+	flags.StringVar(&f.judge, "judge-model", "", "model of llm_judge: provider/name as in eca, or the name of an OpenAI model (default: $ECP_LLM_JUDGE_MODEL)")
+	flags.Int64Var(&f.votes, "judge-votes", 1, "how often a judge is asked; the majority decides")
 }
 
 // reportFlags adds the flags for progress and reports.
 func (f *runFlags) reportFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.verbose, "verbose", false, "say more on stderr")
-	flags.BoolVar(&f.noVerbose, "no-verbose", false, "say no more than usual")
-	flags.StringVar(&f.html, "report", "", "write an HTML report, one file that needs no network")
-	flags.StringVar(&f.runFile, "run-file", "", "write each result to a file as it comes; ecp view shows it, and --resume continues its run")
+	flags.BoolVar(&f.verbose, "verbose", false, "print more details on stderr")
+	flags.BoolVar(&f.noVerbose, "no-verbose", false, "turn off --verbose")
+	flags.StringVar(&f.html, "report", "", "write an HTML report: a single file that needs no network")
+	flags.StringVar(&f.runFile, "run-file", "", "write each result to this file immediately; ecp view shows it, and --resume continues its run")
 	flags.StringVar(&f.jsonOut, "json-out", "", "write the JSON report to a file")
 	flags.BoolVar(&f.json, "json", false, "write the JSON report to stdout, and nothing else")
 	flags.StringVar(&f.junit, "junit", "", "write a JUnit report")
 	flags.StringVar(&f.markdown, "markdown", "", "write a summary in Markdown")
 	flags.BoolVar(&f.failOnError, "fail-on-error", true, "exit with 2 if checks failed")
-	flags.BoolVar(&f.noFailOnError, "no-fail-on-error", false, "exit with 0 although checks failed")
+	flags.BoolVar(&f.noFailOnError, "no-fail-on-error", false, "exit with 0 even if checks failed")
 	flags.StringVar(&f.baseline, "baseline", "", "compare with an earlier JSON report")
-	flags.IntVar(&f.maxNewFail, "max-new-fail", -1, "with --baseline, exit with 2 only if more than so many checks fail that did not before")
+	flags.IntVar(&f.maxNewFail, "max-new-fail", -1, "with --baseline, exit with 2 only if more than this number of checks newly fail")
 	flags.BoolVar(&f.failOnRegression, "fail-on-regression", false, "with --baseline, exit with 2 only if fewer scenarios pass than before, by more than chance explains")
 	flags.Float64Var(&f.minPassRate, "min-pass-rate", -1, "exit with 2 only if a smaller share of all checks passes: 0 to 1")
-	flags.StringVar(&f.auditOut, "audit-out", "", "write the audit record, which is in the JSON report too, to a file")
-	flags.StringVar(&f.artifacts, "artifacts", "", "keep in this folder, for each attempt, the diff of what the agent changed in its workspace")
-	flags.StringVar(&f.export, "export", "", "name of a service that the reference sends results to; ecp sends them nowhere and says so")
+	flags.StringVar(&f.auditOut, "audit-out", "", "write the audit record, which the JSON report also contains, to a file")
+	flags.StringVar(&f.artifacts, "artifacts", "", "folder for the diffs: what the agent of each attempt changed in its workspace")
+	flags.StringVar(&f.export, "export", "", "name of a service; unlike the reference, ecp does not send results there, and prints a notice")
 }
 
 func (f *runFlags) check(cmd *cobra.Command) error {
-	for _, bad := range []struct {
-		wrong bool
-		say   string
+	for _, rule := range []struct {
+		violated bool
+		message  string
 	}{
 		{f.compat != "" && f.compat != "reference", fmt.Sprintf("--compat must be reference, not %q", f.compat)},
 		{f.jobs < 1, "--jobs must be 1 or more"},
@@ -147,8 +147,8 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 		{len(f.targets) > 1 && slices.ContainsFunc(f.targets, func(t string) bool { return !runtime.IsURL(t) }), "several --target must be URLs of one agent's servers; to compare agents use --matrix target=A,B"},
 		{f.json && f.watch, "--json and --watch do not go together"},
 	} {
-		if bad.wrong {
-			return errors.New(bad.say)
+		if rule.violated {
+			return errors.New(rule.message)
 		}
 	}
 	if err := f.checkDistinct(); err != nil {
@@ -191,7 +191,7 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 	defer network.Close()
 	o.Client = network.Client(netclient.Options{HTTP1: true, Connect: o.Timeout})
 	p := newProgress(s.err, f.verbose && !f.noVerbose, m.Target, fmt.Sprintf(", which may take %s to start", cmp.Or(o.StartTimeout, o.Timeout)))
-	judge := f.newJudge(p.say)
+	judge := f.newJudge(p.printLine)
 	defer judge.Close()
 	o.Tools = f.graders(judge)
 	if err := f.useCache(&o); err != nil {
@@ -201,8 +201,8 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 	if err != nil {
 		return err
 	}
-	if f.old != nil && !f.old.Comparable(plan.VariantKeys()) {
-		return fmt.Errorf("--baseline: %s evaluated another agent, or one that was configured otherwise (target %s)", f.baseline, f.old.Target)
+	if f.baselineReport != nil && !f.baselineReport.Comparable(plan.VariantKeys()) {
+		return fmt.Errorf("--baseline: %s evaluated another agent, or one that was configured otherwise (target %s)", f.baseline, f.baselineReport.Target)
 	}
 	for _, n := range plan.Notes {
 		fmt.Fprintln(s.err, "note:", n)
@@ -217,8 +217,8 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 	if err := f.checkJudges(plan, judge, o); err != nil {
 		return err
 	}
-	o.Watch, o.Warn = p.event, func(text string) { p.say("warning: " + text) }
-	r, err := f.perform(ctx, plan, o, s)
+	o.Watch, o.Warn = p.event, func(text string) { p.printLine("warning: " + text) }
+	r, err := f.runPlan(ctx, plan, o, s)
 	p.end()
 	if r == nil {
 		return err
@@ -233,9 +233,9 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 // compared.
 const maxInMemory = 10000
 
-// perform runs the cases. It keeps the results in a run file if the flags name one, or if there are too
+// runPlan runs the cases. It keeps the results in a run file if the flags name one, or if there are too
 // many for the memory and no report needs all of them.
-func (f *runFlags) perform(ctx context.Context, p *runtime.Plan, o runtime.Options, s streams) (r *report.Report, err error) {
+func (f *runFlags) runPlan(ctx context.Context, p *runtime.Plan, o runtime.Options, s streams) (r *report.Report, err error) {
 	path := cmp.Or(f.resume, f.runFile)
 	all := slices.ContainsFunc([]string{f.html, f.jsonOut, f.auditOut, f.junit, f.markdown, f.baseline, f.compat}, func(flag string) bool { return flag != "" })
 	if o.StoreOnly = p.Total > maxInMemory && !all && !f.json; o.StoreOnly && path == "" {
@@ -266,20 +266,20 @@ func (f *runFlags) openRun(path string, head *report.Report, s streams) (*runfil
 	switch {
 	case f.reuseFrom != "":
 		w, err := runfile.Reuse(f.reuseFrom, path, head, f.retryErrors)
-		return w, unlessJournal(err)
+		return w, explainJournal(err)
 	case f.resume != "":
 		w, err := runfile.Continue(path, f.retryErrors)
 		if !errors.Is(err, fs.ErrNotExist) {
-			return w, unlessJournal(err)
+			return w, explainJournal(err)
 		}
 		fmt.Fprintf(s.err, "note: there is no run file %s yet; all scenarios are run\n", path) // the run was killed before it created the file
 	}
 	return runfile.Create(path, head)
 }
 
-// unlessJournal adds advice to the error for a file that is not a run file: what to do if the file
+// explainJournal adds advice to the error for a file that is not a run file: what to do if the file
 // is a journal.
-func unlessJournal(err error) error {
+func explainJournal(err error) error {
 	if errors.Is(err, runfile.ErrNotRun) {
 		return fmt.Errorf("%w; journals of older versions cannot be continued: start again with --run-file", err)
 	}
@@ -321,7 +321,7 @@ func (f *runFlags) options(ctx context.Context, s streams) (o runtime.Options, e
 	if o.Headers, err = parseHeaders(f.headers); err != nil {
 		return o, err
 	}
-	o.Filter, err = f.only(ctx)
+	o.Filter, err = f.caseFilter(ctx)
 	return o, err
 }
 
@@ -338,9 +338,9 @@ func parseHeaders(lines []string) (http.Header, error) {
 	return out, nil
 }
 
-// only returns a filter for the requested cases, or nil if all are requested. Without a filter, the
+// caseFilter returns a filter for the requested cases, or nil if all are requested. Without a filter, the
 // run can start before all cases are known.
-func (f *runFlags) only(ctx context.Context) (func(runtime.Case) bool, error) {
+func (f *runFlags) caseFilter(ctx context.Context) (func(runtime.Case) bool, error) {
 	if f.filter == "" && f.rerunFailed == "" {
 		return nil, nil
 	}
@@ -412,14 +412,14 @@ func (f *runFlags) verdict(ctx context.Context, r *report.Report) error {
 
 // tolerates reports whether the user set limits for failed checks, and the run keeps all of them.
 func (f *runFlags) tolerates(r *report.Report) bool {
-	set, kept := false, true
+	set, met := false, true
 	limit := func(isSet bool, keeps func() bool) {
 		if isSet {
-			set, kept = true, kept && keeps()
+			set, met = true, met && keeps()
 		}
 	}
 	limit(f.failOnRegression && r.Baseline != nil, func() bool { return !r.Baseline.Regressed() })
 	limit(f.maxNewFail >= 0 && r.Baseline != nil, func() bool { return len(r.Baseline.NewFail) <= f.maxNewFail })
 	limit(f.minPassRate >= 0, func() bool { return float64(r.Passed) >= f.minPassRate*float64(r.Total) })
-	return set && kept
+	return set && met
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
-const submitHelp = `Makes a run of a manifest in a cluster, and prints its id. The manifest goes there with what
-it refers to in its folder; ecp worker makes the attempts, ecp watch RUN hands them out.
+const submitHelp = `Creates a run of a manifest in a cluster, and prints its id. The manifest is uploaded together
+with the files in its folder that it refers to. ecp worker executes the attempts, and ecp watch RUN
+assigns them to workers.
 
-Workers start what the manifest says. They do so only if the key of --nkey is one that they
-trust.
+Workers start the programs that the manifest names, but only if they trust the key of --nkey.
 
-Exit codes: 0; 1 the manifest or the cluster went wrong; 2 wrong usage.`
+Exit codes: 0; 1 the manifest is invalid or the cluster failed; 2 wrong usage.`
 
 // submitFlags are the flags of ecp submit.
 type submitFlags struct {
@@ -36,7 +36,7 @@ type submitFlags struct {
 func submitCommand(s streams) *cobra.Command {
 	f := submitFlags{run: runFlags{jobs: 1, maxNewFail: -1, minPassRate: -1}}
 	cmd := &cobra.Command{
-		Use: "submit MANIFEST", Short: "Make a run in a cluster", Long: submitHelp,
+		Use: "submit MANIFEST", Short: "Create a run in a cluster", Long: submitHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.run.check(cmd); err != nil {
 				return usage.New(err)
@@ -48,9 +48,9 @@ func submitCommand(s streams) *cobra.Command {
 	flags := cmd.Flags()
 	manifestFlag(cmd, &f.run.manifest)
 	f.run.settingsFlags(flags)
-	flags.StringArrayVar(&f.limits, "limit", nil, "MODEL=N: at most N attempts with this model (key model of config) at the same time, over all workers and runs (repeatable)")
-	flags.StringArrayVar(&f.include, "include", nil, "a further file or folder beside the manifest that agents need (repeatable)")
-	flags.IntVar(&f.replicas, "replicas", 0, "how many servers keep everything (default: 3 if there are three, else 1)")
+	flags.StringArrayVar(&f.limits, "limit", nil, "MODEL=N: at most N attempts with this model (key model of config) at the same time, on all workers and for all runs (repeatable)")
+	flags.StringArrayVar(&f.include, "include", nil, "another file or folder, in the manifest's folder, that agents need (repeatable)")
+	flags.IntVar(&f.replicas, "replicas", 0, "how many NATS servers store each item (default: 3 if there are three, else 1)")
 	return cmd
 }
 

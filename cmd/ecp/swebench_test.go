@@ -257,7 +257,7 @@ func TestSWEBenchRefused(t *testing.T) {
 }
 
 // A patch that the report has cut is not exported as if it were whole; the file with the whole is.
-func TestExportWhole(t *testing.T) {
+func TestExportNeedsTheWholePatch(t *testing.T) {
 	isolateEnvironment(t)
 	dir := t.TempDir()
 	r := `{"schema_version": 4, "total": 1, "passed": 1, "target": "a b", "scenarios": [{"name": "x y", "scenario_id": "x", "diff": "diff --git a/a b/a\n... 5 more bytes; use --artifacts DIR to keep the whole diff\n"FILE}]}`

@@ -20,7 +20,7 @@ func trendCommand(s streams) *cobra.Command {
 	var compat string
 	cmd := &cobra.Command{
 		Use:   "trend PATTERN",
-		Short: "Show how pass rates have changed over JSON reports",
+		Short: "Show how pass rates change across JSON reports",
 		Long: `Shows how the pass rate of checks has changed over the JSON reports that match PATTERN
 (** is any folder), for each manifest, in the order of their runs.
 
@@ -37,7 +37,7 @@ Exit codes: 0; 1 no report matches; 2 a manifest degrades, with --exit-on-regres
 			if err != nil {
 				return usage.Errorf("%q is not a valid pattern: %w", args[0], err)
 			}
-			trends, skipped := report.Trends(read(paths), report.TrendOptions{Window: window, Reference: compat == "reference"})
+			trends, skipped := report.Trends(readReports(paths), report.TrendOptions{Window: window, Reference: compat == "reference"})
 			for _, why := range skipped {
 				fmt.Fprintln(s.err, "skipped:", why)
 			}
@@ -69,7 +69,7 @@ Exit codes: 0; 1 no report matches; 2 a manifest degrades, with --exit-on-regres
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVarP(&window, "window", "w", 20, "how many of the last runs count")
+	flags.IntVarP(&window, "window", "w", 20, "how many of the latest runs to consider")
 	flags.BoolVar(&exitOnRegression, "exit-on-regression", false, "exit with 2 if a manifest degrades")
 	flags.BoolVarP(&verbose, "verbose", "v", false, "has no effect")
 	flags.BoolVar(&asJSON, "json", false, "write JSON")
@@ -80,7 +80,7 @@ Exit codes: 0; 1 no report matches; 2 a manifest degrades, with --exit-on-regres
 // maxReport limits the size of a report file, in bytes.
 const maxReport = 512 << 20
 
-func read(paths []string) (out []report.Input) {
+func readReports(paths []string) (out []report.Input) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil || !info.Mode().IsRegular() || info.Size() > maxReport {

@@ -26,7 +26,7 @@ const viewHelp = `Shows runs in the browser, page by page, and compares them. RU
 
 With --nats, RUN is the id of a run of a cluster; its results up to now are shown.
 
-It is served to this machine only, at an address with a secret in it, until Ctrl-C.
+Until Ctrl-C, the runs are shown at an address of this machine that contains a secret.
 
 Exit codes: 0; 1 a run cannot be read, or the address is taken; 2 wrong usage.`
 
@@ -48,8 +48,8 @@ func viewCommand(s streams) *cobra.Command {
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().StringVar(&f.http, "http", "127.0.0.1:0", "address to listen at, of this machine; port 0 takes a free one")
-	cmd.Flags().BoolVar(&f.noOpen, "no-open", false, "print the address and open no browser")
+	cmd.Flags().StringVar(&f.http, "http", "127.0.0.1:0", "address of this machine to listen at; port 0 chooses a free port")
+	cmd.Flags().BoolVar(&f.noOpen, "no-open", false, "print the address, but open no browser")
 	return cmd
 }
 
@@ -115,7 +115,7 @@ func (f *viewFlags) download(ctx context.Context, runs []string, scratch string,
 	}
 	defer c.Close()
 	for _, run := range runs {
-		r, err := takeRun(ctx, c, run, cluster.FollowOptions{Snapshot: true}, nil)
+		r, err := followRun(ctx, c, run, cluster.FollowOptions{Snapshot: true}, nil)
 		if err != nil {
 			return nil, err
 		}

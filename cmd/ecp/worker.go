@@ -16,13 +16,13 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
-const workerHelp = `Makes attempts of a cluster's runs, until Ctrl-C: then it begins no more, and those that run
-have --grace seconds.
+const workerHelp = `Executes attempts of a cluster's runs until Ctrl-C. It then starts no more attempts, and stops
+running ones after --grace seconds.
 
-It starts what manifests say, but only of runs that a key of --trust has signed (ecp cluster
-keys prints that of the controller), and only in environments of --env: local (in the sandbox),
-docker, podman; host means none: agents can do what this user can. Keys of models come from
-this worker's own variables.
+The worker starts the programs that manifests name, but only for runs that a key of --trust has signed
+(ecp cluster keys prints the controller's key), and only in the environments of --env: local (in the
+sandbox), docker, podman, or host (no isolation: agents can do what this user can). Model keys come
+from this worker's own environment variables.
 
 Exit codes: 0; 1 the cluster cannot be reached; 2 wrong usage.`
 
@@ -39,7 +39,7 @@ type workerFlags struct {
 func workerCommand(s streams) *cobra.Command {
 	var f workerFlags
 	cmd := &cobra.Command{
-		Use: "worker", Short: "Make attempts of a cluster's runs", Long: workerHelp, Args: cobra.NoArgs,
+		Use: "worker", Short: "Execute attempts of a cluster's runs", Long: workerHelp, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err
@@ -51,11 +51,11 @@ func workerCommand(s streams) *cobra.Command {
 	host, _ := os.Hostname()
 	flags := cmd.Flags()
 	flags.IntVarP(&f.jobs, "jobs", "j", 1, "attempts at the same time")
-	flags.StringSliceVar(&f.kinds, "env", []string{runtime.KindLocal}, "environments that it offers: local, docker, podman, host")
-	flags.StringArrayVar(&f.trust, "trust", nil, "public key whose runs it makes; any for all, also unsigned ones (repeatable)")
-	flags.StringSliceVar(&f.lanes, "lanes", nil, "only attempts of these lanes (default: all of its environments)")
-	flags.Float64Var(&f.grace, "grace", 60, "seconds that attempts may go on when it is to end")
-	flags.StringVar(&f.name, "name", host, "what results call it")
+	flags.StringSliceVar(&f.kinds, "env", []string{runtime.KindLocal}, "environments for attempts: local, docker, podman, host")
+	flags.StringArrayVar(&f.trust, "trust", nil, "public key that signs runs to execute; any: all runs, also unsigned ones (repeatable)")
+	flags.StringSliceVar(&f.lanes, "lanes", nil, "only attempts of these lanes (default: all lanes of its environments)")
+	flags.Float64Var(&f.grace, "grace", 60, "seconds that running attempts may continue after Ctrl-C")
+	flags.StringVar(&f.name, "name", host, "name of this worker in results")
 	return cmd
 }
 

@@ -99,7 +99,7 @@ func showCommand(at func() *journal.Chain) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chain := at()
 			defer chain.Close()
-			id, err := chatNamed(chain, strings.Join(args, ""))
+			id, err := resolveChat(chain, strings.Join(args, ""))
 			if err != nil {
 				return err
 			}
@@ -111,10 +111,10 @@ func showCommand(at func() *journal.Chain) *cobra.Command {
 				fmt.Fprintln(cmd.ErrOrStderr(), "Nothing is on record")
 			}
 			if id == "" {
-				return list(cmd.OutOrStdout(), calls)
+				return listChats(cmd.OutOrStdout(), calls)
 			}
 			for _, c := range calls {
-				if err := show(cmd.OutOrStdout(), chain, c); err != nil {
+				if err := printCall(cmd.OutOrStdout(), chain, c); err != nil {
 					return err
 				}
 			}
@@ -123,9 +123,9 @@ func showCommand(at func() *journal.Chain) *cobra.Command {
 	}
 }
 
-// chatNamed returns the id of the chat on record that name identifies by its id or a prefix of it. An
+// resolveChat returns the id of the chat on record that name identifies by its id or a prefix of it. An
 // exact match wins. An empty name stands for all chats.
-func chatNamed(chain *journal.Chain, name string) (string, error) {
+func resolveChat(chain *journal.Chain, name string) (string, error) {
 	if name == "" {
 		return "", nil
 	}
@@ -149,8 +149,8 @@ func chatNamed(chain *journal.Chain, name string) (string, error) {
 	return "", &dataError{"Failed to find the chat " + name, fmt.Errorf("this is the beginning of several ids: %s", strings.Join(matches, ", "))}
 }
 
-// list prints one line per chat, in the order of their first calls.
-func list(w io.Writer, calls []journal.Call) error {
+// listChats prints one line per chat, in the order of their first calls.
+func listChats(w io.Writer, calls []journal.Call) error {
 	type counted struct{ models, tools int }
 	counts, order, first := map[string]*counted{}, []string{}, map[string]journal.Call{}
 	for _, c := range calls {
@@ -176,8 +176,8 @@ func list(w io.Writer, calls []journal.Call) error {
 	return nil
 }
 
-// show prints a call: its target, the last input, which is the new one, and the answer.
-func show(w io.Writer, chain *journal.Chain, c journal.Call) error {
+// printCall prints a call: its target, the last input, which is the new one, and the answer.
+func printCall(w io.Writer, chain *journal.Chain, c journal.Call) error {
 	r, variant := c.Request, "-"
 	if r.Target.Variant != nil {
 		variant = *r.Target.Variant
@@ -226,7 +226,7 @@ func replayCommand() *cobra.Command {
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		chain := journal.At(state())
 		defer chain.Close()
-		id, err := chatNamed(chain, args[0])
+		id, err := resolveChat(chain, args[0])
 		if err != nil {
 			return err
 		}

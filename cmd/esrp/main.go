@@ -64,8 +64,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetErr(stderr)
 	_, err := usage.Execute(ctx, root)
 	var data *dataError
-	if lost := usage.WriteError(stdout); lost != nil {
-		fmt.Fprintln(stderr, "esrp: cannot write the output:", usage.Message(lost))
+	if writeErr := usage.WriteError(stdout); writeErr != nil {
+		fmt.Fprintln(stderr, "esrp: cannot write the output:", usage.Message(writeErr))
 		return exitData
 	}
 	switch {
@@ -156,7 +156,7 @@ func validateCommand(f *files) *cobra.Command {
 		return "Valid ESRP " + kind + "\n", step(kindTitle+" validation failed", check())
 	})
 	c.Flags().BoolVarP(&response, "response", "r", false, "the file is a response")
-	c.Flags().BoolVar(&strict, "strict", false, "check what a service has to check besides: hashes, encodings, paths")
+	c.Flags().BoolVar(&strict, "strict", false, "also check what a service has to check: hashes, encodings, paths")
 	return c
 }
 
@@ -197,8 +197,8 @@ func decodeAny(doc []byte) (record, error) {
 	return decode(doc, response)
 }
 
-// form returns the canonical form of a document or, if typed is set, of the record in it.
-func form(name string, doc []byte, typed bool) ([]byte, error) {
+// canonicalForm returns the canonical form of a document or, if typed is set, of the record in it.
+func canonicalForm(name string, doc []byte, typed bool) ([]byte, error) {
 	var v esrp.Value
 	var err error
 	if typed {
@@ -236,7 +236,7 @@ func (f *files) fileCommand(use, short string, render func(name string, doc []by
 func canonicalizeCommand(f *files) *cobra.Command {
 	var typed bool
 	c := f.fileCommand("canonicalize FILE", "Print a document's canonical JSON, without a trailing newline", func(name string, doc []byte) (string, error) {
-		out, err := form(name, doc, typed)
+		out, err := canonicalForm(name, doc, typed)
 		return string(out), err
 	})
 	c.Flags().BoolVar(&typed, "typed", false, "of the record, with its defaults and normal forms")
@@ -264,7 +264,7 @@ func hashOf(name string, doc []byte, typed, payload bool) (string, error) {
 		hash, err := r.HashPayload()
 		return hash, step("Failed to compute hash", err)
 	}
-	out, err := form(name, doc, typed)
+	out, err := canonicalForm(name, doc, typed)
 	if failed := (*dataError)(nil); errors.As(err, &failed) && errors.Is(failed.cause, esrp.ErrFloat) {
 		failed.step = "Failed to compute hash"
 	}

@@ -65,12 +65,12 @@ tools that the configuration allows, and, with ecp run, any program.`,
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "listen at `HOST:PORT`; without a host at this machine's")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "listen at `HOST:PORT`; the default host is this machine's loopback address")
 	f.nats.register(c, "use the NATS cluster at this `URL` instead of an embedded server")
-	flags.StringVar(&f.natsListen, "nats-listen", "", "let workers come to the embedded NATS at `HOST:PORT`, with the same token")
-	flags.BoolVar(&f.noWorker, "no-worker", false, "run no job here, leave all to workers")
-	flags.IntVar(&f.jobs, "jobs", 4, "run so many jobs here at the same time")
-	flags.Float64Var(&f.rate, "rate", 200, "take so many requests per second")
+	flags.StringVar(&f.natsListen, "nats-listen", "", "let workers connect to the embedded NATS at `HOST:PORT`, with the same token")
+	flags.BoolVar(&f.noWorker, "no-worker", false, "run no jobs here; workers run all of them")
+	flags.IntVar(&f.jobs, "jobs", 4, "number of jobs to run here at the same time")
+	flags.Float64Var(&f.rate, "rate", 200, "maximum number of requests per second")
 	flags.StringSliceVar(&f.hosts, "allow-host", nil, "name under which the service is reached, besides this machine's")
 	flags.StringSliceVar(&f.origins, "allow-origin", nil, "origin of web pages that may call")
 	c.MarkFlagsMutuallyExclusive("nats", "nats-listen")
@@ -97,8 +97,8 @@ func operations(log *slog.Logger) (*daemon.Daemon, *service.Engine, error) {
 	return d, service.NewEngine(d, evaluate(o, cwd)), nil
 }
 
-// keepClean regularly removes expired data until the returned function is called.
-func keepClean(ctx context.Context, d *daemon.Daemon) (stop func()) {
+// startCleanup regularly removes expired data until the returned function is called.
+func startCleanup(ctx context.Context, d *daemon.Daemon) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	work.Go(func() { d.KeepClean(ctx) })
@@ -120,14 +120,14 @@ func evaluate(eca daemon.Options, dir string) service.Evaluate {
 		m.Path = filepath.Join(dir, "manifest.yaml") // relative paths are resolved from here
 		network := netclient.New(os.Getenv)
 		defer network.Close()
-		asked := judge.New(judge.Options{
+		judgeModel := judge.New(judge.Options{
 			Getenv: os.Getenv, Version: version, CatalogURL: eca.CatalogURL, Keychain: eca.Keychain, Supervisor: eca.Supervisor, Log: eca.Log,
 		})
-		defer asked.Close()
+		defer judgeModel.Close()
 		o := runtime.Options{
 			Version: version, Supervisor: eca.Supervisor, Path: os.Getenv("PATH"), Now: time.Now, NewID: uuid.NewString,
 			Client: network.Client(netclient.Options{HTTP1: true, Connect: runtime.DefaultTimeout}),
-			Tools:  grade.Tools{Judge: asked, Votes: 1},
+			Tools:  grade.Tools{Judge: judgeModel, Votes: 1},
 		}
 		plan, err := runtime.NewPlan(m, o)
 		if err != nil {
@@ -167,7 +167,7 @@ func (f serveFlags) serve(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	defer d.Close()
-	defer keepClean(ctx, d)()
+	defer startCleanup(ctx, d)()
 	state := settings.StateDir(os.Getenv)
 	s, err := service.Open(ctx, service.Options{
 		Dir: filepath.Join(state, "esrp"), Token: token, Operations: ops,
@@ -217,7 +217,7 @@ to that NATS, unless the URL has credentials or there is an nkey.`,
 				return step("Failed to work", err)
 			}
 			defer d.Close()
-			defer keepClean(ctx, d)()
+			defer startCleanup(ctx, d)()
 			access := nats.access(service.RoleWorker)
 			access.Token = os.Getenv(tokenVariable)
 			conn, err := service.Dial(ctx, access, log)
@@ -235,7 +235,7 @@ to that NATS, unless the URL has credentials or there is an nkey.`,
 		},
 	}
 	nats.register(c, "NATS that the services use, as a `URL`")
-	c.Flags().IntVar(&jobs, "jobs", 4, "run so many jobs at the same time")
+	c.Flags().IntVar(&jobs, "jobs", 4, "number of jobs to run at the same time")
 	_ = c.MarkFlagRequired("nats")
 	return c
 }

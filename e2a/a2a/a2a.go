@@ -67,10 +67,10 @@ type Options struct {
 
 // Server serves A2A. Close must be called.
 type Server struct {
-	opts    Options
-	started time.Time
-	posts   chan struct{}   // has one element for each notification being sent
-	posting context.Context // the context of notifications: ends CloseGrace after Close began
+	opts      Options
+	started   time.Time
+	postSlots chan struct{}   // has one element for each notification being sent
+	postCtx   context.Context // the context of notifications: ends CloseGrace after Close began
 
 	ctx         context.Context // ends with Close
 	cancel      context.CancelFunc
@@ -92,9 +92,9 @@ func New(o Options) *Server {
 	if o.Sleep == nil {
 		o.Sleep = llm.Sleep
 	}
-	s := &Server{opts: o, started: o.Now(), posts: make(chan struct{}, maxPosting)}
+	s := &Server{opts: o, started: o.Now(), postSlots: make(chan struct{}, maxConcurrentPosts)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.posting, s.stopPosting = context.WithCancel(context.Background())
+	s.postCtx, s.stopPosting = context.WithCancel(context.Background())
 	if o.Records != "" {
 		var err error
 		if s.records, err = openRecords(o.Records, s.opts.Log); err != nil {

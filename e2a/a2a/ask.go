@@ -162,9 +162,9 @@ func (j *job) deliverReplies(replies []reply) error {
 	for _, r := range replies {
 		var err error
 		if r.request.question {
-			err = j.s.opts.Turns.Answer(r.request.id, r.answer)
+			err = j.server.opts.Turns.Answer(r.request.id, r.answer)
 		} else {
-			err = j.s.opts.Turns.Decide(j.contextID, r.request.id, r.decision)
+			err = j.server.opts.Turns.Decide(j.contextID, r.request.id, r.decision)
 		}
 		if err != nil {
 			return err

@@ -141,7 +141,7 @@ func (s *Server) card(url string) *card {
 		Description:  "A coding assistant: reads, searches and changes the files of one workspace, and runs commands there, with its user's permission.",
 		Version:      s.opts.Version,
 		Interfaces:   []binding{{url, "JSONRPC", "1.0"}, {url, "HTTP+JSON", "1.0"}, {url, "JSONRPC", "0.3"}},
-		Capabilities: capabilities{Streaming: true, Push: s.pushes(), ExtendedCard: true},
+		Capabilities: capabilities{Streaming: true, Push: s.pushEnabled(), ExtendedCard: true},
 		InputModes:   []string{"text/plain", "application/json", "image/png", "image/jpeg", "image/webp", "image/gif"},
 		OutputModes:  []string{"text/plain"},
 		Skills: []skill{{

@@ -14,13 +14,13 @@ import (
 
 // The limits of notifications.
 const (
-	maxTries          = 6                      // attempts to send one notification
-	firstPause        = time.Second            // before the second attempt; each pause is twice the previous one
-	maxWaiting        = 32                     // pending notifications of a hook; the oldest are dropped
-	maxPosting        = 16                     // notifications being sent at the same time, for all tasks
-	maxRestored       = 100                    // pending notifications taken over from the previous server
-	staleAge          = 24 * time.Hour         // a restored notification of an older end is dropped
-	defaultCloseGrace = 500 * time.Millisecond // time for pending notifications when the server closes
+	maxTries           = 6                      // attempts to send one notification
+	firstPause         = time.Second            // before the second attempt; each pause is twice the previous one
+	maxPendingPerHook  = 32                     // pending notifications of a hook; the oldest are dropped
+	maxConcurrentPosts = 16                     // notifications being sent at the same time, for all tasks
+	maxRestored        = 100                    // pending notifications taken over from the previous server
+	staleAge           = 24 * time.Hour         // a restored notification of an older end is dropped
+	defaultCloseGrace  = 500 * time.Millisecond // time for pending notifications when the server closes
 )
 
 // hook is a push configuration with its pending notifications. config, legacy and ctx do not
@@ -32,8 +32,8 @@ type hook struct {
 	cancel context.CancelFunc
 
 	// The job's lock guards the fields below.
-	waiting []*task
-	busy    bool // a goroutine is delivering
+	pending    []*task
+	delivering bool // a goroutine is delivering
 }
 
 // queueNotifications queues a notification of the task's current state for each hook. The caller
@@ -46,13 +46,13 @@ func (j *job) queueNotifications() {
 	none := 0
 	now := j.snapshotLocked(&none)
 	for _, h := range j.hooks {
-		if len(h.waiting) == maxWaiting {
-			h.waiting = h.waiting[1:]
+		if len(h.pending) == maxPendingPerHook {
+			h.pending = h.pending[1:]
 		}
-		h.waiting = append(h.waiting, now)
-		if !h.busy {
-			h.busy = true
-			j.s.work.Go(func() { j.deliver(h) })
+		h.pending = append(h.pending, now)
+		if !h.delivering {
+			h.delivering = true
+			j.server.work.Go(func() { j.deliver(h) })
 		}
 	}
 }
@@ -64,10 +64,10 @@ func (j *job) deliver(h *hook) {
 		if t == nil {
 			return
 		}
-		err := j.s.post(h, t)
-		postponed := err != nil && (h.ctx.Err() != nil || j.s.ctx.Err() != nil && retryable(err))
+		err := j.server.post(h, t)
+		postponed := err != nil && (h.ctx.Err() != nil || j.server.ctx.Err() != nil && retryable(err))
 		if err != nil && !postponed {
-			j.s.opts.Log.Warn("gave up on a push notification", "task", j.id, "host", hostOf(h.config.URL), "state", t.Status.State, "err", err)
+			j.server.opts.Log.Warn("gave up on a push notification", "task", j.id, "host", hostOf(h.config.URL), "state", t.Status.State, "err", err)
 		}
 		if last := j.removeNotification(h, t, postponed); last {
 			return
@@ -80,11 +80,11 @@ func (j *job) deliver(h *hook) {
 func (j *job) nextNotification(h *hook) *task {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(h.waiting) == 0 || h.ctx.Err() != nil {
-		h.busy = false
+	if len(h.pending) == 0 || h.ctx.Err() != nil {
+		h.delivering = false
 		return nil
 	}
-	return h.waiting[0]
+	return h.pending[0]
 }
 
 // removeNotification removes a notification that was delivered, given up, or postponed because the
@@ -93,14 +93,14 @@ func (j *job) nextNotification(h *hook) *task {
 func (j *job) removeNotification(h *hook, t *task, postponed bool) (last bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if postponed && len(h.waiting) == 1 {
-		h.busy = false
+	if postponed && len(h.pending) == 1 {
+		h.delivering = false
 		return true
 	}
-	if h.waiting[0] == t { // otherwise it has been dropped
-		h.waiting = h.waiting[1:]
+	if h.pending[0] == t { // otherwise it has been dropped
+		h.pending = h.pending[1:]
 	}
-	if len(h.waiting) == 0 && j.task.Status.State.ended() {
+	if len(h.pending) == 0 && j.task.Status.State.ended() {
 		j.save() // the record no longer needs this hook
 	}
 	return false
@@ -151,16 +151,16 @@ func (s *Server) post(h *hook, t *task) error {
 	}
 }
 
-// errOff means that the user disabled notifications.
-var errOff = errors.New("push notifications are off")
+// errPushOff means that the user disabled notifications.
+var errPushOff = errors.New("push notifications are off")
 
 func (s *Server) postOnce(h *hook, header http.Header, body []byte) error {
-	if !s.pushes() {
-		return errOff
+	if !s.pushEnabled() {
+		return errPushOff
 	}
 	select {
-	case s.posts <- struct{}{}:
-		defer func() { <-s.posts }()
+	case s.postSlots <- struct{}{}:
+		defer func() { <-s.postSlots }()
 	case <-h.ctx.Done():
 		return h.ctx.Err()
 	}
@@ -175,7 +175,7 @@ func (s *Server) postOnce(h *hook, header http.Header, body []byte) error {
 func retryable(err error) bool {
 	var status errStatus
 	switch {
-	case errors.Is(err, errOff):
+	case errors.Is(err, errPushOff):
 		return false
 	case errors.As(err, &status):
 		return status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooEarly || status == http.StatusTooManyRequests

@@ -98,7 +98,7 @@ func TestTaskEvents(t *testing.T) {
 	} {
 		n := 0
 		s := New(Options{Turns: turns, Now: func() time.Time { return time.Unix(0, 0) }, NewID: func() string { n++; return fmt.Sprint("id", n) }})
-		j := &job{id: "t", contextID: "c", s: s, ctx: t.Context(), done: make(chan struct{}), task: task{ID: "t", ContextID: "c", Status: inState(working)}}
+		j := &job{id: "t", contextID: "c", server: s, ctx: t.Context(), done: make(chan struct{}), task: task{ID: "t", ContextID: "c", Status: inState(working)}}
 		sub := j.subscribe(nil)
 		<-sub.ready
 		sub.queue = nil // drop the initial task
@@ -178,7 +178,7 @@ func TestMessages(t *testing.T) {
 		if err := decode([]byte(in), &p); err != nil {
 			t.Fatal(err)
 		}
-		if err := check(&p, false); err != nil {
+		if err := checkMessage(&p, false); err != nil {
 			t.Fatal(err)
 		}
 		p.Message.ContextID = "c"

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// modern returns the 1.0 name of a method. legacy reports whether the given name is from 0.3.
-func modern(method string) (name string, legacy bool) {
+// modernName returns the 1.0 name of a method. legacy reports whether the given name is from 0.3.
+func modernName(method string) (name string, legacy bool) {
 	name, legacy = map[string]string{
 		"message/send":                        "SendMessage",
 		"message/stream":                      "SendStreamingMessage",

@@ -24,7 +24,7 @@ import (
 // newEndedJob returns a job of a completed task.
 func newEndedJob(s *Server, id string, size int) *job {
 	j := &job{
-		id: id, contextID: "c-" + id, s: s, done: make(chan struct{}), cancel: func() {}, size: size,
+		id: id, contextID: "c-" + id, server: s, done: make(chan struct{}), cancel: func() {}, size: size,
 		task: task{ID: id, ContextID: "c-" + id, Status: status{State: completed, Timestamp: formatTime(time.Unix(1, 0))}},
 	}
 	close(j.done)
@@ -37,18 +37,18 @@ func TestKeptTasks(t *testing.T) {
 	dir := t.TempDir()
 	s := New(Options{Records: dir})
 	defer s.Close()
-	running := &job{id: "running", contextID: "r", s: s, done: make(chan struct{}), cancel: func() {}}
+	running := &job{id: "running", contextID: "r", server: s, done: make(chan struct{}), cancel: func() {}}
 	if removed, err := s.tasks.add(running, func() {}); err != nil || len(removed) > 0 {
 		t.Fatal(removed, err)
 	}
-	for i := range maxKept + 5 {
+	for i := range maxEnded + 5 {
 		j := newEndedJob(s, fmt.Sprintf("t%04d", i), 10)
 		if i < 10 {
 			j.save()
 		}
-		s.drop(s.tasks.addEnded(j))
+		s.dropTasks(s.tasks.addEnded(j))
 	}
-	if n := len(s.tasks.list()); n != maxKept+1 {
+	if n := len(s.tasks.list()); n != maxEnded+1 {
 		t.Errorf("%d tasks", n)
 	}
 	for id, there := range map[string]bool{"t0004": false, "t0005": true, "running": true} {
@@ -60,7 +60,7 @@ func TestKeptTasks(t *testing.T) {
 	if err != nil || len(files) != 5 {
 		t.Errorf("%v %v", files, err)
 	}
-	s.drop(s.tasks.addEnded(newEndedJob(s, "huge", maxKeptBytes+1)))
+	s.dropTasks(s.tasks.addEnded(newEndedJob(s, "huge", maxEndedBytes+1)))
 	if n := len(s.tasks.list()); n != 2 {
 		t.Errorf("%d tasks beside a huge one", n)
 	}
@@ -155,7 +155,7 @@ func TestLateAndDeleted(t *testing.T) {
 	}
 }
 
-// While notifications are off, older ones are given up, and their credentials are removed. The log
+// While notifications are off, older ones are dropped, and their credentials are removed. The log
 // distinguishes a task that was running from one that had ended.
 func TestNotificationsOff(t *testing.T) {
 	dir := t.TempDir()
@@ -188,7 +188,7 @@ func TestNotificationsOff(t *testing.T) {
 
 // If the store of chats cannot be read, no task is lost: its record stays, and receivers are
 // notified of its end.
-func TestUnsureChat(t *testing.T) {
+func TestUnreadableChatStoreLosesNoTask(t *testing.T) {
 	dir, receiver := t.TempDir(), &counting{deliveries: map[string]int{}}
 	before, err := openRecords(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -232,7 +232,7 @@ func TestUnsureChat(t *testing.T) {
 func TestLongAnswer(t *testing.T) {
 	s := New(Options{})
 	defer s.Close()
-	j := &job{id: "t", contextID: "c", s: s, done: make(chan struct{}), cancel: func() {}, task: task{Status: status{State: working}}}
+	j := &job{id: "t", contextID: "c", server: s, done: make(chan struct{}), cancel: func() {}, task: task{Status: status{State: working}}}
 	slow := j.subscribe(nil)
 	const pieces, piece = 20_000, "a piece of fifty bytes, of which an answer has many"
 	var before, after runtime.MemStats
@@ -264,7 +264,7 @@ func TestLongAnswer(t *testing.T) {
 func TestImagesForSlowReaders(t *testing.T) {
 	s := New(Options{})
 	defer s.Close()
-	j := &job{id: "t", contextID: "c", s: s, done: make(chan struct{}), cancel: func() {}, task: task{Status: status{State: working}}}
+	j := &job{id: "t", contextID: "c", server: s, done: make(chan struct{}), cancel: func() {}, task: task{Status: status{State: working}}}
 	slow := j.subscribe(nil)
 	image := func(data string) { j.addImage(chatevent.Image{MediaType: "image/png", Data: []byte(data)}) }
 	j.addText("a")
@@ -299,7 +299,7 @@ func TestUndeliveredReplies(t *testing.T) {
 	if _, _, err := host.Engine().Open(t.Context(), "c"); err != nil {
 		t.Fatal(err)
 	}
-	j := &job{id: "t", contextID: "c", s: s, done: make(chan struct{}), cancel: func() {}, task: task{Status: inState(working)}}
+	j := &job{id: "t", contextID: "c", server: s, done: make(chan struct{}), cancel: func() {}, task: task{Status: inState(working)}}
 	if _, err := s.tasks.add(j, func() {}); err != nil {
 		t.Fatal(err)
 	}
@@ -384,7 +384,7 @@ func TestNoRecords(t *testing.T) {
 	defer s.Close()
 	j := newEndedJob(s, "t", 1)
 	j.save()
-	s.drop(s.tasks.addEnded(j))
+	s.dropTasks(s.tasks.addEnded(j))
 	if _, err := s.tasks.find("t"); err != nil {
 		t.Error(err)
 	}

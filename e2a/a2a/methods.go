@@ -19,11 +19,11 @@ import (
 // send handles a message: it starts a task, or replies to a pending request of one. The caller must
 // close the subscription.
 func (s *Server) send(ctx context.Context, p *sendParams, legacy bool) (*subscription, error) {
-	if err := check(p, legacy); err != nil {
+	if err := checkMessage(p, legacy); err != nil {
 		return nil, err
 	}
 	if push := cmp.Or(p.Configuration.Push, p.Configuration.LegacyPush); push != nil {
-		if !s.pushes() {
+		if !s.pushEnabled() {
 			return nil, failure(codeNoPush, "push notifications are not supported")
 		}
 		if err := s.checkPush(push); err != nil {
@@ -33,7 +33,7 @@ func (s *Server) send(ctx context.Context, p *sendParams, legacy bool) (*subscri
 	if p.Message.TaskID != "" {
 		return s.continueTask(ctx, p, legacy)
 	}
-	return s.begin(p, legacy)
+	return s.startTask(p, legacy)
 }
 
 // registerPush adds the push configuration in the parameters of a message, if any, to its task.
@@ -46,9 +46,9 @@ func (s *Server) registerPush(j *job, p *sendParams, legacy bool) error {
 	return err
 }
 
-// check refuses messages without content, or with content or settings that a turn cannot use. It
+// checkMessage refuses messages without content, or with content or settings that a turn cannot use. It
 // converts a 0.3 message in place.
-func check(p *sendParams, legacy bool) error {
+func checkMessage(p *sendParams, legacy bool) error {
 	m := p.Message
 	if m == nil {
 		return failure(codeParams, "params.message is missing")
@@ -68,7 +68,7 @@ func check(p *sendParams, legacy bool) error {
 	case p.Configuration.HistoryLength != nil && *p.Configuration.HistoryLength < 0:
 		return failure(codeParams, "params.configuration.historyLength must not be negative")
 	}
-	m.Metadata = present(m.Metadata)
+	m.Metadata = nonNull(m.Metadata)
 	for i := range m.Parts {
 		if err := checkPart(&m.Parts[i]); err != nil {
 			return failure(err.Code, "params.message.parts[%d]: %s", i, err.Message)
@@ -89,7 +89,7 @@ func isText(mode string) bool {
 // checkPart requires exactly one kind of content, and one that a prompt can have. It converts a text
 // file to text.
 func checkPart(p *part) *jsonrpc.Error {
-	p.Metadata, p.Data = present(p.Metadata), present(p.Data)
+	p.Metadata, p.Data = nonNull(p.Metadata), nonNull(p.Data)
 	contents := 0
 	for _, set := range []bool{p.Text != nil, p.Raw != nil, p.URL != nil, p.Data != nil} {
 		if set {
@@ -119,14 +119,14 @@ func checkPart(p *part) *jsonrpc.Error {
 	return nil
 }
 
-// begin starts a task.
-func (s *Server) begin(p *sendParams, legacy bool) (*subscription, error) {
+// startTask starts a task.
+func (s *Server) startTask(p *sendParams, legacy bool) (*subscription, error) {
 	m := *p.Message
 	m.TaskID = s.opts.NewID()
 	if m.ContextID == "" {
 		m.ContextID = s.opts.NewID()
 	}
-	j := &job{id: m.TaskID, contextID: m.ContextID, s: s, done: make(chan struct{})}
+	j := &job{id: m.TaskID, contextID: m.ContextID, server: s, done: make(chan struct{})}
 	j.task = task{
 		ID: j.id, ContextID: j.contextID, Status: status{State: submitted, Timestamp: formatTime(s.opts.Now())}, History: []message{m},
 	}
@@ -140,12 +140,12 @@ func (s *Server) begin(p *sendParams, legacy bool) (*subscription, error) {
 		j.discard()
 		return nil, err
 	}
-	s.drop(removed)
+	s.dropTasks(removed)
 	return sub, nil
 }
 
-// present returns a value, or nil for null.
-func present(raw json.RawMessage) json.RawMessage {
+// nonNull returns a value, or nil for null.
+func nonNull(raw json.RawMessage) json.RawMessage {
 	if string(raw) == "null" {
 		return nil
 	}
@@ -169,7 +169,7 @@ func requestOf(p *sendParams, m *message) turn.Request {
 func (j *job) run(r turn.Request) {
 	defer j.cancel()
 	j.set(working, "")
-	t, err := j.s.opts.Turns.Start(j.ctx, r)
+	t, err := j.server.opts.Turns.Start(j.ctx, r)
 	if err != nil {
 		j.end(turn.Outcome{}, err)
 		return
@@ -216,7 +216,7 @@ func (s *Server) continueTask(ctx context.Context, p *sendParams, legacy bool) (
 		j.save()
 	}
 	if undelivered != nil {
-		return nil, failure(codeParams, "%s", j.s.opts.Turns.Explain(ctx, undelivered).Message)
+		return nil, failure(codeParams, "%s", j.server.opts.Turns.Explain(ctx, undelivered).Message)
 	}
 	return j.subscribeLocked(p.Configuration.HistoryLength), nil
 }
@@ -309,9 +309,9 @@ type taskList struct {
 }
 
 func splitToken(token string) (when, id string, err error) {
-	text, bad := base64.RawURLEncoding.DecodeString(token)
+	text, decodeErr := base64.RawURLEncoding.DecodeString(token)
 	when, id, ok := strings.Cut(string(text), " ")
-	if _, wrong := time.Parse(time.RFC3339Nano, when); errors.Join(bad, wrong) != nil || !ok {
+	if _, timeErr := time.Parse(time.RFC3339Nano, when); errors.Join(decodeErr, timeErr) != nil || !ok {
 		return "", "", failure(codeParams, "pageToken %q is not valid", token)
 	}
 	return when, id, nil

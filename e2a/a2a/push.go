@@ -53,7 +53,7 @@ type pushParams struct {
 
 // push executes a method about push configurations.
 func (s *Server) push(c *call) (any, error) {
-	if !s.pushes() {
+	if !s.pushEnabled() {
 		return nil, failure(codeNoPush, "push notifications are not supported: they are off, or this server cannot send them")
 	}
 	var p pushParams
@@ -74,14 +74,14 @@ func (s *Server) push(c *call) (any, error) {
 		if p.Config != nil {
 			config = *p.Config
 		}
-		made, err := s.registerHook(j, config, c.legacy)
+		created, err := s.registerHook(j, config, c.legacy)
 		if err != nil {
 			return nil, err
 		}
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.save()
-		return c.shownConfig(made), nil
+		return c.shownConfig(created), nil
 	case "GetTaskPushNotificationConfig":
 		config, ok := j.hookConfig(id, c.legacy)
 		if !ok {
@@ -113,7 +113,7 @@ type configList struct {
 	Next    string `json:"nextPageToken"`
 }
 
-func (s *Server) pushes() bool { return s.opts.Notifier != nil && s.opts.Notifier.Webhooks() }
+func (s *Server) pushEnabled() bool { return s.opts.Notifier != nil && s.opts.Notifier.Webhooks() }
 
 // shownConfig returns a configuration in the form of the caller's version of A2A.
 func (c *call) shownConfig(p pushConfig) any {
@@ -207,7 +207,7 @@ func (s *Server) registerHook(j *job, p pushConfig, legacy bool) (pushConfig, er
 		}
 	}
 	h := &hook{config: p, legacy: legacy}
-	h.ctx, h.cancel = context.WithCancel(s.posting)
+	h.ctx, h.cancel = context.WithCancel(s.postCtx)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	at := slices.IndexFunc(j.hooks, func(other *hook) bool { return other.config.ID == p.ID })

@@ -231,7 +231,7 @@ func TestPushLegacy(t *testing.T) {
 }
 
 // A notification that is not accepted is sent again with growing pauses, and later ones wait. One
-// that can never be accepted is given up at once.
+// that can never be accepted is dropped at once.
 func TestPushAgain(t *testing.T) {
 	var mu sync.Mutex
 	var pauses []time.Duration

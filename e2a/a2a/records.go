@@ -46,10 +46,10 @@ type records struct {
 	log    *slog.Logger
 }
 
-// errTaken means that another server uses the folder of records.
-var errTaken = errors.New("another eca serve already stores the tasks of this folder")
+// errFolderInUse means that another server uses the folder of records.
+var errFolderInUse = errors.New("another eca serve already stores the tasks of this folder")
 
-// openRecords creates the folder if necessary and locks it. It returns errTaken if another server
+// openRecords creates the folder if necessary and locks it. It returns errFolderInUse if another server
 // has locked it.
 func openRecords(dir string, log *slog.Logger) (*records, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -60,7 +60,7 @@ func openRecords(dir string, log *slog.Logger) (*records, error) {
 		return nil, err
 	}
 	if !ok {
-		return nil, errTaken
+		return nil, errFolderInUse
 	}
 	return &records{dir, unlock, log}, nil
 }

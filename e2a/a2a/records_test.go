@@ -117,7 +117,7 @@ func TestKilled(t *testing.T) {
 
 // The next server delivers an end that a receiver did not get, whether the last one was killed or
 // closed, and only once. Ends that could not be delivered for a day are dropped.
-func TestUntold(t *testing.T) {
+func TestUndeliveredEndsAreSentLater(t *testing.T) {
 	for name, c := range map[string]struct {
 		closed bool
 		later  time.Duration

@@ -148,19 +148,19 @@ func queryParams(query url.Values, into map[string]json.RawMessage) error {
 // the given status is 200, the code of the error decides.
 func restError(err error, status int) (int, any) {
 	known := asError(err)
-	usual, word := http.StatusInternalServerError, "INTERNAL"
+	defaultStatus, word := http.StatusInternalServerError, "INTERNAL"
 	switch known.Code {
 	case codeParse, codeRequest, codeParams, codeContentType:
-		usual, word = http.StatusBadRequest, "INVALID_ARGUMENT"
+		defaultStatus, word = http.StatusBadRequest, "INVALID_ARGUMENT"
 	case codeNotFound:
-		usual, word = http.StatusNotFound, "NOT_FOUND"
+		defaultStatus, word = http.StatusNotFound, "NOT_FOUND"
 	case codeNotCancelable, codeNoPush, codeUnsupported, codeVersion:
-		usual, word = http.StatusBadRequest, "FAILED_PRECONDITION"
+		defaultStatus, word = http.StatusBadRequest, "FAILED_PRECONDITION"
 	case codeMethod:
-		usual, word = http.StatusNotFound, "UNIMPLEMENTED"
+		defaultStatus, word = http.StatusNotFound, "UNIMPLEMENTED"
 	}
 	if status == http.StatusOK {
-		status = usual
+		status = defaultStatus
 	}
 	details := known.Data
 	if details == nil {

@@ -9,16 +9,16 @@ import (
 // save stores the current task. The caller holds the job's lock. For an ended task it stores only
 // the hooks with pending notifications, so that no unused credentials stay on disk.
 func (j *job) save() {
-	if j.s.records == nil || j.removed {
+	if j.server.records == nil || j.removed {
 		return
 	}
 	rec := record{Task: j.task, Chat: j.hasChat}
 	for _, h := range j.hooks {
-		if !j.task.Status.State.ended() || len(h.waiting) > 0 {
+		if !j.task.Status.State.ended() || len(h.pending) > 0 {
 			rec.Hooks = append(rec.Hooks, recordHook{Config: h.config, Legacy: h.legacy})
 		}
 	}
-	j.s.records.save(rec)
+	j.server.records.save(rec)
 }
 
 // serverEnded is the message of a task that was running when eca stopped.
@@ -37,17 +37,17 @@ func (s *Server) restore(chatExists func(contextID string) (bool, error)) {
 	})
 	s.dropStale(recs)
 	for _, rec := range recs {
-		j := &job{id: rec.Task.ID, contextID: rec.Task.ContextID, s: s, done: make(chan struct{}), task: rec.Task, hasChat: rec.Chat}
+		j := &job{id: rec.Task.ID, contextID: rec.Task.ContextID, server: s, done: make(chan struct{}), task: rec.Task, hasChat: rec.Chat}
 		j.size = jsonSize(j.task)
 		j.ctx, j.cancel = context.WithCancel(s.ctx)
 		j.cancel()
 		for _, h := range rec.Hooks {
 			hook := &hook{config: h.Config, legacy: h.Legacy}
-			hook.ctx, hook.cancel = context.WithCancel(s.posting)
+			hook.ctx, hook.cancel = context.WithCancel(s.postCtx)
 			j.hooks = append(j.hooks, hook)
 		}
 		j.resume()
-		s.drop(s.tasks.addEnded(j))
+		s.dropTasks(s.tasks.addEnded(j))
 	}
 }
 
@@ -84,7 +84,7 @@ func (s *Server) dropStale(recs []record) {
 		switch at, err := time.Parse(time.RFC3339Nano, rec.Task.Status.Timestamp); {
 		case len(rec.Hooks) == 0:
 			continue
-		case !s.pushes():
+		case !s.pushEnabled():
 			s.opts.Log.Warn("dropping the push notifications of a task: they are off", "task", rec.Task.ID)
 		case !rec.Task.Status.State.ended():
 			continue
@@ -99,8 +99,8 @@ func (s *Server) dropStale(recs []record) {
 	}
 }
 
-// drop stops all work for tasks that were removed from the store, and deletes their records.
-func (s *Server) drop(removed []*job) {
+// dropTasks stops all work for tasks that were removed from the store, and deletes their records.
+func (s *Server) dropTasks(removed []*job) {
 	for _, j := range removed {
 		j.discard()
 		s.records.remove(j.id)

@@ -115,7 +115,7 @@ func (c *call) parse(body []byte) error {
 	if m.Method == "" {
 		return failure(codeRequest, "method is missing")
 	}
-	c.method, c.legacy = modern(m.Method)
+	c.method, c.legacy = modernName(m.Method)
 	if c.params = m.Params; !c.legacy {
 		c.params = camelCaseParams(m.Params)
 	}

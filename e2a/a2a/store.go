@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	maxRunning   = 64       // tasks that have not ended
-	maxKept      = 1000     // ended tasks; the oldest are removed first
-	maxKeptBytes = 64 << 20 // all ended tasks together, as JSON
-	maxHistory   = 100      // messages of a task: the first one and the latest
+	maxRunning    = 64       // tasks that have not ended
+	maxEnded      = 1000     // ended tasks; the oldest are removed first
+	maxEndedBytes = 64 << 20 // all ended tasks together, as JSON
+	maxHistory    = 100      // messages of a task: the first one and the latest
 )
 
 // store contains the tasks of a server in memory.
@@ -60,13 +60,13 @@ func (st *store) putLocked(j *job) (removed []*job) {
 	}
 	st.jobs[j.id] = j
 	st.order = append(st.order, j)
-	kept, bytes := 0, 0
+	ended, bytes := 0, 0
 	for _, other := range slices.Backward(st.order) {
 		if !other.isDone() {
 			continue
 		}
-		kept, bytes = kept+1, bytes+other.size
-		if kept > maxKept || bytes > maxKeptBytes && kept > 1 {
+		ended, bytes = ended+1, bytes+other.size
+		if ended > maxEnded || bytes > maxEndedBytes && ended > 1 {
 			removed = append(removed, other)
 			delete(st.jobs, other.id)
 		}

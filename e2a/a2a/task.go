@@ -21,7 +21,7 @@ const responseArtifact = "response"
 // job is a task with its turn and its subscribers.
 type job struct {
 	id, contextID string
-	s             *Server
+	server        *Server
 	ctx           context.Context // of its turn
 	cancel        context.CancelFunc
 	done          chan struct{} // closed when the task has ended
@@ -83,7 +83,7 @@ func (j *job) setLocked(to state, text string, parts ...part) {
 	if j.task.Status.State.ended() {
 		return
 	}
-	j.task.Status = status{State: to, Timestamp: formatTime(j.s.opts.Now())}
+	j.task.Status = status{State: to, Timestamp: formatTime(j.server.opts.Now())}
 	if text != "" {
 		m := j.agentMessage(append([]part{textPart(text)}, parts...))
 		j.task.Status.Message = &m
@@ -104,7 +104,7 @@ func (j *job) setLocked(to state, text string, parts ...part) {
 
 // agentMessage builds a message of the agent.
 func (j *job) agentMessage(parts []part) message {
-	return message{MessageID: j.s.opts.NewID(), ContextID: j.contextID, TaskID: j.id, Role: roleAgent, Parts: parts}
+	return message{MessageID: j.server.opts.NewID(), ContextID: j.contextID, TaskID: j.id, Role: roleAgent, Parts: parts}
 }
 
 // addText appends text to the answer and publishes it.
@@ -169,7 +169,7 @@ func (j *job) publishThought(text string) {
 	p.Metadata = thoughtMetadata
 	m := j.agentMessage([]part{p})
 	j.publish(event{Status: &statusUpdate{
-		TaskID: j.id, ContextID: j.contextID, Status: status{State: working, Message: &m, Timestamp: formatTime(j.s.opts.Now())},
+		TaskID: j.id, ContextID: j.contextID, Status: status{State: working, Message: &m, Timestamp: formatTime(j.server.opts.Now())},
 		Metadata: thoughtMetadata,
 	}})
 }
@@ -297,13 +297,13 @@ func (j *job) end(o turn.Outcome, err error) {
 	var known *turn.Error
 	if j.ctx.Err() != nil && !errors.As(err, &known) {
 		why := "The task was canceled."
-		if j.s.ctx.Err() != nil {
+		if j.server.ctx.Err() != nil {
 			why = serverEnded
 		}
 		j.finish(canceled, why, nil)
 		return
 	}
-	known = j.s.opts.Turns.Explain(j.ctx, err)
+	known = j.server.opts.Turns.Explain(j.ctx, err)
 	j.finish(failed, known.Message, encode(failedTurn{known.Code}))
 }
 

@@ -143,13 +143,13 @@ func asError(err error) *jsonrpc.Error {
 
 // sendParams are the parameters of SendMessage and SendStreamingMessage.
 type sendParams struct {
-	Message       *message      `json:"message"`
-	Configuration configuration `json:"configuration"`
-	Metadata      choices       `json:"metadata"`
+	Message       *message        `json:"message"`
+	Configuration configuration   `json:"configuration"`
+	Metadata      messageSettings `json:"metadata"`
 }
 
-// choices are the members of the metadata of a message that eca reads.
-type choices struct {
+// messageSettings are the members of the metadata of a message that eca reads.
+type messageSettings struct {
 	Model   e2a.Optional[string]  `json:"model"`
 	Agent   e2a.Optional[string]  `json:"agent"`
 	Variant e2a.Optional[*string] `json:"variant"`

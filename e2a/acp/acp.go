@@ -162,9 +162,9 @@ type queue struct {
 	more   chan struct{}
 }
 
-func (q *queue) add(do func()) {
+func (q *queue) add(handler func()) {
 	q.mu.Lock()
-	q.list = append(q.list, do)
+	q.list = append(q.list, handler)
 	q.mu.Unlock()
 	q.wake()
 }

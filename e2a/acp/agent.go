@@ -69,7 +69,7 @@ func (a *agent) handle(c *call) {
 	case c.Method == "session/prompt" && a.ready:
 		a.prompt(c)
 	default:
-		result, err := a.do(c)
+		result, err := a.execute(c)
 		a.answer(c, result, err)
 	}
 }
@@ -85,8 +85,8 @@ func (a *agent) answer(c *call, result any, err error) {
 	}
 }
 
-// do executes a request other than session/prompt.
-func (a *agent) do(c *call) (any, error) {
+// execute executes a request other than session/prompt.
+func (a *agent) execute(c *call) (any, error) {
 	if c.ctx.Err() != nil {
 		return nil, c.ctx.Err()
 	}

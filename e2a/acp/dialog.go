@@ -50,7 +50,7 @@ func (d *dialog) permission(shown update, c transcript.Call) {
 	s, a := d.session, d.session.agent
 	kind, what := kindOfCall(c)
 	d.work.Go(func() {
-		if _, refused := s.refused.Load(kind); refused {
+		if _, refused := s.rejectedKinds.Load(kind); refused {
 			d.decide(c.CallID, chat.Decision{GoOn: true})
 			return
 		}
@@ -84,7 +84,7 @@ func (d *dialog) permission(shown update, c transcript.Call) {
 		case allowAlways:
 			decision.Remember = tools.ForSession
 		case rejectAlways:
-			s.refused.Store(kind, true)
+			s.rejectedKinds.Store(kind, true)
 		}
 		d.decide(c.CallID, decision)
 	})
@@ -114,12 +114,12 @@ func kindOfCall(c transcript.Call) (key, description string) {
 }
 
 // question asks the user in a form, if the client supports forms. Otherwise it shows the question
-// as text after lead and ends the turn: the next prompt is the answer.
-func (d *dialog) question(q turn.Question, lead string) (ends bool, err error) {
+// as text after separator and ends the turn: the next prompt is the answer.
+func (d *dialog) question(q turn.Question, separator string) (ends bool, err error) {
 	s, a := d.session, d.session.agent
 	if !a.hasForms() {
 		d.prompt.setFlag(&d.prompt.endedWithQuestion)
-		err := s.update(messageChunk(agentMessage, questionText(lead+q.Text, q.Options), ""))
+		err := s.update(messageChunk(agentMessage, questionText(separator+q.Text, q.Options), ""))
 		d.work.Go(s.interrupt)
 		return true, err
 	}

@@ -18,8 +18,8 @@ var errNotOpen = errors.New("the client has no such session")
 // files returns access to the files in the client's editor, with the operations that it supports.
 func (a *agent) files() tools.Buffers {
 	var b tools.Buffers
-	offers := a.client.Capabilities.Value.FS.Value
-	if offers.Read.Value {
+	fsCapabilities := a.client.Capabilities.Value.FS.Value
+	if fsCapabilities.Read.Value {
 		b.Read = func(ctx context.Context, chatID, path string) (string, error) {
 			var answer struct {
 				Content *string `json:"content"`
@@ -34,7 +34,7 @@ func (a *agent) files() tools.Buffers {
 			return *answer.Content, nil
 		}
 	}
-	if offers.Write.Value {
+	if fsCapabilities.Write.Value {
 		b.Write = func(ctx context.Context, chatID, path, text string) error {
 			var answer any // {} or null
 			return a.callClient(ctx, chatID, "fs/write_text_file", fileRequest{Path: path, Content: &text}, &answer)

@@ -65,23 +65,23 @@ func (a *agent) prompt(c *call) {
 		a.answer(c, nil, err)
 		return
 	}
-	before := s.prompt
-	if before != nil {
-		before.cancel(s.interrupt)
+	previous := s.prompt
+	if previous != nil {
+		previous.cancel(s.interrupt)
 	}
 	ctx, stop := context.WithCancel(a.ctx)
 	p := &prompt{blocks: blocks, done: make(chan struct{}), stop: stop}
 	s.prompt = p
 	// Cancelling the request cancels the turn.
-	unwatch := context.AfterFunc(c.ctx, func() { p.cancel(s.interrupt) })
+	stopWatching := context.AfterFunc(c.ctx, func() { p.cancel(s.interrupt) })
 	a.work.Go(func() {
 		defer close(p.done)
 		defer stop()
-		if before != nil {
-			<-before.done
+		if previous != nil {
+			<-previous.done
 		}
 		reason, err := a.run(ctx, s, p)
-		unwatch()
+		stopWatching()
 		switch {
 		case a.ctx.Err() != nil:
 			return // the client has disconnected
@@ -124,8 +124,8 @@ func (a *agent) run(ctx context.Context, s *session, p *prompt) (turn.StopReason
 		return "", err
 	}
 	err = s.instance.errorFor(ctx, err)
-	if left := w.end(err, p.isCancelled()); left != nil {
-		a.log.Warn("cannot show the end of a turn", "err", left)
+	if showErr := w.end(err, p.isCancelled()); showErr != nil {
+		a.log.Warn("cannot show the end of a turn", "err", showErr)
 	}
 	if err != nil {
 		return "", err

@@ -21,7 +21,7 @@ type session struct {
 	instance *instance
 	prompt   *prompt // the latest one; used only by handlers in the queue
 
-	refused sync.Map // keys (kindOfCall) of the calls that the user rejected for the session
+	rejectedKinds sync.Map // keys (kindOfCall) of the calls that the user rejected for the session
 
 	mu    sync.Mutex // guards shown, and the order in which changes are sent to the client
 	shown shownState
@@ -95,12 +95,12 @@ func (a *agent) openSession(ctx context.Context, p *instance, id string) (*sessi
 	s := &session{agent: a, id: id, instance: p}
 	p.retain()
 	a.mu.Lock()
-	was := a.sessions[id]
+	replaced := a.sessions[id]
 	a.sessions[id] = s
 	a.mu.Unlock()
-	if was != nil {
-		was.stop()
-		was.instance.release()
+	if replaced != nil {
+		replaced.stop()
+		replaced.instance.release()
 	}
 	now, err := s.current(ctx)
 	if err != nil {
@@ -133,11 +133,11 @@ func (a *agent) sessionNew(c *call) (any, error) {
 		return nil, err
 	}
 	defer p.release()
-	made, err := p.turns.Create(c.ctx, "")
+	created, err := p.turns.Create(c.ctx, "")
 	if err != nil {
 		return nil, p.errorFor(c.ctx, err)
 	}
-	s, err := a.openSession(c.ctx, p, made.ID)
+	s, err := a.openSession(c.ctx, p, created.ID)
 	if err != nil {
 		return nil, err
 	}

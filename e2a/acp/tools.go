@@ -154,7 +154,7 @@ func (w *updateWriter) replayQuestion(c transcript.Call) error {
 		return nil
 	}
 	w.message = ""
-	return w.text(questionText(w.lead()+args.Question, args.Options))
+	return w.text(questionText(w.separator()+args.Question, args.Options))
 }
 
 // showFinished shows the result of a call: the file change of a successful call, otherwise the output.

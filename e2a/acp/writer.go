@@ -90,7 +90,7 @@ func (w *updateWriter) Ask(q turn.Question) error {
 	if err := w.flushNotice(); err != nil {
 		return err
 	}
-	ends, err := w.dialog.question(q, w.lead())
+	ends, err := w.dialog.question(q, w.separator())
 	w.endedWithQuestion = w.endedWithQuestion || ends
 	return err
 }
@@ -131,7 +131,7 @@ func (w *updateWriter) flushNotice() error {
 		return nil
 	}
 	w.notice, w.message = "", ""
-	text = w.lead() + text
+	text = w.separator() + text
 	w.last = text
 	return w.session.update(messageChunk(agentMessage, text, w.session.agent.opts.NewID()))
 }
@@ -153,8 +153,8 @@ func (w *updateWriter) end(failed error, cancelled bool) error {
 	return w.text("\n\n")
 }
 
-// lead returns the separator before eca's own text, because some clients join all messages of a turn.
-func (w *updateWriter) lead() string {
+// separator returns the separator before eca's own text, because some clients join all messages of a turn.
+func (w *updateWriter) separator() string {
 	if w.last != "" {
 		return "\n\n"
 	}

@@ -161,23 +161,23 @@ func callDelta(c transcript.Call) toolDelta {
 }
 
 type questionDelta struct {
-	Freeform   bool         `json:"freeform"`
-	Options    []listOption `json:"options"`
-	QuestionID string       `json:"question_id"`
-	Text       string       `json:"text"`
-	ToolCallID string       `json:"tool_call_id"`
+	Freeform   bool             `json:"freeform"`
+	Options    []questionOption `json:"options"`
+	QuestionID string           `json:"question_id"`
+	Text       string           `json:"text"`
+	ToolCallID string           `json:"tool_call_id"`
 }
 
-type listOption struct {
+type questionOption struct {
 	Description string `json:"description"`
 	Label       string `json:"label"`
 }
 
 // Ask implements turn.Viewer: the caller answers with chat.answer and the id of the question.
 func (x *exchange) Ask(q turn.Question) error {
-	d := questionDelta{q.Freeform, []listOption{}, q.ID, q.Text, q.CallID}
+	d := questionDelta{q.Freeform, []questionOption{}, q.ID, q.Text, q.CallID}
 	for _, o := range q.Options {
-		d.Options = append(d.Options, listOption{o.Description, o.Label})
+		d.Options = append(d.Options, questionOption{o.Description, o.Label})
 	}
 	return x.custom("question", d)
 }

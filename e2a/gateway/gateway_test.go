@@ -114,7 +114,7 @@ func TestApproval(t *testing.T) {
 }
 
 // A caller that has left cannot decide: calls that ask are refused, and the answer still completes.
-func TestTheLinesEnd(t *testing.T) {
+func TestCallerOfLinesLeaves(t *testing.T) {
 	r := newRig(t, writes)
 	c := r.connect()
 	request := c.say(map[string]any{"method": "chat.send", "params": map[string]any{"text": "Write."}})

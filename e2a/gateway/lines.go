@@ -28,10 +28,10 @@ var ErrTooLong = fmt.Errorf("the line is longer than %d MiB", MaxLine>>20)
 // everything has been answered. When ctx ends, running work is stopped and answered with
 // E2A.DISCONNECTED; Serve waits at most CloseGrace for a caller that does not read.
 func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	ending := ctx
+	shutdownCtx := ctx
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	defer context.AfterFunc(ending, func() { cancel(turn.ErrEnding) })()
+	defer context.AfterFunc(shutdownCtx, func() { cancel(turn.ErrShutdown) })()
 	var mu sync.Mutex // frames are written completely
 	send := func(r e2a.Response) error {
 		line, err := e2a.Line(r)
@@ -45,12 +45,12 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 		}
 		return err
 	}
-	read := make(chan line)
-	go readLines(ctx, in, read) // returns at the end of the input, or after the next line once ctx has ended
+	lineCh := make(chan line)
+	go readLines(ctx, in, lineCh) // returns at the end of the input, or after the next line once ctx has ended
 	answered := make(chan struct{})
 	go func() { // returns when everything is answered, or the caller has stopped reading
 		defer close(answered)
-		g.answerAll(ctx, read, send)
+		g.answerAll(ctx, lineCh, send)
 	}()
 	select {
 	case <-answered:
@@ -61,7 +61,7 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 			g.opts.Log.Warn("the caller did not read the last answers")
 		}
 	}
-	if err := context.Cause(ctx); err != nil && !errors.Is(err, turn.ErrEnding) {
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, turn.ErrShutdown) {
 		return err
 	}
 	return nil
@@ -79,7 +79,7 @@ func (g *Gateway) answerAll(ctx context.Context, read <-chan line, send Send) {
 		case l, ok := <-read:
 			if !ok {
 				if ctx.Err() == nil {
-					g.opts.Turns.Leave()
+					g.opts.Turns.Disconnect()
 				}
 				return
 			}

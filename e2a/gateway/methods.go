@@ -215,12 +215,12 @@ func (x *exchange) sessionList(ctx context.Context) error {
 	list, err := x.g.opts.Turns.List(ctx, limit)
 	out := sessionList{make([]listedSession, len(list))}
 	for i, s := range list {
-		out.Sessions[i] = listedSession{stamp(s.Created), s.Messages, s.Model, s.Running, s.ID, s.Title, stamp(s.Updated)}
+		out.Sessions[i] = listedSession{formatTime(s.Created), s.Messages, s.Model, s.Running, s.ID, s.Title, formatTime(s.Updated)}
 	}
 	return x.result(out, err)
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 type commandList struct {
 	Commands []listedCommand `json:"commands"`

@@ -22,7 +22,7 @@ func (g *Gateway) Socket() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		release, ok := g.opts.Turns.Hold()
 		if !ok {
-			http.Error(w, turn.ErrEnding.Error(), http.StatusServiceUnavailable)
+			http.Error(w, turn.ErrShutdown.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		defer release()
@@ -63,7 +63,7 @@ func (g *Gateway) converse(ctx context.Context, conn *websocket.Conn) {
 		case <-g.opts.Turns.Closing():
 			defer time.AfterFunc(g.opts.CloseGrace, func() { _ = conn.CloseNow() }).Stop()
 			running.Wait()
-			_ = conn.Close(websocket.StatusGoingAway, turn.ErrEnding.Error())
+			_ = conn.Close(websocket.StatusGoingAway, turn.ErrShutdown.Error())
 			return
 		}
 	}

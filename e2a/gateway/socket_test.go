@@ -141,7 +141,7 @@ func TestSocketEnds(t *testing.T) {
 
 // A turn whose caller has left is stopped, whether the gateway first notices the caller's end or
 // that a frame cannot be sent.
-func TestLeftTurnIsStopped(t *testing.T) {
+func TestTurnStopsWhenItsCallerLeaves(t *testing.T) {
 	r := newRig(t, hangs)
 	run := func(ctx context.Context, line string, send gateway.Send) {
 		t.Helper()

@@ -30,8 +30,8 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{code, fmt.Sprintf(format, args...)}
 }
 
-// ErrEnding means that eca is shutting down.
-var ErrEnding = errors.New("eca is shutting down")
+// ErrShutdown means that eca is shutting down.
+var ErrShutdown = errors.New("eca is shutting down")
 
 // Explain converts an error to the form for callers, with a code and without secrets. ctx is the
 // context of the failed operation.
@@ -39,8 +39,8 @@ func (s *Service) Explain(ctx context.Context, err error) *Error {
 	var known *Error
 	switch {
 	case errors.As(err, &known):
-	case s.ctx.Err() != nil, errors.Is(context.Cause(ctx), ErrEnding):
-		known = Errorf(Disconnected, "%v", ErrEnding)
+	case s.ctx.Err() != nil, errors.Is(context.Cause(ctx), ErrShutdown):
+		known = Errorf(Disconnected, "%v", ErrShutdown)
 	default:
 		known = Errorf(Failed, "%v", err)
 	}

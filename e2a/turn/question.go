@@ -111,8 +111,8 @@ func (p *pending) addCall(t *Turn, callID string) {
 	p.calls[t] = append(p.calls[t], callID)
 }
 
-// leave refuses all pending and later calls, and declines all pending and later questions.
-func (p *pending) leave() {
+// disconnect refuses all pending and later calls, and declines all pending and later questions.
+func (p *pending) disconnect() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.disconnected = true

@@ -74,7 +74,7 @@ type Service struct {
 	host  Host
 	newID func() string
 
-	closing sync.Mutex      // guards work, so that nothing is added after Close
+	workMu  sync.Mutex      // guards work, so that nothing is added after Close
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
@@ -108,16 +108,16 @@ func New(o Options) *Service {
 // Close stops running work, and waits until it has ended and callers of Hold have released the
 // service.
 func (s *Service) Close() {
-	s.closing.Lock()
+	s.workMu.Lock()
 	s.cancel()
-	s.closing.Unlock()
+	s.workMu.Unlock()
 	s.work.Wait()
 }
 
 // Hold makes Close wait until release is called; ok is false if Close was already called.
 func (s *Service) Hold() (release func(), ok bool) {
-	s.closing.Lock()
-	defer s.closing.Unlock()
+	s.workMu.Lock()
+	defer s.workMu.Unlock()
 	if s.ctx.Err() != nil {
 		return nil, false
 	}
@@ -135,6 +135,6 @@ func (s *Service) Bind(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, func() { unbind(); cancel() }
 }
 
-// Leave announces that no caller is left. Pending and later calls are refused, questions are
+// Disconnect announces that no caller is left. Pending and later calls are refused, questions are
 // declined, and the models are informed.
-func (s *Service) Leave() { s.pending.leave() }
+func (s *Service) Disconnect() { s.pending.disconnect() }

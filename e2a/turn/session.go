@@ -102,7 +102,7 @@ func (s *Service) History(ctx context.Context, id string, v Viewer) (Session, er
 			if turn, ok := c.Item.(transcript.Turn); ok {
 				unfinished = turn.End == nil
 			}
-			if err := v.Show(asAnswer(c)); err != nil {
+			if err := v.Show(noticeAsAnswer(c)); err != nil {
 				return Session{}, err
 			}
 		}

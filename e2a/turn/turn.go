@@ -124,7 +124,7 @@ func (t *Turn) end() {
 
 // Follow shows the turn until it ends. If the viewer returns an error, the turn is stopped.
 func (t *Turn) Follow(v Viewer) (Outcome, error) {
-	f := &follower{Turn: t, viewer: v, fold: transcript.New(), early: map[string][]Question{}}
+	f := &follower{Turn: t, viewer: v, fold: transcript.New(), earlyQuestions: map[string][]Question{}}
 	f.outcome.Usage.Cost = new(float64)
 	events, failed := make(chan event.Event), make(chan error, 1)
 	read := make(chan struct{})
@@ -148,11 +148,11 @@ var errClosed = Errorf(Disconnected, "the session was closed")
 // follower shows a turn to a viewer.
 type follower struct {
 	*Turn
-	viewer  Viewer
-	fold    *transcript.Fold
-	early   map[string][]Question // by call id: questions of calls that have not been shown as started
-	content strings.Builder
-	outcome Outcome
+	viewer         Viewer
+	fold           *transcript.Fold
+	earlyQuestions map[string][]Question // by call id: questions of calls that have not been shown as started
+	content        strings.Builder
+	outcome        Outcome
 }
 
 // read sends the events of the turn to the channel.
@@ -210,7 +210,7 @@ func (f *follower) follow(events <-chan event.Event, failed <-chan error) error 
 
 // show shows an item and updates the outcome.
 func (f *follower) show(c transcript.Change) error {
-	c = asAnswer(c)
+	c = noticeAsAnswer(c)
 	switch item := c.Item.(type) {
 	case transcript.Prompt:
 		return nil // the caller knows its own prompt
@@ -231,8 +231,8 @@ func (f *follower) show(c transcript.Change) error {
 		if err := f.viewer.Show(c); err != nil || !item.Started {
 			return err
 		}
-		early := f.early[item.CallID]
-		delete(f.early, item.CallID)
+		early := f.earlyQuestions[item.CallID]
+		delete(f.earlyQuestions, item.CallID)
 		for _, q := range early {
 			if err := f.viewer.Ask(q); err != nil {
 				return err
@@ -244,9 +244,9 @@ func (f *follower) show(c transcript.Change) error {
 	return f.viewer.Show(c)
 }
 
-// asAnswer turns a document of eca itself, such as the output of a command, into a part of the answer, as
-// editors show it. Callers that read only the answer would lose it otherwise.
-func asAnswer(c transcript.Change) transcript.Change {
+// noticeAsAnswer turns a document of eca itself, such as the output of a command, into a part of the
+// answer, as editors show it. Otherwise callers that read only the answer would lose it.
+func noticeAsAnswer(c transcript.Change) transcript.Change {
 	if n, ok := c.Item.(transcript.Notice); ok && n.Markdown {
 		c.Item = transcript.Answer{Text: n.Text, Piece: n.Text}
 	}
@@ -257,7 +257,7 @@ func asAnswer(c transcript.Change) transcript.Change {
 // that it follows all earlier output of the model.
 func (f *follower) ask(q Question) error {
 	if c, _ := f.fold.Call(q.CallID); q.CallID != "" && !c.Started {
-		f.early[q.CallID] = append(f.early[q.CallID], q)
+		f.earlyQuestions[q.CallID] = append(f.earlyQuestions[q.CallID], q)
 		return nil
 	}
 	return f.viewer.Ask(q)

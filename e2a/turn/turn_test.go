@@ -46,7 +46,7 @@ func TestUsage(t *testing.T) {
 
 // A superseded turn ends after the next one of its chat has begun: it must remove neither that
 // turn's questions nor its waiting calls.
-func TestSuperseded(t *testing.T) {
+func TestSupersededTurnKeepsTheNextTurnsState(t *testing.T) {
 	w := pending{newID: func() string { return "q" }}
 	first, second := &Turn{Session: "c", ctx: t.Context()}, &Turn{Session: "c", ctx: t.Context(), questions: make(chan Question)}
 	w.add(first)

@@ -2,7 +2,7 @@
 // keeps every message that it receives, and waits for expectations instead of sleeping.
 //
 // Its methods take no context and return no error: the editor fails the test, with
-// the whole conversation and all goroutines, when something does not come.
+// the whole conversation and all goroutines, if an expected message does not arrive.
 package fake
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// patience is how long an expectation may take. Only a broken test waits that long.
+// patience is how long Await waits for an expectation. Only a failing test waits that long.
 const patience = time.Minute
 
 // Editor is one client.
@@ -30,9 +30,9 @@ type Editor struct {
 	ctx  context.Context
 	stop context.CancelFunc
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	received  []Message
-	responses []string // as they came
+	responses []string // the daemon's responses, as received
 	changed   chan struct{}
 	watch     func(Message, time.Time)
 	answers   map[string]Answer
@@ -80,7 +80,7 @@ func (e *Editor) trace(incoming bool, body []byte) {
 			e.signal()
 		}
 	}
-	const limit = 4 << 20 // a flood of deltas does not help on failure
+	const limit = 4 << 20 // more output would not help to find a failure
 	if e.rpc.Len() < limit {
 		fmt.Fprintf(&e.rpc, "%s%s\n", arrow, body)
 	}
@@ -105,14 +105,14 @@ func (e *Editor) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 }
 
 // Answer sets how requests of a method are answered from now on. Other requests are
-// answered with an error, as by a client that does not know them.
+// answered with the error "method not found".
 func (e *Editor) Answer(method string, answer Answer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.answers[method] = answer
 }
 
-// signal wakes those who wait. e.mu is held.
+// signal makes Await check its expectation again. e.mu is held.
 func (e *Editor) signal() {
 	close(e.changed)
 	e.changed = make(chan struct{})
@@ -128,7 +128,7 @@ func (e *Editor) Call(method string, params any) json.RawMessage {
 	return res
 }
 
-// TryCall sends a request whose error is of interest.
+// TryCall sends a request and returns its result or its error.
 func (e *Editor) TryCall(method string, params any) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(e.ctx, patience)
 	defer cancel()
@@ -146,7 +146,7 @@ func (e *Editor) Begin(method string, params any) (cancel func()) {
 }
 
 // AwaitResponse waits for a response that contains all of the given pieces of JSON text
-// and returns it as it came.
+// and returns its text.
 func (e *Editor) AwaitResponse(what string, pieces ...string) string {
 	e.t.Helper()
 	response := ""
@@ -161,7 +161,7 @@ func (e *Editor) AwaitResponse(what string, pieces ...string) string {
 	return response
 }
 
-// Conversation returns what went over the wire so far, in order, a line each.
+// Conversation returns the messages of both directions so far, one per line, in order.
 func (e *Editor) Conversation() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -195,7 +195,7 @@ func (e *Editor) Open(root string, options map[string]any) json.RawMessage {
 	return res
 }
 
-// Watch calls fn with every message that comes from now on; nil ends it.
+// Watch calls fn with every message received from now on; a nil fn stops that.
 func (e *Editor) Watch(fn func(m Message, at time.Time)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -281,16 +281,16 @@ func Contains(method string, pieces ...string) Expectation {
 	}
 }
 
-// Times expects n such messages.
+// Times expects n messages like that of Contains.
 func Times(n int, method string, pieces ...string) Expectation {
 	return func(received []Message) Verdict {
-		seen := 0
+		count := 0
 		for _, m := range received {
 			if m.Method == method && containsAll(string(m.Params), pieces) {
-				seen++
+				count++
 			}
 		}
-		if seen >= n {
+		if count >= n {
 			return Met
 		}
 		return Unmet
@@ -332,8 +332,8 @@ func Ready() Expectation {
 // Finished expects the end of a turn.
 func Finished() Expectation { return Contains("chat/contentReceived", `"state":"finished"`) }
 
-// Content expects a content of a type, with pieces of its JSON. A streamed text is cut differently
-// on each machine, so a text's pieces are also looked for in all of it so far.
+// Content expects a content of a type whose JSON contains the pieces. A text is streamed in parts that
+// differ between runs, so the pieces are also searched in the joined parts.
 func Content(kind string, pieces ...string) Expectation {
 	pieces = append(pieces, `"type":"`+kind+`"`)
 	whole := Contains("chat/contentReceived", pieces...)
@@ -341,16 +341,16 @@ func Content(kind string, pieces ...string) Expectation {
 		return whole
 	}
 	return func(received []Message) Verdict {
-		if whole(received) == Met || Contains("chat/contentReceived", pieces...)(joined(received)) == Met {
+		if whole(received) == Met || Contains("chat/contentReceived", pieces...)(joinTexts(received)) == Met {
 			return Met
 		}
 		return Unmet
 	}
 }
 
-// joined returns the texts of the models so far, one message for each chat and each part
-// of it that nothing but reports of progress interrupts.
-func joined(received []Message) []Message {
+// joinTexts joins consecutive texts of a model into one message. Messages of other chats, progress and
+// usage do not separate texts.
+func joinTexts(received []Message) []Message {
 	type content struct {
 		ChatID  string         `json:"chatId"`
 		Role    string         `json:"role"`

@@ -4,11 +4,11 @@ import "sync"
 
 // Limits of an outbox.
 const (
-	enoughMessages = 256     // an outbox with more is full
-	maxOutbox      = 8 << 20 // a full outbox with more bytes is not waited for
+	fullMessages = 256     // an outbox with more is full
+	maxOutbox    = 8 << 20 // a full outbox with more bytes is too slow to wait for
 )
 
-// outbox has the messages for a page that its connection has not taken yet.
+// outbox queues the messages to a page.
 type outbox struct {
 	filled chan struct{} // has an element while there are messages
 
@@ -19,7 +19,7 @@ type outbox struct {
 
 func newOutbox() *outbox { return &outbox{filled: make(chan struct{}, 1)} }
 
-// add adds a message.
+// add appends a message.
 func (o *outbox) add(body []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -53,6 +53,6 @@ func (o *outbox) signal() {
 func (o *outbox) level() (full, excessive bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	full = len(o.messages) > enoughMessages
+	full = len(o.messages) > fullMessages
 	return full, full && o.size > maxOutbox
 }

@@ -22,20 +22,20 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// pageDelay is how long the session waits if no page reads. Meanwhile the server merges what it has
-// to say. Then the pages are dropped; they connect again and read the chat.
+// pageDelay is how long the session stops reading from the server if no page reads. Meanwhile the
+// server merges its messages. Then the pages are disconnected; they connect again and load the chat.
 const pageDelay = 20 * time.Second
 
 // maxFrame bounds a message of the server, which is part of this program, in bytes.
 const maxFrame = 1 << 30
 
-// pingPeriod and writeTime find pages whose machine is asleep or gone.
+// pingPeriod and writeTime detect pages whose machine is asleep or unreachable.
 const pingPeriod, writeTime = 30 * time.Second, 20 * time.Second
 
-// checkPeriod is how often a page's right to be attached is looked at.
+// checkPeriod is how often it is checked that a page may still be attached.
 const checkPeriod = 500 * time.Millisecond
 
-// errEnded is what pages see of a session that ends.
+// errEnded is the reason that pages get when the session ends.
 var errEnded = errors.New("eca web has ended")
 
 // session is one run of the server and the pages attached to it.
@@ -48,19 +48,19 @@ type session struct {
 	ended  chan struct{} // closed when the server has ended
 	work   sync.WaitGroup
 
-	pageDelay time.Duration
-	room      chan struct{} // gets an element when a page has taken a message, or is gone
+	pageDelay   time.Duration
+	outboxFreed chan struct{} // gets an element when a message left an outbox, or a page disconnected
 
 	writing sync.Mutex // held while a message is written to the server
 	server  io.Writer
 	codec   jsonrpc.Codec // of both directions; the server's messages are read by one goroutine
 
-	mu        sync.Mutex // guards what follows
-	welcome   json.RawMessage
-	ready     chan struct{} // closed when welcome is there
-	pages     map[*page]struct{}
-	lastPage  int
-	questions []jsonrpc.Message // that no page has answered
+	mu               sync.Mutex // guards the fields below
+	initializeResult json.RawMessage
+	ready            chan struct{} // closed when initializeResult is set
+	pages            map[*page]struct{}
+	lastPage         int
+	questions        []jsonrpc.Message // not answered yet
 }
 
 func isAnswer(m jsonrpc.Message) bool { return m.Method == "" && m.ID != nil }
@@ -68,31 +68,30 @@ func isAnswer(m jsonrpc.Message) bool { return m.Method == "" && m.ID != nil }
 // page is one attached page.
 type page struct {
 	name     string // prefix of its requests' ids
-	attached bool   // it gets what the server says; guarded by the session's mu
-	out      *outbox
+	attached bool   // it gets the server's messages; guarded by the session's mu
+	outbox   *outbox
 	ctx      context.Context // ends with its connection
 	end      func()          // ends its connection
-	gate     Gate            // decides what it may do, by its token
+	gate     Gate            // decides what it may do
 	token    string
 }
 
-// allow returns the params of a message as the page may send it; ok is false if it may not. For an
-// answer, method is empty.
+// allow is Gate.Allow for the page.
 func (p *page) allow(method string, params []byte) (allowed []byte, ok bool) {
 	return p.gate.Allow(p.token, method, params)
 }
 
-// initializeID is the id of the session's own request.
+// initializeID is the id of the session's only request of its own.
 const initializeID = `"initialize"`
 
-// startSession starts the server and introduces the session to it.
+// startSession starts and initializes the server.
 func startSession(ctx context.Context, o Options) *session {
 	ctx, cancel := context.WithCancel(ctx)
 	fromPages, toServer := io.Pipe()
 	fromServer, toPages := io.Pipe()
 	s := &session{
 		folder: o.Folder, version: o.Version, log: o.Log, ctx: ctx, cancel: cancel, server: toServer, codec: jsonrpc.ContentLength(fromServer, maxFrame),
-		pageDelay: pageDelay, ended: make(chan struct{}), ready: make(chan struct{}), room: make(chan struct{}, 1), pages: map[*page]struct{}{},
+		pageDelay: pageDelay, ended: make(chan struct{}), ready: make(chan struct{}), outboxFreed: make(chan struct{}, 1), pages: map[*page]struct{}{},
 	}
 	s.work.Go(func() {
 		defer close(s.ended)
@@ -104,12 +103,12 @@ func startSession(ctx context.Context, o Options) *session {
 		_ = toPages.CloseWithError(errEnded)
 	})
 	s.work.Go(func() { s.deliver(fromServer) })
-	s.work.Go(func() { s.introduce(o) })
+	s.work.Go(func() { s.initialize(o) })
 	return s
 }
 
-// introduce initializes the server.
-func (s *session) introduce(o Options) {
+// initialize sends the initialize request; dispatch handles the response.
+func (s *session) initialize(o Options) {
 	params, _ := json.Marshal(map[string]any{ // strings and maps of them
 		"processId":  os.Getpid(),
 		"clientInfo": map[string]string{"name": "eca-web", "version": o.Version},
@@ -144,7 +143,7 @@ func (s *session) send(m jsonrpc.Message) {
 	}
 }
 
-// deliver hands what the server says to the pages, in order, until it ends.
+// deliver passes the server's messages to the pages, in order, until the server ends.
 func (s *session) deliver(r io.Closer) {
 	defer r.Close()
 	for {
@@ -165,12 +164,13 @@ func (s *session) deliver(r io.Closer) {
 	}
 }
 
-// dispatch hands a message of the server to whom it concerns.
+// dispatch handles the server's response to initialize. It passes other responses to the page that
+// sent the request, and all other messages to all attached pages.
 func (s *session) dispatch(m jsonrpc.Message, body []byte) {
 	switch {
 	case isAnswer(m) && string(m.ID) == initializeID:
 		s.mu.Lock()
-		s.welcome = m.Result
+		s.initializeResult = m.Result
 		s.mu.Unlock()
 		close(s.ready)
 		s.work.Go(func() { s.send(jsonrpc.Message{Method: "initialized", Params: json.RawMessage("{}")}) })
@@ -184,7 +184,7 @@ func (s *session) dispatch(m jsonrpc.Message, body []byte) {
 	case m.IsCall():
 		s.questions = append(s.questions, m)
 	case m.Method == "$/cancelRequest":
-		s.forget(cancelled(m.Params))
+		s.removeQuestion(cancelled(m.Params))
 	}
 	to := s.attachedPages()
 	s.mu.Unlock()
@@ -193,20 +193,20 @@ func (s *session) dispatch(m jsonrpc.Message, body []byte) {
 			s.ask(p, m)
 			continue
 		}
-		p.out.add(body)
+		p.outbox.add(body)
 	}
-	s.makeRoom(to)
+	s.waitForOutboxes(to)
 }
 
-// ask asks a page a question, unless it may not answer.
+// ask sends a question to a page, if its gate allows that.
 func (s *session) ask(p *page, m jsonrpc.Message) {
 	if params, ok := p.gate.Question(p.token, m.Params); ok {
 		m.Params = params
-		p.out.add(m.Encode())
+		p.outbox.add(m.Encode())
 	}
 }
 
-// answer hands an answer to the page that asked.
+// answer passes a response of the server to the page that sent the request.
 func (s *session) answer(m jsonrpc.Message) {
 	var id string
 	if json.Unmarshal(m.ID, &id) != nil {
@@ -226,11 +226,11 @@ func (s *session) answer(m jsonrpc.Message) {
 	}
 	s.mu.Unlock()
 	if to != nil {
-		to.out.add(m.Encode())
+		to.outbox.add(m.Encode())
 	}
 }
 
-// attachedPages lists the pages that follow; mu is held.
+// attachedPages lists the attached pages; mu is held.
 func (s *session) attachedPages() []*page {
 	var out []*page
 	for p := range s.pages {
@@ -241,15 +241,15 @@ func (s *session) attachedPages() []*page {
 	return out
 }
 
-// makeRoom waits while the outboxes of all pages are full, so that the server merges what it has to say.
-// After pageDelay, it drops these pages. As long as another page reads, it does not wait for pages that
-// are too slow, and drops them.
-func (s *session) makeRoom(pages []*page) {
+// waitForOutboxes waits while the outboxes of all pages are full, so that the server merges its
+// messages. After pageDelay, it drops these pages. While some page reads, it does not wait, and drops
+// the pages whose outboxes exceed maxOutbox.
+func (s *session) waitForOutboxes(pages []*page) {
 	var late <-chan time.Time
 	for len(pages) > 0 {
 		var full, excessive []*page
 		for _, p := range pages {
-			isFull, isExcessive := p.out.level()
+			isFull, isExcessive := p.outbox.level()
 			if isFull && p.ctx.Err() == nil {
 				full = append(full, p)
 			}
@@ -267,7 +267,7 @@ func (s *session) makeRoom(pages []*page) {
 			late = timer.C
 		}
 		select {
-		case <-s.room:
+		case <-s.outboxFreed:
 		case <-s.ctx.Done():
 			return
 		case <-late:
@@ -288,15 +288,15 @@ func (s *session) drop(pages []*page) {
 	}
 }
 
-func (s *session) signalRoom() {
+func (s *session) signalOutboxFreed() {
 	select {
-	case s.room <- struct{}{}:
+	case s.outboxFreed <- struct{}{}:
 	default:
 	}
 }
 
-// forget removes a question that has an answer, or needs none any more; mu is held.
-func (s *session) forget(id json.RawMessage) (known bool) {
+// removeQuestion removes a question that was answered or cancelled; mu is held.
+func (s *session) removeQuestion(id json.RawMessage) (known bool) {
 	before := len(s.questions)
 	s.questions = slices.DeleteFunc(s.questions, func(q jsonrpc.Message) bool { return string(q.ID) == string(id) })
 	return len(s.questions) < before
@@ -310,12 +310,12 @@ func cancelled(params json.RawMessage) json.RawMessage {
 	return p.ID
 }
 
-// converse serves a connected page until either ends.
+// converse serves a connected page until the connection or the session ends.
 func (s *session) converse(ctx context.Context, conn *websocket.Conn, gate Gate, token string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	p := &page{out: newOutbox(), ctx: ctx, end: cancel, gate: gate, token: token}
+	p := &page{outbox: newOutbox(), ctx: ctx, end: cancel, gate: gate, token: token}
 	s.mu.Lock()
 	s.lastPage++
 	p.name = strconv.Itoa(s.lastPage)
@@ -325,7 +325,7 @@ func (s *session) converse(ctx context.Context, conn *websocket.Conn, gate Gate,
 		s.mu.Lock()
 		delete(s.pages, p)
 		s.mu.Unlock()
-		s.signalRoom()
+		s.signalOutboxFreed()
 	}()
 	var writer sync.WaitGroup
 	writer.Go(func() {
@@ -348,7 +348,7 @@ func (s *session) converse(ctx context.Context, conn *websocket.Conn, gate Gate,
 	}
 }
 
-// write sends what is queued for a page, and asks from time to time whether it is there.
+// write sends the messages in a page's outbox, and pings the page.
 func (s *session) write(ctx context.Context, conn *websocket.Conn, p *page) {
 	ping := time.NewTicker(pingPeriod)
 	defer ping.Stop()
@@ -361,9 +361,9 @@ func (s *session) write(ctx context.Context, conn *websocket.Conn, p *page) {
 	}
 	for alive := true; alive; {
 		select {
-		case <-p.out.filled:
-			body := p.out.take()
-			s.signalRoom()
+		case <-p.outbox.filled:
+			body := p.outbox.take()
+			s.signalOutboxFreed()
 			alive = within(func(ctx context.Context) error { return conn.Write(ctx, websocket.MessageText, body) })
 		case <-ping.C:
 			alive = within(conn.Ping)
@@ -392,12 +392,12 @@ func (s *session) handleMessage(ctx context.Context, p *page, m jsonrpc.Message)
 	case m.Method == "host/attach":
 		s.attach(ctx, p, m.ID)
 	case slices.Contains([]string{"initialize", "initialized", "shutdown", "exit"}, m.Method):
-		s.log.Warn("a page may not call this", "method", m.Method) // the session does, for all pages
+		s.log.Warn("a page may not call this", "method", m.Method) // only the session may, for all pages
 	case m.IsCall():
 		m.ID, _ = json.Marshal(p.name + "/" + string(m.ID)) // of strings
 		s.send(m)
 	case isAnswer(m):
-		s.settle(p, m)
+		s.answerQuestion(p, m)
 	case m.Method == "$/cancelRequest":
 		id, _ := json.Marshal(p.name + "/" + string(cancelled(m.Params)))
 		m.Params, _ = json.Marshal(map[string]json.RawMessage{"id": id})
@@ -411,15 +411,15 @@ func (s *session) handleMessage(ctx context.Context, p *page, m jsonrpc.Message)
 func (s *session) refuse(p *page, m jsonrpc.Message) {
 	const text = "This device may not do that."
 	if m.IsCall() {
-		p.out.add(jsonrpc.Message{ID: m.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", text)}.Encode())
+		p.outbox.add(jsonrpc.Message{ID: m.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", text)}.Encode())
 		return
 	}
 	params, _ := json.Marshal(map[string]string{"type": "warning", "message": text}) // of strings
-	p.out.add(jsonrpc.Message{Method: "$/showMessage", Params: params}.Encode())
+	p.outbox.add(jsonrpc.Message{Method: "$/showMessage", Params: params}.Encode())
 }
 
-// attach lets a page follow, from here on: it is answered, then asked what waits for an
-// answer, then gets what happens.
+// attach answers a page's host/attach. The page then gets the open questions, and all later messages of
+// the server.
 func (s *session) attach(ctx context.Context, p *page, id json.RawMessage) {
 	select {
 	case <-s.ready:
@@ -428,7 +428,7 @@ func (s *session) attach(ctx context.Context, p *page, id json.RawMessage) {
 	}
 	s.mu.Lock()
 	result, err := json.Marshal(map[string]any{
-		"host": "browser", "version": s.version, "folders": []string{s.folder}, "initialize": s.welcome,
+		"host": "browser", "version": s.version, "folders": []string{s.folder}, "initialize": s.initializeResult,
 	})
 	questions := slices.Clone(s.questions)
 	p.attached = true
@@ -437,15 +437,15 @@ func (s *session) attach(ctx context.Context, p *page, id json.RawMessage) {
 		s.log.Error("a page was not attached", "err", err)
 		return
 	}
-	p.out.add(jsonrpc.Message{ID: id, Result: result}.Encode())
+	p.outbox.add(jsonrpc.Message{ID: id, Result: result}.Encode())
 	for _, q := range questions {
 		s.ask(p, q)
 	}
 }
 
-// settle hands a page's answer to the server, unless another page was faster, and takes the
-// question back everywhere else.
-func (s *session) settle(from *page, m jsonrpc.Message) {
+// answerQuestion passes a page's answer to the server, unless another page answered first, and cancels
+// the question in all other pages.
+func (s *session) answerQuestion(from *page, m jsonrpc.Message) {
 	s.mu.Lock()
 	asked := slices.IndexFunc(s.questions, func(q jsonrpc.Message) bool { return string(q.ID) == string(m.ID) })
 	var params json.RawMessage
@@ -453,12 +453,12 @@ func (s *session) settle(from *page, m jsonrpc.Message) {
 		params = s.questions[asked].Params
 	}
 	s.mu.Unlock()
-	if asked >= 0 && !from.gate.MayAnswer(from.token, params, m.Result) { // which may read a file
+	if asked >= 0 && !from.gate.MayAnswer(from.token, params, m.Result) { // without mu: it may read a file
 		s.refuse(from, jsonrpc.Message{})
 		return
 	}
 	s.mu.Lock()
-	known := s.forget(m.ID)
+	known := s.removeQuestion(m.ID)
 	to := s.attachedPages()
 	s.mu.Unlock()
 	if !known {
@@ -469,13 +469,13 @@ func (s *session) settle(from *page, m jsonrpc.Message) {
 	body := jsonrpc.Message{Method: "$/cancelRequest", Params: params}.Encode()
 	for _, p := range to {
 		if p != from {
-			p.out.add(body)
+			p.outbox.add(body)
 		}
 	}
 }
 
-// same compares secrets in constant time.
-func same(a, b string) bool {
+// equalSecrets compares secrets in constant time.
+func equalSecrets(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }

@@ -1,14 +1,13 @@
 // Package web serves the chat page to a browser on this machine: its built files, and one
 // WebSocket per page that carries the ECA protocol, one JSON-RPC message per text message.
 //
-// Between the pages and the server stands a session, which outlives them: a page that is
-// reloaded, or a second one, attaches to the same chats. The session starts the server and
-// ends it, so pages send host/attach instead of initialize.
+// A session connects the pages to the server and outlives them: a page that is reloaded, or a
+// second one, attaches to the same chats. The session starts and initializes the server, so pages
+// send host/attach instead of initialize.
 //
-// It guarantees that nothing but the page's own files is served without a session, that a
-// session is given only for a link's token, once, and that the page can load and connect to
-// nothing else (Content-Security-Policy). Where a request comes from was decided before, by
-// httpguard. It does not know what the messages mean, apart from who is to answer them.
+// Without a session secret, only the page's own files are served. A link's token is exchanged for
+// the secret once. The Content-Security-Policy lets the page load from and connect to this server
+// only. The caller checks with httpguard where a request comes from.
 package web
 
 import (
@@ -35,17 +34,17 @@ import (
 //go:embed dist/app.js.gz dist/icon.svg dist/index.html dist/manifest.json dist/style.css dist/sw.js
 var dist embed.FS
 
-// policy lets the page load its own files, show images of tool results, and connect to where
-// it came from. Model output is never parsed as HTML, which trusted types enforce; their only policy is
+// policy lets the page load its own files, show images of tool results, and connect to its own
+// origin. Model output is never parsed as HTML, which trusted types enforce; their only policy is
 // for the URL of the service worker.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; manifest-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types eca-worker"
 
-// subprotocol is the one that the page and the server speak. The page sends its session as a
-// second one, because a browser lets it set no header.
+// subprotocol is the WebSocket subprotocol. The page sends its session secret as a second one, because
+// browsers let pages set no other header of the request.
 const subprotocol = "eca"
 
-// maxMessage is how large a message of a page may be: a prompt with images.
+// maxMessage is the maximum size of a page's message in bytes: a prompt with images.
 const maxMessage = 64 << 20
 
 // Options configure a Handler.
@@ -55,33 +54,34 @@ type Options struct {
 	Folder  string // that the server works in
 	Version string // of the program
 	Log     *slog.Logger
-	// Gate, if set, takes the place of links and sessions: the tokens of devices are used for both.
+	// Gate, if set, replaces the link's token and the session secret: devices use their tokens for both.
 	Gate Gate
-	// NewLink is called after each token that was used, with the token for the next page.
+	// NewLink is called when a token has been used, with the token for the next page.
 	NewLink func(token string)
 }
 
-// Gate decides about devices.
+// Gate decides what devices may do. A device is identified by its token.
 type Gate interface {
-	// Admit reports whether a token, which came from an address, is one of a device.
+	// Admit reports whether a token belongs to a device that may connect from the address.
 	Admit(remoteAddress, token string) bool
-	// Allow returns the params of a message as the device with a token may still send it; ok is false
-	// if it may not.
+	// Allow returns the params that the device may send with a message; ok is false if it may not send
+	// the message at all. An answer has an empty method.
 	Allow(token, method string, params []byte) (allowed []byte, ok bool)
-	// Question returns the params of a question as the device with a token is asked; ok is false if
-	// it is not.
+	// Question returns the params to show to the device with a question; ok is false if the device must
+	// not be asked.
 	Question(token string, params []byte) (shown []byte, ok bool)
-	// MayAnswer reports whether it may give an answer to a question with these params.
+	// MayAnswer reports whether the device may give this answer to a question with these params. It may
+	// read a file.
 	MayAnswer(token string, params, answer []byte) bool
 }
 
-// anyone is the Gate of a page without one.
-type anyone struct{}
+// allowAll is the Gate of pages on this machine, which may do everything.
+type allowAll struct{}
 
-func (anyone) Admit(string, string) bool                       { return false }
-func (anyone) Allow(_, _ string, params []byte) ([]byte, bool) { return params, true }
-func (anyone) Question(_ string, params []byte) ([]byte, bool) { return params, true }
-func (anyone) MayAnswer(string, []byte, []byte) bool           { return true }
+func (allowAll) Admit(string, string) bool                       { return false }
+func (allowAll) Allow(_, _ string, params []byte) ([]byte, bool) { return params, true }
+func (allowAll) Question(_ string, params []byte) ([]byte, bool) { return params, true }
+func (allowAll) MayAnswer(string, []byte, []byte) bool           { return true }
 
 // Handler serves pages.
 type Handler struct {
@@ -91,9 +91,9 @@ type Handler struct {
 	newLink func(token string)
 	gate    Gate
 
-	mu     sync.Mutex // guards what follows
-	token  string     // for the next page
-	secret string     // of pages that were let in
+	mu     sync.Mutex // guards token and secret
+	token  string     // of the link for the next page
+	secret string     // the session secret
 }
 
 // New starts the server and returns its handler, and the token for the first page.
@@ -149,8 +149,8 @@ func (h *Handler) script(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// exchange gives a session for a token, which is then used up. For a session that is still
-// good, it gives that session: a page whose socket was refused learns by it whether to try again.
+// exchange returns the session secret for the token of a link, which then becomes invalid. It also
+// accepts the secret itself: a page whose socket was refused learns in this way whether to try again.
 func (h *Handler) exchange(w http.ResponseWriter, r *http.Request) {
 	const tokenSize = 1 << 10
 	body, err := httpguard.ReadBody(w, r, tokenSize)
@@ -171,30 +171,30 @@ func (h *Handler) exchange(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]string{"session": given.Token}) // what the page has sent
+		_ = json.NewEncoder(w).Encode(map[string]string{"session": given.Token}) // a device's token is its secret
 		return
 	}
 	h.mu.Lock()
-	used, known := same(given.Token, h.token), same(given.Token, h.secret)
-	if used {
+	fromLink, known := equalSecrets(given.Token, h.token), equalSecrets(given.Token, h.secret)
+	if fromLink {
 		h.token = rand.Text()
 	}
 	next, secret := h.token, h.secret
 	h.mu.Unlock()
-	if !used && !known {
-		http.Error(w, "this link was used already, or is of another run", http.StatusForbidden)
+	if !fromLink && !known {
+		http.Error(w, "this link was used already, or belongs to an earlier run of eca web", http.StatusForbidden)
 		return
 	}
-	if used && h.newLink != nil {
+	if fromLink && h.newLink != nil {
 		h.newLink(next)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]string{"session": secret})
 }
 
-// socket connects a page that has a session.
+// socket connects a page that has the session secret.
 func (h *Handler) socket(w http.ResponseWriter, r *http.Request) {
-	token, ok := h.letIn(r)
+	token, ok := h.authorizeSocket(r)
 	if !ok {
 		http.Error(w, "the session is missing or wrong", http.StatusUnauthorized)
 		return
@@ -207,21 +207,21 @@ func (h *Handler) socket(w http.ResponseWriter, r *http.Request) {
 	}
 	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(maxMessage)
-	var gate Gate = anyone{}
+	var gate Gate = allowAll{}
 	if h.gate != nil {
 		gate = h.gate
 	}
 	h.session.converse(r.Context(), conn, gate, token)
 }
 
-// letIn returns the session that a request for a socket carries, and whether it may connect.
-func (h *Handler) letIn(r *http.Request) (secret string, ok bool) {
+// authorizeSocket returns the session secret or device token of a request, and whether it is valid.
+func (h *Handler) authorizeSocket(r *http.Request) (secret string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, list := range r.Header.Values("Sec-WebSocket-Protocol") {
 		for name := range strings.SplitSeq(list, ",") {
 			secret, ok := strings.CutPrefix(strings.TrimSpace(name), "session.")
-			if ok && (h.gate == nil && same(secret, h.secret) || h.gate != nil && h.gate.Admit(r.RemoteAddr, secret)) {
+			if ok && (h.gate == nil && equalSecrets(secret, h.secret) || h.gate != nil && h.gate.Admit(r.RemoteAddr, secret)) {
 				return secret, true
 			}
 		}

@@ -159,7 +159,7 @@ func (r *rig) awaits(what string) message {
 	return message{}
 }
 
-func TestTokenIsGoodOnce(t *testing.T) {
+func TestTokenWorksOnce(t *testing.T) {
 	r := newRig(t)
 	if status, _ := r.exchange("wrong"); status != http.StatusForbidden {
 		t.Errorf("a wrong token: %d", status)

@@ -148,25 +148,25 @@ type SelectedModelParams struct {
 	Variant Text `json:"variant"`
 }
 
-// ChatCleared (5).
+// ChatCleared (eca-protocol.md 5).
 type ChatCleared struct {
 	ChatID   string `json:"chatId"`
 	Messages bool   `json:"messages"`
 }
 
-// ChatStatusChanged (5).
+// ChatStatusChanged (eca-protocol.md 5).
 type ChatStatusChanged struct {
 	ChatID string `json:"chatId"`
 	Status string `json:"status"` // running, idle or stopping
 }
 
-// ChatOpened (5).
+// ChatOpened (eca-protocol.md 5).
 type ChatOpened struct {
 	ChatID string `json:"chatId"`
 	Title  string `json:"title,omitempty"`
 }
 
-// ChatDeleted (5).
+// ChatDeleted (eca-protocol.md 5).
 type ChatDeleted struct {
 	ChatID string `json:"chatId"`
 }

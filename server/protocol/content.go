@@ -2,14 +2,14 @@ package protocol
 
 import "encoding/json"
 
-// Roles of content (7).
+// Roles of content (eca-protocol.md 7).
 const (
 	RoleUser      = "user"
 	RoleSystem    = "system"
 	RoleAssistant = "assistant"
 )
 
-// ContentReceived is chat/contentReceived (7). Content is one of the types below.
+// ContentReceived is chat/contentReceived (eca-protocol.md 7). Content is one of the types below.
 type ContentReceived struct {
 	ChatID  string  `json:"chatId"`
 	Role    string  `json:"role"`

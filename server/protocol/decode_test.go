@@ -68,7 +68,7 @@ func TestDecodeRefuses(t *testing.T) {
 }
 
 // Changing one value of a prompt changes at most one field.
-func TestOneValueOneField(t *testing.T) {
+func TestOneChangedValueChangesOneField(t *testing.T) {
 	base := map[string]any{
 		"chatId": "c", "message": "m", "model": "a/b", "agent": "x", "behavior": "y", "variant": "v", "trust": true,
 		"contexts": []any{map[string]any{"type": "text", "label": "l", "content": "t"}},

@@ -48,7 +48,7 @@ type RewriteResult struct {
 	Model  string `json:"model"`
 }
 
-// RewriteReceived is rewrite/contentReceived (5).
+// RewriteReceived is rewrite/contentReceived (eca-protocol.md 5).
 type RewriteReceived struct {
 	RewriteID string         `json:"rewriteId"`
 	Content   RewriteContent `json:"content"`

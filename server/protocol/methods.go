@@ -8,7 +8,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// Server has every method that a client may call (sections 3 and 4, and extensions). The code that
+// Server has every method that a client may call (eca-protocol.md, sections 3 and 4, and extensions). The code that
 // serves the protocol to a client, a face, implements all of them; the compiler checks that.
 //
 // Handlers run one after the other, in the order in which messages arrive, and must not block. They
@@ -164,12 +164,12 @@ func request[P, R any](name string, method func(Server, context.Context, Request
 		if err != nil {
 			return nil, err
 		}
-		later, err := method(face, ctx, Request[P]{Params: params, Answered: req.Answered()})
+		run, err := method(face, ctx, Request[P]{Params: params, Answered: req.Answered()})
 		if err != nil {
 			return nil, err
 		}
 		return jsonrpc.Later(func(ctx context.Context) (any, error) {
-			res, err := later(ctx)
+			res, err := run(ctx)
 			if err != nil {
 				return nil, err
 			}

@@ -160,14 +160,14 @@ type ServerTool struct {
 	Disabled    bool            `json:"disabled"`
 }
 
-// Progress is $/progress (5).
+// Progress is $/progress (eca-protocol.md 5).
 type Progress struct {
 	Type   string `json:"type"` // start or finish
 	TaskID string `json:"taskId"`
 	Title  string `json:"title"`
 }
 
-// ShowMessage is $/showMessage (5).
+// ShowMessage is $/showMessage (eca-protocol.md 5).
 type ShowMessage struct {
 	Type    string `json:"type"` // error, warning or info
 	Message string `json:"message"`

@@ -48,7 +48,7 @@ func truthy(raw json.RawMessage) bool {
 	return true
 }
 
-// DiagnosticsParams of editor/getDiagnostics (6). Without a URI, all files are meant.
+// DiagnosticsParams of editor/getDiagnostics (eca-protocol.md 6). Without a URI, all files are meant.
 type DiagnosticsParams struct {
 	URI string `json:"uri,omitempty"`
 }
@@ -60,13 +60,13 @@ type Outcome struct {
 	Message Text `json:"message"`
 }
 
-// DiagnosticsResult (6).
+// DiagnosticsResult (eca-protocol.md 6).
 type DiagnosticsResult struct {
 	Outcome
 	Diagnostics List[Diagnostic] `json:"diagnostics"`
 }
 
-// Diagnostic (6). The first published protocol counts its range from 1; all clients
+// Diagnostic (eca-protocol.md 6). The first published protocol counts its range from 1; all clients
 // count from 0.
 type Diagnostic struct {
 	URI      Text         `json:"uri"`
@@ -77,7 +77,7 @@ type Diagnostic struct {
 	Message  Text         `json:"message"`
 }
 
-// NavigationParams of editor/getDefinition and editor/getReferences (6). Position is
+// NavigationParams of editor/getDefinition and editor/getReferences (eca-protocol.md 6). Position is
 // 1-based and counts UTF-16 code units.
 type NavigationParams struct {
 	URI                string   `json:"uri"`
@@ -85,7 +85,7 @@ type NavigationParams struct {
 	IncludeDeclaration *bool    `json:"includeDeclaration,omitempty"` // references only
 }
 
-// NavigationResult (6).
+// NavigationResult (eca-protocol.md 6).
 type NavigationResult struct {
 	Outcome
 	Locations List[Location] `json:"locations"`
@@ -97,7 +97,7 @@ type Location struct {
 	Range Maybe[Range] `json:"range"`
 }
 
-// QuestionParams of chat/askQuestion (6).
+// QuestionParams of chat/askQuestion (eca-protocol.md 6).
 type QuestionParams struct {
 	ChatID        string           `json:"chatId"`
 	Question      string           `json:"question"`
@@ -114,7 +114,7 @@ type QuestionOption struct {
 	Grants      bool   `json:"grants,omitempty"` // the choice applies to the future too, not only to this call
 }
 
-// QuestionResult (6).
+// QuestionResult (eca-protocol.md 6).
 type QuestionResult struct {
 	Outcome
 	Answer    Word `json:"answer"`

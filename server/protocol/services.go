@@ -77,7 +77,7 @@ type MCPRemoveResult struct {
 	Error   *WindowError `json:"error,omitempty"`
 }
 
-// ServerRemoved is tool/serverRemoved (5).
+// ServerRemoved is tool/serverRemoved (eca-protocol.md 5).
 type ServerRemoved struct {
 	Name string `json:"name"`
 }

@@ -88,7 +88,7 @@ t.test("a daemon that is killed while a call waits", {}, function(e)
   e:says("no tool call waits for approval")
   t.equal(e:file("new.txt"), nil)
   e:lua([[vim.cmd("Eca restart")]])
-  e:says("runs")
+  e:says("is running")
 end)
 
 t.test("no provider: the welcome says what to do", { config = { fetchModels = false } }, function(e)

@@ -1,7 +1,7 @@
 // Finds out which files an extension may check. VS Code does not say whether a language server
 // exists, and the daemon should not wait after edits of files that nothing checks.
 
-/** An extension and its manifest. */
+/** An extension and the parts of its manifest that say which languages it serves. */
 export interface Declared {
   isActive: boolean;
   packageJSON: {

@@ -5,24 +5,24 @@ import { sides } from "./patch";
 import { line, reason } from "./text";
 
 export const scheme = "eca-diff";
-/** So many texts are kept for diffs that are open. */
-const kept = 100;
+/** How many texts are kept for open diffs; the oldest go first. */
+const maxTexts = 100;
 
 export class Diffs implements vscode.TextDocumentContentProvider, vscode.Disposable {
   private readonly texts = new Map<string, string>();
   private readonly registration = vscode.workspace.registerTextDocumentContentProvider(scheme, this);
-  private last = 0;
+  private lastId = 0;
 
   provideTextDocumentContent(uri: vscode.Uri): string {
     return this.texts.get(uri.query) ?? "This change is no longer kept. Open it again from the chat.";
   }
 
-  /** A document with a text, whose name gives it its language. */
+  /** A virtual document with the text; VS Code takes its language from the path. */
   private document(path: string, text: string): vscode.Uri {
-    const id = String(++this.last);
+    const id = String(++this.lastId);
     this.texts.set(id, text);
     for (const old of this.texts.keys()) {
-      if (this.texts.size <= kept) break;
+      if (this.texts.size <= maxTexts) break;
       this.texts.delete(old);
     }
     return vscode.Uri.from({ scheme, path: vscode.Uri.file(path).path, query: id });
@@ -34,7 +34,7 @@ export class Diffs implements vscode.TextDocumentContentProvider, vscode.Disposa
     return right;
   }
 
-  /** Shows a change of the daemon, proposed or made, or the file if there is no change. */
+  /** Shows a change that the daemon proposed or made; without a diff, the file. */
   async open(path: string, diff: string | undefined): Promise<void> {
     const uri = vscode.Uri.file(path);
     const name = line(basename(path), 60);
@@ -49,7 +49,7 @@ export class Diffs implements vscode.TextDocumentContentProvider, vscode.Disposa
         await this.show(path, both.before, both.after, `${name} (${both.made ? "changed" : "proposed"} by eca)`);
         return;
       }
-      // The file is another one by now: the change alone is still worth reading.
+      // The diff no longer fits the file: show the changed lines alone.
       await vscode.window.showTextDocument(this.document(`${path}.diff`, diff), { preview: true });
       void vscode.window.showInformationMessage(`${name} has changed since, so only the lines of this change are shown.`);
     } catch (error) {

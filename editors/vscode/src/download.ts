@@ -1,4 +1,4 @@
-// Downloads the daemon: nothing is kept, or run, whose checksum is not the published one.
+// Downloads the daemon. A file whose checksum differs from the published one is neither kept nor run.
 import { createHash, randomUUID } from "node:crypto";
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -23,7 +23,7 @@ export function assetName(platform: string, arch: string): string | undefined {
   return name && `${name}.zip`;
 }
 
-/** Where a release's file is. Only https is taken, and plain http of this machine (a mirror, a tunnel). */
+/** The address of a release's file. It must be https, or http on this machine (a mirror, a tunnel). */
 export function assetUrl(base: string, asset: string): URL {
   const url = new URL(`${base.replace(/\/+$/, "")}/${asset}`);
   const local = ["127.0.0.1", "localhost", "[::1]"].includes(url.hostname);
@@ -52,7 +52,7 @@ async function get(url: URL, limit: number, signal: AbortSignal, progress: (shar
   return Buffer.concat(parts);
 }
 
-/** Downloads the program to a path, where it appears as a whole or not at all. */
+/** Downloads the program to a path. The file appears there complete or not at all. */
 export async function download(base: string, asset: string, to: string, signal: AbortSignal, progress: (share: number) => void): Promise<void> {
   const url = assetUrl(base, asset);
   const published = (await get(assetUrl(base, `${asset}.sha256`), 1 << 16, signal, () => undefined)).toString("utf8");

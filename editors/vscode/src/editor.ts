@@ -1,12 +1,12 @@
-// Answers what the daemon asks the editor: diagnostics, definitions, references.
+// Answers the daemon's requests for diagnostics, definitions and references.
 import * as vscode from "vscode";
 import { isDeclared, kindOf } from "./checked";
 import { reason } from "./text";
 
 const navigationLimit = 20_000;
-/** How long an extension may take to start, whose language was not open before. */
-const startTime = 5_000;
-/** More diagnostics are not sent: the worst come first. */
+/** How long to wait for an extension that starts because a file of its language was opened. */
+const extensionStartLimit = 5_000;
+/** How many diagnostics are sent at most, the most severe first. */
 const maxDiagnostics = 2_000;
 
 interface Params {
@@ -31,10 +31,10 @@ export async function answerEditor(method: string, params: unknown): Promise<obj
   return answer((params ?? {}));
 }
 
-/** The kinds of files about which something has reported in this session, even an empty list. */
+/** The kinds of files for which some extension has reported diagnostics in this session, even an empty list. */
 const reported = new Set<string>();
 
-/** Notes about which kinds of files something reports. */
+/** Records the kinds of files for which diagnostics are reported. */
 export function watchReports(): vscode.Disposable {
   const note = (uris: readonly vscode.Uri[]): void => { for (const uri of uris) reported.add(kindOf(uri.path)); };
   note(vscode.languages.getDiagnostics().map(([uri]) => uri));
@@ -85,12 +85,12 @@ async function navigate({ uri, position }: Params, find: (uri: vscode.Uri, at: v
     setTimeout(() => reject(new Error("the language's extension did not answer in time")), navigationLimit).unref();
   });
   try {
-    const known = vscode.workspace.textDocuments.some((one) => one.uri.toString() === vscode.Uri.parse(uri).toString());
+    const wasOpen = vscode.workspace.textDocuments.some((one) => one.uri.toString() === vscode.Uri.parse(uri).toString());
     const document = await vscode.workspace.openTextDocument(vscode.Uri.parse(uri)); // starts the language's extension
     const at = document.validatePosition(new vscode.Position(Math.max(0, (position.line ?? 1) - 1), Math.max(0, (position.character ?? 1) - 1)));
     let found = await Promise.race([find(document.uri, at), limit]);
     // VS Code does not say whether the language's extension has started.
-    for (const end = Date.now() + startTime; !known && found.length === 0 && Date.now() < end; ) {
+    for (const end = Date.now() + extensionStartLimit; !wasOpen && found.length === 0 && Date.now() < end; ) {
       await new Promise((resolve) => setTimeout(resolve, 300));
       found = await Promise.race([find(document.uri, at), limit]);
     }

@@ -1,4 +1,4 @@
-// The extension: makes its parts, and says which command does what.
+// The extension's entry point: creates its parts and registers its commands.
 import * as vscode from "vscode";
 import { Diffs } from "./diffs";
 import { watchReports } from "./editor";
@@ -30,15 +30,15 @@ export function activate(context: vscode.ExtensionContext): void {
     }),
   );
   const decide = async (decision: string): Promise<void> => {
-    // Decisions need a visible view: a view that was hidden is shown instead.
+    // The user must see what is decided: a hidden view is only shown.
     if (view.visible) session.call("host/decide", { decision });
     else await view.reveal();
   };
   const commands: Record<string, (...args: never[]) => unknown> = {
-    "eca.open": () => then(view.reveal(), () => session.callLater("host/focus")),
-    "eca.newChat": () => then(view.reveal(), () => session.callLater("host/newChat")),
-    "eca.addSelection": () => then(Promise.resolve(selectionContext()), (context) => insert(context)),
-    "eca.addFile": (uri?: vscode.Uri, uris?: vscode.Uri[]) => then(fileContexts(uris ?? (uri ? [uri] : [])), (contexts) => insert(contexts)),
+    "eca.open": async () => { await view.reveal(); session.callLater("host/focus"); },
+    "eca.newChat": async () => { await view.reveal(); session.callLater("host/newChat"); },
+    "eca.addSelection": () => insert(selectionContext()),
+    "eca.addFile": async (uri?: vscode.Uri, uris?: vscode.Uri[]) => insert(await fileContexts(uris ?? (uri ? [uri] : []))),
     "eca.accept": () => decide("accept"),
     "eca.acceptAndRemember": () => decide("remember"),
     "eca.reject": () => decide("reject"),
@@ -71,10 +71,6 @@ export function activate(context: vscode.ExtensionContext): void {
   }
 }
 
-async function then<T>(first: Promise<T>, next: (value: T) => unknown): Promise<void> {
-  await next(await first);
-}
-
 interface Context {
   type: "file" | "directory";
   path: string;
@@ -100,7 +96,7 @@ async function fileContexts(uris: readonly vscode.Uri[]): Promise<Context[]> {
   }));
 }
 
-/** VS Code waits for this a moment, so that the daemon can store what it has. */
+/** VS Code waits a moment for this, which gives the daemon time to store its state. */
 export async function deactivate(): Promise<void> {
   await running?.stop();
 }

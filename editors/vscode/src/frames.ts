@@ -9,7 +9,7 @@ export interface Message {
   error?: { code?: number; message?: string };
 }
 
-/** A message of more bytes is not believed: it is more likely to be a broken header. */
+/** A header that announces a longer body is treated as broken. */
 const maxBody = 512 << 20;
 const maxHeader = 8 << 10;
 const headerStart = "Content-Length:";
@@ -21,7 +21,7 @@ const headerStart = "Content-Length:";
 export class FrameReader {
   private chunks: Buffer[] = [];
   private size = 0;
-  private body = -1; // length of the body that is awaited; -1: a header is
+  private body = -1; // length of the body to be read next; -1: a header comes next
 
   constructor(
     private readonly onMessage: (message: Message) => void,
@@ -32,7 +32,7 @@ export class FrameReader {
     this.chunks.push(chunk);
     this.size += chunk.length;
     while (this.body >= 0 ? this.readBody() : this.readHeader()) {
-      // Each call takes one part.
+      // Each call reads one header or one body.
     }
   }
 
@@ -54,8 +54,8 @@ export class FrameReader {
     if (end < 0 && all.length <= maxHeader) return false;
     const header = all.subarray(0, end < 0 ? maxHeader : end).toString("latin1");
     const length = /(?:^|\r\n)Content-Length: *(\d+)\s*(?:\r\n|$)/i.exec(header);
-    const clean = header.slice(0, headerStart.length).toLowerCase() === headerStart.toLowerCase();
-    if (end >= 0 && length && clean && Number(length[1]) <= maxBody) {
+    const startsRight = header.slice(0, headerStart.length).toLowerCase() === headerStart.toLowerCase();
+    if (end >= 0 && length && startsRight && Number(length[1]) <= maxBody) {
       this.body = Number(length[1]);
       this.keep(all.subarray(end + 4));
       return true;
@@ -66,7 +66,7 @@ export class FrameReader {
       this.keep(all.subarray(next));
       return true;
     }
-    this.keep(all.subarray(Math.max(0, all.length - headerStart.length + 1))); // the next may have begun
+    this.keep(all.subarray(Math.max(0, all.length - headerStart.length + 1))); // the next header may have begun
     return false;
   }
 

@@ -1,11 +1,11 @@
-// Completion at the cursor, shown as VS Code shows it.
+// Completion at the cursor, as VS Code's inline suggestions.
 import * as vscode from "vscode";
 import type { Supervisor } from "./supervisor";
 import { reason } from "./text";
 
-/** How long the user must pause before completion is asked for unasked. */
+/** How long the user must pause before automatic completion asks the daemon. */
 const pause = 350;
-/** Longer documents are not sent: the daemon needs them whole. */
+/** Longer documents get no completion: the daemon needs the whole text. */
 const maxLength = 1 << 20;
 
 interface Result {

@@ -1,4 +1,4 @@
-// Unified diffs, applied to the text they are about, forwards or backwards.
+// Applies unified diffs to a text, forwards or backwards.
 
 interface Hunk {
   from: number; // first line, from 0
@@ -9,7 +9,7 @@ interface Hunk {
 export function parseHunks(diff: string): Hunk[] {
   const hunks: Hunk[] = [];
   let hunk: Hunk | undefined;
-  let [oldLeft, newLeft] = [0, 0]; // lines that the hunk still has
+  let [oldLeft, newLeft] = [0, 0]; // lines of the hunk that are still to come
   for (const text of diff.split("\n")) {
     const header = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/.exec(text);
     if (header && oldLeft <= 0 && newLeft <= 0) {
@@ -27,10 +27,10 @@ export function parseHunks(diff: string): Hunk[] {
   return hunks;
 }
 
-const bare = (line: string | undefined): string | undefined => line?.replace(/\r$/, "");
+const withoutCR = (line: string | undefined): string | undefined => line?.replace(/\r$/, "");
 
 function matches(lines: readonly string[], at: number, wanted: readonly string[]): boolean {
-  return at >= 0 && at + wanted.length <= lines.length && wanted.every((line, i) => bare(line) === bare(lines[at + i]));
+  return at >= 0 && at + wanted.length <= lines.length && wanted.every((line, i) => withoutCR(line) === withoutCR(lines[at + i]));
 }
 
 /** Applies a diff to a text; undefined if it does not fit. */
@@ -47,7 +47,7 @@ function apply(text: string, hunks: readonly Hunk[]): string | undefined {
   return [...out, ...lines.slice(done)].join("\n");
 }
 
-/** Where a hunk fits: where it says, else the nearest place after those before it. */
+/** Where a hunk fits: at its own line number, else at the nearest line that is not before `lowest`. */
 function place(lines: readonly string[], hunk: Hunk, lowest: number): number | undefined {
   for (let distance = 0; distance <= lines.length; distance++) {
     for (const at of [hunk.from + distance, hunk.from - distance]) {
@@ -58,12 +58,12 @@ function place(lines: readonly string[], hunk: Hunk, lowest: number): number | u
   return undefined;
 }
 
-/** Both sides of a diff about a file as it is now: about to be changed, or changed already. */
+/** The file before and after a diff, given its current text. The change may be still to come or made already. */
 export function sides(current: string, diff: string): { before: string; after: string; made: boolean } | undefined {
   const hunks = parseHunks(diff);
   if (hunks.length === 0) return undefined;
-  // A change from nothing, or to nothing, has no lines by which it could be placed.
-  const fits = (is: RegExp): boolean => !is.test(diff) || current === "";
+  // A hunk without lines on the side to be matched fits only an empty file.
+  const fits = (empty: RegExp): boolean => !empty.test(diff) || current === "";
   const after = fits(/^@@ -0,0 /m) ? apply(current, hunks) : undefined;
   if (after !== undefined) return { before: current, after, made: false };
   const back = hunks.map((hunk, i) => ({ from: hunk.from + hunks.slice(0, i).reduce((n, one) => n + one.after.length - one.before.length, 0), before: hunk.after, after: hunk.before }));

@@ -1,11 +1,11 @@
-// Finds the daemon's program: the setting, the one in this package, PATH, one downloaded before.
+// Finds the daemon's program: in the setting, in this package, on PATH, among the downloads.
 import { execFile } from "node:child_process";
 import { access, constants } from "node:fs/promises";
 import { homedir } from "node:os";
 import { delimiter, isAbsolute, join } from "node:path";
 import { compareVersions, line, reason } from "./text";
 
-/** The oldest eca that has what this extension needs. */
+/** The oldest eca version that this extension works with. */
 export const minimum = "0.1.0";
 const versionLimit = 10_000;
 
@@ -67,7 +67,7 @@ async function onPath(): Promise<string | undefined> {
   // VS Code that was started from a desktop may lack the folder that the README names.
   const folders = [...(process.env["PATH"] ?? "").split(delimiter), join(homedir(), ".local", "bin")];
   for (const folder of folders) {
-    // Not "." and similar: a workspace must not choose the program.
+    // Relative entries such as "." are skipped: a workspace must not choose the program.
     if (isAbsolute(folder) && (await isProgram(join(folder, fileName)))) return join(folder, fileName);
   }
   return undefined;
@@ -85,24 +85,24 @@ async function configured(setting: string): Promise<Program> {
   return { path, version, from: "setting" };
 }
 
-/** Finds the program to run. log gets the programs that were passed over. */
+/** Finds the program to run. Programs that cannot be used are logged. */
 export async function findProgram(places: Places, log: (text: string) => void): Promise<Program> {
   if (places.setting.trim()) return configured(places.setting.trim());
-  const found: [Program["from"], string | undefined][] = [["package", bundledPath(places)], ["PATH", await onPath()], ["download", downloadedPath(places, minimum)]];
-  const passed: string[] = [];
-  for (const [from, path] of found) {
+  const candidates: [Program["from"], string | undefined][] = [["package", bundledPath(places)], ["PATH", await onPath()], ["download", downloadedPath(places, minimum)]];
+  const rejected: string[] = [];
+  for (const [from, path] of candidates) {
     if (!path || !(await isProgram(path))) continue;
     try {
       const version = await versionOf(path);
       if (compareVersions(version, minimum) >= 0) return { path, version, from };
-      passed.push(`${path} is eca ${version}, and this extension needs ${minimum} or newer.`);
+      rejected.push(`${path} is eca ${version}, and this extension needs ${minimum} or newer.`);
     } catch (error) {
-      passed.push(`${path} cannot be used: ${reason(error)}.`);
+      rejected.push(`${path} cannot be used: ${reason(error)}.`);
     }
   }
-  for (const one of passed) log(one);
+  for (const one of rejected) log(one);
   throw new ProgramError(
-    passed[0] ? line(passed[0]) : "eca is not installed.",
+    rejected[0] ? line(rejected[0]) : "eca is not installed.",
     "Download it when asked, put it on PATH, or name it in the setting “eca.path”. Then try again.",
     true,
   );

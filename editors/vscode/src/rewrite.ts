@@ -20,7 +20,7 @@ interface Preview {
   uri: vscode.Uri; // of the diff's right side
 }
 
-/** The text of an answer that is one block of code, without its fence. */
+/** The answer; if it is one fenced code block, the block's contents. */
 export function unfenced(text: string): string {
   return /^\s*```[^\n]*\n([\s\S]*?)\n?```\s*$/.exec(text)?.[1] ?? text;
 }
@@ -101,11 +101,11 @@ export class Rewrites implements vscode.Disposable {
     const [from, to] = [document.offsetAt(range.start), document.offsetAt(range.end)];
     const name = line(basename(document.fileName), 60);
     const uri = await this.diffs.show(document.fileName, before, before.slice(0, from) + text + before.slice(to), `${name} (rewrite)`);
-    const mine: Preview = { document, range, old: document.getText(range), text, uri };
-    this.setPreview(mine);
+    const preview: Preview = { document, range, old: document.getText(range), text, uri };
+    this.setPreview(preview);
     const apply = "Apply";
     const answered = await vscode.window.showInformationMessage(`Apply this rewrite to ${name}?`, apply, "Discard");
-    if (answered !== undefined && this.preview === mine) await (answered === apply ? this.apply() : this.discard());
+    if (answered !== undefined && this.preview === preview) await (answered === apply ? this.apply() : this.discard());
   }
 
   private setPreview(preview: Preview | undefined): void {
@@ -127,7 +127,7 @@ export class Rewrites implements vscode.Disposable {
     const { document, range, old, text } = preview;
     const edit = new vscode.WorkspaceEdit();
     edit.replace(document.uri, range, text);
-    // The document is never changed where it is not what the model saw.
+    // Apply only if the lines are still those that the model saw.
     if (document.getText(range) === old && (await vscode.workspace.applyEdit(edit))) await vscode.window.showTextDocument(document);
     else void vscode.window.showWarningMessage("eca: the lines have changed since, and the rewrite was not applied. Select them and rewrite again.");
   }

@@ -1,5 +1,5 @@
-// Between the daemon and the page: hands messages on, answers what concerns the editor, and
-// keeps what must not be lost while no page is there.
+// Passes messages between the daemon and the page, answers the daemon's editor requests, and
+// keeps questions and calls for the next page while there is none.
 import * as vscode from "vscode";
 import { answerEditor, isEditorRequest } from "./editor";
 import type { Message } from "./frames";
@@ -9,7 +9,7 @@ import { line, reason } from "./text";
 
 /** The session's view of a page. */
 export interface Page {
-  /** Hands it a batch of messages; resolves when it has been delivered. */
+  /** Sends a batch of messages; resolves when it has been delivered. */
   post(batch: Message[]): Thenable<boolean>;
   readonly visible: boolean;
 }
@@ -19,20 +19,20 @@ export interface HostHandlers {
   open(path: string, diff: string | undefined): Promise<void>;
 }
 
-/** More batches than the page has frames would only keep it from the user's keys. */
-const frame = 16;
-/** A batch that is not delivered within this time does not hold up the next one. */
+/** The least time between two batches, in ms: one per frame, so that the page stays responsive to keys. */
+const batchInterval = 16;
+/** How long the next batch waits for the delivery of the one before, in ms. */
 const deliveryLimit = 2_000;
 
 export class Session implements vscode.Disposable {
   readonly status: Status;
   private page: Page | undefined;
   private attached = false;
-  private generation = 0; // of the page: answers to an earlier one are dropped
+  private generation = 0; // of the page: answers to requests of an earlier page are dropped
   private outbox: Message[] = [];
   private delivering = false;
-  private questions: Message[] = []; // that have no answer
-  private held: Message[] = []; // for a page that has not attached yet
+  private questions: Message[] = []; // not answered yet
+  private pendingCalls: Message[] = []; // sent once the page attaches
   private readonly subscriptions: vscode.Disposable[];
 
   constructor(
@@ -41,7 +41,7 @@ export class Session implements vscode.Disposable {
     private readonly handlers: HostHandlers,
     private readonly version: string,
   ) {
-    this.status = new Status(supervisor, () => void this.offer());
+    this.status = new Status(supervisor, () => void this.notifyWaiting());
     supervisor.onMessage = (message) => this.fromDaemon(message);
     this.subscriptions = [this.status, supervisor.onState((state) => {
       if (state.kind !== "running") this.questions = [];
@@ -56,7 +56,7 @@ export class Session implements vscode.Disposable {
     this.outbox = [];
   }
 
-  /** Tells the page whether the daemon is there. */
+  /** Tells the page whether the daemon is running. */
   private announce(): void {
     const { kind, problem } = this.supervisor.state;
     if (kind !== "running") this.attached = false;
@@ -79,7 +79,7 @@ export class Session implements vscode.Disposable {
     } else if (method === "chat/askQuestion") {
       this.questions.push(message);
       if (this.attached) this.post(message);
-      void this.offer();
+      void this.notifyWaiting();
     } else {
       this.supervisor.daemon?.send({ jsonrpc: "2.0", id, error: { code: -32601, message: `VS Code does not know ${line(method, 80)}` } });
     }
@@ -107,13 +107,13 @@ export class Session implements vscode.Disposable {
     if ((await show(`eca: ${text}`, ...buttons)) === log) this.log.show();
   }
 
-  /** Says that something waits for the user, where the page cannot be seen. */
-  private async offer(): Promise<void> {
+  /** Notifies the user of the call or question that waits, if the page is not visible. */
+  private async notifyWaiting(): Promise<void> {
     if (this.page?.visible) return;
     const show = "Show";
-    const words = this.status.waiting[0];
+    const call = this.status.waiting[0];
     const question = (this.questions.at(-1)?.params as { question?: string } | undefined)?.question;
-    const text = words ? `eca waits for your approval: ${line(words, 200)}` : `eca asks: ${line(question, 200)}`;
+    const text = call ? `eca waits for your approval: ${line(call, 200)}` : `eca asks: ${line(question, 200)}`;
     if ((await vscode.window.showInformationMessage(text, show)) === show) await vscode.commands.executeCommand("eca.open");
   }
 
@@ -130,7 +130,7 @@ export class Session implements vscode.Disposable {
     if (!this.delivering) void this.deliver();
   }
 
-  /** Delivers batch by batch: while one is on its way, the next one grows. */
+  /** Delivers one batch at a time; messages posted meanwhile form the next batch. */
   private async deliver(): Promise<void> {
     const { page, generation } = this;
     if (!page) {
@@ -142,22 +142,22 @@ export class Session implements vscode.Disposable {
       const batch = this.outbox;
       this.outbox = [];
       let timer: NodeJS.Timeout | undefined;
-      const late = new Promise((resolve) => (timer = setTimeout(resolve, deliveryLimit)));
-      await Promise.all([Promise.race([page.post(batch), late]), new Promise((resolve) => setTimeout(resolve, frame))]);
+      const timedOut = new Promise((resolve) => (timer = setTimeout(resolve, deliveryLimit)));
+      await Promise.all([Promise.race([page.post(batch), timedOut]), new Promise((resolve) => setTimeout(resolve, batchInterval))]);
       clearTimeout(timer);
     }
     if (generation === this.generation) this.delivering = false;
   }
 
-  /** Calls the page. */
+  /** Calls the page if it is attached. */
   call(method: string, params: object = {}): void {
     if (this.attached) this.post({ jsonrpc: "2.0", method, params });
   }
 
-  /** Calls the page, now or when there is one. */
+  /** Calls the page, now or as soon as one attaches. */
   callLater(method: string, params: object = {}): void {
     if (this.attached) this.call(method, params);
-    else this.held.push({ jsonrpc: "2.0", method, params });
+    else this.pendingCalls.push({ jsonrpc: "2.0", method, params });
   }
 
   // From the page.
@@ -195,13 +195,13 @@ export class Session implements vscode.Disposable {
     else daemon?.send({ ...message, params, id: `page${String(this.generation)}/${String(id)}` });
   }
 
-  /** From here on the page follows: it gets an answer, what waits for one of its own, what was meant for it. */
+  /** Answers the page's attach request, then sends it the open questions and the pending calls. */
   private attach(id: string | number): void {
     const folders = diskFolders().map((one) => one.uri.fsPath);
     this.attached = true;
     this.post({ jsonrpc: "2.0", id, result: { host: "vscode", version: this.version, folders, initialize: this.supervisor.welcome } });
-    for (const one of [...this.questions, ...this.held]) this.post(one);
-    this.held = [];
+    for (const one of [...this.questions, ...this.pendingCalls]) this.post(one);
+    this.pendingCalls = [];
   }
 
   dispose(): void {
@@ -210,7 +210,7 @@ export class Session implements vscode.Disposable {
   }
 }
 
-/** Fills in where the cursor is: the page offers it as a context, and cannot see it. */
+/** Fills in the position of cursor contexts: the page cannot see the editor's cursor. */
 function withCursor(params: unknown): unknown {
   const { contexts } = (params ?? {}) as { contexts?: { type?: string; path?: string }[] };
   if (!Array.isArray(contexts) || !contexts.some((one) => one.type === "cursor")) return params;
@@ -225,7 +225,7 @@ function withCursor(params: unknown): unknown {
   return { ...(params as object), contexts: filled };
 }
 
-/** The editor that the user was in last: a view that has the focus leaves it active. */
+/** The editor that the user was in last: it stays the active editor while the view has the focus. */
 function lastEditor(): vscode.TextEditor | undefined {
   return [vscode.window.activeTextEditor, ...vscode.window.visibleTextEditors].find((one) => one?.document.uri.scheme === "file");
 }

@@ -1,4 +1,4 @@
-// The status bar: the model, the cost, and what waits for the user.
+// The status bar item: the model, the cost, and how many calls and questions wait for the user.
 import * as vscode from "vscode";
 import type { Message } from "./frames";
 import type { Supervisor } from "./supervisor";
@@ -16,20 +16,20 @@ interface Content {
 
 export class Status implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem("eca.status", vscode.StatusBarAlignment.Right, 50);
-  private readonly calls = new Map<string, { chat: string; summary: string }>(); // that wait for approval
+  private readonly calls = new Map<string, { chat: string; summary: string }>(); // waiting for approval
   private readonly questions = new Set<unknown>();
   private readonly running = new Set<string>(); // chats
   private readonly subscription: vscode.Disposable;
   private model = "";
   private cost = "";
   private readonly listeners = new vscode.EventEmitter<number>();
-  /** Called with how many things wait, when that changes. */
+  /** Fires with the number of waiting calls and questions when it changes. */
   readonly onWaiting = this.listeners.event;
   private reported = 0;
 
   constructor(
     private readonly supervisor: Supervisor,
-    private readonly offer: () => void,
+    private readonly notifyWaiting: () => void,
   ) {
     this.item.name = "eca";
     this.item.command = "eca.open";
@@ -45,7 +45,7 @@ export class Status implements vscode.Disposable {
     this.item.show();
   }
 
-  /** The calls that wait for approval, in words. */
+  /** The summaries of the calls that wait for approval. */
   get waiting(): string[] {
     return [...this.calls.values()].map((one) => one.summary);
   }
@@ -58,10 +58,10 @@ export class Status implements vscode.Disposable {
         break;
       case "chat/statusChanged":
         if (params.status === "running" || params.status === "stopping") this.running.add(params.chatId ?? "");
-        else this.rest(params.chatId ?? "");
+        else this.clearChat(params.chatId ?? "");
         break;
       case "chat/deleted":
-        this.rest(params.chatId ?? "");
+        this.clearChat(params.chatId ?? "");
         break;
       case "chat/askQuestion":
         this.questions.add(message.id);
@@ -78,7 +78,7 @@ export class Status implements vscode.Disposable {
     this.changed();
   }
 
-  private rest(chat: string): void {
+  private clearChat(chat: string): void {
     this.running.delete(chat);
     for (const [key, one] of this.calls) if (one.chat === chat) this.calls.delete(key);
   }
@@ -89,7 +89,7 @@ export class Status implements vscode.Disposable {
       case "toolCallRun":
         if (!content.manualApproval) break;
         this.calls.set(key, { chat, summary: line(content.summary ?? content.name) });
-        this.offer();
+        this.notifyWaiting();
         break;
       case "toolCallRunning":
       case "toolCalled":
@@ -100,7 +100,7 @@ export class Status implements vscode.Disposable {
         this.cost = content.sessionCost === undefined ? this.cost : line(content.sessionCost, 20);
         break;
       case "progress":
-        if (content.state === "finished") this.rest(chat);
+        if (content.state === "finished") this.clearChat(chat);
         break;
     }
   }

@@ -1,4 +1,4 @@
-// Keeps the daemon running: finds or downloads it, starts it, starts it again after a crash.
+// Keeps the daemon running: finds or downloads it, starts it, and restarts it after a crash.
 import * as vscode from "vscode";
 import { Daemon, DaemonError } from "./daemon";
 import { assetName, assetUrl, download } from "./download";
@@ -7,8 +7,8 @@ import { downloadedPath, findProgram, minimum, ProgramError, type Places, type P
 import { line, reason } from "./text";
 
 const startLimit = 30_000;
-/** A daemon that ends so often within so long is not started again without being asked. */
-const crashes = 3;
+/** After this many crashes within the window, only the user restarts the daemon. */
+const maxCrashes = 3;
 const crashWindow = 120_000;
 
 export interface Problem {
@@ -22,12 +22,12 @@ interface Initialized {
   chatWelcomeMessage?: string;
 }
 
-/** The workspace's folders that are on the disk of the machine that this runs on. */
+/** The workspace folders on this machine's disk. */
 export function diskFolders(): vscode.WorkspaceFolder[] {
   return (vscode.workspace.workspaceFolders ?? []).filter((one) => one.uri.scheme === "file");
 }
 
-const wire = (folder: vscode.WorkspaceFolder): { uri: string; name: string } => ({ uri: folder.uri.toString(), name: folder.name });
+const wireFolder = (folder: vscode.WorkspaceFolder): { uri: string; name: string } => ({ uri: folder.uri.toString(), name: folder.name });
 
 export class Supervisor implements vscode.Disposable {
   state: State = { kind: "stopped" };
@@ -38,10 +38,10 @@ export class Supervisor implements vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<State>();
   readonly onState = this.changed.event;
   private starting: Promise<Daemon> | undefined;
-  private ends: number[] = []; // when it ended without being asked
-  private again: NodeJS.Timeout | undefined;
+  private crashTimes: number[] = [];
+  private restartTimer: NodeJS.Timeout | undefined;
   private disposed = false;
-  private reported: Daemon | undefined; // the last one whose nonsense the user knows about
+  private reported: Daemon | undefined; // the last one whose unreadable output the user was told about
 
   constructor(
     private readonly context: vscode.ExtensionContext,
@@ -62,9 +62,9 @@ export class Supervisor implements vscode.Disposable {
     };
   }
 
-  /** The running daemon, which is started if needed. Rejects with the obstacle. */
+  /** Returns the running daemon, after starting it if needed. Rejects with the reason why it cannot start. */
   start(): Promise<Daemon> {
-    clearTimeout(this.again);
+    clearTimeout(this.restartTimer);
     if (this.daemon && this.state.kind === "running") return Promise.resolve(this.daemon);
     this.starting ??= this.begin().finally(() => (this.starting = undefined));
     return this.starting;
@@ -103,15 +103,15 @@ export class Supervisor implements vscode.Disposable {
     }
   }
 
-  private async offerDownload(why: ProgramError): Promise<boolean> {
+  private async offerDownload(missing: ProgramError): Promise<boolean> {
     const asset = assetName(process.platform, process.arch);
     const base = vscode.workspace.getConfiguration("eca").get("downloadUrl", "").replaceAll("{version}", minimum);
     if (!asset || !base) return false;
     const url = assetUrl(base, asset);
-    const take = "Download";
-    this.set({ kind: "starting", problem: { text: why.message, remedy: "VS Code asks whether to download it: look at its notifications." } });
-    const answer = await vscode.window.showWarningMessage(`${why.message} Download eca ${minimum} (${asset}) from ${url.host}?`, take, "Not Now");
-    if (answer !== take) return false;
+    const accept = "Download";
+    this.set({ kind: "starting", problem: { text: missing.message, remedy: "VS Code asks whether to download it: look at its notifications." } });
+    const answer = await vscode.window.showWarningMessage(`${missing.message} Download eca ${minimum} (${asset}) from ${url.host}?`, accept, "Not Now");
+    if (answer !== accept) return false;
     const options = { location: vscode.ProgressLocation.Notification, title: `Downloading eca ${minimum}`, cancellable: true };
     await vscode.window.withProgress(options, async (progress, token) => {
       const abort = new AbortController();
@@ -133,12 +133,12 @@ export class Supervisor implements vscode.Disposable {
     const daemon: Daemon = new Daemon(program.path, ["server"], folder, {
       onMessage: (message) => this.onMessage(message),
       onLog: (text) => this.logLines(text),
-      onProblem: (problem) => this.nonsense(daemon, problem),
+      onProblem: (problem) => this.reportUnreadable(daemon, problem),
       onExit: (cause) => this.ended(daemon, cause),
       onSilence: (silent) => void this.silence(daemon, silent),
     });
     this.daemon = daemon;
-    const hello = daemon.request<Initialized>("initialize", {
+    const initialized = daemon.request<Initialized>("initialize", {
       processId: process.pid,
       clientInfo: { name: "eca-vscode", version: (this.context.extension.packageJSON as { version: string }).version },
       capabilities: {
@@ -147,13 +147,13 @@ export class Supervisor implements vscode.Disposable {
           chatCapabilities: { askQuestion: true, remount: true },
         },
       },
-      workspaceFolders: diskFolders().map(wire),
+      workspaceFolders: diskFolders().map(wireFolder),
     });
-    const late = new Promise<never>((_, reject) => {
+    const timedOut = new Promise<never>((_, reject) => {
       setTimeout(() => reject(new DaemonError(`eca did not answer within ${String(startLimit / 1000)} s after its start`)), startLimit).unref();
     });
     try {
-      this.welcome = await Promise.race([hello, late]);
+      this.welcome = await Promise.race([initialized, timedOut]);
     } catch (error) {
       daemon.kill();
       throw error;
@@ -173,26 +173,26 @@ export class Supervisor implements vscode.Disposable {
     }
     const text = `eca ${line(cause)}.`;
     const now = Date.now();
-    this.ends = [...this.ends.filter((time) => now - time < crashWindow), now];
-    if (this.state.kind === "starting") return; // begin says it
-    if (this.ends.length >= crashes) {
-      this.set({ kind: "stopped", problem: { text: `${text} It ended ${String(this.ends.length)} times in short order.`, remedy: "Look at its log (eca: Show Log), then try again." } });
+    this.crashTimes = [...this.crashTimes.filter((time) => now - time < crashWindow), now];
+    if (this.state.kind === "starting") return; // begin reports the problem
+    if (this.crashTimes.length >= maxCrashes) {
+      this.set({ kind: "stopped", problem: { text: `${text} It ended ${String(this.crashTimes.length)} times within two minutes.`, remedy: "Look at its log (eca: Show Log), then try again." } });
       return;
     }
     this.set({ kind: "stopped", problem: { text: `${text} Its running turns have ended.`, remedy: "It is being started again…" } });
-    void this.warn(`${text} Its running turns have ended, and it is started again.`); // the view says so for a moment only
-    this.again = setTimeout(() => void this.start().catch(() => undefined), 300 * 2 ** this.ends.length);
+    void this.warn(`${text} Its running turns have ended, and it is started again.`); // the view shows it only until the daemon runs again
+    this.restartTimer = setTimeout(() => void this.start().catch(() => undefined), 300 * 2 ** this.crashTimes.length);
   }
 
-  /** Logs what cannot be read, and tells the user about the first of each daemon. */
-  private nonsense(daemon: Daemon, problem: string): void {
+  /** Logs output that cannot be read, and tells the user once per daemon. */
+  private reportUnreadable(daemon: Daemon, problem: string): void {
     this.log.warn(`eca ${problem}`);
     if (this.reported === daemon) return;
     this.reported = daemon;
     void this.warn("eca sent something that cannot be read, and it was skipped. If something is missing in the chat, restart eca (eca: Restart).");
   }
 
-  /** Warns in a notification, which stays in the list of them all. */
+  /** Warns in a notification, which stays in the notification list. */
   private async warn(text: string): Promise<void> {
     const log = "Show Log";
     if ((await vscode.window.showWarningMessage(text, log)) === log) this.log.show();
@@ -207,15 +207,15 @@ export class Supervisor implements vscode.Disposable {
     if (answer === restart && this.daemon === daemon) await this.restart();
   }
 
-  /** Ends the daemon, by force if need be, and starts another. */
+  /** Stops the daemon, by force if need be, and starts another. */
   async restart(): Promise<void> {
     await this.stop();
-    this.ends = [];
-    await this.start().catch(() => undefined); // the state says why
+    this.crashTimes = [];
+    await this.start().catch(() => undefined); // the state holds the problem
   }
 
   async stop(): Promise<void> {
-    clearTimeout(this.again);
+    clearTimeout(this.restartTimer);
     const { daemon } = this;
     this.daemon = undefined;
     if (!daemon) return;
@@ -224,7 +224,7 @@ export class Supervisor implements vscode.Disposable {
   }
 
   changeFolders(event: vscode.WorkspaceFoldersChangeEvent): void {
-    const onDisk = (list: readonly vscode.WorkspaceFolder[]): object[] => list.filter((one) => one.uri.scheme === "file").map(wire);
+    const onDisk = (list: readonly vscode.WorkspaceFolder[]): object[] => list.filter((one) => one.uri.scheme === "file").map(wireFolder);
     if (this.state.kind === "running") this.daemon?.notify("workspace/didChangeWorkspaceFolders", { event: { added: onDisk(event.added), removed: onDisk(event.removed) } });
     else if (this.state.problem) void this.start().catch(() => undefined);
   }

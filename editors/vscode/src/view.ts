@@ -1,4 +1,4 @@
-// The view with the chat page, which editors/web builds.
+// The view that shows the chat page, which editors/web builds.
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
 import type { Message } from "./frames";
@@ -49,7 +49,7 @@ export class ChatView implements vscode.WebviewViewProvider, Page {
   }
 }
 
-/** The document of the view. It loads the page's two files, and nothing else from anywhere. */
+/** The document of the view. It may load only the page's two files. */
 function html(webview: vscode.Webview, page: vscode.Uri): string {
   const nonce = randomBytes(18).toString("base64url");
   const file = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(page, name)).toString();

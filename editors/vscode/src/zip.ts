@@ -5,7 +5,7 @@ const endRecord = 0x06054b50;
 const centralHeader = 0x02014b50;
 const localHeader = 0x04034b50;
 
-/** The contents of a file of the archive; an error names what is wrong with it. */
+/** The contents of a file of the archive. An error says what is wrong with the archive. */
 export function unzip(archive: Buffer, name: string, maxSize: number): Buffer {
   const lowest = Math.max(0, archive.length - 22 - 0xffff);
   let end = archive.length - 22;
@@ -32,7 +32,7 @@ function contents(archive: Buffer, at: number, maxSize: number): Buffer {
   const start = local + 30 + archive.readUInt16LE(local + 26) + archive.readUInt16LE(local + 28);
   const raw = archive.subarray(start, start + packed);
   const out = method === 0 ? raw : method === 8 ? inflateRawSync(raw, { maxOutputLength: maxSize }) : undefined;
-  if (!out) throw new Error(`it is packed by method ${String(method)}, which is not known`);
+  if (!out) throw new Error(`its compression method ${String(method)} is not supported`);
   if (out.length !== size) throw new Error("it is damaged");
   return out;
 }

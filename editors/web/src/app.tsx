@@ -1,4 +1,4 @@
-// The page as a whole: chats at the side, the chat, what waits for the user, the prompt.
+// The whole page: the list of chats, the chat, what waits for the user, and the prompt.
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Client } from "./client.ts";

@@ -1,4 +1,4 @@
-// A tool call: in one line, and as a whole.
+// A tool call: its line, and its details.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { CopyButton, Diff, useCut } from "./code.tsx";
@@ -11,7 +11,7 @@ const icons: Record<Call["stage"], [string, string]> = {
   preparing: ["…", "preparing"], waiting: ["?", "waits for you"], running: ["▶", "running"], done: ["✓", "done"], failed: ["✗", "failed"], rejected: ["⊘", "rejected"],
 };
 
-/** Changes of at most so many lines are shown without a click. */
+/** The size in lines up to which a change is shown unfolded. */
 const smallDiff = 24;
 /** How many items of a subagent are shown. */
 const childItems = 40;

@@ -1,13 +1,13 @@
-// The page's side of the conversation with the daemon: what a user does becomes messages,
-// and what comes back becomes state. Components read `state` and call these methods.
+// The page's connection to the daemon: sends the user's actions as messages, and applies the daemon's
+// messages to the state. Components read `state` and call these methods.
 import { Rpc, type Port, type Problem } from "./rpc.ts";
 import * as wire from "./protocol.ts";
 import { addNotice, apply, chatOf, endTurn, newState, prepend, rootOf, type Call, type Chat, type Question, type State } from "./state.ts";
 import { line } from "./text.ts";
 
-/** How many messages are read when a chat is opened: the first must be there soon, and each may be long. */
+/** How many messages are loaded when a chat is opened: few, because each may be long and the first should show soon. */
 const openSize = 8;
-/** How many are read when the reader scrolls up. */
+/** How many messages are loaded when the reader scrolls up. */
 const pageSize = 30;
 
 export type Decision = "accept" | "remember" | "reject" | "words";
@@ -15,7 +15,7 @@ export type Decision = "accept" | "remember" | "reject" | "words";
 export interface Connection {
   open: boolean;
   ready: boolean; // attached, and the chat is shown
-  problem?: Problem; // why it is not ready, if that does not mend itself at once
+  problem?: Problem; // why it is not ready, if the user should know
   host: "browser" | "vscode";
   version: string;
   folders: readonly string[];
@@ -26,13 +26,13 @@ export class Client {
   state: State = newState();
   connection: Connection = { open: false, ready: false, host: "browser", version: "", folders: [] };
   current: string;
-  /** Text that the host puts into the prompt; the composer takes it. */
+  /** Text that the host adds to the prompt; the composer takes it from here. */
   inserted: { text: string; contexts: wire.ContextItem[] } | undefined;
-  /** Decides about the call that the page shows; what waits in another chat is shown first. */
+  /** Decides about the call that the page shows. If only another chat has a waiting call, that chat is shown first. */
   onDecision: (decision: Decision) => void = () => undefined;
   onFocus: () => void = () => undefined;
   private listeners = new Set<() => void>();
-  private scheduled = false; // a rendering is due, or the pause after one
+  private scheduled = false; // a rendering is scheduled, or the pause after one has not ended
   private dirty = false; // something has changed since the last rendering
   private opening = new Set<string>();
   private generation = 0;
@@ -59,13 +59,13 @@ export class Client {
       const began = performance.now();
       this.dirty = false;
       for (const listener of this.listeners) listener();
-      // Pauses for as long as the frame took, so that keys get their turn in a page that is slow to show a stream.
+      // Pauses for as long as the frame took, so that a page that renders slowly still handles keys.
       setTimeout(() => setTimeout(() => {
         this.scheduled = false;
         if (this.dirty) this.changed();
       }, performance.now() - began));
     };
-    // A page in the background gets no frames, and no reader either, but must not fall behind forever.
+    // A page in the background gets no animation frames, so a timer keeps it up to date.
     if (document.hidden) setTimeout(run, 250);
     else requestAnimationFrame(run);
   }
@@ -74,7 +74,7 @@ export class Client {
     return chatOf(this.state, this.current);
   }
 
-  /** A setting of the chat: its own, else that of the session. */
+  /** A setting of the chat; the default is the session's. */
   setting<K extends "model" | "agent" | "variant" | "variants" | "trust">(key: K): Chat[K] {
     const own = this.chat[key];
     return own !== undefined ? own : (this.state[key] as Chat[K]);
@@ -88,7 +88,7 @@ export class Client {
     this.changed();
   }
 
-  /** Gets the whole state from the daemon: the page may have missed anything. */
+  /** Loads the whole state from the daemon, because the page may have missed messages. */
   private async attach(): Promise<void> {
     const generation = ++this.generation;
     const steer = this.state.chats.get(this.current)?.steer;
@@ -139,9 +139,9 @@ export class Client {
     this.changed();
   }
 
-  private reported = 0; // the generation whose first unusable message the user knows about
+  private reported = 0; // the generation in which an unusable message was reported last
 
-  /** Reports what the page cannot use, once per connection: there may be many such messages. */
+  /** Reports a message that the page cannot use, once per connection: there may be many. */
   private unusable(method: string, error: unknown): void {
     console.warn(method, error);
     if (this.reported === this.generation) return;
@@ -155,7 +155,7 @@ export class Client {
     const wasRunning = before?.running;
     apply(this.state, method, params);
     if (method === "chat/opened" && chatId !== undefined) {
-      // Another page has opened the chat, which was read again from the end.
+      // Another page has opened the chat, so the daemon sent its newest messages again.
       if (before?.items.length === 0 && before.before === null && !this.opening.has(chatId)) void this.refreshCursor(chatId);
       else if (!before && !this.opening.has(chatId) && !chatOf(this.state, chatId).parent && this.forking) this.show(chatId);
     }
@@ -208,7 +208,7 @@ export class Client {
     if (!empty) this.show(crypto.randomUUID());
   }
 
-  /** Shows a stored chat: its newest messages, and where to get those before them. */
+  /** Shows a stored chat: loads its newest messages, and the cursor for earlier ones. */
   async open(id: string): Promise<void> {
     this.show(id);
     this.opening.add(id);
@@ -226,7 +226,7 @@ export class Client {
     this.changed();
   }
 
-  /** Selects a chat, which is read only if the page does not follow it already. */
+  /** Selects a chat, and loads it unless the page already has its messages. */
   select(id: string): void {
     if (this.state.chats.get(id)?.items.length) this.show(id);
     else void this.open(id);
@@ -234,7 +234,7 @@ export class Client {
 
   private earlier: Promise<number> | undefined;
 
-  /** Reads the messages before the first; returns how many items came. */
+  /** Loads the messages before the first one; returns how many items were added. */
   async loadEarlier(chat: Chat): Promise<number> {
     if (!chat.before) return 0;
     this.earlier ??= this.try<wire.HistoryResult>("Earlier messages were not read", "chat/history", { chatId: chat.id, before: chat.before, limit: pageSize }).then((result) => {
@@ -284,7 +284,7 @@ export class Client {
 
   // Turns.
 
-  /** Waits while the daemon starts. False: it cannot be reached, which the user sees. */
+  /** Waits while the daemon starts. False: it cannot be reached; the user has been told. */
   async reach(): Promise<boolean> {
     while (!this.connection.ready) {
       const { problem } = this.connection;
@@ -302,7 +302,7 @@ export class Client {
     return true;
   }
 
-  /** Sends a prompt, or steers the turn that runs. False: it was not sent. */
+  /** Sends a prompt, or steers the running turn. False: it was not sent. */
   async send(message: string, contexts: wire.ContextItem[]): Promise<boolean> {
     const chat = this.chat;
     if (chat.running && contexts.length === 0 && !message.startsWith("/")) {
@@ -336,7 +336,7 @@ export class Client {
     }
   }
 
-  /** Sends what a turn that ended has not read as the next prompt. */
+  /** Sends, as the next prompt, the steering text that the ended turn has not read. */
   private sendSteered(chat: Chat): void {
     const words = chat.steer ?? "";
     delete chat.steer;
@@ -368,12 +368,12 @@ export class Client {
     this.changed();
   }
 
-  /** Rejects a call. Words become the next prompt: a turn ends with a rejection. */
+  /** Rejects a call, which ends the turn. Words become the next prompt. */
   reject(chat: Chat, call: Call, words = ""): void {
     if (words) {
       const root = rootOf(this.state, chat);
       root.steer = root.steer ? `${root.steer}\n${words}` : words;
-      if (chat.parent) this.rpc.notify("chat/promptSteer", { chatId: root.id, message: words }); // it goes on with them
+      if (chat.parent) this.rpc.notify("chat/promptSteer", { chatId: root.id, message: words }); // the parent's turn continues with them
     }
     call.stage = "rejected";
     call.rev++;
@@ -410,7 +410,7 @@ export class Client {
     this.changed();
   }
 
-  /** Completions of a word that begins with a sign. */
+  /** Completions of a word that begins with @, # or /. */
   async complete(sign: "@" | "#" | "/", query: string): Promise<wire.ContextItem[] | wire.Command[]> {
     const params = { chatId: this.chat.known ? this.chat.id : undefined, query, contexts: [] };
     if (sign === "/") return (await this.rpc.request<{ commands?: wire.Command[] }>("chat/queryCommands", params)).commands ?? [];
@@ -420,7 +420,7 @@ export class Client {
     return (contexts ?? []).filter((one) => one.type !== "cursor" || this.connection.host !== "browser");
   }
 
-  /** Shows a file or a change in the host's editor, where it has one. */
+  /** Shows a file or a change in the host's editor, if it has one. */
   openInEditor(details: wire.Details): void {
     this.rpc.notify("host/open", { path: details.path, diff: details.diff });
   }

@@ -1,4 +1,4 @@
-// Code with its colours, and diffs.
+// Highlighted code, and diffs.
 import { common, createLowlight } from "lowlight";
 import { Fragment, type ComponentChildren, type VNode } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
@@ -6,7 +6,7 @@ import { visible } from "./text.ts";
 
 const lowlight = createLowlight(common);
 
-/** Code of more characters has no colours: finding them would take too long. */
+/** Longer code is not highlighted: it would take too long. */
 const maxColoured = 40_000;
 /** How many lines are shown at first. */
 const maxLines = 400;
@@ -79,7 +79,7 @@ export function useCut(text: string): { shown: string; more: VNode | null } {
 
 export function Code({ text, lang, open }: { text: string; lang?: string; open?: boolean }): VNode {
   const { shown, more } = useCut(text);
-  // While the code is still being written it has no colours: they would be found again with each word.
+  // Code that is still being streamed is not highlighted: it would be parsed again with each word.
   const body = useMemo(() => (open ? visible(shown) : highlight(shown, lang)), [shown, lang, open]);
   return (
     <figure class="code">

@@ -1,11 +1,11 @@
-// Completion in the prompt: which word is completed, and what is offered for it.
+// Completion in the prompt: finds the word to complete, and its completions.
 import type { Command, ContextItem } from "./protocol.ts";
 import { shortPath, visible } from "./text.ts";
 
 export interface Word {
   sign: "@" | "#" | "/";
   query: string;
-  at: number; // where the sign is
+  at: number; // position of the sign
 }
 
 export interface Offer {
@@ -47,7 +47,7 @@ export function offers(word: Word, found: (ContextItem | Command)[], folders: re
   }));
 }
 
-/** The text with the offer in the place of the word, and where the cursor is then. */
+/** The text with the word replaced by the completion, and the new cursor position. */
 export function applyOffer(text: string, cursor: number, word: Word, offer: Offer): { text: string; cursor: number } {
   const rest = text.slice(cursor);
   const space = rest.startsWith(" ") ? "" : " ";

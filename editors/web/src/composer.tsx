@@ -29,12 +29,12 @@ export function Composer(): VNode {
   useLayoutEffect(() => {
     const el = area.current;
     if (!el) return;
-    // Not later: what is selected or typed after the new text was seen would meet another cursor.
+    // Immediately: a later change would move the cursor while the user already types.
     if (cursor.current !== undefined) el.setSelectionRange(cursor.current, cursor.current);
     cursor.current = undefined;
     const grown = text.startsWith(measured.current);
     measured.current = text;
-    // Most keys only add to the text: measuring it in its old height lays the page out once, not three times.
+    // Most keys only add text: measuring it at the old height needs one layout of the page, not three.
     if (grown && el.style.height && el.scrollHeight <= el.clientHeight) return;
     // The row keeps its height while the text is measured: otherwise the log, which gets the rest of the
     // page, would move up for a moment, as if its reader had scrolled.

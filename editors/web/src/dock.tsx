@@ -1,5 +1,5 @@
-// Everything that waits for the user: calls to approve and questions to answer. It is above the
-// prompt and never takes the focus: what is typed there can approve nothing.
+// What waits for the user: calls to approve and questions to answer. It is above the prompt and never takes
+// the focus, so that text typed into the prompt cannot approve anything.
 import type { VNode } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { CallDetails, callTitle } from "./call.tsx";
@@ -18,7 +18,7 @@ export function Dock(): VNode | null {
   return <Elsewhere client={client} />;
 }
 
-/** Says that another chat waits. */
+/** The notice that another chat waits for the user. */
 function Elsewhere({ client }: { client: Client }): VNode | null {
   const { state, chat } = client;
   const other = [...state.chats.values()].find((one) => !one.parent && one !== chat && (waitingCalls(state, one).length > 0 || state.questions.some((q) => q.chatId === one.id)));
@@ -142,7 +142,7 @@ function Ask({ question, count }: { question: Question; count: number }): VNode 
   );
 }
 
-/** Decides, and gives the focus back to the prompt: the button that had it goes away. */
+/** Decides, and focuses the prompt, because the pressed button disappears. */
 function decided(decide: () => void): void {
   decide();
   focusPrompt();

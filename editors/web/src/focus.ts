@@ -1,11 +1,10 @@
-// Keeps the focus in the page. The element that has it may go away: because it was pressed, or because
-// the daemon or another page has decided what it was for. Keys would then go nowhere, and the next Tab
-// would begin at the top of the page.
+// Keeps the focus in the page. The focused element may be removed: because it was pressed, or because the
+// daemon or another page made the decision. Keys would then have no target, and Tab would start at the top.
 import { focusPrompt } from "./use.ts";
 
 const focusable = "button:not(:disabled), textarea, input, select, summary, a[href], [tabindex]";
 
-/** Focuses what is nearest to the place, else the prompt. */
+/** Focuses the element nearest to the removed one, else the prompt. */
 function focusNear(place: Node): void {
   for (let element = place as Element | null; element && !element.matches("main, .bottom, .page, body"); element = element.parentElement) {
     const candidates = element.matches("[tabindex]") ? [element] : element.querySelectorAll(focusable);

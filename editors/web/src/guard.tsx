@@ -1,8 +1,8 @@
-// Keeps what cannot be shown from taking the rest of the page with it.
+// An error boundary: if a part of the page cannot be rendered, the rest stays.
 import { Component, type ComponentChildren } from "preact";
 
 interface Props {
-  of?: unknown; // what is shown: with another one it tries again
+  of?: unknown; // the data of the part; when it changes, rendering is tried again
   instead: ComponentChildren;
   children: ComponentChildren;
 }

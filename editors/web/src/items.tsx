@@ -10,7 +10,7 @@ import type { Chat, Item } from "./state.ts";
 import { seconds, visible } from "./text.ts";
 import { focusPrompt, takeFocus, useClient } from "./use.ts";
 
-/** Shows the plain text of what could not be shown otherwise: nested too deeply, for example. */
+/** Shows plain text that could not be rendered otherwise, for example because it is nested too deeply. */
 function Fallback({ text, children }: { text: string; children: ComponentChildren }): VNode {
   return <Guard instead={<div class="plain">{visible(text)}</div>}>{children}</Guard>;
 }

@@ -9,9 +9,9 @@ import type { Chat, Item } from "./state.ts";
 import { line } from "./text.ts";
 import { useChanges } from "./use.ts";
 
-// How much is in the document, in items; a long one counts as several.
-const tail = 60; // while the newest are shown
-const step = 30; // more when the reader comes near an end
+// How many items are in the document; a long one counts as several.
+const tail = 60; // while the newest item is shown
+const step = 30; // added when the reader comes near an end
 const most = 160;
 const near = 800; // pixels
 
@@ -19,7 +19,7 @@ function weight(item: Item): number {
   return 1 + ("text" in item ? item.text.length / 5000 : 0);
 }
 
-/** The index so much before (or, with a negative direction, after) another. */
+/** The index that is the given amount before (or, with a negative direction, after) another. */
 function away(items: readonly Item[], from: number, much: number, direction: 1 | -1): number {
   let at = from;
   for (let sum = 0; at - direction >= 0 && at - direction <= items.length && sum < much; at -= direction) {
@@ -34,10 +34,10 @@ interface Window {
   end: number;
   follow: boolean; // the newest are shown, and stay in view
   anchor?: { key: string; top: number }; // the first item in view, and where it is
-  count: number; // of items at the last rendering: there may be more by now
-  top: number; // where it was scrolled to
+  count: number; // of items at the last rendering
+  top: number; // the last scroll position
   last?: Item | undefined; // at the last rendering
-  first?: number | undefined; // key of the first item at the last rendering: earlier ones may have come
+  first?: number | undefined; // key of the first item at the last rendering, to notice earlier ones
 }
 
 function atBottom(box: HTMLElement): boolean {
@@ -53,7 +53,7 @@ function findAnchor(box: HTMLElement): Window["anchor"] {
   return undefined;
 }
 
-/** Moves the window when the reader comes near an end; says whether it did. */
+/** Moves the window when the reader comes near an end; returns whether it did. */
 function move(view: Window, box: HTMLElement, items: readonly Item[]): boolean {
   const { start, end } = view;
   if (box.scrollTop < near && view.start > 0) {
@@ -66,7 +66,7 @@ function move(view: Window, box: HTMLElement, items: readonly Item[]): boolean {
   return view.start !== start || view.end !== end;
 }
 
-/** Finds the place of the window among the items, which may have become more or others. */
+/** Finds the place of the window again after items were added or replaced. */
 function place(v: Window, items: readonly Item[]): void {
   const count = (v.count = items.length);
   const first = items[0]?.key;
@@ -81,7 +81,7 @@ function place(v: Window, items: readonly Item[]): void {
     v.first = first;
   }
   const last = items.at(-1);
-  if (last !== v.last && last?.kind === "user") v.follow = true; // who says something wants to see what comes
+  if (last !== v.last && last?.kind === "user") v.follow = true; // after a prompt, the user wants to see the answer
   v.last = last;
   v.end = Math.min(v.end, count);
   if (v.start >= v.end) v.follow = true;
@@ -108,7 +108,7 @@ export function Log({ chat }: { chat: Chat }): VNode {
     if (!el) return;
     const w = view.current;
     const followed = w.follow;
-    // Only the reader scrolls up: what grows at the end leaves the place as it is.
+    // Only the reader scrolls up: text added at the end does not.
     if (w.end >= w.count && atBottom(el)) w.follow = true;
     else if (el.scrollTop < w.top - 1) w.follow = false;
     w.top = el.scrollTop;
@@ -128,7 +128,7 @@ export function Log({ chat }: { chat: Chat }): VNode {
     if (v.follow) {
       el.scrollTop = el.scrollHeight;
       v.top = el.scrollTop;
-      // The first page may not even fill the page.
+      // The first messages may not fill the box.
       if (chat.before && v.start === 0 && el.scrollTop < near) void client.loadEarlier(chat);
       return;
     }
@@ -161,7 +161,7 @@ export function Log({ chat }: { chat: Chat }): VNode {
   );
 }
 
-/** Keeps the newest in view when the box changes its size, but not when the reader unfolds something. */
+/** Keeps the newest item in view when the box is resized, but not when the reader unfolds something. */
 function useFollowing(box: { current: HTMLDivElement | null }, view: { current: Window }): void {
   useEffect(() => {
     const el = box.current;
@@ -169,7 +169,7 @@ function useFollowing(box: { current: HTMLDivElement | null }, view: { current: 
     const sizes = new ResizeObserver(() => {
       if (!view.current.follow) return;
       el.scrollTop = el.scrollHeight;
-      view.current.top = el.scrollTop; // a taller box moves up without its reader
+      view.current.top = el.scrollTop; // a taller box scrolls although its reader did not
     });
     const unfolded = (event: Event): void => {
       if (!(event.target as Element).closest("summary")) return;

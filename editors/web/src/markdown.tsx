@@ -25,7 +25,7 @@ export class Blocks {
     if (text === this.text) return this.parsed;
     const grown = text.startsWith(this.text);
     this.text = text;
-    const open = 3; // a blank line and what may go on after it
+    const open = 3; // the last blocks may still grow: a blank line, and a block that can continue after it
     const kept = grown ? this.parsed.slice(0, Math.max(0, this.parsed.length - open)) : [];
     const at = kept.reduce((n, block) => n + block.raw.length, 0);
     this.parsed = [...kept, ...parse(text.slice(at))];
@@ -56,7 +56,7 @@ function plain(text: string): Block[] {
 
 export function Markdown({ text, done }: { text: string; done: boolean }): VNode {
   const blocks = useRef(new Blocks());
-  // A carriage return would let marked count other characters than we do.
+  // marked changes carriage returns, which would shift our positions.
   const list = blocks.current.update(text.replaceAll("\r", ""));
   return (
     <div class="md">
@@ -152,7 +152,7 @@ function table(token: Tokens.Table): VNode {
 
 const entities: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'", apos: "'", nbsp: "\u00a0" };
 
-/** Text without the character references that Markdown allows. */
+/** Resolves the character references that Markdown allows. */
 function plainText(text: string): string {
   return visible(text.replace(/&(#39|[a-z]+);/g, (all, name: string) => entities[name] ?? all));
 }
@@ -197,7 +197,7 @@ function link(token: Tokens.Link | Tokens.Image): VNode {
       </span>
     );
   }
-  // A text that looks like an address must not hide another.
+  // A link text that looks like an address must not hide a different target.
   const says = token.type === "link" ? safeLink(token.text) : undefined;
   return (
     <a href={href} title={visible(href)} target="_blank" rel="noopener noreferrer">

@@ -1,4 +1,4 @@
-// The switch for notifications. It is shown only where they are possible.
+// The switch for notifications, shown only if they are available.
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { isSubscribed, pushKey, subscribe, unsubscribe } from "./push.ts";

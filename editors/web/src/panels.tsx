@@ -11,7 +11,7 @@ export type Panel = "servers" | "keys";
 
 export function Panels({ panel, show, close }: { panel: Panel; show: (panel: Panel) => void; close: () => void }): VNode {
   const dialog = useRef<HTMLDialogElement>(null);
-  // Before the next key, which is for the dialog.
+  // Before the next key press, which must reach the dialog.
   useLayoutEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} onClose={close} onClick={(event) => event.target === event.currentTarget && event.currentTarget.close()} aria-label={panel === "keys" ? "Keys" : "Servers and jobs"}>

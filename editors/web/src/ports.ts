@@ -1,7 +1,7 @@
 // The two ports: WebSocket to `eca web`, and messages to the extension of VS Code.
 import type { Message, Port, Problem, Saved } from "./rpc.ts";
 
-/** Where a browser keeps the session, or the device's token. */
+/** The storage key of the session, or of the device's token. */
 export const sessionKey = "eca";
 
 interface VsCodeApi {
@@ -23,7 +23,7 @@ abstract class BasePort implements Port {
   abstract save(state: Saved): void;
 }
 
-/** The port of VS Code's view. The extension sends batches of messages, and host/state when the daemon comes and goes. */
+/** The port of VS Code's view. The extension sends batches of messages, and host/state when the daemon starts or ends. */
 class ViewPort extends BasePort {
   private readonly api = acquireVsCodeApi();
 
@@ -81,7 +81,7 @@ class SocketPort extends BasePort {
   private async start(): Promise<void> {
     const token = new URLSearchParams(location.hash.slice(1)).get("token");
     if (token) {
-      history.replaceState(null, "", location.pathname); // a used token is of no use in the history
+      history.replaceState(null, "", location.pathname); // the token is used up, so it need not stay in the history
       if ((await this.exchange(token)) === "refused" && !localStorage.getItem(sessionKey)) {
         return this.refused("This link was used already, or is of an earlier eca web.");
       }
@@ -90,7 +90,7 @@ class SocketPort extends BasePort {
     else this.refused("This page needs a link from eca web.");
   }
 
-  /** Keeps the session that the server gives for a token, or for a session that is still good. */
+  /** Stores the session that the server returns for a token, or for a session that is still valid. */
   private async exchange(token: string): Promise<"given" | "refused" | "away"> {
     try {
       const response = await fetch("session", { method: "POST", body: JSON.stringify({ token }) });
@@ -129,7 +129,7 @@ class SocketPort extends BasePort {
       text: "The connection to eca was lost. Trying again…",
       remedy: "If it does not come back, start eca web again in the project's folder and open the link that it prints.",
     });
-    // A browser does not say why a WebSocket was refused: eca may have been started again meanwhile, or not know this session.
+    // A browser does not say why a WebSocket was refused: eca may have been restarted, or not know this session.
     if (this.tries > 1 && (await this.exchange(localStorage.getItem(sessionKey) ?? "")) === "refused") {
       return this.refused("This page belongs to an earlier eca web.");
     }

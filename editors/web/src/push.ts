@@ -1,5 +1,5 @@
-// Notifications by the browser's push service. They exist only in a page of the remote server, for
-// which remote.push is on, and which the browser regards as secure.
+// Notifications by the browser's push service. They need a page of the remote server in a secure context,
+// and remote.push turned on.
 import { sessionKey } from "./ports.ts";
 
 const path = "api/v1/push";
@@ -8,7 +8,7 @@ function ask(method: string, body?: unknown): Promise<Response> {
   return fetch(path, { method, headers: { Authorization: `Bearer ${localStorage.getItem(sessionKey) ?? ""}` }, ...(body ? { body: JSON.stringify(body) } : {}) });
 }
 
-/** The server's key, or undefined where there are no notifications. */
+/** The server's key, or undefined if notifications are not available. */
 export async function pushKey(): Promise<string | undefined> {
   if ("acquireVsCodeApi" in window) return undefined; // no server serves the page of VS Code
   if (!("serviceWorker" in navigator) || !("PushManager" in window) || !("Notification" in window)) return undefined;
@@ -40,7 +40,7 @@ async function current(): Promise<PushSubscription | null> {
   return (await registration?.pushManager.getSubscription()) ?? null;
 }
 
-/** Whether this browser is subscribed with a key. It tells the server again, which may have lost it. */
+/** Whether this browser is subscribed with a key. Subscribes again at the server, which may have lost it. */
 export async function isSubscribed(key: string): Promise<boolean> {
   const subscription = await current();
   const used = subscription?.options.applicationServerKey;

@@ -1,4 +1,4 @@
-// JSON-RPC over a port: a WebSocket in a browser, messages between windows in VS Code.
+// JSON-RPC over a port: a WebSocket in a browser, window messages in VS Code.
 
 export interface Message {
   jsonrpc: "2.0";
@@ -13,7 +13,7 @@ export interface Message {
 export interface Port {
   send(message: Message): void;
   onMessage: (message: Message) => void;
-  /** Called whenever the other end begins to listen, or ceases to; problem is for the user. */
+  /** Called when the connection opens or closes; problem is shown to the user. */
   onState: (open: boolean, problem?: Problem) => void;
   /** Tries to connect again now. */
   retry(): void;
@@ -27,7 +27,7 @@ export interface Problem {
   final?: boolean;
 }
 
-/** The state that is kept while the page is away. */
+/** The state that survives a reload of the page. */
 export interface Saved {
   chat?: string;
   draft?: string;
@@ -48,7 +48,7 @@ export class Rpc {
     port.onMessage = (message) => this.receive(message);
   }
 
-  /** Says that the connection came or went; what waits for an answer gets none. */
+  /** Sets whether the connection is open. Requests without an answer fail. */
   setOpen(open: boolean): void {
     this.open = open;
     if (open) return;
@@ -85,7 +85,7 @@ export class Rpc {
     if (this.open) this.port.send({ jsonrpc: "2.0", id, result });
   }
 
-  /** Answers that the method is not known: the daemon must not wait for it. */
+  /** Answers a request with "method not found", so that the daemon does not wait. */
   refuse(id: string | number, method: string): void {
     if (this.open) this.port.send({ jsonrpc: "2.0", id, error: { code: -32601, message: `the page does not know ${method}` } });
   }

@@ -18,7 +18,7 @@ export interface Call extends Base {
   summary?: string;
   details?: wire.Details;
   arguments?: Record<string, unknown>;
-  size: number; // of the arguments that came so far
+  size: number; // of the arguments received so far
   permission?: string;
   outputs: string[];
   reason?: string;
@@ -59,9 +59,9 @@ export interface Chat {
   variant?: string | null;
   variants?: string[];
   trust?: boolean;
-  steer?: string; // said to the running turn, which has not read it yet
+  steer?: string; // sent to the running turn, which has not read it yet
   before?: string | null; // cursor of the messages before the first
-  known: boolean; // the daemon has it
+  known: boolean; // the daemon knows the chat
   rev: number;
 }
 
@@ -93,7 +93,7 @@ export interface State {
   jobs: wire.Job[];
   questions: Question[];
   notices: Notice[];
-  starting: Map<string, string>; // what the daemon does at its start
+  starting: Map<string, string>; // running tasks of the daemon's start: id and title
   lastKey: number;
 }
 
@@ -114,7 +114,7 @@ export function chatOf(state: State, id: string, parent?: string): Chat {
   return chat;
 }
 
-/** The chat above a subagent's, which is the one with a prompt. */
+/** The top chat of a subagent's chat: only it has a prompt. */
 export function rootOf(state: State, chat: Chat): Chat {
   for (let depth = 0; chat.parent && depth < 32; depth++) {
     const parent = state.chats.get(chat.parent);
@@ -129,9 +129,9 @@ type NewItem<T = Item> = T extends Item ? Omit<T, "key" | "rev"> : never;
 function add(state: State, chat: Chat, item: NewItem): Item {
   const last = chat.items.at(-1);
   if (last?.kind === "assistant" && !last.done) touch(last).done = true;
-  const made = { ...item, key: ++state.lastKey, rev: 0 } as Item;
-  chat.items.push(made);
-  return made;
+  const complete = { ...item, key: ++state.lastKey, rev: 0 } as Item;
+  chat.items.push(complete);
+  return complete;
 }
 
 function touch<T extends Item>(item: T): T {
@@ -171,38 +171,38 @@ function call(state: State, chat: Chat, c: wire.Content): void {
 }
 
 function text(state: State, chat: Chat, c: wire.Content, role: string | undefined): void {
-  const said = pretty(c.text ?? "");
+  const added = pretty(c.text ?? "");
   if (role === "user") {
-    add(state, chat, { kind: "user", text: said, ...(c.contentId ? { contentId: c.contentId } : {}) });
-    if (chat.steer?.trim() === said.trim()) delete chat.steer;
+    add(state, chat, { kind: "user", text: added, ...(c.contentId ? { contentId: c.contentId } : {}) });
+    if (chat.steer?.trim() === added.trim()) delete chat.steer;
     return;
   }
   const last = chat.items.at(-1);
   if (role === "system") {
-    if (last?.kind === "notice") touch(last).text += said;
-    else add(state, chat, { kind: "notice", text: said, failed: false });
+    if (last?.kind === "notice") touch(last).text += added;
+    else add(state, chat, { kind: "notice", text: added, failed: false });
   } else {
-    answer(state, chat, said);
+    answer(state, chat, added);
   }
 }
 
-/** An answer of more characters goes on in another item, so that each is quick to show. */
+/** A longer answer is split into several items, so that each renders quickly. */
 const maxAnswer = 32_000;
 
-function answer(state: State, chat: Chat, said: string): void {
+function answer(state: State, chat: Chat, added: string): void {
   for (;;) {
     const last = chat.items.at(-1);
     const item = last?.kind === "assistant" ? last : (add(state, chat, { kind: "assistant", text: "", done: false }) as Item & { kind: "assistant" });
     const room = maxAnswer - item.text.length;
     touch(item).done = false;
-    if (said.length <= room) {
-      item.text += said;
+    if (added.length <= room) {
+      item.text += added;
       return;
     }
-    const blank = said.lastIndexOf("\n\n", Math.max(0, room));
-    const end = blank >= 0 ? blank + 2 : (said.lastIndexOf("\n", Math.max(0, room)) + 1 || Math.max(0, room));
-    item.text += said.slice(0, end);
-    said = said.slice(end);
+    const blank = added.lastIndexOf("\n\n", Math.max(0, room));
+    const end = blank >= 0 ? blank + 2 : (added.lastIndexOf("\n", Math.max(0, room)) + 1 || Math.max(0, room));
+    item.text += added.slice(0, end);
+    added = added.slice(end);
     const fence = openFence(item.text);
     if (fence) item.text += `${item.text.endsWith("\n") ? "" : "\n"}${fence.match(/^[`~]+/)?.[0] ?? ""}\n`;
     item.done = true;
@@ -210,7 +210,7 @@ function answer(state: State, chat: Chat, said: string): void {
   }
 }
 
-/** The line that began a block of code which is not ended yet; may be empty. */
+/** The opening fence of a code block that is not closed yet; else empty. */
 export function openFence(text: string): string {
   let open = "";
   for (const [line] of text.matchAll(/^ {0,3}(?:`{3,}|~{3,}).*$/gm)) {
@@ -222,7 +222,7 @@ export function openFence(text: string): string {
   return open;
 }
 
-/** Marks a chat's turn as over. */
+/** Marks a chat's turn as ended. */
 export function endTurn(chat: Chat, reason?: string): void {
   chat.running = chat.stopping = false;
   delete chat.progress;
@@ -296,16 +296,16 @@ function clear(chat: Chat): void {
 }
 
 function configure(state: State, p: { chatId?: string; chat?: wire.ChatConfig }): void {
-  const news = p.chat ?? {};
+  const changes = p.chat ?? {};
   const target = p.chatId === undefined ? state : chatOf(state, p.chatId);
-  if (Array.isArray(news.variants)) [target.variants, target.variant] = [news.variants, null];
-  if (news.selectVariant !== undefined) target.variant = news.selectVariant;
-  if (typeof news.selectModel === "string") target.model = news.selectModel;
-  if (typeof news.selectAgent === "string") target.agent = news.selectAgent;
-  if (news.selectTrust !== undefined) target.trust = news.selectTrust;
-  if (Array.isArray(news.models)) state.models = news.models;
-  if (Array.isArray(news.agents)) state.agents = news.agents;
-  state.welcome = news.welcomeMessage ?? state.welcome;
+  if (Array.isArray(changes.variants)) [target.variants, target.variant] = [changes.variants, null];
+  if (changes.selectVariant !== undefined) target.variant = changes.selectVariant;
+  if (typeof changes.selectModel === "string") target.model = changes.selectModel;
+  if (typeof changes.selectAgent === "string") target.agent = changes.selectAgent;
+  if (changes.selectTrust !== undefined) target.trust = changes.selectTrust;
+  if (Array.isArray(changes.models)) state.models = changes.models;
+  if (Array.isArray(changes.agents)) state.agents = changes.agents;
+  state.welcome = changes.welcomeMessage ?? state.welcome;
   if (p.chatId !== undefined) chatOf(state, p.chatId).rev++;
 }
 
@@ -410,7 +410,7 @@ function prependChild(state: State, one: wire.ContentReceived): void {
   received(state, one);
 }
 
-/** The calls of a chat and of its subagents that wait for an approval, the first first. */
+/** The calls of a chat and of its subagents that wait for an approval, oldest first. */
 export function waitingCalls(state: State, root: Chat): { chat: Chat; call: Call }[] {
   const out: { chat: Chat; call: Call }[] = [];
   for (const chat of state.chats.values()) {

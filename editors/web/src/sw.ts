@@ -24,7 +24,7 @@ async function show(event: PushEvent): Promise<void> {
   await self.registration.showNotification(folder ? `eca: ${folder}` : "eca", { body: texts[kind] ?? "", tag: chat, icon: "icon.svg", data: chat });
 }
 
-/** Shows the chat in a page that is open, or opens one. */
+/** Shows the chat in an open page, or opens a page. */
 async function open(chat: string): Promise<void> {
   const page = (await self.clients.matchAll({ type: "window" }))[0];
   if (!page) {

@@ -1,10 +1,10 @@
-// Texts of others, made fit to be shown: models, tools and files decide about these texts.
+// Makes texts of models, tools and files safe to show.
 
-// Control characters, and characters that reorder or hide text. The joiners stay, which are
-// parts of words and of emoji.
+// Control characters, and characters that reorder or hide text. Joiners are allowed, because words
+// and emoji contain them.
 const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
 
-/** Writes out what a text hides or what turns it around. It accepts any value, because messages can have another shape than expected. */
+/** Escapes characters that hide or reorder text. It accepts any value, because messages can have another shape than expected. */
 export function visible(text: unknown): string {
   return pretty(text).replaceAll("\r\n", "\n").replace(hidden, (c) => {
     const code = c.codePointAt(0) ?? 0;
@@ -42,7 +42,7 @@ export function seconds(ms: number | undefined): string {
   return ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 }
 
-/** How long ago, in words that fit into a list. */
+/** How long ago, as short text for a list. */
 export function ago(time: number | undefined, now: number): string {
   if (!time) return "";
   const minutes = Math.floor((now - time) / 60_000);
@@ -51,7 +51,7 @@ export function ago(time: number | undefined, now: number): string {
   return minutes < 60 * 24 ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 60 / 24)} d`;
 }
 
-/** A path as it is seen from the folder that holds it. */
+/** A path relative to the workspace folder that contains it. */
 export function shortPath(path: string, folders: readonly string[]): string {
   for (const folder of folders) {
     if (path === folder) return ".";
@@ -68,7 +68,7 @@ const rejections: Record<string, string> = {
   hookRejected: "A hook rejected it.",
 };
 
-/** Why a call did not run, in words: the protocol has codes. */
+/** The text for each code of a rejected call. */
 export function rejection(reason: string): string {
   return rejections[reason] ?? visible(reason);
 }

@@ -10,17 +10,17 @@ export function useClient(): Client {
   return client;
 }
 
-/** Gives the focus to the prompt, when the element that has it goes away. */
+/** Focuses the prompt when the focused element is removed. */
 export function focusPrompt(): void {
   document.getElementById("prompt")?.focus();
 }
 
-/** Focuses an element when it appears: as its `ref`, since a function of its own for each rendering would focus it each time. */
+/** A `ref` that focuses an element when it appears. It is one function for all renderings: a new one each time would focus each time. */
 export function takeFocus(element: HTMLElement | null): void {
   element?.focus();
 }
 
-/** The client, and another rendering with each change of what it knows. */
+/** Returns the client, and renders the component again when the client's state changes. */
 export function useChanges(): Client {
   const client = useClient();
   const [, again] = useReducer((n: number) => n + 1, 0);

@@ -1,9 +1,9 @@
--- How a tool call is shown: in one line, and as a whole.
+-- The text of a tool call: one line, and the whole call.
 local M = {}
 local text = require("eca.text")
 
 local icons = { preparing = "…", waiting = "?", running = "▶", done = "✓", failed = "✗", rejected = "⊘" }
--- Why a call did not run, in words: the protocol has codes.
+-- The text for each code of a rejected call.
 local rejections = {
   userChoiceDeny = "you rejected it",
   userConfigDeny = "the configuration does not allow it",
@@ -35,7 +35,7 @@ function M.header(call)
   return icons[call.state] .. " " .. words .. seconds(call.ms), colors[call.state] or "EcaTool"
 end
 
--- The lines about a call, and the highlights of some of them by their number.
+-- The lines of a call, and the highlight groups of some of them by line number.
 function M.lines(call, with_outputs)
   local lines, kinds = {}, {}
   local function add(s, kind)

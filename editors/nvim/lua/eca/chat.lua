@@ -1,4 +1,4 @@
--- Chats: what the daemon says about them, and what the user does with them.
+-- The state of chats: applies the daemon's notifications, and sends the user's prompts and decisions.
 local M = {}
 local calls = require("eca.call")
 local config = require("eca.config")
@@ -8,9 +8,9 @@ local text = require("eca.text")
 local View = require("eca.view")
 
 M.chats = {} -- by id
-M.on_change = function() end -- (chat): something that a window bar shows has changed
+M.on_change = function() end -- (chat): a change that window bars show
 M.on_opened = function() end -- (chat): the daemon opened a chat, in a fork for example
-M.keys = function() end -- (buf, chat): gives the buffer of a chat its keys
+M.keys = function() end -- (buf, chat): sets the key mappings of a chat's buffer
 
 function M.new(id, parent)
   local chat = { id = id or text.uuid(), parent = parent, calls = {}, prompts = {}, steer = nil, running = false }
@@ -19,7 +19,7 @@ function M.new(id, parent)
   return chat
 end
 
--- Gives a chat its buffer.
+-- Creates the buffer of a chat.
 function M.attach(chat)
   chat.view = View.new(chat.id:sub(1, 13), function(buf)
     vim.b[buf].eca_chat = chat.id
@@ -32,10 +32,10 @@ function M.get(id, parent)
   return M.chats[id] or M.new(id, parent)
 end
 
--- The chat above a subagent's, which is the one with a prompt.
+-- The top chat of a subagent's chat: only it has a prompt.
 function M.root(chat) return chat.parent and M.chats[chat.parent] and M.root(M.chats[chat.parent]) or chat end
 
--- The setting of a chat: its own, else that of the session.
+-- The setting of a chat; the default is the session's.
 function M.setting(chat, key)
   if chat[key] ~= nil then return chat[key] end
   return server.session[key]
@@ -331,15 +331,15 @@ server.listen(function(event, message)
   end
 end)
 
--- Sends a prompt, or steers the turn that runs. `failed`, if given, is called if the prompt did not get through.
+-- Sends a prompt, or steers the running turn. `failed`, if given, is called if the prompt was not accepted.
 function M.send(chat, message, contexts, failed)
   if chat.running and server.state == "running" then
     chat.steer = chat.steer and (chat.steer .. "\n" .. message) or message
     server.notify("chat/promptSteer", { chatId = chat.id, message = message })
-    text.notify("said to the running turn; it reads it before its next step")
+    text.notify("sent to the running turn, which reads it before its next step")
     return
   end
-  if chat.later then -- the answer belongs to messages that are not shown
+  if chat.later then -- the answer would follow messages that are not shown
     M.open(chat.id, function() M.send(chat, message, contexts, failed) end)
     return
   end
@@ -374,7 +374,7 @@ function M.stop(chat)
   chat.stopping = turn
   vim.defer_fn(function()
     if chat.stopping == turn and chat.running then
-      text.warn("the daemon has not stopped the turn within 10 s\n:Eca restart ends the daemon and starts it again")
+      text.warn("the daemon has not stopped the turn within 10 s\n:Eca restart restarts the daemon")
     end
   end, 10000)
 end
@@ -385,7 +385,7 @@ function M.open(id, callback, before)
   if not chat.view:valid() then M.attach(chat) end
   server.request("chat/open", { chatId = id, limit = config.options.page, before = before }, function(err, result)
     if not err and not result.found then
-      text.warn("the chat is not stored any more\n:Eca chats lists those that are")
+      text.warn("the chat is not stored any more\n:Eca chats lists the stored chats")
       return
     elseif err then
       return

@@ -29,7 +29,7 @@ M.commands = {
   toggle = ui.toggle,
   send = function(words)
     if words == "" then
-      text.warn("what should be sent? :Eca send followed by the prompt")
+      text.warn("the prompt is missing: type it after :Eca send")
       return
     end
     chats.send(chats.root(ui.open()), words, require("eca.complete").contexts(words))
@@ -42,7 +42,7 @@ M.commands = {
     if vim.tbl_contains(scopes, scope) then
       decide.approve(nil, scope)
     else
-      text.warn("remember for how long? session, workspace or global")
+      text.warn("the scope must be session, workspace or global")
     end
   end,
   reject = function(words) decide.reject(nil, words) end,
@@ -86,7 +86,7 @@ M.commands = {
   complete = function() inline.complete() end,
   restart = function()
     server.restart(function(ok)
-      if ok then text.notify("eca " .. server.info.version .. " runs") end
+      if ok then text.notify("eca " .. server.info.version .. " is running") end
     end)
   end,
   shutdown = function() server.stop() end,

@@ -55,7 +55,7 @@ end
 
 local found -- by the first call of omnifunc: in the second, the word is not in the line any more
 
--- For CTRL-X CTRL-O, which cannot wait in the background.
+-- The omnifunc for CTRL-X CTRL-O, which cannot wait in the background.
 function M.omnifunc(find_start, _)
   if find_start == 1 then
     local col, sign, query = word()
@@ -108,7 +108,7 @@ local function cursor_context()
   end
 end
 
--- The contexts whose words are in the message.
+-- The offered contexts whose inserted words are in the message.
 function M.contexts(message)
   local out = {}
   for name, context in pairs(offered) do

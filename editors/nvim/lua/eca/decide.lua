@@ -1,4 +1,4 @@
--- Everything that waits for the user: tool calls to approve and questions to answer.
+-- What waits for the user: tool calls to approve and questions to answer.
 --
 -- The first of them is shown in a float over its chat. The float never takes the focus unasked, and gives it back
 -- after each decision: a key that was meant for something else cannot approve anything.
@@ -145,7 +145,7 @@ local function open(item, focus)
   if focus then api.nvim_set_current_win(win) end
 end
 
--- Shows the first that waits, without the focus; says so if its chat is not in this tab.
+-- Shows the first waiting item, without the focus; notifies the user if its chat is not in this tab.
 function M.refresh()
   local item = M.items[1]
   if not item then
@@ -180,14 +180,14 @@ function M.drop(matches)
   end
 end
 
--- Puts the cursor into the float: of the given call, else of the first that waits.
+-- Moves the cursor into the float: of the given call, else of the first waiting item.
 function M.focus(call)
   local item = M.items[1]
   for _, one in ipairs(M.items) do
     if call and one.call == call then item = one end
   end
   if not item then
-    text.notify("nothing waits for you")
+    text.notify("no call or question waits for you")
     return
   end
   if not float or api.nvim_get_current_win() ~= float.win then came_from = api.nvim_get_current_win() end
@@ -206,7 +206,7 @@ local function decided(item)
   M.drop(function(other) return other == item end)
 end
 
--- Approves a call (default: the first that waits), and what is like it in the scope: session, workspace or global.
+-- Approves a call (default: the first that waits) and, with a scope (session, workspace or global), similar calls.
 function M.approve(item, scope)
   item = item or first("approval")
   if item then
@@ -220,7 +220,7 @@ function M.reject(item, words)
   item = item or first("approval")
   if not item then return end
   if words and words ~= "" then
-    -- A turn of a chat ends with a rejection, and the words begin the next; a subagent's parent goes on with them.
+    -- A rejection ends the turn, and the words become the next prompt; a subagent's parent continues with them.
     local root = require("eca.chat").root(item.chat)
     root.steer = root.steer and (root.steer .. "\n" .. words) or words
     if item.chat.parent then server.notify("chat/promptSteer", { chatId = root.id, message = words }) end

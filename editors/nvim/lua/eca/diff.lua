@@ -2,8 +2,8 @@
 local M = {}
 local text = require("eca.text")
 
--- Applies a unified diff (file headers are optional) to lines; with `reverse` takes it back. Returns nil and the
--- reason if the lines are not those that the diff is about.
+-- Applies a unified diff (file headers are optional) to lines, or undoes it with `reverse`. Returns nil and the
+-- reason if the diff does not fit the lines.
 function M.apply(lines, diff, reverse)
   local add, remove = "+", "-"
   if reverse then

@@ -1,4 +1,4 @@
--- Answers what the daemon asks the editor: diagnostics, definitions, references.
+-- Answers the daemon's requests for diagnostics, definitions and references.
 local server = require("eca.server")
 
 local severities = { "error", "warning", "information", "hint" }
@@ -12,7 +12,7 @@ server.on_request("editor/getDiagnostics", function(params, answer)
   local buf
   if params.uri then
     buf = vim.fn.bufnr(vim.fn.fnameescape(vim.uri_to_fname(params.uri)))
-    -- The daemon may have changed the file, and waits for what the language servers say about the new text.
+    -- The daemon may have changed the file, and waits for the language servers' diagnostics of the new text.
     if buf ~= -1 and vim.api.nvim_buf_is_loaded(buf) then vim.cmd.checktime(buf) end
     if not is_checked(buf) then
       answer({ status = "no-server", message = "no language server for this file" })

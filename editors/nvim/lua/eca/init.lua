@@ -9,7 +9,7 @@ end
 
 local loaded = false
 
--- Loads everything; :Eca does it.
+-- Loads all modules; :Eca calls it.
 function M.load()
   if loaded then return end
   loaded = true
@@ -40,7 +40,7 @@ function M.command_complete(lead, line)
   return require("eca.commands").complete(lead, line)
 end
 
--- The current activity of eca, in a few words, for a status line; empty as long as it was not used.
+-- The current activity of eca for a status line; empty until eca is used.
 function M.statusline()
   if not loaded then return "" end
   local ui, text = require("eca.ui"), require("eca.text")

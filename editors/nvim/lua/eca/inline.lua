@@ -31,7 +31,7 @@ local function show(buf, row, col, suggestion)
   shown = { buf = buf, row = row, col = col, text = suggestion }
 end
 
--- Asks for a completion at the cursor and shows it as ghost text. `quiet`: says nothing without a result.
+-- Requests a completion at the cursor and shows it as ghost text. `quiet`: no message if there is none.
 function M.complete(quiet)
   M.clear()
   local buf = api.nvim_get_current_buf()
@@ -55,7 +55,7 @@ function M.complete(quiet)
   end)
 end
 
--- Inserts what is shown. Returns false if nothing is.
+-- Inserts the shown completion. Returns false if none is shown.
 function M.accept()
   if not shown then return false end
   local it = shown

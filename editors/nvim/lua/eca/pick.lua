@@ -5,7 +5,7 @@ local server = require("eca.server")
 local text = require("eca.text")
 local ui = require("eca.ui")
 
--- Calls fn with the current chat, after the daemon runs.
+-- Starts the daemon if needed, then calls fn with the current chat.
 local function with_chat(fn)
   local chat = ui.current() or ui.open()
   chat = chats.root(chat)
@@ -87,7 +87,7 @@ end
 -- Finds messages of all chats, and opens the chat at the one that is chosen.
 function M.search(query)
   if query == "" then
-    text.warn("what should be searched for? :Eca search followed by words of the message")
+    text.warn("the words to search for are missing: type them after :Eca search")
     return
   end
   server.request("chat/search", { query = query, limit = 50 }, function(err, result)
@@ -133,7 +133,7 @@ function M.rollback()
         server.request("chat/rollback", params, function(err)
           if not err then
             vim.cmd.checktime()
-            text.notify("took back " .. part[1])
+            text.notify("rolled back " .. part[1])
           end
         end)
       end)
@@ -275,7 +275,7 @@ end
 
 local step
 
--- Asks for the fields of a login one after the other, and sends them.
+-- Asks the user for the fields of a login one by one, and sends them.
 local function fields(provider, list, index, data)
   local field = list[index]
   if not field then
@@ -289,7 +289,7 @@ local function fields(provider, list, index, data)
       data[field.key] = value
       fields(provider, list, index + 1, data)
     else
-      text.notify("the login was given up")
+      text.notify("the login was cancelled")
     end
   end
   local prompt = text.line(field.label or field.key, 80) .. ": "

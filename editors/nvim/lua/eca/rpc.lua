@@ -1,8 +1,7 @@
 -- JSON-RPC with a child process, in messages framed by Content-Length.
 --
--- Bytes are parsed as they come, messages are handled in their order on the main loop, and never for longer than
--- `slice` at a stretch: a flood of messages does not keep the user from typing. Nothing that the child sends raises
--- an error; what is wrong with it is reported to `on_problem`.
+-- Messages are handled in order on the main loop, for at most `slice` at a time, so that a flood of messages does
+-- not keep the user from typing. Invalid output of the child raises no error; it is reported to `on_problem`.
 local uv = vim.uv
 local text = require("eca.text")
 
@@ -10,7 +9,7 @@ local M = {}
 M.__index = M
 
 local slice = 8e6 -- nanoseconds
-local biggest = 512 * 1024 * 1024 -- bytes in a message; more is taken for nonsense
+local max_body = 512 * 1024 * 1024 -- bytes; a header that announces more is reported as invalid
 
 -- Returns a function that takes chunks of bytes and calls on_body with each message's body.
 local function parser(on_body, on_garbage)
@@ -40,8 +39,8 @@ local function parser(on_body, on_garbage)
         end
         local header = s:sub(1, from - 1)
         local length = tonumber(header:lower():match("content%-length:%s*(%d+)"))
-        if not header:find("^%s*[Cc]ontent%-") or not length or length > biggest then on_garbage(header) end
-        if length and length <= biggest then need = length end
+        if not header:find("^%s*[Cc]ontent%-") or not length or length > max_body then on_garbage(header) end
+        if length and length <= max_body then need = length end
         rest(s:sub(to + 1))
       end
     end
@@ -71,7 +70,7 @@ function M.start(opts)
     stdio = { stdin, stdout, stderr },
     hide = true,
   }, function(code, signal)
-    -- Output from before the end may still be on its way.
+    -- Output from before the exit may not have been read yet.
     vim.defer_fn(function()
       self:ended(code, signal)
       for _, pipe in ipairs({ stdin, stdout, stderr }) do
@@ -100,12 +99,12 @@ function M.start(opts)
   return self
 end
 
--- May be called where few functions may be (`:h api-fast`).
+-- May be called from fast events (`:h api-fast`).
 function M:problem(message)
   vim.schedule(function() self.opts.on_problem(text.line(message, 300)) end)
 end
 
--- Runs where few functions may be called (`:h api-fast`).
+-- Runs in a fast event (`:h api-fast`), where few functions may be called.
 function M:receive(body)
   local ok, message = pcall(vim.json.decode, body, { luanil = { object = true, array = true } })
   if not ok or type(message) ~= "table" then
@@ -180,7 +179,7 @@ function M:respond(id, result) return self:write({ id = id, result = result == n
 
 function M:refuse(id, code, message) return self:write({ id = id, error = { code = code, message = message } }) end
 
--- Calls callback(err, result) once: with the answer, when the time is up, or when the process ends.
+-- Calls callback(err, result) once: when the answer arrives, the time limit ends, or the process ends.
 function M:request(method, params, callback, timeout)
   self.ids = self.ids + 1
   local id = self.ids
@@ -200,7 +199,7 @@ function M:request(method, params, callback, timeout)
   end, timeout)
 end
 
--- Waits for an answer where the editor cannot do anything else (omnifunc). Returns nil if it takes too long.
+-- Blocks until the answer arrives, for omnifunc, which cannot wait in the background. Returns nil after the limit.
 function M:request_sync(method, params, timeout)
   self.ids = self.ids + 1
   local id, answer = self.ids, nil

@@ -1,4 +1,4 @@
--- The daemon: found, checked, started, watched, ended. It holds what concerns no single chat.
+-- The daemon's process: finds, checks, starts and stops it. This module also holds the state outside chats.
 local M = {}
 local config = require("eca.config")
 local rpc = require("eca.rpc")
@@ -11,14 +11,14 @@ M.state = "stopped" -- stopped, starting or running
 M.problem = nil -- why it is not running, with what to do about it
 M.info = {} -- name and version of the daemon
 M.session = {} -- models, agents, variants, model, agent, variant, welcome
-M.login_pending = nil -- a provider whose login goes on in the browser
+M.login_pending = nil -- a provider whose login continues in the browser
 M.servers, M.jobs, M.tasks = {}, {}, {}
 M.folders = {}
 
 local waiting, stderr, reported = {}, {}, {}
 local notifications, requests, listeners = {}, {}, {}
 
--- Registers what happens with a notification (params) or a request (params, answer(result), id) of the daemon.
+-- Registers the handler of a notification (params) or a request (params, answer(result), id) of the daemon.
 function M.on(method, handler) notifications[method] = handler end
 
 function M.on_request(method, handler) requests[method] = handler end
@@ -26,7 +26,7 @@ function M.on_request(method, handler) requests[method] = handler end
 -- Calls fn(event, message) with "ready", "failed" or "ended".
 function M.listen(fn) listeners[#listeners + 1] = fn end
 
-local function tell(event, message)
+local function emit(event, message)
   for _, fn in ipairs(listeners) do
     fn(event, message)
   end
@@ -50,7 +50,7 @@ local function fail(message)
   text.error(message)
   local callbacks = waiting
   waiting = {}
-  tell("failed", message)
+  emit("failed", message)
   for _, callback in ipairs(callbacks) do
     callback(false)
   end
@@ -58,13 +58,13 @@ end
 
 local function program() return table.concat(config.options.cmd, " ") end
 
--- The daemon's last words on its error output, in one line.
-local function last_words()
+-- The last line of the daemon's error output.
+local function last_stderr_line()
   local lines = vim.split(table.concat(stderr), "\n", { trimempty = true })
   return #lines > 0 and ("\nIts last message: " .. text.line(lines[#lines], 300)) or ""
 end
 
-local how = "\n:Eca restart starts it again, :Eca log shows its log, :checkhealth eca looks for the cause"
+local restart_hint = "\n:Eca restart starts it again, :Eca log shows its log, :checkhealth eca looks for the cause"
 
 -- Calls callback(version) or callback(nil, reason).
 function M.check_program(callback)
@@ -101,33 +101,33 @@ end
 
 local function on_problem(message)
   M.log("plugin: the daemon " .. message)
-  -- Once is enough for the user; the log has all.
+  -- Show the user each kind of problem once; the log has all of them.
   local key = message:sub(1, 60)
   if not reported[key] then
     reported[key] = true
-    text.warn("the daemon " .. text.line(message, 300) .. "\nIt goes on; :Eca log has the details")
+    text.warn("the daemon " .. text.line(message, 300) .. "\nThe session continues; :Eca log has the details")
   end
 end
 
 local function on_exit(client, code, signal)
   if client ~= M.client then return end
-  local asked, starting = client.asked_to_end, M.state == "starting"
+  local asked, starting = client.stop_requested, M.state == "starting"
   M.client, M.state, M.tasks, M.jobs = nil, "stopped", {}, {}
   if asked then
-    tell("ended", nil)
+    emit("ended", nil)
     return
   end
   local cause = signal ~= 0 and ("was killed by signal %d"):format(signal) or ("ended with code %d"):format(code)
   if starting then
-    fail(("%s server %s while it started"):format(program(), cause) .. last_words() .. how)
+    fail(("%s server %s while it started"):format(program(), cause) .. last_stderr_line() .. restart_hint)
     return
   end
   M.problem = ("the daemon %s"):format(cause)
-    .. last_words()
+    .. last_stderr_line()
     .. "\nThe next prompt starts it again; :Eca log shows its log"
   M.log("plugin: " .. M.problem)
   text.error(M.problem)
-  tell("ended", M.problem)
+  emit("ended", M.problem)
 end
 
 local function folder(path) return { uri = vim.uri_from_fname(path), name = vim.fs.basename(path) } end
@@ -149,15 +149,15 @@ local function initialize(client, version)
   client:request("initialize", params, function(err, result)
     if client ~= M.client then return end
     if err and client.alive then
-      client.asked_to_end = true
+      client.stop_requested = true
       M.client = nil
       client:kill("sigkill")
       local why = err.late and "the daemon did not answer within %d s after its start"
         or "the daemon refused to start a session: " .. text.line(err.message, 300)
-      fail(why:format(config.options.start_timeout / 1000) .. last_words() .. how)
+      fail(why:format(config.options.start_timeout / 1000) .. last_stderr_line() .. restart_hint)
       return
     elseif err then
-      return -- on_exit says it
+      return -- on_exit reports it
     end
     result = type(result) == "table" and result or {}
     M.info = { version = version, name = program() }
@@ -166,7 +166,7 @@ local function initialize(client, version)
     client:notify("initialized")
     local callbacks = waiting
     waiting = {}
-    tell("ready")
+    emit("ready")
     for _, callback in ipairs(callbacks) do
       callback(true)
     end
@@ -238,11 +238,11 @@ function M.start(callback)
   end)
 end
 
--- Ends the daemon, by force if it does not end within `wait` milliseconds.
+-- Stops the daemon, by force if it does not end within `wait` milliseconds.
 function M.stop(wait)
   local client = M.client
-  if not client or client.asked_to_end then return end
-  client.asked_to_end = true
+  if not client or client.stop_requested then return end
+  client.stop_requested = true
   client:request("shutdown", nil, function() end, 5000)
   client:notify("exit")
   if not vim.wait(wait or 3000, function() return M.client ~= client end, 10) then
@@ -284,7 +284,7 @@ function M.notify(method, params)
   return false
 end
 
--- Makes a folder one of the workspace, for tabs with a directory of their own.
+-- Adds a folder to the workspace, for tabs with their own directory.
 function M.add_folder(path)
   path = vim.fs.normalize(path)
   if M.state ~= "running" then return end

@@ -1,4 +1,4 @@
--- Texts of others, made safe and fit to be shown: models, tools and files decide about these texts.
+-- Makes texts of models, tools and files safe to show.
 local M = {}
 
 local names = {}
@@ -9,8 +9,8 @@ end
 names["\127"] = "\226\144\161"
 names["\t"], names["\n"] = nil, nil
 
--- Replaces what a terminal or a reader could take for something else: control characters, and characters that
--- reorder or hide text (bidirectional controls, zero-width characters, tags).
+-- Replaces control characters, and characters that reorder or hide text (bidirectional controls, zero-width
+-- characters, tags).
 function M.clean(text)
   text = tostring(text or ""):gsub("\r\n", "\n")
   if text:find("[%z\1-\8\11-\31\127]") then text = text:gsub("[%z\1-\8\11-\31\127]", names) end
@@ -40,8 +40,8 @@ function M.lines(text) return vim.split((M.clean(text):gsub("\n+$", "")), "\n", 
 
 M.in_chat = function() end -- (message, level): shows a notice in the chat of this tab; false without a chat
 
--- Tells the user. A text of more than one line goes to the chat, since Neovim would wait for a key to be pressed,
--- and take for it what the user is typing.
+-- Notifies the user. A text of several lines goes to the chat: Neovim would wait for a key press, and would take
+-- the next key that the user types for it.
 function M.notify(message, level)
   message, level = M.clean(message), level or vim.log.levels.INFO
   local room = vim.o.columns - 20

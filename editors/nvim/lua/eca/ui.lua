@@ -17,7 +17,7 @@ local function window(kind)
   end
 end
 
--- The chat that commands are about: of the current buffer, else of this tab.
+-- The chat for commands: that of the current buffer, else that of this tab.
 function M.current()
   local buf = api.nvim_get_current_buf()
   local id = vim.b[buf].eca_chat or vim.b[buf].eca_prompt
@@ -74,7 +74,7 @@ local function prompt_buffer(chat)
   return buf
 end
 
--- Sends what is in the prompt. It comes back if it could not be sent.
+-- Sends the text in the prompt. If that fails, the text returns to the prompt.
 function M.submit()
   local buf = api.nvim_get_current_buf()
   local chat = chats.chats[vim.b[buf].eca_prompt or ""]
@@ -260,12 +260,12 @@ local function act(toggle_only)
   if block and (toggle_only or not block.action or block.action() == false) then chat.view:toggle(block) end
 end
 
--- The keys of the buffers of a chat and its prompt.
+-- Sets the key mappings of the buffers of a chat and its prompt.
 function M.keys(buf, chat)
   local function map(modes, key, description, fn)
     vim.keymap.set(modes, key, fn, { buffer = buf, nowait = true, desc = "eca: " .. description })
   end
-  map("n", "ga", "decide about what waits", function() decide.focus() end)
+  map("n", "ga", "decide about a waiting call or question", function() decide.focus() end)
   map("n", "<C-c>", "stop the turn", function() chats.stop(chat) end)
   map("n", "g?", "show the keys", function() text.notify("keys\n" .. table.concat(help, "\n")) end)
   if not vim.b[buf].eca_chat then return end
@@ -280,7 +280,7 @@ function M.keys(buf, chat)
       require("eca.diff").show_call(call.details, call.state == "done")
     end
   end)
-  -- A model writes the links here: only the web is opened, and only when asked to.
+  -- Models write these links: only web addresses are opened, and only on this key.
   map("n", "gx", "open a web address", function()
     local url = vim.fn.expand("<cWORD>"):match("https?://[%w%-%._~:/%?#%[%]@!%$&'%*%+,;=%%]+")
     if url then

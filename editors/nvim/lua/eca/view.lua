@@ -1,8 +1,7 @@
--- The buffer of a chat. Text is only ever added at its end (or, for earlier messages, as one piece at its top), so
--- that its length does not matter; folded parts are not in the buffer until they are unfolded.
+-- The buffer of a chat. Text is only added at its end (or, for earlier messages, at once at its top), so that long
+-- chats stay fast. Folded parts are not in the buffer until they are unfolded.
 --
--- Headers of tool calls, prompts and notices of the daemon are distinguished from a model's text by extended marks,
--- which no text can forge.
+-- Extended marks distinguish headers of tool calls, prompts and notices from a model's text, which cannot forge them.
 local M = {}
 M.__index = M
 local api = vim.api
@@ -11,7 +10,7 @@ local text = require("eca.text")
 
 local ns = api.nvim_create_namespace("eca")
 local body_ns = api.nvim_create_namespace("eca_body")
-local longest = 4000 -- bytes in a line; longer ones are broken, since drawing them is slow
+local max_line = 4000 -- bytes; longer lines are split, since drawing them is slow
 local body_limit = 3000 -- lines of one body
 
 function M.highlights()
@@ -77,8 +76,8 @@ function M:put(s)
       lines[#lines + 1] = ""
       self.col = 0
     end
-    while self.col + #part > longest do
-      local cut = longest - self.col
+    while self.col + #part > max_line do
+      local cut = max_line - self.col
       while cut > 0 and part:byte(cut + 1) >= 128 and part:byte(cut + 1) < 192 do
         cut = cut - 1
       end
@@ -94,7 +93,7 @@ function M:put(s)
   self:schedule()
 end
 
--- Begins a new paragraph if the kind of what follows differs from what stands last.
+-- Begins a new paragraph if the kind of the next text differs from that of the last one.
 function M:begin(kind)
   if self.last == kind and kind == "text" then return end
   if self.col > 0 then self:put("\n") end
@@ -130,7 +129,7 @@ function M:notice(s, hl)
   if vim.trim(s or "") ~= "" then marked(self, "system", hl or "EcaSystem", prefixed(vim.trim(s), "• ", "  ")) end
 end
 
--- A line that stands for more. `block.header()` returns the line and its highlight, `block.body()` the lines that
+-- Adds a line that can be unfolded. `block.header()` returns the line and its highlight, `block.body()` the lines that
 -- unfold below it, `block.action()`, if there is one, is what Enter does instead.
 function M:block(block)
   self:begin(block.kind or "block")
@@ -167,7 +166,7 @@ function M:schedule()
   end
 end
 
--- Writes what was put since the last time. Windows whose cursor is at the end stay there.
+-- Writes the text added since the last flush. A cursor at the end stays at the end.
 function M:flush()
   local page = self.page
   if not self:valid() or (#page.lines == 1 and page.lines[1] == "") then return end
@@ -193,7 +192,7 @@ function M:follow(windows)
   end
 end
 
--- Runs fn, and puts what it adds at the top, below the first `skip` lines, instead of at the end.
+-- Runs fn, and inserts the text that it adds at the top, below the first `skip` lines, instead of at the end.
 function M:prepend(skip, fn)
   self:flush()
   local state = { self.col, self.last, self.ending }
@@ -214,7 +213,7 @@ function M:row(block)
   return pos and pos[1]
 end
 
--- Shows a block's header, and its body if it is unfolded, as they are now.
+-- Redraws a block's header, and its body if it is unfolded.
 function M:update(block)
   local header, hl = block.header()
   header = text.line(header, 400)

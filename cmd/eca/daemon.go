@@ -19,8 +19,8 @@ import (
 // commandTime limits each ${cmd:...} of the configuration in commands that a user waits for.
 const commandTime = 10 * time.Second
 
-// hereDaemon returns a daemon that is configured for the current directory. The caller closes it.
-func hereDaemon(sf serverFlags, stderr io.Writer) (*daemon.Daemon, error) {
+// daemonForCwd returns a daemon that is configured for the current directory. The caller closes it.
+func daemonForCwd(sf serverFlags, stderr io.Writer) (*daemon.Daemon, error) {
 	log, err := logger(sf.logLevel, stderr)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func hereDaemon(sf serverFlags, stderr io.Writer) (*daemon.Daemon, error) {
 		return nil, err
 	}
 	o.CommandTime, o.ReadChats = commandTime, true
-	d := watchedDaemon(o, log)
+	d := newDaemonWith(o, log)
 	d.Configure(nil, []string{cwd})
 	return d, nil
 }
@@ -57,14 +57,14 @@ func absolute(dir string) (string, error) {
 	if filepath.IsAbs(dir) {
 		return filepath.Clean(dir), nil
 	}
-	here, err := workingDir()
-	return filepath.Join(here, dir), err
+	cwd, err := workingDir()
+	return filepath.Join(cwd, dir), err
 }
 
-// forReaders sets the log level forPeople, unless the user sets a level with --log-level.
-func forReaders(sf serverFlags, cmd *cobra.Command) serverFlags {
+// withHumanLogLevel sets the log level humanLogLevel, unless the user sets a level with --log-level.
+func withHumanLogLevel(sf serverFlags, cmd *cobra.Command) serverFlags {
 	if !cmd.Flags().Changed("log-level") {
-		sf.logLevel = forPeople
+		sf.logLevel = humanLogLevel
 	}
 	return sf
 }
@@ -91,10 +91,10 @@ func printBroken(d *daemon.Daemon, stderr io.Writer) {
 	}
 }
 
-// quietDaemon is like hereDaemon, but shows mistakes in the configuration as messages, not as a
+// daemonShowingMistakes is like daemonForCwd, but shows mistakes in the configuration as messages, not as a
 // log.
-func quietDaemon(sf serverFlags, cmd *cobra.Command, stderr io.Writer) (*daemon.Daemon, error) {
-	d, err := hereDaemon(forReaders(sf, cmd), stderr)
+func daemonShowingMistakes(sf serverFlags, cmd *cobra.Command, stderr io.Writer) (*daemon.Daemon, error) {
+	d, err := daemonForCwd(withHumanLogLevel(sf, cmd), stderr)
 	if err == nil {
 		printMistakes(d, cmd, stderr)
 	}
@@ -126,9 +126,9 @@ type brokenError string
 // Error implements error.
 func (e brokenError) Error() string { return string(e) }
 
-// unbroken calls fn only if the whole configuration could be read: an unreadable file could contain
-// any setting.
-func unbroken(fn func(*daemon.Daemon) error) func(*daemon.Daemon) error {
+// requireReadableConfig calls fn only if the whole configuration could be read: an unreadable file could
+// contain any setting.
+func requireReadableConfig(fn func(*daemon.Daemon) error) func(*daemon.Daemon) error {
 	return func(d *daemon.Daemon) error {
 		if broken := d.Config().Broken(); len(broken) > 0 {
 			return brokenError(strings.Join(broken, "\n"))
