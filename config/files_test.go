@@ -76,7 +76,7 @@ func TestMissingForAMoment(t *testing.T) {
 	gone := map[string]bool{}
 	var last *Loaded
 	load := func() string {
-		last = Load(Inputs{Getenv: env(nil), ConfigHome: home, Previous: last, Gone: func(path string) bool { return gone[path] }})
+		last = Load(Inputs{Getenv: env(nil), ConfigHome: home, Previous: last, Removed: func(path string) bool { return gone[path] }})
 		return last.WelcomeMessage
 	}
 	without := load()

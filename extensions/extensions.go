@@ -61,9 +61,9 @@ type Inputs struct {
 	// all files are trusted.
 	Trusts func(config.Unit) bool
 
-	// Gone reports whether a used file that is missing now is considered deleted; some editors
-	// delete a file before they write it again. If Gone is nil, every missing file is deleted.
-	Gone func(path string) bool
+	// Removed reports whether a used file that is missing now is considered deleted; some editors
+	// delete a file before they write it again. If Removed is nil, every missing file is deleted.
+	Removed func(path string) bool
 }
 
 // Plugin is a folder with its own agents, skills, rules and commands (eca-features.md 21).

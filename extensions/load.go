@@ -231,7 +231,7 @@ func look[T any](g *gather, kind string, s search, places []location, parse func
 // absent returns the files that were found at a location before and are missing only briefly, as
 // happens while an editor saves them.
 func (g *gather) absent(kind string, p location, files []foundFile) (missing []foundFile) {
-	if g.in.Gone == nil {
+	if g.in.Removed == nil {
 		return nil
 	}
 	for k, e := range g.loader.entries {
@@ -239,7 +239,7 @@ func (g *gather) absent(kind string, p location, files []foundFile) (missing []f
 			slices.ContainsFunc(files, func(f foundFile) bool { return f.path == k.path }) {
 			continue
 		}
-		if _, err := os.Stat(k.path); errors.Is(err, fs.ErrNotExist) && !g.in.Gone(k.path) {
+		if _, err := os.Stat(k.path); errors.Is(err, fs.ErrNotExist) && !g.in.Removed(k.path) {
 			missing = append(missing, foundFile{path: k.path, root: p.root})
 		}
 	}

@@ -106,7 +106,7 @@ func newSetup(o Options) *setup {
 // load reads the user's own configuration.
 func (s *setup) load() *config.Loaded {
 	in := config.Inputs{
-		Getenv: s.opts.Getenv, ConfigHome: config.Home(s.opts.Getenv), Commands: s.commands, Patience: maxCommandWait,
+		Getenv: s.opts.Getenv, ConfigHome: config.Home(s.opts.Getenv), Commands: s.commands, CommandWait: maxCommandWait,
 	}
 	if now := s.current.Load(); now != nil {
 		in.Previous = now.config

@@ -213,7 +213,7 @@ func (r *reader) file(dir, name string) ([]byte, error) {
 	case err == nil:
 		r.store.lastRead[path] = data
 	case !errors.Is(err, fs.ErrNotExist):
-	case ok && r.store.opts.Gone != nil && !r.store.opts.Gone(path):
+	case ok && r.store.opts.Removed != nil && !r.store.opts.Removed(path):
 		r.stamps = append(r.stamps, stamp{changedRecently: true}) // makes the next Load look again
 		return last, nil
 	default:

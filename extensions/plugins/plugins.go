@@ -119,9 +119,9 @@ type Options struct {
 	Now      func() time.Time
 	NewID    func() string
 	Limit    time.Duration // for one fetch; default: two minutes
-	// Gone reports whether a used file that is missing now is considered deleted; some editors
-	// delete a file before they write it again. If Gone is nil, every missing file is deleted.
-	Gone func(path string) bool
+	// Removed reports whether a used file that is missing now is considered deleted; some editors
+	// delete a file before they write it again. If Removed is nil, every missing file is deleted.
+	Removed func(path string) bool
 }
 
 // defaultLimit is how long a fetch may take.
