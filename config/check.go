@@ -392,8 +392,8 @@ func (c *checker) checkUnset(l *Loaded) {
 	}
 }
 
-// checkExposedFiles reports the user's files that other users can change, or that contain a secret and that
-// other users can read.
+// checkExposedFiles reports the user's files that other users can change, or that contain a secret and
+// that other users can read.
 func (c *checker) checkExposedFiles(l *Loaded) {
 	for _, layer := range l.layers {
 		if _, file := l.texts[layer.source]; !file || layer.root != "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
-// expandStrings resolves the dynamic strings in effect. If a later layer replaced a string, its files are not
-// read and its commands are not run.
+// expandStrings resolves the dynamic strings in effect. If a later layer replaced a string, its files
+// are not read and its commands are not run.
 func (b *builder) expandStrings() {
 	var waiting []func(last bool) bool
 	b.walk(b.merged, nil, func(path []string, written string, set func(string)) {

@@ -142,6 +142,11 @@ type Problem struct {
 	key string // the joined path of the key; empty if it is not about a key
 }
 
+// WithoutKey returns the problem without its key, so that LostRestrictions ignores it.
+func (p Problem) WithoutKey() Problem {
+	return Problem{Origin: p.Origin, Cause: p.Cause, Broken: p.Broken}
+}
+
 func (p Problem) String() string { return p.Place() + ": " + p.Cause }
 
 // Problem returns a problem with the value at a path. Its position is that of the value, or of the

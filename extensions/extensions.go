@@ -94,8 +94,8 @@ func (s *Set) Fragments() []config.Fragment {
 	return out
 }
 
-// Wrong returns the Problems; nil for a nil Set.
-func (s *Set) Wrong() []config.Problem {
+// AllProblems returns the Problems; nil for a nil Set.
+func (s *Set) AllProblems() []config.Problem {
 	if s == nil {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (s *Set) Refused(name string) string {
 		if base == skillFile {
 			return strings.EqualFold(dir, own)
 		}
-		return markdown(base) && !slices.Contains([]string{kindAgent, kindRule}, dir) && strings.EqualFold(strings.TrimSuffix(base, filepath.Ext(base)), own)
+		return isMarkdown(base) && !slices.Contains([]string{kindAgent, kindRule}, dir) && strings.EqualFold(strings.TrimSuffix(base, filepath.Ext(base)), own)
 	}
 	for _, p := range s.Problems {
 		if names(p.Source) {

@@ -74,9 +74,9 @@ func claudeName(t Tool) string {
 	return t.Name
 }
 
-// renamed renames arguments from eca's names to Claude Code's, or the other way round if back is
+// renameArguments renames arguments from eca's names to Claude Code's, or the other way round if back is
 // true.
-func renamed(t Tool, args map[string]json.RawMessage, back bool) map[string]json.RawMessage {
+func renameArguments(t Tool, args map[string]json.RawMessage, back bool) map[string]json.RawMessage {
 	out := maps.Clone(args)
 	if t.Server != tools.Native {
 		return out
@@ -257,7 +257,7 @@ func claudeFields(fields map[string]any, c Call) {
 	case PreToolCall, PostToolCall:
 		var args map[string]json.RawMessage
 		_ = json.Unmarshal(c.Tool.Arguments, &args)
-		fields["tool_name"], fields["tool_input"], fields["tool_use_id"] = claudeName(*c.Tool), renamed(*c.Tool, args, false), c.Tool.CallID
+		fields["tool_name"], fields["tool_input"], fields["tool_use_id"] = claudeName(*c.Tool), renameArguments(*c.Tool, args, false), c.Tool.CallID
 	case PreCompact:
 		fields["trigger"] = c.Trigger
 	case ChatStart:
@@ -279,9 +279,9 @@ type claudeOutput struct {
 	} `json:"hookSpecificOutput"`
 }
 
-// claude parses the output of a script for Claude Code. blocked means that the script blocks the
-// action for the given reason, as exit code 2 does.
-func (c Call) claude(text string) (o output, reason string, blocked bool) {
+// parseClaudeOutput parses the output of a script for Claude Code. blocked means that the script
+// blocks the action for the given reason, as exit code 2 does.
+func (c Call) parseClaudeOutput(text string) (o output, reason string, blocked bool) {
 	o, ok := parse(text, "decision", "reason", "hookSpecificOutput")
 	if !ok {
 		if c.Event == PreRequest || c.Event == ChatStart || c.Event == SubagentStart {
@@ -298,7 +298,7 @@ func (c Call) claude(text string) (o output, reason string, blocked bool) {
 		Fields map[string]json.RawMessage `json:"hookSpecificOutput"`
 	}
 	_ = json.Unmarshal([]byte(text), &specific) // the output has been decoded before
-	o.unknown(specific.Fields, []string{"hookEventName", "permissionDecision", "permissionDecisionReason", "additionalContext", "updatedInput"})
+	o.checkKeys(specific.Fields, []string{"hookEventName", "permissionDecision", "permissionDecisionReason", "additionalContext", "updatedInput"})
 	o.AdditionalContext = said.Specific.Context
 	switch c.Event {
 	case PreToolCall:
@@ -315,7 +315,7 @@ func (c Call) claude(text string) (o output, reason string, blocked bool) {
 			o.AdditionalContext = join(why, o.AdditionalContext)
 		}
 		if said.Specific.Updated != nil {
-			o.UpdatedInput = renamed(*c.Tool, said.Specific.Updated, true)
+			o.UpdatedInput = renameArguments(*c.Tool, said.Specific.Updated, true)
 		}
 	case PostToolCall:
 		if said.Decision == "block" {

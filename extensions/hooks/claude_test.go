@@ -91,7 +91,7 @@ func TestClaudeWords(t *testing.T) {
 		{PostRequest, `{"continue": false, "stopReason": "enough"}`, output{Stop: true, StopReason: "enough"}, ""},
 	} {
 		call := Call{Event: c.event, Tool: tool("eca", "edit_file", "{}")}
-		got, reason, blocked := call.claude(c.said)
+		got, reason, blocked := call.parseClaudeOutput(c.said)
 		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(output{})); diff != "" || reason != c.block && blocked || blocked != (c.block != "") {
 			t.Errorf("%s %s: %q %v %s", c.event, c.said, reason, blocked, diff)
 		}
@@ -99,7 +99,7 @@ func TestClaudeWords(t *testing.T) {
 	for _, said := range []string{
 		`{"hookSpecificOutput": {"permissionDecision": "maybe"}}`, `{"hookSpecificOutput": {"permisionDecision": "deny"}}`, `{"decisionn": "block"}`,
 	} {
-		if got, _, _ := edit.claude(said); got.Approval != "" || len(got.problems) != 1 {
+		if got, _, _ := edit.parseClaudeOutput(said); got.Approval != "" || len(got.problems) != 1 {
 			t.Errorf("%s: %+v", said, got)
 		}
 	}

@@ -156,9 +156,9 @@ type hook struct {
 // action is one script of a hook.
 type action struct {
 	config.HookAction
-	name  string
-	limit time.Duration
-	bound sandbox.Policy
+	name   string
+	limit  time.Duration
+	policy sandbox.Policy
 }
 
 // defaultLimit is the time limit of an action without its own.
@@ -178,7 +178,7 @@ func New(defs []Definition, opts Options) (*Set, []Problem) {
 		}
 		for i := range h.actions {
 			if opts.Sandbox != nil {
-				h.actions[i].bound = opts.Sandbox(d)
+				h.actions[i].policy = opts.Sandbox(d)
 			}
 		}
 		if len(h.actions) > 0 {

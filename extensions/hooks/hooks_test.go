@@ -180,7 +180,7 @@ func FuzzOutput(f *testing.F) {
 			t.Fatalf("%q: %v", s, ok)
 		}
 		for _, e := range Events() {
-			kept := o.only(e)
+			kept := o.fieldsFor(e)
 			_ = kept.effects()
 			out, call := Outcome{}, Call{Event: e, Fields: map[string]any{}, Tool: &Tool{Arguments: json.RawMessage(`{"a":0}`)}}
 			out.apply(&call, "h", kept)

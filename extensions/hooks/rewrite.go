@@ -24,7 +24,7 @@ const (
 // passes. In both cases the user and the model are notified. The script's stderr may quote the result:
 // only the user sees it, and only if the result passes.
 func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r scriptRun, said output, o Observer) {
-	if c.Event != PostToolCall || h.Claude && !said.hides { // hooks of Claude Code cannot replace a result
+	if c.Event != PostToolCall || h.Claude && !said.changesResult { // hooks of Claude Code cannot replace a result
 		return
 	}
 	if said.ReplacedOutput != nil || r.status == interventionCode {
@@ -34,8 +34,8 @@ func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r scriptRun, 
 	if foundNothing(a, c.Roots[0], r) {
 		return
 	}
-	rewrites := said.hides || s.rewrites(a, c.Roots[0], r) || strings.Contains(r.stdout, replacesOutput)
-	cause := failure(r, said, rewrites || h.answers(r.stdout))
+	rewrites := said.changesResult || s.rewrites(a, c.Roots[0], r) || strings.Contains(r.stdout, replacesOutput)
+	cause := failure(r, said, rewrites || h.looksLikeAnswer(r.stdout))
 	if cause == "" {
 		return
 	}

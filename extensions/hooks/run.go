@@ -108,11 +108,11 @@ func (s *Set) Run(ctx context.Context, c Call, o Observer) Outcome {
 		c.Tool = &tool
 	}
 	for _, h := range s.list[c.Event] {
-		if !h.wants(c) {
+		if !h.appliesTo(c) {
 			continue
 		}
 		for _, a := range h.actions {
-			s.action(ctx, h, a, &c, &out, o)
+			s.runAction(ctx, h, a, &c, &out, o)
 			if out.Stop != nil || ctx.Err() != nil {
 				return out
 			}
@@ -121,27 +121,27 @@ func (s *Set) Run(ctx context.Context, c Call, o Observer) Outcome {
 	return out
 }
 
-func (h hook) wants(c Call) bool {
+func (h hook) appliesTo(c Call) bool {
 	if c.Tool != nil && c.Tool.Failed && !h.RunOnError {
 		return false
 	}
 	return h.matcher.matches(c)
 }
 
-// action runs one script and adds its result to out and c, which the next script sees.
-func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcome, o Observer) {
-	seen := Action{ID: s.opts.NewID(), Name: a.name, Type: a.Type}
+// runAction runs one script and adds its result to out and c, which the next script sees.
+func (s *Set) runAction(ctx context.Context, h hook, a action, c *Call, out *Outcome, o Observer) {
+	shown := Action{ID: s.opts.NewID(), Name: a.name, Type: a.Type}
 	if c.Tool != nil {
-		seen.CallID = c.Tool.CallID
+		shown.CallID = c.Tool.CallID
 	}
 	if o != nil && h.visible {
-		o.Started(seen)
+		o.Started(shown)
 	}
 	r := s.run(ctx, a, c.Roots[0], s.input(h, a, *c))
 	rep := Report{Status: r.status, Output: r.stdout, Error: join(r.problem, r.stderr)}
 	said, reason, blocked := output{}, "", false
 	if h.Claude && r.status == 0 && r.complete {
-		said, reason, blocked = c.claude(r.stdout)
+		said, reason, blocked = c.parseClaudeOutput(r.stdout)
 	}
 	switch {
 	case blocked:
@@ -160,12 +160,12 @@ func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcom
 			parsed, ok = parse(r.stdout)
 		}
 		if ok {
-			said = parsed.only(c.Event)
+			said = parsed.fieldsFor(c.Event)
 			rep.Output, rep.Error = said.effects(), join(strings.Join(append(slices.Clone(said.problems), said.notes...), "\n"), r.stderr)
 			out.apply(c, a.name, said)
 		}
 	}
-	cause := failure(r, said, h.answers(r.stdout))
+	cause := failure(r, said, h.looksLikeAnswer(r.stdout))
 	if rep.Failed = r.status != interventionCode && cause != "" && ctx.Err() == nil && !foundNothing(a, c.Roots[0], r); rep.Failed {
 		rep.Error = cmp.Or(rep.Error, cause)
 		out.guardCall(*c, a.name, rep.Error, r.status == 0 || h.mayDeny(r.stdout), o)
@@ -186,14 +186,14 @@ func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcom
 	}
 	hiddenFailure := !h.visible && rep.Failed && c.Event != PostToolCall // guardResult has already reported that case
 	if hiddenFailure {
-		o.Started(seen)
+		o.Started(shown)
 	}
 	if h.visible || hiddenFailure {
 		if said.SuppressOutput && !rep.Failed {
 			rep.Output, rep.Error = "", ""
 		}
 		rep.Output, rep.Error = forDisplay(rep.Output), forDisplay(rep.Error)
-		o.Finished(seen, rep)
+		o.Finished(shown, rep)
 	}
 	if said.SystemMessage != "" {
 		o.Said("Hook '" + a.name + "': " + forDisplay(said.SystemMessage))

@@ -95,8 +95,8 @@ func (s *Set) Configuration() []config.PluginLayer {
 	return s.Layers
 }
 
-// Wrong returns the Problems; nil for a nil Set.
-func (s *Set) Wrong() []config.Problem {
+// AllProblems returns the Problems; nil for a nil Set.
+func (s *Set) AllProblems() []config.Problem {
 	if s == nil {
 		return nil
 	}
@@ -244,8 +244,8 @@ func (s *Store) Sources(in Inputs) []State {
 		switch {
 		case m.missing:
 			st.Problem = "Not fetched yet"
-		case m.broken != "":
-			st.Problem = m.broken
+		case m.unusableReason != "":
+			st.Problem = m.unusableReason
 		default:
 			st.Ignored = r.problems[known:]
 		}
