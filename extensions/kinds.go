@@ -19,10 +19,10 @@ func (g *gatherer) agents() {
 		return
 	}
 	byID := map[string]Agent{}
-	want := func(name string) bool {
+	matches := func(name string) bool {
 		return isMarkdown(name) && isRegularName(name) && !strings.EqualFold(name, "README.md")
 	}
-	loadFiles(g, kindAgent, search{flat: true, want: want}, g.locations(nil, ".eca/agents"), parseAgent, func(f foundFile, a Agent) {
+	loadFiles(g, kindAgent, search{flat: true, matches: matches}, g.locations(nil, ".eca/agents"), parseAgent, func(f foundFile, a Agent) {
 		a.Root, a.Plugin, a.pluginDir = f.root, f.plugin.Name, f.plugin.Dir
 		if first, taken := byID[a.ID]; taken {
 			g.reportDuplicate(f, first.File, first.Root, first.Plugin, "agent", a.ID)
@@ -52,7 +52,7 @@ func (g *gatherer) reportDuplicate(f foundFile, first, root, plugin, what, name 
 
 func (g *gatherer) skills() {
 	byName := map[string]Skill{}
-	s := search{want: func(name string) bool { return name == skillFile }, ends: true}
+	s := search{matches: func(name string) bool { return name == skillFile }, stopAtMatch: true}
 	loadFiles(g, kindSkill, s, g.locations(g.in.Skills, ".eca/skills", ".agents/skills"), parseSkill, func(f foundFile, k Skill) {
 		k.Root, k.Plugin, k.Name = f.root, f.plugin.Name, f.plugin.qualify(k.Name)
 		if first, taken := byName[k.Name]; taken {
@@ -66,7 +66,7 @@ func (g *gatherer) skills() {
 
 func (g *gatherer) rules() {
 	seen := map[string]bool{}
-	loadFiles(g, kindRule, search{want: isRegularName, loose: true}, g.locations(g.in.Rules, ".eca/rules"), parseRule, func(f foundFile, r Rule) {
+	loadFiles(g, kindRule, search{matches: isRegularName, anyConfiguredName: true}, g.locations(g.in.Rules, ".eca/rules"), parseRule, func(f foundFile, r Rule) {
 		r.Plugin = f.plugin.Name
 		if r.ID = resolve(f.path); seen[r.ID] || r.Text == "" {
 			return
@@ -86,7 +86,7 @@ func (g *gatherer) rules() {
 
 func (g *gatherer) commands() {
 	byName := map[string]Command{}
-	s := search{want: func(name string) bool { return isMarkdown(name) && isRegularName(name) }, loose: true}
+	s := search{matches: func(name string) bool { return isMarkdown(name) && isRegularName(name) }, anyConfiguredName: true}
 	loadFiles(g, kindCommand, s, g.locations(g.in.Commands, ".eca/commands"), parseCommand, func(f foundFile, c Command) {
 		c.Root, c.Plugin, c.Name = f.root, f.plugin.Name, f.plugin.qualify(c.Name)
 		if first, taken := byName[c.Name]; taken {

@@ -32,10 +32,10 @@ type foundFile struct {
 
 // search selects the files below a folder.
 type search struct {
-	flat  bool                   // does not search subfolders
-	want  func(name string) bool // selects files by name
-	ends  bool                   // a folder with a selected file is not searched further
-	loose bool                   // a file whose path the user configured is selected whatever its name
+	flat              bool                   // does not search subfolders
+	matches           func(name string) bool // selects files by name
+	stopAtMatch       bool                   // a folder with a selected file is not searched further
+	anyConfiguredName bool                   // a file whose path the user configured is selected whatever its name
 
 	boundary string // targets of symlinks outside this folder are ignored; empty means no boundary
 }
@@ -69,7 +69,7 @@ func (s search) find(path, root string) (files []foundFile, watch []string, err 
 	case statErr != nil:
 		return nil, []string{path}, statErr
 	case !info.IsDir():
-		if !s.loose && !s.want(filepath.Base(path)) {
+		if !s.anyConfiguredName && !s.matches(filepath.Base(path)) {
 			return nil, []string{path}, nil
 		}
 		return []foundFile{{path: path, info: info, root: root}}, []string{path}, nil
@@ -119,7 +119,7 @@ func (w *walk) folder(dir string) (below []string, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if e.Type().IsRegular() && !w.want(e.Name()) {
+		if e.Type().IsRegular() && !w.matches(e.Name()) {
 			continue // most files beside a skill are not selected
 		}
 		path := filepath.Join(dir, e.Name())
@@ -135,17 +135,17 @@ func (w *walk) folder(dir string) (below []string, err error) {
 		case err != nil: // deleted
 		case link && w.leavesBoundary(path):
 			w.leavingLinks = append(w.leavingLinks, path)
-		case info.IsDir() && (!isMarkdown(e.Name()) || !w.want(e.Name())):
+		case info.IsDir() && (!isMarkdown(e.Name()) || !w.matches(e.Name())):
 			if !w.flat && w.enter(path, e.Name(), link) {
 				below = append(below, path)
 			}
-		case w.want(e.Name()): // reading anything but a regular file fails
+		case w.matches(e.Name()): // reading anything but a regular file fails
 			if len(w.files) == maxFiles {
 				w.limitReached = true
 				return nil, nil
 			}
 			w.files = append(w.files, foundFile{path: path, info: info, root: w.root})
-			if w.ends {
+			if w.stopAtMatch {
 				return nil, nil
 			}
 		}

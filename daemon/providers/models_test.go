@@ -179,7 +179,7 @@ func TestLimitsAndRetry(t *testing.T) {
 }
 
 // The message about a key that could not be checked says that the key is stored, and why.
-func TestUnchecked(t *testing.T) {
+func TestUncheckedKeyNotice(t *testing.T) {
 	const again = " `eca doctor` checks it again."
 	for want, err := range map[string]error{
 		"The key is stored without a check: fake did not answer within 10s." + again:         context.DeadlineExceeded,

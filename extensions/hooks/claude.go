@@ -289,8 +289,8 @@ func (c Call) parseClaudeOutput(text string) (o output, reason string, blocked b
 		}
 		return o, "", false
 	}
-	var said claudeOutput
-	if err := json.Unmarshal([]byte(text), &said); err != nil {
+	var printed claudeOutput
+	if err := json.Unmarshal([]byte(text), &printed); err != nil {
 		o.problems = append(o.problems, fmt.Sprintf("it does not have the form of Claude Code's hooks: %v", err))
 		return o, "", false
 	}
@@ -299,13 +299,13 @@ func (c Call) parseClaudeOutput(text string) (o output, reason string, blocked b
 	}
 	_ = json.Unmarshal([]byte(text), &specific) // the output has been decoded before
 	o.checkKeys(specific.Fields, []string{"hookEventName", "permissionDecision", "permissionDecisionReason", "additionalContext", "updatedInput"})
-	o.AdditionalContext = said.Specific.Context
+	o.AdditionalContext = printed.Specific.Context
 	switch c.Event {
 	case PreToolCall:
-		o.Approval = said.Specific.Decision
-		why := said.Specific.Reason
+		o.Approval = printed.Specific.Decision
+		why := printed.Specific.Reason
 		if o.Approval == "" {
-			o.Approval, why = map[string]string{"block": "deny", "approve": "allow"}[said.Decision], said.Reason
+			o.Approval, why = map[string]string{"block": "deny", "approve": "allow"}[printed.Decision], printed.Reason
 		}
 		if strictness(o.Approval) == 0 && o.Approval != "" {
 			o.problems = append(o.problems, fmt.Sprintf("permissionDecision is %q; it must be allow, ask or deny. It is ignored", o.Approval))
@@ -314,15 +314,15 @@ func (c Call) parseClaudeOutput(text string) (o output, reason string, blocked b
 		if o.Approval == "deny" {
 			o.AdditionalContext = join(why, o.AdditionalContext)
 		}
-		if said.Specific.Updated != nil {
-			o.UpdatedInput = renameArguments(*c.Tool, said.Specific.Updated, true)
+		if printed.Specific.Updated != nil {
+			o.UpdatedInput = renameArguments(*c.Tool, printed.Specific.Updated, true)
 		}
 	case PostToolCall:
-		if said.Decision == "block" {
-			o.AdditionalContext = join(said.Reason, o.AdditionalContext)
+		if printed.Decision == "block" {
+			o.AdditionalContext = join(printed.Reason, o.AdditionalContext)
 		}
 	default:
-		return o, said.Reason, said.Decision == "block"
+		return o, printed.Reason, printed.Decision == "block"
 	}
 	return o, "", false
 }

@@ -54,7 +54,7 @@ func TestReadClaude(t *testing.T) {
 }
 
 // Input and output of scripts are translated in both directions.
-func TestClaudeWords(t *testing.T) {
+func TestClaudeInputAndOutput(t *testing.T) {
 	tool := func(server, name, args string) *Tool {
 		return &Tool{CallID: "1", Server: server, Name: name, Arguments: json.RawMessage(args)}
 	}
@@ -121,7 +121,7 @@ func FuzzClaudeSettings(f *testing.F) {
 }
 
 // If a file of settings is empty or cut, as while it is saved, its earlier hooks stay in effect.
-func TestClaudeSettingsAreBeingSaved(t *testing.T) {
+func TestIncompleteClaudeSettings(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.json")
 	write := func(text string) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -277,18 +277,18 @@ func readRequest(req llm.Request) vars {
 			continue
 		}
 		var results []string
-		said := false
+		hasText := false
 		for _, part := range m.Parts {
 			switch part := part.(type) {
 			case llm.Text:
-				if !said {
-					v.user, said = part.Text, true
+				if !hasText {
+					v.user, hasText = part.Text, true
 				}
 			case llm.ToolResult:
 				results = append(results, part.Text)
 			}
 		}
-		if said {
+		if hasText {
 			v.userIndex++
 			v.step = 0
 		}

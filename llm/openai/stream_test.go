@@ -171,7 +171,7 @@ func TestThinkTags(t *testing.T) {
 
 // With ReferenceSplits, text is split where the suite of eca-recorded expects it, and usage is passed on
 // when it arrives.
-func TestSteady(t *testing.T) {
+func TestReferenceSplits(t *testing.T) {
 	think := DefaultThink()
 	think.ReferenceSplits = true
 	var got []string
