@@ -22,7 +22,6 @@ func Schema() ([]byte, error) {
 	return append(raw, '\n'), nil
 }
 
-// defaultValues returns the built-in values.
 func defaultValues() map[string]any { return builtinDefaults(newKeys()).content }
 
 // schema is a JSON Schema, limited to the keywords in use.

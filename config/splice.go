@@ -26,7 +26,6 @@ func splice(text []byte, edits ...textEdit) []byte {
 	return append(out, text[at:]...)
 }
 
-// replace replaces a value.
 func (p location) replace(old *hujson.Value, raw []byte) []byte {
 	was := p.text[old.StartOffset:old.EndOffset]
 	// A list or object on one line stays on one line. Other values have no layout to keep.

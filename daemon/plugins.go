@@ -125,7 +125,6 @@ func (p pluginManager) Update(ctx context.Context, name string) (before, after s
 	return before, after, nil
 }
 
-// source finds a source by its name.
 func (p pluginManager) source(name string) (plugins.Source, error) {
 	in := pluginInputs(p.d.Config())
 	names := make([]string, len(in.Sources))

@@ -153,7 +153,6 @@ func (d *Daemon) Guard(g func(tools.Tool) (t tools.Tool, offered bool)) {
 	d.amend(func(s *Snapshot) { s.guard = g })
 }
 
-// roots are the workspace folders.
 func (s *Snapshot) roots() []string { return s.workspace.Roots() }
 
 // units lists the parts of the workspace's configuration that need trust, trusted or not. Those of

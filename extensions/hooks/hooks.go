@@ -59,7 +59,6 @@ func Events() []Event {
 	}
 }
 
-// eventNames lists the names of all events.
 func eventNames() []string {
 	var names []string
 	for _, e := range Events() {
@@ -235,7 +234,6 @@ func compile(d Definition) (h hook, wrong []Problem) {
 	return h, wrong
 }
 
-// compileMatcher compiles the matcher of a definition.
 func (d Definition) compileMatcher(e Event) (matcher, error) {
 	text, isText := d.Matcher.(string)
 	if !d.Claude || !isText || text == "" {

@@ -218,7 +218,6 @@ func (m *market) plugin(name string) (foundPlugin, bool) {
 	return foundPlugin{m, m.entries[i]}, true
 }
 
-// dependencies returns the dependencies of a plugin.
 func (r *reader) dependencies(n *node) []string {
 	needs := slices.Clone(n.entry.Dependencies)
 	var manifest struct {
